@@ -126,8 +126,8 @@ type Lease struct {
 	Moved []Key
 	// Yield is set when another request asked the holder to give the keys up.
 	Yield *Yield
-	// Parking is set while the lease is parked.
-	Parking *Parking
+	// ParkStatus is set while the lease is parked.
+	Parking *ParkStatus
 	// Decision is a person's answer to what was asked when the lease was parked last, also
 	// after it was resumed; nil without one.
 	Decision *Decision
@@ -148,8 +148,8 @@ type Yield struct {
 	Revoked  bool // the lease is in its grace because of it: release now, or lose the keys
 }
 
-// Parking is what is known of a parked lease.
-type Parking struct {
+// ParkStatus is what is known of a parked lease.
+type ParkStatus struct {
 	Reason string // what the human is asked; the holder's text
 	Since  time.Duration
 	Left   time.Duration // until the parking ends, and the lease with it
@@ -243,10 +243,10 @@ type Holder struct {
 	HeartbeatAge time.Duration
 	Held         time.Duration
 	ExpiresIn    time.Duration
-	Progress     string   // other agents' text
-	EndedBy      string   // why it is in grace or closed, as in Lease; "" for any other
-	Yield        *Yield   // the request to give the keys up; nil for none
-	Parking      *Parking // of one that is parked and keeps its keys; its Reason is other agents' text
+	Progress     string      // other agents' text
+	EndedBy      string      // why it is in grace or closed, as in Lease; "" for any other
+	Yield        *Yield      // the request to give the keys up; nil for none
+	Parking      *ParkStatus // of one that is parked and keeps its keys; its Reason is other agents' text
 }
 
 // Capacity is how full a key with permits or tokens is.
@@ -300,18 +300,18 @@ type CycleStep struct {
 
 	// Next is how the next one is in its way; 0 where that is not known, as for a declared
 	// wait, a barrier, and what an older version has decided.
-	Next Standing
+	Next BlockerRole
 }
 
-// Standing is how a blocker is in the way of a waiter.
-type Standing uint8
+// BlockerRole is how a blocker is in the way of a waiter.
+type BlockerRole uint8
 
 const (
-	Holds Standing = 1 + iota // it holds the key, or something above or below it
-	Ahead                     // it stands before it in line, and wants what excludes it
+	Holds BlockerRole = 1 + iota // it holds the key, or something above or below it
+	Ahead                        // it stands before it in line, and wants what excludes it
 )
 
-func (s Standing) String() string {
+func (s BlockerRole) String() string {
 	switch s {
 	case Holds:
 		return "holds"

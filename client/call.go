@@ -29,8 +29,8 @@ type call struct {
 	second   uint64           // the number whose second answer ends the wait
 	holders  []interlock.Holder
 	warnings []string
-	grant    *grant   // with phase done; at most one of grant and err is set
-	handed   []handed // what a pull brought
+	grant    *grant       // with phase done; at most one of grant and err is set
+	handed   []assignment // what a pull brought
 	err      error
 	found    *found             // what a query found, or a commit or an effect came to
 	lease    *interlock.LeaseID // of a leave: look at this lease afterwards

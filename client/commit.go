@@ -15,8 +15,8 @@ import (
 // SomeVersion, and its Writes from Put, PutBytes, Delete, Merge, Add and AddWithin.
 type Commit = interlock.CommitRequest
 
-// Committed is what a commit did.
-type Committed struct {
+// CommitResult is what a commit did.
+type CommitResult struct {
 	Version interlock.Version // that it made; of a commit without writes, the namespace's present one
 	// Documents are what was written, in the order of Writes. Only counters have a body.
 	Documents []interlock.Document
@@ -29,7 +29,7 @@ type Committed struct {
 // breaks meanwhile. With CodeOutcomeUnknown ctx ended before the answer came, or the
 // session did: read before you commit again. A server that is shutting down or has too
 // much to do is asked again, as by Acquire.
-func (c *Client) Commit(ctx context.Context, req Commit) (*Committed, error) {
+func (c *Client) Commit(ctx context.Context, req Commit) (*CommitResult, error) {
 	flow := c.flow(ctx, req.Flow)
 	var got *found
 	err := c.again(ctx, serverBusy, func() (err error) {
@@ -50,7 +50,7 @@ func (c *Client) Commit(ctx context.Context, req Commit) (*Committed, error) {
 	if err != nil {
 		return nil, err
 	}
-	done := &Committed{Version: got.Version, Documents: cloneDocuments(got.Documents), At: got.at}
+	done := &CommitResult{Version: got.Version, Documents: cloneDocuments(got.Documents), At: got.at}
 	if got.Advice != nil {
 		done.Advice = *got.Advice
 	}
@@ -58,7 +58,7 @@ func (c *Client) Commit(ctx context.Context, req Commit) (*Committed, error) {
 }
 
 // Commit is Client.Commit in the name of the lease, by its flow.
-func (l *Lease) Commit(ctx context.Context, req Commit) (*Committed, error) {
+func (l *Lease) Commit(ctx context.Context, req Commit) (*CommitResult, error) {
 	req.Leases = append(slices.Clone(req.Leases), l.ID())
 	if req.Flow == "" {
 		req.Flow = l.Flow()

@@ -17,7 +17,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-func (s *stage) commit(c *client.Client, req client.Commit) *client.Committed {
+func (s *stage) commit(c *client.Client, req client.Commit) *client.CommitResult {
 	s.t.Helper()
 	done, err := c.Commit(s.ctx, req)
 	if err != nil {
@@ -226,7 +226,7 @@ var stateScenarios = []scenario{
 			s.commit(c, writing(client.Add(key, int64(i)), client.Add("other", 1)))
 		}
 		var got []interlock.Key
-		for doc, err := range c.List(s.ctx, client.Listing{Prefix: "p:", Bodies: true}) {
+		for doc, err := range c.List(s.ctx, client.ListRequest{Prefix: "p:", Bodies: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +238,7 @@ var stateScenarios = []scenario{
 		if !slices.Equal(got, want) {
 			t.Errorf("listed %v", got)
 		}
-		for doc, err := range c.List(s.ctx, client.Listing{After: "p:100"}) {
+		for doc, err := range c.List(s.ctx, client.ListRequest{After: "p:100"}) {
 			if err != nil || doc.Key != "p:101" || doc.Body != nil || doc.Size != 3 {
 				t.Errorf("after p:100: %+v, %v", doc, err)
 			}
@@ -246,7 +246,7 @@ var stateScenarios = []scenario{
 		}
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
-		for _, err := range c.List(ctx, client.Listing{}) {
+		for _, err := range c.List(ctx, client.ListRequest{}) {
 			if err == nil {
 				t.Error("a list without a context")
 			}
@@ -328,7 +328,7 @@ func TestAdviceOnStrategy(t *testing.T) {
 	crowd(t, func(s *stage) {
 		a, b := s.client("a"), s.client("b")
 		s.pattern(interlock.Pattern{Name: "accounts", Shape: "account:{id}"})
-		var advised *client.Committed
+		var advised *client.CommitResult
 		for i := range 30 {
 			old := s.document(a, "account:1")
 			advised = s.commit(a, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(fmt.Sprint(i)))}})

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Awaiting is the target of a flow's declared wait.
-type Awaiting struct {
+// WaitTarget is the target of a flow's declared wait.
+type WaitTarget struct {
 	// Session is the public name of the other's session (Client.SessionName). Or
 	// Agent names an agent that has one session, and Flow which of its flows.
 	Session string
@@ -40,7 +40,7 @@ var errEnded = errors.New("the wait was ended")
 //
 // The flow must be the one that holds leases, so call it under Lease.Context. Call
 // End as soon as the answer is there.
-func (c *Client) WaitFor(ctx context.Context, on Awaiting) (*Wait, error) {
+func (c *Client) WaitFor(ctx context.Context, on WaitTarget) (*Wait, error) {
 	flow := c.flow(ctx, on.As)
 	w := &Wait{over: make(chan struct{})}
 	w.ctx, w.stop = context.WithCancelCause(ctx)

@@ -16,7 +16,7 @@ var declareScenarios = []scenario{
 		x := s.acquire(a, client.Request{Keys: []interlock.Key{"x"}, Flow: "one"})
 		place := s.wait(b, client.Request{Keys: []interlock.Key{"x"}, Flow: "two", OnConflict: interlock.Wait, Priority: 1})
 		place.queued()
-		_, err := a.WaitFor(x.Context(), client.Awaiting{Agent: "b", Purpose: "the test's result"})
+		_, err := a.WaitFor(x.Context(), client.WaitTarget{Agent: "b", Purpose: "the test's result"})
 		refusal, ok := errors.AsType[*interlock.Error](err)
 		if !ok || refusal.Code != interlock.CodeDeadlock || len(refusal.Cycle) != 2 {
 			t.Fatalf("got %+v", err)
@@ -27,7 +27,7 @@ var declareScenarios = []scenario{
 	{"a declared wait that another one makes a deadlock of ends", func(t *testing.T, s *stage) {
 		a, b := s.client("a"), s.client("b")
 		x := s.acquire(a, client.Request{Keys: []interlock.Key{"x"}, Flow: "one"})
-		wait, err := a.WaitFor(x.Context(), client.Awaiting{Session: b.SessionName(), Flow: "two"})
+		wait, err := a.WaitFor(x.Context(), client.WaitTarget{Session: b.SessionName(), Flow: "two"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ var declareScenarios = []scenario{
 	{"a declared wait that has ended is in nobody's way", func(t *testing.T, s *stage) {
 		a, b := s.client("a"), s.client("b")
 		x := s.acquire(a, client.Request{Keys: []interlock.Key{"x"}, Flow: "one"})
-		wait, err := a.WaitFor(x.Context(), client.Awaiting{Agent: "b"})
+		wait, err := a.WaitFor(x.Context(), client.WaitTarget{Agent: "b"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,10 +60,10 @@ var declareScenarios = []scenario{
 	}},
 	{"a declared wait for somebody who is gone", func(t *testing.T, s *stage) {
 		a, b := s.client("a"), s.client("b")
-		if _, err := a.WaitFor(s.ctx, client.Awaiting{Agent: "nobody"}); !isCode(err, interlock.CodeUnknownSession) {
+		if _, err := a.WaitFor(s.ctx, client.WaitTarget{Agent: "nobody"}); !isCode(err, interlock.CodeUnknownSession) {
 			t.Errorf("got %v", err)
 		}
-		wait, err := a.WaitFor(s.ctx, client.Awaiting{Agent: "b"})
+		wait, err := a.WaitFor(s.ctx, client.WaitTarget{Agent: "b"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestDeclaredWaitSurvivesReconnect(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	x := s.acquire(c, client.Request{Keys: []interlock.Key{"x"}, Flow: "one"})
 	other := s.client("b")
-	wait, err := c.WaitFor(x.Context(), client.Awaiting{Agent: "b"})
+	wait, err := c.WaitFor(x.Context(), client.WaitTarget{Agent: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}

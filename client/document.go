@@ -66,8 +66,8 @@ func (c *Client) documents(ctx context.Context, version interlock.Version, keys 
 	return Snapshot{Version: got.Version, Documents: cloneDocuments(got.Documents), At: got.at}, nil
 }
 
-// Listing selects the documents that are listed.
-type Listing struct {
+// ListRequest selects the documents that are listed.
+type ListRequest struct {
 	Prefix string        // of their keys; "" for all of the namespace
 	After  interlock.Key // begin after this key
 	Bodies bool          // with their bodies
@@ -75,7 +75,7 @@ type Listing struct {
 
 // List lists documents in the order of their keys. It asks for more as it goes, so
 // each part is of a moment of its own. After an error nothing more comes.
-func (c *Client) List(ctx context.Context, l Listing) iter.Seq2[interlock.Document, error] {
+func (c *Client) List(ctx context.Context, l ListRequest) iter.Seq2[interlock.Document, error] {
 	return func(yield func(interlock.Document, error) bool) {
 		for after := l.After; ; {
 			if ctx.Err() != nil {

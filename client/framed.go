@@ -17,7 +17,7 @@ var silence = proto.Silence{Ask: 10 * time.Second, Expect: 10 * time.Second}
 
 // framedLink is a proto.ClientLink over a connection of its own.
 type framedLink struct {
-	*proto.Framed[proto.ClientFrame, proto.ServerFrame]
+	*proto.FramedLink[proto.ClientFrame, proto.ServerFrame]
 	failed func() // the next attempt goes to the next address
 }
 
@@ -68,7 +68,7 @@ func turnedAway(err error, failed func()) error {
 }
 
 func (l *framedLink) Recv(f *proto.ServerFrame) error {
-	err := l.Framed.Recv(f)
+	err := l.FramedLink.Recv(f)
 	if err == nil || errors.Is(err, proto.ErrInterrupted) {
 		return err
 	}
@@ -84,5 +84,5 @@ func (l *framedLink) Close(reason *interlock.Error) {
 	if reason != nil {
 		l.failed()
 	}
-	l.Framed.Close(nil)
+	l.FramedLink.Close(nil)
 }

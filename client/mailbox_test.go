@@ -14,7 +14,7 @@ import (
 )
 
 // writer has accounts written by the workers of one queue only.
-func (s *stage) writer(handle func(ctx context.Context, job *client.Job) (client.Done, error)) *working {
+func (s *stage) writer(handle func(ctx context.Context, job *client.Job) (client.Done, error)) *runningWorker {
 	s.t.Helper()
 	s.queue(interlock.TaskQueue{Name: "accounts", MaxAttempts: 2})
 	s.single("account", "account:{id}", "accounts")

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Parking is how a lease is put aside.
-type Parking struct {
+// ParkRequest is how a lease is put aside.
+type ParkRequest struct {
 	// Keys is whether others may have the keys meanwhile: interlock.ParkKeep or
 	// interlock.ParkFree. The zero value leaves it to the keys' pattern, which keeps them if it
 	// sets nothing.
@@ -24,7 +24,7 @@ type Parking struct {
 // Park puts the lease aside while a human decides, which may take hours. It then needs neither
 // heartbeats nor this session, and any process that has its ID may resume it, from any process.
 // This handle and the lease's others are over: their contexts end with code "parked".
-func (l *Lease) Park(ctx context.Context, p Parking) error {
+func (l *Lease) Park(ctx context.Context, p ParkRequest) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -43,8 +43,8 @@ func parkedHere(g *grant) *interlock.Error {
 	}
 }
 
-// Resumption is how a parked lease is taken up again.
-type Resumption struct {
+// ResumeRequest is how a parked lease is taken up again.
+type ResumeRequest struct {
 	Flow string // that is to hold it; as in Request
 
 	// OnConflict is what to do when others have its keys: leave it parked (the zero value),
@@ -73,7 +73,7 @@ type Resumption struct {
 // was, for the rest of its time, and can be resumed again. If ctx ends before the answer, the
 // error is CodeOutcomeUnknown, and the client asks the server in the background to park the
 // lease again if it was granted meanwhile, with its keys if it had kept them.
-func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as Resumption) (*Lease, error) {
+func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as ResumeRequest) (*Lease, error) {
 	flow := c.flow(ctx, as.Flow)
 	for {
 		l, err := c.obtain(ctx, askAgain, as.OnQueued, func() *call {

@@ -18,7 +18,7 @@ var parkScenarios = []scenario{
 		before := s.client("before")
 		lease := s.acquire(before, client.Request{Keys: []interlock.Key{"k"}, Purpose: "refund"})
 		ctx := lease.Context()
-		s.park(lease, client.Parking{Keys: interlock.ParkKeep, Reason: "refund 900.00?"})
+		s.park(lease, client.ParkRequest{Keys: interlock.ParkKeep, Reason: "refund 900.00?"})
 		if !isCode(context.Cause(ctx), interlock.CodeParked) || !isCode(lease.Err(), interlock.CodeParked) {
 			t.Errorf("cause %v, err %v", context.Cause(ctx), lease.Err())
 		}
@@ -34,13 +34,13 @@ var parkScenarios = []scenario{
 		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Liveness != interlock.LiveParked || refusal.Holders[0].Parking == nil || refusal.Holders[0].Parking.Reason != "refund 900.00?" {
 			t.Errorf("meanwhile: %+v", err)
 		}
-		if _, err := after.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeParked) {
+		if _, err := after.Resume(s.ctx, lease.ID(), client.ResumeRequest{}); !isCode(err, interlock.CodeParked) {
 			t.Errorf("resumed before the answer: %v", err)
 		}
 		if err := after.AnswerLease(s.ctx, lease.Fence(), interlock.Approved, "ann", "within policy"); err != nil {
 			t.Fatal(err)
 		}
-		again, err := after.Resume(s.ctx, lease.ID(), client.Resumption{Flow: "two"})
+		again, err := after.Resume(s.ctx, lease.ID(), client.ResumeRequest{Flow: "two"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ var parkScenarios = []scenario{
 		if err := after.CheckFence(s.ctx, "k", again.Fence()); err != nil {
 			t.Error(err)
 		}
-		if _, err := after.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeNotParked) {
+		if _, err := after.Resume(s.ctx, lease.ID(), client.ResumeRequest{}); !isCode(err, interlock.CodeNotParked) {
 			t.Errorf("resumed twice: %v", err)
 		}
 		s.release(again, "")
@@ -62,7 +62,7 @@ var parkScenarios = []scenario{
 	{"who waits for the answer has the lease with it, or the denial", func(t *testing.T, s *stage) {
 		a, boss := s.client("a"), s.client("boss")
 		lease := s.acquire(a, exclusively("k"))
-		s.park(lease, client.Parking{Reason: "may I?"})
+		s.park(lease, client.ParkRequest{Reason: "may I?"})
 		back := s.resuming(a, lease.ID())
 		if ticket := back.queued(); ticket.Position != 0 {
 			t.Errorf("it stands in a line: %+v", ticket)
@@ -74,12 +74,12 @@ var parkScenarios = []scenario{
 		if d := lease.Decision(); d == nil || d.By != "boss" {
 			t.Errorf("decided as %+v", d)
 		}
-		s.park(lease, client.Parking{Reason: "and this?"})
+		s.park(lease, client.ParkRequest{Reason: "and this?"})
 		asked := lease.Fence()
 		denied := make(chan error, 1)
 		waits := make(chan struct{}, 1)
 		go func() {
-			_, err := a.Resume(s.ctx, lease.ID(), client.Resumption{OnConflict: interlock.Wait, OnQueued: func(interlock.Ticket, []interlock.Holder) { waits <- struct{}{} }})
+			_, err := a.Resume(s.ctx, lease.ID(), client.ResumeRequest{OnConflict: interlock.Wait, OnQueued: func(interlock.Ticket, []interlock.Holder) { waits <- struct{}{} }})
 			denied <- err
 		}()
 		<-waits
@@ -89,7 +89,7 @@ var parkScenarios = []scenario{
 		if err := <-denied; !isCode(err, interlock.CodeDenied) {
 			t.Errorf("denied: %v", err)
 		}
-		again, err := a.Resume(s.ctx, lease.ID(), client.Resumption{Unapproved: true})
+		again, err := a.Resume(s.ctx, lease.ID(), client.ResumeRequest{Unapproved: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,9 +98,9 @@ var parkScenarios = []scenario{
 	{"who resumes what was freed is told what moved", func(t *testing.T, s *stage) {
 		a, b := s.client("a"), s.client("b")
 		lease := s.acquire(a, exclusively("k", "l"))
-		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		s.park(lease, client.ParkRequest{Keys: interlock.ParkFree})
 		other := s.acquire(b, client.Request{Keys: []interlock.Key{"k"}})
-		if _, err := a.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeHeld) {
+		if _, err := a.Resume(s.ctx, lease.ID(), client.ResumeRequest{}); !isCode(err, interlock.CodeHeld) {
 			t.Errorf("while another has it: %v", err)
 		}
 		late := s.wait(s.client("late"), exclusively("k"))
@@ -120,7 +120,7 @@ var parkScenarios = []scenario{
 	{"a resumption that is given up in line leaves the lease parked", func(t *testing.T, s *stage) {
 		a, b := s.client("a"), s.client("b")
 		lease := s.acquire(a, exclusively("k"))
-		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		s.park(lease, client.ParkRequest{Keys: interlock.ParkFree})
 		other := s.acquire(b, exclusively("k"))
 		ctx, cancel := context.WithCancelCause(s.ctx)
 		s.ctx = ctx
@@ -133,7 +133,7 @@ var parkScenarios = []scenario{
 		s.ctx = context.Background()
 		_ = a.CheckFence(s.ctx, "k", 1) // its answer comes after the line was left
 		s.release(other, "")
-		again, err := b.Resume(s.ctx, lease.ID(), client.Resumption{})
+		again, err := b.Resume(s.ctx, lease.ID(), client.ResumeRequest{})
 		if err != nil || !slices.Equal(again.Moved(), []interlock.Key{"k"}) {
 			t.Fatalf("resumed after that: %+v, %v", again, err)
 		}
@@ -142,7 +142,7 @@ var parkScenarios = []scenario{
 	{"a parked lease is given back when the human says no", func(t *testing.T, s *stage) {
 		c := s.client("a")
 		lease := s.acquire(c, exclusively("k"))
-		s.park(lease, client.Parking{})
+		s.park(lease, client.ParkRequest{})
 		if err := c.Discard(s.ctx, lease.ID(), client.Outcome{Outcome: "denied", Note: "not without a receipt"}); err != nil {
 			t.Fatal(err)
 		}
@@ -150,14 +150,14 @@ var parkScenarios = []scenario{
 		if notes := next.Notes(); len(notes) != 1 || notes[0].Outcome != "denied" {
 			t.Errorf("notes %+v", notes)
 		}
-		if _, err := c.Resume(s.ctx, lease.ID(), client.Resumption{}); !isCode(err, interlock.CodeReleased) {
+		if _, err := c.Resume(s.ctx, lease.ID(), client.ResumeRequest{}); !isCode(err, interlock.CodeReleased) {
 			t.Errorf("resumed after that: %v", err)
 		}
 	}},
 	{"what cannot be parked is said, and stays held", func(t *testing.T, s *stage) {
 		s.pattern(interlock.Pattern{Name: "k", Shape: "k", Park: interlock.ParkNever})
 		lease := s.acquire(s.client("a"), exclusively("k"))
-		if err := lease.Park(s.ctx, client.Parking{}); !isCode(err, interlock.CodeInvalidRequest) {
+		if err := lease.Park(s.ctx, client.ParkRequest{}); !isCode(err, interlock.CodeInvalidRequest) {
 			t.Errorf("got %v", err)
 		}
 		if lease.Err() != nil {
@@ -167,7 +167,7 @@ var parkScenarios = []scenario{
 	}},
 }
 
-func (s *stage) park(lease *client.Lease, p client.Parking) {
+func (s *stage) park(lease *client.Lease, p client.ParkRequest) {
 	s.t.Helper()
 	if err := lease.Park(s.ctx, p); err != nil {
 		s.t.Fatal(err)
@@ -177,7 +177,7 @@ func (s *stage) park(lease *client.Lease, p client.Parking) {
 // resuming waits for a parked lease.
 func (s *stage) resuming(c *client.Client, id interlock.LeaseID) *place {
 	return s.stand(func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) (*client.Lease, error) {
-		return c.Resume(ctx, id, client.Resumption{OnConflict: interlock.Wait, OnQueued: queued})
+		return c.Resume(ctx, id, client.ResumeRequest{OnConflict: interlock.Wait, OnQueued: queued})
 	})
 }
 
@@ -187,7 +187,7 @@ func TestParkedLeaseOutlivesItsSession(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: 6 * time.Second})
 		parked := s.acquire(c, exclusively("k"))
 		held := s.acquire(c, exclusively("l"))
-		s.park(parked, client.Parking{Keys: interlock.ParkKeep, For: time.Hour})
+		s.park(parked, client.ParkRequest{Keys: interlock.ParkKeep, For: time.Hour})
 		unblock := b.block()
 		b.cut()
 		<-time.After(10 * time.Minute)
@@ -195,7 +195,7 @@ func TestParkedLeaseOutlivesItsSession(t *testing.T) {
 		if held.Err() == nil {
 			t.Error("the other lease outlived its session too")
 		}
-		again, err := c.Resume(s.ctx, parked.ID(), client.Resumption{})
+		again, err := c.Resume(s.ctx, parked.ID(), client.ResumeRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,9 +213,9 @@ func TestResumedLeaseWithAShortTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: time.Hour})
 		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{TTL: time.Second}})
-		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		s.park(lease, client.ParkRequest{Keys: interlock.ParkFree})
 		<-time.After(15 * time.Minute)
-		lease, err := c.Resume(s.ctx, lease.ID(), client.Resumption{})
+		lease, err := c.Resume(s.ctx, lease.ID(), client.ResumeRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestResumedLeaseWithAShortTTL(t *testing.T) {
 		if lease.Err() != nil {
 			t.Fatal(lease.Err())
 		}
-		s.park(lease, client.Parking{Keys: interlock.ParkFree})
+		s.park(lease, client.ParkRequest{Keys: interlock.ParkFree})
 		other := s.acquire(s.client("b"), exclusively("k"))
 		back := s.resuming(c, lease.ID())
 		back.queued()
@@ -244,14 +244,14 @@ func TestGivenUpResumptionCrossesTheGrant(t *testing.T) {
 	for _, keys := range []interlock.ParkPolicy{interlock.ParkKeep, interlock.ParkFree} {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 		lease := s.acquire(c, exclusively("k"))
-		s.park(lease, client.Parking{Keys: keys, For: time.Hour})
+		s.park(lease, client.ParkRequest{Keys: keys, For: time.Hour})
 		lost := make(chan struct{})
 		unblock := b.block()
 		b.setLose(answers(proto.Granted, func(*proto.Reply) bool { close(lost); return true }))
 		ctx, cancel := context.WithCancel(s.ctx)
 		gaveUp := make(chan error, 1)
 		go func() {
-			_, err := c.Resume(ctx, lease.ID(), client.Resumption{})
+			_, err := c.Resume(ctx, lease.ID(), client.ResumeRequest{})
 			gaveUp <- err
 		}()
 		await(t, lost, "the grant whose answer is under way")
@@ -263,7 +263,7 @@ func TestGivenUpResumptionCrossesTheGrant(t *testing.T) {
 		b.setLose(doneAfterGrant(parked))
 		unblock()
 		await(t, parked, "the answer that it is parked again")
-		again, err := s.client("b").Resume(patient(t), lease.ID(), client.Resumption{})
+		again, err := s.client("b").Resume(patient(t), lease.ID(), client.ResumeRequest{})
 		if err != nil {
 			t.Fatalf("%v: resumed after that: %v", keys, err)
 		}
@@ -293,10 +293,10 @@ func TestLostParkingHappensOnce(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	lease := s.acquire(c, exclusively("k"))
 	b.setLose(answers(proto.Done, func(r *proto.Reply) bool { return r.Session == nil }))
-	s.park(lease, client.Parking{})
+	s.park(lease, client.ParkRequest{})
 	var lost interlock.Lease
 	b.setLose(answers(proto.Granted, func(r *proto.Reply) bool { lost = r.Lease; return true }))
-	again, err := c.Resume(s.ctx, lease.ID(), client.Resumption{})
+	again, err := c.Resume(s.ctx, lease.ID(), client.ResumeRequest{})
 	if err != nil || again.Fence() != lost.Fence || lost.Fence == 0 {
 		t.Fatalf("%v: resumed under fence %d, the lost answer had %d", err, again.Fence(), lost.Fence)
 	}
@@ -306,7 +306,7 @@ func TestLostParkingHappensOnce(t *testing.T) {
 func TestResumptionSurvivesReconnectInItsPlace(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	lease := s.acquire(c, exclusively("k"))
-	s.park(lease, client.Parking{Keys: interlock.ParkFree})
+	s.park(lease, client.ParkRequest{Keys: interlock.ParkFree})
 	other := s.acquire(s.client("b"), exclusively("k"))
 	back := s.resuming(c, lease.ID())
 	ticket := back.queued()
@@ -323,13 +323,13 @@ func TestNothingToResume(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		c := s.client("a")
 		lease := s.acquire(c, exclusively("k"))
-		s.park(lease, client.Parking{For: time.Minute})
+		s.park(lease, client.ParkRequest{For: time.Minute})
 		<-time.After(time.Hour)
 		ctx, cancel := context.WithTimeout(s.ctx, time.Hour)
 		defer cancel()
 		begun := time.Now()
 		for id, want := range map[interlock.LeaseID]interlock.Code{lease.ID(): interlock.CodeExpired, freshID(): interlock.CodeUnknownLease} {
-			if _, err := c.Resume(ctx, id, client.Resumption{}); !isCode(err, want) || time.Since(begun) != 0 {
+			if _, err := c.Resume(ctx, id, client.ResumeRequest{}); !isCode(err, want) || time.Since(begun) != 0 {
 				t.Errorf("got %v after %v", err, time.Since(begun))
 			}
 		}

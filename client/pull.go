@@ -14,8 +14,8 @@ import (
 // sent under the same one until it is answered: what was handed out to it in an answer
 // that was lost is handed out to it again.
 
-// handed is a task in our hands.
-type handed struct {
+// assignment is a task in our hands.
+type assignment struct {
 	task      interlock.Task
 	grant     *grant
 	documents []interlock.Document
@@ -27,7 +27,7 @@ var errWithdrawn = errors.New("the pull was withdrawn")
 
 // pull asks for tasks and waits until there are some, or until ctx ends. least is the
 // shortest ttl that their leases are known to have; 0: the session's.
-func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, least time.Duration) ([]handed, error) {
+func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, least time.Duration) ([]assignment, error) {
 	k := c.newCall(proto.OpPullTasks)
 	k.op.TTL, k.op.Task, k.least = ttl, &proto.TaskOp{Queue: queue, Limit: uint32(most)}, least
 	_, _ = rand.Read(k.op.ID[:])
@@ -103,7 +103,7 @@ func (s *session) pullAgain(k *call) *call {
 // handedOut takes what a pull got.
 func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At) {
 	if !k.forgotten {
-		k.handed = make([]handed, 0, len(r.Handed))
+		k.handed = make([]assignment, 0, len(r.Handed))
 	}
 	for i := range r.Handed {
 		h := &r.Handed[i]
@@ -115,7 +115,7 @@ func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At)
 			continue
 		}
 		g := s.add(c, &h.Lease, nil, at)
-		k.handed = append(k.handed, handed{task: h.Task, grant: g, documents: h.Documents, asOf: h.AsOf})
+		k.handed = append(k.handed, assignment{task: h.Task, grant: g, documents: h.Documents, asOf: h.AsOf})
 	}
 	if k.forgotten {
 		c.free(k)

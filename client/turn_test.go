@@ -18,18 +18,18 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// watched is a link that knows which goroutines call Recv and Send: callers, or the client's
+// watchedLink is a link that knows which goroutines call Recv and Send: callers, or the client's
 // own.
-type watched struct {
+type watchedLink struct {
 	proto.ClientLink
 	mu        sync.Mutex
 	own, sent int // Recv that returned a frame, and Send, by callers
 	all       int // both, by anybody
 }
 
-func (l *watched) Interrupt() { l.ClientLink.(proto.Interruptible).Interrupt() }
+func (l *watchedLink) Interrupt() { l.ClientLink.(proto.Interruptible).Interrupt() }
 
-func (l *watched) Recv(f *proto.ServerFrame) error {
+func (l *watchedLink) Recv(f *proto.ServerFrame) error {
 	err := l.ClientLink.Recv(f)
 	if err == nil {
 		l.count(&l.own)
@@ -37,12 +37,12 @@ func (l *watched) Recv(f *proto.ServerFrame) error {
 	return err
 }
 
-func (l *watched) Send(f *proto.ClientFrame) error {
+func (l *watchedLink) Send(f *proto.ClientFrame) error {
 	l.count(&l.sent)
 	return l.ClientLink.Send(f)
 }
 
-func (l *watched) count(byCaller *int) {
+func (l *watchedLink) count(byCaller *int) {
 	buf := make([]byte, 8<<10)
 	stack := string(buf[:runtime.Stack(buf, false)])
 	l.mu.Lock()
@@ -54,7 +54,7 @@ func (l *watched) count(byCaller *int) {
 }
 
 // counts returns the counts, and begins anew.
-func (l *watched) counts() (own, sent, all int) {
+func (l *watchedLink) counts() (own, sent, all int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own, sent, all = l.own, l.sent, l.all
@@ -63,11 +63,11 @@ func (l *watched) counts() (own, sent, all int) {
 }
 
 // watch connects a client over a watched link.
-func (w *world) watch(cfg client.Config) (*client.Client, *watched) {
-	var link *watched
+func (w *world) watch(cfg client.Config) (*client.Client, *watchedLink) {
+	var link *watchedLink
 	c := w.connect(func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
 		l, err := w.inside(ctx, hello)
-		link = &watched{ClientLink: l}
+		link = &watchedLink{ClientLink: l}
 		return link, err
 	}, cfg)
 	return c, link

@@ -21,7 +21,7 @@ const updateTries = 32
 // After 32 commits that came too late it gives up with the last *StaleError. To have a model
 // think about each change, take a lease instead, so that no agent thinks in vain; to count, use
 // Add, which is never too late.
-func (c *Client) Update(ctx context.Context, key interlock.Key, change func(old interlock.Document) (interlock.Write, error)) (*Committed, error) {
+func (c *Client) Update(ctx context.Context, key interlock.Key, change func(old interlock.Document) (interlock.Write, error)) (*CommitResult, error) {
 	flow := c.flow(ctx, "")
 	pace := Backoff{Least: 5 * time.Millisecond, Most: time.Second}
 	for tries := 1; ; tries++ {

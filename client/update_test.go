@@ -19,7 +19,7 @@ func TestConcurrentUpdates(t *testing.T) {
 	keys := []interlock.Key{"updated", "added", "both"}
 	var mu sync.Mutex
 	seen := map[interlock.Version]string{}
-	count := func(who string, done *client.Committed) {
+	count := func(who string, done *client.CommitResult) {
 		mu.Lock()
 		defer mu.Unlock()
 		if other, again := seen[done.Version]; again {
@@ -37,7 +37,7 @@ func TestConcurrentUpdates(t *testing.T) {
 				if round%2 == 0 {
 					key = keys[i%2]
 				}
-				var done *client.Committed
+				var done *client.CommitResult
 				var err error
 				if i%2 == 0 {
 					done, err = c.Update(t.Context(), key, increment)

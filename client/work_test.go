@@ -17,24 +17,24 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// working is a worker that works until it is stopped.
-type working struct {
+// runningWorker is a worker that works until it is stopped.
+type runningWorker struct {
 	t      *testing.T
 	cancel context.CancelFunc
 	result chan error
 }
 
 // work has a worker work until the test ends, or until it is stopped before.
-func (s *stage) work(c *client.Client, w client.Worker) *working {
+func (s *stage) work(c *client.Client, w client.Worker) *runningWorker {
 	ctx, cancel := context.WithCancel(s.ctx)
-	x := &working{t: s.t, cancel: cancel, result: make(chan error, 1)}
+	x := &runningWorker{t: s.t, cancel: cancel, result: make(chan error, 1)}
 	go func() { x.result <- c.Work(ctx, w) }()
 	s.t.Cleanup(cancel)
 	return x
 }
 
 // stop ends the worker, and waits until it has ended.
-func (x *working) stop() {
+func (x *runningWorker) stop() {
 	x.t.Helper()
 	x.cancel()
 	if err := <-x.result; err != nil {

@@ -224,7 +224,7 @@ func retryAfter(err error) time.Duration {
 }
 
 // begin has a task handled.
-func (w *work) begin(h *handed) {
+func (w *work) begin(h *assignment) {
 	job := &Job{task: cloneTask(h.task), documents: cloneDocuments(h.documents), asOf: h.asOf}
 	job.lease = h.grant.handle(w.told)
 	ttl := h.grant.info.TTL

@@ -32,7 +32,7 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		case interlock.CodeInvalidKey:
 			eff.Conflict = &Conflict{Key: badKey(c.Claims)}
 		case interlock.CodeUnknownPattern:
-			eff.Conflict = &Conflict{Nearest: e.agenda.space.memberLists()}
+			eff.Conflict = &Conflict{Nearest: e.agenda.ns.memberLists()}
 		}
 		return
 	}
@@ -47,8 +47,8 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	space := e.agenda.space
-	problem = e.strangeMoment(c.AsOf, e.latest())
+	space := e.agenda.ns
+	problem = e.clockAnomaly(c.AsOf, e.latest())
 	if problem == "" && c.AsOf > 0 && c.AsOf < e.begins() {
 		problem = fmt.Sprintf("version %d is from before the namespace was deleted: read again", c.AsOf)
 	}
@@ -65,7 +65,7 @@ func (e *Engine) acquire(c *Acquire, of run) {
 	}()
 	r := e.asked(c, sess)
 	if of != (run{}) {
-		r.tie().run = &run{of.org, of.workflow}
+		r.mutableExt().run = &run{of.org, of.workflow}
 	}
 	if !e.decideRequest(c, sess, r) {
 		e.discard(r)
@@ -98,11 +98,11 @@ func (e *Engine) decideRequest(c *Acquire, sess *session, r *request) (kept bool
 		e.refuseFor(no)
 		return false
 	}
-	if e.refuseHopeless(r) {
+	if e.refuseUnservable(r) {
 		return false
 	}
 	if way := r.freeWay(); way != nil && r.barrier() == nil {
-		e.narrow(r, way)
+		e.chooseAlternative(r, way)
 		e.grant(c, r)
 		return true
 	}
@@ -160,10 +160,10 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	if sess != nil {
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
-		r.tie().guest = &guest{c.Agent, c.Actor}
+		r.mutableExt().guest = &guest{c.Agent, c.Actor}
 	}
 	r.priority, r.any = int8(c.Priority), c.Any
-	r.terms = e.space(c.Namespace).agree(withDefaults(c.Terms, sess))
+	r.terms = e.ns(c.Namespace).agree(withDefaults(c.Terms, sess))
 	r.setDetails(details{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}, documents: c.Documents})
 	r.setClaims(c.Claims)
 	e.try(r)
@@ -187,7 +187,7 @@ func withDefaults(t interlock.Terms, sess *session) interlock.Terms {
 	return t
 }
 
-// flowOr gives the name of a flow, where "" means main.
+// flowOr returns the name of a flow, where "" means main.
 func flowOr(name string) string {
 	if name == "" {
 		return "main"
@@ -199,7 +199,7 @@ func flowOr(name string) string {
 // what would block it.
 func (e *Engine) try(r *request) {
 	r.granted = e.now
-	e.trial = wait{only: [1]place{{req: r}}}
+	e.trial = wait{only: [1]queueEntry{{req: r}}}
 	r.wait = &e.trial
 	r.wait.rank = r.standing()
 	e.resolve(r)
@@ -240,7 +240,7 @@ func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) (kept 
 		e.refuseFor(no)
 		return false
 	}
-	r.readAsOf(r.space.docs.version)
+	r.readAsOf(r.ns.docs.version)
 	ev := e.describe(EvQueued, r)
 	ev.Actor = e.head.Actor
 	e.tag(ev, Queued)
@@ -283,7 +283,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 // replyQueued tells the caller of its place in line.
 func (e *Engine) replyQueued(r *request) *Effect {
 	eff := e.reply(Queued)
-	way := e.soonest(r)
+	way := e.soonestAlternative(r)
 	eff.Ticket = e.ticket(way)
 	if i := way.blocker(); i >= 0 {
 		eff.Conflict = e.conflict(way, i)
@@ -327,7 +327,7 @@ func (e *Engine) closedFor() (interlock.Code, string) {
 	return "", ""
 }
 
-// coveredBy gives the lease of r's own flow that already gives all that r wants,
+// coveredBy returns the lease of r's own flow that already gives all that r wants,
 // or nil.
 func (r *request) coveredBy() *request {
 	f := r.flow()
@@ -346,13 +346,13 @@ func (r *request) coveredBy() *request {
 		case n.first == nil || !r.party.at(n).holds():
 		case n.hands == r.party || n.holders() < len(f.leases): // however many leases it has elsewhere
 			for h := n.first; h != nil; h = h.next {
-				*r.space.agenda.objects++
+				*r.ns.agenda.objects++
 				if h.req.party == r.party {
 					consider(h.req)
 				}
 			}
 		default: // however many others have leases here
-			*r.space.agenda.objects += len(f.leases)
+			*r.ns.agenda.objects += len(f.leases)
 			for _, l := range f.leases {
 				consider(l)
 			}
@@ -367,7 +367,7 @@ func (r *request) gives(claims []interlock.Claim) bool {
 	for _, want := range claims {
 		good := false
 		for _, have := range r.claims() {
-			good = good || have.Key == want.Key && r.space.coversClaim(have, want) ||
+			good = good || have.Key == want.Key && r.ns.coversClaim(have, want) ||
 				keypath.IsBelow(string(want.Key), string(have.Key)) && lockmode.Below(have.Mode) != 0 && lockmode.Covers(lockmode.Below(have.Mode), lockmode.Lock(want.Mode)) && !want.Mode.Counts()
 		}
 		if !good {
@@ -379,7 +379,7 @@ func (r *request) gives(claims []interlock.Claim) bool {
 
 // coversClaim reports whether who has one claim on a key needs no other of it.
 // Tokens are gone once they are taken, so a claim on a rate never covers another.
-func (s *space) coversClaim(have, want interlock.Claim) bool {
+func (s *namespace) coversClaim(have, want interlock.Claim) bool {
 	switch {
 	case !want.Mode.Counts():
 		return lockmode.Covers(lockmode.Lock(have.Mode), want.Mode)

@@ -17,8 +17,8 @@ import (
 //
 // It is volatile. The engine embeds the one that it works on.
 type agenda struct {
-	space     *space // nil when there is none yet
-	now       Time   // of the last command in the namespace
+	ns        *namespace // nil when there is none yet
+	now       Time       // of the last command in the namespace
 	timers    timers
 	ready     collection.ValueHeap[candidate] // watched waiters that a change may have helped
 	suspects  collection.Queue[suspect]       // whose new edges may have closed a cycle
@@ -27,7 +27,7 @@ type agenda struct {
 	dismissed collection.Queue[dismissal]     // idle workers who are to be told that they are so no more
 	departed  collection.Queue[*session]      // ended sessions with pulls, or waits for the ends of tasks, left
 	parting   collection.Queue[*session]      // with waits that were attached over a connection that has ended
-	uneven    []*divided                      // shared-out keys whose division is to be looked at
+	uneven    []*partition                    // shared-out keys whose division is to be looked at
 	broken    []broken                        // whose barrier was broken; never left over
 	hungry    []*queue                        // with workers, and tasks that could run
 	doubt     doubt                           // who is to be suspected, if not all are yet that may be on a cycle
@@ -37,30 +37,30 @@ type agenda struct {
 	objects *int // Engine.objects, for those who have no engine at hand
 }
 
-func (e *Engine) newAgenda(s *space) *agenda {
+func (e *Engine) newAgenda(s *namespace) *agenda {
 	e.agendas++
-	a := &agenda{space: s, objects: &e.objects}
+	a := &agenda{ns: s, objects: &e.objects}
 	a.alarm = timer{pos: -1, ord: e.agendas, agenda: a}
 	a.empty = a.alarm
 	return a
 }
 
-// adopt gives a new namespace the agenda of the step that makes it. In a replay
+// adopt returns a new namespace the agenda of the step that makes it. In a replay
 // it gets one of its own.
-func (e *Engine) adopt(s *space) *agenda {
-	if a := e.agenda; a != &e.whole && a.space == nil {
-		a.space = s
+func (e *Engine) adopt(s *namespace) *agenda {
+	if a := e.agenda; a != &e.whole && a.ns == nil {
+		a.ns = s
 		return a
 	}
 	return e.newAgenda(s)
 }
 
-// agendaOf gives the agenda on which a command in a namespace works.
+// agendaOf returns the agenda on which a command in a namespace works.
 func (e *Engine) agendaOf(name interlock.Namespace) *agenda {
 	if name == "" {
 		return &e.whole
 	}
-	if s := e.agenda.space; s != nil && s.name == name { // as in the step before
+	if s := e.agenda.ns; s != nil && s.name == name { // as in the step before
 		return e.agenda
 	}
 	if s := e.spaces[name]; s != nil {
@@ -93,7 +93,7 @@ func (e *Engine) finish() {
 
 // pass ends what is due by a time in any namespace, as much as one step may.
 func (e *Engine) pass(at Time) {
-	for e.live && !e.full() && !e.isTired() && !e.isRankTired() && !e.isTryTired() {
+	for e.live && !e.full() && !e.lookBudgetSpent() && !e.rankBudgetSpent() && !e.tryBudgetSpent() {
 		alarm := e.alarms.first()
 		if alarm == nil || alarm.at > at {
 			break
@@ -102,7 +102,7 @@ func (e *Engine) pass(at Time) {
 		e.expire()
 		e.settle()
 		e.rearm()
-		e.watchEmpty(alarm.agenda.space)
+		e.watchEmpty(alarm.agenda.ns)
 	}
 	e.agenda = &e.whole
 }
@@ -125,9 +125,9 @@ func (e *Engine) rearm() {
 	}
 }
 
-// due says when something is to be done.
+// due returns when something is to be done.
 func (a *agenda) due(draining bool) (at Time, ok bool) {
-	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.Len()+a.parting.Len()+a.dismissed.Len()+a.departed.Len() > 0 || a.doubt.under || a.space.isSpelling() || a.space.isRepooling() || a.space.isUnranked() {
+	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.Len()+a.parting.Len()+a.dismissed.Len()+a.departed.Len() > 0 || a.doubt.under || a.ns.isSpelling() || a.ns.isRepooling() || a.ns.isUnranked() {
 		return a.now, true
 	}
 	if t := a.timers.first(); t != nil {
@@ -136,7 +136,7 @@ func (a *agenda) due(draining bool) (at Time, ok bool) {
 	return 0, false
 }
 
-// NextTimer says when the next Tick is due in any namespace; ok is false when none
+// NextTimer returns when the next Tick is due in any namespace; ok is false when none
 // is.
 func (e *Engine) NextTimer() (at Time, ok bool) {
 	if t := e.alarms.first(); t != nil {
@@ -148,10 +148,10 @@ func (e *Engine) NextTimer() (at Time, ok bool) {
 // DueBy calls visit for each namespace in which something is due by a time. The
 // order is no promise.
 func (e *Engine) DueBy(at Time, visit func(interlock.Namespace)) {
-	e.alarms.until(at, 0, func(t *timer) { visit(t.agenda.space.name) })
+	e.alarms.until(at, 0, func(t *timer) { visit(t.agenda.ns.name) })
 }
 
-// Due says when the next Tick is due in a namespace; ok is false when none is.
+// Due returns when the next Tick is due in a namespace; ok is false when none is.
 func (e *Engine) Due(name interlock.Namespace) (at Time, ok bool) {
 	if s := e.spaces[name]; s != nil && s.agenda.alarm.pos >= 0 {
 		return s.agenda.alarm.at, true

@@ -26,14 +26,14 @@ import (
 // The journal knows the trunk alone: EvQueued has all alternatives, EvAdmitted the
 // one that it got.
 
-// ways gives what of r stands in line, or would: its branches, or r itself. It is
+// eachAlternative yields what of r stands in line, or would: its alternatives, or r itself. It is
 // granted when nothing blocks one of them.
-func (r *request) ways(yield func(*request) bool) {
+func (r *request) eachAlternative(yield func(*request) bool) {
 	if !r.any {
 		yield(r)
 		return
 	}
-	for _, b := range r.branches {
+	for _, b := range r.alternatives {
 		if !yield(b) {
 			return
 		}
@@ -42,36 +42,36 @@ func (r *request) ways(yield func(*request) bool) {
 
 // whole is the request that r is a branch of, or r itself.
 func (r *request) whole() *request {
-	if r.trunk != nil {
-		return r.trunk
+	if r.parent != nil {
+		return r.parent
 	}
 	return r
 }
 
 // resolve finds out what r needs, for any of several claims by a branch for each.
 func (e *Engine) resolve(r *request) {
-	r.space.season(r.id)
+	r.ns.season(r.id)
 	if !r.any {
 		r.need()
 		return
 	}
 	if r.party == nil {
-		r.party = &party{}
+		r.party = &flowState{}
 	}
-	r.tie().branches = make([]*request, len(r.claims()))
+	r.mutableExt().alternatives = make([]*request, len(r.claims()))
 	for i := range r.claims() {
 		b := e.newRequest()
 		more := b.more
 		*b = *r
-		b.bonds, b.any, b.pos, b.more = &bonds{trunk: r, guest: r.guest}, false, int32(i), more
+		b.requestExt, b.any, b.pos, b.more = &requestExt{parent: r, guest: r.guest}, false, int32(i), more
 		b.setClaims(r.claims()[i : i+1])
 		b.need()
-		r.branches[i] = b
+		r.alternatives[i] = b
 	}
 }
 
-// narrow makes r a request for the claim of one of its ways alone.
-func (e *Engine) narrow(r, way *request) {
+// chooseAlternative makes r a request for the claim of one of its ways alone.
+func (e *Engine) chooseAlternative(r, way *request) {
 	if way == r {
 		return
 	}
@@ -81,28 +81,28 @@ func (e *Engine) narrow(r, way *request) {
 	}
 	way.forgetNeeds()
 	r.setClaims(slices.Clone(way.claims()))
-	e.fell(r)
+	e.dropAlternatives(r)
 }
 
-// fell gives the branches of r up. What it remembers of them is the first claim.
-func (e *Engine) fell(r *request) {
+// dropAlternatives drops the alternatives of r. It keeps their first claim.
+func (e *Engine) dropAlternatives(r *request) {
 	if !r.any {
 		return
 	}
-	for _, b := range r.branches {
+	for _, b := range r.alternatives {
 		e.dropWait(b)
 		e.discard(b)
 	}
-	r.any, r.branches = false, nil
+	r.any, r.alternatives = false, nil
 	if r.flow() == nil {
 		r.party = nil
 	}
 	r.setClaims(slices.Clone(r.claims()[:1]))
 }
 
-// freeWay gives the first of r's ways that nothing blocks, or nil.
+// freeWay returns the first of r's ways that nothing blocks, or nil.
 func (r *request) freeWay() *request {
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		if way.blocker() < 0 {
 			return way
 		}
@@ -110,9 +110,9 @@ func (r *request) freeWay() *request {
 	return nil
 }
 
-// wayTo gives the way by which r gets exactly claims, or nil.
+// wayTo returns the way by which r gets exactly claims, or nil.
 func (r *request) wayTo(claims []interlock.Claim) *request {
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		if slices.Equal(way.claims(), claims) {
 			return way
 		}
@@ -120,10 +120,10 @@ func (r *request) wayTo(claims []interlock.Claim) *request {
 	return nil
 }
 
-// covered gives the lease of r's own flow that already gives what r asks for by one
+// covered returns the lease of r's own flow that already gives what r asks for by one
 // of its ways, or nil.
 func (r *request) covered() *request {
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		if lease := way.coveredBy(); lease != nil {
 			return lease
 		}
@@ -136,7 +136,7 @@ func (r *request) timesAt(m *need) (n int) {
 	if !r.any || lockmode.Conflicts[m.mode].Has(m.mode) { // that is only wanted of a claimed key
 		return 1
 	}
-	for _, b := range r.branches {
+	for _, b := range r.alternatives {
 		if o := b.needAt(m.node); o != nil && o.mode == m.mode {
 			n++
 		}
@@ -144,14 +144,14 @@ func (r *request) timesAt(m *need) (n int) {
 	return n
 }
 
-// soonest gives that of r's first MaxClaims ways by which it will probably be
+// soonestAlternative returns that of r's first MaxClaims ways by which it will probably be
 // granted first.
-func (e *Engine) soonest(r *request) (best *request) {
+func (e *Engine) soonestAlternative(r *request) (best *request) {
 	if !r.any {
 		return r
 	}
 	var least time.Duration
-	for _, b := range r.branches[:min(len(r.branches), interlock.MaxClaims)] {
+	for _, b := range r.alternatives[:min(len(r.alternatives), interlock.MaxClaims)] {
 		if eta := e.ticket(b).ETA; best == nil || eta < least {
 			best, least = b, eta
 		}
@@ -162,7 +162,7 @@ func (e *Engine) soonest(r *request) (best *request) {
 // inTheWay describes what blocks r where it will probably be free first; nil when
 // nothing does.
 func (e *Engine) inTheWay(r *request) *Conflict {
-	way := e.soonest(r)
+	way := e.soonestAlternative(r)
 	if i := way.blocker(); i >= 0 {
 		return e.conflict(way, i)
 	}
@@ -180,7 +180,7 @@ func (e *Engine) expand(c *Acquire) (interlock.Code, string) {
 	if code, problem := checkTexts(text{"prefix", c.Prefix, interlock.MaxKeyBytes}); code != "" {
 		return code, problem
 	}
-	for _, key := range e.agenda.space.membersWith(c.Prefix) {
+	for _, key := range e.agenda.ns.membersWith(c.Prefix) {
 		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
 	}
 	if len(c.Claims) == 0 {
@@ -190,9 +190,9 @@ func (e *Engine) expand(c *Acquire) (interlock.Code, string) {
 	return "", ""
 }
 
-// memberLists gives what the patterns that list members say of them, of the first few
+// memberLists returns what the patterns that list members say of them, of the first few
 // patterns by name.
-func (s *space) memberLists() (list []string) {
+func (s *namespace) memberLists() (list []string) {
 	const most = 8
 	if s == nil {
 		return nil

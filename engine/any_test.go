@@ -114,7 +114,7 @@ func TestAlternativesAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkHandOffAny gives one of many like keys back to the first of a line of
+// BenchmarkHandOffAny releases one of many like keys to the first of a line of
 // those who wait for any of them, and the former holder stands in line again.
 func BenchmarkHandOffAny(b *testing.B) {
 	for _, waiters := range []int{1, 10, 1_000} {

@@ -138,13 +138,13 @@ func (t *task) isUnapproved() bool {
 	return a != nil && a.verdict != interlock.Approved
 }
 
-// askedAt gives the place of a task among those that ask.
+// askedAt returns the place of a task among those that ask.
 func (t *task) askedAt() AskedAt { return AskedAt{t.spec.approval.asked, t.num} }
 
 // askedBefore orders tasks by when they asked.
 func (t *task) askedBefore(o *task) bool { return t.askedAt().compare(o.askedAt()) < 0 }
 
-// approvalOf gives what is kept of a question that was checked.
+// approvalOf returns what is kept of a question that was checked.
 func (e *Engine) approvalOf(q *interlock.Question, agent string) *approval {
 	return &approval{text: q.Text, agent: agent, asked: e.now, limit: q.Limit, onLimit: q.OnLimit, reads: q.Reads}
 }
@@ -164,7 +164,7 @@ func (e *Engine) askHuman(c *AskHuman) {
 		e.refuseParked(r)
 		return
 	}
-	s := t.queue.space
+	s := t.queue.ns
 	if no := s.spellReads(c.Question.Reads); no != nil {
 		e.refuseFor(no)
 		return
@@ -181,7 +181,7 @@ func (e *Engine) askHuman(c *AskHuman) {
 	ev.Blob = appendApproval(nil, a, e.now)
 	e.tag(ev, Done)
 	e.emit(ev)
-	e.emit(e.ending(r, ByQuestion))
+	e.emit(e.endCause(r, ByQuestion))
 	e.placed(t)
 	eff := e.reply(Done)
 	eff.Tasks, eff.Warnings = []interlock.Task{e.showTask(t)}, t.strictLimit()
@@ -279,7 +279,7 @@ func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words stri
 
 // evolveAsks folds that the worker of a task asks a person.
 func (e *Engine) evolveAsks(ev *Event) error {
-	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || t.state != interlock.TaskRunning || interlock.TaskState(ev.Op) != interlock.TaskAsking {
 		return errUnknown
 	}
@@ -295,7 +295,7 @@ func (e *Engine) evolveAsks(ev *Event) error {
 
 // evolveAnswered folds that a task's question is answered.
 func (e *Engine) evolveAnswered(ev *Event) error {
-	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || t.state != interlock.TaskAsking {
 		return errUnknown
 	}
@@ -347,7 +347,7 @@ func (e *Engine) revalidate(t *task, v *interlock.Task) {
 	if a := t.spec.approval; a != nil && !isSettled(t.state) {
 		v.Approval.Stale, v.Approval.StaleMore = e.staleIn(&Commit{CommitRequest: interlock.CommitRequest{
 			Reads: a.reads,
-		}}, &t.queue.space.docs)
+		}}, &t.queue.ns.docs)
 	}
 }
 

@@ -45,10 +45,10 @@ func (r *request) readAsOf(v interlock.Version) {
 	}
 }
 
-// movedUpTo gives the end of r's window if it is given its keys now, after it has
+// movedUpTo returns the end of r's window if it is given its keys now, after it has
 // waited for them; 0 if nothing was committed in it.
 func (r *request) movedUpTo() interlock.Version {
-	if v := r.space.docs.version; v > r.window.asOf {
+	if v := r.ns.docs.version; v > r.window.asOf {
 		return v
 	}
 	return 0
@@ -100,10 +100,10 @@ func (e *Engine) describeHanded(r *request, l *interlock.Lease) {
 	}
 }
 
-// moved gives what others wrote in r's window at its keys, and below those that it
+// moved returns what others wrote in r's window at its keys, and below those that it
 // claims with all below: what was written last comes first.
 func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
-	w, s := r.window, &r.space.docs
+	w, s := r.window, &r.ns.docs
 	if w.upTo <= w.asOf {
 		return nil, false
 	}
@@ -159,7 +159,7 @@ func (r *request) wrote(x *edition) bool {
 	return s != nil && x.session == s.name && x.flow == r.flowName() || x.fence > 0 && x.fence == r.fence
 }
 
-// reaching gives the claimed keys below which something was written after a version,
+// reaching returns the claimed keys below which something was written after a version,
 // of those that are claimed with all below.
 func (s *documents) reaching(claims []interlock.Claim, after interlock.Version) (keys []interlock.Key) {
 	for _, c := range claims {

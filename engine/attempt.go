@@ -39,15 +39,15 @@ func (r *request) attemptAt() (id interlock.TaskID) {
 	switch {
 	case r.task != nil:
 		return r.task.id
-	case r.ending != nil:
-		return r.ending.task
+	case r.endCause != nil:
+		return r.endCause.task
 	}
 	return id
 }
 
 // refuseMoved tells somebody whose attempt is over how the task stands.
 func (e *Engine) refuseMoved(id interlock.TaskID) {
-	t := e.agenda.space.tasks.known[id]
+	t := e.agenda.ns.tasks.known[id]
 	if t == nil {
 		e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task is settled and forgotten: drop what you have of it")
 		return
@@ -63,7 +63,7 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 	eff := e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task has moved on: "+where+"; drop what you have of it")
 	eff.Tasks = []interlock.Task{e.showTask(t)}
 	if t.going != nil {
-		eff.Conflict = e.situation(t.queue.space, t.request.firstKey())
+		eff.Conflict = e.situation(t.queue.ns, t.request.firstKey())
 	}
 }
 
@@ -115,7 +115,7 @@ func (e *Engine) ack(c *Ack) {
 	}
 	e.tag(ev, Done)
 	e.emit(ev)
-	end := e.ending(r, ByRelease)
+	end := e.endCause(r, ByRelease)
 	end.Note, end.Actor = c.Note, c.Actor
 	e.emit(end)
 	for i, spec := range specs {
@@ -123,7 +123,7 @@ func (e *Engine) ack(c *Ack) {
 	}
 	e.replyWritten(commit, version)
 	e.out.Effects[e.replied].Tasks = []interlock.Task{e.showTask(t)}
-	e.tellCommitted(commit, by.sess, leases)
+	e.reportCommitted(commit, by.sess, leases)
 	e.placed(t)
 }
 
@@ -167,7 +167,7 @@ func (e *Engine) nack(c *Nack) {
 	}
 	e.tag(ev, Done)
 	e.emit(ev)
-	e.emit(e.ending(r, ByNack))
+	e.emit(e.endCause(r, ByNack))
 	e.placed(t)
 	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 }
@@ -187,7 +187,7 @@ func (e *Engine) attemptLost(t *task, r *request) {
 // scheduled again, unless it was the last one.
 func (e *Engine) failure(t *task, r *request, why Reason, words string) *Event {
 	*e.draft() = Event{
-		Kind: EvAttempt, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
+		Kind: EvAttempt, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
 		Agent: t.going.agent, Purpose: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
 	}
 	switch {
@@ -234,12 +234,12 @@ func (t *task) maxBackoff() time.Duration {
 	return cmp.Or(t.spec.maxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
 }
 
-// dice gives bits for the pause after an attempt where nobody sent random ones.
+// dice returns bits for the pause after an attempt where nobody sent random ones.
 func (t *task) dice() uint64 { return uint64(collection.Mix(t.num<<16+uint64(t.attempt))) << 32 }
 
 // standing drafts the event for a task that stands elsewhere.
 func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
-	*e.draft() = Event{Kind: EvTaskStands, Namespace: t.queue.space.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
+	*e.draft() = Event{Kind: EvTaskStands, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
 	if state == interlock.TaskDone {
 		e.ev.Outcome = ""
 	}
@@ -272,7 +272,7 @@ func (e *Engine) placed(t *task) {
 		return
 	}
 	e.disarmTask(t)
-	e.tellFollowers(t)
+	e.reportToFollowers(t)
 	if next := t.successor(); next != nil {
 		e.newInLine(next)
 	}
@@ -348,7 +348,7 @@ func (e *Engine) fireTask(t *task) {
 
 // recoverTasks makes anew what is volatile of the tasks of a namespace: all that wait
 // are in line again.
-func (e *Engine) recoverTasks(s *space) {
+func (e *Engine) recoverTasks(s *namespace) {
 	s.tasks.pulls, s.tasks.idle, s.tasks.heard, s.tasks.loose = nil, nil, nil, 0
 	for _, q := range s.sortedQueues() {
 		q.crews, q.lots, q.current, q.pass, q.hungry, q.parted, q.fresh = nil, nil, nil, 0, false, false, nil
@@ -366,7 +366,7 @@ func (e *Engine) recoverTasks(s *space) {
 			t.tidy()
 		}
 		if t.state == interlock.TaskWaiting && t.request != nil {
-			e.shift(t, behind)
+			e.setEligibility(t, queuedBehindSibling)
 		}
 		if t.state != interlock.TaskRunning && !isSettled(t.state) {
 			e.attend(t)
@@ -374,6 +374,6 @@ func (e *Engine) recoverTasks(s *space) {
 	}
 }
 
-func (s *space) sortedTasks() []*task {
+func (s *namespace) sortedTasks() []*task {
 	return slices.SortedFunc(slices.Values(s.tasks.all), func(a, b *task) int { return cmp.Compare(a.num, b.num) })
 }

@@ -28,7 +28,7 @@ func (e *Engine) attribute(ev *Event) {
 	switch ev.Kind {
 	case EvGranted, EvAdmitted, EvLeft, EvEnded:
 		r := e.hint.req
-		ev.attributes = attributes{patterns: r.space.patternsOf(ev.Claims), group: r.Group}
+		ev.attributes = attributes{patterns: r.ns.patternsOf(ev.Claims), group: r.Group}
 		if r.run != nil {
 			ev.attributes.org = r.run.org
 		}
@@ -36,7 +36,7 @@ func (e *Engine) attribute(ev *Event) {
 }
 
 // patternsOf names the patterns of some claims, each once.
-func (s *space) patternsOf(claims []interlock.Claim) (names []string) {
+func (s *namespace) patternsOf(claims []interlock.Claim) (names []string) {
 	if len(claims) == 0 {
 		return nil
 	}

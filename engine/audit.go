@@ -27,8 +27,8 @@ const (
 	auditMost = 20
 )
 
-// refused is a recorded refusal, as far as it tells one from another.
-type refused struct {
+// refusalKey is a recorded refusal, as far as it tells one from another.
+type refusalKey struct {
 	session      uint64
 	agent, actor string
 	operation    string
@@ -38,22 +38,22 @@ type refused struct {
 }
 
 // sameAs reports whether both are of one caller, operation, key and code.
-func (r refused) sameAs(o refused) bool {
+func (r refusalKey) sameAs(o refusalKey) bool {
 	r.at = o.at
 	return r == o
 }
 
 // refusals are those of a pattern.
 type refusals struct {
-	recent  []refused // the last auditMost that were recorded, oldest first
-	leftOut uint64    // since the last one that was recorded
+	recent  []refusalKey // the last auditMost that were recorded, oldest first
+	leftOut uint64       // since the last one that was recorded
 }
 
 // admit reports whether a refusal is recorded, and notes it.
-func (l *refusals) admit(r refused) bool {
-	lately := func(x refused) bool { return r.at < x.at.Add(auditSpan) }
+func (l *refusals) admit(r refusalKey) bool {
+	lately := func(x refusalKey) bool { return r.at < x.at.Add(auditSpan) }
 	full := len(l.recent) == auditMost
-	if full && lately(l.recent[0]) || slices.ContainsFunc(l.recent, func(x refused) bool { return lately(x) && r.sameAs(x) }) {
+	if full && lately(l.recent[0]) || slices.ContainsFunc(l.recent, func(x refusalKey) bool { return lately(x) && r.sameAs(x) }) {
 		l.leftOut++
 		return false
 	}
@@ -68,7 +68,7 @@ func (l *refusals) admit(r refused) bool {
 // know. A request that stood in line, if only in this step, has events of its own: highest is
 // the highest number of a request before the command was carried out.
 func (e *Engine) audit(cmd Command, highest uint64) {
-	if e.replied < 0 || e.agenda.space == nil || e.agenda.space.audited == 0 {
+	if e.replied < 0 || e.agenda.ns == nil || e.agenda.ns.audited == 0 {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
@@ -79,14 +79,14 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	if eff.Conflict != nil && eff.Conflict.Key != "" {
 		ask.first(eff.Conflict.Key)
 	}
-	p, claim := e.agenda.space.auditor(ask.claims)
+	p, claim := e.agenda.ns.auditor(ask.claims)
 	if p == nil {
 		return
 	}
 	if code, _ := checkTexts(text{"agent", ask.agent, interlock.MaxNameBytes}, text{"flow", ask.flow, interlock.MaxNameBytes}); code != "" {
 		ask.agent, ask.flow = "", ""
 	}
-	r := refused{agent: ask.agent, actor: e.head.Actor, operation: ask.operation, key: claim.Key, code: eff.Code, at: e.now}
+	r := refusalKey{agent: ask.agent, actor: e.head.Actor, operation: ask.operation, key: claim.Key, code: eff.Code, at: e.now}
 	if s := e.scope(); s != nil {
 		r.session, r.agent = s.num, s.agent
 	}
@@ -106,9 +106,9 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	}
 }
 
-// auditor gives the first of some claims whose pattern has its refusals recorded, in its one
+// auditor returns the first of some claims whose pattern has its refusals recorded, in its one
 // spelling, and that pattern; nil for none.
-func (s *space) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
+func (s *namespace) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
 	for _, c := range claims {
 		if keypath.Problem(string(c.Key)) != "" {
 			continue
@@ -126,46 +126,46 @@ func (s *space) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
 	return nil, interlock.Claim{}
 }
 
-// asking is what a command asks for, as a refusal of it is recorded.
-type asking struct {
+// requestSummary is what a command asks for, as a refusal of it is recorded.
+type requestSummary struct {
 	operation   string // as the session stream calls it
 	agent, flow string
 	claims      []interlock.Claim // without a mode those that are written
 }
 
-// askedOf says what a command asks for. Those that name no key ask for nothing.
-func askedOf(cmd Command) (a asking) {
+// askedOf returns what a command asks for. Those that name no key ask for nothing.
+func askedOf(cmd Command) (a requestSummary) {
 	switch c := cmd.(type) {
 	case *Acquire:
-		a = asking{"acquire", c.Agent, c.Flow, c.Claims}
+		a = requestSummary{"acquire", c.Agent, c.Flow, c.Claims}
 	case *Convert:
-		a = asking{operation: "convert", claims: c.Claims}
+		a = requestSummary{operation: "convert", claims: c.Claims}
 	case *StartRun:
-		a = asking{operation: "start_run", agent: c.Agent, flow: c.Flow}
+		a = requestSummary{operation: "start_run", agent: c.Agent, flow: c.Flow}
 		for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
 			a.claims = append(a.claims, interlock.Claim{Key: key, Mode: interlock.Permits, Count: 1})
 		}
 	case *Commit:
-		a = asking{operation: "commit", agent: c.Agent, flow: c.Flow}
+		a = requestSummary{operation: "commit", agent: c.Agent, flow: c.Flow}
 		a.commits(c.Writes, c.Reads)
 	case *Ack:
-		a = asking{operation: "ack_task"}
+		a = requestSummary{operation: "ack_task"}
 		a.commits(c.Writes, c.Reads)
 	case *Submit:
-		a = asking{"submit_task", c.Agent, c.Flow, c.Task.Claims}
+		a = requestSummary{"submit_task", c.Agent, c.Flow, c.Task.Claims}
 		if c.Task.Message {
 			a.claims = []interlock.Claim{{Key: c.Task.Key}}
 		}
 	case *CheckFence:
-		a = asking{operation: "check_fence", claims: []interlock.Claim{{Key: c.Key}}}
+		a = requestSummary{operation: "check_fence", claims: []interlock.Claim{{Key: c.Key}}}
 	case *Revoke:
-		a = asking{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}}
+		a = requestSummary{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}}
 	}
 	return a
 }
 
 // commits adds the keys of a commit: what it writes first.
-func (a *asking) commits(writes []interlock.Write, reads []interlock.Read) {
+func (a *requestSummary) commits(writes []interlock.Write, reads []interlock.Read) {
 	for i := range writes {
 		a.claims = append(a.claims, interlock.Claim{Key: writes[i].Key})
 	}
@@ -175,7 +175,7 @@ func (a *asking) commits(writes []interlock.Write, reads []interlock.Read) {
 }
 
 // first puts the claim of a key before the others, if there is one.
-func (a *asking) first(key interlock.Key) {
+func (a *requestSummary) first(key interlock.Key) {
 	if i := slices.IndexFunc(a.claims, func(c interlock.Claim) bool { return c.Key == key }); i > 0 {
 		claims := slices.Clone(a.claims)
 		claims[0], claims[i] = claims[i], claims[0]

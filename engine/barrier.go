@@ -33,7 +33,7 @@ import (
 // generation is sure to fit in a step: MaxParties of them are less than stepBytes.
 const partyBytes = stepBytes / interlock.MaxParties
 
-// gathering gives r's need of a key at which it is one of several together, as a
+// gathering returns r's need of a key at which it is one of several together, as a
 // party of a barrier or a member; or nil.
 func (r *request) gathering() *need {
 	if n := len(r.needs()); n > 0 && r.needs()[n-1].counts > interlock.Permits {
@@ -42,7 +42,7 @@ func (r *request) gathering() *need {
 	return nil
 }
 
-// barrier gives r's need of a barrier, or nil.
+// barrier returns r's need of a barrier, or nil.
 func (r *request) barrier() *need {
 	if m := r.gathering(); m != nil && m.counts == interlock.Barrier {
 		return m
@@ -50,8 +50,8 @@ func (r *request) barrier() *need {
 	return nil
 }
 
-// parties gives the class of those who wait for the barrier at n, or nil.
-func (n *node) parties() *class {
+// parties returns the class of those who wait for the barrier at n, or nil.
+func (n *node) parties() *bucket {
 	if n.line == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (r *request) gathered(m *need) bool {
 	return there >= size && ahead < size
 }
 
-// gatheredAt gives those in line whose generation is that of r: of one who is in
+// gatheredAt returns those in line whose generation is that of r: of one who is in
 // line, or is to be, the first newcomers, if it is one of them; of a lease, or of
 // one who arrives again, those of its set who have arrived.
 func (r *request) gatheredAt(m *need) (list []*request) {
@@ -124,7 +124,7 @@ func (r *request) gatheredAt(m *need) (list []*request) {
 	return list
 }
 
-// lockedOut gives the index of the first need at which something else than the
+// lockedOut returns the index of the first need at which something else than the
 // absence of others is in r's way, or -1.
 func (r *request) lockedOut() int { return r.firstNeed(-1, (*request).lockedOutAt) }
 
@@ -211,7 +211,7 @@ func (e *Engine) dismiss() {
 	e.broken = e.broken[:0]
 }
 
-// absent gives the leases for whose holders r waits at a barrier, as far as that is
+// absent returns the leases for whose holders r waits at a barrier, as far as that is
 // known: those of its set who have not arrived again, or of an earlier set. In
 // another place than a barrier there are none.
 func (r *request) absent(m *need) (list []*request) {
@@ -226,10 +226,10 @@ func (r *request) absent(m *need) (list []*request) {
 	return list
 }
 
-// eachAbsent is eachInTheWay for those that r waits for at a barrier: the holders that
+// eachAbsent is eachBlocker for those that r waits for at a barrier: the holders that
 // absent gives, and whoever is in the way of one of its generation, once all are
 // there. If r itself is, then it waits for the one that it locks out.
-func (e *Engine) eachAbsent(r *request, visit func(need int, p *party, r *request) bool) bool {
+func (e *Engine) eachAbsent(r *request, visit func(need int, p *flowState, r *request) bool) bool {
 	m := r.barrier()
 	if m == nil {
 		return false
@@ -247,7 +247,7 @@ func (e *Engine) eachAbsent(r *request, visit func(need int, p *party, r *reques
 		if w == r || w.lockedOut() < 0 {
 			continue
 		}
-		closed := e.eachInTheWay(w, func(_ int, p *party, x *request) bool {
+		closed := e.eachBlocker(w, func(_ int, p *flowState, x *request) bool {
 			if p != nil && p == r.party {
 				p, x = w.party, w
 			}
@@ -278,7 +278,7 @@ func (n *node) broken() bool {
 	return n.membersLeft() < h.req.countOf(h)
 }
 
-// ofSet gives a claim of the set that holds the barrier at n; there is one.
+// ofSet returns a claim of the set that holds the barrier at n; there is one.
 func (n *node) ofSet() *need {
 	h := n.first
 	for h.counts != interlock.Barrier {
@@ -308,13 +308,13 @@ func (r *request) setGeneration(generation uint64) {
 	}
 }
 
-// there gives the lease or the wait with which r's party is a party or a member there
+// there returns the lease or the wait with which r's party is a party or a member there
 // already, or nil.
 func (r *request) there(m *need) *request {
 	if r.party.at(m.node) == (tally{}) {
 		return nil
 	}
-	*r.space.agenda.objects += len(r.party.leases) + len(r.party.waits)
+	*r.ns.agenda.objects += len(r.party.leases) + len(r.party.waits)
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {
 			if o := x.gathering(); o != nil && o.node == m.node && o.counts == m.counts && x.phase != inGrace {

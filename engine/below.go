@@ -23,7 +23,7 @@ func reach(mode interlock.Mode) interlock.Mode {
 
 // rulesBelow yields the patterns with rules that keys below a claimed key may have, with
 // the mode in which the claim holds such keys.
-func (s *space) rulesBelow(c interlock.Claim) iter.Seq[rule] {
+func (s *namespace) rulesBelow(c interlock.Claim) iter.Seq[rule] {
 	return func(yield func(rule) bool) {
 		mode := reach(c.Mode)
 		if s == nil || mode == 0 {
@@ -42,7 +42,7 @@ func (s *space) rulesBelow(c interlock.Claim) iter.Seq[rule] {
 
 // excludes returns why a principal may not claim so by the rules of the key's pattern, and
 // of the patterns of the keys that the claim reaches; nil if it may.
-func (s *space) excludes(c interlock.Claim, by *interlock.Principal) *refusal {
+func (s *namespace) excludes(c interlock.Claim, by *interlock.Principal) *refusal {
 	if no := s.policyAt(string(c.Key)).excludes(c, by); no != nil {
 		return no
 	}
@@ -51,7 +51,7 @@ func (s *space) excludes(c interlock.Claim, by *interlock.Principal) *refusal {
 
 // forbidsBelow returns why a claim is not admitted under a pattern that keys below its
 // own may have, nil for none.
-func (s *space) forbidsBelow(c interlock.Claim, by *interlock.Principal) *refusal {
+func (s *namespace) forbidsBelow(c interlock.Claim, by *interlock.Principal) *refusal {
 	for x := range s.rulesBelow(c) {
 		if !x.policy.allows(by, x.mode) {
 			return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: fmt.Sprintf(

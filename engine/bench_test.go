@@ -157,7 +157,7 @@ func BenchmarkReacquire(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOff gives a key back to the first of a line, and the former holder
+// BenchmarkHandOff releases a key to the first of a line, and the former holder
 // stands in line again.
 func BenchmarkHandOff(b *testing.B) {
 	for _, waiters := range []int{1, 10, 1_000} {

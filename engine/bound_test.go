@@ -52,7 +52,7 @@ func (l *load) head(session interlock.SessionID) engine.Head {
 	return engine.Head{At: l.now, Namespace: "default", Session: session, From: "me"}
 }
 
-// step gives the answer to the command's caller, if there is one.
+// step returns the answer to the command's caller, if there is one.
 func (l *load) step(cmd engine.Command) *engine.Effect {
 	l.t.Helper()
 	l.out = engine.Output{}

@@ -49,7 +49,7 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 	return checkTimes(c)
 }
 
-// checkSize says what is wrong with how much c asks for, or "".
+// checkSize returns what is wrong with how much c asks for, or "".
 func checkSize(c *Acquire) (interlock.Code, string) {
 	n := len(c.Claims)
 	if !c.Any {
@@ -104,7 +104,7 @@ func checkForm(claims []interlock.Claim) (interlock.Code, string) {
 	return "", ""
 }
 
-// checkBarrier says what is wrong with the barriers of a request, or "".
+// checkBarrier returns what is wrong with the barriers of a request, or "".
 func checkBarrier(claims []interlock.Claim) (interlock.Code, string) {
 	for i, c := range claims {
 		switch {
@@ -118,7 +118,7 @@ func checkBarrier(claims []interlock.Claim) (interlock.Code, string) {
 	return "", ""
 }
 
-// checkMember says what is wrong with a claim of membership, or "".
+// checkMember returns what is wrong with a claim of membership, or "".
 func checkMember(claims []interlock.Claim) (interlock.Code, string) {
 	for i, c := range claims {
 		switch {
@@ -137,7 +137,7 @@ func checkMember(claims []interlock.Claim) (interlock.Code, string) {
 	return "", ""
 }
 
-// duplicate gives a key that is claimed twice, if there is one.
+// duplicate returns a key that is claimed twice, if there is one.
 func duplicate(claims []interlock.Claim) (key interlock.Key, twice bool) {
 	if len(claims) == 1 {
 		return "", false

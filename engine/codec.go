@@ -429,7 +429,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 			c := interlock.CycleStep{Agent: d.text(), Session: d.text(), Flow: d.text(), Key: interlock.Key(d.text())}
 			c.Mode = interlock.Mode(d.byte())
 			flags := d.byte()
-			c.Victim, c.Next = flags&1 != 0, interlock.Standing(flags>>1)
+			c.Victim, c.Next = flags&1 != 0, interlock.BlockerRole(flags>>1)
 			if !d.dry {
 				ev.Cycle = append(ev.Cycle, c)
 			}
@@ -557,7 +557,7 @@ func DecodeEntry(entry []byte, visit func(*Event) error) error {
 	return nil
 }
 
-// CheckEntry says what DecodeEntry would say of an entry, and makes nothing of it.
+// CheckEntry returns what DecodeEntry would say of an entry, and makes nothing of it.
 func CheckEntry(entry []byte) error {
 	d := decoder{dry: true}
 	at, err := d.open(entry)

@@ -10,10 +10,10 @@ import (
 // back, and it stands still while the whole process was paused.
 type Time int64
 
-// Add gives the time d later.
+// Add returns the time d later.
 func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 
-// Sub gives the time from u to t.
+// Sub returns the time from u to t.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 
 // Caller is whom an effect is for. The engine keeps it and hands it back; it
@@ -325,7 +325,7 @@ type Renew struct {
 	Progress string
 }
 
-// Release gives a lease back. Outcome is the holder's word for how it went; Note
+// Release releases a lease. Outcome is the holder's word for how it went; Note
 // is handed to the next holders of its keys. Answered by Done, or Refused with
 // the reason for which the lease is already gone. With Run, a live lease that is
 // no run's is left alone: CodeUnknownLease.

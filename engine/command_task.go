@@ -160,8 +160,8 @@ type FollowTask struct {
 	Attach bool
 }
 
-// Handed is a task in a worker's hands.
-type Handed struct {
+// Assignment is a task in a worker's hands.
+type Assignment struct {
 	Task  interlock.Task
 	Lease interlock.Lease // with the last notes
 	// Documents are the state of the claimed keys, absent ones among them. One answer has

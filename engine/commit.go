@@ -30,10 +30,10 @@ func (e *Engine) commit(c *Commit) {
 	if !ok {
 		return
 	}
-	e.space(c.Namespace)
+	e.ns(c.Namespace)
 	if list, ok := e.decideCommit(c, sess, leases, nil); ok {
 		e.write(c, sess, leases, list)
-		e.tellCommitted(c, sess, leases)
+		e.reportCommitted(c, sess, leases)
 	}
 }
 
@@ -41,7 +41,7 @@ func (e *Engine) commit(c *Commit) {
 // out, the command is refused and ok is false. acked is the task with whose
 // acknowledgement it comes, nil of one that comes by itself.
 func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []made, ok bool) {
-	s := e.agenda.space
+	s := e.agenda.ns
 	e.objects += len(c.Reads) + len(c.Writes)
 	if no := e.admitCommit(c, s, sess, leases, acked); no != nil {
 		e.refuseFor(no)
@@ -49,7 +49,7 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 	}
 	if list, more := e.staleIn(c, &s.docs); len(list) > 0 {
 		e.refuseStale(list, more)
-		e.tellStale(c, sess, list)
+		e.reportStale(c, sess, list)
 		return nil, false
 	}
 	list, no := s.docs.carryOut(c)
@@ -66,13 +66,13 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 	return list, true
 }
 
-// admitCommit gives the commit's keys their one spelling, and says why it is not
+// admitCommit returns the commit's keys their one spelling, and says why it is not
 // admitted, whatever has changed since it was prepared; nil if it is.
-func (e *Engine) admitCommit(c *Commit, s *space, sess *session, leases []*request, acked *task) *refusal {
+func (e *Engine) admitCommit(c *Commit, s *namespace, sess *session, leases []*request, acked *task) *refusal {
 	if no := s.spellReads(c.Reads); no != nil {
 		return no
 	}
-	if problem := e.strangeMoment(c.AsOf, s.docs.version); problem != "" {
+	if problem := e.clockAnomaly(c.AsOf, s.docs.version); problem != "" {
 		return &refusal{code: interlock.CodeFutureVersion, message: problem}
 	}
 	policies := make([]*policy, len(c.Writes))
@@ -100,9 +100,9 @@ func (e *Engine) admitCommit(c *Commit, s *space, sess *session, leases []*reque
 	return nil
 }
 
-// spell gives a key its one spelling, and finds its pattern. It is refused if it fits
+// spell returns a key its one spelling, and finds its pattern. It is refused if it fits
 // none although it must.
-func (s *space) spell(key *interlock.Key) (p *policy, no *refusal) {
+func (s *namespace) spell(key *interlock.Key) (p *policy, no *refusal) {
 	p, spelled := s.fit(*key)
 	if p == nil && s.closed() {
 		return nil, s.unknownKey(*key)
@@ -111,9 +111,9 @@ func (s *space) spell(key *interlock.Key) (p *policy, no *refusal) {
 	return p, nil
 }
 
-// spellReads gives the keys that somebody has read their one spelling, and says why
+// spellReads returns the keys that somebody has read their one spelling, and says why
 // nobody can have read them so, nil if somebody can.
-func (s *space) spellReads(list []interlock.Read) *refusal {
+func (s *namespace) spellReads(list []interlock.Read) *refusal {
 	for i := range list {
 		r := &list[i]
 		if _, no := s.spell(&r.Key); no != nil {
@@ -126,10 +126,10 @@ func (s *space) spellReads(list []interlock.Read) *refusal {
 	return noneTwice(len(list), func(i int) interlock.Key { return list[i].Key })
 }
 
-// versionOf gives the version that a commit makes. One without writes changes nothing,
+// versionOf returns the version that a commit makes. One without writes changes nothing,
 // and tells the namespace's present version.
 func (e *Engine) versionOf(c *Commit) interlock.Version {
-	version := e.agenda.space.docs.version
+	version := e.agenda.ns.docs.version
 	if len(c.Writes) > 0 {
 		version = max(version, e.base) + 1
 	}
@@ -142,7 +142,7 @@ func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made)
 	claims := e.emitWrites(c, sess, leases, list, version, nil)
 	e.replyWritten(c, version)
 	eff := &e.out.Effects[e.replied]
-	eff.Warnings = append(eff.Warnings, e.agenda.space.warnings(claims)...)
+	eff.Warnings = append(eff.Warnings, e.agenda.ns.warnings(claims)...)
 }
 
 // writes reports whether the commit writes a key.
@@ -181,7 +181,7 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 	return claims
 }
 
-// author gives the names by which a commit's documents tell who wrote them.
+// author returns the names by which a commit's documents tell who wrote them.
 func (c *Commit) author(sess *session) (agent, flow string) {
 	if sess == nil {
 		return c.Agent, c.Flow
@@ -194,7 +194,7 @@ func (c *Commit) author(sess *session) (agent, flow string) {
 func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 	eff := e.reply(Done)
 	eff.Version = version
-	s := &e.agenda.space.docs
+	s := &e.agenda.ns.docs
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		doc := interlock.Document{Key: w.Key, Version: version, Op: w.Op, Absent: w.Op == interlock.Delete}
@@ -209,14 +209,14 @@ func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 
 // committedBefore answers a commit that was carried out before. What it wrote is in the
 // command; what became of it is told as far as that is still kept.
-func (e *Engine) committedBefore(c *Commit, a *answered) {
+func (e *Engine) committedBefore(c *Commit, a *storedAnswer) {
 	for i := range c.Writes {
-		_, c.Writes[i].Key = e.agenda.space.fit(c.Writes[i].Key)
+		_, c.Writes[i].Key = e.agenda.ns.fit(c.Writes[i].Key)
 	}
 	e.replyWritten(c, a.version)
 }
 
-// noneTwice says which of n keys that were spelled stands twice among what a command
+// noneTwice returns which of n keys that were spelled stands twice among what a command
 // reads, or among what it writes; nil for none.
 func noneTwice(n int, key func(int) interlock.Key) *refusal {
 	if n < 2 {

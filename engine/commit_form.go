@@ -58,7 +58,7 @@ func checkCommit(c *Commit) *refusal {
 	return nil
 }
 
-// checkReads says what is wrong with how a list of what was read is written, nil for
+// checkReads returns what is wrong with how a list of what was read is written, nil for
 // nothing.
 func checkReads(list []interlock.Read) *refusal {
 	if len(list) > interlock.MaxReads {
@@ -130,7 +130,7 @@ func (c *Commit) checkWrite(i int) *refusal {
 	return nil
 }
 
-// contentTypeProblem says what is wrong with a content type, in words that follow
+// contentTypeProblem returns what is wrong with a content type, in words that follow
 // it, or "".
 func contentTypeProblem(s string) string {
 	if len(s) > interlock.MaxContentTypeBytes {

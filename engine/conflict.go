@@ -73,7 +73,7 @@ func (e *Engine) lineConflict(c *Conflict, r *request, m *need, v *viewer) {
 
 // shortConflict describes what r lacks of a key's permits or tokens, if it does.
 func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
-	c.Capacity, c.Group = r.space.capacity(m.node.key, e.now), r.Group
+	c.Capacity, c.Group = r.ns.capacity(m.node.key, e.now), r.Group
 	switch r.short(m) {
 	case shortOfPermits:
 		c.Kind = interlock.CapacityUsed
@@ -89,8 +89,8 @@ func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
 	c.Queue.ETA = e.expectPermits(r, m)
 }
 
-// claimNode gives the node of the claim for which need i exists.
-func (r *request) claimNode(i int) *node { return r.space.nodeAt(string(r.claimAt(i).Key)) }
+// claimNode returns the node of the claim for which need i exists.
+func (r *request) claimNode(i int) *node { return r.ns.nodeAt(string(r.claimAt(i).Key)) }
 
 // viewer collects holders for showing, at most limit of them.
 type viewer struct {
@@ -109,7 +109,7 @@ type viewer struct {
 // the same step have looked at.
 const leastViewed = 100
 
-// isTired reports that the viewer has looked at as much as a step may, after one more. Who
+// lookBudgetSpent reports that the viewer has looked at as much as a step may, after one more. Who
 // is beyond that is not found. All descriptions of a step together look at as much, but for
 // leastViewed each: one answer has several, of who is in the way and of how long it takes.
 func (v *viewer) isTired() bool {
@@ -122,7 +122,7 @@ func (v *viewer) isTired() bool {
 	return v.seen > leastViewed && v.e.viewed > StepObjects
 }
 
-// glance gives a viewer whose lists are used again: it is done before another is asked
+// glance returns a viewer whose lists are used again: it is done before another is asked
 // for.
 func (e *Engine) glance(except *request) viewer {
 	return viewer{e: e, limit: MaxShownHolders, except: except, found: e.found[:0], via: e.via[:0], shares: true}
@@ -342,7 +342,7 @@ func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 
 // expect is eta for a key that is in given hands.
 func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
-	usual := n.space.holds[keypath.Class(n.key)]
+	usual := n.ns.holds[keypath.Class(n.key)]
 	var left time.Duration
 	for _, h := range holders {
 		if usual == 0 {
@@ -370,7 +370,7 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 	}
 	wanted := int64(min(p.ahead(r)+uint64(r.countOf(m)), interlock.MaxCount))
 	if capacity := int64(p.policy.Capacity); capacity > 0 {
-		usual := m.node.space.holds[keypath.Class(m.node.key)]
+		usual := m.node.ns.holds[keypath.Class(m.node.key)]
 		for h := m.node.first; h != nil && usual == 0; h = h.next {
 			if e.objects++; h.counts == interlock.Permits {
 				usual = h.req.TTL
@@ -408,7 +408,7 @@ const maxClasses = 1024
 
 // observe learns from a hold that ended: an average in which the last eight
 // weigh most.
-func (s *space) observe(key interlock.Key, hold time.Duration) {
+func (s *namespace) observe(key interlock.Key, hold time.Duration) {
 	class := keypath.Class(string(key))
 	old, known := s.holds[class]
 	if !known && len(s.holds) == maxClasses {

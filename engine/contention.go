@@ -48,7 +48,7 @@ func (c *Commit) committer(sess *session) committer {
 	return committer{agent: c.Agent, flow: c.Flow, name: c.Actor}
 }
 
-// Contention gives how commits and leases fare, by pattern and class, in the order of
+// Contention returns how commits and leases fare, by pattern and class, in the order of
 // their names.
 func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention) {
 	if s := e.spaces[ns]; s != nil {
@@ -59,9 +59,9 @@ func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention
 	return list
 }
 
-// contention gives what is counted for the pattern or the class of a key, nil if
+// contention returns what is counted for the pattern or the class of a key, nil if
 // there are too many.
-func (s *space) contention(key interlock.Key) *contention {
+func (s *namespace) contention(key interlock.Key) *contention {
 	name, write := keypath.Class(string(key)), interlock.WriteGuarded
 	if p := s.policyAt(string(key)); p != nil {
 		name, write = p.Name, p.Write
@@ -81,19 +81,19 @@ func (s *space) contention(key interlock.Key) *contention {
 }
 
 // among adds the key's contention to a list, once.
-func (s *space) among(list []*contention, key interlock.Key) []*contention {
+func (s *namespace) among(list []*contention, key interlock.Key) []*contention {
 	if k := s.contention(key); k != nil && !slices.Contains(list, k) {
 		list = append(list, k)
 	}
 	return list
 }
 
-// tellCommitted counts a commit that went through, for what it was based on and what
+// reportCommitted counts a commit that went through, for what it was based on and what
 // it wrote in the name of a lease, and tells with its answer how such commits fare.
 // What names neither a version nor a lease is never in conflict, and so additions are:
 // they say nothing.
-func (e *Engine) tellCommitted(c *Commit, sess *session, leases []*request) {
-	s, who := e.agenda.space, c.committer(sess)
+func (e *Engine) reportCommitted(c *Commit, sess *session, leases []*request) {
+	s, who := e.agenda.ns, c.committer(sess)
 	if len(c.Writes) == 0 { // it was only a check
 		return
 	}
@@ -125,16 +125,16 @@ func (e *Engine) tellCommitted(c *Commit, sess *session, leases []*request) {
 			k.count(&k.Retries)
 		}
 	}
-	e.tellContention(all)
+	e.reportContention(all)
 }
 
-// tellStale counts a commit that was refused for what is stale, and tells with its
+// reportStale counts a commit that was refused for what is stale, and tells with its
 // answer how such commits fare.
-func (e *Engine) tellStale(c *Commit, sess *session, list []interlock.Stale) {
+func (e *Engine) reportStale(c *Commit, sess *session, list []interlock.Stale) {
 	if len(c.Writes) == 0 {
 		return
 	}
-	s, who := e.agenda.space, c.committer(sess)
+	s, who := e.agenda.ns, c.committer(sess)
 	var all []*contention
 	for i := range list {
 		all = s.among(all, list[i].Now.Key)
@@ -146,12 +146,12 @@ func (e *Engine) tellStale(c *Commit, sess *session, list []interlock.Stale) {
 			k.refused = slices.Delete(k.refused, 0, max(0, len(k.refused)-maxRefused))
 		}
 	}
-	e.tellContention(all)
+	e.reportContention(all)
 }
 
-// tellContention adds to the answer that of the counts in which there are most
+// reportContention adds to the answer that of the counts in which there are most
 // conflicts, if it says enough.
-func (e *Engine) tellContention(all []*contention) {
+func (e *Engine) reportContention(all []*contention) {
 	var most *contention
 	for _, k := range all {
 		if k.seen() >= enoughSeen && (most == nil || cmp.Less(most.Conflicts, k.Conflicts)) {
@@ -166,7 +166,7 @@ func (e *Engine) tellContention(all []*contention) {
 
 // noteGrant counts a new lease that may write.
 func (r *request) noteGrant(waited bool) {
-	s := r.space
+	s := r.ns
 	if s.docs.version == 0 || r.share != nil {
 		return
 	}

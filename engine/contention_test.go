@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// contention gives what is counted for a pattern or class.
+// contention returns what is counted for a pattern or class.
 func (s *stand) contention(t *testing.T, name string) interlock.Contention {
 	t.Helper()
 	for _, k := range s.e.Contention(s.head(interlock.SessionID{}).Namespace) {
@@ -20,7 +20,7 @@ func (s *stand) contention(t *testing.T, name string) interlock.Contention {
 	return interlock.Contention{}
 }
 
-// seen gives the versions that keys have, to commit on.
+// seen returns the versions that keys have, to commit on.
 func (s *stand) seen(keys ...interlock.Key) (reads []interlock.Read) {
 	list, _, _ := s.e.Documents(s.head(interlock.SessionID{}).Namespace, keys, false)
 	for i := range list {

@@ -88,7 +88,7 @@ func (e *Engine) decideConversion(c *Convert, l, r *request) (kept bool) {
 		}
 	}
 	switch {
-	case e.refuseHopeless(r):
+	case e.refuseUnservable(r):
 	case r.blocker() < 0:
 		e.dropConversion(l, ByLeaving)
 		e.convertNow(l, c.Claims)
@@ -105,25 +105,25 @@ func (e *Engine) decideConversion(c *Convert, l, r *request) (kept bool) {
 func (e *Engine) conversion(c *Convert, l *request) *request {
 	r := e.newRequest()
 	r.id, r.num = c.ID, e.num+1
-	r.tie().base, r.party, r.priority = l, l.asParty(), l.priority
+	r.mutableExt().base, r.party, r.priority = l, l.asParty(), l.priority
 	r.setClaims(c.Claims)
 	t := interlock.Terms{TTL: l.TTL, Grace: l.Grace, Group: l.Group, MaxHold: l.MaxHold, MaxWait: c.MaxWait}
 	for _, claim := range c.Claims {
-		if p := l.space.policyAt(string(claim.Key)); p != nil {
+		if p := l.ns.policyAt(string(claim.Key)); p != nil {
 			t.MaxWait = tighter(t.MaxWait, p.MaxWait)
 		}
 	}
 	if l.session() == nil {
-		r.tie().guest = &guest{l.agentName(), e.head.Actor}
+		r.mutableExt().guest = &guest{l.agentName(), e.head.Actor}
 	}
-	r.terms = l.space.agree(t)
+	r.terms = l.ns.agree(t)
 	r.setDetails(details{purpose: l.purpose, trace: l.trace})
 	r.lead = l.claimsAll(c.Claims)
 	e.try(r)
 	return r
 }
 
-// becomes gives the lease that r is when it is granted.
+// becomes returns the lease that r is when it is granted.
 func (r *request) becomes() *request {
 	if r.base != nil {
 		return r.base
@@ -131,7 +131,7 @@ func (r *request) becomes() *request {
 	return r
 }
 
-// convertNow gives a lease other claims.
+// convertNow replaces the claims of a lease.
 func (e *Engine) convertNow(l *request, claims []interlock.Claim) {
 	ev := e.event(EvConverted, l)
 	ev.Claims, ev.Fence, ev.Actor = claims, e.fence+1, e.head.Actor
@@ -200,7 +200,7 @@ func sameClaims(a, b []interlock.Claim) bool {
 	return true
 }
 
-// changeClaims gives a lease the claims and the fence that ev says, and lets others
+// changeClaims sets the claims and the fence of a lease to those of ev, and lets others
 // have what it no longer claims.
 func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	e.fence = max(e.fence, ev.Fence)
@@ -211,8 +211,8 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	if indexed {
 		r.party.add(r, false, ^uint32(0))
 	}
-	r.space.disturb()
-	r.space.agenda.relieved(r.party, r)
+	r.ns.disturb()
+	r.ns.agenda.relieved(r.party, r)
 	r.letGo()
 	r.fence, r.changed = ev.Fence, changed
 	gone, before := slices.Clone(r.needs()), r.claims()
@@ -230,15 +230,15 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 			}
 		}
 	}
-	e.gaveUp(r.space, slices.DeleteFunc(slices.Clone(before), r.has))
+	e.wroteAndLeft(r.ns, slices.DeleteFunc(slices.Clone(before), r.has))
 	e.changedAt(gone)
 	for i := len(gone) - 1; i >= 0; i-- {
 		gone[i].node.drop()
 	}
 }
 
-// gaveUp notes for those who wait that somebody who could write no longer can.
-func (e *Engine) gaveUp(s *space, claims []interlock.Claim) {
+// wroteAndLeft notes for those who wait that somebody who could write no longer can.
+func (e *Engine) wroteAndLeft(s *namespace, claims []interlock.Claim) {
 	claims = slices.DeleteFunc(claims, func(c interlock.Claim) bool { return !lockmode.Writing.Has(c.Mode) })
 	if len(claims) == 0 {
 		return
@@ -264,32 +264,32 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 	}
 	changed := r.sawWrites()
 	r.unline()
-	l.tie().conversion = nil
+	l.mutableExt().conversion = nil
 	l.setGeneration(ev.Generation)
 	l.handOver(r, ev.Version)
 	e.changeClaims(l, ev, changed)
-	r.fence, r.tie().ending = ev.Fence, &ending{base: l.num, baseID: l.id}
-	e.bury(r, ByConversion)
+	r.fence, r.mutableExt().endCause = ev.Fence, &endCause{base: l.num, baseID: l.id}
+	e.archive(r, ByConversion)
 	return nil
 }
 
 // converts makes r, which an event tells of, the conversion of a lease.
 func (r *request) converts(ev *Event) error {
-	l := r.space.live(ev.BaseID)
+	l := r.ns.live(ev.BaseID)
 	if ev.Kind != EvQueued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow() != r.flow() {
 		return errUnknown
 	}
-	r.tie().base, r.party = l, l.asParty()
+	r.mutableExt().base, r.party = l, l.asParty()
 	return nil
 }
 
 // followBase answers a ticket whose conversion is part of its lease now, or ended
 // with it: how that lease stands. It reports false for other tickets.
 func (e *Engine) followBase(r *request) bool {
-	if r.reason != ByConversion && r.reason != ByBase || r.ending == nil {
+	if r.reason != ByConversion && r.reason != ByBase || r.endCause == nil {
 		return false
 	}
-	l := e.find(r.ending.baseID, interlock.CodeUnknownTicket)
+	l := e.find(r.endCause.baseID, interlock.CodeUnknownTicket)
 	switch {
 	case l == nil:
 	case r.reason == ByBase && l.phase == inGrace:

@@ -29,14 +29,14 @@ type hop struct {
 
 // suspect is a party whose new edges may have closed a cycle.
 type suspect struct {
-	party *party
+	party *flowState
 	req   *request // for a waiter without a party
 	num   uint64   // req's number when it was suspected
 }
 
 // suspect has a party searched for, or a waiter without one. Who waits to be is not
 // listed twice.
-func (e *Engine) suspect(p *party, r *request) {
+func (e *Engine) suspect(p *flowState, r *request) {
 	s := suspect{party: p}
 	if p == nil {
 		s.req, s.num = r, r.num
@@ -57,13 +57,13 @@ type doubt struct {
 // suspectAll suspects whoever may be on a cycle in a namespace. Waits by the order of
 // the lines alone cannot close one, unless a flow has several of them. Of very many
 // requests a swath is looked at, and the rest later: see suspectMore.
-func (e *Engine) suspectAll(s *space) {
+func (e *Engine) suspectAll(s *namespace) {
 	if s.requests.Len()+len(s.sessions) > e.swath {
 		s.agenda.doubt = doubt{under: true}
 		return
 	}
 	e.objects += s.requests.Len() + len(s.sessions)
-	for _, p := range s.torn {
+	for _, p := range s.holdsAndWaits {
 		e.suspect(p, nil)
 	}
 	for _, sess := range s.sortedSessions() {
@@ -71,7 +71,7 @@ func (e *Engine) suspectAll(s *space) {
 			e.suspect(r.party, r)
 		}
 		for _, f := range sess.waiting {
-			if len(f.waits) > 1 && !f.torn {
+			if len(f.waits) > 1 && !f.holdsAndWaits {
 				e.suspect(f, nil)
 			}
 		}
@@ -80,13 +80,13 @@ func (e *Engine) suspectAll(s *space) {
 
 // suspectMore suspects those of the next swath.
 func (e *Engine) suspectMore() {
-	s := e.agenda.space
+	s := e.agenda.ns
 	for begin := e.objects; e.objects < begin+e.swath && !e.full(); e.doubt.part++ {
 		e.objects++
 		if !s.requests.Part(e.doubt.part, func(r *request) {
 			e.objects++
 			p := r.party
-			if r.phase == waiting && (r.target != nil || p != nil && (p.torn || len(p.waits) > 1)) {
+			if r.phase == waiting && (r.target != nil || p != nil && (p.holdsAndWaits || len(p.waits) > 1)) {
 				e.suspect(p, r)
 			}
 		}) {
@@ -109,7 +109,7 @@ func (s suspect) waitsForItself() *request {
 	return nil
 }
 
-// claimAt gives the claim of r for which need i exists.
+// claimAt returns the claim of r for which need i exists.
 func (r *request) claimAt(i int) interlock.Claim { return r.claims()[r.needs()[i].claim] }
 
 // cycleTo walks back from the hop that closed the cycle.
@@ -148,7 +148,7 @@ const fewLeases = 64
 
 // isWaitedFor is false when nobody can be waiting for the party: it holds nothing
 // that is wanted, and nobody stands behind it.
-func (p *party) isWaitedFor() bool {
+func (p *flowState) isWaitedFor() bool {
 	if len(p.leases) > fewLeases || p.sess != nil && len(p.sess.awaiting) > 0 {
 		return true // looking through them would cost more than the search
 	}
@@ -186,10 +186,10 @@ func (r *request) hasFollower() bool {
 	return false
 }
 
-// eachInTheWay calls visit for those whom r waits for as holders or as waiters ahead, each
+// eachBlocker calls visit for those whom r waits for as holders or as waiters ahead, each
 // a party or a waiter without one. Parties that cannot be on a cycle may be left out. It
 // stops when visit returns true, and returns that.
-func (e *Engine) eachInTheWay(r *request, visit func(need int, p *party, r *request) bool) bool {
+func (e *Engine) eachBlocker(r *request, visit func(need int, p *flowState, r *request) bool) bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]
 		n := m.node
@@ -203,7 +203,7 @@ func (e *Engine) eachInTheWay(r *request, visit func(need int, p *party, r *requ
 		}
 		// Only parties that hold and wait can be on a cycle, and there are few, so they
 		// are looked through instead of everything below the key.
-		for _, p := range r.space.tornBelow(n, against) {
+		for _, p := range r.ns.tornBelow(n, against) {
 			e.looked++
 			if p.shows(n, against) && visit(i, p, nil) {
 				return true
@@ -224,17 +224,17 @@ func (e *Engine) eachInTheWay(r *request, visit func(need int, p *party, r *requ
 	return false
 }
 
-// tornBelow gives the parties to look through for holders of something below n.
-func (s *space) tornBelow(n *node, against lockmode.Set) []*party {
+// tornBelow returns the parties to look through for holders of something below n.
+func (s *namespace) tornBelow(n *node, against lockmode.Set) []*flowState {
 	if against&n.modes&lockmode.SetOf(lockmode.IS, lockmode.IX) == 0 || n.kin == nil || n.kin.child == nil {
 		return nil
 	}
-	return s.torn
+	return s.holdsAndWaits
 }
 
 // shows reports whether the party holds one of modes at n, by a claim or for
 // something below.
-func (p *party) shows(n *node, modes lockmode.Set) bool {
+func (p *flowState) shows(n *node, modes lockmode.Set) bool {
 	own := p.at(n)
 	for mode := lockmode.IS; mode <= lockmode.X; mode++ {
 		if modes.Has(mode) && *own.granted.Of(mode) > 0 {

@@ -35,7 +35,7 @@ import (
 // whatever its reason: it was made before leases were approvals.
 const asksPerson = 1
 
-// asksBy gives Event.Op of a parking for a reason.
+// asksBy returns Event.Op of a parking for a reason.
 func asksBy(reason string) uint8 {
 	if reason == "" {
 		return 0
@@ -47,8 +47,8 @@ func asksBy(reason string) uint8 {
 // first: it may be gone.
 const maxHearers = 16
 
-// hearer is who waits for the answer about a parked lease.
-type hearer struct {
+// answerListener is who waits for the answer about a parked lease.
+type answerListener struct {
 	caller Caller
 	link   uint64
 }
@@ -76,7 +76,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
 		}
 		eff := e.reply(Queued)
 		eff.Ticket.ID, eff.Question = interlock.TicketID(r.id), e.question(r)
-		r.dealings.hearers = append(slices.Clip(r.dealings.hearers), hearer{e.head.From, c.Link})
+		r.dealings.hearers = append(slices.Clip(r.dealings.hearers), answerListener{e.head.From, c.Link})
 	}
 	return true
 }
@@ -84,7 +84,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
 // unhear ends that somebody waits over a link for the answer about r.
 func (r *request) unhear(link uint64) {
 	if d := r.dealings; d != nil && link != 0 {
-		d.hearers = slices.DeleteFunc(d.hearers, func(h hearer) bool { return h.link == link })
+		d.hearers = slices.DeleteFunc(d.hearers, func(h answerListener) bool { return h.link == link })
 	}
 }
 
@@ -96,8 +96,8 @@ func (e *Engine) wake(r *request) {
 	}
 }
 
-// tellWoken tells them. Each resumes the lease then, which says how it stands.
-func (e *Engine) tellWoken() {
+// reportWoken tells them. Each resumes the lease then, which says how it stands.
+func (e *Engine) reportWoken() {
 	for _, h := range e.woken {
 		eff := e.effect(h.caller, Refused)
 		eff.Code, eff.Message = interlock.CodeParked, "what the parked lease asks is answered, or asked no more: resume it again"
@@ -113,7 +113,7 @@ func (r *request) asksHuman() bool {
 
 // pauseParkings extends the parkings that ask a person by the time before a term in which
 // nobody could answer, as pauseQuestions does.
-func (s *space) pauseParkings(now Time, idle time.Duration) {
+func (s *namespace) pauseParkings(now Time, idle time.Duration) {
 	for _, fence := range slices.Sorted(maps.Keys(s.aside)) {
 		if p := s.aside[fence].dealings.parking; p.asks {
 			p.until = p.until.Add(min(idle, now.Sub(p.since)))
@@ -152,7 +152,7 @@ func (e *Engine) answerParked(c *Answer, by string) {
 
 // parkedWith returns the parked lease that had a fence, nil for none.
 func (e *Engine) parkedWith(fence interlock.Fence) *request {
-	if s := e.agenda.space; s != nil {
+	if s := e.agenda.ns; s != nil {
 		return s.aside[fence]
 	}
 	return nil
@@ -170,7 +170,7 @@ func (e *Engine) evolveDecided(ev *Event, r *request) error {
 }
 
 // putAside lists r among the leases that are put aside.
-func (s *space) putAside(r *request) {
+func (s *namespace) putAside(r *request) {
 	if s.aside == nil {
 		s.aside = map[interlock.Fence]*request{}
 	}

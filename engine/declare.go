@@ -35,14 +35,14 @@ func (e *Engine) declare(c *Declare) {
 	}
 	r := e.newRequest()
 	r.id, r.num = c.ID, e.num+1
-	b := r.tie()
+	b := r.mutableExt()
 	b.target, b.targetFlow = target, c.On.Flow
 	if sess != nil {
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
-		r.tie().guest = &guest{c.Agent, c.Actor}
+		r.mutableExt().guest = &guest{c.Agent, c.Actor}
 	}
-	r.terms = target.space.agree(interlock.Terms{MaxWait: c.MaxWait})
+	r.terms = target.ns.agree(interlock.Terms{MaxWait: c.MaxWait})
 	r.setDetails(details{purpose: c.Purpose})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
 		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")
@@ -59,7 +59,7 @@ func (e *Engine) declare(c *Declare) {
 // name of its agent. If there is none, or are several, the command is refused and
 // ok is false.
 func (e *Engine) party(on Party) (s *session, ok bool) {
-	if space := e.agenda.space; space != nil {
+	if space := e.agenda.ns; space != nil {
 		if on.Session != "" {
 			s = space.roll.byName[on.Session]
 		} else {
@@ -115,9 +115,9 @@ func (e *Engine) endAwaiting(s *session) bool {
 
 // seekTarget visits the flow for which a declared wait waits, or those of the session that
 // wait themselves, in the order of their names.
-func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *party, r *request) bool) (closed, done bool) {
+func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
 	if r.targetFlow != "" {
-		f := r.target.flowOf(r.targetFlow, r.space.salt.Hash(r.targetFlow))
+		f := r.target.flowOf(r.targetFlow, r.ns.salt.Hash(r.targetFlow))
 		return f != nil && visit(noNeed, f, nil), true
 	}
 	x.begun = true
@@ -126,7 +126,7 @@ func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *party
 		i++
 	}
 	for _, f := range r.target.waiting[i:] {
-		if !e.looksAt() {
+		if !e.countLook() {
 			return false, false
 		}
 		if x.flow = f.name; visit(noNeed, f, nil) {
@@ -139,13 +139,13 @@ func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *party
 // noNeed stands for the index of a need in a wait that has none.
 const noNeed = -1
 
-// roll lists the live sessions of a namespace by what others know of them.
-type roll struct {
+// sessionIndex lists the live sessions of a namespace by what others know of them.
+type sessionIndex struct {
 	byName  map[string]*session // by public name
 	byAgent map[string]*session // the latest one of each agent; the others follow it
 }
 
-func (l *roll) add(s *session) {
+func (l *sessionIndex) add(s *session) {
 	if l.byName == nil {
 		l.byName, l.byAgent = map[string]*session{}, map[string]*session{}
 	}
@@ -156,7 +156,7 @@ func (l *roll) add(s *session) {
 	l.byAgent[s.agent] = s
 }
 
-func (l *roll) remove(s *session) {
+func (l *sessionIndex) remove(s *session) {
 	delete(l.byName, s.name)
 	next, before := s.sameAgent, s.sameAgentBefore
 	if next != nil {

@@ -13,8 +13,8 @@ import (
 // has it now, as an index into members, or -1 for nobody. They tell who is to have
 // it. The same arguments give the same result on every machine.
 
-// sharing is what a division is made from.
-type sharing struct {
+// divisionInput is what a division is made from.
+type divisionInput struct {
 	members []uint64 // their numbers, ascending, at least one
 	now     []int    // who has each part
 	load    []uint32 // what was observed below each part
@@ -22,8 +22,8 @@ type sharing struct {
 	looks int // parts and members that the division was compared by
 }
 
-// divide gives for each part the index of the member that is to have it.
-func (s *sharing) divide(how interlock.Division) []int {
+// divide returns for each part the index of the member that is to have it.
+func (s *divisionInput) divide(how interlock.Division) []int {
 	switch how {
 	case interlock.ByRange:
 		return s.byRange()
@@ -37,7 +37,7 @@ func (s *sharing) divide(how interlock.Division) []int {
 // share gives up those with which it hashes lowest, and each part without a member
 // goes to the one of those with room that hashes highest with it: rendezvous
 // hashing (Thaler and Ravishankar, 1998), with a bound on each member.
-func (s *sharing) byHash() []int {
+func (s *divisionInput) byHash() []int {
 	want := slices.Clone(s.now)
 	room := s.shares()
 	for _, m := range want {
@@ -78,9 +78,9 @@ func (s *sharing) byHash() []int {
 	return want
 }
 
-// shares gives how many parts each member is to have. Where the parts do not come
+// shares returns how many parts each member is to have. Where the parts do not come
 // out even, those who have most already have one more, then the older ones.
-func (s *sharing) shares() []int {
+func (s *divisionInput) shares() []int {
 	has := make([]int, len(s.members))
 	for _, m := range s.now {
 		if m >= 0 {
@@ -103,7 +103,7 @@ func (s *sharing) shares() []int {
 }
 
 // shed takes count parts from a member: those with which it hashes lowest.
-func (s *sharing) shed(want []int, member, count int) {
+func (s *divisionInput) shed(want []int, member, count int) {
 	var has []int
 	s.looks += len(want)
 	for part, m := range want {
@@ -117,12 +117,12 @@ func (s *sharing) shed(want []int, member, count int) {
 	}
 }
 
-func (s *sharing) hash(part, member int) uint32 {
+func (s *divisionInput) hash(part, member int) uint32 {
 	return collection.Mix(s.members[member]*interlock.MaxParts + uint64(part))
 }
 
-// byRange gives the members neighbouring parts, in the order of their numbers.
-func (s *sharing) byRange() []int {
+// byRange returns the members neighbouring parts, in the order of their numbers.
+func (s *divisionInput) byRange() []int {
 	want := make([]int, len(s.now))
 	for part := range want {
 		want[part] = part * len(s.members) / len(want)
@@ -135,7 +135,7 @@ func (s *sharing) byRange() []int {
 // member to the least loaded one for as long as that brings the two nearer by more
 // than an eighth of what each would have on average. A part counts for one more
 // than was observed below it, so that idle parts are divided, too.
-func (s *sharing) byLoad() []int {
+func (s *divisionInput) byLoad() []int {
 	want := slices.Clone(s.now)
 	sums := make([]uint64, len(s.members))
 	var total uint64
@@ -190,9 +190,9 @@ func (s *sharing) byLoad() []int {
 	return want
 }
 
-func (s *sharing) weight(part int) uint64 { return 1 + uint64(s.load[part]) }
+func (s *divisionInput) weight(part int) uint64 { return 1 + uint64(s.load[part]) }
 
-// extreme gives the first index of the largest sum, with sign 1, or of the smallest,
+// extreme returns the first index of the largest sum, with sign 1, or of the smallest,
 // with sign -1.
 func extreme(sums []uint64, sign int) (at int) {
 	for i, sum := range sums {

@@ -14,7 +14,7 @@ func TestDivisionsAreEven(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 4))
 		parts := 1 + rnd.IntN(64)
-		s := sharing{now: make([]int, parts), load: make([]uint32, parts)}
+		s := divisionInput{now: make([]int, parts), load: make([]uint32, parts)}
 		for i := range s.now {
 			s.now[i] = -1
 			s.load[i] = uint32(rnd.IntN(100))
@@ -47,7 +47,7 @@ func TestDivisionsAreEven(t *testing.T) {
 	}
 }
 
-func checkDivision(t *testing.T, seed uint64, how interlock.Division, s *sharing, want []int, lost int) {
+func checkDivision(t *testing.T, seed uint64, how interlock.Division, s *divisionInput, want []int, lost int) {
 	t.Helper()
 	has, sums := make([]int, len(s.members)), make([]uint64, len(s.members))
 	had := make([]int, len(s.members))
@@ -90,7 +90,7 @@ func checkDivision(t *testing.T, seed uint64, how interlock.Division, s *sharing
 // What comes to one more member by load is about its share of the load, however it
 // is spread, and idle parts are spread, too.
 func TestLoadIsEvenedOut(t *testing.T) {
-	s := sharing{members: []uint64{1, 2}, now: make([]int, 100), load: make([]uint32, 100)}
+	s := divisionInput{members: []uint64{1, 2}, now: make([]int, 100), load: make([]uint32, 100)}
 	for i := range 10 {
 		s.load[i] = 99
 	}

@@ -42,7 +42,7 @@
 // barrier.go, partition.go, convert.go, preempt.go, park.go, lockdelay.go,
 // declare.go, inherit.go, order.go. policy.go says what key patterns admit,
 // asof.go what others committed while somebody waited, attribute.go under what waits and
-// holds are counted, audit.go which refusals are recorded. deed.go keeps what is done in
+// holds are counted, audit.go which refusals are recorded. side effect.go keeps what is done in
 // the world outside and must not happen twice.
 //
 // A request may also wait instead of an agent, as a task: task.go keeps tasks,

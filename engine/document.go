@@ -15,11 +15,11 @@ type documents struct {
 	version interlock.Version // of the last commit
 	floor   interlock.Version // the highest of a deletion that is forgotten
 
-	known   map[interlock.Key]*document // also those whose deletion is remembered
-	recent  collection.List[*document]  // all known, in the order of their last write
-	present collection.Set[*document]   // those that are there
-	bytes   int                         // that these take
-	tombs   collection.List[*document]  // the others, in the order of their deletion
+	known      map[interlock.Key]*document // also those whose deletion is remembered
+	recent     collection.List[*document]  // all known, in the order of their last write
+	present    collection.Set[*document]   // those that are there
+	bytes      int                         // that these take
+	tombstones collection.List[*document]  // the others, in the order of their deletion
 
 	tombBytes int // that these take
 
@@ -67,7 +67,7 @@ func (x *edition) weight() int { return interlock.DocumentBytes + len(x.doc.key)
 // isAbsent reports whether there is nothing.
 func (d *document) isAbsent() bool { return d == nil || d.now == nil || d.now.op == interlock.Delete }
 
-// versionAt gives the version of a key's state.
+// versionAt returns the version of a key's state.
 func (s *documents) versionAt(key interlock.Key) interlock.Version {
 	if d := s.known[key]; d != nil && d.now != nil {
 		return d.now.version
@@ -96,7 +96,7 @@ func (e *Engine) evolveWritten(ev *Event) error {
 	if len(ev.Claims) != 1 || op < interlock.Put || op > interlock.Add {
 		return errUnknown
 	}
-	space := e.space(ev.Namespace)
+	space := e.ns(ev.Namespace)
 	s := &space.docs
 	d := s.document(ev.Claims[0].Key, ev.AsOf)
 	if d.now != nil && (ev.Changed || ev.Version <= d.now.version) || ev.Version < d.since {
@@ -118,7 +118,7 @@ func (e *Engine) evolveWritten(ev *Event) error {
 	return nil
 }
 
-// editionOf gives what EvWritten says of a document.
+// editionOf returns what EvWritten says of a document.
 func editionOf(ev *Event) *edition {
 	x := &edition{
 		version: ev.Version, at: ev.At, op: interlock.WriteOp(ev.Op), contentType: ev.ContentType, body: ev.Blob,
@@ -128,7 +128,7 @@ func editionOf(ev *Event) *edition {
 	return x
 }
 
-// describe gives the event that editionOf reads.
+// describe returns the event that editionOf reads.
 func (x *edition) describe(ns interlock.Namespace, key interlock.Key) Event {
 	return Event{
 		Kind: EvWritten, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: lockmode.X}}, Version: x.version,
@@ -154,7 +154,7 @@ func (s *documents) write(x *edition) {
 	s.version = max(s.version, x.version)
 	s.touch(x)
 	if x.op == interlock.Delete {
-		s.bury(d)
+		s.makeTombstone(d)
 	} else {
 		s.present.Add(d)
 		s.bytes += x.weight()
@@ -162,20 +162,20 @@ func (s *documents) write(x *edition) {
 	if old != nil {
 		s.keep(old)
 	}
-	for s.tombs.Len() > interlock.MaxTombstones || s.tombBytes > interlock.MaxTombstoneBytes {
-		s.forget(s.tombs.Front().Value)
+	for s.tombstones.Len() > interlock.MaxTombstones || s.tombBytes > interlock.MaxTombstoneBytes {
+		s.forget(s.tombstones.Front().Value)
 	}
 }
 
 // bury and unbury keep account of the deletions that are remembered.
 
-func (s *documents) bury(d *document) {
-	s.tombs.PushBack(&d.tomb)
+func (s *documents) makeTombstone(d *document) {
+	s.tombstones.PushBack(&d.tomb)
 	s.tombBytes += len(d.key) + d.now.cost()
 }
 
 func (s *documents) unbury(d *document) {
-	s.tombs.Remove(&d.tomb)
+	s.tombstones.Remove(&d.tomb)
 	s.tombBytes -= len(d.key) + d.now.cost()
 }
 
@@ -192,7 +192,7 @@ func (s *documents) forget(d *document) {
 	s.unshelve(d)
 }
 
-// showDocument gives what x says of a key, as of the present moment; nil is nothing.
+// showDocument returns what x says of a key, as of the present moment; nil is nothing.
 func (e *Engine) showDocument(key interlock.Key, x *edition, bodies bool) interlock.Document {
 	if x == nil {
 		return interlock.Document{Key: key, Absent: true}

@@ -33,7 +33,7 @@ type Effect struct {
 
 	Question *LeaseQuestion   // of Answer about a parked lease, and of Resume that waits for it
 	Tasks    []interlock.Task // of the commands about tasks
-	Handed   []Handed         // Granted, of Pull
+	Handed   []Assignment     // Granted, of Pull
 
 	// Repeated says that this is the answer that was given to the request id before.
 	Repeated bool
@@ -115,6 +115,6 @@ type LeaseQuestion struct {
 	Principal string
 	Purpose   string
 	Claims    []interlock.Claim
-	Parking   interlock.Parking
+	Parking   interlock.ParkStatus
 	Decision  *interlock.Decision // nil while it is open
 }

@@ -21,7 +21,7 @@ type Engine struct {
 	snum   uint64            // the highest number of a session
 	writes uint64            // leases that could write and have ended
 	past   uint64            // the highest version that the end of a namespace took
-	spaces map[interlock.Namespace]*space
+	spaces map[interlock.Namespace]*namespace
 
 	// All below is volatile: it is made anew by Recover.
 
@@ -54,10 +54,10 @@ type Engine struct {
 	turns   uint64 // how often a holder said something new
 	listens uint64 // how often somebody began to listen to a wait
 	free    []*request
-	ended   []*request // in this step
-	woken   []hearer   // who are to be told at the end of this step
-	waits   []*wait    // for reuse
-	found   []*request // lists of viewers, reused
+	ended   []*request       // in this step
+	woken   []answerListener // who are to be told at the end of this step
+	waits   []*wait          // for reuse
+	found   []*request       // lists of viewers, reused
 	via     []*need
 	seen    uint32 // by Expect
 
@@ -89,7 +89,7 @@ func New(options ...Option) *Engine {
 	e := &Engine{
 		looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows,
 		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
-		spaces: map[interlock.Namespace]*space{},
+		spaces: map[interlock.Namespace]*namespace{},
 	}
 	e.agenda = &e.whole
 	e.whole.objects = &e.objects
@@ -124,7 +124,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.finish()
 	e.prune()
 	e.forgetEnded()
-	e.tellWoken()
+	e.reportWoken()
 	e.out, e.head = nil, nil
 }
 
@@ -273,7 +273,7 @@ type hints struct {
 	spec *taskSpec
 }
 
-// draft gives the event to fill in next: the one after the last of out.Events, whose
+// draft returns the event to fill in next: the one after the last of out.Events, whose
 // place it keeps when it is emitted. Nobody asks for another before that.
 func (e *Engine) draft() *Event {
 	if e.out == nil { // for a snapshot
@@ -324,7 +324,7 @@ func (e *Engine) emit(ev *Event) {
 // the rest.
 func (e *Engine) event(kind EventKind, r *request) *Event {
 	ev := e.draft()
-	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent = kind, r.space.name, r.num, r.id, r.claims(), r.agentName()
+	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent = kind, r.ns.name, r.num, r.id, r.claims(), r.agentName()
 	e.hint.req = r
 	if f := r.flow(); f != nil {
 		ev.Session, ev.Flow = f.sess.num, f.name
@@ -365,7 +365,7 @@ func (e *Engine) refuse(code interlock.Code, message string) *Effect {
 	return eff
 }
 
-// Counts gives the sizes of things.
+// Counts returns the sizes of things.
 func (e *Engine) Counts() (c Counts) {
 	c.Namespaces = len(e.spaces)
 	for _, s := range e.sorted() {
@@ -416,14 +416,14 @@ func (e *Engine) recover(c *Recover) {
 		e.enter(s.agenda, e.whole.now)
 		for _, sess := range s.sortedSessions() {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
-			sess.dying, sess.aging, sess.softly, sess.partings = false, nil, sweep{}, nil
+			sess.dying, sess.aging, sess.softly, sess.detachments = false, nil, sweep{}, nil
 			for sess.pulls = (collection.List[*pull]{}); sess.follows.Len() > 0; {
 				e.unfollow(sess.follows.Front().Value)
 			}
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
 			sess.renewed, sess.spared = e.now, true
 			if sess.dead {
-				e.doom(sess)
+				e.expireSession(sess)
 			} else {
 				e.timers.set(&sess.timer, e.now.Add(softAt(sess.ttl)))
 			}
@@ -448,7 +448,7 @@ func (e *Engine) recover(c *Recover) {
 
 // recoverRequests begins the term for all requests of a namespace. Most are leases, of
 // which each is by itself; only of the others it matters which is first.
-func (e *Engine) recoverRequests(s *space) {
+func (e *Engine) recoverRequests(s *namespace) {
 	var ordered []*request
 	for i := 0; s.requests.Part(i, func(r *request) {
 		if r.warned = false; r.timer != nil {
@@ -491,7 +491,7 @@ func (e *Engine) limit(c *Limit) {
 	e.agenda = &e.whole
 }
 
-// spread gives one of many that would otherwise end at one moment a delay of up
+// spread returns one of many that would otherwise end at one moment a delay of up
 // to a quarter of its ttl, the same in every run.
 func spread(num uint64, ttl time.Duration) time.Duration {
 	return ttl / 4 * time.Duration(collection.Mix(num)>>16) / (1 << 16)

@@ -23,7 +23,7 @@ const maxShelved = 4096
 
 // handDocuments adds to a lease that is handed over the documents at its keys.
 func (e *Engine) handDocuments(r *request, l *interlock.Lease) {
-	s := &r.space.docs
+	s := &r.ns.docs
 	l.AsOf = s.version
 	below, more := s.shelved(r.claims())
 	l.DocumentsMore = more
@@ -45,7 +45,7 @@ func (e *Engine) handDocuments(r *request, l *interlock.Lease) {
 // have been asked for with them.
 func (e *Engine) handReused(c *Acquire, eff *Effect) {
 	if l := &eff.Lease; c.Documents && eff.Outcome == Granted && l.Reused && l.Documents == nil {
-		if r := e.agenda.space.request(l.ID); r != nil {
+		if r := e.agenda.ns.request(l.ID); r != nil {
 			e.handDocuments(r, l)
 		}
 	}
@@ -85,7 +85,7 @@ func textsOf(d *interlock.Document) int {
 	return len(d.Note) + len(d.ContentType) + len(d.Agent) + len(d.Flow) + len(d.Principal)
 }
 
-// shelved gives the documents below those claims that are claimed with all below, in the
+// shelved returns the documents below those claims that are claimed with all below, in the
 // order of their keys, and whether there may be others.
 func (s *documents) shelved(claims []interlock.Claim) (list []*document, more bool) {
 	looks := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// handed gives what comes with a lease on a key with all below.
+// handed returns what comes with a lease on a key with all below.
 func (s *stand) handed(key interlock.Key) *interlock.Lease {
 	s.step(&engine.Acquire{
 		Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "agent", LeaseRequest: interlock.LeaseRequest{

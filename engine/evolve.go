@@ -32,10 +32,10 @@ func (e *Engine) evolve(ev *Event) error {
 			return errUnknown
 		}
 		if !s.dead {
-			s.space.roll.remove(s)
-			s.space.lingering++
-			s.space.count(s.owner, taken{sessions: -1})
-			s.space.kept.drop(thing{madeSession, s.id})
+			s.ns.roll.remove(s)
+			s.ns.lingering++
+			s.ns.count(s.owner, taken{sessions: -1})
+			s.ns.kept.drop(createdObject{madeSession, s.id})
 		}
 		s.dead, s.why = true, ev.Reason
 		e.forgetSession(s)
@@ -72,12 +72,12 @@ func (e *Engine) evolve(ev *Event) error {
 		if len(ev.Claims) != 1 {
 			return errUnknown
 		}
-		e.space(ev.Namespace).leaveNote(string(ev.Claims[0].Key), note{ev.At, ev.Agent, ev.Fence, ev.Outcome, ev.Note})
+		e.ns(ev.Namespace).leaveNote(string(ev.Claims[0].Key), note{ev.At, ev.Agent, ev.Fence, ev.Outcome, ev.Note})
 		return nil
 	case EvGone:
-		s := e.space(ev.Namespace)
-		s.gone.Push(goneSession{ev.ID, ev.Reason})
-		s.goneWhy[ev.ID] = ev.Reason
+		s := e.ns(ev.Namespace)
+		s.endedSessions.Push(endedSession{ev.ID, ev.Reason})
+		s.endReasons[ev.ID] = ev.Reason
 		return nil
 	case EvPattern, EvPatternDropped:
 		err = e.evolvePattern(ev)
@@ -86,7 +86,7 @@ func (e *Engine) evolve(ev *Event) error {
 	case EvWritten:
 		err = e.evolveWritten(ev)
 	case EvVersions:
-		space := e.space(ev.Namespace)
+		space := e.ns(ev.Namespace)
 		s := &space.docs
 		s.version, s.floor, space.born = max(s.version, ev.Version), max(s.floor, ev.AsOf), ev.Num
 		return nil
@@ -97,9 +97,9 @@ func (e *Engine) evolve(ev *Event) error {
 	case EvBucket:
 		return e.evolveBucket(ev)
 	case EvDivided:
-		return e.space(ev.Namespace).readDivision(ev)
+		return e.ns(ev.Namespace).readDivision(ev)
 	case EvHolds:
-		e.space(ev.Namespace).holds[ev.Purpose] = ev.Held
+		e.ns(ev.Namespace).holds[ev.Purpose] = ev.Held
 		return nil
 	default:
 		return ErrNewer
@@ -117,9 +117,9 @@ func (e *Engine) sessionOf(ev *Event) *session {
 	return e.numbered(ev.Namespace, ev.Session)
 }
 
-// numbered gives the session of a namespace with a number, or nil.
+// numbered returns the session of a namespace with a number, or nil.
 func (e *Engine) numbered(name interlock.Namespace, num uint64) *session {
-	s := e.agenda.space
+	s := e.agenda.ns
 	if s == nil || s.name != name {
 		s = e.spaces[name]
 	}
@@ -135,54 +135,54 @@ func (e *Engine) evolveSession(ev *Event) error {
 	}
 	id := interlock.SessionID(ev.ID)
 	s := &session{
-		num: ev.Session, id: id, space: e.space(ev.Namespace), agent: ev.Agent, name: publicName(id),
+		num: ev.Session, id: id, ns: e.ns(ev.Namespace), agent: ev.Agent, name: publicName(id),
 		ttl: ev.TTL, opened: ev.At, renewed: ev.At, minTTL: ev.TTL,
 	}
-	s.space.season(ev.ID)
+	s.ns.season(ev.ID)
 	s.timer = timer{pos: -1, ord: s.num<<1 | 1, sess: s}
 	s.seqs.floor = ev.Acked
 	s.owner = ev.Actor
-	s.space.count(s.owner, taken{sessions: 1})
-	s.space.sessions[id] = s
-	s.space.roll.add(s)
-	s.space.byNum[s.num] = s
+	s.ns.count(s.owner, taken{sessions: 1})
+	s.ns.sessions[id] = s
+	s.ns.roll.add(s)
+	s.ns.byNum[s.num] = s
 	e.snum = max(e.snum, s.num)
 	return nil
 }
 
 // forgetSession drops an ended session when nothing of it is left, once.
 func (e *Engine) forgetSession(s *session) {
-	if !s.dead || s.work > 0 || len(s.awaiting) > 0 || s.space.byNum[s.num] != s {
+	if !s.dead || s.work > 0 || len(s.awaiting) > 0 || s.ns.byNum[s.num] != s {
 		return
 	}
 	e.timers.clear(&s.timer)
-	s.space.lingering--
-	delete(s.space.sessions, s.id)
-	s.space.kept.leave(&s.ids)
-	delete(s.space.byNum, s.num)
-	s.space.gone.Push(goneSession{s.id, s.why})
-	s.space.goneWhy[s.id] = s.why
-	if s.space.gone.Len() > rememberedSessions {
-		delete(s.space.goneWhy, s.space.gone.At(0).id)
-		s.space.gone.Pop()
+	s.ns.lingering--
+	delete(s.ns.sessions, s.id)
+	s.ns.kept.leave(&s.ids)
+	delete(s.ns.byNum, s.num)
+	s.ns.endedSessions.Push(endedSession{s.id, s.why})
+	s.ns.endReasons[s.id] = s.why
+	if s.ns.endedSessions.Len() > rememberedSessions {
+		delete(s.ns.endReasons, s.ns.endedSessions.At(0).id)
+		s.ns.endedSessions.Pop()
 	}
 }
 
 // flow finds or makes a flow of the session.
-func (s *session) flow(name string) *party {
-	hash := s.space.salt.Hash(name)
+func (s *session) flow(name string) *flowState {
+	hash := s.ns.salt.Hash(name)
 	if f := s.flowOf(name, hash); f != nil {
 		return f
 	}
 	s.dropIdleFlows()
-	f := &party{sess: s, name: name, hashed: hash}
+	f := &flowState{sess: s, name: name, hashed: hash}
 	s.flows.Add(f)
 	s.rest(f)
 	return f
 }
 
-// flowOf gives a flow of the session, or nil.
-func (s *session) flowOf(name string, hash uint32) *party {
+// flowOf returns a flow of the session, or nil.
+func (s *session) flowOf(name string, hash uint32) *flowState {
 	for f := s.flows.First(hash); f != nil; f = *f.TableNext() {
 		if f.Hash() == hash && f.name == name {
 			return f
@@ -195,15 +195,15 @@ func (s *session) flowOf(name string, hash uint32) *party {
 func (e *Engine) request(ev *Event) (*request, error) {
 	r := e.newRequest()
 	r.id, r.num = ev.ID, ev.Num
-	r.terms = e.space(ev.Namespace).agree(ev.Terms)
+	r.terms = e.ns(ev.Namespace).agree(ev.Terms)
 	if ev.Session != 0 {
 		s := e.numbered(ev.Namespace, ev.Session)
-		if s == nil || s.space != r.space {
+		if s == nil || s.ns != r.ns {
 			return nil, errUnknown
 		}
 		r.join(s.flow(ev.Flow))
 	} else {
-		r.tie().guest = &guest{ev.Agent, ev.Actor}
+		r.mutableExt().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.priority, r.lead, r.any = int8(ev.Priority), ev.Lead, ev.Any
 	r.setDetails(details{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}, documents: ev.Op&wantsDocuments != 0})
@@ -212,7 +212,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	case err != nil:
 		return nil, err
 	case of != (run{}):
-		r.tie().run = &run{of.org, of.workflow}
+		r.mutableExt().run = &run{of.org, of.workflow}
 	}
 	if ev.Part {
 		if err := r.belongs(ev); err != nil {
@@ -224,9 +224,9 @@ func (e *Engine) request(ev *Event) (*request, error) {
 		}
 	}
 	if ev.Target != 0 {
-		b := r.tie()
-		b.target, b.targetFlow = r.space.byNum[ev.Target], ev.TargetFlow
-		if r.target == nil || r.target.space != r.space || ev.Kind != EvQueued || len(ev.Claims) > 0 {
+		b := r.mutableExt()
+		b.target, b.targetFlow = r.ns.byNum[ev.Target], ev.TargetFlow
+		if r.target == nil || r.target.ns != r.ns || ev.Kind != EvQueued || len(ev.Claims) > 0 {
 			return nil, errUnknown
 		}
 	}
@@ -240,17 +240,17 @@ func (e *Engine) newRequest() *request {
 		e.free = e.free[:n-1]
 		return r
 	}
-	return &request{terms: noTerms, details: noDetails, bonds: noBonds}
+	return &request{terms: noTerms, details: noDetails, requestExt: noExt}
 }
 
 // maxFree bounds what is kept for reuse, of each kind.
 const maxFree = 4096
 
-// discard gives a request's memory back.
+// discard frees a request's memory.
 func (e *Engine) discard(r *request) {
-	e.fell(r)
+	e.dropAlternatives(r)
 	r.unneed()
-	*r = request{more: r.more, terms: noTerms, details: noDetails, bonds: noBonds}
+	*r = request{more: r.more, terms: noTerms, details: noDetails, requestExt: noExt}
 	r.setClaims(nil)
 	if len(e.free) < maxFree {
 		e.free = append(e.free, r)
@@ -260,7 +260,7 @@ func (e *Engine) discard(r *request) {
 func (e *Engine) evolveRequest(ev *Event) error {
 	r := e.hint.req
 	if r == nil {
-		if e.space(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued || ev.Any && ev.Kind != EvQueued {
+		if e.ns(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued || ev.Any && ev.Kind != EvQueued {
 			return fmt.Errorf("engine: request %d is made twice, or claims nothing", ev.Num)
 		}
 		var err error
@@ -268,7 +268,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 			return err
 		}
 	}
-	r.space.requests.Add(r)
+	r.ns.requests.Add(r)
 	r.num = ev.Num
 	e.num = max(e.num, r.num)
 	r.granted, r.renewed, r.changed = ev.At, ev.At, ev.Changed
@@ -285,7 +285,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		if ev.Freed {
 			r.goAway()
 			r.expectBack()
-			r.deal().parking = &parking{since: ev.At, until: ev.At} // EvParked comes next, and says more
+			r.deal().parking = &parkState{since: ev.At, until: ev.At} // EvParked comes next, and says more
 			return nil
 		}
 		r.hold()
@@ -297,9 +297,9 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	r.wait = e.newWait()
 	r.setScore()
 	r.shareKeys()
-	e.enline(r)
+	e.enqueue(r)
 	if r.base != nil {
-		r.base.tie().conversion = r
+		r.base.mutableExt().conversion = r
 	}
 	if r.target != nil {
 		r.await()
@@ -311,7 +311,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 func (e *Engine) evolveProgress(ev *Event) error {
 	r := e.hint.req
 	if r == nil {
-		if r = e.space(ev.Namespace).live(ev.ID); r == nil && ev.Kind != EvTomb {
+		if r = e.ns(ev.Namespace).live(ev.ID); r == nil && ev.Kind != EvTomb {
 			return errUnknown
 		}
 	}
@@ -332,12 +332,12 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			d.moved = r.movedKeys(r.wait.writes)
 		}
 		r.unline()
-		for other := range r.ways {
+		for other := range r.eachAlternative {
 			if other != way {
 				e.changed(other)
 			}
 		}
-		e.narrow(r, way)
+		e.chooseAlternative(r, way)
 		r.setGeneration(ev.Generation)
 		r.unask()
 		e.dropWait(r)
@@ -382,7 +382,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 			return errUnknown
 		}
 		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
-		r.setEnding(endingOf(ev))
+		r.setEndCause(endingOf(ev))
 	case EvClosed:
 		if r.phase != held && r.phase != inGrace || r.LockDelay == 0 {
 			return errUnknown
@@ -400,58 +400,58 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.unline()
 		e.changed(r)
 		if r.base != nil {
-			r.base.tie().conversion = nil
+			r.base.mutableExt().conversion = nil
 		}
 		target := r.target
 		if target != nil {
 			r.unawait()
 		}
-		r.setEnding(endingOf(ev))
-		e.bury(r, ev.Reason)
+		r.setEndCause(endingOf(ev))
+		e.archive(r, ev.Reason)
 		if target != nil {
 			e.forgetSession(target)
 		}
 	case EvTomb:
-		s := e.space(ev.Namespace)
+		s := e.ns(ev.Namespace)
 		if s.knows(ev.ID) || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
 		}
-		s.tombs.push(collection.HashID(ev.ID), tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, ending: endingOf(ev), reason: ev.Reason})
+		s.tombs.push(collection.HashID(ev.ID), tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, endCause: endingOf(ev), reason: ev.Reason})
 	}
 	return nil
 }
 
 // endingOf keeps what is told of an end later: the cycle of a deadlock, who revoked a
 // lease and why, for whom it was taken, and at which task it was an attempt.
-func endingOf(ev *Event) *ending {
+func endingOf(ev *Event) *endCause {
 	end := causeOf(ev)
 	if ev.ByID != [16]byte{} {
 		if end == nil {
-			end = &ending{}
+			end = &endCause{}
 		}
 		end.task = ev.ByID
 	}
 	return end
 }
 
-func causeOf(ev *Event) *ending {
+func causeOf(ev *Event) *endCause {
 	switch {
 	case len(ev.Cycle) > 0:
-		return &ending{cycle: ev.Cycle}
+		return &endCause{cycle: ev.Cycle}
 	case ev.Reason == ByRevocation:
-		return &ending{actor: ev.Actor, words: ev.Outcome}
+		return &endCause{actor: ev.Actor, words: ev.Outcome}
 	case ev.Reason == ByPreemption:
-		return &ending{actor: ev.Actor, asker: ev.Asker}
+		return &endCause{actor: ev.Actor, asker: ev.Asker}
 	case ev.Reason == ByBreak && ev.Outcome != "":
-		return &ending{asker: ev.Asker, words: ev.Outcome}
+		return &endCause{asker: ev.Asker, words: ev.Outcome}
 	case (ev.Reason == ByConversion || ev.Reason == ByBase) && !ev.Part:
-		return &ending{base: ev.Base, baseID: ev.BaseID}
+		return &endCause{base: ev.Base, baseID: ev.BaseID}
 	}
 	return nil
 }
 
 func (e *Engine) evolveEnd(ev *Event, r *request) {
-	r.setEnding(endingOf(ev))
+	r.setEndCause(endingOf(ev))
 	if r.isParked() {
 		e.endParking(r)
 	}
@@ -466,16 +466,16 @@ func (e *Engine) evolveEnd(ev *Event, r *request) {
 	}
 	if ev.Note != "" {
 		for _, c := range r.claims() {
-			r.space.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
+			r.ns.leaveNote(string(c.Key), note{ev.At, ev.Agent, r.fence, ev.Outcome, ev.Note})
 		}
 	}
 	if r.share == nil && len(r.claims()) > 0 {
-		r.space.observe(r.claims()[0].Key, ev.Held)
+		r.ns.observe(r.claims()[0].Key, ev.Held)
 	}
-	e.bury(r, ev.Reason)
+	e.archive(r, ev.Reason)
 }
 
-// giveBack gives the keys of r back to the others.
+// giveBack releases the keys of r.
 func (e *Engine) giveBack(r *request) {
 	r.unhold()
 	needs := r.needs()
@@ -505,7 +505,7 @@ func (r *request) sawWrites() bool {
 	if r.changed {
 		return true
 	}
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		for i := range way.needs() {
 			l := way.needs()[i].node.line
 			if l.wroteAll > r.wait.writes || way.needs()[i].claimed && l.wrote > r.wait.writes {

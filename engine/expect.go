@@ -14,7 +14,7 @@ func (e *Engine) Expect(events []Event) {
 	var (
 		requests collection.Prefetch[*request]
 		nodes    collection.Prefetch[*node]
-		s        *space
+		s        *namespace
 		name     interlock.Namespace
 	)
 	for i := range events {

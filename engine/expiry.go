@@ -182,7 +182,7 @@ func (e *Engine) arm(r *request) {
 		return
 	}
 	if r.timer == nil {
-		r.tie().timer = &timer{pos: -1, ord: r.num << 1, req: r}
+		r.mutableExt().timer = &timer{pos: -1, ord: r.num << 1, req: r}
 	}
 	e.timers.set(r.timer, at)
 }

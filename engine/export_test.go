@@ -137,7 +137,7 @@ func (e *Engine) CheckTallies() error {
 				if f.index == nil {
 					continue
 				}
-				plain := party{leases: f.leases, waits: f.waits}
+				plain := flowState{leases: f.leases, waits: f.waits}
 				for _, n := range s.sortedNodes() {
 					if got, want := f.at(n), plain.at(n); got != want {
 						return fmt.Errorf("flow %q has %v at %s, and %v is counted", f.name, want, n.key, got)
@@ -222,7 +222,7 @@ func (e *Engine) CheckWaits() error {
 		for _, sess := range s.sortedSessions() {
 			for _, f := range sess.sortedFlows() {
 				for _, r := range f.waits {
-					if r.terms == nil || r.details == nil || r.bonds == nil || r.space != s {
+					if r.terms == nil || r.details == nil || r.requestExt == nil || r.ns != s {
 						return fmt.Errorf("wait %d of flow %q is without terms, details or bonds", r.num, f.name)
 					}
 				}
@@ -241,7 +241,7 @@ const (
 	MostEffects     = 7
 )
 
-// RememberFew gives the engine such bounds.
+// RememberFew returns the engine such bounds.
 func (e *Engine) RememberFew() *Engine {
 	e.windows = idBounds{NamespaceIDs, SessionIDs, LeastSessionIDs}
 	e.mostDeeds = MostEffects
@@ -254,9 +254,9 @@ const MaxShelved = maxShelved
 // ForgetAttributes takes from an event what is not journaled.
 func (ev *Event) ForgetAttributes() { ev.attributes = attributes{} }
 
-func (s *session) sortedFlows() []*party {
+func (s *session) sortedFlows() []*flowState {
 	list := s.flows.All()
-	slices.SortFunc(list, func(a, b *party) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b *flowState) int { return strings.Compare(a.name, b.name) })
 	return list
 }
 
@@ -272,14 +272,14 @@ func (e *Engine) Flows(id interlock.SessionID) int {
 const FarewellDeeds = farewellDeeds
 
 // KnownEffects counts the effects that are remembered, those that are past included.
-func (e *Engine) KnownEffects(ns interlock.Namespace) int { return len(e.spaces[ns].deeds.known) }
+func (e *Engine) KnownEffects(ns interlock.Namespace) int { return len(e.spaces[ns].sideEffects.known) }
 
 // CheckSessions compares what each session lists with what its flows have.
 func (e *Engine) CheckSessions() error {
 	for _, s := range e.sorted() {
 		for _, sess := range s.sortedSessions() {
 			var want []*request
-			var waiting []*party
+			var waiting []*flowState
 			work := 0
 			for _, f := range sess.sortedFlows() {
 				if len(f.waits) > 0 {

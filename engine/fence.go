@@ -18,13 +18,13 @@ func (e *Engine) revoke(c *Revoke) {
 		return
 	}
 	asked := c.Key
-	_, c.Key = e.agenda.space.fit(c.Key)
+	_, c.Key = e.agenda.ns.fit(c.Key)
 	r := e.holderOf(c.Key, c.Fence, false)
 	if r == nil { // it may be older than the pattern by which the key is spelled now
 		r = e.holderOf(asked, c.Fence, false)
 	}
 	if r == nil {
-		r = e.agenda.space.awayWith(c.Fence, c.Key, asked)
+		r = e.agenda.ns.awayWith(c.Fence, c.Key, asked)
 	}
 	if r == nil {
 		e.refuseFence(c.Key, c.Fence)
@@ -36,7 +36,7 @@ func (e *Engine) revoke(c *Revoke) {
 		return
 	}
 	sess, lease := r.session(), e.lease(r)
-	ev := e.ending(r, ByRevocation)
+	ev := e.endCause(r, ByRevocation)
 	ev.Note, ev.Outcome, ev.Actor = "", c.Reason, c.Actor
 	e.tag(ev, Done)
 	e.emit(ev)
@@ -47,7 +47,7 @@ func (e *Engine) revoke(c *Revoke) {
 }
 
 func (e *Engine) checkFence(c *CheckFence) {
-	_, c.Key = e.agenda.space.fit(c.Key)
+	_, c.Key = e.agenda.ns.fit(c.Key)
 	if keypath.Problem(string(c.Key)) != "" || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return
@@ -55,11 +55,11 @@ func (e *Engine) checkFence(c *CheckFence) {
 	e.reply(Done)
 }
 
-// holderOf gives the lease or offer with a fence that claims a key. If writing is
+// holderOf returns the lease or offer with a fence that claims a key. If writing is
 // set, it must be a lease in its holder's hands that may write the key: its claim
 // on it, or on an ancestor, is exclusive.
 func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool) *request {
-	s := e.agenda.space
+	s := e.agenda.ns
 	if s == nil {
 		return nil
 	}
@@ -78,9 +78,9 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 	}
 }
 
-// awayWith gives the parked lease that has freed its keys, one of keys among them, and had a
+// awayWith returns the parked lease that has freed its keys, one of keys among them, and had a
 // fence.
-func (s *space) awayWith(fence interlock.Fence, keys ...interlock.Key) *request {
+func (s *namespace) awayWith(fence interlock.Fence, keys ...interlock.Key) *request {
 	if s == nil {
 		return nil
 	}
@@ -108,6 +108,6 @@ func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
 		"fence %d is not that of a live lease that may write %s: do not write; acquire the key, exclusively, and read its state anew", fence, key,
 	))
-	eff.Conflict = e.situation(e.agenda.space, key)
+	eff.Conflict = e.situation(e.agenda.ns, key)
 	eff.Conflict.Kind = interlock.FencedOff
 }

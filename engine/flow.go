@@ -9,37 +9,37 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// party is the unit that holds and waits: what it has is never in its own way. It
+// flowState is the unit that holds and waits: what it has is never in its own way. It
 // is a flow, one thread of control inside a session, or a lease without a session
 // together with its conversion. Other requests without a session are alone and have none.
-type party struct {
-	sess      *session // nil for that of a lease without a session
-	name      string   // of a flow
-	next      *party   // of a flow, in session.flows
-	hashed    uint32
-	inherited int16           // volatile: the highest rank of those whom it blocks; noRank for none
-	torn      bool            // stands in space.torn
-	suspected bool            // volatile: stands in agenda.suspects
-	heir      bool            // while ranks are found anew: it waits with another's, or did
-	rising    bool            // volatile: stands in ranking.risen
-	resting   bool            // volatile: a flow that stands in session.resting
-	waiting   bool            // a flow that stands in session.waiting
-	leases    []*request      // in no order
-	waits     []*request      // in the order of their numbers; of a request for any of several its branches
-	index     map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
+type flowState struct {
+	sess          *session   // nil for that of a lease without a session
+	name          string     // of a flow
+	next          *flowState // of a flow, in session.flows
+	hashed        uint32
+	inherited     int16           // volatile: the highest rank of those whom it blocks; noRank for none
+	holdsAndWaits bool            // stands in space.torn
+	suspected     bool            // volatile: stands in agenda.suspects
+	heir          bool            // while ranks are found anew: it waits with another's, or did
+	rising        bool            // volatile: stands in ranking.risen
+	resting       bool            // volatile: a flow that stands in session.resting
+	waiting       bool            // a flow that stands in session.waiting
+	leases        []*request      // in no order
+	waits         []*request      // in the order of their numbers; of a request for any of several its branches
+	index         map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
 }
 
-func (p *party) Hash() uint32       { return p.hashed }
-func (p *party) TableNext() **party { return &p.next }
+func (p *flowState) Hash() uint32           { return p.hashed }
+func (p *flowState) TableNext() **flowState { return &p.next }
 
 // several stands in node.hands for more than one party, or none.
-var several = &party{}
+var several = &flowState{}
 
 // join makes r a request of a flow.
-func (r *request) join(f *party) { r.party = f }
+func (r *request) join(f *flowState) { r.party = f }
 
 // flow is whose request r is, nil for an anonymous holder.
-func (r *request) flow() *party {
+func (r *request) flow() *flowState {
 	if r.party == nil || r.party.sess == nil {
 		return nil
 	}
@@ -52,11 +52,11 @@ func (r *request) isOf(sess *session, name string) bool {
 	return f != nil && f.sess == sess && f.name == name
 }
 
-// asParty gives the party of a lease. One without a session becomes one, for it and
+// asParty returns the party of a lease. One without a session becomes one, for it and
 // its conversion.
-func (r *request) asParty() *party {
+func (r *request) asParty() *flowState {
 	if r.party == nil {
-		r.party = &party{leases: []*request{r}}
+		r.party = &flowState{leases: []*request{r}}
 		r.pos = 0
 	}
 	return r.party
@@ -64,7 +64,7 @@ func (r *request) asParty() *party {
 
 // compare orders parties: flows by their sessions and names, then leases by their
 // numbers.
-func (p *party) compare(q *party) int {
+func (p *flowState) compare(q *flowState) int {
 	switch {
 	case p.sess == nil || q.sess == nil:
 		return cmp.Compare(p.number(), q.number())
@@ -75,13 +75,13 @@ func (p *party) compare(q *party) int {
 }
 
 // waitsBefore is how many of the party's waits have lower numbers than the given one.
-func (p *party) waitsBefore(num uint64) int {
+func (p *flowState) waitsBefore(num uint64) int {
 	i, _ := slices.BinarySearchFunc(p.waits, num, func(w *request, num uint64) int { return cmp.Compare(w.num, num) })
 	return i
 }
 
 // number is that of the lease, for a party without a session that has something; 0 for a flow.
-func (p *party) number() uint64 {
+func (p *flowState) number() uint64 {
 	switch {
 	case p.sess != nil:
 		return 0
@@ -91,33 +91,33 @@ func (p *party) number() uint64 {
 	return p.waits[0].base.num
 }
 
-// space is where the requests of a party are that has any.
-func (p *party) space() *space {
+// ns is where the requests of a party are that has any.
+func (p *flowState) ns() *namespace {
 	if len(p.leases) > 0 {
-		return p.leases[0].space
+		return p.leases[0].ns
 	}
-	return p.waits[0].space
+	return p.waits[0].ns
 }
 
 // tear keeps the namespace's list of parties that hold and wait.
-func (p *party) tear() {
+func (p *flowState) tear() {
 	torn := len(p.leases) > 0 && len(p.waits) > 0
-	if torn == p.torn {
+	if torn == p.holdsAndWaits {
 		return
 	}
-	p.torn = torn
-	s := p.space()
-	i, _ := slices.BinarySearchFunc(s.torn, p, (*party).compare)
+	p.holdsAndWaits = torn
+	s := p.ns()
+	i, _ := slices.BinarySearchFunc(s.holdsAndWaits, p, (*flowState).compare)
 	by := 1
 	if torn {
-		s.torn = slices.Insert(s.torn, i, p)
+		s.holdsAndWaits = slices.Insert(s.holdsAndWaits, i, p)
 	} else {
-		s.torn = slices.Delete(s.torn, i, i+1)
+		s.holdsAndWaits = slices.Delete(s.holdsAndWaits, i, i+1)
 		by = -1
 	}
 	// Who goes through the list goes on with the one that would have been next.
-	if x := s.agenda.search; x != nil && i < x.torn {
-		x.torn += by
+	if x := s.agenda.search; x != nil && i < x.holdsAndWaits {
+		x.holdsAndWaits += by
 	}
 	if k := &s.ranking; k.phase.goesByTorn() && i < k.upTo {
 		k.upTo += by
@@ -148,8 +148,8 @@ const (
 	fewRequests  = 8
 )
 
-// at gives what the party has at n.
-func (p *party) at(n *node) (t tally) {
+// at returns what the party has at n.
+func (p *flowState) at(n *node) (t tally) {
 	if p == nil {
 		return t
 	}
@@ -179,11 +179,11 @@ func (t tally) holds() bool { return t.granted != lockmode.Counts{} }
 // claims reports whether a lease of the party in full force claims this very key. It looks
 // at the leases of the party, or at the holders of the key if they are fewer. Of more than
 // a step may look at it believes what it has seen.
-func (p *party) claims(n *node) bool {
+func (p *flowState) claims(n *node) bool {
 	if n.first == nil || !p.at(n).holds() {
 		return false
 	}
-	looks := n.space.agenda.objects
+	looks := n.ns.agenda.objects
 	if p.index == nil || len(p.leases) <= len(n.byFence) {
 		for i, l := range p.leases {
 			if i == StepObjects {
@@ -217,7 +217,7 @@ func (t *tally) waiting() (n int) {
 
 // add counts r's needs, held or waited for, in the index. What is in the party's hands
 // alone is counted at the key.
-func (p *party) add(r *request, waits bool, by uint32) {
+func (p *flowState) add(r *request, waits bool, by uint32) {
 	needs := r.needs()
 	for i := range needs {
 		m := &needs[i]
@@ -239,7 +239,7 @@ func (p *party) add(r *request, waits bool, by uint32) {
 }
 
 // handTo notes that a party, nil for none, is about to hold something at n.
-func (n *node) handTo(p *party) {
+func (n *node) handTo(p *flowState) {
 	switch {
 	case p == nil:
 		n.share()
@@ -262,7 +262,7 @@ func (n *node) share() {
 
 // joined and parted keep what depends on a party's requests. They are called after
 // r was put in leases or waits, or taken out.
-func (p *party) joined(r *request, waits bool) {
+func (p *flowState) joined(r *request, waits bool) {
 	if p.sess != nil && !r.follows() {
 		p.sess.work++
 	}
@@ -283,8 +283,8 @@ func (p *party) joined(r *request, waits bool) {
 	}
 }
 
-func (p *party) parted(r *request, waits bool) {
-	r.space.agenda.relieved(p, r)
+func (p *flowState) parted(r *request, waits bool) {
+	r.ns.agenda.relieved(p, r)
 	if p.sess != nil && !r.follows() {
 		p.sess.work--
 	}

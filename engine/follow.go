@@ -88,7 +88,7 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 		return
 	}
 	sess := e.listening()
-	if no := cmp.Or(t.tooManyFollowers(), t.queue.space.tooManyFollows(sess)); no != nil {
+	if no := cmp.Or(t.tooManyFollowers(), t.queue.ns.tooManyFollows(sess)); no != nil {
 		e.refuseFor(no)
 		return
 	}
@@ -96,15 +96,15 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
 	f.link.Value, f.mine.Value, f.inLane.Value = f, f, f
 	t.own().followers.PushBack(&f.link)
-	t.queue.space.tasks.heard.Add(f)
+	t.queue.ns.tasks.heard.Add(f)
 	if sess == nil {
-		t.queue.space.tasks.loose++
+		t.queue.ns.tasks.loose++
 		return
 	}
 	e.waitFor(f, sess.flow(flowOr(flow)))
 }
 
-// listening gives the session in whose name the caller waits, nil for none.
+// listening returns the session in whose name the caller waits, nil for none.
 func (e *Engine) listening() *session {
 	if sess := e.scope(); sess != nil && !sess.dead {
 		return sess
@@ -113,10 +113,10 @@ func (e *Engine) listening() *session {
 }
 
 // waitFor has a flow wait for the task that f follows.
-func (e *Engine) waitFor(f *follower, by *party) {
-	s := f.task.queue.space
-	r := &request{bonds: &bonds{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority), terms: s.agree(interlock.Terms{}), details: noDetails}
-	r.wait = &wait{only: [1]place{{req: r}}}
+func (e *Engine) waitFor(f *follower, by *flowState) {
+	s := f.task.queue.ns
+	r := &request{requestExt: &requestExt{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority), terms: s.agree(interlock.Terms{}), details: noDetails}
+	r.wait = &wait{only: [1]queueEntry{{req: r}}}
 	r.join(by)
 	r.wait.rank = r.standing()
 	r.setScore()
@@ -139,7 +139,7 @@ func (e *Engine) waitFor(f *follower, by *party) {
 // unfollow ends that f listens, and waits.
 func (e *Engine) unfollow(f *follower) {
 	t, r := f.task, f.wait
-	s := t.queue.space
+	s := t.queue.ns
 	t.followers.Remove(&f.link)
 	s.tasks.heard.Remove(f)
 	if r == nil {
@@ -168,8 +168,8 @@ func (e *Engine) unfollow(f *follower) {
 	f.wait, r.phase = nil, over
 }
 
-// tellFollowers tells who listens that a task is settled.
-func (e *Engine) tellFollowers(t *task) {
+// reportToFollowers tells who listens that a task is settled.
+func (e *Engine) reportToFollowers(t *task) {
 	for t.followers.Len() > 0 {
 		e.objects++
 		f := t.followers.Front().Value
@@ -193,7 +193,7 @@ func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 	if t.request != nil {
 		key = t.request.firstKey()
 	}
-	eff.Conflict = e.situation(t.queue.space, key)
+	eff.Conflict = e.situation(t.queue.ns, key)
 	eff.Conflict.Cycle = cycle
 }
 
@@ -216,7 +216,7 @@ func (e *Engine) endFollows(sess *session) (done bool) {
 
 // detachTasks ends what somebody listens for who has left: workers' pulls, and the
 // ends of tasks. Of a session that is up to interlock.MaxPulls and MaxFollows of them.
-func (e *Engine) detachTasks(s *space, c *Detach) {
+func (e *Engine) detachTasks(s *namespace, c *Detach) {
 	leave := func(list *collection.List[*follower]) {
 		e.objects += list.Len()
 		for _, f := range slices.Collect(list.All) {
@@ -262,7 +262,7 @@ func (r *request) isAwaited() bool {
 	return r.task != nil && r.task.request == r && r.task.isAwaited()
 }
 
-// stands gives that with which the task stands in line, or is in a worker's hands, or
+// stands returns that with which the task stands in line, or is in a worker's hands, or
 // the one that holds it back; nil if there is none.
 func (f *follower) stands() *request {
 	if first := f.task.ahead(); first != nil {
@@ -271,9 +271,9 @@ func (f *follower) stands() *request {
 	return f.task.request
 }
 
-// eachInTheWay calls visit for those for whom the follower of a task waits, as that of
+// eachBlocker calls visit for those for whom the follower of a task waits, as that of
 // the engine does for other waits.
-func (f *follower) eachInTheWay(visit func(need int, p *party, r *request) bool) bool {
+func (f *follower) eachBlocker(visit func(need int, p *flowState, r *request) bool) bool {
 	switch r := f.stands(); {
 	case r == nil:
 		return false
@@ -284,7 +284,7 @@ func (f *follower) eachInTheWay(visit func(need int, p *party, r *request) bool)
 	}
 }
 
-// lentByFollowers gives the highest rank of the flows that wait for that at which r, a
+// lentByFollowers returns the highest rank of the flows that wait for that at which r, a
 // lease, is an attempt, if it is above the given one.
 func (r *request) lentByFollowers(rank int32) int32 {
 	if !r.isAwaited() {
@@ -302,9 +302,9 @@ func (r *request) lentByFollowers(rank int32) int32 {
 	return rank
 }
 
-// holder gives the party that is at work on the task which w follows, or on the one
+// holder returns the party that is at work on the task which w follows, or on the one
 // before it; nil for none.
-func (w *wait) holder() *party {
+func (w *wait) holder() *flowState {
 	if w.req().awaited == nil {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
 	return edges
 }
 
-// firstToWait gives that of the flows which wait for the end of the task that came
+// firstToWait returns that of the flows which wait for the end of the task that came
 // first, nil if there is none.
 func (t *task) firstToWait() *follower {
 	for f := range t.followers.All {

@@ -25,26 +25,26 @@ import (
 
 // isBare reports whether nothing is left of s, and nothing of it was ever journaled that
 // counts.
-func (s *space) isBare() bool {
+func (s *namespace) isBare() bool {
 	return len(s.sessions) == 0 &&
-		s.nodes.Len()+s.requests.Len()+s.tombs.Len()+s.gone.Len()+len(s.ids.known)+len(s.holds)+len(s.revisions)+len(s.deeds.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
+		s.nodes.Len()+s.requests.Len()+s.tombs.Len()+s.endedSessions.Len()+len(s.ids.known)+len(s.holds)+len(s.revisions)+len(s.sideEffects.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
 		uint64(s.docs.version) == s.born && len(s.docs.known) == 0 && s.logs.floor == s.born && s.unmatched == unsetKeys
 }
 
 // beginAt has a new namespace give out versions and numbers above floor only.
-func (s *space) beginAt(floor uint64) {
+func (s *namespace) beginAt(floor uint64) {
 	s.born = floor
 	s.docs.version, s.docs.floor, s.logs.floor = interlock.Version(floor), interlock.Version(floor), floor
 }
 
 // highest is the highest version or number that s has given out.
-func (s *space) highest() uint64 {
+func (s *namespace) highest() uint64 {
 	return max(uint64(s.docs.version), s.logs.floor, s.logs.top)
 }
 
 // prune forgets a namespace that is bare, and notes whether it may be forgotten later.
 func (e *Engine) prune() {
-	switch s := e.agenda.space; {
+	switch s := e.agenda.ns; {
 	case s == nil:
 	case s.isBare():
 		e.remove(s)
@@ -55,7 +55,7 @@ func (e *Engine) prune() {
 
 // watchEmpty notes from when on s may be forgotten. It is called after all that can change
 // that.
-func (e *Engine) watchEmpty(s *space) {
+func (e *Engine) watchEmpty(s *namespace) {
 	t := &s.agenda.empty
 	switch at, ok := s.emptyFrom(); {
 	case !ok:
@@ -65,20 +65,20 @@ func (e *Engine) watchEmpty(s *space) {
 	}
 }
 
-// emptyFrom gives the moment from which on s may be forgotten; ok is false while anything
+// emptyFrom returns the moment from which on s may be forgotten; ok is false while anything
 // is in it that somebody may come back for. What is remembered besides, such as how leases
 // have ended, may go.
-func (s *space) emptyFrom() (at Time, ok bool) {
+func (s *namespace) emptyFrom() (at Time, ok bool) {
 	if len(s.sessions)+s.requests.Len()+len(s.patterns)+len(s.docs.present) > 0 || s.unmatched != unsetKeys ||
 		len(s.tasks.queues)+len(s.tasks.known)+len(s.tasks.pulls)+len(s.logs.known) > 0 ||
-		s.deeds.done.Len()+s.deeds.free.Len() < len(s.deeds.known) {
+		s.sideEffects.done.Len()+s.sideEffects.free.Len() < len(s.sideEffects.known) {
 		return 0, false
 	}
 	at = s.agenda.now.Add(interlock.NamespaceIdle)
 	if s.ids.order.Len() > 0 {
 		at = max(at, s.ids.last.Add(interlock.RequestIDWindow))
 	}
-	for _, c := range []*collection.List[*deed]{&s.deeds.done, &s.deeds.free} {
+	for _, c := range []*collection.List[*sideEffect]{&s.sideEffects.done, &s.sideEffects.free} {
 		if c.Len() > 0 {
 			at = max(at, c.Back().Value.settled.Add(s.effectRetention()))
 		}
@@ -86,10 +86,10 @@ func (s *space) emptyFrom() (at Time, ok bool) {
 	return at, true
 }
 
-// noRoomForSpace says why the command's namespace cannot be made, or "". It makes room by
+// noRoomForSpace returns why the command's namespace cannot be made, or "". It makes room by
 // forgetting the one that has been empty for longest.
 func (e *Engine) noRoomForSpace() string {
-	if e.agenda.space != nil || len(e.spaces) < e.mostSpaces {
+	if e.agenda.ns != nil || len(e.spaces) < e.mostSpaces {
 		return ""
 	}
 	words := fmt.Sprintf("the server has %d namespaces, which is its limit, and ", e.mostSpaces)
@@ -103,7 +103,7 @@ func (e *Engine) noRoomForSpace() string {
 			len(e.empty.heap), t.at.Sub(e.now).Round(time.Second),
 		)
 	}
-	*e.draft() = Event{Kind: EvForgotten, Namespace: t.agenda.space.name}
+	*e.draft() = Event{Kind: EvForgotten, Namespace: t.agenda.ns.name}
 	e.emit(e.ev)
 	return ""
 }
@@ -114,7 +114,7 @@ func (e *Engine) deleteNamespace(c *DeleteNamespace) {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
 	}
-	s := e.agenda.space
+	s := e.agenda.ns
 	if s == nil || s.isBare() {
 		e.reply(Done)
 		return
@@ -136,9 +136,9 @@ func (e *Engine) deleteNamespace(c *DeleteNamespace) {
 // left names what is in s that somebody would miss, with its counts: what lives there, and
 // what an operator or an agent has said for good. "" if there is nothing of that. Remembered
 // answers, results and notes do not count.
-func (s *space) left() string {
+func (s *namespace) left() string {
 	open, dead := len(s.tasks.all)-s.tasks.done.Len()-s.tasks.failed.Len(), s.tasks.dead
-	effects := len(s.deeds.known) - s.deeds.done.Len() - s.deeds.free.Len()
+	effects := len(s.sideEffects.known) - s.sideEffects.done.Len() - s.sideEffects.free.Len()
 	var list []string
 	for _, x := range []struct {
 		n         int
@@ -152,7 +152,7 @@ func (s *space) left() string {
 		{dead, "dead letter", "dead letters"},
 		{len(s.docs.present), "document", "documents"},
 		{effects, "unsettled effect", "unsettled effects"},
-		{s.deeds.done.Len(), "done effect", "done effects"},
+		{s.sideEffects.done.Len(), "done effect", "done effects"},
 		{s.logs.all.Len(), "log entry", "log entries"},
 		{len(s.patterns), "pattern", "patterns"},
 		{len(s.tasks.queues), "queue", "queues"},
@@ -181,10 +181,10 @@ const deletedWords = "an operator has deleted the namespace, with all that was i
 // at how many objects it looks to find them. All others learn it by their next call.
 const mostFarewells = StepObjects
 
-// farewells gives what those are told who listen in s when it is deleted: that of a
+// farewells returns what those are told who listen in s when it is deleted: that of a
 // session for each of its leases, and those who wait that their wait is over. Up to half
 // are workers and those who wait for the ends of tasks.
-func (e *Engine) farewells(s *space) (list []Effect) {
+func (e *Engine) farewells(s *namespace) (list []Effect) {
 	refuse := func(to Caller) *Effect {
 		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: deletedWords + ": ask for nothing more in it"})
 		return &list[len(list)-1]
@@ -220,9 +220,9 @@ func (e *Engine) farewells(s *space) (list []Effect) {
 	return list
 }
 
-// listenedTo gives the waits with a caller and the leases of sessions with one, in the
+// listenedTo returns the waits with a caller and the leases of sessions with one, in the
 // order of their numbers. It looks at so many requests at most.
-func (e *Engine) listenedTo(s *space, most int) (list []*request) {
+func (e *Engine) listenedTo(s *namespace, most int) (list []*request) {
 	looks := 0
 	for i := 0; looks < most && s.requests.Part(i, func(r *request) {
 		looks++
@@ -259,7 +259,7 @@ func (e *Engine) evolveGone(ev *Event) error {
 }
 
 // remove drops a namespace. A step that is about it goes on without one.
-func (e *Engine) remove(s *space) {
+func (e *Engine) remove(s *namespace) {
 	e.alarms.clear(&s.agenda.alarm)
 	e.empty.clear(&s.agenda.empty)
 	delete(e.spaces, s.name)

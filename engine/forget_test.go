@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// in gives the head of a command in a namespace.
+// in returns the head of a command in a namespace.
 func (l *load) in(ns interlock.Namespace, request string) engine.Head {
 	h := l.head(interlock.SessionID{})
 	h.Namespace, h.RequestID = ns, request

@@ -50,7 +50,7 @@ func FuzzParseKey(f *testing.F) {
 	})
 }
 
-// keyRule says which rule of the design a key breaks, or "".
+// keyRule returns which rule of the design a key breaks, or "".
 func keyRule(s string) string {
 	switch {
 	case len(s) > interlock.MaxKeyBytes:

@@ -112,7 +112,7 @@ type life struct {
 	at    []int // after so many steps; two
 }
 
-// states gives the snapshots of a life after each step.
+// states returns the snapshots of a life after each step.
 func (x *life) states(t *testing.T) (snapshots [][]byte) {
 	t.Helper()
 	e := engine.New()

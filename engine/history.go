@@ -50,7 +50,7 @@ func (s *documents) trim(d *document) {
 	}
 }
 
-// asOf gives what stood at the key with a version of the namespace, nil for nothing.
+// asOf returns what stood at the key with a version of the namespace, nil for nothing.
 // It is known only if nothing is missing since.
 func (d *document) asOf(v interlock.Version) (x *edition, known bool) {
 	if v < d.since {
@@ -69,7 +69,7 @@ func (d *document) asOf(v interlock.Version) (x *edition, known bool) {
 	return d.earlier[i-1], true
 }
 
-// written gives the edition with exactly that version, or nil.
+// written returns the edition with exactly that version, or nil.
 func (d *document) written(v interlock.Version) *edition {
 	if x, _ := d.asOf(v); x != nil && x.version == v {
 		return x
@@ -77,7 +77,7 @@ func (d *document) written(v interlock.Version) *edition {
 	return nil
 }
 
-// written gives the edition of a key with exactly that version, if it is kept.
+// written returns the edition of a key with exactly that version, if it is kept.
 func (s *documents) written(key interlock.Key, v interlock.Version) *edition {
 	if d := s.known[key]; d != nil {
 		return d.written(v)
@@ -85,7 +85,7 @@ func (s *documents) written(key interlock.Key, v interlock.Version) *edition {
 	return nil
 }
 
-// earlierSince gives the earlier editions after a version, as far as they are kept.
+// earlierSince returns the earlier editions after a version, as far as they are kept.
 func (d *document) earlierSince(v interlock.Version) []*edition {
 	i, _ := slices.BinarySearchFunc(d.earlier, v+1, func(x *edition, v interlock.Version) int { return cmp.Compare(x.version, v) })
 	return d.earlier[i:]
@@ -98,7 +98,7 @@ func (d *document) isTrimmed() bool {
 	return x != nil && x.version == d.since
 }
 
-// oldest gives the first edition that is kept of a document.
+// oldest returns the first edition that is kept of a document.
 func (d *document) oldest() *edition {
 	if len(d.earlier) > 0 {
 		return d.earlier[0]

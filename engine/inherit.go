@@ -28,14 +28,14 @@ const (
 
 func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 
-// ranking is the work of finding the ranks of a namespace anew, which may take several
+// rankSearch is the work of finding the ranks of a namespace anew, which may take several
 // steps. It is done with what it finds when it comes to a party; whatever changes behind it
 // has it done once more. Until it is done the lines stand as they stood before.
-type ranking struct {
+type rankSearch struct {
 	phase rankingPhase
-	heirs []*party                 // those of before, and then those of now as well
-	risen collection.Queue[*party] // holders in the way of a party that rose: their ranks may rise, too
-	upTo  int                      // in the list of the phase; in space.torn it is kept where it is: see tear
+	heirs []*flowState                 // those of before, and then those of now as well
+	risen collection.Queue[*flowState] // holders in the way of a party that rose: their ranks may rise, too
+	upTo  int                          // in the list of the phase; in space.torn it is kept where it is: see tear
 }
 
 type rankingPhase uint8
@@ -59,27 +59,27 @@ func (p rankingPhase) goesByTorn() bool {
 // their waits at each key, and the holders in their way. Those of one party come on top.
 const stepRanks = 200
 
-func (e *Engine) isRankTired() bool { return e.ranks >= e.mostRanks }
+func (e *Engine) rankBudgetSpent() bool { return e.ranks >= e.mostRanks }
 
 // rerank goes on with giving every wait of the namespace its rank, and its place in line.
 func (e *Engine) rerank() {
-	s := e.agenda.space
+	s := e.agenda.ns
 	k := &s.ranking
 	if k.phase == rankingDone {
 		s.unranked = false
-		*k = ranking{phase: rankingHeirs, heirs: s.heirs}
+		*k = rankSearch{phase: rankingHeirs, heirs: s.heirs}
 		s.heirs = nil
 	}
 	for k.phase != rankingDone {
-		var p *party
+		var p *flowState
 		switch {
-		case e.isRankTired():
+		case e.rankBudgetSpent():
 			return
 		case k.phase == rankingRisen && k.risen.Len() > 0:
 			p = k.risen.Pop()
 			p.rising = false
-		case k.phase.goesByTorn() && k.upTo < len(s.torn):
-			p = s.torn[k.upTo]
+		case k.phase.goesByTorn() && k.upTo < len(s.holdsAndWaits):
+			p = s.holdsAndWaits[k.upTo]
 			k.upTo++
 		case (k.phase == rankingHeirs || k.phase == rankingPlaces) && k.upTo < len(k.heirs):
 			p = k.heirs[k.upTo]
@@ -91,32 +91,32 @@ func (e *Engine) rerank() {
 		e.ranks++
 		e.rankOne(k, p)
 	}
-	*k = ranking{}
+	*k = rankSearch{}
 }
 
 // rankOne does what there is to do for one party in a phase of a ranking.
-func (e *Engine) rankOne(k *ranking, p *party) {
+func (e *Engine) rankOne(k *rankSearch, p *flowState) {
 	switch k.phase {
 	case rankingHeirs:
-		e.ranks += p.places()
+		e.ranks += p.entryCount()
 		p.inherit(noRank)
 		p.heir = true
 	case rankingTorn:
 		p.inherited = noRank
 	case rankingRise, rankingRisen: // who waits with a higher rank than before lends it to those who hold what it waits for
-		if !p.torn {
+		if !p.holdsAndWaits {
 			return
 		}
 		if rank := e.lent(p); rank > int32(p.inherited) {
-			e.ranks += p.places()
+			e.ranks += p.entryCount()
 			p.inherit(rank)
 			e.eachHolder(p, k.rise)
 		}
 	case rankingRaised:
-		if !p.torn || p.inherited == noRank || !p.raises() {
+		if !p.holdsAndWaits || p.inherited == noRank || !p.raises() {
 			return
 		}
-		if s := p.space(); !p.heir {
+		if s := p.ns(); !p.heir {
 			s.heirs, k.heirs, p.heir = append(s.heirs, p), append(k.heirs, p), true
 		} else {
 			s.heirs = append(s.heirs, p)
@@ -128,7 +128,7 @@ func (e *Engine) rankOne(k *ranking, p *party) {
 }
 
 // rise notes that the rank of a party may rise.
-func (k *ranking) rise(p *party) {
+func (k *rankSearch) rise(p *flowState) {
 	if !p.rising {
 		p.rising = true
 		k.risen.Push(p)
@@ -137,9 +137,9 @@ func (k *ranking) rise(p *party) {
 
 // eachHolder goes through those who hold and wait and are as holders in the way of the
 // party's waits.
-func (e *Engine) eachHolder(p *party, visit func(*party)) {
+func (e *Engine) eachHolder(p *flowState, visit func(*flowState)) {
 	for _, w := range p.waits {
-		if q := w.wait.holder(); q != nil && q != p && q.torn {
+		if q := w.wait.holder(); q != nil && q != p && q.holdsAndWaits {
 			visit(q)
 		}
 		for i := range w.needs() {
@@ -149,11 +149,11 @@ func (e *Engine) eachHolder(p *party, visit func(*party)) {
 			}
 			for h := n.first; h != nil; h = h.next {
 				e.ranks++
-				if q := h.req.party; q != nil && q != p && q.torn && against.Has(h.mode) {
+				if q := h.req.party; q != nil && q != p && q.holdsAndWaits && against.Has(h.mode) {
 					visit(q)
 				}
 			}
-			for _, q := range p.space().tornBelow(n, against) {
+			for _, q := range p.ns().tornBelow(n, against) {
 				e.ranks++
 				if q != p && q.shows(n, against) {
 					visit(q)
@@ -163,32 +163,32 @@ func (e *Engine) eachHolder(p *party, visit func(*party)) {
 	}
 }
 
-// places counts those in line that the party has.
-func (p *party) places() (n int) {
+// entryCount counts those in line that the party has.
+func (p *flowState) entryCount() (n int) {
 	for _, w := range p.waits {
-		n += len(w.wait.places())
+		n += len(w.wait.entries())
 	}
 	return n
 }
 
-// inherit gives the waits of a party their ranks.
-func (p *party) inherit(rank int32) {
+// inherit sets the ranks of the waits of a flow.
+func (p *flowState) inherit(rank int32) {
 	p.inherited = int16(rank)
 	for _, w := range p.waits {
 		w.wait.rank = max(w.ownRank(), rank)
-		for i := range w.wait.places() {
-			w.wait.places()[i].fix()
+		for i := range w.wait.entries() {
+			w.wait.entries()[i].fix()
 		}
 	}
 }
 
 // raises reports whether a wait of the party has a higher rank than its own priority.
-func (p *party) raises() bool {
+func (p *flowState) raises() bool {
 	return slices.ContainsFunc(p.waits, func(w *request) bool { return w.wait.rank > w.ownRank() })
 }
 
 // lent is that of the party, counted.
-func (e *Engine) lent(p *party) int32 {
+func (e *Engine) lent(p *flowState) int32 {
 	for _, l := range p.leases {
 		e.ranks += len(l.needs())
 	}
@@ -196,7 +196,7 @@ func (e *Engine) lent(p *party) int32 {
 }
 
 // lent returns the highest rank of those who wait for what the party holds.
-func (p *party) lent() (rank int32) {
+func (p *flowState) lent() (rank int32) {
 	rank = noRank
 	for _, l := range p.leases {
 		rank = l.lentByFollowers(rank)
@@ -215,9 +215,9 @@ func (p *party) lent() (rank int32) {
 	return rank
 }
 
-// highest gives the highest rank in a subtree of those that are not of a party, if
+// highest returns the highest rank in a subtree of those that are not of a party, if
 // it is above the given one.
-func (p *place) highest(rank int32, except *party) int32 {
+func (p *queueEntry) highest(rank int32, except *flowState) int32 {
 	if p == nil || p.top <= rank {
 		return rank
 	}
@@ -228,7 +228,7 @@ func (p *place) highest(rank int32, except *party) int32 {
 }
 
 // replace puts the waits of a party whose ranks have changed in their new places.
-func (e *Engine) replace(p *party) {
+func (e *Engine) replace(p *flowState) {
 	var moved []*request
 	passes := false // somebody may stand in another order
 	for _, w := range p.waits {
@@ -236,9 +236,9 @@ func (e *Engine) replace(p *party) {
 		if w.setScore(); w.wait.score == old {
 			continue
 		}
-		for i := range w.wait.places() {
+		for i := range w.wait.entries() {
 			e.ranks += 2
-			x := &w.wait.places()[i]
+			x := &w.wait.entries()[i]
 			x.class.remove(x)
 			x.class.insert(x)
 			passes = passes || w.needs()[i].node.line.length() > 1
@@ -263,14 +263,16 @@ func (e *Engine) replace(p *party) {
 
 // standing is the rank with which a request that is not in line yet would wait.
 func (r *request) standing() int32 {
-	if r.party == nil || r.space.ranked == 0 && r.priority >= 0 { // all others have the base rank
+	if r.party == nil || r.ns.ranked == 0 && r.priority >= 0 { // all others have the base rank
 		return r.ownRank()
 	}
 	return max(r.ownRank(), r.party.lent())
 }
 
-func (s *space) isUnranked() bool { return s != nil && (s.unranked || s.ranking.phase != rankingDone) }
+func (s *namespace) isUnranked() bool {
+	return s != nil && (s.unranked || s.ranking.phase != rankingDone)
+}
 
 // disturb notes that ranks may have changed, because somebody has come into a line
 // or left one, or because a party has more or less.
-func (s *space) disturb() { s.unranked = s.unranked || s.ranked > 0 }
+func (s *namespace) disturb() { s.unranked = s.unranked || s.ranked > 0 }

@@ -48,7 +48,7 @@ func (e *Engine) describeLease(r *request, l *interlock.Lease) {
 		if r.phase == waiting && r.goesBack() {
 			l.Fence = r.dealings.parking.fence
 		}
-		if r.space.notes.n > 0 {
+		if r.ns.notes.n > 0 {
 			l.Notes = e.notesFor(r)
 		}
 	}
@@ -128,7 +128,7 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 // find looks a request up by the id of its ticket or lease. While it lives, another
 // session's is as unknown as one that never was.
 func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
-	s := e.agenda.space
+	s := e.agenda.ns
 	if s != nil {
 		if r := s.request(id); r != nil && (r.session() == nil || e.head.Session.IsZero() || r.session().id == e.head.Session) {
 			if t := r.timer; t != nil && t.pos >= 0 && t.at <= e.now {
@@ -136,7 +136,7 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 			}
 			if sess := r.session(); sess != nil {
 				if e.endOverdue(sess); sess.dead && r.phase != over && r.phase != waiting {
-					e.reapLease(sess, r)
+					e.sweepLease(sess, r)
 				} else if r.phase == held && e.now >= r.ttlEnd() {
 					e.hard(r, ByTTL) // its turn had not come yet
 				}
@@ -151,7 +151,7 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 // isTaken refuses a command that names for what it is to make the id of a request that
 // is remembered. Made twice, it could not be replayed.
 func (e *Engine) isTaken(id [16]byte) bool {
-	s := e.agenda.space
+	s := e.agenda.ns
 	if s == nil || !s.knows(id) {
 		return false
 	}
@@ -176,7 +176,7 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 		e.replyGone(r)
 		r = nil
 	case r.phase == waiting && !r.goesBack():
-		e.refuse(interlock.CodeUnknownLease, "this request still stands in line: follow its ticket until it is granted").Ticket = e.ticket(e.soonest(r))
+		e.refuse(interlock.CodeUnknownLease, "this request still stands in line: follow its ticket until it is granted").Ticket = e.ticket(e.soonestAlternative(r))
 		r = nil
 	}
 	return r
@@ -274,7 +274,7 @@ func (e *Engine) release(c *Release) {
 	if r.phase == waiting {
 		caller = r.listener()
 	}
-	ev := e.ending(r, ByRelease)
+	ev := e.endCause(r, ByRelease)
 	ev.Outcome, ev.Note, ev.Actor = c.Outcome, c.Note, c.Actor
 	e.tag(ev, Done)
 	e.emit(ev)
@@ -284,8 +284,8 @@ func (e *Engine) release(c *Release) {
 	}
 }
 
-// ending drafts the event for the end of a lease.
-func (e *Engine) ending(r *request, why Reason) *Event {
+// endCause drafts the event for the end of a lease.
+func (e *Engine) endCause(r *request, why Reason) *Event {
 	ev := e.event(EvEnded, r)
 	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
 	if r.isParked() || r.phase == waiting {
@@ -301,7 +301,7 @@ func (e *Engine) ending(r *request, why Reason) *Event {
 // end ends a lease without its holder's doing, and tells it.
 func (e *Engine) end(r *request, why Reason) {
 	if r.closes(why) {
-		e.shut(r, why)
+		e.closeLease(r, why)
 		return
 	}
 	if r.phase == offered && r.goesBack() {
@@ -310,7 +310,7 @@ func (e *Engine) end(r *request, why Reason) {
 	}
 	sess := r.session()
 	lease := e.lease(r)
-	e.emit(e.ending(r, why))
+	e.emit(e.endCause(r, why))
 	if sess != nil && why != BySession {
 		e.lost(sess, r, lease)
 	}
@@ -345,7 +345,7 @@ func (s *session) note(r *request, l Loss) {
 	}
 }
 
-// noted gives the index of what the next heartbeat is told of r, -1 for nothing.
+// noted returns the index of what the next heartbeat is told of r, -1 for nothing.
 func (s *session) noted(r *request) int {
 	if !r.listed {
 		return -1

@@ -8,28 +8,28 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// listening is a stand with a queue, and what is done in it by who listens.
-type listening struct {
+// listenRig is a stand with a queue, and what is done in it by who listens.
+type listenRig struct {
 	*stand
 	worker interlock.SessionID
 }
 
-func newListening(t testing.TB) *listening {
+func newListening(t testing.TB) *listenRig {
 	s := newStand()
-	l := &listening{s, s.session(t)}
+	l := &listenRig{s, s.session(t)}
 	s.step(&engine.SetQueue{Head: s.head(l.worker), Queue: interlock.TaskQueue{Name: "q"}})
 	return l
 }
 
 // pull asks for a task that is not there, and listens.
-func (l *listening) pull(sess interlock.SessionID) (id [16]byte) {
+func (l *listenRig) pull(sess interlock.SessionID) (id [16]byte) {
 	id = l.id()
 	l.step(&engine.Pull{Head: l.head(sess), ID: id, Leases: [][16]byte{l.id()}, Queue: "q", Max: 1, Attach: true})
 	return id
 }
 
 // submit submits a task, and listens for its end if it is told so.
-func (l *listening) submit(sess interlock.SessionID, attach bool) interlock.TaskID {
+func (l *listenRig) submit(sess interlock.SessionID, attach bool) interlock.TaskID {
 	id := l.id()
 	l.step(&engine.Submit{Head: l.head(sess), Task: engine.TaskSpec{ID: id, TaskSpec: interlock.TaskSpec{
 		Queue: "q",
@@ -37,12 +37,12 @@ func (l *listening) submit(sess interlock.SessionID, attach bool) interlock.Task
 	return id
 }
 
-func (l *listening) follow(sess interlock.SessionID, task interlock.TaskID) {
+func (l *listenRig) follow(sess interlock.SessionID, task interlock.TaskID) {
 	l.step(&engine.FollowTask{Head: l.head(sess), Task: task, Attach: true})
 }
 
 // restart begins a term, in which nobody listens yet.
-func (l *listening) restart() {
+func (l *listenRig) restart() {
 	l.step(&engine.Recover{Head: engine.Head{At: l.now}, Epoch: 2})
 }
 

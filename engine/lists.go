@@ -9,7 +9,7 @@ type lists struct {
 	needs  []need
 }
 
-// claims gives what r claims. Others may keep that, and nobody changes it but shareKeys,
+// claims returns what r claims. Others may keep that, and nobody changes it but shareKeys,
 // as long as it is r's alone.
 func (r *request) claims() []interlock.Claim {
 	switch {
@@ -36,7 +36,7 @@ func (r *request) setClaims(list []interlock.Claim) {
 	}
 }
 
-// needs gives what r needs, in the order of its claims, and ancestors first. It is good
+// needs returns what r needs, in the order of its claims, and ancestors first. It is good
 // until r needs something else.
 func (r *request) needs() []need {
 	switch {

@@ -23,10 +23,10 @@ func (r *request) closes(why Reason) bool {
 	return false
 }
 
-// shut closes r and tells its holder that it is over.
-func (e *Engine) shut(r *request, why Reason) {
+// closeLease closes r and tells its holder that it is over.
+func (e *Engine) closeLease(r *request, why Reason) {
 	sess, lease := r.session(), e.lease(r)
-	ev := e.ending(r, why)
+	ev := e.endCause(r, why)
 	ev.Kind, ev.LockDelay = EvClosed, r.LockDelay
 	e.emit(ev)
 	e.arm(r)
@@ -36,31 +36,31 @@ func (e *Engine) shut(r *request, why Reason) {
 }
 
 func (e *Engine) evolveClosed(ev *Event, r *request) {
-	e.orphan(r)
+	e.detachFromSession(r)
 	r.unask()
 	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At
 	r.setTask(nil)
 	if ev.ByID != [16]byte{} {
-		r.setEnding(&ending{task: ev.ByID})
+		r.setEndCause(&endCause{task: ev.ByID})
 	}
 	r.memberChanged()
 }
 
-// orphan takes a lease out of its session. What is known of its holder from then
+// detachFromSession takes a lease out of its session. What is known of its holder from then
 // on is the agent's name.
-func (e *Engine) orphan(r *request) {
+func (e *Engine) detachFromSession(r *request) {
 	for i := range r.needs() {
 		r.needs()[i].node.share()
 	}
 	r.leaveParty()
-	e.disown(r)
+	e.clearSession(r)
 }
 
-// disown takes a request that its session neither holds nor waits for any more out
+// clearSession takes a request that its session neither holds nor waits for any more out
 // of that session.
-func (e *Engine) disown(r *request) {
+func (e *Engine) clearSession(r *request) {
 	sess := r.session()
-	r.tie().guest = &guest{r.agentName(), r.owner()}
+	r.mutableExt().guest = &guest{r.agentName(), r.owner()}
 	r.party = nil
 	if sess != nil {
 		if i := sess.noted(r); i >= 0 {

@@ -20,7 +20,7 @@ import (
 // logs are all of a namespace.
 type logs struct {
 	known map[interlock.Key]*keyLog
-	all   collection.List[*logged] // in the order in which they were appended
+	all   collection.List[*logEntry] // in the order in which they were appended
 	bytes int
 	floor uint64 // the highest number of an entry in a log that is forgotten altogether
 	top   uint64 // the highest number of an entry there was
@@ -29,12 +29,12 @@ type logs struct {
 // keyLog is the log of one key. It has at least one entry.
 type keyLog struct {
 	key     interlock.Key
-	entries collection.Queue[*logged]
+	entries collection.Queue[*logEntry]
 	bytes   int
 }
 
-// logged is one entry.
-type logged struct {
+// logEntry is one entry.
+type logEntry struct {
 	log     *keyLog
 	seq     uint64
 	message interlock.TaskID
@@ -50,14 +50,14 @@ type logged struct {
 	absent  bool
 	made    *edition // that state, if the entry made it
 
-	link collection.Element[*logged] // in logs.all
+	link collection.Element[*logEntry] // in logs.all
 }
 
 // loggedBytes is what an entry takes besides its texts and bodies.
 const loggedBytes = 512
 
 // cost is what of a log's bounds an entry takes.
-func (x *logged) cost() int {
+func (x *logEntry) cost() int {
 	n := loggedBytes + len(x.kind) + len(x.sender) + len(x.agent) + len(x.body) + len(x.reply) + len(x.reason) + len(x.by.agent) + len(x.by.session)
 	if x.made != nil {
 		n += x.made.size()
@@ -74,8 +74,8 @@ func (l *keyLog) next() uint64 { return l.oldest() + uint64(l.entries.Len()) }
 // record appends what was decided on a message, as the event that settled it says.
 // going is the attempt that did, nil for none.
 func (e *Engine) record(t *task, going *attempt, ev *Event) {
-	s, key := t.queue.space, t.spec.mailbox()
-	x := &logged{
+	s, key := t.queue.ns, t.spec.mailbox()
+	x := &logEntry{
 		message: t.id, state: interlock.TaskState(ev.Op), at: ev.At, kind: t.spec.kind, sender: t.spec.sender, agent: t.spec.agent,
 		body: t.spec.payload, reason: ev.Outcome, absent: true,
 	}
@@ -99,7 +99,7 @@ func (e *Engine) record(t *task, going *attempt, ev *Event) {
 }
 
 // append makes x the last entry of a key's log, and forgets what has no room then.
-func (s *logs) append(key interlock.Key, x *logged) {
+func (s *logs) append(key interlock.Key, x *logEntry) {
 	l := s.known[key]
 	if l == nil {
 		if s.known == nil {
@@ -135,7 +135,7 @@ func (s *logs) trim(l *keyLog) {
 	}
 }
 
-// Log gives entries of a key's log from a number on, no more than max (0: 100) and no
+// Log returns entries of a key's log from a number on, no more than max (0: 100) and no
 // more text than an answer can take. first is the oldest that is kept, and next comes
 // after the last one given: who asks again from there misses nothing. Where nothing is
 // kept, both are the number of the entry to come.
@@ -165,7 +165,7 @@ func (e *Engine) Log(ns interlock.Namespace, key interlock.Key, from uint64, lim
 	return entries, first, next
 }
 
-func (e *Engine) showLogged(s *space, x *logged) interlock.LogEntry {
+func (e *Engine) showLogged(s *namespace, x *logEntry) interlock.LogEntry {
 	key := x.log.key
 	v := interlock.LogEntry{
 		Seq: x.seq, Message: x.message, Kind: x.kind, Body: x.body, Sender: x.sender, Agent: x.agent,
@@ -183,7 +183,7 @@ func (e *Engine) showLogged(s *space, x *logged) interlock.LogEntry {
 
 // logs writes those of a namespace: all entries in the order in which they were
 // appended, after the tasks and the documents with which they share their texts.
-func (s *snapshotter) logs(sp *space) {
+func (s *snapshotter) logs(sp *namespace) {
 	if sp.logs.floor > 0 {
 		s.event(0, &Event{Kind: EvLogged, Namespace: sp.name, Num: sp.logs.floor})
 	}
@@ -209,13 +209,13 @@ func (s *snapshotter) logs(sp *space) {
 
 // evolveLogged folds an entry of a snapshot.
 func (e *Engine) evolveLogged(ev *Event) error {
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	if len(ev.Claims) != 1 {
 		s.logs.floor = max(s.logs.floor, ev.Num)
 		return nil
 	}
 	key := ev.Claims[0].Key
-	x := &logged{
+	x := &logEntry{
 		seq: ev.Num, message: ev.ID, state: interlock.TaskState(ev.Op), at: ev.At, reason: ev.Outcome, version: ev.Version,
 		by: attempt{agent: ev.Agent, session: ev.Purpose, number: int(ev.Generation), fence: ev.Fence},
 	}
@@ -263,7 +263,7 @@ func (e *Engine) evolveLogged(ev *Event) error {
 	return nil
 }
 
-// shared gives one of two texts that are equal, so that the other is kept no more.
+// shared returns one of two texts that are equal, so that the other is kept no more.
 func shared(kept, text []byte) []byte {
 	if bytes.Equal(kept, text) {
 		return kept

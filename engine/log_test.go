@@ -39,7 +39,7 @@ func (p post) settle(key interlock.Key, payload []byte, state string) {
 	}
 }
 
-// kept gives the numbers of the entries that the log of a key keeps.
+// kept returns the numbers of the entries that the log of a key keeps.
 func (p post) kept(key interlock.Key) (first, next uint64) {
 	p.t.Helper()
 	for from := uint64(0); ; {

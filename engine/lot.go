@@ -69,7 +69,7 @@ type crew struct {
 }
 
 // rulesFor returns the rules under which claims are: none for most.
-func (s *space) rulesFor(claims []interlock.Claim) (rules []rule) {
+func (s *namespace) rulesFor(claims []interlock.Claim) (rules []rule) {
 	if s.guarded == 0 {
 		return nil
 	}
@@ -103,16 +103,16 @@ func allowAll(rules []rule, by *interlock.Principal) bool {
 
 // mayHold reports whether a principal may hold the task.
 func (t *task) mayHold(by *interlock.Principal) bool {
-	return by.InGroup(t.spec.group) && allowAll(t.queue.space.rulesFor(t.spec.claims), by)
+	return by.InGroup(t.spec.group) && allowAll(t.queue.ns.rulesFor(t.spec.claims), by)
 }
 
 // isStale reports whether the rules have changed since the lot was made.
-func (l *lot) isStale(s *space) bool { return l.edition != s.rules }
+func (l *lot) isStale(s *namespace) bool { return l.edition != s.rules }
 
 // lot returns the lot of tasks under some rules.
 func (q *queue) lot(rules []rule) *lot {
-	if q.edition != q.space.rules {
-		q.edition, q.current = q.space.rules, nil
+	if q.edition != q.ns.rules {
+		q.edition, q.current = q.ns.rules, nil
 	}
 	var key []byte
 	for _, x := range rules {
@@ -137,7 +137,7 @@ func (q *queue) shelve(t *task) {
 	if t.shelf != nil {
 		return
 	}
-	l, g := q.lot(q.space.rulesFor(t.spec.claims)), t.group
+	l, g := q.lot(q.ns.rulesFor(t.spec.claims)), t.group
 	s := l.shelves[g]
 	if s == nil {
 		s = &shelf{group: g, lot: l, place: len(g.shelves)}
@@ -168,7 +168,7 @@ func (q *queue) unshelve(t *task) {
 	last := g.shelves[len(g.shelves)-1]
 	g.shelves[s.place], last.place = last, s.place
 	g.shelves = g.shelves[:len(g.shelves)-1]
-	if delete(l.shelves, g); len(l.shelves) > 0 || len(l.rules) == 0 && !l.isStale(q.space) {
+	if delete(l.shelves, g); len(l.shelves) > 0 || len(l.rules) == 0 && !l.isStale(q.ns) {
 		return
 	}
 	q.lots = slices.DeleteFunc(q.lots, func(o *lot) bool { return o == l })
@@ -230,7 +230,7 @@ func (q *queue) served(g *group) {
 // next returns the shelf from which a principal is to get the next task, nil if it may
 // hold none of those that could run. Of a stale lot it may turn out later that it may not.
 func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
-	may := func(l *lot) bool { return l.isStale(q.space) || allowAll(l.rules, by) }
+	may := func(l *lot) bool { return l.isStale(q.ns) || allowAll(l.rules, by) }
 	if by != nil && len(by.Groups) > 0 { // only theirs, and what is in no group
 		for i := range len(by.Groups) + 1 {
 			name := ""
@@ -273,7 +273,7 @@ func (e *Engine) nextWorker(q *queue) (first *pull) {
 
 // hasWorker reports whether an idle worker may hold a task.
 func (q *queue) hasWorker(t *task) bool {
-	*q.space.agenda.objects += len(q.crews)
+	*q.ns.agenda.objects += len(q.crews)
 	return slices.ContainsFunc(q.crews, func(c *crew) bool { return t.mayHold(c.by) })
 }
 
@@ -293,10 +293,10 @@ type Bar struct {
 	Mode    interlock.Mode // in which they would claim it
 }
 
-// bars tells what keeps each idle worker from a task that is barred: first the group, then
+// bars returns what keeps each idle worker from a task that is barred: first the group, then
 // the patterns by their names.
 func (t *task) bars() (bars []Bar) {
-	rules := t.queue.space.rulesFor(t.spec.claims)
+	rules := t.queue.ns.rulesFor(t.spec.claims)
 	kept := make([]int, 1+len(rules))
 	for _, c := range t.queue.crews {
 		i := 0
@@ -350,8 +350,8 @@ func (q *queue) leave(p *pull) {
 func (e *Engine) rest(q *queue) {
 	if !q.hungry {
 		for _, t := range q.fresh {
-			if t.stance == able {
-				e.shift(t, dormant)
+			if t.eligibility == runnable {
+				e.setEligibility(t, idle)
 			}
 		}
 		q.fresh, q.parted = nil, false
@@ -361,8 +361,8 @@ func (e *Engine) rest(q *queue) {
 	}
 	q.parted = false
 	q.fresh = slices.DeleteFunc(q.fresh, func(t *task) bool {
-		if t.stance == able && !q.hasWorker(t) {
-			e.shift(t, dormant)
+		if t.eligibility == runnable && !q.hasWorker(t) {
+			e.setEligibility(t, idle)
 			return true
 		}
 		return false
@@ -371,13 +371,13 @@ func (e *Engine) rest(q *queue) {
 
 // sortAnew takes note that the rules of a namespace have changed: who is idle may hold
 // other tasks now.
-func (e *Engine) sortAnew(s *space) {
+func (e *Engine) sortAnew(s *namespace) {
 	s.rules++
 	if !e.live {
 		return
 	}
 	for _, q := range s.sortedQueues() {
 		e.objects++
-		e.stir(q)
+		e.needsDispatch(q)
 	}
 }

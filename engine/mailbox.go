@@ -52,7 +52,7 @@ func (t *task) isFor(queue string) bool {
 	return t != nil && t.spec.message && t.queue.Name == queue
 }
 
-// ahead gives the message that holds t back: the first of its lane, if that is
+// ahead returns the message that holds t back: the first of its lane, if that is
 // another; nil for none.
 func (t *task) ahead() *task {
 	if t.mail == nil {
@@ -64,13 +64,13 @@ func (t *task) ahead() *task {
 	return nil
 }
 
-// comeIn makes a message that is not settled one of its lane. If it was sent before
+// joinLane makes a message that is not settled one of its lane. If it was sent before
 // the one that was the first so far, that steps out of line.
-func (e *Engine) comeIn(t *task) {
+func (e *Engine) joinLane(t *task) {
 	if !t.spec.message || t.spec.sender == "" {
 		return
 	}
-	s := &t.queue.space.tasks
+	s := &t.queue.ns.tasks
 	id := laneID{t.spec.mailbox(), t.spec.sender}
 	l := s.lanes[id]
 	if l == nil {
@@ -90,9 +90,9 @@ func (e *Engine) comeIn(t *task) {
 	}
 }
 
-// goOut takes a message that is settled out of its lane, and lets the next one that
+// leaveLane takes a message that is settled out of its lane, and lets the next one that
 // waits stand in line.
-func (e *Engine) goOut(t *task) {
+func (e *Engine) leaveLane(t *task) {
 	if t.mail == nil {
 		return
 	}
@@ -106,21 +106,21 @@ func (e *Engine) goOut(t *task) {
 	t.own().mail = nil
 	t.tidy()
 	if len(l.Heap) == 0 {
-		delete(t.queue.space.tasks.lanes, l.id)
+		delete(t.queue.ns.tasks.lanes, l.id)
 		return
 	}
 	if first := l.Heap[0].task; first.state == interlock.TaskWaiting && first.request == nil {
-		e.lineUp(first, false)
+		e.queueTask(first, false)
 	}
 }
 
-// successor gives the message that goes on since t is settled, nil for none: the first of
+// successor returns the message that goes on since t is settled, nil for none: the first of
 // its lane, which t held back. If t was not the first itself, it held back others only.
 func (t *task) successor() *task {
 	if !t.spec.message {
 		return nil
 	}
-	l := t.queue.space.tasks.lanes[laneID{t.spec.mailbox(), t.spec.sender}]
+	l := t.queue.ns.tasks.lanes[laneID{t.spec.mailbox(), t.spec.sender}]
 	if l == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (t *task) successor() *task {
 
 // address turns a message, which says to whom it is, into a task of the writer's queue,
 // or says why there is none.
-func (s *space) address(x *TaskSpec) *refusal {
+func (s *namespace) address(x *TaskSpec) *refusal {
 	if no := checkDocumentKey(x.Key); no != nil {
 		return no
 	}
@@ -150,7 +150,7 @@ func (s *space) address(x *TaskSpec) *refusal {
 	return nil
 }
 
-// senderOf gives the name under which the messages of a submitter are kept in order. It
+// senderOf returns the name under which the messages of a submitter are kept in order. It
 // begins with its kind, so nobody can go by a name that makes them somebody of another
 // kind. A principal without a session may stand for many agents: each of them, or each flow
 // of one that gives no name, is a sender. A principal's name has no space in it.
@@ -248,7 +248,7 @@ func (l *HeldBack) wants(t *task) bool {
 // rules.
 func (l *HeldBack) isBarred(t *task) bool {
 	s := t.shelf
-	if s == nil || s.lot.isStale(t.queue.space) {
+	if s == nil || s.lot.isStale(t.queue.ns) {
 		return t.isBarred()
 	}
 	taken, known := l.taken[s]

@@ -24,7 +24,7 @@ func isJSON(contentType string) bool {
 // maxJSONDepth is how deep package json reads what is nested.
 const maxJSONDepth = 10_000
 
-// jsonProblem says why b is not one JSON value and nothing else, in UTF-8 (RFC 8259),
+// jsonProblem returns why b is not one JSON value and nothing else, in UTF-8 (RFC 8259),
 // in words that follow its name, or "".
 func jsonProblem(b []byte) string {
 	switch {
@@ -125,7 +125,7 @@ func (t *jsonText) scan() bool {
 	return true
 }
 
-// stringEnd gives where the string ends that begins at i.
+// stringEnd returns where the string ends that begins at i.
 func (t *jsonText) stringEnd(i int) int {
 	for i++; t.text[i] != '"'; i++ {
 		if t.text[i] == '\\' {
@@ -135,7 +135,7 @@ func (t *jsonText) stringEnd(i int) int {
 	return i + 1
 }
 
-// valueEnd gives where the value ends that begins at i.
+// valueEnd returns where the value ends that begins at i.
 func (t *jsonText) valueEnd(i int) int {
 	switch t.text[i] {
 	case '"':
@@ -195,7 +195,7 @@ func (t *jsonText) object(from int32) *jsonObject {
 	return o
 }
 
-// name gives the name of a member as it is written, and key the text that it stands for.
+// name returns the name of a member as it is written, and key the text that it stands for.
 func (o *jsonObject) name(i int) []byte { return o.in.text[o.list[i].name : o.list[i].value-1] }
 
 func (o *jsonObject) key(i int) []byte {
@@ -284,7 +284,7 @@ func appendMerged(b []byte, target, patch jsonValue) []byte {
 	return append(b, '}')
 }
 
-// unquoted gives the text that a string stands for.
+// unquoted returns the text that a string stands for.
 func unquoted(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]

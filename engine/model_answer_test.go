@@ -24,7 +24,7 @@ type answer struct {
 	check func(got *engine.Effect) error // more about it, nil for nothing
 }
 
-func refused(codes ...interlock.Code) answer { return answer{outcome: engine.Refused, codes: codes} }
+func refusalKey(codes ...interlock.Code) answer { return answer{outcome: engine.Refused, codes: codes} }
 
 // expect works out the answer to cmd from the state before it.
 func (m *model) expect(cmd engine.Command) answer {
@@ -35,7 +35,7 @@ func (m *model) expect(cmd engine.Command) answer {
 	switch c := cmd.(type) {
 	case *engine.OpenSession:
 		if c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL) {
-			return refused(interlock.CodeInvalidTTL)
+			return refusalKey(interlock.CodeInvalidTTL)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.CloseSession:
@@ -71,16 +71,16 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectForgetting(c)
 	case *engine.SetPattern:
 		if c.Pattern.WriterQueue != "" && m.queue(head.Namespace, c.Pattern.WriterQueue) == nil {
-			return refused(interlock.CodeInvalidPattern, interlock.CodeNoSuchQueue)
+			return refusalKey(interlock.CodeInvalidPattern, interlock.CodeNoSuchQueue)
 		}
-		return refused(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
+		return refusalKey(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.Configure:
-		return refused(interlock.CodeInvalidPattern, "") // likewise
+		return refusalKey(interlock.CodeInvalidPattern, "") // likewise
 	case *engine.DeleteNamespace:
 		return m.expectDeletion(c)
 	case *engine.DropPattern:
 		if !slices.ContainsFunc(m.patterns[head.Namespace], func(p *interlock.Pattern) bool { return p.Name == c.Name }) {
-			return refused(interlock.CodeNoSuchPattern)
+			return refusalKey(interlock.CodeNoSuchPattern)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.RevertPattern:
@@ -88,10 +88,10 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.Poll:
 		return m.withTicket(head, c.Ticket, func(r *request) answer {
 			if m.forsakes(c, r) {
-				return refused(interlock.CodeTooManyRuns)
+				return refusalKey(interlock.CodeTooManyRuns)
 			}
 			if codes := m.notTaken(head, r.subject()); len(codes) > 0 {
-				return refused(codes...)
+				return refusalKey(codes...)
 			}
 			return m.showRequest(r)
 		})
@@ -116,20 +116,20 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.Renew:
 		return m.withHeld(head, c.Lease, func(r *request) answer {
 			if codes := m.notTaken(head, r); len(codes) > 0 {
-				return refused(codes...)
+				return refusalKey(codes...)
 			}
 			return answer{outcome: engine.Granted, about: r}
 		})
 	case *engine.Release:
 		return m.withLease(head, c.Lease, func(r *request) answer {
 			if c.Run && !r.isRun() {
-				return refused(interlock.CodeUnknownLease)
+				return refusalKey(interlock.CodeUnknownLease)
 			}
 			return answer{outcome: engine.Done}
 		})
 	case *engine.Revoke:
 		if !slices.ContainsFunc(m.requests, func(r *request) bool { return m.revokedBy(c, r) }) {
-			return refused(interlock.CodeFenced)
+			return refusalKey(interlock.CodeFenced)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.CheckFence:
@@ -138,13 +138,13 @@ func (m *model) expect(cmd engine.Command) answer {
 		}
 		write := interlock.Claim{Key: m.spell(c.Namespace, c.Key), Mode: interlock.Exclusive}
 		if _, err := engine.ParseKey(string(write.Key)); err != nil {
-			return refused(interlock.CodeInvalidKey)
+			return refusalKey(interlock.CodeInvalidKey)
 		}
 		r := m.leaseAt(c.Namespace, c.Fence, func(have interlock.Claim) bool { return covers(have, write) })
 		if r != nil && (r.member == nil || r.member.phase != closed) {
 			return answer{outcome: engine.Done}
 		}
-		return refused(interlock.CodeFenced)
+		return refusalKey(interlock.CodeFenced)
 	}
 	return m.expectWork(cmd)
 }
@@ -153,9 +153,9 @@ func (m *model) withSession(head *engine.Head, then func(*session) answer) answe
 	s := m.sessionByID(head.Namespace, head.Session)
 	switch {
 	case s == nil:
-		return refused(interlock.CodeUnknownSession)
+		return refusalKey(interlock.CodeUnknownSession)
 	case s.ended, s.deadline().mustBeDue(m.now):
-		return refused(interlock.CodeSessionEnded)
+		return refusalKey(interlock.CodeSessionEnded)
 	}
 	return then(s)
 }
@@ -170,16 +170,16 @@ func (m *model) withTicket(head *engine.Head, id interlock.TicketID, then func(*
 	r := m.byID(head.Namespace, id)
 	switch {
 	case r != nil && r.member != nil && r.phase == over: // it need not be remembered
-		return refused(append(gone(r), interlock.CodeUnknownTicket, "")...)
+		return refusalKey(append(gone(r), interlock.CodeUnknownTicket, "")...)
 	case r != nil && (r.phase == over || r.phase == closed) && !mine(head, r):
-		return refused(append(ended(head, r, interlock.CodeUnknownTicket), "")...)
+		return refusalKey(append(ended(head, r, interlock.CodeUnknownTicket), "")...)
 	case r == nil || !mine(head, r):
-		return refused(interlock.CodeUnknownTicket)
+		return refusalKey(interlock.CodeUnknownTicket)
 	}
 	return then(r)
 }
 
-// ended gives the codes for what is over: why, or, for another session, that it
+// ended returns the codes for what is over: why, or, for another session, that it
 // is unknown. Whose it was need not be remembered, so both are right there.
 func ended(head *engine.Head, r *request, unknown interlock.Code) []interlock.Code {
 	codes := gone(r)
@@ -194,17 +194,17 @@ func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*re
 	r := m.byID(head.Namespace, id)
 	switch {
 	case r != nil && r.member != nil && r.phase == over: // it need not be remembered
-		return refused(append(gone(r), interlock.CodeUnknownLease)...)
+		return refusalKey(append(gone(r), interlock.CodeUnknownLease)...)
 	case r != nil && r.base != nil && r.why == engine.ByBase && r.base.away:
 		return answer{} // as in showRequest
 	case r != nil && r.base != nil && r.phase == over: // it had a ticket only
-		return refused(append(gone(r.subject()), interlock.CodeUnknownLease)...)
+		return refusalKey(append(gone(r.subject()), interlock.CodeUnknownLease)...)
 	case r != nil && r.member != nil && r.member.phase == closed && mine(head, r):
-		return refused(interlock.CodeExpired, interlock.CodeTaken, interlock.CodeInvalidMode, interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeExpired, interlock.CodeTaken, interlock.CodeInvalidMode, interlock.CodeInvalidRequest)
 	case r != nil && (r.phase == over || r.phase == closed):
-		return refused(ended(head, r, interlock.CodeUnknownLease)...)
+		return refusalKey(ended(head, r, interlock.CodeUnknownLease)...)
 	case r == nil || !mine(head, r) || r.phase == waiting && !r.goesBack:
-		return refused(interlock.CodeUnknownLease)
+		return refusalKey(interlock.CodeUnknownLease)
 	}
 	return then(r)
 }
@@ -225,7 +225,7 @@ func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
 	})
 }
 
-// gone gives the codes that may say why r is over.
+// gone returns the codes that may say why r is over.
 func gone(r *request) []interlock.Code {
 	if r.phase == parked {
 		return []interlock.Code{interlock.CodeParked}
@@ -284,9 +284,9 @@ func (m *model) showRequest(r *request) answer {
 		if r.why == engine.ByBase && r.base != nil && r.base.away {
 			return answer{} // what is told of a conversion whose lease was parked is open
 		}
-		return refused(gone(r)...)
+		return refusalKey(gone(r)...)
 	case parked:
-		return refused(interlock.CodeParked)
+		return refusalKey(interlock.CodeParked)
 	}
 	return answer{outcome: engine.Granted, about: r}
 }
@@ -294,7 +294,7 @@ func (m *model) showRequest(r *request) answer {
 // expectTaken: a party that comes again takes up its offer, if it may hold that.
 func (m *model) expectTaken(head *engine.Head, r *request) answer {
 	if codes := m.notTaken(head, r); len(codes) > 0 {
-		return refused(codes...)
+		return refusalKey(codes...)
 	}
 	return answer{outcome: engine.Granted, about: r}
 }
@@ -302,25 +302,25 @@ func (m *model) expectTaken(head *engine.Head, r *request) answer {
 func (m *model) expectAcquire(c *engine.Acquire) answer {
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
-			return refused(interlock.CodeUnknownSession)
+			return refusalKey(interlock.CodeUnknownSession)
 		} else if s.ended {
-			return refused(interlock.CodeSessionEnded)
+			return refusalKey(interlock.CodeSessionEnded)
 		}
 	}
 	if codes := m.wrongWith(c); len(codes) > 0 {
-		return refused(codes...)
+		return refusalKey(codes...)
 	}
 	r, head := m.made(c, m.highestNum()+1), &c.Head
 	if covering := m.covering(r); len(covering) > 0 {
 		return answer{outcome: engine.Granted, reused: covering}
 	}
 	if code := m.outOfOrder(r); code != "" {
-		return refused(code)
+		return refusalKey(code)
 	}
 	if c, ok := r.membership(); ok {
 		for _, q := range m.inPhase(waiting, offered, held, inGrace, closed) {
 			if other, ok := q.membership(); ok && q.ns == r.ns && other.Key == c.Key && other.Count != c.Count {
-				return refused(interlock.CodeMismatch)
+				return refusalKey(interlock.CodeMismatch)
 			} else if ok && q.ns == r.ns && other.Key == c.Key && r.session != nil && q.party() == r.party() {
 				switch q.phase { // a flow is one member
 				case waiting:
@@ -334,7 +334,7 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	if c, ok := r.barrier(); ok {
 		for _, q := range m.atBarrier(r.ns, c.Key, waiting, offered, held, inGrace, closed) {
 			if other, _ := q.barrier(); other.Count != c.Count {
-				return refused(interlock.CodeMismatch)
+				return refusalKey(interlock.CodeMismatch)
 			}
 			if r.session == nil || q.base != nil || q.party() != r.party() {
 				continue
@@ -349,22 +349,22 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	}
 	switch {
 	case m.neverServed(r):
-		return refused(interlock.CodeTooManyPermits)
+		return refusalKey(interlock.CodeTooManyPermits)
 	case m.free(r):
 		return answer{outcome: engine.Granted, fresh: true}
 	case m.atBest().free(r):
 		return answer{} // a task may be in the way, or aside
 	case c.OnConflict == interlock.Fail:
-		return refused(m.refusals(r)...)
+		return refusalKey(m.refusals(r)...)
 	case c.OnConflict == interlock.Skip:
 		return answer{outcome: engine.Skipped}
 	case m.waitsForOwn(r, c.Flow):
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	}
 	return answer{outcome: engine.Queued, fresh: true}
 }
 
-// refusals gives the codes that may say why r cannot be had at once.
+// refusals returns the codes that may say why r cannot be had at once.
 func (m *model) refusals(r *request) []interlock.Code {
 	codes, _ := m.short(r, r.wants())
 	if slices.ContainsFunc(m.requests, func(q *request) bool { return m.inTheWay(q, r, r.wants()) }) {
@@ -387,7 +387,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	if want.again {
 		switch {
 		case want.about.why == engine.ByDeadlock:
-			want = refused(interlock.CodeDeadlock)
+			want = refusalKey(interlock.CodeDeadlock)
 		case want.about.phase == held:
 			want = answer{outcome: engine.Granted, about: want.about} // somebody else left in the same step
 		}
@@ -404,13 +404,13 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 		}
 		switch {
 		case r.phase == over && r.why == engine.ByBreak:
-			want = refused(interlock.CodeBroken) // another party was a deadlock's victim
+			want = refusalKey(interlock.CodeBroken) // another party was a deadlock's victim
 		case r.phase != waiting:
 			want.outcome = engine.Granted // somebody else left, or stood aside, in the same step
 		}
 	}
 	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == engine.ByDeadlock && r.ended == m.now {
-		want = refused(interlock.CodeDeadlock) // it was granted, and forfeited in the same step
+		want = refusalKey(interlock.CodeDeadlock) // it was granted, and forfeited in the same step
 	}
 	if got.Outcome != want.outcome {
 		if want.outcome == engine.Refused && slices.Contains(want.codes, "") && got.Outcome == engine.Done {

@@ -195,7 +195,7 @@ func (m *model) expectAsk(c *engine.AskHuman) answer {
 	ask := func(codes []interlock.Code) answer {
 		return m.withAttempt(&c.Head, c.Lease, func(r *request) answer {
 			if len(codes) > 0 {
-				return refused(codes...)
+				return refusalKey(codes...)
 			}
 			return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(r.task.id, got) }}
 		})
@@ -210,7 +210,7 @@ func (m *model) expectAsk(c *engine.AskHuman) answer {
 
 func (m *model) expectAnswer(c *engine.Answer) answer {
 	if by := answerer(c); by == "" || by == interlock.ByPolicy || c.Verdict != interlock.Approved && c.Verdict != interlock.Denied {
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	}
 	if c.Fence != 0 {
 		return m.expectDecision(c)
@@ -218,10 +218,10 @@ func (m *model) expectAnswer(c *engine.Answer) answer {
 	return m.withTask(&c.Head, c.Task, func(t *task) answer {
 		q := t.question
 		if t.state != interlock.TaskAsking && (q == nil || q.verdict != c.Verdict || q.by != answerer(c) || q.name != c.Actor) {
-			return refused(interlock.CodeNotAsking)
+			return refusalKey(interlock.CodeNotAsking)
 		}
 		if t.state == interlock.TaskAsking && (t.isInvolved(c.Actor) || !listed(m.queueOf(t).Approvers, principalOf(c.Actor))) {
-			return refused(interlock.CodeForbidden)
+			return refusalKey(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(t.id, got) }}
 	})

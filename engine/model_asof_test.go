@@ -20,7 +20,7 @@ func (m *model) readAsOf(r *request) {
 // handOver takes in that r is given its keys: what was written until now it is told.
 func (m *model) handOver(r *request) { r.upTo = m.version(r.ns) }
 
-// moved gives the documents at r's keys that others wrote before it was given the
+// moved returns the documents at r's keys that others wrote before it was given the
 // keys, and after it had read; what was written last comes first.
 func (m *model) moved(r *request) (list []interlock.Stale) {
 	if !r.active() {

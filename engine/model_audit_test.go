@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// recorded is a refusal at a key whose pattern wants to know of it.
-type recorded struct {
+// recordedRefusal is a refusal at a key whose pattern wants to know of it.
+type recordedRefusal struct {
 	pattern patternName
 	at      engine.Time
 	what    string // who was refused what, where and why
@@ -108,7 +108,7 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 		if p == nil || !p.AuditRefusals {
 			continue
 		}
-		r := recorded{pattern: patternName{head.Namespace, p.Name}, at: m.now}
+		r := recordedRefusal{pattern: patternName{head.Namespace, p.Name}, at: m.now}
 		r.what = fmt.Sprintf("%q of %q: %s %s %s", agent, head.Actor, operation, key, first.Code)
 		lately, left := 0, 0
 		for _, x := range m.recorded {

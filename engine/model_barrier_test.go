@@ -8,19 +8,19 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// gathering is a set of leases for which a barrier has opened.
-type gathering struct {
+// barrierSet is a set of leases for which a barrier has opened.
+type barrierSet struct {
 	leases     []*request
 	generation uint64
 }
 
 // lost reports whether a party is gone, so that the barrier can never open for this
 // set again.
-func (g *gathering) lost() bool {
+func (g *barrierSet) lost() bool {
 	return slices.ContainsFunc(g.leases, func(r *request) bool { return r.phase != held && r.phase != offered })
 }
 
-// barrier gives the barrier at which r arrives, or which it holds.
+// barrier returns the barrier at which r arrives, or which it holds.
 func (r *request) barrier() (c interlock.Claim, ok bool) {
 	if len(r.claims) == 1 && r.claims[0].Mode == interlock.Barrier {
 		return r.claims[0], true
@@ -28,7 +28,7 @@ func (r *request) barrier() (c interlock.Claim, ok bool) {
 	return c, false
 }
 
-// atBarrier gives the requests at the barrier of a key that are in one of the phases.
+// atBarrier returns the requests at the barrier of a key that are in one of the phases.
 func (m *model) atBarrier(ns interlock.Namespace, key interlock.Key, phases ...phase) (list []*request) {
 	for _, r := range m.inPhase(phases...) {
 		if c, ok := r.barrier(); ok && r.ns == ns && c.Key == key {
@@ -136,7 +136,7 @@ func (m *model) open(r *request) {
 		r.base.set.generation++
 		return
 	}
-	set := &gathering{leases: m.opening, generation: 1}
+	set := &barrierSet{leases: m.opening, generation: 1}
 	for _, q := range m.opening {
 		q.set = set
 	}
@@ -246,9 +246,9 @@ func (m *model) expectArrive(c *engine.Arrive) answer {
 		r := m.made(c, m.highestNum()+1)
 		switch {
 		case r == nil:
-			return refused(interlock.CodeMismatch, interlock.CodeInvalidRequest, interlock.CodeInvalidMode)
+			return refusalKey(interlock.CodeMismatch, interlock.CodeInvalidRequest, interlock.CodeInvalidMode)
 		case lease.set.lost():
-			return refused(interlock.CodeBroken)
+			return refusalKey(interlock.CodeBroken)
 		}
 		if earlier := m.converting(lease); earlier != nil {
 			return answer{outcome: engine.Queued, about: earlier}

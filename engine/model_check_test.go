@@ -58,7 +58,7 @@ func (m *model) between(settled bool) error {
 	return nil
 }
 
-// nextDue gives the next thing that time must end, and when at the latest.
+// nextDue returns the next thing that time must end, and when at the latest.
 func (m *model) nextDue() (what any, end engine.Time) {
 	note := func(w any, s span) {
 		if what == nil || s.hi < end {

@@ -91,9 +91,9 @@ func (m *model) spelledCommit(c *engine.Commit) *engine.Commit {
 func (m *model) expectCommit(c *engine.Commit) answer {
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
-			return refused(interlock.CodeUnknownSession)
+			return refusalKey(interlock.CodeUnknownSession)
 		} else if s.ended {
-			return refused(interlock.CodeSessionEnded)
+			return refusalKey(interlock.CodeSessionEnded)
 		}
 	}
 	return m.expectWrites(c)
@@ -103,19 +103,19 @@ func (m *model) expectCommit(c *engine.Commit) answer {
 // grace may still commit with it.
 func (m *model) expectWrites(c *engine.Commit) answer {
 	if codes := m.malformed(c); len(codes) > 0 {
-		return refused(codes...)
+		return refusalKey(codes...)
 	}
 	c = m.spelledCommit(c)
 	var codes []interlock.Code
 	for _, id := range c.Leases {
 		about := m.withLease(&c.Head, id, func(r *request) answer {
 			if codes := m.notTaken(&c.Head, r); len(codes) > 0 {
-				return refused(codes...)
+				return refusalKey(codes...)
 			}
 			if r.active() {
 				return answer{outcome: engine.Done}
 			}
-			return refused(interlock.CodeParked)
+			return refusalKey(interlock.CodeParked)
 		})
 		if about.outcome == 0 {
 			return answer{} // what is said of such a lease is open
@@ -390,7 +390,7 @@ func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
 	return list
 }
 
-// tellWrites takes in who wrote a document after a version.
+// reportWrites takes in who wrote a document after a version.
 func (m *model) tellWrites(s *interlock.Stale, ns interlock.Namespace, v interlock.Version) {
 	for _, w := range m.written {
 		if w.ns == ns && w.doc.Key == s.Now.Key && w.doc.Version > v {
@@ -457,7 +457,7 @@ func (m *model) sameStale(want, got []interlock.Stale) error {
 	return nil
 }
 
-// outcomes gives what the writes of a commit make, or the rules by which they cannot.
+// outcomes returns what the writes of a commit make, or the rules by which they cannot.
 func (m *model) outcomes(c *engine.Commit) (list []interlock.Document, codes []interlock.Code) {
 	state := map[interlock.Key]int{} // what each document takes
 	for _, doc := range m.documents(c.Namespace) {
@@ -526,7 +526,7 @@ func (m *model) outcomes(c *engine.Commit) (list []interlock.Document, codes []i
 	return list, codes
 }
 
-// counts gives what a document counts in the state of its namespace.
+// counts returns what a document counts in the state of its namespace.
 func counts(d interlock.Document) int {
 	n := interlock.DocumentBytes + len(d.Body)
 	for _, text := range []string{string(d.Key), d.ContentType, d.Agent, d.Flow, d.Principal, d.Note} {

@@ -71,10 +71,10 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 	}
 	want := m.withTaken(&c.Head, c.Lease, func(lease *request) answer {
 		if _, member := lease.membership(); lease.set != nil || lease.member != nil || member {
-			return refused(interlock.CodeInvalidRequest)
+			return refusalKey(interlock.CodeInvalidRequest)
 		}
 		if codes := m.notFor(&c.Head, lease, m.normal(c.Namespace, c.Claims)); len(wrong)+len(codes) > 0 {
-			return refused(codes...)
+			return refusalKey(codes...)
 		}
 		r := m.newConversion(c, m.highestNum()+1)
 		if sameClaims(r.claims, lease.claims) {
@@ -84,17 +84,17 @@ func (m *model) expectConvert(c *engine.Convert) answer {
 			return answer{outcome: engine.Queued, about: earlier}
 		}
 		if code := m.outOfOrder(r); code != "" {
-			return refused(code)
+			return refusalKey(code)
 		}
 		switch {
 		case m.neverServed(r):
-			return refused(interlock.CodeTooManyPermits)
+			return refusalKey(interlock.CodeTooManyPermits)
 		case m.free(r):
 			return answer{outcome: engine.Granted, about: lease}
 		case m.atBest().free(r):
 			return answer{}
 		case c.OnConflict == interlock.Fail:
-			return refused(m.refusals(r)...)
+			return refusalKey(m.refusals(r)...)
 		}
 		return answer{outcome: engine.Queued, fresh: true}
 	})
@@ -109,13 +109,13 @@ func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*req
 	return m.withLease(head, id, func(r *request) answer {
 		switch {
 		case r.member != nil && r.phase == held && r.member.phase == inGrace:
-			return refused(interlock.CodeInGrace) // a part's grace is its member's
+			return refusalKey(interlock.CodeInGrace) // a part's grace is its member's
 		case r.phase == parked, r.phase == waiting:
-			return refused(interlock.CodeParked)
+			return refusalKey(interlock.CodeParked)
 		case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:
-			return refused(interlock.CodeInGrace)
+			return refusalKey(interlock.CodeInGrace)
 		case r.hardEnd().mustBeDue(m.now):
-			return refused(interlock.CodeExpired, interlock.CodeTaken)
+			return refusalKey(interlock.CodeExpired, interlock.CodeTaken)
 		}
 		return then(r)
 	})
@@ -124,7 +124,7 @@ func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*req
 // withTaken leads to a lease that its holder knows of, and can still work with.
 func (m *model) withTaken(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	if r := m.byID(head.Namespace, id); r != nil && r.phase == offered {
-		return refused(interlock.CodeUnknownLease)
+		return refusalKey(interlock.CodeUnknownLease)
 	}
 	return m.withHeld(head, id, then)
 }
@@ -148,7 +148,7 @@ func (m *model) permitConversion(cmd engine.Command, ev *engine.Event) error {
 	return m.permitFence(ev.Fence)
 }
 
-// convert gives a lease other claims.
+// convert replaces the claims of a lease.
 func (m *model) convert(lease *request, claims []interlock.Claim, fence interlock.Fence) {
 	if up := without(lease.claims, claims); len(up) > 0 {
 		m.writes = append(m.writes, write{lease.ns, up, m.events, nil})

@@ -71,13 +71,13 @@ func (m *model) declaredOn(c *engine.Declare) (*target, []interlock.Code) {
 func (m *model) expectDeclare(c *engine.Declare) answer {
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
-			return refused(interlock.CodeUnknownSession)
+			return refusalKey(interlock.CodeUnknownSession)
 		} else if s.ended {
-			return refused(interlock.CodeSessionEnded)
+			return refusalKey(interlock.CodeSessionEnded)
 		}
 	}
 	if _, codes := m.declaredOn(c); len(codes) > 0 {
-		return refused(codes...)
+		return refusalKey(codes...)
 	}
 	return answer{outcome: engine.Queued, fresh: true}
 }

@@ -16,7 +16,7 @@ type began struct {
 	kept  bool              // something was journaled of it that stays
 }
 
-// beginning gives where the versions of a namespace begin. One that is not there has none,
+// beginning returns where the versions of a namespace begin. One that is not there has none,
 // but for a step that makes it.
 func (m *model) beginning(ns interlock.Namespace) interlock.Version {
 	b, known := m.began[ns]
@@ -54,17 +54,17 @@ func (m *model) begins(ev *engine.Event) {
 func (m *model) lives(ns interlock.Namespace) bool {
 	_, set := m.settings[ns]
 	return set || len(m.patterns[ns]) > 0 || m.queued(ns) ||
-		slices.ContainsFunc(m.logs, func(x logged) bool { return x.ns == ns }) ||
+		slices.ContainsFunc(m.logs, func(x logEntry) bool { return x.ns == ns }) ||
 		slices.ContainsFunc(m.sessions, func(s *session) bool { return s.ns == ns && !s.ended }) ||
 		slices.ContainsFunc(m.requests, func(r *request) bool { return r.ns == ns && r.phase != over }) ||
 		slices.ContainsFunc(m.tasks, func(t *task) bool { return t.ns == ns && (!t.isSettled() || t.state == interlock.TaskDead) }) ||
 		len(m.documents(ns)) > 0 ||
-		slices.ContainsFunc(m.deeds, func(d *deed) bool { return d.ns == ns && d.told != 0 })
+		slices.ContainsFunc(m.sideEffects, func(d *sideEffect) bool { return d.ns == ns && d.told != 0 })
 }
 
 func (m *model) expectDeletion(c *engine.DeleteNamespace) answer {
 	if !c.Force && m.lives(c.Namespace) {
-		return refused(interlock.CodeNamespaceInUse)
+		return refusalKey(interlock.CodeNamespaceInUse)
 	}
 	return answer{outcome: engine.Done}
 }
@@ -122,29 +122,29 @@ func (m *model) foldDeletion(ns interlock.Namespace) {
 	}
 	m.lowest = m.highestNum()
 	delete(m.began, ns)
-	m.recorded = slices.DeleteFunc(m.recorded, func(r recorded) bool { return r.pattern.ns == ns })
+	m.recorded = slices.DeleteFunc(m.recorded, func(r recordedRefusal) bool { return r.pattern.ns == ns })
 	mine := func(r *request) bool { return r != nil && r.ns == ns }
 	m.sessions = slices.DeleteFunc(m.sessions, func(s *session) bool { return s.ns == ns })
-	m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return mine(a.lease) })
-	m.due = slices.DeleteFunc(m.due, func(a asked) bool { return mine(a.lease) })
+	m.asks = slices.DeleteFunc(m.asks, func(a yieldAsk) bool { return mine(a.lease) })
+	m.due = slices.DeleteFunc(m.due, func(a yieldAsk) bool { return mine(a.lease) })
 	m.requests = slices.DeleteFunc(m.requests, mine)
-	m.answers = slices.DeleteFunc(m.answers, func(a *remembered) bool { return a.ns == ns })
+	m.answers = slices.DeleteFunc(m.answers, func(a *storedReply) bool { return a.ns == ns })
 	m.notes = slices.DeleteFunc(m.notes, func(n note) bool { return n.ns == ns })
 	m.writes = slices.DeleteFunc(m.writes, func(w write) bool { return w.ns == ns })
 	m.written = slices.DeleteFunc(m.written, func(w written) bool { return w.ns == ns })
-	m.deeds = slices.DeleteFunc(m.deeds, func(d *deed) bool { return d.ns == ns })
+	m.sideEffects = slices.DeleteFunc(m.sideEffects, func(d *sideEffect) bool { return d.ns == ns })
 	m.revisions = slices.DeleteFunc(m.revisions, func(r *revision) bool { return r.place.ns == ns })
 	m.tasks = slices.DeleteFunc(m.tasks, func(t *task) bool { return t.ns == ns })
-	m.logs = slices.DeleteFunc(m.logs, func(x logged) bool { return x.ns == ns })
+	m.logs = slices.DeleteFunc(m.logs, func(x logEntry) bool { return x.ns == ns })
 	m.queues = slices.DeleteFunc(m.queues, func(q *queue) bool { return q.ns == ns })
 	m.workers = slices.DeleteFunc(m.workers, func(w *worker) bool { return w.pull.Namespace == ns })
-	maps.DeleteFunc(m.buckets, func(p place, _ *bucket) bool { return p.ns == ns })
-	maps.DeleteFunc(m.inUse, func(p place, _ int) bool { return p.ns == ns })
+	maps.DeleteFunc(m.buckets, func(p queueEntry, _ *bucket) bool { return p.ns == ns })
+	maps.DeleteFunc(m.inUse, func(p queueEntry, _ int) bool { return p.ns == ns })
 	delete(m.patterns, ns)
 	delete(m.settings, ns)
 }
 
-// checkFarewells gives the effects without those that a deletion brings, of which none may
+// checkFarewells returns the effects without those that a deletion brings, of which none may
 // be missing.
 func (m *model) checkFarewells(effects []engine.Effect) ([]engine.Effect, error) {
 	for _, f := range m.farewells {

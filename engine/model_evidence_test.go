@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// evidence gives the documents that are handed over with r: those at the claimed keys,
+// evidence returns the documents that are handed over with r: those at the claimed keys,
 // then those below that are claimed with them. (The runs never reach the bounds.)
 func (m *model) evidence(r *request) (list []interlock.Document) {
 	add := func(doc interlock.Document) {

@@ -50,7 +50,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		r.phase, r.lapse, r.queuedAt = waiting, at(m.now.Add(interlock.BareTicketTTL)), m.events
 		r.attached, r.link = r.ask.From, r.ask.Link // within this step its caller listens
 		for _, q := range m.mustAsk(r) {
-			m.due = append(m.due, asked{q, r})
+			m.due = append(m.due, yieldAsk{q, r})
 		}
 	case engine.EvAdmitted:
 		r := m.subjectOf(ev)
@@ -96,7 +96,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 	case engine.EvResumed:
 		m.resume(cmd.(*engine.Resume), ev)
 	case engine.EvAsked:
-		m.asks = append(m.asks, asked{m.subjectOf(ev), m.byNum(ev.By)})
+		m.asks = append(m.asks, yieldAsk{m.subjectOf(ev), m.byNum(ev.By)})
 	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
 		m.foldRules(cmd)
 	case engine.EvQueue, engine.EvQueueDropped:

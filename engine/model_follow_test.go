@@ -20,9 +20,9 @@ type follower struct {
 	wait    *request // of its flow; nil for one without a session
 }
 
-// unfollowed is a follower that is told why it is none any more, before the end of the
+// endedFollower is a follower that is told why it is none any more, before the end of the
 // task.
-type unfollowed struct {
+type endedFollower struct {
 	*follower
 	code interlock.Code
 }
@@ -50,14 +50,14 @@ func (m *model) expectFollow(c *engine.FollowTask) answer {
 		}
 		return m.withSession(&c.Head, func(s *session) answer {
 			if t.state == interlock.TaskRunning && t.request.party() == flowOf(s, c.Flow) {
-				return refused(interlock.CodeInvalidRequest)
+				return refusalKey(interlock.CodeInvalidRequest)
 			}
 			own := m.wouldHold(t.ns, s, t.spec.Claims)
 			if t.state == interlock.TaskRunning {
 				own = t.request.session == s && t.request.phase == held
 			}
 			if c.Flow == "" && own && !t.isSettled() {
-				return refused(interlock.CodeInvalidRequest)
+				return refusalKey(interlock.CodeInvalidRequest)
 			}
 			return told
 		})
@@ -88,16 +88,16 @@ func (m *model) wouldHold(ns interlock.Namespace, s *session, claims []interlock
 	})
 }
 
-func flowOf(s *session, flow string) party {
+func flowOf(s *session, flow string) flowState {
 	if flow == "" {
 		flow = "main"
 	}
-	return party{ns: s.ns, session: s.num, flow: flow}
+	return flowState{ns: s.ns, session: s.num, flow: flow}
 }
 
 // listens takes in that the caller listens for the end of a task that exists already, or
 // listens no more.
-func (m *model) listens(cmd engine.Command, known *remembered, want answer) {
+func (m *model) listens(cmd engine.Command, known *storedReply, want answer) {
 	switch c := cmd.(type) {
 	case *engine.Submit:
 		if known != nil && c.Attach && want.outcome == engine.Done {
@@ -146,7 +146,7 @@ func (m *model) endWait(f *follower) {
 	}
 }
 
-// following gives all that listen for the end of a task and of whom a condition holds.
+// following returns all that listen for the end of a task and of whom a condition holds.
 // Those of a task that has ended in this step are told of that, whatever comes after it.
 func (m *model) following(which func(*follower) bool) (list []*follower) {
 	for _, t := range m.tasks {
@@ -179,11 +179,11 @@ func (m *model) detach(c *engine.Detach) {
 func (m *model) endFollows(s *session) {
 	for _, f := range m.following(func(f *follower) bool { return f.session == s }) {
 		m.unfollow(f)
-		m.unfollowed = append(m.unfollowed, unfollowed{f, interlock.CodeSessionEnded})
+		m.unfollowed = append(m.unfollowed, endedFollower{f, interlock.CodeSessionEnded})
 	}
 }
 
-// victimsAmong gives of the effects those that refuse to wait for the end of a task any
+// victimsAmong returns of the effects those that refuse to wait for the end of a task any
 // longer because of a deadlock.
 func (m *model) victimsAmong(effects []engine.Effect) (list []*engine.Effect) {
 	for i := range effects {
@@ -214,7 +214,7 @@ func (m *model) sacrifice(effects []*engine.Effect) ([]*engine.Effect, error) {
 		f := list[k]
 		m.victims, m.sacrificed = append(m.victims, f.wait.party()), append(m.sacrificed, f.wait)
 		m.unfollow(f)
-		m.unfollowed = append(m.unfollowed, unfollowed{f, interlock.CodeDeadlock})
+		m.unfollowed = append(m.unfollowed, endedFollower{f, interlock.CodeDeadlock})
 	}
 	return nil, nil
 }

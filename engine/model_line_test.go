@@ -19,7 +19,7 @@ func (r *request) wants() []interlock.Claim {
 	return without(r.claims, r.base.claims)
 }
 
-// without gives the claims of a for which b is not enough. What is counted is as good
+// without returns the claims of a for which b is not enough. What is counted is as good
 // as an intent.
 func without(a, b []interlock.Claim) (list []interlock.Claim) {
 	for _, c := range a {
@@ -210,7 +210,7 @@ type note struct {
 	fence interlock.Fence
 }
 
-// notesAt gives the fences of the notes that a holder is handed: of the last eight
+// notesAt returns the fences of the notes that a holder is handed: of the last eight
 // at each claimed key the sixteen newest, oldest first.
 func (m *model) notesAt(ns interlock.Namespace, claims []interlock.Claim) (fences []interlock.Fence) {
 	for i, n := range m.notes {

@@ -132,8 +132,8 @@ func (m *model) answered(ns interlock.Namespace) *task {
 // isFor reports whether t is a message in a queue.
 func (t *task) isFor(queue string) bool { return t != nil && t.spec.Message && t.spec.Queue == queue }
 
-// logged is what was decided on a message, with the state of its key after it.
-type logged struct {
+// logEntry is what was decided on a message, with the state of its key after it.
+type logEntry struct {
 	ns  interlock.Namespace
 	key interlock.Key
 	at  engine.Time
@@ -149,7 +149,7 @@ func (m *model) log(cmd engine.Command, t *task, ev *engine.Event) {
 		return
 	}
 	key := t.mailbox()
-	x := logged{ns: t.ns, key: key, at: m.now, version: m.documentNow(t.ns, key).Version, LogEntry: interlock.LogEntry{
+	x := logEntry{ns: t.ns, key: key, at: m.now, version: m.documentNow(t.ns, key).Version, LogEntry: interlock.LogEntry{
 		Seq: uint64(m.beginning(t.ns)) + 1, Message: t.id, Kind: t.spec.Kind, Body: t.spec.Payload, Sender: t.sender, Agent: t.agent, State: state, Reason: ev.Outcome,
 	}}
 	for _, o := range m.logs {
@@ -178,7 +178,7 @@ func (m *model) checkLogs(e *engine.Engine, ns interlock.Namespace, keys []inter
 		}
 	}
 	for _, key := range keys {
-		var want []logged
+		var want []logEntry
 		begin := uint64(m.beginning(ns))
 		for _, x := range m.logs {
 			if x.ns == ns && x.key == m.spell(ns, key) {
@@ -206,7 +206,7 @@ func (m *model) checkLogs(e *engine.Engine, ns interlock.Namespace, keys []inter
 	return nil
 }
 
-func (m *model) checkLogged(x logged, got interlock.LogEntry) error {
+func (m *model) checkLogged(x logEntry, got interlock.LogEntry) error {
 	want := x.LogEntry
 	want.Age = m.now.Sub(x.at)
 	doc := m.document(x.ns, x.key, x.version)

@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// parkTerms gives how c would park a lease: whether its keys are freed, and for how
+// parkTerms returns how c would park a lease: whether its keys are freed, and for how
 // long; or why not.
 func (m *model) parkTerms(lease *request, c *engine.Park) (freed bool, term time.Duration, codes []interlock.Code) {
 	if c.Free && c.Keep {
@@ -55,7 +55,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 		freed, _, wrong := m.parkTerms(lease, c)
 		wrong = append(wrong, m.notTaken(&c.Head, lease)...)
 		if _, member := lease.membership(); member || lease.set != nil || lease.member != nil || lease.task != nil {
-			return refused(interlock.CodeInvalidRequest)
+			return refusalKey(interlock.CodeInvalidRequest)
 		}
 		// In other hands it would be in the way of what its flow holds besides, or did.
 		for _, q := range m.requests {
@@ -64,7 +64,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 			}
 		}
 		if len(wrong) > 0 {
-			return refused(wrong...)
+			return refusalKey(wrong...)
 		}
 		return answer{outcome: engine.Done}
 	})
@@ -94,7 +94,7 @@ func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 func (m *model) park(r *request, ev *engine.Event) {
 	m.breaks(r, ev.Reason)
 	if ev.Freed {
-		m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.lease == r }) // that is done
+		m.asks = slices.DeleteFunc(m.asks, func(a yieldAsk) bool { return a.lease == r }) // that is done
 		m.writes = append(m.writes, write{r.ns, r.claims, m.events, nil})
 	}
 	r.question, r.parker, r.parkedAt, r.parkFence, r.decision = ev.Note, ev.Actor, m.now, r.fence, nil
@@ -117,8 +117,8 @@ func (r *request) setParkEnd() {
 	}
 }
 
-// hearer is who waits for the answer about a parked lease.
-type hearer struct {
+// answerListener is who waits for the answer about a parked lease.
+type answerListener struct {
 	to   engine.Caller
 	link uint64
 }
@@ -131,14 +131,14 @@ func (m *model) awaits(c *engine.Resume, r *request, got *engine.Effect) {
 			m.parted = append(m.parted, &push{to: r.hearers[0].to, outcome: engine.Refused, about: r, must: true})
 			r.hearers = r.hearers[1:]
 		}
-		r.hearers = append(r.hearers, hearer{c.From, c.Link})
+		r.hearers = append(r.hearers, answerListener{c.From, c.Link})
 	case r.asksHuman() && !c.Unapproved && got.Code == interlock.CodeParked:
 		r.unhear(c.Link)
 	}
 }
 
 func (r *request) unhear(link uint64) {
-	r.hearers = slices.DeleteFunc(r.hearers, func(h hearer) bool { return h.link == link })
+	r.hearers = slices.DeleteFunc(r.hearers, func(h answerListener) bool { return h.link == link })
 }
 
 // woken lists who are told that what a parked lease asks is answered, or asked no more.
@@ -161,9 +161,9 @@ func (m *model) expectAnswered(c *engine.Resume, lease *request) (want answer, o
 	case m.mayResume(c, lease):
 		return want, false
 	case d != nil:
-		return refused(interlock.CodeDenied), true
+		return refusalKey(interlock.CodeDenied), true
 	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:
-		return refused(interlock.CodeParked), true
+		return refusalKey(interlock.CodeParked), true
 	}
 	return answer{outcome: engine.Queued, check: func(got *engine.Effect) error {
 		if got.Question == nil || got.Question.Fence != lease.parkFence || got.Ticket.ID != interlock.TicketID(lease.ask.ID) {
@@ -188,13 +188,13 @@ func (m *model) expectDecision(c *engine.Answer) answer {
 	d := interlock.Decision{Verdict: c.Verdict, By: answerer(c), Principal: c.Actor}
 	switch {
 	case r == nil || r.question == "":
-		return refused(interlock.CodeNotAsking)
+		return refusalKey(interlock.CodeNotAsking)
 	case r.decision != nil:
 		if d.Reason = r.decision.Reason; *r.decision != d {
-			return refused(interlock.CodeNotAsking)
+			return refusalKey(interlock.CodeNotAsking)
 		}
 	case c.Actor != "" && (c.Actor == r.ownerOf() || c.Actor == r.parker):
-		return refused(interlock.CodeForbidden)
+		return refusalKey(interlock.CodeForbidden)
 	}
 	return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
 		if q := got.Question; q == nil || q.Fence != c.Fence || q.Decision == nil || q.Decision.Verdict != c.Verdict {
@@ -285,7 +285,7 @@ func (m *model) putBack(r *request, ev *engine.Event) {
 		m.putBackKept(r, ev)
 		return
 	}
-	m.asks = slices.DeleteFunc(m.asks, func(a asked) bool { return a.by == r }) // it asks no more
+	m.asks = slices.DeleteFunc(m.asks, func(a yieldAsk) bool { return a.by == r }) // it asks no more
 	if ev.Reason == engine.ByDeadlock {
 		m.victims = append(m.victims, r.party())
 	}
@@ -349,9 +349,9 @@ func (m *model) freeAgain(lease, r *request) bool {
 func (m *model) expectResume(c *engine.Resume) answer {
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
-			return refused(interlock.CodeUnknownSession)
+			return refusalKey(interlock.CodeUnknownSession)
 		} else if s.ended {
-			return refused(interlock.CodeSessionEnded)
+			return refusalKey(interlock.CodeSessionEnded)
 		}
 	}
 	lease := m.byID(c.Namespace, c.Lease)
@@ -359,33 +359,33 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	case lease != nil && lease.base != nil && lease.phase == over:
 		return answer{} // what is told of the ticket of a conversion is open
 	case lease != nil && (lease.phase == over || lease.phase == closed):
-		return refused(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeUnknownTicket, interlock.CodeNotParked)...)
+		return refusalKey(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeUnknownTicket, interlock.CodeNotParked)...)
 	case lease == nil || lease.fence == 0:
-		return refused(interlock.CodeUnknownLease, interlock.CodeNotParked)
+		return refusalKey(interlock.CodeUnknownLease, interlock.CodeNotParked)
 	case lease.phase != parked:
-		return refused(interlock.CodeNotParked, interlock.CodeUnknownLease)
+		return refusalKey(interlock.CodeNotParked, interlock.CodeUnknownLease)
 	case c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait:
-		return refused(interlock.CodeInvalidTTL)
+		return refusalKey(interlock.CodeInvalidTTL)
 	}
 	if codes := m.notFor(&c.Head, lease, lease.claims); len(codes) > 0 {
-		return refused(codes...)
+		return refusalKey(codes...)
 	}
 	if want, ok := m.expectAnswered(c, lease); ok {
 		return want
 	}
 	r := m.resumed(lease, c)
 	if code := m.outOfOrder(r); code != "" {
-		return refused(code)
+		return refusalKey(code)
 	}
 	switch {
 	case lease.freed && m.neverServed(r):
-		return refused(interlock.CodeTooManyPermits)
+		return refusalKey(interlock.CodeTooManyPermits)
 	case m.freeAgain(lease, r):
 		return answer{outcome: engine.Granted, about: lease}
 	case m.atBest().freeAgain(lease, r):
 		return answer{}
 	case c.OnConflict == interlock.Fail:
-		return refused(m.refusals(r)...)
+		return refusalKey(m.refusals(r)...)
 	}
 	return answer{outcome: engine.Queued, about: lease, again: true}
 }
@@ -425,7 +425,7 @@ func (m *model) resume(c *engine.Resume, ev *engine.Event) {
 		lease.phase, lease.lapse = waiting, at(m.now.Add(interlock.BareTicketTTL))
 		lease.attached, lease.link = c.From, c.Link
 		for _, q := range m.mustAsk(lease) {
-			m.due = append(m.due, asked{q, lease})
+			m.due = append(m.due, yieldAsk{q, lease})
 		}
 		return
 	}
@@ -443,7 +443,7 @@ func (m *model) resume(c *engine.Resume, ev *engine.Event) {
 	m.hand(lease, held, ev.Fence)
 }
 
-// movedMeanwhile gives the keys that somebody may have written while r was away.
+// movedMeanwhile returns the keys that somebody may have written while r was away.
 func (m *model) movedMeanwhile(r *request) (keys []interlock.Key) {
 	for _, c := range r.claims {
 		one := *r

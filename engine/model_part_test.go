@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// membership gives the key of which r shares out the parts.
+// membership returns the key of which r shares out the parts.
 func (r *request) membership() (c interlock.Claim, ok bool) {
 	if len(r.claims) == 1 && r.claims[0].Mode == interlock.Member {
 		return r.claims[0], true
@@ -72,7 +72,7 @@ func (m *model) join(r *request) {
 	}
 }
 
-// partsOf gives the keys of the parts.
+// partsOf returns the keys of the parts.
 func partsOf(c interlock.Claim) (keys []interlock.Key) {
 	for i := range int(c.Count) {
 		keys = append(keys, c.Key+"/"+interlock.Key(strconv.Itoa(i)))
@@ -101,10 +101,10 @@ func (m *model) wanted(r *request) bool {
 // checkParts: where a key has members, each part is one member's or on its way to
 // one, and no member is to have more than its even share.
 func (m *model) checkParts() error {
-	divisions := map[place][]*request{}
+	divisions := map[queueEntry][]*request{}
 	for _, r := range m.inPhase(held) {
 		if c, ok := r.membership(); ok {
-			divisions[place{r.ns, c.Key}] = append(divisions[place{r.ns, c.Key}], r)
+			divisions[queueEntry{r.ns, c.Key}] = append(divisions[queueEntry{r.ns, c.Key}], r)
 		}
 	}
 	for pl, members := range divisions {

@@ -48,17 +48,17 @@ func shaped(shape string) (re *regexp.Regexp) {
 	return regexp.MustCompile("^" + b.String() + "$")
 }
 
-// spelling is a question to spelled.
-type spelling struct{ from, to, key string }
+// spelledKey is a question to spelled.
+type spelledKey struct{ from, to, key string }
 
 // spellings are the answers that were worked out before; "" stands for a key that does
 // not fit. They depend on nothing but the question.
-var spellings = map[spelling]string{}
+var spellings = map[spelledKey]string{}
 
 // spelled writes key, which fits the shape from, as the shape to has it; ok is false
 // when it does not fit.
 func spelled(from, to, key string) (text string, ok bool) {
-	q := spelling{from, to, key}
+	q := spelledKey{from, to, key}
 	text, known := spellings[q]
 	if !known {
 		if text, ok = spell(from, to, key); !ok {

@@ -9,13 +9,13 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// place is a key in its namespace.
-type place struct {
+// queueEntry is a key in its namespace.
+type queueEntry struct {
 	ns  interlock.Namespace
 	key interlock.Key
 }
 
-// permits gives how many permits of a key the claims ask for.
+// permits returns how many permits of a key the claims ask for.
 func permits(claims []interlock.Claim, key interlock.Key) (n int) {
 	for _, c := range claims {
 		if c.Key == key && c.Mode == interlock.Permits {
@@ -34,7 +34,7 @@ func (r *request) needs(key interlock.Key) int {
 	return n
 }
 
-// groupOf gives the share of a claimant group; of one that is not listed, none.
+// groupOf returns the share of a claimant group; of one that is not listed, none.
 func groupOf(p *interlock.Pattern, name string) interlock.Group {
 	for _, g := range p.Groups {
 		if g.Name == name {
@@ -175,9 +175,9 @@ type bucket struct {
 	at      time.Duration
 }
 
-// missing gives how many tokens of a key are missing now.
+// missing returns how many tokens of a key are missing now.
 func (m *model) missing(ns interlock.Namespace, key interlock.Key, p *interlock.Pattern) *big.Rat {
-	b := m.buckets[place{ns, key}]
+	b := m.buckets[queueEntry{ns, key}]
 	if b == nil || m.hopeful {
 		return new(big.Rat)
 	}
@@ -221,10 +221,10 @@ func (m *model) spend(ns interlock.Namespace, key interlock.Key, n int) {
 		return
 	}
 	if m.buckets == nil {
-		m.buckets = map[place]*bucket{}
+		m.buckets = map[queueEntry]*bucket{}
 	}
 	left := m.missing(ns, key, p)
-	m.buckets[place{ns, key}] = &bucket{missing: left.Add(left, new(big.Rat).SetInt64(int64(n))), at: m.now.Sub(begin)}
+	m.buckets[queueEntry{ns, key}] = &bucket{missing: left.Add(left, new(big.Rat).SetInt64(int64(n))), at: m.now.Sub(begin)}
 }
 
 // tokensLeft reports whether n tokens are there besides those that waiters ahead
@@ -270,14 +270,14 @@ func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.C
 // checkPermits: as many permits are in use as the key has, unless they were made
 // fewer since (I9, I13).
 func (m *model) checkPermits() error {
-	used := map[place]int{}
+	used := map[queueEntry]int{}
 	for _, r := range m.requests {
 		if !r.holds() {
 			continue
 		}
 		for _, c := range r.claims {
 			if c.Mode == interlock.Permits {
-				used[place{r.ns, c.Key}] += int(c.Count)
+				used[queueEntry{r.ns, c.Key}] += int(c.Count)
 			}
 		}
 	}

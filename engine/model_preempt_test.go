@@ -9,13 +9,13 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// asked is a request to a holder to yield.
-type asked struct {
+// yieldAsk is a request to a holder to yield.
+type yieldAsk struct {
 	lease *request
 	by    *request
 }
 
-// contested gives what the patterns say about preempting, of the keys at which r
+// contested returns what the patterns say about preempting, of the keys at which r
 // meets a holder.
 func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy) {
 	for _, have := range lease.claims {
@@ -63,7 +63,7 @@ func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
-// mustAsk gives the leases that r must ask when it begins to wait: all that keep it
+// mustAsk returns the leases that r must ask when it begins to wait: all that keep it
 // from a key, where no pattern has a word in it. Of those with permits it asks as
 // many as it takes.
 func (m *model) mustAsk(r *request) (list []*request) {
@@ -106,7 +106,7 @@ func (m *model) yield(lease *request) (best *request) {
 
 func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 	by := m.yield(lease)
-	if got != nil && slices.ContainsFunc(m.asks, func(a asked) bool {
+	if got != nil && slices.ContainsFunc(m.asks, func(a yieldAsk) bool {
 		return a.lease == lease && a.by.phase != waiting && max(a.by.granted, a.by.ended) == m.now
 	}) {
 		return nil

@@ -40,7 +40,7 @@ func (m *model) queue(ns interlock.Namespace, name string) *queue {
 	return nil
 }
 
-// queueOf gives what is said of a task's queue, also of one that was dropped.
+// queueOf returns what is said of a task's queue, also of one that was dropped.
 func (m *model) queueOf(t *task) *interlock.TaskQueue {
 	if q := m.queue(t.ns, t.spec.Queue); q != nil {
 		return &q.TaskQueue
@@ -90,7 +90,7 @@ func (m *model) mayRun(t *task) bool {
 	return (q.MaxRunning == 0 || all < q.MaxRunning) && (most == 0 || own < most)
 }
 
-// ready gives the tasks of a queue that could run and may, and that somebody may hold.
+// ready returns the tasks of a queue that could run and may, and that somebody may hold.
 func (m *model) ready(ns interlock.Namespace, queue string, by *interlock.Principal) (list []*task) {
 	for _, t := range m.tasks {
 		if t.ns == ns && t.spec.Queue == queue && t.stands() && m.mayHold(by, t) && m.free(t.request) && m.mayRun(t) {
@@ -119,7 +119,7 @@ func (m *model) permitQueue(cmd engine.Command, ev *engine.Event) error {
 	return errors.New("nobody asked for it")
 }
 
-// openIn gives the tasks of a queue that are not settled.
+// openIn returns the tasks of a queue that are not settled.
 func (m *model) openIn(ns interlock.Namespace, queue string) (list []*task) {
 	for _, t := range m.tasks {
 		if t.ns == ns && t.spec.Queue == queue && !t.isSettled() {

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// remembered is the answer to a request id.
-type remembered struct {
+// storedReply is the answer to a request id.
+type storedReply struct {
 	ns      interlock.Namespace
 	session interlock.SessionID
 	actor   string
@@ -44,9 +44,9 @@ func repeatable(cmd engine.Command) bool {
 	return false
 }
 
-// answerTo gives the answer that is remembered for a command: one in the window, or one
+// answerTo returns the answer that is remembered for a command: one in the window, or one
 // whose command made something that is still there.
-func (m *model) answerTo(head *engine.Head) *remembered {
+func (m *model) answerTo(head *engine.Head) *storedReply {
 	if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && !slices.ContainsFunc(m.requests, func(r *request) bool {
 		return r.phase != over && (r.session == s || r.target != nil && r.target.session == s)
 	}) {
@@ -61,12 +61,12 @@ func (m *model) answerTo(head *engine.Head) *remembered {
 	return nil
 }
 
-func (a *remembered) isTo(head *engine.Head) bool {
+func (a *storedReply) isTo(head *engine.Head) bool {
 	return a.ns == head.Namespace && a.session == head.Session && a.actor == head.Actor && a.id == head.RequestID
 }
 
 // remains reports whether what a command made is still there.
-func (m *model) remains(a *remembered) bool {
+func (m *model) remains(a *storedReply) bool {
 	switch a.made {
 	case "request":
 		return m.byNum(a.num).phase != over
@@ -76,14 +76,14 @@ func (m *model) remains(a *remembered) bool {
 	case "task":
 		return m.task(a.ns, a.task) != nil
 	case "effect":
-		return m.deed(a.ns, func(d *deed) bool { return d.id == a.effect }) != nil
+		return m.deed(a.ns, func(d *sideEffect) bool { return d.id == a.effect }) != nil
 	}
 	return false
 }
 
 // makeRoom has the oldest answers leave the window that a fresh one came to.
-func (m *model) makeRoom(fresh *remembered) {
-	var window []*remembered
+func (m *model) makeRoom(fresh *storedReply) {
+	var window []*storedReply
 	for _, a := range m.answers {
 		if !a.out && a.ns == fresh.ns && a.session == fresh.session {
 			window = append(window, a)
@@ -148,7 +148,7 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	if m.known(cmd) != nil {
 		return
 	}
-	a := &remembered{
+	a := &storedReply{
 		ns: head.Namespace, session: head.Session, actor: head.Actor, id: head.RequestID, body: bodyOf(cmd),
 		outcome: ev.Answer, code: ev.Code, num: ev.Num, version: ev.Version, at: m.now,
 	}
@@ -175,19 +175,19 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 			a.made = "request"
 		}
 	}
-	if i := slices.IndexFunc(m.answers, func(a *remembered) bool { return !a.out && a.isTo(head) }); i >= 0 {
+	if i := slices.IndexFunc(m.answers, func(a *storedReply) bool { return !a.out && a.isTo(head) }); i >= 0 {
 		m.answers[i] = a // in the same place
 	} else {
-		m.answers = append(slices.DeleteFunc(m.answers, func(a *remembered) bool { return a.isTo(head) }), a)
+		m.answers = append(slices.DeleteFunc(m.answers, func(a *storedReply) bool { return a.isTo(head) }), a)
 	}
 	m.makeRoom(a)
 }
 
 // expectRepeated: same id, same answer, with the request's state of today;
 // another body is refused.
-func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
+func (m *model) expectRepeated(cmd engine.Command, known *storedReply) answer {
 	if known.body != bodyOf(cmd) {
-		return refused(interlock.CodeRequestIDReused)
+		return refusalKey(interlock.CodeRequestIDReused)
 	}
 	r := m.byNum(known.num)
 	switch c := cmd.(type) {
@@ -206,9 +206,9 @@ func (m *model) expectRepeated(cmd engine.Command, known *remembered) answer {
 	}
 	switch {
 	case known.outcome == engine.Refused:
-		return refused(known.code)
+		return refusalKey(known.code)
 	case r != nil && isElsewhere(cmd, r):
-		return refused(append(gone(r), interlock.CodeUnknownLease, interlock.CodeUnknownTicket)...)
+		return refusalKey(append(gone(r), interlock.CodeUnknownLease, interlock.CodeUnknownTicket)...)
 	case (known.outcome == engine.Granted || known.outcome == engine.Queued) && r != nil:
 		return m.showRequest(r)
 	}

@@ -140,7 +140,7 @@ func (m *model) wrongClaims(head *engine.Head, had, asked []interlock.Claim, gro
 	return codes
 }
 
-// covering gives the leases of the same flow each of which has all that r asks
+// covering returns the leases of the same flow each of which has all that r asks
 // for, or one of the alternatives. One in grace does no new work, and of an offer the holder does not know yet, so
 // they are not among them.
 func (m *model) covering(r *request) (list []*request) {

@@ -92,7 +92,7 @@ func (m *model) foldRevision(cmd engine.Command) {
 	if x.pattern != nil {
 		m.patterns[ns] = append(m.patterns[ns], x.pattern)
 	} else {
-		m.recorded = slices.DeleteFunc(m.recorded, func(r recorded) bool { return r.pattern == x.place })
+		m.recorded = slices.DeleteFunc(m.recorded, func(r recordedRefusal) bool { return r.pattern == x.place })
 	}
 }
 
@@ -101,13 +101,13 @@ func (m *model) foldRevision(cmd engine.Command) {
 func (m *model) expectRevert(c *engine.RevertPattern) answer {
 	switch x := m.revisionMeant(c); {
 	case len(m.revisionsOf(patternName{c.Namespace, c.Name})) == 0:
-		return refused(interlock.CodeNoSuchPattern)
+		return refusalKey(interlock.CodeNoSuchPattern)
 	case x == nil:
-		return refused(interlock.CodeNoSuchRevision)
+		return refusalKey(interlock.CodeNoSuchRevision)
 	case x.pattern == nil:
 		return answer{outcome: engine.Done}
 	}
-	return refused(interlock.CodeInvalidPattern, "")
+	return refusalKey(interlock.CodeInvalidPattern, "")
 }
 
 // checkRevisions compares what is listed of each pattern.

@@ -79,7 +79,7 @@ func (m *model) mayHold(by *interlock.Principal, t *task) bool {
 	return actsFor(by, t.spec.Group) && m.mayClaim(t.ns, by, t.spec.Claims...)
 }
 
-// idleAt gives the workers that are idle at a task's queue.
+// idleAt returns the workers that are idle at a task's queue.
 func (m *model) idleAt(t *task) (list []*worker) {
 	for _, w := range m.workers {
 		if w.pull.Namespace == t.ns && w.pull.Queue == t.spec.Queue {

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// permit says whether ev may happen now, as part of carrying out cmd. It judges
+// permit reports whether ev may happen now, as part of carrying out cmd. It judges
 // by the state before ev.
 func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 	if ev.At != m.now {

@@ -51,26 +51,26 @@ func (m *model) newRun(c *engine.StartRun, num uint64) *request {
 func (m *model) expectRun(c *engine.StartRun) answer {
 	for _, name := range []string{c.Org, c.Workflow} {
 		if _, err := engine.ParseKey(name); (err != nil || strings.Contains(name, "/")) && (name != "" || c.Org == "") {
-			return refused(interlock.CodeInvalidKey)
+			return refusalKey(interlock.CodeInvalidKey)
 		}
 	}
 	a := m.runAsk(c)
 	if len(a.Claims) == 0 { // that comes first, since no session helps
-		return refused(interlock.CodeUnknownPattern)
+		return refusalKey(interlock.CodeUnknownPattern)
 	}
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {
-			return refused(interlock.CodeUnknownSession)
+			return refusalKey(interlock.CodeUnknownSession)
 		} else if s.ended {
-			return refused(interlock.CodeSessionEnded)
+			return refusalKey(interlock.CodeSessionEnded)
 		}
 	}
 	if codes := m.wrongWith(a); len(codes) > 0 {
-		return refused(codes...)
+		return refusalKey(codes...)
 	}
 	r := m.newRun(c, m.highestNum()+1)
 	if code := m.outOfOrder(r); code != "" {
-		return refused(code)
+		return refusalKey(code)
 	}
 	switch {
 	case m.free(r):
@@ -78,7 +78,7 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 	case m.atBest().free(r):
 		return answer{} // a task may be in the way, or aside
 	case a.OnConflict == interlock.Wait && m.waitsForOwn(r, c.Flow):
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	case a.OnConflict == interlock.Wait:
 		return answer{outcome: engine.Queued, fresh: true}
 	}
@@ -86,12 +86,12 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 	if i := slices.Index(codes, interlock.CodeAtCapacity); i >= 0 {
 		codes[i] = interlock.CodeTooManyRuns
 	}
-	return refused(codes...)
+	return refusalKey(codes...)
 }
 
 // known is what is remembered under the request id of a command. The start of a run
 // that came to nothing is as if it had never been asked for.
-func (m *model) known(cmd engine.Command) *remembered {
+func (m *model) known(cmd engine.Command) *storedReply {
 	a := m.answerTo(cmd.Header())
 	if _, starts := cmd.(*engine.StartRun); a == nil || !starts || a.outcome != engine.Queued {
 		return a
@@ -105,7 +105,7 @@ func (m *model) known(cmd engine.Command) *remembered {
 // expectRunAgain: one call at a time waits for a run.
 func (m *model) expectRunAgain(c *engine.StartRun, r *request) answer {
 	if r != nil && r.phase == waiting && !c.Attach {
-		return refused(interlock.CodeTooManyRuns)
+		return refusalKey(interlock.CodeTooManyRuns)
 	}
 	return m.showRequest(r)
 }

@@ -190,7 +190,7 @@ func (m *model) byTime(ev *engine.Event) bool {
 	return false
 }
 
-// pushesFor gives the pushes that ev brings with it, from the state before it.
+// pushesFor returns the pushes that ev brings with it, from the state before it.
 func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	if s := m.sessionByNum(ev.Session); ev.Part && ev.Kind == engine.EvGranted && s != nil && s.receiver != nil {
 		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}} // a member is told of a new part

@@ -400,7 +400,7 @@ func (m *model) await(t *task) {
 	m.straighten()
 }
 
-// lineUp has a task stand in line, in its first place.
+// queueTask has a task stand in line, in its first place.
 func (m *model) lineUp(t *task) {
 	t.lines++
 	r := &request{num: t.num, ns: t.ns, task: t, turn: t.lines, claims: t.spec.Claims, arrived: t.arrived, phase: waiting, queuedAt: m.events}

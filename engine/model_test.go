@@ -45,10 +45,10 @@ func at(t engine.Time) span { return span{t, t} }
 
 func (s span) add(d time.Duration) span { return span{s.lo.Add(d), s.hi.Add(d)} }
 
-// later gives the bounds of the later one of two moments.
+// later returns the bounds of the later one of two moments.
 func later(a, b span) span { return span{max(a.lo, b.lo), max(a.hi, b.hi)} }
 
-// earlier gives the bounds of the earlier one of two moments.
+// earlier returns the bounds of the earlier one of two moments.
 func earlier(a, b span) span { return span{min(a.lo, b.lo), min(a.hi, b.hi)} }
 
 // mayBeDue: the engine may say that the moment has come. The interval is
@@ -93,7 +93,7 @@ type request struct {
 	awaits   *task              // for whose end it waits, and is no request to anybody else
 	member   *request           // whose part of a shared-out key it is
 	division interlock.Division // how the key that it is a member of is shared out
-	set      *gathering         // of a lease for which a barrier has opened
+	set      *barrierSet        // of a lease for which a barrier has opened
 	task     *task              // for which it waits for a worker, or at which it is an attempt
 	org      string             // of a run
 	workflow string             // likewise
@@ -120,7 +120,7 @@ type request struct {
 	decision   *interlock.Decision // a person's word on the question
 	freed      bool                // it is parked, and others may have its keys
 	away       bool                // it was parked once
-	hearers    []hearer            // who wait for it
+	hearers    []answerListener    // who wait for it
 	parkUntil  engine.Time         // without its max_hold
 	parkEnd    span
 	since      engine.Time // when it was resumed
@@ -231,8 +231,8 @@ func (r *request) waitEnd() (end span, ok bool) {
 	return at(r.waitsSince().Add(r.ask.MaxWait)), r.ask.MaxWait > 0
 }
 
-// party is somebody who waits or is waited for: a flow, or a bare request.
-type party struct {
+// flowState is somebody who waits or is waited for: a flow, or a bare request.
+type flowState struct {
 	ns      interlock.Namespace
 	session uint64
 	flow    string
@@ -240,24 +240,24 @@ type party struct {
 	turn    int
 }
 
-func (r *request) party() party {
+func (r *request) party() flowState {
 	if r.phase == closed || r.phase == parked { // nobody can tell what its holder still has under way, or who will be
-		return party{ns: r.ns, bare: r.num, turn: r.turn}
+		return flowState{ns: r.ns, bare: r.num, turn: r.turn}
 	}
 	return r.holder()
 }
 
 // holder is who got the keys of r, even if they are no longer in anybody's hands.
-func (r *request) holder() party {
+func (r *request) holder() flowState {
 	switch {
 	case r.member != nil:
 		return r.member.holder()
 	case r.session != nil:
-		return party{ns: r.ns, session: r.session.num, flow: r.ask.Flow}
+		return flowState{ns: r.ns, session: r.session.num, flow: r.ask.Flow}
 	case r.base != nil:
 		return r.base.party()
 	}
-	return party{ns: r.ns, bare: r.num, turn: r.turn}
+	return flowState{ns: r.ns, bare: r.num, turn: r.turn}
 }
 
 // model is everything that the engine should know.
@@ -266,53 +266,53 @@ type model struct {
 	cmd      engine.Command // that is carried out
 	sessions []*session
 	requests []*request
-	answers  []*remembered
+	answers  []*storedReply
 	notes    []note
 	writes   []write
-	asks     []asked
+	asks     []yieldAsk
 	written  []written
-	victims  []party    // of deadlocks, in this step
-	forfeits []party    // of victims that have lost a lease in this step
-	due      []asked    // to come in this step
-	coming   *request   // what the command makes, if it is a party of a barrier
-	opening  []*request // the parties of the barrier that opens in this step
-	broken   []*request // those for whom one breaks
-	breakers []breaker  // and why
+	victims  []flowState // of deadlocks, in this step
+	forfeits []flowState // of victims that have lost a lease in this step
+	due      []yieldAsk  // to come in this step
+	coming   *request    // what the command makes, if it is a party of a barrier
+	opening  []*request  // the parties of the barrier that opens in this step
+	broken   []*request  // those for whom one breaks
+	breakers []breaker   // and why
 
 	committing interlock.Version    // that the step's commit makes; 0 before its first write
 	outcome    []interlock.Document // what its writes make
 
-	patterns map[interlock.Namespace][]*interlock.Pattern
-	settings map[interlock.Namespace]interlock.Settings
-	buckets  map[place]*bucket
-	deeds    []*deed
+	patterns    map[interlock.Namespace][]*interlock.Pattern
+	settings    map[interlock.Namespace]interlock.Settings
+	buckets     map[queueEntry]*bucket
+	sideEffects []*sideEffect
 
 	barred map[bool]int // how often idle workers were seen kept from a task: by a pattern, else by its group
 
-	revisions []*revision // of patterns
-	recorded  []recorded  // refusals, in this term
+	revisions []*revision       // of patterns
+	recorded  []recordedRefusal // refusals, in this term
 
 	tasks     []*task
-	wide      bool     // the bounds of request ids are the usual ones
-	logs      []logged // of all keys
+	wide      bool       // the bounds of request ids are the usual ones
+	logs      []logEntry // of all keys
 	queues    []*queue
 	workers   []*worker // idle ones, as they came
 	asking    *worker   // that asks by the step's command
 	dismissed []*worker // in this step
 	endings   []*task   // settled in this step
 
-	unfollowed []unfollowed // in this step
-	sacrificed []*request   // waits for the ends of tasks that the model has refused in this step
-	parted     []*push      // in this step: who waited for an answer, and does no more
+	unfollowed []endedFollower // in this step
+	sacrificed []*request      // waits for the ends of tasks that the model has refused in this step
+	parted     []*push         // in this step: who waited for an answer, and does no more
 
-	last       engine.Time      // of the last event
-	inUse      map[place]int    // permits, after the last step
-	hopeful    bool             // see only
-	searching  bool             // the engine still looks for deadlocks
-	unfinished bool             // the step before has left something over
-	handing    []engine.Pull    // by which tasks were handed out, or looked for, in this step
-	best       bool             // see atBest
-	ranks      map[*request]int // priorities of the waiters, as they were after rankedAt events
+	last       engine.Time        // of the last event
+	inUse      map[queueEntry]int // permits, after the last step
+	hopeful    bool               // see only
+	searching  bool               // the engine still looks for deadlocks
+	unfinished bool               // the step before has left something over
+	handing    []engine.Pull      // by which tasks were handed out, or looked for, in this step
+	best       bool               // see atBest
+	ranks      map[*request]int   // priorities of the waiters, as they were after rankedAt events
 	rankedAt   int
 	ranked     map[*request]int // priorities when the step began
 	events     int              // how many there were
@@ -381,7 +381,7 @@ func (m *model) inPhase(phases ...phase) (list []*request) {
 	return list
 }
 
-// holding gives those who keep keys from others.
+// holding returns those who keep keys from others.
 func (m *model) holding() (list []*request) {
 	for _, r := range m.requests {
 		if r.holds() {

@@ -9,7 +9,7 @@ import (
 
 // The wait-for graph.
 
-// waitsOn gives the waits that must end before that of r can, or one of which must:
+// waitsOn returns the waits that must end before that of r can, or one of which must:
 // those of everybody who blocks it.
 func (m *model) waitsOn(r *request) (list []*request) {
 	blockers := m.blockers(r)
@@ -46,7 +46,7 @@ func (m *model) onCycle(r *request, within func(*request) bool) bool {
 	return visit(r)
 }
 
-// stuck gives the waits that can never end by themselves. Whoever waits for nothing
+// stuck returns the waits that can never end by themselves. Whoever waits for nothing
 // goes away one day; so does a party all of whose waits are served when those that
 // can go away have gone; and so on. Who is left is deadlocked.
 func (m *model) stuck() []*request {
@@ -61,7 +61,7 @@ func (m *model) stuck() []*request {
 	}
 }
 
-// only gives the state without the parties that have no wait among the given ones,
+// only returns the state without the parties that have no wait among the given ones,
 // in the best of times: tokens have come back, and parties have come to barriers.
 func (m *model) only(waits []*request) *model {
 	m.rank() // the line's order stays as it is
@@ -74,7 +74,7 @@ func (m *model) only(waits []*request) *model {
 }
 
 // leases counts what a party holds.
-func (m *model) leases(p party) (n int) {
+func (m *model) leases(p flowState) (n int) {
 	for _, r := range m.requests {
 		if r.active() && r.party() == p {
 			n++

@@ -16,7 +16,7 @@ func (m *model) expectSubmit(c *engine.Submit) answer {
 		return m.withSession(&c.Head, func(s *session) answer {
 			want := m.expectTasks(&c.Head, c.Task)
 			if want.outcome == engine.Done && c.Attach && c.Flow == "" && m.wouldHold(c.Namespace, s, m.submitted(c, c.Task.ID, 0).spec.Claims) {
-				return refused(interlock.CodeInvalidRequest)
+				return refusalKey(interlock.CodeInvalidRequest)
 			}
 			return want
 		})
@@ -37,7 +37,7 @@ func (m *model) expectTasks(head *engine.Head, specs ...engine.TaskSpec) answer 
 		codes = append(codes, m.wrongTask(head, &specs[i], beside)...)
 	}
 	if len(codes) > 0 {
-		return refused(codes...)
+		return refusalKey(codes...)
 	}
 	return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(specs[0].ID, got) }}
 }
@@ -61,25 +61,25 @@ func (m *model) expectPull(c *engine.Pull) answer {
 	var s *session
 	switch {
 	case c.Max < 1 || c.Max > interlock.MaxPull || len(c.Leases) < c.Max:
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
-		return refused(interlock.CodeInvalidTTL)
+		return refusalKey(interlock.CodeInvalidTTL)
 	case !c.Session.IsZero():
 		if s = m.sessionByID(c.Namespace, c.Session); s == nil {
-			return refused(interlock.CodeUnknownSession)
+			return refusalKey(interlock.CodeUnknownSession)
 		} else if s.ended {
-			return refused(interlock.CodeSessionEnded)
+			return refusalKey(interlock.CodeSessionEnded)
 		}
 	}
 	if again := m.pulledBefore(c, s); again.outcome != 0 {
 		return again
 	}
 	if q == nil {
-		return refused(interlock.CodeNoSuchQueue)
+		return refusalKey(interlock.CodeNoSuchQueue)
 	}
 	by := principalOf(c.Actor)
 	if !listed(q.Pull, by) {
-		return refused(interlock.CodeForbidden)
+		return refusalKey(interlock.CodeForbidden)
 	}
 	m.asking, m.handing = &worker{pull: *c, session: s}, append(m.handing, *c)
 	m.rest() // it looks at those who rest
@@ -106,7 +106,7 @@ func (m *model) pulledBefore(c *engine.Pull, s *session) (again answer) {
 			continue
 		}
 		if r.task == nil || r.session != s && r.phase != over && r.phase != closed {
-			return refused(interlock.CodeInvalidRequest)
+			return refusalKey(interlock.CodeInvalidRequest)
 		}
 		if r.active() && r.task.request == r {
 			w.handed = append(w.handed, r)
@@ -176,17 +176,17 @@ func (m *model) withAttempt(head *engine.Head, id interlock.LeaseID, then func(*
 	switch {
 	case r != nil && r.task != nil && (r.phase == over || r.phase == closed):
 		if t := m.task(r.ns, r.task.id); t != nil && t.spec.Message && t.state == interlock.TaskDone {
-			return refused(interlock.CodeAlreadyReplied)
+			return refusalKey(interlock.CodeAlreadyReplied)
 		}
-		return refused(interlock.CodeTaskMoved)
+		return refusalKey(interlock.CodeTaskMoved)
 	case r != nil && r.task != nil && mine(head, r):
 		return then(r)
 	case r != nil && (r.phase == over || r.phase == closed):
-		return refused(append(gone(r.subject()), interlock.CodeUnknownLease, interlock.CodeInvalidRequest)...)
+		return refusalKey(append(gone(r.subject()), interlock.CodeUnknownLease, interlock.CodeInvalidRequest)...)
 	case r != nil && mine(head, r):
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	}
-	return refused(interlock.CodeUnknownLease)
+	return refusalKey(interlock.CodeUnknownLease)
 }
 
 // commitOf is the commit that a command is or brings, nil for none.
@@ -249,7 +249,7 @@ func (m *model) alsoTold(want answer, id interlock.TaskID) answer {
 
 func (m *model) expectNack(c *engine.Nack) answer {
 	if c.Delay < -1 || c.Delay > interlock.MaxDelay {
-		return refused(interlock.CodeInvalidTTL)
+		return refusalKey(interlock.CodeInvalidTTL)
 	}
 	return m.withAttempt(&c.Head, c.Lease, func(r *request) answer {
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(r.task.id, got) }}
@@ -260,7 +260,7 @@ func (m *model) withTask(head *engine.Head, id interlock.TaskID, then func(*task
 	if t := m.task(head.Namespace, id); t != nil {
 		return then(t)
 	}
-	return refused(interlock.CodeUnknownTask)
+	return refusalKey(interlock.CodeUnknownTask)
 }
 
 func (m *model) expectChange(c *engine.ChangeTask) answer {
@@ -270,29 +270,29 @@ func (m *model) expectChange(c *engine.ChangeTask) answer {
 		by := principalOf(c.Actor)
 		own := by != nil && t.principal == by.Name && by.Roles&interlock.RoleAgent != 0
 		if !own && !mayAdminister(m.queueOf(t), by) {
-			return refused(interlock.CodeForbidden)
+			return refusalKey(interlock.CodeForbidden)
 		}
 		switch c.Change {
 		case engine.CancelTask, engine.RescheduleTask:
 			if t.isSettled() {
-				return refused(interlock.CodeTaskSettled)
+				return refusalKey(interlock.CodeTaskSettled)
 			} else if t.state == interlock.TaskRunning {
-				return refused(interlock.CodeHeld)
+				return refusalKey(interlock.CodeHeld)
 			}
 		case engine.ReplayTask:
 			switch {
 			case !t.isSettled():
-				return refused(interlock.CodeTaskNotSettled)
+				return refusalKey(interlock.CodeTaskNotSettled)
 			case t.state == interlock.TaskDone:
-				return refused(interlock.CodeTaskSettled)
+				return refusalKey(interlock.CodeTaskSettled)
 			case q == nil:
-				return refused(interlock.CodeNoSuchQueue)
+				return refusalKey(interlock.CodeNoSuchQueue)
 			case q.MaxTasks > 0 && len(m.openIn(t.ns, q.Name)) >= q.MaxTasks:
-				return refused(interlock.CodeTooManyTasks)
+				return refusalKey(interlock.CodeTooManyTasks)
 			}
 		case engine.DiscardTask:
 			if !t.isSettled() {
-				return refused(interlock.CodeTaskNotSettled)
+				return refusalKey(interlock.CodeTaskNotSettled)
 			}
 		}
 		return done
@@ -304,20 +304,20 @@ func (m *model) expectWork(cmd engine.Command) answer {
 	head := cmd.Header()
 	switch c := cmd.(type) {
 	case *engine.SetQueue:
-		return refused(interlock.CodeInvalidQueue, "") // or Done: what is wrong with it the scripts say
+		return refusalKey(interlock.CodeInvalidQueue, "") // or Done: what is wrong with it the scripts say
 	case *engine.SwitchQueue:
 		q := m.queue(head.Namespace, c.Name)
 		if q == nil {
-			return refused(interlock.CodeNoSuchQueue)
+			return refusalKey(interlock.CodeNoSuchQueue)
 		} else if !mayAdminister(&q.TaskQueue, principalOf(head.Actor)) {
-			return refused(interlock.CodeForbidden)
+			return refusalKey(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.DropQueue:
 		if m.queue(head.Namespace, c.Name) == nil {
-			return refused(interlock.CodeNoSuchQueue)
+			return refusalKey(interlock.CodeNoSuchQueue)
 		} else if len(m.openIn(head.Namespace, c.Name)) > 0 || m.isWriter(head.Namespace, c.Name) {
-			return refused(interlock.CodeQueueInUse)
+			return refusalKey(interlock.CodeQueueInUse)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.Submit:
@@ -341,7 +341,7 @@ func (m *model) expectWork(cmd engine.Command) answer {
 }
 
 // expectWorkAgain: a repeated command is told how its task stands by now.
-func (m *model) expectWorkAgain(cmd engine.Command, known *remembered) answer {
+func (m *model) expectWorkAgain(cmd engine.Command, known *storedReply) answer {
 	told := func(id interlock.TaskID) answer {
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(id, got) }}
 	}

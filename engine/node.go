@@ -14,30 +14,30 @@ type node struct {
 	hashed  uint32
 	refs    int32
 	key     string
-	space   *space
+	ns      *namespace
 	kin     *kin // its relatives; nil for a top-level key without descendants
 	granted lockmode.Counts
 	modes   lockmode.Set // those that are granted
 	few     uint8        // holders in the list while there is no index of them: see feature.byFence
 	first   *need        // holders that claim this very key, in the order of their fences
-	hands   *party       // in which all is that is held here; several, or nil for none
+	hands   *flowState   // in which all is that is held here; several, or nil for none
 	*feature
 }
 
 // feature is what few keys have: somebody who waits, or more. All others share one that
 // is empty.
 type feature struct {
-	line    *line
+	line    *waitQueue
 	notes   *noteBook
 	pooled  *pool // see node.pool
-	divided *divided
+	divided *partition
 	gang    int32                     // leases of a barrier
 	byFence map[interlock.Fence]*need // the holders in the list, if they are many; else nil
 }
 
 var noFeature = &feature{}
 
-// own gives n a feature of its own, to write to.
+// own returns n a feature of its own, to write to.
 func (n *node) own() *feature {
 	if n.feature == noFeature {
 		n.feature = &feature{}
@@ -124,7 +124,7 @@ func (n *node) strike(m *need) {
 	} else if delete(n.byFence, m.req.fence); len(n.byFence) <= halfFew {
 		n.few, n.byFence = uint8(len(n.byFence)), nil
 	}
-	if x := n.space.agenda.search; x != nil && x.held == m {
+	if x := n.ns.agenda.search; x != nil && x.held == m {
 		x.held = m.next
 	}
 	if m == n.first {
@@ -140,10 +140,10 @@ func (n *node) strike(m *need) {
 	}
 }
 
-// nodeAt gives the node of a key, or nil.
-func (s *space) nodeAt(key string) *node { return s.nodeOf(key, s.salt.Hash(key)) }
+// nodeAt returns the node of a key, or nil.
+func (s *namespace) nodeAt(key string) *node { return s.nodeOf(key, s.salt.Hash(key)) }
 
-func (s *space) nodeOf(key string, hash uint32) *node {
+func (s *namespace) nodeOf(key string, hash uint32) *node {
 	for n := s.nodes.First(hash); n != nil; n = *n.TableNext() {
 		if n.Hash() == hash && n.key == key {
 			return n
@@ -153,7 +153,7 @@ func (s *space) nodeOf(key string, hash uint32) *node {
 }
 
 // season chooses the salt for the hashes of keys and flows, by an id of whatever comes first.
-func (s *space) season(id [16]byte) {
+func (s *namespace) season(id [16]byte) {
 	if s.salt == (collection.Salt{}) && s.nodes.Len() == 0 && len(s.sessions) == 0 {
 		s.salt = collection.NewSalt(id)
 	}
@@ -163,7 +163,7 @@ func (n *node) Hash() uint32      { return n.hashed }
 func (n *node) TableNext() **node { return &n.next }
 
 // node finds or makes the node of a key, and its ancestors'.
-func (s *space) node(key string) *node {
+func (s *namespace) node(key string) *node {
 	hash := s.salt.Hash(key)
 	if n := s.nodeOf(key, hash); n != nil {
 		return n
@@ -175,7 +175,7 @@ func (s *space) node(key string) *node {
 }
 
 // nodeBelow is node for a key whose parent's node is at hand, nil for one without.
-func (s *space) nodeBelow(parent *node, key string) *node {
+func (s *namespace) nodeBelow(parent *node, key string) *node {
 	hash := s.salt.Hash(key)
 	if n := s.nodeOf(key, hash); n != nil {
 		return n
@@ -183,13 +183,13 @@ func (s *space) nodeBelow(parent *node, key string) *node {
 	return s.newNode(key, hash, parent)
 }
 
-func (s *space) newNode(key string, hash uint32, parent *node) (n *node) {
+func (s *namespace) newNode(key string, hash uint32, parent *node) (n *node) {
 	if i := len(s.idleNodes) - 1; i >= 0 {
 		n, s.idleNodes = s.idleNodes[i], s.idleNodes[:i]
 	} else {
 		n = &node{feature: noFeature}
 	}
-	n.key, n.space, n.hashed = key, s, hash
+	n.key, n.ns, n.hashed = key, s, hash
 	s.nodes.Add(n)
 	s.spelled(n, true)
 	if parent != nil {
@@ -225,7 +225,7 @@ func (n *node) free() {
 	if n.refs > 0 {
 		return
 	}
-	s, k := n.space, n.kin
+	s, k := n.ns, n.kin
 	s.nodes.Remove(n)
 	s.spelled(n, false)
 	if n.pooled != nil {
@@ -258,7 +258,7 @@ func (n *node) free() {
 	}
 }
 
-func (s *space) newKin() *kin {
+func (s *namespace) newKin() *kin {
 	i := len(s.idleKin) - 1
 	if i < 0 {
 		return &kin{}
@@ -287,7 +287,7 @@ func (r *request) need() {
 		if c.Mode.Counts() {
 			r.needAt(n).counts = c.Mode
 			if c.Mode == interlock.Permits {
-				r.space.pool(n)
+				r.ns.pool(n)
 			}
 		}
 	}
@@ -300,7 +300,7 @@ func (r *request) need() {
 // keeps the name of its key once, not as each waiter brought it. Who claims one key just as
 // its first holder does shares that claim.
 func (r *request) shareKeys() {
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		for i := range way.needs() {
 			m := &way.needs()[i]
 			switch h := m.node.first; {
@@ -316,7 +316,7 @@ func (r *request) shareKeys() {
 
 // want has r need one key, below that of a node, and gives its own.
 func (r *request) want(above *node, key string, mode interlock.Mode, claim int, claimed bool) *node {
-	n := r.space.nodeBelow(above, key)
+	n := r.ns.nodeBelow(above, key)
 	if len(r.claims()) > 1 {
 		for i := range r.needs() {
 			if m := &r.needs()[i]; m.node == n {
@@ -334,7 +334,7 @@ func (r *request) want(above *node, key string, mode interlock.Mode, claim int, 
 
 // kindOf says in which class r waits for one of its needs.
 func (r *request) kindOf(m *need) kind {
-	k := kind{mode: m.mode, counts: m.counts, queue: r.taskQueue(), aside: r.task != nil && r.task.stance.isAside()}
+	k := kind{mode: m.mode, counts: m.counts, queue: r.taskQueue(), aside: r.task != nil && r.task.eligibility.isYielding()}
 	if m.counts == interlock.Permits {
 		k.group = int32(r.groupAt(m))
 	}
@@ -375,7 +375,7 @@ func (r *request) unneed() {
 	r.forgetNeeds()
 }
 
-// needAt gives r's need on n, or nil.
+// needAt returns r's need on n, or nil.
 func (r *request) needAt(n *node) *need {
 	for i := range r.needs() {
 		if r.needs()[i].node == n {

@@ -62,7 +62,7 @@ func (l *noteList) remove(b *noteBook) {
 }
 
 // leaveNote keeps a note at a key.
-func (s *space) leaveNote(key string, t note) {
+func (s *namespace) leaveNote(key string, t note) {
 	n := s.node(key)
 	if n.notes == nil {
 		n.own().notes = &noteBook{node: n}
@@ -99,7 +99,7 @@ func (e *Engine) appendNotes(list []interlock.Note, n *node) []interlock.Note {
 	return list
 }
 
-// notesFor gives the newest notes at the keys that r claims, oldest first.
+// notesFor returns the newest notes at the keys that r claims, oldest first.
 func (e *Engine) notesFor(r *request) (list []interlock.Note) {
 	for i := range r.needs() {
 		if r.needs()[i].claimed {

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
-// outOfOrder says why a request breaks the ascending order of keys, or nil. Where a
+// outOfOrder returns why a request breaks the ascending order of keys, or nil. Where a
 // namespace demands that order, a flow may ask for a key that it does not hold only
 // if that comes after every key that it holds or waits for, in the order of paths.
 //
@@ -19,10 +19,10 @@ import (
 // a circle, when they ask to write what they or others read; such circles are found
 // like any other.
 func (r *request) outOfOrder() *refusal {
-	if !r.space.settings.StrictOrder || r.party == nil {
+	if !r.ns.settings.StrictOrder || r.party == nil {
 		return nil
 	}
-	*r.space.agenda.objects += len(r.party.leases) + len(r.party.waits)
+	*r.ns.agenda.objects += len(r.party.leases) + len(r.party.waits)
 	var last interlock.Key
 	for _, list := range [][]*request{r.party.leases, r.party.waits} {
 		for _, x := range list {
@@ -41,7 +41,7 @@ func (r *request) outOfOrder() *refusal {
 		return &refusal{code: interlock.CodeKeyOrder, key: want.Key, message: fmt.Sprintf(
 			"key %s does not come after %s, which this flow has or waits for, and namespace %q demands ascending order, segment by segment: "+
 				"ask for %s first, or for all keys in one request, or release %s before",
-			want.Key, last, r.space.name, want.Key, last,
+			want.Key, last, r.ns.name, want.Key, last,
 		)}
 	}
 	return nil

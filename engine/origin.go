@@ -23,7 +23,7 @@ type address struct {
 // print, the later one is not listed, and not shared.
 type origins map[print]*origin
 
-// share gives one more task the origin with an address.
+// share returns one more task the origin with an address.
 func (l *origins) share(a address) *origin {
 	at := a.print()
 	o := (*l)[at]

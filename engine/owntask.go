@@ -25,7 +25,7 @@ func (sess *session) ownAttempt(flow string, claims []interlock.Claim, any bool)
 	if sess == nil || flow != "" || len(sess.attempts) == 0 {
 		return nil
 	}
-	*sess.space.agenda.objects += len(sess.attempts) * len(claims)
+	*sess.ns.agenda.objects += len(sess.attempts) * len(claims)
 	for _, want := range claims {
 		i := slices.IndexFunc(sess.attempts, func(l *request) bool {
 			return l.phase == held && slices.ContainsFunc(l.claims(), func(have interlock.Claim) bool { return excludes(have, want) })

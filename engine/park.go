@@ -24,8 +24,8 @@ import (
 // nobody who came later is before it. In both cases it is told which of its keys
 // others may have written in between.
 
-// parking is what is remembered of a lease that was put aside.
-type parking struct {
+// parkState is what is remembered of a lease that was put aside.
+type parkState struct {
 	since, until Time
 	reason       string
 	writes       uint64          // Engine.writes when it was put aside
@@ -78,7 +78,7 @@ func (e *Engine) park(c *Park) {
 	e.claim(r)
 	ev := e.event(EvParked, r)
 	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.fence, free, limit, c.Reason, e.now.Sub(r.granted), c.Actor
-	ev.AsOf = r.space.docs.version
+	ev.AsOf = r.ns.docs.version
 	ev.Op, ev.Blob = asksBy(c.Reason), appendPrincipal(nil, c.Actor)
 	e.tag(ev, Done)
 	e.emit(ev)
@@ -104,13 +104,13 @@ func (r *request) isShared() bool {
 	return false
 }
 
-// parkPolicy says whether the keys of r are freed while it is parked and for how
+// parkPolicy reports whether the keys of r are freed while it is parked and for how
 // long it may be, or why not.
 func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem string) {
 	free, keep := c.Free, c.Keep
 	var most time.Duration // 0: no pattern says
 	for _, claim := range r.claims() {
-		p := r.space.policyAt(string(claim.Key))
+		p := r.ns.policyAt(string(claim.Key))
 		if p == nil {
 			continue
 		}
@@ -211,7 +211,7 @@ func (e *Engine) resume(c *Resume) {
 			e.refuse(code, problem)
 			return
 		}
-		if e.refuseHopeless(t) {
+		if e.refuseUnservable(t) {
 			return
 		}
 		if t.blocker() >= 0 {
@@ -239,18 +239,18 @@ func (e *Engine) resume(c *Resume) {
 func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	t := *r
 	t.wait, t.granted = &e.trial, e.now
-	e.trial = wait{only: [1]place{{req: &t}}}
+	e.trial = wait{only: [1]queueEntry{{req: &t}}}
 	if sess != nil {
 		t.join(sess.flow(cmp.Or(c.Flow, "main")))
 	}
 	x := r.terms.Terms
 	x.MaxWait = c.MaxWait
 	for _, claim := range r.claims() {
-		if p := r.space.policyAt(string(claim.Key)); p != nil {
+		if p := r.ns.policyAt(string(claim.Key)); p != nil {
 			x.MaxWait = tighter(x.MaxWait, p.MaxWait)
 		}
 	}
-	t.terms = r.space.agree(x)
+	t.terms = r.ns.agree(x)
 	t.lead = t.leads()
 	t.wait.rank = t.standing()
 	t.setScore()
@@ -315,7 +315,7 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 		return e.evolvePutBack(ev, r)
 	}
 	d := r.deal()
-	p := &parking{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, held: ev.Held, fence: ev.Fence, asks: ev.Op == asksPerson}
+	p := &parkState{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, held: ev.Held, fence: ev.Fence, asks: ev.Op == asksPerson}
 	var err error
 	if p.asker, err = decodePrincipal(ev.Blob); err != nil {
 		return err
@@ -331,7 +331,7 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 		d.arrived = r.granted.Add(-r.waited)
 	}
 	if r.phase == held {
-		e.orphan(r)
+		e.detachFromSession(r)
 		if r.phase = parked; ev.Freed {
 			r.unask()
 			e.giveBack(r)
@@ -340,7 +340,7 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 		r.expectBack()
 	}
 	d.moved, d.parking, d.decision, p.writes = nil, p, nil, e.writes
-	r.space.putAside(r)
+	r.ns.putAside(r)
 	r.setWindow(window{asOf: ev.AsOf})
 	return nil
 }
@@ -362,7 +362,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 		t.MaxHold = max(1, t.MaxHold-r.dealings.parking.held)
 	}
 	if ev.Session != 0 {
-		s := r.space.byNum[ev.Session]
+		s := r.ns.byNum[ev.Session]
 		if s == nil {
 			return errUnknown
 		}
@@ -371,11 +371,11 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 			r.guest = nil
 		}
 	} else {
-		r.tie().guest = &guest{r.agentName(), ev.Actor}
+		r.mutableExt().guest = &guest{r.agentName(), ev.Actor}
 	}
-	r.terms = r.space.agree(t)
+	r.terms = r.ns.agree(t)
 	r.reason, r.lead, r.renewed, r.warned, r.spared = 0, ev.Lead, ev.At, false, false
-	if r.setEnding(nil); r.progress != nil {
+	if r.setEndCause(nil); r.progress != nil {
 		r.progress = nil
 	}
 	r.dealings.moved = r.movedKeys(r.dealings.parking.writes)
@@ -383,7 +383,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 	if ev.Queued {
 		r.wait, r.granted = e.newWait(), ev.At
 		r.setScore()
-		e.enline(r)
+		e.enqueue(r)
 		e.endAbsence(r)
 		r.phase, r.fence, r.waited = waiting, 0, 0
 		return nil
@@ -408,7 +408,7 @@ func (e *Engine) evolveResumed(ev *Event, r *request) error {
 
 func (r *request) goAway() {
 	r.phase = away
-	r.space.away++
+	r.ns.away++
 }
 
 // expectBack keeps the keys of r, which is put aside, until endAbsence.
@@ -428,19 +428,19 @@ func (e *Engine) endParking(r *request) {
 func (e *Engine) endAbsence(r *request) {
 	e.wake(r)
 	if r.phase == away {
-		r.space.away--
+		r.ns.away--
 	}
-	delete(r.space.aside, r.dealings.parking.fence)
+	delete(r.ns.aside, r.dealings.parking.fence)
 	for i := range r.needs() {
 		r.needs()[i].node.expectNoMore()
 	}
 }
 
-// movedKeys gives the keys of r that others may have written since Engine.writes
+// movedKeys returns the keys of r that others may have written since Engine.writes
 // had a value, with those that are known to have been.
 func (r *request) movedKeys(since uint64) (moved []interlock.Key) {
 	for _, c := range r.claims() {
-		n := r.space.nodeAt(string(c.Key))
+		n := r.ns.nodeAt(string(c.Key))
 		saw := slices.Contains(r.dealings.moved, c.Key) || n.line.wrote > since
 		for ; n != nil && !saw; n = n.parent() {
 			saw = n.line.wroteAll > since
@@ -454,12 +454,12 @@ func (r *request) movedKeys(since uint64) (moved []interlock.Key) {
 
 // parking describes how a lease is parked, also one that stands in line to be
 // resumed; nil for others.
-func (e *Engine) parking(r *request) *interlock.Parking {
+func (e *Engine) parking(r *request) *interlock.ParkStatus {
 	if !r.isPutAside() {
 		return nil
 	}
 	p := r.dealings.parking
-	return &interlock.Parking{
+	return &interlock.ParkStatus{
 		Reason: p.reason, Since: e.now.Sub(p.since), Left: max(0, e.endOf(r).Sub(e.now)), Freed: r.phase != parked,
 	}
 }

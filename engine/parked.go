@@ -24,7 +24,7 @@ type ParkedRow struct {
 	Purpose     string // the holder's text
 	Claims      []interlock.Claim
 	Fence       interlock.Fence // that it had
-	Parking     interlock.Parking
+	Parking     interlock.ParkStatus
 }
 
 // ParkedList lists the parked leases of a namespace, those whose keys others may have too,

@@ -32,8 +32,8 @@ import (
 // member, who has which part and who stands in line for which. So a step may stop
 // anywhere, and a restart goes on.
 
-// divided is a key that is shared out. It exists while there are members or parts.
-type divided struct {
+// partition is a key that is shared out. It exists while there are members or parts.
+type partition struct {
 	node    *node
 	pos     int // in space.divided
 	how     interlock.Division
@@ -54,7 +54,7 @@ type slot struct {
 
 // share is what a request is that the engine made for a member.
 type share struct {
-	divided *divided
+	divided *partition
 	index   int
 	member  *request // nil when its lease is over
 }
@@ -64,20 +64,20 @@ type share struct {
 const loadWindow = 64
 
 // divided finds or makes the shared-out key at n.
-func (s *space) divided(n *node) *divided {
+func (s *namespace) divided(n *node) *partition {
 	if n.divided == nil {
-		n.own().divided = &divided{node: n, pos: len(s.shared)}
+		n.own().divided = &partition{node: n, pos: len(s.shared)}
 		s.shared = append(s.shared, n.divided)
 	}
 	return n.divided
 }
 
 // free forgets a shared-out key without members and parts.
-func (d *divided) free() {
+func (d *partition) free() {
 	if len(d.members) > 0 || d.busy > 0 {
 		return
 	}
-	s := d.node.space
+	s := d.node.ns
 	last := s.shared[len(s.shared)-1]
 	s.shared[d.pos], last.pos = last, d.pos
 	s.shared[len(s.shared)-1] = nil
@@ -86,15 +86,15 @@ func (d *divided) free() {
 }
 
 // touch has the division looked at.
-func (d *divided) touch() {
+func (d *partition) touch() {
 	if !d.uneven {
 		d.uneven = true
-		a := d.node.space.agenda
+		a := d.node.ns.agenda
 		a.uneven = append(a.uneven, d)
 	}
 }
 
-// membership gives r's need as a member of a shared-out key, or nil.
+// membership returns r's need as a member of a shared-out key, or nil.
 func (r *request) membership() *need {
 	if m := r.gathering(); m != nil && m.counts == interlock.Member {
 		return m
@@ -110,7 +110,7 @@ func (r *request) memberChanged() {
 }
 
 // enroll makes r, which holds, a member. The first one says how parts are divided.
-func (d *divided) enroll(r *request, parts uint32) {
+func (d *partition) enroll(r *request, parts uint32) {
 	if len(d.members) == 0 {
 		d.how, d.size, d.seen = r.Division, int(min(parts, interlock.MaxParts)), 0
 		d.grow(d.size)
@@ -129,7 +129,7 @@ func (d *divided) enroll(r *request, parts uint32) {
 }
 
 // expel ends r's membership. Its parts are nobody's from then on.
-func (d *divided) expel(r *request) {
+func (d *partition) expel(r *request) {
 	d.members = slices.DeleteFunc(d.members, func(m *request) bool { return m == r })
 	for i := range d.parts {
 		for _, x := range []*request{d.parts[i].held, d.parts[i].next} {
@@ -142,7 +142,7 @@ func (d *divided) expel(r *request) {
 	d.free()
 }
 
-func (d *divided) grow(n int) {
+func (d *partition) grow(n int) {
 	if n > len(d.parts) {
 		d.parts = append(d.parts, make([]slot, n-len(d.parts))...)
 	}
@@ -179,7 +179,7 @@ func (r *request) forgoPart() {
 	}
 }
 
-func (d *divided) leavePart() {
+func (d *partition) leavePart() {
 	d.busy--
 	d.touch()
 	d.free()
@@ -200,20 +200,20 @@ func (r *request) belongs(ev *Event) error {
 	}
 	var member *request
 	if ev.Base != 0 {
-		member = r.space.live(ev.BaseID)
+		member = r.ns.live(ev.BaseID)
 		if member == nil || member.num != ev.Base || member.membership() == nil {
 			return errUnknown
 		}
 	}
-	d := r.space.divided(r.space.node(key))
+	d := r.ns.divided(r.ns.node(key))
 	d.grow(index + 1)
-	r.tie().share = &share{d, index, member}
+	r.mutableExt().share = &share{d, index, member}
 	return nil
 }
 
 // observe counts a grant of r's claims at the parts that they lie in.
 func (r *request) observe() {
-	if r.share != nil || len(r.space.shared) == 0 {
+	if r.share != nil || len(r.ns.shared) == 0 {
 		return
 	}
 	for i := range r.needs() {
@@ -229,8 +229,8 @@ func (r *request) observe() {
 	}
 }
 
-// partOf gives the index of the part that a key is, or lies in; -1 for none.
-func (d *divided) partOf(key string) int {
+// partOf returns the index of the part that a key is, or lies in; -1 for none.
+func (d *partition) partOf(key string) int {
 	if !keypath.IsBelow(key, d.node.key) {
 		return -1
 	}
@@ -248,7 +248,7 @@ func (d *divided) partOf(key string) int {
 	return index
 }
 
-func (d *divided) count(index int) {
+func (d *partition) count(index int) {
 	d.parts[index].load++
 	if d.seen++; d.seen < loadWindow*uint32(d.size) {
 		return
@@ -263,9 +263,9 @@ func (d *divided) count(index int) {
 }
 
 // describe tells of d what its members' leases and those on its parts do not.
-func (d *divided) describe() *Event {
+func (d *partition) describe() *Event {
 	ev := &Event{
-		Kind: EvDivided, Namespace: d.node.space.name, Terms: interlock.Terms{Division: d.how}, Num: uint64(d.seen),
+		Kind: EvDivided, Namespace: d.node.ns.name, Terms: interlock.Terms{Division: d.how}, Num: uint64(d.seen),
 		Claims: []interlock.Claim{{Key: interlock.Key(d.node.key), Mode: interlock.Member, Count: uint32(d.size)}},
 	}
 	for i := range d.size {
@@ -275,7 +275,7 @@ func (d *divided) describe() *Event {
 }
 
 // readDivision takes in what describe told.
-func (s *space) readDivision(ev *Event) error {
+func (s *namespace) readDivision(ev *Event) error {
 	if len(ev.Claims) != 1 || ev.Claims[0].Count > interlock.MaxParts {
 		return errUnknown
 	}
@@ -316,7 +316,7 @@ const partLooks = 16
 
 // dismissParts ends what members that are over have left. It reports whether it
 // came to the end.
-func (e *Engine) dismissParts(d *divided) bool {
+func (e *Engine) dismissParts(d *partition) bool {
 	for i := range d.parts {
 		if e.full() {
 			return false
@@ -326,7 +326,7 @@ func (e *Engine) dismissParts(d *divided) bool {
 			e.leaveLine(w, ByBase)
 		}
 		if l := s.held; l != nil && l.share.member == nil {
-			e.emit(e.ending(l, ByBase))
+			e.emit(e.endCause(l, ByBase))
 		}
 	}
 	return true
@@ -334,7 +334,7 @@ func (e *Engine) dismissParts(d *divided) bool {
 
 // assignParts has each part asked for in the name of the member that is to have it.
 // It reports whether it came to the end.
-func (e *Engine) assignParts(d *divided) bool {
+func (e *Engine) assignParts(d *partition) bool {
 	members := slices.DeleteFunc(slices.Clone(d.members), func(r *request) bool { return !r.active() })
 	if len(members) == 0 {
 		return true
@@ -366,10 +366,10 @@ func (e *Engine) assignParts(d *divided) bool {
 	return true
 }
 
-// divide gives for each part the index of the member that is to have it, and what it has
+// divide returns for each part the index of the member that is to have it, and what it has
 // looked at.
-func (d *divided) divide(members []*request) (want []int, looks int) {
-	s := sharing{now: make([]int, d.size), load: make([]uint32, d.size)}
+func (d *partition) divide(members []*request) (want []int, looks int) {
+	s := divisionInput{now: make([]int, d.size), load: make([]uint32, d.size)}
 	index := map[*request]int{}
 	for i, r := range members {
 		s.members = append(s.members, r.num)
@@ -392,19 +392,19 @@ func (d *divided) divide(members []*request) (want []int, looks int) {
 }
 
 // assign asks for a part in the name of a member, and has who holds it give it up.
-func (e *Engine) assign(d *divided, index int, owner *request) {
+func (e *Engine) assign(d *partition, index int, owner *request) {
 	r := e.newRequest()
 	r.num = e.num + 1
 	r.id = partID(owner, r.num)
 	if f := owner.flow(); f != nil {
 		r.join(f)
 	} else {
-		r.tie().guest = &guest{agent: owner.agentName()}
+		r.mutableExt().guest = &guest{agent: owner.agentName()}
 	}
-	r.terms = d.node.space.agree(interlock.Terms{TTL: owner.TTL, Grace: owner.Grace})
+	r.terms = d.node.ns.agree(interlock.Terms{TTL: owner.TTL, Grace: owner.Grace})
 	r.setDetails(details{purpose: owner.purpose})
 	r.setClaims([]interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: lockmode.X}})
-	r.tie().share = &share{d, index, owner}
+	r.mutableExt().share = &share{d, index, owner}
 	e.try(r)
 	if r.blocker() < 0 {
 		r.wait = nil
@@ -418,7 +418,7 @@ func (e *Engine) assign(d *divided, index int, owner *request) {
 		e.heldMore(r)
 		return
 	}
-	r.readAsOf(r.space.docs.version)
+	r.readAsOf(r.ns.docs.version)
 	e.emit(e.describe(EvQueued, r))
 	r.refile()
 	e.watchAnywhere(r)

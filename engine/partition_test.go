@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// owners gives who has each part, by the number of its member's lease. It fails when
+// owners returns the owner of each part, by the number of its member's lease. It fails when
 // a part has two.
 type owners map[interlock.Key]uint64
 

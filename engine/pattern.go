@@ -105,7 +105,7 @@ func (p *policy) addMembers(text string) string {
 	return ""
 }
 
-// numbers says what is wrong with the pattern's numbers, or "".
+// numbers returns what is wrong with the pattern's numbers, or "".
 func (p *policy) numbers() string {
 	switch {
 	case p.Capacity > interlock.MaxCount || p.Rate > interlock.MaxCount || p.Burst > interlock.MaxCount:
@@ -232,7 +232,7 @@ func (p *policy) settle(key string, values []string) (string, bool) {
 // A pattern may respell a key into one that a more specific pattern is for. That one
 // counts then, and may respell the key again. Each round goes to a pattern further
 // ahead in the list, since the last one fits its own spelling, so there is an end.
-func (s *space) fit(key interlock.Key) (*policy, interlock.Key) {
+func (s *namespace) fit(key interlock.Key) (*policy, interlock.Key) {
 	if s == nil {
 		return nil, key
 	}
@@ -311,8 +311,8 @@ func headsOf(patterns []*policy) (h heads) {
 	return h
 }
 
-// policyAt gives the pattern of a key in its one spelling; nil for none.
-func (s *space) policyAt(key string) *policy {
+// policyAt returns the pattern of a key in its one spelling; nil for none.
+func (s *namespace) policyAt(key string) *policy {
 	p, _ := s.fit(interlock.Key(key))
 	return p
 }
@@ -338,7 +338,7 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 			return
 		}
 	}
-	space := e.space(e.head.Namespace)
+	space := e.ns(e.head.Namespace)
 	if no := space.checkWriters(p); no != nil {
 		e.refuseFor(no)
 		return
@@ -354,8 +354,8 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 	e.revise(p.Name, appendPattern(nil, pattern), reverted)
 }
 
-// overlap says which other pattern is for the same keys as p, or "".
-func (s *space) overlap(p *policy) string {
+// overlap returns which other pattern is for the same keys as p, or "".
+func (s *namespace) overlap(p *policy) string {
 	mine := p.forms()
 	for _, other := range s.patterns {
 		if other.Name == p.Name {
@@ -379,7 +379,7 @@ func (p *policy) forms() []string {
 	return forms
 }
 
-// spelling tells which one of forms is meant, in the operator's words.
+// spelling returns which one of forms is meant, in the operator's words.
 func (p *policy) spelling(i int) string {
 	if i == 0 {
 		return "shape " + p.Shape
@@ -388,7 +388,7 @@ func (p *policy) spelling(i int) string {
 }
 
 func (e *Engine) dropPattern(c *DropPattern) {
-	if space := e.agenda.space; space == nil || space.pattern(c.Name) == nil {
+	if space := e.agenda.ns; space == nil || space.pattern(c.Name) == nil {
 		e.refuseNoPattern(c.Name)
 		return
 	}
@@ -442,7 +442,7 @@ func (e *Engine) configurable() bool {
 }
 
 // pattern finds a pattern by its name, or gives nil.
-func (s *space) pattern(name string) *policy {
+func (s *namespace) pattern(name string) *policy {
 	for _, p := range s.patterns {
 		if p.Name == name {
 			return p
@@ -453,7 +453,7 @@ func (s *space) pattern(name string) *policy {
 
 // evolvePattern folds EvPattern and EvPatternDropped.
 func (e *Engine) evolvePattern(ev *Event) error {
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	guarded := s.guarded
 	old := s.pattern(ev.Purpose)
 	s.patterns = slices.DeleteFunc(slices.Clone(s.patterns), func(p *policy) bool { return p == old })
@@ -499,7 +499,7 @@ func (e *Engine) evolvePattern(ev *Event) error {
 
 // evolveSettings folds EvConfigured.
 func (e *Engine) evolveSettings(ev *Event) (err error) {
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	if s.settings, s.unmatched, err = decodeSettings(ev.Blob); err == nil {
 		s.watchSpelling()
 	}
@@ -528,7 +528,7 @@ func (e *Engine) Settings(ns interlock.Namespace) (settings interlock.Settings) 
 
 // membersWith lists the members of the namespace's patterns that begin with a
 // prefix, in the order of the patterns' names and then as they are listed.
-func (s *space) membersWith(prefix string) (keys []interlock.Key) {
+func (s *namespace) membersWith(prefix string) (keys []interlock.Key) {
 	if s == nil {
 		return nil
 	}

@@ -56,10 +56,10 @@ func eachField(b []byte, visit func(id, number uint64, text string) bool) error 
 	return nil
 }
 
-// Pattern gives what an EvPattern registered.
+// Pattern returns what an EvPattern registered.
 func (ev *Event) Pattern() (interlock.Pattern, error) { return decodePattern(ev.Blob) }
 
-// Settings gives what an EvConfigured set.
+// Settings returns what an EvConfigured set.
 func (ev *Event) Settings() (interlock.Settings, error) {
 	s, rule, err := decodeSettings(ev.Blob)
 	s.Closed = rule != openKeys

@@ -32,7 +32,7 @@ func (e *Engine) Picture(events int) *Picture {
 		return nil
 	}
 	p := new(Picture)
-	s := newSnapshotter(e, &limited{&p.encoded, events * eventBytes})
+	s := newSnapshotter(e, &limitedWriter{&p.encoded, events * eventBytes})
 	s.past = func(write func(*snapshotter)) {
 		if s.err == nil {
 			s.err = s.w.Flush()
@@ -45,13 +45,13 @@ func (e *Engine) Picture(events int) *Picture {
 	return p
 }
 
-// limited takes no more than so many bytes.
-type limited struct {
+// limitedWriter takes no more than so many bytes.
+type limitedWriter struct {
 	to   *bytes.Buffer
 	left int
 }
 
-func (l *limited) Write(b []byte) (int, error) {
+func (l *limitedWriter) Write(b []byte) (int, error) {
 	if l.left -= len(b); l.left < 0 {
 		return 0, errors.New("engine: too much for a picture")
 	}
@@ -80,7 +80,7 @@ func (e *Engine) changing(most int) (n int) {
 	}
 	for _, s := range e.sorted() {
 		n += s.requests.Len() + len(s.sessions) + s.notes.n + len(s.pools) + len(s.shared) + len(s.holds) + len(s.revisions) +
-			len(s.ids.known) + s.docs.recent.Len() + s.docs.past.Len() + len(s.deeds.known) + len(s.tasks.known) + s.logs.all.Len()
+			len(s.ids.known) + s.docs.recent.Len() + s.docs.past.Len() + len(s.sideEffects.known) + len(s.tasks.known) + s.logs.all.Len()
 		if n > most {
 			return n
 		}

@@ -20,14 +20,14 @@ func (e *Engine) refuseFor(no *refusal) {
 	}
 }
 
-// checkClaims gives the claims' keys their one spelling and says why a pattern
+// checkClaims returns the claims' keys their one spelling and says why a pattern
 // does not admit one of them, or nil. What is among the claims of a lease already, nil for
 // none, was admitted once and may be kept.
 func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *request) *refusal {
 	if no := outsideGroup(e.head.Principal, group); no != nil && had == nil {
 		return no
 	}
-	s := e.agenda.space
+	s := e.agenda.ns
 	for i := range claims {
 		c := &claims[i]
 		p, key := s.fit(c.Key)
@@ -56,11 +56,11 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *reques
 }
 
 // closed reports whether keys that match no pattern are refused.
-func (s *space) closed() bool {
+func (s *namespace) closed() bool {
 	return s != nil && (s.unmatched == closedKeys || s.unmatched == impliedKeys && len(s.patterns) > 0)
 }
 
-// forbids says why a claim is not admitted under the pattern, nil for none.
+// forbids returns why a claim is not admitted under the pattern, nil for none.
 func (p *policy) forbids(c interlock.Claim, by *interlock.Principal, group string) *refusal {
 	if no := p.excludes(c, by); no != nil {
 		return no
@@ -150,7 +150,7 @@ func (p *policy) groupIndex(name string) int {
 
 // strangers warns of claims on permits in the name of a group that the pattern does
 // not list, although it lists some: a misspelled group has no share.
-func (s *space) strangers(claims []interlock.Claim, group string) (warnings []string) {
+func (s *namespace) strangers(claims []interlock.Claim, group string) (warnings []string) {
 	if s == nil || group == "" {
 		return nil
 	}
@@ -168,9 +168,9 @@ func (s *space) strangers(claims []interlock.Claim, group string) (warnings []st
 	return warnings
 }
 
-// bound gives an admitted request the times of its keys' patterns: their defaults
+// bound sets the times of an admitted request by its keys' patterns: their defaults
 // where it names none, and their limits.
-func (s *space) bound(c *Acquire, bare bool) {
+func (s *namespace) bound(c *Acquire, bare bool) {
 	if s == nil || len(s.patterns) == 0 {
 		return
 	}
@@ -202,7 +202,7 @@ func (s *space) bound(c *Acquire, bare bool) {
 	}
 }
 
-// tighter gives the smaller of two bounds, of which 0 is none.
+// tighter returns the smaller of two bounds, of which 0 is none.
 func tighter(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -212,7 +212,7 @@ func tighter(a, b time.Duration) time.Duration {
 
 // unknownKey refuses a key that fits no pattern, with what its caller may have
 // meant: the key as the nearest patterns would spell it, and their shapes.
-func (s *space) unknownKey(key interlock.Key) *refusal {
+func (s *namespace) unknownKey(key interlock.Key) *refusal {
 	first := keypath.FirstWord(string(key))
 	// What stands after it, in the parts that a variable may take.
 	rest := strings.TrimLeft(string(key)[min(len(key), strings.Index(string(key), first)+len(first)):], keypath.Separators)

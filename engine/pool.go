@@ -55,7 +55,7 @@ func (r *request) groupAt(m *need) int {
 }
 
 // pool finds or makes the pool of a node.
-func (s *space) pool(n *node) *pool {
+func (s *namespace) pool(n *node) *pool {
 	if n.pooled == nil {
 		p := &pool{node: n, pos: len(s.pools), edition: s.repooling.edition}
 		n.own().pooled = p
@@ -78,7 +78,7 @@ func (p *pool) follow(policy *policy) {
 
 // drop forgets the pool of a node that nobody needs.
 func (p *pool) drop() {
-	s := p.node.space
+	s := p.node.ns
 	last := s.pools[len(s.pools)-1]
 	s.pools[p.pos], last.pos = last, p.pos
 	s.pools[len(s.pools)-1] = nil
@@ -160,7 +160,7 @@ func (p *pool) spend(now Time, count uint64) {
 		return
 	}
 	p.full = max(p.full, now).Add(time.Duration(count) * p.policy.tick())
-	s := p.node.space
+	s := p.node.ns
 	if !p.cooling {
 		p.cooling = true
 		p.node.refs++
@@ -193,7 +193,7 @@ func (e *Engine) evolveBucket(ev *Event) error {
 	if len(ev.Claims) != 1 {
 		return errUnknown
 	}
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	p := s.pool(s.node(string(ev.Claims[0].Key)))
 	p.full = ev.At.Add(ev.Waited)
 	if !p.cooling {
@@ -223,7 +223,7 @@ func (r *request) short(m *need) shortage {
 		return shortOfPermits
 	}
 	if p.policy.Rate > 0 {
-		if n := uint64(r.countOf(m)) + p.ahead(r); n > uint64(p.policy.burst()) || p.tokensAt(n) > r.space.agenda.now {
+		if n := uint64(r.countOf(m)) + p.ahead(r); n > uint64(p.policy.burst()) || p.tokensAt(n) > r.ns.agenda.now {
 			return shortOfTokens
 		}
 	}
@@ -252,7 +252,7 @@ func (r *request) hopeless(m *need) bool {
 	if !r.lacksForEver(m) {
 		return false
 	}
-	for way := range r.whole().ways {
+	for way := range r.whole().eachAlternative {
 		if way != r && way.lacking() == nil {
 			return false
 		}
@@ -297,7 +297,7 @@ func (r *request) keptAt(n *node) *residue {
 	if n.first == nil || !p.at(n).holds() {
 		return x
 	}
-	*n.space.agenda.objects += len(p.leases)
+	*n.ns.agenda.objects += len(p.leases)
 	for _, l := range p.leases {
 		if m := l.needAt(n); m != nil && !l.endsBeside(r) {
 			x.add(l, m, false)
@@ -310,11 +310,11 @@ func (r *request) keptAt(n *node) *residue {
 // waits.
 func (r *request) endsBeside(w *request) bool { return r.isRun() && w.whole().isRun() }
 
-// refuseHopeless refuses a request that can never have what it asks for, because its own
+// refuseUnservable refuses a request that can never have what it asks for, because its own
 // party has the permits, and reports whether it did.
-func (e *Engine) refuseHopeless(r *request) bool {
+func (e *Engine) refuseUnservable(r *request) bool {
 	var lacking *need
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		if lacking = way.lacking(); lacking == nil {
 			return false
 		}
@@ -339,7 +339,7 @@ func (e *Engine) refuseHopeless(r *request) bool {
 func (p *pool) ahead(r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
-			*p.node.space.agenda.objects++
+			*p.node.ns.agenda.objects++
 			if c.counts == interlock.Permits && !c.isAsideFor(r) {
 				sum += c.sumBefore(r)
 			}
@@ -400,7 +400,7 @@ func (p *policy) fits(mine int, n, used, ahead uint64, of func(group int) (used,
 func (p *pool) aheadIn(group int, r *request) (sum uint64) {
 	if p.node.line != nil {
 		for c := p.node.line.first; c != nil; c = c.next {
-			*p.node.space.agenda.objects++
+			*p.node.ns.agenda.objects++
 			if c.counts == interlock.Permits && int(c.group) == group && !c.isAsideFor(r) {
 				sum += c.sumBefore(r)
 			}
@@ -410,7 +410,7 @@ func (p *pool) aheadIn(group int, r *request) (sum uint64) {
 }
 
 // capacity describes how full a key is; nil when it has no bound.
-func (s *space) capacity(key string, now Time) *interlock.Capacity {
+func (s *namespace) capacity(key string, now Time) *interlock.Capacity {
 	if s == nil {
 		return nil
 	}
@@ -468,7 +468,7 @@ func (e *Engine) armPool(p *pool) {
 		return
 	}
 	next := never
-	consider := func(w *place) {
+	consider := func(w *queueEntry) {
 		n := p.ahead(w.req) + uint64(w.count)
 		if n > uint64(p.policy.burst()) {
 			return // it waits for those ahead
@@ -485,7 +485,7 @@ func (e *Engine) armPool(p *pool) {
 		if w := c.firstWatched(); w != nil {
 			consider(w)
 		}
-		for _, w := range c.apart {
+		for _, w := range c.watchedAlone {
 			consider(w)
 		}
 	}

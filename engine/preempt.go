@@ -31,16 +31,16 @@ type dealings struct {
 	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
 	asked  []*request // of a request: the leases whose holders it asked
 
-	parking  *parking            // while it is put aside
+	parking  *parkState          // while it is put aside
 	decision *interlock.Decision // about the last parking
 	arrived  Time                // of a lease that was put aside once: when its request first arrived
-	hearers  []hearer            // who wait for it
+	hearers  []answerListener    // who wait for it
 	moved    []interlock.Key     // and which of its keys others may have written meanwhile
 }
 
 func (r *request) deal() *dealings {
 	if r.dealings == nil {
-		r.tie().dealings = &dealings{}
+		r.mutableExt().dealings = &dealings{}
 	}
 	return r.dealings
 }
@@ -49,7 +49,7 @@ func (r *request) deal() *dealings {
 // alternatives it asks for the one that will probably be free first. It returns what
 // the caller is to be warned of: the first key whose pattern lets nobody be asked.
 func (e *Engine) preempt(r *request) (warnings []string) {
-	way := e.soonest(r)
+	way := e.soonestAlternative(r)
 	v := viewer{e: e, limit: maxAsked, except: way}
 	for i := range way.needs() {
 		m := &way.needs()[i]
@@ -100,7 +100,7 @@ func (v *viewer) cheapest(m *need) {
 	}
 }
 
-// preemptPolicy gives the strongest that the patterns of the keys say, of those
+// preemptPolicy returns the strongest that the patterns of the keys say, of those
 // among via by which l is in the way.
 func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 	policy := interlock.PreemptNever
@@ -108,7 +108,7 @@ func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 		if m.req != l {
 			continue
 		}
-		switch p := l.space.policyAt(m.node.key); {
+		switch p := l.ns.policyAt(m.node.key); {
 		case p == nil || p.Preempt == interlock.PreemptAsk:
 			policy = interlock.PreemptAsk
 		case p.Preempt == interlock.PreemptRevoke:
@@ -133,12 +133,12 @@ func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
 		e.hard(l, ByPreemption)
 	}
 	if shown && l.phase != over {
-		e.tellAsked(l)
+		e.reportAsked(l)
 	}
 }
 
 func (e *Engine) evolveAsked(ev *Event, l *request) error {
-	r := l.space.live(ev.ByID)
+	r := l.ns.live(ev.ByID)
 	if l.phase == waiting || l.isOver() || r == nil || r.num != ev.By || r.phase != waiting {
 		return errUnknown
 	}
@@ -191,9 +191,9 @@ func (e *Engine) yield(r *request) *interlock.Yield {
 	return y
 }
 
-// tellAsked tells a session that somebody asks for a lease of it: by a push if
+// reportAsked tells a session that somebody asks for a lease of it: by a push if
 // somebody listens, and with the next heartbeat.
-func (e *Engine) tellAsked(r *request) {
+func (e *Engine) reportAsked(r *request) {
 	s := r.session()
 	if s == nil {
 		return
@@ -219,8 +219,8 @@ func (r *request) yieldWords() string {
 
 // preemptor names the principal and the agent for whose request r was taken, or is.
 func (r *request) preemptor() (principal, agent string) {
-	if r.ending != nil {
-		return r.ending.actor, r.ending.asker
+	if r.endCause != nil {
+		return r.endCause.actor, r.endCause.asker
 	}
 	if x := r.asker(); x != nil {
 		return x.owner(), x.agentName()

@@ -99,22 +99,22 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 		d.moved = r.movedKeys(r.wait.writes)
 		r.unline()
 		e.changed(r)
-		e.disown(r)
+		e.clearSession(r)
 	} else {
-		e.orphan(r)
+		e.detachFromSession(r)
 		e.giveBack(r)
 	}
 	r.unask()
 	if r.MaxHold > 0 { // resuming takes it off again
 		t := r.terms.Terms
 		t.MaxHold += p.held
-		r.terms = r.space.agree(t)
+		r.terms = r.ns.agree(t)
 	}
 	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
 	r.wait, r.fence, r.reason, r.changed = nil, ev.Fence, ev.Reason, false
-	r.setEnding(endingOf(ev))
+	r.setEndCause(endingOf(ev))
 	r.setWindow(window{asOf: r.window.asOf})
-	r.space.putAside(r)
+	r.ns.putAside(r)
 	r.goAway()
 	return nil
 }
@@ -122,14 +122,14 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 // putBackKept is evolvePutBack of a lease that keeps its keys.
 func (e *Engine) putBackKept(ev *Event, r *request) {
 	p := r.dealings.parking
-	e.orphan(r)
+	e.detachFromSession(r)
 	r.phase = parked
 	r.expectBack()
 	p.since, p.until, p.held, p.fence, p.writes, p.kept = ev.At, ev.At.Add(ev.TTL), ev.Held, ev.Fence, e.writes, false
 	r.fence, r.reason, r.changed = ev.Fence, ev.Reason, false
-	r.setEnding(endingOf(ev))
+	r.setEndCause(endingOf(ev))
 	r.setWindow(window{asOf: r.window.asOf})
-	r.space.putAside(r)
+	r.ns.putAside(r)
 }
 
 // refusePutBack tells whoever listened for the grant of a parked lease why it did
@@ -140,13 +140,13 @@ func (e *Engine) refusePutBack(to Caller, r *request) {
 	eff.Code, eff.Lease = code, e.lease(r)
 	eff.Message = fmt.Sprintf("the lease on %s was not resumed: %s; it is parked again, and can be resumed for another %v",
 		r.firstKey(), words, max(0, e.endOf(r).Sub(e.now)))
-	eff.Conflict = e.situation(r.space, r.firstKey())
-	if r.ending != nil {
-		eff.Conflict.Cycle = r.ending.cycle
+	eff.Conflict = e.situation(r.ns, r.firstKey())
+	if r.endCause != nil {
+		eff.Conflict.Cycle = r.endCause.cycle
 	}
 }
 
-// putBackWords says why a parked lease was not resumed.
+// putBackWords returns why a parked lease was not resumed.
 func putBackWords(why Reason) (interlock.Code, string) {
 	switch why {
 	case BySession:

@@ -43,13 +43,13 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 	return v, nil
 }
 
-// Part gives the part of a shared-out key to which a resource belongs, and who has it.
+// Part returns the part of a shared-out key to which a resource belongs, and who has it.
 // The error has CodeInvalidRequest if the key has no members, or is ParseKey's.
 func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string) (v PartView, err error) {
 	if key, err = keypath.Parse(string(key)); err != nil {
 		return v, err
 	}
-	var d *divided
+	var d *partition
 	s := e.turnTo(ns)
 	if s != nil {
 		_, key = s.fit(key)
@@ -69,9 +69,9 @@ func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string
 	return v, nil
 }
 
-// fenceFloor gives the lowest fence of those who claim a key, or an ancestor of it
+// fenceFloor returns the lowest fence of those who claim a key, or an ancestor of it
 // in a mode that reaches down; 0 when nobody does.
-func (s *space) fenceFloor(key string) (floor interlock.Fence) {
+func (s *namespace) fenceFloor(key string) (floor interlock.Fence) {
 	modes := ^lockmode.Set(0)
 	for {
 		if n := s.nodeAt(key); n != nil {
@@ -92,8 +92,8 @@ func (s *space) fenceFloor(key string) (floor interlock.Fence) {
 	}
 }
 
-// nearest gives the closest ancestor of key that has a node, or nil.
-func (s *space) nearest(key string) *node {
+// nearest returns the closest ancestor of key that has a node, or nil.
+func (s *namespace) nearest(key string) *node {
 	for {
 		parent, ok := keypath.Parent(key)
 		if !ok {
@@ -118,7 +118,7 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 	if n.line == nil {
 		return list
 	}
-	var heads []*place
+	var heads []*queueEntry
 	for c := n.line.first; c != nil; c = c.next {
 		heads = append(heads, c.first())
 	}
@@ -134,7 +134,7 @@ func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 		}
 		p := heads[best]
 		heads[best] = p.next()
-		if p.twin {
+		if p.duplicate {
 			continue
 		}
 		m := &p.req.needs()[p.need]
@@ -159,7 +159,7 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 		w.Session = s.name
 	}
 	if t := r.task; t != nil && r.phase == waiting {
-		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.spec.session, t.spec.flow, t.id, t.queue.Name, t.stance == dormant && r.blocker() < 0
+		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.spec.session, t.spec.flow, t.id, t.queue.Name, t.eligibility == idle && r.blocker() < 0
 		w.Owner = t.spec.principal
 	}
 	return w
@@ -179,7 +179,7 @@ func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
 	if r.follows() {
 		edges = e.appendAwaited(edges, r.awaited)
 	}
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		for i := range way.needs() {
 			if len(edges) < maxWaitEdges {
 				edges = e.appendEdges(edges, way, &way.needs()[i])
@@ -231,7 +231,7 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
 			continue
 		}
 		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
-			if !p.twin {
+			if !p.duplicate {
 				add(p.req, p.req.claimAt(int(p.need)), true)
 			}
 		}

@@ -24,7 +24,7 @@ import (
 // remembered.
 type queue struct {
 	interlock.TaskQueue
-	space      *space
+	ns         *namespace
 	registered bool
 	shares     map[string]*interlock.Share // of the groups that it lists
 	groups     map[string]*group           // of those with tasks that are not settled
@@ -90,20 +90,20 @@ func (g *group) mayRun() bool {
 }
 
 // queue finds or makes the queue with a name.
-func (s *space) queue(name string) *queue {
+func (s *namespace) queue(name string) *queue {
 	q := s.tasks.queues[name]
 	if q == nil {
 		if s.tasks.queues == nil {
 			s.tasks.queues = map[string]*queue{}
 		}
-		q = &queue{TaskQueue: interlock.TaskQueue{Name: name}, space: s, groups: map[string]*group{}}
+		q = &queue{TaskQueue: interlock.TaskQueue{Name: name}, ns: s, groups: map[string]*group{}}
 		s.tasks.queues[name] = q
 	}
 	return q
 }
 
-// registered gives a queue that tasks may be submitted to, or nil.
-func (s *space) registered(name string) *queue {
+// registered returns a queue that tasks may be submitted to, or nil.
+func (s *namespace) registered(name string) *queue {
 	if s == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (q *queue) drop() {
 		total += n
 	}
 	if total == 0 && !q.registered {
-		delete(q.space.tasks.queues, q.Name)
+		delete(q.ns.tasks.queues, q.Name)
 	}
 }
 
@@ -154,8 +154,8 @@ func (q *queue) mayRun() bool {
 	return q.registered && !q.Paused && (q.MaxRunning == 0 || q.counts[interlock.TaskRunning] < q.MaxRunning)
 }
 
-// stir has a queue looked at if it may have a task for a worker.
-func (e *Engine) stir(q *queue) {
+// needsDispatch has a queue looked at if it may have a task for a worker.
+func (e *Engine) needsDispatch(q *queue) {
 	if e.live && !q.hungry && q.mayRun() && e.nextWorker(q) != nil {
 		q.hungry = true
 		e.hungry = append(e.hungry, q)
@@ -164,7 +164,7 @@ func (e *Engine) stir(q *queue) {
 
 // evolveQueue folds that a queue was registered, or its registration dropped.
 func (e *Engine) evolveQueue(ev *Event) error {
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	if ev.Kind == EvQueueDropped {
 		q := s.registered(ev.Purpose)
 		if q == nil {
@@ -194,7 +194,7 @@ func (e *Engine) evolveQueue(ev *Event) error {
 			q.reweigh(g, old[g.name])
 			q.turn(g)
 		}
-		e.stir(q)
+		e.needsDispatch(q)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (r *request) owner() string {
 }
 
 // count adds to what a principal has.
-func (s *space) count(owner string, by taken) {
+func (s *namespace) count(owner string, by taken) {
 	if owner == "" {
 		return
 	}
@@ -40,7 +40,7 @@ func (s *space) count(owner string, by taken) {
 	}
 }
 
-// within gives the smaller of a limit of the version and a quota, of which 0 is
+// within returns the smaller of a limit of the version and a quota, of which 0 is
 // none.
 func within(limit, quota int) int {
 	if quota > 0 {
@@ -49,9 +49,9 @@ func within(limit, quota int) int {
 	return limit
 }
 
-// overQuota says why a new request has no room, or nil.
+// overQuota returns why a new request has no room, or nil.
 func (r *request) overQuota(actor string) *refusal {
-	s := r.space
+	s := r.ns
 	q, each := s.settings.Quota, s.settings.PrincipalQuota
 	switch {
 	case s.leases+s.waiters+s.away >= interlock.MaxLeases && r.phase != away:
@@ -74,9 +74,9 @@ func (r *request) overQuota(actor string) *refusal {
 	return nil
 }
 
-// tooManyKeys says why a request cannot have a key that nobody had before, or nil.
+// tooManyKeys returns why a request cannot have a key that nobody had before, or nil.
 func (r *request) tooManyKeys() *refusal {
-	s := r.space
+	s := r.ns
 	if limit := s.settings.Quota.Keys; limit > 0 && s.nodes.Len() > limit && r.isNew() {
 		return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
 			"namespace %q has %d keys in use, which is its quota: release some first", s.name, limit,
@@ -85,10 +85,10 @@ func (r *request) tooManyKeys() *refusal {
 	return nil
 }
 
-// tooManyKeysFor says why tasks cannot claim keys that nobody has a use for, or nil. What
+// tooManyKeysFor returns why tasks cannot claim keys that nobody has a use for, or nil. What
 // counts are the keys of tasks in line, as of all who wait: one that is scheduled or asks
 // a person is not refused when it comes into line.
-func (s *space) tooManyKeysFor(list []*taskSpec) *refusal {
+func (s *namespace) tooManyKeysFor(list []*taskSpec) *refusal {
 	limit := s.settings.Quota.Keys
 	if limit == 0 {
 		return nil
@@ -109,8 +109,8 @@ func (s *space) tooManyKeysFor(list []*taskSpec) *refusal {
 	)}
 }
 
-// tooManyAttempts says why nobody can be given another lease for a task, or nil.
-func (s *space) tooManyAttempts(actor string) *refusal {
+// tooManyAttempts returns why nobody can be given another lease for a task, or nil.
+func (s *namespace) tooManyAttempts(actor string) *refusal {
 	q, each := s.settings.Quota, s.settings.PrincipalQuota
 	limit := within(interlock.MaxLeases, q.Leases)
 	if s.leases >= limit {
@@ -122,8 +122,8 @@ func (s *space) tooManyAttempts(actor string) *refusal {
 	return nil
 }
 
-// tooManyPulls says why no other worker of a session, or of none, can be idle, or nil.
-func (s *space) tooManyPulls(sess *session) *refusal {
+// tooManyPulls returns why no other worker of a session, or of none, can be idle, or nil.
+func (s *namespace) tooManyPulls(sess *session) *refusal {
 	switch {
 	case sess == nil:
 		return s.tooManyListeners()
@@ -135,9 +135,9 @@ func (s *space) tooManyPulls(sess *session) *refusal {
 	return nil
 }
 
-// tooManyFollows says why a session, or somebody without one, cannot wait for the end of
+// tooManyFollows returns why a session, or somebody without one, cannot wait for the end of
 // another task, or nil.
-func (s *space) tooManyFollows(sess *session) *refusal {
+func (s *namespace) tooManyFollows(sess *session) *refusal {
 	switch {
 	case sess == nil:
 		return s.tooManyListeners()
@@ -149,7 +149,7 @@ func (s *space) tooManyFollows(sess *session) *refusal {
 	return nil
 }
 
-func (s *space) tooManyListeners() *refusal {
+func (s *namespace) tooManyListeners() *refusal {
 	if s.tasks.loose < interlock.MaxListeners {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (s *space) tooManyListeners() *refusal {
 	)}
 }
 
-// tooManyFollowers says why nobody else can wait for the end of a task, or nil.
+// tooManyFollowers returns why nobody else can wait for the end of a task, or nil.
 func (t *task) tooManyFollowers() *refusal {
 	if t.followers.Len() < interlock.MaxFollowers {
 		return nil
@@ -170,7 +170,7 @@ func (t *task) tooManyFollowers() *refusal {
 
 // isNew reports whether nobody but r needs one of its keys to exist.
 func (r *request) isNew() bool {
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		for i := range way.needs() {
 			if way.needs()[i].node.refs == 1 {
 				return true
@@ -180,21 +180,21 @@ func (r *request) isNew() bool {
 	return false
 }
 
-// lineFull says why r cannot stand in line, or nil.
+// lineFull returns why r cannot stand in line, or nil.
 func (r *request) lineFull(actor string) *refusal {
-	s := r.space
+	s := r.ns
 	full := func(what string, limit int) *refusal {
 		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
 			"%s has %d waiters, which is its limit: work on something else, or come back later", what, limit,
 		)}
 	}
-	if limit := within(interlock.MaxWaiters, s.settings.Quota.Waiters); s.waiters+s.branches >= limit {
+	if limit := within(interlock.MaxWaiters, s.settings.Quota.Waiters); s.waiters+s.alternatives >= limit {
 		return full(fmt.Sprintf("namespace %q", s.name), limit)
 	}
 	if limit := s.settings.PrincipalQuota.Waiters; actor != "" && limit > 0 && s.taken[actor].waiters >= limit {
 		return full(fmt.Sprintf("principal %q", actor), limit)
 	}
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		for i := range way.needs() {
 			m := &way.needs()[i]
 			if !m.claimed {
@@ -204,7 +204,7 @@ func (r *request) lineFull(actor string) *refusal {
 			if p := s.policyAt(m.node.key); p != nil {
 				limit = within(limit, p.MaxWaiters)
 			}
-			if m.node.line.crowd() >= limit {
+			if m.node.line.waiterCount() >= limit {
 				return full("the line of "+m.node.key, limit)
 			}
 		}
@@ -212,8 +212,8 @@ func (r *request) lineFull(actor string) *refusal {
 	return nil
 }
 
-// tooManySessions says why a principal cannot open another session, or "".
-func (s *space) tooManySessions(actor string) string {
+// tooManySessions returns why a principal cannot open another session, or "".
+func (s *namespace) tooManySessions(actor string) string {
 	if limit := within(interlock.MaxSessions, s.settings.Quota.Sessions); len(s.sessions)-s.lingering >= limit {
 		return fmt.Sprintf("namespace %q has %d sessions, which is its limit: close some first", s.name, limit)
 	}

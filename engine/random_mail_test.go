@@ -71,7 +71,7 @@ func (p *player) mailbox(ns interlock.Namespace, r uint32) error {
 	}})
 }
 
-// passed gives the messages that are dead or cancelled, and ahead of others of their
+// passed returns the messages that are dead or cancelled, and ahead of others of their
 // sender if they are taken up again.
 func (p *player) passed() (list []*task) {
 	for _, t := range p.m.tasks {

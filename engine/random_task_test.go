@@ -200,7 +200,7 @@ func (w *taskWorld) stands(t *taskSeen, state interlock.TaskState, at engine.Tim
 	}
 }
 
-// mailbox gives the key to which a message is.
+// mailbox returns the key to which a message is.
 func (t *taskSeen) mailbox() (key interlock.Key, ok bool) {
 	if len(t.claims) == 1 && strings.HasPrefix(string(t.claims[0].Key), mailboxes) {
 		return t.claims[0].Key, true
@@ -245,7 +245,7 @@ func (w *taskWorld) take(ev *engine.Event) error {
 	return nil
 }
 
-// idleInVain says whether a worker is idle although there is something for it.
+// idleInVain reports whether a worker is idle although there is something for it.
 func (w *taskWorld) idleInVain() error {
 	q, ok := w.e.QueueStatus(taskSpace, "q")
 	if !ok || q.Idle == 0 || q.Paused || q.MaxRunning > 0 && q.Running >= q.MaxRunning {
@@ -309,7 +309,7 @@ func (w *taskWorld) question() interlock.Question {
 	}
 }
 
-// running gives a task in somebody's hands, or nil.
+// running returns a task in somebody's hands, or nil.
 func (w *taskWorld) running() *taskSeen { return w.inState(interlock.TaskRunning) }
 
 func (w *taskWorld) inState(state interlock.TaskState) *taskSeen {
@@ -477,7 +477,7 @@ func (w *taskWorld) waitFor() error {
 	return w.do(&engine.Submit{Head: head, Flow: flow, Task: w.spec(), Attach: true})
 }
 
-// noCircle says whether flows wait in a circle in which each waits for a task, or for
+// noCircle reports whether flows wait in a circle in which each waits for a task, or for
 // the holder of a key.
 func (w *taskWorld) noCircle() error {
 	name := func(p engine.Party) string {
@@ -512,7 +512,7 @@ func (w *taskWorld) noCircle() error {
 	return nil
 }
 
-// costly says whether a wait in line ended for a cycle that the end of a wait for a task,
+// costly reports whether a wait in line ended for a cycle that the end of a wait for a task,
 // which alone is for no key, would have broken at no cost.
 func costly(cycle []interlock.CycleStep) error {
 	if slices.ContainsFunc(cycle, func(s interlock.CycleStep) bool { return s.Key == "" }) {

@@ -10,7 +10,7 @@ import (
 
 // What can be read of the guarded state.
 
-// Documents gives the state of several keys at one moment, and the version of the
+// Documents returns the state of several keys at one moment, and the version of the
 // namespace's last commit; with bodies only if they are asked for. The error is
 // ParseKey's, or has CodeInvalidRequest or CodeBodyTooLarge if it is too much for one
 // answer.
@@ -40,7 +40,7 @@ func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies 
 	return list, asOf, nil
 }
 
-// DocumentAt gives the state that a key had with a version of the namespace: what was
+// DocumentAt returns the state that a key had with a version of the namespace: what was
 // written last at or before it. The error has CodeHistoryTrimmed or CodeFutureVersion,
 // or is ParseKey's.
 func (e *Engine) DocumentAt(ns interlock.Namespace, key interlock.Key, version interlock.Version) (interlock.Document, error) {
@@ -60,7 +60,7 @@ func (e *Engine) DocumentAt(ns interlock.Namespace, key interlock.Key, version i
 	return e.showDocument(key, x, true), nil
 }
 
-// Versions gives what is kept of a key's history, the newest first, and whether there
+// Versions returns what is kept of a key's history, the newest first, and whether there
 // was more. The error is ParseKey's.
 func (e *Engine) Versions(ns interlock.Namespace, key interlock.Key) (list []interlock.Document, trimmed bool, err error) {
 	docs, key, err := e.docsAt(ns, key)
@@ -99,7 +99,7 @@ func (e *Engine) present(s *documents, key interlock.Key, bodies bool) interlock
 	return interlock.Document{Key: key, Version: s.floor, Absent: true}
 }
 
-// asOf gives what stood at a key with a version, if that is known: see document.asOf.
+// asOf returns what stood at a key with a version, if that is known: see document.asOf.
 func (s *documents) asOf(key interlock.Key, v interlock.Version) (x *edition, known bool) {
 	if d := s.known[key]; d != nil {
 		return d.asOf(v)
@@ -111,12 +111,12 @@ func futureWords(v, last interlock.Version) string {
 	return fmt.Sprintf("version %d was never given out: the last commit made version %d", v, last)
 }
 
-// strangeMoment says why nobody can have read as of a version in a namespace whose last
+// clockAnomaly returns why nobody can have read as of a version in a namespace whose last
 // commit made another, or "". When the journal was restored, versions jumped over
 // those that may have been given out since the backup, and what was read with those
 // is not what is here. (Which of the versions before are from before the backup is not
 // known, so all of them count as old once there was a commit since.)
-func (e *Engine) strangeMoment(asOf, last interlock.Version) string {
+func (e *Engine) clockAnomaly(asOf, last interlock.Version) string {
 	switch {
 	case asOf > last:
 		return futureWords(asOf, last)
@@ -126,18 +126,18 @@ func (e *Engine) strangeMoment(asOf, last interlock.Version) string {
 	return ""
 }
 
-// begins gives the version with which the command's namespace began, or would begin.
+// begins returns the version with which the command's namespace began, or would begin.
 func (e *Engine) begins() interlock.Version {
-	if s := e.agenda.space; s != nil {
+	if s := e.agenda.ns; s != nil {
 		return interlock.Version(s.born)
 	}
 	return interlock.Version(e.past)
 }
 
-// latest gives the version of the last commit in the command's namespace; for one that is
+// latest returns the version of the last commit in the command's namespace; for one that is
 // to be made, what its versions begin above.
 func (e *Engine) latest() interlock.Version {
-	if s := e.agenda.space; s != nil {
+	if s := e.agenda.ns; s != nil {
 		return s.docs.version
 	}
 	return interlock.Version(e.past)

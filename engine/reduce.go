@@ -23,14 +23,14 @@ import (
 // later has suspects of its own. What remains is found anew when one of those that remain
 // gives something up, or leaves.
 type reduction struct {
-	heap  collection.ValueHeap[reached] // those that were gathered and are not in waits yet
-	waits []reached                     // in the order of the line; whole requests
-	stuck map[*request]uint64           // those of them that remain, with their numbers
-	freed map[*request]uint64           // those that do not, likewise
-	left  map[*party]int                // how many remain of each party
-	of    map[*session]int              // and of each session
+	heap  collection.ValueHeap[gatheredWait] // those that were gathered and are not in waits yet
+	waits []gatheredWait                     // in the order of the line; whole requests
+	stuck map[*request]uint64                // those of them that remain, with their numbers
+	freed map[*request]uint64                // those that do not, likewise
+	left  map[*flowState]int                 // how many remain of each party
+	of    map[*session]int                   // and of each session
 	keys  map[side]*residue
-	seen  map[*party]bool // whose leases are counted in keys
+	seen  map[*flowState]bool // whose leases are counted in keys
 
 	// Where it goes on.
 	upTo     int
@@ -38,19 +38,19 @@ type reduction struct {
 	progress bool // in this round
 }
 
-// reached is a wait that a reduction is about.
-type reached struct {
+// gatheredWait is a wait that a reduction is about.
+type gatheredWait struct {
 	r     *request
 	num   uint64
 	score Time // when it was gathered
-	party *party
+	party *flowState
 }
 
-func (w reached) Less(o reached) bool {
+func (w gatheredWait) Less(o gatheredWait) bool {
 	return w.score < o.score || w.score == o.score && w.num < o.num
 }
 
-func (w *reached) goesOn() bool { return w.r.num == w.num && w.r.phase == waiting }
+func (w *gatheredWait) stillWaits() bool { return w.r.num == w.num && w.r.phase == waiting }
 
 // side is what of a key is counted together: what is in everybody's way there, or what the
 // tasks of a queue want that stand aside, and are in the way of those of the queue alone.
@@ -75,28 +75,28 @@ type permitResidue struct {
 // than those of the cycle.
 func hasAlternatives(cycle []hop) bool {
 	return slices.ContainsFunc(cycle, func(h hop) bool {
-		return h.req().trunk != nil || h.via != noNeed && h.req().needs()[h.via].counts == interlock.Permits
+		return h.req().parent != nil || h.via != noNeed && h.req().needs()[h.via].counts == interlock.Permits
 	})
 }
 
 // beginGathering begins the reduction with the waits that were collected.
 func (x *search) beginGathering() {
-	x.phase, x.upTo = gathering, 0
-	x.heap, x.waits, x.stuck, x.left, x.of = nil, nil, map[*request]uint64{}, map[*party]int{}, map[*session]int{}
+	x.phase, x.upTo = barrierSet, 0
+	x.heap, x.waits, x.stuck, x.left, x.of = nil, nil, map[*request]uint64{}, map[*flowState]int{}, map[*session]int{}
 }
 
 // gather goes on with gathering them, and brings them into the order of the line.
 func (e *Engine) gather(x *search) (done bool) {
 	for ; x.upTo < len(x.hops); x.upTo++ {
-		if !e.looksAt() {
+		if !e.countLook() {
 			return false
 		}
 		h := &x.hops[x.upTo]
-		if !h.goesOn() || h.req().trunk != nil && h.req().pos > 0 {
+		if !h.stillWaits() || h.req().parent != nil && h.req().pos > 0 {
 			continue // its first branch stands for it
 		}
 		r := h.req().whole()
-		x.heap.Push(reached{r, r.num, r.wait.score, r.party})
+		x.heap.Push(gatheredWait{r, r.num, r.wait.score, r.party})
 		if x.onlyInTheWay(r) {
 			continue
 		}
@@ -104,10 +104,10 @@ func (e *Engine) gather(x *search) (done bool) {
 		x.remains(r.party, 1)
 	}
 	if x.waits == nil {
-		x.waits = make([]reached, 0, len(x.heap))
+		x.waits = make([]gatheredWait, 0, len(x.heap))
 	}
 	for len(x.heap) > 0 {
-		if !e.looksAt() {
+		if !e.countLook() {
 			return false
 		}
 		x.waits = append(x.waits, x.heap.Pop())
@@ -122,7 +122,7 @@ func (e *Engine) gather(x *search) (done bool) {
 func (d *reduction) restart() { *d = reduction{freed: d.freed} }
 
 func (d *reduction) newRound() {
-	d.keys, d.seen = map[side]*residue{}, map[*party]bool{}
+	d.keys, d.seen = map[side]*residue{}, map[*flowState]bool{}
 	d.upTo, d.counted, d.progress = 0, false, false
 }
 
@@ -146,7 +146,7 @@ func (e *Engine) reduce(x *search) (done bool) {
 	d := &x.reduction
 	for {
 		for ; !d.counted && d.upTo < len(d.waits); d.upTo++ {
-			if !e.looksAt() {
+			if !e.countLook() {
 				return false
 			}
 			d.count(e, &d.waits[d.upTo])
@@ -155,7 +155,7 @@ func (e *Engine) reduce(x *search) (done bool) {
 			d.counted, d.upTo = true, 0
 		}
 		for ; d.upTo < len(d.waits); d.upTo++ {
-			if !e.looksAt() {
+			if !e.countLook() {
 				return false
 			}
 			d.judge(e, &d.waits[d.upTo])
@@ -168,7 +168,7 @@ func (e *Engine) reduce(x *search) (done bool) {
 }
 
 // count adds what the party of a wait has, once.
-func (d *reduction) count(e *Engine, w *reached) {
+func (d *reduction) count(e *Engine, w *gatheredWait) {
 	p := w.party
 	if p == nil || d.seen[p] || d.left[p] == 0 {
 		return
@@ -184,8 +184,8 @@ func (d *reduction) count(e *Engine, w *reached) {
 const weighs = 2
 
 // judge takes a wait out if it can be served, and adds what it wants if its party remains.
-func (d *reduction) judge(e *Engine, w *reached) {
-	if num, ok := d.stuck[w.r]; ok && num == w.num && (!w.goesOn() || d.servable(e, w.r)) {
+func (d *reduction) judge(e *Engine, w *gatheredWait) {
+	if num, ok := d.stuck[w.r]; ok && num == w.num && (!w.stillWaits() || d.servable(e, w.r)) {
 		d.progress = true
 		delete(d.stuck, w.r)
 		if d.freed == nil {
@@ -194,8 +194,8 @@ func (d *reduction) judge(e *Engine, w *reached) {
 		d.freed[w.r] = w.num
 		d.remains(w.party, -1)
 	}
-	if w.goesOn() && !d.gone(w.party, w.r) {
-		for way := range w.r.ways {
+	if w.stillWaits() && !d.gone(w.party, w.r) {
+		for way := range w.r.eachAlternative {
 			d.add(way, true)
 		}
 	}
@@ -203,14 +203,14 @@ func (d *reduction) judge(e *Engine, w *reached) {
 
 // relieved notes that a party, or a waiter without one, has given up something that
 // others may wait for.
-func (a *agenda) relieved(p *party, r *request) {
+func (a *agenda) relieved(p *flowState, r *request) {
 	if x := a.search; x != nil && x.stuck != nil && !x.gone(p, r) {
 		x.dirty = true
 	}
 }
 
 // remains counts the waits of a party that remain.
-func (d *reduction) remains(p *party, by int) {
+func (d *reduction) remains(p *flowState, by int) {
 	if p == nil {
 		return
 	}
@@ -222,7 +222,7 @@ func (d *reduction) remains(p *party, by int) {
 
 // gone reports whether a party, or a wait without one, is not among those that
 // remain.
-func (d *reduction) gone(p *party, r *request) bool {
+func (d *reduction) gone(p *flowState, r *request) bool {
 	if p != nil {
 		return d.left[p] == 0
 	}
@@ -232,7 +232,7 @@ func (d *reduction) gone(p *party, r *request) bool {
 // add counts what r has, or waits for, among what remains.
 func (d *reduction) add(r *request, waits bool) {
 	var queue *queue
-	if waits && r.task != nil && r.task.stance.isAside() {
+	if waits && r.task != nil && r.task.eligibility.isYielding() {
 		queue = r.task.queue
 	}
 	for i := range r.needs() {
@@ -247,7 +247,7 @@ func (d *reduction) add(r *request, waits bool) {
 	}
 }
 
-// at gives what r finds at a key.
+// at returns what r finds at a key.
 func (d *reduction) at(r *request, n *node) *residue {
 	x := d.keys[side{n, nil}]
 	if r.task != nil {
@@ -256,7 +256,7 @@ func (d *reduction) at(r *request, n *node) *residue {
 	return x
 }
 
-// plus gives what both are together.
+// plus returns what both are together.
 func (x *residue) plus(y *residue) *residue {
 	switch {
 	case x == nil:
@@ -313,7 +313,7 @@ func (x *residue) used() (sum uint64) {
 	return sum
 }
 
-// of gives the permits that those of a group have, and want.
+// of returns the permits that those of a group have, and want.
 func (x *residue) of(group int) (used, ahead uint64) {
 	for _, g := range x.permits {
 		if g.group == group {
@@ -325,7 +325,7 @@ func (x *residue) of(group int) (used, ahead uint64) {
 
 // servable reports whether r can be served without those that remain.
 func (d *reduction) servable(e *Engine, r *request) bool {
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		e.looked += weighs * len(way.needs())
 		if d.free(e, way) {
 			return true
@@ -353,14 +353,14 @@ func (d *reduction) free(e *Engine, r *request) bool {
 			return false
 		}
 	}
-	blocks := func(_ int, p *party, other *request) bool {
+	blocks := func(_ int, p *flowState, other *request) bool {
 		return (p == nil || p != r.party || r.follows()) && !d.gone(p, other)
 	}
 	switch {
 	case r.target != nil:
 		return d.leavesTo(r)
 	case r.follows():
-		return !r.awaited.eachInTheWay(blocks)
+		return !r.awaited.eachBlocker(blocks)
 	}
 	return !e.eachAbsent(r, blocks)
 }
@@ -370,7 +370,7 @@ func (d *reduction) leavesTo(r *request) bool {
 	if r.targetFlow == "" {
 		return d.of[r.target] == 0
 	}
-	f := r.target.flowOf(r.targetFlow, r.space.salt.Hash(r.targetFlow))
+	f := r.target.flowOf(r.targetFlow, r.ns.salt.Hash(r.targetFlow))
 	return f == nil || d.left[f] == 0
 }
 

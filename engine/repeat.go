@@ -5,8 +5,8 @@ import "github.com/interlockdev/interlock"
 // Request ids: the same id gets the same answer, so a client that lost an answer
 // can ask again and nothing happens twice.
 
-// answered is what is remembered of a command that was carried out.
-type answered struct {
+// storedAnswer is what is remembered of a command that was carried out.
+type storedAnswer struct {
 	at          Time
 	fingerprint uint64
 	id          [16]byte // of the request or session that it made
@@ -27,26 +27,26 @@ type seqWindow struct {
 
 type seqAnswer struct {
 	seq uint64
-	answered
+	storedAnswer
 }
 
 // maxWindow bounds how many answers a stream's session keeps when its client does
 // not say what it has seen.
 const maxWindow = 4096
 
-func (w *seqWindow) get(seq uint64) (a *answered, tooOld bool) {
+func (w *seqWindow) get(seq uint64) (a *storedAnswer, tooOld bool) {
 	if seq <= w.floor {
 		return nil, true
 	}
 	if len(w.ring) > 0 {
 		if slot := &w.ring[seq%uint64(len(w.ring))]; slot.seq == seq {
-			return &slot.answered, false
+			return &slot.storedAnswer, false
 		}
 	}
 	return nil, false
 }
 
-func (w *seqWindow) put(seq, acked uint64, a answered) {
+func (w *seqWindow) put(seq, acked uint64, a storedAnswer) {
 	w.floor = max(w.floor, min(acked, seq-1))
 	for seq-w.floor > uint64(len(w.ring)) {
 		if len(w.ring) == maxWindow {
@@ -99,7 +99,7 @@ func (h *Head) scopedID() string {
 
 // scope is the session in which the command's request id counts, or nil.
 func (e *Engine) scope() *session {
-	if space := e.agenda.space; space != nil && !e.head.Session.IsZero() {
+	if space := e.agenda.ns; space != nil && !e.head.Session.IsZero() {
 		return space.sessions[e.head.Session]
 	}
 	return nil
@@ -107,7 +107,7 @@ func (e *Engine) scope() *session {
 
 // evolveAnswer remembers an answer.
 func (e *Engine) evolveAnswer(ev *Event) {
-	a := answered{
+	a := storedAnswer{
 		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Message,
 		version: ev.Version, reused: ev.Kind == EvAnswered && ev.Offer, made: thingKind(ev.Made),
 	}
@@ -117,7 +117,7 @@ func (e *Engine) evolveAnswer(ev *Event) {
 		}
 		return
 	}
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	w, limit, keep := &s.ids, e.windows.namespace, 0
 	if ev.Scope != 0 {
 		x := e.numbered(ev.Namespace, ev.Scope)
@@ -146,7 +146,7 @@ func (e *Engine) repeat(cmd Command) bool {
 		return true
 	}
 	e.print = fingerprint(cmd)
-	var known *answered
+	var known *storedAnswer
 	s := e.scope()
 	if s == nil && (h.Seq != 0 || !h.Session.IsZero()) {
 		return false // its scope is gone, and what was remembered in it
@@ -170,13 +170,13 @@ func (e *Engine) repeat(cmd Command) bool {
 		e.refuse(interlock.CodeRequestIDReused, "this request id was used for another request: use a new id for each request")
 		return true
 	}
-	e.again(cmd, known)
+	e.repeatAnswer(cmd, known)
 	e.out.Effects[e.replied].Repeated = true
 	return true
 }
 
-// again gives the answer that was given before, with what has become of it since.
-func (e *Engine) again(cmd Command, a *answered) {
+// repeatAnswer repeats the answer that was sent before, with the present state of its subject.
+func (e *Engine) repeatAnswer(cmd Command, a *storedAnswer) {
 	var attach bool
 	switch c := cmd.(type) {
 	case *Acquire:
@@ -217,7 +217,7 @@ func (e *Engine) again(cmd Command, a *answered) {
 		e.ackedBefore(c, a)
 		return
 	case *Submit:
-		if t := e.agenda.space.tasks.known[a.id]; t != nil {
+		if t := e.agenda.ns.tasks.known[a.id]; t != nil {
 			e.replyTask(t, c.Attach, c.Flow)
 			return
 		}
@@ -250,20 +250,20 @@ func (e *Engine) again(cmd Command, a *answered) {
 	case *Acquire:
 		e.addConflict(c)
 	case *Convert:
-		if l := e.agenda.space.live(c.Lease); l != nil && l.phase == held && e.respell(c.Claims) {
+		if l := e.agenda.ns.live(c.Lease); l != nil && l.phase == held && e.respell(c.Claims) {
 			r := e.conversion(c, l)
 			eff.Conflict = e.inTheWay(r)
 			e.discard(r)
 		}
 	case *Resume:
-		if r := e.agenda.space.live(c.Lease); r != nil && r.phase == away {
+		if r := e.agenda.ns.live(c.Lease); r != nil && r.phase == away {
 			eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
 		}
 	}
 }
 
 // followAgain answers how a request that was answered before stands by now.
-func (e *Engine) followAgain(a *answered, attach bool) {
+func (e *Engine) followAgain(a *storedAnswer, attach bool) {
 	if r := e.find(a.id, interlock.CodeUnknownLease); r != nil {
 		e.follow(r, attach)
 		e.out.Effects[e.replied].Lease.Reused = a.reused
@@ -287,14 +287,14 @@ func (e *Engine) addConflict(c *Acquire) {
 	e.out.Effects[e.replied].Conflict = conflict
 }
 
-// respell gives claims that were admitted once the spelling that their keys have by
+// respell returns claims that were admitted once the spelling that their keys have by
 // now, and reports whether they can still be claimed together.
 func (e *Engine) respell(claims []interlock.Claim) bool {
 	if code, _ := checkForm(claims); code != "" {
 		return false
 	}
 	for i := range claims {
-		_, claims[i].Key = e.agenda.space.fit(claims[i].Key)
+		_, claims[i].Key = e.agenda.ns.fit(claims[i].Key)
 	}
 	_, twice := duplicate(claims)
 	return !twice

@@ -33,22 +33,22 @@ const (
 	madeDeed // which is an effect
 )
 
-// thing is what a command made.
-type thing struct {
+// createdObject is what a command made.
+type createdObject struct {
 	kind thingKind
 	id   [16]byte
 }
 
 // keeper knows in which window the id is kept that made a thing.
-type keeper map[thing]*idWindow
+type keeper map[createdObject]*idWindow
 
 // idWindow remembers the answers to the request ids of a session, or of all in a
 // namespace that have none.
 type idWindow struct {
-	known map[string]answered
+	known map[string]storedAnswer
 	order collection.Queue[string] // those in the window, oldest first
 	last  Time                     // when the newest of them was answered
-	kept  map[thing]string         // those that have left it
+	kept  map[createdObject]string // those that have left it
 }
 
 // idBounds are how many ids the window of a namespace has, that of a session, and that of a
@@ -58,7 +58,7 @@ type idBounds struct{ namespace, session, least int }
 // windows are those of every engine but in tests: a replay needs the ones of the journal.
 var windows = idBounds{interlock.MaxRequestIDs, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs}
 
-// madeBy says what the command made that ev carries out, 0 for nothing.
+// madeBy returns what the command made that ev carries out, 0 for nothing.
 func madeBy(ev *Event) thingKind {
 	switch ev.Kind {
 	case EvQueued, EvGranted:
@@ -77,7 +77,7 @@ func madeBy(ev *Event) thingKind {
 
 // lives reports whether what a command made is still there. A task and an effect are there
 // until they are forgotten.
-func (s *space) lives(x thing, now Time) bool {
+func (s *namespace) lives(x createdObject, now Time) bool {
 	switch x.kind {
 	case madeRequest:
 		return s.live(x.id) != nil
@@ -87,19 +87,19 @@ func (s *space) lives(x thing, now Time) bool {
 	case madeTask:
 		return s.tasks.known[x.id] != nil
 	case madeDeed:
-		return s.deeds.of(x.id, now) != nil
+		return s.sideEffects.of(x.id, now) != nil
 	}
 	return false
 }
 
 // thing is what a command made.
-func (a *answered) thing() thing { return thing{a.made, a.id} }
+func (a *storedAnswer) thing() createdObject { return createdObject{a.made, a.id} }
 
 // remember remembers one more. The oldest leave the window: all above limit, and those that
 // are older than the window, but not the last keep.
-func (s *space) remember(w *idWindow, id string, a answered, limit, keep int) {
+func (s *namespace) remember(w *idWindow, id string, a storedAnswer, limit, keep int) {
 	if w.known == nil {
-		w.known = map[string]answered{}
+		w.known = map[string]storedAnswer{}
 	}
 	old, known := w.known[id]
 	if known && w.keeps(id, &old) {
@@ -122,29 +122,29 @@ func (s *space) remember(w *idWindow, id string, a answered, limit, keep int) {
 }
 
 // keep remembers an answer for as long as what it made lives.
-func (s *space) keep(w *idWindow, id string, a answered) {
+func (s *namespace) keep(w *idWindow, id string, a storedAnswer) {
 	x := a.thing()
 	if s.kept[x] != nil {
 		delete(w.known, id) // no engine makes a thing twice
 		return
 	}
 	if w.known == nil {
-		w.known = map[string]answered{}
+		w.known = map[string]storedAnswer{}
 	}
 	if w.kept == nil {
-		w.kept = map[thing]string{}
+		w.kept = map[createdObject]string{}
 	}
 	w.known[id], w.kept[x], s.kept[x] = a, id, w
 }
 
 // keeps reports whether an answer has left the window.
-func (w *idWindow) keeps(id string, a *answered) bool {
+func (w *idWindow) keeps(id string, a *storedAnswer) bool {
 	was, ok := w.kept[a.thing()]
 	return ok && was == id
 }
 
 // drop forgets the id that made x, if it has left its window.
-func (k keeper) drop(x thing) {
+func (k keeper) drop(x createdObject) {
 	w := k[x]
 	if w == nil {
 		return
@@ -162,8 +162,8 @@ func (k keeper) leave(w *idWindow) {
 	}
 }
 
-// recall gives what is remembered under an id, nil for nothing.
-func (s *space) recall(w *idWindow, id string, now Time) *answered {
+// recall returns what is remembered under an id, nil for nothing.
+func (s *namespace) recall(w *idWindow, id string, now Time) *storedAnswer {
 	a, ok := w.known[id]
 	inWindow := ok && !w.keeps(id, &a) && (w != &s.ids || now.Sub(a.at) < interlock.RequestIDWindow)
 	if !inWindow && !s.lives(a.thing(), now) {

@@ -27,8 +27,8 @@ import (
 // then nobody is granted permits by the shares of groups at this key: who asks waits for the
 // next steps. After its visit all who may go are looked at.
 
-// repooling is what of the pools of a namespace is still to follow its patterns.
-type repooling struct {
+// poolUpdate is what of the pools of a namespace is still to follow its patterns.
+type poolUpdate struct {
 	edition uint64   // how many changes there were
 	changes []change // those that some pools have not followed
 	until   uint64   // the edition that all pools follow after this round of visits
@@ -54,10 +54,10 @@ const changeLooks = 16
 // mostSorted is how many waiters are sorted outside a visit.
 const mostSorted = 16
 
-func (s *space) isRepooling() bool { return s != nil && len(s.repooling.changes) > 0 }
+func (s *namespace) isRepooling() bool { return s != nil && len(s.repooling.changes) > 0 }
 
-// tooManyChanges says why the patterns cannot be changed now, or "".
-func (s *space) tooManyChanges() string {
+// tooManyChanges returns why the patterns cannot be changed now, or "".
+func (s *namespace) tooManyChanges() string {
 	if s == nil || len(s.repooling.changes) < mostChanges {
 		return ""
 	}
@@ -69,10 +69,10 @@ func (s *space) tooManyChanges() string {
 
 // repool has the pools of a namespace follow what its patterns now say. It takes nothing
 // from anybody who has permits, and lets those go who now may.
-func (e *Engine) repool(s *space, gone, added *policy, now Time) {
+func (e *Engine) repool(s *namespace, gone, added *policy, now Time) {
 	x := &s.repooling
 	if len(x.changes) == 0 || len(s.pools) == 0 {
-		*x = repooling{edition: x.edition, until: x.edition}
+		*x = poolUpdate{edition: x.edition, until: x.edition}
 	}
 	x.edition++
 	if len(s.pools) == 0 {
@@ -94,7 +94,7 @@ func (e *Engine) repool(s *space, gone, added *policy, now Time) {
 
 // repoolAll visits all pools at once. Nobody is looked at: that is for replays, and for the
 // beginning of a term.
-func (s *space) repoolAll() {
+func (s *namespace) repoolAll() {
 	for _, p := range s.pools {
 		p.catchUp()
 		for p.mixed {
@@ -102,12 +102,12 @@ func (s *space) repoolAll() {
 		}
 		p.stirred = false
 	}
-	s.repooling = repooling{edition: s.repooling.edition}
+	s.repooling = poolUpdate{edition: s.repooling.edition}
 }
 
 // repoolMore goes on with the visits, as far as the step may.
 func (e *Engine) repoolMore() {
-	s := e.agenda.space
+	s := e.agenda.ns
 	x := &s.repooling
 	for !e.full() {
 		x.left = min(x.left, len(s.pools)) // new ones need no visit, and one that goes leaves its seat to the last
@@ -160,7 +160,7 @@ func (n *node) pool() *pool {
 	return n.pooled
 }
 
-func (p *pool) isBehind() bool { return p.edition != p.node.space.repooling.edition }
+func (p *pool) isBehind() bool { return p.edition != p.node.ns.repooling.edition }
 
 // catchUp has the pool follow all changes that it has not followed.
 func (p *pool) catchUp() {
@@ -178,7 +178,7 @@ func (p *pool) catchUp() {
 // next has the pool follow the first changes that it has not followed: those that do not
 // concern it, and one that does.
 func (p *pool) next() {
-	s := p.node.space
+	s := p.node.ns
 	x := &s.repooling
 	for looks := 0; p.isBehind(); looks++ {
 		if looks%changeLooks == 0 {
@@ -216,7 +216,7 @@ func (p *policy) isRespelling() bool { return p != nil && (p.respells || len(p.a
 // has a group of its own, which stands for none.
 const unsorted = unlisted - 1
 
-// regroup gives the classes of the line the groups of the policy that the pool now follows,
+// regroup sets the groups of the queue's buckets to those of the policy that the pool now follows,
 // and not the old one. Classes whose waiters are to stand in others become unsorted.
 func (p *pool) regroup(old *policy) {
 	l := p.node.line
@@ -229,13 +229,13 @@ func (p *pool) regroup(old *policy) {
 			splits = splits || old == nil || old.groupIndex(p.policy.Groups[i].Name) == unlisted
 		}
 	}
-	var classes []*class
+	var classes []*bucket
 	free := int32(unsorted)
 	for c := l.first; c != nil; c = c.next {
 		classes = append(classes, c)
 		free = min(free, c.group-1)
 	}
-	*p.node.space.agenda.objects += len(classes)
+	*p.node.ns.agenda.objects += len(classes)
 	for _, c := range classes {
 		if c.counts != interlock.Permits || c.group <= unsorted {
 			continue
@@ -253,7 +253,7 @@ func (p *pool) regroup(old *policy) {
 			p.mixed = true
 		}
 	}
-	slices.SortFunc(classes, func(a, b *class) int { return a.kind.compare(b.kind) })
+	slices.SortFunc(classes, func(a, b *bucket) int { return a.kind.compare(b.kind) })
 	for i, c := range classes {
 		if c.next = nil; i > 0 {
 			classes[i-1].next = c
@@ -269,7 +269,7 @@ func (p *pool) sortLine(most int) {
 		c := l.first
 		for c != nil && c.group > unsorted {
 			c = c.next
-			*p.node.space.agenda.objects++
+			*p.node.ns.agenda.objects++
 		}
 		if c == nil {
 			break
@@ -277,7 +277,7 @@ func (p *pool) sortLine(most int) {
 		if n == most {
 			return
 		}
-		*p.node.space.agenda.objects++
+		*p.node.ns.agenda.objects++
 		x := c.first()
 		k := c.kind
 		k.group = int32(x.req.groupAt(&x.req.needs()[x.need]))

@@ -29,7 +29,7 @@ type revision struct {
 	blob     []byte // the pattern; nil: it was dropped
 }
 
-// last gives the present one.
+// last returns the present one.
 func (v *revisions) last() *revision { return &v.list[len(v.list)-1] }
 
 // add appends one, and forgets the oldest of too many.
@@ -50,7 +50,7 @@ func (v *revisions) trim() {
 // trimRevisions forgets the oldest revisions of a namespace that remembers too much, as
 // long as there is one that is not the present one of its pattern. So of a snapshot,
 // which has them by name, nothing is forgotten as it is read.
-func (s *space) trimRevisions() {
+func (s *namespace) trimRevisions() {
 	for s.revisionBytes > interlock.MaxSpaceRevisionBytes {
 		v := s.oldestRevised()
 		if v == nil {
@@ -62,9 +62,9 @@ func (s *space) trimRevisions() {
 	}
 }
 
-// oldestRevised gives the pattern that has the oldest of all revisions but the present
+// oldestRevised returns the pattern that has the oldest of all revisions but the present
 // ones, nil for none; of two that are as old, the one whose name comes first.
-func (s *space) oldestRevised() (oldest *revisions) {
+func (s *namespace) oldestRevised() (oldest *revisions) {
 	look := func(v *revisions) {
 		if len(v.list) > 1 && (oldest == nil || cmp.Or(cmp.Compare(v.list[0].at, oldest.list[0].at), strings.Compare(v.name, oldest.name)) < 0) {
 			oldest = v
@@ -79,7 +79,7 @@ func (s *space) oldestRevised() (oldest *revisions) {
 	return oldest
 }
 
-// find gives the revision with a number, or with 0 the one before the present one; nil
+// find returns the revision with a number, or with 0 the one before the present one; nil
 // if it is not remembered.
 func (v *revisions) find(number uint64) *revision {
 	if number == 0 {
@@ -97,7 +97,7 @@ func (v *revisions) find(number uint64) *revision {
 
 // evolveRevision remembers what an EvPattern or EvPatternDropped says. Of the patterns
 // that are dropped, those of the last MaxPatterns names are remembered.
-func (s *space) evolveRevision(ev *Event) {
+func (s *namespace) evolveRevision(ev *Event) {
 	name := ev.Purpose
 	v := s.revisions[name]
 	if v == nil {
@@ -133,7 +133,7 @@ func (s *space) evolveRevision(ev *Event) {
 
 // revise emits that a pattern is set to what blob says, or dropped if it is nil.
 func (e *Engine) revise(name string, blob []byte, reverted uint64) {
-	if problem := e.agenda.space.tooManyChanges(); problem != "" {
+	if problem := e.agenda.ns.tooManyChanges(); problem != "" {
 		e.refuse(interlock.CodeOverloaded, problem)
 		return
 	}
@@ -141,7 +141,7 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 	if blob == nil {
 		e.ev.Kind = EvPatternDropped
 	}
-	if s := e.agenda.space; s != nil && s.revisions[name] != nil {
+	if s := e.agenda.ns; s != nil && s.revisions[name] != nil {
 		e.ev.Generation += s.revisions[name].last().number
 	}
 	e.tag(e.ev, Done)
@@ -154,7 +154,7 @@ func (e *Engine) revertPattern(c *RevertPattern) {
 		return
 	}
 	var v *revisions
-	if s := e.agenda.space; s != nil {
+	if s := e.agenda.ns; s != nil {
 		v = s.revisions[c.Name]
 	}
 	if v == nil {
@@ -202,7 +202,7 @@ func (e *Engine) Revisions(ns interlock.Namespace, name string) (list []interloc
 
 // revisions writes all patterns with what they were before: those that are dropped come
 // last, in the order in which they were.
-func (s *snapshotter) revisions(sp *space) {
+func (s *snapshotter) revisions(sp *namespace) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(sp.revisions)), func(name string) bool {
 		return sp.revisions[name].last().blob == nil
 	})

@@ -26,7 +26,7 @@ func (s *stand) set(t *testing.T, p interlock.Pattern) {
 	s.want(t, engine.Done)
 }
 
-// kept gives the numbers of a pattern's revisions that are remembered, the newest first.
+// kept returns the numbers of a pattern's revisions that are remembered, the newest first.
 func (s *stand) kept(name string) (numbers []uint64) {
 	for _, r := range s.e.Revisions("bench", name) {
 		numbers = append(numbers, r.Revision)

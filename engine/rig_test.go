@@ -18,7 +18,7 @@ import (
 // begin is when every test's clock starts.
 const begin = engine.Time(1_800_000_000_000_000_000)
 
-// since gives the time passed in a test.
+// since returns the time passed in a test.
 func since(t engine.Time) time.Duration { return t.Sub(begin) }
 
 // listener stands for a connection: effects for it carry its name.
@@ -72,13 +72,13 @@ func newRig() *rig {
 	return g
 }
 
-// wide gives the engine its usual bounds, for programs that count on them.
+// wide returns the engine its usual bounds, for programs that count on them.
 func (g *rig) wide() *rig {
 	g.e, g.m.wide = engine.New(), true
 	return g
 }
 
-// bounded gives e the bounds of g's engine.
+// bounded returns e the bounds of g's engine.
 func (g *rig) bounded(e *engine.Engine) *engine.Engine {
 	if g.m.wide {
 		return e

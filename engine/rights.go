@@ -136,7 +136,7 @@ func (r *request) keepsClaimsFrom(by *interlock.Principal, claims []interlock.Cl
 		return no
 	}
 	for _, c := range claims {
-		if no := r.space.excludes(c, by); no != nil {
+		if no := r.ns.excludes(c, by); no != nil {
 			return no
 		}
 	}
@@ -151,12 +151,12 @@ func (r *request) mayWriteBy(by *interlock.Principal, key interlock.Key) *refusa
 		if c.Mode != lockmode.X || c.Key != key && !keypath.IsBelow(string(key), string(c.Key)) {
 			continue
 		}
-		if no := r.space.excludes(c, by); no != nil {
+		if no := r.ns.excludes(c, by); no != nil {
 			return no
 		}
 		break
 	}
-	return r.space.excludes(interlock.Claim{Key: key, Mode: lockmode.X}, by)
+	return r.ns.excludes(interlock.Claim{Key: key, Mode: lockmode.X}, by)
 }
 
 // notSignedFor returns why a principal gets no signed statement about a lease, nil if it
@@ -166,7 +166,7 @@ func (r *request) notSignedFor(by *interlock.Principal) *refusal {
 		if c.Mode != lockmode.X {
 			continue
 		}
-		if no := r.space.excludes(c, by); no != nil {
+		if no := r.ns.excludes(c, by); no != nil {
 			return no
 		}
 	}

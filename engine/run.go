@@ -47,7 +47,7 @@ func (e *Engine) startRun(c *StartRun) {
 	e.acquire(a, run{c.Org, c.Workflow})
 }
 
-// runClaims gives what a run claims: a permit of each of its keys that counts them, and
+// runClaims returns what a run claims: a permit of each of its keys that counts them, and
 // the others as an intent to read. In a namespace that admits only keys that fit a
 // pattern, it claims those of its keys that do.
 func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
@@ -57,7 +57,7 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 	if no := checkSegment("workflow", c.Workflow); no != nil && c.Workflow != "" {
 		return nil, no
 	}
-	s := e.agenda.space
+	s := e.agenda.ns
 	var claims []interlock.Claim
 	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
 		claim := interlock.Claim{Key: key, Mode: lockmode.IS}
@@ -75,7 +75,7 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 	return claims, nil
 }
 
-// checkSegment says why a name cannot be part of a run's keys, or nil.
+// checkSegment returns why a name cannot be part of a run's keys, or nil.
 func checkSegment(what, name string) *refusal {
 	problem := keypath.Problem(name)
 	if problem == "" && strings.Contains(name, "/") {
@@ -90,17 +90,17 @@ func checkSegment(what, name string) *refusal {
 // admitted reports whether an answer that is remembered counts for who starts a run
 // under its request id. A start that came to nothing is as if it had never been asked
 // for.
-func (e *Engine) admitted(a *answered) bool {
+func (e *Engine) admitted(a *storedAnswer) bool {
 	if a.outcome != Queued {
 		return true // no refusal of a start is remembered
 	}
-	r := e.agenda.space.request(a.id)
+	r := e.agenda.ns.request(a.id)
 	return r == nil || r.phase != over || r.fence > 0
 }
 
 // startedBefore answers a repeated start. Only one call at a time waits for a run.
-func (e *Engine) startedBefore(c *StartRun, a *answered) {
-	r := e.agenda.space.request(a.id)
+func (e *Engine) startedBefore(c *StartRun, a *storedAnswer) {
+	r := e.agenda.ns.request(a.id)
 	if r != nil && r.phase == waiting && !c.Attach {
 		e.refuse(interlock.CodeTooManyRuns, "another call with this request id stands in line for the run: repeat it with waiting").Conflict = e.inTheWay(r)
 		return
@@ -108,8 +108,8 @@ func (e *Engine) startedBefore(c *StartRun, a *answered) {
 	e.followAgain(a, c.Attach)
 }
 
-// forsake ends the wait for a run to which nobody listens any more.
-func (e *Engine) forsake(r *request) {
+// cancelUnattended ends the wait for a run to which nobody listens any more.
+func (e *Engine) cancelUnattended(r *request) {
 	r.wait.caller = nil
 	e.leaveLine(r, ByFull)
 }
@@ -137,7 +137,7 @@ func appendRun(b []byte, x *run) []byte {
 	return f.b
 }
 
-// Run gives the organisation and the workflow of a run that a request is to start, ""
+// Run returns the organisation and the workflow of a run that a request is to start, ""
 // for other events. What cannot be read was refused when the journal was replayed.
 func (ev *Event) Run() (org, workflow string) {
 	if ev.Kind != EvQueued && ev.Kind != EvGranted {

@@ -356,7 +356,7 @@ func yieldText(y *interlock.Yield) string {
 	return text
 }
 
-// endedBy says what brought a lease to its end, in a script that wants to know.
+// endedBy returns what brought a lease to its end, in a script that wants to know.
 func (s *script) endedBy(l *interlock.Lease) string {
 	if !s.ends || l.EndedBy == "" {
 		return ""

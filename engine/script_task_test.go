@@ -155,7 +155,7 @@ func (s *script) ack(w *words) error {
 	return s.tell(c)
 }
 
-// taskID gives the id of a task by the name that the script has for it.
+// taskID returns the id of a task by the name that the script has for it.
 func (s *script) taskID(name string) interlock.TaskID {
 	for i, id := range s.tasks {
 		if name == fmt.Sprintf("q%d", i+1) {
@@ -310,7 +310,7 @@ func (s *script) logLine(x *interlock.LogEntry) string {
 	return text + fmt.Sprintf(" %s age=%v", documentText(&x.Document, false), x.Age)
 }
 
-// senderName gives the name that the script has for whose messages are kept in order.
+// senderName returns the name that the script has for whose messages are kept in order.
 func (s *script) senderName(sender string) string {
 	if public, ok := strings.CutPrefix(sender, "session:"); ok {
 		for _, a := range s.actors {

@@ -541,7 +541,7 @@ func (s *script) open(w *words) error {
 	return err
 }
 
-// as gives the head the session of who acts.
+// as sets the session of the actor in the head.
 func (s *script) as(head *engine.Head, w *words, l *lease) {
 	switch name := w.get("as"); {
 	case name == "nobody":

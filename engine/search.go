@@ -41,7 +41,7 @@ type searchPhase uint8
 const (
 	findingCycle searchPhase = iota
 	collecting               // the waits that can be reached, because the cycle has alternatives
-	gathering                // what of them the reduction is about
+	barrierSet               // what of them the reduction is about
 	reducing                 // those to the ones that can never be served
 	findingStuck             // a cycle among these
 	findingOwn               // one in which the newest wait of the suspect is the victim
@@ -59,14 +59,14 @@ type search struct {
 	reduction
 
 	// Where it goes on.
-	next  int     // the hop whose blockers are looked at
-	order []int16 // its needs in the order of their keys
-	need  int     // index in order
-	list  blockerList
-	begun bool   // with the list, or with the flows of a session
-	held  *need  // the next holder
-	torn  int    // the next of space.torn
-	flow  string // the last one of a session that was visited
+	next          int     // the hop whose blockers are looked at
+	order         []int16 // its needs in the order of their keys
+	need          int     // index in order
+	list          blockerList
+	begun         bool   // with the list, or with the flows of a session
+	held          *need  // the next holder
+	holdsAndWaits int    // the next of space.torn
+	flow          string // the last one of a session that was visited
 }
 
 // blockerList is one list of those who may be in a waiter's way at a key.
@@ -86,18 +86,18 @@ type trace struct {
 	done   [2][listLine]lockmode.Set
 }
 
-// looksAt counts an object that a search looks at, and reports whether the step has room for
+// countLook counts an object that a search looks at, and reports whether the step has room for
 // it.
-func (e *Engine) looksAt() bool {
-	if e.isTired() {
+func (e *Engine) countLook() bool {
+	if e.lookBudgetSpent() {
 		return false
 	}
 	e.looked++
 	return true
 }
 
-// isTired reports that the searches of the step have looked at enough.
-func (e *Engine) isTired() bool { return e.looked >= e.looks }
+// lookBudgetSpent reports that the searches of the step have looked at enough.
+func (e *Engine) lookBudgetSpent() bool { return e.looked >= e.looks }
 
 // isSearching reports that a search is to go on, or to begin.
 func (a *agenda) isSearching() bool { return a.suspects.Len() > 0 || a.search != nil }
@@ -136,7 +136,7 @@ func (e *Engine) breakCycle() {
 		s := x.suspect
 		e.endSearch()
 		e.search = e.newSearch(s)
-		e.sacrifice(cycle)
+		e.breakDeadlock(cycle)
 	}
 }
 
@@ -172,7 +172,7 @@ func (e *Engine) goOn(x *search) (cycle []hop, done bool) {
 			x.restart()
 			x.begin(e, collecting)
 		}
-		if x.phase == gathering && !e.gather(x) {
+		if x.phase == barrierSet && !e.gather(x) {
 			return nil, false
 		}
 		if x.phase == reducing {
@@ -249,7 +249,7 @@ func (x *search) skip(to int) {
 	x.rewind()
 }
 
-func (x *search) rewind() { x.begun, x.held, x.torn, x.flow = false, nil, 0, "" }
+func (x *search) rewind() { x.begun, x.held, x.holdsAndWaits, x.flow = false, nil, 0, "" }
 
 // newest returns that wait of the suspect which is rather to be the victim than its others.
 func (s suspect) newest() *request {
@@ -258,7 +258,7 @@ func (s suspect) newest() *request {
 	}
 	r := s.party.waits[0]
 	for _, w := range s.party.waits[1:] {
-		if worse(w, r) {
+		if isBetterVictim(w, r) {
 			r = w
 		}
 	}
@@ -277,15 +277,15 @@ func (x *search) visit(r *request, from, need int) {
 	if x.phase == collecting && r.party == nil && x.isFreed(r.whole()) || x.phase != collecting && x.stuck != nil && !x.isStuck(r.whole()) {
 		return
 	}
-	if x.phase == findingOwn && from >= 0 && !worse(x.hops[0].req(), r) {
+	if x.phase == findingOwn && from >= 0 && !isBetterVictim(x.hops[0].req(), r) {
 		return
 	}
 	w.at = int32(len(x.hops))
 	x.hops = append(x.hops, hop{wait: w, num: r.num, from: from, led: int16(need)})
 }
 
-// goesOn reports whether the hop's wait is what it was.
-func (h *hop) goesOn() bool {
+// stillWaits reports whether the hop's wait is what it was.
+func (h *hop) stillWaits() bool {
 	r := h.req()
 	return r != nil && r.num == h.num && r.phase == waiting && r.wait == h.wait
 }
@@ -309,14 +309,14 @@ func (e *Engine) walk(x *search) (last int, done bool) {
 
 // widen visits those that one wait waits for.
 func (e *Engine) widen(x *search) (closed, done bool) {
-	if !x.hops[x.next].goesOn() {
+	if !x.hops[x.next].stillWaits() {
 		return false, true
 	}
 	waiter := x.hops[x.next].req()
 	if x.phase == collecting && x.onlyInTheWay(waiter.whole()) {
 		return false, true
 	}
-	visit := func(need int, p *party, r *request) bool {
+	visit := func(need int, p *flowState, r *request) bool {
 		switch {
 		case p != nil && p == waiter.party && !waiter.follows():
 		case x.phase != collecting && (p != nil && p == x.party || p == nil && x.party == nil && r == x.req):
@@ -332,7 +332,7 @@ func (e *Engine) widen(x *search) (closed, done bool) {
 		return false
 	}
 	if len(x.order) == 0 && !x.begun { // else it goes on with this one
-		if !e.looksAt() {
+		if !e.countLook() {
 			return false, false
 		}
 		x.order = waiter.needsByKey(x.order)
@@ -341,7 +341,7 @@ func (e *Engine) widen(x *search) (closed, done bool) {
 	case waiter.target != nil:
 		return e.seekTarget(x, waiter, visit)
 	case waiter.follows():
-		return waiter.awaited.eachInTheWay(visit), true
+		return waiter.awaited.eachBlocker(visit), true
 	}
 	for ; x.need < len(x.order); x.need++ {
 		for ; x.list <= listLine; x.list++ {
@@ -369,7 +369,7 @@ func (r *request) needsByKey(order []int16) []int16 {
 }
 
 // seek goes through one list of those who may be in r's way at a need.
-func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *party, r *request) bool) (closed, done bool) {
+func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
 	m := &r.needs()[i]
 	n, against := m.node, lockmode.Conflicts[m.mode]
 	if x.list == listLine {
@@ -387,11 +387,11 @@ func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *part
 		return false, true
 	}
 	if x.list == listBelow {
-		for all := r.space.tornBelow(n, against); x.torn < len(all); x.torn++ {
-			if !e.looksAt() {
+		for all := r.ns.tornBelow(n, against); x.holdsAndWaits < len(all); x.holdsAndWaits++ {
+			if !e.countLook() {
 				return false, false
 			}
-			if p := all[x.torn]; p.shows(n, against) && visit(i, p, nil) {
+			if p := all[x.holdsAndWaits]; p.shows(n, against) && visit(i, p, nil) {
 				return true, true
 			}
 		}
@@ -400,7 +400,7 @@ func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *part
 			x.begun, x.held = true, n.first
 		}
 		for ; x.held != nil; x.held = x.held.next {
-			if !e.looksAt() {
+			if !e.countLook() {
 				return false, false
 			}
 			h := x.held
@@ -420,7 +420,7 @@ func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *part
 // seekLine goes through the waiters that stand before r, as far as the walk did not meet
 // them before. The waits of the party that it began with skip each other, so what they
 // have met is kept apart.
-func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *party, r *request) bool) (closed, done bool) {
+func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
 	m, who := &r.needs()[i], x.side(r)
 	short := r.countsAgainst(m) != enough
 	m.node.line.traced(x.number)
@@ -433,7 +433,7 @@ func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *
 			p = met.next()
 		}
 		for ; p != nil && before(p.req, r); p = p.next() {
-			if !e.looksAt() {
+			if !e.countLook() {
 				return false, false
 			}
 			c.own().upto[who] = p
@@ -447,7 +447,7 @@ func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *
 
 // isBehind reports whether the need's request waits for those of a class who stand before
 // it: they exclude it, or it is short of permits that they want, too.
-func (m *need) isBehind(c *class, short bool) bool {
+func (m *need) isBehind(c *bucket, short bool) bool {
 	return (lockmode.Conflicts[m.mode].Has(c.mode) || short && c.counts == interlock.Permits) && !c.isAsideFor(m.req)
 }
 
@@ -460,15 +460,15 @@ func (x *search) side(r *request) int {
 }
 
 // traced returns what the walk with a number has looked at at the line's key.
-func (l *line) traced(number uint64) *trace {
+func (l *waitQueue) traced(number uint64) *trace {
 	if l.trace == nil {
 		l.trace = &trace{}
 	}
 	if l.trace.number != number {
 		*l.trace = trace{number: number}
 		for c := l.first; c != nil; c = c.next {
-			if c.crowd != noCrowd {
-				c.upto = [2]*place{}
+			if c.bucketIndex != noIndex {
+				c.upto = [2]*queueEntry{}
 			}
 		}
 	}
@@ -479,7 +479,7 @@ func (l *line) traced(number uint64) *trace {
 func (e *Engine) isReal(x *search, cycle []hop) bool {
 	for i := range cycle {
 		h, next := &cycle[i], &cycle[(i+1)%len(cycle)]
-		if !h.goesOn() || !e.blocks(next.req(), h.req(), int(h.via)) {
+		if !h.stillWaits() || !e.blocks(next.req(), h.req(), int(h.via)) {
 			return false
 		}
 	}
@@ -489,13 +489,13 @@ func (e *Engine) isReal(x *search, cycle []hop) bool {
 // blocks reports whether the party of q, or q if it has none, is in the way of r, at a need
 // unless that is noNeed.
 func (e *Engine) blocks(q, r *request, need int) bool {
-	is := func(p *party, other *request) bool { return p != nil && p == q.party || p == nil && other == q }
-	match := func(_ int, p *party, other *request) bool { return is(p, other) }
+	is := func(p *flowState, other *request) bool { return p != nil && p == q.party || p == nil && other == q }
+	match := func(_ int, p *flowState, other *request) bool { return is(p, other) }
 	switch {
 	case r.target != nil:
 		return q.party != nil && q.party.sess == r.target && (r.targetFlow == "" || q.party.name == r.targetFlow)
 	case r.follows():
-		return r.awaited.eachInTheWay(match)
+		return r.awaited.eachBlocker(match)
 	}
 	m := &r.needs()[need]
 	counts := r.countsAgainst(m)

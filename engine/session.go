@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// caller gives the session in whose name the command comes, nil for none. If it
+// caller returns the session in whose name the command comes, nil for none. If it
 // is not alive, the command is refused and ok is false.
 func (e *Engine) caller() (sess *session, ok bool) {
 	if e.head.Session.IsZero() {
@@ -19,15 +19,15 @@ func (e *Engine) caller() (sess *session, ok bool) {
 	return e.living(e.head.Session)
 }
 
-// living gives a session that has not ended. If it has, or never was, the command
+// living returns a session that has not ended. If it has, or never was, the command
 // is refused and ok is false.
 func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 	if sess = e.alive(id); sess != nil {
 		return sess, true
 	}
-	space := e.agenda.space
+	space := e.agenda.ns
 	if space != nil {
-		why, ended := space.goneWhy[id]
+		why, ended := space.endReasons[id]
 		if s := space.sessions[id]; s != nil {
 			why, ended = s.why, true
 		}
@@ -44,9 +44,9 @@ func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 	return nil, false
 }
 
-// alive gives a session that has not ended, or nil.
+// alive returns a session that has not ended, or nil.
 func (e *Engine) alive(id interlock.SessionID) *session {
-	space := e.agenda.space
+	space := e.agenda.ns
 	if space == nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (e *Engine) openSession(c *OpenSession) {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
-	space := e.space(c.Namespace)
+	space := e.ns(c.Namespace)
 	if space.sessions[c.ID] != nil {
 		e.refuseFor(idTaken("session"))
 		return
@@ -143,11 +143,11 @@ func (e *Engine) heartbeat(c *Heartbeat) {
 	eff.Session, eff.Losses = e.show(s), losses
 }
 
-// takeLosses gives what the session was not told yet, as it stands by now.
+// takeLosses returns what the session was not told yet, as it stands by now.
 func (e *Engine) takeLosses(s *session) []Loss {
 	losses := s.losses[:0]
 	for _, l := range s.losses {
-		r := s.space.request(l.Lease.ID)
+		r := s.ns.request(l.Lease.ID)
 		if r != nil {
 			r.listed = false
 			switch {
@@ -232,7 +232,7 @@ func (e *Engine) attach(c *Attach) {
 // keepAlive renews the session of a call that waits.
 func (e *Engine) keepAlive(c *KeepAlive) {
 	eff := e.reply(Done)
-	space := e.agenda.space
+	space := e.agenda.ns
 	if space == nil {
 		return
 	}
@@ -249,7 +249,7 @@ func (e *Engine) keepAlive(c *KeepAlive) {
 }
 
 func (e *Engine) detach(c *Detach) {
-	space := e.agenda.space
+	space := e.agenda.ns
 	if space == nil {
 		return
 	}
@@ -269,15 +269,15 @@ func (e *Engine) detach(c *Detach) {
 	if s.link == c.Link {
 		s.caller = nil
 	}
-	s.partings = append(s.partings, &parting{link: c.Link, until: e.listens})
+	s.detachments = append(s.detachments, &detachment{link: c.Link, until: e.listens})
 	e.parting.Push(s)
 	e.part()
 }
 
-// parting is a connection that has ended while very many waits of a session were attached
+// detachment is a connection that has ended while very many waits of a session were attached
 // over it: they are told so over several steps. Until then they count as unattended, as
 // request.listener says.
-type parting struct {
+type detachment struct {
 	link  uint64
 	until uint64 // Engine.listens when it ended: later waits are attached over its successor
 	lines sweep
@@ -287,14 +287,14 @@ type parting struct {
 // part goes on with the first of the partings.
 func (e *Engine) part() {
 	s := e.parting.At(0)
-	x := s.partings[0]
+	x := s.detachments[0]
 	for !e.full() {
 		f, done := x.lines.line(e, s)
 		if f == nil {
 			if !done {
 				return
 			}
-			s.partings = s.partings[1:]
+			s.detachments = s.detachments[1:]
 			e.parting.Pop()
 			return
 		}
@@ -317,10 +317,10 @@ func (e *Engine) part() {
 // isParting reports whether the caller of a wait began to listen over a connection that has
 // ended since.
 func (s *session) isParting(w *wait) bool {
-	return s != nil && slices.ContainsFunc(s.partings, func(x *parting) bool { return x.has(w) })
+	return s != nil && slices.ContainsFunc(s.detachments, func(x *detachment) bool { return x.has(w) })
 }
 
-func (x *parting) has(w *wait) bool { return w.link == x.link && w.since <= x.until }
+func (x *detachment) has(w *wait) bool { return w.link == x.link && w.since <= x.until }
 
 // listener is who listens to a waiting request, nil for nobody.
 func (r *request) listener() Caller {
@@ -331,7 +331,7 @@ func (r *request) listener() Caller {
 }
 
 func (e *Engine) closeSession(c *CloseSession) {
-	if e.agenda.space.isClosed(c.Session) {
+	if e.agenda.ns.isClosed(c.Session) {
 		e.reply(Done)
 		return
 	}
@@ -345,34 +345,34 @@ func (e *Engine) closeSession(c *CloseSession) {
 
 // isClosed reports whether a session was closed, be it that some of its leases and waits are
 // still to end.
-func (s *space) isClosed(id interlock.SessionID) bool {
+func (s *namespace) isClosed(id interlock.SessionID) bool {
 	if s == nil {
 		return false
 	}
 	if x := s.sessions[id]; x != nil {
 		return x.dead && x.why == BySession
 	}
-	return s.goneWhy[id] == BySession
+	return s.endReasons[id] == BySession
 }
 
 // endSession ends a session; reap ends its waits and leases.
 func (e *Engine) endSession(s *session, why Reason) {
-	*e.draft() = Event{Kind: EvSessionEnded, Namespace: s.space.name, Session: s.num, Agent: s.agent, Reason: why}
+	*e.draft() = Event{Kind: EvSessionEnded, Namespace: s.ns.name, Session: s.num, Agent: s.agent, Reason: why}
 	e.hint.sess = s
 	if why == BySession {
 		e.ev.Actor = e.head.Actor
 	}
 	if s.work > 0 || len(s.awaiting) > 0 {
-		e.doom(s)
+		e.expireSession(s)
 	}
 	e.emit(e.ev)
 	e.departed.Push(s)
-	e.seeOff()
+	e.endListeners()
 }
 
-// seeOff ends the pulls of sessions that are over, and their waits for the ends of tasks, as
+// endListeners ends the pulls of sessions that are over, and their waits for the ends of tasks, as
 // far as the step may. Until that is done, nothing is handed out.
-func (e *Engine) seeOff() {
+func (e *Engine) endListeners() {
 	for e.departed.Len() > 0 {
 		if s := e.departed.At(0); !e.endPulls(s) || !e.endFollows(s) {
 			return
@@ -381,23 +381,23 @@ func (e *Engine) seeOff() {
 	}
 }
 
-// doom has a session's leases and waits ended by reap.
-func (e *Engine) doom(s *session) {
+// expireSession has a session's leases and waits ended by reap.
+func (e *Engine) expireSession(s *session) {
 	if !s.dying {
-		s.dying, s.reaping, s.reaped, s.aging = true, sweep{}, false, nil
+		s.dying, s.sweeping, s.waitsSwept, s.aging = true, sweep{}, false, nil
 		e.dying.Push(s)
 	}
 }
 
-// reap ends waits and leases of an ended session: those of a closed one at once,
+// sweepEnded ends waits and leases of an ended session: those of a closed one at once,
 // those of one that died after their grace.
-func (e *Engine) reap() {
+func (e *Engine) sweepEnded() {
 	s := e.dying.At(0)
 	if !e.endAwaiting(s) {
 		return
 	}
-	x := &s.reaping
-	for !s.reaped {
+	x := &s.sweeping
+	for !s.waitsSwept {
 		if e.full() {
 			return
 		}
@@ -408,7 +408,7 @@ func (e *Engine) reap() {
 			}
 			e.leaveLine(f.waits[i].whole(), s.why)
 		} else if done {
-			s.reaping, s.reaped = sweep{}, true
+			s.sweeping, s.waitsSwept = sweep{}, true
 		}
 	}
 	for {
@@ -420,14 +420,14 @@ func (e *Engine) reap() {
 			return
 		}
 		x.passed()
-		e.reapLease(s, r)
+		e.sweepLease(s, r)
 	}
-	s.dying, s.reaping = false, sweep{}
+	s.dying, s.sweeping = false, sweep{}
 	e.dying.Pop()
 }
 
-// reapLease ends a lease of an ended session, or passes its hard end.
-func (e *Engine) reapLease(s *session, r *request) {
+// sweepLease ends a lease of an ended session, or passes its hard end.
+func (e *Engine) sweepLease(s *session, r *request) {
 	switch {
 	case r.holdsOn():
 	case s.why == ByDeath && r.phase == held:
@@ -442,7 +442,7 @@ func (e *Engine) reapLease(s *session, r *request) {
 const idleFlows = 1024
 
 // rest notes that a flow has nothing, for dropIdleFlows.
-func (s *session) rest(f *party) {
+func (s *session) rest(f *flowState) {
 	if !f.resting {
 		f.resting = true
 		s.resting.Push(f)
@@ -465,10 +465,10 @@ func (s *session) dropIdleFlows() {
 }
 
 // isIdle reports whether the party neither holds nor waits.
-func (p *party) isIdle() bool { return len(p.leases) == 0 && len(p.waits) == 0 }
+func (p *flowState) isIdle() bool { return len(p.leases) == 0 && len(p.waits) == 0 }
 
 // stand keeps the session's list of flows that wait.
-func (p *party) stand() {
+func (p *flowState) stand() {
 	waits := len(p.waits) > 0
 	if waits == p.waiting {
 		return
@@ -483,17 +483,17 @@ func (p *party) stand() {
 	}
 }
 
-func byFlowName(p *party, name string) int { return strings.Compare(p.name, name) }
+func byFlowName(p *flowState, name string) int { return strings.Compare(p.name, name) }
 
-func (e *Engine) sorted() []*space {
-	return slices.SortedFunc(maps.Values(e.spaces), func(a, b *space) int { return strings.Compare(string(a.name), string(b.name)) })
+func (e *Engine) sorted() []*namespace {
+	return slices.SortedFunc(maps.Values(e.spaces), func(a, b *namespace) int { return strings.Compare(string(a.name), string(b.name)) })
 }
 
-func (s *space) sortedSessions() []*session {
+func (s *namespace) sortedSessions() []*session {
 	return slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int { return cmp.Compare(a.num, b.num) })
 }
 
-func (s *space) sortedNodes() []*node {
+func (s *namespace) sortedNodes() []*node {
 	list := s.nodes.All()
 	slices.SortFunc(list, func(a, b *node) int { return strings.Compare(a.key, b.key) })
 	return list

@@ -11,7 +11,7 @@ import (
 // their own: it would be said of all of them, in every engine.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, shared := range []any{*noTrail, *noExtras, *noBonds, *noFeature, *noCrowd, *noTerms, *noDetails} {
+	for _, shared := range []any{*noTrail, *noExtras, *noExt, *noFeature, *noIndex, *noTerms, *noDetails} {
 		if !reflect.ValueOf(shared).IsZero() {
 			fmt.Printf("a shared %T is not empty: %+v\n", shared, shared)
 			code = 1

@@ -42,7 +42,7 @@ func newSnapshotter(e *Engine, w io.Writer) *snapshotter {
 
 func (s *snapshotter) all() error {
 	for _, space := range s.e.sorted() {
-		s.space(space)
+		s.ns(space)
 	}
 	s.event(s.e.last, &Event{
 		Kind: EvCounters, Num: s.e.num, Session: s.e.snum, Fence: s.e.fence, Epoch: s.e.epoch, Writes: s.e.writes, Version: s.e.base,
@@ -71,7 +71,7 @@ func (s *snapshotter) write(b []byte) {
 	}
 }
 
-func (s *snapshotter) space(sp *space) {
+func (s *snapshotter) ns(sp *namespace) {
 	if sp.isBare() {
 		return
 	}
@@ -120,22 +120,22 @@ func (s *snapshotter) space(sp *space) {
 			})
 		}
 	}
-	for _, d := range slices.SortedFunc(slices.Values(sp.shared), func(a, b *divided) int { return strings.Compare(a.node.key, b.node.key) }) {
+	for _, d := range slices.SortedFunc(slices.Values(sp.shared), func(a, b *partition) int { return strings.Compare(a.node.key, b.node.key) }) {
 		s.event(0, d.describe())
 	}
 	for _, class := range slices.Sorted(maps.Keys(sp.holds)) {
 		s.event(0, &Event{Kind: EvHolds, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
 	}
 	s.documents(sp)
-	s.deeds(sp)
+	s.sideEffects(sp)
 	s.tasks(sp)
 	s.logs(sp)
 	s.answers(sp, sessions)
 }
 
 // over writes which sessions and requests are over, and how they ended.
-func (s *snapshotter) over(sp *space) {
-	name, gone, tombs := sp.name, sp.gone.Snapshot(), sp.tombs.Snapshot()
+func (s *snapshotter) over(sp *namespace) {
+	name, gone, tombs := sp.name, sp.endedSessions.Snapshot(), sp.tombs.Snapshot()
 	s.past(func(s *snapshotter) {
 		for i := range gone.Len() {
 			x := gone.At(i)
@@ -144,7 +144,7 @@ func (s *snapshotter) over(sp *space) {
 		for i := range tombs.Len() {
 			r := tombs.At(i)
 			ev := Event{Kind: EvTomb, Namespace: name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
-			if end := r.ending; end != nil {
+			if end := r.endCause; end != nil {
 				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.asker, end.words, end.base, end.baseID, end.task
 			}
 			s.event(0, &ev)
@@ -155,7 +155,7 @@ func (s *snapshotter) over(sp *space) {
 // documents writes the guarded state: the earlier editions in the order in which they
 // were replaced, then what stands now in the order of the writes. So both orders come
 // out of the fold as they are here.
-func (s *snapshotter) documents(sp *space) {
+func (s *snapshotter) documents(sp *namespace) {
 	if sp.docs.version == 0 {
 		return
 	}
@@ -168,7 +168,7 @@ func (s *snapshotter) documents(sp *space) {
 	s.event(0, &Event{Kind: EvVersions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor, Num: sp.born})
 }
 
-func (s *snapshotter) edition(sp *space, x *edition) {
+func (s *snapshotter) edition(sp *namespace, x *edition) {
 	ev := x.describe(sp.name, x.doc.key)
 	ev.Changed = x != x.doc.now
 	if x == x.doc.oldest() {
@@ -207,11 +207,11 @@ func (s *snapshotter) request(r *request) {
 	s.decision(r) // after the parking, which has none, and before the end, after which there is none to be given
 	switch r.phase {
 	case closed:
-		s.event(0, &Event{Kind: EvClosed, Namespace: r.space.name, ID: r.id, Reason: r.reason, ByID: r.attemptAt()})
+		s.event(0, &Event{Kind: EvClosed, Namespace: r.ns.name, ID: r.id, Reason: r.reason, ByID: r.attemptAt()})
 	case inGrace:
-		ev := Event{Kind: EvGrace, Namespace: r.space.name, ID: r.id, Reason: r.reason}
-		if r.ending != nil {
-			ev.Actor, ev.Asker = r.ending.actor, r.ending.asker
+		ev := Event{Kind: EvGrace, Namespace: r.ns.name, ID: r.id, Reason: r.reason}
+		if r.endCause != nil {
+			ev.Actor, ev.Asker = r.endCause.actor, r.endCause.asker
 		}
 		s.event(0, &ev)
 	}
@@ -224,7 +224,7 @@ func (s *snapshotter) decision(r *request) {
 		return
 	}
 	d := r.dealings.decision
-	s.event(0, &Event{Kind: EvDecided, Namespace: r.space.name, ID: r.id, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
+	s.event(0, &Event{Kind: EvDecided, Namespace: r.ns.name, ID: r.id, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
 }
 
 // parking writes how a lease is parked, or was before it was resumed.
@@ -238,7 +238,7 @@ func (s *snapshotter) parking(r *request) {
 		asks = asksPerson
 	}
 	s.event(p.since, &Event{
-		Kind: EvParked, Op: asks, Namespace: r.space.name, ID: r.id, Terms: interlock.Terms{TTL: p.until.Sub(p.since)}, Note: p.reason, Freed: r.phase == away,
+		Kind: EvParked, Op: asks, Namespace: r.ns.name, ID: r.id, Terms: interlock.Terms{TTL: p.until.Sub(p.since)}, Note: p.reason, Freed: r.phase == away,
 		Held: p.held, Fence: p.fence, Queued: !r.isParked(), Changed: p.kept, AsOf: r.window.asOf,
 		Blob: appendPrincipal(nil, p.asker),
 	})
@@ -260,7 +260,7 @@ func (s *snapshotter) moved(r *request) {
 	if len(keys) == 0 {
 		return
 	}
-	ev := Event{Kind: EvMoved, Namespace: r.space.name, ID: r.id}
+	ev := Event{Kind: EvMoved, Namespace: r.ns.name, ID: r.id}
 	for _, key := range keys {
 		ev.Claims = append(ev.Claims, interlock.Claim{Key: key, Mode: lockmode.X})
 	}
@@ -273,23 +273,23 @@ func (s *snapshotter) asks(r *request) {
 		return
 	}
 	for _, x := range r.dealings.askers {
-		s.event(0, &Event{Kind: EvAsked, Namespace: r.space.name, ID: r.id, By: x.num, ByID: x.id})
+		s.event(0, &Event{Kind: EvAsked, Namespace: r.ns.name, ID: r.id, By: x.num, ByID: x.id})
 	}
 }
 
-func (s *snapshotter) answers(sp *space, sessions []*session) {
+func (s *snapshotter) answers(sp *namespace, sessions []*session) {
 	s.ids(sp, 0, &sp.ids)
 	for _, x := range sessions {
 		s.ids(sp, x.num, &x.ids)
 		ring := slices.DeleteFunc(slices.Clone(x.seqs.ring), func(a seqAnswer) bool { return a.seq <= x.seqs.floor })
 		slices.SortFunc(ring, func(a, b seqAnswer) int { return cmp.Compare(a.seq, b.seq) })
 		for _, a := range ring {
-			s.answer(sp, x.num, "", a.seq, a.answered, false)
+			s.answer(sp, x.num, "", a.seq, a.storedAnswer, false)
 		}
 	}
 }
 
-func (s *snapshotter) ids(sp *space, scope uint64, w *idWindow) {
+func (s *snapshotter) ids(sp *namespace, scope uint64, w *idWindow) {
 	for i := range w.order.Len() {
 		id := w.order.At(i)
 		s.answer(sp, scope, id, 0, w.known[id], false)
@@ -299,7 +299,7 @@ func (s *snapshotter) ids(sp *space, scope uint64, w *idWindow) {
 	}
 }
 
-func (s *snapshotter) answer(sp *space, scope uint64, id string, seq uint64, a answered, kept bool) {
+func (s *snapshotter) answer(sp *namespace, scope uint64, id string, seq uint64, a storedAnswer, kept bool) {
 	s.event(a.at, &Event{
 		Kind: EvAnswered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
 		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message, Version: a.version, Made: uint8(a.made), Freed: kept,

@@ -14,8 +14,8 @@ import (
 // leases and documents are also kept by what is left of them without case, separators,
 // leading zeros and plurals.
 
-// spelling is a key with what makes it live: a node or a document.
-type spelling interface {
+// spelledKey is a key with what makes it live: a node or a document.
+type spelledKey interface {
 	spelledAs() string
 	inUse() bool
 }
@@ -30,7 +30,7 @@ func (d *document) inUse() bool       { return !d.isAbsent() }
 const maxAlike = 256
 
 // spelled notes that a key is live, or no longer.
-func (s *space) spelled(x spelling, live bool) {
+func (s *namespace) spelled(x spelledKey, live bool) {
 	if s.alike == nil {
 		return
 	}
@@ -55,20 +55,20 @@ func (s *space) spelled(x spelling, live bool) {
 }
 
 // watchSpelling begins or ends the watch, as the settings say.
-func (s *space) watchSpelling() {
+func (s *namespace) watchSpelling() {
 	if s.settings.NearMisses == (s.alike != nil) {
 		return
 	}
 	s.alike, s.kinds, s.respelling = nil, kinds{}, nil
 	if s.settings.NearMisses {
-		s.alike, s.respelling = map[string][]spelling{}, &respelling{docs: len(s.docs.present)}
+		s.alike, s.respelling = map[string][]spelledKey{}, &spellingScan{docs: len(s.docs.present)}
 	}
 }
 
-// respelling is how far the keys are noted that were live when the watch began. Documents
+// spellingScan is how far the keys are noted that were live when the watch began. Documents
 // are gone through from the last to the first, since the seat of one that goes is taken by
 // the last.
-type respelling struct {
+type spellingScan struct {
 	part int // of space.nodes: the next
 	docs int // that are left
 }
@@ -77,12 +77,12 @@ type respelling struct {
 const spellVisits = 4
 
 // isSpelling reports whether keys are left to be noted.
-func (s *space) isSpelling() bool { return s != nil && s.respelling != nil }
+func (s *namespace) isSpelling() bool { return s != nil && s.respelling != nil }
 
 // spellMore notes a swath of them.
-func (s *space) spellMore(e *Engine) {
+func (s *namespace) spellMore(e *Engine) {
 	x := s.respelling
-	note := func(o spelling) {
+	note := func(o spelledKey) {
 		e.objects += spellVisits
 		if !slices.Contains(s.alike[keypath.Skeleton(o.spelledAs())], o) { // it may have come since
 			s.spelled(o, true)
@@ -105,7 +105,7 @@ func (s *space) spellMore(e *Engine) {
 }
 
 // warnings are about claims whose keys look like other live ones.
-func (s *space) warnings(claims []interlock.Claim) (list []string) {
+func (s *namespace) warnings(claims []interlock.Claim) (list []string) {
 	if s == nil || s.alike == nil {
 		return nil
 	}

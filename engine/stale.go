@@ -59,7 +59,7 @@ func namesVersion(c *Commit, key interlock.Key) bool {
 	return c.AsOf > 0 || slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == key && !r.Present })
 }
 
-// staleSince tells how a key's state came from a version to what it is. With exactly,
+// staleSince returns how a key's state came from a version to what it is. With exactly,
 // that version is the key's own, else one of the namespace.
 func (e *Engine) staleSince(s *documents, key interlock.Key, v interlock.Version, exactly bool) interlock.Stale {
 	stale := interlock.Stale{Then: interlock.Document{Key: key, Version: v}, Now: e.present(s, key, true)}
@@ -67,13 +67,13 @@ func (e *Engine) staleSince(s *documents, key interlock.Key, v interlock.Version
 		stale.Then, stale.Known = e.showDocument(key, x, true), true
 	}
 	if d := s.known[key]; d != nil {
-		e.tellWrites(&stale, d, v)
+		e.reportWrites(&stale, d, v)
 	}
 	return stale
 }
 
-// tellWrites tells who wrote a document after a version.
-func (e *Engine) tellWrites(stale *interlock.Stale, d *document, v interlock.Version) {
+// reportWrites tells who wrote a document after a version.
+func (e *Engine) reportWrites(stale *interlock.Stale, d *document, v interlock.Version) {
 	if d.now == nil || d.now.version <= v {
 		return
 	}
@@ -96,7 +96,7 @@ func (e *Engine) staleSinceAbsent(d *document, r *interlock.Read) interlock.Stal
 		Then: interlock.Document{Key: d.key, Version: r.Version, Absent: true}, Known: true,
 		Now: e.showDocument(d.key, d.now, true),
 	}
-	e.tellWrites(&stale, d, since)
+	e.reportWrites(&stale, d, since)
 	return stale
 }
 
@@ -111,7 +111,7 @@ func (e *Engine) staleSincePresent(s *documents, key interlock.Key) interlock.St
 				since = x.version
 			}
 		}
-		e.tellWrites(&stale, d, since)
+		e.reportWrites(&stale, d, since)
 	}
 	return stale
 }

@@ -17,8 +17,8 @@ type progress struct {
 	told   Time   // the beat since which a lease was warned of its ttl, plus one
 }
 
-// say takes in a text that is new.
-func (e *Engine) say(p *progress, text string) {
+// updateProgress takes in a text that is new.
+func (e *Engine) updateProgress(p *progress, text string) {
 	e.turns++
 	p.text, p.at, p.turn, p.before = text, e.now, e.turns, p.turn
 }
@@ -26,20 +26,20 @@ func (e *Engine) say(p *progress, text string) {
 // report takes in what a session says of its work.
 func (e *Engine) report(s *session, text string) {
 	if text != "" && text != s.progress.text {
-		e.say(&s.progress, text)
+		e.updateProgress(&s.progress, text)
 	}
 }
 
 // reportOf takes in what the holder of r says of this lease alone.
 func (e *Engine) reportOf(r *request, text string) {
 	if said, _ := r.lastProgress(); text != "" && text != said {
-		e.say(r.ownProgress(), text)
+		e.updateProgress(r.ownProgress(), text)
 	}
 }
 
 func (r *request) ownProgress() *progress {
 	if r.progress == nil {
-		r.tie().progress = &progress{}
+		r.mutableExt().progress = &progress{}
 	}
 	return r.progress
 }
@@ -74,7 +74,7 @@ func (e *Engine) stallSince(r *request) Time {
 // isTimed reports whether r has such a deadline.
 func (r *request) isTimed() bool { return r.MaxHold > 0 || r.Stall > 0 }
 
-// overdue gives the reason for which such a deadline has passed, or 0.
+// overdue returns the reason for which such a deadline has passed, or 0.
 func (e *Engine) overdue(r *request) Reason {
 	switch {
 	case r.MaxHold > 0 && e.now >= r.granted.Add(r.MaxHold):

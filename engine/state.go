@@ -10,32 +10,32 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// space is one namespace. Nothing in it points to another.
-type space struct {
-	name     interlock.Namespace
-	nodes    collection.Table[*node]
-	salt     collection.Salt            // of their hashes
-	requests collection.Table[*request] // that are not over
-	sessions map[interlock.SessionID]*session
-	byNum    map[uint64]*session // the same
-	roll     roll
-	tombs    tombs
-	gone     collection.PagedQueue[goneSession] // sessions that are over
-	goneWhy  map[interlock.SessionID]Reason
-	notes    noteList
-	ids      idWindow // of those who have no session
-	kept     keeper   // ids that have left their windows
-	deeds    deeds
-	tasks    tasks
-	holds    map[string]time.Duration
-	torn     []*party // those that hold and wait, in the order of party.compare
-	leases   int
-	waiters  int
-	away     int                          // parked leases that hold nothing
-	aside    map[interlock.Fence]*request // parked leases, by the fences that they had
-	ranked   int                          // waiters with another priority than 0
-	branches int                          // of those who wait for any of several
-	shared   []*divided                   // shared-out keys, in no order
+// namespace is one namespace. Nothing in it points to another.
+type namespace struct {
+	name          interlock.Namespace
+	nodes         collection.Table[*node]
+	salt          collection.Salt            // of their hashes
+	requests      collection.Table[*request] // that are not over
+	sessions      map[interlock.SessionID]*session
+	byNum         map[uint64]*session // the same
+	roll          sessionIndex
+	tombs         tombs
+	endedSessions collection.PagedQueue[endedSession] // sessions that are over
+	endReasons    map[interlock.SessionID]Reason
+	notes         noteList
+	ids           idWindow // of those who have no session
+	kept          keeper   // ids that have left their windows
+	sideEffects   sideEffects
+	tasks         tasks
+	holds         map[string]time.Duration
+	holdsAndWaits []*flowState // those that hold and wait, in the order of party.compare
+	leases        int
+	waiters       int
+	away          int                          // parked leases that hold nothing
+	aside         map[interlock.Fence]*request // parked leases, by the fences that they had
+	ranked        int                          // waiters with another priority than 0
+	alternatives  int                          // of those who wait for any of several
+	shared        []*partition                 // shared-out keys, in no order
 
 	taken         map[string]taken // by principal; of those who have anything
 	settings      interlock.Settings
@@ -49,11 +49,11 @@ type space struct {
 	revisionBytes int                   // of all of them
 	dropped       []string              // names of dropped patterns that are remembered, the last dropped last
 	pools         []*pool               // in no order
-	repooling     repooling             // volatile: what of them is still to follow the patterns
+	repooling     poolUpdate            // volatile: what of them is still to follow the patterns
 	cooling       collection.Queue[*pool]
-	alike         map[string][]spelling // by their skeletons, if the settings ask for it
-	kinds         kinds                 // likewise
-	respelling    *respelling           // volatile: if they are not all in it
+	alike         map[string][]spelledKey // by their skeletons, if the settings ask for it
+	kinds         kinds                   // likewise
+	respelling    *spellingScan           // volatile: if they are not all in it
 
 	docs documents
 	logs logs
@@ -62,8 +62,8 @@ type space struct {
 	idleNodes []*node // for reuse
 	idleKin   []*kin
 	unranked  bool                   // volatile: ranks may have changed
-	ranking   ranking                // volatile: if it is not done
-	heirs     []*party               // volatile: those that wait with a higher priority than their own
+	ranking   rankSearch             // volatile: if it is not done
+	heirs     []*flowState           // volatile: those that wait with a higher priority than their own
 	contended map[string]*contention // volatile: by pattern and class
 	lingering int                    // sessions that are over and still have leases or waits
 
@@ -71,14 +71,14 @@ type space struct {
 	agenda *agenda    // volatile
 }
 
-// goneSession is what is remembered of a session that is over.
-type goneSession struct {
+// endedSession is what is remembered of a session that is over.
+type endedSession struct {
 	id  interlock.SessionID
 	why Reason
 }
 
-// ending is what is told of an end beyond its reason.
-type ending struct {
+// endCause is what is told of an end beyond its reason.
+type endCause struct {
 	cycle  []interlock.CycleStep // of a deadlock
 	actor  string                // the principal who revoked it, or for whom it was taken
 	asker  string                // the agent for whom it was taken, or of the party that its barrier has lost
@@ -108,11 +108,11 @@ type request struct {
 	next  *request // in space.requests
 	num   uint64
 	fence interlock.Fence
-	party *party // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
-	wait  *wait  // while waiting
+	party *flowState // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
+	wait  *wait      // while waiting
 	*terms
 	*details
-	*bonds
+	*requestExt
 
 	claim *[1]interlock.Claim // what it claims, if that is one thing
 	only  [1]need             // what it needs, if that is one thing: most claim one key without ancestors
@@ -134,42 +134,42 @@ type request struct {
 	any      bool   // claims are alternatives, of which it is to get one
 }
 
-// bonds are what few requests have: what ties them to others by themselves, not by
+// requestExt are what few requests have: what ties them to others by themselves, not by
 // their keys, and what there is to know of those without a session, or with a history.
 // Most have none, and share one that is empty.
-type bonds struct {
+type requestExt struct {
 	guest    *guest    // who made it without a session
 	run      *run      // what it is a run of; nil for others
 	timer    *timer    // what the session's timer does not cover
-	ending   *ending   // more about how it ended, where there is more to say
+	endCause *endCause // more about how it ended, where there is more to say
 	dealings *dealings // asks to yield
 	progress *progress // volatile: what its holder last said, and heard, of it alone
 
-	base       *request   // of a conversion: the lease that it is to change
-	conversion *request   // of a lease: the one of it that stands in line
-	share      *share     // what it is of a shared-out key
-	trunk      *request   // of a branch: the request that it belongs to
-	branches   []*request // of a request for any of several: see any.go
-	target     *session   // of a declared wait: for whom it waits
-	targetFlow string     // and for which flow, "" for all
-	awaited    *follower  // of a wait for the end of a task
-	seat       int32      // of such a wait, in tasks.awaits
+	base         *request   // of a conversion: the lease that it is to change
+	conversion   *request   // of a lease: the one of it that stands in line
+	share        *share     // what it is of a shared-out key
+	parent       *request   // of a branch: the request that it belongs to
+	alternatives []*request // of a request for any of several: see any.go
+	target       *session   // of a declared wait: for whom it waits
+	targetFlow   string     // and for which flow, "" for all
+	awaited      *follower  // of a wait for the end of a task
+	seat         int32      // of such a wait, in tasks.awaits
 }
 
-var noBonds = &bonds{}
+var noExt = &requestExt{}
 
-// tie gives r bonds of its own, to write to.
-func (r *request) tie() *bonds {
-	if r.bonds == noBonds {
-		r.bonds = &bonds{}
+// mutableExt returns r bonds of its own, to write to.
+func (r *request) mutableExt() *requestExt {
+	if r.requestExt == noExt {
+		r.requestExt = &requestExt{}
 	}
-	return r.bonds
+	return r.requestExt
 }
 
-// setEnding keeps how r ended, or forgets it.
-func (r *request) setEnding(how *ending) {
-	if how != r.ending {
-		r.tie().ending = how
+// setEndCause keeps how r ended, or forgets it.
+func (r *request) setEndCause(how *endCause) {
+	if how != r.endCause {
+		r.mutableExt().endCause = how
 	}
 }
 
@@ -182,11 +182,11 @@ type guest struct {
 // wait is what only a waiter has.
 type wait struct {
 	score  Time
-	writes uint64   // Engine.writes when it arrived
-	only   [1]place // its place, if it needs one thing; the request is always said
-	more   *[]place // its places, if it needs more
-	at     int32    // its place in search.hops, once a deadlock search has come to it
-	rank   int32    // the priority with which it waits: its own, or one that it inherits
+	writes uint64        // Engine.writes when it arrived
+	only   [1]queueEntry // its place, if it needs one thing; the request is always said
+	more   *[]queueEntry // its places, if it needs more
+	at     int32         // its place in search.hops, once a deadlock search has come to it
+	rank   int32         // the priority with which it waits: its own, or one that it inherits
 
 	// Volatile.
 	caller Caller
@@ -194,7 +194,7 @@ type wait struct {
 	since  uint64 // Engine.listens when its caller began to listen
 }
 
-// newWait gives what a new waiter needs.
+// newWait returns what a new waiter needs.
 func (e *Engine) newWait() *wait {
 	i := len(e.waits) - 1
 	if i < 0 {
@@ -209,8 +209,8 @@ func (e *Engine) newWait() *wait {
 	return w
 }
 
-// places gives the places that a waiter has in line, in the order of what it needs.
-func (w *wait) places() []place {
+// entries returns the places that a waiter has in line, in the order of what it needs.
+func (w *wait) entries() []queueEntry {
 	switch {
 	case w.only[0].class != nil:
 		return w.only[:]
@@ -220,13 +220,13 @@ func (w *wait) places() []place {
 	return nil
 }
 
-// room gives room for n places.
-func (w *wait) room(n int) []place {
+// room returns room for n places.
+func (w *wait) room(n int) []queueEntry {
 	if n <= 1 {
 		return w.only[:n]
 	}
 	if w.more == nil {
-		w.more = &[]place{}
+		w.more = &[]queueEntry{}
 	}
 	*w.more = slices.Grow((*w.more)[:0], n)[:n]
 	return *w.more
@@ -239,7 +239,7 @@ func (e *Engine) dropWait(r *request) {
 	if r.wait = nil; w == nil || w == &e.trial || len(e.waits) == maxFree {
 		return
 	}
-	for _, p := range w.places() {
+	for _, p := range w.entries() {
 		if p.ready {
 			return
 		}
@@ -257,18 +257,18 @@ func (w *wait) req() *request { return w.only[0].req }
 type session struct {
 	num      uint64
 	id       interlock.SessionID
-	space    *space
+	ns       *namespace
 	agent    string
 	owner    string // the principal who opened it
 	name     string // public
 	ttl      time.Duration
 	opened   Time
-	flows    collection.Table[*party]
-	waiting  []*party   // the flows that wait, in the order of their names
-	attempts []*request // the attempts at tasks among its leases, in the order of their numbers
-	awaiting []*request // declared waits for it, in no order
-	work     int        // leases and waits
-	dead     bool       // over; it stays until its last lease and wait have ended
+	flows    collection.Table[*flowState]
+	waiting  []*flowState // the flows that wait, in the order of their names
+	attempts []*request   // the attempts at tasks among its leases, in the order of their numbers
+	awaiting []*request   // declared waits for it, in no order
+	work     int          // leases and waits
+	dead     bool         // over; it stays until its last lease and wait have ended
 	why      Reason
 	seqs     seqWindow
 	ids      idWindow
@@ -283,15 +283,15 @@ type session struct {
 	losses                     []Loss
 	pulls                      collection.List[*pull]
 	follows                    collection.List[*follower]
-	timed                      int                      // leases with a max_hold or a stall
-	timedAt                    Time                     // not after the first of them is in its soft tier for it
-	resting                    collection.Queue[*party] // flows that had nothing when they entered: first those that entered first
-	spared                     bool                     // not heard of since Recover
-	sameAgent, sameAgentBefore *session                 // in the list of its agent's in space.roll
-	partings                   []*parting
+	timed                      int                          // leases with a max_hold or a stall
+	timedAt                    Time                         // not after the first of them is in its soft tier for it
+	resting                    collection.Queue[*flowState] // flows that had nothing when they entered: first those that entered first
+	spared                     bool                         // not heard of since Recover
+	sameAgent, sameAgentBefore *session                     // in the list of its agent's in space.roll
+	detachments                []*detachment
 	dying                      bool   // stands in agenda.dying
-	reaping                    sweep  // then: whose waits end, and later its leases
-	reaped                     bool   // its waits have ended
+	sweeping                   sweep  // then: whose waits end, and later its leases
+	waitsSwept                 bool   // its waits have ended
 	aging                      *sweep // whose ends are looked at, while that takes several steps
 	next                       Time   // of those looked at so far: what comes next, and
 	least                      time.Duration
@@ -337,8 +337,8 @@ func (r *request) flowName() string {
 	return f.name
 }
 
-func (e *Engine) space(name interlock.Namespace) *space {
-	if s := e.agenda.space; s != nil && s.name == name {
+func (e *Engine) ns(name interlock.Namespace) *namespace {
+	if s := e.agenda.ns; s != nil && s.name == name {
 		return s
 	}
 	s := e.spaces[name]
@@ -346,16 +346,16 @@ func (e *Engine) space(name interlock.Namespace) *space {
 		s.beginAt(e.past)
 	}
 	if s == nil {
-		s = &space{
-			name:     name,
-			sessions: map[interlock.SessionID]*session{},
-			byNum:    map[uint64]*session{},
-			goneWhy:  map[interlock.SessionID]Reason{},
-			holds:    map[string]time.Duration{},
-			taken:    map[string]taken{},
-			kept:     keeper{},
+		s = &namespace{
+			name:       name,
+			sessions:   map[interlock.SessionID]*session{},
+			byNum:      map[uint64]*session{},
+			endReasons: map[interlock.SessionID]Reason{},
+			holds:      map[string]time.Duration{},
+			taken:      map[string]taken{},
+			kept:       keeper{},
 		}
-		s.deeds.kept = s.kept
+		s.sideEffects.kept = s.kept
 		s.beginAt(e.past)
 		e.spaces[name] = s
 		s.agenda = e.adopt(s)
@@ -363,17 +363,17 @@ func (e *Engine) space(name interlock.Namespace) *space {
 	return s
 }
 
-// hold gives r all its needs.
+// hold grants r all its needs.
 func (r *request) hold() {
 	r.take()
-	r.space.leases++
-	r.space.count(r.owner(), taken{leases: 1})
+	r.ns.leases++
+	r.ns.count(r.owner(), taken{leases: 1})
 	r.joinParty()
 }
 
 // joinParty makes r one of the leases of its party, if it has one.
 func (r *request) joinParty() {
-	r.space.disturb()
+	r.ns.disturb()
 	if sess := r.session(); sess != nil {
 		sess.joined(r)
 	}
@@ -428,7 +428,7 @@ func (r *request) take() {
 		case interlock.Barrier:
 			n.own().gang++
 		case interlock.Member:
-			r.space.divided(n).enroll(r, r.countOf(m))
+			r.ns.divided(n).enroll(r, r.countOf(m))
 		}
 	}
 	r.holdPart()
@@ -438,13 +438,13 @@ func (r *request) take() {
 func (r *request) unhold() {
 	r.leaveParty()
 	r.letGo()
-	r.space.leases--
-	r.space.count(r.owner(), taken{leases: -1})
+	r.ns.leases--
+	r.ns.count(r.owner(), taken{leases: -1})
 }
 
 // leaveParty takes r out of the leases of its party.
 func (r *request) leaveParty() {
-	r.space.disturb()
+	r.ns.disturb()
 	if sess := r.session(); sess != nil {
 		sess.parted(r)
 	}
@@ -485,41 +485,41 @@ func (r *request) letGo() {
 	r.losePart()
 }
 
-// enline puts r in the line of every key it needs.
-func (e *Engine) enline(r *request) {
-	for way := range r.ways {
+// enqueue puts r in the line of every key it needs.
+func (e *Engine) enqueue(r *request) {
+	for way := range r.eachAlternative {
 		if way != r {
-			r.space.branches++
+			r.ns.alternatives++
 			way.phase, way.granted, way.wait = waiting, r.granted, e.newWait()
 			way.wait.score, way.wait.rank = r.wait.score, r.wait.rank
 		}
 		way.enter()
 	}
 	if r.priority != 0 {
-		r.space.ranked++
+		r.ns.ranked++
 	}
-	r.space.disturb()
+	r.ns.disturb()
 	if r.task == nil {
-		r.space.waiters++
-		r.space.count(r.owner(), taken{waiters: 1})
+		r.ns.waiters++
+		r.ns.count(r.owner(), taken{waiters: 1})
 	}
 	r.awaitPart()
 }
 
 // enter takes r's places in the lines.
 func (r *request) enter() {
-	r.wait.only[0] = place{req: r}
+	r.wait.only[0] = queueEntry{req: r}
 	needs := r.needs()
 	places := r.wait.room(len(needs))
 	for i := range needs {
 		m, p := &needs[i], &places[i]
-		*p = place{req: r, need: int16(i)}
+		*p = queueEntry{req: r, need: int16(i)}
 		if m.node.line == nil {
-			m.node.own().line = &line{}
+			m.node.own().line = &waitQueue{}
 		}
 		p.class = m.node.line.class(r.kindOf(m))
 		p.count = r.countOf(m)
-		p.twin = r.trunk != nil && p.class.has(r)
+		p.duplicate = r.parent != nil && p.class.has(r)
 		p.class.insert(p)
 		if m.claimed {
 			m.node.line.claimed++
@@ -534,27 +534,27 @@ func (r *request) enter() {
 
 // unline takes r out of every line.
 func (r *request) unline() {
-	r.space.disturb()
+	r.ns.disturb()
 	if r.priority != 0 {
-		r.space.ranked--
+		r.ns.ranked--
 	}
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		if way != r {
-			r.space.branches--
+			r.ns.alternatives--
 		}
 		way.exit()
 	}
 	r.forgoPart()
 	if r.task == nil {
-		r.space.waiters--
-		r.space.count(r.owner(), taken{waiters: -1})
+		r.ns.waiters--
+		r.ns.count(r.owner(), taken{waiters: -1})
 	}
 }
 
-// exit gives r's places up.
+// exit removes r's entries from their queues.
 func (r *request) exit() {
-	for i := range r.wait.places() {
-		p := &r.wait.places()[i]
+	for i := range r.wait.entries() {
+		p := &r.wait.entries()[i]
 		n := r.needs()[i].node
 		p.setWatching(false)
 		p.class.remove(p)

@@ -46,14 +46,14 @@ func (e *Engine) submit(c *Submit) {
 			e.refuseOwnAttempt(own)
 			return
 		}
-		if no := e.agenda.space.tooManyFollows(sess); no != nil {
+		if no := e.agenda.ns.tooManyFollows(sess); no != nil {
 			e.refuseFor(no)
 			return
 		}
 	}
 	t := e.place(c.Task.ID, specs[0], sess)
 	e.replyTask(t, c.Attach, c.Flow)
-	s := t.queue.space
+	s := t.queue.ns
 	eff := &e.out.Effects[e.replied]
 	eff.Warnings = append(eff.Warnings, s.warnings(t.spec.claims)...)
 	eff.Warnings = append(eff.Warnings, s.strangers(t.spec.claims, t.spec.group)...)
@@ -69,7 +69,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 	if code, problem := e.closedFor(); code != "" {
 		return nil, &refusal{code: code, message: problem}
 	}
-	s := e.agenda.space
+	s := e.agenda.ns
 	bytes, news := 0, map[*queue]int{}
 	for i := range list {
 		x := &list[i]
@@ -132,7 +132,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 	return specs, nil
 }
 
-// specOf gives what is kept of a task that was checked.
+// specOf returns what is kept of a task that was checked.
 func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	spec := &taskSpec{
 		claims: x.Claims, payload: x.Payload, purpose: x.Purpose, priority: int32(x.Priority), submitted: e.now, message: x.Message,
@@ -177,7 +177,7 @@ func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 		e.tag(e.ev, Done)
 	}
 	e.emit(e.ev)
-	t := e.agenda.space.tasks.known[id]
+	t := e.agenda.ns.tasks.known[id]
 	e.placed(t)
 	return t
 }

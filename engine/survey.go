@@ -29,9 +29,9 @@ const (
 	maxHoldings = 1000
 )
 
-// turnTo gives a namespace to look at, as of its last command or the last one about
+// turnTo returns a namespace to look at, as of its last command or the last one about
 // all namespaces; nil if there is none.
-func (e *Engine) turnTo(name interlock.Namespace) *space {
+func (e *Engine) turnTo(name interlock.Namespace) *namespace {
 	s := e.spaces[name]
 	if e.viewed = 0; s != nil {
 		e.enter(s.agenda, e.whole.now)
@@ -54,7 +54,7 @@ func (f *first[T]) add(v T, order func(a, b T) int) {
 	f.list = f.list[:min(len(f.list), f.limit)]
 }
 
-// rowsOf gives how many rows a page has for which so many were asked for: 100 if none is
+// rowsOf returns how many rows a page has for which so many were asked for: 100 if none is
 // said, and at most 1000.
 func rowsOf(asked int) int {
 	if asked <= 0 {
@@ -167,7 +167,7 @@ func (n *node) holders() (holders int) {
 	return holders
 }
 
-// WaitGraph gives the edges of the namespace's wait-for graph, in the order of the
+// WaitGraph lists the edges of the namespace's wait-for graph, in the order of the
 // waiters' arrival and no more than an answer can take. Anonymous waiters are
 // parties of their own, without a session. Those of tasks that wait are left out: for
 // what a task waits it says itself.

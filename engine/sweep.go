@@ -15,12 +15,12 @@ import (
 //	leases of one flow     0 1 2 3 ... left ... n    from the last to the first: the seat of
 //	                                                 one that ends is taken by the last
 type sweep struct {
-	part  int      // of session.flows: the next
-	flows []*party // of the part before, that are left
-	left  int      // leases of the first of them that are left; -1: all
+	part  int          // of session.flows: the next
+	flows []*flowState // of the part before, that are left
+	left  int          // leases of the first of them that are left; -1: all
 
 	leases []swept // the swath, in the order of the fences
-	lines  []*party
+	lines  []*flowState
 }
 
 // swept is a lease of a swath.
@@ -29,7 +29,7 @@ type swept struct {
 	num uint64
 }
 
-// lease gives the next one, nil if that were all, which done says, or the step has looked at
+// lease returns the next one, nil if that were all, which done says, or the step has looked at
 // enough.
 func (x *sweep) lease(e *Engine, s *session) (r *request, done bool) {
 	for more := true; ; {
@@ -78,15 +78,15 @@ func (x *sweep) gather(e *Engine, s *session) (more bool) {
 // nextPart turns to the flows of the next chain.
 func (x *sweep) nextPart(e *Engine, s *session) bool {
 	x.flows, x.left = x.flows[:0], -1
-	more := s.flows.Part(x.part, func(f *party) { x.flows = append(x.flows, f) })
+	more := s.flows.Part(x.part, func(f *flowState) { x.flows = append(x.flows, f) })
 	x.part++
 	e.objects += 1 + len(x.flows)
 	return more
 }
 
-// line gives the next flow that waits for something, nil if that were all, which done says,
+// line returns the next flow that waits for something, nil if that were all, which done says,
 // or the step has looked at enough. Flows are in the order of their names within a swath.
-func (x *sweep) line(e *Engine, s *session) (f *party, done bool) {
+func (x *sweep) line(e *Engine, s *session) (f *flowState, done bool) {
 	for more := true; ; {
 		for len(x.lines) > 0 {
 			if len(x.lines[0].waits) > 0 {
@@ -107,6 +107,6 @@ func (x *sweep) line(e *Engine, s *session) (f *party, done bool) {
 				}
 			}
 		}
-		slices.SortFunc(x.lines, func(a, b *party) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(x.lines, func(a, b *flowState) int { return strings.Compare(a.name, b.name) })
 	}
 }

@@ -12,7 +12,7 @@ import (
 //
 // A task that waits stands in the lines of its claims like everybody else, and holds
 // nothing. When nothing blocks it any more it could run; if its queue has no worker
-// for it then, it is dormant, and stands aside until one comes: see stance.go. With a
+// for it then, it is dormant, and stands aside until one comes: see eligibility.go. With a
 // worker its request becomes a lease like any other, an attempt at the
 // task. However that lease ends, unless by an acknowledgement, the attempt has
 // failed: the task is scheduled again, with its first place in line, or dead.
@@ -34,12 +34,12 @@ type task struct {
 	since   Time                      // when it came to wait, or was settled
 	link    collection.Element[*task] // in queue.lined, or in a chain of those that ask or are settled
 
-	attempt int32 // how many there were; of a running one, which it is
-	seat    int32 // in tasks.all
-	slot    int32 // volatile: in shelf.able
-	state   interlock.TaskState
-	stance  stance // volatile
-	shelf   *shelf // volatile: of one that could run
+	attempt     int32 // how many there were; of a running one, which it is
+	seat        int32 // in tasks.all
+	slot        int32 // volatile: in shelf.able
+	state       interlock.TaskState
+	eligibility eligibility // volatile
+	shelf       *shelf      // volatile: of one that could run
 }
 
 // trail is what has become of a task so far, and who has to do with it now. Those of
@@ -58,7 +58,7 @@ type trail struct {
 
 var noTrail = &trail{}
 
-// own gives t a trail of its own, to write to.
+// own returns t a trail of its own, to write to.
 func (t *task) own() *trail {
 	if t.trail == noTrail {
 		t.trail = &trail{}
@@ -114,9 +114,9 @@ type tasks struct {
 
 func isSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }
 
-// chainOf gives the chain in which tasks in a state stand, nil for none.
+// chainOf returns the chain in which tasks in a state stand, nil for none.
 func (t *task) chainOf(state interlock.TaskState) *collection.List[*task] {
-	switch s := &t.queue.space.tasks; state {
+	switch s := &t.queue.ns.tasks; state {
 	case interlock.TaskWaiting:
 		return &t.queue.lined
 	case interlock.TaskAsking:
@@ -131,7 +131,7 @@ func (t *task) chainOf(state interlock.TaskState) *collection.List[*task] {
 
 // turnTo puts the task in another state.
 func (t *task) turnTo(state interlock.TaskState) {
-	s := &t.queue.space.tasks
+	s := &t.queue.ns.tasks
 	if c := t.chainOf(t.state); c != nil {
 		c.Remove(&t.link)
 	}
@@ -159,7 +159,7 @@ func (t *task) turnTo(state interlock.TaskState) {
 
 // evolveTask folds that a task was submitted. In a snapshot it begins as it stands.
 func (e *Engine) evolveTask(ev *Event) error {
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	spec := e.hint.spec
 	if spec == nil {
 		var err error
@@ -177,7 +177,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, attempt: int32(ev.Generation)}
 	t.link.Value, t.spec.origin = t, s.tasks.origins.share(spec.origin.address)
 	s.tasks.bytes += t.cost()
-	t.say(ev.Outcome)
+	t.setReason(ev.Outcome)
 	if ev.Queued {
 		t.arrived = ev.At.Add(ev.Arrived)
 	}
@@ -187,7 +187,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 	t.queue.counts[0]++ // of those that stand nowhere yet
 	if !isSettled(state) {
 		t.queue.join(t, spec.group)
-		e.comeIn(t)
+		e.joinLane(t)
 	}
 	t.turnTo(state)
 	switch state {
@@ -213,13 +213,13 @@ func (e *Engine) await(t *task, at Time, changed bool) {
 	}
 	t.since = at
 	if t.ahead() == nil {
-		e.lineUp(t, changed)
+		e.queueTask(t, changed)
 	}
 }
 
-// lineUp puts a task that waits in line.
-func (e *Engine) lineUp(t *task, changed bool) {
-	t.stance = behind
+// queueTask puts a task that waits in line.
+func (e *Engine) queueTask(t *task, changed bool) {
+	t.eligibility = queuedBehindSibling
 	r := e.newRequest()
 	r.num, t.request = t.num, r
 	r.priority, r.changed = int8(t.spec.priority), changed
@@ -230,11 +230,11 @@ func (e *Engine) lineUp(t *task, changed bool) {
 	if countsAny(r.claims()) {
 		c.Group = t.spec.group
 	}
-	r.terms = t.queue.space.agree(c)
+	r.terms = t.queue.ns.agree(c)
 	e.resolve(r)
 	r.wait = e.newWait()
 	r.setScore()
-	e.enline(r)
+	e.enqueue(r)
 }
 
 func countsAny(claims []interlock.Claim) bool {
@@ -248,7 +248,7 @@ func countsAny(claims []interlock.Claim) bool {
 
 // runAs makes r the attempt at t that is under way.
 func (t *task) runAs(r *request) {
-	t.request, t.stance = r, behind
+	t.request, t.eligibility = r, queuedBehindSibling
 	r.setTask(t)
 	t.group.running++
 	going := &attempt{number: int(t.attempt), agent: r.agentName(), fence: r.fence}
@@ -268,7 +268,7 @@ func (e *Engine) stepBack(t *task) {
 	t.queue.unshelve(t)
 	r.unline()
 	e.changed(r)
-	t.request, t.stance = nil, behind
+	t.request, t.eligibility = nil, queuedBehindSibling
 	r.setTask(nil)
 	e.discard(r)
 }
@@ -298,7 +298,7 @@ func (r *request) taskQueue() *queue {
 
 // evolveHanded folds that a worker has a task: its request is a lease now.
 func (e *Engine) evolveHanded(ev *Event) error {
-	s := e.space(ev.Namespace)
+	s := e.ns(ev.Namespace)
 	t := s.tasks.known[ev.BaseID]
 	if t == nil || t.state != interlock.TaskWaiting || t.request == nil || s.knows(ev.ID) {
 		return errUnknown
@@ -310,12 +310,12 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	e.dropWait(r)
 	if ev.Session != 0 {
 		sess := s.byNum[ev.Session]
-		if sess == nil || sess.space != s {
+		if sess == nil || sess.ns != s {
 			return errUnknown
 		}
 		r.join(sess.flow(ev.Flow))
 	} else {
-		r.tie().guest = &guest{ev.Agent, ev.Actor}
+		r.mutableExt().guest = &guest{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
 	given := ev.Terms
@@ -338,7 +338,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 // evolveAttempt folds that an attempt has failed, and where the task stands since. In
 // a snapshot it is only part of the history.
 func (e *Engine) evolveAttempt(ev *Event) error {
-	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || ev.Op != 0 && t.state != interlock.TaskRunning {
 		return errUnknown
 	}
@@ -354,7 +354,7 @@ func (e *Engine) evolveAttempt(ev *Event) error {
 
 // evolveStands folds that a task stands elsewhere.
 func (e *Engine) evolveStands(ev *Event) error {
-	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || ev.Op == 0 {
 		return errUnknown
 	}
@@ -368,16 +368,16 @@ func (e *Engine) stands(t *task, ev *Event) error {
 	if state == interlock.TaskRunning || state > interlock.TaskCancelled || state == interlock.TaskAsking && t.spec.approval == nil {
 		return errUnknown
 	}
-	s, q := &t.queue.space.tasks, t.queue
+	s, q := &t.queue.ns.tasks, t.queue
 	if t.spec.message && !isSettled(was) && isSettled(state) {
 		e.record(t, t.going, ev)
 	}
 	e.quit(t)
-	t.say(ev.Outcome)
+	t.setReason(ev.Outcome)
 	switch {
 	case isSettled(was) && !isSettled(state):
 		q.join(t, t.spec.group)
-		e.comeIn(t)
+		e.joinLane(t)
 		t.spec.revive(ev.At)
 		if state == interlock.TaskAsking {
 			principal, err := decodePrincipal(ev.Blob)
@@ -387,7 +387,7 @@ func (e *Engine) stands(t *task, ev *Event) error {
 			t.remember(func() { t.spec.approval.reopen(ev.At, principal) })
 		}
 	case !isSettled(was) && isSettled(state):
-		e.goOut(t)
+		e.leaveLane(t)
 		t.part()
 	}
 	if state == interlock.TaskDone {
@@ -408,13 +408,13 @@ func (e *Engine) stands(t *task, ev *Event) error {
 		e.await(t, ev.At, false)
 	}
 	s.makeRoom()
-	e.stir(q)
+	e.needsDispatch(q)
 	return nil
 }
 
 // evolveForgotten folds that a settled task was discarded.
 func (e *Engine) evolveForgotten(ev *Event) error {
-	t := e.space(ev.Namespace).tasks.known[ev.ID]
+	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || !isSettled(t.state) {
 		return errUnknown
 	}
@@ -423,13 +423,13 @@ func (e *Engine) evolveForgotten(ev *Event) error {
 }
 
 func (t *task) forget() {
-	s := &t.queue.space.tasks
+	s := &t.queue.ns.tasks
 	s.bytes -= t.cost()
 	t.turnTo(0)
 	t.queue.counts[0]--
 	s.all.Remove(t)
 	s.origins.leave(t.spec.origin)
 	delete(s.known, t.id)
-	t.queue.space.kept.drop(thing{madeTask, t.id})
+	t.queue.ns.kept.drop(createdObject{madeTask, t.id})
 	t.queue.drop()
 }

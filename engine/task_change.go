@@ -21,7 +21,7 @@ func (e *Engine) setQueue(c *SetQueue) {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
-	if s := e.agenda.space; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
+	if s := e.agenda.ns; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
 		e.refuse(interlock.CodeTooManyQueues, fmt.Sprintf("namespace %q has %d queues, which is its limit: drop some first", c.Namespace, interlock.MaxQueues))
 		return
 	}
@@ -29,7 +29,7 @@ func (e *Engine) setQueue(c *SetQueue) {
 }
 
 func (e *Engine) switchQueue(c *SwitchQueue) {
-	q := e.agenda.space.registered(c.Name)
+	q := e.agenda.ns.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return
@@ -48,14 +48,14 @@ func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
 	*e.draft() = Event{Kind: EvQueue, Namespace: h.Namespace, Purpose: q.Name, Blob: appendQueue(nil, q), Actor: h.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	if known := e.agenda.space.registered(q.Name); len(known.Pull) > 0 {
+	if known := e.agenda.ns.registered(q.Name); len(known.Pull) > 0 {
 		e.dismissPulls(known, known.notPuller)
 	}
 	e.reply(Done)
 }
 
 func (e *Engine) dropQueue(c *DropQueue) {
-	q := e.agenda.space.registered(c.Name)
+	q := e.agenda.ns.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return
@@ -64,7 +64,7 @@ func (e *Engine) dropQueue(c *DropQueue) {
 		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q has %d tasks that are not settled: drain it, or cancel them, first", q.Name, n))
 		return
 	}
-	if p := q.space.writtenBy(q.Name); p != nil {
+	if p := q.ns.writtenBy(q.Name); p != nil {
 		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
 		return
 	}
@@ -80,9 +80,9 @@ func (e *Engine) refuseQueue(name string) {
 	e.refuse(no.code, no.message)
 }
 
-// findTask gives a task. If there is none, the command is refused.
+// findTask returns a task. If there is none, the command is refused.
 func (e *Engine) findTask(id interlock.TaskID) *task {
-	if s := e.agenda.space; s != nil {
+	if s := e.agenda.ns; s != nil {
 		if t := s.tasks.known[id]; t != nil {
 			return t
 		}
@@ -147,7 +147,7 @@ func (e *Engine) changeTask(c *ChangeTask) {
 	e.reply(Done).Tasks = []interlock.Task{shown}
 }
 
-// mayChange says why a task cannot be changed so, nil if it can.
+// mayChange returns why a task cannot be changed so, nil if it can.
 func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 	settled := isSettled(t.state)
 	switch change {
@@ -183,14 +183,14 @@ func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 }
 
 // ackedBefore answers an acknowledgement that was carried out before.
-func (e *Engine) ackedBefore(c *Ack, a *answered) {
+func (e *Engine) ackedBefore(c *Ack, a *storedAnswer) {
 	e.committedBefore(&Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{Writes: c.Writes}}, a)
 	e.out.Effects[e.replied].Tasks = []interlock.Task{e.taskAgain(a)}
 }
 
 // taskAgain describes the task of an earlier answer, as far as it is still known.
-func (e *Engine) taskAgain(a *answered) interlock.Task {
-	if t := e.agenda.space.tasks.known[a.id]; t != nil {
+func (e *Engine) taskAgain(a *storedAnswer) interlock.Task {
+	if t := e.agenda.ns.tasks.known[a.id]; t != nil {
 		return e.showTask(t)
 	}
 	return interlock.Task{ID: a.id}

@@ -9,10 +9,10 @@ import (
 
 // Queues and tasks in events: lists of fields, as patterns are.
 
-// Queue gives what an EvQueue registered.
+// Queue returns what an EvQueue registered.
 func (ev *Event) Queue() (interlock.TaskQueue, error) { return decodeQueue(ev.Blob) }
 
-// Task gives the queue and the kind of the task that an EvTask submitted.
+// Task returns the queue and the kind of the task that an EvTask submitted.
 func (ev *Event) Task() (queue, kind string, err error) {
 	spec, err := decodeTask(ev)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *taskSpec) extend(change func(*extras)) {
 	s.extras = &x
 }
 
-// kept gives extras to keep, which cost nothing if there is nothing in them.
+// kept returns extras to keep, which cost nothing if there is nothing in them.
 func (x extras) kept() *extras {
 	if x.due == 0 && x.deadline == 0 && x.attempts == 0 && x.backoff == 0 && x.maxBackoff == 0 && len(x.result) == 0 && x.approval == nil {
 		return noExtras

@@ -96,7 +96,7 @@ func checkEntry(entry string) string {
 	return ""
 }
 
-// checkName says what is wrong with the name of a thing that stands in a path, or "".
+// checkName returns what is wrong with the name of a thing that stands in a path, or "".
 func checkName(what, name string) string {
 	if name == "" || len(name) > interlock.MaxNameBytes {
 		return fmt.Sprintf("%s %q: a name has 1 to %d bytes", what, keypath.Clip(name, 64), interlock.MaxNameBytes)
@@ -198,7 +198,7 @@ func checkPull(c *Pull) (interlock.Code, string) {
 // end of its lease and what the events of those tasks say besides.
 const AckEntryBytes = CommitEntryBytes + 2*interlock.MaxCommitBytes
 
-// checkAck says what is wrong with how an acknowledgement is written, beside its
+// checkAck returns what is wrong with how an acknowledgement is written, beside its
 // commit and its tasks.
 func checkAck(c *Ack) *refusal {
 	if code, problem := checkTexts(text{"note", c.Note, interlock.MaxNoteBytes}); code != "" {

@@ -124,7 +124,7 @@ func (s *taskSpec) claimsKey(key interlock.Key) bool {
 
 func bySubmission(a, b *task) int { return cmp.Compare(a.num, b.num) }
 
-// QueueStatus tells how a queue stands, and whether it is registered.
+// QueueStatus returns how a queue stands, and whether it is registered.
 func (e *Engine) QueueStatus(ns interlock.Namespace, name string) (interlock.QueueStatus, bool) {
 	q := e.turnTo(ns).registered(name)
 	if q == nil {
@@ -173,12 +173,12 @@ func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
 	return v
 }
 
-func (s *space) sortedQueues() []*queue {
+func (s *namespace) sortedQueues() []*queue {
 	return slices.SortedFunc(maps.Values(s.tasks.queues), func(a, b *queue) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // queues writes which queues are registered.
-func (s *snapshotter) queues(sp *space) {
+func (s *snapshotter) queues(sp *namespace) {
 	for _, q := range sp.sortedQueues() {
 		if q.registered {
 			s.event(0, &Event{Kind: EvQueue, Namespace: sp.name, Purpose: q.Name, Blob: appendQueue(nil, &q.TaskQueue)})
@@ -189,7 +189,7 @@ func (s *snapshotter) queues(sp *space) {
 // tasks writes those of a namespace: those that wait in the order in which they came
 // to stand in line, those that ask in the order in which they did, and the settled ones
 // in the order in which they were.
-func (s *snapshotter) tasks(sp *space) {
+func (s *snapshotter) tasks(sp *namespace) {
 	for _, t := range sp.sortedTasks() {
 		if t.chainOf(t.state) == nil {
 			s.task(sp, t)
@@ -211,7 +211,7 @@ func (s *snapshotter) tasks(sp *space) {
 	}
 }
 
-func (s *snapshotter) task(sp *space, t *task) {
+func (s *snapshotter) task(sp *namespace, t *task) {
 	ev := Event{Kind: EvTask, Namespace: sp.name, ID: t.id, Num: t.num, Op: uint8(t.state), Generation: uint64(t.attempt), Outcome: t.reason}
 	t.spec.describe(&ev)
 	if t.arrived != 0 {

@@ -47,7 +47,7 @@ func (x *trail) cost() int {
 
 // remember changes what is remembered of a task, and counts it.
 func (t *task) remember(change func()) {
-	s, was := &t.queue.space.tasks, t.cost()
+	s, was := &t.queue.ns.tasks, t.cost()
 	change()
 	more := t.cost() - was
 	s.bytes += more
@@ -56,8 +56,8 @@ func (t *task) remember(change func()) {
 	}
 }
 
-// say keeps why a task is dead or cancelled, or fails.
-func (t *task) say(reason string) {
+// setReason keeps why a task is dead or cancelled, or fails.
+func (t *task) setReason(reason string) {
 	if reason != t.reason {
 		t.remember(func() { t.own().reason = reason })
 	}
@@ -73,7 +73,7 @@ func (t *task) failed(a attempt) {
 
 // trimPast forgets the oldest attempts when there are too many, or no room for them.
 func (t *task) trimPast() {
-	s, most := &t.queue.space.tasks, interlock.MaxKeptAttempts
+	s, most := &t.queue.ns.tasks, interlock.MaxKeptAttempts
 	if s.makeRoom(); s.bytes > interlock.MaxTaskBytes {
 		most = 1
 	}
@@ -94,9 +94,9 @@ func (s *tasks) makeRoom() {
 	}
 }
 
-// noRoomForTasks says why there is no room for bytes more of tasks that are not done,
+// noRoomForTasks returns why there is no room for bytes more of tasks that are not done,
 // nil if there is.
-func (s *space) noRoomForTasks(bytes int) *refusal {
+func (s *namespace) noRoomForTasks(bytes int) *refusal {
 	if s.tasks.bytes-s.tasks.settled+bytes <= interlock.MaxTaskBytes {
 		return nil
 	}

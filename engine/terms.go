@@ -9,7 +9,7 @@ import (
 // zero field means none. They never change; a request can be given others. Most requests
 // have the same as many others, and share them.
 type terms struct {
-	space *space
+	ns *namespace
 	interlock.Terms
 }
 
@@ -28,9 +28,9 @@ var (
 	noDetails = &details{}
 )
 
-// agree gives terms that are t, in s: those that were given last time, unless something else
+// agree returns terms that are t, in s: those that were given last time, unless something else
 // was asked for in between that has the same place among the few that are kept.
-func (s *space) agree(t interlock.Terms) *terms {
+func (s *namespace) agree(t interlock.Terms) *terms {
 	h := collection.Mix(uint64(t.TTL) + uint64(t.Grace)<<16 + uint64(t.MaxHold)<<24 + uint64(t.MaxWait)<<32)
 	kept := &s.agreed[h%uint32(len(s.agreed))]
 	if *kept == nil || (*kept).Terms != t {
@@ -39,13 +39,13 @@ func (s *space) agree(t interlock.Terms) *terms {
 	return *kept
 }
 
-// plain gives those of the terms that are told of what is over.
+// plain returns those of the terms that are told of what is over.
 func (t *terms) plain() *terms {
 	plain := interlock.Terms{TTL: t.TTL, Grace: t.Grace}
 	if t.Terms == plain {
 		return t
 	}
-	return &terms{t.space, plain}
+	return &terms{t.ns, plain}
 }
 
 // setTask has r be of a task, or of none.

@@ -47,7 +47,7 @@ func (e *Engine) unlisten(r *request, link uint64) {
 	switch w := r.wait; {
 	case w.caller == nil || w.link != link:
 	case r.isToStart():
-		e.forsake(r)
+		e.cancelUnattended(r)
 	default:
 		w.caller, r.renewed = nil, e.now
 		e.arm(r)
@@ -65,12 +65,12 @@ func (e *Engine) claim(r *request) {
 }
 
 func (e *Engine) leave(c *Leave) {
-	if s := e.agenda.space; s != nil && s.tasks.pulls[c.Ticket] != nil {
+	if s := e.agenda.ns; s != nil && s.tasks.pulls[c.Ticket] != nil {
 		e.dismissPull(s.tasks.pulls[c.Ticket])
 		e.reply(Done)
 		return
 	}
-	if s := e.agenda.space; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
+	if s := e.agenda.ns; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
 		e.detachTasks(s, &Detach{Head: c.Head, Ticket: c.Ticket})
 		e.reply(Done)
 		return
@@ -89,7 +89,7 @@ func (e *Engine) leave(c *Leave) {
 			e.giveUp(r, ev)
 			break
 		}
-		ev := e.ending(r, ByLeaving)
+		ev := e.endCause(r, ByLeaving)
 		ev.Actor = c.Actor
 		e.tag(ev, Done)
 		e.emit(ev)

@@ -55,7 +55,7 @@ func (h *timers) clear(t *timer) {
 	}
 }
 
-// first gives the timer that is due next, or nil.
+// first returns the timer that is due next, or nil.
 func (h *timers) first() *timer {
 	if len(h.heap) == 0 {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// sacrifice ends the wait of a cycle's victim: the lowest base priority, then the
+// breakDeadlock ends the wait of a cycle's victim: the lowest base priority, then the
 // fewest leases, then the youngest wait. A wait for the end of a task comes before all
 // others, because ending it undoes nothing: who waited is told at once, and the task goes
 // on. Were the worker's wait to end instead, its attempt would fail and be repeated, and
 // meet the same wait each time; and a task in line would come back to it.
 // Where the patterns of the contested keys say so, the leases that the victim is waited
 // for go as well, after their grace: as many as fit in the step.
-func (e *Engine) sacrifice(cycle []hop) {
+func (e *Engine) breakDeadlock(cycle []hop) {
 	victim := victimOf(cycle)
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
@@ -32,7 +32,7 @@ func (e *Engine) sacrifice(cycle []hop) {
 		}
 	}
 	r := cycle[0].req().whole()
-	forfeit := r.party.forfeit(cycle[len(cycle)-1])
+	forfeit := r.party.leasesToForfeit(cycle[len(cycle)-1])
 	if f := r.awaited; f != nil {
 		e.refuseFollower(f, steps)
 	} else {
@@ -51,15 +51,15 @@ func (e *Engine) sacrifice(cycle []hop) {
 // victimOf returns the place of a cycle's victim.
 func victimOf(cycle []hop) (victim int) {
 	for i, h := range cycle {
-		if worse(h.req(), cycle[victim].req()) {
+		if isBetterVictim(h.req(), cycle[victim].req()) {
 			victim = i
 		}
 	}
 	return victim
 }
 
-// worse reports whether a is rather to be sacrificed than b.
-func worse(a, b *request) bool {
+// isBetterVictim reports whether a is rather to be sacrificed than b.
+func isBetterVictim(a, b *request) bool {
 	if a.follows() != b.follows() {
 		return a.follows()
 	}
@@ -75,24 +75,24 @@ func worse(a, b *request) bool {
 	return a.arrived() > b.arrived() // waits for tasks have no numbers of their own
 }
 
-func (p *party) leaseCount() int {
+func (p *flowState) leaseCount() int {
 	if p == nil {
 		return 0
 	}
 	return len(p.leases)
 }
 
-// forfeit gives the party's leases for which the wait before it in a cycle waits,
+// leasesToForfeit returns the party's leases for which the wait before it in a cycle waits,
 // and which it loses as the victim, in the order of their fences. It looks at as many as a
 // step may: a victim loses no more of them than fit in a step anyway.
-func (p *party) forfeit(h hop) (list []*request) {
+func (p *flowState) leasesToForfeit(h hop) (list []*request) {
 	if p == nil || h.via == noNeed {
 		return nil
 	}
 	m := &h.req().needs()[h.via]
 	short := h.req().countsAgainst(m) == shortOfPermits
 	n := min(len(p.leases), StepObjects)
-	*m.node.space.agenda.objects += n
+	*m.node.ns.agenda.objects += n
 	for _, l := range p.leases[:n] {
 		if l.phase == held && l.revokedFor(m, short) {
 			list = append(list, l)
@@ -120,16 +120,16 @@ func (r *request) revokedFor(m *need, short bool) bool {
 		if !lockmode.Conflicts[m.mode].Has(mode) && !(c.Mode == interlock.Permits && short) {
 			continue
 		}
-		if p := r.space.policyAt(string(c.Key)); p != nil && p.OnDeadlock == interlock.DeadlockRevoke {
+		if p := r.ns.policyAt(string(c.Key)); p != nil && p.OnDeadlock == interlock.DeadlockRevoke {
 			return true
 		}
 	}
 	return false
 }
 
-// wayOf says how other is in the way of need i of r, which waits: it holds something
+// wayOf returns how other is in the way of need i of r, which waits: it holds something
 // there that excludes it, or it stands before it in line.
-func (r *request) wayOf(i int, other *request) interlock.Standing {
+func (r *request) wayOf(i int, other *request) interlock.BlockerRole {
 	m := &r.needs()[i]
 	if m.counts == interlock.Barrier {
 		return 0
@@ -142,12 +142,12 @@ func (r *request) wayOf(i int, other *request) interlock.Standing {
 
 // holdsAgainst reports whether the party holds what is in the way of a need, which is short
 // of something or not.
-func (p *party) holdsAgainst(m *need, short shortage) bool {
+func (p *flowState) holdsAgainst(m *need, short shortage) bool {
 	return p.shows(m.node, lockmode.Conflicts[m.mode]) || short == shortOfPermits && p.hasPermits(m.node)
 }
 
 // hasPermits reports whether the party holds permits of a key.
-func (p *party) hasPermits(n *node) bool {
+func (p *flowState) hasPermits(n *node) bool {
 	return p != nil && slices.ContainsFunc(p.leases, func(l *request) bool {
 		o := l.needAt(n)
 		return o != nil && o.counts == interlock.Permits

@@ -31,7 +31,7 @@ import (
 type candidate struct {
 	score Time
 	num   uint64
-	place *place
+	place *queueEntry
 	node  *node
 }
 
@@ -42,7 +42,7 @@ func (c candidate) Less(o candidate) bool {
 }
 
 // isReady makes a watched waiter a candidate, unless it is one.
-func (e *Engine) markReady(p *place) {
+func (e *Engine) markReady(p *queueEntry) {
 	if p != nil && !p.ready {
 		p.ready = true
 		e.ready.Push(candidate{p.req.wait.score, p.req.num, p, p.req.needs()[p.need].node})
@@ -52,7 +52,7 @@ func (e *Engine) markReady(p *place) {
 // changed marks those ready that the end of r, or its leaving the line, may have
 // helped.
 func (e *Engine) changed(r *request) {
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		e.changedAt(way.needs())
 	}
 }
@@ -73,12 +73,12 @@ func (e *Engine) changedAt(needs []need) {
 
 // facing goes through the classes at the key of a need whose waiters and its request may
 // be in each other's way.
-func (m *need) facing(yield func(*class) bool) {
+func (m *need) facing(yield func(*bucket) bool) {
 	if m.node.line == nil {
 		return
 	}
 	for c := m.node.line.first; c != nil; c = c.next {
-		*m.node.space.agenda.objects++
+		*m.node.ns.agenda.objects++
 		if c.against(m.mode, m.counts) && !yield(c) {
 			return
 		}
@@ -87,15 +87,15 @@ func (m *need) facing(yield func(*class) bool) {
 
 // against reports whether the waiters of the class and somebody with these modes,
 // holder or waiter, may be in each other's way.
-func (c *class) against(mode, counts interlock.Mode) bool {
+func (c *bucket) against(mode, counts interlock.Mode) bool {
 	return lockmode.Conflicts[mode].Has(c.mode) || counts != 0 && counts == c.counts
 }
 
 // readyClass marks those of a class ready whom a change at its key may have helped.
-func (e *Engine) readyClass(c *class) {
-	e.objects += 1 + len(c.apart)
+func (e *Engine) readyClass(c *bucket) {
+	e.objects += 1 + len(c.watchedAlone)
 	e.markReady(c.firstWatched())
-	for _, p := range c.apart {
+	for _, p := range c.watchedAlone {
 		e.markReady(p)
 	}
 }
@@ -105,8 +105,8 @@ func (e *Engine) readyClass(c *class) {
 // can go.
 const stepTries = 250
 
-// isTryTired reports that the step has looked at enough in vain.
-func (e *Engine) isTryTired() bool { return e.tries >= stepTries }
+// tryBudgetSpent reports that the step has looked at enough in vain.
+func (e *Engine) tryBudgetSpent() bool { return e.tries >= stepTries }
 
 // settle grants whom it can and breaks every cycle that this closes, until
 // nothing is left to do or the step has decided enough.
@@ -123,30 +123,30 @@ func (e *Engine) settle() {
 		case e.dismissed.Len() > 0:
 			e.dismissMore()
 		case e.departed.Len() > 0:
-			e.seeOff()
-		case e.agenda.space.isRepooling():
+			e.endListeners()
+		case e.agenda.ns.isRepooling():
 			e.repoolMore()
-		case e.agenda.space.isUnranked() && !e.isRankTired():
+		case e.agenda.ns.isUnranked() && !e.rankBudgetSpent():
 			e.rerank()
-		case e.isSearching() && !e.isTired():
+		case e.isSearching() && !e.lookBudgetSpent():
 			e.breakCycle()
-		case e.doubt.under && !e.isTired():
+		case e.doubt.under && !e.lookBudgetSpent():
 			e.suspectMore()
 		case e.parting.Len() > 0:
 			e.part()
 		case e.dying.Len() > 0:
-			e.reap()
+			e.sweepEnded()
 		case len(e.uneven) > 0 && !e.draining:
 			e.shareOut()
 		case len(e.ready) > 0 && !e.draining:
-			if e.isTryTired() {
+			if e.tryBudgetSpent() {
 				return
 			}
 			e.consider(e.ready.Pop())
 		case len(e.hungry) > 0 && !e.draining:
-			e.feed()
-		case e.agenda.space.isSpelling():
-			e.agenda.space.spellMore(e)
+			e.dispatch()
+		case e.agenda.ns.isSpelling():
+			e.agenda.ns.spellMore(e)
 		default:
 			return
 		}
@@ -174,7 +174,7 @@ func (e *Engine) consider(c candidate) {
 			e.armPool(c.node.pool())
 			if r.hopeless(m) {
 				e.leaveLine(r.whole(), ByPattern)
-			} else if !p.apart {
+			} else if !p.watchedAlone {
 				return
 			}
 		} else if b := r.blocker(); b >= 0 && r.hopeless(&r.needs()[b]) {
@@ -192,10 +192,10 @@ func (e *Engine) consider(c candidate) {
 	e.markReady(class.firstWatched())
 }
 
-// blocker gives the index of the first need at which r is blocked, or -1.
+// blocker returns the index of the first need at which r is blocked, or -1.
 func (r *request) blocker() int { return r.firstNeed(-1, (*request).blockedAt) }
 
-// firstNeed gives the index of the first of r's needs for which holds says yes, or -1.
+// firstNeed returns the index of the first of r's needs for which holds says yes, or -1.
 // One of them, if not -1, comes before all.
 func (r *request) firstNeed(before int, holds func(*request, *need) bool) int {
 	needs := r.needs()
@@ -233,14 +233,14 @@ func (r *request) lockedOutAt(m *need) bool {
 	return against&n.modes != 0 && r.party.blockedByOthers(n, against) || r.earlier(m) != nil
 }
 
-// earlier gives a waiter that goes before r at one of r's needs, or nil.
+// earlier returns a waiter that goes before r at one of r's needs, or nil.
 func (r *request) earlier(m *need) *request {
 	against, l := lockmode.Conflicts[m.mode], m.node.line
 	if l == nil || l.modes&against == 0 {
 		return nil
 	}
 	for c := l.first; c != nil; c = c.next {
-		*m.node.space.agenda.objects++
+		*m.node.ns.agenda.objects++
 		if !against.Has(c.mode) || c.isAsideFor(r) {
 			continue
 		}
@@ -262,7 +262,7 @@ func (r *request) sameParty(other *request) bool {
 }
 
 // blockedByOthers reports whether others than the party hold n in one of modes.
-func (p *party) blockedByOthers(n *node, modes lockmode.Set) bool {
+func (p *flowState) blockedByOthers(n *node, modes lockmode.Set) bool {
 	own := p.at(n)
 	for mode := lockmode.IS; mode <= lockmode.X; mode++ {
 		if modes.Has(mode) && *n.granted.Of(mode) > *own.granted.Of(mode) {
@@ -274,8 +274,8 @@ func (p *party) blockedByOthers(n *node, modes lockmode.Set) bool {
 
 // watch watches r at the need with index i, and nowhere else.
 func (e *Engine) watch(r *request, i int) {
-	for j := range r.wait.places() {
-		r.wait.places()[j].setWatching(j == i)
+	for j := range r.wait.entries() {
+		r.wait.entries()[j].setWatching(j == i)
 	}
 	e.armPool(r.needs()[i].node.pool())
 }
@@ -288,18 +288,18 @@ func (e *Engine) watchAnywhere(r *request) {
 	}
 	if r.task != nil {
 		if e.look(r.task, -1) < 0 {
-			e.shift(r.task, blocked) // or nearly
+			e.setEligibility(r.task, blockedByOthers) // or nearly
 			e.watch(r, 0)
-			e.markReady(&r.wait.places()[0])
+			e.markReady(&r.wait.entries()[0])
 		}
-		e.overtake(r.task)
+		e.yieldToTask(r.task)
 		return
 	}
-	for way := range r.ways {
+	for way := range r.eachAlternative {
 		i := way.blocker()
 		e.watch(way, max(i, 0))
 		if i < 0 {
-			e.markReady(&way.wait.places()[0])
+			e.markReady(&way.wait.entries()[0])
 		}
 	}
 }
@@ -316,7 +316,7 @@ func (e *Engine) admit(way *request) {
 	if r == e.asking {
 		caller = nil
 	} else if caller == nil && r.isToStart() {
-		e.forsake(r)
+		e.cancelUnattended(r)
 		return
 	}
 	ev := e.event(EvAdmitted, r)
@@ -343,15 +343,15 @@ func (e *Engine) heldMore(r *request) {
 		return
 	}
 	for i := range r.needs() {
-		p.setApart(r, &r.needs()[i])
+		p.watchAlone(r, &r.needs()[i])
 	}
 	e.suspect(p, nil)
 }
 
-// setApart has those of the party's places watched one by one that r, which is new
+// watchAlone has those of the party's places watched one by one that r, which is new
 // there, would block in other hands by one of its needs. Those that something else
 // of the party would block are so already.
-func (p *party) setApart(r *request, m *need) {
+func (p *flowState) watchAlone(r *request, m *need) {
 	t := p.at(m.node)
 	for w := lockmode.IS; w <= lockmode.X; w++ {
 		if *t.waits.Of(w) == 0 || !lockmode.Conflicts[w].Has(m.mode) {
@@ -364,10 +364,10 @@ func (p *party) setApart(r *request, m *need) {
 		if other != 0 { // below 0: it is all there is
 			continue
 		}
-		*m.node.space.agenda.objects += len(p.waits)
+		*m.node.ns.agenda.objects += len(p.waits)
 		for _, x := range p.waits {
 			if o := x.needAt(m.node); o != nil && o.mode == w {
-				x.placeOf(o).setApart()
+				x.placeOf(o).watchAlone()
 			}
 		}
 	}
@@ -377,29 +377,29 @@ func (p *party) setApart(r *request, m *need) {
 // something else that would block it in other hands, and those of the party's
 // other places that r would block.
 func (r *request) refile() {
-	for way := range r.ways {
-		for i := range way.wait.places() {
-			p, m := &way.wait.places()[i], &way.needs()[i]
+	for way := range r.eachAlternative {
+		for i := range way.wait.entries() {
+			p, m := &way.wait.entries()[i], &way.needs()[i]
 			t := r.party.at(m.node)
 			own := 0
 			if lockmode.Conflicts[m.mode].Has(m.mode) {
 				own = 1
 			}
 			if t.against(m.mode) > own {
-				p.setApart()
+				p.watchAlone()
 			}
-			if r.party != nil && !p.twin {
-				r.party.setApart(r, m)
+			if r.party != nil && !p.duplicate {
+				r.party.watchAlone(r, m)
 			}
 		}
 	}
 }
 
-// placeOf gives the place that belongs to one of r's needs.
-func (r *request) placeOf(m *need) *place {
+// placeOf returns the place that belongs to one of r's needs.
+func (r *request) placeOf(m *need) *queueEntry {
 	for i := range r.needs() {
 		if &r.needs()[i] == m {
-			return &r.wait.places()[i]
+			return &r.wait.entries()[i]
 		}
 	}
 	return nil

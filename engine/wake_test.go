@@ -34,7 +34,7 @@ func TestFewAreWatchedOneByOne(t *testing.T) {
 		for _, node := range e.spaces["default"].nodes.All() {
 			if node.line != nil {
 				for c := node.line.first; c != nil; c = c.next {
-					n += len(c.apart)
+					n += len(c.watchedAlone)
 				}
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // Who may commit to a key, and how: see interlock.WritePolicy.
 
-// writing says what is wrong with a pattern's write policy, or "".
+// writing returns what is wrong with a pattern's write policy, or "".
 func (p *policy) writing() string {
 	switch {
 	case p.Write > interlock.WriteOpen:
@@ -31,7 +31,7 @@ func (p *policy) writing() string {
 	return ""
 }
 
-// mayCommit says why one of a commit's writes is not admitted under its key's pattern,
+// mayCommit returns why one of a commit's writes is not admitted under its key's pattern,
 // nil for none.
 func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request, acked *task) *refusal {
 	if p == nil {
@@ -81,7 +81,7 @@ func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session
 		}
 	}
 	switch {
-	case e.agenda.space.docs.known[w.Key].isAbsent():
+	case e.agenda.ns.docs.known[w.Key].isAbsent():
 		return nil
 	case p != nil && p.Write != interlock.WriteGuarded, c.AsOf > 0, reads(c, w.Key):
 		return nil
@@ -98,7 +98,7 @@ func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session
 // has claimed the key, or an ancestor of it, exclusively. The committing flow's own leases
 // do not count, although the commit does not name them.
 func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusal {
-	m := e.agenda.space.exclusiveAt(key)
+	m := e.agenda.ns.exclusiveAt(key)
 	if m == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusa
 // count, although its keys may stay closed for its lock delay. All leases on a key that is
 // held exclusively are those of one flow, so of more than a step may look at any stands for
 // the one that is exclusive.
-func (s *space) exclusiveAt(key interlock.Key) *need {
+func (s *namespace) exclusiveAt(key interlock.Key) *need {
 	for name, more := string(key), true; more; name, more = keypath.Parent(name) {
 		n := s.nodeAt(name)
 		if n == nil || !n.modes.Has(lockmode.X) {
@@ -153,16 +153,16 @@ func (s *space) exclusiveAt(key interlock.Key) *need {
 	return nil
 }
 
-// checkWriters says why a pattern cannot name the queue that it names, nil if it can.
-func (s *space) checkWriters(p *policy) *refusal {
+// checkWriters returns why a pattern cannot name the queue that it names, nil if it can.
+func (s *namespace) checkWriters(p *policy) *refusal {
 	if p.WriterQueue != "" && s.registered(p.WriterQueue) == nil {
 		return noSuchQueue(p.WriterQueue)
 	}
 	return nil
 }
 
-// writtenBy gives the pattern of which a queue is the writer, nil for none.
-func (s *space) writtenBy(queue string) *policy {
+// writtenBy returns the pattern of which a queue is the writer, nil for none.
+func (s *namespace) writtenBy(queue string) *policy {
 	for _, p := range s.patterns {
 		if p.WriterQueue == queue {
 			return p
@@ -171,7 +171,7 @@ func (s *space) writtenBy(queue string) *policy {
 	return nil
 }
 
-// cover gives the first of some leases that claims a key, or a key above it,
+// cover returns the first of some leases that claims a key, or a key above it,
 // exclusively.
 func cover(leases []*request, key interlock.Key) *request {
 	for _, r := range leases {
@@ -184,7 +184,7 @@ func cover(leases []*request, key interlock.Key) *request {
 	return nil
 }
 
-// namedLeases gives the leases in whose name a commit comes. If one of them is not in
+// namedLeases returns the leases in whose name a commit comes. If one of them is not in
 // its holder's hands, the command is refused and ok is false. To name one that is
 // offered takes it up.
 func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok bool) {
@@ -209,9 +209,9 @@ func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok boo
 	return leases, true
 }
 
-// roomFor says why a commit's writes have no room, or nil. What does not make the
+// roomFor returns why a commit's writes have no room, or nil. What does not make the
 // state larger always has.
-func (s *space) roomFor(c *Commit, sess *session, made []made) *refusal {
+func (s *namespace) roomFor(c *Commit, sess *session, made []made) *refusal {
 	more, bytes := 0, 0
 	agent, flow := c.author(sess)
 	for i := range c.Writes {

@@ -22,8 +22,8 @@ type attention struct {
 	err   error
 }
 
-// Attend implements [Attentive].
-func (l *Framed[Out, In]) Attend(alone func() bool) {
+// Attend implements [SpinReader].
+func (l *FramedLink[Out, In]) Attend(alone func() bool) {
 	a := &l.attention
 	if a.raw == nil {
 		plain, ok := l.conn.(syscall.Conn)
@@ -42,7 +42,7 @@ func (l *Framed[Out, In]) Attend(alone func() bool) {
 }
 
 // receive reads what there is, once.
-func (l *Framed[Out, In]) receive(b []byte) (int, error) {
+func (l *FramedLink[Out, In]) receive(b []byte) (int, error) {
 	a := &l.attention
 	if a.alone == nil {
 		return l.conn.Read(b)

@@ -14,7 +14,7 @@ func TestAttend(t *testing.T) {
 	}
 	client, server := framedPair(t)
 	var looked int
-	link := client.(*Framed[ClientFrame, ServerFrame])
+	link := client.(*FramedLink[ClientFrame, ServerFrame])
 	attend := func(alone bool) {
 		link.Attend(func() bool { looked++; return alone })
 	}

@@ -16,7 +16,7 @@
 // What can be large (documents of up to 1 MiB) shares the stream with what is urgent; frame.go
 // describes how frames are cut so that neither hurts the other.
 //
-// A Link is a [Framed] connection, a gRPC stream or, in the same process, [Pipe], which
+// A Link is a [FramedLink] connection, a gRPC stream or, in the same process, [Pipe], which
 // moves the structs without encoding them.
 //
 // This package must never interpret what it carries, and must never trust a

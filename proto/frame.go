@@ -220,7 +220,7 @@ type Reply struct {
 	Contention []Contention
 
 	Tasks  []interlock.Task
-	Handed []Handed // what a pull got
+	Handed []Assignment // what a pull got
 	Queues []interlock.QueueStatus
 	Log    []interlock.LogEntry
 	Next   uint64 // with More tasks: the listing goes on after it

@@ -84,8 +84,8 @@ type Silence struct {
 	Expect time.Duration // and after so long more the link has failed
 }
 
-// Framed is a [Link] over a connection.
-type Framed[Out, In any] struct {
+// FramedLink is a [Link] over a connection.
+type FramedLink[Out, In any] struct {
 	conn   net.Conn
 	encode func(*Out, []byte) []byte
 	decode func(*In, []byte) error
@@ -109,17 +109,17 @@ type Framed[Out, In any] struct {
 }
 
 // ClientFramed is the client's end of a connection, on which nothing was sent yet.
-func ClientFramed(conn net.Conn, limit int, quiet Silence) *Framed[ClientFrame, ServerFrame] {
+func ClientFramed(conn net.Conn, limit int, quiet Silence) *FramedLink[ClientFrame, ServerFrame] {
 	return newFramed(conn, (*ClientFrame).AppendTo, (*ServerFrame).Decode, limit, quiet)
 }
 
 // ServerFramed is the server's end, from which the preface was read.
-func ServerFramed(conn net.Conn, limit int, quiet Silence) *Framed[ServerFrame, ClientFrame] {
+func ServerFramed(conn net.Conn, limit int, quiet Silence) *FramedLink[ServerFrame, ClientFrame] {
 	return newFramed(conn, (*ServerFrame).AppendTo, (*ClientFrame).Decode, limit, quiet)
 }
 
-func newFramed[Out, In any](conn net.Conn, encode func(*Out, []byte) []byte, decode func(*In, []byte) error, limit int, quiet Silence) *Framed[Out, In] {
-	return &Framed[Out, In]{
+func newFramed[Out, In any](conn net.Conn, encode func(*Out, []byte) []byte, decode func(*In, []byte) error, limit int, quiet Silence) *FramedLink[Out, In] {
+	return &FramedLink[Out, In]{
 		conn: conn, encode: encode, decode: decode, limit: limit, quiet: quiet,
 		in: make([]byte, leastRead), done: make(chan struct{}),
 	}
@@ -127,7 +127,7 @@ func newFramed[Out, In any](conn net.Conn, encode func(*Out, []byte) []byte, dec
 
 // Begin sends the preface and the client's hello, and waits for the server's. The caller
 // bounds it by closing the link.
-func (l *Framed[Out, In]) Begin(hello Hello) error {
+func (l *FramedLink[Out, In]) Begin(hello Hello) error {
 	b := append([]byte(Preface), make([]byte, recordHead)...)
 	b = appendString(b, 1, hello.Namespace)
 	b = appendString(b, 2, hello.Credential)
@@ -140,7 +140,7 @@ func (l *Framed[Out, In]) Begin(hello Hello) error {
 }
 
 // Hello waits for the other side's hello. Nothing else comes before it.
-func (l *Framed[Out, In]) Hello() (hello Hello, err error) {
+func (l *FramedLink[Out, In]) Hello() (hello Hello, err error) {
 	kind, body, err := l.next(maxHello)
 	switch {
 	case err != nil:
@@ -163,10 +163,10 @@ func (l *Framed[Out, In]) Hello() (hello Hello, err error) {
 }
 
 // Welcome answers a client's hello.
-func (l *Framed[Out, In]) Welcome() error { return l.record(recordHello, nil) }
+func (l *FramedLink[Out, In]) Welcome() error { return l.record(recordHello, nil) }
 
 // Send implements [Link].
-func (l *Framed[Out, In]) Send(f *Out) error {
+func (l *FramedLink[Out, In]) Send(f *Out) error {
 	buf := frameBuffers.Get(recordHead)
 	defer frameBuffers.Put(buf)
 	*buf = l.encode(f, (*buf)[:recordHead])
@@ -176,7 +176,7 @@ func (l *Framed[Out, In]) Send(f *Out) error {
 
 // Recv implements [Link]. An error that wraps [ErrFrame], and a [TooLarge], are about a frame that
 // was not taken in any part; the link is of no more use then.
-func (l *Framed[Out, In]) Recv(f *In) error {
+func (l *FramedLink[Out, In]) Recv(f *In) error {
 	for {
 		kind, body, err := l.next(l.limit)
 		if err != nil {
@@ -200,7 +200,7 @@ func (l *Framed[Out, In]) Recv(f *In) error {
 
 // Close implements [Link]. The reason goes to the other side behind what is being sent, if
 // that takes it within a second.
-func (l *Framed[Out, In]) Close(reason *interlock.Error) {
+func (l *FramedLink[Out, In]) Close(reason *interlock.Error) {
 	if l.closed.Swap(true) {
 		return
 	}
@@ -229,13 +229,13 @@ func (l *Framed[Out, In]) Close(reason *interlock.Error) {
 }
 
 // Interrupt implements [Interruptible].
-func (l *Framed[Out, In]) Interrupt() {
+func (l *FramedLink[Out, In]) Interrupt() {
 	l.called.Store(true)
 	_ = l.conn.SetReadDeadline(longAgo)
 }
 
 // Done is closed when a link that was closed has let its connection go.
-func (l *Framed[Out, In]) Done() <-chan struct{} { return l.done }
+func (l *FramedLink[Out, In]) Done() <-chan struct{} { return l.done }
 
 // clipped keeps a message short enough for an end.
 func clipped(message string) string {
@@ -269,14 +269,14 @@ func putHead(record []byte, kind recordKind) {
 	binary.LittleEndian.PutUint32(record[1:], uint32(len(record)-recordHead))
 }
 
-func (l *Framed[Out, In]) record(kind recordKind, body []byte) error {
+func (l *FramedLink[Out, In]) record(kind recordKind, body []byte) error {
 	b := append(make([]byte, recordHead, recordHead+len(body)), body...)
 	putHead(b, kind)
 	return l.write(b)
 }
 
 // write sends records unless the link is closed.
-func (l *Framed[Out, In]) write(b []byte) error {
+func (l *FramedLink[Out, In]) write(b []byte) error {
 	if l.closed.Load() {
 		return io.EOF
 	}
@@ -284,7 +284,7 @@ func (l *Framed[Out, In]) write(b []byte) error {
 }
 
 // put writes in pieces. Each must get through in the time in which something must be heard.
-func (l *Framed[Out, In]) put(b []byte) error {
+func (l *FramedLink[Out, In]) put(b []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.broken {
@@ -303,7 +303,7 @@ func (l *Framed[Out, In]) put(b []byte) error {
 }
 
 // extend puts the deadline of writes off, unless the link was closed.
-func (l *Framed[Out, In]) extend() {
+func (l *FramedLink[Out, In]) extend() {
 	patience := l.quiet.Ask + l.quiet.Expect
 	now := time.Now()
 	if l.until.Sub(now) >= patience-patience/10 || l.closed.Load() {
@@ -326,10 +326,10 @@ const (
 	mostWritten = 64 << 10
 )
 
-// Ready implements [Foreseeing]. What has arrived is read all at once, so a frame that is not there
+// Ready implements [Peeker]. What has arrived is read all at once, so a frame that is not there
 // now comes later; but a read from an encrypted connection returns no more than what the other side
 // has sent together.
-func (l *Framed[Out, In]) Ready() (yes, ok bool) {
+func (l *FramedLink[Out, In]) Ready() (yes, ok bool) {
 	if _, plain := l.conn.(syscall.Conn); !plain {
 		return false, false
 	}
@@ -339,7 +339,7 @@ func (l *Framed[Out, In]) Ready() (yes, ok bool) {
 }
 
 // next returns the next record. The body is good until the call after it.
-func (l *Framed[Out, In]) next(limit int) (kind recordKind, body []byte, err error) {
+func (l *FramedLink[Out, In]) next(limit int) (kind recordKind, body []byte, err error) {
 	if err := l.have(recordHead); err != nil {
 		return 0, nil, err
 	}
@@ -365,7 +365,7 @@ func (l *Framed[Out, In]) next(limit int) (kind recordKind, body []byte, err err
 
 // have reads until n bytes are there. The buffer grows with what has come, not with what
 // was announced.
-func (l *Framed[Out, In]) have(n int) error {
+func (l *FramedLink[Out, In]) have(n int) error {
 	if l.w-l.r >= n {
 		return nil
 	}
@@ -394,7 +394,7 @@ func (l *Framed[Out, In]) have(n int) error {
 }
 
 // read reads what there is. After a silence it asks, and after another it fails.
-func (l *Framed[Out, In]) read(b []byte) (int, error) {
+func (l *FramedLink[Out, In]) read(b []byte) (int, error) {
 	for {
 		if l.closed.Load() {
 			return 0, io.EOF
@@ -439,7 +439,7 @@ func (l *Framed[Out, In]) read(b []byte) (int, error) {
 }
 
 // expect sets until when a read waits.
-func (l *Framed[Out, In]) expect(until time.Time) {
+func (l *FramedLink[Out, In]) expect(until time.Time) {
 	l.deadline = until
 	_ = l.conn.SetReadDeadline(until)
 }

@@ -135,7 +135,7 @@ func TestFramedCloses(t *testing.T) {
 		t.Errorf("the other side: %v", err)
 	}
 	client.Close(nil)
-	<-server.(*Framed[ServerFrame, ClientFrame]).Done()
+	<-server.(*FramedLink[ServerFrame, ClientFrame]).Done()
 }
 
 // A side that reads nothing does not block the other for ever.
@@ -158,7 +158,7 @@ func TestFramedClosesWhileSending(t *testing.T) {
 	if err := <-full; err == nil {
 		t.Error("sent to nobody")
 	}
-	<-server.(*Framed[ServerFrame, ClientFrame]).Done()
+	<-server.(*FramedLink[ServerFrame, ClientFrame]).Done()
 }
 
 // record is raw bytes with a head.

@@ -120,7 +120,7 @@ func decodeLease(l *interlock.Lease, s string) error {
 			l.Yield = &interlock.Yield{}
 			err = decodeYield(l.Yield, f.s)
 		case 22<<3 | wireBytes:
-			l.Parking = &interlock.Parking{}
+			l.Parking = &interlock.ParkStatus{}
 			err = decodeParking(l.Parking, f.s)
 		case 23<<3 | wireVarint:
 			l.Generation = f.v
@@ -192,7 +192,7 @@ func decodeYield(y *interlock.Yield, s string) error {
 	})
 }
 
-func appendParking(b []byte, num byte, p *interlock.Parking) []byte {
+func appendParking(b []byte, num byte, p *interlock.ParkStatus) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendString(b, 1, p.Reason)
@@ -202,7 +202,7 @@ func appendParking(b []byte, num byte, p *interlock.Parking) []byte {
 	return closeMessage(b, start)
 }
 
-func decodeParking(p *interlock.Parking, s string) error {
+func decodeParking(p *interlock.ParkStatus, s string) error {
 	return eachField(s, func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:

@@ -30,8 +30,8 @@ type Link[Out, In any] interface {
 	Close(reason *interlock.Error)
 }
 
-// Foreseeing is a link that may know what comes.
-type Foreseeing interface {
+// Peeker is a link that may know what comes.
+type Peeker interface {
 	// Ready reports whether Recv would return a frame that has arrived already. ok is false when
 	// the link cannot tell. It is called by the goroutine that calls Recv.
 	Ready() (yes, ok bool)
@@ -47,8 +47,8 @@ type Interruptible interface {
 // ErrInterrupted reports that a Recv was called off.
 var ErrInterrupted = errors.New("the call was interrupted")
 
-// Attentive is a link that can wait for what comes without sleeping.
-type Attentive interface {
+// SpinReader is a link that can wait for what comes without sleeping.
+type SpinReader interface {
 	// Attend announces that something is likely to come at once: the next Recv looks for it again
 	// and again for a moment, as long as alone returns true, before it sleeps. It is called by the
 	// goroutine that calls Recv.

@@ -106,7 +106,7 @@ func (r *Reply) decode(s string) error {
 			err = decodeTask(grow(&r.Tasks), f.s)
 		case 24<<3 | wireBytes:
 			if r.Handed == nil {
-				r.Handed = make([]Handed, 0, 1+countFields(s, f.tag))
+				r.Handed = make([]Assignment, 0, 1+countFields(s, f.tag))
 			}
 			err = grow(&r.Handed).decode(f.s)
 		case 25<<3 | wireBytes:
@@ -230,7 +230,7 @@ func decodeHolder(h *interlock.Holder, s string) error {
 		case 13<<3 | wireVarint:
 			h.Count = count(f.v)
 		case 14<<3 | wireBytes:
-			h.Parking = &interlock.Parking{}
+			h.Parking = &interlock.ParkStatus{}
 			return decodeParking(h.Parking, f.s)
 		case 15<<3 | wireBytes:
 			return text(&h.EndedBy, f.s)
@@ -294,7 +294,7 @@ func decodeStep(c *interlock.CycleStep, s string) error {
 		case 6<<3 | wireVarint:
 			c.Victim = f.v != 0
 		case 7<<3 | wireVarint:
-			c.Next = enum[interlock.Standing](f.v)
+			c.Next = enum[interlock.BlockerRole](f.v)
 		}
 		return nil
 	})

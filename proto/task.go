@@ -9,15 +9,15 @@ import (
 
 // What a server tells of tasks.
 
-// Handed is a task in a worker's hands.
-type Handed struct {
+// Assignment is a task in a worker's hands.
+type Assignment struct {
 	Task      interlock.Task
 	Lease     interlock.Lease
 	Documents []interlock.Document
 	AsOf      interlock.Version
 }
 
-func (h *Handed) appendTo(b []byte, num byte) []byte {
+func (h *Assignment) appendTo(b []byte, num byte) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendTask(b, 1, &h.Task)
@@ -34,7 +34,7 @@ func (h *Handed) appendTo(b []byte, num byte) []byte {
 
 // decode reads a task that shares no memory with the others of its answer: it may be
 // held for much longer than they.
-func (h *Handed) decode(s string) error {
+func (h *Assignment) decode(s string) error {
 	return eachField(strings.Clone(s), func(f field[string]) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
@@ -313,7 +313,7 @@ func TaskBulk(t *interlock.Task) int {
 }
 
 // Bulk is about how many bytes of it can be large.
-func (h *Handed) Bulk() int {
+func (h *Assignment) Bulk() int {
 	n := TaskBulk(&h.Task)
 	for i := range h.Documents {
 		n += 256 + len(h.Documents[i].Body)

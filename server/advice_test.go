@@ -59,7 +59,7 @@ func TestAdviceSentences(t *testing.T) {
 	closed.Kind, closed.Queue = interlock.LockDelayed, interlock.Queue{ETA: 9 * time.Second}
 	parked := holder(func(h *interlock.Holder) {
 		h.Liveness, h.ExpiresIn = interlock.LiveParked, 3*time.Hour
-		h.Parking = &interlock.Parking{Reason: "refund\x1b[2J \"900\"?"}
+		h.Parking = &interlock.ParkStatus{Reason: "refund\x1b[2J \"900\"?"}
 	})
 	parked.Queue = interlock.Queue{}
 	hurt := engine.Conflict{Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}}}
@@ -247,7 +247,7 @@ func TestAdviceSentences(t *testing.T) {
 		},
 		{
 			engine.Effect{Outcome: engine.Done, Lease: lease(func(l *interlock.Lease) {
-				l.State, l.Parking = interlock.Parked, &interlock.Parking{Left: 24 * time.Hour, Freed: true}
+				l.State, l.Parking = interlock.Parked, &interlock.ParkStatus{Left: 24 * time.Hour, Freed: true}
 			})},
 			"ask_human", 0,
 			`a is free for others meanwhile, and its place in line is kept: have the human decide, and resume the lease by its id within 24 h, or release it; it needs no heartbeat until then`,

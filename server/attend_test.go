@@ -7,28 +7,28 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// counting is a shard that carries nothing out, and counts.
-type counting struct {
+// countingShard is a shard that carries nothing out, and counts.
+type countingShard struct {
 	elsewhere
 	came uint64
 }
 
-func (s *counting) Execute(...engine.Command) error { s.came++; return nil }
-func (s *counting) Came() uint64                    { return s.came }
+func (s *countingShard) Execute(...engine.Command) error { s.came++; return nil }
+func (s *countingShard) Came() uint64                    { return s.came }
 
-// attending is a link that reports when it is to attend.
-type attending struct {
+// spinningLink is a link that reports when it is to attend.
+type spinningLink struct {
 	proto.ServerLink
 	alone func() bool
 }
 
-func (l *attending) Ready() (yes, ok bool)    { return false, true }
-func (l *attending) Attend(alone func() bool) { l.alone = alone }
+func (l *spinningLink) Ready() (yes, ok bool)    { return false, true }
+func (l *spinningLink) Attend(alone func() bool) { l.alone = alone }
 
 // A stream is attended to when it has been alone for a while and brings little, and only until
 // others come. Now and then it is not, so that others can be heard.
 func TestAttend(t *testing.T) {
-	s, link := &counting{}, &attending{}
+	s, link := &countingShard{}, &spinningLink{}
 	st := newStream(&Streams{s: &Server{shard: s}}, link, "default", Identity{})
 	attended := func(commands int) bool {
 		t.Helper()

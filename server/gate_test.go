@@ -21,18 +21,18 @@ import (
 	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
-// gated is a server with two doors that share a gate.
-type gated struct {
+// gatedServer is a server with two doors that share a gate.
+type gatedServer struct {
 	*testing.T
 	gate       *Gate
 	http, grpc string
 	secret     string
 }
 
-func newGated(t *testing.T, limit int) *gated {
+func newGated(t *testing.T, limit int) *gatedServer {
 	t.Helper()
 	d := newDoor(t)
-	g := &gated{T: t, gate: NewGate(limit, slog.New(slog.DiscardHandler)), secret: d.reopenWithCredentials()}
+	g := &gatedServer{T: t, gate: NewGate(limit, slog.New(slog.DiscardHandler)), secret: d.reopenWithCredentials()}
 	listen := func(words bool) net.Listener {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
@@ -63,7 +63,7 @@ func newGated(t *testing.T, limit int) *gated {
 	return g
 }
 
-func (g *gated) dial(addr string) net.Conn {
+func (g *gatedServer) dial(addr string) net.Conn {
 	g.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -75,7 +75,7 @@ func (g *gated) dial(addr string) net.Conn {
 }
 
 // ask sends one request and returns the status of the answer and its body.
-func (g *gated) ask(conn net.Conn, secret string) (status int, body string) {
+func (g *gatedServer) ask(conn net.Conn, secret string) (status int, body string) {
 	g.Helper()
 	if _, err := fmt.Fprintf(conn, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", secret); err != nil {
 		g.Fatal(err)
@@ -93,7 +93,7 @@ func (g *gated) ask(conn net.Conn, secret string) (status int, body string) {
 }
 
 // closed waits until the server has closed a connection without a word.
-func (g *gated) closed(conn net.Conn) {
+func (g *gatedServer) closed(conn net.Conn) {
 	g.Helper()
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		g.Fatalf("%d bytes, %v: want the end", n, err)
@@ -132,7 +132,7 @@ func TestGateAnonymous(t *testing.T) {
 }
 
 // admitted counts the connections that have a place for good.
-func (g *gated) admitted() int {
+func (g *gatedServer) admitted() int {
 	g.gate.mu.Lock()
 	defer g.gate.mu.Unlock()
 	return g.gate.open - g.gate.anonymous.Len()

@@ -106,7 +106,7 @@ func (c *call) resume() {
 	for until := time.Now().Add(wait); ; {
 		var asks bool
 		next := *cmd // the engine owns a command that was submitted
-		last, ok := c.listen(&next, &next.Head, time.Until(until), func(first *engine.Effect) *vigil {
+		last, ok := c.listen(&next, &next.Head, time.Until(until), func(first *engine.Effect) *longPoll {
 			if asks = first.Question != nil; asks {
 				return untilAnswered(cmd)
 			}
@@ -124,13 +124,13 @@ func (c *call) resume() {
 }
 
 // untilAnswered waits for the answer about a parked lease, which cmd is to resume then.
-func untilAnswered(cmd *engine.Resume) *vigil {
+func untilAnswered(cmd *engine.Resume) *longPoll {
 	resume := func(h engine.Head, attach bool) engine.Command {
 		again := *cmd
 		again.Head, again.Attach = h, attach
 		return &again
 	}
-	return &vigil{
+	return &longPoll{
 		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued && eff.Question != nil },
 		again: func(h engine.Head) engine.Command { return resume(h, true) },
 		last:  func(h engine.Head) engine.Command { return resume(h, false) },

@@ -120,7 +120,7 @@ func findable(cmd engine.Command, h *engine.Head) bool {
 func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration) {
 	_, follows := cmd.(*engine.Poll)
 	stays := findable(cmd, h)
-	last, ok := c.listen(cmd, h, wait, func(first *engine.Effect) *vigil { return inLineFor(first.Ticket.ID, stays) })
+	last, ok := c.listen(cmd, h, wait, func(first *engine.Effect) *longPoll { return inLineFor(first.Ticket.ID, stays) })
 	switch {
 	case !ok:
 	case last.eff.Outcome == engine.Queued && follows && c.s.isDraining():
@@ -132,8 +132,8 @@ func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration) {
 
 // inLineFor waits for the end of a place in line, which stays if its caller can find it
 // again.
-func inLineFor(ticket interlock.TicketID, stays bool) *vigil {
-	return &vigil{
+func inLineFor(ticket interlock.TicketID, stays bool) *longPoll {
+	return &longPoll{
 		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued },
 		again: func(h engine.Head) engine.Command { return &engine.Poll{Head: h, Ticket: ticket, Attach: true} },
 		last:  func(h engine.Head) engine.Command { return &engine.Poll{Head: h, Ticket: ticket} },

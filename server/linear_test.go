@@ -34,7 +34,7 @@ const (
 func TestCommitsAreLinearizable(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			front := &restarting{door: newDoor(t)}
+			front := &restartableServer{door: newDoor(t)}
 			front.door.send(front.door.request("PUT", "/v1/patterns/k", `{"pattern":"{key}","write":"open"}`)).want(200)
 			front.restarted.L = &front.mu
 			site := httptest.NewServer(front)
@@ -72,8 +72,8 @@ func TestCommitsAreLinearizable(t *testing.T) {
 	}
 }
 
-// restarting hands requests to a server that is replaced when its journal fails.
-type restarting struct {
+// restartableServer hands requests to a server that is replaced when its journal fails.
+type restartableServer struct {
 	door *door
 
 	mu        sync.Mutex
@@ -81,7 +81,7 @@ type restarting struct {
 	term      int
 }
 
-func (s *restarting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *restartableServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	handler := s.door.handler
 	s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *restarting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fail lets the next append fail, and starts the server again.
-func (s *restarting) fail(fault memjournal.Fault) {
+func (s *restartableServer) fail(fault memjournal.Fault) {
 	s.door.store.Inject(fault)
 	<-s.door.shard.Failed()
 	_ = s.door.shard.Close(context.Background())
@@ -100,14 +100,14 @@ func (s *restarting) fail(fault memjournal.Fault) {
 	s.restarted.Broadcast()
 }
 
-func (s *restarting) now() int {
+func (s *restartableServer) now() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.term
 }
 
 // after returns when a later term than this one has begun.
-func (s *restarting) after(term int) {
+func (s *restartableServer) after(term int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.term == term {
@@ -118,7 +118,7 @@ func (s *restarting) after(term int) {
 // linearRun records what clients do.
 type linearRun struct {
 	url      string
-	front    *restarting
+	front    *restartableServer
 	began    time.Time
 	progress chan struct{}
 

@@ -11,9 +11,9 @@ import (
 // A call that waits for a second answer of the shard: what is common to waits in line, to workers
 // that ask for tasks, and to waiters for a task's end.
 
-// vigil is how one kind of command is waited for. The commands that its functions make
+// longPoll is how one kind of command is waited for. The commands that its functions make
 // are filled in with the head that they are given.
-type vigil struct {
+type longPoll struct {
 	// open reports whether after this answer another one follows.
 	open func(*engine.Effect) bool
 	// again makes the shard answer this call once more, after it forgot its listeners.
@@ -41,7 +41,7 @@ type vigil struct {
 //
 // ok is false when there is nothing left to tell. h is a field of cmd; how is called
 // with the first answer, if it leaves something to wait for.
-func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, how func(first *engine.Effect) *vigil) (last answer, ok bool) {
+func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, how func(first *engine.Effect) *longPoll) (last answer, ok bool) {
 	in := make(inbox, inboxSize)
 	reset := c.s.resets.next()
 	h.From, h.Link = in, c.s.nextLink()

@@ -389,10 +389,10 @@ var closedChannel = func() chan struct{} {
 	return ch
 }()
 
-// trimmed is a shard with a journal that begins later.
-type trimmed struct{ Shard }
+// trimmedShard is a shard with a journal that begins later.
+type trimmedShard struct{ Shard }
 
-func (t trimmed) First() interlock.Index { return 1000 }
+func (t trimmedShard) First() interlock.Index { return 1000 }
 
 func TestOpenAPIServesItsVersion(t *testing.T) {
 	doc, err := openAPIDocument(`1.2.3-"quoted"`)

@@ -217,7 +217,7 @@ func tourFaults(d *door) {
 	d.get("/readyz").want(200)
 	d.get("/metrics").want(200)
 	d.get("/openapi.json").want(200)
-	d.server.shard = trimmed{healthy}
+	d.server.shard = trimmedShard{healthy}
 	d.get("/v1/events?from=2").want(410, "history_trimmed")
 	d.get("/v1/watch?from=2").want(410, "history_trimmed")
 	d.server.shard = healthy

@@ -16,7 +16,7 @@ import (
 type outlet struct {
 	mu      sync.Mutex
 	frame   proto.ServerFrame
-	batch   []delivered
+	batch   []outgoingEffect
 	timeout *time.Timer // of a Send; made with the first
 	goAway  bool        // the next frame announces it
 }
@@ -101,7 +101,7 @@ const comeBackAfter = 500 * time.Millisecond
 
 // take exchanges the empty slice for what is to be sent; nil means that the stream has ended.
 // Slices that a burst has made large are not kept.
-func (st *stream) take(empty []delivered) []delivered {
+func (st *stream) take(empty []outgoingEffect) []outgoingEffect {
 	clear(empty)
 	if cap(empty) > 2*maxReplies {
 		empty = nil
@@ -114,7 +114,7 @@ func (st *stream) take(empty []delivered) []delivered {
 	batch := st.out
 	st.out = empty[:0]
 	if batch == nil {
-		batch = []delivered{}
+		batch = []outgoingEffect{}
 	}
 	st.room.Signal()
 	return batch

@@ -40,7 +40,7 @@ func (c *call) pull() {
 	cmd.ID, cmd.Leases = pullIDs(cmd.Session, name, key, cmd.Max)
 	cmd.Attach = wait > 0
 	idle := *cmd // the engine owns the command once it is submitted
-	last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *vigil {
+	last, ok := c.listen(cmd, &cmd.Head, wait, func(*engine.Effect) *longPoll {
 		if !idle.Attach {
 			return nil
 		}
@@ -81,13 +81,13 @@ func pullIDs(session interlock.SessionID, queue, key string, leases int) (id [16
 
 // idleAs waits for a task. A worker that leaves is idle no more, so that nothing is handed to an
 // absent one.
-func idleAs(pull engine.Pull) *vigil {
+func idleAs(pull engine.Pull) *longPoll {
 	ask := func(h engine.Head, attach bool) engine.Command {
 		p := pull
 		p.Head, p.Attach = h, attach
 		return &p
 	}
-	return &vigil{
+	return &longPoll{
 		open:  func(eff *engine.Effect) bool { return eff.Outcome == engine.Queued },
 		again: func(h engine.Head) engine.Command { return ask(h, true) },
 		last:  func(h engine.Head) engine.Command { return ask(h, false) },
@@ -98,7 +98,7 @@ func idleAs(pull engine.Pull) *vigil {
 }
 
 // putBack returns tasks that were handed to a caller that had hung up.
-func (c *call) putBack(h engine.Head, list []engine.Handed) {
+func (c *call) putBack(h engine.Head, list []engine.Assignment) {
 	for i := range list {
 		c.s.insist(&engine.Nack{Head: h, Lease: list[i].Lease.ID, Unseen: true})
 	}

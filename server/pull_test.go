@@ -8,14 +8,14 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// crossed is a shard to which something happens just before it learns that a worker that hung up is
+// crossingShard is a shard to which something happens just before it learns that a worker that hung up is
 // idle no more.
-type crossed struct {
+type crossingShard struct {
 	Shard
 	before func()
 }
 
-func (s *crossed) Submit(cmds ...engine.Command) error {
+func (s *crossingShard) Submit(cmds ...engine.Command) error {
 	for _, cmd := range cmds {
 		switch cmd.(type) {
 		case *engine.Leave, *engine.Detach:
@@ -30,7 +30,7 @@ func (s *crossed) Submit(cmds ...engine.Command) error {
 func TestHandOutCrossesHangUp(t *testing.T) {
 	for _, session := range []bool{false, true} {
 		inBubble(t, func(t *testing.T) {
-			race := &crossed{}
+			race := &crossingShard{}
 			d := newTaskDoor(t, func(cfg *Config) { race.Shard, cfg.Shard = cfg.Shard, race })
 			var id string
 			race.before = func() { id = d.submit(``) }

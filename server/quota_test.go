@@ -70,8 +70,8 @@ func TestBucketWithoutTimeIsExact(t *testing.T) {
 	}
 }
 
-// rationed is a limiter with a clock and settings of its own.
-type rationed struct {
+// limiterRig is a limiter with a clock and settings of its own.
+type limiterRig struct {
 	*limiter
 	testing.TB
 	time time.Duration
@@ -79,8 +79,8 @@ type rationed struct {
 	read int // how often settings were asked for
 }
 
-func newRationed(t testing.TB) *rationed {
-	r := &rationed{TB: t, set: map[interlock.Namespace]interlock.Settings{}}
+func newRationed(t testing.TB) *limiterRig {
+	r := &limiterRig{TB: t, set: map[interlock.Namespace]interlock.Settings{}}
 	r.limiter = &limiter{
 		now: func() time.Duration { return r.time },
 		settings: func(_ context.Context, ns interlock.Namespace) (interlock.Settings, error) {
@@ -91,7 +91,7 @@ func newRationed(t testing.TB) *rationed {
 	return r
 }
 
-func (r *rationed) admit(ns interlock.Namespace, principal string, bytes int64, vital bool) *engine.Effect {
+func (r *limiterRig) admit(ns interlock.Namespace, principal string, bytes int64, vital bool) *engine.Effect {
 	t := r.limits(r.Context(), ns)
 	if t == nil {
 		return nil
@@ -100,7 +100,7 @@ func (r *rationed) admit(ns interlock.Namespace, principal string, bytes int64, 
 }
 
 // burst counts how many requests come through at once.
-func (r *rationed) burst(ns interlock.Namespace, principal string, bytes int64) (n int) {
+func (r *limiterRig) burst(ns interlock.Namespace, principal string, bytes int64) (n int) {
 	for n < 10_000 && r.admit(ns, principal, bytes, false) == nil {
 		n++
 	}

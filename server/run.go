@@ -28,7 +28,7 @@ func (c *call) startRun() {
 		return
 	}
 	cmd.Attach = true
-	last, ok := c.listen(cmd, &cmd.Head, wait, func(first *engine.Effect) *vigil { return inLineFor(first.Ticket.ID, named) })
+	last, ok := c.listen(cmd, &cmd.Head, wait, func(first *engine.Effect) *longPoll { return inLineFor(first.Ticket.ID, named) })
 	switch {
 	case !ok:
 	case last.eff.Outcome == engine.Refused && last.eff.Code == interlock.CodeTooManyRuns && c.s.isDraining():

@@ -105,7 +105,7 @@ type Server struct {
 	limiter     *limiter
 	flight      *flight
 	comparing   *fair // of bodies, for packets
-	settling    *settling
+	settling    *effectWatch
 	confirmer   confirmer
 	version     string
 	log         *slog.Logger

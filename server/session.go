@@ -49,13 +49,13 @@ type stream struct {
 	// read. Then it makes the shard carry that out in its own goroutine, if the shard stands still,
 	// and sends the answers that come of it itself: a lone request passes through no other
 	// goroutine: each would be a thread to be woken.
-	ahead proto.Foreseeing
+	ahead proto.Peeker
 
 	// attentive, if it is not nil, is waited at without sleeping for a moment when no other stream
 	// has brought anything to the shard for a while: a lone client often asks again at once after
 	// an answer. came is the shard's count when the stream last brought something, and inRow how
 	// often it did since another did.
-	attentive proto.Attentive
+	attentive proto.SpinReader
 	alone     func() bool
 	came      uint64
 	inRow     int
@@ -69,7 +69,7 @@ type stream struct {
 	mu      sync.Mutex
 	room    sync.Cond // the reader may go on
 	slots   map[uint32]interlock.SessionID
-	out     []delivered
+	out     []outgoingEffect
 	present bool // the reader will send what is in out
 	pending int  // operations without a first answer
 	queries int  // of those, how many only read
@@ -78,8 +78,8 @@ type stream struct {
 	ended   bool
 }
 
-// delivered is an effect on its way to the client.
-type delivered struct {
+// outgoingEffect is an effect on its way to the client.
+type outgoingEffect struct {
 	eff engine.Effect
 	address
 	bulk int // bytes of documents in it
@@ -90,8 +90,8 @@ type address struct {
 	at   interlock.At
 	kind proto.OpKind // 0 for a query and for what never became a command
 	slot uint32
-	seq  uint64   // 0 for a push
-	read *reading // what a query adds
+	seq  uint64       // 0 for a push
+	read *queryResult // what a query adds
 
 	brief   bool // without advice where nothing is refused
 	asAsked bool // without what of the lease was asked for
@@ -105,10 +105,10 @@ func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace,
 	}
 	st.life, st.end = context.WithCancel(context.Background())
 	st.room.L = &st.mu
-	if ahead, ok := link.(proto.Foreseeing); ok {
+	if ahead, ok := link.(proto.Peeker); ok {
 		if _, ok = ahead.Ready(); ok {
 			st.ahead = ahead
-			st.attentive, _ = link.(proto.Attentive)
+			st.attentive, _ = link.(proto.SpinReader)
 			st.alone = func() bool { return d.s.shard.Came() == st.came }
 		}
 	}

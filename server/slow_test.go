@@ -228,12 +228,12 @@ func TestBodyThatBreaksOff(t *testing.T) {
 
 func TestPanicIsAnAnswer(t *testing.T) {
 	d := newDoor(t)
-	d.server.shard = panicking{d.server.shard}
+	d.server.shard = panickingShard{d.server.shard}
 	d.get("/v1/keys").want(500, "internal")
 }
 
-type panicking struct{ Shard }
+type panickingShard struct{ Shard }
 
-func (panicking) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
+func (panickingShard) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
 	panic("an invariant is broken")
 }

@@ -101,7 +101,7 @@ type grpcLink struct {
 func (l *grpcLink) Send(f *proto.ServerFrame) error { return l.stream.SendMsg(f) }
 
 func (l *grpcLink) Recv(f *proto.ClientFrame) error {
-	in := received{frame: f}
+	in := frameOrError{frame: f}
 	if err := l.stream.RecvMsg(&in); err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (l *grpcLink) Recv(f *proto.ClientFrame) error {
 	return nil
 }
 
-// received is a frame, or why it is none.
-type received struct {
+// frameOrError is a frame, or why it is none.
+type frameOrError struct {
 	frame   *proto.ClientFrame
 	refusal *interlock.Error
 }
@@ -122,7 +122,7 @@ type received struct {
 type frameCodec struct{ proto.Codec }
 
 func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	in, ok := v.(*received)
+	in, ok := v.(*frameOrError)
 	if !ok {
 		return c.Codec.Unmarshal(data, v)
 	}

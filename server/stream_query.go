@@ -17,7 +17,7 @@ func (st *stream) query(o *proto.Op) *interlock.Error {
 	if refusal := st.waitForQuery(); refusal != nil {
 		return refusal
 	}
-	r := &reading{eff: engine.Effect{Outcome: engine.Done}}
+	r := &queryResult{eff: engine.Effect{Outcome: engine.Done}}
 	slot, seq, look := o.Slot, o.Seq, r.looking(st.namespace, *o)
 	st.enqueue(shard.Query(
 		st.namespace,
@@ -29,7 +29,7 @@ func (st *stream) query(o *proto.Op) *interlock.Error {
 					st.cut(refusal) // the client asks again on its next stream
 					return
 				}
-				*r = reading{}
+				*r = queryResult{}
 				r.refuse(err)
 			}
 			st.deliver(&r.eff, address{at: at, slot: slot, seq: seq, read: r}, true)
@@ -62,9 +62,9 @@ func (st *stream) waitForQuery() *interlock.Error {
 // tooManyQueries is called with mu held.
 func (st *stream) tooManyQueries() bool { return st.queries >= maxQueries || st.bulk > maxBulk }
 
-// reading is what a query finds: eff as far as commands are answered in the same
+// queryResult is what a query finds: eff as far as commands are answered in the same
 // way, and the rest.
-type reading struct {
+type queryResult struct {
 	eff        engine.Effect
 	patterns   []interlock.Pattern
 	more       bool
@@ -78,7 +78,7 @@ type reading struct {
 }
 
 // looking returns what a query does in the engine, until it is done; r is then filled in.
-func (r *reading) looking(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
+func (r *queryResult) looking(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
 	once := func(look func(*engine.Engine)) func(*engine.Engine) bool {
 		return func(e *engine.Engine) bool {
 			look(e)
@@ -126,7 +126,7 @@ func (r *reading) looking(ns interlock.Namespace, o proto.Op) func(*engine.Engin
 }
 
 // documents reads those of some keys, as they are or as they were with a version.
-func (r *reading) documents(e *engine.Engine, ns interlock.Namespace, o proto.Op) {
+func (r *queryResult) documents(e *engine.Engine, ns interlock.Namespace, o proto.Op) {
 	list, asOf, err := e.Documents(ns, o.State.Keys, o.Bodies && o.AsOf == 0)
 	if err == nil && o.AsOf != 0 {
 		err = rewind(e, ns, list, o.AsOf, o.Bodies)
@@ -160,7 +160,7 @@ func rewind(e *engine.Engine, ns interlock.Namespace, list []interlock.Document,
 }
 
 // listing lists documents.
-func (r *reading) listing(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
+func (r *queryResult) listing(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
 	list := engine.DocumentList{Namespace: ns, Prefix: o.Prefix, After: o.State.After, Limit: int(o.State.Limit), Bodies: o.Bodies}
 	return func(e *engine.Engine) bool {
 		done := list.Look(e)
@@ -170,7 +170,7 @@ func (r *reading) listing(ns interlock.Namespace, o proto.Op) func(*engine.Engin
 }
 
 // history reads what is kept of a key's.
-func (r *reading) history(e *engine.Engine, ns interlock.Namespace, o proto.Op) {
+func (r *queryResult) history(e *engine.Engine, ns interlock.Namespace, o proto.Op) {
 	list, trimmed, err := e.Versions(ns, o.Key)
 	if err != nil {
 		r.refuse(err)
@@ -184,7 +184,7 @@ func (r *reading) history(e *engine.Engine, ns interlock.Namespace, o proto.Op) 
 	r.eff.Documents, r.more = list, trimmed
 }
 
-func (r *reading) refuse(err error) {
+func (r *queryResult) refuse(err error) {
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	if !ok {
 		refusal = &interlock.Error{Code: interlock.CodeInternal, Message: err.Error()}

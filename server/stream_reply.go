@@ -10,7 +10,7 @@ import (
 
 // reply turns an effect into what the client of the stream receives. Text that came from agents is
 // cleaned on the way.
-func (d *delivered) reply(r *proto.Reply, st *stream) {
+func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Outcome, r.Slot, r.Seq, r.Index = proto.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
 	r.Code, r.Message = eff.Code, cleanText(eff.Message)
@@ -84,7 +84,7 @@ func cleanYield(y *interlock.Yield) *interlock.Yield {
 	return &clean
 }
 
-func cleanParking(p *interlock.Parking) *interlock.Parking {
+func cleanParking(p *interlock.ParkStatus) *interlock.ParkStatus {
 	if p == nil {
 		return nil
 	}

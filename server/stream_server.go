@@ -32,13 +32,13 @@ type StreamServer struct {
 	mu        sync.Mutex
 	stopped   bool
 	listeners map[net.Listener]struct{}
-	conns     map[net.Conn]*framed // those that gRPC does not have; nil until it is known what they are
-	serving   sync.WaitGroup       // one for each of them
+	conns     map[net.Conn]*frameLink // those that gRPC does not have; nil until it is known what they are
+	serving   sync.WaitGroup          // one for each of them
 }
 
-// framed is a framed link as the session layer uses it.
-type framed struct {
-	*proto.Framed[proto.ServerFrame, proto.ClientFrame]
+// frameLink is a framed link as the session layer uses it.
+type frameLink struct {
+	*proto.FramedLink[proto.ServerFrame, proto.ClientFrame]
 }
 
 const (
@@ -56,7 +56,7 @@ func (d *Streams) Server() *StreamServer {
 func newStreamServer(security *tls.Config, greeting time.Duration, streams func() *Streams) *StreamServer {
 	s := &StreamServer{
 		streams: streams, greeting: cmp.Or(greeting, greetingTime), rpc: newGRPCServer(func(stream grpc.ServerStream) error { return streams().handle(stream) }),
-		listeners: map[net.Listener]struct{}{}, conns: map[net.Conn]*framed{},
+		listeners: map[net.Listener]struct{}{}, conns: map[net.Conn]*frameLink{},
 	}
 	if security != nil {
 		s.security = security.Clone()
@@ -145,7 +145,7 @@ func (s *StreamServer) enter(conn net.Conn) bool {
 }
 
 // framed notes what a connection turned out to be, unless the server has stopped.
-func (s *StreamServer) framed(conn net.Conn, link *framed) bool {
+func (s *StreamServer) framed(conn net.Conn, link *frameLink) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -200,7 +200,7 @@ func (s *StreamServer) greet(raw net.Conn, rest *rest) {
 
 // stream serves a framed link until it has ended.
 func (s *StreamServer) stream(raw, conn net.Conn) {
-	link := &framed{proto.ServerFramed(conn, proto.MaxFrameBytes, proto.Silence{Ask: serverAsks, Expect: serverExpects})}
+	link := &frameLink{proto.ServerFramed(conn, proto.MaxFrameBytes, proto.Silence{Ask: serverAsks, Expect: serverExpects})}
 	if !s.framed(raw, link) {
 		_ = raw.Close()
 		return
@@ -225,7 +225,7 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 }
 
 // begin lets a client in that has identified itself.
-func (s *StreamServer) begin(d *Streams, link *framed) (*stream, error) {
+func (s *StreamServer) begin(d *Streams, link *frameLink) (*stream, error) {
 	late := time.AfterFunc(s.greeting, func() { link.Close(nil) })
 	defer late.Stop()
 	hello, err := link.Hello()
@@ -244,8 +244,8 @@ func (s *StreamServer) begin(d *Streams, link *framed) (*stream, error) {
 }
 
 // Recv reports in words what is wrong with a frame, so that the client receives it.
-func (l *framed) Recv(f *proto.ClientFrame) error {
-	err := l.Framed.Recv(f)
+func (l *frameLink) Recv(f *proto.ClientFrame) error {
+	err := l.FramedLink.Recv(f)
 	if tooLarge, ok := errors.AsType[*proto.TooLarge](err); ok {
 		return frameTooLarge(tooLarge.Length)
 	}

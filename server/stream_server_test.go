@@ -39,7 +39,7 @@ func dialDoor(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-func framedClient(t *testing.T, addr string) *proto.Framed[proto.ClientFrame, proto.ServerFrame] {
+func framedClient(t *testing.T, addr string) *proto.FramedLink[proto.ClientFrame, proto.ServerFrame] {
 	t.Helper()
 	link := proto.ClientFramed(dialDoor(t, addr), 1<<20, never)
 	if err := link.Begin(proto.Hello{Namespace: "acme"}); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // addState adds an answer's documents and effects.
-func (d *delivered) addState(r *proto.Reply, st *stream) {
+func (d *outgoingEffect) addState(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Version, r.Documents = eff.Version, cleanDocuments(eff.Documents)
 	if l := &eff.Lease; l.Documents != nil {
@@ -42,7 +42,7 @@ func (d *delivered) addState(r *proto.Reply, st *stream) {
 }
 
 // weigh returns how much memory is kept for an answer because of documents.
-func weigh(eff *engine.Effect, read *reading) int {
+func weigh(eff *engine.Effect, read *queryResult) int {
 	n := weighTasks(eff, read)
 	add := func(doc *interlock.Document) { n += 512 + len(doc.Body) + len(doc.Note) }
 	for _, list := range [...][]interlock.Document{eff.Documents, eff.Lease.Documents} {

@@ -121,18 +121,18 @@ func cloneCommit(c *interlock.CommitRequest) interlock.CommitRequest {
 }
 
 // addTasks adds an answer's tasks.
-func (d *delivered) addTasks(r *proto.Reply) {
+func (d *outgoingEffect) addTasks(r *proto.Reply) {
 	d.addTask(r)
 	if d.eff.Outcome == engine.Granted && !d.eff.Ticket.ID.IsZero() {
 		ticket := d.eff.Ticket
 		r.Ticket = &ticket
 	}
 	if len(d.eff.Handed) > 0 {
-		r.Handed = make([]proto.Handed, 0, len(d.eff.Handed))
+		r.Handed = make([]proto.Assignment, 0, len(d.eff.Handed))
 	}
 	for i := range d.eff.Handed {
 		h := &d.eff.Handed[i]
-		handed := proto.Handed{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
+		handed := proto.Assignment{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
 		cleanLease(&handed.Lease)
 		r.Handed = append(r.Handed, handed)
 	}
@@ -151,7 +151,7 @@ func (d *delivered) addTasks(r *proto.Reply) {
 
 // addTask adds the task that an answer is about, without what the caller knows: the payload that
 // was submitted, and all but where it stands now of one that was handed out.
-func (d *delivered) addTask(r *proto.Reply) {
+func (d *outgoingEffect) addTask(r *proto.Reply) {
 	for i := range d.eff.Tasks {
 		task := d.eff.Tasks[i]
 		switch d.kind {
@@ -167,7 +167,7 @@ func (d *delivered) addTask(r *proto.Reply) {
 }
 
 // weighTasks returns how much memory is kept for an answer because of tasks.
-func weighTasks(eff *engine.Effect, read *reading) (n int) {
+func weighTasks(eff *engine.Effect, read *queryResult) (n int) {
 	for i := range eff.Tasks {
 		n += proto.TaskBulk(&eff.Tasks[i])
 	}
@@ -229,7 +229,7 @@ func cleanEntry(x interlock.LogEntry) interlock.LogEntry {
 }
 
 // lookAtTasks returns what a query about tasks does in the engine; nil means that it is none.
-func (r *reading) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
+func (r *queryResult) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
 	switch o.Kind {
 	case proto.OpGetTask:
 		return func(e *engine.Engine) bool {

@@ -38,7 +38,7 @@ func (c *call) submitted(cmd *engine.Submit, wait time.Duration) (eff engine.Eff
 	}
 	cmd.Attach = true
 	flow := cmd.Flow
-	last, ok := c.listen(cmd, &cmd.Head, wait, func(first *engine.Effect) *vigil { return untilSettled(first, flow) })
+	last, ok := c.listen(cmd, &cmd.Head, wait, func(first *engine.Effect) *longPoll { return untilSettled(first, flow) })
 	if !ok {
 		return eff, at, false
 	}
@@ -50,7 +50,7 @@ func (c *call) submitted(cmd *engine.Submit, wait time.Duration) (eff engine.Eff
 }
 
 // untilSettled waits for the end of a task that runs or is to run.
-func untilSettled(first *engine.Effect, flow string) *vigil {
+func untilSettled(first *engine.Effect, flow string) *longPoll {
 	if len(first.Tasks) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func untilSettled(first *engine.Effect, flow string) *vigil {
 		return &engine.FollowTask{Head: h, Flow: flow, Task: id, Attach: attach}
 	}
 	detach := func(h engine.Head) engine.Command { return &engine.Detach{Head: h, Ticket: interlock.TicketID(id)} }
-	return &vigil{
+	return &longPoll{
 		open:   func(eff *engine.Effect) bool { return eff.Outcome == engine.Done && !isSettled(&eff.Tasks[0]) },
 		again:  func(h engine.Head) engine.Command { return follow(h, true) },
 		last:   func(h engine.Head) engine.Command { return follow(h, false) },
@@ -117,7 +117,7 @@ func (c *call) showTask() {
 		return
 	}
 	last, ok := c.listen(cmd, &cmd.Head, min(time.Duration(wait)*time.Millisecond, interlock.MaxLongPoll),
-		func(first *engine.Effect) *vigil { return untilSettled(first, flow) })
+		func(first *engine.Effect) *longPoll { return untilSettled(first, flow) })
 	switch eff := &last.eff; {
 	case !ok:
 	case eff.Outcome == engine.Refused && eff.Code != interlock.CodeTaskSettled:

@@ -125,7 +125,7 @@ func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
 }
 
 // writeHanded writes a task in a worker's hands.
-func (c *call) writeHanded(j *jsonOut, h *engine.Handed) {
+func (c *call) writeHanded(j *jsonOut, h *engine.Assignment) {
 	j.open("")
 	c.writeTask(j, "task", &h.Task, true)
 	writeLease(j, "lease", &h.Lease)

@@ -46,7 +46,7 @@ func fullLease() interlock.Lease {
 		LockDelay: time.Second, Group: "batch", State: interlock.Grace, EndedBy: "preempted", Changed: true,
 		Moved:      []interlock.Key{"account:1"},
 		Yield:      &interlock.Yield{Agent: "support-2", Session: "loud-owl", Flow: "main", Purpose: "fix the outage", Priority: 10, Since: 2 * time.Second, Revoked: true},
-		Parking:    &interlock.Parking{Reason: "may I pay 900?", Since: time.Minute, Left: time.Hour, Freed: true},
+		Parking:    &interlock.ParkStatus{Reason: "may I pay 900?", Since: time.Minute, Left: time.Hour, Freed: true},
 		Decision:   &interlock.Decision{Verdict: interlock.Approved, By: "ann", Principal: "cfo", Reason: "within policy"},
 		Generation: 4,
 		Parts:      []interlock.Part{{Key: "queue:orders/3", Lease: interlock.LeaseID{2}, Fence: 9, Stop: true, Left: 4 * time.Second}},
@@ -59,7 +59,7 @@ func fullConflict() *engine.Conflict {
 		Key: "gpu:pool", Kind: interlock.CapacityUsed,
 		Holders: []interlock.Holder{
 			{Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.LiveGrace, Held: time.Second, ExpiresIn: time.Second, EndedBy: "preempted", Yield: fullLease().Yield},
-			{Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked, Parking: &interlock.Parking{Reason: "may I?", Left: time.Hour}},
+			{Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked, Parking: &interlock.ParkStatus{Reason: "may I?", Left: time.Hour}},
 			{Agent: "c", Key: "queue:orders", Mode: interlock.Member, Count: 16, Fence: 3, Liveness: interlock.Closed},
 		},
 		More: 1, Queue: interlock.Queue{Length: 2, ETA: 40 * time.Second},
@@ -78,7 +78,7 @@ func tourEffects(d *door, healthy Shard) {
 	lease.Documents[0].Earlier = fullDocuments()[:interlock.MaxEarlier]
 	lease.Documents[1].Body = nil
 	parked := lease
-	parked.State, parked.Decision, parked.Parking = interlock.Parked, nil, &interlock.Parking{Reason: "may I?", Left: time.Hour}
+	parked.State, parked.Decision, parked.Parking = interlock.Parked, nil, &interlock.ParkStatus{Reason: "may I?", Left: time.Hour}
 	warnings := []string{"key account:1 is spelled almost like the live key acct:1"}
 	effects := map[string]engine.Effect{
 		"granted": {Outcome: engine.Granted, Lease: lease, Warnings: warnings},

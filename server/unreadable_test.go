@@ -177,19 +177,19 @@ func TestUnreadableHistoryBreaksTheTransferOff(t *testing.T) {
 // An answer is broken off when the server fails in the middle of it.
 func TestPanicBreaksTheAnswerOff(t *testing.T) {
 	d := newDoor(t)
-	d.server.shard = following{d.server.shard, func(shard.Follower) error { panic("an invariant is broken") }}
+	d.server.shard = journalShard{d.server.shard, func(shard.Follower) error { panic("an invariant is broken") }}
 	if got := d.get("/v1/events").want(200); !got.broken {
 		t.Errorf("it looks whole: %q", got.raw)
 	}
 }
 
-// following is a shard with only the journal read otherwise.
-type following struct {
+// journalShard is a shard with only the journal read otherwise.
+type journalShard struct {
 	Shard
 	follow func(shard.Follower) error
 }
 
-func (s following) Follow(_ context.Context, f shard.Follower) error { return s.follow(f) }
+func (s journalShard) Follow(_ context.Context, f shard.Follower) error { return s.follow(f) }
 
 // A waiter for an effect to be settled learns it also after the journal could not be read.
 func TestSettlingOutlivesUnreadableJournal(t *testing.T) {
@@ -199,7 +199,7 @@ func TestSettlingOutlivesUnreadableJournal(t *testing.T) {
 		s := newSettling(nil, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s.shard = following{real, func(f shard.Follower) error {
+		s.shard = journalShard{real, func(f shard.Follower) error {
 			if failures++; failures == 1 {
 				return &shard.UnreadableError{Index: f.From, Err: syscall.EIO}
 			}

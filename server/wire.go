@@ -65,7 +65,7 @@ func writeYield(j *jsonOut, y *interlock.Yield) {
 	j.close()
 }
 
-func writeParking(j *jsonOut, p *interlock.Parking) {
+func writeParking(j *jsonOut, p *interlock.ParkStatus) {
 	j.open("parking")
 	j.text("reason", p.Reason)
 	j.ms("since_ms", p.Since)
@@ -75,7 +75,7 @@ func writeParking(j *jsonOut, p *interlock.Parking) {
 }
 
 // parkedKeys returns what becomes of the keys of a parked lease.
-func parkedKeys(p *interlock.Parking) string {
+func parkedKeys(p *interlock.ParkStatus) string {
 	if p.Freed {
 		return "freed"
 	}

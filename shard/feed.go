@@ -23,14 +23,14 @@ import (
 // can become durable between both unseen.
 type followers struct {
 	mu     sync.Mutex
-	feeds  map[interlock.Namespace]*feed
+	feeds  map[interlock.Namespace]*eventFeed
 	count  int
 	closed bool
 	idle   chan struct{} // closed when count is 0 after closed; nil before wait
 
 	oldest, newest *record // of all feeds, in the order in which they came
 	bytes          int
-	spare          []*feed // reused
+	spare          []*eventFeed // reused
 }
 
 // newestBytes bounds the entries that are kept in memory for followers, decoded.
@@ -44,8 +44,8 @@ const recordBytes = 256
 
 var eventBytes = int(reflect.TypeFor[engine.Event]().Size())
 
-// feed holds what is new in one namespace that has followers.
-type feed struct {
+// eventFeed holds what is new in one namespace that has followers.
+type eventFeed struct {
 	namespace interlock.Namespace
 	count     int // followers
 
@@ -65,7 +65,7 @@ type news struct {
 
 // record is an entry in memory. The first reader of its events decodes it for all.
 type record struct {
-	feed         *feed
+	feed         *eventFeed
 	first, index interlock.Index // of its first piece and its last
 	bytes        int
 	older, newer *record // of any feed
@@ -89,7 +89,7 @@ func (r *record) decode() ([]engine.Event, error) {
 }
 
 // enter counts a follower. It returns false when following has ended.
-func (f *followers) enter(namespace interlock.Namespace, s *Shard) (*feed, bool) {
+func (f *followers) enter(namespace interlock.Namespace, s *Shard) (*eventFeed, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -99,16 +99,16 @@ func (f *followers) enter(namespace interlock.Namespace, s *Shard) (*feed, bool)
 	fd := f.feeds[namespace]
 	if fd == nil {
 		if f.feeds == nil {
-			f.feeds = map[interlock.Namespace]*feed{}
+			f.feeds = map[interlock.Namespace]*eventFeed{}
 		}
-		fd = &feed{namespace: namespace, floor: s.At().Index + 1}
+		fd = &eventFeed{namespace: namespace, floor: s.At().Index + 1}
 		f.feeds[namespace] = fd
 	}
 	fd.count++
 	return fd, true
 }
 
-func (f *followers) leave(fd *feed) {
+func (f *followers) leave(fd *eventFeed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if fd.count--; fd.count == 0 {
@@ -137,7 +137,7 @@ func (f *followers) wait() {
 // look returns what a feed has from index next on, as much as fits into list. When
 // there is nothing, and nothing is durable that the follower must read of the journal,
 // it returns what to wait for, and up to where everything was seen.
-func (f *followers) look(fd *feed, s *Shard, next interlock.Index, list []*record) ([]*record, *news, interlock.Index) {
+func (f *followers) look(fd *eventFeed, s *Shard, next interlock.Index, list []*record) ([]*record, *news, interlock.Index) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if next < fd.floor {

@@ -251,7 +251,7 @@ func TestNewsOutliveTheirRecord(t *testing.T) {
 func TestFollowersMemoryIsBounded(t *testing.T) {
 	s := &Shard{}
 	f := &s.followers
-	var feeds []*feed
+	var feeds []*eventFeed
 	for i := range 20 {
 		fd, _ := f.enter(interlock.Namespace(fmt.Sprint("n", i)), s)
 		feeds = append(feeds, fd)
@@ -329,14 +329,14 @@ func TestFollowReached(t *testing.T) {
 	})
 }
 
-// holed is a journal with an entry that cannot be read.
-type holed struct {
+// holedJournal is a journal with an entry that cannot be read.
+type holedJournal struct {
 	journal.Journal
 	at  interlock.Index
 	err error
 }
 
-func (j holed) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
+func (j holedJournal) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
 	if from > j.at {
 		return j.Journal.Read(ctx, from, visit)
 	}
@@ -353,7 +353,7 @@ func (j holed) Read(ctx context.Context, from interlock.Index, visit func(journa
 // goes on.
 func TestFollowUnreadable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var bad holed
+		var bad holedJournal
 		r := newRig(t, func(c *Config) { bad.Journal = c.Journal; c.Journal = &bad })
 		bad.at = ^interlock.Index(0)
 		for i := range 10 {

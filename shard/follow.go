@@ -68,7 +68,7 @@ func (s *Shard) Follow(ctx context.Context, f Follower) error {
 		return closedFor(nil)
 	}
 	defer s.followers.leave(fd)
-	r := &reading{s: s, f: &f, feed: fd, next: f.From, pieces: Joiner{Midway: true}, rested: time.Now()}
+	r := &followerReader{s: s, f: &f, feed: fd, next: f.From, pieces: Joiner{Midway: true}, rested: time.Now()}
 	if r.next == 0 {
 		r.next = s.journal.First()
 	}
@@ -82,11 +82,11 @@ func (s *Shard) Follow(ctx context.Context, f Follower) error {
 	}
 }
 
-// reading is the way of one follower through the journal.
-type reading struct {
+// followerReader is the way of one follower through the journal.
+type followerReader struct {
 	s      *Shard
 	f      *Follower
-	feed   *feed
+	feed   *eventFeed
 	next   interlock.Index // everything before it was visited
 	pieces Joiner          // of the journal
 	found  bool            // an entry was read from the journal
@@ -97,7 +97,7 @@ type reading struct {
 }
 
 // advance visits what there is, or waits until there is more.
-func (r *reading) advance(ctx context.Context) error {
+func (r *followerReader) advance(ctx context.Context) error {
 	records, news, at := r.s.followers.look(r.feed, r.s, r.next, r.batch[:0])
 	switch {
 	case len(records) > 0:
@@ -112,7 +112,7 @@ func (r *reading) advance(ctx context.Context) error {
 }
 
 // recall visits entries that are in memory.
-func (r *reading) recall(ctx context.Context, records []*record) error {
+func (r *followerReader) recall(ctx context.Context, records []*record) error {
 	r.pieces = Joiner{Midway: true} // what is read of the journal later begins anew
 	for i, rec := range records {
 		records[i] = nil
@@ -138,7 +138,7 @@ func (r *reading) recall(ctx context.Context, records []*record) error {
 }
 
 // read visits what the journal has, up to its end.
-func (r *reading) read(ctx context.Context) error {
+func (r *followerReader) read(ctx context.Context) error {
 	began := r.next
 	err := r.s.journal.Read(ctx, r.next, func(e journal.Entry) error { return r.take(ctx, e) })
 	switch {
@@ -165,7 +165,7 @@ func (r *reading) read(ctx context.Context) error {
 }
 
 // take goes on with an entry of the journal.
-func (r *reading) take(ctx context.Context, e journal.Entry) error {
+func (r *followerReader) take(ctx context.Context, e journal.Entry) error {
 	if err := r.s.ended(ctx); err != nil {
 		return err
 	}
@@ -199,14 +199,14 @@ func (r *reading) take(ctx context.Context, e journal.Entry) error {
 	return nil
 }
 
-func (r *reading) visit(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+func (r *followerReader) visit(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
 	if r.f.Visit != nil {
 		r.stop = r.f.Visit(index, epoch, events)
 	}
 	return r.stop
 }
 
-func (r *reading) visited() error {
+func (r *followerReader) visited() error {
 	if r.f.Visited != nil {
 		r.stop = r.f.Visited()
 	}
@@ -214,7 +214,7 @@ func (r *reading) visited() error {
 	return r.stop
 }
 
-func (r *reading) reached(index interlock.Index) error {
+func (r *followerReader) reached(index interlock.Index) error {
 	if r.f.Reached != nil {
 		r.stop = r.f.Reached(index)
 	}
@@ -223,7 +223,7 @@ func (r *reading) reached(index interlock.Index) error {
 }
 
 // wait returns when there is an entry for the follower, or after a pulse.
-func (r *reading) wait(ctx context.Context, n *news) error {
+func (r *followerReader) wait(ctx context.Context, n *news) error {
 	var pulse <-chan time.Time
 	if r.f.Pulse > 0 {
 		timer := time.NewTimer(r.f.Pulse)

@@ -153,7 +153,7 @@ func (g *group) index(step int) interlock.Index {
 	return g.first + interlock.Index(g.marks[step].entries) - 1
 }
 
-// cut gives as many entries for Append as it takes, from the first that is not
+// cut returns as many entries for Append as it takes, from the first that is not
 // written on. They are valid until begin.
 func (g *group) cut() [][]byte {
 	g.entries = g.entries[:0]

@@ -191,7 +191,7 @@ func TestAppendFailsBetweenPieces(t *testing.T) {
 				appends := 0
 				var r *rig
 				r = newRig(t, func(cfg *Config) {
-					cfg.Observer = appended(func() {
+					cfg.Observer = appendObserver(func() {
 						if appends++; appends == 3 { // the term, the grant of "first", this group with its first piece
 							c.fail(r.store)
 						}
@@ -261,12 +261,12 @@ func TestAppendFailsBetweenPieces(t *testing.T) {
 	}
 }
 
-// appended is an observer that is called after each append.
-type appended func()
+// appendObserver is an observer that is called after each append.
+type appendObserver func()
 
-func (f appended) Committed([]engine.Event)         {}
-func (f appended) Appended(time.Duration, int, int) { f() }
-func (f appended) Lag(time.Duration)                {}
+func (f appendObserver) Committed([]engine.Event)         {}
+func (f appendObserver) Appended(time.Duration, int, int) { f() }
+func (f appendObserver) Lag(time.Duration)                {}
 
 // The file journal keeps pieces as it keeps entries.
 func TestLargeEntryInFiles(t *testing.T) {

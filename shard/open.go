@@ -102,7 +102,7 @@ func (s *Shard) checkClock(last, now engine.Time) error {
 }
 
 // load makes the owner's engine from the journal, and the hash chain if links is not nil.
-func (o *owner) load(ctx context.Context, links *links) (replayed, error) {
+func (o *owner) load(ctx context.Context, links *links) (replayResult, error) {
 	r, err := o.s.replay(ctx, o.s.journal.Tail(), o.s.stages, links)
 	o.eng, o.sinceSnapshot = r.engine, r.bytes
 	return r, err

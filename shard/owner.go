@@ -230,11 +230,11 @@ func (o *owner) broken(err error) bool {
 	if errors.Is(err, journal.ErrNoSpace) {
 		err = o.rebuild(err)
 	}
-	return o.goesOn(err)
+	return o.fail(err)
 }
 
-// goesOn finishes the shard if there is an error.
-func (o *owner) goesOn(err error) bool {
+// fail finishes the shard if there is an error.
+func (o *owner) fail(err error) bool {
 	if err == nil {
 		return true
 	}

@@ -76,9 +76,9 @@ func (o *owner) resume() error {
 // shard goes on.
 func (o *owner) unpark(closed bool) bool {
 	if closed {
-		return o.goesOn(errNoRoomToStop)
+		return o.fail(errNoRoomToStop)
 	}
-	return o.goesOn(o.resume())
+	return o.fail(o.resume())
 }
 
 // park refuses what comes, for a while. It reports whether nothing more can come.

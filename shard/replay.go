@@ -13,8 +13,8 @@ import (
 	"github.com/interlockdev/interlock/journal/chain"
 )
 
-// replayed is an engine made from the journal.
-type replayed struct {
+// replayResult is an engine made from the journal.
+type replayResult struct {
 	engine   *engine.Engine
 	links    *links          // to which what is read is added, or nil
 	snapshot interlock.Index // where it began; 0 without a snapshot
@@ -35,8 +35,8 @@ type replayed struct {
 //	└───────────────────────────────┘                     └──────────────────────┘
 //
 // The hash chain begins with the snapshot's record and goes as far, if links is not nil.
-func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stages, links *links) (replayed, error) {
-	r := replayed{engine: engine.New(s.options...), links: links}
+func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stages, links *links) (replayResult, error) {
+	r := replayResult{engine: engine.New(s.options...), links: links}
 	at, snapshot, err := s.journal.Snapshot(ctx)
 	if err != nil {
 		return r, fmt.Errorf("shard: the snapshot cannot be opened: %w", err)
@@ -106,7 +106,7 @@ func (x entryEnd) unfit(err error) error {
 
 // readSnapshot hands over the events of a snapshot, and closes it. It returns the portion to go on
 // with.
-func (r *replayed) readSnapshot(snapshot io.ReadCloser, p *portion, hand handOver) (*portion, error) {
+func (r *replayResult) readSnapshot(snapshot io.ReadCloser, p *portion, hand handOver) (*portion, error) {
 	end := entryEnd{at: r.snapshot, snapshot: true}
 	buf := bufio.NewReaderSize(io.TeeReader(snapshot, &r.size), 1<<16)
 	record, err := chain.Read(buf, r.snapshot)
@@ -140,7 +140,7 @@ func (r *replayed) readSnapshot(snapshot io.ReadCloser, p *portion, hand handOve
 
 // readLog hands over the events of the entries behind r.at, up to target, and counts
 // them in r.
-func (s *Shard) readLog(ctx context.Context, target interlock.Index, r *replayed, p *portion, hand handOver) error {
+func (s *Shard) readLog(ctx context.Context, target interlock.Index, r *replayResult, p *portion, hand handOver) error {
 	var (
 		pieces  Joiner
 		decoder engine.Reader

@@ -171,22 +171,22 @@ func TestOpenWithoutSpace(t *testing.T) {
 	})
 }
 
-// brimming is a journal of a disk that has room for so many entries. Cut entries make room for
+// fullJournal is a journal of a disk that has room for so many entries. Cut entries make room for
 // others.
-type brimming struct {
+type fullJournal struct {
 	journal.Journal
 	room  interlock.Index
 	fails atomic.Int32 // snapshots that find no room
 }
 
-func (j *brimming) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
+func (j *fullJournal) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
 	if j.fails.Add(-1) >= 0 {
 		return journal.ErrNoSpace
 	}
 	return j.Journal.SaveSnapshot(ctx, at, write)
 }
 
-func (j *brimming) Low() bool { return j.Tail()-j.First() >= j.room }
+func (j *fullJournal) Low() bool { return j.Tail()-j.First() >= j.room }
 
 // When all was given back, a journal that was full has room again by itself: a snapshot is
 // made because space is low, although little was written since the last one.
@@ -195,7 +195,7 @@ func TestLowSpaceMakesASnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				r := newRig(t, func(c *Config) {
-					j := &brimming{Journal: c.Journal, room: 20}
+					j := &fullJournal{Journal: c.Journal, room: 20}
 					j.fails.Store(3)
 					c.Journal = j
 					c.SnapshotBytes, c.PictureEvents, c.KeepBytes = 0, events, -1
@@ -233,7 +233,7 @@ func TestLowSpaceAndHistory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log bytes.Buffer
 		r := newRig(t, func(c *Config) {
-			c.Journal = &brimming{Journal: c.Journal, room: 20}
+			c.Journal = &fullJournal{Journal: c.Journal, room: 20}
 			c.SnapshotBytes, c.KeepBytes = 0, 1<<30
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})

@@ -19,15 +19,15 @@ type agent struct {
 	steps   int  // since it began to release
 	home    bool // it has released all that it had
 
-	leases []*holding
+	leases []*heldLease
 	waits  []interlock.TicketID
 	docs   map[interlock.Key]interlock.Version
 	deeds  []interlock.EffectID
 	tasks  []interlock.TaskID
 }
 
-// holding is a lease as its holder knows it.
-type holding struct {
+// heldLease is a lease as its holder knows it.
+type heldLease struct {
 	id     interlock.LeaseID
 	fence  interlock.Fence
 	claims []interlock.Claim
@@ -101,13 +101,13 @@ func (a *agent) act() {
 	}
 }
 
-// deed is something that an agent may do.
-type deed struct {
+// agentAction is something that an agent may do.
+type agentAction struct {
 	weight int
 	do     func(*agent)
 }
 
-var kernelDeeds = []deed{
+var kernelDeeds = []agentAction{
 	{30, (*agent).acquire},
 	{28, (*agent).release},
 	{8, (*agent).poll},
@@ -392,7 +392,7 @@ func (a *agent) unawait(t interlock.TicketID) {
 	}
 }
 
-func (a *agent) hold(l *interlock.Lease) *holding {
+func (a *agent) hold(l *interlock.Lease) *heldLease {
 	if l.State == interlock.Ended {
 		return nil
 	}
@@ -402,7 +402,7 @@ func (a *agent) hold(l *interlock.Lease) *holding {
 			return h
 		}
 	}
-	h := &holding{id: l.ID, fence: l.Fence, claims: l.Claims}
+	h := &heldLease{id: l.ID, fence: l.Fence, claims: l.Claims}
 	a.leases = append(a.leases, h)
 	return h
 }
@@ -417,7 +417,7 @@ func (a *agent) lose(id interlock.LeaseID) {
 }
 
 // one draws one of the agent's leases, or nil.
-func (a *agent) one() *holding {
+func (a *agent) one() *heldLease {
 	if len(a.leases) == 0 {
 		return nil
 	}
@@ -436,7 +436,7 @@ func (a *agent) told(eff *engine.Effect, _ interlock.At) {
 }
 
 // gone takes the answer to a command about a lease: it may be over.
-func (a *agent) gone(h *holding) func(*engine.Effect, interlock.At) {
+func (a *agent) gone(h *heldLease) func(*engine.Effect, interlock.At) {
 	return func(eff *engine.Effect, _ interlock.At) {
 		a.ended(eff)
 		if eff.Outcome == engine.Refused && eff.Code != interlock.CodeInGrace && eff.Code != interlock.CodeParked && eff.Code != interlock.CodeInvalidRequest {

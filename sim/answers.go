@@ -18,7 +18,7 @@ func (a *audit) once(w *world, s *space, ev *engine.Event) {
 		w.fail("I14", "the command with request id %q or number %d of session %d is carried out at index %d and again at index %d (%s)",
 			ev.RequestID, ev.Seq, ev.Scope, before.at, a.index, ev.Kind)
 	}
-	a.done[t] = carried{a.index, ev.Answer}
+	a.done[t] = commandRecord{a.index, ev.Answer}
 }
 
 // denied checks that no caller is refused what was carried out, when it only asks again.

@@ -19,7 +19,7 @@ type picture struct {
 	fence      interlock.Fence // the highest issued
 	time       engine.Time     // of the newest event
 	entryEpoch interlock.Epoch
-	done       map[tag]carried // commands with a request id
+	done       map[tag]commandRecord // commands with a request id
 
 	// The entry that is being folded.
 	index     interlock.Index
@@ -31,12 +31,12 @@ type picture struct {
 func newPicture() picture {
 	return picture{
 		spaces: map[interlock.Namespace]*space{}, sessions: map[uint64]*session{},
-		byFence: map[interlock.Fence]*request{}, done: map[tag]carried{},
+		byFence: map[interlock.Fence]*request{}, done: map[tag]commandRecord{},
 	}
 }
 
-// carried is when a command was carried out, and the answer that was due to its caller.
-type carried struct {
+// commandRecord is when a command was carried out, and the answer that was due to its caller.
+type commandRecord struct {
 	at     interlock.Index
 	answer engine.Outcome
 }
@@ -70,7 +70,7 @@ type space struct {
 	written interlock.Version
 	counted int // writes to the counter of acknowledgements
 	acked   int // tasks that became done
-	opens   []opening
+	opens   []sessionOpening
 }
 
 type session struct {
@@ -190,7 +190,7 @@ type bucket struct {
 	at    engine.Time
 }
 
-type opening struct {
+type sessionOpening struct {
 	key        interlock.Key
 	generation uint64
 	parties    uint32

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-var taskDeeds = []deed{
+var taskDeeds = []agentAction{
 	{24, (*agent).submit},
 	{24, (*agent).pull},
 	{24, (*agent).ack},
@@ -126,7 +126,7 @@ func (a *agent) pull() {
 }
 
 // attempt draws one of the tasks that the agent works at, or nil.
-func (a *agent) attempt() *holding {
+func (a *agent) attempt() *heldLease {
 	for _, h := range a.leases {
 		if h.task {
 			return h

@@ -18,10 +18,10 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 )
 
-// answering answers calls, one function each; the last one answers all further ones.
-type answering []func() (*http.Response, error)
+// scriptedAnswers answers calls, one function each; the last one answers all further ones.
+type scriptedAnswers []func() (*http.Response, error)
 
-func (d *answering) RoundTrip(*http.Request) (*http.Response, error) {
+func (d *scriptedAnswers) RoundTrip(*http.Request) (*http.Response, error) {
 	next := (*d)[0]
 	if len(*d) > 1 {
 		*d = (*d)[1:]
@@ -40,13 +40,13 @@ func TestServerDiesWithARequest(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		door answering
+		door scriptedAnswers
 		code int
 		says string
 	}{
-		{"it was never there", answering{away}, exitUnreachable, "cannot reach a server"},
-		{"it does not come back", answering{breaks, away}, exitUnreachable, "it may or may not have happened"},
-		{"it comes back", answering{breaks, away, away, answers}, exitOK, ""},
+		{"it was never there", scriptedAnswers{away}, exitUnreachable, "cannot reach a server"},
+		{"it does not come back", scriptedAnswers{breaks, away}, exitUnreachable, "it may or may not have happened"},
+		{"it comes back", scriptedAnswers{breaks, away, away, answers}, exitOK, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ A server without credentials cannot tell who answers: there an approval is a cou
 			}
 			r := request{Method: http.MethodPost, Path: "/v1/approvals/" + url.PathEscape(id+fence), Body: body, ID: freshID(), Again: true}
 			if fence != "" {
-				var got leaseDecided
+				var got leaseVerdict
 				return a.call(cmd.Context(), r, &got, func() error {
 					how := verdict.String() + " by " + clean(by)
 					if q := got.Lease; q != nil && q.Decision != nil {
@@ -170,8 +170,8 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 	return nil
 }
 
-// leaseDecided is what comes of an answer about a parked lease.
-type leaseDecided struct {
+// leaseVerdict is what comes of an answer about a parked lease.
+type leaseVerdict struct {
 	Lease    *leaseQuestion `json:"lease"`
 	Warnings []string       `json:"warnings"`
 }

@@ -127,23 +127,23 @@ func modes() (names []string) {
 	return names
 }
 
-// counted is a flag for a number of permits, parties or parts: 1 or more.
-type counted uint32
+// countFlag is a flag for a number of permits, parties or parts: 1 or more.
+type countFlag uint32
 
-func (n *counted) Set(s string) error {
+func (n *countFlag) Set(s string) error {
 	v, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || v < 1 || v > interlock.MaxCount {
 		return usage("want a number from 1 to %d", interlock.MaxCount)
 	}
-	*n = counted(v)
+	*n = countFlag(v)
 	return nil
 }
 
-func (n *counted) String() string {
+func (n *countFlag) String() string {
 	if *n == 0 {
 		return ""
 	}
 	return strconv.FormatUint(uint64(*n), 10)
 }
 
-func (n *counted) Type() string { return "number" }
+func (n *countFlag) Type() string { return "number" }

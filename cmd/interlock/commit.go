@@ -17,8 +17,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// committing is the flags of commands that change documents.
-type committing struct {
+// commitFlags is the flags of commands that change documents.
+type commitFlags struct {
 	ifVersion string
 	ifAbsent  bool
 	ifPresent bool
@@ -42,7 +42,7 @@ exclusively is not written at all.
 `
 
 // flags adds the flags of a change of one key.
-func (c *committing) flags(f *pflag.FlagSet) {
+func (c *commitFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.ifVersion, "if-version", "", "write only if the document still has this `version`")
 	f.BoolVar(&c.ifAbsent, "if-absent", false, "write only if there is nothing at the key")
 	f.BoolVar(&c.ifPresent, "if-present", false, "write only if there is something at the key, whatever version")
@@ -51,7 +51,7 @@ func (c *committing) flags(f *pflag.FlagSet) {
 }
 
 // shared adds those of any commit.
-func (c *committing) shared(f *pflag.FlagSet) {
+func (c *commitFlags) shared(f *pflag.FlagSet) {
 	f.StringVar(&c.asOf, "as-of", "", "write only if none of the keys was written after this `version` of the namespace")
 	f.StringArrayVar(&c.leases, "lease", nil, "a `lease` in whose name it is written; may be repeated (default: $INTERLOCK_LEASE)")
 	f.StringVar(&c.note, "note", "", "why, for those who are told of the change")
@@ -60,7 +60,7 @@ func (c *committing) shared(f *pflag.FlagSet) {
 }
 
 // complete adds to a commit's body what the flags say.
-func (c *committing) complete(body map[string]any) error {
+func (c *commitFlags) complete(body map[string]any) error {
 	if len(c.leases) == 0 {
 		if id, err := leaseFlag(""); err == nil {
 			c.leases = []string{id}
@@ -89,7 +89,7 @@ func (c *committing) complete(body map[string]any) error {
 }
 
 // reads is the condition under which a key is changed, if there is one.
-func (c *committing) reads(key string) ([]any, error) {
+func (c *commitFlags) reads(key string) ([]any, error) {
 	read := map[string]any{"key": key}
 	if c.ifVersion != "" {
 		read["version"] = c.ifVersion
@@ -112,7 +112,7 @@ func (c *committing) reads(key string) ([]any, error) {
 }
 
 // one commits a change of one key.
-func (a *app) one(ctx context.Context, c *committing, key string, write map[string]any) error {
+func (a *app) one(ctx context.Context, c *commitFlags, key string, write map[string]any) error {
 	write["key"] = key
 	body := map[string]any{"writes": []any{write}}
 	reads, err := c.reads(key)
@@ -208,7 +208,7 @@ func (a *app) tellCommitted(answer []byte, err error) error {
 	return nil
 }
 
-// stale tells what changed, if that is why something was refused.
+// stale returns what changed, if that is why something was refused.
 func (a *app) stale(answer []byte, err error) error {
 	var problem struct{ Packet packet }
 	if json.Unmarshal(answer, &problem) == nil && problem.Packet.Message != "" {
@@ -224,7 +224,7 @@ func (a *app) tellPacket(p packet) {
 }
 
 func newStatePut(a *app) *cobra.Command {
-	var c committing
+	var c commitFlags
 	var kind string
 	var file string
 	cmd := &cobra.Command{
@@ -289,7 +289,7 @@ func putting(value []byte, kind string) (map[string]any, error) {
 }
 
 func newStateMerge(a *app) *cobra.Command {
-	var c committing
+	var c commitFlags
 	cmd := &cobra.Command{
 		Use:   "merge KEY PATCH",
 		Short: "Change members of a JSON document",
@@ -312,7 +312,7 @@ those of the document, null removes them, all others stay.
 }
 
 func newStateAdd(a *app) *cobra.Command {
-	var c committing
+	var c commitFlags
 	var least, most string
 	cmd := &cobra.Command{
 		Use:   "add KEY N",
@@ -355,7 +355,7 @@ would be below or above.
 }
 
 func newStateRm(a *app) *cobra.Command {
-	var c committing
+	var c commitFlags
 	cmd := &cobra.Command{
 		Use:   "rm KEY",
 		Short: "Delete a document; its version is never used again",
@@ -387,7 +387,7 @@ func keyAnd(what string) cobra.PositionalArgs {
 }
 
 func newCommit(a *app) *cobra.Command {
-	var c committing
+	var c commitFlags
 	var file string
 	cmd := &cobra.Command{
 		Use:   "commit",

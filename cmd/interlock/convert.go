@@ -7,7 +7,7 @@ import (
 )
 
 func newConvert(a *app) *cobra.Command {
-	var q wanting
+	var q claimFlags
 	var held string
 	cmd := &cobra.Command{
 		Use:   "convert KEY...",
@@ -42,7 +42,7 @@ lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
 			}
 			body := map[string]any{"claims": claimsOf(list)}
 			q.fields(body)
-			s := &standing{
+			s := &longPollRequest{
 				a: a, api: a.api(), wait: q.Wait, undo: undoTurn, late: lateFor,
 				ask: request{Method: http.MethodPost, Path: leasePath(id, "convert"), Body: body, ID: freshID()},
 			}
@@ -55,7 +55,7 @@ lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
 }
 
 func newArrive(a *app) *cobra.Command {
-	var q waiting
+	var q waitFlags
 	cmd := &cobra.Command{
 		Use:   "arrive [LEASE]",
 		Short: "Come to a barrier again, and wait for the other parties",
@@ -86,7 +86,7 @@ answered.`,
 			}
 			body := map[string]any{"wait_ms": 0}
 			milliseconds(body, "max_wait_ms", q.MaxWait)
-			s := &standing{
+			s := &longPollRequest{
 				a: a, api: a.api(), wait: q.Wait, undo: undoTurn,
 				late: func(got *leaseAnswer) string { return "not all parties came to " + clean(got.Key) },
 				ask:  request{Method: http.MethodPost, Path: leasePath(id, "arrive"), Body: body, ID: freshID()},

@@ -76,19 +76,19 @@ func (e *effect) text() string {
 	return text
 }
 
-// acting is what an effect is known by.
-type acting struct {
+// effectFlags is what an effect is known by.
+type effectFlags struct {
 	tool, target, arguments string
 }
 
-func (x *acting) flags(cmd *cobra.Command) {
+func (x *effectFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&x.tool, "tool", "", "what does it, such as stripe.charge")
 	f.StringVar(&x.target, "target", "", "what it is done to, such as customer:12")
 	f.StringVar(&x.arguments, "args", "{}", "the arguments that matter, a `JSON` object; leave out what differs between two plans of the same, such as time stamps")
 }
 
-func (x *acting) check() error {
+func (x *effectFlags) check() error {
 	if x.tool == "" || x.target == "" {
 		return usage("--tool and --target say what is done, and to what: give both")
 	}
@@ -100,12 +100,12 @@ func (x *acting) check() error {
 }
 
 // fields is the action as the door takes it.
-func (x *acting) fields() map[string]any {
+func (x *effectFlags) fields() map[string]any {
 	return map[string]any{"tool": x.tool, "target": x.target, "arguments": json.RawMessage(x.arguments)}
 }
 
 func newEffectClaim(a *app) *cobra.Command {
-	var x acting
+	var x effectFlags
 	var ttl, wait time.Duration
 	var lease, agent string
 	cmd := &cobra.Command{

@@ -24,7 +24,7 @@ import (
 // effectRun is one use of effect run.
 type effectRun struct {
 	a       *app
-	x       acting
+	x       effectFlags
 	wait    wait
 	notDone int // the exit code with that meaning; 0: none
 	agent   string
@@ -199,7 +199,7 @@ func (r *effectRun) command() (result jobResult, err error) {
 // leftoversWithin is how long what the command leaves behind may take to end.
 const leftoversWithin = 2 * time.Second
 
-// notRun tells how it went without the command.
+// notRun returns how it went without the command.
 func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err error) error {
 	other, refused := errors.AsType[*client.EffectError](err)
 	switch cause := context.Cause(ctx); {
@@ -223,7 +223,7 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 	return err
 }
 
-// finish tells how it went with the command. err is the result of Do: another failure than the
+// finish returns how it went with the command. err is the result of Do: another failure than the
 // command's means that the report did not reach the server.
 func (r *effectRun) finish(result json.RawMessage, err error) error {
 	switch {

@@ -15,7 +15,7 @@ import (
 
 // guardHTTP is the flags of guard http.
 type guardHTTP struct {
-	listening
+	listenFlags
 	config, upstream, record, calls string
 }
 

@@ -13,7 +13,7 @@ import (
 
 // guardLFS is the flags of guard git lfs.
 type guardLFS struct {
-	listening
+	listenFlags
 	repoKeys
 	ttl         time.Duration
 	path, users string
@@ -40,7 +40,7 @@ the lines that it printed. Without, every user name is believed, on loopback onl
 		RunE:        func(cmd *cobra.Command, _ []string) error { return g.run(cmd.Context(), a) },
 	}
 	g.repoKeys.flags(cmd)
-	g.listening.flags(cmd, "127.0.0.1:7431")
+	g.listenFlags.flags(cmd, "127.0.0.1:7431")
 	f := cmd.Flags()
 	f.DurationVar(&g.ttl, "ttl", interlock.MaxTTL, "how long a lock lives")
 	f.StringVar(&g.path, "path", "", "the `path` that stands before /locks in requests")

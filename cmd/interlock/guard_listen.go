@@ -15,19 +15,19 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// listening is the flags of a guard that is a server of its own.
-type listening struct {
+// listenFlags is the flags of a guard that is a server of its own.
+type listenFlags struct {
 	addr, cert, key string
 }
 
-func (l *listening) flags(cmd *cobra.Command, addr string) {
+func (l *listenFlags) flags(cmd *cobra.Command, addr string) {
 	f := cmd.Flags()
 	f.StringVar(&l.addr, "listen", addr, "`address` to listen on; port 0 picks a free one")
 	f.StringVar(&l.cert, "tls-cert", "", "`file` with the certificate (PEM); the guard then speaks TLS only")
 	f.StringVar(&l.key, "tls-key", "", "`file` with the certificate's key (PEM)")
 }
 
-func (l *listening) check() error {
+func (l *listenFlags) check() error {
 	if (l.cert == "") != (l.key == "") {
 		return usage("--tls-cert and --tls-key belong together: give both, or neither")
 	}
@@ -38,7 +38,7 @@ func (l *listening) check() error {
 }
 
 // serve serves until a signal, and then lets calls under way end for a while.
-func (l *listening) serve(ctx context.Context, a *app, s *http.Server) error {
+func (l *listenFlags) serve(ctx context.Context, a *app, s *http.Server) error {
 	log := slog.New(slog.NewTextHandler(a.err, nil))
 	signals := watchSignals()
 	defer signals.stop()

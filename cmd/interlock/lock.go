@@ -16,7 +16,7 @@ import (
 const lockTTL = 5 * time.Minute
 
 func newLock(a *app) *cobra.Command {
-	var q asking
+	var q leaseFlags
 	var documents bool
 	cmd := &cobra.Command{
 		Use:   "lock KEY...",
@@ -51,7 +51,7 @@ answered, 77 not allowed, 2 wrong flags or keys.`,
 }
 
 // lock stands in line for a lease.
-func (a *app) lock(ctx context.Context, keys []string, q *asking, documents bool) error {
+func (a *app) lock(ctx context.Context, keys []string, q *leaseFlags, documents bool) error {
 	list, err := q.claims(keys)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (a *app) lock(ctx context.Context, keys []string, q *asking, documents bool
 	if len(list) > 0 {
 		body["claims"] = claimsOf(list)
 	}
-	s := &standing{
+	s := &longPollRequest{
 		a: a, api: a.api(), wait: q.Wait, parties: q.Parties, undo: undoAcquire, late: lateFor,
 		ask: request{Method: http.MethodPost, Path: "/v1/leases", Body: body, ID: freshID()},
 	}

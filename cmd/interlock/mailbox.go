@@ -34,8 +34,8 @@ func mailboxPath(key string) string { return resourcePath("mailbox", key) }
 
 // newMailboxSend makes send, and ask, which waits for the reply.
 func newMailboxSend(a *app, verb string) *cobra.Command {
-	var s tasking
-	var follow following
+	var s taskFlags
+	var follow followFlags
 	cmd := &cobra.Command{
 		Use:   verb + " KEY KIND [BODY]",
 		Short: "Send a message to the writer of a key",

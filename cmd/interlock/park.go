@@ -67,7 +67,7 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 }
 
 // text is what is known of a parked lease in half a sentence.
-func (p *parking) text() string {
+func (p *parkInfo) text() string {
 	if p == nil {
 		return "" // an answer without it would be a server's mistake
 	}
@@ -85,7 +85,7 @@ func (p *parking) text() string {
 }
 
 func newResume(a *app) *cobra.Command {
-	var q waiting
+	var q waitFlags
 	var preempt, unapproved bool
 	cmd := &cobra.Command{
 		Use:   "resume [LEASE]",
@@ -113,7 +113,7 @@ Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no
 			if err != nil {
 				return err
 			}
-			w := wanting{waiting: q, Preempt: preempt}
+			w := claimFlags{waitFlags: q, Preempt: preempt}
 			if err := w.check(); err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no
 			if unapproved {
 				body["unapproved"] = true
 			}
-			s := &standing{
+			s := &longPollRequest{
 				asks: true, a: a, api: a.api(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"), again: "interlock resume", late: lateFor,
 				ask: request{Method: http.MethodPost, Path: leasePath(id, "resume"), Body: body, ID: freshID()},
 			}

@@ -27,7 +27,7 @@ type partition struct {
 	argv []string
 	path string // of the command
 
-	parts     counted
+	parts     countFlag
 	divide    choice
 	ttl       time.Duration
 	grace     time.Duration

@@ -17,7 +17,7 @@ import (
 
 // inLine shows how a request stands in line, asking now and then.
 type inLine struct {
-	r        *running
+	r        *runInvocation
 	c        *client.Client
 	around   *around // nil: nothing waits while this waits
 	deadline time.Time

@@ -37,8 +37,8 @@ are taken.`, "paused"),
 	return cmd
 }
 
-// queueing is the flags of queue set. Only those that were given become fields.
-type queueing struct {
+// queueFlags is the flags of queue set. Only those that were given become fields.
+type queueFlags struct {
 	counts    map[string]*int           // by flag
 	durations map[string]*time.Duration // by flag
 	groups    queueTurns
@@ -65,7 +65,7 @@ var (
 	}
 )
 
-func (q *queueing) flags(f *pflag.FlagSet) {
+func (q *queueFlags) flags(f *pflag.FlagSet) {
 	f.SortFlags = false
 	q.counts, q.durations = map[string]*int{}, map[string]*time.Duration{}
 	for _, c := range queueCounts {
@@ -82,7 +82,7 @@ func (q *queueing) flags(f *pflag.FlagSet) {
 }
 
 // into writes what the flags that were given say over the fields of a queue.
-func (q *queueing) into(fields map[string]any, f *pflag.FlagSet) {
+func (q *queueFlags) into(fields map[string]any, f *pflag.FlagSet) {
 	name := func(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 	for flag, n := range q.counts {
 		if f.Changed(flag) {
@@ -108,7 +108,7 @@ func (q *queueing) into(fields map[string]any, f *pflag.FlagSet) {
 }
 
 func newQueueSet(a *app) *cobra.Command {
-	var q queueing
+	var q queueFlags
 	cmd := &cobra.Command{
 		Use:   "set QUEUE",
 		Short: "Register a queue, or change one",

@@ -21,10 +21,10 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// running is one use of run.
-type running struct {
+// runInvocation is one use of run.
+type runInvocation struct {
 	a      *app
-	q      asking
+	q      leaseFlags
 	claims []interlock.Claim // empty with --any-prefix
 	argv   []string
 	path   string // of the command
@@ -47,7 +47,7 @@ type running struct {
 }
 
 func newRun(a *app) *cobra.Command {
-	r := &running{a: a}
+	r := &runInvocation{a: a}
 	cmd := &cobra.Command{
 		Use:                   "run [FLAGS] KEY... -- COMMAND [ARGUMENT...]",
 		DisableFlagsInUseLine: true,
@@ -146,7 +146,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	return cmd
 }
 
-func (r *running) run(ctx context.Context) error {
+func (r *runInvocation) run(ctx context.Context) error {
 	if err := r.find(); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (r *running) run(ctx context.Context) error {
 }
 
 // report prints one line to standard error about how it went: standard output is the command's.
-func (r *running) report(lease *client.Lease, result error) error {
+func (r *runInvocation) report(lease *client.Lease, result error) error {
 	code := exitCode(result)
 	return json.NewEncoder(r.a.err).Encode(struct {
 		Keys     []interlock.Key `json:"keys"`
@@ -195,7 +195,7 @@ func (r *running) report(lease *client.Lease, result error) error {
 }
 
 // find makes sure that there is such a command before anybody has to wait for it.
-func (r *running) find() (err error) {
+func (r *runInvocation) find() (err error) {
 	if r.path, err = exec.LookPath(r.argv[0]); err != nil {
 		return cannotRun(r.argv[0], err)
 	}
@@ -214,7 +214,7 @@ func cannotRun(name string, err error) error {
 }
 
 // acquire stands in line until the lease is there, the time is over, or a signal interrupts.
-func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease, error) {
+func (r *runInvocation) acquire(ctx context.Context, c *client.Client) (*client.Lease, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	taken := cancelBySignal(r.signals, cancel)
@@ -263,14 +263,14 @@ func (r *running) acquire(ctx context.Context, c *client.Client) (*client.Lease,
 }
 
 // request is what the server is asked for.
-func (r *running) request() client.Request {
+func (r *runInvocation) request() client.Request {
 	req := client.Request{
 		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Terms: r.q.Terms, OnConflict: r.q.onConflict(),
 		Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
 
 		Priority: r.q.Priority, AsOf: interlock.Version(r.q.AsOf), Documents: r.documents,
 	}
-	req.MaxWait = r.q.waiting.MaxWait
+	req.MaxWait = r.q.waitFlags.MaxWait
 	if r.q.graceGiven && req.Grace == 0 {
 		req.Grace = client.NoGrace
 	}
@@ -285,7 +285,7 @@ func (r *running) request() client.Request {
 }
 
 // wanted is what is asked for, in words.
-func (r *running) wanted() string {
+func (r *runInvocation) wanted() string {
 	switch keys := clean(joinKeys(keysOf(r.claims), ", ")); {
 	case r.q.AnyPrefix != "":
 		return "one of " + clean(r.q.AnyPrefix)
@@ -297,7 +297,7 @@ func (r *running) wanted() string {
 }
 
 // notAcquired returns why there is no lease.
-func (r *running) notAcquired(ctx context.Context, err error, line *inLine) error {
+func (r *runInvocation) notAcquired(ctx context.Context, err error, line *inLine) error {
 	cause := context.Cause(ctx)
 	var by *signalError
 	switch {
@@ -316,7 +316,7 @@ func (r *running) notAcquired(ctx context.Context, err error, line *inLine) erro
 }
 
 // work runs the command under the lease.
-func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error) {
+func (r *runInvocation) work(c *client.Client, lease *client.Lease) (jobResult, error) {
 	if r.killAsGrace {
 		r.killAfter = max(lease.Info().Grace, 0)
 	}
@@ -342,7 +342,7 @@ func (r *running) work(c *client.Client, lease *client.Lease) (jobResult, error)
 }
 
 // finish releases the lease and reports how the whole ended.
-func (r *running) finish(c *client.Client, lease *client.Lease, result jobResult) error {
+func (r *runInvocation) finish(c *client.Client, lease *client.Lease, result jobResult) error {
 	if result.ended {
 		hangUp(c)
 		return exitWith(exitLost, nil) // the reason was printed when it happened
@@ -381,7 +381,7 @@ func exitAs(result jobResult) error {
 
 // isParked reports whether the command has parked the lease, which must then not be given back. The
 // command does so over HTTP, and the stream does not learn it.
-func (r *running) isParked(lease *client.Lease) bool {
+func (r *runInvocation) isParked(lease *client.Lease) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	_, answer, err := r.a.api().do(ctx, request{Method: http.MethodGet, Path: leasePath(lease.ID().String(), "")})
@@ -389,13 +389,13 @@ func (r *running) isParked(lease *client.Lease) bool {
 	return err == nil && json.Unmarshal(answer, &got) == nil && got.Lease.Parking != nil
 }
 
-func (r *running) giveBack(lease *client.Lease, outcome string) error {
+func (r *runInvocation) giveBack(lease *client.Lease, outcome string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	return lease.Release(ctx, client.Outcome{Outcome: outcome, Note: r.note})
 }
 
-func (r *running) say(format string, args ...any) {
+func (r *runInvocation) say(format string, args ...any) {
 	if !r.quiet {
 		r.a.complain(format, args...)
 	}

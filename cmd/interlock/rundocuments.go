@@ -84,7 +84,7 @@ func documentToHand(d *interlock.Document) handedDocument {
 // handDocuments writes the documents that came with a lease where only this user can read them, and
 // returns the variables that tell the command of them, and what removes the file. Without documents
 // the command gets no such variables: those of a run around it are of other keys.
-func (r *running) handDocuments(lease *client.Lease) (env []string, remove func(), err error) {
+func (r *runInvocation) handDocuments(lease *client.Lease) (env []string, remove func(), err error) {
 	if !r.documents {
 		return []string{"INTERLOCK_DOCUMENTS="}, func() {}, nil
 	}

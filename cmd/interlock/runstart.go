@@ -21,7 +21,7 @@ type admission struct {
 }
 
 func newRunStart(a *app) *cobra.Command {
-	r := &running{a: a}
+	r := &runInvocation{a: a}
 	var start admission
 	cmd := &cobra.Command{
 		Use:                   "start --org ORG [FLAGS] [-- COMMAND [ARGUMENT...]]",
@@ -90,7 +90,7 @@ asked for anew.`,
 }
 
 // startRun starts a run that a script is to end.
-func (a *app) startRun(ctx context.Context, start *admission, q *asking) error {
+func (a *app) startRun(ctx context.Context, start *admission, q *leaseFlags) error {
 	body := map[string]any{
 		"org": start.org, "workflow": start.workflow, "wait_ms": start.wait.Milliseconds(), "purpose": q.Purpose, "priority": q.Priority,
 		"ttl_ms": q.TTL.Milliseconds(), "max_hold_ms": q.MaxHold.Milliseconds(), "agent": cmp.Or(q.Agent, ownName()),

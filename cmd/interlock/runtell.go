@@ -10,7 +10,7 @@ import (
 )
 
 // watch tells what the holder of the lease should know, until the command has ended.
-func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
+func (r *runInvocation) watch(lease *client.Lease, ended <-chan struct{}) {
 	asked, warned := lease.Asked(), lease.Warned()
 	for {
 		select {
@@ -35,7 +35,7 @@ func (r *running) watch(lease *client.Lease, ended <-chan struct{}) {
 	}
 }
 
-func (r *running) tellLost(lease *client.Lease) {
+func (r *runInvocation) tellLost(lease *client.Lease) {
 	r.a.complain("%s: the command is ended", lostText(lease))
 }
 

@@ -26,7 +26,7 @@ func TestLossIsToldAfterTheEnd(t *testing.T) {
 	close(ended)
 	for range 50 { // which of two ready channels is taken is left to chance
 		var told strings.Builder
-		run := &running{a: &app{err: &told}}
+		run := &runInvocation{a: &app{err: &told}}
 		if run.watch(lease, ended); !strings.Contains(told.String(), "the lease is lost") {
 			t.Fatalf("it was told %q", told.String())
 		}

@@ -35,13 +35,13 @@ after the last attempt.
 }
 
 func newTaskSubmit(a *app) *cobra.Command {
-	var s tasking
+	var s taskFlags
 	var keys []string
 	var claims claimFlag
 	var shared bool
 	var kind, group string
 	var backoff, maxBackoff time.Duration
-	var follow following
+	var follow followFlags
 	cmd := &cobra.Command{
 		Use:   "submit QUEUE [PAYLOAD]",
 		Short: "Put a task into a queue",
@@ -117,7 +117,7 @@ waiting: if what it holds keeps the task from running, it is told so.
 
 func newTaskWait(a *app) *cobra.Command {
 	var c caller
-	var follow following
+	var follow followFlags
 	cmd := &cobra.Command{
 		Use:   "wait TASK",
 		Short: "Wait until a task is done, and print its result",

@@ -14,8 +14,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// acking is the flags of an acknowledgement.
-type acking struct {
+// ackFlags is the flags of an acknowledgement.
+type ackFlags struct {
 	lease string
 	reads []string
 	asOf  string
@@ -27,7 +27,7 @@ type acking struct {
 }
 
 func newTaskAck(a *app) *cobra.Command {
-	var k acking
+	var k ackFlags
 	cmd := &cobra.Command{
 		Use:   "ack [RESULT]",
 		Short: "Say that a task is done, with its result and what it changes",
@@ -79,7 +79,7 @@ func leaseOf(f *pflag.FlagSet, id *string) {
 }
 
 // body is the acknowledgement as the door takes it.
-func (k *acking) body(a *app, args []string) (map[string]any, error) {
+func (k *ackFlags) body(a *app, args []string) (map[string]any, error) {
 	body := map[string]any{}
 	if k.file != "" {
 		content, err := readAll(a.in, k.file)
@@ -225,7 +225,7 @@ last attempt, or with --dead, it is a dead letter.`,
 
 func newTaskAsk(a *app) *cobra.Command {
 	var lease string
-	var q questioning
+	var q questionFlags
 	cmd := &cobra.Command{
 		Use:   "ask QUESTION",
 		Short: "Have a person decide before a task goes on",

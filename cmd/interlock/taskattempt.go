@@ -19,7 +19,7 @@ import (
 )
 
 // attempt runs the command for a task that was handed to a session, and reports what came of it.
-func (w *worker) attempt(h *handed, session string) {
+func (w *worker) attempt(h *assignment, session string) {
 	w.report(h, "begun", h.text())
 	w.a.tellApproval(h.Task.Approval)
 	ctx, cancel := context.WithCancelCause(w.hurry)
@@ -75,7 +75,7 @@ func (w *worker) retry(result jobResult) retry {
 
 // renew keeps the lease of an attempt, until the command has ended. When it is lost, it
 // cancels; when the command has settled the task itself, there is nothing left to keep.
-func (w *worker) renew(h *handed, cancel context.CancelCauseFunc, ended <-chan struct{}) {
+func (w *worker) renew(h *assignment, cancel context.CancelCauseFunc, ended <-chan struct{}) {
 	ttl := ms(h.Lease.TTL)
 	tick := time.NewTicker(ttl / 3)
 	defer tick.Stop()
@@ -109,7 +109,7 @@ func (w *worker) renew(h *handed, cancel context.CancelCauseFunc, ended <-chan s
 }
 
 // look renews the lease of an attempt, and with it the session.
-func (w *worker) look(h *handed) (got leaseAnswer, err error) {
+func (w *worker) look(h *assignment) (got leaseAnswer, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ms(h.Lease.TTL)/3)
 	defer cancel()
 	_, answer, err := w.api.do(ctx, request{Method: http.MethodPost, Path: leasePath(h.Lease.ID, "renew"), Body: struct{}{}})
@@ -120,7 +120,7 @@ func (w *worker) look(h *handed) (got leaseAnswer, err error) {
 }
 
 // ack reports that the task is done.
-func (w *worker) ack(h *handed, result json.RawMessage) {
+func (w *worker) ack(h *assignment, result json.RawMessage) {
 	body := map[string]any{}
 	if result != nil {
 		body["result"] = result
@@ -139,7 +139,7 @@ func (w *worker) ack(h *handed, result json.RawMessage) {
 }
 
 // nack reports that the attempt has failed.
-func (w *worker) nack(h *handed, reason string, next retry) {
+func (w *worker) nack(h *assignment, reason string, next retry) {
 	body := map[string]any{"reason": clip(reason, interlock.MaxReasonBytes)}
 	maps.Copy(body, next)
 	r := request{Method: http.MethodPost, Path: leasePath(h.Lease.ID, "nack"), Body: body, ID: freshID(), Again: true}
@@ -162,7 +162,7 @@ func (w *worker) nack(h *handed, reason string, next retry) {
 // settle reports what came of an attempt until the server has received it, or the worker is to
 // stop: the lease lives as long as the worker's session, so no other worker would get the task
 // meanwhile.
-func (w *worker) settle(h *handed, r request) (answer []byte, err error) {
+func (w *worker) settle(h *assignment, r request) (answer []byte, err error) {
 	pace := client.Backoff{Least: 250 * time.Millisecond, Most: pullAgain}
 	for {
 		_, answer, err = w.api.insist(context.WithoutCancel(w.hurry), r, false)
@@ -180,7 +180,7 @@ func (w *worker) settle(h *handed, r request) (answer []byte, err error) {
 
 // over tells of an attempt that ended otherwise than by our word: the command has
 // settled it, or it is lost.
-func (w *worker) over(h *handed, why error) {
+func (w *worker) over(h *assignment, why error) {
 	_, err := w.look(h)
 	if refusal, refused := errors.AsType[*interlock.Error](err); !refused || refusal.Code != interlock.CodeReleased {
 		w.report(h, "lost", w.a.sentence(why))
@@ -204,7 +204,7 @@ type taskCommand struct {
 }
 
 // run runs it, until it ends or lost is closed.
-func (c *taskCommand) run(w *worker, h *handed, session string, lost <-chan struct{}) (result jobResult, err error) {
+func (c *taskCommand) run(w *worker, h *assignment, session string, lost <-chan struct{}) (result jobResult, err error) {
 	var copying sync.WaitGroup
 	in, out, complaints := &pipe{}, &pipe{}, &pipe{}
 	defer in.close()

@@ -22,8 +22,8 @@ import (
 const followExits = `Exit codes: 0 done, 1 dead or cancelled, 75 not in time (the task goes on), 73 waiting
 would never end, 69 no server answered, 77 not allowed, 2 wrong flags.`
 
-// following holds how to wait for a task's end.
-type following struct {
+// followFlags holds how to wait for a task's end.
+type followFlags struct {
 	wait wait
 	told string // of how it stands
 
@@ -31,13 +31,13 @@ type following struct {
 	caller *caller
 }
 
-func (w *following) flags(cmd *cobra.Command, normal wait) {
+func (w *followFlags) flags(cmd *cobra.Command, normal wait) {
 	w.wait = normal
 	cmd.Flags().Var(&w.wait, "wait", "how long to wait for its end: a `duration`, 0, or forever")
 }
 
-// followed is the part of an answer about a task, or about a message, which is one.
-type followed struct {
+// followResult is the part of an answer about a task, or about a message, which is one.
+type followResult struct {
 	Outcome string          `json:"outcome"`
 	Task    task            `json:"task"`
 	Message *task           `json:"message"`
@@ -46,7 +46,7 @@ type followed struct {
 	Warnings []string `json:"warnings"`
 }
 
-func (f *followed) task() *task {
+func (f *followResult) task() *task {
 	if f.Message == nil {
 		return &f.Task
 	}
@@ -57,10 +57,10 @@ func (f *followed) task() *task {
 }
 
 // begin submits r, and waits as long as is asked for.
-func (w *following) begin(ctx context.Context, a *app, r request, c *caller) error {
+func (w *followFlags) begin(ctx context.Context, a *app, r request, c *caller) error {
 	body := r.Body.(map[string]any)
 	if w.wait == 0 {
-		var got followed
+		var got followResult
 		return a.call(ctx, r, &got, func() error {
 			t := a.placed(ctx, got.task())
 			a.say("%s\n", clean(t.ID))
@@ -77,7 +77,7 @@ func (w *following) begin(ctx context.Context, a *app, r request, c *caller) err
 		body["wait_ms"] = left.Milliseconds()
 		r.Wait = left
 		_, answer, err := a.api().insist(ctx, r, false)
-		var got followed
+		var got followResult
 		if json.Unmarshal(answer, &got) != nil {
 			return "", answer, err
 		}
@@ -86,7 +86,7 @@ func (w *following) begin(ctx context.Context, a *app, r request, c *caller) err
 }
 
 // follow waits for the end of a task that is there.
-func (w *following) follow(ctx context.Context, a *app, id string, c *caller) error {
+func (w *followFlags) follow(ctx context.Context, a *app, id string, c *caller) error {
 	return w.run(ctx, a, c, func(ctx context.Context, left time.Duration) (string, []byte, error) {
 		answer, err := w.look(ctx, id, left)
 		return id, answer, err
@@ -94,7 +94,7 @@ func (w *following) follow(ctx context.Context, a *app, id string, c *caller) er
 }
 
 // look asks after a task until it is settled, or for as long as left.
-func (w *following) look(ctx context.Context, id string, left time.Duration) ([]byte, error) {
+func (w *followFlags) look(ctx context.Context, id string, left time.Duration) ([]byte, error) {
 	query := url.Values{"wait_ms": {strconv.FormatInt(max(left.Milliseconds(), 1), 10)}}
 	if w.caller.session != "" {
 		query.Set("session", w.caller.session)
@@ -107,7 +107,7 @@ func (w *following) look(ctx context.Context, id string, left time.Duration) ([]
 }
 
 // run asks once by first, and goes on asking after the task that it names.
-func (w *following) run(ctx context.Context, a *app, c *caller, first func(ctx context.Context, left time.Duration) (id string, answer []byte, err error)) error {
+func (w *followFlags) run(ctx context.Context, a *app, c *caller, first func(ctx context.Context, left time.Duration) (id string, answer []byte, err error)) error {
 	w.a, w.caller = a, c
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -126,7 +126,7 @@ func (w *following) run(ctx context.Context, a *app, c *caller, first func(ctx c
 	}
 	id, answer, err := first(ctx, left())
 	for {
-		var got followed
+		var got followResult
 		if broken := json.Unmarshal(answer, &got); broken != nil && err == nil {
 			err = fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", broken)
 		}
@@ -173,7 +173,7 @@ func goesOn(id string) string {
 }
 
 // tell prints the task's state when that is news.
-func (w *following) tell(t *task) {
+func (w *followFlags) tell(t *task) {
 	news := t.State + string(t.Blocker) + t.tries()
 	if w.told == news {
 		return
@@ -186,7 +186,7 @@ func (w *following) tell(t *task) {
 }
 
 // raw prints an answer with -o json.
-func (w *following) raw(answer []byte) error {
+func (w *followFlags) raw(answer []byte) error {
 	if !w.a.json() || answer == nil {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (w *following) raw(answer []byte) error {
 }
 
 // deadlocked reports that only the wait is over.
-func (w *following) deadlocked(id string, err error) error {
+func (w *followFlags) deadlocked(id string, err error) error {
 	if id == "" {
 		return err
 	}
@@ -203,7 +203,7 @@ func (w *following) deadlocked(id string, err error) error {
 }
 
 // end prints what came of a task that is settled.
-func (w *following) end(t *task, answer []byte) error {
+func (w *followFlags) end(t *task, answer []byte) error {
 	if t.is(interlock.TaskDone) {
 		if w.a.json() {
 			return w.a.raw(answer)

@@ -14,8 +14,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// handed is a task in a worker's hands.
-type handed struct {
+// assignment is a task in a worker's hands.
+type assignment struct {
 	Task      task              `json:"task"`
 	Lease     lease             `json:"lease"`
 	Changed   bool              `json:"changed"`
@@ -25,7 +25,7 @@ type handed struct {
 }
 
 // variables are the environment of the task's worker.
-func (h *handed) variables() [][2]string {
+func (h *assignment) variables() [][2]string {
 	variables := [][2]string{
 		{"INTERLOCK_TASK", h.Task.ID},
 		{"INTERLOCK_ATTEMPT", strconv.Itoa(h.Task.Attempt)},
@@ -43,7 +43,7 @@ func (h *handed) variables() [][2]string {
 }
 
 // text returns what the attempt is about.
-func (h *handed) text() string {
+func (h *assignment) text() string {
 	text := fmt.Sprintf("attempt %s, fence %s", h.Task.tries(), h.Lease.Fence)
 	if what := h.Task.what(); what != "-" {
 		text += ": " + what
@@ -51,8 +51,8 @@ func (h *handed) text() string {
 	return text
 }
 
-// pulling asks a queue for tasks.
-type pulling struct {
+// pullFlags asks a queue for tasks.
+type pullFlags struct {
 	api   *httpAPI
 	queue string
 	body  map[string]any
@@ -63,14 +63,14 @@ type pulling struct {
 }
 
 // pull waits for up to left for tasks; without any, list is empty.
-func (p *pulling) pull(ctx context.Context, left time.Duration) (list []handed, answer []byte, err error) {
+func (p *pullFlags) pull(ctx context.Context, left time.Duration) (list []assignment, answer []byte, err error) {
 	left = min(max(left, 0), interlock.MaxLongPoll)
 	p.body["max"], p.body["wait_ms"] = p.max, left.Milliseconds()
 	r := request{Method: http.MethodPost, Path: queuePath(p.queue, "pull"), Body: p.body, ID: p.id, Wait: left}
 	if _, answer, err = p.api.insist(ctx, r, false); err != nil {
 		return nil, answer, err
 	}
-	var got struct{ Tasks []handed }
+	var got struct{ Tasks []assignment }
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return nil, nil, fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}
@@ -78,7 +78,7 @@ func (p *pulling) pull(ctx context.Context, left time.Duration) (list []handed, 
 }
 
 func newTaskPull(a *app) *cobra.Command {
-	p := &pulling{body: map[string]any{}}
+	p := &pullFlags{body: map[string]any{}}
 	var ttl time.Duration
 	var agent string
 	var limit wait
@@ -135,7 +135,7 @@ server answered, 77 not allowed, 2 wrong flags.`,
 }
 
 // pull takes a task, and tells of it so that a shell can read it.
-func (a *app) pull(ctx context.Context, p *pulling, limit wait) error {
+func (a *app) pull(ctx context.Context, p *pullFlags, limit wait) error {
 	deadline := limit.deadline()
 	for {
 		left := time.Until(deadline)
@@ -165,7 +165,7 @@ func (a *app) pull(ctx context.Context, p *pulling, limit wait) error {
 	}
 }
 
-func (a *app) tellHanded(h *handed) {
+func (a *app) tellHanded(h *assignment) {
 	for _, v := range h.variables() {
 		a.say("export %s=%s\n", v[0], quote(v[1]))
 	}

@@ -207,7 +207,7 @@ func (w *worker) end(running *sync.WaitGroup, signals <-chan os.Signal) {
 // take takes tasks and has them worked on, until ctx ends, or nothing is left for it.
 func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 	slots := make(chan struct{}, w.concurrency)
-	p := &pulling{api: w.api, queue: w.queue}
+	p := &pullFlags{api: w.api, queue: w.queue}
 	pace := client.Backoff{Least: 250 * time.Millisecond, Most: pullAgain}
 	w.touch()
 	for {
@@ -219,7 +219,7 @@ func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 			return nil
 		}
 		session, err := w.presence.open(ctx)
-		var list []handed
+		var list []assignment
 		if err == nil {
 			p.max = 1 + w.concurrency - len(slots)
 			p.body = map[string]any{"session": session, "ttl_ms": w.ttl.Milliseconds()}
@@ -295,7 +295,7 @@ func (w *worker) fail(err error) {
 }
 
 // report tells of an attempt that begins or ends.
-func (w *worker) report(h *handed, event, detail string) {
+func (w *worker) report(h *assignment, event, detail string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.a.json() {

@@ -22,9 +22,9 @@ import (
 // sixteen million such jumps.
 const fenceJump = 1 << 40
 
-// owned is a journal that was opened. It may be a copy, and then fences must jump before
+// ownedJournal is a journal that was opened. It may be a copy, and then fences must jump before
 // it is adopted.
-type owned interface {
+type ownedJournal interface {
 	journal.Journal
 	Copied() bool
 	Adopt() error
@@ -62,7 +62,7 @@ type tenure struct {
 // openTenure makes the shard and its doors over a journal, which it closes when it fails.
 // Where the journal is a copy, fences jump. A copy also gets keys of its own: signed by
 // it, a fence that has jumped would lock out the original's holders.
-func openTenure(ctx context.Context, p *site, j owned, keys signed.Keeper, restored bool) (_ *tenure, err error) {
+func openTenure(ctx context.Context, p *site, j ownedJournal, keys signed.Keeper, restored bool) (_ *tenure, err error) {
 	lines := &collector{to: os.Stderr}
 	t := &tenure{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
 	t.observer.LimitSeries(p.cfg.MetricSeries)

@@ -8,13 +8,13 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// waiting is how long to stand in line.
-type waiting struct {
+// waitFlags is how long to stand in line.
+type waitFlags struct {
 	Wait    wait
 	MaxWait time.Duration
 }
 
-func (q *waiting) flags(cmd *cobra.Command) {
+func (q *waitFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	q.Wait = forever
 	f.Var(&q.Wait, "wait", "how long to wait in line: a `duration`, 0 to fail at once, or forever")
@@ -22,7 +22,7 @@ func (q *waiting) flags(cmd *cobra.Command) {
 }
 
 // check refuses what no server takes, so that the refusal can name the flag.
-func (q *waiting) check() error {
+func (q *waitFlags) check() error {
 	return checkDurations(duration{"--max-wait", q.MaxWait, 0, interlock.MaxMaxWait})
 }
 

@@ -18,19 +18,19 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// declared is one use of wait-for.
-type declared struct {
+// waitForInvocation is one use of wait-for.
+type waitForInvocation struct {
 	a    *app
 	on   party // the target of the wait
 	self party // the waiter; Session is a secret id here
 	argv []string
 	path string
 	why  string
-	q    waiting
+	q    waitFlags
 }
 
 func newWaitFor(a *app) *cobra.Command {
-	d := &declared{a: a}
+	d := &waitForInvocation{a: a}
 	cmd := &cobra.Command{
 		Use:                   "wait-for [FLAGS] AGENT [-- COMMAND [ARGUMENT...]]",
 		DisableFlagsInUseLine: true,
@@ -100,9 +100,9 @@ answered; 2 wrong flags.`,
 }
 
 // name is the target of the wait.
-func (d *declared) name() string { return d.on.name() }
+func (d *waitForInvocation) name() string { return d.on.name() }
 
-func (d *declared) body() map[string]any {
+func (d *waitForInvocation) body() map[string]any {
 	on := map[string]string{}
 	for field, value := range map[string]string{"agent": d.on.Agent, "session": d.on.Session, "flow": d.on.Flow} {
 		if value != "" {
@@ -128,7 +128,7 @@ func (d *declared) body() map[string]any {
 	return body
 }
 
-func (d *declared) run(ctx context.Context) (err error) {
+func (d *waitForInvocation) run(ctx context.Context) (err error) {
 	if len(d.argv) > 0 {
 		if d.path, err = exec.LookPath(d.argv[0]); err != nil {
 			return cannotRun(d.argv[0], err)
@@ -167,7 +167,7 @@ func (d *declared) run(ctx context.Context) (err error) {
 }
 
 // rawIfJSON prints an answer with -o json.
-func (d *declared) rawIfJSON(answer []byte) error {
+func (d *waitForInvocation) rawIfJSON(answer []byte) error {
 	if !d.a.json() || answer == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func nobody(err error) error {
 }
 
 // follow waits for the end of the wait. It always ends with an error: nothing is ever granted.
-func (d *declared) follow(ctx context.Context, api *httpAPI, ticket string, deadline time.Time) (answer []byte, err error) {
+func (d *waitForInvocation) follow(ctx context.Context, api *httpAPI, ticket string, deadline time.Time) (answer []byte, err error) {
 	for err == nil {
 		answer, err = api.follow(ctx, ticket, deadline)
 	}
@@ -191,7 +191,7 @@ func (d *declared) follow(ctx context.Context, api *httpAPI, ticket string, dead
 }
 
 // over returns what the end of the wait means: nothing is wrong when the other is gone.
-func (d *declared) over(err error) error {
+func (d *waitForInvocation) over(err error) error {
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {
 	case errors.Is(err, errInTime):
@@ -204,7 +204,7 @@ func (d *declared) over(err error) error {
 }
 
 // work runs the command while the server knows of the wait.
-func (d *declared) work(ctx context.Context, api *httpAPI, ticket string, deadline time.Time, signals chan os.Signal) error {
+func (d *waitForInvocation) work(ctx context.Context, api *httpAPI, ticket string, deadline time.Time, signals chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	lost, done := make(chan struct{}), make(chan error, 1)
 	go func() {

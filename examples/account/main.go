@@ -134,10 +134,10 @@ type bank struct {
 	staff []*client.Client
 }
 
-// tell says how a command was decided. A refusal is no failure of the example.
+// tell returns how a command was decided. A refusal is no failure of the example.
 func (b *bank) tell(what string) func(account.Reply, error) (account.Reply, error) {
 	return func(r account.Reply, err error) (account.Reply, error) {
-		switch refused, ok := errors.AsType[*account.Refused](err); {
+		switch refused, ok := errors.AsType[*account.RefusedError](err); {
 		case ok:
 			fmt.Fprintf(b.out, "%s: refused (%s): %s\n  -> %s\n", what, r.Code, refused.Reply.Message, r.Next)
 		case err == nil:

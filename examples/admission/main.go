@@ -91,7 +91,7 @@ func (b *burst) run(ctx context.Context, out io.Writer, plot string) error {
 	return os.WriteFile(plot, draw(all, b.budget), 0o644)
 }
 
-// setCap says how many runs an organisation may have.
+// setCap returns how many runs an organisation may have.
 func (b *burst) setCap(ctx context.Context) error {
 	status, _, err := b.call(ctx, http.MethodPut, "/v1/patterns/runs", "", fmt.Sprintf(`{"pattern":"org:{org}/runs","capacity":%d}`, b.limit))
 	if err == nil && status != http.StatusOK {

@@ -114,7 +114,7 @@ func (b *logbook) write(phase, agent, text string) {
 	b.lines = append(b.lines, entry{phase, agent, text})
 }
 
-// of gives a phase's lines, sorted.
+// of returns a phase's lines, sorted.
 func (b *logbook) of(phase string) (texts []string) {
 	for _, l := range b.lines {
 		if l.phase == phase {

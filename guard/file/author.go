@@ -15,11 +15,11 @@ const maxWrites = 32
 // record names the authors that wrote a file through here, the last one last. It is true of the
 // file only as long as that has the last one's version.
 type record struct {
-	Path   string   `json:"path"`
-	Writes []signed `json:"writes"`
+	Path   string        `json:"path"`
+	Writes []signedWrite `json:"writes"`
 }
 
-type signed struct {
+type signedWrite struct {
 	From      Version `json:"from"`
 	Version   Version `json:"version"`
 	Agent     string  `json:"agent,omitempty"`
@@ -44,7 +44,7 @@ func loadRecord(meta *os.Root, file string) (r record) {
 // sign remembers the author of a file. The caller holds the lock.
 func (d *Dir) sign(meta *os.Root, c *Change, from, to Version) {
 	r := loadRecord(meta, c.Path)
-	r.Writes = append(r.Writes, signed{from, to, c.Agent, c.Principal, c.Note, time.Now().UnixMilli()})
+	r.Writes = append(r.Writes, signedWrite{from, to, c.Agent, c.Principal, c.Note, time.Now().UnixMilli()})
 	r.Writes = r.Writes[max(0, len(r.Writes)-maxWrites):]
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *Dir) sign(meta *os.Root, c *Change, from, to Version) {
 
 // credit adds its author to a file, if that is known, and returns the authors that have written
 // it since it had a version, the last one last; none if that is not known.
-func (d *Dir) credit(meta *os.Root, f *File, since Version) []signed {
+func (d *Dir) credit(meta *os.Root, f *File, since Version) []signedWrite {
 	r := loadRecord(meta, f.Path)
 	n := len(r.Writes)
 	if n == 0 || r.Writes[n-1].Version != f.Version {
@@ -78,4 +78,4 @@ func (d *Dir) credit(meta *os.Root, f *File, since Version) []signed {
 	return nil
 }
 
-func (w *signed) age() time.Duration { return max(0, time.Since(time.UnixMilli(w.At))) }
+func (w *signedWrite) age() time.Duration { return max(0, time.Since(time.UnixMilli(w.At))) }

@@ -106,8 +106,8 @@ func (h *Hook) shown(ctx context.Context) (fences []interlock.Fence, err error) 
 	return fences, nil
 }
 
-// finding is a path that may not change.
-type finding struct {
+// pathProblem is a path that may not change.
+type pathProblem struct {
 	path    string
 	key     interlock.Key
 	problem string // why it cannot be asked about; else it is held, or not covered
@@ -119,10 +119,10 @@ type finding struct {
 const asking = 16
 
 // judge asks about each path.
-func (h *Hook) judge(ctx context.Context, paths []string, fences []interlock.Fence) ([]finding, error) {
+func (h *Hook) judge(ctx context.Context, paths []string, fences []interlock.Fence) ([]pathProblem, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	found := make([]*finding, len(paths))
+	found := make([]*pathProblem, len(paths))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(asking, len(paths)) {
@@ -147,7 +147,7 @@ func (h *Hook) judge(ctx context.Context, paths []string, fences []interlock.Fen
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	var list []finding
+	var list []pathProblem
 	for _, f := range found {
 		if f != nil {
 			list = append(list, *f)
@@ -157,8 +157,8 @@ func (h *Hook) judge(ctx context.Context, paths []string, fences []interlock.Fen
 }
 
 // ask asks about one path; nil means that it may change.
-func (h *Hook) ask(ctx context.Context, path string, fences []interlock.Fence) (*finding, error) {
-	f := &finding{path: path, key: h.Keys.Key(path)}
+func (h *Hook) ask(ctx context.Context, path string, fences []interlock.Fence) (*pathProblem, error) {
+	f := &pathProblem{path: path, key: h.Keys.Key(path)}
 	if !utf8.ValidString(path) {
 		f.problem = "is not UTF-8, so it cannot be a key"
 		return f, nil
@@ -206,7 +206,7 @@ func (h *Hook) covered(ctx context.Context, key interlock.Key, fences []interloc
 }
 
 // answer turns Interlock's word about a key into a finding.
-func (h *Hook) answer(f *finding, err error) (*finding, error) {
+func (h *Hook) answer(f *pathProblem, err error) (*pathProblem, error) {
 	said, ok := errors.AsType[*door.Refusal](err)
 	if !ok {
 		return nil, err
@@ -223,7 +223,7 @@ func (h *Hook) answer(f *finding, err error) (*finding, error) {
 const maxShown = 20
 
 // refusal names the paths in the way, the reason, and what to do.
-func (h *Hook) refusal(findings []finding, of int) error {
+func (h *Hook) refusal(findings []pathProblem, of int) error {
 	var b strings.Builder
 	held, odd := 0, 0
 	for _, f := range findings {
@@ -255,7 +255,7 @@ func (h *Hook) refusal(findings []finding, of int) error {
 	return &RefusedError{code, b.String()}
 }
 
-func (f *finding) text(keys Keys) string {
+func (f *pathProblem) text(keys Keys) string {
 	name := plain(f.path)
 	switch {
 	case f.problem != "":

@@ -22,7 +22,7 @@ const (
 	minExact  = 1e-290  // below it doubles begin to lose digits
 )
 
-// Canonical gives the canonical form of an action: of what tool does to target with
+// Canonical returns the canonical form of an action: of what tool does to target with
 // arguments, a JSON object ("" and nil stand for {}). Only what is meaningful belongs
 // into arguments: with a timestamp or a random number in it, no action is ever the
 // same as another.

@@ -133,7 +133,7 @@ func (p *play) done(waited, held time.Duration, conflict bool, lost, thought tim
 func locked(pauses func() time.Duration) func(context.Context, *play, Agent, string, time.Duration) error {
 	return func(ctx context.Context, p *play, a Agent, key string, think time.Duration) error {
 		if pauses != nil {
-			a = Polling{
+			a = PollingAgent{
 				Agent: a,
 				Tried: func() { p.tries.Add(1) },
 				Pause: func() time.Duration { return time.Duration(float64(pauses()) / p.speed) },

@@ -202,7 +202,7 @@ func TestPolling(t *testing.T) {
 		t.Fatal(err)
 	}
 	tries, queued := 0, 0
-	p := Polling{Agent: crew.Agents[1], Tried: func() { tries++ }, Pause: func() time.Duration {
+	p := PollingAgent{Agent: crew.Agents[1], Tried: func() { tries++ }, Pause: func() time.Duration {
 		if tries == 3 {
 			if err := first.Release(t.Context()); err != nil {
 				t.Error(err)

@@ -91,15 +91,15 @@ type Usage struct {
 	Written  int64         // bytes that it has made durable
 }
 
-// Polling is an agent that has no line: it tries, pauses and tries again.
-type Polling struct {
+// PollingAgent is an agent that has no line: it tries, pauses and tries again.
+type PollingAgent struct {
 	Agent
 	Pause func() time.Duration // before the next try
 	Tried func()               // if not nil, is called for each try
 }
 
 // Acquire tries until it holds the key.
-func (p Polling) Acquire(ctx context.Context, key string, queued func()) (Lock, error) {
+func (p PollingAgent) Acquire(ctx context.Context, key string, queued func()) (Lock, error) {
 	for {
 		if p.Tried != nil {
 			p.Tried()

@@ -44,7 +44,7 @@ func (s *site) connect(address string) {
 	}
 }
 
-// after gives a channel that is closed after n more acknowledgements.
+// after returns a channel that is closed after n more acknowledgements.
 func (s *site) after(n int) <-chan struct{} {
 	s.reached = make(chan struct{})
 	s.goal.Store(s.acks.Load() + int64(n))

@@ -274,7 +274,7 @@ func (s *ledgerScene) goAround(ctx context.Context) error {
 	if err == nil {
 		var reply bank.Reply
 		if err = json.Unmarshal(text, &reply); err == nil && reply.Outcome == bank.OutcomeRefused {
-			err = &bank.Refused{Reply: reply}
+			err = &bank.RefusedError{Reply: reply}
 		}
 	}
 	return s.refused("reports a transfer that never was", err)
@@ -294,7 +294,7 @@ func (s *ledgerScene) usurp(ctx context.Context, c *client.Client) error {
 // refused returns how an attempt to go around ended. Only a refusal is a good end.
 func (s *ledgerScene) refused(what string, err error) error {
 	r := accountRefusal{What: what}
-	if refusal, ok := errors.AsType[*bank.Refused](err); ok {
+	if refusal, ok := errors.AsType[*bank.RefusedError](err); ok {
 		r.Code, r.Message, r.Next = string(refusal.Reply.Code), refusal.Reply.Message, refusal.Reply.Next
 	} else if refusal, ok := errors.AsType[*interlock.Error](err); ok && !refusal.Code.Retryable() {
 		r.Code, r.Message = string(refusal.Code), refusal.Message

@@ -68,8 +68,8 @@ export function logout(session: Session): void {
 }
 `
 
-// booked is the document that both agents change.
-type booked struct {
+// bookedDocument is the document that both agents change.
+type bookedDocument struct {
 	Balance cents    `json:"balance"`
 	Entries []string `json:"entries"`
 }
@@ -196,7 +196,7 @@ func newStage(ctx context.Context, cfg Config, s strategy, dir string) (*stage, 
 		}
 		*agent.c = c
 	}
-	opened, err := json.Marshal(booked{Balance: accountOpens, Entries: []string{"opened with " + accountOpens.String()}})
+	opened, err := json.Marshal(bookedDocument{Balance: accountOpens, Entries: []string{"opened with " + accountOpens.String()}})
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (g *stage) play(ctx context.Context) error {
 	g.began = time.Now()
 	var both sync.WaitGroup
 	both.Go(func() {
-		w := &editing{stage: g, editor: billing, client: g.billing, read: g.billingRead}
+		w := &editAgent{stage: g, editor: billing, client: g.billing, read: g.billingRead}
 		if !g.strategy.inTurn {
 			w.before = g.supportWrote
 		}
@@ -245,7 +245,7 @@ func (g *stage) play(ctx context.Context) error {
 		case <-ctx.Done():
 			return
 		}
-		w := &editing{stage: g, editor: support, client: g.support, read: make(chan struct{})}
+		w := &editAgent{stage: g, editor: support, client: g.support, read: make(chan struct{})}
 		err := pause(ctx, supportStarts/time.Duration(g.speed))
 		if err == nil {
 			err = w.work(ctx)
@@ -268,8 +268,8 @@ func (g *stage) say(format string, args ...any) {
 	g.told = append(g.told, moment{g.since(), fmt.Sprintf(format, args...)})
 }
 
-// editing is one agent at its work on a stage.
-type editing struct {
+// editAgent is one agent at its work on a stage.
+type editAgent struct {
 	*stage
 	editor
 	client *client.Client
@@ -279,10 +279,10 @@ type editing struct {
 	thought time.Duration
 }
 
-func (w *editing) work(ctx context.Context) error { return w.strategy.work(w, ctx) }
+func (w *editAgent) work(ctx context.Context) error { return w.strategy.work(w, ctx) }
 
 // hasRead reports that the agent has read.
-func (w *editing) hasRead() {
+func (w *editAgent) hasRead() {
 	select {
 	case <-w.read:
 	default:
@@ -291,7 +291,7 @@ func (w *editing) hasRead() {
 }
 
 // think is what an agent does between reading and writing.
-func (w *editing) think(ctx context.Context) error {
+func (w *editAgent) think(ctx context.Context) error {
 	again := w.thought > 0
 	if err := pause(ctx, w.thinks/time.Duration(w.speed)); err != nil {
 		return err

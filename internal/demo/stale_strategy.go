@@ -19,18 +19,18 @@ type strategy struct {
 	safe     bool // no change may be lost
 	inTurn   bool // one agent begins when the other has finished
 	counts   bool // the balance is the counter
-	work     func(*editing, context.Context) error
+	work     func(*editAgent, context.Context) error
 }
 
 var strategies = []strategy{
-	{id: "unguarded", name: "unguarded", work: (*editing).unguarded},
-	{id: "leases", name: "leases", safe: true, inTurn: true, work: (*editing).underLease},
-	{id: "versions", name: "versions", safe: true, work: (*editing).byVersion},
-	{id: "additions", name: "additions, merges", safe: true, counts: true, work: (*editing).byAddition},
+	{id: "unguarded", name: "unguarded", work: (*editAgent).unguarded},
+	{id: "leases", name: "leases", safe: true, inTurn: true, work: (*editAgent).underLease},
+	{id: "versions", name: "versions", safe: true, work: (*editAgent).byVersion},
+	{id: "additions", name: "additions, merges", safe: true, counts: true, work: (*editAgent).byAddition},
 }
 
 // unguarded reads, thinks and writes as if it were alone, over whatever is there by then.
-func (w *editing) unguarded(ctx context.Context) error {
+func (w *editAgent) unguarded(ctx context.Context) error {
 	doc, err := w.client.Document(ctx, w.account)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (w *editing) unguarded(ctx context.Context) error {
 }
 
 // underLease holds both keys from before it reads until it has written.
-func (w *editing) underLease(ctx context.Context) error {
+func (w *editAgent) underLease(ctx context.Context) error {
 	asked := w.since()
 	lease, err := w.client.Acquire(ctx, client.Request{
 		Keys: []interlock.Key{w.account, w.source}, Purpose: w.note, OnConflict: interlock.Wait,
@@ -102,7 +102,7 @@ func (w *editing) underLease(ctx context.Context) error {
 
 // byVersion holds nothing. If something changed while it thought, it thinks again, with
 // what changed in its prompt.
-func (w *editing) byVersion(ctx context.Context) error {
+func (w *editAgent) byVersion(ctx context.Context) error {
 	for {
 		doc, err := w.client.Document(ctx, w.account)
 		if err != nil {
@@ -137,7 +137,7 @@ func (w *editing) byVersion(ctx context.Context) error {
 }
 
 // byAddition adds to a counter, which is right whatever others add meanwhile.
-func (w *editing) byAddition(ctx context.Context) error {
+func (w *editAgent) byAddition(ctx context.Context) error {
 	current, err := w.files.Read(sourceFile)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (w *editing) byAddition(ctx context.Context) error {
 
 // save writes its change of the file, on the content that it was made from. A change of
 // other lines meanwhile is merged.
-func (w *editing) save(ctx context.Context, current *file.File) error {
+func (w *editAgent) save(ctx context.Context, current *file.File) error {
 	res, err := w.files.Write(ctx, file.Change{Path: sourceFile, Base: current.Version, Body: w.edited(current.Body), Agent: w.name, Note: w.note})
 	if err != nil {
 		return err
@@ -171,8 +171,8 @@ func (w *editing) save(ctx context.Context, current *file.File) error {
 }
 
 // book is the account with the agent's amount.
-func (w *editing) book(doc interlock.Document) (interlock.Write, error) {
-	var a booked
+func (w *editAgent) book(doc interlock.Document) (interlock.Write, error) {
+	var a bookedDocument
 	if err := json.Unmarshal(doc.Body, &a); err != nil {
 		return interlock.Write{}, err
 	}
@@ -183,7 +183,7 @@ func (w *editing) book(doc interlock.Document) (interlock.Write, error) {
 }
 
 // edited is the file with the agent's line.
-func (w *editing) edited(content []byte) []byte {
+func (w *editAgent) edited(content []byte) []byte {
 	return []byte(strings.Replace(string(content), w.after+"\n", w.after+"\n"+w.comment+"\n", 1))
 }
 
@@ -202,7 +202,7 @@ func (g *stage) found(ctx context.Context) (balance cents, edits int, err error)
 	if g.strategy.counts {
 		err = json.Unmarshal(doc.Body, (*int64)(&balance))
 	} else {
-		var a booked
+		var a bookedDocument
 		err = json.Unmarshal(doc.Body, &a)
 		balance = a.Balance
 	}

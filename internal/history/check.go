@@ -101,7 +101,7 @@ func (v *verdict) order() {
 	}
 }
 
-// floors gives for each operation the highest index that somebody had been told before it
+// floors returns for each operation the highest index that somebody had been told before it
 // was sent: what it changes comes after that.
 func floors(ops []*Op) map[*Op]interlock.Index {
 	byCall := slices.SortedFunc(slices.Values(ops), func(a, b *Op) int { return cmp.Compare(a.Call, b.Call) })

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// holding is a lease of which somebody was told.
-type holding struct {
+// observedLease is a lease of which somebody was told.
+type observedLease struct {
 	fence  interlock.Fence
 	lease  string // its id, if its holder was told
 	claims []Claim
@@ -27,17 +27,17 @@ type holding struct {
 // leaseModel is who holds what, while the answers pass in the order of their indexes.
 type leaseModel struct {
 	*verdict
-	byFence map[interlock.Fence]*holding
-	byLease map[string]*holding
-	waiting []*holding // not yet begun, by fence
-	live    map[*holding]bool
+	byFence map[interlock.Fence]*observedLease
+	byLease map[string]*observedLease
+	waiting []*observedLease // not yet begun, by fence
+	live    map[*observedLease]bool
 }
 
 // leases takes the model through the answers. Grants happen in the order of their fences:
 // when an answer shows one, all with lower fences have happened. An end that nobody was
 // told of happens when an answer shows that it must have, if it may.
 func (v *verdict) leases() {
-	m := &leaseModel{verdict: v, byFence: map[interlock.Fence]*holding{}, byLease: map[string]*holding{}, live: map[*holding]bool{}}
+	m := &leaseModel{verdict: v, byFence: map[interlock.Fence]*observedLease{}, byLease: map[string]*observedLease{}, live: map[*observedLease]bool{}}
 	m.gather()
 	for _, op := range v.answered() {
 		m.step(op)
@@ -53,10 +53,10 @@ func (m *leaseModel) gather() {
 			asked[op.ID] = op
 		}
 	}
-	find := func(f interlock.Fence) *holding {
+	find := func(f interlock.Fence) *observedLease {
 		h := m.byFence[f]
 		if h == nil {
-			h = &holding{fence: f}
+			h = &observedLease{fence: f}
 			m.byFence[f] = h
 		}
 		return h
@@ -93,7 +93,7 @@ func (m *leaseModel) gather() {
 			h.ends = append(h.ends, op)
 		}
 	}
-	m.waiting = slices.SortedFunc(maps.Values(m.byFence), func(a, b *holding) int { return cmp.Compare(a.fence, b.fence) })
+	m.waiting = slices.SortedFunc(maps.Values(m.byFence), func(a, b *observedLease) int { return cmp.Compare(a.fence, b.fence) })
 }
 
 // step compares one answer with the model.
@@ -150,7 +150,7 @@ func over(c interlock.Code) bool {
 
 // holds takes an answer that shows a lease as held. An answer that ends a wait at its limit
 // shows the holders as they were then: later in the same entry one may have ended, too.
-func (m *leaseModel) holds(h *holding, op *Op) {
+func (m *leaseModel) holds(h *observedLease, op *Op) {
 	if h == nil {
 		m.problem("a fence counts that nobody was given: %v", op)
 		return
@@ -182,13 +182,13 @@ func (m *leaseModel) begin(fence interlock.Fence, op *Op) {
 	}
 }
 
-func (m *leaseModel) end(h *holding, op *Op) {
+func (m *leaseModel) end(h *observedLease, op *Op) {
 	h.ended, h.endedAt = true, op.Index
 	delete(m.live, h)
 }
 
 // gone takes an answer that shows that a lease has ended.
-func (m *leaseModel) gone(h *holding, op *Op) {
+func (m *leaseModel) gone(h *observedLease, op *Op) {
 	if m.begin(h.fence, op); h.ended {
 		return
 	}
@@ -201,7 +201,7 @@ func (m *leaseModel) gone(h *holding, op *Op) {
 // mayEnd reports whether a lease can have ended by the time of an answer without anybody
 // being told: its holder sent something to that end, its ttl was over, or its holder
 // does not know of it, so that it was an offer or went to a client that had left.
-func (m *leaseModel) mayEnd(h *holding, op *Op) bool {
+func (m *leaseModel) mayEnd(h *observedLease, op *Op) bool {
 	if !h.told || op.Return >= h.alive+h.ttl {
 		return true
 	}
@@ -216,13 +216,13 @@ func (m *leaseModel) looked(op *Op) {
 	if op.More > 0 {
 		return
 	}
-	var live []*holding
+	var live []*observedLease
 	for h := range m.live {
 		if slices.ContainsFunc(h.claims, func(c Claim) bool { return c.Key == op.Key }) {
 			live = append(live, h)
 		}
 	}
-	slices.SortFunc(live, func(a, b *holding) int { return cmp.Compare(a.fence, b.fence) })
+	slices.SortFunc(live, func(a, b *observedLease) int { return cmp.Compare(a.fence, b.fence) })
 	for _, h := range live {
 		if !slices.ContainsFunc(op.Holders, func(s Holder) bool { return s.Fence == h.fence }) {
 			m.gone(h, op)

@@ -49,7 +49,7 @@ func (t traces) see(request string, by *Op) {
 	}
 }
 
-// operation gives an operation to porcupine, if anything can be said of it.
+// operation returns an operation to porcupine, if anything can be said of it.
 func (t traces) operation(number int, op *Op, in, out any) (list []porcupine.Operation) {
 	end := op.Return
 	if op.Open() {
@@ -61,7 +61,7 @@ func (t traces) operation(number int, op *Op, in, out any) (list []porcupine.Ope
 	return []porcupine.Operation{{ClientId: number, Input: in, Output: out, Call: int64(op.Call), Return: int64(end)}}
 }
 
-// numbers gives each client a number.
+// numbers returns each client a number.
 func numbers(ops []*Op) map[string]int {
 	list := map[string]int{}
 	for _, op := range ops {

@@ -39,7 +39,7 @@ func (r *Recorder) Began() time.Time { return r.began }
 // Now is the time of the history.
 func (r *Recorder) Now() time.Duration { return time.Since(r.began) }
 
-// After gives a channel that is closed when n more operations have begun. There is one at a
+// After returns a channel that is closed when n more operations have begun. There is one at a
 // time.
 func (r *Recorder) After(n int) <-chan struct{} {
 	r.mu.Lock()

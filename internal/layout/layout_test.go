@@ -147,12 +147,12 @@ func TestStatelessRefuses(t *testing.T) {
 		"engine/time.go":  "package engine\ntype Time int",
 		"engine/state.go": "package engine\ntype request struct{ ev Event }\nfunc (r *request) free() {}",
 	}
-	got, err := checkStateless(root, sources, []string{"engine/event.go", "engine/time.go", "engine/gone.go"})
+	got, err := checkStateless(root, sources, []string{"engine/event.go", "engine/time.go", "engine/ended.go"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"engine/gone.go: is in the list of internal/layout/stateless.go and does not exist",
+		"engine/ended.go: is in the list of internal/layout/stateless.go and does not exist",
 		"engine/event.go:4: refers to request of engine/state.go, which is not stateless",
 		"engine/event.go:6: refers to free of engine/state.go, which is not stateless",
 	}

@@ -31,7 +31,7 @@ type record struct {
 	WorldUnknowns   int64 `json:"world_unknowns"`
 	HistoryUnknowns int64 `json:"history_unknowns"`
 
-	SeededBugs seeded           `json:"seeded_bugs"`
+	SeededBugs seededResult     `json:"seeded_bugs"`
 	Faults     map[string]int64 `json:"faults"`
 	Tests      map[string]int   `json:"tests"` // that passed, by suite
 }
@@ -45,15 +45,15 @@ type machine struct {
 	Go     string `json:"go"`
 }
 
-// seeded says how many of the deliberate mistakes were found. They take an hour to
+// seededResult says how many of the deliberate mistakes were found. They take an hour to
 // be tried, so this is of the last run, at a commit of its own.
-type seeded struct {
+type seededResult struct {
 	Found  int64  `json:"found"`
 	Total  int64  `json:"total"`
 	Commit string `json:"commit"`
 }
 
-func readSeeded(path string) (s seeded, err error) {
+func readSeeded(path string) (s seededResult, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return s, err

@@ -46,7 +46,7 @@ func (r *record) table() string {
 	return b.String()
 }
 
-// bound says what n trials without a failure show.
+// bound returns what n trials without a failure show.
 func bound(n int64, unit string) string {
 	switch {
 	case unit == "":

@@ -28,7 +28,7 @@ func (s *site) session(t *testing.T) net.Conn {
 }
 
 // framed begins a framed link, with a credential and a namespace.
-func (s *site) framed(t *testing.T, credential, namespace string) (*proto.Framed[proto.ClientFrame, proto.ServerFrame], error) {
+func (s *site) framed(t *testing.T, credential, namespace string) (*proto.FramedLink[proto.ClientFrame, proto.ServerFrame], error) {
 	t.Helper()
 	link := proto.ClientFramed(s.session(t), 64<<20, proto.Silence{Ask: patience, Expect: patience})
 	t.Cleanup(func() { link.Close(nil) })
@@ -36,7 +36,7 @@ func (s *site) framed(t *testing.T, credential, namespace string) (*proto.Framed
 }
 
 // framedEnds waits for the end of a link and gives the code that the server names.
-func framedEnds(t *testing.T, link *proto.Framed[proto.ClientFrame, proto.ServerFrame]) interlock.Code {
+func framedEnds(t *testing.T, link *proto.FramedLink[proto.ClientFrame, proto.ServerFrame]) interlock.Code {
 	t.Helper()
 	var frame proto.ServerFrame
 	for {

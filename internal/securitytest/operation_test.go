@@ -13,12 +13,12 @@ type operation struct {
 	id, method, path string
 
 	hasBody bool
-	crossing
+	foreignReference
 }
 
-// crossing says how an operation names what belongs to a tenant, so that another one
+// foreignReference says how an operation names what belongs to a tenant, so that another one
 // can try. The words in braces are things of world_test.go.
-type crossing struct {
+type foreignReference struct {
 	path   map[string]string // what each variable of the path is
 	query  []string          // each a query to try, beside the one without
 	bodies []string          // each a body to try; the first one is harmless, "" where there is none
@@ -34,25 +34,27 @@ type crossing struct {
 
 var byLease, byTask = map[string]string{"id": "lease"}, map[string]string{"id": "task"}
 
-func lease(bodies ...string) crossing { return crossing{path: byLease, bodies: bodies} }
-func task(bodies ...string) crossing  { return crossing{path: byTask, bodies: bodies} }
-func queue(bodies ...string) crossing {
-	return crossing{path: map[string]string{"queue": "queue"}, bodies: bodies}
+func lease(bodies ...string) foreignReference { return foreignReference{path: byLease, bodies: bodies} }
+
+func task(bodies ...string) foreignReference { return foreignReference{path: byTask, bodies: bodies} }
+
+func queue(bodies ...string) foreignReference {
+	return foreignReference{path: map[string]string{"queue": "queue"}, bodies: bodies}
 }
 
-func effect(bodies ...string) crossing {
-	return crossing{path: map[string]string{"id": "effect"}, bodies: bodies}
+func effect(bodies ...string) foreignReference {
+	return foreignReference{path: map[string]string{"id": "effect"}, bodies: bodies}
 }
 
-func ofKey(query ...string) crossing {
-	return crossing{path: map[string]string{"key": "key"}, query: query}
+func ofKey(query ...string) foreignReference {
+	return foreignReference{path: map[string]string{"key": "key"}, query: query}
 }
-func listing(query ...string) crossing    { return crossing{query: query} }
-func body(bodies ...string) crossing      { return crossing{bodies: bodies} }
-func (c crossing) forOperators() crossing { c.only = true; return c }
+func listing(query ...string) foreignReference            { return foreignReference{query: query} }
+func body(bodies ...string) foreignReference              { return foreignReference{bodies: bodies} }
+func (c foreignReference) forOperators() foreignReference { c.only = true; return c }
 
 // crossings has every operation of openapi.json by its operationId.
-var crossings = map[string]crossing{
+var crossings = map[string]foreignReference{
 	"acquireLease": body(`{"claims":[{"key":"g:1"}],"on_conflict":"skip"}`, `{"session":"{session}","claims":[{"key":"g:1"}]}`,
 		`{"claims":[{"key":"{key}"}],"on_conflict":"skip"}`),
 	"getLease":     lease(),
@@ -97,7 +99,7 @@ var crossings = map[string]crossing{
 	"claimEffect":     body(`{"tool":"g","target":"g"}`, `{"tool":"g","target":"h","session":"{session}"}`, `{"tool":"g","target":"i","lease":"{lease}"}`),
 	"showEffect":      {path: map[string]string{"digest": "digest"}},
 	"forgetEffects":   listing("older_than_ms=3600000").forOperators(),
-	"forgetEffect":    crossing{path: map[string]string{"digest": "digest"}}.forOperators(),
+	"forgetEffect":    foreignReference{path: map[string]string{"digest": "digest"}}.forOperators(),
 	"effectDone":      effect(`{}`),
 	"effectUnknown":   effect(`{}`),
 	"effectCancelled": effect(`{}`),
@@ -121,8 +123,8 @@ var crossings = map[string]crossing{
 	"listApprovals":  listing("cursor={cursor.approvals}&limit=1"),
 	"answerTask":     task(`{"verdict":"denied","by":"acm"}`),
 	"listWriters":    listing(),
-	"setWriter":      crossing{path: map[string]string{"pattern": "pattern"}, bodies: []string{`{"queue":"{queue}"}`}}.forOperators(),
-	"dropWriter":     crossing{path: map[string]string{"pattern": "pattern"}}.forOperators(),
+	"setWriter":      foreignReference{path: map[string]string{"pattern": "pattern"}, bodies: []string{`{"queue":"{queue}"}`}}.forOperators(),
+	"dropWriter":     foreignReference{path: map[string]string{"pattern": "pattern"}}.forOperators(),
 	"sendMessage":    {path: map[string]string{"key": "key"}, bodies: []string{`{}`, `{"session":"{session}"}`}},
 	"showLog":        ofKey(),
 	"listRuns":       listing("org="+mark, "cursor={cursor.runs}&limit=1"),
@@ -132,21 +134,21 @@ var crossings = map[string]crossing{
 	"checkFence":      body(`{"key":"{key}","fence":"1"}`),
 	"revoke":          body(`{"key":"{key}","fence":"1"}`).forOperators(),
 	"fenceKeys":       {open: true, process: true},
-	"journalHead":     crossing{process: true}.forOperators(),
-	"rotateFenceKeys": crossing{bodies: []string{`{}`}, process: true}.forOperators(),
+	"journalHead":     foreignReference{process: true}.forOperators(),
+	"rotateFenceKeys": foreignReference{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},
 	"putFile":         {path: map[string]string{"path": "file"}, bodies: []string{`x`}, kind: "application/octet-stream", header: []string{"If-Match", `"000000000000"`}},
 	"deleteFile":      {path: map[string]string{"path": "file"}, header: []string{"If-Match", `"000000000000"`}},
 
 	"listPatterns":       listing(),
 	"showPattern":        {path: map[string]string{"name": "pattern"}},
-	"setPattern":         crossing{path: map[string]string{"name": "pattern"}, bodies: []string{`{"pattern":"{pattern}-shape:{any}"}`}}.forOperators(),
-	"dropPattern":        crossing{path: map[string]string{"name": "pattern"}}.forOperators(),
+	"setPattern":         foreignReference{path: map[string]string{"name": "pattern"}, bodies: []string{`{"pattern":"{pattern}-shape:{any}"}`}}.forOperators(),
+	"dropPattern":        foreignReference{path: map[string]string{"name": "pattern"}}.forOperators(),
 	"listRevisions":      {path: map[string]string{"name": "pattern"}},
-	"revertPattern":      crossing{path: map[string]string{"name": "pattern"}, bodies: []string{`{}`}}.forOperators(),
+	"revertPattern":      foreignReference{path: map[string]string{"name": "pattern"}, bodies: []string{`{}`}}.forOperators(),
 	"showSettings":       listing(),
 	"configureNamespace": body(`{"near_misses":true}`).forOperators(),
-	"deleteNamespace":    crossing{path: map[string]string{"name": "namespace"}}.forOperators(),
+	"deleteNamespace":    foreignReference{path: map[string]string{"name": "namespace"}}.forOperators(),
 
 	"health":  {open: true, process: true},
 	"ready":   {open: true, process: true},
@@ -205,7 +207,7 @@ func (s *site) operations(t *testing.T) []operation {
 // template is the path of an operation with the words of its things.
 func (op *operation) template() string {
 	path := op.path
-	for variable, word := range op.crossing.path {
+	for variable, word := range op.foreignReference.path {
 		path = strings.ReplaceAll(path, "{"+variable+"}", "{"+word+"}")
 	}
 	return path

@@ -115,7 +115,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// reload gives the server other credentials, and waits until it has read them.
+// reload changes the server's credentials, and waits until it has read them.
 func (s *site) reload(t *testing.T, lines string) {
 	t.Helper()
 	s.write(t, s.credentials, lines)

@@ -197,7 +197,7 @@ func tooManyReaders(t *testing.T, s *site) {
 	undisturbed(t, s)
 }
 
-// quota gives rival one; back takes it back.
+// quota returns rival one; back takes it back.
 func quota(t *testing.T, s *site, text string) (back func()) {
 	t.Helper()
 	s.operator(t, rival, "PUT", "/v1/namespace", `{"closed":false,"quota":`+text+`}`).want(200)

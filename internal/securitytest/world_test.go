@@ -31,7 +31,7 @@ func isNamed(word string) bool {
 	return false
 }
 
-// world gives acme something of everything, and what of it can be named.
+// world returns acme something of everything, and what of it can be named.
 func (s *site) world(t *testing.T) things {
 	t.Helper()
 	post := func(path, body string) *answer {

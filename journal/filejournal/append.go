@@ -79,7 +79,7 @@ func (j *Journal) rotate(length int64) error {
 
 // begin makes a prepared file the segment being written. Its header is durable
 // before it gets its name, and its name before a frame is written.
-func (j *Journal) begin(next *prepared) error {
+func (j *Journal) begin(next *spareFile) error {
 	h := segmentHeader{
 		first:    j.at.index + 1,
 		epoch:    j.at.epoch,

@@ -14,20 +14,20 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// crowded opens nothing while the table of open files is full.
-type crowded struct {
+// fullTable opens nothing while the table of open files is full.
+type fullTable struct {
 	*simdisk.Disk
 	full atomic.Bool
 }
 
-func (d *crowded) Open(name string, flag int) (file, error) {
+func (d *fullTable) Open(name string, flag int) (file, error) {
 	if d.full.Load() {
 		return nil, &os.PathError{Op: "openat", Path: name, Err: syscall.EMFILE}
 	}
 	return d.Disk.Open(name, flag)
 }
 
-func (d *crowded) Names() ([]string, error) {
+func (d *fullTable) Names() ([]string, error) {
 	if d.full.Load() {
 		return nil, &os.PathError{Op: "openat", Path: ".", Err: syscall.EMFILE}
 	}
@@ -38,7 +38,7 @@ func (d *crowded) Names() ([]string, error) {
 // are refused, and with descriptors again the journal goes on by itself.
 func TestDescriptorsRunOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &crowded{Disk: simdisk.New()}
+		d := &fullTable{Disk: simdisk.New()}
 		j, err := open(t.Context(), d, "", spaceOptions)
 		if err != nil {
 			t.Fatal(err)

@@ -301,8 +301,8 @@ func TestVerifyBesideServer(t *testing.T) {
 	}
 }
 
-// lagging shows a file without its last two frames to the first reader.
-type lagging struct {
+// laggingDisk shows a file without its last two frames to the first reader.
+type laggingDisk struct {
 	*simdisk.Disk
 	reads   int
 	missing int64 // what is behind it cannot be seen at first
@@ -310,10 +310,10 @@ type lagging struct {
 
 type laggingFile struct {
 	file
-	d *lagging
+	d *laggingDisk
 }
 
-func (d *lagging) Open(name string, flag int) (file, error) {
+func (d *laggingDisk) Open(name string, flag int) (file, error) {
 	f, err := d.Disk.Open(name, flag)
 	return &laggingFile{f, d}, err
 }
@@ -329,7 +329,7 @@ func (f *laggingFile) ReadAt(p []byte, off int64) (int, error) {
 // A reader without a lock that sees the next frame before the current one looks
 // again.
 func TestVerifyLooksAgain(t *testing.T) {
-	d := &lagging{Disk: simdisk.New()}
+	d := &laggingDisk{Disk: simdisk.New()}
 	j, err := open(t.Context(), d.Disk, "", crashOptions)
 	if err != nil {
 		t.Fatal(err)

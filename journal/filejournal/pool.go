@@ -42,8 +42,8 @@ type pool struct {
 	reserve slot
 }
 
-// prepared is a zeroed file of a size. It is still called name.
-type prepared struct {
+// spareFile is a zeroed file of a size. It is still called name.
+type spareFile struct {
 	file
 	name string
 	size int64
@@ -54,7 +54,7 @@ type slot struct {
 	name  string
 	size  int64
 	leave bool // room for a snapshot is left behind it
-	ready *prepared
+	ready *spareFile
 	found bool // a file of an earlier owner, not looked at yet
 }
 
@@ -144,7 +144,7 @@ func (p *pool) ensure(s *slot) error {
 	f, err := p.prepare(s)
 	switch {
 	case err == nil:
-		s.ready = &prepared{f, s.name, s.size}
+		s.ready = &spareFile{f, s.name, s.size}
 	case err == errClosing:
 	case noSpace(err):
 		p.low.Store(true)
@@ -159,7 +159,7 @@ func (p *pool) ensure(s *slot) error {
 // take hands a file with at least this many bytes to use, which must rename it before it
 // returns; until then nothing else is prepared, because a new file of the old name would take
 // its place in the directory.
-func (p *pool) take(bytes int64, use func(*prepared) error) error {
+func (p *pool) take(bytes int64, use func(*spareFile) error) error {
 	p.filling.Lock()
 	defer p.filling.Unlock()
 	s := &p.spare
@@ -182,7 +182,7 @@ func (p *pool) take(bytes int64, use func(*prepared) error) error {
 	return err
 }
 
-func (s *slot) give() *prepared {
+func (s *slot) give() *spareFile {
 	f := s.ready
 	s.ready = nil
 	return f

@@ -165,7 +165,7 @@ func (b *bank) replays(key interlock.Key) {
 }
 
 // ended waits until a hold or a transfer has ended.
-func (b *bank) ended(key interlock.Key, id string) account.Finished {
+func (b *bank) ended(key interlock.Key, id string) account.FinishedEntry {
 	b.t.Helper()
 	pace := client.Backoff{Least: time.Millisecond, Most: 50 * time.Millisecond}
 	for {
@@ -184,7 +184,7 @@ func (b *bank) ended(key interlock.Key, id string) account.Finished {
 
 func refusedWith(t *testing.T, err error, want account.Code) {
 	t.Helper()
-	if refusal, ok := errors.AsType[*account.Refused](err); !ok || refusal.Reply.Code != want {
+	if refusal, ok := errors.AsType[*account.RefusedError](err); !ok || refusal.Reply.Code != want {
 		t.Errorf("got %v, wanted %s", err, want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Client asks accounts for what agents need. Each call waits for the reply; a refusal is a
-// *Refused; its text names what to do next. What was refused has not happened. When an approval
+// *RefusedError; its text names what to do next. What was refused has not happened. When an approval
 // is needed the call waits for the person, too.
 type Client struct {
 	c *client.Client
@@ -75,7 +75,7 @@ func (c *Client) State(ctx context.Context, account interlock.Key) (State, error
 // Outcome returns how a hold or a transfer from an account ended. ok is false while it stands,
 // and again when it is forgotten: Remembered after its end, or earlier on an account with much
 // traffic.
-func (c *Client) Outcome(ctx context.Context, account interlock.Key, id string) (f Finished, ok bool, err error) {
+func (c *Client) Outcome(ctx context.Context, account interlock.Key, id string) (f FinishedEntry, ok bool, err error) {
 	s, err := c.State(ctx, account)
 	if err != nil {
 		return f, false, err
@@ -97,7 +97,7 @@ func (c *Client) ask(ctx context.Context, account interlock.Key, kind Kind, orde
 		return reply, fmt.Errorf("the reply of %s: %w", account, err)
 	}
 	if reply.Outcome == OutcomeRefused {
-		return reply, &Refused{reply}
+		return reply, &RefusedError{reply}
 	}
 	return reply, nil
 }

@@ -18,7 +18,7 @@ type Decision struct {
 	Changed bool
 
 	Reply    Reply
-	Messages []Outgoing // to writers of accounts, this one's among them
+	Messages []OutgoingTransfer // to writers of accounts, this one's among them
 
 	// Question, when it is set, is what a person has to approve first, and Defer for how
 	// long the command is put off. Nothing else of the decision is carried out then.
@@ -26,8 +26,8 @@ type Decision struct {
 	Defer    time.Duration
 }
 
-// Outgoing is a message about a transfer.
-type Outgoing struct {
+// OutgoingTransfer is a message about a transfer.
+type OutgoingTransfer struct {
 	To       interlock.Key
 	Kind     Kind
 	Body     any
@@ -104,7 +104,7 @@ type book struct {
 	key    interlock.Key
 	now    time.Time
 	state  State
-	out    []Outgoing
+	out    []OutgoingTransfer
 }
 
 // open brings an account up to now: what has run out ends, and what has stood open for
@@ -139,13 +139,13 @@ func open(policy *Policy, state *State, key interlock.Key, now time.Time) *book 
 		}
 		i++
 	}
-	s.Incoming = slices.DeleteFunc(s.Incoming, func(in Incoming) bool { return in.Settled && !now.Before(in.Until) })
+	s.Incoming = slices.DeleteFunc(s.Incoming, func(in IncomingTransfer) bool { return in.Settled && !now.Before(in.Until) })
 	for i := range s.Incoming {
 		if in := &s.Incoming[i]; !in.Settled && !now.Before(in.Until) && b.again(in.Told) {
 			b.tell(in)
 		}
 	}
-	s.Finished = slices.DeleteFunc(s.Finished, func(f Finished) bool { return now.Sub(f.At) >= Remembered })
+	s.Finished = slices.DeleteFunc(s.Finished, func(f FinishedEntry) bool { return now.Sub(f.At) >= Remembered })
 	return b
 }
 
@@ -188,7 +188,7 @@ func (b *book) clone() *book {
 func (b *book) again(last time.Time) bool { return b.now.Sub(last) >= b.allowed() }
 
 func (b *book) send(to interlock.Key, kind Kind, l leg) {
-	b.out = append(b.out, Outgoing{To: to, Kind: kind, Body: l})
+	b.out = append(b.out, OutgoingTransfer{To: to, Kind: kind, Body: l})
 }
 
 // command carries out what an agent asks for.

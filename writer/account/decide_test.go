@@ -343,7 +343,7 @@ func TestFull(t *testing.T) {
 	}
 	s = State{}
 	for i := range MaxIncoming {
-		s.Incoming = append(s.Incoming, Incoming{ID: fmt.Sprint("t", i), Amount: 1, Until: noon.Add(time.Hour), Added: true})
+		s.Incoming = append(s.Incoming, IncomingTransfer{ID: fmt.Sprint("t", i), Amount: 1, Until: noon.Add(time.Hour), Added: true})
 	}
 	late, _ := json.Marshal(leg{Transfer: "t", Peer: "account:2", Amount: 1, Currency: "EUR", Until: noon.Add(time.Hour)})
 	if d := decide(s, "m", "accounts", transferCredit, string(late)); d.Reply.Code != TooManyOpen || len(d.Messages) != 0 || len(d.State.Incoming) != MaxIncoming {
@@ -351,7 +351,7 @@ func TestFull(t *testing.T) {
 	}
 	s = State{}
 	for i := range MaxFinished {
-		s.Finished = append(s.Finished, Finished{ID: fmt.Sprint("f", i), At: noon})
+		s.Finished = append(s.Finished, FinishedEntry{ID: fmt.Sprint("f", i), At: noon})
 	}
 	s.Holds = []Held{{ID: "h", Amount: 1, By: "a", Until: noon.Add(time.Hour)}}
 	d := decide(s, "m", "a", Void, `{"hold":"h"}`)

@@ -54,7 +54,7 @@ type Ledger struct {
 	seen func(*Line) // if set, is called with each line that is read
 
 	mu       sync.Mutex // guards the fields up to failed
-	accounts map[interlock.Key]*standing
+	accounts map[interlock.Key]*accountBalance
 	expected map[interlock.TaskID]interlock.Key // decided by our agent, and not seen in a log yet
 	line     uint64
 	hash     string
@@ -67,8 +67,8 @@ type Ledger struct {
 	written uint64     // of added
 }
 
-// standing is what the ledger has of an account.
-type standing struct {
+// accountBalance is what the ledger has of an account.
+type accountBalance struct {
 	mu      sync.Mutex // guards the fields below
 	entry   uint64     // the last one; 0: none
 	version interlock.Version
@@ -93,7 +93,7 @@ func (e *GapError) Error() string {
 // NewLedger returns a ledger that is written to w from its first line on.
 func NewLedger(w io.Writer) *Ledger {
 	return &Ledger{
-		to: w, accounts: map[interlock.Key]*standing{}, expected: map[interlock.TaskID]interlock.Key{}, failed: make(chan struct{}),
+		to: w, accounts: map[interlock.Key]*accountBalance{}, expected: map[interlock.TaskID]interlock.Key{}, failed: make(chan struct{}),
 	}
 }
 
@@ -204,17 +204,17 @@ func (l *Ledger) take(text []byte) error {
 }
 
 // standing is what the ledger has of an account, which may be nothing.
-func (l *Ledger) standing(account interlock.Key) *standing {
+func (l *Ledger) standing(account interlock.Key) *accountBalance {
 	s := l.accounts[account]
 	if s == nil {
-		s = &standing{}
+		s = &accountBalance{}
 		l.accounts[account] = s
 	}
 	return s
 }
 
 // gap returns what is missing between what the ledger has of an account and a line.
-func (s *standing) gap(line *Line) string {
+func (s *accountBalance) gap(line *Line) string {
 	switch on := line.On; {
 	case line.Entry <= s.entry:
 		return fmt.Sprintf("entry %d comes after entry %d", line.Entry, s.entry)
@@ -230,7 +230,7 @@ func (s *standing) gap(line *Line) string {
 }
 
 // after moves on to a line.
-func (s *standing) after(line *Line) {
+func (s *accountBalance) after(line *Line) {
 	s.entry, s.version = line.Entry, line.Version
 	s.balance, s.held, s.available, s.known = line.Balance, line.Held, line.Available, line.Reason != notOurs
 }
@@ -265,7 +265,7 @@ func (l *Ledger) Record(ctx context.Context, from Source, account interlock.Key)
 
 // add adds an entry after those that the ledger has of its account, and returns the number that
 // write is to be asked for; 0 if it is left out.
-func (l *Ledger) add(s *standing, e *interlock.LogEntry) (uint64, error) {
+func (l *Ledger) add(s *accountBalance, e *interlock.LogEntry) (uint64, error) {
 	line, decided := lineOf(e, time.Now())
 	early := line.At.Before(l.Since)
 	if gap := s.gap(&line); gap != "" && !early {

@@ -24,7 +24,7 @@ func (e *MismatchError) Error() string {
 // written it. Where the log's beginning is forgotten, it starts from the first state that is
 // left.
 func Replay(entries []interlock.LogEntry) (State, error) {
-	var r replayed
+	var r replayProgress
 	for i := range entries {
 		if i > 0 && entries[i].Seq != entries[i-1].Seq+1 {
 			return r.state, &MismatchError{entries[i].Seq, fmt.Sprintf("it comes after entry %d", entries[i-1].Seq)}
@@ -36,15 +36,15 @@ func Replay(entries []interlock.LogEntry) (State, error) {
 	return r.state, nil
 }
 
-// replayed is how far a replay has come.
-type replayed struct {
+// replayProgress is how far a replay has come.
+type replayProgress struct {
 	state   State
 	version interlock.Version // of the document, as the entry before has left it
 	known   bool
 }
 
 // step decides one entry again, and returns what differs.
-func (r *replayed) step(e *interlock.LogEntry) string {
+func (r *replayProgress) step(e *interlock.LogEntry) string {
 	r.known = r.known || e.Seq == 1
 	on := r.version
 	r.version = e.Document.Version

@@ -72,9 +72,9 @@ type refusal struct {
 	message, next string
 }
 
-// Refused is a refusal as an error.
-type Refused struct{ Reply Reply }
+// RefusedError is a refusal as an error.
+type RefusedError struct{ Reply Reply }
 
-func (e *Refused) Error() string {
+func (e *RefusedError) Error() string {
 	return string(e.Reply.Code) + ": " + e.Reply.Message + ": " + e.Reply.Next
 }

@@ -25,9 +25,9 @@ type State struct {
 	Currency string `json:"currency"`
 	Balance  Money  `json:"balance"`
 
-	Holds    []Held     `json:"holds,omitempty"`    // what is promised, oldest first
-	Incoming []Incoming `json:"incoming,omitempty"` // transfers to this account, oldest first
-	Finished []Finished `json:"finished,omitempty"` // holds and transfers from it, oldest first
+	Holds    []Held             `json:"holds,omitempty"`    // what is promised, oldest first
+	Incoming []IncomingTransfer `json:"incoming,omitempty"` // transfers to this account, oldest first
+	Finished []FinishedEntry    `json:"finished,omitempty"` // holds and transfers from it, oldest first
 
 	Day   string  `json:"day,omitempty"` // of the budgets, in UTC: 2026-11-21
 	Spent []Spent `json:"spent,omitempty"`
@@ -52,9 +52,9 @@ type Held struct {
 	Day    string        `json:"day,omitempty"`  // the requester with the budget that it counts against
 }
 
-// Incoming is a transfer to this account that was decided here. It is remembered until
+// IncomingTransfer is a transfer to this account that was decided here. It is remembered until
 // its time is over and its source is done with it.
-type Incoming struct {
+type IncomingTransfer struct {
 	ID      string        `json:"id"`
 	From    interlock.Key `json:"from"`
 	Amount  Money         `json:"amount"`
@@ -65,8 +65,8 @@ type Incoming struct {
 	Code    Code          `json:"code,omitempty"`    // why it was refused
 }
 
-// Finished is a hold or a transfer that came to an end.
-type Finished struct {
+// FinishedEntry is a hold or a transfer that came to an end.
+type FinishedEntry struct {
 	ID     string    `json:"id"`
 	End    End       `json:"end"`
 	Amount Money     `json:"amount"` // that was taken
@@ -124,8 +124,8 @@ func (s *State) Held() (sum Money) {
 func (s *State) Available() Money { return s.Balance - s.Held() }
 
 // Find returns how a hold or a transfer ended; ok is false if it has not, or is forgotten.
-func (s *State) Find(id string) (f Finished, ok bool) {
-	i := slices.IndexFunc(s.Finished, func(f Finished) bool { return f.ID == id })
+func (s *State) Find(id string) (f FinishedEntry, ok bool) {
+	i := slices.IndexFunc(s.Finished, func(f FinishedEntry) bool { return f.ID == id })
 	if i < 0 {
 		return f, false
 	}
@@ -156,7 +156,7 @@ func (s *State) spent(by string) *Spent {
 func (s *State) end(i int, how End, taken Money, now time.Time, why Code) {
 	h := s.Holds[i]
 	s.Holds = slices.Delete(s.Holds, i, i+1)
-	s.Finished = append(s.Finished, Finished{ID: h.ID, End: how, Amount: taken, At: now, Code: why})
+	s.Finished = append(s.Finished, FinishedEntry{ID: h.ID, End: how, Amount: taken, At: now, Code: why})
 	if h.Day == s.Day {
 		if spent := s.spent(h.By); spent != nil {
 			spent.Out -= h.Amount - taken

@@ -42,8 +42,8 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 	h := &b.state.Holds[len(b.state.Holds)-1]
 	// The target does not take it when its time is over, so it need not wait any longer: it
 	// would stand in the way of the question what became of it.
-	b.out = append(b.out, Outgoing{To: to, Kind: transferCredit, Body: b.outbound(h), Deadline: b.allowed()})
-	b.out = append(b.out, Outgoing{To: b.key, Kind: transferWake, Body: b.outbound(h), Delay: b.allowed()})
+	b.out = append(b.out, OutgoingTransfer{To: to, Kind: transferCredit, Body: b.outbound(h), Deadline: b.allowed()})
+	b.out = append(b.out, OutgoingTransfer{To: b.key, Kind: transferWake, Body: b.outbound(h), Delay: b.allowed()})
 	return made, nil
 }
 
@@ -93,7 +93,7 @@ func (b *book) leg(cmd *Command) (entry, *refusal) {
 			if later <= 0 {
 				later = b.allowed()
 			}
-			b.out = append(b.out, Outgoing{To: b.key, Kind: transferWake, Body: *l, Delay: later})
+			b.out = append(b.out, OutgoingTransfer{To: b.key, Kind: transferWake, Body: *l, Delay: later})
 		}
 	}
 	return entry{id: l.Transfer}, nil
@@ -104,7 +104,7 @@ func (b *book) leg(cmd *Command) (entry, *refusal) {
 func (b *book) credited(l *leg, asked bool) (entry, *refusal) {
 	i := b.incoming(l)
 	if i < 0 {
-		in := Incoming{ID: l.Transfer, From: l.Peer, Amount: l.Amount, Until: l.Until}
+		in := IncomingTransfer{ID: l.Transfer, From: l.Peer, Amount: l.Amount, Until: l.Until}
 		refused := b.receive(l, asked)
 		if refused != nil {
 			in.Code = refused.code
@@ -178,11 +178,11 @@ func (b *book) pending(l *leg) int {
 
 // incoming finds what was decided on a transfer to this account, or -1.
 func (b *book) incoming(l *leg) int {
-	return slices.IndexFunc(b.state.Incoming, func(in Incoming) bool { return in.ID == l.Transfer })
+	return slices.IndexFunc(b.state.Incoming, func(in IncomingTransfer) bool { return in.ID == l.Transfer })
 }
 
 // tell reports to the source what was decided.
-func (b *book) tell(in *Incoming) {
+func (b *book) tell(in *IncomingTransfer) {
 	in.Told = b.now
 	kind := transferVoid
 	if in.Added {

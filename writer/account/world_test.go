@@ -236,7 +236,7 @@ func (w *world) holdsUp() {
 				w.t.Fatalf("%s: hold %s keeps %d", key, h.ID, h.Amount)
 			}
 			target := w.states[h.To]
-			if i := slices.IndexFunc(target.Incoming, func(in Incoming) bool { return in.ID == h.ID && in.Added }); h.To != "" && i >= 0 {
+			if i := slices.IndexFunc(target.Incoming, func(in IncomingTransfer) bool { return in.ID == h.ID && in.Added }); h.To != "" && i >= 0 {
 				sum -= h.Amount // it has arrived, and has not been posted
 			}
 		}

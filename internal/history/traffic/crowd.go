@@ -126,7 +126,7 @@ func lock(ctx context.Context, c *Client) error {
 		_, err := c.Look(ctx, key)
 		return err
 	}
-	op, err := c.Acquire(ctx, Asked{
+	op, err := c.Acquire(ctx, LeaseAttempt{
 		Claims: []history.Claim{{Key: key, Mode: interlock.Exclusive}}, TTL: forever, Wait: c.random.IntN(3) > 0,
 	})
 	if err != nil || op.Granted == nil {
@@ -162,7 +162,7 @@ func share(ctx context.Context, c *Client) error {
 		_, err := c.Look(ctx, key)
 		return err
 	}
-	x := Asked{Claims: []history.Claim{{Key: key, Mode: one(c, modes)}}, TTL: brief, Fragile: true}
+	x := LeaseAttempt{Claims: []history.Claim{{Key: key, Mode: one(c, modes)}}, TTL: brief, Fragile: true}
 	if other := one(c, tree); other != key && c.random.IntN(3) == 0 {
 		x.Claims = append(x.Claims, history.Claim{Key: other, Mode: one(c, modes)})
 	}
@@ -234,7 +234,7 @@ func keep(ctx context.Context, c *Client) error {
 
 // hold waits for a key and does something under its lease.
 func hold(ctx context.Context, c *Client, key string, do func(*history.Grant) error) error {
-	op, err := c.Acquire(ctx, Asked{Claims: []history.Claim{{Key: key, Mode: interlock.Exclusive}}, TTL: brief, Wait: true, Fragile: true})
+	op, err := c.Acquire(ctx, LeaseAttempt{Claims: []history.Claim{{Key: key, Mode: interlock.Exclusive}}, TTL: brief, Wait: true, Fragile: true})
 	if err != nil || op.Granted == nil {
 		return err
 	}

@@ -29,8 +29,8 @@ func (c *Client) do(ctx context.Context, op *history.Op, r request) (*history.Op
 	return op, err
 }
 
-// Asked is a request for a lease.
-type Asked struct {
+// LeaseAttempt is a request for a lease.
+type LeaseAttempt struct {
 	Claims  []history.Claim
 	TTL     time.Duration
 	Wait    bool          // in line, until it is granted
@@ -39,7 +39,7 @@ type Asked struct {
 }
 
 // Acquire asks for a lease, and follows its place in line.
-func (c *Client) Acquire(ctx context.Context, x Asked) (*history.Op, error) {
+func (c *Client) Acquire(ctx context.Context, x LeaseAttempt) (*history.Op, error) {
 	op := c.begin(&history.Op{Kind: history.Acquire, Claims: x.Claims, TTL: x.TTL, Wait: x.Wait})
 	claims := []any{}
 	for _, claim := range x.Claims {
@@ -77,7 +77,7 @@ func (c *Client) Renew(ctx context.Context, lease string) (*history.Op, error) {
 	return c.do(ctx, op, request{method: http.MethodPost, path: "/v1/leases/" + lease + "/renew", body: body{}})
 }
 
-// Release gives a lease back.
+// Release returns a lease back.
 func (c *Client) Release(ctx context.Context, lease string, fragile bool) (*history.Op, error) {
 	op := c.begin(&history.Op{Kind: history.Release, Lease: lease})
 	return c.do(ctx, op, request{method: http.MethodPost, path: "/v1/leases/" + lease + "/release", body: body{}, fragile: fragile})

@@ -29,7 +29,7 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 		}
 	}
 	who := e.claimer(c, sess, lease)
-	s := &e.space(c.Namespace).deeds
+	s := &e.ns(c.Namespace).sideEffects
 	d := s.at(sha256.Sum256([]byte(c.Action)), e.now)
 	if d != nil && (d.state == interlock.EffectDone || e.lives(d) && d.isOf(who)) {
 		e.reply(Done).Effect = e.showDeed(d, d.isOf(who))
@@ -65,9 +65,9 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 	e.reply(Done).Effect = e.showDeed(s.of(c.ID, e.now), true)
 }
 
-// claimer gives who claims a deed: the holder of the lease, where there is one.
-func (e *Engine) claimer(c *ClaimEffect, sess *session, lease *request) *deed {
-	d := &deed{id: c.ID, lease: c.Lease, agent: c.Agent}
+// claimer returns who claims a side effect: the holder of the lease, where there is one.
+func (e *Engine) claimer(c *ClaimEffect, sess *session, lease *request) *sideEffect {
+	d := &sideEffect{id: c.ID, lease: c.Lease, agent: c.Agent}
 	switch {
 	case lease != nil:
 		d.agent, d.flow, sess = lease.agentName(), lease.flowName(), lease.session()
@@ -86,31 +86,31 @@ func (e *Engine) claimer(c *ClaimEffect, sess *session, lease *request) *deed {
 
 // isOf reports whether d was claimed by who claims now: by the same flow of a
 // session, in the name of the same lease, or by this very command.
-func (d *deed) isOf(who *deed) bool {
+func (d *sideEffect) isOf(who *sideEffect) bool {
 	return d.id == who.id || d.session != 0 && d.session == who.session && d.flow == who.flow || !d.lease.IsZero() && d.lease == who.lease
 }
 
 // lives reports whether who claimed d may still be about to do it.
-func (e *Engine) lives(d *deed) bool {
+func (e *Engine) lives(d *sideEffect) bool {
 	if d.state != interlock.EffectClaimed {
 		return false
 	}
 	if !d.lease.IsZero() {
-		r := e.agenda.space.live(d.lease)
+		r := e.agenda.ns.live(d.lease)
 		return r != nil && !r.isOver()
 	}
 	if d.session != 0 {
-		s := e.agenda.space.byNum[d.session]
+		s := e.agenda.ns.byNum[d.session]
 		return s != nil && !s.dead
 	}
 	return e.now < d.claimed.Add(d.ttl)
 }
 
-// makeRoom forgets done deeds that are old enough, if there is no room for n more with so
+// makeRoom forgets done side effects that are old enough, if there is no room for n more with so
 // many bytes. If that does not suffice it refuses the command.
 func (e *Engine) makeRoom(n, bytes int, advice string) bool {
-	sp := e.space(e.head.Namespace)
-	s, retention := &sp.deeds, sp.effectRetention()
+	sp := e.ns(e.head.Namespace)
+	s, retention := &sp.sideEffects, sp.effectRetention()
 	forget, looks, ok := s.room(n, bytes, e.mostDeeds, retention, e.now)
 	e.objects += looks
 	if !ok {
@@ -124,15 +124,15 @@ func (e *Engine) makeRoom(n, bytes int, advice string) bool {
 	return true
 }
 
-func (s *space) effectRetention() time.Duration {
+func (s *namespace) effectRetention() time.Duration {
 	if r := s.settings.EffectRetention; r > 0 {
 		return r
 	}
 	return interlock.DefaultEffectRetention
 }
 
-// noRoom says what is remembered, and when the next of it makes room.
-func (e *Engine) noRoom(s *deeds, retention time.Duration) string {
+// noRoom returns what is remembered, and when the next of it makes room.
+func (e *Engine) noRoom(s *sideEffects, retention time.Duration) string {
 	open, done := len(s.known)-s.done.Len()-s.free.Len(), s.done.Len()
 	text := fmt.Sprintf("the namespace remembers %d effects with %d bytes, of at most %d and %d: %d are claimed or unknown",
 		open+done, s.bytesAt(e.now), e.mostDeeds, interlock.MaxEffectBytes, open)
@@ -156,20 +156,20 @@ func (e *Engine) noRoom(s *deeds, retention time.Duration) string {
 	return text
 }
 
-// forgetEffects forgets done deeds before their time.
+// forgetEffects forgets done side effects before their time.
 func (e *Engine) forgetEffects(c *ForgetEffects) {
 	switch {
 	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || c.One && c.OlderThan > 0:
 		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("say how old the done effects are at least, from 0 to %v, or name one", time.Duration(interlock.EffectWindow)))
 		return
-	case e.agenda.space == nil && c.One:
+	case e.agenda.ns == nil && c.One:
 		e.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known")
 		return
-	case e.agenda.space == nil:
+	case e.agenda.ns == nil:
 		e.reply(Done)
 		return
 	}
-	s := &e.agenda.space.deeds
+	s := &e.agenda.ns.sideEffects
 	*e.draft() = Event{Kind: EvEffectsForgotten, Namespace: c.Namespace, Actor: c.Actor}
 	n, more := 0, false
 	if c.One {
@@ -208,7 +208,7 @@ func (e *Engine) forgetEffects(c *ForgetEffects) {
 
 // refuseDeed refuses to let somebody do or settle what is in other hands, done, or
 // unknown.
-func (e *Engine) refuseDeed(d *deed, mine bool) {
+func (e *Engine) refuseDeed(d *sideEffect, mine bool) {
 	code, problem := interlock.CodeEffectUnknown, "it may have happened, and nobody knows: find out where it would have, and reconcile it"
 	switch {
 	case e.lives(d):
@@ -221,10 +221,10 @@ func (e *Engine) refuseDeed(d *deed, mine bool) {
 	e.refuse(code, problem).Effect = e.showDeed(d, mine)
 }
 
-// claimedAgain answers a claim that was answered before with how the deed stands by
+// claimedAgain answers a claim that was answered before with how the side effect stands by
 // now.
-func (e *Engine) claimedAgain(c *ClaimEffect, a *answered) {
-	s := &e.agenda.space.deeds
+func (e *Engine) claimedAgain(c *ClaimEffect, a *storedAnswer) {
+	s := &e.agenda.ns.sideEffects
 	d := s.of(a.id, e.now)
 	mine := d != nil && d.id == a.id && (c.ID == a.id || !c.Session.IsZero() || !c.Lease.IsZero())
 	if a.id == (interlock.EffectID{}) { // it was done by somebody else
@@ -240,7 +240,7 @@ func (e *Engine) claimedAgain(c *ClaimEffect, a *answered) {
 	}
 }
 
-// settleEffect takes in what became of a deed.
+// settleEffect takes in what became of a side effect.
 func (e *Engine) settleEffect(c *SettleEffect) {
 	if code, problem := checkSettleEffect(c); code != "" {
 		e.refuse(code, problem)
@@ -274,8 +274,8 @@ func (e *Engine) settleEffect(c *SettleEffect) {
 }
 
 // settledAgain answers what was answered before, with all that is still known.
-func (e *Engine) settledAgain(c *SettleEffect, a *answered) {
-	s := &e.agenda.space.deeds
+func (e *Engine) settledAgain(c *SettleEffect, a *storedAnswer) {
+	s := &e.agenda.ns.sideEffects
 	d := s.of(a.id, e.now)
 	if d != nil && d.state == c.State {
 		e.reply(Done).Effect = e.showDeed(d, d.id == c.ID)
@@ -284,14 +284,14 @@ func (e *Engine) settledAgain(c *SettleEffect, a *answered) {
 	e.reply(Done).Effect = &interlock.Effect{Digest: c.Digest, ID: c.ID, State: c.State, Result: c.Result, Reason: c.Reason}
 }
 
-// settling finds the deed that a command is about.
-func (e *Engine) settling(c *SettleEffect) *deed {
-	s := e.agenda.space
+// settling finds the side effect that a command is about.
+func (e *Engine) settling(c *SettleEffect) *sideEffect {
+	s := e.agenda.ns
 	switch {
 	case s == nil:
 		return nil
 	case c.ID.IsZero():
-		return s.deeds.at(c.Digest, e.now)
+		return s.sideEffects.at(c.Digest, e.now)
 	}
-	return s.deeds.of(c.ID, e.now)
+	return s.sideEffects.of(c.ID, e.now)
 }

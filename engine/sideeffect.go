@@ -19,14 +19,14 @@ import (
 //	                              │               │
 //	                              └───► done ◄────┘
 //
-// A deed is known by the digest of its canonical action, so it is the same whoever
+// A side effect is known by the digest of its canonical action, so it is the same whoever
 // plans it. Whether its claimer still lives is not journaled: it follows from the
 // lease or the session in whose name it was claimed. So a death costs nothing here
-// and needs no timer: the deed is unknown from then on, until somebody who found out
+// and needs no timer: the side effect is unknown from then on, until somebody who found out
 // what happened says so. Whatever goes wrong leads there, and not to a second go.
 
-// deed is what is remembered of one.
-type deed struct {
+// sideEffect is what is remembered of one.
+type sideEffect struct {
 	digest [32]byte
 	action string
 	id     interlock.EffectID
@@ -47,28 +47,28 @@ type deed struct {
 	result  string
 	reason  string
 
-	seat int32                     // in deeds.all
-	link collection.Element[*deed] // in one of the chains of deeds
+	seat int32                           // in side effects.all
+	link collection.Element[*sideEffect] // in one of the chains of side effects
 }
 
-func (d *deed) SetIndex() *int32 { return &d.seat }
+func (d *sideEffect) SetIndex() *int32 { return &d.seat }
 
 // size is what it costs to remember.
-func (d *deed) size() int { return len(d.action) + len(d.result) + len(d.reason) }
+func (d *sideEffect) size() int { return len(d.action) + len(d.result) + len(d.reason) }
 
-// deeds are those of a namespace.
-type deeds struct {
-	known  map[[32]byte]*deed
-	claims map[interlock.EffectID]*deed
-	all    collection.Set[*deed]
-	done   collection.List[*deed] // in the order in which they were settled
-	free   collection.List[*deed] // likewise
-	bytes  int                    // of all that is remembered of them
-	kept   keeper                 // of the namespace
+// sideEffects are those of a namespace.
+type sideEffects struct {
+	known  map[[32]byte]*sideEffect
+	claims map[interlock.EffectID]*sideEffect
+	all    collection.Set[*sideEffect]
+	done   collection.List[*sideEffect] // in the order in which they were settled
+	free   collection.List[*sideEffect] // likewise
+	bytes  int                          // of all that is remembered of them
+	kept   keeper                       // of the namespace
 }
 
-// chainOf gives the chain in which a deed in a state stands, nil for none.
-func (s *deeds) chainOf(state interlock.EffectState) *collection.List[*deed] {
+// chainOf returns the chain in which a side effect in a state stands, nil for none.
+func (s *sideEffects) chainOf(state interlock.EffectState) *collection.List[*sideEffect] {
 	switch state {
 	case interlock.EffectDone:
 		return &s.done
@@ -79,32 +79,32 @@ func (s *deeds) chainOf(state interlock.EffectState) *collection.List[*deed] {
 }
 
 // isPast reports whether d need not be remembered any more.
-func (d *deed) isPast(now Time) bool {
+func (d *sideEffect) isPast(now Time) bool {
 	return (d.state == interlock.EffectDone || d.state == 0) && now.Sub(d.settled) >= interlock.EffectWindow
 }
 
-// at finds a deed by its digest.
-func (s *deeds) at(digest [32]byte, now Time) *deed {
+// at finds a side effect by its digest.
+func (s *sideEffects) at(digest [32]byte, now Time) *sideEffect {
 	if d := s.known[digest]; d != nil && !d.isPast(now) {
 		return d
 	}
 	return nil
 }
 
-// of finds a deed by its claimer's secret.
-func (s *deeds) of(id interlock.EffectID, now Time) *deed {
+// of finds a side effect by its claimer's secret.
+func (s *sideEffects) of(id interlock.EffectID, now Time) *sideEffect {
 	if d := s.claims[id]; d != nil && !d.isPast(now) {
 		return d
 	}
 	return nil
 }
 
-// farewellDeeds is how many past deeds an event drops: more than it adds, so they do not
+// farewellDeeds is how many past side effects an event drops: more than it adds, so they do not
 // become more, and few enough for a step.
 const farewellDeeds = 100
 
 // forget drops some of those that are past. No answer shows the others.
-func (s *deeds) forget(now Time) {
+func (s *sideEffects) forget(now Time) {
 	for range farewellDeeds {
 		if !s.dropPast(now) {
 			return
@@ -113,8 +113,8 @@ func (s *deeds) forget(now Time) {
 }
 
 // dropPast drops one that is past, and reports whether there was one.
-func (s *deeds) dropPast(now Time) bool {
-	for _, c := range []*collection.List[*deed]{&s.done, &s.free} {
+func (s *sideEffects) dropPast(now Time) bool {
+	for _, c := range []*collection.List[*sideEffect]{&s.done, &s.free} {
 		if c.Len() > 0 && c.Front().Value.isPast(now) {
 			s.drop(c.Front().Value)
 			return true
@@ -125,7 +125,7 @@ func (s *deeds) dropPast(now Time) bool {
 
 // give drops the first of those that give way to others: one that is past, or else one that
 // is free, but for one. It reports whether there was one.
-func (s *deeds) give(now Time, but *deed) bool {
+func (s *sideEffects) give(now Time, but *sideEffect) bool {
 	if s.dropPast(now) {
 		return true
 	}
@@ -136,19 +136,19 @@ func (s *deeds) give(now Time, but *deed) bool {
 	return true
 }
 
-func (s *deeds) drop(d *deed) {
+func (s *sideEffects) drop(d *sideEffect) {
 	s.chainOf(d.state).Remove(&d.link)
 	s.all.Remove(d)
 	s.bytes -= d.size()
 	delete(s.known, d.digest)
 	delete(s.claims, d.id)
-	s.kept.drop(thing{madeDeed, d.id})
+	s.kept.drop(createdObject{madeDeed, d.id})
 }
 
 // bytesAt is what there is to remember once what is past by now is forgotten.
-func (s *deeds) bytesAt(now Time) int {
+func (s *sideEffects) bytesAt(now Time) int {
 	n := s.bytes
-	for _, c := range []*collection.List[*deed]{&s.done, &s.free} {
+	for _, c := range []*collection.List[*sideEffect]{&s.done, &s.free} {
 		for d := range c.All {
 			if !d.isPast(now) {
 				break
@@ -159,22 +159,22 @@ func (s *deeds) bytesAt(now Time) int {
 	return n
 }
 
-// room gives how many done deeds are to be forgotten so that n more with so many bytes can
+// room returns how many done side effects are to be forgotten so that n more with so many bytes can
 // be remembered, the oldest first. ok is false if those that are old enough do not suffice.
 // Those that are free give way before; they need not be forgotten by name. A change that adds
 // none needs room for its bytes only, also where there are more than the most.
-func (s *deeds) room(n, bytes, most int, retention time.Duration, now Time) (forget, looks int, ok bool) {
+func (s *sideEffects) room(n, bytes, most int, retention time.Duration, now Time) (forget, looks int, ok bool) {
 	if n == 0 {
 		most = len(s.known)
 	}
 	n, bytes = n+len(s.known), bytes+s.bytes
 	fits := func() bool { return n <= most && bytes <= interlock.MaxEffectBytes }
-	looksOn := func(d *deed) bool {
+	looksOn := func(d *sideEffect) bool {
 		looks++
 		return !fits() && (d.state == 0 || d.isPast(now) || now.Sub(d.settled) >= retention)
 	}
 	for _, past := range []bool{true, false} {
-		for _, c := range []*collection.List[*deed]{&s.free, &s.done} {
+		for _, c := range []*collection.List[*sideEffect]{&s.free, &s.done} {
 			for d := range c.All {
 				if !looksOn(d) || past && !d.isPast(now) {
 					break
@@ -192,9 +192,9 @@ func (s *deeds) room(n, bytes, most int, retention time.Duration, now Time) (for
 	return forget, looks, fits()
 }
 
-// evolveDeedsForgotten folds that done deeds were forgotten before their time.
+// evolveDeedsForgotten folds that done side effects were forgotten before their time.
 func (e *Engine) evolveDeedsForgotten(ev *Event) error {
-	s := &e.space(ev.Namespace).deeds
+	s := &e.ns(ev.Namespace).sideEffects
 	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
 		var digest [32]byte
@@ -222,9 +222,9 @@ func (e *Engine) evolveDeedsForgotten(ev *Event) error {
 	return nil
 }
 
-// evolveDeed folds that a deed was claimed, or what became of it.
+// evolveDeed folds that a side effect was claimed, or what became of it.
 func (e *Engine) evolveDeed(ev *Event) error {
-	s := &e.space(ev.Namespace).deeds
+	s := &e.ns(ev.Namespace).sideEffects
 	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
 		return s.claim(ev)
@@ -247,9 +247,9 @@ func (e *Engine) evolveDeed(ev *Event) error {
 	return nil
 }
 
-func (s *deeds) claim(ev *Event) error {
+func (s *sideEffects) claim(ev *Event) error {
 	digest := sha256.Sum256(ev.Blob)
-	for _, d := range []*deed{s.known[digest], s.claims[ev.ID]} {
+	for _, d := range []*sideEffect{s.known[digest], s.claims[ev.ID]} {
 		if d != nil && d.isPast(ev.At) && s.known[d.digest] == d {
 			s.drop(d)
 		}
@@ -264,9 +264,9 @@ func (s *deeds) claim(ev *Event) error {
 	for (len(s.known) >= interlock.MaxEffects || s.bytes+len(ev.Blob) > interlock.MaxEffectBytes) && s.give(ev.At, nil) {
 	}
 	if s.known == nil {
-		s.known, s.claims = map[[32]byte]*deed{}, map[interlock.EffectID]*deed{}
+		s.known, s.claims = map[[32]byte]*sideEffect{}, map[interlock.EffectID]*sideEffect{}
 	}
-	d = &deed{
+	d = &sideEffect{
 		digest: digest, action: string(ev.Blob), id: ev.ID, state: interlock.EffectClaimed,
 		lease: ev.BaseID, session: ev.Session, name: ev.Purpose, agent: ev.Agent, flow: ev.Flow, owner: ev.Actor,
 		claimed: ev.At, ttl: ev.TTL, attempt: ev.Generation,
@@ -278,24 +278,24 @@ func (s *deeds) claim(ev *Event) error {
 	return nil
 }
 
-// deeds writes those of a namespace: first how each was claimed, then what became
+// sideEffects writes those of a namespace: first how each was claimed, then what became
 // of it, in the order in which the chains have it. Those that are past are not in it, for when
 // they are dropped does not matter.
-func (s *snapshotter) deeds(sp *space) {
-	all := make([]*deed, 0, len(sp.deeds.known))
-	for _, d := range sp.deeds.all {
+func (s *snapshotter) sideEffects(sp *namespace) {
+	all := make([]*sideEffect, 0, len(sp.sideEffects.known))
+	for _, d := range sp.sideEffects.all {
 		if !d.isPast(s.e.last) {
 			all = append(all, d)
 		}
 	}
-	slices.SortFunc(all, byDigest)
+	slices.SortFunc(all, byEffectDigest)
 	for _, d := range all {
 		s.event(d.claimed, &Event{
 			Kind: EvEffect, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
 			Session: d.session, Purpose: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
 		})
 	}
-	for _, c := range []*collection.List[*deed]{&sp.deeds.done, &sp.deeds.free} {
+	for _, c := range []*collection.List[*sideEffect]{&sp.sideEffects.done, &sp.sideEffects.free} {
 		for d := range c.All {
 			if !d.isPast(s.e.last) {
 				s.settled(sp, d)
@@ -309,6 +309,6 @@ func (s *snapshotter) deeds(sp *space) {
 	}
 }
 
-func (s *snapshotter) settled(sp *space, d *deed) {
+func (s *snapshotter) settled(sp *namespace, d *sideEffect) {
 	s.event(d.settled, &Event{Kind: EvEffect, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Note: d.result, Outcome: d.reason})
 }

@@ -59,7 +59,7 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeExpired
 	}
 	for _, c := range r.claims() {
-		if r.space.heldAgainst(string(c.Key), lockmode.Lock(c.Mode)) || r.space.permitsTaken(c) {
+		if r.ns.heldAgainst(string(c.Key), lockmode.Lock(c.Mode)) || r.ns.permitsTaken(c) {
 			return interlock.CodeTaken
 		}
 	}
@@ -68,7 +68,7 @@ func goneCode(r *request) interlock.Code {
 
 // heldAgainst reports whether a holder excludes a mode on a key, which it may do
 // at the key, below it or above it.
-func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
+func (s *namespace) heldAgainst(key string, mode interlock.Mode) bool {
 	for {
 		if n := s.nodeAt(key); n != nil && n.modes&lockmode.Conflicts[mode] != 0 {
 			return true
@@ -82,7 +82,7 @@ func (s *space) heldAgainst(key string, mode interlock.Mode) bool {
 }
 
 // permitsTaken reports whether a key has not as many permits left as a claim wants.
-func (s *space) permitsTaken(c interlock.Claim) bool {
+func (s *namespace) permitsTaken(c interlock.Claim) bool {
 	n := s.nodeAt(string(c.Key))
 	if c.Mode != interlock.Permits || n == nil || n.pooled == nil {
 		return false
@@ -137,8 +137,8 @@ func (e *Engine) replyGone(r *request) {
 
 // refuseGone tells a caller how a request came to its end.
 func (e *Engine) refuseGone(to Caller, r *request) {
-	if r.reason == ByBase && r.ending != nil {
-		if l := r.space.request(r.ending.baseID); l != nil {
+	if r.reason == ByBase && r.endCause != nil {
+		if l := r.ns.request(r.endCause.baseID); l != nil {
 			r = l
 		}
 	}
@@ -154,10 +154,10 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 		eff.Conflict = e.fullAt(r)
 	}
 	if eff.Conflict == nil {
-		eff.Conflict = e.situation(r.space, r.firstKey())
+		eff.Conflict = e.situation(r.ns, r.firstKey())
 	}
-	if r.ending != nil {
-		eff.Conflict.Cycle = r.ending.cycle
+	if r.endCause != nil {
+		eff.Conflict.Cycle = r.endCause.cycle
 	}
 }
 
@@ -184,7 +184,7 @@ func (r *request) endWords() string {
 	case r.reason == ByLapse && r.fence == 0:
 		words = "was not granted: nobody asked after its ticket in time"
 	}
-	if end := r.ending; end != nil && r.reason == ByBreak {
+	if end := r.endCause; end != nil && r.reason == ByBreak {
 		words = fmt.Sprintf("was not granted: the barrier has lost a party, %q (%s)", end.asker, end.words)
 	}
 	title := r.title()
@@ -195,7 +195,7 @@ func (r *request) endWords() string {
 	if r.phase == closed {
 		words += r.closedWords()
 	}
-	if end := r.ending; end != nil && (r.reason == ByRevocation || r.reason == ByPreemption) {
+	if end := r.endCause; end != nil && (r.reason == ByRevocation || r.reason == ByPreemption) {
 		if by := cmp.Or(end.asker, end.actor); by != "" {
 			words += fmt.Sprintf(" (%q)", by)
 		}
@@ -221,7 +221,7 @@ func (r *request) title() string {
 
 // situation describes a key to somebody who is told no for another reason than a
 // holder in the way.
-func (e *Engine) situation(s *space, key interlock.Key) *Conflict {
+func (e *Engine) situation(s *namespace, key interlock.Key) *Conflict {
 	c := &Conflict{Key: key}
 	if s == nil {
 		return c

@@ -6,13 +6,13 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Effect gives what is known of an effect, and whether it was ever claimed.
+// Effect returns what is known of an effect, and whether it was ever claimed.
 func (e *Engine) Effect(ns interlock.Namespace, digest [32]byte) (interlock.Effect, bool) {
 	s := e.turnTo(ns)
 	if s == nil {
 		return interlock.Effect{}, false
 	}
-	d := s.deeds.at(digest, e.now)
+	d := s.sideEffects.at(digest, e.now)
 	if d == nil {
 		return interlock.Effect{}, false
 	}
@@ -30,7 +30,7 @@ type EffectList struct {
 	Rows []interlock.Effect
 	More bool
 
-	found first[*deed]
+	found first[*sideEffect]
 	next  int
 }
 
@@ -41,10 +41,10 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	wanted := func(d *deed) bool {
+	wanted := func(d *sideEffect) bool {
 		return bytes.Compare(d.digest[:], l.After[:]) > 0 && !d.isPast(e.now) && (l.State == 0 || e.deedState(d) == l.State)
 	}
-	if !sift(&l.found, s.deeds.all.Part, &l.next, wanted, byDigest) {
+	if !sift(&l.found, s.sideEffects.all.Part, &l.next, wanted, byEffectDigest) {
 		return false
 	}
 	size := 0
@@ -58,18 +58,18 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 	return true
 }
 
-func byDigest(a, b *deed) int { return bytes.Compare(a.digest[:], b.digest[:]) }
+func byEffectDigest(a, b *sideEffect) int { return bytes.Compare(a.digest[:], b.digest[:]) }
 
 // deedState is d's state as others see it.
-func (e *Engine) deedState(d *deed) interlock.EffectState {
+func (e *Engine) deedState(d *sideEffect) interlock.EffectState {
 	if d.state == interlock.EffectClaimed && !e.lives(d) {
 		return interlock.EffectUnknown
 	}
 	return d.state
 }
 
-// showDeed describes a deed, to its claimer or to others.
-func (e *Engine) showDeed(d *deed, mine bool) *interlock.Effect {
+// showDeed describes a side effect, to its claimer or to others.
+func (e *Engine) showDeed(d *sideEffect, mine bool) *interlock.Effect {
 	f := &interlock.Effect{
 		Digest: d.digest, Action: d.action, State: e.deedState(d), Agent: d.agent, Session: d.name, Flow: d.flow, Principal: d.owner,
 		Age: e.now.Sub(d.claimed), Attempt: int(d.attempt), Result: d.result, Reason: d.reason,
@@ -88,8 +88,8 @@ func (e *Engine) showDeed(d *deed, mine bool) *interlock.Effect {
 	return f
 }
 
-// silence says why nobody told what became of d.
-func (d *deed) silence() string {
+// silence returns why nobody told what became of d.
+func (d *sideEffect) silence() string {
 	switch {
 	case !d.lease.IsZero():
 		return "the lease in whose name it was claimed ended before it was told what became of it"

@@ -14,8 +14,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// deed is an effect in the world outside, as the model knows it.
-type deed struct {
+// sideEffect is an effect in the world outside, as the model knows it.
+type sideEffect struct {
 	ns      interlock.Namespace
 	action  string
 	id      interlock.EffectID
@@ -34,7 +34,7 @@ type deed struct {
 }
 
 // state is what is known of d by now: nobody knows about the dead.
-func (d *deed) state(now engine.Time) interlock.EffectState {
+func (d *sideEffect) state(now engine.Time) interlock.EffectState {
 	lives := now < d.claimed.Add(d.ttl)
 	switch {
 	case d.lease != nil:
@@ -48,9 +48,9 @@ func (d *deed) state(now engine.Time) interlock.EffectState {
 	return d.told
 }
 
-// deed finds what is remembered of an effect, as wanted.
-func (m *model) deed(ns interlock.Namespace, wanted func(*deed) bool) *deed {
-	for _, d := range m.deeds {
+// side effect finds what is remembered of an effect, as wanted.
+func (m *model) deed(ns interlock.Namespace, wanted func(*sideEffect) bool) *sideEffect {
+	for _, d := range m.sideEffects {
 		past := (d.told == 0 || d.told == interlock.EffectDone) && m.now.Sub(d.settled) >= interlock.EffectWindow
 		if d.ns == ns && !past && wanted(d) {
 			return d
@@ -59,13 +59,13 @@ func (m *model) deed(ns interlock.Namespace, wanted func(*deed) bool) *deed {
 	return nil
 }
 
-func (m *model) deedOf(ns interlock.Namespace, action string) *deed {
-	return m.deed(ns, func(d *deed) bool { return d.action == action })
+func (m *model) deedOf(ns interlock.Namespace, action string) *sideEffect {
+	return m.deed(ns, func(d *sideEffect) bool { return d.action == action })
 }
 
-// claimed is the deed that c would make.
-func (m *model) claimed(c *engine.ClaimEffect) *deed {
-	d := &deed{
+// claimed is the side effect that c would make.
+func (m *model) claimed(c *engine.ClaimEffect) *sideEffect {
+	d := &sideEffect{
 		ns: c.Namespace, action: c.Action, id: c.ID, told: interlock.EffectClaimed, agent: c.Agent, claimed: m.now,
 		session: m.sessionByID(c.Namespace, c.Session), lease: m.byID(c.Namespace, c.Lease), attempt: 1,
 	}
@@ -85,21 +85,21 @@ func (m *model) claimed(c *engine.ClaimEffect) *deed {
 }
 
 // sameClaimer reports whether it is the claimer of d who asks for it again.
-func sameClaimer(d, again *deed) bool {
+func sameClaimer(d, again *sideEffect) bool {
 	return d.session != nil && d.session == again.session && d.flow == again.flow || d.lease != nil && d.lease == again.lease || d.id == again.id
 }
 
 func (m *model) expectClaim(c *engine.ClaimEffect) answer {
 	if s := m.sessionByID(c.Namespace, c.Session); !c.Session.IsZero() && s == nil {
-		return refused(interlock.CodeUnknownSession)
+		return refusalKey(interlock.CodeUnknownSession)
 	} else if s != nil && s.ended {
-		return refused(interlock.CodeSessionEnded)
+		return refusalKey(interlock.CodeSessionEnded)
 	}
 	switch {
 	case c.Action == "":
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	case c.TTL < 0 || c.TTL > interlock.MaxEffectTTL:
-		return refused(interlock.CodeInvalidTTL)
+		return refusalKey(interlock.CodeInvalidTTL)
 	}
 	if c.Lease.IsZero() {
 		return m.expectDeed(m.claimed(c))
@@ -108,11 +108,11 @@ func (m *model) expectClaim(c *engine.ClaimEffect) answer {
 }
 
 // expectDeed is the answer to who sets out to do d.
-func (m *model) expectDeed(d *deed) answer {
+func (m *model) expectDeed(d *sideEffect) answer {
 	old := m.deedOf(d.ns, d.action)
 	if old == nil {
 		if want, old := m.crowded(d.ns); want > len(old) {
-			return refused(interlock.CodeTooManyEffects)
+			return refusalKey(interlock.CodeTooManyEffects)
 		}
 	}
 	if old == nil || old.told == 0 {
@@ -131,9 +131,9 @@ var otherDeed = map[interlock.EffectState]interlock.Code{
 	interlock.EffectClaimed: interlock.CodeEffectClaimed, interlock.EffectUnknown: interlock.CodeEffectUnknown,
 }
 
-// meant is the deed that c settles, and whether its claimer does.
-func (m *model) meant(c *engine.SettleEffect) (d *deed, mine bool) {
-	return m.deed(c.Namespace, func(d *deed) bool {
+// meant is the side effect that c settles, and whether its claimer does.
+func (m *model) meant(c *engine.SettleEffect) (d *sideEffect, mine bool) {
+	return m.deed(c.Namespace, func(d *sideEffect) bool {
 		return d.id == c.ID || c.ID.IsZero() && sha256.Sum256([]byte(d.action)) == c.Digest
 	}), !c.ID.IsZero()
 }
@@ -141,11 +141,11 @@ func (m *model) meant(c *engine.SettleEffect) (d *deed, mine bool) {
 func (m *model) expectSettling(c *engine.SettleEffect) answer {
 	if c.ID.IsZero() == (c.Digest == [32]byte{}) || c.State == interlock.EffectClaimed || c.State > interlock.EffectUnknown ||
 		c.State == interlock.EffectUnknown && c.ID.IsZero() || c.Result != "" && (c.State != interlock.EffectDone || !json.Valid([]byte(c.Result))) {
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	}
 	d, mine := m.meant(c)
 	if d == nil {
-		return refused(interlock.CodeUnknownEffect)
+		return refusalKey(interlock.CodeUnknownEffect)
 	}
 	want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, d, mine) }}
 	same := d.told == c.State && d.result == c.Result && d.reason == c.Reason
@@ -160,7 +160,7 @@ func (m *model) expectSettling(c *engine.SettleEffect) answer {
 }
 
 // expectDeedAgain is the answer to a claim or a settlement that was answered before.
-func (m *model) expectDeedAgain(cmd engine.Command, known *remembered) answer {
+func (m *model) expectDeedAgain(cmd engine.Command, known *storedReply) answer {
 	switch c := cmd.(type) {
 	case *engine.SettleEffect:
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
@@ -171,12 +171,12 @@ func (m *model) expectDeedAgain(cmd engine.Command, known *remembered) answer {
 			return nil
 		}}
 	case *engine.ClaimEffect:
-		d := m.deed(c.Namespace, func(d *deed) bool { return d.id == known.effect })
+		d := m.deed(c.Namespace, func(d *sideEffect) bool { return d.id == known.effect })
 		if known.effect.IsZero() {
 			d = m.deedOf(c.Namespace, c.Action)
 		}
 		if d == nil {
-			return refused(interlock.CodeUnknownEffect)
+			return refusalKey(interlock.CodeUnknownEffect)
 		}
 		proved := c.ID == known.effect || !c.Session.IsZero() || !c.Lease.IsZero()
 		mine := d.id == known.effect && proved
@@ -197,7 +197,7 @@ func (m *model) expectDeedAgain(cmd engine.Command, known *remembered) answer {
 }
 
 // checkDeed compares what is told of an effect.
-func (m *model) checkDeed(f *interlock.Effect, d *deed, mine bool) error {
+func (m *model) checkDeed(f *interlock.Effect, d *sideEffect, mine bool) error {
 	switch {
 	case f == nil || d == nil:
 		return fmt.Errorf("want the effect %+v, got %+v", d, f)
@@ -249,8 +249,8 @@ func (m *model) foldDeed(cmd engine.Command) {
 	switch c := cmd.(type) {
 	case *engine.ClaimEffect:
 		d := m.claimed(c)
-		m.deeds = slices.DeleteFunc(m.deeds, func(old *deed) bool { return old.ns == d.ns && old.action == d.action })
-		m.deeds = append(m.deeds, d)
+		m.sideEffects = slices.DeleteFunc(m.sideEffects, func(old *sideEffect) bool { return old.ns == d.ns && old.action == d.action })
+		m.sideEffects = append(m.sideEffects, d)
 	case *engine.SettleEffect:
 		d, _ := m.meant(c)
 		m.events++
@@ -260,13 +260,13 @@ func (m *model) foldDeed(cmd engine.Command) {
 
 // checkDeeds compares the list of effects.
 func (m *model) checkDeeds(e *engine.Engine, ns interlock.Namespace) error {
-	var want []*deed
-	for _, d := range m.deeds {
+	var want []*sideEffect
+	for _, d := range m.sideEffects {
 		if d == m.deedOf(ns, d.action) {
 			want = append(want, d)
 		}
 	}
-	slices.SortFunc(want, func(a, b *deed) int {
+	slices.SortFunc(want, func(a, b *sideEffect) int {
 		x, y := sha256.Sum256([]byte(a.action)), sha256.Sum256([]byte(b.action))
 		return bytes.Compare(x[:], y[:])
 	})
@@ -287,14 +287,14 @@ func (m *model) checkDeeds(e *engine.Engine, ns interlock.Namespace) error {
 	return nil
 }
 
-// crowded gives how many done effects must be forgotten before another is remembered, and
+// crowded returns how many done effects must be forgotten before another is remembered, and
 // those that may be, the oldest first.
-func (m *model) crowded(ns interlock.Namespace) (want int, old []*deed) {
+func (m *model) crowded(ns interlock.Namespace) (want int, old []*sideEffect) {
 	retention := m.settings[ns].EffectRetention
 	if retention == 0 {
 		retention = interlock.DefaultEffectRetention
 	}
-	m.deed(ns, func(d *deed) bool {
+	m.deed(ns, func(d *sideEffect) bool {
 		if d.told != 0 {
 			want++ // one that is free gives way
 		}
@@ -303,31 +303,31 @@ func (m *model) crowded(ns interlock.Namespace) (want int, old []*deed) {
 	return max(0, want+1-engine.MostEffects), m.doneFor(ns, retention)
 }
 
-// doneFor gives the effects that were done so long ago, the oldest first.
-func (m *model) doneFor(ns interlock.Namespace, age time.Duration) (list []*deed) {
-	m.deed(ns, func(d *deed) bool {
+// doneFor returns the effects that were done so long ago, the oldest first.
+func (m *model) doneFor(ns interlock.Namespace, age time.Duration) (list []*sideEffect) {
+	m.deed(ns, func(d *sideEffect) bool {
 		if d.told == interlock.EffectDone && m.now.Sub(d.settled) >= age {
 			list = append(list, d)
 		}
 		return false
 	})
-	slices.SortFunc(list, func(a, b *deed) int { return cmp.Compare(a.turn, b.turn) })
+	slices.SortFunc(list, func(a, b *sideEffect) int { return cmp.Compare(a.turn, b.turn) })
 	return list
 }
 
 func (m *model) expectForgetting(c *engine.ForgetEffects) answer {
 	byDigest := c.One
 	if c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || byDigest && c.OlderThan > 0 {
-		return refused(interlock.CodeInvalidRequest)
+		return refusalKey(interlock.CodeInvalidRequest)
 	}
 	n := len(m.doneFor(c.Namespace, c.OlderThan))
 	if byDigest {
-		d := m.deed(c.Namespace, func(d *deed) bool { return sha256.Sum256([]byte(d.action)) == c.Digest })
+		d := m.deed(c.Namespace, func(d *sideEffect) bool { return sha256.Sum256([]byte(d.action)) == c.Digest })
 		if d == nil {
-			return refused(interlock.CodeUnknownEffect)
+			return refusalKey(interlock.CodeUnknownEffect)
 		}
 		if code := otherDeed[d.state(m.now)]; code != "" {
-			return refused(code)
+			return refusalKey(code)
 		}
 		n = 1
 	}
@@ -340,7 +340,7 @@ func (m *model) expectForgetting(c *engine.ForgetEffects) answer {
 }
 
 func (m *model) permitForgotten(cmd engine.Command, ev *engine.Event) error {
-	want, old := 0, []*deed(nil)
+	want, old := 0, []*sideEffect(nil)
 	switch c := cmd.(type) {
 	case *engine.ClaimEffect:
 		want, old = m.crowded(c.Namespace)
@@ -362,7 +362,7 @@ func (m *model) permitForgotten(cmd engine.Command, ev *engine.Event) error {
 
 func (m *model) foldForgotten(ev *engine.Event) {
 	gone := m.doneFor(ev.Namespace, 0)[:ev.Num]
-	m.deeds = slices.DeleteFunc(m.deeds, func(d *deed) bool {
+	m.sideEffects = slices.DeleteFunc(m.sideEffects, func(d *sideEffect) bool {
 		return slices.Contains(gone, d) || d.ns == ev.Namespace && len(ev.Blob) > 0 && sha256.Sum256([]byte(d.action)) == [32]byte(ev.Blob)
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// gathering is what a look at a barrier's key tells of its parties.
-type gathering struct {
+// barrierView is what a look at a barrier's key tells of its parties.
+type barrierView struct {
 	size       uint32
 	generation uint64
 	broken     bool     // the set has lost a party: those missing are what is left of it
@@ -19,8 +19,8 @@ type gathering struct {
 }
 
 // gather returns nil for a key that is not used as a barrier.
-func gather(view *engine.KeyView) *gathering {
-	g := &gathering{generation: view.Generation, broken: view.Broken}
+func gather(view *engine.KeyView) *barrierView {
+	g := &barrierView{generation: view.Generation, broken: view.Broken}
 	came := map[engine.Party]bool{}
 	for i := range view.Waiters {
 		// One that has not taken up the place that was offered is a holder already, and has not
@@ -60,7 +60,7 @@ func gather(view *engine.KeyView) *gathering {
 }
 
 // text reads: gate is a barrier of 3 parties; 2 are there (a, b), 1 is missing.
-func (g *gathering) text(key string) string {
+func (g *barrierView) text(key string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is a barrier of %d parties", key, g.size)
 	if g.generation > 0 {
@@ -82,7 +82,7 @@ func (g *gathering) text(key string) string {
 	return b.String()
 }
 
-func (g *gathering) advice() interlock.Advice {
+func (g *barrierView) advice() interlock.Advice {
 	switch {
 	case g.broken:
 		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(

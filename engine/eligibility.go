@@ -16,35 +16,35 @@ import "github.com/interlockdev/interlock/engine/internal/lockmode"
 // At each key those who stand aside are classes of their own (kind.aside), so whoever
 // they are not in the way of passes them by without looking.
 
-// stance is how a task that waits stands in line. It is volatile.
-type stance uint8
+// eligibility is how a task that waits stands in line. It is volatile.
+type eligibility uint8
 
 const (
-	behind  stance = iota // one of its own queue stands in its way, or it was not looked at yet
-	blocked               // others do, or it is about to be looked at
-	able                  // nothing does, and it has not found a worker yet
-	dormant               // nothing did, and it had no worker
+	queuedBehindSibling eligibility = iota // one of its own queue stands in its way, or it was not looked at yet
+	blockedByOthers                        // others do, or it is about to be looked at
+	runnable                               // nothing does, and it has not found a worker yet
+	idle                                   // nothing did, and it had no worker
 )
 
-// isAside reports whether a task is in the way of those of its own queue only.
-func (s stance) isAside() bool { return s == behind || s == dormant }
+// isYielding reports whether a task is in the way of those of its own queue only.
+func (s eligibility) isYielding() bool { return s == queuedBehindSibling || s == idle }
 
-// shift has a task that waits stand otherwise. When it steps aside, that is as if it
+// setEligibility has a task that waits stand otherwise. When it steps aside, that is as if it
 // left for all but those of its queue.
-func (e *Engine) shift(t *task, s stance) {
-	was := t.stance.isAside()
-	t.stance = s
-	if s.isAside() == was {
+func (e *Engine) setEligibility(t *task, s eligibility) {
+	was := t.eligibility.isYielding()
+	t.eligibility = s
+	if s.isYielding() == was {
 		return
 	}
 	r := t.request
-	for i := range r.wait.places() {
-		r.wait.places()[i].setAside(s.isAside())
+	for i := range r.wait.entries() {
+		r.wait.entries()[i].setAside(s.isYielding())
 	}
-	if !s.isAside() {
+	if !s.isYielding() {
 		return
 	}
-	r.space.agenda.relieved(r.party, r)
+	r.ns.agenda.relieved(r.party, r)
 	for i := range r.needs() {
 		for c := range r.needs()[i].facing {
 			if c.queue != t.queue {
@@ -58,15 +58,15 @@ func (e *Engine) shift(t *task, s stance) {
 // gives the index of that need, or -1 if nothing blocks it. Where it is watched already,
 // it stays if it is still blocked there.
 func (e *Engine) look(t *task, watched int) int {
-	r, s := t.request, behind
+	r, s := t.request, queuedBehindSibling
 	i := r.firstNeed(watched, (*request).behindAt)
 	if i < 0 {
-		i, s = r.firstNeed(watched, (*request).blockedAt), blocked
+		i, s = r.firstNeed(watched, (*request).blockedAt), blockedByOthers
 	}
 	if i < 0 {
 		return i
 	}
-	e.shift(t, s)
+	e.setEligibility(t, s)
 	if i == watched {
 		e.armPool(r.needs()[i].node.pool())
 	} else {
@@ -78,20 +78,20 @@ func (e *Engine) look(t *task, watched int) int {
 // lookAgain is look for a task that stood in line before. It gives false when nothing
 // blocks it.
 func (e *Engine) lookAgain(t *task, watched int) bool {
-	r, aside := t.request, t.stance.isAside()
+	r, aside := t.request, t.eligibility.isYielding()
 	switch i := e.look(t, watched); {
 	case i < 0:
 		return false
 	case r.hopeless(&r.needs()[i]):
 		e.fallBack(t, ByPattern)
-	case aside && !t.stance.isAside():
+	case aside && !t.eligibility.isYielding():
 		e.suspect(nil, r) // others wait for it from now on
 	}
 	return true
 }
 
-// overtake has those of its queue step aside before whom a task has come to stand.
-func (e *Engine) overtake(t *task) {
+// yieldToTask has those of its queue step aside before whom a task has come to stand.
+func (e *Engine) yieldToTask(t *task) {
 	r := t.request
 	for i := range r.needs() {
 		m := &r.needs()[i]
@@ -120,7 +120,7 @@ func (m *need) overtaken() *request {
 
 // unready has a task not be handed out before it is looked at.
 func (e *Engine) unready(t *task) {
-	if t.stance == able {
+	if t.eligibility == runnable {
 		t.queue.unshelve(t)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// asking is the flags with which a lease is asked for, by run and by lock.
-type asking struct {
-	wanting
+// leaseFlags is the flags with which a lease is asked for, by run and by lock.
+type leaseFlags struct {
+	claimFlags
 	Any             bool
 	AnyPrefix       string
-	Parties         counted
+	Parties         countFlag
 	interlock.Terms // without MaxWait, which is waiting's
 	Priority        int
 	Purpose         string
@@ -24,18 +24,18 @@ type asking struct {
 	graceGiven bool // else the pattern's counts
 }
 
-// wanting holds which keys are wanted and how long to wait for them: what a request and a
+// claimFlags holds which keys are wanted and how long to wait for them: what a request and a
 // conversion have in common.
-type wanting struct {
-	waiting
+type claimFlags struct {
+	waitFlags
 	Shared  bool
-	Permits counted
+	Permits countFlag
 	Claims  claimFlag
 	Preempt bool
 }
 
-func (q *wanting) flags(cmd *cobra.Command) {
-	q.waiting.flags(cmd)
+func (q *claimFlags) flags(cmd *cobra.Command) {
+	q.waitFlags.flags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&q.Shared, "shared", false, "share the keys with other readers (default: exclusive)")
 	f.Var(&q.Permits, "permits", "take this `number` of permits of each key, which needs a key pattern with a capacity or a rate")
@@ -43,8 +43,8 @@ func (q *wanting) flags(cmd *cobra.Command) {
 	f.BoolVar(&q.Preempt, "preempt", false, "ask those in the way to yield; where the key pattern allows it, they lose the keys after their grace")
 }
 
-func (q *asking) flags(cmd *cobra.Command, ttl time.Duration) {
-	q.wanting.flags(cmd)
+func (q *leaseFlags) flags(cmd *cobra.Command, ttl time.Duration) {
+	q.claimFlags.flags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&q.Any, "any", false, "take exactly one of the keys: the first that is free or becomes free")
 	f.StringVar(&q.AnyPrefix, "any-prefix", "", "take any one member of the key patterns' pools that begins with this `prefix`, in place of keys")
@@ -62,19 +62,19 @@ func (q *asking) flags(cmd *cobra.Command, ttl time.Duration) {
 	bind(f, "agent", "")
 }
 
-func (q *wanting) check() error {
+func (q *claimFlags) check() error {
 	if q.Shared && q.Permits > 0 {
 		return usage("--shared and --permits: give one of them, and --claim for what differs")
 	}
 	if q.Preempt && q.Wait == 0 {
 		return usage("--preempt asks others to yield, which takes them a moment: leave --wait 0 out")
 	}
-	return q.waiting.check()
+	return q.waitFlags.check()
 }
 
-func (q *asking) check(cmd *cobra.Command) error {
+func (q *leaseFlags) check(cmd *cobra.Command) error {
 	q.graceGiven = cmd.Flags().Changed("grace")
-	if err := q.wanting.check(); err != nil {
+	if err := q.claimFlags.check(); err != nil {
 		return err
 	}
 	if q.Parties > interlock.MaxParties {
@@ -93,7 +93,7 @@ func (q *asking) check(cmd *cobra.Command) error {
 }
 
 // claims are the keys of a command line with what is wanted of each.
-func (q *wanting) claims(keys []string) ([]interlock.Claim, error) {
+func (q *claimFlags) claims(keys []string) ([]interlock.Claim, error) {
 	c := interlock.Claim{Mode: interlock.Exclusive}
 	switch {
 	case q.Shared:
@@ -104,7 +104,7 @@ func (q *wanting) claims(keys []string) ([]interlock.Claim, error) {
 	return q.all(keys, c)
 }
 
-func (q *wanting) all(keys []string, c interlock.Claim) ([]interlock.Claim, error) {
+func (q *claimFlags) all(keys []string, c interlock.Claim) ([]interlock.Claim, error) {
 	list := make([]interlock.Claim, 0, len(keys)+len(q.Claims))
 	for _, key := range keys {
 		c.Key = interlock.Key(key)
@@ -117,7 +117,7 @@ func (q *wanting) all(keys []string, c interlock.Claim) ([]interlock.Claim, erro
 }
 
 // claims are what a request asks for; none with --any-prefix.
-func (q *asking) claims(keys []string) ([]interlock.Claim, error) {
+func (q *leaseFlags) claims(keys []string) ([]interlock.Claim, error) {
 	switch several := len(keys) + len(q.Claims); {
 	case q.AnyPrefix != "" && (several > 0 || q.Any || q.Parties > 0 || q.Shared || q.Permits > 0):
 		return nil, usage("--any-prefix stands in place of keys, and takes one exclusively: leave the keys out, and --any, --shared, --permits, --claim and --parties")
@@ -128,13 +128,13 @@ func (q *asking) claims(keys []string) ([]interlock.Claim, error) {
 	case q.Parties > 0:
 		return q.all(keys, interlock.Claim{Mode: interlock.Barrier, Count: uint32(q.Parties)})
 	}
-	return q.wanting.claims(keys)
+	return q.claimFlags.claims(keys)
 }
 
 var errNoKeys = usage("name one key or more, with --claim where they want different things")
 
 // onConflict returns what becomes of a request that cannot be granted at once.
-func (q *wanting) onConflict() interlock.OnConflict {
+func (q *claimFlags) onConflict() interlock.OnConflict {
 	switch {
 	case q.Preempt:
 		return interlock.Preempt
@@ -145,7 +145,7 @@ func (q *wanting) onConflict() interlock.OnConflict {
 }
 
 // fields returns its fields for the HTTP/JSON door.
-func (q *wanting) fields(body map[string]any) {
+func (q *claimFlags) fields(body map[string]any) {
 	conflict := q.onConflict()
 	body["on_conflict"] = conflict.String()
 	if conflict == interlock.Wait {
@@ -154,8 +154,8 @@ func (q *wanting) fields(body map[string]any) {
 	milliseconds(body, "max_wait_ms", q.MaxWait)
 }
 
-func (q *asking) fields(body map[string]any) {
-	q.wanting.fields(body)
+func (q *leaseFlags) fields(body map[string]any) {
+	q.claimFlags.fields(body)
 	body["agent"], body["purpose"], body["priority"] = q.Agent, q.Purpose, q.Priority
 	if q.Agent == "" {
 		body["agent"] = ownName()

@@ -17,9 +17,9 @@ import (
 // who may pass whom. It is *watched* at exactly one of them, one at which it is
 // blocked, so that a change at a key looks only at waiters that it may help: see
 // wake.go.
-type line struct {
-	first *class // in the order of kind.compare
-	only  class  // one of them: mostly all who wait at a key are alike
+type waitQueue struct {
+	first *bucket // in the order of kind.compare
+	only  bucket  // one of them: mostly all who wait at a key are alike
 	modes lockmode.Set
 
 	// wrote and wroteAll are the values that Engine.writes had when a lease that
@@ -32,32 +32,32 @@ type line struct {
 	trace *trace // what a deadlock search has looked at; nil if none came here
 }
 
-// class is those waiters at a key of whom none can go while the first cannot:
+// bucket is those waiters at a key of whom none can go while the first cannot:
 // all in one mode, or all who want permits for one claimant group that the key's
 // pattern lists, or for none; and all of them tasks of one queue, or none of them; and
 // all of them aside, or none.
-type class struct {
+type bucket struct {
 	tree
 	kind
-	next *class
-	*crowd
+	next *bucket
+	*bucketIndex
 }
 
-// crowd is what a class needs of which one waiter stands before another, or which has
+// bucketIndex is what a class needs of which one waiter stands before another, or which has
 // waiters that are unlike the others. All other classes share an empty one.
-type crowd struct {
-	apart collection.Set[*place] // watched places of waiters whose party holds something at this very key
-	upto  [2]*place              // how far the walk of line.trace came: from others, and from the party that it began with
+type bucketIndex struct {
+	watchedAlone collection.Set[*queueEntry] // watched places of waiters whose party holds something at this very key
+	upto         [2]*queueEntry              // how far the walk of line.trace came: from others, and from the party that it began with
 }
 
-var noCrowd = &crowd{}
+var noIndex = &bucketIndex{}
 
-// own gives c a crowd of its own, to write to.
-func (c *class) own() *crowd {
-	if c.crowd == noCrowd {
-		c.crowd = &crowd{}
+// own returns c a crowd of its own, to write to.
+func (c *bucket) own() *bucketIndex {
+	if c.bucketIndex == noIndex {
+		c.bucketIndex = &bucketIndex{}
 	}
-	return c.crowd
+	return c.bucketIndex
 }
 
 // kind is what the waiters of a class have in common.
@@ -66,7 +66,7 @@ type kind struct {
 	counts interlock.Mode // Permits and the like; 0 for a plain mode
 	group  int32          // of permits: the index of the group in the key's policy
 	queue  *queue         // of tasks: their queue; nil for others
-	aside  bool           // of tasks: see stance.go
+	aside  bool           // of tasks: see eligibility.go
 }
 
 func (k kind) compare(o kind) int {
@@ -80,7 +80,7 @@ func (k kind) compare(o kind) int {
 }
 
 // class finds or makes the class of waiters of a kind.
-func (l *line) class(k kind) *class {
+func (l *waitQueue) class(k kind) *bucket {
 	at := &l.first
 	for *at != nil && (*at).compare(k) < 0 {
 		at = &(*at).next
@@ -90,9 +90,9 @@ func (l *line) class(k kind) *class {
 	}
 	c := &l.only
 	if c.mode != 0 { // it is in use
-		c = &class{}
+		c = &bucket{}
 	}
-	*c = class{kind: k, next: *at, crowd: noCrowd}
+	*c = bucket{kind: k, next: *at, bucketIndex: noIndex}
 	*at = c
 	l.modes |= 1 << k.mode
 	return c
@@ -100,10 +100,10 @@ func (l *line) class(k kind) *class {
 
 // isAsideFor reports whether the class is not in r's way: it is of tasks of another
 // queue that stand aside.
-func (c *class) isAsideFor(r *request) bool { return c.aside && c.queue != r.taskQueue() }
+func (c *bucket) isAsideFor(r *request) bool { return c.aside && c.queue != r.taskQueue() }
 
-// find gives the class of waiters of a kind, nil if there are none.
-func (l *line) find(k kind) *class {
+// find returns the class of waiters of a kind, nil if there are none.
+func (l *waitQueue) find(k kind) *bucket {
 	for c := l.first; c != nil; c = c.next {
 		if c.kind == k {
 			return c
@@ -113,10 +113,10 @@ func (l *line) find(k kind) *class {
 }
 
 // drop takes an empty class out.
-func (l *line) drop(c *class) {
+func (l *waitQueue) drop(c *bucket) {
 	for at := &l.first; *at != nil; at = &(*at).next {
 		if *at == c {
-			*at, *c = c.next, class{crowd: noCrowd}
+			*at, *c = c.next, bucket{bucketIndex: noIndex}
 			break
 		}
 	}
@@ -130,7 +130,7 @@ func (l *line) drop(c *class) {
 // written while that was away.
 func (n *node) expect() {
 	if n.line == nil {
-		n.own().line = &line{}
+		n.own().line = &waitQueue{}
 	}
 	n.line.expected++
 }
@@ -148,7 +148,7 @@ func (n *node) dropLine() {
 }
 
 // hasAgainst reports whether somebody waits with whom a need may be in conflict.
-func (l *line) hasAgainst(m *need) bool {
+func (l *waitQueue) hasAgainst(m *need) bool {
 	if l == nil {
 		return false
 	}
@@ -161,7 +161,7 @@ func (l *line) hasAgainst(m *need) bool {
 }
 
 // length counts the waiters at the key.
-func (l *line) length() (n int) {
+func (l *waitQueue) length() (n int) {
 	if l == nil {
 		return 0
 	}
@@ -171,8 +171,8 @@ func (l *line) length() (n int) {
 	return n
 }
 
-// crowd counts the waiters at the key that are no tasks.
-func (l *line) crowd() (n int) {
+// waiterCount counts the waiters at the key that are no tasks.
+func (l *waitQueue) waiterCount() (n int) {
 	if l == nil {
 		return 0
 	}
@@ -184,32 +184,32 @@ func (l *line) crowd() (n int) {
 	return n
 }
 
-// place is one waiter's place in the line of one key. It is a node of a treap: a
+// queueEntry is one waiter's place in the line of one key. It is a node of a treap: a
 // binary search tree by score that is a heap by a hash of the request's number,
 // which keeps it shallow without randomness. size, watched and sum count the
 // subtree, so positions, first watchers and what those ahead want are found in
 // O(log n).
-type place struct {
+type queueEntry struct {
 	req             *request
-	left, right, up *place
+	left, right, up *queueEntry
 	size            int32
 	watched         int32
 	top             int32  // the highest rank in the subtree
 	count           uint32 // permits that it wants, in a class that counts
 	need            int16  // index in req.needs()
 	watching        bool   // a change at this key looks at this waiter
-	apart           bool   // watched one by one, not by the head of its tree
+	watchedAlone    bool   // watched one by one, not by the head of its tree
 	ready           bool   // stands in agenda.ready
-	twin            bool   // another branch of its request was here before, so it does not count
+	duplicate       bool   // another branch of its request was here before, so it does not count
 	seat            int32  // in class.apart, while it is watched one by one
 	sum             uint64 // of the counts of the subtree
-	class           *class
+	class           *bucket
 }
 
 // prio is the hash by which the tree is a heap.
-func (p *place) prio() uint32 {
+func (p *queueEntry) prio() uint32 {
 	prio := collection.Mix(p.req.num)
-	if p.req.trunk != nil {
+	if p.req.parent != nil {
 		prio ^= collection.Mix(uint64(p.req.pos))
 	}
 	return prio
@@ -258,7 +258,7 @@ func before(a, b *request) bool {
 	return a.num < b.num
 }
 
-type tree struct{ root *place }
+type tree struct{ root *queueEntry }
 
 func (t *tree) len() int {
 	if t.root == nil {
@@ -267,9 +267,9 @@ func (t *tree) len() int {
 	return int(t.root.size)
 }
 
-func (p *place) update() {
+func (p *queueEntry) update() {
 	p.size, p.watched, p.sum, p.top = p.heads(), 0, uint64(p.count), p.req.wait.rank
-	if p.watching && !p.apart {
+	if p.watching && !p.watchedAlone {
 		p.watched = 1
 	}
 	if l := p.left; l != nil {
@@ -287,22 +287,22 @@ func (p *place) update() {
 }
 
 // heads is how much the place itself adds to the length of the line.
-func (p *place) heads() int32 {
-	if p.twin {
+func (p *queueEntry) heads() int32 {
+	if p.duplicate {
 		return 0
 	}
 	return 1
 }
 
 // fix updates the counts from p to the root.
-func (p *place) fix() {
+func (p *queueEntry) fix() {
 	for ; p != nil; p = p.up {
 		p.update()
 	}
 }
 
 // replace puts child where p hangs.
-func (t *tree) replace(p, child *place) {
+func (t *tree) replace(p, child *queueEntry) {
 	switch up := p.up; {
 	case up == nil:
 		t.root = child
@@ -317,7 +317,7 @@ func (t *tree) replace(p, child *place) {
 }
 
 // rotate lifts child above its parent p.
-func (t *tree) rotate(p, child *place) {
+func (t *tree) rotate(p, child *queueEntry) {
 	t.replace(p, child)
 	if p.left == child {
 		p.left = child.right
@@ -337,7 +337,7 @@ func (t *tree) rotate(p, child *place) {
 	child.update()
 }
 
-func (t *tree) insert(p *place) {
+func (t *tree) insert(p *queueEntry) {
 	p.left, p.right, p.up = nil, nil, nil
 	at := &t.root
 	for *at != nil {
@@ -355,7 +355,7 @@ func (t *tree) insert(p *place) {
 	}
 }
 
-func (t *tree) remove(p *place) {
+func (t *tree) remove(p *queueEntry) {
 	for p.left != nil || p.right != nil {
 		child := p.left
 		if child == nil || p.right != nil && p.right.prio() > child.prio() {
@@ -370,7 +370,7 @@ func (t *tree) remove(p *place) {
 }
 
 // remove takes p out of the class. A walk that came as far as p has come to the one before.
-func (c *class) remove(p *place) {
+func (c *bucket) remove(p *queueEntry) {
 	for who, at := range c.upto {
 		if at == p {
 			c.upto[who] = p.previous()
@@ -394,8 +394,8 @@ func (t *tree) has(r *request) bool {
 	return false
 }
 
-// first gives the place at the head, or nil.
-func (t *tree) first() *place {
+// first returns the place at the head, or nil.
+func (t *tree) first() *queueEntry {
 	p := t.root
 	for p != nil && p.left != nil {
 		p = p.left
@@ -403,8 +403,8 @@ func (t *tree) first() *place {
 	return p
 }
 
-// last gives the place at the end, or nil.
-func (t *tree) last() *place {
+// last returns the place at the end, or nil.
+func (t *tree) last() *queueEntry {
 	p := t.root
 	for p != nil && p.right != nil {
 		p = p.right
@@ -412,8 +412,8 @@ func (t *tree) last() *place {
 	return p
 }
 
-// nth gives the place with i places before it.
-func (t *tree) nth(i int) *place {
+// nth returns the place with i places before it.
+func (t *tree) nth(i int) *queueEntry {
 	p := t.root
 	for {
 		left := 0
@@ -432,8 +432,8 @@ func (t *tree) nth(i int) *place {
 	}
 }
 
-// next gives the place after p, or nil.
-func (p *place) next() *place {
+// next returns the place after p, or nil.
+func (p *queueEntry) next() *queueEntry {
 	if p.right != nil {
 		p = p.right
 		for p.left != nil {
@@ -448,7 +448,7 @@ func (p *place) next() *place {
 }
 
 // previous returns the place before p, or nil.
-func (p *place) previous() *place {
+func (p *queueEntry) previous() *queueEntry {
 	if p.left != nil {
 		p = p.left
 		for p.right != nil {
@@ -462,8 +462,8 @@ func (p *place) previous() *place {
 	return p.up
 }
 
-// firstWatched gives the first place that is watched here, or nil.
-func (t *tree) firstWatched() *place {
+// firstWatched returns the first place that is watched here, or nil.
+func (t *tree) firstWatched() *queueEntry {
 	p := t.root
 	if p == nil || p.watched == 0 {
 		return nil
@@ -472,7 +472,7 @@ func (t *tree) firstWatched() *place {
 		switch {
 		case p.left != nil && p.left.watched > 0:
 			p = p.left
-		case p.watching && !p.apart:
+		case p.watching && !p.watchedAlone:
 			return p
 		default:
 			p = p.right
@@ -513,27 +513,27 @@ func (t *tree) sumBefore(r *request) (sum uint64) {
 }
 
 // setWatching starts or ends the watch over p at its key.
-func (p *place) setWatching(watching bool) {
+func (p *queueEntry) setWatching(watching bool) {
 	if p.watching == watching {
 		return
 	}
 	p.watching = watching
-	if !p.apart {
+	if !p.watchedAlone {
 		p.fix()
 		return
 	}
 	c := p.class.own()
 	if watching {
-		c.apart.Add(p)
+		c.watchedAlone.Add(p)
 	} else {
-		c.apart.Remove(p)
+		c.watchedAlone.Remove(p)
 	}
 }
 
-func (p *place) SetIndex() *int32 { return &p.seat }
+func (p *queueEntry) SetIndex() *int32 { return &p.seat }
 
 // move puts p in another class of the same line.
-func (p *place) move(to *class) {
+func (p *queueEntry) move(to *bucket) {
 	watching, from := p.watching, p.class
 	p.setWatching(false)
 	from.remove(p)
@@ -546,7 +546,7 @@ func (p *place) move(to *class) {
 }
 
 // setAside has p be among those aside, or no longer.
-func (p *place) setAside(aside bool) {
+func (p *queueEntry) setAside(aside bool) {
 	l, k := p.req.needs()[p.need].node.line, p.class.kind
 	k.aside = aside
 	if p.class.len() == 1 && l.find(k) == nil {
@@ -556,13 +556,13 @@ func (p *place) setAside(aside bool) {
 	p.move(l.class(k))
 }
 
-// setApart has p watched one by one, and no longer by the head of its tree.
-func (p *place) setApart() {
-	if p.apart {
+// watchAlone has p watched one by one, and no longer by the head of its tree.
+func (p *queueEntry) watchAlone() {
+	if p.watchedAlone {
 		return
 	}
 	watching := p.watching
 	p.setWatching(false)
-	p.apart = true
+	p.watchedAlone = true
 	p.setWatching(watching)
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// tasking holds the flags of a task, or of a message.
-type tasking struct {
+// taskFlags holds the flags of a task, or of a message.
+type taskFlags struct {
 	purpose     string
 	priority    int
 	delay       time.Duration
 	deadline    time.Duration
 	maxAttempts int
 	question    string
-	questioning
+	questionFlags
 	caller
 	id string
 }
@@ -63,15 +63,15 @@ func (c *caller) fields(body map[string]any) {
 	}
 }
 
-// questioning is the flags of a question to a person.
-type questioning struct {
+// questionFlags is the flags of a question to a person.
+type questionFlags struct {
 	limit   time.Duration
 	onLimit choice
 	reads   []string
 }
 
 // flags adds them under their names, each behind prefix.
-func (q *questioning) flags(cmd *cobra.Command, prefix string) {
+func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
 	f := cmd.Flags()
 	f.DurationVar(&q.limit, prefix+"for", 0, "how long a person may take to answer (default: any time)")
 	q.onLimit.among(cmd, prefix+"on-limit", "what counts when nobody has", interlock.Denied.String(), interlock.Approved.String())
@@ -79,7 +79,7 @@ func (q *questioning) flags(cmd *cobra.Command, prefix string) {
 }
 
 // fields is the question as the door takes it.
-func (q *questioning) fields(text string) (map[string]any, error) {
+func (q *questionFlags) fields(text string) (map[string]any, error) {
 	if err := checkDurations(duration{"--for", q.limit, 0, interlock.MaxDelay}); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func readsOf(list []string) (reads []any, err error) {
 	return reads, nil
 }
 
-func (s *tasking) flags(cmd *cobra.Command) {
+func (s *taskFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.purpose, "purpose", "", "what it is for, for others to read")
 	f.IntVar(&s.priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
@@ -119,13 +119,13 @@ func (s *tasking) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)")
 	f.IntVar(&s.maxAttempts, "max-attempts", 0, "how often it is tried (default: the queue's)")
 	f.StringVar(&s.question, "question", "", "have a person answer this before it runs: interlock approve")
-	s.questioning.flags(cmd, "question-")
+	s.questionFlags.flags(cmd, "question-")
 	s.caller.flags(cmd)
 	f.StringVar(&s.id, "id", "", "an `id` of your own: what is sent twice under one id is one")
 }
 
 // fields adds to a body what the flags say.
-func (s *tasking) fields(body map[string]any) error {
+func (s *taskFlags) fields(body map[string]any) error {
 	if err := s.caller.check(); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (s *tasking) fields(body map[string]any) error {
 	milliseconds(body, "delay_ms", s.delay)
 	milliseconds(body, "deadline_ms", s.deadline)
 	if s.question != "" {
-		approval, err := s.questioning.fields(s.question)
+		approval, err := s.questionFlags.fields(s.question)
 		if err != nil {
 			return err
 		}

@@ -47,53 +47,53 @@ const taskVisits = 4
 
 // couldRun notes that nothing blocks a task any more.
 func (e *Engine) couldRun(t *task) {
-	if t.stance == able || t.stance == dormant {
+	if t.eligibility == runnable || t.eligibility == idle {
 		return
 	}
 	q := t.queue
 	q.shelve(t)
-	if e.stir(q); q.hungry && t.group.mayRun() && q.hasWorker(t) {
-		e.shift(t, able)
+	if e.needsDispatch(q); q.hungry && t.group.mayRun() && q.hasWorker(t) {
+		e.setEligibility(t, runnable)
 		q.fresh = append(q.fresh, t)
 	} else {
-		e.shift(t, dormant)
+		e.setEligibility(t, idle)
 	}
 }
 
-// feed hands tasks of one queue to the worker that has waited longest, of those that may
+// dispatch hands tasks of one queue to the worker that has waited longest, of those that may
 // hold one. One whose quota
 // admits no lease any more is told so, and is in nobody's way.
-func (e *Engine) feed() {
+func (e *Engine) dispatch() {
 	q := e.hungry[0]
 	e.hungry = slices.Delete(e.hungry, 0, 1)
 	q.hungry = false
 	if p := e.nextWorker(q); p != nil {
-		if no := q.space.tooManyAttempts(p.actor); no != nil {
+		if no := q.ns.tooManyAttempts(p.actor); no != nil {
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Refused)
 			eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
-		} else if served := e.serve(p); len(served) > 0 {
+		} else if served := e.dispatchTo(p); len(served) > 0 {
 			e.dismissPull(p)
 			eff := e.effect(p.caller, Granted)
 			eff.Ticket.ID, eff.Handed = p.id, e.handOver(served)
 		}
 	}
-	e.stir(q)
+	e.needsDispatch(q)
 	e.rest(q)
 }
 
-// serve gives a worker what there is for it, as much as it takes, its quota admits and
+// dispatchTo returns a worker what there is for it, as much as it takes, its quota admits and
 // the step may, and lists the leases.
-func (e *Engine) serve(p *pull) (served []*request) {
+func (e *Engine) dispatchTo(p *pull) (served []*request) {
 	q := p.queue
-	for len(served) < len(p.leases) && q.mayRun() && !e.full() && q.space.tooManyAttempts(p.actor) == nil {
+	for len(served) < len(p.leases) && q.mayRun() && !e.full() && q.ns.tooManyAttempts(p.actor) == nil {
 		s := e.next(q, p.by)
 		if s == nil {
 			break
 		}
 		e.objects += taskVisits
 		t := s.able[0]
-		if q.unshelve(t); s.lot.isStale(q.space) {
+		if q.unshelve(t); s.lot.isStale(q.ns) {
 			q.shelve(t)
 			continue
 		}
@@ -114,7 +114,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	c := Acquire{LeaseRequest: interlock.LeaseRequest{Claims: r.claims(), Terms: interlock.Terms{
 		TTL: cmp.Or(p.ttl, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall,
 	}}}
-	q.space.bound(&c, p.sess == nil)
+	q.ns.bound(&c, p.sess == nil)
 	if t.spec.deadline != 0 { // by then it is to be done
 		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.deadline.Sub(e.now)))
 	}
@@ -143,17 +143,17 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 
 // handOver tells a worker of those of its attempts that still run. The documents for
 // whose bodies there is no room come without.
-func (e *Engine) handOver(attempts []*request) (list []Handed) {
+func (e *Engine) handOver(attempts []*request) (list []Assignment) {
 	room := interlock.MaxReadBytes
 	for i, r := range attempts {
 		if r.isOver() || r.task.request != r {
 			continue
 		}
 		if list == nil {
-			list = make([]Handed, 0, len(attempts)-i)
+			list = make([]Assignment, 0, len(attempts)-i)
 		}
-		t, s := r.task, r.space
-		h := Handed{Task: e.showTask(t), AsOf: s.docs.version}
+		t, s := r.task, r.ns
+		h := Assignment{Task: e.showTask(t), AsOf: s.docs.version}
 		e.describeHanded(r, &h.Lease)
 		e.revalidate(t, &h.Task)
 		for _, c := range t.spec.claims {
@@ -183,16 +183,16 @@ func (e *Engine) pull(c *Pull) {
 		e.refuse(code, problem)
 		return
 	}
-	q := e.agenda.space.registered(c.Queue)
+	q := e.agenda.ns.registered(c.Queue)
 	if q == nil {
 		e.refuseQueue(c.Queue)
 		return
 	}
-	if no := cmp.Or(q.notPuller(c.Principal), q.space.tooManyAttempts(c.Actor)); no != nil {
+	if no := cmp.Or(q.notPuller(c.Principal), q.ns.tooManyAttempts(c.Actor)); no != nil {
 		e.refuseFor(no)
 		return
 	}
-	old := q.space.tasks.pulls[c.ID]
+	old := q.ns.tasks.pulls[c.ID]
 	if old != nil && !c.Attach && old.wire != c.Link { // of another call, which goes on to listen
 		e.reply(Queued).Ticket = interlock.Ticket{ID: c.ID}
 		return
@@ -204,18 +204,18 @@ func (e *Engine) pull(c *Pull) {
 	if old != nil {
 		e.dismissPull(old)
 	}
-	if served := e.serve(p); len(served) > 0 {
+	if served := e.dispatchTo(p); len(served) > 0 {
 		e.settle() // a cycle that this closed may have cost one already
 		eff := e.reply(Granted)
 		eff.Ticket.ID, eff.Handed = p.id, e.handOver(served)
 		return
 	}
 	if c.Attach {
-		if no := q.space.tooManyPulls(sess); no != nil {
+		if no := q.ns.tooManyPulls(sess); no != nil {
 			e.refuseFor(no)
 			return
 		}
-		e.enlist(p)
+		e.addIdleWorker(p)
 	}
 	e.reply(Queued).Ticket = interlock.Ticket{ID: p.id}
 }
@@ -223,7 +223,7 @@ func (e *Engine) pull(c *Pull) {
 // pulledBefore answers a pull that was given something before: with what of it still
 // runs, which may be nothing.
 func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
-	s := e.agenda.space
+	s := e.agenda.ns
 	if s == nil {
 		return false
 	}
@@ -247,9 +247,9 @@ func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
 	return true
 }
 
-// enlist makes a worker one of the idle ones of its queue.
-func (e *Engine) enlist(p *pull) {
-	s := &p.queue.space.tasks
+// addIdleWorker makes a worker one of the idle ones of its queue.
+func (e *Engine) addIdleWorker(p *pull) {
+	s := &p.queue.ns.tasks
 	if s.pulls == nil {
 		s.pulls = map[[16]byte]*pull{}
 	}
@@ -261,12 +261,12 @@ func (e *Engine) enlist(p *pull) {
 	} else {
 		s.loose++
 	}
-	e.stir(p.queue)
+	e.needsDispatch(p.queue)
 }
 
 // dismissPull has a worker be idle no more.
 func (e *Engine) dismissPull(p *pull) {
-	s := &p.queue.space.tasks
+	s := &p.queue.ns.tasks
 	delete(s.pulls, p.id)
 	s.idle.Remove(p)
 	p.queue.leave(p)

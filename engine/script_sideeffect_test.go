@@ -22,7 +22,7 @@ func (s *script) claimEffect(w *words) error {
 	return s.tell(c)
 }
 
-// settleEffect says what became of effect=, which its claimer knows by the name that
+// settleEffect returns what became of effect=, which its claimer knows by the name that
 // it got, and others by its action.
 func (s *script) settleEffect(w *words) error {
 	c := &engine.SettleEffect{Head: s.head(w), Result: w.get("result"), Reason: w.get("reason")}

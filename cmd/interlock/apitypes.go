@@ -83,7 +83,7 @@ type holder struct {
 	ExpiresIn    int64           `json:"expires_in_ms"`
 	Progress     string          `json:"progress"`
 	EndedBy      string          `json:"ended_by,omitempty"`
-	Yield        *yielding       `json:"yield,omitempty"`
+	Yield        *yieldRequest   `json:"yield,omitempty"`
 }
 
 func (h *holder) word() interlock.Holder {
@@ -173,15 +173,15 @@ type lease struct {
 	State      string          `json:"state"`
 	EndedBy    string          `json:"ended_by"`
 	Moved      []interlock.Key `json:"moved"`
-	Yield      *yielding       `json:"yield"`
-	Parking    *parking        `json:"parking"`
+	Yield      *yieldRequest   `json:"yield"`
+	Parking    *parkInfo       `json:"parking"`
 	Decision   *decision       `json:"decision"`
 	Generation uint64          `json:"generation"`
 	Parts      []part          `json:"parts"`
 }
 
-// yielding is a request to a holder to release its keys.
-type yielding struct {
+// yieldRequest is a request to a holder to release its keys.
+type yieldRequest struct {
 	party
 	Purpose  string `json:"purpose"`
 	Priority int    `json:"priority"`
@@ -189,12 +189,12 @@ type yielding struct {
 	Revoked  bool   `json:"revoked"`
 }
 
-func yieldingOf(y *interlock.Yield) *yielding {
-	return &yielding{party{Agent: y.Agent, Session: y.Session, Flow: y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked}
+func yieldingOf(y *interlock.Yield) *yieldRequest {
+	return &yieldRequest{party{Agent: y.Agent, Session: y.Session, Flow: y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked}
 }
 
 // text is the request as its holder should read it; what names the keys.
-func (y *yielding) text(what string) string {
+func (y *yieldRequest) text(what string) string {
 	text := y.name() + " asks you to yield " + what
 	if y.Revoked {
 		text = y.name() + " has asked for " + what + ", and it is being taken from you: finish now"
@@ -206,7 +206,7 @@ func (y *yielding) text(what string) string {
 }
 
 // told is the request as others should read it; of names the holder that is asked.
-func (y *yielding) told(holder string) string {
+func (y *yieldRequest) told(holder string) string {
 	text := y.name() + " asked " + holder + " to yield " + short(ms(y.Since)) + " ago"
 	if y.Revoked {
 		text = y.name() + " preempted " + holder + " " + short(ms(y.Since)) + " ago"
@@ -226,8 +226,8 @@ func (l *lease) what() string {
 	return strings.Join(keys, ", ")
 }
 
-// parking is what is known of a parked lease.
-type parking struct {
+// parkInfo is what is known of a parked lease.
+type parkInfo struct {
 	Reason string `json:"reason"`
 	Since  int64  `json:"since_ms"`
 	Left   int64  `json:"left_ms"`
@@ -239,7 +239,7 @@ type parkedLease struct {
 	party
 	Claims  []claim         `json:"claims"`
 	Fence   interlock.Fence `json:"fence,string"`
-	Parking parking         `json:"parking"`
+	Parking parkInfo        `json:"parking"`
 }
 
 // decision is a person's answer about a parked lease.

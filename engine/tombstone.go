@@ -18,7 +18,7 @@ type tomb struct {
 	fence      interlock.Fence
 	claims     []interlock.Claim
 	ttl, grace time.Duration
-	ending     *ending
+	endCause   *endCause
 	reason     Reason
 	changed    bool
 	older      uint32 // the one before with the same hash, by its number
@@ -77,7 +77,7 @@ func (t *tombs) put(hash uint32, x tomb) {
 	t.next = (t.next + 1) & tombNumbers
 }
 
-// age gives how many have come since the one with a number, and that one.
+// age returns how many have come since the one with a number, and that one.
 func (t *tombs) age(number uint32) int { return int((t.next - number) & tombNumbers) }
 
 func (t *tombs) ofHash(hash uint32) *tombList { return &t.lists[int(hash)&(len(t.lists)-1)] }
@@ -92,7 +92,7 @@ func (t *tombs) grow() {
 	}
 }
 
-// find gives the tomb of the request with an id, or nil.
+// find returns the tomb of the request with an id, or nil.
 func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
 	if t.Len() == 0 {
 		return nil
@@ -115,10 +115,10 @@ func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
 	}
 }
 
-// live gives the request with an id that is not over, or nil.
-func (s *space) live(id [16]byte) *request { return s.liveOf(collection.HashID(id), &id) }
+// live returns the request with an id that is not over, or nil.
+func (s *namespace) live(id [16]byte) *request { return s.liveOf(collection.HashID(id), &id) }
 
-func (s *space) liveOf(hash uint32, id *[16]byte) *request {
+func (s *namespace) liveOf(hash uint32, id *[16]byte) *request {
 	for r := s.requests.First(hash); r != nil; r = *r.TableNext() {
 		if r.id == *id {
 			return r
@@ -131,9 +131,9 @@ func (r *request) Hash() uint32         { return collection.HashID(r.id) }
 func (r *request) TableNext() **request { return &r.next }
 func (r *request) SetIndex() *int32     { return &r.seat }
 
-// request gives the request with an id, as it is or, when it is over, as it is
+// request returns the request with an id, as it is or, when it is over, as it is
 // remembered; nil if it is not, or never was.
-func (s *space) request(id [16]byte) *request {
+func (s *namespace) request(id [16]byte) *request {
 	hash := collection.HashID(id)
 	if r := s.liveOf(hash, &id); r != nil {
 		return r
@@ -144,40 +144,40 @@ func (s *space) request(id [16]byte) *request {
 	}
 	r := &request{
 		id: x.id, num: x.num, fence: x.fence, reason: x.reason, changed: x.changed, phase: over,
-		terms: &terms{s, interlock.Terms{TTL: x.ttl, Grace: x.grace}}, details: noDetails, bonds: noBonds,
+		terms: &terms{s, interlock.Terms{TTL: x.ttl, Grace: x.grace}}, details: noDetails, requestExt: noExt,
 	}
 	r.setClaims(x.claims)
-	r.setEnding(x.ending)
+	r.setEndCause(x.endCause)
 	return r
 }
 
 // knows reports whether there is a request with an id, or was one that is remembered.
-func (s *space) knows(id [16]byte) bool {
+func (s *namespace) knows(id [16]byte) bool {
 	hash := collection.HashID(id)
 	return s.liveOf(hash, &id) != nil || s.tombs.find(hash, &id) != nil
 }
 
-// bury turns r into the memory of how it ended. What is left of it is good until the
+// archive turns r into the memory of how it ended. What is left of it is good until the
 // end of the step, whose answers may be about it.
-func (e *Engine) bury(r *request, why Reason) {
+func (e *Engine) archive(r *request, why Reason) {
 	if r.timer != nil {
 		e.timers.clear(r.timer)
 		r.timer = nil
 	}
-	e.fell(r)
+	e.dropAlternatives(r)
 	r.unneed()
 	r.unask()
 	sess := r.session()
 	e.dropWait(r)
 	r.party, r.phase, r.reason, r.terms, r.details = nil, over, why, r.plain(), noDetails
-	if r.bonds != noBonds {
+	if r.requestExt != noExt {
 		r.guest, r.run, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil, nil
 	}
-	s := r.space
+	s := r.ns
 	s.requests.Remove(r)
-	s.kept.drop(thing{madeRequest, r.id})
+	s.kept.drop(createdObject{madeRequest, r.id})
 	s.tombs.push(r.Hash(), tomb{
-		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.TTL, grace: r.Grace, ending: r.ending, reason: why, changed: r.changed,
+		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.TTL, grace: r.Grace, endCause: r.endCause, reason: why, changed: r.changed,
 	})
 	e.ended = append(e.ended, r)
 	if sess != nil {
@@ -185,7 +185,7 @@ func (e *Engine) bury(r *request, why Reason) {
 	}
 }
 
-// forgetEnded gives the memory of the requests back that came to their ends.
+// forgetEnded frees the memory of requests that have ended.
 func (e *Engine) forgetEnded() {
 	for i, r := range e.ended {
 		e.ended[i] = nil

@@ -43,7 +43,7 @@ func (p *player) claimEffect(o *op) error {
 	return p.step(c)
 }
 
-// settleEffect says what became of one of them.
+// settleEffect returns what became of one of them.
 func (p *player) settleEffect(o *op) error {
 	if o.r[9]%8 == 0 {
 		c := &engine.ForgetEffects{Head: engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, otherNamespace)}}
@@ -56,7 +56,7 @@ func (p *player) settleEffect(o *op) error {
 		Head:  engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, otherNamespace)},
 		State: among(o.r[1], interlock.EffectDone, interlock.EffectDone, interlock.EffectUnknown, 0, 0, interlock.EffectClaimed),
 	}
-	d, ok := pick(o.r[2], p.m.deeds)
+	d, ok := pick(o.r[2], p.m.sideEffects)
 	switch {
 	case ok && o.r[3]%3 > 0:
 		c.Namespace, c.ID = d.ns, d.id

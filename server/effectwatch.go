@@ -52,12 +52,12 @@ func (c *call) claimOrWait(cmd *engine.ClaimEffect, wait time.Duration) (eff eng
 	return eff, at, err
 }
 
-// settling wakes the waiters for an effect to be settled. It follows the journal once for each
+// effectWatch wakes the waiters for an effect to be settled. It follows the journal once for each
 // namespace with waiters, and only as long. The events do not contain which effect is settled, nor
 // that a claim died with its lease or its session; so after those that may have settled one it
 // looks at all that are waited for, and however many such events there are, there is one look at a
 // time.
-type settling struct {
+type effectWatch struct {
 	shard Shard
 	log   *slog.Logger
 
@@ -71,13 +71,13 @@ type waitingRoom struct {
 	stop    context.CancelFunc // ends the following
 }
 
-func newSettling(s Shard, log *slog.Logger) *settling {
-	return &settling{shard: s, log: log, rooms: map[interlock.Namespace]*waitingRoom{}}
+func newSettling(s Shard, log *slog.Logger) *effectWatch {
+	return &effectWatch{shard: s, log: log, rooms: map[interlock.Namespace]*waitingRoom{}}
 }
 
 // enter makes changed receive a value when an effect is not claimed any more, from now
 // on.
-func (s *settling) enter(ns interlock.Namespace, digest [32]byte) (changed <-chan struct{}, leave func()) {
+func (s *effectWatch) enter(ns interlock.Namespace, digest [32]byte) (changed <-chan struct{}, leave func()) {
 	wake := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *settling) enter(ns interlock.Namespace, digest [32]byte) (changed <-cha
 	return wake, func() { s.leave(ns, room, digest, wake) }
 }
 
-func (s *settling) leave(ns interlock.Namespace, room *waitingRoom, digest [32]byte, wake chan struct{}) {
+func (s *effectWatch) leave(ns interlock.Namespace, room *waitingRoom, digest [32]byte, wake chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if delete(room.waiting[digest], wake); len(room.waiting[digest]) == 0 {
@@ -111,7 +111,7 @@ func (s *settling) leave(ns interlock.Namespace, room *waitingRoom, digest [32]b
 // follow reads the journal from an index on, and looks when something may have been settled. When
 // it falls behind what is kept, or the journal cannot be read, it goes on from the newest entry,
 // which is in memory. When the shard ends, the waiters find that out by themselves.
-func (s *settling) follow(ctx context.Context, ns interlock.Namespace, room *waitingRoom, from interlock.Index) {
+func (s *effectWatch) follow(ctx context.Context, ns interlock.Namespace, room *waitingRoom, from interlock.Index) {
 	touched := false
 	for {
 		err := s.shard.Follow(ctx, shard.Follower{
@@ -149,7 +149,7 @@ func (s *settling) follow(ctx context.Context, ns interlock.Namespace, room *wai
 }
 
 // look looks at what is waited for in a namespace, and wakes the waiters for what is settled.
-func (s *settling) look(ctx context.Context, ns interlock.Namespace, room *waitingRoom) {
+func (s *effectWatch) look(ctx context.Context, ns interlock.Namespace, room *waitingRoom) {
 	digests := s.waitedFor(room)
 	var over [][32]byte
 	_, err := s.shard.Read(ctx, ns, func(e *engine.Engine, _ engine.Time) {
@@ -171,7 +171,7 @@ func (s *settling) look(ctx context.Context, ns interlock.Namespace, room *waiti
 	}
 }
 
-func (s *settling) waitedFor(room *waitingRoom) (list [][32]byte) {
+func (s *effectWatch) waitedFor(room *waitingRoom) (list [][32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for digest := range room.waiting {

@@ -280,7 +280,7 @@ func cycleText(cycle []interlock.CycleStep) string {
 		case behind && cycle[i].Mode == interlock.Barrier:
 			text += next + " at " + cleanText(string(cycle[i].Key))
 		case behind:
-			text += keyText(&cycle[i]) + map[interlock.Standing]string{
+			text += keyText(&cycle[i]) + map[interlock.BlockerRole]string{
 				0: ", for which it needs ", interlock.Holds: " held by ", interlock.Ahead: " in line behind ",
 			}[cycle[i].Next] + next
 		default:

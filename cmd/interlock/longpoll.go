@@ -18,15 +18,15 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// standing is a request over HTTP that may have to stand in line: for a lease, for
+// longPollRequest is a request over HTTP that may have to stand in line: for a lease, for
 // its conversion, at a barrier.
-type standing struct {
+type longPollRequest struct {
 	a    *app
 	api  *httpAPI
 	ask  request
 	wait wait
 	// parties are how many a barrier waits for that a lease is asked for at.
-	parties counted
+	parties countFlag
 	// ticket is that of a lease which may stand in line to be resumed.
 	ticket string
 	// undo releases what was got when it is not wanted any more. nil: the place in line stays, and
@@ -45,7 +45,7 @@ type standing struct {
 
 // stand carries the request to its end: granted, refused, or not wanted any more. how is a word for
 // what a grant means.
-func (s *standing) stand(ctx context.Context, how string) error {
+func (s *longPollRequest) stand(ctx context.Context, how string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
@@ -84,7 +84,7 @@ func (s *standing) stand(ctx context.Context, how string) error {
 }
 
 // giveUp ends a request without a waiter, and reports what has become of its place in line.
-func (s *standing) giveUp(got *leaseAnswer) string {
+func (s *longPollRequest) giveUp(got *leaseAnswer) string {
 	if s.asks && got.Ticket.ID == "" {
 		return "the lease stays parked: " + s.again + " goes on waiting"
 	}
@@ -97,7 +97,7 @@ func (s *standing) giveUp(got *leaseAnswer) string {
 
 // follow asks, and goes on asking while the request stands in line. lost is called on a deadlock
 // that ends the wait of the flow around this command.
-func (s *standing) follow(ctx context.Context, lost context.CancelCauseFunc) (got *leaseAnswer, answer []byte, err error) {
+func (s *longPollRequest) follow(ctx context.Context, lost context.CancelCauseFunc) (got *leaseAnswer, answer []byte, err error) {
 	deadline := s.wait.deadline()
 	got = &leaseAnswer{}
 	if s.around == nil {
@@ -135,7 +135,7 @@ func (s *standing) follow(ctx context.Context, lost context.CancelCauseFunc) (go
 }
 
 // answered resumes a lease when a person has approved what it asks.
-func (s *standing) answered(ctx context.Context, deadline time.Time) (answer []byte, err error) {
+func (s *longPollRequest) answered(ctx context.Context, deadline time.Time) (answer []byte, err error) {
 	if s.wait == 0 {
 		return nil, exitWith(exitNotAcquired, errors.New("nobody has answered what the parked lease asks"))
 	}
@@ -167,7 +167,7 @@ func isUnanswered(err error) bool {
 }
 
 // begin makes the request, or takes it up again where it stands in line already.
-func (s *standing) begin(ctx context.Context) (status int, answer []byte, err error) {
+func (s *longPollRequest) begin(ctx context.Context) (status int, answer []byte, err error) {
 	status, answer, err = s.api.insist(ctx, s.ask, false)
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	if refused && refusal.Code == interlock.CodeNotParked {
@@ -181,7 +181,7 @@ func (s *standing) begin(ctx context.Context) (status int, answer []byte, err er
 
 // beginInside is begin where there is a flow around this command. What is free needs no
 // session; what has to wait gets one, which lives as long as the lease.
-func (s *standing) beginInside(ctx context.Context) (answer []byte, err error) {
+func (s *longPollRequest) beginInside(ctx context.Context) (answer []byte, err error) {
 	wait := s.ask
 	body := maps.Clone(wait.Body.(map[string]any))
 	body["on_conflict"] = interlock.Fail.String()
