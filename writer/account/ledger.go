@@ -314,18 +314,18 @@ func (l *Ledger) write(upTo uint64) error {
 	defer l.writing.Unlock()
 	l.mu.Lock()
 	kept, added, failure := l.kept, l.added, l.failure
-	l.mu.Unlock()
-	if failure != nil {
-		if _, gap := errors.AsType[*GapError](failure); !gap {
-			return failure
-		}
+	_, gap := errors.AsType[*GapError](failure)
+	writes := l.written < upTo && (failure == nil || gap)
+	if writes { // under the same lock, or it would drop what is added meanwhile
+		l.kept = nil
 	}
-	if l.written >= upTo {
+	l.mu.Unlock()
+	switch {
+	case failure != nil && !gap:
+		return failure
+	case !writes:
 		return nil
 	}
-	l.mu.Lock()
-	l.kept = nil
-	l.mu.Unlock()
 	_, err := l.to.Write(kept)
 	if err == nil && l.file != nil {
 		err = l.file.Sync()

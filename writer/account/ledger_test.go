@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -416,5 +417,55 @@ func TestLedgerOfWorld(t *testing.T) {
 	}
 	if f.Lines() != uint64(entries) {
 		t.Errorf("%d lines of %d entries", f.Lines(), entries)
+	}
+}
+
+// firstEntries is a source that has the first entries of each log.
+type firstEntries struct {
+	logs kept
+	n    uint64
+}
+
+func (f firstEntries) Log(ctx context.Context, key interlock.Key, from uint64) iter.Seq2[interlock.LogEntry, error] {
+	return func(yield func(interlock.LogEntry, error) bool) {
+		for entry, err := range f.logs.Log(ctx, key, from) {
+			if entry.Seq > f.n || !yield(entry, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestLedgerOfManyCallers has several goroutines record accounts of their own at once. Each line
+// reaches the file, also one that is added while another caller begins to write.
+func TestLedgerOfManyCallers(t *testing.T) {
+	const accounts, entries, rounds = 8, 40, 100
+	logs := kept{}
+	for i := range accounts {
+		for range entries {
+			logs.decide(t, interlock.Key(fmt.Sprintf("account:%d", i)), Credit, 1)
+		}
+	}
+	for range rounds {
+		var file bytes.Buffer
+		l := NewLedger(&file)
+		var all sync.WaitGroup
+		for i := range accounts {
+			all.Go(func() {
+				for n := range uint64(entries) {
+					if err := l.Record(t.Context(), firstEntries{logs, n + 1}, interlock.Key(fmt.Sprintf("account:%d", i))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		r := NewReader()
+		if err := r.Read(&file); err != nil {
+			t.Fatal(err)
+		}
+		if lines, _ := r.End(); lines != accounts*entries {
+			t.Fatalf("%d lines, of %d", lines, accounts*entries)
+		}
 	}
 }
