@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -149,6 +150,28 @@ func (b *bank) traffic(agents, each int) (replies chan struct{}) {
 	return replies
 }
 
+// settled waits until no transfer from one of the accounts is pending. Until the writer of its
+// source has handled the answer of its target, both have the money. A command that is refused
+// waits for the writer.
+func (b *bank) settled(accounts ...interlock.Key) {
+	b.t.Helper()
+	teller := account.NewClient(b.client())
+	for _, key := range accounts {
+		for {
+			state, err := teller.State(b.t.Context(), key)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			if !slices.ContainsFunc(state.Holds, func(h account.Held) bool { return h.To != "" }) {
+				break
+			}
+			if _, err := teller.Void(b.t.Context(), key, "none", account.Request{}); err == nil {
+				b.t.Fatal("a hold that does not exist was ended")
+			}
+		}
+	}
+}
+
 // take waits for so many replies.
 func take(replies <-chan struct{}, n int) {
 	for range n {
@@ -182,6 +205,7 @@ func TestAccountServeKilled(t *testing.T) {
 	for range replies {
 		continue
 	}
+	b.settled("account:1", "account:2", "account:3")
 	for _, p := range []*proc{one, two} {
 		p.signal(syscall.SIGTERM)
 		p.ends(0)
