@@ -255,11 +255,16 @@ func (d *decision) text() string {
 	if d == nil {
 		return ""
 	}
-	text := clean(d.Verdict)
-	if by := interlock.Answerer(clean(d.Name), clean(d.By)); by != "" {
+	return verdictText(d.Verdict, d.Name, d.By, d.Reason)
+}
+
+// verdictText returns a verdict with its author and its reason.
+func verdictText(verdict, name, by, reason string) string {
+	text := clean(verdict)
+	if by := interlock.Answerer(clean(name), clean(by)); by != "" {
 		text += " by " + by
 	}
-	if reason := clean(d.Reason); reason != "" {
+	if reason := clean(reason); reason != "" {
 		text += ": " + reason
 	}
 	return text

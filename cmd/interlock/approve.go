@@ -288,14 +288,7 @@ func (p *approval) answer() string {
 	if p.Verdict == "" {
 		return ""
 	}
-	text := clean(p.Verdict)
-	if by := interlock.Answerer(clean(p.Name), clean(p.By)); by != "" {
-		text += " by " + by
-	}
-	if reason := clean(p.Reason); reason != "" {
-		text += ": " + reason
-	}
-	return text
+	return verdictText(p.Verdict, p.Name, p.By, p.Reason)
 }
 
 // tellApproval prints to standard error what a person has answered, and what has changed since the
