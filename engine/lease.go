@@ -48,7 +48,7 @@ func (e *Engine) describeLease(r *request, l *interlock.Lease) {
 		if r.phase == waiting && r.goesBack() {
 			l.Fence = r.dealings.parking.fence
 		}
-		if r.ns.notes.n > 0 {
+		if r.ns.notes.Len() > 0 {
 			l.Notes = e.notesFor(r)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
 // Limits on what is kept of notes.
@@ -25,50 +26,21 @@ type note struct {
 
 // noteBook holds a key's last notes, oldest first.
 type noteBook struct {
-	node       *node
-	notes      []note
-	prev, next *noteBook
-}
-
-// noteList is the books of a namespace, the one written longest ago first.
-type noteList struct {
-	first, last *noteBook
-	n           int
-}
-
-func (l *noteList) push(b *noteBook) {
-	b.prev, b.next = l.last, nil
-	if l.last != nil {
-		l.last.next = b
-	} else {
-		l.first = b
-	}
-	l.last = b
-	l.n++
-}
-
-func (l *noteList) remove(b *noteBook) {
-	if b.prev != nil {
-		b.prev.next = b.next
-	} else {
-		l.first = b.next
-	}
-	if b.next != nil {
-		b.next.prev = b.prev
-	} else {
-		l.last = b.prev
-	}
-	l.n--
+	node  *node
+	notes []note
+	place collection.Element[*noteBook] // in namespace.notes
 }
 
 // leaveNote keeps a note at a key.
 func (s *namespace) leaveNote(key string, t note) {
 	n := s.node(key)
 	if n.notes == nil {
-		n.own().notes = &noteBook{node: n}
+		b := &noteBook{node: n}
+		b.place.Value = b
+		n.own().notes = b
 		n.refs++
 	} else {
-		s.notes.remove(n.notes)
+		s.notes.Remove(&n.notes.place)
 	}
 	b := n.notes
 	if len(b.notes) == notesPerKey {
@@ -76,10 +48,10 @@ func (s *namespace) leaveNote(key string, t note) {
 		b.notes = b.notes[:notesPerKey-1]
 	}
 	b.notes = append(b.notes, t)
-	s.notes.push(b)
-	if s.notes.n > maxNoted {
-		oldest := s.notes.first
-		s.notes.remove(oldest)
+	s.notes.PushBack(&b.place)
+	if s.notes.Len() > maxNoted {
+		oldest := s.notes.Front().Value
+		s.notes.Remove(&oldest.place)
 		oldest.node.own().notes = nil
 		oldest.node.drop()
 	}

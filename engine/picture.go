@@ -79,7 +79,7 @@ func (e *Engine) changing(most int) (n int) {
 		return n
 	}
 	for _, s := range e.sorted() {
-		n += s.requests.Len() + len(s.sessions) + s.notes.n + len(s.pools) + len(s.shared) + len(s.holds) + len(s.revisions) +
+		n += s.requests.Len() + len(s.sessions) + s.notes.Len() + len(s.pools) + len(s.shared) + len(s.holds) + len(s.revisions) +
 			len(s.ids.known) + s.docs.recent.Len() + s.docs.past.Len() + len(s.sideEffects.known) + len(s.tasks.known) + s.logs.all.Len()
 		if n > most {
 			return n

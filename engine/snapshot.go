@@ -103,7 +103,7 @@ func (s *snapshotter) ns(sp *namespace) {
 		}
 	}
 	s.over(sp)
-	for b := sp.notes.first; b != nil; b = b.next {
+	for b := range sp.notes.All {
 		for _, n := range b.notes {
 			s.event(n.at, &Event{
 				Kind: EvNoted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: lockmode.X}},

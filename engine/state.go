@@ -22,9 +22,9 @@ type namespace struct {
 	tombs         tombs
 	endedSessions collection.PagedQueue[endedSession] // sessions that are over
 	endReasons    map[interlock.SessionID]Reason
-	notes         noteList
-	ids           idWindow // of those who have no session
-	kept          keeper   // ids that have left their windows
+	notes         collection.List[*noteBook] // the one written longest ago first
+	ids           idWindow                   // of those who have no session
+	kept          keeper                     // ids that have left their windows
 	sideEffects   sideEffects
 	tasks         tasks
 	holds         map[string]time.Duration
