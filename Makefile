@@ -86,10 +86,11 @@ format: ## Format all Go files.
 .PHONY: generate
 generate: ## Write the generated files anew.
 	proto/generate.sh
+	go run ./internal/gen
 
 .PHONY: fresh
 fresh: ## Check that the generated files are what their sources say.
-	@$(TOOK) proto/check.sh; echo "fresh: the generated files are what their sources say"
+	@$(TOOK) proto/check.sh; go run ./internal/gen -check; echo "fresh: the generated files are what their sources say"
 
 .PHONY: unit
 unit: bin/suite ## Run the Go tests in their short form (SHORT= for the long one), without crash, etcd and examples.

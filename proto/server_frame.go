@@ -1,8 +1,6 @@
 package proto
 
 import (
-	"time"
-
 	"github.com/interlockdev/interlock"
 )
 
@@ -17,11 +15,7 @@ func (f *ServerFrame) AppendTo(b []byte) []byte {
 		b = closeMessage(b, start)
 	}
 	if f.GoAway != nil {
-		b = openMessage(b, 4)
-		start := len(b)
-		b = appendDuration(b, 1, f.GoAway.RetryAfter)
-		b = appendString(b, 2, f.GoAway.Message)
-		b = closeMessage(b, start)
+		b = appendGoAway(b, 4, f.GoAway)
 	}
 	return b
 }
@@ -211,23 +205,11 @@ func (f *ServerFrame) Decode(b []byte) error {
 			err = f.Next().decode(string(x.s))
 		case 4<<3 | wireBytes:
 			f.GoAway = &GoAway{}
-			err = f.GoAway.decode(string(x.s))
+			err = decodeGoAway(f.GoAway, string(x.s))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (g *GoAway) decode(s string) error {
-	return eachField(s, func(f field[string]) error {
-		switch f.tag {
-		case 1<<3 | wireVarint:
-			g.RetryAfter = time.Duration(f.v)
-		case 2<<3 | wireBytes:
-			return text(&g.Message, f.s)
-		}
-		return nil
-	})
 }

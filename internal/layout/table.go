@@ -93,6 +93,7 @@ var table = []rule{
 	{folder: "internal/crashtest", local: []string{"."}},
 	{folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace", "writer"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "internal/exampletest", local: []string{"journal", "server", "shard"}},
+	{folder: "internal/gen"},
 	{folder: "internal/invisible"},
 	{folder: "internal/history", local: []string{".", "internal/api"}, remote: []string{"github.com/anishathalye/porcupine"}},
 	{folder: "internal/launch"},
