@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // commit is POST /v1/commits.
@@ -150,6 +151,6 @@ func (c *call) committed(cmd *engine.Commit) {
 	j.decimal("version", uint64(eff.Version))
 	writeDocuments(j, "documents", eff.Documents, false)
 	writeTexts(j, "warnings", eff.Warnings)
-	writeAdvice(j, adviceFor(&eff))
+	writeAdvice(j, prose.For(&eff))
 	c.send(http.StatusOK, j, at)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // pathKey is the key in the path: all that follows, with '/' in it, decoded exactly
@@ -56,7 +57,7 @@ func (c *call) getState() {
 			Action: interlock.ActReRead, Message: "look at the history of the key for the versions that are kept",
 		}, asOf, at)
 	case d.Absent:
-		c.noDocument(&d, fmt.Sprintf("there is nothing at %s", d.Key), adviceForCode(interlock.CodeNoSuchDocument), asOf, at)
+		c.noDocument(&d, fmt.Sprintf("there is nothing at %s", d.Key), prose.ForCode(interlock.CodeNoSuchDocument), asOf, at)
 	default:
 		c.sendDocument(&d, asOf, at)
 	}

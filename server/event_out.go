@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 const (
@@ -151,7 +152,7 @@ func (o *eventOut) end(e *interlock.Error) {
 	o.json.str("code", string(e.Code))
 	o.json.text("detail", e.Message)
 	o.json.bool("retryable", e.Code.Retryable())
-	writeAdvice(&o.json, adviceForCode(e.Code))
+	writeAdvice(&o.json, prose.ForCode(e.Code))
 	o.json.close()
 	o.json.b = append(o.json.b, '\n')
 	if o.sse {

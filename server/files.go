@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/file"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // maxFileCalls bounds the calls about a namespace's files that are carried out at a
@@ -179,7 +180,7 @@ func (c *call) fileFailed(path string, err error, at interlock.At) {
 // fileStale answers with the packet about a file. Its versions are hashes.
 func (c *call) fileStale(stale *file.StaleError, at interlock.At) {
 	refusal := stale.Unwrap().(*interlock.Error)
-	j, status := c.problem(refusal.Code, refusal.Message, adviceForCode(refusal.Code))
+	j, status := c.problem(refusal.Code, refusal.Message, prose.ForCode(refusal.Code))
 	j.str("conflict_kind", string(refusal.ConflictKind))
 	change := &stale.Packet.Changes[0]
 	j.open("packet")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // Gate bounds the connections of all doors together. Each takes a file descriptor, and the
@@ -218,17 +219,17 @@ func (g *Gate) refuse(conn *net.TCPConn, words bool) {
 
 // fullAnswer is the HTTP answer to a client that finds no place.
 var fullAnswer = func() []byte {
-	info := infoOf(interlock.CodeOverloaded)
+	info := prose.InfoOf(interlock.CodeOverloaded)
 	j := newJSON()
 	defer j.free()
 	j.open("")
 	j.str("type", problemBase+string(interlock.CodeOverloaded))
-	j.str("title", info.title)
-	j.int("status", int64(info.status))
+	j.str("title", info.Title)
+	j.int("status", int64(info.Status))
 	j.str("code", string(interlock.CodeOverloaded))
 	j.str("detail", "the server has as many connections as it may: repeat the request in a moment, and keep connections open between requests")
 	j.bool("retryable", true)
-	writeAdvice(j, adviceForCode(interlock.CodeOverloaded))
+	writeAdvice(j, prose.ForCode(interlock.CodeOverloaded))
 	j.close()
 	j.b = append(j.b, '\n')
 	return append([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n"+

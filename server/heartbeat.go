@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // openSession is POST /v1/sessions.
@@ -61,7 +62,7 @@ func writeWarnings(j *jsonOut, losses []engine.Loss, obs *Observer) {
 		}
 		j.open("")
 		writeLease(j, "lease", &l.Lease)
-		writeAdvice(j, noticeAdvice(&l.Lease))
+		writeAdvice(j, prose.ForLease(&l.Lease))
 		j.close()
 	}
 	j.closeArray()
@@ -78,7 +79,7 @@ func writeLosses(j *jsonOut, losses []engine.Loss) {
 		writeLease(j, "lease", &l.Lease)
 		j.str("code", string(l.Code))
 		j.text("detail", l.Message)
-		writeAdvice(j, lostAdvice(&l.Lease, l.Code))
+		writeAdvice(j, prose.ForLoss(&l.Lease, l.Code))
 		j.close()
 	}
 	j.closeArray()

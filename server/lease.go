@@ -10,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // acquire is POST /v1/leases.
@@ -82,7 +83,7 @@ func (c *call) park() {
 	j := c.reply()
 	j.str("outcome", "parked")
 	writeLease(j, "lease", &eff.Lease)
-	writeAdvice(j, adviceFor(&eff))
+	writeAdvice(j, prose.For(&eff))
 	c.send(http.StatusOK, j, at)
 }
 
@@ -168,7 +169,7 @@ func (c *call) granted(eff *engine.Effect, at interlock.At) {
 		}
 	}
 	writeTexts(j, "warnings", warningsOf(eff))
-	writeAdvice(j, adviceFor(eff))
+	writeAdvice(j, prose.For(eff))
 	c.send(http.StatusOK, j, at)
 }
 
@@ -195,7 +196,7 @@ func warningsOf(eff *engine.Effect) []string {
 // skipped.
 func (c *call) conflict(eff *engine.Effect, at interlock.At) {
 	status := http.StatusOK
-	advice := adviceFor(eff)
+	advice := prose.For(eff)
 	j := c.reply()
 	j.str("outcome", eff.Outcome.String())
 	if eff.Outcome == engine.Queued {

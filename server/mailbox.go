@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // sendMessage is POST /v1/mailbox/{key}. A message is a task for the single writer of
@@ -41,7 +42,7 @@ func (c *call) sendMessage() {
 		j.value("reply", message.Result)
 	}
 	writeTexts(j, "warnings", eff.Warnings)
-	writeAdvice(j, adviceFor(&eff))
+	writeAdvice(j, prose.For(&eff))
 	c.send(status, j, at)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // The tours see to it that everything in openapi.json is seen; those about the kernel's features
@@ -75,7 +76,7 @@ func tourLooking(d *door) {
 	d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "agent-one")
 	d.get("/v1/why?key=org:acme/y").want(200).is("chain.0.does", "holds")
 	d.get("/v1/why?agent=agent-one").want(200).is("chain.1.agent", "agent-two")
-	for range maxToldWait + 1 {
+	for range prose.MaxToldWait + 1 {
 		d.post("/v1/leases", `{"agent":"agent-many","on_conflict":"wait","claims":[{"key":"org:acme/x"}]}`).want(202)
 	}
 	d.get("/v1/why?agent=agent-many").want(200).is("waits.1.chain.1.agent", "agent-one").num("more_waits")

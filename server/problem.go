@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -15,7 +16,7 @@ const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/er
 
 // refused answers with what the engine refused.
 func (c *call) refused(eff *engine.Effect, at interlock.At) {
-	advice := adviceFor(eff)
+	advice := prose.For(eff)
 	j, status := c.problem(eff.Code, eff.Message, advice)
 	if x := eff.Conflict; x != nil {
 		writeConflict(j, x)
@@ -54,7 +55,7 @@ func (c *call) fail(err *interlock.Error) {
 	}
 	advice := err.Advice
 	if advice == (interlock.Advice{}) {
-		advice = adviceForCode(err.Code)
+		advice = prose.ForCode(err.Code)
 	}
 	j, status := c.problem(err.Code, err.Message, advice)
 	if err.Key != "" {
@@ -116,8 +117,8 @@ func (c *call) unanswered() {
 
 // problem begins a problem document (RFC 9457).
 func (c *call) problem(code interlock.Code, message string, advice interlock.Advice) (*jsonOut, int) {
-	info := infoOf(code)
-	status := info.status
+	info := prose.InfoOf(code)
+	status := info.Status
 	if c.statusOverride != 0 {
 		status = c.statusOverride
 	}
@@ -127,7 +128,7 @@ func (c *call) problem(code interlock.Code, message string, advice interlock.Adv
 	c.retryAfter(advice.RetryAfter)
 	j := c.reply()
 	j.str("type", problemBase+string(code))
-	j.str("title", info.title)
+	j.str("title", info.Title)
 	j.int("status", int64(status))
 	j.str("code", string(code))
 	j.text("detail", message)

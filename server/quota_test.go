@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // In no stretch of time come more than what is allowed in it and in one second besides; and a
@@ -174,7 +175,7 @@ func TestQuotaOfBytes(t *testing.T) {
 	if eff == nil || eff.Conflict.Capacity.Refill != 4*time.Second+time.Millisecond {
 		t.Fatalf("after 5000 bytes of 1000 a second: %+v", eff)
 	}
-	if a := adviceFor(eff); a.RetryAfter != eff.Conflict.Capacity.Refill {
+	if a := prose.For(eff); a.RetryAfter != eff.Conflict.Capacity.Refill {
 		t.Errorf("advice %+v", a)
 	}
 	r.time += eff.Conflict.Capacity.Refill

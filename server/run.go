@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // startRun is POST /v1/runs. The call is the run's place in line: when the caller hangs
@@ -58,7 +59,7 @@ func (c *call) started(run *interlock.Run, eff *engine.Effect, at interlock.At) 
 	j.close()
 	writeNotes(j, eff.Lease.Notes)
 	writeTexts(j, "warnings", eff.Warnings)
-	writeAdvice(j, adviceFor(eff))
+	writeAdvice(j, prose.For(eff))
 	c.send(http.StatusOK, j, at)
 }
 

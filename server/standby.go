@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -38,11 +39,11 @@ func notOwner(a Active) *interlock.Error {
 	err := &interlock.Error{Code: interlock.CodeNotOwner}
 	if a == (Active{}) {
 		err.Message = "this server stands by, and no server is active at this moment: repeat the request with the same id"
-		err.Advice = adviceForCode(err.Code)
+		err.Advice = prose.ForCode(err.Code)
 		return err
 	}
 	err.Message = fmt.Sprintf("this server stands by; the active one is %s (gRPC %s)", a.HTTP, a.GRPC)
-	err.Advice = adviceForCode(err.Code)
+	err.Advice = prose.ForCode(err.Code)
 	err.Advice.Message = fmt.Sprintf("repeat the request with the same request id at %s, or over gRPC at %s", a.HTTP, a.GRPC)
 	return err
 }

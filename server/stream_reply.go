@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -53,7 +54,7 @@ func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 	if d.brief && (eff.Outcome == engine.Granted || eff.Outcome == engine.Queued) {
 		return
 	}
-	if advice := adviceFor(eff); advice != (interlock.Advice{}) {
+	if advice := prose.For(eff); advice != (interlock.Advice{}) {
 		r.Advice = &interlock.Advice{Action: advice.Action, RetryAfter: advice.RetryAfter, Message: advice.Message}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -34,7 +35,7 @@ func (d *outgoingEffect) addState(r *proto.Reply, st *stream) {
 	for _, c := range d.read.contention {
 		row := proto.Contention{Contention: c}
 		row.Pattern = cleanText(c.Pattern)
-		if advice := strategyAdvice(&c); advice != (interlock.Advice{}) {
+		if advice := prose.ForContention(&c); advice != (interlock.Advice{}) {
 			row.Advice = &advice
 		}
 		r.Contention = append(r.Contention, row)

@@ -6,6 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // How tasks, queues and approvals look in JSON. A task's id is no secret: its worker proves itself
@@ -138,7 +139,7 @@ func (c *call) writeHanded(j *jsonOut, h *engine.Assignment) {
 
 // sendTask answers with the task that an effect is about.
 func (c *call) sendTask(status int, outcome string, eff *engine.Effect, at interlock.At) {
-	c.sendTaskAdvised(status, outcome, eff, adviceFor(eff), at)
+	c.sendTaskAdvised(status, outcome, eff, prose.For(eff), at)
 }
 
 // sendTaskAdvised is sendTask where something else is to be advised.
@@ -164,7 +165,7 @@ func (c *call) acknowledged(eff *engine.Effect, at interlock.At) {
 	j.decimal("version", uint64(eff.Version))
 	writeDocuments(j, "documents", eff.Documents, false)
 	writeTexts(j, "warnings", eff.Warnings)
-	writeAdvice(j, adviceFor(eff))
+	writeAdvice(j, prose.For(eff))
 	c.send(http.StatusOK, j, at)
 }
 

@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 func TestWhy(t *testing.T) {
@@ -73,37 +72,6 @@ func TestWhyNobodyHasIt(t *testing.T) {
 	})
 }
 
-// A chain may go through waits that only their waiters know of.
-func TestChainsOfDeclaredWaits(t *testing.T) {
-	party := func(agent string) engine.Party {
-		return engine.Party{Agent: agent, Session: "s-" + agent, Flow: "main"}
-	}
-	edges := []engine.WaitEdge{
-		{Waiter: party("a"), Blocker: party("b"), Key: "k", Mode: interlock.Exclusive, Has: interlock.Claim{Key: "k"}},
-		{Waiter: party("b"), Blocker: party("c")},
-		{Waiter: party("c"), Blocker: party("d"), Key: "l", Mode: interlock.Shared, Has: interlock.Claim{Key: "l"}, Ahead: true},
-		{Waiter: party("d"), Blocker: party("e")},
-	}
-	for agent, want := range map[string]string{
-		"a": "a holds nothing. a waits for k, which b holds; b itself says that it waits for c; c itself waits for l, behind d in line; d itself says that it waits for e.",
-		"b": "b holds nothing. 1 other waits for it. b says that it waits for c; c itself waits for l, behind d in line; d itself says that it waits for e.",
-		"d": "d holds nothing. 1 other waits for it. d says that it waits for e.",
-	} {
-		x := explainAgent(agent, nil, edges)
-		if x.text != want {
-			t.Errorf("%s: %s\nwant %s", agent, x.text, want)
-		}
-		if last := x.chain[len(x.chain)-1]; last.Agent != "d" && last.Agent != "e" {
-			t.Errorf("%s: the chain ends with %+v", agent, last)
-		}
-	}
-	parked := []interlock.Holder{{Agent: "a", Key: "gpu:1", Mode: interlock.Permits, Count: 2, Liveness: interlock.LiveParked, Held: time.Minute}}
-	x := explainAgent("a", parked, nil)
-	if x.text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked while a human decides. It waits for nothing." || x.advice.Action != interlock.ActAskHuman {
-		t.Errorf("%s %+v", x.text, x.advice)
-	}
-}
-
 // A party with an offer of a key that it has not taken up stands in no line.
 func TestWhyFirstInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -143,14 +111,14 @@ func TestWhySeveralWaits(t *testing.T) {
 		}
 		d.get("/v1/why?agent=c").want(200).is("text", "c holds nothing. c waits for account:a1, which a1 holds. c waits for account:a2, which a2 holds.")
 
-		for i := range maxToldWait {
+		for i := range prose.MaxToldWait {
 			ask("b", "account:a"+string(rune('1'+i%5)), 202)
 		}
 		many := d.get("/v1/why?agent=b").want(200).says("text", "It has 2 waits besides.")
 		if n := many.num("more_waits"); n != 2 {
 			t.Errorf("%d more waits", n)
 		}
-		if n := len(many.at("waits").([]any)); n != maxToldWait {
+		if n := len(many.at("waits").([]any)); n != prose.MaxToldWait {
 			t.Errorf("%d waits", n)
 		}
 		many.says("advice.message", "hang on a1, a2, a3 and 2 more")

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // The words of the HTTP/JSON door, as far as the commands show them. Fields that a
@@ -255,19 +255,7 @@ func (d *decision) text() string {
 	if d == nil {
 		return ""
 	}
-	return verdictText(d.Verdict, d.Name, d.By, d.Reason)
-}
-
-// verdictText returns a verdict with its author and its reason.
-func verdictText(verdict, name, by, reason string) string {
-	text := clean(verdict)
-	if by := interlock.Answerer(clean(name), clean(by)); by != "" {
-		text += " by " + by
-	}
-	if reason := clean(reason); reason != "" {
-		text += ": " + reason
-	}
-	return text
+	return prose.Verdict(d.Verdict, d.Name, d.By, d.Reason)
 }
 
 // leaseQuestion is what a person is asked about a parked lease.
@@ -385,31 +373,12 @@ func (c *capacity) word() *interlock.Capacity {
 	return w
 }
 
-// text is a capacity in half a sentence: "2 of 3 permits taken, group batch has 1 (max
-// 2), 5 of 10 tokens left".
+// text is a capacity in half a sentence, "" for none.
 func (c *capacity) text() string {
-	var facts []string
-	if c.Permits > 0 {
-		facts = append(facts, fmt.Sprintf("%d of %s taken", c.Used, count(int(c.Permits), "permit", "permits")))
+	if c == nil {
+		return ""
 	}
-	for _, g := range c.Groups {
-		name, limits := "group "+clean(g.Name), fmt.Sprintf("min %d", g.Min)
-		if g.Name == "" {
-			name = "no group"
-		}
-		if g.Max > 0 {
-			limits += fmt.Sprintf(", max %d", g.Max)
-		}
-		facts = append(facts, fmt.Sprintf("%s has %d (%s)", name, g.Used, limits))
-	}
-	if c.Tokens > 0 {
-		tokens := fmt.Sprintf("%d of %s left", c.Available, count(int(c.Tokens), "token", "tokens"))
-		if c.Refill > 0 && c.Available < c.Tokens {
-			tokens += ", the next in " + short(ms(c.Refill))
-		}
-		facts = append(facts, tokens)
-	}
-	return strings.Join(facts, ", ")
+	return prose.Capacity(c.word())
 }
 
 type keysAnswer struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 func newApprove(a *app) *cobra.Command {
@@ -288,7 +289,7 @@ func (p *approval) answer() string {
 	if p.Verdict == "" {
 		return ""
 	}
-	return verdictText(p.Verdict, p.Name, p.By, p.Reason)
+	return prose.Verdict(p.Verdict, p.Name, p.By, p.Reason)
 }
 
 // tellApproval prints to standard error what a person has answered, and what has changed since the

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // longPollRequest is a request over HTTP that may have to stand in line: for a lease, for
@@ -213,11 +214,7 @@ func heldBy(holders []holder) string {
 	if len(holders) == 0 {
 		return ""
 	}
-	text := ": held by " + holders[0].name()
-	if purpose := clean(holders[0].Purpose); purpose != "" {
-		text += " (" + purpose + ")"
-	}
-	return text
+	return prose.HeldBy(holders[0].name(), holders[0].Purpose)
 }
 
 // errInTime reports that the time for waiting is over.

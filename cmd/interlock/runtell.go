@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // watch tells what the holder of the lease should know, until the command has ended.
@@ -22,7 +22,7 @@ func (r *runInvocation) watch(lease *client.Lease, ended <-chan struct{}) {
 		case <-warned:
 			warned = nil
 			info := lease.Info()
-			r.a.complain("%s", warnedText(&info, lease.Left()))
+			r.a.complain("%s", prose.Warning(&info, lease.Left()))
 		case <-lease.Context().Done():
 			r.tellLost(lease)
 			return
@@ -36,18 +36,7 @@ func (r *runInvocation) watch(lease *client.Lease, ended <-chan struct{}) {
 }
 
 func (r *runInvocation) tellLost(lease *client.Lease) {
-	r.a.complain("%s: the command is ended", lostText(lease))
-}
-
-// warnedText returns which end of a lease comes near, and what prevents it.
-func warnedText(l *interlock.Lease, left time.Duration) string {
-	switch {
-	case l.StallIn > 0 && l.StallIn <= l.ExpiresIn:
-		return "the lease ends in " + short(left) + " unless the command reports progress (interlock renew --progress), in other words than last time"
-	case l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn:
-		return "the lease ends in " + short(left) + ": it may not be held for longer (max_hold)"
-	}
-	return "the lease ends in " + short(left) + " unless a heartbeat arrives"
+	r.a.complain("%s: the command is ended", prose.Loss(lease.Err(), refusalText))
 }
 
 func notesOf(notes []interlock.Note) []note {
@@ -65,18 +54,6 @@ func endedBy(lease *client.Lease) string {
 		return ""
 	}
 	return refusal.EndedBy
-}
-
-// lostText returns why a lease is lost.
-func lostText(lease *client.Lease) string {
-	refusal, ok := errors.AsType[*interlock.Error](lease.Err())
-	switch {
-	case !ok:
-		return "the lease is lost"
-	case refusal.EndedBy != "":
-		return "the lease is lost (" + clean(refusal.EndedBy) + "): " + refusalText(refusal)
-	}
-	return "the lease is lost: " + refusalText(refusal)
 }
 
 func skippedText(err error) string {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock/internal/invisible"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // clean makes text of other agents safe for a terminal, on one line. The server
@@ -51,24 +52,8 @@ func cut(s string, width int) string {
 // clip leaves at most n bytes of a text.
 func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(n, len(s))], "") }
 
-// short is a duration for people: two units at most, no false precision.
-func short(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "-" + short(-d)
-	case d < time.Second:
-		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
-	case d < 10*time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
-	case d < time.Minute:
-		return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + "s"
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-}
+// short is a duration for people.
+func short(d time.Duration) string { return prose.Short(d) }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
@@ -88,12 +73,7 @@ func quote(s string) string {
 }
 
 // count is "1 waiter" or "3 waiters".
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
-}
+func count(n int, one, many string) string { return prose.Count(n, one, many) }
 
 // bytesText is a number of bytes for people.
 func bytesText(n int64) string {

@@ -53,7 +53,7 @@ var table = []rule{
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},
 	{folder: "proto/sessionpb", remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, tests: true},
 	{
-		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible", "internal/packet"},
+		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible", "internal/packet", "internal/prose"},
 		remote: []string{"google.golang.org/grpc", "github.com/prometheus/client_golang"},
 	},
 	{
@@ -99,6 +99,7 @@ var table = []rule{
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},
 	{folder: "internal/packet", local: []string{".", "internal/invisible"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
+	{folder: "internal/prose", local: []string{".", "engine", "internal/invisible"}},
 	{folder: "internal/postgrestest", local: []string{"internal/launch"}, remote: []string{"github.com/jackc/pgx/v5"}},
 	{folder: "internal/securitytest"},
 	{folder: "internal/reliability"},

@@ -1,17 +1,19 @@
-package server
+package prose
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
 )
 
-// codeInfo is what the doors add to a code: its HTTP status, its title, and the advice that holds
-// whatever the circumstances. Where an answer knows more (the holder of the key, the expected
-// time), advice.go adds it.
-type codeInfo struct {
-	status int
-	title  string
+// CodeInfo is what an answer adds to a code: the HTTP status, the title, and the advice that holds
+// in all circumstances. Where an answer knows more (the holder of the key, the expected time),
+// advice.go adds it.
+type CodeInfo struct {
+	Status int
+	Title  string
 	action interlock.Action
 	after  time.Duration // when to come back; 0 where coming back is no help
 	next   string        // the next step, as a full clause in lower case
@@ -19,7 +21,7 @@ type codeInfo struct {
 
 // codes has an entry for every code of the root package, and docs/errors.md a
 // section; tests compare the three.
-var codes = map[interlock.Code]codeInfo{
+var codes = map[interlock.Code]CodeInfo{
 	interlock.CodeInvalidRequest: {
 		400, "The request is malformed", interlock.ActStop, 0,
 		"correct what the message names and send the request again",
@@ -445,10 +447,14 @@ var codes = map[interlock.Code]codeInfo{
 	},
 }
 
-// infoOf never fails: a code without an entry is our mistake, and is shown as one.
-func infoOf(code interlock.Code) codeInfo {
+// InfoOf returns what is known of a code. A code without an entry is a mistake of the server and is
+// shown as one.
+func InfoOf(code interlock.Code) CodeInfo {
 	if info, ok := codes[code]; ok {
 		return info
 	}
 	return codes[interlock.CodeInternal]
 }
+
+// KnownCodes returns all codes, sorted.
+func KnownCodes() []interlock.Code { return slices.Sorted(maps.Keys(codes)) }

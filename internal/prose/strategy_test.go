@@ -1,4 +1,4 @@
-package server
+package prose
 
 import (
 	"strings"
@@ -26,37 +26,13 @@ func TestTheBetterStrategyIsAdvised(t *testing.T) {
 		{"leases that the pattern demands", interlock.Contention{Leased: 20, Leases: 20, Write: interlock.WriteLease}, "", ""},
 		{"leases keep apart who would meet", interlock.Contention{Commits: 3, Conflicts: 1, Leased: 100, Leases: 100}, "", ""},
 	} {
-		got := strategyAdvice(&c.counts)
+		got := ForContention(&c.counts)
 		if got.Action != c.action || !strings.Contains(got.Message, c.words) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
-		refused := adviceFor(&engine.Effect{Outcome: engine.Refused, Code: interlock.CodeStale, Contention: &c.counts})
+		refused := For(&engine.Effect{Outcome: engine.Refused, Code: interlock.CodeStale, Contention: &c.counts})
 		if refused.Action != interlock.ActReRead || !strings.HasSuffix(refused.Message, got.Message) {
 			t.Errorf("%s: who is refused is told %+v", c.name, refused)
 		}
 	}
-}
-
-// A caller that conflicts often is advised to lease, where it is refused and in the listing.
-func TestContention(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		d := newDoor(t)
-		d.send(d.request("PUT", "/v1/patterns/accounts", `{"pattern":"account:{id}"}`)).want(200)
-		d.commitDoc("account:1", "0")
-		const stale = `{"agent":"ben","reads":[{"key":"account:1","absent":true}],"writes":[{"key":"account:1","put":1}]}`
-		version := d.post("/v1/commits", `{"reads":[{"key":"account:1","present":true}],"writes":[{"key":"account:1","put":0}]}`).want(200).str("version")
-		for range 10 {
-			version = d.post("/v1/commits", `{"reads":[{"key":"account:1","version":"`+version+`"}],"writes":[{"key":"account:1","put":0}]}`).want(200).str("version")
-		}
-		for range 9 {
-			d.post("/v1/commits", stale).want(412)
-		}
-		d.post("/v1/commits", stale).want(412).says("advice.message", "account:1 changed", "10 of 20 commits by version to accounts keys", "acquire the key before")
-		d.post("/v1/commits", `{"agent":"ben","as_of":"`+version+`","writes":[{"key":"account:1","put":1}]}`).want(200).says("advice.message", "10 of 21")
-		got := d.get("/v1/contention").want(200).is("patterns.0.pattern", "accounts").is("patterns.0.advice.action", "wait")
-		if got.num("patterns.0.commits") != 11 || got.num("patterns.0.conflicts") != 10 || got.num("patterns.0.retries") != 1 {
-			t.Error(got.raw)
-		}
-		d.get("/v1/contention", "Interlock-Namespace", "other").want(200)
-	})
 }

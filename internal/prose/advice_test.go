@@ -1,4 +1,4 @@
-package server
+package prose
 
 import (
 	"go/ast"
@@ -253,7 +253,7 @@ func TestAdviceSentences(t *testing.T) {
 			`a is free for others meanwhile, and its place in line is kept: have the human decide, and resume the lease by its id within 24 h, or release it; it needs no heartbeat until then`,
 		},
 	} {
-		got := adviceFor(&c.eff)
+		got := For(&c.eff)
 		if got.Message != c.want || got.Action != c.action || got.RetryAfter != c.after {
 			t.Errorf("%v %s:\n got %s %v %q\nwant %s %v %q", c.eff.Outcome, c.eff.Code, got.Action, got.RetryAfter, got.Message, c.action, c.after, c.want)
 		}
@@ -279,7 +279,7 @@ func TestShortDurations(t *testing.T) {
 // codesOfTheRoot reads the closed list from its source.
 func codesOfTheRoot(t *testing.T) (list []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../code.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../code.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func codesOfTheRoot(t *testing.T) (list []string) {
 
 // The list of codes, what the door knows of each, and docs/errors.md are one.
 func TestEveryCodeIsDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/errors.md")
+	doc, err := os.ReadFile("../../docs/errors.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,16 +330,16 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 			t.Errorf("%s: the door does not know it", name)
 			continue
 		}
-		advice := adviceFor(&engine.Effect{Outcome: engine.Refused, Code: code})
-		if advice.Action == "" || advice.Message == "" || info.title == "" {
+		advice := For(&engine.Effect{Outcome: engine.Refused, Code: code})
+		if advice.Action == "" || advice.Message == "" || info.Title == "" {
 			t.Errorf("%s has no advice or no title", name)
 		}
 		if code.Retryable() != (advice.RetryAfter > 0) {
 			t.Errorf("%s: retryable is %v, and the advice is to come back in %v", name, code.Retryable(), advice.RetryAfter)
 		}
 		m := status.FindStringSubmatch(sections[name])
-		if m == nil || m[1] != strconv.Itoa(info.status) {
-			t.Errorf("docs/errors.md, %s: want the line HTTP %d, found %v", name, info.status, m)
+		if m == nil || m[1] != strconv.Itoa(info.Status) {
+			t.Errorf("docs/errors.md, %s: want the line HTTP %d, found %v", name, info.Status, m)
 		}
 		if retry := strings.Contains(sections[name], ", retryable"); retry != code.Retryable() {
 			t.Errorf("docs/errors.md, %s: it says retryable %v", name, retry)

@@ -1,4 +1,4 @@
-package server
+package prose
 
 import (
 	"fmt"
@@ -8,9 +8,13 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
-// The parts of the sentences of advice.go and why.go.
+// The parts of the sentences of advice.go and explain.go.
+
+// cleanText returns one line of an agent's text, safe to show.
+func cleanText(s string) string { return invisible.Line(s) }
 
 // situation returns the blockers, as the beginning of a sentence.
 func situation(c *engine.Conflict) string {
@@ -88,7 +92,7 @@ func andMore(c *engine.Conflict) string {
 
 // permitsText reads: 2 of 2 permits taken.
 func permitsText(c *interlock.Capacity) string {
-	return fmt.Sprintf("%d of %s taken", c.Used, count(int(c.Permits), "permit", "permits"))
+	return fmt.Sprintf("%d of %s taken", c.Used, Count(int(c.Permits), "permit", "permits"))
 }
 
 // sharesText returns which limits of claimant groups keep the free permits of a key from a waiter:
@@ -113,7 +117,7 @@ func sharesText(c *engine.Conflict) string {
 	}
 	if kept > 0 {
 		free := full.Permits - full.Used
-		fmt.Fprintf(&b, ", and %s kept for %s", count(int(min(kept, free)), "free one is", "free ones are"), strings.Join(whose, " and "))
+		fmt.Fprintf(&b, ", and %s kept for %s", Count(int(min(kept, free)), "free one is", "free ones are"), strings.Join(whose, " and "))
 	}
 	return b.String()
 }
@@ -122,14 +126,18 @@ func sharesText(c *engine.Conflict) string {
 func groupsText(c *interlock.Capacity) string {
 	var facts []string
 	for i := range c.Groups {
-		g := &c.Groups[i]
-		limits := fmt.Sprintf("min %d", g.Min)
-		if g.Max > 0 {
-			limits += fmt.Sprintf(", max %d", g.Max)
-		}
-		facts = append(facts, fmt.Sprintf("%s has %d (%s)", groupName(g.Name), g.Used, limits))
+		facts = append(facts, groupText(groupName(c.Groups[i].Name), &c.Groups[i]))
 	}
 	return strings.Join(facts, ", ")
+}
+
+// groupText reads: group batch has 1 (min 0, max 1).
+func groupText(name string, g *interlock.GroupUse) string {
+	limits := fmt.Sprintf("min %d", g.Min)
+	if g.Max > 0 {
+		limits += fmt.Sprintf(", max %d", g.Max)
+	}
+	return fmt.Sprintf("%s has %d (%s)", name, g.Used, limits)
 }
 
 // groupName names a claimant group.
@@ -142,11 +150,16 @@ func groupName(name string) string {
 
 // tokensText reads: 0 of 10 tokens left, the next in 3 s.
 func tokensText(c *interlock.Capacity) string {
-	text := fmt.Sprintf("%d of %s left", c.Available, count(int(c.Tokens), "token", "tokens"))
+	text := tokensLeft(c)
 	if c.Refill > 0 {
 		text += ", the next in " + short(c.Refill)
 	}
 	return text
+}
+
+// tokensLeft reads: 0 of 10 tokens left.
+func tokensLeft(c *interlock.Capacity) string {
+	return fmt.Sprintf("%d of %s left", c.Available, Count(int(c.Tokens), "token", "tokens"))
 }
 
 // roomText is the free part of a key.
@@ -421,8 +434,10 @@ func modeText(h *interlock.Holder) string {
 
 // counted reads: 2 permits.
 func counted(m interlock.Mode, n uint32) string {
-	one := map[interlock.Mode]string{interlock.Permits: "permit", interlock.Barrier: "party", interlock.Member: "part"}
-	return count(int(n), one[m], countField(m))
+	units := map[interlock.Mode][2]string{
+		interlock.Permits: {"permit", "permits"}, interlock.Barrier: {"party", "parties"}, interlock.Member: {"part", "parts"},
+	}[m]
+	return Count(int(n), units[0], units[1])
 }
 
 // quotedList names up to four of a list, each quoted unless it is plain.
@@ -467,8 +482,8 @@ func ordinal(n int) string {
 
 func atLeastASecond(d time.Duration) time.Duration { return max(d, time.Second) }
 
-// count reads: 1 waiter, 2 waiters.
-func count(n int, one, many string) string {
+// Count reads: 1 waiter, 2 waiters.
+func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -1,4 +1,4 @@
-package server
+package prose
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 // maxToldStuck bounds how many tasks a sentence names that wait outside of the lines.
 const maxToldStuck = 3
 
-// tellStuck adds the tasks that stand in no line, and what they hold back, and those that no
+// AddStuck adds the tasks that stand in no line, and what they hold back, and those that no
 // idle worker may hold. If nothing else is in the way, a person is what is needed: to answer,
 // or to start a worker that may.
-func (x *explanation) tellStuck(l *engine.HeldBack) {
+func (x *Explanation) AddStuck(l *engine.HeldBack) {
 	var b strings.Builder
 	for i := range l.Rows[:min(len(l.Rows), maxToldStuck)] {
 		b.WriteString(" " + stuckText(&l.Rows[i]))
@@ -24,16 +24,16 @@ func (x *explanation) tellStuck(l *engine.HeldBack) {
 	case l.More:
 		fmt.Fprintf(&b, " More than %d others wait likewise.", n)
 	case n > 0:
-		fmt.Fprintf(&b, " %s likewise.", count(n, "other waits", "others wait"))
+		fmt.Fprintf(&b, " %s likewise.", Count(n, "other waits", "others wait"))
 	}
-	x.text += b.String()
-	if x.advice.Action != interlock.ActRetry || len(x.chain) > 0 {
+	x.Text += b.String()
+	if x.Advice.Action != interlock.ActRetry || len(x.Chain) > 0 {
 		return
 	}
 	for _, message := range []func(*engine.HeldTask) string{answerIt, letWork} {
 		for i := range l.Rows {
 			if text := message(&l.Rows[i]); text != "" {
-				x.advice = interlock.Advice{Action: interlock.ActAskHuman, Message: text}
+				x.Advice = interlock.Advice{Action: interlock.ActAskHuman, Message: text}
 				return
 			}
 		}
@@ -104,7 +104,7 @@ func stuckText(row *engine.HeldTask) string {
 	}
 	switch {
 	case row.Behind > 0:
-		fmt.Fprintf(&b, "; %s behind it: messages of one sender to a key keep their order", count(row.Behind, "later message of its sender to "+key+" waits", "later messages of its sender to "+key+" wait"))
+		fmt.Fprintf(&b, "; %s behind it: messages of one sender to a key keep their order", Count(row.Behind, "later message of its sender to "+key+" waits", "later messages of its sender to "+key+" wait"))
 	case t.State == interlock.TaskAsking, t.Barred && noun(t) != "message":
 		b.WriteString("; until then it is in nobody's way")
 	}
@@ -125,7 +125,7 @@ func barredText(row *engine.HeldTask) string {
 		bars = append(bars, fmt.Sprintf("the allow list of pattern %s keeps %d from mode %s", quoteUnlessPlain(cleanText(b.Pattern)), b.Workers, b.Mode))
 	}
 	return fmt.Sprintf("waits for a worker that may hold it: %s in queue %s, and none of them may, since %s",
-		count(idle, "worker is idle", "workers are idle"), quoteUnlessPlain(cleanText(row.Task.Queue)), strings.Join(bars, " and "))
+		Count(idle, "worker is idle", "workers are idle"), quoteUnlessPlain(cleanText(row.Task.Queue)), strings.Join(bars, " and "))
 }
 
 // noun tells a message from another task: only a message has the order of a sender.

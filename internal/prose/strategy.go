@@ -1,11 +1,9 @@
-package server
+package prose
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
 )
 
 // There are two strategies against working on what another changes meanwhile: to commit by version
@@ -25,9 +23,9 @@ const (
 	waitsRare = 20
 )
 
-// strategyAdvice names the better strategy for the keys of a pattern, or nothing. Where the pattern
+// ForContention names the better strategy for the keys of a pattern, or nothing. Where the pattern
 // demands a lease, no caller is advised to do without.
-func strategyAdvice(c *interlock.Contention) interlock.Advice {
+func ForContention(c *interlock.Contention) interlock.Advice {
 	tried := c.Commits + c.Conflicts
 	switch {
 	case tried >= enoughCommits && c.Conflicts*conflictsOften >= tried:
@@ -56,34 +54,4 @@ func contended(c *interlock.Contention) string {
 		return "such keys"
 	}
 	return quoteUnlessPlain(c.Pattern) + " keys"
-}
-
-// contention is GET /v1/contention.
-func (c *call) contention() {
-	var list []interlock.Contention
-	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { list = e.Contention(c.namespace) })
-	if !ok {
-		return
-	}
-	j := c.reply()
-	j.openArray("patterns")
-	for i := range list {
-		writeContended(j, &list[i])
-	}
-	j.closeArray()
-	c.send(http.StatusOK, j, at)
-}
-
-func writeContended(j *jsonOut, p *interlock.Contention) {
-	j.open("")
-	j.text("pattern", p.Pattern)
-	j.int("commits", int64(p.Commits))
-	j.int("conflicts", int64(p.Conflicts))
-	j.int("retries", int64(p.Retries))
-	j.int("leased", int64(p.Leased))
-	j.int("leases", int64(p.Leases))
-	j.int("waited", int64(p.Waited))
-	j.str("write", p.Write.String())
-	writeAdvice(j, strategyAdvice(p))
-	j.close()
 }

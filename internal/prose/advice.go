@@ -1,4 +1,4 @@
-package server
+package prose
 
 import (
 	"fmt"
@@ -14,13 +14,10 @@ import (
 // patience.
 const worthWaiting = 5 * time.Minute
 
-// adviceFor returns what the reader of an answer should do next, in words that a model or a person
-// can act on. This file is the only place where such a sentence is made (words.go has its parts);
-// both doors put it into their answers. A plain success needs none and gets the zero Advice.
-//
-// Names, purposes and notes in it are other agents' text: they are cleaned, and
-// quoted unless they are plain words.
-func adviceFor(eff *engine.Effect) interlock.Advice {
+// For returns what the reader of an answer should do next, in words that a model or a person can
+// act on. HTTP and the session stream put it into their answers. A plain success needs none and gets
+// the zero Advice.
+func For(eff *engine.Effect) interlock.Advice {
 	switch eff.Outcome {
 	case engine.Granted:
 		return grantedAdvice(&eff.Lease)
@@ -37,14 +34,14 @@ func adviceFor(eff *engine.Effect) interlock.Advice {
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, Message: message}
 	case engine.Warned, engine.Asked, engine.Done:
 		if eff.Contention != nil {
-			return strategyAdvice(eff.Contention)
+			return ForContention(eff.Contention)
 		}
 		if len(eff.Tasks) == 1 {
 			return taskAdvice(&eff.Tasks[0])
 		}
-		return noticeAdvice(&eff.Lease)
+		return ForLease(&eff.Lease)
 	case engine.Lost:
-		return lostAdvice(&eff.Lease, eff.Code)
+		return ForLoss(&eff.Lease, eff.Code)
 	case engine.Refused:
 		return refusedAdvice(eff)
 	}
@@ -69,11 +66,11 @@ func grantedAdvice(l *interlock.Lease) interlock.Advice {
 			"somebody who could write held %s while you waited: read it again before you decide", claimed(l.Claims),
 		)}
 	}
-	return noticeAdvice(l)
+	return ForLease(l)
 }
 
-// noticeAdvice is for a holder that must know something of a lease that is not over.
-func noticeAdvice(l *interlock.Lease) interlock.Advice {
+// ForLease is for a holder that must know something of a lease that is not over.
+func ForLease(l *interlock.Lease) interlock.Advice {
 	switch {
 	case l.State == interlock.Grace:
 		return graceAdvice(l)
@@ -113,7 +110,7 @@ func graceAdvice(l *interlock.Lease) interlock.Advice {
 func parkedAdvice(l *interlock.Lease) interlock.Advice {
 	p := l.Parking
 	if p == nil {
-		return adviceForCode(interlock.CodeParked)
+		return ForCode(interlock.CodeParked)
 	}
 	if d := l.Decision; d != nil {
 		what := fmt.Sprintf("%s was %s by %s%s", claimed(l.Claims), d.Verdict, quoteUnlessPlain(cleanText(interlock.Answerer(d.Principal, d.By))), saidWhy(d.Reason))
@@ -176,14 +173,14 @@ func warnedAdvice(l *interlock.Lease) interlock.Advice {
 	)}
 }
 
-func lostAdvice(l *interlock.Lease, code interlock.Code) interlock.Advice {
+func ForLoss(l *interlock.Lease, code interlock.Code) interlock.Advice {
 	if l.State == interlock.Grace {
 		return graceAdvice(l)
 	}
 	if l.State == interlock.Ended && l.ExpiresIn > 0 {
 		return closedAdvice(l)
 	}
-	info := infoOf(code)
+	info := InfoOf(code)
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
 		"the lease on %s is lost (%s)%s: %s", claimed(l.Claims), code, because(l.EndedBy), info.next,
 	)}
@@ -198,7 +195,7 @@ func closedAdvice(l *interlock.Lease) interlock.Advice {
 }
 
 func refusedAdvice(eff *engine.Effect) interlock.Advice {
-	c, info := eff.Conflict, infoOf(eff.Code)
+	c, info := eff.Conflict, InfoOf(eff.Code)
 	say := func(format string, args ...any) interlock.Advice {
 		return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(format, args...)}
 	}
@@ -243,7 +240,7 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since it was read, and " + message
 		}
 		if eff.Contention != nil {
-			if better := strategyAdvice(eff.Contention).Message; better != "" {
+			if better := ForContention(eff.Contention).Message; better != "" {
 				message += "; " + better
 			}
 		}
@@ -277,12 +274,12 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	if reason := because(eff.Lease.EndedBy); reason != "" {
 		return say("it ended%s: %s", reason, info.next)
 	}
-	return adviceForCode(eff.Code)
+	return ForCode(eff.Code)
 }
 
-// adviceForCode is for refusals about which nothing more is known.
-func adviceForCode(code interlock.Code) interlock.Advice {
-	info := infoOf(code)
+// ForCode is for refusals about which nothing more is known.
+func ForCode(code interlock.Code) interlock.Advice {
+	info := InfoOf(code)
 	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: info.next}
 }
 
@@ -337,7 +334,7 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 			"%s%s: expected wait %s; ask again with on_conflict wait to stand in line, or work on something else", what, line, short(eta),
 		)}
 	}
-	return interlock.Advice{Action: interlock.ActWait, RetryAfter: infoOf(interlock.CodeHeld).after, Message: fmt.Sprintf(
+	return interlock.Advice{Action: interlock.ActWait, RetryAfter: InfoOf(interlock.CodeHeld).after, Message: fmt.Sprintf(
 		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what, line,
 	)}
 }

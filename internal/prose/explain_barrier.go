@@ -1,4 +1,4 @@
-package server
+package prose
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ func (g *barrierView) text(key string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is a barrier of %d parties", key, g.size)
 	if g.generation > 0 {
-		fmt.Fprintf(&b, " that has opened %s", count(int(g.generation), "time", "times"))
+		fmt.Fprintf(&b, " that has opened %s", Count(int(g.generation), "time", "times"))
 	}
 	switch {
 	case g.broken:
@@ -72,12 +72,12 @@ func (g *barrierView) text(key string) string {
 	case len(g.there) == 0:
 		fmt.Fprintf(&b, "; nobody of its set has come again: %s", names(g.missing))
 	case g.generation == 0:
-		fmt.Fprintf(&b, "; %s there (%s), %s missing", count(len(g.there), "is", "are"), names(g.there), count(int(g.size)-len(g.there), "is", "are"))
+		fmt.Fprintf(&b, "; %s there (%s), %s missing", Count(len(g.there), "is", "are"), names(g.there), Count(int(g.size)-len(g.there), "is", "are"))
 	default:
-		fmt.Fprintf(&b, "; %s there again (%s), still missing: %s", count(len(g.there), "is", "are"), names(g.there), names(g.missing))
+		fmt.Fprintf(&b, "; %s there again (%s), still missing: %s", Count(len(g.there), "is", "are"), names(g.there), names(g.missing))
 	}
 	if g.newcomers > 0 {
-		fmt.Fprintf(&b, "; %s until that set is over", count(g.newcomers, "newcomer waits", "newcomers wait"))
+		fmt.Fprintf(&b, "; %s until that set is over", Count(g.newcomers, "newcomer waits", "newcomers wait"))
 	}
 	return b.String()
 }

@@ -1,0 +1,40 @@
+package prose
+
+import (
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// A chain may go through waits that only their waiters know of.
+func TestChainsOfDeclaredWaits(t *testing.T) {
+	party := func(agent string) engine.Party {
+		return engine.Party{Agent: agent, Session: "s-" + agent, Flow: "main"}
+	}
+	edges := []engine.WaitEdge{
+		{Waiter: party("a"), Blocker: party("b"), Key: "k", Mode: interlock.Exclusive, Has: interlock.Claim{Key: "k"}},
+		{Waiter: party("b"), Blocker: party("c")},
+		{Waiter: party("c"), Blocker: party("d"), Key: "l", Mode: interlock.Shared, Has: interlock.Claim{Key: "l"}, Ahead: true},
+		{Waiter: party("d"), Blocker: party("e")},
+	}
+	for agent, want := range map[string]string{
+		"a": "a holds nothing. a waits for k, which b holds; b itself says that it waits for c; c itself waits for l, behind d in line; d itself says that it waits for e.",
+		"b": "b holds nothing. 1 other waits for it. b says that it waits for c; c itself waits for l, behind d in line; d itself says that it waits for e.",
+		"d": "d holds nothing. 1 other waits for it. d says that it waits for e.",
+	} {
+		x := ExplainAgent(agent, nil, edges)
+		if x.Text != want {
+			t.Errorf("%s: %s\nwant %s", agent, x.Text, want)
+		}
+		if last := x.Chain[len(x.Chain)-1]; last.Agent != "d" && last.Agent != "e" {
+			t.Errorf("%s: the chain ends with %+v", agent, last)
+		}
+	}
+	parked := []interlock.Holder{{Agent: "a", Key: "gpu:1", Mode: interlock.Permits, Count: 2, Liveness: interlock.LiveParked, Held: time.Minute}}
+	x := ExplainAgent("a", parked, nil)
+	if x.Text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked while a human decides. It waits for nothing." || x.Advice.Action != interlock.ActAskHuman {
+		t.Errorf("%s %+v", x.Text, x.Advice)
+	}
+}
