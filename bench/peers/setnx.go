@@ -34,7 +34,7 @@ func setNXCrew(pause func() time.Duration) func(context.Context, string, int) (*
 		for i := range n {
 			a := &setNXAgent{c: c, held: map[string]string{}}
 			keepers.Go(func() { a.keep(ctx) })
-			crew.Agents[i] = bench.Polling{Agent: a, Pause: pause}
+			crew.Agents[i] = bench.PollingAgent{Agent: a, Pause: pause}
 		}
 		return crew, nil
 	}
@@ -57,7 +57,7 @@ var (
 	compareAndExpire = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`)
 )
 
-// Acquire implements bench.Agent for what bench.Polling does not use.
+// Acquire implements bench.Agent for what bench.PollingAgent does not use.
 func (a *setNXAgent) Acquire(ctx context.Context, key string, _ func()) (bench.Lock, error) {
 	return a.Try(ctx, key)
 }
