@@ -27,6 +27,9 @@ RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engin
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
 
+# The tests that need more than Go are skipped unless this is set (internal/test/tools).
+unit examples simulation race crash etcd cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
+
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
@@ -145,7 +148,7 @@ peers: build ## Compare with Redis, etcd and PostgreSQL in one run of some 20 mi
 	@cd bench/peers && go run . -binary ../../bin/interlock $(PEERS)
 
 .PHONY: peers-test
-peers-test: build ## Check that each peer that is installed can be measured.
+peers-test: build ## Check that each peer can be measured.
 	@cd bench/peers && go vet . && go test -count=1 . -binary ../../bin/interlock
 
 .PHONY: cover

@@ -16,6 +16,7 @@ import (
 
 	guard "github.com/interlockdev/interlock/guard/redis"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // redis is a real redis-server, and a directory in which redis-cli reaches it and
@@ -29,6 +30,7 @@ type redis struct {
 // startRedis starts a server without a disk. reach is how redis-cli finds it.
 func startRedis(t *testing.T, dir, reach string, args ...string) *redis {
 	t.Helper()
+	tools.Need(t, "redis-server", "redis-cli", "bash")
 	cmd := exec.Command("redis-server", append([]string{"--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no"}, args...)...)
 	cmd.SysProcAttr = launch.Attributes()
 	out, err := cmd.StdoutPipe()
@@ -36,7 +38,7 @@ func startRedis(t *testing.T, dir, reach string, args ...string) *redis {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v: make deps installs it", err)
+		t.Fatal(err)
 	}
 	ready, ended := make(chan bool, 1), make(chan struct{})
 	go func() {

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/guard/sqlite"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // What the page shows of SQLite; how its guard behaves is tested in its own folder.
 func TestSQLite(t *testing.T) {
+	tools.Need(t, "sqlite3")
 	file := filepath.Join(t.TempDir(), "bank.db")
 	run := func(sql string) string {
 		t.Helper()
@@ -18,7 +20,7 @@ func TestSQLite(t *testing.T) {
 		cmd.Stdin = strings.NewReader(sql)
 		out, err := cmd.CombinedOutput()
 		if len(out) == 0 && err != nil {
-			t.Fatalf("sqlite3: %v: make deps installs it", err)
+			t.Fatalf("sqlite3: %v", err)
 		}
 		return string(out)
 	}

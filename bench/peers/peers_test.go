@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 
 	"github.com/interlockdev/interlock/internal/bench"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 var binary = flag.String("binary", "../../bin/interlock", "the interlock program: make build makes it")
@@ -134,8 +135,12 @@ func TestAgentsExcludeOneAnother(t *testing.T) {
 
 func installed(t *testing.T, p *peer) {
 	t.Helper()
-	if name := p.service.missing(); name != "" {
-		t.Skip("not installed: the Debian package " + name)
+	switch name := p.service.missing(); name {
+	case "":
+	case "postgresql":
+		tools.Need(t, "postgres")
+	default:
+		tools.Need(t, name)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // debianPython is the one that Debian's python3-cryptography belongs to.
@@ -37,6 +39,7 @@ type pythonCase struct {
 // statements of a real server.
 func TestPagePython(t *testing.T) {
 	t.Parallel()
+	tools.Need(t, debianPython)
 	page := readPage(t, "../../docs/signed-fences.md")
 	function := strings.TrimSpace(onTheirLines(page.of("python")))
 	if lines := strings.Count(function, "\n") + 1; !strings.Contains(function, "def verify(") || lines > 35 {

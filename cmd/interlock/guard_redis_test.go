@@ -9,10 +9,12 @@ import (
 
 	"github.com/interlockdev/interlock/guard/redis"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // The commands against a real server, and the function that they load.
 func TestGuardRedis(t *testing.T) {
+	tools.Need(t, "redis-server", "redis-cli")
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	server := exec.Command("redis-server", "--save", "", "--dir", dir, "--port", "0", "--unixsocket", socket, "--requirepass", "pass word")
@@ -22,7 +24,7 @@ func TestGuardRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := server.Start(); err != nil {
-		t.Fatalf("%v: make deps installs it", err)
+		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && !strings.Contains(lines.Text(), "eady to accept connections") {

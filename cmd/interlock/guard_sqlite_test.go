@@ -10,10 +10,12 @@ import (
 
 	"github.com/interlockdev/interlock/guard/sqlite"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // The commands against the real sqlite3, on a file with a name that looks like an option.
 func TestGuardSQLite(t *testing.T) {
+	tools.Need(t, "sqlite3")
 	launchtest.Binary(t) // is built from where the test begins
 	t.Chdir(t.TempDir())
 	file := "-bank.db"

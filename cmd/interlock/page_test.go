@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // TestPages pastes the commands of README and of every page under docs into a shell, in
@@ -243,6 +244,7 @@ type shell struct {
 
 func newShell(t *testing.T, env []string) *shell {
 	t.Helper()
+	tools.Need(t, "bash", "curl")
 	s := &shell{t: t, dir: t.TempDir()}
 	s.env = append(slices.Clone(env), "STATE="+filepath.Join(s.dir, ".state"), "PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"))
 	if err := os.WriteFile(filepath.Join(s.dir, ".state"), nil, 0o600); err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // screen is a shell on a terminal of its own, with a person typing.
@@ -134,6 +135,7 @@ const (
 // On a terminal the command has the terminal: it reads what is typed, Ctrl-C
 // reaches it, and Ctrl-Z stops it together with interlock, until fg.
 func TestRunOnATerminal(t *testing.T) {
+	tools.Need(t, "bash")
 	r := newRig(t)
 	binary := launchtest.Binary(t)
 	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
@@ -171,6 +173,7 @@ func TestRunOnATerminal(t *testing.T) {
 // Behind a pipe the terminal is the other command's to read; the first one gets it
 // when it asks for it.
 func TestRunInAPipeline(t *testing.T) {
+	tools.Need(t, "bash")
 	r := newRig(t)
 	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
 	s.sees("$ ")
@@ -185,6 +188,7 @@ func TestRunInAPipeline(t *testing.T) {
 // A lease that ended while everything was stopped ends the command before it can
 // go on.
 func TestRunStoppedForTooLong(t *testing.T) {
+	tools.Need(t, "bash")
 	r := newRig(t)
 	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
 	s.sees("$ ")

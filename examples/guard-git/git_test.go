@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
@@ -40,6 +41,7 @@ func TestExamples(t *testing.T) {
 		{"./lfs.sh", lfs},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
+			tools.Need(t, "bash", "curl", "git", "git-lfs")
 			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
 			cmd := exec.CommandContext(t.Context(), tt.script)
 			cmd.Env = append(cmd.Environ(),

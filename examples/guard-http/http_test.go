@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
@@ -29,6 +30,7 @@ recorded:
 `
 
 func TestExample(t *testing.T) {
+	tools.Need(t, "bash", "curl", "python3")
 	server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
 	cmd := exec.CommandContext(t.Context(), "./http.sh")
 	cmd.Env = append(cmd.Environ(),

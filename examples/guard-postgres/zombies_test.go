@@ -9,6 +9,7 @@ import (
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
@@ -26,6 +27,7 @@ balance: 965
 `
 
 func TestExample(t *testing.T) {
+	tools.Need(t, "bash", "psql")
 	server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
 	database := postgrestest.Start(t)
 	cmd := exec.CommandContext(t.Context(), "./zombies.sh")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
@@ -76,6 +77,7 @@ func TestExamples(t *testing.T) {
 		{"./files.sh", files},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
+			tools.Need(t, "bash", "curl")
 			shared := t.TempDir()
 			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--files", shared}})
 			cmd := exec.CommandContext(t.Context(), tt.script)

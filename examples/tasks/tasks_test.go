@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
@@ -53,6 +54,7 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(tt.script, func(t *testing.T) {
 			t.Parallel()
+			tools.Need(t, "bash")
 			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
 			cmd := exec.CommandContext(t.Context(), tt.script)
 			cmd.Env = append(cmd.Environ(),

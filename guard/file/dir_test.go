@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func open(t *testing.T, root string) *Dir {
@@ -142,6 +143,7 @@ func TestNewFilesAndDeletion(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
+	tools.Need(t, "git")
 	root := t.TempDir()
 	put(t, root, "f", tenLines)
 	d := open(t, root)
@@ -202,6 +204,7 @@ func TestWhatIsNotMerged(t *testing.T) {
 
 // A merge depends on nothing but the three contents: no settings, no repository.
 func TestMergeIgnoresSettings(t *testing.T) {
+	tools.Need(t, "git")
 	home := t.TempDir()
 	put(t, home, ".gitconfig", "[merge]\n\tconflictStyle = nonsense\n[core\n")
 	t.Setenv("HOME", home)
@@ -411,6 +414,7 @@ func TestCrashBeforeRename(t *testing.T) {
 
 // An editor that writes between the verification and the rename is not overwritten.
 func TestEditorBeforeRename(t *testing.T) {
+	tools.Need(t, "git")
 	root := t.TempDir()
 	put(t, root, "f", tenLines)
 	d := open(t, root)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/interlockdev/interlock/guard/door"
 	"github.com/interlockdev/interlock/guard/door/doortest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // hookVariable makes the test's own binary the hook of a repository.
@@ -72,6 +73,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	tools.Need(t, "git")
 	dir := t.TempDir()
 	r := &rig{t: t, interlock: doortest.Serve(t), bare: filepath.Join(dir, "web.git"), work: filepath.Join(dir, "work")}
 	r.settings = settings{URL: r.interlock.URL, Require: RequireNone, Refs: []string{"refs/heads/"}, MaxPaths: 100}

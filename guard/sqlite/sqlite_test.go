@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/guard/sqlite"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 const (
@@ -26,6 +27,7 @@ type bank struct {
 // newBank makes a file with the guard in it, and runs SQL there.
 func newBank(t testing.TB, sql ...string) *bank {
 	t.Helper()
+	tools.Need(t, "sqlite3")
 	b := &bank{t, filepath.Join(t.TempDir(), "bank.db")}
 	b.does("", "PRAGMA journal_mode = WAL;"+sqlite.Schema+strings.Join(sql, ";\n"))
 	return b
@@ -40,7 +42,7 @@ func (b *bank) run(sql string, options ...string) (rows, errors string) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil && errs.Len() == 0 {
-		b.t.Fatalf("sqlite3: %v: make deps installs it", err)
+		b.t.Fatalf("sqlite3: %v", err)
 	}
 	return strings.TrimSpace(string(out)), errs.String()
 }
@@ -144,6 +146,7 @@ func TestConnectionSettings(t *testing.T) {
 // The guard goes over the tables of its older form, and keeps what they know, but for
 // what was never a fence.
 func TestInstallOverAnOlderForm(t *testing.T) {
+	tools.Need(t, "sqlite3")
 	b := &bank{t, filepath.Join(t.TempDir(), "old.db")}
 	b.does("", `CREATE TABLE interlock_fence (key TEXT PRIMARY KEY, highest INTEGER NOT NULL) WITHOUT ROWID;
 		CREATE TABLE interlock_nobody (key TEXT PRIMARY KEY);

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // The exit codes of serve, as the HTTP API's page names them.
@@ -33,13 +33,10 @@ const (
 // server's process id and exit code.
 func strace(t *testing.T, inject string) []string {
 	t.Helper()
-	path, err := exec.LookPath("strace")
-	if err != nil {
-		t.Fatal("strace is missing: run make deps")
-	}
+	tools.Need(t, "strace")
 	calls, _, _ := strings.Cut(inject, ":")
 	return []string{
-		path, "-D", "-f", "-qq", "--seccomp-bpf", "-o", filepath.Join(t.TempDir(), "strace.log"),
+		"strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", filepath.Join(t.TempDir(), "strace.log"),
 		"-e", "trace=" + calls, "-e", "inject=" + inject,
 	}
 }
@@ -63,6 +60,7 @@ func prepared(t *testing.T, seed uint64) (dir string, crew *crew) {
 // A failed sync ends the server: the kernel may have dropped the pages, so going on
 // would acknowledge what is not on the disk.
 func TestFailingSync(t *testing.T) {
+	tools.Need(t, "strace")
 	dir, crew := prepared(t, 3)
 	// strace counts for each thread by itself, so the failure comes when one of them
 	// has made so many syncs.
@@ -105,6 +103,7 @@ func TestFailingSync(t *testing.T) {
 
 // On a full disk nothing new is admitted, and what is held can be given back.
 func TestFullDisk(t *testing.T) {
+	tools.Need(t, "strace")
 	ctx := t.Context()
 	dir, crew := prepared(t, 4)
 	// Without its spare segment the server needs space at once, and gets none.

@@ -11,11 +11,14 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // mounted is a wrapper that gives the server a file system in memory of its own at dir,
 // with these options. It needs no privileges.
-func mounted(dir, options string) []string {
+func mounted(t *testing.T, dir, options string) []string {
+	t.Helper()
+	tools.Need(t, "unshare", "mount")
 	return []string{
 		"unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
 		fmt.Sprintf(`mount -t tmpfs -o %s none '%s' && exec "$0" "$@"`, options, dir),
@@ -27,7 +30,7 @@ func mounted(dir, options string) []string {
 func TestFullDiskFreesItself(t *testing.T) {
 	dir := t.TempDir()
 	server := launchtest.Start(t, launch.Config{
-		DataDir: dir, Wrap: mounted(dir, "size=2m"),
+		DataDir: dir, Wrap: mounted(t, dir, "size=2m"),
 		Args: quietly("--segment-bytes", "262144", "--keep-bytes", "-1"),
 	})
 	c := newRegular(t, server.HTTP)
@@ -73,7 +76,7 @@ func TestFullDiskFreesItself(t *testing.T) {
 // A directory that cannot be written to is a disk that failed, not a mistake of the caller.
 func TestReadOnlyDisk(t *testing.T) {
 	dir := t.TempDir()
-	_, err := launchtest.TryStart(t, launch.Config{DataDir: dir, Wrap: mounted(dir, "ro")})
+	_, err := launchtest.TryStart(t, launch.Config{DataDir: dir, Wrap: mounted(t, dir, "ro")})
 	var exit *launch.ExitError
 	if !errors.As(err, &exit) || exit.Code != exitDisk || !strings.Contains(exit.Log, "read-only") {
 		t.Errorf("%v, want exit code %d", err, exitDisk)

@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // Each strategy costs what it is said to cost, and loses nothing.
 func TestStale(t *testing.T) {
+	tools.Need(t, "git")
 	var out bytes.Buffer
 	err := Stale(t.Context(), Config{Out: &out, JSON: true, Dir: t.TempDir(), Binary: launchtest.Binary(t), Speed: 60})
 	if err != nil {
@@ -43,6 +45,7 @@ func TestStale(t *testing.T) {
 }
 
 func TestStaleTellsItsStory(t *testing.T) {
+	tools.Need(t, "git")
 	var out bytes.Buffer
 	if err := Stale(t.Context(), Config{Out: &out, Dir: t.TempDir(), Binary: launchtest.Binary(t), Speed: 100}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())

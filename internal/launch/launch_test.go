@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // These scripts stand for the binary: what is tested is how its ways to begin
@@ -77,6 +78,7 @@ func (s signal) Write(p []byte) (int, error) {
 // plant writes a shell script, and beside it a pipe on which it can wait.
 func plant(t *testing.T, body string) string {
 	t.Helper()
+	tools.Need(t, "bash")
 	name := filepath.Join(t.TempDir(), "interlock")
 	if err := os.WriteFile(name, []byte("#!/usr/bin/env bash\n"+body+"\n"), 0o755); err != nil {
 		t.Fatal(err)

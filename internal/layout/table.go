@@ -32,8 +32,8 @@ type rule struct {
 }
 
 // table is the import table of docs/architecture.md. The rule with the longest
-// folder that fits counts, and a package that no rule fits is an error: whoever
-// adds a folder decides here what it may see.
+// folder that fits counts, and a package that no rule fits is an error: the
+// author of a folder decides here what it may see.
 //
 //	cmd ─► server ─► shard ─► engine ──► root
 //	  │       │         └───► journal ─►  ▲
@@ -100,11 +100,12 @@ var table = []rule{
 	{folder: "internal/layout"},
 	{folder: "internal/packet", local: []string{".", "internal/invisible"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
 	{folder: "internal/prose", local: []string{".", "engine", "internal/invisible"}},
-	{folder: "internal/postgrestest", local: []string{"internal/launch"}, remote: []string{"github.com/jackc/pgx/v5"}},
+	{folder: "internal/postgrestest", local: []string{"internal/launch", "internal/test"}, remote: []string{"github.com/jackc/pgx/v5"}},
 	{folder: "internal/securitytest"},
 	{folder: "internal/reliability"},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/suite"},
+	{folder: "internal/test", local: []string{"internal/launch"}},
 	{folder: "internal/trace"},
 }
 

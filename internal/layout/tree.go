@@ -22,7 +22,7 @@ const MaxLines = 800
 
 // Tree checks what every package, file and page must have.
 func Tree(root string) (problems []string, err error) {
-	t := &tree{root: root, documented: map[string]bool{}, tests: map[string]bool{}}
+	t := &tree{root: root, documented: map[string]bool{}, tests: map[string]bool{}, short: map[string]bool{}}
 	if err := walk(root, t.file); err != nil {
 		return nil, err
 	}
@@ -30,6 +30,9 @@ func Tree(root string) (problems []string, err error) {
 		if !t.tests[c.test] {
 			t.refuse(c.page, "names %s, which does not exist", c.test)
 		}
+	}
+	if err := t.longForms(); err != nil {
+		return nil, err
 	}
 	for _, folder := range sortedKeys(t.documented) {
 		if !t.documented[folder] {
@@ -43,6 +46,7 @@ type tree struct {
 	root       string
 	documented map[string]bool // by folder with Go files that are not tests
 	tests      map[string]bool // names of tests and fuzz targets
+	short      map[string]bool // folders whose tests have a short form
 	cited      []citation
 	problems   []string
 }
@@ -94,6 +98,7 @@ func (t *tree) goFile(name string, text []byte) error {
 			}
 		}
 	}
+	t.skips(name, fset, file)
 	if strings.HasSuffix(name, "_test.go") {
 		t.testFile(name, fset, file)
 		return nil

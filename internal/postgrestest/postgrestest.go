@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // Server is a server that runs until the test ends.
@@ -30,10 +31,8 @@ type Server struct {
 // are arguments of the command postgres.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	tools.Need(t, "postgres")
 	bin := launch.PostgresPrograms()
-	if bin == "" {
-		t.Fatal("there is no PostgreSQL server here: make deps installs it")
-	}
 	dir, err := os.MkdirTemp("", "pg-")
 	if err != nil {
 		t.Fatal(err)

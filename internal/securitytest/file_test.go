@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 var fileAttacks = []attack{
@@ -121,6 +122,7 @@ func plantedLinks(t *testing.T, s *site) {
 }
 
 func hostilePush(t *testing.T, s *site) {
+	tools.Need(t, "git")
 	dir := t.TempDir()
 	bare, work, trap := filepath.Join(dir, "web.git"), filepath.Join(dir, "work"), filepath.Join(dir, "trap")
 	secretFile := filepath.Join(dir, "credential")

@@ -169,9 +169,10 @@ func (r *Runner) look(ctx context.Context, f *finder, binary, overlay string, li
 	defer cancel()
 	cmd := exec.CommandContext(bounded, binary, f.args...)
 	cmd.Dir = filepath.Join(r.Root, filepath.FromSlash(f.folder))
-	cmd.WaitDelay = time.Second // for what it has started itself
+	cmd.WaitDelay = time.Second                              // for what it has started itself
+	cmd.Env = append(os.Environ(), "INTERLOCK_TEST_TOOLS=1") // a finder that is skipped finds nothing
 	if overlay != "" {
-		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
+		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
 	}
 	began := time.Now()
 	output, err := cmd.CombinedOutput()

@@ -21,6 +21,7 @@ import (
 	"github.com/interlockdev/interlock/guard/door"
 	"github.com/interlockdev/interlock/guard/door/doortest"
 	"github.com/interlockdev/interlock/guard/git"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // site is a bare repository over HTTP with git's own http-backend, a store for uploads of Git
@@ -36,11 +37,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	for _, tool := range []string{"git", "git-lfs"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatalf("%v: scripts/install-deps.sh installs it", err)
-		}
-	}
+	tools.Need(t, "git", "git-lfs")
 	s := &site{t: t, interlock: doortest.Serve(t), dir: t.TempDir(), store: store{objects: map[string][]byte{}}}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GIT_") && !strings.HasPrefix(v, "INTERLOCK_") {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 var failovers = flag.Int("failovers", 4, "how often TestFailOver takes the active server away")
@@ -173,9 +174,7 @@ var namespaces = flag.Bool("namespaces", false, "also cut a network between two 
 // The same with a network of its own for the old owner: its link to etcd goes down while that
 // to its clients stays.
 func TestCutByNamespace(t *testing.T) {
-	if !*namespaces {
-		t.Skip("asked for by -namespaces")
-	}
+	tools.Asked(t, *namespaces, "-namespaces", "etcd")
 	ip := func(args ...string) {
 		t.Helper()
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {

@@ -1,0 +1,84 @@
+package tools
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/launch"
+)
+
+// Variable is the environment variable that asks for the tests that need more than Go.
+const Variable = "INTERLOCK_TEST_TOOLS"
+
+// tool describes a program that tests run.
+type tool struct {
+	debian string                  // the package that has it; scripts/install-deps.sh installs it
+	common bool                    // developers' machines have it, so tests run without Variable where it is present
+	find   func(name string) error // nil is exec.LookPath
+}
+
+// programs lists every program that a test may need.
+var programs = map[string]tool{
+	"bash":             {debian: "bash", common: true},
+	"git":              {debian: "git", common: true},
+	"curl":             {debian: "curl"},
+	"git-lfs":          {debian: "git-lfs"},
+	"ip":               {debian: "iproute2"},
+	"mount":            {debian: "mount"},
+	"postgres":         {debian: "postgresql", find: findPostgres},
+	"psql":             {debian: "postgresql-client"},
+	"/usr/bin/python3": {debian: "python3-cryptography"},
+	"python3":          {debian: "python3"},
+	"redis-cli":        {debian: "redis-tools"},
+	"redis-server":     {debian: "redis-server"},
+	"sqlite3":          {debian: "sqlite3"},
+	"strace":           {debian: "strace"},
+	"unshare":          {debian: "util-linux"},
+}
+
+// findPostgres finds the server's programs, which Debian keeps out of PATH.
+func findPostgres(name string) error {
+	if launch.PostgresPrograms() == "" {
+		return &exec.Error{Name: name, Err: exec.ErrNotFound}
+	}
+	return nil
+}
+
+// Need skips the test unless all these programs may be used. If [Variable] is set, it
+// fails the test when one is missing.
+func Need(t testing.TB, names ...string) {
+	t.Helper()
+	asked := os.Getenv(Variable) != ""
+	for _, name := range names {
+		p, known := programs[name]
+		if !known {
+			t.Fatalf("package tools does not list %s", name)
+		}
+		missing := p.missing(name)
+		switch {
+		case asked && missing != nil:
+			t.Fatalf("%v: make deps installs the package %s", missing, p.debian)
+		case !asked && (!p.common || missing != nil):
+			t.Skipf("needs %s: make test and make prove run it, or %s=1 go test", strings.Join(names, ", "), Variable)
+		}
+	}
+}
+
+// Asked skips the test unless it was asked for by a flag of its package, because it needs
+// rights that most machines do not grant. A target of the Makefile sets the flag where it can.
+func Asked(t testing.TB, asked bool, flag, target string) {
+	t.Helper()
+	if !asked {
+		t.Skipf("runs only with the flag %s, which make %s sets where it can", flag, target)
+	}
+}
+
+func (p tool) missing(name string) error {
+	if p.find != nil {
+		return p.find(name)
+	}
+	_, err := exec.LookPath(name)
+	return err
+}
