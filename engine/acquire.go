@@ -10,9 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// acquire decides on a request: it is granted as a whole, stands in line as a
-// whole, or is refused and leaves nothing behind. It is to start a run, if of says of
-// what.
+// acquire decides a request: it grants or enqueues the request as a whole, or refuses it
+// without a trace. A non-zero of makes the granted lease that run.
 func (e *Engine) acquire(c *Acquire, of run) {
 	if e.draining { // low space is looked at later: what is held already needs none
 		e.refuse(e.closedFor())
@@ -135,8 +134,7 @@ func (e *Engine) refuseHeld(r *request) {
 	e.refuse(code, problem).Conflict = conflict
 }
 
-// heldCode says in one word, and in a sentence, why a request that does not want
-// to wait is refused.
+// heldCode returns the code and the sentence for refusing a request that does not want to wait.
 func heldCode(c *Conflict) (interlock.Code, string) {
 	switch c.Kind {
 	case interlock.CapacityUsed:
@@ -232,9 +230,9 @@ func (e *Engine) replyGiven(r *request) {
 	e.describeHanded(r, &e.reply(Granted).Lease)
 }
 
-// queue puts a new request in line and answers how that came out. With attach, the
-// command's caller listens for what follows. It reports whether there was room in the line. If
-// not, the caller discards the request.
+// queue enqueues a new request and answers with the outcome. With attach, the command's caller
+// listens for later answers. It reports whether the line had room; if not, the caller discards
+// the request.
 func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) (kept bool) {
 	if no := r.lineFull(e.head.Actor); no != nil {
 		e.refuseFor(no)
@@ -249,8 +247,7 @@ func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) (kept 
 	return true
 }
 
-// stand does what there is to do for somebody new in line, and answers how that
-// came out.
+// stand completes the enqueuing of r and answers with the outcome.
 func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 	r.refile()
 	e.watchAnywhere(r)
@@ -327,8 +324,7 @@ func (e *Engine) closedFor() (interlock.Code, string) {
 	return "", ""
 }
 
-// coveredBy returns the lease of r's own flow that already gives all that r wants,
-// or nil.
+// coveredBy returns the lease of r's own flow that already covers all of r's claims, or nil.
 func (r *request) coveredBy() *request {
 	f := r.flow()
 	if f == nil || len(f.leases) == 0 {
@@ -362,7 +358,7 @@ func (r *request) coveredBy() *request {
 	return best
 }
 
-// gives reports whether r's claims are as good as those.
+// gives reports whether r's claims cover the given ones.
 func (r *request) gives(claims []interlock.Claim) bool {
 	for _, want := range claims {
 		good := false
@@ -377,8 +373,8 @@ func (r *request) gives(claims []interlock.Claim) bool {
 	return true
 }
 
-// coversClaim reports whether who has one claim on a key needs no other of it.
-// Tokens are gone once they are taken, so a claim on a rate never covers another.
+// coversClaim reports whether a holder of have does not need want, a claim on the same key. A
+// grant consumes tokens, so a claim on a rate never covers another.
 func (s *namespace) coversClaim(have, want interlock.Claim) bool {
 	switch {
 	case !want.Mode.Counts():

@@ -9,11 +9,11 @@ import (
 // a step has left over because it had decided enough. Whatever a step may leave
 // over belongs in here.
 //
-// Each namespace has its own because nothing crosses namespaces. Its time is that
-// of its own commands, so that a shard may carry out the commands of namespaces in
-// any order as long as each keeps its own: a heartbeat that has to wait while
-// others have their turn is in time all the same. And a step works on one agenda
-// only, so nobody's command carries work of another tenant.
+// Each namespace has its own because nothing crosses namespaces. Its time is that of its own
+// commands, so a shard may reorder the commands of different namespaces as long as it keeps the
+// order within each: a heartbeat that is delayed behind another namespace's commands still
+// counts as on time. A step works on one agenda only, so no command pays for the work of
+// another tenant.
 //
 // It is volatile. The engine embeds the one that it works on.
 type agenda struct {
@@ -21,20 +21,20 @@ type agenda struct {
 	now       Time       // of the last command in the namespace
 	timers    timers
 	ready     collection.ValueHeap[candidate] // watched waiters that a change may have helped
-	suspects  collection.Queue[suspect]       // whose new edges may have closed a cycle
+	suspects  collection.Queue[suspect]       // flows or waiters with new edges that may have closed a cycle
 	search    *search                         // for the cycle of one of them, if it is not done
 	dying     collection.Queue[*session]      // ended sessions with leases or waits left
-	dismissed collection.Queue[dismissal]     // idle workers who are to be told that they are so no more
+	dismissed collection.Queue[dismissal]     // idle workers to be dismissed, with the reason
 	departed  collection.Queue[*session]      // ended sessions with pulls, or waits for the ends of tasks, left
 	parting   collection.Queue[*session]      // with waits that were attached over a connection that has ended
-	uneven    []*partition                    // shared-out keys whose division is to be looked at
-	broken    []broken                        // whose barrier was broken; never left over
+	uneven    []*partition                    // partitioned keys with a division to check
+	broken    []broken                        // waiters for a barrier that was broken; never left over
 	hungry    []*queue                        // with workers, and tasks that could run
-	doubt     doubt                           // who is to be suspected, if not all are yet that may be on a cycle
+	doubt     doubt                           // the remaining suspects, while not all flows that may be on a cycle are listed
 	alarm     timer                           // in Engine.alarms: when the first of all this is due
 	empty     timer                           // in Engine.empty, if the namespace is empty
 
-	objects *int // Engine.objects, for those who have no engine at hand
+	objects *int // Engine.objects, for callers without an engine
 }
 
 func (e *Engine) newAgenda(s *namespace) *agenda {
@@ -114,7 +114,7 @@ func (e *Engine) enter(a *agenda, at Time) {
 	e.newest = max(e.newest, a.now)
 }
 
-// rearm sets the agenda's alarm for what is left in it.
+// rearm sets the agenda's alarm to the earliest time with work left.
 func (e *Engine) rearm() {
 	at, ok := e.agenda.due(e.draining)
 	switch alarm := &e.agenda.alarm; {

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// stage is a bare engine whose commands come in any order of namespaces.
+// stage is a bare engine that accepts the commands of namespaces in any order.
 type stage struct {
 	*testing.T
 	e   *engine.Engine
@@ -23,7 +23,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// step carries out a command at a time after the beginning, and gives its answer.
+// step carries out a command at a time after the beginning, and returns its answer.
 func (s *stage) step(after time.Duration, cmd engine.Command) *engine.Effect {
 	s.Helper()
 	h := cmd.Header()
@@ -63,8 +63,8 @@ func (s *stage) acquire(h engine.Head, key interlock.Key) *engine.Acquire {
 	}
 }
 
-// A namespace's time is that of its own commands. One whose heartbeat had to wait
-// while another namespace had its turn loses nothing by it.
+// A namespace's time is that of its own commands: a heartbeat that is delayed behind another
+// namespace's commands loses nothing.
 func TestTimesOfNamespaces(t *testing.T) {
 	s := newStage(t)
 	a, b := s.open("a", 10*time.Second), s.open("b", 10*time.Second)

@@ -110,7 +110,7 @@ func (r *request) freeWay() *request {
 	return nil
 }
 
-// wayTo returns the way by which r gets exactly claims, or nil.
+// wayTo returns the alternative of r that claims exactly the given claims, or nil.
 func (r *request) wayTo(claims []interlock.Claim) *request {
 	for way := range r.eachAlternative {
 		if slices.Equal(way.claims(), claims) {
@@ -120,8 +120,8 @@ func (r *request) wayTo(claims []interlock.Claim) *request {
 	return nil
 }
 
-// covered returns the lease of r's own flow that already gives what r asks for by one
-// of its ways, or nil.
+// covered returns the lease of r's own flow that already covers one of r's alternatives, or
+// nil.
 func (r *request) covered() *request {
 	for way := range r.eachAlternative {
 		if lease := way.coveredBy(); lease != nil {
@@ -131,7 +131,7 @@ func (r *request) covered() *request {
 	return nil
 }
 
-// timesAt counts by how many of its ways r has what a need of one of them says.
+// timesAt counts the alternatives of r that have a need with m's node and mode.
 func (r *request) timesAt(m *need) (n int) {
 	if !r.any || lockmode.Conflicts[m.mode].Has(m.mode) { // that is only wanted of a claimed key
 		return 1
@@ -144,8 +144,8 @@ func (r *request) timesAt(m *need) (n int) {
 	return n
 }
 
-// soonestAlternative returns that of r's first MaxClaims ways by which it will probably be
-// granted first.
+// soonestAlternative returns the alternative, among r's first MaxClaims, with the earliest
+// expected grant.
 func (e *Engine) soonestAlternative(r *request) (best *request) {
 	if !r.any {
 		return r

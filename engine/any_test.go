@@ -28,8 +28,8 @@ func pool(n int) []interlock.Claim {
 	return claims
 }
 
-// Eight agents take the next of a thousand items, again and again, until there is
-// none left. Each item has one winner; a ninth agent, who asks for any, waits.
+// Eight agents repeatedly take the next of a thousand items until none is left. Each item has
+// one winner; a ninth agent that asks for any of them waits.
 func TestNextOfManyHasOneWinner(t *testing.T) {
 	const agents, items = 8, 1000
 	l := newLoad(t)
@@ -60,8 +60,8 @@ func TestNextOfManyHasOneWinner(t *testing.T) {
 	}
 }
 
-// With a thousand who wait for any one of the same keys, one that is given back
-// wakes one of them, and the order of the line is kept.
+// With a thousand waiters for any one of the same keys, each returned key wakes one of them, in
+// the order of the line.
 func TestOneOfAnyWakesOne(t *testing.T) {
 	const keys, waiters = 16, 1000
 	l := newLoad(t)
@@ -114,8 +114,8 @@ func TestAlternativesAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkHandOffAny releases one of many like keys to the first of a line of
-// those who wait for any of them, and the former holder stands in line again.
+// BenchmarkHandOffAny releases one of many equivalent keys to the first of a line of waiters
+// for any of them; the former holder joins the line again.
 func BenchmarkHandOffAny(b *testing.B) {
 	for _, waiters := range []int{1, 10, 1_000} {
 		b.Run(fmt.Sprintf("waiters=%d", waiters), func(b *testing.B) {

@@ -18,17 +18,17 @@ import (
 //	  ▲         └──── denied ───────────────► dead
 //	  └──────────────── replay ────────────────┘
 //
-// A queue may name its approvers and need several of them. The approvals before the last one
-// leave the task as it is; one that denies it is enough. A question that nobody answers in
-// time answers itself as its asker has said; of a queue that says who approves, with no. What
-// was not approved never runs: whoever takes up such a task again asks again.
+// A queue may name its approvers and require several of them. Approvals before the last one
+// leave the task as it is; one denial decides. A question that is not answered in time gets its
+// asker's default answer, or no if the queue controls approvals. An unapproved task never runs:
+// any worker that takes it up must ask again.
 //
 // An approval is a control: a principal that submitted the task, asked about it, worked
 // at it when it was asked about, or took it up again cannot answer. Without credentials
 // there are no principals to compare, and an approval is a courtesy.
 
-// until is when the question answers itself. Time in which nobody could answer does not
-// count.
+// until returns the time when the question gets its default answer. Periods in which no answer
+// was possible do not count.
 func (a *approval) until() Time {
 	if a.limit == 0 {
 		return never
@@ -36,8 +36,8 @@ func (a *approval) until() Time {
 	return a.asked.Add(a.limit).Add(a.paused)
 }
 
-// pauseQuestions extends the questions that wait for an answer by the time before a term
-// in which nobody could answer: since the last event, as far as the journal knows.
+// pauseQuestions extends the open questions by the period before a term in which no answer was
+// possible: since the last event, as far as the journal knows.
 func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
 	if idle <= 0 {
 		return
@@ -65,7 +65,7 @@ func (a *approval) addAsker(principal string) {
 	}
 }
 
-// hasGiven reports whether a principal, or without credentials whoever claims the name, has
+// hasGiven reports whether a principal, or without credentials a person of that name, has
 // approved already.
 func (a *approval) hasGiven(principal, by string) bool {
 	return slices.ContainsFunc(a.given, func(x interlock.Endorsement) bool {
@@ -73,8 +73,8 @@ func (a *approval) hasGiven(principal, by string) bool {
 	})
 }
 
-// isControlled reports whether the queue says who approves its tasks, or how many. Then the
-// time that runs out approves none of them.
+// isControlled reports whether the queue restricts the approvers of its tasks, or requires a
+// number of them. A timeout then never approves.
 func (q *queue) isControlled() bool { return len(q.Approvers) > 0 || q.MinApprovals > 0 }
 
 // onLimit returns how the question about the task answers itself.
@@ -132,7 +132,7 @@ func (t *task) notAnsweredBy(principal string) *refusal {
 	)}
 }
 
-// isUnapproved reports whether somebody was asked about the task and has not said yes.
+// isUnapproved reports whether the task has a question that was not answered with yes.
 func (t *task) isUnapproved() bool {
 	a := t.spec.approval
 	return a != nil && a.verdict != interlock.Approved
@@ -250,7 +250,7 @@ func (e *Engine) answer(c *Answer) {
 	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 }
 
-// answerItself answers the question of a task that nobody has answered in time.
+// answerItself answers a task's timed-out question with its default.
 func (e *Engine) answerItself(t *task) {
 	a := t.spec.approval
 	words := fmt.Sprintf("nobody answered within %v", a.limit)
@@ -415,7 +415,7 @@ func (l *Approvals) Look(e *Engine) (done bool) {
 	return false
 }
 
-// bodiesOf counts the bytes of what changed.
+// bodiesOf returns the number of bytes of the changed documents.
 func bodiesOf(list []interlock.Stale) (n int) {
 	for i := range list {
 		n += len(list[i].Then.Body) + len(list[i].Now.Body)

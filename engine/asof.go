@@ -10,22 +10,22 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// What moved while somebody waited. A request remembers as of which version of the
-// namespace's state its caller had read what is guarded at its keys: that which the
-// caller names, else that of its arrival, or of the lease's parking. When it gets the
-// keys, the versions after it, up to that of the grant, are its window: a document at
-// its keys that others wrote in it is not as the caller knows it.
+// What changed during a wait. A request remembers the version of the namespace's state that its
+// caller has seen in reading the documents at its keys: the version that the caller names, else
+// the one at the request's arrival, or at the lease's parking. The later versions, up to that
+// of the grant, are its window: documents at its keys that others wrote in the window are news
+// to the caller.
 //
 //	 read    arrival           grant    claimed, if it was an offer
 //	──┼─────────┼────────────────┼────────┼──────► versions
 //	  └ as of ┄┄┴────────── window ───────┘
 //
-// A window is two numbers, and what was written in it is looked up whenever the lease
-// is handed over: so a holder that lost the answer is told the same again. It is kept
-// only where it says something: who arrived before the namespace's first commit has
-// read as of version 0, and who waited while nothing was committed missed nothing. Its own flow's commits are no news to it,
-// and once it has written a document with the keys in hand, neither is what was there
-// before.
+// A window is two numbers, and its writes are looked up on each hand-over of the lease, so a
+// holder that lost the answer gets the same report again. The window is kept only where it
+// matters: a request that arrived before the namespace's first commit has read as of version 0,
+// and one that waited while nothing was committed missed nothing. Commits of its own flow are
+// no news to it; and once it has written a document while holding the keys, earlier writes of
+// that document are none either.
 
 // maxMoved bounds the documents that are looked at for one answer, those that were
 // written last, in search of those below a lease's claims. What lies at the claimed
@@ -38,7 +38,7 @@ type window struct {
 	upTo interlock.Version // 0: the keys were not given yet, or nothing was committed meanwhile
 }
 
-// readAsOf has r remember as of which version its caller has read, if it does not yet.
+// readAsOf records the version that r's caller has read, unless r has one.
 func (r *request) readAsOf(v interlock.Version) {
 	if v > 0 && r.window.asOf == 0 && len(r.claims()) > 0 {
 		r.setWindow(window{asOf: v})
@@ -54,8 +54,8 @@ func (r *request) movedUpTo() interlock.Version {
 	return 0
 }
 
-// seeAtOnce ends the window of a request that need not wait: it has one only if its
-// caller says as of which version it has read.
+// seeAtOnce ends the window of a request that need not wait: it has one only if its caller
+// named the version that it has read.
 func (r *request) seeAtOnce() {
 	w := r.window
 	if w.asOf > 0 {
@@ -89,8 +89,8 @@ func (r *request) setWindow(w window) {
 	}
 }
 
-// describeHanded describes r for who is given its keys, or asks for what it was given, with
-// what moved meanwhile, in a lease that is still empty.
+// describeHanded describes r to the caller that receives its keys, or repeats its acquire, in a
+// lease that is still empty. The description includes what changed meanwhile.
 func (e *Engine) describeHanded(r *request, l *interlock.Lease) {
 	e.describeLease(r, l)
 	l.Stale, l.StaleMore = e.moved(r)
@@ -141,9 +141,9 @@ func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
 	return list, more
 }
 
-// missed reports whether others wrote a document in r's window, or may have: of one
-// that was written very often since, it may be forgotten. Who has written it after
-// that knows.
+// missed reports whether others wrote the document in r's window, or may have: the history of a
+// document with very many later writes may be forgotten. The author of such a later write knows
+// the document.
 func (r *request) missed(d *document) bool {
 	w := r.window
 	if d.now.version <= w.asOf || d.now.version > w.upTo && r.wrote(d.now) {
@@ -198,7 +198,7 @@ func (s *documents) shelve(d *document) {
 	}
 }
 
-// folder finds what is known of what lies below a key, or begins to know it.
+// folder returns the record of the documents below a key, and creates it if there is none.
 func (s *documents) folder(key string) *folder {
 	f := s.folders[key]
 	if f != nil {

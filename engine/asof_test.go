@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// acquireAsOf claims keys exclusively, as of a version, and gives the lease.
+// acquireAsOf claims keys exclusively, as of a version, and returns the lease.
 func (s *stand) acquireAsOf(t *testing.T, v interlock.Version, keys ...interlock.Key) interlock.Lease {
 	t.Helper()
 	c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), LeaseRequest: interlock.LeaseRequest{AsOf: v}}
@@ -30,9 +30,9 @@ func keysOf(list []interlock.Stale) (keys []interlock.Key) {
 	return keys
 }
 
-// TestMovedAmongMany: however much is committed elsewhere, what moved at a claimed key
-// is told, and nobody is alarmed by the rest. Below a key only so many documents are
-// looked at; that there is more is said.
+// TestMovedAmongMany: whatever is committed elsewhere, changes at a claimed key are reported,
+// and other commits raise no alarm. Below a key a bounded number of documents is examined; the
+// answer reports that there are more.
 func TestMovedAmongMany(t *testing.T) {
 	const elsewhere = 5000 // more than one answer looks at
 	s := newStand()
@@ -77,8 +77,8 @@ func TestMovedAmongMany(t *testing.T) {
 	}
 }
 
-// TestMovedAndForgotten: of a document whose history no longer reaches back to when the
-// lease was granted, it is assumed that it moved.
+// TestMovedAndForgotten: a document is assumed to have changed if its history no longer reaches
+// back to the grant of the lease.
 func TestMovedAndForgotten(t *testing.T) {
 	s := newStand()
 	s.step(&engine.SetPattern{Head: s.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "k", Shape: "k", Write: interlock.WriteOpen}})
@@ -100,8 +100,8 @@ func TestMovedAndForgotten(t *testing.T) {
 	s.snapshots(t)
 }
 
-// TestWindowCostsNothing: a lease in whose wait nothing was committed, and one in a
-// namespace without state, is journaled as if there were no versions.
+// TestWindowCostsNothing: a lease without commits during its wait, and one in a namespace
+// without state, is journaled as if there were no versions.
 func TestWindowCostsNothing(t *testing.T) {
 	s := newStand()
 	see := func(key interlock.Key, want bool) {

@@ -13,8 +13,8 @@ import (
 
 // How attempts at tasks come to their ends.
 
-// attempt finds the attempt at a task under a lease that is in its worker's hands, or
-// past its hard end. If it is over, the answer says what became of the task.
+// attempt returns the task that runs under the given lease, if its worker holds the lease, or
+// it is past its hard end. If the attempt is over, the answer reports the task's state.
 func (e *Engine) attempt(id interlock.LeaseID) *task {
 	r := e.find(id, interlock.CodeUnknownLease)
 	if r == nil {
@@ -34,7 +34,7 @@ func (e *Engine) attempt(id interlock.LeaseID) *task {
 	return nil
 }
 
-// attemptAt names the task of which r is or was an attempt.
+// attemptAt returns the id of the task that r is or was an attempt at.
 func (r *request) attemptAt() (id interlock.TaskID) {
 	switch {
 	case r.task != nil:
@@ -45,7 +45,7 @@ func (r *request) attemptAt() (id interlock.TaskID) {
 	return id
 }
 
-// refuseMoved tells somebody whose attempt is over how the task stands.
+// refuseMoved answers the worker of an ended attempt with the task's state.
 func (e *Engine) refuseMoved(id interlock.TaskID) {
 	t := e.agenda.ns.tasks.known[id]
 	if t == nil {
@@ -172,8 +172,7 @@ func (e *Engine) nack(c *Nack) {
 	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 }
 
-// attemptLost has a task go on whose attempt r has ended without its worker's saying
-// how.
+// attemptLost continues a task after its attempt r has ended without an acknowledgement.
 func (e *Engine) attemptLost(t *task, r *request) {
 	ev := e.failure(t, r, r.reason, "")
 	if ev.Op == uint8(interlock.TaskScheduled) {
@@ -234,7 +233,8 @@ func (t *task) maxBackoff() time.Duration {
 	return cmp.Or(t.spec.maxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
 }
 
-// dice returns bits for the pause after an attempt where nobody sent random ones.
+// dice returns the bits for the pause after an attempt, when the command brought no random
+// ones.
 func (t *task) dice() uint64 { return uint64(collection.Mix(t.num<<16+uint64(t.attempt))) << 32 }
 
 // standing drafts the event for a task that stands elsewhere.
@@ -249,8 +249,8 @@ func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
 	return e.ev
 }
 
-// fallBack takes a task out of the lines that must not wait in them any more. A
-// deadlock's victim comes back later; who can never have its permits is dead.
+// fallBack takes a task that must not wait any more out of the lines. A deadlock's victim comes
+// back later; a task that can never have its permits is dead.
 //
 // The others of the cycle may wait for as long as they like, and the victim closes the
 // cycle again whenever it comes back. Nothing counts that, so its pause grows with the
@@ -298,7 +298,7 @@ func (e *Engine) attend(t *task) {
 	e.armTask(t)
 }
 
-// armTask sets the timer of a task that does not run for what comes next.
+// armTask sets the timer of a task that does not run to its next deadline.
 func (e *Engine) armTask(t *task) {
 	at := never
 	if t.spec.deadline != 0 {

@@ -9,18 +9,19 @@ import (
 // What a wait or a hold is counted under, for the figures of a server. It is known when the
 // event happens and is not journaled: an event that was read from a journal has none of it.
 
-// maxAttributed bounds the claims of a request whose patterns are looked up for its events.
+// maxAttributed bounds the number of claims up to which a request's patterns are looked up for
+// its events.
 const maxAttributed = 8
 
 // outsidePatterns stands for a key that fits no pattern.
 var outsidePatterns = []string{""}
 
-// Unattributed is the option of an engine whose events are counted by nobody: Patterns, Org
-// and Claimants say nothing, and the patterns of claims are not looked up.
+// Unattributed is an option for engines without statistics of events: Patterns, Org and
+// Claimants stay empty, and the patterns of claims are not looked up.
 func Unattributed(e *Engine) { e.unattributed = true }
 
-// attribute says under what the event of a request is counted. It allocates only for a request
-// whose keys fit several patterns.
+// attribute sets the patterns and the organisation under which the event of a request is
+// counted. It allocates only if the request's keys fit several patterns.
 func (e *Engine) attribute(ev *Event) {
 	if e.unattributed {
 		return

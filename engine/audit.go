@@ -9,16 +9,16 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// Refused requests in the trail. A refusal changes nothing, so it is not journaled, unless
-// the pattern of a key says so (Pattern.AuditRefusals): EvRefused then says who was refused
-// what at which key, and with which code.
+// Refused requests in the audit trail. A refusal changes nothing, so it is journaled only if
+// the pattern of a key asks for it (Pattern.AuditRefusals): EvRefused then records the caller,
+// the operation, the key and the code.
 //
-// It changes no state either: evolve does nothing with it, a replay without it gives the
-// same state, and no decision but the one of this file depends on it. So that no caller can
-// fill the journal with refusals, a pattern has at most auditMost of them in auditSpan, and
-// the same refusal once. What is left out is counted, and the next event of the pattern says
-// how many those were. This count, and what was recorded lately, are the owner's alone: a
-// new one begins with neither.
+// EvRefused changes no state: evolve ignores it, a replay without it yields the same state, and
+// only the decision of this file depends on it. To keep callers from filling the journal with
+// refusals, a pattern records at most auditMost of them in auditSpan, and the same refusal
+// once. Further refusals are counted, and the pattern's next event carries their number. This
+// count, and the list of recent records, belong to the owner alone: a new owner begins with
+// neither.
 
 const (
 	// auditSpan is how long a recorded refusal counts.
@@ -106,8 +106,8 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	}
 }
 
-// auditor returns the first of some claims whose pattern has its refusals recorded, in its one
-// spelling, and that pattern; nil for none.
+// auditor returns the first claim on a key with a pattern that records refusals, in its
+// canonical spelling, and that pattern; nil if there is none.
 func (s *namespace) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
 	for _, c := range claims {
 		if keypath.Problem(string(c.Key)) != "" {

@@ -9,32 +9,31 @@ import (
 
 // A barrier: parties that wait for each other.
 //
-// The requests for a barrier stand in one class of the key's line. When as many as
-// it has parties are there, nobody holds a lease of an earlier set, and nothing
-// else is in the way of any of them, the first of them are admitted together, in
-// one step and so in one entry of the journal. That is a generation, and their
-// leases are its set. A holder who arrives again stands in line once more, ahead of
-// newcomers; when all of the set do, the next generation opens.
+// The requests for a barrier form one bucket of the key's line. When all its parties have
+// arrived, no lease of an earlier set is held, and nothing else blocks any of them, the first
+// of them are admitted together, in one step and so in one entry of the journal. That is a
+// generation, and their leases are its set. A holder that arrives again joins the line once
+// more, ahead of newcomers; when all of the set have, the next generation opens.
 //
 //	Acquire ─┐                              ┌─ Arrive ─┐
 //	Acquire ─┼─► generation 1: three leases ┼─ Arrive ─┼─► generation 2: the same leases ...
 //	Acquire ─┘                              └─ Arrive ─┘
 //
-// A generation that loses a party before it opens is broken: the others who stand
-// in line for it are told, in the same step. A set that has lost a lease cannot
-// open again. Newcomers wait until the last lease of a set is over.
+// A generation that loses a party before it opens is broken: its other waiters are refused in
+// the same step. A set that has lost a lease cannot open again. Newcomers wait until the last
+// lease of a set is over.
 //
-// What a barrier waits for is no holder and no waiter, but somebody who is not
-// there. So a waiter whom only that blocks is watched at the key, and the one who
-// comes last opens it. If something else is in the way of one of the generation,
-// that one is watched there.
+// A barrier waits neither for a holder nor for a waiter, but for an absent party. So a waiter
+// that only absence blocks is watched at the key, and the last party to arrive opens the
+// barrier. If something else blocks one party of the generation, that party is watched at its
+// blocker.
 
 // partyBytes bounds the event that admits or dismisses one party, so that a whole
 // generation is sure to fit in a step: MaxParties of them are less than stepBytes.
 const partyBytes = stepBytes / interlock.MaxParties
 
-// gathering returns r's need of a key at which it is one of several together, as a
-// party of a barrier or a member; or nil.
+// gathering returns r's need of a key that it uses together with others, as a party of a
+// barrier or a member of a partitioned key; or nil.
 func (r *request) gathering() *need {
 	if n := len(r.needs()); n > 0 && r.needs()[n-1].counts > interlock.Permits {
 		return &r.needs()[n-1] // it is the only claim
@@ -50,7 +49,7 @@ func (r *request) barrier() *need {
 	return nil
 }
 
-// parties returns the class of those who wait for the barrier at n, or nil.
+// parties returns the bucket of the waiters for the barrier at n, or nil.
 func (n *node) parties() *bucket {
 	if n.line == nil {
 		return nil
@@ -63,8 +62,8 @@ func (n *node) parties() *bucket {
 	return nil
 }
 
-// sizeOf is of how many parties the barrier at n is, or into how many parts n is
-// divided; 0 when nobody has begun with that.
+// sizeOf returns the number of parties of the barrier at n, or of the parts into which n is
+// divided; 0 if neither is in use.
 func (n *node) sizeOf(mode interlock.Mode) uint32 {
 	if n.line != nil {
 		for c := n.line.first; c != nil; c = c.next {
@@ -101,9 +100,9 @@ func (r *request) gathered(m *need) bool {
 	return there >= size && ahead < size
 }
 
-// gatheredAt returns those in line whose generation is that of r: of one who is in
-// line, or is to be, the first newcomers, if it is one of them; of a lease, or of
-// one who arrives again, those of its set who have arrived.
+// gatheredAt returns the waiters of r's generation. If r waits for the first time, or is about
+// to, they are the first newcomers, provided r is one of them; if r is a lease, or arrives
+// again, those of its set that have arrived.
 func (r *request) gatheredAt(m *need) (list []*request) {
 	c := m.node.parties()
 	if c == nil {
@@ -124,12 +123,12 @@ func (r *request) gatheredAt(m *need) (list []*request) {
 	return list
 }
 
-// lockedOut returns the index of the first need at which something else than the
-// absence of others is in r's way, or -1.
+// lockedOut returns the index of the first need where anything but absent parties blocks r, or
+// -1.
 func (r *request) lockedOut() int { return r.firstNeed(-1, (*request).lockedOutAt) }
 
-// open admits the generation that r completes, unless something else is in the way
-// of one of them, who is then watched there.
+// open admits the generation that r completes. If something else blocks one of its parties,
+// open watches that party there instead.
 func (e *Engine) open(r *request) bool {
 	list := r.gatheredAt(r.barrier())
 	for _, w := range list {
@@ -160,8 +159,7 @@ func (r *request) opens() bool {
 	return true
 }
 
-// broken is who stands in line for a generation that has lost a party, and what
-// has become of that one.
+// broken is a waiter in a generation that has lost a party, and the cause of the loss.
 type broken struct {
 	req  *request
 	num  uint64 // of the request of the party that was lost
@@ -169,7 +167,7 @@ type broken struct {
 	what string // why it is lost
 }
 
-// lossOf says in one word what an event has made of a party.
+// lossOf returns the word for what an event did to a party.
 func lossOf(ev *Event) string {
 	if ev.Kind == EvParked {
 		return "parked"
@@ -177,8 +175,7 @@ func lossOf(ev *Event) string {
 	return ev.Reason.String()
 }
 
-// breakUp notes who stands in line for the same generation as one whom an event
-// takes away.
+// breakUp lists the waiters of the generation that loses a party by an event.
 func (e *Engine) breakUp(ev *Event) {
 	switch ev.Kind {
 	case EvLeft, EvGrace, EvClosed, EvEnded, EvParked:
@@ -198,7 +195,7 @@ func (e *Engine) breakUp(ev *Event) {
 	}
 }
 
-// dismiss tells those whose generation was broken.
+// dismiss refuses the waiters of broken generations.
 func (e *Engine) dismiss() {
 	for _, b := range e.broken {
 		if b.req.phase == waiting {
@@ -211,9 +208,8 @@ func (e *Engine) dismiss() {
 	e.broken = e.broken[:0]
 }
 
-// absent returns the leases for whose holders r waits at a barrier, as far as that is
-// known: those of its set who have not arrived again, or of an earlier set. In
-// another place than a barrier there are none.
+// absent returns the leases that are known to keep r waiting at a barrier: those of its set
+// that have not arrived again, or of an earlier set. For other modes it returns none.
 func (r *request) absent(m *need) (list []*request) {
 	if m.counts != interlock.Barrier {
 		return nil
@@ -226,9 +222,9 @@ func (r *request) absent(m *need) (list []*request) {
 	return list
 }
 
-// eachAbsent is eachBlocker for those that r waits for at a barrier: the holders that
-// absent gives, and whoever is in the way of one of its generation, once all are
-// there. If r itself is, then it waits for the one that it locks out.
+// eachAbsent is eachBlocker for a barrier: it visits the holders of the leases that absent
+// returns and, once all parties are there, the blockers of its generation. If r itself is the
+// blocker, r waits for the party that it locks out.
 func (e *Engine) eachAbsent(r *request, visit func(need int, p *flowState, r *request) bool) bool {
 	m := r.barrier()
 	if m == nil {
@@ -260,7 +256,7 @@ func (e *Engine) eachAbsent(r *request, visit func(need int, p *flowState, r *re
 	return false
 }
 
-// generation is how often the barrier has opened whose set holds n; 0 if none does.
+// generation returns how often the barrier at n has opened, if a set holds it; otherwise 0.
 func (n *node) generation() uint64 {
 	if n == nil || n.gang == 0 {
 		return 0
@@ -287,8 +283,8 @@ func (n *node) ofSet() *need {
 	return h
 }
 
-// nextGeneration numbers the generation in which a waiting party is admitted; 0 for
-// what is no party of a barrier.
+// nextGeneration returns the generation in which a waiting party is admitted; 0 for a request
+// that is not at a barrier.
 func (r *request) nextGeneration() uint64 {
 	switch {
 	case r.barrier() == nil:

@@ -58,7 +58,7 @@ func (s *stand) want(tb testing.TB, outcome engine.Outcome) {
 	}
 }
 
-// acquire asks for an exclusive key and gives the request's id.
+// acquire asks for an exclusive key and returns the request's id.
 func (s *stand) acquire(session interlock.SessionID, key interlock.Key) [16]byte {
 	return s.ask(session, []interlock.Claim{{Key: key, Mode: interlock.Exclusive}})
 }
@@ -106,8 +106,7 @@ func perSecond(b *testing.B, commands int) {
 	b.ReportMetric(float64(commands)/b.Elapsed().Seconds(), "commands/s")
 }
 
-// BenchmarkAcquireRelease takes and gives back one key after the other while
-// others are held.
+// BenchmarkAcquireRelease acquires and releases one key after another while others are held.
 func BenchmarkAcquireRelease(b *testing.B) { benchmarkCycle(b, "order:%d/lines") }
 
 // BenchmarkAcquireReleasePlain is the same for keys without ancestors.

@@ -34,7 +34,7 @@ const objectBytes = 256
 // body is what was found out about one.
 type body struct {
 	text    []byte
-	problem string    // what jsonProblem says
+	problem string    // jsonProblem's result
 	patch   *jsonText // of a merge patch without a problem
 }
 

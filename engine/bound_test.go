@@ -109,7 +109,7 @@ func (l *load) acquire(session interlock.SessionID, flow string, ttl time.Durati
 	return c.ID, l.step(c)
 }
 
-// pass lets time pass and ends what is due. It gives the number of steps.
+// pass lets time pass and ends what is due. It returns the number of steps.
 func (l *load) pass(d time.Duration) (steps int) {
 	l.t.Helper()
 	l.now = l.now.Add(d)
@@ -174,8 +174,7 @@ func longClaims(mode interlock.Mode) (claims []interlock.Claim) {
 	return claims
 }
 
-// TestAskingIsBounded has a request ask many holders whose leases have the longest
-// lists of claims.
+// TestAskingIsBounded preempts many holders of leases with the longest lists of claims.
 func TestAskingIsBounded(t *testing.T) {
 	for _, policy := range []interlock.PreemptPolicy{interlock.PreemptAsk, interlock.PreemptRevoke} {
 		l := newLoad(t)
@@ -290,9 +289,9 @@ func TestSearchGoesOn(t *testing.T) {
 	}
 }
 
-// TestSearchGoesOnBesideCommands has a deadlock at the end of a long line, while commands of
-// the same namespace keep coming and no tick does: each carries out a slice of the search. A
-// wait in the line costs four looks at most: its place, itself, its holder and who is next.
+// TestSearchGoesOnBesideCommands closes a deadlock at the end of a long line, while commands of
+// the same namespace arrive without ticks: each command carries out a slice of the search. A
+// wait in the line costs at most four looks: its place, itself, its holder and the next waiter.
 func TestSearchGoesOnBesideCommands(t *testing.T) {
 	const n, most = 2000, 4*2000/engine.StepLooks + 4
 	l := newLoad(t)
@@ -326,8 +325,8 @@ func TestSearchGoesOnBesideCommands(t *testing.T) {
 	}
 }
 
-// TestRanksGoOn has a priority come to the one end of a long chain of waits, and go again:
-// no step gives all of the chain their ranks, and all have them all the same.
+// TestRanksGoOn raises and lowers the priority at one end of a long chain of waits: no single
+// step ranks the whole chain, but all of it is ranked in the end.
 func TestRanksGoOn(t *testing.T) {
 	const n = 6000
 	l := newLoad(t)
@@ -463,8 +462,8 @@ func TestRevocationIsExplained(t *testing.T) {
 	}
 }
 
-// A wait that ended is told as what it was: not as the end of a lease that nobody gave
-// up, nor as an offer that nobody made.
+// An ended wait is reported as such: neither as the end of a lease that was never granted, nor
+// as a lapsed offer that was never made.
 func TestEndOfAWaitIsExplained(t *testing.T) {
 	l := newLoad(t)
 	s := l.open(time.Hour)
@@ -555,7 +554,7 @@ func TestManyTasksWatched(t *testing.T) {
 		}
 		return steps
 	}
-	for range 4 { // they find that somebody has passed them
+	for range 4 { // they find that another waiter has passed them
 		if n := pull(1); n != 0 {
 			t.Fatalf("%d tasks are handed out below a key that is held", n)
 		}

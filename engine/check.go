@@ -14,17 +14,17 @@ import (
 // The form of commands: what is wrong with how one is written, whatever the state. These functions
 // know no state. task_form.go and commit_form.go are the same for tasks and commits.
 
-// refusal is why claims are not admitted, whoever holds what.
+// refusal is the reason why claims are not admitted, regardless of their holders.
 type refusal struct {
 	code    interlock.Code
 	message string
 	key     interlock.Key
 	nearest []string
 
-	conflict *Conflict // who is in the way; nil where only key and nearest are to be said
+	conflict *Conflict // the blockers; nil if only key and nearest are reported
 }
 
-// checkAcquire normalises c and says what is wrong with it, or "".
+// checkAcquire normalises c and returns the code and the description of its first error, or "".
 func checkAcquire(c *Acquire) (interlock.Code, string) {
 	if code, problem := checkSize(c); code != "" {
 		return code, problem
@@ -74,8 +74,8 @@ func checkSize(c *Acquire) (interlock.Code, string) {
 	return "", ""
 }
 
-// checkForm normalises claims and says what is wrong with how they are written, or
-// "".
+// checkForm normalises claims and returns a code and a description of the first error in their
+// form, or "".
 func checkForm(claims []interlock.Claim) (interlock.Code, string) {
 	for i := range claims {
 		claim := &claims[i]
@@ -186,7 +186,7 @@ func checkMaxWait(d time.Duration) (interlock.Code, string) {
 	return "", ""
 }
 
-// checkConvert normalises c and says what is wrong with it, or "".
+// checkConvert normalises c and returns the code and the description of its first error, or "".
 func checkConvert(c *Convert) (interlock.Code, string) {
 	if n := len(c.Claims); n == 0 || n > interlock.MaxClaims {
 		return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a lease has 1 to %d; to give all up, release it", n, interlock.MaxClaims)

@@ -17,19 +17,18 @@ import (
 //	│ 1 byte  │ 8 bytes LE │       │       │
 //	└─────────┴────────────┴───────┴───────┴─
 //
-// and an event is its kind, a mask that says which fields follow, and those
-// fields in the order of the mask's bits:
+// and an event is its kind, a mask of the fields that follow, and those fields in the order of
+// the mask's bits:
 //
 //	┌────────┬─────────┬─────────┬─────────┬─
 //	│ kind   │ mask    │ field   │ field   │ ...
 //	│ 1 byte │ uvarint │         │         │
 //	└────────┴─────────┴─────────┴─────────┴─
 //
-// Numbers and durations are uvarints, signed numbers zigzag varints, text is its
-// length as a uvarint and its bytes, an id its 16 bytes, a fingerprint 8 bytes LE; of
-// a flag the mask's bit is all. A field that is zero is left out. New
-// versions may add kinds and bits at the end; an older binary that meets one
-// says that the journal is newer than itself.
+// Numbers and durations are uvarints, signed numbers zigzag varints, text is its length as a
+// uvarint and its bytes, an id its 16 bytes, a fingerprint 8 bytes LE; a flag is its mask bit
+// alone. Zero fields are left out. New versions may add kinds and bits at the end; an older
+// binary that meets one reports that the journal is newer than itself.
 
 const entryVersion = 1
 
@@ -101,7 +100,7 @@ const (
 
 var (
 	errTruncated = errors.New("engine: entry is cut short")
-	// ErrNewer says that a newer version of Interlock wrote the entry.
+	// ErrNewer reports an entry that a newer version of Interlock wrote.
 	ErrNewer = errors.New("engine: entry was written by a newer version of Interlock; start that version or a later one")
 )
 
@@ -115,8 +114,8 @@ func appendText(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// appendEvent writes the fields first and then, before them, the mask that says which
-// there are.
+// appendEvent writes the fields first, and then inserts the mask of the fields that are there
+// before them.
 func appendEvent(b []byte, ev *Event) []byte {
 	b = append(b, byte(ev.Kind))
 	w := fieldWriter{b: append(b, noMask[:]...)}
@@ -339,8 +338,8 @@ func (d *decoder) byte() byte {
 	return 0
 }
 
-// count reads the length of a list whose elements take at least size bytes, so
-// that a damaged number cannot ask for more memory than the entry has bytes.
+// count reads the length of a list with elements of at least size bytes, so that a damaged
+// length cannot demand more memory than the entry has bytes.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if n > uint64(len(d.b)/size) {
@@ -522,7 +521,7 @@ func (d *decoder) claim() interlock.Claim {
 	return c
 }
 
-// open begins to read an entry, and gives its time.
+// open begins to read an entry, and returns its time.
 func (d *decoder) open(entry []byte) (Time, error) {
 	if len(entry) < entryHead {
 		return 0, errTruncated

@@ -16,8 +16,8 @@ func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 // Sub returns the time from u to t.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 
-// Caller is whom an effect is for. The engine keeps it and hands it back; it
-// never looks inside. nil means that nobody listens.
+// Caller is the recipient of an effect. The engine keeps it and hands it back, and never looks
+// inside. nil means that there is no listener.
 type Caller any
 
 // Command is an input of Step. The engine's commands are the types of this file and of
@@ -37,7 +37,7 @@ type Head struct {
 	// the waits of that connection and no other. 0 when there is none.
 	Link uint64
 
-	// Session is the session in whose name the command comes; zero for none.
+	// Session is the session that issues the command; zero for none.
 	Session interlock.SessionID
 
 	// RequestID makes a mutating command repeatable: the same id gets the same
@@ -45,20 +45,20 @@ type Head struct {
 	// the session or without one the namespace.
 	RequestID string
 
-	// Seq does the same for a session's stream, more cheaply: the client numbers
-	// its commands 1, 2, 3, ... A command with Seq and RequestID is a mistake of
-	// the caller. Acked says that the client has seen the first answer of every
-	// command up to that number, so that they need not be remembered.
+	// Seq identifies a command within a session's stream, at less cost than RequestID: the
+	// client numbers its commands 1, 2, 3, ... A command with both is a mistake of the caller.
+	// Acked means that the client has seen the first answers of all commands up to that number,
+	// so the engine need not remember them.
 	Seq   uint64
 	Acked uint64
 
-	// Actor is who acts when it is not the session: the credential's principal. It
-	// goes into the events for those who ask later who did it.
+	// Actor is the acting principal, if it is not the session. Events carry it for the audit
+	// trail.
 	Actor string
 
-	// Principal is the authenticated caller, whose Name is Actor. nil: the server asks
-	// for no credentials, and the caller may do everything. The engine reads it while
-	// it decides and while the command's request waits; it is not journaled.
+	// Principal is the authenticated caller; its Name equals Actor. nil: the server asks for no
+	// credentials, and the caller may do everything. The engine reads it while it decides and
+	// while the command's request waits; it is not journaled.
 	Principal *interlock.Principal
 }
 
@@ -74,11 +74,10 @@ type OpenSession struct {
 	TTL   time.Duration
 }
 
-// Heartbeat says that Head.Session lives and renews all its leases. Progress,
-// when not empty, replaces what is shown of it; if it is new, it begins the stall
-// terms of all its leases anew. Answered by Done with Session,
-// and Losses: the leases that ended other than by the session's own will since
-// the last heartbeat, and those in their soft tier. Not journaled.
+// Heartbeat proves that Head.Session lives and renews all its leases. A non-empty Progress
+// replaces the one that others see; a new value restarts the stall terms of all its leases.
+// Answered by Done with Session, and Losses: the leases that ended against the session's will
+// since the last heartbeat, and those in their soft tier. Not journaled.
 type Heartbeat struct {
 	Head
 	Progress string
@@ -92,9 +91,9 @@ type CloseSession struct{ Head }
 // Attach. It counts as a heartbeat. Not journaled.
 type Attach struct{ Head }
 
-// Detach says that nobody listens on Head.Link any more: waits of Head.Session
-// that were attached over that link go on unattended, and so do its pushes.
-// With Ticket set, only that one wait is meant. It has no answer.
+// Detach means that nothing listens on Head.Link any more: waits of Head.Session that were
+// attached over that link continue unattended, as do its pushes. With Ticket set, only that one
+// wait is meant. It has no answer.
 type Detach struct {
 	Head
 	Ticket interlock.TicketID
@@ -112,12 +111,11 @@ type KeepAlive struct {
 // NoGrace asks for a lease without a grace period.
 const NoGrace = interlock.NoGrace
 
-// Acquire asks for Claims, all or nothing. Its first answer comes from this very
-// step: Granted, Queued, Skipped or Refused, as it stands when the step is over:
-// a wait that would have closed a cycle, and whose request is the victim, is
-// Refused and was never Queued. Within the step its caller counts as listening.
-// If the answer is Queued and Attach is set, a second one follows when the wait is
-// over: Granted, or Refused. The engine keeps the slice of claims.
+// Acquire asks for Claims, all or nothing. Its first answer comes from the same step: Granted,
+// Queued, Skipped or Refused, as of the end of the step: a wait that would have closed a cycle
+// is Refused, and was never Queued, if its request is the victim. Within the step its caller
+// counts as listening. If the answer is Queued and Attach is set, a second one follows when the
+// wait is over: Granted, or Refused. The engine keeps the slice of claims.
 type Acquire struct {
 	Head
 	ID    [16]byte // fresh random bits; the ticket's and the lease's id
@@ -126,12 +124,11 @@ type Acquire struct {
 	Attach bool
 }
 
-// Convert changes what a held lease claims to exactly Claims, which are of modes
-// without a count or of Permits. What only gives up is granted at once. What also
-// asks for more waits, with the lease as it is meanwhile; it is ahead of new
-// requests if the lease claims all those keys already, and in line by its arrival
-// if it adds keys. A conversion brings a new fence. Answered like Acquire; ID is
-// that of the ticket, the lease keeps its own.
+// Convert changes the claims of a held lease to exactly Claims, in modes without a count or in
+// Permits. A conversion that only drops claims is granted at once. One that also asks for more
+// waits while the lease stays as it is; it is ahead of new requests if the lease claims all
+// those keys already, and in line by its arrival if it adds keys. A conversion brings a new
+// fence. Answered like Acquire; ID is that of the ticket, the lease keeps its own.
 type Convert struct {
 	Head
 	Lease      interlock.LeaseID
@@ -142,9 +139,9 @@ type Convert struct {
 	Attach     bool
 }
 
-// Arrive says that the holder of a barrier's lease has come to the barrier again,
-// and waits for the other parties. Answered like a Convert that waits; the lease
-// then has a new fence and the next generation.
+// Arrive reports that the holder of a barrier's lease has reached the barrier again, and waits
+// for the other parties. Answered like a Convert that waits; the lease then has a new fence and
+// the next generation.
 type Arrive struct {
 	Head
 	Lease   interlock.LeaseID
@@ -153,16 +150,16 @@ type Arrive struct {
 	Attach  bool
 }
 
-// Park puts a held lease aside while a human decides. It no longer needs
-// heartbeats, nor its session: whoever has its id may resume it, within For. With
-// Free, others may hold its keys meanwhile. Answered by Done with Lease.
+// Park puts a held lease aside while a person decides. A parked lease needs neither heartbeats
+// nor its session: any caller with its id may resume it, within For. With Free, others may hold
+// its keys meanwhile. Answered by Done with Lease.
 type Park struct {
 	Head
 	Lease  interlock.LeaseID
 	Free   bool
-	Keep   bool          // neither: as the pattern says, else the keys are kept
+	Keep   bool          // neither: as the pattern prescribes, else the keys are kept
 	For    time.Duration // 0: the pattern's, else interlock.DefaultPark
-	Reason string        // what a person is asked; "" asks nobody
+	Reason string        // the question to a person; "" asks none
 }
 
 // Resume makes a parked lease held again, by Head.Session and Flow, or without a
@@ -171,10 +168,10 @@ type Park struct {
 // lease has a new fence in any case, since its holder may be another one.
 // Lease.Changed and Lease.Moved say what others may have written meanwhile.
 //
-// A lease that asks a person is resumed when that is approved. Until then the answer is
+// A lease that asks a person can be resumed once it is approved. Until then the answer is
 // Queued with Question if the command may wait and Attach is set, and a second one, Refused
-// with CodeParked, says that it is time to resume again; else it is Refused with CodeParked.
-// If it was denied, it is Refused with CodeDenied.
+// with CodeParked, tells the caller to resume again; else it is Refused with CodeParked. After
+// a denial it is Refused with CodeDenied.
 type Resume struct {
 	Head
 	Lease      interlock.LeaseID
@@ -185,11 +182,10 @@ type Resume struct {
 	Attach     bool
 }
 
-// Declare says that a flow waits for another agent, which Interlock cannot see by
-// itself: an answer, a result, a tool call. Deadlocks through it are found.
-// Answered by Queued, or Refused if it would close a cycle and is the victim. It
-// ends by Leave, or when the other's session ends (Refused with
-// CodeSessionEnded).
+// Declare announces that a flow waits for another agent in a way that Interlock cannot see: for
+// an answer, a result, a tool call. Deadlocks through it are found. Answered by Queued, or
+// Refused if it would close a cycle and is the victim. It ends by Leave, or when the other's
+// session ends (Refused with CodeSessionEnded).
 type Declare struct {
 	Head
 	ID      [16]byte // of the ticket
@@ -229,13 +225,12 @@ type DeleteNamespace struct {
 	Force bool
 }
 
-// Commit changes documents, all that it names or none. It is refused with CodeStale
-// if what it read is not current, and says how that changed: every key of Reads must
-// have its version still, and with AsOf set no key of Reads or Writes may have been
-// written after that version (counters that are only added to excepted). The
-// policies of the keys' patterns are checked, and that Leases are in their holder's
-// hands. Answered by Done with Version and Documents: what it wrote, without bodies
-// but of counters.
+// Commit changes all the documents that it names, or none. It is refused with CodeStale, and a
+// description of the changes, if what it read is not current: every key of Reads must still
+// have its version, and with AsOf set no key of Reads or Writes may have been written after
+// that version (except counters that are only added to). The policies of the keys' patterns are
+// checked, and Leases must be in their holder's hands. Answered by Done with Version and
+// Documents: those that it wrote, without bodies except for counters.
 type Commit struct {
 	Head
 	Agent                   string // for a caller without a session
@@ -244,12 +239,11 @@ type Commit struct {
 	bodies []body // by Prepare
 }
 
-// ClaimEffect sets out to do something in the world outside that must not happen
-// twice. Answered by Done with Effect: claimed, with its ID, or done already, with
-// its result; or Refused with CodeEffectClaimed or CodeEffectUnknown. A claim lives
-// as long as Lease if there is one, else as Head.Session, else TTL; then it counts as
-// unknown. Who repeats its own living claim (of the same session and flow) gets it
-// again.
+// ClaimEffect claims the right to perform an external action that must not happen twice.
+// Answered by Done with Effect: claimed, with its ID, or already done, with its result; or
+// Refused with CodeEffectClaimed or CodeEffectUnknown. A claim lives as long as Lease if there
+// is one, else as Head.Session, else TTL; then its outcome counts as unknown. Repeating one's
+// own living claim (from the same session and flow) returns it again.
 //
 // A claim that is repeated under its request id gets the claim again only if the caller
 // proves that it was the first one, by Head.Session, by Lease or by ID; another one that
@@ -264,11 +258,10 @@ type ClaimEffect struct {
 	TTL    time.Duration // 0: interlock.DefaultEffectTTL
 }
 
-// SettleEffect says what became of an effect: EffectDone with Result, EffectUnknown
-// with Reason, or, with State 0, that it was not done, which frees it. Its claimer
-// names it by ID. With Digest instead, anybody settles one that is unknown, having
-// found out what happened. Answered by Done with Effect. Settling it once more in
-// the same way changes nothing.
+// SettleEffect records the outcome of an effect: EffectDone with Result, EffectUnknown with
+// Reason, or, with State 0, that it was not done, which frees it. Its claimer names it by ID.
+// With Digest instead, any caller that has found out the outcome settles one that is unknown.
+// Answered by Done with Effect. Repeating the same settlement changes nothing.
 type SettleEffect struct {
 	Head
 	ID     interlock.EffectID
@@ -299,8 +292,8 @@ type Poll struct {
 	Attach bool
 }
 
-// Leave gives up a place in line. If the request was granted in the meantime,
-// the lease is released; one that was resumed is parked again. Answered by Done.
+// Leave abandons a place in line. If the request was granted meanwhile, the lease is released;
+// a resumed one is parked again. Answered by Done.
 type Leave struct {
 	Head
 	Ticket interlock.TicketID
@@ -325,10 +318,9 @@ type Renew struct {
 	Progress string
 }
 
-// Release releases a lease. Outcome is the holder's word for how it went; Note
-// is handed to the next holders of its keys. Answered by Done, or Refused with
-// the reason for which the lease is already gone. With Run, a live lease that is
-// no run's is left alone: CodeUnknownLease.
+// Release releases a lease. Outcome is the holder's report of the result; Note is handed to the
+// next holders of its keys. Answered by Done, or Refused with the reason why the lease is
+// already gone. With Run, a live lease that is not a run's is left alone: CodeUnknownLease.
 type Release struct {
 	Head
 	Lease   interlock.LeaseID
@@ -362,23 +354,21 @@ type CheckFence struct {
 // asks NextTimer again.
 type Tick struct{ Head }
 
-// Recover begins an owner's term after a replay. Every live session and anonymous
-// lease gets a full new ttl from Head.At, spread a little so that the silent ones
-// do not end all at once; everybody counts as not listening; fences jump by
-// FenceJump (0, or a large number when the journal was copied or restored, and
-// may have been written on elsewhere).
+// Recover begins an owner's term after a replay. Every live session and anonymous lease gets a
+// full new ttl from Head.At, spread a little so that silent ones do not all end at once; all
+// callers count as not listening; fences jump by FenceJump (0, or a large number when the
+// journal was copied or restored, and the original may have been continued elsewhere).
 type Recover struct {
 	Head
 	Epoch     interlock.Epoch
 	FenceJump uint64
 }
 
-// Limit changes what the engine admits for now; it is not journaled. LowSpace
-// refuses what would take room in the journal (CodeNoSpace): new sessions, leases
-// and waits. Draining refuses the same with CodeShuttingDown, and no waiter is
-// granted any more; the next Recover grants them. Kept says, with LowSpace, that the
-// journal could make room if less history had to be kept. LowMemory refuses what LowSpace
-// does, with CodeOverloaded.
+// Limit changes what the engine currently admits; it is not journaled. LowSpace refuses
+// whatever would take room in the journal (CodeNoSpace): new sessions, leases and waits.
+// Draining refuses the same with CodeShuttingDown, and no waiter is granted any more; the next
+// Recover grants them. Kept, with LowSpace, means that the journal could make room by keeping
+// less history. LowMemory refuses what LowSpace does, with CodeOverloaded.
 type Limit struct {
 	Head
 	LowMemory bool

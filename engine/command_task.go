@@ -14,8 +14,8 @@ type SetQueue struct {
 	Queue interlock.TaskQueue
 }
 
-// SwitchQueue changes whether a queue hands tasks out, and whether it takes new ones, and
-// leaves the rest of what is said of it as it is at that moment. Answered by Done.
+// SwitchQueue changes whether a queue hands tasks out, and whether it accepts new ones; its
+// other settings stay as they are. Answered by Done.
 type SwitchQueue struct {
 	Head
 	Name   string
@@ -61,15 +61,14 @@ type Submit struct {
 	Attach bool
 }
 
-// Pull asks for tasks of a queue: at most Max, each granted to Head.Session and a flow of
-// its own (the task's id), or without a session to nobody's but the lease's. Answered
-// by Granted with Tasks, or, if there is none that could run, by Queued, and the worker
-// is idle: Granted follows when there is one, as long as somebody listens (Detach and
-// Leave with the ticket ID end it). A pull is not journaled; what it is given is. Under
-// ids of leases that it was given before it is given anew what of them still runs, if
-// only nothing: so it can be repeated by who does not know whether it was answered.
-// Beyond interlock.MaxPulls, or interlock.MaxListeners without a session, none becomes
-// idle: CodeTooManyWaiters.
+// Pull asks for tasks of a queue: at most Max, each granted to Head.Session and a flow of its
+// own (the task's id), or without a session to the lease alone. Answered by Granted with Tasks,
+// or, if no task could run, by Queued, and the worker is idle: Granted follows when there is
+// one, as long as the caller listens (Detach and Leave with the ticket ID end it). A pull is
+// not journaled, but its assignments are. Repeating it with the ids of leases from an earlier
+// answer returns those that still run, even if there are none: so a caller that does not know
+// whether it was answered can repeat it. Beyond interlock.MaxPulls, or interlock.MaxListeners
+// without a session, no worker becomes idle: CodeTooManyWaiters.
 type Pull struct {
 	Head
 	ID     [16]byte   // fresh random bits: the ticket of an idle worker
@@ -81,10 +80,10 @@ type Pull struct {
 	Attach bool
 }
 
-// Ack says that the attempt under Lease did the task: its result, what it writes, and
-// what is to be done next, all in one entry with the end of the lease. It is refused as
-// a whole, and the attempt goes on, if the commit is (stale, out of bounds, ...).
-// Answered by Done with Tasks (it), Version and Documents.
+// Ack reports that the attempt under Lease did the task: its result, its writes and its
+// follow-up tasks, all in one entry with the end of the lease. It is refused as a whole, and
+// the attempt goes on, if the commit is refused (stale, out of bounds, ...). Answered by Done
+// with Tasks (it), Version and Documents.
 type Ack struct {
 	Head
 	Lease  interlock.LeaseID
@@ -105,7 +104,7 @@ type Nack struct {
 	Delay  time.Duration // until the next attempt; -1: at once; 0: by the task's backoff
 	Dead   bool          // there is to be no other
 	Unseen bool          // the worker never heard of it: it waits again, and this was no attempt
-	// Jitter is fresh random bits, of which the pause is made.
+	// Jitter is fresh random bits, from which the pause is computed.
 	Jitter uint64
 }
 
@@ -148,11 +147,11 @@ const (
 	DiscardTask               // a settled one is forgotten
 )
 
-// FollowTask asks how a task stands. Answered by Done with Tasks (it); with Attach
-// another answer follows as with Submit, as long as somebody listens (Detach and Leave
-// with the task's id as the ticket end it for all that follow it over the link). Beyond
-// interlock.MaxFollows, MaxFollowers or MaxListeners: CodeTooManyWaiters, as for Submit
-// with Attach, which submits nothing then.
+// FollowTask asks for the state of a task. Answered by Done with Tasks (it); with Attach
+// another answer follows as with Submit, as long as the caller listens (Detach and Leave with
+// the task's id as the ticket end it for all that follow it over the link). Beyond
+// interlock.MaxFollows, MaxFollowers or MaxListeners: CodeTooManyWaiters, as for Submit with
+// Attach, which submits nothing then.
 type FollowTask struct {
 	Head
 	Flow   string // of Head.Session, that waits with Attach
@@ -171,14 +170,13 @@ type Assignment struct {
 	AsOf      interlock.Version
 }
 
-// StartRun asks for a lease on one permit of each of interlock.RunKeys that has a
-// capacity; the others it claims intent-shared, which excludes nobody who runs and lets
-// them be seen. MaxWait bounds the wait in line; 0, or no Attach, refuses at once. The
-// wait is over, too, when nobody listens any more (Detach, or a Poll without Attach):
-// then nothing is admitted. Answered like Acquire, but a refusal for want of permits,
-// and one after a wait, has CodeTooManyRuns, and no refusal is remembered under the
-// request id: who asks again under the same id is asked for anew, and who was admitted
-// gets the same run.
+// StartRun asks for a lease on one permit of each of interlock.RunKeys that has a capacity; the
+// others it claims intent-shared, which excludes no run and makes them visible. MaxWait bounds
+// the wait in line; 0, or no Attach, refuses at once. The wait is also over when no caller
+// listens any more (Detach, or a Poll without Attach): then nothing is admitted. Answered like
+// Acquire, but a refusal for want of permits, and one after a wait, has CodeTooManyRuns, and no
+// refusal is remembered under the request id: repeating a refused command asks anew, and
+// repeating an admitted one returns the same run.
 type StartRun struct {
 	Head
 	ID            [16]byte // fresh random bits: the lease's and the ticket's

@@ -37,9 +37,8 @@ func (e *Engine) commit(c *Commit) {
 	}
 }
 
-// decideCommit works out what the writes of a commit make. If it is not to be carried
-// out, the command is refused and ok is false. acked is the task with whose
-// acknowledgement it comes, nil of one that comes by itself.
+// decideCommit computes the documents that a commit writes. If the commit is refused, ok is
+// false. acked is the task that is acknowledged with the commit; nil for a commit of its own.
 func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []made, ok bool) {
 	s := e.agenda.ns
 	e.objects += len(c.Reads) + len(c.Writes)
@@ -66,8 +65,9 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 	return list, true
 }
 
-// admitCommit returns the commit's keys their one spelling, and says why it is not
-// admitted, whatever has changed since it was prepared; nil if it is.
+// admitCommit rewrites the commit's keys in their canonical spelling, and returns the reason
+// for a refusal that does not depend on changes since the commit was prepared; nil if it is
+// admitted.
 func (e *Engine) admitCommit(c *Commit, s *namespace, sess *session, leases []*request, acked *task) *refusal {
 	if no := s.spellReads(c.Reads); no != nil {
 		return no
@@ -111,8 +111,8 @@ func (s *namespace) spell(key *interlock.Key) (p *policy, no *refusal) {
 	return p, nil
 }
 
-// spellReads returns the keys that somebody has read their one spelling, and says why
-// nobody can have read them so, nil if somebody can.
+// spellReads rewrites the read keys in their canonical spelling, and returns a refusal if no
+// caller can have read them so; nil otherwise.
 func (s *namespace) spellReads(list []interlock.Read) *refusal {
 	for i := range list {
 		r := &list[i]
@@ -181,7 +181,7 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 	return claims
 }
 
-// author returns the names by which a commit's documents tell who wrote them.
+// author returns the names that a commit's documents record as their author.
 func (c *Commit) author(sess *session) (agent, flow string) {
 	if sess == nil {
 		return c.Agent, c.Flow
@@ -207,8 +207,8 @@ func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 	}
 }
 
-// committedBefore answers a commit that was carried out before. What it wrote is in the
-// command; what became of it is told as far as that is still kept.
+// committedBefore answers a commit that was carried out before. The command holds what it
+// wrote; its outcome is reported as far as that is still kept.
 func (e *Engine) committedBefore(c *Commit, a *storedAnswer) {
 	for i := range c.Writes {
 		_, c.Writes[i].Key = e.agenda.ns.fit(c.Writes[i].Key)

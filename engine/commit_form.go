@@ -7,9 +7,9 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
-// CommitEntryBytes is as long as the entry of a commit can be: the bodies that it
-// makes, and for each write what its event says besides. An entry may be longer by
-// what the same step ends because it was due.
+// CommitEntryBytes is the maximum length of a commit's entry: the bodies that it writes, and
+// for each write the rest of its event. An entry may be longer by the events of timers that
+// were due in the same step.
 const CommitEntryBytes = interlock.MaxCommitBytes + interlock.MaxWrites*writtenBytes
 
 // writtenBytes is as long as an event EvWritten can be without its body: a note, a
@@ -19,8 +19,7 @@ const writtenBytes = interlock.MaxNoteBytes + interlock.MaxKeyBytes + 1<<10
 // usualBytes is how long it mostly is.
 const usualBytes = 160
 
-// checkCommit normalises a commit and says what is wrong with how it is written, nil
-// for nothing.
+// checkCommit normalises a commit and returns a refusal if its form is wrong, or nil.
 func checkCommit(c *Commit) *refusal {
 	if problem := checkNamespace(c.Namespace); problem != "" {
 		return &refusal{code: interlock.CodeInvalidNamespace, message: problem}
@@ -58,8 +57,7 @@ func checkCommit(c *Commit) *refusal {
 	return nil
 }
 
-// checkReads returns what is wrong with how a list of what was read is written, nil for
-// nothing.
+// checkReads returns a refusal if the form of a list of reads is wrong, or nil.
 func checkReads(list []interlock.Read) *refusal {
 	if len(list) > interlock.MaxReads {
 		return invalid("", fmt.Sprintf("%d reads: at most %d are taken together", len(list), interlock.MaxReads))
@@ -88,7 +86,7 @@ func checkDocumentKey(key interlock.Key) *refusal {
 	return nil
 }
 
-// checkWrite normalises a write and says what is wrong with it, nil for nothing.
+// checkWrite normalises a write and returns a refusal if its form is wrong, or nil.
 func (c *Commit) checkWrite(i int) *refusal {
 	w := &c.Writes[i]
 	adds := w.Delta != 0 || w.Min != nil || w.Max != nil

@@ -13,8 +13,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// commit carries out a commit and gives its answer. Without reads it overwrites what is
-// there, whatever version it has.
+// commit carries out a commit and returns its answer. Without reads it overwrites the documents
+// whatever their versions are.
 func (s *stand) commit(writes []interlock.Write, reads ...interlock.Read) *engine.Effect {
 	for _, w := range writes {
 		if docs, _, err := s.e.Documents("bench", []interlock.Key{w.Key}, false); len(reads) < len(writes) && err == nil && !docs[0].Absent {
@@ -309,8 +309,8 @@ func TestLongestCommit(t *testing.T) {
 	s.snapshots(t)
 }
 
-// TestDeletionBytes: the notes of deletions have a limit, too, and what others deleted
-// while somebody waited is not kept from it when it is forgotten.
+// TestDeletionBytes: notes of deletions are bounded too, and forgetting one does not hide
+// others' deletions from a waiter.
 func TestDeletionBytes(t *testing.T) {
 	const most = 2 * interlock.MaxTombstoneBytes / interlock.MaxNoteBytes
 	s := newStand()

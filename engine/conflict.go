@@ -10,8 +10,7 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// What a refused or waiting caller is told of those in its way, and how long it
-// will probably take.
+// What a refused or waiting caller learns about its blockers, and about the expected wait.
 
 // conflict describes what blocks r at its need with index i.
 func (e *Engine) conflict(r *request, i int) *Conflict {
@@ -56,8 +55,8 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 	return c
 }
 
-// lineConflict describes that those who go before r in line are alone in its way at m:
-// how many, and who is in the way of the first of them.
+// lineConflict describes r's blockers at m when they are all waiters ahead of it: their number,
+// and what blocks the first of them.
 func (e *Engine) lineConflict(c *Conflict, r *request, m *need, v *viewer) {
 	first := r.earlier(m)
 	if first == nil {
@@ -89,7 +88,7 @@ func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
 	c.Queue.ETA = e.expectPermits(r, m)
 }
 
-// claimNode returns the node of the claim for which need i exists.
+// claimNode returns the node of the claim to which need i belongs.
 func (r *request) claimNode(i int) *node { return r.ns.nodeAt(string(r.claimAt(i).Key)) }
 
 // viewer collects holders for showing, at most limit of them.
@@ -109,9 +108,9 @@ type viewer struct {
 // the same step have looked at.
 const leastViewed = 100
 
-// lookBudgetSpent reports that the viewer has looked at as much as a step may, after one more. Who
-// is beyond that is not found. All descriptions of a step together look at as much, but for
-// leastViewed each: one answer has several, of who is in the way and of how long it takes.
+// isTired counts one more look and reports whether the viewer has used up the looks of a step;
+// blockers beyond that are not found. All descriptions of a step share one budget, but each has
+// leastViewed looks: one answer has several, of blockers and of the expected wait.
 func (v *viewer) isTired() bool {
 	v.e.objects++
 	v.seen++
@@ -122,8 +121,7 @@ func (v *viewer) isTired() bool {
 	return v.seen > leastViewed && v.e.viewed > StepObjects
 }
 
-// glance returns a viewer whose lists are used again: it is done before another is asked
-// for.
+// glance returns a viewer that reuses its lists: call done before the next glance.
 func (e *Engine) glance(except *request) viewer {
 	return viewer{e: e, limit: MaxShownHolders, except: except, found: e.found[:0], via: e.via[:0], shares: true}
 }
@@ -141,7 +139,7 @@ func (v *viewer) add(m *need) {
 	v.found, v.via = append(v.found, m.req), append(v.via, m)
 }
 
-// at adds those who claim n itself in one of modes.
+// at adds the requests that claim n itself in one of modes.
 func (v *viewer) at(n *node, modes lockmode.Set) {
 	for h := n.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
 		if modes.Has(h.mode) {
@@ -150,7 +148,7 @@ func (v *viewer) at(n *node, modes lockmode.Set) {
 	}
 }
 
-// permits adds those who hold permits of n.
+// permits adds the holders of n's permits.
 func (v *viewer) permits(n *node) {
 	for h := n.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
 		if h.counts == interlock.Permits {
@@ -166,14 +164,14 @@ const (
 	maxVisits = 1000
 )
 
-// above adds those who claim an ancestor of n in a mode that reaches down.
+// above adds the requests that claim an ancestor of n in a mode that extends to descendants.
 func (v *viewer) above(n *node) {
 	for p := n.parent(); p != nil; p = p.parent() {
 		v.at(p, lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X))
 	}
 }
 
-// below adds those who claim a descendant of n and whose intent at n is one of
+// below adds the requests that claim a descendant of n with an intent at n that is one of
 // modes. It looks at a bounded number of keys.
 func (v *viewer) below(n *node, modes lockmode.Set) {
 	if n.kin == nil {
@@ -193,7 +191,7 @@ func (v *viewer) below(n *node, modes lockmode.Set) {
 	}
 }
 
-// against adds those whose claims exclude a need: on its very key, or else below it.
+// against adds the holders of claims that exclude a need: on its own key, or else below it.
 func (v *viewer) against(m *need) {
 	v.at(m.node, lockmode.Conflicts[m.mode])
 	if len(v.found) == 0 && m.claimed {
@@ -204,7 +202,7 @@ func (v *viewer) against(m *need) {
 // maxBehind bounds how far behind follows a line of waiters.
 const maxBehind = 16
 
-// behind adds those who are in the way of a waiter, or of who goes before it.
+// behind adds the blockers of a waiter, or of the waiters ahead of it.
 func (v *viewer) behind(w *request) {
 	for at := 0; w != nil && at < maxBehind && len(v.found) == 0; at++ {
 		i := w.blocker()
@@ -292,7 +290,7 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 	return t
 }
 
-// countEarlier counts others' waiters ahead of r who may be in its way at one of its needs.
+// countEarlier counts others' waiters ahead of r that may block one of its needs.
 func (r *request) countEarlier(m *need) (n int) {
 	l := m.node.line
 	if l == nil {
@@ -317,10 +315,10 @@ func (r *request) countEarlier(m *need) (n int) {
 // maxETA is as far as an estimate goes.
 const maxETA = 365 * 24 * time.Hour
 
-// eta estimates how long r will wait at m when ahead waiters go first: what is
-// left of the present holders' usual time, and the usual time for each of those
-// ahead. Where nothing was observed, a holder's ttl stands for the usual time. When
-// the parties come for whom r waits at a barrier is not known: that is 0.
+// eta estimates how long r will wait at m when ahead waiters go first: the rest of the present
+// holders' usual time, plus the usual time for each of those ahead. Where nothing was observed,
+// a holder's ttl stands for the usual time. The arrival of a barrier's absent parties cannot be
+// estimated: that is 0.
 func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
 	v := e.glance(r)
 	defer v.done()
@@ -403,7 +401,7 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 	return min(maxETA, eta)
 }
 
-// maxClasses bounds the classes of keys whose hold times are kept apart.
+// maxClasses bounds the classes of keys with separate hold times.
 const maxClasses = 1024
 
 // observe learns from a hold that ended: an average in which the last eight

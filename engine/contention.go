@@ -10,10 +10,10 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// How the two strategies fare: to commit by version and think again when somebody was
-// faster, or to take a lease first. It is counted for the keys of each pattern, and for
-// each class of those that fit none, in namespaces that have guarded state. All of it
-// is volatile: it is for advice, and nothing is decided by it.
+// Statistics of the two strategies: to commit by version and think again after a conflict, or
+// to take a lease first. They are kept for the keys of each pattern, and for each class of
+// those that fit none, in namespaces with guarded state. All of them are volatile: they are for
+// advice, and decide nothing.
 
 const (
 	// fadeAt is up to where is counted. Whatever passes it halves all counts of its
@@ -23,22 +23,22 @@ const (
 	// enoughSeen is how many commits and leases must have been seen to tell about them.
 	enoughSeen = 20
 
-	// maxRefused bounds the callers of a pattern whose last commit was refused; who was
-	// refused longest ago is forgotten first.
+	// maxRefused bounds the callers of a pattern that are remembered because their last commit
+	// was refused; the oldest is forgotten first.
 	maxRefused = 64
 )
 
 // contention is what is counted for one pattern or class.
 type contention struct {
 	interlock.Contention
-	refused []committer // whose last commit was refused as stale, the oldest first
+	refused []committer // callers after a commit that was refused as stale, the oldest first
 }
 
-// committer is who commits, as far as it can be told.
+// committer identifies the caller of a commit, as far as possible.
 type committer struct {
 	session     uint64
 	flow        string
-	agent, name string // of a caller without a session: what it says, and its principal
+	agent, name string // of a caller without a session: the agent that it names, and its principal
 }
 
 func (c *Commit) committer(sess *session) committer {
@@ -88,10 +88,9 @@ func (s *namespace) among(list []*contention, key interlock.Key) []*contention {
 	return list
 }
 
-// reportCommitted counts a commit that went through, for what it was based on and what
-// it wrote in the name of a lease, and tells with its answer how such commits fare.
-// What names neither a version nor a lease is never in conflict, and so additions are:
-// they say nothing.
+// reportCommitted counts a successful commit, under the keys that it was based on and those
+// that it wrote under a lease, and reports with its answer how such commits fare. A write
+// without a version or a lease never conflicts, nor does an addition: neither is counted.
 func (e *Engine) reportCommitted(c *Commit, sess *session, leases []*request) {
 	s, who := e.agenda.ns, c.committer(sess)
 	if len(c.Writes) == 0 { // it was only a check
@@ -128,8 +127,8 @@ func (e *Engine) reportCommitted(c *Commit, sess *session, leases []*request) {
 	e.reportContention(all)
 }
 
-// reportStale counts a commit that was refused for what is stale, and tells with its
-// answer how such commits fare.
+// reportStale counts a commit that was refused as stale, and reports with its answer how such
+// commits fare.
 func (e *Engine) reportStale(c *Commit, sess *session, list []interlock.Stale) {
 	if len(c.Writes) == 0 {
 		return
@@ -149,8 +148,8 @@ func (e *Engine) reportStale(c *Commit, sess *session, list []interlock.Stale) {
 	e.reportContention(all)
 }
 
-// reportContention adds to the answer that of the counts in which there are most
-// conflicts, if it says enough.
+// reportContention adds the statistics with the most conflicts to the answer, if they are
+// significant.
 func (e *Engine) reportContention(all []*contention) {
 	var most *contention
 	for _, k := range all {

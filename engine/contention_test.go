@@ -65,8 +65,8 @@ func TestContentionTold(t *testing.T) {
 	}
 }
 
-// TestContentionRetries: a commit that goes through after a refusal is a retry, once,
-// if it comes from who was refused. Not more than so many of those are remembered.
+// TestContentionRetries: a successful commit after a refusal counts as a retry, once, if it
+// comes from the refused caller. The number of remembered callers is bounded.
 func TestContentionRetries(t *testing.T) {
 	s := newStand()
 	s.commit(put("k", nil))

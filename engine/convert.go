@@ -149,8 +149,8 @@ func (e *Engine) dropConversion(l *request, why Reason) {
 	}
 }
 
-// endOfConversion is why the conversion of a lease leaves the line that is no longer
-// held. Who parks a lease gives the conversion up.
+// endOfConversion returns the reason for ending the conversion of a lease that is no longer
+// held. Parking a lease abandons its conversion.
 func (r *request) endOfConversion() Reason {
 	if r.isParked() {
 		return ByLeaving
@@ -237,7 +237,7 @@ func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
 	}
 }
 
-// wroteAndLeft notes for those who wait that somebody who could write no longer can.
+// wroteAndLeft records, for the waiters on the claims, that a possible writer is gone.
 func (e *Engine) wroteAndLeft(s *namespace, claims []interlock.Claim) {
 	claims = slices.DeleteFunc(claims, func(c interlock.Claim) bool { return !lockmode.Writing.Has(c.Mode) })
 	if len(claims) == 0 {
@@ -283,8 +283,8 @@ func (r *request) converts(ev *Event) error {
 	return nil
 }
 
-// followBase answers a ticket whose conversion is part of its lease now, or ended
-// with it: how that lease stands. It reports false for other tickets.
+// followBase answers a ticket for a conversion that was granted, or ended with its lease: with
+// the state of the lease. It reports false for other tickets.
 func (e *Engine) followBase(r *request) bool {
 	if r.reason != ByConversion && r.reason != ByBase || r.endCause == nil {
 		return false

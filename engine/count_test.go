@@ -38,7 +38,7 @@ func TestClassesCount(t *testing.T) {
 		p.Groups = append(p.Groups, interlock.Group{Name: fmt.Sprint("g", i), Min: 1})
 	}
 	l.step(&engine.SetPattern{Head: l.head(s), Pattern: p})
-	for round := range 2 { // each group holds a permit, and is a class of those who wait
+	for round := range 2 { // each group holds a permit, and has its own bucket of waiters
 		for i := range interlock.MaxGroups {
 			l.step(&engine.Acquire{
 				Head: l.head(s), ID: l.id(), LeaseRequest: interlock.LeaseRequest{

@@ -24,18 +24,18 @@ type hop struct {
 	num  uint64 // of its request, then
 	from int    // the hop that waits for it, by its place in the list; -1 if the search began here
 	led  int16  // the need of that one which leads here
-	via  int16  // its own need by which a cycle goes on
+	via  int16  // its own need through which a cycle continues
 }
 
-// suspect is a party whose new edges may have closed a cycle.
+// suspect is a flow with new edges that may have closed a cycle.
 type suspect struct {
 	party *flowState
 	req   *request // for a waiter without a party
 	num   uint64   // req's number when it was suspected
 }
 
-// suspect has a party searched for, or a waiter without one. Who waits to be is not
-// listed twice.
+// suspect lists a flow, or a waiter without one, for the search for cycles. A listed flow is
+// not listed twice.
 func (e *Engine) suspect(p *flowState, r *request) {
 	s := suspect{party: p}
 	if p == nil {
@@ -48,15 +48,15 @@ func (e *Engine) suspect(p *flowState, r *request) {
 	e.suspects.Push(s)
 }
 
-// doubt is how far it has come that all are suspected who may be on a cycle.
+// doubt is the progress of listing all suspects.
 type doubt struct {
 	under bool
 	part  int // of space.requests: the next
 }
 
-// suspectAll suspects whoever may be on a cycle in a namespace. Waits by the order of
-// the lines alone cannot close one, unless a flow has several of them. Of very many
-// requests a swath is looked at, and the rest later: see suspectMore.
+// suspectAll lists every flow and waiter of a namespace that may be on a cycle. Waits by the
+// order of the lines alone cannot close one, unless a flow has several of them. If there are
+// very many requests, it lists a slice, and suspectMore the rest later.
 func (e *Engine) suspectAll(s *namespace) {
 	if s.requests.Len()+len(s.sessions) > e.swath {
 		s.agenda.doubt = doubt{under: true}
@@ -109,7 +109,7 @@ func (s suspect) waitsForItself() *request {
 	return nil
 }
 
-// claimAt returns the claim of r for which need i exists.
+// claimAt returns the claim of r to which need i belongs.
 func (r *request) claimAt(i int) interlock.Claim { return r.claims()[r.needs()[i].claim] }
 
 // cycleTo walks back from the hop that closed the cycle.
@@ -125,8 +125,7 @@ func cycleTo(visited []hop, last int) (cycle []hop) {
 	return cycle
 }
 
-// isWaitedFor is false when nobody can be waiting for the suspect, or it waits for
-// nothing any more.
+// isWaitedFor reports whether the suspect still waits, and some request may wait for it.
 func (s suspect) isWaitedFor() bool {
 	if s.party != nil {
 		return s.party.isWaitedFor()
@@ -146,8 +145,8 @@ func (s suspect) size() int {
 // the first has a follower.
 const fewLeases = 64
 
-// isWaitedFor is false when nobody can be waiting for the party: it holds nothing
-// that is wanted, and nobody stands behind it.
+// isWaitedFor reports whether some request may wait for the flow: it holds something that is
+// wanted, or a waiter stands behind it.
 func (p *flowState) isWaitedFor() bool {
 	if len(p.leases) > fewLeases || p.sess != nil && len(p.sess.awaiting) > 0 {
 		return true // looking through them would cost more than the search
@@ -186,9 +185,9 @@ func (r *request) hasFollower() bool {
 	return false
 }
 
-// eachBlocker calls visit for those whom r waits for as holders or as waiters ahead, each
-// a party or a waiter without one. Parties that cannot be on a cycle may be left out. It
-// stops when visit returns true, and returns that.
+// eachBlocker calls visit for each holder and each waiter ahead that r waits for, as a flow or
+// as a waiter without one. Flows that cannot be on a cycle may be left out. It stops when visit
+// returns true, and returns that.
 func (e *Engine) eachBlocker(r *request, visit func(need int, p *flowState, r *request) bool) bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]

@@ -16,22 +16,23 @@ import (
 // answered. It is listed among the approvals, and known there by the fence that it had, since
 // its id is its holder's secret. The answer is kept with the lease until it is parked again.
 //
-//	parked: asks ──► approved ──► resumed by who waits, or comes later
-//	     │     └───► denied ────► not resumed: its holder is told, and releases it
+//	parked: asks ──► approved ──► resumed by a waiting or a later caller
+//	     │ └───► denied ────► not resumed: its holder is informed, and releases it
 //	     └───────────────────────► resumed unapproved: the question is withdrawn
 //
 // The answer resumes the lease: a resumption that may wait waits for it, and is carried out
-// when it comes. That wait is volatile, as one for the end of a task is: the engine tells who
-// waits that there is an answer, and the caller resumes the lease then. So a lease is never
+// when it comes. That wait is volatile, like one for the end of a task: the engine notifies the
+// waiting caller of the answer, and the caller then resumes the lease. So a lease is never
 // resumed for a holder that has died meanwhile; the answer stays with it until a holder comes,
 // or the time of the parking ends. A resumption that may not wait is refused.
 //
-// The answer frees nothing and ends nothing: the keys stay as the parking has them. The time
-// of a parking that asks does not run while no server does, since nobody can answer then. A
-// principal that holds the lease, or parked it, cannot answer. Without credentials an answer
-// is a courtesy. A holder that goes on without an approval says so: Resume.Unapproved.
+// The answer frees nothing and ends nothing: the keys stay as the parking has them. The time of
+// a parking that asks a person does not run while no server runs, since no answer is possible
+// then. A principal that holds the lease, or parked it, cannot answer. Without credentials an
+// answer is a courtesy. A holder that continues without an approval states so:
+// Resume.Unapproved.
 
-// asksPerson is Event.Op of a parking that asks a person. A parking without it asks nobody,
+// asksPerson is Event.Op of a parking that asks a person. A parking without it asks none,
 // whatever its reason: it was made before leases were approvals.
 const asksPerson = 1
 
@@ -47,14 +48,14 @@ func asksBy(reason string) uint8 {
 // first: it may be gone.
 const maxHearers = 16
 
-// answerListener is who waits for the answer about a parked lease.
+// answerListener is a caller that waits for the answer about a parked lease.
 type answerListener struct {
 	caller Caller
 	link   uint64
 }
 
-// awaitsAnswer keeps a resumption waiting, or refuses it, if the lease asks a person who has
-// not approved, and reports whether it did.
+// awaitsAnswer keeps a resumption waiting, or refuses it, if the lease asks a person and is not
+// approved, and reports whether it did.
 func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
 	p, d := r.dealings.parking, r.dealings.decision
 	switch {
@@ -81,22 +82,23 @@ func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
 	return true
 }
 
-// unhear ends that somebody waits over a link for the answer about r.
+// unhear ends the waits over a link for the answer about r.
 func (r *request) unhear(link uint64) {
 	if d := r.dealings; d != nil && link != 0 {
 		d.hearers = slices.DeleteFunc(d.hearers, func(h answerListener) bool { return h.link == link })
 	}
 }
 
-// wake has those told who wait for the answer about r: there is one, or it is not asked for
-// any more.
+// wake notifies the callers that wait for the answer about r: it has been given, or is not
+// needed any more.
 func (e *Engine) wake(r *request) {
 	if len(r.dealings.hearers) > 0 {
 		e.woken, r.dealings.hearers = append(e.woken, r.dealings.hearers...), nil
 	}
 }
 
-// reportWoken tells them. Each resumes the lease then, which says how it stands.
+// reportWoken sends the notifications. Each caller then resumes the lease, and the answer has
+// its state.
 func (e *Engine) reportWoken() {
 	for _, h := range e.woken {
 		eff := e.effect(h.caller, Refused)
@@ -106,13 +108,13 @@ func (e *Engine) reportWoken() {
 	e.woken = e.woken[:0]
 }
 
-// asksHuman reports whether the lease is parked and somebody is to decide about it.
+// asksHuman reports whether the lease is parked and a person is to decide about it.
 func (r *request) asksHuman() bool {
 	return r.isParked() && r.dealings.parking.asks && r.dealings.decision == nil
 }
 
-// pauseParkings extends the parkings that ask a person by the time before a term in which
-// nobody could answer, as pauseQuestions does.
+// pauseParkings extends the parkings that ask a person by the period before a term in which no
+// answer was possible, as pauseQuestions does.
 func (s *namespace) pauseParkings(now Time, idle time.Duration) {
 	for _, fence := range slices.Sorted(maps.Keys(s.aside)) {
 		if p := s.aside[fence].dealings.parking; p.asks {

@@ -8,10 +8,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Declared waits: a flow says that it waits for another, which Interlock cannot
-// see by itself. Such a wait is a request that claims nothing, so it stands in no
-// line and is never granted. It is there for the deadlocks that go through it. It
-// ends like any wait, and when the session for which it waits is over.
+// Declared waits: a flow announces that it waits for another, which Interlock cannot see by
+// itself. Such a wait is a request without claims, so it stands in no line and is never
+// granted. It exists for the deadlocks that go through it. It ends like any wait, and when the
+// session that it waits for is over.
 
 func (e *Engine) declare(c *Declare) {
 	if code, problem := e.closedFor(); code != "" {
@@ -55,9 +55,8 @@ func (e *Engine) declare(c *Declare) {
 	}
 }
 
-// party finds the live session that somebody means by its public name, or by the
-// name of its agent. If there is none, or are several, the command is refused and
-// ok is false.
+// party returns the live session with the given public name, or with an agent of that name. If
+// there is none, or are several, the command is refused and ok is false.
 func (e *Engine) party(on Party) (s *session, ok bool) {
 	if space := e.agenda.ns; space != nil {
 		if on.Session != "" {
@@ -77,7 +76,7 @@ func (e *Engine) party(on Party) (s *session, ok bool) {
 	return nil, false
 }
 
-// await puts a declared wait on the list of the session for which it waits.
+// await adds a declared wait to the list of the session that it waits for.
 func (r *request) await() {
 	r.pos = int32(len(r.target.awaiting))
 	r.target.awaiting = append(r.target.awaiting, r)
@@ -113,8 +112,8 @@ func (e *Engine) endAwaiting(s *session) bool {
 	return true
 }
 
-// seekTarget visits the flow for which a declared wait waits, or those of the session that
-// wait themselves, in the order of their names.
+// seekTarget visits the flow that a declared wait waits for, or the session's flows that wait
+// themselves, in the order of their names.
 func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
 	if r.targetFlow != "" {
 		f := r.target.flowOf(r.targetFlow, r.ns.salt.Hash(r.targetFlow))
@@ -139,7 +138,8 @@ func (e *Engine) seekTarget(x *search, r *request, visit func(need int, p *flowS
 // noNeed stands for the index of a need in a wait that has none.
 const noNeed = -1
 
-// sessionIndex lists the live sessions of a namespace by what others know of them.
+// sessionIndex lists the live sessions of a namespace by their public names and their agents'
+// names.
 type sessionIndex struct {
 	byName  map[string]*session // by public name
 	byAgent map[string]*session // the latest one of each agent; the others follow it

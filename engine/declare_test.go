@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// TestManyWaitForOne: when a session ends for which very many wait, a step ends as
-// many of their waits as it may, and a restart in the middle loses none.
+// TestManyWaitForOne: when a session ends that very many waits are declared for, a step ends as
+// many of them as it may, and a restart in the middle loses none.
 func TestManyWaitForOne(t *testing.T) {
 	const count = 8000
 	g := newRig()

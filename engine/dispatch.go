@@ -13,11 +13,11 @@ import (
 //
 // A task that nothing blocks is put on a shelf of its group (lot.go). If there is no worker
 // that may hold it, it is dormant from then on. Otherwise it waits until the step has looked at
-// everybody whom its change may have helped; then the queues that have workers hand
-// out in fair order, each until it has no worker or nothing to hand out, and what is
-// left of it is dormant before the next one's turn. So a batch of keys that become
-// free at once is shared out fairly, nobody passes a task for which there is a worker,
-// and one for which there is none keeps nobody from a worker of another queue.
+// every request that its change may have helped; then the queues that have workers dispatch in
+// fair order, each until it has no worker or nothing to dispatch, and what is left of it is
+// dormant before the next one's turn. So a batch of keys that become free at once is shared out
+// fairly, no request passes a task that has a worker, and a task without one keeps no worker
+// from another queue.
 
 // pull is a worker that asks for tasks.
 type pull struct {
@@ -61,8 +61,8 @@ func (e *Engine) couldRun(t *task) {
 }
 
 // dispatch hands tasks of one queue to the worker that has waited longest, of those that may
-// hold one. One whose quota
-// admits no lease any more is told so, and is in nobody's way.
+// hold one. A worker with a quota that admits no more leases is refused, and does not block
+// others.
 func (e *Engine) dispatch() {
 	q := e.hungry[0]
 	e.hungry = slices.Delete(e.hungry, 0, 1)
@@ -98,7 +98,7 @@ func (e *Engine) dispatchTo(p *pull) (served []*request) {
 			continue
 		}
 		if e.lookAgain(t, -1) {
-			continue // it was dormant, and somebody passed it
+			continue // it was dormant, and another request passed it
 		}
 		g := t.group
 		e.hand(t, p, p.leases[len(served)])
@@ -132,7 +132,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	e.fireRates(r)
 	r.noteGrant(true)
 	e.heldMore(r)
-	for i := range r.needs() { // who stood behind it may be the first of its queue now
+	for i := range r.needs() { // a task behind it may be the first of its queue now
 		for c := range r.needs()[i].facing {
 			if c.queue == q && c.aside {
 				e.readyClass(c)
@@ -141,8 +141,8 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	}
 }
 
-// handOver tells a worker of those of its attempts that still run. The documents for
-// whose bodies there is no room come without.
+// handOver describes to a worker those of its attempts that still run. Documents without room
+// for their bodies come without them.
 func (e *Engine) handOver(attempts []*request) (list []Assignment) {
 	room := interlock.MaxReadBytes
 	for i, r := range attempts {
@@ -277,15 +277,15 @@ func (e *Engine) dismissPull(p *pull) {
 	}
 }
 
-// dismissal is idle workers of one principal who have lost their queue, or the right to pull
-// from it. They belong to no crew of the queue any more, so nothing is handed to them.
+// dismissal is the idle workers of one principal that have lost their queue, or the right to
+// pull from it. They belong to no crew of the queue any more, so nothing is handed to them.
 type dismissal struct {
 	crew *crew
 	no   *refusal
 }
 
-// dismissPulls has those idle workers of a queue be idle no more for whom there is a reason,
-// and tells them why: at once as many as the step may, the others in later steps.
+// dismissPulls dismisses the idle workers of a queue that why refuses, and reports it to them:
+// at once to as many as the step may, to the others in later steps.
 func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal) {
 	e.objects += len(q.crews)
 	q.crews = slices.DeleteFunc(q.crews, func(c *crew) bool {

@@ -8,15 +8,15 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// How the parts of a shared-out key are divided among its members. These functions
-// know nothing of leases: members are numbers, and of each part they are told who
-// has it now, as an index into members, or -1 for nobody. They tell who is to have
-// it. The same arguments give the same result on every machine.
+// The division of a partitioned key's parts among its members. These functions know nothing of
+// leases: members are numbers, and the present owner of each part is an index into members, or
+// -1 for none. The result has the new owners. The same arguments yield the same result on every
+// machine.
 
 // divisionInput is what a division is made from.
 type divisionInput struct {
 	members []uint64 // their numbers, ascending, at least one
-	now     []int    // who has each part
+	now     []int    // the present owner of each part
 	load    []uint32 // what was observed below each part
 
 	looks int // parts and members that the division was compared by
@@ -33,10 +33,10 @@ func (s *divisionInput) divide(how interlock.Division) []int {
 	return s.byHash()
 }
 
-// byHash moves as few parts as an even division allows. Who has more than its
-// share gives up those with which it hashes lowest, and each part without a member
-// goes to the one of those with room that hashes highest with it: rendezvous
-// hashing (Thaler and Ravishankar, 1998), with a bound on each member.
+// byHash moves as few parts as an even division allows. A member above its share loses the
+// parts with which it hashes lowest, and each part without a member goes to the one with room
+// that hashes highest with it: rendezvous hashing (Thaler and Ravishankar, 1998), with a bound
+// on each member.
 func (s *divisionInput) byHash() []int {
 	want := slices.Clone(s.now)
 	room := s.shares()
@@ -78,8 +78,8 @@ func (s *divisionInput) byHash() []int {
 	return want
 }
 
-// shares returns how many parts each member is to have. Where the parts do not come
-// out even, those who have most already have one more, then the older ones.
+// shares returns the target number of parts of each member. If the parts cannot be divided
+// evenly, the members with the most parts get one more, then the older ones.
 func (s *divisionInput) shares() []int {
 	has := make([]int, len(s.members))
 	for _, m := range s.now {
@@ -130,11 +130,10 @@ func (s *divisionInput) byRange() []int {
 	return want
 }
 
-// byLoad leaves each part where it is, gives those without a member to whoever has
-// the least load, the heaviest first, and then moves parts from the most loaded
-// member to the least loaded one for as long as that brings the two nearer by more
-// than an eighth of what each would have on average. A part counts for one more
-// than was observed below it, so that idle parts are divided, too.
+// byLoad leaves each part in place, assigns those without a member to the member with the least
+// load, the heaviest first, and then moves parts from the most loaded member to the least
+// loaded one while that narrows the gap by more than an eighth of the average load. A part
+// counts for one more than the load observed below it, so that idle parts are divided, too.
 func (s *divisionInput) byLoad() []int {
 	want := slices.Clone(s.now)
 	sums := make([]uint64, len(s.members))

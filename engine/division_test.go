@@ -19,7 +19,7 @@ func TestDivisionsAreEven(t *testing.T) {
 			s.now[i] = -1
 			s.load[i] = uint32(rnd.IntN(100))
 		}
-		owners := make([]uint64, parts) // by number; 0 for nobody
+		owners := make([]uint64, parts) // by number; 0 for none
 		how := interlock.Division(rnd.IntN(3))
 		next := uint64(1)
 		for range 20 {

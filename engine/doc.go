@@ -1,8 +1,8 @@
-// Package engine decides who may hold what. It is one state machine per shard:
-// a command goes in, events and effects come out. It is pure and deterministic:
-// no clock, no goroutine, no I/O, no randomness, no float and no map walked in
-// an undefined order. Time and random ids come in as fields of commands, so
-// every run can be repeated, simulated and explained.
+// Package engine decides which requests are granted, and when. It is one state machine per
+// shard: a command goes in, events and effects come out. It is pure and deterministic: no
+// clock, no goroutine, no I/O, no randomness, no float and no map walked in an undefined order.
+// Time and random ids come in as fields of commands, so every run can be repeated, simulated
+// and explained.
 //
 // It has the shape of a decider:
 //
@@ -17,12 +17,11 @@
 // evolve alone, so a newer version may decide differently without changing what
 // has happened.
 //
-// Some things are not in the journal and are rebuilt by Recover: when each session
-// was last heard of and what progress it reported (renewals are too many to
-// write), who listens for which answer, at which key a waiter is watched (a cache,
-// see wake.go), and the priorities that waiters inherit. What is due and what is
-// left to do is kept for each namespace apart (agenda.go). How commits and leases
-// fare is counted for one term (contention.go).
+// Some state is not in the journal and is rebuilt by Recover: when each session was last heard
+// of and what progress it reported (renewals are too many to write), the listeners for answers,
+// the key where a waiter is watched (a cache, see wake.go), and the priorities that waiters
+// inherit. Deadlines and unfinished work are kept for each namespace apart (agenda.go).
+// Statistics of commits and leases last for one term (contention.go).
 //
 // A request lives through these phases, and keeps its number and its 128-bit id:
 //
@@ -33,23 +32,21 @@
 //	held ── Park ─► parked ── Resume ─► held       the keys are kept
 //	held ── Park ─► away ── Resume ─► waiting      the keys are freed
 //
-// It may go over from any of them, and is closed only after a death, if the lease
-// has a lock_delay. Convert and Arrive make a second request, whose base is the lease: when it is
+// It may go over from any of them, and is closed only after a death, if the lease has a
+// lock_delay. Convert and Arrive make a second request with the lease as its base: when it is
 // granted, the lease takes its claims, and the request is over.
 //
-// Every claim stands in the same lines and is granted by the same rule. What is
-// special about each kind is in one file: pool.go and repool.go (permits and tokens), any.go,
-// barrier.go, partition.go, convert.go, preempt.go, park.go, lockdelay.go,
-// declare.go, inherit.go, order.go. policy.go says what key patterns admit,
-// asof.go what others committed while somebody waited, attribute.go under what waits and
-// holds are counted, audit.go which refusals are recorded. side effect.go keeps what is done in
-// the world outside and must not happen twice.
+// Every claim stands in the same lines and is granted by the same rule. Each special kind has
+// its file: pool.go and repool.go (permits and tokens), any.go, barrier.go, partition.go,
+// convert.go, preempt.go, park.go, lockdelay.go, declare.go, inherit.go, order.go. policy.go
+// has the limits of key patterns, asof.go reports others' commits during a wait, attribute.go
+// groups waits and holds for statistics, audit.go records refusals. sideeffect.go keeps
+// external actions that must not happen twice.
 //
-// A request may also wait instead of an agent, as a task: task.go keeps tasks,
-// queue.go says which is next, handout.go gives them to workers, submit.go and
-// attempt.go are how they begin and end, and task_change.go is for operators. Messages
-// to the single writer of a key are tasks, too: mailbox.go keeps their order, and log.go
-// what came of them.
+// A request may also wait instead of an agent, as a task: task.go keeps tasks, queue.go orders
+// them, dispatch.go hands them to workers, submit.go and attempt.go begin and end them, and
+// task_change.go is for operators. Messages to the single writer of a key are tasks, too:
+// mailbox.go keeps their order, and log.go their outcomes.
 //
 // What agents read, think about and write stands in documents with versions, to which
 // leases may be tied or not. document.go and history.go keep them, reading.go shows

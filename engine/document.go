@@ -6,16 +6,16 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// The guarded state of a namespace: a document at each key where something was
-// written, and some of what stood there before (history.go). It is changed by
-// Commit (commit.go) and read by the queries in reading.go.
+// The guarded state of a namespace: a document at each key that was written, and some of its
+// earlier editions (history.go). It is changed by Commit (commit.go) and read by the queries in
+// reading.go.
 
 // documents are all of a namespace.
 type documents struct {
 	version interlock.Version // of the last commit
 	floor   interlock.Version // the highest of a deletion that is forgotten
 
-	known      map[interlock.Key]*document // also those whose deletion is remembered
+	known      map[interlock.Key]*document // including remembered deletions
 	recent     collection.List[*document]  // all known, in the order of their last write
 	present    collection.Set[*document]   // those that are there
 	bytes      int                         // that these take
@@ -118,7 +118,7 @@ func (e *Engine) evolveWritten(ev *Event) error {
 	return nil
 }
 
-// editionOf returns what EvWritten says of a document.
+// editionOf returns the edition of a document that EvWritten describes.
 func editionOf(ev *Event) *edition {
 	x := &edition{
 		version: ev.Version, at: ev.At, op: interlock.WriteOp(ev.Op), contentType: ev.ContentType, body: ev.Blob,
@@ -179,8 +179,8 @@ func (s *documents) unbury(d *document) {
 	s.tombBytes -= len(d.key) + d.now.cost()
 }
 
-// forget drops a deleted document. Its version goes on to count for all keys of which
-// nothing is known, so that none of them ever has an older one.
+// forget drops a deleted document. Its version continues to count for all unknown keys, so that
+// none of them ever has an older one.
 func (s *documents) forget(d *document) {
 	s.floor = max(s.floor, d.now.version)
 	for len(d.earlier) > 0 {
@@ -192,7 +192,8 @@ func (s *documents) forget(d *document) {
 	s.unshelve(d)
 }
 
-// showDocument returns what x says of a key, as of the present moment; nil is nothing.
+// showDocument returns edition x of a key's document, as of the present moment; nil is an empty
+// one.
 func (e *Engine) showDocument(key interlock.Key, x *edition, bodies bool) interlock.Document {
 	if x == nil {
 		return interlock.Document{Key: key, Absent: true}

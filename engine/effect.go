@@ -6,8 +6,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Effect is what somebody must be told. It may leave only when the entry of its
-// step, and all before it, are durable.
+// Effect is an output for a caller: an answer or a push. It may leave only when the entry of
+// its step, and all before it, are durable.
 type Effect struct {
 	To      Caller
 	Outcome Outcome
@@ -35,7 +35,7 @@ type Effect struct {
 	Tasks    []interlock.Task // of the commands about tasks
 	Handed   []Assignment     // Granted, of Pull
 
-	// Repeated says that this is the answer that was given to the request id before.
+	// Repeated marks the answer of an earlier command with the same request id.
 	Repeated bool
 
 	// Code and Message say why not; Code is also set for Lost.
@@ -59,8 +59,8 @@ type Session struct {
 	ExpiresIn time.Duration
 }
 
-// Loss is a lease about which its session must know something: it is gone (Code
-// says why), or it is in its soft tier or in grace (State).
+// Loss is a change of a lease that its session must learn: it is gone (Code has the reason), or
+// it is in its soft tier or in grace (State).
 type Loss struct {
 	Lease   interlock.Lease
 	Code    interlock.Code
@@ -77,14 +77,13 @@ type Conflict struct {
 	Queue   interlock.Queue    // the line as a newcomer would find it
 	Cycle   []interlock.CycleStep
 
-	// Where nobody who has something is in the way, but who goes before in line: how many
-	// these are, and the key, Key or an ancestor, for which they wait. Holders are then
-	// those who are in the way of the first of them.
+	// Where no holder blocks, only waiters ahead in line: their number, and the key, Key or an
+	// ancestor, that they wait for. Holders are then the blockers of the first of them.
 	Ahead int
 	Line  interlock.Key
 
 	Capacity *interlock.Capacity // of Key, where it has one
-	Group    string              // in whose name its permits were asked for
+	Group    string              // the group that its permits were requested for
 	Nearest  []string            // for CodeUnknownPattern
 	Writing  bool                // a write met the lease, not a request for one
 }
@@ -109,7 +108,7 @@ type Output struct {
 type LeaseQuestion struct {
 	Fence    interlock.Fence // that the lease had: its name among the approvals
 	Question string
-	Agent    string // who asks
+	Agent    string // the agent that requests it
 	// Principal is the credential that parked the lease: it was authenticated, Agent was
 	// not. "" without credentials.
 	Principal string

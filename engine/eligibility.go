@@ -4,17 +4,17 @@ import "github.com/interlockdev/interlock/engine/internal/lockmode"
 
 // How a task that waits stands in line.
 //
-// Tasks of one queue are served in the order of the lines, and by workers who may never
-// come. So of those of a queue at a key only the first counts for others, and only as
-// long as others are what it waits for. All the rest stand aside: they keep their places,
-// in the order among those of their queue, and are in nobody's way but theirs. Whoever
-// stands aside is looked at again when what it waits for has changed, and is in the way
-// from then on, if it is the first of its queue at all its keys and others block it. So
-// no agent waits for a worker, neither directly nor behind another task, and who is first
-// is overtaken only by those who came while it had no worker.
+// Tasks of one queue are served in the order of the lines, and by workers that may never come.
+// So of the tasks of a queue at a key only the first counts for others, and only as long as
+// others are what it waits for. All the rest stand aside: they keep their places, in the order
+// among those of their queue, and block no other request. A task that stands aside is checked
+// again when what it waits for has changed, and blocks others from then on, if it is the first
+// of its queue at all its keys and others block it. So no agent waits for a worker, neither
+// directly nor behind another task, and the first task is overtaken only by requests that came
+// while it had no worker.
 //
-// At each key those who stand aside are classes of their own (kind.aside), so whoever
-// they are not in the way of passes them by without looking.
+// At each key the tasks that stand aside have buckets of their own (kind.aside), so requests
+// that they do not block pass them without looking.
 
 // eligibility is how a task that waits stands in line. It is volatile.
 type eligibility uint8
@@ -54,9 +54,9 @@ func (e *Engine) setEligibility(t *task, s eligibility) {
 	}
 }
 
-// look finds out how a task stands that may be blocked, has it watched where it is, and
-// gives the index of that need, or -1 if nothing blocks it. Where it is watched already,
-// it stays if it is still blocked there.
+// look computes the eligibility of a task that may be blocked, watches it at its blocker, and
+// returns the index of that need, or -1 if nothing blocks it. A task that is still blocked
+// where it is watched stays there.
 func (e *Engine) look(t *task, watched int) int {
 	r, s := t.request, queuedBehindSibling
 	i := r.firstNeed(watched, (*request).behindAt)
@@ -75,8 +75,8 @@ func (e *Engine) look(t *task, watched int) int {
 	return i
 }
 
-// lookAgain is look for a task that stood in line before. It gives false when nothing
-// blocks it.
+// lookAgain is look for a task that stood in line before. It returns false when nothing blocks
+// it.
 func (e *Engine) lookAgain(t *task, watched int) bool {
 	r, aside := t.request, t.eligibility.isYielding()
 	switch i := e.look(t, watched); {
@@ -90,7 +90,7 @@ func (e *Engine) lookAgain(t *task, watched int) bool {
 	return true
 }
 
-// yieldToTask has those of its queue step aside before whom a task has come to stand.
+// yieldToTask makes the tasks of its queue that t now stands before step aside.
 func (e *Engine) yieldToTask(t *task) {
 	r := t.request
 	for i := range r.needs() {
@@ -102,9 +102,9 @@ func (e *Engine) yieldToTask(t *task) {
 	}
 }
 
-// overtaken returns a waiter that is to step aside for a task which has come to stand
-// before it at m, or nil. Whoever steps aside may take its class out of the line, so each
-// is looked for anew.
+// overtaken returns a waiter that must step aside for a task that now stands before it at m, or
+// nil. Stepping aside may remove the waiter's bucket from the line, so each waiter is searched
+// for anew.
 func (m *need) overtaken() *request {
 	r := m.req
 	for c := range m.facing {

@@ -9,10 +9,10 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// What is told of a lease or a ticket that is over: why, in one word and in a
-// sentence, and what to do next.
+// The report of a lease or a ticket that is over: the reason, as a code and in a sentence, and
+// the next step.
 
-// goneCode says in one word how a request that is over came to its end.
+// goneCode returns the code for how an ended request came to its end.
 func goneCode(r *request) interlock.Code {
 	switch r.reason {
 	case ByRelease, ByNack, ByQuestion:
@@ -50,7 +50,7 @@ func goneCode(r *request) interlock.Code {
 		return interlock.CodeBroken
 	}
 	if r.fence == 0 {
-		return interlock.CodeSessionEnded // a waiter whose session died
+		return interlock.CodeSessionEnded // a waiter of a dead session
 	}
 	switch r.phase {
 	case inGrace:
@@ -219,8 +219,7 @@ func (r *request) title() string {
 	return "the declared wait"
 }
 
-// situation describes a key to somebody who is told no for another reason than a
-// holder in the way.
+// situation describes a key to a caller that is refused for another reason than a holder.
 func (e *Engine) situation(s *namespace, key interlock.Key) *Conflict {
 	c := &Conflict{Key: key}
 	if s == nil {

@@ -52,10 +52,10 @@ type Engine struct {
 	idleSearch *search // for reuse
 
 	turns   uint64 // how often a holder said something new
-	listens uint64 // how often somebody began to listen to a wait
+	listens uint64 // the number of waits that were ever listened to
 	free    []*request
 	ended   []*request       // in this step
-	woken   []answerListener // who are to be told at the end of this step
+	woken   []answerListener // listeners to notify at the end of this step
 	waits   []*wait          // for reuse
 	found   []*request       // lists of viewers, reused
 	via     []*need
@@ -67,21 +67,21 @@ type Engine struct {
 	start   int      // length of out.Entry when the step began
 	before  int      // events that came before its command
 	objects int      // that it has looked at, besides the two that follow
-	viewed  int      // of these, by descriptions of who is in the way
+	viewed  int      // of these, by descriptions of blockers
 	looked  int      // objects that searches for deadlocks have looked at
 	ranks   int      // and the finding of ranks
 	tries   int      // candidates among objects that were looked at in vain
 	tagged  bool     // its request id is remembered by one of its events
 	replied int      // index in out.Effects of the answer to its caller; -1 before
 	print   uint64   // its fingerprint
-	asking  *request // a wait that began in this step and whose caller still listens
+	asking  *request // a wait that began in this step and still has a listener
 	trial   wait     // of a request that is not in line yet
 	ev      *Event   // the event that is being filled in: see draft
 	hint    hints    // for the fold of ev
 	spare   Event    // that of a snapshot
 }
 
-// Option says how an engine works beside its state: nothing that is journaled depends on it.
+// Option configures an engine beside its state: nothing that is journaled depends on it.
 type Option func(*Engine)
 
 // New makes an empty engine.
@@ -103,9 +103,9 @@ func New(options ...Option) *Engine {
 // What does not fit is done by the next Tick, which is then due at once.
 const stepBytes = 256 << 10
 
-// Step carries out one command: it changes the state and appends to out what is
-// to be made durable and what is to be told afterwards. It never fails; a
-// refusal is an effect like any other.
+// Step carries out one command: it changes the state and appends to out the events to make
+// durable and the effects to deliver afterwards. It never fails; a refusal is an effect like
+// any other.
 //
 // Whatever the command is, what is due in its namespace by its time ends first. So
 // an answer never shows a lease beyond its end, whether a Tick came in time or not.
@@ -232,7 +232,7 @@ func (e *Engine) Apply(entry []byte) error {
 	return DecodeEntry(entry, e.fold)
 }
 
-// Fold is Apply for what a Reader made of an entry.
+// Fold is Apply for an entry that a Reader has decoded.
 func (e *Engine) Fold(events []Event) error {
 	for i := range events {
 		if err := e.fold(&events[i]); err != nil {
@@ -273,8 +273,8 @@ type hints struct {
 	spec *taskSpec
 }
 
-// draft returns the event to fill in next: the one after the last of out.Events, whose
-// place it keeps when it is emitted. Nobody asks for another before that.
+// draft returns the event to fill in next: the one after the last of out.Events; emit then
+// takes it there. Each draft must be emitted before the next call.
 func (e *Engine) draft() *Event {
 	if e.out == nil { // for a snapshot
 		e.ev = &e.spare
@@ -320,8 +320,8 @@ func (e *Engine) emit(ev *Event) {
 	}
 }
 
-// event drafts an event with what concerns r filled in: who and what. The caller adds
-// the rest.
+// event drafts an event of r with its subject: the request, its session and its claims. The
+// caller adds the rest.
 func (e *Engine) event(kind EventKind, r *request) *Event {
 	ev := e.draft()
 	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent = kind, r.ns.name, r.num, r.id, r.claims(), r.agentName()
@@ -446,8 +446,8 @@ func (e *Engine) recover(c *Recover) {
 	e.agenda = &e.whole
 }
 
-// recoverRequests begins the term for all requests of a namespace. Most are leases, of
-// which each is by itself; only of the others it matters which is first.
+// recoverRequests begins the term for all requests of a namespace. Most are leases, which are
+// independent of each other; only for the others the order matters.
 func (e *Engine) recoverRequests(s *namespace) {
 	var ordered []*request
 	for i := 0; s.requests.Part(i, func(r *request) {

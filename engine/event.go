@@ -6,8 +6,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// EventKind says what happened. The numbers are in journals: they are never
-// changed and never reused.
+// EventKind is the kind of an event. The numbers are in journals: they are never changed and
+// never reused.
 type EventKind uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	// Op, if it wants documents.
 	// In a snapshot Waited, Offer, Changed, and Freed for one that is parked without its keys.
 	EvGranted EventKind = 5
-	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if nobody
+	// EvAdmitted: a waiting request was granted. Num, Fence, Waited; Offer if no caller
 	// listened at that moment; Version, the namespace's, if it is above the request's AsOf.
 	EvAdmitted EventKind = 6
 	// EvClaimed: an offer was taken up. Num; Version as in EvAdmitted.
@@ -36,35 +36,35 @@ const (
 	// EvGrace: the hard end of a lease. Num, Reason.
 	EvGrace EventKind = 8
 	// EvEnded: a lease is over and its keys are free. Num, Fence, Reason, Held, Outcome, Note;
-	// ByID, the task at which it was an attempt.
+	// ByID, the task, if the lease was an attempt.
 	EvEnded EventKind = 9
 	// EvLeft: a request left the line. Num, Reason; Cycle for a deadlock's victim. For
 	// barrier_broken the party that was lost: By, the number of its request, Asker, its
 	// agent, and Outcome, its reason, or "parked"; nothing of that in older journals.
 	EvLeft EventKind = 10
-	// EvAnswered: a command with a request id was answered and changed nothing else.
-	// Scope, RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID; Offer if
-	// the answer was a lease that was held already. In a snapshot also of others: Made, and
-	// Freed if the id has left the window and is kept for what it made.
+	// EvAnswered: a command with a request id was answered and changed nothing else. Scope,
+	// RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID; Offer if the answer was
+	// a lease that was held already. In a snapshot also of other commands: Made, and Freed if
+	// the id has left the window and is kept with the thing that it made.
 	EvAnswered EventKind = 11
 	// EvConverted: a lease was converted at once. Num, Claims (all it has now), Fence.
 	EvConverted EventKind = 12
-	// EvAsked: somebody asks a holder to yield. Num; Actor, Asker, Target, TargetFlow,
-	// Purpose and Priority of who asks; By and ByID, of that request.
+	// EvAsked: a holder is asked to yield. Num; Actor, Asker, Target, TargetFlow, Purpose and
+	// Priority of the asking caller; By and ByID, of its request.
 	EvAsked EventKind = 13
 	// EvClosed: a lease is over by its holder's death, and its keys stay closed for a
 	// while. Num, Fence, Reason, Held, LockDelay.
 	EvClosed EventKind = 14
-	// EvParked: a lease was put aside. Num, Fence, Held, Freed, TTL (for how long),
-	// Note (why), AsOf (the namespace's version). With Reason, it is put back because
-	// its resumption was given up: TTL is what is left of its time; Cycle for a
-	// deadlock's victim. Op: asksPerson, if somebody is to answer. Blob: the principal that
-	// parked it. In a snapshot Queued for one that was away and is resumed since.
+	// EvParked: a lease was put aside. Num, Fence, Held, Freed, TTL (for how long), Note (why),
+	// AsOf (the namespace's version). With Reason, it is put back because its resumption was
+	// abandoned: TTL is the rest of its time; Cycle for a deadlock's victim. Op: asksPerson, if
+	// a person is to answer. Blob: the principal that parked it. In a snapshot Queued for one
+	// that was away and is resumed since.
 	EvParked EventKind = 15
-	// EvResumed: a parked lease is held again, or stands in line again. Num, Session,
-	// Flow, Agent; Fence, a new one, and Version as in EvAdmitted if it is held, or
-	// Queued and MaxWait if it stands in line; Lead. MaxHold, what is left of it, of one
-	// that kept its keys; without it the time for which it was parked does not count.
+	// EvResumed: a parked lease is held again, or stands in line again. Num, Session, Flow,
+	// Agent; Fence, a new one, and Version as in EvAdmitted if it is held, or Queued and
+	// MaxWait if it stands in line; Lead. MaxHold, the rest of it, of a lease that kept its
+	// keys; without it the parked period does not count.
 	EvResumed EventKind = 16
 	// EvPattern: a pattern was registered. Purpose (its name), Blob, Generation (the
 	// number of this revision; 0 in journals that are older than revisions), By: the
@@ -74,11 +74,11 @@ const (
 	EvPatternDropped EventKind = 18
 	// EvConfigured: the namespace's settings. Blob.
 	EvConfigured EventKind = 19
-	// EvWritten: a document was written, or deleted. Claims (one, for the key), Version,
-	// Op, ContentType, Blob (its body as it is now); Agent, Session, Purpose (the public
-	// name of the session), Flow, Actor, Fence and Note of who wrote it. All writes of a
-	// commit stand in one entry. In a snapshot Changed for an earlier edition, and with
-	// the first one of a document AsOf: since when all is known of it.
+	// EvWritten: a document was written, or deleted. Claims (one, for the key), Version, Op,
+	// ContentType, Blob (its new body); Agent, Session, Purpose (the public name of the
+	// session), Flow, Actor, Fence and Note of its author. All writes of a commit stand in one
+	// entry. In a snapshot Changed for an earlier edition, and with the first one of a document
+	// AsOf: the version since which its history is complete.
 	EvWritten EventKind = 20
 	// EvEffect: an effect was claimed, with ID and Blob (the canonical action), TTL or
 	// BaseID (its lease), Agent, Session, Purpose (its public name), Flow, Actor and
@@ -90,11 +90,11 @@ const (
 	EvQueue EventKind = 22
 	// EvQueueDropped: Purpose (its name).
 	EvQueueDropped EventKind = 23
-	// EvTask: a task was submitted. ID, Num, Claims, Purpose, Group, Priority, Blob (what
-	// else it says), Session, Agent, Flow and Actor of who did; Op (interlock.TaskState):
-	// where it stands. In a snapshot also Generation (its attempts), Outcome (the reason),
-	// Queued and Arrived (how long after At it first stood in line), Waited (since when
-	// it stands there, or is settled), Changed, and BaseID, the lease of one that runs.
+	// EvTask: a task was submitted. ID, Num, Claims, Purpose, Group, Priority, Blob (its other
+	// fields), Session, Agent, Flow and Actor of the submitter; Op (interlock.TaskState): its
+	// state. In a snapshot also Generation (its attempts), Outcome (the reason), Queued and
+	// Arrived (how long after At it first stood in line), Waited (since when it stands there,
+	// or is settled), Changed, and BaseID, the lease of one that runs.
 	EvTask EventKind = 24
 	// EvHanded: a worker has a task. BaseID (the task), Num, Generation (the attempt);
 	// ID (the lease), Session, Agent, Flow, Actor, TTL, Grace, MaxHold, Stall, LockDelay
@@ -119,26 +119,26 @@ const (
 	// public name of its session) and Fence of the worker, Outcome (why it failed
 	// before, in words), Blob (the question).
 	EvTaskAsks EventKind = 29
-	// EvTaskAnswered: a task's question is answered: ID, Num, Agent (by whom), Note (why),
-	// Op: where the task stands since, which is dead if the answer was no; Generation,
-	// Waited and Outcome as of EvTaskStands.
+	// EvTaskAnswered: a task's question is answered: ID, Num, Agent (the person), Note (why),
+	// Op: the task's state since then, which is dead if the answer was no; Generation, Waited
+	// and Outcome as of EvTaskStands.
 	EvTaskAnswered EventKind = 30
-	// EvEffectsForgotten: done effects were forgotten before their time: the Num oldest, or
-	// the one with the digest in Blob, which may also be one that was not done. Actor, if
-	// somebody asked for it; else they made room.
+	// EvEffectsForgotten: done effects were forgotten before their time: the Num oldest, or the
+	// one with the digest in Blob, which may also be one that was not done. Actor, if a caller
+	// asked for it; else they made room.
 	EvEffectsForgotten EventKind = 31
 	// EvDeleted: an operator deleted the namespace, with all that was in it. Actor; Outcome:
 	// what still lived there, in words.
 	EvDeleted EventKind = 32
 	// EvForgotten: an empty namespace was forgotten, since a new one needed its room.
 	EvForgotten EventKind = 33
-	// EvRefused: a request was refused at a key whose pattern wants to know, and changed
-	// nothing. Claims (one, for the key), Session, Agent, Flow and Actor of the caller,
-	// Purpose (the name of the pattern), Outcome (the operation), Code; Num: how many
-	// refusals of the pattern were left out since the last such event.
+	// EvRefused: a request was refused at a key with a pattern that records refusals, and
+	// changed nothing. Claims (one, for the key), Session, Agent, Flow and Actor of the caller,
+	// Purpose (the name of the pattern), Outcome (the operation), Code; Num: the number of the
+	// pattern's refusals that were left out since the last such event.
 	EvRefused EventKind = 34
-	// EvDecided: a person has answered what is asked about a parked lease. Num, Fence (that
-	// it had), Op (interlock.Verdict), Agent (by whom), Actor, Note (why).
+	// EvDecided: a person has answered the question about a parked lease. Num, Fence (the
+	// former one), Op (interlock.Verdict), Agent (the person), Actor, Note (why).
 	EvDecided EventKind = 35
 
 	// The kinds from here on stand in snapshots only.
@@ -168,15 +168,15 @@ const (
 	// EvVersions: a namespace's guarded state. Version: of its last commit, AsOf: the
 	// highest version of a deletion that is forgotten; Num: what its versions began above.
 	EvVersions EventKind = 72
-	// EvLogged: an entry in the log of a key. Claims (one, for the key), Num (its number),
-	// ID (the message), Op (interlock.TaskState), Agent, Purpose (the public name of its
-	// session), Generation and Fence of the attempt that decided it, Outcome (why it is
-	// dead or cancelled), Version (of the key's state), Changed: it made that; Blob: what
-	// else it says. Without Claims, Num is the highest number in a log that is forgotten.
+	// EvLogged: an entry in the log of a key. Claims (one, for the key), Num (its number), ID
+	// (the message), Op (interlock.TaskState), Agent, Purpose (the public name of its session),
+	// Generation and Fence of the attempt that decided it, Outcome (why it is dead or
+	// cancelled), Version (of the key's state), Changed: it made that; Blob: its other fields.
+	// Without Claims, Num is the highest number in a log that is forgotten.
 	EvLogged EventKind = 73
 )
 
-// Reason says why something ended. The numbers are in journals.
+// Reason is why a lease or a wait ended. The numbers are in journals.
 type Reason uint8
 
 const (
@@ -187,7 +187,7 @@ const (
 	ByRevocation Reason = 5  // an operator took it back
 	BySession    Reason = 6  // its session was closed
 	ByDeath      Reason = 7  // its session expired
-	ByLapse      Reason = 8  // nobody came for the offer, or asked after the ticket
+	ByLapse      Reason = 8  // the offer was not taken up, or the ticket not polled
 	ByLeaving    Reason = 9  // its waiter left the line
 	ByDeadlock   Reason = 10 // it was the victim of a cycle
 	ByWaitLimit  Reason = 11 // it stood in line for as long as it may
@@ -196,7 +196,7 @@ const (
 	ByConversion Reason = 14 // the conversion was granted: it is part of its lease now
 	ByBase       Reason = 15 // the lease that it would have changed or belongs to is over
 	ByParking    Reason = 16 // it was parked for as long as it may be
-	ByTarget     Reason = 17 // the session for which it waited is over
+	ByTarget     Reason = 17 // the session that it waited for is over
 	ByPattern    Reason = 18 // its key will never have as many permits, besides those that its party has
 	ByNack       Reason = 19 // its worker said that the attempt has failed
 	ByFull       Reason = 20 // its run could not start while its caller waited
@@ -219,20 +219,20 @@ func (r Reason) String() string {
 	return ""
 }
 
-// Event is one thing that happened: who, what, why and when. It is a union; the
-// kinds' comments say which fields each uses beyond the subject.
+// Event is one change: its subject, its cause and its time. It is a union; the kinds' comments
+// list the fields that each uses beyond the subject.
 type Event struct {
 	Kind EventKind
 	At   Time
 
-	// The subject: whose and what.
+	// The subject: its owner and its identity.
 	Namespace interlock.Namespace
 	Session   uint64 // number of the session; 0 for an anonymous holder
 	Agent     string
 	Flow      string
 	Claims    []interlock.Claim
-	Actor     string // the credential in whose name it was done; "" without credentials
-	Asker     string // EvAsked, and what a preemption ends: the agent who asks for it
+	Actor     string // the principal that caused it; "" without credentials
+	Asker     string // EvAsked, and the end of a preempted request: the agent that asks for it
 
 	// A request.
 	Num      uint64 // its number
@@ -251,16 +251,16 @@ type Event struct {
 	Waited  time.Duration
 	Held    time.Duration
 	Cycle   []interlock.CycleStep
-	Changed bool // somebody who could write held one of the keys while the request waited
+	Changed bool // a possible writer held one of the keys while the request waited
 
 	// More of a request.
 	Any    bool     // Claims are alternatives
 	Lead   bool     // it is ahead of new requests
-	Base   uint64   // the number of the lease that it converts, or whose part it is
+	Base   uint64   // the number of the lease that it converts, or belongs to as a part
 	BaseID [16]byte // the id of that lease
 	Part   bool     // it is a part of a shared-out key, of the member with number Base
 
-	// EvAsked: who asks; of EvQueued, when it is a declared wait, for whom.
+	// EvAsked: the asking party; of EvQueued, when it is a declared wait, its target.
 	Target     uint64 // number of the session
 	TargetFlow string
 	By         uint64
@@ -290,7 +290,7 @@ type Event struct {
 	Acked       uint64
 	Fingerprint uint64
 	Answer      Outcome
-	Made        uint8 // what it made, whose ID it has; 0 also of versions that did not say it
+	Made        uint8 // the kind of the thing that it made under ID; 0 also of versions that did not record it
 	Code        interlock.Code
 	Message     string
 
@@ -309,8 +309,7 @@ type attributes struct {
 // count. It is nil for other events. The caller does not change it.
 func (ev *Event) Patterns() []string { return ev.attributes.patterns }
 
-// Org returns the organisation of a run, for the events for which Patterns is not nil; "" if
-// there is none.
+// Org returns the organisation of a run, for events with non-nil Patterns; "" if there is none.
 func (ev *Event) Org() string { return ev.attributes.org }
 
 // Claimants returns the group of a request, for the same events.

@@ -14,7 +14,7 @@ import (
 // too. They are read when the lease is handed over, as of Lease.AsOf: the documents of a
 // grant are what a commit under its fence replaces.
 
-// wantsDocuments in Op of EvQueued or EvGranted says that the request asked for them.
+// wantsDocuments in Op of EvQueued or EvGranted marks a request that asked for documents.
 const wantsDocuments = 1
 
 // maxShelved bounds the documents below claimed keys that are looked at for one answer.
@@ -51,8 +51,8 @@ func (e *Engine) handReused(c *Acquire, eff *Effect) {
 	}
 }
 
-// handDocument adds a document and who wrote it before, as far as there is room; false
-// if there is none for the document at all.
+// handDocument adds a document and its previous author, as far as there is room; it returns
+// false if there is no room for the document at all.
 func (e *Engine) handDocument(l *interlock.Lease, doc interlock.Document, d *document, room *int) bool {
 	left := *room - len(doc.Key) - textsOf(&doc)
 	if len(l.Documents) == interlock.MaxGrantDocuments || left < 0 {

@@ -53,7 +53,7 @@ func TestEvidenceBounds(t *testing.T) {
 		t.Errorf("bodies of %q with %d bytes in %d documents", bodies, total, len(l.Documents))
 	}
 
-	// Notes count, too, and who wrote before gives way.
+	// Notes count, too, and the previous author is dropped first.
 	note := string(bytes.Repeat([]byte("n"), interlock.MaxNoteBytes))
 	for range 3 {
 		for i := range interlock.MaxGrantDocuments {

@@ -285,7 +285,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		if ev.Freed {
 			r.goAway()
 			r.expectBack()
-			r.deal().parking = &parkState{since: ev.At, until: ev.At} // EvParked comes next, and says more
+			r.deal().parking = &parkState{since: ev.At, until: ev.At} // EvParked comes next, and has the details
 			return nil
 		}
 		r.hold()
@@ -421,8 +421,9 @@ func (e *Engine) evolveProgress(ev *Event) error {
 	return nil
 }
 
-// endingOf keeps what is told of an end later: the cycle of a deadlock, who revoked a
-// lease and why, for whom it was taken, and at which task it was an attempt.
+// endingOf returns the cause of an end that later answers report: the cycle of a deadlock, the
+// revoking principal and the reason, the preempting request, and the task that the lease was an
+// attempt at.
 func endingOf(ev *Event) *endCause {
 	end := causeOf(ev)
 	if ev.ByID != [16]byte{} {
@@ -499,8 +500,8 @@ func (e *Engine) giveBack(r *request) {
 	e.changed(r)
 }
 
-// sawWrites reports whether somebody who could write held one of r's keys, in
-// whole or in part, while r waited.
+// sawWrites reports whether a possible writer held one of r's keys, in whole or in part, while
+// r waited.
 func (r *request) sawWrites() bool {
 	if r.changed {
 		return true

@@ -6,10 +6,10 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
-// Expect is told of events that are folded next, and changes nothing. What they are about
-// lies far apart in memory, and a fold that looks it up waits for it. Expect looks all of
-// it up before: none of its looks waits for another, so the processor does many of them
-// in the time of one, and each fold finds in the cache what it needs.
+// Expect is called with the events that are folded next, and changes nothing. Their subjects
+// lie far apart in memory, and a fold that looks one up waits for it. Expect looks all of them
+// up first: its loads do not depend on each other, so the processor overlaps them, and each
+// fold finds its subject in the cache.
 func (e *Engine) Expect(events []Event) {
 	var (
 		requests collection.Prefetch[*request]

@@ -17,7 +17,7 @@ func (e *Engine) expire() {
 	}
 }
 
-// fire looks at what a timer stands for, does what is due, and sets it anew.
+// fire carries out what is due at a timer, and rearms it.
 func (e *Engine) fire(t *timer) {
 	e.timers.clear(t)
 	switch {
@@ -150,8 +150,8 @@ func (e *Engine) fireRequest(r *request) {
 	e.arm(r)
 }
 
-// arm sets r's timer for what comes next in its phase. Leases of a session that
-// have no other deadline live by the session's timer.
+// arm sets r's timer to the next deadline of its phase. Leases of a session that have no other
+// deadline live by the session's timer.
 func (e *Engine) arm(r *request) {
 	at := never
 	switch r.phase {
@@ -212,8 +212,7 @@ func (e *Engine) warn(r *request) {
 	}
 }
 
-// isBare reports whether r, which waits, has nothing but a ticket that shows that
-// somebody still wants it.
+// isBare reports whether only polls of its ticket keep r, which waits, alive.
 func (r *request) isBare() bool { return r.session() == nil && r.wait.caller == nil && r.share == nil }
 
 // offerTTL is how long an offer stays open.
@@ -232,7 +231,7 @@ func (r *request) waitEnd() Time {
 	return r.arrived().Add(r.MaxWait)
 }
 
-// leaveLine ends a wait that its waiter did not end, and tells who listens.
+// leaveLine ends a wait against its waiter's will, and notifies its listener.
 func (e *Engine) leaveLine(r *request, why Reason) {
 	e.giveUp(r, e.leaving(r, why))
 }

@@ -85,7 +85,7 @@ func (e *Engine) TermsOf(ns interlock.Namespace, id [16]byte) interlock.Terms {
 	return e.spaces[ns].live(id).terms.Terms
 }
 
-// StepLooks is the bound of what searches look at in a step.
+// StepLooks bounds the looks of searches in a step.
 const StepLooks = stepLooks
 
 // LookAtMost sets another bound.
@@ -109,8 +109,8 @@ func (e *Engine) IsUnfinished() bool {
 	return ok && at <= e.newest
 }
 
-// StepRanks is the bound of what the finding of ranks looks at in a step, and Ranked how
-// much it was in the last one.
+// StepRanks bounds the looks of rank computation in a step, and Ranked returns their number in
+// the last one.
 const StepRanks = stepRanks
 
 func (e *Engine) Ranked() int { return e.ranks }
@@ -167,8 +167,8 @@ func (e *Engine) CheckHolders() error {
 	return nil
 }
 
-// CheckPools compares what is counted of the permits in use, and the classes of those who
-// wait for some, with the requests.
+// CheckPools compares the counts of permits in use, and the buckets of waiters for permits,
+// with the requests.
 func (e *Engine) CheckPools() error {
 	for _, s := range e.sorted() {
 		for _, p := range s.pools {
@@ -215,8 +215,8 @@ func (e *Engine) CheckPools() error {
 	return nil
 }
 
-// CheckWaits reports a wait of a flow that lacks what every request has, be it shared
-// and empty: whoever comes upon it would panic.
+// CheckWaits returns an error for a wait of a flow that lacks a part that every request has,
+// even if shared and empty: any use of it would panic.
 func (e *Engine) CheckWaits() error {
 	for _, s := range e.sorted() {
 		for _, sess := range s.sortedSessions() {

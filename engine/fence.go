@@ -20,7 +20,7 @@ func (e *Engine) revoke(c *Revoke) {
 	asked := c.Key
 	_, c.Key = e.agenda.ns.fit(c.Key)
 	r := e.holderOf(c.Key, c.Fence, false)
-	if r == nil { // it may be older than the pattern by which the key is spelled now
+	if r == nil { // it may be older than the pattern that now defines the key's spelling
 		r = e.holderOf(asked, c.Fence, false)
 	}
 	if r == nil {

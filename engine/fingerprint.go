@@ -251,7 +251,7 @@ func (p *print) claims(list []interlock.Claim) {
 	}
 }
 
-// reads adds a list of what was read.
+// reads adds a list of reads.
 func (p *print) reads(list []interlock.Read) {
 	p.number(uint64(len(list)))
 	for _, r := range list {

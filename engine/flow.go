@@ -17,7 +17,7 @@ type flowState struct {
 	name          string     // of a flow
 	next          *flowState // of a flow, in session.flows
 	hashed        uint32
-	inherited     int16           // volatile: the highest rank of those whom it blocks; noRank for none
+	inherited     int16           // volatile: the highest rank of the waiters that it blocks; noRank for none
 	holdsAndWaits bool            // stands in space.torn
 	suspected     bool            // volatile: stands in agenda.suspects
 	heir          bool            // while ranks are found anew: it waits with another's, or did
@@ -38,7 +38,7 @@ var several = &flowState{}
 // join makes r a request of a flow.
 func (r *request) join(f *flowState) { r.party = f }
 
-// flow is whose request r is, nil for an anonymous holder.
+// flow returns the flow of request r, nil for an anonymous holder.
 func (r *request) flow() *flowState {
 	if r.party == nil || r.party.sess == nil {
 		return nil
@@ -115,7 +115,7 @@ func (p *flowState) tear() {
 		s.holdsAndWaits = slices.Delete(s.holdsAndWaits, i, i+1)
 		by = -1
 	}
-	// Who goes through the list goes on with the one that would have been next.
+	// A search that iterates over the list continues with the next element.
 	if x := s.agenda.search; x != nil && i < x.holdsAndWaits {
 		x.holdsAndWaits += by
 	}

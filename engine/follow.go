@@ -9,24 +9,24 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// Who waits for the end of a task, having submitted it or asked after it.
+// Waits for the end of a task, by its submitter or by others.
 //
-// In the name of a session that is a wait of its flow, so it has edges in the
-// wait-for graph: to the flow in which a worker has the task, or to the task's place in
-// line; of a message that another holds back, to that one's. A task that is scheduled,
-// asks a person, or only wants a worker waits for nobody that is known.
+// With a session it is a wait of its flow, so it has edges in the wait-for graph: to the flow
+// of the worker that has the task, or to the task's place in line; for a message that another
+// one holds back, to the edges of that one. A task that is scheduled, asks a person, or only
+// lacks a worker has no edges.
 //
-// Such a wait is a request that claims nothing, as a declared one is. But it is
-// volatile: it lasts as long as somebody listens, and who listens again waits again.
-// So it has no number of its own but the highest that was given out before, counts
-// for nothing that is journaled, and does not keep its session. On a deadlock it is the
-// victim before any other wait: its listener is told, and the task goes on.
+// Such a wait is a request without claims, as a declared one is. But it is volatile: it lasts
+// as long as its caller listens, and listening again is a new wait. So it has no number of its
+// own but shares the highest one assigned before, counts for nothing that is journaled, and
+// does not keep its session alive. In a deadlock it is the victim before any other wait: its
+// listener is notified, and the task continues.
 //
-// A flow that waits for a task lends its priority to the worker who has it, as to
-// the holder of a lock. A task in line keeps its own: it holds nothing, so whoever
-// wants it to come sooner submits it with a higher one.
+// A flow that waits for a task lends its priority to the worker that has it, as to the holder
+// of a lock. A task in line keeps its own: it holds nothing, so a caller that wants it to come
+// sooner submits it with a higher one.
 
-// follower is who listens for the end of a task.
+// follower is a caller that waits for the end of a task.
 type follower struct {
 	task   *task
 	caller Caller
@@ -80,8 +80,8 @@ func (t *task) ownAttemptOf(sess *session, flow string) *request {
 	return nil
 }
 
-// replyTask answers a command about a task. With attach, its caller is told when the
-// task is settled, unless it is, and the flow waits until then.
+// replyTask answers a command about a task. With attach, its caller is notified when the task
+// is settled, unless it is already, and the flow waits until then.
 func (e *Engine) replyTask(t *task, attach bool, flow string) {
 	if !attach || isSettled(t.state) {
 		e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
@@ -104,7 +104,7 @@ func (e *Engine) replyTask(t *task, attach bool, flow string) {
 	e.waitFor(f, sess.flow(flowOr(flow)))
 }
 
-// listening returns the session in whose name the caller waits, nil for none.
+// listening returns the session of the waiting caller, nil for none.
 func (e *Engine) listening() *session {
 	if sess := e.scope(); sess != nil && !sess.dead {
 		return sess
@@ -168,7 +168,7 @@ func (e *Engine) unfollow(f *follower) {
 	f.wait, r.phase = nil, over
 }
 
-// reportToFollowers tells who listens that a task is settled.
+// reportToFollowers notifies the followers of a task that it is settled.
 func (e *Engine) reportToFollowers(t *task) {
 	for t.followers.Len() > 0 {
 		e.objects++
@@ -182,7 +182,7 @@ func (e *Engine) reportToFollowers(t *task) {
 	}
 }
 
-// refuseFollower tells who waits for a task that it is the victim of a deadlock.
+// refuseFollower refuses a follower of a task as the victim of a deadlock.
 func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 	t := f.task
 	e.unfollow(f)
@@ -214,8 +214,8 @@ func (e *Engine) endFollows(sess *session) (done bool) {
 	return true
 }
 
-// detachTasks ends what somebody listens for who has left: workers' pulls, and the
-// ends of tasks. Of a session that is up to interlock.MaxPulls and MaxFollows of them.
+// detachTasks ends the waits of a caller that has left: workers' pulls, and waits for the ends
+// of tasks. For one session these are up to interlock.MaxPulls and MaxFollows.
 func (e *Engine) detachTasks(s *namespace, c *Detach) {
 	leave := func(list *collection.List[*follower]) {
 		e.objects += list.Len()
@@ -256,8 +256,7 @@ func (t *task) isAwaited() bool {
 	return t != nil && (t.awaited > 0 || t.mail != nil && t.mail.lane.waits.Len() > 0 && t.ahead() == nil)
 }
 
-// isAwaited reports whether a flow waits for the end of that at which r, a lease, is an
-// attempt.
+// isAwaited reports whether a flow waits for the end of the task that runs under lease r.
 func (r *request) isAwaited() bool {
 	return r.task != nil && r.task.request == r && r.task.isAwaited()
 }
@@ -271,8 +270,8 @@ func (f *follower) stands() *request {
 	return f.task.request
 }
 
-// eachBlocker calls visit for those for whom the follower of a task waits, as that of
-// the engine does for other waits.
+// eachBlocker calls visit for each flow and waiter that the follower of a task waits for, like
+// Engine.eachBlocker for other waits.
 func (f *follower) eachBlocker(visit func(need int, p *flowState, r *request) bool) bool {
 	switch r := f.stands(); {
 	case r == nil:
@@ -284,8 +283,8 @@ func (f *follower) eachBlocker(visit func(need int, p *flowState, r *request) bo
 	}
 }
 
-// lentByFollowers returns the highest rank of the flows that wait for that at which r, a
-// lease, is an attempt, if it is above the given one.
+// lentByFollowers returns the highest rank of the flows that wait for the end of the task that
+// runs under lease r, if it is above the given one.
 func (r *request) lentByFollowers(rank int32) int32 {
 	if !r.isAwaited() {
 		return rank
@@ -314,8 +313,8 @@ func (w *wait) holder() *flowState {
 	return nil
 }
 
-// appendAwaited adds the edge of one who waits for the end of a task, and those of the
-// task if it stands in line, once.
+// appendAwaited adds the edge of a follower of a task and, once, those of the task if it stands
+// in line.
 func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
 	edge := WaitEdge{Waiter: partyOf(f.wait), Task: f.task.id, Waited: e.now.Sub(f.wait.arrived())}
 	r := f.stands()

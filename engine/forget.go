@@ -15,13 +15,14 @@ import (
 //
 //	bare       nothing was ever journaled of it, as after a refusal: it goes at once
 //	forgotten  it is empty and has been left alone: it goes when a new one needs its room
-//	deleted    an operator says so: it goes with all that is in it
+//	deleted an operator deleted it, with all that is in it
 //
-// Fences and the numbers of requests and sessions are the shard's, so they grow whatever
-// goes. The versions of documents and the numbers of log entries are the namespace's. So
-// that a namespace with the same name never gives one out again, its end takes a version of
-// its own, as if a commit had deleted all documents: Engine.past keeps the highest of these,
-// and every new namespace begins above it. What was read before the end is stale after it.
+// Fences and the numbers of requests and sessions are the shard's, so they grow whatever is
+// forgotten. The versions of documents and the numbers of log entries are the namespace's. So
+// that a later namespace of the same name never reuses one, the end of a namespace takes a
+// version of its own, as if a commit had deleted all documents: Engine.past keeps the highest
+// of these, and every new namespace begins above it. Anything read before the end is stale
+// after it.
 
 // isBare reports whether nothing is left of s, and nothing of it was ever journaled that
 // counts.
@@ -65,9 +66,9 @@ func (e *Engine) watchEmpty(s *namespace) {
 	}
 }
 
-// emptyFrom returns the moment from which on s may be forgotten; ok is false while anything
-// is in it that somebody may come back for. What is remembered besides, such as how leases
-// have ended, may go.
+// emptyFrom returns the time from which s may be forgotten; ok is false while it contains
+// anything that a caller may come back for. Other remembered data, such as how leases have
+// ended, may go.
 func (s *namespace) emptyFrom() (at Time, ok bool) {
 	if len(s.sessions)+s.requests.Len()+len(s.patterns)+len(s.docs.present) > 0 || s.unmatched != unsetKeys ||
 		len(s.tasks.queues)+len(s.tasks.known)+len(s.tasks.pulls)+len(s.logs.known) > 0 ||
@@ -133,9 +134,9 @@ func (e *Engine) deleteNamespace(c *DeleteNamespace) {
 	e.out.Effects = append(e.out.Effects, farewells...)
 }
 
-// left names what is in s that somebody would miss, with its counts: what lives there, and
-// what an operator or an agent has said for good. "" if there is nothing of that. Remembered
-// answers, results and notes do not count.
+// left names what a caller would miss in s, with counts: living things, and permanent settings
+// and documents. It returns "" if there are none. Remembered answers, results and notes do not
+// count.
 func (s *namespace) left() string {
 	open, dead := len(s.tasks.all)-s.tasks.done.Len()-s.tasks.failed.Len(), s.tasks.dead
 	effects := len(s.sideEffects.known) - s.sideEffects.done.Len() - s.sideEffects.free.Len()
@@ -174,16 +175,16 @@ func (s *namespace) left() string {
 	return strings.Join(list, "")
 }
 
-// deletedWords are for those who are in a namespace when it is deleted.
+// deletedWords is the message to callers in a namespace that is deleted.
 const deletedWords = "an operator has deleted the namespace, with all that was in it"
 
-// mostFarewells bounds what the deletion of a namespace tells those who listen in it, and
-// at how many objects it looks to find them. All others learn it by their next call.
+// mostFarewells bounds the notifications of a namespace's listeners of its deletion, and the
+// objects examined to find them. All other callers learn of it by their next call.
 const mostFarewells = StepObjects
 
-// farewells returns what those are told who listen in s when it is deleted: that of a
-// session for each of its leases, and those who wait that their wait is over. Up to half
-// are workers and those who wait for the ends of tasks.
+// farewells returns the notifications for the listeners in a deleted s: to a session for each
+// of its leases, and to waiters that their wait is over. Up to half go to workers and followers
+// of tasks.
 func (e *Engine) farewells(s *namespace) (list []Effect) {
 	refuse := func(to Caller) *Effect {
 		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: deletedWords + ": ask for nothing more in it"})

@@ -32,8 +32,8 @@ func (l *load) later(d time.Duration) {
 	l.step(&engine.Tick{Head: engine.Head{At: l.now}})
 }
 
-// TestEmptyNamespacesMakeRoom: at the bound, the namespace that has been empty for longest
-// gives way to a new one. Fences go on to grow.
+// TestEmptyNamespacesMakeRoom: at the bound, a new namespace replaces the one that has been
+// empty for longest. Fences continue to grow.
 func TestEmptyNamespacesMakeRoom(t *testing.T) {
 	l := newLoad(t)
 	l.e.HoldAtMost(2)
@@ -65,7 +65,7 @@ func TestEmptyNamespacesMakeRoom(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsANamespace: what somebody may come back for is not forgotten.
+// TestWhatKeepsANamespace: nothing that a caller may come back for is forgotten.
 func TestWhatKeepsANamespace(t *testing.T) {
 	for name, c := range map[string]struct {
 		fill  func(*load)
@@ -112,8 +112,8 @@ func TestWhatKeepsANamespace(t *testing.T) {
 	}
 }
 
-// TestVersionsOfADeletedNamespace: a namespace that comes back gives out no version and no
-// fence again, also from a snapshot, and what another one has is left alone.
+// TestVersionsOfADeletedNamespace: a recreated namespace reuses no version and no fence, also
+// after a snapshot, and the versions of other namespaces do not change.
 func TestVersionsOfADeletedNamespace(t *testing.T) {
 	l := newLoad(t)
 	write := func(ns interlock.Namespace) interlock.Version {
@@ -141,7 +141,8 @@ func TestVersionsOfADeletedNamespace(t *testing.T) {
 		if round > 0 {
 			l.restart()
 		}
-		// Who read before the deletion what stood there may not write, and not acquire as of it.
+		// A caller that read a document before the deletion may neither write it, nor acquire
+		// as of that version.
 		put := interlock.Write{Key: "e", Op: interlock.Put, Body: []byte("1")}
 		for name, c := range map[string]*engine.Commit{
 			"a document":  {CommitRequest: interlock.CommitRequest{Reads: []interlock.Read{{Key: "d", Version: highest}}}},

@@ -212,7 +212,7 @@ func candidates(t *testing.T) (lives []*life) {
 	return slices.DeleteFunc(lives, func(x *life) bool { return len(x.steps) < 6 })
 }
 
-// traced is a life of one who says of which trace its requests are, which no script does.
+// traced runs requests that carry a trace, which no script does.
 func traced(t *testing.T) [][]byte {
 	t.Helper()
 	g := newRig()

@@ -211,9 +211,9 @@ func eachEvent(t *testing.T, entries []journal.Entry, visit func(*engine.Event))
 	}
 }
 
-// TestGoldenMeets: whatever an event can say, some stored journal says. Who adds a kind
-// of event, a field or a reason stores new journals: go test ./engine -run
-// TestGoldenJournals -journals v5
+// TestGoldenMeets: the stored journals cover every kind of event, every field and every reason.
+// A change that adds one stores new journals: go test ./engine -run TestGoldenJournals
+// -journals v5
 func TestGoldenMeets(t *testing.T) {
 	if missing := notMet(t, storedWords(t)); len(missing) > 0 {
 		t.Errorf("no stored journal has %s", strings.Join(missing, ", "))

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// TestHandoutIsBounded pulls tasks whose documents are more than one answer has room
-// for: none is kept back, and those whose bodies do not fit come with their sizes.
+// TestHandoutIsBounded pulls tasks with more documents than one answer has room for: every task
+// is handed out, and bodies that do not fit are replaced by their sizes.
 func TestHandoutIsBounded(t *testing.T) {
 	s := newStand()
 	worker := s.session(t)

@@ -91,8 +91,8 @@ func (d *document) earlierSince(v interlock.Version) []*edition {
 	return d.earlier[i:]
 }
 
-// isTrimmed reports whether editions of the document were dropped. The one that
-// follows the last of them is then the first of which all is known.
+// isTrimmed reports whether editions of the document were dropped. The history is then complete
+// only from the edition after the last dropped one.
 func (d *document) isTrimmed() bool {
 	x := d.oldest()
 	return x != nil && x.version == d.since

@@ -10,15 +10,15 @@ import (
 
 // Priority inheritance.
 //
-// A party that holds what others wait for, and waits itself, waits with the highest
-// priority among them, so that nobody of middling priority keeps back whom it
-// blocks. Its own priority is the least. Only conflicts with holders count, not the
-// order of a line. The rank of a wait is that priority; it decides the place in
-// line, but never who is a deadlock's victim.
+// A flow that holds what others wait for, and waits itself, waits with the highest priority
+// among them, so that waiters of medium priority cannot delay the waiters that it blocks. Its
+// own priority is the least. Only conflicts with holders count, not the order of a line. The
+// rank of a wait is that priority; it decides the place in line, but never the victim of a
+// deadlock.
 //
-// Ranks are found anew from the base priorities when something has changed that
-// they depend on: the least fixpoint, over the parties that hold and wait. A
-// namespace in which nobody waits with a priority never does that.
+// Ranks are computed anew from the base priorities when something that they depend on has
+// changed: the least fixpoint, over the flows that hold and wait. A namespace without waits
+// that have a priority never does that.
 
 // A rank is a priority, counted from 1 up, so that 0 is none and below all.
 const (
@@ -103,7 +103,7 @@ func (e *Engine) rankOne(k *rankSearch, p *flowState) {
 		p.heir = true
 	case rankingTorn:
 		p.inherited = noRank
-	case rankingRise, rankingRisen: // who waits with a higher rank than before lends it to those who hold what it waits for
+	case rankingRise, rankingRisen: // a waiter with a higher rank than before lends it to the holders that block it
 		if !p.holdsAndWaits {
 			return
 		}
@@ -135,8 +135,7 @@ func (k *rankSearch) rise(p *flowState) {
 	}
 }
 
-// eachHolder goes through those who hold and wait and are as holders in the way of the
-// party's waits.
+// eachHolder visits the flows that wait themselves and block the flow's waits as holders.
 func (e *Engine) eachHolder(p *flowState, visit func(*flowState)) {
 	for _, w := range p.waits {
 		if q := w.wait.holder(); q != nil && q != p && q.holdsAndWaits {
@@ -195,7 +194,7 @@ func (e *Engine) lent(p *flowState) int32 {
 	return p.lent()
 }
 
-// lent returns the highest rank of those who wait for what the party holds.
+// lent returns the highest rank among the waiters for the flow's keys.
 func (p *flowState) lent() (rank int32) {
 	rank = noRank
 	for _, l := range p.leases {
@@ -227,10 +226,10 @@ func (p *queueEntry) highest(rank int32, except *flowState) int32 {
 	return p.right.highest(p.left.highest(rank, except), except)
 }
 
-// replace puts the waits of a party whose ranks have changed in their new places.
+// replace moves the waits of a flow with changed ranks to their new places.
 func (e *Engine) replace(p *flowState) {
 	var moved []*request
-	passes := false // somebody may stand in another order
+	passes := false // some waiters may stand in another order
 	for _, w := range p.waits {
 		old := w.wait.score
 		if w.setScore(); w.wait.score == old {
@@ -273,6 +272,6 @@ func (s *namespace) isUnranked() bool {
 	return s != nil && (s.unranked || s.ranking.phase != rankingDone)
 }
 
-// disturb notes that ranks may have changed, because somebody has come into a line
-// or left one, or because a party has more or less.
+// disturb marks the ranks as outdated, because a waiter has joined or left a line, or a flow
+// holds more or less.
 func (s *namespace) disturb() { s.unranked = s.unranked || s.ranked > 0 }

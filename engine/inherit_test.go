@@ -8,9 +8,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// TestLongChainIsInherited has a priority go down a chain of flows of which each
-// waits for the next, in an order that is against that of their names: every wait
-// gets it, and no step does all the searching that follows from it.
+// TestLongChainIsInherited sends a priority down a chain of flows that each wait for the next,
+// in an order that is against that of their names: every wait gets it, and the search is spread
+// over several steps.
 func TestLongChainIsInherited(t *testing.T) {
 	const flows = 2000
 	s := newStand()

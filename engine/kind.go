@@ -47,8 +47,8 @@ func (k *kinds) note(key string, live bool) {
 	}
 }
 
-// slip warns of a key without a pattern, the only one of its kind, whose kind is one slip
-// away from that of other keys or of a pattern; "" if it is not.
+// slip warns of a key without a pattern, the only one of its kind, if its kind differs by one
+// typing error from that of other keys or of a pattern; otherwise it returns "".
 func (s *namespace) slip(key interlock.Key) string {
 	kind := keypath.Kind(string(key))
 	if len(kind) < keypath.ShortestKind {

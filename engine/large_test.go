@@ -22,8 +22,8 @@ func (l *load) bounded() {
 	}
 }
 
-// settleBounded has steps do what is left, and fails if one of them, or the last one before,
-// looks at more than its bound. It gives all that is told meanwhile, and the number of steps.
+// settleBounded runs the steps that are left, and fails if one of them, or the last one before,
+// looks at more than its bound. It returns all effects and the number of steps.
 func (l *load) settleBounded() (told []engine.Effect, steps int) {
 	l.t.Helper()
 	for ; ; steps++ {
@@ -133,9 +133,9 @@ func TestLargeSetsTakeSteps(t *testing.T) {
 	}
 }
 
-// TestPartedWaitIsOffered has a connection end over which very many waits were attached. One
-// that nobody has come to yet counts as unattended: its grant is an offer. Another one that
-// is attached again over the same connection counts as attended.
+// TestPartedWaitIsOffered ends a connection with very many attached waits. A wait that the
+// engine has not come to yet counts as unattended: its grant is an offer. One that is attached
+// again over the same connection counts as attended.
 func TestPartedWaitIsOffered(t *testing.T) {
 	const n = engine.StepObjects + 500
 	l := newLoad(t)
@@ -249,8 +249,8 @@ func TestRevokeAmongMany(t *testing.T) {
 	}
 }
 
-// TestManyPullsEnd has very many idle workers be idle no more by one command. Each is told
-// once, over several steps, and gets nothing meanwhile.
+// TestManyPullsEnd ends the pulls of very many idle workers by one command. Each worker is
+// notified once, over several steps, and gets nothing meanwhile.
 func TestManyPullsEnd(t *testing.T) {
 	const n = 2*engine.StepObjects + 500
 	queue := interlock.TaskQueue{Name: "q"}
@@ -360,8 +360,8 @@ func TestQueueOfManyGroups(t *testing.T) {
 	}
 }
 
-// TestDeletionIsBounded has an operator delete a namespace in which there is more than a step
-// may look at. It says what there is, and tells as many of those who listen as it may.
+// TestDeletionIsBounded deletes a namespace with more in it than a step may look at. The answer
+// lists its contents, and as many listeners as possible are notified.
 func TestDeletionIsBounded(t *testing.T) {
 	const n = 2*engine.StepObjects + 500
 	l := newLoad(t)

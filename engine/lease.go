@@ -148,8 +148,8 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 	return nil
 }
 
-// isTaken refuses a command that names for what it is to make the id of a request that
-// is remembered. Made twice, it could not be replayed.
+// isTaken refuses a command that chooses the id of a remembered request for its new one. Two
+// requests with one id could not be replayed.
 func (e *Engine) isTaken(id [16]byte) bool {
 	s := e.agenda.ns
 	if s == nil || !s.knows(id) {
@@ -333,8 +333,7 @@ func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 	}
 }
 
-// note keeps what the next heartbeat is told of r, instead of what it was to be
-// told before.
+// note sets what the next heartbeat reports of r, in place of an earlier report.
 func (s *session) note(r *request, l Loss) {
 	switch i := s.noted(r); {
 	case i >= 0:
@@ -345,7 +344,7 @@ func (s *session) note(r *request, l Loss) {
 	}
 }
 
-// noted returns the index of what the next heartbeat is told of r, -1 for nothing.
+// noted returns the index of the next heartbeat's report of r, -1 for nothing.
 func (s *session) noted(r *request) int {
 	if !r.listed {
 		return -1

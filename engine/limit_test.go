@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// refusedWith fails unless the last step was refused with a code, says why, and
-// left nothing behind in the journal.
+// refusedWith fails unless the last step was refused with a code and a message, and wrote
+// nothing to the journal.
 func (s *stand) refusedWith(t *testing.T, code interlock.Code) {
 	t.Helper()
 	if len(s.out.Effects) != 1 || s.out.Effects[0].Outcome != engine.Refused || s.out.Effects[0].Code != code {
@@ -130,8 +130,8 @@ func TestClaimLimit(t *testing.T) {
 	s.refusedWith(t, interlock.CodeTooManyClaims)
 }
 
-// TestLineLimit: the line of a key ends at its limit, that of a namespace at its
-// own; whoever is refused may come again when somebody has gone.
+// TestLineLimit: the line of a key ends at its limit, that of a namespace at its own; a refused
+// request may come again when a place is free.
 func TestLineLimit(t *testing.T) {
 	s := newStand()
 	holder := s.session(t)
@@ -240,8 +240,8 @@ func TestManyWaitsOfOneFlow(t *testing.T) {
 	}
 }
 
-// TestManyEndTogether: ten thousand leases that are due at once end in steps, each
-// of which fits a journal's append, and their keys go on to those who wait.
+// TestManyEndTogether: ten thousand leases that are due at once end in steps that each fit a
+// journal's append, and their keys pass to the waiters.
 func TestManyEndTogether(t *testing.T) {
 	const leases = 10_000
 	s := newStand()
@@ -286,8 +286,8 @@ func TestManyEndTogether(t *testing.T) {
 	t.Logf("%d steps", steps)
 }
 
-// TestRestartSpreads: ten thousand sessions that nobody hears of after a restart
-// do not end together, and none before its full ttl.
+// TestRestartSpreads: ten thousand sessions that stay silent after a restart do not end
+// together, and none before its full ttl.
 func TestRestartSpreads(t *testing.T) {
 	const sessions = 10_000
 	const ttl = 40 * time.Second
@@ -329,8 +329,8 @@ func TestRestartSpreads(t *testing.T) {
 	}
 }
 
-// TestQuietHour: an hour in which everybody only lives on writes nothing to the
-// journal, and neither does looking.
+// TestQuietHour: an hour of heartbeats alone writes nothing to the journal, and neither do
+// queries.
 func TestQuietHour(t *testing.T) {
 	s := newStand()
 	var ids []interlock.SessionID

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// listenRig is a stand with a queue, and what is done in it by who listens.
+// listenRig is a stand with a queue, and the calls of its listeners.
 type listenRig struct {
 	*stand
 	worker interlock.SessionID
@@ -28,7 +28,7 @@ func (l *listenRig) pull(sess interlock.SessionID) (id [16]byte) {
 	return id
 }
 
-// submit submits a task, and listens for its end if it is told so.
+// submit submits a task, and with attach listens for its end.
 func (l *listenRig) submit(sess interlock.SessionID, attach bool) interlock.TaskID {
 	id := l.id()
 	l.step(&engine.Submit{Head: l.head(sess), Task: engine.TaskSpec{ID: id, TaskSpec: interlock.TaskSpec{
@@ -41,7 +41,7 @@ func (l *listenRig) follow(sess interlock.SessionID, task interlock.TaskID) {
 	l.step(&engine.FollowTask{Head: l.head(sess), Task: task, Attach: true})
 }
 
-// restart begins a term, in which nobody listens yet.
+// restart begins a term, without listeners.
 func (l *listenRig) restart() {
 	l.step(&engine.Recover{Head: engine.Head{At: l.now}, Epoch: 2})
 }
@@ -84,8 +84,8 @@ func TestPullLimit(t *testing.T) {
 	}
 }
 
-// TestFollowLimit goes to the limits of who waits for the ends of tasks, and one beyond.
-// A task whose end nobody could wait for is not submitted.
+// TestFollowLimit goes to the limits of followers of tasks, and one beyond. A task that could
+// not be followed is not submitted.
 func TestFollowLimit(t *testing.T) {
 	for _, c := range []struct {
 		name  string

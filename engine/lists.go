@@ -9,8 +9,8 @@ type lists struct {
 	needs  []need
 }
 
-// claims returns what r claims. Others may keep that, and nobody changes it but shareKeys,
-// as long as it is r's alone.
+// claims returns the claims of r. Callers may keep the slice; only shareKeys changes it, as
+// long as it is r's alone.
 func (r *request) claims() []interlock.Claim {
 	switch {
 	case r.claim != nil:

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// A holder that died may have a write under way that nobody can call back. A
-// lease with a lock_delay therefore does not open its keys at once when it ends by
-// death: it is closed first. For its holder it is over. It belongs to no flow any
-// more, so it stands in everybody's way until the delay has passed, or an operator
-// revokes it.
+// A holder that died may have a write under way that cannot be recalled. A lease with a
+// lock_delay therefore does not open its keys at once when it ends by death: it is closed
+// first. For its holder it is over. It belongs to no flow any more, so it blocks every request
+// until the delay has passed, or an operator revokes it.
 
 // closes reports whether r is closed before it ends for a reason.
 func (r *request) closes(why Reason) bool {

@@ -41,7 +41,7 @@ type logEntry struct {
 	state   interlock.TaskState
 	at      Time
 
-	kind, sender, agent string // of the message; agent is who sent it
+	kind, sender, agent string // of the message; agent is its sender
 	body, reply         []byte
 	reason              string
 	by                  attempt // the one that decided it; zero if there was none
@@ -71,8 +71,8 @@ func (l *keyLog) oldest() uint64 { return l.entries.At(0).seq }
 // next is the number of the entry to come.
 func (l *keyLog) next() uint64 { return l.oldest() + uint64(l.entries.Len()) }
 
-// record appends what was decided on a message, as the event that settled it says.
-// going is the attempt that did, nil for none.
+// record appends the outcome of a message, as the event that settled it has it. going is the
+// attempt that decided it, nil for none.
 func (e *Engine) record(t *task, going *attempt, ev *Event) {
 	s, key := t.queue.ns, t.spec.mailbox()
 	x := &logEntry{
@@ -135,10 +135,10 @@ func (s *logs) trim(l *keyLog) {
 	}
 }
 
-// Log returns entries of a key's log from a number on, no more than max (0: 100) and no
-// more text than an answer can take. first is the oldest that is kept, and next comes
-// after the last one given: who asks again from there misses nothing. Where nothing is
-// kept, both are the number of the entry to come.
+// Log returns entries of a key's log from a number on, at most max (0: 100), and at most as
+// much text as fits an answer. first is the oldest entry that is kept, and next comes after the
+// last one returned: a caller that continues from there misses nothing. If no entries are kept,
+// both are the number of the next one.
 func (e *Engine) Log(ns interlock.Namespace, key interlock.Key, from uint64, limit int) (entries []interlock.LogEntry, first, next uint64) {
 	s := e.turnTo(ns)
 	if s == nil {

@@ -57,8 +57,8 @@ func (p post) kept(key interlock.Key) (first, next uint64) {
 	}
 }
 
-// again compares the state with what the journal gives, and goes on with what a
-// snapshot of it gives.
+// again compares the state with the one replayed from the journal, and continues with the one
+// restored from a snapshot of it.
 func (p post) again() {
 	p.t.Helper()
 	fresh := engine.New()

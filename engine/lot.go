@@ -12,11 +12,11 @@ import (
 
 // Which tasks that could run a worker may hold.
 //
-// A worker gets a task only if its principal may act for the task's group and may claim,
-// by the patterns' Allow lists, all that the task claims. The tasks of a queue that
-// could run are sorted into lots: those of one lot are under the same rules, so one look
-// says whether a worker may hold them. In each lot the groups take turns; within a group
-// the order is that of the lines.
+// A worker gets a task only if its principal may act for the task's group and may claim, by the
+// patterns' Allow lists, all of the task's claims. The tasks of a queue that could run are
+// sorted into lots: those of one lot are under the same rules, so one check tells whether a
+// worker may hold them. In each lot the groups take turns; within a group the order is that of
+// the lines.
 //
 //	queue ─┬─ lot "no rules"            ─┬─ shelf of group a: tasks
 //	       │                             └─ shelf of group b: tasks
@@ -177,9 +177,8 @@ func (q *queue) unshelve(t *task) {
 	}
 }
 
-// enterTurns has the tasks of a shelf take part in their group's turns. A group that had
-// nothing to run begins a stride behind where the queue stands, unless nobody had a turn
-// meanwhile.
+// enterTurns adds the tasks of a shelf to their group's turns. A group that had nothing to run
+// begins a stride behind the queue's position, unless no group had a turn meanwhile.
 func (q *queue) enterTurns(s *shelf) {
 	g := s.group
 	if s.slot != 0 {
@@ -289,7 +288,7 @@ func (t *task) couldRun() bool {
 // Bar is a rule that keeps idle workers from a task.
 type Bar struct {
 	Workers int            // those of them that it keeps from it, each counted under one rule
-	Pattern string         // whose Allow list does not let them claim a key; "": they may not act for the task's group
+	Pattern string         // the pattern with an Allow list that forbids them a key; "": they may not act for the task's group
 	Mode    interlock.Mode // in which they would claim it
 }
 
@@ -369,8 +368,8 @@ func (e *Engine) rest(q *queue) {
 	})
 }
 
-// sortAnew takes note that the rules of a namespace have changed: who is idle may hold
-// other tasks now.
+// sortAnew records that the rules of a namespace have changed: idle workers may now hold other
+// tasks.
 func (e *Engine) sortAnew(s *namespace) {
 	s.rules++
 	if !e.live {

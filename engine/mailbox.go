@@ -15,12 +15,11 @@ import (
 // after the other, and only the acknowledgement of one may change what stands there
 // (write_policy.go). What became of them is kept in the key's log (log.go).
 //
-// The messages of one sender to one key are a lane. Those of a lane that are not
-// settled go in the order in which they were sent: only the first of them may stand in
-// line, whatever their priorities, and whether it waits, runs, is scheduled again or
-// asks a person. The others wait behind it, in nobody's way. A person's answer is part of
-// the order: a debit that was sent after a credit counts on it, approved or denied.
-// HeldBack tells what holds a lane back.
+// The messages of one sender to one key are a lane. Its unsettled messages go in the order of
+// sending: only the first of them may stand in line, whatever their priorities, and whether it
+// waits, runs, is scheduled again or asks a person. The others wait behind it and block no
+// other request. A person's answer is part of the order: a debit that was sent after a credit
+// counts on it, approved or denied. HeldBack describes what holds a lane back.
 
 // lane is the messages of one sender to one key that are not settled.
 type lane struct {
@@ -131,8 +130,8 @@ func (t *task) successor() *task {
 	return first
 }
 
-// address turns a message, which says to whom it is, into a task of the writer's queue,
-// or says why there is none.
+// address turns a message, which names its recipient, into a task of the writer's queue, or
+// returns the reason why it cannot.
 func (s *namespace) address(x *TaskSpec) *refusal {
 	if no := checkDocumentKey(x.Key); no != nil {
 		return no
@@ -151,9 +150,9 @@ func (s *namespace) address(x *TaskSpec) *refusal {
 }
 
 // senderOf returns the name under which the messages of a submitter are kept in order. It
-// begins with its kind, so nobody can go by a name that makes them somebody of another
-// kind. A principal without a session may stand for many agents: each of them, or each flow
-// of one that gives no name, is a sender. A principal's name has no space in it.
+// begins with its kind, so no name can pass for a sender of another kind. A principal without a
+// session may stand for many agents: each of them, or each flow of one without a name, is a
+// sender. A principal's name has no space in it.
 //
 // A task keeps the sender with which it was submitted. In journals of earlier versions that
 // is the principal alone.
@@ -244,8 +243,7 @@ func (l *HeldBack) wants(t *task) bool {
 	return t.state == interlock.TaskAsking || l.isBarred(t)
 }
 
-// isBarred is task.isBarred; who may hold a task is found out once for those under the same
-// rules.
+// isBarred is task.isBarred; it checks once for all tasks under the same rules.
 func (l *HeldBack) isBarred(t *task) bool {
 	s := t.shelf
 	if s == nil || s.lot.isStale(t.queue.ns) {

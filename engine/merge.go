@@ -64,8 +64,8 @@ func mergePatch(document []byte, patch *jsonText) []byte {
 	return bytes.Clone(appendMerged(room, target.value(), patch.value())) // what is kept takes no more than it must
 }
 
-// jsonText is valid JSON without spaces, and where its arrays and objects end. So what
-// nobody asks for is passed over: an object's members are listed when they are asked for.
+// jsonText is valid JSON without spaces, with the ends of its arrays and objects. So parts that
+// are not requested are skipped: an object's members are listed on demand.
 type jsonText struct {
 	text  []byte
 	opens []int32 // where each array or object begins, ascending
@@ -86,8 +86,8 @@ type jsonObject struct {
 	keys [][]byte // the texts that the names stand for; nil if each is as it is written
 }
 
-// jsonMember says where the name of a member begins, with its quote, and its value. A
-// colon stands between. It has no pointers, of which a large document has too many.
+// jsonMember is the position of a member's name, with its quote, and of its value. A colon
+// stands between. It has no pointers, because a large document has too many members.
 type jsonMember struct{ name, value, to int32 }
 
 // readJSON reads a JSON value that is known to be valid.

@@ -8,18 +8,18 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// answer is what a command must be told, as far as it is known before it is
+// answer is the expected answer to a command, as far as it is known before the command is
 // carried out.
 type answer struct {
 	none    bool // no answer at all
 	outcome engine.Outcome
 	codes   []interlock.Code // for Refused: one of them
-	about   *request         // whose ticket or lease is shown
+	about   *request         // the request described in the answer
 	again   bool             // about a lease that stands in line again
 	fresh   bool             // about the request that this very command makes
 	reused  []*request       // Granted, and it is one of these
 	session *session
-	worker  *worker // who asks for tasks: check says all
+	worker  *worker // a worker that pulls: check has the details
 
 	check func(got *engine.Effect) error // more about it, nil for nothing
 }
@@ -100,7 +100,7 @@ func (m *model) expect(cmd engine.Command) answer {
 			return answer{outcome: engine.Done}
 		}
 		if m.task(c.Namespace, interlock.TaskID(c.Ticket)) != nil {
-			return answer{outcome: engine.Done} // whoever follows it follows it no more
+			return answer{outcome: engine.Done} // its followers follow it no more
 		}
 		return m.withTicket(head, c.Ticket, func(r *request) answer {
 			if r.subject() != r {
@@ -134,7 +134,7 @@ func (m *model) expect(cmd engine.Command) answer {
 		return answer{outcome: engine.Done}
 	case *engine.CheckFence:
 		if r := m.leaseAt(c.Namespace, c.Fence, func(interlock.Claim) bool { return true }); r != nil && r.phase == offered {
-			return answer{} // nobody can know that fence yet
+			return answer{} // that fence cannot be known yet
 		}
 		write := interlock.Claim{Key: m.spell(c.Namespace, c.Key), Mode: interlock.Exclusive}
 		if _, err := engine.ParseKey(string(write.Key)); err != nil {
@@ -160,8 +160,8 @@ func (m *model) withSession(head *engine.Head, then func(*session) answer) answe
 	return then(s)
 }
 
-// mine reports whether the caller may know of r: whoever knows the id may act,
-// but not on a session's request in another session's name.
+// mine reports whether the caller may learn of r: knowing the id is enough, except for a
+// session's request in another session's name.
 func mine(head *engine.Head, r *request) bool {
 	return head.Session.IsZero() || r.session == nil || r.session.id == head.Session
 }
@@ -179,8 +179,8 @@ func (m *model) withTicket(head *engine.Head, id interlock.TicketID, then func(*
 	return then(r)
 }
 
-// ended returns the codes for what is over: why, or, for another session, that it
-// is unknown. Whose it was need not be remembered, so both are right there.
+// ended returns the codes for an ended request: the reason, or, for another session, that it is
+// unknown. The engine need not remember its owner, so both are right there.
 func ended(head *engine.Head, r *request, unknown interlock.Code) []interlock.Code {
 	codes := gone(r)
 	if !mine(head, r) {
@@ -274,7 +274,7 @@ func gone(r *request) []interlock.Code {
 	return []interlock.Code{interlock.CodeExpired, interlock.CodeTaken}
 }
 
-// showRequest is the answer to who asks how its request stands.
+// showRequest is the answer to a query about a request.
 func (m *model) showRequest(r *request) answer {
 	r = r.subject()
 	switch r.phase {
@@ -282,7 +282,7 @@ func (m *model) showRequest(r *request) answer {
 		return answer{outcome: engine.Queued, about: r}
 	case over, closed:
 		if r.why == engine.ByBase && r.base != nil && r.base.away {
-			return answer{} // what is told of a conversion whose lease was parked is open
+			return answer{} // the report of a conversion of a parked lease is not specified
 		}
 		return refusalKey(gone(r)...)
 	case parked:
@@ -389,7 +389,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 		case want.about.why == engine.ByDeadlock:
 			want = refusalKey(interlock.CodeDeadlock)
 		case want.about.phase == held:
-			want = answer{outcome: engine.Granted, about: want.about} // somebody else left in the same step
+			want = answer{outcome: engine.Granted, about: want.about} // another caller left in the same step
 		}
 	}
 	if want.fresh {
@@ -406,7 +406,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 		case r.phase == over && r.why == engine.ByBreak:
 			want = refusalKey(interlock.CodeBroken) // another party was a deadlock's victim
 		case r.phase != waiting:
-			want.outcome = engine.Granted // somebody else left, or stood aside, in the same step
+			want.outcome = engine.Granted // another waiter left, or stood aside, in the same step
 		}
 	}
 	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == engine.ByDeadlock && r.ended == m.now {

@@ -15,7 +15,7 @@ type question struct {
 	interlock.Question // with its keys in their one spelling
 	agent              string
 	asked              engine.Time
-	idle               time.Duration // since then, in which nobody could answer
+	idle               time.Duration // since then, while no answer was possible
 
 	given   []interlock.Endorsement // before the answer
 	verdict interlock.Verdict       // 0 while it is open
@@ -25,7 +25,7 @@ type question struct {
 	barred  []string // principals that cannot answer, besides the submitter
 }
 
-// question is what somebody asks now.
+// question is a question asked now.
 func (m *model) question(ns interlock.Namespace, q *interlock.Question, agent string) *question {
 	x := &question{Question: *q, agent: agent, asked: m.now}
 	x.Reads = m.spelledCommit(&engine.Commit{Head: engine.Head{Namespace: ns}, CommitRequest: interlock.CommitRequest{
@@ -42,7 +42,7 @@ func (q *question) until() (end engine.Time, ok bool) {
 	return q.asked.Add(q.Limit + q.idle), q.Limit > 0
 }
 
-// isUnapproved reports whether somebody was asked about a task and has not said yes.
+// isUnapproved reports whether a task has a question that was not answered with yes.
 func (t *task) isUnapproved() bool {
 	return t.question != nil && t.question.verdict != interlock.Approved
 }
@@ -60,7 +60,7 @@ func (m *model) wrongQuestion(ns interlock.Namespace, q *interlock.Question) (co
 	return append(codes, m.notAdmitted(m.spelledCommit(reads))...)
 }
 
-// permitQuestion: only who has a task asks about it, and its attempt does not count.
+// permitQuestion: only the holder of a task asks about it, and its attempt does not count.
 func (m *model) permitQuestion(cmd engine.Command, ev *engine.Event) error {
 	t := m.task(ev.Namespace, ev.ID)
 	c, ok := cmd.(*engine.AskHuman)
@@ -114,7 +114,7 @@ func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
-// gave reports whether who answers has approved before.
+// gave reports whether the answering person has approved before.
 func (q *question) gave(c *engine.Answer) bool {
 	for _, x := range q.given {
 		if x.Principal == c.Actor && (c.Actor != "" || x.By == answerer(c)) {
@@ -124,8 +124,8 @@ func (q *question) gave(c *engine.Answer) bool {
 	return false
 }
 
-// onLimit is how a question about a task answers itself: with no, if its queue says who
-// approves.
+// onLimit returns the default answer to a question about a task: no, if its queue restricts
+// approvals.
 func (m *model) onLimit(t *task) interlock.Verdict {
 	if q := m.queueOf(t); q.MinApprovals > 0 || len(q.Approvers) > 0 {
 		return interlock.Denied
@@ -138,7 +138,7 @@ func (t *task) isInvolved(name string) bool {
 	return name != "" && (name == t.principal || slices.Contains(t.question.barred, name))
 }
 
-// ownerOf names the principal to whom a lease or an offer was given, "" for nobody.
+// ownerOf returns the principal that owns a lease or an offer, "" for none.
 func (r *request) ownerOf() string {
 	if r.session != nil {
 		return r.session.owner
@@ -146,7 +146,7 @@ func (r *request) ownerOf() string {
 	return r.ask.Actor
 }
 
-// answerer is the person who answers.
+// answerer returns the answering person.
 func answerer(c *engine.Answer) string {
 	if c.By != "" {
 		return c.By
@@ -162,7 +162,7 @@ func (m *model) foldQuestion(cmd engine.Command, ev *engine.Event) {
 	m.foldStanding(cmd, ev)
 }
 
-// foldIdle takes in that nobody could answer for a while before a term began.
+// foldIdle records that no answer was possible for a while before a term began.
 func (m *model) foldIdle(idle time.Duration) {
 	for _, t := range m.tasks {
 		if q := t.question; q != nil && q.Limit > 0 && t.state == interlock.TaskAsking {
@@ -177,7 +177,7 @@ func (m *model) foldIdle(idle time.Duration) {
 	}
 }
 
-// foldVerdict takes in what a person says.
+// foldVerdict records a person's answer.
 func (m *model) foldVerdict(cmd engine.Command, ev *engine.Event) {
 	q := m.task(ev.Namespace, ev.ID).question
 	if interlock.TaskState(ev.Op) == interlock.TaskAsking {
@@ -246,7 +246,8 @@ func (m *model) approval(t *task) *interlock.Approval {
 	return a
 }
 
-// checkReread compares what somebody is told of what the asker of a task had read.
+// checkReread compares what the answering person learns of changes to the documents that the
+// task's asker had read.
 func (m *model) checkReread(t *task, got *interlock.Approval) error {
 	if t.question == nil {
 		if got != nil {

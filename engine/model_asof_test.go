@@ -9,15 +9,15 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// readAsOf takes in as of which version who asks for r has read what is at its keys:
-// if it is not said, that of this moment.
+// readAsOf records the version that the caller of r has read of the documents at its keys: the
+// present one unless it names another.
 func (m *model) readAsOf(r *request) {
 	if r.asOf = r.ask.AsOf; r.asOf == 0 && len(r.claims) > 0 {
 		r.asOf = m.version(r.ns)
 	}
 }
 
-// handOver takes in that r is given its keys: what was written until now it is told.
+// handOver records that r gets its keys, with a report of the writes until now.
 func (m *model) handOver(r *request) { r.upTo = m.version(r.ns) }
 
 // moved returns the documents at r's keys that others wrote before it was given the
@@ -54,8 +54,8 @@ func (m *model) moved(r *request) (list []interlock.Stale) {
 	return list
 }
 
-// checkMoved compares what a holder is told of what moved: whenever it is given its
-// lease, and not when it renews it.
+// checkMoved compares the changes that a holder learns of: on each hand-over of its lease, but
+// not when it renews it.
 func (m *model) checkMoved(then moment, r *request, got *interlock.Lease) error {
 	var want []interlock.Stale
 	if c, ok := m.cmd.(*engine.Renew); !ok || c.Lease != interlock.LeaseID(r.ask.ID) {

@@ -11,11 +11,11 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// recordedRefusal is a refusal at a key whose pattern wants to know of it.
+// recordedRefusal is a refusal at a key with a pattern that records refusals.
 type recordedRefusal struct {
 	pattern patternName
 	at      engine.Time
-	what    string // who was refused what, where and why
+	what    string // the caller, the operation, the key and the code
 	left    bool   // it was left out of the trail
 }
 
@@ -67,9 +67,9 @@ func (m *model) namedKeys(cmd engine.Command, refusedAt interlock.Key) (operatio
 	return operation, agent, keys
 }
 
-// checkAudit: a refusal is in the trail if the first key with such a pattern says so, the
-// same one was not recorded within a minute, and fewer than 20 were. The event says how
-// many were left out before it. What stood in line has events of its own.
+// checkAudit: a refusal is in the trail if the first key with such a pattern asks for it, the
+// same one was not recorded within a minute, and fewer than 20 were. The event has the number
+// that were left out before it. Requests that stood in line have events of their own.
 func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect, out *engine.Output) error {
 	var got *engine.Event
 	for i := range out.Events {

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// barrierSet is a set of leases for which a barrier has opened.
+// barrierSet is the set of leases that one opening of a barrier admitted.
 type barrierSet struct {
 	leases     []*request
 	generation uint64
@@ -20,7 +20,7 @@ func (g *barrierSet) lost() bool {
 	return slices.ContainsFunc(g.leases, func(r *request) bool { return r.phase != held && r.phase != offered })
 }
 
-// barrier returns the barrier at which r arrives, or which it holds.
+// barrier returns the barrier that r arrives at or holds.
 func (r *request) barrier() (c interlock.Claim, ok bool) {
 	if len(r.claims) == 1 && r.claims[0].Mode == interlock.Barrier {
 		return r.claims[0], true
@@ -38,9 +38,9 @@ func (m *model) atBarrier(ns interlock.Namespace, key interlock.Key, phases ...p
 	return list
 }
 
-// party gives those who go together with r, which may just be coming: of those who
-// wait for the first time the first so many in line, of those who have opened it
-// once the whole set, as far as they are there.
+// parties returns the requests that are admitted together with r, which may just be arriving:
+// of those that wait for the first time as many of the first in line as the barrier has
+// parties; of those that have opened it once their whole set, as far as it has arrived.
 func (m *model) parties(r *request) (list []*request) {
 	c, _ := r.barrier()
 	for _, q := range m.atBarrier(r.ns, c.Key, waiting) {
@@ -66,8 +66,8 @@ func (m *model) parties(r *request) (list []*request) {
 	return list[:min(len(list), int(c.Count))]
 }
 
-// opens reports whether the barrier opens for r: all its parties are there, nothing
-// else is in the way of any of them, and nobody of an earlier set has the barrier.
+// opens reports whether the barrier opens for r: all its parties are there, nothing else blocks
+// any of them, and no earlier set holds the barrier.
 func (m *model) opens(r *request) bool {
 	if slices.Contains(m.opening, r) {
 		return true
@@ -94,8 +94,8 @@ func (m *model) opens(r *request) bool {
 	return !slices.ContainsFunc(parties, func(q *request) bool { return !m.freeFor(q, q.claims) })
 }
 
-// barrierBlockers are those for whom r waits at its barrier: the earlier set, or who
-// of its own set has not come back, or who has come and cannot go on.
+// barrierBlockers are the requests that r waits for at its barrier: the earlier set, or members
+// of its own set that have not come back, or that are there and blocked.
 func (m *model) barrierBlockers(r *request) (list []*request) {
 	c, ok := r.barrier()
 	if !ok {
@@ -142,8 +142,7 @@ func (m *model) open(r *request) {
 	}
 }
 
-// breaks takes in that r leaves the barrier: those who would have gone with it are
-// told.
+// breaks records that r leaves the barrier: the rest of its generation is refused.
 func (m *model) breaks(r *request, why engine.Reason) {
 	if _, ok := r.barrier(); !ok || why == engine.ByBreak {
 		return
@@ -169,7 +168,7 @@ func (m *model) breaks(r *request, why engine.Reason) {
 	if !m.reranked(r) {
 		return
 	}
-	c, _ := r.barrier() // those who went with r before priorities changed in this step may be told, too
+	c, _ := r.barrier() // those of r's generation before priorities changed in this step may be refused, too
 	for _, q := range m.atBarrier(r.ns, c.Key, waiting) {
 		if q.base == nil && r.base == nil && !slices.Contains(parties, q) {
 			m.breakers = append(m.breakers, breaker{q, r, why})
@@ -177,14 +176,13 @@ func (m *model) breaks(r *request, why engine.Reason) {
 	}
 }
 
-// breaker is a party that was lost, and who waited at the barrier for it.
+// breaker is a lost party, and the waiters of its generation.
 type breaker struct {
 	waiter, lost *request
 	why          engine.Reason // 0: it was parked
 }
 
-// permitBreak: who is told that its barrier is broken is told which party was lost, and
-// why.
+// permitBreak: a waiter with a broken barrier learns which party was lost, and why.
 func (m *model) permitBreak(r *request, ev *engine.Event) error {
 	told := func(b breaker) bool {
 		why := b.why.String()
@@ -207,8 +205,8 @@ func (m *model) checkBarriers() error {
 		}
 	}
 	for _, r := range m.broken {
-		// Who goes with whom may be looked at before or after priorities that were lent
-		// went back in this step.
+		// The generation may be computed before or after lent priorities were returned in this
+		// step.
 		if r.phase == waiting && !m.reranked(r) {
 			return fmt.Errorf("%v was not told that the barrier is broken (I10)", r)
 		}
@@ -217,8 +215,7 @@ func (m *model) checkBarriers() error {
 	return nil
 }
 
-// reranked reports whether a priority has changed in this step of somebody who waits
-// at r's barrier.
+// reranked reports whether a waiter at r's barrier has changed its priority in this step.
 func (m *model) reranked(r *request) bool {
 	c, _ := r.barrier()
 	return slices.ContainsFunc(m.atBarrier(r.ns, c.Key, waiting), func(q *request) bool {
@@ -260,7 +257,7 @@ func (m *model) expectArrive(c *engine.Arrive) answer {
 	})
 }
 
-// generation is the one for which the barrier opens with r, 0 if r waits at none.
+// generation returns the number of the opening that admits r, 0 if r waits at no barrier.
 func (m *model) generation(r *request) uint64 {
 	_, ok := r.barrier()
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// between checks what must hold between steps. settled says that the timers were
-// served up to now.
+// between checks the invariants between steps. settled means that the timers were served up to
+// now.
 func (m *model) between(settled bool) error {
 	active := m.inPhase(offered, held, inGrace)
 	holding := m.holding()

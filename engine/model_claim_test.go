@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Which claims conflict, said without intents: who reads or writes what.
+// Conflicts between claims, stated without intents: by reads and writes.
 
 // above reports whether a is a proper ancestor of b.
 func above(a, b interlock.Key) bool { return strings.HasPrefix(string(b), string(a)+"/") }
@@ -92,7 +92,7 @@ func coversMode(a, b interlock.Mode) bool {
 	return b == a
 }
 
-// covers reports whether who has a needs no b.
+// covers reports whether a holder of a does not need b.
 func covers(a, b interlock.Claim) bool {
 	if a.Mode.Counts() || b.Mode.Counts() {
 		return a.Key == b.Key && a.Mode == b.Mode && (a.Count == b.Count || a.Mode == interlock.Permits && a.Count > b.Count)

@@ -32,8 +32,8 @@ func (m *model) version(ns interlock.Namespace) (v interlock.Version) {
 	return v
 }
 
-// readable reports whether somebody can have read as of a version. After a jump only
-// those since can be told from those that were given out elsewhere.
+// readable reports whether a caller can have read as of a version. After a jump only later
+// versions are distinct from those assigned elsewhere.
 func (m *model) readable(asOf interlock.Version, ns interlock.Namespace) bool {
 	last := m.version(ns)
 	return asOf <= last && (asOf == 0 || last <= m.base || asOf > m.base)
@@ -99,8 +99,8 @@ func (m *model) expectCommit(c *engine.Commit) answer {
 	return m.expectWrites(c)
 }
 
-// expectWrites is expectCommit whether its session lives or not: who has a lease in
-// grace may still commit with it.
+// expectWrites is expectCommit whether or not its session lives: a lease in grace may still be
+// used to commit.
 func (m *model) expectWrites(c *engine.Commit) answer {
 	if codes := m.malformed(c); len(codes) > 0 {
 		return refusalKey(codes...)
@@ -246,8 +246,9 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 	return codes
 }
 
-// notChanged names why a write may not change the document at its key, whose pattern is
-// p: another holder has the key, or the write does not say which document it replaces.
+// notChanged returns the codes that forbid a write to change the document at its key, under
+// pattern p: another holder has the key, or the write does not name the edition that it
+// replaces.
 func (m *model) notChanged(c *engine.Commit, p *interlock.Pattern, w *interlock.Write) (codes []interlock.Code) {
 	if p == nil {
 		p = &interlock.Pattern{}
@@ -270,8 +271,8 @@ func (m *model) notChanged(c *engine.Commit, p *interlock.Pattern, w *interlock.
 	return codes
 }
 
-// keepersOf are those who have a key, or one above it, exclusively and are not the flow that
-// commits. A flow may have several.
+// keepersOf returns the requests that hold a key, or one above it, exclusively and do not
+// belong to the committing flow. A flow may have several.
 func (m *model) keepersOf(c *engine.Commit, key interlock.Key) (list []*request) {
 	flow := c.Flow
 	if flow == "" {
@@ -291,7 +292,7 @@ func (m *model) keepersOf(c *engine.Commit, key interlock.Key) (list []*request)
 	return list
 }
 
-// checkKeeper compares whom a refused commit names as the holder of a key.
+// checkKeeper compares the holder that a refused commit names.
 func (m *model) checkKeeper(c *engine.Commit, got *engine.Effect) error {
 	if got.Code != interlock.CodeHeld {
 		return nil
@@ -347,7 +348,7 @@ func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
 	asOf := func(key interlock.Key) {
 		if c.AsOf > 0 && m.documentNow(ns, key).Version > c.AsOf {
 			then, known := m.document(ns, key, c.AsOf), true
-			if c.AsOf < m.beginning(ns) { // of what stood there before the namespace began nothing is known
+			if c.AsOf < m.beginning(ns) { // nothing is known of documents from before the namespace began
 				then, known = interlock.Document{Key: key, Version: c.AsOf}, false
 			}
 			add(key, c.AsOf, then, known)
@@ -390,7 +391,7 @@ func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
 	return list
 }
 
-// reportWrites takes in who wrote a document after a version.
+// reportWrites records the authors of a document after a version.
 func (m *model) tellWrites(s *interlock.Stale, ns interlock.Namespace, v interlock.Version) {
 	for _, w := range m.written {
 		if w.ns == ns && w.doc.Key == s.Now.Key && w.doc.Version > v {
@@ -405,7 +406,7 @@ func (m *model) tellWrites(s *interlock.Stale, ns interlock.Namespace, v interlo
 	}
 }
 
-// sameWrites compares who wrote a document.
+// sameWrites compares the authors of a document.
 func sameWrites(want, got *interlock.Stale) error {
 	if got.Writes != want.Writes || len(got.Between) != len(want.Between) {
 		return fmt.Errorf("%s was written %d times and tells %d before the last, want %d and %d",
@@ -438,7 +439,7 @@ func (m *model) checkStale(want []interlock.Stale, got *engine.Effect) error {
 	return m.sameStale(want, got.Stale)
 }
 
-// sameStale compares what is told about what changed, as far as it is told.
+// sameStale compares descriptions of changes, as far as they are expected.
 func (m *model) sameStale(want, got []interlock.Stale) error {
 	for i, s := range got {
 		if err := sameDocument(want[i].Then, s.Then); err != nil {
@@ -457,7 +458,7 @@ func (m *model) sameStale(want, got []interlock.Stale) error {
 	return nil
 }
 
-// outcomes returns what the writes of a commit make, or the rules by which they cannot.
+// outcomes returns the documents that a commit writes, or the rules that forbid it.
 func (m *model) outcomes(c *engine.Commit) (list []interlock.Document, codes []interlock.Code) {
 	state := map[interlock.Key]int{} // what each document takes
 	for _, doc := range m.documents(c.Namespace) {
@@ -582,7 +583,7 @@ func decodedJSON(b []byte) (v any) {
 	return v
 }
 
-// permitWritten: a commit writes what it says, all with the next version.
+// permitWritten: a commit makes exactly its writes, all with the next version.
 func (m *model) permitWritten(cmd engine.Command, ev *engine.Event) error {
 	c := m.commitOf(cmd)
 	if c == nil || len(ev.Claims) != 1 {

@@ -43,7 +43,7 @@ func (r *request) subject() *request {
 	return r
 }
 
-// converting is the conversion for which a lease waits, nil when there is none.
+// converting returns the conversion that a lease waits for, nil if there is none.
 func (m *model) converting(lease *request) *request {
 	for _, r := range m.inPhase(waiting) {
 		if r.base == lease {
@@ -57,8 +57,8 @@ func sameClaims(a, b []interlock.Claim) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(c interlock.Claim) bool { return !slices.Contains(b, c) })
 }
 
-// expectConvert: asking for what the lease has changes nothing; for what it waits
-// for already, it goes on waiting; anything else takes the place of that.
+// expectConvert: asking for the lease's present claims changes nothing; repeating a waiting
+// conversion continues that wait; anything else replaces it.
 func (m *model) expectConvert(c *engine.Convert) answer {
 	var group string
 	var had []interlock.Claim

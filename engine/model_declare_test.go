@@ -5,13 +5,13 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// target is for whom a declared wait is: a session, or one flow of it.
+// target is what a declared wait waits for: a session, or one flow of it.
 type target struct {
 	session *session
 	flow    string // "" for any
 }
 
-// meets reports whether q is of those for whom r waits.
+// meets reports whether r waits for q.
 func (t *target) meets(q *request, r *request) bool {
 	return q.session == t.session && (t.flow == "" || q.ask.Flow == t.flow) && q.party() != r.party()
 }
@@ -36,8 +36,8 @@ func (m *model) newDeclared(c *engine.Declare, num uint64) *request {
 	return r
 }
 
-// declaredOn finds for whom c waits: a session by its public name, or by the name of
-// an agent that has one only.
+// declaredOn returns the target of c: a session by its public name, or by the name of an agent
+// that has only one.
 func (m *model) declaredOn(c *engine.Declare) (*target, []interlock.Code) {
 	var live, over []*session
 	for _, s := range m.sessions {

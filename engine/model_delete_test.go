@@ -80,7 +80,7 @@ func (m *model) permitDeletion(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
-// farewell is what somebody is told who listens in a namespace that is deleted.
+// farewell is the notification of a listener in a namespace that is deleted.
 type farewell struct {
 	to      engine.Caller
 	outcome engine.Outcome
@@ -144,8 +144,8 @@ func (m *model) foldDeletion(ns interlock.Namespace) {
 	delete(m.settings, ns)
 }
 
-// checkFarewells returns the effects without those that a deletion brings, of which none may
-// be missing.
+// checkFarewells returns the effects other than those of a deletion, and an error if one of
+// these is missing.
 func (m *model) checkFarewells(effects []engine.Effect) ([]engine.Effect, error) {
 	for _, f := range m.farewells {
 		i := slices.IndexFunc(effects, func(e engine.Effect) bool {

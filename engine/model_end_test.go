@@ -29,7 +29,7 @@ func (m *model) permitGrace(ev *engine.Event) error {
 	return m.permitHardEnd(r, ev.Reason)
 }
 
-// permitHardEnd: a lease comes to its hard end for a reason that time gives.
+// permitHardEnd: a lease reaches its hard end because of a deadline.
 func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 	var end span
 	switch why {
@@ -73,8 +73,8 @@ func (r *request) graceUpTo(end span, why engine.Reason) span {
 	return end
 }
 
-// isClosed reports whether a session was closed, in this step or before: the end of one with
-// much to end takes several steps. That it was asked for is checked where it is told.
+// isClosed reports whether a session was closed, in this step or before: ending one with many
+// objects takes several steps. The answer to the command is checked elsewhere.
 func (s *session) isClosed() bool { return s != nil && s.ended && s.why == engine.BySession }
 
 func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
@@ -166,7 +166,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 func (m *model) permitClose(cmd engine.Command, ev *engine.Event) error {
 	r := m.subjectOf(ev)
 	switch {
-	case r == nil || r.phase == closed || r.phase == offered: // nobody knew of an offer
+	case r == nil || r.phase == closed || r.phase == offered: // an offer was never handed over
 		return fmt.Errorf("it is no lease: %v", r)
 	case r.ask.LockDelay == 0 || ev.LockDelay != r.ask.LockDelay:
 		return fmt.Errorf("%v has a lock_delay of %v", r, r.ask.LockDelay)

@@ -8,10 +8,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// Who waits for the end of a task. In the name of a session that is a wait of its flow:
-// a request that claims nothing, as a declared one is, and is journaled nowhere.
+// Waits for the end of a task. With a session it is a wait of its flow: a request without
+// claims, as a declared one is, and is not journaled.
 
-// follower is who is told when a task is settled.
+// follower is a caller that is notified when a task is settled.
 type follower struct {
 	task    *task
 	to      engine.Caller
@@ -20,7 +20,7 @@ type follower struct {
 	wait    *request // of its flow; nil for one without a session
 }
 
-// endedFollower is a follower that is told why it is none any more, before the end of the
+// endedFollower is a follower that is notified of the end of its wait before the end of the
 // task.
 type endedFollower struct {
 	*follower
@@ -64,8 +64,8 @@ func (m *model) expectFollow(c *engine.FollowTask) answer {
 	})
 }
 
-// waitsForOwn reports whether a request of a session, of which its caller has not said the
-// flow, needs what a task holds that the session has in hand: it may be the one at work there.
+// waitsForOwn reports whether a request of a session that names no flow needs what is held by a
+// task in the same session's hands: the caller may be that task's worker.
 func (m *model) waitsForOwn(r *request, flow string) bool {
 	if r.session == nil || flow != "" {
 		return false
@@ -132,13 +132,13 @@ func (m *model) follow(head *engine.Head, t *task, flow string) {
 	m.ranks = nil
 }
 
-// unfollow ends that somebody listens, and waits.
+// unfollow ends a follower, and its wait.
 func (m *model) unfollow(f *follower) {
 	f.task.followers = slices.DeleteFunc(f.task.followers, func(o *follower) bool { return o == f })
 	m.endWait(f)
 }
 
-// endWait ends the wait of who listens.
+// endWait ends the wait of a follower.
 func (m *model) endWait(f *follower) {
 	if f.wait != nil {
 		m.requests = slices.DeleteFunc(m.requests, func(r *request) bool { return r == f.wait })
@@ -146,8 +146,8 @@ func (m *model) endWait(f *follower) {
 	}
 }
 
-// following returns all that listen for the end of a task and of whom a condition holds.
-// Those of a task that has ended in this step are told of that, whatever comes after it.
+// following returns all followers of tasks that satisfy a condition. Followers of a task that
+// has ended in this step are notified of that, whatever comes after it.
 func (m *model) following(which func(*follower) bool) (list []*follower) {
 	for _, t := range m.tasks {
 		if slices.Contains(m.endings, t) {
@@ -162,7 +162,7 @@ func (m *model) following(which func(*follower) bool) (list []*follower) {
 	return list
 }
 
-// detach takes in who listens no more.
+// detach records the end of listening.
 func (m *model) detach(c *engine.Detach) {
 	for _, f := range m.following(func(f *follower) bool {
 		meant := f.session != nil && f.session.id == c.Session
@@ -194,9 +194,9 @@ func (m *model) victimsAmong(effects []engine.Effect) (list []*engine.Effect) {
 	return list
 }
 
-// sacrifice ends the waits that the effects refuse, as soon as the rule for victims
-// permits it: no event says when that is. It gives the effects that are left, and why the
-// first one of them is not permitted.
+// sacrifice ends the waits that the effects refuse, as soon as the rule for victims permits it:
+// no event marks that moment. It returns the remaining effects, and the reason why the first
+// one is not permitted.
 func (m *model) sacrifice(effects []*engine.Effect) ([]*engine.Effect, error) {
 	for i, e := range effects {
 		err := fmt.Errorf("%v does not wait for the end of task %s", e.To, shortID(e.Tasks[0].ID))

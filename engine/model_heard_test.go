@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// heard takes in what is not journaled: that somebody was heard of, or listens.
+// heard records what is not journaled: signs of life, and listeners.
 func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 	head := cmd.Header()
 	s := m.sessionByID(head.Namespace, head.Session)
@@ -132,12 +132,12 @@ func (m *model) attach(r *request, head *engine.Head, on bool) {
 	switch {
 	case on:
 		r.attached, r.link = head.From, head.Link
-	case r.link == head.Link: // a look from elsewhere takes the answer away from nobody
+	case r.link == head.Link: // a look from elsewhere takes the answer away from no other listener
 		r.attached = nil
 	}
 }
 
-// forget takes in who no longer listens.
+// forget records the end of listening.
 func (m *model) forget(cmd engine.Command) {
 	switch c := cmd.(type) {
 	case *engine.Detach:

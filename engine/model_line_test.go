@@ -19,8 +19,8 @@ func (r *request) wants() []interlock.Claim {
 	return without(r.claims, r.base.claims)
 }
 
-// without returns the claims of a for which b is not enough. What is counted is as good
-// as an intent.
+// without returns the claims of a that b does not cover. A counted claim is as good as an
+// intent.
 func without(a, b []interlock.Claim) (list []interlock.Claim) {
 	for _, c := range a {
 		enough := func(have interlock.Claim) bool {
@@ -48,8 +48,8 @@ func (m *model) aheadOf(a, b *request) bool {
 	return a.num < b.num
 }
 
-// priority is the highest one among r itself and all that wait for what its flow
-// holds, which have theirs in the same way.
+// priority returns the highest base priority among r itself and all that wait for its flow's
+// keys, transitively.
 func (m *model) priority(r *request) int {
 	m.rank()
 	if p, waits := m.ranks[r]; waits {
@@ -78,10 +78,10 @@ func (m *model) rank() {
 	}
 }
 
-// inherited is r's priority if that of everybody else is what was found so far.
+// inherited returns r's priority given the present values of all others.
 func (m *model) inherited(r *request) int {
 	p := r.ask.Priority
-	if r.member != nil && r.session == nil { // nobody lends to a member without a session
+	if r.member != nil && r.session == nil { // a member without a session inherits no priority
 		return p
 	}
 	if rank, found := m.ranks[r]; found {
@@ -104,7 +104,7 @@ func (m *model) inherited(r *request) int {
 	return p
 }
 
-// blockers are all that r has to wait for, or for one of which it has to.
+// blockers returns all requests that r has to wait for, or that include one to wait for.
 func (m *model) blockers(r *request) (list []*request) {
 	for _, q := range m.requests {
 		if r.awaits != nil && q == m.standing(r.awaits) || r.target != nil && q.phase == waiting && r.target.meets(q, r) || r.target == nil && m.inTheWay(q, r, r.wants()) {
@@ -159,8 +159,8 @@ func (m *model) freeFor(r *request, claims []interlock.Claim) bool {
 	return len(codes) == 0 && !slices.ContainsFunc(m.requests, func(q *request) bool { return m.inTheWay(q, r, claims) })
 }
 
-// mayHaveWritten reports whether who holds a may have changed what b is about. What
-// is only counted is not written, unless counted says so.
+// mayHaveWritten reports whether a holder of a may have changed the documents of b. Counted
+// claims do not write, unless counted is set.
 func mayHaveWritten(a, b interlock.Claim, counted bool) bool {
 	switch {
 	case a.Mode.Counts() && !counted:
@@ -173,7 +173,7 @@ func mayHaveWritten(a, b interlock.Claim, counted bool) bool {
 	return false
 }
 
-// write is what somebody gave up who may have written.
+// write is a claim that a possible writer has dropped.
 type write struct {
 	ns     interlock.Namespace
 	claims []interlock.Claim
@@ -181,8 +181,8 @@ type write struct {
 	by     *request
 }
 
-// changedMeanwhile reports whether somebody who may have written one of r's keys
-// gave it up while r stood in line.
+// changedMeanwhile reports whether a possible writer of one of r's keys dropped its claim while
+// r stood in line.
 func (m *model) changedMeanwhile(r *request, counted bool) bool {
 	for _, w := range m.writes {
 		if w.ns == r.ns && w.at > r.queuedAt && (w.by == nil || w.by.num != r.num) && mayHaveWrittenOne(w.claims, r.claims, counted) {
@@ -203,7 +203,7 @@ func mayHaveWrittenOne(a, b []interlock.Claim, counted bool) bool {
 	return false
 }
 
-// note is what somebody left at a key.
+// note is a note left at a key.
 type note struct {
 	ns    interlock.Namespace
 	key   interlock.Key

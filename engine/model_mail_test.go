@@ -9,9 +9,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// Messages are tasks that say to which key they are instead of what they claim.
+// Messages are tasks that name their key instead of claims.
 
-// writer is the queue whose workers read the messages to a key; "" for none.
+// writer returns the queue with the workers that read the messages to a key; "" for none.
 func (m *model) writer(ns interlock.Namespace, key interlock.Key) string {
 	if p := m.pattern(ns, m.spell(ns, key)); p != nil {
 		return p.WriterQueue
@@ -39,8 +39,7 @@ func (m *model) addressed(ns interlock.Namespace, x engine.TaskSpec) engine.Task
 	return x
 }
 
-// wrongMessage names the rules that a message breaks by what it says, or does not say,
-// of its way.
+// wrongMessage returns the codes for errors in the addressing of a message.
 func (m *model) wrongMessage(ns interlock.Namespace, x *engine.TaskSpec) (codes []interlock.Code) {
 	if x.Queue != "" || len(x.Claims) > 0 {
 		codes = append(codes, interlock.CodeInvalidRequest)
@@ -65,9 +64,9 @@ func (t *task) mailbox() interlock.Key {
 	return t.spec.Claims[0].Key
 }
 
-// from says in whose order a message goes: that of the writer of a key, who sends it at
-// work on another message, or else of who it is. What it is called by is no other's name,
-// since its kind stands before it.
+// from sets the sender, which determines the order of messages: the writer of a key, if it
+// sends while at work on another message, or else the caller. Senders begin with their kind, so
+// names of different kinds cannot collide.
 func (t *task) from(writer interlock.Key) *task {
 	switch {
 	case !t.spec.Message:

@@ -57,7 +57,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 		if _, member := lease.membership(); member || lease.set != nil || lease.member != nil || lease.task != nil {
 			return refusalKey(interlock.CodeInvalidRequest)
 		}
-		// In other hands it would be in the way of what its flow holds besides, or did.
+		// With another holder it would block what its flow holds besides, or did.
 		for _, q := range m.requests {
 			if q != lease && q.holds() && q.holder() == lease.holder() && !freed && anyClash(q.claims, lease.claims) {
 				wrong = append(wrong, interlock.CodeHeld)
@@ -117,7 +117,7 @@ func (r *request) setParkEnd() {
 	}
 }
 
-// answerListener is who waits for the answer about a parked lease.
+// answerListener is a caller that waits for the answer about a parked lease.
 type answerListener struct {
 	to   engine.Caller
 	link uint64
@@ -141,7 +141,8 @@ func (r *request) unhear(link uint64) {
 	r.hearers = slices.DeleteFunc(r.hearers, func(h answerListener) bool { return h.link == link })
 }
 
-// woken lists who are told that what a parked lease asks is answered, or asked no more.
+// woken lists the listeners to notify that the question about a parked lease is answered, or
+// withdrawn.
 func (r *request) woken(ev *engine.Event) (list []*push) {
 	switch ev.Kind {
 	case engine.EvDecided, engine.EvResumed, engine.EvEnded:
@@ -153,8 +154,8 @@ func (r *request) woken(ev *engine.Event) (list []*push) {
 	return list
 }
 
-// expectAnswered: a lease that asks is resumed when that was approved; who may wait waits for
-// it. Nothing of it holds for those who say that they go on without.
+// expectAnswered: a lease that asks is resumed once it is approved; a resumption that may wait
+// waits for that. A resumption with Unapproved ignores the question.
 func (m *model) expectAnswered(c *engine.Resume, lease *request) (want answer, ok bool) {
 	d := lease.decision
 	switch {
@@ -255,8 +256,8 @@ func (m *model) checkQuestions(e *engine.Engine, ns interlock.Namespace) error {
 	return nil
 }
 
-// permitPutBack: whoever gives up a resumption, on whatever ground, parks the lease
-// again for what is left of its time.
+// permitPutBack: abandoning a resumption, for whatever reason, parks the lease again for the
+// rest of its time.
 func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) error {
 	if r != nil && r.staysPut && r.phase == held {
 		if ev.Freed || ev.Reason != engine.ByLeaving || ev.TTL != max(0, r.parkUntil.Sub(m.now)) {
@@ -278,8 +279,8 @@ func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) 
 	return m.permitEnd(cmd, ev)
 }
 
-// putBack parks a lease again whose resumption was given up. What it may have
-// written itself does not count as moved.
+// putBack parks a lease again after its resumption was abandoned. Its own writes do not count
+// as changes.
 func (m *model) putBack(r *request, ev *engine.Event) {
 	if r.staysPut {
 		m.putBackKept(r, ev)
@@ -290,7 +291,7 @@ func (m *model) putBack(r *request, ev *engine.Event) {
 		m.victims = append(m.victims, r.party())
 	}
 	if r.holds() {
-		for i := range m.writes { // while it held them, nobody but its own flow wrote its keys
+		for i := range m.writes { // while it held them, only its own flow wrote its keys
 			if m.writes[i].at > r.handedAt {
 				m.writes[i].by = r
 			}
@@ -318,7 +319,7 @@ func (m *model) putBackKept(r *request, ev *engine.Event) {
 	r.setParkEnd()
 }
 
-// resumed is a parked lease as it would be in the hands of who resumes it.
+// resumed returns a parked lease as it would be after its resumption.
 func (m *model) resumed(lease *request, c *engine.Resume) *request {
 	r := *lease
 	r.phase, r.lead, r.since, r.why = 0, false, m.now, 0
@@ -357,7 +358,7 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	lease := m.byID(c.Namespace, c.Lease)
 	switch {
 	case lease != nil && lease.base != nil && lease.phase == over:
-		return answer{} // what is told of the ticket of a conversion is open
+		return answer{} // the report of a conversion's ticket is not specified
 	case lease != nil && (lease.phase == over || lease.phase == closed):
 		return refusalKey(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeUnknownTicket, interlock.CodeNotParked)...)
 	case lease == nil || lease.fence == 0:
@@ -443,7 +444,7 @@ func (m *model) resume(c *engine.Resume, ev *engine.Event) {
 	m.hand(lease, held, ev.Fence)
 }
 
-// movedMeanwhile returns the keys that somebody may have written while r was away.
+// movedMeanwhile returns the keys that others may have written while r was away.
 func (m *model) movedMeanwhile(r *request) (keys []interlock.Key) {
 	for _, c := range r.claims {
 		one := *r

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// membership returns the key of which r shares out the parts.
+// membership returns the partitioned key that r is a member of.
 func (r *request) membership() (c interlock.Claim, ok bool) {
 	if len(r.claims) == 1 && r.claims[0].Mode == interlock.Member {
 		return r.claims[0], true
@@ -26,8 +26,8 @@ func (m *model) newPart(ev *engine.Event) *request {
 	return r
 }
 
-// permitPart: a member is to have a part of its key, and gets it as soon as it is
-// free. Nobody else is to have it.
+// permitPart: a member gets a part of its key as soon as it is due and free, and no other
+// request gets it.
 func (m *model) permitPart(ev *engine.Event) error {
 	member := m.byNum(ev.Base)
 	if member == nil || member.phase != held {

@@ -64,8 +64,8 @@ func mostPermits(p *interlock.Pattern, group string) uint32 {
 	return most
 }
 
-// neverServed reports whether r wants more of a key than it can ever have, besides what
-// its own flow has already; who wants any one of several, of each of them.
+// neverServed reports whether r wants more of a key than it can ever have, besides what its own
+// flow has already; or, if it wants any one of several, of each of them.
 func (m *model) neverServed(r *request) bool {
 	never := func(c interlock.Claim) bool {
 		p := m.pattern(r.ns, c.Key)
@@ -101,9 +101,9 @@ func per(p *interlock.Pattern) time.Duration {
 	return time.Second
 }
 
-// share is what of a key's permits and tokens is spoken for, as r finds it: by the
-// holders, and by the waiters ahead, who count as if they had theirs. A group that
-// waits at its maximum keeps nothing from the others.
+// share is the part of a key's permits and tokens that is taken, from r's point of view: by the
+// holders, and by the waiters ahead, which count as if they had theirs. A group that waits at
+// its maximum keeps nothing from the others.
 type share struct {
 	held   map[string]int // by holders, of each group
 	used   map[string]int // with the waiters ahead
@@ -237,8 +237,8 @@ func (m *model) tokensLeft(x *share, r *request, key interlock.Key, p *interlock
 	return have.Cmp(m.missing(r.ns, key, p)) >= 0
 }
 
-// short reports of which keys r is short of permits or of tokens, and who has or
-// awaits the permits.
+// short returns the codes for r's lack of permits or tokens, and the holders of the permits and
+// waiters for them.
 func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.Code, by []*request) {
 	for _, c := range claims {
 		p := m.pattern(r.ns, c.Key)

@@ -15,8 +15,7 @@ type yieldAsk struct {
 	by    *request
 }
 
-// contested returns what the patterns say about preempting, of the keys at which r
-// meets a holder.
+// contested returns the preemption policies of the keys where r meets a holder.
 func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy) {
 	for _, have := range lease.claims {
 		for _, want := range r.wants() {
@@ -36,8 +35,7 @@ func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy
 	return policies
 }
 
-// permitAsking: a request that preempts asks those who stand in its way when it
-// arrives.
+// permitAsking: a preempting request asks its blockers when it arrives.
 func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
 	lease, by := m.subjectOf(ev), m.byNum(ev.By)
 	if lease == nil || lease.phase != held && lease.phase != offered && lease.phase != parked || by == nil || by.phase != waiting {
@@ -79,8 +77,8 @@ func (m *model) mustAsk(r *request) (list []*request) {
 	return list
 }
 
-// permitPreemption: whoever was asked in this step loses the lease, if a pattern
-// lets the asker revoke and its priority is not lower.
+// permitPreemption: a holder that was asked in this step loses the lease, if a pattern lets the
+// asking request revoke and its priority is not lower.
 func (m *model) permitPreemption(r *request) error {
 	for _, a := range m.asks {
 		if a.lease != r || a.by.waitsSince() != m.now || a.by.ask.Priority < r.ask.Priority {
@@ -93,8 +91,8 @@ func (m *model) permitPreemption(r *request) error {
 	return fmt.Errorf("nobody may take %v away", r)
 }
 
-// yield is the one to whom a holder is asked to yield: with the highest priority, and
-// of equals the first; nil when nobody asks any more.
+// yield returns the request that a holder is asked to yield to: the one with the highest
+// priority, and of equals the first; nil when there is none any more.
 func (m *model) yield(lease *request) (best *request) {
 	for _, a := range m.asks {
 		if a.lease == lease && a.by.phase == waiting && (best == nil || a.by.ask.Priority > best.ask.Priority) {
@@ -115,7 +113,7 @@ func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 	case by == nil && got == nil:
 		return nil
 	case by != nil && got == nil && by.arrived == m.now:
-		return nil // that one asked after the lease was told of, in the same step
+		return nil // that request asked after the lease was reported, in the same step
 	case by == nil || got == nil:
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority || got.Since != m.now.Sub(by.waitsSince()) ||

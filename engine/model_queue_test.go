@@ -59,7 +59,7 @@ func (m *model) workerFor(t *task) *worker {
 	return nil
 }
 
-// share is what a queue says of a group.
+// share returns a queue's settings for a group.
 func (q *queue) share(group string) interlock.Share {
 	s := interlock.Share{Group: group, Weight: 1}
 	for _, g := range q.Groups {
@@ -90,7 +90,7 @@ func (m *model) mayRun(t *task) bool {
 	return (q.MaxRunning == 0 || all < q.MaxRunning) && (most == 0 || own < most)
 }
 
-// ready returns the tasks of a queue that could run and may, and that somebody may hold.
+// ready returns the tasks of a queue that could run and may, and that the principal may hold.
 func (m *model) ready(ns interlock.Namespace, queue string, by *interlock.Principal) (list []*task) {
 	for _, t := range m.tasks {
 		if t.ns == ns && t.spec.Queue == queue && t.stands() && m.mayHold(by, t) && m.free(t.request) && m.mayRun(t) {
@@ -154,7 +154,7 @@ func (m *model) foldQueue(cmd engine.Command) {
 	m.dismiss(interlock.CodeNoSuchQueue, func(w *worker) bool { return w.pull.Namespace == ns && w.pull.Queue == name })
 }
 
-// dismiss has workers be idle no more, and be told why; "" for those who know.
+// dismiss ends the pulls of idle workers and reports the code to them; "" for those that know.
 func (m *model) dismiss(code interlock.Code, which func(*worker) bool) {
 	m.workers = slices.DeleteFunc(m.workers, func(w *worker) bool {
 		gone := which(w)
@@ -240,9 +240,9 @@ func (m *model) attemptAt(t *task, w *worker, id [16]byte) *request {
 	return &r
 }
 
-// permitTurn: within a group nobody is overtaken who could run, too; and among groups
-// one of weight 3 has no more than three turns for each of one of weight 1, and the one
-// that was under way.
+// permitTurn: within a group no task that could run is overtaken; and among groups one of
+// weight 3 has at most three turns for each of one of weight 1, plus the one that was under
+// way.
 func (m *model) permitTurn(t *task, by *interlock.Principal) error {
 	q := m.queue(t.ns, t.spec.Queue)
 	for _, o := range m.ready(t.ns, q.Name, by) {

@@ -30,8 +30,8 @@ type storedReply struct {
 
 // Request ids.
 
-// repeatable are the commands for which a request id counts: the others change
-// nothing, or may happen twice.
+// repeatable reports whether a request id counts for a command: the others change nothing, or
+// may happen twice.
 func repeatable(cmd engine.Command) bool {
 	switch cmd.(type) {
 	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
@@ -44,8 +44,8 @@ func repeatable(cmd engine.Command) bool {
 	return false
 }
 
-// answerTo returns the answer that is remembered for a command: one in the window, or one
-// whose command made something that is still there.
+// answerTo returns the answer that is remembered for a command: one in the window, or of a
+// command that made something that is still there.
 func (m *model) answerTo(head *engine.Head) *storedReply {
 	if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && !slices.ContainsFunc(m.requests, func(r *request) bool {
 		return r.phase != over && (r.session == s || r.target != nil && r.target.session == s)

@@ -32,9 +32,9 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 	return r
 }
 
-// leads reports whether leases of r's own flow claim all its keys already, so that
-// whoever waits for those waits for that flow. Permits others may give back, too, and
-// of several alternatives another may be free.
+// leads reports whether leases of r's own flow claim all its keys already, so that every waiter
+// for those waits for that flow. Other holders may return permits, too, and of several
+// alternatives another may be free.
 func (m *model) leads(r *request) bool {
 	if r.session == nil || r.ask.Any {
 		return false
@@ -140,9 +140,9 @@ func (m *model) wrongClaims(head *engine.Head, had, asked []interlock.Claim, gro
 	return codes
 }
 
-// covering returns the leases of the same flow each of which has all that r asks
-// for, or one of the alternatives. One in grace does no new work, and of an offer the holder does not know yet, so
-// they are not among them.
+// covering returns the leases of the same flow that each cover all of r's claims, or one of the
+// alternatives. A lease in grace does no new work, and the holder does not know of an offer
+// yet, so they are left out.
 func (m *model) covering(r *request) (list []*request) {
 	if r.session == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What principals may do: which entry of a list means them, for which groups they act,
-// which tasks they may hold, and what they may do with a lease that is not theirs.
+// The rights of principals: the list entries that match them, the groups that they act for, the
+// tasks that they may hold, and their rights to leases of others.
 
 // principals are those of the random runs and of the scripts, by their names. A caller
 // without a name has no credential.
@@ -24,7 +24,7 @@ var principals = map[string]*interlock.Principal{
 	"blue":   {Name: "blue", Roles: interlock.RoleAgent | interlock.RoleApprover, Groups: []string{"y", "x"}},
 }
 
-// principalOf is who sends a command in somebody's name.
+// principalOf returns the principal that sends a command under a name.
 func principalOf(name string) *interlock.Principal {
 	if p := principals[name]; p != nil || name == "" {
 		return p
@@ -134,7 +134,7 @@ func (m *model) checkBars(t *task, bars []engine.Bar) error {
 	return nil
 }
 
-// notFor names why somebody else may not take a lease with some claims into its hands.
+// notFor returns the codes that forbid the caller to take over a lease with some claims.
 func (m *model) notFor(head *engine.Head, r *request, claims []interlock.Claim) (codes []interlock.Code) {
 	by := principalOf(head.Actor)
 	if head.Actor == r.ownerOf() {
@@ -182,8 +182,8 @@ func mayAdminister(q *interlock.TaskQueue, by *interlock.Principal) bool {
 	return by == nil || by.Roles&interlock.RoleOperator != 0 || len(q.Admin) > 0 && listed(q.Admin, by)
 }
 
-// strangersActor returns the actor of an event that is none of the principals, "" if it is
-// one, or nobody.
+// strangersActor returns the actor of an event if it is not one of the principals, otherwise
+// "".
 func strangersActor(ev *engine.Event) string {
 	if principals[ev.Actor] != nil {
 		return ""
@@ -191,7 +191,7 @@ func strangersActor(ev *engine.Event) string {
 	return ev.Actor
 }
 
-// meetBar takes note of what was seen to keep idle workers from a task.
+// meetBar records what was seen to keep idle workers from a task.
 func (m *model) meetBar(b engine.Bar) {
 	if m.barred == nil {
 		m.barred = map[bool]int{}

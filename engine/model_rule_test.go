@@ -180,7 +180,7 @@ func (m *model) isFirst(r *request, claims []interlock.Claim) bool {
 	return len(claims) == 1 && slices.Contains(could, claims[0])
 }
 
-// says checks that ev says what was asked for.
+// says reports an error unless ev matches the request.
 func says(ev *engine.Event, r *request) error {
 	var base uint64
 	if r.base != nil {
@@ -246,7 +246,7 @@ func (m *model) permitAdmission(ev *engine.Event) error {
 	return m.permitFence(ev.Fence)
 }
 
-// listener is whom a grant to r would reach, nil when nobody.
+// listener returns the caller that a grant to r would reach, nil for none.
 func (m *model) listener(r *request) engine.Caller {
 	if r.attached != nil {
 		return r.attached

@@ -13,7 +13,7 @@ import (
 // isRun reports whether r is a run, or waits to become one.
 func (r *request) isRun() bool { return r.org != "" }
 
-// isToStart says the same of a run that waits for the first time.
+// isToStart reports whether r is a run, or waits to become one, and is not a resumption.
 func (r *request) isToStart() bool { return r.isRun() && !r.goesBack }
 
 // runAsk is the request that the start of a run is: a permit of each of its keys that
@@ -110,7 +110,7 @@ func (m *model) expectRunAgain(c *engine.StartRun, r *request) answer {
 	return m.showRequest(r)
 }
 
-// forsakes reports whether cmd says that nobody waits for a run any more.
+// forsakes reports whether cmd ends the last attachment to a waiting run.
 func (m *model) forsakes(cmd engine.Command, r *request) bool {
 	if !r.isToStart() || r.phase != waiting || cmd.Header().Namespace != r.ns || cmd.Header().Link != r.link {
 		return false

@@ -33,7 +33,7 @@ type sideEffect struct {
 	turn    int // its place among all that were settled
 }
 
-// state is what is known of d by now: nobody knows about the dead.
+// state returns the present state of d: unknown once its claimer is dead.
 func (d *sideEffect) state(now engine.Time) interlock.EffectState {
 	lives := now < d.claimed.Add(d.ttl)
 	switch {
@@ -84,7 +84,7 @@ func (m *model) claimed(c *engine.ClaimEffect) *sideEffect {
 	return d
 }
 
-// sameClaimer reports whether it is the claimer of d who asks for it again.
+// sameClaimer reports whether again comes from the claimer of d.
 func sameClaimer(d, again *sideEffect) bool {
 	return d.session != nil && d.session == again.session && d.flow == again.flow || d.lease != nil && d.lease == again.lease || d.id == again.id
 }
@@ -107,7 +107,7 @@ func (m *model) expectClaim(c *engine.ClaimEffect) answer {
 	return m.withHeld(&c.Head, c.Lease, func(*request) answer { return m.expectDeed(m.claimed(c)) })
 }
 
-// expectDeed is the answer to who sets out to do d.
+// expectDeed returns the expected answer to a claim of d.
 func (m *model) expectDeed(d *sideEffect) answer {
 	old := m.deedOf(d.ns, d.action)
 	if old == nil {
@@ -126,7 +126,7 @@ func (m *model) expectDeed(d *sideEffect) answer {
 	return want
 }
 
-// otherDeed says why somebody else must not do it.
+// otherDeed maps a state to the code for refusing another claimer.
 var otherDeed = map[interlock.EffectState]interlock.Code{
 	interlock.EffectClaimed: interlock.CodeEffectClaimed, interlock.EffectUnknown: interlock.CodeEffectUnknown,
 }
@@ -196,7 +196,7 @@ func (m *model) expectDeedAgain(cmd engine.Command, known *storedReply) answer {
 	return answer{}
 }
 
-// checkDeed compares what is told of an effect.
+// checkDeed compares the description of an effect.
 func (m *model) checkDeed(f *interlock.Effect, d *sideEffect, mine bool) error {
 	switch {
 	case f == nil || d == nil:
@@ -296,7 +296,7 @@ func (m *model) crowded(ns interlock.Namespace) (want int, old []*sideEffect) {
 	}
 	m.deed(ns, func(d *sideEffect) bool {
 		if d.told != 0 {
-			want++ // one that is free gives way
+			want++ // a free one makes room
 		}
 		return false
 	})

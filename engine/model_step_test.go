@@ -9,8 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// push is an effect that somebody other than the caller is told, or the caller
-// a second time.
+// push is an effect for a caller other than the command's, or a second one for that caller.
 type push struct {
 	to      engine.Caller
 	outcome engine.Outcome
@@ -35,7 +34,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 	m.asking, m.dismissed, m.endings, m.unfollowed, m.handing, m.sacrificed = nil, nil, nil, nil, nil, nil
 	m.rank()
 	m.ranked = m.ranks
-	if _, ok := cmd.(*engine.Recover); ok { // nobody listens in a new term
+	if _, ok := cmd.(*engine.Recover); ok { // a new term has no listeners
 		for _, s := range m.sessions {
 			s.receiver = nil
 		}
@@ -193,7 +192,7 @@ func (m *model) byTime(ev *engine.Event) bool {
 // pushesFor returns the pushes that ev brings with it, from the state before it.
 func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	if s := m.sessionByNum(ev.Session); ev.Part && ev.Kind == engine.EvGranted && s != nil && s.receiver != nil {
-		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}} // a member is told of a new part
+		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}} // a push informs a member of a new part
 	}
 	r := m.subjectOf(ev)
 	if r == nil {
@@ -205,7 +204,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 	if r.member != nil {
 		defer func() {
 			for _, p := range list {
-				p.must = false // what its member must stop the member's lease says, too
+				p.must = false // the push about the member's lease has the parts that it must stop, too
 			}
 		}()
 	}
@@ -283,7 +282,7 @@ func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
 		}
 	}
 	for _, p := range due {
-		if p.outcome == engine.Asked && p.about.phase != held { // its loss, or its grace, is told instead
+		if p.outcome == engine.Asked && p.about.phase != held { // its loss, or its grace, is reported instead
 			continue
 		}
 		if p.must && !p.told {
@@ -293,8 +292,8 @@ func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
 	return nil
 }
 
-// checkWarning: a warning goes to the receiver of a lease of which at most a
-// third of the time is left.
+// checkWarning: a warning goes to the receiver of a lease that has at most a third of its time
+// left.
 func (m *model) checkWarning(got *engine.Effect) error {
 	for _, r := range m.requests {
 		if interlock.LeaseID(r.ask.ID) != got.Lease.ID || r.fence == 0 {

@@ -12,10 +12,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// task is a task as the model knows it. While it waits, and while it runs, it has a
-// request like anybody else's: the one that waits holds nothing, belongs to nobody
-// and has no id; the one that runs is the worker's lease. Each attempt has a new one,
-// and all of them have the number of the task.
+// task is a task as the model knows it. While it waits, and while it runs, it has a request
+// like any other: the waiting one holds nothing, has no owner and no id; the running one is the
+// worker's lease. Each attempt has a new one, and all of them have the number of the task.
 type task struct {
 	ns        interlock.Namespace
 	id        interlock.TaskID
@@ -26,7 +25,7 @@ type task struct {
 	flow      string
 	session   string // public name
 	principal string
-	sender    string // of a message: in whose order it goes, "" for nobody's
+	sender    string // of a message: the sender that determines its order, "" for none
 
 	state    interlock.TaskState
 	request  *request // of one that stands in line or runs
@@ -67,7 +66,7 @@ func (m *model) task(ns interlock.Namespace, id interlock.TaskID) *task {
 	return nil
 }
 
-// newTask is the task that somebody submits.
+// newTask returns the task that a caller submits.
 func (m *model) newTask(head *engine.Head, agent string, spec engine.TaskSpec, num uint64) *task {
 	t := &task{ns: head.Namespace, id: spec.ID, num: num, spec: spec, submitted: m.now, agent: agent, principal: head.Actor, state: interlock.TaskWaiting}
 	t.spec.Claims = m.normal(head.Namespace, spec.Claims)
@@ -185,13 +184,13 @@ func (m *model) permitTask(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
-// unseen reports whether cmd gives back a task that its worker never heard of.
+// unseen reports whether cmd returns a task that never reached its worker.
 func unseen(cmd engine.Command) bool {
 	c, ok := cmd.(*engine.Nack)
 	return ok && c.Unseen
 }
 
-// permitStanding: a task stands elsewhere, for a reason that somebody or time gave.
+// permitStanding: a task changes its state, for a reason that a caller or a deadline supplied.
 func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
 	if t == nil {
@@ -209,7 +208,7 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 		if state != interlock.TaskWaiting || cmd.(*engine.Nack).Lease != t.request.ask.ID || !t.request.active() {
 			return wrong
 		}
-	case t.state == interlock.TaskRunning: // only who has it says that it is done
+	case t.state == interlock.TaskRunning: // only its holder reports that it is done
 		c, ok := cmd.(*engine.Ack)
 		if !ok || state != interlock.TaskDone || c.Lease != t.request.ask.ID || !t.request.active() {
 			return fmt.Errorf("%v is not acknowledged (I12)", t)
@@ -258,8 +257,8 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
-// permitFailure: an attempt has failed when its lease has ended, or when its worker
-// says so; and there is another one unless it was the last.
+// permitFailure: an attempt has failed when its lease has ended, or when its worker reports so;
+// and there is another one unless it was the last.
 func (m *model) permitFailure(cmd engine.Command, ev *engine.Event) error {
 	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
 	if t == nil || t.state != interlock.TaskRunning || ev.Fence != t.request.fence || int(ev.Generation) != t.attempt || ev.Held != m.now.Sub(t.request.granted) {
@@ -409,9 +408,9 @@ func (m *model) lineUp(t *task) {
 	t.request = r
 }
 
-// rest finds the tasks that could run and have no worker: they step aside, and are in
-// nobody's way but that of tasks of their own queue, until a worker looks at them.
-// Which of them one has looked at that took as many as it may is not said.
+// rest finds the tasks that could run and have no worker: they step aside, and block only tasks
+// of their own queue, until a worker looks at them. It is not specified which of them are
+// looked at by a worker that took as many as it may.
 func (m *model) rest() {
 	var list []*task
 	for _, t := range m.tasks {
@@ -438,7 +437,7 @@ func (m *model) rest() {
 	m.forgetTurns()
 }
 
-// settle says at the end of a step that everybody was looked at who was to be.
+// settle records, at the end of a step, that every due request was looked at.
 func (m *model) settle() {
 	for _, t := range m.tasks {
 		if t.stands() {

@@ -37,8 +37,8 @@ func (p phase) String() string {
 	return [...]string{"", "waiting", "offered", "held", "grace", "closed", "parked", "over"}[p]
 }
 
-// span is a moment of which only the bounds are known: after a restart the
-// engine spreads deadlines as it likes, within limits.
+// span is a moment that is only known within bounds: after a restart the engine spreads
+// deadlines as it likes, within limits.
 type span struct{ lo, hi engine.Time }
 
 func at(t engine.Time) span { return span{t, t} }
@@ -69,7 +69,7 @@ type session struct {
 	beat  span // its last heartbeat
 	ended bool
 	why   engine.Reason
-	owner string // the principal who opened it
+	owner string // the principal that opened it
 
 	said string // the last progress that it reported
 
@@ -80,8 +80,8 @@ type session struct {
 
 func (s *session) deadline() span { return s.beat.add(s.ttl) }
 
-// request is a request from its beginning to its end. A conversion is one of its
-// own, whose base is the lease that it changes.
+// request is a request from its beginning to its end. A conversion is one of its own, with the
+// lease that it changes as its base.
 type request struct {
 	num      uint64
 	ns       interlock.Namespace
@@ -89,12 +89,12 @@ type request struct {
 	ask      engine.Acquire // with what was left out filled in
 	claims   []interlock.Claim
 	base     *request           // the lease that it converts
-	target   *target            // for whom it waits, in a declared wait
-	awaits   *task              // for whose end it waits, and is no request to anybody else
-	member   *request           // whose part of a shared-out key it is
+	target   *target            // of a declared wait: its target
+	awaits   *task              // the task that it waits for, which makes it invisible to others
+	member   *request           // the member that owns it, if it is a part of a partitioned key
 	division interlock.Division // how the key that it is a member of is shared out
-	set      *barrierSet        // of a lease for which a barrier has opened
-	task     *task              // for which it waits for a worker, or at which it is an attempt
+	set      *barrierSet        // of a lease that a barrier has opened for
+	task     *task              // the task that waits for a worker through it, or runs under it
 	org      string             // of a run
 	workflow string             // likewise
 	turn     int                // of such: how often the task has stood in line
@@ -120,7 +120,7 @@ type request struct {
 	decision   *interlock.Decision // a person's word on the question
 	freed      bool                // it is parked, and others may have its keys
 	away       bool                // it was parked once
-	hearers    []answerListener    // who wait for it
+	hearers    []answerListener    // its listeners
 	parkUntil  engine.Time         // without its max_hold
 	parkEnd    span
 	since      engine.Time // when it was resumed
@@ -131,15 +131,15 @@ type request struct {
 	opening span // when the lock_delay of a closed lease is over
 	lapse   span // of an offer or of a bare ticket
 
-	lead     bool // its party claims all its keys already: it stands before those of whom that is not true
-	changed  bool // somebody who could write one of its keys held it meanwhile
+	lead     bool // its flow claims all its keys already: it stands before requests without that property
+	changed  bool // a possible writer of one of its keys held it meanwhile
 	unsure   bool // one of the alternatives that it did not get changed so
 	handedAt int  // how many events there were when it was given the keys
 	queuedAt int  // how many events there were before it stood in line
 
-	asOf, upTo interlock.Version // what was written after the one and up to the other it is told
+	asOf, upTo interlock.Version // writes after the one and up to the other are reported to it
 
-	attached engine.Caller // who waits for the answer
+	attached engine.Caller // the caller that waits for the answer
 	link     uint64
 }
 
@@ -170,8 +170,8 @@ func (r *request) ttl() time.Duration {
 	return r.ask.TTL
 }
 
-// beatenAt is when r's holder was last heard of: who is told of r in that very step may
-// be told how it stood before.
+// beatenAt returns when r's holder was last heard of: a report about r in that very step may
+// have its former state.
 func (r *request) beatenAt() engine.Time {
 	if r.session != nil {
 		return r.session.beat.lo
@@ -212,8 +212,8 @@ func (r *request) hardEnd() span {
 	return end
 }
 
-// softFrom is when at most a third is left until one of its hard ends: of max_hold, a
-// third of what was left when it was granted or resumed.
+// softFrom returns when at most a third is left until one of its hard ends: of max_hold, a
+// third of the rest at the grant or resumption.
 func (r *request) softFrom() span {
 	left := func(end span, term time.Duration) span { return end.add(term/3*2 - term) }
 	soft := left(r.ttlEnd(), r.ttl())
@@ -231,7 +231,7 @@ func (r *request) waitEnd() (end span, ok bool) {
 	return at(r.waitsSince().Add(r.ask.MaxWait)), r.ask.MaxWait > 0
 }
 
-// flowState is somebody who waits or is waited for: a flow, or a bare request.
+// flowState is a vertex of the wait-for graph: a flow, or a request without one.
 type flowState struct {
 	ns      interlock.Namespace
 	session uint64
@@ -241,13 +241,13 @@ type flowState struct {
 }
 
 func (r *request) party() flowState {
-	if r.phase == closed || r.phase == parked { // nobody can tell what its holder still has under way, or who will be
+	if r.phase == closed || r.phase == parked { // nothing is known of its holder's pending work, or of its next holder
 		return flowState{ns: r.ns, bare: r.num, turn: r.turn}
 	}
 	return r.holder()
 }
 
-// holder is who got the keys of r, even if they are no longer in anybody's hands.
+// holder returns the vertex that got the keys of r, even if it no longer acts.
 func (r *request) holder() flowState {
 	switch {
 	case r.member != nil:
@@ -276,7 +276,7 @@ type model struct {
 	due      []yieldAsk  // to come in this step
 	coming   *request    // what the command makes, if it is a party of a barrier
 	opening  []*request  // the parties of the barrier that opens in this step
-	broken   []*request  // those for whom one breaks
+	broken   []*request  // those that see one break
 	breakers []breaker   // and why
 
 	committing interlock.Version    // that the step's commit makes; 0 before its first write
@@ -303,14 +303,14 @@ type model struct {
 
 	unfollowed []endedFollower // in this step
 	sacrificed []*request      // waits for the ends of tasks that the model has refused in this step
-	parted     []*push         // in this step: who waited for an answer, and does no more
+	parted     []*push         // in this step: callers that no longer wait for an answer
 
 	last       engine.Time        // of the last event
 	inUse      map[queueEntry]int // permits, after the last step
 	hopeful    bool               // see only
 	searching  bool               // the engine still looks for deadlocks
 	unfinished bool               // the step before has left something over
-	handing    []engine.Pull      // by which tasks were handed out, or looked for, in this step
+	handing    []engine.Pull      // the pulls that dispatched tasks, or looked for some, in this step
 	best       bool               // see atBest
 	ranks      map[*request]int   // priorities of the waiters, as they were after rankedAt events
 	rankedAt   int
@@ -381,7 +381,7 @@ func (m *model) inPhase(phases ...phase) (list []*request) {
 	return list
 }
 
-// holding returns those who keep keys from others.
+// holding returns the requests that keep keys from others.
 func (m *model) holding() (list []*request) {
 	for _, r := range m.requests {
 		if r.holds() {
@@ -391,7 +391,7 @@ func (m *model) holding() (list []*request) {
 	return list
 }
 
-// flow is the flow that r belongs to: of a closed lease nobody's any more.
+// flow returns the flow that r belongs to: "" for a closed lease.
 func (r *request) flow() string {
 	if r.phase == closed {
 		return ""
@@ -410,7 +410,7 @@ func (m *model) agentOf(r *request) string {
 type feature string
 
 const (
-	// A barrier whose last party is kept away by somebody in line behind the first.
+	// A barrier with a last party that is blocked by a waiter behind the first.
 	barrierLine feature = "circles through a barrier and the line"
 	// What is asked about the parts of a closed member is answered as for any closed lease.
 	closedParts feature = "the parts of closed members"

@@ -72,7 +72,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	}
 	var fences, got []interlock.Fence
 	for _, r := range m.holding() {
-		// An intent above says nothing about this key.
+		// An intent above does not count for this key.
 		touches := func(c interlock.Claim) bool {
 			return c.Key == key || above(key, c.Key) || above(c.Key, key) && plain(c.Mode) >= interlock.Shared
 		}
@@ -93,7 +93,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	}
 	var line []*request
 	for _, r := range m.inPhase(waiting) {
-		// Who waits for something below stands in line here for an intent.
+		// A waiter for a key below stands in line here with an intent.
 		touches := func(c interlock.Claim) bool { return c.Key == key || above(key, c.Key) }
 		_, party := r.barrier() // one that arrives again stands there, too
 		if r.ns == ns && (slices.ContainsFunc(r.wants(), touches) || party && slices.ContainsFunc(r.claims, touches)) {
@@ -107,7 +107,7 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 		return 1
 	})
 	shown := slices.DeleteFunc(slices.Clone(view.Waiters), func(w engine.WaiterView) bool { return w.Offered })
-	// Who waits for any one of several may stand here more than once.
+	// A waiter for any one of several may stand here more than once.
 	var any *request
 	i := 0
 	for _, w := range shown {
@@ -155,7 +155,7 @@ func (m *model) checkHolder(ns interlock.Namespace, h *interlock.Holder) error {
 	return fmt.Errorf("nobody holds it with the fence %d", h.Fence)
 }
 
-// checkWaits compares the edges of the wait-for graph, by who waits for whom.
+// checkWaits compares the edges of the wait-for graph, by waiter and blocker.
 func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) error {
 	type pair struct {
 		waiter, blocker string
@@ -178,7 +178,7 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 			continue
 		}
 		if r.task != nil && !m.isFollowed(r) {
-			continue // for what a task waits its own view says
+			continue // the edges of a task are in its own view
 		}
 		if r.awaits != nil && r.ns == ns && m.standing(r.awaits) == nil {
 			want[pair{name(m.agentOf(r), r.flow()), name("", ""), false}] = true

@@ -9,8 +9,8 @@ import (
 
 // The wait-for graph.
 
-// waitsOn returns the waits that must end before that of r can, or one of which must:
-// those of everybody who blocks it.
+// waitsOn returns the waits that must all end before that of r can, or of alternatives one
+// must: those of all that block it.
 func (m *model) waitsOn(r *request) (list []*request) {
 	blockers := m.blockers(r)
 	for _, q := range m.inPhase(waiting) {
@@ -46,9 +46,9 @@ func (m *model) onCycle(r *request, within func(*request) bool) bool {
 	return visit(r)
 }
 
-// stuck returns the waits that can never end by themselves. Whoever waits for nothing
-// goes away one day; so does a party all of whose waits are served when those that
-// can go away have gone; and so on. Who is left is deadlocked.
+// stuck returns the waits that can never end by themselves. A request that waits for nothing
+// goes away one day; so does a flow when all of its waits are served after those that can go
+// away have gone; and so on. The rest is deadlocked.
 func (m *model) stuck() []*request {
 	left := slices.DeleteFunc(m.inPhase(waiting), func(r *request) bool { return r.member != nil })
 	for {
@@ -83,9 +83,9 @@ func (m *model) leases(p flowState) (n int) {
 	return n
 }
 
-// ratherVictim is the rule: who waits for the end of a task, then lowest base priority,
-// then fewest leases, then youngest. Of two that came to wait for tasks at once either
-// may be the one.
+// ratherVictim is the rule: a wait for the end of a task first, then the lowest base priority,
+// then the fewest leases, then the youngest. Of two flows that began to wait for tasks at once
+// either may be the victim.
 func (m *model) ratherVictim(a, b *request) bool {
 	if (a.awaits == nil) != (b.awaits == nil) {
 		return a.awaits != nil
@@ -102,9 +102,8 @@ func (m *model) ratherVictim(a, b *request) bool {
 	return a.num > b.num
 }
 
-// permitVictim holds the rule for victims (I6): on a real cycle of those who are
-// stuck, and the one of its members that the rule chooses; and the cycle that is
-// spelled out is real.
+// permitVictim holds the rule for victims (I6): the victim is on a real cycle of stuck waits,
+// and the member that the rule chooses; and the reported cycle is real.
 func (m *model) permitVictim(r *request, cycle []interlock.CycleStep) error {
 	return m.beforeSacrifices(func() error {
 		if err := m.chosenNow(r); err != nil {
@@ -114,7 +113,7 @@ func (m *model) permitVictim(r *request, cycle []interlock.CycleStep) error {
 	})
 }
 
-// chosen is permitVictim for a task, whose cycle is told to nobody.
+// chosen is permitVictim for a task, which has no caller to report the cycle to.
 func (m *model) chosen(r *request) error {
 	return m.beforeSacrifices(func() error { return m.chosenNow(r) })
 }
@@ -147,8 +146,8 @@ func (m *model) chosenNow(r *request) error {
 	return nil
 }
 
-// realCycle checks the cycle that was spelled out: each step waits for the next
-// one, at the key and in the mode that it says, and the victim is marked.
+// realCycle checks the reported cycle: each step waits for the next one, at its key and in its
+// mode, and the victim is marked.
 func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 	var victims int
 	for i, step := range cycle {
@@ -169,7 +168,7 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 			victims++
 		}
 	}
-	if victims != 1 || len(cycle) < 2 && victim.awaits == nil { // a flow may have what holds back the task for which it waits
+	if victims != 1 || len(cycle) < 2 && victim.awaits == nil { // a flow may hold what blocks the task that it waits for
 		return fmt.Errorf("the cycle %+v has %d victims", cycle, victims)
 	}
 	return nil
@@ -194,8 +193,7 @@ func isWait(r *request, step interlock.CycleStep) bool {
 	return slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return c.Key == step.Key && c.Mode == step.Mode })
 }
 
-// permitForfeit: the victim of a deadlock loses what others wait for, where a pattern
-// says so.
+// permitForfeit: the victim of a deadlock loses the contested leases, if a pattern allows it.
 func (m *model) permitForfeit(r *request) error {
 	revokes := func(c interlock.Claim) bool {
 		p := m.pattern(r.ns, c.Key)

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What those are told who submit tasks, work at them, or change them.
+// The expected answers to submitters, workers and operators of tasks.
 
 func (m *model) expectSubmit(c *engine.Submit) answer {
 	if !c.Session.IsZero() {
@@ -82,13 +82,13 @@ func (m *model) expectPull(c *engine.Pull) answer {
 		return refusalKey(interlock.CodeForbidden)
 	}
 	m.asking, m.handing = &worker{pull: *c, session: s}, append(m.handing, *c)
-	m.rest() // it looks at those who rest
+	m.rest() // it looks at the dormant tasks
 	ready, maybe := len(m.ready(c.Namespace, c.Queue, by)), len(m.atBest().ready(c.Namespace, c.Queue, by))
 	w := m.asking
 	return answer{outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error {
 		switch {
 		case got.Outcome == engine.Queued && ready == 0 && got.Ticket.ID == c.ID:
-			return nil // what it may get in the same step, it is told by itself
+			return nil // what it may get in the same step is reported separately
 		case got.Outcome == engine.Granted && maybe > 0:
 			return m.checkInHand(w, got)
 		}
@@ -136,7 +136,7 @@ func (m *model) checkInHand(w *worker, got *engine.Effect) error {
 	return nil
 }
 
-// checkHanded compares what a worker is told with what it was given.
+// checkHanded compares a worker's answer with what it was assigned.
 func (m *model) checkHanded(w *worker, got *engine.Effect) error {
 	if got.Ticket.ID != w.pull.ID || len(got.Handed) != len(w.handed) {
 		return fmt.Errorf("the worker %s got %v, and is told of %d tasks", shortID(w.pull.ID), w.handed, len(got.Handed))
@@ -155,7 +155,7 @@ func (m *model) checkHanded(w *worker, got *engine.Effect) error {
 			}
 		}
 		var want []interlock.Document
-		for _, c := range r.task.spec.Claims { // of which the lease may have been converted since
+		for _, c := range r.task.spec.Claims { // the lease may have been converted since
 			want = append(want, m.documentNow(r.ns, c.Key))
 		}
 		if len(want) != len(h.Documents) {
@@ -340,7 +340,7 @@ func (m *model) expectWork(cmd engine.Command) answer {
 	return answer{none: true}
 }
 
-// expectWorkAgain: a repeated command is told how its task stands by now.
+// expectWorkAgain: a repeated command is answered with the present state of its task.
 func (m *model) expectWorkAgain(cmd engine.Command, known *storedReply) answer {
 	told := func(id interlock.TaskID) answer {
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(id, got) }}
@@ -363,7 +363,7 @@ func (m *model) expectWorkAgain(cmd engine.Command, known *storedReply) answer {
 	return answer{outcome: known.outcome}
 }
 
-// heardWork takes in what is not journaled of those who work: that a worker is idle.
+// heardWork records what is not journaled of workers: that one is idle.
 func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 	switch c := cmd.(type) {
 	case *engine.Pull:
@@ -380,8 +380,8 @@ func (m *model) heardWork(cmd engine.Command, got *engine.Effect) {
 	}
 }
 
-// forgetWork: in a new term nobody is idle, and nobody follows a task; and every task
-// is looked at again.
+// forgetWork: a new term begins without idle workers and followers of tasks; and every task is
+// looked at again.
 func (m *model) forgetWork() {
 	m.workers = nil
 	for _, f := range m.following(func(*follower) bool { return true }) {
@@ -407,8 +407,8 @@ func (m *model) leaveWork(c *engine.Detach) {
 	})
 }
 
-// checkWork checks what workers and those who follow tasks are told, and gives the
-// other effects.
+// checkWork checks the effects for workers and followers of tasks, and returns the other
+// effects.
 func (m *model) checkWork(effects []engine.Effect) (rest []engine.Effect, err error) {
 	take := func(which func(*engine.Effect) bool) *engine.Effect {
 		i := slices.IndexFunc(effects, func(e engine.Effect) bool { return which(&e) })

@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// node is one key that somebody holds, waits for or left a note at, or an
-// ancestor of one. refs counts who needs it to exist.
+// node is one key that is held, waited for or has a note, or an ancestor of one. refs counts
+// the users that need it to exist.
 type node struct {
 	next    *node // in space.nodes
 	hashed  uint32
@@ -24,8 +24,8 @@ type node struct {
 	*feature
 }
 
-// feature is what few keys have: somebody who waits, or more. All others share one that
-// is empty.
+// feature is the rarely used part of a node: its waiters and more. All nodes without one share
+// an empty feature.
 type feature struct {
 	line    *waitQueue
 	notes   *noteBook
@@ -174,7 +174,7 @@ func (s *namespace) node(key string) *node {
 	return s.newNode(key, hash, nil)
 }
 
-// nodeBelow is node for a key whose parent's node is at hand, nil for one without.
+// nodeBelow is node for a key with its parent's node, or nil for a key without a parent.
 func (s *namespace) nodeBelow(parent *node, key string) *node {
 	hash := s.salt.Hash(key)
 	if n := s.nodeOf(key, hash); n != nil {
@@ -220,7 +220,7 @@ func (n *node) drop() {
 	n.free()
 }
 
-// free forgets a node that nobody needs.
+// free forgets a node without references.
 func (n *node) free() {
 	if n.refs > 0 {
 		return
@@ -268,9 +268,9 @@ func (s *namespace) newKin() *kin {
 	return k
 }
 
-// need resolves r.claims() into r.needs(): for each claim the intents on its
-// ancestors, from the top down, and the key itself. A conversion needs nothing for
-// the claims that its lease gives it already.
+// need resolves r.claims() into r.needs(): for each claim the intents on its ancestors, from
+// the top down, and the key itself. A conversion needs nothing for the claims that its lease
+// covers already.
 func (r *request) need() {
 	for i, c := range r.claims() {
 		if r.base != nil && r.base.has(c) && c.Mode != interlock.Barrier { // to arrive is to stand in line again
@@ -296,9 +296,9 @@ func (r *request) need() {
 	}
 }
 
-// shareKeys has what r claims name its keys by the strings of the nodes, so that a line
-// keeps the name of its key once, not as each waiter brought it. Who claims one key just as
-// its first holder does shares that claim.
+// shareKeys replaces the keys of r's claims by the strings of the nodes, so that a line stores
+// the name of its key once, not once for each waiter. If r claims one key exactly as its first
+// holder does, it shares that claim.
 func (r *request) shareKeys() {
 	for way := range r.eachAlternative {
 		for i := range way.needs() {
@@ -314,7 +314,7 @@ func (r *request) shareKeys() {
 	}
 }
 
-// want has r need one key, below that of a node, and gives its own.
+// want adds a need of a key below a node to r, and returns the key's node.
 func (r *request) want(above *node, key string, mode interlock.Mode, claim int, claimed bool) *node {
 	n := r.ns.nodeBelow(above, key)
 	if len(r.claims()) > 1 {
@@ -332,7 +332,7 @@ func (r *request) want(above *node, key string, mode interlock.Mode, claim int, 
 	return n
 }
 
-// kindOf says in which class r waits for one of its needs.
+// kindOf returns the kind of bucket that r waits in for one of its needs.
 func (r *request) kindOf(m *need) kind {
 	k := kind{mode: m.mode, counts: m.counts, queue: r.taskQueue(), aside: r.task != nil && r.task.eligibility.isYielding()}
 	if m.counts == interlock.Permits {
@@ -353,7 +353,7 @@ func (r *request) countOf(m *need) uint32 {
 	return c.Count
 }
 
-// modeOf is how the mode of one of r's needs is told: as it was claimed.
+// modeOf returns the mode of one of r's needs as it was claimed.
 func (m *need) modeOf() interlock.Mode {
 	if m.counts != 0 {
 		return m.counts
@@ -361,7 +361,7 @@ func (m *need) modeOf() interlock.Mode {
 	return m.mode
 }
 
-// shown is a need as a claim, for those who look.
+// shown returns a need as a claim, for queries.
 func (m *need) shown() interlock.Claim {
 	return interlock.Claim{Key: interlock.Key(m.node.key), Mode: m.modeOf(), Count: m.req.countOf(m)}
 }

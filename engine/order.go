@@ -12,12 +12,11 @@ import (
 // namespace demands that order, a flow may ask for a key that it does not hold only
 // if that comes after every key that it holds or waits for, in the order of paths.
 //
-// So those who claim keys exclusively wait for each other in one direction only, also
-// for keys above and below each other. What lies below a key follows it without a
-// gap: were it the order of bytes, a! would stand between a and a/c, and who holds a!
-// could ask for a/c while the holder of a asks for a!. Those who read may still wait in
-// a circle, when they ask to write what they or others read; such circles are found
-// like any other.
+// So flows that claim keys exclusively wait for each other in one direction only, also for keys
+// above and below each other. The keys below a key follow it without a gap: in the order of
+// bytes, a! would stand between a and a/c, and the holder of a! could ask for a/c while the
+// holder of a asks for a!. Readers may still wait in a circle, when they ask to write what they
+// or others read; such circles are found like any other.
 func (r *request) outOfOrder() *refusal {
 	if !r.ns.settings.StrictOrder || r.party == nil {
 		return nil

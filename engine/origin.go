@@ -15,8 +15,8 @@ type origin struct {
 // address is where a task comes from, and where it goes.
 type address struct {
 	queue, kind, group              string
-	agent, flow, session, principal string // who submitted it; session is the public name
-	sender                          string // whose messages are kept in order; "" for no order
+	agent, flow, session, principal string // its submitter; session is the public name
+	sender                          string // the sender that determines the order of messages; "" for no order
 }
 
 // origins are those of a namespace, by the prints of their addresses. Of two with one

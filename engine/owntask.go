@@ -11,12 +11,12 @@ import (
 
 // Waits of a session for its own tasks.
 //
-// An attempt at a task holds in a flow of its own, which has the task's id. A call of the
-// same session that names no flow is of the flow "main", so it waits for what the attempt
-// holds. If the caller is the worker itself, that wait never ends, and the wait-for graph has
-// no circle: to the engine these are two threads. To count such a call as the attempt's would
-// let another thread of the session into what the attempt holds. So the wait is refused, and
-// the caller names the flow. A call that names one, "main" included, is not refused.
+// An attempt at a task holds in a flow of its own, which has the task's id. A call of the same
+// session without a flow has the flow "main", so it waits for the attempt's keys. If the caller
+// is the worker itself, that wait never ends, and the wait-for graph has no circle: to the
+// engine these are two threads. To count such a call as the attempt's would let another thread
+// of the session into what the attempt holds. So the wait is refused, and the caller names the
+// flow. A call that names one, "main" included, is not refused.
 
 // ownAttempt returns the attempt at a task that a call of the session without a flow would
 // wait for, because it holds what one of the claims, or with any each of them, excludes; nil

@@ -10,9 +10,9 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// Parking: a holder puts its lease aside while a human decides. That may take
-// longer than its process lives, so a parked lease belongs to no session; whoever
-// has its id may resume it, as a holder of its own.
+// Parking: a holder puts its lease aside while a person decides. That may take longer than its
+// process lives, so a parked lease belongs to no session; any caller with its id may resume it,
+// as a holder of its own.
 //
 //	held ──► parked: keeps its keys ──────────────► held, under a new fence
 //	   └───► away: others may have them ──► waiting ──► held, under a new fence
@@ -20,9 +20,9 @@ import (
 //
 // What becomes of a resumption that is given up is in putback.go.
 //
-// Who resumes a lease that is away stands in line by its first arrival, so that
-// nobody who came later is before it. In both cases it is told which of its keys
-// others may have written in between.
+// The resumption of a lease that is away stands in line by its first arrival, ahead of all
+// later requests. In both cases the answer lists the keys that others may have written in
+// between.
 
 // parkState is what is remembered of a lease that was put aside.
 type parkState struct {
@@ -86,8 +86,8 @@ func (e *Engine) park(c *Park) {
 	e.reply(Done).Lease = e.lease(r)
 }
 
-// isShared reports whether somebody holds what r would exclude in other hands: its
-// own party does, or did.
+// isShared reports whether r's keys are held in modes that r would exclude with another holder:
+// by its own flow, now or before.
 func (r *request) isShared() bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]
@@ -108,7 +108,7 @@ func (r *request) isShared() bool {
 // long it may be, or why not.
 func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem string) {
 	free, keep := c.Free, c.Keep
-	var most time.Duration // 0: no pattern says
+	var most time.Duration // 0: no pattern has one
 	for _, claim := range r.claims() {
 		p := r.ns.policyAt(string(claim.Key))
 		if p == nil {
@@ -278,9 +278,9 @@ func (e *Engine) resumed(r, t *request) *Event {
 	return ev
 }
 
-// keptUntil is when a parked lease that keeps its keys has been held for its max_hold:
-// the time for which it is parked counts, because others wait for its keys just the same.
-// It ends then without a grace, since nobody works under it. Never for all others.
+// keptUntil returns when a parked lease that keeps its keys reaches its max_hold: the parked
+// period counts, because others wait for its keys all the same. It then ends without a grace,
+// since it has no active holder. For other leases it returns Never.
 func (r *request) keptUntil() Time {
 	if r.phase != parked || r.MaxHold == 0 {
 		return never
@@ -289,7 +289,7 @@ func (r *request) keptUntil() Time {
 	return p.since.Add(r.MaxHold - p.held)
 }
 
-// resumeInLine has a lease stand in line that is away and whose keys are not free.
+// resumeInLine enqueues a lease that is away and cannot get its keys at once.
 func (e *Engine) resumeInLine(c *Resume, r, t *request) {
 	if c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt {
 		conflict := e.inTheWay(t)

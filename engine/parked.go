@@ -27,8 +27,8 @@ type ParkedRow struct {
 	Parking     interlock.ParkStatus
 }
 
-// ParkedList lists the parked leases of a namespace, those whose keys others may have too,
-// which stand at no key. They come in the order in which they were parked.
+// ParkedList lists the parked leases of a namespace, including those that stand at no key
+// because their keys were freed. They come in the order of parking.
 type ParkedList struct {
 	Namespace interlock.Namespace
 	After     ParkedAt // Next of the page before; zero: from the beginning

@@ -14,12 +14,11 @@ import (
 
 // A key that is shared out among members.
 //
-// Who claims membership has a lease like any other, and for each part that a
-// division gives it (division.go) a lease on that part, which the engine asks for in its
-// name: an exclusive one, in its session and flow. So that no two members ever have
-// one part is the promise of the exclusive lock itself. When members come or go,
-// the division is made anew. A part that is to pass on is asked for, like with
-// Preempt: its holder is told, and loses it after its grace.
+// A member has a lease like any other, and for each part that a division assigns to it
+// (division.go) an exclusive lease on that part, which the engine requests in its name, in its
+// session and flow. So the exclusive lock itself guarantees that no two members ever have one
+// part. When members come or go, the division is made anew. A part that must change hands is
+// requested as with Preempt: its holder is notified, and loses it after its grace.
 //
 //	Acquire jobs parts=4 ──► lease on jobs (member), and on jobs/0, jobs/1, jobs/2, jobs/3
 //	another one          ──► lease on jobs (member), and in line for jobs/1, jobs/3
@@ -28,9 +27,9 @@ import (
 // A part's lease lives and dies with its member's: it has no deadline of its own
 // but the grace in which it passes on.
 //
-// Only what is done is in the journal. What is left to do follows from it: who is a
-// member, who has which part and who stands in line for which. So a step may stop
-// anywhere, and a restart goes on.
+// Only completed changes are in the journal. The pending ones follow from them: the members,
+// the holders of the parts, and the waiters for them. So a step may stop anywhere, and a
+// restart continues.
 
 // partition is a key that is shared out. It exists while there are members or parts.
 type partition struct {
@@ -48,7 +47,7 @@ type partition struct {
 // slot is one part.
 type slot struct {
 	held *request // the lease on it
-	next *request // who stands in line for it in a member's name
+	next *request // the waiter for it in a member's name
 	load uint32   // grants below it, the older ones halved again and again
 }
 
@@ -109,7 +108,7 @@ func (r *request) memberChanged() {
 	}
 }
 
-// enroll makes r, which holds, a member. The first one says how parts are divided.
+// enroll makes r, which holds, a member. The first member determines the number of parts.
 func (d *partition) enroll(r *request, parts uint32) {
 	if len(d.members) == 0 {
 		d.how, d.size, d.seen = r.Division, int(min(parts, interlock.MaxParts)), 0
@@ -128,7 +127,7 @@ func (d *partition) enroll(r *request, parts uint32) {
 	d.touch()
 }
 
-// expel ends r's membership. Its parts are nobody's from then on.
+// expel ends r's membership. Its parts have no member from then on.
 func (d *partition) expel(r *request) {
 	d.members = slices.DeleteFunc(d.members, func(m *request) bool { return m == r })
 	for i := range d.parts {
@@ -148,8 +147,8 @@ func (d *partition) grow(n int) {
 	}
 }
 
-// The lists of who has a part and who stands in line for one. Each is called for
-// every request that holds, or waits, and does nothing for one that is no part.
+// The lists of the holders of parts, and of the waiters for them. Each function is called for
+// every request that holds, or waits, and does nothing for one that is not a part.
 
 func (r *request) holdPart() {
 	if p := r.share; p != nil {
@@ -391,7 +390,7 @@ func (d *partition) divide(members []*request) (want []int, looks int) {
 	return s.divide(d.how), s.looks
 }
 
-// assign asks for a part in the name of a member, and has who holds it give it up.
+// assign requests a part in the name of a member, and makes its holder give it up.
 func (e *Engine) assign(d *partition, index int, owner *request) {
 	r := e.newRequest()
 	r.num = e.num + 1
@@ -430,8 +429,7 @@ func (e *Engine) assign(d *partition, index int, owner *request) {
 	}
 }
 
-// holdsOn reports whether r ends with another lease: that of the member whose part
-// it is.
+// holdsOn reports whether r, as a part, ends with another lease: that of its member.
 func (r *request) holdsOn() bool { return r.share != nil && r.share.member != nil }
 
 // partID makes an id for a part's lease. It is as secret as its member's.

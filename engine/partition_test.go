@@ -248,7 +248,7 @@ func (r *shareRun) snapshot() {
 	r.do(&engine.Recover{Head: engine.Head{At: r.now}, Epoch: interlock.Epoch(len(r.log))})
 }
 
-// settled: when nobody else is in the way and all graces are over, the members of
+// settled checks that when there are no other blockers and all graces are over, the members of
 // each key have all its parts, and in the even divisions their share of them.
 func (r *shareRun) settled() {
 	r.t.Helper()

@@ -21,7 +21,7 @@ type policy struct {
 	respells bool // the shape admits several spellings
 	aliases  []alias
 	members  []interlock.Key
-	alone    []string  // its name, as Event.Patterns gives it
+	alone    []string  // its name, as in Event.Patterns
 	refusals *refusals // volatile; nil for none
 }
 
@@ -31,7 +31,8 @@ type alias struct {
 	order []int // for each of its variables, which one of the pattern's shape it is
 }
 
-// compile checks a pattern and makes a policy of it, or says what is wrong.
+// compile checks a pattern and turns it into a policy, or returns a description of its first
+// error.
 func compile(p interlock.Pattern) (*policy, string) {
 	pol := &policy{Pattern: p, alone: []string{p.Name}}
 	var problem string
@@ -324,8 +325,8 @@ func (e *Engine) setPattern(c *SetPattern) {
 	e.register(&c.Pattern, 0)
 }
 
-// register sets a pattern, if it may be, to what an earlier revision said, or with 0 to
-// what nobody said before.
+// register sets a pattern, if permitted, to an earlier revision, or with reverted 0 to a new
+// one.
 func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 	p, problem := compile(*pattern)
 	if problem != "" {
@@ -441,7 +442,7 @@ func (e *Engine) configurable() bool {
 	return false
 }
 
-// pattern finds a pattern by its name, or gives nil.
+// pattern returns the pattern of a name, or nil.
 func (s *namespace) pattern(name string) *policy {
 	for _, p := range s.patterns {
 		if p.Name == name {

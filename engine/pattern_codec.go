@@ -8,10 +8,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// A pattern and a namespace's settings are kept in events as a list of fields,
-// each its number and its value as a uvarint or as text. Zero fields are left out.
-// Numbers are never changed or reused; an older binary that meets one that it
-// does not know says that the journal is newer than itself.
+// A pattern and a namespace's settings are kept in events as a list of fields, each its number
+// and its value as a uvarint or as text. Zero fields are left out. Numbers are never changed or
+// reused; an older binary that meets an unknown one reports that the journal is newer than
+// itself.
 
 var errPolicy = errors.New("engine: a pattern or settings in the journal cannot be read")
 

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// Picture is the state of an engine at one moment, of which a snapshot can be written
-// while the engine goes on. What may change is in it as a snapshot has it; what does not
-// change any more, such as how the last leases ended, is in it as it stands in the engine,
-// and most of a snapshot is that.
+// Picture is the state of an engine at one moment, from which a snapshot can be written while
+// the engine continues. It has a snapshot's copy of everything that may change; immutable
+// parts, such as how the last leases ended, are shared with the engine, and make up most of a
+// snapshot.
 type Picture struct {
 	strips  []strip
 	encoded bytes.Buffer
@@ -25,8 +25,8 @@ type strip struct {
 // average.
 const eventBytes = 256
 
-// Picture takes one, or gives nil if more may change in the state than a snapshot has about
-// so many events for. It takes about half a microsecond for each of these.
+// Picture takes one, or returns nil if a snapshot of the state has more than about that many
+// events of changeable parts. It takes about half a microsecond for each of these.
 func (e *Engine) Picture(events int) *Picture {
 	if e.changing(events) > events {
 		return nil
@@ -72,8 +72,8 @@ func (p *Picture) WriteSnapshot(w io.Writer) error {
 	return s.end()
 }
 
-// changing is about how many events a snapshot has of what may still change. It does not
-// go on when that is more than most.
+// changing returns about how many events a snapshot has of changeable parts. It stops when that
+// is more than most.
 func (e *Engine) changing(most int) (n int) {
 	if n = len(e.spaces); n > most {
 		return n

@@ -52,7 +52,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// There is no picture of what cannot be taken quickly, and none that has only a part.
+// A picture that cannot be taken quickly is refused, and none is partial.
 func TestNoPicture(t *testing.T) {
 	many := func(t *testing.T, s *stand, change func(i int, c *engine.Acquire)) (most int) {
 		id := s.session(t)

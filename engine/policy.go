@@ -20,9 +20,9 @@ func (e *Engine) refuseFor(no *refusal) {
 	}
 }
 
-// checkClaims returns the claims' keys their one spelling and says why a pattern
-// does not admit one of them, or nil. What is among the claims of a lease already, nil for
-// none, was admitted once and may be kept.
+// checkClaims rewrites the claims' keys in their canonical spelling and returns a refusal if a
+// pattern does not admit one of them, or nil. Claims of the lease had, nil for none, were
+// admitted once and may be kept.
 func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *request) *refusal {
 	if no := outsideGroup(e.head.Principal, group); no != nil && had == nil {
 		return no
@@ -121,7 +121,7 @@ func (p *policy) most(group string) uint32 {
 	return most
 }
 
-// mostHeld is how many permits somebody of a group can ever have.
+// mostHeld returns the maximum number of permits that a group can ever have.
 func (p *policy) mostHeld(group string) uint32 {
 	most := uint32(interlock.MaxCount)
 	if p.Capacity > 0 {
@@ -202,7 +202,7 @@ func (s *namespace) bound(c *Acquire, bare bool) {
 	}
 }
 
-// tighter returns the smaller of two bounds, of which 0 is none.
+// tighter returns the smaller of two bounds, where 0 is no bound.
 func tighter(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

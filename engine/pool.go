@@ -9,19 +9,18 @@ import (
 
 // Permits and tokens.
 //
-// A key whose pattern has a capacity counts the permits that are taken; one whose
-// pattern has a rate has a bucket of tokens, which a grant takes for good. A
-// claim of permits is free to go when they are there for it and for all who
-// stand in line before it and want some: a waiter counts as if it had its own
-// already. So a large claim cannot be starved by small ones, and if the first of
-// a class cannot go, nobody behind it can.
+// A key with a capacity counts the permits that are taken; one with a rate has a bucket of
+// tokens, which grants consume. A claim of permits can be granted when there are enough for it
+// and for all waiters before it that want some: a waiter counts as if it had its own already.
+// So small claims cannot starve a large one, and if the first waiter of a bucket cannot be
+// granted, nor can those behind it.
 //
-// Groups share a capacity out. What of a group's minimum is not taken is kept free
-// for it, and nobody of a group goes beyond its maximum; such a group, waiting at
-// its maximum, keeps nothing from others that it could not have itself.
+// Groups share a capacity. The unused part of a group's minimum is reserved for it, and no
+// group exceeds its maximum; a group that waits at its maximum keeps nothing from others that
+// it could not have itself.
 
-// pool is what is taken of a key with a capacity or a rate. It exists while
-// somebody has or wants permits of the key, and until its bucket is full.
+// pool is the usage of a key with a capacity or a rate. It exists while permits of the key are
+// held or wanted, and until its bucket is full.
 type pool struct {
 	node   *node
 	policy *policy // of the key; nil when its pattern was dropped: then nothing is bounded
@@ -76,7 +75,7 @@ func (p *pool) follow(policy *policy) {
 	}
 }
 
-// drop forgets the pool of a node that nobody needs.
+// drop forgets the pool of a node that is not needed.
 func (p *pool) drop() {
 	s := p.node.ns
 	last := s.pools[len(s.pools)-1]
@@ -118,7 +117,7 @@ func (p *pool) tokens(now Time) uint32 {
 	return p.policy.burst() - uint32(min(uint64(p.policy.burst()), uint64((missing+tick-1)/tick)))
 }
 
-// tokensAt is when n tokens will be there if nobody takes any. n is at most the
+// tokensAt returns when n tokens will be there if none are taken before. n is at most the
 // burst.
 func (p *pool) tokensAt(n uint64) Time {
 	return p.full.Add(time.Duration(n)*p.policy.tick() - time.Duration(p.policy.burst())*p.policy.tick())
@@ -166,7 +165,7 @@ func (p *pool) spend(now Time, count uint64) {
 		p.node.refs++
 		s.cooling.Push(p)
 	}
-	// Whoever takes tokens looks after two who took some, so that full buckets go.
+	// Each grant of tokens also checks two other pools, so that full buckets are dropped.
 	for range min(2, s.cooling.Len()) {
 		c := s.cooling.Pop()
 		if c.catchUp(); c.full > now {
@@ -204,7 +203,7 @@ func (e *Engine) evolveBucket(ev *Event) error {
 	return nil
 }
 
-// shortage says what of a pool a request must wait for.
+// shortage is the part of a pool that a request must wait for.
 type shortage uint8
 
 const (
@@ -230,9 +229,9 @@ func (r *request) short(m *need) shortage {
 	return enough
 }
 
-// countsAgainst says for what of a pool r has to wait for others at one of its
-// needs. Tokens come back by themselves, unless those ahead want too many for the
-// bucket to have enough for r as well.
+// countsAgainst returns the shortage that makes r wait for others at one of its needs. Tokens
+// come back by themselves, unless the waiters ahead want too many for the bucket to have enough
+// for r as well.
 func (r *request) countsAgainst(m *need) shortage {
 	if m.counts != interlock.Permits {
 		return enough
@@ -244,10 +243,9 @@ func (r *request) countsAgainst(m *need) shortage {
 	return short
 }
 
-// hopeless reports whether r can never have what it wants at one of its needs: the key
-// has fewer permits, because its pattern changed while r stood in line, or r's own party
-// has so many of them that the rest is too few. Who has other ways to be served is
-// hopeless when it is so by each of them.
+// hopeless reports whether one of r's needs can never be met: the key has fewer permits,
+// because its pattern changed while r stood in line, or r's own flow has so many of them that
+// the rest is too few. A request with alternatives is hopeless when each of them is.
 func (r *request) hopeless(m *need) bool {
 	if !r.lacksForEver(m) {
 		return false
@@ -260,8 +258,7 @@ func (r *request) hopeless(m *need) bool {
 	return true
 }
 
-// lacking returns a need at which r, as one way to be served, lacks permits for ever, or
-// nil.
+// lacking returns a need of r, as one alternative, that lacks permits for ever, or nil.
 func (r *request) lacking() *need {
 	needs := r.needs()
 	for i := range needs {
@@ -272,8 +269,8 @@ func (r *request) lacking() *need {
 	return nil
 }
 
-// lacksForEver is hopeless for one way to be served. A party that waits gives nothing
-// back meanwhile, so what its leases have counts; but tokens come back.
+// lacksForEver is hopeless for one alternative. A flow that waits returns nothing meanwhile, so
+// permits of its leases count; but tokens come back.
 func (r *request) lacksForEver(m *need) bool {
 	if m.counts != interlock.Permits || m.node.pool().policy == nil {
 		return false
@@ -289,9 +286,9 @@ func (r *request) lacksForEver(m *need) bool {
 	return !p.fits(r.groupAt(m), uint64(n), own.used(), 0, func(group int) (used, ahead uint64) { return own.of(group) })
 }
 
-// keptAt counts the permits of a key that r's own party has and gives back to nobody while
-// r waits. Runs end by themselves, whatever the flow that started them waits for: to one
-// more run they count as those of others do.
+// keptAt counts the permits of a key that r's own flow has and does not return while r waits.
+// Runs end by themselves, whatever the flow that started them waits for: one more run treats
+// them like those of others.
 func (r *request) keptAt(n *node) *residue {
 	x, p := &residue{}, r.party
 	if n.first == nil || !p.at(n).holds() {
@@ -359,9 +356,8 @@ func (p *pool) fits(r *request, m *need) bool {
 	})
 }
 
-// fits reports whether n permits more are there for somebody of a group, when used
-// permits are taken and those ahead in line want some, in all and of each group that
-// the policy lists.
+// fits reports whether a group can have n more permits, given the used permits and those wanted
+// by the waiters ahead, in all and for each group that the policy lists.
 func (p *policy) fits(mine int, n, used, ahead uint64, of func(group int) (used, ahead uint64)) bool {
 	capacity := uint64(p.Capacity)
 	if len(p.Groups) == 0 || used+n > capacity {
@@ -458,8 +454,8 @@ func (p *pool) refill(old *policy, now Time) {
 	p.full = now.Add(min(missing*p.policy.tick(), full))
 }
 
-// armPool has those looked at who wait for tokens when they are there: the first
-// watched one of each class, and those that are watched one by one.
+// armPool sets the timer for when the waiters for tokens get theirs: the first watched one of
+// each bucket, and those that are watched one by one.
 func (e *Engine) armPool(p *pool) {
 	if p != nil {
 		p.catchUp()
@@ -501,7 +497,7 @@ func (e *Engine) armPool(p *pool) {
 	e.timers.set(p.timer, next)
 }
 
-// fireRates fires the pools with a rate of which a new lease has taken tokens.
+// fireRates fires the pools with a rate that a new lease has taken tokens from.
 func (e *Engine) fireRates(r *request) {
 	for i := range r.needs() {
 		if p := r.needs()[i].node.pool(); p != nil && p.policy != nil && p.policy.Rate > 0 {
@@ -510,7 +506,7 @@ func (e *Engine) fireRates(r *request) {
 	}
 }
 
-// firePool looks at those who wait for tokens.
+// firePool checks the waiters for tokens.
 func (e *Engine) firePool(p *pool) {
 	if p.node == nil || p.node.line == nil {
 		return

@@ -9,18 +9,17 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// A request with Preempt stands in line like any other, and the holders that are
-// in its way when it arrives are asked to yield. They hear of it by a push, and
-// with each answer about their lease, for as long as the request waits. Where the
-// pattern of the contested key says so, and the request's priority is not lower than
-// the lease's, they lose the lease after its grace; the key then goes on by the
-// line. Of those who hold permits, as many are asked as it takes.
+// A request with Preempt stands in line like any other, and the holders that block it when it
+// arrives are asked to yield. They learn of it by a push, and with each answer about their
+// lease, for as long as the request waits. If the pattern of the contested key revokes, and the
+// request's priority is not lower than the lease's, they lose the lease after its grace; the
+// key then passes on by the line. Of the holders of permits, as many as necessary are asked.
 //
 // A lease may be asked for by several requests. Its holder is shown the one with
 // the highest priority, of equals the first; when that leaves, the next.
 
-// maxAsked bounds the holders that one request asks, and maxAskBytes the events of
-// that, as far as there are several. Who is beyond them is only waited for.
+// maxAsked bounds the holders that one request asks, and maxAskBytes the events of that, if
+// there are several. The holders beyond them are only waited for.
 const (
 	maxAsked    = 64
 	maxAskBytes = stepBytes / 4
@@ -29,12 +28,12 @@ const (
 // dealings are what happens to few requests: to be asked for, and to be parked.
 type dealings struct {
 	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
-	asked  []*request // of a request: the leases whose holders it asked
+	asked  []*request // of a request: the leases that it asked for
 
 	parking  *parkState          // while it is put aside
 	decision *interlock.Decision // about the last parking
 	arrived  Time                // of a lease that was put aside once: when its request first arrived
-	hearers  []answerListener    // who wait for it
+	hearers  []answerListener    // its listeners
 	moved    []interlock.Key     // and which of its keys others may have written meanwhile
 }
 
@@ -45,9 +44,9 @@ func (r *request) deal() *dealings {
 	return r.dealings
 }
 
-// preempt asks those who are in the way of a new waiter to yield. Of several
-// alternatives it asks for the one that will probably be free first. It returns what
-// the caller is to be warned of: the first key whose pattern lets nobody be asked.
+// preempt asks the blockers of a new waiter to yield. Of several alternatives it asks for the
+// one with the earliest expected grant. It returns the warnings for the caller: the first key
+// with a pattern that forbids to ask.
 func (e *Engine) preempt(r *request) (warnings []string) {
 	way := e.soonestAlternative(r)
 	v := viewer{e: e, limit: maxAsked, except: way}
@@ -100,8 +99,8 @@ func (v *viewer) cheapest(m *need) {
 	}
 }
 
-// preemptPolicy returns the strongest that the patterns of the keys say, of those
-// among via by which l is in the way.
+// preemptPolicy returns the strongest policy of the patterns of the keys, among via, where l
+// blocks.
 func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 	policy := interlock.PreemptNever
 	for _, m := range via {
@@ -175,7 +174,7 @@ func (r *request) asker() (best *request) {
 	return best
 }
 
-// yield tells the holder of r who asks for it, or nil.
+// yield returns the holder's view of the request that asks for r, or nil.
 func (e *Engine) yield(r *request) *interlock.Yield {
 	x := r.asker()
 	if x == nil {
@@ -191,8 +190,8 @@ func (e *Engine) yield(r *request) *interlock.Yield {
 	return y
 }
 
-// reportAsked tells a session that somebody asks for a lease of it: by a push if
-// somebody listens, and with the next heartbeat.
+// reportAsked reports to a session that one of its leases is asked for: by a push if it has a
+// listener, and with the next heartbeat.
 func (e *Engine) reportAsked(r *request) {
 	s := r.session()
 	if s == nil {
@@ -217,7 +216,7 @@ func (r *request) yieldWords() string {
 	return words + ": commit and release it as soon as you can"
 }
 
-// preemptor names the principal and the agent for whose request r was taken, or is.
+// preemptor returns the principal and the agent of the request that r was taken for, or is.
 func (r *request) preemptor() (principal, agent string) {
 	if r.endCause != nil {
 		return r.endCause.actor, r.endCause.asker

@@ -6,10 +6,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Giving up a resumption. Whoever leaves the line in which it stands for a parked
-// lease, or dies there, gives up the resumption and not the lease, which a human
-// may have approved by then. The lease is put back as it was: away, with what is
-// left of its time, its first arrival, and what others may have written since.
+// Abandoned resumptions. A caller that leaves the line for a parked lease, or dies there,
+// abandons the resumption and not the lease, which a person may have approved by then. The
+// lease is put back as it was: away, with the rest of its time, its first arrival, and what
+// others may have written since.
 //
 //	away ──► waiting ──► offered ──► held     or away ──► held at once
 //	 ▲          │           │          │
@@ -38,8 +38,8 @@ func (r *request) staysPut() bool {
 	return r.phase == held && r.dealings != nil && r.dealings.parking != nil && r.dealings.parking.kept
 }
 
-// leaving drafts the event for a waiter's leaving the line, or for what else
-// puts r back.
+// leaving drafts the event for a waiter's departure from the line, or for another reason to put
+// r back.
 func (e *Engine) leaving(r *request, why Reason) *Event {
 	if !r.goesBack() && !r.staysPut() {
 		ev := e.event(EvLeft, r)
@@ -62,8 +62,8 @@ func (e *Engine) leaving(r *request, why Reason) *Event {
 	return ev
 }
 
-// giveUp folds ev, which leaving has filled, and tells whoever listened for r's grant.
-// A task does not end with that.
+// giveUp folds ev, which leaving has drafted, and notifies the listener for r's grant. A task
+// does not end with that.
 func (e *Engine) giveUp(r *request, ev *Event) {
 	if r.task != nil && r.phase == waiting {
 		e.fallBack(r.task, ev.Reason)
@@ -132,8 +132,7 @@ func (e *Engine) putBackKept(ev *Event, r *request) {
 	r.ns.putAside(r)
 }
 
-// refusePutBack tells whoever listened for the grant of a parked lease why it did
-// not come.
+// refusePutBack notifies the listener for the grant of a parked lease why it was put back.
 func (e *Engine) refusePutBack(to Caller, r *request) {
 	eff := e.effect(to, Refused)
 	code, words := putBackWords(r.reason)

@@ -43,8 +43,8 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 	return v, nil
 }
 
-// Part returns the part of a shared-out key to which a resource belongs, and who has it.
-// The error has CodeInvalidRequest if the key has no members, or is ParseKey's.
+// Part returns the part of a partitioned key that a resource belongs to, and its holder. The
+// error has CodeInvalidRequest if the key has no members, or is ParseKey's.
 func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string) (v PartView, err error) {
 	if key, err = keypath.Parse(string(key)); err != nil {
 		return v, err
@@ -69,8 +69,8 @@ func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string
 	return v, nil
 }
 
-// fenceFloor returns the lowest fence of those who claim a key, or an ancestor of it
-// in a mode that reaches down; 0 when nobody does.
+// fenceFloor returns the lowest fence among the holders of a key, or of an ancestor in a mode
+// that extends to descendants; 0 if there are none.
 func (s *namespace) fenceFloor(key string) (floor interlock.Fence) {
 	modes := ^lockmode.Set(0)
 	for {
@@ -106,7 +106,7 @@ func (s *namespace) nearest(key string) *node {
 	}
 }
 
-// waitersAt lists who waits at n, offers first, then the line in its order.
+// waitersAt lists the waiters at n, offers first, then the line in its order.
 func (e *Engine) waitersAt(n *node) (list []WaiterView) {
 	for h := n.first; h != nil && len(list) < MaxShownWaiters; h = h.next {
 		if h.req.phase == offered {
@@ -165,7 +165,7 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 	return w
 }
 
-// used reports whether somebody claims the very key, or waits to.
+// used reports whether the key itself is claimed, by a holder or a waiter.
 func (n *node) used() bool { return n.first != nil || n.line != nil && n.line.claimed > 0 }
 
 // appendWaits adds the edges of one waiter.

@@ -9,16 +9,16 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// Queues of tasks: what an operator says of one, how many tasks it has in which
-// state, and in which order those that could run are handed out.
+// Queues of tasks: an operator's settings of one, the numbers of its tasks by state, and the
+// order of dispatching.
 //
-// Groups take turns, each as often as its weight says (self-clocked fair queueing,
-// Golestani, 1994): a group's pass is where its next turn ends, the one with the lowest
-// pass is next, and then the queue stands there and the group's pass goes up by its
-// stride. A group that had nothing to run begins a stride behind where the queue
-// stands. So nothing can be saved up; nor does a group gain by having one task at a time,
-// or a new name for each, since the queue never stands before the end of a turn that a
-// group had. Within a group the order is that of the lines.
+// Groups take turns in proportion to their weights (self-clocked fair queueing, Golestani,
+// 1994): a group's pass is where its next turn ends, the one with the lowest pass is next, and
+// then the queue's position moves there and the group's pass goes up by its stride. A group
+// that had nothing to run begins a stride behind the queue's position. So turns cannot be saved
+// up; nor does a group gain by having one task at a time, or a new name for each, since the
+// queue's position is never before the end of a turn that a group had. Within a group the order
+// is that of the lines.
 
 // queue is one queue. It outlives its registration as long as tasks of it are
 // remembered.

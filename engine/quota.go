@@ -13,7 +13,7 @@ import (
 // taken counts what a principal has.
 type taken struct{ leases, waiters, sessions int }
 
-// owner is the principal to whom r is counted, "" for nobody.
+// owner returns the principal that r is counted for, "" for none.
 func (r *request) owner() string {
 	if sess := r.session(); sess != nil {
 		return sess.owner
@@ -40,8 +40,7 @@ func (s *namespace) count(owner string, by taken) {
 	}
 }
 
-// within returns the smaller of a limit of the version and a quota, of which 0 is
-// none.
+// within returns the smaller of a limit of the version and a quota, where 0 is no quota.
 func within(limit, quota int) int {
 	if quota > 0 {
 		return min(limit, quota)
@@ -74,7 +73,7 @@ func (r *request) overQuota(actor string) *refusal {
 	return nil
 }
 
-// tooManyKeys returns why a request cannot have a key that nobody had before, or nil.
+// tooManyKeys returns a refusal if a request would add a key beyond the quota, or nil.
 func (r *request) tooManyKeys() *refusal {
 	s := r.ns
 	if limit := s.settings.Quota.Keys; limit > 0 && s.nodes.Len() > limit && r.isNew() {
@@ -85,9 +84,9 @@ func (r *request) tooManyKeys() *refusal {
 	return nil
 }
 
-// tooManyKeysFor returns why tasks cannot claim keys that nobody has a use for, or nil. What
-// counts are the keys of tasks in line, as of all who wait: one that is scheduled or asks
-// a person is not refused when it comes into line.
+// tooManyKeysFor returns a refusal if tasks would add keys beyond the quota, or nil. The keys
+// of tasks in line count, as for all waiters: a task that is scheduled or asks a person is not
+// refused when it joins the line.
 func (s *namespace) tooManyKeysFor(list []*taskSpec) *refusal {
 	limit := s.settings.Quota.Keys
 	if limit == 0 {
@@ -109,7 +108,7 @@ func (s *namespace) tooManyKeysFor(list []*taskSpec) *refusal {
 	)}
 }
 
-// tooManyAttempts returns why nobody can be given another lease for a task, or nil.
+// tooManyAttempts returns a refusal if a principal cannot get another lease for a task, or nil.
 func (s *namespace) tooManyAttempts(actor string) *refusal {
 	q, each := s.settings.Quota, s.settings.PrincipalQuota
 	limit := within(interlock.MaxLeases, q.Leases)
@@ -135,8 +134,8 @@ func (s *namespace) tooManyPulls(sess *session) *refusal {
 	return nil
 }
 
-// tooManyFollows returns why a session, or somebody without one, cannot wait for the end of
-// another task, or nil.
+// tooManyFollows returns a refusal if a session, or a caller without one, cannot follow another
+// task, or nil.
 func (s *namespace) tooManyFollows(sess *session) *refusal {
 	switch {
 	case sess == nil:
@@ -158,7 +157,7 @@ func (s *namespace) tooManyListeners() *refusal {
 	)}
 }
 
-// tooManyFollowers returns why nobody else can wait for the end of a task, or nil.
+// tooManyFollowers returns a refusal if a task cannot have another follower, or nil.
 func (t *task) tooManyFollowers() *refusal {
 	if t.followers.Len() < interlock.MaxFollowers {
 		return nil
@@ -168,7 +167,7 @@ func (t *task) tooManyFollowers() *refusal {
 	)}
 }
 
-// isNew reports whether nobody but r needs one of its keys to exist.
+// isNew reports whether one of r's keys exists for r alone.
 func (r *request) isNew() bool {
 	for way := range r.eachAlternative {
 		for i := range way.needs() {

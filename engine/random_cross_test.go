@@ -5,9 +5,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// cross has two flows that hold keys ask for each other's. Flows that ask at random
-// rarely wait in a ring, and then seldom for a key whose pattern says what the victim
-// loses.
+// cross makes two flows that hold keys ask for each other's. Flows that ask at random rarely
+// wait in a ring, and then seldom for a key with a pattern that makes the victim forfeit.
 func (p *player) cross(o *op) error {
 	var list []*request
 	for _, r := range p.m.inPhase(held) {

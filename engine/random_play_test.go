@@ -353,8 +353,8 @@ func (p *player) detach(o *op) error {
 	return p.step(&engine.Detach{Head: head, Ticket: interlock.TicketID(r.ask.ID)})
 }
 
-// head makes a head for who asks about r: its session, nobody, or, seldom,
-// somebody who should not.
+// head returns a head for a query about r: with its session, with none, or, seldom, with an
+// unauthorised one.
 func (p *player) head(r *request, odd uint32) engine.Head {
 	head := engine.Head{Namespace: r.ns}
 	if r.session != nil && odd%4 > 0 {
@@ -458,8 +458,8 @@ func (p *player) moment(o *op) engine.Time {
 	return p.now.Add(among(o.r[1], time.Nanosecond, time.Millisecond, time.Second, 7*time.Second, 10*time.Second, 40*time.Second))
 }
 
-// race lets a renewal or a heartbeat arrive after the deadline passed and before
-// the Tick that says so.
+// race delays a renewal or a heartbeat until after the deadline, and before the Tick that ends
+// it.
 func (p *player) race(o *op) error {
 	r, ok := pick(o.r[0], p.m.inPhase(held))
 	if !ok || r.member != nil && lacking[closedParts] {

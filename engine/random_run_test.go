@@ -10,9 +10,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// TestRandomRuns starts runs of one organisation under a cap that changes, with callers
-// who wait, hang up, come back under the same request id, and crash together with the
-// engine. What must hold stands in gate.
+// TestRandomRuns starts runs of one organisation under a cap that changes, with callers that
+// wait, hang up, come back under the same request id, and crash together with the engine. gate
+// has the invariants.
 func TestRandomRuns(t *testing.T) {
 	for seed := range uint64(60) {
 		g := &gate{rig: newRig().wide(), r: rand.New(rand.NewPCG(seed, 2)), born: map[uint64]string{}, admitted: map[string]uint64{}, waiting: map[uint64]bool{}}
@@ -23,9 +23,9 @@ func TestRandomRuns(t *testing.T) {
 	}
 }
 
-// gate is an organisation as it should be: never more runs than the cap allows but for
-// those that were admitted under a larger one; one run for a request id; and nobody in
-// line who listens while there is room.
+// gate is an organisation with its invariants: never more runs than the cap allows except those
+// admitted under a larger one; one run for a request id; and no listening waiter in line while
+// there is room.
 type gate struct {
 	*rig
 	r        *rand.Rand
@@ -33,7 +33,7 @@ type gate struct {
 	alive    []interlock.LeaseID
 	born     map[uint64]string // the request ids of those asked for, by their numbers
 	admitted map[string]uint64 // the numbers of the runs, by their request ids
-	waiting  map[uint64]bool   // who is in line, and whether somebody listens
+	waiting  map[uint64]bool   // the waiters in line, and whether they have a listener
 	calls    []call            // that wait, or did
 }
 
@@ -191,7 +191,7 @@ func (g *gate) see(cmd engine.Command) error {
 	return nil
 }
 
-// hears follows who listens to what, and judges the answers to starts.
+// hears tracks the listeners, and checks the answers to starts.
 func (g *gate) hears(start *engine.StartRun) error {
 	for i := range g.last.Effects {
 		e := &g.last.Effects[i]

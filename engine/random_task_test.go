@@ -231,7 +231,7 @@ func overlap(a, b []interlock.Claim) bool {
 	return false
 }
 
-// take checks that nobody else has what a new lease excludes.
+// take checks that no other lease has what a new lease excludes.
 func (w *taskWorld) take(ev *engine.Event) error {
 	for _, c := range ev.Claims {
 		if strings.HasPrefix(string(c.Key), "m/") {
@@ -309,7 +309,7 @@ func (w *taskWorld) question() interlock.Question {
 	}
 }
 
-// running returns a task in somebody's hands, or nil.
+// running returns a running task, or nil.
 func (w *taskWorld) running() *taskSeen { return w.inState(interlock.TaskRunning) }
 
 func (w *taskWorld) inState(state interlock.TaskState) *taskSeen {
@@ -521,8 +521,8 @@ func costly(cycle []interlock.CycleStep) error {
 	return nil
 }
 
-// late has somebody acknowledge a task under a lease that is over, or change what has
-// a single writer without a message.
+// late acknowledges a task under a lease that is over, or writes a key with a single writer
+// without a message.
 func (w *taskWorld) late() error {
 	id := w.id()
 	for _, t := range w.order {

@@ -341,8 +341,8 @@ func shrink(ops []op, g *rig, err error) ([]op, *rig, error) {
 	return ops, g, err
 }
 
-// replaysEqual: the journal gives the same state as the run, whole and from the
-// snapshot on; and the same commands give the same journal again.
+// replaysEqual checks that the journal yields the same state as the run, whole and from the
+// snapshot on; and that the same commands yield the same journal again.
 func replaysEqual(g *rig, ops []op) error {
 	replayed, err := g.replay()
 	if err != nil {

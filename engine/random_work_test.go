@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// setQueue registers a queue, or says something else of it.
+// setQueue registers a queue, or changes its settings.
 func (p *player) setQueue(o *op) error {
 	head := engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace)}
 	name := among(o.r[1], "q", "q", "r")
@@ -179,7 +179,7 @@ func (p *player) changeTask(o *op) error {
 	return p.step(c)
 }
 
-// followTask has somebody wait for the end of a task, or a worker go.
+// followTask begins a wait for the end of a task, or ends a worker.
 func (p *player) followTask(o *op) error {
 	if w, ok := pick(o.r[0], p.m.workers); ok && o.r[1]%3 == 0 {
 		head := engine.Head{Namespace: w.pull.Namespace, Link: 1 + uint64(o.r[2]%3)}

@@ -68,9 +68,8 @@ func DecodeEntryOf(entry []byte, namespace interlock.Namespace, visit func(*Even
 	return nil
 }
 
-// concerns reports whether the next event is of a namespace or of the whole shard. It
-// works on a copy: the decoder stays where it is. An event that is cut short concerns
-// everybody.
+// concerns reports whether the next event is of a namespace or of the whole shard. It works on
+// a copy: the decoder stays where it is. A truncated event concerns every namespace.
 func (d decoder) concerns(namespace interlock.Namespace) bool {
 	d.byte()
 	if mask := d.number(); d.failed || mask&hasNamespace == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// TestReader: what a Reader makes of an entry, and what CheckEntry says of it, is what
-// DecodeEntry makes and says, also of one that is cut short or changed.
+// TestReader: a Reader's result for an entry, and CheckEntry's, are those of DecodeEntry, also
+// for an entry that is truncated or changed.
 func TestReader(t *testing.T) {
 	var r engine.Reader
 	same := func(err, want error) bool {
@@ -58,9 +58,9 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestDecodeEntryOf: of an entry with events of several namespaces, one of whose names
-// begins with the other, each gets its own and those of the whole shard, and an entry
-// that cannot be read is refused to all.
+// TestDecodeEntryOf: of an entry with events of several namespaces, where one name is a prefix
+// of another, each gets its own and those of the whole shard, and an unreadable entry is
+// refused to all.
 func TestDecodeEntryOf(t *testing.T) {
 	const head = 9
 	e := engine.New()

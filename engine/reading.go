@@ -78,7 +78,7 @@ func (e *Engine) Versions(ns interlock.Namespace, key interlock.Key) (list []int
 	return list, d.isTrimmed(), nil
 }
 
-// docsAt turns to a namespace and gives its documents, and a key's one spelling.
+// docsAt enters a namespace and returns its documents, and the canonical spelling of a key.
 func (e *Engine) docsAt(ns interlock.Namespace, key interlock.Key) (*documents, interlock.Key, error) {
 	if _, err := keypath.Parse(string(key)); err != nil {
 		return nil, key, err
@@ -111,11 +111,11 @@ func futureWords(v, last interlock.Version) string {
 	return fmt.Sprintf("version %d was never given out: the last commit made version %d", v, last)
 }
 
-// clockAnomaly returns why nobody can have read as of a version in a namespace whose last
-// commit made another, or "". When the journal was restored, versions jumped over
-// those that may have been given out since the backup, and what was read with those
-// is not what is here. (Which of the versions before are from before the backup is not
-// known, so all of them count as old once there was a commit since.)
+// clockAnomaly returns the reason why no caller can have read as of a version in a namespace
+// with the given last commit, or "". When the journal was restored, versions jumped over those
+// that may have been assigned since the backup, and reads as of these are not from this
+// history. (It is not known which earlier versions are from before the backup, so all of them
+// count as old once there was a commit since.)
 func (e *Engine) clockAnomaly(asOf, last interlock.Version) string {
 	switch {
 	case asOf > last:

@@ -10,18 +10,17 @@ import (
 
 // Which waits can never be served.
 //
-// Who waits for locks needs all that block it to go away, so a cycle of such waits
-// is a deadlock. Who waits for permits needs only some to be given back, and who
-// waits for any one of several claims only one of them to be free. A cycle through
-// such a wait may be none, because somebody outside of it can help. That is found
-// out by reduction: whoever waits for nothing goes away one day, and so does a
-// party all of whose waits can be served without those that remain, and so on. What
-// remains in the end is deadlocked. Plain locks never come here.
+// A wait for locks needs all its blockers to go away, so a cycle of such waits is a deadlock. A
+// wait for permits needs only some to be returned, and a wait for any one of several claims
+// only one of them to be free. A cycle through such a wait may not be a deadlock, because a
+// flow outside of it can help. Reduction decides that: a flow that waits for nothing goes away
+// one day, and so does a flow when all its waits can be served without those that remain, and
+// so on. What remains in the end is deadlocked. Plain locks never come here.
 
-// reduction is about the waits that can be reached from a suspect. It may take several
-// steps. What was found to be served one day stays so, for whatever makes a deadlock of it
-// later has suspects of its own. What remains is found anew when one of those that remain
-// gives something up, or leaves.
+// reduction is about the waits that can be reached from a suspect. It may take several steps. A
+// wait that was found to be served one day stays so, because anything that later makes it part
+// of a deadlock has suspects of its own. The remaining waits are computed anew when one of them
+// drops something, or leaves.
 type reduction struct {
 	heap  collection.ValueHeap[gatheredWait] // those that were gathered and are not in waits yet
 	waits []gatheredWait                     // in the order of the line; whole requests
@@ -30,7 +29,7 @@ type reduction struct {
 	left  map[*flowState]int                 // how many remain of each party
 	of    map[*session]int                   // and of each session
 	keys  map[side]*residue
-	seen  map[*flowState]bool // whose leases are counted in keys
+	seen  map[*flowState]bool // flows with leases that are counted in keys
 
 	// Where it goes on.
 	upTo     int
@@ -52,15 +51,15 @@ func (w gatheredWait) Less(o gatheredWait) bool {
 
 func (w *gatheredWait) stillWaits() bool { return w.r.num == w.num && w.r.phase == waiting }
 
-// side is what of a key is counted together: what is in everybody's way there, or what the
-// tasks of a queue want that stand aside, and are in the way of those of the queue alone.
+// side is a part of a key's usage that is counted together: what blocks all requests there, or
+// what the dormant tasks of a queue want, which block only tasks of that queue.
 type side struct {
 	node  *node
-	queue *queue // nil: everybody's
+	queue *queue // nil: for all
 }
 
-// residue is what the parties that remain have and want at one key. Of what they
-// want, it is that which stands before the wait that is looked at.
+// residue is what the remaining flows have and want at one key: of the wanted permits, those
+// ahead of the current wait.
 type residue struct {
 	tally
 	permits []permitResidue // of each group
@@ -136,8 +135,8 @@ func (d *reduction) isFreed(r *request) bool {
 	return ok && num == r.num
 }
 
-// onlyInTheWay reports whether a wait keeps nobody waiting but others, as long as its party
-// waits elsewhere: it can be served, or is for a part, for which its member does not wait.
+// onlyInTheWay reports whether a wait blocks others without being waited for, as long as its
+// flow waits elsewhere: it can be served, or is for a part, which its member does not wait for.
 func (d *reduction) onlyInTheWay(r *request) bool { return r.share != nil || d.isFreed(r) }
 
 // reduce goes on with the reduction until nothing changes, and reports whether it came to
@@ -334,8 +333,8 @@ func (d *reduction) servable(e *Engine, r *request) bool {
 	return false
 }
 
-// free reports whether nobody of those that remain is in the way of r. Its own party is
-// in nobody's way but by the permits that it has: while it waits it gives none back.
+// free reports whether no remaining flow blocks r. Its own flow blocks it only by the permits
+// that it has: while it waits it returns none.
 func (d *reduction) free(e *Engine, r *request) bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]

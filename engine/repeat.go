@@ -133,8 +133,8 @@ func (e *Engine) evolveAnswer(ev *Event) {
 	s.remember(w, ev.RequestID, a, limit, keep)
 }
 
-// repeat answers a command whose request id was answered before, and reports
-// whether it did.
+// repeat answers a command with a request id that was answered before, and reports whether it
+// did.
 func (e *Engine) repeat(cmd Command) bool {
 	h := e.head
 	if !h.repeatable(cmd) {

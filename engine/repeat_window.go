@@ -15,15 +15,15 @@ import (
 //	        ┌─ in the window ─┐  what it made lives   ┌──────┐
 //	new ──► │ known and order │ ────────────────────► │ kept │
 //	        └────────┬────────┘                       └───┬──┘
-//	                 │ else                               │ the end of what it made
+//	                 │ else │ the end of the created object
 //	                 ▼                                    ▼
 //	             forgotten                            forgotten
 //
-// One id makes one thing, and what has not made anything is never kept. So what is kept is
-// bounded by what lives. Events of versions that kept nothing do not say what they made, and
-// their ids are forgotten as they were then.
+// One id creates one object, and ids that created none are not kept beyond the window. So the
+// kept ids are bounded by the live objects. Events of versions that kept none do not record the
+// created object, and their ids are forgotten as they were then.
 
-// thingKind says what a command made. The numbers are in journals.
+// thingKind is the kind of a created object. The numbers are in journals.
 type thingKind uint8
 
 const (

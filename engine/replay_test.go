@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// TestSnapshotCut: a snapshot of which the end is missing is refused, wherever it
-// was cut, also between two of its entries.
+// TestSnapshotCut: a snapshot without its end is refused, wherever it was cut, also between two
+// of its entries.
 func TestSnapshotCut(t *testing.T) {
 	_, snapshot := realJournal(t)
 	for n := range snapshot {

@@ -7,25 +7,24 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// How a changed pattern comes to the pools of the keys under it, of which there may be very
-// many, and each may have very many in line.
+// How a changed pattern reaches the pools of the keys under it, which may be very many, each
+// with very many waiters.
 //
 //	patterns   edition 7 ──────── change ──────── change ───── edition 9
 //	pools      3 follow 7    ...catch up, one after the other...     all follow 9
 //
-// A change is noted, and steps that are due at once visit the pools. A pool that a command
-// comes to earlier catches up first, so nobody ever sees one that follows the old pattern.
-// It catches up change by change, each with the time at which it was made: its bucket is
-// then as full as if it had been visited at that time, and a replay, which visits all pools
-// with the change itself, comes to the same state. That costs no more than the groups and
-// classes that a pattern bounds. Permits in use are counted by the names of all groups, so
-// they need not be counted again.
+// A change is recorded, and steps that are due at once visit the pools. A pool that a command
+// meets earlier catches up first, so no command ever sees one that follows the old pattern. It
+// catches up change by change, each at its own time: its bucket is then as full as if it had
+// been visited at that time, and a replay, which visits all pools with the change itself,
+// reaches the same state. That costs no more than the groups and buckets that a pattern bounds.
+// Permits in use are counted by the names of all groups, so they need not be counted again.
 //
-// Those in line are another matter. They stand in classes by the groups that the pattern
-// lists. When it lists a group that it did not list before, the class of all others may have
-// waiters of that group, and only the visit sorts them, as many as a step may. Until
-// then nobody is granted permits by the shares of groups at this key: who asks waits for the
-// next steps. After its visit all who may go are looked at.
+// Waiters are different. They stand in buckets by the groups that the pattern lists. When it
+// lists a new group, the bucket of all others may have waiters of that group, and only the
+// visit sorts them, as many as a step may. Until then no permits are granted by the shares of
+// groups at this key: requests wait for the next steps. After its visit all waiters that may
+// now be granted are checked.
 
 // poolUpdate is what of the pools of a namespace is still to follow its patterns.
 type poolUpdate struct {
@@ -67,8 +66,8 @@ func (s *namespace) tooManyChanges() string {
 	)
 }
 
-// repool has the pools of a namespace follow what its patterns now say. It takes nothing
-// from anybody who has permits, and lets those go who now may.
+// repool makes the pools of a namespace follow its new patterns. It revokes no permits, and
+// grants waiters that may now have theirs.
 func (e *Engine) repool(s *namespace, gone, added *policy, now Time) {
 	x := &s.repooling
 	if len(x.changes) == 0 || len(s.pools) == 0 {
@@ -92,7 +91,7 @@ func (e *Engine) repool(s *namespace, gone, added *policy, now Time) {
 	e.suspectAll(s) // with fewer permits a wait may have lost its alternatives
 }
 
-// repoolAll visits all pools at once. Nobody is looked at: that is for replays, and for the
+// repoolAll visits all pools at once, without checking waiters: for replays, and for the
 // beginning of a term.
 func (s *namespace) repoolAll() {
 	for _, p := range s.pools {
@@ -126,8 +125,8 @@ func (e *Engine) repoolMore() {
 	}
 }
 
-// visit has a pool follow the patterns, and those looked at who are in its line. It reports
-// whether it is done. However little the step may do, it gets on.
+// visit makes a pool follow the patterns, checks the waiters in its line, and reports whether
+// it is done. It makes progress however little the step may do.
 func (e *Engine) visit(p *pool) bool {
 	for p.isBehind() {
 		if p.next(); e.full() {
@@ -151,8 +150,8 @@ func (e *Engine) visit(p *pool) bool {
 	return true
 }
 
-// pool returns what is taken of the key, as its pattern now says; nil if nobody has or wants
-// anything of it that is counted.
+// pool returns the usage of the key, under its present pattern; nil if no counted units of it
+// are held or wanted.
 func (n *node) pool() *pool {
 	if n.pooled != nil {
 		n.pooled.catchUp()
@@ -208,16 +207,16 @@ func (p *policy) isFor(key string) bool {
 	return ok
 }
 
-// isRespelling reports whether the pattern may take a key for another one, for which
-// another pattern is.
+// isRespelling reports whether the pattern may map a key to another key, which another pattern
+// may cover.
 func (p *policy) isRespelling() bool { return p != nil && (p.respells || len(p.aliases) > 0) }
 
 // unsorted is the highest of the groups of classes that are to be sorted. Each such class
 // has a group of its own, which stands for none.
 const unsorted = unlisted - 1
 
-// regroup sets the groups of the queue's buckets to those of the policy that the pool now follows,
-// and not the old one. Classes whose waiters are to stand in others become unsorted.
+// regroup sets the groups of the queue's buckets to those of the policy that the pool now
+// follows, and not the old one. Buckets with waiters that belong in others become unsorted.
 func (p *pool) regroup(old *policy) {
 	l := p.node.line
 	if l == nil || l.first == nil {

@@ -77,9 +77,8 @@ func TestPatternOverManyKeys(t *testing.T) {
 	}
 }
 
-// TestPatternOverALongLine changes the groups of a key that very many hold and wait for.
-// Those in line are sorted by the new groups over several steps, in which the shares of
-// groups are nobody's.
+// TestPatternOverALongLine changes the groups of a key with very many holders and waiters. The
+// waiters are sorted by the new groups over several steps, while no group has a share.
 func TestPatternOverALongLine(t *testing.T) {
 	const n = 2*engine.StepObjects + 500
 	l := newLoad(t)
@@ -103,7 +102,7 @@ func TestPatternOverALongLine(t *testing.T) {
 	if eff := l.permits(s, "k", "c", 1); eff.Outcome != engine.Queued {
 		t.Errorf("a newcomer passes those in line: %v", eff.Outcome)
 	}
-	if n := l.e.Objects(); n > 2*engine.StepObjects+5*fewObjects { // the answer described who is in the way
+	if n := l.e.Objects(); n > 2*engine.StepObjects+5*fewObjects { // the answer described the blockers
 		t.Errorf("the step that describes who is in the way looks at %d objects", n)
 	}
 	l.step(&engine.Tick{Head: engine.Head{At: l.now}})

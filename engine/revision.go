@@ -62,8 +62,8 @@ func (s *namespace) trimRevisions() {
 	}
 }
 
-// oldestRevised returns the pattern that has the oldest of all revisions but the present
-// ones, nil for none; of two that are as old, the one whose name comes first.
+// oldestRevised returns the pattern with the oldest of all superseded revisions, nil if there
+// are none; of two that are as old, the first by name.
 func (s *namespace) oldestRevised() (oldest *revisions) {
 	look := func(v *revisions) {
 		if len(v.list) > 1 && (oldest == nil || cmp.Or(cmp.Compare(v.list[0].at, oldest.list[0].at), strings.Compare(v.name, oldest.name)) < 0) {
@@ -95,8 +95,8 @@ func (v *revisions) find(number uint64) *revision {
 	return nil
 }
 
-// evolveRevision remembers what an EvPattern or EvPatternDropped says. Of the patterns
-// that are dropped, those of the last MaxPatterns names are remembered.
+// evolveRevision records the revision of an EvPattern or EvPatternDropped. Of the dropped
+// patterns, those of the last MaxPatterns names are remembered.
 func (s *namespace) evolveRevision(ev *Event) {
 	name := ev.Purpose
 	v := s.revisions[name]
@@ -131,7 +131,7 @@ func (s *namespace) evolveRevision(ev *Event) {
 	s.trimRevisions()
 }
 
-// revise emits that a pattern is set to what blob says, or dropped if it is nil.
+// revise emits that a pattern is set to blob, or dropped if it is nil.
 func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 	if problem := e.agenda.ns.tooManyChanges(); problem != "" {
 		e.refuse(interlock.CodeOverloaded, problem)

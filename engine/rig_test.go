@@ -63,7 +63,7 @@ type rig struct {
 	scripted   bool            // any name may be a principal's
 	finishes   bool            // what a step leaves over comes to its end before anything else
 	who        string          // the principal of commands that name none
-	plain      []interlock.Key // those of them to which no pattern gives permits
+	plain      []interlock.Key // those of them without permits by a pattern
 }
 
 func newRig() *rig {
@@ -277,7 +277,7 @@ func ownTask(x engine.TaskSpec) engine.TaskSpec {
 	return x
 }
 
-// sameEvents checks that the entry says what was decided.
+// sameEvents checks that the entry encodes the given events.
 func sameEvents(entry []byte, events []engine.Event) error {
 	if len(entry) == 0 {
 		if len(events) > 0 {
@@ -315,7 +315,7 @@ func journaled(ev engine.Event) engine.Event {
 	return ev
 }
 
-// pace says how the clock of a rig moves on.
+// pace is how the clock of a rig advances.
 type pace int
 
 const (
@@ -382,7 +382,7 @@ func (g *rig) restart(jump uint64) error {
 	return g.step(&engine.Recover{Epoch: g.epoch, FenceJump: jump})
 }
 
-// sameState compares what the journal gives with the engine that wrote it.
+// sameState compares the replayed journal with the engine that wrote it.
 func (g *rig) sameState(replayed *engine.Engine) error {
 	if replayed.Hash() != g.e.Hash() {
 		return errors.New("the state after replay has another hash (I17)")
@@ -448,8 +448,8 @@ func (g *rig) snap() error {
 	return nil
 }
 
-// samePicture compares what a picture gives, that was taken with the last snapshot, with
-// that snapshot, whatever was done since.
+// samePicture compares a picture that was taken with the last snapshot with that snapshot,
+// whatever was done since.
 func (g *rig) samePicture() error {
 	if g.picture == nil {
 		return nil

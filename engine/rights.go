@@ -10,11 +10,11 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// What principals may do, as far as only the engine knows: what a queue's access lists
-// say, whose a task is, which groups a request names, and what a lease claims. Which
-// role may call which operation is decided at the server's routes.
+// The rights of principals, as far as they depend on the engine's state: access lists of
+// queues, ownership of tasks, the groups that a request names, and the claims of a lease. The
+// server's routes decide which role may call which operation.
 
-// claimable has the modes in the order in which they are named to who may not claim all.
+// claimable has the modes in the order of listing them to a principal that may not claim all.
 var claimable = [...]interlock.Mode{
 	interlock.Exclusive, interlock.SharedIntentExclusive, interlock.Shared, interlock.IntentExclusive, interlock.IntentShared,
 	interlock.Permits, interlock.Barrier, interlock.Member,
@@ -22,7 +22,7 @@ var claimable = [...]interlock.Mode{
 
 // MayClaim returns the first mode in which a principal may claim a key by the allow lists of
 // its pattern and of the patterns below it: Exclusive without such lists, 0 if there is none.
-// problem says why it is not Exclusive.
+// problem is the reason why it is not Exclusive.
 func (e *Engine) MayClaim(ns interlock.Namespace, key interlock.Key, by *interlock.Principal) (mode interlock.Mode, problem string) {
 	s := e.turnTo(ns)
 	if s == nil {
@@ -50,7 +50,7 @@ func outsideGroup(by *interlock.Principal, group string) *refusal {
 	)}
 }
 
-// forbidden returns the refusal of what an access list does not admit.
+// forbidden returns the refusal of an operation that an access list does not admit.
 func forbidden(by *interlock.Principal, what string, list []string) *refusal {
 	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
 		"%s may not %s: the list of those who may has %s; ask an operator", nameOrNobody(by), what, quoted(list),
@@ -112,8 +112,8 @@ func (q *queue) notAdmin(by *interlock.Principal, what string) *refusal {
 	)}
 }
 
-// notChangedBy returns why a principal may not cancel, reschedule, replay or discard
-// the task; nil if it may. Those whom it did not submit are its queue's administrators'.
+// notChangedBy returns the reason why a principal may not cancel, reschedule, replay or discard
+// the task; nil if it may. Tasks of other submitters belong to their queue's administrators.
 func (t *task) notChangedBy(by *interlock.Principal) *refusal {
 	if by == nil || t.spec.principal == by.Name && by.Has(interlock.RoleAgent) {
 		return nil

@@ -11,13 +11,12 @@ import (
 
 // Runs of workflows: leases on permits, with three things of their own.
 //
-// A run is admitted or it is not, and then nothing of it remains: its wait ends with
-// its caller's patience, or with its caller, so it is never offered to somebody who
-// does not listen. A refusal is not remembered under the request id, since who asks
-// again under it means the run that has not started yet. And each start is a run of
-// its own, also for a flow that has one already.
+// A run is admitted or leaves no trace: its wait ends with its caller's patience, or with its
+// caller, so it is never offered to a caller that does not listen. A refusal is not remembered
+// under the request id, since a repeat means the run that has not started yet. And each start
+// is a run of its own, also for a flow that has one already.
 
-// run says that a request is a run, and of what; nothing for others.
+// run identifies the run that a request is; it is zero for others.
 type run struct{ org, workflow string }
 
 // isRun reports whether r is a run, or waits to become one.
@@ -87,9 +86,8 @@ func checkSegment(what, name string) *refusal {
 	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(keypath.Clip(name, 64)), message: fmt.Sprintf("%s %q %s", what, keypath.Clip(name, 64), problem)}
 }
 
-// admitted reports whether an answer that is remembered counts for who starts a run
-// under its request id. A start that came to nothing is as if it had never been asked
-// for.
+// admitted reports whether a remembered answer counts for a repeated start of a run. A start
+// that was refused is as if it had never been requested.
 func (e *Engine) admitted(a *storedAnswer) bool {
 	if a.outcome != Queued {
 		return true // no refusal of a start is remembered
@@ -108,7 +106,7 @@ func (e *Engine) startedBefore(c *StartRun, a *storedAnswer) {
 	e.followAgain(a, c.Attach)
 }
 
-// cancelUnattended ends the wait for a run to which nobody listens any more.
+// cancelUnattended ends a wait for a run that has no listener any more.
 func (e *Engine) cancelUnattended(r *request) {
 	r.wait.caller = nil
 	e.leaveLine(r, ByFull)

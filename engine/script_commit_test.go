@@ -136,7 +136,7 @@ func (s *script) showContention(ns interlock.Namespace) {
 	}
 }
 
-// documentText writes a document, and who wrote it.
+// documentText writes a document, and with who its author.
 func documentText(d *interlock.Document, who bool) string {
 	text := fmt.Sprintf("version=%d", d.Version)
 	switch {

@@ -24,8 +24,8 @@ func (s *script) printf(format string, args ...any) {
 // afterTick writes what came of one Tick of an advance.
 func (s *script) afterTick() { s.print(nil) }
 
-// print writes what came of the last step: first what was decided, then what was
-// told. What both say is written once.
+// print writes the result of the last step: first the events, then the effects. What both
+// contain is written once.
 func (s *script) print(cmd engine.Command) {
 	before := len(s.lines)
 	told := map[[16]byte]bool{}
@@ -87,7 +87,7 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 	}
 }
 
-// learnHolder notes who has a lease since it was resumed.
+// learnHolder records the new holder of a resumed lease.
 func (s *script) learnHolder(l *lease, ev *engine.Event) {
 	l.actor, l.who = nil, ev.Agent
 	for _, a := range s.actors {
@@ -337,7 +337,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	}
 }
 
-// yieldText says who asks for a lease.
+// yieldText describes the request that asks for a lease.
 func yieldText(y *interlock.Yield) string {
 	if y == nil {
 		return ""
@@ -384,7 +384,7 @@ func anyText(any bool) string {
 	return ""
 }
 
-// atText says at which key somebody waits; nothing of a declared wait.
+// atText describes the key of a wait; it is empty for a declared wait.
 func atText(key interlock.Key, mode interlock.Mode) string {
 	if key == "" {
 		return ""
@@ -597,7 +597,7 @@ func (s *script) show(w *words) error {
 	return nil
 }
 
-// byWhom names the agent who asks for a lease, and its credential.
+// byWhom names the agent that asks for a lease, and its credential.
 func byWhom(ev *engine.Event) string {
 	if ev.Actor == "" {
 		return ev.Asker

@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// startRun asks for a run in the name of holder=, or of nobody with session=none.
+// startRun asks for a run in the name of holder=, or without a session with session=none.
 func (s *script) startRun(w *words) error {
 	c := &engine.StartRun{
 		Head: s.head(w), ID: s.id(), Org: w.get("org"), Workflow: w.get("workflow"), Flow: w.get("flow"), Purpose: w.get("purpose"),

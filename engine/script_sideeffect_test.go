@@ -48,7 +48,7 @@ func (s *script) settleEffect(w *words) error {
 	return s.tell(c)
 }
 
-// effectLine describes an effect, and names it for who knows its id.
+// effectLine describes an effect, and names it for callers that know its id.
 func (s *script) effectLine(f *interlock.Effect) string {
 	text := fmt.Sprintf("%s %v by %s attempt=%d", f.Action, f.State, flowName(f.Agent, f.Flow), f.Attempt)
 	if f.State == 0 {

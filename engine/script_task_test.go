@@ -217,8 +217,8 @@ func (s *script) printTaskEvent(ev *engine.Event) {
 	}
 }
 
-// printTasks writes what is told of tasks beyond what happened to them: what a worker
-// got, and to whom one is told that did nothing to it.
+// printTasks writes the effects about tasks that go beyond the events: what a worker got, and
+// reports to callers that did not change the task.
 func (s *script) printTasks(who string, e *engine.Effect) {
 	for i := range e.Handed {
 		h := &e.Handed[i]
@@ -310,7 +310,7 @@ func (s *script) logLine(x *interlock.LogEntry) string {
 	return text + fmt.Sprintf(" %s age=%v", documentText(&x.Document, false), x.Age)
 }
 
-// senderName returns the name that the script has for whose messages are kept in order.
+// senderName returns the script's name for the sender that determines the order of messages.
 func (s *script) senderName(sender string) string {
 	if public, ok := strings.CutPrefix(sender, "session:"); ok {
 		for _, a := range s.actors {

@@ -37,7 +37,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	declare holder=NAME [flow=F] on=AGENT | on_session=NAME [on_flow=F] [detached] [max_wait=D] [id=R]
 //	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W]   get fence=N
 //	poll ticket=tN [detached]   leave ticket=tN
-//	        (all of them in the name of the lease's holder, unless as=NAME, or as=nobody)
+//	        (all of them in the name of the lease's holder, unless as=NAME; as=nobody omits the session)
 //	park fence=N [keep|free] [for=D] [reason="..."]
 //	resume fence=N holder=NAME [session=none] [flow=F] [wait|preempt] [max_wait=D] [detached] [unapproved] [explain] [id=R]
 //	        (fence is the one that the lease had when it was parked)
@@ -75,7 +75,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	ack fence=N [result=JSON] [note=W] [then=QUEUE:KEY ...] [message=K=JSON ...] [read=K@VERSION ...] [put=K=BODY] ... [id=R]
 //	nack fence=N [reason=W] [delay=D|now] [dead] [jitter=full|half] [id=R]
 //	cancel|replay|reschedule|discard task=qN [delay=D] [reason=W] [id=R]     follow task=qN [holder=NAME [flow=F]] [attach]
-//	        (without a flow it is nobody's wait)
+//	        (without a flow it is a wait of no flow)
 //	show task=qN | tasks [queue=Q] [in=STATE] [on] [limit=N] | approvals [on] [limit=N] | queue=Q
 //	start org=O [workflow=W] holder=NAME [session=none] [flow=F] [wait=D] [detached] [ttl=D] [max_hold=D] [priority=N] [id=R] [explain]
 //	revert pattern=N [to=REVISION]
@@ -83,14 +83,15 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	show log=K [from=N] [limit=N] | stuck=K | stuck holder=NAME
 //	show key=K | waits | state | keys [prefix=P] | agent=A | hot
 //
-// Every command takes ns=NAMESPACE, and actor=PRINCIPAL, of which model_rights_test.go says
-// what each may do; one that is not listed there has all roles. Names of tickets, t1, t2, ..., are given in
-// the order in which the script sees them. All times count from its beginning.
+// Every command takes ns=NAMESPACE, and actor=PRINCIPAL, with the rights listed in
+// model_rights_test.go; one that is not listed there has all roles. Names of tickets, t1, t2,
+// ..., are assigned in the order in which the script sees them. All times count from its
+// beginning.
 //
-// The model of this package watches every step, too, except in a script with the
-// line "unmodelled", which is for what the model leaves out. With the line "with
-// changed" a grant also says when somebody who could write held a key meanwhile;
-// with "with ends" it is also said what brought a lease to its end.
+// The model of this package checks every step, too, except in a script with the line
+// "unmodelled", which is for features that the model leaves out. With the line "with changed" a
+// grant also reports whether a possible writer held a key meanwhile; with "with ends" the
+// reasons for the ends of leases are printed.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	if err != nil || len(files) == 0 {
@@ -191,7 +192,7 @@ type script struct {
 	target  engine.Time // of the advance that is under way
 }
 
-// actor is somebody with a session.
+// actor is a script's user with a session.
 type actor struct {
 	name string
 	ns   interlock.Namespace
@@ -601,7 +602,7 @@ var modes = map[string]interlock.Mode{
 	"SIX": interlock.SharedIntentExclusive,
 }
 
-// resume is in the name of holder=, or of nobody with session=none.
+// resume resumes in the name of holder=, or without a session with session=none.
 func (s *script) resume(w *words) error {
 	c := &engine.Resume{Flow: s.flowIn(w), MaxWait: w.duration("max_wait"), Attach: !w.has("detached"), Unapproved: w.has("unapproved")}
 	name := w.get("holder")
@@ -664,7 +665,7 @@ func (s *script) acquire(w *words) error {
 	return s.tellMore(c, w)
 }
 
-// asker makes holder= the one who asks.
+// asker sets the calling session and agent to those of holder=.
 func (s *script) asker(head *engine.Head, agent *string, w *words) {
 	if w.get("session") == "none" {
 		*agent = w.get("holder")
@@ -696,7 +697,7 @@ func (s *script) convert(w *words) error {
 	return s.tellMore(c, w)
 }
 
-// declare says that one flow waits for another.
+// declare announces that one flow waits for another.
 func (s *script) declare(w *words) error {
 	c := &engine.Declare{
 		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),

@@ -10,14 +10,14 @@ import (
 
 // The search for a cycle, which may take several steps.
 //
-// A step looks at stepLooks objects: waits, holders and places in line. A search that has
-// looked at as many goes on in the next step of its namespace, which is due at once, while
-// other namespaces have their turn. In between the graph changes, so a search may miss
-// what was added behind it and keep what is gone. It may miss it because every new edge
-// makes a suspect of its own, and who is suspected during its search is searched for once
-// more. What it keeps is looked at again: the edges of a cycle that was found over several
-// steps must all still be there, else the search begins anew. At each key the holders are
-// looked at once for all waiters of a mode, and the line once for all.
+// A step looks at stepLooks objects: waits, holders and places in line. A search beyond that
+// continues in the next step of its namespace, which is due at once, while other namespaces
+// have their turn. In between the graph changes, so a search may miss edges that were added
+// behind it and keep edges that are gone. It may miss them because every new edge makes a
+// suspect of its own, and a flow that is suspected during its search is searched for once more.
+// Kept edges are checked again: the edges of a cycle that was found over several steps must all
+// still be there, else the search begins anew. At each key the holders are looked at once for
+// all waiters of a mode, and the line once for all.
 //
 //	cycle ──► none: done
 //	  ├─────► of plain locks: broken
@@ -52,14 +52,14 @@ type search struct {
 	suspect
 	phase  searchPhase
 	paused bool   // it has taken more than one step
-	dirty  bool   // while it reduces: somebody gave up what others may wait for
+	dirty  bool   // while it reduces: something that others may wait for was dropped
 	number uint64 // of the walk; marks at keys carry it
 	hops   []hop  // the waits that it came to, nearest first
 	cycle  []hop  // that was found, while a better one is looked for
 	reduction
 
 	// Where it goes on.
-	next          int     // the hop whose blockers are looked at
+	next          int     // the hop under examination
 	order         []int16 // its needs in the order of their keys
 	need          int     // index in order
 	list          blockerList
@@ -69,7 +69,7 @@ type search struct {
 	flow          string // the last one of a session that was visited
 }
 
-// blockerList is one list of those who may be in a waiter's way at a key.
+// blockerList is one list of possible blockers of a waiter at a key.
 type blockerList uint8
 
 const (
@@ -268,7 +268,7 @@ func (s suspect) newest() *request {
 // visit adds a wait that another one waits for, unless the walk came to it before.
 func (x *search) visit(r *request, from, need int) {
 	if r.share != nil && (x.phase != collecting || r.party == nil) {
-		return // nobody stands still for a part, but others wait behind it
+		return // waits for parts stop no flow, but others wait behind them
 	}
 	w := r.wait
 	if i := int(w.at); i < len(x.hops) && x.hops[i].wait == w && x.hops[i].num == r.num {
@@ -368,7 +368,7 @@ func (r *request) needsByKey(order []int16) []int16 {
 	return order
 }
 
-// seek goes through one list of those who may be in r's way at a need.
+// seek visits one list of possible blockers of r at a need.
 func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
 	m := &r.needs()[i]
 	n, against := m.node, lockmode.Conflicts[m.mode]
@@ -445,8 +445,8 @@ func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *
 	return false, true
 }
 
-// isBehind reports whether the need's request waits for those of a class who stand before
-// it: they exclude it, or it is short of permits that they want, too.
+// isBehind reports whether the need's request waits for the waiters of a bucket that stand
+// before it: they exclude it, or it is short of permits that they want, too.
 func (m *need) isBehind(c *bucket, short bool) bool {
 	return (lockmode.Conflicts[m.mode].Has(c.mode) || short && c.counts == interlock.Permits) && !c.isAsideFor(m.req)
 }

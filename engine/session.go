@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// caller returns the session in whose name the command comes, nil for none. If it
-// is not alive, the command is refused and ok is false.
+// caller returns the session that issues the command, nil for none. If it is not alive, the
+// command is refused and ok is false.
 func (e *Engine) caller() (sess *session, ok bool) {
 	if e.head.Session.IsZero() {
 		return nil, true
@@ -161,7 +161,7 @@ func (e *Engine) takeLosses(s *session) []Loss {
 				l = Loss{e.lease(r), goneCode(r), r.endWords()}
 			case r.asker() != nil && r.session() == s:
 				l = Loss{Lease: e.lease(r), Message: r.yieldWords()}
-			default: // who asked for it has left
+			default: // the requesting caller has left
 				continue
 			}
 			l.Lease.Notes = nil
@@ -274,9 +274,8 @@ func (e *Engine) detach(c *Detach) {
 	e.part()
 }
 
-// detachment is a connection that has ended while very many waits of a session were attached
-// over it: they are told so over several steps. Until then they count as unattended, as
-// request.listener says.
+// detachment is a connection that has ended with very many attached waits of a session: they
+// are detached over several steps. Until then request.listener treats them as unattended.
 type detachment struct {
 	link  uint64
 	until uint64 // Engine.listens when it ended: later waits are attached over its successor
@@ -322,7 +321,7 @@ func (s *session) isParting(w *wait) bool {
 
 func (x *detachment) has(w *wait) bool { return w.link == x.link && w.since <= x.until }
 
-// listener is who listens to a waiting request, nil for nobody.
+// listener returns the caller that listens to a waiting request, nil for none.
 func (r *request) listener() Caller {
 	if w := r.wait; w.caller != nil && !r.session().isParting(w) {
 		return w.caller

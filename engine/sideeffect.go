@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// Deeds: what is done in the world outside and must not happen twice. To users it
-// is an effect, interlock.Effect; here that word is taken by what a step tells.
+// Side effects: external actions that must not happen twice. To users such an action is an
+// effect, interlock.Effect; the engine's Effect is an output of a step.
 //
 //	         ┌───── not done ─────┬───────────────┐
 //	         ▼                    │               │
@@ -19,20 +19,20 @@ import (
 //	                              │               │
 //	                              └───► done ◄────┘
 //
-// A side effect is known by the digest of its canonical action, so it is the same whoever
-// plans it. Whether its claimer still lives is not journaled: it follows from the
-// lease or the session in whose name it was claimed. So a death costs nothing here
-// and needs no timer: the side effect is unknown from then on, until somebody who found out
-// what happened says so. Whatever goes wrong leads there, and not to a second go.
+// A side effect is identified by the digest of its canonical action, so it is the same whatever
+// caller plans it. Whether its claimer still lives is not journaled: it follows from the lease
+// or the session that it was claimed under. So a death costs nothing here and needs no timer:
+// the side effect is unknown from then on, until a caller that found out the outcome settles
+// it. Every failure leads there, and never to a second execution.
 
 // sideEffect is what is remembered of one.
 type sideEffect struct {
 	digest [32]byte
 	action string
 	id     interlock.EffectID
-	state  interlock.EffectState // as it was told; 0: it was not done, and may be claimed
+	state  interlock.EffectState // as settled; 0: it was not done, and may be claimed
 
-	// Who claimed it.
+	// The claimer.
 	lease   interlock.LeaseID
 	session uint64
 	name    string // public, of the session

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// claimEffect lets somebody set out to do something, unless it is done, or may be.
+// claimEffect claims an action for a caller, unless it is done, or may be.
 func (e *Engine) claimEffect(c *ClaimEffect) {
 	sess, ok := e.caller()
 	if !ok {
@@ -65,7 +65,8 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 	e.reply(Done).Effect = e.showDeed(s.of(c.ID, e.now), true)
 }
 
-// claimer returns who claims a side effect: the holder of the lease, where there is one.
+// claimer returns the identity for claiming a side effect: the holder of the lease, if there is
+// one.
 func (e *Engine) claimer(c *ClaimEffect, sess *session, lease *request) *sideEffect {
 	d := &sideEffect{id: c.ID, lease: c.Lease, agent: c.Agent}
 	switch {
@@ -84,13 +85,13 @@ func (e *Engine) claimer(c *ClaimEffect, sess *session, lease *request) *sideEff
 	return d
 }
 
-// isOf reports whether d was claimed by who claims now: by the same flow of a
-// session, in the name of the same lease, or by this very command.
+// isOf reports whether d was claimed by who: by the same flow of a session, under the same
+// lease, or by this very command.
 func (d *sideEffect) isOf(who *sideEffect) bool {
 	return d.id == who.id || d.session != 0 && d.session == who.session && d.flow == who.flow || !d.lease.IsZero() && d.lease == who.lease
 }
 
-// lives reports whether who claimed d may still be about to do it.
+// lives reports whether the claimer of d may still be about to do it.
 func (e *Engine) lives(d *sideEffect) bool {
 	if d.state != interlock.EffectClaimed {
 		return false
@@ -206,8 +207,7 @@ func (e *Engine) forgetEffects(c *ForgetEffects) {
 	eff.Forgotten, eff.More = n, more
 }
 
-// refuseDeed refuses to let somebody do or settle what is in other hands, done, or
-// unknown.
+// refuseDeed refuses to claim or settle a side effect that is claimed, done, or unknown.
 func (e *Engine) refuseDeed(d *sideEffect, mine bool) {
 	code, problem := interlock.CodeEffectUnknown, "it may have happened, and nobody knows: find out where it would have, and reconcile it"
 	switch {
@@ -227,7 +227,7 @@ func (e *Engine) claimedAgain(c *ClaimEffect, a *storedAnswer) {
 	s := &e.agenda.ns.sideEffects
 	d := s.of(a.id, e.now)
 	mine := d != nil && d.id == a.id && (c.ID == a.id || !c.Session.IsZero() || !c.Lease.IsZero())
-	if a.id == (interlock.EffectID{}) { // it was done by somebody else
+	if a.id == (interlock.EffectID{}) { // it was done by another caller
 		d = s.at(sha256.Sum256([]byte(c.Action)), e.now)
 	}
 	switch {

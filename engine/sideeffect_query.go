@@ -88,7 +88,7 @@ func (e *Engine) showDeed(d *sideEffect, mine bool) *interlock.Effect {
 	return f
 }
 
-// silence returns why nobody told what became of d.
+// silence returns the reason why no outcome of d was reported.
 func (d *sideEffect) silence() string {
 	switch {
 	case !d.lease.IsZero():

@@ -10,14 +10,14 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// claimEffect claims an action in nobody's name, and gives the claimer's id.
+// claimEffect claims an action without a session, and returns the claim's id.
 func (s *stand) claimEffect(action string) interlock.EffectID {
 	id := s.id()
 	s.step(&engine.ClaimEffect{Head: s.head(interlock.SessionID{}), ID: id, Action: action})
 	return id
 }
 
-// settleEffect says what became of an effect.
+// settleEffect records the outcome of an effect.
 func (s *stand) settleEffect(id interlock.EffectID, state interlock.EffectState, result string) {
 	s.step(&engine.SettleEffect{Head: s.head(interlock.SessionID{}), ID: id, State: state, Result: result})
 }
@@ -30,8 +30,8 @@ func (s *stand) knows(t *testing.T, action string, want bool) {
 	}
 }
 
-// TestEffectLimit: a namespace remembers so many effects and no more. One that was not
-// done gives way to the next, none of the others does.
+// TestEffectLimit: a namespace remembers a bounded number of effects. An effect that was not
+// done makes room for a new one, the others never do.
 func TestEffectLimit(t *testing.T) {
 	s := newStand()
 	var first, second interlock.EffectID
@@ -85,8 +85,8 @@ func TestSettleBeyondEffectLimit(t *testing.T) {
 	s.refusedWith(t, interlock.CodeTooManyEffects)
 }
 
-// TestEffectBytes: what effects are remembered with has a limit, too. Who has reached it
-// may still say that something was done.
+// TestEffectBytes: the bytes of remembered effects have a limit, too. A claimer at the limit
+// may still report that something was done.
 func TestEffectBytes(t *testing.T) {
 	s := newStand()
 	result := `"` + strings.Repeat("x", interlock.MaxResultBytes-2) + `"`
@@ -114,7 +114,7 @@ func TestEffectBytes(t *testing.T) {
 		}
 	}
 	s.refusedWith(t, interlock.CodeTooManyEffects)
-	s.settleEffect(last, 0, "") // what was not done gives way
+	s.settleEffect(last, 0, "") // an effect that was not done makes room
 	s.claimEffect(action(8))
 	s.want(t, engine.Done)
 	s.knows(t, action(8), true)

@@ -16,10 +16,9 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// A snapshot is a shorter journal: a list of entries, each with its length before
-// it, whose events make the state anew. So there is one format and one fold.
-// Equal states write equal snapshots. The last entry has the counters, so one that
-// was cut short is known by their absence.
+// A snapshot is a shorter journal: a list of entries, each with its length before it, with
+// events that rebuild the state. So there is one format and one fold. Equal states write equal
+// snapshots. The last entry has the counters, so their absence reveals a truncated snapshot.
 
 // WriteSnapshot writes all that the journal promises. What Recover makes anew is
 // not in it.
@@ -177,7 +176,7 @@ func (s *snapshotter) edition(sp *namespace, x *edition) {
 	s.event(x.at, &ev)
 }
 
-// rank puts those who wait for something that belongs to a lease after all leases.
+// rank orders waits for something that belongs to a lease after all leases.
 func (r *request) rank() int {
 	if r.base != nil || r.share != nil && r.phase == waiting {
 		return 1
@@ -336,8 +335,8 @@ func NewSnapshotReader(r io.Reader) *SnapshotReader {
 	return &SnapshotReader{r: bufio.NewReaderSize(r, 1<<16)}
 }
 
-// Append appends the events of the next entry to list. io.EOF says that the snapshot
-// was read to its end, and was whole.
+// Append appends the events of the next entry to list. It returns io.EOF after the end of a
+// complete snapshot.
 func (s *SnapshotReader) Append(list []Event) ([]Event, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(s.r, head[:]); err == io.EOF && s.complete {

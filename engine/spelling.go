@@ -8,11 +8,10 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
-// Keys that are spelled almost alike. Two agents that mean one account and write
-// account:123 and Account-0123 exclude each other nowhere, and neither reads what the
-// other writes. Where a namespace asks for it (Settings.NearMisses), the keys of its
-// leases and documents are also kept by what is left of them without case, separators,
-// leading zeros and plurals.
+// Keys that are spelled almost alike. Two agents that mean one account and write account:123
+// and Account-0123 exclude each other nowhere, and neither reads what the other writes. If a
+// namespace asks for it (Settings.NearMisses), the keys of its leases and documents are also
+// indexed without case, separators, leading zeros and plurals.
 
 // spelledKey is a key with what makes it live: a node or a document.
 type spelledKey interface {
@@ -104,7 +103,7 @@ func (s *namespace) spellMore(e *Engine) {
 	}
 }
 
-// warnings are about claims whose keys look like other live ones.
+// warnings returns the warnings about claims on keys that look like other live ones.
 func (s *namespace) warnings(claims []interlock.Claim) (list []string) {
 	if s == nil || s.alike == nil {
 		return nil

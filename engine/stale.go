@@ -54,7 +54,7 @@ func reads(c *Commit, key interlock.Key) bool {
 	return slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == key })
 }
 
-// namesVersion reports whether a commit says which state of a key it is based on.
+// namesVersion reports whether a commit names the state of a key that it is based on.
 func namesVersion(c *Commit, key interlock.Key) bool {
 	return c.AsOf > 0 || slices.ContainsFunc(c.Reads, func(r interlock.Read) bool { return r.Key == key && !r.Present })
 }
@@ -72,7 +72,7 @@ func (e *Engine) staleSince(s *documents, key interlock.Key, v interlock.Version
 	return stale
 }
 
-// reportWrites tells who wrote a document after a version.
+// reportWrites adds the authors of a document after a version.
 func (e *Engine) reportWrites(stale *interlock.Stale, d *document, v interlock.Version) {
 	if d.now == nil || d.now.version <= v {
 		return
@@ -100,8 +100,7 @@ func (e *Engine) staleSinceAbsent(d *document, r *interlock.Read) interlock.Stal
 	return stale
 }
 
-// staleSincePresent is staleSince of a document of which only was read that it is
-// there.
+// staleSincePresent is staleSince for a document that was only read as present.
 func (e *Engine) staleSincePresent(s *documents, key interlock.Key) interlock.Stale {
 	stale := interlock.Stale{Then: interlock.Document{Key: key}, Now: e.present(s, key, true)}
 	if d := s.known[key]; d != nil {
@@ -116,7 +115,7 @@ func (e *Engine) staleSincePresent(s *documents, key interlock.Key) interlock.St
 	return stale
 }
 
-// refuseStale refuses a commit for what is stale.
+// refuseStale refuses a commit with the list of stale documents.
 func (e *Engine) refuseStale(list []interlock.Stale, more bool) {
 	first := &list[0]
 	words := fmt.Sprintf("%s has version %d", first.Now.Key, first.Now.Version)

@@ -1,18 +1,17 @@
 package engine
 
-// A lease with a stall term ends when its holder reports no progress for so long,
-// however lively its heartbeats are: an agent that goes round in circles sends
-// them, too. What it says with a heartbeat counts for all leases of its session,
-// what it says with a renewal for that one lease. To say again what it said last
-// is no progress.
+// A lease with a stall term ends when its holder reports no progress for so long, however
+// lively its heartbeats are: an agent that goes round in circles sends them, too. A report with
+// a heartbeat counts for all leases of its session, one with a renewal for that one lease.
+// Repeating the last report is no progress.
 
-// progress is what a holder last said of its work, and was told of its time. All of it
-// is volatile.
+// progress is a holder's last report of its work, and the warnings that it got about its time.
+// All of it is volatile.
 type progress struct {
 	text   string
 	at     Time   // when it began to say so
 	turn   uint64 // among all that was ever new, to tell what was said in one instant
-	before uint64 // and of what it had said before
+	before uint64 // and of the report before it
 	warned Time   // the begin of the stall term in which a lease was warned, plus one
 	told   Time   // the beat since which a lease was warned of its ttl, plus one
 }
@@ -23,14 +22,14 @@ func (e *Engine) updateProgress(p *progress, text string) {
 	p.text, p.at, p.turn, p.before = text, e.now, e.turns, p.turn
 }
 
-// report takes in what a session says of its work.
+// report records a session's report of its work.
 func (e *Engine) report(s *session, text string) {
 	if text != "" && text != s.progress.text {
 		e.updateProgress(&s.progress, text)
 	}
 }
 
-// reportOf takes in what the holder of r says of this lease alone.
+// reportOf records a report of the holder of r about this lease alone.
 func (e *Engine) reportOf(r *request, text string) {
 	if said, _ := r.lastProgress(); text != "" && text != said {
 		e.updateProgress(r.ownProgress(), text)
@@ -74,7 +73,7 @@ func (e *Engine) stallSince(r *request) Time {
 // isTimed reports whether r has such a deadline.
 func (r *request) isTimed() bool { return r.MaxHold > 0 || r.Stall > 0 }
 
-// overdue returns the reason for which such a deadline has passed, or 0.
+// overdue returns the reason of a deadline that has passed, or 0.
 func (e *Engine) overdue(r *request) Reason {
 	switch {
 	case r.MaxHold > 0 && e.now >= r.granted.Add(r.MaxHold):

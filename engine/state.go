@@ -23,7 +23,7 @@ type namespace struct {
 	endedSessions collection.PagedQueue[endedSession] // sessions that are over
 	endReasons    map[interlock.SessionID]Reason
 	notes         collection.List[*noteBook] // the one written longest ago first
-	ids           idWindow                   // of those who have no session
+	ids           idWindow                   // of callers without a session
 	kept          keeper                     // ids that have left their windows
 	sideEffects   sideEffects
 	tasks         tasks
@@ -34,10 +34,10 @@ type namespace struct {
 	away          int                          // parked leases that hold nothing
 	aside         map[interlock.Fence]*request // parked leases, by the fences that they had
 	ranked        int                          // waiters with another priority than 0
-	alternatives  int                          // of those who wait for any of several
+	alternatives  int                          // of requests that wait for any of several
 	shared        []*partition                 // shared-out keys, in no order
 
-	taken         map[string]taken // by principal; of those who have anything
+	taken         map[string]taken // by principal; only those that have any
 	settings      interlock.Settings
 	unmatched     keyRule               // unsetKeys as long as there are no settings
 	patterns      []*policy             // the most specific first
@@ -77,15 +77,15 @@ type endedSession struct {
 	why Reason
 }
 
-// endCause is what is told of an end beyond its reason.
+// endCause is the part of an end that reports have beyond its reason.
 type endCause struct {
 	cycle  []interlock.CycleStep // of a deadlock
-	actor  string                // the principal who revoked it, or for whom it was taken
-	asker  string                // the agent for whom it was taken, or of the party that its barrier has lost
+	actor  string                // the principal that revoked it, or of the preempting request
+	asker  string                // the preempting agent, or that of the party that its barrier has lost
 	words  string                // and why, in that one's words; of such a party the reason
 	base   uint64                // of a conversion: the number of its lease
 	baseID [16]byte
-	task   interlock.TaskID // of an attempt: at what
+	task   interlock.TaskID // of an attempt: its task
 }
 
 type phase uint8
@@ -95,14 +95,14 @@ const (
 	offered
 	held
 	inGrace
-	parked // put aside by its holder, who has left, and keeping its keys
+	parked // put aside by its holder, which has left, and keeping its keys
 	away   // put aside, and holding nothing
 	closed // over for its holder, but its keys stay closed for its lock_delay
 	over   // remembered for a while, holds nothing
 )
 
-// request is what was asked for together, from its arrival to the end of its
-// lease, and a while beyond so that its end can be told.
+// request is a set of claims that is granted as a whole, from its arrival to the end of its
+// lease, and a while beyond so that its end can be reported.
 type request struct {
 	id    [16]byte
 	next  *request // in space.requests
@@ -129,16 +129,16 @@ type request struct {
 	warned   bool   // volatile: told of max_hold
 	spared   bool   // volatile: not heard of since Recover, so it gets a little longer
 	listed   bool   // volatile: stands in its session's losses
-	changed  bool   // somebody who could write held one of its keys while it waited
+	changed  bool   // a possible writer held one of its keys while it waited
 	lead     bool   // it stands before all requests that do not lead
-	any      bool   // claims are alternatives, of which it is to get one
+	any      bool   // claims are alternatives; it gets one of them
 }
 
 // requestExt are what few requests have: what ties them to others by themselves, not by
 // their keys, and what there is to know of those without a session, or with a history.
 // Most have none, and share one that is empty.
 type requestExt struct {
-	guest    *guest    // who made it without a session
+	guest    *guest    // its caller, if it has no session
 	run      *run      // what it is a run of; nil for others
 	timer    *timer    // what the session's timer does not cover
 	endCause *endCause // more about how it ended, where there is more to say
@@ -150,8 +150,8 @@ type requestExt struct {
 	share        *share     // what it is of a shared-out key
 	parent       *request   // of a branch: the request that it belongs to
 	alternatives []*request // of a request for any of several: see any.go
-	target       *session   // of a declared wait: for whom it waits
-	targetFlow   string     // and for which flow, "" for all
+	target       *session   // of a declared wait: the session that it waits for
+	targetFlow   string     // and its flow, "" for all
 	awaited      *follower  // of a wait for the end of a task
 	seat         int32      // of such a wait, in tasks.awaits
 }
@@ -173,7 +173,7 @@ func (r *request) setEndCause(how *endCause) {
 	}
 }
 
-// guest is who made a request without a session.
+// guest is the caller of a request without a session.
 type guest struct {
 	agent string
 	owner string // the principal
@@ -209,7 +209,7 @@ func (e *Engine) newWait() *wait {
 	return w
 }
 
-// entries returns the places that a waiter has in line, in the order of what it needs.
+// entries returns the places that a waiter has in line, in the order of its needs.
 func (w *wait) entries() []queueEntry {
 	switch {
 	case w.only[0].class != nil:
@@ -250,7 +250,7 @@ func (e *Engine) dropWait(r *request) {
 // arrived is when r came, which waits.
 func (r *request) arrived() Time { return r.granted }
 
-// req is who waits.
+// req returns the waiting request.
 func (w *wait) req() *request { return w.only[0].req }
 
 // session is one live process or conversation.
@@ -259,7 +259,7 @@ type session struct {
 	id       interlock.SessionID
 	ns       *namespace
 	agent    string
-	owner    string // the principal who opened it
+	owner    string // the principal that opened it
 	name     string // public
 	ttl      time.Duration
 	opened   Time
@@ -290,9 +290,9 @@ type session struct {
 	sameAgent, sameAgentBefore *session                     // in the list of its agent's in space.roll
 	detachments                []*detachment
 	dying                      bool   // stands in agenda.dying
-	sweeping                   sweep  // then: whose waits end, and later its leases
+	sweeping                   sweep  // then: the flows with waits to end, and later its leases
 	waitsSwept                 bool   // its waits have ended
-	aging                      *sweep // whose ends are looked at, while that takes several steps
+	aging                      *sweep // sessions to check for their ends, while that takes several steps
 	next                       Time   // of those looked at so far: what comes next, and
 	least                      time.Duration
 	softly                     sweep // of the leases that a heartbeat looks at
@@ -323,7 +323,7 @@ func (r *request) agentName() string {
 		return sess.agent
 	case r.guest != nil:
 		return r.guest.agent
-	case r.task != nil: // it waits in the name of who submitted it
+	case r.task != nil: // it waits in the name of its submitter
 		return r.task.spec.agent
 	}
 	return ""

@@ -10,11 +10,11 @@ import (
 
 // Tasks as they are submitted, by a command or by the acknowledgement of another.
 
-// submitter is who submits tasks.
+// submitter is the caller that submits tasks.
 type submitter struct {
 	agent, flow, principal string
 	sess                   *session      // nil for one without
-	writer                 interlock.Key // whose writer it is, at work on a message to it; "" for others
+	writer                 interlock.Key // the key that it writes, at work on a message to it; "" for others
 }
 
 func (e *Engine) submit(c *Submit) {
@@ -60,8 +60,8 @@ func (e *Engine) submit(c *Submit) {
 	eff.Warnings = append(eff.Warnings, t.strictLimit()...)
 }
 
-// prepare checks tasks that are to be submitted together, and gives what is to be kept
-// of them. None is submitted if one is refused.
+// prepare checks tasks that are submitted together, and returns what is kept of them. None is
+// submitted if one is refused.
 func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *refusal) {
 	if len(list) == 0 {
 		return nil, nil
@@ -74,7 +74,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 	for i := range list {
 		x := &list[i]
 		if x.Message {
-			addressed := *x // the caller's says to whom, and no more
+			addressed := *x // the caller's has the address, and no more
 			x = &addressed
 		}
 		if no := checkTask(x); no != nil {
@@ -92,7 +92,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 		if no := q.keepsFrom(e.head.Principal, x.Message); no != nil {
 			return nil, no
 		}
-		if x.Message { // of the others' claims checkClaims says it
+		if x.Message { // checkClaims reports the claims of the others
 			if no := outsideGroup(e.head.Principal, x.Group); no != nil {
 				return nil, no
 			}
@@ -159,7 +159,7 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
 	return spec
 }
 
-// place makes a task of what was prepared.
+// place creates a task from its prepared form.
 func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
 	*e.draft() = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
 	spec.describe(e.ev)

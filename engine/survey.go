@@ -9,11 +9,10 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// A Survey is a query that may have to look at all of a namespace. It does so piece
-// by piece, so that whoever owns the engine can do other things between: Look goes
-// on with it, and reports whether all was seen. As long as no command of the
-// namespace is carried out meanwhile it sees one state, whatever happens in others.
-// A Survey is for one engine and asked once.
+// A Survey is a query that may have to look at all of a namespace. It does so piece by piece,
+// so that the owner of the engine can do other things between: Look continues it, and reports
+// whether it is complete. As long as no command of the namespace is carried out meanwhile it
+// sees one state, whatever happens in others. A Survey is for one engine and is used once.
 type Survey interface {
 	Look(e *Engine) (done bool)
 }
@@ -54,8 +53,7 @@ func (f *first[T]) add(v T, order func(a, b T) int) {
 	f.list = f.list[:min(len(f.list), f.limit)]
 }
 
-// rowsOf returns how many rows a page has for which so many were asked for: 100 if none is
-// said, and at most 1000.
+// rowsOf returns the number of rows of a page: 100 if none is requested, and at most 1000.
 func rowsOf(asked int) int {
 	if asked <= 0 {
 		return 100
@@ -167,10 +165,10 @@ func (n *node) holders() (holders int) {
 	return holders
 }
 
-// WaitGraph lists the edges of the namespace's wait-for graph, in the order of the
-// waiters' arrival and no more than an answer can take. Anonymous waiters are
-// parties of their own, without a session. Those of tasks that wait are left out: for
-// what a task waits it says itself.
+// WaitGraph lists the edges of the namespace's wait-for graph, in the order of the waiters'
+// arrival and no more than an answer can take. Anonymous waiters are vertices of their own,
+// without a session. Those of waiting tasks are left out: a task's own description has its
+// blockers.
 type WaitGraph struct {
 	Namespace interlock.Namespace
 

@@ -29,8 +29,8 @@ type swept struct {
 	num uint64
 }
 
-// lease returns the next one, nil if that were all, which done says, or the step has looked at
-// enough.
+// lease returns the next one. It returns nil if there are no more, with done set, or if the
+// step has looked at enough.
 func (x *sweep) lease(e *Engine, s *session) (r *request, done bool) {
 	for more := true; ; {
 		for len(x.leases) > 0 {
@@ -47,7 +47,7 @@ func (x *sweep) lease(e *Engine, s *session) (r *request, done bool) {
 	}
 }
 
-// passed says that the lease that was given last needs no other look.
+// passed records that the last lease needs no other look.
 func (x *sweep) passed() { x.leases = x.leases[1:] }
 
 // gather fills the swath, as far as the step may. more is false when nothing is left behind it.
@@ -84,8 +84,9 @@ func (x *sweep) nextPart(e *Engine, s *session) bool {
 	return more
 }
 
-// line returns the next flow that waits for something, nil if that were all, which done says,
-// or the step has looked at enough. Flows are in the order of their names within a swath.
+// line returns the next flow that waits for something. It returns nil if there are no more,
+// with done set, or if the step has looked at enough. Flows are in the order of their names
+// within a swath.
 func (x *sweep) line(e *Engine, s *session) (f *flowState, done bool) {
 	for more := true; ; {
 		for len(x.lines) > 0 {

@@ -10,12 +10,12 @@ import (
 
 // Tasks: requests that wait instead of their agents.
 //
-// A task that waits stands in the lines of its claims like everybody else, and holds
-// nothing. When nothing blocks it any more it could run; if its queue has no worker
-// for it then, it is dormant, and stands aside until one comes: see eligibility.go. With a
-// worker its request becomes a lease like any other, an attempt at the
-// task. However that lease ends, unless by an acknowledgement, the attempt has
-// failed: the task is scheduled again, with its first place in line, or dead.
+// A waiting task stands in the lines of its claims like any other request, and holds nothing.
+// When nothing blocks it any more it could run; if its queue has no worker for it then, it is
+// dormant, and stands aside until one comes: see eligibility.go. With a worker its request
+// becomes a lease like any other, an attempt at the task. However that lease ends, unless by an
+// acknowledgement, the attempt has failed: the task is scheduled again, with its first place in
+// line, or dead.
 //
 // A task has the number of its request, whichever attempt it is, so the order of the
 // lines among tasks is that in which they were submitted.
@@ -42,8 +42,8 @@ type task struct {
 	shelf       *shelf      // volatile: of one that could run
 }
 
-// trail is what has become of a task so far, and who has to do with it now. Those of
-// which there is nothing to tell, as of most that wait, share one.
+// trail is the history of a task so far, and the callers that currently deal with it. Tasks
+// without any, such as most that wait, share an empty one.
 type trail struct {
 	reason string    // why it is dead or cancelled, or fails
 	past   []attempt // the last of those that ended, oldest first
@@ -107,7 +107,7 @@ type tasks struct {
 	dead   int                       // of failed, the dead ones
 	pulls  map[[16]byte]*pull        // volatile: of idle workers
 	idle   collection.Set[*pull]     // volatile: the same
-	heard  collection.Set[*follower] // volatile: who listens for the end of a task
+	heard  collection.Set[*follower] // volatile: the followers of tasks
 	awaits collection.Set[*request]  // volatile: waits of flows for the ends of tasks
 	loose  int                       // volatile: idle workers, and followers of tasks, without a session
 }
@@ -362,7 +362,7 @@ func (e *Engine) evolveStands(ev *Event) error {
 	return e.stands(t, ev)
 }
 
-// stands puts a task where an event says.
+// stands moves a task to the state of an event.
 func (e *Engine) stands(t *task, ev *Event) error {
 	state, was := interlock.TaskState(ev.Op), t.state
 	if state == interlock.TaskRunning || state > interlock.TaskCancelled || state == interlock.TaskAsking && t.spec.approval == nil {
@@ -396,7 +396,7 @@ func (e *Engine) stands(t *task, ev *Event) error {
 			t.spec.extend(func(x *extras) { x.result = ev.Blob })
 		})
 	}
-	if state != was || state != interlock.TaskAsking { // who asks keeps its place among those who do
+	if state != was || state != interlock.TaskAsking { // a task that asks keeps its place among those that ask
 		t.turnTo(state)
 	}
 	switch {

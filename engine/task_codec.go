@@ -139,10 +139,10 @@ type extras struct {
 // approval is the last question about a task, and the answer.
 type approval struct {
 	text    string
-	agent   string // who asks
+	agent   string // the agent that requests it
 	asked   Time
 	limit   time.Duration // after which it answers itself; 0: never
-	paused  time.Duration // since it was asked, in which nobody could answer
+	paused  time.Duration // since it was asked, while no answer was possible
 	onLimit interlock.Verdict
 	reads   []interlock.Read // what the asker had read
 	askers  []string         // principals besides the submitter that cannot answer it

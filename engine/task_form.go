@@ -109,8 +109,7 @@ func checkName(what, name string) string {
 	return ""
 }
 
-// checkTask normalises a task and says what is wrong with how it is written, nil for
-// nothing.
+// checkTask normalises a task and returns a refusal if its form is wrong, or nil.
 func checkTask(x *TaskSpec) *refusal {
 	if x.Ask != nil {
 		if no := checkQuestion(x.Ask); no != nil {
@@ -231,7 +230,7 @@ const fullTurn = 1 << 20
 // maxWeight bounds a group's weight, so that every stride is above 0.
 const maxWeight = fullTurn
 
-// checkApprovers returns what is wrong with who approves the tasks of a queue, or "".
+// checkApprovers returns a description of the first error in a queue's approval rules, or "".
 func checkApprovers(q *interlock.TaskQueue) string {
 	if q.MinApprovals < 0 || q.MinApprovals > interlock.MaxApprovals {
 		return fmt.Sprintf("min_approvals is not between 0 and %d", interlock.MaxApprovals)
@@ -242,8 +241,7 @@ func checkApprovers(q *interlock.TaskQueue) string {
 	return ""
 }
 
-// checkQuestion normalises a question and says what is wrong with how it is written,
-// nil for nothing.
+// checkQuestion normalises a question and returns a refusal if its form is wrong, or nil.
 func checkQuestion(q *interlock.Question) *refusal {
 	if code, problem := checkTexts(text{"question", q.Text, interlock.MaxQuestionBytes}); code != "" {
 		return &refusal{code: code, message: problem}

@@ -63,7 +63,7 @@ func (e *Engine) lookUp(t *task) interlock.Task {
 	return v
 }
 
-// Task describes a task, and says whether it is known.
+// Task describes a task, and reports whether it is known.
 func (e *Engine) Task(ns interlock.Namespace, id interlock.TaskID) (interlock.Task, bool) {
 	s := e.turnTo(ns)
 	if s == nil || s.tasks.known[id] == nil {

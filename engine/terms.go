@@ -39,7 +39,7 @@ func (s *namespace) agree(t interlock.Terms) *terms {
 	return *kept
 }
 
-// plain returns those of the terms that are told of what is over.
+// plain returns the terms without those that only concern a live lease.
 func (t *terms) plain() *terms {
 	plain := interlock.Terms{TTL: t.TTL, Grace: t.Grace}
 	if t.Terms == plain {

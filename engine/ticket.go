@@ -41,8 +41,8 @@ func (e *Engine) listen(r *request) {
 	r.wait.caller, r.wait.link, r.wait.since = e.head.From, e.head.Link, e.listens
 }
 
-// unlisten has who listens to a waiting request over a link listen no more, if
-// anybody does. The wait for a run ends with that.
+// unlisten removes the listener of a waiting request over a link, if there is one. The wait for
+// a run ends with that.
 func (e *Engine) unlisten(r *request, link uint64) {
 	switch w := r.wait; {
 	case w.caller == nil || w.link != link:

@@ -3,9 +3,8 @@ package engine
 // never is a time that does not come.
 const never = Time(1<<63 - 1)
 
-// timers is a binary heap of what is due when. A timer may be due earlier than
-// what it stands for, because renewals do not touch it: firing it looks at the
-// truth and sets it anew.
+// timers is a binary heap of deadlines. A timer may be earlier than its actual deadline,
+// because renewals do not touch it: firing it checks the state and rearms it.
 type timers struct{ heap []*timer }
 
 // timer is due at a time for a request, a session, a bucket of tokens, a task, or

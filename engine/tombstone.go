@@ -24,13 +24,12 @@ type tomb struct {
 	older      uint32 // the one before with the same hash, by its number
 }
 
-// tombs are the last requests of a namespace that came to their ends. They are numbered
-// as they come. Nothing is done to forget the oldest but to take it off the list: a number
-// that leads to none older than the one before it is the end of what is remembered of a
-// hash.
+// tombs are the last requests of a namespace that came to their ends, numbered as they come.
+// Forgetting the oldest only takes it off the list: in a hash's list, a number that leads to no
+// tomb older than the one before it marks the end of what is remembered.
 //
-// Nearly all ids that are looked for are new. So the list of a hash says by a few marks
-// which there may be in it, and what says that is small enough to stay in a cache.
+// Nearly all ids that are looked up are new. So a few marks tell which ids the list of a hash
+// may contain, and the marks are small enough to stay in a cache.
 type tombs struct {
 	collection.PagedQueue[tomb]
 	lists []tombList // of each hash
@@ -157,8 +156,8 @@ func (s *namespace) knows(id [16]byte) bool {
 	return s.liveOf(hash, &id) != nil || s.tombs.find(hash, &id) != nil
 }
 
-// archive turns r into the memory of how it ended. What is left of it is good until the
-// end of the step, whose answers may be about it.
+// archive turns r into the record of its end. The rest of it stays valid until the end of the
+// step, because the step's answers may be about it.
 func (e *Engine) archive(r *request, why Reason) {
 	if r.timer != nil {
 		e.timers.clear(r.timer)

@@ -8,13 +8,13 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// breakDeadlock ends the wait of a cycle's victim: the lowest base priority, then the
-// fewest leases, then the youngest wait. A wait for the end of a task comes before all
-// others, because ending it undoes nothing: who waited is told at once, and the task goes
-// on. Were the worker's wait to end instead, its attempt would fail and be repeated, and
-// meet the same wait each time; and a task in line would come back to it.
-// Where the patterns of the contested keys say so, the leases that the victim is waited
-// for go as well, after their grace: as many as fit in the step.
+// breakDeadlock ends the wait of a cycle's victim: the lowest base priority, then the fewest
+// leases, then the youngest wait. A wait for the end of a task comes before all others, because
+// ending it undoes nothing: its caller is notified at once, and the task continues. Were the
+// worker's wait to end instead, its attempt would fail and be repeated, and meet the same wait
+// each time; and a task in line would come back to it. Where the patterns of the contested keys
+// demand it, the leases that block others in the cycle end as well, after their grace: as many
+// as fit in the step.
 func (e *Engine) breakDeadlock(cycle []hop) {
 	victim := victimOf(cycle)
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
@@ -82,9 +82,9 @@ func (p *flowState) leaseCount() int {
 	return len(p.leases)
 }
 
-// leasesToForfeit returns the party's leases for which the wait before it in a cycle waits,
-// and which it loses as the victim, in the order of their fences. It looks at as many as a
-// step may: a victim loses no more of them than fit in a step anyway.
+// leasesToForfeit returns the leases of the flow that block the wait before it in a cycle, and
+// which it loses as the victim, in the order of their fences. It looks at as many as a step
+// may: a victim loses no more of them than fit in a step anyway.
 func (p *flowState) leasesToForfeit(h hop) (list []*request) {
 	if p == nil || h.via == noNeed {
 		return nil
@@ -107,8 +107,8 @@ func (p *flowState) leasesToForfeit(h hop) (list []*request) {
 	return list
 }
 
-// revokedFor reports whether r claims something that is in the way of a need, which may be
-// short of permits, on a key whose pattern takes it from a deadlock's victim.
+// revokedFor reports whether r has a claim that blocks a need, which may be short of permits,
+// on a key with a pattern that takes it from a deadlock's victim.
 func (r *request) revokedFor(m *need, short bool) bool {
 	for _, c := range r.claims() {
 		mode := lockmode.Lock(c.Mode)

@@ -13,7 +13,7 @@ import (
 // KeyView is a key as anybody in its namespace may see it.
 type KeyView struct {
 	Key        interlock.Key
-	Holders    []interlock.Holder // who claims this very key, an ancestor or a descendant
+	Holders    []interlock.Holder // the holders of this key, an ancestor or a descendant
 	More       int                // holders not shown
 	Waiters    []WaiterView       // at most MaxShownWaiters, in the order of the line
 	Length     int                // of the line
@@ -52,7 +52,7 @@ type WaiterView struct {
 	// Of a task, that was submitted by Agent and is in line instead of it.
 	Task    interlock.TaskID
 	Queue   string
-	Dormant bool // it waits for a worker, and is in nobody's way meanwhile
+	Dormant bool // it waits for a worker, and blocks no others meanwhile
 }
 
 // MaxShownWaiters bounds the waiters listed for one key.
@@ -82,14 +82,14 @@ type WaitEdge struct {
 	Blocker Party
 	Key     interlock.Key
 	Mode    interlock.Mode
-	Has     interlock.Claim  // by which Blocker is in the way: of Key, or of a key above or below it
+	Has     interlock.Claim  // the claim that makes Blocker block: of Key, or of a key above or below it
 	Ahead   bool             // Blocker does not hold the key, but stands in line before
-	Task    interlock.TaskID // for whose end Waiter waits; Blocker has it, or is its place in line, or nobody
+	Task    interlock.TaskID // the task that Waiter waits for; Blocker has it, or is its place in line, or empty
 	Waited  time.Duration
 }
 
-// Party is somebody in the wait-for graph. Request tells anonymous ones apart: the
-// number of the request with which it holds or waits here.
+// Party is a vertex of the wait-for graph. Request distinguishes anonymous ones: the number of
+// the request that holds or waits here.
 type Party struct {
 	Agent   string
 	Session string
@@ -113,5 +113,5 @@ type Counts struct {
 	Waiters    int
 	Sessions   int
 	Documents  int
-	StateBytes int // that the documents count, as interlock.MaxStateBytes says
+	StateBytes int // of the documents, as interlock.MaxStateBytes counts them
 }

@@ -9,17 +9,15 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// A line is who waits at one key: for each class of waiters a tree of places in
-// score order. It exists while anybody waits there, ancestors of wanted keys
-// included.
+// A waitQueue holds the waiters at one key: for each kind of waiters a tree of places in score
+// order. It exists while there are waiters, ancestors of wanted keys included.
 //
-// A waiter stands in the line of every key that it needs, because that decides
-// who may pass whom. It is *watched* at exactly one of them, one at which it is
-// blocked, so that a change at a key looks only at waiters that it may help: see
-// wake.go.
+// A waiter stands in the line of every key that it needs, because that decides which waiters
+// may pass which. It is *watched* at exactly one of them, one where it is blocked, so that a
+// change at a key looks only at waiters that it may help: see wake.go.
 type waitQueue struct {
 	first *bucket // in the order of kind.compare
-	only  bucket  // one of them: mostly all who wait at a key are alike
+	only  bucket  // one of them: mostly all waiters at a key are alike
 	modes lockmode.Set
 
 	// wrote and wroteAll are the values that Engine.writes had when a lease that
@@ -32,10 +30,9 @@ type waitQueue struct {
 	trace *trace // what a deadlock search has looked at; nil if none came here
 }
 
-// bucket is those waiters at a key of whom none can go while the first cannot:
-// all in one mode, or all who want permits for one claimant group that the key's
-// pattern lists, or for none; and all of them tasks of one queue, or none of them; and
-// all of them aside, or none.
+// bucket is a set of waiters at a key that cannot be granted while its first one cannot: all in
+// one mode, or all for permits of one claimant group that the key's pattern lists, or of none;
+// and all of them tasks of one queue, or none of them; and all of them aside, or none.
 type bucket struct {
 	tree
 	kind
@@ -43,10 +40,10 @@ type bucket struct {
 	*bucketIndex
 }
 
-// bucketIndex is what a class needs of which one waiter stands before another, or which has
-// waiters that are unlike the others. All other classes share an empty one.
+// bucketIndex is the additional state of a bucket with waiters that stand before others, or
+// that are unlike the others. All other buckets share an empty one.
 type bucketIndex struct {
-	watchedAlone collection.Set[*queueEntry] // watched places of waiters whose party holds something at this very key
+	watchedAlone collection.Set[*queueEntry] // watched places of waiters with a flow that holds something at this very key
 	upto         [2]*queueEntry              // how far the walk of line.trace came: from others, and from the party that it began with
 }
 
@@ -147,7 +144,7 @@ func (n *node) dropLine() {
 	}
 }
 
-// hasAgainst reports whether somebody waits with whom a need may be in conflict.
+// hasAgainst reports whether there are waiters that a need may be in conflict with.
 func (l *waitQueue) hasAgainst(m *need) bool {
 	if l == nil {
 		return false
@@ -206,7 +203,7 @@ type queueEntry struct {
 	class           *bucket
 }
 
-// prio is the hash by which the tree is a heap.
+// prio returns the hash that orders the tree as a heap.
 func (p *queueEntry) prio() uint32 {
 	prio := collection.Mix(p.req.num)
 	if p.req.parent != nil {
@@ -233,9 +230,9 @@ func (r *request) setScore() {
 	}
 }
 
-// leads reports whether r asks for more only of keys that its party's leases claim
-// already. Whoever waits for those waits for that party, so letting r wait behind
-// them would be a deadlock. Permits and the like are different: others may give them back.
+// leads reports whether r asks for more only of keys that its flow's leases claim already.
+// Every waiter for those waits for that flow, so letting r wait behind them would be a
+// deadlock. Permits and the like are different: others may return them.
 func (r *request) leads() bool {
 	if r.party == nil || len(r.party.leases) == 0 || r.any {
 		return false
@@ -550,7 +547,7 @@ func (p *queueEntry) setAside(aside bool) {
 	l, k := p.req.needs()[p.need].node.line, p.class.kind
 	k.aside = aside
 	if p.class.len() == 1 && l.find(k) == nil {
-		p.class.aside = aside // it is alone, and the next in order would be those whom it joins
+		p.class.aside = aside // it is alone, and the next in order would be those that it joins
 		return
 	}
 	p.move(l.class(k))

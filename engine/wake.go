@@ -5,29 +5,26 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// Who is granted when something is given back.
+// Which waiters are granted when something is returned.
 //
-// A waiter is watched at one key at which it is blocked. When a key changes for
-// the better (a holder ends, a waiter leaves), only the first watched waiter of
-// each mode there is looked at. If it is still blocked at this key, so is
-// everyone behind it in that mode, because the same holders and the same earlier
-// waiters are in their way. If it is blocked at another key, its watch moves
-// there. If nothing blocks it, it is granted. In the last two cases the next one
-// of its mode is looked at. So a release costs as much as it grants, however
-// long the line is.
+// A waiter is watched at one key where it is blocked. When a key changes for the better (a
+// holder ends, a waiter leaves), only the first watched waiter of each mode there is checked.
+// If it is still blocked at this key, so is every one behind it in that mode, because the same
+// holders and the same earlier waiters block them. If it is blocked at another key, its watch
+// moves there. If nothing blocks it, it is granted. In the last two cases the next one of its
+// mode is checked. So a release costs as much as it grants, however long the line is.
 //
-// Granting never helps anybody else: who was behind a waiter is now behind a
-// holder. That is why only ends and departures call changed. Tokens are different:
-// who wants more than a bucket holds together with those ahead waits until they
-// have theirs, which are then taken for good.
+// Granting never helps other waiters: one that was behind a waiter is now behind a holder. That
+// is why only ends and departures call changed. Tokens are different: a request for more than a
+// bucket holds together with those ahead waits until they have theirs, which are then consumed.
 //
-// A waiter whose party itself has something at the key that would block it in other
-// hands, be it held or waited for, is not blocked by what blocks the others of its
-// mode, so it is watched one by one (place.apart).
+// A waiter with a flow that itself holds or waits for something at the key that would block it
+// in another flow is not blocked by the blockers of the others of its mode, so it is watched
+// one by one (bucketIndex.watchedAlone).
 
-// candidate is a watched waiter that a change may have helped, and the tree whose
-// first watched one it was. Whoever looks at it and does not find it still
-// blocked there passes the change on to the next of that tree.
+// candidate is a watched waiter that a change may have helped, and the tree that it was the
+// first watched one of. A check that does not find it still blocked there passes the change on
+// to the next of that tree.
 type candidate struct {
 	score Time
 	num   uint64
@@ -57,8 +54,7 @@ func (e *Engine) changed(r *request) {
 	}
 }
 
-// changedAt marks those ready whom it may have helped that somebody's needs are
-// met no more.
+// changedAt marks the waiters ready that the end of the given needs may have helped.
 func (e *Engine) changedAt(needs []need) {
 	if !e.live {
 		return
@@ -71,8 +67,8 @@ func (e *Engine) changedAt(needs []need) {
 	}
 }
 
-// facing goes through the classes at the key of a need whose waiters and its request may
-// be in each other's way.
+// facing visits the buckets at the key of a need with waiters that may block its request, or be
+// blocked by it.
 func (m *need) facing(yield func(*bucket) bool) {
 	if m.node.line == nil {
 		return
@@ -85,13 +81,13 @@ func (m *need) facing(yield func(*bucket) bool) {
 	}
 }
 
-// against reports whether the waiters of the class and somebody with these modes,
-// holder or waiter, may be in each other's way.
+// against reports whether the waiters of the bucket and a holder or waiter with these modes may
+// block each other.
 func (c *bucket) against(mode, counts interlock.Mode) bool {
 	return lockmode.Conflicts[mode].Has(c.mode) || counts != 0 && counts == c.counts
 }
 
-// readyClass marks those of a class ready whom a change at its key may have helped.
+// readyClass marks the waiters of a bucket ready that a change at its key may have helped.
 func (e *Engine) readyClass(c *bucket) {
 	e.objects += 1 + len(c.watchedAlone)
 	e.markReady(c.firstWatched())
@@ -100,16 +96,16 @@ func (e *Engine) readyClass(c *bucket) {
 	}
 }
 
-// stepTries bounds the candidates that a step looks at in vain, because they are still
-// blocked. Priorities that go through a long chain have very many looked at, of whom nobody
-// can go.
+// stepTries bounds the candidates that a step checks in vain, because they are still blocked.
+// Priorities that go through a long chain cause very many checks of waiters that cannot be
+// granted.
 const stepTries = 250
 
 // tryBudgetSpent reports that the step has looked at enough in vain.
 func (e *Engine) tryBudgetSpent() bool { return e.tries >= stepTries }
 
-// settle grants whom it can and breaks every cycle that this closes, until
-// nothing is left to do or the step has decided enough.
+// settle grants all that it can and breaks every cycle that this closes, until nothing is left
+// to do or the step has decided enough.
 func (e *Engine) settle() {
 	if !e.live {
 		return
@@ -192,11 +188,11 @@ func (e *Engine) consider(c candidate) {
 	e.markReady(class.firstWatched())
 }
 
-// blocker returns the index of the first need at which r is blocked, or -1.
+// blocker returns the index of the first need where r is blocked, or -1.
 func (r *request) blocker() int { return r.firstNeed(-1, (*request).blockedAt) }
 
-// firstNeed returns the index of the first of r's needs for which holds says yes, or -1.
-// One of them, if not -1, comes before all.
+// firstNeed returns the index of the first of r's needs that holds accepts, or -1. The need at
+// index before, if not -1, comes first.
 func (r *request) firstNeed(before int, holds func(*request, *need) bool) int {
 	needs := r.needs()
 	if before >= 0 && holds(r, &needs[before]) {
@@ -304,8 +300,7 @@ func (e *Engine) watchAnywhere(r *request) {
 	}
 }
 
-// admit grants a waiter by one of its ways, or offers it the grant when nobody
-// listens.
+// admit grants a waiter one of its alternatives, or offers it the grant if it has no listener.
 func (e *Engine) admit(way *request) {
 	r := way.whole()
 	lease := r.becomes()
@@ -373,9 +368,8 @@ func (p *flowState) watchAlone(r *request, m *need) {
 	}
 }
 
-// refile has those of r's places watched one by one at which its party has
-// something else that would block it in other hands, and those of the party's
-// other places that r would block.
+// refile watches one by one those of r's places where its flow has something else that would
+// block it in another flow, and the flow's other places that r would block.
 func (r *request) refile() {
 	for way := range r.eachAlternative {
 		for i := range way.wait.entries() {

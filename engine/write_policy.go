@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// Who may commit to a key, and how: see interlock.WritePolicy.
+// The conditions for commits to a key: see interlock.WritePolicy.
 
 // writing returns what is wrong with a pattern's write policy, or "".
 func (p *policy) writing() string {
@@ -65,11 +65,11 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *sessi
 	return nil
 }
 
-// mayEdit returns why a write may not change the document at its key, nil if it may: an
-// exclusive lease of another holder keeps it out, whether or not there is a document, and
-// one that replaces a document says which version, or names a lease. An addition may
-// always: it commutes, so it is right after any other write. p is the key's pattern, nil
-// for none; its policy is not open.
+// mayEdit returns the reason why a write may not change the document at its key, nil if it may:
+// an exclusive lease of another holder keeps it out, whether or not there is a document, and a
+// write that replaces a document names the version, or a lease. An addition is always allowed:
+// it commutes, so it is right after any other write. p is the key's pattern, nil for none; its
+// policy is not open.
 func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request) *refusal {
 	if w.Op == interlock.Add {
 		return nil
@@ -126,11 +126,11 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusa
 	)}
 }
 
-// exclusiveAt returns the claim by which a holder has a key exclusively: its own, or else
-// that of the nearest ancestor; nil for none. A lease that is over for its holder does not
-// count, although its keys may stay closed for its lock delay. All leases on a key that is
-// held exclusively are those of one flow, so of more than a step may look at any stands for
-// the one that is exclusive.
+// exclusiveAt returns the claim that makes a holder's access to a key exclusive: its own, or
+// else that of the nearest ancestor; nil for none. A lease that is over for its holder does not
+// count, although its keys may stay closed for its lock delay. All leases on a key that is held
+// exclusively belong to one flow, so if there are more than a step may look at, any of them
+// stands for the exclusive one.
 func (s *namespace) exclusiveAt(key interlock.Key) *need {
 	for name, more := string(key), true; more; name, more = keypath.Parent(name) {
 		n := s.nodeAt(name)
@@ -161,7 +161,7 @@ func (s *namespace) checkWriters(p *policy) *refusal {
 	return nil
 }
 
-// writtenBy returns the pattern of which a queue is the writer, nil for none.
+// writtenBy returns the pattern with the given queue as its writer, nil for none.
 func (s *namespace) writtenBy(queue string) *policy {
 	for _, p := range s.patterns {
 		if p.WriterQueue == queue {
@@ -184,9 +184,8 @@ func cover(leases []*request, key interlock.Key) *request {
 	return nil
 }
 
-// namedLeases returns the leases in whose name a commit comes. If one of them is not in
-// its holder's hands, the command is refused and ok is false. To name one that is
-// offered takes it up.
+// namedLeases returns the leases that a commit names. If one of them is not in its holder's
+// hands, the command is refused and ok is false. Naming one that is offered takes it up.
 func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok bool) {
 	for _, id := range ids {
 		r := e.findHeld(id)

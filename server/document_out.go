@@ -94,9 +94,9 @@ func writeAge(j *jsonOut, d *interlock.Document) {
 	}
 }
 
-// writeBody writes the body of a document: JSON as the value that it is, other text
-// as a string, and the rest in Base64, also when bytes of no type look like text. A body is data that must come back as it was,
-// so nothing is cleaned out of it.
+// writeBody writes the body of a document: JSON as the value that it is, other text as a
+// string, and the rest in Base64, also when bytes of no type look like text. A body is data
+// that must come back as it was, so nothing is cleaned out of it.
 func writeBody(j *jsonOut, contentType string, body []byte) {
 	switch {
 	case !utf8.Valid(body) || isType(contentType, "application/octet-stream"):

@@ -142,8 +142,8 @@ func TestCheckStatement(t *testing.T) {
 	})
 }
 
-// Only the operator of the server rotates, since the keys are those of all tenants, only by a call that no page of another site can make, and
-// what was signed before holds on.
+// Only the operator of the server rotates, since the keys are those of all tenants, only by a
+// call that no page of another site can make, and what was signed before holds on.
 func TestRotateFenceKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		agentSecret, agentLine := newSecret(t, "agent", "acme")

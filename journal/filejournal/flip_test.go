@@ -18,9 +18,9 @@ var (
 	eachBit   = []byte{0xff, 1, 2, 4, 8, 16, 32, 64, 128}
 )
 
-// flips starts on a disk with one byte changed, for every byte of every file. A refused start must name the file and the
-// place, which is that of the header, frame or trailer to which the byte belongs, and
-// must have changed nothing. accept judges what else a start may find.
+// flips starts on a disk with one byte changed, for every byte of every file. A refused start
+// must name the file and the place, which is that of the header, frame or trailer to which the
+// byte belongs, and must have changed nothing. accept judges what else a start may find.
 func flips(t *testing.T, pristine *simdisk.Disk, masks []byte, accept func(name string, off int64, got []string) error) {
 	t.Helper()
 	if testing.Short() {

@@ -55,7 +55,8 @@ func Skeleton(key string) string {
 	return strings.Join(words, " ")
 }
 
-// ShortestKind is the length of the shortest kinds that IsSlip is meant for: in shorter ones, as in gpu and cpu, one letter is the difference between two things.
+// ShortestKind is the length of the shortest kinds that IsSlip is meant for: in shorter ones,
+// as in gpu and cpu, one letter is the difference between two things.
 const ShortestKind = 4
 
 // First returns the first segment of a key.
