@@ -33,7 +33,7 @@ func (c *call) heartbeat() {
 	}
 	cmd := &engine.Heartbeat{Head: c.head()}
 	cmd.Session = id
-	if !c.body(func(d *jsonIn) { decodeProgress(d, &cmd.Progress) }) {
+	if !c.body(func(d *jsonIn) { d.renewRequest(&cmd.Progress) }) {
 		return
 	}
 	eff, at, ok := c.do(cmd)

@@ -94,18 +94,21 @@ func (d *jsonIn) end() {
 	}
 }
 
+// given is a set of fields, by their positions in the list of names of a body.
+type given uint64
+
 // object reads an object with members that have some of names, each at most once. read is called
-// with the position of the name in names, and must read the value.
-func (d *jsonIn) object(names []string, read func(field int)) {
+// with the position of the name in names, and must read the value. object returns the members that
+// it has found.
+func (d *jsonIn) object(names []string, read func(field int)) (seen given) {
 	outer := len(d.path)
 	if !d.eat('{') {
 		d.want("an object")
-		return
+		return seen
 	}
 	if d.eat('}') {
-		return
+		return seen
 	}
-	var seen uint64
 	for d.err == nil {
 		d.space()
 		name := d.quoted()
@@ -118,21 +121,21 @@ func (d *jsonIn) object(names []string, read func(field int)) {
 		}
 		switch {
 		case d.err != nil:
-			return
+			return seen
 		case field < 0 && len(names) == 0:
 			d.fail("unknown field %s: the body has no fields", strconv.Quote(clipped(string(name))))
-			return
+			return seen
 		case field < 0:
 			d.fail("unknown field %s: known are %s", d.member(strconv.Quote(clipped(string(name)))), strings.Join(names, ", "))
-			return
+			return seen
 		case seen&(1<<field) != 0:
 			d.fail("field %s stands twice", d.member(names[field]))
-			return
+			return seen
 		}
 		seen |= 1 << field
 		if !d.eat(':') {
 			d.want("':'")
-			return
+			return seen
 		}
 		d.path = d.member(names[field])
 		d.space()
@@ -144,8 +147,9 @@ func (d *jsonIn) object(names []string, read func(field int)) {
 		if !d.eat('}') {
 			d.want("',' or '}'")
 		}
-		return
+		return seen
 	}
+	return seen
 }
 
 // array reads an array; read must read one element. It stops at limit elements

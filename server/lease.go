@@ -234,7 +234,7 @@ func (c *call) renew() {
 		return
 	}
 	cmd := &engine.Renew{Head: c.head(), Lease: id}
-	if !c.body(func(d *jsonIn) { decodeProgress(d, &cmd.Progress) }) {
+	if !c.body(func(d *jsonIn) { d.renewRequest(&cmd.Progress) }) {
 		return
 	}
 	if eff, at, ok := c.do(cmd); ok {
@@ -253,7 +253,7 @@ func (c *call) giveBack(cmd *engine.Release, outcome string) {
 		return
 	}
 	cmd.Head, cmd.Lease = h, id
-	if !c.body(func(d *jsonIn) { decodeRelease(d, cmd) }) {
+	if !c.body(func(d *jsonIn) { d.releaseRequest(cmd) }) {
 		return
 	}
 	if _, at, ok := c.do(cmd); ok {

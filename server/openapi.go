@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// openapi.json is written by hand. TestOpenAPI holds it equal to what the door
-// answers, and the table of routes to its paths.
+// The paths of openapi.json are written by hand, and so are the schemas of answers; internal/gen
+// writes those of requests. TestOpenAPI holds it equal to what the server answers, and the table
+// of routes to its paths.
 //
 //go:embed openapi.json
 var openAPIFile []byte

@@ -64,9 +64,9 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, fields := range map[string][]string{
-		"AcquireRequest": acquireFields, "ClaimRequest": claimFields, "ConvertRequest": convertFields, "ArriveRequest": arriveFields,
-		"ParkRequest": parkFields, "ResumeRequest": resumeFields, "DeclareRequest": declareFields,
-		"ReleaseRequest": releaseFields, "RenewRequest": progressFields, "OpenSessionRequest": sessionFields,
+		"AcquireRequest": acquireRequestFields, "ClaimRequest": claimFields, "ConvertRequest": convertRequestFields, "ArriveRequest": arriveRequestFields,
+		"ParkRequest": parkRequestFields, "ResumeRequest": resumeRequestFields, "DeclareRequest": declareRequestFields,
+		"ReleaseRequest": releaseRequestFields, "RenewRequest": renewRequestFields, "OpenSessionRequest": sessionFields,
 		"CheckFenceRequest": fenceFields, "StatementRequest": statementFields, "RevokeRequest": revokeFields,
 		"CommitRequest": commitFields, "ReadRequest": readFields, "WriteRequest": writeFields, "EffectRequest": effectFields,
 		"DoneRequest": doneFields, "ReasonRequest": reasonFields, "ReconcileRequest": reconcileFields,

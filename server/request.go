@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,6 +45,11 @@ func named[T any](d *jsonIn, known string, parse func(string) (T, bool)) T {
 		d.fail("field %s: want %s, found %q", d.path, known, clipped(name))
 	}
 	return v
+}
+
+// choice reads one of some words; known lists them for the message.
+func (d *jsonIn) choice(known string, words ...string) string {
+	return named(d, known, func(name string) (string, bool) { return name, slices.Contains(words, name) })
 }
 
 // ms reads a duration. What is too long for a duration becomes the longest one,
@@ -115,12 +121,6 @@ func (d *jsonIn) progress() string {
 		return string(d.any(maxJSONDepth))
 	}
 	return d.str()
-}
-
-var progressFields = []string{"progress"}
-
-func decodeProgress(d *jsonIn, progress *string) {
-	d.object(progressFields, func(int) { *progress = d.progress() })
 }
 
 var sessionFields = []string{"agent", "ttl_ms"}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/interlockdev/interlock/internal/gen/jsoncodec"
+	"github.com/interlockdev/interlock/internal/gen/openapi"
 	"github.com/interlockdev/interlock/internal/gen/source"
 	"github.com/interlockdev/interlock/internal/gen/stream"
 )
@@ -24,6 +26,8 @@ type emitter struct {
 }
 
 var emitters = []emitter{
+	{"jsoncodec", jsoncodec.Emit},
+	{"openapi", openapi.Emit},
 	{"stream", stream.Emit},
 }
 

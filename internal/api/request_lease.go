@@ -1,0 +1,166 @@
+package api
+
+import "github.com/interlockdev/interlock"
+
+// AcquireRequest is the body of POST /v1/leases.
+//
+//schema:one claims,any_prefix
+type AcquireRequest struct {
+	// The agent's name, for people and for other waiters. A session has its own.
+	Agent string `json:"agent,omitempty" max:"MaxNameBytes"`
+	// The session that holds the lease. Without one the lease lives by its own renewals, no
+	// repeated acquire finds it, and deadlock is not seen.
+	Session SessionID `json:"session,omitempty"`
+	// A thread of control inside the session; main when left out.
+	Flow string `json:"flow,omitempty" max:"MaxNameBytes"`
+	// Shown to others that want the same key.
+	Purpose string `json:"purpose,omitempty" max:"MaxPurposeBytes"`
+	// Granted as a whole or not at all: 64 at most, or 1,024 with any.
+	Claims []ClaimRequest `json:"claims,omitempty" min:"1" max:"MaxAlternatives"`
+	// The claims are alternatives: exactly one of them is granted, the first that is free or
+	// becomes free.
+	Any bool `json:"any,omitempty"`
+	// Instead of claims: any one of the keys that patterns list as members and that begin so,
+	// such as gpu:. It is claimed exclusively.
+	Prefix string `json:"any_prefix,omitempty" max:"MaxKeyBytes"`
+	// The claimant group that permits are taken for.
+	Group string `json:"group,omitempty" max:"MaxNameBytes"`
+	// How the parts of a key are assigned to its members, for a claim with parts; hash when left
+	// out. The first member decides.
+	Division string `json:"divide,omitempty" enum:"hash,range,load"`
+	// How long after the last heartbeat the lease lives. 0 or left out, as with all durations but
+	// grace_ms: the key's pattern decides, else 30000.
+	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
+	// How long after the hard end the holder may still commit and release; 5000 when left out.
+	Grace *Milliseconds `json:"grace_ms,omitempty" max:"MaxGrace"`
+	// A cap that heartbeats cannot extend; none when left out or 0.
+	MaxHold Milliseconds `json:"max_hold_ms,omitempty" max:"MaxMaxHold"`
+	// The lease ends when no progress was reported for so long; never when left out or 0.
+	Stall Milliseconds `json:"stall_ms,omitempty" max:"MaxStall"`
+	// How long the keys stay closed if the holder dies; 0 when left out.
+	LockDelay Milliseconds `json:"lock_delay_ms,omitempty" max:"MaxLockDelay"`
+	// How long the request may stand in line at all; for ever when left out or 0.
+	MaxWait  Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
+	Priority Priority     `json:"priority,omitempty"`
+	// The version of the namespace's state that the caller has read at the keys: the answer lists
+	// what was committed since. As of the request's arrival when left out.
+	AsOf interlock.Version `json:"as_of,omitempty,string"`
+	// Return the documents at the keys with the lease, read in the step that hands it over: in the
+	// answer, with the ticket, a repetition, a resumption, a conversion, and by getLease.
+	Documents bool `json:"documents,omitempty"`
+	// How long to wait within the call, 55000 at most. 0 with on_conflict wait: stand in line and
+	// answer at once.
+	Wait *Milliseconds `json:"wait_ms,omitempty"`
+	// What to do when the request cannot be granted at once. wait when wait_ms is present, else
+	// fail. preempt waits, and asks the holders to yield.
+	OnConflict string `json:"on_conflict,omitempty" enum:"wait,fail,skip,preempt"`
+}
+
+// ClaimRequest is one key with what is wanted of it.
+type ClaimRequest struct {
+	Key Key `json:"key"`
+	// exclusive when left out. A claim has a mode, or one of permits, parties and parts.
+	Mode Mode `json:"mode,omitempty"`
+	Count
+}
+
+// Count is what a claim counts, if its mode comes with a count.
+type Count struct {
+	// How many permits, of a key with a capacity, or tokens, of one with a rate.
+	Permits uint32 `json:"permits,omitempty" min:"1" max:"MaxCount"`
+	// How many parties the barrier waits for.
+	Parties uint32 `json:"parties,omitempty" min:"1" max:"MaxParties"`
+	// How many parts the key is shared out in.
+	Parts uint32 `json:"parts,omitempty" min:"1" max:"MaxParts"`
+}
+
+// RenewRequest is the body of POST /v1/leases/{id}/renew, and of a session's heartbeat.
+type RenewRequest struct {
+	Progress Progress `json:"progress,omitempty"`
+}
+
+// ReleaseRequest is the body of POST /v1/leases/{id}/release.
+type ReleaseRequest struct {
+	// How it went, in the holder's words.
+	Outcome string `json:"outcome,omitempty" max:"MaxNameBytes"`
+	// Handed to the next holders of the keys.
+	Note string `json:"note,omitempty" max:"MaxNoteBytes"`
+}
+
+// ConvertRequest is the body of POST /v1/leases/{id}/convert.
+type ConvertRequest struct {
+	// All that the lease claims afterwards.
+	Claims []ClaimRequest `json:"claims" min:"1" max:"MaxClaims"`
+	// How long to wait within the call, 55000 at most. 0 with on_conflict wait: stand in line and
+	// answer at once.
+	Wait *Milliseconds `json:"wait_ms,omitempty"`
+	// wait when wait_ms is present, else fail.
+	OnConflict string `json:"on_conflict,omitempty" enum:"wait,fail,preempt"`
+	// How long the request may stand in line at all; for ever when left out or 0.
+	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
+}
+
+// ArriveRequest is the body of POST /v1/leases/{id}/arrive.
+type ArriveRequest struct {
+	// How long to wait within the call, 55000 at most. 0: stand in line and answer at once.
+	Wait Milliseconds `json:"wait_ms,omitempty"`
+	// How long the request may stand in line at all; for ever when left out or 0.
+	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
+}
+
+// ParkRequest is the body of POST /v1/leases/{id}/park.
+type ParkRequest struct {
+	// keep: no other holder gets the keys. free: others may have them meanwhile. The pattern
+	// decides when left out, else keep.
+	Keys string `json:"keys,omitempty" enum:"keep,free"`
+	// How long it may be parked; the pattern decides when left out or 0, else 24 hours. Then it
+	// ends.
+	For Milliseconds `json:"for_ms,omitempty" max:"MaxPark"`
+	// What a person is asked: the lease is then among the approvals, and resumed by the answer.
+	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
+}
+
+// ResumeRequest is the body of POST /v1/leases/{id}/resume.
+type ResumeRequest struct {
+	// The session that holds it from now on; without one it lives by its own renewals.
+	Session SessionID `json:"session,omitempty"`
+	// A thread of control inside the session; main when left out.
+	Flow string `json:"flow,omitempty" max:"MaxNameBytes"`
+	// How long to wait within the call, 55000 at most, also for a person's answer. 0 with
+	// on_conflict wait: stand in line and answer at once.
+	Wait *Milliseconds `json:"wait_ms,omitempty"`
+	// wait when wait_ms is present, else fail.
+	OnConflict string `json:"on_conflict,omitempty" enum:"wait,fail,preempt"`
+	// How long the request may stand in line at all; for ever when left out or 0.
+	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
+	// Resume it although its question is open, which withdraws the question, or was denied.
+	Unapproved bool `json:"unapproved,omitempty"`
+}
+
+// DeclareRequest is the body of POST /v1/waits.
+type DeclareRequest struct {
+	// The session that waits. Without one no deadlock is seen.
+	Session SessionID `json:"session,omitempty"`
+	// A thread of control inside the session; main when left out.
+	Flow string `json:"flow,omitempty" max:"MaxNameBytes"`
+	// The agent's name, for people and for other waiters. A session has its own.
+	Agent string `json:"agent,omitempty" max:"MaxNameBytes"`
+	// What is waited for.
+	Purpose string `json:"purpose,omitempty" max:"MaxPurposeBytes"`
+	// The session or the agent that the wait is for.
+	On PartyRequest `json:"on"`
+	// How long to wait within the call, 55000 at most. 0: stand in line and answer at once.
+	Wait Milliseconds `json:"wait_ms,omitempty"`
+	// How long the request may stand in line at all; for ever when left out or 0.
+	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
+}
+
+// PartyRequest is a session or an agent that another one waits for.
+type PartyRequest struct {
+	// Public short name of the session.
+	Session string `json:"session,omitempty"`
+	// main when left out.
+	Flow string `json:"flow,omitempty"`
+	// The agent's name, if it has one session only.
+	Agent string `json:"agent,omitempty"`
+}

@@ -1,0 +1,18 @@
+// Package model reads the bodies and answers of the HTTP API from the structs of internal/api:
+// their fields with names, kinds, units, limits and comments.
+//
+//	internal/api/*.go ─► model ─┬─► jsoncodec ─► server/*_gen.go
+//	                            └─► openapi   ─► components.schemas of server/openapi.json
+//
+// A struct of internal/api is a JSON object, and an alias is a kind of value that has a schema of
+// its own. The tag json has the member's name, and omitempty for a member that may be left out.
+// The tags min and max bound a number, the length of a string or of a list; a limit is a number
+// or a constant of the root package, and a duration counts in milliseconds. The tag enum lists
+// the words that a string can be. The comment above a field is its description for a reader of
+// the API, and is not about Go.
+//
+// Package model must not know what is generated from it: emitters for other languages read the
+// same tables.
+//
+// Start reading at model.go.
+package model
