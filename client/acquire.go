@@ -144,7 +144,7 @@ func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Tic
 func (c *Client) await(ctx context.Context, k *call, what string, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
 	until := ctx
 	for {
-		news, ended := c.hear(until, k)
+		news, ended := k.next(until)
 		switch {
 		case ended:
 			switch was, refusal := c.forget(k); was {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"time"
 	"unicode/utf8"
 
@@ -259,6 +260,20 @@ func (k *call) tell() {
 	default:
 	}
 	k.news <- k.phase // no other goroutine puts anything there: mu is held
+}
+
+// next waits for news of the call and returns its phase. ended reports that ctx ended first.
+func (k *call) next(ctx context.Context) (p phase, ended bool) {
+	end := ctx.Done()
+	if end == nil { // one channel is cheaper to wait for than two
+		return <-k.news, false
+	}
+	select {
+	case p = <-k.news:
+		return p, false
+	case <-end:
+		return p, true
+	}
 }
 
 // finish ends a call.

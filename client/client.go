@@ -17,8 +17,7 @@ import (
 //
 // One mutex guards all that is shared. Three goroutines live as long as the
 // Client or its link: run connects and takes answers, a writer sends what is
-// ready, keep sends heartbeats and watches the clock. A caller that is alone
-// sends and takes its answer itself (turn.go).
+// ready, keep sends heartbeats and watches the clock.
 type Client struct {
 	cfg  Config
 	dial Dialer
@@ -29,8 +28,6 @@ type Client struct {
 	flows  atomic.Uint64
 	calls  sync.Pool
 	kick   chan struct{} // keep must look again
-
-	turn atomic.Pointer[conn] // the link that the next caller reads, or nil; see turn.go
 
 	mu       sync.Mutex // guards the fields below
 	sess     *session
@@ -119,15 +116,14 @@ func (c *Client) CheckFence(ctx context.Context, key interlock.Key, fence interl
 	return err
 }
 
-// begin submits an operation for a caller that goes on with hear, or else returns the turn,
-// unless the client can do nothing more.
+// begin submits an operation, unless the client can do nothing more.
 func (c *Client) begin(k *call) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.usable(); err != nil {
-		c.mu.Unlock()
 		return err
 	}
-	c.launch(k)
+	c.submit(k)
 	return nil
 }
 
@@ -145,7 +141,7 @@ func (c *Client) do(ctx context.Context, k *call, what string) (*found, error) {
 
 // answer waits for the answer to an operation that has begun.
 func (c *Client) answer(ctx context.Context, k *call, what string) (*found, error) {
-	if _, ended := c.hear(ctx, k); ended {
+	if _, ended := k.next(ctx); ended {
 		switch was, refusal := c.forget(k); was {
 		case ready:
 			return nil, c.notSent(ctx, refusal)
@@ -254,9 +250,6 @@ func (c *Client) Close(ctx context.Context) error {
 		k = c.newCall(proto.OpClose)
 		c.submit(k)
 	}
-	if c.conn != nil {
-		c.conn.interrupt()
-	}
 	c.mu.Unlock()
 	var err error
 	if k != nil {
@@ -274,7 +267,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.cancel()
 	c.mu.Lock()
 	if c.conn != nil {
-		c.cut(nil)
+		c.conn.link.Close(nil)
 	}
 	c.mu.Unlock()
 	c.ended.Wait()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -18,16 +17,11 @@ type conn struct {
 	wake  chan struct{} // something is ready to be sent
 	acked uint64        // the last acknowledgement that the server has
 	dead  bool          // guarded by Client.mu
-	turn  turn
-	in    proto.ServerFrame // of the goroutine that has the turn
-
-	sending sync.Mutex
-	out     proto.ClientFrame // guarded by sending
 }
 
 // newConn begins to use a link.
 func newConn(link proto.ClientLink) *conn {
-	return &conn{link: link, wake: make(chan struct{}, 1), turn: turn{back: make(chan struct{}, 1)}}
+	return &conn{link: link, wake: make(chan struct{}, 1)}
 }
 
 func (n *conn) ring() {
@@ -320,28 +314,15 @@ func (c *Client) serve(n *conn) {
 		defer close(stopped)
 		c.write(n)
 	}()
-	for !n.turn.broke {
-		err := n.link.Recv(&n.in)
-		if errors.Is(err, proto.ErrInterrupted) {
-			continue // it was meant for a caller
-		}
-		if err != nil {
-			break
-		}
+	var in proto.ServerFrame
+	for n.link.Recv(&in) == nil {
 		c.mu.Lock()
-		c.dispatch(n, &n.in)
-		left := c.leaveTurn(n)
+		c.dispatch(n, &in)
 		c.mu.Unlock()
-		if left {
-			<-n.turn.back
-		}
 	}
 	n.link.Close(nil)
 	c.mu.Lock()
 	n.dead = true
-	if n.turn.clock != nil {
-		n.turn.clock.Stop()
-	}
 	if c.conn == n {
 		c.conn, c.outage = nil, time.Now()
 	}

@@ -271,7 +271,7 @@ func (c *Client) beat(s *session, k *call, r *proto.Reply, at interlock.At) {
 	}
 	if why := r.Error(uint32(at.Shard), at.Epoch); sessionGone(why) {
 		c.sessionOver(s, why)
-		c.cut(nil) // a new link opens a new session
+		c.conn.link.Close(nil) // a new link opens a new session
 	}
 }
 

@@ -119,7 +119,7 @@
 // another holder, as far as its own clock can tell, and must never repeat a request under
 // another number when its outcome is unknown.
 //
-// Start reading at client.go, then acquire.go, conn.go, turn.go and lease.go; commit.go and
+// Start reading at client.go, then acquire.go, conn.go and lease.go; commit.go and
 // effect.go stand by themselves. Of tasks read task.go, then worker.go, attempt.go and
 // pull.go.
 package client

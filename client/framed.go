@@ -69,8 +69,8 @@ func turnedAway(err error, failed func()) error {
 
 func (l *framedLink) Recv(f *proto.ServerFrame) error {
 	err := l.FramedLink.Recv(f)
-	if err == nil || errors.Is(err, proto.ErrInterrupted) {
-		return err
+	if err == nil {
+		return nil
 	}
 	if _, refused := errors.AsType[*interlock.Error](err); refused {
 		return turnedAway(err, l.failed)

@@ -435,8 +435,9 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 		g.s.disown(g, releasedHere(g), true)
 	}
 	g.s.leaving[g.id] = struct{}{}
-	c.launch(k)
-	if _, ended := c.hear(ctx, k); ended {
+	c.submit(k)
+	c.mu.Unlock()
+	if _, ended := k.next(ctx); ended {
 		if was, _ := c.forget(k); was != done {
 			return unknown(ctx, "the release of "+string(l.Key()))
 		}

@@ -37,7 +37,6 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 	if err := c.begin(k); err != nil {
 		return nil, err
 	}
-	c.giveBack() // what follows is no hear, and does not read
 	end, never := ctx.Done(), limit.Done()
 	for {
 		select {

@@ -122,17 +122,10 @@ func (w *world) restart() {
 }
 
 // dial connects a client over the in-process pipe; the dialer finds the server that runs at
-// that moment. What the server sends unasked is read at once: no turn is ever laid down
-// (turn.go).
+// that moment.
 func (w *world) dial(cfg client.Config) *client.Client {
 	w.t.Helper()
-	return w.connect(func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
-		link, err := w.inside(ctx, hello)
-		if err != nil {
-			return nil, err
-		}
-		return struct{ proto.ClientLink }{link}, nil
-	}, cfg)
+	return w.connect(w.inside, cfg)
 }
 
 // inside is the dialer of the server that runs at that moment.
@@ -254,8 +247,6 @@ type brokenLink struct {
 	proto.ClientLink
 	b *breaker
 }
-
-func (l *brokenLink) Interrupt() { l.ClientLink.(proto.Interruptible).Interrupt() }
 
 func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 	if err := l.ClientLink.Recv(f); err != nil {

@@ -6,36 +6,31 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// write sends what is ready, as much as there is in each frame.
+// write sends what is ready, as much as there is in each frame, until the link is dead.
 func (c *Client) write(n *conn) {
+	var out proto.ClientFrame
 	for range n.wake {
 		// The caller that woke us is rarely alone: let the others that can run add theirs to
 		// the frame.
 		runtime.Gosched()
-		for more := true; more; {
-			n.sending.Lock()
-			n.out.Reset()
+		for {
+			out.Reset()
 			c.mu.Lock()
 			dead := n.dead
 			if !dead {
-				c.fill(n, &n.out)
+				c.fill(n, &out)
 			}
 			c.mu.Unlock()
-			if more = len(n.out.Ops) > 0; more {
-				n.send()
-			}
-			n.sending.Unlock()
 			if dead {
 				return
 			}
+			if len(out.Ops) == 0 {
+				break
+			}
+			if n.link.Send(&out) != nil {
+				n.link.Close(nil) // the reader learns why
+			}
 		}
-	}
-}
-
-// send sends what is in n.out. The caller holds sending.
-func (n *conn) send() {
-	if n.link.Send(&n.out) != nil {
-		n.link.Close(nil) // the reader learns why
 	}
 }
 
@@ -116,14 +111,10 @@ func (c *Client) add(n *conn, frame *proto.ClientFrame, size *int, k *call) bool
 
 // submit makes a call ready to be sent. mu is held.
 func (c *Client) submit(k *call) {
-	if c.conn != nil && c.busy(0) {
-		c.conn.turn.crowd = true
-	}
 	c.queue = append(c.queue, k)
 	if c.conn != nil && len(c.queue) == 1 {
 		c.conn.ring()
 	}
-	c.giveBack()
 }
 
 // submitFirst is submit for a call that must not wait behind the others.
@@ -132,5 +123,4 @@ func (c *Client) submitFirst(k *call) {
 	if c.conn != nil {
 		c.conn.ring()
 	}
-	c.giveBack()
 }

@@ -97,8 +97,7 @@ type FramedLink[Out, In any] struct {
 	deadline time.Time // of the next read
 	asked    bool      // a ping is under way
 	ponged   time.Time
-	called   atomic.Bool // Interrupt was
-	attention
+	spin     spinRead
 
 	writing sync.Mutex
 	broken  bool      // a record was written in part: nothing can follow
@@ -226,12 +225,6 @@ func (l *FramedLink[Out, In]) Close(reason *interlock.Error) {
 		_ = l.conn.SetReadDeadline(until)
 		_, _ = io.Copy(io.Discard, l.conn)
 	}()
-}
-
-// Interrupt implements [Interruptible].
-func (l *FramedLink[Out, In]) Interrupt() {
-	l.called.Store(true)
-	_ = l.conn.SetReadDeadline(longAgo)
 }
 
 // Done is closed when a link that was closed has let its connection go.
@@ -399,14 +392,11 @@ func (l *FramedLink[Out, In]) read(b []byte) (int, error) {
 		if l.closed.Load() {
 			return 0, io.EOF
 		}
-		if l.called.Swap(false) {
-			return 0, ErrInterrupted
-		}
 		if !l.asked {
 			// Moved only by a tenth, because each move costs.
 			if now := time.Now(); l.deadline.Sub(now) < l.quiet.Ask-l.quiet.Ask/10 {
 				l.expect(now.Add(l.quiet.Ask))
-				continue // Close or Interrupt may have been between
+				continue // Close may have been between
 			}
 		}
 		n, err := l.receive(b)
@@ -424,9 +414,6 @@ func (l *FramedLink[Out, In]) read(b []byte) (int, error) {
 			return 0, io.EOF
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, err
-		case time.Now().Before(l.deadline): // Interrupt has put it forward
-			l.expect(l.deadline)
-			continue
 		case l.asked:
 			return 0, ErrSilent
 		}

@@ -1,10 +1,6 @@
 package proto
 
-import (
-	"errors"
-
-	"github.com/interlockdev/interlock"
-)
+import "github.com/interlockdev/interlock"
 
 // Link carries frames both ways, in order. Send is called by one goroutine at a
 // time and Recv by one, both concurrently with each other and with Close.
@@ -37,22 +33,12 @@ type Peeker interface {
 	Ready() (yes, ok bool)
 }
 
-// Interruptible is a link with a Recv that can be called off.
-type Interruptible interface {
-	// Interrupt has the Recv that is under way return ErrInterrupted, or else the next one.
-	// Nothing is lost by that: the Recv after it goes on. Any goroutine may call it.
-	Interrupt()
-}
-
-// ErrInterrupted reports that a Recv was called off.
-var ErrInterrupted = errors.New("the call was interrupted")
-
 // SpinReader is a link that can wait for what comes without sleeping.
 type SpinReader interface {
-	// Attend announces that something is likely to come at once: the next Recv looks for it again
-	// and again for a moment, as long as alone returns true, before it sleeps. It is called by the
-	// goroutine that calls Recv.
-	Attend(alone func() bool)
+	// Spin announces that something is likely to come at once: the next Recv looks for it again
+	// and again for a moment, as long as exclusive returns true, before it sleeps. It is called
+	// by the goroutine that calls Recv.
+	Spin(exclusive func() bool)
 }
 
 // ClientLink is the client's end of a link, ServerLink the server's.

@@ -29,21 +29,12 @@ func (p *pipeEnd[Out, In]) Close(reason *interlock.Error) {
 	p.in.close(reason)
 }
 
-// Interrupt implements [Interruptible].
-func (p *pipeEnd[Out, In]) Interrupt() {
-	p.in.mu.Lock()
-	defer p.in.mu.Unlock()
-	p.in.called = true
-	p.in.cond.Broadcast()
-}
-
 // half is one direction: a box for one frame.
 type half[T any] struct {
 	mu     sync.Mutex
 	cond   sync.Cond
 	box    T
 	full   bool
-	called bool // Interrupt was
 	closed bool
 	reason error
 }
@@ -72,12 +63,8 @@ func (h *half[T]) send(f *T) error {
 func (h *half[T]) recv(f *T) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for !h.full && !h.closed && !h.called {
+	for !h.full && !h.closed {
 		h.cond.Wait()
-	}
-	if h.called {
-		h.called = false
-		return ErrInterrupted
 	}
 	if !h.full {
 		return h.reason

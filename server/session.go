@@ -51,12 +51,12 @@ type stream struct {
 	// goroutine: each would be a thread to be woken.
 	ahead proto.Peeker
 
-	// attentive, if it is not nil, is waited at without sleeping for a moment when no other stream
+	// spinner, if it is not nil, is read without sleeping for a moment when no other stream
 	// has brought anything to the shard for a while: a lone client often asks again at once after
-	// an answer. came is the shard's count when the stream last brought something, and inRow how
-	// often it did since another did.
-	attentive proto.SpinReader
-	alone     func() bool
+	// an answer. exclusive reports whether that is so still. came is the shard's count when the
+	// stream last brought something, and inRow how often it did since another did.
+	spinner   proto.SpinReader
+	exclusive func() bool
 	came      uint64
 	inRow     int
 
@@ -108,8 +108,8 @@ func newStream(d *Streams, link proto.ServerLink, namespace interlock.Namespace,
 	if ahead, ok := link.(proto.Peeker); ok {
 		if _, ok = ahead.Ready(); ok {
 			st.ahead = ahead
-			st.attentive, _ = link.(proto.SpinReader)
-			st.alone = func() bool { return d.s.shard.Came() == st.came }
+			st.spinner, _ = link.(proto.SpinReader)
+			st.exclusive = func() bool { return d.s.shard.Came() == st.came }
 		}
 	}
 	return st
@@ -235,12 +235,12 @@ func (st *stream) submit() *interlock.Error {
 // asks for next.
 const fewCommands = 2
 
-// A stream is attended to after so many frames of its own in a row, and then for so many less
-// one: the next one is waited for asleep. A reader that never sleeps keeps its processor, and
-// the runtime then looks at other connections every 10 ms only, so they would wait for that.
+// The reads of a stream spin after spinAfter frames of its own in a row, but for every
+// spinFrames-th: that one is waited for asleep. A reader that never sleeps keeps its processor,
+// and the runtime then looks at other connections every 10 ms only, so they would wait for that.
 const (
-	attendAfter = 8
-	attendFor   = 8
+	spinAfter  = 8
+	spinFrames = 8
 )
 
 // hand hands commands to the shard. What is delivered while the reader is there, it sends itself
@@ -260,13 +260,13 @@ func (st *stream) hand(cmds []engine.Command) error {
 	if waiting {
 		st.flush()
 	}
-	if st.attentive != nil {
+	if st.spinner != nil {
 		before := st.came
 		if st.came = st.d.s.shard.Came(); st.came != before+1 {
 			st.inRow = 0
 		}
-		if st.inRow++; st.inRow > attendAfter && st.inRow%attendFor != 0 && len(cmds) <= fewCommands {
-			st.attentive.Attend(st.alone)
+		if st.inRow++; st.inRow > spinAfter && st.inRow%spinFrames != 0 && len(cmds) <= fewCommands {
+			st.spinner.Spin(st.exclusive)
 		}
 	}
 	return err

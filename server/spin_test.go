@@ -16,34 +16,34 @@ type countingShard struct {
 func (s *countingShard) Execute(...engine.Command) error { s.came++; return nil }
 func (s *countingShard) Came() uint64                    { return s.came }
 
-// spinningLink is a link that reports when it is to attend.
+// spinningLink is a link that reports when it is to spin.
 type spinningLink struct {
 	proto.ServerLink
-	alone func() bool
+	exclusive func() bool
 }
 
-func (l *spinningLink) Ready() (yes, ok bool)    { return false, true }
-func (l *spinningLink) Attend(alone func() bool) { l.alone = alone }
+func (l *spinningLink) Ready() (yes, ok bool)      { return false, true }
+func (l *spinningLink) Spin(exclusive func() bool) { l.exclusive = exclusive }
 
-// A stream is attended to when it has been alone for a while and brings little, and only until
-// others come. Now and then it is not, so that others can be heard.
-func TestAttend(t *testing.T) {
+// A stream's reads spin when it has been alone for a while and brings little, and only until
+// others come. Now and then they do not, so that others can be heard.
+func TestSpin(t *testing.T) {
 	s, link := &countingShard{}, &spinningLink{}
 	st := newStream(&Streams{s: &Server{shard: s}}, link, "default", Identity{})
-	attended := func(commands int) bool {
+	spins := func(commands int) bool {
 		t.Helper()
-		link.alone = nil
+		link.exclusive = nil
 		if err := st.hand(make([]engine.Command, commands)); err != nil {
 			t.Fatal(err)
 		}
-		if link.alone == nil {
+		if link.exclusive == nil {
 			return false
 		}
-		if !link.alone() {
+		if !link.exclusive() {
 			t.Error("it is not alone")
 		}
 		s.came++
-		if link.alone() {
+		if link.exclusive() {
 			t.Error("it is alone after others came")
 		}
 		s.came--
@@ -53,13 +53,13 @@ func TestAttend(t *testing.T) {
 		if company { // between two of its frames
 			s.came++
 		}
-		for i := 1; i <= 4*attendFor; i++ {
-			if got, want := attended(1+i%fewCommands), i > attendAfter && i%attendFor != 0; got != want {
-				t.Errorf("frame %d of its own in a row: attends %v, want %v", i, got, want)
+		for i := 1; i <= 4*spinFrames; i++ {
+			if got, want := spins(1+i%fewCommands), i > spinAfter && i%spinFrames != 0; got != want {
+				t.Errorf("frame %d of its own in a row: spins %v, want %v", i, got, want)
 			}
 		}
-		if attended(fewCommands + 1) {
-			t.Error("it attends after many commands")
+		if spins(fewCommands + 1) {
+			t.Error("it spins after many commands")
 		}
 	}
 }
