@@ -12,6 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/proto"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -244,9 +245,9 @@ func endSession(t *testing.T, w *world, agent string) {
 	var id interlock.SessionID
 	err := w.shard.Follow(context.Background(), shard.Follower{
 		Namespace: "default",
-		Visit: func(_ interlock.Index, _ interlock.Epoch, events []engine.Event) error {
+		Visit: func(_ interlock.Index, _ interlock.Epoch, events []record.Event) error {
 			for i := range events {
-				if ev := &events[i]; ev.Kind == engine.EvSessionOpened && ev.Agent == agent {
+				if ev := &events[i]; ev.Kind == record.SessionOpened && ev.Agent == agent {
 					id = ev.ID
 					return found
 				}

@@ -8,11 +8,12 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // acquire decides a request: it grants or enqueues the request as a whole, or refuses it
 // without a trace. A non-zero of makes the granted lease that run.
-func (e *Engine) acquire(c *Acquire, of run) {
+func (e *Engine) acquire(c *Acquire, of record.Run) {
 	if e.draining { // low space is looked at later: what is held already needs none
 		e.refuse(e.closedFor())
 		return
@@ -63,8 +64,8 @@ func (e *Engine) acquire(c *Acquire, of run) {
 		e.handReused(c, eff)
 	}()
 	r := e.asked(c, sess)
-	if of != (run{}) {
-		r.mutableExt().run = &run{of.org, of.workflow}
+	if of != (record.Run{}) {
+		r.mutableExt().run = &record.Run{Org: of.Org, Workflow: of.Workflow}
 	}
 	if !e.decideRequest(c, sess, r) {
 		e.discard(r)
@@ -208,7 +209,7 @@ func (e *Engine) try(r *request) {
 func (e *Engine) grant(c *Acquire, r *request) {
 	r.wait = nil
 	r.seeAtOnce()
-	ev := e.describe(EvGranted, r)
+	ev := e.describe(record.Granted, r)
 	ev.Fence, ev.Actor = e.fence+1, c.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
@@ -239,7 +240,7 @@ func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) (kept 
 		return false
 	}
 	r.readAsOf(r.ns.docs.version)
-	ev := e.describe(EvQueued, r)
+	ev := e.describe(record.Queued, r)
 	ev.Actor = e.head.Actor
 	e.tag(ev, Queued)
 	e.emit(ev)
@@ -290,7 +291,7 @@ func (e *Engine) replyQueued(r *request) *Effect {
 }
 
 // describe drafts an event with everything about a request.
-func (e *Engine) describe(kind EventKind, r *request) *Event {
+func (e *Engine) describe(kind record.Kind, r *request) *record.Event {
 	ev := e.event(kind, r)
 	ev.Purpose, ev.Terms = r.purpose, r.terms.Terms
 	ev.Priority, ev.Lead, ev.Any = int(r.priority), r.lead, r.any
@@ -302,7 +303,7 @@ func (e *Engine) describe(kind EventKind, r *request) *Event {
 	}
 	ev.Trace, ev.Generation = r.trace, r.generation
 	ev.AsOf, ev.Version = r.window.asOf, r.window.upTo
-	ev.Blob = appendRun(nil, r.run)
+	ev.Blob = record.AppendRun(nil, r.run)
 	if r.documents {
 		ev.Op = wantsDocuments
 	}

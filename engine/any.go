@@ -23,7 +23,7 @@ import (
 //	request ─────┼ branch: b ── line of b ── free first: the request gets b
 //	(the trunk)  └ branch: c ── line of c
 //
-// The journal knows the trunk alone: EvQueued has all alternatives, EvAdmitted the
+// The journal knows the trunk alone: record.Queued has all alternatives, record.Admitted the
 // one that it got.
 
 // eachAlternative yields what of r stands in line, or would: its alternatives, or r itself. It is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // anyOf asks for any one of keys.
@@ -81,7 +82,7 @@ func TestOneOfAnyWakesOne(t *testing.T) {
 		l.step(&engine.Release{Head: l.head(s), Lease: interlock.LeaseID(held[(i*7)%keys])})
 		var woken [][16]byte
 		for j := range l.out.Events {
-			if ev := &l.out.Events[j]; ev.Kind == engine.EvAdmitted {
+			if ev := &l.out.Events[j]; ev.Kind == record.Admitted {
 				woken = append(woken, ev.ID)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Human approval: a task waits for a person's word, before it first runs or because
@@ -27,15 +28,6 @@ import (
 // at it when it was asked about, or took it up again cannot answer. Without credentials
 // there are no principals to compare, and an approval is a courtesy.
 
-// until returns the time when the question gets its default answer. Periods in which no answer
-// was possible do not count.
-func (a *approval) until() Time {
-	if a.limit == 0 {
-		return never
-	}
-	return a.asked.Add(a.limit).Add(a.paused)
-}
-
 // pauseQuestions extends the open questions by the period before a term in which no answer was
 // possible: since the last event, as far as the journal knows.
 func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
@@ -45,32 +37,11 @@ func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
 	for _, s := range e.sorted() {
 		s.pauseParkings(now, idle)
 		for t := range s.tasks.asking.All {
-			if a := t.spec.approval; a.limit > 0 {
-				a.paused = min(a.paused+idle, now.Sub(a.asked))
+			if a := t.spec.Approval; a.Limit > 0 {
+				a.Paused = min(a.Paused+idle, now.Sub(a.Asked))
 			}
 		}
 	}
-}
-
-// reopen asks anew, for a principal.
-func (a *approval) reopen(now Time, principal string) {
-	a.asked, a.paused, a.given, a.verdict, a.by, a.principal, a.words = now, 0, nil, 0, "", "", ""
-	a.addAsker(principal)
-}
-
-// addAsker notes a principal that cannot answer the question.
-func (a *approval) addAsker(principal string) {
-	if principal != "" && !slices.Contains(a.askers, principal) {
-		a.askers = append(slices.Clip(a.askers), principal)
-	}
-}
-
-// hasGiven reports whether a principal, or without credentials a person of that name, has
-// approved already.
-func (a *approval) hasGiven(principal, by string) bool {
-	return slices.ContainsFunc(a.given, func(x interlock.Endorsement) bool {
-		return x.Principal == principal && (principal != "" || x.By == by)
-	})
 }
 
 // isControlled reports whether the queue restricts the approvers of its tasks, or requires a
@@ -82,14 +53,14 @@ func (t *task) onLimit() interlock.Verdict {
 	if t.queue.isControlled() {
 		return interlock.Denied
 	}
-	return t.spec.approval.onLimit
+	return t.spec.Approval.OnLimit
 }
 
 // strictLimit warns if the question about the task denies when its time is up, although its
 // asker wants it to approve then.
 func (t *task) strictLimit() []string {
-	a := t.spec.approval
-	if a == nil || a.limit == 0 || a.onLimit == t.onLimit() {
+	a := t.spec.Approval
+	if a == nil || a.Limit == 0 || a.OnLimit == t.onLimit() {
 		return nil
 	}
 	return []string{fmt.Sprintf(
@@ -120,9 +91,9 @@ func (t *task) notAnsweredBy(principal string) *refusal {
 	switch {
 	case principal == "":
 		return nil
-	case t.spec.principal == principal:
+	case t.spec.Principal == principal:
 		part = "submitted the task"
-	case slices.Contains(t.spec.approval.askers, principal):
+	case slices.Contains(t.spec.Approval.Askers, principal):
 		part = "asked the question, or worked at the task"
 	default:
 		return nil
@@ -134,19 +105,19 @@ func (t *task) notAnsweredBy(principal string) *refusal {
 
 // isUnapproved reports whether the task has a question that was not answered with yes.
 func (t *task) isUnapproved() bool {
-	a := t.spec.approval
-	return a != nil && a.verdict != interlock.Approved
+	a := t.spec.Approval
+	return a != nil && a.Verdict != interlock.Approved
 }
 
 // askedAt returns the place of a task among those that ask.
-func (t *task) askedAt() AskedAt { return AskedAt{t.spec.approval.asked, t.num} }
+func (t *task) askedAt() AskedAt { return AskedAt{t.spec.Approval.Asked, t.num} }
 
 // askedBefore orders tasks by when they asked.
 func (t *task) askedBefore(o *task) bool { return t.askedAt().compare(o.askedAt()) < 0 }
 
 // approvalOf returns what is kept of a question that was checked.
-func (e *Engine) approvalOf(q *interlock.Question, agent string) *approval {
-	return &approval{text: q.Text, agent: agent, asked: e.now, limit: q.Limit, onLimit: q.OnLimit, reads: q.Reads}
+func (e *Engine) approvalOf(q *interlock.Question, agent string) *record.Approval {
+	return &record.Approval{Text: q.Text, Agent: agent, Asked: e.now, Limit: q.Limit, OnLimit: q.OnLimit, Reads: q.Reads}
 }
 
 // askHuman takes in that a worker asks a person about its task.
@@ -170,18 +141,18 @@ func (e *Engine) askHuman(c *AskHuman) {
 		return
 	}
 	a := e.approvalOf(&c.Question, t.going.agent)
-	a.addAsker(c.Actor)
-	a.addAsker(r.owner())
-	if no := s.noRoomForTasks(a.size() - t.spec.approval.size()); no != nil {
+	a.AddAsker(c.Actor)
+	a.AddAsker(r.owner())
+	if no := s.noRoomForTasks(a.Size() - t.spec.Approval.Size()); no != nil {
 		e.refuseFor(no)
 		return
 	}
 	ev := e.standing(t, interlock.TaskAsking)
-	ev.Kind, ev.Actor, ev.Generation = EvTaskAsks, c.Actor, uint64(t.attempt-1)
-	ev.Blob = appendApproval(nil, a, e.now)
+	ev.Kind, ev.Actor, ev.Generation = record.TaskAsks, c.Actor, uint64(t.attempt-1)
+	ev.Blob = record.AppendApproval(nil, a, e.now)
 	e.tag(ev, Done)
 	e.emit(ev)
-	e.emit(e.endCause(r, ByQuestion))
+	e.emit(e.endCause(r, record.ByQuestion))
 	e.placed(t)
 	eff := e.reply(Done)
 	eff.Tasks, eff.Warnings = []interlock.Task{e.showTask(t)}, t.strictLimit()
@@ -212,14 +183,14 @@ func (e *Engine) answer(c *Answer) {
 	if t == nil {
 		return
 	}
-	if a := t.spec.approval; t.state != interlock.TaskAsking {
-		if a != nil && a.verdict == c.Verdict && a.by == by && a.principal == c.Actor {
+	if a := t.spec.Approval; t.state != interlock.TaskAsking {
+		if a != nil && a.Verdict == c.Verdict && a.By == by && a.Principal == c.Actor {
 			e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 			return
 		}
 		words := fmt.Sprintf("the task is %s, and asks nobody", t.state)
-		if a != nil && a.verdict != 0 {
-			words = fmt.Sprintf("the task was %s by %q, and is %s now", a.verdict, interlock.Answerer(a.principal, a.by), t.state)
+		if a != nil && a.Verdict != 0 {
+			words = fmt.Sprintf("the task was %s by %q, and is %s now", a.Verdict, interlock.Answerer(a.Principal, a.By), t.state)
 		}
 		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{e.showTask(t)}
 		return
@@ -232,13 +203,13 @@ func (e *Engine) answer(c *Answer) {
 		e.refuse(no.code, no.message).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
-	a := t.spec.approval
-	if c.Verdict == interlock.Approved && a.hasGiven(c.Actor, by) {
+	a := t.spec.Approval
+	if c.Verdict == interlock.Approved && a.HasGiven(c.Actor, by) {
 		e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
 	ev := e.verdict(t, c.Verdict, c.Actor, by, c.Reason)
-	if c.Verdict == interlock.Approved && len(a.given)+1 < t.queue.MinApprovals {
+	if c.Verdict == interlock.Approved && len(a.Given)+1 < t.queue.MinApprovals {
 		ev.Op, ev.Waited = uint8(interlock.TaskAsking), 0
 	}
 	if sess := e.scope(); sess != nil {
@@ -252,20 +223,20 @@ func (e *Engine) answer(c *Answer) {
 
 // answerItself answers a task's timed-out question with its default.
 func (e *Engine) answerItself(t *task) {
-	a := t.spec.approval
-	words := fmt.Sprintf("nobody answered within %v", a.limit)
-	if n := len(a.given); n > 0 {
-		words = fmt.Sprintf("%d of %d approved within %v", n, t.queue.MinApprovals, a.limit)
+	a := t.spec.Approval
+	words := fmt.Sprintf("nobody answered within %v", a.Limit)
+	if n := len(a.Given); n > 0 {
+		words = fmt.Sprintf("%d of %d approved within %v", n, t.queue.MinApprovals, a.Limit)
 	}
 	e.emit(e.verdict(t, t.onLimit(), "", interlock.ByPolicy, words))
 }
 
 // verdict drafts the event for the answer to a task's question: by a principal that
 // claims a name, or neither.
-func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words string) *Event {
+func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words string) *record.Event {
 	ev := e.standing(t, interlock.TaskWaiting)
-	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = EvTaskAnswered, principal, by, words, appendPrincipal(nil, principal)
-	switch left := t.spec.due.Sub(e.now); {
+	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = record.TaskAnswered, principal, by, words, record.AppendPrincipal(nil, principal)
+	switch left := t.spec.Due.Sub(e.now); {
 	case v == interlock.Denied:
 		ev.Op, ev.Outcome = uint8(interlock.TaskDead), "denied by "+interlock.Answerer(principal, by)
 		if words != "" {
@@ -278,23 +249,23 @@ func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words stri
 }
 
 // evolveAsks folds that the worker of a task asks a person.
-func (e *Engine) evolveAsks(ev *Event) error {
+func (e *Engine) evolveAsks(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || t.state != interlock.TaskRunning || interlock.TaskState(ev.Op) != interlock.TaskAsking {
 		return errUnknown
 	}
-	a, err := decodeApproval(ev.Blob, ev.At)
+	a, err := record.DecodeApproval(ev.Blob, ev.At)
 	if err != nil {
 		return err
 	}
-	a.agent = ev.Agent
-	t.remember(func() { t.spec.extend(func(x *extras) { x.approval = a }) })
+	a.Agent = ev.Agent
+	t.remember(func() { t.spec.Extend(func(x *record.TaskExtras) { x.Approval = a }) })
 	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
 }
 
 // evolveAnswered folds that a task's question is answered.
-func (e *Engine) evolveAnswered(ev *Event) error {
+func (e *Engine) evolveAnswered(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || t.state != interlock.TaskAsking {
 		return errUnknown
@@ -303,20 +274,20 @@ func (e *Engine) evolveAnswered(ev *Event) error {
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		v = interlock.Denied
 	}
-	principal, err := decodePrincipal(ev.Blob)
+	principal, err := record.DecodePrincipal(ev.Blob)
 	if err != nil {
 		return err
 	}
 	if interlock.TaskState(ev.Op) == interlock.TaskAsking { // one of several approvals
 		t.remember(func() {
-			a := t.spec.approval
-			a.given = append(slices.Clip(a.given), interlock.Endorsement{Principal: principal, By: ev.Agent, Reason: ev.Note})
+			a := t.spec.Approval
+			a.Given = append(slices.Clip(a.Given), interlock.Endorsement{Principal: principal, By: ev.Agent, Reason: ev.Note})
 		})
 		return nil
 	}
 	t.remember(func() {
-		a := t.spec.approval
-		a.verdict, a.by, a.principal, a.words = v, ev.Agent, principal, ev.Note
+		a := t.spec.Approval
+		a.Verdict, a.By, a.Principal, a.Reason = v, ev.Agent, principal, ev.Note
 	})
 	t.attempt = int32(ev.Generation)
 	return e.stands(t, ev)
@@ -324,19 +295,19 @@ func (e *Engine) evolveAnswered(ev *Event) error {
 
 // showApproval describes the question about a task, nil for none.
 func (e *Engine) showApproval(t *task) *interlock.Approval {
-	a := t.spec.approval
+	a := t.spec.Approval
 	if a == nil {
 		return nil
 	}
 	v := &interlock.Approval{
-		Question: a.text, Agent: a.agent, Asked: e.now.Sub(a.asked), OnLimit: t.onLimit(), Verdict: a.verdict, By: a.by,
-		Principal: a.principal, Reason: a.words, Approvals: a.given,
+		Question: a.Text, Agent: a.Agent, Asked: e.now.Sub(a.Asked), OnLimit: t.onLimit(), Verdict: a.Verdict, By: a.By,
+		Principal: a.Principal, Reason: a.Reason, Approvals: a.Given,
 	}
 	if n := t.queue.MinApprovals; n > 1 && t.state == interlock.TaskAsking {
 		v.Needed = n
 	}
-	if t.state == interlock.TaskAsking && a.limit > 0 {
-		v.Left = max(1, a.until().Sub(e.now))
+	if t.state == interlock.TaskAsking && a.Limit > 0 {
+		v.Left = max(1, a.Until().Sub(e.now))
 	}
 	return v
 }
@@ -344,9 +315,9 @@ func (e *Engine) showApproval(t *task) *interlock.Approval {
 // revalidate adds to the description of a task what has changed since its asker read
 // it, as long as it matters.
 func (e *Engine) revalidate(t *task, v *interlock.Task) {
-	if a := t.spec.approval; a != nil && !isSettled(t.state) {
+	if a := t.spec.Approval; a != nil && !isSettled(t.state) {
 		v.Approval.Stale, v.Approval.StaleMore = e.staleIn(&Commit{CommitRequest: interlock.CommitRequest{
-			Reads: a.reads,
+			Reads: a.Reads,
 		}}, &t.queue.ns.docs)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // acquireAsOf claims keys exclusively, as of a version, and returns the lease.
@@ -112,7 +113,7 @@ func TestWindowCostsNothing(t *testing.T) {
 		s.acquire(s.session(t), key)
 		queued := s.out.Events[0].AsOf
 		s.step(&engine.Release{Head: s.head(id), Lease: lease})
-		if last := &s.out.Events[len(s.out.Events)-1]; last.Kind != engine.EvAdmitted {
+		if last := &s.out.Events[len(s.out.Events)-1]; last.Kind != record.Admitted {
 			t.Errorf("nobody is granted %s: %v", key, last.Kind)
 		}
 		if got := queued > 0; got != want {

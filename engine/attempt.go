@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // How attempts at tasks come to their ends.
@@ -22,7 +23,7 @@ func (e *Engine) attempt(id interlock.LeaseID) *task {
 	}
 	of := r.attemptAt()
 	switch {
-	case of.IsZero() && r.isOver() && r.reason != ByConversion:
+	case of.IsZero() && r.isOver() && r.reason != record.ByConversion:
 		e.replyGone(r)
 	case of.IsZero():
 		e.refuse(interlock.CodeInvalidRequest, "this lease is not that of a task: release it")
@@ -52,7 +53,7 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 		e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task is settled and forgotten: drop what you have of it")
 		return
 	}
-	if t.spec.message && t.state == interlock.TaskDone {
+	if t.spec.Message && t.state == interlock.TaskDone {
 		e.refuse(interlock.CodeAlreadyReplied, "this attempt is over, and the message has its reply: drop what you have of it").Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
@@ -93,8 +94,8 @@ func (e *Engine) ack(c *Ack) {
 		return
 	}
 	by := submitter{agent: r.agentName(), flow: r.flowName(), principal: c.Actor, sess: r.session()}
-	if t.spec.message {
-		by.writer = t.spec.mailbox()
+	if t.spec.Message {
+		by.writer = t.spec.Mailbox()
 	}
 	specs, no := e.prepare(c.Tasks, by)
 	if no != nil {
@@ -115,7 +116,7 @@ func (e *Engine) ack(c *Ack) {
 	}
 	e.tag(ev, Done)
 	e.emit(ev)
-	end := e.endCause(r, ByRelease)
+	end := e.endCause(r, record.ByRelease)
 	end.Note, end.Actor = c.Note, c.Actor
 	e.emit(end)
 	for i, spec := range specs {
@@ -146,12 +147,12 @@ func (e *Engine) nack(c *Nack) {
 		e.refuseParked(r)
 		return
 	}
-	var ev *Event
+	var ev *record.Event
 	if c.Unseen {
 		ev = e.standing(t, interlock.TaskWaiting)
 		ev.Generation--
 	} else {
-		ev = e.failure(t, r, ByNack, c.Reason)
+		ev = e.failure(t, r, record.ByNack, c.Reason)
 	}
 	switch pause := c.Delay; {
 	case c.Unseen:
@@ -167,7 +168,7 @@ func (e *Engine) nack(c *Nack) {
 	}
 	e.tag(ev, Done)
 	e.emit(ev)
-	e.emit(e.endCause(r, ByNack))
+	e.emit(e.endCause(r, record.ByNack))
 	e.placed(t)
 	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 }
@@ -184,16 +185,16 @@ func (e *Engine) attemptLost(t *task, r *request) {
 
 // failure drafts the event for an attempt that has failed. The task is
 // scheduled again, unless it was the last one.
-func (e *Engine) failure(t *task, r *request, why Reason, words string) *Event {
-	*e.draft() = Event{
-		Kind: EvAttempt, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
+func (e *Engine) failure(t *task, r *request, why record.Reason, words string) *record.Event {
+	*e.draft() = record.Event{
+		Kind: record.AttemptFailed, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
 		Agent: t.going.agent, Purpose: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
 	}
 	switch {
 	case int(t.attempt) >= t.maxAttempts():
 		e.ev.Op = uint8(interlock.TaskDead)
 		e.ev.Outcome = cmp.Or(words, fmt.Sprintf("the last of %d attempts came to its end: %s", t.attempt, why))
-	case t.spec.deadline != 0 && t.spec.deadline <= e.now:
+	case t.spec.Deadline != 0 && t.spec.Deadline <= e.now:
 		e.ev.Op = uint8(interlock.TaskDead)
 		e.ev.Outcome = cmp.Or(words, pastDeadline)
 	}
@@ -203,7 +204,7 @@ func (e *Engine) failure(t *task, r *request, why Reason, words string) *Event {
 const pastDeadline = "its deadline has passed"
 
 func (t *task) maxAttempts() int {
-	return cmp.Or(t.spec.attempts, t.queue.MaxAttempts, interlock.DefaultAttempts)
+	return cmp.Or(t.spec.Attempts, t.queue.MaxAttempts, interlock.DefaultAttempts)
 }
 
 // pause makes the time until the next attempt of random bits: it is uniform up to a
@@ -226,11 +227,11 @@ func (t *task) pauseUpTo(bound time.Duration, random uint64) time.Duration {
 }
 
 func (t *task) backoff() time.Duration {
-	return cmp.Or(t.spec.backoff, t.queue.Backoff, interlock.DefaultBackoff)
+	return cmp.Or(t.spec.Backoff, t.queue.Backoff, interlock.DefaultBackoff)
 }
 
 func (t *task) maxBackoff() time.Duration {
-	return cmp.Or(t.spec.maxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
+	return cmp.Or(t.spec.MaxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
 }
 
 // dice returns the bits for the pause after an attempt, when the command brought no random
@@ -238,8 +239,8 @@ func (t *task) maxBackoff() time.Duration {
 func (t *task) dice() uint64 { return uint64(collection.Mix(t.num<<16+uint64(t.attempt))) << 32 }
 
 // standing drafts the event for a task that stands elsewhere.
-func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
-	*e.draft() = Event{Kind: EvTaskStands, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
+func (e *Engine) standing(t *task, state interlock.TaskState) *record.Event {
+	*e.draft() = record.Event{Kind: record.TaskMoved, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
 	if state == interlock.TaskDone {
 		e.ev.Outcome = ""
 	}
@@ -255,10 +256,10 @@ func (e *Engine) standing(t *task, state interlock.TaskState) *Event {
 // The others of the cycle may wait for as long as they like, and the victim closes the
 // cycle again whenever it comes back. Nothing counts that, so its pause grows with the
 // time since it first stood in line.
-func (e *Engine) fallBack(t *task, why Reason) {
+func (e *Engine) fallBack(t *task, why record.Reason) {
 	ev := e.standing(t, interlock.TaskScheduled)
 	ev.Reason, ev.Waited = why, t.pauseUpTo(max(t.backoff(), e.now.Sub(t.arrived)), t.dice())
-	if why == ByPattern {
+	if why == record.ByPattern {
 		ev.Op, ev.Waited, ev.Outcome = uint8(interlock.TaskDead), 0, "since a pattern changed, a key will never have as many permits as it claims"
 	}
 	e.emit(ev)
@@ -300,17 +301,17 @@ func (e *Engine) attend(t *task) {
 
 // armTask sets the timer of a task that does not run to its next deadline.
 func (e *Engine) armTask(t *task) {
-	at := never
-	if t.spec.deadline != 0 {
-		at = t.spec.deadline
+	at := record.Never
+	if t.spec.Deadline != 0 {
+		at = t.spec.Deadline
 	}
 	if t.state == interlock.TaskScheduled {
-		at = min(at, t.spec.due)
+		at = min(at, t.spec.Due)
 	}
 	if t.state == interlock.TaskAsking {
-		at = min(at, t.spec.approval.until())
+		at = min(at, t.spec.Approval.Until())
 	}
-	if at == never {
+	if at == record.Never {
 		e.disarmTask(t)
 		return
 	}
@@ -334,13 +335,13 @@ func (e *Engine) fireTask(t *task) {
 	switch {
 	case t.state == interlock.TaskRunning || isSettled(t.state):
 		return
-	case t.spec.deadline != 0 && t.spec.deadline <= e.now:
+	case t.spec.Deadline != 0 && t.spec.Deadline <= e.now:
 		ev := e.standing(t, interlock.TaskDead)
 		ev.Outcome = pastDeadline
 		e.emit(ev)
-	case t.state == interlock.TaskScheduled && t.spec.due <= e.now:
+	case t.state == interlock.TaskScheduled && t.spec.Due <= e.now:
 		e.emit(e.standing(t, interlock.TaskWaiting))
-	case t.state == interlock.TaskAsking && t.spec.approval.until() <= e.now:
+	case t.state == interlock.TaskAsking && t.spec.Approval.Until() <= e.now:
 		e.answerItself(t)
 	}
 	e.placed(t)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // What a wait or a hold is counted under, for the figures of a server. It is known when the
@@ -22,17 +23,18 @@ func Unattributed(e *Engine) { e.unattributed = true }
 
 // attribute sets the patterns and the organisation under which the event of a request is
 // counted. It allocates only if the request's keys fit several patterns.
-func (e *Engine) attribute(ev *Event) {
+func (e *Engine) attribute(ev *record.Event) {
 	if e.unattributed {
 		return
 	}
 	switch ev.Kind {
-	case EvGranted, EvAdmitted, EvLeft, EvEnded:
+	case record.Granted, record.Admitted, record.Left, record.Ended:
 		r := e.hint.req
-		ev.attributes = attributes{patterns: r.ns.patternsOf(ev.Claims), group: r.Group}
+		org := ""
 		if r.run != nil {
-			ev.attributes.org = r.run.org
+			org = r.run.Org
 		}
+		ev.Attribute(r.ns.patternsOf(ev.Claims), org, r.Group)
 	}
 }
 

@@ -7,13 +7,14 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Refused requests in the audit trail. A refusal changes nothing, so it is journaled only if
-// the pattern of a key asks for it (Pattern.AuditRefusals): EvRefused then records the caller,
+// the pattern of a key asks for it (Pattern.AuditRefusals): record.Refused then records the caller,
 // the operation, the key and the code.
 //
-// EvRefused changes no state: evolve ignores it, a replay without it yields the same state, and
+// record.Refused changes no state: evolve ignores it, a replay without it yields the same state, and
 // only the decision of this file depends on it. To keep callers from filling the journal with
 // refusals, a pattern records at most auditMost of them in auditSpan, and the same refusal
 // once. Further refusals are counted, and the pattern's next event carries their number. This
@@ -97,8 +98,8 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	case e.lowSpace:
 		p.refusals.leftOut++ // what room there is left is for releases
 	case p.refusals.admit(r):
-		*e.draft() = Event{
-			Kind: EvRefused, Namespace: e.head.Namespace, Session: r.session, Agent: r.agent, Flow: ask.flow, Actor: r.actor,
+		*e.draft() = record.Event{
+			Kind: record.Refused, Namespace: e.head.Namespace, Session: r.session, Agent: r.agent, Flow: ask.flow, Actor: r.actor,
 			Claims: []interlock.Claim{claim}, Purpose: p.Name, Outcome: r.operation, Code: r.code, Num: p.refusals.leftOut,
 		}
 		p.refusals.leftOut = 0

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // A barrier: parties that wait for each other.
@@ -168,22 +169,22 @@ type broken struct {
 }
 
 // lossOf returns the word for what an event did to a party.
-func lossOf(ev *Event) string {
-	if ev.Kind == EvParked {
+func lossOf(ev *record.Event) string {
+	if ev.Kind == record.Parked {
 		return "parked"
 	}
 	return ev.Reason.String()
 }
 
 // breakUp lists the waiters of the generation that loses a party by an event.
-func (e *Engine) breakUp(ev *Event) {
+func (e *Engine) breakUp(ev *record.Event) {
 	switch ev.Kind {
-	case EvLeft, EvGrace, EvClosed, EvEnded, EvParked:
+	case record.Left, record.Grace, record.Closed, record.Ended, record.Parked:
 	default:
 		return
 	}
 	r := e.hint.req
-	if r == nil || ev.Reason == ByBreak {
+	if r == nil || ev.Reason == record.ByBreak {
 		return
 	}
 	if m := r.barrier(); m != nil {
@@ -199,7 +200,7 @@ func (e *Engine) breakUp(ev *Event) {
 func (e *Engine) dismiss() {
 	for _, b := range e.broken {
 		if b.req.phase == waiting {
-			ev := e.leaving(b.req, ByBreak)
+			ev := e.leaving(b.req, record.ByBreak)
 			ev.By, ev.Asker, ev.Outcome = b.num, b.who, b.what
 			e.giveUp(b.req, ev)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Whatever a client does, one step's events stay far below what a journal takes at
@@ -191,7 +192,7 @@ func TestAskingIsBounded(t *testing.T) {
 		})
 		asked := 0
 		for i := range l.out.Events {
-			if l.out.Events[i].Kind == engine.EvAsked {
+			if l.out.Events[i].Kind == record.Asked {
 				asked++
 			}
 		}
@@ -444,7 +445,7 @@ func TestWhoActed(t *testing.T) {
 	c.Actor = "alice"
 	l.step(c)
 	for _, ev := range l.out.Events {
-		if want := map[engine.EventKind]string{engine.EvGranted: "alice"}[ev.Kind]; ev.Actor != want {
+		if want := map[record.Kind]string{record.Granted: "alice"}[ev.Kind]; ev.Actor != want {
 			t.Errorf("%v by %q, want %q", ev.Kind, ev.Actor, want)
 		}
 	}

@@ -4,17 +4,11 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
-// Time is the shard's clock in nanoseconds since the Unix epoch. It never goes
-// back, and it stands still while the whole process was paused.
-type Time int64
-
-// Add returns the time d later.
-func (t Time) Add(d time.Duration) Time { return t + Time(d) }
-
-// Sub returns the time from u to t.
-func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
+// Time is the clock of the shard, as entries have it.
+type Time = record.Time
 
 // Caller is the recipient of an effect. The engine keeps it and hands it back, and never looks
 // inside. nil means that there is no listener.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // commit decides on a commit: all of it is done, or nothing.
@@ -163,8 +164,8 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		claims[i] = interlock.Claim{Key: w.Key, Mode: lockmode.X}
-		*e.draft() = Event{
-			Kind: EvWritten, Namespace: c.Namespace, Claims: claims[i : i+1 : i+1], Version: version, Op: uint8(w.Op),
+		*e.draft() = record.Event{
+			Kind: record.Written, Namespace: c.Namespace, Claims: claims[i : i+1 : i+1], Version: version, Op: uint8(w.Op),
 			ContentType: list[i].contentType, Blob: list[i].body, Agent: agent, Flow: flow, Actor: c.Actor, Note: c.Note,
 		}
 		if sess != nil {

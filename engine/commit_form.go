@@ -12,7 +12,7 @@ import (
 // were due in the same step.
 const CommitEntryBytes = interlock.MaxCommitBytes + interlock.MaxWrites*writtenBytes
 
-// writtenBytes is as long as an event EvWritten can be without its body: a note, a
+// writtenBytes is as long as an event record.Written can be without its body: a note, a
 // key, and other texts and numbers.
 const writtenBytes = interlock.MaxNoteBytes + interlock.MaxKeyBytes + 1<<10
 

@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Conversions: a lease's claims become others, and it gets a new fence.
@@ -55,7 +56,7 @@ func (e *Engine) convert(c *Convert) {
 		e.follow(l.conversion, c.Attach)
 		return
 	case sameClaims(l.claims(), c.Claims):
-		e.dropConversion(l, ByLeaving)
+		e.dropConversion(l, record.ByLeaving)
 		eff := e.reply(Granted)
 		e.describeHanded(l, &eff.Lease)
 		eff.Lease.Reused = true
@@ -90,12 +91,12 @@ func (e *Engine) decideConversion(c *Convert, l, r *request) (kept bool) {
 	switch {
 	case e.refuseUnservable(r):
 	case r.blocker() < 0:
-		e.dropConversion(l, ByLeaving)
+		e.dropConversion(l, record.ByLeaving)
 		e.convertNow(l, c.Claims)
 	case c.OnConflict == interlock.Fail:
 		e.refuseHeld(r)
 	default:
-		e.dropConversion(l, ByLeaving)
+		e.dropConversion(l, record.ByLeaving)
 		return e.queue(r, c.OnConflict, c.Attach)
 	}
 	return false
@@ -133,7 +134,7 @@ func (r *request) becomes() *request {
 
 // convertNow replaces the claims of a lease.
 func (e *Engine) convertNow(l *request, claims []interlock.Claim) {
-	ev := e.event(EvConverted, l)
+	ev := e.event(record.Converted, l)
 	ev.Claims, ev.Fence, ev.Actor = claims, e.fence+1, e.head.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
@@ -143,7 +144,7 @@ func (e *Engine) convertNow(l *request, claims []interlock.Claim) {
 }
 
 // dropConversion ends the wait of a lease's conversion, if there is one.
-func (e *Engine) dropConversion(l *request, why Reason) {
+func (e *Engine) dropConversion(l *request, why record.Reason) {
 	if w := l.conversion; w != nil {
 		e.leaveLine(w, why)
 	}
@@ -151,11 +152,11 @@ func (e *Engine) dropConversion(l *request, why Reason) {
 
 // endOfConversion returns the reason for ending the conversion of a lease that is no longer
 // held. Parking a lease abandons its conversion.
-func (r *request) endOfConversion() Reason {
+func (r *request) endOfConversion() record.Reason {
 	if r.isParked() {
-		return ByLeaving
+		return record.ByLeaving
 	}
-	return ByBase
+	return record.ByBase
 }
 
 // has reports whether one claim is among what a lease's claims give. Of permits it
@@ -202,7 +203,7 @@ func sameClaims(a, b []interlock.Claim) bool {
 
 // changeClaims sets the claims and the fence of a lease to those of ev, and lets others
 // have what it no longer claims.
-func (e *Engine) changeClaims(r *request, ev *Event, changed bool) {
+func (e *Engine) changeClaims(r *request, ev *record.Event, changed bool) {
 	e.fence = max(e.fence, ev.Fence)
 	if t := r.task; t != nil && t.request == r {
 		t.going.fence = ev.Fence
@@ -257,7 +258,7 @@ func (e *Engine) wroteAndLeft(s *namespace, claims []interlock.Claim) {
 }
 
 // evolveConversion has a lease take the claims of its conversion, which was granted.
-func (e *Engine) evolveConversion(ev *Event, r *request) error {
+func (e *Engine) evolveConversion(ev *record.Event, r *request) error {
 	l := r.base
 	if l.phase != held || l.conversion != r {
 		return errUnknown
@@ -269,14 +270,14 @@ func (e *Engine) evolveConversion(ev *Event, r *request) error {
 	l.handOver(r, ev.Version)
 	e.changeClaims(l, ev, changed)
 	r.fence, r.mutableExt().endCause = ev.Fence, &endCause{base: l.num, baseID: l.id}
-	e.archive(r, ByConversion)
+	e.archive(r, record.ByConversion)
 	return nil
 }
 
 // converts makes r, which an event tells of, the conversion of a lease.
-func (r *request) converts(ev *Event) error {
+func (r *request) converts(ev *record.Event) error {
 	l := r.ns.live(ev.BaseID)
-	if ev.Kind != EvQueued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow() != r.flow() {
+	if ev.Kind != record.Queued || l == nil || l.num != ev.Base || l.phase != held || l.conversion != nil || l.flow() != r.flow() {
 		return errUnknown
 	}
 	r.mutableExt().base, r.party = l, l.asParty()
@@ -286,13 +287,13 @@ func (r *request) converts(ev *Event) error {
 // followBase answers a ticket for a conversion that was granted, or ended with its lease: with
 // the state of the lease. It reports false for other tickets.
 func (e *Engine) followBase(r *request) bool {
-	if r.reason != ByConversion && r.reason != ByBase || r.endCause == nil {
+	if r.reason != record.ByConversion && r.reason != record.ByBase || r.endCause == nil {
 		return false
 	}
 	l := e.find(r.endCause.baseID, interlock.CodeUnknownTicket)
 	switch {
 	case l == nil:
-	case r.reason == ByBase && l.phase == inGrace:
+	case r.reason == record.ByBase && l.phase == inGrace:
 		e.refuseInGrace(l)
 	default:
 		e.follow(l, false)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // What a person is asked about a parked lease, and the answer.
@@ -32,11 +33,11 @@ import (
 // answer is a courtesy. A holder that continues without an approval states so:
 // Resume.Unapproved.
 
-// asksPerson is Event.Op of a parking that asks a person. A parking without it asks none,
+// asksPerson is record.Event.Op of a parking that asks a person. A parking without it asks none,
 // whatever its reason: it was made before leases were approvals.
 const asksPerson = 1
 
-// asksBy returns Event.Op of a parking for a reason.
+// asksBy returns record.Event.Op of a parking for a reason.
 func asksBy(reason string) uint8 {
 	if reason == "" {
 		return 0
@@ -144,7 +145,7 @@ func (e *Engine) answerParked(c *Answer, by string) {
 		)).Question = e.question(r)
 		return
 	}
-	ev := e.event(EvDecided, r)
+	ev := e.event(record.Decided, r)
 	ev.Fence, ev.Op, ev.Actor, ev.Agent, ev.Note = p.fence, uint8(c.Verdict), c.Actor, by, c.Reason
 	e.tag(ev, Done)
 	e.emit(ev)
@@ -162,7 +163,7 @@ func (e *Engine) parkedWith(fence interlock.Fence) *request {
 
 // evolveDecided folds a person's answer about a lease, which a snapshot may have of one that
 // was resumed since.
-func (e *Engine) evolveDecided(ev *Event, r *request) error {
+func (e *Engine) evolveDecided(ev *record.Event, r *request) error {
 	v := interlock.Verdict(ev.Op)
 	if v != interlock.Approved && v != interlock.Denied || r.isOver() {
 		return errUnknown

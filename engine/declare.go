@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Declared waits: a flow announces that it waits for another, which Interlock cannot see by
@@ -106,7 +107,7 @@ func (e *Engine) endAwaiting(s *session) bool {
 			if e.full() {
 				return false
 			}
-			e.leaveLine(r, ByTarget)
+			e.leaveLine(r, record.ByTarget)
 		}
 	}
 	return true

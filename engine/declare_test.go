@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // TestManyWaitForOne: when a session ends that very many waits are declared for, a step ends as
@@ -30,7 +31,7 @@ func TestManyWaitForOne(t *testing.T) {
 	}
 	left := func() (n int) {
 		for i := range g.last.Events {
-			if ev := &g.last.Events[i]; ev.Kind == engine.EvLeft && ev.Reason == engine.ByTarget {
+			if ev := &g.last.Events[i]; ev.Kind == record.Left && ev.Reason == record.ByTarget {
 				n++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Which task goes to which worker, and when.
@@ -115,10 +116,10 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 		TTL: cmp.Or(p.ttl, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall,
 	}}}
 	q.ns.bound(&c, p.sess == nil)
-	if t.spec.deadline != 0 { // by then it is to be done
-		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.deadline.Sub(e.now)))
+	if t.spec.Deadline != 0 { // by then it is to be done
+		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.Deadline.Sub(e.now)))
 	}
-	ev := e.event(EvHanded, r)
+	ev := e.event(record.TaskHandedOut, r)
 	ev.ID, ev.BaseID, ev.Fence, ev.Generation = id, t.id, e.fence+1, uint64(t.attempt+1)
 	ev.Terms, ev.Waited = withDefaults(c.Terms, p.sess), e.now.Sub(t.since)
 	ev.MaxWait = 0 // it stands in no line
@@ -156,7 +157,7 @@ func (e *Engine) handOver(attempts []*request) (list []Assignment) {
 		h := Assignment{Task: e.showTask(t), AsOf: s.docs.version}
 		e.describeHanded(r, &h.Lease)
 		e.revalidate(t, &h.Task)
-		for _, c := range t.spec.claims {
+		for _, c := range t.spec.Claims {
 			doc := e.present(&s.docs, c.Key, true)
 			if len(doc.Body) > room {
 				doc.Body = nil

@@ -58,8 +58,10 @@
 // internal/keypath has the rules about the texts of keys, and internal/lockmode those about
 // modes.
 //
-// Some files know none of the state: command.go, event.go, effect.go and the codecs are what
-// goes in and comes out, and check.go, commit_form.go and task_form.go find what is wrong with
+// Package record has the events, their codec, and what else is journaled.
+//
+// Some files know none of the state: command.go and effect.go are what goes in and comes out,
+// and check.go, commit_form.go and task_form.go find what is wrong with
 // the form of a command. internal/layout has the list of these files.
 //
 // Package engine must never wait, never answer before its caller made the

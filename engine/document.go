@@ -4,6 +4,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The guarded state of a namespace: a document at each key that was written, and some of its
@@ -90,8 +91,8 @@ func (s *documents) document(key interlock.Key, since interlock.Version) *docume
 	return d
 }
 
-// evolveWritten folds EvWritten.
-func (e *Engine) evolveWritten(ev *Event) error {
+// evolveWritten folds record.Written.
+func (e *Engine) evolveWritten(ev *record.Event) error {
 	op := interlock.WriteOp(ev.Op)
 	if len(ev.Claims) != 1 || op < interlock.Put || op > interlock.Add {
 		return errUnknown
@@ -118,8 +119,8 @@ func (e *Engine) evolveWritten(ev *Event) error {
 	return nil
 }
 
-// editionOf returns the edition of a document that EvWritten describes.
-func editionOf(ev *Event) *edition {
+// editionOf returns the edition of a document that record.Written describes.
+func editionOf(ev *record.Event) *edition {
 	x := &edition{
 		version: ev.Version, at: ev.At, op: interlock.WriteOp(ev.Op), contentType: ev.ContentType, body: ev.Blob,
 		agent: ev.Agent, session: ev.Purpose, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
@@ -129,9 +130,9 @@ func editionOf(ev *Event) *edition {
 }
 
 // describe returns the event that editionOf reads.
-func (x *edition) describe(ns interlock.Namespace, key interlock.Key) Event {
-	return Event{
-		Kind: EvWritten, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: lockmode.X}}, Version: x.version,
+func (x *edition) describe(ns interlock.Namespace, key interlock.Key) record.Event {
+	return record.Event{
+		Kind: record.Written, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: lockmode.X}}, Version: x.version,
 		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, Purpose: x.session, Flow: x.flow,
 		Actor: x.principal, Fence: x.fence, Note: x.note,
 	}

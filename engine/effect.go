@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Effect is an output for a caller: an answer or a push. It may leave only when the entry of
@@ -101,7 +102,7 @@ type Output struct {
 	// Effects has one step's effects appended.
 	Effects []Effect
 	// Events has the same events as Entry appended, for metrics and logs.
-	Events []Event
+	Events []record.Event
 }
 
 // LeaseQuestion is what a person is asked about a parked lease. The texts are other agents'.

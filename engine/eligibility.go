@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/interlockdev/interlock/engine/internal/lockmode"
+import (
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
+)
 
 // How a task that waits stands in line.
 //
@@ -83,7 +86,7 @@ func (e *Engine) lookAgain(t *task, watched int) bool {
 	case i < 0:
 		return false
 	case r.hopeless(&r.needs()[i]):
-		e.fallBack(t, ByPattern)
+		e.fallBack(t, record.ByPattern)
 	case aside && !t.eligibility.isYielding():
 		e.suspect(nil, r) // others wait for it from now on
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The report of a lease or a ticket that is over: the reason, as a code and in a sentence, and
@@ -15,38 +16,38 @@ import (
 // goneCode returns the code for how an ended request came to its end.
 func goneCode(r *request) interlock.Code {
 	switch r.reason {
-	case ByRelease, ByNack, ByQuestion:
+	case record.ByRelease, record.ByNack, record.ByQuestion:
 		return interlock.CodeReleased
-	case ByRevocation:
+	case record.ByRevocation:
 		return interlock.CodeRevoked
-	case ByPattern:
+	case record.ByPattern:
 		return interlock.CodeTooManyPermits
-	case BySession, ByTarget:
+	case record.BySession, record.ByTarget:
 		return interlock.CodeSessionEnded
-	case ByDeadlock:
+	case record.ByDeadlock:
 		switch {
 		case r.phase == over && r.fence > 0: // it had been granted, and a pattern let it be taken back
 			return interlock.CodeRevoked
 		case r.phase == over:
 			return interlock.CodeDeadlock
 		}
-	case ByBase:
+	case record.ByBase:
 		if r.fence == 0 {
 			return interlock.CodeLeft
 		}
-	case ByLeaving, ByConversion:
+	case record.ByLeaving, record.ByConversion:
 		return interlock.CodeLeft
-	case ByLapse:
+	case record.ByLapse:
 		return interlock.CodeOfferLapsed
-	case ByWaitLimit:
+	case record.ByWaitLimit:
 		return interlock.CodeWaitLimit
-	case ByFull:
+	case record.ByFull:
 		return interlock.CodeTooManyRuns
-	case ByPreemption:
+	case record.ByPreemption:
 		if r.phase == over {
 			return interlock.CodePreempted
 		}
-	case ByBreak:
+	case record.ByBreak:
 		return interlock.CodeBroken
 	}
 	if r.fence == 0 {
@@ -93,28 +94,28 @@ func (s *namespace) permitsTaken(c interlock.Claim) bool {
 
 // lostWords say what happened to a lease, and what to do.
 var lostWords = [...]string{
-	0:            "is gone",
-	ByRelease:    "was released by its holder",
-	ByTTL:        "expired: no heartbeat came within its ttl",
-	ByMaxHold:    "ended: it was held for as long as it may be",
-	ByStall:      "ended: heartbeats came, but no progress",
-	ByRevocation: "was revoked by an operator",
-	BySession:    "ended with its session, which was closed",
-	ByDeath:      "ended: its session sent no heartbeat within its ttl",
-	ByLapse:      "was offered, but nobody came for it in time",
-	ByLeaving:    "was given up: its ticket left the line",
-	ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
-	ByConversion: "was converted",
-	ByBase:       "was not converted: it came to its end before",
-	ByNack:       "was given back by its worker, who failed",
-	ByQuestion:   "was given back by its worker, who asks a person",
-	ByPattern:    "was not granted: the key will never have as many permits besides those that your flow has",
-	ByTarget:     "is over: the session for which it waited has ended",
-	ByParking:    "ended: it was parked for as long as it may be",
-	ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
-	ByFull:       "was not started: no permit came free while its caller waited",
-	ByBreak:      "was not granted: a party of the barrier died or left before all were there",
-	ByPreemption: "was taken for a request that asked its holder to yield",
+	0:                   "is gone",
+	record.ByRelease:    "was released by its holder",
+	record.ByTTL:        "expired: no heartbeat came within its ttl",
+	record.ByMaxHold:    "ended: it was held for as long as it may be",
+	record.ByStall:      "ended: heartbeats came, but no progress",
+	record.ByRevocation: "was revoked by an operator",
+	record.BySession:    "ended with its session, which was closed",
+	record.ByDeath:      "ended: its session sent no heartbeat within its ttl",
+	record.ByLapse:      "was offered, but nobody came for it in time",
+	record.ByLeaving:    "was given up: its ticket left the line",
+	record.ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
+	record.ByConversion: "was converted",
+	record.ByBase:       "was not converted: it came to its end before",
+	record.ByNack:       "was given back by its worker, who failed",
+	record.ByQuestion:   "was given back by its worker, who asks a person",
+	record.ByPattern:    "was not granted: the key will never have as many permits besides those that your flow has",
+	record.ByTarget:     "is over: the session for which it waited has ended",
+	record.ByParking:    "ended: it was parked for as long as it may be",
+	record.ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
+	record.ByFull:       "was not started: no permit came free while its caller waited",
+	record.ByBreak:      "was not granted: a party of the barrier died or left before all were there",
+	record.ByPreemption: "was taken for a request that asked its holder to yield",
 }
 
 // replyOver answers how a request came out that is over: that of a conversion with
@@ -124,7 +125,7 @@ func (e *Engine) replyOver(r *request) {
 		return
 	}
 	e.replyGone(r)
-	if eff := &e.out.Effects[e.replied]; eff.Code == interlock.CodeRevoked && r.reason == ByDeadlock {
+	if eff := &e.out.Effects[e.replied]; eff.Code == interlock.CodeRevoked && r.reason == record.ByDeadlock {
 		eff.Code = interlock.CodeDeadlock // of a request, which may be made anew
 	}
 }
@@ -137,7 +138,7 @@ func (e *Engine) replyGone(r *request) {
 
 // refuseGone tells a caller how a request came to its end.
 func (e *Engine) refuseGone(to Caller, r *request) {
-	if r.reason == ByBase && r.endCause != nil {
+	if r.reason == record.ByBase && r.endCause != nil {
 		if l := r.ns.request(r.endCause.baseID); l != nil {
 			r = l
 		}
@@ -150,7 +151,7 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)
 	eff.Message = r.endWords() + r.adviceAfter(code)
-	if r.reason == ByFull {
+	if r.reason == record.ByFull {
 		eff.Conflict = e.fullAt(r)
 	}
 	if eff.Conflict == nil {
@@ -177,25 +178,25 @@ func (r *request) endWords() string {
 		words = lostWords[r.reason]
 	}
 	switch {
-	case r.reason == ByBase && r.fence > 0:
+	case r.reason == record.ByBase && r.fence > 0:
 		words = "ended with that of its member"
-	case r.reason == ByDeadlock && r.fence > 0:
+	case r.reason == record.ByDeadlock && r.fence > 0:
 		words = "ended: its holder was the victim of a deadlock, and others wait for it"
-	case r.reason == ByLapse && r.fence == 0:
+	case r.reason == record.ByLapse && r.fence == 0:
 		words = "was not granted: nobody asked after its ticket in time"
 	}
-	if end := r.endCause; end != nil && r.reason == ByBreak {
+	if end := r.endCause; end != nil && r.reason == record.ByBreak {
 		words = fmt.Sprintf("was not granted: the barrier has lost a party, %q (%s)", end.asker, end.words)
 	}
 	title := r.title()
-	if r.reason == ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which goes on
+	if r.reason == record.ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which goes on
 		title = "the request for " + string(r.claims()[0].Key)
 	}
 	words = title + " " + words
 	if r.phase == closed {
 		words += r.closedWords()
 	}
-	if end := r.endCause; end != nil && (r.reason == ByRevocation || r.reason == ByPreemption) {
+	if end := r.endCause; end != nil && (r.reason == record.ByRevocation || r.reason == record.ByPreemption) {
 		if by := cmp.Or(end.asker, end.actor); by != "" {
 			words += fmt.Sprintf(" (%q)", by)
 		}
@@ -209,7 +210,7 @@ func (r *request) endWords() string {
 // title names r in a sentence.
 func (r *request) title() string {
 	switch {
-	case r.reason == ByFull:
+	case r.reason == record.ByFull:
 		return "the run at " + string(r.claims()[0].Key)
 	case len(r.claims()) > 0:
 		return "the lease on " + string(r.claims()[0].Key)

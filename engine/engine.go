@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Engine is one shard's kernel. It is not safe for concurrent use: one goroutine
@@ -64,21 +65,21 @@ type Engine struct {
 	// The step that is being carried out.
 	out     *Output
 	head    *Head
-	start   int      // length of out.Entry when the step began
-	before  int      // events that came before its command
-	objects int      // that it has looked at, besides the two that follow
-	viewed  int      // of these, by descriptions of blockers
-	looked  int      // objects that searches for deadlocks have looked at
-	ranks   int      // and the finding of ranks
-	tries   int      // candidates among objects that were looked at in vain
-	tagged  bool     // its request id is remembered by one of its events
-	replied int      // index in out.Effects of the answer to its caller; -1 before
-	print   uint64   // its fingerprint
-	asking  *request // a wait that began in this step and still has a listener
-	trial   wait     // of a request that is not in line yet
-	ev      *Event   // the event that is being filled in: see draft
-	hint    hints    // for the fold of ev
-	spare   Event    // that of a snapshot
+	start   int           // length of out.Entry when the step began
+	before  int           // events that came before its command
+	objects int           // that it has looked at, besides the two that follow
+	viewed  int           // of these, by descriptions of blockers
+	looked  int           // objects that searches for deadlocks have looked at
+	ranks   int           // and the finding of ranks
+	tries   int           // candidates among objects that were looked at in vain
+	tagged  bool          // its request id is remembered by one of its events
+	replied int           // index in out.Effects of the answer to its caller; -1 before
+	print   uint64        // its fingerprint
+	asking  *request      // a wait that began in this step and still has a listener
+	trial   wait          // of a request that is not in line yet
+	ev      *record.Event // the event that is being filled in: see draft
+	hint    hints         // for the fold of ev
+	spare   record.Event  // that of a snapshot
 }
 
 // Option configures an engine beside its state: nothing that is journaled depends on it.
@@ -134,7 +135,7 @@ func (e *Engine) Cost() int { return e.objects + e.looked + e.ranks }
 func (e *Engine) decide(cmd Command) {
 	switch c := cmd.(type) {
 	case *Acquire:
-		e.acquire(c, run{})
+		e.acquire(c, record.Run{})
 	case *Release:
 		e.release(c)
 	case *Heartbeat:
@@ -229,11 +230,11 @@ func (e *Engine) Now() Time { return e.newest }
 // Apply folds one entry of the journal into the state. It is for replays, before
 // Recover. After an error the engine is of no use.
 func (e *Engine) Apply(entry []byte) error {
-	return DecodeEntry(entry, e.fold)
+	return record.DecodeEntry(entry, e.fold)
 }
 
 // Fold is Apply for an entry that a Reader has decoded.
-func (e *Engine) Fold(events []Event) error {
+func (e *Engine) Fold(events []record.Event) error {
 	for i := range events {
 		if err := e.fold(&events[i]); err != nil {
 			return err
@@ -242,7 +243,7 @@ func (e *Engine) Fold(events []Event) error {
 	return nil
 }
 
-func (e *Engine) fold(ev *Event) error {
+func (e *Engine) fold(ev *record.Event) error {
 	e.newest, e.hint = max(e.newest, ev.At), hints{}
 	err := e.evolve(ev)
 	e.forgetEnded()
@@ -270,12 +271,12 @@ func (e *Engine) full() bool {
 type hints struct {
 	req  *request
 	sess *session
-	spec *taskSpec
+	spec *record.Task
 }
 
 // draft returns the event to fill in next: the one after the last of out.Events; emit then
 // takes it there. Each draft must be emitted before the next call.
-func (e *Engine) draft() *Event {
+func (e *Engine) draft() *record.Event {
 	if e.out == nil { // for a snapshot
 		e.ev = &e.spare
 	} else {
@@ -283,22 +284,22 @@ func (e *Engine) draft() *Event {
 		e.out.Events = slices.Grow(e.out.Events, 1)
 		e.ev = &e.out.Events[:n+1][n]
 	}
-	*e.ev, e.hint = Event{}, hints{}
+	*e.ev, e.hint = record.Event{}, hints{}
 	return e.ev
 }
 
 // emit makes ev, which is the draft, part of the step's entry and folds it into the
 // state.
-func (e *Engine) emit(ev *Event) {
+func (e *Engine) emit(ev *record.Event) {
 	if ev != e.ev {
 		panic("engine: the event that is emitted is not the one drafted last")
 	}
 	e.ev = nil
 	ev.At = e.now
 	if len(e.out.Entry) == e.start {
-		e.out.Entry = appendHead(e.out.Entry, e.now)
+		e.out.Entry = record.AppendHead(e.out.Entry, e.now)
 	}
-	e.out.Entry = appendEvent(e.out.Entry, ev)
+	e.out.Entry = record.AppendEvent(e.out.Entry, ev)
 	e.out.Events = e.out.Events[:len(e.out.Events)+1]
 	r := e.hint.req
 	var t *task
@@ -322,7 +323,7 @@ func (e *Engine) emit(ev *Event) {
 
 // event drafts an event of r with its subject: the request, its session and its claims. The
 // caller adds the rest.
-func (e *Engine) event(kind EventKind, r *request) *Event {
+func (e *Engine) event(kind record.Kind, r *request) *record.Event {
 	ev := e.draft()
 	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent = kind, r.ns.name, r.num, r.id, r.claims(), r.agentName()
 	e.hint.req = r
@@ -382,7 +383,7 @@ func (e *Engine) Counts() (c Counts) {
 // recover begins a term: see Recover.
 func (e *Engine) recover(c *Recover) {
 	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
-	*e.draft() = Event{Kind: EvOpened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
+	*e.draft() = record.Event{Kind: record.Opened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
 	if e.last > 0 {
 		e.ev.Waited = e.now.Sub(e.last)
 	}

@@ -7,24 +7,25 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // TestNumbersStay holds the numbers that are in journals. A line here is never
 // changed, only added.
 func TestNumbersStay(t *testing.T) {
-	kinds := map[engine.EventKind]int{
-		engine.EvOpened: 1, engine.EvSessionOpened: 2, engine.EvSessionEnded: 3, engine.EvQueued: 4, engine.EvGranted: 5,
-		engine.EvAdmitted: 6, engine.EvClaimed: 7, engine.EvGrace: 8, engine.EvEnded: 9, engine.EvLeft: 10, engine.EvAnswered: 11,
-		engine.EvCounters: 64, engine.EvTomb: 65, engine.EvNoted: 66, engine.EvHolds: 67, engine.EvGone: 68,
+	kinds := map[record.Kind]int{
+		record.Opened: 1, record.SessionOpened: 2, record.SessionEnded: 3, record.Queued: 4, record.Granted: 5,
+		record.Admitted: 6, record.Claimed: 7, record.Grace: 8, record.Ended: 9, record.Left: 10, record.Answered: 11,
+		record.Counters: 64, record.Tombstone: 65, record.Noted: 66, record.HoldTime: 67, record.SessionGone: 68,
 	}
 	for kind, number := range kinds {
 		if int(kind) != number {
 			t.Errorf("%v is %d, was %d in journals", kind, kind, number)
 		}
 	}
-	reasons := map[engine.Reason]int{
-		engine.ByRelease: 1, engine.ByTTL: 2, engine.ByMaxHold: 3, engine.ByStall: 4, engine.ByRevocation: 5, engine.BySession: 6,
-		engine.ByDeath: 7, engine.ByLapse: 8, engine.ByLeaving: 9, engine.ByDeadlock: 10,
+	reasons := map[record.Reason]int{
+		record.ByRelease: 1, record.ByTTL: 2, record.ByMaxHold: 3, record.ByStall: 4, record.ByRevocation: 5, record.BySession: 6,
+		record.ByDeath: 7, record.ByLapse: 8, record.ByLeaving: 9, record.ByDeadlock: 10,
 	}
 	for reason, number := range reasons {
 		if int(reason) != number {
@@ -55,7 +56,7 @@ func TestNamesComplete(t *testing.T) {
 		}
 		seen[typ+" "+name]++
 	}
-	for _, file := range []string{"event.go", "outcome.go"} {
+	for _, file := range []string{"record/kind.go", "record/reason.go", "record/outcome.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -78,17 +79,17 @@ func TestNamesComplete(t *testing.T) {
 					}
 				}
 				switch typ {
-				case "EventKind":
-					check(typ, value.Names[0].Name, engine.EventKind(number).String())
+				case "Kind":
+					check(typ, value.Names[0].Name, record.Kind(number).String())
 				case "Reason":
-					check(typ, value.Names[0].Name, engine.Reason(number).String())
+					check(typ, value.Names[0].Name, record.Reason(number).String())
 				case "Outcome":
 					check(typ, value.Names[0].Name, engine.Outcome(number).String())
 				}
 			}
 		}
 	}
-	for typ, least := range map[string]int{"EventKind": 15, "Reason": 10, "Outcome": 7} {
+	for typ, least := range map[string]int{"Kind": 15, "Reason": 10, "Outcome": 7} {
 		if seen[typ] < least {
 			t.Errorf("found %d constants of %s, want %d at least", seen[typ], typ, least)
 		}

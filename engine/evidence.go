@@ -14,7 +14,7 @@ import (
 // too. They are read when the lease is handed over, as of Lease.AsOf: the documents of a
 // grant are what a commit under its fence replaces.
 
-// wantsDocuments in Op of EvQueued or EvGranted marks a request that asked for documents.
+// wantsDocuments in Op of record.Queued or record.Granted marks a request that asked for documents.
 const wantsDocuments = 1
 
 // maxShelved bounds the documents below claimed keys that are looked at for one answer.

@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // rememberedSessions is how many sessions that are over a namespace remembers.
@@ -17,16 +18,16 @@ var errUnknown = errors.New("engine: event is about something that does not exis
 // evolve folds one event into the state. It decides nothing: the same events
 // give the same state in every version. It fails only on events that no engine
 // can have emitted in this state.
-func (e *Engine) evolve(ev *Event) error {
+func (e *Engine) evolve(ev *record.Event) error {
 	var err error
 	e.last = max(e.last, ev.At)
 	switch ev.Kind {
-	case EvOpened:
+	case record.Opened:
 		e.epoch, e.fence, e.base = ev.Epoch, max(e.fence, ev.Fence), max(e.base, ev.Version)
 		e.pauseQuestions(ev.At, ev.Waited)
-	case EvSessionOpened:
+	case record.SessionOpened:
 		err = e.evolveSession(ev)
-	case EvSessionEnded:
+	case record.SessionEnded:
 		s := e.sessionOf(ev)
 		if s == nil {
 			return errUnknown
@@ -39,70 +40,70 @@ func (e *Engine) evolve(ev *Event) error {
 		}
 		s.dead, s.why = true, ev.Reason
 		e.forgetSession(s)
-	case EvQueued, EvGranted:
+	case record.Queued, record.Granted:
 		err = e.evolveRequest(ev)
-	case EvAdmitted, EvClaimed, EvAsked, EvParked, EvResumed, EvDecided, EvMoved, EvGrace, EvClosed, EvEnded, EvLeft, EvConverted, EvTomb:
+	case record.Admitted, record.Claimed, record.Asked, record.Parked, record.Resumed, record.Decided, record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.Tombstone:
 		err = e.evolveProgress(ev)
-	case EvEffect:
+	case record.EffectChanged:
 		err = e.evolveDeed(ev)
-	case EvEffectsForgotten:
+	case record.EffectsForgotten:
 		err = e.evolveDeedsForgotten(ev)
-	case EvQueue, EvQueueDropped:
+	case record.QueueSet, record.QueueDropped:
 		err = e.evolveQueue(ev)
-	case EvTask:
+	case record.TaskSubmitted:
 		err = e.evolveTask(ev)
-	case EvHanded:
+	case record.TaskHandedOut:
 		err = e.evolveHanded(ev)
-	case EvAttempt:
+	case record.AttemptFailed:
 		err = e.evolveAttempt(ev)
-	case EvTaskStands:
+	case record.TaskMoved:
 		err = e.evolveStands(ev)
-	case EvTaskAsks:
+	case record.TaskAsks:
 		err = e.evolveAsks(ev)
-	case EvTaskAnswered:
+	case record.TaskAnswered:
 		err = e.evolveAnswered(ev)
-	case EvTaskForgotten:
+	case record.TaskForgotten:
 		err = e.evolveForgotten(ev)
-	case EvAnswered, EvRefused: // the first is remembered below, the second is there to be read
-	case EvCounters:
+	case record.Answered, record.Refused: // the first is remembered below, the second is there to be read
+	case record.Counters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
 		e.writes, e.base, e.past = ev.Writes, ev.Version, uint64(ev.AsOf)
 		return nil
-	case EvNoted:
+	case record.Noted:
 		if len(ev.Claims) != 1 {
 			return errUnknown
 		}
 		e.ns(ev.Namespace).leaveNote(string(ev.Claims[0].Key), note{ev.At, ev.Agent, ev.Fence, ev.Outcome, ev.Note})
 		return nil
-	case EvGone:
+	case record.SessionGone:
 		s := e.ns(ev.Namespace)
 		s.endedSessions.Push(endedSession{ev.ID, ev.Reason})
 		s.endReasons[ev.ID] = ev.Reason
 		return nil
-	case EvPattern, EvPatternDropped:
+	case record.PatternSet, record.PatternDropped:
 		err = e.evolvePattern(ev)
-	case EvConfigured:
+	case record.Configured:
 		err = e.evolveSettings(ev)
-	case EvWritten:
+	case record.Written:
 		err = e.evolveWritten(ev)
-	case EvVersions:
+	case record.Versions:
 		space := e.ns(ev.Namespace)
 		s := &space.docs
 		s.version, s.floor, space.born = max(s.version, ev.Version), max(s.floor, ev.AsOf), ev.Num
 		return nil
-	case EvDeleted, EvForgotten:
+	case record.NamespaceDeleted, record.NamespaceForgotten:
 		err = e.evolveGone(ev)
-	case EvLogged:
+	case record.Logged:
 		return e.evolveLogged(ev)
-	case EvBucket:
+	case record.Bucket:
 		return e.evolveBucket(ev)
-	case EvDivided:
+	case record.Divided:
 		return e.ns(ev.Namespace).readDivision(ev)
-	case EvHolds:
+	case record.HoldTime:
 		e.ns(ev.Namespace).holds[ev.Purpose] = ev.Held
 		return nil
 	default:
-		return ErrNewer
+		return record.ErrNewer
 	}
 	if err == nil && ev.Answer != 0 {
 		e.evolveAnswer(ev)
@@ -110,7 +111,7 @@ func (e *Engine) evolve(ev *Event) error {
 	return err
 }
 
-func (e *Engine) sessionOf(ev *Event) *session {
+func (e *Engine) sessionOf(ev *record.Event) *session {
 	if e.hint.sess != nil {
 		return e.hint.sess
 	}
@@ -129,7 +130,7 @@ func (e *Engine) numbered(name interlock.Namespace, num uint64) *session {
 	return s.byNum[num]
 }
 
-func (e *Engine) evolveSession(ev *Event) error {
+func (e *Engine) evolveSession(ev *record.Event) error {
 	if e.numbered(ev.Namespace, ev.Session) != nil || ev.Session == 0 {
 		return fmt.Errorf("engine: session %d is opened twice", ev.Session)
 	}
@@ -191,8 +192,8 @@ func (s *session) flowOf(name string, hash uint32) *flowState {
 	return nil
 }
 
-// request makes the request that an event of kind EvQueued or EvGranted tells of.
-func (e *Engine) request(ev *Event) (*request, error) {
+// request makes the request that an event of kind record.Queued or record.Granted tells of.
+func (e *Engine) request(ev *record.Event) (*request, error) {
 	r := e.newRequest()
 	r.id, r.num = ev.ID, ev.Num
 	r.terms = e.ns(ev.Namespace).agree(ev.Terms)
@@ -208,11 +209,11 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	r.priority, r.lead, r.any = int8(ev.Priority), ev.Lead, ev.Any
 	r.setDetails(details{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}, documents: ev.Op&wantsDocuments != 0})
 	r.setClaims(ev.Claims)
-	switch of, err := decodeRun(ev.Blob); {
+	switch of, err := record.DecodeRun(ev.Blob); {
 	case err != nil:
 		return nil, err
-	case of != (run{}):
-		r.mutableExt().run = &run{of.org, of.workflow}
+	case of != (record.Run{}):
+		r.mutableExt().run = &record.Run{Org: of.Org, Workflow: of.Workflow}
 	}
 	if ev.Part {
 		if err := r.belongs(ev); err != nil {
@@ -226,7 +227,7 @@ func (e *Engine) request(ev *Event) (*request, error) {
 	if ev.Target != 0 {
 		b := r.mutableExt()
 		b.target, b.targetFlow = r.ns.byNum[ev.Target], ev.TargetFlow
-		if r.target == nil || r.target.ns != r.ns || ev.Kind != EvQueued || len(ev.Claims) > 0 {
+		if r.target == nil || r.target.ns != r.ns || ev.Kind != record.Queued || len(ev.Claims) > 0 {
 			return nil, errUnknown
 		}
 	}
@@ -257,10 +258,10 @@ func (e *Engine) discard(r *request) {
 	}
 }
 
-func (e *Engine) evolveRequest(ev *Event) error {
+func (e *Engine) evolveRequest(ev *record.Event) error {
 	r := e.hint.req
 	if r == nil {
-		if e.ns(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == EvQueued || ev.Any && ev.Kind != EvQueued {
+		if e.ns(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == record.Queued || ev.Any && ev.Kind != record.Queued {
 			return fmt.Errorf("engine: request %d is made twice, or claims nothing", ev.Num)
 		}
 		var err error
@@ -275,7 +276,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 	if ev.Queued {
 		r.deal().arrived = ev.At.Add(-ev.Arrived)
 	}
-	if ev.Kind == EvGranted {
+	if ev.Kind == record.Granted {
 		r.fence, r.phase, r.waited = ev.Fence, held, ev.Waited
 		r.setGeneration(ev.Generation)
 		if ev.Offer {
@@ -285,7 +286,7 @@ func (e *Engine) evolveRequest(ev *Event) error {
 		if ev.Freed {
 			r.goAway()
 			r.expectBack()
-			r.deal().parking = &parkState{since: ev.At, until: ev.At} // EvParked comes next, and has the details
+			r.deal().parking = &parkState{since: ev.At, until: ev.At} // record.Parked comes next, and has the details
 			return nil
 		}
 		r.hold()
@@ -308,15 +309,15 @@ func (e *Engine) evolveRequest(ev *Event) error {
 }
 
 // evolveProgress folds what happens to a request after it was made.
-func (e *Engine) evolveProgress(ev *Event) error {
+func (e *Engine) evolveProgress(ev *record.Event) error {
 	r := e.hint.req
 	if r == nil {
-		if r = e.ns(ev.Namespace).live(ev.ID); r == nil && ev.Kind != EvTomb {
+		if r = e.ns(ev.Namespace).live(ev.ID); r == nil && ev.Kind != record.Tombstone {
 			return errUnknown
 		}
 	}
 	switch ev.Kind {
-	case EvAdmitted:
+	case record.Admitted:
 		if r.phase != waiting {
 			return errUnknown
 		}
@@ -350,13 +351,13 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.hold()
 		r.spend(ev.At)
 		r.observe()
-	case EvConverted:
+	case record.Converted:
 		if r.phase != held || len(ev.Claims) == 0 {
 			return errUnknown
 		}
 		r.handOver(r, 0)
 		e.changeClaims(r, ev, false)
-	case EvClaimed:
+	case record.Claimed:
 		if r.phase != offered {
 			return errUnknown
 		}
@@ -364,36 +365,36 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
 		r.handOver(r, ev.Version)
 		r.memberChanged()
-	case EvAsked:
+	case record.Asked:
 		return e.evolveAsked(ev, r)
-	case EvParked:
+	case record.Parked:
 		return e.evolveParked(ev, r)
-	case EvDecided:
+	case record.Decided:
 		return e.evolveDecided(ev, r)
-	case EvResumed:
+	case record.Resumed:
 		return e.evolveResumed(ev, r)
-	case EvMoved:
+	case record.KeysMoved:
 		r.deal().moved = nil
 		for _, c := range ev.Claims {
 			r.dealings.moved = append(r.dealings.moved, c.Key)
 		}
-	case EvGrace:
+	case record.Grace:
 		if r.phase != held {
 			return errUnknown
 		}
 		r.phase, r.reason, r.renewed = inGrace, ev.Reason, ev.At
 		r.setEndCause(endingOf(ev))
-	case EvClosed:
+	case record.Closed:
 		if r.phase != held && r.phase != inGrace || r.LockDelay == 0 {
 			return errUnknown
 		}
 		e.evolveClosed(ev, r)
-	case EvEnded:
+	case record.Ended:
 		if r.phase == waiting && !r.goesBack() || r.phase == over {
 			return errUnknown
 		}
 		e.evolveEnd(ev, r)
-	case EvLeft:
+	case record.Left:
 		if r.phase != waiting {
 			return errUnknown
 		}
@@ -411,7 +412,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 		if target != nil {
 			e.forgetSession(target)
 		}
-	case EvTomb:
+	case record.Tombstone:
 		s := e.ns(ev.Namespace)
 		if s.knows(ev.ID) || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
@@ -424,7 +425,7 @@ func (e *Engine) evolveProgress(ev *Event) error {
 // endingOf returns the cause of an end that later answers report: the cycle of a deadlock, the
 // revoking principal and the reason, the preempting request, and the task that the lease was an
 // attempt at.
-func endingOf(ev *Event) *endCause {
+func endingOf(ev *record.Event) *endCause {
 	end := causeOf(ev)
 	if ev.ByID != [16]byte{} {
 		if end == nil {
@@ -435,23 +436,23 @@ func endingOf(ev *Event) *endCause {
 	return end
 }
 
-func causeOf(ev *Event) *endCause {
+func causeOf(ev *record.Event) *endCause {
 	switch {
 	case len(ev.Cycle) > 0:
 		return &endCause{cycle: ev.Cycle}
-	case ev.Reason == ByRevocation:
+	case ev.Reason == record.ByRevocation:
 		return &endCause{actor: ev.Actor, words: ev.Outcome}
-	case ev.Reason == ByPreemption:
+	case ev.Reason == record.ByPreemption:
 		return &endCause{actor: ev.Actor, asker: ev.Asker}
-	case ev.Reason == ByBreak && ev.Outcome != "":
+	case ev.Reason == record.ByBreak && ev.Outcome != "":
 		return &endCause{asker: ev.Asker, words: ev.Outcome}
-	case (ev.Reason == ByConversion || ev.Reason == ByBase) && !ev.Part:
+	case (ev.Reason == record.ByConversion || ev.Reason == record.ByBase) && !ev.Part:
 		return &endCause{base: ev.Base, baseID: ev.BaseID}
 	}
 	return nil
 }
 
-func (e *Engine) evolveEnd(ev *Event, r *request) {
+func (e *Engine) evolveEnd(ev *record.Event, r *request) {
 	r.setEndCause(endingOf(ev))
 	if r.isParked() {
 		e.endParking(r)

@@ -4,13 +4,14 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Expect is called with the events that are folded next, and changes nothing. Their subjects
 // lie far apart in memory, and a fold that looks one up waits for it. Expect looks all of them
 // up first: its loads do not depend on each other, so the processor overlaps them, and each
 // fold finds its subject in the cache.
-func (e *Engine) Expect(events []Event) {
+func (e *Engine) Expect(events []record.Event) {
 	var (
 		requests collection.Prefetch[*request]
 		nodes    collection.Prefetch[*node]

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -16,8 +17,8 @@ func TestExpect(t *testing.T) {
 			e      = engine.New()
 			g      = readGolden(t, dir)
 			pieces shard.Joiner
-			r      engine.Reader
-			all    []engine.Event
+			r      record.Reader
+			all    []record.Event
 			ends   = make([]int, len(g.entries))
 		)
 		for i, x := range g.entries {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // expire ends what is due by now, as much as one step may.
@@ -39,7 +40,7 @@ func (e *Engine) fireSession(s *session) {
 		return
 	}
 	if e.now >= s.end() {
-		e.endSession(s, ByDeath)
+		e.endSession(s, record.ByDeath)
 		return
 	}
 	if s.aging == nil {
@@ -47,7 +48,7 @@ func (e *Engine) fireSession(s *session) {
 			e.timers.set(&s.timer, soft)
 			return
 		}
-		s.aging, s.least, s.next = &sweep{}, s.ttl, never
+		s.aging, s.least, s.next = &sweep{}, s.ttl, record.Never
 	}
 	next := min(s.next, s.end())
 	if soft := s.renewed.Add(softAt(s.ttl)); e.now < soft {
@@ -77,7 +78,7 @@ func (e *Engine) fireSession(s *session) {
 		}
 		switch {
 		case e.now >= end:
-			e.hard(r, ByTTL)
+			e.hard(r, record.ByTTL)
 		case e.now >= soft:
 			if p := r.ownProgress(); p.told != beat+1 {
 				p.told = beat + 1
@@ -104,29 +105,29 @@ func (e *Engine) fireRequest(r *request) {
 	switch r.phase {
 	case waiting:
 		if r.isBare() && e.now >= r.renewed.Add(interlock.BareTicketTTL) {
-			e.leaveLine(r, ByLapse)
+			e.leaveLine(r, record.ByLapse)
 			return
 		}
 		if e.now >= r.waitEnd() {
-			why := ByWaitLimit
+			why := record.ByWaitLimit
 			if r.isToStart() {
-				why = ByFull
+				why = record.ByFull
 			}
 			e.leaveLine(r, why)
 			return
 		}
 	case offered:
 		if e.now >= e.endOf(r) {
-			e.end(r, ByLapse)
+			e.end(r, record.ByLapse)
 			return
 		}
 	case parked, away:
 		if e.now >= r.keptUntil() {
-			e.end(r, ByMaxHold)
+			e.end(r, record.ByMaxHold)
 			return
 		}
 		if e.now >= e.endOf(r) {
-			e.end(r, ByParking)
+			e.end(r, record.ByParking)
 			return
 		}
 	case inGrace, closed:
@@ -137,7 +138,7 @@ func (e *Engine) fireRequest(r *request) {
 	case held:
 		why := e.overdue(r)
 		if why == 0 && r.session() == nil && e.now >= r.ttlEnd() {
-			why = ByTTL
+			why = record.ByTTL
 		}
 		if why != 0 {
 			e.hard(r, why)
@@ -153,7 +154,7 @@ func (e *Engine) fireRequest(r *request) {
 // arm sets r's timer to the next deadline of its phase. Leases of a session that have no other
 // deadline live by the session's timer.
 func (e *Engine) arm(r *request) {
-	at := never
+	at := record.Never
 	switch r.phase {
 	case waiting:
 		at = r.waitEnd()
@@ -177,7 +178,7 @@ func (e *Engine) arm(r *request) {
 			at = min(at, e.timedNext(r))
 		}
 	}
-	if at == never {
+	if at == record.Never {
 		e.timers.clear(r.timer)
 		return
 	}
@@ -188,14 +189,14 @@ func (e *Engine) arm(r *request) {
 }
 
 // hard passes the hard end of a lease: into grace, or to its end.
-func (e *Engine) hard(r *request, why Reason) {
+func (e *Engine) hard(r *request, why record.Reason) {
 	if r.Grace == 0 {
 		e.end(r, why)
 		return
 	}
-	ev := e.event(EvGrace, r)
+	ev := e.event(record.Grace, r)
 	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.fence, why, r.Grace, e.now.Sub(r.granted)
-	if why == ByPreemption {
+	if why == record.ByPreemption {
 		ev.Actor, ev.Asker = r.preemptor()
 	}
 	e.emit(ev)
@@ -226,12 +227,12 @@ func (r *request) offerTTL() time.Duration {
 // waitEnd is when r must leave the line, never when it may wait for ever.
 func (r *request) waitEnd() Time {
 	if r.MaxWait == 0 {
-		return never
+		return record.Never
 	}
 	return r.arrived().Add(r.MaxWait)
 }
 
 // leaveLine ends a wait against its waiter's will, and notifies its listener.
-func (e *Engine) leaveLine(r *request, why Reason) {
+func (e *Engine) leaveLine(r *request, why record.Reason) {
 	e.giveUp(r, e.leaving(r, why))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Surveys for tests, which have the engine alone.
@@ -61,22 +62,18 @@ const ObjectBytes = objectBytes
 
 func ValidJSON(b []byte) bool { return jsonProblem(b) == "" }
 
-func EncodeEntry(events []Event) []byte {
-	b := appendHead(nil, events[0].At)
+func EncodeEntry(events []record.Event) []byte {
+	b := record.AppendHead(nil, events[0].At)
 	for i := range events {
-		b = appendEvent(b, &events[i])
+		b = record.AppendEvent(b, &events[i])
 	}
 	return b
 }
 
 // Fields are the bits of the fields that an event has, and of all that there are.
-func Fields(ev *Event) uint64 {
-	var w fieldWriter
-	w.fields(ev)
-	return w.mask
-}
+func Fields(ev *record.Event) uint64 { return record.MaskOf(ev) }
 
-const KnownFields = knownFields
+const KnownFields = record.KnownFields
 
 func Fingerprint(cmd Command) uint64 { return fingerprint(cmd) }
 
@@ -252,7 +249,7 @@ func (e *Engine) RememberFew() *Engine {
 const MaxShelved = maxShelved
 
 // ForgetAttributes takes from an event what is not journaled.
-func (ev *Event) ForgetAttributes() { ev.attributes = attributes{} }
+func ForgetAttributes(ev *record.Event) { ev.Attribute(nil, "", "") }
 
 func (s *session) sortedFlows() []*flowState {
 	list := s.flows.All()

@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // What is asked about a key and a fence: to take a lease back, and whether a write
@@ -36,7 +37,7 @@ func (e *Engine) revoke(c *Revoke) {
 		return
 	}
 	sess, lease := r.session(), e.lease(r)
-	ev := e.endCause(r, ByRevocation)
+	ev := e.endCause(r, record.ByRevocation)
 	ev.Note, ev.Outcome, ev.Actor = "", c.Reason, c.Actor
 	e.tag(ev, Done)
 	e.emit(ev)

@@ -2,204 +2,194 @@ package engine
 
 import (
 	"cmp"
-	"encoding/binary"
-	"math/bits"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // fingerprint tells bodies under one request id apart. It is in journals, so it
 // must never change.
 func fingerprint(cmd Command) uint64 {
-	var p print
+	var p record.Fingerprint
 	switch c := cmd.(type) {
 	case *Acquire:
-		p.number(1)
-		p.text(c.Agent)
-		p.text(c.Flow)
-		p.text(c.Purpose)
+		p.Number(1)
+		p.Text(c.Agent)
+		p.Text(c.Flow)
+		p.Text(c.Purpose)
 		for i := range c.Claims {
-			p.text(string(c.Claims[i].Key))
+			p.Text(string(c.Claims[i].Key))
 			mode := c.Claims[i].Mode
 			if mode == 0 {
 				mode = interlock.Exclusive
 			}
-			p.number(uint64(mode))
+			p.Number(uint64(mode))
 		}
-		p.number(uint64(c.TTL))
-		p.number(uint64(c.Grace))
-		p.number(uint64(c.MaxHold))
-		p.number(uint64(c.Priority))
-		p.number(uint64(c.OnConflict))
+		p.Number(uint64(c.TTL))
+		p.Number(uint64(c.Grace))
+		p.Number(uint64(c.MaxHold))
+		p.Number(uint64(c.Priority))
+		p.Number(uint64(c.OnConflict))
 		c.printMore(&p)
 	case *Release:
-		p.number(2)
-		p.id(c.Lease)
-		p.text(c.Outcome)
-		p.text(c.Note)
+		p.Number(2)
+		p.ID(c.Lease)
+		p.Text(c.Outcome)
+		p.Text(c.Note)
 		if c.Run { // the first version had none
-			p.flags(c.Run)
+			p.Flags(c.Run)
 		}
 	case *Leave:
-		p.number(3)
-		p.id(c.Ticket)
+		p.Number(3)
+		p.ID(c.Ticket)
 	case *Revoke:
-		p.number(4)
-		p.text(string(c.Key))
-		p.number(uint64(c.Fence))
-		p.text(c.Reason)
+		p.Number(4)
+		p.Text(string(c.Key))
+		p.Number(uint64(c.Fence))
+		p.Text(c.Reason)
 	case *OpenSession:
-		p.number(5)
-		p.text(c.Agent)
-		p.number(uint64(c.TTL))
+		p.Number(5)
+		p.Text(c.Agent)
+		p.Number(uint64(c.TTL))
 	case *Arrive:
-		p.number(7)
-		p.id(c.Lease)
-		p.number(uint64(c.MaxWait))
+		p.Number(7)
+		p.ID(c.Lease)
+		p.Number(uint64(c.MaxWait))
 	case *Convert:
-		p.number(6)
-		p.id(c.Lease)
-		p.claims(c.Claims)
-		p.number(uint64(c.MaxWait))
-		p.number(uint64(c.OnConflict))
+		p.Number(6)
+		p.ID(c.Lease)
+		p.Claims(c.Claims)
+		p.Number(uint64(c.MaxWait))
+		p.Number(uint64(c.OnConflict))
 	case *Declare:
-		p.number(10)
+		p.Number(10)
 		for _, s := range []string{c.Agent, c.Flow, c.Purpose, c.On.Session, c.On.Agent, c.On.Flow} {
-			p.text(s)
+			p.Text(s)
 		}
-		p.number(uint64(c.MaxWait))
+		p.Number(uint64(c.MaxWait))
 	case *Park:
-		p.number(9)
-		p.id(c.Lease)
-		p.flags(c.Free, c.Keep)
-		p.number(uint64(c.For))
-		p.text(c.Reason)
+		p.Number(9)
+		p.ID(c.Lease)
+		p.Flags(c.Free, c.Keep)
+		p.Number(uint64(c.For))
+		p.Text(c.Reason)
 	case *Resume:
-		p.number(8)
-		p.id(c.Lease)
-		p.text(c.Flow)
-		p.number(uint64(c.MaxWait))
-		p.number(uint64(c.OnConflict))
+		p.Number(8)
+		p.ID(c.Lease)
+		p.Text(c.Flow)
+		p.Number(uint64(c.MaxWait))
+		p.Number(uint64(c.OnConflict))
 		if c.Unapproved {
-			p.number(1)
+			p.Number(1)
 		}
 	case *SetPattern:
-		p.number(11)
-		p.text(string(appendPattern(nil, &c.Pattern)))
+		p.Number(11)
+		p.Text(string(record.AppendPattern(nil, &c.Pattern)))
 	case *DropPattern:
-		p.number(12)
-		p.text(c.Name)
+		p.Number(12)
+		p.Text(c.Name)
 	case *Configure:
-		p.number(13)
-		p.text(string(appendSettings(nil, &c.Settings, ruleFor(&c.Settings))))
+		p.Number(13)
+		p.Text(string(record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings))))
 	case *Commit:
-		p.number(14)
+		p.Number(14)
 		c.print(&p)
 	case *ClaimEffect:
-		p.number(15)
-		p.text(c.Agent)
-		p.text(c.Flow)
-		p.text(c.Action)
-		p.id(c.Lease)
-		p.number(uint64(c.TTL))
+		p.Number(15)
+		p.Text(c.Agent)
+		p.Text(c.Flow)
+		p.Text(c.Action)
+		p.ID(c.Lease)
+		p.Number(uint64(c.TTL))
 	case *SettleEffect:
-		p.number(16)
-		p.id(c.ID)
-		p.text(string(c.Digest[:]))
-		p.number(uint64(c.State))
-		p.text(c.Result)
-		p.text(c.Reason)
+		p.Number(16)
+		p.ID(c.ID)
+		p.Text(string(c.Digest[:]))
+		p.Number(uint64(c.State))
+		p.Text(c.Result)
+		p.Text(c.Reason)
 	case *SetQueue:
-		p.number(17)
-		p.text(string(appendQueue(nil, &c.Queue)))
+		p.Number(17)
+		p.Text(string(record.AppendQueue(nil, &c.Queue)))
 	case *SwitchQueue:
-		p.number(32)
-		p.text(c.Name)
-		p.number(uint64(c.Paused))
-		p.number(uint64(c.Drain))
+		p.Number(32)
+		p.Text(c.Name)
+		p.Number(uint64(c.Paused))
+		p.Number(uint64(c.Drain))
 	case *DropQueue:
-		p.number(18)
-		p.text(c.Name)
+		p.Number(18)
+		p.Text(c.Name)
 	case *Submit:
-		p.number(19)
-		p.text(c.Agent)
-		p.text(c.Flow)
+		p.Number(19)
+		p.Text(c.Agent)
+		p.Text(c.Flow)
 		c.Task.print(&p)
 	case *Ack:
-		p.number(20)
+		p.Number(20)
 		c.print(&p)
 	case *Nack:
-		p.number(21)
-		p.id(c.Lease)
-		p.text(c.Reason)
-		p.number(uint64(c.Delay))
-		p.flags(c.Dead, c.Unseen)
+		p.Number(21)
+		p.ID(c.Lease)
+		p.Text(c.Reason)
+		p.Number(uint64(c.Delay))
+		p.Flags(c.Dead, c.Unseen)
 	case *ChangeTask:
-		p.number(22)
-		p.id(c.Task)
-		p.number(uint64(c.Change))
-		p.number(uint64(c.Delay))
-		p.text(c.Reason)
+		p.Number(22)
+		p.ID(c.Task)
+		p.Number(uint64(c.Change))
+		p.Number(uint64(c.Delay))
+		p.Text(c.Reason)
 	case *AskHuman:
-		p.number(23)
-		p.id(c.Lease)
-		p.question(&c.Question)
+		p.Number(23)
+		p.ID(c.Lease)
+		p.Question(&c.Question)
 	case *Answer:
-		p.number(24)
-		p.id(c.Task)
+		p.Number(24)
+		p.ID(c.Task)
 		if c.Fence != 0 {
-			p.number(uint64(c.Fence))
+			p.Number(uint64(c.Fence))
 		}
-		p.number(uint64(c.Verdict))
-		p.text(c.By)
-		p.text(c.Reason)
+		p.Number(uint64(c.Verdict))
+		p.Text(c.By)
+		p.Text(c.Reason)
 	case *StartRun: // not for how long it may wait
-		p.number(30)
+		p.Number(30)
 		for _, s := range []string{c.Org, c.Workflow, c.Agent, c.Flow, c.Purpose} {
-			p.text(s)
+			p.Text(s)
 		}
 		for _, n := range []int64{int64(c.Priority), int64(c.TTL), int64(c.MaxHold)} {
-			p.number(uint64(n))
+			p.Number(uint64(n))
 		}
 	case *RevertPattern:
-		p.number(31)
-		p.text(c.Name)
-		p.number(c.Revision)
+		p.Number(31)
+		p.Text(c.Name)
+		p.Number(c.Revision)
 	}
 	return uint64(p)
 }
 
 // print adds the body of a task to a fingerprint.
-func (x *TaskSpec) print(p *print) {
+func (x *TaskSpec) print(p *record.Fingerprint) {
 	for _, s := range []string{x.Queue, x.Kind, string(x.Payload), x.Purpose, x.Group, string(x.Key)} {
-		p.text(s)
+		p.Text(s)
 	}
-	p.claims(x.Claims)
+	p.Claims(x.Claims)
 	for _, n := range []int64{int64(x.Priority), int64(x.Delay), int64(x.Deadline), int64(x.MaxAttempts), int64(x.Backoff), int64(x.MaxBackoff)} {
-		p.number(uint64(n))
+		p.Number(uint64(n))
 	}
-	p.flags(x.Message, x.Ask != nil)
+	p.Flags(x.Message, x.Ask != nil)
 	if x.Ask != nil {
-		p.question(x.Ask)
+		p.Question(x.Ask)
 	}
-}
-
-// question adds a question to a fingerprint.
-func (p *print) question(q *interlock.Question) {
-	p.text(q.Text)
-	p.number(uint64(q.Limit))
-	p.number(uint64(cmp.Or(q.OnLimit, interlock.Denied)))
-	p.reads(q.Reads)
 }
 
 // print adds the body of an acknowledgement to its fingerprint.
-func (c *Ack) print(p *print) {
-	p.id(c.Lease)
-	p.text(string(c.Result))
+func (c *Ack) print(p *record.Fingerprint) {
+	p.ID(c.Lease)
+	p.Text(string(c.Result))
 	commit := Commit{CommitRequest: c.CommitRequest}
 	commit.print(p)
-	p.number(uint64(len(c.Tasks)))
+	p.Number(uint64(len(c.Tasks)))
 	for i := range c.Tasks {
 		c.Tasks[i].print(p)
 	}
@@ -207,11 +197,11 @@ func (c *Ack) print(p *print) {
 
 // printMore adds what requests of the first version did not have, so that a body
 // without any of it keeps its fingerprint.
-func (c *Acquire) printMore(p *print) {
+func (c *Acquire) printMore(p *record.Fingerprint) {
 	extra := func(field, v uint64) {
 		if v != 0 {
-			p.number(field)
-			p.number(v)
+			p.Number(field)
+			p.Number(v)
 		}
 	}
 	for i := range c.Claims {
@@ -222,11 +212,11 @@ func (c *Acquire) printMore(p *print) {
 	}
 	if c.Prefix != "" {
 		extra(3, 1)
-		p.text(c.Prefix)
+		p.Text(c.Prefix)
 	}
 	if c.Group != "" {
 		extra(4, 1)
-		p.text(c.Group)
+		p.Text(c.Group)
 	}
 	extra(5, uint64(c.Division))
 	extra(6, uint64(c.Stall))
@@ -238,89 +228,29 @@ func (c *Acquire) printMore(p *print) {
 	}
 }
 
-// claims adds a list of claims, with the zero Mode spelled out.
-func (p *print) claims(list []interlock.Claim) {
-	p.number(uint64(len(list)))
-	for _, c := range list {
-		if c.Mode == 0 {
-			c.Mode = lockmode.X
-		}
-		p.text(string(c.Key))
-		p.number(uint64(c.Mode))
-		p.number(uint64(c.Count))
-	}
-}
-
-// reads adds a list of reads.
-func (p *print) reads(list []interlock.Read) {
-	p.number(uint64(len(list)))
-	for _, r := range list {
-		p.text(string(r.Key))
-		p.number(uint64(r.Version))
-		p.flags(r.Absent, r.Present)
-	}
-}
-
-// print is a running hash.
-type print uint64
-
-func (p *print) number(v uint64) {
-	hi, lo := bits.Mul64(uint64(*p)^v^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
-	*p = print(hi ^ lo)
-}
-
-func (p *print) text(s string) {
-	p.number(uint64(len(s)))
-	for len(s) >= 8 {
-		p.number(uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56)
-		s = s[8:]
-	}
-	var rest uint64
-	for i := range len(s) {
-		rest |= uint64(s[i]) << (8 * i)
-	}
-	p.number(rest)
-}
-
-func (p *print) flags(list ...bool) {
-	var bits uint64
-	for i, set := range list {
-		if set {
-			bits |= 1 << i
-		}
-	}
-	p.number(bits)
-}
-
-func (p *print) id(id [16]byte) {
-	p.number(binary.LittleEndian.Uint64(id[:8]))
-	p.number(binary.LittleEndian.Uint64(id[8:]))
-}
-
 // print adds the body of a commit to its fingerprint.
-func (c *Commit) print(p *print) {
-	p.text(c.Agent)
-	p.text(c.Flow)
-	p.text(c.Note)
-	p.number(uint64(c.AsOf))
-	p.reads(c.Reads)
-	p.number(uint64(len(c.Writes)))
+func (c *Commit) print(p *record.Fingerprint) {
+	p.Text(c.Agent)
+	p.Text(c.Flow)
+	p.Text(c.Note)
+	p.Number(uint64(c.AsOf))
+	p.Reads(c.Reads)
+	p.Number(uint64(len(c.Writes)))
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		p.text(string(w.Key))
-		p.number(uint64(w.Op))
-		p.text(cmp.Or(w.ContentType, interlock.JSONType))
-		p.text(string(w.Body))
-		p.number(uint64(w.Delta))
-		p.flags(w.Min != nil, w.Max != nil)
+		p.Text(string(w.Key))
+		p.Number(uint64(w.Op))
+		p.Text(cmp.Or(w.ContentType, interlock.JSONType))
+		p.Text(string(w.Body))
+		p.Number(uint64(w.Delta))
+		p.Flags(w.Min != nil, w.Max != nil)
 		for _, bound := range []*int64{w.Min, w.Max} {
 			if bound != nil {
-				p.number(uint64(*bound))
+				p.Number(uint64(*bound))
 			}
 		}
 	}
 	for _, id := range c.Leases {
-		p.id(id)
+		p.ID(id)
 	}
 }

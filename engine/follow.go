@@ -73,7 +73,7 @@ func (t *task) ownAttemptOf(sess *session, flow string) *request {
 	case sess == nil || flow != "" || isSettled(t.state):
 		return nil
 	case t.state != interlock.TaskRunning:
-		return sess.ownAttempt(flow, t.spec.claims, false)
+		return sess.ownAttempt(flow, t.spec.Claims, false)
 	case t.request.session() == sess && t.request.phase == held:
 		return t.request
 	}
@@ -115,7 +115,7 @@ func (e *Engine) listening() *session {
 // waitFor has a flow wait for the task that f follows.
 func (e *Engine) waitFor(f *follower, by *flowState) {
 	s := f.task.queue.ns
-	r := &request{requestExt: &requestExt{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.priority), terms: s.agree(interlock.Terms{}), details: noDetails}
+	r := &request{requestExt: &requestExt{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.Priority), terms: s.agree(interlock.Terms{}), details: noDetails}
 	r.wait = &wait{only: [1]queueEntry{{req: r}}}
 	r.join(by)
 	r.wait.rank = r.standing()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The end of a namespace. There are three:
@@ -29,7 +30,7 @@ import (
 func (s *namespace) isBare() bool {
 	return len(s.sessions) == 0 &&
 		s.nodes.Len()+s.requests.Len()+s.tombs.Len()+s.endedSessions.Len()+len(s.ids.known)+len(s.holds)+len(s.revisions)+len(s.sideEffects.known)+len(s.tasks.queues)+len(s.logs.known) == 0 &&
-		uint64(s.docs.version) == s.born && len(s.docs.known) == 0 && s.logs.floor == s.born && s.unmatched == unsetKeys
+		uint64(s.docs.version) == s.born && len(s.docs.known) == 0 && s.logs.floor == s.born && s.unmatched == record.UnsetKeys
 }
 
 // beginAt has a new namespace give out versions and numbers above floor only.
@@ -70,7 +71,7 @@ func (e *Engine) watchEmpty(s *namespace) {
 // anything that a caller may come back for. Other remembered data, such as how leases have
 // ended, may go.
 func (s *namespace) emptyFrom() (at Time, ok bool) {
-	if len(s.sessions)+s.requests.Len()+len(s.patterns)+len(s.docs.present) > 0 || s.unmatched != unsetKeys ||
+	if len(s.sessions)+s.requests.Len()+len(s.patterns)+len(s.docs.present) > 0 || s.unmatched != record.UnsetKeys ||
 		len(s.tasks.queues)+len(s.tasks.known)+len(s.tasks.pulls)+len(s.logs.known) > 0 ||
 		s.sideEffects.done.Len()+s.sideEffects.free.Len() < len(s.sideEffects.known) {
 		return 0, false
@@ -104,7 +105,7 @@ func (e *Engine) noRoomForSpace() string {
 			len(e.empty.heap), t.at.Sub(e.now).Round(time.Second),
 		)
 	}
-	*e.draft() = Event{Kind: EvForgotten, Namespace: t.agenda.ns.name}
+	*e.draft() = record.Event{Kind: record.NamespaceForgotten, Namespace: t.agenda.ns.name}
 	e.emit(e.ev)
 	return ""
 }
@@ -128,7 +129,7 @@ func (e *Engine) deleteNamespace(c *DeleteNamespace) {
 		return
 	}
 	farewells := e.farewells(s)
-	*e.draft() = Event{Kind: EvDeleted, Namespace: s.name, Actor: c.Actor, Outcome: left}
+	*e.draft() = record.Event{Kind: record.NamespaceDeleted, Namespace: s.name, Actor: c.Actor, Outcome: left}
 	e.emit(e.ev)
 	e.reply(Done)
 	e.out.Effects = append(e.out.Effects, farewells...)
@@ -166,7 +167,7 @@ func (s *namespace) left() string {
 			list = append(list, fmt.Sprintf("%d %s", x.n, x.many))
 		}
 	}
-	if s.unmatched != unsetKeys {
+	if s.unmatched != record.UnsetKeys {
 		list = append(list, "settings of its own")
 	}
 	if n := len(list); n > 1 {
@@ -206,7 +207,7 @@ func (e *Engine) farewells(s *namespace) (list []Effect) {
 			continue
 		}
 		l := e.lease(r)
-		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, ByRevocation.String(), nil, 0, 0, 0, nil
+		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, record.ByRevocation.String(), nil, 0, 0, 0, nil
 		list = append(list, Effect{To: r.session().caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: deletedWords})
 	}
 	e.objects += others
@@ -248,8 +249,8 @@ func (e *Engine) listenedTo(s *namespace, most int) (list []*request) {
 	return list
 }
 
-// evolveGone folds EvDeleted and EvForgotten.
-func (e *Engine) evolveGone(ev *Event) error {
+// evolveGone folds record.NamespaceDeleted and record.NamespaceForgotten.
+func (e *Engine) evolveGone(ev *record.Event) error {
 	s := e.spaces[ev.Namespace]
 	if s == nil {
 		return errUnknown

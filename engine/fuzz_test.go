@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // FuzzParseKey holds the rules for keys: what is accepted obeys all of them and
@@ -120,11 +121,11 @@ func FuzzApply(f *testing.F) {
 	f.Add(uint16(1), bytes.Repeat([]byte{0xff}, 64))
 	f.Fuzz(func(t *testing.T, prefix uint16, entry []byte) {
 		var first, second []string
-		err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		err := record.DecodeEntry(entry, func(ev *record.Event) error {
 			first = append(first, eventText(ev))
 			return nil
 		})
-		again := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		again := record.DecodeEntry(entry, func(ev *record.Event) error {
 			second = append(second, eventText(ev))
 			return nil
 		})

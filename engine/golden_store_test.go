@@ -22,6 +22,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/simdisk"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
@@ -37,7 +38,7 @@ func meet(t *testing.T, entries []journal.Entry, met map[string]bool) {
 			met["an entry in pieces"] = true
 		}
 	}
-	eachEvent(t, entries, func(ev *engine.Event) {
+	eachEvent(t, entries, func(ev *record.Event) {
 		met["event "+ev.Kind.String()] = true
 		if ev.Reason != 0 {
 			met["reason "+ev.Reason.String()] = true
@@ -54,11 +55,7 @@ func meet(t *testing.T, entries []journal.Entry, met map[string]bool) {
 func vocabulary(t *testing.T) (all []string) {
 	t.Helper()
 	all = append(all, "an entry in pieces")
-	parsed, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
+	inspect := func(n ast.Node) bool {
 		value, ok := n.(*ast.ValueSpec)
 		if !ok || len(value.Values) != 1 {
 			return true
@@ -67,17 +64,24 @@ func vocabulary(t *testing.T) (all []string) {
 		lit, _ := value.Values[0].(*ast.BasicLit)
 		switch {
 		case typ == nil || lit == nil:
-		case typ.Name == "EventKind":
-			name := engine.EventKind(atoi(lit.Value)).String()
+		case typ.Name == "Kind":
+			name := record.Kind(atoi(lit.Value)).String()
 			if name == "" {
 				name = value.Names[0].Name
 			}
 			all = append(all, "event "+name)
 		case typ.Name == "Reason":
-			all = append(all, "reason "+engine.Reason(atoi(lit.Value)).String())
+			all = append(all, "reason "+record.Reason(atoi(lit.Value)).String())
 		}
 		return true
-	})
+	}
+	for _, file := range []string{"record/kind.go", "record/reason.go"} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, inspect)
+	}
 	for bit := range 64 {
 		if engine.KnownFields>>bit&1 != 0 {
 			all = append(all, fmt.Sprint("field ", bit))
@@ -313,13 +317,13 @@ func must(t *testing.T, err error) {
 // opensTerm reports whether a step begins an owner's term.
 func opensTerm(t *testing.T, step []byte) bool {
 	t.Helper()
-	first := engine.EventKind(0)
+	first := record.Kind(0)
 	stop := errors.New("enough")
-	err := engine.DecodeEntry(step, func(ev *engine.Event) error { first = ev.Kind; return stop })
+	err := record.DecodeEntry(step, func(ev *record.Event) error { first = ev.Kind; return stop })
 	if !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
-	return first == engine.EvOpened
+	return first == record.Opened
 }
 
 // cutStep cuts a large step into pieces as the shard cuts larger ones.

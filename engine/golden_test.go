@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/shard"
@@ -135,7 +136,7 @@ func TestGoldenJournals(t *testing.T) {
 			var out engine.Output
 			before := highestFence(t, g.entries)
 			whole.Step(&engine.Recover{Head: engine.Head{At: whole.Now()}, Epoch: 1 << 20}, &out)
-			if len(out.Events) == 0 || out.Events[0].Kind != engine.EvOpened || out.Events[0].Fence < before {
+			if len(out.Events) == 0 || out.Events[0].Kind != record.Opened || out.Events[0].Fence < before {
 				t.Errorf("the next term begins with %+v, after fence %d", out.Events, before)
 			}
 		})
@@ -179,13 +180,13 @@ func (g *golden) replayFrom(t *testing.T, dir string, at interlock.Index, newer 
 }
 
 func highestFence(t *testing.T, entries []journal.Entry) (highest interlock.Fence) {
-	eachEvent(t, entries, func(ev *engine.Event) { highest = max(highest, ev.Fence) })
+	eachEvent(t, entries, func(ev *record.Event) { highest = max(highest, ev.Fence) })
 	return highest
 }
 
 // eachEvent visits the events of entries, and checks that each entry is what its events
 // are encoded to: the form of an entry leaves no choice.
-func eachEvent(t *testing.T, entries []journal.Entry, visit func(*engine.Event)) {
+func eachEvent(t *testing.T, entries []journal.Entry, visit func(*record.Event)) {
 	t.Helper()
 	var pieces shard.Joiner
 	for _, x := range entries {
@@ -196,8 +197,8 @@ func eachEvent(t *testing.T, entries []journal.Entry, visit func(*engine.Event))
 		if entry == nil {
 			continue
 		}
-		var events []engine.Event
-		err = engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		var events []record.Event
+		err = record.DecodeEntry(entry, func(ev *record.Event) error {
 			events = append(events, *ev)
 			visit(ev)
 			return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // lease describes r as its holder sees it.
@@ -75,7 +76,7 @@ func (e *Engine) endOf(r *request) Time {
 		return r.renewed.Add(r.offerTTL())
 	case inGrace:
 		end := r.renewed.Add(r.Grace)
-		if r.MaxHold > 0 && (r.reason == ByPreemption || r.reason == ByDeadlock) {
+		if r.MaxHold > 0 && (r.reason == record.ByPreemption || r.reason == record.ByDeadlock) {
 			end = min(end, r.granted.Add(r.MaxHold)) // taking a lease away does not lengthen it
 		}
 		return end
@@ -98,7 +99,7 @@ func (e *Engine) endOf(r *request) Time {
 // ttlEnd is when a held lease ends if no heartbeat comes.
 func (r *request) ttlEnd() Time {
 	if r.share != nil { // it ends with its member's lease
-		return never
+		return record.Never
 	}
 	end := r.beat().Add(r.TTL)
 	if sess := r.session(); r.spared && (sess == nil || sess.spared) {
@@ -138,7 +139,7 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 				if e.endOverdue(sess); sess.dead && r.phase != over && r.phase != waiting {
 					e.sweepLease(sess, r)
 				} else if r.phase == held && e.now >= r.ttlEnd() {
-					e.hard(r, ByTTL) // its turn had not come yet
+					e.hard(r, record.ByTTL) // its turn had not come yet
 				}
 			}
 			return r
@@ -169,7 +170,7 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	r := e.find(id, interlock.CodeUnknownLease)
 	switch {
 	case r == nil:
-	case r.phase == over && r.reason == ByConversion:
+	case r.phase == over && r.reason == record.ByConversion:
 		e.refuse(interlock.CodeUnknownLease, "this is the ticket of a conversion that was granted: its lease keeps its own id")
 		r = nil
 	case r.isOver():
@@ -274,7 +275,7 @@ func (e *Engine) release(c *Release) {
 	if r.phase == waiting {
 		caller = r.listener()
 	}
-	ev := e.endCause(r, ByRelease)
+	ev := e.endCause(r, record.ByRelease)
 	ev.Outcome, ev.Note, ev.Actor = c.Outcome, c.Note, c.Actor
 	e.tag(ev, Done)
 	e.emit(ev)
@@ -285,13 +286,13 @@ func (e *Engine) release(c *Release) {
 }
 
 // endCause drafts the event for the end of a lease.
-func (e *Engine) endCause(r *request, why Reason) *Event {
-	ev := e.event(EvEnded, r)
+func (e *Engine) endCause(r *request, why record.Reason) *record.Event {
+	ev := e.event(record.Ended, r)
 	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
 	if r.isParked() || r.phase == waiting {
 		ev.Fence, ev.Held = r.dealings.parking.fence, r.dealings.parking.held
 	}
-	if why == ByPreemption {
+	if why == record.ByPreemption {
 		ev.Actor, ev.Asker = r.preemptor()
 	}
 	ev.ByID = r.attemptAt()
@@ -299,7 +300,7 @@ func (e *Engine) endCause(r *request, why Reason) *Event {
 }
 
 // end ends a lease without its holder's doing, and tells it.
-func (e *Engine) end(r *request, why Reason) {
+func (e *Engine) end(r *request, why record.Reason) {
 	if r.closes(why) {
 		e.closeLease(r, why)
 		return
@@ -311,7 +312,7 @@ func (e *Engine) end(r *request, why Reason) {
 	sess := r.session()
 	lease := e.lease(r)
 	e.emit(e.endCause(r, why))
-	if sess != nil && why != BySession {
+	if sess != nil && why != record.BySession {
 		e.lost(sess, r, lease)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // refusedWith fails unless the last step was refused with a code and a message, and wrote
@@ -212,7 +213,7 @@ func TestHerd(t *testing.T) {
 		s.acquire(interlock.SessionID{}, "k")
 	}
 	s.release(holder, lease)
-	if len(s.out.Events) != 2 || s.out.Events[1].Kind != engine.EvAdmitted || len(s.out.Effects) != 2 {
+	if len(s.out.Events) != 2 || s.out.Events[1].Kind != record.Admitted || len(s.out.Effects) != 2 {
 		t.Errorf("one release made %d events and told %d, want the end, one grant and their two answers", len(s.out.Events), len(s.out.Effects))
 	}
 }
@@ -273,9 +274,9 @@ func TestManyEndTogether(t *testing.T) {
 		}
 		for i := range s.out.Events {
 			switch s.out.Events[i].Kind {
-			case engine.EvEnded:
+			case record.Ended:
 				ended++
-			case engine.EvAdmitted:
+			case record.Admitted:
 				granted++
 			}
 		}
@@ -308,7 +309,7 @@ func TestRestartSpreads(t *testing.T) {
 		s.now = max(s.now, timer)
 		s.step(&engine.Tick{Head: engine.Head{At: s.now}})
 		for i := range s.out.Events {
-			if s.out.Events[i].Kind != engine.EvSessionEnded {
+			if s.out.Events[i].Kind != record.SessionEnded {
 				continue
 			}
 			after := s.now.Sub(from) - ttl

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"slices"
+
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // A holder that died may have a write under way that cannot be recalled. A lease with a
@@ -11,22 +13,22 @@ import (
 // until the delay has passed, or an operator revokes it.
 
 // closes reports whether r is closed before it ends for a reason.
-func (r *request) closes(why Reason) bool {
+func (r *request) closes(why record.Reason) bool {
 	if r.LockDelay == 0 || r.phase != held && r.phase != inGrace {
 		return false
 	}
 	switch why {
-	case ByTTL, ByMaxHold, ByStall, ByDeath:
+	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath:
 		return true
 	}
 	return false
 }
 
 // closeLease closes r and tells its holder that it is over.
-func (e *Engine) closeLease(r *request, why Reason) {
+func (e *Engine) closeLease(r *request, why record.Reason) {
 	sess, lease := r.session(), e.lease(r)
 	ev := e.endCause(r, why)
-	ev.Kind, ev.LockDelay = EvClosed, r.LockDelay
+	ev.Kind, ev.LockDelay = record.Closed, r.LockDelay
 	e.emit(ev)
 	e.arm(r)
 	if sess != nil {
@@ -34,7 +36,7 @@ func (e *Engine) closeLease(r *request, why Reason) {
 	}
 }
 
-func (e *Engine) evolveClosed(ev *Event, r *request) {
+func (e *Engine) evolveClosed(ev *record.Event, r *request) {
 	e.detachFromSession(r)
 	r.unask()
 	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At

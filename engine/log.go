@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The log of a key that has a single writer: what was decided on each message to it,
@@ -73,11 +74,11 @@ func (l *keyLog) next() uint64 { return l.oldest() + uint64(l.entries.Len()) }
 
 // record appends the outcome of a message, as the event that settled it has it. going is the
 // attempt that decided it, nil for none.
-func (e *Engine) record(t *task, going *attempt, ev *Event) {
-	s, key := t.queue.ns, t.spec.mailbox()
+func (e *Engine) record(t *task, going *attempt, ev *record.Event) {
+	s, key := t.queue.ns, t.spec.Mailbox()
 	x := &logEntry{
-		message: t.id, state: interlock.TaskState(ev.Op), at: ev.At, kind: t.spec.kind, sender: t.spec.sender, agent: t.spec.agent,
-		body: t.spec.payload, reason: ev.Outcome, absent: true,
+		message: t.id, state: interlock.TaskState(ev.Op), at: ev.At, kind: t.spec.Kind, sender: t.spec.Sender, agent: t.spec.Agent,
+		body: t.spec.Payload, reason: ev.Outcome, absent: true,
 	}
 	if x.state == interlock.TaskDone {
 		x.reply = ev.Blob
@@ -185,30 +186,30 @@ func (e *Engine) showLogged(s *namespace, x *logEntry) interlock.LogEntry {
 // appended, after the tasks and the documents with which they share their texts.
 func (s *snapshotter) logs(sp *namespace) {
 	if sp.logs.floor > 0 {
-		s.event(0, &Event{Kind: EvLogged, Namespace: sp.name, Num: sp.logs.floor})
+		s.event(0, &record.Event{Kind: record.Logged, Namespace: sp.name, Num: sp.logs.floor})
 	}
 	for x := range sp.logs.all.All {
-		f := fields{}
+		f := record.Fields{}
 		for id, text := range []string{1: x.kind, 2: x.sender, 3: x.agent, 4: string(x.body), 5: string(x.reply)} {
 			if text != "" {
-				f.text(uint64(id), text)
+				f.Text(uint64(id), text)
 			}
 		}
-		f.flag(6, x.absent)
+		f.Flag(6, x.absent)
 		if x.made != nil && sp.docs.written(x.log.key, x.version) == nil { // its history has lost it
 			written := x.made.describe(sp.name, x.log.key)
-			f.text(7, string(appendEvent(appendHead(nil, x.made.at), &written)))
+			f.Text(7, string(record.AppendEvent(record.AppendHead(nil, x.made.at), &written)))
 		}
-		s.event(x.at, &Event{
-			Kind: EvLogged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
-			Claims: []interlock.Claim{{Key: x.log.key, Mode: lockmode.X}}, Version: x.version, Changed: x.made != nil, Blob: f.b,
+		s.event(x.at, &record.Event{
+			Kind: record.Logged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
+			Claims: []interlock.Claim{{Key: x.log.key, Mode: lockmode.X}}, Version: x.version, Changed: x.made != nil, Blob: f.Bytes,
 			Agent: x.by.agent, Purpose: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
 		})
 	}
 }
 
 // evolveLogged folds an entry of a snapshot.
-func (e *Engine) evolveLogged(ev *Event) error {
+func (e *Engine) evolveLogged(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	if len(ev.Claims) != 1 {
 		s.logs.floor = max(s.logs.floor, ev.Num)
@@ -226,7 +227,7 @@ func (e *Engine) evolveLogged(ev *Event) error {
 		x.made = s.docs.written(key, x.version)
 	}
 	var lost error
-	err := eachField(ev.Blob, func(id, _ uint64, text string) bool {
+	err := record.EachField(ev.Blob, func(id, _ uint64, text string) bool {
 		switch id {
 		case 1:
 			x.kind = text
@@ -241,7 +242,7 @@ func (e *Engine) evolveLogged(ev *Event) error {
 		case 6:
 			x.absent = true
 		case 7:
-			lost = DecodeEntry([]byte(text), func(ev *Event) error {
+			lost = record.DecodeEntry([]byte(text), func(ev *record.Event) error {
 				x.made = editionOf(ev)
 				return nil
 			})
@@ -257,7 +258,7 @@ func (e *Engine) evolveLogged(ev *Event) error {
 		return errUnknown
 	}
 	if t := s.tasks.known[x.message]; t != nil {
-		x.body, x.reply = shared(t.spec.payload, x.body), shared(t.spec.result, x.reply)
+		x.body, x.reply = shared(t.spec.Payload, x.body), shared(t.spec.Result, x.reply)
 	}
 	s.logs.append(key, x)
 	return nil

@@ -103,7 +103,7 @@ func allowAll(rules []rule, by *interlock.Principal) bool {
 
 // mayHold reports whether a principal may hold the task.
 func (t *task) mayHold(by *interlock.Principal) bool {
-	return by.InGroup(t.spec.group) && allowAll(t.queue.ns.rulesFor(t.spec.claims), by)
+	return by.InGroup(t.spec.Group) && allowAll(t.queue.ns.rulesFor(t.spec.Claims), by)
 }
 
 // isStale reports whether the rules have changed since the lot was made.
@@ -137,7 +137,7 @@ func (q *queue) shelve(t *task) {
 	if t.shelf != nil {
 		return
 	}
-	l, g := q.lot(q.ns.rulesFor(t.spec.claims)), t.group
+	l, g := q.lot(q.ns.rulesFor(t.spec.Claims)), t.group
 	s := l.shelves[g]
 	if s == nil {
 		s = &shelf{group: g, lot: l, place: len(g.shelves)}
@@ -295,11 +295,11 @@ type Bar struct {
 // bars returns what keeps each idle worker from a task that is barred: first the group, then
 // the patterns by their names.
 func (t *task) bars() (bars []Bar) {
-	rules := t.queue.ns.rulesFor(t.spec.claims)
+	rules := t.queue.ns.rulesFor(t.spec.Claims)
 	kept := make([]int, 1+len(rules))
 	for _, c := range t.queue.crews {
 		i := 0
-		if c.by.InGroup(t.spec.group) {
+		if c.by.InGroup(t.spec.Group) {
 			i = 1 + slices.IndexFunc(rules, func(x rule) bool { return !x.policy.allows(c.by, x.mode) })
 		}
 		kept[i] += c.idle.Len()

@@ -43,12 +43,9 @@ type mail struct {
 func (m *mail) HeapIndex() *int32 { return &m.slot }
 func (m *mail) Less(o *mail) bool { return m.task.num < o.task.num }
 
-// mailbox is the key to which a message is.
-func (s *taskSpec) mailbox() interlock.Key { return s.claims[0].Key }
-
 // isFor reports whether t is a message for the writer's queue.
 func (t *task) isFor(queue string) bool {
-	return t != nil && t.spec.message && t.queue.Name == queue
+	return t != nil && t.spec.Message && t.queue.Name == queue
 }
 
 // ahead returns the message that holds t back: the first of its lane, if that is
@@ -66,11 +63,11 @@ func (t *task) ahead() *task {
 // joinLane makes a message that is not settled one of its lane. If it was sent before
 // the one that was the first so far, that steps out of line.
 func (e *Engine) joinLane(t *task) {
-	if !t.spec.message || t.spec.sender == "" {
+	if !t.spec.Message || t.spec.Sender == "" {
 		return
 	}
 	s := &t.queue.ns.tasks
-	id := laneID{t.spec.mailbox(), t.spec.sender}
+	id := laneID{t.spec.Mailbox(), t.spec.Sender}
 	l := s.lanes[id]
 	if l == nil {
 		l = &lane{id: id}
@@ -116,10 +113,10 @@ func (e *Engine) leaveLane(t *task) {
 // successor returns the message that goes on since t is settled, nil for none: the first of
 // its lane, which t held back. If t was not the first itself, it held back others only.
 func (t *task) successor() *task {
-	if !t.spec.message {
+	if !t.spec.Message {
 		return nil
 	}
-	l := t.queue.ns.tasks.lanes[laneID{t.spec.mailbox(), t.spec.sender}]
+	l := t.queue.ns.tasks.lanes[laneID{t.spec.Mailbox(), t.spec.Sender}]
 	if l == nil {
 		return nil
 	}
@@ -235,7 +232,7 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 // scheduled message if others are behind it. What is held back itself explains nothing.
 func (l *HeldBack) wants(t *task) bool {
 	switch {
-	case l.Key != "" && !t.spec.claimsKey(l.Key) || l.Key == "" && t.spec.agent != l.Agent || t.ahead() != nil:
+	case l.Key != "" && !t.spec.ClaimsKey(l.Key) || l.Key == "" && t.spec.Agent != l.Agent || t.ahead() != nil:
 		return false
 	case t.state == interlock.TaskScheduled:
 		return t.mail != nil && len(t.mail.lane.Heap) > 1

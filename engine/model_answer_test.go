@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // answer is the expected answer to a command, as far as it is known before the command is
@@ -39,7 +40,7 @@ func (m *model) expect(cmd engine.Command) answer {
 		}
 		return answer{outcome: engine.Done}
 	case *engine.CloseSession:
-		if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && s.why == engine.BySession {
+		if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && s.why == record.BySession {
 			return answer{outcome: engine.Done} // it is what was wanted
 		}
 		return m.withSession(head, func(*session) answer { return answer{outcome: engine.Done} })
@@ -195,7 +196,7 @@ func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*re
 	switch {
 	case r != nil && r.member != nil && r.phase == over: // it need not be remembered
 		return refusalKey(append(gone(r), interlock.CodeUnknownLease)...)
-	case r != nil && r.base != nil && r.why == engine.ByBase && r.base.away:
+	case r != nil && r.base != nil && r.why == record.ByBase && r.base.away:
 		return answer{} // as in showRequest
 	case r != nil && r.base != nil && r.phase == over: // it had a ticket only
 		return refusalKey(append(gone(r.subject()), interlock.CodeUnknownLease)...)
@@ -231,21 +232,21 @@ func gone(r *request) []interlock.Code {
 		return []interlock.Code{interlock.CodeParked}
 	}
 	switch r.why {
-	case engine.ByTarget:
+	case record.ByTarget:
 		return []interlock.Code{interlock.CodeSessionEnded}
-	case engine.ByBreak:
+	case record.ByBreak:
 		return []interlock.Code{interlock.CodeBroken}
-	case engine.ByPreemption:
+	case record.ByPreemption:
 		return []interlock.Code{interlock.CodePreempted}
-	case engine.ByParking:
+	case record.ByParking:
 		return []interlock.Code{interlock.CodeExpired, interlock.CodeTaken}
-	case engine.ByPattern:
+	case record.ByPattern:
 		return []interlock.Code{interlock.CodeTooManyPermits}
-	case engine.ByFull:
+	case record.ByFull:
 		return []interlock.Code{interlock.CodeTooManyRuns}
-	case engine.ByWaitLimit:
+	case record.ByWaitLimit:
 		return []interlock.Code{interlock.CodeWaitLimit}
-	case engine.ByBase:
+	case record.ByBase:
 		if r.member != nil {
 			return append(gone(r.member), interlock.CodeExpired, interlock.CodeTaken, interlock.CodeLeft)
 		}
@@ -253,22 +254,22 @@ func gone(r *request) []interlock.Code {
 			return []interlock.Code{interlock.CodeInGrace}
 		}
 		return gone(r.base)
-	case engine.ByRelease, engine.ByNack, engine.ByQuestion:
+	case record.ByRelease, record.ByNack, record.ByQuestion:
 		return []interlock.Code{interlock.CodeReleased}
-	case engine.ByRevocation:
+	case record.ByRevocation:
 		return []interlock.Code{interlock.CodeRevoked}
-	case engine.ByDeadlock:
+	case record.ByDeadlock:
 		if r.fence > 0 {
 			return []interlock.Code{interlock.CodeRevoked, interlock.CodeDeadlock} // the latter of a ticket
 		}
 		return []interlock.Code{interlock.CodeDeadlock}
-	case engine.ByLeaving:
+	case record.ByLeaving:
 		return []interlock.Code{interlock.CodeLeft, interlock.CodeReleased}
-	case engine.BySession:
+	case record.BySession:
 		return []interlock.Code{interlock.CodeSessionEnded, interlock.CodeReleased}
-	case engine.ByDeath:
+	case record.ByDeath:
 		return []interlock.Code{interlock.CodeSessionEnded, interlock.CodeExpired, interlock.CodeTaken}
-	case engine.ByLapse:
+	case record.ByLapse:
 		return []interlock.Code{interlock.CodeOfferLapsed, interlock.CodeLeft}
 	}
 	return []interlock.Code{interlock.CodeExpired, interlock.CodeTaken}
@@ -281,7 +282,7 @@ func (m *model) showRequest(r *request) answer {
 	case waiting:
 		return answer{outcome: engine.Queued, about: r}
 	case over, closed:
-		if r.why == engine.ByBase && r.base != nil && r.base.away {
+		if r.why == record.ByBase && r.base != nil && r.base.away {
 			return answer{} // the report of a conversion of a parked lease is not specified
 		}
 		return refusalKey(gone(r)...)
@@ -386,7 +387,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	}
 	if want.again {
 		switch {
-		case want.about.why == engine.ByDeadlock:
+		case want.about.why == record.ByDeadlock:
 			want = refusalKey(interlock.CodeDeadlock)
 		case want.about.phase == held:
 			want = answer{outcome: engine.Granted, about: want.about} // another caller left in the same step
@@ -395,21 +396,21 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 	if want.fresh {
 		id, _ := idOf(cmd)
 		r := m.byID(cmd.Header().Namespace, id)
-		if r == nil || r.why == engine.ByDeadlock && r.fence == 0 {
+		if r == nil || r.why == record.ByDeadlock && r.fence == 0 {
 			return m.checkVictimAnswer(cmd, r, want, got)
 		}
 		want.about = r.subject()
-		if r.base != nil && r.phase == over && r.base.why == engine.ByDeadlock && r.base.ended == m.now {
+		if r.base != nil && r.phase == over && r.base.why == record.ByDeadlock && r.base.ended == m.now {
 			want.about = r.base // the lease was forfeited in the same step
 		}
 		switch {
-		case r.phase == over && r.why == engine.ByBreak:
+		case r.phase == over && r.why == record.ByBreak:
 			want = refusalKey(interlock.CodeBroken) // another party was a deadlock's victim
 		case r.phase != waiting:
 			want.outcome = engine.Granted // another waiter left, or stood aside, in the same step
 		}
 	}
-	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == engine.ByDeadlock && r.ended == m.now {
+	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == record.ByDeadlock && r.ended == m.now {
 		want = refusalKey(interlock.CodeDeadlock) // it was granted, and forfeited in the same step
 	}
 	if got.Outcome != want.outcome {

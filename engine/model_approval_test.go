@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // question is the last one that a person was asked about a task.
@@ -61,7 +62,7 @@ func (m *model) wrongQuestion(ns interlock.Namespace, q *interlock.Question) (co
 }
 
 // permitQuestion: only the holder of a task asks about it, and its attempt does not count.
-func (m *model) permitQuestion(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitQuestion(cmd engine.Command, ev *record.Event) error {
 	t := m.task(ev.Namespace, ev.ID)
 	c, ok := cmd.(*engine.AskHuman)
 	switch {
@@ -76,7 +77,7 @@ func (m *model) permitQuestion(cmd engine.Command, ev *engine.Event) error {
 }
 
 // permitVerdict: a person's word decides, or the asker's when the time is over.
-func (m *model) permitVerdict(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 	t := m.task(ev.Namespace, ev.ID)
 	if t == nil || t.state != interlock.TaskAsking {
 		return fmt.Errorf("%v asks nobody", t)
@@ -155,7 +156,7 @@ func answerer(c *engine.Answer) string {
 }
 
 // foldQuestion takes in that a person is asked.
-func (m *model) foldQuestion(cmd engine.Command, ev *engine.Event) {
+func (m *model) foldQuestion(cmd engine.Command, ev *record.Event) {
 	c, t := cmd.(*engine.AskHuman), m.task(ev.Namespace, ev.ID)
 	t.question = m.question(t.ns, &c.Question, m.agentOf(t.request))
 	t.question.barred = []string{c.Actor, t.request.ownerOf()}
@@ -178,7 +179,7 @@ func (m *model) foldIdle(idle time.Duration) {
 }
 
 // foldVerdict records a person's answer.
-func (m *model) foldVerdict(cmd engine.Command, ev *engine.Event) {
+func (m *model) foldVerdict(cmd engine.Command, ev *record.Event) {
 	q := m.task(ev.Namespace, ev.ID).question
 	if interlock.TaskState(ev.Op) == interlock.TaskAsking {
 		q.given = append(q.given, interlock.Endorsement{Principal: ev.Actor, By: ev.Agent, Reason: ev.Note})

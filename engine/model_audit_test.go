@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // recordedRefusal is a refusal at a key with a pattern that records refusals.
@@ -71,9 +72,9 @@ func (m *model) namedKeys(cmd engine.Command, refusedAt interlock.Key) (operatio
 // same one was not recorded within a minute, and fewer than 20 were. The event has the number
 // that were left out before it. Requests that stood in line have events of their own.
 func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect, out *engine.Output) error {
-	var got *engine.Event
+	var got *record.Event
 	for i := range out.Events {
-		if out.Events[i].Kind != engine.EvRefused {
+		if out.Events[i].Kind != record.Refused {
 			continue
 		}
 		if got != nil {
@@ -81,8 +82,8 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 		}
 		got = &out.Events[i]
 	}
-	stood := slices.ContainsFunc(out.Events, func(ev engine.Event) bool { // or was granted, and forfeit at once
-		return (ev.Kind == engine.EvQueued || ev.Kind == engine.EvGranted) && !ev.Part
+	stood := slices.ContainsFunc(out.Events, func(ev record.Event) bool { // or was granted, and forfeit at once
+		return (ev.Kind == record.Queued || ev.Kind == record.Granted) && !ev.Part
 	})
 	if first == nil || first.Outcome != engine.Refused || first.Repeated || known && first.Code == interlock.CodeRequestIDReused || stood {
 		if got != nil {

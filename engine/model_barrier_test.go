@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // barrierSet is the set of leases that one opening of a barrier admitted.
@@ -143,8 +144,8 @@ func (m *model) open(r *request) {
 }
 
 // breaks records that r leaves the barrier: the rest of its generation is refused.
-func (m *model) breaks(r *request, why engine.Reason) {
-	if _, ok := r.barrier(); !ok || why == engine.ByBreak {
+func (m *model) breaks(r *request, why record.Reason) {
+	if _, ok := r.barrier(); !ok || why == record.ByBreak {
 		return
 	}
 	if r.phase != waiting { // a lease
@@ -179,11 +180,11 @@ func (m *model) breaks(r *request, why engine.Reason) {
 // breaker is a lost party, and the waiters of its generation.
 type breaker struct {
 	waiter, lost *request
-	why          engine.Reason // 0: it was parked
+	why          record.Reason // 0: it was parked
 }
 
 // permitBreak: a waiter with a broken barrier learns which party was lost, and why.
-func (m *model) permitBreak(r *request, ev *engine.Event) error {
+func (m *model) permitBreak(r *request, ev *record.Event) error {
 	told := func(b breaker) bool {
 		why := b.why.String()
 		if b.why == 0 {

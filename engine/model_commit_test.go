@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // written is one write of a commit. The model forgets none.
@@ -584,7 +585,7 @@ func decodedJSON(b []byte) (v any) {
 }
 
 // permitWritten: a commit makes exactly its writes, all with the next version.
-func (m *model) permitWritten(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitWritten(cmd engine.Command, ev *record.Event) error {
 	c := m.commitOf(cmd)
 	if c == nil || len(ev.Claims) != 1 {
 		return errors.New("nobody commits")
@@ -618,7 +619,7 @@ func sameBody(want interlock.Document, got []byte) bool {
 	return bytes.Equal(want.Body, got)
 }
 
-func (m *model) foldWritten(ev *engine.Event) {
+func (m *model) foldWritten(ev *record.Event) {
 	doc := interlock.Document{
 		Key: ev.Claims[0].Key, Version: ev.Version, Absent: interlock.WriteOp(ev.Op) == interlock.Delete,
 		ContentType: ev.ContentType, Body: ev.Blob, Size: len(ev.Blob), Op: interlock.WriteOp(ev.Op), Agent: ev.Agent,

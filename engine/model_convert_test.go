@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // newConversion is the request that c makes for its lease: in the name of the
@@ -37,7 +38,7 @@ func (m *model) about(lease *request, num uint64) *request {
 
 // subject is what r is about: of a conversion that was granted, its lease.
 func (r *request) subject() *request {
-	if r.phase == over && r.why == engine.ByConversion {
+	if r.phase == over && r.why == record.ByConversion {
 		return r.base.subject()
 	}
 	return r
@@ -130,7 +131,7 @@ func (m *model) withTaken(head *engine.Head, id interlock.LeaseID, then func(*re
 }
 
 // permitConversion: a lease has other claims at once.
-func (m *model) permitConversion(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitConversion(cmd engine.Command, ev *record.Event) error {
 	r := m.made(cmd, m.highestNum()+1)
 	if r == nil || r.base == nil {
 		return errors.New("nobody asked for it")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // began is what the model knows of a namespace's beginning.
@@ -35,8 +36,8 @@ func (m *model) queued(ns interlock.Namespace) bool {
 }
 
 // begins takes in that an event is about a namespace.
-func (m *model) begins(ev *engine.Event) {
-	if ev.Namespace == "" || ev.Kind == engine.EvDeleted || ev.Kind == engine.EvForgotten {
+func (m *model) begins(ev *record.Event) {
+	if ev.Namespace == "" || ev.Kind == record.NamespaceDeleted || ev.Kind == record.NamespaceForgotten {
 		return
 	}
 	if m.began == nil {
@@ -46,7 +47,7 @@ func (m *model) begins(ev *engine.Event) {
 	if !known || !b.kept && !m.queued(ev.Namespace) {
 		b.above = m.past
 	}
-	b.kept = b.kept || ev.RequestID != "" || ev.Kind != engine.EvQueue && ev.Kind != engine.EvQueueDropped
+	b.kept = b.kept || ev.RequestID != "" || ev.Kind != record.QueueSet && ev.Kind != record.QueueDropped
 	m.began[ev.Namespace] = b
 }
 
@@ -69,7 +70,7 @@ func (m *model) expectDeletion(c *engine.DeleteNamespace) answer {
 	return answer{outcome: engine.Done}
 }
 
-func (m *model) permitDeletion(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitDeletion(cmd engine.Command, ev *record.Event) error {
 	c, ok := cmd.(*engine.DeleteNamespace)
 	switch {
 	case !ok || c.Namespace != ev.Namespace || ev.Actor != c.Actor:

@@ -6,9 +6,10 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
-func (m *model) permitGrace(ev *engine.Event) error {
+func (m *model) permitGrace(ev *record.Event) error {
 	r := m.subjectOf(ev)
 	if r == nil || r.phase != held {
 		return fmt.Errorf("it is not held: %v", r)
@@ -17,37 +18,37 @@ func (m *model) permitGrace(ev *engine.Event) error {
 		return fmt.Errorf("%v has no grace", r)
 	}
 	switch {
-	case ev.Reason == engine.ByPreemption && r.member != nil && m.wanted(r):
+	case ev.Reason == record.ByPreemption && r.member != nil && m.wanted(r):
 		return nil
-	case ev.Reason == engine.ByPreemption:
+	case ev.Reason == record.ByPreemption:
 		return m.permitPreemption(r)
-	case ev.Reason == engine.ByDeadlock:
+	case ev.Reason == record.ByDeadlock:
 		return m.permitForfeit(r)
-	case r.member != nil && (ev.Reason != engine.ByDeath || r.member.phase != over): // else it ends in the same step
+	case r.member != nil && (ev.Reason != record.ByDeath || r.member.phase != over): // else it ends in the same step
 		return fmt.Errorf("%v lives by its member", r)
 	}
 	return m.permitHardEnd(r, ev.Reason)
 }
 
 // permitHardEnd: a lease reaches its hard end because of a deadline.
-func (m *model) permitHardEnd(r *request, why engine.Reason) error {
+func (m *model) permitHardEnd(r *request, why record.Reason) error {
 	var end span
 	switch why {
-	case engine.ByTTL:
+	case record.ByTTL:
 		end = r.ttlEnd()
-	case engine.ByMaxHold:
+	case record.ByMaxHold:
 		limit, ok := r.capEnd()
 		if !ok {
 			return fmt.Errorf("%v has no max_hold", r)
 		}
 		end = limit
-	case engine.ByStall:
+	case record.ByStall:
 		limit, ok := r.stallEnd()
 		if !ok {
 			return fmt.Errorf("%v has no stall", r)
 		}
 		end = limit
-	case engine.ByDeath:
+	case record.ByDeath:
 		if r.session == nil {
 			return fmt.Errorf("%v has no session", r)
 		}
@@ -66,8 +67,8 @@ func (m *model) permitHardEnd(r *request, why engine.Reason) error {
 
 // graceUpTo bounds the grace of a lease that was taken away: max_hold, had it ended the
 // lease, would not have come later.
-func (r *request) graceUpTo(end span, why engine.Reason) span {
-	if limit, ok := r.capEnd(); ok && (why == engine.ByPreemption || why == engine.ByDeadlock) {
+func (r *request) graceUpTo(end span, why record.Reason) span {
+	if limit, ok := r.capEnd(); ok && (why == record.ByPreemption || why == record.ByDeadlock) {
 		end = earlier(end, limit)
 	}
 	return end
@@ -75,11 +76,11 @@ func (r *request) graceUpTo(end span, why engine.Reason) span {
 
 // isClosed reports whether a session was closed, in this step or before: ending one with many
 // objects takes several steps. The answer to the command is checked elsewhere.
-func (s *session) isClosed() bool { return s != nil && s.ended && s.why == engine.BySession }
+func (s *session) isClosed() bool { return s != nil && s.ended && s.why == record.BySession }
 
-func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitEnd(cmd engine.Command, ev *record.Event) error {
 	r := m.subjectOf(ev)
-	if r == nil || !r.holds() && r.phase != parked && !(r.goesBack && ev.Reason == engine.ByRelease) {
+	if r == nil || !r.holds() && r.phase != parked && !(r.goesBack && ev.Reason == record.ByRelease) {
 		return fmt.Errorf("it is no lease: %v", r)
 	}
 	if ev.Fence != r.fence {
@@ -87,7 +88,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 	}
 	wrong := fmt.Errorf("%v: nobody gave a reason to end it by %v", r, ev.Reason)
 	switch ev.Reason {
-	case engine.ByRelease, engine.ByLeaving:
+	case record.ByRelease, record.ByLeaving:
 		switch c := cmd.(type) {
 		case *engine.Release:
 			if c.Lease == interlock.LeaseID(r.ask.ID) && c.Namespace == r.ns {
@@ -103,44 +104,44 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			}
 		}
 		return wrong
-	case engine.ByNack:
+	case record.ByNack:
 		if c, ok := cmd.(*engine.Nack); !ok || c.Lease != interlock.LeaseID(r.ask.ID) || r.task.request == r {
 			return wrong
 		}
-	case engine.ByQuestion:
+	case record.ByQuestion:
 		if c, ok := cmd.(*engine.AskHuman); !ok || c.Lease != interlock.LeaseID(r.ask.ID) || r.task.request == r {
 			return wrong
 		}
-	case engine.ByRevocation:
+	case record.ByRevocation:
 		if c, ok := cmd.(*engine.Revoke); !ok || !m.revokedBy(c, r) {
 			return wrong
 		}
-	case engine.BySession:
+	case record.BySession:
 		if !r.session.isClosed() {
 			return wrong
 		}
-	case engine.ByBase:
+	case record.ByBase:
 		if r.member == nil || r.member.phase == held || r.member.phase == inGrace {
 			return wrong
 		}
-	case engine.ByParking:
+	case record.ByParking:
 		limit, ok := r.capEnd()
 		if r.phase != parked || !r.parkEnd.mayBeDue(m.now) || !r.freed && ok && limit.mustBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByLapse:
+	case record.ByLapse:
 		if r.phase != offered || !r.lapse.mayBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByPreemption, engine.ByDeadlock:
+	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByPreemption, record.ByDeadlock:
 		switch {
 		case r.phase == closed:
 			if ev.Reason != r.why || !r.opening.mayBeDue(m.now) {
 				return fmt.Errorf("%v is closed by %v until %v, and it is %d", r, r.why, r.opening, m.now)
 			}
-		case r.phase == parked && (r.freed || ev.Reason != engine.ByMaxHold):
+		case r.phase == parked && (r.freed || ev.Reason != record.ByMaxHold):
 			return wrong
-		case r.ask.LockDelay > 0 && r.phase != offered && r.phase != parked && ev.Kind == engine.EvEnded && isDeath(ev.Reason):
+		case r.ask.LockDelay > 0 && r.phase != offered && r.phase != parked && ev.Kind == record.Ended && isDeath(ev.Reason):
 			return fmt.Errorf("%v ends without its lock_delay", r)
 		case r.phase == inGrace:
 			if ev.Reason != r.why || !r.graceTo.mayBeDue(m.now) {
@@ -148,10 +149,10 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 			}
 		case r.ask.Grace > 0 && r.phase == held:
 			return fmt.Errorf("%v ends without its grace", r)
-		case ev.Reason == engine.ByPreemption && r.member != nil && m.wanted(r):
-		case ev.Reason == engine.ByPreemption:
+		case ev.Reason == record.ByPreemption && r.member != nil && m.wanted(r):
+		case ev.Reason == record.ByPreemption:
 			return m.permitPreemption(r)
-		case ev.Reason == engine.ByDeadlock:
+		case ev.Reason == record.ByDeadlock:
 			return m.permitForfeit(r)
 		default:
 			return m.permitHardEnd(r, ev.Reason)
@@ -163,7 +164,7 @@ func (m *model) permitEnd(cmd engine.Command, ev *engine.Event) error {
 }
 
 // permitClose: a lease is over by its holder's death, and its keys stay shut.
-func (m *model) permitClose(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitClose(cmd engine.Command, ev *record.Event) error {
 	r := m.subjectOf(ev)
 	switch {
 	case r == nil || r.phase == closed || r.phase == offered: // an offer was never handed over
@@ -178,11 +179,11 @@ func (m *model) permitClose(cmd engine.Command, ev *engine.Event) error {
 
 // isDeath reports whether a lease ends because its holder gave no sign of life, or
 // none of progress.
-func isDeath(why engine.Reason) bool {
-	return why == engine.ByTTL || why == engine.ByMaxHold || why == engine.ByStall || why == engine.ByDeath
+func isDeath(why record.Reason) bool {
+	return why == record.ByTTL || why == record.ByMaxHold || why == record.ByStall || why == record.ByDeath
 }
 
-func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitLeaving(cmd engine.Command, ev *record.Event) error {
 	r := m.subjectOf(ev)
 	if r == nil || r.phase != waiting {
 		return fmt.Errorf("it does not wait: %v", r)
@@ -192,7 +193,7 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 		return nil // the part is to go elsewhere; checkParts sees where
 	}
 	switch ev.Reason {
-	case engine.ByLeaving:
+	case record.ByLeaving:
 		if r.base != nil && r.base.phase == parked {
 			return nil // its lease was put back in this step
 		}
@@ -211,37 +212,37 @@ func (m *model) permitLeaving(cmd engine.Command, ev *engine.Event) error {
 			}
 		}
 		return wrong
-	case engine.BySession:
+	case record.BySession:
 		if !r.session.isClosed() {
 			return wrong
 		}
-	case engine.ByDeath:
+	case record.ByDeath:
 		if r.session == nil || !r.session.ended && !r.session.deadline().mayBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByLapse:
+	case record.ByLapse:
 		if r.session != nil || r.attached != nil || !r.lapse.mayBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByDeadlock:
+	case record.ByDeadlock:
 		return m.permitVictim(r, ev.Cycle)
-	case engine.ByFull:
+	case record.ByFull:
 		return m.permitFull(cmd, r)
-	case engine.ByWaitLimit:
+	case record.ByWaitLimit:
 		if limit, ok := r.waitEnd(); !ok || r.isToStart() || !limit.mayBeDue(m.now) {
 			return wrong
 		}
-	case engine.ByPattern:
+	case record.ByPattern:
 		if !m.neverServed(r) {
 			return wrong
 		}
-	case engine.ByTarget:
+	case record.ByTarget:
 		if r.target == nil || !r.target.session.ended {
 			return wrong
 		}
-	case engine.ByBreak:
+	case record.ByBreak:
 		return m.permitBreak(r, ev)
-	case engine.ByBase:
+	case record.ByBase:
 		if r.base == nil || r.base.phase == held {
 			return wrong
 		}

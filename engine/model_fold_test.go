@@ -5,41 +5,42 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // fold takes ev into the state.
-func (m *model) fold(cmd engine.Command, ev *engine.Event) {
+func (m *model) fold(cmd engine.Command, ev *record.Event) {
 	m.events++
 	m.last = max(m.last, ev.At)
 	m.begins(ev)
 	switch ev.Kind {
-	case engine.EvOpened:
+	case record.Opened:
 		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
 		m.foldIdle(ev.Waited)
 		m.recorded = nil
-	case engine.EvSessionOpened:
+	case record.SessionOpened:
 		open := cmd.(*engine.OpenSession)
 		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now), owner: open.Actor}
 		if s.ttl == 0 {
 			s.ttl = interlock.DefaultTTL
 		}
 		m.sessions = append(m.sessions, s)
-	case engine.EvSessionEnded:
+	case record.SessionEnded:
 		s := m.sessionByNum(ev.Session)
 		s.ended, s.why = true, ev.Reason
 		m.dismiss(interlock.CodeSessionEnded, func(w *worker) bool { return w.session == s })
 		m.endFollows(s)
-	case engine.EvQueued, engine.EvGranted:
+	case record.Queued, record.Granted:
 		if ev.Part {
 			m.foldPart(ev)
 			break
 		}
 		r := m.made(cmd, ev.Num)
-		if ev.Kind == engine.EvGranted {
+		if ev.Kind == record.Granted {
 			m.open(r)
 		}
 		m.requests = append(m.requests, r)
-		if ev.Kind == engine.EvGranted {
+		if ev.Kind == record.Granted {
 			m.readAsOf(r)
 			m.handOver(r)
 			r.claims, r.ask.Any = ev.Claims, false
@@ -52,7 +53,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		for _, q := range m.mustAsk(r) {
 			m.due = append(m.due, yieldAsk{q, r})
 		}
-	case engine.EvAdmitted:
+	case record.Admitted:
 		r := m.subjectOf(ev)
 		m.open(r)
 		if r.ask.Any {
@@ -73,7 +74,7 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 				r.base.upTo = 0 // nothing was committed while it waited
 			}
 			r.base.changed, r.base.unsure = r.changed, r.unsure
-			r.phase, r.why, r.ended, r.attached = over, engine.ByConversion, m.now, nil
+			r.phase, r.why, r.ended, r.attached = over, record.ByConversion, m.now, nil
 			break
 		}
 		if !ev.Offer {
@@ -85,76 +86,76 @@ func (m *model) fold(cmd engine.Command, ev *engine.Event) {
 		if r.session == nil {
 			r.lapse = at(m.now.Add(interlock.BareOfferTTL))
 		}
-	case engine.EvParked:
+	case record.Parked:
 		if r := m.subjectOf(ev); ev.Reason != 0 {
 			m.putBack(r, ev)
 		} else {
 			m.park(r, ev)
 		}
-	case engine.EvDecided:
+	case record.Decided:
 		m.subjectOf(ev).decision = &interlock.Decision{Verdict: interlock.Verdict(ev.Op), By: ev.Agent, Principal: ev.Actor, Reason: ev.Note}
-	case engine.EvResumed:
+	case record.Resumed:
 		m.resume(cmd.(*engine.Resume), ev)
-	case engine.EvAsked:
+	case record.Asked:
 		m.asks = append(m.asks, yieldAsk{m.subjectOf(ev), m.byNum(ev.By)})
-	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
+	case record.PatternSet, record.PatternDropped, record.Configured:
 		m.foldRules(cmd)
-	case engine.EvQueue, engine.EvQueueDropped:
+	case record.QueueSet, record.QueueDropped:
 		m.foldQueue(cmd)
-	case engine.EvDeleted:
+	case record.NamespaceDeleted:
 		m.foldDeletion(ev.Namespace)
-	case engine.EvTask:
+	case record.TaskSubmitted:
 		m.foldTask(cmd, ev)
-	case engine.EvTaskStands, engine.EvAttempt:
+	case record.TaskMoved, record.AttemptFailed:
 		m.foldStanding(cmd, ev)
-	case engine.EvTaskAsks:
+	case record.TaskAsks:
 		m.foldQuestion(cmd, ev)
-	case engine.EvTaskAnswered:
+	case record.TaskAnswered:
 		m.foldVerdict(cmd, ev)
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		m.foldHanding(cmd, ev)
-	case engine.EvTaskForgotten:
+	case record.TaskForgotten:
 		m.tasks = slices.DeleteFunc(m.tasks, func(t *task) bool { return t.ns == ev.Namespace && t.id == ev.ID })
-	case engine.EvEffect:
+	case record.EffectChanged:
 		m.foldDeed(cmd)
-	case engine.EvEffectsForgotten:
+	case record.EffectsForgotten:
 		m.foldForgotten(ev)
-	case engine.EvWritten:
+	case record.Written:
 		m.foldWritten(ev)
-	case engine.EvConverted:
+	case record.Converted:
 		m.open(m.made(cmd, 0))
 		m.convert(m.subjectOf(ev), ev.Claims, ev.Fence)
 		m.subjectOf(ev).upTo = 0
-	case engine.EvClosed:
+	case record.Closed:
 		r := m.subjectOf(ev)
 		m.breaks(r, ev.Reason)
 		if r.phase != inGrace {
 			m.lose(r)
 		}
 		r.phase, r.why, r.ended, r.opening = closed, ev.Reason, m.now, at(m.now.Add(ev.LockDelay))
-	case engine.EvClaimed:
+	case record.Claimed:
 		r := m.subjectOf(ev)
 		m.handOver(r)
 		r.phase, r.granted, r.heldFrom, r.beat, r.progress = held, m.now, m.now, at(m.now), at(m.now)
-	case engine.EvGrace:
+	case record.Grace:
 		r := m.subjectOf(ev)
 		m.breaks(r, ev.Reason)
 		r.graceTo = span{r.hardEnd().lo.Add(r.ask.Grace), m.now.Add(r.ask.Grace)}
 		switch ev.Reason {
-		case engine.ByPreemption, engine.ByDeadlock:
+		case record.ByPreemption, record.ByDeadlock:
 			r.graceTo = r.graceUpTo(at(m.now.Add(r.ask.Grace)), ev.Reason)
-		case engine.ByDeath:
+		case record.ByDeath:
 			r.graceTo.lo = min(r.graceTo.lo, r.session.deadline().lo.Add(r.ask.Grace))
 		}
 		r.phase, r.why, r.ended = inGrace, ev.Reason, m.now
 		m.lose(r)
-	case engine.EvEnded, engine.EvLeft:
+	case record.Ended, record.Left:
 		r := m.subjectOf(ev)
 		m.breaks(r, ev.Reason)
-		if ev.Kind == engine.EvLeft && ev.Reason == engine.ByDeadlock {
+		if ev.Kind == record.Left && ev.Reason == record.ByDeadlock {
 			m.victims = append(m.victims, r.party())
 		}
-		if r.active() && slices.Contains([]engine.Reason{engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption, engine.ByDeadlock}, ev.Reason) {
+		if r.active() && slices.Contains([]record.Reason{record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock}, ev.Reason) {
 			m.lose(r)
 		}
 		if r.holds() {

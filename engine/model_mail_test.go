@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Messages are tasks that name their key instead of claims.
@@ -142,7 +143,7 @@ type logEntry struct {
 
 // log takes in what ev decides on t, as it stands before, if t is a message and that
 // settles it.
-func (m *model) log(cmd engine.Command, t *task, ev *engine.Event) {
+func (m *model) log(cmd engine.Command, t *task, ev *record.Event) {
 	state := interlock.TaskState(ev.Op)
 	if !t.spec.Message || state < interlock.TaskDone {
 		return

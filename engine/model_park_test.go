@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // parkTerms returns how c would park a lease: whether its keys are freed, and for how
@@ -74,7 +75,7 @@ func (m *model) expectPark(c *engine.Park) answer {
 	return want
 }
 
-func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitParking(cmd engine.Command, ev *record.Event) error {
 	c, ok := cmd.(*engine.Park)
 	lease := m.subjectOf(ev)
 	if ev.Reason != 0 {
@@ -91,7 +92,7 @@ func (m *model) permitParking(cmd engine.Command, ev *engine.Event) error {
 }
 
 // park takes a lease out of its session.
-func (m *model) park(r *request, ev *engine.Event) {
+func (m *model) park(r *request, ev *record.Event) {
 	m.breaks(r, ev.Reason)
 	if ev.Freed {
 		m.asks = slices.DeleteFunc(m.asks, func(a yieldAsk) bool { return a.lease == r }) // that is done
@@ -143,9 +144,9 @@ func (r *request) unhear(link uint64) {
 
 // woken lists the listeners to notify that the question about a parked lease is answered, or
 // withdrawn.
-func (r *request) woken(ev *engine.Event) (list []*push) {
+func (r *request) woken(ev *record.Event) (list []*push) {
 	switch ev.Kind {
-	case engine.EvDecided, engine.EvResumed, engine.EvEnded:
+	case record.Decided, record.Resumed, record.Ended:
 		for _, h := range r.hearers {
 			list = append(list, &push{to: h.to, outcome: engine.Refused, about: r, must: true})
 		}
@@ -215,7 +216,7 @@ func (m *model) parkedWith(ns interlock.Namespace, fence interlock.Fence) *reque
 	return nil
 }
 
-func (m *model) permitDecision(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitDecision(cmd engine.Command, ev *record.Event) error {
 	c, ok := cmd.(*engine.Answer)
 	r := m.subjectOf(ev)
 	if !ok || r == nil || !r.asksHuman() || c.Fence != r.parkFence || c.Fence != ev.Fence {
@@ -258,9 +259,9 @@ func (m *model) checkQuestions(e *engine.Engine, ns interlock.Namespace) error {
 
 // permitPutBack: abandoning a resumption, for whatever reason, parks the lease again for the
 // rest of its time.
-func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) error {
+func (m *model) permitPutBack(cmd engine.Command, r *request, ev *record.Event) error {
 	if r != nil && r.staysPut && r.phase == held {
-		if ev.Freed || ev.Reason != engine.ByLeaving || ev.TTL != max(0, r.parkUntil.Sub(m.now)) {
+		if ev.Freed || ev.Reason != record.ByLeaving || ev.TTL != max(0, r.parkUntil.Sub(m.now)) {
 			return fmt.Errorf("%v is parked again for %v", r, ev.TTL)
 		}
 		return m.permitEnd(cmd, ev)
@@ -272,7 +273,7 @@ func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) 
 	case waiting:
 		return m.permitLeaving(cmd, ev)
 	case held:
-		if ev.Reason != engine.ByLeaving {
+		if ev.Reason != record.ByLeaving {
 			return fmt.Errorf("%v is held, and %v is no reason to park it again", r, ev.Reason)
 		}
 	}
@@ -281,13 +282,13 @@ func (m *model) permitPutBack(cmd engine.Command, r *request, ev *engine.Event) 
 
 // putBack parks a lease again after its resumption was abandoned. Its own writes do not count
 // as changes.
-func (m *model) putBack(r *request, ev *engine.Event) {
+func (m *model) putBack(r *request, ev *record.Event) {
 	if r.staysPut {
 		m.putBackKept(r, ev)
 		return
 	}
 	m.asks = slices.DeleteFunc(m.asks, func(a yieldAsk) bool { return a.by == r }) // it asks no more
-	if ev.Reason == engine.ByDeadlock {
+	if ev.Reason == record.ByDeadlock {
 		m.victims = append(m.victims, r.party())
 	}
 	if r.holds() {
@@ -308,7 +309,7 @@ func (m *model) putBack(r *request, ev *engine.Event) {
 }
 
 // putBackKept is putBack of a lease that keeps its keys.
-func (m *model) putBackKept(r *request, ev *engine.Event) {
+func (m *model) putBackKept(r *request, ev *record.Event) {
 	m.breaks(r, ev.Reason)
 	r.ask.TTL, r.ask.Agent, r.ask.Actor = r.ttl(), m.agentOf(r), r.ownerOf()
 	r.session, r.ask.Flow, r.attached = nil, "", nil
@@ -391,7 +392,7 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	return answer{outcome: engine.Queued, about: lease, again: true}
 }
 
-func (m *model) permitResumption(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitResumption(cmd engine.Command, ev *record.Event) error {
 	c, ok := cmd.(*engine.Resume)
 	lease := m.subjectOf(ev)
 	if !ok || lease == nil || lease.phase != parked || c.Lease != interlock.LeaseID(lease.ask.ID) {
@@ -413,7 +414,7 @@ func (m *model) permitResumption(cmd engine.Command, ev *engine.Event) error {
 }
 
 // resume takes in that a lease is held again, or stands in line.
-func (m *model) resume(c *engine.Resume, ev *engine.Event) {
+func (m *model) resume(c *engine.Resume, ev *record.Event) {
 	lease := m.subjectOf(ev)
 	kept := !lease.freed
 	r := m.resumed(lease, c)

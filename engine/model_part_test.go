@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // membership returns the partitioned key that r is a member of.
@@ -18,7 +18,7 @@ func (r *request) membership() (c interlock.Claim, ok bool) {
 }
 
 // newPart is the request on a part of its key that ev makes in a member's name.
-func (m *model) newPart(ev *engine.Event) *request {
+func (m *model) newPart(ev *record.Event) *request {
 	member := m.byNum(ev.Base)
 	r := &request{num: ev.Num, ns: member.ns, session: member.session, member: member, arrived: m.now, claims: ev.Claims, lead: ev.Lead}
 	r.ask.ID, r.ask.Agent, r.ask.Flow, r.ask.Priority = ev.ID, member.ask.Agent, member.ask.Flow, ev.Priority
@@ -28,7 +28,7 @@ func (m *model) newPart(ev *engine.Event) *request {
 
 // permitPart: a member gets a part of its key as soon as it is due and free, and no other
 // request gets it.
-func (m *model) permitPart(ev *engine.Event) error {
+func (m *model) permitPart(ev *record.Event) error {
 	member := m.byNum(ev.Base)
 	if member == nil || member.phase != held {
 		return fmt.Errorf("%v has no parts", member)
@@ -49,10 +49,10 @@ func (m *model) permitPart(ev *engine.Event) error {
 	// One that is free may still come into line: when another part in the same step has
 	// changed the ranks, they are found anew later in that step. It has the part at the
 	// step's end (I4).
-	if ev.Kind == engine.EvGranted && !m.atBest().free(r) {
+	if ev.Kind == record.Granted && !m.atBest().free(r) {
 		return fmt.Errorf("%v is not free: %v", r, m.blockers(r))
 	}
-	if ev.Kind == engine.EvGranted {
+	if ev.Kind == record.Granted {
 		return m.permitFence(ev.Fence)
 	}
 	return nil
@@ -81,10 +81,10 @@ func partsOf(c interlock.Claim) (keys []interlock.Key) {
 }
 
 // foldPart takes in a part that a member is to have.
-func (m *model) foldPart(ev *engine.Event) {
+func (m *model) foldPart(ev *record.Event) {
 	r := m.newPart(ev)
 	m.requests = append(m.requests, r)
-	if ev.Kind == engine.EvGranted {
+	if ev.Kind == record.Granted {
 		m.hand(r, held, ev.Fence)
 		return
 	}

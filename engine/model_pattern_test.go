@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // variable is one in a pattern's shape.
@@ -229,8 +230,8 @@ func (m *model) terms(r *request) {
 }
 
 // permitRules: a pattern or the settings are what was sent.
-func (m *model) permitRules(cmd engine.Command, ev *engine.Event) error {
-	if ev.Kind != engine.EvConfigured {
+func (m *model) permitRules(cmd engine.Command, ev *record.Event) error {
+	if ev.Kind != record.Configured {
 		return m.permitRevision(cmd, ev)
 	}
 	if _, ok := cmd.(*engine.Configure); !ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // yieldAsk is a request to a holder to yield.
@@ -36,7 +37,7 @@ func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy
 }
 
 // permitAsking: a preempting request asks its blockers when it arrives.
-func (m *model) permitAsking(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitAsking(cmd engine.Command, ev *record.Event) error {
 	lease, by := m.subjectOf(ev), m.byNum(ev.By)
 	if lease == nil || lease.phase != held && lease.phase != offered && lease.phase != parked || by == nil || by.phase != waiting {
 		return fmt.Errorf("%v is asked by %v", lease, by)
@@ -117,7 +118,7 @@ func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 	case by == nil || got == nil:
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority || got.Since != m.now.Sub(by.waitsSince()) ||
-		got.Revoked != (lease.phase == inGrace && lease.why == engine.ByPreemption):
+		got.Revoked != (lease.phase == inGrace && lease.why == record.ByPreemption):
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // queue is a queue that is registered.
@@ -101,18 +102,18 @@ func (m *model) ready(ns interlock.Namespace, queue string, by *interlock.Princi
 }
 
 // permitQueue: a queue is what was sent, and none is dropped that has work.
-func (m *model) permitQueue(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitQueue(cmd engine.Command, ev *record.Event) error {
 	switch c := cmd.(type) {
 	case *engine.SetQueue:
-		if ev.Kind == engine.EvQueue && ev.Purpose == c.Queue.Name {
+		if ev.Kind == record.QueueSet && ev.Purpose == c.Queue.Name {
 			return nil
 		}
 	case *engine.SwitchQueue:
-		if ev.Kind == engine.EvQueue && ev.Purpose == c.Name && m.queue(c.Namespace, c.Name) != nil {
+		if ev.Kind == record.QueueSet && ev.Purpose == c.Name && m.queue(c.Namespace, c.Name) != nil {
 			return nil
 		}
 	case *engine.DropQueue:
-		if ev.Kind == engine.EvQueueDropped && ev.Purpose == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 && !m.isWriter(c.Namespace, c.Name) {
+		if ev.Kind == record.QueueDropped && ev.Purpose == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 && !m.isWriter(c.Namespace, c.Name) {
 			return nil
 		}
 	}
@@ -167,7 +168,7 @@ func (m *model) dismiss(code interlock.Code, which func(*worker) bool) {
 
 // taker is the worker that gets a task by ev: the one that just asks, or the one that
 // has waited longest.
-func (m *model) taker(cmd engine.Command, ev *engine.Event) *worker {
+func (m *model) taker(cmd engine.Command, ev *record.Event) *worker {
 	takes := func(w *worker) bool {
 		return w.pull.Namespace == ev.Namespace && len(w.handed) < w.pull.Max && w.pull.Leases[len(w.handed)] == ev.ID
 	}
@@ -188,7 +189,7 @@ func (m *model) taker(cmd engine.Command, ev *engine.Event) *worker {
 }
 
 // permitHanding: a worker is given a task that could run, and may, in fair order.
-func (m *model) permitHanding(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitHanding(cmd engine.Command, ev *record.Event) error {
 	t := m.task(ev.Namespace, ev.BaseID)
 	if t == nil || t.state != interlock.TaskWaiting {
 		return fmt.Errorf("%v does not wait", t)
@@ -261,7 +262,7 @@ func (m *model) permitTurn(t *task, by *interlock.Principal) error {
 }
 
 // foldHanding takes in that a worker has a task.
-func (m *model) foldHanding(cmd engine.Command, ev *engine.Event) {
+func (m *model) foldHanding(cmd engine.Command, ev *record.Event) {
 	t := m.task(ev.Namespace, ev.BaseID)
 	q, w := m.queue(t.ns, t.spec.Queue), m.taker(cmd, ev)
 	m.takeTurn(q, t, principalOf(w.pull.Actor))

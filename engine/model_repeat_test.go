@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // storedReply is the answer to a request id.
@@ -143,7 +144,7 @@ func plainTask(asked []interlock.Question, x *engine.TaskSpec) []interlock.Quest
 	return asked
 }
 
-func (m *model) remember(cmd engine.Command, ev *engine.Event) {
+func (m *model) remember(cmd engine.Command, ev *record.Event) {
 	head := cmd.Header()
 	if m.known(cmd) != nil {
 		return
@@ -165,13 +166,13 @@ func (m *model) remember(cmd engine.Command, ev *engine.Event) {
 	case *engine.Submit:
 		a.made = "task"
 	case *engine.ClaimEffect:
-		if ev.Kind == engine.EvEffect {
+		if ev.Kind == record.EffectChanged {
 			a.made = "effect"
 		}
 	case *engine.OpenSession:
 		a.made, a.num = "session", ev.Session
 	default:
-		if ev.Kind == engine.EvQueued || ev.Kind == engine.EvGranted {
+		if ev.Kind == record.Queued || ev.Kind == record.Granted {
 			a.made = "request"
 		}
 	}

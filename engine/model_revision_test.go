@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // revision is what a pattern was set to once. The model remembers all of them.
@@ -72,9 +73,9 @@ func (m *model) revised(cmd engine.Command) *revision {
 }
 
 // permitRevision: a pattern is what was sent, or what it was.
-func (m *model) permitRevision(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitRevision(cmd engine.Command, ev *record.Event) error {
 	x := m.revised(cmd)
-	if x == nil || (x.pattern == nil) != (ev.Kind == engine.EvPatternDropped) || ev.Purpose != x.place.name {
+	if x == nil || (x.pattern == nil) != (ev.Kind == record.PatternDropped) || ev.Purpose != x.place.name {
 		return errors.New("nobody asked for it")
 	}
 	if ev.Generation != x.number || ev.By != x.brought || ev.Actor != x.actor {

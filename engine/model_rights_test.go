@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The rights of principals: the list entries that match them, the groups that they act for, the
@@ -184,7 +185,7 @@ func mayAdminister(q *interlock.TaskQueue, by *interlock.Principal) bool {
 
 // strangersActor returns the actor of an event if it is not one of the principals, otherwise
 // "".
-func strangersActor(ev *engine.Event) string {
+func strangersActor(ev *record.Event) string {
 	if principals[ev.Actor] != nil {
 		return ""
 	}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // permit reports whether ev may happen now, as part of carrying out cmd. It judges
 // by the state before ev.
-func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 	if ev.At != m.now {
 		return fmt.Errorf("it is dated %d, but it is %d", ev.At, m.now)
 	}
@@ -23,7 +24,7 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		return fmt.Errorf("it answers the request id %s %d, which is not that of the command", ev.RequestID, ev.Seq)
 	}
 	switch ev.Kind {
-	case engine.EvOpened:
+	case record.Opened:
 		rec, ok := cmd.(*engine.Recover)
 		switch {
 		case !ok:
@@ -41,21 +42,21 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		}):
 			return fmt.Errorf("versions must jump by %d above all that were given out, got %d", rec.FenceJump, ev.Version)
 		}
-	case engine.EvSessionOpened:
+	case record.SessionOpened:
 		open, ok := cmd.(*engine.OpenSession)
 		if !ok || ev.Agent != open.Agent || m.sessionByNum(ev.Session) != nil {
 			return errors.New("nobody opened that session, or its number was used before")
 		}
-	case engine.EvSessionEnded:
+	case record.SessionEnded:
 		return m.permitSessionEnd(cmd, ev)
-	case engine.EvQueued, engine.EvGranted:
+	case record.Queued, record.Granted:
 		if ev.Part {
 			return m.permitPart(ev)
 		}
 		return m.permitRequest(cmd, ev)
-	case engine.EvAdmitted:
+	case record.Admitted:
 		return m.permitAdmission(ev)
-	case engine.EvClaimed:
+	case record.Claimed:
 		r := m.subjectOf(ev)
 		if r == nil || r.phase != offered {
 			return fmt.Errorf("there is no such offer: %v", r)
@@ -63,74 +64,74 @@ func (m *model) permit(cmd engine.Command, ev *engine.Event) error {
 		if !m.asksFor(cmd, r) {
 			return fmt.Errorf("nobody asked for the offer to %v", r)
 		}
-	case engine.EvGrace:
+	case record.Grace:
 		return m.permitGrace(ev)
-	case engine.EvEnded:
+	case record.Ended:
 		return m.permitEnd(cmd, ev)
-	case engine.EvParked:
+	case record.Parked:
 		return m.permitParking(cmd, ev)
-	case engine.EvResumed:
+	case record.Resumed:
 		return m.permitResumption(cmd, ev)
-	case engine.EvDecided:
+	case record.Decided:
 		return m.permitDecision(cmd, ev)
-	case engine.EvAsked:
+	case record.Asked:
 		return m.permitAsking(cmd, ev)
-	case engine.EvClosed:
+	case record.Closed:
 		return m.permitClose(cmd, ev)
-	case engine.EvLeft:
+	case record.Left:
 		return m.permitLeaving(cmd, ev)
-	case engine.EvPattern, engine.EvPatternDropped, engine.EvConfigured:
+	case record.PatternSet, record.PatternDropped, record.Configured:
 		return m.permitRules(cmd, ev)
-	case engine.EvConverted:
+	case record.Converted:
 		return m.permitConversion(cmd, ev)
-	case engine.EvEffect:
+	case record.EffectChanged:
 		return m.permitDeed(cmd, ev)
-	case engine.EvEffectsForgotten:
+	case record.EffectsForgotten:
 		return m.permitForgotten(cmd, ev)
-	case engine.EvWritten:
+	case record.Written:
 		return m.permitWritten(cmd, ev)
-	case engine.EvQueue, engine.EvQueueDropped:
+	case record.QueueSet, record.QueueDropped:
 		return m.permitQueue(cmd, ev)
-	case engine.EvDeleted:
+	case record.NamespaceDeleted:
 		return m.permitDeletion(cmd, ev)
-	case engine.EvTask:
+	case record.TaskSubmitted:
 		return m.permitTask(cmd, ev)
-	case engine.EvTaskStands:
+	case record.TaskMoved:
 		return m.permitStanding(cmd, ev)
-	case engine.EvAttempt:
+	case record.AttemptFailed:
 		return m.permitFailure(cmd, ev)
-	case engine.EvTaskAsks:
+	case record.TaskAsks:
 		return m.permitQuestion(cmd, ev)
-	case engine.EvTaskAnswered:
+	case record.TaskAnswered:
 		return m.permitVerdict(cmd, ev)
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		return m.permitHanding(cmd, ev)
-	case engine.EvTaskForgotten:
+	case record.TaskForgotten:
 		c, ok := cmd.(*engine.ChangeTask)
 		if t := m.task(ev.Namespace, ev.ID); !ok || t == nil || !t.isSettled() || c.Task != t.id || c.Change != engine.DiscardTask {
 			return fmt.Errorf("nobody discards %v", t)
 		}
-	case engine.EvAnswered:
+	case record.Answered:
 		if cmd.Header().RequestID == "" && cmd.Header().Seq == 0 {
 			return errors.New("the command has no request id")
 		}
-	case engine.EvRefused: // judged with the answer, in checkAudit
+	case record.Refused: // judged with the answer, in checkAudit
 	default:
 		return errors.New("this kind belongs into snapshots only")
 	}
 	return nil
 }
 
-func (m *model) permitSessionEnd(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitSessionEnd(cmd engine.Command, ev *record.Event) error {
 	s := m.sessionByNum(ev.Session)
 	switch {
 	case s == nil || s.ended:
 		return errors.New("there is no such session")
-	case ev.Reason == engine.BySession:
+	case ev.Reason == record.BySession:
 		if c, ok := cmd.(*engine.CloseSession); !ok || c.Session != s.id {
 			return errors.New("nobody closed that session")
 		}
-	case ev.Reason == engine.ByDeath:
+	case ev.Reason == record.ByDeath:
 		if !s.deadline().mayBeDue(m.now) {
 			return fmt.Errorf("its heartbeats reach until %v, and it is %d", s.deadline(), m.now)
 		}
@@ -142,7 +143,7 @@ func (m *model) permitSessionEnd(cmd engine.Command, ev *engine.Event) error {
 
 // permitRequest: a new request stands in line or is granted at once, whichever
 // the holders and the line demand.
-func (m *model) permitRequest(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitRequest(cmd engine.Command, ev *record.Event) error {
 	r := m.made(cmd, ev.Num)
 	if r == nil {
 		return errors.New("nobody asked for it")
@@ -155,17 +156,17 @@ func (m *model) permitRequest(cmd engine.Command, ev *engine.Event) error {
 	}
 	_, party := r.barrier() // the last one stands in line, too, before all are admitted
 	switch free, may := m.free(r), m.atBest().free(r); {
-	case free && party && ev.Kind == engine.EvQueued:
+	case free && party && ev.Kind == record.Queued:
 		return nil
-	case r.base != nil && ev.Kind == engine.EvGranted:
+	case r.base != nil && ev.Kind == record.Granted:
 		return errors.New("what changes a lease makes no other one")
-	case free && ev.Kind == engine.EvQueued:
+	case free && ev.Kind == record.Queued:
 		return errors.New("nothing stands in its way")
-	case !may && ev.Kind == engine.EvGranted:
+	case !may && ev.Kind == record.Granted:
 		return fmt.Errorf("it is not free: %v", m.blockers(r))
-	case ev.Kind == engine.EvGranted && r.ask.Any && !m.isFirst(r, ev.Claims):
+	case ev.Kind == record.Granted && r.ask.Any && !m.isFirst(r, ev.Claims):
 		return fmt.Errorf("the first that is free of %s is not %s", claimsText(r.claims), claimsText(ev.Claims))
-	case ev.Kind == engine.EvGranted:
+	case ev.Kind == record.Granted:
 		return m.permitFence(ev.Fence)
 	}
 	return nil
@@ -181,7 +182,7 @@ func (m *model) isFirst(r *request, claims []interlock.Claim) bool {
 }
 
 // says reports an error unless ev matches the request.
-func says(ev *engine.Event, r *request) error {
+func says(ev *record.Event, r *request) error {
 	var base uint64
 	if r.base != nil {
 		base = r.base.num
@@ -196,9 +197,9 @@ func says(ev *engine.Event, r *request) error {
 		}
 		return nil
 	}
-	one := a.Any && ev.Kind == engine.EvGranted // of the alternatives, the one that it gets
+	one := a.Any && ev.Kind == record.Granted // of the alternatives, the one that it gets
 	same := ev.ID == a.ID && (one || slices.Equal(ev.Claims, r.claims) && ev.Any == a.Any) && ev.Priority == a.Priority && ev.Base == base &&
-		ev.MaxWait == a.MaxWait && (ev.Kind == engine.EvGranted || ev.Lead == r.lead)
+		ev.MaxWait == a.MaxWait && (ev.Kind == record.Granted || ev.Lead == r.lead)
 	if r.base == nil {
 		same = same && ev.TTL == r.ttl() && ev.Grace == a.Grace && ev.MaxHold == a.MaxHold && ev.Stall == a.Stall &&
 			ev.LockDelay == a.LockDelay && ev.Purpose == a.Purpose && ev.Group == a.Group
@@ -216,7 +217,7 @@ func (m *model) permitFence(f interlock.Fence) error {
 	return nil
 }
 
-func (m *model) permitAdmission(ev *engine.Event) error {
+func (m *model) permitAdmission(ev *record.Event) error {
 	r := m.subjectOf(ev)
 	if r == nil || r.phase != waiting {
 		return fmt.Errorf("it does not wait: %v", r)

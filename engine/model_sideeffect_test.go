@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // sideEffect is an effect in the world outside, as the model knows it.
@@ -217,7 +218,7 @@ func (m *model) checkDeed(f *interlock.Effect, d *sideEffect, mine bool) error {
 	return nil
 }
 
-func (m *model) permitDeed(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitDeed(cmd engine.Command, ev *record.Event) error {
 	switch c := cmd.(type) {
 	case *engine.ClaimEffect:
 		d := m.claimed(c)
@@ -339,7 +340,7 @@ func (m *model) expectForgetting(c *engine.ForgetEffects) answer {
 	}}
 }
 
-func (m *model) permitForgotten(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitForgotten(cmd engine.Command, ev *record.Event) error {
 	want, old := 0, []*sideEffect(nil)
 	switch c := cmd.(type) {
 	case *engine.ClaimEffect:
@@ -360,7 +361,7 @@ func (m *model) permitForgotten(cmd engine.Command, ev *engine.Event) error {
 	return nil
 }
 
-func (m *model) foldForgotten(ev *engine.Event) {
+func (m *model) foldForgotten(ev *record.Event) {
 	gone := m.doneFor(ev.Namespace, 0)[:ev.Num]
 	m.sideEffects = slices.DeleteFunc(m.sideEffects, func(d *sideEffect) bool {
 		return slices.Contains(gone, d) || d.ns == ev.Namespace && len(ev.Blob) > 0 && sha256.Sum256([]byte(d.action)) == [32]byte(ev.Blob)

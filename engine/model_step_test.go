@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // push is an effect for a caller other than the command's, or a second one for that caller.
@@ -148,7 +149,7 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 	}
 	for _, p := range pushes {
 		// A wait that was over in its own step needs one answer only.
-		forfeit := p.outcome == engine.Granted && p.about.why == engine.ByDeadlock && p.about.phase == over && p.about.ended == m.now
+		forfeit := p.outcome == engine.Granted && p.about.why == record.ByDeadlock && p.about.phase == over && p.about.ended == m.now
 		if first != nil && p.to == head.From && (p.outcome == first.Outcome && p.outcome != engine.Lost || forfeit) {
 			p.told = true
 		}
@@ -157,16 +158,16 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 }
 
 // byTime reports whether time alone brought ev about.
-func (m *model) byTime(ev *engine.Event) bool {
+func (m *model) byTime(ev *record.Event) bool {
 	switch ev.Kind {
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		c, ok := m.cmd.(*engine.Pull)
 		return !ok || !slices.Contains(c.Leases, ev.ID)
-	case engine.EvAttempt:
-		return ev.Reason != engine.ByNack
-	case engine.EvTaskAnswered:
+	case record.AttemptFailed:
+		return ev.Reason != record.ByNack
+	case record.TaskAnswered:
 		return ev.Agent == interlock.ByPolicy
-	case engine.EvTaskStands:
+	case record.TaskMoved:
 		t := m.task(ev.Namespace, ev.ID)
 		switch interlock.TaskState(ev.Op) {
 		case interlock.TaskDead:
@@ -177,21 +178,21 @@ func (m *model) byTime(ev *engine.Event) bool {
 		return false
 	}
 	switch ev.Reason {
-	case engine.ByFull:
+	case record.ByFull:
 		limit, limited := m.subjectOf(ev).waitEnd()
 		return limited && limit.mayBeDue(m.now)
-	case engine.ByPreemption, engine.ByDeadlock:
+	case record.ByPreemption, record.ByDeadlock:
 		r := m.subjectOf(ev)
 		return r != nil && r.phase == inGrace
-	case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath, engine.ByLapse, engine.ByWaitLimit, engine.ByParking, engine.ByBase, engine.ByBreak, engine.ByTarget, engine.ByPattern:
+	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByLapse, record.ByWaitLimit, record.ByParking, record.ByBase, record.ByBreak, record.ByTarget, record.ByPattern:
 		return ev.RequestID == ""
 	}
 	return false
 }
 
 // pushesFor returns the pushes that ev brings with it, from the state before it.
-func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
-	if s := m.sessionByNum(ev.Session); ev.Part && ev.Kind == engine.EvGranted && s != nil && s.receiver != nil {
+func (m *model) pushesFor(cmd engine.Command, ev *record.Event) (list []*push) {
+	if s := m.sessionByNum(ev.Session); ev.Part && ev.Kind == record.Granted && s != nil && s.receiver != nil {
 		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}} // a push informs a member of a new part
 	}
 	r := m.subjectOf(ev)
@@ -209,7 +210,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 		}()
 	}
 	switch ev.Kind {
-	case engine.EvAdmitted:
+	case record.Admitted:
 		if to := m.listener(r); to != nil && !ev.Offer {
 			about := r
 			if r.base != nil {
@@ -217,29 +218,29 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 			}
 			list = append(list, &push{to: to, outcome: engine.Granted, about: about, must: true})
 		}
-	case engine.EvAsked:
+	case record.Asked:
 		first, by := m.yield(r), m.byNum(ev.By)
 		if by != nil && r.session != nil && r.session.receiver != nil {
 			news := first == nil || by.ask.Priority > first.ask.Priority
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Asked, about: r, must: news})
 		}
-	case engine.EvQueued:
-	case engine.EvClaimed:
+	case record.Queued:
+	case record.Claimed:
 		if _, ok := cmd.(*engine.Attach); ok {
 			list = append(list, &push{to: cmd.Header().From, outcome: engine.Granted, about: r, must: true})
 		}
-	case engine.EvLeft, engine.EvParked:
+	case record.Left, record.Parked:
 		if r.phase != waiting {
 			break
 		}
-		if r.attached != nil && (ev.Reason != engine.ByFull || m.byTime(ev)) {
+		if r.attached != nil && (ev.Reason != record.ByFull || m.byTime(ev)) {
 			// The victim of its own request may get the refusal as its only answer.
-			own := r.attached == cmd.Header().From && ev.Reason == engine.ByDeadlock
+			own := r.attached == cmd.Header().From && ev.Reason == record.ByDeadlock
 			list = append(list, &push{to: r.attached, outcome: engine.Refused, about: r, must: !own})
 		} else if r.session != nil && r.session.receiver != nil {
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Refused, about: r})
 		}
-	case engine.EvGrace, engine.EvClosed, engine.EvEnded:
+	case record.Grace, record.Closed, record.Ended:
 		if r.phase == waiting && r.attached != nil {
 			list = append(list, &push{to: r.attached, outcome: engine.Refused, about: r, must: true})
 		}
@@ -247,9 +248,9 @@ func (m *model) pushesFor(cmd engine.Command, ev *engine.Event) (list []*push) {
 			break
 		}
 		switch ev.Reason {
-		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByRevocation, engine.ByPreemption, engine.ByDeadlock:
+		case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: r.phase != closed})
-		case engine.ByDeath, engine.ByLapse, engine.BySession:
+		case record.ByDeath, record.ByLapse, record.BySession:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // task is a task as the model knows it. While it waits, and while it runs, it has a request
@@ -168,7 +169,7 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	return codes
 }
 
-func (m *model) permitTask(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitTask(cmd engine.Command, ev *record.Event) error {
 	t := m.submitted(cmd, ev.ID, ev.Num)
 	switch {
 	case t == nil:
@@ -191,7 +192,7 @@ func unseen(cmd engine.Command) bool {
 }
 
 // permitStanding: a task changes its state, for a reason that a caller or a deadline supplied.
-func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
 	if t == nil {
 		return errors.New("there is no such task")
@@ -217,11 +218,11 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 			return fmt.Errorf("the result of %v is %s", t, ev.Blob)
 		}
 	case t.deadline != 0 && t.deadline <= m.now && !t.isSettled() && state == interlock.TaskDead:
-	case ev.Reason == engine.ByPattern:
+	case ev.Reason == record.ByPattern:
 		if state != interlock.TaskDead || !t.stands() || !m.neverServed(t.request) {
 			return wrong
 		}
-	case ev.Reason == engine.ByDeadlock:
+	case ev.Reason == record.ByDeadlock:
 		if !t.stands() || state != interlock.TaskScheduled || ev.Waited <= 0 || ev.Waited > m.longestRest(t) {
 			return wrong
 		}
@@ -259,14 +260,14 @@ func (m *model) permitStanding(cmd engine.Command, ev *engine.Event) error {
 
 // permitFailure: an attempt has failed when its lease has ended, or when its worker reports so;
 // and there is another one unless it was the last.
-func (m *model) permitFailure(cmd engine.Command, ev *engine.Event) error {
+func (m *model) permitFailure(cmd engine.Command, ev *record.Event) error {
 	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
 	if t == nil || t.state != interlock.TaskRunning || ev.Fence != t.request.fence || int(ev.Generation) != t.attempt || ev.Held != m.now.Sub(t.request.granted) {
 		return fmt.Errorf("%v has no such attempt", t)
 	}
 	last := t.attempt >= m.maxAttempts(t) || t.deadline != 0 && t.deadline <= m.now
 	c, ok := cmd.(*engine.Nack)
-	if !ok || c.Lease != t.request.ask.ID || ev.Reason != engine.ByNack {
+	if !ok || c.Lease != t.request.ask.ID || ev.Reason != record.ByNack {
 		if t.request.phase != over && t.request.phase != closed || ev.Reason != t.request.why {
 			return fmt.Errorf("the attempt at %v goes on", t)
 		}
@@ -341,7 +342,7 @@ func (m *model) pause(t *task, random uint64) time.Duration {
 }
 
 // foldTask takes in a new task.
-func (m *model) foldTask(cmd engine.Command, ev *engine.Event) {
+func (m *model) foldTask(cmd engine.Command, ev *record.Event) {
 	t := m.submitted(cmd, ev.ID, ev.Num)
 	m.tasks = append(m.tasks, t)
 	m.await(t)
@@ -351,13 +352,13 @@ func (m *model) foldTask(cmd engine.Command, ev *engine.Event) {
 }
 
 // foldStanding takes in that a task stands elsewhere.
-func (m *model) foldStanding(cmd engine.Command, ev *engine.Event) {
+func (m *model) foldStanding(cmd engine.Command, ev *record.Event) {
 	t := m.task(ev.Namespace, ev.ID)
-	if ev.Kind == engine.EvAttempt {
+	if ev.Kind == record.AttemptFailed {
 		t.past = append(t.past, ev.Fence)
 	}
 	if t.stands() {
-		if ev.Reason == engine.ByDeadlock {
+		if ev.Reason == record.ByDeadlock {
 			m.victims = append(m.victims, t.request.party())
 		}
 		m.requests = slices.DeleteFunc(m.requests, func(r *request) bool { return r == t.request })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The model is the kernel written as naively as possible. It keeps two plain
@@ -68,7 +69,7 @@ type session struct {
 	ttl   time.Duration
 	beat  span // its last heartbeat
 	ended bool
-	why   engine.Reason
+	why   record.Reason
 	owner string // the principal that opened it
 
 	said string // the last progress that it reported
@@ -101,7 +102,7 @@ type request struct {
 	arrived  engine.Time
 
 	phase phase
-	why   engine.Reason
+	why   record.Reason
 	ended engine.Time
 
 	fence   interlock.Fence
@@ -354,7 +355,7 @@ func (m *model) byNum(num uint64) *request {
 }
 
 // subjectOf is the request that ev is about. A task's attempts all have its number.
-func (m *model) subjectOf(ev *engine.Event) *request {
+func (m *model) subjectOf(ev *record.Event) *request {
 	for _, r := range m.requests {
 		if r.num == ev.Num && r.awaits == nil && (r.task == nil || r.ask.ID == ev.ID) {
 			return r

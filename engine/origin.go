@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/interlockdev/interlock/engine/record"
+
 // Where tasks come from.
 //
 // An agent submits many tasks, and all that is said of where they come from and where
@@ -8,28 +10,21 @@ package engine
 
 // origin is an address that tasks have in common.
 type origin struct {
-	address
+	record.Address
 	users int
-}
-
-// address is where a task comes from, and where it goes.
-type address struct {
-	queue, kind, group              string
-	agent, flow, session, principal string // its submitter; session is the public name
-	sender                          string // the sender that determines the order of messages; "" for no order
 }
 
 // origins are those of a namespace, by the prints of their addresses. Of two with one
 // print, the later one is not listed, and not shared.
-type origins map[print]*origin
+type origins map[record.Fingerprint]*origin
 
-// share returns one more task the origin with an address.
-func (l *origins) share(a address) *origin {
-	at := a.print()
+// share returns the kept address that equals a, for one more task.
+func (l *origins) share(a record.Address) *record.Address {
+	at := a.Hash()
 	o := (*l)[at]
-	if o == nil || o.address != a {
+	if o == nil || o.Address != a {
 		listed := o != nil
-		if o = (&origin{address: a}); !listed {
+		if o = (&origin{Address: a}); !listed {
 			if *l == nil {
 				*l = origins{}
 			}
@@ -37,26 +32,17 @@ func (l *origins) share(a address) *origin {
 		}
 	}
 	o.users++
-	return o
+	return &o.Address
 }
 
-// leave takes a task from those that have an origin.
-func (l origins) leave(o *origin) {
-	if o.users--; o.users > 0 {
+// leave takes a task from those that have an address. One that is not listed has no other.
+func (l origins) leave(a *record.Address) {
+	at := a.Hash()
+	o := l[at]
+	if o == nil || &o.Address != a {
 		return
 	}
-	if at := o.print(); l[at] == o {
+	if o.users--; o.users == 0 {
 		delete(l, at)
 	}
-}
-
-func (a *address) print() (p print) {
-	for _, text := range a.texts() {
-		p.text(text)
-	}
-	return p
-}
-
-func (a *address) texts() [8]string {
-	return [...]string{a.queue, a.kind, a.group, a.agent, a.flow, a.session, a.principal, a.sender}
 }

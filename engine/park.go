@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Parking: a holder puts its lease aside while a person decides. That may take longer than its
@@ -76,10 +77,10 @@ func (e *Engine) park(c *Park) {
 		return
 	}
 	e.claim(r)
-	ev := e.event(EvParked, r)
+	ev := e.event(record.Parked, r)
 	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.fence, free, limit, c.Reason, e.now.Sub(r.granted), c.Actor
 	ev.AsOf = r.ns.docs.version
-	ev.Op, ev.Blob = asksBy(c.Reason), appendPrincipal(nil, c.Actor)
+	ev.Op, ev.Blob = asksBy(c.Reason), record.AppendPrincipal(nil, c.Actor)
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.arm(r)
@@ -257,13 +258,13 @@ func (e *Engine) returning(c *Resume, r *request, sess *session) *request {
 	return &t
 }
 
-// remembersParking is Event.Op of the resumption of a lease that kept its keys: Leave parks it
+// remembersParking is record.Event.Op of the resumption of a lease that kept its keys: Leave parks it
 // again. Without it, as in older journals, Leave ends the lease.
 const remembersParking = 1
 
 // resumed drafts the event for r's coming back as t.
-func (e *Engine) resumed(r, t *request) *Event {
-	ev := e.event(EvResumed, r)
+func (e *Engine) resumed(r, t *request) *record.Event {
+	ev := e.event(record.Resumed, r)
 	ev.Agent, ev.Actor, ev.Lead = t.agentName(), e.head.Actor, t.lead
 	if f := t.flow(); f != nil {
 		ev.Session, ev.Flow = f.sess.num, f.name
@@ -283,7 +284,7 @@ func (e *Engine) resumed(r, t *request) *Event {
 // since it has no active holder. For other leases it returns Never.
 func (r *request) keptUntil() Time {
 	if r.phase != parked || r.MaxHold == 0 {
-		return never
+		return record.Never
 	}
 	p := r.dealings.parking
 	return p.since.Add(r.MaxHold - p.held)
@@ -310,14 +311,14 @@ func (e *Engine) resumeInLine(c *Resume, r, t *request) {
 
 // evolveParked puts a lease aside, or back. In a snapshot one that is away never
 // had its keys.
-func (e *Engine) evolveParked(ev *Event, r *request) error {
+func (e *Engine) evolveParked(ev *record.Event, r *request) error {
 	if ev.Reason != 0 {
 		return e.evolvePutBack(ev, r)
 	}
 	d := r.deal()
 	p := &parkState{since: ev.At, until: ev.At.Add(ev.TTL), reason: ev.Note, held: ev.Held, fence: ev.Fence, asks: ev.Op == asksPerson}
 	var err error
-	if p.asker, err = decodePrincipal(ev.Blob); err != nil {
+	if p.asker, err = record.DecodePrincipal(ev.Blob); err != nil {
 		return err
 	}
 	if ev.Queued { // it was resumed since
@@ -346,7 +347,7 @@ func (e *Engine) evolveParked(ev *Event, r *request) error {
 }
 
 // evolveResumed brings a lease back, into its holder's hands or into the line.
-func (e *Engine) evolveResumed(ev *Event, r *request) error {
+func (e *Engine) evolveResumed(ev *record.Event, r *request) error {
 	if !r.isParked() || ev.Queued && r.phase != away {
 		return errUnknown
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // A key that is shared out among members.
@@ -185,7 +186,7 @@ func (d *partition) leavePart() {
 }
 
 // belongs makes r, which an event tells of, a part of a shared-out key.
-func (r *request) belongs(ev *Event) error {
+func (r *request) belongs(ev *record.Event) error {
 	if len(ev.Claims) != 1 {
 		return errUnknown
 	}
@@ -262,9 +263,9 @@ func (d *partition) count(index int) {
 }
 
 // describe tells of d what its members' leases and those on its parts do not.
-func (d *partition) describe() *Event {
-	ev := &Event{
-		Kind: EvDivided, Namespace: d.node.ns.name, Terms: interlock.Terms{Division: d.how}, Num: uint64(d.seen),
+func (d *partition) describe() *record.Event {
+	ev := &record.Event{
+		Kind: record.Divided, Namespace: d.node.ns.name, Terms: interlock.Terms{Division: d.how}, Num: uint64(d.seen),
 		Claims: []interlock.Claim{{Key: interlock.Key(d.node.key), Mode: interlock.Member, Count: uint32(d.size)}},
 	}
 	for i := range d.size {
@@ -274,7 +275,7 @@ func (d *partition) describe() *Event {
 }
 
 // readDivision takes in what describe told.
-func (s *namespace) readDivision(ev *Event) error {
+func (s *namespace) readDivision(ev *record.Event) error {
 	if len(ev.Claims) != 1 || ev.Claims[0].Count > interlock.MaxParts {
 		return errUnknown
 	}
@@ -285,12 +286,13 @@ func (s *namespace) readDivision(ev *Event) error {
 	d := n.divided
 	d.how, d.size, d.seen = ev.Division, int(ev.Claims[0].Count), uint32(ev.Num)
 	d.grow(d.size)
-	b := decoder{b: ev.Blob}
+	b := ev.Blob
 	for i := range d.size {
-		d.parts[i].load = uint32(b.number())
-	}
-	if b.failed {
-		return errTruncated
+		load, n := binary.Uvarint(b)
+		if n <= 0 {
+			return record.ErrTruncated
+		}
+		d.parts[i].load, b = uint32(load), b[n:]
 	}
 	return nil
 }
@@ -322,10 +324,10 @@ func (e *Engine) dismissParts(d *partition) bool {
 		}
 		s := &d.parts[i]
 		if w := s.next; w != nil && (w.share.member == nil || !w.share.member.active()) {
-			e.leaveLine(w, ByBase)
+			e.leaveLine(w, record.ByBase)
 		}
 		if l := s.held; l != nil && l.share.member == nil {
-			e.emit(e.endCause(l, ByBase))
+			e.emit(e.endCause(l, record.ByBase))
 		}
 	}
 	return true
@@ -349,7 +351,7 @@ func (e *Engine) assignParts(d *partition) bool {
 			if s.next.share.member == owner {
 				continue
 			}
-			e.leaveLine(s.next, ByLeaving)
+			e.leaveLine(s.next, record.ByLeaving)
 		}
 		switch l := s.held; {
 		case l == nil:
@@ -407,7 +409,7 @@ func (e *Engine) assign(d *partition, index int, owner *request) {
 	e.try(r)
 	if r.blocker() < 0 {
 		r.wait = nil
-		ev := e.describe(EvGranted, r)
+		ev := e.describe(record.Granted, r)
 		ev.Fence = e.fence + 1
 		e.emit(ev)
 		e.arm(r)
@@ -418,7 +420,7 @@ func (e *Engine) assign(d *partition, index int, owner *request) {
 		return
 	}
 	r.readAsOf(r.ns.docs.version)
-	e.emit(e.describe(EvQueued, r))
+	e.emit(e.describe(record.Queued, r))
 	r.refile()
 	e.watchAnywhere(r)
 	if r.party != nil {

@@ -10,13 +10,14 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // owners returns the owner of each part, by the number of its member's lease. It fails when
 // a part has two.
 type owners map[interlock.Key]uint64
 
-func (o owners) follow(t *testing.T, out *engine.Output, parts map[uint64]engine.Event) {
+func (o owners) follow(t *testing.T, out *engine.Output, parts map[uint64]record.Event) {
 	t.Helper()
 	for i := range out.Events {
 		ev := &out.Events[i]
@@ -25,14 +26,14 @@ func (o owners) follow(t *testing.T, out *engine.Output, parts map[uint64]engine
 		}
 		key := ev.Claims[0].Key
 		switch ev.Kind {
-		case engine.EvQueued:
+		case record.Queued:
 			parts[ev.Num] = *ev
-		case engine.EvGranted, engine.EvAdmitted:
+		case record.Granted, record.Admitted:
 			if o[key] != 0 {
 				t.Fatalf("part %s goes to a second member while %d has it", key, o[key])
 			}
 			o[key] = ev.Base
-		case engine.EvEnded:
+		case record.Ended:
 			delete(o, key)
 		}
 	}
@@ -43,7 +44,7 @@ func (o owners) follow(t *testing.T, out *engine.Output, parts map[uint64]engine
 func TestManyPartsMove(t *testing.T) {
 	l := newLoad(t)
 	key := interlock.Key(strings.Repeat("k", interlock.MaxKeyBytes-10))
-	has, parts := owners{}, map[uint64]engine.Event{}
+	has, parts := owners{}, map[uint64]record.Event{}
 	settle := func(d time.Duration) {
 		l.now = l.now.Add(d)
 		for n := 0; ; n++ {
@@ -132,7 +133,7 @@ type shareRun struct {
 	*load
 	rnd     *rand.Rand
 	has     owners
-	parts   map[uint64]engine.Event
+	parts   map[uint64]record.Event
 	open    []interlock.SessionID
 	leases  []interlock.LeaseID // of members and of others
 	members map[uint64]string   // keys of the members that live, by number
@@ -148,9 +149,9 @@ func (r *shareRun) do(cmd engine.Command) {
 		ev := &r.out.Events[i]
 		switch {
 		case len(ev.Claims) != 1 || ev.Claims[0].Mode != interlock.Member:
-		case ev.Kind == engine.EvGranted, ev.Kind == engine.EvAdmitted:
+		case ev.Kind == record.Granted, ev.Kind == record.Admitted:
 			r.members[ev.Num] = string(ev.Claims[0].Key)
-		case ev.Kind == engine.EvEnded:
+		case ev.Kind == record.Ended:
 			delete(r.members, ev.Num)
 		}
 	}
@@ -288,7 +289,7 @@ func (r *shareRun) settled() {
 func TestPartsHaveOneOwner(t *testing.T) {
 	for seed := range uint64(20) {
 		r := &shareRun{
-			load: newLoad(t), rnd: rand.New(rand.NewPCG(seed, 7)), has: owners{}, parts: map[uint64]engine.Event{}, members: map[uint64]string{},
+			load: newLoad(t), rnd: rand.New(rand.NewPCG(seed, 7)), has: owners{}, parts: map[uint64]record.Event{}, members: map[uint64]string{},
 		}
 		for range 300 {
 			r.random()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // A namespace's key patterns, and what they say about a request.
@@ -21,7 +22,7 @@ type policy struct {
 	respells bool // the shape admits several spellings
 	aliases  []alias
 	members  []interlock.Key
-	alone    []string  // its name, as in Event.Patterns
+	alone    []string  // its name, as in record.Event.Patterns
 	refusals *refusals // volatile; nil for none
 }
 
@@ -352,7 +353,7 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 		e.refuse(interlock.CodeTooManyPatterns, fmt.Sprintf("namespace %q has %d patterns, which is its limit: drop one first", space.name, interlock.MaxPatterns))
 		return
 	}
-	e.revise(p.Name, appendPattern(nil, pattern), reverted)
+	e.revise(p.Name, record.AppendPattern(nil, pattern), reverted)
 }
 
 // overlap returns which other pattern is for the same keys as p, or "".
@@ -422,7 +423,7 @@ func (e *Engine) configure(c *Configure) {
 		e.refuse(interlock.CodeInvalidPattern, fmt.Sprintf("the retention of done effects is %v: want 0, for the default, up to %v", r, time.Duration(interlock.EffectWindow)))
 		return
 	}
-	*e.draft() = Event{Kind: EvConfigured, Namespace: c.Namespace, Blob: appendSettings(nil, &c.Settings, ruleFor(&c.Settings)), Actor: c.Actor}
+	*e.draft() = record.Event{Kind: record.Configured, Namespace: c.Namespace, Blob: record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings)), Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	e.reply(Done)
@@ -452,15 +453,15 @@ func (s *namespace) pattern(name string) *policy {
 	return nil
 }
 
-// evolvePattern folds EvPattern and EvPatternDropped.
-func (e *Engine) evolvePattern(ev *Event) error {
+// evolvePattern folds record.PatternSet and record.PatternDropped.
+func (e *Engine) evolvePattern(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	guarded := s.guarded
 	old := s.pattern(ev.Purpose)
 	s.patterns = slices.DeleteFunc(slices.Clone(s.patterns), func(p *policy) bool { return p == old })
 	var added *policy
-	if ev.Kind == EvPattern {
-		pattern, err := decodePattern(ev.Blob)
+	if ev.Kind == record.PatternSet {
+		pattern, err := record.DecodePattern(ev.Blob)
 		if err != nil {
 			return err
 		}
@@ -498,10 +499,10 @@ func (e *Engine) evolvePattern(ev *Event) error {
 	return nil
 }
 
-// evolveSettings folds EvConfigured.
-func (e *Engine) evolveSettings(ev *Event) (err error) {
+// evolveSettings folds record.Configured.
+func (e *Engine) evolveSettings(ev *record.Event) (err error) {
 	s := e.ns(ev.Namespace)
-	if s.settings, s.unmatched, err = decodeSettings(ev.Blob); err == nil {
+	if s.settings, s.unmatched, err = record.DecodeSettings(ev.Blob); err == nil {
 		s.watchSpelling()
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // refuseFor answers the command's caller with it.
@@ -57,7 +58,7 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *reques
 
 // closed reports whether keys that match no pattern are refused.
 func (s *namespace) closed() bool {
-	return s != nil && (s.unmatched == closedKeys || s.unmatched == impliedKeys && len(s.patterns) > 0)
+	return s != nil && (s.unmatched == record.ClosedKeys || s.unmatched == record.ImpliedKeys && len(s.patterns) > 0)
 }
 
 // forbids returns why a claim is not admitted under the pattern, nil for none.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Permits and tokens.
@@ -188,7 +189,7 @@ func (r *request) spend(now Time) {
 }
 
 // evolveBucket sets a bucket as a snapshot has it.
-func (e *Engine) evolveBucket(ev *Event) error {
+func (e *Engine) evolveBucket(ev *record.Event) error {
 	if len(ev.Claims) != 1 {
 		return errUnknown
 	}
@@ -463,7 +464,7 @@ func (e *Engine) armPool(p *pool) {
 	if p == nil || p.policy == nil || p.policy.Rate == 0 || p.node.line == nil {
 		return
 	}
-	next := never
+	next := record.Never
 	consider := func(w *queueEntry) {
 		n := p.ahead(w.req) + uint64(w.count)
 		if n > uint64(p.policy.burst()) {
@@ -485,13 +486,13 @@ func (e *Engine) armPool(p *pool) {
 			consider(w)
 		}
 	}
-	if next == never {
+	if next == record.Never {
 		e.timers.clear(p.timer)
 		return
 	}
 	if p.timer == nil {
-		var ord print
-		ord.text(p.node.key)
+		var ord record.Fingerprint
+		ord.Text(p.node.key)
 		p.timer = &timer{pos: -1, ord: uint64(ord), pool: p}
 	}
 	e.timers.set(p.timer, next)

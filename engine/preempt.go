@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // A request with Preempt stands in line like any other, and the holders that block it when it
@@ -120,7 +121,7 @@ func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 // ask asks the holder of l to yield to r, and ends l after its grace if the policy
 // and the priorities say so.
 func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
-	ev := e.event(EvAsked, l)
+	ev := e.event(record.Asked, l)
 	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.fence, e.head.Actor, r.agentName(), r.purpose, int(r.priority)
 	if s := r.session(); s != nil {
 		ev.Target, ev.TargetFlow = s.num, r.flow().name
@@ -129,14 +130,14 @@ func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
 	e.emit(ev)
 	shown := l.asker() == r
 	if policy == interlock.PreemptRevoke && l.phase == held && r.priority >= l.priority {
-		e.hard(l, ByPreemption)
+		e.hard(l, record.ByPreemption)
 	}
 	if shown && l.phase != over {
 		e.reportAsked(l)
 	}
 }
 
-func (e *Engine) evolveAsked(ev *Event, l *request) error {
+func (e *Engine) evolveAsked(ev *record.Event, l *request) error {
 	r := l.ns.live(ev.ByID)
 	if l.phase == waiting || l.isOver() || r == nil || r.num != ev.By || r.phase != waiting {
 		return errUnknown
@@ -182,7 +183,7 @@ func (e *Engine) yield(r *request) *interlock.Yield {
 	}
 	y := &interlock.Yield{
 		Agent: x.agentName(), Flow: x.flowName(), Purpose: x.purpose, Priority: int(x.priority),
-		Since: e.now.Sub(x.arrived()), Revoked: r.phase == inGrace && r.reason == ByPreemption,
+		Since: e.now.Sub(x.arrived()), Revoked: r.phase == inGrace && r.reason == record.ByPreemption,
 	}
 	if s := x.session(); s != nil {
 		y.Session = s.name

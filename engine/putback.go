@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Abandoned resumptions. A caller that leaves the line for a parked lease, or dies there,
@@ -40,14 +41,14 @@ func (r *request) staysPut() bool {
 
 // leaving drafts the event for a waiter's departure from the line, or for another reason to put
 // r back.
-func (e *Engine) leaving(r *request, why Reason) *Event {
+func (e *Engine) leaving(r *request, why record.Reason) *record.Event {
 	if !r.goesBack() && !r.staysPut() {
-		ev := e.event(EvLeft, r)
+		ev := e.event(record.Left, r)
 		ev.Reason, ev.Waited = why, e.now.Sub(r.arrived())
 		return ev
 	}
 	p := r.dealings.parking
-	ev := e.event(EvParked, r)
+	ev := e.event(record.Parked, r)
 	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.until.Sub(e.now)), p.reason, p.fence, p.held
 	switch {
 	case p.kept: // its max_hold goes on from when it was resumed
@@ -64,7 +65,7 @@ func (e *Engine) leaving(r *request, why Reason) *Event {
 
 // giveUp folds ev, which leaving has drafted, and notifies the listener for r's grant. A task
 // does not end with that.
-func (e *Engine) giveUp(r *request, ev *Event) {
+func (e *Engine) giveUp(r *request, ev *record.Event) {
 	if r.task != nil && r.phase == waiting {
 		e.fallBack(r.task, ev.Reason)
 		return
@@ -82,7 +83,7 @@ func (e *Engine) giveUp(r *request, ev *Event) {
 }
 
 // evolvePutBack folds that a resumption was given up.
-func (e *Engine) evolvePutBack(ev *Event, r *request) error {
+func (e *Engine) evolvePutBack(ev *record.Event, r *request) error {
 	if !ev.Freed && r.staysPut() {
 		e.putBackKept(ev, r)
 		return nil
@@ -120,7 +121,7 @@ func (e *Engine) evolvePutBack(ev *Event, r *request) error {
 }
 
 // putBackKept is evolvePutBack of a lease that keeps its keys.
-func (e *Engine) putBackKept(ev *Event, r *request) {
+func (e *Engine) putBackKept(ev *record.Event, r *request) {
 	p := r.dealings.parking
 	e.detachFromSession(r)
 	r.phase = parked
@@ -146,19 +147,19 @@ func (e *Engine) refusePutBack(to Caller, r *request) {
 }
 
 // putBackWords returns why a parked lease was not resumed.
-func putBackWords(why Reason) (interlock.Code, string) {
+func putBackWords(why record.Reason) (interlock.Code, string) {
 	switch why {
-	case BySession:
+	case record.BySession:
 		return interlock.CodeSessionEnded, "the session that waited for it was closed"
-	case ByDeath:
+	case record.ByDeath:
 		return interlock.CodeSessionEnded, "the session that waited for it sent no heartbeat within its ttl"
-	case ByLapse:
+	case record.ByLapse:
 		return interlock.CodeOfferLapsed, "nobody asked after its ticket in time"
-	case ByDeadlock:
+	case record.ByDeadlock:
 		return interlock.CodeDeadlock, "waiting for it would have been a deadlock"
-	case ByWaitLimit, ByFull: // the latter in journals of the time when runs were not told apart
+	case record.ByWaitLimit, record.ByFull: // the latter in journals of the time when runs were not told apart
 		return interlock.CodeWaitLimit, "it stood in line for as long as it may"
-	case ByPattern:
+	case record.ByPattern:
 		return interlock.CodeTooManyPermits, "the key will never have as many permits besides those that your flow has"
 	}
 	return interlock.CodeLeft, "its ticket left the line"

@@ -159,8 +159,8 @@ func (e *Engine) waiter(r *request, mode interlock.Mode) WaiterView {
 		w.Session = s.name
 	}
 	if t := r.task; t != nil && r.phase == waiting {
-		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.spec.session, t.spec.flow, t.id, t.queue.Name, t.eligibility == idle && r.blocker() < 0
-		w.Owner = t.spec.principal
+		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.spec.Session, t.spec.Flow, t.id, t.queue.Name, t.eligibility == idle && r.blocker() < 0
+		w.Owner = t.spec.Principal
 	}
 	return w
 }

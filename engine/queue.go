@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Queues of tasks: an operator's settings of one, the numbers of its tasks by state, and the
@@ -163,9 +164,9 @@ func (e *Engine) needsDispatch(q *queue) {
 }
 
 // evolveQueue folds that a queue was registered, or its registration dropped.
-func (e *Engine) evolveQueue(ev *Event) error {
+func (e *Engine) evolveQueue(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
-	if ev.Kind == EvQueueDropped {
+	if ev.Kind == record.QueueDropped {
 		q := s.registered(ev.Purpose)
 		if q == nil {
 			return errUnknown
@@ -175,7 +176,7 @@ func (e *Engine) evolveQueue(ev *Event) error {
 		q.drop()
 		return nil
 	}
-	def, err := decodeQueue(ev.Blob)
+	def, err := record.DecodeQueue(ev.Blob)
 	if err != nil {
 		return err
 	}

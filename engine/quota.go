@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Quotas: what a namespace and each of its principals may take. The limits of the
@@ -87,14 +88,14 @@ func (r *request) tooManyKeys() *refusal {
 // tooManyKeysFor returns a refusal if tasks would add keys beyond the quota, or nil. The keys
 // of tasks in line count, as for all waiters: a task that is scheduled or asks a person is not
 // refused when it joins the line.
-func (s *namespace) tooManyKeysFor(list []*taskSpec) *refusal {
+func (s *namespace) tooManyKeysFor(list []*record.Task) *refusal {
 	limit := s.settings.Quota.Keys
 	if limit == 0 {
 		return nil
 	}
 	fresh := map[string]bool{}
 	for _, spec := range list {
-		for _, c := range spec.claims {
+		for _, c := range spec.Claims {
 			for key, more := string(c.Key), true; more && s.nodeAt(key) == nil; key, more = keypath.Parent(key) {
 				fresh[key] = true
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // TestRandomRuns starts runs of one organisation under a cap that changes, with callers that
@@ -138,13 +139,13 @@ func (g *gate) see(cmd engine.Command) error {
 	for i := range g.last.Events {
 		ev := &g.last.Events[i]
 		switch ev.Kind {
-		case engine.EvQueued:
+		case record.Queued:
 			g.waiting[ev.Num], g.born[ev.Num] = true, start.RequestID
 			g.calls = append(g.calls, call{ev.ID, ev.Num, start.Link})
-		case engine.EvLeft:
+		case record.Left:
 			delete(g.waiting, ev.Num)
-		case engine.EvGranted, engine.EvAdmitted:
-			if ev.Kind == engine.EvGranted {
+		case record.Granted, record.Admitted:
+			if ev.Kind == record.Granted {
 				g.born[ev.Num] = start.RequestID
 			}
 			delete(g.waiting, ev.Num)
@@ -156,14 +157,14 @@ func (g *gate) see(cmd engine.Command) error {
 			}
 			g.admitted[g.born[ev.Num]] = ev.Num
 			g.alive = append(g.alive, ev.ID)
-		case engine.EvEnded:
+		case record.Ended:
 			for j, id := range g.alive {
 				if id == ev.ID {
 					g.alive = append(g.alive[:j], g.alive[j+1:]...)
 					break
 				}
 			}
-		case engine.EvPattern:
+		case record.PatternSet:
 			p, err := ev.Pattern()
 			if err != nil {
 				return err

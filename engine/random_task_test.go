@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // TestRandomTasks has workers, agents and operators do anything in any order, with
@@ -132,9 +133,9 @@ func (w *taskWorld) look() error {
 	return w.idleInVain()
 }
 
-func (w *taskWorld) event(ev *engine.Event) error {
+func (w *taskWorld) event(ev *record.Event) error {
 	switch ev.Kind {
-	case engine.EvTask:
+	case record.TaskSubmitted:
 		t := &taskSeen{id: ev.ID, num: ev.Num, claims: ev.Claims, state: interlock.TaskState(ev.Op)}
 		if v, ok := w.e.Task(taskSpace, t.id); ok {
 			t.sender = v.Sender
@@ -143,7 +144,7 @@ func (w *taskWorld) event(ev *engine.Event) error {
 		w.tasks[t.id] = t
 		w.order = append(w.order, t)
 		w.stands(t, t.state, ev.At)
-	case engine.EvTaskStands, engine.EvAttempt, engine.EvTaskAsks, engine.EvTaskAnswered:
+	case record.TaskMoved, record.AttemptFailed, record.TaskAsks, record.TaskAnswered:
 		t := w.tasks[ev.ID]
 		if interlock.TaskState(ev.Op) == interlock.TaskDone {
 			if t.acked++; t.acked > 1 {
@@ -154,15 +155,15 @@ func (w *taskWorld) event(ev *engine.Event) error {
 			w.logs[key] = append(w.logs[key], fmt.Sprint(t.id, " ", interlock.TaskState(ev.Op)))
 		}
 		switch {
-		case ev.Kind == engine.EvTaskAsks:
+		case ev.Kind == record.TaskAsks:
 			t.asked, t.approved = true, false
-		case ev.Kind == engine.EvTaskAnswered:
+		case ev.Kind == record.TaskAnswered:
 			t.approved = interlock.TaskState(ev.Op) != interlock.TaskDead
 		}
 		w.stands(t, interlock.TaskState(ev.Op), ev.At)
-	case engine.EvTaskForgotten:
+	case record.TaskForgotten:
 		w.order = slices.DeleteFunc(w.order, func(t *taskSeen) bool { return t.id == ev.ID })
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		t := w.tasks[ev.BaseID]
 		if t.asked && !t.approved {
 			return fmt.Errorf("task %d is handed out, and nobody has approved it", t.num)
@@ -181,10 +182,10 @@ func (w *taskWorld) event(ev *engine.Event) error {
 		t.state, t.lease = interlock.TaskRunning, ev.ID
 		w.byLease[ev.ID] = t
 		return w.take(ev)
-	case engine.EvGranted, engine.EvAdmitted:
+	case record.Granted, record.Admitted:
 		w.agents[ev.ID] = true
 		return w.take(ev)
-	case engine.EvEnded:
+	case record.Ended:
 		delete(w.agents, ev.ID)
 		for _, c := range ev.Claims {
 			w.held[c.Key] = slices.DeleteFunc(w.held[c.Key], func(id [16]byte) bool { return id == ev.ID })
@@ -232,7 +233,7 @@ func overlap(a, b []interlock.Claim) bool {
 }
 
 // take checks that no other lease has what a new lease excludes.
-func (w *taskWorld) take(ev *engine.Event) error {
+func (w *taskWorld) take(ev *record.Event) error {
 	for _, c := range ev.Claims {
 		if strings.HasPrefix(string(c.Key), "m/") {
 			continue // a flow may have it twice

@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 var (
@@ -176,7 +177,7 @@ func TestModelMeets(t *testing.T) {
 		met["barred by its group"] += g.m.barred[false]
 		met["barred by a pattern"] += g.m.barred[true]
 		for _, entry := range g.journal {
-			err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+			err := record.DecodeEntry(entry, func(ev *record.Event) error {
 				met[ev.Kind.String()]++
 				met[ev.Kind.String()+" "+ev.Reason.String()]++
 				if ev.Offer {
@@ -188,21 +189,21 @@ func TestModelMeets(t *testing.T) {
 				if ev.Version > 0 {
 					met[ev.Kind.String()+" and moved"]++
 				}
-				if ev.Kind == engine.EvEffect && len(ev.Blob) == 0 {
+				if ev.Kind == record.EffectChanged && len(ev.Blob) == 0 {
 					met["effect settled "+interlock.EffectState(ev.Op).String()]++
 				}
 				asks := interlock.TaskState(ev.Op) == interlock.TaskAsking
 				switch {
-				case ev.By > 0 && (ev.Kind == engine.EvPattern || ev.Kind == engine.EvPatternDropped):
+				case ev.By > 0 && (ev.Kind == record.PatternSet || ev.Kind == record.PatternDropped):
 					met[ev.Kind.String()+" again"]++
-				case ev.Kind == engine.EvTaskStands && asks:
+				case ev.Kind == record.TaskMoved && asks:
 					met["asked again"]++
-				case ev.Kind == engine.EvTaskAnswered && interlock.TaskState(ev.Op) == interlock.TaskDead:
+				case ev.Kind == record.TaskAnswered && interlock.TaskState(ev.Op) == interlock.TaskDead:
 					met["denied"]++
-				case ev.Kind == engine.EvTaskAnswered && ev.Agent == interlock.ByPolicy:
+				case ev.Kind == record.TaskAnswered && ev.Agent == interlock.ByPolicy:
 					met["answered by policy"]++
 				}
-				if ev.Kind == engine.EvEffect && ev.Generation > 1 {
+				if ev.Kind == record.EffectChanged && ev.Generation > 1 {
 					met["effect again"]++
 				}
 				return nil

@@ -8,20 +8,21 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/shard"
 )
 
 // TestReader: a Reader's result for an entry, and CheckEntry's, are those of DecodeEntry, also
 // for an entry that is truncated or changed.
 func TestReader(t *testing.T) {
-	var r engine.Reader
+	var r record.Reader
 	same := func(err, want error) bool {
 		return err == want || err != nil && want != nil && err.Error() == want.Error()
 	}
 	compare := func(entry []byte) {
 		t.Helper()
-		var want []engine.Event
-		wantErr := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		var want []record.Event
+		wantErr := record.DecodeEntry(entry, func(ev *record.Event) error {
 			want = append(want, *ev)
 			return nil
 		})
@@ -32,7 +33,7 @@ func TestReader(t *testing.T) {
 		if err == nil && !reflect.DeepEqual(got, want) {
 			t.Fatalf("Reader: %+v\nDecodeEntry: %+v", got, want)
 		}
-		if err := engine.CheckEntry(entry); !same(err, wantErr) {
+		if err := record.CheckEntry(entry); !same(err, wantErr) {
 			t.Fatalf("CheckEntry: %v, DecodeEntry: %v", err, wantErr)
 		}
 	}
@@ -75,26 +76,26 @@ func TestDecodeEntryOf(t *testing.T) {
 		out.Entry = append(out.Entry[:from], out.Entry[from+head:]...)
 	}
 	for _, name := range append(names, "acme22", "") {
-		var want, got []engine.Event
-		keep := func(list *[]engine.Event) func(*engine.Event) error {
-			return func(ev *engine.Event) error {
+		var want, got []record.Event
+		keep := func(list *[]record.Event) func(*record.Event) error {
+			return func(ev *record.Event) error {
 				*list = append(*list, *ev)
 				return nil
 			}
 		}
-		if err := engine.DecodeEntryOf(out.Entry, name, keep(&got)); err != nil {
+		if err := record.DecodeEntryOf(out.Entry, name, keep(&got)); err != nil {
 			t.Fatal(err)
 		}
-		if err := engine.DecodeEntry(out.Entry, keep(&want)); err != nil || len(want) != 1+len(names) {
+		if err := record.DecodeEntry(out.Entry, keep(&want)); err != nil || len(want) != 1+len(names) {
 			t.Fatal(err, len(want))
 		}
-		want = slices.DeleteFunc(want, func(ev engine.Event) bool { return ev.Namespace != "" && ev.Namespace != name })
+		want = slices.DeleteFunc(want, func(ev record.Event) bool { return ev.Namespace != "" && ev.Namespace != name })
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q gets %+v\nwant %+v", name, got, want)
 		}
 		for i := range len(out.Entry) {
-			all := engine.CheckEntry(out.Entry[:i])
-			if err := engine.DecodeEntryOf(out.Entry[:i], name, keep(&got)); (err == nil) != (all == nil) {
+			all := record.CheckEntry(out.Entry[:i])
+			if err := record.DecodeEntryOf(out.Entry[:i], name, keep(&got)); (err == nil) != (all == nil) {
 				t.Errorf("%q, cut after %d bytes: %v, want %v", name, i, err, all)
 			}
 		}

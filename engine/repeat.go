@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
+)
 
 // Request ids: the same id gets the same answer, so a client that lost an answer
 // can ask again and nothing happens twice.
@@ -66,7 +69,7 @@ func (w *seqWindow) put(seq, acked uint64, a storedAnswer) {
 
 // tag makes an event carry the command's request id, so that it is remembered
 // with what it did.
-func (e *Engine) tag(ev *Event, answer Outcome) {
+func (e *Engine) tag(ev *record.Event, answer Outcome) {
 	h := e.head
 	if h.Seq == 0 && h.RequestID == "" {
 		return
@@ -106,10 +109,10 @@ func (e *Engine) scope() *session {
 }
 
 // evolveAnswer remembers an answer.
-func (e *Engine) evolveAnswer(ev *Event) {
+func (e *Engine) evolveAnswer(ev *record.Event) {
 	a := storedAnswer{
 		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Message,
-		version: ev.Version, reused: ev.Kind == EvAnswered && ev.Offer, made: thingKind(ev.Made),
+		version: ev.Version, reused: ev.Kind == record.Answered && ev.Offer, made: thingKind(ev.Made),
 	}
 	if ev.Seq != 0 {
 		if s := e.numbered(ev.Namespace, ev.Scope); s != nil {
@@ -126,7 +129,7 @@ func (e *Engine) evolveAnswer(ev *Event) {
 		}
 		w, limit, keep = &x.ids, e.windows.session, e.windows.least
 	}
-	if ev.Kind == EvAnswered && ev.Freed && s.lives(a.thing(), a.at) {
+	if ev.Kind == record.Answered && ev.Freed && s.lives(a.thing(), a.at) {
 		s.keep(w, ev.RequestID, a)
 		return
 	}
@@ -321,7 +324,7 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Effect != nil {
 		id = eff.Effect.ID
 	}
-	*e.draft() = Event{Kind: EvAnswered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
+	*e.draft() = record.Event{Kind: record.Answered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
 	if e.tag(e.ev, eff.Outcome); e.tagged {
 		e.emit(e.ev)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // How long a request id is remembered: for a time and a number of later ids, which is the
@@ -59,15 +60,15 @@ type idBounds struct{ namespace, session, least int }
 var windows = idBounds{interlock.MaxRequestIDs, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs}
 
 // madeBy returns what the command made that ev carries out, 0 for nothing.
-func madeBy(ev *Event) thingKind {
+func madeBy(ev *record.Event) thingKind {
 	switch ev.Kind {
-	case EvQueued, EvGranted:
+	case record.Queued, record.Granted:
 		return madeRequest
-	case EvSessionOpened:
+	case record.SessionOpened:
 		return madeSession
-	case EvTask:
+	case record.TaskSubmitted:
 		return madeTask
-	case EvEffect:
+	case record.EffectChanged:
 		if len(ev.Blob) > 0 {
 			return madeDeed
 		}

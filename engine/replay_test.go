@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // TestSnapshotCut: a snapshot without its end is refused, wherever it was cut, also between two
@@ -29,7 +30,7 @@ func TestEntryCut(t *testing.T) {
 	entries, _ := realJournal(t)
 	for i, entry := range entries {
 		events := func(data []byte) (n int, err error) {
-			err = engine.DecodeEntry(data, func(*engine.Event) error { n++; return nil })
+			err = record.DecodeEntry(data, func(*record.Event) error { n++; return nil })
 			return n, err
 		}
 		whole, err := events(entry)
@@ -73,7 +74,7 @@ func TestVisitEnds(t *testing.T) {
 	s := newStand()
 	s.step(&engine.OpenSession{Head: s.head(interlock.SessionID{}), ID: interlock.SessionID(s.id()), Agent: "agent"})
 	stop := errors.New("enough")
-	if err := engine.DecodeEntry(s.out.Entry, func(*engine.Event) error { return stop }); !errors.Is(err, stop) {
+	if err := record.DecodeEntry(s.out.Entry, func(*record.Event) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("want the visitor's error, got %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // What a pattern said before. Each time that a pattern is set, dropped or reverted is a
@@ -95,9 +96,9 @@ func (v *revisions) find(number uint64) *revision {
 	return nil
 }
 
-// evolveRevision records the revision of an EvPattern or EvPatternDropped. Of the dropped
+// evolveRevision records the revision of an record.PatternSet or record.PatternDropped. Of the dropped
 // patterns, those of the last MaxPatterns names are remembered.
-func (s *namespace) evolveRevision(ev *Event) {
+func (s *namespace) evolveRevision(ev *record.Event) {
 	name := ev.Purpose
 	v := s.revisions[name]
 	if v == nil {
@@ -108,7 +109,7 @@ func (s *namespace) evolveRevision(ev *Event) {
 		s.revisions[name] = v
 	}
 	x := revision{number: ev.Generation, reverted: ev.By, at: ev.At, actor: ev.Actor}
-	if ev.Kind == EvPattern {
+	if ev.Kind == record.PatternSet {
 		x.blob = ev.Blob
 	}
 	if x.number == 0 { // of a journal that is older than revisions
@@ -121,7 +122,7 @@ func (s *namespace) evolveRevision(ev *Event) {
 	v.add(x)
 	s.revisionBytes += v.bytes
 	s.dropped = slices.DeleteFunc(s.dropped, func(n string) bool { return n == name })
-	if ev.Kind == EvPatternDropped {
+	if ev.Kind == record.PatternDropped {
 		if s.dropped = append(s.dropped, name); len(s.dropped) > interlock.MaxPatterns {
 			s.revisionBytes -= s.revisions[s.dropped[0]].bytes
 			delete(s.revisions, s.dropped[0])
@@ -137,9 +138,9 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 		e.refuse(interlock.CodeOverloaded, problem)
 		return
 	}
-	*e.draft() = Event{Kind: EvPattern, Namespace: e.head.Namespace, Purpose: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
+	*e.draft() = record.Event{Kind: record.PatternSet, Namespace: e.head.Namespace, Purpose: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
 	if blob == nil {
-		e.ev.Kind = EvPatternDropped
+		e.ev.Kind = record.PatternDropped
 	}
 	if s := e.agenda.ns; s != nil && s.revisions[name] != nil {
 		e.ev.Generation += s.revisions[name].last().number
@@ -174,7 +175,7 @@ func (e *Engine) revertPattern(c *RevertPattern) {
 		e.revise(c.Name, nil, x.number)
 		return
 	}
-	pattern, err := decodePattern(x.blob)
+	pattern, err := record.DecodePattern(x.blob)
 	if err != nil {
 		panic("engine: own pattern cannot be read: " + err.Error())
 	}
@@ -193,7 +194,7 @@ func (e *Engine) Revisions(ns interlock.Namespace, name string) (list []interloc
 			Actor: x.actor, Age: e.now.Sub(x.at),
 		}
 		if x.blob != nil {
-			r.Pattern, _ = decodePattern(x.blob) // it was read before
+			r.Pattern, _ = record.DecodePattern(x.blob) // it was read before
 		}
 		list = append(list, r)
 	}
@@ -208,11 +209,11 @@ func (s *snapshotter) revisions(sp *namespace) {
 	})
 	for _, name := range append(names, sp.dropped...) {
 		for _, x := range sp.revisions[name].list {
-			ev := Event{
-				Kind: EvPattern, Namespace: sp.name, Purpose: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
+			ev := record.Event{
+				Kind: record.PatternSet, Namespace: sp.name, Purpose: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
 			}
 			if x.blob == nil {
-				ev.Kind = EvPatternDropped
+				ev.Kind = record.PatternDropped
 			}
 			s.event(x.at, &ev)
 		}

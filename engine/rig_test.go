@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // begin is when every test's clock starts.
@@ -278,7 +279,7 @@ func ownTask(x engine.TaskSpec) engine.TaskSpec {
 }
 
 // sameEvents checks that the entry encodes the given events.
-func sameEvents(entry []byte, events []engine.Event) error {
+func sameEvents(entry []byte, events []record.Event) error {
 	if len(entry) == 0 {
 		if len(events) > 0 {
 			return fmt.Errorf("%d events without an entry", len(events))
@@ -286,7 +287,7 @@ func sameEvents(entry []byte, events []engine.Event) error {
 		return nil
 	}
 	i := 0
-	err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+	err := record.DecodeEntry(entry, func(ev *record.Event) error {
 		if i >= len(events) {
 			return errors.New("the entry has more events than the step")
 		}
@@ -304,14 +305,14 @@ func sameEvents(entry []byte, events []engine.Event) error {
 
 // journaled is what of an event must be the same after it was read back: an
 // empty list is as good as none, and under what it is counted is not journaled.
-func journaled(ev engine.Event) engine.Event {
+func journaled(ev record.Event) record.Event {
 	if len(ev.Claims) == 0 {
 		ev.Claims = nil
 	}
 	if len(ev.Cycle) == 0 {
 		ev.Cycle = nil
 	}
-	ev.ForgetAttributes()
+	engine.ForgetAttributes(&ev)
 	return ev
 }
 
@@ -515,7 +516,7 @@ func shortID[T ~[16]byte](id T) string {
 	return fmt.Sprintf("#%d", binary.BigEndian.Uint64(id[8:]))
 }
 
-func eventText(ev *engine.Event) string {
+func eventText(ev *record.Event) string {
 	text := fmt.Sprintf("%v", ev.Kind)
 	if ev.Num > 0 {
 		text += fmt.Sprintf(" request=%d", ev.Num)
@@ -539,7 +540,7 @@ func eventText(ev *engine.Event) string {
 		}
 		text += " cycle: " + strings.Join(steps, "; ")
 	}
-	if ev.Kind == engine.EvAnswered {
+	if ev.Kind == record.Answered {
 		text += fmt.Sprintf(" id=%s answer=%v %v", ev.RequestID, ev.Answer, ev.Code)
 	}
 	return text

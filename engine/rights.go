@@ -115,7 +115,7 @@ func (q *queue) notAdmin(by *interlock.Principal, what string) *refusal {
 // notChangedBy returns the reason why a principal may not cancel, reschedule, replay or discard
 // the task; nil if it may. Tasks of other submitters belong to their queue's administrators.
 func (t *task) notChangedBy(by *interlock.Principal) *refusal {
-	if by == nil || t.spec.principal == by.Name && by.Has(interlock.RoleAgent) {
+	if by == nil || t.spec.Principal == by.Name && by.Has(interlock.RoleAgent) {
 		return nil
 	}
 	return t.queue.notAdmin(by, "change a task that another credential submitted")

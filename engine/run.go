@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Runs of workflows: leases on permits, with three things of their own.
@@ -15,9 +16,6 @@ import (
 // caller, so it is never offered to a caller that does not listen. A refusal is not remembered
 // under the request id, since a repeat means the run that has not started yet. And each start
 // is a run of its own, also for a flow that has one already.
-
-// run identifies the run that a request is; it is zero for others.
-type run struct{ org, workflow string }
 
 // isRun reports whether r is a run, or waits to become one.
 func (r *request) isRun() bool { return r.run != nil }
@@ -43,7 +41,7 @@ func (e *Engine) startRun(c *StartRun) {
 	if c.Attach && c.MaxWait != 0 {
 		a.OnConflict = interlock.Wait
 	}
-	e.acquire(a, run{c.Org, c.Workflow})
+	e.acquire(a, record.Run{Org: c.Org, Workflow: c.Workflow})
 }
 
 // runClaims returns what a run claims: a permit of each of its keys that counts them, and
@@ -109,7 +107,7 @@ func (e *Engine) startedBefore(c *StartRun, a *storedAnswer) {
 // cancelUnattended ends a wait for a run that has no listener any more.
 func (e *Engine) cancelUnattended(r *request) {
 	r.wait.caller = nil
-	e.leaveLine(r, ByFull)
+	e.leaveLine(r, record.ByFull)
 }
 
 // fullAt describes what keeps a run from starting that has left the line.
@@ -120,44 +118,6 @@ func (e *Engine) fullAt(r *request) *Conflict {
 	e.try(x)
 	defer e.discard(x)
 	return e.inTheWay(x)
-}
-
-// appendRun writes what kind of run a request is, for its event.
-func appendRun(b []byte, x *run) []byte {
-	if x == nil {
-		return b
-	}
-	f := fields{b}
-	f.text(1, x.org)
-	if x.workflow != "" {
-		f.text(2, x.workflow)
-	}
-	return f.b
-}
-
-// Run returns the organisation and the workflow of a run that a request is to start, ""
-// for other events. What cannot be read was refused when the journal was replayed.
-func (ev *Event) Run() (org, workflow string) {
-	if ev.Kind != EvQueued && ev.Kind != EvGranted {
-		return "", ""
-	}
-	x, _ := decodeRun(ev.Blob)
-	return x.org, x.workflow
-}
-
-func decodeRun(b []byte) (x run, err error) {
-	err = eachField(b, func(id, _ uint64, s string) bool {
-		switch id {
-		case 1:
-			x.org = s
-		case 2:
-			x.workflow = s
-		default:
-			return false
-		}
-		return true
-	})
-	return x, err
 }
 
 // RunList lists the runs that have not ended, in the order of their fences.
@@ -191,7 +151,7 @@ func (l *RunList) Look(e *Engine) (done bool) {
 	_, key := s.fit(interlock.RunKeys(l.Org, "")[0]) // one organisation may have several spellings
 	wanted := func(r *request) bool {
 		return r.isRun() && r.phase != waiting && r.fence > l.After &&
-			(l.Org == "" || r.run.org == l.Org || r.claims()[0].Key == key)
+			(l.Org == "" || r.run.Org == l.Org || r.claims()[0].Key == key)
 	}
 	if !sift(&l.found, s.requests.Part, &l.next, wanted, byFence) {
 		return false
@@ -202,7 +162,7 @@ func (l *RunList) Look(e *Engine) (done bool) {
 			break
 		}
 		x := r.run
-		l.Rows = append(l.Rows, RunView{x.org, x.workflow, e.holder(r, r.claims()[0])})
+		l.Rows = append(l.Rows, RunView{x.Org, x.Workflow, e.holder(r, r.claims()[0])})
 	}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // questionOf reads what a person is asked.
@@ -36,7 +37,7 @@ func (s *script) answerTask(w *words) error {
 	return s.tell(c)
 }
 
-func (s *script) printAnswered(ev *engine.Event) {
+func (s *script) printAnswered(ev *record.Event) {
 	state := interlock.TaskState(ev.Op)
 	verdict := interlock.Approved
 	if state == interlock.TaskDead {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // pushed begins the name of a listener that is a session's receiver.
@@ -50,10 +51,10 @@ func (s *script) print(cmd engine.Command) {
 }
 
 // learn notes the names of a new request or grant.
-func (s *script) learn(cmd engine.Command, ev *engine.Event) {
+func (s *script) learn(cmd engine.Command, ev *record.Event) {
 	s.learnTask(ev)
 	switch ev.Kind {
-	case engine.EvQueued, engine.EvGranted:
+	case record.Queued, record.Granted:
 		l := &lease{id: ev.ID, ns: ev.Namespace, claims: anyText(ev.Any) + claimsText(ev.Claims), who: ev.Agent}
 		for _, a := range s.actors {
 			if a.num == ev.Session && ev.Session != 0 {
@@ -70,25 +71,25 @@ func (s *script) learn(cmd engine.Command, ev *engine.Event) {
 			l.actor, l.who = base.actor, base.who
 		}
 		s.nums[ev.Num] = l
-		if ev.Kind == engine.EvQueued {
+		if ev.Kind == record.Queued {
 			s.ticket(l.id)
 		}
 	}
-	if l := s.nums[ev.Num]; l != nil && ev.Kind == engine.EvResumed {
+	if l := s.nums[ev.Num]; l != nil && ev.Kind == record.Resumed {
 		s.learnHolder(l, ev)
 	}
 	num := ev.Num
-	if ev.Kind == engine.EvAdmitted && ev.Base != 0 && !ev.Part {
+	if ev.Kind == record.Admitted && ev.Base != 0 && !ev.Part {
 		num = ev.Base // the lease takes over what its conversion asked for
 	}
-	if l := s.nums[num]; l != nil && (ev.Kind == engine.EvGranted || ev.Kind == engine.EvAdmitted || ev.Kind == engine.EvConverted) {
+	if l := s.nums[num]; l != nil && (ev.Kind == record.Granted || ev.Kind == record.Admitted || ev.Kind == record.Converted) {
 		l.fence, l.claims = ev.Fence, claimsText(ev.Claims)
 		s.leases[ev.Fence] = l
 	}
 }
 
 // learnHolder records the new holder of a resumed lease.
-func (s *script) learnHolder(l *lease, ev *engine.Event) {
+func (s *script) learnHolder(l *lease, ev *record.Event) {
 	l.actor, l.who = nil, ev.Agent
 	for _, a := range s.actors {
 		if a.num == ev.Session && ev.Session != 0 {
@@ -110,24 +111,24 @@ func (s *script) ticket(id [16]byte) string {
 	return s.tickets[id]
 }
 
-var endings = map[engine.Reason]string{
-	engine.ByRelease: "released", engine.ByTTL: "expired", engine.ByRevocation: "revoked", engine.ByLapse: "lapsed",
+var endings = map[record.Reason]string{
+	record.ByRelease: "released", record.ByTTL: "expired", record.ByRevocation: "revoked", record.ByLapse: "lapsed",
 }
 
-func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
+func (s *script) printEvent(ev *record.Event, told map[[16]byte]bool) {
 	l := s.nums[ev.Num]
-	if ev.Kind == engine.EvAdmitted && ev.Base != 0 && !ev.Part {
+	if ev.Kind == record.Admitted && ev.Base != 0 && !ev.Part {
 		l = s.nums[ev.Base]
 	}
 	if l == nil {
 		l = &lease{}
 	}
 	switch ev.Kind {
-	case engine.EvOpened:
+	case record.Opened:
 		s.printf("term epoch=%d fence=%d", ev.Epoch, ev.Fence)
-	case engine.EvSessionOpened:
+	case record.SessionOpened:
 		s.printf("opened %s", ev.Agent)
-	case engine.EvSessionEnded:
+	case record.SessionEnded:
 		name := "?"
 		for _, a := range s.actors {
 			if a.num == ev.Session {
@@ -135,36 +136,36 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 			}
 		}
 		s.printf("session of %s over (%v)", name, ev.Reason)
-	case engine.EvGranted:
+	case record.Granted:
 		if ev.Part && !told[l.id] {
 			s.printf("part %s to %s fence=%d", l.claims, l.who, ev.Fence)
 		}
-	case engine.EvQueued:
+	case record.Queued:
 		if ev.Part {
 			s.printf("part %s is to go to %s ticket=%s", l.claims, l.who, s.ticket(ev.ID))
 		}
-	case engine.EvAdmitted:
+	case record.Admitted:
 		switch {
 		case ev.Offer:
 			s.printf("offered %s to %s fence=%d", l.claims, l.who, ev.Fence)
 		case !told[l.id]:
 			s.printf("granted %s to %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
 		}
-	case engine.EvTask, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten, engine.EvTaskAsks, engine.EvTaskAnswered:
+	case record.TaskSubmitted, record.AttemptFailed, record.TaskMoved, record.TaskForgotten, record.TaskAsks, record.TaskAnswered:
 		s.printTaskEvent(ev)
-	case engine.EvRefused:
+	case record.Refused:
 		who := cmp.Or(ev.Agent, "nobody")
 		if ev.Actor != "" {
 			who += " of " + ev.Actor
 		}
 		s.refusal = fmt.Sprintf("recorded %s of %s by %s: %s left_out=%d", ev.Outcome, claimsText(ev.Claims), who, ev.Code, ev.Num)
-	case engine.EvClaimed:
+	case record.Claimed:
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
-	case engine.EvGrace:
+	case record.Grace:
 		s.printf("grace %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
-	case engine.EvAsked:
+	case record.Asked:
 		s.printf("asked %s %s fence=%d by %s ticket=%s", l.claims, l.who, l.fence, byWhom(ev), s.ticket(ev.ByID))
-	case engine.EvParked:
+	case record.Parked:
 		how := "keeps its keys"
 		if ev.Freed {
 			how = "frees its keys"
@@ -175,27 +176,27 @@ func (s *script) printEvent(ev *engine.Event, told map[[16]byte]bool) {
 			s.printf("parked %s %s fence=%d for %v, %s", l.claims, l.who, l.fence, ev.TTL, how)
 		}
 		l.actor = nil
-	case engine.EvDecided:
+	case record.Decided:
 		s.printf("%v %s %s fence=%d by %s", interlock.Verdict(ev.Op), l.claims, l.who, ev.Fence, interlock.Answerer(ev.Actor, ev.Agent))
-	case engine.EvResumed:
+	case record.Resumed:
 		if ev.Queued {
 			s.printf("resumed %s %s, in line", l.claims, l.who)
 		} else if !told[l.id] {
 			s.printf("resumed %s %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
 		}
-	case engine.EvClosed:
+	case record.Closed:
 		s.printf("closed %s %s fence=%d for %v (%v)", l.claims, l.who, l.fence, ev.LockDelay, ev.Reason)
-	case engine.EvEnded:
+	case record.Ended:
 		if word := endings[ev.Reason]; word != "" {
 			s.printf("%s %s %s fence=%d", word, l.claims, l.who, l.fence)
 		} else {
 			s.printf("ended %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
 		}
-	case engine.EvDeleted:
+	case record.NamespaceDeleted:
 		s.printf("deleted namespace %s (%s)", ev.Namespace, ev.Outcome)
-	case engine.EvForgotten:
+	case record.NamespaceForgotten:
 		s.printf("forgot namespace %s", ev.Namespace)
-	case engine.EvLeft:
+	case record.Left:
 		s.printf("left %s %s ticket=%s (%v)", l.claims, l.who, s.ticket(l.id), ev.Reason)
 	}
 }
@@ -598,7 +599,7 @@ func (s *script) show(w *words) error {
 }
 
 // byWhom names the agent that asks for a lease, and its credential.
-func byWhom(ev *engine.Event) string {
+func byWhom(ev *record.Event) string {
 	if ev.Actor == "" {
 		return ev.Asker
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // taskCommand carries out a command about queues and tasks.
@@ -175,11 +176,11 @@ func (s *script) taskName(id interlock.TaskID) string {
 }
 
 // learnTask notes the names of tasks and of their leases.
-func (s *script) learnTask(ev *engine.Event) {
+func (s *script) learnTask(ev *record.Event) {
 	switch ev.Kind {
-	case engine.EvTask:
+	case record.TaskSubmitted:
 		s.taskName(ev.ID)
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		l := &lease{id: ev.ID, ns: ev.Namespace, claims: claimsText(ev.Claims), who: ev.Agent, fence: ev.Fence}
 		for _, a := range s.actors {
 			if a.num == ev.Session && ev.Session != 0 {
@@ -190,7 +191,7 @@ func (s *script) learnTask(ev *engine.Event) {
 	}
 }
 
-func (s *script) printTaskEvent(ev *engine.Event) {
+func (s *script) printTaskEvent(ev *record.Event) {
 	name := s.taskName(ev.ID)
 	state := interlock.TaskState(ev.Op)
 	why := ""
@@ -198,17 +199,17 @@ func (s *script) printTaskEvent(ev *engine.Event) {
 		why = fmt.Sprintf(" %q", ev.Outcome)
 	}
 	switch {
-	case ev.Kind == engine.EvTaskForgotten:
+	case ev.Kind == record.TaskForgotten:
 		s.printf("%s is forgotten", name)
-	case ev.Kind == engine.EvTaskAsks:
+	case ev.Kind == record.TaskAsks:
 		s.printf("%s asks", name)
-	case ev.Kind == engine.EvTaskAnswered:
+	case ev.Kind == record.TaskAnswered:
 		s.printAnswered(ev)
-	case ev.Kind == engine.EvTask:
+	case ev.Kind == record.TaskSubmitted:
 		s.printf("%s is %v", name, state)
-	case ev.Kind == engine.EvAttempt && state == interlock.TaskScheduled:
+	case ev.Kind == record.AttemptFailed && state == interlock.TaskScheduled:
 		s.printf("attempt %d at %s failed (%v)%s, again in %v", ev.Generation, name, ev.Reason, why, ev.Waited)
-	case ev.Kind == engine.EvAttempt:
+	case ev.Kind == record.AttemptFailed:
 		s.printf("attempt %d at %s failed (%v)%s, it is %v", ev.Generation, name, ev.Reason, why, state)
 	case state == interlock.TaskScheduled:
 		s.printf("%s is scheduled in %v", name, ev.Waited)

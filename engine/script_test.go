@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 var update = flag.Bool("update", false, "write what the engine does into the scripts")
@@ -521,7 +522,7 @@ func (s *script) newActor(ns interlock.Namespace, name string) *actor {
 // meet learns the number of a session that the last step opened.
 func (s *script) meet(a *actor) {
 	for i := range s.last.Events {
-		if ev := &s.last.Events[i]; ev.Kind == engine.EvSessionOpened {
+		if ev := &s.last.Events[i]; ev.Kind == record.SessionOpened {
 			a.num = ev.Session
 		}
 	}

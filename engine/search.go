@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The search for a cycle, which may take several steps.
@@ -113,7 +114,7 @@ func (e *Engine) breakCycle() {
 		}
 		if r := s.waitsForItself(); r != nil {
 			e.suspect(s.party, s.req)
-			e.leaveLine(r, ByPattern)
+			e.leaveLine(r, record.ByPattern)
 			return
 		}
 		e.search = e.newSearch(s)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // caller returns the session that issues the command, nil for none. If it is not alive, the
@@ -33,7 +34,7 @@ func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 		}
 		if ended {
 			words := "was closed"
-			if why == ByDeath {
+			if why == record.ByDeath {
 				words = "sent no heartbeat within its ttl and ended"
 			}
 			e.refuse(interlock.CodeSessionEnded, "the session "+words+", and its leases and waits with it: open a new one and acquire again")
@@ -101,8 +102,8 @@ func (e *Engine) openSession(c *OpenSession) {
 		e.refuse(interlock.CodeTooManySessions, problem)
 		return
 	}
-	*e.draft() = Event{
-		Kind: EvSessionOpened, Namespace: c.Namespace, Session: e.snum + 1, ID: c.ID, Agent: c.Agent, Terms: interlock.Terms{TTL: ttl}, Actor: c.Actor,
+	*e.draft() = record.Event{
+		Kind: record.SessionOpened, Namespace: c.Namespace, Session: e.snum + 1, ID: c.ID, Agent: c.Agent, Terms: interlock.Terms{TTL: ttl}, Actor: c.Actor,
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
@@ -196,7 +197,7 @@ func (e *Engine) beat(s *session, progress string) {
 func (e *Engine) appendSoft(list []Loss, s *session) []Loss {
 	x := &s.softly
 	if x.part == 0 {
-		s.softAt = never
+		s.softAt = record.Never
 	}
 	for n, more := 0, true; more; {
 		more = x.gather(e, s)
@@ -338,7 +339,7 @@ func (e *Engine) closeSession(c *CloseSession) {
 	if !ok {
 		return
 	}
-	e.endSession(s, BySession)
+	e.endSession(s, record.BySession)
 	e.reply(Done)
 }
 
@@ -349,16 +350,16 @@ func (s *namespace) isClosed(id interlock.SessionID) bool {
 		return false
 	}
 	if x := s.sessions[id]; x != nil {
-		return x.dead && x.why == BySession
+		return x.dead && x.why == record.BySession
 	}
-	return s.endReasons[id] == BySession
+	return s.endReasons[id] == record.BySession
 }
 
 // endSession ends a session; reap ends its waits and leases.
-func (e *Engine) endSession(s *session, why Reason) {
-	*e.draft() = Event{Kind: EvSessionEnded, Namespace: s.ns.name, Session: s.num, Agent: s.agent, Reason: why}
+func (e *Engine) endSession(s *session, why record.Reason) {
+	*e.draft() = record.Event{Kind: record.SessionEnded, Namespace: s.ns.name, Session: s.num, Agent: s.agent, Reason: why}
 	e.hint.sess = s
-	if why == BySession {
+	if why == record.BySession {
 		e.ev.Actor = e.head.Actor
 	}
 	if s.work > 0 || len(s.awaiting) > 0 {
@@ -429,9 +430,9 @@ func (e *Engine) sweepEnded() {
 func (e *Engine) sweepLease(s *session, r *request) {
 	switch {
 	case r.holdsOn():
-	case s.why == ByDeath && r.phase == held:
-		e.hard(r, ByDeath)
-	case s.why == ByDeath && r.phase == inGrace:
+	case s.why == record.ByDeath && r.phase == held:
+		e.hard(r, record.ByDeath)
+	case s.why == record.ByDeath && r.phase == inGrace:
 	default:
 		e.end(r, s.why)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // TestSettingsOfEarlierVersions replays settings in the form in which the first pattern
@@ -26,7 +27,7 @@ func TestSettingsOfEarlierVersions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStand()
 			if c.blob != nil {
-				entry := engine.EncodeEntry([]engine.Event{{Kind: engine.EvConfigured, At: s.now, Namespace: "acme", Blob: c.blob}})
+				entry := engine.EncodeEntry([]record.Event{{Kind: record.Configured, At: s.now, Namespace: "acme", Blob: c.blob}})
 				if err := s.e.Apply(entry); err != nil {
 					t.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Side effects: external actions that must not happen twice. To users such an action is an
@@ -193,7 +194,7 @@ func (s *sideEffects) room(n, bytes, most int, retention time.Duration, now Time
 }
 
 // evolveDeedsForgotten folds that done side effects were forgotten before their time.
-func (e *Engine) evolveDeedsForgotten(ev *Event) error {
+func (e *Engine) evolveDeedsForgotten(ev *record.Event) error {
 	s := &e.ns(ev.Namespace).sideEffects
 	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
@@ -223,7 +224,7 @@ func (e *Engine) evolveDeedsForgotten(ev *Event) error {
 }
 
 // evolveDeed folds that a side effect was claimed, or what became of it.
-func (e *Engine) evolveDeed(ev *Event) error {
+func (e *Engine) evolveDeed(ev *record.Event) error {
 	s := &e.ns(ev.Namespace).sideEffects
 	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
@@ -247,7 +248,7 @@ func (e *Engine) evolveDeed(ev *Event) error {
 	return nil
 }
 
-func (s *sideEffects) claim(ev *Event) error {
+func (s *sideEffects) claim(ev *record.Event) error {
 	digest := sha256.Sum256(ev.Blob)
 	for _, d := range []*sideEffect{s.known[digest], s.claims[ev.ID]} {
 		if d != nil && d.isPast(ev.At) && s.known[d.digest] == d {
@@ -290,8 +291,8 @@ func (s *snapshotter) sideEffects(sp *namespace) {
 	}
 	slices.SortFunc(all, byEffectDigest)
 	for _, d := range all {
-		s.event(d.claimed, &Event{
-			Kind: EvEffect, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
+		s.event(d.claimed, &record.Event{
+			Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
 			Session: d.session, Purpose: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
 		})
 	}
@@ -310,5 +311,5 @@ func (s *snapshotter) sideEffects(sp *namespace) {
 }
 
 func (s *snapshotter) settled(sp *namespace, d *sideEffect) {
-	s.event(d.settled, &Event{Kind: EvEffect, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Note: d.result, Outcome: d.reason})
+	s.event(d.settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Note: d.result, Outcome: d.reason})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // claimEffect claims an action for a caller, unless it is done, or may be.
@@ -53,8 +54,8 @@ func (e *Engine) claimEffect(c *ClaimEffect) {
 	if lease != nil {
 		e.claim(lease)
 	}
-	*e.draft() = Event{
-		Kind: EvEffect, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), Terms: interlock.Terms{TTL: who.ttl}, BaseID: who.lease,
+	*e.draft() = record.Event{
+		Kind: record.EffectChanged, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), Terms: interlock.Terms{TTL: who.ttl}, BaseID: who.lease,
 		Session: who.session, Purpose: who.name, Agent: who.agent, Flow: who.flow, Actor: c.Actor, Generation: 1,
 	}
 	if d != nil {
@@ -119,7 +120,7 @@ func (e *Engine) makeRoom(n, bytes int, advice string) bool {
 		return false
 	}
 	if forget > 0 {
-		*e.draft() = Event{Kind: EvEffectsForgotten, Namespace: sp.name, Num: uint64(forget)}
+		*e.draft() = record.Event{Kind: record.EffectsForgotten, Namespace: sp.name, Num: uint64(forget)}
 		e.emit(e.ev)
 	}
 	return true
@@ -171,7 +172,7 @@ func (e *Engine) forgetEffects(c *ForgetEffects) {
 		return
 	}
 	s := &e.agenda.ns.sideEffects
-	*e.draft() = Event{Kind: EvEffectsForgotten, Namespace: c.Namespace, Actor: c.Actor}
+	*e.draft() = record.Event{Kind: record.EffectsForgotten, Namespace: c.Namespace, Actor: c.Actor}
 	n, more := 0, false
 	if c.One {
 		d := s.at(c.Digest, e.now)
@@ -262,8 +263,8 @@ func (e *Engine) settleEffect(c *SettleEffect) {
 	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && !e.makeRoom(0, more, ". Or settle it with less text") {
 		return
 	}
-	*e.draft() = Event{
-		Kind: EvEffect, Namespace: c.Namespace, ID: d.id, Op: uint8(c.State), Note: c.Result, Outcome: c.Reason, Actor: c.Actor,
+	*e.draft() = record.Event{
+		Kind: record.EffectChanged, Namespace: c.Namespace, ID: d.id, Op: uint8(c.State), Note: c.Result, Outcome: c.Reason, Actor: c.Actor,
 	}
 	if sess := e.scope(); sess != nil {
 		e.ev.Session, e.ev.Agent = sess.num, sess.agent

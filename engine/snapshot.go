@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // A snapshot is a shorter journal: a list of entries, each with its length before it, with
@@ -43,8 +44,8 @@ func (s *snapshotter) all() error {
 	for _, space := range s.e.sorted() {
 		s.ns(space)
 	}
-	s.event(s.e.last, &Event{
-		Kind: EvCounters, Num: s.e.num, Session: s.e.snum, Fence: s.e.fence, Epoch: s.e.epoch, Writes: s.e.writes, Version: s.e.base,
+	s.event(s.e.last, &record.Event{
+		Kind: record.Counters, Num: s.e.num, Session: s.e.snum, Fence: s.e.fence, Epoch: s.e.epoch, Writes: s.e.writes, Version: s.e.base,
 		AsOf: interlock.Version(s.e.past),
 	})
 	return s.end()
@@ -57,9 +58,9 @@ func (s *snapshotter) end() error {
 	return s.w.Flush()
 }
 
-func (s *snapshotter) event(at Time, ev *Event) {
+func (s *snapshotter) event(at Time, ev *record.Event) {
 	s.entry = append(s.entry[:0], 0, 0, 0, 0)
-	s.entry = appendEvent(appendHead(s.entry, at), ev)
+	s.entry = record.AppendEvent(record.AppendHead(s.entry, at), ev)
 	binary.LittleEndian.PutUint32(s.entry, uint32(len(s.entry)-4))
 	s.write(s.entry)
 }
@@ -74,15 +75,15 @@ func (s *snapshotter) ns(sp *namespace) {
 	if sp.isBare() {
 		return
 	}
-	if sp.unmatched != unsetKeys {
-		s.event(0, &Event{Kind: EvConfigured, Namespace: sp.name, Blob: appendSettings(nil, &sp.settings, sp.unmatched)})
+	if sp.unmatched != record.UnsetKeys {
+		s.event(0, &record.Event{Kind: record.Configured, Namespace: sp.name, Blob: record.AppendSettings(nil, &sp.settings, sp.unmatched)})
 	}
 	s.queues(sp)
 	s.revisions(sp)
 	sessions := sp.sortedSessions()
 	for _, x := range sessions {
-		s.event(x.opened, &Event{
-			Kind: EvSessionOpened, Namespace: sp.name, Session: x.num, ID: x.id, Agent: x.agent, Terms: interlock.Terms{TTL: x.ttl}, Acked: x.seqs.floor,
+		s.event(x.opened, &record.Event{
+			Kind: record.SessionOpened, Namespace: sp.name, Session: x.num, ID: x.id, Agent: x.agent, Terms: interlock.Terms{TTL: x.ttl}, Acked: x.seqs.floor,
 			Actor: x.owner,
 		})
 	}
@@ -98,14 +99,14 @@ func (s *snapshotter) ns(sp *namespace) {
 	}
 	for _, x := range sessions {
 		if x.dead {
-			s.event(0, &Event{Kind: EvSessionEnded, Namespace: sp.name, Session: x.num, Reason: x.why})
+			s.event(0, &record.Event{Kind: record.SessionEnded, Namespace: sp.name, Session: x.num, Reason: x.why})
 		}
 	}
 	s.over(sp)
 	for b := range sp.notes.All {
 		for _, n := range b.notes {
-			s.event(n.at, &Event{
-				Kind: EvNoted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: lockmode.X}},
+			s.event(n.at, &record.Event{
+				Kind: record.Noted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: lockmode.X}},
 				Agent: n.agent, Fence: n.fence, Outcome: n.outcome, Note: n.text,
 			})
 		}
@@ -113,8 +114,8 @@ func (s *snapshotter) ns(sp *namespace) {
 	for _, p := range slices.SortedFunc(slices.Values(sp.pools), func(a, b *pool) int { return strings.Compare(a.node.key, b.node.key) }) {
 		p.catchUp()
 		if left := p.full.Sub(s.e.last); p.policy != nil && p.policy.Rate > 0 && (left > 0 || p.used > 0) {
-			s.event(s.e.last, &Event{
-				Kind: EvBucket, Namespace: sp.name, Waited: max(0, left),
+			s.event(s.e.last, &record.Event{
+				Kind: record.Bucket, Namespace: sp.name, Waited: max(0, left),
 				Claims: []interlock.Claim{{Key: interlock.Key(p.node.key), Mode: interlock.Permits}},
 			})
 		}
@@ -123,7 +124,7 @@ func (s *snapshotter) ns(sp *namespace) {
 		s.event(0, d.describe())
 	}
 	for _, class := range slices.Sorted(maps.Keys(sp.holds)) {
-		s.event(0, &Event{Kind: EvHolds, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
+		s.event(0, &record.Event{Kind: record.HoldTime, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
 	}
 	s.documents(sp)
 	s.sideEffects(sp)
@@ -138,11 +139,11 @@ func (s *snapshotter) over(sp *namespace) {
 	s.past(func(s *snapshotter) {
 		for i := range gone.Len() {
 			x := gone.At(i)
-			s.event(0, &Event{Kind: EvGone, Namespace: name, ID: x.id, Reason: x.why})
+			s.event(0, &record.Event{Kind: record.SessionGone, Namespace: name, ID: x.id, Reason: x.why})
 		}
 		for i := range tombs.Len() {
 			r := tombs.At(i)
-			ev := Event{Kind: EvTomb, Namespace: name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
+			ev := record.Event{Kind: record.Tombstone, Namespace: name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
 			if end := r.endCause; end != nil {
 				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.asker, end.words, end.base, end.baseID, end.task
 			}
@@ -164,7 +165,7 @@ func (s *snapshotter) documents(sp *namespace) {
 	for d := range sp.docs.recent.All {
 		s.edition(sp, d.now)
 	}
-	s.event(0, &Event{Kind: EvVersions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor, Num: sp.born})
+	s.event(0, &record.Event{Kind: record.Versions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor, Num: sp.born})
 }
 
 func (s *snapshotter) edition(sp *namespace, x *edition) {
@@ -185,12 +186,12 @@ func (r *request) rank() int {
 }
 
 func (s *snapshotter) request(r *request) {
-	ev := s.e.describe(EvGranted, r)
+	ev := s.e.describe(record.Granted, r)
 	if d := r.dealings; d != nil && d.arrived != 0 {
 		ev.Queued, ev.Arrived = true, r.granted.Sub(d.arrived)
 	}
 	if r.phase == waiting {
-		ev.Kind, ev.Changed = EvQueued, r.sawWrites()
+		ev.Kind, ev.Changed = record.Queued, r.sawWrites()
 		s.event(r.granted, ev)
 		s.parking(r)
 		s.decision(r)
@@ -206,9 +207,9 @@ func (s *snapshotter) request(r *request) {
 	s.decision(r) // after the parking, which has none, and before the end, after which there is none to be given
 	switch r.phase {
 	case closed:
-		s.event(0, &Event{Kind: EvClosed, Namespace: r.ns.name, ID: r.id, Reason: r.reason, ByID: r.attemptAt()})
+		s.event(0, &record.Event{Kind: record.Closed, Namespace: r.ns.name, ID: r.id, Reason: r.reason, ByID: r.attemptAt()})
 	case inGrace:
-		ev := Event{Kind: EvGrace, Namespace: r.ns.name, ID: r.id, Reason: r.reason}
+		ev := record.Event{Kind: record.Grace, Namespace: r.ns.name, ID: r.id, Reason: r.reason}
 		if r.endCause != nil {
 			ev.Actor, ev.Asker = r.endCause.actor, r.endCause.asker
 		}
@@ -223,7 +224,7 @@ func (s *snapshotter) decision(r *request) {
 		return
 	}
 	d := r.dealings.decision
-	s.event(0, &Event{Kind: EvDecided, Namespace: r.ns.name, ID: r.id, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
+	s.event(0, &record.Event{Kind: record.Decided, Namespace: r.ns.name, ID: r.id, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
 }
 
 // parking writes how a lease is parked, or was before it was resumed.
@@ -236,10 +237,10 @@ func (s *snapshotter) parking(r *request) {
 	if p.asks {
 		asks = asksPerson
 	}
-	s.event(p.since, &Event{
-		Kind: EvParked, Op: asks, Namespace: r.ns.name, ID: r.id, Terms: interlock.Terms{TTL: p.until.Sub(p.since)}, Note: p.reason, Freed: r.phase == away,
+	s.event(p.since, &record.Event{
+		Kind: record.Parked, Op: asks, Namespace: r.ns.name, ID: r.id, Terms: interlock.Terms{TTL: p.until.Sub(p.since)}, Note: p.reason, Freed: r.phase == away,
 		Held: p.held, Fence: p.fence, Queued: !r.isParked(), Changed: p.kept, AsOf: r.window.asOf,
-		Blob: appendPrincipal(nil, p.asker),
+		Blob: record.AppendPrincipal(nil, p.asker),
 	})
 }
 
@@ -259,7 +260,7 @@ func (s *snapshotter) moved(r *request) {
 	if len(keys) == 0 {
 		return
 	}
-	ev := Event{Kind: EvMoved, Namespace: r.ns.name, ID: r.id}
+	ev := record.Event{Kind: record.KeysMoved, Namespace: r.ns.name, ID: r.id}
 	for _, key := range keys {
 		ev.Claims = append(ev.Claims, interlock.Claim{Key: key, Mode: lockmode.X})
 	}
@@ -272,7 +273,7 @@ func (s *snapshotter) asks(r *request) {
 		return
 	}
 	for _, x := range r.dealings.askers {
-		s.event(0, &Event{Kind: EvAsked, Namespace: r.ns.name, ID: r.id, By: x.num, ByID: x.id})
+		s.event(0, &record.Event{Kind: record.Asked, Namespace: r.ns.name, ID: r.id, By: x.num, ByID: x.id})
 	}
 }
 
@@ -299,8 +300,8 @@ func (s *snapshotter) ids(sp *namespace, scope uint64, w *idWindow) {
 }
 
 func (s *snapshotter) answer(sp *namespace, scope uint64, id string, seq uint64, a storedAnswer, kept bool) {
-	s.event(a.at, &Event{
-		Kind: EvAnswered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
+	s.event(a.at, &record.Event{
+		Kind: record.Answered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
 		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message, Version: a.version, Made: uint8(a.made), Freed: kept,
 	})
 }
@@ -308,7 +309,7 @@ func (s *snapshotter) answer(sp *namespace, scope uint64, id string, seq uint64,
 // ReadSnapshot makes an engine from what WriteSnapshot wrote.
 func ReadSnapshot(r io.Reader) (*Engine, error) {
 	e, s := New(), NewSnapshotReader(r)
-	for list := make([]Event, 0, 1); ; {
+	for list := make([]record.Event, 0, 1); ; {
 		var err error
 		if list, err = s.Append(list[:0]); err == io.EOF {
 			return e, nil
@@ -325,7 +326,7 @@ func ReadSnapshot(r io.Reader) (*Engine, error) {
 // engine, make the state.
 type SnapshotReader struct {
 	r        *bufio.Reader
-	events   Reader
+	events   record.Reader
 	entry    []byte
 	complete bool
 }
@@ -337,7 +338,7 @@ func NewSnapshotReader(r io.Reader) *SnapshotReader {
 
 // Append appends the events of the next entry to list. It returns io.EOF after the end of a
 // complete snapshot.
-func (s *SnapshotReader) Append(list []Event) ([]Event, error) {
+func (s *SnapshotReader) Append(list []record.Event) ([]record.Event, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(s.r, head[:]); err == io.EOF && s.complete {
 		return list, io.EOF
@@ -355,7 +356,7 @@ func (s *SnapshotReader) Append(list []Event) ([]Event, error) {
 	if s.complete {
 		return list, errors.New("engine: snapshot: it goes on after its end")
 	}
-	s.complete = n > entryHead && EventKind(s.entry[entryHead]) == EvCounters
+	s.complete = record.KindOf(s.entry) == record.Counters
 	return s.events.Append(list, s.entry)
 }
 

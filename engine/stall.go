@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/interlockdev/interlock/engine/record"
+
 // A lease with a stall term ends when its holder reports no progress for so long, however
 // lively its heartbeats are: an agent that goes round in circles sends them, too. A report with
 // a heartbeat counts for all leases of its session, one with a renewal for that one lease.
@@ -74,12 +76,12 @@ func (e *Engine) stallSince(r *request) Time {
 func (r *request) isTimed() bool { return r.MaxHold > 0 || r.Stall > 0 }
 
 // overdue returns the reason of a deadline that has passed, or 0.
-func (e *Engine) overdue(r *request) Reason {
+func (e *Engine) overdue(r *request) record.Reason {
 	switch {
 	case r.MaxHold > 0 && e.now >= r.granted.Add(r.MaxHold):
-		return ByMaxHold
+		return record.ByMaxHold
 	case r.Stall > 0 && e.now >= e.stallSince(r).Add(r.Stall):
-		return ByStall
+		return record.ByStall
 	}
 	return 0
 }
@@ -87,7 +89,7 @@ func (e *Engine) overdue(r *request) Reason {
 // timedEnd is the first of these deadlines, and timedSoft when the holder is
 // warned of one; never when there is none.
 func (e *Engine) timedEnd(r *request) Time {
-	end := never
+	end := record.Never
 	if d := r.MaxHold; d > 0 {
 		end = r.granted.Add(d)
 	}
@@ -98,7 +100,7 @@ func (e *Engine) timedEnd(r *request) Time {
 }
 
 func (e *Engine) timedSoft(r *request) Time {
-	soft := never
+	soft := record.Never
 	if d := r.MaxHold; d > 0 {
 		soft = r.granted.Add(softAt(d))
 	}

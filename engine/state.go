@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // namespace is one namespace. Nothing in it points to another.
@@ -21,7 +22,7 @@ type namespace struct {
 	roll          sessionIndex
 	tombs         tombs
 	endedSessions collection.PagedQueue[endedSession] // sessions that are over
-	endReasons    map[interlock.SessionID]Reason
+	endReasons    map[interlock.SessionID]record.Reason
 	notes         collection.List[*noteBook] // the one written longest ago first
 	ids           idWindow                   // of callers without a session
 	kept          keeper                     // ids that have left their windows
@@ -39,7 +40,7 @@ type namespace struct {
 
 	taken         map[string]taken // by principal; only those that have any
 	settings      interlock.Settings
-	unmatched     keyRule               // unsetKeys as long as there are no settings
+	unmatched     record.KeyRule        // record.UnsetKeys as long as there are no settings
 	patterns      []*policy             // the most specific first
 	heads         heads                 // of them
 	guarded       int                   // of them, with an Allow list
@@ -74,7 +75,7 @@ type namespace struct {
 // endedSession is what is remembered of a session that is over.
 type endedSession struct {
 	id  interlock.SessionID
-	why Reason
+	why record.Reason
 }
 
 // endCause is the part of an end that reports have beyond its reason.
@@ -125,25 +126,25 @@ type request struct {
 	pos      int32 // in party.leases; of a branch, among those of its trunk; of a declared wait, in session.awaiting
 	priority int8
 	phase    phase
-	reason   Reason // why it is over, or in grace
-	warned   bool   // volatile: told of max_hold
-	spared   bool   // volatile: not heard of since Recover, so it gets a little longer
-	listed   bool   // volatile: stands in its session's losses
-	changed  bool   // a possible writer held one of its keys while it waited
-	lead     bool   // it stands before all requests that do not lead
-	any      bool   // claims are alternatives; it gets one of them
+	reason   record.Reason // why it is over, or in grace
+	warned   bool          // volatile: told of max_hold
+	spared   bool          // volatile: not heard of since Recover, so it gets a little longer
+	listed   bool          // volatile: stands in its session's losses
+	changed  bool          // a possible writer held one of its keys while it waited
+	lead     bool          // it stands before all requests that do not lead
+	any      bool          // claims are alternatives; it gets one of them
 }
 
 // requestExt are what few requests have: what ties them to others by themselves, not by
 // their keys, and what there is to know of those without a session, or with a history.
 // Most have none, and share one that is empty.
 type requestExt struct {
-	guest    *guest    // its caller, if it has no session
-	run      *run      // what it is a run of; nil for others
-	timer    *timer    // what the session's timer does not cover
-	endCause *endCause // more about how it ended, where there is more to say
-	dealings *dealings // asks to yield
-	progress *progress // volatile: what its holder last said, and heard, of it alone
+	guest    *guest      // its caller, if it has no session
+	run      *record.Run // what it is a run of; nil for others
+	timer    *timer      // what the session's timer does not cover
+	endCause *endCause   // more about how it ended, where there is more to say
+	dealings *dealings   // asks to yield
+	progress *progress   // volatile: what its holder last said, and heard, of it alone
 
 	base         *request   // of a conversion: the lease that it is to change
 	conversion   *request   // of a lease: the one of it that stands in line
@@ -269,7 +270,7 @@ type session struct {
 	awaiting []*request   // declared waits for it, in no order
 	work     int          // leases and waits
 	dead     bool         // over; it stays until its last lease and wait have ended
-	why      Reason
+	why      record.Reason
 	seqs     seqWindow
 	ids      idWindow
 
@@ -324,7 +325,7 @@ func (r *request) agentName() string {
 	case r.guest != nil:
 		return r.guest.agent
 	case r.task != nil: // it waits in the name of its submitter
-		return r.task.spec.agent
+		return r.task.spec.Agent
 	}
 	return ""
 }
@@ -350,7 +351,7 @@ func (e *Engine) ns(name interlock.Namespace) *namespace {
 			name:       name,
 			sessions:   map[interlock.SessionID]*session{},
 			byNum:      map[uint64]*session{},
-			endReasons: map[interlock.SessionID]Reason{},
+			endReasons: map[interlock.SessionID]record.Reason{},
 			holds:      map[string]time.Duration{},
 			taken:      map[string]taken{},
 			kept:       keeper{},

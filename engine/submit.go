@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Tasks as they are submitted, by a command or by the acknowledgement of another.
@@ -42,7 +43,7 @@ func (e *Engine) submit(c *Submit) {
 		return
 	}
 	if c.Attach {
-		if own := sess.ownAttempt(c.Flow, specs[0].claims, false); own != nil {
+		if own := sess.ownAttempt(c.Flow, specs[0].Claims, false); own != nil {
 			e.refuseOwnAttempt(own)
 			return
 		}
@@ -55,14 +56,14 @@ func (e *Engine) submit(c *Submit) {
 	e.replyTask(t, c.Attach, c.Flow)
 	s := t.queue.ns
 	eff := &e.out.Effects[e.replied]
-	eff.Warnings = append(eff.Warnings, s.warnings(t.spec.claims)...)
-	eff.Warnings = append(eff.Warnings, s.strangers(t.spec.claims, t.spec.group)...)
+	eff.Warnings = append(eff.Warnings, s.warnings(t.spec.Claims)...)
+	eff.Warnings = append(eff.Warnings, s.strangers(t.spec.Claims, t.spec.Group)...)
 	eff.Warnings = append(eff.Warnings, t.strictLimit()...)
 }
 
 // prepare checks tasks that are submitted together, and returns what is kept of them. None is
 // submitted if one is refused.
-func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *refusal) {
+func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, no *refusal) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -120,7 +121,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 			return nil, idTaken("task")
 		}
 		spec := e.specOf(x, by)
-		bytes += spec.cost()
+		bytes += spec.Cost()
 		if no := s.noRoomForTasks(bytes); no != nil {
 			return nil, no
 		}
@@ -133,41 +134,41 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*taskSpec, no *
 }
 
 // specOf returns what is kept of a task that was checked.
-func (e *Engine) specOf(x *TaskSpec, by submitter) *taskSpec {
-	spec := &taskSpec{
-		claims: x.Claims, payload: x.Payload, purpose: x.Purpose, priority: int32(x.Priority), submitted: e.now, message: x.Message,
+func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
+	spec := &record.Task{
+		Claims: x.Claims, Payload: x.Payload, Purpose: x.Purpose, Priority: int32(x.Priority), Submitted: e.now, Message: x.Message,
 	}
-	from := address{queue: x.Queue, kind: x.Kind, group: x.Group, agent: by.agent, flow: by.flow, principal: by.principal}
+	from := record.Address{Queue: x.Queue, Kind: x.Kind, Group: x.Group, Agent: by.agent, Flow: by.flow, Principal: by.principal}
 	if by.sess != nil {
-		from.session = by.sess.name
+		from.Session = by.sess.name
 	}
 	if x.Message {
-		from.sender = by.senderOf()
+		from.Sender = by.senderOf()
 	}
-	spec.origin = &origin{address: from}
-	rare := extras{attempts: x.MaxAttempts, backoff: x.Backoff, maxBackoff: x.MaxBackoff}
+	spec.Address = &from
+	rare := record.TaskExtras{Attempts: x.MaxAttempts, Backoff: x.Backoff, MaxBackoff: x.MaxBackoff}
 	if x.Delay > 0 {
-		rare.due = e.now.Add(x.Delay)
+		rare.Due = e.now.Add(x.Delay)
 	}
 	if x.Deadline > 0 {
-		rare.deadline = e.now.Add(x.Deadline)
+		rare.Deadline = e.now.Add(x.Deadline)
 	}
 	if x.Ask != nil {
-		rare.approval = e.approvalOf(x.Ask, by.agent)
+		rare.Approval = e.approvalOf(x.Ask, by.agent)
 	}
-	spec.extras = rare.kept()
+	spec.TaskExtras = rare.Kept()
 	return spec
 }
 
 // place creates a task from its prepared form.
-func (e *Engine) place(id [16]byte, spec *taskSpec, sess *session) *task {
-	*e.draft() = Event{Kind: EvTask, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
-	spec.describe(e.ev)
+func (e *Engine) place(id [16]byte, spec *record.Task, sess *session) *task {
+	*e.draft() = record.Event{Kind: record.TaskSubmitted, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
+	spec.Describe(e.ev)
 	e.hint.spec = spec
 	switch {
-	case spec.approval != nil:
+	case spec.Approval != nil:
 		e.ev.Op = uint8(interlock.TaskAsking)
-	case spec.due != 0:
+	case spec.Due != 0:
 		e.ev.Op = uint8(interlock.TaskScheduled)
 	}
 	if sess != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Tasks: requests that wait instead of their agents.
@@ -26,7 +27,7 @@ type task struct {
 	num   uint64
 	queue *queue
 	group *group // nil of a settled one
-	spec  taskSpec
+	spec  record.Task
 	*trail
 
 	request *request                  // while it stands in line or runs
@@ -84,7 +85,7 @@ type attempt struct {
 	agent   string
 	session string // public name
 	fence   interlock.Fence
-	why     Reason
+	why     record.Reason
 	words   string
 	held    time.Duration
 	ended   Time
@@ -158,24 +159,24 @@ func (t *task) turnTo(state interlock.TaskState) {
 }
 
 // evolveTask folds that a task was submitted. In a snapshot it begins as it stands.
-func (e *Engine) evolveTask(ev *Event) error {
+func (e *Engine) evolveTask(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	spec := e.hint.spec
 	if spec == nil {
 		var err error
-		if spec, err = decodeTask(ev); err != nil {
+		if spec, err = record.DecodeTask(ev); err != nil {
 			return err
 		}
 	}
 	state := interlock.TaskState(ev.Op)
-	if s.tasks.known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled || state == interlock.TaskAsking && spec.approval == nil {
+	if s.tasks.known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled || state == interlock.TaskAsking && spec.Approval == nil {
 		return fmt.Errorf("engine: task %d is made twice, or stands nowhere", ev.Num)
 	}
 	if s.tasks.known == nil {
 		s.tasks.known = map[interlock.TaskID]*task{}
 	}
-	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.queue), spec: *spec, trail: noTrail, attempt: int32(ev.Generation)}
-	t.link.Value, t.spec.origin = t, s.tasks.origins.share(spec.origin.address)
+	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.Queue), spec: *spec, trail: noTrail, attempt: int32(ev.Generation)}
+	t.link.Value, t.spec.Address = t, s.tasks.origins.share(*spec.Address)
 	s.tasks.bytes += t.cost()
 	t.setReason(ev.Outcome)
 	if ev.Queued {
@@ -186,7 +187,7 @@ func (e *Engine) evolveTask(ev *Event) error {
 	s.tasks.all.Add(t)
 	t.queue.counts[0]++ // of those that stand nowhere yet
 	if !isSettled(state) {
-		t.queue.join(t, spec.group)
+		t.queue.join(t, spec.Group)
 		e.joinLane(t)
 	}
 	t.turnTo(state)
@@ -222,13 +223,13 @@ func (e *Engine) queueTask(t *task, changed bool) {
 	t.eligibility = queuedBehindSibling
 	r := e.newRequest()
 	r.num, t.request = t.num, r
-	r.priority, r.changed = int8(t.spec.priority), changed
-	r.setDetails(details{purpose: t.spec.purpose, task: t})
-	r.setClaims(t.spec.claims)
+	r.priority, r.changed = int8(t.spec.Priority), changed
+	r.setDetails(details{purpose: t.spec.Purpose, task: t})
+	r.setClaims(t.spec.Claims)
 	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
 	var c interlock.Terms
 	if countsAny(r.claims()) {
-		c.Group = t.spec.group
+		c.Group = t.spec.Group
 	}
 	r.terms = t.queue.ns.agree(c)
 	e.resolve(r)
@@ -297,7 +298,7 @@ func (r *request) taskQueue() *queue {
 }
 
 // evolveHanded folds that a worker has a task: its request is a lease now.
-func (e *Engine) evolveHanded(ev *Event) error {
+func (e *Engine) evolveHanded(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	t := s.tasks.known[ev.BaseID]
 	if t == nil || t.state != interlock.TaskWaiting || t.request == nil || s.knows(ev.ID) {
@@ -319,7 +320,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
 	given := ev.Terms
-	given.Group = t.spec.group // its lease may be changed to one with permits
+	given.Group = t.spec.Group // its lease may be changed to one with permits
 	r.terms = s.agree(given)
 	e.fence = max(e.fence, ev.Fence)
 	s.requests.Add(r)
@@ -337,7 +338,7 @@ func (e *Engine) evolveHanded(ev *Event) error {
 
 // evolveAttempt folds that an attempt has failed, and where the task stands since. In
 // a snapshot it is only part of the history.
-func (e *Engine) evolveAttempt(ev *Event) error {
+func (e *Engine) evolveAttempt(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || ev.Op != 0 && t.state != interlock.TaskRunning {
 		return errUnknown
@@ -353,7 +354,7 @@ func (e *Engine) evolveAttempt(ev *Event) error {
 }
 
 // evolveStands folds that a task stands elsewhere.
-func (e *Engine) evolveStands(ev *Event) error {
+func (e *Engine) evolveStands(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || ev.Op == 0 {
 		return errUnknown
@@ -363,28 +364,28 @@ func (e *Engine) evolveStands(ev *Event) error {
 }
 
 // stands moves a task to the state of an event.
-func (e *Engine) stands(t *task, ev *Event) error {
+func (e *Engine) stands(t *task, ev *record.Event) error {
 	state, was := interlock.TaskState(ev.Op), t.state
-	if state == interlock.TaskRunning || state > interlock.TaskCancelled || state == interlock.TaskAsking && t.spec.approval == nil {
+	if state == interlock.TaskRunning || state > interlock.TaskCancelled || state == interlock.TaskAsking && t.spec.Approval == nil {
 		return errUnknown
 	}
 	s, q := &t.queue.ns.tasks, t.queue
-	if t.spec.message && !isSettled(was) && isSettled(state) {
+	if t.spec.Message && !isSettled(was) && isSettled(state) {
 		e.record(t, t.going, ev)
 	}
 	e.quit(t)
 	t.setReason(ev.Outcome)
 	switch {
 	case isSettled(was) && !isSettled(state):
-		q.join(t, t.spec.group)
+		q.join(t, t.spec.Group)
 		e.joinLane(t)
-		t.spec.revive(ev.At)
+		t.spec.Revive(ev.At)
 		if state == interlock.TaskAsking {
-			principal, err := decodePrincipal(ev.Blob)
+			principal, err := record.DecodePrincipal(ev.Blob)
 			if err != nil {
 				return err
 			}
-			t.remember(func() { t.spec.approval.reopen(ev.At, principal) })
+			t.remember(func() { t.spec.Approval.Reopen(ev.At, principal) })
 		}
 	case !isSettled(was) && isSettled(state):
 		e.leaveLane(t)
@@ -392,8 +393,8 @@ func (e *Engine) stands(t *task, ev *Event) error {
 	}
 	if state == interlock.TaskDone {
 		t.remember(func() { // what is done is not done again
-			t.spec.payload = nil
-			t.spec.extend(func(x *extras) { x.result = ev.Blob })
+			t.spec.Payload = nil
+			t.spec.Extend(func(x *record.TaskExtras) { x.Result = ev.Blob })
 		})
 	}
 	if state != was || state != interlock.TaskAsking { // a task that asks keeps its place among those that ask
@@ -403,7 +404,7 @@ func (e *Engine) stands(t *task, ev *Event) error {
 	case isSettled(state):
 		t.since = ev.At
 	case state == interlock.TaskScheduled || state == interlock.TaskAsking:
-		t.spec.extend(func(x *extras) { x.due = ev.At.Add(ev.Waited) })
+		t.spec.Extend(func(x *record.TaskExtras) { x.Due = ev.At.Add(ev.Waited) })
 	case state == interlock.TaskWaiting:
 		e.await(t, ev.At, false)
 	}
@@ -413,7 +414,7 @@ func (e *Engine) stands(t *task, ev *Event) error {
 }
 
 // evolveForgotten folds that a settled task was discarded.
-func (e *Engine) evolveForgotten(ev *Event) error {
+func (e *Engine) evolveForgotten(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || !isSettled(t.state) {
 		return errUnknown
@@ -428,7 +429,7 @@ func (t *task) forget() {
 	t.turnTo(0)
 	t.queue.counts[0]--
 	s.all.Remove(t)
-	s.origins.leave(t.spec.origin)
+	s.origins.leave(t.spec.Address)
 	delete(s.known, t.id)
 	t.queue.ns.kept.drop(createdObject{madeTask, t.id})
 	t.queue.drop()

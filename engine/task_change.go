@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // What operators do with queues, and with tasks that do not run.
@@ -45,7 +46,7 @@ func (e *Engine) switchQueue(c *SwitchQueue) {
 
 // replaceQueue has a queue be as it is said, and answers the command.
 func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
-	*e.draft() = Event{Kind: EvQueue, Namespace: h.Namespace, Purpose: q.Name, Blob: appendQueue(nil, q), Actor: h.Actor}
+	*e.draft() = record.Event{Kind: record.QueueSet, Namespace: h.Namespace, Purpose: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	if known := e.agenda.ns.registered(q.Name); len(known.Pull) > 0 {
@@ -68,7 +69,7 @@ func (e *Engine) dropQueue(c *DropQueue) {
 		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
 		return
 	}
-	*e.draft() = Event{Kind: EvQueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
+	*e.draft() = record.Event{Kind: record.QueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	e.dismissPulls(q, func(*interlock.Principal) *refusal { return noSuchQueue(q.Name) })
@@ -128,11 +129,11 @@ func (e *Engine) changeTask(c *ChangeTask) {
 		if t.isUnapproved() {
 			ev.Op = uint8(interlock.TaskAsking)
 			if c.Change == ReplayTask {
-				ev.Blob = appendPrincipal(nil, c.Actor)
+				ev.Blob = record.AppendPrincipal(nil, c.Actor)
 			}
 		}
 	case DiscardTask:
-		ev.Kind, ev.Op, ev.Generation, ev.Outcome = EvTaskForgotten, 0, 0, c.Reason
+		ev.Kind, ev.Op, ev.Generation, ev.Outcome = record.TaskForgotten, 0, 0, c.Reason
 	}
 	ev.Actor = c.Actor
 	if sess := e.scope(); sess != nil {

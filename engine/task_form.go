@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // What is wrong with how queues and tasks are written.
@@ -263,5 +264,5 @@ func questionSize(q *interlock.Question) int {
 	if q == nil {
 		return 0
 	}
-	return (&approval{text: q.Text, reads: q.Reads}).size()
+	return (&record.Approval{Text: q.Text, Reads: q.Reads}).Size()
 }

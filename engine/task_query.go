@@ -7,22 +7,23 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // showTask describes a task.
 func (e *Engine) showTask(t *task) interlock.Task {
 	s := t.spec
 	v := interlock.Task{
-		ID: t.id, Queue: t.queue.Name, Kind: s.kind, Claims: s.claims, Payload: s.payload, Purpose: s.purpose, Group: s.group,
-		Priority: int(s.priority), State: t.state, Agent: s.agent, Session: s.session, Flow: s.flow, Principal: s.principal, Sender: s.sender,
-		Age: e.now.Sub(s.submitted), Attempt: int(t.attempt), MaxAttempts: t.maxAttempts(), Result: s.result, Reason: t.reason,
+		ID: t.id, Queue: t.queue.Name, Kind: s.Kind, Claims: s.Claims, Payload: s.Payload, Purpose: s.Purpose, Group: s.Group,
+		Priority: int(s.Priority), State: t.state, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal, Sender: s.Sender,
+		Age: e.now.Sub(s.Submitted), Attempt: int(t.attempt), MaxAttempts: t.maxAttempts(), Result: s.Result, Reason: t.reason,
 		Approval: e.showApproval(t),
 	}
 	if t.state == interlock.TaskScheduled {
-		v.Due = max(0, s.due.Sub(e.now))
+		v.Due = max(0, s.Due.Sub(e.now))
 	}
-	if s.deadline != 0 && !isSettled(t.state) {
-		v.Deadline = max(1, s.deadline.Sub(e.now))
+	if s.Deadline != 0 && !isSettled(t.state) {
+		v.Deadline = max(1, s.Deadline.Sub(e.now))
 	}
 	if isSettled(t.state) {
 		v.Settled = max(1, e.now.Sub(t.since))
@@ -46,7 +47,7 @@ func (e *Engine) lookUp(t *task) interlock.Task {
 		return v
 	}
 	if first := t.ahead(); first != nil {
-		v.Blocker = t.spec.mailbox()
+		v.Blocker = t.spec.Mailbox()
 		return v
 	}
 	r := t.request
@@ -101,7 +102,7 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 	l.found.limit = limit + 1
 	wanted := func(t *task) bool {
 		return t.num > l.After && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
-			(l.Group == "" || t.spec.group == l.Group) && (l.Key == "" || t.spec.claimsKey(l.Key))
+			(l.Group == "" || t.spec.Group == l.Group) && (l.Key == "" || t.spec.ClaimsKey(l.Key))
 	}
 	if !sift(&l.found, s.tasks.all.Part, &l.next, wanted, bySubmission) {
 		return false
@@ -115,11 +116,6 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 		l.Next = t.num
 	}
 	return true
-}
-
-// claimsKey reports whether a task claims just this key.
-func (s *taskSpec) claimsKey(key interlock.Key) bool {
-	return slices.ContainsFunc(s.claims, func(c interlock.Claim) bool { return c.Key == key })
 }
 
 func bySubmission(a, b *task) int { return cmp.Compare(a.num, b.num) }
@@ -181,7 +177,7 @@ func (s *namespace) sortedQueues() []*queue {
 func (s *snapshotter) queues(sp *namespace) {
 	for _, q := range sp.sortedQueues() {
 		if q.registered {
-			s.event(0, &Event{Kind: EvQueue, Namespace: sp.name, Purpose: q.Name, Blob: appendQueue(nil, &q.TaskQueue)})
+			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.name, Purpose: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
 		}
 	}
 }
@@ -212,24 +208,24 @@ func (s *snapshotter) tasks(sp *namespace) {
 }
 
 func (s *snapshotter) task(sp *namespace, t *task) {
-	ev := Event{Kind: EvTask, Namespace: sp.name, ID: t.id, Num: t.num, Op: uint8(t.state), Generation: uint64(t.attempt), Outcome: t.reason}
-	t.spec.describe(&ev)
+	ev := record.Event{Kind: record.TaskSubmitted, Namespace: sp.name, ID: t.id, Num: t.num, Op: uint8(t.state), Generation: uint64(t.attempt), Outcome: t.reason}
+	t.spec.Describe(&ev)
 	if t.arrived != 0 {
-		ev.Queued, ev.Arrived = true, t.arrived.Sub(t.spec.submitted)
+		ev.Queued, ev.Arrived = true, t.arrived.Sub(t.spec.Submitted)
 	}
 	switch {
 	case t.state == interlock.TaskWaiting:
-		ev.Waited, ev.Changed = t.since.Sub(t.spec.submitted), t.request != nil && t.request.sawWrites()
+		ev.Waited, ev.Changed = t.since.Sub(t.spec.Submitted), t.request != nil && t.request.sawWrites()
 	case t.state == interlock.TaskRunning:
 		ev.BaseID = t.request.id
 	case isSettled(t.state):
-		ev.Waited = t.since.Sub(t.spec.submitted)
+		ev.Waited = t.since.Sub(t.spec.Submitted)
 	}
-	s.event(t.spec.submitted, &ev)
+	s.event(t.spec.Submitted, &ev)
 	for i := range t.past {
 		a := &t.past[i]
-		s.event(a.ended, &Event{
-			Kind: EvAttempt, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, Purpose: a.session, Fence: a.fence,
+		s.event(a.ended, &record.Event{
+			Kind: record.AttemptFailed, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, Purpose: a.session, Fence: a.fence,
 			Reason: a.why, Outcome: a.words, Held: a.held,
 		})
 	}

@@ -15,23 +15,7 @@ import (
 // of them counts interlock.TaskBytes at least.
 
 // cost is what a task counts of interlock.MaxTaskBytes.
-func (t *task) cost() int { return t.spec.cost() + t.trail.cost() }
-
-// cost counts what tasks share for each of them.
-func (s *taskSpec) cost() int {
-	n := interlock.TaskBytes + len(s.payload) + len(s.result) + len(s.purpose) + s.approval.size() + s.origin.size()
-	for i := range s.claims {
-		n += interlock.TaskClaimBytes + len(s.claims[i].Key)
-	}
-	return n
-}
-
-func (a *address) size() (n int) {
-	for _, text := range a.texts() {
-		n += len(text)
-	}
-	return n
-}
+func (t *task) cost() int { return t.spec.Cost() + t.trail.cost() }
 
 // attemptBytes is what an attempt that is over costs besides its texts.
 const attemptBytes = 128

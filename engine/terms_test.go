@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // eachTerm calls check with the name of each field, and terms that have this field alone set.
@@ -35,8 +36,8 @@ func eachTerm(t *testing.T, check func(t *testing.T, name string, terms interloc
 // fingerprint of a request.
 func TestTermsReachTheJournal(t *testing.T) {
 	eachTerm(t, func(t *testing.T, _ string, terms interlock.Terms) {
-		entry := engine.EncodeEntry([]engine.Event{{Kind: engine.EvGranted, At: begin, Namespace: "default", Terms: terms}})
-		err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+		entry := engine.EncodeEntry([]record.Event{{Kind: record.Granted, At: begin, Namespace: "default", Terms: terms}})
+		err := record.DecodeEntry(entry, func(ev *record.Event) error {
 			if ev.Terms != terms {
 				return fmt.Errorf("journaled %+v, read %+v", terms, ev.Terms)
 			}

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
+)
 
 func (e *Engine) poll(c *Poll) {
 	if r := e.find(c.Ticket, interlock.CodeUnknownTicket); r != nil {
@@ -57,7 +60,7 @@ func (e *Engine) unlisten(r *request, link uint64) {
 // claim takes up an offer, if r is one.
 func (e *Engine) claim(r *request) {
 	if r.phase == offered {
-		ev := e.event(EvClaimed, r)
+		ev := e.event(record.Claimed, r)
 		ev.Version = r.movedUpTo()
 		e.emit(ev)
 		e.arm(r)
@@ -83,13 +86,13 @@ func (e *Engine) leave(c *Leave) {
 	case parked, away, closed, over:
 	default:
 		if r.phase == waiting || r.goesBack() || r.staysPut() {
-			ev := e.leaving(r, ByLeaving)
+			ev := e.leaving(r, record.ByLeaving)
 			ev.Actor = c.Actor
 			e.tag(ev, Done)
 			e.giveUp(r, ev)
 			break
 		}
-		ev := e.endCause(r, ByLeaving)
+		ev := e.endCause(r, record.ByLeaving)
 		ev.Actor = c.Actor
 		e.tag(ev, Done)
 		e.emit(ev)

@@ -1,8 +1,5 @@
 package engine
 
-// never is a time that does not come.
-const never = Time(1<<63 - 1)
-
 // timers is a binary heap of deadlines. A timer may be earlier than its actual deadline,
 // because renewals do not touch it: firing it checks the state and rearms it.
 type timers struct{ heap []*timer }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // rememberedEnds is how many leases and tickets that are over a namespace remembers,
@@ -19,7 +20,7 @@ type tomb struct {
 	claims     []interlock.Claim
 	ttl, grace time.Duration
 	endCause   *endCause
-	reason     Reason
+	reason     record.Reason
 	changed    bool
 	older      uint32 // the one before with the same hash, by its number
 }
@@ -158,7 +159,7 @@ func (s *namespace) knows(id [16]byte) bool {
 
 // archive turns r into the record of its end. The rest of it stays valid until the end of the
 // step, because the step's answers may be about it.
-func (e *Engine) archive(r *request, why Reason) {
+func (e *Engine) archive(r *request, why record.Reason) {
 	if r.timer != nil {
 		e.timers.clear(r.timer)
 		r.timer = nil

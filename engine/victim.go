@@ -6,6 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // breakDeadlock ends the wait of a cycle's victim: the lowest base priority, then the fewest
@@ -36,7 +37,7 @@ func (e *Engine) breakDeadlock(cycle []hop) {
 	if f := r.awaited; f != nil {
 		e.refuseFollower(f, steps)
 	} else {
-		ev := e.leaving(r, ByDeadlock)
+		ev := e.leaving(r, record.ByDeadlock)
 		ev.Cycle = steps
 		e.giveUp(r, ev)
 	}
@@ -44,7 +45,7 @@ func (e *Engine) breakDeadlock(cycle []hop) {
 		if e.full() {
 			return
 		}
-		e.hard(l, ByDeadlock)
+		e.hard(l, record.ByDeadlock)
 	}
 }
 

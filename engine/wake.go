@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Which waiters are granted when something is returned.
@@ -169,12 +170,12 @@ func (e *Engine) consider(c candidate) {
 		} else if r.blockedAt(m) {
 			e.armPool(c.node.pool())
 			if r.hopeless(m) {
-				e.leaveLine(r.whole(), ByPattern)
+				e.leaveLine(r.whole(), record.ByPattern)
 			} else if !p.watchedAlone {
 				return
 			}
 		} else if b := r.blocker(); b >= 0 && r.hopeless(&r.needs()[b]) {
-			e.leaveLine(r.whole(), ByPattern)
+			e.leaveLine(r.whole(), record.ByPattern)
 		} else if b >= 0 {
 			e.watch(r, b)
 		} else if r.barrier() == nil {
@@ -314,7 +315,7 @@ func (e *Engine) admit(way *request) {
 		e.cancelUnattended(r)
 		return
 	}
-	ev := e.event(EvAdmitted, r)
+	ev := e.event(record.Admitted, r)
 	ev.Claims = way.claims()
 	ev.Fence, ev.Waited, ev.Offer = e.fence+1, e.now.Sub(r.arrived()), caller == nil && r != e.asking && lease == r && r.share == nil
 	ev.Generation, ev.Version = r.nextGeneration(), r.movedUpTo()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // labels lists what has a series of its own.
@@ -151,9 +152,9 @@ func TestUnfitNames(t *testing.T) {
 // Counting allocates nothing, for names that are named and for those that come and go.
 func TestCountingAllocatesNothing(t *testing.T) {
 	tenants := newTenantFigures(10)
-	events := make([]engine.Event, 1000)
+	events := make([]record.Event, 1000)
 	for i := range events {
-		events[i] = engine.Event{Kind: engine.EvEnded, At: 1, Namespace: interlock.Namespace(fmt.Sprint("tenant-", i))}
+		events[i] = record.Event{Kind: record.Ended, At: 1, Namespace: interlock.Namespace(fmt.Sprint("tenant-", i))}
 	}
 	count := func() {
 		for i := range events {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -116,10 +117,10 @@ func (s *effectWatch) follow(ctx context.Context, ns interlock.Namespace, room *
 	for {
 		err := s.shard.Follow(ctx, shard.Follower{
 			Namespace: ns, From: from,
-			Visit: func(_ interlock.Index, _ interlock.Epoch, events []engine.Event) error {
+			Visit: func(_ interlock.Index, _ interlock.Epoch, events []record.Event) error {
 				for i := range events {
 					switch events[i].Kind {
-					case engine.EvEffect, engine.EvEnded, engine.EvClosed, engine.EvSessionEnded:
+					case record.EffectChanged, record.Ended, record.Closed, record.SessionEnded:
 						touched = true
 					}
 				}

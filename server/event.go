@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // writeEvent writes one event of the journal. No id and no request id is in it: it contains the
 // agent, the action and the keys, and numbers that tell requests and sessions apart. Nor is the
 // body of a document or the result of an effect: callers that may read them ask for them. What an
 // event does not have is left out.
-func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch interlock.Epoch) {
+func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch interlock.Epoch) {
 	number := func(name string, n uint64) {
 		if n != 0 {
 			j.decimal(name, n)
@@ -32,9 +32,9 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 
 	// The owner and the object.
 	switch ev.Kind {
-	case engine.EvEffectsForgotten:
+	case record.EffectsForgotten:
 		number("forgotten", ev.Num)
-	case engine.EvRefused:
+	case record.Refused:
 		number("left_out", ev.Num)
 	default:
 		number("request", ev.Num)
@@ -49,24 +49,24 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	j.said("actor", ev.Actor)
 	j.said("asker", ev.Asker)
 	switch ev.Kind {
-	case engine.EvPattern, engine.EvPatternDropped:
+	case record.PatternSet, record.PatternDropped:
 		j.said("pattern", ev.Purpose)
 		j.count("revision", ev.Generation)
 		j.count("reverted", ev.By)
-	case engine.EvQueue, engine.EvQueueDropped:
+	case record.QueueSet, record.QueueDropped:
 		j.said("queue", ev.Purpose)
-	case engine.EvWritten, engine.EvEffect, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
+	case record.Written, record.EffectChanged, record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
 		j.said("session", ev.Purpose)
-	case engine.EvRefused:
+	case record.Refused:
 		j.said("pattern", ev.Purpose)
 		j.said("operation", ev.Outcome)
 		j.str("code", string(ev.Code))
-	case engine.EvConfigured:
+	case record.Configured:
 	default:
 		j.said("purpose", ev.Purpose)
 	}
 	writePolicy(j, ev)
-	if ev.Kind == engine.EvDecided {
+	if ev.Kind == record.Decided {
 		j.str("verdict", interlock.Verdict(ev.Op).String())
 	}
 
@@ -91,7 +91,7 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	flag("part", ev.Part)
 	number("target_session", ev.Target)
 	j.said("target_flow", ev.TargetFlow)
-	if ev.Kind != engine.EvPattern && ev.Kind != engine.EvPatternDropped {
+	if ev.Kind != record.PatternSet && ev.Kind != record.PatternDropped {
 		number("by", ev.By)
 	}
 	if org, workflow := ev.Run(); org != "" {
@@ -103,16 +103,16 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	// What became of it.
 	flag("offer", ev.Offer)
 	j.said("reason", ev.Reason.String())
-	if ev.Kind != engine.EvRefused { // there it is the operation
+	if ev.Kind != record.Refused { // there it is the operation
 		j.said("outcome", ev.Outcome)
 	}
-	if ev.Note != "" && ev.Kind != engine.EvEffect { // there it is the result
+	if ev.Note != "" && ev.Kind != record.EffectChanged { // there it is the result
 		j.note("note", ev.Note)
 	}
 	j.duration("held_ms", ev.Held)
 	switch {
 	case writeTaskEvent(j, ev):
-	case ev.Kind == engine.EvEffect, ev.Kind == engine.EvPattern, ev.Kind == engine.EvPatternDropped:
+	case ev.Kind == record.EffectChanged, ev.Kind == record.PatternSet, ev.Kind == record.PatternDropped:
 	default:
 		j.duration("waited_ms", ev.Waited)
 		j.count("generation", ev.Generation)
@@ -123,12 +123,12 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 	number("as_of", uint64(ev.AsOf))
 	j.said("content_type", ev.ContentType)
 	switch ev.Kind {
-	case engine.EvWritten:
+	case record.Written:
 		op := interlock.WriteOp(ev.Op)
 		if j.str("op", op.String()); op != interlock.Delete {
 			j.int("size", int64(len(ev.Blob)))
 		}
-	case engine.EvEffect:
+	case record.EffectChanged:
 		writeSettled(j, ev)
 	}
 	if len(ev.Cycle) > 0 {
@@ -143,21 +143,21 @@ func writeEvent(j *jsonOut, ev *engine.Event, index interlock.Index, epoch inter
 
 // writePolicy writes what an operator set, if that is what happened. What cannot be
 // read here was refused when the journal was replayed.
-func writePolicy(j *jsonOut, ev *engine.Event) {
+func writePolicy(j *jsonOut, ev *record.Event) {
 	switch ev.Kind {
-	case engine.EvPattern:
+	case record.PatternSet:
 		if p, err := ev.Pattern(); err == nil {
 			j.open("policy")
 			writePattern(j, &p)
 			j.close()
 		}
-	case engine.EvConfigured:
+	case record.Configured:
 		if s, err := ev.Settings(); err == nil {
 			j.open("settings")
 			writeSettings(j, &s)
 			j.close()
 		}
-	case engine.EvQueue:
+	case record.QueueSet:
 		if q, err := ev.Queue(); err == nil {
 			j.open("queue_settings")
 			writeQueue(j, &q)
@@ -168,20 +168,20 @@ func writePolicy(j *jsonOut, ev *engine.Event) {
 
 // writeTaskEvent writes what happened to a task, and reports whether that is what happened. Its
 // content is left out: callers that may read it ask for the task.
-func writeTaskEvent(j *jsonOut, ev *engine.Event) bool {
+func writeTaskEvent(j *jsonOut, ev *record.Event) bool {
 	id := ev.ID
 	switch ev.Kind {
-	case engine.EvTask:
+	case record.TaskSubmitted:
 		if queue, kind, err := ev.Task(); err == nil {
 			j.said("queue", queue)
 			j.said("kind", kind)
 		}
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		id = ev.BaseID
 		j.duration("waited_ms", ev.Waited)
-	case engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
+	case record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
 		j.duration("due_in_ms", ev.Waited)
-	case engine.EvTaskForgotten:
+	case record.TaskForgotten:
 	default:
 		return false
 	}
@@ -195,7 +195,7 @@ func writeTaskEvent(j *jsonOut, ev *engine.Event) bool {
 
 // eventState is what an effect came to with an event: free, when it was found not
 // done.
-func eventState(ev *engine.Event) string {
+func eventState(ev *record.Event) string {
 	if len(ev.Blob) > 0 {
 		return interlock.EffectClaimed.String()
 	}
@@ -204,7 +204,7 @@ func eventState(ev *engine.Event) string {
 
 // writeSettled writes what an effect came to. Only the event of a claim contains its name; the
 // others name it by its secret.
-func writeSettled(j *jsonOut, ev *engine.Event) {
+func writeSettled(j *jsonOut, ev *record.Event) {
 	j.str("state", eventState(ev))
 	if len(ev.Blob) > 0 {
 		digest := sha256.Sum256(ev.Blob)

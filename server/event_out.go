@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
@@ -38,7 +38,7 @@ func newEventOut(c *call, sse bool, v view) *eventOut {
 // entry writes what the view shows of the events of an entry. In server-sent events
 // the id stands at the last event of an entry, so that a reader that was cut off
 // in its middle gets all of it again.
-func (o *eventOut) entry(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+func (o *eventOut) entry(index interlock.Index, epoch interlock.Epoch, events []record.Event) error {
 	before := len(o.json.b)
 	for i := range events {
 		ev := &events[i]
@@ -89,7 +89,7 @@ func (o *eventOut) writeID() {
 
 // shown leaves out the records about request ids, which are their callers' own,
 // and what stands in snapshots only.
-func shown(k engine.EventKind) bool { return k != engine.EvAnswered && k < engine.EvCounters }
+func shown(k record.Kind) bool { return k != record.Answered && k < record.Counters }
 
 // send sends what was collected to the reader, which has a time limit to take it.
 func (o *eventOut) send() error {

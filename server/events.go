@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -48,15 +49,15 @@ func (c *call) events() {
 		return
 	}
 	c.follow(newEventOut(c, sse, view{
-		shows: func(ev *engine.Event) bool { return shown(ev.Kind) },
+		shows: func(ev *record.Event) bool { return shown(ev.Kind) },
 		write: writeEvent,
 	}), from, at.Index, follow)
 }
 
 // view is what of the journal a reader is shown, and how.
 type view struct {
-	shows func(*engine.Event) bool
-	write func(*jsonOut, *engine.Event, interlock.Index, interlock.Epoch)
+	shows func(*record.Event) bool
+	write func(*jsonOut, *record.Event, interlock.Index, interlock.Epoch)
 }
 
 // follow answers with what a view shows of the journal, from an index on (0 is the
@@ -143,7 +144,7 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 	if err == nil {
 		err = c.s.shard.Follow(ctx, shard.Follower{
 			Namespace: c.namespace, From: from, Pulse: keepAliveEvery,
-			Visit: func(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+			Visit: func(index interlock.Index, epoch interlock.Epoch, events []record.Event) error {
 				if !follow && index > newest {
 					return errEnough
 				}
@@ -183,8 +184,8 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 
 // endOfNamespace returns what a reader receives when its namespace is deleted while it reads; nil
 // if the events contain no deletion.
-func endOfNamespace(events []engine.Event) error {
-	if !slices.ContainsFunc(events, func(ev engine.Event) bool { return ev.Kind == engine.EvDeleted }) {
+func endOfNamespace(events []record.Event) error {
+	if !slices.ContainsFunc(events, func(ev record.Event) bool { return ev.Kind == record.NamespaceDeleted }) {
 		return nil
 	}
 	return &interlock.Error{

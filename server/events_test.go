@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // lines decodes JSON lines.
@@ -68,18 +68,18 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 		"ID": true, "BaseID": true, "ByID": true, "Scope": true, "RequestID": true, "Seq": true, "Acked": true, "Fingerprint": true, "Answer": true,
 		"Code": true, "Message": true, "Changed": true, "Arrived": true, "Writes": true, "Namespace": true, "Epoch": true, "Made": true,
 	}
-	show := func(ev *engine.Event) string {
+	show := func(ev *record.Event) string {
 		var j jsonOut
 		writeEvent(&j, ev, 1, 1)
 		return string(j.b)
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[engine.Event]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[record.Event]()) {
 		if !f.IsExported() || f.Anonymous {
 			continue
 		}
-		ev := engine.Event{Kind: engine.EvQueued, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Member, Count: 2}}}
+		ev := record.Event{Kind: record.Queued, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Member, Count: 2}}}
 		if f.Name == "Op" {
-			ev.Kind = engine.EvWritten
+			ev.Kind = record.Written
 		}
 		before := show(&ev)
 		switch v := reflect.ValueOf(&ev).Elem().FieldByIndex(f.Index); v.Kind() {
@@ -196,11 +196,11 @@ func TestEventsStayInTheirNamespace(t *testing.T) {
 
 // Events say that a document was written or an effect settled, and not what with.
 func TestEventsShowNoBodies(t *testing.T) {
-	for _, ev := range []engine.Event{
-		{Kind: engine.EvWritten, Op: uint8(interlock.Put), Blob: []byte("body-secret")},
-		{Kind: engine.EvEffect, Blob: []byte("body-secret")},
-		{Kind: engine.EvEffect, Op: uint8(interlock.EffectDone), Note: "body-secret", ID: [16]byte{0xab, 0xcd, 0xef}},
-		{Kind: engine.EvEffect, Op: 0, Outcome: "not done", ID: [16]byte{0xab, 0xcd, 0xef}},
+	for _, ev := range []record.Event{
+		{Kind: record.Written, Op: uint8(interlock.Put), Blob: []byte("body-secret")},
+		{Kind: record.EffectChanged, Blob: []byte("body-secret")},
+		{Kind: record.EffectChanged, Op: uint8(interlock.EffectDone), Note: "body-secret", ID: [16]byte{0xab, 0xcd, 0xef}},
+		{Kind: record.EffectChanged, Op: 0, Outcome: "not done", ID: [16]byte{0xab, 0xcd, 0xef}},
 	} {
 		var j jsonOut
 		writeEvent(&j, &ev, 1, 1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // figures are the metrics. docs/operations.md explains the use of each.
@@ -154,35 +155,35 @@ func newFigures() *figures {
 }
 
 // event counts one event. It is called for each, so it is short.
-func (f *figures) event(ev *engine.Event) {
+func (f *figures) event(ev *record.Event) {
 	switch ev.Kind {
-	case engine.EvGranted:
+	case record.Granted:
 		f.wait.observe(ev.Claims, 0, 0)
 		f.tenants.waited(ev, 0)
-	case engine.EvAdmitted:
+	case record.Admitted:
 		f.wait.observe(ev.Claims, 0, ev.Waited)
 		f.tenants.waited(ev, ev.Waited)
-	case engine.EvLeft:
+	case record.Left:
 		f.wait.observe(ev.Claims, ev.Reason, ev.Waited)
 		f.tenants.waited(ev, ev.Waited)
-		if ev.Reason == engine.ByDeadlock {
+		if ev.Reason == record.ByDeadlock {
 			f.deadlocks.Inc()
 		}
-	case engine.EvAsked:
+	case record.Asked:
 		f.yields.Inc()
-	case engine.EvWritten:
+	case record.Written:
 		f.written[ev.Op].Inc()
-	case engine.EvEffect:
+	case record.EffectChanged:
 		f.effects[eventState(ev)].Inc()
-	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
+	case record.TaskSubmitted, record.TaskHandedOut, record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
 		f.tasks.event(ev)
-	case engine.EvGrace:
+	case record.Grace:
 		f.expiries[tierGrace].Inc()
-	case engine.EvEnded:
+	case record.Ended:
 		f.hold.observe(ev.Claims, ev.Reason, ev.Held)
 		f.tenants.held(ev)
 		switch ev.Reason {
-		case engine.ByTTL, engine.ByMaxHold, engine.ByStall, engine.ByDeath:
+		case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath:
 			f.expiries[tierEnded].Inc()
 		}
 	}
@@ -195,7 +196,7 @@ type byModeAndReason struct {
 	known [interlock.Member + 1][]prometheus.Observer // by the reason
 }
 
-func (h *byModeAndReason) observe(claims []interlock.Claim, why engine.Reason, d time.Duration) {
+func (h *byModeAndReason) observe(claims []interlock.Claim, why record.Reason, d time.Duration) {
 	if len(claims) == 0 {
 		return // a declared wait is for no lease
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The figures of tasks. GET /v1/queues reports how many a queue has in which state: the names of
@@ -32,15 +32,15 @@ func (f *figures) newTaskFigures() {
 	f.registry.MustRegister(tasks, t.wait)
 }
 
-func (t *taskFigures) event(ev *engine.Event) {
+func (t *taskFigures) event(ev *record.Event) {
 	switch ev.Kind {
-	case engine.EvTask:
+	case record.TaskSubmitted:
 		t.submitted.Inc()
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		t.handedOut.Inc()
 		t.wait.Observe(ev.Waited.Seconds())
 		return
-	case engine.EvAttempt:
+	case record.AttemptFailed:
 		t.failed.Inc()
 	}
 	if c := t.to[ev.Op]; c != nil {

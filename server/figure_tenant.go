@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The figures by namespace: waits and holds by the pattern of their keys, by the organisation
@@ -96,7 +96,7 @@ func newTenantFigures(room int) *tenantFigures {
 }
 
 // waited counts how long a request waited, held how long a lease was held.
-func (t *tenantFigures) waited(ev *engine.Event, d time.Duration) {
+func (t *tenantFigures) waited(ev *record.Event, d time.Duration) {
 	if t == nil || len(ev.Claims) == 0 {
 		return
 	}
@@ -114,7 +114,7 @@ func (t *tenantFigures) waited(ev *engine.Event, d time.Duration) {
 }
 
 // held is described at waited.
-func (t *tenantFigures) held(ev *engine.Event) {
+func (t *tenantFigures) held(ev *record.Event) {
 	if t == nil {
 		return
 	}
@@ -132,7 +132,7 @@ func (t *tenantFigures) held(ev *engine.Event) {
 }
 
 // of finds the series under which something in the namespace of an event is counted.
-func (t *tenantFigures) of(group int, ev *engine.Event, text string) *series {
+func (t *tenantFigures) of(group int, ev *record.Event, text string) *series {
 	return t.groups[group].top.of(name{ev.Namespace, text}, ev.At)
 }
 

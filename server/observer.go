@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Observer counts what happens, and writes one log line per ended lease. Give the
@@ -81,27 +82,27 @@ func (o *Observer) Close() {
 }
 
 // Committed is called by the shard for each durable group of events.
-func (o *Observer) Committed(events []engine.Event) {
+func (o *Observer) Committed(events []record.Event) {
 	logs := o.log != nil && o.log.Enabled(context.Background(), slog.LevelInfo)
 	for i := range events {
 		ev := &events[i]
 		o.figures.event(ev)
 		switch ev.Kind {
-		case engine.EvConfigured:
+		case record.Configured:
 			o.configured(ev)
-		case engine.EvDeleted, engine.EvForgotten:
+		case record.NamespaceDeleted, record.NamespaceForgotten:
 			if l := o.limiter.Load(); l != nil {
 				l.configured(ev.Namespace, &interlock.Settings{})
 			}
 		}
-		if ev.Kind == engine.EvEnded && logs {
+		if ev.Kind == record.Ended && logs {
 			o.enqueue(ev)
 		}
 	}
 }
 
 // configured passes changed settings on.
-func (o *Observer) configured(ev *engine.Event) {
+func (o *Observer) configured(ev *record.Event) {
 	l := o.limiter.Load()
 	if l == nil {
 		return
@@ -141,7 +142,7 @@ func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {
 // maxLoggedKeys bounds a log line.
 const maxLoggedKeys = 8
 
-func (o *Observer) enqueue(ev *engine.Event) {
+func (o *Observer) enqueue(ev *record.Event) {
 	line := endedLease{
 		at: time.Unix(0, int64(ev.At)), namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
 		purpose: ev.Purpose, reason: ev.Reason.String(), outcome: ev.Outcome, fence: ev.Fence, held: ev.Held, trace: ev.Trace,

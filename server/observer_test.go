@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -176,7 +176,7 @@ func TestLinesOfLogCollect(t *testing.T) {
 			return nil
 		})
 		defer obs.Close()
-		ended := []engine.Event{{Kind: engine.EvEnded, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: engine.ByRelease}}
+		ended := []record.Event{{Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: record.ByRelease}}
 		expect := func(want ...int) {
 			t.Helper()
 			synctest.Wait()
@@ -218,7 +218,7 @@ func (s stuckLog) Write(b []byte) (int, error) {
 func TestStuckLogHoldsUpNobody(t *testing.T) {
 	stuck := stuckLog{make(chan struct{}), make(chan struct{})}
 	obs := NewObserver(slog.New(slog.NewTextHandler(io.Writer(stuck), nil)), nil)
-	ended := []engine.Event{{Kind: engine.EvEnded, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: engine.ByRelease}}
+	ended := []record.Event{{Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: record.ByRelease}}
 	obs.Committed(ended)
 	<-stuck.taken
 	for range logBacklog + 10 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
@@ -152,9 +153,9 @@ func TestOpenAPIHasTheListsAndLimits(t *testing.T) {
 		"modes":    {doc.Components.Schemas["Mode"].Value.Enum, namesFrom(func(i int) string { return interlock.Mode(i).String() })},
 		"liveness": {property("Holder", "liveness").Enum, namesFrom(func(i int) string { return interlock.Liveness(i).String() })},
 		"states":   {property("Lease", "state").Enum, namesFrom(func(i int) string { return interlock.LeaseState(i).String() })},
-		"reasons":  {property("Event", "reason").Enum, namesFrom(func(i int) string { return engine.Reason(i).String() })},
-		"events": {property("Event", "event").Enum, slices.DeleteFunc(namesFrom(func(i int) string { return engine.EventKind(i).String() }), func(name any) bool {
-			return name == engine.EvAnswered.String()
+		"reasons":  {property("Event", "reason").Enum, namesFrom(func(i int) string { return record.Reason(i).String() })},
+		"events": {property("Event", "event").Enum, slices.DeleteFunc(namesFrom(func(i int) string { return record.Kind(i).String() }), func(name any) bool {
+			return name == record.Answered.String()
 		})},
 	} {
 		missing := slices.DeleteFunc(slices.Clone(c.have), func(v any) bool { return slices.Contains(c.documented, v) })

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // fullDocuments are documents of each kind, with all that they can have.
@@ -114,8 +114,8 @@ func tourState(d *door) {
 		writeContended(j, &interlock.Contention{Pattern: "account", Commits: 10, Conflicts: 10})
 	})
 	for _, doc := range fullDocuments() {
-		ev := engine.Event{
-			Kind: engine.EvWritten, Claims: []interlock.Claim{{Key: doc.Key}}, Version: doc.Version, ContentType: doc.ContentType, Blob: doc.Body,
+		ev := record.Event{
+			Kind: record.Written, Claims: []interlock.Claim{{Key: doc.Key}}, Version: doc.Version, ContentType: doc.ContentType, Blob: doc.Body,
 			Op: uint8(doc.Op), Agent: doc.Agent, Purpose: doc.Session, Flow: doc.Flow, Actor: doc.Principal, Fence: doc.Fence, Note: doc.Note,
 		}
 		tourShown(d, "Written", func(j *jsonOut) { writeWritten(j, &ev, 8, true) })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // fullTask has everything that a task can have.
@@ -142,7 +143,7 @@ func tourTasks(d *door) {
 		j.close()
 	})
 	tourShown(d, "Event", func(j *jsonOut) {
-		writeEvent(j, &engine.Event{Kind: engine.EvAttempt, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Waited: time.Second, Purpose: "loud-owl"}, 8, 9)
+		writeEvent(j, &record.Event{Kind: record.AttemptFailed, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Waited: time.Second, Purpose: "loud-owl"}, 8, 9)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // tourRefusals has a shard refuse each operation with each status that it documents.
@@ -201,20 +202,20 @@ func tourParts(d *door) {
 
 // tourEventFields writes an event that has everything.
 func tourEventFields(d *door) {
-	full := engine.Event{
-		Kind: engine.EvQueued, Namespace: "default", Session: 1, Agent: "a", Flow: "main", Claims: fullLease().Claims[3:], Actor: "ops", Asker: "a", Num: 2,
+	full := record.Event{
+		Kind: record.Queued, Namespace: "default", Session: 1, Agent: "a", Flow: "main", Claims: fullLease().Claims[3:], Actor: "ops", Asker: "a", Num: 2,
 		Purpose: "why", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		Terms:    interlock.Terms{TTL: 1, Grace: 1, MaxHold: 1, Group: "batch", Stall: 1, LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad},
 		Priority: 1, Fence: 3, Offer: true,
-		Reason: engine.ByStall, Outcome: "done", Note: "n", Waited: 1, Held: 1, Cycle: fullConflict().Cycle, Any: true,
+		Reason: record.ByStall, Outcome: "done", Note: "n", Waited: 1, Held: 1, Cycle: fullConflict().Cycle, Any: true,
 		Lead: true, Base: 4, Part: true, Target: 5, TargetFlow: "main", By: 6, Generation: 7,
 		Freed: true, Queued: true, Version: 10, AsOf: 11, ContentType: "text/plain", Op: uint8(interlock.Merge),
 	}
-	effect := engine.Event{Kind: engine.EvEffect, Blob: []byte("{}"), Generation: 2}
+	effect := record.Event{Kind: record.EffectChanged, Blob: []byte("{}"), Generation: 2}
 	written := full
-	written.Kind = engine.EvWritten
-	refused := engine.Event{Kind: engine.EvRefused, Outcome: "acquire", Code: interlock.CodeHeld, Num: 3}
-	for _, ev := range []*engine.Event{&full, &written, &effect, &refused} {
+	written.Kind = record.Written
+	refused := record.Event{Kind: record.Refused, Outcome: "acquire", Code: interlock.CodeHeld, Num: 3}
+	for _, ev := range []*record.Event{&full, &written, &effect, &refused} {
 		tourShown(d, "Event", func(j *jsonOut) { writeEvent(j, ev, 8, 9) })
 	}
 }

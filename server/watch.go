@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // watch is GET /v1/watch: what is written to a key, below a prefix or anywhere in the namespace,
@@ -33,8 +34,8 @@ func (c *call) watch() {
 		from = at.Index + 1
 	}
 	c.follow(newEventOut(c, !acceptsLines(c.r.Header.Values("Accept")), view{
-		shows: func(ev *engine.Event) bool { return ev.Kind == engine.EvWritten && wanted(string(ev.Claims[0].Key)) },
-		write: func(j *jsonOut, ev *engine.Event, index interlock.Index, _ interlock.Epoch) {
+		shows: func(ev *record.Event) bool { return ev.Kind == record.Written && wanted(string(ev.Claims[0].Key)) },
+		write: func(j *jsonOut, ev *record.Event, index interlock.Index, _ interlock.Epoch) {
 			writeWritten(j, ev, index, values)
 		},
 	}), from, at.Index, true)
@@ -72,7 +73,7 @@ func (c *call) watched() (wanted func(key string) bool, ok bool) {
 }
 
 // writeWritten writes one version of a document as it is in the journal.
-func writeWritten(j *jsonOut, ev *engine.Event, index interlock.Index, values bool) {
+func writeWritten(j *jsonOut, ev *record.Event, index interlock.Index, values bool) {
 	d := interlock.Document{
 		Key: ev.Claims[0].Key, Version: ev.Version, Absent: interlock.WriteOp(ev.Op) == interlock.Delete,
 		ContentType: ev.ContentType, Body: ev.Blob, Size: len(ev.Blob), Op: interlock.WriteOp(ev.Op),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/memjournal"
@@ -295,7 +296,7 @@ type sums struct {
 	took             time.Duration
 }
 
-func (s *sums) Committed([]engine.Event) {}
+func (s *sums) Committed([]record.Event) {}
 func (s *sums) Lag(time.Duration)        {}
 func (s *sums) Appended(d time.Duration, entries, _ int) {
 	s.appends++

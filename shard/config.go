@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -79,7 +79,7 @@ type Config struct {
 type Observer interface {
 	// Committed tells the events of the steps that one append made durable: of none
 	// when it was a piece of a large entry. They are valid during the call only.
-	Committed(events []engine.Event)
+	Committed(events []record.Event)
 	// Appended reports how long one append took, and what was in it.
 	Appended(d time.Duration, entries, bytes int)
 	// Lag reports how long the command of a group that waited longest had waited before it was

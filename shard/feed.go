@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // followers wakes the followers, and keeps the newest entries for them.
@@ -28,7 +28,7 @@ type followers struct {
 	closed bool
 	idle   chan struct{} // closed when count is 0 after closed; nil before wait
 
-	oldest, newest *record // of all feeds, in the order in which they came
+	oldest, newest *feedRecord // of all feeds, in the order in which they came
 	bytes          int
 	spare          []*eventFeed // reused
 }
@@ -42,7 +42,7 @@ const lookBytes = 64 << 10
 // recordBytes is about what a record takes besides its entry and its events.
 const recordBytes = 256
 
-var eventBytes = int(reflect.TypeFor[engine.Event]().Size())
+var eventBytes = int(reflect.TypeFor[record.Event]().Size())
 
 // eventFeed holds what is new in one namespace that has followers.
 type eventFeed struct {
@@ -52,7 +52,7 @@ type eventFeed struct {
 	// records has every entry with events of the namespace from index floor on, oldest
 	// first.
 	floor   interlock.Index
-	records []*record
+	records []*feedRecord
 
 	news *news // of the next record; nil without a waiter
 }
@@ -63,23 +63,23 @@ type news struct {
 	first interlock.Index // of that record, which is set before; nothing between is for them
 }
 
-// record is an entry in memory. The first reader of its events decodes it for all.
-type record struct {
+// feedRecord is an entry in memory. The first reader of its events decodes it for all.
+type feedRecord struct {
 	feed         *eventFeed
 	first, index interlock.Index // of its first piece and its last
 	bytes        int
-	older, newer *record // of any feed
+	older, newer *feedRecord // of any feed
 
 	once   sync.Once
 	entry  []byte // nil when it is decoded
-	events []engine.Event
+	events []record.Event
 	err    error
 }
 
 // decode returns the events of the feed's namespace. They are never changed.
-func (r *record) decode() ([]engine.Event, error) {
+func (r *feedRecord) decode() ([]record.Event, error) {
 	r.once.Do(func() {
-		r.err = engine.DecodeEntryOf(r.entry, r.feed.namespace, func(ev *engine.Event) error {
+		r.err = record.DecodeEntryOf(r.entry, r.feed.namespace, func(ev *record.Event) error {
 			r.events = append(r.events, *ev)
 			return nil
 		})
@@ -137,7 +137,7 @@ func (f *followers) wait() {
 // look returns what a feed has from index next on, as much as fits into list. When
 // there is nothing, and nothing is durable that the follower must read of the journal,
 // it returns what to wait for, and up to where everything was seen.
-func (f *followers) look(fd *eventFeed, s *Shard, next interlock.Index, list []*record) ([]*record, *news, interlock.Index) {
+func (f *followers) look(fd *eventFeed, s *Shard, next interlock.Index, list []*feedRecord) ([]*feedRecord, *news, interlock.Index) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if next < fd.floor {
@@ -208,7 +208,7 @@ func (f *followers) publish(g *group, step int) {
 		if entry == nil {
 			entry = g.entry(step)
 		}
-		f.add(&record{
+		f.add(&feedRecord{
 			feed: fd, entry: entry, first: g.first + interlock.Index(from.entries), index: g.index(step),
 			bytes: recordBytes + 2*len(entry) + (to.events-from.events)*eventBytes,
 		})
@@ -217,7 +217,7 @@ func (f *followers) publish(g *group, step int) {
 }
 
 // add puts a record into its feed, and wakes its waiters.
-func (f *followers) add(r *record) {
+func (f *followers) add(r *feedRecord) {
 	fd := r.feed
 	fd.records = append(fd.records, r)
 	if f.newest == nil {
@@ -242,7 +242,7 @@ func (f *followers) add(r *record) {
 }
 
 // drop takes a record out of the list of all.
-func (f *followers) drop(r *record) {
+func (f *followers) drop(r *feedRecord) {
 	if r.older == nil {
 		f.oldest = r.newer
 	} else {

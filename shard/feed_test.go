@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -35,7 +36,7 @@ type tenant struct {
 func (n *tenant) follower(namespace string) Follower {
 	return Follower{
 		Namespace: interlock.Namespace(namespace),
-		Visit: func(index interlock.Index, _ interlock.Epoch, events []engine.Event) error {
+		Visit: func(index interlock.Index, _ interlock.Epoch, events []record.Event) error {
 			if index <= n.visited {
 				n.wrong = append(n.wrong, fmt.Sprintf("entry %d after %d", index, n.visited))
 			}
@@ -45,7 +46,7 @@ func (n *tenant) follower(namespace string) Follower {
 				if ev.Namespace != "" && ev.Namespace != interlock.Namespace(namespace) {
 					n.wrong = append(n.wrong, fmt.Sprintf("%s of %s", ev.Kind, ev.Namespace))
 				}
-				if ev.Kind == engine.EvGranted {
+				if ev.Kind == record.Granted {
 					n.keys = append(n.keys, string(ev.Claims[0].Key))
 				}
 			}
@@ -102,9 +103,9 @@ func TestFollowersShareOneDecoding(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		var mu sync.Mutex
-		var seen []*engine.Event
+		var seen []*record.Event
 		for range 3 {
-			go r.follow(r.Context(), r.shard.At().Index+1, func(_ interlock.Index, _ interlock.Epoch, events []engine.Event) error {
+			go r.follow(r.Context(), r.shard.At().Index+1, func(_ interlock.Index, _ interlock.Epoch, events []record.Event) error {
 				mu.Lock()
 				defer mu.Unlock()
 				seen = append(seen, &events[0])
@@ -198,7 +199,7 @@ func TestIdleFollowerIsNotLeftBehind(t *testing.T) {
 				all := &r.shard.followers
 				other, _ := all.enter("other", r.shard)
 				all.mu.Lock()
-				all.add(&record{feed: other, bytes: newestBytes + 1})
+				all.add(&feedRecord{feed: other, bytes: newestBytes + 1})
 				all.mu.Unlock()
 				all.leave(other)
 				close(let)
@@ -227,19 +228,19 @@ func TestNewsOutliveTheirRecord(t *testing.T) {
 	if sleeping == nil || at != 10 {
 		t.Fatalf("nothing to sleep on, at %d", at)
 	}
-	f.add(&record{feed: fd, first: 5000, index: 5001, bytes: 1})
-	f.add(&record{feed: fd, first: 6000, index: 6000, bytes: newestBytes})
+	f.add(&feedRecord{feed: fd, first: 5000, index: 5001, bytes: 1})
+	f.add(&feedRecord{feed: fd, first: 6000, index: 6000, bytes: newestBytes})
 	<-sleeping.came
 	if sleeping.first != 5000 {
 		t.Errorf("it reads on at %d, want 5000", sleeping.first)
 	}
-	if list, n, _ := f.look(fd, s, 5000, make([]*record, 0, 4)); n != nil || len(list) != 0 {
+	if list, n, _ := f.look(fd, s, 5000, make([]*feedRecord, 0, 4)); n != nil || len(list) != 0 {
 		t.Errorf("it does not go to the journal for what was forgotten: %v", list)
 	}
-	if list, _, _ := f.look(fd, s, 5002, make([]*record, 0, 4)); len(list) != 1 || list[0].index != 6000 {
+	if list, _, _ := f.look(fd, s, 5002, make([]*feedRecord, 0, 4)); len(list) != 1 || list[0].index != 6000 {
 		t.Errorf("what is kept from 5002 on is %v", list)
 	}
-	f.add(&record{feed: fd, first: 7000, index: 7000, bytes: 2 * newestBytes})
+	f.add(&feedRecord{feed: fd, first: 7000, index: 7000, bytes: 2 * newestBytes})
 	if f.bytes != 0 || f.oldest != nil || f.newest != nil || fd.floor != 7001 {
 		t.Errorf("%d bytes are kept, the feed begins at %d", f.bytes, fd.floor)
 	}
@@ -257,7 +258,7 @@ func TestFollowersMemoryIsBounded(t *testing.T) {
 		feeds = append(feeds, fd)
 	}
 	for i := range 10_000 {
-		f.add(&record{feed: feeds[i%len(feeds)], first: interlock.Index(i + 1), index: interlock.Index(i + 1), bytes: 64 << 10})
+		f.add(&feedRecord{feed: feeds[i%len(feeds)], first: interlock.Index(i + 1), index: interlock.Index(i + 1), bytes: 64 << 10})
 		if f.bytes > newestBytes {
 			t.Fatalf("%d bytes are kept", f.bytes)
 		}
@@ -284,7 +285,7 @@ func TestFollowersHearOfEachEntry(t *testing.T) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	for range followers {
-		go r.follow(ctx, r.shard.At().Index+1, func(i interlock.Index, _ interlock.Epoch, _ []engine.Event) error {
+		go r.follow(ctx, r.shard.At().Index+1, func(i interlock.Index, _ interlock.Epoch, _ []record.Event) error {
 			seen <- i
 			return nil
 		})

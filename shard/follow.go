@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -22,7 +22,7 @@ type Follower struct {
 
 	// Visit gets the events of one entry. It must not change them: other followers get
 	// the same ones. It may keep what they point to. nil ignores them.
-	Visit func(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error
+	Visit func(index interlock.Index, epoch interlock.Epoch, events []record.Event) error
 
 	// Visited is called after each Visit, when the events need not be kept any more: a follower
 	// that may block does so here. It may be nil.
@@ -92,8 +92,8 @@ type followerReader struct {
 	found  bool            // an entry was read from the journal
 	stop   error           // what the follower has returned
 	rested time.Time       // when the follower was called last
-	events []engine.Event  // reused
-	batch  [64]*record     // reused
+	events []record.Event  // reused
+	batch  [64]*feedRecord // reused
 }
 
 // advance visits what there is, or waits until there is more.
@@ -112,7 +112,7 @@ func (r *followerReader) advance(ctx context.Context) error {
 }
 
 // recall visits entries that are in memory.
-func (r *followerReader) recall(ctx context.Context, records []*record) error {
+func (r *followerReader) recall(ctx context.Context, records []*feedRecord) error {
 	r.pieces = Joiner{Midway: true} // what is read of the journal later begins anew
 	for i, rec := range records {
 		records[i] = nil
@@ -178,7 +178,7 @@ func (r *followerReader) take(ctx context.Context, e journal.Entry) error {
 		return nil
 	}
 	r.events = r.events[:0]
-	err = engine.DecodeEntryOf(entry, r.f.Namespace, func(ev *engine.Event) error {
+	err = record.DecodeEntryOf(entry, r.f.Namespace, func(ev *record.Event) error {
 		r.events = append(r.events, *ev)
 		return nil
 	})
@@ -199,7 +199,7 @@ func (r *followerReader) take(ctx context.Context, e journal.Entry) error {
 	return nil
 }
 
-func (r *followerReader) visit(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+func (r *followerReader) visit(index interlock.Index, epoch interlock.Epoch, events []record.Event) error {
 	if r.f.Visit != nil {
 		r.stop = r.f.Visit(index, epoch, events)
 	}

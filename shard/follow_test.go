@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -75,11 +76,11 @@ type follower struct {
 }
 
 // follow follows the namespace of the rig's commands.
-func (r *rig) follow(ctx context.Context, from interlock.Index, visit func(interlock.Index, interlock.Epoch, []engine.Event) error) error {
+func (r *rig) follow(ctx context.Context, from interlock.Index, visit func(interlock.Index, interlock.Epoch, []record.Event) error) error {
 	return r.shard.Follow(ctx, Follower{Namespace: "test", From: from, Visit: visit})
 }
 
-func (f *follower) visit(index interlock.Index, epoch interlock.Epoch, events []engine.Event) error {
+func (f *follower) visit(index interlock.Index, epoch interlock.Epoch, events []record.Event) error {
 	if f.pace > 0 {
 		<-time.After(f.pace)
 	}
@@ -106,7 +107,7 @@ func TestFollowTheFuture(t *testing.T) {
 		r := newRig(t)
 		from := r.shard.At().Index + 3
 		got := make(chan interlock.Index, 10)
-		go r.follow(r.Context(), from, func(i interlock.Index, _ interlock.Epoch, _ []engine.Event) error {
+		go r.follow(r.Context(), from, func(i interlock.Index, _ interlock.Epoch, _ []record.Event) error {
 			got <- i
 			return nil
 		})
@@ -152,7 +153,7 @@ func TestFollowFarBehind(t *testing.T) {
 		r := newRig(t)
 		let := make(chan struct{})
 		var f follower
-		go r.follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, events []engine.Event) error {
+		go r.follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, events []record.Event) error {
 			<-let
 			return f.visit(i, e, events)
 		})
@@ -180,7 +181,7 @@ func TestFollowOverGap(t *testing.T) {
 		let, done := make(chan struct{}), make(chan error)
 		var f follower
 		go func() {
-			done <- r.follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, events []engine.Event) error {
+			done <- r.follow(r.Context(), 0, func(i interlock.Index, e interlock.Epoch, events []record.Event) error {
 				<-let
 				return f.visit(i, e, events)
 			})
@@ -213,11 +214,11 @@ func TestFollowEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		stop := errors.New("enough")
-		if err := r.follow(r.Context(), 0, func(interlock.Index, interlock.Epoch, []engine.Event) error { return stop }); err != stop {
+		if err := r.follow(r.Context(), 0, func(interlock.Index, interlock.Epoch, []record.Event) error { return stop }); err != stop {
 			t.Errorf("the visitor's error came back as %v", err)
 		}
 		done := make(chan error)
-		nothing := func(interlock.Index, interlock.Epoch, []engine.Event) error { return nil }
+		nothing := func(interlock.Index, interlock.Epoch, []record.Event) error { return nil }
 		go func() { done <- r.follow(r.Context(), 0, nothing) }()
 		synctest.Wait()
 		go r.shard.Close(r.Context())
@@ -241,7 +242,7 @@ func TestFollowTrimmed(t *testing.T) {
 		if r.shard.First() == 1 {
 			t.Fatal("nothing was truncated")
 		}
-		visit := func(interlock.Index, interlock.Epoch, []engine.Event) error { return nil }
+		visit := func(interlock.Index, interlock.Epoch, []record.Event) error { return nil }
 		if err := r.follow(r.Context(), 1, visit); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
 			t.Errorf("Follow from 1: %v", err)
 		}

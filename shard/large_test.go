@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/memjournal"
@@ -54,7 +55,7 @@ func TestLargeEntry(t *testing.T) {
 		follow := func(from interlock.Index) (visited map[interlock.Index]int, stop func()) {
 			ctx, cancel := context.WithCancel(r.Context())
 			visited = map[interlock.Index]int{}
-			go r.follow(ctx, from, func(i interlock.Index, _ interlock.Epoch, events []engine.Event) error {
+			go r.follow(ctx, from, func(i interlock.Index, _ interlock.Epoch, events []record.Event) error {
 				for _, ev := range events {
 					visited[i] += len(ev.Purpose) + 1
 				}
@@ -113,8 +114,8 @@ func (r *rig) grants(prefix string) (n int) {
 		if entry == nil {
 			return err
 		}
-		return engine.DecodeEntry(entry, func(ev *engine.Event) error {
-			if ev.Kind == engine.EvGranted && strings.HasPrefix(string(ev.Claims[0].Key), prefix) {
+		return record.DecodeEntry(entry, func(ev *record.Event) error {
+			if ev.Kind == record.Granted && strings.HasPrefix(string(ev.Claims[0].Key), prefix) {
 				n++
 			}
 			return nil
@@ -146,7 +147,7 @@ func TestSnapshotsAroundLargeEntries(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		go func() {
-			if err := r.follow(ctx, 0, func(i interlock.Index, _ interlock.Epoch, _ []engine.Event) error {
+			if err := r.follow(ctx, 0, func(i interlock.Index, _ interlock.Epoch, _ []record.Event) error {
 				f.seen, f.last = f.seen+1, i
 				return nil
 			}); !errors.Is(err, context.Canceled) {
@@ -264,7 +265,7 @@ func TestAppendFailsBetweenPieces(t *testing.T) {
 // appendObserver is an observer that is called after each append.
 type appendObserver func()
 
-func (f appendObserver) Committed([]engine.Event)         {}
+func (f appendObserver) Committed([]record.Event)         {}
 func (f appendObserver) Appended(time.Duration, int, int) { f() }
 func (f appendObserver) Lag(time.Duration)                {}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -94,8 +95,8 @@ func TestUnfinishedPieces(t *testing.T) {
 // A program that does not know pieces must take them for what a newer one wrote.
 func TestPieceIsNoEntry(t *testing.T) {
 	b, ends := cutPieces(make([]byte, journal.MaxAppendBytes+1), 0, nil)
-	err := engine.DecodeEntry(b[:ends[0]], func(*engine.Event) error { return nil })
-	if !errors.Is(err, engine.ErrNewer) {
+	err := record.DecodeEntry(b[:ends[0]], func(*record.Event) error { return nil })
+	if !errors.Is(err, record.ErrNewer) {
 		t.Errorf("the engine takes a piece for an entry: %v", err)
 	}
 }

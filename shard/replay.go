@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/chain"
 )
@@ -62,7 +63,7 @@ func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stage
 
 // portion is what is handed from one stage to the other: the events of some entries.
 type portion struct {
-	events []engine.Event
+	events []record.Event
 	ends   []entryEnd
 }
 
@@ -143,7 +144,7 @@ func (r *replayResult) readSnapshot(snapshot io.ReadCloser, p *portion, hand han
 func (s *Shard) readLog(ctx context.Context, target interlock.Index, r *replayResult, p *portion, hand handOver) error {
 	var (
 		pieces  Joiner
-		decoder engine.Reader
+		decoder record.Reader
 	)
 	err := s.journal.Read(ctx, r.at+1, func(e journal.Entry) error {
 		if e.Index > target {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
@@ -209,7 +210,7 @@ type appends struct {
 	lags   []time.Duration
 }
 
-func (a *appends) Committed(events []engine.Event) {
+func (a *appends) Committed(events []record.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.events += len(events)

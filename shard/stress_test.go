@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
@@ -120,11 +121,11 @@ func answersAreTrue(t *testing.T, seed uint64) {
 		if len(e.Data) == 0 {
 			return nil
 		}
-		return engine.DecodeEntry(e.Data, func(ev *engine.Event) error {
+		return record.DecodeEntry(e.Data, func(ev *record.Event) error {
 			switch ev.Kind {
-			case engine.EvGranted:
+			case record.Granted:
 				began[ev.ID] = e.Index
-			case engine.EvEnded:
+			case record.Ended:
 				ended[ev.ID] = e.Index
 			}
 			return nil

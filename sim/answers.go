@@ -6,11 +6,12 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // once checks that a command with a request id is carried out once.
-func (a *audit) once(w *world, s *space, ev *engine.Event) {
-	if len(ev.Blob) > 0 && (ev.Kind == engine.EvQueued || ev.Kind == engine.EvGranted) {
+func (a *audit) once(w *world, s *space, ev *record.Event) {
+	if len(ev.Blob) > 0 && (ev.Kind == record.Queued || ev.Kind == record.Granted) {
 		return // a run that could not start is asked for anew under its id
 	}
 	t := tag{s.name, ev.Scope, ev.RequestID, ev.Seq}

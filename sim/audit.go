@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -98,7 +99,7 @@ func (a *audit) take(e journal.Entry) {
 		return
 	}
 	a.begin(e.Index)
-	if err := engine.DecodeEntry(entry, func(ev *engine.Event) error {
+	if err := record.DecodeEntry(entry, func(ev *record.Event) error {
 		if w.story.told() {
 			w.story.tell("      %d: %s", e.Index, shownEvent(ev))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // meets is the table of modes, written down once more: which two may be in different
@@ -161,7 +162,7 @@ func (s *space) used(k interlock.Key, but *request) (n uint32) {
 }
 
 // grant makes r a holder of claims under the event's fence, and checks that it may be.
-func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock.Claim) {
+func (a *audit) grant(w *world, r *request, ev *record.Event, claims []interlock.Claim) {
 	s := r.space
 	if ev.Fence <= a.fence {
 		w.fail("I2", "%s at index %d gives fence %d to %v, and %d was given out", ev.Kind, a.index, ev.Fence, r, a.fence)
@@ -170,7 +171,7 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 	a.byFence[ev.Fence] = r
 	r.fences = append(r.fences, fenceAt{a.index, ev.Fence})
 	fresh := r.phase == waiting && r.heldFrom == 0
-	if ev.Kind == engine.EvAdmitted && r.base == nil && fresh {
+	if ev.Kind == record.Admitted && r.base == nil && fresh {
 		a.overtakes(w, r, claims)
 	}
 	if session := a.sessions[r.session]; r.session != 0 && (session == nil || session.ended) {
@@ -179,7 +180,7 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 	before := r.claims
 	// A holder that keeps no more than it held takes nothing from others: not even from a lease
 	// of its own flow that was closed meanwhile, beside which it stood all the time.
-	less := ev.Kind == engine.EvConverted && keepsLess(before, claims)
+	less := ev.Kind == record.Converted && keepsLess(before, claims)
 	s.drop(r)
 	r.claim(claims)
 	a.entitled(w, r)
@@ -204,7 +205,7 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 				w.fail("I9", "at index %d %d permits of %s are out, it has %d: %v", a.index, n, c.Key, limit, r)
 			}
 		}
-		if strings.HasPrefix(string(c.Key), "rate:") && ev.Kind != engine.EvResumed {
+		if strings.HasPrefix(string(c.Key), "rate:") && ev.Kind != record.Resumed {
 			for _, b := range before {
 				if b.Key == c.Key && !fresh { // a conversion takes what it adds
 					c.Count -= min(c.Count, b.Count)
@@ -214,14 +215,14 @@ func (a *audit) grant(w *world, r *request, ev *engine.Event, claims []interlock
 		}
 	}
 	for _, c := range r.claims {
-		if c.Mode == interlock.Barrier && ev.Kind == engine.EvAdmitted {
+		if c.Mode == interlock.Barrier && ev.Kind == record.Admitted {
 			s.opened(c, ev.Generation)
 		}
 	}
 	if fresh {
 		r.granted, r.heldFrom = ev.At, a.index
 	}
-	if fresh || ev.Kind == engine.EvResumed {
+	if fresh || ev.Kind == record.Resumed {
 		r.heard = max(r.heard, ev.At)
 	}
 	r.become(held, ev)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // picture is the holders, the waiters, and what is written, by the events of the journal.
@@ -129,7 +130,7 @@ type request struct {
 	grace   time.Duration
 	delay   time.Duration
 	maxHold time.Duration
-	reason  engine.Reason
+	reason  record.Reason
 
 	from, heldFrom, to interlock.Index // from when to when it was there, and held
 	fences             []fenceAt
@@ -216,16 +217,16 @@ func (p *picture) space(name interlock.Namespace) *space {
 func (p *picture) begin(i interlock.Index) { p.index, p.term, p.touched = i, false, p.touched[:0] }
 
 // fold takes the next event of an entry.
-func (a *audit) fold(w *world, ev *engine.Event) {
+func (a *audit) fold(w *world, ev *record.Event) {
 	p := &a.picture
 	if ev.At < p.time {
 		// Namespaces may be a little apart, but no term goes back behind an earlier one.
-		if ev.Kind == engine.EvOpened {
+		if ev.Kind == record.Opened {
 			w.fail("I8", "a term begins at %d, and the journal was at %d before", ev.At, p.time)
 		}
 	}
 	p.time, p.entryTime = max(p.time, ev.At), ev.At
-	if ev.Kind == engine.EvOpened {
+	if ev.Kind == record.Opened {
 		if ev.Fence < p.fence {
 			w.fail("I2", "epoch %d begins with fence %d, and %d was given out", ev.Epoch, ev.Fence, p.fence)
 		}
@@ -245,23 +246,23 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 		a.once(w, s, ev)
 	}
 	switch ev.Kind {
-	case engine.EvSessionOpened:
+	case record.SessionOpened:
 		x := &session{num: ev.Session, id: ev.ID, ttl: ev.TTL, heard: ev.At, actor: ev.Actor}
 		p.sessions[ev.Session], s.sessions[x.id] = x, x
-	case engine.EvSessionEnded:
+	case record.SessionEnded:
 		a.sessionEnded(w, s, ev)
-	case engine.EvQueued, engine.EvGranted:
+	case record.Queued, record.Granted:
 		p.came(s, ev)
-		if ev.Kind == engine.EvGranted {
+		if ev.Kind == record.Granted {
 			a.grant(w, s.requests[ev.ID], ev, ev.Claims)
 		}
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		a.handed(w, s, ev)
-	case engine.EvWritten:
+	case record.Written:
 		a.written(w, s, ev)
-	case engine.EvTask, engine.EvTaskStands, engine.EvAttempt, engine.EvTaskAsks, engine.EvTaskAnswered, engine.EvTaskForgotten:
+	case record.TaskSubmitted, record.TaskMoved, record.AttemptFailed, record.TaskAsks, record.TaskAnswered, record.TaskForgotten:
 		a.taskMoved(w, s, ev)
-	case engine.EvAdmitted, engine.EvClaimed, engine.EvParked, engine.EvResumed, engine.EvGrace, engine.EvClosed, engine.EvEnded, engine.EvLeft, engine.EvConverted:
+	case record.Admitted, record.Claimed, record.Parked, record.Resumed, record.Grace, record.Closed, record.Ended, record.Left, record.Converted:
 		if r := s.requests[ev.ID]; r == nil || r.phase == over {
 			w.fail("journal", "%s at index %d is about a request that is not there", ev.Kind, p.index)
 		} else {
@@ -271,7 +272,7 @@ func (a *audit) fold(w *world, ev *engine.Event) {
 }
 
 // came makes the request that an event reports.
-func (p *picture) came(s *space, ev *engine.Event) *request {
+func (p *picture) came(s *space, ev *record.Event) *request {
 	r := &request{
 		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, actor: ev.Actor, group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
 		part: ev.Part, run: len(ev.Blob) > 0, declared: ev.Target != 0, phase: waiting, arrived: ev.At, since: ev.At,
@@ -316,21 +317,21 @@ func (s *space) drop(r *request) {
 	}
 }
 
-func (r *request) become(to phase, ev *engine.Event) {
+func (r *request) become(to phase, ev *record.Event) {
 	r.phase, r.since = to, ev.At
 	r.space.moved = true
 }
 
 // finish ends a request.
-func (a *audit) finish(r *request, ev *engine.Event) {
+func (a *audit) finish(r *request, ev *record.Event) {
 	r.space.drop(r)
 	r.become(over, ev)
 	r.to = a.index
 }
 
-func (a *audit) progress(w *world, r *request, ev *engine.Event) {
+func (a *audit) progress(w *world, r *request, ev *record.Event) {
 	switch ev.Kind {
-	case engine.EvAdmitted:
+	case record.Admitted:
 		if b := r.base; b != nil {
 			a.finish(r, ev)
 			a.grant(w, b, ev, ev.Claims)
@@ -338,19 +339,19 @@ func (a *audit) progress(w *world, r *request, ev *engine.Event) {
 		}
 		r.offer = ev.Offer
 		a.grant(w, r, ev, ev.Claims)
-	case engine.EvConverted:
+	case record.Converted:
 		a.grant(w, r, ev, ev.Claims)
-	case engine.EvClaimed:
+	case record.Claimed:
 		r.offer, r.granted, r.heard = false, ev.At, ev.At
-	case engine.EvGrace:
+	case record.Grace:
 		a.early(w, r, ev)
 		r.become(grace, ev)
 		r.reason = ev.Reason
-	case engine.EvClosed:
+	case record.Closed:
 		a.early(w, r, ev)
 		r.become(closed, ev)
 		r.reason = ev.Reason
-	case engine.EvParked:
+	case record.Parked:
 		r.returned = true
 		r.space.drop(r)
 		if ev.Freed || ev.Reason != 0 {
@@ -359,7 +360,7 @@ func (a *audit) progress(w *world, r *request, ev *engine.Event) {
 			r.become(parked, ev)
 			r.space.holding = append(r.space.holding, r)
 		}
-	case engine.EvResumed:
+	case record.Resumed:
 		r.session, r.flow, r.lead = ev.Session, ev.Flow, ev.Lead
 		r.space.drop(r)
 		if ev.Queued {
@@ -368,14 +369,14 @@ func (a *audit) progress(w *world, r *request, ev *engine.Event) {
 			return
 		}
 		a.grant(w, r, ev, r.claims)
-	case engine.EvEnded:
+	case record.Ended:
 		a.early(w, r, ev)
 		a.finish(r, ev)
-	case engine.EvLeft:
-		if ev.Reason == engine.ByDeadlock && len(ev.Cycle) == 0 {
+	case record.Left:
+		if ev.Reason == record.ByDeadlock && len(ev.Cycle) == 0 {
 			w.fail("I6", "%v was made a deadlock's victim without a cycle", r)
 		}
-		if ev.Reason == engine.ByDeadlock {
+		if ev.Reason == record.ByDeadlock {
 			a.falseVictim(w, r)
 		}
 		a.finish(r, ev)
@@ -446,7 +447,7 @@ func (r *request) kind() (s string) {
 	return s
 }
 
-func shownEvent(ev *engine.Event) string {
+func shownEvent(ev *record.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", ev.Kind)
 	if ev.Num > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // In half of the worlds the servers ask for credentials. Each agent has one of its own, with
@@ -97,7 +98,7 @@ func (a *audit) mayWork(w *world, r *request, t *task) {
 }
 
 // mayWrite checks that a principal may change a document.
-func (a *audit) mayWrite(w *world, key interlock.Key, ev *engine.Event) {
+func (a *audit) mayWrite(w *world, key interlock.Key, ev *record.Event) {
 	if !w.plan.credentials {
 		return
 	}
@@ -114,7 +115,7 @@ func (a *audit) mayWrite(w *world, key interlock.Key, ev *engine.Event) {
 
 // answeredBy checks that a question about a task is not answered by its asker or by the
 // submitter of the task. At its limit no principal answers.
-func (a *audit) answeredBy(w *world, t *task, ev *engine.Event) {
+func (a *audit) answeredBy(w *world, t *task, ev *record.Event) {
 	if ev.Actor != "" && (ev.Actor == t.actor || t.askers[ev.Actor]) {
 		w.fail("rights", "at index %d %s answers the question about task %x, in which it is involved", a.index, ev.Actor, t.id[12:])
 	}

@@ -4,16 +4,17 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // early checks that a lease does not end before its time.
-func (a *audit) early(w *world, r *request, ev *engine.Event) {
-	if ev.Kind == engine.EvEnded && (r.phase == grace || r.phase == closed) && ev.Reason == r.reason {
+func (a *audit) early(w *world, r *request, ev *record.Event) {
+	if ev.Kind == record.Ended && (r.phase == grace || r.phase == closed) && ev.Reason == r.reason {
 		term := r.grace
 		if r.phase == closed {
 			term = r.delay
 		}
-		taken := ev.Reason == engine.ByPreemption || ev.Reason == engine.ByDeadlock
+		taken := ev.Reason == record.ByPreemption || ev.Reason == record.ByDeadlock
 		if r.phase == grace && taken && r.maxHold > 0 && (r.returned || ev.At >= r.granted.Add(r.maxHold)) {
 			return // max_hold would have ended it by now; of one that was parked, what is left of it is not known here
 		}
@@ -26,7 +27,7 @@ func (a *audit) early(w *world, r *request, ev *engine.Event) {
 		return
 	}
 	switch ev.Reason {
-	case engine.ByTTL:
+	case record.ByTTL:
 		ttl, heard := r.ttl, r.heard
 		if s := a.sessions[r.session]; s != nil {
 			ttl, heard = min(ttl, s.ttl), max(heard, s.heard)
@@ -34,7 +35,7 @@ func (a *audit) early(w *world, r *request, ev *engine.Event) {
 		if ev.At < heard.Add(ttl) {
 			w.fail("I8", "%v ends at index %d by its ttl of %v, %v after a heartbeat that was acknowledged", r, a.index, ttl, ev.At.Sub(heard))
 		}
-	case engine.ByMaxHold:
+	case record.ByMaxHold:
 		if !r.returned && ev.At < r.granted.Add(r.maxHold) {
 			w.fail("I8", "%v ends at index %d by its max_hold of %v, %v after it was granted", r, a.index, r.maxHold, ev.At.Sub(r.granted))
 		}
@@ -46,14 +47,14 @@ func (a *audit) overstay(w *world, r *request) {
 	w.fail("I8", "after index %d %v is held for %v, and its max_hold is %v", a.index, r, a.entryTime.Sub(r.granted), r.maxHold)
 }
 
-func (a *audit) sessionEnded(w *world, s *space, ev *engine.Event) {
+func (a *audit) sessionEnded(w *world, s *space, ev *record.Event) {
 	x := a.sessions[ev.Session]
 	if x == nil || x.ended {
 		return
 	}
 	x.ended = true
 	s.moved = true
-	if ev.Reason == engine.ByDeath && ev.At < x.heard.Add(x.ttl) {
+	if ev.Reason == record.ByDeath && ev.At < x.heard.Add(x.ttl) {
 		w.fail("I8", "session %d ends at index %d, %v after a heartbeat that was acknowledged, and its ttl is %v",
 			x.num, a.index, ev.At.Sub(x.heard), x.ttl)
 	}

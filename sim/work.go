@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // written checks the versions of what a commit writes.
-func (a *audit) written(w *world, s *space, ev *engine.Event) {
+func (a *audit) written(w *world, s *space, ev *record.Event) {
 	if len(ev.Claims) != 1 {
 		return
 	}
@@ -34,7 +34,7 @@ func (a *audit) written(w *world, s *space, ev *engine.Event) {
 }
 
 // handed hands a task to a worker.
-func (a *audit) handed(w *world, s *space, ev *engine.Event) {
+func (a *audit) handed(w *world, s *space, ev *record.Event) {
 	t := s.tasks[ev.BaseID]
 	if t == nil {
 		w.fail("I12", "at index %d a task is handed out that was never submitted", a.index)
@@ -72,8 +72,8 @@ func (t *task) settled() bool {
 }
 
 // taskMoved follows a task from state to state.
-func (a *audit) taskMoved(w *world, s *space, ev *engine.Event) {
-	if ev.Kind == engine.EvTask {
+func (a *audit) taskMoved(w *world, s *space, ev *record.Event) {
+	if ev.Kind == record.TaskSubmitted {
 		t := &task{id: ev.ID, state: interlock.TaskState(ev.Op), claims: ev.Claims, actor: ev.Actor, askers: map[string]bool{}, sender: fmt.Sprint(ev.Session, ev.Agent, ev.Actor)}
 		if len(ev.Claims) == 1 && strings.HasPrefix(string(ev.Claims[0].Key), "box:") {
 			t.key = ev.Claims[0].Key
@@ -87,13 +87,13 @@ func (a *audit) taskMoved(w *world, s *space, ev *engine.Event) {
 		w.fail("I12", "%s at index %d is about a task that was never submitted", ev.Kind, a.index)
 		return
 	}
-	if ev.Kind == engine.EvTaskForgotten {
+	if ev.Kind == record.TaskForgotten {
 		return
 	}
 	switch ev.Kind {
-	case engine.EvTaskAsks:
+	case record.TaskAsks:
 		t.askers[ev.Actor] = true
-	case engine.EvTaskAnswered:
+	case record.TaskAnswered:
 		a.answeredBy(w, t, ev)
 	}
 	to := interlock.TaskState(ev.Op)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // event is one event as GET /v1/events has it. journal dump writes the same form, with the
@@ -89,7 +89,7 @@ type event struct {
 }
 
 // eventOf is an event of the journal in that form.
-func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) event {
+func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) event {
 	e := event{
 		Event: ev.Kind.String(), Index: index, Epoch: epoch, Time: time.Unix(0, int64(ev.At)).UTC(),
 		Namespace: string(ev.Namespace), Request: ev.Num, SessionNumber: ev.Session,
@@ -105,34 +105,34 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 		Version: ev.Version, AsOf: ev.AsOf, ContentType: clean(ev.ContentType),
 	}
 	switch ev.Kind {
-	case engine.EvEffectsForgotten:
+	case record.EffectsForgotten:
 		e.Forgotten, e.Request = ev.Num, 0
-	case engine.EvRefused:
+	case record.Refused:
 		e.LeftOut, e.Request = ev.Num, 0
 		e.Pattern, e.Purpose = e.Purpose, ""
 		e.Operation, e.Outcome = e.Outcome, ""
-	case engine.EvPattern, engine.EvPatternDropped:
+	case record.PatternSet, record.PatternDropped:
 		e.Pattern, e.Purpose = e.Purpose, ""
-	case engine.EvDecided:
+	case record.Decided:
 		e.Verdict = interlock.Verdict(ev.Op).String()
-	case engine.EvWritten:
+	case record.Written:
 		e.written(ev)
-	case engine.EvEffect:
+	case record.EffectChanged:
 		e.effect(ev)
-	case engine.EvQueue, engine.EvQueueDropped:
+	case record.QueueSet, record.QueueDropped:
 		e.Queue, e.Purpose = e.Purpose, ""
-	case engine.EvTask, engine.EvHanded, engine.EvAttempt, engine.EvTaskStands, engine.EvTaskForgotten,
-		engine.EvTaskAsks, engine.EvTaskAnswered:
+	case record.TaskSubmitted, record.TaskHandedOut, record.AttemptFailed, record.TaskMoved, record.TaskForgotten,
+		record.TaskAsks, record.TaskAnswered:
 		e.task(ev)
 	}
 	// What cannot be read here was refused when the journal was replayed.
-	if p, err := ev.Pattern(); ev.Kind == engine.EvPattern && err == nil {
+	if p, err := ev.Pattern(); ev.Kind == record.PatternSet && err == nil {
 		e.Policy = patternOf(&p)
 	}
-	if q, err := ev.Queue(); ev.Kind == engine.EvQueue && err == nil {
+	if q, err := ev.Queue(); ev.Kind == record.QueueSet && err == nil {
 		e.QueueSettings = queueOf(&q)
 	}
-	if s, err := ev.Settings(); ev.Kind == engine.EvConfigured && err == nil {
+	if s, err := ev.Settings(); ev.Kind == record.Configured && err == nil {
 		e.Settings = settingsOf(&s)
 	}
 	if len(ev.Claims) > 0 && ev.Claims[0].Mode == interlock.Member {
@@ -148,7 +148,7 @@ func eventOf(ev *engine.Event, index interlock.Index, epoch interlock.Epoch) eve
 }
 
 // written tells what became of a document.
-func (e *event) written(ev *engine.Event) {
+func (e *event) written(ev *record.Event) {
 	e.Session, e.Purpose = e.Purpose, ""
 	op := interlock.WriteOp(ev.Op)
 	if e.Op = op.String(); op != interlock.Delete {
@@ -158,7 +158,7 @@ func (e *event) written(ev *engine.Event) {
 
 // effect prints what became of an effect. Only the event of a claim contains its name: the others
 // name it by its secret. The result is not public.
-func (e *event) effect(ev *engine.Event) {
+func (e *event) effect(ev *record.Event) {
 	e.Session, e.Purpose = e.Purpose, ""
 	e.Note, e.Generation = "", 0
 	switch state := interlock.EffectState(ev.Op); {
@@ -173,17 +173,17 @@ func (e *event) effect(ev *engine.Event) {
 }
 
 // task tells what became of a task.
-func (e *event) task(ev *engine.Event) {
+func (e *event) task(ev *record.Event) {
 	id := ev.ID
 	switch ev.Kind {
-	case engine.EvTask:
+	case record.TaskSubmitted:
 		if queue, kind, err := ev.Task(); err == nil {
 			e.Queue, e.Kind = queue, clean(kind)
 		}
 		e.Waited = 0
-	case engine.EvHanded:
+	case record.TaskHandedOut:
 		id = ev.BaseID
-	case engine.EvAttempt, engine.EvTaskStands, engine.EvTaskAsks, engine.EvTaskAnswered:
+	case record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
 		e.Session, e.Purpose = e.Purpose, ""
 		e.Due, e.Waited = e.Waited, 0
 	}
@@ -262,7 +262,7 @@ func (e *event) facts() (facts []string) {
 	if e.Kind != "" {
 		add("%s", clean(e.Kind))
 	}
-	if e.Event == engine.EvRefused.String() {
+	if e.Event == record.Refused.String() {
 		add("%s %s", clean(e.Operation), clean(string(e.Code)))
 	}
 	if e.Fence != 0 {

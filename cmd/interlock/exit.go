@@ -7,7 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -79,7 +79,7 @@ func exitCode(err error) int {
 		return exitDamaged
 	case errors.Is(err, journal.ErrLocked), errors.Is(err, journal.ErrFenced):
 		return exitLocked
-	case errors.Is(err, journal.ErrNewer), errors.Is(err, engine.ErrNewer):
+	case errors.Is(err, journal.ErrNewer), errors.Is(err, record.ErrNewer):
 		return exitNewer
 	case errors.Is(err, journal.ErrFailed), errors.Is(err, journal.ErrNoSpace):
 		return exitDisk

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/shard"
@@ -75,8 +75,8 @@ func (a *app) dump(ctx context.Context, dir string, from interlock.Index, namesp
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return events.read(entry, func(ev *engine.Event) error {
-			if namespace != "" && ev.Namespace != namespace || ev.Kind == engine.EvAnswered && !answers {
+		return events.read(entry, func(ev *record.Event) error {
+			if namespace != "" && ev.Namespace != namespace || ev.Kind == record.Answered && !answers {
 				return nil
 			}
 			if shown++; shown == 1 {
@@ -126,13 +126,13 @@ func (r *journalReader) next(e journal.Entry) ([]byte, error) {
 }
 
 // read reads the events of the step that ends with this entry.
-func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) error {
+func (r *journalReader) read(e journal.Entry, visit func(*record.Event) error) error {
 	entry, err := r.next(e)
 	if entry == nil {
 		return err
 	}
 	var stopped error
-	err = engine.DecodeEntry(entry, func(ev *engine.Event) error {
+	err = record.DecodeEntry(entry, func(ev *record.Event) error {
 		stopped = visit(ev)
 		return stopped
 	})
@@ -146,7 +146,7 @@ func (r *journalReader) read(e journal.Entry, visit func(*engine.Event) error) e
 // is not of a newer version is damage all the same.
 func unreadable(at interlock.Index, err error) error {
 	err = fmt.Errorf("entry %s cannot be read: %w", at, err)
-	if errors.Is(err, engine.ErrNewer) {
+	if errors.Is(err, record.ErrNewer) {
 		return err
 	}
 	return exitWith(exitDamaged, err)
@@ -161,7 +161,7 @@ func readable() func(journal.Entry) error {
 		if entry == nil {
 			return err
 		}
-		if err := engine.CheckEntry(entry); err != nil {
+		if err := record.CheckEntry(entry); err != nil {
 			return unreadable(e.Index, err)
 		}
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/chain"
 	"github.com/interlockdev/interlock/journal/filejournal"
@@ -70,7 +70,7 @@ func (a *app) verify(ctx context.Context, dir string, heads []chain.Head) error 
 			read += int64(len(e.Data))
 			p.show(read, total)
 			links.Add(e)
-			return events.read(e, func(*engine.Event) error { return nil })
+			return events.read(e, func(*record.Event) error { return nil })
 		})
 		if err == nil && report.Tail > 0 {
 			proof, err = links.End()

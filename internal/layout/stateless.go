@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// stateless are the files of the engine that know none of its state: the commands, the record
-// of what was decided and its codecs, fingerprints, and what is wrong with the form of a command.
+// stateless are the files of the engine that know none of its state: the commands, their
+// fingerprints, and what is wrong with the form of a command.
 // They refer to each other and to no other file of the engine, so that each can be read alone
 // and can become a package of its own.
 var stateless = []string{
 	"engine/body.go", "engine/command.go", "engine/command_task.go", "engine/view.go",
-	"engine/event.go", "engine/outcome.go", "engine/effect.go", "engine/codec.go", "engine/reader.go",
-	"engine/pattern_codec.go", "engine/task_codec.go", "engine/origin.go", "engine/fingerprint.go",
+	"engine/outcome.go", "engine/effect.go", "engine/fingerprint.go",
 	"engine/check.go", "engine/commit_form.go", "engine/task_form.go",
 	"engine/key.go", "engine/merge.go",
 }

@@ -45,6 +45,7 @@ var table = []rule{
 	{folder: "engine/internal/collection"},
 	{folder: "engine/internal/keypath", local: []string{".", "internal/invisible"}, remote: []string{"golang.org/x/text/unicode/norm"}},
 	{folder: "engine/internal/lockmode", local: []string{"."}},
+	{folder: "engine/record", local: []string{"."}},
 	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "journal/etcdjournal", local: []string{".", "journal"}, remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},

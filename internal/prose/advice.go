@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // worthWaiting is how long an agent had better wait than do something else: a
@@ -268,7 +269,7 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: "no pattern of the namespace lists members: have an operator set one that does, or name the keys"}
 	}
-	if eff.Lease.EndedBy == engine.ByTarget.String() {
+	if eff.Lease.EndedBy == record.ByTarget.String() {
 		return interlock.Advice{Action: interlock.ActReRead, Message: "the one for whom you waited is over and will not answer any more: go on without it, or find out who has taken its work over"}
 	}
 	if reason := because(eff.Lease.EndedBy); reason != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/invisible"
 )
 
@@ -232,9 +233,9 @@ func asks(h *interlock.Holder) string {
 func over(h *interlock.Holder) string {
 	name := agentName(h.Agent)
 	switch h.EndedBy {
-	case "", engine.ByTTL.String(), engine.ByDeath.String():
+	case "", record.ByTTL.String(), record.ByDeath.String():
 		return name + " is silent"
-	case engine.ByPreemption.String():
+	case record.ByPreemption.String():
 		if h.Yield != nil {
 			return fmt.Sprintf("%s was preempted for %s", name, asker(h.Yield))
 		}
@@ -409,19 +410,19 @@ func because(endedBy string) string {
 	return ""
 }
 
-// endings are the values of Lease.EndedBy, which are engine.Reason's names.
+// endings are the values of Lease.EndedBy, which are record.Reason's names.
 var endings = map[string]string{
-	engine.ByTTL.String():        "no heartbeat came within its ttl",
-	engine.ByMaxHold.String():    "it was held for as long as it may be",
-	engine.ByStall.String():      "no progress was reported for too long",
-	engine.ByDeath.String():      "its session went silent",
-	engine.BySession.String():    "its session was closed",
-	engine.ByDeadlock.String():   "it stood in a circle of waits that had to be broken",
-	engine.ByPreemption.String(): "another request asked for its keys",
-	engine.ByBase.String():       "the lease to which it belonged is over",
-	engine.ByParking.String():    "it was parked for as long as it may be",
-	engine.ByTarget.String():     "the session for which it waited is over",
-	engine.ByPattern.String():    "its key will never have as many permits besides those that its flow has",
+	record.ByTTL.String():        "no heartbeat came within its ttl",
+	record.ByMaxHold.String():    "it was held for as long as it may be",
+	record.ByStall.String():      "no progress was reported for too long",
+	record.ByDeath.String():      "its session went silent",
+	record.BySession.String():    "its session was closed",
+	record.ByDeadlock.String():   "it stood in a circle of waits that had to be broken",
+	record.ByPreemption.String(): "another request asked for its keys",
+	record.ByBase.String():       "the lease to which it belonged is over",
+	record.ByParking.String():    "it was parked for as long as it may be",
+	record.ByTarget.String():     "the session for which it waited is over",
+	record.ByPattern.String():    "its key will never have as many permits besides those that its flow has",
 }
 
 // modeText is how a holder claims a key: exclusive, or 2 permits.

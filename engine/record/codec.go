@@ -1,4 +1,4 @@
-package engine
+package record
 
 import (
 	"bytes"
@@ -95,16 +95,17 @@ const (
 	hasAsker
 	hasMade
 
-	knownFields = 1<<iota - 1
+	KnownFields = 1<<iota - 1
 )
 
 var (
-	errTruncated = errors.New("engine: entry is cut short")
+	ErrTruncated = errors.New("engine: entry is cut short")
 	// ErrNewer reports an entry that a newer version of Interlock wrote.
 	ErrNewer = errors.New("engine: entry was written by a newer version of Interlock; start that version or a later one")
 )
 
-func appendHead(b []byte, at Time) []byte {
+// AppendHead begins an entry of the given time.
+func AppendHead(b []byte, at Time) []byte {
 	b = append(b, entryVersion)
 	return binary.LittleEndian.AppendUint64(b, uint64(at))
 }
@@ -114,9 +115,9 @@ func appendText(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// appendEvent writes the fields first, and then inserts the mask of the fields that are there
+// AppendEvent writes the fields first, and then inserts the mask of the fields that are there
 // before them.
-func appendEvent(b []byte, ev *Event) []byte {
+func AppendEvent(b []byte, ev *Event) []byte {
 	b = append(b, byte(ev.Kind))
 	w := fieldWriter{b: append(b, noMask[:]...)}
 	w.fields(ev)
@@ -350,19 +351,19 @@ func (d *decoder) count(size int) int {
 }
 
 func (d *decoder) event(ev *Event) error {
-	*ev = Event{Kind: EventKind(d.byte()), At: ev.At}
+	*ev = Event{Kind: Kind(d.byte()), At: ev.At}
 	mask := d.number()
 	if d.failed {
-		return errTruncated
+		return ErrTruncated
 	}
-	if _, known := eventNames[ev.Kind]; !known || mask&^knownFields != 0 {
+	if _, known := kindNames[ev.Kind]; !known || mask&^KnownFields != 0 {
 		return ErrNewer
 	}
 	for ; mask != 0 && !d.failed; mask &= mask - 1 {
 		d.field(mask&-mask, ev)
 	}
 	if d.failed {
-		return errTruncated
+		return ErrTruncated
 	}
 	return nil
 }
@@ -524,7 +525,7 @@ func (d *decoder) claim() interlock.Claim {
 // open begins to read an entry, and returns its time.
 func (d *decoder) open(entry []byte) (Time, error) {
 	if len(entry) < entryHead {
-		return 0, errTruncated
+		return 0, ErrTruncated
 	}
 	if entry[0] > entryVersion {
 		return 0, ErrNewer
@@ -534,6 +535,21 @@ func (d *decoder) open(entry []byte) (Time, error) {
 	}
 	d.b = entry[entryHead:]
 	return Time(binary.LittleEndian.Uint64(entry[1:])), nil
+}
+
+// KindOf returns the kind of an entry's first event, 0 for an entry without one.
+func KindOf(entry []byte) Kind {
+	if len(entry) <= entryHead {
+		return 0
+	}
+	return Kind(entry[entryHead])
+}
+
+// MaskOf returns the bits of the fields that an event has.
+func MaskOf(ev *Event) uint64 {
+	var w fieldWriter
+	w.fields(ev)
+	return w.mask
 }
 
 // DecodeEntry calls visit for each event of an entry, in order. The event is

@@ -1,0 +1,28 @@
+package record
+
+// Address is where a task comes from, and where it goes. Many tasks share one.
+type Address struct {
+	Queue, Kind, Group              string
+	Agent, Flow, Session, Principal string // its submitter; session is the public name
+	Sender                          string // the sender that determines the order of messages; "" for no order
+}
+
+// Hash returns a hash of the address.
+func (a *Address) Hash() (p Fingerprint) {
+	for _, text := range a.texts() {
+		p.Text(text)
+	}
+	return p
+}
+
+func (a *Address) texts() [8]string {
+	return [...]string{a.Queue, a.Kind, a.Group, a.Agent, a.Flow, a.Session, a.Principal, a.Sender}
+}
+
+// Size is what the texts of an address cost to remember.
+func (a *Address) Size() (n int) {
+	for _, text := range a.texts() {
+		n += len(text)
+	}
+	return n
+}
