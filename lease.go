@@ -66,8 +66,8 @@ type LeaseRequest struct {
 	Priority   int // from -MaxPriority to MaxPriority
 	OnConflict OnConflict
 
-	// AsOf is the version of the namespace's state at which the caller has read what is guarded
-	// at its keys: see Lease.Stale. 0: as of the request's arrival.
+	// AsOf is the version of the namespace's state that the caller has read of the documents at
+	// the keys: see Lease.Stale. 0: as of the request's arrival.
 	AsOf Version
 	// Documents asks for the documents at the keys whenever the lease is handed over: see
 	// Lease.Documents.

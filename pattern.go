@@ -84,7 +84,7 @@ type PatternRevision struct {
 
 // Group is the share of a claimant group in a key's capacity.
 type Group struct {
-	Name string // "" is of those who name none
+	Name string // "" is for requests that name none
 	Min  uint32 // kept free for it
 	Max  uint32 // as many as it gets at most; 0: no bound but the capacity
 }

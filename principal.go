@@ -11,7 +11,7 @@ import (
 type Principal struct {
 	Name   string
 	Roles  Roles
-	Queues []string // whose worker it is, if Roles has RoleWorker; "*" is every queue
+	Queues []string // the queues that it may work for, if Roles has RoleWorker; "*" is every queue
 	Groups []string // the claimant groups that it belongs to
 }
 

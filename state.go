@@ -185,8 +185,8 @@ func ParseEffectState(s string) (EffectState, bool) {
 	return parseName[EffectState](effectStateNames[:], s)
 }
 
-// Effect is something done in the world outside Interlock that must not happen twice, such as a
-// charge. It is known by what is done, not by its claimer: the same canonical action is the
+// Effect is an action in the world outside Interlock that must not happen twice, such as a
+// charge. It is identified by the action, not by its claimer: the same canonical action is the
 // same effect, even if another agent plans it again.
 type Effect struct {
 	Digest [32]byte // SHA-256 of Action

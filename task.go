@@ -85,7 +85,7 @@ type Task struct {
 
 	Position int           // among those of its queue that wait; 0: not waiting, or not looked up
 	ETA      time.Duration // expected wait
-	Blocker  Key           // the key for which it waits; "" for a worker
+	Blocker  Key           // the key that it waits for; "" for a worker
 	Barred   bool          // it waits for a worker, and none of the idle ones may hold it
 
 	Approval *Approval
@@ -265,15 +265,15 @@ type TaskQueue struct {
 	// gets two turns for each one of weight 1. A group that is not listed has weight 1.
 	Groups []Share
 
-	// Access lists: each entry is the name of a credential, GroupPrefix and the name of
-	// a claimant group, or "*" (Principal.Matches). An empty list admits everyone whose
-	// role allows it.
+	// Access lists: each entry is the name of a credential, GroupPrefix and the name of a
+	// claimant group, or "*" (Principal.Matches). An empty list admits every principal with a
+	// role that allows it.
 	Pull   []string // may pull tasks, and settle them with writes
 	Submit []string // may submit tasks; to the queue of a single writer, send messages
 	Admin  []string // may, as operators may, pause and drain the queue and change its tasks
 	// Approvers may answer questions about its tasks: each entry is the name of a credential,
 	// GroupPrefix and the name of a claimant group, or "*" (Principal.Matches). An empty list
-	// admits everyone whose role allows it.
+	// admits every principal with a role that allows it.
 	Approvers []string
 	// MinApprovals is how many principals must approve a task that asks; 0: one. One that
 	// denies it is enough.

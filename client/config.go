@@ -80,8 +80,8 @@ type Request struct {
 	Purpose string // for people and other agents, at most interlock.MaxPurposeBytes
 	Trace   string // W3C traceparent
 
-	// AsOf is the version at which the caller has read what is guarded at the keys:
-	// Lease.Packet then reports what has changed since. 0: what changes while it waits.
+	// AsOf is the version that the caller has read of the documents at the keys: Lease.Packet
+	// then reports later changes. 0: changes during the wait.
 	AsOf interlock.Version
 	// Documents asks for the documents at the keys together with the lease: Lease.Documents.
 	Documents bool

@@ -24,9 +24,9 @@ type Conversion struct {
 }
 
 // Convert changes what the lease claims: to a stronger or a weaker mode, to more keys or to
-// fewer. A conversion that only gives up claims is granted at once; one that asks for more
-// waits with the lease as it is meanwhile, ahead of new requests for the keys that it has
-// already. The lease then has a new fence, and so have its other handles.
+// fewer. A conversion that only drops claims is granted at once; one that asks for more waits
+// while the lease stays as it is, ahead of new requests for the keys that it has already. The
+// lease then has a new fence, and so have its other handles.
 //
 // Two readers of one key that both want to write cannot both wait: the second is
 // refused with code "deadlock" at once, and should release and acquire again. An
@@ -51,9 +51,9 @@ type Arrival struct {
 // Arrive reports that the holder of a barrier's lease has come to the barrier again, and waits
 // until all other parties have. Generation then counts one more, and the lease has a new fence.
 //
-// When a party dies or releases its lease, the others are refused with code
-// "barrier_broken" at once, and so is each later Arrive: the set can never be whole
-// again. A party that gives up waiting breaks it, too.
+// When a party dies or releases its lease, the others are refused with code "barrier_broken" at
+// once, and so is each later Arrive: the set can never be whole again. A party that stops
+// waiting breaks it, too.
 func (l *Lease) Arrive(ctx context.Context, at Arrival) error {
 	return l.change(ctx, at.OnQueued, func() *call {
 		k := l.g.c.newCall(proto.OpArrive)

@@ -79,8 +79,8 @@
 //
 // Work that may be done later, or by others, need not have an agent that waits for its keys.
 // [Client.Submit] puts a task with its claims into a queue, where it stands in line like every
-// other request and holds nothing, and [Client.Await] waits for what comes of it. A process
-// that does such work calls [Client.Work]:
+// other request and holds nothing, and [Client.Await] waits for its result. A process that does
+// such work calls [Client.Work]:
 //
 //	err := c.Work(ctx, client.Worker{
 //		Queue: "fees", Concurrency: 8,

@@ -102,8 +102,8 @@ func (c *Client) List(ctx context.Context, l ListRequest) iter.Seq2[interlock.Do
 	}
 }
 
-// History returns what is kept of what stood at a key, the newest first, bodies included;
-// trimmed reports that there was more. Deletions are in it, too.
+// History returns the remembered editions of a key's document, the newest first, bodies
+// included; trimmed reports that there were more. Deletions are in it, too.
 func (c *Client) History(ctx context.Context, key interlock.Key) (versions []interlock.Document, trimmed bool, err error) {
 	k := c.newCall(proto.OpReadHistory)
 	k.op.Key, k.op.Bodies = key, true

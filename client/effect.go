@@ -176,8 +176,8 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 	}
 }
 
-// withdraw gives up a claim that may have been granted just when its caller went away: the next
-// claimer gets it, and nothing was done.
+// withdraw frees a claim that may have been granted just when its caller went away: the next
+// claimer gets it, since the action was not performed.
 func (c *Client) withdraw(ctx context.Context, a Action) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -242,7 +242,7 @@ type Settlement struct {
 	Digest [32]byte
 
 	State  interlock.EffectState // EffectDone, EffectUnknown, or 0: it was not done
-	Result json.RawMessage       // of what was done; at most interlock.MaxResultBytes
+	Result json.RawMessage       // its result; at most interlock.MaxResultBytes
 	Reason string                // else; at most interlock.MaxReasonBytes
 }
 

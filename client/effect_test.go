@@ -224,7 +224,7 @@ func TestSettledWhenTheServerIsBack(t *testing.T) {
 	})
 }
 
-// A caller that gives up while its claim is on its way leaves nothing behind.
+// A caller that stops waiting while its claim is on its way leaves nothing behind.
 func TestAClaimThatIsGivenUp(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}

@@ -24,8 +24,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	// What is done under the lease's context belongs to its flow, so it may ask
-	// again for what it holds.
+	// Calls under the lease's context belong to its flow, so they may ask again for what it
+	// holds.
 	again, err := c.Acquire(lease.Context(), client.Request{Keys: []interlock.Key{"repo:web/src/auth.ts"}})
 	fmt.Println("the same flow:", err, again.ID() == lease.ID())
 

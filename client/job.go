@@ -98,7 +98,7 @@ type PanicError struct {
 	Stack []byte // of the goroutine
 }
 
-// Error returns the first line of what it panicked with.
+// Error returns the first line of the value that it panicked with.
 func (e *PanicError) Error() string {
 	line, _, _ := strings.Cut(fmt.Sprint(e.Value), "\n")
 	return "panic: " + line

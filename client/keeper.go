@@ -37,7 +37,7 @@ func (c *Client) timed(ttl time.Duration) time.Duration {
 // in a closed laptop.
 func (c *Client) now() time.Time { return time.Now().Add(slept()) }
 
-// look makes keep look again at what is due.
+// look wakes keep to check its deadlines.
 func (c *Client) look() {
 	select {
 	case c.kick <- struct{}{}:

@@ -58,7 +58,7 @@ type grant struct {
 	first  Lease       // the first handle, in the same piece of memory
 }
 
-// handle makes a handle whose Context has the values of ctx.
+// handle returns a handle with a Context that has the values of ctx.
 func (g *grant) handle(ctx context.Context) *Lease {
 	if g.issued.CompareAndSwap(false, true) {
 		g.first.g, g.first.ctx = g, ctx

@@ -47,10 +47,10 @@ func (c *Client) Send(ctx context.Context, m Message) (interlock.Task, error) {
 // cancelled, the error is a *TaskError.
 //
 // The wait counts as one of the flow of ctx: if the writer cannot handle the message before
-// this flow gives up what it holds, that is a deadlock, and one of those in the cycle gets the
-// error, with CodeDeadlock and the cycle: this call, or the caller that waits for this flow
-// while it handles the message. Where it is this call, the message is in the mailbox
-// nevertheless, and is handled when that is over.
+// this flow releases its leases, that is a deadlock, and one of the calls in the cycle returns
+// the error, with CodeDeadlock and the cycle: this call, or the caller that waits for this flow
+// while it handles the message. If it is this call, the message is in the mailbox nevertheless,
+// and is handled when that is over.
 func (c *Client) Ask(ctx context.Context, m Message) (json.RawMessage, error) {
 	spec, err := m.wire()
 	if err != nil {

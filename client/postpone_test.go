@@ -130,7 +130,8 @@ func TestOverQuotaOfAPoll(t *testing.T) {
 	})
 }
 
-// A caller that gives up meanwhile gets the error that it never happened, and it never does.
+// A caller that stops waiting meanwhile gets the error that it never happened, and it never
+// does.
 func TestOverQuotaAndGivenUp(t *testing.T) {
 	scripted(t, func(s *script) {
 		s.overQuota(s.next(proto.OpAcquire))

@@ -271,9 +271,8 @@ func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 	return nil
 }
 
-// patience is how long a test waits for what is to come in a moment: far longer than it takes
-// on a busy machine, so that a test which waits in vain fails by itself and names what it waits
-// for.
+// patience is how long a test waits for an imminent event: far longer than it takes on a busy
+// machine, so that a test which waits in vain fails by itself and names the event.
 const patience = 15 * time.Second
 
 // patient is a context for a call that must be answered.

@@ -8,19 +8,19 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// updateTries is how often Update commits before it gives up: far more often than a caller with
-// occasional conflicts needs.
+// updateTries is the number of commits after which Update returns an error: far more than a
+// caller with occasional conflicts needs.
 const updateTries = 32
 
-// Update changes one document by what it is: it reads the document, calls change to make the
-// write out of it, and commits that. When another writer was faster it does so again, after a
-// pause that grows and is random, so that change may be called several times; it must be quick,
-// and do nothing else that lasts. The write's key may be left out. An error of change ends it
-// and is returned.
+// Update changes one document based on its present state: it reads the document, calls change
+// to compute the write, and commits that. When another writer was faster it tries again, after
+// a random pause that grows, so change may be called several times; it must be quick, and have
+// no other lasting effects. The write's key may be left out. An error of change ends it and is
+// returned.
 //
-// After 32 commits that came too late it gives up with the last *StaleError. To have a model
-// think about each change, take a lease instead, so that no agent thinks in vain; to count, use
-// Add, which is never too late.
+// After 32 stale commits it returns the last *StaleError. To have a model think about each
+// change, take a lease instead, so that no agent thinks in vain; to count, use Add, which is
+// never stale.
 func (c *Client) Update(ctx context.Context, key interlock.Key, change func(old interlock.Document) (interlock.Write, error)) (*CommitResult, error) {
 	flow := c.flow(ctx, "")
 	pace := Backoff{Least: 5 * time.Millisecond, Most: time.Second}

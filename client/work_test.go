@@ -666,8 +666,8 @@ func TestLostTaskAnswersHappenOnce(t *testing.T) {
 	})
 }
 
-// A caller that waits for the end of a task goes on over a broken connection, and is in no
-// other caller's way when it gives up.
+// A caller that waits for the end of a task continues over a broken connection, and does not
+// block other callers after it stops waiting.
 func TestAwaitSurvivesReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})

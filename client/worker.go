@@ -155,8 +155,8 @@ func (w *work) takeAll(ctx context.Context) error {
 	return why
 }
 
-// take asks for tasks and starts their handlers, again and again, until ctx ends. When limit
-// ends, it does not wait for what was handed out to it meanwhile.
+// take pulls tasks and starts their handlers, again and again, until ctx ends. When limit ends,
+// it does not wait for tasks that were assigned to it meanwhile.
 func (w *work) take(ctx, limit context.Context) error {
 	pace := Backoff{Most: reconnectMost}
 	for {
@@ -237,7 +237,7 @@ func (w *work) begin(h *assignment) {
 	w.running.Go(func() { w.run(job) })
 }
 
-// drain waits for what is being handled, and abandons what takes too long.
+// drain waits for the handlers that run, and abandons those that take too long.
 func (w *work) drain() {
 	finished := make(chan struct{})
 	go func() {

@@ -55,8 +55,8 @@ type Entry struct {
 //  1. Entries have one dense total order: indexes 1, 2, 3, ...
 //  2. What an Append that returned nil has written is in all later reads.
 //  3. After Open returned epoch e, no Append of a smaller epoch can succeed.
-//  4. No ghosts: an Append whose outcome was unknown is decided for ever once a
-//     later Open has returned. It is then in all reads, or in none.
+//  4. No ghosts: once a later Open has returned, an Append with an unknown outcome is decided
+//     for ever. It is then in all reads, or in none.
 //  5. Append is a compare-and-set on (epoch, tail).
 //  6. SaveSnapshot and Truncate are guarded by the epoch too.
 //  7. Open reads the tail after fencing, not before.

@@ -210,7 +210,7 @@ type Reply struct {
 	Warnings []string
 
 	Patterns []interlock.Pattern
-	More     bool // there are more of what was listed
+	More     bool // there are more rows than listed
 	Settings *interlock.Settings
 
 	Version    interlock.Version

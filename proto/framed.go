@@ -57,8 +57,8 @@ const (
 	// maxHello bounds a hello, and an end.
 	maxHello = 16 << 10
 
-	// lingering is how long a side that has ended a link waits for what is still to be
-	// written and for the other side to close.
+	// lingering is how long a side that has ended a link waits for its pending writes and for
+	// the other side to close.
 	lingering = time.Second
 
 	// pongEvery bounds how often a ping is answered.

@@ -220,7 +220,7 @@ func TestFramedAnnounced(t *testing.T) {
 	}
 }
 
-// A side that hears nothing asks, and gives up only when nothing comes back.
+// A side that hears nothing asks, and reports a broken link only when nothing comes back.
 func TestFramedSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

@@ -33,7 +33,7 @@ type Peeker interface {
 	Ready() (yes, ok bool)
 }
 
-// SpinReader is a link that can wait for what comes without sleeping.
+// SpinReader is a link that can wait for input without sleeping.
 type SpinReader interface {
 	// Spin announces that something is likely to come at once: the next Recv looks for it again
 	// and again for a moment, as long as exclusive returns true, before it sleeps. It is called

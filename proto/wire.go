@@ -204,8 +204,8 @@ func text[S ~string](into *S, s string) error {
 	return nil
 }
 
-// ownText is text for what is kept of operations that may be large: it shares no memory
-// with the rest, which so is not kept.
+// ownText is text for the kept parts of operations that may be large: it shares no memory with
+// the rest, which so is not kept.
 func ownText[S ~string](into *S, s string) error { return text(into, strings.Clone(s)) }
 
 // ownBytes are the same, nil for none: an empty field means the same as a missing one.

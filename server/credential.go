@@ -25,7 +25,7 @@ import (
 // The words at the end of a line are the rights of its credential, in any order:
 //
 //	viewer agent approver operator   a role; each has the rights of viewer, too
-//	server                           the role of the server's own operator, for what all namespaces share
+//	server the role of the server's own operator, for all that namespaces share
 //	worker=QUEUE[,QUEUE...]          the role of a worker, of those queues or of all (*)
 //	group=GROUP[,GROUP...]           the claimant groups that it acts for
 //
@@ -43,9 +43,9 @@ type Credentials struct {
 	changed broadcast // the table is another one
 }
 
-// credentialTable finds candidates by the first bytes of their digest. The duration of a look-up
-// depends on digests only, and a caller cannot choose the digest of what it sends; the comparison
-// that decides is constant in time.
+// credentialTable finds candidates by the first bytes of their digest. The duration of a
+// look-up depends on digests only, and a caller cannot choose the digest of its token; the
+// comparison that decides is constant in time.
 type credentialTable map[[8]byte][]credentialLine
 
 type credentialLine struct {
@@ -175,7 +175,7 @@ func parseRights(p *interlock.Principal, words []string) error {
 	return nil
 }
 
-// rightsOf returns the words of a line for what p may do, the opposite of parseRights.
+// rightsOf returns the words of a line for the rights of p, the inverse of parseRights.
 func rightsOf(p *interlock.Principal) (words []string) {
 	if plain := p.Roles &^ interlock.RoleWorker; plain != 0 {
 		words = strings.Split(plain.String(), ",")

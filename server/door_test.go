@@ -30,7 +30,7 @@ type door struct {
 	obs     *Observer
 	server  *Server
 	handler http.Handler
-	seen    *sightings        // of what openapi.json documents; nil when they are not counted
+	seen    *sightings        // of the parts of openapi.json; nil when they are not counted
 	loose   bool              // answers are not compared to openapi.json
 	notes   map[string]string // what a test remembers
 	log     slog.Handler      // of the server; nil discards it

@@ -149,7 +149,8 @@ func (s *effectWatch) follow(ctx context.Context, ns interlock.Namespace, room *
 	}
 }
 
-// look looks at what is waited for in a namespace, and wakes the waiters for what is settled.
+// look queries the awaited effects in a namespace, and wakes the waiters for those that are
+// settled.
 func (s *effectWatch) look(ctx context.Context, ns interlock.Namespace, room *waitingRoom) {
 	digests := s.waitedFor(room)
 	var over [][32]byte

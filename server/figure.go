@@ -24,7 +24,7 @@ import (
 // series is made when it is first used, so that a scrape is not mostly zeros.
 type figures struct {
 	registry *prometheus.Registry
-	handler  http.Handler // of what every caller may see
+	handler  http.Handler // for the figures that every caller may see
 	all      http.Handler // that, and the figures by namespace
 	tenants  *tenantFigures
 

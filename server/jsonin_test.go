@@ -266,8 +266,8 @@ func FuzzKeyPath(f *testing.F) {
 	})
 }
 
-// FuzzText: whatever agents write goes out as valid JSON, the same text but for
-// what cannot be shown.
+// FuzzText: any text of agents goes out as valid JSON, unchanged except for invisible
+// characters.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"plain", "a\x1b[31mred", "\u202eevil", "<script>&", "\xff\xfe", "line\nline\ttab\r", "\u2028\u2029", "😀", "\u200b"} {
 		f.Add(seed)

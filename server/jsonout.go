@@ -10,10 +10,10 @@ import (
 )
 
 // jsonOut appends JSON to a buffer. It is written by hand because two answers a lease cycle are
-// most of what this door does, and because it leaves one place through which agents' text can go
-// out: text. A comma is due before a name or an element unless it is the first, which the last byte
-// shows: no value ends with a brace that opens, a line break, or the space that stands before the
-// data of an event.
+// most of the HTTP API's work, and because it leaves one place through which agents' text can
+// go out: text. A comma is due before a name or an element unless it is the first, which the
+// last byte shows: no value ends with an opening brace, a line break, or the space that stands
+// before the data of an event.
 type jsonOut struct{ b []byte }
 
 var jsonOuts = sync.Pool{New: func() any { return &jsonOut{b: make([]byte, 0, 2048)} }}
@@ -66,7 +66,7 @@ func (j *jsonOut) str(name, value string) {
 	j.b = appendJSONString(j.b, value)
 }
 
-// text is for what agents and people wrote, on one line.
+// text is for the text of agents and people, on one line.
 func (j *jsonOut) text(name, value string) { j.str(name, cleanText(value)) }
 
 // note is for agents' longer text, which may have lines.

@@ -11,9 +11,9 @@ import (
 // What goes on for long, such as a stream, a reader of events or a wait, goes on in the
 // name of a credential, and ends with it.
 
-// whileKnown is ctx for what goes on in the name of a principal. It ends, with the refusal as its
-// cause, when the credentials are no longer what they were when the principal came in. stop must be
-// called.
+// whileKnown returns ctx for an operation in the name of a principal. It ends, with the refusal
+// as its cause, when the credentials have changed since the principal was authenticated. stop
+// must be called.
 func (s *Server) whileKnown(ctx context.Context, id Identity) (known context.Context, stop context.CancelFunc) {
 	if s.credentials == nil {
 		return context.WithCancel(ctx)

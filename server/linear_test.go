@@ -28,9 +28,9 @@ const (
 	linearRestarts = 4
 )
 
-// Commits, additions and snapshot reads of clients that work at once, over real
-// connections, some of which break, with a server that loses its journal now and then
-// and is started again, are as if they had been carried out one after the other.
+// Concurrent commits, additions and snapshot reads of clients, over real connections, some of
+// which break, with a server that loses its journal now and then and is started again, are as
+// if they had been carried out one after the other.
 func TestCommitsAreLinearizable(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -24,7 +24,7 @@ type longPoll struct {
 	forget func(engine.Head) engine.Command
 	// leave reports that the call listens no more: the caller hung up.
 	leave func(engine.Head) engine.Command
-	// crossing makes the call wait for the answer to leave, for what was sent before it.
+	// crossing makes the call wait for the answer to an earlier request to leave.
 	crossing bool
 }
 
@@ -34,8 +34,8 @@ type longPoll struct {
 //	answered            so it is over, or was refused
 //	time is up          with the answer to vigil.last
 //	the caller leaves   vigil.leave is carried out, and ok is false; with vigil.crossing,
-//	                    last is what the caller was told before
-//	its credential is   the same, and the caller is told
+//	                    last is the caller's previous answer
+//	its credential is the same, and the caller gets the refusal
 //	taken back
 //	the server drains   as if the time were up
 //

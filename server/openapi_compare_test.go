@@ -28,8 +28,8 @@ var spec = sync.OnceValues(func() (*openapi3.T, error) {
 	for name, schema := range doc.Components.Schemas {
 		schemaNames[schema.Value] = name
 	}
-	// The validator loses track of references within references, so they are
-	// replaced by what they refer to.
+	// The validator loses track of references within references, so they are replaced by their
+	// targets.
 	for _, schema := range doc.Components.Schemas {
 		inline(schema)
 	}

@@ -185,7 +185,7 @@ func (d *door) sample(c sample, path, body string, headers ...string) *reply {
 func tourFaults(d *door) {
 	healthy := d.server.shard
 	defer func() { d.server.shard = healthy }()
-	// Some operations look at what they change.
+	// Some operations read the state that they change.
 	d.put("/v1/queues/fees", ``).want(200)
 	d.put("/v1/writers/account", `{"queue":"fees","pattern":"account:{id}"}`).want(200)
 	every := func(err error, eff *engine.Effect, status int, code interlock.Code, only ...string) {

@@ -99,7 +99,7 @@ func (st *stream) send() bool {
 // shuts down.
 const comeBackAfter = 500 * time.Millisecond
 
-// take exchanges the empty slice for what is to be sent; nil means that the stream has ended.
+// take exchanges the empty slice for the pending effects; nil means that the stream has ended.
 // Slices that a burst has made large are not kept.
 func (st *stream) take(empty []outgoingEffect) []outgoingEffect {
 	clear(empty)

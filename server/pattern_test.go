@@ -124,7 +124,7 @@ func TestNearMissesAreWarnedOf(t *testing.T) {
 	})
 }
 
-// The times of a pattern stand in for what the request left out, and bound what it asked for.
+// The times of a pattern are defaults for a request's times, and bound them.
 func TestPatternTimes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -190,7 +190,7 @@ func (a *allowance) refill(q amount, now time.Duration) {
 	}
 }
 
-// lacks returns what is used up of what the cost asks for, and until when.
+// lacks returns the exhausted part of the cost, and until when it lasts.
 func (a *allowance) lacks(q, cost amount) (wait time.Duration, what string, rate int64) {
 	if q.requests > 0 && cost.requests > 0 {
 		wait, what, rate = a.requests.wait(q.requests), "requests", q.requests

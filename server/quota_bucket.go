@@ -41,8 +41,8 @@ func (b *bucket) wait(rate int64) time.Duration {
 // for all the same.
 func (b *bucket) take(n int64) { b.spent += n * tokenParts }
 
-// count takes n tokens for what is never refused. Its debt is bounded by those of a
-// second, so that heartbeats alone cannot shut everything else out for long.
+// count takes n tokens for an operation that is never refused. Its debt is bounded by those of
+// a second, so that heartbeats alone cannot shut everything else out for long.
 func (b *bucket) count(rate, n int64) {
 	b.spent = max(b.spent, min(b.spent+n*tokenParts, 2*rate*tokenParts))
 }

@@ -13,8 +13,8 @@ import (
 
 var effectFields = []string{"id", "session", "flow", "agent", "lease", "ttl_ms", "tool", "target", "arguments", "wait_ms"}
 
-// decodeClaimEffect reads the body of POST /v1/effects. wait is how long the caller
-// wants to wait within the call for what another one does.
+// decodeClaimEffect reads the body of POST /v1/effects. wait is how long the caller wants to
+// wait within the call for another claimer's action.
 func decodeClaimEffect(d *jsonIn, cmd *engine.ClaimEffect) (wait time.Duration) {
 	var tool, target string
 	var arguments []byte

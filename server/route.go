@@ -160,8 +160,8 @@ func indexRoutes(routes []route) map[string]*route {
 	return index
 }
 
-// shapes has the path of every route with a variable, by what stands before and
-// behind it: {"leases", "release"} for /v1/leases/{id}/release.
+// shapes has the path of every route with a variable, by the segments before and behind it:
+// {"leases", "release"} for /v1/leases/{id}/release.
 var shapes = func() map[[2]string]string {
 	index := map[[2]string]string{}
 	for i := range routes {

@@ -88,7 +88,7 @@ type outgoingEffect struct {
 // address returns what an effect answers.
 type address struct {
 	at   interlock.At
-	kind proto.OpKind // 0 for a query and for what never became a command
+	kind proto.OpKind // 0 for a query and for input that never became a command
 	slot uint32
 	seq  uint64       // 0 for a push
 	read *queryResult // what a query adds
@@ -198,9 +198,9 @@ func (st *stream) waitForRoom(n int) (ok bool) {
 	return !st.ended
 }
 
-// submit hands over the commands of what was read, all at once unless the shard has too much to do.
-// Then they go in smaller pieces, and the stream is simply not read on: the client notices that its
-// frames do not get through, instead of being asked to send them again.
+// submit hands over the commands of one read, all at once unless the shard has too much to do.
+// Then they go in smaller pieces, and the stream is simply not read on: the client notices that
+// its frames do not get through, instead of being asked to send them again.
 func (st *stream) submit() *interlock.Error {
 	cmds, piece, pause := st.cmds, len(st.cmds), time.Millisecond
 	for len(cmds) > 0 {

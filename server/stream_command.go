@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// operation receives the answers to one command: a shard.Receiver. As long as answers may come the
-// engine keeps it, for each waiter, so it is small and lets go of what was asked with the first.
+// operation receives the answers to one command: a shard.Receiver. As long as answers may come
+// the engine keeps it, for each waiter, so it is small and drops the request with the first.
 type operation struct {
 	st   *stream
 	seq  uint64

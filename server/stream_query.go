@@ -138,7 +138,7 @@ func (r *queryResult) documents(e *engine.Engine, ns interlock.Namespace, o prot
 	r.eff.Documents, r.eff.Version = list, asOf
 }
 
-// rewind replaces documents by what they were with a version of the namespace.
+// rewind replaces documents by their editions as of a version of the namespace.
 func rewind(e *engine.Engine, ns interlock.Namespace, list []interlock.Document, to interlock.Version, bodies bool) error {
 	size := 0
 	for i := range list {

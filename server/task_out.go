@@ -154,7 +154,7 @@ func (c *call) sendTaskAdvised(status int, outcome string, eff *engine.Effect, a
 	c.send(status, j, at)
 }
 
-// taskDone is the outcome of what is done, as the state is called.
+// taskDone is the name of the state done, used as the outcome.
 var taskDone = interlock.TaskDone.String()
 
 // acknowledged answers with all that came of an acknowledgement.

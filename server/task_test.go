@@ -215,7 +215,7 @@ func TestNothingIsHandedToTheDead(t *testing.T) {
 	})
 }
 
-// A worker hears of the end of what it waits at.
+// A worker is notified of the end of its wait.
 func TestPullsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

@@ -28,19 +28,18 @@ func receiverOf(cmd engine.Command) Receiver {
 	return from.(Receiver)
 }
 
-// visit goes through the mailbox like a command, but is run by the owner
-// goroutine itself: a query, or a change of what the engine admits. run is called
-// until it reports that it is done, other namespaces have their turns between, and
-// no command of its own does. It is finished when all that it can have seen is
-// durable.
+// visit goes through the mailbox like a command, but is run by the owner goroutine itself: a
+// query, or a change of what the engine admits. run is called until it reports that it is done,
+// other namespaces have their turns between, and no command of its own does. It is finished
+// when all that it can have seen is durable.
 type visit struct {
 	engine.Head // makes it a Command
 	run         func(o *owner, now engine.Time) (done bool)
 	generation  int // of the engine with which it began; 0 before
 	tick        engine.Tick
 
-	// finish is called with what Survey returns, by the committer or, of what was thrown
-	// away, by the owner. It must not block.
+	// finish is called with Survey's result, by the committer or, for a discarded visit, by the
+	// owner. It must not block.
 	finish func(interlock.At, error)
 
 	mu        sync.Mutex // held while run runs, so that giving up waits for it

@@ -42,15 +42,15 @@ type link interface {
 // otherGroup is the group that the owner does not fill, where owner and committer are
 // goroutines. It is a link.
 //
-//	          take, by the owner           put, by whom has committed it
+//	          take, by the owner put, by its committer
 //	spare ──────────────────────► in use ─────────────────────────────► spare
 //
-// While one is in use, nobody else commits: the committer's goroutine or a driver does.
+// While one is in use, no other goroutine commits: the committer's goroutine or a driver does.
 type otherGroup struct {
 	work chan *group // to the committer's goroutine; has room for the one group
-	// back has a value when the group has become spare and the owner has not seen it yet.
-	// Only the goroutine that has Shard.seat receives from it. It is a wake-up and no state:
-	// who receives looks at the state again.
+	// back has a value when the group has become spare and the owner has not seen it yet. Only
+	// the goroutine that has Shard.seat receives from it. It is a wake-up and no state: the
+	// receiver checks the state again.
 	back chan struct{}
 
 	mu    sync.Mutex // protects spare and what back has; never held while anything waits
@@ -155,8 +155,8 @@ func (o *owner) change(g *group) {
 type committer struct {
 	s *Shard
 
-	// doomed is the newest generation of which an append failed, and why. All its
-	// later groups rest on decisions that were never written.
+	// doomed is the newest generation with a failed append, and the error. All its later groups
+	// rest on decisions that were never written.
 	doomed int
 	why    *interlock.Error
 }
@@ -214,8 +214,8 @@ func (c *committer) commit(g *group) error {
 	return nil
 }
 
-// write makes as much of the group durable as one append takes. If it fails, whoever
-// was not answered is refused.
+// write makes as much of the group durable as one append takes. If it fails, all unanswered
+// callers are refused.
 func (c *committer) write(g *group) (err error) {
 	if len(g.ends) > 0 {
 		err = c.s.append(g)
@@ -232,8 +232,8 @@ func (c *committer) write(g *group) (err error) {
 	return err
 }
 
-// deliver lets the answers of the steps go that have become durable, in their
-// order. The hash chain follows behind them, so that nobody waits for it.
+// deliver sends the answers of the steps that have become durable, in their order. The hash
+// chain follows behind them, so that no caller waits for it.
 func (c *committer) deliver(g *group) {
 	at := interlock.At{Shard: c.s.number, Epoch: c.s.epoch}
 	next := g.through(g.told).effects
@@ -252,9 +252,8 @@ func (c *committer) deliver(g *group) {
 	c.s.extend(g)
 }
 
-// refuse answers everybody whose command is in the group and was not told yet, and
-// nobody else: a waiter that one of its steps would have granted hears nothing of
-// it.
+// refuse answers every caller with an unanswered command in the group, and no other: a waiter
+// that one of its steps would have granted hears nothing of it.
 func (c *committer) refuse(g *group, why *interlock.Error) {
 	at := c.s.At()
 	for _, cmd := range g.cmds[g.told:] {
@@ -292,8 +291,8 @@ func (s *Shard) append(g *group) error {
 	return nil
 }
 
-// appendAll makes a group durable that nobody waits for. After ErrNoSpace it may be
-// called again, and goes on where it stopped.
+// appendAll makes a group without callers durable. After ErrNoSpace it may be called again, and
+// continues where it stopped.
 func (s *Shard) appendAll(g *group) error {
 	for g.written < len(g.ends) {
 		if err := s.append(g); err != nil {

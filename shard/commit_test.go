@@ -284,8 +284,8 @@ func TestRepeatAfterUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A caller that gives up gets its goroutine back at once, and its query is not
-// run behind its back.
+// A caller that stops waiting gets its goroutine back at once, and its query is not run behind
+// its back.
 func TestGivingUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -13,10 +13,10 @@
 // (turn.go). From Submit to its step a command waits
 //
 //   - for the commands of its own namespace that came before it,
-//   - for the turn that is under way, and for one turn of each other namespace in
-//     which something waits or is due: a turn is 64 commands or 96 µs of the owner's
-//     time, whichever comes first, and is overrun by 8 commands, one query (or one
-//     look of a survey) or one step of what is due at most,
+//   - for the turn that is under way, and for one turn of each other namespace with pending
+//     work: a turn is 64 commands or 96 µs of the owner's time, whichever comes first, and is
+//     overrun by at most 8 commands, one query (or one look of a survey) or one step of due
+//     work,
 //   - and, when the group is full, for the append that is under way.
 //
 // From its step to its answer it waits for that append and for its own, of 1,024 commands and 256 KiB of
@@ -37,11 +37,11 @@
 // steps would have granted. What happens then depends on the journal's word, and there is no
 // rollback in any case:
 //
-//	no space      nothing was written by it: the callers are told so, the engine is
+//	no space nothing was written by it: the callers are refused, the engine is
 //	              thrown away and made anew from the journal, and the shard goes on,
 //	              with releases first (rebuild.go)
 //	fenced        another server owns the shard: finished, "not owner"
-//	anything else nobody knows what was written: finished, "outcome unknown"
+//	anything else the written part is unknown: finished, "outcome unknown"
 //
 // Of a group that takes several appends, the answers of each leave when it is
 // durable: what was written has happened, also when the next append fails. A finished

@@ -15,7 +15,7 @@ import (
 //
 //	append ─► publish ─► feed of acme   ─► records 41, 44 ─► 2 followers
 //	                     feed of globex    (nothing new)     64 followers, asleep
-//	                     (initech: nobody follows, so nothing is done)
+//	                     (initech: without followers, so nothing is done)
 //
 // Each namespace with a follower has a feed. After an append the committer looks which
 // namespaces the durable events are of, and touches the feeds of those alone. A
@@ -257,7 +257,7 @@ func (f *followers) drop(r *feedRecord) {
 	f.bytes -= r.bytes
 }
 
-// entry returns a copy of what a step has written, made whole from its pieces.
+// entry returns a copy of the entry that a step has written, made whole from its pieces.
 func (g *group) entry(step int) []byte {
 	from, to := g.through(step).entries, g.marks[step].entries
 	if to == from+1 {

@@ -39,10 +39,9 @@ const (
 //	Effects   granted     done     done, granted (a waiter)
 //	Entry   [ entry ]               [ entry ]      index first, first + 1
 //
-// A large entry is cut to pieces (piece.go), of which each counts as an entry here:
-// the step's index is that of the last one. The group may then take several appends.
-// What has become durable of it goes on in order: written entries, and told steps,
-// all of whose entries are among them.
+// A large entry is cut to pieces (piece.go), and each of them counts as an entry here: the
+// step's index is that of the last one. The group may then take several appends. Its durable
+// part grows in order: written entries, and answered steps, with all their entries among them.
 type group struct {
 	generation int             // of the engine that made it
 	first      interlock.Index // of its first entry
@@ -54,7 +53,7 @@ type group struct {
 
 	written int // entries that are durable
 	whole   int // steps that are durable
-	told    int // steps of which the answers have gone
+	told    int // steps with delivered answers
 	linked  int // entries that are in the hash chain
 
 	// snapshot, when it is set, is the work of making one of the state before the first
@@ -62,8 +61,7 @@ type group struct {
 	// committer takes the group.
 	snapshot func(chain.Record)
 
-	// refusal, when it is set, is what all its commands are told: they were not
-	// stepped.
+	// refusal, when it is set, answers all its commands: they were not stepped.
 	refusal *interlock.Error
 
 	lag  time.Duration // how long the command that waited longest had waited
@@ -96,13 +94,13 @@ func (g *group) begin(generation int, first interlock.Index) {
 	g.lag, g.work = 0, 0
 }
 
-// empty says that there is nothing in it for the committer.
+// empty reports whether it has nothing for the committer.
 func (g *group) empty() bool { return len(g.cmds) == 0 && g.snapshot == nil }
 
-// durable says that all its steps are.
+// durable reports whether all its steps are.
 func (g *group) durable() bool { return g.whole == len(g.marks) }
 
-// full says that nothing more may be stepped into the group.
+// full reports whether nothing more may be stepped into the group.
 func (g *group) full() bool {
 	return len(g.cmds) >= groupCommands || len(g.out.Entry) >= groupBytes
 }
@@ -110,8 +108,8 @@ func (g *group) full() bool {
 // next is the index that the next entry gets.
 func (g *group) next() interlock.Index { return g.first + interlock.Index(len(g.ends)) }
 
-// step carries cmd out and notes what came of it. One step gives at most one
-// entry. Of a tick often nothing comes: then there is nothing for the committer either.
+// step carries cmd out and records its result. One step makes at most one entry. A tick often
+// makes none: then there is nothing for the committer either.
 func (g *group) step(e *engine.Engine, cmd engine.Command) {
 	before, effects := len(g.out.Entry), len(g.out.Effects)
 	e.Step(cmd, &g.out)
@@ -165,8 +163,8 @@ func (g *group) cut() [][]byte {
 	return g.entries
 }
 
-// wrote counts entries as written, and gives the mark up to which the steps were
-// durable before.
+// wrote counts entries as written, and returns the mark up to which the steps were durable
+// before.
 func (g *group) wrote(entries int) (before mark) {
 	before = g.through(g.whole)
 	g.written += entries

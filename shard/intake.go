@@ -14,7 +14,7 @@ import (
 // The owner visits those that are listed; the others are empty and have nothing
 // due.
 type backlog struct {
-	namespace interlock.Namespace // "" for what is about the whole shard
+	namespace interlock.Namespace // "" for the whole shard
 
 	// These are guarded by mailbox.mu.
 	in     []engine.Command

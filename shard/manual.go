@@ -122,7 +122,7 @@ func (m *Manual) Append() {
 	}
 }
 
-// Answer lets the answers go of what Append has made durable.
+// Answer delivers the answers of the steps that Append has made durable.
 func (m *Manual) Answer() {
 	if m.with == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// fullFor is how long the engine admits nothing new after the journal had no
-// space, even if the journal says that there is room.
+// fullFor is how long the engine admits nothing new after the journal had no space, even if the
+// journal reports that there is room.
 const fullFor = 5 * time.Second
 
 // owner owns the engine. Only the goroutine that has Shard.seat touches what is in here.
@@ -50,7 +50,7 @@ type owner struct {
 func (o *owner) run() {
 	s := o.s
 	defer close(s.other.work)
-	s.seat.Lock() // for good: a finished shard is driven by nobody
+	s.seat.Lock() // for good: a finished shard is not driven
 	for {
 		switch {
 		case o.term != nil:
@@ -96,11 +96,11 @@ func (o *owner) run() {
 	}
 }
 
-// pause lets others go first after a tick, for whose outcome nobody waits: the goroutines
-// that can run, among them those of the answers that have just become durable; other threads,
-// among them those of the clients on the same machine; and an append that is under way, until
-// it is done or a command comes. An owner that stepped one tick after the other would keep its
-// processor from all of them for milliseconds where no other one is free.
+// pause lets others go first after a tick, since no caller waits for its outcome: the
+// goroutines that can run, among them those of the answers that have just become durable; other
+// threads, among them those of the clients on the same machine; and an append that is under
+// way, until it is done or a command comes. An owner that stepped one tick after the other
+// would keep its processor from all of them for milliseconds where no other one is free.
 //
 // There is one tick for each append at least, so what is left over comes to its end.
 func (o *owner) pause() {
@@ -117,8 +117,8 @@ func (o *owner) pause() {
 	}
 }
 
-// wait waits for the next thing to do, and does it or lists it. An owner whose group is
-// empty leaves its seat meanwhile. It reports whether the shard goes on.
+// wait waits for the next work, and does it or lists it. An owner with an empty group leaves
+// its seat meanwhile. It reports whether the shard goes on.
 func (o *owner) wait() bool {
 	s, idle := o.s, o.cur.empty()
 	var (

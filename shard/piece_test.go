@@ -92,7 +92,7 @@ func TestUnfinishedPieces(t *testing.T) {
 	}
 }
 
-// A program that does not know pieces must take them for what a newer one wrote.
+// A program that does not know pieces must take them for entries of a newer one.
 func TestPieceIsNoEntry(t *testing.T) {
 	b, ends := cutPieces(make([]byte, journal.MaxAppendBytes+1), 0, nil)
 	err := record.DecodeEntry(b[:ends[0]], func(*record.Event) error { return nil })

@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Refusal returns what an error of a journal means for a caller whose request met it, or
-// nil for any other error.
+// Refusal returns the meaning of a journal's error for the affected caller, or nil for any
+// other error.
 func Refusal(err error) *interlock.Error {
 	for _, known := range []error{journal.ErrFenced, journal.ErrNoSpace, journal.ErrFailed} {
 		if errors.Is(err, known) {
@@ -18,7 +18,7 @@ func Refusal(err error) *interlock.Error {
 	return nil
 }
 
-// What a failed append means for those whose commands were in it.
+// The meaning of a failed append for the callers of its commands.
 func refusalFor(err error) *interlock.Error {
 	switch {
 	case errors.Is(err, journal.ErrNoFiles):
@@ -43,7 +43,7 @@ func refusalFor(err error) *interlock.Error {
 	}
 }
 
-// closedFor is what those are told whose command was never stepped.
+// closedFor returns the answer to callers of commands that were never stepped.
 func closedFor(err error) *interlock.Error {
 	if errors.Is(err, journal.ErrFenced) {
 		return refusalFor(err)

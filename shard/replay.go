@@ -97,7 +97,7 @@ func (p *portion) fold(e *engine.Engine) error {
 	return nil
 }
 
-// unfit adds the place of what could not be decoded or folded to its error.
+// unfit adds the place of an entry that could not be decoded or folded to its error.
 func (x entryEnd) unfit(err error) error {
 	if x.snapshot {
 		return fmt.Errorf("shard: the snapshot after entry %d cannot be read: %w", x.at, err)

@@ -31,7 +31,7 @@ type Shard struct {
 	maxAhead      time.Duration
 	options       []engine.Option
 
-	ctx    context.Context // ends when Close gives up waiting
+	ctx    context.Context // ends when Close stops waiting
 	cancel context.CancelFunc
 
 	mail      *mailbox

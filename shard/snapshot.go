@@ -54,8 +54,8 @@ func (s *Shard) beginSnapshot(g *group) (work func()) {
 	return func() { snapshot(record) }
 }
 
-// snapshot returns the work of making a snapshot of what the engine has now. It may be done beside
-// all else, once that is durable.
+// snapshot returns the work of making a snapshot of the engine's present state. It may be done
+// beside all else, once that is durable.
 //
 // The live engine is not written out, because that would stop the shard for as long as it takes. Of
 // a state in which little may still change it takes a picture at once, and that is written. Of a

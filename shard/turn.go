@@ -61,7 +61,7 @@ func (o *owner) turn() (ticked bool) {
 	}
 	q := o.ring.pop()
 	if o.isDue(q) {
-		o.offer() // its commands carry out some of what is due
+		o.offer() // its commands carry out some of the due work
 	}
 	q.credit = min(q.credit+turnTime, turnTime)
 	if o.ring.n == 0 {
@@ -101,9 +101,9 @@ func (o *owner) isDue(q *backlog) bool {
 	return ok && at <= o.now
 }
 
-// advance carries out a stretch of a namespace's commands, or if none waits a
-// bounded part of what is due in it, unless the turn has begun with commands. If there
-// is neither, the namespace is listed no more.
+// advance carries out a stretch of a namespace's commands, or if none waits a bounded part of
+// its due work, unless the turn has begun with commands. If there is neither, the namespace is
+// listed no more.
 //
 // A tick has the time when the namespace was seen to have nothing waiting, so every heartbeat that
 // came before was stepped: also after a pause, when many wait and everything seems to be due.

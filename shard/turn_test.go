@@ -92,7 +92,7 @@ func noisyTenants(t *testing.T, noisy int) {
 	}
 }
 
-// The same for what already waits in thousands, through Submit.
+// The same for a backlog of thousands, through Submit.
 func TestBacklogOfAnother(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -125,7 +125,7 @@ func TestExpensiveCommandsCount(t *testing.T) {
 		r := newRig(t)
 		const cost = 50 * turnTime
 		let := r.stall()
-		var order []interlock.Namespace // of what the owner carried out
+		var order []interlock.Namespace // of the commands that the owner carried out
 		var last <-chan error
 		for range 5 {
 			last = r.visitIn("dear", func() {
@@ -263,7 +263,7 @@ func TestTicksWaitForAppends(t *testing.T) {
 	})
 }
 
-// A tenant that has the shard to itself does not pay for what it did before.
+// A tenant that has the shard to itself does not pay for its earlier usage.
 func TestAloneNobodyPays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

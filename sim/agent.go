@@ -9,7 +9,7 @@ import (
 )
 
 // agent decides by chance what to do next, from the answers that it received. It is careless:
-// it forgets leases, falls silent, asks for what others hold and gives up.
+// it forgets leases, falls silent, asks for keys that others hold and abandons waits.
 type agent struct {
 	*client
 	number  int

@@ -9,8 +9,8 @@ import (
 )
 
 // client is how an agent reaches the servers: it numbers or names its commands, sends them
-// again when no answer comes, goes to another server when it must, and gives up in the end. It
-// never knows whether an abandoned command was carried out.
+// again when no answer comes, goes to another server when it must, and abandons them in the
+// end. It never knows whether an abandoned command was carried out.
 type client struct {
 	w         *world
 	name      string

@@ -41,7 +41,7 @@ func above(a, b interlock.Key) bool {
 	return len(a) < len(b) && b[len(a)] == '/' && strings.HasPrefix(string(b), string(a))
 }
 
-// apart reports whether two claims exclude each other, and at what key.
+// apart reports whether two claims exclude each other, and returns the key.
 func apart(a, b interlock.Claim) bool {
 	switch {
 	case a.Key == b.Key:

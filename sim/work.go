@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// written checks the versions of what a commit writes.
+// written checks the versions that a commit writes.
 func (a *audit) written(w *world, s *space, ev *record.Event) {
 	if len(ev.Claims) != 1 {
 		return

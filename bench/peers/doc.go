@@ -6,8 +6,8 @@
 //	          ▼
 //	bench.Scenario ──► figures ──► ratios, ours ÷ the peer's, run by run
 //
-// It is a module of its own, because it links etcd's server and the clients of others:
-// whoever uses Interlock must never download those.
+// It is a module of its own, because it links etcd's server and other services' clients: users
+// of Interlock must never download those.
 //
 // Each run has a fresh service on a free port of loopback, with its data in a temporary
 // directory. Command peers must never install anything, never end a process that it did

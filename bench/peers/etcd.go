@@ -86,8 +86,8 @@ type etcdLock struct{ m *concurrency.Mutex }
 // Release implements bench.Lock.
 func (l etcdLock) Release(ctx context.Context) error { return l.m.Unlock(ctx) }
 
-// etcdWitness tells when an agent stands in line: its mutex writes a key of its own and
-// reads the oldest one in the same transaction, and that is somebody else's.
+// etcdWitness reports when an agent stands in line: its mutex writes a key of its own and reads
+// the oldest one in the same transaction, which then belongs to another agent.
 type etcdWitness struct {
 	clientv3.KV
 	queued func()

@@ -38,7 +38,7 @@ func (etcdServer) start(ctx context.Context, dir string) (*running, error) {
 	cmd := exec.Command(self, "--name", "m", "--data-dir", dir,
 		"--listen-client-urls", clients, "--advertise-client-urls", clients,
 		"--listen-peer-urls", members, "--initial-advertise-peer-urls", members, "--initial-cluster", "m="+members,
-		"--enable-pprof") // by which its garbage can be collected
+		"--enable-pprof") // it allows to trigger its garbage collection
 	cmd.Dir, cmd.SysProcAttr = dir, launch.Attributes()
 	cmd.Env = append(os.Environ(), asMember+"=1")
 	p, err := start(ctx, cmd, "serving client traffic insecurely")

@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are the values of the command line.
 type options struct {
 	cfg    bench.Config
 	form   string // in which the report is printed

@@ -57,8 +57,8 @@ func (r *report) writePlan(b *strings.Builder, p plan, figures []bench.Figure) {
 	}
 }
 
-// columnsOf says what is worth a column. most is the largest load that all have: what is
-// not told of each load is told of that.
+// columnsOf returns the significant columns of a scenario. most is the largest load that all
+// targets have: figures that are not shown for each load are shown for that one.
 func columnsOf(scenario string, loads []string, most string) (columns []column) {
 	each := func(what string, names ...string) {
 		for _, load := range loads {

@@ -24,7 +24,7 @@ type peer struct {
 type promise struct {
 	Peer    string `json:"peer"`
 	Durable string `json:"durable"` // what of an answer survives
-	Line    string `json:"line"`    // who is next
+	Line    string `json:"line"`    // how the next holder is chosen
 	Alive   string `json:"alive"`   // how long a lock is held
 }
 
@@ -43,8 +43,8 @@ type running struct {
 	addr string
 	quit os.Signal
 
-	// tell adds to a usage what only the service knows itself. settled: after it has let
-	// go of what it does not need.
+	// tell adds to a usage the figures that only the service itself has. settled: after it has
+	// freed what it does not need.
 	tell func(ctx context.Context, u *bench.Usage, settled bool) error
 }
 
@@ -96,7 +96,7 @@ func (s *site) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// takesPart says whether a peer has something to show in a scenario with n agents.
+// takesPart reports whether a peer takes part in a scenario with n agents.
 func (p *peer) takesPart(scenario string, n int) bool {
 	return slices.Contains(p.scenarios, scenario) && (p.most == 0 || n <= p.most)
 }
@@ -104,7 +104,7 @@ func (p *peer) takesPart(scenario string, n int) bool {
 // dialWidth is how many connections are made at a time.
 const dialWidth = 32
 
-// each does something n times, several at a time, and gives all errors.
+// each calls do n times, several at a time, and returns all errors.
 func each(n int, do func(i int) error) error {
 	var (
 		all  sync.WaitGroup

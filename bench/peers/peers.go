@@ -28,8 +28,8 @@ func peers() (list []*peer) {
 		crew              func(ctx context.Context, addr string, n int) (*bench.Crew, error)
 	}
 	short := []string{"cycle", "handoff"}
-	// Who never has to wait never pauses, so polling stands in one form where nobody waits.
-	// What Redis keeps in memory is the same with and without a disk.
+	// Pauses matter only to clients that wait, so polling is measured in one form where none
+	// does. The memory of Redis is the same with and without a disk.
 	clients := []client{
 		{"SET NX 10 ms", anyone, caller + ": here every third of it", []string{"cycle", "handoff", "keepalive"}, []string{"memory"}, 0, setNXCrew(func() time.Duration { return fixedPause })},
 		{"SET NX jitter", anyone, caller + ": here every third of it", []string{"handoff"}, nil, 0, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every peer that is installed can be measured in all its scenarios. Those with a line
-// are seen to keep it, which says that the bench learns when an agent stands in it.
+// Every installed peer can be measured in all its scenarios. Those with a line are seen to keep
+// it, which proves that the bench learns when an agent stands in it.
 func TestPeersAreMeasured(t *testing.T) {
 	cfg := bench.Config{Agents: []int{3}, Leases: []int{200}, Duration: 5 * time.Millisecond, Repeat: 1}
 	for _, p := range peers() {
@@ -64,8 +64,8 @@ func TestPeersAreMeasured(t *testing.T) {
 	}
 }
 
-// The agents of every peer exclude one another, and who has to wait is told to be in line
-// before it holds.
+// The agents of every peer exclude one another, and an agent that has to wait is reported as
+// queued before it holds.
 func TestAgentsExcludeOneAnother(t *testing.T) {
 	const agents, turns = 4, 3
 	for _, p := range peers() {
@@ -144,7 +144,7 @@ func installed(t *testing.T, p *peer) {
 	}
 }
 
-// A run of the program says what it compared, and leaves nothing behind.
+// A run of the program reports what it compared, and leaves no files or processes behind.
 func TestRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out bytes.Buffer
@@ -186,7 +186,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is not installed is told by the name of its package.
+// A missing peer is reported by the name of its package.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", "")
 	err := run(t.Context(), []string{"-binary", *binary, "-only", "redis"}, io.Discard, io.Discard)
@@ -217,8 +217,8 @@ func TestRatios(t *testing.T) {
 	}
 }
 
-// A plan's loads are its own or the command line's, one at a time, and who has no place
-// under one is left out of that alone.
+// A plan's loads are its own or the command line's, one at a time, and a peer that does not fit
+// one is left out of that one only.
 func TestLoads(t *testing.T) {
 	tests := []struct {
 		scenario string
@@ -250,8 +250,8 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// A cell has the medians and the ratio; a load under which nobody measured has none, and
-// what all have is told of the largest load that all have.
+// A cell has the medians and the ratio; a load without measurements has none, and common
+// figures are those of the largest load that all have.
 func TestMarkdown(t *testing.T) {
 	figure := func(load, target, name string, each ...float64) bench.Figure {
 		return bench.NewFigure("handoff", load, target, name, bench.Microseconds, each)

@@ -54,7 +54,7 @@ func (p *plan) loads(cfg bench.Config) (list []load) {
 	return list
 }
 
-// named gives the plans of these scenarios; all for no names.
+// named returns the plans of these scenarios; all for no names.
 func named(names []string) (list []plan) {
 	for _, p := range plans {
 		if len(names) == 0 || slices.Contains(names, p.scenario) {
@@ -72,7 +72,7 @@ func scenarioNames() (names []string) {
 	return names
 }
 
-// ours says whether a target is Interlock.
+// ours reports whether a target is Interlock.
 func ours(target string) bool {
 	return slices.ContainsFunc(bench.Doors, func(d bench.Door) bool { return bench.Interlock{Door: d}.Name() == target })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/interlockdev/interlock/internal/bench"
 )
 
-// waiting is a function that takes a lock and tells when it has to wait for it: a notice is
-// sent at once, while pg_advisory_lock says nothing until it has the lock.
+// waiting is a function that takes a lock and reports when it has to wait for it: a notice is
+// sent at once, while pg_advisory_lock reports nothing until it has the lock.
 const waiting = `CREATE OR REPLACE FUNCTION take(key bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF NOT pg_try_advisory_lock(key) THEN

@@ -45,7 +45,7 @@ func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
 	}
 	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", "", "-c", "listen_addresses=127.0.0.1", "-p", ports[0],
 		"-c", fmt.Sprintf("max_connections=%d", postgresAgents+10), // some are for its superuser alone
-		"-c", "deadlock_timeout=1min") // in a long line everybody would look for a deadlock after a second
+		"-c", "deadlock_timeout=1min") // in a long line every waiter would search for a deadlock after a second
 	cmd.Dir, cmd.SysProcAttr = dir, attributes
 	p, err := start(ctx, cmd, "database system is ready to accept connections")
 	if err != nil {

@@ -120,7 +120,7 @@ func (p *process) usage() (u bench.Usage, err error) {
 		found = found || itself
 		counted := []int{11, 12, 13, 14} // its user and system time, and those of its children that have ended
 		if fields[17] == "1" {
-			// A process of one thread is told of in nanoseconds. Hundreds of PostgreSQL's have
+			// A process of one thread is counted in nanoseconds. Hundreds of PostgreSQL's have
 			// not used one tick each.
 			counted = counted[2:]
 			ran, err := ranFor(filepath.Dir(file))
@@ -164,7 +164,7 @@ func ranFor(proc string) (time.Duration, error) {
 	return time.Duration(ran), nil
 }
 
-// freePorts gives n ports of loopback where nobody listens.
+// freePorts returns n free ports of loopback.
 func freePorts(n int) (ports []string, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,10 +9,10 @@ import (
 // over stands between the two targets of a ratio.
 const over = " ÷ "
 
-// ratios divides what ours have measured by what the peers have under the same load: the
-// first run by the first, the second by the second, which the alternation has put side by
-// side. So the spread is that of the ratio, and not of what else the machine did. What is
-// no amount, or was nothing with the peer, has no ratio.
+// ratios divides Interlock's figures by those of the peers under the same load: the first run
+// by the first, the second by the second, which the alternation has put side by side. So the
+// spread is that of the ratio, and not of the machine's other load. Figures that are no
+// amounts, or are zero with the peer, have no ratio.
 func ratios(figures []bench.Figure, ours func(target string) bool) (list []bench.Figure) {
 	cases := slices.Collect(chunks(figures))
 	for _, our := range cases {
@@ -39,7 +39,7 @@ func ratios(figures []bench.Figure, ours func(target string) bool) (list []bench
 	return list
 }
 
-// chunks gives the figures of each case.
+// chunks returns the figures of each case.
 func chunks(figures []bench.Figure) func(yield func([]bench.Figure) bool) {
 	return func(yield func([]bench.Figure) bool) {
 		for len(figures) > 0 {

@@ -91,7 +91,7 @@ func redisTells(ctx context.Context, addr string, u *bench.Usage) error {
 const most = 1100
 
 // goRedis is the client that several peers have in common: one for all agents, with a
-// connection for each, so that nobody waits for one.
+// connection for each, so that no agent waits for one.
 func goRedis(addr string, agents int) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: min(agents, most)})
 }

@@ -21,9 +21,9 @@ func redislockCrew(_ context.Context, addr string, n int) (*bench.Crew, error) {
 
 type redislockAgent struct{ *redislock.Client }
 
-// Acquire implements bench.Agent. It tries again after 10 ms: redislock wants to be told.
+// Acquire implements bench.Agent. It tries again after 10 ms: redislock requires a strategy.
 func (a redislockAgent) Acquire(ctx context.Context, key string, queued func()) (bench.Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, 24*time.Hour) // without one it gives up after the ttl
+	ctx, cancel := context.WithTimeout(ctx, 24*time.Hour) // without one it stops trying after the ttl
 	defer cancel()
 	again := &redislockPause{redislock.LinearBackoff(fixedPause), queued}
 	return redislockTaken(a.Obtain(ctx, key, ttl, &redislock.Options{RetryStrategy: again}))

@@ -27,7 +27,7 @@ type redsyncAgent struct{ *redsync.Redsync }
 
 type redsyncLock struct{ *redsync.Mutex }
 
-// Acquire implements bench.Agent. It pauses as redsync does by itself, but never gives up.
+// Acquire implements bench.Agent. It pauses as redsync does by itself, but never stops trying.
 func (a redsyncAgent) Acquire(ctx context.Context, key string, queued func()) (bench.Lock, error) {
 	m := a.NewMutex(key, redsync.WithExpiry(ttl), redsync.WithTries(math.MaxInt), redsync.WithRetryDelayFunc(func(int) time.Duration {
 		if queued != nil {

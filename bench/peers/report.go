@@ -80,7 +80,7 @@ func (r *report) writeTables(w io.Writer) error {
 	return err
 }
 
-// about gives the figures of a scenario.
+// about returns the figures of a scenario.
 func about(scenario string, figures []bench.Figure) (list []bench.Figure) {
 	for _, f := range figures {
 		if f.Scenario == scenario {

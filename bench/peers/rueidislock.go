@@ -53,8 +53,8 @@ func newLocker(addr string) (rueidislock.Locker, error) {
 	})
 }
 
-// witness is a client that tells when a script has answered with nothing: that is how a
-// locker learns that somebody else holds the lock.
+// witness is a client that reports when a script has answered with nothing: that is how a
+// locker learns that the lock is held.
 type witness struct{ rueidis.Client }
 
 func newWitness(option rueidis.ClientOption) (rueidis.Client, error) {
@@ -65,7 +65,7 @@ func newWitness(option rueidis.ClientOption) (rueidis.Client, error) {
 	return witness{c}, nil
 }
 
-// queuedKey is under what a context has the function to be told.
+// queuedKey is the context key of the function to report to.
 type queuedKey struct{}
 
 // Do implements rueidis.Client.
@@ -79,8 +79,8 @@ func (w witness) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 
 type rueidislockAgent struct{ rueidislock.Locker }
 
-// rueidislockLock deletes the key and returns when that is answered. What came of it
-// nobody is told.
+// rueidislockLock deletes the key and returns after the reply. The result of the deletion is
+// not reported.
 type rueidislockLock struct {
 	held    context.Context
 	release context.CancelFunc
@@ -100,8 +100,8 @@ func (a rueidislockAgent) Acquire(ctx context.Context, key string, queued func()
 }
 
 // forgotten is how long an agent waits before it asks again. rueidislock (1.0.79) sometimes
-// drops the gate of an agent whose try has failed: the goroutine that cleans up after the
-// try may run before the failure is counted. Nobody wakes that agent then.
+// drops the gate of an agent after a failed try: the goroutine that cleans up after the try may
+// run before the failure is counted. That agent is then never woken.
 const forgotten = time.Second
 
 // outlive takes a lock that lasts when ctx ends, which calls off the taking alone, as does

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/internal/bench"
 )
 
-// ttl is for how long a lock is taken where an agent says it.
+// ttl is the time to live of locks where an agent can choose it.
 const ttl = 30 * time.Second
 
 // setNXCrew are agents that use Redis by hand, as its documentation tells: SET NX to take
@@ -44,7 +44,7 @@ type setNXAgent struct {
 	c *redis.Client
 
 	mu   sync.Mutex
-	held map[string]string // the token by which it holds each key
+	held map[string]string // the token for each held key
 }
 
 type setNXLock struct {
@@ -90,7 +90,7 @@ func (l *setNXLock) Release(ctx context.Context) error {
 	return err
 }
 
-// errLost says that a lock had ended before it was released.
+// errLost reports that a lock had ended before it was released.
 var errLost = errors.New("the lock was not held any more")
 
 // keep makes what the agent holds last, all in one pipeline.

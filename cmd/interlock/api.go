@@ -172,8 +172,8 @@ func (a *app) call(ctx context.Context, r request, v any, show func() error) err
 // keyPath is the path of a key.
 func keyPath(key string) string { return resourcePath("keys", key) }
 
-// resourcePath is the path of what a collection has of a key: every segment escaped,
-// '/' between them.
+// resourcePath returns the path of a key's resource in a collection: every segment escaped, '/'
+// between them.
 func resourcePath(collection, key string) string {
 	segments := strings.Split(key, "/")
 	for i := range segments {

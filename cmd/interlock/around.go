@@ -17,7 +17,7 @@ import (
 // its own, and the flow around it knows nothing of that. So it declares to the server that the flow
 // waits for that session: a circle through both is then found like any other.
 //
-//	who holds k1 ─ declared ─► session of the command in line ─ k2 ─► who holds k2
+//	holder of k1 ─ declared ─► session of the command in line ─ k2 ─► holder of k2
 type around struct {
 	api     *httpAPI
 	session string

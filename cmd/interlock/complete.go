@@ -65,7 +65,7 @@ func (a *app) completePatterns(cmd *cobra.Command, args []string, prefix string)
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// lookUp asks the server for what can be proposed; ok is false when it cannot tell.
+// lookUp asks the server for proposals; ok is false if the server cannot answer.
 func (a *app) lookUp(cmd *cobra.Command, path string, query url.Values, v any) (ok bool) {
 	if fromEnvironment(cmd.Flags()) != nil || a.server.complete() != nil {
 		return false

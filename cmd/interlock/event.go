@@ -216,7 +216,7 @@ func (e *event) line(a *app) string {
 	return b.String()
 }
 
-// who returns the agent, or what else tells one from another.
+// who returns the agent, or another name of the event's subject.
 func (e *event) who() string {
 	switch {
 	case e.Agent != "":

@@ -44,8 +44,8 @@ type longPollRequest struct {
 	late func(got *leaseAnswer) string
 }
 
-// stand carries the request to its end: granted, refused, or not wanted any more. how is a word for
-// what a grant means.
+// stand polls until the request is granted, refused, or not wanted any more. how is the word
+// for a grant.
 func (s *longPollRequest) stand(ctx context.Context, how string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -40,8 +40,8 @@ const (
 	cleanEvery = 2 * time.Second
 )
 
-// watchMemory begins to watch. most is what the process may use: 0 means a share of what
-// there is, a negative number no limit.
+// watchMemory begins to watch. most is the memory limit of the process: 0 means a share of the
+// machine's, a negative number no limit.
 func watchMemory(most int64, log *slog.Logger) *memory {
 	m := &memory{live: liveHeap, clean: runtime.GC}
 	switch {

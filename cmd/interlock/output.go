@@ -249,7 +249,7 @@ func (t *table) widths() (widths []int) {
 	return widths
 }
 
-// orDash stands for what is not there, so that columns can be cut by a script.
+// orDash returns s, or a dash for "", so that scripts can cut columns.
 func orDash(s string) string {
 	if s == "" {
 		return "-"

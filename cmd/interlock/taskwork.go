@@ -31,7 +31,7 @@ type worker struct {
 	drain       time.Duration
 	later       time.Duration
 	laterGiven  bool
-	dead        int // the exit code that says so; 0: none does
+	dead        int // the exit code for a dead task; 0: none
 	idle        wait
 	agent       string
 	quiet       bool

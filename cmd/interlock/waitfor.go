@@ -174,7 +174,7 @@ func (d *waitForInvocation) rawIfJSON(answer []byte) error {
 	return d.a.raw(answer)
 }
 
-// nobody reports that the target of a wait does not exist, which is no lease that was lost.
+// nobody reports that the target of a wait does not exist, as opposed to a lost lease.
 func nobody(err error) error {
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownSession {
 		return exitWith(exitFailure, fmt.Errorf("%s: there is nothing to wait for, or it has another name (`interlock ls` shows who holds keys)", clean(refusal.Message)))
@@ -233,7 +233,7 @@ func (d *waitForInvocation) work(ctx context.Context, api *httpAPI, ticket strin
 	case err != nil:
 		return cannotRun(d.argv[0], err)
 	case result.ended:
-		return exitWith(exitCode(never), nil) // the reason was told when it happened
+		return exitWith(exitCode(never), nil) // the reason was printed when it happened
 	case result.code() != 0:
 		return exitWith(result.code(), nil)
 	}

@@ -85,7 +85,7 @@ func (b *bank) play(ctx context.Context, treasury *client.Client) error {
 	b.tell("late fee of 50.00, again")(billing.Debit(ctx, customer, 50_00, account.Request{Memo: "late fee"}))
 	b.tell("critically urgent")(billing.Debit(ctx, customer, 150_00, account.Request{Memo: "critically urgent", Priority: 100}))
 
-	// A hold keeps money for whoever captures it.
+	// A hold reserves money for a later capture.
 	hold, err := b.tell("hold of 60.00")(office.Hold(ctx, customer, 60_00, account.Request{For: time.Hour}))
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (b *bank) play(ctx context.Context, treasury *client.Client) error {
 	}
 	fmt.Fprintf(b.out, "the transfer is %s\n", end.End)
 
-	// The log gives the same when it is decided again.
+	// The log yields the same when it is decided again.
 	for _, key := range []interlock.Key{customer, merchant} {
 		var log []interlock.LogEntry
 		for entry, err := range treasury.Log(ctx, key, 0) {

@@ -1,7 +1,7 @@
-// Command admission measures what a hundred starts at once do to an organisation whose
-// cap is two: with clients that retry at a fixed beat, with clients that back off with
-// jitter, and with clients that stand in line. It prints a table, and draws how many
-// requests came in each hundredth of a second.
+// Command admission measures what a hundred starts at once do to an organisation with a cap of
+// two: with clients that retry at a fixed beat, with clients that back off with jitter, and
+// with clients that stand in line. It prints a table, and draws how many requests came in each
+// hundredth of a second.
 //
 // It needs a server, over HTTP:
 //

@@ -20,8 +20,8 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// TestRun measures against a server within the test, on a clock that passes only while
-// everybody waits. What depends on who of two comes first at one moment is not compared.
+// TestRun measures against a server within the test, on a clock that advances only while all
+// clients wait. Results that depend on the order of two events at one moment are not compared.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()

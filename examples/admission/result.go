@@ -52,7 +52,7 @@ func (r *result) bins(budget time.Duration) []int {
 	return counts
 }
 
-// call sends a request, and gives the id of the run that it started.
+// call sends a request, and returns the id of the run that it started.
 func (b *burst) call(ctx context.Context, method, path, key, body string) (status int, run string, err error) {
 	q, err := http.NewRequestWithContext(ctx, method, b.url+path, strings.NewReader(body))
 	if err != nil {

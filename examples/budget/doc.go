@@ -1,7 +1,7 @@
-// Command budget shares a model's API among agents: at most two calls at a time,
-// and a thousand units of a token budget a day. A call takes its place and its
-// units in one step, or neither, so nobody sits on half of what a call needs. Places
-// come back when a call ends, or when its agent dies; units come back with time.
+// Command budget shares a model's API among agents: at most two calls at a time, and a thousand
+// units of a token budget a day. A call takes its place and its units in one step, or neither,
+// so no agent sits on half of a call's needs. Places come back when a call ends, or when its
+// agent dies; units come back with time.
 //
 // It needs a server:
 //

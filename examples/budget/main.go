@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// The two keys of a model, and what an operator says of all such keys.
+// The two keys of a model, and an operator's rules for all such keys.
 const (
 	calls = interlock.Key("model:large/calls")
 	units = interlock.Key("model:large/units")
@@ -60,7 +60,7 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 		return err
 	}
 
-	// A third does not. It is told why, and none of its units are gone.
+	// A third does not. It gets the reason, and none of its units are gone.
 	if _, err := office.call(ctx, "tester", 50, interlock.Fail); err == nil {
 		return errors.New("three calls ran at once")
 	}
@@ -106,7 +106,7 @@ func (o *office) hire(ctx context.Context, agent string) (*client.Client, error)
 	return c, err
 }
 
-// call takes what a call of the model needs, and says how that went.
+// call takes the keys of a call of the model, and reports the result.
 func (o *office) call(ctx context.Context, agent string, need uint32, onConflict interlock.OnConflict) (*client.Lease, error) {
 	c, err := o.hire(ctx, agent)
 	if err != nil {

@@ -46,7 +46,7 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "billing holds", account)
 
-	// Support does not want to wait, and is told who is at it.
+	// Support does not want to wait, and learns the holder's name.
 	_, err = support.Acquire(ctx, client.Request{Keys: []interlock.Key{account}, Purpose: "goodwill credit"})
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	if !ok {
@@ -78,7 +78,7 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 		return err
 	}
 
-	// Billing is done and says what it did. Its context ends with the lease.
+	// Billing is done and leaves a note. Its context ends with the lease.
 	if err := fee.Release(ctx, client.Outcome{Outcome: "done", Note: "charged a late fee of 35.00"}); err != nil {
 		return err
 	}

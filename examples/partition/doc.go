@@ -1,7 +1,7 @@
-// Command partition crawls a site of six parts with whoever is there: first one
-// crawler, then two, then the second alone. Each part is crawled by one of them at a
-// time. A crawler that must give a part up stops its work on it first, and what it
-// writes late is refused by the part's fence.
+// Command partition crawls a site of six parts with the crawlers that are there: first one
+// crawler, then two, then the second alone. Each part is crawled by one of them at a time. A
+// crawler that must hand a part over stops its work on it first, and its late writes are
+// refused by the part's fence.
 //
 // It needs a server:
 //

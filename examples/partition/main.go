@@ -107,7 +107,7 @@ func (w *crawler) close() {
 // index is what the crew works on together.
 type index struct {
 	mu      sync.Mutex
-	at      [parts]string // who is at each part
+	at      [parts]string // the crawler at each part
 	clashes int
 	changed chan struct{}
 }

@@ -1,6 +1,6 @@
-// Command phases takes three agents through the phases of a piece of work: nobody
-// begins a phase before everybody has ended the one before. In the end one of them
-// leaves early, and the others are told at once instead of waiting for ever.
+// Command phases takes three agents through the phases of a piece of work: no agent begins a
+// phase before all have ended the one before. In the end one of them leaves early, and the
+// others are refused at once instead of waiting for ever.
 //
 // It needs a server:
 //

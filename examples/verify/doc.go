@@ -1,7 +1,7 @@
-// Command verify shows the second strategy, to verify instead of to lock: two agents
-// work on one account at the same time without a lease. The one that is slower is told
-// what changed under it, in words for its model, and decides again; their payments never
-// collide; and the reminder that both plan is sent once.
+// Command verify shows the second strategy, to verify instead of to lock: two agents work on
+// one account at the same time without a lease. The slower one gets a description of the
+// changes, in words for its model, and decides again; their payments never collide; and the
+// reminder that both plan is sent once.
 //
 // It needs a server:
 //

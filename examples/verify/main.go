@@ -51,8 +51,8 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	}
 	defer leave(support)
 
-	// An account as it stands, and what holds for it: its terms may be changed only by
-	// whoever names the version that was read.
+	// An account with its terms, and the rule for it: a change of its terms must name the
+	// version that was read.
 	if err := billing.SetPattern(ctx, interlock.Pattern{Name: "accounts", Shape: "account:{id}", Write: interlock.WriteVersion}); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "support waives the fee")
 
-	// What billing has thought of is not right any more, and it is told so.
+	// Billing's decision is based on a stale version, and is refused with the changes.
 	err = write(ctx, billing, read, terms{Plan: "basic", LateFee: true}, "payment is 10 days late")
 	stale, ok := errors.AsType[*client.StaleError](err)
 	if !ok {
@@ -149,7 +149,7 @@ func write(ctx context.Context, agent *client.Client, read interlock.Document, t
 	return err
 }
 
-// changed makes a write out of what the terms are.
+// changed makes a write from the present terms.
 func changed(old interlock.Document, change func(*terms)) (interlock.Write, error) {
 	var t terms
 	if err := json.Unmarshal(old.Body, &t); err != nil {

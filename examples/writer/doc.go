@@ -1,10 +1,10 @@
-// Command writer is a single writer of your own, in forty lines: agents reserve units of
-// a stock, and one writer decides. Nobody else can change the stock, so it is never
+// Command writer is a single writer of your own, in forty lines: agents reserve units of a
+// stock, and one writer decides. No other process can change the stock, so it is never
 // oversold, whatever agents read, think or claim.
 //
-// The writer is a pure function, decide, and a handler that gives it the state and the
-// message and returns state and reply. Both are written in one step, so a crash
-// anywhere is harmless: the message is handed out again.
+// The writer is a pure function, decide, and a handler that passes it the state and the message
+// and returns state and reply. Both are written in one step, so a crash anywhere is harmless:
+// the message is handed out again.
 //
 // It needs a server:
 //

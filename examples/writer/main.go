@@ -75,7 +75,7 @@ func (s *shop) play(ctx context.Context) error {
 		}
 	}
 
-	// Nobody gets around the writer.
+	// No agent gets around the writer.
 	mallory, err := s.hire(ctx, "mallory")
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *shop) play(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.out, "mallory writes the stock: %s\n", refusal.Code)
 
-	// What was decided, by whom it was asked, and what it left.
+	// The decisions, their requesters, and the resulting states.
 	for entry, err := range mallory.Log(ctx, bolts, 0) {
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ type (
 	}
 )
 
-// decide is all that the writer knows. It has no clock and talks to nobody.
+// decide is all that the writer knows. It has no clock and no I/O.
 func decide(s stock, kind string, u units) (stock, reply) {
 	switch {
 	case u.N <= 0:

@@ -87,7 +87,7 @@ type File struct {
 	Version Version // None for one that is not there
 	Body    []byte
 
-	// The author that wrote it through here: empty for what was written from outside.
+	// The author that wrote it through here: empty for writes from outside.
 	Agent     string
 	Principal string
 	Note      string
@@ -132,7 +132,7 @@ type Change struct {
 
 // Result is what became of a change that was written.
 type Result struct {
-	Version Version // of what is in the file now; None after a deletion
+	Version Version // of the file's present content; None after a deletion
 	Size    int
 	// Merged reports that others had changed the file meanwhile, and that it has both changes
 	// now: Body is other than what was written.

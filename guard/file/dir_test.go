@@ -350,8 +350,8 @@ func TestReadersKeepNoMore(t *testing.T) {
 	}
 }
 
-// A writer that waits for another process gives up with its context, and readers do
-// not wait at all.
+// A writer that waits for another process stops with its context, and readers do not wait at
+// all.
 func TestWaitingForTheLock(t *testing.T) {
 	root := t.TempDir()
 	put(t, root, "f", "one\n")

@@ -71,8 +71,8 @@ func (k *keeper) find(meta *os.Root, short Version) (list []Version, err error) 
 	return list, err
 }
 
-// trim forgets the oldest of what is kept, when there may be too much. Two at once do
-// each other no harm.
+// trim forgets the oldest remembered versions when there may be too many. Two concurrent calls
+// do each other no harm.
 func (k *keeper) trim(meta *os.Root) {
 	if fresh := k.fresh.Load(); fresh == 0 || fresh < k.bytes/16 && k.trimmed.Load() {
 		return

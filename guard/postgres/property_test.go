@@ -140,8 +140,8 @@ type read struct {
 	length int
 }
 
-// visit enters a key, reads what is at or below it, and writes some of that. Now and
-// then it takes its snapshot before it enters, or gives up in the end.
+// visit enters a key, reads documents at or below it, and writes some of them. Now and then it
+// takes its snapshot before it enters, or rolls back in the end.
 func visit(t *testing.T, tx pgx.Tx, random *rand.Rand, keys []string, key string, fence int64) (seen []read, err error) {
 	if random.IntN(3) == 0 {
 		if _, err := tx.Exec(t.Context(), "SELECT count(*) FROM cell"); err != nil {

@@ -49,9 +49,8 @@ type turn struct {
 	taken bool
 }
 
-// Bounds of what is remembered: how many keys there are when it is looked through
-// first, how long it is not looked through again, because all calls wait for that, and
-// how many keys there may be.
+// Bounds of the remembered state: the number of keys before the first clean-up, the pause
+// between clean-ups, because all calls wait for them, and the maximum number of keys.
 const (
 	leastSweep   = 1024
 	betweenSweep = time.Second

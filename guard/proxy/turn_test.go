@@ -73,7 +73,7 @@ func TestTurns(t *testing.T) {
 			t.Error(got)
 		}
 
-		// A caller that gives up leaves its room to another.
+		// A caller that stops waiting leaves its room to another.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		cancel(gone)

@@ -105,8 +105,8 @@ func TestFencesNeverGoDown(t *testing.T) {
 	b.shows("1", "SELECT count(*) >= 10 FROM written")
 }
 
-// Random statements under random fences: whatever a transaction changed, of which it
-// saw no error or many, is a row whose key it had entered under a fence that was not
+// Random statements under random fences: every change that a transaction made, whether it saw
+// no error or many, is on a row with a key that it had entered under a fence that was not
 // stale.
 func TestLateWriters(t *testing.T) {
 	b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, email TEXT UNIQUE, balance INTEGER)", attach(t, "account", "account:{id}"))

@@ -143,8 +143,8 @@ func TestConnectionSettings(t *testing.T) {
 	b.shows("", "SELECT * FROM interlock_entered")
 }
 
-// The guard goes over the tables of its older form, and keeps what they know, but for
-// what was never a fence.
+// The guard migrates the tables of its older form, and keeps their data, except for values that
+// were never a fence.
 func TestInstallOverAnOlderForm(t *testing.T) {
 	tools.Need(t, "sqlite3")
 	b := &bank{t, filepath.Join(t.TempDir(), "old.db")}

@@ -15,17 +15,16 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Limits of what a number may be: see Canonical.
+// Limits of numbers: see Canonical.
 const (
 	maxExact  = 1 << 53 // above it not every whole number has a double of its own
 	maxDigits = 15      // so many significant digits every double keeps
 	minExact  = 1e-290  // below it doubles begin to lose digits
 )
 
-// Canonical returns the canonical form of an action: of what tool does to target with
-// arguments, a JSON object ("" and nil stand for {}). Only what is meaningful belongs
-// into arguments: with a timestamp or a random number in it, no action is ever the
-// same as another.
+// Canonical returns the canonical form of an action: of applying tool to target with arguments,
+// a JSON object ("" and nil stand for {}). Only meaningful values belong into arguments: with a
+// timestamp or a random number in it, no action is ever the same as another.
 //
 // The canonical form has numbers as IEEE 754 doubles. A number that is none exactly
 // would have the same form as its neighbour, so it is refused: whole numbers beyond
@@ -84,7 +83,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// exact checks that arguments is one JSON object whose numbers are kept exactly.
+// exact checks that arguments is one JSON object with numbers that are represented exactly.
 func exact(arguments []byte) error {
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.UseNumber()

@@ -1,6 +1,5 @@
-// Package action makes the canonical form of an action: of what an agent is about to
-// do in the world outside. The same action has one form, however it was written down,
-// so that an effect is known by what is done.
+// Package action makes the canonical form of an agent's external action. The same action has
+// one form, however it was written down, so that an effect is identified by its action.
 //
 // The form is the canonical JSON of RFC 8785 of an object with the members
 // arguments, target and tool. It must never give two different actions one form, and

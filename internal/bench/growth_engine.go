@@ -81,7 +81,7 @@ func (k *kernel) acquire(key interlock.Key) (id [16]byte) {
 // cycles acquires and releases n keys in turn for a while, and returns how long each took.
 func (k *kernel) cycles(n int, d time.Duration) time.Duration {
 	keys := keyed("bench:", n)
-	runtime.GC() // of what made the keys: else it falls on the cycles
+	runtime.GC() // collect the garbage of making the keys: else it falls on the cycles
 	began, done := time.Now(), 0
 	for done == 0 || time.Since(began) < d {
 		for _, key := range keys {

@@ -110,7 +110,7 @@ type play struct {
 
 	mu        sync.Mutex // guards the fields below
 	waits     Histogram  // from coming to the thought that counted
-	holds     Histogram  // of that thought, and of what the key was held or the version was at risk
+	holds     Histogram  // of that thought, and of the time that the key was held or the version was at risk
 	conflicts int        // agents with a conflict
 	lost      time.Duration
 	thought   time.Duration

@@ -26,8 +26,8 @@ type Site interface {
 	// say is 0.
 	Usage(ctx context.Context) (Usage, error)
 
-	// Settle is Usage after the service has let go of what it does not need any more:
-	// its garbage is collected. It may put load on the service for that.
+	// Settle is Usage after the service has freed what it does not need any more: its garbage
+	// is collected. It may put load on the service for that.
 	Settle(ctx context.Context) (Usage, error)
 
 	// Close ends the service if Open started it.

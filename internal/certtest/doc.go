@@ -1,4 +1,4 @@
-// Package certtest makes certificates for tests of what speaks TLS.
+// Package certtest makes certificates for tests of TLS clients and servers.
 //
 // It must never be imported by anything but tests.
 //

@@ -10,9 +10,9 @@ import (
 	"github.com/interlockdev/interlock/internal/launch/launchtest"
 )
 
-// A directory is copied as a backup, the original goes on, and then somebody
-// starts the copy. The copy cannot know which fences the original has given out
-// since, so it must begin above all that it may have.
+// A directory is copied as a backup, the original continues, and then the copy is started. The
+// copy cannot know which fences the original has assigned since, so it must begin above all
+// possible ones.
 func TestRestoredBackup(t *testing.T) {
 	ctx := t.Context()
 	dir, crew := prepared(t, 7)

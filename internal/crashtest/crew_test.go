@@ -55,7 +55,7 @@ func (c *crew) settle(ctx context.Context, server *launch.Server) {
 	}
 }
 
-// work keeps everybody busy until the server is gone, and does something after n
+// work keeps all members busy until the server is gone, and calls then after n
 // acknowledgements.
 func (c *crew) work(ctx context.Context, server *launch.Server, n int, then func()) {
 	c.t.Helper()

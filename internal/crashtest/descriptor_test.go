@@ -38,7 +38,7 @@ func newRegular(t *testing.T, address string) *regular {
 
 func (c *regular) leave() { c.http.CloseIdleConnections() }
 
-// cycle takes a lease and gives it back.
+// cycle takes a lease and releases it.
 func (c *regular) cycle(name string) error {
 	c.n++
 	ctx := httptrace.WithClientTrace(c.t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { c.reused = info.Reused }})
@@ -73,8 +73,8 @@ func halfOpen(t *testing.T, address string, n int) (conns []net.Conn) {
 	return conns
 }
 
-// Connections that say nothing take neither the journal's descriptors nor anybody's place:
-// who is connected goes on, also where the journal needs new files, and who comes is served.
+// Silent connections take neither the journal's descriptors nor other callers' places:
+// connected callers continue, also where the journal needs new files, and new ones are served.
 func TestHalfOpenConnections(t *testing.T) {
 	server := launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Wrap: fewFiles(64), Args: quietly(tiny...)})
 	connected := newRegular(t, server.HTTP)

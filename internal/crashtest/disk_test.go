@@ -153,8 +153,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Each of these starts is refused with an exit code of its own, a sentence that
-// says what to do, and without a change to the journal.
+// Each of these starts is refused with an exit code of its own, a sentence with the next step,
+// and without a change to the journal.
 func TestRefusedStarts(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -231,7 +231,7 @@ func raiseVersion(t *testing.T, dir string) {
 	})
 }
 
-// flipByte changes one byte in the middle of what was written.
+// flipByte changes one byte in the middle of the written part.
 func flipByte(t *testing.T, dir string) {
 	t.Helper()
 	edit(t, lastSegment(t, dir), func(b []byte) {

@@ -7,12 +7,12 @@
 // it stood. What was under way when the server died is repeated under the same
 // request id, so afterwards everything is known and nothing is open.
 //
-// The tests named after a history set agents of package traffic to work instead, who share
-// keys, documents and tasks, and have all their answers checked by package history, while
-// the server is killed (TestHistoryOfKills), it or a client stands still for longer than a
-// ttl (TestHistoryOfStops), its disk fails (TestHistoryOfDiskFaults), or connections are
-// cut and requests doubled (TestHistoryOfBrokenConnections). "make crash CRASH_TIME=2h
-// CRASH_LIMIT=0" has them work for a night.
+// The tests named after a history use agents of package traffic instead, which share keys,
+// documents and tasks. Package history checks all their answers, while the server is killed
+// (TestHistoryOfKills), it or a client stands still for longer than a ttl (TestHistoryOfStops),
+// its disk fails (TestHistoryOfDiskFaults), or connections are cut and requests doubled
+// (TestHistoryOfBrokenConnections). "make crash CRASH_TIME=2h CRASH_LIMIT=0" runs them for a
+// night.
 //
 // Package crashtest must never accept "probably": an answer that is neither the
 // promised one nor a broken connection fails the test.

@@ -76,7 +76,7 @@ func (p *play) worked(n int) bool {
 	}
 }
 
-// fault says how often something was done to the processes.
+// fault counts n faults of a kind.
 func (p *play) fault(kind string, n int) {
 	p.Helper()
 	p.Attr("count.faults."+kind, fmt.Sprint(n))

@@ -14,8 +14,8 @@ import (
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
-// mounted is a wrapper that gives the server a file system in memory of its own at dir,
-// with these options. It needs no privileges.
+// mounted returns a wrapper that mounts a file system in memory for the server at dir, with
+// these options. It needs no privileges.
 func mounted(t *testing.T, dir, options string) []string {
 	t.Helper()
 	tools.Need(t, "unshare", "mount")
@@ -25,8 +25,8 @@ func mounted(t *testing.T, dir, options string) []string {
 	}
 }
 
-// A disk that is full of a journal that nobody needs has room again without help: neither a
-// restart nor an operator.
+// A disk that is full of an obsolete journal has room again by itself, without a restart or an
+// operator.
 func TestFullDiskFreesItself(t *testing.T) {
 	dir := t.TempDir()
 	server := launchtest.Start(t, launch.Config{

@@ -30,7 +30,7 @@ type site struct {
 	base string
 	http *http.Client
 	acks atomic.Int64
-	goal atomic.Int64 // number of acknowledgements at which reached is closed
+	goal atomic.Int64 // number of acknowledgements that closes reached
 	// reached is closed by the acknowledgement that reaches the goal.
 	reached chan struct{}
 }
@@ -92,8 +92,7 @@ func (a answer) String() string {
 	return fmt.Sprintf("%d %s%s %s", a.Status, a.Outcome, a.Code, a.Detail)
 }
 
-// do sends a call. An error says that no whole answer came, so that the outcome is
-// unknown.
+// do sends a call. An error means that no whole answer came, so that the outcome is unknown.
 func (s *site) do(ctx context.Context, c call) (a answer, err error) {
 	var body io.Reader
 	if c.body != nil {

@@ -128,8 +128,8 @@ func (z *sleeper) see(op *history.Op) {
 	}
 }
 
-// stopAndGoOn stops the client while it holds its lease and writes, until somebody else has
-// got the key and written to it, and waits for it to be refused.
+// stopAndGoOn stops the client while it holds its lease and writes, until another client has
+// got the key and written to it, and waits for the stopped one to be refused.
 func (z *sleeper) stopAndGoOn(heir *traffic.Client) {
 	z.Helper()
 	drain(z.wrote)

@@ -13,8 +13,8 @@ import (
 // ttlMS is long enough that no lease of these tests ever expires.
 const ttlMS = 3_600_000
 
-// worker does one call after the other. A call whose outcome is unknown stays
-// open and is the first one after the restart, under the same request id.
+// worker makes one call after the other. A call with an unknown outcome stays open and is the
+// first one after the restart, under the same request id.
 type worker struct {
 	name   string
 	site   *site
@@ -33,7 +33,7 @@ type role interface {
 	settled() bool
 }
 
-// step sends one call. unknown says that no answer came.
+// step sends one call. unknown means that no answer came.
 func (w *worker) step(ctx context.Context) (unknown bool, err error) {
 	if w.open == nil {
 		c := w.role.next(w)
@@ -103,8 +103,7 @@ func (w *worker) release(lease, text string) call {
 
 func unexpected(a answer) error { return fmt.Errorf("unexpected answer: %s", a) }
 
-// cycler takes one of a few keys, for which others stand in line, and gives it
-// back with a note.
+// cycler takes one of a few contended keys, and releases it with a note.
 type cycler struct {
 	keys   []string
 	key    string
@@ -150,8 +149,7 @@ func (r *cycler) took(w *worker, c call, a answer) error {
 	return unexpected(a)
 }
 
-// keeper takes keys of its own, anonymously or under a session, and never gives
-// them back.
+// keeper takes keys of its own, anonymously or under a session, and never releases them.
 type keeper struct {
 	withSession bool
 	session     string
@@ -189,8 +187,8 @@ func (r *keeper) took(w *worker, c call, a answer) error {
 	return unexpected(a)
 }
 
-// liner builds a line at one key and serves it from the front. It alone uses the
-// key, one call at a time, so it knows exactly who stands where.
+// liner builds a line at one key and serves it from the front. It alone uses the key, one call
+// at a time, so it knows the exact order.
 type liner struct {
 	key     string
 	lease   string
@@ -200,8 +198,7 @@ type liner struct {
 	seen    int
 }
 
-// settled says that the key is held: then everybody in line has a place and
-// nobody an offer.
+// settled reports whether the key is held: then all waiters have a place and none has an offer.
 func (r *liner) settled() bool { return r.lease != "" }
 
 func (r *liner) next(w *worker) call {

@@ -29,7 +29,7 @@ import (
 // its own, takes the treasury's name, calls its debit critically urgent, and reports money
 // that never came.
 const (
-	writerStops = 13 // the message at which a writer stops: the first one is killed, the server under the second
+	writerStops = 13 // the message that stops a writer: the first one is killed, the server under the second
 	goesAround  = "rogue-51"
 )
 

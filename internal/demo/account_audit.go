@@ -33,7 +33,7 @@ type accountResult struct {
 // accountRefusal is one attempt to go around the writer.
 type accountRefusal struct {
 	What    string `json:"what"`
-	Code    string `json:"code,omitempty"` // "" if nobody minded
+	Code    string `json:"code,omitempty"` // "" for no objection
 	Message string `json:"message,omitempty"`
 	Next    string `json:"next,omitempty"`
 }

@@ -18,7 +18,7 @@ type outcome struct {
 	Missing   []update
 	Double    []update
 	Wrong     int   // accounts with a wrong balance
-	Off       cents // the sum of what they are wrong by, signs ignored
+	Off       cents // the sum of the differences, signs ignored
 
 	Waits   []time.Duration // in line, one for each lease
 	Refused []refusal

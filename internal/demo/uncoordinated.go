@@ -87,8 +87,7 @@ func (r *recorder) write(next account, by update) error {
 	return nil
 }
 
-// everybody runs do for each task at once and returns the first error, which
-// ends the others.
+// everybody runs do for each task at once and returns the first error, which ends the others.
 func everybody(ctx context.Context, tasks []task, do func(context.Context, task) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -12,8 +12,8 @@ import (
 // takes too long.
 const maxClients = 16
 
-// Check reports everything about a history that no correct server can have answered. It
-// is not linearizable, or nobody can tell in time, is also such a report.
+// Check reports everything about a history that no correct server can have answered. A history
+// that is not linearizable, or cannot be decided in time, is also reported.
 func Check(ops []*Op) []string {
 	v := &verdict{ops: ops}
 	v.order()
@@ -34,9 +34,9 @@ func (v *verdict) problem(format string, args ...any) {
 	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
-// answered is the operations that were answered, by index. Of those with the same index
-// the ones that end something come first, then those that change something: both
-// happened in the entry with that index, and the others look at what came of it.
+// answered returns the answered operations, by index. Of those with the same index the ones
+// that end something come first, then those that change something: both happened in the entry
+// with that index, and the others observe the result.
 func (v *verdict) answered() []*Op {
 	var list []*Op
 	for _, op := range v.ops {
@@ -63,9 +63,9 @@ func rank(op *Op) int {
 	return 2
 }
 
-// order checks the answers against real time: what was asked after an answer was there is
-// answered from no earlier state and by no earlier owner. And each index belongs to one
-// epoch: if a later owner gives out an index anew, an answer had shown what was not
+// order checks the answers against real time: an operation that began after an answer was there
+// is answered from no earlier state and by no earlier owner. And each index belongs to one
+// epoch: if a later owner assigns an index anew, an answer had shown a change that was not
 // durable.
 func (v *verdict) order() {
 	byCall := slices.SortedFunc(slices.Values(v.answered()), func(a, b *Op) int { return cmp.Compare(a.Call, b.Call) })
@@ -101,8 +101,8 @@ func (v *verdict) order() {
 	}
 }
 
-// floors returns for each operation the highest index that somebody had been told before it
-// was sent: what it changes comes after that.
+// floors returns for each operation the highest index that any client knew before it was sent:
+// its change comes after that.
 func floors(ops []*Op) map[*Op]interlock.Index {
 	byCall := slices.SortedFunc(slices.Values(ops), func(a, b *Op) int { return cmp.Compare(a.Call, b.Call) })
 	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b *Op) int { return cmp.Compare(a.Return, b.Return) })

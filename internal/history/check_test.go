@@ -91,8 +91,8 @@ func unknown(op *Op) *Op {
 	return op
 }
 
-// Each of these histories is impossible, and the check says why; "" stands for one that is
-// possible, however odd.
+// Each of these histories is impossible, and the check reports the reason; "" stands for one
+// that is possible, however odd.
 func TestHistories(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// change is a commit that happened: somebody was told its version, or saw what it wrote.
+// change is a commit that happened: a client knows its version, or saw its writes.
 type change struct {
 	version interlock.Version
 	op      *Op
@@ -23,14 +23,13 @@ type documentModel struct {
 	made    int
 	newest  interlock.Version
 	docs    map[string]Doc
-	unseen  []*Op // commits of unknown outcome that nobody is known to have read
+	unseen  []*Op // commits of unknown outcome without a known reader
 	floor   map[*Op]interlock.Index
 }
 
-// documents takes the model through the answers. Commits happen in the order of their
-// versions, of which none is left out: when an answer shows one, all lower ones have
-// happened, and a version that nobody can account for is one of the commits without a
-// trace.
+// documents feeds the answers to the model. Commits happen in the order of their versions,
+// without gaps: when an answer shows one, all lower ones have happened, and a version without
+// an account is one of the commits without a trace.
 func (v *verdict) documents() {
 	m := &documentModel{verdict: v, docs: map[string]Doc{}}
 	m.gather()
@@ -43,7 +42,7 @@ func (v *verdict) documents() {
 func (m *documentModel) gather() {
 	m.floor = floors(m.ops)
 	byID, byVersion := map[string]*Op{}, map[interlock.Version]*change{}
-	counters := map[string][]*Op{} // open ones, by what they add to
+	counters := map[string][]*Op{} // open ones, by the counters that they add to
 	found := map[*Op]interlock.Version{}
 	for _, op := range m.ops {
 		if len(op.Writes) == 0 {
@@ -189,8 +188,8 @@ func (m *documentModel) refused(op *Op) {
 	}
 }
 
-// infer finds a commit that nobody was told of and nobody has read, of which a refusal shows
-// the version. All that can have made it look alike to everybody.
+// infer finds a commit without an answer and without a reader, when a refusal shows its
+// version. All candidates look alike to every client.
 func (m *documentModel) infer(s Version, by *Op) {
 	i := slices.IndexFunc(m.unseen, func(op *Op) bool {
 		writes := func(key string) bool {

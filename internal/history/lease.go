@@ -9,10 +9,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// observedLease is a lease of which somebody was told.
+// observedLease is a lease that occurs in an answer.
 type observedLease struct {
 	fence  interlock.Fence
-	lease  string // its id, if its holder was told
+	lease  string // its id, if its holder got the answer
 	claims []Claim
 	ttl    time.Duration
 	floor  interlock.Index // it was granted after this one
@@ -20,11 +20,12 @@ type observedLease struct {
 
 	begun, ended bool
 	endedAt      interlock.Index // of the answer that showed it
-	told         bool            // its holder was told, before now
+	told         bool            // its holder got the answer, before now
 	alive        time.Duration   // the last sign of life that was acknowledged
 }
 
-// leaseModel is who holds what, while the answers pass in the order of their indexes.
+// leaseModel is the holders and their leases, while the answers pass in the order of their
+// indexes.
 type leaseModel struct {
 	*verdict
 	byFence map[interlock.Fence]*observedLease
@@ -33,9 +34,9 @@ type leaseModel struct {
 	live    map[*observedLease]bool
 }
 
-// leases takes the model through the answers. Grants happen in the order of their fences:
-// when an answer shows one, all with lower fences have happened. An end that nobody was
-// told of happens when an answer shows that it must have, if it may.
+// leases feeds the answers to the model. Grants happen in the order of their fences: when an
+// answer shows one, all with lower fences have happened. An end without an answer happens when
+// another answer shows that it must have, if it may.
 func (v *verdict) leases() {
 	m := &leaseModel{verdict: v, byFence: map[interlock.Fence]*observedLease{}, byLease: map[string]*observedLease{}, live: map[*observedLease]bool{}}
 	m.gather()
@@ -116,7 +117,7 @@ func (m *leaseModel) step(op *Op) {
 		}
 	case op.Kind == CheckFence && op.Code == "":
 		m.holds(m.byFence[op.Fence], op)
-	case op.Kind == Acquire && op.Code == interlock.CodeHeld && op.exact(): // repeated, it says who is in the way by now
+	case op.Kind == Acquire && op.Code == interlock.CodeHeld && op.exact(): // repeated, it names the present blockers
 		if !slices.ContainsFunc(op.Holders, func(s Holder) bool { return conflict(op.Claims, []Claim{s.Claim}) }) && !m.lineBefore(op) {
 			m.problem("refused, and nobody was in the way: %v", op)
 		}
@@ -139,7 +140,7 @@ func (m *leaseModel) step(op *Op) {
 	}
 }
 
-// over reports whether a refusal says that a lease is no more.
+// over reports whether a refusal means that a lease is no more.
 func over(c interlock.Code) bool {
 	switch c {
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased, interlock.CodeTaskMoved:
@@ -230,8 +231,8 @@ func (m *leaseModel) looked(op *Op) {
 	}
 }
 
-// lineBefore reports whether somebody may have stood in line before a request that was
-// refused. Who that is no answer says.
+// lineBefore reports whether there may have been a waiter before a request that was refused. No
+// answer identifies it.
 func (m *leaseModel) lineBefore(op *Op) bool {
 	return slices.ContainsFunc(m.ops, func(w *Op) bool {
 		return w.Wait && w != op && w.Call < op.Return && w.Return > op.Call && conflict(w.Claims, op.Claims)

@@ -8,14 +8,14 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Kind says what an operation asks for.
+// Kind is the kind of an operation.
 type Kind string
 
 const (
 	Acquire    Kind = "acquire"     // a lease on Claims
 	Renew      Kind = "renew"       // of Lease
 	Release    Kind = "release"     // of Lease
-	Look       Kind = "look"        // who holds Key
+	Look       Kind = "look"        // the holder of Key
 	CheckFence Kind = "check_fence" // whether Fence is that of a live lease on Key
 	Read       Kind = "read"        // documents at Keys, all of one moment
 	Commit     Kind = "commit"      // Writes, if the versions of Reads are current and all of Leases live
@@ -24,10 +24,10 @@ const (
 	Ack        Kind = "ack"         // the task under Lease is done; with its Writes
 )
 
-// Never is the return of an operation whose outcome nobody was told.
+// Never is the return of an operation with an unknown outcome.
 const Never = time.Duration(math.MaxInt64)
 
-// Op is one operation of one client: what it asked, when, and what it was told.
+// Op is one operation of one client: the request, its time, and the answer.
 type Op struct {
 	Client string
 	ID     string // its request id, the same however often it is sent
@@ -35,8 +35,8 @@ type Op struct {
 
 	Call   time.Duration // when it was first sent, since the history began
 	Return time.Duration // when it was answered, or Never
-	// Sent is how often the server may have received it. The index of the answer to
-	// what was sent once is that of the change; of what was sent again, a later one.
+	// Sent is how often the server may have received it. If a request was sent once, the index
+	// of the answer is that of the change; if it was sent again, it may be a later one.
 	Sent int
 
 	// What is asked.
@@ -53,16 +53,16 @@ type Op struct {
 	Answer `json:",omitempty"`
 }
 
-// Answer is what a client was told.
+// Answer is the answer that a client received.
 type Answer struct {
 	Epoch interlock.Epoch
-	Index interlock.Index // at which the answer is true
+	Index interlock.Index // the answer is true at this index
 
 	Code    interlock.Code    `json:",omitempty"` // of a refusal
 	Granted *Grant            `json:",omitempty"` // of Acquire, Renew and Pull
 	Holders []Holder          `json:",omitempty"` // of Look and of a refused Acquire
 	More    int               `json:",omitempty"` // holders that are not listed
-	Version interlock.Version `json:",omitempty"` // that a commit made; as of which documents were read
+	Version interlock.Version `json:",omitempty"` // made by a commit; or of the snapshot that was read
 	Docs    []Doc             `json:",omitempty"` // of Read, as asked
 	Stale   []Version         `json:",omitempty"` // of a refused commit: the versions as they are
 	Task    *Task             `json:",omitempty"` // of Submit and Pull
@@ -117,7 +117,7 @@ type Task struct {
 	Attempt int
 }
 
-// Open reports whether nobody was told the outcome.
+// Open reports whether the outcome is unknown.
 func (o *Op) Open() bool { return o.Return == Never }
 
 // OK reports whether the operation was carried out.

@@ -78,15 +78,15 @@ type lockIn struct {
 	request string // that asked for the lease
 }
 
-// lockOut is what was told of it.
+// lockOut is the answer.
 type lockOut struct {
 	unknown bool
 	refused bool
 	fence   interlock.Fence // of a grant
-	holder  string          // the request of who holds it, if a look or a refusal said so
+	holder  string          // the holder's request, if a look or a refusal named it
 }
 
-// lockState is who holds a lock, and the highest fence that was told.
+// lockState is the holder of a lock, and the highest known fence.
 type lockState struct {
 	holder string
 	fence  interlock.Fence
@@ -155,7 +155,7 @@ func (v *verdict) lockOps() map[string][]porcupine.Operation {
 			seen.see(h.Request, op)
 		}
 		if op.Kind == Release && op.Open() {
-			seen[op.ID] = Never // that nobody holds the lease any more is no trace of its own
+			seen[op.ID] = Never // the absence of a holder is no trace of its own
 		}
 	}
 	add := func(key string, op *Op, in lockIn, out lockOut) {
@@ -198,15 +198,15 @@ type registerIn struct {
 	read    interlock.Version
 }
 
-// registerOut is what was told: what was read, or the version that a write made.
+// registerOut is the answer: the read document, or the version that a write made.
 type registerOut struct {
 	unknown bool
 	version interlock.Version
-	request string // read; unless only its version was told
+	request string // read; unless only its version is known
 	partial bool
 }
 
-// registerState is a document; its version is 0 where nobody was ever told it.
+// registerState is a document; its version is 0 if no answer has it.
 type registerState struct {
 	version interlock.Version
 	request string
@@ -228,8 +228,8 @@ var registerModel = porcupine.Model{
 	},
 }
 
-// registerOps is what was done to documents, each for itself. The version of a write without
-// an answer is known if somebody has read it.
+// registerOps returns the operations on documents, for each document. The version of a write
+// without an answer is known if a read has it.
 func (v *verdict) registerOps() map[string][]porcupine.Operation {
 	counters, versions, known := map[string]bool{}, map[string]interlock.Version{}, map[interlock.Version]bool{0: true}
 	byKey, number, seen := map[string][]porcupine.Operation{}, numbers(v.ops), traces{}
@@ -259,7 +259,7 @@ func (v *verdict) registerOps() map[string][]porcupine.Operation {
 		case op.Code == interlock.CodeStale:
 			for _, s := range op.Stale {
 				if !known[s.Version] {
-					continue // somebody wrote it who was not told, and nobody read it
+					continue // its writer got no answer, and it was not read
 				}
 				add(s.Key, op, registerIn{}, registerOut{version: s.Version, partial: true})
 			}

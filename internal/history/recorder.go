@@ -69,7 +69,7 @@ func (r *Recorder) End(op *Op, a Answer) {
 	r.tell(op)
 }
 
-// tell copies an operation. Who does not read it any more has ended this process's work.
+// tell copies an operation. A reader that is gone has ended this process's work.
 func (r *Recorder) tell(op *Op) {
 	if r.copy != nil {
 		_ = r.copy.Encode(op)
@@ -101,7 +101,7 @@ func (r *Recorder) Follow(from io.Reader, see func(*Op)) error {
 	}
 }
 
-// Ops is everything recorded. Nobody may be working any more.
+// Ops returns everything recorded. All work must have ended.
 func (r *Recorder) Ops() []*Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,10 +18,10 @@ const (
 
 // Is reports whether a reader cannot see r, or r changes how the text around it reads: a
 // control or format character, among them those of bidirectional text, a line or paragraph
-// separator, a private or surrogate code point, a variation selector but EmojiStyle, any other character
-// that Unicode says to ignore where a font does not support it, and the blank Braille
-// pattern. Spaces are visible. So are unassigned code points that Unicode does not reserve
-// to be ignored: a later version may assign a picture to them, and fonts draw a box.
+// separator, a private or surrogate code point, a variation selector but EmojiStyle, any other
+// default-ignorable character, and the blank Braille pattern. Spaces are visible. So are
+// unassigned code points that Unicode does not reserve to be ignored: a later version may
+// assign a picture to them, and fonts draw a box.
 //
 // Source: Unicode 15, general categories, and properties Default_Ignorable_Code_Point and
 // Variation_Selector.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Config says which server to start.
+// Config is the configuration of the server to start.
 type Config struct {
 	// Binary is the interlock binary. Required.
 	Binary string
@@ -45,7 +45,7 @@ type Server struct {
 	code  int
 }
 
-// ExitError says that the server ended before it was ready.
+// ExitError reports that the server ended before it was ready.
 type ExitError struct {
 	Code int // exit code; -1 after a signal
 	Log  string
@@ -129,7 +129,7 @@ func (s *Server) ExitCode() int {
 	return s.code
 }
 
-// Log is the end of what the server wrote to standard error.
+// Log returns the end of the server's standard error.
 func (s *Server) Log() string { return s.log.String() }
 
 // Kill ends the server with SIGKILL and waits until it is gone.
@@ -160,7 +160,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// tail keeps the end of what is written to it and passes everything on.
+// tail keeps the end of its input and passes everything on.
 type tail struct {
 	mu   sync.Mutex
 	end  []byte

@@ -13,8 +13,8 @@ import (
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
-// These scripts stand for the binary: what is tested is how its ways to begin
-// and to end are told apart.
+// These scripts stand for the binary: the test covers how its ways to begin and to end are
+// distinguished.
 func TestStart(t *testing.T) {
 	tests := []struct {
 		name, script string

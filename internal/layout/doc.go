@@ -3,9 +3,9 @@
 // (purity.go), which of its files know no state (stateless.go), and what every package, file
 // and page must have (tree.go).
 //
-// The rules exist because one careless import is enough to lose what the layout
-// gives: an engine that reads a clock can no longer be replayed, and a client that
-// imports the server links a database into every agent.
+// The rules exist because one careless import is enough to lose the properties of the layout:
+// an engine that reads a clock can no longer be replayed, and a client that imports the server
+// links a database into every agent.
 //
 // Package layout must never change a file, and never excuse a place by its name:
 // a rule that needs an exception gets a narrower rule.

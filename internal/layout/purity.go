@@ -74,9 +74,9 @@ func Purity(fset *token.FileSet, files []*ast.File, info *types.Info) []string {
 	return c.problems
 }
 
-// anyOrder is how a function's comment claims an exception from the rule about
-// maps: it says that the order does not matter, and why. A selection of the
-// smallest few of a million entries, for one, would cost far more sorted.
+// anyOrder is the form in which a function's comment claims an exception from the rule about
+// maps: it states that the order does not matter, and why. A selection of the smallest few of a
+// million entries, for one, would cost far more sorted.
 var anyOrder = regexp.MustCompile(`does\s+not\s+depend\s+on\s+the\s+order\s+of\s+the\s+map,\s+because\s+\w`)
 
 // pureImport reports whether the engine may import a package. Engine checks the packages below
@@ -90,12 +90,12 @@ type purity struct {
 	fset     *token.FileSet
 	info     *types.Info
 	problems []string
-	// sorted marks the calls of maps.Keys and maps.Values whose order is lost before
-	// anybody sees it: those directly in slices.Sorted, and those that are collected
-	// by a statement after which the next one sorts.
+	// sorted marks the calls of maps.Keys and maps.Values with an order that is lost before any
+	// use: those directly in slices.Sorted, and those that are collected by a statement before
+	// one that sorts.
 	sorted map[ast.Node]bool
-	// reasoned says that the comment of the function being visited gives a reason
-	// why it may walk a map.
+	// reasoned means that the comment of the function being visited has a reason why it may
+	// walk a map.
 	reasoned bool
 	// floats is the end of the last expression refused for its type, so that 2*1.5
 	// is reported once and not three times.

@@ -17,8 +17,8 @@ import (
 // Module is the path of this module.
 const Module = "github.com/interlockdev/interlock"
 
-// rule says what the packages at and below a folder may import beyond the
-// standard library. Test files are free.
+// rule lists the imports beyond the standard library that are allowed to the packages at and
+// below a folder. Test files are free.
 type rule struct {
 	folder string
 	// local lists folders of this module. A folder includes what is below it, and

@@ -6,7 +6,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// contextLines is how much of what did not change stands around what did.
+// contextLines is the number of unchanged lines around changed ones.
 const contextLines = 3
 
 // unified returns the unified diff of two texts, cut to limit bytes: between lines, or within

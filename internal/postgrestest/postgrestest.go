@@ -70,7 +70,7 @@ func Start(t testing.TB, args ...string) *Server {
 	}
 	ended := make(chan struct{})
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGINT) // disconnect everybody, and stop in order
+		_ = cmd.Process.Signal(syscall.SIGINT) // disconnect all clients, and stop in order
 		<-ended
 	})
 	ready := make(chan string, 1)
@@ -104,8 +104,8 @@ func (s *Server) Database(t testing.TB) (dsn string) {
 	return s.dsn(s.create(t))
 }
 
-// Environment makes a new, empty database and returns the variables by which psql and
-// its like find it.
+// Environment makes a new, empty database and returns the variables that let psql and its like
+// find it.
 func (s *Server) Environment(t testing.TB) []string {
 	t.Helper()
 	return []string{"PGHOST=" + s.dir, "PGUSER=postgres", "PGDATABASE=" + s.create(t)}

@@ -190,7 +190,7 @@ func isParked(c *engine.Conflict) bool {
 	return len(c.Holders) > 0 && c.Holders[0].Liveness == interlock.LiveParked
 }
 
-// who names a holder with what is known of it: billing-7 (live, "apply late fee").
+// who returns a holder's name with its known details: billing-7 (live, "apply late fee").
 func who(h *interlock.Holder) string {
 	state := h.Liveness.String()
 	switch h.Liveness {

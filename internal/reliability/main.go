@@ -49,7 +49,7 @@ func run(out, doc, mistakes string, suites []string) error {
 	return nil
 }
 
-// here is this machine, as far as it is of interest to whoever compares figures.
+// here returns a description of this machine, for comparisons of figures.
 func here() machine {
 	m := machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {

@@ -25,9 +25,9 @@ type record struct {
 	Operations     int64   `json:"history_operations"`
 	Security       int64   `json:"security_cases"`
 
-	// Operations whose client never learned the outcome, in the worlds and in the histories
-	// of real processes. The checks allow each of them to have happened or not, but no
-	// third outcome.
+	// Operations with an outcome that the client never learned, in the worlds and in the
+	// histories of real processes. The checks allow each of them to have happened or not, but
+	// no third outcome.
 	WorldUnknowns   int64 `json:"world_unknowns"`
 	HistoryUnknowns int64 `json:"history_unknowns"`
 
@@ -45,8 +45,8 @@ type machine struct {
 	Go     string `json:"go"`
 }
 
-// seededResult says how many of the deliberate mistakes were found. They take an hour to
-// be tried, so this is of the last run, at a commit of its own.
+// seededResult is the number of deliberate mistakes that were found. Trying them takes an hour,
+// so this is of the last run, at a commit of its own.
 type seededResult struct {
 	Found  int64  `json:"found"`
 	Total  int64  `json:"total"`

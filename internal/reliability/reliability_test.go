@@ -65,7 +65,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// A figure that nobody counted, or that was counted where tests failed, is not published.
+// A figure without a count, or with a count from failed tests, is not published.
 func TestNothingIsMadeUp(t *testing.T) {
 	for what := range counted {
 		if strings.HasPrefix(what, "faults.") {

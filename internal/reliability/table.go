@@ -16,7 +16,7 @@ const (
 	end   = "<!-- end -->\n"
 )
 
-// table is what docs/guarantees.md says about the record. Where none of n trials failed,
+// table returns the table of docs/guarantees.md about the record. If none of n trials failed,
 // the rate of failures is below 3/n with a confidence of 95 %: (1-3/n)^n is about 0.05.
 func (r *record) table() string {
 	var b strings.Builder

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { launchtest.Main(m) }
 // attack is one case.
 type attack struct {
 	number int    // stays with it for ever; a new one gets the next free one
-	title  string // of what is attacked
+	title  string // of the attacked part
 	does   string // what the attacker does
 	must   string // what has to happen
 	run    func(t *testing.T, s *site)

@@ -18,7 +18,7 @@ const root = "../.."
 // secretName is how a secret, or what is compared in its place, is called.
 var secretName = regexp.MustCompile(`(?i)secret|credential$|bearer|password|passphrase|digest|\bmac$|hmac|signature|apikey`)
 
-// notSecret are comparisons of what only is called so. Each has its reason.
+// notSecret are comparisons of values that are only named like secrets. Each has its reason.
 var notSecret = map[string]string{
 	"server/credential.go: other.digest == digest":                 "two lines of the operator's own file, when it is read",
 	"guard/proxy/upstream.go: strings.Contains(credential.secret)": "an answer of the guarded API, from which the proxy takes its own credential out; no caller's guess is compared",

@@ -123,7 +123,7 @@ func noCredential(t *testing.T, s *site) {
 	if open != 4 {
 		t.Errorf("%d operations are open", open)
 	}
-	// Whoever is nobody does not learn which paths there are.
+	// A caller without credentials does not learn which paths there are.
 	if got := s.send(t, ask{method: "GET", path: "/v1/nothing"}); volatile.ReplaceAllString(got.raw, "0") != words {
 		t.Errorf("a path that is none: %d %s", got.status, got.raw)
 	}
@@ -281,7 +281,7 @@ func revoked(t *testing.T, s *site) {
 	s.agentWith(t, s.secrets[rival]).want(200)
 }
 
-// eventually waits for something that happens elsewhere and gives no sign.
+// eventually waits for something that happens elsewhere without notice.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); <-time.After(2 * time.Millisecond) {
@@ -349,7 +349,7 @@ func atRest(t *testing.T, s *site) {
 	}
 }
 
-// onlyOurs checks that nobody else may read what is in a directory, and counts it.
+// onlyOurs checks that no other user may read the files of a directory, and counts them.
 func onlyOurs(t *testing.T, dir string) (n int) {
 	t.Helper()
 	list, err := os.ReadDir(dir)

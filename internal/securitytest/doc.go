@@ -6,6 +6,6 @@
 // operation passes (an operation of openapi.json that no case knows fails), or hold a
 // test that needs no attacker: those stand beside what they test.
 //
-// Start reading at catalogue_test.go, then site_test.go (who is attacked) and
-// operation_test.go (what is known of each operation).
+// Start reading at catalogue_test.go, then site_test.go (the attacked server) and
+// operation_test.go (the properties of each operation).
 package securitytest

@@ -58,7 +58,7 @@ func (s *site) evidence(t *testing.T) *evidence {
 		e.statement = s.agent(t, rival, "POST", "/v1/leases/"+e.lease+"/statement", `{}`).want(200).must("statement")
 		shown = e
 	}
-	// The real one is good: what is refused below is refused for what was done to it.
+	// The real one is good: the refusals below are due to the changes made to it.
 	if err := shown.check(shown.statement, time.Now(), signed.Want{Namespace: rival, Key: fenced, Fence: shown.fence}); err != "" {
 		t.Fatal(err)
 	}
@@ -224,8 +224,8 @@ func fenceAudiences(t *testing.T, s *site) {
 		"a token of another type": encoded(strings.Replace(header, signed.Type, "JWT", 1)) + "." + body + "." + signature,
 		"no type":                 encoded(strings.Replace(header, signed.Type, "", 1)) + "." + body + "." + signature,
 	})
-	// Nobody but the holder gets one: the tries of another tenant are among the ids of
-	// case 20, and a reader of the same tenant has no id of the lease.
+	// Only the holder gets one: the tries of another tenant are among the ids of case 20, and a
+	// reader of the same tenant has no id of the lease.
 	s.agent(t, acme, "POST", "/v1/leases/"+e.lease+"/statement", `{}`).want(404, "unknown_lease")
 }
 

@@ -27,7 +27,7 @@ var fileAttacks = []attack{
 	},
 }
 
-// wayOut are paths of which none names a file of the directory.
+// wayOut are paths that name no file of the directory.
 var wayOut = []string{
 	"..", "../outside", "a/../../outside", "/etc/passwd", "a/..", "./a", "a//b", "a/", `..\outside`, `a\b`, "a\x00b", "a\nb", "a\x1b[2Jb", "a\u202eb", "\xff",
 	".git/config", ".GIT/hooks/pre-commit", "sub/.git/config", ".interlock/lock", ".Interlock/x", ".interlock.tmp", strings.Repeat("a", 300),

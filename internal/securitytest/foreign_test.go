@@ -93,7 +93,7 @@ func hostsThatLookAlike(t *testing.T, s *site) {
 			t.Errorf("%q: %+v", pair, got)
 		}
 	}
-	// A proxy's word for the host is nobody's business here, and an absolute address is the Host.
+	// Headers of a proxy about the host are ignored here, and an absolute address is the Host.
 	if got := s.raw(t, "GET https://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); !got.is(403, "foreign_host") {
 		t.Errorf("an absolute address: %+v", got)
 	}

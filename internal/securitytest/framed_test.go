@@ -14,7 +14,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// The session port without gRPC: what an attacker does there who frames by hand.
+// The session port without gRPC: the options of an attacker that frames by hand.
 
 // session opens a connection to the session port.
 func (s *site) session(t *testing.T) net.Conn {
@@ -35,7 +35,7 @@ func (s *site) framed(t *testing.T, credential, namespace string) (*proto.Framed
 	return link, link.Begin(proto.Hello{Credential: credential, Namespace: interlock.Namespace(namespace)})
 }
 
-// framedEnds waits for the end of a link and gives the code that the server names.
+// framedEnds waits for the end of a link and returns the code that the server names.
 func framedEnds(t *testing.T, link *proto.FramedLink[proto.ClientFrame, proto.ServerFrame]) interlock.Code {
 	t.Helper()
 	var frame proto.ServerFrame
@@ -53,7 +53,7 @@ func framedEnds(t *testing.T, link *proto.FramedLink[proto.ClientFrame, proto.Se
 
 func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// framedStrangers begins links in the name of nobody, and of others.
+// framedStrangers begins links without credentials, and in the name of others.
 func framedStrangers(t *testing.T, s *site) {
 	for name, c := range map[string]struct {
 		credential, namespace string

@@ -27,7 +27,7 @@ var nameAttacks = []attack{
 	{33, "Names that look like options", "names a key, an agent or a file --help, -rf or --upload-pack=x, and has the command work with it", "it is a name: behind -- nothing is taken for an option", optionNames, nil},
 }
 
-// badSpellings are texts of which none is a key. %s is for JSON.
+// badSpellings are texts that are not keys. %s is for JSON.
 var badSpellings = []string{
 	"", "/", "a/", "/a", "a//b", "a/./b", "a/../b", "..", ".", "a ", " a", "a/ b", "cafe\u0301", "a\u200bb", "a\u200db", "a\u202eb", "a\u2066b", "a\ufeffb", "a\u00adb",
 	"a\u3164b", "a\u2800b", "a\u00a0b", "a\u2003b", "a\ufe0fb", "\u212b", "a\x00b", "a\nb", "a\rb", "a\tb", "a\x1b[2Jb", "a\x7fb", "a\u0085b", "a\u2028b",

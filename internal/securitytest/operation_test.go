@@ -16,8 +16,8 @@ type operation struct {
 	foreignReference
 }
 
-// foreignReference says how an operation names what belongs to a tenant, so that another one
-// can try. The words in braces are things of world_test.go.
+// foreignReference is how an operation names things that belong to a tenant, so that another
+// one can try. The words in braces are things of world_test.go.
 type foreignReference struct {
 	path   map[string]string // what each variable of the path is
 	query  []string          // each a query to try, beside the one without
@@ -29,7 +29,7 @@ type foreignReference struct {
 	process bool // is about the process: it has no tenant
 	only    bool // for operators
 	wakes   bool // a GET that may change something: it takes up an offer
-	endless bool // it goes on until somebody leaves
+	endless bool // it continues until the caller leaves
 }
 
 var byLease, byTask = map[string]string{"id": "lease"}, map[string]string{"id": "task"}
@@ -161,8 +161,8 @@ var served struct {
 	list []operation
 }
 
-// operations are those that the server says it has. One that crossings does not know
-// fails, and so does one that it knows and the server lacks.
+// operations returns those that the server lists. One that crossings does not know fails, and
+// so does one that it knows and the server lacks.
 func (s *site) operations(t *testing.T) []operation {
 	t.Helper()
 	served.once.Do(func() {
@@ -244,7 +244,7 @@ func (op *operation) call(tr trial, w things, as string) ask {
 	return a
 }
 
-// credential is whose a tenant's call of the operation has to be.
+// credential returns the credential that a tenant's call of the operation needs.
 func (op *operation) credential(s *site, tenant string) string {
 	switch {
 	case op.id == "rotateFenceKeys":

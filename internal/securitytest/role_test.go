@@ -19,8 +19,8 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// rightsRow is a row of the table of rights in docs/security.md, which says what this
-// file expects.
+// rightsRow is a row of the table of rights in docs/security.md, which states the expectations
+// of this file.
 type rightsRow struct {
 	right                   string
 	roles                   []string
@@ -170,7 +170,7 @@ func (s *site) tryCalls(t *testing.T, rows []rightsRow, callers []caller) {
 			}
 			c.check(t, op.id, row, s.send(t, a).str("code"))
 		}
-		if op.id == "setQueue" { // who may pause a queue that is there, the queue says
+		if op.id == "setQueue" { // the right to pause an existing queue depends on the queue
 			s.operator(t, acme, "DELETE", "/v1/queues/g-queue", "").want(200)
 		}
 	}
@@ -331,8 +331,8 @@ func commandNames(t *testing.T) (names []string) {
 
 var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
 
-// codeOf runs a command as a caller and returns the code that it ends with: "forbidden"
-// or "unauthenticated" for exit code 77, what its answer says for any other.
+// codeOf runs a command as a caller and returns the code that it ends with: "forbidden" or
+// "unauthenticated" for exit code 77, the code in its answer for any other.
 func (s *site) codeOf(t *testing.T, c caller, name string) string {
 	args := append([]string{"-o", "json"}, strings.Fields(name)...)
 	w := absent()

@@ -32,7 +32,7 @@ var secretAttacks = []attack{
 	},
 }
 
-// hidden are what must never be told, by what they are.
+// hidden returns the values that must never be revealed, by kind.
 func (s *site) hidden() map[string]string {
 	return map[string]string{
 		"acme's credential": s.secrets[acme], "acm's credential": s.secrets[rival], "acme's operator": s.operators[acme], "acm's operator": s.operators[rival],

@@ -22,13 +22,13 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// patience is how long a case waits for an event before it says that there is none.
+// patience is how long a case waits for an event before it reports that there is none.
 const patience = 20 * time.Second
 
-// Two tenants, each with an agent's credential and an operator's. acme has something
-// of everything (see world_test.go), and everything of it has acme's mark in its name;
-// rival is who attacks, where it takes a tenant. The one's name begins with the other's,
-// so that a comparison of beginnings shows.
+// Two tenants, each with an agent's credential and an operator's. acme has something of
+// everything (see world_test.go), and everything of it has acme's mark in its name; rival is
+// the attacker, where a tenant is needed. The one's name begins with the other's, so that a
+// comparison of beginnings shows.
 const (
 	acme  = "acme"
 	rival = "acm"
@@ -52,7 +52,7 @@ type site struct {
 	said        *transcript // by the server, to anybody, over HTTP and the stream
 }
 
-// transcript collects what is written to it, for whoever looks for secrets in it.
+// transcript collects what is written to it, for the search for secrets.
 type transcript struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -149,7 +149,7 @@ func (s *site) certify(t *testing.T, dir string) (keyFile string) {
 	return keyFile
 }
 
-// connect opens a connection to the HTTP door, for what no client would send.
+// connect opens a connection to the HTTP port, for data that no client would send.
 func (s *site) connect(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", s.server.HTTP, s.tls())
@@ -163,8 +163,7 @@ func (s *site) connect(t *testing.T) net.Conn {
 	return c
 }
 
-// command runs the command as a tenant's agent, and gives what it wrote to both
-// outputs.
+// command runs the command as a tenant's agent, and returns its outputs.
 func (s *site) command(t *testing.T, tenant string, args ...string) (out string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), launchtest.Binary(t), args...)

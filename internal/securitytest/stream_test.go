@@ -19,7 +19,7 @@ import (
 	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
-// link is a session stream, spoken to without the client, for what it would not send.
+// link is a session stream without the client, for operations that it would not send.
 type link struct {
 	t       *testing.T
 	s       *site
@@ -55,7 +55,7 @@ func (s *site) agentStream(t *testing.T, tenant string) *link {
 	return s.stream(t, "authorization", "Bearer "+s.secrets[tenant])
 }
 
-// send sends operations; that the stream has ended is found out by who reads.
+// send sends operations; the reader finds out that the stream has ended.
 func (l *link) send(ops ...*sessionpb.Op) {
 	_ = l.stream.Send(&sessionpb.ClientFrame{Ops: ops})
 }
@@ -79,7 +79,7 @@ func (l *link) reply(seq uint64) *sessionpb.Reply {
 	}
 }
 
-// ends waits for the end of the stream and gives the code that the server names.
+// ends waits for the end of the stream and returns the code that the server names.
 func (l *link) ends() interlock.Code {
 	l.t.Helper()
 	for {
@@ -125,7 +125,7 @@ type reader struct {
 	all   strings.Builder
 }
 
-// follow asks for an answer that goes on. Its lines are kept until somebody takes them.
+// follow asks for an answer without an end. Its lines are kept until they are read.
 func (s *site) follow(t *testing.T, credential, path string, header ...string) *reader {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -150,7 +150,7 @@ func (s *site) follow(t *testing.T, credential, path string, header ...string) *
 	return r
 }
 
-// until reads lines until one has some text in it, and gives all that was read.
+// until reads lines until one has some text in it, and returns all lines read.
 func (r *reader) until(text string) string {
 	r.t.Helper()
 	timeout := time.After(patience)

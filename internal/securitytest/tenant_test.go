@@ -186,8 +186,8 @@ func crossCursors(t *testing.T, s *site) {
 	}
 }
 
-// markless checks that nothing of acme is in what rival was told; what it asked for
-// may be quoted.
+// markless checks that nothing of acme is in rival's answers; text of rival's own requests may
+// be quoted.
 func markless(t *testing.T, s *site, what, text string) {
 	t.Helper()
 	theirs, _ := s.worlds(t)
@@ -312,7 +312,7 @@ func separators(t *testing.T, s *site) {
 	if got := s.agent(t, acme, "GET", "/v1/state/x:1", ""); got.status != 404 {
 		t.Errorf("acme finds %s", got.raw)
 	}
-	// Nor can a credential be made whose namespace has a separator in it.
+	// Nor can a credential be made for a namespace with a separator in its name.
 	for _, space := range []string{"acme/x", "acme x", "acme\tx", "acme\nglobex", ""} {
 		if out, code := s.command(t, "", "credential", "new", "eve", "--for", space); code == 0 {
 			t.Errorf("a credential for %q: %s", space, out)

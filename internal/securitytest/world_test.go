@@ -79,7 +79,7 @@ func (s *site) world(t *testing.T) things {
 	return w
 }
 
-// nowhere is as world, of what never was. Everything has the length of the real thing.
+// nowhere is world, with names that never existed. Everything has the length of the real thing.
 func nowhere(w things) things {
 	no := things{}
 	for word, thing := range w {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Loss says what a power cut leaves of the changes since the last sync.
+// Loss is the part of the changes since the last sync that a power cut destroys.
 type Loss int
 
 const (

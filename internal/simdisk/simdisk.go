@@ -84,7 +84,7 @@ func (d *Disk) SetLimit(n int64) {
 	d.Limit = n
 }
 
-// call counts a system call and says whether the machine still runs.
+// call counts a system call and reports whether the machine still runs.
 func (d *Disk) call() error {
 	d.Calls++
 	if d.StopAt > 0 && d.Calls >= d.StopAt {

@@ -1,4 +1,4 @@
-// Command suite reads what "go test -json" prints and says it in fewer words.
+// Command suite reads the output of "go test -json" and summarises it.
 //
 //	go test -json ./... | go run ./internal/suite unit
 //

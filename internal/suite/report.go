@@ -18,7 +18,7 @@ type event struct {
 	Time       time.Time
 	Action     string
 	Package    string
-	ImportPath string // instead of Package, for what the compiler says
+	ImportPath string // instead of Package, for messages of the compiler
 	Test       string
 	Elapsed    float64
 	Output     string
@@ -36,7 +36,7 @@ type report struct {
 	passed   int
 	failed   int
 	failures []failure
-	counts   map[string]int64 // what tests say that they did, by what it is
+	counts   map[string]int64 // counts that tests report, by name
 	last     time.Time        // of the newest event
 	began    time.Time        // of the run; if zero, the report has no line with its duration
 }
@@ -140,8 +140,8 @@ func (r *report) testEvent(p *pkg, e *event) {
 	}
 }
 
-// count adds what a test says that it did: its attribute "count.seeds" with the value
-// "400" says that it ran 400 seeds.
+// count adds a count that a test reports: its attribute "count.seeds" with the value "400"
+// means that it ran 400 seeds.
 func (r *report) count(e *event) {
 	what, ok := strings.CutPrefix(e.Key, "count.")
 	if !ok {
@@ -263,7 +263,7 @@ func (r *report) finish(name string) bool {
 	return r.failed == 0
 }
 
-// record writes down what the suite came to, for whoever puts the records together.
+// record writes the result of the suite, for the command that combines the records.
 func (r *report) record(path, name string) error {
 	b, err := json.MarshalIndent(struct {
 		Suite  string           `json:"suite"`

@@ -21,7 +21,7 @@ const (
 	GeneratedRate = 50                     // tokens written per second
 )
 
-// Rates names the rates, for whoever prints a figure that rests on them.
+// Rates names the rates, for output with a figure that rests on them.
 const Rates = "0.5 s + context tokens / 5000 per s + generated tokens / 50 per s"
 
 // Source names the data, as its licence asks.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The checksums are those of the files as published, so that nobody edits what
+// The checksums are those of the files as published, which detects edits of the data that
 // figures rest on.
 func TestDataIsAsPublished(t *testing.T) {
 	tests := []struct {

@@ -235,7 +235,7 @@ func (j *Journal) write(ctx context.Context, entries [][]byte) error {
 			return err
 		}
 		switch {
-		case tailText == next.String(): // an attempt whose answer was lost, or that was answered with "no space"
+		case tailText == next.String(): // an attempt with a lost answer, or one that was answered with "no space"
 		case err != nil && tailText == oldText && !unsure:
 			return fmt.Errorf("%w: %w", journal.ErrNoSpace, err)
 		default:

@@ -44,8 +44,8 @@ func (j *Journal) watchSpace(ctx context.Context) {
 	}
 }
 
-// runsOut judges as etcd does: by the size of the file; a part of it may be free for what comes
-// next only after a defragmentation.
+// runsOut judges as etcd does: by the size of the file; a part of it may be free for new data
+// only after a defragmentation.
 func runsOut(s *clientv3.StatusResponse) bool {
 	for _, alarm := range s.Errors {
 		if strings.Contains(alarm, "NOSPACE") {

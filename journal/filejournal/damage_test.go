@@ -103,7 +103,7 @@ func TestDamagedDirectory(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(d *simdisk.Disk)
-		file   string // where the refusal says that the damage is; "-": no refusal
+		file   string // the location of the damage in the refusal; "-": no refusal
 	}{
 		{"first segment missing", func(d *simdisk.Disk) { delete(d.Files, first); delete(d.Files, newest) }, second},
 		{"middle segment missing", func(d *simdisk.Disk) { delete(d.Files, second) }, first},

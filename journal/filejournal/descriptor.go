@@ -35,8 +35,8 @@ func (d *descriptors) fill() {
 	}
 }
 
-// instead looks at what came of opening a file. While the table of open files is full it closes
-// one descriptor and opens again: another process may be faster each time.
+// instead examines the result of opening a file. While the table of open files is full it
+// closes one descriptor and opens again: another process may be faster each time.
 func (d *descriptors) instead(f *os.File, err error, open func() (*os.File, error)) (*os.File, error) {
 	for noFiles(err) && d.release() {
 		f, err = open()

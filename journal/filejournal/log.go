@@ -56,7 +56,7 @@ type walker struct {
 	header segmentHeader
 	off    int64 // behind the last good frame of the segment
 	start  int64 // of the last good frame of the segment, or 0
-	torn   int64 // end of what is not zero behind off, or 0
+	torn   int64 // end of the non-zero data behind off, or 0
 	bytes  int64 // of all segments so far
 	win    window
 }
@@ -230,10 +230,9 @@ func (w *walker) next() (frameHeader, []byte, verdict, error) {
 	}
 }
 
-// lookAhead searches the rest of the segment for a frame header that checks. One
-// write at most is in flight at a crash, so behind a torn frame there can be no
-// other. It returns the place of what it found, or 0, and notes how far the rest
-// is not zero.
+// lookAhead searches the rest of the segment for a frame header that checks. One write at most
+// is in flight at a crash, so behind a torn frame there can be no other. It returns the place
+// of the frame, or 0, and records how far the rest is not zero.
 func (w *walker) lookAhead() (follows int64, err error) {
 	w.torn = 0
 	w.win.forget()

@@ -38,8 +38,8 @@ type Options struct {
 
 	salt func() uint32 // random bits for a segment; nil: rand.Uint32
 
-	// page is up to a multiple of what an append writes, with zeros. Default pageSize; less in
-	// tests: their journals are so small that a page would cover what a crash left.
+	// page is the multiple up to which an append is padded with zeros. Default pageSize; less
+	// in tests: their journals are so small that a page would cover the remains of a crash.
 	page int64
 }
 

@@ -90,8 +90,8 @@ func oldOwnerIsFenced(b *trial) {
 	b.append(j, "newer")
 }
 
-// Laws 3 and 6: whatever a past owner tries first, it is refused by what is stored, and not
-// because the owner has noticed before that it is one.
+// Laws 3 and 6: the first operation of a past owner is refused because of the stored state, and
+// not because the owner has noticed its end before.
 func oldOwnerIsFencedAtOnce(b *trial) {
 	ctx := b.Context()
 	for name, try := range map[string]func(old journal.Journal) error{

@@ -16,10 +16,10 @@ type finder struct {
 	args    []string // of the built binary
 }
 
-// finders are general: each states what is right of all that happens in many runs. The suites
-// of packages come last, for what the others cannot see. Each suite has a limit that is far
-// above what it takes. One that exceeds its limit has found nothing: a test that waits in vain
-// must fail by itself and name what it waited for.
+// finders are general: each states an invariant of many runs. The suites of packages come last,
+// for mistakes that the others cannot see. Each suite has a limit that is far above its usual
+// duration. One that exceeds its limit has found nothing: a test that waits in vain must fail
+// by itself and name the awaited event.
 var finders = []finder{
 	{name: "worlds", folder: "cmd/interlock-sim", command: true, args: []string{"-seeds", "1..1000000", "-first"}},
 	{name: "model", folder: "engine", args: []string{"-test.run=^TestModel$", "-runs=1000000", "-shrink=false", "-test.timeout=0"}},

@@ -38,8 +38,7 @@ type Result struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Try makes the finders of a mistake look for it, each for an equal part of what is left of the
-// time.
+// Try makes the finders of a mistake look for it, each for an equal part of the remaining time.
 func (r *Runner) Try(ctx context.Context, b *Bug) (x Result) {
 	x = Result{Name: b.Name, Title: b.Title, File: b.File, Breaks: b.Breaks}
 	if err := r.try(ctx, b, &x); err != nil {
@@ -169,7 +168,7 @@ func (r *Runner) look(ctx context.Context, f *finder, binary, overlay string, li
 	defer cancel()
 	cmd := exec.CommandContext(bounded, binary, f.args...)
 	cmd.Dir = filepath.Join(r.Root, filepath.FromSlash(f.folder))
-	cmd.WaitDelay = time.Second                              // for what it has started itself
+	cmd.WaitDelay = time.Second                              // for the processes that it has started itself
 	cmd.Env = append(os.Environ(), "INTERLOCK_TEST_TOOLS=1") // a finder that is skipped finds nothing
 	if overlay != "" {
 		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)

@@ -30,7 +30,7 @@ type Agent struct {
 
 	Concurrency int           // how many accounts are worked on at a time; 0: 1
 	TTL         time.Duration // of the lease on an account; 0: the queue's
-	Drain       time.Duration // for what is under way when Run is to end; 0: client.DefaultDrain
+	Drain       time.Duration // for running work when Run is to end; 0: client.DefaultDrain
 	// OnError is called for each message that could not be decided, as Worker.OnError is.
 	OnError func(*client.Job, error)
 

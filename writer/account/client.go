@@ -10,9 +10,9 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// Client asks accounts for what agents need. Each call waits for the reply; a refusal is a
-// *RefusedError; its text names what to do next. What was refused has not happened. When an approval
-// is needed the call waits for the person, too.
+// Client asks accounts on behalf of agents. Each call waits for the reply; a refusal is a
+// *RefusedError; its text names the next step. A refused operation has not happened. When an
+// approval is needed the call waits for the person, too.
 type Client struct {
 	c *client.Client
 }
@@ -46,8 +46,7 @@ func (c *Client) Hold(ctx context.Context, account interlock.Key, amount Money, 
 	return c.ask(ctx, account, Hold, Order{Amount: amount, ForMS: r.For.Milliseconds()}, r)
 }
 
-// Capture takes an amount of what was held, or all of it if amount is 0, and frees the
-// rest.
+// Capture takes an amount of the held money, or all of it if amount is 0, and frees the rest.
 func (c *Client) Capture(ctx context.Context, account interlock.Key, hold string, amount Money, r Request) (Reply, error) {
 	return c.ask(ctx, account, Capture, Order{Hold: hold, Amount: amount}, r)
 }

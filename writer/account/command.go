@@ -77,7 +77,7 @@ type Command struct {
 	Account  interlock.Key // the owner of the mailbox that it is in
 	Kind     Kind
 	By       string        // the sender: see Requester
-	From     interlock.Key // the account whose writer sent it, "" for others: see Origin
+	From     interlock.Key // the account with the writer that sent it, "" for others: see Origin
 	Priority int
 	Order    Order
 

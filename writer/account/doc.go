@@ -44,13 +44,12 @@
 //	post: hold and balance fall ◄─── post
 //	                 ── forget ────► the record may go
 //
-// Where the target cannot take the money it answers void, and the hold ends. If no
-// answer has come when the transfer's time is over (the message is a dead letter, say),
-// the source asks; a target that has not recorded the transfer never will, because it
-// refuses a credit whose time is over, and answers void. Each step is known by the
-// transfer's id, so a message that comes twice does nothing the second time. The money
-// is thus at exactly one of both places, whatever crashes, and whatever is lost or
-// repeated on the way.
+// If the target cannot take the money it answers void, and the hold ends. If no answer has come
+// by the end of the transfer's time (the message is a dead letter, say), the source asks; a
+// target that has not recorded the transfer never will, because it refuses a credit past its
+// time, and answers void. Each step carries the transfer's id, so a message that comes twice
+// does nothing the second time. The money is thus at exactly one of both places, whatever
+// crashes, and whatever is lost or repeated on the way.
 //
 // # Requesters
 //

@@ -51,7 +51,7 @@ const (
 
 // Rule is what a requester may do. A bound of 0 is none beyond the account's.
 type Rule struct {
-	Requester string `json:"requester"`       // "*" is everybody
+	Requester string `json:"requester"`       // "*" is every requester
 	Kinds     []Kind `json:"kinds,omitempty"` // empty: all
 
 	MaxAmount    Money `json:"max_amount,omitempty"`

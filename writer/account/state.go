@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Bounds of a state. Past them a command is refused, or the oldest of what has come to
-// an end is forgotten.
+// Bounds of a state. Past them a command is refused, or the oldest of the finished items is
+// forgotten.
 const (
 	MaxHolds    = 1000           // that stand at a time, pending transfers among them
 	MaxIncoming = 1000           // transfers to the account that are remembered

@@ -185,7 +185,7 @@ func (w *world) settle(m letter, cmd Command, before State, d Decision) {
 	w.holdsUp()
 }
 
-// count keeps the books by what was replied, and by what was there.
+// count keeps the books by the replies, and by the previous state.
 func (w *world) count(m letter, cmd Command, d Decision) {
 	for _, f := range d.State.Finished {
 		if where, ok := w.counted[f.ID]; ok && w.holds[f.ID] == m.to {
@@ -312,8 +312,8 @@ func (w *world) run(steps int) {
 	}
 }
 
-// rest lets everything be delivered and every transfer be settled. An account is touched
-// now and then, as by agents that ask for what they may not have.
+// rest lets everything be delivered and every transfer be settled. An account is touched now
+// and then, as by agents that make forbidden requests.
 func (w *world) rest() {
 	for round := 0; ; round++ {
 		if round == 100 {

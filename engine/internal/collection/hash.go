@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Salt keys the hashes of texts, so that nobody can choose texts that all fall into one chain
-// of a Table.
+// Salt keys the hashes of texts, so that no caller can choose texts that all fall into one
+// chain of a Table.
 type Salt [2]uint64
 
 // NewSalt returns the salt with the bits of id, which should be random.
@@ -14,7 +14,7 @@ func NewSalt(id [16]byte) Salt {
 	return Salt{binary.LittleEndian.Uint64(id[:8]), binary.LittleEndian.Uint64(id[8:])}
 }
 
-// Hash returns the hash of text under s. It folds 16 bytes at a time by a product, whose
+// Hash returns the hash of text under s. It folds 16 bytes at a time by a product, so that both
 // halves depend on all of them.
 func (s Salt) Hash(text string) uint32 {
 	a, b := s[0]^0x9e3779b97f4a7c15^uint64(len(text)), s[1]^0xbf58476d1ce4e5b9
@@ -49,7 +49,7 @@ func HashID(id [16]byte) uint32 {
 	return Mix(binary.LittleEndian.Uint64(id[:8]) ^ binary.LittleEndian.Uint64(id[8:]))
 }
 
-// Mix returns a number each bit of which depends on all bits of x (the finaliser of
+// Mix returns a number in which each bit depends on all bits of x (the finaliser of
 // splitmix64). Decisions of the engine depend on its values.
 func Mix(x uint64) uint32 {
 	x += 0x9e3779b97f4a7c15

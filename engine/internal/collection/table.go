@@ -144,7 +144,7 @@ func (t *Table[M]) All() []M {
 type Prefetch[M TableMember[M]] struct {
 	firsts [64]*M
 	n      int
-	seen   uint32 // without meaning; a read whose result is not used would be optimised away
+	seen   uint32 // without meaning; a read with an unused result would be optimised away
 }
 
 // Add collects the chain of a hash.

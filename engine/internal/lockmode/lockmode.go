@@ -43,7 +43,7 @@ var Conflicts = [count]Set{
 	X:   SetOf(IS, IX, S, SIX, X),
 }
 
-// Writing has the modes whose holder may change the key or something below it.
+// Writing has the modes that let a holder change the key or something below it.
 var Writing = SetOf(IX, SIX, X)
 
 // Join returns the weakest mode that is at least as strong as both.

@@ -33,8 +33,8 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestCovers compares modes by what they exclude: a mode covers another if it excludes at
-// least as much.
+// TestCovers compares modes by their exclusions: a mode covers another if it excludes at least
+// as much.
 func TestCovers(t *testing.T) {
 	for _, a := range all {
 		if Join(a, a) != a || Lock(a) != a {

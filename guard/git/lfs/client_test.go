@@ -195,7 +195,7 @@ func (s *site) fails(words, dir string, args ...string) {
 	}
 }
 
-// says runs git, which must work and print words.
+// says runs git, which must succeed and print words.
 func (s *site) says(words, dir string, args ...string) {
 	s.t.Helper()
 	if out := s.git(dir, args...); !strings.Contains(out, words) {

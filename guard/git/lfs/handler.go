@@ -127,7 +127,7 @@ func (c *call) lock() {
 	c.answer(http.StatusCreated, map[string]any{"lock": l})
 }
 
-// held answers with the holder of what was asked for: the very file, or what is above or below.
+// held answers with the holder of the requested file, or of a path above or below it.
 func (c *call) held(key interlock.Key) {
 	holders, _, err := c.cfg.Door.Holders(c.r.Context(), key)
 	if err != nil {

@@ -21,18 +21,18 @@ import (
 
 // Site is where the servers are.
 type Site struct {
-	// Patience bounds how long a client waits for the answer to what it sent, beyond the
-	// time for which it asked to wait. 0 stands for 2 s.
+	// Patience bounds how long a client waits for an answer, beyond the wait that the request
+	// itself allows. 0 stands for 2 s.
 	Patience time.Duration
 
-	// Doubled says that what is sent once may arrive twice.
+	// Doubled means that a request that is sent once may arrive twice.
 	Doubled bool
 
 	mu      sync.Mutex
 	servers []*api.Client
 }
 
-// Move says where the servers are from now on: host:port, the likeliest first.
+// Move sets the addresses of the servers: host:port, the likeliest first.
 func (s *Site) Move(addresses ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ type Client struct {
 	random *rand.Rand
 	calls  int
 	try    int // which of the site's addresses is asked
-	// patient says that nothing is given up.
+	// patient means that no request is abandoned.
 	patient bool
 }
 
@@ -172,7 +172,7 @@ func (c *Client) ask(ctx context.Context, op *history.Op, r request) (*reply, er
 	return nil, nil
 }
 
-// passing reports whether a refusal says nothing about the request: it is to be repeated.
+// passing reports whether a refusal does not depend on the request: it is to be repeated.
 func passing(c interlock.Code) bool {
 	return c.Transient() || c == interlock.CodeOutcomeUnknown || c == interlock.CodeNoSpace
 }

@@ -14,7 +14,7 @@ import (
 
 const queue = "jobs"
 
-// The keys that are worked on, by what is done there.
+// The keys of the work, by kind of operation.
 var (
 	locks     = []string{"lock/0", "lock/1", "lock/2", "lock/3"}
 	tree      = []string{"tree", "tree/a", "tree/a/x", "tree/b"}
@@ -86,8 +86,8 @@ func (w *Crowd) run(ctx context.Context, c *Client, do agent) {
 	}
 }
 
-// Stop lets everybody end what they are at, and cuts off who waits for others. Then all
-// that they worked on is looked at once more. A server must be there.
+// Stop lets all agents finish their work, and cuts off those that wait for others. Then all
+// their keys and documents are read once more. A server must be there.
 func (w *Crowd) Stop(ctx context.Context) error {
 	close(w.stop)
 	rest := time.AfterFunc(2*time.Second, w.cancel)
@@ -241,7 +241,7 @@ func hold(ctx context.Context, c *Client, key string, do func(*history.Grant) er
 	return do(op.Granted)
 }
 
-// write reads a document and writes it under a lease. gone says that the lease is over.
+// write reads a document and writes it under a lease. gone means that the lease is over.
 func write(ctx context.Context, c *Client, key string, held *history.Grant) (gone bool, err error) {
 	op, err := c.Read(ctx, key)
 	if err != nil || op.Open() {

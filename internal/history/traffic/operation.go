@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/internal/history"
 )
 
-// The operations. Each gives the operation as it was recorded; its Open says that the
-// outcome is unknown, and an error that the answer was none of those that are possible.
+// The operations. Each returns the operation as it was recorded; its Open reports that the
+// outcome is unknown, and an error that the answer was not a possible one.
 
 // body is JSON.
 type body map[string]any
@@ -83,7 +83,7 @@ func (c *Client) Release(ctx context.Context, lease string, fragile bool) (*hist
 	return c.do(ctx, op, request{method: http.MethodPost, path: "/v1/leases/" + lease + "/release", body: body{}, fragile: fragile})
 }
 
-// Look asks who holds a key.
+// Look asks for the holder of a key.
 func (c *Client) Look(ctx context.Context, key string) (*history.Op, error) {
 	op := c.begin(&history.Op{Kind: history.Look, Key: key})
 	return c.do(ctx, op, request{method: http.MethodGet, path: "/v1/keys/" + key, fragile: true})
@@ -145,7 +145,7 @@ func (c *Client) Pull(ctx context.Context, queue string, ttl time.Duration) (*hi
 	})
 }
 
-// Ack says that a task is done, and counts it in a document of its own.
+// Ack acknowledges a task, and counts it in a document of its own.
 func (c *Client) Ack(ctx context.Context, pull *history.Op) (*history.Op, error) {
 	key := effectKey(pull.Task.Request)
 	op := c.begin(&history.Op{Kind: history.Ack, Lease: pull.Granted.Lease, Writes: []history.Write{{Key: key, Add: 1}}})

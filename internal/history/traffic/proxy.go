@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Proxy stands before a server. It cuts each connection after a number of bytes, wherever
-// that is: within a request, within an answer, or between the two. And what arrives over
-// some connections it sends a second time, over another one, whose answers nobody sees.
+// Proxy stands before a server. It cuts each connection after a number of bytes, wherever that
+// is: within a request, within an answer, or between the two. And it sends the data of some
+// connections a second time, over another one, and drops the answers.
 type Proxy struct {
 	Cuts    atomic.Int64 // connections cut with bytes on their way
 	Doubles atomic.Int64 // reads from clients, each a request or so, that were sent twice

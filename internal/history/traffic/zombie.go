@@ -40,8 +40,8 @@ func Zombie(ctx context.Context, address string, began time.Time, out io.Writer)
 // ZombieKey is where it writes.
 const ZombieKey = "ledger/zombie"
 
-// Succeed waits for the key of the zombie, writes there, and gives it back. It reports
-// whether the write was carried out.
+// Succeed waits for the key of the zombie, writes there, and releases it. It reports whether
+// the write was carried out.
 func Succeed(ctx context.Context, c *Client) (ok bool, err error) {
 	err = hold(ctx, c, ZombieKey, func(held *history.Grant) error {
 		op, err := c.Read(ctx, ZombieKey)

@@ -421,7 +421,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// waitFor waits for what another process brings about.
+// waitFor waits for another process to bring about an event.
 func waitFor(t testing.TB, what string, happened func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

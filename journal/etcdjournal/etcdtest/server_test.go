@@ -43,7 +43,7 @@ type instance struct {
 	args       []string
 	log        string
 	cmd        *exec.Cmd
-	roles      chan string // what it says on standard output: "standby", "ready"
+	roles      chan string // its standard output: "standby", "ready"
 }
 
 // serve starts a server over a journal, which is stopped at the end of the test.
