@@ -145,10 +145,9 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 			random(r, reflect.ValueOf(kept.Run).Elem())
 		case OpRevertPattern:
 			kept.Name, kept.Revision = o.Name, o.Revision
+		case OpClose, OpGetSettings, OpGetContention:
 		default:
-			if kind.aboutTasks() {
-				keepTask(r, &kept, &o)
-			}
+			keepTask(r, &kept, &o)
 		}
 		f.Ops = append(f.Ops, kept)
 	}
