@@ -320,7 +320,7 @@ func countFields(s string, tag uint64) (n int) {
 	return n
 }
 
-// skip checks a message whose fields are all unknown.
+// skip checks a message that has only unknown fields.
 func skip[B octets](s B) (err error) {
 	for len(s) > 0 {
 		if _, s, err = nextField(s); err != nil {
