@@ -18,7 +18,7 @@ import (
 // its id is its holder's secret. The answer is kept with the lease until it is parked again.
 //
 //	parked: asks ──► approved ──► resumed by a waiting or a later caller
-//	     │ └───► denied ────► not resumed: its holder is informed, and releases it
+//	     │     └───► denied ────► not resumed: its holder is informed, and releases it
 //	     └───────────────────────► resumed unapproved: the question is withdrawn
 //
 // The answer resumes the lease: a resumption that may wait waits for it, and is carried out

@@ -16,7 +16,7 @@ import (
 //
 //	bare       nothing was ever journaled of it, as after a refusal: it goes at once
 //	forgotten  it is empty and has been left alone: it goes when a new one needs its room
-//	deleted an operator deleted it, with all that is in it
+//	deleted    an operator deleted it, with all that is in it
 //
 // Fences and the numbers of requests and sessions are the shard's, so they grow whatever is
 // forgotten. The versions of documents and the numbers of log entries are the namespace's. So

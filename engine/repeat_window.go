@@ -16,7 +16,7 @@ import (
 //	        ┌─ in the window ─┐  what it made lives   ┌──────┐
 //	new ──► │ known and order │ ────────────────────► │ kept │
 //	        └────────┬────────┘                       └───┬──┘
-//	                 │ else │ the end of the created object
+//	                 │ else                               │ the end of the created object
 //	                 ▼                                    ▼
 //	             forgotten                            forgotten
 //

@@ -25,7 +25,7 @@ import (
 // The words at the end of a line are the rights of its credential, in any order:
 //
 //	viewer agent approver operator   a role; each has the rights of viewer, too
-//	server the role of the server's own operator, for all that namespaces share
+//	server                           the role of the server's own operator, for all that namespaces share
 //	worker=QUEUE[,QUEUE...]          the role of a worker, of those queues or of all (*)
 //	group=GROUP[,GROUP...]           the claimant groups that it acts for
 //

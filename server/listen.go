@@ -35,7 +35,7 @@ type longPoll struct {
 //	time is up          with the answer to vigil.last
 //	the caller leaves   vigil.leave is carried out, and ok is false; with vigil.crossing,
 //	                    last is the caller's previous answer
-//	its credential is the same, and the caller gets the refusal
+//	its credential is   the same, and the caller gets the refusal
 //	taken back
 //	the server drains   as if the time were up
 //

@@ -42,7 +42,7 @@ type link interface {
 // otherGroup is the group that the owner does not fill, where owner and committer are
 // goroutines. It is a link.
 //
-//	          take, by the owner put, by its committer
+//	          take, by the owner           put, by its committer
 //	spare ──────────────────────► in use ─────────────────────────────► spare
 //
 // While one is in use, no other goroutine commits: the committer's goroutine or a driver does.

@@ -37,7 +37,7 @@
 // steps would have granted. What happens then depends on the journal's word, and there is no
 // rollback in any case:
 //
-//	no space nothing was written by it: the callers are refused, the engine is
+//	no space      nothing was written by it: the callers are refused, the engine is
 //	              thrown away and made anew from the journal, and the shard goes on,
 //	              with releases first (rebuild.go)
 //	fenced        another server owns the shard: finished, "not owner"

@@ -25,7 +25,7 @@ import (
 // The bound of the 99th percentile beside the busy tenant is the largest of
 //
 //	five times the percentile alone   the busy tenant may cost as much as four others
-//	25 ms less is not noticed
+//	25 ms                             less is not noticed
 //	twice the percentile in the control
 //
 // A row that is above its bound is measured again, up to three times in all. It fails if the

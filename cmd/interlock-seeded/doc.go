@@ -2,7 +2,7 @@
 // which of them the checks find, and after how long.
 //
 //	interlock-seeded                    try all mistakes out, and the finders without any
-//	interlock-seeded -run '^matrix' only those with a matching name
+//	interlock-seeded -run '^matrix'     only those with a matching name
 //	interlock-seeded -o json            for machines
 //
 // It ends with status 1 if fewer than 95 of 100 are found within a minute each, if one

@@ -2,7 +2,7 @@
 // them. A seed that fails once fails always.
 //
 //	interlock-sim -seeds 0..99       run these seeds, and print what they met
-//	interlock-sim -seed 17 run one, and print its story: actions and faults
+//	interlock-sim -seed 17           run one, and print its story: actions and faults
 //	                                 came, what was decided, and what was broken
 //	interlock-sim -long 8h           go on behind the last seed for a night
 //

@@ -3,7 +3,7 @@
 // same for stock Git LFS clients.
 //
 //	git push ──► git receive-pack ──► pre-receive ──► Interlock
-//	                                      │ GET the holders of repo:web/src/auth.ts
+//	                                      │      GET the holders of repo:web/src/auth.ts
 //	                                      └─ which paths change? git diff-tree
 //
 // A path that changes is a key, by a template ([Keys]). With [RequireNone] a push

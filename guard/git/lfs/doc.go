@@ -2,7 +2,7 @@
 // refused when it pushes a file that another user holds.
 //
 //	git lfs lock logo.png ──► POST /locks        ──► an exclusive lease on repo:web/logo.png
-//	git push ──► POST /locks/verify ──► holders below repo:web/
+//	git push              ──► POST /locks/verify ──► holders below repo:web/
 //	git lfs unlock        ──► POST /locks/{id}/unlock ──► the lease is revoked
 //
 // It keeps nothing: a lock is a lease of no session, in the user's name, that lives for

@@ -4,7 +4,7 @@
 //
 //	Site       where the servers are at this moment
 //	Client     one operation after the other, each until it is answered or given up
-//	Crowd agents of all kinds, which work until they are stopped
+//	Crowd      agents of all kinds, which work until they are stopped
 //	Proxy      cuts and doubles connections
 //
 // Package traffic must never decide whether an answer is right: package history does. But
