@@ -70,10 +70,10 @@ func (c *call) settle(decode func(*jsonIn, *engine.SettleEffect), state interloc
 func (c *call) effectDone() { c.settle(decodeDone, interlock.EffectDone) }
 
 // effectUnknown is POST /v1/effects/{id}/unknown.
-func (c *call) effectUnknown() { c.settle(decodeReason, interlock.EffectUnknown) }
+func (c *call) effectUnknown() { c.settle((*jsonIn).reasonRequest, interlock.EffectUnknown) }
 
 // effectCancelled is POST /v1/effects/{id}/cancel: it was not done.
-func (c *call) effectCancelled() { c.settle(decodeReason, 0) }
+func (c *call) effectCancelled() { c.settle((*jsonIn).reasonRequest, 0) }
 
 // reconcile is POST /v1/effects/{digest}/reconcile.
 func (c *call) reconcile() {

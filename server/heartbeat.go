@@ -15,7 +15,7 @@ func (c *call) openSession() {
 		return
 	}
 	cmd := &engine.OpenSession{Head: h, ID: freshID()}
-	if !c.body(func(d *jsonIn) { decodeOpenSession(d, cmd) }) {
+	if !c.body(func(d *jsonIn) { d.openSessionRequest(cmd) }) {
 		return
 	}
 	if eff, at, ok := c.do(cmd); ok {

@@ -212,7 +212,7 @@ func FuzzOtherBodies(f *testing.F) {
 		for name, decode := range map[string]func(*jsonIn){
 			"release": func(d *jsonIn) { d.releaseRequest(&engine.Release{}) },
 			"renew":   func(d *jsonIn) { d.renewRequest(&(&engine.Renew{}).Progress) },
-			"session": func(d *jsonIn) { decodeOpenSession(d, &engine.OpenSession{}) },
+			"session": func(d *jsonIn) { d.openSessionRequest(&engine.OpenSession{}) },
 			"check":   func(d *jsonIn) { decodeCheckFence(d, &engine.CheckFence{}) },
 			"revoke":  func(d *jsonIn) { decodeRevoke(d, &engine.Revoke{}) },
 			"convert": func(d *jsonIn) { decodeConvert(d, &engine.Convert{}) },
@@ -221,11 +221,11 @@ func FuzzOtherBodies(f *testing.F) {
 			"resume":  func(d *jsonIn) { decodeResume(d, &engine.Resume{}) },
 			"declare": func(d *jsonIn) { decodeDeclare(d, &engine.Declare{}) },
 			"pattern": func(d *jsonIn) { decodePattern(d, &interlock.Pattern{}) },
-			"setting": func(d *jsonIn) { decodeSettings(d, &interlock.Settings{}) },
+			"setting": func(d *jsonIn) { d.settingsRequest(&interlock.Settings{}) },
 			"commit":  func(d *jsonIn) { decodeCommit(d, &engine.Commit{}) },
 			"effect":  func(d *jsonIn) { decodeClaimEffect(d, &engine.ClaimEffect{}) },
 			"done":    func(d *jsonIn) { decodeDone(d, &engine.SettleEffect{}) },
-			"reason":  func(d *jsonIn) { decodeReason(d, &engine.SettleEffect{}) },
+			"reason":  func(d *jsonIn) { d.reasonRequest(&engine.SettleEffect{}) },
 			"outcome": func(d *jsonIn) { decodeReconcile(d, &engine.SettleEffect{}) },
 		} {
 			d := jsonIn{b: body}

@@ -118,7 +118,7 @@ func (c *call) configure() {
 		return
 	}
 	cmd := &engine.Configure{Head: h}
-	if !c.body(func(d *jsonIn) { decodeSettings(d, &cmd.Settings) }) {
+	if !c.body(func(d *jsonIn) { d.settingsRequest(&cmd.Settings) }) {
 		return
 	}
 	if _, at, ok := c.do(cmd); ok {

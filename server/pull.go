@@ -127,7 +127,7 @@ func (c *call) ack() {
 		return
 	}
 	cmd := &engine.Ack{Head: h, Lease: id}
-	if !c.body(func(d *jsonIn) { decodeAck(d, cmd) }) {
+	if !c.body(func(d *jsonIn) { d.ackRequest(cmd) }) {
 		return
 	}
 	if eff, at, ok := c.do(cmd); ok {

@@ -15,7 +15,7 @@ func (c *call) setQueue() {
 		return
 	}
 	cmd := &engine.SetQueue{Head: h, Queue: interlock.TaskQueue{Name: name}}
-	if !c.body(func(d *jsonIn) { decodeQueue(d, &cmd.Queue) }) {
+	if !c.body(func(d *jsonIn) { d.queueRequest(&cmd.Queue) }) {
 		return
 	}
 	if _, at, ok := c.do(cmd); ok {

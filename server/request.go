@@ -123,42 +123,15 @@ func (d *jsonIn) progress() string {
 	return d.str()
 }
 
-var sessionFields = []string{"agent", "ttl_ms"}
-
-func decodeOpenSession(d *jsonIn, cmd *engine.OpenSession) {
-	d.object(sessionFields, func(field int) {
-		switch sessionFields[field] {
-		case "agent":
-			cmd.Agent = d.str()
-		case "ttl_ms":
-			cmd.TTL = d.ms()
-		}
-	})
-}
-
-var fenceFields = []string{"key", "fence", "statement"}
-
 // decodeCheckFence reads the body of POST /v1/fences/check: a fence, or the statement
 // of one.
 func decodeCheckFence(d *jsonIn, cmd *engine.CheckFence) (statement string) {
-	var fenceGiven, statementGiven bool
-	d.object(fenceFields, func(field int) {
-		switch fenceFields[field] {
-		case "key":
-			cmd.Key = interlock.Key(d.str())
-		case "fence":
-			fenceGiven = true
-			cmd.Fence = d.fence()
-		case "statement":
-			statementGiven = true
-			statement = d.str()
-		}
-	})
+	has := d.checkFenceRequest(cmd, &statement)
 	switch {
 	case d.err != nil:
-	case !statementGiven:
+	case has&checkFenceHasStatement == 0:
 		d.required(cmd.Key, cmd.Fence)
-	case fenceGiven:
+	case has&checkFenceHasFence != 0:
 		d.fail("field statement: it names its fence: leave one of the two out")
 	case cmd.Key == "":
 		d.fail("field key is missing")
@@ -168,19 +141,8 @@ func decodeCheckFence(d *jsonIn, cmd *engine.CheckFence) (statement string) {
 	return statement
 }
 
-var revokeFields = []string{"key", "fence", "reason"}
-
 func decodeRevoke(d *jsonIn, cmd *engine.Revoke) {
-	d.object(revokeFields, func(field int) {
-		switch revokeFields[field] {
-		case "key":
-			cmd.Key = interlock.Key(d.str())
-		case "fence":
-			cmd.Fence = d.fence()
-		case "reason":
-			cmd.Reason = d.str()
-		}
-	})
+	d.revokeRequest(cmd)
 	d.required(cmd.Key, cmd.Fence)
 }
 

@@ -19,30 +19,9 @@ const (
 	anyBytes  = "application/octet-stream"
 )
 
-var commitFields = []string{"session", "flow", "agent", "note", "as_of", "reads", "writes", "leases"}
-
 // decodeCommit reads the body of POST /v1/commits.
 func decodeCommit(d *jsonIn, cmd *engine.Commit) {
-	d.object(commitFields, func(field int) {
-		switch commitFields[field] {
-		case "session":
-			cmd.Session = d.sessionID()
-		case "flow":
-			cmd.Flow = d.str()
-		case "agent":
-			cmd.Agent = d.str()
-		case "note":
-			cmd.Note = d.str()
-		case "as_of":
-			cmd.AsOf = d.version()
-		case "reads":
-			cmd.Reads = d.reads()
-		case "writes":
-			cmd.Writes = d.writes()
-		case "leases":
-			d.array(interlock.MaxClaims, d.tooLong(interlock.MaxClaims), func() { cmd.Leases = append(cmd.Leases, d.leaseID()) })
-		}
-	})
+	d.commitRequest(cmd)
 	if len(cmd.Reads) == 0 && len(cmd.Writes) == 0 {
 		d.fail("fields reads and writes are missing: name what was read with its version, what is to be written, or both")
 	}
@@ -57,49 +36,26 @@ func (d *jsonIn) leaseID() interlock.LeaseID {
 	return id
 }
 
-func (d *jsonIn) reads() (list []interlock.Read) {
-	d.array(interlock.MaxReads, d.tooLong(interlock.MaxReads), func() { list = append(list, d.readOf()) })
-	return list
-}
-
-func (d *jsonIn) writes() (list []interlock.Write) {
-	d.array(interlock.MaxWrites, d.tooLong(interlock.MaxWrites), func() { list = append(list, d.write()) })
-	return list
-}
-
-var readFields = []string{"key", "version", "absent", "present"}
-
-// readOf reads what a commit depends on.
-func (d *jsonIn) readOf() (r interlock.Read) {
-	what := ""
-	says := func(name string) {
-		if what != "" {
-			d.fail("field %s: %s or %s, not both", d.path, what, name)
+// read reads what a commit depends on.
+func (d *jsonIn) read() (r interlock.Read) {
+	has := d.readRequest(&r)
+	var given []string
+	for _, x := range []struct {
+		name  string
+		given bool
+	}{{"version", has&readHasVersion != 0}, {"absent", r.Absent}, {"present", r.Present}} {
+		if x.given {
+			given = append(given, x.name)
 		}
-		what = name
 	}
-	d.object(readFields, func(field int) {
-		switch readFields[field] {
-		case "key":
-			r.Key = interlock.Key(d.str())
-		case "version":
-			says("version")
-			r.Version = d.version()
-		case "absent":
-			if r.Absent = d.yes(); r.Absent {
-				says("absent")
-			}
-		case "present":
-			if r.Present = d.yes(); r.Present {
-				says("present")
-			}
-		}
-	})
 	switch {
+	case d.err != nil:
 	case r.Key == "":
 		d.fail("field %s: key is missing", d.path)
-	case what == "":
+	case len(given) == 0:
 		d.fail("field %s: give the version that was read, or \"absent\": true where there was nothing, or \"present\": true if any version will do", d.path)
+	case len(given) > 1:
+		d.fail("field %s.%s: %s or %[2]s, not both", d.path, given[1], given[0])
 	}
 	return r
 }

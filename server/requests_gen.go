@@ -233,3 +233,772 @@ func (d *jsonIn) partyRequest(party *engine.Party) {
 		}
 	})
 }
+
+var openSessionRequestFields = []string{"agent", "ttl_ms"}
+
+// openSessionRequest reads a body of the kind api.OpenSessionRequest.
+func (d *jsonIn) openSessionRequest(cmd *engine.OpenSession) {
+	d.object(openSessionRequestFields, func(field int) {
+		switch field {
+		case 0: // agent
+			cmd.Agent = d.str()
+		case 1: // ttl_ms
+			cmd.TTL = d.ms()
+		}
+	})
+}
+
+var runRequestFields = []string{"org", "workflow", "agent", "session", "flow", "purpose", "priority", "ttl_ms", "max_hold_ms", "wait_ms"}
+
+const (
+	runHasOrg given = 1 << iota
+	runHasWorkflow
+	runHasAgent
+	runHasSession
+	runHasFlow
+	runHasPurpose
+	runHasPriority
+	runHasTTL
+	runHasMaxHold
+	runHasMaxWait
+)
+
+// runRequest reads a body of the kind api.RunRequest.
+func (d *jsonIn) runRequest(cmd *engine.StartRun) given {
+	return d.object(runRequestFields, func(field int) {
+		switch field {
+		case 0: // org
+			cmd.Org = d.str()
+		case 1: // workflow
+			cmd.Workflow = d.str()
+		case 2: // agent
+			cmd.Agent = d.str()
+		case 3: // session
+			cmd.Session = d.sessionID()
+		case 4: // flow
+			cmd.Flow = d.str()
+		case 5: // purpose
+			cmd.Purpose = d.str()
+		case 6: // priority
+			cmd.Priority = d.priority()
+		case 7: // ttl_ms
+			cmd.TTL = d.ms()
+		case 8: // max_hold_ms
+			cmd.MaxHold = d.ms()
+		case 9: // wait_ms
+			cmd.MaxWait = d.ms()
+		}
+	})
+}
+
+var submitRequestFields = []string{"agent", "session", "flow", "wait_ms", "queue", "claims", "payload", "group", "kind", "purpose", "priority", "delay_ms", "deadline_ms", "max_attempts", "backoff_ms", "max_backoff_ms", "approval"}
+
+// submitRequest reads a body of the kind api.SubmitRequest.
+func (d *jsonIn) submitRequest(cmd *engine.Submit, task *engine.TaskSpec, wait *time.Duration) {
+	d.object(submitRequestFields, func(field int) {
+		switch field {
+		case 0: // agent
+			cmd.Agent = d.str()
+		case 1: // session
+			cmd.Session = d.sessionID()
+		case 2: // flow
+			cmd.Flow = d.str()
+		case 3: // wait_ms
+			*wait = d.ms()
+		case 4: // queue
+			task.Queue = d.str()
+		case 5: // claims
+			task.Claims = d.claims(interlock.MaxClaims)
+		case 6: // payload
+			task.Payload = d.json()
+		case 7: // group
+			task.Group = d.str()
+		case 8: // kind
+			task.Kind = d.str()
+		case 9: // purpose
+			task.Purpose = d.str()
+		case 10: // priority
+			task.Priority = d.priority()
+		case 11: // delay_ms
+			task.Delay = d.ms()
+		case 12: // deadline_ms
+			task.Deadline = d.ms()
+		case 13: // max_attempts
+			task.MaxAttempts = int(d.whole(0, interlock.MaxAttempts))
+		case 14: // backoff_ms
+			task.Backoff = d.ms()
+		case 15: // max_backoff_ms
+			task.MaxBackoff = d.ms()
+		case 16: // approval
+			x := d.question()
+			task.Ask = &x
+		}
+	})
+}
+
+var sendRequestFields = []string{"agent", "session", "flow", "wait_ms", "body", "kind", "purpose", "priority", "delay_ms", "deadline_ms", "max_attempts", "backoff_ms", "max_backoff_ms", "approval"}
+
+// sendRequest reads a body of the kind api.SendRequest.
+func (d *jsonIn) sendRequest(cmd *engine.Submit, task *engine.TaskSpec, wait *time.Duration) {
+	d.object(sendRequestFields, func(field int) {
+		switch field {
+		case 0: // agent
+			cmd.Agent = d.str()
+		case 1: // session
+			cmd.Session = d.sessionID()
+		case 2: // flow
+			cmd.Flow = d.str()
+		case 3: // wait_ms
+			*wait = d.ms()
+		case 4: // body
+			task.Payload = d.json()
+		case 5: // kind
+			task.Kind = d.str()
+		case 6: // purpose
+			task.Purpose = d.str()
+		case 7: // priority
+			task.Priority = d.priority()
+		case 8: // delay_ms
+			task.Delay = d.ms()
+		case 9: // deadline_ms
+			task.Deadline = d.ms()
+		case 10: // max_attempts
+			task.MaxAttempts = int(d.whole(0, interlock.MaxAttempts))
+		case 11: // backoff_ms
+			task.Backoff = d.ms()
+		case 12: // max_backoff_ms
+			task.MaxBackoff = d.ms()
+		case 13: // approval
+			x := d.question()
+			task.Ask = &x
+		}
+	})
+}
+
+var taskRequestFields = []string{"queue", "claims", "payload", "group", "kind", "purpose", "priority", "delay_ms", "deadline_ms", "max_attempts", "backoff_ms", "max_backoff_ms", "approval"}
+
+// taskRequest reads a body of the kind api.TaskRequest.
+func (d *jsonIn) taskRequest(task *engine.TaskSpec) {
+	d.object(taskRequestFields, func(field int) {
+		switch field {
+		case 0: // queue
+			task.Queue = d.str()
+		case 1: // claims
+			task.Claims = d.claims(interlock.MaxClaims)
+		case 2: // payload
+			task.Payload = d.json()
+		case 3: // group
+			task.Group = d.str()
+		case 4: // kind
+			task.Kind = d.str()
+		case 5: // purpose
+			task.Purpose = d.str()
+		case 6: // priority
+			task.Priority = d.priority()
+		case 7: // delay_ms
+			task.Delay = d.ms()
+		case 8: // deadline_ms
+			task.Deadline = d.ms()
+		case 9: // max_attempts
+			task.MaxAttempts = int(d.whole(0, interlock.MaxAttempts))
+		case 10: // backoff_ms
+			task.Backoff = d.ms()
+		case 11: // max_backoff_ms
+			task.MaxBackoff = d.ms()
+		case 12: // approval
+			x := d.question()
+			task.Ask = &x
+		}
+	})
+}
+
+var messageRequestFields = []string{"key", "body", "kind", "purpose", "priority", "delay_ms", "deadline_ms", "max_attempts", "backoff_ms", "max_backoff_ms", "approval"}
+
+// messageRequest reads a body of the kind api.MessageRequest.
+func (d *jsonIn) messageRequest(task *engine.TaskSpec) {
+	d.object(messageRequestFields, func(field int) {
+		switch field {
+		case 0: // key
+			task.Key = interlock.Key(d.str())
+		case 1: // body
+			task.Payload = d.json()
+		case 2: // kind
+			task.Kind = d.str()
+		case 3: // purpose
+			task.Purpose = d.str()
+		case 4: // priority
+			task.Priority = d.priority()
+		case 5: // delay_ms
+			task.Delay = d.ms()
+		case 6: // deadline_ms
+			task.Deadline = d.ms()
+		case 7: // max_attempts
+			task.MaxAttempts = int(d.whole(0, interlock.MaxAttempts))
+		case 8: // backoff_ms
+			task.Backoff = d.ms()
+		case 9: // max_backoff_ms
+			task.MaxBackoff = d.ms()
+		case 10: // approval
+			x := d.question()
+			task.Ask = &x
+		}
+	})
+}
+
+var questionRequestFields = []string{"question", "limit_ms", "on_limit", "reads"}
+
+// questionRequest reads a body of the kind api.Question.
+func (d *jsonIn) questionRequest(q *interlock.Question) {
+	d.object(questionRequestFields, func(field int) {
+		switch field {
+		case 0: // question
+			q.Text = d.str()
+		case 1: // limit_ms
+			q.Limit = d.ms()
+		case 2: // on_limit
+			q.OnLimit = named(d, "approved or denied", interlock.ParseVerdict)
+		case 3: // reads
+			d.array(interlock.MaxReads, d.tooLong(interlock.MaxReads), func() {
+				q.Reads = append(q.Reads, d.read())
+			})
+		}
+	})
+}
+
+var pullRequestFields = []string{"agent", "session", "max", "ttl_ms", "wait_ms"}
+
+// pullRequest reads a body of the kind api.PullRequest.
+func (d *jsonIn) pullRequest(cmd *engine.Pull, wait *time.Duration) {
+	d.object(pullRequestFields, func(field int) {
+		switch field {
+		case 0: // agent
+			cmd.Agent = d.str()
+		case 1: // session
+			cmd.Session = d.sessionID()
+		case 2: // max
+			cmd.Max = int(d.whole(1, interlock.MaxPull))
+		case 3: // ttl_ms
+			cmd.TTL = d.ms()
+		case 4: // wait_ms
+			*wait = d.ms()
+		}
+	})
+}
+
+var ackRequestFields = []string{"result", "as_of", "reads", "writes", "tasks", "messages", "note"}
+
+// ackRequest reads a body of the kind api.AckRequest.
+func (d *jsonIn) ackRequest(cmd *engine.Ack) {
+	d.object(ackRequestFields, func(field int) {
+		switch field {
+		case 0: // result
+			cmd.Result = d.json()
+		case 1: // as_of
+			cmd.AsOf = d.version()
+		case 2: // reads
+			d.array(interlock.MaxReads, d.tooLong(interlock.MaxReads), func() {
+				cmd.Reads = append(cmd.Reads, d.read())
+			})
+		case 3: // writes
+			d.array(interlock.MaxWrites, d.tooLong(interlock.MaxWrites), func() {
+				cmd.Writes = append(cmd.Writes, d.write())
+			})
+		case 4: // tasks
+			d.followUps(cmd, d.task)
+		case 5: // messages
+			d.followUps(cmd, d.message)
+		case 6: // note
+			cmd.Note = d.str()
+		}
+	})
+}
+
+var nackRequestFields = []string{"reason", "delay_ms", "dead"}
+
+const (
+	nackHasReason given = 1 << iota
+	nackHasDelay
+	nackHasDead
+)
+
+// nackRequest reads a body of the kind api.NackRequest.
+func (d *jsonIn) nackRequest(cmd *engine.Nack) given {
+	return d.object(nackRequestFields, func(field int) {
+		switch field {
+		case 0: // reason
+			cmd.Reason = d.str()
+		case 1: // delay_ms
+			cmd.Delay = d.ms()
+		case 2: // dead
+			cmd.Dead = d.yes()
+		}
+	})
+}
+
+var changeTaskRequestFields = []string{"delay_ms", "reason"}
+
+const (
+	changeTaskHasDelay given = 1 << iota
+	changeTaskHasReason
+)
+
+// changeTaskRequest reads a body of the kind api.ChangeTaskRequest.
+func (d *jsonIn) changeTaskRequest(cmd *engine.ChangeTask) given {
+	return d.object(changeTaskRequestFields, func(field int) {
+		switch field {
+		case 0: // delay_ms
+			cmd.Delay = d.ms()
+		case 1: // reason
+			cmd.Reason = d.str()
+		}
+	})
+}
+
+var answerRequestFields = []string{"verdict", "by", "reason"}
+
+// answerRequest reads a body of the kind api.AnswerRequest.
+func (d *jsonIn) answerRequest(cmd *engine.Answer) {
+	d.object(answerRequestFields, func(field int) {
+		switch field {
+		case 0: // verdict
+			cmd.Verdict = named(d, "approved or denied", interlock.ParseVerdict)
+		case 1: // by
+			cmd.By = d.str()
+		case 2: // reason
+			cmd.Reason = d.str()
+		}
+	})
+}
+
+var commitRequestFields = []string{"session", "flow", "agent", "note", "as_of", "reads", "writes", "leases"}
+
+// commitRequest reads a body of the kind api.CommitRequest.
+func (d *jsonIn) commitRequest(cmd *engine.Commit) {
+	d.object(commitRequestFields, func(field int) {
+		switch field {
+		case 0: // session
+			cmd.Session = d.sessionID()
+		case 1: // flow
+			cmd.Flow = d.str()
+		case 2: // agent
+			cmd.Agent = d.str()
+		case 3: // note
+			cmd.Note = d.str()
+		case 4: // as_of
+			cmd.AsOf = d.version()
+		case 5: // reads
+			d.array(interlock.MaxReads, d.tooLong(interlock.MaxReads), func() {
+				cmd.Reads = append(cmd.Reads, d.read())
+			})
+		case 6: // writes
+			d.array(interlock.MaxWrites, d.tooLong(interlock.MaxWrites), func() {
+				cmd.Writes = append(cmd.Writes, d.write())
+			})
+		case 7: // leases
+			d.array(interlock.MaxClaims, d.tooLong(interlock.MaxClaims), func() {
+				cmd.Leases = append(cmd.Leases, d.leaseID())
+			})
+		}
+	})
+}
+
+var readRequestFields = []string{"key", "version", "absent", "present"}
+
+const (
+	readHasKey given = 1 << iota
+	readHasVersion
+	readHasAbsent
+	readHasPresent
+)
+
+// readRequest reads a body of the kind api.ReadRequest.
+func (d *jsonIn) readRequest(r *interlock.Read) given {
+	return d.object(readRequestFields, func(field int) {
+		switch field {
+		case 0: // key
+			r.Key = interlock.Key(d.str())
+		case 1: // version
+			r.Version = d.version()
+		case 2: // absent
+			r.Absent = d.yes()
+		case 3: // present
+			r.Present = d.yes()
+		}
+	})
+}
+
+var effectRequestFields = []string{"id", "session", "flow", "agent", "lease", "ttl_ms", "tool", "target", "arguments", "wait_ms"}
+
+// effectRequest reads a body of the kind api.EffectRequest.
+func (d *jsonIn) effectRequest(cmd *engine.ClaimEffect, wait *time.Duration, tool *string, target *string, arguments *[]byte) {
+	d.object(effectRequestFields, func(field int) {
+		switch field {
+		case 0: // id
+			cmd.ID = d.effectID()
+		case 1: // session
+			cmd.Session = d.sessionID()
+		case 2: // flow
+			cmd.Flow = d.str()
+		case 3: // agent
+			cmd.Agent = d.str()
+		case 4: // lease
+			cmd.Lease = d.leaseID()
+		case 5: // ttl_ms
+			cmd.TTL = d.ms()
+		case 6: // tool
+			*tool = d.str()
+		case 7: // target
+			*target = d.str()
+		case 8: // arguments
+			*arguments = d.any(maxJSONDepth)
+		case 9: // wait_ms
+			*wait = d.ms()
+		}
+	})
+}
+
+var doneRequestFields = []string{"result"}
+
+// doneRequest reads a body of the kind api.DoneRequest.
+func (d *jsonIn) doneRequest(cmd *engine.SettleEffect) {
+	d.object(doneRequestFields, func(field int) {
+		switch field {
+		case 0: // result
+			cmd.Result = d.result()
+		}
+	})
+}
+
+var reasonRequestFields = []string{"reason"}
+
+// reasonRequest reads a body of the kind api.ReasonRequest.
+func (d *jsonIn) reasonRequest(cmd *engine.SettleEffect) {
+	d.object(reasonRequestFields, func(field int) {
+		switch field {
+		case 0: // reason
+			cmd.Reason = d.str()
+		}
+	})
+}
+
+var reconcileRequestFields = []string{"happened", "result", "reason"}
+
+const (
+	reconcileHasHappened given = 1 << iota
+	reconcileHasResult
+	reconcileHasReason
+)
+
+// reconcileRequest reads a body of the kind api.ReconcileRequest.
+func (d *jsonIn) reconcileRequest(cmd *engine.SettleEffect, happened *bool) given {
+	return d.object(reconcileRequestFields, func(field int) {
+		switch field {
+		case 0: // happened
+			*happened = d.yes()
+		case 1: // result
+			cmd.Result = d.result()
+		case 2: // reason
+			cmd.Reason = d.str()
+		}
+	})
+}
+
+var checkFenceRequestFields = []string{"key", "fence", "statement"}
+
+const (
+	checkFenceHasKey given = 1 << iota
+	checkFenceHasFence
+	checkFenceHasStatement
+)
+
+// checkFenceRequest reads a body of the kind api.CheckFenceRequest.
+func (d *jsonIn) checkFenceRequest(cmd *engine.CheckFence, statement *string) given {
+	return d.object(checkFenceRequestFields, func(field int) {
+		switch field {
+		case 0: // key
+			cmd.Key = interlock.Key(d.str())
+		case 1: // fence
+			cmd.Fence = d.fence()
+		case 2: // statement
+			*statement = d.str()
+		}
+	})
+}
+
+var statementRequestFields = []string{"ttl_ms"}
+
+// statementRequest reads a body of the kind api.StatementRequest.
+func (d *jsonIn) statementRequest(ttl *time.Duration) {
+	d.object(statementRequestFields, func(field int) {
+		switch field {
+		case 0: // ttl_ms
+			*ttl = d.ms()
+		}
+	})
+}
+
+var revokeRequestFields = []string{"key", "fence", "reason"}
+
+// revokeRequest reads a body of the kind api.RevokeRequest.
+func (d *jsonIn) revokeRequest(cmd *engine.Revoke) {
+	d.object(revokeRequestFields, func(field int) {
+		switch field {
+		case 0: // key
+			cmd.Key = interlock.Key(d.str())
+		case 1: // fence
+			cmd.Fence = d.fence()
+		case 2: // reason
+			cmd.Reason = d.str()
+		}
+	})
+}
+
+var patternRequestFields = []string{"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "max_waiters", "allow", "preempt", "park", "max_park_ms", "on_deadlock", "write", "writer", "writer_queue", "audit_refusals"}
+
+// patternRequest reads a body of the kind api.PatternRequest.
+func (d *jsonIn) patternRequest(p *interlock.Pattern) {
+	d.object(patternRequestFields, func(field int) {
+		switch field {
+		case 0: // pattern
+			p.Shape = d.str()
+		case 1: // aliases
+			d.array(16, d.tooLong(16), func() {
+				p.Aliases = append(p.Aliases, d.str())
+			})
+		case 2: // members
+			d.array(interlock.MaxMembers, d.tooLong(interlock.MaxMembers), func() {
+				p.Members = append(p.Members, d.str())
+			})
+		case 3: // capacity
+			p.Capacity = uint32(d.whole(0, interlock.MaxCount))
+		case 4: // rate
+			p.Rate = uint32(d.whole(0, interlock.MaxCount))
+		case 5: // per_ms
+			p.Per = d.ms()
+		case 6: // burst
+			p.Burst = uint32(d.whole(0, interlock.MaxCount))
+		case 7: // groups
+			d.array(interlock.MaxGroups, d.tooLong(interlock.MaxGroups), func() {
+				var x interlock.Group
+				d.groupRequest(&x)
+				p.Groups = append(p.Groups, x)
+			})
+		case 8: // ttl_ms
+			p.TTL = d.ms()
+		case 9: // max_ttl_ms
+			p.MaxTTL = d.ms()
+		case 10: // grace_ms
+			p.Grace = d.ms()
+		case 11: // max_grace_ms
+			p.MaxGrace = d.ms()
+		case 12: // max_hold_ms
+			p.MaxHold = d.ms()
+		case 13: // stall_ms
+			p.Stall = d.ms()
+		case 14: // lock_delay_ms
+			p.LockDelay = d.ms()
+		case 15: // max_wait_ms
+			p.MaxWait = d.ms()
+		case 16: // max_waiters
+			p.MaxWaiters = d.limit()
+		case 17: // allow
+			d.array(interlock.MaxGroups, d.tooLong(interlock.MaxGroups), func() {
+				p.Allow = append(p.Allow, d.rule())
+			})
+		case 18: // preempt
+			p.Preempt = named(d, "ask, revoke or never", interlock.ParsePreemptPolicy)
+		case 19: // park
+			p.Park = named(d, "choice, keep, free or never", interlock.ParseParkPolicy)
+		case 20: // max_park_ms
+			p.MaxPark = d.ms()
+		case 21: // on_deadlock
+			p.OnDeadlock = named(d, "refuse or revoke", interlock.ParseDeadlockPolicy)
+		case 22: // write
+			p.Write = named(d, "guarded, version, lease, single-writer or open", interlock.ParseWritePolicy)
+		case 23: // writer
+			p.Writer = d.str()
+		case 24: // writer_queue
+			p.WriterQueue = d.str()
+		case 25: // audit_refusals
+			p.AuditRefusals = d.yes()
+		}
+	})
+}
+
+var groupRequestFields = []string{"name", "min", "max"}
+
+// groupRequest reads a body of the kind api.GroupRequest.
+func (d *jsonIn) groupRequest(g *interlock.Group) {
+	d.object(groupRequestFields, func(field int) {
+		switch field {
+		case 0: // name
+			g.Name = d.str()
+		case 1: // min
+			g.Min = uint32(d.whole(0, interlock.MaxCount))
+		case 2: // max
+			g.Max = uint32(d.whole(0, interlock.MaxCount))
+		}
+	})
+}
+
+var ruleRequestFields = []string{"principal", "modes"}
+
+// ruleRequest reads a body of the kind api.RuleRequest.
+func (d *jsonIn) ruleRequest(r *interlock.Rule) {
+	d.object(ruleRequestFields, func(field int) {
+		switch field {
+		case 0: // principal
+			r.Principal = d.str()
+		case 1: // modes
+			d.array(8, d.tooLong(8), func() {
+				r.Modes = append(r.Modes, d.mode())
+			})
+		}
+	})
+}
+
+var revertRequestFields = []string{"revision"}
+
+// revertRequest reads a body of the kind api.RevertRequest.
+func (d *jsonIn) revertRequest(cmd *engine.RevertPattern) {
+	d.object(revertRequestFields, func(field int) {
+		switch field {
+		case 0: // revision
+			cmd.Revision = uint64(d.whole(1, 9007199254740992))
+		}
+	})
+}
+
+var settingsRequestFields = []string{"strict_order", "closed", "near_misses", "effect_retention_ms", "quota", "principal_quota"}
+
+// settingsRequest reads a body of the kind api.SettingsRequest.
+func (d *jsonIn) settingsRequest(s *interlock.Settings) {
+	d.object(settingsRequestFields, func(field int) {
+		switch field {
+		case 0: // strict_order
+			s.StrictOrder = d.yes()
+		case 1: // closed
+			s.Closed = d.yes()
+		case 2: // near_misses
+			s.NearMisses = d.yes()
+		case 3: // effect_retention_ms
+			s.EffectRetention = d.ms()
+		case 4: // quota
+			d.quota(&s.Quota)
+		case 5: // principal_quota
+			d.quota(&s.PrincipalQuota)
+		}
+	})
+}
+
+var quotaFields = []string{"keys", "leases", "waiters", "sessions", "documents", "state_bytes", "requests_per_s", "bytes_per_s"}
+
+// quota reads a body of the kind api.Quota.
+func (d *jsonIn) quota(q *interlock.Quota) {
+	d.object(quotaFields, func(field int) {
+		switch field {
+		case 0: // keys
+			q.Keys = int(d.whole(0, 2147483647))
+		case 1: // leases
+			q.Leases = int(d.whole(0, 2147483647))
+		case 2: // waiters
+			q.Waiters = int(d.whole(0, 2147483647))
+		case 3: // sessions
+			q.Sessions = int(d.whole(0, 2147483647))
+		case 4: // documents
+			q.Documents = int(d.whole(0, 2147483647))
+		case 5: // state_bytes
+			q.State = int(d.whole(0, 2147483647))
+		case 6: // requests_per_s
+			q.Requests = int(d.whole(0, 2147483647))
+		case 7: // bytes_per_s
+			q.Bytes = int(d.whole(0, 2147483647))
+		}
+	})
+}
+
+var queueRequestFields = []string{"paused", "drain", "max_attempts", "backoff_ms", "max_backoff_ms", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "max_running", "max_tasks", "groups", "pull", "submit", "admin", "approvers", "min_approvals"}
+
+// queueRequest reads a body of the kind api.QueueRequest.
+func (d *jsonIn) queueRequest(q *interlock.TaskQueue) {
+	d.object(queueRequestFields, func(field int) {
+		switch field {
+		case 0: // paused
+			q.Paused = d.yes()
+		case 1: // drain
+			q.Drain = d.yes()
+		case 2: // max_attempts
+			q.MaxAttempts = int(d.whole(0, interlock.MaxAttempts))
+		case 3: // backoff_ms
+			q.Backoff = d.ms()
+		case 4: // max_backoff_ms
+			q.MaxBackoff = d.ms()
+		case 5: // ttl_ms
+			q.TTL = d.ms()
+		case 6: // grace_ms
+			q.Grace = d.ms()
+		case 7: // max_hold_ms
+			q.MaxHold = d.ms()
+		case 8: // stall_ms
+			q.Stall = d.ms()
+		case 9: // max_running
+			q.MaxRunning = int(d.whole(0, interlock.MaxTasks))
+		case 10: // max_tasks
+			q.MaxTasks = int(d.whole(0, interlock.MaxTasks))
+		case 11: // groups
+			d.array(interlock.MaxShares, d.tooLong(interlock.MaxShares), func() {
+				var x interlock.Share
+				d.shareRequest(&x)
+				q.Groups = append(q.Groups, x)
+			})
+		case 12: // pull
+			d.array(interlock.MaxAccess, d.tooLong(interlock.MaxAccess), func() {
+				q.Pull = append(q.Pull, d.str())
+			})
+		case 13: // submit
+			d.array(interlock.MaxAccess, d.tooLong(interlock.MaxAccess), func() {
+				q.Submit = append(q.Submit, d.str())
+			})
+		case 14: // admin
+			d.array(interlock.MaxAccess, d.tooLong(interlock.MaxAccess), func() {
+				q.Admin = append(q.Admin, d.str())
+			})
+		case 15: // approvers
+			d.array(interlock.MaxAccess, d.tooLong(interlock.MaxAccess), func() {
+				q.Approvers = append(q.Approvers, d.str())
+			})
+		case 16: // min_approvals
+			q.MinApprovals = int(d.whole(0, interlock.MaxApprovals))
+		}
+	})
+}
+
+var shareRequestFields = []string{"name", "weight", "max"}
+
+// shareRequest reads a body of the kind api.ShareRequest.
+func (d *jsonIn) shareRequest(s *interlock.Share) {
+	d.object(shareRequestFields, func(field int) {
+		switch field {
+		case 0: // name
+			s.Group = d.str()
+		case 1: // weight
+			s.Weight = int(d.whole(0, interlock.MaxTasks))
+		case 2: // max
+			s.Max = int(d.whole(0, interlock.MaxTasks))
+		}
+	})
+}
+
+var writerRequestFields = []string{"queue", "pattern"}
+
+// writerRequest reads a body of the kind api.WriterRequest.
+func (d *jsonIn) writerRequest(queue *string, pattern *string) {
+	d.object(writerRequestFields, func(field int) {
+		switch field {
+		case 0: // queue
+			*queue = d.str()
+		case 1: // pattern
+			*pattern = d.str()
+		}
+	})
+}

@@ -55,7 +55,7 @@ func (c *call) revertPattern() {
 		return
 	}
 	cmd := &engine.RevertPattern{Head: h, Name: name}
-	if !c.body(func(d *jsonIn) { decodeRevert(d, cmd) }) {
+	if !c.body(func(d *jsonIn) { d.revertRequest(cmd) }) {
 		return
 	}
 	if _, at, ok := c.do(cmd); ok {

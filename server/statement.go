@@ -14,8 +14,6 @@ import (
 // Signed fences, for resources that check a fence without asking this server: see
 // guard/signed.
 
-var statementFields = []string{"ttl_ms"}
-
 // sign is POST /v1/leases/{id}/statement. A statement never holds for longer than the
 // lease would without another sign of life.
 func (c *call) sign() {
@@ -25,7 +23,7 @@ func (c *call) sign() {
 	}
 	ttl := signed.DefaultTTL
 	if !c.body(func(d *jsonIn) {
-		d.object(statementFields, func(int) { ttl = d.ms() })
+		d.statementRequest(&ttl)
 		if d.err == nil && (ttl <= 0 || ttl > signed.MaxTTL) {
 			d.err = &interlock.Error{Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field ttl_ms: want 1 to %d", signed.MaxTTL.Milliseconds())}
 		}

@@ -60,3 +60,13 @@ type Progress = json.RawMessage
 //schema:min -MaxPriority
 //schema:max MaxPriority
 type Priority = int
+
+// EffectID is the claimed effect's id: its claimer's secret.
+//
+//schema:pattern ^e_[0-9a-f]{32}$
+type EffectID = string
+
+// TaskID is the task's id. It is no secret within the namespace.
+//
+//schema:pattern ^q_[0-9a-f]{32}$
+type TaskID = string

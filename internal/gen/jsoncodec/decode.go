@@ -57,7 +57,7 @@ func (p *printer) decode() error {
 	if err := p.readParams(); err != nil {
 		return err
 	}
-	method := methodName(p.message)
+	method := p.name()
 	var names []string
 	for _, f := range msg.Fields {
 		names = append(names, fmt.Sprintf("%q", f.Name))
@@ -160,6 +160,12 @@ func (p *printer) statement(f *model.Field) (string, error) {
 		return "", err
 	}
 	if f.Type.Kind == model.Object {
+		if method := valueMethod(f.Type.Name); method != "" {
+			if strings.HasPrefix(typ, "*") {
+				return fmt.Sprintf("x := d.%s()\n%s = &x", method, to), nil
+			}
+			return fmt.Sprintf("%s = d.%s()", to, method), nil
+		}
 		if elem, ok := strings.CutPrefix(typ, "*"); ok {
 			return fmt.Sprintf("%s = new(%s)\nd.%s(%s)", to, elem, methodName(f.Type.Name), to), nil
 		}
@@ -184,8 +190,13 @@ func (p *printer) list(f *model.Field, to, typ string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("a list does not fit %s", typ)
 	}
+	if f.Type.Elem.Name == "ClaimRequest" { // it has a code of its own for too many
+		return fmt.Sprintf("%s = d.claims(%s)", to, most), nil
+	}
 	var read string
-	if f.Type.Elem.Kind == model.Object {
+	if method := valueMethod(f.Type.Elem.Name); method != "" {
+		read = fmt.Sprintf("%s = append(%[1]s, d.%s())", to, method)
+	} else if f.Type.Elem.Kind == model.Object {
 		read = fmt.Sprintf("var x %s\nd.%s(&x)\n%s = append(%[3]s, x)", elem, methodName(f.Type.Elem.Name), to)
 	} else {
 		value, err := p.value(*f.Type.Elem, &model.Limits{}, elem)
@@ -195,6 +206,16 @@ func (p *printer) list(f *model.Field, to, typ string) (string, error) {
 		read = fmt.Sprintf("%s = append(%[1]s, %s)", to, value)
 	}
 	return fmt.Sprintf("d.array(%s, d.tooLong(%[1]s), func() {\n%s\n})", most, read), nil
+}
+
+// valueMethod returns the method that reads a message and returns it, if it is written by hand.
+func valueMethod(message string) string {
+	for i := range decoders {
+		if decoders[i].message == message {
+			return decoders[i].value
+		}
+	}
+	return byHand[message]
 }
 
 // value is the expression that reads a value as a Go type.
@@ -227,6 +248,8 @@ func (p *printer) value(t model.Type, l *model.Limits, typ string) (string, erro
 		return "interlock.Key(d.str())", nil
 	case t.Kind == model.Any && typ == "[]byte":
 		return "d.json()", nil
+	case t.Kind == model.Any && typ == "string":
+		return "d.result()", nil
 	case t.Kind == model.Int:
 		return p.number(l, typ)
 	}
@@ -260,6 +283,14 @@ func (p *printer) limit(l *model.Limit) string {
 		return "-interlock." + name
 	}
 	return "interlock." + name
+}
+
+// name is the name of the method.
+func (d *decoder) name() string {
+	if d.method != "" {
+		return d.method
+	}
+	return methodName(d.message)
 }
 
 // methodName is the name of the method that reads a message.

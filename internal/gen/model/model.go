@@ -49,14 +49,16 @@ type Field struct {
 	Doc      string
 	Type     Type
 	Optional bool
+	Types    []string // the JSON types of a value of any kind, if it is limited to some
 	Limits
 }
 
 // Limits bound a value: a number, the length of a string, or of a list.
 type Limits struct {
 	Min, Max *Limit
-	ItemMax  *Limit   // of the strings of a list
-	Enum     []string // the words that a string can be
+	// ItemMin and ItemMax bound the strings of a list.
+	ItemMin, ItemMax *Limit
+	Enum             []string // the words that a string can be
 }
 
 // Limit is a number, as it was written and as it is.
@@ -202,7 +204,7 @@ func (l *loader) fields(s *source.Struct) (list []Field, err error) {
 		for _, limit := range []struct {
 			tag string
 			to  **Limit
-		}{{"min", &x.Min}, {"max", &x.Max}, {"itemmax", &x.ItemMax}} {
+		}{{"min", &x.Min}, {"max", &x.Max}, {"itemmin", &x.ItemMin}, {"itemmax", &x.ItemMax}} {
 			if text := f.Tag.Get(limit.tag); text != "" {
 				if *limit.to, err = l.limit(text); err != nil {
 					return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -211,6 +213,9 @@ func (l *loader) fields(s *source.Struct) (list []Field, err error) {
 		}
 		if words := f.Tag.Get("enum"); words != "" {
 			x.Enum = strings.Split(words, ",")
+		}
+		if types := f.Tag.Get("type"); types != "" {
+			x.Types = strings.Split(types, ",")
 		}
 		list = append(list, x)
 	}

@@ -37,7 +37,9 @@ func (o *object) limit(kind model.Kind, l *model.Limits) {
 	case model.List:
 		least, most = "minItems", "maxItems"
 	}
-	if len(l.Enum) == 1 {
+	if kind == model.Bool && len(l.Enum) > 0 {
+		o.add("const", l.Enum[0] == "true")
+	} else if len(l.Enum) == 1 {
 		o.add("const", l.Enum[0])
 	} else if len(l.Enum) > 0 {
 		o.add("enum", l.Enum)

@@ -150,6 +150,16 @@ func messageSchema(m *model.Model, msg *model.Message) *object {
 }
 
 func fieldSchema(m *model.Model, f *model.Field) *object {
+	if f.Types != nil {
+		o := &object{}
+		if len(f.Types) == 1 {
+			o.add("type", f.Types[0])
+		} else {
+			o.add("type", f.Types)
+		}
+		o.describe(f.Doc)
+		return o
+	}
 	return typeSchema(m, f.Type, f.Doc, &f.Limits)
 }
 
@@ -183,7 +193,7 @@ func typeSchema(m *model.Model, t model.Type, doc string, limits *model.Limits) 
 		o.describe(doc)
 	case t.Kind == model.List:
 		o.add("type", "array")
-		o.add("items", typeSchema(m, *t.Elem, "", &model.Limits{Max: limits.ItemMax}))
+		o.add("items", typeSchema(m, *t.Elem, "", &model.Limits{Min: limits.ItemMin, Max: limits.ItemMax}))
 		o.describe(doc)
 		o.limit(t.Kind, limits)
 	case t.Kind == model.Any:
