@@ -44,7 +44,15 @@ func Example() {
 	// <nil> released: the lease on repo:web/src was released
 }
 
-func inThisProcess(ctx context.Context) (*client.Client, func()) {
+// inThisProcess starts a server in this process and connects a client to it.
+func inThisProcess(ctx context.Context) (c *client.Client, end func()) {
+	connect, end := serve(ctx)
+	return connect("web-1"), end
+}
+
+// serve starts a server in this process, with its journal in memory. A client that connects is
+// an agent with a session of its own; end closes all of them.
+func serve(ctx context.Context) (connect func(agent string) *client.Client, end func()) {
 	must := func(err error) {
 		if err != nil {
 			panic(err)
@@ -56,10 +64,18 @@ func inThisProcess(ctx context.Context) (*client.Client, func()) {
 	must(err)
 	srv, err := server.New(server.Config{Shard: s, Logger: slog.New(slog.DiscardHandler)})
 	must(err)
-	c, err := client.New(ctx, server.NewStreams(srv, server.StreamConfig{}).Dial, client.Config{Agent: "web-1"})
-	must(err)
-	return c, func() {
-		must(c.Close(ctx))
+	streams := server.NewStreams(srv, server.StreamConfig{})
+	var clients []*client.Client
+	connect = func(agent string) *client.Client {
+		c, err := client.New(ctx, streams.Dial, client.Config{Agent: agent})
+		must(err)
+		clients = append(clients, c)
+		return c
+	}
+	return connect, func() {
+		for _, c := range clients {
+			must(c.Close(ctx))
+		}
 		must(s.Close(ctx))
 	}
 }
