@@ -22,7 +22,7 @@ SIM_SEED   ?= 1000
 SHORT      ?= -short
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
-CRASH := ./internal/crashtest
+CRASH := ./internal/test/crashtest
 RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/...
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
@@ -35,7 +35,7 @@ TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/crashtest$$|/examples/
+APART := /internal/test/crashtest$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -136,7 +136,7 @@ seeded: ## Put known mistakes in, one at a time, and see which the checks find (
 .PHONY: reliability
 reliability: ## Run what looks for broken promises, and write reliability.json.
 	@$(MAKE) --no-print-directory unit crash etcd SHORT=
-	@go run ./internal/reliability dist/suites/unit.json dist/suites/crash.json dist/suites/etcd.json
+	@go run ./internal/test/reliability dist/suites/unit.json dist/suites/crash.json dist/suites/etcd.json
 
 .PHONY: bench
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.
@@ -154,7 +154,7 @@ peers-test: build ## Check that each peer can be measured.
 .PHONY: cover
 cover: ## Say how much of the code the tests reach, by function in dist/cover.txt.
 	@mkdir -p dist
-	@go test -short -coverpkg=./... -coverprofile=dist/cover.out $$(go list ./... | grep -v /internal/crashtest) > dist/cover.log || { cat dist/cover.log; exit 1; }
+	@go test -short -coverpkg=./... -coverprofile=dist/cover.out $$(go list ./... | grep -v /internal/test/crashtest) > dist/cover.log || { cat dist/cover.log; exit 1; }
 	@go tool cover -func=dist/cover.out > dist/cover.txt
 	@tail -n 1 dist/cover.txt
 
@@ -162,5 +162,5 @@ cover: ## Say how much of the code the tests reach, by function in dist/cover.tx
 clean: ## Remove what was built.
 	rm -rf bin dist
 
-bin/suite: $(wildcard internal/suite/*.go)
-	@go build -o $@ ./internal/suite
+bin/suite: $(wildcard internal/test/suite/*.go)
+	@go build -o $@ ./internal/test/suite

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 // BenchmarkTwoTenants measures, from outside, what a tenant with thousands of waiting agents

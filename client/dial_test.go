@@ -18,7 +18,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
-	"github.com/interlockdev/interlock/internal/certtest"
+	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/server"
 )
 

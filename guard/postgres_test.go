@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/interlockdev/interlock/guard/postgres"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 // What the page shows of PostgreSQL; how its guard behaves is tested in its own folder.

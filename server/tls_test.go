@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlockdev/interlock/internal/certtest"
+	"github.com/interlockdev/interlock/internal/test/certtest"
 )
 
 func TestCertificateIsReadAgain(t *testing.T) {

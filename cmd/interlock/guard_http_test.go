@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 // The guard is killed while the API is at a call. Its holder releases the lease, and the next

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/guard/postgres"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 // The commands against a real server: as its owner, as a role without rights, and with wrong input.

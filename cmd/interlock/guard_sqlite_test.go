@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/guard/sqlite"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 

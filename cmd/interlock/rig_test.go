@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/interlockdev/interlock/internal/certtest"
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/certtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 // serving starts serve as it is typed, with free ports.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 // Two agents wait for each other's answer, each holding what is its own: the second gets the error

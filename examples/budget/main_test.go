@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/interlockdev/interlock/internal/exampletest"
+	"github.com/interlockdev/interlock/internal/test/exampletest"
 )
 
 const want = `planner calls the model with 600 units

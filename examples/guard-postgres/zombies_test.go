@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/interlockdev/interlock/internal/exampletest"
+	"github.com/interlockdev/interlock/internal/test/exampletest"
 )
 
 const want = `ann crawls 6 parts, ben 0

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/interlockdev/interlock/internal/exampletest"
+	"github.com/interlockdev/interlock/internal/test/exampletest"
 )
 
 const want = `billing reads version 1: {"plan":"basic","late_fee":false}

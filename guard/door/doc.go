@@ -6,5 +6,8 @@
 // problem document as it came, so that a guard can hand it on; where no answer came
 // the error is [ErrUnreachable].
 //
+// [Foreign] keeps web pages away from guards that listen on loopback. It must never be the only
+// thing that a guard relies on.
+//
 // Start reading at door.go.
 package door

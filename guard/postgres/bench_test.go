@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlockdev/interlock/guard/postgres"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 // What a guard costs: a transaction that reads a row and writes it, alone and guarded,

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlockdev/interlock/guard/postgres"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 func TestInstall(t *testing.T) {

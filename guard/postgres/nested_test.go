@@ -7,8 +7,8 @@ import (
 
 	"github.com/interlockdev/interlock/guard/postgres"
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 // A session holds a key, then also the key above it. The server finds the first fence

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/interlockdev/interlock/guard/postgres"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 // Writers with fences old and new go at a small tree of keys at once, at all isolation

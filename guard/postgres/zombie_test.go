@@ -12,8 +12,8 @@ import (
 
 	"github.com/interlockdev/interlock/guard/postgres"
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
-	"github.com/interlockdev/interlock/internal/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }

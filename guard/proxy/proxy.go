@@ -15,7 +15,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/door"
-	"github.com/interlockdev/interlock/guard/page"
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
@@ -233,7 +232,7 @@ func gone(ctx context.Context) bool { return errors.Is(context.Cause(ctx), conte
 
 // admit finds the route of a call, and refuses what cannot be guarded.
 func (p *Proxy) admit(c *call, r *http.Request) *refusal {
-	if page.Foreign(r, p.hosts) {
+	if door.Foreign(r, p.hosts) {
 		return &refusal{
 			status: http.StatusForbidden, code: interlock.CodeForeignHost, detail: "the request is for another host, or comes from a page of another site",
 			action: interlock.ActStop, next: "address the guard as localhost or by a name that its configuration lists, and call it from a program",

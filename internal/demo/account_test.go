@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 // The balance is exact, whichever process dies.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlockdev/interlock/internal/launch/launchtest"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 

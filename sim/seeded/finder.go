@@ -31,9 +31,9 @@ var finders = []finder{
 	{name: "scripts", folder: "engine", args: []string{"-test.run=^TestScripts$"}},
 	{name: "shard", folder: "shard", args: suite()},
 	{name: "client", folder: "client", args: suite()},
-	{name: "server", folder: "server", args: suite("-test.skip=^TestOpenAPI$")},                                                   // which is the slowest, and about words
-	{name: "security", folder: "internal/securitytest", args: suite("-test.run=^TestCases$", "-test.skip=^TestCases$/^(56|79)_")}, // which wait for limits
-	{name: "rights", folder: "internal/securitytest", args: suite("-test.run=^TestRoles$")},
+	{name: "server", folder: "server", args: suite("-test.skip=^TestOpenAPI$")},                                                        // which is the slowest, and about words
+	{name: "security", folder: "internal/test/securitytest", args: suite("-test.run=^TestCases$", "-test.skip=^TestCases$/^(56|79)_")}, // which wait for limits
+	{name: "rights", folder: "internal/test/securitytest", args: suite("-test.run=^TestRoles$")},
 	{name: "proto", folder: "proto", args: suite()},
 	{name: "etcd", folder: "journal/etcdjournal/etcdtest", args: suite("-test.run=^(TestConformance|TestOpenTogether|TestDamage)$")},
 	{name: "etcd-faults", folder: "journal/etcdjournal/etcdtest", args: suite("-test.run=^(TestBarrierWithoutMajority|TestCompaction)$")},

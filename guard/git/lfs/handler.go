@@ -14,7 +14,6 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/door"
 	"github.com/interlockdev/interlock/guard/git"
-	"github.com/interlockdev/interlock/guard/page"
 )
 
 // Config is what a Handler works with. Door and Keys are required.
@@ -76,7 +75,7 @@ type call struct {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Handler: h, w: w, r: r}
-	if page.Foreign(r, h.names) {
+	if door.Foreign(r, h.names) {
 		c.refuse(http.StatusForbidden, "the request is for another host, or comes from a page of another site")
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlockdev/interlock/internal/history"
-	"github.com/interlockdev/interlock/internal/history/traffic"
+	"github.com/interlockdev/interlock/internal/test/history"
+	"github.com/interlockdev/interlock/internal/test/history/traffic"
 )
 
 var historyTime = flag.Duration("history", 20*time.Second, "how long the agents of TestHistoryOfFailOvers work")
