@@ -11,6 +11,9 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
+// decide asks for a lease.
+func (c *Acquire) decide(e *Engine) { e.acquire(c, record.Run{}) }
+
 // acquire decides a request: it grants or enqueues the request as a whole, or refuses it
 // without a trace. A non-zero of makes the granted lease that run.
 func (e *Engine) acquire(c *Acquire, of record.Run) {
@@ -391,3 +394,29 @@ func (s *namespace) coversClaim(have, want interlock.Claim) bool {
 
 // softAt is the part of a term after which its holder is warned.
 func softAt(term time.Duration) time.Duration { return term / 3 * 2 }
+
+// again adds the conflict, if the request was refused.
+func (c *Acquire) again(e *Engine, a *storedAnswer) {
+	if e.answerAgain(a, c.Attach) == nil {
+		e.handReused(c, &e.out.Effects[e.replied])
+		return
+	}
+	e.addConflict(c)
+}
+
+// addConflict adds to the answer what stands in the way of a request by now.
+func (e *Engine) addConflict(c *Acquire) {
+	if code, _ := e.expand(c); code != "" {
+		return
+	}
+	if code, _ := checkAcquire(c); code != "" || !e.respell(c.Claims) {
+		return
+	}
+	r := e.asked(c, e.scope())
+	conflict := e.inTheWay(r)
+	if conflict == nil {
+		conflict = &Conflict{Key: c.Claims[0].Key}
+	}
+	e.discard(r)
+	e.out.Effects[e.replied].Conflict = conflict
+}

@@ -120,8 +120,8 @@ func (e *Engine) approvalOf(q *interlock.Question, agent string) *record.Approva
 	return &record.Approval{Text: q.Text, Agent: agent, Asked: e.now, Limit: q.Limit, OnLimit: q.OnLimit, Reads: q.Reads}
 }
 
-// askHuman takes in that a worker asks a person about its task.
-func (e *Engine) askHuman(c *AskHuman) {
+// decide takes in that a worker asks a person about its task.
+func (c *AskHuman) decide(e *Engine) {
 	if no := checkQuestion(&c.Question); no != nil {
 		e.refuseFor(no)
 		return
@@ -158,8 +158,8 @@ func (e *Engine) askHuman(c *AskHuman) {
 	eff.Tasks, eff.Warnings = []interlock.Task{e.showTask(t)}, t.strictLimit()
 }
 
-// answer takes in a person's word.
-func (e *Engine) answer(c *Answer) {
+// decide takes in a person's word.
+func (c *Answer) decide(e *Engine) {
 	by := cmp.Or(c.By, c.Actor)
 	code, problem := checkTexts(text{"name", by, interlock.MaxNameBytes}, text{"reason", c.Reason, interlock.MaxReasonBytes})
 	switch {
@@ -392,4 +392,18 @@ func bodiesOf(list []interlock.Stale) (n int) {
 		n += len(list[i].Then.Body) + len(list[i].Now.Body)
 	}
 	return n
+}
+
+func (c *AskHuman) again(e *Engine, a *storedAnswer) { e.replyTaskAgain(a) }
+
+// again shows the parked lease or the task that was decided.
+func (c *Answer) again(e *Engine, a *storedAnswer) {
+	if c.Fence == 0 {
+		e.replyTaskAgain(a)
+		return
+	}
+	eff := e.reply(Done)
+	if r := e.parkedWith(c.Fence); r != nil {
+		eff.Question = e.question(r)
+	}
 }

@@ -68,8 +68,8 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 	}
 }
 
-// ack takes in that a task is done: all that comes of it, or nothing.
-func (e *Engine) ack(c *Ack) {
+// decide takes in that a task is done: all that comes of it, or nothing.
+func (c *Ack) decide(e *Engine) {
 	if e.draining {
 		e.refuse(e.closedFor())
 		return
@@ -128,8 +128,8 @@ func (e *Engine) ack(c *Ack) {
 	e.placed(t)
 }
 
-// nack takes in that an attempt has failed.
-func (e *Engine) nack(c *Nack) {
+// decide takes in that an attempt has failed.
+func (c *Nack) decide(e *Engine) {
 	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)
 		return
@@ -377,4 +377,11 @@ func (e *Engine) recoverTasks(s *namespace) {
 
 func (s *namespace) sortedTasks() []*task {
 	return slices.SortedFunc(slices.Values(s.tasks.all), func(a, b *task) int { return cmp.Compare(a.num, b.num) })
+}
+
+func (c *Nack) again(e *Engine, a *storedAnswer) { e.replyTaskAgain(a) }
+
+// replyTaskAgain answers with the task that a command was about.
+func (e *Engine) replyTaskAgain(a *storedAnswer) {
+	e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
 }

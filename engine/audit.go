@@ -76,7 +76,11 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	if eff.Outcome != Refused || e.num > highest {
 		return
 	}
-	ask := askedOf(cmd)
+	c, ok := cmd.(claimant)
+	if !ok {
+		return
+	}
+	ask := c.summary()
 	if eff.Conflict != nil && eff.Conflict.Key != "" {
 		ask.first(eff.Conflict.Key)
 	}
@@ -134,35 +138,48 @@ type requestSummary struct {
 	claims      []interlock.Claim // without a mode those that are written
 }
 
-// askedOf returns what a command asks for. Those that name no key ask for nothing.
-func askedOf(cmd Command) (a requestSummary) {
-	switch c := cmd.(type) {
-	case *Acquire:
-		a = requestSummary{"acquire", c.Agent, c.Flow, c.Claims}
-	case *Convert:
-		a = requestSummary{operation: "convert", claims: c.Claims}
-	case *StartRun:
-		a = requestSummary{operation: "start_run", agent: c.Agent, flow: c.Flow}
-		for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
-			a.claims = append(a.claims, interlock.Claim{Key: key, Mode: interlock.Permits, Count: 1})
-		}
-	case *Commit:
-		a = requestSummary{operation: "commit", agent: c.Agent, flow: c.Flow}
-		a.commits(c.Writes, c.Reads)
-	case *Ack:
-		a = requestSummary{operation: "ack_task"}
-		a.commits(c.Writes, c.Reads)
-	case *Submit:
-		a = requestSummary{"submit_task", c.Agent, c.Flow, c.Task.Claims}
-		if c.Task.Message {
-			a.claims = []interlock.Claim{{Key: c.Task.Key}}
-		}
-	case *CheckFence:
-		a = requestSummary{operation: "check_fence", claims: []interlock.Claim{{Key: c.Key}}}
-	case *Revoke:
-		a = requestSummary{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}}
+func (c *Acquire) summary() requestSummary {
+	return requestSummary{"acquire", c.Agent, c.Flow, c.Claims}
+}
+
+func (c *Convert) summary() requestSummary {
+	return requestSummary{operation: "convert", claims: c.Claims}
+}
+
+func (c *StartRun) summary() requestSummary {
+	a := requestSummary{operation: "start_run", agent: c.Agent, flow: c.Flow}
+	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
+		a.claims = append(a.claims, interlock.Claim{Key: key, Mode: interlock.Permits, Count: 1})
 	}
 	return a
+}
+
+func (c *Commit) summary() requestSummary {
+	a := requestSummary{operation: "commit", agent: c.Agent, flow: c.Flow}
+	a.commits(c.Writes, c.Reads)
+	return a
+}
+
+func (c *Ack) summary() requestSummary {
+	a := requestSummary{operation: "ack_task"}
+	a.commits(c.Writes, c.Reads)
+	return a
+}
+
+func (c *Submit) summary() requestSummary {
+	a := requestSummary{"submit_task", c.Agent, c.Flow, c.Task.Claims}
+	if c.Task.Message {
+		a.claims = []interlock.Claim{{Key: c.Task.Key}}
+	}
+	return a
+}
+
+func (c *CheckFence) summary() requestSummary {
+	return requestSummary{operation: "check_fence", claims: []interlock.Claim{{Key: c.Key}}}
+}
+
+func (c *Revoke) summary() requestSummary {
+	return requestSummary{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}}
 }
 
 // commits adds the keys of a commit: what it writes first.

@@ -345,8 +345,8 @@ func (e *Engine) meet(c *Acquire, r *request) bool {
 	return true
 }
 
-// arrive has the holder of a party's lease stand in line for the next generation.
-func (e *Engine) arrive(c *Arrive) {
+// decide has the holder of a party's lease stand in line for the next generation.
+func (c *Arrive) decide(e *Engine) {
 	if code, problem := checkMaxWait(c.MaxWait); code != "" {
 		e.refuse(code, problem)
 		return
@@ -397,3 +397,5 @@ func (n *node) membersLeft() (count uint32) {
 	}
 	return count
 }
+
+func (c *Arrive) again(e *Engine, a *storedAnswer) { e.answerAgain(a, c.Attach) }

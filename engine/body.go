@@ -9,19 +9,20 @@ import "github.com/interlockdev/interlock"
 // wait for the engine. So the caller's goroutine calls Prepare first. A step relies on a
 // result of Prepare for the same slice of bytes only, and reads all other bodies itself.
 
-// Prepare reads the large bodies of a command. It may be called by any goroutine, before
-// the command is handed over. The bodies must not change afterwards.
-func Prepare(cmd Command) {
-	switch c := cmd.(type) {
-	case *Commit:
-		c.bodies = readBodies(c.Writes)
-	case *Submit:
-		c.Task.prepare()
-	case *Ack:
-		c.bodies = readBodies(c.Writes)
-		for i := range c.Tasks {
-			c.Tasks[i].prepare()
-		}
+// A preparer is a command with bodies that can be read in advance.
+type preparer interface {
+	// prepare reads the large bodies.
+	prepare()
+}
+
+func (c *Commit) prepare() { c.bodies = readBodies(c.Writes) }
+
+func (c *Submit) prepare() { c.Task.prepare() }
+
+func (c *Ack) prepare() {
+	c.bodies = readBodies(c.Writes)
+	for i := range c.Tasks {
+		c.Tasks[i].prepare()
 	}
 }
 

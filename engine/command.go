@@ -14,13 +14,6 @@ type Time = record.Time
 // inside. nil means that there is no listener.
 type Caller any
 
-// Command is an input of Step. The engine's commands are the types of this file and of
-// command_task.go.
-type Command interface {
-	// Header returns the part that all commands share.
-	Header() *Head
-}
-
 // Head is what all commands share.
 type Head struct {
 	At        Time // never before an earlier command's of the same namespace
@@ -58,6 +51,21 @@ type Head struct {
 
 // Header implements Command for every type that embeds Head.
 func (h *Head) Header() *Head { return h }
+
+// IsAnswered implements Command: most commands are.
+func (h *Head) IsAnswered() bool { return true }
+
+// IsAnswered reports false: the end of a connection has no receiver.
+func (c *Detach) IsAnswered() bool { return false }
+
+// IsAnswered reports false: the shard makes the command itself.
+func (c *Tick) IsAnswered() bool { return false }
+
+// IsAnswered reports false: the shard makes the command itself.
+func (c *Recover) IsAnswered() bool { return false }
+
+// IsAnswered reports false: the shard makes the command itself.
+func (c *Limit) IsAnswered() bool { return false }
 
 // OpenSession starts a session. ID is 128 fresh random bits. TTL 0 means
 // interlock.DefaultTTL. Answered by Done with Session set.

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// commit decides on a commit: all of it is done, or nothing.
-func (e *Engine) commit(c *Commit) {
+// decide decides on a commit: all of it is done, or nothing.
+func (c *Commit) decide(e *Engine) {
 	if e.draining {
 		e.refuse(e.closedFor())
 		return
@@ -208,9 +208,9 @@ func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 	}
 }
 
-// committedBefore answers a commit that was carried out before. The command holds what it
+// again answers a commit that was carried out before. The command holds what it
 // wrote; its outcome is reported as far as that is still kept.
-func (e *Engine) committedBefore(c *Commit, a *storedAnswer) {
+func (c *Commit) again(e *Engine, a *storedAnswer) {
 	for i := range c.Writes {
 		_, c.Writes[i].Key = e.agenda.ns.fit(c.Writes[i].Key)
 	}

@@ -22,7 +22,7 @@ import (
 // it, asking for something else takes its place, and it leaves the line with its
 // lease.
 
-func (e *Engine) convert(c *Convert) {
+func (c *Convert) decide(e *Engine) {
 	if code, problem := checkConvert(c); code != "" {
 		eff := e.refuse(code, problem)
 		if code == interlock.CodeInvalidKey {
@@ -299,4 +299,17 @@ func (e *Engine) followBase(r *request) bool {
 		e.follow(l, false)
 	}
 	return true
+}
+
+// again adds the conflict, if the conversion was refused.
+func (c *Convert) again(e *Engine, a *storedAnswer) {
+	eff := e.answerAgain(a, c.Attach)
+	if eff == nil {
+		return
+	}
+	if l := e.agenda.ns.live(c.Lease); l != nil && l.phase == held && e.respell(c.Claims) {
+		r := e.conversion(c, l)
+		defer e.discard(r)
+		eff.Conflict = e.inTheWay(r)
+	}
 }

@@ -14,7 +14,7 @@ import (
 // granted. It exists for the deadlocks that go through it. It ends like any wait, and when the
 // session that it waits for is over.
 
-func (e *Engine) declare(c *Declare) {
+func (c *Declare) decide(e *Engine) {
 	if code, problem := e.closedFor(); code != "" {
 		e.refuse(code, problem)
 		return
@@ -173,3 +173,5 @@ func (l *sessionIndex) remove(s *session) {
 	}
 	s.sameAgent, s.sameAgentBefore = nil, nil
 }
+
+func (c *Declare) again(e *Engine, a *storedAnswer) { e.answerAgain(a, c.Attach) }

@@ -170,8 +170,8 @@ func (e *Engine) handOver(attempts []*request) (list []Assignment) {
 	return list
 }
 
-// pull asks for tasks of a queue.
-func (e *Engine) pull(c *Pull) {
+// decide asks for tasks of a queue.
+func (c *Pull) decide(e *Engine) {
 	if code, problem := checkPull(c); code != "" {
 		e.refuse(code, problem)
 		return

@@ -68,7 +68,7 @@
 // entry durable (that is package shard's work), and never trust the text that
 // agents send.
 //
-// Start reading at engine.go, then acquire.go and wake.go; the scripts in
+// Start reading at engine.go and verb.go, then acquire.go and wake.go; the scripts in
 // testdata/ are the specification, and model_test.go is the same kernel written
 // as naively as possible, to which this one is compared.
 package engine

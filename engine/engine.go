@@ -118,7 +118,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {
 		highest := e.num
-		e.decide(cmd)
+		cmd.decide(e)
 		e.remember(cmd)
 		e.audit(cmd, highest)
 	}
@@ -131,98 +131,6 @@ func (e *Engine) Step(cmd Command, out *Output) {
 
 // Cost is how many objects the last step has looked at, whatever for.
 func (e *Engine) Cost() int { return e.objects + e.looked + e.ranks }
-
-func (e *Engine) decide(cmd Command) {
-	switch c := cmd.(type) {
-	case *Acquire:
-		e.acquire(c, record.Run{})
-	case *Release:
-		e.release(c)
-	case *Heartbeat:
-		e.heartbeat(c)
-	case *Poll:
-		e.poll(c)
-	case *Leave:
-		e.leave(c)
-	case *Renew:
-		e.renew(c)
-	case *GetLease:
-		e.getLease(c)
-	case *OpenSession:
-		e.openSession(c)
-	case *CloseSession:
-		e.closeSession(c)
-	case *Attach:
-		e.attach(c)
-	case *Detach:
-		e.detach(c)
-	case *KeepAlive:
-		e.keepAlive(c)
-	case *Revoke:
-		e.revoke(c)
-	case *CheckFence:
-		e.checkFence(c)
-	case *SetPattern:
-		e.setPattern(c)
-	case *DropPattern:
-		e.dropPattern(c)
-	case *Configure:
-		e.configure(c)
-	case *DeleteNamespace:
-		e.deleteNamespace(c)
-	case *Convert:
-		e.convert(c)
-	case *Arrive:
-		e.arrive(c)
-	case *Declare:
-		e.declare(c)
-	case *Park:
-		e.park(c)
-	case *Resume:
-		e.resume(c)
-	case *Commit:
-		e.commit(c)
-	case *ClaimEffect:
-		e.claimEffect(c)
-	case *SettleEffect:
-		e.settleEffect(c)
-	case *ForgetEffects:
-		e.forgetEffects(c)
-	case *SetQueue:
-		e.setQueue(c)
-	case *SwitchQueue:
-		e.switchQueue(c)
-	case *DropQueue:
-		e.dropQueue(c)
-	case *Submit:
-		e.submit(c)
-	case *Pull:
-		e.pull(c)
-	case *Ack:
-		e.ack(c)
-	case *Nack:
-		e.nack(c)
-	case *ChangeTask:
-		e.changeTask(c)
-	case *FollowTask:
-		e.followTask(c)
-	case *StartRun:
-		e.startRun(c)
-	case *RevertPattern:
-		e.revertPattern(c)
-	case *AskHuman:
-		e.askHuman(c)
-	case *Answer:
-		e.answer(c)
-	case *Limit:
-		e.limit(c)
-	case *Recover:
-		e.recover(c)
-	case *Tick:
-	default:
-		panic("engine: unknown command")
-	}
-}
 
 // Now is the time of the last command or entry.
 func (e *Engine) Now() Time { return e.newest }
@@ -380,8 +288,8 @@ func (e *Engine) Counts() (c Counts) {
 	return c
 }
 
-// recover begins a term: see Recover.
-func (e *Engine) recover(c *Recover) {
+// decide begins a term: see Recover.
+func (c *Recover) decide(e *Engine) {
 	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
 	*e.draft() = record.Event{Kind: record.Opened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
 	if e.last > 0 {
@@ -482,8 +390,8 @@ func (e *Engine) recoverRequests(s *namespace) {
 	}
 }
 
-// limit changes what is admitted. What waited for the end of a drain is due again.
-func (e *Engine) limit(c *Limit) {
+// decide changes what is admitted. What waited for the end of a drain is due again.
+func (c *Limit) decide(e *Engine) {
 	e.lowSpace, e.kept, e.lowMem, e.draining = c.LowSpace, c.Kept, c.LowMemory, c.Draining
 	for _, s := range e.sorted() {
 		e.agenda = s.agenda

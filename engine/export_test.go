@@ -75,7 +75,7 @@ func Fields(ev *record.Event) uint64 { return record.MaskOf(ev) }
 
 const KnownFields = record.KnownFields
 
-func Fingerprint(cmd Command) uint64 { return fingerprint(cmd) }
+func Fingerprint(cmd Command) uint64 { return fingerprint(cmd.(repeatable)) }
 
 // TermsOf returns the terms of a living request.
 func (e *Engine) TermsOf(ns interlock.Namespace, id [16]byte) interlock.Terms {

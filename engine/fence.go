@@ -13,7 +13,7 @@ import (
 // What is asked about a key and a fence: to take a lease back, and whether a write
 // may go ahead.
 
-func (e *Engine) revoke(c *Revoke) {
+func (c *Revoke) decide(e *Engine) {
 	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)
 		return
@@ -47,7 +47,7 @@ func (e *Engine) revoke(c *Revoke) {
 	e.reply(Done)
 }
 
-func (e *Engine) checkFence(c *CheckFence) {
+func (c *CheckFence) decide(e *Engine) {
 	_, c.Key = e.agenda.ns.fit(c.Key)
 	if keypath.Problem(string(c.Key)) != "" || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)

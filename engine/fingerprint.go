@@ -7,165 +7,225 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
+// A printer is a command with a fingerprint: one that is remembered under its request id.
+type printer interface {
+	// print adds the body to a fingerprint.
+	print(p *record.Fingerprint)
+}
+
 // fingerprint tells bodies under one request id apart. It is in journals, so it
 // must never change.
-func fingerprint(cmd Command) uint64 {
+func fingerprint(cmd printer) uint64 {
 	var p record.Fingerprint
-	switch c := cmd.(type) {
-	case *Acquire:
-		p.Number(1)
-		p.Text(c.Agent)
-		p.Text(c.Flow)
-		p.Text(c.Purpose)
-		for i := range c.Claims {
-			p.Text(string(c.Claims[i].Key))
-			mode := c.Claims[i].Mode
-			if mode == 0 {
-				mode = interlock.Exclusive
-			}
-			p.Number(uint64(mode))
-		}
-		p.Number(uint64(c.TTL))
-		p.Number(uint64(c.Grace))
-		p.Number(uint64(c.MaxHold))
-		p.Number(uint64(c.Priority))
-		p.Number(uint64(c.OnConflict))
-		c.printMore(&p)
-	case *Release:
-		p.Number(2)
-		p.ID(c.Lease)
-		p.Text(c.Outcome)
-		p.Text(c.Note)
-		if c.Run { // the first version had none
-			p.Flags(c.Run)
-		}
-	case *Leave:
-		p.Number(3)
-		p.ID(c.Ticket)
-	case *Revoke:
-		p.Number(4)
-		p.Text(string(c.Key))
-		p.Number(uint64(c.Fence))
-		p.Text(c.Reason)
-	case *OpenSession:
-		p.Number(5)
-		p.Text(c.Agent)
-		p.Number(uint64(c.TTL))
-	case *Arrive:
-		p.Number(7)
-		p.ID(c.Lease)
-		p.Number(uint64(c.MaxWait))
-	case *Convert:
-		p.Number(6)
-		p.ID(c.Lease)
-		p.Claims(c.Claims)
-		p.Number(uint64(c.MaxWait))
-		p.Number(uint64(c.OnConflict))
-	case *Declare:
-		p.Number(10)
-		for _, s := range []string{c.Agent, c.Flow, c.Purpose, c.On.Session, c.On.Agent, c.On.Flow} {
-			p.Text(s)
-		}
-		p.Number(uint64(c.MaxWait))
-	case *Park:
-		p.Number(9)
-		p.ID(c.Lease)
-		p.Flags(c.Free, c.Keep)
-		p.Number(uint64(c.For))
-		p.Text(c.Reason)
-	case *Resume:
-		p.Number(8)
-		p.ID(c.Lease)
-		p.Text(c.Flow)
-		p.Number(uint64(c.MaxWait))
-		p.Number(uint64(c.OnConflict))
-		if c.Unapproved {
-			p.Number(1)
-		}
-	case *SetPattern:
-		p.Number(11)
-		p.Text(string(record.AppendPattern(nil, &c.Pattern)))
-	case *DropPattern:
-		p.Number(12)
-		p.Text(c.Name)
-	case *Configure:
-		p.Number(13)
-		p.Text(string(record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings))))
-	case *Commit:
-		p.Number(14)
-		c.print(&p)
-	case *ClaimEffect:
-		p.Number(15)
-		p.Text(c.Agent)
-		p.Text(c.Flow)
-		p.Text(c.Action)
-		p.ID(c.Lease)
-		p.Number(uint64(c.TTL))
-	case *SettleEffect:
-		p.Number(16)
-		p.ID(c.ID)
-		p.Text(string(c.Digest[:]))
-		p.Number(uint64(c.State))
-		p.Text(c.Result)
-		p.Text(c.Reason)
-	case *SetQueue:
-		p.Number(17)
-		p.Text(string(record.AppendQueue(nil, &c.Queue)))
-	case *SwitchQueue:
-		p.Number(32)
-		p.Text(c.Name)
-		p.Number(uint64(c.Paused))
-		p.Number(uint64(c.Drain))
-	case *DropQueue:
-		p.Number(18)
-		p.Text(c.Name)
-	case *Submit:
-		p.Number(19)
-		p.Text(c.Agent)
-		p.Text(c.Flow)
-		c.Task.print(&p)
-	case *Ack:
-		p.Number(20)
-		c.print(&p)
-	case *Nack:
-		p.Number(21)
-		p.ID(c.Lease)
-		p.Text(c.Reason)
-		p.Number(uint64(c.Delay))
-		p.Flags(c.Dead, c.Unseen)
-	case *ChangeTask:
-		p.Number(22)
-		p.ID(c.Task)
-		p.Number(uint64(c.Change))
-		p.Number(uint64(c.Delay))
-		p.Text(c.Reason)
-	case *AskHuman:
-		p.Number(23)
-		p.ID(c.Lease)
-		p.Question(&c.Question)
-	case *Answer:
-		p.Number(24)
-		p.ID(c.Task)
-		if c.Fence != 0 {
-			p.Number(uint64(c.Fence))
-		}
-		p.Number(uint64(c.Verdict))
-		p.Text(c.By)
-		p.Text(c.Reason)
-	case *StartRun: // not for how long it may wait
-		p.Number(30)
-		for _, s := range []string{c.Org, c.Workflow, c.Agent, c.Flow, c.Purpose} {
-			p.Text(s)
-		}
-		for _, n := range []int64{int64(c.Priority), int64(c.TTL), int64(c.MaxHold)} {
-			p.Number(uint64(n))
-		}
-	case *RevertPattern:
-		p.Number(31)
-		p.Text(c.Name)
-		p.Number(c.Revision)
-	}
+	cmd.print(&p)
 	return uint64(p)
+}
+
+func (c *Acquire) print(p *record.Fingerprint) {
+	p.Number(1)
+	p.Text(c.Agent)
+	p.Text(c.Flow)
+	p.Text(c.Purpose)
+	for i := range c.Claims {
+		p.Text(string(c.Claims[i].Key))
+		mode := c.Claims[i].Mode
+		if mode == 0 {
+			mode = interlock.Exclusive
+		}
+		p.Number(uint64(mode))
+	}
+	p.Number(uint64(c.TTL))
+	p.Number(uint64(c.Grace))
+	p.Number(uint64(c.MaxHold))
+	p.Number(uint64(c.Priority))
+	p.Number(uint64(c.OnConflict))
+	c.printMore(p)
+}
+
+func (c *Release) print(p *record.Fingerprint) {
+	p.Number(2)
+	p.ID(c.Lease)
+	p.Text(c.Outcome)
+	p.Text(c.Note)
+	if c.Run { // the first version had none
+		p.Flags(c.Run)
+	}
+}
+
+func (c *Leave) print(p *record.Fingerprint) {
+	p.Number(3)
+	p.ID(c.Ticket)
+}
+
+func (c *Revoke) print(p *record.Fingerprint) {
+	p.Number(4)
+	p.Text(string(c.Key))
+	p.Number(uint64(c.Fence))
+	p.Text(c.Reason)
+}
+
+func (c *OpenSession) print(p *record.Fingerprint) {
+	p.Number(5)
+	p.Text(c.Agent)
+	p.Number(uint64(c.TTL))
+}
+
+func (c *Arrive) print(p *record.Fingerprint) {
+	p.Number(7)
+	p.ID(c.Lease)
+	p.Number(uint64(c.MaxWait))
+}
+
+func (c *Convert) print(p *record.Fingerprint) {
+	p.Number(6)
+	p.ID(c.Lease)
+	p.Claims(c.Claims)
+	p.Number(uint64(c.MaxWait))
+	p.Number(uint64(c.OnConflict))
+}
+
+func (c *Declare) print(p *record.Fingerprint) {
+	p.Number(10)
+	for _, s := range []string{c.Agent, c.Flow, c.Purpose, c.On.Session, c.On.Agent, c.On.Flow} {
+		p.Text(s)
+	}
+	p.Number(uint64(c.MaxWait))
+}
+
+func (c *Park) print(p *record.Fingerprint) {
+	p.Number(9)
+	p.ID(c.Lease)
+	p.Flags(c.Free, c.Keep)
+	p.Number(uint64(c.For))
+	p.Text(c.Reason)
+}
+
+func (c *Resume) print(p *record.Fingerprint) {
+	p.Number(8)
+	p.ID(c.Lease)
+	p.Text(c.Flow)
+	p.Number(uint64(c.MaxWait))
+	p.Number(uint64(c.OnConflict))
+	if c.Unapproved {
+		p.Number(1)
+	}
+}
+
+func (c *SetPattern) print(p *record.Fingerprint) {
+	p.Number(11)
+	p.Text(string(record.AppendPattern(nil, &c.Pattern)))
+}
+
+func (c *DropPattern) print(p *record.Fingerprint) {
+	p.Number(12)
+	p.Text(c.Name)
+}
+
+func (c *Configure) print(p *record.Fingerprint) {
+	p.Number(13)
+	p.Text(string(record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings))))
+}
+
+func (c *Commit) print(p *record.Fingerprint) {
+	p.Number(14)
+	c.printBody(p)
+}
+
+func (c *ClaimEffect) print(p *record.Fingerprint) {
+	p.Number(15)
+	p.Text(c.Agent)
+	p.Text(c.Flow)
+	p.Text(c.Action)
+	p.ID(c.Lease)
+	p.Number(uint64(c.TTL))
+}
+
+func (c *SettleEffect) print(p *record.Fingerprint) {
+	p.Number(16)
+	p.ID(c.ID)
+	p.Text(string(c.Digest[:]))
+	p.Number(uint64(c.State))
+	p.Text(c.Result)
+	p.Text(c.Reason)
+}
+
+func (c *SetQueue) print(p *record.Fingerprint) {
+	p.Number(17)
+	p.Text(string(record.AppendQueue(nil, &c.Queue)))
+}
+
+func (c *SwitchQueue) print(p *record.Fingerprint) {
+	p.Number(32)
+	p.Text(c.Name)
+	p.Number(uint64(c.Paused))
+	p.Number(uint64(c.Drain))
+}
+
+func (c *DropQueue) print(p *record.Fingerprint) {
+	p.Number(18)
+	p.Text(c.Name)
+}
+
+func (c *Submit) print(p *record.Fingerprint) {
+	p.Number(19)
+	p.Text(c.Agent)
+	p.Text(c.Flow)
+	c.Task.print(p)
+}
+
+func (c *Ack) print(p *record.Fingerprint) {
+	p.Number(20)
+	c.printBody(p)
+}
+
+func (c *Nack) print(p *record.Fingerprint) {
+	p.Number(21)
+	p.ID(c.Lease)
+	p.Text(c.Reason)
+	p.Number(uint64(c.Delay))
+	p.Flags(c.Dead, c.Unseen)
+}
+
+func (c *ChangeTask) print(p *record.Fingerprint) {
+	p.Number(22)
+	p.ID(c.Task)
+	p.Number(uint64(c.Change))
+	p.Number(uint64(c.Delay))
+	p.Text(c.Reason)
+}
+
+func (c *AskHuman) print(p *record.Fingerprint) {
+	p.Number(23)
+	p.ID(c.Lease)
+	p.Question(&c.Question)
+}
+
+func (c *Answer) print(p *record.Fingerprint) {
+	p.Number(24)
+	p.ID(c.Task)
+	if c.Fence != 0 {
+		p.Number(uint64(c.Fence))
+	}
+	p.Number(uint64(c.Verdict))
+	p.Text(c.By)
+	p.Text(c.Reason)
+}
+
+// print leaves out for how long the run may wait.
+func (c *StartRun) print(p *record.Fingerprint) {
+	p.Number(30)
+	for _, s := range []string{c.Org, c.Workflow, c.Agent, c.Flow, c.Purpose} {
+		p.Text(s)
+	}
+	for _, n := range []int64{int64(c.Priority), int64(c.TTL), int64(c.MaxHold)} {
+		p.Number(uint64(n))
+	}
+}
+
+func (c *RevertPattern) print(p *record.Fingerprint) {
+	p.Number(31)
+	p.Text(c.Name)
+	p.Number(c.Revision)
 }
 
 // print adds the body of a task to a fingerprint.
@@ -183,12 +243,12 @@ func (x *TaskSpec) print(p *record.Fingerprint) {
 	}
 }
 
-// print adds the body of an acknowledgement to its fingerprint.
-func (c *Ack) print(p *record.Fingerprint) {
+// printBody adds the body of an acknowledgement to its fingerprint.
+func (c *Ack) printBody(p *record.Fingerprint) {
 	p.ID(c.Lease)
 	p.Text(string(c.Result))
 	commit := Commit{CommitRequest: c.CommitRequest}
-	commit.print(p)
+	commit.printBody(p)
 	p.Number(uint64(len(c.Tasks)))
 	for i := range c.Tasks {
 		c.Tasks[i].print(p)
@@ -228,8 +288,8 @@ func (c *Acquire) printMore(p *record.Fingerprint) {
 	}
 }
 
-// print adds the body of a commit to its fingerprint.
-func (c *Commit) print(p *record.Fingerprint) {
+// printBody adds the body of a commit to its fingerprint.
+func (c *Commit) printBody(p *record.Fingerprint) {
 	p.Text(c.Agent)
 	p.Text(c.Flow)
 	p.Text(c.Note)

@@ -41,7 +41,7 @@ type follower struct {
 
 func (f *follower) SetIndex() *int32 { return &f.seat }
 
-func (e *Engine) followTask(c *FollowTask) {
+func (c *FollowTask) decide(e *Engine) {
 	if code, problem := checkTexts(text{"flow", c.Flow, interlock.MaxNameBytes}); code != "" {
 		e.refuse(code, problem)
 		return

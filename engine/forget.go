@@ -110,8 +110,8 @@ func (e *Engine) noRoomForSpace() string {
 	return ""
 }
 
-// deleteNamespace decides on DeleteNamespace.
-func (e *Engine) deleteNamespace(c *DeleteNamespace) {
+// decide decides on DeleteNamespace.
+func (c *DeleteNamespace) decide(e *Engine) {
 	if problem := checkNamespace(c.Namespace); problem != "" {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return

@@ -206,7 +206,7 @@ func (e *Engine) findUsable(id interlock.LeaseID) *request {
 	return r
 }
 
-func (e *Engine) getLease(c *GetLease) {
+func (c *GetLease) decide(e *Engine) {
 	r := e.findHeld(c.Lease)
 	if r == nil {
 		return
@@ -220,7 +220,7 @@ func (e *Engine) getLease(c *GetLease) {
 	e.describeHanded(r, &e.reply(Granted).Lease)
 }
 
-func (e *Engine) renew(c *Renew) {
+func (c *Renew) decide(e *Engine) {
 	if code, problem := checkTexts(text{"progress", c.Progress, interlock.MaxProgressBytes}); code != "" {
 		e.refuse(code, problem)
 		return
@@ -256,7 +256,7 @@ func (e *Engine) refuseInGrace(r *request) {
 	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.firstKey()}
 }
 
-func (e *Engine) release(c *Release) {
+func (c *Release) decide(e *Engine) {
 	if code, problem := checkTexts(
 		text{"outcome", c.Outcome, interlock.MaxNameBytes}, text{"note", c.Note, interlock.MaxNoteBytes},
 	); code != "" {

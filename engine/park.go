@@ -43,7 +43,7 @@ func (r *request) isParked() bool { return r.phase == parked || r.phase == away 
 // isPutAside is isParked also for a lease that stands in line to be resumed.
 func (r *request) isPutAside() bool { return r.isParked() || r.phase == waiting && r.goesBack() }
 
-func (e *Engine) park(c *Park) {
+func (c *Park) decide(e *Engine) {
 	if code, problem := checkPark(c); code != "" {
 		e.refuse(code, problem)
 		return
@@ -163,7 +163,7 @@ func (e *Engine) refuseNotParked(r *request) {
 	}
 }
 
-func (e *Engine) resume(c *Resume) {
+func (c *Resume) decide(e *Engine) {
 	if e.draining {
 		e.refuse(e.closedFor())
 		return
@@ -462,5 +462,25 @@ func (e *Engine) parking(r *request) *interlock.ParkStatus {
 	p := r.dealings.parking
 	return &interlock.ParkStatus{
 		Reason: p.reason, Since: e.now.Sub(p.since), Left: max(0, e.endOf(r).Sub(e.now)), Freed: r.phase != parked,
+	}
+}
+
+// again shows the lease, if it was parked and is still alive.
+func (c *Park) again(e *Engine, a *storedAnswer) {
+	if a.outcome != Done {
+		e.answerAgain(a, false)
+	} else if r := e.findHeld(c.Lease); r != nil {
+		e.reply(Done).Lease = e.lease(r)
+	}
+}
+
+// again adds the conflict, if the return was refused.
+func (c *Resume) again(e *Engine, a *storedAnswer) {
+	eff := e.answerAgain(a, c.Attach)
+	if eff == nil {
+		return
+	}
+	if r := e.agenda.ns.live(c.Lease); r != nil && r.phase == away {
+		eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
 	}
 }

@@ -319,7 +319,7 @@ func (s *namespace) policyAt(key string) *policy {
 	return p
 }
 
-func (e *Engine) setPattern(c *SetPattern) {
+func (c *SetPattern) decide(e *Engine) {
 	if !e.configurable() {
 		return
 	}
@@ -389,7 +389,7 @@ func (p *policy) spelling(i int) string {
 	return "alias " + p.Aliases[i-1]
 }
 
-func (e *Engine) dropPattern(c *DropPattern) {
+func (c *DropPattern) decide(e *Engine) {
 	if space := e.agenda.ns; space == nil || space.pattern(c.Name) == nil {
 		e.refuseNoPattern(c.Name)
 		return
@@ -401,7 +401,7 @@ func (e *Engine) refuseNoPattern(name string) {
 	e.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("there is no pattern %q: list the patterns to see their names", keypath.Clip(name, 64)))
 }
 
-func (e *Engine) configure(c *Configure) {
+func (c *Configure) decide(e *Engine) {
 	if !e.configurable() {
 		return
 	}

@@ -140,7 +140,8 @@ func (e *Engine) evolveAnswer(ev *record.Event) {
 // did.
 func (e *Engine) repeat(cmd Command) bool {
 	h := e.head
-	if !h.repeatable(cmd) {
+	c, ok := h.repeatable(cmd)
+	if !ok {
 		return false
 	}
 	if len(h.RequestID) > interlock.MaxRequestIDBytes {
@@ -148,7 +149,7 @@ func (e *Engine) repeat(cmd Command) bool {
 		e.refuse(code, problem)
 		return true
 	}
-	e.print = fingerprint(cmd)
+	e.print = fingerprint(c)
 	var known *storedAnswer
 	s := e.scope()
 	if s == nil && (h.Seq != 0 || !h.Session.IsZero()) {
@@ -166,103 +167,31 @@ func (e *Engine) repeat(cmd Command) bool {
 	case space != nil:
 		known = space.recall(&space.ids, h.scopedID(), e.now)
 	}
-	if _, starts := cmd.(*StartRun); known == nil || starts && !e.admitted(known) {
+	if known == nil || !c.counts(e, known) {
 		return false
 	}
 	if known.fingerprint != e.print {
 		e.refuse(interlock.CodeRequestIDReused, "this request id was used for another request: use a new id for each request")
 		return true
 	}
-	e.repeatAnswer(cmd, known)
+	c.again(e, known)
 	e.out.Effects[e.replied].Repeated = true
 	return true
 }
 
-// repeatAnswer repeats the answer that was sent before, with the present state of its subject.
-func (e *Engine) repeatAnswer(cmd Command, a *storedAnswer) {
-	var attach bool
-	switch c := cmd.(type) {
-	case *Acquire:
-		attach = c.Attach
-	case *Convert:
-		attach = c.Attach
-	case *Arrive:
-		attach = c.Attach
-	case *Declare:
-		attach = c.Attach
-	case *Resume:
-		attach = c.Attach
-	case *StartRun:
-		e.startedBefore(c, a)
-		return
-	case *Park:
-		if a.outcome == Done {
-			if r := e.findHeld(c.Lease); r != nil {
-				e.reply(Done).Lease = e.lease(r)
-			}
-			return
-		}
-	case *Commit:
-		e.committedBefore(c, a)
-		return
-	case *OpenSession:
-		if s, ok := e.living(a.id); ok {
-			e.reply(Done).Session = e.show(s)
-		}
-		return
-	case *ClaimEffect:
-		e.claimedAgain(c, a)
-		return
-	case *SettleEffect:
-		e.settledAgain(c, a)
-		return
-	case *Ack:
-		e.ackedBefore(c, a)
-		return
-	case *Submit:
-		if t := e.agenda.ns.tasks.known[a.id]; t != nil {
-			e.replyTask(t, c.Attach, c.Flow)
-			return
-		}
-		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
-		return
-	case *Answer:
-		if c.Fence != 0 {
-			eff := e.reply(Done)
-			if r := e.parkedWith(c.Fence); r != nil {
-				eff.Question = e.question(r)
-			}
-			return
-		}
-		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
-		return
-	case *Nack, *ChangeTask, *AskHuman:
-		e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
-		return
-	}
+// again repeats the outcome: see answerAgain.
+func (h *Head) again(e *Engine, a *storedAnswer) { e.answerAgain(a, false) }
+
+// answerAgain answers how a request that was answered before stands by now, and returns nil; or
+// repeats the outcome of another answer, and returns it.
+func (e *Engine) answerAgain(a *storedAnswer, attach bool) *Effect {
 	if a.outcome == Granted || a.outcome == Queued {
 		e.followAgain(a, attach)
-		if c, ok := cmd.(*Acquire); ok {
-			e.handReused(c, &e.out.Effects[e.replied])
-		}
-		return
+		return nil
 	}
 	eff := e.reply(a.outcome)
 	eff.Code, eff.Message = a.code, a.message
-	switch c := cmd.(type) {
-	case *Acquire:
-		e.addConflict(c)
-	case *Convert:
-		if l := e.agenda.ns.live(c.Lease); l != nil && l.phase == held && e.respell(c.Claims) {
-			r := e.conversion(c, l)
-			eff.Conflict = e.inTheWay(r)
-			e.discard(r)
-		}
-	case *Resume:
-		if r := e.agenda.ns.live(c.Lease); r != nil && r.phase == away {
-			eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
-		}
-	}
+	return eff
 }
 
 // followAgain answers how a request that was answered before stands by now.
@@ -271,23 +200,6 @@ func (e *Engine) followAgain(a *storedAnswer, attach bool) {
 		e.follow(r, attach)
 		e.out.Effects[e.replied].Lease.Reused = a.reused
 	}
-}
-
-// addConflict adds to the answer what stands in the way of a request by now.
-func (e *Engine) addConflict(c *Acquire) {
-	if code, _ := e.expand(c); code != "" {
-		return
-	}
-	if code, _ := checkAcquire(c); code != "" || !e.respell(c.Claims) {
-		return
-	}
-	r := e.asked(c, e.scope())
-	conflict := e.inTheWay(r)
-	if conflict == nil {
-		conflict = &Conflict{Key: c.Claims[0].Key}
-	}
-	e.discard(r)
-	e.out.Effects[e.replied].Conflict = conflict
 }
 
 // respell returns claims that were admitted once the spelling that their keys have by
@@ -307,11 +219,12 @@ func (e *Engine) respell(claims []interlock.Claim) bool {
 // speaks of.
 func (e *Engine) remember(cmd Command) {
 	h := e.head
-	if e.tagged || e.replied < 0 || !h.repeatable(cmd) {
+	c, ok := h.repeatable(cmd)
+	if e.tagged || e.replied < 0 || !ok {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
-	if eff.Outcome == Refused && (eff.Code != interlock.CodeHeld || !remembersHeld(cmd)) {
+	if eff.Outcome == Refused && (eff.Code != interlock.CodeHeld || !c.remembersHeld()) {
 		return
 	}
 	if eff.Outcome == Queued && eff.Question != nil { // it waits for an answer, and is asked for again
@@ -330,24 +243,11 @@ func (e *Engine) remember(cmd Command) {
 	}
 }
 
-// remembersHeld reports whether a refusal of the command because of a holder is its
-// answer for good. A run and a commit are asked for again under the same id.
-func remembersHeld(cmd Command) bool {
-	switch cmd.(type) {
-	case *StartRun, *Commit, *Ack:
-		return false
+// repeatable returns the command, if it has an id under which its answer is remembered.
+func (h *Head) repeatable(cmd Command) (c repeatable, ok bool) {
+	if h.RequestID == "" && h.Seq == 0 {
+		return nil, false
 	}
-	return true
-}
-
-// repeatable reports whether the command has an id under which its answer is
-// remembered: that of a command that must not happen twice. The others can, since
-// they change nothing, or the same thing again.
-func (h *Head) repeatable(cmd Command) bool {
-	switch cmd.(type) {
-	case *Acquire, *Convert, *Arrive, *Declare, *Park, *Resume, *Release, *Leave, *Revoke, *OpenSession, *SetPattern, *DropPattern, *Configure, *Commit,
-		*ClaimEffect, *SettleEffect, *SetQueue, *SwitchQueue, *DropQueue, *Submit, *Ack, *Nack, *ChangeTask, *AskHuman, *Answer, *StartRun, *RevertPattern:
-		return h.RequestID != "" || h.Seq != 0
-	}
-	return false
+	c, ok = cmd.(repeatable)
+	return c, ok
 }

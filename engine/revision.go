@@ -150,7 +150,7 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 	e.reply(Done)
 }
 
-func (e *Engine) revertPattern(c *RevertPattern) {
+func (c *RevertPattern) decide(e *Engine) {
 	if !e.configurable() {
 		return
 	}

@@ -24,8 +24,8 @@ func (r *request) isRun() bool { return r.run != nil }
 // was parked and is to go on.
 func (r *request) isToStart() bool { return r.isRun() && !r.goesBack() }
 
-// startRun asks for the permits of a run.
-func (e *Engine) startRun(c *StartRun) {
+// decide asks for the permits of a run.
+func (c *StartRun) decide(e *Engine) {
 	claims, no := e.runClaims(c)
 	if no != nil {
 		e.refuseFor(no)
@@ -94,8 +94,8 @@ func (e *Engine) admitted(a *storedAnswer) bool {
 	return r == nil || r.phase != over || r.fence > 0
 }
 
-// startedBefore answers a repeated start. Only one call at a time waits for a run.
-func (e *Engine) startedBefore(c *StartRun, a *storedAnswer) {
+// again answers a repeated start. Only one call at a time waits for a run.
+func (c *StartRun) again(e *Engine, a *storedAnswer) {
 	r := e.agenda.ns.request(a.id)
 	if r != nil && r.phase == waiting && !c.Attach {
 		e.refuse(interlock.CodeTooManyRuns, "another call with this request id stands in line for the run: repeat it with waiting").Conflict = e.inTheWay(r)
@@ -166,3 +166,5 @@ func (l *RunList) Look(e *Engine) (done bool) {
 	}
 	return true
 }
+
+func (c *StartRun) counts(e *Engine, a *storedAnswer) bool { return e.admitted(a) }

@@ -68,7 +68,7 @@ func (e *Engine) endOverdue(s *session) {
 	}
 }
 
-func (e *Engine) openSession(c *OpenSession) {
+func (c *OpenSession) decide(e *Engine) {
 	if problem := checkNamespace(c.Namespace); problem != "" {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
@@ -126,7 +126,7 @@ func (e *Engine) show(s *session) Session {
 	return Session{ID: s.id, Name: s.name, Agent: s.agent, TTL: s.ttl, ExpiresIn: max(0, s.end().Sub(e.now))}
 }
 
-func (e *Engine) heartbeat(c *Heartbeat) {
+func (c *Heartbeat) decide(e *Engine) {
 	if code, problem := checkTexts(text{"progress", c.Progress, interlock.MaxProgressBytes}); code != "" {
 		e.refuse(code, problem)
 		return
@@ -218,7 +218,7 @@ func (e *Engine) appendSoft(list []Loss, s *session) []Loss {
 	return list
 }
 
-func (e *Engine) attach(c *Attach) {
+func (c *Attach) decide(e *Engine) {
 	s, ok := e.needSession()
 	if !ok {
 		return
@@ -230,8 +230,8 @@ func (e *Engine) attach(c *Attach) {
 	eff.Session, eff.Losses = e.show(s), losses
 }
 
-// keepAlive renews the session of a call that waits.
-func (e *Engine) keepAlive(c *KeepAlive) {
+// decide renews the session of a call that waits.
+func (c *KeepAlive) decide(e *Engine) {
 	eff := e.reply(Done)
 	space := e.agenda.ns
 	if space == nil {
@@ -249,7 +249,7 @@ func (e *Engine) keepAlive(c *KeepAlive) {
 	}
 }
 
-func (e *Engine) detach(c *Detach) {
+func (c *Detach) decide(e *Engine) {
 	space := e.agenda.ns
 	if space == nil {
 		return
@@ -330,7 +330,7 @@ func (r *request) listener() Caller {
 	return nil
 }
 
-func (e *Engine) closeSession(c *CloseSession) {
+func (c *CloseSession) decide(e *Engine) {
 	if e.agenda.ns.isClosed(c.Session) {
 		e.reply(Done)
 		return
@@ -504,5 +504,11 @@ func (e *Engine) minTerm(s *session, r *request) {
 	s.minTTL, s.least = min(s.minTTL, r.TTL), min(s.least, r.TTL)
 	if at := r.beat().Add(softAt(r.TTL)); s.timer.pos >= 0 && at < s.timer.at {
 		e.timers.set(&s.timer, at)
+	}
+}
+
+func (c *OpenSession) again(e *Engine, a *storedAnswer) {
+	if s, ok := e.living(a.id); ok {
+		e.reply(Done).Session = e.show(s)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// claimEffect claims an action for a caller, unless it is done, or may be.
-func (e *Engine) claimEffect(c *ClaimEffect) {
+// decide claims an action for a caller, unless it is done, or may be.
+func (c *ClaimEffect) decide(e *Engine) {
 	sess, ok := e.caller()
 	if !ok {
 		return
@@ -158,8 +158,8 @@ func (e *Engine) noRoom(s *sideEffects, retention time.Duration) string {
 	return text
 }
 
-// forgetEffects forgets done side effects before their time.
-func (e *Engine) forgetEffects(c *ForgetEffects) {
+// decide forgets done side effects before their time.
+func (c *ForgetEffects) decide(e *Engine) {
 	switch {
 	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || c.One && c.OlderThan > 0:
 		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("say how old the done effects are at least, from 0 to %v, or name one", time.Duration(interlock.EffectWindow)))
@@ -222,9 +222,9 @@ func (e *Engine) refuseDeed(d *sideEffect, mine bool) {
 	e.refuse(code, problem).Effect = e.showDeed(d, mine)
 }
 
-// claimedAgain answers a claim that was answered before with how the side effect stands by
+// again answers a claim that was answered before with how the side effect stands by
 // now.
-func (e *Engine) claimedAgain(c *ClaimEffect, a *storedAnswer) {
+func (c *ClaimEffect) again(e *Engine, a *storedAnswer) {
 	s := &e.agenda.ns.sideEffects
 	d := s.of(a.id, e.now)
 	mine := d != nil && d.id == a.id && (c.ID == a.id || !c.Session.IsZero() || !c.Lease.IsZero())
@@ -241,8 +241,8 @@ func (e *Engine) claimedAgain(c *ClaimEffect, a *storedAnswer) {
 	}
 }
 
-// settleEffect takes in what became of a side effect.
-func (e *Engine) settleEffect(c *SettleEffect) {
+// decide takes in what became of a side effect.
+func (c *SettleEffect) decide(e *Engine) {
 	if code, problem := checkSettleEffect(c); code != "" {
 		e.refuse(code, problem)
 		return
@@ -274,8 +274,8 @@ func (e *Engine) settleEffect(c *SettleEffect) {
 	e.reply(Done).Effect = e.showDeed(d, mine)
 }
 
-// settledAgain answers what was answered before, with all that is still known.
-func (e *Engine) settledAgain(c *SettleEffect, a *storedAnswer) {
+// again answers what was answered before, with all that is still known.
+func (c *SettleEffect) again(e *Engine, a *storedAnswer) {
 	s := &e.agenda.ns.sideEffects
 	d := s.of(a.id, e.now)
 	if d != nil && d.state == c.State {

@@ -18,7 +18,7 @@ type submitter struct {
 	writer                 interlock.Key // the key that it writes, at work on a message to it; "" for others
 }
 
-func (e *Engine) submit(c *Submit) {
+func (c *Submit) decide(e *Engine) {
 	if code, problem := checkTexts(
 		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
 	); code != "" {
@@ -185,4 +185,13 @@ func (e *Engine) place(id [16]byte, spec *record.Task, sess *session) *task {
 
 func noSuchQueue(name string) *refusal {
 	return &refusal{code: interlock.CodeNoSuchQueue, message: fmt.Sprintf("there is no queue %q: an operator registers queues", keypath.Clip(name, 64))}
+}
+
+// again follows the task, as long as it is known.
+func (c *Submit) again(e *Engine, a *storedAnswer) {
+	if t := e.agenda.ns.tasks.known[a.id]; t != nil {
+		e.replyTask(t, c.Attach, c.Flow)
+		return
+	}
+	e.replyTaskAgain(a)
 }

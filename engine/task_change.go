@@ -9,7 +9,7 @@ import (
 
 // What operators do with queues, and with tasks that do not run.
 
-func (e *Engine) setQueue(c *SetQueue) {
+func (c *SetQueue) decide(e *Engine) {
 	if problem := checkNamespace(c.Namespace); problem != "" {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
@@ -29,7 +29,7 @@ func (e *Engine) setQueue(c *SetQueue) {
 	e.replaceQueue(&c.Head, &c.Queue)
 }
 
-func (e *Engine) switchQueue(c *SwitchQueue) {
+func (c *SwitchQueue) decide(e *Engine) {
 	q := e.agenda.ns.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
@@ -55,7 +55,7 @@ func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
 	e.reply(Done)
 }
 
-func (e *Engine) dropQueue(c *DropQueue) {
+func (c *DropQueue) decide(e *Engine) {
 	q := e.agenda.ns.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
@@ -92,7 +92,7 @@ func (e *Engine) findTask(id interlock.TaskID) *task {
 	return nil
 }
 
-func (e *Engine) changeTask(c *ChangeTask) {
+func (c *ChangeTask) decide(e *Engine) {
 	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)
 		return
@@ -183,9 +183,10 @@ func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 	return nil
 }
 
-// ackedBefore answers an acknowledgement that was carried out before.
-func (e *Engine) ackedBefore(c *Ack, a *storedAnswer) {
-	e.committedBefore(&Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{Writes: c.Writes}}, a)
+// again answers an acknowledgement that was carried out before.
+func (c *Ack) again(e *Engine, a *storedAnswer) {
+	commit := Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{Writes: c.Writes}}
+	commit.again(e, a)
 	e.out.Effects[e.replied].Tasks = []interlock.Task{e.taskAgain(a)}
 }
 
@@ -196,3 +197,5 @@ func (e *Engine) taskAgain(a *storedAnswer) interlock.Task {
 	}
 	return interlock.Task{ID: a.id}
 }
+
+func (c *ChangeTask) again(e *Engine, a *storedAnswer) { e.replyTaskAgain(a) }

@@ -5,7 +5,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-func (e *Engine) poll(c *Poll) {
+func (c *Poll) decide(e *Engine) {
 	if r := e.find(c.Ticket, interlock.CodeUnknownTicket); r != nil {
 		e.follow(r, c.Attach)
 	}
@@ -67,7 +67,7 @@ func (e *Engine) claim(r *request) {
 	}
 }
 
-func (e *Engine) leave(c *Leave) {
+func (c *Leave) decide(e *Engine) {
 	if s := e.agenda.ns; s != nil && s.tasks.pulls[c.Ticket] != nil {
 		e.dismissPull(s.tasks.pulls[c.Ticket])
 		e.reply(Done)

@@ -26,7 +26,7 @@ func (c *call) acquire() {
 	if !c.body(func(d *jsonIn) { wait = decodeAcquire(d, cmd) }) {
 		return
 	}
-	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, h.RequestID != "")
 }
 
 // ofLease is what a call that changes a lease begins with.
@@ -49,7 +49,7 @@ func (c *call) convert() {
 	if !c.body(func(d *jsonIn) { wait = decodeConvert(d, cmd) }) {
 		return
 	}
-	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, true)
 }
 
 // arrive is POST /v1/leases/{id}/arrive.
@@ -63,7 +63,7 @@ func (c *call) arrive() {
 	if !c.body(func(d *jsonIn) { wait = decodeArrive(d, cmd) }) {
 		return
 	}
-	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, true)
 }
 
 // park is POST /v1/leases/{id}/park.
@@ -99,7 +99,7 @@ func (c *call) resume() {
 		return
 	}
 	if wait <= 0 {
-		c.inLine(cmd, &cmd.Head, &cmd.Attach, 0)
+		c.inLine(cmd, &cmd.Head, &cmd.Attach, 0, true)
 		return
 	}
 	// A lease that asks a person is resumed when that is answered, and may stand in line then.

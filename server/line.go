@@ -26,7 +26,7 @@ func (c *call) followTicket() {
 		return
 	}
 	cmd := &engine.Poll{Head: c.head(), Ticket: id}
-	c.inLine(cmd, &cmd.Head, &cmd.Attach, min(time.Duration(wait)*time.Millisecond, interlock.MaxLongPoll))
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, min(time.Duration(wait)*time.Millisecond, interlock.MaxLongPoll), true)
 }
 
 // leave is DELETE /v1/tickets/{id}.
@@ -56,7 +56,7 @@ func (c *call) declare() {
 	if !c.body(func(d *jsonIn) { wait = decodeDeclare(d, cmd) }) {
 		return
 	}
-	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait)
+	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, h.RequestID != "")
 }
 
 // waits is GET /v1/waits.
@@ -91,11 +91,13 @@ func (c *call) waits() {
 }
 
 // inLine carries out a command that may be queued, and answers it: at once, or
-// after it waited within the call. h and attach are fields of cmd.
-func (c *call) inLine(cmd engine.Command, h *engine.Head, attach *bool, wait time.Duration) {
+// after it waited within the call. h and attach are fields of cmd. stays reports whether a caller that
+// hung up can find its place in line again: by the ticket or the lease that it named, or by repeating
+// its request under the same id.
+func (c *call) inLine(cmd engine.Command, h *engine.Head, attach *bool, wait time.Duration, stays bool) {
 	if wait > 0 {
 		*attach = true
-		c.await(cmd, h, wait)
+		c.await(cmd, h, wait, stays)
 		return
 	}
 	if eff, at, ok := c.do(cmd); ok {
@@ -103,23 +105,12 @@ func (c *call) inLine(cmd engine.Command, h *engine.Head, attach *bool, wait tim
 	}
 }
 
-// findable reports whether a caller that hung up can find its place in line again: by the ticket or
-// the lease that it named, or by repeating its request under the same id.
-func findable(cmd engine.Command, h *engine.Head) bool {
-	switch cmd.(type) {
-	case *engine.Acquire, *engine.Declare:
-		return h.RequestID != ""
-	}
-	return true
-}
-
 // await carries out a command that may be queued, and waits within the call for the end of the
 // wait. When the time is up the place lives on under its ticket. When the caller leaves it lives on
 // if the caller can find it again; else it is given up. When the server drains, a caller that asked
 // after a ticket is asked to come again in a moment.
-func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration) {
+func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration, stays bool) {
 	_, follows := cmd.(*engine.Poll)
-	stays := findable(cmd, h)
 	last, ok := c.listen(cmd, h, wait, func(first *engine.Effect) *longPoll { return inLineFor(first.Ticket.ID, stays) })
 	switch {
 	case !ok:

@@ -9,20 +9,10 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// isAnswered reports whether the engine answers a command. Those without an answer are the
-// ones that the shard makes itself, and Detach.
-func isAnswered(cmd engine.Command) bool {
-	switch cmd.(type) {
-	case *engine.Detach, *engine.Tick, *engine.Recover, *engine.Limit, *visit:
-		return false
-	}
-	return true
-}
-
 // receiverOf returns the receiver of the answer to cmd, or nil.
 func receiverOf(cmd engine.Command) Receiver {
 	from := cmd.Header().From
-	if from == nil || !isAnswered(cmd) {
+	if from == nil || !cmd.IsAnswered() {
 		return nil
 	}
 	return from.(Receiver)

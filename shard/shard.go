@@ -133,7 +133,7 @@ func prepare(cmds []engine.Command) {
 // may then still be carried out. It panics for a command without an answer
 // (Detach, Tick, Limit, Recover).
 func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error) {
-	if !isAnswered(cmd) {
+	if !cmd.IsAnswered() {
 		panic(fmt.Sprintf("shard: Do with a %T, which has no answer", cmd))
 	}
 	if err := ctx.Err(); err != nil {

@@ -1,0 +1,71 @@
+package engine
+
+// Command is an input of Step. The engine's commands are the types of command.go and
+// command_task.go, and each carries its own verbs: what it decides, its fingerprint and its repeated
+// answer. Package shard has commands of its own, which never reach the engine.
+type Command interface {
+	// Header returns the part that all commands share.
+	Header() *Head
+	// IsAnswered reports whether the command's caller gets an answer.
+	IsAnswered() bool
+
+	// decide carries the command out: it emits events and answers the caller.
+	decide(e *Engine)
+}
+
+// decide of a Head is that of a command that the engine does not know.
+func (h *Head) decide(*Engine) { panic("engine: unknown command") }
+
+// decide does nothing: Step ends what is due before it carries out any command.
+func (c *Tick) decide(*Engine) {}
+
+// A repeatable command must not happen twice: its answer is remembered under its request id.
+// The others can happen again, since they change nothing, or the same thing again.
+type repeatable interface {
+	Command
+	printer
+	// again repeats the answer that was sent before, with the present state of its subject.
+	again(e *Engine, a *storedAnswer)
+	// remembersHeld reports whether a refusal because of a holder is the answer for good. A
+	// run and a commit are asked for again under the same id.
+	remembersHeld() bool
+	// counts reports whether an answer still counts: that to a run counts as long as it waits or
+	// runs.
+	counts(e *Engine, a *storedAnswer) bool
+}
+
+// counts implements repeatable.
+func (h *Head) counts(*Engine, *storedAnswer) bool { return true }
+
+func (h *Head) remembersHeld() bool     { return true }
+func (c *StartRun) remembersHeld() bool { return false }
+func (c *Commit) remembersHeld() bool   { return false }
+func (c *Ack) remembersHeld() bool      { return false }
+
+// A claimant is a command that names keys, so its refusal can be recorded.
+type claimant interface {
+	Command
+	// summary returns what the command asks for.
+	summary() requestSummary
+}
+
+var _ = []repeatable{
+	(*Acquire)(nil), (*Convert)(nil), (*Arrive)(nil), (*Declare)(nil), (*Park)(nil), (*Resume)(nil), (*Release)(nil), (*Leave)(nil),
+	(*Revoke)(nil), (*OpenSession)(nil), (*SetPattern)(nil), (*DropPattern)(nil), (*RevertPattern)(nil), (*Configure)(nil),
+	(*Commit)(nil), (*ClaimEffect)(nil), (*SettleEffect)(nil), (*SetQueue)(nil), (*SwitchQueue)(nil), (*DropQueue)(nil),
+	(*Submit)(nil), (*Ack)(nil), (*Nack)(nil), (*ChangeTask)(nil), (*AskHuman)(nil), (*Answer)(nil), (*StartRun)(nil),
+}
+
+var _ = []claimant{
+	(*Acquire)(nil), (*Convert)(nil), (*StartRun)(nil), (*Commit)(nil), (*Ack)(nil), (*Submit)(nil), (*CheckFence)(nil), (*Revoke)(nil),
+}
+
+var _ = []preparer{(*Commit)(nil), (*Submit)(nil), (*Ack)(nil)}
+
+// Prepare reads the large bodies of a command. It may be called by any goroutine, before
+// the command is handed over. The bodies must not change afterwards.
+func Prepare(cmd Command) {
+	if c, ok := cmd.(preparer); ok {
+		c.prepare()
+	}
+}
