@@ -113,7 +113,7 @@ func (k *call) outlives(lost map[string]bool) bool {
 func (k *call) reads() bool {
 	switch k.op.Kind {
 	case proto.OpListPatterns, proto.OpGetSettings, proto.OpReadState, proto.OpReadHistory,
-		proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
+		proto.OpGetEffect, proto.OpListEffects, proto.OpGetContention,
 		proto.OpGetTask, proto.OpListTasks, proto.OpListQueues, proto.OpReadLog:
 		return true
 	}

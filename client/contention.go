@@ -15,7 +15,7 @@ type Contention struct {
 
 // Contention is how commits and leases fare in the namespace, by pattern or class of keys.
 func (c *Client) Contention(ctx context.Context) ([]Contention, error) {
-	got, err := c.do(ctx, c.newCall(proto.OpContention), "the figures of contention")
+	got, err := c.do(ctx, c.newCall(proto.OpGetContention), "the figures of contention")
 	if err != nil {
 		return nil, err
 	}

@@ -5,13 +5,14 @@
 //	client ── ClientFrame{ops} ──►  Link  ──► session layer
 //	       ◄── ServerFrame{replies}       ◄──
 //
-// session.proto, with the two that it imports, is the truth about the bytes, and
-// sessionpb is the code that protoc makes of them (proto/generate.sh). Only tests import it,
-// as the oracle of this package's encoding.
-// The frames of this package are plain structs with the same content and a
-// hand-written encoding: at a hundred thousand leases a second the generated
-// code's many small messages cost more than the engine's decisions. A test
-// holds both encodings equal, field by field.
+// session.proto, with the two files that it imports, defines the bytes. The frames of this
+// package are plain structs with the same content. internal/gen writes the functions that append
+// and decode them (session_gen.go, model_gen.go, task_gen.go); the frames around the messages,
+// the primitives and the sizes are written by hand (frame.go, wire.go, size.go).
+//
+// sessionpb is the code that protoc makes of the same files (proto/generate.sh). Only tests
+// import it, as the oracle of this package's encoding: at a hundred thousand leases a second its
+// many small messages would cost more than the engine's decisions.
 //
 // What can be large (documents of up to 1 MiB) shares the stream with what is urgent; frame.go
 // describes how frames are cut so that neither hurts the other.
@@ -22,7 +23,5 @@
 // This package must never interpret what it carries, and must never trust a
 // length that came from outside.
 //
-// Start reading at session.proto, then frame.go, link.go and framed.go; state.go, packet.go and
-// effect.go have what is about documents and effects, task_op.go, task.go and queue.go what
-// is about tasks.
+// Start reading at session.proto, then frame.go, op.go and reply.go, then link.go and framed.go.
 package proto

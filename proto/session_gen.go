@@ -3,8 +3,1164 @@
 package proto
 
 import (
+	"strings"
 	"time"
+
+	"github.com/interlockdev/interlock"
 )
+
+// The kinds of operations, with the numbers of their bodies in message Op.
+const (
+	OpOpen          OpKind = 4
+	OpAttach        OpKind = 5
+	OpHeartbeat     OpKind = 6
+	OpClose         OpKind = 7
+	OpAcquire       OpKind = 8
+	OpPoll          OpKind = 9
+	OpLeave         OpKind = 10
+	OpGetLease      OpKind = 11
+	OpRenew         OpKind = 12
+	OpRelease       OpKind = 13
+	OpCheckFence    OpKind = 14
+	OpConvert       OpKind = 15
+	OpArrive        OpKind = 16
+	OpPark          OpKind = 17
+	OpResume        OpKind = 18
+	OpDeclare       OpKind = 19
+	OpSetPattern    OpKind = 20
+	OpDropPattern   OpKind = 21
+	OpListPatterns  OpKind = 22
+	OpConfigure     OpKind = 23
+	OpGetSettings   OpKind = 24
+	OpCommit        OpKind = 25
+	OpReadState     OpKind = 26
+	OpReadHistory   OpKind = 27
+	OpClaimEffect   OpKind = 28
+	OpSettleEffect  OpKind = 29
+	OpGetEffect     OpKind = 30
+	OpListEffects   OpKind = 31
+	OpGetContention OpKind = 32
+	OpSubmitTask    OpKind = 33
+	OpPullTasks     OpKind = 34
+	OpAckTask       OpKind = 35
+	OpNackTask      OpKind = 36
+	OpAskHuman      OpKind = 37
+	OpAnswerTask    OpKind = 38
+	OpChangeTask    OpKind = 39
+	OpFollowTask    OpKind = 40
+	OpGetTask       OpKind = 41
+	OpListTasks     OpKind = 42
+	OpSetQueue      OpKind = 43
+	OpDropQueue     OpKind = 44
+	OpListQueues    OpKind = 45
+	OpReadLog       OpKind = 46
+	OpStartRun      OpKind = 47
+	OpRevertPattern OpKind = 48
+
+	lastOp = OpRevertPattern
+)
+
+func appendOp(b []byte, num byte, x *Op) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendUint(b, 1, uint64(x.Slot))
+	b = appendUint(b, 2, x.Seq)
+	b = appendUint(b, 3, x.Acked)
+	b = openMessage(b, byte(x.Kind))
+	body := len(b)
+	switch x.Kind {
+	case OpOpen:
+		b = appendOpen(b, x)
+	case OpAttach:
+		b = appendAttach(b, x)
+	case OpHeartbeat:
+		b = appendHeartbeat(b, x)
+	case OpAcquire:
+		b = appendAcquire(b, x)
+	case OpPoll:
+		b = appendPoll(b, x)
+	case OpLeave:
+		b = appendLeave(b, x)
+	case OpGetLease:
+		b = appendGetLease(b, x)
+	case OpRenew:
+		b = appendRenew(b, x)
+	case OpRelease:
+		b = appendRelease(b, x)
+	case OpCheckFence:
+		b = appendCheckFence(b, x)
+	case OpConvert:
+		b = appendConvert(b, x)
+	case OpArrive:
+		b = appendArrive(b, x)
+	case OpPark:
+		b = appendPark(b, x)
+	case OpResume:
+		b = appendResume(b, x)
+	case OpDeclare:
+		b = appendDeclare(b, x)
+	case OpSetPattern:
+		b = appendSetPattern(b, x)
+	case OpDropPattern:
+		b = appendDropPattern(b, x)
+	case OpListPatterns:
+		b = appendListPatterns(b, x)
+	case OpConfigure:
+		b = appendConfigure(b, x)
+	case OpCommit:
+		b = appendCommit(b, x)
+	case OpReadState:
+		b = appendReadState(b, x)
+	case OpReadHistory:
+		b = appendReadHistory(b, x)
+	case OpClaimEffect:
+		b = appendClaimEffect(b, x)
+	case OpSettleEffect:
+		b = appendSettleEffect(b, x)
+	case OpGetEffect:
+		b = appendGetEffect(b, x)
+	case OpListEffects:
+		b = appendListEffects(b, x)
+	case OpSubmitTask:
+		b = appendSubmitTask(b, x)
+	case OpPullTasks:
+		b = appendPullTasks(b, x)
+	case OpAckTask:
+		b = appendAckTask(b, x)
+	case OpNackTask:
+		b = appendNackTask(b, x)
+	case OpAskHuman:
+		b = appendAskHuman(b, x)
+	case OpAnswerTask:
+		b = appendAnswerTask(b, x)
+	case OpChangeTask:
+		b = appendChangeTask(b, x)
+	case OpFollowTask:
+		b = appendFollowTask(b, x)
+	case OpGetTask:
+		b = appendGetTask(b, x)
+	case OpListTasks:
+		b = appendListTasks(b, x)
+	case OpSetQueue:
+		b = appendSetQueue(b, x)
+	case OpDropQueue:
+		b = appendDropQueue(b, x)
+	case OpListQueues:
+		b = appendListQueues(b, x)
+	case OpReadLog:
+		b = appendReadLog(b, x)
+	case OpStartRun:
+		b = appendStartRun(b, x)
+	case OpRevertPattern:
+		b = appendRevertPattern(b, x)
+	case OpClose, OpGetSettings, OpGetContention:
+	default:
+		panic("proto: an operation without a kind")
+	}
+	b = closeMessage(b, body)
+	return closeMessage(b, start)
+}
+
+func decodeOp(x *Op, s []byte) error {
+	var body []byte
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			x.Slot = uint32(f.v)
+		case 2<<3 | wireVarint:
+			x.Seq = f.v
+		case 3<<3 | wireVarint:
+			x.Acked = f.v
+		default:
+			num := f.tag >> 3
+			if f.tag&7 != wireBytes || num < uint64(OpOpen) || num > uint64(lastOp) {
+				continue
+			}
+			if x.Kind != 0 {
+				return badFrame("an operation has two bodies")
+			}
+			x.Kind, body = OpKind(num), f.s
+		}
+	}
+	switch x.Kind {
+	case OpOpen:
+		return decodeOpen(x, string(body))
+	case OpAttach:
+		return decodeAttach(x, string(body))
+	case OpHeartbeat:
+		return decodeHeartbeat(x, string(body))
+	case OpAcquire:
+		return decodeAcquire(x, body)
+	case OpPoll:
+		return decodePoll(x, string(body))
+	case OpLeave:
+		return decodeLeave(x, string(body))
+	case OpGetLease:
+		return decodeGetLease(x, string(body))
+	case OpRenew:
+		return decodeRenew(x, string(body))
+	case OpRelease:
+		return decodeRelease(x, string(body))
+	case OpCheckFence:
+		return decodeCheckFence(x, string(body))
+	case OpConvert:
+		return decodeConvert(x, string(body))
+	case OpArrive:
+		return decodeArrive(x, string(body))
+	case OpPark:
+		return decodePark(x, string(body))
+	case OpResume:
+		return decodeResume(x, string(body))
+	case OpDeclare:
+		return decodeDeclare(x, string(body))
+	case OpSetPattern:
+		return decodeSetPattern(x, string(body))
+	case OpDropPattern:
+		return decodeDropPattern(x, string(body))
+	case OpListPatterns:
+		return decodeListPatterns(x, string(body))
+	case OpConfigure:
+		return decodeConfigure(x, string(body))
+	case OpCommit:
+		x.Commit = &interlock.CommitRequest{}
+		return decodeCommit(x, body)
+	case OpReadState:
+		x.State = &StateQuery{}
+		return decodeReadState(x, string(body))
+	case OpReadHistory:
+		return decodeReadHistory(x, string(body))
+	case OpClaimEffect:
+		x.Effect = &EffectOp{}
+		return decodeClaimEffect(x, body)
+	case OpSettleEffect:
+		x.Effect = &EffectOp{}
+		return decodeSettleEffect(x, body)
+	case OpGetEffect:
+		x.Effect = &EffectOp{}
+		return decodeGetEffect(x, string(body))
+	case OpListEffects:
+		x.Effect = &EffectOp{}
+		return decodeListEffects(x, string(body))
+	case OpSubmitTask:
+		x.Task = &TaskOp{}
+		return decodeSubmitTask(x, body)
+	case OpPullTasks:
+		x.Task = &TaskOp{}
+		return decodePullTasks(x, string(body))
+	case OpAckTask:
+		x.Task = &TaskOp{}
+		return decodeAckTask(x, body)
+	case OpNackTask:
+		x.Task = &TaskOp{}
+		return decodeNackTask(x, string(body))
+	case OpAskHuman:
+		x.Task = &TaskOp{}
+		return decodeAskHuman(x, body)
+	case OpAnswerTask:
+		x.Task = &TaskOp{}
+		return decodeAnswerTask(x, string(body))
+	case OpChangeTask:
+		x.Task = &TaskOp{}
+		return decodeChangeTask(x, string(body))
+	case OpFollowTask:
+		x.Task = &TaskOp{}
+		return decodeFollowTask(x, string(body))
+	case OpGetTask:
+		return decodeGetTask(x, string(body))
+	case OpListTasks:
+		x.Task = &TaskOp{}
+		return decodeListTasks(x, string(body))
+	case OpSetQueue:
+		return decodeSetQueue(x, string(body))
+	case OpDropQueue:
+		return decodeDropQueue(x, string(body))
+	case OpListQueues:
+		return decodeListQueues(x, string(body))
+	case OpReadLog:
+		x.Task = &TaskOp{}
+		return decodeReadLog(x, string(body))
+	case OpStartRun:
+		x.Run = &RunOp{}
+		return decodeStartRun(x, string(body))
+	case OpRevertPattern:
+		return decodeRevertPattern(x, string(body))
+	}
+	return skip(body)
+}
+
+func appendOpen(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.RequestID)
+	b = appendString(b, 2, x.Agent)
+	b = appendDuration(b, 3, x.TTL)
+	return b
+}
+
+func decodeOpen(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.RequestID, f.s)
+		case 2<<3 | wireBytes:
+			err = text(&x.Agent, f.s)
+		case 3<<3 | wireVarint:
+			x.TTL = time.Duration(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendAttach(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	return b
+}
+
+func decodeAttach(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendHeartbeat(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Progress)
+	return b
+}
+
+func decodeHeartbeat(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Progress, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendAcquire(b []byte, x *Op) []byte {
+	for i := range x.Claims {
+		b = appendClaim(b, 1, &x.Claims[i])
+	}
+	b = appendString(b, 2, x.Flow)
+	b = appendString(b, 3, x.Purpose)
+	b = appendString(b, 4, x.Trace)
+	b = appendDuration(b, 5, x.TTL)
+	b = appendDuration(b, 6, x.Grace)
+	b = appendDuration(b, 7, x.MaxHold)
+	b = appendSint(b, 8, int32(x.Priority))
+	b = appendUint(b, 9, uint64(x.OnConflict))
+	b = appendBool(b, 10, x.Any)
+	b = appendString(b, 11, x.Prefix)
+	b = appendString(b, 12, x.Group)
+	b = appendUint(b, 13, uint64(x.Division))
+	b = appendDuration(b, 14, x.Stall)
+	b = appendDuration(b, 15, x.LockDelay)
+	b = appendDuration(b, 16, x.MaxWait)
+	b = appendUint(b, 17, uint64(x.AsOf))
+	b = appendBool(b, 18, x.Brief)
+	b = appendBool(b, 19, x.Documents)
+	return b
+}
+
+func decodeAcquire(x *Op, s []byte) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			if len(x.Claims) <= MaxListed {
+				err = decodeClaim(grow(&x.Claims), f.s)
+			}
+		case 2<<3 | wireBytes:
+			err = text(&x.Flow, string(f.s))
+		case 3<<3 | wireBytes:
+			err = text(&x.Purpose, string(f.s))
+		case 4<<3 | wireBytes:
+			err = text(&x.Trace, string(f.s))
+		case 5<<3 | wireVarint:
+			x.TTL = time.Duration(f.v)
+		case 6<<3 | wireVarint:
+			x.Grace = time.Duration(f.v)
+		case 7<<3 | wireVarint:
+			x.MaxHold = time.Duration(f.v)
+		case 8<<3 | wireVarint:
+			x.Priority = int(unzigzag(f.v))
+		case 9<<3 | wireVarint:
+			x.OnConflict = enum[interlock.OnConflict](f.v)
+		case 10<<3 | wireVarint:
+			x.Any = f.v != 0
+		case 11<<3 | wireBytes:
+			err = text(&x.Prefix, string(f.s))
+		case 12<<3 | wireBytes:
+			err = text(&x.Group, string(f.s))
+		case 13<<3 | wireVarint:
+			x.Division = enum[interlock.Division](f.v)
+		case 14<<3 | wireVarint:
+			x.Stall = time.Duration(f.v)
+		case 15<<3 | wireVarint:
+			x.LockDelay = time.Duration(f.v)
+		case 16<<3 | wireVarint:
+			x.MaxWait = time.Duration(f.v)
+		case 17<<3 | wireVarint:
+			x.AsOf = interlock.Version(f.v)
+		case 18<<3 | wireVarint:
+			x.Brief = f.v != 0
+		case 19<<3 | wireVarint:
+			x.Documents = f.v != 0
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendConvert(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	for i := range x.Claims {
+		b = appendClaim(b, 2, &x.Claims[i])
+	}
+	b = appendUint(b, 3, uint64(x.OnConflict))
+	b = appendDuration(b, 4, x.MaxWait)
+	return b
+}
+
+func decodeConvert(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 2<<3 | wireBytes:
+			if len(x.Claims) <= MaxListed {
+				err = decodeClaim(grow(&x.Claims), f.s)
+			}
+		case 3<<3 | wireVarint:
+			x.OnConflict = enum[interlock.OnConflict](f.v)
+		case 4<<3 | wireVarint:
+			x.MaxWait = time.Duration(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendArrive(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	b = appendDuration(b, 2, x.MaxWait)
+	return b
+}
+
+func decodeArrive(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 2<<3 | wireVarint:
+			x.MaxWait = time.Duration(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendPark(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	b = appendBool(b, 2, x.Free)
+	b = appendBool(b, 3, x.Keep)
+	b = appendDuration(b, 4, x.TTL)
+	b = appendString(b, 5, x.Note)
+	return b
+}
+
+func decodePark(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 2<<3 | wireVarint:
+			x.Free = f.v != 0
+		case 3<<3 | wireVarint:
+			x.Keep = f.v != 0
+		case 4<<3 | wireVarint:
+			x.TTL = time.Duration(f.v)
+		case 5<<3 | wireBytes:
+			err = text(&x.Note, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendResume(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	b = appendString(b, 2, x.Flow)
+	b = appendUint(b, 3, uint64(x.OnConflict))
+	b = appendDuration(b, 4, x.MaxWait)
+	b = appendBool(b, 5, x.Unapproved)
+	return b
+}
+
+func decodeResume(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 2<<3 | wireBytes:
+			err = text(&x.Flow, f.s)
+		case 3<<3 | wireVarint:
+			x.OnConflict = enum[interlock.OnConflict](f.v)
+		case 4<<3 | wireVarint:
+			x.MaxWait = time.Duration(f.v)
+		case 5<<3 | wireVarint:
+			x.Unapproved = f.v != 0
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendDeclare(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Flow)
+	b = appendString(b, 2, x.Purpose)
+	if x.On != nil {
+		b = appendParty(b, 3, x.On)
+	}
+	b = appendDuration(b, 4, x.MaxWait)
+	return b
+}
+
+func decodeDeclare(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Flow, f.s)
+		case 2<<3 | wireBytes:
+			err = text(&x.Purpose, f.s)
+		case 3<<3 | wireBytes:
+			x.On = &Party{}
+			err = decodeParty(x.On, f.s)
+		case 4<<3 | wireVarint:
+			x.MaxWait = time.Duration(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendParty(b []byte, num byte, x *Party) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendString(b, 1, x.Session)
+	b = appendString(b, 2, x.Agent)
+	b = appendString(b, 3, x.Flow)
+	return closeMessage(b, start)
+}
+
+func decodeParty(x *Party, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Session, f.s)
+		case 2<<3 | wireBytes:
+			err = text(&x.Agent, f.s)
+		case 3<<3 | wireBytes:
+			err = text(&x.Flow, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendSetPattern(b []byte, x *Op) []byte {
+	if x.Pattern != nil {
+		b = appendPattern(b, 1, x.Pattern)
+	}
+	return b
+}
+
+func decodeSetPattern(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			x.Pattern = &interlock.Pattern{}
+			err = decodePattern(x.Pattern, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendDropPattern(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Name)
+	return b
+}
+
+func decodeDropPattern(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Name, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendListPatterns(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Name)
+	return b
+}
+
+func decodeListPatterns(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Name, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendConfigure(b []byte, x *Op) []byte {
+	if x.Settings != nil {
+		b = appendSettings(b, 1, x.Settings)
+	}
+	return b
+}
+
+func decodeConfigure(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			x.Settings = &interlock.Settings{}
+			err = decodeSettings(x.Settings, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendCommit(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Commit.Flow)
+	for i := range x.Commit.Reads {
+		b = appendRead(b, 2, &x.Commit.Reads[i])
+	}
+	b = appendUint(b, 3, uint64(x.Commit.AsOf))
+	for i := range x.Commit.Writes {
+		b = appendWrite(b, 4, &x.Commit.Writes[i])
+	}
+	for i := range x.Commit.Leases {
+		b = appendText(b, 5, x.Commit.Leases[i][:])
+	}
+	b = appendString(b, 6, x.Commit.Note)
+	return b
+}
+
+func decodeCommit(x *Op, s []byte) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Commit.Flow, string(f.s))
+		case 2<<3 | wireBytes:
+			if len(x.Commit.Reads) <= MaxListed {
+				err = decodeRead(grow(&x.Commit.Reads), f.s)
+			}
+		case 3<<3 | wireVarint:
+			x.Commit.AsOf = interlock.Version(f.v)
+		case 4<<3 | wireBytes:
+			if len(x.Commit.Writes) <= MaxListed {
+				err = decodeWrite(grow(&x.Commit.Writes), f.s)
+			}
+		case 5<<3 | wireBytes:
+			if len(x.Commit.Leases) <= MaxListed {
+				err = id(grow(&x.Commit.Leases), f.s)
+			}
+		case 6<<3 | wireBytes:
+			err = text(&x.Commit.Note, string(f.s))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendReadState(b []byte, x *Op) []byte {
+	b = appendTexts(b, 1, x.State.Keys)
+	b = appendUint(b, 2, uint64(x.AsOf))
+	b = appendString(b, 3, x.Prefix)
+	b = appendString(b, 4, x.State.After)
+	b = appendUint(b, 5, uint64(x.State.Limit))
+	b = appendBool(b, 6, x.Bodies)
+	return b
+}
+
+func decodeReadState(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			if len(x.State.Keys) <= MaxListed {
+				err = text(grow(&x.State.Keys), f.s)
+			}
+		case 2<<3 | wireVarint:
+			x.AsOf = interlock.Version(f.v)
+		case 3<<3 | wireBytes:
+			err = text(&x.Prefix, f.s)
+		case 4<<3 | wireBytes:
+			err = text(&x.State.After, f.s)
+		case 5<<3 | wireVarint:
+			x.State.Limit = count(f.v)
+		case 6<<3 | wireVarint:
+			x.Bodies = f.v != 0
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendReadHistory(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Key)
+	b = appendBool(b, 2, x.Bodies)
+	return b
+}
+
+func decodeReadHistory(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Key, f.s)
+		case 2<<3 | wireVarint:
+			x.Bodies = f.v != 0
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendClaimEffect(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Flow)
+	b = appendString(b, 2, x.Effect.Tool)
+	b = appendString(b, 3, x.Effect.Target)
+	b = appendBytes(b, 4, x.Effect.Arguments)
+	b = appendID(b, 5, &x.ID)
+	b = appendDuration(b, 6, x.TTL)
+	return b
+}
+
+func decodeClaimEffect(x *Op, s []byte) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Flow, string(f.s))
+		case 2<<3 | wireBytes:
+			err = text(&x.Effect.Tool, string(f.s))
+		case 3<<3 | wireBytes:
+			err = text(&x.Effect.Target, string(f.s))
+		case 4<<3 | wireBytes:
+			x.Effect.Arguments = ownBytes(f.s)
+		case 5<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 6<<3 | wireVarint:
+			x.TTL = time.Duration(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendSettleEffect(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	b = appendDigest(b, 2, &x.Effect.Digest)
+	b = appendUint(b, 3, uint64(x.Effect.State))
+	b = appendBytes(b, 4, x.Effect.Result)
+	b = appendString(b, 5, x.Effect.Reason)
+	return b
+}
+
+func decodeSettleEffect(x *Op, s []byte) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 2<<3 | wireBytes:
+			err = digest(&x.Effect.Digest, f.s)
+		case 3<<3 | wireVarint:
+			x.Effect.State = enum[interlock.EffectState](f.v)
+		case 4<<3 | wireBytes:
+			x.Effect.Result = ownBytes(f.s)
+		case 5<<3 | wireBytes:
+			err = text(&x.Effect.Reason, string(f.s))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendGetEffect(b []byte, x *Op) []byte {
+	b = appendDigest(b, 1, &x.Effect.Digest)
+	return b
+}
+
+func decodeGetEffect(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = digest(&x.Effect.Digest, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendListEffects(b []byte, x *Op) []byte {
+	b = appendUint(b, 1, uint64(x.Effect.State))
+	b = appendDigest(b, 2, &x.Effect.Digest)
+	b = appendUint(b, 3, uint64(x.Effect.Limit))
+	return b
+}
+
+func decodeListEffects(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			x.Effect.State = enum[interlock.EffectState](f.v)
+		case 2<<3 | wireBytes:
+			err = digest(&x.Effect.Digest, f.s)
+		case 3<<3 | wireVarint:
+			x.Effect.Limit = count(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendRevertPattern(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Name)
+	b = appendUint(b, 2, x.Revision)
+	return b
+}
+
+func decodeRevertPattern(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Name, f.s)
+		case 2<<3 | wireVarint:
+			x.Revision = f.v
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendPoll(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	return b
+}
+
+func decodePoll(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendLeave(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	return b
+}
+
+func decodeLeave(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendGetLease(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	return b
+}
+
+func decodeGetLease(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendRenew(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	b = appendString(b, 2, x.Progress)
+	return b
+}
+
+func decodeRenew(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 2<<3 | wireBytes:
+			err = text(&x.Progress, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendRelease(b []byte, x *Op) []byte {
+	b = appendID(b, 1, &x.ID)
+	b = appendString(b, 2, x.Outcome)
+	b = appendString(b, 3, x.Note)
+	return b
+}
+
+func decodeRelease(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = id(&x.ID, f.s)
+		case 2<<3 | wireBytes:
+			err = text(&x.Outcome, f.s)
+		case 3<<3 | wireBytes:
+			err = text(&x.Note, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendCheckFence(b []byte, x *Op) []byte {
+	b = appendString(b, 1, x.Key)
+	b = appendUint(b, 2, uint64(x.Fence))
+	return b
+}
+
+func decodeCheckFence(x *Op, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireBytes:
+			err = text(&x.Key, f.s)
+		case 2<<3 | wireVarint:
+			x.Fence = interlock.Fence(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func appendGoAway(b []byte, num byte, x *GoAway) []byte {
 	b = openMessage(b, num)
@@ -26,6 +1182,153 @@ func decodeGoAway(x *GoAway, s string) error {
 			x.RetryAfter = time.Duration(f.v)
 		case 2<<3 | wireBytes:
 			err = text(&x.Message, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendReply(b []byte, num byte, x *Reply) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendUint(b, 1, uint64(x.Slot))
+	b = appendUint(b, 2, x.Seq)
+	b = appendUint(b, 3, uint64(x.Outcome))
+	b = appendUint(b, 4, uint64(x.Index))
+	if !x.Lease.ID.IsZero() {
+		b = appendLease(b, 5, &x.Lease)
+	}
+	if x.Ticket != nil {
+		b = appendTicket(b, 6, x.Ticket)
+	}
+	if x.Session != nil {
+		b = appendSession(b, 7, x.Session)
+	}
+	for i := range x.Losses {
+		b = appendLoss(b, 8, &x.Losses[i])
+	}
+	b = appendString(b, 9, x.Code)
+	b = appendString(b, 10, x.Message)
+	if x.Conflict != nil {
+		b = appendConflict(b, 11, x.Conflict)
+	}
+	if x.Advice != nil {
+		b = appendAdvice(b, 12, x.Advice)
+	}
+	b = appendTexts(b, 13, x.Warnings)
+	b = appendString(b, 14, x.EndedBy)
+	for i := range x.Patterns {
+		b = appendPattern(b, 15, &x.Patterns[i])
+	}
+	b = appendBool(b, 16, x.More)
+	if x.Settings != nil {
+		b = appendSettings(b, 17, x.Settings)
+	}
+	b = appendUint(b, 18, uint64(x.Version))
+	for i := range x.Documents {
+		b = appendDocument(b, 19, &x.Documents[i])
+	}
+	if x.Packet != nil {
+		b = appendPacket(b, 20, x.Packet)
+	}
+	for i := range x.Effects {
+		b = appendEffect(b, 21, &x.Effects[i])
+	}
+	for i := range x.Contention {
+		b = appendContention(b, 22, &x.Contention[i])
+	}
+	for i := range x.Tasks {
+		b = appendTask(b, 23, &x.Tasks[i])
+	}
+	for i := range x.Handed {
+		b = appendHanded(b, 24, &x.Handed[i])
+	}
+	for i := range x.Queues {
+		b = appendQueueStatus(b, 25, &x.Queues[i])
+	}
+	for i := range x.Log {
+		b = appendLogEntry(b, 26, &x.Log[i])
+	}
+	b = appendUint(b, 27, x.Next)
+	b = appendBool(b, 28, x.AsAsked)
+	return closeMessage(b, start)
+}
+
+func decodeReply(x *Reply, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			x.Slot = uint32(f.v)
+		case 2<<3 | wireVarint:
+			x.Seq = f.v
+		case 3<<3 | wireVarint:
+			x.Outcome = enum[Outcome](f.v)
+		case 4<<3 | wireVarint:
+			x.Index = interlock.Index(f.v)
+		case 5<<3 | wireBytes:
+			err = decodeLease(&x.Lease, f.s)
+		case 6<<3 | wireBytes:
+			x.Ticket = &interlock.Ticket{}
+			err = decodeTicket(x.Ticket, f.s)
+		case 7<<3 | wireBytes:
+			x.Session = &Session{}
+			err = decodeSession(x.Session, f.s)
+		case 8<<3 | wireBytes:
+			err = decodeLoss(grow(&x.Losses), f.s)
+		case 9<<3 | wireBytes:
+			err = text(&x.Code, f.s)
+		case 10<<3 | wireBytes:
+			err = text(&x.Message, f.s)
+		case 11<<3 | wireBytes:
+			x.Conflict = &Conflict{}
+			err = decodeConflict(x.Conflict, f.s)
+		case 12<<3 | wireBytes:
+			x.Advice = &interlock.Advice{}
+			err = decodeAdvice(x.Advice, f.s)
+		case 13<<3 | wireBytes:
+			err = text(grow(&x.Warnings), f.s)
+		case 14<<3 | wireBytes:
+			err = text(&x.EndedBy, f.s)
+		case 15<<3 | wireBytes:
+			err = decodePattern(grow(&x.Patterns), f.s)
+		case 16<<3 | wireVarint:
+			x.More = f.v != 0
+		case 17<<3 | wireBytes:
+			x.Settings = &interlock.Settings{}
+			err = decodeSettings(x.Settings, f.s)
+		case 18<<3 | wireVarint:
+			x.Version = interlock.Version(f.v)
+		case 19<<3 | wireBytes:
+			err = decodeDocument(grow(&x.Documents), f.s)
+		case 20<<3 | wireBytes:
+			x.Packet = &interlock.Packet{}
+			err = decodePacket(x.Packet, f.s)
+		case 21<<3 | wireBytes:
+			err = decodeEffect(grow(&x.Effects), f.s)
+		case 22<<3 | wireBytes:
+			err = decodeContention(grow(&x.Contention), f.s)
+		case 23<<3 | wireBytes:
+			err = decodeTask(grow(&x.Tasks), f.s)
+		case 24<<3 | wireBytes:
+			if x.Handed == nil {
+				x.Handed = make([]Assignment, 0, 1+countFields(s, f.tag))
+			}
+			err = decodeHanded(grow(&x.Handed), strings.Clone(f.s))
+		case 25<<3 | wireBytes:
+			err = decodeQueueStatus(grow(&x.Queues), f.s)
+		case 26<<3 | wireBytes:
+			err = decodeLogEntry(grow(&x.Log), f.s)
+		case 27<<3 | wireVarint:
+			x.Next = f.v
+		case 28<<3 | wireVarint:
+			x.AsAsked = f.v != 0
 		}
 		if err != nil {
 			return err

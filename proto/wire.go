@@ -3,8 +3,8 @@ package proto
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -111,6 +111,21 @@ func appendDigest(b []byte, num byte, d *[32]byte) []byte {
 	return appendText(b, num, d[:])
 }
 
+func appendInt(b []byte, num byte, v int) []byte { return appendUint(b, num, uint64(v)) }
+
+// appendEnums writes a list of numbers in one piece.
+func appendEnums[T ~uint8](b []byte, num byte, list []T) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	b = openMessage(b, num)
+	start := len(b)
+	for _, v := range list {
+		b = appendVarint(b, uint64(v))
+	}
+	return closeMessage(b, start)
+}
+
 // openMessage begins an embedded message; closeMessage, with the length that b
 // had after openMessage, ends it. One byte is kept for the length, which is
 // enough for most; a longer message is moved.
@@ -204,33 +219,21 @@ func text[S ~string](into *S, s string) error {
 	return nil
 }
 
-// ownText is text for the kept parts of operations that may be large: it shares no memory with
-// the rest, which so is not kept.
-func ownText[S ~string](into *S, s string) error { return text(into, strings.Clone(s)) }
-
-// ownBytes are the same, nil for none: an empty field means the same as a missing one.
-func ownBytes(s string) []byte {
-	if s == "" {
+// ownBytes is a copy of s, nil for none: an empty field means the same as a missing one.
+func ownBytes[B octets](s B) []byte {
+	if len(s) == 0 {
 		return nil
 	}
-	return []byte(s)
-}
-
-// texts adds one to a list. Of more than MaxListed the rest is left out: one too
-// many is enough to be refused.
-func texts[S ~string](into *[]S, s string) error {
-	if len(*into) > MaxListed {
-		return nil
-	}
-	return text(grow(into), s)
+	return append([]byte(nil), s...)
 }
 
 // MaxListed bounds the lists in a client's operation, because an empty element is
-// much smaller on the wire than in memory. No request may have longer ones.
+// much smaller on the wire than in memory. No request may have longer ones. A decoder keeps
+// one element more, which is enough to be refused, and leaves out the rest.
 const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites, interlock.MaxFollowUps, interlock.MaxShares)
 
 // id checks what the .proto calls an id.
-func id[T ~[16]byte](into *T, s string) error {
+func id[T ~[16]byte, B octets](into *T, s B) error {
 	if len(s) != 16 {
 		return badFrame("an id has %d bytes instead of 16", len(s))
 	}
@@ -239,7 +242,7 @@ func id[T ~[16]byte](into *T, s string) error {
 }
 
 // digest checks what the .proto calls a digest.
-func digest(into *[32]byte, s string) error {
+func digest[B octets](into *[32]byte, s B) error {
 	if len(s) != len(into) {
 		return badFrame("a digest has %d bytes instead of %d", len(s), len(into))
 	}
@@ -250,3 +253,79 @@ func digest(into *[32]byte, s string) error {
 func unzigzag64(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 func unzigzag(v uint64) int32 { return int32(uint32(v)>>1) ^ -int32(v&1) }
+
+// count reads a number of things; what is above 32 bits is refused as too many.
+func count(v uint64) uint32 { return uint32(min(v, math.MaxUint32)) }
+
+// enum reads a number that stands for a name. One that is too large for any stays
+// one that stands for none.
+func enum[T ~uint8](v uint64) T { return T(min(v, math.MaxUint8)) }
+
+// packedEnums reads a list of numbers that is in one piece.
+func packedEnums[T ~uint8, B octets](into *[]T, s B) error {
+	for len(s) > 0 && len(*into) <= MaxListed {
+		v, rest, err := varint(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		*into = append(*into, enum[T](v))
+	}
+	return nil
+}
+
+// grow appends a zero T and returns it to be filled in.
+func grow[T any](list *[]T) *T {
+	var zero T
+	*list = append(*list, zero)
+	return &(*list)[len(*list)-1]
+}
+
+// allocated returns what p points to, which it allocates if there is nothing yet.
+func allocated[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
+	}
+	return *p
+}
+
+// eachField calls visit for the fields of a message, in their order. They are values, because
+// taking the address of one for a function that is a value costs an allocation.
+func eachField(s string, visit func(field[string]) error) error {
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		if err := visit(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countFields counts the fields with a tag, as far as the message can be read.
+func countFields(s string, tag uint64) (n int) {
+	for s != "" {
+		f, rest, err := nextField(s)
+		if err != nil {
+			break
+		}
+		if f.tag == tag {
+			n++
+		}
+		s = rest
+	}
+	return n
+}
+
+// skip checks a message that has only unknown fields.
+func skip[B octets](s B) (err error) {
+	for len(s) > 0 {
+		if _, s, err = nextField(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -149,7 +149,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	case proto.OpHeartbeat:
 		h.Seq, h.Acked = 0, 0
 		cmd = &engine.Heartbeat{Head: h, Progress: o.Progress}
-	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpContention,
+	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpGetContention,
 		proto.OpListPatterns, proto.OpGetSettings, proto.OpGetTask, proto.OpListTasks, proto.OpListQueues, proto.OpReadLog:
 		return st.query(o)
 	default:

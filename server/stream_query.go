@@ -114,7 +114,7 @@ func (r *queryResult) looking(ns interlock.Namespace, o proto.Op) func(*engine.E
 			r.effects, r.more = list.Rows, list.More
 			return done
 		}
-	case proto.OpContention:
+	case proto.OpGetContention:
 		return once(func(e *engine.Engine) { r.contention = e.Contention(ns) })
 	case proto.OpListPatterns:
 		return once(func(e *engine.Engine) { r.patterns, r.more = patternsAfter(e.Patterns(ns), o.Name) })

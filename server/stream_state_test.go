@@ -237,7 +237,7 @@ func TestEffectsOnTheStream(t *testing.T) {
 		proto.Op{Kind: proto.OpGetEffect, Seq: 21, Effect: &proto.EffectOp{Digest: [32]byte{1}}},
 		proto.Op{Kind: proto.OpListEffects, Seq: 22, Effect: &proto.EffectOp{State: interlock.EffectDone}},
 		proto.Op{Kind: proto.OpListEffects, Seq: 23, Effect: &proto.EffectOp{State: interlock.EffectUnknown}},
-		proto.Op{Kind: proto.OpContention, Seq: 24},
+		proto.Op{Kind: proto.OpGetContention, Seq: 24},
 	)
 	for _, seq := range []uint64{4, 20} {
 		if r := f.want(seq, proto.Done, ""); len(r.Effects) != 1 || r.Effects[0].Result != `"ch_1"` || r.Effects[0].State != interlock.EffectDone {

@@ -580,8 +580,8 @@ type AckTask struct {
 	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	Result        []byte                 `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"` // JSON; of a message, the reply
 	Reads         []*Read                `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`
-	AsOf          uint64                 `protobuf:"varint,4,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	AsOf          uint64                 `protobuf:"varint,4,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	Tasks         []*TaskSpec            `protobuf:"bytes,6,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Note          string                 `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -639,18 +639,18 @@ func (x *AckTask) GetReads() []*Read {
 	return nil
 }
 
-func (x *AckTask) GetAsOf() uint64 {
-	if x != nil {
-		return x.AsOf
-	}
-	return 0
-}
-
 func (x *AckTask) GetWrites() []*Write {
 	if x != nil {
 		return x.Writes
 	}
 	return nil
+}
+
+func (x *AckTask) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
 }
 
 func (x *AckTask) GetTasks() []*TaskSpec {
@@ -2695,9 +2695,9 @@ const file_task_proto_rawDesc = "" +
 	"\aAckTask\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12(\n" +
-	"\x05reads\x18\x03 \x03(\v2\x12.interlock.v1.ReadR\x05reads\x12\x13\n" +
-	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\x12+\n" +
-	"\x06writes\x18\x05 \x03(\v2\x13.interlock.v1.WriteR\x06writes\x12,\n" +
+	"\x05reads\x18\x03 \x03(\v2\x12.interlock.v1.ReadR\x05reads\x12+\n" +
+	"\x06writes\x18\x05 \x03(\v2\x13.interlock.v1.WriteR\x06writes\x12\x13\n" +
+	"\x05as_of\x18\x04 \x01(\x04R\x04asOf\x12,\n" +
 	"\x05tasks\x18\x06 \x03(\v2\x16.interlock.v1.TaskSpecR\x05tasks\x12\x12\n" +
 	"\x04note\x18\a \x01(\tR\x04note\"b\n" +
 	"\bNackTask\x12\x14\n" +

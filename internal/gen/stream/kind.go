@@ -37,6 +37,15 @@ func (k kind) wire() string {
 	return "wireVarint"
 }
 
+// checked reports whether the decoder of a kind can fail.
+func (k kind) checked() bool {
+	switch k {
+	case kindString, kindStrings, kindID, kindIDs, kindDigest, kindEnums:
+		return true
+	}
+	return false
+}
+
 // kind decides how a field is written. It refuses a pair that no message has needed yet.
 func (w *writer) kind(c *codec, f *place) kind {
 	protoType := f.kind

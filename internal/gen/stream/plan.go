@@ -17,7 +17,6 @@ type plan struct {
 	schema *schema
 	proto  *source.Package
 	codecs map[string]*codec // by message
-	order  []*codec          // parents before children
 	used   map[string]bool   // entries of the tables that were needed
 	errs   []error
 }
@@ -27,8 +26,7 @@ type codec struct {
 	message *message
 	goType  *source.Struct
 	fields  []*place
-	body    bool   // the body of an operation: its fields are in proto.Op
-	holds   string // of a body, the field of Op that its decoder allocates; "" for none
+	holds   string // of a body, the part of the union that its decoder allocates; "" for none
 
 	shared bool // it is decoded from a string, and its texts become parts of that string
 	own    bool // it is decoded from bytes, and each text becomes a copy
@@ -69,20 +67,37 @@ func (p *plan) add(messageName string, typ types.Type) *codec {
 		}
 		return c
 	}
-	c := &codec{message: p.schema.messages[messageName], goType: goType}
-	p.enter(c)
-	p.match(c)
-	p.covered(messageName, goType, []*codec{c})
+	c := p.match(&codec{message: p.schema.messages[messageName], goType: goType})
+	p.covered(goType, c)
 	return c
 }
 
-func (p *plan) enter(c *codec) {
-	p.codecs[c.message.name] = c
-	p.order = append(p.order, c)
+// addUnion plans the message of an operation, and its bodies on the same struct.
+func (p *plan) addUnion(messageName string, goType *source.Struct) {
+	m := p.schema.messages[messageName]
+	c := p.match(&codec{message: m, goType: goType})
+	all := []*codec{c}
+	for i, f := range m.oneof {
+		if f.number != m.oneof[0].number+i {
+			p.failf("%s: the bodies of message %s are not numbered one after the other: %s is %d", m.file.name, messageName, f.name, f.number)
+		}
+		body := p.match(&codec{message: p.schema.messages[f.kind], goType: goType, holds: bodies[f.kind]})
+		if body.holds != "" {
+			p.used["body "+f.kind] = true
+		}
+		isOwn := slices.Contains(own, f.kind)
+		if isOwn {
+			p.used["own "+f.kind] = true
+		}
+		body.spread(!isOwn, isOwn, true)
+		all = append(all, body)
+	}
+	p.covered(goType, all...)
 }
 
-// match finds the struct field of each field of a message.
-func (p *plan) match(c *codec) {
+// match finds the struct field of each field of a message, and returns c.
+func (p *plan) match(c *codec) *codec {
+	p.codecs[c.message.name] = c
 	for _, f := range c.message.fields {
 		name := c.message.name + "." + f.name
 		x := &place{protoField: f}
@@ -114,6 +129,7 @@ func (p *plan) match(c *codec) {
 		}
 		c.fields = append(c.fields, x)
 	}
+	return c
 }
 
 // element is what a list or a pointer is of, or else the type itself.
@@ -142,8 +158,9 @@ func (p *plan) lookup(s *source.Struct, goPath string) (steps []step) {
 	return steps
 }
 
-// covered reports the fields of a struct that no message has.
-func (p *plan) covered(messageName string, s *source.Struct, codecs []*codec) {
+// covered reports the fields of a struct that none of the messages on it has.
+func (p *plan) covered(s *source.Struct, codecs ...*codec) {
+	messageName := codecs[0].message.name
 	whole, entered := map[string]bool{}, map[string]bool{}
 	for _, c := range codecs {
 		for _, f := range c.fields {
@@ -212,6 +229,12 @@ func (p *plan) finish() error {
 	}
 	for name := range unsent {
 		entries["unsent "+name] = true
+	}
+	for name := range bodies {
+		entries["body "+name] = true
+	}
+	for _, name := range own {
+		entries["own "+name] = true
 	}
 	for _, entry := range slices.Sorted(maps.Keys(entries)) {
 		if !p.used[entry] {

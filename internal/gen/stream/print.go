@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/types"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock/internal/gen/source"
@@ -20,12 +21,16 @@ func Emit(tree *source.Tree) (map[string][]byte, error) {
 		return nil, err
 	}
 	p := &plan{tree: tree, schema: schema, proto: proto, codecs: map[string]*codec{}, used: map[string]bool{}}
-	for _, name := range roots {
+	for _, name := range []string{root, goAway, union} {
 		s := proto.Struct(name)
-		if s == nil {
+		switch {
+		case s == nil:
 			return nil, fmt.Errorf("package proto has no struct %s", name)
+		case name == union:
+			p.addUnion(name, s)
+		default:
+			p.add(name, s.Type).spread(true, false, false)
 		}
-		p.add(name, s.Type).spread(true, false, false)
 	}
 	if err := p.finish(); err != nil {
 		return nil, err
@@ -35,9 +40,18 @@ func Emit(tree *source.Tree) (map[string][]byte, error) {
 		w := &writer{File: source.NewFile(proto, from.name)}
 		n := 0
 		for _, m := range from.messages {
-			if c := p.codecs[m.name]; c != nil {
+			c := p.codecs[m.name]
+			if c == nil {
+				continue // of a frame
+			}
+			n++
+			switch {
+			case m.name == union:
+				w.union(p, c)
+			case c.goType.Name == union:
+				w.body(c)
+			default:
 				w.message(c)
-				n++
 			}
 		}
 		if n == 0 {
@@ -78,14 +92,127 @@ func (w *writer) message(c *codec) {
 	}
 	w.P("return closeMessage(b, start)")
 	w.P("}")
-	w.P("")
 	w.decoder(c, typ)
+}
+
+// body writes the functions of an operation's body. The caller opens the message, with the
+// operation's kind as its number.
+func (w *writer) body(c *codec) {
+	name := c.message.name
+	if len(c.fields) == 0 {
+		return
+	}
+	w.P("")
+	w.P("func append%s(b []byte, x *%s) []byte {", name, union)
+	for _, f := range c.fields {
+		w.appendField(c, f)
+	}
+	w.P("return b")
+	w.P("}")
+	w.decoder(c, union)
+}
+
+// union writes the kinds of operations, and the functions that lead to their bodies.
+func (w *writer) union(p *plan, c *codec) {
+	m := c.message
+	first, last := m.oneof[0], m.oneof[len(m.oneof)-1]
+	kind := func(f *protoField) string { return union + goName(f.name) }
+	w.P("")
+	w.P("// The kinds of operations, with the numbers of their bodies in message %s.", union)
+	w.P("const (")
+	for _, f := range m.oneof {
+		w.P("%s %sKind = %d", kind(f), union, f.number)
+	}
+	w.P("")
+	w.P("lastOp = %s", kind(last))
+	w.P(")")
+	w.P("")
+	w.P("func append%s(b []byte, num byte, x *%s) []byte {", union, union)
+	w.P("b = openMessage(b, num)")
+	w.P("start := len(b)")
+	for _, f := range c.fields {
+		w.appendField(c, f)
+	}
+	w.P("b = openMessage(b, byte(x.Kind))")
+	w.P("body := len(b)")
+	w.P("switch x.Kind {")
+	var empty []string
+	for _, f := range m.oneof {
+		if len(p.codecs[f.kind].fields) == 0 {
+			empty = append(empty, kind(f))
+			continue
+		}
+		w.P("case %s:", kind(f))
+		w.P("b = append%s(b, x)", f.kind)
+	}
+	if len(empty) > 0 {
+		w.P("case %s:", strings.Join(empty, ", "))
+	}
+	w.P("default:")
+	w.P("panic(\"proto: an operation without a kind\")")
+	w.P("}")
+	w.P("b = closeMessage(b, body)")
+	w.P("return closeMessage(b, start)")
+	w.P("}")
+
+	w.P("")
+	w.P("func decode%s(x *%s, s []byte) error {", union, union)
+	w.P("var body []byte")
+	w.P("for len(s) > 0 {")
+	w.P("f, rest, err := nextField(s)")
+	w.P("if err != nil {\nreturn err\n}")
+	w.P("s = rest")
+	w.P("switch f.tag {")
+	for _, f := range c.fields {
+		w.decodeField(c, f, "string(f.s)")
+	}
+	w.P("default:")
+	w.P("num := f.tag >> 3")
+	w.P("if f.tag&7 != wireBytes || num < uint64(%s) || num > uint64(%s) {", kind(first), "lastOp")
+	w.P("continue")
+	w.P("}")
+	w.P("if x.Kind != 0 {")
+	w.P("return badFrame(\"an operation has two bodies\")")
+	w.P("}")
+	w.P("x.Kind, body = %sKind(num), f.s", union)
+	w.P("}")
+	w.P("}")
+	w.P("switch x.Kind {")
+	for _, f := range m.oneof {
+		inner := p.codecs[f.kind]
+		switch {
+		case len(inner.fields) == 0:
+			continue
+		case inner.own:
+			w.P("case %s:", kind(f))
+			if inner.holds != "" {
+				w.holds(inner)
+			}
+			w.P("return decode%s(x, body)", f.kind)
+		default:
+			w.P("case %s:", kind(f))
+			if inner.holds != "" {
+				w.holds(inner)
+			}
+			w.P("return decode%s(x, string(body))", f.kind)
+		}
+	}
+	w.P("}")
+	w.P("return skip(body)")
+	w.P("}")
+}
+
+// holds writes the allocation of the part of the union for a body.
+func (w *writer) holds(c *codec) {
+	part := c.goType.Field(c.holds)
+	w.P("x.%s = &%s{}", c.holds, w.Type(element(part.Type)))
 }
 
 // decoder writes the loop over the fields of a message.
 func (w *writer) decoder(c *codec, typ string) {
 	name := c.message.name
 	text := "f.s"
+	w.P("")
 	switch {
 	case c.shared && c.own:
 		w.P("func decode%s[B octets](x *%s, s B) error {", name, typ)
@@ -105,7 +232,9 @@ func (w *writer) decoder(c *codec, typ string) {
 		w.decodeField(c, f, text)
 	}
 	w.P("}")
-	w.P("if err != nil {\nreturn err\n}")
+	if slices.ContainsFunc(c.fields, func(f *place) bool { return f.inner != nil || w.kind(c, f).checked() }) {
+		w.P("if err != nil {\nreturn err\n}")
+	}
 	w.P("}")
 	w.P("return nil")
 	w.P("}")

@@ -1,0 +1,189 @@
+package stream
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/gen/source"
+)
+
+func TestSchema(t *testing.T) {
+	s := &schema{messages: map[string]*message{}, enums: map[string]*enum{}}
+	if err := s.parse("a.proto", `// A comment.
+syntax = "proto3";
+package a.v1;
+import "b.proto";
+option go_package = "x;y"; /* another */
+
+service S {
+  rpc Call(stream M) returns (N) {}
+}
+
+message M {
+  string name = 1; // its name
+  reserved 2, 4;
+  repeated E list = 16;
+  optional sint64 min = 3;
+  oneof body {
+    N first = 5;
+    N second = 6;
+  }
+}
+
+message N {}
+
+enum E {
+  E_NONE = 0;
+  E_BELOW = -1;
+}
+`); err != nil {
+		t.Fatal(err)
+	}
+	m := s.messages["M"]
+	for i, want := range []protoField{
+		{name: "name", number: 1, kind: "string"},
+		{name: "list", number: 16, kind: "E", repeated: true},
+		{name: "min", number: 3, kind: "sint64", optional: true},
+	} {
+		if i >= len(m.fields) || *m.fields[i] != want {
+			t.Fatalf("the fields are %+v, want %+v", m.fields, want)
+		}
+	}
+	if len(m.oneof) != 2 || m.oneof[1].name != "second" || m.oneof[1].number != 6 {
+		t.Errorf("the oneof is %+v", m.oneof)
+	}
+	if got := s.enums["E"]; got == nil || !slices.Equal(got.numbers, []int64{0, -1}) {
+		t.Errorf("E is %+v", got)
+	}
+}
+
+func TestSchemaRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"message M { string a = 1 }":                         "want ';'",
+		"message M { string a = 256; }":                      "above 255",
+		"message M { message N {} }":                         `want '='`,
+		"message M { oneof a { A a = 1; } oneof b {} }":      "two oneofs",
+		"message M {} message M {}":                          "declared twice",
+		"struct M {}":                                        `unexpected "struct"`,
+		"service S { rpc":                                    "no end",
+		"message M { string a = \"x\"; }":                    "want a number",
+		"message M { string a = 1; ":                         "want a name",
+		"message M {\n  string a = 1;\n  string b = two;\n}": "a.proto:3:",
+	} {
+		s := &schema{messages: map[string]*message{}, enums: map[string]*enum{}}
+		if err := s.parse("a.proto", text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestEmitRefuses changes the real sources, one at a time, so that message and struct differ.
+func TestEmitRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ file, was, is, want string }{
+		"a field of a message without a struct field": {
+			"proto/model.proto", "int64 eta = 4;", "int64 eta = 4;\n  bool sure = 5;", "field sure of message Ticket has no field Sure in Ticket",
+		},
+		"a struct field without a field of a message": {
+			"lease.go", "type Ticket struct {\n", "type Ticket struct {\n\tSure bool\n", "Ticket.Sure: message Ticket has no such field",
+		},
+		"a field of a body without a struct field": {
+			"proto/session.proto", "int64 max_wait = 2;\n}", "int64 max_wait = 2;\n  bool sure = 3;\n}", "field sure of message Arrive has no field Sure in Op",
+		},
+		"a field of an operation without a body": {
+			"proto/op.go", "\tProgress  string\n", "\tProgress  string\n\tSure      bool\n", "Op.Sure: message Op has no such field",
+		},
+		"a field of a part of an operation": {
+			"proto/op.go", "\tTool      string\n", "\tTool      string\n\tSure      bool\n", "Op.Effect.Sure: message Op has no such field",
+		},
+		"a type that does not fit": {
+			"proto/model.proto", "int64 eta = 4;", "string eta = 4;", "field eta of message Ticket: no code is known for the type string on time.Duration",
+		},
+		"a gap between the kinds": {
+			"proto/session.proto", "RevertPattern revert_pattern = 48;", "RevertPattern revert_pattern = 49;", "revert_pattern is 49",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := copySources(t)
+			change(t, tree, c.file, c.was, c.is)
+			if _, err := Emit(tree); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestNewField adds a field to an operation and to its message, and needs nothing else.
+func TestNewField(t *testing.T) {
+	tree := copySources(t)
+	change(t, tree, "lease.go", "\tPurpose string // for people", "\tUrgent bool\n\tPurpose string // for people")
+	change(t, tree, "proto/session.proto", "  bool documents = 19;\n", "  bool documents = 19;\n  bool urgent = 20;\n")
+	files, err := Emit(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"b = appendBool(b, 20, x.Urgent)", "case 20<<3 | wireVarint:\n\t\t\tx.Urgent = f.v != 0"} {
+		if !strings.Contains(string(files["proto/session_gen.go"]), want) {
+			t.Errorf("proto/session_gen.go lacks %s", want)
+		}
+	}
+}
+
+// change replaces the first occurrence of a text in a file.
+func change(t *testing.T, tree *source.Tree, name, was, is string) {
+	t.Helper()
+	full := filepath.Join(tree.Root, filepath.FromSlash(name))
+	text, err := os.ReadFile(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), was) {
+		t.Fatalf("%s has no %q", name, was)
+	}
+	if err := os.WriteFile(full, []byte(strings.Replace(string(text), was, is, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copySources copies the packages that the emitter reads into a module of their own.
+func copySources(t *testing.T) *source.Tree {
+	t.Helper()
+	root, dir := "../../..", t.TempDir()
+	files := map[string]bool{"go.mod": true, "go.sum": true}
+	for _, pattern := range []string{"*.go", "proto/*.go", "proto/*.proto"} {
+		names, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, "_test.go") {
+				below, err := filepath.Rel(root, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[below] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := source.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
