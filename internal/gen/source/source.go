@@ -139,6 +139,20 @@ func (t *Tree) Struct(typ types.Type) (*Struct, error) {
 	return s, nil
 }
 
+// Constants returns the constants of a named type of this module.
+func (t *Tree) Constants(named *types.Named) ([]Constant, error) {
+	if named.Obj().Pkg() != nil {
+		if folder, ok := t.folder(named.Obj().Pkg().Path()); ok {
+			p, err := t.Package(folder)
+			if err != nil {
+				return nil, err
+			}
+			return p.Constants(named.Obj().Name()), nil
+		}
+	}
+	return nil, fmt.Errorf("%s is no type of this module", named)
+}
+
 // folder is where the package with an import path is.
 func (t *Tree) folder(importPath string) (string, bool) {
 	if importPath == t.Module {

@@ -3,6 +3,8 @@ package stream
 import (
 	"errors"
 	"fmt"
+	"go/constant"
+	"go/token"
 	"go/types"
 	"maps"
 	"slices"
@@ -16,8 +18,9 @@ type plan struct {
 	tree   *source.Tree
 	schema *schema
 	proto  *source.Package
-	codecs map[string]*codec // by message
-	used   map[string]bool   // entries of the tables that were needed
+	codecs map[string]*codec       // by message
+	enums  map[string]*types.Named // by enum
+	used   map[string]bool         // entries of the tables that were needed
 	errs   []error
 }
 
@@ -126,10 +129,47 @@ func (p *plan) match(c *codec) *codec {
 		}
 		if p.schema.messages[f.kind] != nil {
 			x.inner = p.add(f.kind, element(x.typ))
+		} else if e := p.schema.enums[f.kind]; e != nil {
+			p.matchEnum(e, element(x.typ))
 		}
 		c.fields = append(c.fields, x)
 	}
 	return c
+}
+
+// matchEnum compares the numbers of an enum with the exported constants of its Go type. An enum
+// and a type may each have a 0 that the other has no name for.
+func (p *plan) matchEnum(e *enum, typ types.Type) {
+	named, ok := typ.(*types.Named)
+	if !ok || p.enums[e.name] == named {
+		return
+	}
+	if p.enums[e.name] != nil {
+		p.failf("enum %s stands for %s and for %s", e.name, p.enums[e.name].Obj().Name(), named.Obj().Name())
+		return
+	}
+	p.enums[e.name] = named
+	constants, err := p.tree.Constants(named)
+	if err != nil {
+		p.failf("enum %s: %w", e.name, err)
+		return
+	}
+	numbers := map[int64]bool{}
+	for _, c := range constants {
+		n, _ := constant.Int64Val(c.Value)
+		if !token.IsExported(c.Name) || n == 0 {
+			continue
+		}
+		numbers[n] = true
+		if !slices.Contains(e.numbers, n) {
+			p.failf("enum %s has no number %d, which is %s", e.name, n, c.Name)
+		}
+	}
+	for _, n := range e.numbers {
+		if n != 0 && !numbers[n] {
+			p.failf("%s has no constant %d, which enum %s has", named.Obj().Name(), n, e.name)
+		}
+	}
 }
 
 // element is what a list or a pointer is of, or else the type itself.

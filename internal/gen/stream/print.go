@@ -20,7 +20,7 @@ func Emit(tree *source.Tree) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{tree: tree, schema: schema, proto: proto, codecs: map[string]*codec{}, used: map[string]bool{}}
+	p := &plan{tree: tree, schema: schema, proto: proto, codecs: map[string]*codec{}, enums: map[string]*types.Named{}, used: map[string]bool{}}
 	for _, name := range []string{root, goAway, union} {
 		s := proto.Struct(name)
 		switch {

@@ -102,6 +102,12 @@ func TestEmitRefuses(t *testing.T) {
 		"a type that does not fit": {
 			"proto/model.proto", "int64 eta = 4;", "string eta = 4;", "field eta of message Ticket: no code is known for the type string on time.Duration",
 		},
+		"a number without a constant": {
+			"proto/model.proto", "MODE_MEMBER = 8;", "MODE_MEMBER = 8;\n  MODE_GUEST = 9;", "Mode has no constant 9, which enum Mode has",
+		},
+		"a constant without a number": {
+			"proto/model.proto", "  WRITE_OP_ADD = 4;\n", "", "enum WriteOp has no number 4, which is Add",
+		},
 		"a gap between the kinds": {
 			"proto/session.proto", "RevertPattern revert_pattern = 48;", "RevertPattern revert_pattern = 49;", "revert_pattern is 49",
 		},
