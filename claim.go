@@ -103,8 +103,8 @@ const (
 	// Skip answers that another holder already does it. Unlike Fail it is a success: the caller
 	// has nothing to do.
 	Skip
-	// Preempt puts the request in line and asks the holders in its way to yield.
-	// Where the pattern of the key allows it, they lose the key after their grace.
+	// Preempt enqueues the request and asks the blocking holders to yield. Where the pattern of
+	// the key allows it, they lose the key after their grace.
 	Preempt
 )
 

@@ -48,7 +48,7 @@ const (
 	CodeNotFound         Code = "not_found"           // no such path
 	CodeMethodNotAllowed Code = "method_not_allowed"
 
-	// Another request or holder is in the way.
+	// Another request or holder blocks it.
 	CodeHeld        Code = "held"           // the key is held, and the request did not want to wait, or was a commit
 	CodeDeadlock    Code = "deadlock"       // waiting would never end: this request was the victim
 	CodeFenced      Code = "fenced"         // the fence is not that of a live lease on the key

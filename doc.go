@@ -3,10 +3,9 @@
 // list of error codes. It has no behaviour beyond turning these values into
 // text and back, and it imports the standard library only.
 //
-// Start reading at [Claim] and [Mode] (what can be asked for), then [Lease], [Ticket] and
-// [Holder] (what comes back), then [Code] and [Error] (how a refusal looks). What the words
-// mean and which rules hold between them is written in docs/architecture.md; package engine
-// enforces them.
+// Start reading at [Claim] and [Mode] (requests), then [Lease], [Ticket] and [Holder]
+// (answers), then [Code] and [Error] (refusals). docs/architecture.md defines the terms and the
+// rules between them; package engine enforces them.
 //
 // Four counters are never mixed, and each is a type of its own: [Index] is a
 // position in the journal, [Epoch] the number of a shard's ownership, [Fence]

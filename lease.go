@@ -48,7 +48,7 @@ type Terms struct {
 	Division  Division      // how a Member claim's key is shared out; its first member decides
 }
 
-// LeaseRequest is what an acquire asks for.
+// LeaseRequest is the body of an acquire.
 type LeaseRequest struct {
 	Claims []Claim // all or nothing; the slice belongs to the receiver of the request
 
@@ -133,11 +133,11 @@ type Lease struct {
 	Decision *Decision
 	// Generation counts how often the barrier that the lease belongs to has opened.
 	Generation uint64
-	// Parts are what a member has of a shared-out key, in the order of their keys.
+	// Parts are a member's parts of a partitioned key, in the order of their keys.
 	Parts []Part
 }
 
-// Yield is a request to a holder to give its keys up.
+// Yield is a request to a holder to release its keys.
 type Yield struct {
 	Agent    string // the asking agent
 	Session  string // public name
@@ -148,7 +148,7 @@ type Yield struct {
 	Revoked  bool // the lease is in its grace because of it: release now, or lose the keys
 }
 
-// ParkStatus is what is known of a parked lease.
+// ParkStatus is the state of a parked lease.
 type ParkStatus struct {
 	Reason string // what the human is asked; the holder's text
 	Since  time.Duration
@@ -177,7 +177,7 @@ type Part struct {
 	Left  time.Duration // until it is taken away, when Stop is set and it will be
 }
 
-// Note is what a holder left for the next one when it released.
+// Note is a holder's note for the next one, left at the release.
 type Note struct {
 	Key     Key
 	Agent   string
@@ -195,7 +195,7 @@ type Ticket struct {
 	ETA      time.Duration // expected wait from now
 }
 
-// Liveness is what the server knows of a holder. It comes from heartbeats, never from the age
+// Liveness is the server's knowledge of a holder. It comes from heartbeats, never from the age
 // of a lease.
 type Liveness uint8
 
@@ -235,7 +235,7 @@ type Holder struct {
 	Session      string // public name, "" for an anonymous holder
 	Flow         string
 	Purpose      string // other agents' text
-	Key          Key    // the claim that stands in the way
+	Key          Key    // the claim that blocks
 	Mode         Mode
 	Count        uint32 // permits, parties or parts
 	Fence        Fence
@@ -259,7 +259,7 @@ type Capacity struct {
 	Groups    []GroupUse    // in the order of the pattern; nil when it lists none
 }
 
-// GroupUse is what of a key's permits a claimant group has.
+// GroupUse is a claimant group's use of a key's permits.
 type GroupUse struct {
 	Group
 	Used uint32
@@ -298,12 +298,12 @@ type CycleStep struct {
 	Mode    Mode
 	Victim  bool
 
-	// Next is how the next one is in its way; 0 where that is not known, as for a declared
-	// wait, a barrier, and what an older version has decided.
+	// Next is the role of the next blocker; 0 where that is not known, as for a declared wait,
+	// a barrier, and decisions of an older version.
 	Next BlockerRole
 }
 
-// BlockerRole is how a blocker is in the way of a waiter.
+// BlockerRole is how a blocker blocks a waiter.
 type BlockerRole uint8
 
 const (
@@ -321,7 +321,7 @@ func (s BlockerRole) String() string {
 	return ""
 }
 
-// Action is what an answer advises its reader to do next.
+// Action is the next step that an answer advises.
 type Action string
 
 const (

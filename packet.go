@@ -6,8 +6,8 @@ package interlock
 type Packet struct {
 	Changes []Change // at most MaxStale
 	More    bool     // there were more
-	// Message is the same in words, ready for a model's prompt. What other agents wrote is
-	// quoted in it as data.
+	// Message is the same in words, ready for a model's prompt. Other agents' text is quoted in
+	// it as data.
 	Message string
 }
 
@@ -25,7 +25,7 @@ type Change struct {
 	Diff    Difference
 }
 
-// Difference is what changed in a document's body.
+// Difference is a change of a document's body.
 type Difference struct {
 	Kind DifferenceKind
 	Text string // of a patch

@@ -2,9 +2,9 @@ package interlock
 
 import "time"
 
-// Pattern is what holds for all keys of one shape in a namespace. Where a request
-// leaves a duration out, the pattern's is taken; where it asks for more than the
-// pattern's maximum, it gets the maximum.
+// Pattern is the rules for all keys of one shape in a namespace. If a request leaves a duration
+// out, the pattern's is taken; if it asks for more than the pattern's maximum, it gets the
+// maximum.
 type Pattern struct {
 	Name string // its name for operators, up to MaxNameBytes
 
@@ -31,8 +31,8 @@ type Pattern struct {
 	// Capacity is how many permits each key has; 0: none. Making it smaller takes nothing from
 	// the holders.
 	Capacity uint32
-	// Rate tokens come back every Per, up to Burst (0: Rate). A grant takes them for
-	// good. Rate 0: none.
+	// Rate tokens come back every Per, up to Burst (0: Rate). A grant consumes them. Rate 0:
+	// none.
 	Rate  uint32
 	Per   time.Duration // 0: a second
 	Burst uint32
@@ -95,7 +95,7 @@ type Rule struct {
 	Modes     []Mode // empty: all
 }
 
-// PreemptPolicy is what a request with Preempt may do to a holder.
+// PreemptPolicy is the permitted effect of a request with Preempt on a holder.
 type PreemptPolicy uint8
 
 const (
@@ -109,7 +109,7 @@ const (
 	PreemptNever
 )
 
-// ParkPolicy is what becomes of the keys of a parked lease.
+// ParkPolicy decides whether a parked lease keeps its keys.
 type ParkPolicy uint8
 
 const (
@@ -123,8 +123,8 @@ const (
 	ParkNever
 )
 
-// DeadlockPolicy is what becomes of a deadlock victim's leases that the others of the cycle
-// wait for.
+// DeadlockPolicy decides whether a deadlock victim loses the leases that the others of the
+// cycle wait for.
 type DeadlockPolicy uint8
 
 const (
@@ -187,7 +187,7 @@ const (
 	ByLoad
 )
 
-// Settings are what an operator sets for a whole namespace.
+// Settings are an operator's settings for a whole namespace.
 type Settings struct {
 	// StrictOrder demands that a flow asks for keys in ascending order: a key that
 	// does not come after all that the flow holds is refused, so that no deadlock of

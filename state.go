@@ -2,11 +2,10 @@ package interlock
 
 import "time"
 
-// Document is the guarded state of a key: a JSON value or bytes, with the version
-// that it got when it was last written. Versions count a namespace's commits: all
-// writes of one commit carry one version, and a later commit's is higher, whatever
-// its keys. So a version also names a moment: the state of the whole namespace
-// after that commit.
+// Document is the guarded state of a key: a JSON value or bytes, with the version that it got
+// when it was last written. Versions count a namespace's commits: all writes of one commit
+// carry one version, and a later commit's is higher, for any keys. So a version also names a
+// moment: the state of the whole namespace after that commit.
 type Document struct {
 	Key Key
 	// Version is that of the commit that wrote it, or deleted it. Of a key that was
@@ -50,7 +49,7 @@ type Read struct {
 	Present bool
 }
 
-// WriteOp is what a write does to a document. The numbers are in journals.
+// WriteOp is the operation of a write on a document. The numbers are in journals.
 type WriteOp uint8
 
 const (
@@ -159,7 +158,7 @@ type Contention struct {
 	Write     WritePolicy // of the pattern, which may leave no choice
 }
 
-// EffectState is what the server knows of an effect.
+// EffectState is the server's knowledge of an effect.
 type EffectState uint8
 
 const (

@@ -119,7 +119,7 @@ type TaskSpec struct {
 	Ask *Question
 }
 
-// Question is what a person is to decide.
+// Question is a question to a person.
 type Question struct {
 	Text    string
 	Limit   time.Duration // how long it stands; 0: until it is answered
@@ -242,7 +242,7 @@ func ParseVerdict(s string) (Verdict, bool) {
 	return parseName[Verdict](verdictNames[:], s)
 }
 
-// TaskQueue is what an operator sets for a queue of tasks. A task names one that exists.
+// TaskQueue is an operator's settings for a queue of tasks. A task names an existing one.
 type TaskQueue struct {
 	Name string
 

@@ -84,8 +84,8 @@ func (c *Client) again(ctx context.Context, retry func(error) bool, do func() er
 	}
 }
 
-// askAgain reports whether an operation that may stand in line and failed with err is asked
-// again here: it had no effect, and nothing but the server was in the way.
+// askAgain reports whether an operation that may stand in line and failed with err is repeated
+// here: it had no effect, and only the server prevented it.
 func askAgain(err error) bool {
 	if err == errLeaving || serverBusy(err) {
 		return true

@@ -17,7 +17,7 @@ var errGone = errors.New("its handler ended its goroutine")
 // run handles one task, and reports what became of it.
 func (w *work) run(job *Job) {
 	done, err := Done{}, errGone
-	defer func() { w.handled(job, done, err) }() // whatever the handler did
+	defer func() { w.handled(job, done, err) }() // for every outcome of the handler
 	done, err = w.handle(job)
 }
 
@@ -79,8 +79,8 @@ func (w *work) complain(job *Job, err error) {
 	}
 }
 
-// ack reports to the server that a task is done. If that is refused and the attempt goes on, it
-// has failed.
+// ack reports to the server that a task is done. If that is refused and the attempt continues,
+// it has failed.
 func (w *work) ack(job *Job, done Done) error {
 	op, err := done.wire()
 	if err != nil {
@@ -117,7 +117,7 @@ func attemptOver(code interlock.Code) bool {
 	return false
 }
 
-// nack ends a failed attempt in the way that its error asks for.
+// nack ends a failed attempt as its error asks for.
 func (w *work) nack(job *Job, err error) {
 	x, kind := &proto.TaskOp{Reason: clip(err.Error())}, proto.OpNackTask
 	if v, ok := errors.AsType[*verdict](err); ok {

@@ -64,8 +64,8 @@ func (k *call) stands() bool {
 	return false
 }
 
-// ttl is the shortest that a lease which the operation brings may have; 0 for the
-// session's. What a parked lease has is known only when it is back.
+// ttl returns the shortest possible ttl of a lease that the operation brings; 0 for the
+// session's. That of a parked lease is known only when it is back.
 func (k *call) ttl() time.Duration {
 	switch k.op.Kind {
 	case proto.OpAcquire, proto.OpStartRun:
@@ -407,7 +407,7 @@ type window struct {
 }
 
 const (
-	// windowSize is what the server remembers of a session's answers: beyond that a
+	// windowSize is the number of a session's answers that the server remembers: beyond that a
 	// repeated request would be refused.
 	windowSize = 4096
 	// windowLimit leaves room for heartbeats, polls and leaves, which do not wait.

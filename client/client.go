@@ -45,9 +45,9 @@ type Client struct {
 	closed   error                           // ErrClosed once Close was called
 }
 
-// Dial connects to the first of cfg.Addrs that answers and opens a session. It
-// tries each address once, or goes on for cfg.RetryFor. The error is an
-// *interlock.Error when a server refused, and else wraps ErrUnreachable.
+// Dial connects to the first of cfg.Addrs that answers and opens a session. It tries each
+// address once, or retries for cfg.RetryFor. The error is an *interlock.Error when a server
+// refused, and else wraps ErrUnreachable.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	dial, err := dialer(cfg)
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *Client) begin(k *call) error {
 	return nil
 }
 
-// do carries out an operation that never stands in line. What was found may contain more of a
-// refusal, too.
+// do carries out an operation that never stands in line. The result may also have more details
+// of a refusal.
 func (c *Client) do(ctx context.Context, k *call, what string) (*found, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -186,8 +186,8 @@ func unknown(ctx context.Context, what string) error {
 }
 
 // SetProgress sets what the next heartbeat reports of this session to others, such as "3/5
-// files". What is longer than interlock.MaxProgressBytes is cut off. A text that differs from
-// the one before keeps the leases that have a stall; they make the client report it soon.
+// files". It is cut off at interlock.MaxProgressBytes. A text that differs from the one before
+// keeps the leases that have a stall; they make the client report it soon.
 func (c *Client) SetProgress(text string) {
 	if len(text) > interlock.MaxProgressBytes {
 		text = text[:interlock.MaxProgressBytes]

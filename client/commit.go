@@ -15,10 +15,10 @@ import (
 // SomeVersion, and its Writes from Put, PutBytes, Delete, Merge, Add and AddWithin.
 type Commit = interlock.CommitRequest
 
-// CommitResult is what a commit did.
+// CommitResult is the result of a commit.
 type CommitResult struct {
 	Version interlock.Version // that it made; of a commit without writes, the namespace's present one
-	// Documents are what was written, in the order of Writes. Only counters have a body.
+	// Documents are the written documents, in the order of Writes. Only counters have a body.
 	Documents []interlock.Document
 	// Advice names a better strategy for these keys, if there is one; else it is zero.
 	Advice interlock.Advice

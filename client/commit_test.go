@@ -398,7 +398,7 @@ func TestCommitOverTheEndOfItsSession(t *testing.T) {
 	}
 }
 
-// What is small does not wait for more than one large commit.
+// A small call does not wait for more than one large commit.
 func TestSmallCallsPassLargeOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{t: t, links: make(chan proto.ServerLink, 1)}

@@ -54,7 +54,7 @@ type Config struct {
 // answered and refused, and any other error when none did.
 type Dialer func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error)
 
-// Request is what Acquire asks for. One of Keys, Claims and Prefix is required.
+// Request is the request of Acquire. One of Keys, Claims and Prefix is required.
 type Request struct {
 	// Keys are claimed in Mode (zero: exclusive), all or nothing.
 	Keys []interlock.Key
@@ -71,9 +71,10 @@ type Request struct {
 	// exclusively. Keys and Claims are then empty.
 	Prefix string
 
-	// OnConflict is what to do when it cannot be granted at once. The zero value refuses with
-	// code "held". With interlock.Wait and interlock.Preempt the context bounds the wait; the
-	// latter also asks the holders to yield. With interlock.Skip Acquire returns ErrSkipped.
+	// OnConflict is the action when the request cannot be granted at once. The zero value
+	// refuses with code "held". With interlock.Wait and interlock.Preempt the context bounds
+	// the wait; the latter also asks the holders to yield. With interlock.Skip Acquire returns
+	// ErrSkipped.
 	OnConflict interlock.OnConflict
 
 	Flow    string // "": see the package's text about flows
@@ -103,7 +104,7 @@ type Request struct {
 // NoGrace asks for a lease without a grace period.
 const NoGrace = interlock.NoGrace
 
-// Outcome is what a release reports to the next holders.
+// Outcome is a release's report to the next holders.
 type Outcome struct {
 	Outcome string // the holder's word for how it went, such as "done"
 	Note    string // at most interlock.MaxNoteBytes

@@ -120,7 +120,7 @@ func (c *Client) fail(k *call, err error) {
 		k.finish(nil, err)
 		return
 	}
-	// The call itself goes on, so that nothing stays behind: another takes its place.
+	// The call itself continues, so that nothing stays behind: another takes its place.
 	heir := *k
 	heir.forgotten = true
 	heir.news = make(chan phase, 1)

@@ -9,13 +9,13 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Conversion is what a lease is to claim from now on.
+// Conversion is the new claims of a lease.
 type Conversion struct {
 	// Claims are all that it is to claim, of modes without a count or of permits.
 	Claims []interlock.Claim
 
-	// OnConflict is what to do when it cannot be granted at once: refuse (the zero value),
-	// wait, or wait and ask the holders in its way to yield.
+	// OnConflict is the action when the conversion cannot be granted at once: refuse (the zero
+	// value), wait, or wait and ask the blocking holders to yield.
 	OnConflict interlock.OnConflict
 	MaxWait    time.Duration // how long it may stand in line; 0: the pattern's value
 

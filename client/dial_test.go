@@ -149,7 +149,7 @@ func credentialsAndTLS(t *testing.T, scheme string) {
 	}
 }
 
-// What listens and is no session door is named as that.
+// A listener that is not a session port is reported as such.
 func TestStrangeListener(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()

@@ -32,11 +32,11 @@
 //
 // # Flows
 //
-// A flow is one thread of control. What a flow already holds is granted to it again (the same
-// lease, freed by the last release), and a deadlock is a cycle of flows. Go has no name for a
-// goroutine, so the flow travels in the context: [WithFlow] names it, a lease's Context carries
-// its own lease's flow, and Request.Flow overrides both. A request that names none is a flow by
-// itself: two goroutines that forget to name their flow exclude each other.
+// A flow is one thread of control. A key that a flow already holds is granted to it again (the
+// same lease, freed by the last release), and a deadlock is a cycle of flows. Go has no name
+// for a goroutine, so the flow travels in the context: [WithFlow] names it, a lease's Context
+// carries its own lease's flow, and Request.Flow overrides both. A request that names none is a
+// flow by itself: two goroutines that forget to name their flow exclude each other.
 //
 // # More than a lock
 //
@@ -91,11 +91,11 @@
 //	})
 //
 // A task is handed out when its keys are free and a worker is idle, with a lease on them and
-// with what is guarded there. What Handle returns is committed all at once: the end of the
-// task, its result, its writes and what is to be done next ([Done]). So it has one effect in
-// Interlock, whatever crashed; what Handle does in the world outside may happen again, and
-// belongs into [Client.Do]. An error is another attempt after a pause ([RetryAfter], [Dead]),
-// and [NeedsApproval] makes a person decide first ([Client.AnswerTask]).
+// with the documents at them. Handle's result is committed all at once: the end of the task,
+// its result, its writes and its follow-up tasks ([Done]). So it has one effect in Interlock,
+// whatever crashed; external actions of Handle may happen again, and belong into [Client.Do].
+// An error is another attempt after a pause ([RetryAfter], [Dead]), and [NeedsApproval] makes a
+// person decide first ([Client.AnswerTask]).
 //
 // The keys of a pattern can have a single writer: the workers of one queue. All others send it
 // messages ([Client.Send], [Client.Ask]), which are tasks that claim their key, in order for

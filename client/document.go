@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Snapshot is what several documents are at one moment.
+// Snapshot is the state of several documents at one moment.
 type Snapshot struct {
 	// Version is that of the namespace's last commit: the moment. It is what Commit.AsOf
 	// and Request.AsOf take.

@@ -19,7 +19,7 @@ import (
 type Action struct {
 	Tool   string // what acts, such as "stripe.charge"
 	Target string // what is acted on, such as "account:12345"
-	// Arguments are what else makes it this action, as a JSON object or a value that
+	// Arguments are the other values that identify the action, as a JSON object or a value that
 	// encoding/json encodes as one; nil: {}. No time and no random number belongs here, and
 	// amounts are best given as text. No secret either: every caller in the namespace can see
 	// them.
@@ -235,7 +235,7 @@ func (c *Client) took(r *proto.Reply) (mine bool) {
 	return true
 }
 
-// Settlement is what became of an effect.
+// Settlement is the outcome of an effect.
 type Settlement struct {
 	// ID names it to its claimer. Without one, Digest names one with an unknown outcome.
 	ID     interlock.EffectID
@@ -246,8 +246,8 @@ type Settlement struct {
 	Reason string                // else; at most interlock.MaxReasonBytes
 }
 
-// SettleEffect reports what became of an effect. Reporting the same once more changes nothing.
-// When ctx ends before the answer came, it goes on in the background.
+// SettleEffect reports the outcome of an effect. Repeating the same report changes nothing.
+// When ctx ends before the answer came, it continues in the background.
 func (c *Client) SettleEffect(ctx context.Context, s Settlement) (interlock.Effect, error) {
 	k := c.newCall(proto.OpSettleEffect)
 	k.op.ID = s.ID

@@ -9,8 +9,8 @@ import (
 // The server listens for no link but the present one, so after a reconnect the call
 // follows the task anew. All functions are called with Client.mu held.
 
-// follow takes the first answer to a call that waits for the end of a task, and reports
-// whether it goes on waiting.
+// follow takes the first answer to a call that waits for the end of a task, and reports whether
+// the call continues to wait.
 func (c *Client) follow(s *session, k *call, r *proto.Reply) bool {
 	if r.Outcome != proto.Done || len(r.Tasks) == 0 || settled(r.Tasks[0].State) {
 		return false

@@ -81,7 +81,7 @@ func QuestionOf(err error) (q Question, ok bool) {
 	return Question{}, false
 }
 
-// verdict is an error of Handle that decides how its task goes on.
+// verdict is an error of Handle that decides how its task continues.
 type verdict struct {
 	error
 	delay    time.Duration

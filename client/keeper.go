@@ -32,9 +32,8 @@ func (c *Client) timed(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// now is a clock that does not go back, and that goes on while the machine
-// sleeps: Go's own stands still then, and a lease would seem alive after a night
-// in a closed laptop.
+// now is a monotonic clock that also advances while the machine sleeps: Go's own stands still
+// then, and a lease would seem alive after a night in a closed laptop.
 func (c *Client) now() time.Time { return time.Now().Add(slept()) }
 
 // look wakes keep to check its deadlines.

@@ -257,7 +257,7 @@ func (l *Lease) Fence() interlock.Fence {
 // ID is the lease's id: a secret of its holder.
 func (l *Lease) ID() interlock.LeaseID { return l.g.id }
 
-// Claims are what the lease covers.
+// Claims returns the lease's claims.
 func (l *Lease) Claims() []interlock.Claim { return slices.Clone(l.look().Claims) }
 
 // Key is the first key that the lease covers: of a request for any one, the one
@@ -270,7 +270,7 @@ func (l *Lease) Key() interlock.Key {
 // Flow is the flow that holds the lease.
 func (l *Lease) Flow() string { return l.g.flow }
 
-// Notes are what earlier holders left, oldest first: other agents' text.
+// Notes returns the notes of earlier holders, oldest first: other agents' text.
 func (l *Lease) Notes() []interlock.Note { return slices.Clone(l.look().Notes) }
 
 // Changed reports whether another holder that could write held a claimed key while this request
@@ -302,8 +302,8 @@ func (l *Lease) Documents() (s Snapshot, more bool) {
 // Moved returns the keys of a resumed lease that make Changed true.
 func (l *Lease) Moved() []interlock.Key { return slices.Clone(l.look().Moved) }
 
-// Decision is what a person answered to what was asked when the lease was parked last; nil if
-// nothing was asked, or it was resumed without an answer.
+// Decision returns a person's answer to the question of the lease's last parking; nil if there
+// was no question, or the lease was resumed without an answer.
 func (l *Lease) Decision() *interlock.Decision {
 	if d := l.look().Decision; d != nil {
 		again := *d
@@ -315,8 +315,8 @@ func (l *Lease) Decision() *interlock.Decision {
 // Generation counts how often the lease's barrier has opened.
 func (l *Lease) Generation() uint64 { return l.look().Generation }
 
-// Info returns the lease as the server showed it last, times included. What Packet reports is
-// not in it.
+// Info returns the lease as the server showed it last, times included, without the contents of
+// Packet.
 func (l *Lease) Info() interlock.Lease {
 	info := l.look()
 	info.Claims, info.Notes, info.Moved = slices.Clone(info.Claims), slices.Clone(info.Notes), slices.Clone(info.Moved)
@@ -392,7 +392,7 @@ func releasedHere(g *grant) *interlock.Error {
 // Release returns the handle; the last handle of a lease frees it. Calling it again returns
 // what the first call returned. An *interlock.Error reports that the lease was already gone,
 // and why (expired, taken, revoked); with CodeOutcomeUnknown ctx ended before the answer came,
-// and the release goes on in the background.
+// and the release continues in the background.
 func (l *Lease) Release(ctx context.Context, out Outcome) error {
 	l.once.Do(func() { l.err = l.release(ctx, out) })
 	return l.err

@@ -193,7 +193,7 @@ var limitScenarios = []scenario{
 	}},
 }
 
-// What happens in time, with a virtual clock.
+// Events in time, with a virtual clock.
 
 func TestStallEndsALeaseWithoutProgress(t *testing.T) {
 	crowd(t, func(s *stage) {
@@ -223,7 +223,7 @@ func TestStallEndsALeaseWithoutProgress(t *testing.T) {
 	})
 }
 
-// Progress is reported soon enough whatever the session's ttl, and not at every word.
+// Progress is reported soon enough for any ttl of the session, and not at every change.
 func TestProgressIsToldSoon(t *testing.T) {
 	crowd(t, func(s *stage) {
 		c := s.w.dial(client.Config{Agent: "a", SessionTTL: time.Hour})

@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// Message is what is sent to the single writer of a key: the worker of the queue that
-// alone may change it.
+// Message is a message to the single writer of a key: the worker of the queue that alone may
+// change it.
 type Message struct {
 	Key      interlock.Key
 	Kind     string // what is asked for, for writers that handle several kinds

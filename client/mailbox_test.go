@@ -154,8 +154,8 @@ func TestApproval(t *testing.T) {
 	})
 }
 
-// A holds the key K that B needs for its reply to A: that is found, A gets the error, and B goes on when it
-// has K.
+// A holds the key K that B needs for its reply to A: the deadlock is found, A gets the error,
+// and B continues when it has K.
 func TestAskDeadlock(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		w := s.client("b")
@@ -188,8 +188,8 @@ func TestAskDeadlock(t *testing.T) {
 	})
 }
 
-// What was sent in a session that has ended since is not reported as never sent, whatever
-// becomes of the next session.
+// A call that was sent in a session that has ended since is not reported as never sent,
+// whatever becomes of the next session.
 func TestSentInAnEarlierSession(t *testing.T) {
 	sends := map[string]func(ctx context.Context, c *client.Client) error{
 		"ask": func(ctx context.Context, c *client.Client) error {

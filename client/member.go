@@ -14,7 +14,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Membership is what Join asks for. Key, Parts and Work are required.
+// Membership is the request of Join. Key, Parts and Work are required.
 type Membership struct {
 	Key      interlock.Key
 	Parts    int                // into which the key is shared out, the same for all members
@@ -24,10 +24,10 @@ type Membership struct {
 	Grace    time.Duration // how long stopping a part may take; 0: interlock.DefaultGrace
 
 	// Work is called for each part that this member gets, in a goroutine of its own. When its
-	// context ends, the part is to go to another member, or the membership is over: Work must
-	// stop whatever it does to the part, and return. Only then is the part handed over. If that
-	// takes longer than Grace it goes without, and only its fence keeps the two apart. A Work
-	// that returns earlier leaves the part idle until then.
+	// context ends, the part moves to another member, or the membership is over: Work must stop
+	// all its work on the part, and return. Only then is the part handed over. If that takes
+	// longer than Grace, the part moves without waiting, and only its fence separates the two.
+	// A Work that returns earlier leaves the part idle until then.
 	//
 	// The context belongs to the member's flow. Calls for one part never overlap.
 	Work func(ctx context.Context, part Part)

@@ -208,7 +208,7 @@ func TestDeadMembersPartsMove(t *testing.T) {
 	})
 }
 
-// What moved while a member's link was broken is found out when it is back.
+// Changes of parts while a member's link was broken are found when it is back.
 func TestPartsAfterAReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, c := broken(t, inMemory(t), client.Config{Agent: "a", SessionTTL: time.Hour})

@@ -16,8 +16,9 @@ type ParkRequest struct {
 	// sets nothing.
 	Keys interlock.ParkPolicy
 	For  time.Duration // how long it waits to be resumed; 0: the pattern's value
-	// Reason is what a person is asked, at most interlock.MaxReasonBytes. With it the lease is
-	// among the approvals until it is answered, and the answer resumes it. "" asks no person.
+	// Reason is the question to a person, at most interlock.MaxReasonBytes. With it the lease
+	// is among the approvals until it is answered, and the answer resumes it. "" asks no
+	// person.
 	Reason string
 }
 
@@ -47,7 +48,7 @@ func parkedHere(g *grant) *interlock.Error {
 type ResumeRequest struct {
 	Flow string // that is to hold it; as in Request
 
-	// OnConflict is what to do when others have its keys: leave it parked (the zero value),
+	// OnConflict is the action when others have its keys: leave it parked (the zero value),
 	// wait, or wait and ask them to yield. It stands in line at the place that it would have if
 	// it had never been granted. To wait is also to wait for the answer, if the lease asks a
 	// person.

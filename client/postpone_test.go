@@ -50,7 +50,7 @@ func (s *script) grant(op proto.Op) {
 	}})
 }
 
-// What is refused for want of quota is sent again when there is room, under a new
+// A call that is refused for want of quota is sent again when there is room, under a new
 // number, and never at a fixed interval.
 func TestOverQuotaIsHeldBack(t *testing.T) {
 	scripted(t, func(s *script) {
@@ -86,7 +86,7 @@ func TestOverQuotaIsHeldBack(t *testing.T) {
 	})
 }
 
-// What may have been carried out already is sent again under its own number.
+// A call that may have been carried out already is sent again under its own number.
 func TestOverQuotaOfARepetition(t *testing.T) {
 	scripted(t, func(s *script) {
 		first := s.next(proto.OpAcquire)

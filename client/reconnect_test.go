@@ -124,7 +124,7 @@ func TestGrantWhileAway(t *testing.T) {
 	}
 }
 
-// A request that was given up while its answer was lost is given back.
+// The lease of a request that was abandoned while its answer was lost is released.
 func TestForgottenGrantIsReleased(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	lost := make(chan struct{})

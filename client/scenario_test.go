@@ -14,7 +14,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// A scenario holds whatever is between client and server.
+// A scenario holds for every transport between client and server.
 type scenario struct {
 	name string
 	run  func(t *testing.T, s *stage)

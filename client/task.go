@@ -44,7 +44,7 @@ type TaskSpec struct {
 	ID string
 }
 
-// Question is what a person is to decide.
+// Question is a question to a person.
 type Question = interlock.Question
 
 // TaskFilter selects the tasks that are listed. Its zero value is all of them.
@@ -192,7 +192,7 @@ func (c *Client) CancelTask(ctx context.Context, id interlock.TaskID, reason str
 	return c.changeTask(ctx, id, proto.CancelTask, 0, reason)
 }
 
-// RescheduleTask has a task that does not run due after delay, whatever was planned.
+// RescheduleTask makes a task that does not run due after delay, regardless of its schedule.
 func (c *Client) RescheduleTask(ctx context.Context, id interlock.TaskID, delay time.Duration) (interlock.Task, error) {
 	return c.changeTask(ctx, id, proto.RescheduleTask, delay, "")
 }

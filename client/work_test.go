@@ -254,7 +254,7 @@ func TestWorkerFailures(t *testing.T) {
 	})
 }
 
-// What has not finished in time when a worker ends is handed to the next one at once.
+// Tasks that have not finished in time when a worker ends are handed to the next one at once.
 func TestWorkerDrains(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q"})
@@ -385,7 +385,7 @@ func TestWorkerMeetsStaleState(t *testing.T) {
 	})
 }
 
-// What is too much for one answer is there nevertheless.
+// Documents that are too large for one answer are there nevertheless.
 func TestWorkerHasWholeDocuments(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q"})
@@ -415,7 +415,7 @@ func TestWorkerHasWholeDocuments(t *testing.T) {
 	})
 }
 
-// What is handled under a job's context belongs to its flow: it has the task's keys.
+// Work under a job's context belongs to its flow: it has the task's keys.
 func TestWorkerCarriesItsFlow(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q"})

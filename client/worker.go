@@ -21,15 +21,15 @@ type Worker struct {
 	Drain time.Duration // how long those under way may take to finish when Work is to end; 0: DefaultDrain
 
 	// Handle does the task. Its context is that of the lease (Lease.Context): it ends when the
-	// lease is lost, with the reason as its cause, or when Drain is over, and what is acquired
-	// under it belongs to the task's flow. What Handle returns ends the attempt: a Done means
-	// that the task is done, and is committed together with its result, its writes and what is
-	// to be done next, all or nothing. An error means that the attempt has failed, and the task
-	// is tried again after a pause, unless this was the last one: RetryAfter, Dead and
-	// NeedsApproval change that. A panic is an error.
+	// lease is lost, with the reason as its cause, or when Drain is over, and leases acquired
+	// under it belong to the task's flow. Handle's result ends the attempt: a Done means that
+	// the task is done, and is committed together with its result, its writes and its follow-up
+	// tasks, all or nothing. An error means that the attempt has failed, and the task is tried
+	// again after a pause, unless this was the last one: RetryAfter, Dead and NeedsApproval
+	// change that. A panic is an error.
 	//
-	// It runs outside Interlock, so it may run again: after a crash, or when its lease
-	// was lost. What it does in the world belongs into Client.Do.
+	// It runs outside Interlock, so it may run again: after a crash, or when its lease was
+	// lost. External actions belong into Client.Do.
 	Handle func(ctx context.Context, job *Job) (Done, error)
 
 	// OnError, if set, is called for every attempt that did not end with the task done: by the
@@ -42,7 +42,7 @@ type Worker struct {
 // DefaultDrain is how long jobs may take to finish when a Worker is to end.
 const DefaultDrain = 30 * time.Second
 
-// Done is what comes of a task, all of it or nothing.
+// Done is the result of a task, committed all or nothing.
 type Done struct {
 	Result any // what encoding/json makes of it is the task's result; of a message, the reply; nil: nothing
 
@@ -67,11 +67,11 @@ var errDraining = errors.New("the worker ends, and its time to finish is over")
 // that break do not end it.
 //
 // When ctx ends, no more tasks are taken, and those under way have Worker.Drain to finish; then
-// their contexts end, and their tasks go back at once, so that others have them. Work returns
-// when every Handle has returned: nil, or the error that made it give up before, which only an
+// their contexts end, and their tasks are returned at once, so that others get them. Work
+// returns when every Handle has returned: nil, or the error that ended it before, which only an
 // operator can mend, such as CodeNoSuchQueue. While no server answers it waits some seconds
-// more for the answers about what was handed out to it last; that goes back when there is a
-// server again.
+// more for the answers about its last assignments; these are returned when there is a server
+// again.
 func (c *Client) Work(ctx context.Context, w Worker) error {
 	if w.Queue == "" || w.Handle == nil {
 		return errors.New("client: a Worker needs a Queue and a Handle")
@@ -125,9 +125,9 @@ func (w *work) learnTTL(ctx context.Context) error {
 // maxPulls bounds how many pulls of a worker are under way at a time.
 const maxPulls = 16
 
-// takeAll asks for tasks and starts their handlers, until ctx ends or a pull is refused for
-// good. A pull brings interlock.MaxPull tasks at most, and what it brings must be durable
-// first: so more than one is under way where one cannot keep all handlers busy.
+// takeAll pulls tasks and starts their handlers, until ctx ends or a pull is refused for good.
+// A pull brings interlock.MaxPull tasks at most, and their assignment must be durable first: so
+// several pulls are under way if one cannot keep all handlers busy.
 func (w *work) takeAll(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -197,8 +197,7 @@ func flowOr(name string) string {
 	return name
 }
 
-// try has a new request stand as if at the end of the line, so that it can be seen
-// what would block it.
+// try enqueues r tentatively, without journaling, so that callers can compute its blockers.
 func (e *Engine) try(r *request) {
 	r.granted = e.now
 	e.trial = wait{only: [1]queueEntry{{req: r}}}
@@ -404,7 +403,7 @@ func (c *Acquire) again(e *Engine, a *storedAnswer) {
 	e.addConflict(c)
 }
 
-// addConflict adds to the answer what stands in the way of a request by now.
+// addConflict adds the present blockers of a request to the answer.
 func (e *Engine) addConflict(c *Acquire) {
 	if code, _ := e.expand(c); code != "" {
 		return

@@ -5,9 +5,8 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// agenda is what is still to be done in one namespace: what is due when, and what
-// a step has left over because it had decided enough. Whatever a step may leave
-// over belongs in here.
+// agenda is the pending work of one namespace: its deadlines, and the work that a step has left
+// over because it had decided enough. Any work that a step may leave over belongs in here.
 //
 // Each namespace has its own because nothing crosses namespaces. Its time is that of its own
 // commands, so a shard may reorder the commands of different namespaces as long as it keeps the

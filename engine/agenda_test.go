@@ -99,8 +99,8 @@ func TestTimesOfNamespaces(t *testing.T) {
 	}
 }
 
-// What one step could not finish is done by steps of the same namespace, however
-// many of others come between.
+// Work that one step could not finish is done by steps of the same namespace, however many of
+// others come between.
 func TestNobodyCarriesAnothersWork(t *testing.T) {
 	s := newStage(t)
 	const leases = 5000

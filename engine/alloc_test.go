@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// A grant and the release of it allocate nothing, once all is as large as it gets. What
-// is allocated then is what the answers need.
+// A grant and its release allocate nothing, once all structures have grown to their size. The
+// remaining allocations are for the answers.
 func TestCycleAllocatesNothing(t *testing.T) {
 	s := newStand()
 	id := s.session(t)

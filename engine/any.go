@@ -12,19 +12,19 @@ import (
 
 // A request for any one of several claims.
 //
-// When it arrives, it gets the first alternative that is free. If none is, it
-// stands in line for all of them: for each by a branch, which is a request of its
-// own in the lines and among its party's waits, and nowhere else. All branches
-// have the number and the score of their trunk, so none is before another, and
-// none blocks another. The first one that nothing blocks has the trunk admitted
-// with its claim. All of them leave the lines then, which may help others.
+// When it arrives, it gets the first alternative that is free. If none is, it stands in line
+// for all of them: for each by a request of its own, an alternative, that is in the lines and
+// among its flow's waits, and nowhere else. All alternatives have the number and the score of
+// their parent, so none is before another, and none blocks another. The first one that nothing
+// blocks gets the parent admitted with its claim. All of them leave the lines then, which may
+// help others.
 //
 //	             ┌ branch: a ── line of a
 //	request ─────┼ branch: b ── line of b ── free first: the request gets b
-//	(the trunk)  └ branch: c ── line of c
+//	(the parent) └ alternative: c ── line of c
 //
-// The journal knows the trunk alone: record.Queued has all alternatives, record.Admitted the
-// one that it got.
+// The journal has the parent alone: record.Queued has all alternatives, record.Admitted the
+// granted one.
 
 // eachAlternative yields what of r stands in line, or would: its alternatives, or r itself. It is
 // granted when nothing blocks one of them.

@@ -341,7 +341,7 @@ type Approvals struct {
 
 	Rows []interlock.Task
 	More bool    // there are more than Limit
-	Next AskedAt // the listing goes on after it, whatever becomes of these tasks
+	Next AskedAt // the listing continues after it, whatever becomes of these tasks
 
 	seen  *task // the last that was looked at
 	bytes int

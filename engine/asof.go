@@ -27,9 +27,9 @@ import (
 // no news to it; and once it has written a document while holding the keys, earlier writes of
 // that document are none either.
 
-// maxMoved bounds the documents that are looked at for one answer, those that were
-// written last, in search of those below a lease's claims. What lies at the claimed
-// keys themselves is always found.
+// maxMoved bounds the documents that are examined for one answer, the most recently written
+// ones, in search of those below a lease's claims. Documents at the claimed keys themselves are
+// always found.
 const maxMoved = 4096
 
 // window is a request's, in its details.
@@ -178,7 +178,7 @@ func claimsKey(claims []interlock.Claim, key interlock.Key) bool {
 	return slices.ContainsFunc(claims, func(c interlock.Claim) bool { return c.Key == key })
 }
 
-// folder is what is known of the documents below a key.
+// folder is the record of the documents below a key.
 type folder struct {
 	documents int
 	version   interlock.Version // the highest that one of them got

@@ -7,8 +7,9 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// What a wait or a hold is counted under, for the figures of a server. It is known when the
-// event happens and is not journaled: an event that was read from a journal has none of it.
+// The patterns and the organisation that a wait or a hold is counted under, for the figures of
+// a server. They are computed when the event happens and are not journaled: an event that was
+// read from a journal has none.
 
 // maxAttributed bounds the number of claims up to which a request's patterns are looked up for
 // its events.

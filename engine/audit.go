@@ -131,7 +131,7 @@ func (s *namespace) auditor(claims []interlock.Claim) (*policy, interlock.Claim)
 	return nil, interlock.Claim{}
 }
 
-// requestSummary is what a command asks for, as a refusal of it is recorded.
+// requestSummary is the part of a command that a recorded refusal contains.
 type requestSummary struct {
 	operation   string // as the session stream calls it
 	agent, flow string

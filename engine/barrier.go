@@ -145,8 +145,8 @@ func (e *Engine) open(r *request) bool {
 	return true
 }
 
-// opens reports whether r, which is not in line yet, is the last party that its
-// barrier waits for, and nothing else is in the way.
+// opens reports whether r, which is not in line yet, is the last party that its barrier waits
+// for, and nothing else blocks it.
 func (r *request) opens() bool {
 	m := r.barrier()
 	if m == nil || r.blocker() >= 0 {

@@ -86,7 +86,7 @@ func (s *stand) release(session interlock.SessionID, id [16]byte) {
 // from then on each new one takes the place of another.
 const overFull = 66_000
 
-// settle has a session take keys and give them back until all is as it stays.
+// settle makes a session take and release keys until all structures have grown to their size.
 func (s *stand) settle(session interlock.SessionID, claims [][]interlock.Claim) {
 	for i := range overFull {
 		s.release(session, s.ask(session, claims[i%len(claims)]))

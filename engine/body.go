@@ -32,7 +32,7 @@ const smallBytes = 1 << 10
 // objectBytes is how many bytes of a body that a step writes count as an object.
 const objectBytes = 256
 
-// body is what was found out about one.
+// body is the result of checking one.
 type body struct {
 	text    []byte
 	problem string    // jsonProblem's result

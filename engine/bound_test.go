@@ -81,7 +81,7 @@ func (l *load) step(cmd engine.Command) *engine.Effect {
 	return nil
 }
 
-// restart goes on with what the journal has.
+// restart continues with the state of the journal.
 func (l *load) restart() {
 	l.t.Helper()
 	l.e = engine.New()
@@ -574,9 +574,9 @@ func TestManyTasksWatched(t *testing.T) {
 	}
 }
 
-// TestSearchBegunAgain has a party give up a lease while a search that takes many steps
-// has found one of its waits servable, and another not. The search begins again, and still
-// finds the deadlock: the first wait stands in line as long as the second one lasts.
+// TestSearchBegunAgain releases a lease of a flow while a search that takes many steps has
+// found one of its waits servable, and another not. The search begins again, and still finds
+// the deadlock: the first wait stands in line as long as the second one lasts.
 func TestSearchBegunAgain(t *testing.T) {
 	met := false
 	for looks := 1; looks <= 12; looks++ {

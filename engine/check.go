@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
-// The form of commands: what is wrong with how one is written, whatever the state. These functions
-// know no state. task_form.go and commit_form.go are the same for tasks and commits.
+// The form of commands: errors that do not depend on the state. These functions know no state.
+// task_form.go and commit_form.go are the same for tasks and commits.
 
 // refusal is the reason why claims are not admitted, regardless of their holders.
 type refusal struct {

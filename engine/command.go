@@ -14,7 +14,7 @@ type Time = record.Time
 // inside. nil means that there is no listener.
 type Caller any
 
-// Head is what all commands share.
+// Head is the common part of all commands.
 type Head struct {
 	At        Time // never before an earlier command's of the same namespace
 	From      Caller

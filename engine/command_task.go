@@ -23,7 +23,7 @@ type SwitchQueue struct {
 	Drain  Switch
 }
 
-// Switch is what becomes of a thing that is on or off.
+// Switch is a change of something that is on or off.
 type Switch uint8
 
 const (
@@ -48,11 +48,10 @@ type TaskSpec struct {
 	payload *body // by Prepare
 }
 
-// Submit puts a task into its queue. Answered by Done with Tasks (one). With Attach
-// another answer follows when it is settled: Done, or Refused if it is dead or
-// cancelled. The wait for it is an edge of the wait-for graph, if Head.Session is set;
-// if a deadlock ends that wait, the other answer is Refused with CodeDeadlock, and the
-// task goes on.
+// Submit puts a task into its queue. Answered by Done with Tasks (one). With Attach another
+// answer follows when it is settled: Done, or Refused if it is dead or cancelled. The wait for
+// it is an edge of the wait-for graph, if Head.Session is set; if a deadlock ends that wait,
+// the other answer is Refused with CodeDeadlock, and the task continues.
 type Submit struct {
 	Head
 	Agent  string // for a caller without a session
@@ -82,15 +81,15 @@ type Pull struct {
 
 // Ack reports that the attempt under Lease did the task: its result, its writes and its
 // follow-up tasks, all in one entry with the end of the lease. It is refused as a whole, and
-// the attempt goes on, if the commit is refused (stale, out of bounds, ...). Answered by Done
+// the attempt continues, if the commit is refused (stale, out of bounds, ...). Answered by Done
 // with Tasks (it), Version and Documents.
 type Ack struct {
 	Head
 	Lease  interlock.LeaseID
 	Result []byte // JSON; of a message, the reply
 	Tasks  []TaskSpec
-	// CommitRequest is what it writes. Its Note is also for the next holder. Flow and Leases
-	// are not used: they are those of the attempt.
+	// CommitRequest is the writes. Its Note is also for the next holder. Flow and Leases are
+	// not used: they are those of the attempt.
 	interlock.CommitRequest
 
 	bodies []body // by Prepare
@@ -137,12 +136,12 @@ type ChangeTask struct {
 	Reason string
 }
 
-// TaskChange is what ChangeTask does.
+// TaskChange is the kind of a ChangeTask.
 type TaskChange uint8
 
 const (
 	CancelTask     TaskChange = 1 + iota
-	RescheduleTask            // due after Delay, whatever was planned
+	RescheduleTask            // due after Delay, regardless of its schedule
 	ReplayTask                // a dead or cancelled one, with all its attempts before it again
 	DiscardTask               // a settled one is forgotten
 )

@@ -35,7 +35,7 @@ func remove(key string) []interlock.Write {
 	return []interlock.Write{{Key: interlock.Key(key), Op: interlock.Delete}}
 }
 
-// snapshots goes on with an engine that is read from a snapshot.
+// snapshots continues with an engine that is read from a snapshot.
 func (s *stand) snapshots(t *testing.T) {
 	t.Helper()
 	var b bytes.Buffer
@@ -53,9 +53,8 @@ func (s *stand) snapshots(t *testing.T) {
 	s.step(&engine.Recover{Head: engine.Head{At: s.now}, Epoch: 2})
 }
 
-// TestVersionsGrow: whatever is written, deleted and forgotten, a key never gets a
-// version that it, or any other, had before, and an old read is never taken for a
-// current one.
+// TestVersionsGrow: across writes, deletions and forgotten documents, a key never gets a
+// version that it, or any other, had before, and an old read is never taken for a current one.
 func TestVersionsGrow(t *testing.T) {
 	s := newStand()
 	const keys = interlock.MaxTombstones + 10

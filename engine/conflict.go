@@ -207,7 +207,7 @@ func (v *viewer) behind(w *request) {
 	for at := 0; w != nil && at < maxBehind && len(v.found) == 0; at++ {
 		i := w.blocker()
 		if i < 0 {
-			return // nothing is in its way: it is a task that waits for a worker
+			return // nothing blocks it: it is a task that waits for a worker
 		}
 		m := &w.needs()[i]
 		v.except = w
@@ -283,7 +283,7 @@ func (e *Engine) ticket(r *request) interlock.Ticket {
 		}
 	}
 	t.ETA = e.eta(r, &r.needs()[at], t.Position-1)
-	if b := r.blocker(); b >= 0 && !r.needs()[b].claimed { // an ancestor is in the way first
+	if b := r.blocker(); b >= 0 && !r.needs()[b].claimed { // an ancestor blocks it first
 		m := &r.needs()[b]
 		t.ETA = max(t.ETA, e.eta(r, m, r.countEarlier(m)))
 	}

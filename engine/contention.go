@@ -28,7 +28,7 @@ const (
 	maxRefused = 64
 )
 
-// contention is what is counted for one pattern or class.
+// contention is the statistics of one pattern or class.
 type contention struct {
 	interlock.Contention
 	refused []committer // callers after a commit that was refused as stale, the oldest first
@@ -59,8 +59,8 @@ func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention
 	return list
 }
 
-// contention returns what is counted for the pattern or the class of a key, nil if
-// there are too many.
+// contention returns the statistics of the pattern or the class of a key, nil if there are too
+// many.
 func (s *namespace) contention(key interlock.Key) *contention {
 	name, write := keypath.Class(string(key)), interlock.WriteGuarded
 	if p := s.policyAt(string(key)); p != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// contention returns what is counted for a pattern or class.
+// contention returns the statistics of a pattern or class.
 func (s *stand) contention(t *testing.T, name string) interlock.Contention {
 	t.Helper()
 	for _, k := range s.e.Contention(s.head(interlock.SessionID{}).Namespace) {

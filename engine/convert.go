@@ -12,11 +12,11 @@ import (
 
 // Conversions: a lease's claims become others, and it gets a new fence.
 //
-// What a lease has already it never waits for. A conversion that wants nothing
-// else is carried out at once. One that does is a request of its own, of the
-// lease's holder, with the lease as its base; its needs are those of the claims that the
-// base does not give, and until it is granted the lease stays as it is. Then the
-// lease takes its claims over, and its ticket answers with the lease.
+// A conversion never waits for claims that its lease has already. One that wants nothing else
+// is carried out at once. Any other is a request of its own, of the lease's holder, with the
+// lease as its base; its needs are those of the claims that the base does not cover, and until
+// it is granted the lease stays as it is. Then the lease takes its claims over, and its ticket
+// answers with the lease.
 //
 // A lease has one conversion in line at most. Asking for the same again follows
 // it, asking for something else takes its place, and it leaves the line with its
@@ -257,7 +257,7 @@ func (e *Engine) wroteAndLeft(s *namespace, claims []interlock.Claim) {
 	}
 }
 
-// evolveConversion has a lease take the claims of its conversion, which was granted.
+// evolveConversion moves the claims of a granted conversion to its lease.
 func (e *Engine) evolveConversion(ev *record.Event, r *request) error {
 	l := r.base
 	if l.phase != held || l.conversion != r {

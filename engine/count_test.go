@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What a step goes through counts, so that it leaves the rest to the next.
+// The objects that a step examines count, so that it leaves the rest to the next.
 
 // TestFewPatternsAreTried: a key is compared only with the patterns that begin as it does.
 func TestFewPatternsAreTried(t *testing.T) {
@@ -29,7 +29,7 @@ func TestFewPatternsAreTried(t *testing.T) {
 	}
 }
 
-// TestClassesCount: each class of a line counts when a waiter is looked at.
+// TestClassesCount: each bucket of a line counts when a waiter is checked.
 func TestClassesCount(t *testing.T) {
 	l := newLoad(t)
 	s := l.open(interlock.MaxTTL)

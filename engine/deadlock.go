@@ -9,14 +9,13 @@ import (
 
 // The wait-for graph.
 //
-// Its vertices are parties, and each request without one by itself. A waiting
-// party points to each party that holds a conflicting mode at one of its keys,
-// and to each conflicting waiter that stands before it. The graph is never
-// stored. After a step that adds an edge, a search starts from the party that
-// the new edges begin or end at: a queued request, or a party that was granted
-// something while it waits elsewhere. A party that waits for nothing has no
-// outgoing edge, so most grants need no search, and a newcomer at the end of a
-// line that holds nothing has no incoming one, so most waits need none either.
+// Its vertices are flows, and each request without one by itself. A waiting flow points to each
+// flow that holds a conflicting mode at one of its keys, and to each conflicting waiter that
+// stands before it. The graph is never stored. After a step that adds an edge, a search starts
+// from the flow that the new edges begin or end at: a queued request, or a flow that was
+// granted something while it waits elsewhere. A flow that waits for nothing has no outgoing
+// edge, so most grants need no search, and a newcomer at the end of a line that holds nothing
+// has no incoming one, so most waits need none either.
 
 // hop is a wait that a search has come to.
 type hop struct {
@@ -133,7 +132,7 @@ func (s suspect) isWaitedFor() bool {
 	return s.req.num == s.num && s.req.phase == waiting && (s.req.hasFollower() || s.req.task.isAwaited())
 }
 
-// size is how many requests are looked at to tell whether anybody waits for the suspect.
+// size returns the number of requests to examine for waits on the suspect.
 func (s suspect) size() int {
 	if s.party == nil {
 		return 1

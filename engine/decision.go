@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// What a person is asked about a parked lease, and the answer.
+// The question to a person about a parked lease, and the answer.
 //
 // A lease that is parked with a reason asks a question, and is an approval until it is
 // answered. It is listed among the approvals, and known there by the fence that it had, since

@@ -42,8 +42,8 @@ type pull struct {
 
 func (p *pull) SetIndex() *int32 { return &p.seat }
 
-// taskVisits is what it costs in objects to look at a task that may have become able to
-// run, or may be so no more. Nothing need be journaled of it, so that alone bounds it.
+// taskVisits is the cost, in objects, of checking a task that may have become able to run, or
+// may be so no more. It may journal nothing, so only this cost bounds the checks.
 const taskVisits = 4
 
 // couldRun notes that nothing blocks a task any more.
@@ -194,7 +194,7 @@ func (c *Pull) decide(e *Engine) {
 		return
 	}
 	old := q.ns.tasks.pulls[c.ID]
-	if old != nil && !c.Attach && old.wire != c.Link { // of another call, which goes on to listen
+	if old != nil && !c.Attach && old.wire != c.Link { // of another call, which continues to listen
 		e.reply(Queued).Ticket = interlock.Ticket{ID: c.ID}
 		return
 	}
@@ -265,7 +265,7 @@ func (e *Engine) addIdleWorker(p *pull) {
 	e.needsDispatch(p.queue)
 }
 
-// dismissPull has a worker be idle no more.
+// dismissPull ends a worker's pull.
 func (e *Engine) dismissPull(p *pull) {
 	s := &p.queue.ns.tasks
 	delete(s.pulls, p.id)
@@ -300,7 +300,7 @@ func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal)
 	e.dismissMore()
 }
 
-// dismissMore goes on with the dismissals.
+// dismissMore continues the dismissals.
 func (e *Engine) dismissMore() {
 	for e.dismissed.Len() > 0 {
 		d := e.dismissed.At(0)

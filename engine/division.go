@@ -13,7 +13,7 @@ import (
 // -1 for none. The result has the new owners. The same arguments yield the same result on every
 // machine.
 
-// divisionInput is what a division is made from.
+// divisionInput is the input of a division.
 type divisionInput struct {
 	members []uint64 // their numbers, ascending, at least one
 	now     []int    // the present owner of each part

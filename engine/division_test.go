@@ -87,8 +87,8 @@ func checkDivision(t *testing.T, seed uint64, how interlock.Division, s *divisio
 	}
 }
 
-// What comes to one more member by load is about its share of the load, however it
-// is spread, and idle parts are spread, too.
+// A new member gets about its share of the load, however it is spread, and idle parts are
+// spread, too.
 func TestLoadIsEvenedOut(t *testing.T) {
 	s := divisionInput{members: []uint64{1, 2}, now: make([]int, 100), load: make([]uint32, 100)}
 	for i := range 10 {

@@ -48,11 +48,11 @@
 // task_change.go is for operators. Messages to the single writer of a key are tasks, too:
 // mailbox.go keeps their order, and log.go their outcomes.
 //
-// What agents read, think about and write stands in documents with versions, to which
-// leases may be tied or not. document.go and history.go keep them, reading.go shows
-// them, and commit.go decides on a change of several, all or nothing: commit_form.go
-// checks how it is written, write_policy.go whether it is admitted, stale.go whether
-// what it is based on is still so, and write.go works out what comes of it.
+// The state that agents read and write stands in documents with versions, with or without
+// leases. document.go and history.go keep them, reading.go shows them, and commit.go decides on
+// a change of several, all or nothing: commit_form.go checks how it is written, write_policy.go
+// whether it is admitted, stale.go whether its reads are current, and write.go computes the new
+// documents.
 //
 // internal/collection has the containers: heaps, lists, queues and the hash table.
 // internal/keypath has the rules about the texts of keys, and internal/lockmode those about

@@ -30,7 +30,7 @@ type documents struct {
 	pastBytes int
 }
 
-// document is what is known of a key's state.
+// document is the state of a key.
 type document struct {
 	key     interlock.Key
 	now     *edition   // as it was written last; that may have deleted it
@@ -46,7 +46,7 @@ type document struct {
 
 func (d *document) SetIndex() *int32 { return &d.seat }
 
-// edition is what one commit wrote at a key. It never changes.
+// edition is one commit's document at a key. It never changes.
 type edition struct {
 	doc     *document
 	version interlock.Version
@@ -62,7 +62,7 @@ type edition struct {
 	past collection.Element[*edition]
 }
 
-// weight is what of the namespace's state a document takes.
+// weight returns the bytes of the namespace's state that a document takes.
 func (x *edition) weight() int { return interlock.DocumentBytes + len(x.doc.key) + x.size() }
 
 // isAbsent reports whether there is nothing.
@@ -168,7 +168,7 @@ func (s *documents) write(x *edition) {
 	}
 }
 
-// bury and unbury keep account of the deletions that are remembered.
+// makeTombstone and unbury count the remembered deletions.
 
 func (s *documents) makeTombstone(d *document) {
 	s.tombstones.PushBack(&d.tomb)

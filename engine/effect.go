@@ -46,8 +46,8 @@ type Effect struct {
 	// Warnings are about what was asked: a key that is spelled almost like another.
 	Warnings []string
 
-	// Conflict is what stood in the way, for Queued, Skipped and Refused; nil when
-	// nothing did. Several effects never share one.
+	// Conflict describes the blockers, for Queued, Skipped and Refused; nil if there are none.
+	// Several effects never share one.
 	Conflict *Conflict
 }
 
@@ -68,8 +68,7 @@ type Loss struct {
 	Message string // what happened
 }
 
-// Conflict is what stands in a request's way: at the first of its keys that is
-// not free.
+// Conflict describes the blockers of a request: at the first of its keys that is not free.
 type Conflict struct {
 	Key     interlock.Key
 	Kind    interlock.ConflictKind
@@ -105,7 +104,7 @@ type Output struct {
 	Events []record.Event
 }
 
-// LeaseQuestion is what a person is asked about a parked lease. The texts are other agents'.
+// LeaseQuestion is the question to a person about a parked lease. The texts are other agents'.
 type LeaseQuestion struct {
 	Fence    interlock.Fence // that the lease had: its name among the approvals
 	Question string

@@ -23,13 +23,13 @@ import (
 type eligibility uint8
 
 const (
-	queuedBehindSibling eligibility = iota // one of its own queue stands in its way, or it was not looked at yet
+	queuedBehindSibling eligibility = iota // a task of its own queue blocks it, or it was not checked yet
 	blockedByOthers                        // others do, or it is about to be looked at
 	runnable                               // nothing does, and it has not found a worker yet
 	idle                                   // nothing did, and it had no worker
 )
 
-// isYielding reports whether a task is in the way of those of its own queue only.
+// isYielding reports whether a task blocks only those of its own queue.
 func (s eligibility) isYielding() bool { return s == queuedBehindSibling || s == idle }
 
 // setEligibility has a task that waits stand otherwise. When it steps aside, that is as if it
@@ -121,15 +121,14 @@ func (m *need) overtaken() *request {
 	return nil
 }
 
-// unready has a task not be handed out before it is looked at.
+// unready keeps a task from being handed out before it is checked.
 func (e *Engine) unready(t *task) {
 	if t.eligibility == runnable {
 		t.queue.unshelve(t)
 	}
 }
 
-// behindAt reports whether one of its own queue stands in a task's way at one of its
-// needs.
+// behindAt reports whether a task of its own queue blocks a task at one of its needs.
 func (r *request) behindAt(m *need) bool {
 	for c := range m.facing {
 		if c.queue == r.task.queue && before(c.first().req, r) && (lockmode.Conflicts[m.mode].Has(c.mode) || r.short(m) != enough) {

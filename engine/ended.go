@@ -189,7 +189,7 @@ func (r *request) endWords() string {
 		words = fmt.Sprintf("was not granted: the barrier has lost a party, %q (%s)", end.asker, end.words)
 	}
 	title := r.title()
-	if r.reason == record.ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which goes on
+	if r.reason == record.ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which continues
 		title = "the request for " + string(r.claims()[0].Key)
 	}
 	words = title + " " + words

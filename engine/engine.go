@@ -32,7 +32,7 @@ type Engine struct {
 	kept      bool
 	lowMem    bool
 	draining  bool
-	newest    Time   // of the last command or entry, whatever its namespace
+	newest    Time   // of the last command or entry of any namespace
 	*agenda          // of the namespace that the step is about
 	whole     agenda // for commands that are about no namespace
 	agendas   uint64 // how many were made
@@ -100,17 +100,17 @@ func New(options ...Option) *Engine {
 	return e
 }
 
-// stepBytes bounds the events of one step, so that an entry fits any journal.
-// What does not fit is done by the next Tick, which is then due at once.
+// stepBytes bounds the events of one step, so that an entry fits any journal. The rest is done
+// by the next Tick, which is then due at once.
 const stepBytes = 256 << 10
 
 // Step carries out one command: it changes the state and appends to out the events to make
 // durable and the effects to deliver afterwards. It never fails; a refusal is an effect like
 // any other.
 //
-// Whatever the command is, what is due in its namespace by its time ends first. So
-// an answer never shows a lease beyond its end, whether a Tick came in time or not.
-// A command without a namespace is about all of them.
+// Before any command is carried out, all that is due in its namespace by its time ends. So an
+// answer never shows a lease beyond its end, whether a Tick came in time or not. A command
+// without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.Header()
 	e.out, e.head, e.start, e.objects, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, 0, false, -1
@@ -174,8 +174,8 @@ func (e *Engine) full() bool {
 	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.objects >= e.most
 }
 
-// hints are what decide has in hand of the event in draft, so that evolve need not look it up.
-// They are no part of the event: on replay there are none.
+// hints are references that decide has at hand for the event in draft, so that evolve need not
+// look them up. They are no part of the event: on replay there are none.
 type hints struct {
 	req  *request
 	sess *session

@@ -80,7 +80,7 @@ func (e *Engine) handDocument(l *interlock.Lease, doc interlock.Document, d *doc
 	return true
 }
 
-// textsOf is what the texts of a document take, besides its body.
+// textsOf returns the bytes of a document's texts, besides its body.
 func textsOf(d *interlock.Document) int {
 	return len(d.Note) + len(d.ContentType) + len(d.Agent) + len(d.Flow) + len(d.Principal)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// TestExpect: whatever is expected, and whether or not it comes, the state stays that of
-// the events that were folded.
+// TestExpect: whichever events are expected, and whether or not they come, the state stays that
+// of the folded events.
 func TestExpect(t *testing.T) {
 	for _, dir := range goldens(t) {
 		var (

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// What is asked about a key and a fence: to take a lease back, and whether a write
-// may go ahead.
+// Commands about a key and a fence: to revoke a lease, and to check whether a write may go
+// ahead.
 
 func (c *Revoke) decide(e *Engine) {
 	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {

@@ -15,9 +15,9 @@ import (
 
 var fitSeed = flag.Uint64("fit-seed", 0, "the one seed of TestSpellingsAreOneKey to run; 0 for all")
 
-// TestSpellingsAreOneKey sends the same commands to two engines with the same random
-// patterns: to one with random spellings of the keys, to the other with the spelling
-// that counts. What they answer and journal is the same at every door.
+// TestSpellingsAreOneKey sends the same commands to two engines with the same random patterns:
+// to one with random spellings of the keys, to the other with the spelling that counts. Their
+// answers and journals are the same.
 func TestSpellingsAreOneKey(t *testing.T) {
 	respelled := 0
 	for seed := uint64(1); seed <= 400; seed++ {

@@ -18,7 +18,7 @@ type flowState struct {
 	next          *flowState // of a flow, in session.flows
 	hashed        uint32
 	inherited     int16           // volatile: the highest rank of the waiters that it blocks; noRank for none
-	holdsAndWaits bool            // stands in space.torn
+	holdsAndWaits bool            // is in space.torn
 	suspected     bool            // volatile: stands in agenda.suspects
 	heir          bool            // while ranks are found anew: it waits with another's, or did
 	rising        bool            // volatile: stands in ranking.risen
@@ -124,7 +124,7 @@ func (p *flowState) tear() {
 	}
 }
 
-// tally is what a party has at one key, by mode: holdings, and places in line.
+// tally counts a flow's holdings and places in line at one key, by mode.
 type tally struct {
 	granted lockmode.Counts
 	waits   lockmode.Counts
@@ -215,8 +215,8 @@ func (t *tally) waiting() (n int) {
 	return n
 }
 
-// add counts r's needs, held or waited for, in the index. What is in the party's hands
-// alone is counted at the key.
+// add counts r's needs, held or waited for, in the index. Holdings of the flow alone are
+// counted at the key.
 func (p *flowState) add(r *request, waits bool, by uint32) {
 	needs := r.needs()
 	for i := range needs {

@@ -33,7 +33,7 @@ func (s *namespace) isBare() bool {
 		uint64(s.docs.version) == s.born && len(s.docs.known) == 0 && s.logs.floor == s.born && s.unmatched == record.UnsetKeys
 }
 
-// beginAt has a new namespace give out versions and numbers above floor only.
+// beginAt makes a new namespace assign versions and numbers above floor only.
 func (s *namespace) beginAt(floor uint64) {
 	s.born = floor
 	s.docs.version, s.docs.floor, s.logs.floor = interlock.Version(floor), interlock.Version(floor), floor
@@ -260,7 +260,7 @@ func (e *Engine) evolveGone(ev *record.Event) error {
 	return nil
 }
 
-// remove drops a namespace. A step that is about it goes on without one.
+// remove drops a namespace. A step that is about it continues without one.
 func (e *Engine) remove(s *namespace) {
 	e.alarms.clear(&s.agenda.alarm)
 	e.empty.clear(&s.agenda.empty)

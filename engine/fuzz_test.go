@@ -108,9 +108,8 @@ func realJournal(tb testing.TB) (entries [][]byte, snapshot []byte) {
 	return g.journal, g.snapshot
 }
 
-// FuzzApply: whatever the bytes, reading an entry or folding it into a state ends
-// with an error or without, but never in a panic; and what can be read is read
-// the same twice.
+// FuzzApply: for any bytes, reading an entry or folding it into a state may return an error,
+// but never panics; and an entry that can be read is read the same twice.
 func FuzzApply(f *testing.F) {
 	entries, _ := realJournal(f)
 	for i, entry := range entries {

@@ -132,7 +132,7 @@ func TestGoldenJournals(t *testing.T) {
 					t.Errorf("snapshot after entry %d: %v", at, err)
 				}
 			}
-			// What was remembered then still counts: the next fence is above all of its.
+			// Fences remembered then still count: the next fence is above all of them.
 			var out engine.Output
 			before := highestFence(t, g.entries)
 			whole.Step(&engine.Recover{Head: engine.Head{At: whole.Now()}, Epoch: 1 << 20}, &out)
@@ -221,7 +221,7 @@ func TestGoldenMeets(t *testing.T) {
 	}
 }
 
-// storedWords is what of the vocabulary stands in stored journals.
+// storedWords returns the part of the vocabulary that stored journals use.
 func storedWords(t *testing.T) map[string]bool {
 	t.Helper()
 	met := map[string]bool{}

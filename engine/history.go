@@ -7,18 +7,18 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What stood at a key before is kept as far as there is room: for each key up to
-// interlock.MaxVersions editions with interlock.MaxVersionBytes of bodies, and in a
-// namespace interlock.MaxSpaceVersionBytes of all that editions take. What was replaced longest ago goes
-// first, so the earlier editions that are kept of a key are always its last ones.
+// Earlier editions of a document are kept as far as there is room: for each key up to
+// interlock.MaxVersions editions with interlock.MaxVersionBytes of bodies, and in a namespace
+// interlock.MaxSpaceVersionBytes of all editions. The edition that was replaced longest ago
+// goes first, so the kept editions of a key are always its last ones.
 
-// editionBytes is what an edition takes besides its texts and its body.
+// editionBytes is the cost of an edition besides its texts and its body.
 const editionBytes = 256
 
-// cost is what of the namespace's history an edition takes.
+// cost returns the bytes of the namespace's history that an edition takes.
 func (x *edition) cost() int { return editionBytes + x.size() }
 
-// size is what an edition's body and its texts have together.
+// size returns the bytes of an edition's body and texts.
 func (x *edition) size() int {
 	return len(x.body) + len(x.note) + len(x.contentType) + len(x.agent) + len(x.flow) + len(x.principal)
 }
@@ -50,8 +50,8 @@ func (s *documents) trim(d *document) {
 	}
 }
 
-// asOf returns what stood at the key with a version of the namespace, nil for nothing.
-// It is known only if nothing is missing since.
+// asOf returns the edition as of a version of the namespace, nil if there was none. It is known
+// only if no later edition was dropped.
 func (d *document) asOf(v interlock.Version) (x *edition, known bool) {
 	if v < d.since {
 		return nil, false

@@ -34,7 +34,7 @@ func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 type rankSearch struct {
 	phase rankingPhase
 	heirs []*flowState                 // those of before, and then those of now as well
-	risen collection.Queue[*flowState] // holders in the way of a party that rose: their ranks may rise, too
+	risen collection.Queue[*flowState] // holders that block a flow that rose: their ranks may rise, too
 	upTo  int                          // in the list of the phase; in space.torn it is kept where it is: see tear
 }
 
@@ -50,18 +50,18 @@ const (
 	rankingPlaces
 )
 
-// goesByTorn reports whether the phase goes through space.torn.
+// goesByTorn reports whether the phase iterates over space.torn.
 func (p rankingPhase) goesByTorn() bool {
 	return p == rankingTorn || p == rankingRise || p == rankingRaised
 }
 
-// stepRanks bounds the objects that a step looks at to find ranks: parties, their leases,
-// their waits at each key, and the holders in their way. Those of one party come on top.
+// stepRanks bounds the objects that a step examines to compute ranks: flows, their leases,
+// their waits at each key, and the holders that block them. Those of one flow come on top.
 const stepRanks = 200
 
 func (e *Engine) rankBudgetSpent() bool { return e.ranks >= e.mostRanks }
 
-// rerank goes on with giving every wait of the namespace its rank, and its place in line.
+// rerank continues to assign every wait of the namespace its rank, and its place in line.
 func (e *Engine) rerank() {
 	s := e.agenda.ns
 	k := &s.ranking

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/interlockdev/interlock"
 
-// lists are what a request claims and needs, where it does not fit into the request. They
-// are apart, because most requests claim one key, and most of these have no ancestors.
+// lists are a request's claims and needs, if they do not fit into the request. They are
+// separate, because most requests claim one key, and most of these have no ancestors.
 type lists struct {
 	claims []interlock.Claim
 	needs  []need

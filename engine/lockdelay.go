@@ -47,8 +47,8 @@ func (e *Engine) evolveClosed(ev *record.Event, r *request) {
 	r.memberChanged()
 }
 
-// detachFromSession takes a lease out of its session. What is known of its holder from then
-// on is the agent's name.
+// detachFromSession takes a lease out of its session. From then on only the agent's name is
+// known of its holder.
 func (e *Engine) detachFromSession(r *request) {
 	for i := range r.needs() {
 		r.needs()[i].node.share()

@@ -14,9 +14,9 @@ import (
 // and the state that this left. An entry is appended by the fold of the event that
 // settles the message, so no event of its own is needed but in a snapshot.
 //
-// A log is bounded, and so are all of a namespace together; the oldest entries go
-// first. What of an entry stands in the task or among the documents, too, is kept
-// once in memory as long as it does.
+// A log is bounded, and so are all of a namespace together; the oldest entries go first. Parts
+// of an entry that are also in the task or among the documents are shared in memory as long as
+// those exist.
 
 // logs are all of a namespace.
 type logs struct {
@@ -54,10 +54,10 @@ type logEntry struct {
 	link collection.Element[*logEntry] // in logs.all
 }
 
-// loggedBytes is what an entry takes besides its texts and bodies.
+// loggedBytes is the cost of an entry besides its texts and bodies.
 const loggedBytes = 512
 
-// cost is what of a log's bounds an entry takes.
+// cost returns the bytes of a log's bounds that an entry takes.
 func (x *logEntry) cost() int {
 	n := loggedBytes + len(x.kind) + len(x.sender) + len(x.agent) + len(x.body) + len(x.reply) + len(x.reason) + len(x.by.agent) + len(x.by.session)
 	if x.made != nil {
@@ -123,8 +123,8 @@ func (s *logs) append(key interlock.Key, x *logEntry) {
 	}
 }
 
-// trim forgets the oldest entry of a log. The number of the last one that a log ever
-// had goes on to count for all keys that have none.
+// trim forgets the oldest entry of a log. The number of the last one that a log ever had
+// continues to count for all keys that have none.
 func (s *logs) trim(l *keyLog) {
 	x := l.entries.Pop()
 	s.all.Remove(&x.link)

@@ -199,7 +199,7 @@ func (q *queue) leaveTurns(s *shelf) {
 	}
 }
 
-// turn has a group take turns, or take none, as it may run more tasks.
+// turn makes a group take turns, or none, depending on whether it may run more tasks.
 func (q *queue) turn(g *group) {
 	may := g.mayRun()
 	if may != g.capped {

@@ -10,10 +10,10 @@ import (
 
 // Messages: tasks for the single writer of a key.
 //
-// A message is a task of the queue that the key's pattern names as its writer, with
-// an exclusive claim on the key and no other. So the messages to a key are done one
-// after the other, and only the acknowledgement of one may change what stands there
-// (write_policy.go). What became of them is kept in the key's log (log.go).
+// A message is a task of the queue that the key's pattern names as its writer, with an
+// exclusive claim on the key and no other. So the messages to a key are done one after the
+// other, and only the acknowledgement of one may change its document (write_policy.go). The
+// key's log has their outcomes (log.go).
 //
 // The messages of one sender to one key are a lane. Its unsettled messages go in the order of
 // sending: only the first of them may stand in line, whatever their priorities, and whether it
@@ -110,7 +110,7 @@ func (e *Engine) leaveLane(t *task) {
 	}
 }
 
-// successor returns the message that goes on since t is settled, nil for none: the first of
+// successor returns the message that continues once t is settled, nil for none: the first of
 // its lane, which t held back. If t was not the first itself, it held back others only.
 func (t *task) successor() *task {
 	if !t.spec.Message {
@@ -229,7 +229,7 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 }
 
 // wants reports whether the task explains something: one that asks or is barred does, and a
-// scheduled message if others are behind it. What is held back itself explains nothing.
+// scheduled message if others are behind it. A task that is held back itself explains nothing.
 func (l *HeldBack) wants(t *task) bool {
 	switch {
 	case l.Key != "" && !t.spec.ClaimsKey(l.Key) || l.Key == "" && t.spec.Agent != l.Agent || t.ahead() != nil:

@@ -54,10 +54,10 @@ func isDeeper(b []byte, most int) bool {
 	return depth > most
 }
 
-// mergePatch applies a JSON merge patch (RFC 7396) to a document; both are valid. The
-// result has no spaces, and the members of the objects that the patch goes into are
-// sorted. All else is as it was written, such as each digit of a number. It takes time
-// in proportion to the text, whatever its depth.
+// mergePatch applies a JSON merge patch (RFC 7396) to a document; both are valid. The result
+// has no spaces, and the members of the objects that the patch goes into are sorted. All else
+// is as it was written, such as each digit of a number. It takes time in proportion to the
+// text, at any depth.
 func mergePatch(document []byte, patch *jsonText) []byte {
 	target := readJSON(document)
 	room := make([]byte, 0, len(target.text)+len(patch.text))
@@ -156,7 +156,7 @@ func (v jsonValue) text() []byte   { return v.in.text[v.from:v.to] }
 func (v jsonValue) isObject() bool { return v.in != nil && v.in.text[v.from] == '{' }
 func (v jsonValue) isNull() bool   { return v.in.text[v.from] == 'n' }
 
-// object lists the members of a value. What is not an object has none.
+// object lists the members of a value. A value that is not an object has none.
 func (v jsonValue) object() *jsonObject {
 	switch {
 	case !v.isObject():
@@ -243,7 +243,7 @@ func (o *jsonObject) isSorted() bool {
 	return true
 }
 
-// appendMerged is the algorithm of RFC 7396, section 2, for sorted members. What is not
+// appendMerged is the algorithm of RFC 7396, section 2, for sorted members. A value that is not
 // an object has none.
 func appendMerged(b []byte, target, patch jsonValue) []byte {
 	if !patch.isObject() {

@@ -57,8 +57,8 @@ func TestMergeDeep(t *testing.T) {
 	}
 }
 
-// FuzzMergePatch: whatever the document and the patch, if they are JSON then so is what
-// comes of them, the naive way comes to the same, and merging again changes nothing.
+// FuzzMergePatch: if the document and the patch are JSON then so is the result, the naive way
+// yields the same, and merging again changes nothing.
 func FuzzMergePatch(f *testing.F) {
 	for _, c := range rfc7396 {
 		f.Add([]byte(c[0]), []byte(c[1]))

@@ -41,7 +41,7 @@ func (m *model) expect(cmd engine.Command) answer {
 		return answer{outcome: engine.Done}
 	case *engine.CloseSession:
 		if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && s.why == record.BySession {
-			return answer{outcome: engine.Done} // it is what was wanted
+			return answer{outcome: engine.Done} // it was wanted
 		}
 		return m.withSession(head, func(*session) answer { return answer{outcome: engine.Done} })
 	case *engine.KeepAlive:
@@ -190,7 +190,7 @@ func ended(head *engine.Head, r *request, unknown interlock.Code) []interlock.Co
 	return codes
 }
 
-// withLease leads to a lease by its id. What was never granted is no lease.
+// withLease finds a lease by its id. A request that was never granted is no lease.
 func (m *model) withLease(head *engine.Head, id interlock.LeaseID, then func(*request) answer) answer {
 	r := m.byID(head.Namespace, id)
 	switch {
@@ -354,7 +354,7 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	case m.free(r):
 		return answer{outcome: engine.Granted, fresh: true}
 	case m.atBest().free(r):
-		return answer{} // a task may be in the way, or aside
+		return answer{} // a task may block it, or stand aside
 	case c.OnConflict == interlock.Fail:
 		return refusalKey(m.refusals(r)...)
 	case c.OnConflict == interlock.Skip:

@@ -83,7 +83,7 @@ func (m *model) opens(r *request) bool {
 		return !slices.ContainsFunc(r.base.set.leases, func(lease *request) bool { return !there(lease) || !m.hopeful && r.base.set.lost() })
 	}
 	earlier := m.atBarrier(r.ns, c.Key, offered, held, inGrace, closed)
-	if m.hopeful { // its own it can give back
+	if m.hopeful { // it can release its own
 		earlier = slices.DeleteFunc(earlier, func(q *request) bool { return q.party() == r.party() })
 	}
 	if len(earlier) > 0 || !slices.Contains(parties, r) {

@@ -45,8 +45,8 @@ func hasAllBelow(shape string, key interlock.Key) bool {
 	return ok && text == string(key) && strings.HasSuffix(shape, "...}")
 }
 
-// fitsBelow reports whether a shape fits keys below a key: segment by segment it fits the
-// key, and goes on.
+// fitsBelow reports whether a shape fits keys below a key: segment by segment it fits the key,
+// and continues.
 func fitsBelow(shape string, key interlock.Key) bool {
 	segments := strings.Split(shape, "/")
 	for i, s := range strings.Split(string(key), "/") {

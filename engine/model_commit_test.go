@@ -40,7 +40,7 @@ func (m *model) readable(asOf interlock.Version, ns interlock.Namespace) bool {
 	return asOf <= last && (asOf == 0 || last <= m.base || asOf > m.base)
 }
 
-// document is what stood at a key with a version of the namespace.
+// document returns the edition of a key as of a version of the namespace.
 func (m *model) document(ns interlock.Namespace, key interlock.Key, v interlock.Version) interlock.Document {
 	doc := interlock.Document{Key: key, Absent: true}
 	for _, w := range m.written {
@@ -165,7 +165,7 @@ func (m *model) expectCommitted(c *engine.Commit, version interlock.Version) ans
 	}}
 }
 
-// malformed names the rules that a commit breaks whatever the state.
+// malformed returns the codes for errors of a commit that do not depend on the state.
 func (m *model) malformed(c *engine.Commit) (codes []interlock.Code) {
 	for _, r := range c.Reads {
 		if _, err := engine.ParseKey(string(r.Key)); err != nil {

@@ -36,7 +36,7 @@ func (m *model) about(lease *request, num uint64) *request {
 	return r
 }
 
-// subject is what r is about: of a conversion that was granted, its lease.
+// subject returns the request that r is about: for a granted conversion, its lease.
 func (r *request) subject() *request {
 	if r.phase == over && r.why == record.ByConversion {
 		return r.base.subject()

@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// began is what the model knows of a namespace's beginning.
+// began is the model's knowledge of a namespace's beginning.
 type began struct {
 	above interlock.Version // its versions and the numbers of its log entries are above it
 	kept  bool              // something was journaled of it that stays

@@ -116,7 +116,7 @@ func (m *model) listens(cmd engine.Command, known *storedReply, want answer) {
 	}
 }
 
-// follow has the caller wait for the end of a task.
+// follow makes the caller wait for the end of a task.
 func (m *model) follow(head *engine.Head, t *task, flow string) {
 	if t == nil || t.isSettled() {
 		return

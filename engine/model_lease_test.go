@@ -24,8 +24,8 @@ func (m *model) checkLease(r *request, got *interlock.Lease) error {
 	return m.checkLeaseAt(m.moment(r), r, got)
 }
 
-// moment is what lies at the keys of a lease when it is handed over, and what moved since
-// its holder read them.
+// moment is the documents at the keys of a lease when it is handed over, and their changes
+// since its holder read them.
 type moment struct {
 	notes     []interlock.Fence
 	moved     []interlock.Stale

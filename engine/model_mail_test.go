@@ -132,7 +132,7 @@ func (m *model) answered(ns interlock.Namespace) *task {
 // isFor reports whether t is a message in a queue.
 func (t *task) isFor(queue string) bool { return t != nil && t.spec.Message && t.spec.Queue == queue }
 
-// logEntry is what was decided on a message, with the state of its key after it.
+// logEntry is the decision on a message, with the state of its key after it.
 type logEntry struct {
 	ns  interlock.Namespace
 	key interlock.Key

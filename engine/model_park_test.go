@@ -109,7 +109,7 @@ func (m *model) park(r *request, ev *record.Event) {
 	r.setParkEnd()
 }
 
-// setParkEnd finds when the parking ends: its max_hold goes on if it keeps its keys.
+// setParkEnd computes when the parking ends: its max_hold continues if it keeps its keys.
 func (r *request) setParkEnd() {
 	if r.parkEnd = at(r.parkUntil); !r.freed {
 		if limit, ok := r.capEnd(); ok {

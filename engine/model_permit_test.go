@@ -144,8 +144,8 @@ func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern)
 	return x
 }
 
-// permitsLeft reports whether n permits more would fit for a group. What is kept
-// free for it no waiter of another group can take.
+// permitsLeft reports whether n more permits would fit for a group. No waiter of another group
+// can take its reserve.
 func (x *share) permitsLeft(p *interlock.Pattern, group string, n int) bool {
 	if p.Capacity == 0 {
 		return true
@@ -168,7 +168,7 @@ func (x *share) permitsLeft(p *interlock.Pattern, group string, n int) bool {
 	return total <= int(p.Capacity) && (g.Max == 0 || x.used[group]+n <= int(g.Max))
 }
 
-// bucket is what is missing in a key's bucket of tokens.
+// bucket is the number of tokens that are missing in a key's bucket.
 type bucket struct {
 	missing *big.Rat
 	rate    *big.Rat // with which it filled until the rules changed

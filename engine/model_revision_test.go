@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// revision is what a pattern was set to once. The model remembers all of them.
+// revision is an earlier setting of a pattern. The model remembers all of them.
 type revision struct {
 	place   patternName
 	number  uint64

@@ -76,7 +76,7 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 	case m.free(r):
 		return answer{outcome: engine.Granted, fresh: true}
 	case m.atBest().free(r):
-		return answer{} // a task may be in the way, or aside
+		return answer{} // a task may block it, or stand aside
 	case a.OnConflict == interlock.Wait && m.waitsForOwn(r, c.Flow):
 		return refusalKey(interlock.CodeInvalidRequest)
 	case a.OnConflict == interlock.Wait:
@@ -89,8 +89,8 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 	return refusalKey(codes...)
 }
 
-// known is what is remembered under the request id of a command. The start of a run
-// that came to nothing is as if it had never been asked for.
+// known returns the remembered answer to the request id of a command. A start of a run that was
+// refused is as if it had never been requested.
 func (m *model) known(cmd engine.Command) *storedReply {
 	a := m.answerTo(cmd.Header())
 	if _, starts := cmd.(*engine.StartRun); a == nil || !starts || a.outcome != engine.Queued {

@@ -21,10 +21,10 @@ type push struct {
 	then    request // about, as of the event
 }
 
-// observe follows one step of the engine: it judges every event by the state in
-// which it happened, then the answer and the pushes, then what must hold between
-// steps. What is due by the time of a command ends before the command is carried
-// out, so its answer is expected from the state after that.
+// observe follows one step of the engine: it judges every event by the state in which it
+// happened, then the answer and the pushes, then what must hold between steps. Timers that are
+// due by the time of a command fire before the command is carried out, so its answer is
+// expected from the state after that.
 //
 // So it is with what the step before left over, such as a search for a deadlock: early counts
 // the events that the engine had made when it came to the command.

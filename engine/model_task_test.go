@@ -334,7 +334,7 @@ func (m *model) longestRest(t *task) time.Duration {
 
 func (m *model) isPause(t *task, d time.Duration) bool { return 0 < d && d <= m.longestPause(t) }
 
-// pause is what random bits make of the longest pause.
+// pause returns the pause that random bits select, up to the longest.
 func (m *model) pause(t *task, random uint64) time.Duration {
 	part := new(big.Int).SetUint64(random)
 	part.Mul(part, big.NewInt(int64(m.longestPause(t))))
@@ -400,7 +400,7 @@ func (m *model) await(t *task) {
 	m.straighten()
 }
 
-// queueTask has a task stand in line, in its first place.
+// lineUp moves a task into the line, to its first place.
 func (m *model) lineUp(t *task) {
 	t.lines++
 	r := &request{num: t.num, ns: t.ns, task: t, turn: t.lines, claims: t.spec.Claims, arrived: t.arrived, phase: waiting, queuedAt: m.events}
@@ -462,7 +462,7 @@ func (m *model) trails(t *task, maybe bool) bool {
 	})
 }
 
-// aside reports whether a task that waits is not in r's way.
+// aside reports whether a waiting task does not block r.
 func (m *model) aside(q, r *request) bool {
 	if q.task == nil || q.phase != waiting || r.task != nil && r.task.spec.Queue == q.task.spec.Queue {
 		return false
@@ -474,8 +474,8 @@ func (m *model) aside(q, r *request) bool {
 	return t.rests || m.trails(t, false)
 }
 
-// atBest is the state in which every task is out of the way that may be. Where it
-// makes a difference, the model does not say which it is.
+// atBest returns the state without the tasks that may stand aside. Where it makes a difference,
+// the model does not specify which state applies.
 func (m *model) atBest() *model {
 	rest := *m
 	rest.best = true

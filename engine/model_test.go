@@ -14,12 +14,12 @@ import (
 // slices, recomputes everything from them whenever it is asked, knows nothing of
 // intents, indexes or timers, and is meant to be read as the specification.
 //
-// Where the documents leave the engine a choice (in which order two requests
-// that do not conflict are granted, which of two cycles is broken first), the
-// model does not choose: it reads the engine's events one by one and objects to
-// each one that no rule allows at that moment (model_rule_test.go), and after
-// the step to each one that is missing (model_check_test.go). What the answer to
-// a command must be, it works out by itself (model_answer_test.go).
+// Where the documents leave the engine a choice (in which order two requests that do not
+// conflict are granted, which of two cycles is broken first), the model does not choose: it
+// reads the engine's events one by one and objects to each one that no rule allows at that
+// moment (model_rule_test.go), and after the step to each one that is missing
+// (model_check_test.go). It computes the expected answer to a command by itself
+// (model_answer_test.go).
 
 // phase is where a request stands in its life.
 type phase uint8
@@ -413,7 +413,7 @@ type feature string
 const (
 	// A barrier with a last party that is blocked by a waiter behind the first.
 	barrierLine feature = "circles through a barrier and the line"
-	// What is asked about the parts of a closed member is answered as for any closed lease.
+	// Queries about the parts of a closed member are answered as for any closed lease.
 	closedParts feature = "the parts of closed members"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// checkViews compares what anybody may look at with the model.
+// checkViews compares the public views with the model.
 func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, keys []interlock.Key) error {
 	var live, lingering int // an ended session stays for as long as a lease of it is in grace
 	for _, s := range m.sessions {

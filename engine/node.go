@@ -152,7 +152,7 @@ func (s *namespace) nodeOf(key string, hash uint32) *node {
 	return nil
 }
 
-// season chooses the salt for the hashes of keys and flows, by an id of whatever comes first.
+// season chooses the salt for the hashes of keys and flows, by the id of the first object.
 func (s *namespace) season(id [16]byte) {
 	if s.salt == (collection.Salt{}) && s.nodes.Len() == 0 && len(s.sessions) == 0 {
 		s.salt = collection.NewSalt(id)

@@ -15,7 +15,7 @@ const (
 	shownNotes  = 16      // the newest of all keys of a lease
 )
 
-// note is what a holder left for the next.
+// note is a holder's note for the next.
 type note struct {
 	at      Time
 	agent   string

@@ -19,13 +19,13 @@ import (
 //	   └───► away: others may have them ──► waiting ──► held, under a new fence
 //	                                   └────────────────▲ free
 //
-// What becomes of a resumption that is given up is in putback.go.
+// putback.go has abandoned resumptions.
 //
 // The resumption of a lease that is away stands in line by its first arrival, ahead of all
 // later requests. In both cases the answer lists the keys that others may have written in
 // between.
 
-// parkState is what is remembered of a lease that was put aside.
+// parkState is the record of a lease that was put aside.
 type parkState struct {
 	since, until Time
 	reason       string
@@ -228,7 +228,7 @@ func (c *Resume) decide(e *Engine) {
 	e.heldMore(r)
 	if p := r.party; p != nil {
 		e.objects += len(p.waits)
-		for _, w := range p.waits { // which it was in the way of, as a stranger's
+		for _, w := range p.waits { // which it blocked, as a stranger's
 			e.watchAnywhere(w)
 		}
 	}

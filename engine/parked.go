@@ -17,8 +17,8 @@ func (a ParkedAt) compare(b ParkedAt) int {
 	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Num, b.Num))
 }
 
-// ParkedRow is a parked lease as others see it. It has no id, with which anybody could take
-// the lease up again.
+// ParkedRow is a parked lease as others see it. It has no id, since any caller with the id
+// could resume the lease.
 type ParkedRow struct {
 	Agent, Flow string
 	Purpose     string // the holder's text
@@ -36,7 +36,7 @@ type ParkedList struct {
 
 	Rows []ParkedRow
 	More bool     // there are more than Limit
-	Next ParkedAt // the listing goes on after it, whatever becomes of these leases
+	Next ParkedAt // the listing continues after it, whatever becomes of these leases
 
 	found first[*request]
 	next  int

@@ -52,7 +52,7 @@ type slot struct {
 	load uint32   // grants below it, the older ones halved again and again
 }
 
-// share is what a request is that the engine made for a member.
+// share identifies a request that the engine made for a member.
 type share struct {
 	divided *partition
 	index   int
@@ -274,7 +274,7 @@ func (d *partition) describe() *record.Event {
 	return ev
 }
 
-// readDivision takes in what describe told.
+// readDivision restores what describe recorded.
 func (s *namespace) readDivision(ev *record.Event) error {
 	if len(ev.Claims) != 1 || ev.Claims[0].Count > interlock.MaxParts {
 		return errUnknown
@@ -300,8 +300,8 @@ func (s *namespace) readDivision(ev *record.Event) error {
 // active reports whether r, a member's lease, is to have parts.
 func (r *request) active() bool { return r.phase == held && (r.session() == nil || !r.session().dead) }
 
-// shareOut looks at the first division that may be uneven. What does not fit in the
-// step is left for the next.
+// shareOut checks the first division that may be uneven. Work that does not fit in the step is
+// left for the next.
 func (e *Engine) shareOut() {
 	d := e.uneven[0]
 	e.uneven = slices.Delete(e.uneven, 0, 1)

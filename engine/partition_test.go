@@ -112,7 +112,7 @@ func TestManyPartsMove(t *testing.T) {
 	}
 }
 
-// replay goes on with an engine made from the journal, as after a crash.
+// replay continues with an engine made from the journal, as after a crash.
 func (l *load) replay() {
 	l.t.Helper()
 	fresh := engine.New()
@@ -231,7 +231,7 @@ func (r *shareRun) random() {
 	}
 }
 
-// snapshot goes on with an engine read from a snapshot.
+// snapshot continues with an engine read from a snapshot.
 func (r *shareRun) snapshot() {
 	r.t.Helper()
 	var b bytes.Buffer
@@ -284,8 +284,8 @@ func (r *shareRun) settled() {
 	}
 }
 
-// Members come, go and die at random, others are in the way, and the engine is made
-// anew from its journal or a snapshot. No part ever has two owners.
+// Members come, go and die at random, others block them, and the engine is rebuilt from its
+// journal or a snapshot. No part ever has two owners.
 func TestPartsHaveOneOwner(t *testing.T) {
 	for seed := range uint64(20) {
 		r := &shareRun{

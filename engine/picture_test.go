@@ -11,11 +11,11 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// pictureEvents is what the tests ask for.
+// pictureEvents is the number of events that the tests ask for.
 const pictureEvents = 4096
 
-// What is written of a picture is what the engine would have written when it was taken:
-// also while the engine goes on, and has long forgotten what was remembered then.
+// A snapshot written from a picture equals the one that the engine would have written when it
+// was taken: also after the engine has continued, and forgotten much of the state.
 func TestPicture(t *testing.T) {
 	s := newStand()
 	id := s.session(t)

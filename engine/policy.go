@@ -215,7 +215,7 @@ func tighter(a, b time.Duration) time.Duration {
 // meant: the key as the nearest patterns would spell it, and their shapes.
 func (s *namespace) unknownKey(key interlock.Key) *refusal {
 	first := keypath.FirstWord(string(key))
-	// What stands after it, in the parts that a variable may take.
+	// The rest after it, in the parts that a variable may take.
 	rest := strings.TrimLeft(string(key)[min(len(key), strings.Index(string(key), first)+len(first)):], keypath.Separators)
 	words := strings.FieldsFunc(rest, func(r rune) bool { return r == ':' || r == '/' })
 	type near struct {

@@ -39,7 +39,7 @@ type pool struct {
 
 	edition uint64 // of the patterns that it follows: see repool.go
 	stirred bool   // it follows another policy, and those in line were not looked at since
-	mixed   bool   // its line has classes that are still to be sorted by the listed groups
+	mixed   bool   // its line has buckets that are still to be sorted by the listed groups
 }
 
 // unlisted stands for the index of a group in a policy that does not list it. Those

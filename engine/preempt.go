@@ -26,7 +26,7 @@ const (
 	maxAskBytes = stepBytes / 4
 )
 
-// dealings are what happens to few requests: to be asked for, and to be parked.
+// dealings are for the few requests that are asked for, or parked.
 type dealings struct {
 	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
 	asked  []*request // of a request: the leases that it asked for

@@ -51,7 +51,7 @@ func (e *Engine) leaving(r *request, why record.Reason) *record.Event {
 	ev := e.event(record.Parked, r)
 	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.until.Sub(e.now)), p.reason, p.fence, p.held
 	switch {
-	case p.kept: // its max_hold goes on from when it was resumed
+	case p.kept: // its max_hold continues from when it was resumed
 		ev.Freed, ev.Fence, ev.Held = false, r.fence, e.now.Sub(r.granted)
 	case r.phase == waiting:
 		ev.Waited = e.now.Sub(r.arrived())
@@ -157,7 +157,7 @@ func putBackWords(why record.Reason) (interlock.Code, string) {
 		return interlock.CodeOfferLapsed, "nobody asked after its ticket in time"
 	case record.ByDeadlock:
 		return interlock.CodeDeadlock, "waiting for it would have been a deadlock"
-	case record.ByWaitLimit, record.ByFull: // the latter in journals of the time when runs were not told apart
+	case record.ByWaitLimit, record.ByFull: // the latter in journals from before runs were distinguished
 		return interlock.CodeWaitLimit, "it stood in line for as long as it may"
 	case record.ByPattern:
 		return interlock.CodeTooManyPermits, "the key will never have as many permits besides those that your flow has"

@@ -49,7 +49,7 @@ func (p *player) send(o *op) error {
 	return p.step(c)
 }
 
-// mailbox has a queue be the writer of keys, mostly if none is.
+// mailbox makes a queue the writer of keys, mostly if there is none.
 func (p *player) mailbox(ns interlock.Namespace, r uint32) error {
 	if p.m.writer(ns, "w:1") != "" && r%16 > 0 || r>>8%16 == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// actions are what random runs do in the world outside.
+// actions are the external actions of random runs.
 var actions = []string{`{"tool":"charge"}`, `{"tool":"refund"}`, `{"tool":"mail"}`, `{"tool":"book"}`, `{"tool":"ship"}`, `{"tool":"sign"}`, "[1]", "[2]", "[3]", "[4]"}
 
 // claimEffect sets out to do one of a few things.

@@ -354,7 +354,7 @@ func (w *taskWorld) ackOf(t *taskSeen) error {
 	if w.chance(4) {
 		c.Tasks = []engine.TaskSpec{w.spec()}
 	}
-	if w.chance(9) { // it is refused, and the attempt goes on
+	if w.chance(9) { // it is refused, and the attempt continues
 		c.RequestID = ""
 		c.Reads = []interlock.Read{{Key: "none", Present: true}}
 	}

@@ -115,8 +115,8 @@ func looksOf(ops []op) int {
 	return 1 + int(ops[0].r[9]>>8%16)
 }
 
-// rerun is run for a program that was run before. What is checked without a change of
-// the engine is not checked again.
+// rerun is run for a program that was run before. It skips checks that do not depend on the
+// engine.
 func rerun(ops []op) (*rig, error) {
 	g := newRig()
 	g.unchecked = true
@@ -219,7 +219,7 @@ func TestModelMeets(t *testing.T) {
 	t.Logf("%v", met)
 }
 
-// missing is what no run has met yet.
+// missing returns the features that no run has met yet.
 func missing(met map[string]int) (list []string) {
 	for _, what := range []string{
 		"opened", "session_opened", "session_ended session_closed", "session_ended session_expired", "queued", "granted", "admitted", "offer", "claimed",

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 )
 
-// What can be read of the guarded state.
+// Queries of the guarded state.
 
 // Documents returns the state of several keys at one moment, and the version of the
 // namespace's last commit; with bodies only if they are asked for. The error is

@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// TestReadingBounds: one answer has so many keys and so many bytes, and a listing goes
-// on where it ended.
+// TestReadingBounds: one answer has so many keys and so many bytes, and a listing continues
+// where it ended.
 func TestReadingBounds(t *testing.T) {
 	s := newStand()
 	const docs = interlock.MaxReadBytes/interlock.MaxDocumentBytes + 1

@@ -31,7 +31,7 @@ type reduction struct {
 	keys  map[side]*residue
 	seen  map[*flowState]bool // flows with leases that are counted in keys
 
-	// Where it goes on.
+	// Where it continues.
 	upTo     int
 	counted  bool // the leases are
 	progress bool // in this round
@@ -84,7 +84,7 @@ func (x *search) beginGathering() {
 	x.heap, x.waits, x.stuck, x.left, x.of = nil, nil, map[*request]uint64{}, map[*flowState]int{}, map[*session]int{}
 }
 
-// gather goes on with gathering them, and brings them into the order of the line.
+// gather continues to gather them, and sorts them in the order of the line.
 func (e *Engine) gather(x *search) (done bool) {
 	for ; x.upTo < len(x.hops); x.upTo++ {
 		if !e.countLook() {
@@ -139,8 +139,7 @@ func (d *reduction) isFreed(r *request) bool {
 // flow waits elsewhere: it can be served, or is for a part, which its member does not wait for.
 func (d *reduction) onlyInTheWay(r *request) bool { return r.share != nil || d.isFreed(r) }
 
-// reduce goes on with the reduction until nothing changes, and reports whether it came to
-// that.
+// reduce continues the reduction until nothing changes, and reports whether it got there.
 func (e *Engine) reduce(x *search) (done bool) {
 	d := &x.reduction
 	for {
@@ -373,8 +372,8 @@ func (d *reduction) leavesTo(r *request) bool {
 	return f == nil || d.left[f] == 0
 }
 
-// ownAt returns what r's own party has at a key and wants before r. Of permits it is what
-// the party can give back.
+// ownAt returns what r's own flow has at a key and wants before r. For permits it is the number
+// that the flow can return.
 func (d *reduction) ownAt(r *request, n *node) *residue {
 	x := &residue{}
 	if r.party == nil {

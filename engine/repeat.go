@@ -8,7 +8,7 @@ import (
 // Request ids: the same id gets the same answer, so a client that lost an answer
 // can ask again and nothing happens twice.
 
-// storedAnswer is what is remembered of a command that was carried out.
+// storedAnswer is the record of a command that was carried out.
 type storedAnswer struct {
 	at          Time
 	fingerprint uint64

@@ -34,7 +34,7 @@ const (
 	madeDeed // which is an effect
 )
 
-// createdObject is what a command made.
+// createdObject is the object that a command created.
 type createdObject struct {
 	kind thingKind
 	id   [16]byte
@@ -59,7 +59,7 @@ type idBounds struct{ namespace, session, least int }
 // windows are those of every engine but in tests: a replay needs the ones of the journal.
 var windows = idBounds{interlock.MaxRequestIDs, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs}
 
-// madeBy returns what the command made that ev carries out, 0 for nothing.
+// madeBy returns the kind of object that ev's command creates, 0 for none.
 func madeBy(ev *record.Event) thingKind {
 	switch ev.Kind {
 	case record.Queued, record.Granted:
@@ -93,7 +93,7 @@ func (s *namespace) lives(x createdObject, now Time) bool {
 	return false
 }
 
-// thing is what a command made.
+// thing returns the object that the command created.
 func (a *storedAnswer) thing() createdObject { return createdObject{a.made, a.id} }
 
 // remember remembers one more. The oldest leave the window: all above limit, and those that
@@ -163,7 +163,7 @@ func (k keeper) leave(w *idWindow) {
 	}
 }
 
-// recall returns what is remembered under an id, nil for nothing.
+// recall returns the answer that is remembered under an id, nil for none.
 func (s *namespace) recall(w *idWindow, id string, now Time) *storedAnswer {
 	a, ok := w.known[id]
 	inWindow := ok && !w.keeps(id, &a) && (w != &s.ids || now.Sub(a.at) < interlock.RequestIDWindow)

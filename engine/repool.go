@@ -26,7 +26,7 @@ import (
 // groups at this key: requests wait for the next steps. After its visit all waiters that may
 // now be granted are checked.
 
-// poolUpdate is what of the pools of a namespace is still to follow its patterns.
+// poolUpdate is the pools of a namespace that still have to follow its patterns.
 type poolUpdate struct {
 	edition uint64   // how many changes there were
 	changes []change // those that some pools have not followed
@@ -104,7 +104,7 @@ func (s *namespace) repoolAll() {
 	s.repooling = poolUpdate{edition: s.repooling.edition}
 }
 
-// repoolMore goes on with the visits, as far as the step may.
+// repoolMore continues the visits, as far as the step may.
 func (e *Engine) repoolMore() {
 	s := e.agenda.ns
 	x := &s.repooling
@@ -161,7 +161,7 @@ func (n *node) pool() *pool {
 
 func (p *pool) isBehind() bool { return p.edition != p.node.ns.repooling.edition }
 
-// catchUp has the pool follow all changes that it has not followed.
+// catchUp applies all outstanding changes to the pool.
 func (p *pool) catchUp() {
 	if !p.isBehind() {
 		return
@@ -174,8 +174,8 @@ func (p *pool) catchUp() {
 	}
 }
 
-// next has the pool follow the first changes that it has not followed: those that do not
-// concern it, and one that does.
+// next applies the first outstanding changes to the pool: those that do not concern it, and one
+// that does.
 func (p *pool) next() {
 	s := p.node.ns
 	x := &s.repooling
@@ -211,8 +211,8 @@ func (p *policy) isFor(key string) bool {
 // may cover.
 func (p *policy) isRespelling() bool { return p != nil && (p.respells || len(p.aliases) > 0) }
 
-// unsorted is the highest of the groups of classes that are to be sorted. Each such class
-// has a group of its own, which stands for none.
+// unsorted is the highest of the groups of buckets that are to be sorted. Each such bucket has
+// a group of its own, which stands for none.
 const unsorted = unlisted - 1
 
 // regroup sets the groups of the queue's buckets to those of the policy that the pool now
@@ -261,7 +261,7 @@ func (p *pool) regroup(old *policy) {
 	l.first = classes[0]
 }
 
-// sortLine moves up to so many waiters of unsorted classes to where they belong.
+// sortLine moves up to so many waiters of unsorted buckets to where they belong.
 func (p *pool) sortLine(most int) {
 	l := p.node.line
 	for n := 0; l != nil; n++ {

@@ -11,9 +11,9 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// What a pattern said before. Each time that a pattern is set, dropped or reverted is a
-// revision of it. The events that do so are all that there is to remember: a journal
-// that is older than revisions has them.
+// The earlier revisions of a pattern. Each time that a pattern is set, dropped or reverted is a
+// revision of it. The events that do so are the only record: a journal that is older than
+// revisions has them.
 
 // revisions are those of one name that are remembered, oldest first.
 type revisions struct {

@@ -34,7 +34,7 @@ func counted(n uint64) (id [16]byte) {
 	return id
 }
 
-// rig drives an engine, keeps its journal, and has the model look at every step.
+// rig drives an engine, keeps its journal, and lets the model check every step.
 type rig struct {
 	e       *engine.Engine
 	m       *model
@@ -123,7 +123,7 @@ func (g *rig) step(cmd engine.Command) error {
 	return g.m.between(false)
 }
 
-// use has the rig go on with an engine.
+// use makes the rig continue with an engine.
 func (g *rig) use(e *engine.Engine) {
 	if g.e = e; g.looks > 0 {
 		e.LookAtMost(g.looks)
@@ -229,8 +229,8 @@ func (g *rig) mostObjects() int {
 	return engine.StepObjects
 }
 
-// commandObjects is how many objects a command of a random run looks at by itself, with the
-// classes of the lines through which its conflict is described.
+// commandObjects is the number of objects that a command of a random run examines by itself,
+// with the buckets of the lines that its conflict describes.
 const commandObjects = 250
 
 // survives carries out cmd, and makes an error of a panic, so that a run that ends so
@@ -303,8 +303,8 @@ func sameEvents(entry []byte, events []record.Event) error {
 	return err
 }
 
-// journaled is what of an event must be the same after it was read back: an
-// empty list is as good as none, and under what it is counted is not journaled.
+// journaled returns the part of an event that must survive writing and reading: an empty list
+// equals none, and the names that it is counted under are not journaled.
 func journaled(ev record.Event) record.Event {
 	if len(ev.Claims) == 0 {
 		ev.Claims = nil
@@ -450,7 +450,7 @@ func (g *rig) snap() error {
 }
 
 // samePicture compares a picture that was taken with the last snapshot with that snapshot,
-// whatever was done since.
+// regardless of later steps.
 func (g *rig) samePicture() error {
 	if g.picture == nil {
 		return nil

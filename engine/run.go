@@ -134,7 +134,7 @@ type RunList struct {
 	next  int
 }
 
-// RunView is a run as anybody in its namespace may see it.
+// RunView is a run as callers of its namespace see it.
 type RunView struct {
 	Org      string
 	Workflow string

@@ -8,8 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// commit reads the words of the script's command commit. What belongs to a write
-// stands after it.
+// commit reads the words of the script's command commit. The options of a write stand after it.
 func (s *script) commit(w *words) error {
 	c := &engine.Commit{Head: s.head(w), CommitRequest: interlock.CommitRequest{
 		Flow: w.get("flow"), Note: w.get("note"), AsOf: interlock.Version(w.number("as_of")),

@@ -365,7 +365,7 @@ func (s *script) endedBy(l *interlock.Lease) string {
 	return " by " + l.EndedBy
 }
 
-// askedText is what an Acquire asked for, "" for other commands.
+// askedText returns the request of an Acquire, "" for other commands.
 func askedText(cmd engine.Command) string {
 	switch c := cmd.(type) {
 	case *engine.Convert:
@@ -432,7 +432,7 @@ func (s *script) flowIn(w *words) string {
 	return name
 }
 
-// explain writes what stood in a request's way.
+// explain writes the blockers of a request.
 func (s *script) explain(c *engine.Conflict) {
 	s.printf("  %s at %s, line of %d, eta=%v", c.Kind, c.Key, c.Queue.Length, c.Queue.ETA)
 	if c.Ahead > 0 {
@@ -482,8 +482,7 @@ func (s *script) printHolder(h *interlock.Holder) {
 	s.printf("%s%s", text, yieldText(h.Yield))
 }
 
-// show writes what anybody may look at.
-// showParked lists parked leases, a page after the other.
+// show writes the public views. showParked lists parked leases, a page after the other.
 func (s *script) showParked(ns interlock.Namespace, w *words) {
 	var after engine.ParkedAt
 	for more := true; more; {

@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [as_of=VERSION] [documents] [explain]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
-//	        explain also shows what stood in the way.)
+//	        explain also shows the blockers.)
 //	crowd key=K holder=NAME [session=none]   (asks for K, which is held, under so many ids that older ones leave the window)
 //	convert fence=N key=K [mode=M] [key=K ...] [wait|preempt] [detached] [max_wait=D] [id=R] [explain]
 //	arrive fence=N [max_wait=D] [detached] [id=R]
@@ -460,7 +460,7 @@ func (s *script) tell(cmd engine.Command) error {
 	return err
 }
 
-// tellMore also writes what stood in the way, when asked to.
+// tellMore also writes the blockers, on request.
 func (s *script) tellMore(cmd engine.Command, w *words) error {
 	err := s.tell(cmd)
 	if w.has("explain") {

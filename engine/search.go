@@ -36,7 +36,7 @@ import (
 // list is not interrupted: the waits of one flow, and the parties of one barrier.
 const stepLooks = 250
 
-// searchPhase is what a search does.
+// searchPhase is the current activity of a search.
 type searchPhase uint8
 
 const (
@@ -59,7 +59,7 @@ type search struct {
 	cycle  []hop  // that was found, while a better one is looked for
 	reduction
 
-	// Where it goes on.
+	// Where it continues.
 	next          int     // the hop under examination
 	order         []int16 // its needs in the order of their keys
 	need          int     // index in order
@@ -80,8 +80,8 @@ const (
 	listLine
 )
 
-// trace is what a walk has looked at at a key: for waits of others, and for those of the
-// party that it began with.
+// trace is the progress of a walk at a key: for waits of others, and for those of the flow that
+// it began with.
 type trace struct {
 	number uint64
 	done   [2][listLine]lockmode.Set
@@ -103,9 +103,9 @@ func (e *Engine) lookBudgetSpent() bool { return e.looked >= e.looks }
 // isSearching reports that a search is to go on, or to begin.
 func (a *agenda) isSearching() bool { return a.suspects.Len() > 0 || a.search != nil }
 
-// breakCycle goes on with a search, or begins with the oldest suspect. If a cycle goes
-// through the suspect, the victim's wait ends and the suspect is looked at again, for there
-// may be another. A wait for permits that the suspect itself has ends as well.
+// breakCycle continues a search, or begins with the oldest suspect. If a cycle goes through the
+// suspect, the victim's wait ends and the suspect is searched again, for there may be another
+// cycle. A wait of the suspect itself for permits ends as well.
 func (e *Engine) breakCycle() {
 	if e.search == nil {
 		s := e.suspects.Pop()
@@ -244,7 +244,7 @@ func (x *search) begin(e *Engine, phase searchPhase) {
 	}
 }
 
-// skip goes on with a hop from its beginning.
+// skip continues a hop from its beginning.
 func (x *search) skip(to int) {
 	x.next, x.order, x.need, x.list = to, x.order[:0], 0, listHolders
 	x.rewind()
@@ -332,7 +332,7 @@ func (e *Engine) widen(x *search) (closed, done bool) {
 		}
 		return false
 	}
-	if len(x.order) == 0 && !x.begun { // else it goes on with this one
+	if len(x.order) == 0 && !x.begun { // else it continues with this one
 		if !e.countLook() {
 			return false, false
 		}
@@ -487,8 +487,8 @@ func (e *Engine) isReal(x *search, cycle []hop) bool {
 	return len(cycle) > 0 && x.isWaitedFor()
 }
 
-// blocks reports whether the party of q, or q if it has none, is in the way of r, at a need
-// unless that is noNeed.
+// blocks reports whether the flow of q, or q if it has none, blocks r, at a need unless that is
+// noNeed.
 func (e *Engine) blocks(q, r *request, need int) bool {
 	is := func(p *flowState, other *request) bool { return p != nil && p == q.party || p == nil && other == q }
 	match := func(_ int, p *flowState, other *request) bool { return is(p, other) }

@@ -144,7 +144,8 @@ func (c *Heartbeat) decide(e *Engine) {
 	eff.Session, eff.Losses = e.show(s), losses
 }
 
-// takeLosses returns what the session was not told yet, as it stands by now.
+// takeLosses returns the losses that were not reported to the session yet, in their present
+// state.
 func (e *Engine) takeLosses(s *session) []Loss {
 	losses := s.losses[:0]
 	for _, l := range s.losses {
@@ -152,7 +153,7 @@ func (e *Engine) takeLosses(s *session) []Loss {
 		if r != nil {
 			r.listed = false
 			switch {
-			case l.Code == "" && r.isOver(): // it was asked for, and given back
+			case l.Code == "" && r.isOver(): // it was asked for, and released
 				continue
 			case r.isOver():
 				l.Lease.State, l.Lease.EndedBy = interlock.Ended, r.reason.String()
@@ -191,9 +192,9 @@ func (e *Engine) beat(s *session, progress string) {
 	e.report(s, progress)
 }
 
-// appendSoft adds the leases of s that come near their max_hold or their stall,
-// and notes when it is worth to look again. Of very many it looks at a swath, and the next
-// heartbeat goes on with the next one.
+// appendSoft adds the leases of s that come near their max_hold or their stall, and notes when
+// it is worth to look again. If there are very many it looks at a swath, and the next heartbeat
+// continues with the next one.
 func (e *Engine) appendSoft(list []Loss, s *session) []Loss {
 	x := &s.softly
 	if x.part == 0 {
@@ -284,7 +285,7 @@ type detachment struct {
 	left  int // waits of a large flow that are left
 }
 
-// part goes on with the first of the partings.
+// part continues the first of the partings.
 func (e *Engine) part() {
 	s := e.parting.At(0)
 	x := s.detachments[0]
@@ -449,8 +450,8 @@ func (s *session) rest(f *flowState) {
 	}
 }
 
-// dropIdleFlows forgets flows that have nothing, if there are many. Each new flow has it
-// look at two, so their number does not grow however many names an agent uses.
+// dropIdleFlows forgets empty flows, if there are many. Each new flow checks two of them, so
+// their number does not grow however many names an agent uses.
 func (s *session) dropIdleFlows() {
 	for range 2 {
 		if s.resting.Len() < idleFlows {

@@ -26,7 +26,7 @@ import (
 // the side effect is unknown from then on, until a caller that found out the outcome settles
 // it. Every failure leads there, and never to a second execution.
 
-// sideEffect is what is remembered of one.
+// sideEffect is the record of one.
 type sideEffect struct {
 	digest [32]byte
 	action string
@@ -44,7 +44,7 @@ type sideEffect struct {
 	claimed Time
 	ttl     time.Duration // of a claim with neither a lease nor a session
 	attempt uint64
-	settled Time // when it was last told what became of it
+	settled Time // when its outcome was last reported
 	result  string
 	reason  string
 
@@ -54,7 +54,7 @@ type sideEffect struct {
 
 func (d *sideEffect) SetIndex() *int32 { return &d.seat }
 
-// size is what it costs to remember.
+// size returns the cost of remembering it.
 func (d *sideEffect) size() int { return len(d.action) + len(d.result) + len(d.reason) }
 
 // sideEffects are those of a namespace.
@@ -124,8 +124,8 @@ func (s *sideEffects) dropPast(now Time) bool {
 	return false
 }
 
-// give drops the first of those that give way to others: one that is past, or else one that
-// is free, but for one. It reports whether there was one.
+// give drops the first side effect that can make room, except but: one that is past, or else
+// one that is free. It reports whether there was one.
 func (s *sideEffects) give(now Time, but *sideEffect) bool {
 	if s.dropPast(now) {
 		return true
@@ -146,7 +146,7 @@ func (s *sideEffects) drop(d *sideEffect) {
 	s.kept.drop(createdObject{madeDeed, d.id})
 }
 
-// bytesAt is what there is to remember once what is past by now is forgotten.
+// bytesAt returns the remembered bytes once everything past is forgotten.
 func (s *sideEffects) bytesAt(now Time) int {
 	n := s.bytes
 	for _, c := range []*collection.List[*sideEffect]{&s.done, &s.free} {
@@ -160,10 +160,10 @@ func (s *sideEffects) bytesAt(now Time) int {
 	return n
 }
 
-// room returns how many done side effects are to be forgotten so that n more with so many bytes can
-// be remembered, the oldest first. ok is false if those that are old enough do not suffice.
-// Those that are free give way before; they need not be forgotten by name. A change that adds
-// none needs room for its bytes only, also where there are more than the most.
+// room returns how many done side effects are to be forgotten so that n more with so many bytes
+// can be remembered, the oldest first. ok is false if those that are old enough do not suffice.
+// Free ones are dropped before; they need not be forgotten by name. A change that adds none
+// needs room for its bytes only, also where there are more than the most.
 func (s *sideEffects) room(n, bytes, most int, retention time.Duration, now Time) (forget, looks int, ok bool) {
 	if n == 0 {
 		most = len(s.known)

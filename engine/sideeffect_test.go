@@ -183,8 +183,8 @@ func TestManyEffectsArePast(t *testing.T) {
 	}
 }
 
-// TestEffectList: a list of effects goes on where the last one ended, and stops before
-// it has more text than an answer takes.
+// TestEffectList: a list of effects continues where the last one ended, and stops before it has
+// more text than an answer takes.
 func TestEffectList(t *testing.T) {
 	const effects = 500
 	s := newStand()

@@ -21,8 +21,7 @@ import (
 // events that rebuild the state. So there is one format and one fold. Equal states write equal
 // snapshots. The last entry has the counters, so their absence reveals a truncated snapshot.
 
-// WriteSnapshot writes all that the journal promises. What Recover makes anew is
-// not in it.
+// WriteSnapshot writes all that the journal promises, without the state that Recover rebuilds.
 func (e *Engine) WriteSnapshot(w io.Writer) error { return newSnapshotter(e, w).all() }
 
 type snapshotter struct {

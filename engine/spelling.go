@@ -72,7 +72,7 @@ type spellingScan struct {
 	docs int // that are left
 }
 
-// spellVisits is what it costs in objects to note one.
+// spellVisits is the cost, in objects, of recording one.
 const spellVisits = 4
 
 // isSpelling reports whether keys are left to be noted.

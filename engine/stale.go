@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What of a commit's reads is no longer as it was read.
+// The reads of a commit that are stale.
 
 // staleIn lists it in the order of the reads, then of the writes: at most
 // interlock.MaxStale, and whether there is more.

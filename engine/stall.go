@@ -45,8 +45,8 @@ func (r *request) ownProgress() *progress {
 	return r.progress
 }
 
-// lastProgress is what the holder of r last said of its work, here or for its
-// whole session, and since when.
+// lastProgress returns the last report of r's holder on its work, here or for its whole
+// session, and its time.
 func (r *request) lastProgress() (text string, at Time) {
 	var own, all progress
 	if r.progress != nil {

@@ -72,7 +72,7 @@ type namespace struct {
 	agenda *agenda    // volatile
 }
 
-// endedSession is what is remembered of a session that is over.
+// endedSession is the record of a session that is over.
 type endedSession struct {
 	id  interlock.SessionID
 	why record.Reason
@@ -123,11 +123,11 @@ type request struct {
 	renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
 	waited  time.Duration
 
-	pos      int32 // in party.leases; of a branch, among those of its trunk; of a declared wait, in session.awaiting
+	pos      int32 // in party.leases; of an alternative, among those of its parent; of a declared wait, in session.awaiting
 	priority int8
 	phase    phase
 	reason   record.Reason // why it is over, or in grace
-	warned   bool          // volatile: told of max_hold
+	warned   bool          // volatile: the holder was warned of max_hold
 	spared   bool          // volatile: not heard of since Recover, so it gets a little longer
 	listed   bool          // volatile: stands in its session's losses
 	changed  bool          // a possible writer held one of its keys while it waited
@@ -135,9 +135,8 @@ type request struct {
 	any      bool          // claims are alternatives; it gets one of them
 }
 
-// requestExt are what few requests have: what ties them to others by themselves, not by
-// their keys, and what there is to know of those without a session, or with a history.
-// Most have none, and share one that is empty.
+// requestExt is the rarely used part of a request: its direct ties to others, and the record of
+// its missing session, or of its history. Most requests have none, and share an empty one.
 type requestExt struct {
 	guest    *guest      // its caller, if it has no session
 	run      *record.Run // what it is a run of; nil for others
@@ -180,7 +179,7 @@ type guest struct {
 	owner string // the principal
 }
 
-// wait is what only a waiter has.
+// wait is the part that only a waiter has.
 type wait struct {
 	score  Time
 	writes uint64        // Engine.writes when it arrived
@@ -233,8 +232,8 @@ func (w *wait) room(n int) []queueEntry {
 	return *w.more
 }
 
-// dropWait takes what r had as a waiter, to use it again unless a place of it is
-// still to be looked at. What was only tried had that of the trial.
+// dropWait takes r's waiting part, to reuse it unless a place of it is still to be checked. A
+// tentative request had that of the trial.
 func (e *Engine) dropWait(r *request) {
 	w := r.wait
 	if r.wait = nil; w == nil || w == &e.trial || len(e.waits) == maxFree {

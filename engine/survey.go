@@ -18,7 +18,7 @@ type Survey interface {
 }
 
 const (
-	// glances is how many keys, requests or rows one Look is about.
+	// glances is the number of keys, requests or rows of one Look.
 	glances = 256
 
 	// maxWaitEdges bounds an answer about the wait-for graph.

@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// A survey looks at a bounded part of a namespace at a time, and sees one state of
-// it whatever happens in others between.
+// A survey looks at a bounded part of a namespace at a time, and sees one state of it while
+// other namespaces change in between.
 func TestSurveys(t *testing.T) {
 	const keys, waits = 3000, 700
 	s := newStage(t)

@@ -207,7 +207,7 @@ func (e *Engine) evolveTask(ev *record.Event) error {
 	return nil
 }
 
-// await has a task wait from a time on: in line, unless a message is ahead of it.
+// await makes a task wait from a time on: in line, unless a message is ahead of it.
 func (e *Engine) await(t *task, at Time, changed bool) {
 	if t.arrived == 0 {
 		t.arrived = at

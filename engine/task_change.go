@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// What operators do with queues, and with tasks that do not run.
+// Operators' commands for queues, and for tasks that do not run.
 
 func (c *SetQueue) decide(e *Engine) {
 	if problem := checkNamespace(c.Namespace); problem != "" {
@@ -44,7 +44,7 @@ func (c *SwitchQueue) decide(e *Engine) {
 	e.replaceQueue(&c.Head, &next)
 }
 
-// replaceQueue has a queue be as it is said, and answers the command.
+// replaceQueue sets a queue's settings, and answers the command.
 func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
 	*e.draft() = record.Event{Kind: record.QueueSet, Namespace: h.Namespace, Purpose: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor}
 	e.tag(e.ev, Done)

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// What is wrong with how queues and tasks are written.
+// Checks of the form of queues and tasks.
 
 func checkQueue(q *interlock.TaskQueue) string {
 	if problem := checkName("queue", q.Name); problem != "" {
@@ -259,7 +259,7 @@ func checkQuestion(q *interlock.Question) *refusal {
 	return checkReads(q.Reads)
 }
 
-// questionSize is what a question costs to remember.
+// questionSize returns the cost of remembering a question.
 func questionSize(q *interlock.Question) int {
 	if q == nil {
 		return 0

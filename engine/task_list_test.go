@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// TestListingsGoOn: a listing of tasks goes on where its page ended, whatever has become
-// of the tasks on it.
+// TestListingsGoOn: a listing of tasks continues where its page ended, whatever has become of
+// the tasks on it.
 func TestListingsGoOn(t *testing.T) {
 	const tasks, page = 40, 3
 	for _, listing := range []struct {

@@ -80,13 +80,13 @@ type TaskList struct {
 	Queue     string              // "": of all
 	State     interlock.TaskState // 0: in all
 	Group     string              // "": of all
-	Key       interlock.Key       // claimed, or the message's; "": whatever they claim
+	Key       interlock.Key       // claimed, or the message's; "": any
 	After     uint64              // Next of the page before; 0: from the beginning
 	Limit     int                 // 0: 100
 
 	Rows []interlock.Task
 	More bool   // there are more than Limit
-	Next uint64 // the listing goes on after it, whatever becomes of these tasks
+	Next uint64 // the listing continues after it, whatever becomes of these tasks
 
 	found first[*task]
 	next  int

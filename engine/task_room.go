@@ -6,18 +6,18 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What the tasks of a namespace cost to remember, and what of them is forgotten for it.
+// The cost of remembering the tasks of a namespace, and how they are forgotten to make room.
 //
-// A task is refused when there is no room for it beside those that are not done. What
-// becomes of tasks later, such as a result, or the reason why an attempt has failed,
-// is never refused: done tasks make room for it, oldest first, and when there are none
-// left, tasks forget all attempts but the last. One change forgets few tasks, since each
-// of them counts interlock.TaskBytes at least.
+// A task is refused when there is no room for it beside those that are not done. Later growth
+// of tasks, such as a result, or the reason why an attempt has failed, is never refused: done
+// tasks make room for it, oldest first, and when there are none left, tasks forget all attempts
+// but the last. One change forgets few tasks, since each of them counts interlock.TaskBytes at
+// least.
 
-// cost is what a task counts of interlock.MaxTaskBytes.
+// cost returns the bytes of interlock.MaxTaskBytes that a task counts.
 func (t *task) cost() int { return t.spec.Cost() + t.trail.cost() }
 
-// attemptBytes is what an attempt that is over costs besides its texts.
+// attemptBytes is the cost of an ended attempt besides its texts.
 const attemptBytes = 128
 
 func (x *trail) cost() int {

@@ -13,7 +13,8 @@ type terms struct {
 	interlock.Terms
 }
 
-// details are what a request has for itself alone. They never change either.
+// details are the parts of the terms that a request has for itself alone. They never change
+// either.
 type details struct {
 	purpose    string
 	trace      string
@@ -48,7 +49,7 @@ func (t *terms) plain() *terms {
 	return &terms{t.ns, plain}
 }
 
-// setTask has r be of a task, or of none.
+// setTask sets the task that r belongs to, nil for none.
 func (r *request) setTask(t *task) {
 	if t != r.task {
 		d := *r.details

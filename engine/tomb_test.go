@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// What came to its end last is found by its id, also where numbers wrap around, and
-// what came before that is not.
+// The request that ended last is found by its id, also where numbers wrap around, and forgotten
+// ones are not.
 func TestTombs(t *testing.T) {
 	id := func(i int) (id [16]byte) { // two each with one hash
 		binary.LittleEndian.PutUint64(id[i%2*8:], uint64(i/2))

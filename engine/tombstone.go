@@ -12,7 +12,7 @@ import (
 // to tell their holders how they ended. It is a power of two.
 const rememberedEnds = 65_536
 
-// tomb is what is remembered of a request that is over.
+// tomb is the record of a request that is over.
 type tomb struct {
 	id         [16]byte
 	num        uint64

@@ -128,8 +128,8 @@ func (r *request) revokedFor(m *need, short bool) bool {
 	return false
 }
 
-// wayOf returns how other is in the way of need i of r, which waits: it holds something
-// there that excludes it, or it stands before it in line.
+// wayOf returns how other blocks need i of r, which waits: it holds something there that
+// excludes it, or it stands before it in line.
 func (r *request) wayOf(i int, other *request) interlock.BlockerRole {
 	m := &r.needs()[i]
 	if m.counts == interlock.Barrier {
@@ -141,8 +141,8 @@ func (r *request) wayOf(i int, other *request) interlock.BlockerRole {
 	return interlock.Ahead
 }
 
-// holdsAgainst reports whether the party holds what is in the way of a need, which is short
-// of something or not.
+// holdsAgainst reports whether the flow holds something that blocks a need, which may be short
+// of something.
 func (p *flowState) holdsAgainst(m *need, short shortage) bool {
 	return p.shows(m.node, lockmode.Conflicts[m.mode]) || short == shortOfPermits && p.hasPermits(m.node)
 }

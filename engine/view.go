@@ -10,7 +10,7 @@ import (
 // what they return may leave only when everything decided so far is durable.
 // Text in it came from agents.
 
-// KeyView is a key as anybody in its namespace may see it.
+// KeyView is a key as callers of its namespace see it.
 type KeyView struct {
 	Key        interlock.Key
 	Holders    []interlock.Holder // the holders of this key, an ancestor or a descendant

@@ -49,7 +49,7 @@ type bucketIndex struct {
 
 var noIndex = &bucketIndex{}
 
-// own returns c a crowd of its own, to write to.
+// own returns c's own index, which may be written to.
 func (c *bucket) own() *bucketIndex {
 	if c.bucketIndex == noIndex {
 		c.bucketIndex = &bucketIndex{}
@@ -57,7 +57,7 @@ func (c *bucket) own() *bucketIndex {
 	return c.bucketIndex
 }
 
-// kind is what the waiters of a class have in common.
+// kind is the common property of the waiters of a bucket.
 type kind struct {
 	mode   interlock.Mode // towards others
 	counts interlock.Mode // Permits and the like; 0 for a plain mode
@@ -76,7 +76,7 @@ func (k kind) compare(o kind) int {
 	return -1
 }
 
-// class finds or makes the class of waiters of a kind.
+// class returns the bucket of waiters of a kind, and creates it if there is none.
 func (l *waitQueue) class(k kind) *bucket {
 	at := &l.first
 	for *at != nil && (*at).compare(k) < 0 {
@@ -95,11 +95,11 @@ func (l *waitQueue) class(k kind) *bucket {
 	return c
 }
 
-// isAsideFor reports whether the class is not in r's way: it is of tasks of another
-// queue that stand aside.
+// isAsideFor reports whether the bucket does not block r: it is of tasks of another queue that
+// stand aside.
 func (c *bucket) isAsideFor(r *request) bool { return c.aside && c.queue != r.taskQueue() }
 
-// find returns the class of waiters of a kind, nil if there are none.
+// find returns the bucket of waiters of a kind, nil if there are none.
 func (l *waitQueue) find(k kind) *bucket {
 	for c := l.first; c != nil; c = c.next {
 		if c.kind == k {
@@ -109,7 +109,7 @@ func (l *waitQueue) find(k kind) *bucket {
 	return nil
 }
 
-// drop takes an empty class out.
+// drop removes an empty bucket.
 func (l *waitQueue) drop(c *bucket) {
 	for at := &l.first; *at != nil; at = &(*at).next {
 		if *at == c {
@@ -192,13 +192,13 @@ type queueEntry struct {
 	size            int32
 	watched         int32
 	top             int32  // the highest rank in the subtree
-	count           uint32 // permits that it wants, in a class that counts
+	count           uint32 // permits that it wants, in a bucket that counts
 	need            int16  // index in req.needs()
 	watching        bool   // a change at this key looks at this waiter
 	watchedAlone    bool   // watched one by one, not by the head of its tree
 	ready           bool   // stands in agenda.ready
 	duplicate       bool   // another branch of its request was here before, so it does not count
-	seat            int32  // in class.apart, while it is watched one by one
+	seat            int32  // in class.watchedAlone, while it is watched one by one
 	sum             uint64 // of the counts of the subtree
 	class           *bucket
 }
@@ -366,7 +366,7 @@ func (t *tree) remove(p *queueEntry) {
 	up.fix()
 }
 
-// remove takes p out of the class. A walk that came as far as p has come to the one before.
+// remove takes p out of the bucket. A walk that came as far as p has come to the one before.
 func (c *bucket) remove(p *queueEntry) {
 	for who, at := range c.upto {
 		if at == p {
@@ -529,7 +529,7 @@ func (p *queueEntry) setWatching(watching bool) {
 
 func (p *queueEntry) SetIndex() *int32 { return &p.seat }
 
-// move puts p in another class of the same line.
+// move puts p in another bucket of the same line.
 func (p *queueEntry) move(to *bucket) {
 	watching, from := p.watching, p.class
 	p.setWatching(false)

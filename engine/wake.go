@@ -183,7 +183,7 @@ func (e *Engine) consider(c candidate) {
 			e.tries--
 			e.admit(r.whole().freeWay())
 		} else if !e.open(r) && p.watching {
-			return // the others of the class wait for the same
+			return // the others of the bucket wait for the same
 		}
 	}
 	e.markReady(class.firstWatched())
@@ -222,8 +222,7 @@ func (r *request) blockedAt(m *need) bool {
 	return r.lockedOutAt(m)
 }
 
-// lockedOutAt reports whether a holder or an earlier waiter stands in r's way at
-// one of its needs.
+// lockedOutAt reports whether a holder or an earlier waiter blocks r at one of its needs.
 func (r *request) lockedOutAt(m *need) bool {
 	n := m.node
 	against := lockmode.Conflicts[m.mode]

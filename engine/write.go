@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// made is what a write makes of a document.
+// made is the document that a write produces.
 type made struct {
 	body        []byte
 	contentType string

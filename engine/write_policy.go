@@ -208,8 +208,8 @@ func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok boo
 	return leases, true
 }
 
-// roomFor returns why a commit's writes have no room, or nil. What does not make the
-// state larger always has.
+// roomFor returns the reason why a commit's writes have no room, or nil. A commit that does not
+// enlarge the state always has room.
 func (s *namespace) roomFor(c *Commit, sess *session, made []made) *refusal {
 	more, bytes := 0, 0
 	agent, flow := c.author(sess)

@@ -41,19 +41,18 @@ func CheckEntries(entries [][]byte) error {
 type Entry struct {
 	Index interlock.Index
 	Epoch interlock.Epoch
-	// Data is what was passed to Append. It is empty for exactly one entry of each epoch, its
+	// Data is the data passed to Append. It is empty for exactly one entry of each epoch, its
 	// first: the record that opened the epoch.
 	Data []byte
 }
 
-// Journal is one shard's log, opened for writing by one owner. What a backend's
-// Open returns has already won the epoch: its epoch record is durable and is the
-// last entry.
+// Journal is one shard's log, opened for writing by one owner. A Journal that a backend's Open
+// returns has already won the epoch: its epoch record is durable and is the last entry.
 //
 // The law, which journaltest checks for every backend:
 //
 //  1. Entries have one dense total order: indexes 1, 2, 3, ...
-//  2. What an Append that returned nil has written is in all later reads.
+//  2. The entries of an Append that returned nil are in all later reads.
 //  3. After Open returned epoch e, no Append of a smaller epoch can succeed.
 //  4. No ghosts: once a later Open has returned, an Append with an unknown outcome is decided
 //     for ever. It is then in all reads, or in none.

@@ -11,7 +11,7 @@ import (
 // it is what any protocol buffers codec would write.
 type Codec struct{}
 
-// Name is what stands in the content type.
+// Name returns the name in the content type.
 func (Codec) Name() string { return "proto" }
 
 // Marshal encodes a *ClientFrame or a *ServerFrame.

@@ -14,7 +14,7 @@
 // import it, as the oracle of this package's encoding: at a hundred thousand leases a second its
 // many small messages would cost more than the engine's decisions.
 //
-// What can be large (documents of up to 1 MiB) shares the stream with what is urgent; frame.go
+// Large data (documents of up to 1 MiB) shares the stream with urgent operations; frame.go
 // describes how frames are cut so that neither hurts the other.
 //
 // A Link is a [FramedLink] connection, a gRPC stream or, in the same process, [Pipe], which

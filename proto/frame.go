@@ -32,7 +32,7 @@ const (
 // much smaller on the wire than in memory.
 const MaxFrameOps = 8192
 
-// ClientFrame is what a client sends.
+// ClientFrame is a client's frame.
 type ClientFrame struct {
 	Ops []Op
 }
@@ -43,8 +43,8 @@ func (f *ClientFrame) Reset() {
 	f.Ops = f.Ops[:0]
 }
 
-// next appends an empty operation. What lies behind the last one is empty, since Reset
-// leaves nothing.
+// next appends an empty operation. The room behind the last one is empty, since Reset leaves
+// nothing.
 func (f *ClientFrame) next() *Op {
 	n := len(f.Ops)
 	f.Ops = slices.Grow(f.Ops, 1)[:n+1]
@@ -84,7 +84,7 @@ func (f *ClientFrame) Decode(b []byte) error {
 	return nil
 }
 
-// ServerFrame is what a server sends.
+// ServerFrame is a server's frame.
 type ServerFrame struct {
 	Shard   uint32
 	Epoch   interlock.Epoch
@@ -104,8 +104,8 @@ func (f *ServerFrame) Reset() {
 	*f = ServerFrame{Replies: f.Replies[:0]}
 }
 
-// Next appends an empty reply, to be filled in. What lies behind the last one is empty,
-// since Reset leaves nothing.
+// Next appends an empty reply, to be filled in. The room behind the last one is empty, since
+// Reset leaves nothing.
 func (f *ServerFrame) Next() *Reply {
 	n := len(f.Replies)
 	f.Replies = slices.Grow(f.Replies, 1)[:n+1]

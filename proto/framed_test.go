@@ -77,7 +77,7 @@ func TestFramed(t *testing.T) {
 	if err := server.Send(&ServerFrame{Epoch: 3}); err != nil {
 		t.Fatal(err)
 	}
-	// What was sent before the end arrives before it.
+	// Frames sent before the end arrive before it.
 	server.Close(&interlock.Error{Code: interlock.CodeShuttingDown, Message: strings.Repeat("é", maxHello)})
 	var down ServerFrame
 	if err := client.Recv(&down); err != nil || down.Epoch != 3 {
@@ -92,9 +92,8 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// Closing ends calls of the same side that are under way, and the other side reads on to
-// the end.
-// What has arrived together is known to be there, and half a frame is none.
+// Closing ends calls of the same side that are under way, and the other side reads on to the
+// end. Frames that have arrived together are known to be there, and half a frame is none.
 func TestFramedReady(t *testing.T) {
 	ours, theirs := connected(t)
 	link := ServerFramed(theirs, MaxFrameBytes, patient)
@@ -196,8 +195,7 @@ func TestFramedRefuses(t *testing.T) {
 	}
 }
 
-// What is announced is neither taken when it is too much, nor given memory before it
-// comes.
+// An announced frame is refused if it is too large, and gets no memory before it comes.
 func TestFramedAnnounced(t *testing.T) {
 	ours, theirs := connected(t)
 	l := ServerFramed(ours, MaxFrameBytes, patient)

@@ -9,11 +9,10 @@ import "github.com/interlockdev/interlock"
 // *interlock.Error when the other side ended it with a refusal, and io.EOF when it
 // ended in order.
 type Link[Out, In any] interface {
-	// Send hands a frame over. It may take the frame's memory and leave other
-	// memory in its place, so the caller resets the frame before it fills it
-	// again. What the frame's elements point to is shared from then on: neither
-	// side changes it. It blocks while the other side does not read. That it returned nil
-	// does not say that the frame arrived.
+	// Send hands a frame over. It may take the frame's memory and leave other memory in its
+	// place, so the caller resets the frame before it fills it again. Memory that the frame's
+	// elements point to is shared from then on: neither side changes it. It blocks while the
+	// other side does not read. A nil error does not mean that the frame arrived.
 	Send(*Out) error
 
 	// Recv replaces what is in the frame by the next one. It reuses the frame's

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What is kept of a large operation, such as the key of a small document in it, does
-// not keep the operation.
+// Kept parts of a large operation, such as the key of a small document in it, do not keep the
+// operation.
 func TestLargeOpsAreNotKept(t *testing.T) {
 	const ops = 32
 	big := bytes.Repeat([]byte("x"), interlock.MaxDocumentBytes/2)

@@ -12,7 +12,7 @@ import (
 // twice as much.
 const spinTime = 60 * time.Microsecond
 
-// spinState is what the reads of a link do about the processor while nothing has come.
+// spinState is the processor use of a link's reads while nothing has come.
 //
 //	state      event                                             next
 //	sleeping   Spin                                              armed

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A person decides; the worker that goes on learns how, and what has changed since.
+// A person decides; the worker that continues gets the decision, and the changes since.
 func TestAPersonDecides(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

@@ -17,11 +17,11 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// BenchmarkHTTPCycle is what a lease costs over HTTP: one operation is an acquire
-// and a release, durable on this machine's disk, by callers that each wait for
-// their answers on a connection of their own. Echo is the same with a handler that
-// decodes a JSON body and encodes it again and does nothing else: what net/http
-// itself costs. The client is as lean as can be, and the same for both.
+// BenchmarkHTTPCycle measures a lease over HTTP: one operation is an acquire and a release,
+// durable on this machine's disk, by callers that each wait for their answers on a connection
+// of their own. Echo is the same with a handler that decodes a JSON body and encodes it again
+// and does nothing else: the cost of net/http itself. The client is as lean as can be, and the
+// same for both.
 func BenchmarkHTTPCycle(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("interlock/callers=%d", callers), func(b *testing.B) {

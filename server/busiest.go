@@ -18,7 +18,7 @@ import (
 // then, so that what was long ago counts for less and less.
 //
 // Each namespace with traffic has a share of the room, and of the sketch: the same for all, and
-// at least one. What others leave over goes to the busiest, wherever they are. A namespace
+// at least one. The room that others leave goes to the busiest, wherever they are. A namespace
 // takes places of others only as far as they have more than their share, so none pushes out
 // another's busiest, however many busy names it has. If there are more namespaces than places,
 // the busiest of them have one.
@@ -35,7 +35,7 @@ type busiest struct {
 	reviewed engine.Time
 }
 
-// name is what is counted: the name of something in a namespace.
+// name is the counted name of something in a namespace.
 type name struct {
 	namespace interlock.Namespace
 	name      string

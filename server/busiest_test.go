@@ -133,8 +133,8 @@ func TestSeriesNeverGoDown(t *testing.T) {
 	}
 }
 
-// What is counted under "other" is never mixed up with a tenant of that name, and what could
-// not be printed is not named.
+// Counts of "other" are never mixed up with a tenant of that name, and names that could not be
+// printed are left out.
 func TestUnfitNames(t *testing.T) {
 	b := newBusiest(5)
 	for _, n := range []name{{"other", "other"}, {"n", "a\x1b[31m"}, {"n", "\xff"}, {"n", "a\u202eb"}} {

@@ -34,7 +34,7 @@ type call struct {
 	carried        int // bytes of its body that the server's flight counts
 }
 
-// head is what the command of this call begins with.
+// head returns the header of this call's command.
 func (c *call) head() engine.Head {
 	return engine.Head{Namespace: c.namespace, Actor: c.identity.name(), Principal: c.identity.Principal}
 }
@@ -222,7 +222,7 @@ func (c *call) isJSON() bool {
 }
 
 func (c *call) tooLarge(limit int) {
-	// What is left of the body is not read, so the connection cannot be used again.
+	// The rest of the body is not read, so the connection cannot be used again.
 	c.w.Header().Set("Connection", "close")
 	c.refuse(interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", limit))
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// No answer about a shard leaves before the journal has confirmed, after the request
-// arrived, that this server still owns the shard. Whatever passes through the shard
-// (call.do, read, look, listen, and every operation of a stream) has that confirmation
-// by itself. An answer that is made of something else, such as the keys that sign
-// fences, a file, or the entries of the journal, asks for it: call.confirm for a caller
-// with a namespace, confirmer for anybody else.
+// No answer about a shard leaves before the journal has confirmed, after the request arrived,
+// that this server still owns the shard. Whatever passes through the shard (call.do, read,
+// look, listen, and every operation of a stream) has that confirmation by itself. An answer
+// from another source, such as the keys that sign fences, a file, or the entries of the
+// journal, asks for it: call.confirm for a caller with a namespace, confirmer for all others.
 
 // confirm returns when the journal has confirmed that this server owns the shard. It
 // takes its turn among the commands of the caller's namespace. ok as for do.

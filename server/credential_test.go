@@ -164,7 +164,7 @@ func TestCredentialIsHashedAtRest(t *testing.T) {
 	}
 }
 
-// What only reads must be refused the same namespaces as what acquires.
+// Reads must refuse the same namespaces as acquires.
 func TestNamespaceRuleIsTheEngines(t *testing.T) {
 	d := newDoor(t)
 	names := []string{"", strings.Repeat("x", interlock.MaxNamespaceBytes), strings.Repeat("x", interlock.MaxNamespaceBytes+1)}

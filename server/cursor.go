@@ -9,9 +9,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// A cursor is what a listing goes on after, behind a mark of the namespace and the
-// listing with its filters: in another namespace, or with another filter, it is
-// unknown. It grants nothing, so the mark is no secret.
+// A cursor is the place where a listing continues, behind a mark of the namespace and the
+// listing with its filters: in another namespace, or with another filter, it is unknown. It
+// grants nothing, so the mark is no secret.
 
 const cursorMarkBytes = 8
 
@@ -60,7 +60,7 @@ func (c *call) openPlace(listing string, numbers ...*uint64) (ok bool) {
 	return true
 }
 
-// makePlace makes a cursor of the numbers that a listing goes on by.
+// makePlace makes a cursor of the numbers where a listing continues.
 func (c *call) makePlace(listing string, numbers ...uint64) string {
 	var after []byte
 	for _, n := range numbers {

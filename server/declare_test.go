@@ -27,11 +27,12 @@ func TestDeclaredWaits(t *testing.T) {
 
 		d.delete("/v1/tickets/"+ticket).want(200).is("outcome", "left")
 		held := d.post("/v1/leases", `{"session":"`+two+`","on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`).want(202)
-		// The other way round: of two equals the one that holds something goes on.
+		// The other way round: of two equals the one that holds something continues.
 		again := d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(202)
 		d.get("/v1/tickets/"+held.str("ticket.id")).want(409, "deadlock")
 		d.delete("/v1/tickets/" + again.str("ticket.id")).want(200)
-		// Of higher priority, the wait for the key goes on, and the declared one is the victim.
+		// Of higher priority, the wait for the key continues, and the declared one is the
+		// victim.
 		held = d.post("/v1/leases", `{"session":"`+two+`","priority":1,"on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`).want(202)
 		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(409, "deadlock").says("advice.message", "planner (you) waits for reviewer")
 		d.delete("/v1/tickets/" + held.str("ticket.id")).want(200)

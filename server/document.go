@@ -23,8 +23,8 @@ func (c *call) pathKey() (interlock.Key, bool) {
 	return c.key(text)
 }
 
-// getState is GET /v1/state/{key}: the document's bytes as they were written. What is
-// known of them stands in headers, and the ETag is the version.
+// getState is GET /v1/state/{key}: the document's bytes as they were written. Its properties
+// stand in headers, and the ETag is the version.
 func (c *call) getState() {
 	key, ok := c.pathKey()
 	if !ok {

@@ -85,7 +85,7 @@ func (d *door) reopen(change ...func(*Config)) {
 	d.open(change...)
 }
 
-// reply is what came back.
+// reply is the answer to a request.
 type reply struct {
 	testing.TB
 	what   string

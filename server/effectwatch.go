@@ -109,9 +109,10 @@ func (s *effectWatch) leave(ns interlock.Namespace, room *waitingRoom, digest [3
 	}
 }
 
-// follow reads the journal from an index on, and looks when something may have been settled. When
-// it falls behind what is kept, or the journal cannot be read, it goes on from the newest entry,
-// which is in memory. When the shard ends, the waiters find that out by themselves.
+// follow reads the journal from an index on, and looks when something may have been settled.
+// When it falls behind the kept entries, or the journal cannot be read, it continues from the
+// newest entry, which is in memory. When the shard ends, the waiters find that out by
+// themselves.
 func (s *effectWatch) follow(ctx context.Context, ns interlock.Namespace, room *waitingRoom, from interlock.Index) {
 	touched := false
 	for {

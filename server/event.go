@@ -11,8 +11,8 @@ import (
 
 // writeEvent writes one event of the journal. No id and no request id is in it: it contains the
 // agent, the action and the keys, and numbers that tell requests and sessions apart. Nor is the
-// body of a document or the result of an effect: callers that may read them ask for them. What an
-// event does not have is left out.
+// body of a document or the result of an effect: callers that may read them ask for them. Empty
+// fields are left out.
 func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch interlock.Epoch) {
 	number := func(name string, n uint64) {
 		if n != 0 {
@@ -70,7 +70,7 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 		j.str("verdict", interlock.Verdict(ev.Op).String())
 	}
 
-	// What was asked for.
+	// The request.
 	j.said("trace", ev.Trace)
 	j.duration("ttl_ms", ev.TTL)
 	j.duration("grace_ms", ev.Grace)
@@ -100,7 +100,7 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 		j.close()
 	}
 
-	// What became of it.
+	// The outcome.
 	flag("offer", ev.Offer)
 	j.said("reason", ev.Reason.String())
 	if ev.Kind != record.Refused { // there it is the operation
@@ -141,8 +141,8 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	j.close()
 }
 
-// writePolicy writes what an operator set, if that is what happened. What cannot be
-// read here was refused when the journal was replayed.
+// writePolicy writes an operator's settings, if the event has any. Unreadable ones were refused
+// when the journal was replayed.
 func writePolicy(j *jsonOut, ev *record.Event) {
 	switch ev.Kind {
 	case record.PatternSet:
@@ -193,8 +193,7 @@ func writeTaskEvent(j *jsonOut, ev *record.Event) bool {
 	return true
 }
 
-// eventState is what an effect came to with an event: free, when it was found not
-// done.
+// eventState returns an effect's state after an event: free, when it was found not done.
 func eventState(ev *record.Event) string {
 	if len(ev.Blob) > 0 {
 		return interlock.EffectClaimed.String()

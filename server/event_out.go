@@ -99,7 +99,7 @@ func (o *eventOut) send() error {
 	_ = o.rc.SetReadDeadline(time.Time{})
 	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if n := len(o.json.b); n > 0 {
-		// What is sent stays here until the reader takes it, for up to writeTimeout.
+		// Pending data stays here until the reader takes it, for up to writeTimeout.
 		if n > smallBytes {
 			if !o.c.s.flight.take(o.c.namespace, n) {
 				o.json.b = nil

@@ -20,10 +20,10 @@ import (
 // Lines end at the newest event unless follow=true is given; server-sent events go
 // on unless follow=false is.
 //
-// The journal is read at the reader's pace and nothing waits for it, so one that stands still costs
-// a connection and blocks no other. One that has read nothing for writeTimeout is cut off; it comes
-// back with Last-Event-ID, or with from. What happens in other namespaces does not wake a reader
-// (see shard.Follow).
+// The journal is read at the reader's pace and nothing waits for it, so one that stands still
+// costs a connection and blocks no other. One that has read nothing for writeTimeout is cut
+// off; it comes back with Last-Event-ID, or with from. Events of other namespaces do not wake a
+// reader (see shard.Follow).
 //
 // A stream that ends on our side ends with the event "end", which contains the reason. An answer
 // that should have ended at the newest event and cannot get there is broken off besides.
@@ -54,7 +54,7 @@ func (c *call) events() {
 	}), from, at.Index, follow)
 }
 
-// view is what of the journal a reader is shown, and how.
+// view is the part of the journal that a reader sees, and its form.
 type view struct {
 	shows func(*record.Event) bool
 	write func(*jsonOut, *record.Event, interlock.Index, interlock.Epoch)
@@ -205,7 +205,7 @@ func (c *call) stillOwner(ctx context.Context) error {
 	return err
 }
 
-// whyEnded is what a reader receives when its stream ends on our side.
+// whyEnded returns the error that a reader receives when its stream ends on our side.
 func (c *call) whyEnded(ctx context.Context, err error) *interlock.Error {
 	if c.s.isDraining() {
 		return &interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment"}

@@ -19,9 +19,9 @@ import (
 
 // figures are the metrics. docs/operations.md explains the use of each.
 //
-// What is counted for each lease is looked up by small numbers rather than by label:
-// the committer of the shard does the counting, and it alone touches those maps. A
-// series is made when it is first used, so that a scrape is not mostly zeros.
+// Counters of each lease are looked up by small numbers rather than by label: the committer of
+// the shard does the counting, and it alone touches those maps. A series is made when it is
+// first used, so that a scrape is not mostly zeros.
 type figures struct {
 	registry *prometheus.Registry
 	handler  http.Handler // for the figures that every caller may see
@@ -82,9 +82,10 @@ var (
 	byteBuckets    = prometheus.ExponentialBuckets(64, 4, 8)
 )
 
-// ofCollector is what the garbage collector last found in use: what the state takes, without the
-// garbage that the other figures of memory include. And how long it stopped everything, which it
-// does once when it begins and once when it ends, so that the count shows whether it is at work.
+// ofCollector is the memory that the garbage collector last found in use: the state's, without
+// the garbage that the other figures of memory include. And how long it stopped everything,
+// which it does once when it begins and once when it ends, so that the count shows whether it
+// is at work.
 var ofCollector = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^(/gc/heap/live:bytes|/sched/pauses/total/gc:seconds)$`)}
 
 func newFigures() *figures {

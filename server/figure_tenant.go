@@ -16,9 +16,9 @@ import (
 // no bound, so the busiest have a series each and all others are one, "other" (busiest.go).
 // Only the role metrics sees them, and every caller of a server without credentials.
 //
-// No counter of a series ever goes down. A series that loses its place goes away with what it has
-// counted: added to "other", that would look as if it had all happened just now. What happens after
-// that counts as "other". If it comes back, it begins with zero.
+// No counter of a series ever goes down. A series that loses its place goes away with what it
+// has counted: added to "other", that would look as if it had all happened just now. Later
+// counts go to "other". If it comes back, it begins with zero.
 
 const (
 	// DefaultSeries is how many label sets each metric by namespace has at most, besides

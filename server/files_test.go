@@ -73,7 +73,7 @@ func tourFiles(t *testing.T, seen *sightings) {
 		t.Errorf("got %q, %v", got.raw, got.header)
 	}
 
-	// What is wrong with a request.
+	// Errors of a request.
 	for _, bad := range []string{"..%2Fsecret", "../secret", "a//b", "%2Fetc/passwd", ".git/config", "a%00b", ".interlock/lock", ""} {
 		d.get("/v1/files/"+bad).want(400, "invalid_path")
 		d.put("/v1/files/"+bad, "x", "If-None-Match", "*").want(400, "invalid_path")

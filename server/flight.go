@@ -29,7 +29,8 @@ type flight struct {
 const (
 	// smallBytes are not counted: a connection has as many in its buffers anyway.
 	smallBytes = 4 << 10
-	// leastStreamBytes is what a stream may have under way however full it is.
+	// leastStreamBytes is the number of bytes that a stream may have under way however full it
+	// is.
 	leastStreamBytes = 256 << 10
 )
 

@@ -90,8 +90,8 @@ func TestBodiesInFlight(t *testing.T) {
 	})
 }
 
-// Readers of events that never read keep no more than what is free; a refused reader gets the
-// error, and goes on where it was.
+// Readers of events that never read keep no more than the free memory; a refused reader gets
+// the error, and continues where it was.
 func TestReadersThatNeverRead(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t, func(cfg *Config) { cfg.MaxInFlight = 1 << 20 })

@@ -12,7 +12,7 @@ import (
 // called before any client is served.
 type Front struct{ now atomic.Pointer[behind] }
 
-// behind is what answers.
+// behind is the handler that answers.
 type behind struct {
 	http    http.Handler
 	streams *Streams

@@ -121,9 +121,8 @@ func (h *hostRule) named(host string) bool {
 	return h.names[host] || h.names[name]
 }
 
-// splitHost takes a Host header apart; the brackets of an IPv6 address go.
-// What is no port belongs to the name, so that localhost:80.evil.example is none of
-// ours.
+// splitHost takes a Host header apart; the brackets of an IPv6 address go. Anything but a port
+// belongs to the name, so that localhost:80.evil.example is none of ours.
 func splitHost(hostport string) (name, port string) {
 	if name, port, err := net.SplitHostPort(hostport); err == nil && !strings.ContainsFunc(port, func(r rune) bool { return r < '0' || r > '9' }) {
 		return name, port

@@ -18,13 +18,14 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// BenchmarkIdleReaders is what a busy tenant pays for readers of other tenants' events that have
-// nothing to read. Two servers stand side by side; one of them has 1,000 readers, of 20 other
-// tenants, half of them of events and half of documents, each on a connection of its own. The busy
-// tenant has 16 callers, each with an acquire and a release at a time. It works at the one server
-// and at the other in turn, so that whatever else the machine does falls on both. ratio is the
-// throughput beside the readers by the throughput without, the median of all pairs; reader-bytes is
-// the growth of the process's memory for each of them, the end of the test included.
+// BenchmarkIdleReaders measures a busy tenant's cost of readers of other tenants' events that
+// have nothing to read. Two servers stand side by side; one of them has 1,000 readers, of 20
+// other tenants, half of them of events and half of documents, each on a connection of its own.
+// The busy tenant has 16 callers, each with an acquire and a release at a time. It works at the
+// one server and at the other in turn, so that whatever else the machine does falls on both.
+// ratio is the throughput beside the readers by the throughput without, the median of all
+// pairs; reader-bytes is the growth of the process's memory for each of them, the end of the
+// test included.
 func BenchmarkIdleReaders(b *testing.B) {
 	b.Run("in-memory", func(b *testing.B) {
 		benchmarkIdleReaders(b, func() journal.Journal {
@@ -82,7 +83,7 @@ func benchmarkIdleReaders(b *testing.B, open func() journal.Journal) {
 	b.ReportMetric(grown/idleReaders, "reader-bytes")
 }
 
-// memoryInUse is what the process has on its heap and its stacks.
+// memoryInUse returns the bytes of the process's heap and stacks.
 func memoryInUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -131,8 +132,8 @@ func newBusyTenant(b *testing.B, j journal.Journal) *busyTenant {
 	return t
 }
 
-// addReader connects a reader of another tenant, and returns when it is answered. What it
-// is sent later, a few bytes, stays in the connection.
+// addReader connects a reader of another tenant, and returns when it is answered. Later data, a
+// few bytes, stays in the connection.
 func (t *busyTenant) addReader(b *testing.B, i int) {
 	b.Helper()
 	conn, err := net.Dial("tcp", t.addr)

@@ -225,7 +225,7 @@ func (d *jsonIn) quoted() []byte {
 	return nil
 }
 
-// escaped goes on with a string at its first backslash.
+// escaped continues a string at its first backslash.
 func (d *jsonIn) escaped(start int) []byte {
 	s := append([]byte(nil), d.b[start:d.i]...)
 	for d.i < len(d.b) {

@@ -142,8 +142,8 @@ func (j *jsonOut) timestamp(name string, t time.Time) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendJSONString quotes s. What is not UTF-8 becomes U+FFFD; '<', '>' and '&' are
-// escaped, so that an answer is harmless inside a page as well.
+// appendJSONString quotes s. Invalid UTF-8 becomes U+FFFD; '<', '>' and '&' are escaped, so
+// that an answer is harmless inside a page as well.
 func appendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What goes on for long, such as a stream, a reader of events or a wait, goes on in the
-// name of a credential, and ends with it.
+// A long operation, such as a stream, a reader of events or a wait, runs in the name of a
+// credential, and ends with it.
 
 // whileKnown returns ctx for an operation in the name of a principal. It ends, with the refusal
 // as its cause, when the credentials have changed since the principal was authenticated. stop

@@ -29,7 +29,7 @@ func (c *call) acquire() {
 	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, h.RequestID != "")
 }
 
-// ofLease is what a call that changes a lease begins with.
+// ofLease begins a call that changes a lease.
 func (c *call) ofLease() (h engine.Head, id interlock.LeaseID, ok bool) {
 	if h, ok = c.mutating(); !ok {
 		return h, id, false
@@ -192,8 +192,8 @@ func warningsOf(eff *engine.Effect) []string {
 	return list
 }
 
-// conflict is for the two outcomes that are no refusal although something is in the way: queued and
-// skipped.
+// conflict is for the two outcomes that are no refusal although the request is blocked: queued
+// and skipped.
 func (c *call) conflict(eff *engine.Effect, at interlock.At) {
 	status := http.StatusOK
 	advice := prose.For(eff)

@@ -48,7 +48,7 @@ type linearInput struct {
 	add    int             // to the counter
 }
 
-// linearOutput is what a client received. A commit without an answer may have happened at any time
+// linearOutput is a client's answer. A commit without an answer may have happened at any time
 // after it was sent, or never.
 type linearOutput struct {
 	unknown bool

@@ -209,7 +209,7 @@ func (r *linearRun) ask(ctx context.Context, in linearInput, id string, random *
 	}
 }
 
-// linearAnswer is what of an answer counts.
+// linearAnswer is the relevant part of an answer.
 type linearAnswer struct {
 	Status    int    // of a refusal
 	Code      string // of a refusal

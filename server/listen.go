@@ -91,7 +91,7 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 				return last, true
 			}
 		case <-reset:
-			// The engine was made anew and forgot that this call listens. What it sent before is
+			// The engine was rebuilt and forgot that this call listens. Its earlier answers are
 			// there already.
 			reset = c.s.resets.next()
 			for len(in) > 0 {
@@ -142,7 +142,7 @@ func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, ho
 			return last, false
 		}
 	}
-	// The call does not listen from here on. What was sent in the meantime comes first.
+	// The call does not listen from here on. Effects of the meantime come first.
 	if !ask(v.last(base)) {
 		return last, false
 	}

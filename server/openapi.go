@@ -13,7 +13,7 @@ import (
 //go:embed openapi.json
 var openAPIFile []byte
 
-// openAPIDocument is what /openapi.json serves: the file with this version in it.
+// openAPIDocument returns the document of /openapi.json: the file with this version in it.
 func openAPIDocument(version string) ([]byte, error) {
 	const mark = `"version": "dev"`
 	if bytes.Count(openAPIFile, []byte(mark)) != 1 {

@@ -46,7 +46,7 @@ func (st *stream) write() {
 	}
 }
 
-// flush sends what is in st.out. It reports whether the stream goes on.
+// flush sends the contents of st.out. It reports whether the stream continues.
 func (st *stream) flush() bool {
 	o := &st.outlet
 	o.mu.Lock()

@@ -173,8 +173,8 @@ func TestAnswerIsKept(t *testing.T) {
 	})
 }
 
-// A lease with freed keys is resumed by the answer when others have released them. A waiter for the
-// answer goes on with that when the server forgets its listeners, and leaves when its caller hangs
+// A lease with freed keys is resumed by the answer when others have released them. A waiter for
+// the answer continues when the server forgets its listeners, and leaves when its caller hangs
 // up.
 func TestAnsweredInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

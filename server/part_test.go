@@ -43,8 +43,8 @@ func TestParts(t *testing.T) {
 			t.Fatal(mine.raw)
 		}
 
-		// What is given back goes over at once, the rest after its grace, each under a fence
-		// of its own, which the late writer's is not.
+		// A released part goes over at once, the rest after its grace, each under a fence of
+		// its own, which the late writer's is not.
 		d.post("/v1/leases/"+stopped[0]+"/release", `{"note":"at 17"}`).want(200)
 		got := d.post("/v1/leases/"+ben+"/renew", "").want(200)
 		if len(got.at("lease.parts").([]any)) != 1 {

@@ -36,8 +36,8 @@ func (c *call) dropPattern() {
 	}
 }
 
-// ofNamed is what a call begins with that changes something which operators name: a
-// pattern, a queue.
+// ofNamed begins a call that changes something with a name given by operators: a pattern, a
+// queue.
 func (c *call) ofNamed() (h engine.Head, name string, ok bool) {
 	if h, ok = c.mutating(); !ok {
 		return h, "", false
@@ -169,7 +169,7 @@ func (c *call) showSettings() {
 	c.send(http.StatusOK, j, at)
 }
 
-// writePattern writes what PUT takes, and the name. What is not set is left out.
+// writePattern writes the body that PUT takes, and the name. Unset fields are left out.
 func writePattern(j *jsonOut, p *interlock.Pattern) {
 	j.text("name", p.Name)
 	j.text("pattern", p.Shape)

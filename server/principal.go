@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Identity is what a credential proves about a caller.
+// Identity is the proven identity of a caller.
 type Identity struct {
 	// Principal is the caller; nil when the server asks for no credentials.
 	Principal *interlock.Principal

@@ -12,11 +12,11 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What workers do: they ask for tasks, and report what became of them.
+// Workers' calls: they pull tasks, and report the outcomes.
 
-// pull is POST /v1/queues/{queue}/pull. What was handed to a caller that had hung up goes back at once; what is
-// lost on the way to one goes back when its lease ends. But the leases of a session live as long as it does, so
-// with one an Idempotency-Key returns the same tasks again.
+// pull is POST /v1/queues/{queue}/pull. Tasks handed to a caller that had hung up are returned
+// at once; tasks lost on the way to one are returned when their leases end. But the leases of a
+// session live as long as it does, so with one an Idempotency-Key returns the same tasks again.
 func (c *call) pull() {
 	name, ok := c.pathName()
 	if !ok {

@@ -27,7 +27,7 @@ func TestQueuesAreOperators(t *testing.T) {
 	})
 }
 
-// What is paused hands nothing out, and goes on where it was.
+// A paused queue hands nothing out, and continues where it was.
 func TestAPausedQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// limiter holds namespaces and their principals to their quotas of requests and of bytes a second.
-// The other quotas are the engine's to keep: they are about what is in the journal. What the
-// limiter knows is volatile: after a restart all begin with a full second.
+// limiter holds namespaces and their principals to their quotas of requests and of bytes a
+// second. The other quotas are the engine's to keep: they are about what is in the journal. The
+// limiter's state is volatile: after a restart all begin with a full second.
 //
 // It reads a namespace's settings when the namespace is first used, and learns when they change
 // (Observer.Committed), before the answer to that leaves.
@@ -95,7 +95,7 @@ func (l *limiter) configured(namespace interlock.Namespace, s *interlock.Setting
 	l.changes.Add(1)
 }
 
-// tenant is what the limiter knows of a namespace.
+// tenant is the limiter's state of a namespace.
 type tenant struct {
 	namespace interlock.Namespace
 	limited   atomic.Bool // there is a quota to look at
@@ -108,10 +108,10 @@ type tenant struct {
 	crowd      allowance // of the principals beyond maxPrincipals
 }
 
-// amount is what quotas are about.
+// amount is a quantity that quotas limit.
 type amount struct{ requests, bytes int64 }
 
-// allowance is what of a quota is left.
+// allowance is the rest of a quota.
 type allowance struct{ requests, bytes bucket }
 
 func newTenant(namespace interlock.Namespace, s *interlock.Settings) *tenant {
@@ -131,9 +131,9 @@ func quotaOf(q *interlock.Quota) amount {
 	return amount{requests: int64(min(q.Requests, maxRate)), bytes: int64(min(q.Bytes, maxRate))}
 }
 
-// admit takes what something costs out of the namespace's allowance and out of its principal's, or
-// out of neither and returns why it must come back later. What is vital is never refused and counts
-// all the same. Without credentials there are no principals.
+// admit takes a cost out of the namespace's allowance and out of its principal's, or out of
+// neither and returns why the request must come back later. Vital operations are never refused
+// and count all the same. Without credentials there are no principals.
 func (t *tenant) admit(now time.Duration, principal string, cost amount, vital bool) *engine.Effect {
 	t.mu.Lock()
 	defer t.mu.Unlock()

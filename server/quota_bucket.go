@@ -9,8 +9,8 @@ type bucket struct {
 	at    time.Duration // when that was so
 }
 
-// tokenParts is what one token is in bucket.spent: with a rate of n tokens a
-// second, n parts come back each nanosecond.
+// tokenParts is the value of one token in bucket.spent: with a rate of n tokens a second, n
+// parts come back each nanosecond.
 const tokenParts = int64(time.Second)
 
 // maxRate bounds a rate, so that a bucket's parts fit an int64.

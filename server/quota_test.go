@@ -142,7 +142,7 @@ func TestQuotaOfPrincipals(t *testing.T) {
 	if n := r.burst("a", "ops", 0); n != 30 {
 		t.Errorf("%d of ops, want 30", n)
 	}
-	// What the principal may not have is not taken from the namespace either.
+	// A request beyond the principal's quota is not taken from the namespace's either.
 	if n := r.burst("a", "", 0); n != 40 {
 		t.Errorf("%d of nobody, to whom only the namespace's quota applies: want 40", n)
 	}
@@ -184,8 +184,7 @@ func TestQuotaOfBytes(t *testing.T) {
 	}
 }
 
-// What is vital always comes through, counts, and shuts nothing out for longer than
-// a second.
+// Vital operations always come through, count, and shut nothing out for longer than a second.
 func TestVitalIsNeverRefused(t *testing.T) {
 	r := newRationed(t)
 	r.set["a"] = requests(10, 10)

@@ -52,8 +52,8 @@ func (d *jsonIn) choice(known string, words ...string) string {
 	return named(d, known, func(name string) (string, bool) { return name, slices.Contains(words, name) })
 }
 
-// ms reads a duration. What is too long for a duration becomes the longest one,
-// which is above every limit, so that the engine's refusal names the limit.
+// ms reads a duration. A value that is too long for a duration becomes the longest one, which
+// is above every limit, so that the engine's refusal names the limit.
 func (d *jsonIn) ms() time.Duration {
 	v := d.int()
 	switch {

@@ -7,12 +7,12 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// What a credential may do. Each route of HTTP and each operation of the session stream needs one
-// right, each right belongs to some roles, and refusal is the one place that compares them.
-// docs/security.md has the same table; TestRoles tries it with each role. Decisions that depend on
-// data (the access lists of queues, the rules of patterns, the asker) are the engine's.
+// The rights of credentials. Each route of HTTP and each operation of the session stream needs
+// one right, each right belongs to some roles, and refusal is the one place that compares them.
+// docs/security.md has the same table; TestRoles tries it with each role. Decisions that depend
+// on data (the access lists of queues, the rules of patterns, the asker) are the engine's.
 
-// right is what a route or an operation needs.
+// right is the right that a route or an operation needs.
 type right uint8
 
 const (

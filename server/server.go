@@ -16,14 +16,14 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// Shard is what the doors need of a *shard.Shard.
+// Shard is the part of *shard.Shard that the APIs need.
 type Shard interface {
 	// Submit hands commands over; their answers go to each one's Head.From.
 	Submit(cmds ...engine.Command) error
 	// Execute is Submit for a goroutine that has time: it may carry the commands out itself,
 	// and whatever else waits, before it returns.
 	Execute(cmds ...engine.Command) error
-	// Came counts how often commands have come, of anybody.
+	// Came counts how often commands have come, of all callers.
 	Came() uint64
 	// Do submits one command and returns its first answer.
 	Do(ctx context.Context, cmd engine.Command) (engine.Effect, interlock.At, error)

@@ -23,10 +23,10 @@ import (
 //
 // When a client sends little, the reader does all of that: see ahead.
 //
-// The reader stops reading while too much is unanswered or unsent, so a client
-// that sends faster than it reads is held back by its own link. What comes
-// anyway (pushes, the ends of waits) is bounded too: beyond that the stream is
-// cut, and the client finds everything again when it comes back.
+// The reader stops reading while too much is unanswered or unsent, so a client that sends
+// faster than it reads is held back by its own link. Unsolicited effects (pushes, the ends of
+// waits) are bounded too: beyond that the stream is cut, and the client finds everything again
+// when it comes back.
 type stream struct {
 	d         *Streams
 	link      proto.ServerLink
@@ -243,8 +243,8 @@ const (
 	spinFrames = 8
 )
 
-// hand hands commands to the shard. What is delivered while the reader is there, it sends itself
-// when it comes back.
+// hand hands commands to the shard. Effects delivered while the reader is there are sent by the
+// reader when it comes back.
 func (st *stream) hand(cmds []engine.Command) error {
 	if st.ahead == nil {
 		return st.d.s.shard.Submit(cmds...)

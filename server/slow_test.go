@@ -209,8 +209,8 @@ func pausedReader(t *testing.T, path, counted string) {
 	})
 }
 
-// A body without an announced length may break off in the middle. What has come of it is not a
-// document.
+// A body without an announced length may break off in the middle. The part that arrived is not
+// a document.
 func TestBodyThatBreaksOff(t *testing.T) {
 	d := newDoor(t)
 	put := func(end error) *reply {

@@ -34,7 +34,7 @@ func NewStandby(cfg Config, where func() Active) (*Server, error) {
 	return s, nil
 }
 
-// notOwner is what a standby answers.
+// notOwner returns a standby's answer.
 func notOwner(a Active) *interlock.Error {
 	err := &interlock.Error{Code: interlock.CodeNotOwner}
 	if a == (Active{}) {

@@ -21,7 +21,7 @@ type operation struct {
 	brief bool // as in proto.Op
 }
 
-// question is what is kept of an operation until its first answer.
+// question is the part of an operation that is kept until its first answer.
 type question struct {
 	cmd  engine.Command
 	bulk int // bytes of documents and payloads in the command
@@ -132,7 +132,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		}
 		h.Seq, h.Acked = o.Seq, o.Acked
 	}
-	var cmd, asked engine.Command // asked is what the answer is compared with, if that is more
+	var cmd, asked engine.Command // asked is compared with the answer, if it is more than cmd
 	switch o.Kind {
 	case proto.OpAcquire:
 		c := acquires.Get().(*acquire)

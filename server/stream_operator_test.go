@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// What only operators may do over HTTP, only they may do over the stream.
+// Operations that only operators may call over HTTP, only they may call over the stream.
 func TestOperatorsOnTheStream(t *testing.T) {
 	agent, agentLine, err := server.NewCredential(interlock.Principal{Name: "swarm"}, "acme")
 	if err != nil {

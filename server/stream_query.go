@@ -38,8 +38,8 @@ func (st *stream) query(o *proto.Op) *interlock.Error {
 	return nil
 }
 
-// waitForQuery waits until another query may be on its way. What came before it is
-// handed over first where it has to wait, because it may wait for that.
+// waitForQuery waits until another query may be on its way. Earlier commands are handed over
+// first where it has to wait, because it may wait for them.
 func (st *stream) waitForQuery() *interlock.Error {
 	st.mu.Lock()
 	full := st.tooManyQueries()
@@ -62,13 +62,13 @@ func (st *stream) waitForQuery() *interlock.Error {
 // tooManyQueries is called with mu held.
 func (st *stream) tooManyQueries() bool { return st.queries >= maxQueries || st.bulk > maxBulk }
 
-// queryResult is what a query finds: eff as far as commands are answered in the same
-// way, and the rest.
+// queryResult is the result of a query: eff as far as commands are answered in the same way,
+// and the rest.
 type queryResult struct {
 	eff        engine.Effect
 	patterns   []interlock.Pattern
 	more       bool
-	next       uint64 // what a listing of tasks goes on after
+	next       uint64 // the place where a listing of tasks continues
 	settings   *interlock.Settings
 	effects    []interlock.Effect
 	contention []interlock.Contention

@@ -44,11 +44,11 @@ type frameLink struct {
 const (
 	greetingTime = 10 * time.Second
 
-	serverAsks    = 20 * time.Second // after so much silence whether anybody is there
+	serverAsks    = 20 * time.Second // after so much silence, whether the other side is alive
 	serverExpects = 10 * time.Second
 )
 
-// Server is what serves the streams, with StreamConfig.TLS and StreamConfig.Greeting.
+// Server returns the server of the streams, with StreamConfig.TLS and StreamConfig.Greeting.
 func (d *Streams) Server() *StreamServer {
 	return newStreamServer(d.cfg.TLS, d.cfg.Greeting, func() *Streams { return d })
 }

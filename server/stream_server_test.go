@@ -59,7 +59,7 @@ func TestFramedDoor(t *testing.T) {
 	if err := link.Recv(&frame); err != nil || len(frame.Replies) != 1 || frame.Replies[0].Session.Agent != "framed" || frame.Epoch == 0 {
 		t.Fatalf("got %+v, %v", frame, err)
 	}
-	// What is no frame is refused in words.
+	// Input that is no frame is refused in words.
 	if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpAcquire, Slot: 1, Seq: 2, LeaseRequest: interlock.LeaseRequest{
 		Purpose: "\xff",
 	}}}}); err != nil {
@@ -82,7 +82,8 @@ func TestFramedDoor(t *testing.T) {
 	}
 }
 
-// What arrives together is carried out together, although it comes in several frames.
+// Operations that arrive together are carried out together, although they come in several
+// frames.
 func TestFramesTogether(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	addr, _ := serveStreams(t, d.Server())

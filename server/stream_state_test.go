@@ -65,7 +65,7 @@ func TestCommitsOnTheStream(t *testing.T) {
 		t.Errorf("without bodies: %+v", r)
 	}
 
-	// What was repeated happens once.
+	// A repeated operation happens once.
 	f.send(commitOp(1, 4, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":3}`), interlock.Write{Key: "c", Op: interlock.Add, Delta: 5}))
 	if r := f.want(4, proto.Done, ""); r.Version != 2 {
 		t.Errorf("repeated: %+v", r)

@@ -161,9 +161,9 @@ func benchmarkReplay(b *testing.B, held bool) {
 	b.ReportMetric(float64(r.bytes)/b.Elapsed().Seconds()/1e6, "MB/s")
 }
 
-// What a call of one tenant takes, alone and beside another that floods the shard
-// through 256 goroutines, each with 16 commands on their way: one operation is an
-// acquire and a release.
+// The duration of a tenant's call, alone and beside another tenant that floods the shard
+// through 256 goroutines, each with 16 commands on their way: one operation is an acquire and a
+// release.
 func BenchmarkBeside(b *testing.B) {
 	for _, noise := range []int{0, 256} {
 		name := "alone"
@@ -243,7 +243,7 @@ func benchmarkBeside(b *testing.B, j journal.Journal, noise int) {
 	b.ReportMetric(float64(others.Load())/b.Elapsed().Seconds(), "others/s")
 }
 
-// What a mailbox carries: heartbeats, many at once, as a stream submits them.
+// The throughput of a mailbox: heartbeats, many at once, as a stream submits them.
 func BenchmarkHeartbeats(b *testing.B) {
 	s, err := Open(b.Context(), Config{Journal: newNullJournal(b), SnapshotBytes: -1})
 	if err != nil {

@@ -54,7 +54,7 @@ func checkHead(t *testing.T, s *Shard) chain.Link {
 	return head
 }
 
-// The head goes on over snapshots, truncations, restarts and epochs, as if there had been
+// The head continues over snapshots, truncations, restarts and epochs, as if there had been
 // none: one journal that forgets and one that does not have the same heads.
 func TestHead(t *testing.T) {
 	for name, events := range waysToSnapshot {

@@ -33,12 +33,12 @@ const (
 // wallClock is wall time when it is made and monotonic from then on, without the
 // gaps in which the process did not run.
 //
-// The clock is read at least every 250 ms: by the shard, or else by the clock's own pulse. If more
-// than 1 s has passed between two looks, the process was stopped (SIGSTOP, a debugger, a frozen
-// virtual machine, or so little processor time that it comes to the same), no heartbeat could be
-// read, and the whole of that time is left out: the clock goes on from the earlier look. So leases
-// live longer by the pause, and by up to 250 ms more. Shorter pauses are not left out; the shortest
-// ttl is 1 s.
+// The clock is read at least every 250 ms: by the shard, or else by the clock's own pulse. If
+// more than 1 s has passed between two looks, the process was stopped (SIGSTOP, a debugger, a
+// frozen virtual machine, or so little processor time that it comes to the same), no heartbeat
+// could be read, and the whole of that time is left out: the clock continues from the earlier
+// look. So leases live longer by the pause, and by up to 250 ms more. Shorter pauses are not
+// left out; the shortest ttl is 1 s.
 //
 //	look      look                              look      look
 //	  │ 250 ms  │            stopped 20 s         │ 250 ms  │

@@ -36,7 +36,7 @@ type visit struct {
 	abandoned bool
 }
 
-// step goes on with the visit, unless its caller has given up.
+// step continues the visit, unless its caller has gone.
 func (v *visit) step(o *owner) (done bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

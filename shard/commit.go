@@ -20,7 +20,8 @@ import (
 //
 //  1. The owner steps commands into its group (turn.go, group.go) until the group is full,
 //     until it is worth a turn, or until nothing more waits.
-//  2. It hands the group over when the other one is spare, and goes on with that: hand, offer.
+//  2. It hands the group over when the other one is spare, and continues with that: hand,
+//     offer.
 //  3. The committer takes the group: committer.take. Or a goroutine that finds the shard
 //     standing still takes the owner's and the committer's work for its own command: drive.go.
 //  4. It writes entries, one append after the other, and delivers the answers of the steps
@@ -116,7 +117,7 @@ func (x *otherGroup) quiesce() {
 	}
 }
 
-// hand hands the owner's group over as soon as the other one is spare, and goes on with that.
+// hand hands the owner's group over as soon as the other one is spare, and continues with that.
 func (o *owner) hand() { o.change(o.s.link.hand(o.cur)) }
 
 // offer hands the owner's group over if there is something in it and the other one is spare

@@ -187,8 +187,8 @@ func TestFenced(t *testing.T) {
 	})
 }
 
-// What stands in an append when another owner comes is refused with all that was
-// stepped behind it, and what was not stepped is refused too.
+// Commands in an append when another owner comes are refused with all that were stepped behind
+// them, and so are those that were not stepped.
 func TestFencedUnderLoad(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Config is what Open needs. Only Journal must be set.
+// Config is the configuration of Open. Only Journal must be set.
 type Config struct {
 	// Journal is the shard's log, opened for this owner. The shard takes it over once Open has
 	// returned nil: it closes it in Close, and nothing else may append to it.
@@ -63,10 +63,10 @@ type Config struct {
 	// each turn. nil means never.
 	LowMemory func() bool
 
-	// MaxAhead is by how much the clock may be ahead of the journal's newest entry at the start:
-	// for so long the shard may have been closed. A clock that is further ahead is taken for a
-	// wrong one, and Open returns ErrClock: all that has a time would come due, and the journal
-	// would keep that time for good. 0 means any.
+	// MaxAhead bounds how far the clock may be ahead of the journal's newest entry at the
+	// start: the shard may have been closed that long. A clock that is further ahead is taken
+	// for a wrong one, and Open returns ErrClock: every deadline would come due, and the
+	// journal would keep that time for good. 0 means any.
 	MaxAhead time.Duration
 
 	// FenceJump is how far fences jump at the start: 0, or a large number when the

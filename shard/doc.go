@@ -19,12 +19,13 @@
 //     work,
 //   - and, when the group is full, for the append that is under way.
 //
-// From its step to its answer it waits for that append and for its own, of 1,024 commands and 256 KiB of
-// entries at most, or what the large commit that ended the group adds to that: its entry may be several appends
-// long (piece.go). What a turn is overrun by is taken from the same namespace's next turns. A tenant that
-// submits faster than it is served gets CodeOverloaded while others still find room: it may have as much
-// waiting as room is left. And at most once for each Config.SnapshotBytes of entries all tenants wait for the
-// picture that becomes the snapshot (snapshot.go), for 2 ms at most.
+// From its step to its answer it waits for that append and for its own, of 1,024 commands and
+// 256 KiB of entries at most, or what the large commit that ended the group adds to that: its
+// entry may be several appends long (piece.go). The overrun of a turn is taken from the same
+// namespace's next turns. A tenant that submits faster than it is served gets CodeOverloaded
+// while others still find room: it may have as much waiting as room is left. And at most once
+// for each Config.SnapshotBytes of entries all tenants wait for the picture that becomes the
+// snapshot (snapshot.go), for 2 ms at most.
 //
 // While the committer writes one group, the owner goroutine steps the next; it
 // never runs further ahead than one group. When a command comes to a shard that stands
@@ -32,13 +33,13 @@
 // Refusals and reads wait for the same durability as grants, so no answer ever shows
 // state above the durable index.
 //
-// If an append fails, the engine holds decisions that must never be announced: not to the callers
-// of the group, not to those of the one stepped behind it, and not to a waiter that one of its
-// steps would have granted. What happens then depends on the journal's word, and there is no
-// rollback in any case:
+// If an append fails, the engine holds decisions that must never be announced: not to the
+// callers of the group, not to those of the one stepped behind it, and not to a waiter that one
+// of its steps would have granted. The next step depends on the journal's error, and there is
+// no rollback in any case:
 //
 //	no space      nothing was written by it: the callers are refused, the engine is
-//	              thrown away and made anew from the journal, and the shard goes on,
+//	              thrown away and rebuilt from the journal, and the shard continues,
 //	              with releases first (rebuild.go)
 //	fenced        another server owns the shard: finished, "not owner"
 //	anything else the written part is unknown: finished, "outcome unknown"

@@ -9,10 +9,10 @@ package shard
 //	uncontended   reader:   mailbox,   step,    append,      answer      one after the other
 //
 // The owner's goroutine leaves its seat while it waits with nothing to do, and while the other
-// group is spare nothing is committed. A driver takes the seat for its steps. For its append
-// it takes the owner's group and leaves the spare one to the owner, which steps the next
-// commands into it, and hands it over when the driver has put its own back. What is more than
-// one turn, or is due or left over, is left to owner and committer as well.
+// group is spare nothing is committed. A driver takes the seat for its steps. For its append it
+// takes the owner's group and leaves the spare one to the owner, which steps the next commands
+// into it, and hands it over when the driver has put its own back. Work beyond one turn, or
+// that is due or left over, is left to owner and committer as well.
 
 // driveState is how far a driver has come with the commands that it has put into the mailbox.
 //

@@ -90,7 +90,7 @@ func TestExecuteBesideAnother(t *testing.T) {
 	})
 }
 
-// What Execute brings is more than a turn: it goes on without the caller.
+// Execute brings more than a turn: it continues without the caller.
 func TestExecuteMuch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -165,7 +165,8 @@ func TestExecuteWithoutSpace(t *testing.T) {
 	})
 }
 
-// What the owner has stepped behind a driver's group rests on what was never written.
+// The commands that the owner has stepped behind a driver's group rest on decisions that were
+// never written.
 func TestExecuteWithoutSpaceTakesWhatCameBehind(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -59,8 +59,8 @@ func (n *tenant) follower(namespace string) Follower {
 	}
 }
 
-// A follower of a namespace where nothing happens sleeps, whatever happens elsewhere:
-// it is not woken, nothing is kept in memory for it, and the journal is not read.
+// A follower of a namespace without events sleeps while others are busy: it is not woken,
+// nothing is kept in memory for it, and the journal is not read.
 func TestIdleFollowersSleep(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var reads atomic.Int32
@@ -350,8 +350,8 @@ func (j holedJournal) Read(ctx context.Context, from interlock.Index, visit func
 	return err
 }
 
-// A follower learns that the journal cannot be read, after what can be; one that need not read it
-// goes on.
+// A follower learns that the journal cannot be read, after the readable part; one that need not
+// read it continues.
 func TestFollowUnreadable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var bad holedJournal

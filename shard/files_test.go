@@ -45,8 +45,8 @@ func TestNoFiles(t *testing.T) {
 	})
 }
 
-// While the journal cannot even be read for want of descriptors, the shard refuses and
-// waits, and goes on by itself.
+// While the journal cannot even be read for want of descriptors, the shard refuses and waits,
+// and continues by itself.
 func TestNoFilesToRebuildFrom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j unreadable

@@ -37,8 +37,8 @@ type Follower struct {
 	Pulse time.Duration
 }
 
-// UnreadableError reports that the journal could not be read while it was followed. What was
-// visited until then is right, and there is more.
+// UnreadableError reports that the journal could not be read while it was followed. The entries
+// visited until then are right, and there are more.
 type UnreadableError struct {
 	// Index is the first entry that could not be read.
 	Index interlock.Index
@@ -164,7 +164,7 @@ func (r *followerReader) read(ctx context.Context) error {
 	return nil
 }
 
-// take goes on with an entry of the journal.
+// take continues with an entry of the journal.
 func (r *followerReader) take(ctx context.Context, e journal.Entry) error {
 	if err := r.s.ended(ctx); err != nil {
 		return err

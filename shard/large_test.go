@@ -298,9 +298,8 @@ func TestLargeEntryInFiles(t *testing.T) {
 	r.close()
 }
 
-// The largest acknowledgement is carried in pieces: 1 MiB of writes, and tasks with
-// as much of payloads. A larger one is refused before it is anything, and its attempt
-// goes on.
+// The largest acknowledgement is carried in pieces: 1 MiB of writes, and tasks with as much of
+// payloads. A larger one is refused before it is anything, and its attempt continues.
 func TestLargestAcknowledgement(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// What the busy tenant does in the rows of BenchmarkLimits.
+// The work of the busy tenant in the rows of BenchmarkLimits.
 
 // numbered is a key with a number.
 func numbered(prefix string, i int) interlock.Key {
@@ -201,7 +201,7 @@ func (n *neighbour) put(key interlock.Key, body []byte) {
 	}}))
 }
 
-// replace changes a document that is there, whatever its version.
+// replace changes an existing document, of any version.
 func (n *neighbour) replace(w interlock.Write) {
 	n.must(n.do(&engine.Commit{Head: n.head(), CommitRequest: interlock.CommitRequest{
 		Reads: []interlock.Read{{Key: w.Key, Present: true}}, Writes: []interlock.Write{w},

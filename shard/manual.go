@@ -63,11 +63,10 @@ func (m *Manual) Engine() *engine.Engine { return m.s.owner.eng }
 // not durable and answered.
 func (m *Manual) Settled() bool { return m.with == nil && m.s.owner.cur.empty() && m.failed == nil }
 
-// Turn has the owner do what it would do without waiting: give one namespace its turn,
-// hand a group over, or deal with an append that failed. It reports whether there is
-// more to do for it now; if not, there is after a Submit, after Append and Answer, or
-// when the clock reaches what was last given to SetAlarm. For a parked shard it is
-// called now and then.
+// Turn makes the owner do what it would do without waiting: give one namespace its turn, hand a
+// group over, or handle a failed append. It reports whether there is more to do for it now; if
+// not, there is after a Submit, after Append and Answer, or when the clock reaches the last
+// time passed to SetAlarm. For a parked shard it is called now and then.
 func (m *Manual) Turn() (more bool) {
 	o := m.s.owner
 	switch {
@@ -111,8 +110,8 @@ func (m *Manual) Turn() (more bool) {
 // Appending reports whether the committer has something to write, or to answer.
 func (m *Manual) Appending() bool { return m.with != nil }
 
-// Append has the committer write once: one append, or a barrier if there is nothing to
-// append. What it makes durable is not answered before Answer.
+// Append makes the committer write once: one append, or a barrier if there is nothing to
+// append. Its durable steps are not answered before Answer.
 func (m *Manual) Append() {
 	if m.with == nil || m.with.told < m.with.whole {
 		return
@@ -148,7 +147,7 @@ func (m *Manual) Snapshot() {
 	work()
 }
 
-// Close is Shard.Close, without anybody else's help.
+// Close is Shard.Close, without another goroutine's help.
 func (m *Manual) Close(ctx context.Context) error {
 	m.s.mail.close(closedFor(nil))
 	for !m.finished {
@@ -196,7 +195,7 @@ func (m *Manual) offer(g *group) *group {
 // quiesce implements link.
 func (m *Manual) quiesce() { m.settle() }
 
-// settle has the committer do all that it has to do.
+// settle makes the committer do all its pending work.
 func (m *Manual) settle() {
 	if m.with == nil {
 		return

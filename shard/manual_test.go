@@ -99,7 +99,7 @@ func TestManualIsFenced(t *testing.T) {
 	}
 }
 
-// A shard without space is parked, refuses what comes, and goes on when there is room.
+// A shard without space is parked, refuses commands, and continues when there is room.
 func TestManualIsParked(t *testing.T) {
 	store := new(memjournal.Store)
 	h, in := newHand(t, store), newInbox()

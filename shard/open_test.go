@@ -252,7 +252,7 @@ func (noSnapshots) SaveSnapshot(context.Context, interlock.Index, func(io.Writer
 	return errors.New("no snapshot today")
 }
 
-// What cannot be replayed stops the start, with an error that names the place.
+// An entry that cannot be replayed stops the start, with an error that names the place.
 func TestUnreadableEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := new(memjournal.Store)

@@ -30,7 +30,7 @@ type owner struct {
 	now    engine.Time // when the ring was last added to
 	closed bool        // nothing more can come
 
-	limit     *engine.Limit // what the engine was last told
+	limit     *engine.Limit // the last limit that the engine got
 	draining  bool
 	fullUntil engine.Time
 	scarce    error  // why the engine had to be rebuilt, the last time
@@ -118,7 +118,7 @@ func (o *owner) pause() {
 }
 
 // wait waits for the next work, and does it or lists it. An owner with an empty group leaves
-// its seat meanwhile. It reports whether the shard goes on.
+// its seat meanwhile. It reports whether the shard continues.
 func (o *owner) wait() bool {
 	s, idle := o.s, o.cur.empty()
 	var (
@@ -152,8 +152,8 @@ func (o *owner) wait() bool {
 	return true
 }
 
-// visit goes on with a visit. The last piece of it is a step like any other, so that
-// it is finished when all that it has seen is durable.
+// visit continues a visit. The last piece of it is a step like any other, so that it is
+// finished when all that it has seen is durable.
 func (o *owner) visit(v *visit) (done bool) {
 	switch v.generation {
 	case o.generation:
@@ -177,9 +177,8 @@ func (o *owner) visit(v *visit) (done bool) {
 	return true
 }
 
-// arm sets the alarm for the next thing to end. An alarm that would ring too
-// early is left alone: it costs less to be woken once for nothing than to move it
-// with every heartbeat.
+// arm sets the alarm for the next deadline. An alarm that would ring too early is left alone: a
+// needless wake-up costs less than moving it with every heartbeat.
 func (o *owner) arm() {
 	at, ok := o.eng.NextTimer()
 	if !ok {
@@ -224,8 +223,8 @@ func (o *owner) setLimit(low bool) {
 	o.cur.step(o.eng, o.limit)
 }
 
-// broken is called when a group could not be made durable. It reports whether the
-// shard goes on.
+// broken is called when a group could not be made durable. It reports whether the shard
+// continues.
 func (o *owner) broken(err error) bool {
 	if errors.Is(err, journal.ErrNoSpace) {
 		err = o.rebuild(err)

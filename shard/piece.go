@@ -8,9 +8,8 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// What one step writes may be larger than an append may be: a commit can carry a
-// document of 1 MiB. Such an entry is stored as pieces, several entries of the
-// journal one after the other:
+// The entry of one step may be larger than an append may be: a commit can carry a document of 1
+// MiB. Such an entry is stored as pieces, several entries of the journal one after the other:
 //
 //	┌────────┬────────┬────────┬───────────────────────────┐
 //	│ 0xFF   │ before │ after  │ part of the step's entry  │

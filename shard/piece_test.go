@@ -13,8 +13,8 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// What is cut and joined again is the same, wherever in a buffer it stands, and
-// each part fits into an append.
+// An entry that is cut and joined again is the same, wherever in a buffer it stands, and each
+// part fits into an append.
 func TestPieces(t *testing.T) {
 	const most = journal.MaxAppendBytes
 	for _, c := range []struct{ start, size, pieces int }{

@@ -22,7 +22,7 @@ const parkedFor = time.Second
 func (o *owner) rebuild(why error) error {
 	s := o.s
 	s.mail.freeze()
-	o.quiesce() // what was stepped ahead is refused: its generation is doomed
+	o.quiesce() // commands that were stepped ahead are refused: their generation is doomed
 	s.log.Warn("journal has no room: the last group is refused, and the engine is rebuilt from the journal", "error", why)
 
 	o.scarce = why
@@ -47,8 +47,8 @@ func (o *owner) reload() error {
 	return o.resume()
 }
 
-// resume goes on after a rebuild if there is room for the record of it, and else
-// leaves the shard parked.
+// resume continues after a rebuild if there is room for the record of it, and else leaves the
+// shard parked.
 func (o *owner) resume() error {
 	s := o.s
 	if o.unread {
@@ -72,8 +72,8 @@ func (o *owner) resume() error {
 	return nil
 }
 
-// unpark tries again after the shard was parked for a while. It reports whether the
-// shard goes on.
+// unpark tries again after the shard was parked for a while. It reports whether the shard
+// continues.
 func (o *owner) unpark(closed bool) bool {
 	if closed {
 		return o.fail(errNoRoomToStop)

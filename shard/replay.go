@@ -61,7 +61,7 @@ func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stage
 	return r, err
 }
 
-// portion is what is handed from one stage to the other: the events of some entries.
+// portion is the unit that one stage hands to the next: the events of some entries.
 type portion struct {
 	events []record.Event
 	ends   []entryEnd

@@ -199,8 +199,8 @@ func (s *Shard) At() interlock.At {
 func (s *Shard) First() interlock.Index { return s.journal.First() }
 
 // Failed is closed when the shard is finished because its journal failed or another server has
-// taken it over. Err then returns which. What was not answered by then has been refused or is about
-// to be; waits that were answered with Queued get no second answer.
+// taken it over. Err then returns the reason. Unanswered commands have been refused or are
+// about to be; waits that were answered with Queued get no second answer.
 func (s *Shard) Failed() <-chan struct{} { return s.failed }
 
 // Err is nil until Failed is closed. It wraps the journal's error.

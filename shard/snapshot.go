@@ -106,7 +106,7 @@ func (s *Shard) saveBeside(ctx context.Context, at interlock.Index, record chain
 	return s.save(ctx, at, r.engine, record)
 }
 
-// state is what a snapshot is written of: an engine, or a picture of one.
+// state is the source of a snapshot: an engine, or a picture of one.
 type state interface{ WriteSnapshot(io.Writer) error }
 
 // save stores a snapshot and lets the journal forget what is older than the

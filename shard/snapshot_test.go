@@ -48,8 +48,8 @@ func TestCrashAroundSnapshots(t *testing.T) {
 	}
 }
 
-// live has agents take a few keys and give them back, until the process has done so many
-// deeds of its own. It reports whether it is still alive.
+// live makes agents take and release a few keys, until the process has done so many actions of
+// its own. It reports whether it is still alive.
 func (h *hand) live(in *inbox, deeds int) (alive bool) {
 	h.t.Helper()
 	do := func(deed func()) bool {

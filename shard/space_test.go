@@ -75,8 +75,8 @@ func TestNoSpaceDoesNotTellTheNext(t *testing.T) {
 	})
 }
 
-// What was stepped behind a group that failed rests on decisions that were never
-// written: it must fail too, although its own append would have found room.
+// A group that was stepped behind one that failed rests on decisions that were never written:
+// it must fail too, although its own append would have found room.
 func TestNoSpaceTakesWhatWasSteppedAhead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -188,8 +188,8 @@ func (j *fullJournal) SaveSnapshot(ctx context.Context, at interlock.Index, writ
 
 func (j *fullJournal) Low() bool { return j.Tail()-j.First() >= j.room }
 
-// When all was given back, a journal that was full has room again by itself: a snapshot is
-// made because space is low, although little was written since the last one.
+// When all leases were released, a journal that was full has room again by itself: a snapshot
+// is made because space is low, although little was written since the last one.
 func TestLowSpaceMakesASnapshot(t *testing.T) {
 	for name, events := range waysToSnapshot {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,7 @@ type neighbour struct {
 
 	clock *leapClock
 
-	// What BenchmarkLimits needs besides.
+	// Further needs of BenchmarkLimits.
 	to    engine.Caller // instead of got
 	lease interlock.LeaseID
 	other interlock.SessionID
@@ -235,7 +235,7 @@ func (n *neighbour) chain(flows int) {
 	}
 }
 
-// raise has a priority come to the head of the chain, and go again.
+// raise sends a priority to the head of the chain, and takes it back.
 func (n *neighbour) raise() {
 	n.leave(n.ask("head", "k0", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Priority: 1 + n.next%9}}))
 	n.next++

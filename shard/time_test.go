@@ -15,7 +15,7 @@ func at(d time.Duration) engine.Time { return engine.Time(1_800_000_000e9).Add(d
 // withClock sets a clock of the shard that advances only when the test moves it.
 func withClock(c Clock) func(*Config) { return func(cfg *Config) { cfg.Clock = c } }
 
-// A lease ends at its deadline without anybody asking, and the key goes on.
+// A lease ends at its deadline without any call, and the key passes on.
 func TestExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		clock := newFakeClock(at(0))
@@ -155,8 +155,8 @@ func TestIdleIsNoPause(t *testing.T) {
 	})
 }
 
-// The shard's time goes on above the journal's, also when the wall clock was set
-// back between two starts.
+// The shard's time continues above the journal's, also when the wall clock was set back between
+// two starts.
 func TestTimeNeverGoesBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t, withClock(newFakeClock(at(time.Hour))))
@@ -240,8 +240,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A clock that is far ahead when a shard opens must not become the journal's: all that has a time
-// would come due. One that is a little ahead is the time that the shard was closed.
+// A clock that is far ahead when a shard opens must not become the journal's: every deadline
+// would come due. A small lead is the time that the shard was closed.
 func TestClockFarAhead(t *testing.T) {
 	const most = 48 * time.Hour
 	var clock *fakeClock

@@ -10,19 +10,18 @@ import (
 
 // The order in which the owner carries out what waits.
 //
-// The namespaces in which something waits or is due stand in a ring, and each gets a turn when it
-// has come to the front: so much time of the owner, and then it is at the end again, behind those
-// that have come meanwhile. What a turn overruns by, because the cost of a command is unknown
-// before it is carried out, is taken from the namespace's next turns.
+// The namespaces with pending work stand in a ring, and each gets a turn when it has come to
+// the front: a slice of the owner's time, and then it is at the end again, behind those that
+// have come meanwhile. The overrun of a turn, which occurs because the cost of a command is
+// unknown before it is carried out, is taken from the namespace's next turns.
 //
 //	front                                                          end
 //	  b: 1 command   c: 40 commands   d: a tick   a: 30,000 commands
 //
-// So a command waits for those of its own namespace that came before it, and
-// otherwise for the turn that is under way and one turn of each namespace that
-// stands in the ring, whatever they have sent and however much. The ring has gone
-// round then, and so on: of n namespaces that always have work, each gets one n-th
-// of the owner's time. A namespace that has the shard to itself pays for nothing.
+// So a command waits for those of its own namespace that came before it, and otherwise for the
+// turn that is under way and one turn of each namespace that stands in the ring, whatever they
+// have sent. Then the ring has gone round: of n namespaces that always have work, each gets one
+// n-th of the owner's time. A namespace that has the shard to itself pays for nothing.
 //
 // A turn is turnCommands commands or turnTime, whichever comes first, and overruns
 // by at most a stretch of commands, or a query, a commit or a command that looks at
@@ -37,10 +36,10 @@ const (
 	// turnCommands bounds the commands of a turn.
 	turnCommands = 64
 
-	// leastTime is what a command counts for at least.
+	// leastTime is the minimum time that a command counts for.
 	leastTime = 1500 * time.Nanosecond
 
-	// turnTime is what a turn is worth: 96 µs.
+	// turnTime is the length of a turn: 96 µs.
 	turnTime = turnCommands * leastTime
 
 	// stretch is after how many commands of a turn the clock is looked at; after a

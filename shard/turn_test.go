@@ -118,8 +118,8 @@ func TestBacklogOfAnother(t *testing.T) {
 	})
 }
 
-// What a command costs counts, not only that it is one: a tenant with queries that take long has
-// the fewer turns.
+// The cost of a command counts, not only their number: a tenant with queries that take long has
+// fewer turns.
 func TestExpensiveCommandsCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
@@ -382,8 +382,8 @@ func TestHeartbeatWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// What is due in a namespace that has no command of its own happens although
-// another one never stops.
+// Due work in a namespace that has no command of its own is done although another one never
+// stops.
 func TestDueBesideNoise(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		clock := newFakeClock(at(0))

@@ -19,7 +19,7 @@ func (a *Address) texts() [8]string {
 	return [...]string{a.Queue, a.Kind, a.Group, a.Agent, a.Flow, a.Session, a.Principal, a.Sender}
 }
 
-// Size is what the texts of an address cost to remember.
+// Size returns the cost of remembering the texts of an address.
 func (a *Address) Size() (n int) {
 	for _, text := range a.texts() {
 		n += len(text)

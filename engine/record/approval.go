@@ -32,7 +32,7 @@ const (
 	givenBytes    = 48  // that one of several approvals costs besides its texts
 )
 
-// Size is what it costs to remember.
+// Size returns the cost of remembering it.
 func (a *Approval) Size() int {
 	if a == nil {
 		return 0

@@ -3,9 +3,9 @@
 //
 // It knows nothing of the engine's state. An Event is a value that can be written, read and
 // compared by itself: the engine makes events and folds them, package shard replays them, and
-// package server shows them. What events carry in one field (Blob), such as a pattern, a queue,
-// a task or a question, has its own type and codec here, too. A Fingerprint tells the bodies of
-// commands apart; it is journaled, so its hash belongs to the format.
+// package server shows them. The contents of an event's Blob, such as a pattern, a queue, a
+// task or a question, have their own types and codecs here, too. A Fingerprint distinguishes
+// the bodies of commands; it is journaled, so its hash belongs to the format.
 //
 // The law of the format: numbers of kinds, reasons, outcomes, fields and bits are never changed
 // and never reused; what is new gets a new number at the end; a field that is zero is left out.

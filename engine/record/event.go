@@ -29,7 +29,7 @@ type Event struct {
 	Priority int
 	interlock.Terms
 
-	// What became of it.
+	// The outcome.
 	Fence   interlock.Fence
 	Offer   bool
 	Reason  Reason
@@ -84,7 +84,7 @@ type Event struct {
 	attributes attributes // not journaled
 }
 
-// attributes are what the event of a request is counted under.
+// attributes are the names that the event of a request is counted under.
 type attributes struct {
 	patterns []string // shared, never changed
 	org      string

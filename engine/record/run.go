@@ -16,8 +16,8 @@ func AppendRun(b []byte, x *Run) []byte {
 	return f.Bytes
 }
 
-// Run returns the organisation and the workflow of a run that a request is to start, ""
-// for other events. What cannot be read was refused when the journal was replayed.
+// Run returns the organisation and the workflow of a run that a request starts, "" for other
+// events. An unreadable value was refused when the journal was replayed.
 func (ev *Event) Run() (org, workflow string) {
 	if ev.Kind != Queued && ev.Kind != Granted {
 		return "", ""

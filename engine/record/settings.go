@@ -13,7 +13,7 @@ func (ev *Event) Settings() (interlock.Settings, error) {
 	return s, err
 }
 
-// KeyRule is what settings say of keys that match no pattern.
+// KeyRule is a rule for keys that match no pattern.
 type KeyRule uint8
 
 const (

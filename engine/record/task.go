@@ -17,7 +17,7 @@ func (ev *Event) Task() (queue, kind string, err error) {
 	return spec.Queue, spec.Kind, nil
 }
 
-// Task is what was said of a task when it was submitted.
+// Task is the submitted part of a task.
 type Task struct {
 	Claims   []interlock.Claim
 	Payload  []byte
@@ -31,7 +31,7 @@ type Task struct {
 	*TaskExtras
 }
 
-// TaskExtras are what few tasks have. Those that have nothing of it share one.
+// TaskExtras are the rarely used parts of a task. Tasks without any share an empty one.
 type TaskExtras struct {
 	Due        Time // 0: at once
 	Deadline   Time // 0: none

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// What one entry costs.
+// The cost of one entry.
 func BenchmarkAdd(b *testing.B) {
 	for _, size := range []int{100, 300, 100_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

@@ -71,7 +71,7 @@ type Chain struct {
 	begin  [sha256.Size + 16]byte
 }
 
-// From returns a chain that goes on from a link.
+// From returns a chain that continues from a link.
 func From(l Link) *Chain { return &Chain{last: l, digest: sha256.New()} }
 
 // Last returns the link of the last entry that was added.

@@ -178,7 +178,7 @@ func TestForgedMarks(t *testing.T) {
 	}
 }
 
-// What is kept of a journal is confirmed from the first mark in it.
+// The kept part of a journal is confirmed from the first mark in it.
 func TestTruncated(t *testing.T) {
 	list := entries(60)
 	links, heads := linksAt(list), headsAt(list)
@@ -209,8 +209,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Marks stay few however long the chain gets, the first one stays, and a record goes on
-// where it was read.
+// Marks stay few however long the chain gets, the first one stays, and a record continues where
+// it was read.
 func TestMarker(t *testing.T) {
 	m := MarkFrom(Record{[]Link{Start(0)}})
 	last := Link{}

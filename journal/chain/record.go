@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Record is what is kept of the chain with a snapshot. The last mark is the link at the
+// Record is the chain's state that is kept with a snapshot. The last mark is the link at the
 // snapshot's index. There is always one.
 type Record struct {
 	// Marks are links in the order of their indexes. The first one is where the chain
@@ -38,7 +38,7 @@ type Marker struct {
 	every interlock.Index
 }
 
-// MarkFrom returns a Marker that goes on from a record.
+// MarkFrom returns a Marker that continues from a record.
 func MarkFrom(r Record) *Marker {
 	m := &Marker{marks: slices.Clone(r.Marks), every: markEvery}
 	if n := len(m.marks); n > 1 {
@@ -114,8 +114,8 @@ func (r Record) Append(b []byte) []byte {
 	return b
 }
 
-// Read reads the record from the beginning of the snapshot at an index. In a snapshot
-// without one, the chain begins behind it. What follows in r is the state.
+// Read reads the record from the beginning of the snapshot at an index. In a snapshot without
+// one, the chain begins behind it. The rest of r is the state.
 func Read(r *bufio.Reader, at interlock.Index) (Record, error) {
 	begin, err := r.Peek(recordHead)
 	if len(begin) < recordHead || begin[4] != recordMark {

@@ -110,7 +110,7 @@ func (v *Verifier) differs(at interlock.Index, reason string) {
 	}
 }
 
-// Proof is what a Verifier has found of a whole journal.
+// Proof is a Verifier's result for a whole journal.
 type Proof struct {
 	// From is the index from which the chain was computed: the entry behind it is the first
 	// that a head proves.

@@ -25,8 +25,8 @@
 //     an append may be sent again when no answer came: it is carried out once at most, and its
 //     chain in tail shows whether it was. That is why a member of the cluster may die or stand
 //     still without a change of owner.
-//   - etcd can carry a transaction out and answer "no space" all the same (the append
-//     that reaches the quota). What became of it is read, never taken from the error.
+//   - etcd can carry a transaction out and answer "no space" all the same (the append that
+//     reaches the quota). The outcome is read, never taken from the error.
 //   - Truncation deletes and puts nothing, because etcd under its alarm for space still
 //     takes what only deletes.
 //   - Nothing is read at a revision of the past, except the chunks of a snapshot that was

@@ -165,7 +165,7 @@ func (s *Store) value(ctx context.Context, name string) (value string, err error
 	return value, err
 }
 
-// pause waits, and reports whether ctx still goes on.
+// pause waits, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,7 @@ import (
 // wait long behind it.
 const chunkBytes = 256 << 10
 
-// snapshot is what the key state holds.
+// snapshot is the content of the key state.
 type snapshot struct {
 	index  interlock.Index
 	epoch  interlock.Epoch // of the owner that made it
@@ -72,7 +72,7 @@ func (s *Store) newestAt(ctx context.Context) (n snapshot, revision int64, err e
 }
 
 // SaveSnapshot implements journal.Journal. After an error that is not ErrFenced the journal
-// goes on; when it is unknown whether the new snapshot is in force, either is as good as the
+// continues; when it is unknown whether the new snapshot is in force, either is as good as the
 // other.
 func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
 	if err := j.begin(); err != nil {
@@ -103,7 +103,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	if err := j.guarded(ctx, clientv3.OpPut(s.key("state"), n.String())); err != nil {
 		return err
 	}
-	// The snapshot is in force, whether or not the room of the earlier ones is given back.
+	// The snapshot is in force, whether or not the room of the earlier ones is freed.
 	_ = j.guarded(ctx, clientv3.OpDelete(s.key("state/"), clientv3.WithRange(folder)))
 	return nil
 }

@@ -122,7 +122,8 @@ func (s *Store) Empty(ctx context.Context) (bool, error) {
 	return err == nil && h.epochText == "", err
 }
 
-// valueOf is what the i-th operation of a transaction has read; "" when there is nothing.
+// valueOf returns the value that the i-th operation of a transaction has read; "" if there is
+// none.
 func valueOf(got *clientv3.TxnResponse, i int) string {
 	kvs := got.Responses[i].GetResponseRange().Kvs
 	if len(kvs) == 0 {

@@ -14,8 +14,8 @@ import (
 // is carried out in the cluster meanwhile.
 const truncateAtOnce = 1000
 
-// Truncate implements journal.Journal. It deletes appends that lie below before as a
-// whole, and never the last one. What was deleted takes room in etcd until it is compacted.
+// Truncate implements journal.Journal. It deletes appends that lie below before as a whole, and
+// never the last one. Deleted appends take room in etcd until it is compacted.
 func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	if err := j.begin(); err != nil {
 		return err

@@ -67,8 +67,8 @@ func (j *Journal) write(entries [][]byte) error {
 	return nil
 }
 
-// rotate goes on in a new segment with room for a frame of this length. The caller
-// holds writing.
+// rotate continues in a new segment with room for a frame of this length. The caller holds
+// writing.
 func (j *Journal) rotate(length int64) error {
 	if err := j.pool.take(segmentHeaderSize+length, j.begin); err != nil {
 		return err

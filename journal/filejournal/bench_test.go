@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// BenchmarkAppend is one group of entries of 100 bytes, durable. What it costs is
-// the disk's sync; the entries of a group are nearly free.
+// BenchmarkAppend is one group of entries of 100 bytes, durable. Its cost is the disk's sync;
+// the entries of a group are nearly free.
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{1, 64, 256} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

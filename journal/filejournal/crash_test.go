@@ -129,7 +129,7 @@ func TestCrashEverywhere(t *testing.T) {
 	states.report(t, 10_000)
 }
 
-// What a crash left is recovered, and that is stopped at every system call, too.
+// The rest of a crash is recovered, and recovery is stopped at every system call, too.
 func TestCrashInRecovery(t *testing.T) {
 	if testing.Short() {
 		t.Skip("has no goroutines, and takes a while under the race detector")
@@ -192,8 +192,8 @@ func recoveries(left *simdisk.Disk, led *ledger, rng *rand.Rand, states *tally) 
 	}
 }
 
-// stopped checks a disk that stops, and returns what is known then: more, if it was
-// checked before it stopped. The machine goes on.
+// stopped checks a disk that stops, and returns what is known then: more, if it was checked
+// before it stopped. The machine continues.
 func (l *ledger) stopped(d *simdisk.Disk) (*ledger, error) {
 	known := l.fork()
 	_, err := known.check(d)

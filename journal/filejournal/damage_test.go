@@ -255,7 +255,7 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// What is not accepted stops the start before anything is changed.
+// A journal that is not accepted stops the start before anything is changed.
 func TestNotAccepted(t *testing.T) {
 	d, want := smallJournal(t, true)
 	before := d.Clone()
@@ -313,7 +313,7 @@ func TestSplicedFrame(t *testing.T) {
 	}
 }
 
-// What a client stored cannot pass for a frame, although it is one, byte for byte.
+// A client's data cannot pass for a frame, although it is one, byte for byte.
 func TestForgedFrame(t *testing.T) {
 	d, led := simdisk.New(), new(ledger)
 	j, err := led.open(d)

@@ -34,8 +34,8 @@ func (d *fullTable) Names() ([]string, error) {
 	return d.Disk.Names()
 }
 
-// A full table of open files is no failed disk: what is prepared is used up, then appends
-// are refused, and with descriptors again the journal goes on by itself.
+// A full table of open files is no failed disk: what is prepared is used up, then appends are
+// refused, and with descriptors again the journal continues by itself.
 func TestDescriptorsRunOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fullTable{Disk: simdisk.New()}

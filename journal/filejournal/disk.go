@@ -139,8 +139,8 @@ func (f *diskFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Zero implements device.File. Whole pages go around the page cache: no memory is filled
-// with zeros, and copied from, to be written. What cannot go around it does not.
+// Zero implements device.File. Whole pages bypass the page cache: no memory is filled with
+// zeros, and copied from, to be written. The rest goes through it.
 func (f *diskFile) Zero(off, size int64) error {
 	end := off + size
 	from := min(roundUp(off, pageSize), end)

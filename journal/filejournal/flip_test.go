@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Masks are what is changed of a byte.
+// Masks are the changed bits of a byte.
 var (
 	wholeByte = []byte{0xff}
 	eachBit   = []byte{0xff, 1, 2, 4, 8, 16, 32, 64, 128}

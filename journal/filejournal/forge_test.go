@@ -58,7 +58,7 @@ func reseal(d *simdisk.Disk) {
 	}
 }
 
-// listed is what stands on a disk, as verify reads it.
+// listed returns the entries on a disk, as verify reads them.
 func listed(t *testing.T, d *simdisk.Disk) (list []journal.Entry, err error) {
 	t.Helper()
 	_, err = inspect(t.Context(), d, "", true, func(h frameHeader, body []byte) error {

@@ -8,10 +8,9 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Copied reports that the directory is a copy or a restored backup: entries may
-// have followed in the original that this log does not have. The owner must jump
-// ahead with every number that it must not give out twice, append the jump, and
-// then call Adopt.
+// Copied reports that the directory is a copy or a restored backup: entries may have followed
+// in the original that this log does not have. The owner must jump ahead with every number that
+// it must not assign twice, append the jump, and then call Adopt.
 func (j *Journal) Copied() bool { return j.copied.Load() }
 
 // Adopt makes the directory the original from now on, durably. It must be called only when the

@@ -15,7 +15,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// inspection is what a directory holds. Making one changes nothing.
+// inspection is the content of a directory. Making one changes nothing.
 type inspection struct {
 	segments  []segment
 	log       walker            // at the end of the log

@@ -113,7 +113,7 @@ func (l *ledger) adopt(j *Journal) error {
 	return err
 }
 
-// check opens the disk and compares it with what is known. What it found is known
+// check opens the disk and compares it with the known entries. Entries that it found are known
 // from then on. The journal is left open.
 func (l *ledger) check(d *simdisk.Disk) (*Journal, error) {
 	j, err := l.start(d)

@@ -218,7 +218,7 @@ func copiedBefore(d *simdisk.Disk, l *ledger) (*simdisk.Disk, error) {
 	return out, nil
 }
 
-// workCopied jumps, adopts the directory, and goes on.
+// workCopied jumps, adopts the directory, and continues.
 func workCopied(d *simdisk.Disk, l *ledger) error {
 	j, err := l.open(d)
 	return follow(

@@ -45,8 +45,8 @@ type walker struct {
 	dir  directory
 	path string // of the directory, for messages
 
-	// live means that a server may be writing meanwhile. What looks damaged in the last segment
-	// is then read once more, because it may have been half written.
+	// live means that a server may be writing meanwhile. A damaged part of the last segment is
+	// then read once more, because it may have been half written.
 	live bool
 	// until makes the walk end there; 0 means at the end of the log.
 	until interlock.Index
@@ -130,7 +130,7 @@ func (w *walker) segment(ctx context.Context, segs []segment, i int, visit func(
 			return nil
 		}
 		if w.live {
-			// What follows was written after the frame here, so by now the frame here
+			// The following frames were written after the frame here, so by now the frame here
 			// can be read as a whole, unless it is damaged.
 			w.win.forget()
 			if _, _, again, err := w.next(); err != nil || again.is == good {
@@ -177,7 +177,7 @@ func (w *walker) begin(f file, seg segment, isFirst bool) error {
 	return nil
 }
 
-// verdict is what stands at a place.
+// verdict is the kind of data at a place.
 type verdict struct {
 	is     int
 	reason string

@@ -22,9 +22,9 @@ type Options struct {
 	// files only. Default 64 MiB, at least 4 KiB.
 	SegmentBytes int64
 
-	// ReserveBytes is the size of the file that is kept for the time when the disk
-	// is full, so that leases can still be given back. Default 8 MiB or
-	// SegmentBytes, whichever is less; at least 4 KiB.
+	// ReserveBytes is the size of the file that is kept for the time when the disk is full, so
+	// that leases can still be released. Default 8 MiB or SegmentBytes, whichever is less; at
+	// least 4 KiB.
 	ReserveBytes int64
 
 	// Accept, if it is set, sees every entry before anything in the directory is

@@ -42,8 +42,8 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	return ctx.Err()
 }
 
-// keepNewest drops all snapshots but the newest, if that one checks. What cannot be read
-// changes nothing: the older one may be needed.
+// keepNewest drops all snapshots but the newest, if that one checks. An unreadable one changes
+// nothing: the older one may be needed.
 func (j *Journal) keepNewest(ctx context.Context) error {
 	newest := j.newestSnapshot()
 	if newest == 0 || checkSnapshot(ctx, j.dir, j.path, newest) != nil {

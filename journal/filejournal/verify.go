@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	First, Tail interlock.Index // of the entries that are there; Tail 0 in an empty directory
 	Epoch       interlock.Epoch // of the last entry

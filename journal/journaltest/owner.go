@@ -116,9 +116,9 @@ func oldOwnerIsFencedAtOnce(b *trial) {
 	}
 }
 
-// Laws 2 to 5 under a race: an owner appends for as long as it can while another one opens.
-// What was acknowledged to it as stored is there, in order, and nothing of it stands behind the
-// new epoch's record.
+// Laws 2 to 5 under a race: an owner appends for as long as it can while another one opens. Its
+// acknowledged entries are there, in order, and nothing of it stands behind the new epoch's
+// record.
 func takeoverDuringAppends(b *trial) {
 	for range 5 {
 		old := b.own()

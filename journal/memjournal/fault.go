@@ -2,7 +2,7 @@ package memjournal
 
 import "context"
 
-// Fault is what happens to one append.
+// Fault is the fault of one append.
 type Fault int
 
 const (

@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Store is what a disk or a database would be. The zero value is empty and ready.
-// All methods may be called by any number of goroutines.
+// Store stands for a disk or a database. The zero value is empty and ready. All methods may be
+// called by any number of goroutines.
 type Store struct {
 	mu      sync.Mutex // guards all fields
 	epoch   interlock.Epoch

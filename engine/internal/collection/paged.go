@@ -2,8 +2,8 @@ package collection
 
 import "slices"
 
-// PagedQueue is a first-in, first-out queue of values that do not change, on pages of equal
-// length. A snapshot copies the list of pages only, whatever is on them.
+// PagedQueue is a first-in, first-out queue of immutable values, on pages of equal length. A
+// snapshot copies only the list of pages.
 //
 // Invariant: a page in a snapshot is never overwritten. Values are only appended behind what
 // the page had when the snapshot was taken.
@@ -55,7 +55,7 @@ func (q *PagedQueue[T]) At(i int) *T {
 	return &q.list[i/pageLength][i%pageLength]
 }
 
-// Snapshot returns the queue as it is now. Any goroutine may read the result while q goes on.
+// Snapshot returns the queue as it is now. Any goroutine may read the result while q changes.
 // Nothing may be pushed to it or popped from it.
 func (q *PagedQueue[T]) Snapshot() PagedQueue[T] {
 	q.shared = len(q.list)

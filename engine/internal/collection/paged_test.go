@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A paged queue is first in, first out, and a snapshot of it stays what it was, whatever
-// is pushed and popped later.
+// A paged queue is first in, first out, and later pushes and pops do not change a snapshot of
+// it.
 func TestPagedQueue(t *testing.T) {
 	var (
 		p       PagedQueue[int]

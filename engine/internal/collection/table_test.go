@@ -52,8 +52,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestHash counts collisions: chains stay short, whatever the keys have in common, and each namespace has other
-// hashes.
+// TestHash counts collisions: chains stay short for keys with any common parts, and each
+// namespace has other hashes.
 func TestHash(t *testing.T) {
 	salts := []Salt{{}, {0, 1}, NewSalt([16]byte{15: 1}), NewSalt([16]byte{1, 2, 3, 8: 9})}
 	for _, shape := range []func(i int) string{

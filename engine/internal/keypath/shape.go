@@ -94,7 +94,7 @@ func ParseShape(s string) (sh Shape, problem string) {
 		}
 		sh.parts = append(sh.parts, p)
 	}
-	// What the shape makes of harmless values must be a key, or nothing ever fits it.
+	// The shape filled with harmless values must be a key, or nothing ever fits it.
 	if problem := Problem(sh.Fill(slices.Repeat([]string{"1"}, len(sh.Names())))); problem != "" {
 		return sh, "no key can fit it: it " + problem
 	}

@@ -214,7 +214,7 @@ func TestCutByNamespace(t *testing.T) {
 	})
 }
 
-// A server that stood still while another one took the shard over is asked when it goes on.
+// A server that stood still while another one took the shard over is asked when it continues.
 // All calls are sent after the new owner's first answer, so each answer is a refusal.
 func TestPausedOwnerIsSilent(t *testing.T) {
 	c := startCluster(t)
@@ -257,7 +257,7 @@ func TestPausedOwnerIsSilent(t *testing.T) {
 	}
 }
 
-// question is what is asked again and again. LEASE and FENCE stand for those of a lease.
+// question is a request that is repeated. LEASE and FENCE stand for those of a lease.
 type question struct{ what, method, path, body string }
 
 // Those that change nothing are answered after a barrier only. They are asked apart from

@@ -47,8 +47,8 @@ func (c *cluster) texts(j *etcdjournal.Journal) (list []string) {
 	return list
 }
 
-// A member that dies or stands still, also the one that leads, costs time and nothing
-// else: the owner goes on.
+// A member that dies or stands still, also the one that leads, costs time and nothing else: the
+// owner continues.
 func TestMemberLost(t *testing.T) {
 	for _, lose := range []struct {
 		name string
@@ -83,8 +83,8 @@ func TestMemberLost(t *testing.T) {
 	}
 }
 
-// Without a majority nothing is acknowledged. What was tried is decided for ever once
-// the next owner has opened the journal.
+// Without a majority nothing is acknowledged. The outcome of each attempt is decided for ever
+// once the next owner has opened the journal.
 func TestMajorityLost(t *testing.T) {
 	c := startCluster(t)
 	at := c.place()
@@ -223,7 +223,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	waitFor(t, "the journal to say that space is low", j.Low)
 
-	// What an operator does.
+	// An operator's actions.
 	rev, err := etcd.Delete(t.Context(), "others/", clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)

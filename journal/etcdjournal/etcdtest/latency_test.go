@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// What an acquire costs over a real cluster, for docs/operations.md.
+// The cost of an acquire over a real cluster, for docs/operations.md.
 func TestLatencyOfAcquire(t *testing.T) {
 	c := startCluster(t)
 	s := serve(t, c.url("latency"))

@@ -23,8 +23,8 @@ func run(t *testing.T, args ...string) (code int, said string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// A stopped server's state goes on in etcd: the lease is held, the next fence is far
-// above, and neither a server that runs nor a journal that is there is touched.
+// A stopped server's state continues in etcd: the lease is held, the next fence is far above,
+// and neither a running server nor an existing journal is touched.
 func TestMigrate(t *testing.T) {
 	c := startCluster(t)
 	dir, to := t.TempDir(), c.url("moved")
