@@ -49,10 +49,10 @@ func newAccountCheck(a *app) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "check --policy FILE",
-		Short: "Check a policy file, and say what it means",
-		Long: `Check a policy file, and print what it allows. A mistake is named with its line and
-column: a field that there is not, one that stands there twice, a policy that contradicts
-itself. Exit code 2 says that the file is refused.`,
+		Short: "Check a policy file, and explain it",
+		Long: `Check a policy file, and print what it allows. An error is reported with its line and
+column: an unknown field, a duplicate field, a policy that contradicts itself. Exit code 2
+means that the file is refused.`,
 		Example:     `  interlock account check --policy accounts.json`,
 		Args:        noArgs,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
@@ -132,19 +132,19 @@ func (s *accountsSetup) lacks(f *account.File) (list []string) {
 		{"may approve for queue " + f.Queue, s.queue.Approvers, f.Approvers},
 	} {
 		if !sameNames(l.have, l.want) && !s.missing {
-			list = append(list, fmt.Sprintf("%s %s, where the file says %s", namesOr(l.have), l.what, namesOr(l.want)))
+			list = append(list, fmt.Sprintf("%s %s, the file has %s", namesOr(l.have), l.what, namesOr(l.want)))
 		}
 	}
 	if s.queue.MinApprovals != f.MinApprovals && !s.missing {
-		list = append(list, fmt.Sprintf("queue %s wants %d approvals, where the file says %d", f.Queue, s.queue.MinApprovals, f.MinApprovals))
+		list = append(list, fmt.Sprintf("queue %s wants %d approvals, the file has %d", f.Queue, s.queue.MinApprovals, f.MinApprovals))
 	}
 	switch {
 	case s.writer == "":
 		list = append(list, fmt.Sprintf("pattern %s has no single writer", f.Pattern))
 	case s.writer != f.Queue:
-		list = append(list, fmt.Sprintf("the single writer of pattern %s is queue %s, where the file says %s", f.Pattern, s.writer, f.Queue))
+		list = append(list, fmt.Sprintf("the single writer of pattern %s is queue %s, the file has %s", f.Pattern, s.writer, f.Queue))
 	case s.shape != f.Shape:
-		list = append(list, fmt.Sprintf("pattern %s is for %s, where the file says %s", f.Pattern, s.shape, f.Shape))
+		list = append(list, fmt.Sprintf("pattern %s is for %s, the file has %s", f.Pattern, s.shape, f.Shape))
 	}
 	return list
 }
@@ -158,7 +158,7 @@ func sameNames(a, b []string) bool {
 
 func namesOr(names []string) string {
 	if len(names) == 0 {
-		return "everyone whose role allows it"
+		return "everyone with a role that allows it"
 	}
 	return strings.Join(names, ", ")
 }
@@ -222,13 +222,13 @@ func newAccountVerify(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE...",
 		Short: "Check a ledger: its chain of hashes, and that it has no gap",
-		Long: `Check a ledger that "account serve" or "account export" has written: the hash of each
-line, that each goes on from the one before, and that no account has a gap that is not
-said. Of a ledger in several files name them in order. It prints the number of lines and
-the last hash: who has kept an earlier one can look it up, and knows that nothing before
-it was changed.
+		Long: `Check a ledger that "account serve" or "account export" has written: the hash of each line,
+that each continues the one before, and that no account has an unrecorded gap. If a ledger
+has several files, name them in order. The command prints the number of lines and the last
+hash: to prove that nothing before an earlier, recorded hash was changed, look that hash up
+in the ledger.
 
-Exit code 1 says that the ledger is wrong, and at which line.`,
+Exit code 1 means that the ledger is wrong; the message names the line.`,
 		Example: `  interlock account verify ledger.ndjson`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -251,7 +251,7 @@ Exit code 1 says that the ledger is wrong, and at which line.`,
 				}
 			}
 			lines, hash := l.End()
-			a.say("%d lines, no gap that is not said, last hash %s\n", lines, hash)
+			a.say("%d lines, no unrecorded gap, last hash %s\n", lines, hash)
 			for _, gap := range l.Gaps() {
 				a.complain("%s", clean(gap))
 			}

@@ -351,8 +351,8 @@ func TestAccountServeRefuses(t *testing.T) {
 	}{
 		{"teller", `"writers": ["teller"], "senders": ["support", "teller"], "writer": "x",`, nil, exitUsage, `accounts.json:1:88: there is no field "writer": want one of queue, `},
 		{"teller", `"senders": ["support"],`, nil, exitUsage, `names no "writers"`},
-		{"teller", `"writers": ["teller", "x"], "senders": ["support", "teller"],`, nil, exitFailure, "teller may pull from queue accounts, where the file says teller, x; with an operator's credential: interlock account setup"},
-		{"teller", `"writers": ["teller"], "senders": ["support", "teller"], "min_approvals": 2,`, nil, exitFailure, "queue accounts wants 0 approvals, where the file says 2"},
+		{"teller", `"writers": ["teller", "x"], "senders": ["support", "teller"],`, nil, exitFailure, "teller may pull from queue accounts, the file has teller, x; with an operator's credential: interlock account setup"},
+		{"teller", `"writers": ["teller"], "senders": ["support", "teller"], "min_approvals": 2,`, nil, exitFailure, "queue accounts wants 0 approvals, the file has 2"},
 		{"teller", `"writers": ["teller"], "queue": "others",`, nil, exitFailure, "there is no queue others; the single writer of pattern account is queue accounts"},
 		{"support", `"writers": ["teller"], "senders": ["support", "teller"],`, nil, exitForbidden, "worker"},
 		{"teller", `"writers": ["teller"], "senders": ["support", "teller"],`, []string{"--ledger", ledger}, exitUsage, "another process writes it"},
@@ -409,7 +409,7 @@ func TestAccountServeAsks(t *testing.T) {
 	_, lease, _ = strings.Cut(lease, "INTERLOCK_LEASE=")
 	lease, _, _ = strings.Cut(lease, "\n")
 	b.as("support").must("park", lease, "--reason", "refund 1200?")
-	if out := b.as("auditor").must("approve"); !strings.Contains(out, "who asks  cfo, as support\n") {
+	if out := b.as("auditor").must("approve"); !strings.Contains(out, "asker     cfo, as support\n") {
 		t.Errorf("the credential that parked the lease is missing:\n%s", out)
 	}
 }

@@ -23,21 +23,21 @@ func newAccountExport(a *app) *cobra.Command {
 	var x exportAccounts
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write the ledger of all accounts, and go on with it",
-		Long: `Write what was decided on all accounts as lines of JSON: account, time, kind, outcome, from
-and to, amount, balance after it, who asked, who approved, and for a refusal its code and
-reason. Each line has the hash of the one before. The accounts are those whose single
-writer is the queue of --queue.
+		Short: "Write the ledger of all accounts, and follow it",
+		Long: `Write the decisions on all accounts as lines of JSON: account, time, kind, outcome, from and
+to, amount, balance after it, requester, approver, and for a refusal its code and reason.
+Each line has the hash of the one before. The accounts are those whose single writer is the
+queue of --queue.
 
-With --out the lines go to a file, which is synced. A file that is there is gone on with:
-a torn last line is cut off, and each account goes on after its last line, so nothing is
-lost or doubled by a kill. With --follow the command goes on with what happens, also when
-the server is started again meanwhile, until it is interrupted.
+With --out the lines go to a file, which is synced. An existing file is continued: a torn
+last line is cut off, and each account continues after its last line, so a kill neither
+loses nor repeats anything. With --follow the command continues with new decisions, also
+across restarts of the server, until it is interrupted.
 
 The server keeps the last 1,024 entries of an account, and 64 MiB of all. When entries are
-forgotten that the ledger does not have, the command says which and ends with exit code 1,
-never with a silent gap; --accept-gaps writes what is missing into the next line instead.
-"account serve --ledger" lets nothing be forgotten.`,
+forgotten that the ledger does not have, the command names them and ends with exit code 1,
+never with a silent gap; --accept-gaps records the gap in the next line instead. With
+"account serve --ledger" nothing is forgotten.`,
 		Example: `  interlock account export | jq -c '[.at, .from, .to, .amount, .balance]'
   interlock account export --follow --out ledger.ndjson
   interlock account export --since 24h
@@ -48,10 +48,10 @@ never with a silent gap; --accept-gaps writes what is missing into the next line
 	f := cmd.Flags()
 	f.StringVar(&x.queue, "queue", account.DefaultQueue, "the `queue` that is the accounts' single writer")
 	f.StringVar(&x.out, "out", "", "append to this `file` instead of standard output, after what it has")
-	f.StringArrayVar(&x.after, "after", nil, "the ledger goes on from that of this `file`; may be repeated, oldest first")
-	f.StringVar(&x.since, "since", "", "leave out what was decided before a `time`, such as 2026-11-01T00:00:00Z, or 24h ago")
-	f.BoolVarP(&x.follow, "follow", "f", false, "go on with what happens")
-	f.BoolVar(&x.gaps, "accept-gaps", false, "go on where the server has forgotten entries, and say so in the ledger")
+	f.StringArrayVar(&x.after, "after", nil, "the ledger continues that of this `file`; may be repeated, oldest first")
+	f.StringVar(&x.since, "since", "", "leave out decisions before a `time`, such as 2026-11-01T00:00:00Z, or 24h ago")
+	f.BoolVarP(&x.follow, "follow", "f", false, "follow new events")
+	f.BoolVar(&x.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger")
 	return cmd
 }
 

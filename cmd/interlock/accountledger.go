@@ -305,7 +305,7 @@ func (a *app) wire(l *account.Ledger, accept bool) {
 // ledgerError adds what to do about a ledger that takes nothing more.
 func ledgerError(err error) error {
 	if _, ok := errors.AsType[*account.GapError](err); ok {
-		return fmt.Errorf("%w: another ledger may have it; --accept-gaps goes on, and says in the ledger what is missing", err)
+		return fmt.Errorf("%w: another ledger may have it; --accept-gaps continues, and records the gap in the ledger", err)
 	}
 	return exitWith(exitDisk, err)
 }

@@ -32,29 +32,29 @@ func newAccountServe(a *app) *cobra.Command {
 	var s serveAccounts
 	cmd := &cobra.Command{
 		Use:   "serve --policy FILE",
-		Short: "Be the writer of the accounts in a policy file",
+		Short: "Run a writer of the accounts in a policy file",
 		Long: `Decide the commands that agents send to accounts, by the policies of a file; "interlock
-account check" says what a file means. It never moves money twice or half: state, reply and
-messages to other accounts are one entry of the journal. It may be killed at any time, and
+account check" explains a file. Money never moves twice or half: state, reply and messages
+to other accounts are one entry of the journal. The process may be killed at any time, and
 any number may run: each message is decided by one.
 
-The queue and the pattern of the accounts must be as the file says, with only the writers on
-the queue's pull list. "interlock account setup" does that with an operator's
-credential; this command needs a worker's of the queue.
+The queue and the pattern of the accounts must match the file, with only the writers on the
+queue's pull list. "interlock account setup" sets them up with an operator's credential;
+this command needs a worker's of the queue.
 
 With --ledger it keeps the ledger of "interlock account export" in a file. It decides no
-message before everything decided earlier on the account is in that file, on disk: so
-nothing that was acknowledged is ever missing from it. Each process needs a file of its own,
-and gets what the others have decided, too.
+message before all earlier decisions on the account are in that file, on disk: so no
+acknowledged decision is ever missing from it. Each process needs a file of its own, which
+gets the decisions of the others, too.
 
-When it works, it prints one line on standard output, "ready queue=NAME"; with -o json
-that line and the log are JSON. At SIGHUP it reads
-the policy file again; one that is refused leaves the policies as they are. At SIGTERM it
-takes nothing new and ends when what is under way has, or after --drain.
+When it works, it prints one line on standard output, "ready queue=NAME"; with -o json that
+line and the log are JSON. At SIGHUP it reads the policy file again; one that is refused
+leaves the policies as they are. At SIGTERM it accepts no new messages and ends when the
+running ones are done, or after --drain.
 
-Exit codes: 0 stopped as asked; 1 the server is not set up as the file says, or the ledger
-has a gap; 2 wrong flags or policies; 69 no server answered; 70 the ledger cannot be
-written; 77 not allowed.`,
+Exit codes: 0 stopped as asked; 1 the server does not match the file, or the ledger has a
+gap; 2 wrong flags or policies; 69 no server answered; 70 the ledger cannot be written; 77
+not allowed.`,
 		Example: `  interlock account serve --policy accounts.json --ledger ledger.ndjson`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), a) },
@@ -62,11 +62,11 @@ written; 77 not allowed.`,
 	f := cmd.Flags()
 	f.StringVar(&s.policy, "policy", "", "the policy `file`")
 	f.StringVar(&s.ledger, "ledger", "", "keep the ledger in this `file`, after what it has")
-	f.StringArrayVar(&s.after, "after", nil, "the ledger goes on from that of this `file`; may be repeated, oldest first")
-	f.BoolVar(&s.gaps, "accept-gaps", false, "go on where the server has forgotten entries, and say so in the ledger")
+	f.StringArrayVar(&s.after, "after", nil, "the ledger continues that of this `file`; may be repeated, oldest first")
+	f.BoolVar(&s.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger")
 	f.IntVar(&s.concurrency, "concurrency", 4, "how many accounts are worked on at once")
 	f.DurationVar(&s.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
-	f.DurationVar(&s.drain, "drain", 30*time.Second, "how long commands may go on when it is to stop")
+	f.DurationVar(&s.drain, "drain", 30*time.Second, "how long commands may run on after SIGTERM")
 	f.StringVar(&s.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
 	return cmd
@@ -146,7 +146,7 @@ func (s *serveAccounts) work(ctx context.Context, a *app, agent *account.Agent, 
 			ready = fmt.Sprintf("{\"event\":\"ready\",\"queue\":%q}\n", agent.Queue)
 		}
 		if _, err := io.WriteString(a.out, ready); err != nil {
-			log.Warn("nobody reads standard output", "error", err)
+			log.Warn("standard output is closed", "error", err)
 		}
 	}
 	if s.ledger == "" {
@@ -246,7 +246,7 @@ func (a *app) checkSetup(ctx context.Context, f *account.File, path string) erro
 		return err
 	}
 	if lacks := setup.lacks(f); len(lacks) > 0 {
-		return fmt.Errorf("the server is not set up as %s says: %s; with an operator's credential: interlock account setup --policy %s",
+		return fmt.Errorf("the server does not match %s: %s; with an operator's credential: interlock account setup --policy %s",
 			clean(path), clean(strings.Join(lacks, "; ")), quote(clean(path)))
 	}
 	return nil

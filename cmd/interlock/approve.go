@@ -21,16 +21,15 @@ func newApprove(a *app) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "approve [TASK|FENCE]",
-		Short: "Answer what tasks and parked leases ask of a person, or list it",
-		Long: `Without TASK or FENCE this lists what waits for a person's answer: the question, who asks,
-what it is for, and what has changed of that which the asker had read. A lease that was
-parked with a reason asks, too, and goes by its fence. With TASK or FENCE and --yes or
---no it answers, under your name and with a reason, which stand in the journal beside the
-credential that answers: whoever submitted the task, asks or works at it, or holds the
-lease, cannot answer. A task that was approved is handed out again in its old place; one
-that was denied is dead. A lease that was approved is resumed by who waits for that
-("interlock resume"), or comes later; one that was denied stays parked.
-A server without credentials cannot tell who answers: there an approval is a courtesy.`,
+		Short: "Answer questions of tasks and parked leases, or list them",
+		Long: `Without TASK or FENCE, list the pending approvals: the question, the asker, the purpose, and
+the changes since the asker read. A lease that was parked with a reason asks, too; its fence
+identifies it. With TASK or FENCE and --yes or --no, answer under your name and with a
+reason; the journal records both beside the credential that answers. The submitter of the
+task, its asker, its worker, and the holder of the lease cannot answer. An approved task is
+handed out again in its old place; a denied one is dead. An approved lease is resumed by a
+waiting or a later "interlock resume"; a denied one stays parked. A server without
+credentials cannot tell people apart: there an approval is a courtesy.`,
 		Example: `  interlock approve
   interlock approve q_0123456789abcdef0123456789abcdef --yes --reason "checked with the customer"
   interlock approve q_0123456789abcdef0123456789abcdef --no --reason "over budget" --by ada`,
@@ -52,7 +51,7 @@ A server without credentials cannot tell who answers: there an approval is a cou
 			case err != nil:
 				return err
 			case yes && no:
-				return usage("--yes and --no: give one of them")
+				return usage("--yes and --no: use one of them")
 			case !yes && !no && fence != "":
 				return usage("fence %s: answer with --yes or --no; `interlock approve` shows the question", fence)
 			case !yes && !no:
@@ -81,7 +80,7 @@ A server without credentials cannot tell who answers: there an approval is a cou
 					if q := got.Lease; q != nil && q.Decision != nil {
 						how = q.Decision.text()
 					}
-					rest := "the lease is resumed by who waits for it, or comes later"
+					rest := "the lease is resumed by a waiting or a later resume"
 					if verdict == interlock.Denied {
 						rest = "the lease stays parked until its holder releases it"
 					}
@@ -162,7 +161,7 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 	case err != nil || a.json():
 		return err
 	case shown == 0:
-		a.complain("nothing waits for a person's word")
+		a.complain("no pending approvals")
 	case more:
 		a.complain("there are more than %d: --limit lists them", shown)
 	default:
@@ -184,7 +183,7 @@ func (a *app) showLeaseQuestion(q *leaseQuestion) {
 		a.say("  | %s\n", line)
 	}
 	a.fact("asked", fmt.Sprintf("%s ago, the lease ends in %s", short(ms(q.Asked)), short(ms(q.Left))))
-	a.fact("who asks", asPrincipal(party{Agent: q.Agent}.name(), q.Principal))
+	a.fact("asker", asPrincipal(party{Agent: q.Agent}.name(), q.Principal))
 	keys := make([]string, len(q.Claims))
 	for i, c := range q.Claims {
 		keys[i] = clean(string(c.Key))
@@ -206,7 +205,7 @@ func (a *app) showAsking(t *task) {
 	if t.Approval != nil {
 		a.showApproval(t.Approval)
 	}
-	a.fact("who asks", t.asker())
+	a.fact("asker", t.asker())
 	a.fact("for", t.what())
 	a.fact("payload", cut(clean(string(t.Payload)), factWidth))
 	if t.Attempt > 0 {
@@ -237,7 +236,7 @@ func (a *app) showApproval(p *approval) {
 	}
 	when := short(ms(p.Asked)) + " ago"
 	if p.Left > 0 {
-		when += ", " + clean(p.OnLimit) + " in " + short(ms(p.Left)) + " unless somebody answers"
+		when += ", " + clean(p.OnLimit) + " in " + short(ms(p.Left)) + " without an answer"
 	}
 	a.fact("asked", when)
 	for _, x := range p.Given {

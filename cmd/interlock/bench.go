@@ -27,17 +27,17 @@ func newBench(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [SCENARIO...]",
 		Short: "Measure what a lease costs on this machine",
-		Long: `Put load on a server and say what came of it. Without a scenario a short selection runs,
-about a minute and a half: ` + strings.Join(bench.Short, ", ") + `; "all" runs everything.
+		Long: `Put load on a server and print the results. Without a scenario a short selection runs, about
+a minute and a half:` + strings.Join(bench.Short, ", ") + `; "all" runs everything.
 
 ` + scenarioList() + `
-Every run has a server of its own, in a process of its own with its journal in a
-temporary directory, which is removed afterwards; every answer of it is durable. Agents
-and server share this machine, so other load on it falsifies everything. Give --url or
---grpc-addr on the command line to measure a server that runs already, as far as the
-scenario changes nothing but keys that begin with "bench": the others say so.
+Every run has a server of its own, in a process of its own with its journal in a temporary
+directory, which is removed afterwards; every answer of it is durable. Agents and server
+share this machine, so other load on it falsifies everything. Use --url or --grpc-addr on
+the command line to measure a running server, with the scenarios that change only keys that
+begin with "bench"; the others report that they cannot.
 
-Repetitions alternate between what is compared. A figure is their median, with the least
+Repetitions alternate between the compared targets. A figure is their median, with the least
 and the most in brackets. Figures of different machines are not comparable.`,
 		Example: `  interlock bench
   interlock bench cycle --door stream --agents 256 --duration 10s
@@ -216,7 +216,7 @@ func hostPort(u *url.URL) string {
 func newBenchEcho(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:         "echo",
-		Short:       "A bare net/http server that answers with what it was sent",
+		Short:       "A bare net/http server that echoes its requests",
 		Hidden:      true,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		Args:        noArgs,

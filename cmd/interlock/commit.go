@@ -29,15 +29,14 @@ type commitFlags struct {
 	agent     string
 }
 
-const commitExits = `Exit codes: 0 written, 2 it is not said which version is replaced, 65 the document has
-changed since it was read, 75 somebody else holds the key or a limit was met, 77 not
-allowed, 79 the lease is lost, 69 no server answered.`
+const commitExits = `Exit codes: 0 written, 2 the replaced version is not named, 65 the document has changed
+since it was read, 75 another holder has the key or a limit was met, 77 not allowed, 79 the
+lease is lost, 69 no server answered.`
 
 // overwriting is what is said of commands that replace a document.
-const overwriting = `A document that is there is replaced only by a command that says which version it
-replaces (--if-version, --as-of), names a lease on the key (--lease, which is that of
-"interlock run" by default), or says --force. A key that somebody else has leased
-exclusively is not written at all.
+const overwriting = `To replace an existing document, name the version that you replace (--if-version, --as-of)
+or a lease on the key (--lease, by default that of "interlock run"), or use --force. A key
+that another holder has leased exclusively is not written at all.
 
 `
 
@@ -53,8 +52,8 @@ func (c *commitFlags) flags(f *pflag.FlagSet) {
 // shared adds those of any commit.
 func (c *commitFlags) shared(f *pflag.FlagSet) {
 	f.StringVar(&c.asOf, "as-of", "", "write only if none of the keys was written after this `version` of the namespace")
-	f.StringArrayVar(&c.leases, "lease", nil, "a `lease` in whose name it is written; may be repeated (default: $INTERLOCK_LEASE)")
-	f.StringVar(&c.note, "note", "", "why, for those who are told of the change")
+	f.StringArrayVar(&c.leases, "lease", nil, "a `lease` that covers the write; may be repeated (default: $INTERLOCK_LEASE)")
+	f.StringVar(&c.note, "note", "", "the reason, for readers of the change")
 	f.StringVar(&c.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
 }
@@ -102,13 +101,13 @@ func (c *commitFlags) reads(key string) ([]any, error) {
 	}
 	switch {
 	case c.force && (len(read) > 1 || c.asOf != ""):
-		return nil, usage("--force and a condition: give one of them")
+		return nil, usage("--force and a condition: use one of them")
 	case len(read) == 1:
 		return nil, nil
 	case len(read) == 2:
 		return []any{read}, nil
 	}
-	return nil, usage("--if-version, --if-absent and --if-present: give one of them")
+	return nil, usage("--if-version, --if-absent and --if-present: use one of them")
 }
 
 // one commits a change of one key.
@@ -202,7 +201,7 @@ func (a *app) tellCommitted(answer []byte, err error) error {
 		}
 	}
 	a.warn(got.Warnings)
-	if next := clean(got.Advice.Message); next != "" {
+	if next := asFlags(clean(got.Advice.Message)); next != "" {
 		a.complain("%s", next)
 	}
 	return nil
@@ -230,8 +229,8 @@ func newStatePut(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put KEY [VALUE]",
 		Short: "Write a document",
-		Long: `Write the document at KEY: VALUE, or what stands in --file, or standard input, byte for
-byte. It is JSON unless --type says otherwise.
+		Long: `Write the document at KEY: VALUE, or the content of --file, or standard input, byte for
+byte. Its type is JSON unless --type names another.
 
 ` + overwriting + commitExits,
 		Example: `  interlock state put account:12345 '{"balance": 100}' --if-absent
@@ -244,7 +243,7 @@ byte. It is JSON unless --type says otherwise.
 			case len(args) > 2:
 				return usage("too many arguments: %s", useLine(cmd))
 			case len(args) == 2 && file != "":
-				return usage("a value and --file: give one of them")
+				return usage("a value and --file: use one of them")
 			}
 			return nil
 		},
@@ -283,7 +282,7 @@ func orStdin(file string) string {
 // JSON gets lost on the way.
 func putting(value []byte, kind string) (map[string]any, error) {
 	if base, _, _ := strings.Cut(kind, ";"); base == interlock.JSONType && !json.Valid(value) {
-		return nil, usage("the document is not JSON: correct it, or give its --type")
+		return nil, usage("the document is not JSON: correct it, or set its --type")
 	}
 	return map[string]any{"base64": base64.StdEncoding.EncodeToString(value), "content_type": kind}, nil
 }
@@ -392,9 +391,9 @@ func newCommit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "commit",
 		Short: "Change several documents at once, all or none",
-		Long: `Commit what stands in --file, or on standard input: an object with reads, the
-versions that the decision was taken on, and writes. If any of those documents has
-changed since, nothing is written, and you are told what changed.
+		Long: `Commit the content of --file, or standard input: an object with reads, the versions that the
+decision was based on, and writes. If any of those documents has changed since, nothing is
+written, and the answer describes the changes.
 
   {"reads":  [{"key": "account:1", "version": "41"}, {"key": "order:7", "absent": true}],
    "writes": [{"key": "account:1", "merge": {"status": "billed"}},

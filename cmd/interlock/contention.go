@@ -8,10 +8,10 @@ func newContention(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "contention",
 		Short: "Show how often commits conflict and leases are waited for",
-		Long: `Show for each key pattern how the two strategies fare: how many commits by version
-went through and how many were refused because something had changed, how often that
-made somebody think again, and how many leases had to be waited for. Where the other
-strategy would serve better, it says so.
+		Long: `Show for each key pattern how the two strategies fare: how many commits by version succeeded
+and how many were refused because a document had changed, how often an agent had to think
+again, and how many leases had to be waited for. The output recommends the other strategy
+where it would serve better.
 
 Counts begin with the server's term, and older ones fade.`,
 		Args: noArgs,
@@ -36,7 +36,7 @@ Counts begin with the server's term, and older ones fade.`,
 					return err
 				}
 				for _, p := range got.Patterns {
-					if next := clean(p.Advice.Message); next != "" {
+					if next := asFlags(clean(p.Advice.Message)); next != "" {
 						a.complain("%s", next)
 					}
 				}

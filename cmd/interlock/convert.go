@@ -11,15 +11,15 @@ func newConvert(a *app) *cobra.Command {
 	var held string
 	cmd := &cobra.Command{
 		Use:   "convert KEY...",
-		Short: "Change what a lease claims: upgrade, downgrade, add or drop keys",
-		Long: `Change what the lease in $INTERLOCK_LEASE claims to exactly these keys. What only
-gives something up happens at once. What asks for more waits in line and leaves the
-lease as it is meanwhile: an upgrade is ahead of all new requests, keys that come
-anew are waited for like any others. When two readers upgrade, the second is told at
-once that it would wait for ever.
+		Short: "Change the claims of a lease: upgrade, downgrade, add or drop keys",
+		Long: `Change the claims of the lease in $INTERLOCK_LEASE to exactly these keys. A conversion that
+only drops claims is granted at once. One that asks for more waits in line while the lease
+stays as it is: an upgrade is ahead of all new requests, additional keys are waited for like
+any others. When two readers upgrade, the second is refused at once because it would wait
+for ever.
 
-The lease keeps its id and gets a new fence, so the variables are printed again, as
-by "interlock lock". When the wait is given up, the lease stays as it was.
+The lease keeps its id and gets a new fence, so the variables are printed again, as by
+"interlock lock". When the wait ends without a grant, the lease stays as it was.
 
 Exit codes: 0 converted, 73 victim of a deadlock, 75 not in time, 79 the lease is
 lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
@@ -58,14 +58,14 @@ func newArrive(a *app) *cobra.Command {
 	var q waitFlags
 	cmd := &cobra.Command{
 		Use:   "arrive [LEASE]",
-		Short: "Come to a barrier again, and wait for the other parties",
-		Long: `Say that this party has come to its barrier again, and wait until all others have;
-without LEASE it is the one in $INTERLOCK_LEASE, which "interlock run --parties" or
-"interlock lock --parties" gave. Then the barrier opens for the next generation, and
-the lease has a new fence: the variables are printed again.
+		Short: "Arrive at a barrier again, and wait for the other parties",
+		Long: `Arrive at the barrier again, and wait until all other parties have; without LEASE it is the
+one in $INTERLOCK_LEASE, set by "interlock run --parties" or "interlock lock --parties".
+Then the barrier opens for the next generation, and the lease has a new fence: the variables
+are printed again.
 
-When a party dies, leaves or gives up, the barrier is broken and can never open again.
-Everybody who waits is told at once: release the lease, and begin anew together.
+When a party dies, leaves or stops waiting, the barrier is broken and can never open again.
+All waiting parties are refused at once: release the lease, and begin anew together.
 
 Exit codes: 0 open, 75 broken or not in time, 79 the lease is lost, 69 no server
 answered.`,
@@ -82,7 +82,7 @@ answered.`,
 				return err
 			}
 			if q.Wait == 0 {
-				return usage("--wait 0: who comes to a barrier waits for the others")
+				return usage("--wait 0: a party at a barrier waits for the others")
 			}
 			body := map[string]any{"wait_ms": 0}
 			milliseconds(body, "max_wait_ms", q.MaxWait)

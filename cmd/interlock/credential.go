@@ -30,17 +30,16 @@ func newCredentialNew(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a credential and its line for the credentials file",
-		Long: `Make a credential of 256 random bits. It is printed once and stored nowhere: give
-it to whom it is for, who sets INTERLOCK_CREDENTIAL or keeps it in a file. The server
-gets a line with its hash; --file appends that line to the file that serve was given,
-and SIGHUP makes a running server read it.
+		Long: `Make a credential of 256 random bits. It is printed once and stored nowhere: pass it to its
+owner, who sets INTERLOCK_CREDENTIAL or keeps it in a file. The server gets a line with its
+hash; --file appends that line to the server's credentials file, and SIGHUP makes a running
+server read it.
 
-Roles say what it may do: viewer reads; agent holds leases, commits and submits tasks;
-worker pulls from the queues named by --queue; approver answers questions; operator
-administers patterns, settings and queues, and revokes leases; server rotates the keys
-that sign fences, which all namespaces share; metrics reads /metrics with the names
-of all namespaces, and nothing else. Without a role it is an agent's.
-docs/security.md has the table of rights.`,
+Roles define its rights: viewer reads; agent holds leases, commits and submits tasks; worker
+pulls from the queues named by --queue; approver answers questions; operator administers
+patterns, settings and queues, and revokes leases; server rotates the keys that sign fences,
+which all namespaces share; metrics reads /metrics with the names of all namespaces, and
+nothing else. Without a role it is an agent's. docs/security.md has the table of rights.`,
 		Example: `  interlock credential new billing-swarm --for acme --file credentials.txt
   interlock credential new ops --for acme --role operator --file credentials.txt
   interlock credential new bank --for acme --role agent --queue bank --file credentials.txt
@@ -63,7 +62,7 @@ docs/security.md has the table of rights.`,
 				case !ok:
 					return exitWith(exitUsage, fmt.Errorf("there is no role %q: want one of %s", name, interlock.AllRoles))
 				case role == interlock.RoleWorker && len(queues) == 0:
-					return exitWith(exitUsage, errors.New("whose worker? name the queues with --queue, or --queue '*' for all"))
+					return exitWith(exitUsage, errors.New("name the worker's queues with --queue, or --queue '*' for all"))
 				}
 				principal.Roles |= role
 			}
@@ -97,7 +96,7 @@ docs/security.md has the table of rights.`,
 	}
 	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is good for")
 	cmd.Flags().StringSliceVar(&roles, "role", nil, "a `role`: viewer, agent, worker, approver, operator, server or metrics; may be repeated (default agent)")
-	cmd.Flags().StringSliceVar(&queues, "queue", nil, "a `queue` whose worker it is, '*' for all; may be repeated")
+	cmd.Flags().StringSliceVar(&queues, "queue", nil, "a `queue` that it may work for, '*' for all; may be repeated")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "a claimant `group` that it acts for; may be repeated")
 	cmd.Flags().BoolVar(&operator, "operator", false, "short for --role operator")
 	cmd.Flags().StringVar(&file, "file", "", "append its line to this `file`, which is made when it is missing")

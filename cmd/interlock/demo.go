@@ -16,7 +16,7 @@ import (
 func newDemo(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See what Interlock is for",
+		Short: "Show what Interlock is for",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,14 +29,13 @@ func newDemoRace(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "race",
 		Short: "50 agents on 6 accounts, first without leases, then with them",
-		Long: `Fifty agents charge fees and give credits on six accounts, which are plain files.
-First they read, think and write as if they were alone. Then they do the same
-under leases, while one of them is frozen and one is killed. Both runs are shown
-side by side, and the command fails if a balance is wrong under leases.
+		Long: `Fifty agents charge fees and grant credits on six accounts, which are plain files. First
+they read, think and write as if they were alone. Then they do the same under leases, while
+one of them is frozen and one is killed. Both runs are shown side by side, and the command
+fails if a balance is wrong under leases.
 
-It starts a server of its own for the time of the race. Give --url or --grpc-addr
-on the command line to use another one; its keys account:1001 and so on are held
-meanwhile.`,
+It starts a server of its own for the time of the race. Use --url or --grpc-addr on the
+command line for another one; its keys account:1001 and so on are held meanwhile.`,
 		Example: `  interlock demo race
   interlock demo race --dir ./race --speed 3
   interlock demo race -o json`,
@@ -57,14 +56,13 @@ func newDemoStale(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stale",
 		Short: "Two agents, one account, one file: what each strategy costs",
-		Long: `One agent reads an account and a source file and thinks for six seconds; meanwhile
-another one changes both. The scene is played unguarded, under leases, by versions, and
-by additions and merges, all at once, and shown side by side: what was lost, and how
-long the agents waited and thought twice. The command fails if a strategy loses a
-change.
+		Long: `One agent reads an account and a source file and thinks for six seconds; meanwhile another
+one changes both. The scene is played unguarded, under leases, by versions, and by additions
+and merges, all at once, and shown side by side: the lost changes, and how long the agents
+waited and thought twice. The command fails if a strategy loses a change.
 
-It starts a server of its own for the time of the scene. Give --url or --grpc-addr on
-the command line to use another one; its keys begin with stale: and stay there.`,
+It starts a server of its own for the time of the scene. Use --url or --grpc-addr on the
+command line for another one; its keys begin with stale: and stay there.`,
 		Example: `  interlock demo stale
   interlock demo stale --speed 1 -o json`,
 		Args: noArgs,
@@ -81,14 +79,14 @@ func newDemoAccount(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "account",
 		Short: "50 agents on one account that has a single writer",
-		Long: `Fifty agents charge late fees and give goodwill credits on one account. None of them
-changes it: they send their commands to its writer, which decides them one after the
-other by policy. In the middle the writer is killed with a command in its hands, then
-the server is; both are started again. Meanwhile one agent tries to go around: it writes
-the account itself, pulls from the writer's queue, sends under another's name. With the
-credentials of the scene it is refused each time, with a code, and told why and what to
-do instead. The command fails if one attempt is not refused, the balance is not exact, or
-the account's log does not give the same when it is decided again.
+		Long: `Fifty agents charge late fees and grant goodwill credits on one account. None of them
+changes it: they send their commands to its writer, which decides them one after the other
+by policy. In the middle the writer is killed with a command in its hands, then the server
+is; both are started again. Meanwhile one agent tries to go around: it writes the account
+itself, pulls from the writer's queue, sends under another's name. With the credentials of
+the scene it is refused each time, with a code, the reason and the next step. The command
+fails if one attempt is not refused, the balance is not exact, or the account's log does not
+yield the same when it is decided again.
 
 It starts a server of its own, and kills it.`,
 		Example: `  interlock demo account

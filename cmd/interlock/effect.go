@@ -19,11 +19,11 @@ import (
 func newEffect(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "effect",
-		Short: "Do something in the world outside once, whoever plans it again",
-		Long: `An effect is something done outside of Interlock that must not happen twice, such as
-a charge. It is known by what is done: tool, target and the arguments that matter. Who
-plans the same again, under whatever idempotency key, gets the first one's result, or
-is told to find out what happened; never a second go.
+		Short: "Perform an external action at most once",
+		Long: `An effect is an action outside of Interlock that must not happen twice, such as a charge. It
+is identified by the action: tool, target and the arguments that matter. A second claim of
+the same action, under whatever idempotency key, returns the first result, or asks to find
+out what happened; the action is never performed twice.
 
   claim ──► done (result)
     │
@@ -84,13 +84,13 @@ type effectFlags struct {
 func (x *effectFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&x.tool, "tool", "", "what does it, such as stripe.charge")
-	f.StringVar(&x.target, "target", "", "what it is done to, such as customer:12")
+	f.StringVar(&x.target, "target", "", "the target of the action, such as customer:12")
 	f.StringVar(&x.arguments, "args", "{}", "the arguments that matter, a `JSON` object; leave out what differs between two plans of the same, such as time stamps")
 }
 
 func (x *effectFlags) check() error {
 	if x.tool == "" || x.target == "" {
-		return usage("--tool and --target say what is done, and to what: give both")
+		return usage("--tool and --target name the action and its target: set both")
 	}
 	var arguments map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(x.arguments), &arguments); err != nil || arguments == nil {
@@ -110,14 +110,14 @@ func newEffectClaim(a *app) *cobra.Command {
 	var lease, agent string
 	cmd := &cobra.Command{
 		Use:   "claim",
-		Short: "Set out to do something once",
+		Short: "Claim an effect before performing it",
 		Long: `Claim an effect before it is done. The answer is printed as variables for a shell:
 
-  INTERLOCK_EFFECT_STATE=claimed   do it now, then say "interlock effect done"
+  INTERLOCK_EFFECT_STATE=claimed   do it now, then run "interlock effect done"
   INTERLOCK_EFFECT_STATE=done      it was done; INTERLOCK_EFFECT_RESULT has its result
 
-Exit codes: 0 either of these, 75 somebody else is about to do it, 65 it is not known
-whether it was done: find out, and reconcile.`,
+Exit codes: 0 either of these, 75 another claimer is about to do it, 65 the outcome is
+unknown: find out, and reconcile.`,
 		Example: `  eval "$(interlock effect claim --tool stripe.charge --target customer:12 --args '{"invoice": 7, "amount": 1200}')" || exit
   if [ "$INTERLOCK_EFFECT_STATE" = claimed ]; then
     interlock effect done "$(./charge --idempotency-key "$INTERLOCK_EFFECT_ACTION")" || exit
@@ -147,7 +147,7 @@ whether it was done: find out, and reconcile.`,
 	x.flags(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown")
-	f.DurationVar(&wait, "wait", 0, "how long to wait for somebody else who is about to do it")
+	f.DurationVar(&wait, "wait", 0, "how long to wait for another claimer")
 	f.StringVar(&lease, "lease", "", "the `lease` as long as which the claim lives (default: $INTERLOCK_LEASE)")
 	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
@@ -202,8 +202,8 @@ func (a *app) claimed(answer []byte, err error, target string) error {
 }
 
 func newEffectDone(a *app) *cobra.Command {
-	return a.settling("done [RESULT]", "Say that the claimed effect was done", `Say that the effect in $INTERLOCK_EFFECT was done. RESULT is what others who plan the
-same will get: JSON, or text.`, func(args []string) (string, map[string]any, error) {
+	return a.settling("done [RESULT]", "Report that the claimed effect was done", `Report that the effect in $INTERLOCK_EFFECT was done. RESULT, JSON or text, is returned to
+later claimers of the same action.`, func(args []string) (string, map[string]any, error) {
 		if len(args) == 0 {
 			return "done", map[string]any{}, nil
 		}
@@ -220,15 +220,15 @@ func resultOf(text string) any {
 }
 
 func newEffectUnknown(a *app) *cobra.Command {
-	return a.settling("unknown [REASON]", "Say that it is not known whether the claimed effect was done",
-		`Say that it cannot be told whether the effect in $INTERLOCK_EFFECT was done, such as
-after a time-out. Nobody gets another go before somebody has found out.`, reasoned("unknown"))
+	return a.settling("unknown [REASON]", "Report that the outcome of the claimed effect is unknown",
+		`Report that the outcome of the effect in $INTERLOCK_EFFECT is unknown, such as after a
+time-out. It cannot be claimed again until it is reconciled.`, reasoned("unknown"))
 }
 
 func newEffectCancel(a *app) *cobra.Command {
-	return a.settling("cancel [REASON]", "Say that the claimed effect was not done, and will not be",
-		`Say that the effect in $INTERLOCK_EFFECT was certainly not done. Whoever plans it next
-may do it.`, reasoned("cancel"))
+	return a.settling("cancel [REASON]", "Report that the claimed effect was not done, and will not be",
+		`Report that the effect in $INTERLOCK_EFFECT was certainly not done. The next claimer may do
+it.`, reasoned("cancel"))
 }
 
 func reasoned(how string) func(args []string) (string, map[string]any, error) {
@@ -267,7 +267,7 @@ func (a *app) settle(ctx context.Context, r request) error {
 	var got effectAnswer
 	return a.call(ctx, r, &got, func() error {
 		if got.Effect.State == "" || got.Effect.State == "free" {
-			a.say("free: whoever plans it next may do it\n")
+			a.say("free: the next claimer may do it\n")
 			return nil
 		}
 		a.say("%s\n", got.Effect.text())
@@ -280,16 +280,16 @@ func newEffectReconcile(a *app) *cobra.Command {
 	var result, reason string
 	cmd := &cobra.Command{
 		Use:   "reconcile ACTION",
-		Short: "Say what was found out about an effect that is unknown",
-		Long: `Say what was found out at the target about the effect with the digest ACTION, whose
-claimer died or could not tell. With --happened it counts as done; with --did-not-happen
-it is free, and whoever plans it next may do it.`,
+		Short: "Settle an effect with an unknown outcome",
+		Long: `Settle the effect with the digest ACTION after you have looked at the target, because its
+claimer died or does not know the outcome. With --happened it counts as done; with
+--did-not-happen it is free, and the next claimer may do it.`,
 		Example: `  interlock effect ls --state unknown
   interlock effect reconcile 5f3c... --happened --result '{"charge": "ch_1"}' --reason "seen in the ledger"`,
 		Args: oneArg("the digest of an action"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if happened == not {
-				return usage("--happened or --did-not-happen: give one of them")
+				return usage("--happened or --did-not-happen: use one of them")
 			}
 			body := map[string]any{"happened": happened}
 			if reason != "" {
@@ -311,7 +311,7 @@ it is free, and whoever plans it next may do it.`,
 	f := cmd.Flags()
 	f.BoolVar(&happened, "happened", false, "it was done")
 	f.BoolVar(&not, "did-not-happen", false, "it was not done")
-	f.StringVar(&result, "result", "", "its result, `JSON`, for those who plan it again")
+	f.StringVar(&result, "result", "", "its result, `JSON`, for later claimers")
 	f.StringVar(&reason, "reason", "", "how that was found out")
 	return cmd
 }
@@ -336,18 +336,18 @@ func newEffectForget(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget [action]",
 		Short: "Forget done effects before their time, so that each may be done again",
-		Long: `Forget effects that were done longer ago than --older-than, or one, by its digest, that
-was done or was found not done. An agent that plans it again does it. What is claimed or
-unknown is never forgotten. It needs an operator's credential.
+		Long: `Forget effects that were done longer ago than --older-than, or one, by its digest, that was
+done or was found not done. The next agent that plans a forgotten effect performs it again.
+Claimed and unknown effects are never forgotten. The command needs an operator's credential.
 
-A namespace remembers 100,000 effects, a done one for 30 days. When it is full, done ones
-give way by themselves, once they are older than the namespace's effect-retention.`,
+A namespace remembers 100,000 effects, a done one for 30 days. When it is full, new effects
+replace done ones that are older than the namespace's effect-retention.`,
 		Example: "  interlock effect forget --older-than 240h",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			byAge := cmd.Flags().Changed("older-than")
 			if byAge == (len(args) == 1) {
-				return usage("name one effect, or say how old they are: %s", useLine(cmd))
+				return usage("name one effect, or an age: %s", useLine(cmd))
 			}
 			r := request{Method: http.MethodDelete, Path: "/v1/effects", Again: byAge}
 			if byAge {

@@ -50,17 +50,17 @@ func newEffectRun(a *app) *cobra.Command {
 		Use:                   "run --tool TOOL --target TARGET [FLAGS] -- COMMAND [ARGUMENT...]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Run a command that must not happen twice",
-		Long: `Run the command, unless the effect was done before, by whomever: then its result of
-then is printed, and nothing is run. While somebody else is about to do it, this waits.
+		Long: `Run the command, unless the effect was done before by any claimer: then its result is
+printed, and nothing is run. While another claimer is about to do it, this command waits.
 
-What the command writes to standard output is the effect's result: JSON, or text, of
-up to 64 KiB. It is printed when the command has ended, in the same words as for those
-who come later: text as it is, JSON on one line; with -o json always as JSON.
+The command's standard output is the effect's result: JSON, or text, of up to 64 KiB. It is
+printed when the command has ended, in the same form as for later claimers: text as it is,
+JSON on one line; with -o json always as JSON.
 
-When the command ends with exit code 0 it was done. With the exit code of --not-done-exit
-it was certainly not done, and whoever plans it next may do it. With any other, or by a
-signal, or when this process or its machine dies, nobody knows: then nobody does it
-again before somebody has found out, and has told that by "interlock effect reconcile".
+When the command ends with exit code 0, the effect was done. With the exit code of
+--not-done-exit it was certainly not done, and the next claimer may do it. With any other,
+or by a signal, or when this process or its machine dies, the outcome is unknown: the effect
+cannot be claimed again until "interlock effect reconcile" settles it.
 
 The command finds in its environment
 
@@ -68,10 +68,9 @@ The command finds in its environment
                            takes one
   INTERLOCK_SESSION, INTERLOCK_URL  as with interlock run
 
-Exit codes: 0 it is done, now or before; 65 nobody knows whether it is; that of
---not-done-exit as it is; 75 somebody else was about to do it for longer than --wait;
-126 or 127 when the command cannot be run; 69 no server answered; 77 not allowed; 2
-wrong flags.`,
+Exit codes: 0 it is done, now or before; 65 the outcome is unknown; that of --not-done-exit
+as it is; 75 another claimer was about to do it for longer than --wait; 126 or 127 when the
+command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 		Example: `  interlock effect run --tool stripe.charge --target customer:12 --args '{"invoice": 7, "amount": "12.00"}' -- ./charge
   id=$(interlock effect run --tool mail --target ada --args '{"letter": 3}' --not-done-exit 10 -- ./send)`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -98,11 +97,11 @@ wrong flags.`,
 	r.x.flags(cmd)
 	f := cmd.Flags()
 	r.wait = forever
-	f.Var(&r.wait, "wait", "how long to wait for somebody else who is about to do it: a `duration`, 0, or forever")
-	f.IntVar(&r.notDone, "not-done-exit", 0, "the exit `code` by which the command says that it has certainly done nothing (default: none does)")
+	f.Var(&r.wait, "wait", "how long to wait for another claimer: a `duration`, 0, or forever")
+	f.IntVar(&r.notDone, "not-done-exit", 0, "the command's exit `code` that means it has certainly done nothing (default: none)")
 	f.StringVar(&r.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
 
@@ -134,7 +133,7 @@ func (r *effectRun) run(ctx context.Context) (err error) {
 			cancel(errInTime)
 			return
 		}
-		r.say("waiting for %s, who is about to do it", claimer(&other))
+		r.say("waiting for %s, which is about to do it", claimer(&other))
 	}
 	result, err := r.c.Do(ctx, action, r.act)
 	if !r.ran {
@@ -166,7 +165,7 @@ func (r *effectRun) act(ctx context.Context, e interlock.Effect) (any, error) {
 		if result.status.Signaled() {
 			how = "the command was ended by " + signalName(result.status.Signal())
 		}
-		r.verdict = exitWith(exitConflict, fmt.Errorf("%s, so nobody knows whether it was done: %s", how, findOut(r.x.target, r.digest)))
+		r.verdict = exitWith(exitConflict, fmt.Errorf("%s, so the outcome is unknown: %s", how, findOut(r.x.target, r.digest)))
 		r.failure = errors.New(how)
 	}
 	return r.output.result(), r.failure
@@ -209,7 +208,7 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 	case errors.Is(cause, errInTime) && refused:
 		return exitWith(exitNotAcquired, fmt.Errorf("%s is about to do it, so nothing was run", claimer(&other.Effect)))
 	case errors.Is(cause, errInTime):
-		return exitWith(exitNotAcquired, fmt.Errorf("nobody told within %s whether it was done, so nothing was run", time.Duration(r.wait)))
+		return exitWith(exitNotAcquired, fmt.Errorf("the outcome was not reported within %s, so nothing was run", time.Duration(r.wait)))
 	case cause != nil:
 		return notBegun(ctx)
 	case refused && other.Refusal.Code == interlock.CodeEffectUnknown:
@@ -218,7 +217,7 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 		if reason := clean(other.Effect.Reason); reason != "" {
 			how += fmt.Sprintf(" (%q)", reason)
 		}
-		return exitWith(exitConflict, fmt.Errorf("%s; nobody knows whether it was done, so nothing was run: %s", how, findOut(r.x.target, r.digest)))
+		return exitWith(exitConflict, fmt.Errorf("%s; the outcome is unknown, so nothing was run: %s", how, findOut(r.x.target, r.digest)))
 	}
 	return err
 }
@@ -228,12 +227,12 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 func (r *effectRun) finish(result json.RawMessage, err error) error {
 	switch {
 	case r.failure == nil && err != nil:
-		r.verdict = exitWith(exitConflict, fmt.Errorf("%s: say so by `interlock effect reconcile %s --happened`", clean(err.Error()), r.digest))
+		r.verdict = exitWith(exitConflict, fmt.Errorf("%s: settle it with `interlock effect reconcile %s --happened`", clean(err.Error()), r.digest))
 	case !errors.Is(r.failure, err):
 		r.a.complain("%s", clean(err.Error()))
 	}
 	if r.failure == nil && r.output.passes {
-		r.a.complain("what it wrote is longer than %s or no text, so it is not kept as the result", bytesText(interlock.MaxResultBytes))
+		r.a.complain("its output is longer than %s or not text, so it is not kept as the result", bytesText(interlock.MaxResultBytes))
 	}
 	if r.failure != nil || r.output.passes {
 		return errors.Join(r.verdict, r.output.pass())
@@ -252,7 +251,7 @@ func notBegun(ctx context.Context) error {
 
 // findOut is the advice for an unknown outcome.
 func findOut(target, digest string) string {
-	return fmt.Sprintf("find out at %s, then say `interlock effect reconcile %s` with --happened or --did-not-happen", clean(target), clean(digest))
+	return fmt.Sprintf("find out at %s, then run `interlock effect reconcile %s` with --happened or --did-not-happen", clean(target), clean(digest))
 }
 
 func claimer(e *interlock.Effect) string {

@@ -25,13 +25,13 @@ func newEvents(a *app) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show what happened, or follow what happens",
-		Long: `Show the events of the journal, oldest first: who asked for what, who got it, how
-each lease ended. With --follow it begins now and goes on until it is interrupted,
-also when the server is started again meanwhile; nothing is left out.
+		Short: "Show the journal's events, or follow them",
+		Long: `Show the events of the journal, oldest first: requests, grants, and the ends of leases. With
+--follow it begins now and continues until it is interrupted, also across restarts of the
+server; nothing is left out.
 
-When the server cannot send all that it has, the command says why and ends with an exit
-code other than 0; with --follow it says so and goes on as soon as it can.
+When the server cannot send all that it has, the command reports the reason and ends with an
+exit code other than 0; with --follow it reports it and continues as soon as it can.
 
 With -o json each event is one line of JSON.`,
 		Example: `  interlock events --follow
@@ -54,7 +54,7 @@ With -o json each event is one line of JSON.`,
 			return r.run(ctx)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow new events")
 	cmd.Flags().StringVar(&from, "from", "", "the `index` to begin at, oldest, or now (default: oldest, with --follow now)")
 	return cmd
 }

@@ -18,9 +18,9 @@ import (
 func newFence(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fence",
-		Short: "Have a fence signed, and verify one",
-		Long: `A signed fence is a short-lived statement that a lease holds a key. Whoever guards a
-resource verifies it with the server's public keys alone, without asking the server.`,
+		Short: "Sign and verify fences",
+		Long: `A signed fence is a short-lived statement that a lease holds a key. The guard of a resource
+verifies it with the server's public keys alone, without a call to the server.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -67,12 +67,12 @@ func newFenceVerify(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify KEY [STATEMENT]",
 		Short: "Verify that a statement lets its bearer write a key",
-		Long: `Verify that a statement lets its bearer write KEY, in the namespace that --namespace
-names. Without STATEMENT it is read from standard input. With --keys nothing is asked
-of a server; without, the public keys are the server's.
+		Long: `Verify that a statement lets its bearer write KEY, in the namespace that --namespace names.
+Without STATEMENT it is read from standard input. With --keys no server is needed; without,
+the public keys are fetched from the server.
 
-A statement says what was so when it was signed. Remember the highest fence that was
-seen of each key, and give it with --least: that refuses whoever lost the key since.
+A statement holds as of its signing. Remember the highest fence that was seen of each key,
+and pass it with --least: that refuses holders that have lost the key since.
 
 Exit codes: 0 it may write, 65 its fence is too low, 77 the statement is invalid or for
 something else, 69 no server answered.`,
@@ -121,7 +121,7 @@ func (a *app) statement(args []string) (string, error) {
 	}
 	text := strings.TrimSpace(string(b))
 	if text == "" {
-		return "", usage("there is no statement: give it behind the key, or on standard input")
+		return "", usage("there is no statement: pass it after the key, or on standard input")
 	}
 	return text, nil
 }

@@ -18,11 +18,11 @@ func newFile(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "file",
 		Short: "Read and change files that several agents share",
-		Long: `Read and change the files of a directory that several agents share without branches,
-and lose no change. A file's version is the hash of its content. A write names the
-version that the change was made from: if others have changed the file since, both
-changes are merged as git does it, and where they are in conflict nothing is written
-and the answer says who changed what, in words for a prompt.
+		Long: `Read and change the files of a directory that several agents share without branches, and
+lose no change. A file's version is the hash of its content. A write names the version that
+the change was made from: if others have changed the file since, both changes are merged as
+git does it, and where they are in conflict nothing is written and the answer describes the
+changes and their authors, in words for a prompt.
 
 This needs no server. Paths are below --root, with / between their parts; symbolic
 links are not followed. Earlier contents are kept in .interlock below the root.`,
@@ -50,10 +50,10 @@ func (s *sharedFile) command(cmd *cobra.Command) *cobra.Command {
 
 func (s *sharedFile) change(cmd *cobra.Command) *cobra.Command {
 	f := s.command(cmd).Flags()
-	f.StringVar(&s.base, "base", "", "the `version` that the change was made from, as read told it; none for a new file")
+	f.StringVar(&s.base, "base", "", "the `version` that the change was made from, as printed by read; none for a new file")
 	f.StringVar(&s.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
-	f.StringVar(&s.note, "note", "", "`why` you change it, for those who will be in conflict with it")
+	f.StringVar(&s.note, "note", "", "the `reason` of the change, for reports of conflicts")
 	return cmd
 }
 
@@ -72,11 +72,11 @@ func newFileRead(a *app) *cobra.Command {
 	cmd := s.command(&cobra.Command{
 		Use:   "read PATH",
 		Short: "Print a file and its version",
-		Long: `Print a file as it is on standard output; its version stands on standard error, with
-who wrote it if it was written through here. --version-file puts the version, and
-nothing else, into a file of yours: keep it for the write.
+		Long: `Print a file as it is on standard output, and its version on standard error, with the author
+if it was written through this command. --version-file writes the version, and nothing else,
+to a file: keep it for the write.
 
-Exit code 1 says that there is no such file.`,
+Exit code 1 means that there is no such file.`,
 		Example: `  interlock file read src/auth.ts --version-file /tmp/base > /tmp/auth.ts
   interlock file write src/auth.ts --base "$(cat /tmp/base)" < /tmp/auth.ts
   interlock file read src/auth.ts -o json | jq -r .version`,
@@ -146,12 +146,12 @@ func newFileWrite(a *app) *cobra.Command {
 	return s.change(&cobra.Command{
 		Use:   "write PATH --base VERSION < CONTENT",
 		Short: "Write a file if it has not changed, or merge",
-		Long: `Write what comes on standard input as the whole content of a file, and print the new
-version. If the file has changed since --base, both changes are merged; then standard
-error says so, and the file has to be read again before the next change.
+		Long: `Write standard input as the whole content of a file, and print the new version. If the file
+has changed since --base, both changes are merged; a message on standard error reports that,
+and the file has to be read again before the next change.
 
-Exit code 65 says that the two are in conflict: nothing was written, and standard
-error says what changed, who did it, and what to do.`,
+Exit code 65 means that the two are in conflict: nothing was written, and standard error
+names the changes, their authors, and the next step.`,
 		Example: `  interlock file write src/auth.ts --base "$(cat /tmp/base)" --note "rate limit" < /tmp/auth.ts
   interlock file write notes.md --base none < /tmp/notes.md`,
 		RunE: func(cmd *cobra.Command, args []string) error {

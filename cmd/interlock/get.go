@@ -13,14 +13,13 @@ func newGet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KEY",
 		Short: "Show a key: its holders, its line, its notes",
-		Long: `Show a key: who holds it or something above or below it, who waits for it and
-for how long probably, the notes that earlier holders left, and by its key pattern
-how many permits are taken and tokens left. Holders that are parked keep the key for a
-human's decision; behind those that are closed nobody lives any more, and the key opens
-when their lock_delay is over.
+		Long: `Show a key: the holders of it or of a key above or below it, its waiters and their expected
+waits, the notes that earlier holders left, and by its key pattern the permits taken and the
+tokens left. Parked holders keep the key for a person's decision; closed ones have died, and
+the key opens when their lock_delay is over.
 
-With --resource, for a key that members share out: also to which part something belongs,
-and which member has it now.`,
+With --resource, for a partitioned key: also the part that a resource belongs to, and the
+member that has it now.`,
 		Example: `  interlock get account:12345
   interlock get queue:orders --resource order:4711`,
 		Args:              oneArg("a key"),
@@ -34,7 +33,7 @@ and which member has it now.`,
 			return a.get(cmd.Context(), keyPath(args[0]), query, &key, func() error { return a.showKey(&key) })
 		},
 	}
-	cmd.Flags().StringVar(&resource, "resource", "", "the `name` of what belongs to a part of the key")
+	cmd.Flags().StringVar(&resource, "resource", "", "the `name` of a resource that belongs to a part of the key")
 	return cmd
 }
 
@@ -67,7 +66,7 @@ func (a *app) showKey(k *keyAnswer) error {
 	a.say("%s  %s\n", a.tint(bold, clean(string(k.Key))), strings.Join(facts, ", "))
 
 	if p := k.Part; p != nil {
-		who := "nobody has it at the moment"
+		who := "no member has it at the moment"
 		if p.Holder != nil {
 			who = p.Holder.full() + " has it, fence " + p.Holder.Fence.String()
 		}

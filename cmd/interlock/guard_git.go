@@ -16,10 +16,10 @@ import (
 func newGuardGit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "git",
-		Short: "Refuse pushes of what others hold",
-		Long: `Refuse pushes of what others hold: with a hook in a repository on the side of the
+		Short: "Refuse pushes of paths that others hold",
+		Long: `Refuse pushes of paths that others hold: with a hook in a repository on the side of the
 server, and for stock Git LFS clients with their locks kept as leases. A path of a
-repository is a key, repo:NAME/PATH unless --key says otherwise.`,
+repository is a key, repo:NAME/PATH unless --key sets another form.`,
 		Args:        noCommand,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -39,7 +39,7 @@ func (k *repoKeys) flags(cmd *cobra.Command) {
 
 func (k *repoKeys) keys() (git.Keys, error) {
 	if k.repo == "" {
-		return git.Keys{}, usage("--repo: say which name the repository has in keys")
+		return git.Keys{}, usage("--repo: name the repository as in keys")
 	}
 	keys, err := git.NewKeys(k.template, k.repo)
 	if err != nil {
@@ -62,11 +62,11 @@ func newGuardGitPreReceive(a *app) *cobra.Command {
 	var p preReceive
 	cmd := &cobra.Command{
 		Use:   "pre-receive --repo NAME",
-		Short: "Be a repository's pre-receive hook",
-		Long: `Be the pre-receive hook of a repository: read from standard input which refs a push
-moves, find out which paths change, and refuse the push when somebody else holds one of
-them, or something above or below it that keeps writers out. With --require lease every
-path must be covered by a lease that the pusher shows.
+		Short: "Run as a repository's pre-receive hook",
+		Long: `Run as the pre-receive hook of a repository: read the refs that a push moves from standard
+input, compute the paths that change, and refuse the push when another holder has one of
+them, or a path above or below it, in a mode that keeps writers out. With --require lease
+every path must be covered by a lease that the pusher shows.
 
 A pusher shows a lease with git push -o interlock-lease=l_... (the repository needs
 receive.advertisePushOptions), or in INTERLOCK_LEASE where git runs on its own machine.
@@ -76,7 +76,7 @@ The hook is a file hooks/pre-receive that can be executed:
   #!/bin/sh
   exec interlock guard git pre-receive --repo web --url http://127.0.0.1:7420
 
-When Interlock cannot be reached the push is refused, unless --fail-open says otherwise.`,
+When Interlock cannot be reached the push is refused, unless --fail-open is set.`,
 		Args:        noArgs,
 		Annotations: map[string]string{textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context(), a) },
@@ -86,7 +86,7 @@ When Interlock cannot be reached the push is refused, unless --fail-open says ot
 	f := cmd.Flags()
 	f.StringSliceVar(&p.refs, "refs", []string{"refs/heads/"}, "`prefixes` of the refs that are guarded")
 	f.IntVar(&p.maxPaths, "max-paths", 10_000, "how many `paths` a push may change")
-	f.StringVar(&p.userEnv, "user-env", "", "the `variable` in which the git server says who pushes, such as REMOTE_USER; what that user locked with Git LFS is then its own")
+	f.StringVar(&p.userEnv, "user-env", "", "the `variable` with the git server's name for the pusher, such as REMOTE_USER; that user's Git LFS locks then count as its own")
 	f.BoolVar(&p.failOpen, "fail-open", false, "let pushes through while Interlock cannot be reached")
 	return cmd
 }

@@ -23,12 +23,12 @@ func newGuardHTTP(a *app) *cobra.Command {
 	var g guardHTTP
 	cmd := &cobra.Command{
 		Use:   "http --config FILE --upstream URL",
-		Short: "Stand before an HTTP API and check leases",
-		Long: `Stand before an HTTP API as a reverse proxy. Agents call the guard instead of the API,
-with the id of their lease in the header Interlock-Lease. The guard maps method and
-path to a key, asks Interlock whether the lease is live and may write that key, adds
-the credential that it alone has, and hands the call on. What no route allows is
-refused; when Interlock cannot be reached, everything that needs a lease is.
+		Short: "Check leases as a reverse proxy before an HTTP API",
+		Long: `Stand before an HTTP API as a reverse proxy. Agents call the guard instead of the API, with
+the id of their lease in the header Interlock-Lease. The guard maps method and path to a
+key, asks Interlock whether the lease is live and may write that key, adds the credential
+that it alone has, and forwards the call. Calls without a route are refused; when Interlock
+cannot be reached, so are all calls that need a lease.
 
 The configuration is JSON; docs/guard-http.md describes it:
 
@@ -38,14 +38,14 @@ The configuration is JSON; docs/guard-http.md describes it:
    ],
    "credential": {"scheme": "Bearer", "file": "api.token"}}
 
-When it listens, it prints one line on standard output, "ready http=ADDR". Who did what
-is recorded as one JSON object a line on standard error, or in the file of --record.
+When it listens, it prints one line on standard output, "ready http=ADDR". Every call is
+recorded as one JSON object a line on standard error, or in the file of --record.
 
-Which calls are under way is kept in the file of --calls, by default beside the
-configuration. A guard that was killed leaves the API at work; the next one reads the
-file, and holds their keys against other holders until their timeouts have passed. So
-it can be started again at any time, to read another configuration or credential for
-example. Guards that run at the same time need a file each; --calls none keeps none.`,
+The calls under way are kept in the file of --calls, by default beside the configuration. A
+killed guard leaves calls running in the API; the next guard reads the file, and holds their
+keys against other holders until their timeouts have passed. So it can be started again at
+any time, to read another configuration or credential for example. Guards that run at the
+same time need a file each; --calls none keeps none.`,
 		Example: `  interlock guard http --config guard.json --upstream https://api.example.com/v2`,
 		Args:    noArgs,
 		Annotations: map[string]string{
@@ -67,7 +67,7 @@ func (g *guardHTTP) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if g.config == "" || g.upstream == "" {
-		return usage("say what is guarded, and how: interlock guard http --config FILE --upstream URL")
+		return usage("name the guarded API and its routes: interlock guard http --config FILE --upstream URL")
 	}
 	upstream, err := url.Parse(g.upstream)
 	if err != nil {

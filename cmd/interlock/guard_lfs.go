@@ -25,15 +25,15 @@ func newGuardGitLFS(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lfs --repo NAME",
 		Short: "Keep Git LFS locks as leases",
-		Long: `Answer the locking API of Git LFS (git lfs lock, locks, unlock, and what git push asks
-before it pushes) with leases, so that a stock client is refused when it pushes a file
-that another agent holds. Nothing is kept here: a lock is a lease in the user's name,
-and what agents hold without Git LFS is locked too.
+		Long: `Serve the locking API of Git LFS (git lfs lock, locks, unlock, and the check before git
+push) with leases, so that a stock client is refused when it pushes a file that another
+agent holds. The guard has no state: a lock is a lease in the user's name, and files that
+agents hold without Git LFS are locked too.
 
-A lock is over after --ttl, because nobody renews it. --force takes it from anybody.
+A lock ends after --ttl, because it is not renewed. --force takes it from any user.
 
-With --users a user needs a secret that "interlock credential new" made; the file has
-the lines that it printed. Without, every user name is believed, on loopback only.`,
+With --users a user needs a secret made by "interlock credential new"; the file has the
+lines that it printed. Without, every user name is accepted, on loopback only.`,
 		Example:     `  interlock guard git lfs --repo web --path /team/web.git/info/lfs`,
 		Args:        noArgs,
 		Annotations: map[string]string{textOnly: "true"},
@@ -44,8 +44,8 @@ the lines that it printed. Without, every user name is believed, on loopback onl
 	f := cmd.Flags()
 	f.DurationVar(&g.ttl, "ttl", interlock.MaxTTL, "how long a lock lives")
 	f.StringVar(&g.path, "path", "", "the `path` that stands before /locks in requests")
-	f.StringVar(&g.users, "users", "", "`file` that says who may come in")
-	f.StringSliceVar(&g.hosts, "host", nil, "further `names` by which the guard may be addressed, such as git.example.com")
+	f.StringVar(&g.users, "users", "", "`file` of credentials")
+	f.StringSliceVar(&g.hosts, "host", nil, "further `names` of the guard, such as git.example.com")
 	return cmd
 }
 
@@ -54,7 +54,7 @@ func (g *guardLFS) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if err := server.CheckListen(g.addr, g.users != "", false); err != nil {
-		return usage("--listen: it can be reached from other machines, and every user name would be believed: give --users, or listen on 127.0.0.1")
+		return usage("--listen: other machines can reach it, and every user name would be accepted: set --users, or listen on 127.0.0.1")
 	}
 	keys, err := g.keys()
 	if err != nil {

@@ -29,7 +29,7 @@ func (l *listenFlags) flags(cmd *cobra.Command, addr string) {
 
 func (l *listenFlags) check() error {
 	if (l.cert == "") != (l.key == "") {
-		return usage("--tls-cert and --tls-key belong together: give both, or neither")
+		return usage("--tls-cert and --tls-key belong together: set both, or neither")
 	}
 	if _, _, err := net.SplitHostPort(l.addr); err != nil {
 		return usage("--listen %s: want host:port, such as 127.0.0.1:7430", clean(l.addr))
@@ -51,14 +51,14 @@ func (l *listenFlags) serve(ctx context.Context, a *app, s *http.Server) error {
 		}
 		s.TLSConfig = certificate.TLSConfig()
 	} else if public(l.addr) {
-		log.Warn("the guard can be reached from other machines without TLS: what agents show it travels in clear text", "next", "give --tls-cert and --tls-key")
+		log.Warn("other machines can reach the guard without TLS: the agents' lease ids travel in clear text", "next", "set --tls-cert and --tls-key")
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.addr)
 	if err != nil {
 		return fmt.Errorf("--listen: %w: choose another address, or stop what uses it", err)
 	}
 	if _, err := fmt.Fprintf(a.out, "ready http=%s\n", listener.Addr()); err != nil {
-		log.Warn("nobody reads standard output", "error", err)
+		log.Warn("standard output is closed", "error", err)
 	}
 	failed := make(chan error, 1)
 	go func() {

@@ -25,8 +25,8 @@ that it is to guard. A transaction then begins with
 
   SELECT interlock.enter('default', 'account:12345', FENCE)
 
-which fails when a higher fence was seen, and rows whose key was not entered are
-refused. docs/guards.md says what that promises, and what it does not.
+which fails when a higher fence was seen; writes to rows of keys that were not entered are
+refused. docs/guards.md states the guarantees and their limits.
 
 The database is found as psql finds it: by --dsn, else by PGHOST, PGPORT, PGUSER,
 PGDATABASE, PGSERVICE, ~/.pgpass and so on.`,
@@ -61,7 +61,7 @@ func (d *database) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Comma
 func (d *database) query(
 	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), answer func(ctx context.Context, sql string) (string, error),
 ) *cobra.Command {
-	cmd.Flags().StringVar(&d.dsn, "dsn", "", "the database, as a `URL` or as key=value words (default: what PGHOST and so on say)")
+	cmd.Flags().StringVar(&d.dsn, "dsn", "", "the database, as a `URL` or as key=value words (default: from PGHOST and so on)")
 	return sqlCommand(a, cmd, sql, answer)
 }
 
@@ -154,7 +154,7 @@ func newGuardPostgresDetach(a *app) *cobra.Command {
 	var table string
 	cmd := new(database).command(a, &cobra.Command{
 		Use:   "detach --table TABLE",
-		Short: "Guard a table no more",
+		Short: "Stop guarding a table",
 	},
 		func(cmd *cobra.Command) (string, error) {
 			if table == "" {
@@ -162,7 +162,7 @@ func newGuardPostgresDetach(a *app) *cobra.Command {
 			}
 			return postgres.Detach(table), nil
 		},
-		func() string { return "detached: everybody may write " + clean(table) })
+		func() string { return "detached: every client may write " + clean(table) })
 	cmd.Flags().StringVar(&table, "table", "", "the `table`, as SQL spells it")
 	return cmd
 }
@@ -171,7 +171,7 @@ func newGuardPostgresList(a *app) *cobra.Command {
 	d := new(database)
 	return d.query(a, &cobra.Command{
 		Use:   "list",
-		Short: "List the guarded tables, and what is not guarded beside them",
+		Short: "List the guarded tables, and the unguarded ones beside them",
 		Long: `List the guarded tables with the keys of their rows. A table that inherits from one of
 them and is not guarded, because it came later or its triggers are disabled, is listed
 with it: attach the guarded table again, or enable the triggers. Exit code 1 then.`,
@@ -236,7 +236,7 @@ func newGuardPostgresPrune(a *app) *cobra.Command {
 func newGuardPostgresUninstall(a *app) *cobra.Command {
 	return new(database).command(a, &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take the guard out of a database",
+		Short: "Remove the guard from a database",
 		Long: `Take the schema interlock out of a database, with all that it knows of fences. It
 refuses while a table is guarded.`,
 	}, fixed(postgres.Uninstall), func() string { return "uninstalled" })

@@ -49,7 +49,7 @@ func TestGuardPostgres(t *testing.T) {
 	sql("DROP TABLE later")
 	guard(exitUsage, "--idle: want a minute or more", "prune", "--idle", "1s")
 	guard(exitFailure, "still guarded: interlock.fences: detach them first", "uninstall")
-	guard(exitOK, "detached: everybody may write interlock.fences\n", "detach", "--table", "interlock.fences")
+	guard(exitOK, "detached: every client may write interlock.fences\n", "detach", "--table", "interlock.fences")
 	sql(`SELECT interlock.enter('default', 'x:' || i, 1) FROM generate_series(1, 5) i; UPDATE interlock.fences SET entered_at = entered_at - interval '2 hours'`)
 	sql("SELECT interlock.enter('default', 'x:6', 2)")
 	guard(exitOK, "forgotten: 0\n", "prune")

@@ -27,10 +27,10 @@ Redis 7 a function that the server keeps:
   FCALL interlock_fenced 2 'fence:{account:12345}' '{account:12345}' FENCE \
       HSET '{account:12345}' balance 900
 
-There is no attach: Redis has no triggers, and whoever may run a command inside a
-script may run it outside, too. A client that writes without the script is not refused,
-so let agents reach Redis through something that runs it. docs/guards.md describes what
-that promises, and what it does not.`,
+There is no attach: Redis has no triggers, and a client that may run a command inside a
+script may run it outside, too. A client that writes without the script is not refused, so
+let agents reach Redis through a program that runs it. docs/guards.md states the guarantees
+and their limits.`,
 		Example: `  interlock guard redis print
   interlock guard redis install --url redis://cache1:6379`,
 		Args:        noCommand,
@@ -65,7 +65,7 @@ func newGuardRedisPrint(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&library, "library", false, "print the library of Redis 7 that install loads")
-	cmd.Flags().BoolVar(&sha, "sha", false, "print the SHA1 by which EVALSHA knows the script")
+	cmd.Flags().BoolVar(&sha, "sha", false, "print the script's SHA1 for EVALSHA")
 	return cmd
 }
 

@@ -31,12 +31,12 @@ and a transaction with
 
   INSERT INTO interlock_entered VALUES ('account:12345', FENCE)
 
-which fails when a higher fence was seen. Rows whose key was not entered are refused.
-Before it commits, the transaction takes its entries out again:
+which fails when a higher fence was seen. Writes to rows of keys that were not entered are
+refused. Before it commits, the transaction removes its entries again:
 
   DELETE FROM interlock_entered
 
-docs/guards.md describes what that promises, and what it does not.
+docs/guards.md states the guarantees and their limits.
 
 The commands run the program sqlite3 on the file, or print the SQL with --print.`,
 		Example: `  interlock guard sqlite print | less
@@ -167,7 +167,7 @@ func newGuardSQLiteDetach(a *app) *cobra.Command {
 	var table string
 	cmd := new(sqliteFile).command(a, &cobra.Command{
 		Use:   "detach --file FILE --table TABLE",
-		Short: "Guard a table no more",
+		Short: "Stop guarding a table",
 	},
 		func(cmd *cobra.Command) (string, error) {
 			if table == "" {
@@ -211,7 +211,7 @@ func newGuardSQLitePrune(a *app) *cobra.Command {
 func newGuardSQLiteUninstall(a *app) *cobra.Command {
 	return new(sqliteFile).command(a, &cobra.Command{
 		Use:   "uninstall --file FILE",
-		Short: "Take the guard out of a database file",
+		Short: "Remove the guard from a database file",
 		Long: `Take the tables of the guard out of a SQLite file, with all that they know of fences.
 It fails while a table is guarded.`,
 	}, fixed(sqlite.Uninstall), prints("uninstalled"))

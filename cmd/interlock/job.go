@@ -214,7 +214,7 @@ func (j *job) stopped(by syscall.Signal) {
 		j.tty.give(j.tty.own)
 	}
 	if j.ttl > 0 {
-		j.say("stopped: the lease ends in %s unless the command goes on", short(j.ttl))
+		j.say("stopped: the lease ends in %s unless the command continues", short(j.ttl))
 	}
 	j.suspended = time.Now()
 	// The other commands of a pipeline belong to the job.

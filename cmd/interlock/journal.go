@@ -41,9 +41,9 @@ func newJournalDump(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump DIR",
 		Short: "Print the events of a journal",
-		Long: `Print the events of a journal, oldest first, with -o json one a line. It changes
-nothing and may run beside a server. Ids of leases, tickets and sessions are left
-out: whoever knows one may act on it.`,
+		Long: `Print the events of a journal, oldest first, with -o json one a line. It changes nothing and
+may run beside a server. Ids of leases, tickets and sessions are left out, because they are
+secrets.`,
 		Example: `  interlock journal dump data --from 1041
   interlock journal dump data --only acme -o json | jq 'select(.fence == "17")'`,
 		Args:        oneArg("the directory"),

@@ -17,10 +17,10 @@ func newJournalHead(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "head",
 		Short: "Print the head of the journal's hash chain",
-		Long: `Print the head of the journal's hash chain: the index of the newest entry, a colon and
-a hash of everything up to it. Keep it where those who could change the journal cannot:
-in a signed Git tag, a ticket, another machine's log. "interlock journal verify --head"
-proves later that nothing up to it was changed. An operator's credential is needed.`,
+		Long: `Print the head of the journal's hash chain: the index of the newest entry, a colon and a
+hash of everything up to it. Keep it out of reach of anyone who could change the journal: in
+a signed Git tag, a ticket, another machine's log. "interlock journal verify --head" proves
+later that nothing up to it was changed. An operator's credential is needed.`,
 		Example: `  interlock journal head
   git tag -s journal-$(date +%F) -m "$(interlock journal head)"`,
 		Args: noArgs,
@@ -74,7 +74,7 @@ func (a *app) sayProof(p chain.Proof) {
 	}
 	a.say("head       %s\n", p.Head)
 	if p.From > 0 {
-		a.say("           covers the entries behind %s: those before it were truncated, or are from before there was a chain\n", p.From)
+		a.say("           covers the entries after %s: earlier ones were truncated, or are from before there was a chain\n", p.From)
 	}
 	for _, h := range p.Confirmed {
 		a.say("confirmed  %s\n", h)

@@ -28,13 +28,13 @@ func newJournalVerify(a *app) *cobra.Command {
 		Long: `Check every byte of a journal: checksums, the chain of entries, snapshots, and that
 each entry can be read. It changes nothing and may run beside a server.
 
-Checksums find what a disk did. What a person with access to the files did is found by
-a head that was published before: "interlock journal head" prints one. With --head no
-entry up to it can have been changed, added, removed or moved without being found.
-Several heads narrow down where.
+Checksums detect faults of a disk. Changes by a person with access to the files are detected
+with a head that was published before: "interlock journal head" prints one. With --head
+every change, addition, removal or move of an entry up to it is detected. Several heads
+narrow down where.
 
-Exit codes: 0 nothing is wrong, 3 damaged or changed, 5 a newer version wrote it, 1
-there is no journal in DIR, or a head is older than what the journal can prove.`,
+Exit codes: 0 nothing is wrong, 3 damaged or changed, 5 a newer version wrote it, 1 there is
+no journal in DIR, or a head is older than the journal can prove.`,
 		Example: `  interlock journal verify data
   interlock journal verify data --head $(git tag -l --format='%(contents)' journal-2026-05-01)`,
 		Args:        oneArg("the directory"),
@@ -129,7 +129,7 @@ func (a *app) verify(ctx context.Context, dir string, heads []chain.Head) error 
 	case report.Clean:
 		a.say("end        closed in order\n")
 	case report.Unfinished:
-		a.say("end        an unfinished write: a running server's, or what a crash left; the next start removes it\n")
+		a.say("end        an unfinished write: a running server's, or the rest of a crash; the next start removes it\n")
 	default:
 		a.say("end        not closed: a server has it open, or was killed\n")
 	}

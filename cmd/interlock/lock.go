@@ -20,17 +20,17 @@ func newLock(a *app) *cobra.Command {
 	var documents bool
 	cmd := &cobra.Command{
 		Use:   "lock KEY...",
-		Short: "Take a lease for a script, which renews and releases it by itself",
-		Long: `Take a lease on all of the keys, or on none, and print it as variables for a
-shell. Nothing keeps it alive but "interlock renew": it ends when --ttl has passed
-since the last renewal. "interlock run" is better wherever the work is one command.
+		Short: "Take a lease for a script that renews and releases it",
+		Long: `Take a lease on all of the keys, or on none, and print it as variables for a shell. Keep it
+alive with "interlock renew": it ends when --ttl has passed since the last renewal. Prefer
+"interlock run" if the work is one command.
 
 With --documents the documents at the keys come with the lease, read in the same step:
 with -o json as "documents", else in words on standard error. INTERLOCK_AS_OF is then
 the version of the namespace that they are of, for "interlock commit --as-of".
 
-Inside "interlock run" or the work at a task, that one is seen as waiting while this
-stands in line, with what it holds.
+Inside "interlock run" or the work at a task, the session around this command counts as
+waiting while it stands in line.
 
 Exit codes: 0 granted, 73 victim of a deadlock, 75 not acquired in time, 69 no server
 answered, 77 not allowed, 2 wrong flags or keys.`,
@@ -95,7 +95,7 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 		a.complain("%s", text)
 	}
 	if moved := got.Lease.Moved; len(moved) > 0 && got.Packet.Message == "" {
-		a.complain("others may have changed what you read of %s: read it again before you act", clean(joinKeys(moved, ", ")))
+		a.complain("others may have changed the documents that you read at %s: read them again before you act", clean(joinKeys(moved, ", ")))
 		got.Changed = false
 	}
 	a.tellDocuments(got.Documents)
@@ -144,7 +144,7 @@ func (a *app) tellNotes(changed bool, what packet, notes []note) {
 	case what.Message != "":
 		a.tellPacket(what)
 	case changed:
-		a.complain("somebody who could write held it while you waited: read it again before you decide")
+		a.complain("a possible writer held it while you waited: read it again before you decide")
 	}
 	for i := range notes {
 		n := &notes[i]
@@ -158,13 +158,13 @@ func newRenew(a *app) *cobra.Command {
 	var progress string
 	cmd := &cobra.Command{
 		Use:   "renew [LEASE]",
-		Short: "Renew a lease that lock gave",
-		Long: `Renew a lease that "interlock lock" gave; without LEASE the one in
-$INTERLOCK_LEASE. Exit code 79 says that the lease is lost: write nothing more.
+		Short: "Renew a lease taken by lock",
+		Long: `Renew a lease of "interlock lock"; without LEASE the one in $INTERLOCK_LEASE. Exit code 79
+means that the lease is lost: write nothing more.
 
-With --progress it also says how far the work has come, for others to read. A lease
-with --stall ends when no new progress is reported for so long, whether it was taken by
-lock or by run: the command of a run reports it with this command too.`,
+With --progress it also reports the progress of the work, for others to read. A lease with
+--stall ends when no new progress is reported for so long, whether it was taken by lock or
+by run: the command of a run reports it with this command too.`,
 		Example: `  interlock renew --progress 3/5`,
 		Args:    atMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -176,7 +176,7 @@ lock or by run: the command of a run reports it with this command too.`,
 			r := request{Method: http.MethodPost, Path: leasePath(id, "renew"), Body: map[string]string{"progress": progress}, Again: true}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("renewed: fence %s ends in %s\n", got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
-				if next := clean(got.Advice.Message); next != "" {
+				if next := asFlags(clean(got.Advice.Message)); next != "" {
 					a.complain("%s", next)
 				}
 				return nil
@@ -191,9 +191,9 @@ func newRelease(a *app) *cobra.Command {
 	var outcome, note string
 	cmd := &cobra.Command{
 		Use:   "release [LEASE]",
-		Short: "Give a lease back, with a note for the next holder",
-		Long: `Give a lease back; without LEASE the one in $INTERLOCK_LEASE. Exit code 79 says
-that it was lost before, so that somebody else may have worked on the keys.`,
+		Short: "Release a lease, with a note for the next holder",
+		Long: `Release a lease; without LEASE the one in $INTERLOCK_LEASE. Exit code 79 means that it was
+lost before, so that another holder may have worked on the keys.`,
 		Args: atMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := leaseArg(args)
@@ -207,8 +207,8 @@ that it was lost before, so that somebody else may have worked on the keys.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&outcome, "outcome", "done", "how it went, in a word")
-	cmd.Flags().StringVar(&note, "note", "", "what the next holder should know")
+	cmd.Flags().StringVar(&outcome, "outcome", "done", "the outcome, in a word")
+	cmd.Flags().StringVar(&note, "note", "", "a note for the next holder")
 	return cmd
 }
 

@@ -87,10 +87,10 @@ func (s *longPollRequest) stand(ctx context.Context, how string) error {
 // giveUp ends a request without a waiter, and reports what has become of its place in line.
 func (s *longPollRequest) giveUp(got *leaseAnswer) string {
 	if s.asks && got.Ticket.ID == "" {
-		return "the lease stays parked: " + s.again + " goes on waiting"
+		return "the lease stays parked: " + s.again + " continues to wait"
 	}
 	if s.undo == nil {
-		return "the place in line is kept for " + short(interlock.BareTicketTTL) + ": " + s.again + " goes on waiting"
+		return "the place in line is kept for " + short(interlock.BareTicketTTL) + ": " + s.again + " continues to wait"
 	}
 	s.undo(s.api, s.ask, got)
 	return "the place in line was given up"
@@ -138,9 +138,9 @@ func (s *longPollRequest) follow(ctx context.Context, lost context.CancelCauseFu
 // answered resumes a lease when a person has approved what it asks.
 func (s *longPollRequest) answered(ctx context.Context, deadline time.Time) (answer []byte, err error) {
 	if s.wait == 0 {
-		return nil, exitWith(exitNotAcquired, errors.New("nobody has answered what the parked lease asks"))
+		return nil, exitWith(exitNotAcquired, errors.New("the parked lease's question has no answer yet"))
 	}
-	s.a.complain("waiting for a person to answer what the lease asks")
+	s.a.complain("waiting for a person to answer the lease's question")
 	for {
 		left := 20 * time.Second // so that a server that restarts is noticed
 		if !deadline.IsZero() {
@@ -148,7 +148,7 @@ func (s *longPollRequest) answered(ctx context.Context, deadline time.Time) (ans
 		}
 		if left <= 0 {
 			return nil, exitWith(exitNotAcquired, fmt.Errorf(
-				"nobody has answered what the lease asks within %s; it stays parked: %s goes on waiting", time.Duration(s.wait), s.again,
+				"the lease's question got no answer within %s; it stays parked: %s continues to wait", time.Duration(s.wait), s.again,
 			))
 		}
 		ask := s.ask

@@ -22,13 +22,13 @@ func newLs(a *app) *cobra.Command {
 		Long: `List the keys that are held or waited for, with their holders: all of them, or
 those that begin with PREFIX.
 
-LIVENESS comes from heartbeats, never from the age of a lease: live, suspect
-(heartbeats are missing), soft (max_hold comes near), grace (over, about to pass on),
-offered (to a waiter that has not answered yet), parked (kept while a human decides),
-closed (its holder died, and the key opens when the lock_delay is over).
+LIVENESS comes from heartbeats, never from the age of a lease: live, suspect (heartbeats are
+missing), soft (max_hold comes near), grace (over, about to pass on), offered (to a waiter
+that has not answered yet), parked (kept while a person decides), closed (its holder died,
+and the key opens when the lock_delay is over).
 
 With --parked it lists parked leases instead, the longest parked first: those that freed
-their keys stand at no key, and their holder may come back for them.`,
+their keys are at no key, and their holder may come back for them.`,
 		Example: `  interlock ls
   interlock ls --parked
   interlock ls account: --waiting
@@ -38,7 +38,7 @@ their keys stand at no key, and their holder may come back for them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case held && waiting:
-				return usage("--held and --waiting: give one of them")
+				return usage("--held and --waiting: use one of them")
 			case parked && (held || waiting || len(args) > 0):
 				return usage("--parked lists leases: leave out --held, --waiting and the prefix")
 			}
@@ -61,8 +61,8 @@ their keys stand at no key, and their holder may come back for them.`,
 			return a.ls(cmd.Context(), query, limit)
 		},
 	}
-	cmd.Flags().BoolVar(&held, "held", false, "only keys that somebody holds")
-	cmd.Flags().BoolVar(&waiting, "waiting", false, "only keys that somebody waits for")
+	cmd.Flags().BoolVar(&held, "held", false, "only keys with holders")
+	cmd.Flags().BoolVar(&waiting, "waiting", false, "only keys with waiters")
 	cmd.Flags().BoolVar(&parked, "parked", false, "parked leases, with those that freed their keys")
 	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many to list at most")
 	return cmd

@@ -18,9 +18,9 @@ func newMailbox(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mailbox",
 		Short: "Send messages to the single writer of a key",
-		Long: `Where keys have a single writer, nobody else changes them: everybody sends messages, and
-the workers of one queue handle them, for each key one at a time, in order per sender,
-with the key's state at hand. What was decided stands in the key's log.
+		Long: `Keys with a single writer are changed by the workers of one queue only: all other callers
+send messages, and the workers handle them, for each key one at a time, in order per sender,
+with the key's state at hand. The key's log has the decisions.
 
 docs/mailbox.md is a guide.`,
 		Args: noCommand,
@@ -40,17 +40,17 @@ func newMailboxSend(a *app, verb string) *cobra.Command {
 		Use:   verb + " KEY KIND [BODY]",
 		Short: "Send a message to the writer of a key",
 		Long: `Send a message to the single writer of KEY, and print its id: it is a task, so that
-"interlock task wait" waits for its reply. KIND says what is asked for. BODY is JSON, @FILE
-with JSON, or - for standard input.
+"interlock task wait" waits for its reply. KIND is the operation. BODY is JSON, @FILE with
+JSON, or - for standard input.
 
 Messages of one sender to one key are handled in the order in which they were sent. The
-sender is the session, else the credential, else the agent: give --agent to be one.`,
+sender is the session, else the credential, else the agent: use --agent to set it.`,
 		Example: `  interlock mailbox send account:12345 credit '{"cents": 2000}' --agent support-2 --purpose "goodwill"
   interlock mailbox send account:12345 close --question "close the account of a customer since 2009?"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) < 2:
-				return usage("name the key and what is asked for: %s", useLine(cmd))
+				return usage("name the key and the kind: %s", useLine(cmd))
 			case len(args) > 3:
 				return usage("too many arguments: %s", useLine(cmd))
 			}
@@ -77,12 +77,12 @@ sender is the session, else the credential, else the agent: give --agent to be o
 	s.flags(cmd)
 	if verb == "ask" {
 		cmd.Short = "Send a message to the writer of a key, and print its reply"
-		cmd.Long = `Send a message to the single writer of KEY, wait for its reply and print it. KIND says what
-is asked for. BODY is JSON, @FILE with JSON, or - for standard input.
+		cmd.Long = `Send a message to the single writer of KEY, wait for its reply and print it. KIND is the
+operation. BODY is JSON, @FILE with JSON, or - for standard input.
 
-Whoever waits in the name of a session, as inside "interlock run" and "interlock task
-work", is seen as waiting with what that session holds: if the writer, or a message before
-this one, waits for that in turn, this ends with the circle. The message goes on.
+A wait with a session, as inside "interlock run" and "interlock task work", counts as a wait
+of the holder of that session's leases: if the writer, or a message before this one, waits
+for them in turn, the command reports the deadlock and ends. The message stays.
 
 ` + followExits
 		cmd.Example = `  interlock mailbox ask account:12345 credit '{"cents": 2000}' --wait 30s
@@ -117,10 +117,10 @@ func newMailboxLog(a *app) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "log KEY",
-		Short: "Show what was asked of a key's writer, and what it decided",
-		Long: `Show the log of KEY: each message that was handled, what came of it, and the state that
-it left, oldest first. The log is only ever added to; what is older than its bounds is
-forgotten from its beginning. With -o json nothing is cut.`,
+		Short: "Show the log of a key's single writer",
+		Long: `Show the log of KEY: each handled message, its outcome, and the resulting state, oldest
+first. The log is append-only; entries beyond its bounds are forgotten from its beginning.
+With -o json nothing is cut.`,
 		Example: `  interlock mailbox log account:12345
   interlock mailbox log account:12345 --from 41 -o json | jq -c '.entries[] | [.kind, .reply]'`,
 		Args:              oneArg("a key"),
@@ -159,7 +159,7 @@ func (a *app) showLog(ctx context.Context, key string, from uint64, limit int) e
 			return err
 		}
 		if shown == 0 && page.First > max(from, 1) {
-			a.complain("what came before entry %d is forgotten", page.First)
+			a.complain("the entries before %d are forgotten", page.First)
 		}
 		for i := range page.Entries {
 			if !a.json() {
@@ -226,7 +226,7 @@ func (a *app) showEntry(e *logEntry) {
 func newMailboxWriter(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "writer",
-		Short: "Say which queue alone may change the keys of a pattern",
+		Short: "Manage the single writers of key patterns",
 		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -240,7 +240,7 @@ func newWriterSet(a *app) *cobra.Command {
 	var queue, shape string
 	cmd := &cobra.Command{
 		Use:   "set PATTERN",
-		Short: "Have the workers of a queue be the single writer of a key pattern",
+		Short: "Make a queue the single writer of a key pattern",
 		Long: `Have the workers of --queue be the single writer of the keys of the pattern named PATTERN:
 from now on a document at one of them changes only when such a worker acknowledges a
 message to it. The queue must exist. The pattern must, too, unless --shape makes it.`,
@@ -251,7 +251,7 @@ message to it. The queue must exist. The pattern must, too, unless --shape makes
 		ValidArgsFunction: a.completePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if queue == "" {
-				return usage("--queue is missing: say whose workers may write")
+				return usage("--queue is missing: name the queue that may write")
 			}
 			body := map[string]any{"queue": queue}
 			if shape != "" {
@@ -264,7 +264,7 @@ message to it. The queue must exist. The pattern must, too, unless --shape makes
 			})
 		},
 	}
-	cmd.Flags().StringVar(&queue, "queue", "", "the `queue` whose workers may write")
+	cmd.Flags().StringVar(&queue, "queue", "", "the `queue` of the workers that may write")
 	cmd.Flags().StringVar(&shape, "shape", "", "the pattern's `shape`, such as 'account:{id}', if there is no such pattern yet")
 	_ = cmd.RegisterFlagCompletionFunc("queue", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return a.completeQueues(cmd, nil, prefix)
@@ -304,7 +304,7 @@ func newWriterLs(a *app) *cobra.Command {
 func newWriterRm(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "rm PATTERN",
-		Short:             "Let everybody change the keys of a pattern again",
+		Short:             "Remove the single writer of a key pattern",
 		Example:           "  interlock mailbox writer rm account",
 		Args:              oneArg("a pattern"),
 		ValidArgsFunction: a.completePatterns,

@@ -31,10 +31,10 @@ func newMigrate(a *app) *cobra.Command {
 documents, tasks, and the answers of requests that may be repeated. Its history stays
 where it is: print it with "interlock journal dump DIR".
 
-The source must not be in use, and the target must be empty. At the target fences begin
-far above all that the source has given out, so a write under an old lease that was
-ended meanwhile is refused also if the source is started again by mistake. Servers of
-the target sign fences with new keys.
+The source must not be in use, and the target must be empty. At the target fences begin far
+above all that the source has assigned, so a write under an old lease that was ended
+meanwhile is refused also if the source is started again by mistake. Servers of the target
+sign fences with new keys.
 
 Exit codes: 0 moved, 2 wrong flags or a target that is not empty, 3 the source is
 damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything else.`,
@@ -43,7 +43,7 @@ damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything 
 		Annotations: map[string]string{offline: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" || to == "" {
-				return usage("say from where and to where: interlock migrate --from DIR --to etcd://HOST:PORT/NAME")
+				return usage("name the source and the target: interlock migrate --from DIR --to etcd://HOST:PORT/NAME")
 			}
 			place, err := etcdjournal.ParsePlace(to)
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 func newNamespace(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "namespace",
-		Short: "Say what holds for a whole namespace: order of keys, quotas, its end",
+		Short: "Manage a namespace: its settings, its end",
 		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -34,11 +34,11 @@ type settings struct {
 func (s *settings) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&s.strict, "strict-order", false, "demand that whoever holds keys asks only for later ones, segment by segment")
+	f.BoolVar(&s.strict, "strict-order", false, "require holders of keys to ask only for later ones, segment by segment")
 	f.BoolVar(&s.closed, "closed", false, "refuse keys that match none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
 	f.DurationVar(&s.retention, "effect-retention", 0, "how long a done effect is remembered at least when there is no room for others; 0 is 7 days")
-	f.Var(&s.quota, "quota", "what the namespace may take, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
+	f.Var(&s.quota, "quota", "a limit of the namespace, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
 	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`, of all but keys, documents and state_bytes")
 }
 
@@ -123,9 +123,9 @@ func newNamespaceSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Change a namespace's settings",
-		Long: `Change the settings of the namespace that --namespace names. What no flag says stays as
-it is. With --file the settings are those of the file, as "interlock namespace get -o
-json" prints them, and what is in neither has its default.`,
+		Long: `Change the settings of the namespace that --namespace names. Settings without a flag stay as
+they are. With --file the settings are those of the file, as "interlock namespace get -o
+json" prints them, and settings in neither have their defaults.`,
 		Example: `  interlock namespace set --strict-order
   interlock namespace set --near-misses --closed
   interlock namespace set --quota waiters=1000,requests_per_s=200 --principal-quota sessions=50
@@ -144,7 +144,7 @@ json" prints them, and what is in neither has its default.`,
 				fields = list[0]
 			} else {
 				if !s.given(cmd.Flags()) {
-					return usage("say what to change: %s", useLine(cmd))
+					return usage("name the settings to change: %s", useLine(cmd))
 				}
 				old, err := a.oldFields(cmd.Context(), "/v1/namespace")
 				if err != nil {
@@ -196,13 +196,13 @@ func newNamespaceDelete(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a namespace, with all that is in it",
-		Long: `Delete a namespace, with all that is in it. The command is refused, and says what is left,
-while the namespace has sessions, leases, waiters, unfinished tasks, dead letters, documents,
-effects, log entries, patterns, queues or settings of its own. --force ends and drops all of
-that at once, and cannot be undone: holders lose their leases without grace, and an effect
-that was done may be claimed again. The journal keeps the history for as long as it keeps
-any. A namespace that is made later with the same name begins anew, and gives out higher
-fences and versions than this one did.`,
+		Long: `Delete a namespace, with all that is in it. The command is refused, and lists what is left,
+while the namespace has sessions, leases, waiters, unfinished tasks, dead letters,
+documents, effects, log entries, patterns, queues or settings of its own. --force ends and
+drops all of that at once, and cannot be undone: holders lose their leases without grace,
+and an effect that was done may be claimed again. The journal keeps the history for as long
+as it keeps any. A later namespace of the same name begins anew, with higher fences and
+versions than this one had.`,
 		Example: `  interlock namespace delete ci-4711
   interlock namespace delete ci-4711 --force`,
 		Args: oneArg("a namespace"),

@@ -95,8 +95,7 @@ func refusalText(e *interlock.Error) string {
 		}
 		return text + ": " + own
 	}
-	next = strings.ReplaceAll(next, "ask again with on_conflict wait to stand in line", "use --wait 30s to stand in line")
-	next = strings.ReplaceAll(next, "with a longer wait_ms to stand in line", "with a longer --wait to stand in line")
+	next = asFlags(next)
 	next = strings.ReplaceAll(next, "under the same request id", "with the same --id")
 	switch {
 	case text == "" && next == "":
@@ -111,23 +110,34 @@ func refusalText(e *interlock.Error) string {
 	return text + ": " + next
 }
 
+// flagNames are the fields of HTTP requests that the server's advice names, as flags.
+var flagNames = strings.NewReplacer(
+	"ask again with on_conflict wait to stand in line", "use --wait 30s to stand in line",
+	"with on_conflict wait", "with --wait 30s",
+	"resume it with wait_ms", "resume it with --wait",
+	"with a longer wait_ms", "with a longer --wait",
+)
+
+// asFlags returns the server's advice with flags instead of fields of HTTP requests.
+func asFlags(advice string) string { return flagNames.Replace(advice) }
+
 // nextSteps are for refusals with server advice that speaks of HTTP, or repeats the message.
 var nextSteps = map[interlock.Code]string{
-	interlock.CodeUnauthenticated: "set INTERLOCK_CREDENTIAL, or give --credential-file",
+	interlock.CodeUnauthenticated: "set INTERLOCK_CREDENTIAL, or use --credential-file",
 	interlock.CodeNoSpace:         "try again when there is room on the server's disk",
 	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
 	interlock.CodeExpired:         "write nothing more under it",
 	interlock.CodeTaken:           "write nothing more under it",
-	interlock.CodeNoSuchPattern:   "`interlock pattern ls` lists those that there are",
-	interlock.CodeNoSuchRevision:  "`interlock pattern revisions` lists those that are remembered",
-	interlock.CodeNoSuchQueue:     "`interlock queue ls` lists those that there are, and `interlock queue set` makes one",
-	interlock.CodeUnknownTask:     "`interlock task ls` lists those that are known",
-	interlock.CodeTaskSettled:     "`interlock task show` tells how it came to that",
+	interlock.CodeNoSuchPattern:   "`interlock pattern ls` lists the existing ones",
+	interlock.CodeNoSuchRevision:  "`interlock pattern revisions` lists the remembered ones",
+	interlock.CodeNoSuchQueue:     "`interlock queue ls` lists the existing ones, and `interlock queue set` makes one",
+	interlock.CodeUnknownTask:     "`interlock task ls` lists the known ones",
+	interlock.CodeTaskSettled:     "`interlock task show` has its history",
 	interlock.CodeTaskMoved:       "drop what you have of it",
 	interlock.CodeNoWriter:        "`interlock mailbox writer set` names one for the key's pattern",
 	interlock.CodePreempted:       "write nothing more under it",
-	interlock.CodeParked:          "take it up again with `interlock resume`",
-	interlock.CodeDenied:          "`interlock release` ends it, and `interlock resume --unapproved` goes on with something else under it",
+	interlock.CodeParked:          "resume it with `interlock resume`",
+	interlock.CodeDenied:          "`interlock release` ends it, and `interlock resume --unapproved` continues with something else under it",
 	interlock.CodeOutcomeUnknown:  "look before you ask again",
 }
 

@@ -16,14 +16,14 @@ func newPark(a *app) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "park [LEASE]",
-		Short: "Put a lease aside while a human decides",
-		Long: `Put a lease aside while a human decides; without LEASE the one in $INTERLOCK_LEASE.
-It needs no renewal any more and belongs to nobody's session: whoever knows its id may
-resume it, within --for. With --free others may hold the keys meanwhile; with --keep
-nobody may. Without either it is as the key pattern says, else the keys are kept.
+		Short: "Put a lease aside while a person decides",
+		Long: `Put a lease aside while a person decides; without LEASE the one in $INTERLOCK_LEASE. It
+needs no renewal any more and belongs to no session: any caller with its id may resume it,
+within --for. With --free others may hold the keys meanwhile; with --keep they may not.
+Without either the key pattern decides, else the keys are kept.
 
 With --reason it asks a person: "interlock approve" lists it, and the answer resumes it.
-"interlock resume" waits for that, takes it up again and says what may have changed.`,
+"interlock resume" waits for that, resumes the lease and reports what may have changed.`,
 		Example: `  interlock park --free --for 8h --reason "refund of 1200.00: approve?"
   interlock approve FENCE --yes     # by another person
   eval "$(interlock resume --wait 10m)" || exit`,
@@ -34,7 +34,7 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 				return err
 			}
 			if keep && free {
-				return usage("--keep and --free: give one of them")
+				return usage("--keep and --free: use one of them")
 			}
 			if err := checkDurations(duration{"--for", limit, 0, interlock.MaxPark}); err != nil {
 				return err
@@ -59,7 +59,7 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&keep, "keep", false, "nobody else may hold the keys meanwhile")
+	f.BoolVar(&keep, "keep", false, "others may not hold the keys meanwhile")
 	f.BoolVar(&free, "free", false, "others may hold the keys meanwhile")
 	f.DurationVar(&limit, "for", 0, "how long it may be parked before it ends (default: the key pattern's, else "+interlock.DefaultPark.String()+")")
 	f.StringVar(&reason, "reason", "", "what a person is asked: the lease then waits for an answer")
@@ -89,19 +89,19 @@ func newResume(a *app) *cobra.Command {
 	var preempt, unapproved bool
 	cmd := &cobra.Command{
 		Use:   "resume [LEASE]",
-		Short: "Take a parked lease up again",
-		Long: `Take a parked lease up again; without LEASE the one in $INTERLOCK_LEASE. If its keys
-were freed it stands in line at its old place. The variables are printed again, since
-the fence may be a new one, and you are told which keys others may have changed
-meanwhile: read those again before you act on what was decided.
+		Short: "Resume a parked lease",
+		Long: `Resume a parked lease; without LEASE the one in $INTERLOCK_LEASE. If its keys were freed it
+stands in line at its old place. The variables are printed again, since the fence may be a
+new one, and the keys that others may have changed meanwhile are listed: read those again
+before you act on the decision.
 
-A lease that asks a person, because it was parked with --reason, is resumed by the
-answer: for that --wait counts, too. If it was denied the lease stays parked, for you to
-release it. With --unapproved it is resumed without an answer, which withdraws the
-question, or in spite of a denial, to do something else under it.
+A lease that asks a person, because it was parked with --reason, is resumed by the answer:
+--wait bounds that wait, too. After a denial the lease stays parked, for you to release it.
+With --unapproved it is resumed without an answer, which withdraws the question, or in spite
+of a denial, to do something else under it.
 
 When --wait is over or you are interrupted, the place in line is kept for two minutes,
-in which another resume goes on waiting. With --wait 0 the lease stays parked. A lease
+during which another resume continues to wait. With --wait 0 the lease stays parked. A lease
 that is held already is simply shown.
 
 Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no server answered.`,
@@ -130,7 +130,7 @@ Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no
 		},
 	}
 	q.flags(cmd)
-	cmd.Flags().BoolVar(&preempt, "preempt", false, "ask those who hold the keys now to yield")
-	cmd.Flags().BoolVar(&unapproved, "unapproved", false, "although nobody has answered, or somebody has denied it")
+	cmd.Flags().BoolVar(&preempt, "preempt", false, "ask the present holders of the keys to yield")
+	cmd.Flags().BoolVar(&unapproved, "unapproved", false, "resume without an answer, or in spite of a denial")
 	return cmd
 }

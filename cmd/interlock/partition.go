@@ -46,13 +46,13 @@ func newPartition(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "partition [FLAGS] KEY --parts N -- COMMAND [ARGUMENT...]",
 		DisableFlagsInUseLine: true,
-		Short:                 "Share a key out among members, and run a command for each own part",
-		Long: `Become one of the members that share out the parts KEY/0, KEY/1, ... of a key, and run
-the command once for each part that falls to this member. Parts move when members
-come, leave or die. The command of a part that is to go to another member gets SIGTERM,
-and four fifths of --grace later SIGKILL; only when nothing of it is left is the part
-given away, so no two members ever work on one part. What comes and goes is told on
-standard error, with -o json as lines of JSON.
+		Short:                 "Join a partitioned key, and run a command for each assigned part",
+		Long: `Become one of the members that share the parts KEY/0, KEY/1, ... of a key, and run the
+command once for each part that is assigned to this member. Parts move when members come,
+leave or die. The command of a part that moves to another member gets SIGTERM, and four
+fifths of --grace later SIGKILL; the part is released only when all of its processes have
+ended, so no two members ever work on one part. Assignments are reported on standard error,
+with -o json as lines of JSON.
 
 A command that ends with exit code 0 is not started again, and its part stays with this
 member. When one fails, the member leaves, so that others get its parts, and ends with
@@ -64,11 +64,11 @@ Each command has an empty standard input, and finds in its environment
   INTERLOCK_KEYS     the part's key
   INTERLOCK_FENCE    its fence: pass it along wherever the command writes
 
-and besides what "interlock run" gives to its command, except a lease.
+and the variables of "interlock run", except a lease.
 
-Exit codes: 128+n after signal n, a failed command's own, 126 or 127 when it cannot be
-run, 69 no server answered, 77 not allowed, 79 the membership was lost, 2 wrong flags,
-or others share the key out into another number of parts.`,
+Exit codes: 128+n after signal n, a failed command's own, 126 or 127 when it cannot be run,
+69 no server answered, 77 not allowed, 79 the membership was lost, 2 wrong flags, or the
+members divide the key into another number of parts.`,
 		Example: `  interlock partition queue:orders --parts 16 -- ./consume
   interlock partition logs --parts 8 --divide range -- sh -c './index --shard "$INTERLOCK_PART"'`,
 		Args: func(cmd *cobra.Command, args []string) (err error) {
@@ -78,7 +78,7 @@ or others share the key out into another number of parts.`,
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.parts < 1 || p.parts > interlock.MaxParts {
-				return usage("say with --parts into how many parts the key is shared out: a number from 1 to %d, the same for all members", interlock.MaxParts)
+				return usage("set --parts, the number of parts of the key: from 1 to %d, the same for all members", interlock.MaxParts)
 			}
 			if err := checkDurations(
 				duration{"--ttl", p.ttl, interlock.MinTTL, interlock.MaxTTL},
@@ -91,14 +91,14 @@ or others share the key out into another number of parts.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&p.parts, "parts", "the `number` of parts into which the key is shared out")
+	f.Var(&p.parts, "parts", "the `number` of parts of the key")
 	p.divide.among(cmd, "divide", "how they are given to members; the first member decides", words[interlock.Division]()...)
 	f.DurationVar(&p.ttl, "ttl", interlock.DefaultTTL, "how long the membership outlives the last sign of life")
 	f.DurationVar(&p.grace, "grace", interlock.DefaultGrace, "how long stopping the command of a part may take")
-	f.StringVar(&p.purpose, "purpose", "", "what it is for, for others to read")
+	f.StringVar(&p.purpose, "purpose", "", "its purpose, for others to read")
 	f.StringVar(&p.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
-	f.BoolVarP(&p.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	f.BoolVarP(&p.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
 
@@ -137,7 +137,7 @@ func (p *partition) run(ctx context.Context) (err error) {
 	limit, stop := context.WithTimeout(context.Background(), p.grace+killedWithin+leaveTimeout)
 	defer stop()
 	if left := m.Leave(limit); left != nil && exitCode(err) != exitLost {
-		p.a.complain("the parts could not be given back and go on by themselves within %s: %s", p.ttl, p.a.sentence(left))
+		p.a.complain("the parts could not be released and end by themselves within %s: %s", p.ttl, p.a.sentence(left))
 	}
 	return err
 }

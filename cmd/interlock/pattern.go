@@ -17,10 +17,10 @@ import (
 func newPattern(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pattern",
-		Short: "Say what holds for all keys of one shape",
-		Long: `Key patterns say which keys a namespace has and what holds for them: how many may
-hold a key at once, how often, for how long, who and in which modes. Keys that match no
-pattern stay open until "interlock namespace set --closed".
+		Short: "Manage the rules for all keys of one shape",
+		Long: `Key patterns define the keys of a namespace and their rules: capacity, rate, times,
+claimants and modes. Keys that match no pattern stay open until "interlock namespace set
+--closed".
 
 docs/patterns.md shows how they are used.`,
 		Args: noCommand,
@@ -44,9 +44,9 @@ between. A variable is at least one character without a slash:
   host:{name:lower}        any text; upper case is made lower case
   repo:{name}/{path...}    the last one: any number of segments, also none
 
-With SHAPE, what no flag says has its default, also when there was a pattern of that
-name. Without SHAPE the pattern must be there, and what no flag says stays as it is. A
-list is replaced as a whole; --alias "" and the like take it away.
+With SHAPE, settings without a flag have their defaults, also when there was a pattern of
+that name. Without SHAPE the pattern must exist, and settings without a flag stay as they
+are. A list is replaced as a whole; --alias "" and the like clear it.
 
 --file reads patterns as "interlock pattern get -o json" and "ls -o json" print them:
 one object, or a list of objects with names; - is standard input. Each replaces the
@@ -62,7 +62,7 @@ pattern of its name. With NAME and flags they change the one object of the file.
 			case len(args) > 2:
 				return usage("too many arguments: %s", useLine(cmd))
 			case len(args) == 0 && file == "":
-				return usage("name the pattern, or give --file: %s", useLine(cmd))
+				return usage("name the pattern, or use --file: %s", useLine(cmd))
 			case len(args) == 2 && file != "":
 				return usage("the shape stands in the file: leave %s out, or --file", quote(clean(args[1])))
 			}
@@ -121,7 +121,7 @@ func (a *app) setPatternFile(ctx context.Context, file string, args []string, ch
 			name = args[0]
 		}
 		if name == "" {
-			return usage("--file %s: pattern %d has no name: give it the field name", clean(file), i+1)
+			return usage("--file %s: pattern %d has no name: add the field name", clean(file), i+1)
 		}
 		delete(fields, "name")
 		for field, value := range changes {
@@ -264,8 +264,8 @@ func newPatternRm(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Forget a key pattern",
-		Long: `Forget a key pattern. What is held under it stays held. Its keys are then as other
-patterns say; where there are others and none fits, no new claim on them is admitted.`,
+		Long: `Forget a key pattern. Leases under it stay held. Its keys then follow other patterns; if the
+namespace is closed and none fits, new claims on them are refused.`,
 		Example:           "  interlock pattern rm runs",
 		Args:              oneArg("a pattern"),
 		ValidArgsFunction: a.completePatterns,

@@ -10,8 +10,8 @@ import (
 func newPatternRevisions(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revisions NAME",
-		Short: "Show what a key pattern was before",
-		Long: `Show what a key pattern was before, the newest first. The last 16 changes are
+		Short: "Show the earlier revisions of a key pattern",
+		Long: `Show the earlier revisions of a key pattern, the newest first. The last 16 changes are
 remembered, also those of a pattern that was dropped.`,
 		Example:           "  interlock pattern revisions runs",
 		Args:              oneArg("a pattern"),
@@ -50,10 +50,10 @@ func newPatternRevert(a *app) *cobra.Command {
 	var to uint64
 	cmd := &cobra.Command{
 		Use:   "revert NAME",
-		Short: "Set a key pattern back to what it was before",
-		Long: `Set a key pattern back to an earlier revision, or bring back one that was dropped;
-without --to to the one before the present one. That is a revision of its own, so to
-revert once more is to undo it. What is held stays held, also above a smaller capacity.`,
+		Short: "Restore an earlier revision of a key pattern",
+		Long: `Restore an earlier revision of a key pattern, or a dropped pattern; without --to the
+revision before the present one. The result is a revision of its own, so a second revert
+undoes the first. Leases stay held, also above a smaller capacity.`,
 		Example: `  interlock pattern revert runs
   interlock pattern revert runs --to 3`,
 		Args:              oneArg("a pattern"),

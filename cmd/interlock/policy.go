@@ -56,12 +56,12 @@ func (p *policy) flags(cmd *cobra.Command) {
 		p.durations[d.flag] = f.Duration(d.flag, 0, d.usage)
 	}
 	f.Uint32Var(&p.maxWaiters, "max-waiters", 0, "how many may stand in line for a key (default "+strconv.Itoa(interlock.MaxWaitersPerKey)+")")
-	f.Var(&p.allow, "allow", "who may claim which modes, `WHO=MODES` such as billing=exclusive,shared or *=shared; without = all modes; the first that fits counts; may be repeated")
+	f.Var(&p.allow, "allow", "allow claims: `WHO=MODES` such as billing=exclusive,shared or *=shared; without = all modes; the first that fits counts; may be repeated")
 	p.preempt.among(cmd, "preempt", "what --preempt does to a holder", words[interlock.PreemptPolicy]()...)
 	p.park.among(cmd, "park", "what becomes of the keys of a parked lease", words[interlock.ParkPolicy]()...)
 	p.onDeadlock.among(cmd, "on-deadlock", "what becomes of a deadlock victim's leases that others wait for", words[interlock.DeadlockPolicy]()...)
-	p.write.among(cmd, "write", "who may commit documents at the keys", words[interlock.WritePolicy]()...)
-	f.StringVar(&p.writer, "writer", "", "the `principal` who may, with --write single-writer")
+	p.write.among(cmd, "write", "the writers that may commit documents at the keys", words[interlock.WritePolicy]()...)
+	f.StringVar(&p.writer, "writer", "", "the `principal` that may write, with --write single-writer")
 	f.BoolVar(&p.auditRefusals, "audit-refusals", false, "record requests that are refused at the keys in the trail, at most 20 a minute")
 }
 

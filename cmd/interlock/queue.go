@@ -19,20 +19,20 @@ import (
 func newQueue(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Say how tasks are handed out, and look at their queues",
-		Long: `A queue is where tasks of one kind wait for their keys and for a worker. It says how
-often a task is tried, with which pauses, how many run at once, and how groups, such as
-tenants, share it.
+		Short: "Manage task queues",
+		Long: `A queue is where tasks of one kind wait for their keys and for a worker. Its settings are
+the number of attempts, the pauses between them, the number of tasks that run at once, and
+the shares of groups, such as tenants.
 
 docs/tasks.md shows how queues are used.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newQueueSet(a), newQueueLs(a), newQueueShow(a),
-		a.changingQueue("pause", "Hand out nothing more of a queue", `Hand out nothing more of a queue until it is resumed. What runs goes on, and new tasks
-are taken.`, "paused"),
-		a.changingQueue("drain", "Take nothing new into a queue", `Take nothing new into a queue until it is resumed. What it has is handed out.`, "draining"),
-		a.changingQueue("resume", "Have a queue go on that was paused or drained", `Have a queue go on that was paused or drained.`, "open"),
+		a.changingQueue("pause", "Stop handing out the tasks of a queue", `Stop handing out the tasks of a queue until it is resumed. Running tasks continue, and new
+ones are accepted.`, "paused"),
+		a.changingQueue("drain", "Stop accepting tasks into a queue", `Stop accepting tasks into a queue until it is resumed. Its present tasks are handed out.`, "draining"),
+		a.changingQueue("resume", "Resume a queue that was paused or drained", `Resume a queue that was paused or drained.`, "open"),
 		newQueueRm(a))
 	return cmd
 }
@@ -50,7 +50,7 @@ type queueFlags struct {
 // duration with _ms.
 var (
 	queueCounts = []struct{ flag, usage string }{
-		{"max-attempts", fmt.Sprintf("how often a task is tried that does not say (default %d)", interlock.DefaultAttempts)},
+		{"max-attempts", fmt.Sprintf("the attempts of a task that sets none (default %d)", interlock.DefaultAttempts)},
 		{"max-running", "how many tasks run at once (default any number)"},
 		{"max-tasks", "how many tasks it has at most that are not settled"},
 		{"min-approvals", "how many principals must approve a task that asks a person (default 1)"},
@@ -112,12 +112,12 @@ func newQueueSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set QUEUE",
 		Short: "Register a queue, or change one",
-		Long: `Register the queue QUEUE, or change it: what no flag says stays as it is, and has its
-default in a new queue. A 0 brings a default back, --group "" takes the groups away; the
+		Long: `Register the queue QUEUE, or change it: settings without a flag stay as they are, and have
+their defaults in a new queue. A 0 restores a default, --group "" removes the groups; the
 groups are replaced as a whole, as are the lists of --pull, --submit and --admin.
 
-When several groups have tasks that could run, they take turns: one of weight 2 gets
-two turns for each one of a group that has weight 1, as each has that is not listed.`,
+When several groups have tasks that could run, they take turns: a group of weight 2 gets two
+turns for each turn of a group of weight 1. Groups that are not listed have weight 1.`,
 		Example: `  interlock queue set billing --max-attempts 8 --backoff 2s --max-backoff 10m
   interlock queue set mail --max-running 20 --group acme=2..10 --group trial=..1
   interlock queue set bank --pull teller --submit group:support,billing --admin lead`,
@@ -181,7 +181,7 @@ type queuesAnswer struct {
 func newQueueLs(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
-		Short: "List the queues, with how many tasks stand where",
+		Short: "List the queues, with their numbers of tasks by state",
 		Example: `  interlock queue ls
   interlock queue ls -o json | jq '.queues[] | select(.dead > 0)'`,
 		Args: noArgs,
@@ -214,7 +214,7 @@ func newQueueLs(a *app) *cobra.Command {
 func newQueueShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show QUEUE",
-		Short:             "Show a queue: how it stands, and what it says of its tasks",
+		Short:             "Show a queue: its state and its settings",
 		Example:           "  interlock queue show billing",
 		Args:              oneArg("a queue"),
 		ValidArgsFunction: a.completeQueues,
@@ -230,11 +230,11 @@ func newQueueShow(a *app) *cobra.Command {
 				a.tellLimits(&q.queueSettings)
 				switch {
 				case q.Paused || q.Drain:
-					a.complain("`interlock queue resume %s` has it go on", name)
+					a.complain("`interlock queue resume %s` resumes it", name)
 				case q.Tasks.Dead > 0:
 					a.complain("`interlock task ls --queue %s --state dead` lists its dead letters", name)
 				case q.Tasks.Waiting > 0 && q.Tasks.Running+q.Idle == 0:
-					a.complain("nobody works for it: `interlock task work %s -- COMMAND` does", name)
+					a.complain("it has no worker: start one with `interlock task work %s -- COMMAND`", name)
 				}
 				return nil
 			})

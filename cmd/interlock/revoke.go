@@ -22,13 +22,12 @@ func newRevoke(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "revoke KEY",
-		Short: "Take a lease back from its holder",
-		Long: `Take a lease back from its holder. The fence says which lease is meant, so that
-nobody else's is hit when the key passes on in the meantime; without --fence it is the
-present holder's, if there is only one. The holder is told, and every guard refuses
-what it still writes.
+		Short: "Revoke a lease from its holder",
+		Long: `Revoke a lease. The fence identifies it, so that no other lease is hit when the key passes
+on in the meantime; without --fence it is the present holder's, if there is only one. The
+holder is notified, and every guard refuses its later writes.
 
-On a terminal you are asked first, unless you say -y.`,
+On a terminal the command asks first, unless -y is set.`,
 		Example: `  interlock revoke account:12345 --reason "stuck since noon"
   interlock revoke account:12345 --fence 17 -y`,
 		Args:              oneArg("a key"),
@@ -37,7 +36,7 @@ On a terminal you are asked first, unless you say -y.`,
 			key := args[0]
 			asks := !yes && term.IsTerminal(int(a.in.Fd()))
 			if !asks && !yes {
-				return usage("nobody can be asked here: say -y to revoke without a question")
+				return usage("no terminal for the question: use -y to revoke without it")
 			}
 			meant, err := a.meant(cmd.Context(), key, interlock.Fence(fence))
 			if err != nil {
@@ -56,7 +55,7 @@ On a terminal you are asked first, unless you say -y.`,
 		},
 	}
 	cmd.Flags().Uint64Var(&fence, "fence", 0, "the `fence` of the lease that is meant")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for its holder and for the history (default: who did it)")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for its holder and for the history (default: your name)")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if reason == "" {
@@ -92,9 +91,9 @@ func (a *app) meant(ctx context.Context, key string, fence interlock.Fence) (*ho
 	case fence != 0:
 		return nil, exitWith(exitConflict, fmt.Errorf("fence %s holds nothing at %s: its holders are %s", fence, clean(key), strings.Join(list, ", ")))
 	case len(list) == 0:
-		return nil, fmt.Errorf("nobody holds %s: there is nothing to revoke", clean(key))
+		return nil, fmt.Errorf("%s has no holder: there is nothing to revoke", clean(key))
 	case len(list) > 1 || k.More > 0:
-		return nil, usage("%s has %d holders: say which with --fence: %s", clean(key), len(list)+k.More, strings.Join(list, ", "))
+		return nil, usage("%s has %d holders: select one with --fence: %s", clean(key), len(list)+k.More, strings.Join(list, ", "))
 	}
 	return &k.Holders[0], nil
 }

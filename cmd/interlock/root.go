@@ -63,13 +63,12 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock",
 		Short: "Traffic control for swarms of AI agents",
-		Long: `Interlock is traffic control for swarms of AI agents: leases on what they work
-on, a fair and durable line for those who wait, and a fence that refuses late
-writers.
+		Long: `Interlock is traffic control for swarms of AI agents: leases on shared resources, a fair and
+durable line of waiters, and fencing tokens that refuse late writers.
 
   interlock serve --data-dir DIR              start a server on this machine
   interlock run account:12345 -- ./charge     run a command while holding a lease
-  interlock why account:12345                 who has it, who waits, what to do`,
+  interlock why account:12345                 show holders, waiters, and what to do`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noCommand,
@@ -89,17 +88,17 @@ writers.
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.AddGroup(
-		&cobra.Group{ID: groupHold, Title: "Hold leases:"},
-		&cobra.Group{ID: groupState, Title: "Change what is guarded:"},
-		&cobra.Group{ID: groupTask, Title: "Hand work on:"},
-		&cobra.Group{ID: groupLook, Title: "Look:"},
-		&cobra.Group{ID: groupRule, Title: "Rule a namespace:"},
-		&cobra.Group{ID: groupServe, Title: "Run a server:"},
-		&cobra.Group{ID: groupTry, Title: "See and measure what it does:"},
+		&cobra.Group{ID: groupHold, Title: "Leases:"},
+		&cobra.Group{ID: groupState, Title: "Documents, files and effects:"},
+		&cobra.Group{ID: groupTask, Title: "Tasks:"},
+		&cobra.Group{ID: groupLook, Title: "Inspection:"},
+		&cobra.Group{ID: groupRule, Title: "Administration:"},
+		&cobra.Group{ID: groupServe, Title: "Servers:"},
+		&cobra.Group{ID: groupTry, Title: "Demos and benchmarks:"},
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
 	a.server.flags(root.PersistentFlags())
-	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "the `form` of what is printed: text, or json for the server's own answers")
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "the output `format`: text, or json for the server's own answers")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	cobra.AddTemplateFunc("shared", func(cmd *cobra.Command) string { return sharedFlags(cmd).FlagUsagesWrapped(helpWidth) })
 	cobra.AddTemplateFunc("own", func(cmd *cobra.Command) string { return cmd.LocalFlags().FlagUsagesWrapped(helpWidth) })
@@ -198,5 +197,5 @@ Flags:
 Flags of every command:
 {{. | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
 
-{{.CommandPath}} COMMAND --help says more about a command.{{end}}
+{{.CommandPath}} COMMAND --help describes a command.{{end}}
 `

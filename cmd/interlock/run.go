@@ -52,27 +52,27 @@ func newRun(a *app) *cobra.Command {
 		Use:                   "run [FLAGS] KEY... -- COMMAND [ARGUMENT...]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Run a command while holding a lease",
-		Long: `Take a lease on all of the keys, run the command, and give the lease back when it
-has ended. Heartbeats run meanwhile. When the lease is lost, because the server
-cannot be reached for longer than --ttl, or somebody revoked it, or --max-hold has
-passed, the command and all of its process group get SIGTERM, and after --kill-after
-SIGKILL. What the command leaves behind in its group is ended too, before the lease
-is given back; a daemon that is to live on leaves the group by setsid.
+		Long: `Acquire a lease on all of the keys, run the command, and release the lease when it has
+ended. Heartbeats run meanwhile. When the lease is lost, because the server cannot be
+reached for longer than --ttl, or an operator revoked it, or --max-hold has passed, the
+command and all of its process group get SIGTERM, and after --kill-after SIGKILL. Processes
+that the command leaves behind in its group are ended too, before the lease is released; a
+daemon that is to survive leaves the group by setsid.
 
-With -o json the last line on standard error says how it went; standard output is the
+With -o json the last line on standard error is the result; standard output is the
 command's.
 
-Signals are passed on to the command, and on a terminal it has the terminal. It finds
-in its environment
+Signals are passed on to the command, and on a terminal it has the terminal. Its environment
+has
 
   INTERLOCK_LEASE    the lease's id, which is a secret
   INTERLOCK_FENCE    the fence: pass it along wherever the command writes
   INTERLOCK_KEYS     the keys, one a line
-  INTERLOCK_SESSION  the session's id, a secret too: interlock wait-for waits in its name
+  INTERLOCK_SESSION  the session's id, a secret too, for interlock wait-for
   INTERLOCK_URL      the server
 
-With --documents it also finds the documents at the keys, read in the same step as the
-lease was granted:
+With --documents it also has the documents at the keys, read in the same step as the lease
+was granted:
 
   INTERLOCK_DOCUMENTS  the path of a JSON file that only you can read, which is removed
                        when the command has ended: "documents" and "as_of", as
@@ -80,14 +80,14 @@ lease was granted:
   INTERLOCK_AS_OF      the version of the namespace that they are of, for
                        "interlock commit --as-of"
 
-You are told on standard error when somebody asks for the keys, when the lease is about
-to end, and what ended it. With --stall the command must report its progress, by
+Messages on standard error report that another agent asks for the keys, that the lease is
+about to end, and why it ended. With --stall the command must report its progress, by
 "interlock renew --progress TEXT".
 
 Runs of workflows under an organisation's cap are started by "interlock run start".
 
-A run inside another run, or inside the work at a task, has a session of its own. While
-it stands in line the one around it is seen as waiting for it, with what it holds.
+A run inside another run, or inside the work at a task, has a session of its own. While it
+stands in line, the session around it counts as waiting for it.
 
 Exit codes: the command's own, 128+n when it was ended by signal n, 126 or 127 when
 it cannot be run, and of run itself: 65 version conflict or stale fence, 69 no server
@@ -129,7 +129,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 				return usage("--kill-after %s: want a duration of 0 or more", r.killAfter)
 			}
 			if r.skip && (r.q.Preempt || cmd.Flags().Changed("wait") && r.q.Wait != 0) {
-				return usage("--skip leaves the keys to whoever has them: leave --wait and --preempt out")
+				return usage("--skip leaves the keys to their holder: leave --wait and --preempt out")
 			}
 			r.pass = repeated(cmd.InheritedFlags())
 			return r.run(cmd.Context())
@@ -137,11 +137,11 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	}
 	r.q.flags(cmd, interlock.DefaultTTL)
 	f := cmd.Flags()
-	f.BoolVar(&r.skip, "skip", false, "when somebody holds the keys already, do nothing and exit with 0")
-	f.StringVar(&r.note, "note", "", "what the next holder should know")
+	f.BoolVar(&r.skip, "skip", false, "when the keys are held already, do nothing and exit with 0")
+	f.StringVar(&r.note, "note", "", "a note for the next holder")
 	f.BoolVar(&r.documents, "documents", false, "hand the documents at the keys to the command, in a file")
 	f.DurationVar(&r.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
 	cmd.AddCommand(newRunStart(a), newRunEnd(a), newRunLs(a))
 	return cmd
 }
@@ -356,7 +356,7 @@ func (r *runInvocation) finish(c *client.Client, lease *client.Lease, result job
 	}
 	if r.isParked(lease) {
 		hangUp(c)
-		r.say("the command has parked the lease: interlock resume takes it up again, by the id that the command had in INTERLOCK_LEASE")
+		r.say("the command has parked the lease: interlock resume resumes it, by the id that the command had in INTERLOCK_LEASE")
 		return exitAs(result)
 	}
 	err := r.giveBack(lease, outcome)
@@ -364,9 +364,9 @@ func (r *runInvocation) finish(c *client.Client, lease *client.Lease, result job
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {
 	case refused && exitForCode(refusal.Code) == exitLost:
-		return exitWith(exitLost, fmt.Errorf("the command ended (%s) after its lease was lost, so somebody else may have worked on the keys: %s", outcome, refusalText(refusal)))
+		return exitWith(exitLost, fmt.Errorf("the command ended (%s) after its lease was lost, so another holder may have worked on the keys: %s", outcome, refusalText(refusal)))
 	case err != nil:
-		r.say("the lease could not be given back and ends by itself within %s: %v", r.q.TTL, err)
+		r.say("the lease could not be released and ends by itself within %s: %v", r.q.TTL, err)
 	}
 	return exitAs(result)
 }

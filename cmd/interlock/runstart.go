@@ -28,8 +28,8 @@ func newRunStart(a *app) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Short:                 "Start a run of a workflow, if the caps allow",
 		Long: `Start a run of a workflow: a lease on one permit of org:ORG/runs and one of
-org:ORG/workflow:WORKFLOW/runs, where key patterns give these keys a capacity. When
-the caps are reached it stands in line for --wait, and then exits with 75.
+org:ORG/workflow:WORKFLOW/runs, if key patterns set a capacity for them. When the caps are
+reached it stands in line for --wait, and then exits with 75.
 
 With a command, the run lasts as long as the command, as with "interlock run". Without
 one the run is printed as variables for a shell: it lives by "interlock renew", and
@@ -42,7 +42,7 @@ asked for anew.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
 			case start.org == "":
-				return usage("say whose cap the run counts towards with --org: %s", useLine(cmd))
+				return usage("name the organisation of the run with --org: %s", useLine(cmd))
 			case dash > 0 || dash < 0 && len(args) > 0:
 				return usage("put -- before the command: %s", useLine(cmd))
 			case dash == 0 && len(args) == 0:
@@ -74,18 +74,18 @@ asked for anew.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&start.org, "org", "", "the organisation whose cap it counts towards")
-	f.StringVar(&start.workflow, "workflow", "", "the workflow, whose cap it counts towards as well")
+	f.StringVar(&start.org, "org", "", "the organisation that it counts towards")
+	f.StringVar(&start.workflow, "workflow", "", "the workflow that it counts towards")
 	f.DurationVar(&start.wait, "wait", interlock.DefaultRunWait, "how long to stand in line when the caps are reached, 0 to fail at once")
 	f.StringVar(&start.id, "id", "", "the same `id`, the same run")
 	f.DurationVar(&r.q.TTL, "ttl", 0, "how long the run outlives the last sign of life (default: the key pattern's, else "+interlock.DefaultTTL.String()+")")
 	f.DurationVar(&r.q.MaxHold, "max-hold", 0, "how long it may last at all (default: the key pattern's, else no limit)")
 	f.IntVar(&r.q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
-	f.StringVar(&r.q.Purpose, "purpose", "", "what it is for, for others to read")
+	f.StringVar(&r.q.Purpose, "purpose", "", "its purpose, for others to read")
 	f.StringVar(&r.q.Agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
-	f.StringVar(&r.note, "note", "", "what the next run should know")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	f.StringVar(&r.note, "note", "", "a note for the next run")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
 
@@ -113,9 +113,9 @@ func newRunEnd(a *app) *cobra.Command {
 	var outcome, note string
 	cmd := &cobra.Command{
 		Use:   "end [RUN]",
-		Short: "End a run that start gave",
-		Long: `End a run; without RUN the one in $INTERLOCK_LEASE. Exit code 79 says that it had
-ended before, so that another one may have taken its place.`,
+		Short: "End a run",
+		Long: `End a run; without RUN the one in $INTERLOCK_LEASE. Exit code 79 means that it had ended
+before, so that another one may have taken its place.`,
 		Args: atMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := leaseArg(args)
@@ -130,8 +130,8 @@ ended before, so that another one may have taken its place.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&outcome, "outcome", "done", "how it went, in a word")
-	cmd.Flags().StringVar(&note, "note", "", "what the next run should know")
+	cmd.Flags().StringVar(&outcome, "outcome", "done", "the outcome, in a word")
+	cmd.Flags().StringVar(&note, "note", "", "a note for the next run")
 	return cmd
 }
 

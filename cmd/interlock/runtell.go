@@ -57,7 +57,7 @@ func endedBy(lease *client.Lease) string {
 }
 
 func skippedText(err error) string {
-	text := "skipped: somebody else already does it"
+	text := "skipped: another holder already does it"
 	var skipped *client.SkippedError
 	if errors.As(err, &skipped) && len(skipped.Holders) > 0 {
 		h := holderOf(&skipped.Holders[0])

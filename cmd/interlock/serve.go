@@ -56,19 +56,18 @@ and serves HTTP/JSON and the gRPC session stream. When it is ready it prints one
 on standard output, "ready http=ADDR grpc=ADDR" or with -o json the same as an object;
 logs go to standard error.
 
-With --journal etcd://HOST:PORT,HOST:PORT/NAME servers take turns: one is active, and
-each other one stands by, names the active one to whoever asks, and takes over when it
-dies or stands still. Each prints "standby http=ADDR grpc=ADDR" or "ready ..." whenever
-its role changes.
+With --journal etcd://HOST:PORT,HOST:PORT/NAME one server is active, and each other one
+stands by, names the active one to its callers, and takes over when it dies or stands still.
+Each prints "standby http=ADDR grpc=ADDR" or "ready ..." whenever its role changes.
 
 Without credentials it listens on loopback only. Make a credential with
 "interlock credential new".
 
-SIGTERM and SIGINT stop it in order: it grants nothing more, tells its clients to
-come back, writes everything and exits with 0; a second one ends it at once. Leases
-and places in line are kept either way. SIGHUP reads the credentials and the
-certificate again; without either it stops a server that was started on a terminal,
-which has gone then, and changes nothing for any other.
+SIGTERM and SIGINT stop it in order: it grants nothing more, asks its clients to reconnect,
+writes everything and exits with 0; a second one ends it at once. Leases and places in line
+are kept either way. SIGHUP reads the credentials and the certificate again; without either
+it stops a server that was started on a terminal, since the terminal is gone then, and has
+no effect on any other.
 
 Exit codes: 0 stopped as asked, 2 wrong flags or configuration, 3 the journal is
 damaged, 4 another server holds the journal, 5 a newer version wrote the journal, 6 the
@@ -90,20 +89,20 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	f.StringVar(&cfg.Journal, "journal", "", "the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE")
 	f.StringVar(&cfg.HTTP, "http", defaultHTTP, "`address` of the HTTP/JSON door; port 0 picks a free one")
 	f.StringVar(&cfg.GRPC, "grpc", defaultGRPC, "`address` for session streams, gRPC among them; port 0 picks a free one")
-	f.StringVar(&cfg.Credentials, "credentials", "", "`file` that says who may come in, made by interlock credential new")
+	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential new")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both doors then speak TLS only")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
-	f.BoolVar(&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: everybody may do everything")
-	f.StringSliceVar(&cfg.Hosts, "host", nil, "further `names` by which the server may be addressed, such as interlock.example.com")
+	f.BoolVar(&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: every client may do everything")
+	f.StringSliceVar(&cfg.Hosts, "host", nil, "further `names` of the server, such as interlock.example.com")
 	f.StringSliceVar(&cfg.Files, "files", nil, "`directories` that agents share below /v1/files: DIR for the namespace default, or NAMESPACE=DIR")
 	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")
 	f.Int64Var(&cfg.SnapshotBytes, "snapshot-bytes", 0, "`bytes` of journal, more than the last snapshot has, after which the next one is made; bounds how long a start takes (default 64 MiB)")
-	f.Int64Var(&cfg.KeepBytes, "keep-bytes", 0, "about how many `bytes` of journal are kept as history (default 1 GiB; -1: no more than a restart needs)")
+	f.Int64Var(&cfg.KeepBytes, "keep-bytes", 0, "about how many `bytes` of journal are kept as history (default 1 GiB; -1: only what a restart needs)")
 	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
 	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences and versions begin far above all that may have been given out")
 	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
-	f.IntVar(&cfg.MaxConnections, "max-connections", 0, "connections at a time, at both doors (default: what the limit of open files leaves beside the journal)")
+	f.IntVar(&cfg.MaxConnections, "max-connections", 0, "concurrent connections, HTTP and gRPC together (default: the limit of open files less the journal's)")
 	f.DurationVar(&cfg.MaxDowntime, "max-downtime", 90*24*time.Hour, "how far the clock may be ahead of the journal's newest entry at the start before it counts as wrong; 0: any time")
 	f.Int64Var(&cfg.MaxMemory, "max-memory", 0, "`bytes` of memory that the server may use; with half of them in use newcomers are refused (default: GOMEMLIMIT, or 75 % of the machine's or the container's; -1: any)")
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
@@ -112,7 +111,7 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	f.IntVar(&cfg.MetricSeries, "metric-series", server.DefaultSeries, "`label sets` of each metric by namespace, the busiest, besides the one for all others; at most 1,000; 0 turns these metrics off")
 	f.StringVar(&cfg.AdvertiseHTTP, "advertise-http", "", "`URL` under which clients reach this server while others stand by (default: where it listens)")
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its gRPC door, likewise")
-	f.DurationVar(&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL, "how long the active server may give no sign of life before another one takes over: whole seconds, at least 2s")
+	f.DurationVar(&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL, "how long the active server may be silent before another one takes over: whole seconds, at least 2s")
 	bindAll(f)
 	return cmd
 }
@@ -121,7 +120,7 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 func (c *serveConfig) check() error {
 	switch {
 	case c.DataDir != "" && c.Journal != "":
-		return usage("--journal and --data-dir both say where the journal is: give one of them")
+		return usage("--journal and --data-dir are two places of the journal: use one of them")
 	case strings.HasPrefix(c.Journal, "etcd:"):
 		place, err := journalPlace(c.Journal)
 		if err != nil {
@@ -135,10 +134,10 @@ func (c *serveConfig) check() error {
 		}
 		c.DataDir = dir
 	case c.DataDir == "":
-		return usage("say where the journal is kept: interlock serve --data-dir DIR")
+		return usage("name the place of the journal: interlock serve --data-dir DIR")
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return usage("--tls-cert and --tls-key belong together: give both, or neither")
+		return usage("--tls-cert and --tls-key belong together: set both, or neither")
 	}
 	for flag, addr := range map[string]string{"--http": c.HTTP, "--grpc": c.GRPC} {
 		if err := server.CheckListen(addr, c.Credentials != "", c.Insecure); err != nil {
@@ -278,7 +277,7 @@ func (p *site) announce(a *app, role string) {
 		_, err = fmt.Fprintf(a.out, "%s http=%s grpc=%s\n", word, httpAddr, grpcAddr)
 	}
 	if err != nil {
-		p.log.Warn("nobody reads standard output", "error", err)
+		p.log.Warn("standard output is closed", "error", err)
 	}
 	kept := p.cfg.DataDir
 	if p.cfg.place != nil {

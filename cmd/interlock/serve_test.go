@@ -126,7 +126,7 @@ func TestServeRefusals(t *testing.T) {
 		code int
 		says string
 	}{
-		{nil, exitUsage, "say where the journal is kept"},
+		{nil, exitUsage, "name the place of the journal"},
 		{[]string{"--data-dir", dir}, exitLocked, "stop that server or choose another directory"},
 		{[]string{"--data-dir", t.TempDir(), "--http", r.server.HTTP}, exitFailure, "address already in use"},
 		{[]string{"--data-dir", t.TempDir(), "--http", "0.0.0.0:0"}, exitUsage, "no credentials are set"},
@@ -139,7 +139,7 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"--data-dir", t.TempDir(), "--log-level", "loud"}, exitUsage, "want debug, info, warn or error"},
 		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, exitUsage, "want text or json"},
 		{[]string{"--data-dir", t.TempDir(), "--host", "http://example.com"}, exitUsage, "without a scheme"},
-		{[]string{"--data-dir", t.TempDir(), "--journal", "file:" + dir}, exitUsage, "give one of them"},
+		{[]string{"--data-dir", t.TempDir(), "--journal", "file:" + dir}, exitUsage, "use one of them"},
 		{[]string{"--journal", "redis://127.0.0.1"}, exitUsage, "in directories and in etcd"},
 		{[]string{"--journal", "etcd://127.0.0.1"}, exitUsage, "want a name of the journal"},
 		{[]string{"--journal", "etcd://root:secret@127.0.0.1/one"}, exitUsage, "by a certificate"},

@@ -10,11 +10,11 @@ import (
 func newShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [LEASE]",
-		Short: "Show a lease of one's own",
-		Long: `Show a lease with its holder's eyes; without LEASE the one in $INTERLOCK_LEASE: how
-long it lives, what would end it or has ended it, who asks to have it, whether it is
-parked, which parts of a shared-out key it has. Nothing is renewed by it. Exit code 79
-says that the lease is lost.`,
+		Short: "Show one of your leases",
+		Long: `Show a lease as its holder sees it; without LEASE the one in $INTERLOCK_LEASE: the rest of
+its time, what would end it or has ended it, the agents that ask for it, whether it is
+parked, and its parts of a partitioned key. It is not renewed. Exit code 79 means that the
+lease is lost.`,
 		Example: `  interlock show
   interlock show -o json | jq .lease.yield`,
 		Args: atMostOneArg,

@@ -84,13 +84,13 @@ func (p *site) configure(cfg *serveConfig) (err error) {
 			return err
 		}
 	} else if public(cfg.HTTP) || public(cfg.GRPC) {
-		p.log.Warn("the server can be reached from other machines without TLS: credentials and purposes travel in clear text", "next", "give --tls-cert and --tls-key")
+		p.log.Warn("other machines can reach the server without TLS: credentials and purposes travel in clear text", "next", "set --tls-cert and --tls-key")
 	}
 	if p.files, err = openFiles(cfg.Files, cfg.DataDir); err != nil {
 		return err
 	}
 	if cfg.Insecure && p.credentials == nil {
-		p.log.Warn("there are no credentials: whoever reaches the server may do everything", "flag", "--insecure")
+		p.log.Warn("no credentials are configured: every client may do everything", "flag", "--insecure")
 	}
 	return nil
 }

@@ -16,10 +16,10 @@ import (
 func newState(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Read and change what is guarded at keys, by version",
-		Long: `The guarded state of a key is a document, JSON or any bytes, with a version. A
-change names the version that was read: if the document has changed since, nothing is
-written, and the answer says who changed what, in words for a prompt.
+		Short: "Read and change the documents at keys, by version",
+		Long: `The guarded state of a key is a document, JSON or any bytes, with a version. A change names
+the version that was read: if the document has changed since, nothing is written, and the
+answer describes the changes and their authors, in words for a prompt.
 
 "interlock commit" changes several keys at once, all or none.`,
 		Args: noCommand,
@@ -98,12 +98,11 @@ func newStateGet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KEY",
 		Short: "Print a document",
-		Long: `Print the document at KEY, byte for byte as it is, on standard output; its version
-and who wrote it stand on standard error. --version prints an earlier one, as far as
-the history is kept. With -o json it is the server's answer, in which the document is
-one field.
+		Long: `Print the document at KEY, byte for byte as it is, on standard output, and its version and
+author on standard error. --version prints an earlier one, as far as the history is kept.
+With -o json the output is the server's answer, with the document as one field.
 
-Exit code 1 says that there is nothing at the key.`,
+Exit code 1 means that there is no document at the key.`,
 		Example: `  interlock state get account:12345 > account.json
   interlock state get account:12345 -o json | jq -r '.documents[0].version'`,
 		Args:              oneArg("a key"),
@@ -264,7 +263,7 @@ func newStateHistory(a *app) *cobra.Command {
 					return err
 				}
 				if got.Trimmed {
-					a.complain("what came before is no longer kept")
+					a.complain("earlier versions are no longer kept")
 				}
 				return nil
 			})

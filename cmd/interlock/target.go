@@ -103,7 +103,7 @@ func grpcBeside(base *url.URL) (string, error) {
 	}
 	port, err := strconv.ParseUint(base.Port(), 10, 16)
 	if err != nil || port == 65535 {
-		return "", usage("--url %s: there is no port after that one, so give --grpc-addr too", base)
+		return "", usage("--url %s: there is no port after that one, so set --grpc-addr too", base)
 	}
 	return net.JoinHostPort(base.Hostname(), strconv.FormatUint(port+1, 10)), nil
 }
@@ -146,7 +146,7 @@ func (t *target) unreachable(addr string, err error) error {
 	case strings.HasSuffix(text, "no application protocol"), strings.Contains(text, "serve --grpc"): // a server answered
 		hint = "INTERLOCK_GRPC has to be the address of serve --grpc, and INTERLOCK_URL that of serve --http"
 	case text == "EOF" && t.base.Scheme == "http":
-		hint = "somebody answers there and hangs up: if that is a server that speaks TLS, use https://" + t.base.Host
+		hint = "the server there closes the connection: if it speaks TLS, use https://" + t.base.Host
 	case addr != t.base.Host:
 		hint += " (and INTERLOCK_GRPC where it is not on the next port)"
 	}

@@ -13,11 +13,11 @@ import (
 func newTask(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
-		Short: "Hand work to a queue, and do what is in one",
-		Long: `A task is work that stands in line for its keys instead of an agent that waits. It holds
-nothing until its keys are free and a worker of its queue is idle; then the worker gets
-it with a lease on them. What fails is tried again after a pause, and is a dead letter
-after the last attempt.
+		Short: "Submit tasks to a queue, and work on them",
+		Long: `A task is work that stands in line for its keys instead of a waiting agent. It holds nothing
+until its keys are free and a worker of its queue is idle; then the worker gets it with a
+lease on them. A failed task is tried again after a pause, and is a dead letter after the
+last attempt.
 
   submit ─► scheduled ─► waiting ─► running ─┬─► done
                 ▲                       │    └─► dead ── replay ─► waiting
@@ -44,13 +44,14 @@ func newTaskSubmit(a *app) *cobra.Command {
 	var follow followFlags
 	cmd := &cobra.Command{
 		Use:   "submit QUEUE [PAYLOAD]",
-		Short: "Put a task into a queue",
-		Long: `Put a task into QUEUE, and print its id. PAYLOAD is for the worker: JSON, @FILE with
-JSON, or - for standard input. The task runs when all of its keys can be had together;
-until then it holds none of them, and its agent can do something else.
+		Short: "Submit a task to a queue",
+		Long: `Put a task into QUEUE, and print its id. PAYLOAD is for the worker: JSON, @FILE with JSON,
+or - for standard input. The task runs when all of its keys are free together; until then it
+holds none of them, and its agent can do something else.
 
-With --wait its result is printed when it is done. A session that waits so is seen as
-waiting: if what it holds keeps the task from running, it is told so.
+With --wait its result is printed when it is done. Such a wait counts as a wait of the
+session: if the session's own leases keep the task from running, the command reports the
+deadlock.
 
 ` + followExits,
 		Example: `  interlock task submit billing '{"fee": 3500}' --key account:12345 --purpose "late fee"
@@ -106,7 +107,7 @@ waiting: if what it holds keeps the task from running, it is told so.
 	f.StringArrayVar(&keys, "key", nil, "a `key` that it needs; may be repeated")
 	f.BoolVar(&shared, "shared", false, "it shares those keys with other readers (default: exclusive)")
 	f.Var(&claims, "claim", "a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated")
-	f.StringVar(&kind, "kind", "", "what is asked for, where a queue has tasks of several kinds")
+	f.StringVar(&kind, "kind", "", "the kind, where a queue has tasks of several kinds")
 	f.StringVar(&group, "group", "", "the `group`, such as a tenant, for the queue's turns and caps")
 	f.DurationVar(&backoff, "backoff", 0, "the pause after a first failure is up to this, and doubles with each one (default: the queue's)")
 	f.DurationVar(&maxBackoff, "max-backoff", 0, "up to this (default: the queue's)")
@@ -224,17 +225,17 @@ func withDelay(cmd *cobra.Command) func(body map[string]any) error {
 }
 
 func newTaskCancel(a *app) *cobra.Command {
-	return a.changing("cancel", "Take tasks back that do not run", `Take tasks back that do not run. One that runs is in a worker's hands: "interlock revoke"
-its key, then cancel it.`, `  interlock task cancel "$id" --reason "the customer has paid"`, withReason)
+	return a.changing("cancel", "Cancel tasks that do not run", `Cancel tasks that do not run. A running task is in a worker's hands: "interlock revoke" its
+key, then cancel it.`, `  interlock task cancel "$id" --reason "the customer has paid"`, withReason)
 }
 
 func newTaskReschedule(a *app) *cobra.Command {
-	return a.changing("reschedule", "Have tasks run at another time", `Have tasks that do not run be due at once, or after --in, whatever was planned.`,
+	return a.changing("reschedule", "Run tasks at another time", `Make tasks that do not run due at once, or after --in, regardless of their schedule.`,
 		`  interlock task reschedule "$id" --in 1h`, withDelay)
 }
 
 func newTaskReplay(a *app) *cobra.Command {
-	return a.changing("replay", "Take dead or cancelled tasks up again", `Take dead or cancelled tasks up again, with all their attempts before them.`,
+	return a.changing("replay", "Replay dead or cancelled tasks", `Replay dead or cancelled tasks, with all their attempts before them.`,
 		`  interlock task replay "$id"
   interlock task ls --queue billing --state dead --ids | xargs interlock task replay`, withDelay)
 }

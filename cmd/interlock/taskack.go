@@ -30,11 +30,11 @@ func newTaskAck(a *app) *cobra.Command {
 	var k ackFlags
 	cmd := &cobra.Command{
 		Use:   "ack [RESULT]",
-		Short: "Say that a task is done, with its result and what it changes",
-		Long: `Say that the task under the lease in $INTERLOCK_LEASE is done. RESULT is JSON, or text, or
-@FILE, or - for standard input; of a message it is the reply. What it changes and whom it
-hands work to takes effect with it, all or nothing: if a document has changed since it
-was read, nothing is written, you are told what changed, and the attempt goes on.
+		Short: "Acknowledge a task, with its result and its writes",
+		Long: `Acknowledge the task under the lease in $INTERLOCK_LEASE as done. RESULT is JSON, or text,
+or @FILE, or - for standard input; for a message it is the reply. The writes and follow-up
+tasks take effect with it, all or nothing: if a document has changed since it was read,
+nothing is written, the answer describes the changes, and the attempt continues.
 
 --file reads the whole acknowledgement, an object as POST /v1/leases/{id}/ack takes it:
 
@@ -43,8 +43,8 @@ was read, nothing is written, you are told what changed, and the attempt goes on
    "tasks": [{"queue": "mail", "payload": {"letter": 3}}],
    "messages": [{"key": "ledger:2026", "kind": "book", "body": {"cents": -2000}}]}
 
-Exit codes: 0 done, 65 stale: decide again, 79 the attempt is over: drop what you have,
-69 no server answered, 77 not allowed, 2 wrong flags.`,
+Exit codes: 0 done, 65 stale: decide again, 79 the attempt is over: drop your results, 69 no
+server answered, 77 not allowed, 2 wrong flags.`,
 		Example: `  interlock task ack '{"charged": 3500}'
   interlock task ack "sent" --read account:12345=41 --put account:12345='{"balance": 80}' --note "late fee"
   jq '{result: .total, writes: .changes}' < decided.json | interlock task ack --file -`,
@@ -69,7 +69,7 @@ Exit codes: 0 done, 65 stale: decide again, 79 the attempt is over: drop what yo
 	f.StringArrayVar(&k.merge, "merge", nil, "change members of a document, `KEY=PATCH`; may be repeated")
 	f.StringArrayVar(&k.rms, "rm", nil, "remove the document at a `key`; may be repeated")
 	f.StringVarP(&k.file, "file", "f", "", "read the acknowledgement from this `file` of JSON; - is standard input")
-	f.StringVar(&k.note, "note", "", "what the next holder of the keys should know")
+	f.StringVar(&k.note, "note", "", "a note for the next holders of the keys")
 	return cmd
 }
 
@@ -184,10 +184,10 @@ func newTaskNack(a *app) *cobra.Command {
 	var dead bool
 	cmd := &cobra.Command{
 		Use:   "nack [REASON]",
-		Short: "Say that an attempt at a task has failed",
-		Long: `Say that the attempt under the lease in $INTERLOCK_LEASE has failed, and why. The task is
-tried again after a pause that grows from attempt to attempt, or after --in; after the
-last attempt, or with --dead, it is a dead letter.`,
+		Short: "Report that an attempt at a task has failed",
+		Long: `Report that the attempt under the lease in $INTERLOCK_LEASE has failed, and why. The task is
+tried again after a pause that grows from attempt to attempt, or after --in; after the last
+attempt, or with --dead, it is a dead letter.`,
 		Example: `  interlock task nack "the account is locked elsewhere" --in 60s
   interlock task nack "there is no such customer" --dead`,
 		Args: atMostOneArg,
@@ -198,7 +198,7 @@ last attempt, or with --dead, it is a dead letter.`,
 			}
 			given := cmd.Flags().Changed("in")
 			if dead && given {
-				return usage("--dead and --in: what is dead has no other attempt")
+				return usage("--dead and --in: a dead task has no other attempt")
 			}
 			if err := checkDurations(duration{"--in", in, 0, interlock.MaxDelay}); err != nil {
 				return err
@@ -228,11 +228,11 @@ func newTaskAsk(a *app) *cobra.Command {
 	var q questionFlags
 	cmd := &cobra.Command{
 		Use:   "ask QUESTION",
-		Short: "Have a person decide before a task goes on",
-		Long: `End the attempt under the lease in $INTERLOCK_LEASE until a person has answered QUESTION.
-The task holds nothing meanwhile, and no worker; the attempt does not count. When the
-answer is yes the task is handed out again, in its old place, with the answer and with
-what has changed of what was read; when it is no the task is dead.`,
+		Short: "Ask a person before a task continues",
+		Long: `Suspend the attempt under the lease in $INTERLOCK_LEASE until a person has answered
+QUESTION. The task holds neither keys nor a worker meanwhile; the attempt does not count.
+After a yes the task is handed out again, in its old place, with the answer and with the
+changes since it was read; after a no the task is dead.`,
 		Example: `  interlock task ask "refund 1200.00 to customer 12?" --for 8h --read account:12345=41`,
 		Args:    oneArg("the question"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -189,11 +189,11 @@ func (t *task) next() string {
 	case t.is(interlock.TaskScheduled):
 		return "`interlock task reschedule " + id + "` has it due at once"
 	case t.is(interlock.TaskWaiting) && t.Blocker != "":
-		return "`interlock why " + quote(clean(string(t.Blocker))) + "` says who is in its way"
+		return "`interlock why " + quote(clean(string(t.Blocker))) + "` shows its blockers"
 	case t.is(interlock.TaskWaiting) && t.Barred && len(t.Claims) > 0:
-		return "`interlock why " + quote(clean(string(t.keys()[0]))) + "` says which rule keeps the idle workers from it"
+		return "`interlock why " + quote(clean(string(t.keys()[0]))) + "` shows the rule that keeps the idle workers from it"
 	case t.is(interlock.TaskWaiting) && t.Barred && t.Agent != "":
-		return "`interlock why --agent " + quote(clean(t.Agent)) + "` says which rule keeps the idle workers from it"
+		return "`interlock why --agent " + quote(clean(t.Agent)) + "` shows the rule that keeps the idle workers from it"
 	case t.is(interlock.TaskWaiting):
 		return "`interlock task work " + quote(clean(t.Queue)) + " -- COMMAND` works for its queue"
 	case t.is(interlock.TaskAsking):

@@ -92,7 +92,7 @@ func (w *worker) renew(h *assignment, cancel context.CancelCauseFunc, ended <-ch
 		switch {
 		case err == nil:
 			heard = time.Now()
-			if advice := clean(got.Advice.Message); advice != "" && advice != said {
+			if advice := asFlags(clean(got.Advice.Message)); advice != "" && advice != said {
 				said = advice
 				w.say("%s: %s", clean(h.Task.ID), advice)
 			}
@@ -102,7 +102,7 @@ func (w *worker) renew(h *assignment, cancel context.CancelCauseFunc, ended <-ch
 			cancel(refusal)
 			return
 		case time.Since(heard) >= ttl:
-			cancel(fmt.Errorf("nobody has heard of the server for %s, so the lease is over", short(ttl)))
+			cancel(fmt.Errorf("no answer from the server for %s, so the lease is over", short(ttl)))
 			return
 		}
 	}
@@ -170,7 +170,7 @@ func (w *worker) settle(h *assignment, r request) (answer []byte, err error) {
 			return answer, err
 		}
 		if w.hurry.Err() == nil {
-			w.a.complain("%s: what came of it is told when the server is back: %s", clean(h.Task.ID), w.a.sentence(err))
+			w.a.complain("%s: the outcome is reported when the server is back: %s", clean(h.Task.ID), w.a.sentence(err))
 		}
 		if pace.Wait(w.hurry, estimate(err)) != nil {
 			return answer, err
@@ -252,7 +252,7 @@ func (c *taskCommand) result(a *app) json.RawMessage {
 	}
 	result := c.output.result()
 	if c.output.passes {
-		a.complain("what the command wrote is longer than %s or no text, so it is not kept as the result", bytesText(interlock.MaxResultBytes))
+		a.complain("the command's output is longer than %s or not text, so it is not kept as the result", bytesText(interlock.MaxResultBytes))
 		_ = c.output.pass()
 		return nil
 	}

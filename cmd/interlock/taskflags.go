@@ -32,7 +32,7 @@ func (c *caller) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
-	f.StringVar(&c.session, "session", "", "the `session` in whose name you act")
+	f.StringVar(&c.session, "session", "", "the `session` that you act for")
 	bind(f, "session", "")
 	f.StringVar(&c.flow, "flow", "", "the `flow` of that session which waits for the end")
 	bind(f, "flow", "")
@@ -44,7 +44,7 @@ func (c *caller) check() error {
 	}
 	if _, err := interlock.ParseSessionID(c.session); err != nil {
 		// The text is a secret if it is nearly right, so it is not repeated.
-		return usage("--session: that is no session: want s_ and 32 hexadecimal digits, as `interlock run` gives its command in INTERLOCK_SESSION")
+		return usage("--session: not a session: want s_ and 32 hexadecimal digits, as in INTERLOCK_SESSION below `interlock run`")
 	}
 	return nil
 }
@@ -74,8 +74,8 @@ type questionFlags struct {
 func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
 	f := cmd.Flags()
 	f.DurationVar(&q.limit, prefix+"for", 0, "how long a person may take to answer (default: any time)")
-	q.onLimit.among(cmd, prefix+"on-limit", "what counts when nobody has", interlock.Denied.String(), interlock.Approved.String())
-	f.StringArrayVar(&q.reads, "read", nil, "a document that was read for it, `KEY=VERSION`: the person is told what changed since; may be repeated")
+	q.onLimit.among(cmd, prefix+"on-limit", "the answer that counts without one", interlock.Denied.String(), interlock.Approved.String())
+	f.StringArrayVar(&q.reads, "read", nil, "a document that was read for it, `KEY=VERSION`: the person sees later changes; may be repeated")
 }
 
 // fields is the question as the door takes it.
@@ -113,7 +113,7 @@ func readsOf(list []string) (reads []any, err error) {
 
 func (s *taskFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.purpose, "purpose", "", "what it is for, for others to read")
+	f.StringVar(&s.purpose, "purpose", "", "its purpose, for others to read")
 	f.IntVar(&s.priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
 	f.DurationVar(&s.delay, "in", 0, "it may not run before this time has passed, such as 60s")
 	f.DurationVar(&s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)")
@@ -121,7 +121,7 @@ func (s *taskFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&s.question, "question", "", "have a person answer this before it runs: interlock approve")
 	s.questionFlags.flags(cmd, "question-")
 	s.caller.flags(cmd)
-	f.StringVar(&s.id, "id", "", "an `id` of your own: what is sent twice under one id is one")
+	f.StringVar(&s.id, "id", "", "an `id` of your own: two submissions with one id make one task")
 }
 
 // fields adds to a body what the flags say.
@@ -139,7 +139,7 @@ func (s *taskFlags) fields(body map[string]any) error {
 		return err
 	}
 	if s.question == "" && (s.limit != 0 || s.onLimit.value != "" || len(s.reads) > 0) {
-		return usage("--question-for, --question-on-limit and --read are about a question: give --question")
+		return usage("--question-for, --question-on-limit and --read are about a question: add --question")
 	}
 	s.caller.fields(body)
 	if s.purpose != "" {
@@ -183,7 +183,7 @@ func jsonArg(in io.Reader, text, what string, most int) (json.RawMessage, error)
 	}
 	switch {
 	case !json.Valid(content):
-		return nil, usage("%s is not JSON: give JSON, such as '{\"cents\": 2000}', @FILE, or - for standard input", what)
+		return nil, usage("%s is not JSON: use JSON, such as '{\"cents\": 2000}', @FILE, or - for standard input", what)
 	case len(content) > most:
 		return nil, usage("%s has %s, of at most %s", what, bytesText(int64(len(content))), bytesText(int64(most)))
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-const followExits = `Exit codes: 0 done, 1 dead or cancelled, 75 not in time (the task goes on), 73 waiting
+const followExits = `Exit codes: 0 done, 1 dead or cancelled, 75 not in time (the task continues), 73 the wait
 would never end, 69 no server answered, 77 not allowed, 2 wrong flags.`
 
 // followFlags holds how to wait for a task's end.
@@ -169,7 +169,7 @@ func goesOn(id string) string {
 	if id == "" {
 		return "the task may have been submitted: `interlock task ls` shows it"
 	}
-	return "it goes on, and `interlock task wait " + clean(id) + "` waits for it"
+	return "it continues, and `interlock task wait " + clean(id) + "` waits for it"
 }
 
 // tell prints the task's state when that is news.
@@ -199,7 +199,7 @@ func (w *followFlags) deadlocked(id string, err error) error {
 		return err
 	}
 	w.a.complain("%s", w.a.sentence(err))
-	return exitWith(exitCode(err), fmt.Errorf("the task goes on: `interlock task wait %s` waits for it", clean(id)))
+	return exitWith(exitCode(err), fmt.Errorf("the task continues: `interlock task wait %s` waits for it", clean(id)))
 }
 
 // end prints what came of a task that is settled.

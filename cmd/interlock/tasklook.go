@@ -96,7 +96,7 @@ func (a *app) listTasks(ctx context.Context, query url.Values, limit int, ids bo
 func newTaskShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show TASK",
-		Short: "Show a task: how it stands, its attempts, what came of it",
+		Short: "Show a task: its state, its attempts, its result",
 		Example: `  interlock task show "$id"
   interlock task show "$id" -o json | jq .task.payload`,
 		Args: oneArg("a task"),

@@ -84,19 +84,19 @@ func newTaskPull(a *app) *cobra.Command {
 	var limit wait
 	cmd := &cobra.Command{
 		Use:   "pull QUEUE",
-		Short: "Take a task for a script, which renews and acknowledges it by itself",
+		Short: "Take a task for a script that renews and acknowledges it",
 		Long: `Take the next task of QUEUE that can run, and print it as variables for a shell:
 
   INTERLOCK_TASK     its id                INTERLOCK_ATTEMPT  which attempt it is
-  INTERLOCK_KIND     what is asked for     INTERLOCK_KEYS     its keys, one a line
+  INTERLOCK_KIND     its kind              INTERLOCK_KEYS     its keys, one a line
   INTERLOCK_LEASE    the lease's id, which is a secret
   INTERLOCK_FENCE    the fence: pass it along wherever you write
-  INTERLOCK_AS_OF    the version of the namespace as of which state is to be read
+  INTERLOCK_AS_OF    the version of the namespace to read state at
   INTERLOCK_APPROVAL approved, if a person was asked
-  INTERLOCK_PAYLOAD  what it was submitted with, JSON; not exported, since it may be long
+  INTERLOCK_PAYLOAD  its payload, JSON; not exported, since it may be long
 
-Nothing keeps it alive but "interlock renew": the attempt has failed when --ttl has
-passed since the last renewal. "interlock task work" does all of it around a command.
+Keep it alive with "interlock renew": the attempt has failed when --ttl has passed since the
+last renewal. "interlock task work" does all of it around a command.
 
 Exit codes: 0 there is one, 75 there was none in time, 1 there is no such queue, 69 no
 server answered, 77 not allowed, 2 wrong flags.`,
@@ -157,7 +157,7 @@ func (a *app) pull(ctx context.Context, p *pullFlags, limit wait) error {
 		case err != nil:
 			return err
 		case empty:
-			return exitWith(exitNotAcquired, fmt.Errorf("queue %s has nothing that can run: `interlock queue show %s` says what it has", clean(p.queue), quote(clean(p.queue))))
+			return exitWith(exitNotAcquired, fmt.Errorf("queue %s has no task that can run: `interlock queue show %s` lists its tasks", clean(p.queue), quote(clean(p.queue))))
 		case !a.json():
 			a.tellHanded(&list[0])
 		}

@@ -67,29 +67,30 @@ func newTaskWork(a *app) *cobra.Command {
 		Use:                   "work [FLAGS] QUEUE -- COMMAND [ARGUMENT...]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Run a command for each task of a queue",
-		Long: `Work for QUEUE: take tasks as they can run, and run the command for each of them. It has
-the payload on standard input, and finds in its environment
+		Long: `Work for QUEUE: take tasks as they can run, and run the command for each of them. It has the
+payload on standard input, and in its environment
 
   INTERLOCK_TASK      the task's id           INTERLOCK_ATTEMPT  which attempt it is
-  INTERLOCK_KIND      what is asked for       INTERLOCK_KEYS     its keys, one a line
+  INTERLOCK_KIND      its kind                INTERLOCK_KEYS     its keys, one a line
   INTERLOCK_LEASE     the lease's id, which is a secret
   INTERLOCK_FENCE     the fence: pass it along wherever the command writes
-  INTERLOCK_AS_OF     the version of the namespace as of which state is to be read
+  INTERLOCK_AS_OF     the version of the namespace to read state at
   INTERLOCK_APPROVAL  approved, if a person was asked
   INTERLOCK_SESSION, INTERLOCK_FLOW, INTERLOCK_URL  as with interlock run
 
-What it writes to standard output is the result: JSON, or text. With exit code 0 the task
-is done. With any other, or by a signal, the attempt has failed, and its last line on
-standard error is the reason: the task is tried again after its backoff; with 75 after
---later; with the code of --dead-exit never. The command may also settle the task itself,
-by "interlock task ack", which can write documents with it, "nack" or "ask"; then its
-output and its exit code do not count.
+Its standard output is the result: JSON, or text. With exit code 0 the task is done. With
+any other, or by a signal, the attempt has failed, and its last line on standard error is
+the reason: the task is tried again after its backoff; with 75 after --later; with the code
+of --dead-exit never. The command may also settle the task itself, by "interlock task ack",
+which can write documents with it, "nack" or "ask"; then its output and its exit code do not
+count.
 
 The lease is renewed meanwhile. When it is lost, the command and all of its process group
-get SIGTERM, and when the lease's grace is nearly over SIGKILL: the task is somebody else's.
+get SIGTERM, and when the lease's grace is nearly over SIGKILL: the task passes to another
+worker.
 
-At SIGTERM or SIGINT the worker takes nothing new and ends when its commands have; after
---drain, or at a second signal, they are ended, and their tasks go on elsewhere at once.
+At SIGTERM or SIGINT the worker takes no new tasks and ends when its commands have; after
+--drain, or at a second signal, they are ended, and their tasks continue elsewhere at once.
 
 With -o json each event is one line of JSON on standard output.
 
@@ -126,14 +127,14 @@ command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 	f := cmd.Flags()
 	f.IntVar(&w.concurrency, "concurrency", 1, "how many commands run at once")
 	f.DurationVar(&w.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
-	f.DurationVar(&w.later, "later", 0, "when a task is tried again whose command ended with 75, such as 60s (default: by its backoff)")
-	f.IntVar(&w.dead, "dead-exit", 0, "the exit `code` by which the command says that no other attempt can help (default: none does)")
-	f.DurationVar(&w.drain, "drain", 30*time.Second, "how long commands may go on when the worker is to stop")
+	f.DurationVar(&w.later, "later", 0, "the pause after a command that ended with 75, such as 60s (default: the queue's backoff)")
+	f.IntVar(&w.dead, "dead-exit", 0, "the command's exit `code` that means no other attempt can help (default: none)")
+	f.DurationVar(&w.drain, "drain", 30*time.Second, "how long commands may run on when the worker stops")
 	w.idle = forever
 	f.Var(&w.idle, "idle", "end when there was nothing to do for so long: a `duration`, 0, or forever")
 	f.StringVar(&w.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
-	f.BoolVarP(&w.quiet, "quiet", "q", false, "say nothing but what went wrong")
+	f.BoolVarP(&w.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
 
@@ -190,7 +191,7 @@ func (w *worker) end(running *sync.WaitGroup, signals <-chan os.Signal) {
 	case <-done:
 		return
 	case <-time.After(patientFor):
-		w.say("nothing new is taken; what runs has %s to end, or until a second signal", w.drain)
+		w.say("no new tasks are taken; running ones have %s to end, or until a second signal", w.drain)
 	}
 	limit := time.NewTimer(w.drain)
 	defer limit.Stop()

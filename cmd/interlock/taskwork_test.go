@@ -128,7 +128,7 @@ func TestWorkerIsHurried(t *testing.T) {
 			p := r.start(append(append([]string{"task", "work", "q"}, tt.args...), "--", "sh", "-c", "echo ready >&2; sleep 1000")...)
 			p.expect("ready")
 			p.signal(syscall.SIGTERM)
-			p.expect("nothing new is taken")
+			p.expect("no new tasks are taken")
 			if tt.again {
 				p.signal(syscall.SIGTERM)
 			}
@@ -193,7 +193,7 @@ func TestWorkerTellsAfterARestart(t *testing.T) {
 			if err := os.WriteFile(gate, []byte("\n"), 0); err != nil {
 				t.Fatal(err)
 			}
-			p.expect("what came of it is told when the server is back")
+			p.expect("the outcome is reported when the server is back")
 			r.restart()
 			if out := r.must("task", "wait", "--wait", "20s", id); out != "well\n" {
 				t.Errorf("the result is %q", out)
@@ -221,7 +221,7 @@ func TestWorkerStopsWithoutItsServer(t *testing.T) {
 	if err := os.WriteFile(gate, []byte("\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	p.expect("what came of it is told when the server is back")
+	p.expect("the outcome is reported when the server is back")
 	p.signal(syscall.SIGTERM)
 	p.expect(" lost")
 	p.ends(0)

@@ -122,7 +122,7 @@ func (t *turn) run(ctx context.Context, announce func(role string)) {
 func (t *turn) take(ctx context.Context, announce func(string)) error {
 	log := t.p.log
 	seat, err := t.store.Take(ctx, t.me, t.p.cfg.StandbyAfter, t.seen, func(err error) {
-		log.Warn("etcd does not say who is active", "error", err)
+		log.Warn("etcd does not name an active server", "error", err)
 	})
 	if err != nil {
 		return nil
@@ -186,7 +186,7 @@ func (t *turn) abdicate() {
 	defer cancel()
 	if last := t.p.tenure; last != nil {
 		last.server.Drain()
-		last.streams.Cut(&interlock.Error{Code: interlock.CodeNotOwner, Message: "this server is not the active one any more: connect again and repeat what was not answered, with the same ids"})
+		last.streams.Cut(&interlock.Error{Code: interlock.CodeNotOwner, Message: "this server is not the active one any more: connect again and repeat unanswered requests, with the same ids"})
 		last.abandon(ctx)
 		t.p.tenure = nil
 	}

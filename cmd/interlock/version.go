@@ -41,7 +41,7 @@ func commit() (id string, dirty bool) {
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
-		Short:       "Say which version this is",
+		Short:       "Print the version",
 		Args:        noArgs,
 		Annotations: map[string]string{offline: "true"},
 		RunE: func(*cobra.Command, []string) error {

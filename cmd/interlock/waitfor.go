@@ -34,22 +34,22 @@ func newWaitFor(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "wait-for [FLAGS] AGENT [-- COMMAND [ARGUMENT...]]",
 		DisableFlagsInUseLine: true,
-		Short:                 "Tell the server that you wait for another agent",
-		Long: `Tell the server that you wait for another agent: for an answer, a result, a tool call
-that it serves. The server cannot see such a wait by itself. Once it knows of it, a
-deadlock through it is found: whoever would wait in a circle is told so, with the
-circle, instead of waiting for ever.
+		Short:                 "Declare that you wait for another agent",
+		Long: `Declare to the server that you wait for another agent: for an answer, a result, a tool call
+that it serves. The server cannot see such a wait by itself. Once it is declared, deadlocks
+through it are found: a request that would close a cycle is refused, with the cycle, instead
+of waiting for ever.
 
-With a COMMAND the wait lasts as long as the command, which is ended when the wait can
-never end. Without one it lasts until the other's session is over, or --wait is.
+With a COMMAND the wait lasts as long as the command, which is ended if the wait is a
+deadlock's victim. Without one it lasts until the other's session is over, or --wait is.
 
-You wait with what you hold, so say in whose name: inside "interlock run" that is its
-session, elsewhere --session names one. AGENT is the other's name; where several have
-it, --on-session says which by the public name that "interlock get" shows.
+The wait belongs to a session and blocks with its leases: inside "interlock run" that is the
+run's session, elsewhere --session names one. AGENT is the other's name; if several agents
+have it, --on-session selects one by the public name that "interlock get" shows.
 
-Exit codes: 0 the other is gone, or the command's own; 73 the wait would never end (and
-the command was ended); 75 not in time; 1 there is nobody of that name; 69 no server
-answered; 2 wrong flags.`,
+Exit codes: 0 the other is gone, or the command's own; 73 the wait would never end (and the
+command was ended); 75 not in time; 1 there is no agent of that name; 69 no server answered;
+2 wrong flags.`,
 		Example: `  interlock run account:12345 -- sh -c 'interlock wait-for auditor -- ./ask-auditor 12345'
   interlock wait-for --wait 10m migrator`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -71,12 +71,12 @@ answered; 2 wrong flags.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case (d.on.Agent == "") == (d.on.Session == ""):
-				return usage("say whom you wait for, by its name or by --on-session: %s", useLine(cmd))
+				return usage("name the agent that you wait for, or use --on-session: %s", useLine(cmd))
 			case d.q.Wait == 0:
-				return usage("--wait 0: to wait for somebody takes a while")
+				return usage("--wait 0: a wait for another agent needs time")
 			case d.self.Session != "":
 				if _, err := interlock.ParseSessionID(d.self.Session); err != nil {
-					return usage("--session: that is no session: want s_ and 32 hexadecimal digits, as `interlock run` gives its command in INTERLOCK_SESSION")
+					return usage("--session: not a session: want s_ and 32 hexadecimal digits, as in INTERLOCK_SESSION below `interlock run`")
 				}
 			}
 			if err := d.q.check(); err != nil {
@@ -89,13 +89,13 @@ answered; 2 wrong flags.`,
 	f := cmd.Flags()
 	f.StringVar(&d.on.Session, "on-session", "", "the public `name` of the session that is waited for, in place of AGENT")
 	f.StringVar(&d.on.Flow, "on-flow", "", "the `flow` of it, when only that one is meant")
-	f.StringVar(&d.self.Session, "session", "", "the `session` in whose name you wait")
+	f.StringVar(&d.self.Session, "session", "", "the `session` that waits")
 	bind(f, "session", "")
 	f.StringVar(&d.self.Flow, "flow", "", "the `flow` of that session which waits (default: main, as of interlock run)")
 	bind(f, "flow", "")
 	f.StringVar(&d.self.Agent, "agent", "", "your `name` when you have no session (default: user@host:pid)")
 	bind(f, "agent", "")
-	f.StringVar(&d.why, "purpose", "", "what you wait for, for others to read")
+	f.StringVar(&d.why, "purpose", "", "the purpose of the wait, for others to read")
 	return cmd
 }
 
@@ -161,7 +161,7 @@ func (d *waitForInvocation) run(ctx context.Context) (err error) {
 	answer, err = d.follow(ctx, api, got.Ticket.ID, deadline)
 	var by *signalError
 	if errors.As(context.Cause(ctx), &by) {
-		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: nobody waits any more"))
+		return exitWith(exitSignal+int(by.signal), errors.New("interrupted: the wait has ended"))
 	}
 	return errors.Join(d.over(err), d.rawIfJSON(answer))
 }
@@ -177,7 +177,7 @@ func (d *waitForInvocation) rawIfJSON(answer []byte) error {
 // nobody reports that the target of a wait does not exist, as opposed to a lost lease.
 func nobody(err error) error {
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownSession {
-		return exitWith(exitFailure, fmt.Errorf("%s: there is nothing to wait for, or it has another name (`interlock ls` shows who holds keys)", clean(refusal.Message)))
+		return exitWith(exitFailure, fmt.Errorf("%s: there is nothing to wait for, or it has another name (`interlock ls` shows the holders of keys)", clean(refusal.Message)))
 	}
 	return err
 }
@@ -213,7 +213,7 @@ func (d *waitForInvocation) work(ctx context.Context, api *httpAPI, ticket strin
 		case ctx.Err() != nil:
 			err = nil
 		case exitCode(err) == exitUnreachable:
-			d.a.complain("%s: the command goes on, and no deadlock through it will be found", d.a.sentence(err))
+			d.a.complain("%s: the command continues, and no deadlock through it will be found", d.a.sentence(err))
 			err = nil
 		}
 		if err = d.over(err); err != nil {

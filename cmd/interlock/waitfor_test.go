@@ -49,7 +49,7 @@ func TestWaitForTheEnd(t *testing.T) {
 	b.ends(0)
 	p.expect("b is gone")
 	p.ends(0)
-	if out := r.must("waits"); !strings.Contains(out, "nobody waits for anybody") {
+	if out := r.must("waits"); !strings.Contains(out, "no waiters") {
 		t.Errorf("a wait was left behind:\n%s", out)
 	}
 }

@@ -10,9 +10,9 @@ import (
 func newWaits(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "waits",
-		Short: "Show who waits for whom, as a tree",
-		Long: `Show who waits for whom, as a tree: at the left those who hold something and
-wait for nobody, below each the ones who wait for it, and so on.`,
+		Short: "Show the wait-for graph as a tree",
+		Long: `Show the wait-for graph as a tree: at the left the holders that wait for nothing, below each
+its waiters, and so on.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var answer struct {
@@ -20,7 +20,7 @@ wait for nobody, below each the ones who wait for it, and so on.`,
 			}
 			return a.get(cmd.Context(), "/v1/waits", nil, &answer, func() error {
 				if len(answer.Edges) == 0 {
-					a.complain("nobody waits for anybody")
+					a.complain("no waiters")
 					return nil
 				}
 				newForest(answer.Edges).show(a)

@@ -18,11 +18,11 @@ func newStateWatch(a *app) *cobra.Command {
 	var values bool
 	cmd := &cobra.Command{
 		Use:   "watch [KEY]",
-		Short: "Show what is written, as it happens",
-		Long: `Show what is written to KEY, or to all keys that begin with --prefix, or anywhere in
-the namespace, until it is interrupted. It goes on when the server is started again
-meanwhile; nothing is left out. --from takes an index, as every answer has one in "at":
-so a read and a watch from the next index on miss nothing between them.`,
+		Short: "Show writes as they happen",
+		Long: `Show the writes to KEY, or to all keys that begin with --prefix, or in the whole namespace,
+until it is interrupted. It continues across restarts of the server; nothing is left out.
+--from takes an index, as every answer has one in "at": so a read and a watch from the next
+index on miss nothing between them.`,
 		Example: `  interlock state watch account:12345 --values
   interlock state watch --prefix account: -o json | jq .key`,
 		Args:              atMostOneArg,
@@ -35,7 +35,7 @@ so a read and a watch from the next index on miss nothing between them.`,
 			}}
 			switch {
 			case len(args) == 1 && prefix != "":
-				return usage("a key and --prefix: give one of them")
+				return usage("a key and --prefix: use one of them")
 			case len(args) == 1:
 				r.query.Set("key", args[0])
 			case prefix != "":

@@ -17,7 +17,7 @@ func newWhy(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == cmd.Flags().Changed("agent") {
-				return usage("ask after one key, or after one agent: %s", useLine(cmd))
+				return usage("name one key, or one agent: %s", useLine(cmd))
 			}
 			query := url.Values{}
 			if len(args) == 1 {
@@ -29,7 +29,7 @@ func newWhy(a *app) *cobra.Command {
 			return a.get(cmd.Context(), "/v1/why", query, &why, func() error { return a.showWhy(&why) })
 		},
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "ask after an `agent`")
+	cmd.Flags().StringVar(&agent, "agent", "", "the waiting `agent`")
 	return cmd
 }
 
@@ -41,7 +41,7 @@ func (a *app) showWhy(why *whyAnswer) error {
 	for _, wait := range why.Waits {
 		a.showChain(wait.Chain)
 	}
-	if next := clean(why.Advice.Message); next != "" {
+	if next := asFlags(clean(why.Advice.Message)); next != "" {
 		a.say("\n%s %s\n", a.tint(bold, "Next:"), next)
 	}
 	return nil
@@ -70,7 +70,7 @@ func (a *app) showChain(chain []waitLink) {
 			// The mode of such a link is the one that its waiter asked for.
 			what = "holds " + clean(string(link.Key))
 		case link.Key == "":
-			what = "waits for somebody, as it declared"
+			what = "waits for another agent, as declared"
 		}
 		if liveness := clean(link.Liveness); liveness != "" {
 			state += ", " + a.tint(livenessColour(link.Liveness), liveness)
