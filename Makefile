@@ -57,7 +57,7 @@ serve: build ## Start a server on this machine, with its journal in ./data.
 	bin/interlock serve --data-dir data
 
 .PHONY: check
-check: bin/suite ## Before a commit, in a minute: format, vet, layout, short tests of what changed since BASE and of libraries that import it.
+check: bin/suite ## Before a commit, in a minute: format, vet, layout, short tests of the packages that changed since BASE.
 	@$(TOOK) $(FORMATTED); go vet ./...; \
 	packages=$$(scripts/changed.sh $(BASE) | sed -E '\#$(APART)|/internal/layout$$#d'); \
 	go test -json -short -timeout=5m ./internal/layout $$packages | bin/suite -short changed
@@ -108,7 +108,7 @@ simulation: bin/suite ## Run the long form of what has one: 400 simulated worlds
 	@go test -json -timeout=20m $(LONG) | bin/suite -o dist/suites/simulation.json simulation
 
 .PHONY: race
-race: bin/suite ## Run the tests of what has goroutines under the race detector.
+race: bin/suite ## Run the tests of packages with goroutines under the race detector.
 	@go test -json -timeout=10m -race -short $(RACE) | bin/suite -short -o dist/suites/race.json race
 
 .PHONY: fuzz
