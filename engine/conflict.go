@@ -95,7 +95,7 @@ func (r *request) claimNode(i int) *node { return r.ns.nodeAt(string(r.claimAt(i
 type viewer struct {
 	e      *Engine
 	limit  int
-	except *request // and the requests of its flow
+	except *request // and what is of its party
 	found  []*request
 	via    []*need
 	more   int

@@ -125,7 +125,8 @@ func (e *Engine) IsSearching() bool {
 	return false
 }
 
-// CheckTallies compares the tallies of the indexed flows with their requests.
+// CheckTallies compares what is counted of the parties that have an index with what
+// they have.
 func (e *Engine) CheckTallies() error {
 	for _, s := range e.sorted() {
 		for _, sess := range s.sortedSessions() {

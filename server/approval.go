@@ -68,7 +68,9 @@ func writeLeaseQuestion(j *jsonOut, name string, q *engine.LeaseQuestion) {
 	j.ms("asked_ms", q.Parking.Since)
 	j.ms("left_ms", q.Parking.Left)
 	j.str("keys", parkedKeys(&q.Parking))
-	writeDecision(j, q.Decision)
+	if q.Decision != nil {
+		writeDecision(j, "decision", q.Decision)
+	}
 	j.close()
 }
 

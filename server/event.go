@@ -134,7 +134,7 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	if len(ev.Cycle) > 0 {
 		j.openArray("cycle")
 		for i := range ev.Cycle {
-			writeCycleStep(j, &ev.Cycle[i])
+			writeCycleStep(j, "", &ev.Cycle[i])
 		}
 		j.closeArray()
 	}

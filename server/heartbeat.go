@@ -20,7 +20,7 @@ func (c *call) openSession() {
 	}
 	if eff, at, ok := c.do(cmd); ok {
 		j := c.reply()
-		writeSession(j, &eff.Session)
+		writeSession(j, "session", &eff.Session)
 		c.send(http.StatusOK, j, at)
 	}
 }
@@ -41,7 +41,7 @@ func (c *call) heartbeat() {
 		return
 	}
 	j := c.reply()
-	writeSession(j, &eff.Session)
+	writeSession(j, "session", &eff.Session)
 	writeWarnings(j, eff.Losses, c.s.obs)
 	writeLosses(j, eff.Losses)
 	c.send(http.StatusOK, j, at)

@@ -201,7 +201,7 @@ func (c *call) conflict(eff *engine.Effect, at interlock.At) {
 	j.str("outcome", eff.Outcome.String())
 	if eff.Outcome == engine.Queued {
 		status = http.StatusAccepted
-		writeTicket(j, &eff.Ticket)
+		writeTicket(j, "ticket", &eff.Ticket)
 		c.retryAfter(advice.RetryAfter)
 	}
 	if x := eff.Conflict; x != nil {

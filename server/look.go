@@ -182,7 +182,7 @@ func (c *call) listParked() {
 		j.text("purpose", row.Purpose)
 		writeClaims(j, row.Claims)
 		j.decimal("fence", uint64(row.Fence))
-		writeParking(j, &row.Parking)
+		writeParking(j, "parking", &row.Parking)
 		j.close()
 	}
 	j.closeArray()

@@ -169,64 +169,6 @@ func (c *call) showSettings() {
 	c.send(http.StatusOK, j, at)
 }
 
-// writePattern writes the body that PUT takes, and the name. Unset fields are left out.
-func writePattern(j *jsonOut, p *interlock.Pattern) {
-	j.text("name", p.Name)
-	j.text("pattern", p.Shape)
-	writeTexts(j, "aliases", p.Aliases)
-	writeTexts(j, "members", p.Members)
-	j.count("capacity", uint64(p.Capacity))
-	j.count("rate", uint64(p.Rate))
-	j.duration("per_ms", p.Per)
-	j.count("burst", uint64(p.Burst))
-	if len(p.Groups) > 0 {
-		j.openArray("groups")
-		for _, g := range p.Groups {
-			j.open("")
-			j.text("name", g.Name)
-			j.count("min", uint64(g.Min))
-			j.count("max", uint64(g.Max))
-			j.close()
-		}
-		j.closeArray()
-	}
-	j.duration("ttl_ms", p.TTL)
-	j.duration("max_ttl_ms", p.MaxTTL)
-	j.duration("grace_ms", p.Grace)
-	j.duration("max_grace_ms", p.MaxGrace)
-	j.duration("max_hold_ms", p.MaxHold)
-	j.duration("stall_ms", p.Stall)
-	j.duration("lock_delay_ms", p.LockDelay)
-	j.duration("max_wait_ms", p.MaxWait)
-	j.count("max_waiters", uint64(p.MaxWaiters))
-	if len(p.Allow) > 0 {
-		j.openArray("allow")
-		for _, r := range p.Allow {
-			j.open("")
-			j.text("principal", r.Principal)
-			if len(r.Modes) > 0 {
-				j.openArray("modes")
-				for _, m := range r.Modes {
-					j.str("", m.String())
-				}
-				j.closeArray()
-			}
-			j.close()
-		}
-		j.closeArray()
-	}
-	j.str("preempt", p.Preempt.String())
-	j.str("park", p.Park.String())
-	j.duration("max_park_ms", p.MaxPark)
-	j.str("on_deadlock", p.OnDeadlock.String())
-	j.str("write", p.Write.String())
-	j.said("writer", p.Writer)
-	j.said("writer_queue", p.WriterQueue)
-	if p.AuditRefusals {
-		j.bool("audit_refusals", true)
-	}
-}
-
 func writeTexts(j *jsonOut, name string, list []string) {
 	if len(list) == 0 {
 		return
@@ -236,26 +178,4 @@ func writeTexts(j *jsonOut, name string, list []string) {
 		j.text("", s)
 	}
 	j.closeArray()
-}
-
-func writeSettings(j *jsonOut, s *interlock.Settings) {
-	j.bool("strict_order", s.StrictOrder)
-	j.bool("closed", s.Closed)
-	j.bool("near_misses", s.NearMisses)
-	j.duration("effect_retention_ms", s.EffectRetention)
-	writeQuota(j, "quota", &s.Quota)
-	writeQuota(j, "principal_quota", &s.PrincipalQuota)
-}
-
-func writeQuota(j *jsonOut, name string, q *interlock.Quota) {
-	j.open(name)
-	j.count("keys", uint64(q.Keys))
-	j.count("leases", uint64(q.Leases))
-	j.count("waiters", uint64(q.Waiters))
-	j.count("sessions", uint64(q.Sessions))
-	j.count("documents", uint64(q.Documents))
-	j.count("state_bytes", uint64(q.State))
-	j.count("requests_per_s", uint64(q.Requests))
-	j.count("bytes_per_s", uint64(q.Bytes))
-	j.close()
 }

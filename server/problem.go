@@ -31,7 +31,7 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 		if len(x.Cycle) > 0 {
 			j.openArray("cycle")
 			for i := range x.Cycle {
-				writeCycleStep(j, &x.Cycle[i])
+				writeCycleStep(j, "", &x.Cycle[i])
 			}
 			j.closeArray()
 		}

@@ -45,7 +45,7 @@ func (c *call) writeTask(j *jsonOut, name string, t *interlock.Task, whole bool)
 	if len(t.Attempts) > 0 {
 		j.openArray("attempts")
 		for i := range t.Attempts {
-			writeAttempt(j, &t.Attempts[i])
+			writeAttempt(j, "", &t.Attempts[i])
 		}
 		j.closeArray()
 	}
@@ -74,19 +74,6 @@ func writeTaskOf(j *jsonOut, name string, id interlock.TaskID) {
 	if !id.IsZero() {
 		j.str(name, id.String())
 	}
-}
-
-func writeAttempt(j *jsonOut, a *interlock.Attempt) {
-	j.open("")
-	j.int("number", int64(a.Number))
-	j.text("agent", a.Agent)
-	j.said("session", a.Session)
-	j.decimal("fence", uint64(a.Fence))
-	j.str("ended_by", a.EndedBy)
-	j.said("reason", a.Reason)
-	j.ms("held_ms", a.Held)
-	j.ms("age_ms", a.Age)
-	j.close()
 }
 
 // writeApproval writes a question and its answer; whole also what changed since it was
@@ -167,51 +154,4 @@ func (c *call) acknowledged(eff *engine.Effect, at interlock.At) {
 	writeTexts(j, "warnings", eff.Warnings)
 	writeAdvice(j, prose.For(eff))
 	c.send(http.StatusOK, j, at)
-}
-
-// writeQueue writes what PUT takes, and the name. What is not set is left out.
-func writeQueue(j *jsonOut, q *interlock.TaskQueue) {
-	j.str("name", q.Name)
-	j.bool("paused", q.Paused)
-	j.bool("drain", q.Drain)
-	j.count("max_attempts", uint64(q.MaxAttempts))
-	j.duration("backoff_ms", q.Backoff)
-	j.duration("max_backoff_ms", q.MaxBackoff)
-	j.duration("ttl_ms", q.TTL)
-	j.duration("grace_ms", q.Grace)
-	j.duration("max_hold_ms", q.MaxHold)
-	j.duration("stall_ms", q.Stall)
-	j.count("max_running", uint64(q.MaxRunning))
-	j.count("max_tasks", uint64(q.MaxTasks))
-	if len(q.Groups) > 0 {
-		j.openArray("groups")
-		for _, g := range q.Groups {
-			j.open("")
-			j.text("name", g.Group)
-			j.count("weight", uint64(g.Weight))
-			j.count("max", uint64(g.Max))
-			j.close()
-		}
-		j.closeArray()
-	}
-	writeTexts(j, "pull", q.Pull)
-	writeTexts(j, "submit", q.Submit)
-	writeTexts(j, "admin", q.Admin)
-	writeTexts(j, "approvers", q.Approvers)
-	j.count("min_approvals", uint64(q.MinApprovals))
-}
-
-func writeQueueStatus(j *jsonOut, name string, q *interlock.QueueStatus) {
-	j.open(name)
-	writeQueue(j, &q.TaskQueue)
-	j.open("tasks")
-	j.int("scheduled", int64(q.Scheduled))
-	j.int("waiting", int64(q.Waiting))
-	j.int("running", int64(q.Running))
-	j.int("asking", int64(q.Asking))
-	j.int("dead", int64(q.Dead))
-	j.close()
-	j.int("idle_workers", int64(q.Idle))
-	j.duration("oldest_ms", q.Oldest)
-	j.close()
 }

@@ -33,7 +33,7 @@ links are not followed. Earlier contents are kept in .interlock below the root.`
 	return cmd
 }
 
-// sharedFile is the common part of the commands about files.
+// sharedFile is what the commands about files have in common.
 type sharedFile struct {
 	root        string
 	base        string

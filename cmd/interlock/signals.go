@@ -45,7 +45,7 @@ func watchSignals() *signals {
 	return s
 }
 
-// stopNow handles a signal to stop.
+// stopNow is what a signal to stop does.
 func (s *signals) stopNow(why string) {
 	s.once.Do(func() {
 		s.mu.Lock()

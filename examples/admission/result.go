@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// result is the results of all clients of a strategy.
+// result is what all clients of a strategy saw together.
 type result struct {
 	name     string
 	sent     []time.Duration // when requests to start went out

@@ -89,7 +89,7 @@ func work(ctx context.Context, addr, agent string, book *logbook) error {
 	return nil
 }
 
-// logbook is the agents' actions, by phase, in their order.
+// logbook is what the agents did, by phase, with the order in which they did it.
 type logbook struct {
 	mu    sync.Mutex
 	lines []entry

@@ -25,7 +25,7 @@ type segment struct {
 	rest    bool
 }
 
-// values are the values of a rule's variables.
+// values are what the variables of a rule stand for.
 type values map[string]string
 
 func newRule(r Route) (*rule, error) {

@@ -32,7 +32,7 @@ const (
 	MaxBytes = 128 << 10
 )
 
-// Statement is the signed statement.
+// Statement is what is signed.
 type Statement struct {
 	Namespace interlock.Namespace
 	Claims    []interlock.Claim // without their counts

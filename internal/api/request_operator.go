@@ -32,11 +32,11 @@ type RevokeRequest struct {
 type PatternRequest struct {
 	// The shape of the keys: literal text with variables such as {id}, {id:int}, {name:lower} and,
 	// at the end, {path...}.
-	Shape string `json:"pattern" max:"MaxShapeBytes"`
+	Shape string `json:"pattern" max:"MaxShapeBytes" text:"line"`
 	// Other spellings of the same keys, with the same variables.
-	Aliases []string `json:"aliases,omitempty" itemmax:"MaxShapeBytes" max:"16"`
+	Aliases []string `json:"aliases,omitempty" text:"line" itemmax:"MaxShapeBytes" max:"16"`
 	// The keys of a pool, for any_prefix. gpu:{0..7} stands for eight.
-	Members []string `json:"members,omitempty" itemmax:"MaxKeyBytes" max:"MaxMembers"`
+	Members []string `json:"members,omitempty" text:"line" itemmax:"MaxKeyBytes" max:"MaxMembers"`
 	// How many permits each key has.
 	Capacity uint32 `json:"capacity,omitempty" min:"0" max:"MaxCount"`
 	// How many tokens come back every per_ms.
@@ -79,9 +79,9 @@ type PatternRequest struct {
 	// exclusive lease; or the writer's alone.
 	Write string `json:"write,omitempty" enum:"guarded,version,lease,single-writer,open"`
 	// The principal that may commit, with single-writer.
-	Writer string `json:"writer,omitempty" max:"MaxNameBytes"`
+	Writer string `json:"writer,omitempty" max:"MaxNameBytes" text:"line"`
 	// The queue of the workers that alone may commit to the keys, on messages to them.
-	WriterQueue string `json:"writer_queue,omitempty" max:"MaxNameBytes"`
+	WriterQueue string `json:"writer_queue,omitempty" max:"MaxNameBytes" text:"line"`
 	// Requests that are refused at the keys are recorded in the trail, as events refused: at most 20
 	// a minute, and each caller's same refusal once. The next event counts those left out.
 	AuditRefusals bool `json:"audit_refusals,omitempty"`
@@ -100,7 +100,7 @@ type GroupRequest struct {
 // RuleRequest is what a principal may claim.
 type RuleRequest struct {
 	// A credential's name, or * for all.
-	Principal string `json:"principal" max:"MaxNameBytes"`
+	Principal string `json:"principal" max:"MaxNameBytes" text:"line"`
 	// All when left out.
 	Modes []Mode `json:"modes,omitempty" max:"8"`
 }
@@ -175,16 +175,16 @@ type QueueRequest struct {
 	Groups []ShareRequest `json:"groups,omitempty" max:"MaxShares"`
 	// Callers that may pull its tasks and settle them with writes, besides the role of a worker:
 	// names of credentials, group:NAME, or *. Empty: all with that role.
-	Pull []string `json:"pull,omitempty" itemmin:"1" itemmax:"134" max:"MaxAccess"`
+	Pull []string `json:"pull,omitempty" text:"line" itemmin:"1" itemmax:"134" max:"MaxAccess"`
 	// Callers that may submit tasks to it, or send messages if it is a writer's: names of
 	// credentials, group:NAME, or *. Empty: all that may submit.
-	Submit []string `json:"submit,omitempty" itemmin:"1" itemmax:"134" max:"MaxAccess"`
+	Submit []string `json:"submit,omitempty" text:"line" itemmin:"1" itemmax:"134" max:"MaxAccess"`
 	// Callers that may, besides operators, pause, drain and resume it and change tasks of others:
 	// names of credentials, group:NAME, or *. Empty: operators only.
-	Admin []string `json:"admin,omitempty" itemmin:"1" itemmax:"134" max:"MaxAccess"`
+	Admin []string `json:"admin,omitempty" text:"line" itemmin:"1" itemmax:"134" max:"MaxAccess"`
 	// Callers that may answer questions about its tasks: names of credentials, group:NAME for those
 	// of a claimant group, or *. All with the role when left out.
-	Approvers []string `json:"approvers,omitempty" itemmin:"1" max:"MaxAccess"`
+	Approvers []string `json:"approvers,omitempty" text:"line" itemmin:"1" max:"MaxAccess"`
 	// Principals that must approve a task that asks; 0: one. One denial is enough. Where it is above
 	// 0, or approvers are named, the time limit of a question always denies.
 	MinApprovals int `json:"min_approvals,omitempty" min:"0" max:"MaxApprovals"`

@@ -12,7 +12,7 @@ type Value struct {
 	V    float64
 }
 
-// Unit is the unit of a value.
+// Unit is what a value counts.
 type Unit string
 
 // The units.

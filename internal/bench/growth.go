@@ -41,7 +41,7 @@ type growth struct {
 	duration    time.Duration
 }
 
-// cost is the cost of one cycle.
+// cost is what one cycle took.
 type cost struct {
 	cycles  int
 	elapsed time.Duration // of all

@@ -33,7 +33,7 @@ const (
 	goesAround  = "rogue-51"
 )
 
-// ledgerScene is the parts of the account scene.
+// ledgerScene is what the account scene has on the stage.
 type ledgerScene struct {
 	cfg      Config
 	dir      string

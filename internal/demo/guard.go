@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// account is the content of an account's file.
+// account is what an account's file holds.
 type account struct {
 	Account string          `json:"account"`
 	Balance cents           `json:"balance"`

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// barrierView is a barrier's key as its parties see it.
+// barrierView is what a look at a barrier's key tells of its parties.
 type barrierView struct {
 	size       uint32
 	generation uint64

@@ -29,7 +29,11 @@ func Emit(tree *source.Tree) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"server/requests_gen.go": text}, nil
+	answers, err := emitEncoders(tree, m)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{"server/requests_gen.go": text, "server/answers_gen.go": answers}, nil
 }
 
 // printer writes one decoder.

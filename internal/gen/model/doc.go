@@ -8,7 +8,8 @@
 // its own. The tag json has the member's name, and omitempty for a member that may be left out.
 // The tags min and max bound a number, the length of a string or of a list; a limit is a number
 // or a constant of the root package, and a duration counts in milliseconds. The tag enum lists
-// the words that a string can be. The comment above a field is its description for a reader of
+// the words that a string can be, and text marks what agents and people wrote: one line or lines.
+// The comment above a field is its description for a reader of
 // the API, and is not about Go.
 //
 // Package model must not know what is generated from it: emitters for other languages read the

@@ -50,6 +50,7 @@ type Field struct {
 	Type     Type
 	Optional bool
 	Types    []string // the JSON types of a value of any kind, if it is limited to some
+	Text     string   // of a text that agents or people wrote: "line" or "lines"
 	Limits
 }
 
@@ -139,6 +140,7 @@ func Load(tree *source.Tree) (*Model, error) {
 			if msg.Fields, err = l.fields(pkg.Struct(d.name)); err != nil {
 				return nil, fmt.Errorf("%s.%w", d.name, err)
 			}
+			msg.Fields = l.require(d.name, msg.Fields)
 			m.Messages = append(m.Messages, msg)
 		}
 	}
@@ -190,6 +192,7 @@ func (l *loader) fields(s *source.Struct) (list []Field, err error) {
 			if err != nil {
 				return nil, err
 			}
+			embedded = l.require(f.Name, embedded)
 			l.embedded[f.Name] = true
 			list = append(list, embedded...)
 			continue
@@ -214,12 +217,31 @@ func (l *loader) fields(s *source.Struct) (list []Field, err error) {
 		if words := f.Tag.Get("enum"); words != "" {
 			x.Enum = strings.Split(words, ",")
 		}
+		x.Text = f.Tag.Get("text")
 		if types := f.Tag.Get("type"); types != "" {
 			x.Types = strings.Split(types, ",")
 		}
 		list = append(list, x)
 	}
 	return list, nil
+}
+
+// require makes the fields that the message requires mandatory.
+func (l *loader) require(message string, fields []Field) []Field {
+	for _, d := range l.declared {
+		for _, x := range d.directives {
+			if d.name != message || x.name != "required" {
+				continue
+			}
+			names := strings.Split(x.value, ",")
+			for i := range fields {
+				if slices.Contains(names, fields[i].Name) {
+					fields[i].Optional = false
+				}
+			}
+		}
+	}
+	return fields
 }
 
 // typeOf returns the type of a field. quoted is that of a number that is written as a string.

@@ -50,7 +50,8 @@ func TestKillUnderLoad(t *testing.T) {
 	}
 }
 
-// A server that is asked to stop stops regardless of its clients, and the next one continues.
+// A server that is asked to stop stops, whatever its clients do, and the next one
+// goes on.
 func TestStopUnderLoad(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()

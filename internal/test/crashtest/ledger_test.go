@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// ledger is the server's acknowledgements.
+// ledger is what the server has acknowledged.
 type ledger struct {
 	mu     sync.Mutex
 	fences map[interlock.Fence]string // every fence ever seen, and where

@@ -24,7 +24,7 @@ func Check(ops []*Op) []string {
 	return v.problems
 }
 
-// verdict is the result of the checks.
+// verdict is what the checks have found.
 type verdict struct {
 	ops      []*Op
 	problems []string

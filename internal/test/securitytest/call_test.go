@@ -18,7 +18,7 @@ type ask struct {
 	as           string   // the credential
 }
 
-// answer is the answer to a request.
+// answer is what came back.
 type answer struct {
 	t      *testing.T
 	what   string

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// operation is the properties of one operation of openapi.json that the cases need.
+// operation is what the cases need to know of one operation of openapi.json.
 type operation struct {
 	id, method, path string
 
