@@ -84,8 +84,8 @@ func ParseMode(s string) (m Mode, ok bool) {
 	return 0, false
 }
 
-// Claim is one key with what is wanted of it. A request is a set of claims; it
-// is granted as a whole or not at all. The zero Mode means Exclusive.
+// Claim is one key with a mode. A request is a set of claims; it is granted as a whole or not
+// at all. The zero Mode means Exclusive.
 type Claim struct {
 	Key   Key
 	Mode  Mode

@@ -55,7 +55,7 @@ func ParseTaskState(s string) (TaskState, bool) {
 type Task struct {
 	ID       TaskID
 	Queue    string
-	Kind     string // what is asked for, for workers that handle several kinds
+	Kind     string // the kind, for workers that handle several kinds
 	Claims   []Claim
 	Payload  []byte // JSON
 	Purpose  string

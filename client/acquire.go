@@ -190,7 +190,7 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 		k.forgotten = true
 	case standing:
 		if k.op.Kind == proto.OpPullTasks {
-			k.forgotten = true // what it may have been given comes to it, and goes back
+			k.forgotten = true // a lease that it may have been granted comes to it, and is returned
 			break
 		}
 		if k.follows() {
@@ -209,8 +209,7 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 	return was, refusal
 }
 
-// clampPriority makes a priority one that can be sent. The server refuses what is out of
-// range.
+// clampPriority makes a priority one that can be sent. The server refuses values out of range.
 func clampPriority(p int) int { return max(min(p, 1<<20), -1<<20) }
 
 // body returns what req asks for, for flow, as it is sent.

@@ -14,14 +14,14 @@ import (
 // which a test's FailNow calls.
 var errGone = errors.New("its handler ended its goroutine")
 
-// run handles one task, and reports what became of it.
+// run handles one task, and reports its outcome.
 func (w *work) run(job *Job) {
 	done, err := Done{}, errGone
 	defer func() { w.handled(job, done, err) }() // for every outcome of the handler
 	done, err = w.handle(job)
 }
 
-// handled reports what became of a task.
+// handled reports the outcome of a task.
 func (w *work) handled(job *Job, done Done, err error) {
 	w.mu.Lock()
 	_, ours := w.jobs[job]
@@ -173,7 +173,7 @@ func (w *work) end(job *Job, kind proto.OpKind, op proto.Op, returned bool) (got
 	return got, err
 }
 
-// wire makes what is sent of it.
+// wire returns the operation that reports it.
 func (d *Done) wire() (op proto.Op, err error) {
 	op.Task = &proto.TaskOp{}
 	op.Commit = &interlock.CommitRequest{AsOf: d.AsOf, Note: d.Note, Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes)}

@@ -14,9 +14,9 @@ import (
 type call struct {
 	op    proto.Op
 	phase phase
-	// forgotten reports that no caller waits for it: what it brings is returned to the server.
+	// forgotten reports that no caller waits for it: its results are returned to the server.
 	forgotten bool
-	// since is when it was made, for heartbeats: what they confirm counts from then.
+	// since is when it was made, for heartbeats: a confirmed heartbeat counts from then.
 	since time.Time
 	// target is the acquire that a poll goes back to the line for, and poll the other
 	// direction. The first to end cuts the tie: a call that is done may soon be another one.
@@ -40,10 +40,10 @@ type call struct {
 	least    time.Duration      // of a pull: the shortest ttl that its leases are known to have
 
 	withdrawn  bool        // a pull is to be given up
-	bulky      bool        // it delays what comes behind it
+	bulky      bool        // it delays the calls behind it
 	undertakes bool        // a claim to an effect is Do's
 	repeated   bool        // it was sent over an earlier link too, so it may have been carried out
-	begun      bool        // it was sent in an earlier session too, and what it did is not that session's
+	begun      bool        // it was sent in an earlier session too, and its effects are not that session's
 	later      *time.Timer // not nil while it is held back, see postpone.go
 	pace       *Backoff
 }
@@ -438,7 +438,7 @@ func (w *window) remove(seq uint64) {
 	}
 }
 
-// all returns what is not answered, in order.
+// all returns the unanswered calls, in order.
 func (w *window) all() (list []*call) {
 	for seq := w.low + 1; seq <= w.last; seq++ {
 		if k := w.ring[seq%windowSize]; k != nil {

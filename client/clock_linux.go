@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slept is how long the machine has slept since it was started: what its two
-// clocks differ by.
+// slept returns how long the machine has slept since it was started: the difference of its two
+// clocks.
 func slept() time.Duration {
 	var awake, all unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &all) != nil {

@@ -5,5 +5,5 @@ package client
 import "time"
 
 // slept is not known on this system. Leases seem alive for as long as the machine slept, until
-// the first answer of the server reports what became of them.
+// the first answer of the server reports their state.
 func slept() time.Duration { return 0 }

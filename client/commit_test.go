@@ -346,7 +346,7 @@ func TestAdviceOnStrategy(t *testing.T) {
 	})
 }
 
-// A commit with a lost answer happens once, and its client learns what it did.
+// A commit with a lost answer happens once, and its client learns the result.
 func TestCommitsOverBrokenLinks(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}

@@ -205,8 +205,8 @@ func sessionGone(err error) bool {
 	return ok && (refusal.Code == interlock.CodeSessionEnded || refusal.Code == interlock.CodeUnknownSession)
 }
 
-// attach resumes a session on a link: its pushes come here, what was not answered
-// is asked again under the same numbers, and waits go back to their places.
+// attach resumes a session on a link: its pushes come here, unanswered calls are sent again
+// under the same numbers, and waits go back to their places.
 func (c *Client) attach(n *conn, s *session) error {
 	since := c.now()
 	reply, err := c.ask(n, proto.Op{Kind: proto.OpAttach, Slot: s.slot, Seq: 1, ID: s.id})
@@ -232,7 +232,7 @@ func (c *Client) attach(n *conn, s *session) error {
 	return nil
 }
 
-// resume makes ready again what was on its way on an earlier link. mu is held.
+// resume prepares the calls of an earlier link to be sent again. mu is held.
 func (c *Client) resume(s *session) {
 	var front []*call
 	for _, k := range s.tickets {

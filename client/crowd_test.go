@@ -14,8 +14,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// The tests of this file repeat, with clients and a whole server, what was
-// published of others with bad numbers. Their clocks are virtual.
+// The tests of this file repeat, with clients and a whole server, published incidents of other
+// systems. Their clocks are virtual.
 
 // crowd plays a scene with a virtual clock.
 func crowd(t *testing.T, play func(s *stage)) {

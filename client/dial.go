@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// maxServerFrame bounds what is accepted from a server.
+// maxServerFrame bounds the frames of a server.
 const maxServerFrame = 64 << 20
 
 // dialer connects to the addresses in turn, beginning with the one that answered last.
@@ -53,7 +53,7 @@ func dialOne(ctx context.Context, addr string, cfg Config, hello proto.Hello, fa
 	return dialFramed(ctx, addr, cfg.TLS, hello, failed)
 }
 
-// CheckAddr returns what is wrong with an address for Config.Addrs, or nil.
+// CheckAddr returns an error if an address for Config.Addrs is malformed, or nil.
 func CheckAddr(addr string) error {
 	_, _, err := net.SplitHostPort(strings.TrimPrefix(addr, overGRPC))
 	return err

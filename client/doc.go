@@ -21,10 +21,10 @@
 // a lease as lost no later than the server does. It is no proof at the place where the agent
 // writes: pass the fence along and check it there.
 //
-// A connection may break at any moment. The client connects again, resumes its
-// session, repeats what was not answered under the same numbers, so that it
-// happens once, and goes back to its places in line. Only when the session ended
-// meanwhile are its leases lost; later work gets a new session.
+// A connection may break at any moment. The client connects again, resumes its session, repeats
+// unanswered calls under the same numbers, so that it happens once, and goes back to its places
+// in line. Only when the session ended meanwhile are its leases lost; later work gets a new
+// session.
 //
 // Two kinds of failure are kept apart. An [*interlock.Error] is the server's decision about the
 // request, unless its Code is CodeOutcomeUnknown, which means that it was sent and no answer
@@ -41,12 +41,12 @@
 // # More than a lock
 //
 // A claim may be for permits of a key with a capacity or a rate, for a barrier of several
-// parties, or for any one of several keys ([Request]). A held lease may change what it claims
+// parties, or for any one of several keys ([Request]). A held lease may change its claims
 // ([Lease.Convert]), come to its barrier again ([Lease.Arrive]) or be put aside until a human
 // has decided ([Lease.Park], [Client.Resume]). A holder learns that its time runs out
 // ([Lease.Warned]) and that another request asks it to yield ([Lease.Asked]). [Client.WaitFor]
 // reports a wait to the server that it cannot see, and [Client.Join] makes this process a
-// member that takes parts of a shared-out key.
+// member that takes parts of a partitioned key.
 //
 // # Verify instead of lock
 //
@@ -93,14 +93,14 @@
 // A task is handed out when its keys are free and a worker is idle, with a lease on them and
 // with the documents at them. Handle's result is committed all at once: the end of the task,
 // its result, its writes and its follow-up tasks ([Done]). So it has one effect in Interlock,
-// whatever crashed; external actions of Handle may happen again, and belong into [Client.Do].
+// even after crashes; external actions of Handle may happen again, and belong into [Client.Do].
 // An error is another attempt after a pause ([RetryAfter], [Dead]), and [NeedsApproval] makes a
 // person decide first ([Client.AnswerTask]).
 //
 // The keys of a pattern can have a single writer: the workers of one queue. All others send it
 // messages ([Client.Send], [Client.Ask]), which are tasks that claim their key, in order for
-// each sender. [Client.Log] returns what became of them. A wait for a reply is one of the
-// caller's flow, so that a deadlock through it is found.
+// each sender. [Client.Log] returns their outcomes. A wait for a reply is one of the caller's
+// flow, so that a deadlock through it is found.
 //
 // [Client.StartRun] admits the runs of a workflow, as many at once as an organisation may
 // have.

@@ -18,7 +18,7 @@ import (
 // they are written and whichever agent plans them.
 type Action struct {
 	Tool   string // what acts, such as "stripe.charge"
-	Target string // what is acted on, such as "account:12345"
+	Target string // the target of the action, such as "account:12345"
 	// Arguments are the other values that identify the action, as a JSON object or a value that
 	// encoding/json encodes as one; nil: {}. No time and no random number belongs here, and
 	// amounts are best given as text. No secret either: every caller in the namespace can see
@@ -40,15 +40,15 @@ type Action struct {
 // *interlock.Error.
 type EffectError struct {
 	Refusal *interlock.Error
-	Effect  interlock.Effect // what is known of it: others' text
+	Effect  interlock.Effect // the effect's state: others' text
 }
 
 func (e *EffectError) Error() string { return e.Refusal.Error() }
 
 func (e *EffectError) Unwrap() error { return e.Refusal }
 
-// NotDone marks an error of a function that Do calls: what was to be done has certainly not
-// happened, so the next claimer may do it.
+// NotDone marks an error of a function that Do calls: the action has certainly not happened, so
+// the next claimer may do it.
 func NotDone(err error) error {
 	if err == nil {
 		return nil
@@ -115,12 +115,12 @@ func (c *Client) Do(ctx context.Context, a Action, act func(ctx context.Context,
 	return result, nil
 }
 
-// settleTimeout is how long Do tries to report what became of an effect, also when its context
+// settleTimeout is how long Do tries to report the outcome of an effect, also when its context
 // has ended.
 const settleTimeout = 10 * time.Second
 
-// settle reports what became of an effect that Do has claimed. Until that is known to have
-// arrived, no other call may take the claim for its own.
+// settle reports the outcome of an effect that Do has claimed. Until the report is known to
+// have arrived, no other call may take the claim for its own.
 func (c *Client) settle(ctx context.Context, s Settlement) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -186,11 +186,11 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 	}
 }
 
-// ClaimEffect sets out to do something, for callers that cannot use Do. It returns the effect
+// ClaimEffect claims an external action, for callers that cannot use Do. It returns the effect
 // as claimed, with its ID, which its claimer settles it with; or as done before, with its
 // Result. The error is an *EffectError when another claimer is about to do it, or when it is
-// unknown whether it happened. A flow gets again what it has claimed, or what was claimed under
-// the same lease.
+// unknown whether it happened. A flow that claims again gets its own claim, or the claim of the
+// same lease.
 func (c *Client) ClaimEffect(ctx context.Context, a Action) (interlock.Effect, error) {
 	effect, _, err := c.claim(ctx, a, false)
 	return effect, err

@@ -201,7 +201,7 @@ func TestEffectsOverBrokenLinks(t *testing.T) {
 	})
 }
 
-// A claimer that could not report what became of an effect does not do it again, and reports it
+// A claimer that could not report the outcome of an effect does not do it again, and reports it
 // as soon as there is a server again.
 func TestSettledWhenTheServerIsBack(t *testing.T) {
 	crowd(t, func(s *stage) {

@@ -18,7 +18,7 @@ var (
 	ErrSkipped = errors.New("somebody else already does it")
 )
 
-// SkippedError names the holder that already does what was asked for with interlock.Skip.
+// SkippedError names the holder that made interlock.Skip skip the request.
 type SkippedError struct {
 	Key     interlock.Key
 	Holders []interlock.Holder

@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// SharedFlow is a flow for a process that is one agent with one thread of
-// control, whatever goroutines it has: what one of them holds is granted to the
-// others too.
+// SharedFlow is a flow for a process that is one agent with one thread of control, with any
+// number of goroutines: keys held by one of them are granted to the others too.
 const SharedFlow = "main"
 
 type flowKey struct{}

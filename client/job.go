@@ -104,7 +104,7 @@ func (e *PanicError) Error() string {
 	return "panic: " + line
 }
 
-// Unwrap returns what it panicked with, if that is an error.
+// Unwrap returns the value that it panicked with, if that is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

@@ -60,8 +60,8 @@ func (c *Client) keep() {
 	}
 }
 
-// due does what is due and returns when to look again: at least once a second while there is
-// something to lose, because a timer stands still while the machine sleeps.
+// due carries out the due work and returns when to look again: at least once a second while
+// there is something to lose, because a timer stands still while the machine sleeps.
 func (c *Client) due() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

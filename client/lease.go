@@ -38,9 +38,9 @@ type grant struct {
 	member   *Member         // the member that has the lease, when it is a membership by Join
 	info     interlock.Lease // as the server showed it last
 	at       interlock.At
-	packet   *interlock.Packet // what had changed when it was granted
+	packet   *interlock.Packet // the changes as of the grant
 	warnings []string
-	evidence Snapshot // what came with it
+	evidence Snapshot // the documents that came with it
 	partial  bool     // there is more
 
 	capAt   time.Time     // when max_hold ends it; zero for never
@@ -239,7 +239,7 @@ func (l *Lease) Context() context.Context {
 	return l.own
 }
 
-// look returns what is known of the lease now. Its slices are shared.
+// look returns the present state of the lease. Its slices are shared.
 func (l *Lease) look() interlock.Lease {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()

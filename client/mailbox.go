@@ -15,7 +15,7 @@ import (
 // change it.
 type Message struct {
 	Key      interlock.Key
-	Kind     string // what is asked for, for writers that handle several kinds
+	Kind     string // the kind, for writers that handle several kinds
 	Body     any    // what encoding/json makes of it; nil: nothing; at most interlock.MaxPayloadBytes
 	Purpose  string
 	Priority int // among those to the same key; never ahead of an earlier one of the same sender

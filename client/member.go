@@ -56,10 +56,10 @@ type Member struct {
 	leaving bool
 }
 
-// Join makes this client one of the members that share out the parts of a key, and calls
-// Membership.Work for each part that falls to it, now and later. Parts move when members come,
-// leave or die, and no two members ever have the same part. ctx bounds the joining and not the
-// membership; the errors are those of Acquire.
+// Join makes this client one of the members that share the parts of a key, and calls
+// Membership.Work for each part that is assigned to it, now and later. Parts move when members
+// come, leave or die, and no two members ever have the same part. ctx bounds the joining and
+// not the membership; the errors are those of Acquire.
 func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 	if as.Work == nil {
 		return nil, errors.New("client: Membership.Work is required")
@@ -130,8 +130,7 @@ func (m *Member) Leave(ctx context.Context) error {
 // errLeft is the cause of a part's context after Leave.
 var errLeft = &interlock.Error{Code: interlock.CodeReleased, Message: "the member leaves: stop the work on the part"}
 
-// begin has a new part worked on, after what was done on it before. Client.mu is
-// held.
+// begin starts the work on a new part, after the earlier work on it. Client.mu is held.
 func (m *Member) begin(g *grant) {
 	if m.leaving {
 		return
@@ -157,7 +156,7 @@ func (m *Member) attend(lease *Lease, part Part) {
 	}
 	<-ctx.Done()
 	if m.stopping.Err() == nil {
-		_ = lease.Release(context.Background(), Outcome{}) // what is lost already goes by itself
+		_ = lease.Release(context.Background(), Outcome{}) // a lost lease goes by itself
 	}
 	// A member that leaves takes its parts along.
 }

@@ -55,7 +55,7 @@ type ResumeRequest struct {
 	OnConflict interlock.OnConflict
 	MaxWait    time.Duration // how long it may stand in line; 0: the pattern's value
 
-	// Unapproved resumes it although a person has not answered what it asks, which withdraws
+	// Unapproved resumes it although a person has not answered its question, which withdraws
 	// the question, or has denied it.
 	Unapproved bool
 

@@ -318,7 +318,7 @@ func TestResumptionSurvivesReconnectInItsPlace(t *testing.T) {
 	s.release(back.granted(), "")
 }
 
-// A resumption of a lease that there is no more is refused once and for all.
+// A resumption of a lease that does not exist any more is refused once and for all.
 func TestNothingToResume(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		c := s.client("a")

@@ -71,8 +71,8 @@ func (c *Client) Settings(ctx context.Context) (interlock.Settings, error) {
 	return *found.Settings, nil
 }
 
-// clonePattern makes a pattern that shares no memory: in one process, what is sent
-// is what the other side gets.
+// clonePattern returns a pattern that shares no memory: within one process, the other side gets
+// the sent value itself.
 func clonePattern(p interlock.Pattern) interlock.Pattern {
 	p.Aliases, p.Members, p.Groups = slices.Clone(p.Aliases), slices.Clone(p.Members), slices.Clone(p.Groups)
 	p.Allow = slices.Clone(p.Allow)

@@ -16,8 +16,8 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// proxy is a TCP proxy that cuts each connection after a number of bytes, at
-// whatever moment that is: within a frame, after a request and before its answer.
+// proxy is a TCP proxy that cuts each connection after a number of bytes, at any moment: within
+// a frame, after a request and before its answer.
 type proxy struct {
 	listener net.Listener
 	target   string

@@ -10,9 +10,8 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// A pull asks for tasks, and stands until there are some. It names its own ticket, and is
-// sent under the same one until it is answered: what was handed out to it in an answer
-// that was lost is handed out to it again.
+// A pull asks for tasks, and stands until there are some. It names its own ticket, and is sent
+// under the same one until it is answered: tasks of a lost answer are handed out to it again.
 
 // assignment is a task in our hands.
 type assignment struct {
@@ -60,7 +59,7 @@ func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, l
 	}
 }
 
-// withdrawPull ends a pull, with what it has received or with errWithdrawn.
+// withdrawPull ends a pull, with the received tasks or with errWithdrawn.
 func (c *Client) withdrawPull(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// SetQueue registers a queue of tasks, or replaces what is said of it.
+// SetQueue registers a queue of tasks, or replaces its settings.
 func (c *Client) SetQueue(ctx context.Context, q interlock.TaskQueue) error {
 	q.Groups = slices.Clone(q.Groups)
 	k := c.newCall(proto.OpSetQueue)

@@ -199,8 +199,8 @@ func TestAcquireOverAShutdown(t *testing.T) {
 	mine.granted()
 }
 
-// The session ended while the client was away: what it held is lost, what it was about to do
-// gets a new session, and a flow that lost something learns of it.
+// The session ended while the client was away: its leases are lost, its next requests get a new
+// session, and a flow that lost something learns of it.
 func TestSessionEndedMeanwhile(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 	lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Flow: "one"})

@@ -116,7 +116,8 @@ func (s *session) lost(g *grant, why *interlock.Error, ended bool) {
 	}
 }
 
-// overdue drops what is over by this machine's clock, and returns when to look again.
+// overdue drops the leases that are over by this machine's clock, and returns when to look
+// again.
 func (s *session) overdue(now time.Time) (gone []*grant) {
 	shortest, check := s.ttl, s.beatAt.Add(s.ttl)
 	for _, g := range s.leases {

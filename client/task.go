@@ -17,7 +17,7 @@ import (
 // that asks for it.
 type TaskSpec struct {
 	Queue   string // a registered one
-	Kind    string // what is asked for, for workers that handle several kinds
+	Kind    string // the kind, for workers that handle several kinds
 	Claims  []interlock.Claim
 	Payload any // what encoding/json makes of it is handed to the worker; nil: nothing; at most interlock.MaxPayloadBytes
 	Purpose string
@@ -234,7 +234,7 @@ func (c *Client) AnswerLease(ctx context.Context, fence interlock.Fence, verdict
 	return err
 }
 
-// wire makes what is sent of a task.
+// wire returns the submitted form of a task.
 func (t *TaskSpec) wire() (interlock.TaskSpec, error) {
 	payload, err := encode(t.Payload)
 	return interlock.TaskSpec{

@@ -351,7 +351,7 @@ func TestWorkerLosesItsLease(t *testing.T) {
 	})
 }
 
-// A commit that came too late is tried again at once, with what is there then.
+// A stale commit is tried again at once, with the present documents.
 func TestWorkerMeetsStaleState(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q", Backoff: time.Hour})
@@ -538,7 +538,7 @@ func TestLostHandOutIsFoundAgain(t *testing.T) {
 	})
 }
 
-// A worker that ends while it is away takes nothing, or finishes what it was given.
+// A worker that ends while it is away takes nothing, or finishes its assigned tasks.
 func TestWorkerEndsWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, w := broken(t, inMemory(t), client.Config{Agent: "w"})
@@ -566,8 +566,8 @@ func TestWorkerEndsWhileAway(t *testing.T) {
 	})
 }
 
-// A worker ends, too, when the server does not come back; what it may have been given goes
-// back when there is one again.
+// A worker ends, too, when the server does not come back; tasks that it may have been assigned
+// are returned when there is one again.
 func TestWorkerEndsWithoutAServer(t *testing.T) {
 	for _, given := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

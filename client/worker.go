@@ -47,15 +47,15 @@ type Done struct {
 	Result any // what encoding/json makes of it is the task's result; of a message, the reply; nil: nothing
 
 	// The commit, as of Commit: without current Reads nothing is written, and the task is
-	// handed out anew with what is there by then.
+	// handed out anew with the documents that are there by then.
 	Reads  []interlock.Read
 	AsOf   interlock.Version
 	Writes []interlock.Write
 
-	Tasks    []TaskSpec // what is to be done next; their IDs are not used
+	Tasks    []TaskSpec // follow-up tasks; their IDs are not used
 	Messages []Message  // and is to be sent to other keys' writers, likewise
 
-	Note string // for the next holder of the keys, and with what is written
+	Note string // for the next holder of the keys, and with the written documents
 }
 
 // errDraining is the cause of the contexts of jobs that have not finished in time when

@@ -6,7 +6,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// write sends what is ready, as much as there is in each frame, until the link is dead.
+// write sends the ready calls, as many as there are in each frame, until the link is dead.
 func (c *Client) write(n *conn) {
 	var out proto.ClientFrame
 	for range n.wake {

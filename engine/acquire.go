@@ -222,9 +222,8 @@ func (e *Engine) grant(c *Acquire, r *request) {
 	e.replyGiven(r)
 }
 
-// replyGiven answers, once the step has settled, how a request stands that was given
-// what it asks for, or has come to its end: a cycle that the grant closed may have cost
-// it at once.
+// replyGiven answers, once the step has settled, with the state of a request that was granted,
+// or has come to its end: a cycle that the grant closed may have cost it at once.
 func (e *Engine) replyGiven(r *request) {
 	if r.isOver() || r.phase == away {
 		e.replyOver(r)

@@ -68,7 +68,7 @@ func (e *Engine) agendaOf(name interlock.Namespace) *agenda {
 	return e.newAgenda(nil)
 }
 
-// begin turns to what a command is about, and ends what is due by its time.
+// begin enters the namespace of a command, and fires the timers that are due by its time.
 func (e *Engine) begin(h *Head) {
 	if h.Namespace == "" {
 		e.enter(&e.whole, h.At)
@@ -90,7 +90,7 @@ func (e *Engine) finish() {
 	}
 }
 
-// pass ends what is due by a time in any namespace, as much as one step may.
+// pass fires the timers that are due by a time in any namespace, as many as one step may.
 func (e *Engine) pass(at Time) {
 	for e.live && !e.full() && !e.lookBudgetSpent() && !e.rankBudgetSpent() && !e.tryBudgetSpent() {
 		alarm := e.alarms.first()

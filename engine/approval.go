@@ -115,7 +115,7 @@ func (t *task) askedAt() AskedAt { return AskedAt{t.spec.Approval.Asked, t.num} 
 // askedBefore orders tasks by when they asked.
 func (t *task) askedBefore(o *task) bool { return t.askedAt().compare(o.askedAt()) < 0 }
 
-// approvalOf returns what is kept of a question that was checked.
+// approvalOf returns the kept part of a question that was checked.
 func (e *Engine) approvalOf(q *interlock.Question, agent string) *record.Approval {
 	return &record.Approval{Text: q.Text, Agent: agent, Asked: e.now, Limit: q.Limit, OnLimit: q.OnLimit, Reads: q.Reads}
 }
@@ -312,8 +312,8 @@ func (e *Engine) showApproval(t *task) *interlock.Approval {
 	return v
 }
 
-// revalidate adds to the description of a task what has changed since its asker read
-// it, as long as it matters.
+// revalidate adds the changes since its asker read to the description of a task, as long as it
+// matters.
 func (e *Engine) revalidate(t *task, v *interlock.Task) {
 	if a := t.spec.Approval; a != nil && !isSettled(t.state) {
 		v.Approval.Stale, v.Approval.StaleMore = e.staleIn(&Commit{CommitRequest: interlock.CommitRequest{

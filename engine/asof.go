@@ -100,8 +100,8 @@ func (e *Engine) describeHanded(r *request, l *interlock.Lease) {
 	}
 }
 
-// moved returns what others wrote in r's window at its keys, and below those that it
-// claims with all below: what was written last comes first.
+// moved returns the documents that others wrote in r's window at its keys, and below those that
+// it claims with all below, the latest first.
 func (e *Engine) moved(r *request) (list []interlock.Stale, more bool) {
 	w, s := r.window, &r.ns.docs
 	if w.upTo <= w.asOf {

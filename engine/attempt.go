@@ -330,7 +330,7 @@ func (e *Engine) disarmTask(t *task) {
 	}
 }
 
-// fireTask does what is due for a task.
+// fireTask carries out a task's due timer.
 func (e *Engine) fireTask(t *task) {
 	switch {
 	case t.state == interlock.TaskRunning || isSettled(t.state):
@@ -347,8 +347,8 @@ func (e *Engine) fireTask(t *task) {
 	e.placed(t)
 }
 
-// recoverTasks makes anew what is volatile of the tasks of a namespace: all that wait
-// are in line again.
+// recoverTasks rebuilds the volatile state of the tasks of a namespace: all that wait are in
+// line again.
 func (e *Engine) recoverTasks(s *namespace) {
 	s.tasks.pulls, s.tasks.idle, s.tasks.heard, s.tasks.loose = nil, nil, nil, 0
 	for _, q := range s.sortedQueues() {

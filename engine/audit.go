@@ -182,7 +182,7 @@ func (c *Revoke) summary() requestSummary {
 	return requestSummary{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}}
 }
 
-// commits adds the keys of a commit: what it writes first.
+// commits adds the keys of a commit, the written ones first.
 func (a *requestSummary) commits(writes []interlock.Write, reads []interlock.Read) {
 	for i := range writes {
 		a.claims = append(a.claims, interlock.Claim{Key: writes[i].Key})

@@ -296,7 +296,7 @@ func (r *request) nextGeneration() uint64 {
 	return 1
 }
 
-// setGeneration notes with which generation r was admitted, if it is a party.
+// setGeneration records the generation that admitted r, if it is a party.
 func (r *request) setGeneration(generation uint64) {
 	if generation != 0 {
 		d := *r.details
@@ -305,8 +305,8 @@ func (r *request) setGeneration(generation uint64) {
 	}
 }
 
-// there returns the lease or the wait with which r's party is a party or a member there
-// already, or nil.
+// there returns the lease or the wait that already makes r's flow a party or a member there, or
+// nil.
 func (r *request) there(m *need) *request {
 	if r.party.at(m.node) == (tally{}) {
 		return nil
@@ -345,7 +345,7 @@ func (e *Engine) meet(c *Acquire, r *request) bool {
 	return true
 }
 
-// decide has the holder of a party's lease stand in line for the next generation.
+// decide enqueues the holder of a party's lease for the next generation.
 func (c *Arrive) decide(e *Engine) {
 	if code, problem := checkMaxWait(c.MaxWait); code != "" {
 		e.refuse(code, problem)

@@ -67,7 +67,7 @@ func TestBodiesCount(t *testing.T) {
 	}
 }
 
-// TestPreparedMerge: a patch that was read in advance does what it does otherwise.
+// TestPreparedMerge: a patch that was read in advance has the same result.
 func TestPreparedMerge(t *testing.T) {
 	spaces := bytes.Repeat([]byte{' '}, 2<<10)
 	for _, c := range rfc7396 {

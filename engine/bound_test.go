@@ -110,7 +110,7 @@ func (l *load) acquire(session interlock.SessionID, flow string, ttl time.Durati
 	return c.ID, l.step(c)
 }
 
-// pass lets time pass and ends what is due. It returns the number of steps.
+// pass lets time pass and fires the due timers. It returns the number of steps.
 func (l *load) pass(d time.Duration) (steps int) {
 	l.t.Helper()
 	l.now = l.now.Add(d)

@@ -49,7 +49,7 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 	return checkTimes(c)
 }
 
-// checkSize returns what is wrong with how much c asks for, or "".
+// checkSize returns the code and the description of an error in the size of c, or "".
 func checkSize(c *Acquire) (interlock.Code, string) {
 	n := len(c.Claims)
 	if !c.Any {
@@ -104,7 +104,8 @@ func checkForm(claims []interlock.Claim) (interlock.Code, string) {
 	return "", ""
 }
 
-// checkBarrier returns what is wrong with the barriers of a request, or "".
+// checkBarrier returns the code and the description of an error in the barriers of a request,
+// or "".
 func checkBarrier(claims []interlock.Claim) (interlock.Code, string) {
 	for i, c := range claims {
 		switch {
@@ -118,7 +119,7 @@ func checkBarrier(claims []interlock.Claim) (interlock.Code, string) {
 	return "", ""
 }
 
-// checkMember returns what is wrong with a claim of membership, or "".
+// checkMember returns the code and the description of an error in a claim of membership, or "".
 func checkMember(claims []interlock.Claim) (interlock.Code, string) {
 	for i, c := range claims {
 		switch {

@@ -164,11 +164,11 @@ type Park struct {
 	Reason string        // the question to a person; "" asks none
 }
 
-// Resume makes a parked lease held again, by Head.Session and Flow, or without a
-// session if there is none. If its keys were freed it stands in line at its old
-// place; the answer then is like Acquire's, under the lease's id as a ticket. The
-// lease has a new fence in any case, since its holder may be another one.
-// Lease.Changed and Lease.Moved say what others may have written meanwhile.
+// Resume makes a parked lease held again, by Head.Session and Flow, or without a session if
+// there is none. If its keys were freed it stands in line at its old place; the answer then is
+// like Acquire's, under the lease's id as a ticket. The lease has a new fence in any case,
+// since its holder may be another one. Lease.Changed and Lease.Moved list what others may have
+// written meanwhile.
 //
 // A lease that asks a person can be resumed once it is approved. Until then the answer is
 // Queued with Question if the command may wait and Attach is set, and a second one, Refused

@@ -8,7 +8,7 @@ import (
 
 // The commands about tasks: requests that wait instead of their agents.
 
-// SetQueue registers a queue, or replaces what is said of it. Answered by Done.
+// SetQueue registers a queue, or replaces its settings. Answered by Done.
 type SetQueue struct {
 	Head
 	Queue interlock.TaskQueue

@@ -128,8 +128,7 @@ func (c *Commit) checkWrite(i int) *refusal {
 	return nil
 }
 
-// contentTypeProblem returns what is wrong with a content type, in words that follow
-// it, or "".
+// contentTypeProblem returns the error in a content type, in words that follow it, or "".
 func contentTypeProblem(s string) string {
 	if len(s) > interlock.MaxContentTypeBytes {
 		return fmt.Sprintf("has %d bytes: at most %d", len(s), interlock.MaxContentTypeBytes)

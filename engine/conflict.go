@@ -95,7 +95,7 @@ func (r *request) claimNode(i int) *node { return r.ns.nodeAt(string(r.claimAt(i
 type viewer struct {
 	e      *Engine
 	limit  int
-	except *request // and what is of its party
+	except *request // and the requests of its flow
 	found  []*request
 	via    []*need
 	more   int
@@ -389,7 +389,7 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 			mine := int64(min(p.groups[g]+p.aheadIn(g, r)+uint64(r.countOf(m)), interlock.MaxCount))
 			eta = max(eta, back(mine-most, most))
 		}
-		if eta == 0 && r.short(m) == shortOfPermits { // what is left is kept for other groups
+		if eta == 0 && r.short(m) == shortOfPermits { // the rest is reserved for other groups
 			eta = back(int64(r.countOf(m)), capacity)
 		}
 	}

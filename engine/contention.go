@@ -16,8 +16,8 @@ import (
 // advice, and decide nothing.
 
 const (
-	// fadeAt is up to where is counted. Whatever passes it halves all counts of its
-	// pattern, so that what was long ago counts for less and less.
+	// fadeAt is the maximum of the counts. A count that passes it halves all counts of its
+	// pattern, so that older events count for less and less.
 	fadeAt = 1 << 16
 
 	// enoughSeen is how many commits and leases must have been seen to tell about them.

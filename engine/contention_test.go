@@ -102,7 +102,7 @@ func TestContentionRetries(t *testing.T) {
 	}
 }
 
-// TestContentionFades: counts have an end, and what was long ago counts for less.
+// TestContentionFades: counts are bounded, and older events count for less.
 func TestContentionFades(t *testing.T) {
 	s := newStand()
 	for range 1000 {

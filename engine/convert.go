@@ -178,7 +178,7 @@ func countIn(claims []interlock.Claim, want interlock.Claim) uint32 {
 	return 0
 }
 
-// claimsAll reports whether r claims all these keys, in whatever mode.
+// claimsAll reports whether r claims all these keys, in any mode.
 func (r *request) claimsAll(claims []interlock.Claim) bool {
 	for _, want := range claims {
 		if !slices.ContainsFunc(r.claims(), func(have interlock.Claim) bool { return have.Key == want.Key }) {
@@ -188,7 +188,7 @@ func (r *request) claimsAll(claims []interlock.Claim) bool {
 	return true
 }
 
-// sameClaims reports whether two lists have the same claims, in whatever order.
+// sameClaims reports whether two lists have the same claims, in any order.
 func sameClaims(a, b []interlock.Claim) bool {
 	if len(a) != len(b) {
 		return false
@@ -201,8 +201,8 @@ func sameClaims(a, b []interlock.Claim) bool {
 	return true
 }
 
-// changeClaims sets the claims and the fence of a lease to those of ev, and lets others
-// have what it no longer claims.
+// changeClaims sets the claims and the fence of a lease to those of ev, and passes the dropped
+// keys on.
 func (e *Engine) changeClaims(r *request, ev *record.Event, changed bool) {
 	e.fence = max(e.fence, ev.Fence)
 	if t := r.task; t != nil && t.request == r {

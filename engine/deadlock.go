@@ -29,7 +29,7 @@ type hop struct {
 // suspect is a flow with new edges that may have closed a cycle.
 type suspect struct {
 	party *flowState
-	req   *request // for a waiter without a party
+	req   *request // for a waiter without a flow
 	num   uint64   // req's number when it was suspected
 }
 
@@ -199,8 +199,8 @@ func (e *Engine) eachBlocker(r *request, visit func(need int, p *flowState, r *r
 				return true
 			}
 		}
-		// Only parties that hold and wait can be on a cycle, and there are few, so they
-		// are looked through instead of everything below the key.
+		// Only flows that hold and wait can be on a cycle, and there are few, so they are
+		// examined instead of everything below the key.
 		for _, p := range r.ns.tornBelow(n, against) {
 			e.looked++
 			if p.shows(n, against) && visit(i, p, nil) {
@@ -222,7 +222,7 @@ func (e *Engine) eachBlocker(r *request, visit func(need int, p *flowState, r *r
 	return false
 }
 
-// tornBelow returns the parties to look through for holders of something below n.
+// tornBelow returns the flows to search for holders of something below n.
 func (s *namespace) tornBelow(n *node, against lockmode.Set) []*flowState {
 	if against&n.modes&lockmode.SetOf(lockmode.IS, lockmode.IX) == 0 || n.kin == nil || n.kin.child == nil {
 		return nil
@@ -230,8 +230,7 @@ func (s *namespace) tornBelow(n *node, against lockmode.Set) []*flowState {
 	return s.holdsAndWaits
 }
 
-// shows reports whether the party holds one of modes at n, by a claim or for
-// something below.
+// shows reports whether the flow holds one of modes at n, by a claim or for something below.
 func (p *flowState) shows(n *node, modes lockmode.Set) bool {
 	own := p.at(n)
 	for mode := lockmode.IS; mode <= lockmode.X; mode++ {

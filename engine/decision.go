@@ -180,7 +180,7 @@ func (s *namespace) putAside(r *request) {
 	s.aside[r.dealings.parking.fence] = r
 }
 
-// question describes what is asked about a parked lease.
+// question describes the question about a parked lease.
 func (e *Engine) question(r *request) *LeaseQuestion {
 	p := r.dealings.parking
 	return &LeaseQuestion{

@@ -17,7 +17,7 @@ import (
 type divisionInput struct {
 	members []uint64 // their numbers, ascending, at least one
 	now     []int    // the present owner of each part
-	load    []uint32 // what was observed below each part
+	load    []uint32 // the load observed below each part
 
 	looks int // parts and members that the division was compared by
 }

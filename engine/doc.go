@@ -12,10 +12,9 @@
 //	   └──► effects            └──► one journal entry
 //	        (answers, pushes)
 //
-// Step decides: it reads the state and emits events. evolve folds an event into
-// the state, and nothing else changes what the journal promises. Replay calls
-// evolve alone, so a newer version may decide differently without changing what
-// has happened.
+// Step decides: it reads the state and emits events. evolve folds an event into the state, and
+// nothing else changes journaled state. Replay calls evolve alone, so a newer version may
+// decide differently without changing the past.
 //
 // Some state is not in the journal and is rebuilt by Recover: when each session was last heard
 // of and what progress it reported (renewals are too many to write), the listeners for answers,
@@ -60,9 +59,9 @@
 //
 // Package record has the events, their codec, and what else is journaled.
 //
-// Some files know none of the state: command.go and effect.go are what goes in and comes out,
-// and check.go, commit_form.go and task_form.go find what is wrong with
-// the form of a command. internal/layout has the list of these files.
+// Some files know none of the state: command.go and effect.go are the input and the output, and
+// check.go, commit_form.go and task_form.go check the form of a command. internal/layout has
+// the list of these files.
 //
 // Package engine must never wait, never answer before its caller made the
 // entry durable (that is package shard's work), and never trust the text that

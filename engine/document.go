@@ -36,8 +36,8 @@ type document struct {
 	now     *edition   // as it was written last; that may have deleted it
 	earlier []*edition // oldest first
 	bytes   int        // of the bodies of the earlier ones
-	// since is the version from which on nothing is missing: what was written before
-	// may be forgotten.
+	// since is the version from which on the history is complete: earlier writes may be
+	// forgotten.
 	since interlock.Version
 
 	recent, tomb, shelf collection.Element[*document]
@@ -76,7 +76,7 @@ func (s *documents) versionAt(key interlock.Key) interlock.Version {
 	return s.floor
 }
 
-// document finds what is known of a key, or begins to know it.
+// document returns the document of a key, and creates it if there is none.
 func (s *documents) document(key interlock.Key, since interlock.Version) *document {
 	d := s.known[key]
 	if d == nil {
@@ -138,7 +138,7 @@ func (x *edition) describe(ns interlock.Namespace, key interlock.Key) record.Eve
 	}
 }
 
-// write makes x what stands at its key.
+// write makes x the present edition of its key.
 func (s *documents) write(x *edition) {
 	d, old := x.doc, x.doc.now
 	if old != nil {

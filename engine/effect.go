@@ -18,7 +18,7 @@ type Effect struct {
 	Session Session
 	Losses  []Loss
 
-	// Of a commit: what it made, or what had changed under it.
+	// Of a commit: its version and documents, or the changes that made it stale.
 	Version   interlock.Version
 	Documents []interlock.Document
 	Stale     []interlock.Stale // at most interlock.MaxStale
@@ -43,7 +43,7 @@ type Effect struct {
 	Code    interlock.Code
 	Message string
 
-	// Warnings are about what was asked: a key that is spelled almost like another.
+	// Warnings are about the request: a key that is spelled almost like another.
 	Warnings []string
 
 	// Conflict describes the blockers, for Queued, Skipped and Refused; nil if there are none.
@@ -65,7 +65,7 @@ type Session struct {
 type Loss struct {
 	Lease   interlock.Lease
 	Code    interlock.Code
-	Message string // what happened
+	Message string // the reason
 }
 
 // Conflict describes the blockers of a request: at the first of its keys that is not free.

@@ -92,7 +92,7 @@ func (s *namespace) permitsTaken(c interlock.Claim) bool {
 	return p != nil && p.Capacity > 0 && n.pooled.used+uint64(c.Count) > uint64(p.Capacity)
 }
 
-// lostWords say what happened to a lease, and what to do.
+// lostWords describe the loss of a lease, and the next step.
 var lostWords = [...]string{
 	0:                   "is gone",
 	record.ByRelease:    "was released by its holder",
@@ -171,7 +171,7 @@ func (r *request) firstKey() interlock.Key {
 	return r.claims()[0].Key
 }
 
-// endWords say what happened to a lease.
+// endWords describe the end of a lease.
 func (r *request) endWords() string {
 	words := lostWords[0]
 	if int(r.reason) < len(lostWords) {

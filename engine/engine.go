@@ -39,7 +39,7 @@ type Engine struct {
 	alarms    timers // one for each agenda: when something is due in it
 	empty     timers // one for each namespace that is empty: when it may be forgotten
 	walks     uint64 // number of the last walk of a deadlock search
-	looks     int    // what its searches may look at in a step, and
+	looks     int    // the bound of its searches' looks in a step, and
 	mostRanks int    // what the finding of ranks may, and
 	most      int    // all else
 	swath     int    // objects of a large set that a step gathers, and sorts, at once
@@ -129,7 +129,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.out, e.head = nil, nil
 }
 
-// Cost is how many objects the last step has looked at, whatever for.
+// Cost returns how many objects the last step has looked at, for any purpose.
 func (e *Engine) Cost() int { return e.objects + e.looked + e.ranks }
 
 // Now is the time of the last command or entry.
@@ -390,7 +390,7 @@ func (e *Engine) recoverRequests(s *namespace) {
 	}
 }
 
-// decide changes what is admitted. What waited for the end of a drain is due again.
+// decide changes what is admitted. Requests that waited for the end of a drain are due again.
 func (c *Limit) decide(e *Engine) {
 	e.lowSpace, e.kept, e.lowMem, e.draining = c.LowSpace, c.Kept, c.LowMemory, c.Draining
 	for _, s := range e.sorted() {

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// handed returns what comes with a lease on a key with all below.
+// handed returns the lease on a key with all below, with its documents.
 func (s *stand) handed(key interlock.Key) *interlock.Lease {
 	s.step(&engine.Acquire{
 		Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "agent", LeaseRequest: interlock.LeaseRequest{
@@ -19,8 +19,8 @@ func (s *stand) handed(key interlock.Key) *interlock.Lease {
 	return &s.out.Effects[0].Lease
 }
 
-// TestEvidenceBounds: with a grant come so many documents and so many bytes; what is
-// missing is said.
+// TestEvidenceBounds: a grant comes with so many documents and so many bytes; missing ones are
+// reported.
 func TestEvidenceBounds(t *testing.T) {
 	s := newStand()
 	for i := range interlock.MaxGrantDocuments + 10 {

@@ -244,7 +244,7 @@ func (e *Engine) newRequest() *request {
 	return &request{terms: noTerms, details: noDetails, requestExt: noExt}
 }
 
-// maxFree bounds what is kept for reuse, of each kind.
+// maxFree bounds the objects that are kept for reuse, of each kind.
 const maxFree = 4096
 
 // discard frees a request's memory.
@@ -308,7 +308,7 @@ func (e *Engine) evolveRequest(ev *record.Event) error {
 	return nil
 }
 
-// evolveProgress folds what happens to a request after it was made.
+// evolveProgress folds the later events of a request.
 func (e *Engine) evolveProgress(ev *record.Event) error {
 	r := e.hint.req
 	if r == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// expire ends what is due by now, as much as one step may.
+// expire fires the timers that are due by now, as many as one step may.
 func (e *Engine) expire() {
 	for {
 		t := e.timers.first()
@@ -18,7 +18,7 @@ func (e *Engine) expire() {
 	}
 }
 
-// fire carries out what is due at a timer, and rearms it.
+// fire carries out the due work of a timer, and rearms it.
 func (e *Engine) fire(t *timer) {
 	e.timers.clear(t)
 	switch {
@@ -100,7 +100,7 @@ func (e *Engine) fireSession(s *session) {
 // leases are gathered: each may then be up to 10 us late for each of them.
 const crowded = 1000
 
-// fireRequest does what is due for one request.
+// fireRequest carries out a request's due timer.
 func (e *Engine) fireRequest(r *request) {
 	switch r.phase {
 	case waiting:

@@ -125,8 +125,7 @@ func (e *Engine) IsSearching() bool {
 	return false
 }
 
-// CheckTallies compares what is counted of the parties that have an index with what
-// they have.
+// CheckTallies compares the tallies of the indexed flows with their requests.
 func (e *Engine) CheckTallies() error {
 	for _, s := range e.sorted() {
 		for _, sess := range s.sortedSessions() {
@@ -248,7 +247,7 @@ func (e *Engine) RememberFew() *Engine {
 // MaxShelved bounds the documents below claimed keys that are looked at.
 const MaxShelved = maxShelved
 
-// ForgetAttributes takes from an event what is not journaled.
+// ForgetAttributes removes the parts of an event that are not journaled.
 func ForgetAttributes(ev *record.Event) { ev.Attribute(nil, "", "") }
 
 func (s *session) sortedFlows() []*flowState {
@@ -271,7 +270,7 @@ const FarewellDeeds = farewellDeeds
 // KnownEffects counts the effects that are remembered, those that are past included.
 func (e *Engine) KnownEffects(ns interlock.Namespace) int { return len(e.spaces[ns].sideEffects.known) }
 
-// CheckSessions compares what each session lists with what its flows have.
+// CheckSessions compares the lists of each session with its flows.
 func (e *Engine) CheckSessions() error {
 	for _, s := range e.sorted() {
 		for _, sess := range s.sortedSessions() {

@@ -136,7 +136,7 @@ func playSpellings(t *testing.T, seed uint64) (respelled int) {
 	return respelled
 }
 
-// spell sends a command with a key to one of the doors, and returns what comes of it.
+// spell sends a command with a key to one of the APIs, and returns the result.
 func (s *stand) spell(door int, head engine.Head, key interlock.Key, claim interlock.Claim, lease interlock.LeaseID, fence interlock.Fence) any {
 	if claim.Mode == interlock.Permits {
 		claim.Count = 1

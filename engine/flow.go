@@ -9,9 +9,9 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// flowState is the unit that holds and waits: what it has is never in its own way. It
-// is a flow, one thread of control inside a session, or a lease without a session
-// together with its conversion. Other requests without a session are alone and have none.
+// flowState is the unit that holds and waits: it never blocks itself. It is a flow, one thread
+// of control inside a session, or a lease without a session together with its conversion. Other
+// requests without a session are alone and have none.
 type flowState struct {
 	sess          *session   // nil for that of a lease without a session
 	name          string     // of a flow
@@ -26,13 +26,13 @@ type flowState struct {
 	waiting       bool            // a flow that stands in session.waiting
 	leases        []*request      // in no order
 	waits         []*request      // in the order of their numbers; of a request for any of several its branches
-	index         map[*node]tally // where it waits, and what it has where others hold something, too; nil while it has few requests
+	index         map[*node]tally // where it waits
 }
 
 func (p *flowState) Hash() uint32           { return p.hashed }
 func (p *flowState) TableNext() **flowState { return &p.next }
 
-// several stands in node.hands for more than one party, or none.
+// several stands in node.hands for more than one flow, or none.
 var several = &flowState{}
 
 // join makes r a request of a flow.
@@ -52,8 +52,8 @@ func (r *request) isOf(sess *session, name string) bool {
 	return f != nil && f.sess == sess && f.name == name
 }
 
-// asParty returns the party of a lease. One without a session becomes one, for it and
-// its conversion.
+// asParty returns the flow of a lease. A lease without a session gets a flow of its own, for it
+// and its conversion.
 func (r *request) asParty() *flowState {
 	if r.party == nil {
 		r.party = &flowState{leases: []*request{r}}
@@ -62,8 +62,8 @@ func (r *request) asParty() *flowState {
 	return r.party
 }
 
-// compare orders parties: flows by their sessions and names, then leases by their
-// numbers.
+// compare orders flows: those of sessions by their sessions and names, then those of leases by
+// their numbers.
 func (p *flowState) compare(q *flowState) int {
 	switch {
 	case p.sess == nil || q.sess == nil:
@@ -74,13 +74,14 @@ func (p *flowState) compare(q *flowState) int {
 	return strings.Compare(p.name, q.name)
 }
 
-// waitsBefore is how many of the party's waits have lower numbers than the given one.
+// waitsBefore returns the number of the flow's waits with lower numbers than the given one.
 func (p *flowState) waitsBefore(num uint64) int {
 	i, _ := slices.BinarySearchFunc(p.waits, num, func(w *request, num uint64) int { return cmp.Compare(w.num, num) })
 	return i
 }
 
-// number is that of the lease, for a party without a session that has something; 0 for a flow.
+// number returns the lease's number, for a flow without a session that has something; 0 for
+// others.
 func (p *flowState) number() uint64 {
 	switch {
 	case p.sess != nil:
@@ -91,7 +92,7 @@ func (p *flowState) number() uint64 {
 	return p.waits[0].base.num
 }
 
-// ns is where the requests of a party are that has any.
+// ns returns the namespace of the requests of a flow that has any.
 func (p *flowState) ns() *namespace {
 	if len(p.leases) > 0 {
 		return p.leases[0].ns
@@ -99,7 +100,7 @@ func (p *flowState) ns() *namespace {
 	return p.waits[0].ns
 }
 
-// tear keeps the namespace's list of parties that hold and wait.
+// tear maintains the namespace's list of flows that hold and wait.
 func (p *flowState) tear() {
 	torn := len(p.leases) > 0 && len(p.waits) > 0
 	if torn == p.holdsAndWaits {
@@ -140,15 +141,14 @@ func (t *tally) against(mode interlock.Mode) (n int) {
 	return n
 }
 
-// A party has an index of its tallies from manyRequests on, and none below
-// fewRequests: most have one request at a time, and looking through few
-// costs less than keeping an index.
+// A flow has an index of its tallies from manyRequests on, and none below fewRequests: most
+// have one request at a time, and a look through few costs less than an index.
 const (
 	manyRequests = 16
 	fewRequests  = 8
 )
 
-// at returns what the party has at n.
+// at returns the flow's tally at n.
 func (p *flowState) at(n *node) (t tally) {
 	if p == nil {
 		return t
@@ -176,9 +176,9 @@ func (p *flowState) at(n *node) (t tally) {
 // holds reports whether t has any holding.
 func (t tally) holds() bool { return t.granted != lockmode.Counts{} }
 
-// claims reports whether a lease of the party in full force claims this very key. It looks
-// at the leases of the party, or at the holders of the key if they are fewer. Of more than
-// a step may look at it believes what it has seen.
+// claims reports whether a lease of the flow in full force claims this very key. It looks at
+// the leases of the flow, or at the holders of the key if they are fewer. If there are more
+// than a step may look at, it trusts those that it has seen.
 func (p *flowState) claims(n *node) bool {
 	if n.first == nil || !p.at(n).holds() {
 		return false
@@ -238,7 +238,7 @@ func (p *flowState) add(r *request, waits bool, by uint32) {
 	}
 }
 
-// handTo notes that a party, nil for none, is about to hold something at n.
+// handTo records that a flow, nil for none, is about to hold something at n.
 func (n *node) handTo(p *flowState) {
 	switch {
 	case p == nil:
@@ -250,7 +250,7 @@ func (n *node) handTo(p *flowState) {
 	}
 }
 
-// share notes that what is held at n is not in the hands of one party alone.
+// share records that more than one flow holds something at n.
 func (n *node) share() {
 	if p := n.hands; p != nil && p.index != nil {
 		t := p.index[n]
@@ -260,8 +260,8 @@ func (n *node) share() {
 	n.hands = several
 }
 
-// joined and parted keep what depends on a party's requests. They are called after
-// r was put in leases or waits, or taken out.
+// joined and parted update the state that depends on a flow's requests. They are called after r
+// was put in leases or waits, or taken out.
 func (p *flowState) joined(r *request, waits bool) {
 	if p.sess != nil && !r.follows() {
 		p.sess.work++

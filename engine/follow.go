@@ -301,8 +301,8 @@ func (r *request) lentByFollowers(rank int32) int32 {
 	return rank
 }
 
-// holder returns the party that is at work on the task which w follows, or on the one
-// before it; nil for none.
+// holder returns the flow that is at work on the task which w follows, or on the one before it;
+// nil for none.
 func (w *wait) holder() *flowState {
 	if w.req().awaited == nil {
 		return nil

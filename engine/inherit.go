@@ -28,9 +28,9 @@ const (
 
 func (r *request) ownRank() int32 { return int32(r.priority) + baseRank }
 
-// rankSearch is the work of finding the ranks of a namespace anew, which may take several
-// steps. It is done with what it finds when it comes to a party; whatever changes behind it
-// has it done once more. Until it is done the lines stand as they stood before.
+// rankSearch is the work of computing the ranks of a namespace, which may take several steps.
+// Each flow is processed in its state at that moment; a later change of a processed flow
+// repeats the work. Until it is done the lines stay as they were.
 type rankSearch struct {
 	phase rankingPhase
 	heirs []*flowState                 // those of before, and then those of now as well
@@ -94,7 +94,7 @@ func (e *Engine) rerank() {
 	*k = rankSearch{}
 }
 
-// rankOne does what there is to do for one party in a phase of a ranking.
+// rankOne carries out a phase of a ranking for one flow.
 func (e *Engine) rankOne(k *rankSearch, p *flowState) {
 	switch k.phase {
 	case rankingHeirs:
@@ -127,7 +127,7 @@ func (e *Engine) rankOne(k *rankSearch, p *flowState) {
 	}
 }
 
-// rise notes that the rank of a party may rise.
+// rise records that the rank of a flow may rise.
 func (k *rankSearch) rise(p *flowState) {
 	if !p.rising {
 		p.rising = true
@@ -162,7 +162,7 @@ func (e *Engine) eachHolder(p *flowState, visit func(*flowState)) {
 	}
 }
 
-// entryCount counts those in line that the party has.
+// entryCount counts the flow's places in line.
 func (p *flowState) entryCount() (n int) {
 	for _, w := range p.waits {
 		n += len(w.wait.entries())
@@ -181,12 +181,12 @@ func (p *flowState) inherit(rank int32) {
 	}
 }
 
-// raises reports whether a wait of the party has a higher rank than its own priority.
+// raises reports whether a wait of the flow has a higher rank than its own priority.
 func (p *flowState) raises() bool {
 	return slices.ContainsFunc(p.waits, func(w *request) bool { return w.wait.rank > w.ownRank() })
 }
 
-// lent is that of the party, counted.
+// lent is flowState.lent, counted.
 func (e *Engine) lent(p *flowState) int32 {
 	for _, l := range p.leases {
 		e.ranks += len(l.needs())
@@ -214,8 +214,8 @@ func (p *flowState) lent() (rank int32) {
 	return rank
 }
 
-// highest returns the highest rank in a subtree of those that are not of a party, if
-// it is above the given one.
+// highest returns the highest rank in a subtree of places of other flows, if it is above the
+// given one.
 func (p *queueEntry) highest(rank int32, except *flowState) int32 {
 	if p == nil || p.top <= rank {
 		return rank

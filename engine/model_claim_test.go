@@ -42,7 +42,7 @@ func writesBelow(m interlock.Mode) bool {
 	return m == interlock.IntentExclusive || m == interlock.SharedIntentExclusive || m == interlock.Exclusive
 }
 
-// clash reports whether two claims of different parties may not be held at once.
+// clash reports whether two claims of different flows may not be held at once.
 func clash(a, b interlock.Claim) bool {
 	if above(b.Key, a.Key) {
 		a, b = b, a

@@ -392,7 +392,7 @@ func (m *model) staleIn(c *engine.Commit) (list []interlock.Stale) {
 	return list
 }
 
-// reportWrites records the authors of a document after a version.
+// tellWrites records the authors of a document after a version.
 func (m *model) tellWrites(s *interlock.Stale, ns interlock.Namespace, v interlock.Version) {
 	for _, w := range m.written {
 		if w.ns == ns && w.doc.Key == s.Now.Key && w.doc.Version > v {

@@ -49,7 +49,7 @@ func (d *sideEffect) state(now engine.Time) interlock.EffectState {
 	return d.told
 }
 
-// side effect finds what is remembered of an effect, as wanted.
+// deed returns the first remembered side effect that wanted accepts, nil for none.
 func (m *model) deed(ns interlock.Namespace, wanted func(*sideEffect) bool) *sideEffect {
 	for _, d := range m.sideEffects {
 		past := (d.told == 0 || d.told == interlock.EffectDone) && m.now.Sub(d.settled) >= interlock.EffectWindow

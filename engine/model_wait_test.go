@@ -73,7 +73,7 @@ func (m *model) only(waits []*request) *model {
 	return &rest
 }
 
-// leases counts what a party holds.
+// leases counts the leases of a flow.
 func (m *model) leases(p flowState) (n int) {
 	for _, r := range m.requests {
 		if r.active() && r.party() == p {
@@ -174,7 +174,7 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 	return nil
 }
 
-// isStep reports whether a step of a cycle is r's party.
+// isStep reports whether a step of a cycle is r's flow.
 func (m *model) isStep(r *request, step interlock.CycleStep) bool {
 	if r.task != nil && r.phase == waiting {
 		return step.Session == "" && step.Agent == r.ask.Agent && step.Flow == r.task.id.String()

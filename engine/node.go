@@ -332,7 +332,7 @@ func (r *request) want(above *node, key string, mode interlock.Mode, claim int, 
 	return n
 }
 
-// record.KindOf returns the kind of bucket that r waits in for one of its needs.
+// kindOf returns the kind of bucket that r waits in for one of its needs.
 func (r *request) kindOf(m *need) kind {
 	k := kind{mode: m.mode, counts: m.counts, queue: r.taskQueue(), aside: r.task != nil && r.task.eligibility.isYielding()}
 	if m.counts == interlock.Permits {

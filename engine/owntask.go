@@ -40,8 +40,8 @@ func (sess *session) ownAttempt(flow string, claims []interlock.Claim, any bool)
 	return found
 }
 
-// excludes reports whether two claims conflict in the hands of two parties, apart from
-// permits and the like that run out.
+// excludes reports whether two claims conflict when two flows hold them, apart from permits and
+// the like that run out.
 func excludes(a, b interlock.Claim) bool {
 	switch {
 	case a.Key == b.Key:

@@ -424,7 +424,7 @@ func (e *Engine) assign(d *partition, index int, owner *request) {
 	r.refile()
 	e.watchAnywhere(r)
 	if r.party != nil {
-		e.suspect(r.party, nil) // those behind it wait for its party now
+		e.suspect(r.party, nil) // those behind it wait for its flow now
 	}
 	if l := d.parts[index].held; l != nil && l.phase == held {
 		e.ask(r, l, interlock.PreemptRevoke)

@@ -304,12 +304,11 @@ func (r *request) keptAt(n *node) *residue {
 	return x
 }
 
-// endsBeside reports whether r, a lease, can come to its end while w, of the same party,
-// waits.
+// endsBeside reports whether r, a lease, can come to its end while w, of the same flow, waits.
 func (r *request) endsBeside(w *request) bool { return r.isRun() && w.whole().isRun() }
 
-// refuseUnservable refuses a request that can never have what it asks for, because its own
-// party has the permits, and reports whether it did.
+// refuseUnservable refuses a request that can never be granted because its own flow has the
+// permits, and reports whether it did.
 func (e *Engine) refuseUnservable(r *request) bool {
 	var lacking *need
 	for way := range r.eachAlternative {

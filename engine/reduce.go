@@ -26,7 +26,7 @@ type reduction struct {
 	waits []gatheredWait                     // in the order of the line; whole requests
 	stuck map[*request]uint64                // those of them that remain, with their numbers
 	freed map[*request]uint64                // those that do not, likewise
-	left  map[*flowState]int                 // how many remain of each party
+	left  map[*flowState]int                 // how many remain of each flow
 	of    map[*session]int                   // and of each session
 	keys  map[side]*residue
 	seen  map[*flowState]bool // flows with leases that are counted in keys
@@ -165,7 +165,7 @@ func (e *Engine) reduce(x *search) (done bool) {
 	}
 }
 
-// count adds what the party of a wait has, once.
+// count adds the holdings of a wait's flow, once.
 func (d *reduction) count(e *Engine, w *gatheredWait) {
 	p := w.party
 	if p == nil || d.seen[p] || d.left[p] == 0 {
@@ -181,7 +181,7 @@ func (d *reduction) count(e *Engine, w *gatheredWait) {
 // weighs is how much more it costs to weigh a need than to look at an object.
 const weighs = 2
 
-// judge takes a wait out if it can be served, and adds what it wants if its party remains.
+// judge removes a wait that can be served, and adds its claims if its flow remains.
 func (d *reduction) judge(e *Engine, w *gatheredWait) {
 	if num, ok := d.stuck[w.r]; ok && num == w.num && (!w.stillWaits() || d.servable(e, w.r)) {
 		d.progress = true
@@ -199,15 +199,15 @@ func (d *reduction) judge(e *Engine, w *gatheredWait) {
 	}
 }
 
-// relieved notes that a party, or a waiter without one, has given up something that
-// others may wait for.
+// relieved records that a flow, or a waiter without one, has dropped something that others may
+// wait for.
 func (a *agenda) relieved(p *flowState, r *request) {
 	if x := a.search; x != nil && x.stuck != nil && !x.gone(p, r) {
 		x.dirty = true
 	}
 }
 
-// remains counts the waits of a party that remain.
+// remains counts the remaining waits of a flow.
 func (d *reduction) remains(p *flowState, by int) {
 	if p == nil {
 		return
@@ -218,8 +218,7 @@ func (d *reduction) remains(p *flowState, by int) {
 	}
 }
 
-// gone reports whether a party, or a wait without one, is not among those that
-// remain.
+// gone reports whether a flow, or a wait without one, is not among those that remain.
 func (d *reduction) gone(p *flowState, r *request) bool {
 	if p != nil {
 		return d.left[p] == 0
@@ -395,8 +394,8 @@ func (d *reduction) ownAt(r *request, n *node) *residue {
 	return x
 }
 
-// spares reports whether there are permits for r besides those that the parties of x
-// keep, and others of them want before it, and tokens, once they have come back.
+// spares reports whether there are permits for r besides those that the flows of x keep, and
+// others of them want before it, and tokens, once they have come back.
 func (x *residue) spares(r *request, m *need, own *residue) bool {
 	p := m.node.pool().policy
 	if p == nil {

@@ -26,11 +26,11 @@ import (
 //	collect ──► gather ──► reduce ──► stuck cycle ──► none: done
 //	                                      └─────────► broken
 //
-// A slice is small, some tens of microseconds, because another namespace may have to wait
-// for it. The search of one suspect comes to its end in as many steps as it has slices to
-// look at, whether these steps are ticks or commands of the namespace: each carries out one.
-// A party is suspected once however many new edges it has, so there are at most as many
-// searches to come as parties that wait.
+// A slice is small, some tens of microseconds, because another namespace may have to wait for
+// it. The search of one suspect comes to its end in as many steps as it has slices to look at,
+// whether these steps are ticks or commands of the namespace: each carries out one. A flow is
+// suspected once however many new edges it has, so there are at most as many searches to come
+// as flows that wait.
 
 // stepLooks bounds the objects that the searches for deadlocks of one step look at. One
 // list is not interrupted: the waits of one flow, and the parties of one barrier.
@@ -418,9 +418,8 @@ func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *flow
 	return false, true
 }
 
-// seekLine goes through the waiters that stand before r, as far as the walk did not meet
-// them before. The waits of the party that it began with skip each other, so what they
-// have met is kept apart.
+// seekLine visits the waiters that stand before r, unless the walk has met them before. The
+// waits of the flow that it began with skip each other, so their progress is kept apart.
 func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
 	m, who := &r.needs()[i], x.side(r)
 	short := r.countsAgainst(m) != enough
@@ -452,7 +451,7 @@ func (m *need) isBehind(c *bucket, short bool) bool {
 	return (lockmode.Conflicts[m.mode].Has(c.mode) || short && c.counts == interlock.Permits) && !c.isAsideFor(m.req)
 }
 
-// side tells the waits of the party that the walk began with from others.
+// side distinguishes the waits of the flow that the walk began with from others.
 func (x *search) side(r *request) int {
 	if x.party != nil && r.party == x.party {
 		return 1

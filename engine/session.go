@@ -465,7 +465,7 @@ func (s *session) dropIdleFlows() {
 	}
 }
 
-// isIdle reports whether the party neither holds nor waits.
+// isIdle reports whether the flow neither holds nor waits.
 func (p *flowState) isIdle() bool { return len(p.leases) == 0 && len(p.waits) == 0 }
 
 // stand keeps the session's list of flows that wait.

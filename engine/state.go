@@ -371,7 +371,7 @@ func (r *request) hold() {
 	r.joinParty()
 }
 
-// joinParty makes r one of the leases of its party, if it has one.
+// joinParty makes r one of the leases of its flow, if it has one.
 func (r *request) joinParty() {
 	r.ns.disturb()
 	if sess := r.session(); sess != nil {
@@ -442,7 +442,7 @@ func (r *request) unhold() {
 	r.ns.count(r.owner(), taken{leases: -1})
 }
 
-// leaveParty takes r out of the leases of its party.
+// leaveParty removes r from the leases of its flow.
 func (r *request) leaveParty() {
 	r.ns.disturb()
 	if sess := r.session(); sess != nil {

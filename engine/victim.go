@@ -147,7 +147,7 @@ func (p *flowState) holdsAgainst(m *need, short shortage) bool {
 	return p.shows(m.node, lockmode.Conflicts[m.mode]) || short == shortOfPermits && p.hasPermits(m.node)
 }
 
-// hasPermits reports whether the party holds permits of a key.
+// hasPermits reports whether the flow holds permits of a key.
 func (p *flowState) hasPermits(n *node) bool {
 	return p != nil && slices.ContainsFunc(p.leases, func(l *request) bool {
 		o := l.needAt(n)

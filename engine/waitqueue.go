@@ -44,7 +44,7 @@ type bucket struct {
 // that are unlike the others. All other buckets share an empty one.
 type bucketIndex struct {
 	watchedAlone collection.Set[*queueEntry] // watched places of waiters with a flow that holds something at this very key
-	upto         [2]*queueEntry              // how far the walk of line.trace came: from others, and from the party that it began with
+	upto         [2]*queueEntry              // how far the walk of line.trace came: from others, and from the flow that it began with
 }
 
 var noIndex = &bucketIndex{}

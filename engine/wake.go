@@ -33,13 +33,13 @@ type candidate struct {
 	node  *node
 }
 
-// precedes orders candidates as they stand in line, so that grants of one step get their
-// fences in that order.
+// Less orders candidates as they stand in line, so that grants of one step get their fences in
+// that order.
 func (c candidate) Less(o candidate) bool {
 	return c.score < o.score || c.score == o.score && c.num < o.num
 }
 
-// isReady makes a watched waiter a candidate, unless it is one.
+// markReady makes a watched waiter a candidate, unless it is one.
 func (e *Engine) markReady(p *queueEntry) {
 	if p != nil && !p.ready {
 		p.ready = true
@@ -251,13 +251,13 @@ func (r *request) earlier(m *need) *request {
 	return nil
 }
 
-// sameParty reports whether two requests, or a request and itself, are of one
-// party, so that neither is ever in the other's way.
+// sameParty reports whether two requests, or a request and itself, are of one flow, so that
+// neither ever blocks the other.
 func (r *request) sameParty(other *request) bool {
 	return r == other || r.party != nil && r.party == other.party
 }
 
-// blockedByOthers reports whether others than the party hold n in one of modes.
+// blockedByOthers reports whether other flows hold n in one of modes.
 func (p *flowState) blockedByOthers(n *node, modes lockmode.Set) bool {
 	own := p.at(n)
 	for mode := lockmode.IS; mode <= lockmode.X; mode++ {
@@ -330,8 +330,8 @@ func (e *Engine) admit(way *request) {
 	e.heldMore(lease)
 }
 
-// heldMore does what a new lease may ask for when its party also waits: its new
-// edges may close a cycle, and where it also waits, it is no longer like others.
+// heldMore updates the state for a new lease of a flow that also waits: its new edges may close
+// a cycle, and where it also waits, it is no longer like others.
 func (e *Engine) heldMore(r *request) {
 	p := r.party
 	if p == nil || len(p.waits) == 0 {
@@ -343,9 +343,9 @@ func (e *Engine) heldMore(r *request) {
 	e.suspect(p, nil)
 }
 
-// watchAlone has those of the party's places watched one by one that r, which is new
-// there, would block in other hands by one of its needs. Those that something else
-// of the party would block are so already.
+// watchAlone watches one by one those of the flow's places that r, which is new there, would
+// block in another flow by one of its needs. Those that something else of the flow would block
+// are so already.
 func (p *flowState) watchAlone(r *request, m *need) {
 	t := p.at(m.node)
 	for w := lockmode.IS; w <= lockmode.X; w++ {

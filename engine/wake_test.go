@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Only places that something of their own party would block are watched one by
-// one: for each of them every change at its key costs a look.
+// Only places that something of their own flow would block are watched one by one: for each of
+// them every change at its key costs a look.
 func TestFewAreWatchedOneByOne(t *testing.T) {
 	e := New()
 	var out Output

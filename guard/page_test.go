@@ -7,7 +7,7 @@ import (
 )
 
 // block is a block of code of docs/guards.md, named by the text behind its beginning: "sql
-// sqlite write". What is shown there is what is tested here.
+// sqlite write". The test runs the block as it is shown.
 func block(t *testing.T, name string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/guards.md")

@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
-// What the page shows of PostgreSQL; how its guard behaves is tested in its own folder.
+// The page's examples for PostgreSQL; the behaviour of its guard is tested in its own folder.
 func TestPostgres(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), postgrestest.Start(t).Database(t))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
-// What the page shows of SQLite; how its guard behaves is tested in its own folder.
+// The page's examples for SQLite; the behaviour of its guard is tested in its own folder.
 func TestSQLite(t *testing.T) {
 	tools.Need(t, "sqlite3")
 	file := filepath.Join(t.TempDir(), "bank.db")

@@ -160,7 +160,7 @@ func TestFramedClosesWhileSending(t *testing.T) {
 	<-server.(*FramedLink[ServerFrame, ClientFrame]).Done()
 }
 
-// record is raw bytes with a head.
+// rawRecord is raw bytes with a head.
 func rawRecord(kind recordKind, length int, body string) string {
 	head := make([]byte, recordHead)
 	head[0] = byte(kind)

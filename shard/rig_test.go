@@ -103,7 +103,7 @@ func (r *rig) hash() (h [32]byte) {
 	return h
 }
 
-// replayed returns the hash of a fresh engine to which the whole journal was applied.
+// replayedHash returns the hash of a fresh engine that the whole journal was applied to.
 func replayedHash(t *testing.T, j journal.Journal) [32]byte {
 	t.Helper()
 	e := engine.New()

@@ -424,7 +424,7 @@ func (a *agent) one() *heldLease {
 	return a.leases[a.rng(len(a.leases))]
 }
 
-// told receives what the servers push.
+// told receives the servers' pushes.
 func (a *agent) told(eff *engine.Effect, _ interlock.At) {
 	switch {
 	case eff.Outcome == engine.Lost && eff.Lease.State == interlock.Ended:

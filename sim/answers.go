@@ -123,7 +123,7 @@ func (a *audit) shows(s *space, o *op, l *interlock.Lease, at interlock.Index) {
 	}
 }
 
-// reallyHeld checks that a blocker was in the way of a request that was refused.
+// reallyHeld checks that a blocker did block a request that was refused.
 func (a *audit) reallyHeld(s *space, o *op, c *engine.Acquire, at interlock.Index) {
 	want := &request{space: s}
 	want.claim(c.Claims)

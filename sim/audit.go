@@ -12,8 +12,8 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// audit follows the journal and checks the rules. What it knows comes from entries that
-// became durable and from answers that left, and from nowhere else.
+// audit follows the journal and checks the rules. Its knowledge comes from durable entries and
+// from answers that left, and from nowhere else.
 type audit struct {
 	w *world
 
@@ -25,7 +25,7 @@ type audit struct {
 	join   shard.Joiner
 	shadow *engine.Engine // to which every entry was applied, and nothing else
 
-	// What clients have received.
+	// The highest index that clients have received.
 	told interlock.Index
 
 	picture

@@ -10,9 +10,9 @@ type thread struct {
 
 func (r *request) thread() thread { return thread{r.session, r.flow} }
 
-// searchEntries is how many entries of the journal a circle may stand at most. A step of the
-// engine looks at a bounded number of objects for deadlocks; a longer search goes on in the
-// next step.
+// searchEntries bounds how many entries of the journal a circle may stand. A step of the engine
+// looks at a bounded number of objects for deadlocks; a longer search continues in the next
+// step.
 const searchEntries = 50
 
 // cycle looks for flows that wait for each other's leases in a circle, for longer than a
@@ -61,8 +61,8 @@ func (a *audit) cycle(w *world, s *space) {
 
 // falseVictim checks that r, which leaves the line for a deadlock, was in one: it would have
 // waited for ever, even if every holder that waits for nothing released what it has, and then
-// every waiter that is thereby granted, and so on. What is not known for sure counts as never
-// coming, so this finds some false victims and blames no true one.
+// every waiter that is thereby granted, and so on. An uncertain event counts as never coming,
+// so this finds some false victims and blames no true one.
 func (a *audit) falseVictim(w *world, r *request) {
 	s := r.space
 	for _, t := range s.tasks {

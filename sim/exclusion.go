@@ -28,7 +28,7 @@ func lockOf(m interlock.Mode) interlock.Mode {
 	return m
 }
 
-// intentOf is what a claim needs on the keys above its own.
+// intentOf returns the intent of a claim on the keys above its own.
 func intentOf(m interlock.Mode) interlock.Mode {
 	if m == interlock.Shared || m == interlock.IntentShared {
 		return interlock.IntentShared

@@ -49,7 +49,7 @@ func (s *space) mostUrgent() (most int) {
 	return most
 }
 
-// stands reports whether holder h stands in the way of r.
+// stands reports whether holder h blocks r.
 func (r *request) stands(h *request) bool {
 	return !together(r, h) && anyPair(h.claims, r.claims, apart)
 }
@@ -63,8 +63,8 @@ func (r *request) touches(o *request) bool {
 	})
 }
 
-// stepsTime bounds how long a waiter may wait with nothing in its way. A step of the engine
-// looks at a bounded number of objects; the next one, which is due at once, goes on.
+// stepsTime bounds how long a waiter may wait with nothing blocking it. A step of the engine
+// looks at a bounded number of objects; the next one, which is due at once, continues.
 const stepsTime = time.Second
 
 // lostWaiter looks for a waiter that nothing keeps waiting, for longer than steps take.
@@ -86,8 +86,8 @@ func (a *audit) lostWaiter(w *world, s *space) {
 	}
 }
 
-// blocks reports whether something may be in the way of a waiter. No one has inherited a
-// priority above most.
+// blocks reports whether a waiter may be blocked. No request has inherited a priority above
+// most.
 func (s *space) blocks(r *request, most int) bool {
 	if !r.plain() || slices.ContainsFunc(s.holding, r.stands) {
 		return true

@@ -63,7 +63,7 @@ type space struct {
 	mail     []*task // messages that are not settled, in the order of their arrival
 	buckets  map[interlock.Key]*bucket
 	circle   interlock.Index // since when flows have waited for each other; 0: they do not
-	stalled  bool            // a waiter has nothing in its way: see stepsTime
+	stalled  bool            // a waiter is not blocked: see stepsTime
 
 	// Of the entry that is being folded.
 	grants  []*request // new in holding
@@ -109,7 +109,7 @@ type request struct {
 	group    string
 	claims   []interlock.Claim
 	had      []interlock.Claim // all that it ever claimed
-	free     engine.Time       // since when nothing has been in its way as it waits; 0: something is
+	free     engine.Time       // since when nothing has blocked its wait; 0: something does
 	any      bool
 	priority int
 	lead     bool
@@ -434,7 +434,7 @@ func (p *picture) show(to *story) {
 	}
 }
 
-// kind is what is special about a request.
+// kind describes the special properties of a request.
 func (r *request) kind() (s string) {
 	for _, x := range []struct {
 		is    bool

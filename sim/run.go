@@ -57,7 +57,7 @@ func (t *Totals) Add(o Totals) {
 	}
 }
 
-// Result is what came of one run.
+// Result is the result of one run.
 type Result struct {
 	Totals
 	Hash uint64 // equal for two runs of one seed

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// story is what happened, for a person to read, and a hash of it, to compare two runs by.
+// story is the events of a run, for a person to read, and a hash of them, to compare two runs
+// by.
 type story struct {
 	w    *world
 	out  io.Writer

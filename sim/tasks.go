@@ -37,7 +37,7 @@ const (
 	ownGroup    = "blue"
 )
 
-// settings are what an operator sets for each namespace before the agents begin.
+// settings are an operator's settings for each namespace before the agents begin.
 func (w *world) settings() []func() engine.Command {
 	pattern := func(p interlock.Pattern) func() engine.Command {
 		return func() engine.Command { return &engine.SetPattern{Pattern: p} }

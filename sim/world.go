@@ -46,14 +46,14 @@ type world struct {
 // epochStart is when the worlds begin, by a clock that is right.
 const epochStart = engine.Time(1_900_000_000_000_000_000)
 
-// plan is what is drawn for a whole run: how hard the world is.
+// plan is the random parameters of a whole run: how hard the world is.
 type plan struct {
 	disk        bool // the file journal on a simulated disk, else the journal in memory
 	hosts       int
 	agents      int
 	namespaces  int
 	keys        int
-	pace        time.Duration // between two deeds of an agent, about
+	pace        time.Duration // between two actions of an agent, about
 	latency     time.Duration // of the network, about
 	drop        float64       // of messages
 	duplicate   float64

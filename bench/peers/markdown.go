@@ -102,7 +102,7 @@ func common(figures []bench.Figure, loads, targets []string) string {
 	return loads[len(loads)-1]
 }
 
-// durable is what a target's answers promise, in a word.
+// durable returns the durability of a target's answers, in a word.
 func (r *report) durable(target string) string {
 	for _, p := range r.Peers {
 		if p.Peer == target {

@@ -20,7 +20,7 @@ type peer struct {
 	crew      func(ctx context.Context, addr string, n int) (*bench.Crew, error)
 }
 
-// promise is what a lock of a peer is worth: what must be known to compare it.
+// promise is the guarantees of a peer's lock: the facts needed to compare it.
 type promise struct {
 	Peer    string `json:"peer"`
 	Durable string `json:"durable"` // what of an answer survives

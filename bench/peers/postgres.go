@@ -101,7 +101,7 @@ func (a *postgresAgent) Try(ctx context.Context, key string) (bench.Lock, error)
 	return postgresLock{a.c, number(key)}, nil
 }
 
-// number is what PostgreSQL knows a key by. Two keys may have the same one.
+// number returns PostgreSQL's number for a key. Two keys may have the same one.
 func number(key string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))

@@ -91,7 +91,7 @@ func (p *process) end(by os.Signal) {
 // ticks is how many units of processor time in /proc are a second.
 const ticks = 100
 
-// usage is what the process and its children have used, also those that have ended.
+// usage returns the resources used by the process and its children, also those that have ended.
 func (p *process) usage() (u bench.Usage, err error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/internal/bench"
 )
 
-// report is what bench reports, and what the peers promise.
+// report is the figures of bench, and the promises of the peers.
 type report struct {
 	bench.Report
 	Peers   []promise      `json:"peers"`

@@ -210,8 +210,7 @@ func TestAccountServeKilled(t *testing.T) {
 		p.signal(syscall.SIGTERM)
 		p.ends(0)
 	}
-	// What is under way of transfers, and what the last writer has decided after the other
-	// has ended.
+	// Transfers that are under way, and the last writer's decisions after the other has ended.
 	for _, ledger := range ledgers {
 		p := b.serve(ledger)
 		b.as("support").must("mailbox", "ask", "account:9", "credit", `{"amount": 1}`)
@@ -240,8 +239,8 @@ func TestAccountServeKilled(t *testing.T) {
 	}
 }
 
-// An export that follows is killed in the middle, and its last line torn. What goes on
-// with the file has everything once.
+// An export that follows is killed in the middle, and its last line torn. A process that
+// continues the file has everything once.
 func TestAccountExportKilled(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -276,7 +275,7 @@ func TestAccountExportKilled(t *testing.T) {
 	x.ends(0)
 }
 
-// What the server has forgotten is no silent gap.
+// Entries that the server has forgotten leave no silent gap.
 func TestAccountExportGap(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)

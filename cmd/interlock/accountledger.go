@@ -259,8 +259,8 @@ func (k *ledgerKeeper) heed(ctx context.Context, e *event) error {
 	return k.ledger.Record(ctx, k.logs, key)
 }
 
-// openLedger opens the file of a ledger for this process alone; before are the files that
-// it goes on from.
+// openLedger opens the file of a ledger for this process alone; before are the files that it
+// continues.
 func openLedger(flag, name string, before []string) (l *account.Ledger, file *os.File, err error) {
 	file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -228,8 +228,8 @@ func (s *serveAccounts) reload(ctx context.Context, a *app, signals *signals, po
 	}
 }
 
-// mayWork refuses a credential that is no worker's, before anybody waits for it: it asks
-// for something that only workers may, and that changes nothing.
+// mayWork refuses a credential that is no worker's before the first wait: it makes a request
+// that only workers may make, and that changes nothing.
 func (a *app) mayWork(ctx context.Context) error {
 	path := "/v1/leases/" + interlock.LeaseID{}.String() + "/nack"
 	_, _, err := a.api().do(ctx, request{Method: http.MethodPost, Path: path, Body: map[string]any{}, ID: freshID()})

@@ -205,7 +205,7 @@ func (y *yieldRequest) text(what string) string {
 	return text
 }
 
-// told is the request as others should read it; of names the holder that is asked.
+// told returns the request as others should read it; of names the asked holder.
 func (y *yieldRequest) told(holder string) string {
 	text := y.name() + " asked " + holder + " to yield " + short(ms(y.Since)) + " ago"
 	if y.Revoked {
@@ -226,7 +226,7 @@ func (l *lease) what() string {
 	return strings.Join(keys, ", ")
 }
 
-// parkInfo is what is known of a parked lease.
+// parkInfo is the state of a parked lease.
 type parkInfo struct {
 	Reason string `json:"reason"`
 	Since  int64  `json:"since_ms"`
@@ -258,7 +258,7 @@ func (d *decision) text() string {
 	return prose.Verdict(d.Verdict, d.Name, d.By, d.Reason)
 }
 
-// leaseQuestion is what a person is asked about a parked lease.
+// leaseQuestion is the question to a person about a parked lease.
 type leaseQuestion struct {
 	Fence     string    `json:"fence"`
 	Question  string    `json:"question"`
@@ -290,7 +290,7 @@ type ticket struct {
 
 func (t *ticket) eta() time.Duration { return ms(t.ETA) }
 
-// leaseAnswer is what a request for a lease comes to.
+// leaseAnswer is the result of a request for a lease.
 type leaseAnswer struct {
 	Outcome  string   `json:"outcome"`
 	Lease    lease    `json:"lease"`
@@ -307,7 +307,7 @@ type leaseAnswer struct {
 	AsOf      interlock.Version `json:"as_of,string"`
 }
 
-// packet is what changed meanwhile, in words that are ready for a prompt.
+// packet describes the changes, in words that are ready for a prompt.
 type packet struct {
 	Message string `json:"message"`
 }

@@ -170,7 +170,7 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 	return nil
 }
 
-// leaseVerdict is what comes of an answer about a parked lease.
+// leaseVerdict is the result of an answer about a parked lease.
 type leaseVerdict struct {
 	Lease    *leaseQuestion `json:"lease"`
 	Warnings []string       `json:"warnings"`
@@ -195,7 +195,7 @@ func (a *app) showLeaseQuestion(q *leaseQuestion) {
 	a.fact("for", what)
 }
 
-// showAsking prints what a person is asked. What others wrote is set off from ours.
+// showAsking prints a question to a person. Text of others is set off from ours.
 func (a *app) showAsking(t *task) {
 	state := ""
 	if !t.is(interlock.TaskAsking) {

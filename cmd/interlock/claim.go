@@ -16,7 +16,7 @@ type claim struct {
 	amount
 }
 
-// amount is what a claim counts, if it counts.
+// amount is the count of a claim, if it has one.
 type amount struct {
 	Permits uint32 `json:"permits,omitempty"`
 	Parties uint32 `json:"parties,omitempty"`

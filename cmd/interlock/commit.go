@@ -33,7 +33,7 @@ const commitExits = `Exit codes: 0 written, 2 the replaced version is not named,
 since it was read, 75 another holder has the key or a limit was met, 77 not allowed, 79 the
 lease is lost, 69 no server answered.`
 
-// overwriting is what is said of commands that replace a document.
+// overwriting is the help of commands that replace a document.
 const overwriting = `To replace an existing document, name the version that you replace (--if-version, --as-of)
 or a lease on the key (--lease, by default that of "interlock run"), or use --force. A key
 that another holder has leased exclusively is not written at all.

@@ -1,8 +1,8 @@
 package main
 
-// keptFiles is how many file descriptors are kept for other things than connections: the
-// journal, etcd, shared files and their merges, certificates, readers of history. A quarter
-// of all that the server may have, within these bounds.
+// leastKeptFiles and mostKeptFiles bound the file descriptors that are reserved for other uses
+// than connections: the journal, etcd, shared files and their merges, certificates, readers of
+// history. Between the bounds it is a quarter of the server's descriptors.
 const (
 	leastKeptFiles = 48
 	mostKeptFiles  = 1024

@@ -13,9 +13,9 @@
 //	              ├► events, revoke            HTTP
 //	              └► journal, credential, demo, version
 //
-// It must never print a credential, never pass on text of other agents with its control characters,
-// and never let a command run on after its lease is lost. What a script may rely on is written in
-// exit.go (exit codes) and output.go (what goes to standard output, and what to standard error).
+// It must never print a credential, never pass on text of other agents with its control
+// characters, and never let a command run on after its lease is lost. Scripts may rely on
+// exit.go (exit codes) and output.go (the contents of standard output and standard error).
 //
 // Start reading at main.go and root.go, then serve.go, then run.go and job.go.
 package main

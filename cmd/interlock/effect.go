@@ -58,7 +58,7 @@ type effectAnswer struct {
 	Effect  effect
 }
 
-// text is what is known of it in half a sentence.
+// text describes it in half a sentence.
 func (e *effect) text() string {
 	text := clean(e.State) + ", claimed by " + e.name() + " " + short(ms(e.Age)) + " ago"
 	if e.Attempt > 1 {
@@ -76,7 +76,7 @@ func (e *effect) text() string {
 	return text
 }
 
-// effectFlags is what an effect is known by.
+// effectFlags is the identity of an effect.
 type effectFlags struct {
 	tool, target, arguments string
 }

@@ -265,8 +265,8 @@ func (r *effectRun) say(format string, args ...any) {
 	}
 }
 
-// resultOutput takes what a command writes. What is more than a result may have is
-// passed on, and is no result.
+// resultOutput takes the command's output. Output beyond the limit of a result is passed on,
+// and is no result.
 type resultOutput struct {
 	to     io.Writer
 	kept   []byte
@@ -289,7 +289,7 @@ func (o *resultOutput) pass() error {
 	return err
 }
 
-// result is what is kept as the result; nil if it cannot be.
+// result returns the output as the result; nil if it cannot be one.
 func (o *resultOutput) result() any {
 	text := strings.TrimRight(string(o.kept), "\n")
 	result := resultOf(text)

@@ -125,7 +125,7 @@ func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) eve
 		record.TaskAsks, record.TaskAnswered:
 		e.task(ev)
 	}
-	// What cannot be read here was refused when the journal was replayed.
+	// Unreadable events were refused when the journal was replayed.
 	if p, err := ev.Pattern(); ev.Kind == record.PatternSet && err == nil {
 		e.Policy = patternOf(&p)
 	}

@@ -31,8 +31,8 @@ func (r *rig) hideLog() (show func()) {
 	}
 }
 
-// A history that the server cannot read is not shown as a whole one: the command reports that and
-// fails, and one that follows goes on when it can be read again.
+// A history that the server cannot read is not shown as a whole one: the command reports that
+// and fails, and one that follows continues when it can be read again.
 func TestEventsThatCannotBeRead(t *testing.T) {
 	r := newRig(t)
 	r.must("run", "k", "--", "true")

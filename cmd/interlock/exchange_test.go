@@ -90,7 +90,7 @@ func runExchanges(t *testing.T, file, text string) {
 			problem = fmt.Sprintf("the status is %d", status)
 		}
 		if problem != "" {
-			// What follows builds on it.
+			// The following steps build on it.
 			t.Fatalf("%s:%d: %s %s\n%s:\n%s\nwant %d %s", file, x.line, x.method, x.path, problem, answer, x.status, x.want)
 		}
 	}

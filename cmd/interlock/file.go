@@ -33,7 +33,7 @@ links are not followed. Earlier contents are kept in .interlock below the root.`
 	return cmd
 }
 
-// sharedFile is what the commands about files have in common.
+// sharedFile is the common part of the commands about files.
 type sharedFile struct {
 	root        string
 	base        string

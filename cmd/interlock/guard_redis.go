@@ -100,8 +100,8 @@ processes.`,
 	return cmd
 }
 
-// loadLibrary loads the library with redis-cli. What comes of the URL is the value of an
-// option each, so that none can be taken for one.
+// loadLibrary loads the library with redis-cli. The parts of the URL are the value of an option
+// each, so that none can be taken for one.
 func loadLibrary(ctx context.Context, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {

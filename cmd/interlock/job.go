@@ -20,10 +20,9 @@ import (
 //	            └─ stops when the command stops (Ctrl-Z), and   │
 //	               goes on with it          Ctrl-C, Ctrl-Z when it has the terminal
 //
-// When standard input and output are a terminal, the command gets that terminal at
-// once, as a shell would give it. Otherwise it gets it when it asks for it (it is
-// then stopped by SIGTTIN or SIGTTOU), because with "interlock run ... | less" the
-// terminal is less's to read.
+// When standard input and output are a terminal, the command gets that terminal at once, as in
+// a shell. Otherwise it gets it when it asks for it (it is then stopped by SIGTTIN or SIGTTOU),
+// because with "interlock run ... | less" the terminal is less's to read.
 type job struct {
 	path  string
 	argv  []string
@@ -133,8 +132,8 @@ func (j *job) watch(states <-chan unix.WaitStatus) (r jobResult, kill *time.Time
 	}
 }
 
-// sweep ends what the command left behind in its group. What runs on without the
-// lease could write at the same time as its next holder; a daemon leaves the group
+// sweep ends the processes that the command left behind in its group. A process that runs on
+// without the lease could write at the same time as its next holder; a daemon leaves the group
 // by setsid.
 func (j *job) sweep(states <-chan unix.WaitStatus, kill *time.Timer) {
 	if !j.left() {

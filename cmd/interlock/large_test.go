@@ -14,8 +14,8 @@ import (
 )
 
 // TestLargeCommits writes documents of 1 MiB, which the journal keeps as pieces, beside small
-// steps, until the server is killed in the middle of it. What was acknowledged is there afterwards,
-// nothing is there in part, and a reader of the journal sees each commit once.
+// steps, until the server is killed in the middle of it. Acknowledged documents are there
+// afterwards, none is there in part, and a reader of the journal sees each commit once.
 func TestLargeCommits(t *testing.T) {
 	t.Parallel()
 	const writers, before = 3, 4
@@ -88,7 +88,7 @@ func TestLargeCommits(t *testing.T) {
 		}
 		body, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		// The last one may have been carried out without anybody hearing of it.
+		// The last one may have been carried out without an answer.
 		if n := acknowledged[w]; err != nil || !bytes.Equal(body, content(w, n)) && !bytes.Equal(body, content(w, n+1)) {
 			t.Errorf("writer %d: after commit %d was acknowledged, there are %d bytes %.40q, %v", w, n, len(body), body, err)
 		}

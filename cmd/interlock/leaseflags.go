@@ -116,7 +116,7 @@ func (q *claimFlags) all(keys []string, c interlock.Claim) ([]interlock.Claim, e
 	return list, nil
 }
 
-// claims are what a request asks for; none with --any-prefix.
+// claims returns the claims of a request; none with --any-prefix.
 func (q *leaseFlags) claims(keys []string) ([]interlock.Claim, error) {
 	switch several := len(keys) + len(q.Claims); {
 	case q.AnyPrefix != "" && (several > 0 || q.Any || q.Parties > 0 || q.Shared || q.Permits > 0):

@@ -14,7 +14,7 @@ import (
 
 const (
 	dialTimeout   = 10 * time.Second
-	leaveTimeout  = 5 * time.Second // to give back a lease or a place in line
+	leaveTimeout  = 5 * time.Second // to release a lease or a place in line
 	hangUpTimeout = time.Second
 )
 

@@ -21,7 +21,7 @@ func TestLockInterrupted(t *testing.T) {
 	}
 }
 
-// What was granted although its answer was lost is found again and given back.
+// A lease that was granted although its answer was lost is found again and released.
 func TestLockUndo(t *testing.T) {
 	r := newRig(t)
 	target := &target{URL: "http://" + r.server.HTTP}

@@ -24,7 +24,7 @@ func (c *collector) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// flush writes what was kept back. What cannot be written is lost.
+// flush writes the held-back lines. Lines that cannot be written are lost.
 func (c *collector) flush() error {
 	kept := c.kept
 	c.kept = c.kept[:0]

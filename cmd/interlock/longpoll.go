@@ -96,8 +96,8 @@ func (s *longPollRequest) giveUp(got *leaseAnswer) string {
 	return "the place in line was given up"
 }
 
-// follow asks, and goes on asking while the request stands in line. lost is called on a deadlock
-// that ends the wait of the flow around this command.
+// follow polls the request while it stands in line. lost is called on a deadlock that ends the
+// wait of the flow around this command.
 func (s *longPollRequest) follow(ctx context.Context, lost context.CancelCauseFunc) (got *leaseAnswer, answer []byte, err error) {
 	deadline := s.wait.deadline()
 	got = &leaseAnswer{}
@@ -180,8 +180,8 @@ func (s *longPollRequest) begin(ctx context.Context) (status int, answer []byte,
 	return status, answer, err
 }
 
-// beginInside is begin where there is a flow around this command. What is free needs no
-// session; what has to wait gets one, which lives as long as the lease.
+// beginInside is begin with a flow around this command. A request that is granted at once needs
+// no session; one that has to wait gets one, which lives as long as the lease.
 func (s *longPollRequest) beginInside(ctx context.Context) (answer []byte, err error) {
 	wait := s.ask
 	body := maps.Clone(wait.Body.(map[string]any))
@@ -243,9 +243,9 @@ func (c *httpAPI) follow(ctx context.Context, ticket string, deadline time.Time)
 	return answer, err
 }
 
-// undoAcquire releases what a request for a lease has got. An answer may have been lost, so a
-// request without one is repeated, and a ticket is tried as the lease that it may have become: they
-// share their digits. What cannot be given back ends by itself.
+// undoAcquire releases the result of a request for a lease. An answer may have been lost, so a
+// request without one is repeated, and a ticket is tried as the lease that it may have become:
+// they share their digits. Leases that cannot be released end by themselves.
 func undoAcquire(c *httpAPI, ask request, got *leaseAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
@@ -296,5 +296,5 @@ func leasePath(id, action string) string {
 	return path
 }
 
-// lateFor is what is said when the keys of an answer were not free in time.
+// lateFor returns the message for keys that were not free in time.
 func lateFor(got *leaseAnswer) string { return clean(got.Key) + " was not free" }

@@ -12,8 +12,8 @@ func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string) int {
-	// Package net/http has things to say there that no person wants to read. What is
-	// worth knowing goes to slog, in serve, or to standard error.
+	// Package net/http logs messages there that no person wants to read. Important ones go to
+	// slog, in serve, or to standard error.
 	log.SetOutput(io.Discard)
 	a := newApp(args)
 	root := newRoot(a)

@@ -18,8 +18,8 @@ import (
 //
 //	0 ─────────── newcomers are admitted ────────── half ─── refused ──── all of it
 //
-// What counts is what is in use, as the garbage collector last found it. Newcomers are
-// refused above a half: a snapshot of a large state is made of a second engine, which needs
+// The relevant figure is the memory in use, as the garbage collector last found it. Newcomers
+// are refused above a half: a snapshot of a large state is made of a second engine, which needs
 // the other half for as long as it takes. The collector works harder near the whole.
 type memory struct {
 	most uint64 // what the process may use; 0: anything

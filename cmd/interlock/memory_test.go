@@ -67,8 +67,8 @@ func TestMemoryOfGroups(t *testing.T) {
 	}
 }
 
-// One client that asks for more and more is refused before the server has used up what it may,
-// and what is held can be renewed and given back; then newcomers are welcome again.
+// One client that asks for more and more is refused before the server has used up its memory,
+// and held leases can be renewed and released; then newcomers are welcome again.
 func TestMemoryIsBounded(t *testing.T) {
 	p := serving(t, nil, "--data-dir", t.TempDir(), "--max-memory", fmt.Sprint(64<<20), "--log-level", "warn")
 	address, _ := p.ready()

@@ -161,7 +161,7 @@ func (a *app) tint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// livenessColour is what a holder's liveness looks like.
+// livenessColour returns the colour of a holder's liveness.
 func livenessColour(liveness string) colour {
 	switch liveness {
 	case interlock.Live.String():

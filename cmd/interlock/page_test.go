@@ -24,9 +24,9 @@ import (
 //   - A block of kind console is read like a script of testdata.
 //   - A block of kind http has exchanges, which have a server of their own.
 //
-// What a reader does not need to see stands in HTML comments: "<!-- run: COMMANDS -->" runs
-// commands at that place, and "<!-- not run: REASON -->" right before a block leaves it out. A
-// server's address is the default one.
+// Test plumbing stands in HTML comments: "<!-- run: COMMANDS -->" runs commands at that place,
+// and "<!-- not run: REASON -->" right before a block leaves it out. A server's address is the
+// default one.
 func TestPages(t *testing.T) {
 	for _, file := range pageFiles(t) {
 		page := readPage(t, file)

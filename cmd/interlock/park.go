@@ -66,7 +66,7 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 	return cmd
 }
 
-// text is what is known of a parked lease in half a sentence.
+// text describes a parked lease in half a sentence.
 func (p *parkInfo) text() string {
 	if p == nil {
 		return "" // an answer without it would be a server's mistake

@@ -64,7 +64,7 @@ func patternOf(p *interlock.Pattern) *patternAnswer {
 	return a
 }
 
-// line is what is set, on one line.
+// line returns the settings on one line.
 func (p *patternAnswer) line() string {
 	var facts []string
 	for _, fact := range p.facts() {
@@ -73,7 +73,7 @@ func (p *patternAnswer) line() string {
 	return strings.Join(facts, ", ")
 }
 
-// facts are what differs from the defaults, each with the name of its flag.
+// facts returns the settings that differ from the defaults, each with the name of its flag.
 func (p *patternAnswer) facts() (facts [][2]string) {
 	add := func(flag, value string) {
 		if value != "" {

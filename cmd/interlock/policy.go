@@ -65,7 +65,7 @@ func (p *policy) flags(cmd *cobra.Command) {
 	f.BoolVar(&p.auditRefusals, "audit-refusals", false, "record requests that are refused at the keys in the trail, at most 20 a minute")
 }
 
-// fields are what the flags that were given say, as the door has it.
+// fields returns the fields of the flags that were set, as in the HTTP API.
 func (p *policy) fields(f *pflag.FlagSet) map[string]any {
 	fields := map[string]any{}
 	set := func(flag, field string, value any) {

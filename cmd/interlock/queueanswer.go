@@ -58,7 +58,7 @@ type queueAnswer struct {
 	Oldest int64 `json:"oldest_ms"`
 }
 
-// mode is what the queue does, in a word.
+// mode returns the mode of the queue, in a word.
 func (q *queueAnswer) mode() cell {
 	switch {
 	case q.Paused && q.Drain:
@@ -88,7 +88,7 @@ func (q *queueAnswer) counts() string {
 	return text + "; " + count(q.Idle, "worker is idle", "workers are idle")
 }
 
-// facts are what differs from the defaults, each with the name of its flag.
+// facts returns the settings that differ from the defaults, each with the name of its flag.
 func (q *queueSettings) facts() (facts [][2]string) {
 	number := func(flag string, n int) {
 		if n > 0 {

@@ -79,8 +79,7 @@ func (r *rig) start(args ...string) *proc {
 	return startProc(r.t, r.env, args...)
 }
 
-// proc is a command that runs. What it writes, to either output, is read line by
-// line.
+// proc is a command that runs. Its output, to either stream, is read line by line.
 type proc struct {
 	t     *testing.T
 	cmd   *exec.Cmd

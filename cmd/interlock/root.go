@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// app is what the commands of one process share.
+// app is the common state of the commands of one process.
 type app struct {
 	args []string // the command line
 	in   *os.File

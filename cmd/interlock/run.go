@@ -194,7 +194,7 @@ func (r *runInvocation) report(lease *client.Lease, result error) error {
 	}{keysOf(lease.Claims()), lease.Fence(), r.waited.Milliseconds(), time.Since(r.granted).Milliseconds(), code == exitLost, endedBy(lease), code})
 }
 
-// find makes sure that there is such a command before anybody has to wait for it.
+// find makes sure that the command exists before any wait for it.
 func (r *runInvocation) find() (err error) {
 	if r.path, err = exec.LookPath(r.argv[0]); err != nil {
 		return cannotRun(r.argv[0], err)
@@ -262,7 +262,7 @@ func (r *runInvocation) acquire(ctx context.Context, c *client.Client) (*client.
 	return lease, nil
 }
 
-// request is what the server is asked for.
+// request returns the request to the server.
 func (r *runInvocation) request() client.Request {
 	req := client.Request{
 		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Terms: r.q.Terms, OnConflict: r.q.onConflict(),
@@ -284,7 +284,7 @@ func (r *runInvocation) request() client.Request {
 	return req
 }
 
-// wanted is what is asked for, in words.
+// wanted describes the request in words.
 func (r *runInvocation) wanted() string {
 	switch keys := clean(joinKeys(keysOf(r.claims), ", ")); {
 	case r.q.AnyPrefix != "":
@@ -379,8 +379,8 @@ func exitAs(result jobResult) error {
 	return nil
 }
 
-// isParked reports whether the command has parked the lease, which must then not be given back. The
-// command does so over HTTP, and the stream does not learn it.
+// isParked reports whether the command has parked the lease, which must then not be released.
+// The command does so over HTTP, and the stream does not learn it.
 func (r *runInvocation) isParked(lease *client.Lease) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()

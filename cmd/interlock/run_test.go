@@ -207,8 +207,8 @@ func TestExitCodesOfRefusals(t *testing.T) {
 	}
 }
 
-// What the command leaves behind in its group is ended before the lease is given
-// back; what has left the group lives on.
+// Processes that the command leaves behind in its group are ended before the lease is released;
+// those that have left the group live on.
 func TestRunEndsWhatIsLeftBehind(t *testing.T) {
 	r := newRig(t)
 	fifo := filepath.Join(t.TempDir(), "fifo")

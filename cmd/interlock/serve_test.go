@@ -49,8 +49,8 @@ func TestServeStops(t *testing.T) {
 	}
 }
 
-// A server without credentials and certificates has nothing to read again, and goes
-// on: it may have been sent the signal by a unit's reload.
+// A server without credentials and certificates has nothing to read again, and continues: it
+// may have been sent the signal by a unit's reload.
 func TestServeRidesOutHangup(t *testing.T) {
 	p := serving(t, nil, "--data-dir", t.TempDir())
 	p.ready()
@@ -221,7 +221,7 @@ func TestServeReloads(t *testing.T) {
 	try(first, exitForbidden)
 	try(second, 0)
 
-	// What cannot be used changes nothing.
+	// A file that cannot be used changes nothing.
 	for _, name := range []string{file, key} {
 		if err := os.WriteFile(name, []byte("nonsense\n"), 0o600); err != nil {
 			t.Fatal(err)

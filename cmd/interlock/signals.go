@@ -45,7 +45,7 @@ func watchSignals() *signals {
 	return s
 }
 
-// stopNow is what a signal to stop does.
+// stopNow handles a signal to stop.
 func (s *signals) stopNow(why string) {
 	s.once.Do(func() {
 		s.mu.Lock()

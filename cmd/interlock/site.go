@@ -177,8 +177,8 @@ func (p *site) why() error {
 	return shardFailed(p.tenure.shard.Err())
 }
 
-// reload reads again what can be read again, and reports whether there is any.
-// What cannot be used stays as it was.
+// reload reads again what can be read again, and reports whether there is any. Unusable files
+// leave the old state.
 func (p *site) reload() (any bool) {
 	if p.credentials != nil {
 		any = true
@@ -200,8 +200,8 @@ func (p *site) reload() (any bool) {
 }
 
 // shutdown stops in the order that loses no client: no more grants, clients are notified, calls
-// under way are finished, the journal is closed. What the limit cuts short is safe too, because
-// whatever was answered is durable.
+// under way are finished, the journal is closed. Calls that the limit cuts short are safe too,
+// because all answers are durable.
 func (p *site) shutdown(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -286,8 +286,8 @@ func diskFailed(dir string, err error) error {
 	return err
 }
 
-// replayFailed returns what an error of opening the shard means. What was read from the journal was
-// what had been written, so that it cannot be replayed is damage all the same.
+// replayFailed returns the meaning of an error of opening the shard. The entries read equal
+// those written, so an entry that cannot be replayed is damage all the same.
 func replayFailed(err error) error {
 	if code := exitCode(err); code != exitFailure || errors.Is(err, context.Canceled) {
 		return err

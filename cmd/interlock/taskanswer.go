@@ -206,7 +206,7 @@ func (t *task) next() string {
 	return ""
 }
 
-// stateColour is what a state looks like in a table.
+// stateColour returns the colour of a state in a table.
 func (t *task) stateColour() colour {
 	switch {
 	case t.is(interlock.TaskRunning), t.is(interlock.TaskDone):

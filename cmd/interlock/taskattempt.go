@@ -245,7 +245,7 @@ func (c *taskCommand) run(w *worker, h *assignment, session string, lost <-chan 
 	return result, err
 }
 
-// result is what the command has written, nil if it is nothing, or no result.
+// result returns the command's output, nil if it is empty, or no result.
 func (c *taskCommand) result(a *app) json.RawMessage {
 	if !c.output.passes && len(bytes.TrimSpace(c.output.kept)) == 0 {
 		return nil

@@ -106,7 +106,7 @@ func (w *followFlags) look(ctx context.Context, id string, left time.Duration) (
 	return answer, err
 }
 
-// run asks once by first, and goes on asking after the task that it names.
+// run asks once by first, and then polls the task that it names.
 func (w *followFlags) run(ctx context.Context, a *app, c *caller, first func(ctx context.Context, left time.Duration) (id string, answer []byte, err error)) error {
 	w.a, w.caller = a, c
 	ctx, cancel := context.WithCancelCause(ctx)

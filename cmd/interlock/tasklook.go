@@ -111,7 +111,7 @@ func newTaskShow(a *app) *cobra.Command {
 	}
 }
 
-// showTask prints all that is known of a task. What others wrote is set off from ours.
+// showTask prints all details of a task. Text of others is set off from ours.
 func (a *app) showTask(t *task) error {
 	a.say("%s  %s\n", a.tint(bold, clean(t.ID)), a.tint(t.stateColour(), t.stands()))
 	from := t.name() + ", " + short(ms(t.Age)) + " ago"
@@ -161,5 +161,5 @@ func (a *app) fact(name, value string) {
 	}
 }
 
-// factWidth is what is left of a line behind a fact's name.
+// factWidth is the rest of a line behind a fact's name.
 const factWidth = tableWidth - 12

@@ -172,8 +172,8 @@ func TestWorkerSurvivesARestart(t *testing.T) {
 	p.ends(0)
 }
 
-// What came of a command that ended while the server was away is reported once it is back: no other
-// worker gets the task as long as the worker's session lives.
+// The outcome of a command that ended while the server was away is reported once it is back: no
+// other worker gets the task as long as the worker's session lives.
 func TestWorkerTellsAfterARestart(t *testing.T) {
 	for _, tt := range []struct{ name, end, stands string }{
 		{"success", "echo well", "in attempt 1"},

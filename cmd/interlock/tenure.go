@@ -142,7 +142,7 @@ func (t *tenure) close(ctx context.Context) error {
 	return fmt.Errorf("the server did not stop in order: %w", err)
 }
 
-// abandon ends what there is of a tenure after its shard has failed, or before there was one.
+// abandon ends the parts of a tenure after its shard has failed, or before there was one.
 func (t *tenure) abandon(ctx context.Context) {
 	if t.shard != nil {
 		_ = t.shard.Close(ctx)

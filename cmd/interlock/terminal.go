@@ -48,7 +48,7 @@ func (t *terminal) foreground() int {
 func (t *terminal) give(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
-	// It fails when the group has just ended, and then there is no group to give it to.
+	// It fails when the group has just ended, and then the terminal has no new group.
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
 

@@ -275,7 +275,7 @@ func TestRunKilled(t *testing.T) {
 	p.ends(exitSignal + int(syscall.SIGKILL))
 }
 
-// What other agents wrote is bytes to a pipe, and cannot steer a terminal.
+// Text of other agents is bytes to a pipe, and cannot steer a terminal.
 func TestContentOnATerminal(t *testing.T) {
 	r := newRig(t)
 	r.must("state", "put", "hostile", "--type", "text/plain", "a\x1b]0;owned\x07\u009b2Jb\u202ec")

@@ -117,8 +117,8 @@ func (t *turn) run(ctx context.Context, announce func(role string)) {
 	}()
 }
 
-// take waits for a turn and carries it out. It returns nil when the server stands by
-// again, or is stopped: then the turn goes on.
+// take waits for a turn and carries it out. It returns nil when the server stands by again, or
+// is stopped: then the turn continues.
 func (t *turn) take(ctx context.Context, announce func(string)) error {
 	log := t.p.log
 	seat, err := t.store.Take(ctx, t.me, t.p.cfg.StandbyAfter, t.seen, func(err error) {

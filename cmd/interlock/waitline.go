@@ -84,7 +84,7 @@ func (l *waitLine) queued(position, length int, eta time.Duration, holders []hol
 		l.draw()
 		return
 	}
-	// What changes by itself, the times, is no news.
+	// Changes of the times alone are no news.
 	if news := l.text(false); news != l.last {
 		l.last = news
 		fmt.Fprintln(l.w, "interlock: "+l.text(true))

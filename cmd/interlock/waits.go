@@ -30,9 +30,9 @@ its waiters, and so on.`,
 	}
 }
 
-// forest is the wait-for graph made readable. In the graph each waiter has an edge to each waiter
-// ahead of it in line too; here it stands below the holders of the key, and below a waiter ahead of
-// it only when no holder is in its way.
+// forest is the wait-for graph made readable. In the graph each waiter has an edge to each
+// waiter ahead of it in line too; here it stands below the holders of the key, and below a
+// waiter ahead of it only when no holder blocks it.
 type forest struct {
 	roots []party
 	below map[party][]edge // by the target of the wait

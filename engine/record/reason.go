@@ -21,7 +21,7 @@ const (
 	ByBase       Reason = 15 // the lease that it would have changed or belongs to is over
 	ByParking    Reason = 16 // it was parked for as long as it may be
 	ByTarget     Reason = 17 // the session that it waited for is over
-	ByPattern    Reason = 18 // its key will never have as many permits, besides those that its party has
+	ByPattern    Reason = 18 // its key will never have as many permits, besides those that its flow has
 	ByNack       Reason = 19 // its worker said that the attempt has failed
 	ByFull       Reason = 20 // its run could not start while its caller waited
 	ByQuestion   Reason = 21 // its worker asks a person

@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// burst is what is done to the server.
+// burst is the requests to the server.
 type burst struct {
 	client *http.Client
 	url    string
@@ -126,7 +126,7 @@ func (b *burst) measure(ctx context.Context, s strategy) (*result, error) {
 	return r, failed
 }
 
-// report is what one client saw.
+// report is the results of one client.
 type report struct {
 	sent     []time.Duration // when its requests went out
 	statuses []int

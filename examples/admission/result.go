@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// result is what all clients of a strategy saw together.
+// result is the results of all clients of a strategy.
 type result struct {
 	name     string
 	sent     []time.Duration // when requests to start went out

@@ -8,7 +8,7 @@ import (
 
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
-	// The second run goes on where the first ended, with the same journal.
+	// The second run continues where the first ended, with the same journal.
 	for _, want := range []string{
 		"4 workers counted 25 times each; the counter says 100\n",
 		"4 workers counted 25 times each; the counter says 200\n",

@@ -50,7 +50,7 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 		return err
 	}
 
-	// What the first one writes now is refused, whichever part it was.
+	// A late write of the first one is refused, to any part.
 	for _, part := range old {
 		err := second.client.CheckFence(ctx, part.Key, part.Fence)
 		if !errors.Is(err, &interlock.Error{Code: interlock.CodeFenced}) {
@@ -93,7 +93,7 @@ func (w *crawler) close() {
 	_ = w.client.Close(ctx) // the session ends by its ttl otherwise
 }
 
-// index is what the crew works on together.
+// index is the crew's shared work.
 type index struct {
 	mu      sync.Mutex
 	at      [parts]string // the crawler at each part

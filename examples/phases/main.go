@@ -89,7 +89,7 @@ func work(ctx context.Context, addr, agent string, book *logbook) error {
 	return nil
 }
 
-// logbook is what the agents did, by phase, with the order in which they did it.
+// logbook is the agents' actions, by phase, in their order.
 type logbook struct {
 	mu    sync.Mutex
 	lines []entry

@@ -21,7 +21,7 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	shop := &shop{addr: addr, out: out}
 	defer shop.close()
 
-	// What an operator does once: the queue, and the keys that only its workers change.
+	// An operator's setup: the queue, and the keys that only its workers change.
 	operator, err := shop.hire(ctx, "operator")
 	if err != nil {
 		return err

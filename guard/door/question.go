@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
-// Lease is what a guard needs to know of a lease.
+// Lease is the part of a lease that a guard needs.
 type Lease struct {
 	ID        interlock.LeaseID
 	Fence     interlock.Fence
@@ -57,8 +57,8 @@ func (d *Door) CheckFence(ctx context.Context, key interlock.Key, fence interloc
 	return d.order(ctx, "/v1/fences/check", map[string]string{"key": string(key), "fence": decimal(fence)}, "valid")
 }
 
-// Holders lists the holders in the way of a writer of key: those at it, those below it, and
-// those above it with a mode that reaches down. There may be more than are listed.
+// Holders lists the holders that block a writer of key: those at it, those below it, and those
+// above it with a mode that extends to descendants. There may be more than are listed.
 func (d *Door) Holders(ctx context.Context, key interlock.Key) (list []Holder, more int, err error) {
 	segments := strings.Split(string(key), "/")
 	for i := range segments {
@@ -73,7 +73,7 @@ func (d *Door) Holders(ctx context.Context, key interlock.Key) (list []Holder, m
 }
 
 // List lists the keys that begin with prefix and are held, in their order, and returns the
-// cursor that the listing goes on with, "" at its end.
+// cursor that the listing continues with, "" at its end.
 func (d *Door) List(ctx context.Context, prefix, cursor string, limit int) (list []Held, next string, err error) {
 	query := url.Values{"prefix": {prefix}, "state": {"held"}, "limit": {strconv.Itoa(limit)}}
 	if cursor != "" {

@@ -130,7 +130,7 @@ type Change struct {
 	Note      string
 }
 
-// Result is what became of a change that was written.
+// Result is the result of a change that was written.
 type Result struct {
 	Version Version // of the file's present content; None after a deletion
 	Size    int

@@ -283,7 +283,7 @@ func TestAmbiguousVersion(t *testing.T) {
 	now := write(t, d, Change{Path: "f", Base: base, Body: []byte("y")}).Version
 	_, err := d.Write(t.Context(), Change{Path: "f", Base: base[:MinShortBytes], Body: []byte("z")})
 	wantCode(t, err, interlock.CodeInvalidRequest)
-	// What is kept under a name that is not its hash is not believed.
+	// Content under a name that is not its hash is ignored.
 	stale := wantStale(t, d, Change{Path: "f", Base: Version(other), Body: []byte("z")})
 	if stale.Packet.Changes[0].Known || stale.Now != now {
 		t.Errorf("stale %+v", stale)

@@ -102,7 +102,7 @@ func (k *keeper) trim(meta *os.Root) {
 	}
 }
 
-// base is what a change was made from.
+// base is the content that a change was made from.
 type base struct {
 	version Version
 	body    []byte

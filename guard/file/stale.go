@@ -31,7 +31,7 @@ func (e *StaleError) Unwrap() error {
 	return &interlock.Error{Code: interlock.CodeStale, Message: e.message(), ConflictKind: interlock.VersionMoved}
 }
 
-// told is how a packet shows a version: that of a file that is not there is none.
+// told returns a version as a packet shows it: a missing file has none.
 func told(v Version) string {
 	if v == None {
 		return ""

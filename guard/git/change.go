@@ -41,8 +41,8 @@ func readUpdates(in io.Reader) (updates []update, err error) {
 	return updates, lines.Err()
 }
 
-// isObject reports whether s is the full name of an object, in SHA-1 or SHA-256. What
-// is none would be an option or a revision to git.
+// isObject reports whether s is the full name of an object, in SHA-1 or SHA-256. Anything else
+// would be an option or a revision to git.
 func isObject(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -48,7 +48,7 @@ func TestChanged(t *testing.T) {
 	check("", update{none, merged, "refs/heads/not-guarded"})
 	check("", update{none, none, "refs/remotes/origin/nothing"})
 
-	// What goes with a branch: nothing when all of it is elsewhere too.
+	// The commits that disappear with a branch: none when all of it is elsewhere too.
 	check("own", update{topic, none, "refs/remotes/origin/topic"})
 	check("", update{root, none, "refs/remotes/origin/same"})
 	check("base from-main kept own", // nothing stays
@@ -77,7 +77,7 @@ func TestChanged(t *testing.T) {
 	r.git(r.work, "commit", "-q", "-m", "submodule")
 	check("kept vendor/lib", update{main, r.git(r.work, "rev-parse", "HEAD"), "refs/remotes/origin/main"})
 
-	// What was pushed below refs/replace changes nothing of it.
+	// A push below refs/replace changes none of it.
 	r.git(r.work, "replace", topic, root)
 	check("own", update{none, topic, "refs/remotes/origin/again"}, update{topic, none, "refs/remotes/origin/topic"})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/interlockdev/interlock/guard/door"
 )
 
-// Require is what a push needs.
+// Require is the demand of a push.
 type Require string
 
 const (
@@ -41,9 +41,9 @@ type Hook struct {
 
 	// Leases are the ids that the pusher showed. They may be none.
 	Leases []string
-	// User is the pusher, where the git server knows; "" means an unknown user. What is held in
-	// the user's name and by no session, such as a Git LFS lock, is the user's own: no agent
-	// has the id of such a lease.
+	// User is the pusher, where the git server knows; "" means an unknown user. Leases in the
+	// user's name and of no session, such as a Git LFS lock, are the user's own: no agent has
+	// the id of such a lease.
 	User string
 }
 
@@ -222,7 +222,7 @@ func (h *Hook) answer(f *pathProblem, err error) (*pathProblem, error) {
 // maxShown bounds how many paths a refusal lists.
 const maxShown = 20
 
-// refusal names the paths in the way, the reason, and what to do.
+// refusal names the blocked paths, the reason, and the next step.
 func (h *Hook) refusal(findings []pathProblem, of int) error {
 	var b strings.Builder
 	held, odd := 0, 0

@@ -13,7 +13,7 @@ func TestHeldByOthers(t *testing.T) {
 	r.pushes("main")
 	held := r.hold("alice", "exclusive", "repo:web/src/auth.ts")
 
-	// What she holds is hers, what is beside it is not.
+	// Her files are hers, files beside them are not.
 	r.commit("doc/index.md", "2", "src/deep/a.ts", "2")
 	r.pushes("main")
 	before := r.git(r.bare, "rev-parse", "main")
@@ -83,7 +83,7 @@ func TestLeaseRequired(t *testing.T) {
 	r.refused("no lease of yours covers it", "main")
 }
 
-// What a user locked in its own name and no session is the user's, without an id.
+// A lock in a user's own name and no session is the user's, without an id.
 func TestUsersOwn(t *testing.T) {
 	for _, require := range []Require{RequireNone, RequireLease} {
 		r := newRig(t)
@@ -133,7 +133,7 @@ func TestFailsClosed(t *testing.T) {
 	r.settings.MaxPaths = 2
 	r.interlock.Close()
 	r.refused("no Interlock server answered", "main")
-	// What changes no path needs no answer.
+	// A push that changes no path needs no answer.
 	r.pushes("main~1:refs/heads/same")
 }
 

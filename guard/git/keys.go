@@ -36,5 +36,5 @@ func (k Keys) Path(key interlock.Key) (path string, ok bool) {
 	return path, begins && ends && path != ""
 }
 
-// Prefix is what the keys of all paths begin with.
+// Prefix returns the common prefix of the keys of all paths.
 func (k Keys) Prefix() string { return k.before }

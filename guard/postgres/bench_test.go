@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
-// What a guard costs: a transaction that reads a row and writes it, alone and guarded,
-// with commits that reach the disk; and a statement that writes many rows.
+// The cost of a guard: a transaction that reads a row and writes it, alone and guarded, with
+// commits that reach the disk; and a statement that writes many rows.
 func BenchmarkGuard(b *testing.B) {
 	dsn := postgrestest.Start(b, "-c", "fsync=on").Database(b)
 	owner := connect(b, dsn)

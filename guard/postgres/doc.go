@@ -33,10 +33,10 @@
 // back, be there in a prepared transaction, and yet not be there for the next transaction of
 // the same connection.
 //
-// One holder may have a lease on a key and then, with a later fence, one above it. Both
-// live; but once the later fence was entered above, the earlier is stale at the key.
-// What was read under the one must not change under the other, and the guard knows
-// fences, not holders. The later fence writes the key below as well.
+// One holder may have a lease on a key and then, with a later fence, one above it. Both live;
+// but once the later fence was entered above, the earlier is stale at the key. A read under the
+// one must not change under the other, and the guard knows fences, not holders. The later fence
+// writes the key below as well.
 //
 // Triggers of a table are on those that inherit from it, too. PostgreSQL fires no trigger of a
 // parent for a child's rows and none for a new child, so a guarded table refuses UPDATE and

@@ -30,8 +30,8 @@ var Schema string
 //go:embed uninstall.sql
 var Uninstall string
 
-// Enter is what a transaction begins with. Its parameters are the namespace, the key,
-// and the fence of the exclusive lease on it.
+// Enter is the first statement of a transaction. Its parameters are the namespace, the key, and
+// the fence of the exclusive lease on it.
 const Enter = "SELECT interlock.enter($1, $2, $3)"
 
 // Attach makes the SQL that guards a table. The table is spelled as SQL spells it;

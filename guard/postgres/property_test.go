@@ -15,9 +15,9 @@ import (
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
-// Writers with fences old and new go at a small tree of keys at once, at all isolation
-// levels. Each key's row has the list of the fences that wrote it, in the order of
-// their commits. What must hold of everything that was accepted:
+// Writers with fences old and new go at a small tree of keys at once, at all isolation levels.
+// Each key's row has the list of the fences that wrote it, in the order of their commits. The
+// invariants of all accepted writes:
 //
 //   - the fences of a row never go down;
 //   - nothing is added under a lower fence to what a committed transaction has read under its

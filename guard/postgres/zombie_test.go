@@ -41,8 +41,8 @@ func TestZombies(t *testing.T) {
 			t.Fatalf("%s: fence %q: %v", name, answer.Lease.Fence, err)
 		}
 		a.fence = fence
-		// What each has read is what it decides on. The transaction is over before it
-		// thinks, so nothing in the database is held meanwhile.
+		// Each decides on its own read. The transaction is over before it thinks, so nothing in
+		// the database is held meanwhile.
 		if err := a.transact(t, func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), "SELECT balance FROM account WHERE id = 12345").Scan(&a.balance)
 		}); err != nil {

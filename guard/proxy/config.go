@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Demand is what a route wants of its callers.
+// Demand is the demand of a route on its callers.
 type Demand string
 
 const (
@@ -29,11 +29,11 @@ const (
 // Config is the content of the guard's file. The zero value of each field works, except that
 // there must be routes.
 type Config struct {
-	// Routes are tried in order; the first with a fitting path and method counts. What no route
-	// fits is refused.
+	// Routes are tried in order; the first with a fitting path and method counts. Calls without
+	// a route are refused.
 	Routes []Route `json:"routes"`
 
-	// Credential is what the API is shown; without one it is shown nothing.
+	// Credential is shown to the API; without one the API is shown nothing.
 	Credential *Credential `json:"credential"`
 
 	// Statements are the sources of accepted signed fences, for routes that demand them.
@@ -56,7 +56,7 @@ type Config struct {
 	MaxWaiting int `json:"max_waiting"`
 }
 
-// Route is what calls of one shape are about, and what they need.
+// Route is the subject and the demand of calls of one shape.
 type Route struct {
 	// Methods are those that the route is for; "*" stands for all.
 	Methods []string `json:"methods"`
@@ -89,7 +89,7 @@ type Credential struct {
 	File   string `json:"file"`   // from the directory of the configuration
 	Env    string `json:"env"`    // the name of an environment variable
 
-	secret, value string // value is what the header gets
+	secret, value string // value is the content of the header
 }
 
 const (

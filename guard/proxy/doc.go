@@ -20,9 +20,9 @@
 //
 // Positive answers are not cached: a cache of a second is a second in which a revoked lease
 // writes, and the question costs less than the call that it guards. A call after a restart is
-// checked anew, and signed fences of before do not count. What is kept over a restart is which
-// calls were under way: a guard that was killed leaves the API at work, so the next one holds
-// their keys until their timeouts have passed (ledger.go).
+// checked anew, and signed fences of before do not count. The calls under way are kept over a
+// restart: a killed guard leaves calls running in the API, so the next one holds their keys
+// until their timeouts have passed (ledger.go).
 //
 // Start reading at proxy.go, then config.go.
 package proxy

@@ -138,7 +138,7 @@ func (r *rig) raw(request string) (status int, body string) {
 	return res.StatusCode, string(text)
 }
 
-// What is sent on is what was matched, however a server cleans or decodes it.
+// The forwarded path is the matched one, however a server cleans or decodes it.
 func FuzzPath(f *testing.F) {
 	for _, s := range []string{"/", "/a/b", "/a%20b/%C3%A9", "/%25", "/a/../b", "/a//b/", "/%2e", "/a%2Fb", "/a;b", "/a%252e", "/%"} {
 		f.Add(s)

@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/guard/door"
 )
 
-// A refusal is an answer of the proxy's own: a problem document (RFC 9457) in the
-// form that Interlock's have. What Interlock itself refused is handed on as it came.
+// A refusal is an answer of the proxy's own: a problem document (RFC 9457) in the form that
+// Interlock's have. Refusals of Interlock itself are forwarded unchanged.
 type refusal struct {
 	status   int
 	code     interlock.Code

@@ -18,7 +18,7 @@ import (
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
-// Options are what a Proxy works with. All but Calls are required.
+// Options are the parts of a Proxy. All but Calls are required.
 type Options struct {
 	Config   *Config
 	Door     *door.Door

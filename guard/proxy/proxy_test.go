@@ -157,7 +157,7 @@ func TestAnswerOfTheAPI(t *testing.T) {
 	r := newRig(t, routes)
 	l := r.acquire("a", "account:1")
 
-	// Its answer goes on, without what would let the caller do without the proxy.
+	// Its answer is forwarded, without headers that would let the caller bypass the proxy.
 	r.api.answers(func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Set-Cookie", "session=root")
 		w.Header().Set("X-Echo", q.Header.Get("Authorization"))

@@ -66,7 +66,7 @@ func newRig(t *testing.T, config string) *rig {
 	return r
 }
 
-// start puts a proxy in the place of the one before, which goes on with its calls.
+// start replaces the proxy; the one before continues its calls.
 func (r *rig) start() {
 	r.t.Helper()
 	var err error
@@ -86,7 +86,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// api is what is guarded. It remembers what it was asked.
+// api is the guarded API. It remembers its requests.
 type api struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -185,7 +185,7 @@ func (r *rig) ask(path string, body any) lease {
 	return lease{answer.Lease.ID, answer.Lease.Fence}
 }
 
-// answer is what a caller of the proxy gets.
+// answer is a caller's answer from the proxy.
 type answer struct {
 	status int
 	code   string // of a refusal

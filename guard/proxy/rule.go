@@ -25,7 +25,7 @@ type segment struct {
 	rest    bool
 }
 
-// values are what the variables of a rule stand for.
+// values are the values of a rule's variables.
 type values map[string]string
 
 func newRule(r Route) (*rule, error) {

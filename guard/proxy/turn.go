@@ -30,7 +30,7 @@ type turns struct {
 	swept time.Time // when that was last
 }
 
-// order is what is known of one key.
+// order is the state of one key.
 type order struct {
 	calls   int             // in the proxy, for this key
 	highest interlock.Fence // that was there; a waiter has it, or has been passed

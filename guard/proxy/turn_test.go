@@ -119,7 +119,7 @@ func TestTurnsRemember(t *testing.T) {
 	if len(all.keys) != 1 {
 		t.Errorf("remembered: %v", all.keys)
 	}
-	// What is over goes when there is much.
+	// Ended calls are dropped when there are many.
 	for i := range 5 * leastSweep {
 		at := start.Add(time.Duration(i) * time.Second)
 		if err := pass(interlock.Key(fmt.Sprint(i)), 7, at); err != nil {

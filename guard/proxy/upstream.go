@@ -64,10 +64,10 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// forwarded reports whether a caller's header goes to the API. What would speak for the caller
-// there does not, nor what proxies alone may set, nor what makes some servers see another
-// method or path. A name with '_' is the same as one with '-' to servers that make variables of
-// them.
+// forwarded reports whether a caller's header goes to the API. Headers that would speak for the
+// caller there do not, nor those that proxies alone may set, nor those that make some servers
+// see another method or path. A name with '_' is the same as one with '-' to servers that make
+// variables of them.
 func forwarded(name string) bool {
 	for _, prefix := range []string{headerPrefix, "X-Forwarded-", "X-Original-", "X-Rewrite-", "X-Remote-"} {
 		if strings.HasPrefix(name, prefix) {

@@ -207,7 +207,7 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
-// What is accepted is exactly what a key of the set has signed.
+// Accepted statements are exactly those that a key of the set has signed.
 func FuzzVerify(f *testing.F) {
 	r := NewRing()
 	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

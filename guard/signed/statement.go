@@ -32,7 +32,7 @@ const (
 	MaxBytes = 128 << 10
 )
 
-// Statement is what is signed.
+// Statement is the signed statement.
 type Statement struct {
 	Namespace interlock.Namespace
 	Claims    []interlock.Claim // without their counts

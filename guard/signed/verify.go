@@ -15,7 +15,7 @@ import (
 // exp there is none: a statement must never hold longer because of a clock.
 const Leeway = time.Minute
 
-// Want is what a resource demands of a statement.
+// Want is the demand of a resource on a statement.
 type Want struct {
 	// Namespace in which the key is. Required: the same key in another namespace is
 	// another tenant's.

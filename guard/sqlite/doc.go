@@ -14,12 +14,12 @@
 // They run after the row was written, so that they see what it has become, and a refusal undoes
 // the statement.
 //
-// It is right because SQLite has one writer at a time: the transaction that entered a
-// key is the only one that writes until it ends, and a foreign key that nothing can
-// satisfy refuses to commit a transaction that leaves its entry behind. Two settings
-// of the connection carry this: foreign_keys, and recursive_triggers, without which
-// REPLACE deletes a row that is in its way without any trigger. A connection that has
-// them off cannot enter, and one that has entered nothing cannot write.
+// It is right because SQLite has one writer at a time: the transaction that entered a key is
+// the only one that writes until it ends, and a foreign key that nothing can satisfy refuses to
+// commit a transaction that leaves its entry behind. Two settings of the connection carry this:
+// foreign_keys, and recursive_triggers, without which REPLACE deletes a conflicting row without
+// any trigger. A connection that has them off cannot enter, and one that has entered nothing
+// cannot write.
 //
 // Keys count as they are spelled: a fence of repo:web does not write repo:web/src.
 //

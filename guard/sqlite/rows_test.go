@@ -31,7 +31,7 @@ func TestRows(t *testing.T) {
 				"INSERT INTO account VALUES (3, 'a', 1) ON CONFLICT (email) DO UPDATE SET balance = 1",
 				"UPDATE account SET id = 3 WHERE id = 2",
 				"UPDATE OR REPLACE account SET id = 2 WHERE id = 1",
-				// What REPLACE deletes because it is in the way is written, too.
+				// Rows that REPLACE deletes because they conflict are written, too.
 				"INSERT OR REPLACE INTO account VALUES (2, 'a', 1)",
 				"REPLACE INTO account SELECT 2, 'a', 1",
 				"UPDATE OR REPLACE account SET email = 'a' WHERE id = 2",

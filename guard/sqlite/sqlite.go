@@ -33,7 +33,8 @@ const Leave = "DELETE FROM interlock_entered"
 // prefix begins the names of all that the guard creates.
 const prefix = "interlock_"
 
-// events are what the triggers of a guarded table look at, and the rows that each sees.
+// events are the operations that the triggers of a guarded table check, and the rows that each
+// sees.
 var events = []struct {
 	event string
 	rows  []string

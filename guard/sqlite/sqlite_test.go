@@ -204,7 +204,7 @@ func TestAttach(t *testing.T) {
 	b.does(missing, "INSERT INTO konto VALUES (3)")
 }
 
-// What is forgotten stays refused, what was entered since is not forgotten, and a fence that no
+// Forgotten fences stay refused, those entered since are not forgotten, and a fence that no
 // lease can have had does not become the floor.
 func TestPrune(t *testing.T) {
 	b := newBank(t)

@@ -67,7 +67,7 @@ func refuse(format string, args ...any) error {
 	return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "the action: " + fmt.Sprintf(format, args...)}
 }
 
-// appendString quotes s. What is not UTF-8 stays so, and is refused with the rest.
+// appendString quotes s. Invalid UTF-8 stays so, and is refused with the rest.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

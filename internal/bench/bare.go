@@ -40,7 +40,7 @@ func syncEcho(conn net.Conn) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	// What is written are whole blocks, with what was behind the messages before.
+	// Whole blocks are written, with the previous content behind the messages.
 	in, have, at := make([]byte, 16*blockSize), 0, 0
 	for {
 		n, err := conn.Read(in[have:])

@@ -118,7 +118,7 @@ func (a *streamAgent) ask(ctx context.Context, req client.Request) (Lock, error)
 	return streamLock{lease}, nil
 }
 
-// document is what is committed: a few fields, as agents write them.
+// document is the committed document: a few fields, as agents write them.
 var document = []byte(`{"status":"open","balance":"120.00","note":"checked"}`)
 
 // Read implements Store.

@@ -12,7 +12,7 @@ type Value struct {
 	V    float64
 }
 
-// Unit is what a value counts.
+// Unit is the unit of a value.
 type Unit string
 
 // The units.

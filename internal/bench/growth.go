@@ -41,7 +41,7 @@ type growth struct {
 	duration    time.Duration
 }
 
-// cost is what one cycle took.
+// cost is the cost of one cycle.
 type cost struct {
 	cycles  int
 	elapsed time.Duration // of all

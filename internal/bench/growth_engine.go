@@ -10,8 +10,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// alone is what a cycle takes of an engine that nothing stands around: no journal, no door
-// and no other goroutine.
+// alone is the duration of a cycle of a bare engine: no journal, no API and no other goroutine.
 type alone struct{ few, many time.Duration }
 
 // engine has an engine hold as many of the keys as the server does, and cycle beside them.

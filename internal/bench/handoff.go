@@ -76,7 +76,7 @@ const roundLimit = 10 * time.Second
 
 var errCutShort = errors.New("the relay took too long")
 
-// relayKey is what all want.
+// relayKey is the key that all want.
 const relayKey = "bench:relay"
 
 // relay is a key that goes from hand to hand, as its agents see it. Its mutex stands for
@@ -115,8 +115,8 @@ func newRelay(n int, d time.Duration) *relay {
 	return r
 }
 
-// open is what the first agent does, which holds the key already: it waits for the
-// others, and then is one of them.
+// open runs the first agent, which holds the key already: it waits for the others, and then is
+// one of them.
 func (r *relay) open(ctx context.Context, a Agent, lock Lock) error {
 	select {
 	case <-r.gathered:

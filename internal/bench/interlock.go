@@ -91,7 +91,7 @@ type interlockSite struct {
 func (s *interlockSite) launch(ctx context.Context) (err error) {
 	s.server, err = launch.Start(ctx, launch.Config{
 		Binary: s.binary, DataDir: s.dir,
-		// What is limited for safety's sake must not be what is measured.
+		// Safety limits must not be what is measured.
 		Args: []string{"--log-level", "warn", "--max-streams", fmt.Sprint(interlock.MaxSessions)},
 	})
 	if err == nil {
@@ -174,10 +174,10 @@ func (s *interlockSite) Start(ctx context.Context) error {
 	return lock.Release(ctx)
 }
 
-// Settle implements Site: asking for metrics makes garbage and changes nothing, so that is
-// done until the server has collected it twice. What lived when Settle was called is then
-// known, and nothing else is left. What is made while the collector is at work counts as in
-// use, so little is asked then.
+// Settle implements Site: asking for metrics makes garbage and changes nothing, so that is done
+// until the server has collected it twice. Then the memory that lived when Settle was called is
+// known, and nothing else is left. Allocations while the collector is at work count as in use,
+// so few requests are sent then.
 func (s *interlockSite) Settle(ctx context.Context) (Usage, error) {
 	m, err := s.metrics(ctx)
 	for enough := m[collections] + 2; err == nil && m[collections] < enough; {

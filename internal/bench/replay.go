@@ -100,7 +100,7 @@ var strategies = []strategy{
 	{"polling with jitter", locked(func() time.Duration { return rand.N(2 * pollPause) })},
 }
 
-// pollPause is what an agent that polls waits between two tries, or on average.
+// pollPause is the pause of a polling agent between two tries, or the average.
 const pollPause = 10 * time.Millisecond
 
 // A play is one replay under way.

@@ -14,7 +14,7 @@ type Scenario struct {
 	Short string // what it measures, in a line
 	About string // what it does and how it measures, for people
 
-	// Doors are those of Interlock through which it goes unless told otherwise.
+	// Doors are the default APIs of Interlock that it uses.
 	Doors []Door
 
 	// Yardstick reports that Echo is among its targets.
@@ -46,7 +46,7 @@ func Named(names []string) ([]Scenario, error) {
 	return slices.DeleteFunc(slices.Clone(Scenarios), func(s Scenario) bool { return !slices.Contains(names, s.Name) }), nil
 }
 
-// Config is how much load there is. What is 0 or empty is the scenario's own.
+// Config is the amount of load. A value that is 0 or empty is the scenario's own.
 type Config struct {
 	// Agents are how many work at a time, one load after the other.
 	Agents []int
@@ -112,7 +112,7 @@ type Case struct {
 	Scenario string
 	Load     string // such as "64 agents"
 	Target   string
-	Repeat   int // how many runs, unless told otherwise
+	Repeat   int // how many runs, by default
 
 	run func(ctx context.Context) ([]Value, error)
 }

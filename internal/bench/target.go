@@ -9,7 +9,7 @@ import (
 // A Target is one service, reached in one way: through one of its doors, or by one of
 // its clients.
 type Target interface {
-	// Name is what the tables call it, such as "interlock stream".
+	// Name returns the target's name in tables, such as "interlock stream".
 	Name() string
 
 	// Open returns a site. Where the service is ours it is fresh and empty; any other is as it
@@ -22,8 +22,7 @@ type Site interface {
 	// Crew opens n agents that exclude one another. When ctx ends they end with it.
 	Crew(ctx context.Context, n int) (*Crew, error)
 
-	// Usage is what the service has used since it was started. What a service does not
-	// say is 0.
+	// Usage returns the service's usage since it was started. Unknown values are 0.
 	Usage(ctx context.Context) (Usage, error)
 
 	// Settle is Usage after the service has freed what it does not need any more: its garbage
@@ -37,7 +36,7 @@ type Site interface {
 // A Crew is agents and what they share, such as a connection.
 type Crew struct {
 	Agents []Agent
-	// Close ends them. What they hold or wait for is released, or left to the service.
+	// Close ends them. Their leases and waits are released, or left to the service.
 	Close func()
 }
 
@@ -83,7 +82,7 @@ type Restarter interface {
 	Start(ctx context.Context) error
 }
 
-// Usage is what a service has used.
+// Usage is the resources that a service has used.
 type Usage struct {
 	CPU      time.Duration // of all its threads
 	Resident int64         // bytes of memory that it occupies now

@@ -33,7 +33,7 @@ const (
 	goesAround  = "rogue-51"
 )
 
-// ledgerScene is what the account scene has on the stage.
+// ledgerScene is the parts of the account scene.
 type ledgerScene struct {
 	cfg      Config
 	dir      string

@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// key is what an agent leases before it touches an account.
+// key returns the key that an agent leases before it touches an account.
 func key(account string) interlock.Key { return interlock.Key("account:" + account) }
 
 // worker is an agent under leases: it does one update, however often it takes.
@@ -85,8 +85,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	}
 	w.tell(step{Event: "written", Agent: w.update.Agent, Fence: fence})
 
-	// The update is in the file. If the lease has ended meanwhile, there is nothing
-	// to give back.
+	// The update is in the file. If the lease has ended meanwhile, there is nothing to release.
 	var gone *interlock.Error
 	err = lease.Release(ctx, client.Outcome{Outcome: "done", Note: w.update.String()})
 	if errors.As(err, &gone) {

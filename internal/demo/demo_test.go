@@ -102,7 +102,7 @@ func TestUncoordinatedLosesUpdates(t *testing.T) {
 	if len(o.Missing) > 0 || len(o.Double) > 0 {
 		t.Errorf("missing %v, double %v", o.Missing, o.Double)
 	}
-	// What is off is exactly what was destroyed.
+	// The difference is exactly the destroyed amount.
 	lost := map[string]cents{}
 	for _, l := range o.Destroyed {
 		lost[l.Update.Account] += l.Update.Amount

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// account is what an account's file holds.
+// account is the content of an account's file.
 type account struct {
 	Account string          `json:"account"`
 	Balance cents           `json:"balance"`

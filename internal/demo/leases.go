@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// shortTTL is that of the two agents that fail, so that the scene goes on within half a
+	// shortTTL is that of the two agents that fail, so that the scene continues within half a
 	// minute. It is the shortest that a server accepts.
 	shortTTL = interlock.MinTTL
 	ttl      = interlock.DefaultTTL

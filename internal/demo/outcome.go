@@ -10,8 +10,7 @@ import (
 	"github.com/interlockdev/interlock/internal/trace"
 )
 
-// outcome is what became of one run. What is counted is what stands in the files
-// afterwards.
+// outcome is the result of one run. The figures are those of the files afterwards.
 type outcome struct {
 	Accounts  []balance
 	Destroyed []loss // updates that were written and are not in the files any more

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/internal/trace"
 )
 
-// plan is what both runs do. The same seed yields the same plan.
+// plan is the work of both runs. The same seed yields the same plan.
 type plan struct {
 	start map[string]cents // balances before, by account
 	names []string         // of the accounts, sorted
@@ -90,7 +90,7 @@ func (p *plan) chooseVictims() {
 	p.frozen, p.killed = first(byWork[0]), first(byWork[1])
 }
 
-// expected is what the balances must be when every update counts once.
+// expected returns the balances if every update counts once.
 func (p *plan) expected() map[string]cents {
 	sum := map[string]cents{}
 	for name, balance := range p.start {

@@ -17,8 +17,8 @@ type Config struct {
 	// Out gets the story, or with JSON the result. nil means standard output.
 	Out io.Writer
 
-	// Progress gets a line that is written over and over while a run goes on; it
-	// must be a terminal. nil means none.
+	// Progress gets a line that is rewritten during a run; it must be a terminal. nil means
+	// none.
 	Progress io.Writer
 
 	// JSON asks for one JSON document instead of the story.
@@ -141,7 +141,7 @@ func makeDir(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// Anybody may look. What is secret in it is the server's, in its own directory.
+		// All users may read it. Its secrets are the server's, in its own directory.
 		return dir, os.Chmod(dir, 0o755)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/interlockdev/interlock/guard/file"
 )
 
-// The stale scene: billing reads an account and a source file, and thinks for six
-// seconds. One second later support reads the same, and writes both while billing
-// still thinks. What billing then writes was decided on a state that is gone.
+// The stale scene: billing reads an account and a source file, and thinks for six seconds. One
+// second later support reads the same, and writes both while billing still thinks. Billing's
+// write is then based on a state that is gone.
 //
 //	seconds   0        1                 4          6
 //	billing   read ─── think ──────────────────────► write
@@ -290,7 +290,7 @@ func (w *editAgent) hasRead() {
 	}
 }
 
-// think is what an agent does between reading and writing.
+// think is an agent's pause between reading and writing.
 func (w *editAgent) think(ctx context.Context) error {
 	again := w.thought > 0
 	if err := pause(ctx, w.thinks/time.Duration(w.speed)); err != nil {

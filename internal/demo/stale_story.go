@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// staleResult is what came of the scene, as JSON has it.
+// staleResult is the result of the scene, as JSON.
 type staleResult struct {
 	Speed    int           `json:"speed"`
 	Expected cents         `json:"expected_balance"`
@@ -15,7 +15,7 @@ type staleResult struct {
 	Problems []string      `json:"problems,omitempty"`
 }
 
-// staleStrand is what came of one strategy. Times are the scene's, in milliseconds.
+// staleStrand is the result of one strategy. Times are the scene's, in milliseconds.
 type staleStrand struct {
 	Strategy   string `json:"strategy"`
 	Balance    cents  `json:"balance"`

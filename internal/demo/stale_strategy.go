@@ -189,7 +189,7 @@ func (w *editAgent) edited(content []byte) []byte {
 
 func (g *stage) path() string { return filepath.Join(g.dir, sourceFile) }
 
-// found is what the account and the file are in the end.
+// found returns the account and the file in the end.
 func (g *stage) found(ctx context.Context) (balance cents, edits int, err error) {
 	key := g.account
 	if g.strategy.counts {

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// words are the sentences of a message on each occasion. What is written is one sentence about
-// what happened to the call, and a paragraph about what to do.
+// words are the sentences of a message on each occasion. A message has one sentence about the
+// result of the call, and a paragraph about the next step.
 var words = [...]struct{ doing, happened, then, next string }{
 	Commit: {
 		"thinking", "nothing of your commit was written", "you read",

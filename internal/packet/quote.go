@@ -8,13 +8,13 @@ import (
 	"github.com/interlockdev/interlock/internal/invisible"
 )
 
-// Text of others stands in a message in one of two forms. A name is quoted: it is on
-// one line, in quotation marks, and has none within. Longer text is quoted line by
-// line: each of its lines begins with quotePrefix, and no line of ours does. What a
-// reader would not see, or see where it does not stand, is written as \u and four
-// hexadecimal digits: control characters and with them all of ANSI, line separators
-// other than \n, zero-width, bidirectional and tag characters, variation selectors,
-// fillers, private use and what is not assigned. So neither form has a way out of it.
+// Text of others stands in a message in one of two forms. A name is quoted: it is on one line,
+// in quotation marks, and has none within. Longer text is quoted line by line: each of its
+// lines begins with quotePrefix, and no line of ours does. Characters that a reader would not
+// see, or see elsewhere, are written as \u and four hexadecimal digits: control characters and
+// with them all of ANSI, line separators other than \n, zero-width, bidirectional and tag
+// characters, variation selectors, fillers, private use and unassigned ones. So text cannot
+// escape from either form.
 
 const quotePrefix = "| "
 

@@ -8,9 +8,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// CodeInfo is what an answer adds to a code: the HTTP status, the title, and the advice that holds
-// in all circumstances. Where an answer knows more (the holder of the key, the expected time),
-// advice.go adds it.
+// CodeInfo is an answer's addition to a code: the HTTP status, the title, and the advice that
+// holds in all circumstances. Where an answer has more details (the holder of the key, the
+// expected time), advice.go adds them.
 type CodeInfo struct {
 	Status int
 	Title  string

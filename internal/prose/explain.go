@@ -114,7 +114,7 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 	return x
 }
 
-// conflictOfView is what a newcomer would meet at a key.
+// conflictOfView returns the conflict of a newcomer at a key.
 func conflictOfView(view *engine.KeyView) *engine.Conflict {
 	c := &engine.Conflict{
 		Key: view.Key, Kind: interlock.OtherAgent, Holders: view.Holders, More: view.More, Capacity: view.Capacity,
@@ -131,7 +131,7 @@ func conflictOfView(view *engine.KeyView) *engine.Conflict {
 	case view.Holders[0].Key != view.Key:
 		c.Kind = interlock.DescendantHeld
 	case view.Holders[0].Mode == interlock.Permits && view.Capacity != nil:
-		// Holders of permits are in the way only by the numbers.
+		// Holders of permits block only by the numbers.
 		if c.Kind = interlock.CapacityUsed; view.Capacity.Used < view.Capacity.Permits && isDry(view.Capacity) || view.Capacity.Permits == 0 {
 			c.Kind = interlock.RateUsed
 		}
@@ -270,7 +270,7 @@ func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 }
 
 // waitsOf returns one edge of each wait of an agent, in the order of arrival. A wait is for one
-// key, one task or one agent. A holder in the way explains more than a waiter ahead.
+// key, one task or one agent. A blocking holder explains more than a waiter ahead.
 func waitsOf(agent string, edges []engine.WaitEdge) (waits []*engine.WaitEdge) {
 	type wait struct {
 		waiter engine.Party

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// barrierView is what a look at a barrier's key tells of its parties.
+// barrierView is a barrier's key as its parties see it.
 type barrierView struct {
 	size       uint32
 	generation uint64

@@ -13,8 +13,8 @@ import (
 const maxToldStuck = 3
 
 // AddStuck adds the tasks that stand in no line, and what they hold back, and those that no
-// idle worker may hold. If nothing else is in the way, a person is what is needed: to answer,
-// or to start a worker that may.
+// idle worker may hold. If there are no other blockers, a person is needed: to answer, or to
+// start a worker that may hold them.
 func (x *Explanation) AddStuck(l *engine.HeldBack) {
 	var b strings.Builder
 	for i := range l.Rows[:min(len(l.Rows), maxToldStuck)] {

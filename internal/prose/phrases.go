@@ -185,7 +185,7 @@ func refill(c *engine.Conflict) time.Duration {
 	return c.Capacity.Refill
 }
 
-// isParked reports whether what is in the way is kept for a parked lease.
+// isParked reports whether the blocker is a parked lease.
 func isParked(c *engine.Conflict) bool {
 	return len(c.Holders) > 0 && c.Holders[0].Liveness == interlock.LiveParked
 }

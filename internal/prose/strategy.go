@@ -18,8 +18,8 @@ const (
 	// twice, which costs more than standing in line.
 	conflictsOften = 4
 
-	// At most one lease in waitsRare was waited for: hardly ever do two meet, so that
-	// by version hardly anybody would think twice.
+	// At most one lease in waitsRare was waited for: conflicts are so rare that commits by
+	// version would hardly ever be repeated.
 	waitsRare = 20
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// left collects what power cuts of a kind leave, as told by look.
+// left collects the states that power cuts of a kind leave, as described by look.
 func left(d *Disk, l Loss, look func(*Disk) string) []string {
 	seen := map[string]bool{}
 	for seed := range uint64(2000) {
@@ -87,7 +87,7 @@ func TestReorderedNames(t *testing.T) {
 	}
 }
 
-// What was synced stays, and a copy goes its own way.
+// Synced data stays, and a copy is independent.
 func TestFork(t *testing.T) {
 	d := New()
 	f := create(t, d, "f")

@@ -30,7 +30,7 @@ type Disk struct {
 	Limit    int64 // bytes that all files may have together; 0: any
 }
 
-// ErrStopped is what every call gets after the machine has stopped.
+// ErrStopped is the error of every call after the machine has stopped.
 var ErrStopped = errors.New("the machine has stopped")
 
 type nameChange struct {
@@ -39,7 +39,7 @@ type nameChange struct {
 	node  *Inode
 }
 
-// Inode is what names stand for.
+// Inode is the file that names refer to.
 type Inode struct {
 	Number uint64
 	Data   []byte // as programs see it

@@ -69,8 +69,8 @@ func Bugs() ([]Bug, error) {
 // Room is the folder of the file that the mistake changes.
 func (b *Bug) Room() string { return path.Dir(b.File) }
 
-// promises are what is broken besides the numbered invariants: that every request makes
-// progress, the law of a journal, what a caller may do, and the contract of the doors and the
+// promises are the guarantees besides the numbered invariants: that every request makes
+// progress, the law of a journal, the rights of callers, and the contract of the APIs and the
 // wire.
 const promises = "liveness|journal|rights|interface"
 

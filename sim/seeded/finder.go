@@ -70,7 +70,7 @@ func Finders(bugs []Bug) (names []string) {
 	return names
 }
 
-// target is what one binary is built from: several finders may share it.
+// target is the source of one binary: several finders may share it.
 type target struct {
 	folder  string
 	command bool

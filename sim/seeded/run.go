@@ -19,7 +19,7 @@ type Runner struct {
 	Temp  string        // a folder for overlays and binaries, which are removed
 }
 
-// Result is what became of one mistake.
+// Result is the result of one mistake.
 type Result struct {
 	Name     string `json:"name"`
 	Title    string `json:"title"`
@@ -89,7 +89,7 @@ func (r *Runner) binary(dir string, t target) string {
 	return filepath.Join(dir, filepath.Base(t.folder)+".bin")
 }
 
-// Pass is what a finder said of the tree without a mistake.
+// Pass is a finder's result for the tree without a mistake.
 type Pass struct {
 	Finder  string  `json:"finder"`
 	Passed  bool    `json:"passed"`
@@ -153,7 +153,7 @@ func (r *Runner) build(ctx context.Context, t target, overlay, out string) (took
 	return time.Since(began), nil
 }
 
-// sight is what a finder has seen.
+// sight is a finder's observation.
 type sight struct {
 	failed  bool
 	byLimit bool // it failed, and only because it took too long
@@ -161,8 +161,8 @@ type sight struct {
 	words   string // the line that describes best what is wrong
 }
 
-// look runs a finder for at most so long. One that is still looking then has found
-// nothing. What the finder itself builds has the mistake, too: the real server, for example.
+// look runs a finder for at most so long. One that is still looking then has found nothing.
+// Binaries that the finder itself builds have the mistake, too: the real server, for example.
 func (r *Runner) look(ctx context.Context, f *finder, binary, overlay string, limit time.Duration) (s sight, err error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

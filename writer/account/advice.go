@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Advice is what a model thinks of a command that policy allows. It can make less of
-// it, and never more: advice that asks for more is not taken at all.
+// Advice is a model's opinion on a command that policy allows. It can reduce it, and never
+// enlarge it: advice that asks for more is ignored.
 type Advice struct {
 	Refuse bool          `json:"refuse,omitempty"`
 	Amount Money         `json:"amount,omitempty"` // instead of a larger one that was asked for; 0: that one

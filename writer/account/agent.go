@@ -41,8 +41,8 @@ type Agent struct {
 // DefaultAdviseFor is how long an adviser may take.
 const DefaultAdviseFor = 10 * time.Second
 
-// lastRecords is how long an agent that ends tries to bring its ledger up to date. What
-// is missing then comes when it is opened again.
+// lastRecords is how long an agent that ends tries to bring its ledger up to date. Missing
+// entries then come when it is opened again.
 const lastRecords = 5 * time.Second
 
 // Run works until ctx ends, and then finishes what is under way.
@@ -58,8 +58,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, a.Ledger.catchUp(last, a.Client))
 }
 
-// Handle decides one message. What it returns is written in one step: the state, the reply, and
-// the messages to other accounts.
+// Handle decides one message. Its result is written in one step: the state, the reply, and the
+// messages to other accounts.
 func (a *Agent) Handle(ctx context.Context, job *client.Job) (client.Done, error) {
 	task := job.Task()
 	if len(task.Claims) != 1 {

@@ -462,7 +462,7 @@ func TestApproval(t *testing.T) {
 		if task.Approval == nil || !strings.Contains(task.Approval.Question, `credit of 600.00 EUR, asked for by treasury, who says "bonus"`) {
 			t.Errorf("%+v", task.Approval)
 		}
-		// Meanwhile the account goes on.
+		// Meanwhile the account continues.
 		if _, err := b.teller("agent").Debit(ctx, "account:1", 1_00, account.Request{}); err != nil {
 			t.Error(err)
 		}

@@ -20,7 +20,7 @@ type Client struct {
 // NewClient makes a Client that asks in the name of c's agent and credential.
 func NewClient(c *client.Client) *Client { return &Client{c} }
 
-// Request is what may go with a command. Its zero value is nothing.
+// Request is the optional part of a command. Its zero value is nothing.
 type Request struct {
 	Currency string // if named, it must be the account's
 	Memo     string // for people, at most MaxMemoBytes

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Kind is what a message asks for.
+// Kind is the kind of a message.
 type Kind string
 
 // Requests of agents.
@@ -35,7 +35,7 @@ const (
 	transferWake   Kind = "transfer.wake"   // to the source from itself, when its time is over
 )
 
-// kinds are what agents may ask for, legs what writers send each other.
+// kinds are agents' commands, legs the messages between writers.
 var kinds = []Kind{Credit, Debit, Hold, Capture, Void, Transfer}
 
 var legs = []Kind{transferCredit, transferAsk, transferPost, transferVoid, transferForget, transferWake}
@@ -81,9 +81,9 @@ type Command struct {
 	Priority int
 	Order    Order
 
-	// Approved is what a person has approved, if one has.
+	// Approved is a person's approval, if there is one.
 	Approved *Approval
-	// Advice is what a model advises, if one was asked.
+	// Advice is a model's advice, if one was asked.
 	Advice *Advice
 
 	leg    leg
@@ -96,8 +96,8 @@ type Approval struct {
 	By       string
 }
 
-// read makes a command of a message's kind and body. What is wrong with the body is
-// kept in it, so that the refusal is decided like every other.
+// read makes a command of a message's kind and body. An error in the body is kept in it, so
+// that the refusal is decided like every other.
 func read(account interlock.Key, id string, kind Kind, body []byte) Command {
 	cmd := Command{ID: id, Account: account, Kind: kind}
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Decision is what comes of a command.
+// Decision is the result of a command.
 type Decision struct {
 	// State is the account after it. Changed reports that it differs from the one before; a
 	// refusal can change it, too, because time passes for an account when it is touched.
@@ -65,7 +65,7 @@ type verdict struct {
 	believed   bool // a message about a transfer from its rightful sender
 }
 
-// entry is what a command did to the account.
+// entry is the effect of a command on the account.
 type entry struct {
 	id      string
 	amount  Money
@@ -307,9 +307,9 @@ func (b *book) spend(by, verb string, budget, amount Money, of func(*Spent) *Mon
 	return nil
 }
 
-// question is what a person has to approve before the command is carried out, or "" and its
-// approver, if that was needed. It depends on the command and the policy alone, so a yes to it
-// is a yes to this command.
+// question returns the question that a person has to approve before the command is carried out,
+// or "" and its approver, if that was needed. It depends on the command and the policy alone,
+// so a yes to it is a yes to this command.
 func (b *book) question(cmd *Command) (text, approvedBy string) {
 	rule, _ := b.policy.rule(cmd.By, cmd.Kind)
 	if !cmd.Kind.counts() || rule.ApproveAbove == 0 || cmd.Order.Amount <= rule.ApproveAbove {

@@ -29,7 +29,7 @@ func house() Policy {
 	}
 }
 
-// told is a command, and what it must come to.
+// told is a command, and its expected result.
 type told struct {
 	kind     Kind
 	by       string
@@ -302,7 +302,7 @@ func check(t *testing.T, n int, step told, d Decision) {
 	}
 }
 
-// roundTrip is what the next decision finds in the document.
+// roundTrip returns the state as the next decision reads it from the document.
 func roundTrip(t *testing.T, s State) State {
 	t.Helper()
 	back, err := Parse(interlock.Document{Key: "account:1", Body: s.encode()})

@@ -20,10 +20,9 @@
 // to prove that nothing was changed behind its back ([Replay]), and it decides the same after a
 // crash.
 //
-// 2. The state is a JSON document, small and bounded: what has come to an end is
-// forgotten by a stated rule. It holds all that the next decision needs. What a decision was
-// made on and is not in the log besides (its requester, time, priority and approver) is in the
-// reply.
+// 2. The state is a JSON document, small and bounded: finished items are forgotten by a stated
+// rule. It holds all that the next decision needs. The inputs of a decision that are not in the
+// log besides (its requester, time, priority and approver) are in the reply.
 //
 // 3. A handler joins them ([Agent.Handle]): it reads the state that came with the
 // message, decides, and returns state, reply and further messages in one [client.Done].
@@ -54,9 +53,9 @@
 // # Requesters
 //
 // The sender of a message is the one that the server knows: the credential's principal, or
-// without credentials the agent's name ([Requester]). Nothing in the body counts. What a
-// message reports of a transfer is believed only if the server states that the writer of the
-// other account sent it, at work on a message to that account ([Origin]).
+// without credentials the agent's name ([Requester]). Nothing in the body counts. A message's
+// report of a transfer is believed only if the server states that the writer of the other
+// account sent it, at work on a message to that account ([Origin]).
 //
 // # What is kept for ever
 //

@@ -98,7 +98,7 @@ func ParseFile(text []byte) (*File, error) {
 	return f, nil
 }
 
-// Prefix is what the keys of all accounts begin with.
+// Prefix returns the common prefix of the keys of all accounts.
 func (f *File) Prefix() string {
 	prefix, _, _ := strings.Cut(f.Shape, "{")
 	return prefix

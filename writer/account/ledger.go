@@ -25,9 +25,9 @@ import (
 //	                                                ▼
 //	file:   line 1, 2, 3, …    each with the hash of the one before
 //
-// A line is an entry that the server has: it was acknowledged, so a ledger has nothing
-// that did not happen, and an attempt that crashed leaves no trace in it. It goes on
-// after the last line for each account, so nothing stands in it twice.
+// A line is an entry that the server has: it was acknowledged, so a ledger has nothing that did
+// not happen, and an attempt that crashed leaves no trace in it. It continues after the last
+// line for each account, so nothing stands in it twice.
 //
 // Missing entries show: the entries of an account are numbered, and each reply names the
 // version of the account that it was decided on, which must be the one that the line before has
@@ -67,7 +67,7 @@ type Ledger struct {
 	written uint64     // of added
 }
 
-// accountBalance is what the ledger has of an account.
+// accountBalance is the ledger's state of an account.
 type accountBalance struct {
 	mu      sync.Mutex // guards the fields below
 	entry   uint64     // the last one; 0: none
@@ -97,9 +97,9 @@ func NewLedger(w io.Writer) *Ledger {
 	}
 }
 
-// OpenLedger goes on with the ledger in a file, after its last whole line: what is torn behind
-// it is cut off. The ledgers before are those that this one goes on from, oldest first. No
-// other process may write the file meanwhile.
+// OpenLedger continues the ledger in a file, after its last whole line: a torn rest behind it
+// is cut off. The ledgers before are those that this one continues, oldest first. No other
+// process may write the file meanwhile.
 func OpenLedger(file *os.File, before ...io.Reader) (*Ledger, error) {
 	l := NewLedger(file)
 	l.file = file
@@ -133,7 +133,7 @@ type Reader struct {
 // NewReader returns a Reader that has read nothing.
 func NewReader() *Reader { return &Reader{l: NewLedger(io.Discard)} }
 
-// Read reads a file that goes on from those that were read before.
+// Read reads a file that continues those that were read before.
 func (r *Reader) Read(file io.Reader) error {
 	r.l.seen = func(line *Line) {
 		if line.Gap != "" {
@@ -203,7 +203,7 @@ func (l *Ledger) take(text []byte) error {
 	return nil
 }
 
-// standing is what the ledger has of an account, which may be nothing.
+// standing returns the ledger's state of an account, which may be empty.
 func (l *Ledger) standing(account interlock.Key) *accountBalance {
 	s := l.accounts[account]
 	if s == nil {

@@ -223,7 +223,7 @@ func TestLedgerTampered(t *testing.T) {
 	}
 }
 
-// What the server has forgotten shows.
+// Entries that the server has forgotten leave a visible gap.
 func TestLedgerGaps(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -357,7 +357,7 @@ func TestLedgerCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A ledger goes on from another file.
+// A ledger continues another file.
 func TestLedgerAfter(t *testing.T) {
 	k, f := kept{}, newLedgerFile(t)
 	k.decide(t, "account:1", Credit, 100)

@@ -25,7 +25,7 @@ type Line struct {
 	// After is the entry of the line before, where the numbers do not go on from it. The
 	// account has not changed meanwhile: only refusals can have been between.
 	After uint64 `json:"after,omitempty"`
-	// Gap is what is missing before this line.
+	// Gap describes the entries that are missing before this line.
 	Gap string `json:"gap,omitempty"`
 
 	At      time.Time `json:"at"`
@@ -68,8 +68,8 @@ type Line struct {
 	Hash     string `json:"hash"`
 }
 
-// lineOf makes a line of an entry of a log that was read at a moment. What the ledger
-// knows besides is added by it.
+// lineOf makes a line of an entry of a log that was read at a moment. The ledger adds its own
+// fields.
 func lineOf(e *interlock.LogEntry, seen time.Time) (l Line, decided bool) {
 	l = Line{
 		Account: e.Document.Key, Entry: e.Seq, At: seen.Add(-e.Age).UTC().Truncate(time.Millisecond), Kind: Kind(e.Kind),

@@ -10,12 +10,12 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Policy is what holds for an account. Durations are in milliseconds in its JSON.
+// Policy is the rules for an account. Durations are in milliseconds in its JSON.
 type Policy struct {
 	Currency string `json:"currency"`           // of all its amounts
 	Decimals int    `json:"decimals,omitempty"` // with which people are shown amounts: 2 for cents
 
-	// Floor is what must stay available at least; below 0 it is a credit line.
+	// Floor is the least amount that must stay available; below 0 it is a credit line.
 	Floor Money `json:"floor,omitempty"`
 	// MaxAmount bounds one command; 0: no bound.
 	MaxAmount Money `json:"max_amount,omitempty"`
@@ -28,7 +28,7 @@ type Policy struct {
 	HoldFor time.Duration `json:"-"`
 	// TransferFor is how long a transfer has to arrive; 0: DefaultTransferFor.
 	TransferFor time.Duration `json:"-"`
-	// TransferTo is what the keys of accounts begin with to which money may go, such as
+	// TransferTo is the prefix of the keys of accounts that money may go to, such as
 	// "account:"; "": it may go nowhere.
 	TransferTo string `json:"transfer_to,omitempty"`
 
@@ -49,7 +49,7 @@ const (
 	maxDuration        = 365 * 24 * time.Hour
 )
 
-// Rule is what a requester may do. A bound of 0 is none beyond the account's.
+// Rule is the rights of a requester. A bound of 0 is none beyond the account's.
 type Rule struct {
 	Requester string `json:"requester"`       // "*" is every requester
 	Kinds     []Kind `json:"kinds,omitempty"` // empty: all

@@ -40,7 +40,7 @@ const (
 	OutcomeRefused Outcome = "refused"
 )
 
-// Reply is what the requester receives, and with the log all that a decision was made on.
+// Reply is the requester's answer and, with the log, all inputs of a decision.
 type Reply struct {
 	Outcome Outcome `json:"outcome"`
 	Code    Code    `json:"code,omitempty"`    // of a refusal
@@ -55,7 +55,7 @@ type Reply struct {
 	Held      Money  `json:"held"`
 	Available Money  `json:"available"`
 
-	// What the decision was made on besides the message and the state.
+	// The inputs of the decision besides the message and the state.
 	At         time.Time `json:"at"`
 	By         string    `json:"by"`
 	Priority   int       `json:"priority,omitempty"`

@@ -84,7 +84,7 @@ const (
 	Posted   End = "posted"  // the transfer has arrived
 )
 
-// Spent is what a requester has moved on a day.
+// Spent is the sum that a requester has moved on a day.
 type Spent struct {
 	By  string `json:"by"`
 	Out Money  `json:"out,omitempty"` // debits, holds and transfers that were not undone the same day
@@ -112,7 +112,7 @@ func (s *State) encode() []byte {
 	return text
 }
 
-// Held is what stands promised.
+// Held returns the promised sum.
 func (s *State) Held() (sum Money) {
 	for _, h := range s.Holds {
 		sum += h.Amount
@@ -120,7 +120,7 @@ func (s *State) Held() (sum Money) {
 	return sum
 }
 
-// Available is what can be spent, down to the policy's floor.
+// Available returns the amount that can be spent, down to the policy's floor.
 func (s *State) Available() Money { return s.Balance - s.Held() }
 
 // Find returns how a hold or a transfer ended; ok is false if it has not, or is forgotten.
@@ -151,8 +151,8 @@ func (s *State) spent(by string) *Spent {
 	return nil
 }
 
-// end takes a hold away and remembers how it ended. What was not taken counts no more
-// against the budget of its day.
+// end takes a hold away and remembers how it ended. The rest of the hold counts no more against
+// the budget of its day.
 func (s *State) end(i int, how End, taken Money, now time.Time, why Code) {
 	h := s.Holds[i]
 	s.Holds = slices.Delete(s.Holds, i, i+1)

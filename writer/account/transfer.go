@@ -41,7 +41,7 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 	made.pending = true
 	h := &b.state.Holds[len(b.state.Holds)-1]
 	// The target does not take it when its time is over, so it need not wait any longer: it
-	// would stand in the way of the question what became of it.
+	// would delay the question about the outcome.
 	b.out = append(b.out, OutgoingTransfer{To: to, Kind: transferCredit, Body: b.outbound(h), Deadline: b.allowed()})
 	b.out = append(b.out, OutgoingTransfer{To: b.key, Kind: transferWake, Body: b.outbound(h), Delay: b.allowed()})
 	return made, nil

@@ -14,9 +14,9 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// world is what surrounds Decide, at its worst: mailboxes that hand a message out again after a
-// crash, writers with different clocks, messages about transfers that come in any order, twice,
-// much later or never.
+// world is the surroundings of Decide, at their worst: mailboxes that hand a message out again
+// after a crash, writers with different clocks, messages about transfers that come in any
+// order, twice, much later or never.
 type world struct {
 	t        *testing.T
 	random   *rand.Rand
@@ -31,7 +31,7 @@ type world struct {
 
 	holds   map[string]interlock.Key // that were made, by their ids
 	put     Money                    // into all accounts, less what was taken out
-	moved   map[string]Money         // out, by requester, account and day, less what was given back
+	moved   map[string]Money         // out, by requester, account and day, less the amounts returned
 	counted map[string]string        // of a hold or a transfer: which of moved
 }
 
@@ -225,7 +225,7 @@ func (w *world) day(key interlock.Key, by string, at time.Time) string {
 	return string(key) + " " + by + " " + day(at)
 }
 
-// holdsUp is what must be true after every step.
+// holdsUp checks the invariants after every step.
 func (w *world) holdsUp() {
 	sum := Money(0)
 	for _, key := range w.keys {
@@ -261,7 +261,8 @@ func (w *world) advisedWithin(m letter, cmd Command, before State, clock time.Ti
 	}
 }
 
-// sender is what the server states of a message of a writer at work on another message.
+// sender returns the sender that the server states for a message of a writer at work on another
+// message.
 func sender(m letter) string {
 	if m.from == "" {
 		return "agent:" + m.by

@@ -251,7 +251,7 @@ func TestStockClient(t *testing.T) {
 		t.Errorf("there are locks left: %s", out)
 	}
 
-	// What an agent holds without Git LFS is a lock too.
+	// A lease of an agent without Git LFS is a lock too.
 	acquire(t, s.interlock.URL, "painter-3", "exclusive", "repo:web/art/logo.bin")
 	s.write(bob, "art/logo.bin", "three, by bob")
 	s.fails("art/logo.bin - painter-3", bob, "push", "-q", "origin", "main")

@@ -16,7 +16,7 @@ import (
 	"github.com/interlockdev/interlock/guard/git"
 )
 
-// Config is what a Handler works with. Door and Keys are required.
+// Config is the configuration of a Handler. Door and Keys are required.
 type Config struct {
 	Door *door.Door
 	Keys git.Keys
@@ -143,7 +143,7 @@ func (c *call) held(key interlock.Key) {
 			return
 		}
 	}
-	// It is held by something above all files, or was given back a moment ago.
+	// It is held by a lease above all files, or was released a moment ago.
 	c.refuse(http.StatusConflict, "something above the file is held: lock it again a little later")
 }
 

@@ -20,7 +20,7 @@ const (
 	firstOpenings = 10
 )
 
-// injury is what is done to the system calls of one run.
+// injury is a fault in the system calls of one run.
 type injury struct {
 	fault  string // as it is counted
 	calls  string

@@ -101,7 +101,7 @@ func TestFailingSync(t *testing.T) {
 	t.Logf("the disk failed under load %d times", underLoad)
 }
 
-// On a full disk nothing new is admitted, and what is held can be given back.
+// On a full disk nothing new is admitted, and leases can be released.
 func TestFullDisk(t *testing.T) {
 	tools.Need(t, "strace")
 	ctx := t.Context()

@@ -1,11 +1,11 @@
 // Package crashtest holds the tests that kill the real server, take its disk away
 // or start it on a journal that it must refuse. It has no code but tests.
 //
-// The clients of these tests write down what the server acknowledged (ledger_test.go)
-// and, after each restart, ask for all of it again: no acknowledged grant, release
-// or note may be lost, no fence may be given out twice, and the line must stand as
-// it stood. What was under way when the server died is repeated under the same
-// request id, so afterwards everything is known and nothing is open.
+// The clients of these tests write down what the server acknowledged (ledger_test.go) and,
+// after each restart, ask for all of it again: no acknowledged grant, release or note may be
+// lost, no fence may be assigned twice, and the line must be unchanged. Calls that were under
+// way when the server died are repeated under the same request id, so afterwards everything is
+// known and nothing is open.
 //
 // The tests named after a history use agents of package traffic instead, which share keys,
 // documents and tasks. Package history checks all their answers, while the server is killed

@@ -52,7 +52,7 @@ func (p *play) end() {
 	p.record.Verify(p)
 }
 
-// during lets the agents work for a while. It reports whether the play goes on.
+// during lets the agents work for a while. It reports whether the play continues.
 func (p *play) during(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -64,8 +64,7 @@ func (p *play) during(d time.Duration) bool {
 	}
 }
 
-// worked lets the agents begin so many operations more. It reports whether the play goes
-// on.
+// worked lets the agents begin so many operations more. It reports whether the play continues.
 func (p *play) worked(n int) bool {
 	enough := p.record.After(n)
 	select {

@@ -50,8 +50,7 @@ func TestKillUnderLoad(t *testing.T) {
 	}
 }
 
-// A server that is asked to stop stops, whatever its clients do, and the next one
-// goes on.
+// A server that is asked to stop stops regardless of its clients, and the next one continues.
 func TestStopUnderLoad(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// ledger is what the server has acknowledged.
+// ledger is the server's acknowledgements.
 type ledger struct {
 	mu     sync.Mutex
 	fences map[interlock.Fence]string // every fence ever seen, and where

@@ -165,8 +165,8 @@ func (r *keeper) next(w *worker) call {
 		return call{method: http.MethodPost, path: "/v1/sessions", id: w.id(), body: map[string]any{"agent": w.name, "ttl_ms": ttlMS}}
 	}
 	if r.kept == r.most {
-		// Enough is kept. Looking goes on, because a read that is answered is an
-		// acknowledgement too.
+		// Enough is kept. Reads continue, because a read that is answered is an acknowledgement
+		// too.
 		return call{method: http.MethodGet, path: "/v1/keys/" + r.key}
 	}
 	r.key = fmt.Sprintf("kept/%s/%d", w.name, r.kept)

@@ -24,7 +24,7 @@ func Check(ops []*Op) []string {
 	return v.problems
 }
 
-// verdict is what the checks have found.
+// verdict is the result of the checks.
 type verdict struct {
 	ops      []*Op
 	problems []string

@@ -199,9 +199,9 @@ func (m *leaseModel) gone(h *observedLease, op *Op) {
 	m.end(h, op)
 }
 
-// mayEnd reports whether a lease can have ended by the time of an answer without anybody
-// being told: its holder sent something to that end, its ttl was over, or its holder
-// does not know of it, so that it was an offer or went to a client that had left.
+// mayEnd reports whether a lease can have ended by the time of an answer without any report:
+// its holder sent something to that end, its ttl was over, or its holder does not know of it,
+// so that it was an offer or went to a client that had left.
 func (m *leaseModel) mayEnd(h *observedLease, op *Op) bool {
 	if !h.told || op.Return >= h.alive+h.ttl {
 		return true

@@ -6,7 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// What each mode allows others, said once more and independently of the engine.
+// The modes that each mode allows beside it, stated independently of the engine.
 
 // beside lists, for each mode, those that others may have on the same key.
 var beside = map[interlock.Mode][]interlock.Mode{
@@ -46,7 +46,7 @@ func collide(x, y Claim) bool {
 	return true
 }
 
-// intent is what a claim means for the keys above its own.
+// intent returns the intent of a claim on the keys above its own.
 func intent(m interlock.Mode) interlock.Mode {
 	switch m {
 	case interlock.Shared, interlock.IntentShared:

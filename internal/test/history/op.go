@@ -39,7 +39,7 @@ type Op struct {
 	// of the answer is that of the change; if it was sent again, it may be a later one.
 	Sent int
 
-	// What is asked.
+	// The request.
 	Claims []Claim         `json:",omitempty"`
 	TTL    time.Duration   `json:",omitempty"` // of the lease that is asked for
 	Wait   bool            `json:",omitempty"` // in line, if it is not free

@@ -72,7 +72,7 @@ func numbers(ops []*Op) map[string]int {
 	return list
 }
 
-// lockIn is what is done to a lock: taken, given back, or looked at.
+// lockIn is an operation on a lock: taken, released, or looked at.
 type lockIn struct {
 	kind    Kind
 	request string // that asked for the lease
@@ -110,9 +110,9 @@ var lockModel = porcupine.Model{
 	},
 }
 
-// lockOps is what was done to keys that were only ever taken alone and exclusively, by
-// leases that cannot have expired within the history: on these the end of a lease is always
-// something that a client did.
+// lockOps returns the operations on keys that were only ever taken alone and exclusively, by
+// leases that cannot have expired within the history: on these the end of a lease is always a
+// client's operation.
 func (v *verdict) lockOps() map[string][]porcupine.Operation {
 	var whole time.Duration
 	for _, op := range v.ops {

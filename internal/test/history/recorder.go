@@ -60,7 +60,7 @@ func (r *Recorder) Begin(op *Op) {
 	r.tell(op)
 }
 
-// End records that an operation was answered. What of it is read elsewhere may not be
+// End records that an operation was answered. Parts of it that are read elsewhere may not be
 // changed any more.
 func (r *Recorder) End(op *Op, a Answer) {
 	r.mu.Lock()

@@ -2,7 +2,7 @@ package history
 
 import "slices"
 
-// taskModel is what became of one submission.
+// taskModel is the history of one submission.
 type taskModel struct {
 	id      string // of the task
 	attempt int
@@ -10,9 +10,9 @@ type taskModel struct {
 	acks    []*Op
 }
 
-// tasks checks that each submission is one task and each task one effect: attempts are
-// numbered upwards, and one of them at most is acknowledged. What an acknowledgement
-// adds to a counter is compared by documents; here it is never more than one.
+// tasks checks that each submission is one task and each task one effect: attempts are numbered
+// upwards, and one of them at most is acknowledged. An acknowledgement's addition to a counter
+// is compared by documents; here it is never more than one.
 func (v *verdict) tasks() {
 	byID, byRequest := map[string]*taskModel{}, map[string]*taskModel{}
 	byLease := map[string]*taskModel{}

@@ -67,7 +67,7 @@ func readSeeded(path string) (s seededResult, err error) {
 	return s, nil
 }
 
-// suite is what internal/test/suite writes down.
+// suite is the record that internal/test/suite writes.
 type suite struct {
 	Suite  string
 	Passed int
@@ -75,8 +75,8 @@ type suite struct {
 	Counts map[string]int64
 }
 
-// gather adds the records of suites up. What no suite has counted is an error: a figure
-// that is missing is not nought.
+// gather adds the records of suites up. A figure that no suite has counted is an error: missing
+// is not nought.
 func gather(paths []string) (*record, error) {
 	r := &record{Faults: map[string]int64{}, Tests: map[string]int{}}
 	counts := map[string]int64{}

@@ -18,7 +18,7 @@ type ask struct {
 	as           string   // the credential
 }
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct {
 	t      *testing.T
 	what   string

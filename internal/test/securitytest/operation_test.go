@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// operation is what the cases need to know of one operation of openapi.json.
+// operation is the properties of one operation of openapi.json that the cases need.
 type operation struct {
 	id, method, path string
 

@@ -269,7 +269,7 @@ func numbers(t *testing.T, s *site) {
 			t.Errorf("ttl_ms %s: %d %s", bad, got.status, got.raw)
 		}
 	}
-	// What is kept is kept exactly.
+	// Kept values are kept exactly.
 	const exact = `{"n":12345678901234567890123.0100,"m":-0.0,"k":1e400}`
 	s.agent(t, rival, "PUT", "/v1/state/g:exact", exact, "Content-Type", "application/json", "If-None-Match", "*").want(200)
 	if got := s.agent(t, rival, "GET", "/v1/state/g:exact", "").want(200); got.raw != exact {

@@ -49,7 +49,7 @@ type site struct {
 	servers     map[string]string // with every role
 	key         string            // a line of the certificate's key
 	log         *transcript
-	said        *transcript // by the server, to anybody, over HTTP and the stream
+	said        *transcript // by the server, to any caller, over HTTP and the stream
 }
 
 // transcript collects what is written to it, for the search for secrets.

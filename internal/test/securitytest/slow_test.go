@@ -65,7 +65,7 @@ func (s *site) figure(t *testing.T, name string) float64 {
 	return v
 }
 
-// memory is what the process has in memory, in bytes.
+// memory returns the process's memory in bytes.
 func (s *site) memory(t *testing.T) float64 {
 	t.Helper()
 	return s.figure(t, "go_memstats_heap_inuse_bytes") + s.figure(t, "go_memstats_stack_inuse_bytes")

@@ -118,7 +118,7 @@ func operatorOps() []*sessionpb.Op {
 	}
 }
 
-// reader reads an answer that goes on.
+// reader reads an answer without an end.
 type reader struct {
 	t     *testing.T
 	lines chan string

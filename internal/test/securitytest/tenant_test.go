@@ -44,7 +44,7 @@ var tenantAttacks = []attack{
 	},
 }
 
-// volatile is what two answers to the same question may differ in.
+// volatile matches the parts in which two answers to the same request may differ.
 var volatile = regexp.MustCompile(`"[0-9]+"|[lstqe]_[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|_ms":[0-9]+|[0-9a-f]{64}|s-[0-9a-f]{12}`)
 
 // plain is an answer without what is volatile, and with the names that were asked for
@@ -85,8 +85,8 @@ func (s *site) worlds(t *testing.T) (theirs, never things) {
 	return worlds.theirs, worlds.never
 }
 
-// crossing carries out every trial that names a thing that wanted is true of, once
-// with acme's and once with one that never was, and compares the two.
+// cross carries out every trial that names a thing that wanted is true of, once with acme's and
+// once with one that never was, and compares the two.
 func cross(t *testing.T, s *site, wanted func(words []string) bool, check func(op *operation, tr trial, got *answer)) (tried int) {
 	t.Helper()
 	theirs, never := s.worlds(t)

@@ -122,7 +122,7 @@ func textOverHTTP(t *testing.T, s *site) {
 		}
 		for _, tr := range op.trials() {
 			if strings.Contains(tr.path, "values=true") {
-				continue // documents are what their writers made them
+				continue // documents are their writers' own
 			}
 			asked++
 			w := things{"key": key, "agent": url.QueryEscape(hostile), "queue": "hostile"}
@@ -257,7 +257,7 @@ func forgedHeaders(t *testing.T, s *site) {
 			t.Errorf("%s: %v", path, got.header)
 		}
 	}
-	// A content type is given back as it was stored.
+	// A content type is returned as it was stored.
 	for _, kind := range []string{"text/plain\r\nX-Forged: y", "text/html\nX-Forged: y", "text/plain\x00"} {
 		got := s.raw(t, "PUT /v1/state/forged:type HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nIf-None-Match: *\r\nContent-Type: "+kind+"\r\nContent-Length: 1\r\nConnection: close\r\n\r\n1")
 		if got != nil && got.header.Get("X-Forged") != "" {

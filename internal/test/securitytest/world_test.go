@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// things are what an operation can name of a tenant, by the words that stand for them
-// in operation_test.go: ids, cursors, and names.
+// things are the names that an operation can use for a tenant's objects, by the words that
+// stand for them in operation_test.go: ids, cursors, and names.
 type things map[string]string
 
 // fill puts them in.

@@ -56,7 +56,7 @@ type test struct {
 	parent  bool // has subtests, so it is not counted itself
 }
 
-// failure is what the end of the report shows of a test or a package.
+// failure is the report's excerpt of a test or a package.
 type failure struct {
 	title  string
 	output []string
@@ -193,8 +193,8 @@ func (r *report) fail(p *pkg, title string, t *test) {
 	r.failures = append(r.failures, failure{title: p.name + " " + title, output: t.output})
 }
 
-// buildOutput is what the compiler said about the package or its test variant,
-// which is written "path [path.test]".
+// buildOutput returns the compiler's messages about the package or its test variant, which is
+// written "path [path.test]".
 func (r *report) buildOutput(name string) (lines []string) {
 	for _, path := range slices.Sorted(maps.Keys(r.builds)) {
 		if path == name || strings.HasPrefix(path, name+" ") || strings.HasSuffix(path, "["+name+".test]") {

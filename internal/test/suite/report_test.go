@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What go test prints, shortened, and what the tool makes of it.
+// The output of go test, shortened, and the tool's summary of it.
 func TestReport(t *testing.T) {
 	const p = `"Package":"github.com/interlockdev/interlock/engine"`
 	tests := []struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/interlockdev/interlock/internal/test/history"
 )
 
-// Zombie is the work of a client process of its own, which is stopped while it holds a
-// lease and goes on as if nothing had happened: it writes under its lease for as long as
-// it is let. Its part of the history goes to out. It returns when out is closed or ctx ends.
+// Zombie is the work of a client process of its own, which is stopped while it holds a lease
+// and continues as if nothing had happened: it writes under its lease for as long as it is
+// permitted. Its part of the history goes to out. It returns when out is closed or ctx ends.
 func Zombie(ctx context.Context, address string, began time.Time, out io.Writer) error {
 	site := &Site{}
 	site.Move(address)
