@@ -30,6 +30,7 @@ type Tree struct {
 	Root   string // the folder of go.mod
 	Module string // the module's path
 
+	changed  map[string]string // texts of files that differ from those on disk, by name below Root
 	fset     *token.FileSet
 	packages map[string]*Package // by folder
 	exports  map[string]string   // of other modules and the standard library: their export data, by path
@@ -54,6 +55,22 @@ func Open(root string) (*Tree, error) {
 		return os.Open(t.exports[path])
 	})
 	return t, nil
+}
+
+// With returns the same module with other texts for some files, by their names below the root.
+// It shares what t knows of other modules.
+func (t *Tree) With(changed map[string]string) *Tree {
+	other := *t
+	other.changed, other.packages = changed, map[string]*Package{}
+	return &other
+}
+
+// Read returns the text of a file, by its slash-separated name below the root.
+func (t *Tree) Read(name string) ([]byte, error) {
+	if text, ok := t.changed[name]; ok {
+		return []byte(text), nil
+	}
+	return os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(name)))
 }
 
 // Package is one package of the module, without its function bodies and its generated files.
@@ -226,7 +243,7 @@ func (t *Tree) parse(folder string) (files []*ast.File, err error) {
 			}
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		text, err := t.Read(path.Join(folder, name))
 		if err != nil {
 			return nil, err
 		}

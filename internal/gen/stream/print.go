@@ -12,7 +12,7 @@ import (
 
 // Emit returns the codec of the stream: one file for each .proto file.
 func Emit(tree *source.Tree) (map[string][]byte, error) {
-	schema, err := readSchema(tree.Root, "proto", "model.proto", "task.proto", "session.proto")
+	schema, err := readSchema(tree, "proto", "model.proto", "task.proto", "session.proto")
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,12 @@ package stream
 
 import (
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/scanner"
+
+	"github.com/interlockdev/interlock/internal/gen/source"
 )
 
 // schema is what the .proto files declare, by name.
@@ -45,11 +45,11 @@ type enum struct {
 }
 
 // readSchema reads the .proto files of a folder, in the given order.
-func readSchema(root, folder string, names ...string) (*schema, error) {
+func readSchema(tree *source.Tree, folder string, names ...string) (*schema, error) {
 	s := &schema{messages: map[string]*message{}, enums: map[string]*enum{}}
 	for _, name := range names {
 		name = path.Join(folder, name)
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		text, err := tree.Read(name)
 		if err != nil {
 			return nil, err
 		}

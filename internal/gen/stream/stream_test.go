@@ -2,8 +2,6 @@ package stream
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +81,7 @@ func TestSchemaRefuses(t *testing.T) {
 
 // TestEmitRefuses changes the real sources, one at a time, so that message and struct differ.
 func TestEmitRefuses(t *testing.T) {
+	tree := open(t)
 	for name, c := range map[string]struct{ file, was, is, want string }{
 		"a field of a message without a struct field": {
 			"proto/model.proto", "int64 eta = 4;", "int64 eta = 4;\n  bool sure = 5;", "field sure of message Ticket has no field Sure in Ticket",
@@ -113,9 +112,7 @@ func TestEmitRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree := copySources(t)
-			change(t, tree, c.file, c.was, c.is)
-			if _, err := Emit(tree); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Emit(tree.With(change(t, tree, c.file, c.was, c.is))); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
@@ -124,10 +121,10 @@ func TestEmitRefuses(t *testing.T) {
 
 // TestNewField adds a field to an operation and to its message, and needs nothing else.
 func TestNewField(t *testing.T) {
-	tree := copySources(t)
-	change(t, tree, "lease.go", "\tPurpose string // for people", "\tUrgent bool\n\tPurpose string // for people")
-	change(t, tree, "proto/session.proto", "  bool documents = 19;\n", "  bool documents = 19;\n  bool urgent = 20;\n")
-	files, err := Emit(tree)
+	tree := open(t)
+	changed := change(t, tree, "lease.go", "\tPurpose string // for people", "\tUrgent bool\n\tPurpose string // for people")
+	maps.Copy(changed, change(t, tree, "proto/session.proto", "  bool documents = 19;\n", "  bool documents = 19;\n  bool urgent = 20;\n"))
+	files, err := Emit(tree.With(changed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,57 +135,26 @@ func TestNewField(t *testing.T) {
 	}
 }
 
-// change replaces the first occurrence of a text in a file.
-func change(t *testing.T, tree *source.Tree, name, was, is string) {
+// change returns a file of the tree with the first occurrence of a text replaced.
+func change(t *testing.T, tree *source.Tree, name, was, is string) map[string]string {
 	t.Helper()
-	full := filepath.Join(tree.Root, filepath.FromSlash(name))
-	text, err := os.ReadFile(full)
+	text, err := tree.Read(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), was) {
 		t.Fatalf("%s has no %q", name, was)
 	}
-	if err := os.WriteFile(full, []byte(strings.Replace(string(text), was, is, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return map[string]string{name: strings.Replace(string(text), was, is, 1)}
 }
 
-// copySources copies the packages that the emitter reads into a module of their own.
-func copySources(t *testing.T) *source.Tree {
+func open(t *testing.T) *source.Tree {
 	t.Helper()
-	root, dir := "../../..", t.TempDir()
-	files := map[string]bool{"go.mod": true, "go.sum": true}
-	for _, pattern := range []string{"*.go", "proto/*.go", "proto/*.proto"} {
-		names, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			if !strings.HasSuffix(name, "_test.go") {
-				below, err := filepath.Rel(root, name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				files[below] = true
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		full := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tree, err := source.Open(dir)
+	tree, err := source.Open("../../..")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.Package("proto"); err != nil { // and so reads other modules once
 		t.Fatal(err)
 	}
 	return tree
