@@ -3,9 +3,9 @@ package main
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
@@ -148,15 +148,6 @@ func (c *cycleStep) word() interlock.CycleStep {
 	return w
 }
 
-type note struct {
-	Key     interlock.Key   `json:"key"`
-	Agent   string          `json:"agent"`
-	Fence   interlock.Fence `json:"fence,string"`
-	Outcome string          `json:"outcome"`
-	Text    string          `json:"text"`
-	Age     int64           `json:"age_ms"`
-}
-
 type lease struct {
 	ID         string          `json:"id"`
 	Fence      interlock.Fence `json:"fence,string"`
@@ -174,10 +165,10 @@ type lease struct {
 	EndedBy    string          `json:"ended_by"`
 	Moved      []interlock.Key `json:"moved"`
 	Yield      *yieldRequest   `json:"yield"`
-	Parking    *parkInfo       `json:"parking"`
-	Decision   *decision       `json:"decision"`
+	Parking    *api.Parking    `json:"parking"`
+	Decision   *api.Decision   `json:"decision"`
 	Generation uint64          `json:"generation"`
-	Parts      []part          `json:"parts"`
+	Parts      []api.HeldPart  `json:"parts"`
 }
 
 // yieldRequest is a request to a holder to release its keys.
@@ -226,82 +217,48 @@ func (l *lease) what() string {
 	return strings.Join(keys, ", ")
 }
 
-// parkInfo is the state of a parked lease.
-type parkInfo struct {
-	Reason string `json:"reason"`
-	Since  int64  `json:"since_ms"`
-	Left   int64  `json:"left_ms"`
-	Keys   string `json:"keys"` // kept or freed
-}
-
 // parkedLease is a parked lease as others see it.
 type parkedLease struct {
 	party
 	Claims  []claim         `json:"claims"`
 	Fence   interlock.Fence `json:"fence,string"`
-	Parking parkInfo        `json:"parking"`
+	Parking api.Parking     `json:"parking"`
 }
 
-// decision is a person's answer about a parked lease.
-type decision struct {
-	Verdict string `json:"verdict"`
-	By      string `json:"by"`
-	Name    string `json:"principal"`
-	Reason  string `json:"reason"`
-}
-
-// text is the decision in half a sentence, or nothing.
-func (d *decision) text() string {
+// decisionText is a decision in half a sentence, or nothing.
+func decisionText(d *api.Decision) string {
 	if d == nil {
 		return ""
 	}
-	return prose.Verdict(d.Verdict, d.Name, d.By, d.Reason)
+	return prose.Verdict(d.Verdict, d.Principal, d.By, d.Reason)
 }
 
 // leaseQuestion is the question to a person about a parked lease.
 type leaseQuestion struct {
-	Fence     string    `json:"fence"`
-	Question  string    `json:"question"`
-	Agent     string    `json:"agent"`
-	Principal string    `json:"principal"`
-	Purpose   string    `json:"purpose"`
-	Claims    []claim   `json:"claims"`
-	Asked     int64     `json:"asked_ms"`
-	Left      int64     `json:"left_ms"`
-	Keys      string    `json:"keys"`
-	Decision  *decision `json:"decision"`
+	Fence     string        `json:"fence"`
+	Question  string        `json:"question"`
+	Agent     string        `json:"agent"`
+	Principal string        `json:"principal"`
+	Purpose   string        `json:"purpose"`
+	Claims    []claim       `json:"claims"`
+	Asked     int64         `json:"asked_ms"`
+	Left      int64         `json:"left_ms"`
+	Keys      string        `json:"keys"`
+	Decision  *api.Decision `json:"decision"`
 }
-
-// part is one part of a shared-out key in a member's hands.
-type part struct {
-	Key   interlock.Key   `json:"key"`
-	Lease string          `json:"lease"`
-	Fence interlock.Fence `json:"fence,string"`
-	Stop  bool            `json:"stop"`
-	Left  int64           `json:"left_ms"`
-}
-
-type ticket struct {
-	ID       string `json:"id"`
-	Position int    `json:"position"`
-	Length   int    `json:"length"`
-	ETA      int64  `json:"eta_ms"`
-}
-
-func (t *ticket) eta() time.Duration { return ms(t.ETA) }
 
 // leaseAnswer is the result of a request for a lease.
 type leaseAnswer struct {
-	Outcome  string   `json:"outcome"`
-	Lease    lease    `json:"lease"`
-	Changed  bool     `json:"changed"`
-	Notes    []note   `json:"notes"`
-	Packet   packet   `json:"packet"`
-	Ticket   ticket   `json:"ticket"`
-	Key      string   `json:"key"`
-	Holders  []holder `json:"holders"`
-	Advice   advice   `json:"advice"`
-	Warnings []string `json:"warnings"`
+	Outcome  string     `json:"outcome"`
+	Lease    lease      `json:"lease"`
+	Changed  bool       `json:"changed"`
+	Notes    []api.Note `json:"notes"`
+	Packet   packet     `json:"packet"`
+	Ticket   api.Ticket `json:"ticket"`
+	Key      string     `json:"key"`
+	Holders  []holder   `json:"holders"`
+	Advice   advice     `json:"advice"`
+	Warnings []string   `json:"warnings"`
 
 	Documents []document        `json:"documents"` // if they were asked for
 	AsOf      interlock.Version `json:"as_of,string"`
@@ -332,7 +289,7 @@ type keyAnswer struct {
 	Line       []waiter        `json:"line"`
 	Length     int             `json:"length"`
 	FenceFloor interlock.Fence `json:"fence_floor,string"`
-	Notes      []note          `json:"notes"`
+	Notes      []api.Note      `json:"notes"`
 	HoldTime   int64           `json:"hold_time_ms"`
 	Pattern    string          `json:"pattern"`
 	Capacity   *capacity       `json:"capacity"`

@@ -78,7 +78,7 @@ credentials cannot tell people apart: there an approval is a courtesy.`,
 				return a.call(cmd.Context(), r, &got, func() error {
 					how := verdict.String() + " by " + clean(by)
 					if q := got.Lease; q != nil && q.Decision != nil {
-						how = q.Decision.text()
+						how = decisionText(q.Decision)
 					}
 					rest := "the lease is resumed by a waiting or a later resume"
 					if verdict == interlock.Denied {

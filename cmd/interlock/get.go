@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newGet(a *app) *cobra.Command {
@@ -126,7 +128,7 @@ func (a *app) showKey(k *keyAnswer) error {
 
 // showNotes prints what earlier holders left, oldest first. It is other agents'
 // text, so it is set off from ours.
-func (a *app) showNotes(notes []note) {
+func (a *app) showNotes(notes []api.Note) {
 	for i := range notes {
 		n := &notes[i]
 		head := party{Agent: n.Agent}.name() + ", " + short(ms(n.Age)) + " ago, fence " + n.Fence.String()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // lockTTL is longer than a session's, because a lease that a script holds has no heartbeats.
@@ -91,7 +92,7 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 		a.complain("all parties are there: generation %d of the barrier", got.Lease.Generation)
 	}
 	a.warn(got.Warnings)
-	if text := got.Lease.Decision.text(); text != "" {
+	if text := decisionText(got.Lease.Decision); text != "" {
 		a.complain("%s", text)
 	}
 	if moved := got.Lease.Moved; len(moved) > 0 && got.Packet.Message == "" {
@@ -139,7 +140,7 @@ func (a *app) tellDocuments(list []document) {
 }
 
 // tellNotes prints to standard error what a new holder should know.
-func (a *app) tellNotes(changed bool, what packet, notes []note) {
+func (a *app) tellNotes(changed bool, what packet, notes []api.Note) {
 	switch {
 	case what.Message != "":
 		a.tellPacket(what)

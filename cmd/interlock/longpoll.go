@@ -129,7 +129,7 @@ func (s *longPollRequest) follow(ctx context.Context, lost context.CancelCauseFu
 			shown = s.a.waitLine(got.Key, s.parties, deadline)
 			defer shown.end()
 		}
-		shown.queued(got.Ticket.Position, got.Ticket.Length, got.Ticket.eta(), got.Holders)
+		shown.queued(got.Ticket.Position, got.Ticket.Length, ms(got.Ticket.ETA), got.Holders)
 		answer, err = s.api.follow(ctx, got.Ticket.ID, deadline)
 	}
 	return got, answer, err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newPark(a *app) *cobra.Command {
@@ -53,7 +54,7 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 			var got leaseAnswer
 			r := request{Method: http.MethodPost, Path: leasePath(id, "park"), Body: body, ID: freshID(), Again: true}
 			return a.call(cmd.Context(), r, &got, func() error {
-				a.say("parked %s\n", got.Lease.Parking.text())
+				a.say("parked %s\n", parkingText(got.Lease.Parking))
 				return nil
 			})
 		},
@@ -66,8 +67,8 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 	return cmd
 }
 
-// text describes a parked lease in half a sentence.
-func (p *parkInfo) text() string {
+// parkingText describes a parked lease in half a sentence.
+func parkingText(p *api.Parking) string {
 	if p == nil {
 		return "" // an answer without it would be a server's mistake
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // queueSettings is an operator's settings of a queue, as the door takes them.
@@ -47,15 +48,9 @@ func queueOf(q *interlock.TaskQueue) *queueSettings {
 type queueAnswer struct {
 	Name string `json:"name"`
 	queueSettings
-	Tasks struct {
-		Scheduled int `json:"scheduled"`
-		Waiting   int `json:"waiting"`
-		Running   int `json:"running"`
-		Asking    int `json:"asking"`
-		Dead      int `json:"dead"`
-	} `json:"tasks"`
-	Idle   int   `json:"idle_workers"`
-	Oldest int64 `json:"oldest_ms"`
+	Tasks  api.QueueTasks `json:"tasks"`
+	Idle   int            `json:"idle_workers"`
+	Oldest int64          `json:"oldest_ms"`
 }
 
 // mode returns the mode of the queue, in a word.

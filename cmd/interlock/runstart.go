@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // admission is which run is to be started.
@@ -100,8 +101,8 @@ func (a *app) startRun(ctx context.Context, start *admission, q *leaseFlags) err
 		Run struct {
 			Lease lease `json:"lease"`
 		} `json:"run"`
-		Notes    []note   `json:"notes"`
-		Warnings []string `json:"warnings"`
+		Notes    []api.Note `json:"notes"`
+		Warnings []string   `json:"warnings"`
 	}
 	return a.call(ctx, r, &got, func() error {
 		a.tellLease("started", &leaseAnswer{Lease: got.Run.Lease, Notes: got.Notes, Warnings: got.Warnings})

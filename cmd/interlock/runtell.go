@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
@@ -39,10 +40,10 @@ func (r *runInvocation) tellLost(lease *client.Lease) {
 	r.a.complain("%s: the command is ended", prose.Loss(lease.Err(), refusalText))
 }
 
-func notesOf(notes []interlock.Note) []note {
-	list := make([]note, len(notes))
+func notesOf(notes []interlock.Note) []api.Note {
+	list := make([]api.Note, len(notes))
 	for i, n := range notes {
-		list[i] = note{Key: n.Key, Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Text: n.Text, Age: n.Age.Milliseconds()}
+		list[i] = api.Note{Key: n.Key, Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Text: n.Text, Age: n.Age.Milliseconds()}
 	}
 	return list
 }

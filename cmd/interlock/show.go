@@ -57,8 +57,8 @@ func (a *app) showLease(l *lease) error {
 		fact("generation", strconv.FormatUint(l.Generation, 10))
 	}
 	if l.Parking != nil {
-		fact("parked", l.Parking.text())
-		fact("answer", l.Decision.text())
+		fact("parked", parkingText(l.Parking))
+		fact("answer", decisionText(l.Decision))
 	}
 	if l.Yield != nil {
 		fact("asked", l.Yield.text(l.what())+", "+short(ms(l.Yield.Since))+" ago")

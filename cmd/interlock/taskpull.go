@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // assignment is a task in a worker's hands.
@@ -19,7 +20,7 @@ type assignment struct {
 	Task      task              `json:"task"`
 	Lease     lease             `json:"lease"`
 	Changed   bool              `json:"changed"`
-	Notes     []note            `json:"notes"`
+	Notes     []api.Note        `json:"notes"`
 	Documents []document        `json:"documents"`
 	AsOf      interlock.Version `json:"as_of,string"`
 }
