@@ -210,7 +210,7 @@ func (c *Answer) decide(e *Engine) {
 	}
 	ev := e.verdict(t, c.Verdict, c.Actor, by, c.Reason)
 	if c.Verdict == interlock.Approved && len(a.Given)+1 < t.queue.MinApprovals {
-		ev.Op, ev.Waited = uint8(interlock.TaskAsking), 0
+		ev.Op, ev.Due = uint8(interlock.TaskAsking), 0
 	}
 	if sess := e.scope(); sess != nil {
 		ev.Session = sess.num
@@ -243,7 +243,7 @@ func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words stri
 			ev.Outcome += ": " + words
 		}
 	case left > 0:
-		ev.Op, ev.Waited = uint8(interlock.TaskScheduled), left
+		ev.Op, ev.Due = uint8(interlock.TaskScheduled), left
 	}
 	return ev
 }

@@ -160,11 +160,11 @@ func (c *Nack) decide(e *Engine) {
 	case c.Dead:
 		ev.Op, ev.Outcome = uint8(interlock.TaskDead), cmp.Or(c.Reason, "its worker gave it up")
 	case pause == 0:
-		ev.Waited = t.pause(c.Jitter)
+		ev.Due = t.pause(c.Jitter)
 	case pause == -1:
 		ev.Op = uint8(interlock.TaskWaiting)
 	default:
-		ev.Waited = pause
+		ev.Due = pause
 	}
 	e.tag(ev, Done)
 	e.emit(ev)
@@ -177,7 +177,7 @@ func (c *Nack) decide(e *Engine) {
 func (e *Engine) attemptLost(t *task, r *request) {
 	ev := e.failure(t, r, r.reason, "")
 	if ev.Op == uint8(interlock.TaskScheduled) {
-		ev.Waited = t.pause(t.dice())
+		ev.Due = t.pause(t.dice())
 	}
 	e.emit(ev)
 	e.placed(t)
@@ -188,7 +188,7 @@ func (e *Engine) attemptLost(t *task, r *request) {
 func (e *Engine) failure(t *task, r *request, why record.Reason, words string) *record.Event {
 	*e.draft() = record.Event{
 		Kind: record.AttemptFailed, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
-		Agent: t.going.agent, Purpose: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
+		Agent: t.going.agent, SessionName: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
 	}
 	switch {
 	case int(t.attempt) >= t.maxAttempts():
@@ -245,7 +245,7 @@ func (e *Engine) standing(t *task, state interlock.TaskState) *record.Event {
 		e.ev.Outcome = ""
 	}
 	if a := t.going; a != nil {
-		e.ev.Agent, e.ev.Purpose, e.ev.Fence = a.agent, a.session, a.fence
+		e.ev.Agent, e.ev.SessionName, e.ev.Fence = a.agent, a.session, a.fence
 	}
 	return e.ev
 }
@@ -258,9 +258,9 @@ func (e *Engine) standing(t *task, state interlock.TaskState) *record.Event {
 // time since it first stood in line.
 func (e *Engine) fallBack(t *task, why record.Reason) {
 	ev := e.standing(t, interlock.TaskScheduled)
-	ev.Reason, ev.Waited = why, t.pauseUpTo(max(t.backoff(), e.now.Sub(t.arrived)), t.dice())
+	ev.Reason, ev.Due = why, t.pauseUpTo(max(t.backoff(), e.now.Sub(t.arrived)), t.dice())
 	if why == record.ByPattern {
-		ev.Op, ev.Waited, ev.Outcome = uint8(interlock.TaskDead), 0, "since a pattern changed, a key will never have as many permits as it claims"
+		ev.Op, ev.Due, ev.Outcome = uint8(interlock.TaskDead), 0, "since a pattern changed, a key will never have as many permits as it claims"
 	}
 	e.emit(ev)
 	e.placed(t)

@@ -104,7 +104,7 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	case p.refusals.admit(r):
 		*e.draft() = record.Event{
 			Kind: record.Refused, Namespace: e.head.Namespace, Session: r.session, Agent: r.agent, Flow: ask.flow, Actor: r.actor,
-			Claims: []interlock.Claim{claim}, Purpose: p.Name, Outcome: r.operation, Code: r.code, Num: p.refusals.leftOut,
+			Claims: []interlock.Claim{claim}, PatternName: p.Name, Outcome: r.operation, Code: r.code, Num: p.refusals.leftOut,
 		}
 		p.refusals.leftOut = 0
 		e.emit(e.ev)

@@ -169,7 +169,7 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 			ContentType: list[i].contentType, Blob: list[i].body, Agent: agent, Flow: flow, Actor: c.Actor, Note: c.Note,
 		}
 		if sess != nil {
-			e.ev.Session, e.ev.Purpose = sess.num, sess.name
+			e.ev.Session, e.ev.SessionName = sess.num, sess.name
 		}
 		if r := cover(leases, w.Key); r != nil {
 			e.ev.Fence = r.fence

@@ -123,7 +123,7 @@ func (e *Engine) evolveWritten(ev *record.Event) error {
 func editionOf(ev *record.Event) *edition {
 	x := &edition{
 		version: ev.Version, at: ev.At, op: interlock.WriteOp(ev.Op), contentType: ev.ContentType, body: ev.Blob,
-		agent: ev.Agent, session: ev.Purpose, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
+		agent: ev.Agent, session: ev.SessionName, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
 	}
 	x.past.Value = x
 	return x
@@ -133,7 +133,7 @@ func editionOf(ev *record.Event) *edition {
 func (x *edition) describe(ns interlock.Namespace, key interlock.Key) record.Event {
 	return record.Event{
 		Kind: record.Written, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: lockmode.X}}, Version: x.version,
-		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, Purpose: x.session, Flow: x.flow,
+		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, SessionName: x.session, Flow: x.flow,
 		Actor: x.principal, Fence: x.fence, Note: x.note,
 	}
 }

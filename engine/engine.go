@@ -293,7 +293,7 @@ func (c *Recover) decide(e *Engine) {
 	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
 	*e.draft() = record.Event{Kind: record.Opened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
 	if e.last > 0 {
-		e.ev.Waited = e.now.Sub(e.last)
+		e.ev.Idle = e.now.Sub(e.last)
 	}
 	if c.FenceJump > 0 {
 		e.ev.Version = max(e.ev.Version, interlock.Version(e.past))

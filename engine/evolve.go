@@ -24,7 +24,7 @@ func (e *Engine) evolve(ev *record.Event) error {
 	switch ev.Kind {
 	case record.Opened:
 		e.epoch, e.fence, e.base = ev.Epoch, max(e.fence, ev.Fence), max(e.base, ev.Version)
-		e.pauseQuestions(ev.At, ev.Waited)
+		e.pauseQuestions(ev.At, ev.Idle)
 	case record.SessionOpened:
 		err = e.evolveSession(ev)
 	case record.SessionEnded:
@@ -100,7 +100,7 @@ func (e *Engine) evolve(ev *record.Event) error {
 	case record.Divided:
 		return e.ns(ev.Namespace).readDivision(ev)
 	case record.HoldTime:
-		e.ns(ev.Namespace).holds[ev.Purpose] = ev.Held
+		e.ns(ev.Namespace).holds[ev.KeyClass] = ev.Held
 		return nil
 	default:
 		return record.ErrNewer

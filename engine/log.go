@@ -203,7 +203,7 @@ func (s *snapshotter) logs(sp *namespace) {
 		s.event(x.at, &record.Event{
 			Kind: record.Logged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
 			Claims: []interlock.Claim{{Key: x.log.key, Mode: lockmode.X}}, Version: x.version, Changed: x.made != nil, Blob: f.Bytes,
-			Agent: x.by.agent, Purpose: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
+			Agent: x.by.agent, SessionName: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
 		})
 	}
 }
@@ -218,7 +218,7 @@ func (e *Engine) evolveLogged(ev *record.Event) error {
 	key := ev.Claims[0].Key
 	x := &logEntry{
 		seq: ev.Num, message: ev.ID, state: interlock.TaskState(ev.Op), at: ev.At, reason: ev.Outcome, version: ev.Version,
-		by: attempt{agent: ev.Agent, session: ev.Purpose, number: int(ev.Generation), fence: ev.Fence},
+		by: attempt{agent: ev.Agent, session: ev.SessionName, number: int(ev.Generation), fence: ev.Fence},
 	}
 	if l := s.logs.known[key]; l != nil && x.seq != l.next() {
 		return errUnknown

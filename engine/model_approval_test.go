@@ -106,8 +106,8 @@ func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 	case t.due > m.now:
 		state, wait = interlock.TaskScheduled, t.due.Sub(m.now)
 	}
-	if interlock.TaskState(ev.Op) != state || ev.Waited != wait || int(ev.Generation) != t.attempt {
-		return fmt.Errorf("%v that is %v is to be %v in %v, not %v in %v", t, verdict, state, wait, interlock.TaskState(ev.Op), ev.Waited)
+	if interlock.TaskState(ev.Op) != state || ev.Due != wait || int(ev.Generation) != t.attempt {
+		return fmt.Errorf("%v that is %v is to be %v in %v, not %v in %v", t, verdict, state, wait, interlock.TaskState(ev.Op), ev.Due)
 	}
 	if state == interlock.TaskDead && ev.Outcome == "" {
 		return errors.New("a denied task does not say why it is dead")

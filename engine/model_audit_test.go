@@ -135,7 +135,7 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 		case got == nil:
 			return fmt.Errorf("%s is missing in the trail", r.what)
 		case len(got.Claims) != 1 || got.Claims[0].Key != key || got.Code != first.Code || got.Outcome != operation || got.Actor != head.Actor ||
-			got.Purpose != p.Name || got.Num != uint64(left):
+			got.PatternName != p.Name || got.Num != uint64(left):
 			return fmt.Errorf("%s, with %d left out, is recorded as %+v", r.what, left, got)
 		}
 		return nil

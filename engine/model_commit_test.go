@@ -603,7 +603,7 @@ func (m *model) permitWritten(cmd engine.Command, ev *record.Event) error {
 	if ev.Version != m.committing || m.documentNow(c.Namespace, want.Key).Version >= ev.Version {
 		return fmt.Errorf("%s gets version %d, want %d (I11)", want.Key, ev.Version, m.committing)
 	}
-	by := ev.Agent == want.Agent && ev.Flow == want.Flow && ev.Purpose == want.Session && ev.Actor == want.Principal
+	by := ev.Agent == want.Agent && ev.Flow == want.Flow && ev.SessionName == want.Session && ev.Actor == want.Principal
 	same := interlock.WriteOp(ev.Op) == want.Op && ev.ContentType == want.ContentType && sameBody(want, ev.Blob)
 	if !same || !by || ev.Fence != m.fenceFor(c, want.Key) || ev.Note != want.Note {
 		return fmt.Errorf("%+v with %s is not what the commit makes of it: %+v with %s", ev, ev.Blob, want, want.Body)
@@ -623,7 +623,7 @@ func (m *model) foldWritten(ev *record.Event) {
 	doc := interlock.Document{
 		Key: ev.Claims[0].Key, Version: ev.Version, Absent: interlock.WriteOp(ev.Op) == interlock.Delete,
 		ContentType: ev.ContentType, Body: ev.Blob, Size: len(ev.Blob), Op: interlock.WriteOp(ev.Op), Agent: ev.Agent,
-		Session: ev.Purpose, Flow: ev.Flow, Principal: ev.Actor, Fence: ev.Fence, Note: ev.Note,
+		Session: ev.SessionName, Flow: ev.Flow, Principal: ev.Actor, Fence: ev.Fence, Note: ev.Note,
 	}
 	m.written = append(m.written, written{ev.Namespace, ev.At, doc})
 }

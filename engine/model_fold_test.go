@@ -16,7 +16,7 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 	switch ev.Kind {
 	case record.Opened:
 		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
-		m.foldIdle(ev.Waited)
+		m.foldIdle(ev.Idle)
 		m.recorded = nil
 	case record.SessionOpened:
 		open := cmd.(*engine.OpenSession)

@@ -105,15 +105,15 @@ func (m *model) ready(ns interlock.Namespace, queue string, by *interlock.Princi
 func (m *model) permitQueue(cmd engine.Command, ev *record.Event) error {
 	switch c := cmd.(type) {
 	case *engine.SetQueue:
-		if ev.Kind == record.QueueSet && ev.Purpose == c.Queue.Name {
+		if ev.Kind == record.QueueSet && ev.QueueName == c.Queue.Name {
 			return nil
 		}
 	case *engine.SwitchQueue:
-		if ev.Kind == record.QueueSet && ev.Purpose == c.Name && m.queue(c.Namespace, c.Name) != nil {
+		if ev.Kind == record.QueueSet && ev.QueueName == c.Name && m.queue(c.Namespace, c.Name) != nil {
 			return nil
 		}
 	case *engine.DropQueue:
-		if ev.Kind == record.QueueDropped && ev.Purpose == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 && !m.isWriter(c.Namespace, c.Name) {
+		if ev.Kind == record.QueueDropped && ev.QueueName == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 && !m.isWriter(c.Namespace, c.Name) {
 			return nil
 		}
 	}

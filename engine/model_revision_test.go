@@ -75,7 +75,7 @@ func (m *model) revised(cmd engine.Command) *revision {
 // permitRevision: a pattern is what was sent, or what it was.
 func (m *model) permitRevision(cmd engine.Command, ev *record.Event) error {
 	x := m.revised(cmd)
-	if x == nil || (x.pattern == nil) != (ev.Kind == record.PatternDropped) || ev.Purpose != x.place.name {
+	if x == nil || (x.pattern == nil) != (ev.Kind == record.PatternDropped) || ev.PatternName != x.place.name {
 		return errors.New("nobody asked for it")
 	}
 	if ev.Generation != x.number || ev.By != x.brought || ev.Actor != x.actor {

@@ -33,8 +33,8 @@ func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 			return fmt.Errorf("want epoch %d, got %d", rec.Epoch, ev.Epoch)
 		case ev.Fence < m.fence+interlock.Fence(rec.FenceJump):
 			return fmt.Errorf("fences must be above %d after a jump of %d, got %d", m.fence, rec.FenceJump, ev.Fence)
-		case m.last > 0 && ev.Waited != ev.At.Sub(m.last):
-			return fmt.Errorf("nothing happened for %v before this term, not %v", ev.At.Sub(m.last), ev.Waited)
+		case m.last > 0 && ev.Idle != ev.At.Sub(m.last):
+			return fmt.Errorf("nothing happened for %v before this term, not %v", ev.At.Sub(m.last), ev.Idle)
 		case ev.Version < m.base || rec.FenceJump == 0 && ev.Version != m.base:
 			return fmt.Errorf("versions must be above %d as before, got %d", m.base, ev.Version)
 		case slices.ContainsFunc(m.written, func(w written) bool {

@@ -238,7 +238,7 @@ func (m *model) permitDeed(cmd engine.Command, ev *record.Event) error {
 			return errors.New("it is done")
 		case !mine && d.state(m.now) != interlock.EffectUnknown:
 			return fmt.Errorf("only its claimer may settle what is %v", d.state(m.now))
-		case ev.Op != uint8(c.State) || ev.Note != c.Result || ev.Outcome != c.Reason:
+		case ev.Op != uint8(c.State) || ev.Result != c.Result || ev.Outcome != c.Reason:
 			return fmt.Errorf("it was told to be %v", c.State)
 		}
 		return nil

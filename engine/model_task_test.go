@@ -223,7 +223,7 @@ func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 			return wrong
 		}
 	case ev.Reason == record.ByDeadlock:
-		if !t.stands() || state != interlock.TaskScheduled || ev.Waited <= 0 || ev.Waited > m.longestRest(t) {
+		if !t.stands() || state != interlock.TaskScheduled || ev.Due <= 0 || ev.Due > m.longestRest(t) {
 			return wrong
 		}
 		if err := m.chosen(t.request); err != nil {
@@ -245,7 +245,7 @@ func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 			want = interlock.TaskAsking
 		}
 		replay := change.Change == engine.ReplayTask
-		if state != want || ev.Waited != change.Delay || replay != t.isSettled() || t.state == interlock.TaskDone || !replay && change.Change != engine.RescheduleTask {
+		if state != want || ev.Due != change.Delay || replay != t.isSettled() || t.state == interlock.TaskDone || !replay && change.Change != engine.RescheduleTask {
 			return wrong
 		}
 		if replay {
@@ -285,15 +285,15 @@ func (m *model) permitFailure(cmd engine.Command, ev *record.Event) error {
 	case state != interlock.TaskScheduled:
 		return fmt.Errorf("%v is to be tried again, and is %v", t, state)
 	case c != nil && c.Delay > 0:
-		if ev.Waited != c.Delay {
-			return fmt.Errorf("%v is to be tried again after %v, not %v", t, c.Delay, ev.Waited)
+		if ev.Due != c.Delay {
+			return fmt.Errorf("%v is to be tried again after %v, not %v", t, c.Delay, ev.Due)
 		}
 	case c != nil:
-		if want := m.pause(t, c.Jitter); ev.Waited != want {
-			return fmt.Errorf("%v is to be tried again after %v, not %v", t, want, ev.Waited)
+		if want := m.pause(t, c.Jitter); ev.Due != want {
+			return fmt.Errorf("%v is to be tried again after %v, not %v", t, want, ev.Due)
 		}
-	case !m.isPause(t, ev.Waited):
-		return fmt.Errorf("%v is no pause after attempt %d at %v", ev.Waited, t.attempt, t)
+	case !m.isPause(t, ev.Due):
+		return fmt.Errorf("%v is no pause after attempt %d at %v", ev.Due, t.attempt, t)
 	}
 	return nil
 }
@@ -384,7 +384,7 @@ func (m *model) foldStanding(cmd engine.Command, ev *record.Event) {
 			m.endWait(f)
 		}
 	case t.state == interlock.TaskScheduled, t.state == interlock.TaskAsking:
-		t.due = m.now.Add(ev.Waited)
+		t.due = m.now.Add(ev.Due)
 	}
 	m.await(t)
 }

@@ -457,7 +457,7 @@ func (s *namespace) pattern(name string) *policy {
 func (e *Engine) evolvePattern(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	guarded := s.guarded
-	old := s.pattern(ev.Purpose)
+	old := s.pattern(ev.PatternName)
 	s.patterns = slices.DeleteFunc(slices.Clone(s.patterns), func(p *policy) bool { return p == old })
 	var added *policy
 	if ev.Kind == record.PatternSet {
@@ -467,7 +467,7 @@ func (e *Engine) evolvePattern(ev *record.Event) error {
 		}
 		p, problem := compile(pattern)
 		if problem != "" {
-			return fmt.Errorf("engine: pattern %q: %s", ev.Purpose, problem)
+			return fmt.Errorf("engine: pattern %q: %s", ev.PatternName, problem)
 		}
 		i, _ := slices.BinarySearchFunc(s.patterns, p, func(a, b *policy) int {
 			return cmp.Or(

@@ -195,7 +195,7 @@ func (e *Engine) evolveBucket(ev *record.Event) error {
 	}
 	s := e.ns(ev.Namespace)
 	p := s.pool(s.node(string(ev.Claims[0].Key)))
-	p.full = ev.At.Add(ev.Waited)
+	p.full = ev.At.Add(ev.After)
 	if !p.cooling {
 		p.cooling = true
 		p.node.refs++

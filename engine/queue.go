@@ -167,7 +167,7 @@ func (e *Engine) needsDispatch(q *queue) {
 func (e *Engine) evolveQueue(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	if ev.Kind == record.QueueDropped {
-		q := s.registered(ev.Purpose)
+		q := s.registered(ev.QueueName)
 		if q == nil {
 			return errUnknown
 		}

@@ -99,7 +99,7 @@ func (v *revisions) find(number uint64) *revision {
 // evolveRevision records the revision of an record.PatternSet or record.PatternDropped. Of the dropped
 // patterns, those of the last MaxPatterns names are remembered.
 func (s *namespace) evolveRevision(ev *record.Event) {
-	name := ev.Purpose
+	name := ev.PatternName
 	v := s.revisions[name]
 	if v == nil {
 		v = &revisions{name: name}
@@ -138,7 +138,7 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 		e.refuse(interlock.CodeOverloaded, problem)
 		return
 	}
-	*e.draft() = record.Event{Kind: record.PatternSet, Namespace: e.head.Namespace, Purpose: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
+	*e.draft() = record.Event{Kind: record.PatternSet, Namespace: e.head.Namespace, PatternName: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
 	if blob == nil {
 		e.ev.Kind = record.PatternDropped
 	}
@@ -210,7 +210,7 @@ func (s *snapshotter) revisions(sp *namespace) {
 	for _, name := range append(names, sp.dropped...) {
 		for _, x := range sp.revisions[name].list {
 			ev := record.Event{
-				Kind: record.PatternSet, Namespace: sp.name, Purpose: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
+				Kind: record.PatternSet, Namespace: sp.name, PatternName: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
 			}
 			if x.blob == nil {
 				ev.Kind = record.PatternDropped

@@ -52,7 +52,7 @@ func (s *script) printAnswered(ev *record.Event) {
 		text += fmt.Sprintf(" %q", ev.Note)
 	}
 	if text += fmt.Sprintf(", it is %v", state); state == interlock.TaskScheduled {
-		text += fmt.Sprintf(" in %v", ev.Waited)
+		text += fmt.Sprintf(" in %v", ev.Due)
 	}
 	s.printf("%s", text)
 }

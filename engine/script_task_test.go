@@ -208,11 +208,11 @@ func (s *script) printTaskEvent(ev *record.Event) {
 	case ev.Kind == record.TaskSubmitted:
 		s.printf("%s is %v", name, state)
 	case ev.Kind == record.AttemptFailed && state == interlock.TaskScheduled:
-		s.printf("attempt %d at %s failed (%v)%s, again in %v", ev.Generation, name, ev.Reason, why, ev.Waited)
+		s.printf("attempt %d at %s failed (%v)%s, again in %v", ev.Generation, name, ev.Reason, why, ev.Due)
 	case ev.Kind == record.AttemptFailed:
 		s.printf("attempt %d at %s failed (%v)%s, it is %v", ev.Generation, name, ev.Reason, why, state)
 	case state == interlock.TaskScheduled:
-		s.printf("%s is scheduled in %v", name, ev.Waited)
+		s.printf("%s is scheduled in %v", name, ev.Due)
 	default:
 		s.printf("%s is %v%s", name, state, why)
 	}

@@ -238,7 +238,7 @@ func (e *Engine) evolveDeed(ev *record.Event) error {
 		c.Remove(&d.link)
 	}
 	s.bytes -= d.size()
-	d.state, d.settled, d.result, d.reason = state, ev.At, ev.Note, ev.Outcome
+	d.state, d.settled, d.result, d.reason = state, ev.At, ev.Result, ev.Outcome
 	s.bytes += d.size()
 	if c := s.chainOf(state); c != nil {
 		c.PushBack(&d.link)
@@ -269,7 +269,7 @@ func (s *sideEffects) claim(ev *record.Event) error {
 	}
 	d = &sideEffect{
 		digest: digest, action: string(ev.Blob), id: ev.ID, state: interlock.EffectClaimed,
-		lease: ev.BaseID, session: ev.Session, name: ev.Purpose, agent: ev.Agent, flow: ev.Flow, owner: ev.Actor,
+		lease: ev.BaseID, session: ev.Session, name: ev.SessionName, agent: ev.Agent, flow: ev.Flow, owner: ev.Actor,
 		claimed: ev.At, ttl: ev.TTL, attempt: ev.Generation,
 	}
 	d.link.Value = d
@@ -293,7 +293,7 @@ func (s *snapshotter) sideEffects(sp *namespace) {
 	for _, d := range all {
 		s.event(d.claimed, &record.Event{
 			Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
-			Session: d.session, Purpose: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
+			Session: d.session, SessionName: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
 		})
 	}
 	for _, c := range []*collection.List[*sideEffect]{&sp.sideEffects.done, &sp.sideEffects.free} {
@@ -311,5 +311,5 @@ func (s *snapshotter) sideEffects(sp *namespace) {
 }
 
 func (s *snapshotter) settled(sp *namespace, d *sideEffect) {
-	s.event(d.settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Note: d.result, Outcome: d.reason})
+	s.event(d.settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Result: d.result, Outcome: d.reason})
 }

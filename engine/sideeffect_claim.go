@@ -56,7 +56,7 @@ func (c *ClaimEffect) decide(e *Engine) {
 	}
 	*e.draft() = record.Event{
 		Kind: record.EffectChanged, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), Terms: interlock.Terms{TTL: who.ttl}, BaseID: who.lease,
-		Session: who.session, Purpose: who.name, Agent: who.agent, Flow: who.flow, Actor: c.Actor, Generation: 1,
+		Session: who.session, SessionName: who.name, Agent: who.agent, Flow: who.flow, Actor: c.Actor, Generation: 1,
 	}
 	if d != nil {
 		e.ev.Generation = d.attempt + 1
@@ -264,7 +264,7 @@ func (c *SettleEffect) decide(e *Engine) {
 		return
 	}
 	*e.draft() = record.Event{
-		Kind: record.EffectChanged, Namespace: c.Namespace, ID: d.id, Op: uint8(c.State), Note: c.Result, Outcome: c.Reason, Actor: c.Actor,
+		Kind: record.EffectChanged, Namespace: c.Namespace, ID: d.id, Op: uint8(c.State), Result: c.Result, Outcome: c.Reason, Actor: c.Actor,
 	}
 	if sess := e.scope(); sess != nil {
 		e.ev.Session, e.ev.Agent = sess.num, sess.agent

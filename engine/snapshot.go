@@ -114,7 +114,7 @@ func (s *snapshotter) ns(sp *namespace) {
 		p.catchUp()
 		if left := p.full.Sub(s.e.last); p.policy != nil && p.policy.Rate > 0 && (left > 0 || p.used > 0) {
 			s.event(s.e.last, &record.Event{
-				Kind: record.Bucket, Namespace: sp.name, Waited: max(0, left),
+				Kind: record.Bucket, Namespace: sp.name, After: max(0, left),
 				Claims: []interlock.Claim{{Key: interlock.Key(p.node.key), Mode: interlock.Permits}},
 			})
 		}
@@ -123,7 +123,7 @@ func (s *snapshotter) ns(sp *namespace) {
 		s.event(0, d.describe())
 	}
 	for _, class := range slices.Sorted(maps.Keys(sp.holds)) {
-		s.event(0, &record.Event{Kind: record.HoldTime, Namespace: sp.name, Purpose: class, Held: sp.holds[class]})
+		s.event(0, &record.Event{Kind: record.HoldTime, Namespace: sp.name, KeyClass: class, Held: sp.holds[class]})
 	}
 	s.documents(sp)
 	s.sideEffects(sp)

@@ -193,9 +193,9 @@ func (e *Engine) evolveTask(ev *record.Event) error {
 	t.turnTo(state)
 	switch state {
 	case interlock.TaskDone, interlock.TaskDead, interlock.TaskCancelled:
-		t.since = ev.At.Add(ev.Waited)
+		t.since = ev.At.Add(ev.After)
 	case interlock.TaskWaiting:
-		e.await(t, ev.At.Add(ev.Waited), ev.Changed)
+		e.await(t, ev.At.Add(ev.After), ev.Changed)
 	case interlock.TaskRunning:
 		r := s.live(ev.BaseID)
 		if r == nil || r.task != nil {
@@ -344,7 +344,7 @@ func (e *Engine) evolveAttempt(ev *record.Event) error {
 		return errUnknown
 	}
 	t.failed(attempt{
-		number: int(ev.Generation), agent: ev.Agent, session: ev.Purpose, fence: ev.Fence, why: ev.Reason, words: ev.Outcome, held: ev.Held, ended: ev.At,
+		number: int(ev.Generation), agent: ev.Agent, session: ev.SessionName, fence: ev.Fence, why: ev.Reason, words: ev.Outcome, held: ev.Held, ended: ev.At,
 	})
 	if ev.Op == 0 {
 		return nil
@@ -404,7 +404,7 @@ func (e *Engine) stands(t *task, ev *record.Event) error {
 	case isSettled(state):
 		t.since = ev.At
 	case state == interlock.TaskScheduled || state == interlock.TaskAsking:
-		t.spec.Extend(func(x *record.TaskExtras) { x.Due = ev.At.Add(ev.Waited) })
+		t.spec.Extend(func(x *record.TaskExtras) { x.Due = ev.At.Add(ev.Due) })
 	case state == interlock.TaskWaiting:
 		e.await(t, ev.At, false)
 	}

@@ -46,7 +46,7 @@ func (c *SwitchQueue) decide(e *Engine) {
 
 // replaceQueue sets a queue's settings, and answers the command.
 func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
-	*e.draft() = record.Event{Kind: record.QueueSet, Namespace: h.Namespace, Purpose: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor}
+	*e.draft() = record.Event{Kind: record.QueueSet, Namespace: h.Namespace, QueueName: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	if known := e.agenda.ns.registered(q.Name); len(known.Pull) > 0 {
@@ -69,7 +69,7 @@ func (c *DropQueue) decide(e *Engine) {
 		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
 		return
 	}
-	*e.draft() = record.Event{Kind: record.QueueDropped, Namespace: c.Namespace, Purpose: c.Name, Actor: c.Actor}
+	*e.draft() = record.Event{Kind: record.QueueDropped, Namespace: c.Namespace, QueueName: c.Name, Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	e.dismissPulls(q, func(*interlock.Principal) *refusal { return noSuchQueue(q.Name) })
@@ -119,7 +119,7 @@ func (c *ChangeTask) decide(e *Engine) {
 	case CancelTask:
 		ev.Outcome = c.Reason
 	case RescheduleTask, ReplayTask:
-		ev.Op, ev.Waited = uint8(interlock.TaskScheduled), c.Delay
+		ev.Op, ev.Due = uint8(interlock.TaskScheduled), c.Delay
 		if c.Delay == 0 {
 			ev.Op = uint8(interlock.TaskWaiting)
 		}

@@ -177,7 +177,7 @@ func (s *namespace) sortedQueues() []*queue {
 func (s *snapshotter) queues(sp *namespace) {
 	for _, q := range sp.sortedQueues() {
 		if q.registered {
-			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.name, Purpose: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
+			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.name, QueueName: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
 		}
 	}
 }
@@ -215,17 +215,17 @@ func (s *snapshotter) task(sp *namespace, t *task) {
 	}
 	switch {
 	case t.state == interlock.TaskWaiting:
-		ev.Waited, ev.Changed = t.since.Sub(t.spec.Submitted), t.request != nil && t.request.sawWrites()
+		ev.After, ev.Changed = t.since.Sub(t.spec.Submitted), t.request != nil && t.request.sawWrites()
 	case t.state == interlock.TaskRunning:
 		ev.BaseID = t.request.id
 	case isSettled(t.state):
-		ev.Waited = t.since.Sub(t.spec.Submitted)
+		ev.After = t.since.Sub(t.spec.Submitted)
 	}
 	s.event(t.spec.Submitted, &ev)
 	for i := range t.past {
 		a := &t.past[i]
 		s.event(a.ended, &record.Event{
-			Kind: record.AttemptFailed, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, Purpose: a.session, Fence: a.fence,
+			Kind: record.AttemptFailed, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, SessionName: a.session, Fence: a.fence,
 			Reason: a.why, Outcome: a.words, Held: a.held,
 		})
 	}

@@ -50,15 +50,15 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	j.said("asker", ev.Asker)
 	switch ev.Kind {
 	case record.PatternSet, record.PatternDropped:
-		j.said("pattern", ev.Purpose)
+		j.said("pattern", ev.PatternName)
 		j.count("revision", ev.Generation)
 		j.count("reverted", ev.By)
 	case record.QueueSet, record.QueueDropped:
-		j.said("queue", ev.Purpose)
+		j.said("queue", ev.QueueName)
 	case record.Written, record.EffectChanged, record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
-		j.said("session", ev.Purpose)
+		j.said("session", ev.SessionName)
 	case record.Refused:
-		j.said("pattern", ev.Purpose)
+		j.said("pattern", ev.PatternName)
 		j.said("operation", ev.Outcome)
 		j.str("code", string(ev.Code))
 	case record.Configured:
@@ -106,12 +106,14 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	if ev.Kind != record.Refused { // there it is the operation
 		j.said("outcome", ev.Outcome)
 	}
-	if ev.Note != "" && ev.Kind != record.EffectChanged { // there it is the result
+	if ev.Note != "" {
 		j.note("note", ev.Note)
 	}
 	j.duration("held_ms", ev.Held)
 	switch {
 	case writeTaskEvent(j, ev):
+	case ev.Kind == record.Opened:
+		j.duration("waited_ms", ev.Idle)
 	case ev.Kind == record.EffectChanged, ev.Kind == record.PatternSet, ev.Kind == record.PatternDropped:
 	default:
 		j.duration("waited_ms", ev.Waited)
@@ -180,7 +182,7 @@ func writeTaskEvent(j *jsonOut, ev *record.Event) bool {
 		id = ev.BaseID
 		j.duration("waited_ms", ev.Waited)
 	case record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
-		j.duration("due_in_ms", ev.Waited)
+		j.duration("due_in_ms", ev.Due)
 	case record.TaskForgotten:
 	default:
 		return false

@@ -67,6 +67,11 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 	hidden := map[string]bool{
 		"ID": true, "BaseID": true, "ByID": true, "Scope": true, "RequestID": true, "Seq": true, "Acked": true, "Fingerprint": true, "Answer": true,
 		"Code": true, "Message": true, "Changed": true, "Arrived": true, "Writes": true, "Namespace": true, "Epoch": true, "Made": true,
+		"KeyClass": true, "After": true, "Result": true,
+	}
+	kinds := map[string]record.Kind{
+		"Op": record.Written, "PatternName": record.PatternSet, "QueueName": record.QueueSet, "SessionName": record.Written,
+		"Due": record.TaskMoved, "Idle": record.Opened,
 	}
 	show := func(ev *record.Event) string {
 		var j jsonOut
@@ -78,8 +83,8 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 			continue
 		}
 		ev := record.Event{Kind: record.Queued, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Member, Count: 2}}}
-		if f.Name == "Op" {
-			ev.Kind = record.Written
+		if kind, ok := kinds[f.Name]; ok {
+			ev.Kind = kind
 		}
 		before := show(&ev)
 		switch v := reflect.ValueOf(&ev).Elem().FieldByIndex(f.Index); v.Kind() {
@@ -199,7 +204,7 @@ func TestEventsShowNoBodies(t *testing.T) {
 	for _, ev := range []record.Event{
 		{Kind: record.Written, Op: uint8(interlock.Put), Blob: []byte("body-secret")},
 		{Kind: record.EffectChanged, Blob: []byte("body-secret")},
-		{Kind: record.EffectChanged, Op: uint8(interlock.EffectDone), Note: "body-secret", ID: [16]byte{0xab, 0xcd, 0xef}},
+		{Kind: record.EffectChanged, Op: uint8(interlock.EffectDone), Result: "body-secret", ID: [16]byte{0xab, 0xcd, 0xef}},
 		{Kind: record.EffectChanged, Op: 0, Outcome: "not done", ID: [16]byte{0xab, 0xcd, 0xef}},
 	} {
 		var j jsonOut

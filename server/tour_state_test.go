@@ -116,7 +116,7 @@ func tourState(d *door) {
 	for _, doc := range fullDocuments() {
 		ev := record.Event{
 			Kind: record.Written, Claims: []interlock.Claim{{Key: doc.Key}}, Version: doc.Version, ContentType: doc.ContentType, Blob: doc.Body,
-			Op: uint8(doc.Op), Agent: doc.Agent, Purpose: doc.Session, Flow: doc.Flow, Actor: doc.Principal, Fence: doc.Fence, Note: doc.Note,
+			Op: uint8(doc.Op), Agent: doc.Agent, SessionName: doc.Session, Flow: doc.Flow, Actor: doc.Principal, Fence: doc.Fence, Note: doc.Note,
 		}
 		tourShown(d, "Written", func(j *jsonOut) { writeWritten(j, &ev, 8, true) })
 	}

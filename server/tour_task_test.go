@@ -143,7 +143,7 @@ func tourTasks(d *door) {
 		j.close()
 	})
 	tourShown(d, "Event", func(j *jsonOut) {
-		writeEvent(j, &record.Event{Kind: record.AttemptFailed, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Waited: time.Second, Purpose: "loud-owl"}, 8, 9)
+		writeEvent(j, &record.Event{Kind: record.AttemptFailed, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Due: time.Second, SessionName: "loud-owl"}, 8, 9)
 	})
 }
 

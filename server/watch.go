@@ -77,7 +77,7 @@ func writeWritten(j *jsonOut, ev *record.Event, index interlock.Index, values bo
 	d := interlock.Document{
 		Key: ev.Claims[0].Key, Version: ev.Version, Absent: interlock.WriteOp(ev.Op) == interlock.Delete,
 		ContentType: ev.ContentType, Body: ev.Blob, Size: len(ev.Blob), Op: interlock.WriteOp(ev.Op),
-		Agent: ev.Agent, Session: ev.Purpose, Flow: ev.Flow, Principal: ev.Actor, Fence: ev.Fence, Note: ev.Note,
+		Agent: ev.Agent, Session: ev.SessionName, Flow: ev.Flow, Principal: ev.Actor, Fence: ev.Fence, Note: ev.Note,
 	}
 	j.open("")
 	j.decimal("index", uint64(index))

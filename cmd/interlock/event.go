@@ -94,10 +94,10 @@ func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) eve
 		Event: ev.Kind.String(), Index: index, Epoch: epoch, Time: time.Unix(0, int64(ev.At)).UTC(),
 		Namespace: string(ev.Namespace), Request: ev.Num, SessionNumber: ev.Session,
 		Agent: clean(ev.Agent), Flow: clean(ev.Flow), Fence: ev.Fence, Actor: clean(ev.Actor), Asker: clean(ev.Asker),
-		Purpose: clean(ev.Purpose), Trace: clean(ev.Trace),
+		Purpose: clean(ev.Purpose), Pattern: clean(ev.PatternName), Queue: clean(ev.QueueName), Session: clean(ev.SessionName), Trace: clean(ev.Trace),
 		TTL: ev.TTL.Milliseconds(), Grace: max(ev.Grace, 0).Milliseconds(), MaxHold: ev.MaxHold.Milliseconds(),
 		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: clean(ev.Outcome), Note: cleanLines(ev.Note),
-		Waited: ev.Waited.Milliseconds(), Held: ev.Held.Milliseconds(), Code: ev.Code,
+		Waited: (ev.Waited + ev.Idle).Milliseconds(), Due: ev.Due.Milliseconds(), Held: ev.Held.Milliseconds(), Code: ev.Code,
 		Stall: ev.Stall.Milliseconds(), LockDelay: ev.LockDelay.Milliseconds(), MaxWait: ev.MaxWait.Milliseconds(),
 		Any: ev.Any, Group: clean(ev.Group), Lead: ev.Lead, Base: ev.Base, Part: ev.Part,
 		TargetSession: ev.Target, TargetFlow: clean(ev.TargetFlow), By: ev.By,
@@ -109,18 +109,13 @@ func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.Forgotten, e.Request = ev.Num, 0
 	case record.Refused:
 		e.LeftOut, e.Request = ev.Num, 0
-		e.Pattern, e.Purpose = e.Purpose, ""
 		e.Operation, e.Outcome = e.Outcome, ""
-	case record.PatternSet, record.PatternDropped:
-		e.Pattern, e.Purpose = e.Purpose, ""
 	case record.Decided:
 		e.Verdict = interlock.Verdict(ev.Op).String()
 	case record.Written:
 		e.written(ev)
 	case record.EffectChanged:
 		e.effect(ev)
-	case record.QueueSet, record.QueueDropped:
-		e.Queue, e.Purpose = e.Purpose, ""
 	case record.TaskSubmitted, record.TaskHandedOut, record.AttemptFailed, record.TaskMoved, record.TaskForgotten,
 		record.TaskAsks, record.TaskAnswered:
 		e.task(ev)
@@ -149,7 +144,6 @@ func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) eve
 
 // written tells what became of a document.
 func (e *event) written(ev *record.Event) {
-	e.Session, e.Purpose = e.Purpose, ""
 	op := interlock.WriteOp(ev.Op)
 	if e.Op = op.String(); op != interlock.Delete {
 		e.Size = new(int64(len(ev.Blob)))
@@ -159,8 +153,7 @@ func (e *event) written(ev *record.Event) {
 // effect prints what became of an effect. Only the event of a claim contains its name: the others
 // name it by its secret. The result is not public.
 func (e *event) effect(ev *record.Event) {
-	e.Session, e.Purpose = e.Purpose, ""
-	e.Note, e.Generation = "", 0
+	e.Generation = 0
 	switch state := interlock.EffectState(ev.Op); {
 	case len(ev.Blob) > 0:
 		digest := sha256.Sum256(ev.Blob)
@@ -180,12 +173,8 @@ func (e *event) task(ev *record.Event) {
 		if queue, kind, err := ev.Task(); err == nil {
 			e.Queue, e.Kind = queue, clean(kind)
 		}
-		e.Waited = 0
 	case record.TaskHandedOut:
 		id = ev.BaseID
-	case record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
-		e.Session, e.Purpose = e.Purpose, ""
-		e.Due, e.Waited = e.Waited, 0
 	}
 	e.Task, e.Attempt, e.Generation = interlock.TaskID(id).String(), ev.Generation, 0
 	e.State = interlock.TaskState(ev.Op).String()

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -33,70 +32,6 @@ import (
 const entryVersion = 1
 
 const entryHead = 9
-
-// The mask's bits. Their order is the order of the fields; it never changes.
-const (
-	hasNamespace = 1 << iota
-	hasSession
-	hasAgent
-	hasFlow
-	hasClaims
-	hasActor
-	hasNum
-	hasID
-	hasPurpose
-	hasTrace
-	hasTTL
-	hasGrace
-	hasMaxHold
-	hasPriority
-	hasFence
-	hasOffer
-	hasReason
-	hasOutcome
-	hasNote
-	hasWaited
-	hasHeld
-	hasCycle
-	hasEpoch
-	hasRequestID
-	hasSeq
-	hasAcked
-	hasFingerprint
-	hasAnswer
-	hasCode
-	hasMessage
-	hasScope
-	hasChanged
-	hasWrites
-	hasAny
-	hasGroup
-	hasStall
-	hasLockDelay
-	hasMaxWait
-	hasDivision
-	hasLead
-	hasBase
-	hasPart
-	hasTarget
-	hasTargetFlow
-	hasBy
-	hasGeneration
-	hasFreed
-	hasQueued
-	hasArrived
-	hasBlob
-	hasByID
-	hasBaseID
-	hasVersion
-	hasAsOf
-	hasContentType
-	hasOp
-	hasAsker
-	hasMade
-
-	KnownFields = 1<<iota - 1
-)
 
 var (
 	ErrTruncated = errors.New("engine: entry is cut short")
@@ -135,80 +70,6 @@ type fieldWriter struct {
 	mask uint64
 }
 
-func (w *fieldWriter) fields(ev *Event) {
-	w.text(hasNamespace, string(ev.Namespace))
-	w.number(hasSession, ev.Session)
-	w.text(hasAgent, ev.Agent)
-	w.text(hasFlow, ev.Flow)
-	if len(ev.Claims) > 0 {
-		w.claims(ev.Claims)
-	}
-	w.text(hasActor, ev.Actor)
-	w.number(hasNum, ev.Num)
-	w.id(hasID, ev.ID)
-	w.text(hasPurpose, ev.Purpose)
-	w.text(hasTrace, ev.Trace)
-	w.number(hasTTL, uint64(ev.TTL))
-	w.number(hasGrace, uint64(ev.Grace))
-	w.number(hasMaxHold, uint64(ev.MaxHold))
-	if ev.Priority != 0 {
-		w.mask |= hasPriority
-		w.b = binary.AppendVarint(w.b, int64(ev.Priority))
-	}
-	w.number(hasFence, uint64(ev.Fence))
-	w.flag(hasOffer, ev.Offer)
-	w.number(hasReason, uint64(ev.Reason))
-	w.text(hasOutcome, ev.Outcome)
-	w.text(hasNote, ev.Note)
-	w.number(hasWaited, uint64(ev.Waited))
-	w.number(hasHeld, uint64(ev.Held))
-	if len(ev.Cycle) > 0 {
-		w.cycle(ev.Cycle)
-	}
-	w.number(hasEpoch, uint64(ev.Epoch))
-	w.text(hasRequestID, ev.RequestID)
-	w.number(hasSeq, ev.Seq)
-	w.number(hasAcked, ev.Acked)
-	if ev.Fingerprint != 0 {
-		w.mask |= hasFingerprint
-		w.b = binary.LittleEndian.AppendUint64(w.b, ev.Fingerprint)
-	}
-	w.number(hasAnswer, uint64(ev.Answer))
-	w.text(hasCode, string(ev.Code))
-	w.text(hasMessage, ev.Message)
-	w.number(hasScope, ev.Scope)
-	w.flag(hasChanged, ev.Changed)
-	w.number(hasWrites, ev.Writes)
-	w.flag(hasAny, ev.Any)
-	w.text(hasGroup, ev.Group)
-	w.number(hasStall, uint64(ev.Stall))
-	w.number(hasLockDelay, uint64(ev.LockDelay))
-	w.number(hasMaxWait, uint64(ev.MaxWait))
-	w.number(hasDivision, uint64(ev.Division))
-	w.flag(hasLead, ev.Lead)
-	w.number(hasBase, ev.Base)
-	w.flag(hasPart, ev.Part)
-	w.number(hasTarget, ev.Target)
-	w.text(hasTargetFlow, ev.TargetFlow)
-	w.number(hasBy, ev.By)
-	w.number(hasGeneration, ev.Generation)
-	w.flag(hasFreed, ev.Freed)
-	w.flag(hasQueued, ev.Queued)
-	w.number(hasArrived, uint64(ev.Arrived))
-	if len(ev.Blob) > 0 {
-		w.mask |= hasBlob
-		w.b = append(binary.AppendUvarint(w.b, uint64(len(ev.Blob))), ev.Blob...)
-	}
-	w.id(hasByID, ev.ByID)
-	w.id(hasBaseID, ev.BaseID)
-	w.number(hasVersion, uint64(ev.Version))
-	w.number(hasAsOf, uint64(ev.AsOf))
-	w.text(hasContentType, ev.ContentType)
-	w.number(hasOp, uint64(ev.Op))
-	w.text(hasAsker, ev.Asker)
-	w.number(hasMade, uint64(ev.Made))
-}
-
 func (w *fieldWriter) number(bit, v uint64) {
 	if v != 0 {
 		w.putNumber(bit, v)
@@ -244,8 +105,37 @@ func (w *fieldWriter) flag(bit uint64, set bool) {
 	}
 }
 
-func (w *fieldWriter) claims(claims []interlock.Claim) {
-	w.mask |= hasClaims
+// signed appends a number that may be negative.
+func (w *fieldWriter) signed(bit uint64, v int64) {
+	if v != 0 {
+		w.mask |= bit
+		w.b = binary.AppendVarint(w.b, v)
+	}
+}
+
+// fixed appends a number of 8 bytes.
+func (w *fieldWriter) fixed(bit, v uint64) {
+	if v != 0 {
+		w.mask |= bit
+		w.b = binary.LittleEndian.AppendUint64(w.b, v)
+	}
+}
+
+func (w *fieldWriter) blob(bit uint64, v []byte) {
+	if len(v) > 0 {
+		w.mask |= bit
+		w.b = append(binary.AppendUvarint(w.b, uint64(len(v))), v...)
+	}
+}
+
+func (w *fieldWriter) claims(bit uint64, claims []interlock.Claim) {
+	if len(claims) > 0 {
+		w.putClaims(bit, claims)
+	}
+}
+
+func (w *fieldWriter) putClaims(bit uint64, claims []interlock.Claim) {
+	w.mask |= bit
 	w.b = binary.AppendUvarint(w.b, uint64(len(claims)))
 	for _, c := range claims {
 		w.b = append(w.b, byte(c.Mode))
@@ -256,8 +146,11 @@ func (w *fieldWriter) claims(claims []interlock.Claim) {
 	}
 }
 
-func (w *fieldWriter) cycle(cycle []interlock.CycleStep) {
-	w.mask |= hasCycle
+func (w *fieldWriter) cycle(bit uint64, cycle []interlock.CycleStep) {
+	if len(cycle) == 0 {
+		return
+	}
+	w.mask |= bit
 	w.b = binary.AppendUvarint(w.b, uint64(len(cycle)))
 	for _, c := range cycle {
 		w.b = appendText(appendText(appendText(w.b, c.Agent), c.Session), c.Flow)
@@ -368,147 +261,44 @@ func (d *decoder) event(ev *Event) error {
 	return nil
 }
 
-func (d *decoder) field(bit uint64, ev *Event) {
-	switch bit {
-	case hasNamespace:
-		ev.Namespace = interlock.Namespace(d.name())
-	case hasSession:
-		ev.Session = d.number()
-	case hasAgent:
-		ev.Agent = d.name()
-	case hasFlow:
-		ev.Flow = d.name()
-	case hasClaims:
-		n := d.count(2)
-		if n > interlock.MaxAlternatives {
-			n, d.failed, d.b = 0, true, nil
-		}
-		if !d.dry {
-			ev.Claims = make([]interlock.Claim, 0, n)
-		}
-		for range n {
-			c := d.claim()
-			if !d.dry {
-				ev.Claims = append(ev.Claims, c)
-			}
-		}
-	case hasActor:
-		ev.Actor = d.name()
-	case hasNum:
-		ev.Num = d.number()
-	case hasID:
-		copy(ev.ID[:], d.bytes(16))
-	case hasPurpose:
-		ev.Purpose = d.name()
-	case hasTrace:
-		ev.Trace = d.text()
-	case hasTTL:
-		ev.TTL = time.Duration(d.number())
-	case hasGrace:
-		ev.Grace = time.Duration(d.number())
-	case hasMaxHold:
-		ev.MaxHold = time.Duration(d.number())
-	case hasPriority:
-		ev.Priority = int(d.signed())
-	case hasFence:
-		ev.Fence = interlock.Fence(d.number())
-	case hasOffer:
-		ev.Offer = true
-	case hasReason:
-		ev.Reason = Reason(d.number())
-	case hasOutcome:
-		ev.Outcome = d.text()
-	case hasNote:
-		ev.Note = d.text()
-	case hasWaited:
-		ev.Waited = time.Duration(d.number())
-	case hasHeld:
-		ev.Held = time.Duration(d.number())
-	case hasCycle:
-		for range d.count(6) {
-			c := interlock.CycleStep{Agent: d.text(), Session: d.text(), Flow: d.text(), Key: interlock.Key(d.text())}
-			c.Mode = interlock.Mode(d.byte())
-			flags := d.byte()
-			c.Victim, c.Next = flags&1 != 0, interlock.BlockerRole(flags>>1)
-			if !d.dry {
-				ev.Cycle = append(ev.Cycle, c)
-			}
-		}
-	case hasEpoch:
-		ev.Epoch = interlock.Epoch(d.number())
-	case hasRequestID:
-		ev.RequestID = d.text()
-	case hasSeq:
-		ev.Seq = d.number()
-	case hasAcked:
-		ev.Acked = d.number()
-	case hasFingerprint:
-		if b := d.bytes(8); len(b) == 8 {
-			ev.Fingerprint = binary.LittleEndian.Uint64(b)
-		}
-	case hasAnswer:
-		ev.Answer = Outcome(d.number())
-	case hasCode:
-		ev.Code = interlock.Code(d.text())
-	case hasMessage:
-		ev.Message = d.text()
-	case hasScope:
-		ev.Scope = d.number()
-	case hasChanged:
-		ev.Changed = true
-	case hasWrites:
-		ev.Writes = d.number()
-	case hasAny:
-		ev.Any = true
-	case hasGroup:
-		ev.Group = d.name()
-	case hasStall:
-		ev.Stall = time.Duration(d.number())
-	case hasLockDelay:
-		ev.LockDelay = time.Duration(d.number())
-	case hasMaxWait:
-		ev.MaxWait = time.Duration(d.number())
-	case hasDivision:
-		ev.Division = interlock.Division(d.number())
-	case hasLead:
-		ev.Lead = true
-	case hasBase:
-		ev.Base = d.number()
-	case hasPart:
-		ev.Part = true
-	case hasTarget:
-		ev.Target = d.number()
-	case hasTargetFlow:
-		ev.TargetFlow = d.text()
-	case hasBy:
-		ev.By = d.number()
-	case hasGeneration:
-		ev.Generation = d.number()
-	case hasFreed:
-		ev.Freed = true
-	case hasQueued:
-		ev.Queued = true
-	case hasArrived:
-		ev.Arrived = time.Duration(d.number())
-	case hasBlob:
-		ev.Blob = d.blob()
-	case hasByID:
-		copy(ev.ByID[:], d.bytes(16))
-	case hasBaseID:
-		copy(ev.BaseID[:], d.bytes(16))
-	case hasVersion:
-		ev.Version = interlock.Version(d.number())
-	case hasAsOf:
-		ev.AsOf = interlock.Version(d.number())
-	case hasContentType:
-		ev.ContentType = d.text()
-	case hasOp:
-		ev.Op = uint8(d.number())
-	case hasMade:
-		ev.Made = uint8(d.number())
-	case hasAsker:
-		ev.Asker = d.name()
+// fixed reads a number of 8 bytes.
+func (d *decoder) fixed() uint64 {
+	b := d.bytes(8)
+	if len(b) < 8 {
+		return 0
 	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+func (d *decoder) claims() []interlock.Claim {
+	n := d.count(2)
+	if n > interlock.MaxAlternatives {
+		n, d.failed, d.b = 0, true, nil
+	}
+	var claims []interlock.Claim
+	if !d.dry {
+		claims = make([]interlock.Claim, 0, n)
+	}
+	for range n {
+		c := d.claim()
+		if !d.dry {
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+func (d *decoder) cycle() (cycle []interlock.CycleStep) {
+	for range d.count(6) {
+		c := interlock.CycleStep{Agent: d.text(), Session: d.text(), Flow: d.text(), Key: interlock.Key(d.text())}
+		c.Mode = interlock.Mode(d.byte())
+		flags := d.byte()
+		c.Victim, c.Next = flags&1 != 0, interlock.BlockerRole(flags>>1)
+		if !d.dry {
+			cycle = append(cycle, c)
+		}
+	}
+	return cycle
 }
 
 func (d *decoder) claim() interlock.Claim {

@@ -7,79 +7,96 @@ import (
 )
 
 // Event is one change: its subject, its cause and its time. It is a union; the kinds' comments
-// list the fields that each uses beyond the subject.
+// list the fields that each uses beyond the subject. The tag journal is the field's place in the
+// journal: see internal/gen/journal.
+//
+//	go run ./internal/gen
 type Event struct {
 	Kind Kind
 	At   Time
 
 	// The subject: its owner and its identity.
-	Namespace interlock.Namespace
-	Session   uint64 // number of the session; 0 for an anonymous holder
-	Agent     string
-	Flow      string
-	Claims    []interlock.Claim
-	Actor     string // the principal that caused it; "" without credentials
-	Asker     string // Asked, and the end of a preempted request: the agent that asks for it
+	Namespace interlock.Namespace `journal:"0,name"`
+	Session   uint64              `journal:"1"` // number of the session; 0 for an anonymous holder
+	Agent     string              `journal:"2,name"`
+	Flow      string              `journal:"3,name"`
+	Claims    []interlock.Claim   `journal:"4"`
+	Actor     string              `journal:"5,name"`  // the principal that caused it; "" without credentials
+	Asker     string              `journal:"56,name"` // Asked, and the end of a preempted request: the agent that asks for it
 
 	// A request.
-	Num      uint64 // its number
-	ID       [16]byte
-	Purpose  string
-	Trace    string
-	Priority int
-	interlock.Terms
+	Num             uint64   `journal:"6"` // its number
+	ID              [16]byte `journal:"7"`
+	Purpose         string   `journal:"8,name"`
+	Trace           string   `journal:"9"`
+	Priority        int      `journal:"13"`
+	interlock.Terms `journal:"TTL=10,Grace=11,MaxHold=12,Stall=35,LockDelay=36,MaxWait=37,Group=34:name,Division=38"`
 
 	// The outcome.
-	Fence   interlock.Fence
-	Offer   bool
-	Reason  Reason
-	Outcome string
-	Note    string
-	Waited  time.Duration
-	Held    time.Duration
-	Cycle   []interlock.CycleStep
-	Changed bool // a possible writer held one of the keys while the request waited
+	Fence   interlock.Fence       `journal:"14"`
+	Offer   bool                  `journal:"15"`
+	Reason  Reason                `journal:"16"`
+	Outcome string                `journal:"17"`
+	Note    string                `journal:"18"`
+	Waited  time.Duration         `journal:"19"`
+	Held    time.Duration         `journal:"20"`
+	Cycle   []interlock.CycleStep `journal:"21"`
+	Changed bool                  `journal:"31"` // a possible writer held one of the keys while the request waited
 
 	// More of a request.
-	Any    bool     // Claims are alternatives
-	Lead   bool     // it is ahead of new requests
-	Base   uint64   // the number of the lease that it converts, or belongs to as a part
-	BaseID [16]byte // the id of that lease
-	Part   bool     // it is a part of a shared-out key, of the member with number Base
+	Any    bool     `journal:"33"` // Claims are alternatives
+	Lead   bool     `journal:"39"` // it is ahead of new requests
+	Base   uint64   `journal:"40"` // the number of the lease that it converts, or belongs to as a part
+	BaseID [16]byte `journal:"51"` // the id of that lease
+	Part   bool     `journal:"41"` // it is a part of a shared-out key, of the member with number Base
 
 	// Asked: the asking party; of Queued, when it is a declared wait, its target.
-	Target     uint64 // number of the session
-	TargetFlow string
-	By         uint64
-	ByID       [16]byte // of that request
+	Target     uint64   `journal:"42"` // number of the session
+	TargetFlow string   `journal:"43"`
+	By         uint64   `journal:"44"`
+	ByID       [16]byte `journal:"50"` // of that request
 
-	Generation uint64        // of a barrier: Admitted; in a snapshot Granted; of an effect: EffectChanged
-	Freed      bool          // Parked; in a snapshot Answered: the id has left the window
-	Queued     bool          // Resumed; in a snapshot Parked, and of others: the request was parked once, so Arrived counts
-	Arrived    time.Duration // in a snapshot: how long before At a request arrived that was parked once
-	Blob       []byte        // PatternSet, Configured, Written, EffectChanged
+	Generation uint64        `journal:"45"` // of a barrier: Admitted; in a snapshot Granted; of an effect: EffectChanged
+	Freed      bool          `journal:"46"` // Parked; in a snapshot Answered: the id has left the window
+	Queued     bool          `journal:"47"` // Resumed; in a snapshot Parked, and of others: the request was parked once, so Arrived counts
+	Arrived    time.Duration `journal:"48"` // in a snapshot: how long before At a request arrived that was parked once
+	Blob       []byte        `journal:"49"` // PatternSet, Configured, Written, EffectChanged
 
-	Version     interlock.Version // of an event that answers a commit, too
-	AsOf        interlock.Version // a request's: see Acquire; 0 where the namespace had no commit yet
-	ContentType string
-	Op          uint8 // Queued, Granted: wantsDocuments or 0; Written: interlock.WriteOp; EffectChanged: interlock.EffectState; Decided: interlock.Verdict; Parked: asksPerson; of a task interlock.TaskState
+	Version     interlock.Version `journal:"52"` // of an event that answers a commit, too
+	AsOf        interlock.Version `journal:"53"` // a request's: see Acquire; 0 where the namespace had no commit yet
+	ContentType string            `journal:"54"`
+	Op          uint8             `journal:"55"` // Queued, Granted: wantsDocuments or 0; Written: interlock.WriteOp; EffectChanged: interlock.EffectState; Decided: interlock.Verdict; Parked: asksPerson; of a task interlock.TaskState
 
 	// Opened, Counters.
-	Epoch  interlock.Epoch
-	Writes uint64 // leases that could write and have ended
+	Epoch  interlock.Epoch `journal:"22"`
+	Writes uint64          `journal:"32"` // leases that could write and have ended
 
 	// Answered, and every event that carries out a command with a request id; of Refused
 	// only Code.
 	// Scope is the session in which the id counts, 0 for the namespace.
-	Scope       uint64
-	RequestID   string
-	Seq         uint64
-	Acked       uint64
-	Fingerprint uint64
-	Answer      Outcome
-	Made        uint8 // the kind of the thing that it made under ID; 0 also of versions that did not record it
-	Code        interlock.Code
-	Message     string
+	Scope       uint64         `journal:"30"`
+	RequestID   string         `journal:"23"`
+	Seq         uint64         `journal:"24"`
+	Acked       uint64         `journal:"25"`
+	Fingerprint uint64         `journal:"26,fixed"`
+	Answer      Outcome        `journal:"27"`
+	Made        uint8          `journal:"57"` // the kind of the thing that it made under ID; 0 also of versions that did not record it
+	Code        interlock.Code `journal:"28"`
+	Message     string         `journal:"29"`
+
+	// Other meanings of a bit, by kind.
+	PatternName string `journal:"8,name,for=PatternSet|PatternDropped|Refused"`
+	QueueName   string `journal:"8,name,for=QueueSet|QueueDropped"`
+	KeyClass    string `journal:"8,name,for=HoldTime"`
+	// SessionName is the public name of the session of a writer, a claimer or a worker.
+	SessionName string `journal:"8,name,for=Written|EffectChanged|AttemptFailed|TaskMoved|TaskAsks|TaskAnswered|Logged"`
+	Result      string `journal:"18,for=EffectChanged"`
+	// Due is how long after At the task is due.
+	Due time.Duration `journal:"19,for=AttemptFailed|TaskMoved|TaskAnswered"`
+	// After is how long after At a task came to stand where it stands, or a bucket will be full.
+	After time.Duration `journal:"19,for=TaskSubmitted|Bucket"`
+	// Idle is the time since the event before the term.
+	Idle time.Duration `journal:"19,for=Opened"`
 
 	attributes attributes // not journaled
 }

@@ -6,7 +6,7 @@ type Kind uint8
 
 const (
 	// Opened: an owner's term begins. Epoch, and Fence: the highest given out or
-	// skipped so far; Version: likewise, of all namespaces, if any were skipped; Waited:
+	// skipped so far; Version: likewise, of all namespaces, if any were skipped; Idle:
 	// the time since the event before it, which no limit of a question counts.
 	Opened Kind = 1
 	// SessionOpened: Session, ID, Agent, TTL; in a snapshot Acked, the floor of its
@@ -60,34 +60,33 @@ const (
 	// MaxWait if it stands in line; Lead. MaxHold, the rest of it, of a lease that kept its
 	// keys; without it the parked period does not count.
 	Resumed Kind = 16
-	// PatternSet: a pattern was registered. Purpose (its name), Blob, Generation (the
+	// PatternSet: a pattern was registered. PatternName, Blob, Generation (the
 	// number of this revision; 0 in journals that are older than revisions), By: the
 	// revision that it brings back, if it does.
 	PatternSet Kind = 17
-	// PatternDropped: Purpose (its name), Generation and By as for PatternSet.
+	// PatternDropped: PatternName, Generation and By as for PatternSet.
 	PatternDropped Kind = 18
 	// Configured: the namespace's settings. Blob.
 	Configured Kind = 19
 	// Written: a document was written, or deleted. Claims (one, for the key), Version, Op,
-	// ContentType, Blob (its new body); Agent, Session, Purpose (the public name of the
-	// session), Flow, Actor, Fence and Note of its author. All writes of a commit stand in one
+	// ContentType, Blob (its new body); Agent, Session, SessionName, Flow, Actor, Fence and Note of its author. All writes of a commit stand in one
 	// entry. In a snapshot Changed for an earlier edition, and with the first one of a document
 	// AsOf: the version since which its history is complete.
 	Written Kind = 20
 	// EffectChanged: an effect was claimed, with ID and Blob (the canonical action), TTL or
-	// BaseID (its lease), Agent, Session, Purpose (its public name), Flow, Actor and
+	// BaseID (its lease), Agent, Session, SessionName, Flow, Actor and
 	// Generation (the attempt); or the one with ID was settled: Op (the state, 0 for
-	// free), Note (its result), Outcome (the reason), Agent, Session and Actor.
+	// free), Result, Outcome (the reason), Agent, Session and Actor.
 	EffectChanged Kind = 21
 
-	// QueueSet: a queue of tasks was registered. Purpose (its name), Blob.
+	// QueueSet: a queue of tasks was registered. QueueName, Blob.
 	QueueSet Kind = 22
-	// QueueDropped: Purpose (its name).
+	// QueueDropped: QueueName.
 	QueueDropped Kind = 23
 	// TaskSubmitted: a task was submitted. ID, Num, Claims, Purpose, Group, Priority, Blob (its other
 	// fields), Session, Agent, Flow and Actor of the submitter; Op (interlock.TaskState): its
 	// state. In a snapshot also Generation (its attempts), Outcome (the reason), Queued and
-	// Arrived (how long after At it first stood in line), Waited (since when it stands there,
+	// Arrived (how long after At it first stood in line), After (since when it stands there,
 	// or is settled), Changed, and BaseID, the lease of one that runs.
 	TaskSubmitted Kind = 24
 	// TaskHandedOut: a worker has a task. BaseID (the task), Num, Generation (the attempt);
@@ -95,26 +94,25 @@ const (
 	// and Fence as of any lease; Waited.
 	TaskHandedOut Kind = 25
 	// AttemptFailed: an attempt has failed. ID (the task), Num, Generation (the attempt),
-	// Agent, Purpose (the public name of its session) and Fence of its worker, Held,
+	// Agent, SessionName and Fence of its worker, Held,
 	// Reason, Outcome (why, in words); Op (interlock.TaskState): where the task stands
-	// since, and Waited: until it is due. In a snapshot without Op.
+	// since, and Due. In a snapshot without Op.
 	AttemptFailed Kind = 26
 	// TaskMoved: a task stands elsewhere, without an attempt that has failed: it is
 	// due, done, dead, cancelled, rescheduled or taken up again, which may be to ask
 	// again what was not approved. ID, Num, Op, Generation
-	// (the attempts that count), Waited (until it is due), Outcome (why, in words), Blob
+	// (the attempts that count), Due, Outcome (why, in words), Blob
 	// (the result of one that is done), Reason; Version, what the commit made, and
 	// Changed, if that is a message's key.
 	TaskMoved Kind = 27
 	// TaskForgotten: a settled task was discarded. ID, Num.
 	TaskForgotten Kind = 28
 	// TaskAsks: the worker of a task asks a person, so its attempt is over and does
-	// not count. ID, Num, Op, Generation (the attempts that count), Agent, Purpose (the
-	// public name of its session) and Fence of the worker, Outcome (why it failed
+	// not count. ID, Num, Op, Generation (the attempts that count), Agent, SessionName and Fence of the worker, Outcome (why it failed
 	// before, in words), Blob (the question).
 	TaskAsks Kind = 29
 	// TaskAnswered: a task's question is answered: ID, Num, Agent (the person), Note (why),
-	// Op: the task's state since then, which is dead if the answer was no; Generation, Waited
+	// Op: the task's state since then, which is dead if the answer was no; Generation, Due
 	// and Outcome as of TaskMoved.
 	TaskAnswered Kind = 30
 	// EffectsForgotten: done effects were forgotten before their time: the Num oldest, or the
@@ -128,7 +126,7 @@ const (
 	NamespaceForgotten Kind = 33
 	// Refused: a request was refused at a key with a pattern that records refusals, and
 	// changed nothing. Claims (one, for the key), Session, Agent, Flow and Actor of the caller,
-	// Purpose (the name of the pattern), Outcome (the operation), Code; Num: the number of the
+	// PatternName, Outcome (the operation), Code; Num: the number of the
 	// pattern's refusals that were left out since the last such event.
 	Refused Kind = 34
 	// Decided: a person has answered the question about a parked lease. Num, Fence (the
@@ -146,12 +144,12 @@ const (
 	Tombstone Kind = 65
 	// Noted: a note kept at a key. Claims (one, for the key), Agent, Fence, Outcome, Note.
 	Noted Kind = 66
-	// HoldTime: the observed hold time of a class of keys. Purpose (the class), Held.
+	// HoldTime: the observed hold time of a class of keys. KeyClass, Held.
 	HoldTime Kind = 67
 	// SessionGone: a session that is over and still remembered. ID, Reason.
 	SessionGone Kind = 68
 	// Bucket: a key's bucket of tokens that is not full. Claims (one, for the key),
-	// Waited: how long after At it will be full.
+	// After: it will be full.
 	Bucket Kind = 69
 	// KeysMoved: keys of a lease that was parked which others may have written
 	// meanwhile. ID, Claims.
@@ -163,7 +161,7 @@ const (
 	// highest version of a deletion that is forgotten; Num: what its versions began above.
 	Versions Kind = 72
 	// Logged: an entry in the log of a key. Claims (one, for the key), Num (its number), ID
-	// (the message), Op (interlock.TaskState), Agent, Purpose (the public name of its session),
+	// (the message), Op (interlock.TaskState), Agent, SessionName,
 	// Generation and Fence of the attempt that decided it, Outcome (why it is dead or
 	// cancelled), Version (of the key's state), Changed: it made that; Blob: its other fields.
 	// Without Claims, Num is the highest number in a log that is forgotten.

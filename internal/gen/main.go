@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/interlockdev/interlock/internal/gen/journal"
 	"github.com/interlockdev/interlock/internal/gen/jsoncodec"
 	"github.com/interlockdev/interlock/internal/gen/openapi"
 	"github.com/interlockdev/interlock/internal/gen/source"
@@ -26,6 +27,7 @@ type emitter struct {
 }
 
 var emitters = []emitter{
+	{"journal", journal.Emit},
 	{"jsoncodec", jsoncodec.Emit},
 	{"openapi", openapi.Emit},
 	{"stream", stream.Emit},
