@@ -50,7 +50,7 @@ func (e *Engine) suspect(p *flowState, r *request) {
 // doubt is the progress of listing all suspects.
 type doubt struct {
 	under bool
-	part  int // of space.requests: the next
+	part  int // of namespace.requests: the next
 }
 
 // suspectAll lists every flow and waiter of a namespace that may be on a cycle. Waits by the

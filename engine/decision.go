@@ -163,7 +163,7 @@ func (e *Engine) parkedWith(fence interlock.Fence) *request {
 
 // evolveDecided folds a person's answer about a lease, which a snapshot may have of one that
 // was resumed since.
-func (e *Engine) evolveDecided(ev *record.Event, r *request) error {
+func (r *request) evolveDecided(ev *record.Event) error {
 	v := interlock.Verdict(ev.Op)
 	if v != interlock.Approved && v != interlock.Denied || r.isOver() {
 		return errUnknown

@@ -70,11 +70,11 @@ func (e *Engine) dispatch() {
 	q.hungry = false
 	if p := e.nextWorker(q); p != nil {
 		if no := q.ns.tooManyAttempts(p.actor); no != nil {
-			e.dismissPull(p)
+			p.dismiss()
 			eff := e.effect(p.caller, Refused)
 			eff.Ticket.ID, eff.Code, eff.Message = p.id, no.code, no.message
 		} else if served := e.dispatchTo(p); len(served) > 0 {
-			e.dismissPull(p)
+			p.dismiss()
 			eff := e.effect(p.caller, Granted)
 			eff.Ticket.ID, eff.Handed = p.id, e.handOver(served)
 		}
@@ -203,7 +203,7 @@ func (c *Pull) decide(e *Engine) {
 	}
 	p.link.Value, p.mine.Value = p, p
 	if old != nil {
-		e.dismissPull(old)
+		old.dismiss()
 	}
 	if served := e.dispatchTo(p); len(served) > 0 {
 		e.settle() // a cycle that this closed may have cost one already
@@ -265,8 +265,8 @@ func (e *Engine) addIdleWorker(p *pull) {
 	e.needsDispatch(p.queue)
 }
 
-// dismissPull ends a worker's pull.
-func (e *Engine) dismissPull(p *pull) {
+// dismiss ends a worker's pull.
+func (p *pull) dismiss() {
 	s := &p.queue.ns.tasks
 	delete(s.pulls, p.id)
 	s.idle.Remove(p)
@@ -310,7 +310,7 @@ func (e *Engine) dismissMore() {
 			}
 			e.objects++
 			p := d.crew.idle.Front().Value
-			e.dismissPull(p)
+			p.dismiss()
 			eff := e.effect(p.caller, Refused)
 			eff.Ticket.ID, eff.Code, eff.Message = p.id, d.no.code, d.no.message
 		}
@@ -326,7 +326,7 @@ func (e *Engine) endPulls(sess *session) (done bool) {
 		}
 		e.objects++
 		p := sess.pulls.Front().Value
-		e.dismissPull(p)
+		p.dismiss()
 		eff := e.effect(p.caller, Refused)
 		eff.Ticket.ID = p.id
 		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session of this worker is over: open a new one, and ask again"

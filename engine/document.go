@@ -92,12 +92,11 @@ func (s *documents) document(key interlock.Key, since interlock.Version) *docume
 }
 
 // evolveWritten folds record.Written.
-func (e *Engine) evolveWritten(ev *record.Event) error {
+func (space *namespace) evolveWritten(ev *record.Event) error {
 	op := interlock.WriteOp(ev.Op)
 	if len(ev.Claims) != 1 || op < interlock.Put || op > interlock.Add {
 		return errUnknown
 	}
-	space := e.ns(ev.Namespace)
 	s := &space.docs
 	d := s.document(ev.Claims[0].Key, ev.AsOf)
 	if d.now != nil && (ev.Changed || ev.Version <= d.now.version) || ev.Version < d.since {

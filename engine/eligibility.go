@@ -99,7 +99,7 @@ func (e *Engine) yieldToTask(t *task) {
 	for i := range r.needs() {
 		m := &r.needs()[i]
 		for w := m.overtaken(); w != nil; w = m.overtaken() {
-			e.unready(w.task)
+			w.task.unready()
 			e.look(w.task, -1)
 		}
 	}
@@ -122,7 +122,7 @@ func (m *need) overtaken() *request {
 }
 
 // unready keeps a task from being handed out before it is checked.
-func (e *Engine) unready(t *task) {
+func (t *task) unready() {
 	if t.eligibility == runnable {
 		t.queue.unshelve(t)
 	}

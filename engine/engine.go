@@ -318,7 +318,7 @@ func (c *Recover) decide(e *Engine) {
 		s.repoolAll()
 		for ; s.agenda.departed.Len() > 0; s.agenda.departed.Pop() {
 			for sess := s.agenda.departed.At(0); sess.follows.Len() > 0; {
-				e.unfollow(sess.follows.Back().Value)
+				sess.follows.Back().Value.unfollow()
 			}
 		}
 		s.agenda, s.contended = e.newAgenda(s), nil
@@ -327,7 +327,7 @@ func (c *Recover) decide(e *Engine) {
 			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
 			sess.dying, sess.aging, sess.softly, sess.detachments = false, nil, sweep{}, nil
 			for sess.pulls = (collection.List[*pull]{}); sess.follows.Len() > 0; {
-				e.unfollow(sess.follows.Front().Value)
+				sess.follows.Front().Value.unfollow()
 			}
 			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
 			sess.renewed, sess.spared = e.now, true

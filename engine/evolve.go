@@ -45,9 +45,9 @@ func (e *Engine) evolve(ev *record.Event) error {
 	case record.Admitted, record.Claimed, record.Asked, record.Parked, record.Resumed, record.Decided, record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.Tombstone:
 		err = e.evolveProgress(ev)
 	case record.EffectChanged:
-		err = e.evolveDeed(ev)
+		err = e.ns(ev.Namespace).evolveDeed(ev)
 	case record.EffectsForgotten:
-		err = e.evolveDeedsForgotten(ev)
+		err = e.ns(ev.Namespace).evolveDeedsForgotten(ev)
 	case record.QueueSet, record.QueueDropped:
 		err = e.evolveQueue(ev)
 	case record.TaskSubmitted:
@@ -63,7 +63,7 @@ func (e *Engine) evolve(ev *record.Event) error {
 	case record.TaskAnswered:
 		err = e.evolveAnswered(ev)
 	case record.TaskForgotten:
-		err = e.evolveForgotten(ev)
+		err = e.ns(ev.Namespace).evolveForgotten(ev)
 	case record.Answered, record.Refused: // the first is remembered below, the second is there to be read
 	case record.Counters:
 		e.num, e.snum, e.fence, e.epoch = ev.Num, ev.Session, ev.Fence, ev.Epoch
@@ -83,9 +83,9 @@ func (e *Engine) evolve(ev *record.Event) error {
 	case record.PatternSet, record.PatternDropped:
 		err = e.evolvePattern(ev)
 	case record.Configured:
-		err = e.evolveSettings(ev)
+		err = e.ns(ev.Namespace).evolveSettings(ev)
 	case record.Written:
-		err = e.evolveWritten(ev)
+		err = e.ns(ev.Namespace).evolveWritten(ev)
 	case record.Versions:
 		space := e.ns(ev.Namespace)
 		s := &space.docs
@@ -94,9 +94,9 @@ func (e *Engine) evolve(ev *record.Event) error {
 	case record.NamespaceDeleted, record.NamespaceForgotten:
 		err = e.evolveGone(ev)
 	case record.Logged:
-		return e.evolveLogged(ev)
+		return e.ns(ev.Namespace).evolveLogged(ev)
 	case record.Bucket:
-		return e.evolveBucket(ev)
+		return e.ns(ev.Namespace).evolveBucket(ev)
 	case record.Divided:
 		return e.ns(ev.Namespace).readDivision(ev)
 	case record.HoldTime:
@@ -366,11 +366,11 @@ func (e *Engine) evolveProgress(ev *record.Event) error {
 		r.handOver(r, ev.Version)
 		r.memberChanged()
 	case record.Asked:
-		return e.evolveAsked(ev, r)
+		return r.evolveAsked(ev)
 	case record.Parked:
 		return e.evolveParked(ev, r)
 	case record.Decided:
-		return e.evolveDecided(ev, r)
+		return r.evolveDecided(ev)
 	case record.Resumed:
 		return e.evolveResumed(ev, r)
 	case record.KeysMoved:

@@ -18,7 +18,7 @@ type flowState struct {
 	next          *flowState // of a flow, in session.flows
 	hashed        uint32
 	inherited     int16           // volatile: the highest rank of the waiters that it blocks; noRank for none
-	holdsAndWaits bool            // is in space.torn
+	holdsAndWaits bool            // is in namespace.holdsAndWaits
 	suspected     bool            // volatile: stands in agenda.suspects
 	heir          bool            // while ranks are found anew: it waits with another's, or did
 	rising        bool            // volatile: stands in ranking.risen
@@ -117,8 +117,8 @@ func (p *flowState) tear() {
 		by = -1
 	}
 	// A search that iterates over the list continues with the next element.
-	if x := s.agenda.search; x != nil && i < x.holdsAndWaits {
-		x.holdsAndWaits += by
+	if x := s.agenda.search; x != nil && i < x.nextHolder {
+		x.nextHolder += by
 	}
 	if k := &s.ranking; k.phase.goesByTorn() && i < k.upTo {
 		k.upTo += by
@@ -300,4 +300,15 @@ func (p *flowState) parted(r *request, waits bool) {
 	} else if p.index != nil {
 		p.add(r, waits, ^uint32(0))
 	}
+}
+
+func partyOf(r *request) Party {
+	p := Party{Agent: r.agentName(), Flow: r.flowName()}
+	if s := r.session(); s != nil {
+		p.Session = s.name
+	}
+	if t := r.task; t != nil && r.phase == waiting {
+		p.Task = t.id
+	}
+	return p
 }

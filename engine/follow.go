@@ -137,7 +137,7 @@ func (e *Engine) waitFor(f *follower, by *flowState) {
 }
 
 // unfollow ends that f listens, and waits.
-func (e *Engine) unfollow(f *follower) {
+func (f *follower) unfollow() {
 	t, r := f.task, f.wait
 	s := t.queue.ns
 	t.followers.Remove(&f.link)
@@ -173,7 +173,7 @@ func (e *Engine) reportToFollowers(t *task) {
 	for t.followers.Len() > 0 {
 		e.objects++
 		f := t.followers.Front().Value
-		e.unfollow(f)
+		f.unfollow()
 		eff := e.effect(f.caller, Done)
 		eff.Tasks = []interlock.Task{e.showTask(t)}
 		if t.state != interlock.TaskDone {
@@ -185,7 +185,7 @@ func (e *Engine) reportToFollowers(t *task) {
 // refuseFollower refuses a follower of a task as the victim of a deadlock.
 func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 	t := f.task
-	e.unfollow(f)
+	f.unfollow()
 	eff := e.effect(f.caller, Refused)
 	eff.Code, eff.Tasks = interlock.CodeDeadlock, []interlock.Task{e.showTask(t)}
 	eff.Message = "the task cannot come to its end while you wait for it, since it needs what you have: it goes on; release that, and follow it later"
@@ -206,7 +206,7 @@ func (e *Engine) endFollows(sess *session) (done bool) {
 		}
 		e.objects++
 		f := sess.follows.Back().Value
-		e.unfollow(f)
+		f.unfollow()
 		eff := e.effect(f.caller, Refused)
 		eff.Tasks = []interlock.Task{e.showTask(f.task)}
 		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session in whose name you wait is over: open a new one, and follow the task again"
@@ -221,13 +221,13 @@ func (e *Engine) detachTasks(s *namespace, c *Detach) {
 		e.objects += list.Len()
 		for _, f := range slices.Collect(list.All) {
 			if f.wire == c.Link {
-				e.unfollow(f)
+				f.unfollow()
 			}
 		}
 	}
 	if !c.Ticket.IsZero() {
 		if p := s.tasks.pulls[c.Ticket]; p != nil && p.wire == c.Link {
-			e.dismissPull(p)
+			p.dismiss()
 		}
 		if t := s.tasks.known[interlock.TaskID(c.Ticket)]; t != nil {
 			leave(&t.followers)
@@ -241,7 +241,7 @@ func (e *Engine) detachTasks(s *namespace, c *Detach) {
 	e.objects += sess.pulls.Len()
 	for _, p := range slices.Collect(sess.pulls.All) {
 		if p.wire == c.Link {
-			e.dismissPull(p)
+			p.dismiss()
 		}
 	}
 	leave(&sess.follows)

@@ -35,7 +35,7 @@ type rankSearch struct {
 	phase rankingPhase
 	heirs []*flowState                 // those of before, and then those of now as well
 	risen collection.Queue[*flowState] // holders that block a flow that rose: their ranks may rise, too
-	upTo  int                          // in the list of the phase; in space.torn it is kept where it is: see tear
+	upTo  int                          // in the list of the phase; in namespace.holdsAndWaits it is kept where it is: see tear
 }
 
 type rankingPhase uint8
@@ -50,7 +50,7 @@ const (
 	rankingPlaces
 )
 
-// goesByTorn reports whether the phase iterates over space.torn.
+// goesByTorn reports whether the phase iterates over namespace.holdsAndWaits.
 func (p rankingPhase) goesByTorn() bool {
 	return p == rankingTorn || p == rankingRise || p == rankingRaised
 }

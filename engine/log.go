@@ -6,7 +6,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
-	"github.com/interlockdev/interlock/engine/internal/lockmode"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -72,9 +71,9 @@ func (l *keyLog) oldest() uint64 { return l.entries.At(0).seq }
 // next is the number of the entry to come.
 func (l *keyLog) next() uint64 { return l.oldest() + uint64(l.entries.Len()) }
 
-// record appends the outcome of a message, as the event that settled it has it. going is the
+// logEnd appends the outcome of a message, as the event that settled it has it. going is the
 // attempt that decided it, nil for none.
-func (e *Engine) record(t *task, going *attempt, ev *record.Event) {
+func (t *task) logEnd(going *attempt, ev *record.Event) {
 	s, key := t.queue.ns, t.spec.Mailbox()
 	x := &logEntry{
 		message: t.id, state: interlock.TaskState(ev.Op), at: ev.At, kind: t.spec.Kind, sender: t.spec.Sender, agent: t.spec.Agent,
@@ -182,35 +181,8 @@ func (e *Engine) showLogged(s *namespace, x *logEntry) interlock.LogEntry {
 	return v
 }
 
-// logs writes those of a namespace: all entries in the order in which they were
-// appended, after the tasks and the documents with which they share their texts.
-func (s *snapshotter) logs(sp *namespace) {
-	if sp.logs.floor > 0 {
-		s.event(0, &record.Event{Kind: record.Logged, Namespace: sp.name, Num: sp.logs.floor})
-	}
-	for x := range sp.logs.all.All {
-		f := record.Fields{}
-		for id, text := range []string{1: x.kind, 2: x.sender, 3: x.agent, 4: string(x.body), 5: string(x.reply)} {
-			if text != "" {
-				f.Text(uint64(id), text)
-			}
-		}
-		f.Flag(6, x.absent)
-		if x.made != nil && sp.docs.written(x.log.key, x.version) == nil { // its history has lost it
-			written := x.made.describe(sp.name, x.log.key)
-			f.Text(7, string(record.AppendEvent(record.AppendHead(nil, x.made.at), &written)))
-		}
-		s.event(x.at, &record.Event{
-			Kind: record.Logged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
-			Claims: []interlock.Claim{{Key: x.log.key, Mode: lockmode.X}}, Version: x.version, Changed: x.made != nil, Blob: f.Bytes,
-			Agent: x.by.agent, SessionName: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
-		})
-	}
-}
-
 // evolveLogged folds an entry of a snapshot.
-func (e *Engine) evolveLogged(ev *record.Event) error {
-	s := e.ns(ev.Namespace)
+func (s *namespace) evolveLogged(ev *record.Event) error {
 	if len(ev.Claims) != 1 {
 		s.logs.floor = max(s.logs.floor, ev.Num)
 		return nil

@@ -33,7 +33,7 @@ import (
 type lot struct {
 	key     string
 	rules   []rule
-	edition uint64                  // space.rules when it was made
+	edition uint64                  // namespace.rules when it was made
 	shelves map[*group]*shelf       // that are not empty
 	turns   collection.Heap[*shelf] // of groups that may run more tasks
 }

@@ -10,7 +10,7 @@ import (
 // node is one key that is held, waited for or has a note, or an ancestor of one. refs counts
 // the users that need it to exist.
 type node struct {
-	next    *node // in space.nodes
+	next    *node // in namespace.nodes
 	hashed  uint32
 	refs    int32
 	key     string

@@ -500,8 +500,7 @@ func (e *Engine) evolvePattern(ev *record.Event) error {
 }
 
 // evolveSettings folds record.Configured.
-func (e *Engine) evolveSettings(ev *record.Event) (err error) {
-	s := e.ns(ev.Namespace)
+func (s *namespace) evolveSettings(ev *record.Event) (err error) {
 	if s.settings, s.unmatched, err = record.DecodeSettings(ev.Blob); err == nil {
 		s.watchSpelling()
 	}

@@ -189,11 +189,10 @@ func (r *request) spend(now Time) {
 }
 
 // evolveBucket sets a bucket as a snapshot has it.
-func (e *Engine) evolveBucket(ev *record.Event) error {
+func (s *namespace) evolveBucket(ev *record.Event) error {
 	if len(ev.Claims) != 1 {
 		return errUnknown
 	}
-	s := e.ns(ev.Namespace)
 	p := s.pool(s.node(string(ev.Claims[0].Key)))
 	p.full = ev.At.Add(ev.After)
 	if !p.cooling {

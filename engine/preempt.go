@@ -137,7 +137,7 @@ func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
 	}
 }
 
-func (e *Engine) evolveAsked(ev *record.Event, l *request) error {
+func (l *request) evolveAsked(ev *record.Event) error {
 	r := l.ns.live(ev.ByID)
 	if l.phase == waiting || l.isOver() || r == nil || r.num != ev.By || r.phase != waiting {
 		return errUnknown

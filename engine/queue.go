@@ -37,7 +37,7 @@ type queue struct {
 	pulls   uint64          // how many came
 	lots    []*lot          // the tasks that could run: see lot.go
 	current map[string]*lot // those of them that are not stale, by the rules
-	edition uint64          // space.rules when they were made
+	edition uint64          // namespace.rules when they were made
 	pass    uint64          // where the last turn ended
 	turns   uint64          // how many there were
 	hungry  bool            // stands in agenda.hungry
@@ -226,4 +226,9 @@ func (q *queue) shared(old map[string]*interlock.Share) (list []*group) {
 
 func (q *queue) sortedGroups() []*group {
 	return slices.SortedFunc(maps.Values(q.groups), func(a, b *group) int { return strings.Compare(a.name, b.name) })
+}
+
+func (e *Engine) refuseQueue(name string) {
+	no := noSuchQueue(name)
+	e.refuse(no.code, no.message)
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -199,23 +198,4 @@ func (e *Engine) Revisions(ns interlock.Namespace, name string) (list []interloc
 		list = append(list, r)
 	}
 	return list
-}
-
-// revisions writes all patterns with what they were before: those that are dropped come
-// last, in the order in which they were.
-func (s *snapshotter) revisions(sp *namespace) {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(sp.revisions)), func(name string) bool {
-		return sp.revisions[name].last().blob == nil
-	})
-	for _, name := range append(names, sp.dropped...) {
-		for _, x := range sp.revisions[name].list {
-			ev := record.Event{
-				Kind: record.PatternSet, Namespace: sp.name, PatternName: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
-			}
-			if x.blob == nil {
-				ev.Kind = record.PatternDropped
-			}
-			s.event(x.at, &ev)
-		}
-	}
 }

@@ -60,14 +60,14 @@ type search struct {
 	reduction
 
 	// Where it continues.
-	next          int     // the hop under examination
-	order         []int16 // its needs in the order of their keys
-	need          int     // index in order
-	list          blockerList
-	begun         bool   // with the list, or with the flows of a session
-	held          *need  // the next holder
-	holdsAndWaits int    // the next of space.torn
-	flow          string // the last one of a session that was visited
+	next       int     // the hop under examination
+	order      []int16 // its needs in the order of their keys
+	need       int     // index in order
+	list       blockerList
+	begun      bool   // with the list, or with the flows of a session
+	held       *need  // the next holder
+	nextHolder int    // the index of the next one in namespace.holdsAndWaits
+	flow       string // the last one of a session that was visited
 }
 
 // blockerList is one list of possible blockers of a waiter at a key.
@@ -250,7 +250,7 @@ func (x *search) skip(to int) {
 	x.rewind()
 }
 
-func (x *search) rewind() { x.begun, x.held, x.holdsAndWaits, x.flow = false, nil, 0, "" }
+func (x *search) rewind() { x.begun, x.held, x.nextHolder, x.flow = false, nil, 0, "" }
 
 // newest returns that wait of the suspect which is rather to be the victim than its others.
 func (s suspect) newest() *request {
@@ -388,11 +388,11 @@ func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *flow
 		return false, true
 	}
 	if x.list == listBelow {
-		for all := r.ns.tornBelow(n, against); x.holdsAndWaits < len(all); x.holdsAndWaits++ {
+		for all := r.ns.tornBelow(n, against); x.nextHolder < len(all); x.nextHolder++ {
 			if !e.countLook() {
 				return false, false
 			}
-			if p := all[x.holdsAndWaits]; p.shows(n, against) && visit(i, p, nil) {
+			if p := all[x.nextHolder]; p.shows(n, against) && visit(i, p, nil) {
 				return true, true
 			}
 		}

@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -194,8 +194,8 @@ func (s *sideEffects) room(n, bytes, most int, retention time.Duration, now Time
 }
 
 // evolveDeedsForgotten folds that done side effects were forgotten before their time.
-func (e *Engine) evolveDeedsForgotten(ev *record.Event) error {
-	s := &e.ns(ev.Namespace).sideEffects
+func (sp *namespace) evolveDeedsForgotten(ev *record.Event) error {
+	s := &sp.sideEffects
 	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
 		var digest [32]byte
@@ -224,8 +224,8 @@ func (e *Engine) evolveDeedsForgotten(ev *record.Event) error {
 }
 
 // evolveDeed folds that a side effect was claimed, or what became of it.
-func (e *Engine) evolveDeed(ev *record.Event) error {
-	s := &e.ns(ev.Namespace).sideEffects
+func (sp *namespace) evolveDeed(ev *record.Event) error {
+	s := &sp.sideEffects
 	s.forget(ev.At)
 	if len(ev.Blob) > 0 {
 		return s.claim(ev)
@@ -279,37 +279,27 @@ func (s *sideEffects) claim(ev *record.Event) error {
 	return nil
 }
 
-// sideEffects writes those of a namespace: first how each was claimed, then what became
-// of it, in the order in which the chains have it. Those that are past are not in it, for when
-// they are dropped does not matter.
-func (s *snapshotter) sideEffects(sp *namespace) {
-	all := make([]*sideEffect, 0, len(sp.sideEffects.known))
-	for _, d := range sp.sideEffects.all {
-		if !d.isPast(s.e.last) {
-			all = append(all, d)
-		}
+func (s *namespace) effectRetention() time.Duration {
+	if r := s.settings.EffectRetention; r > 0 {
+		return r
 	}
-	slices.SortFunc(all, byEffectDigest)
-	for _, d := range all {
-		s.event(d.claimed, &record.Event{
-			Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
-			Session: d.session, SessionName: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
-		})
-	}
-	for _, c := range []*collection.List[*sideEffect]{&sp.sideEffects.done, &sp.sideEffects.free} {
-		for d := range c.All {
-			if !d.isPast(s.e.last) {
-				s.settled(sp, d)
-			}
-		}
-	}
-	for _, d := range all {
-		if d.state == interlock.EffectUnknown {
-			s.settled(sp, d)
-		}
-	}
+	return interlock.DefaultEffectRetention
 }
 
-func (s *snapshotter) settled(sp *namespace, d *sideEffect) {
-	s.event(d.settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Result: d.result, Outcome: d.reason})
+// lives reports whether the claimer of d may still be about to do it.
+func (e *Engine) lives(d *sideEffect) bool {
+	if d.state != interlock.EffectClaimed {
+		return false
+	}
+	if !d.lease.IsZero() {
+		r := e.agenda.ns.live(d.lease)
+		return r != nil && !r.isOver()
+	}
+	if d.session != 0 {
+		s := e.agenda.ns.byNum[d.session]
+		return s != nil && !s.dead
+	}
+	return e.now < d.claimed.Add(d.ttl)
 }
+
+func byEffectDigest(a, b *sideEffect) int { return bytes.Compare(a.digest[:], b.digest[:]) }

@@ -29,7 +29,7 @@ func (c *ClaimEffect) decide(e *Engine) {
 			return
 		}
 	}
-	who := e.claimer(c, sess, lease)
+	who := c.claimer(sess, lease)
 	s := &e.ns(c.Namespace).sideEffects
 	d := s.at(sha256.Sum256([]byte(c.Action)), e.now)
 	if d != nil && (d.state == interlock.EffectDone || e.lives(d) && d.isOf(who)) {
@@ -68,7 +68,7 @@ func (c *ClaimEffect) decide(e *Engine) {
 
 // claimer returns the identity for claiming a side effect: the holder of the lease, if there is
 // one.
-func (e *Engine) claimer(c *ClaimEffect, sess *session, lease *request) *sideEffect {
+func (c *ClaimEffect) claimer(sess *session, lease *request) *sideEffect {
 	d := &sideEffect{id: c.ID, lease: c.Lease, agent: c.Agent}
 	switch {
 	case lease != nil:
@@ -92,22 +92,6 @@ func (d *sideEffect) isOf(who *sideEffect) bool {
 	return d.id == who.id || d.session != 0 && d.session == who.session && d.flow == who.flow || !d.lease.IsZero() && d.lease == who.lease
 }
 
-// lives reports whether the claimer of d may still be about to do it.
-func (e *Engine) lives(d *sideEffect) bool {
-	if d.state != interlock.EffectClaimed {
-		return false
-	}
-	if !d.lease.IsZero() {
-		r := e.agenda.ns.live(d.lease)
-		return r != nil && !r.isOver()
-	}
-	if d.session != 0 {
-		s := e.agenda.ns.byNum[d.session]
-		return s != nil && !s.dead
-	}
-	return e.now < d.claimed.Add(d.ttl)
-}
-
 // makeRoom forgets done side effects that are old enough, if there is no room for n more with so
 // many bytes. If that does not suffice it refuses the command.
 func (e *Engine) makeRoom(n, bytes int, advice string) bool {
@@ -124,13 +108,6 @@ func (e *Engine) makeRoom(n, bytes int, advice string) bool {
 		e.emit(e.ev)
 	}
 	return true
-}
-
-func (s *namespace) effectRetention() time.Duration {
-	if r := s.settings.EffectRetention; r > 0 {
-		return r
-	}
-	return interlock.DefaultEffectRetention
 }
 
 // noRoom returns what is remembered, and when the next of it makes room.

@@ -58,8 +58,6 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 	return true
 }
 
-func byEffectDigest(a, b *sideEffect) int { return bytes.Compare(a.digest[:], b.digest[:]) }
-
 // deedState is d's state as others see it.
 func (e *Engine) deedState(d *sideEffect) interlock.EffectState {
 	if d.state == interlock.EffectClaimed && !e.lives(d) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -371,4 +372,142 @@ func (e *Engine) Hash() (sum [32]byte) {
 	}
 	copy(sum[:], h.Sum(nil))
 	return sum
+}
+
+// queues writes which queues are registered.
+func (s *snapshotter) queues(sp *namespace) {
+	for _, q := range sp.sortedQueues() {
+		if q.registered {
+			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.name, QueueName: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
+		}
+	}
+}
+
+// tasks writes those of a namespace: those that wait in the order in which they came
+// to stand in line, those that ask in the order in which they did, and the settled ones
+// in the order in which they were.
+func (s *snapshotter) tasks(sp *namespace) {
+	for _, t := range sp.sortedTasks() {
+		if t.chainOf(t.state) == nil {
+			s.task(sp, t)
+		}
+	}
+	for _, q := range sp.sortedQueues() {
+		for t := range q.lined.All {
+			s.task(sp, t)
+		}
+	}
+	for t := range sp.tasks.asking.All {
+		s.task(sp, t)
+	}
+	for t := range sp.tasks.done.All {
+		s.task(sp, t)
+	}
+	for t := range sp.tasks.failed.All {
+		s.task(sp, t)
+	}
+}
+
+func (s *snapshotter) task(sp *namespace, t *task) {
+	ev := record.Event{Kind: record.TaskSubmitted, Namespace: sp.name, ID: t.id, Num: t.num, Op: uint8(t.state), Generation: uint64(t.attempt), Outcome: t.reason}
+	t.spec.Describe(&ev)
+	if t.arrived != 0 {
+		ev.Queued, ev.Arrived = true, t.arrived.Sub(t.spec.Submitted)
+	}
+	switch {
+	case t.state == interlock.TaskWaiting:
+		ev.After, ev.Changed = t.since.Sub(t.spec.Submitted), t.request != nil && t.request.sawWrites()
+	case t.state == interlock.TaskRunning:
+		ev.BaseID = t.request.id
+	case isSettled(t.state):
+		ev.After = t.since.Sub(t.spec.Submitted)
+	}
+	s.event(t.spec.Submitted, &ev)
+	for i := range t.past {
+		a := &t.past[i]
+		s.event(a.ended, &record.Event{
+			Kind: record.AttemptFailed, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, SessionName: a.session, Fence: a.fence,
+			Reason: a.why, Outcome: a.words, Held: a.held,
+		})
+	}
+}
+
+// logs writes those of a namespace: all entries in the order in which they were
+// appended, after the tasks and the documents with which they share their texts.
+func (s *snapshotter) logs(sp *namespace) {
+	if sp.logs.floor > 0 {
+		s.event(0, &record.Event{Kind: record.Logged, Namespace: sp.name, Num: sp.logs.floor})
+	}
+	for x := range sp.logs.all.All {
+		f := record.Fields{}
+		for id, text := range []string{1: x.kind, 2: x.sender, 3: x.agent, 4: string(x.body), 5: string(x.reply)} {
+			if text != "" {
+				f.Text(uint64(id), text)
+			}
+		}
+		f.Flag(6, x.absent)
+		if x.made != nil && sp.docs.written(x.log.key, x.version) == nil { // its history has lost it
+			written := x.made.describe(sp.name, x.log.key)
+			f.Text(7, string(record.AppendEvent(record.AppendHead(nil, x.made.at), &written)))
+		}
+		s.event(x.at, &record.Event{
+			Kind: record.Logged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
+			Claims: []interlock.Claim{{Key: x.log.key, Mode: lockmode.X}}, Version: x.version, Changed: x.made != nil, Blob: f.Bytes,
+			Agent: x.by.agent, SessionName: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
+		})
+	}
+}
+
+// sideEffects writes those of a namespace: first how each was claimed, then what became
+// of it, in the order in which the chains have it. Those that are past are not in it, for when
+// they are dropped does not matter.
+func (s *snapshotter) sideEffects(sp *namespace) {
+	all := make([]*sideEffect, 0, len(sp.sideEffects.known))
+	for _, d := range sp.sideEffects.all {
+		if !d.isPast(s.e.last) {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, byEffectDigest)
+	for _, d := range all {
+		s.event(d.claimed, &record.Event{
+			Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
+			Session: d.session, SessionName: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
+		})
+	}
+	for _, c := range []*collection.List[*sideEffect]{&sp.sideEffects.done, &sp.sideEffects.free} {
+		for d := range c.All {
+			if !d.isPast(s.e.last) {
+				s.settled(sp, d)
+			}
+		}
+	}
+	for _, d := range all {
+		if d.state == interlock.EffectUnknown {
+			s.settled(sp, d)
+		}
+	}
+}
+
+func (s *snapshotter) settled(sp *namespace, d *sideEffect) {
+	s.event(d.settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Result: d.result, Outcome: d.reason})
+}
+
+// revisions writes all patterns with what they were before: those that are dropped come
+// last, in the order in which they were.
+func (s *snapshotter) revisions(sp *namespace) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(sp.revisions)), func(name string) bool {
+		return sp.revisions[name].last().blob == nil
+	})
+	for _, name := range append(names, sp.dropped...) {
+		for _, x := range sp.revisions[name].list {
+			ev := record.Event{
+				Kind: record.PatternSet, Namespace: sp.name, PatternName: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
+			}
+			if x.blob == nil {
+				ev.Kind = record.PatternDropped
+			}
+			s.event(x.at, &ev)
+		}
+	}
 }

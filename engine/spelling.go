@@ -68,7 +68,7 @@ func (s *namespace) watchSpelling() {
 // are gone through from the last to the first, since the seat of one that goes is taken by
 // the last.
 type spellingScan struct {
-	part int // of space.nodes: the next
+	part int // of namespace.nodes: the next
 	docs int // that are left
 }
 

@@ -106,7 +106,7 @@ const (
 // lease, and a while beyond so that its end can be reported.
 type request struct {
 	id    [16]byte
-	next  *request // in space.requests
+	next  *request // in namespace.requests
 	num   uint64
 	fence interlock.Fence
 	party *flowState // its flow, or a lease's with its conversion; nil for an anonymous request that is alone

@@ -239,3 +239,77 @@ func byFence(a, b *request) int {
 }
 
 func (h *Holdings) wants(r *request) bool { return r.phase != waiting && r.agentName() == h.Agent }
+
+// used reports whether the key itself is claimed, by a holder or a waiter.
+func (n *node) used() bool { return n.first != nil || n.line != nil && n.line.claimed > 0 }
+
+// appendWaits adds the edges of one waiter.
+func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
+	if r.target != nil {
+		edges = append(edges, WaitEdge{
+			Waiter: partyOf(r), Blocker: Party{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
+			Waited: e.now.Sub(r.arrived()),
+		})
+	}
+	if r.follows() {
+		edges = e.appendAwaited(edges, r.awaited)
+	}
+	for way := range r.eachAlternative {
+		for i := range way.needs() {
+			if len(edges) < maxWaitEdges {
+				edges = e.appendEdges(edges, way, &way.needs()[i])
+			}
+		}
+	}
+	return edges
+}
+
+func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
+	add := func(other *request, has interlock.Claim, ahead bool) {
+		if other.sameParty(r) {
+			return
+		}
+		edge := WaitEdge{
+			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.claims()[m.claim].Key, Mode: r.claims()[m.claim].Mode,
+			Has: has, Ahead: ahead, Waited: e.now.Sub(r.arrived()),
+		}
+		edge.Waiter.Request, edge.Blocker.Request = r.num, other.num
+		edges = append(edges, edge)
+	}
+	against := lockmode.Conflicts[m.mode]
+	if against&m.node.modes != 0 {
+		v := viewer{e: e, limit: maxWaitEdges}
+		v.at(m.node, against)
+		if m.claimed { // an intent conflicts with nothing below
+			v.below(m.node, against)
+		}
+		for i, h := range v.found {
+			add(h, v.via[i].shown(), false)
+		}
+	}
+	for _, x := range r.absent(m) {
+		add(x, x.barrier().shown(), false)
+	}
+	short := enough
+	if m.counts == interlock.Permits {
+		short = r.short(m)
+	}
+	if short == shortOfPermits {
+		for h := m.node.first; h != nil && len(edges) < maxWaitEdges; h = h.next {
+			if h.counts == interlock.Permits {
+				add(h.req, h.shown(), false)
+			}
+		}
+	}
+	for c := m.node.line.first; c != nil; c = c.next {
+		if !against.Has(c.mode) && (short == enough || c.counts != interlock.Permits) || c.isAsideFor(r) {
+			continue
+		}
+		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
+			if !p.duplicate {
+				add(p.req, p.req.claimAt(int(p.need)), true)
+			}
+		}
+	}
+	return edges
+}

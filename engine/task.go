@@ -371,7 +371,7 @@ func (e *Engine) stands(t *task, ev *record.Event) error {
 	}
 	s, q := &t.queue.ns.tasks, t.queue
 	if t.spec.Message && !isSettled(was) && isSettled(state) {
-		e.record(t, t.going, ev)
+		t.logEnd(t.going, ev)
 	}
 	e.quit(t)
 	t.setReason(ev.Outcome)
@@ -414,8 +414,8 @@ func (e *Engine) stands(t *task, ev *record.Event) error {
 }
 
 // evolveForgotten folds that a settled task was discarded.
-func (e *Engine) evolveForgotten(ev *record.Event) error {
-	t := e.ns(ev.Namespace).tasks.known[ev.ID]
+func (sp *namespace) evolveForgotten(ev *record.Event) error {
+	t := sp.tasks.known[ev.ID]
 	if t == nil || !isSettled(t.state) {
 		return errUnknown
 	}

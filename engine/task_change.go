@@ -76,22 +76,6 @@ func (c *DropQueue) decide(e *Engine) {
 	e.reply(Done)
 }
 
-func (e *Engine) refuseQueue(name string) {
-	no := noSuchQueue(name)
-	e.refuse(no.code, no.message)
-}
-
-// findTask returns a task. If there is none, the command is refused.
-func (e *Engine) findTask(id interlock.TaskID) *task {
-	if s := e.agenda.ns; s != nil {
-		if t := s.tasks.known[id]; t != nil {
-			return t
-		}
-	}
-	e.refuse(interlock.CodeUnknownTask, "there is no task with this id, or it was settled long ago and is forgotten")
-	return nil
-}
-
 func (c *ChangeTask) decide(e *Engine) {
 	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)
@@ -188,14 +172,6 @@ func (c *Ack) again(e *Engine, a *storedAnswer) {
 	commit := Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{Writes: c.Writes}}
 	commit.again(e, a)
 	e.out.Effects[e.replied].Tasks = []interlock.Task{e.taskAgain(a)}
-}
-
-// taskAgain describes the task of an earlier answer, as far as it is still known.
-func (e *Engine) taskAgain(a *storedAnswer) interlock.Task {
-	if t := e.agenda.ns.tasks.known[a.id]; t != nil {
-		return e.showTask(t)
-	}
-	return interlock.Task{ID: a.id}
 }
 
 func (c *ChangeTask) again(e *Engine, a *storedAnswer) { e.replyTaskAgain(a) }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/record"
 )
 
 // showTask describes a task.
@@ -173,60 +172,21 @@ func (s *namespace) sortedQueues() []*queue {
 	return slices.SortedFunc(maps.Values(s.tasks.queues), func(a, b *queue) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// queues writes which queues are registered.
-func (s *snapshotter) queues(sp *namespace) {
-	for _, q := range sp.sortedQueues() {
-		if q.registered {
-			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.name, QueueName: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
+// findTask returns a task. If there is none, the command is refused.
+func (e *Engine) findTask(id interlock.TaskID) *task {
+	if s := e.agenda.ns; s != nil {
+		if t := s.tasks.known[id]; t != nil {
+			return t
 		}
 	}
+	e.refuse(interlock.CodeUnknownTask, "there is no task with this id, or it was settled long ago and is forgotten")
+	return nil
 }
 
-// tasks writes those of a namespace: those that wait in the order in which they came
-// to stand in line, those that ask in the order in which they did, and the settled ones
-// in the order in which they were.
-func (s *snapshotter) tasks(sp *namespace) {
-	for _, t := range sp.sortedTasks() {
-		if t.chainOf(t.state) == nil {
-			s.task(sp, t)
-		}
+// taskAgain describes the task of an earlier answer, as far as it is still known.
+func (e *Engine) taskAgain(a *storedAnswer) interlock.Task {
+	if t := e.agenda.ns.tasks.known[a.id]; t != nil {
+		return e.showTask(t)
 	}
-	for _, q := range sp.sortedQueues() {
-		for t := range q.lined.All {
-			s.task(sp, t)
-		}
-	}
-	for t := range sp.tasks.asking.All {
-		s.task(sp, t)
-	}
-	for t := range sp.tasks.done.All {
-		s.task(sp, t)
-	}
-	for t := range sp.tasks.failed.All {
-		s.task(sp, t)
-	}
-}
-
-func (s *snapshotter) task(sp *namespace, t *task) {
-	ev := record.Event{Kind: record.TaskSubmitted, Namespace: sp.name, ID: t.id, Num: t.num, Op: uint8(t.state), Generation: uint64(t.attempt), Outcome: t.reason}
-	t.spec.Describe(&ev)
-	if t.arrived != 0 {
-		ev.Queued, ev.Arrived = true, t.arrived.Sub(t.spec.Submitted)
-	}
-	switch {
-	case t.state == interlock.TaskWaiting:
-		ev.After, ev.Changed = t.since.Sub(t.spec.Submitted), t.request != nil && t.request.sawWrites()
-	case t.state == interlock.TaskRunning:
-		ev.BaseID = t.request.id
-	case isSettled(t.state):
-		ev.After = t.since.Sub(t.spec.Submitted)
-	}
-	s.event(t.spec.Submitted, &ev)
-	for i := range t.past {
-		a := &t.past[i]
-		s.event(a.ended, &record.Event{
-			Kind: record.AttemptFailed, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, SessionName: a.session, Fence: a.fence,
-			Reason: a.why, Outcome: a.words, Held: a.held,
-		})
-	}
+	return interlock.Task{ID: a.id}
 }

@@ -69,7 +69,7 @@ func (e *Engine) claim(r *request) {
 
 func (c *Leave) decide(e *Engine) {
 	if s := e.agenda.ns; s != nil && s.tasks.pulls[c.Ticket] != nil {
-		e.dismissPull(s.tasks.pulls[c.Ticket])
+		s.tasks.pulls[c.Ticket].dismiss()
 		e.reply(Done)
 		return
 	}
