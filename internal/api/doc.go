@@ -7,5 +7,9 @@
 // lease's id. It must never follow a redirect or use a proxy from the environment: either
 // would get the credential.
 //
-// Start reading at client.go.
+// The package also has the bodies and answers of the API as structs. They are their one
+// definition: internal/gen writes the server's decoders and writers and the schemas of
+// openapi.json from them, so a comment of a field is its public description.
+//
+// Start reading at client.go; for the bodies at request_lease.go and lease.go.
 package api
