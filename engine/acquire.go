@@ -2,12 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -39,7 +39,7 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 		}
 		return
 	}
-	if problem := e.noRoomForSpace(); problem != "" {
+	if problem := e.noRoomForSpace(); problem != nil {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -52,10 +52,10 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 	}
 	space := e.agenda.ns
 	problem = e.clockAnomaly(c.AsOf, e.latest())
-	if problem == "" && c.AsOf > 0 && c.AsOf < e.begins() {
-		problem = fmt.Sprintf("version %d is from before the namespace was deleted: read again", c.AsOf)
+	if problem == nil && c.AsOf > 0 && c.AsOf < e.begins() {
+		problem = message.New(message.NamespaceDeletedSince, message.Num(c.AsOf))
 	}
-	if problem != "" {
+	if problem != nil {
 		e.refuse(interlock.CodeFutureVersion, problem)
 		return
 	}
@@ -133,26 +133,26 @@ func (e *Engine) refuseHeld(r *request) {
 		code = interlock.CodeTooManyRuns
 	}
 	if r.barrier() != nil && len(conflict.Holders) == 0 {
-		problem = fmt.Sprintf("not all parties of the barrier at %s are there: come to it with waiting", conflict.Key)
+		problem = message.New(message.PartiesMissing, message.Str(conflict.Key))
 	}
 	e.refuse(code, problem).Conflict = conflict
 }
 
 // heldCode returns the code and the sentence for refusing a request that does not want to wait.
-func heldCode(c *Conflict) (interlock.Code, string) {
+func heldCode(c *Conflict) (interlock.Code, *message.Text) {
 	switch c.Kind {
 	case interlock.CapacityUsed:
 		if full := c.Capacity; len(full.Groups) > 0 && full.Used < full.Permits {
 			if c.Group == "" {
-				return interlock.CodeAtCapacity, fmt.Sprintf("the permits of key %s that are left are not for those without a group", c.Key)
+				return interlock.CodeAtCapacity, message.New(message.PermitsNotForUngrouped, message.Str(c.Key))
 			}
-			return interlock.CodeAtCapacity, fmt.Sprintf("the permits of key %s that are left are not for group %q", c.Key, c.Group)
+			return interlock.CodeAtCapacity, message.New(message.PermitsNotForGroup, message.Str(c.Key), message.Str(c.Group))
 		}
-		return interlock.CodeAtCapacity, fmt.Sprintf("the permits of key %s are taken", c.Key)
+		return interlock.CodeAtCapacity, message.New(message.PermitsTaken, message.Str(c.Key))
 	case interlock.RateUsed:
-		return interlock.CodeRateLimited, fmt.Sprintf("key %s has no tokens left for now", c.Key)
+		return interlock.CodeRateLimited, message.New(message.NoTokens, message.Str(c.Key))
 	}
-	return interlock.CodeHeld, fmt.Sprintf("key %s is held", c.Key)
+	return interlock.CodeHeld, message.New(message.KeyHeld, message.Str(c.Key))
 }
 
 // asked turns a command into a request that is in no list yet.
@@ -262,7 +262,7 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 		e.open(r)
 	}
 	e.settle()
-	var warnings []string
+	var warnings []*message.Text
 	if how == interlock.Preempt && r.phase == waiting {
 		warnings = e.preempt(r)
 		e.settle()
@@ -312,18 +312,18 @@ func (e *Engine) describe(kind record.Kind, r *request) *record.Event {
 }
 
 // closedFor reports why nothing new is admitted now, or "".
-func (e *Engine) closedFor() (interlock.Code, string) {
+func (e *Engine) closedFor() (interlock.Code, *message.Text) {
 	switch {
 	case e.draining:
-		return interlock.CodeShuttingDown, "the server is shutting down: repeat the request in a moment"
+		return interlock.CodeShuttingDown, message.New(message.ShuttingDown)
 	case e.lowMem:
-		return interlock.CodeOverloaded, "the server's memory is nearly full: nothing new is admitted until others have given back what they hold; releases still work"
+		return interlock.CodeOverloaded, message.New(message.MemoryFull)
 	case e.lowSpace && e.kept:
-		return interlock.CodeNoSpace, "the journal's disk is nearly full: no new leases until an operator makes room or keeps less history (--keep-bytes); releases still work"
+		return interlock.CodeNoSpace, message.New(message.DiskFullKept)
 	case e.lowSpace:
-		return interlock.CodeNoSpace, "the journal's disk is nearly full: no new leases until an operator makes room; releases still work"
+		return interlock.CodeNoSpace, message.New(message.DiskFull)
 	}
-	return "", ""
+	return "", nil
 }
 
 // coveredBy returns the lease of r's own flow that already covers all of r's claims, or nil.

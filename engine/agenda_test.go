@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // stage is a bare engine that accepts the commands of namespaces in any order.
@@ -79,7 +80,7 @@ func TestTimesOfNamespaces(t *testing.T) {
 		}
 	}
 	if eff := s.step(9*time.Second, &engine.Heartbeat{Head: a}); eff.Outcome != engine.Done || len(eff.Losses) > 0 {
-		t.Fatalf("a's heartbeat came in time: %v %s, %d losses", eff.Outcome, eff.Message, len(eff.Losses))
+		t.Fatalf("a's heartbeat came in time: %v %s, %d losses", eff.Outcome, prose.Sentence(eff.Message), len(eff.Losses))
 	}
 	if eff := s.step(9*time.Second, s.acquire(b, "z")); eff.Code != interlock.CodeSessionEnded {
 		t.Errorf("b's time went back: %v %s", eff.Outcome, eff.Code)
@@ -115,7 +116,7 @@ func TestNobodyCarriesAnothersWork(t *testing.T) {
 	for i := range 100 {
 		quiet := engine.Head{Namespace: "quiet"}
 		if eff := s.step(time.Second, s.acquire(quiet, interlock.Key(fmt.Sprintf("key:%d", i)))); eff.Outcome != engine.Granted {
-			t.Fatal(eff.Outcome, eff.Message)
+			t.Fatal(eff.Outcome, prose.Sentence(eff.Message))
 		}
 		if len(s.out.Events) != 1 {
 			t.Fatalf("a step of quiet has %d events, want 1", len(s.out.Events))

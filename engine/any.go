@@ -1,13 +1,13 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // A request for any one of several claims.
@@ -170,12 +170,12 @@ func (e *Engine) inTheWay(r *request) *Conflict {
 }
 
 // expand puts the keys that a prefix stands for in its place.
-func (e *Engine) expand(c *Acquire) (interlock.Code, string) {
+func (e *Engine) expand(c *Acquire) (interlock.Code, *message.Text) {
 	if c.Prefix == "" {
-		return "", ""
+		return "", nil
 	}
 	if len(c.Claims) > 0 {
-		return interlock.CodeInvalidRequest, "a request names claims or a prefix, not both"
+		return interlock.CodeInvalidRequest, message.New(message.ClaimsAndPrefix)
 	}
 	if code, problem := checkTexts(text{"prefix", c.Prefix, interlock.MaxKeyBytes}); code != "" {
 		return code, problem
@@ -184,10 +184,10 @@ func (e *Engine) expand(c *Acquire) (interlock.Code, string) {
 		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
 	}
 	if len(c.Claims) == 0 {
-		return interlock.CodeUnknownPattern, fmt.Sprintf("no pattern of namespace %q lists a member that begins with %q", c.Namespace, c.Prefix)
+		return interlock.CodeUnknownPattern, message.New(message.NoMemberWithPrefix, message.Str(c.Namespace), message.Str(c.Prefix))
 	}
 	c.Any = true
-	return "", ""
+	return "", nil
 }
 
 // memberLists returns what the patterns that list members say of them, of the first few

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -58,14 +58,12 @@ func (t *task) onLimit() interlock.Verdict {
 
 // strictLimit warns if the question about the task denies when its time is up, although its
 // asker wants it to approve then.
-func (t *task) strictLimit() []string {
+func (t *task) strictLimit() []*message.Text {
 	a := t.spec.Approval
 	if a == nil || a.Limit == 0 || a.OnLimit == t.onLimit() {
 		return nil
 	}
-	return []string{fmt.Sprintf(
-		"on_limit approved does not hold in queue %q, which says who approves or how many must: the question is denied when its time is up", t.queue.Name,
-	)}
+	return []*message.Text{message.New(message.LimitDenies, message.Str(t.queue.Name))}
 }
 
 // notApprover returns why a caller cannot answer questions about tasks of the queue, nil if
@@ -75,32 +73,26 @@ func (q *queue) notApprover(by *interlock.Principal) *refusal {
 		return nil
 	}
 	if by == nil {
-		return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-			"queue %q names its approvers, and the server asks for no credentials: start it with credentials, or empty the list", q.Name,
-		)}
+		return &refusal{code: interlock.CodeForbidden, message: message.New(message.ApproversWithoutCredentials, message.Str(q.Name))}
 	}
-	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-		"credential %q is none of the approvers of queue %q, which are %s: let one of them answer", by.Name, q.Name, quoted(q.Approvers),
-	)}
+	return &refusal{code: interlock.CodeForbidden, message: message.New(message.NotAnApprover, message.Str(by.Name), message.Str(q.Name), quoted(q.Approvers))}
 }
 
 // notAnsweredBy returns why a principal cannot answer the question about the task, nil
 // if it can. Without a name it is a caller of a server that asks for no credentials.
 func (t *task) notAnsweredBy(principal string) *refusal {
-	part := ""
+	var part *message.Text
 	switch {
 	case principal == "":
 		return nil
 	case t.spec.Principal == principal:
-		part = "submitted the task"
+		part = message.New(message.SubmittedTask)
 	case slices.Contains(t.spec.Approval.Askers, principal):
-		part = "asked the question, or worked at the task"
+		part = message.New(message.AskedOrWorked)
 	default:
 		return nil
 	}
-	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-		"credential %q %s, and nobody approves their own work: let another approver answer", principal, part,
-	)}
+	return &refusal{code: interlock.CodeForbidden, message: message.New(message.OwnWork, message.Str(principal), message.Sub(part))}
 }
 
 // isUnapproved reports whether the task has a question that was not answered with yes.
@@ -165,11 +157,11 @@ func (c *Answer) decide(e *Engine) {
 	switch {
 	case code != "":
 	case c.Verdict != interlock.Approved && c.Verdict != interlock.Denied:
-		code, problem = interlock.CodeInvalidRequest, "what is asked is either approved or denied"
+		code, problem = interlock.CodeInvalidRequest, message.New(message.UnknownVerdict)
 	case by == "":
-		code, problem = interlock.CodeInvalidRequest, "who answers? say the person's name"
+		code, problem = interlock.CodeInvalidRequest, message.New(message.AnswererMissing)
 	case by == interlock.ByPolicy:
-		code, problem = interlock.CodeInvalidRequest, fmt.Sprintf("%q is who answers when the time is up: say the person's name", by)
+		code, problem = interlock.CodeInvalidRequest, message.New(message.AnswererPolicy, message.Str(by))
 	}
 	if code != "" {
 		e.refuse(code, problem)
@@ -188,9 +180,9 @@ func (c *Answer) decide(e *Engine) {
 			e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 			return
 		}
-		words := fmt.Sprintf("the task is %s, and asks nobody", t.state)
+		words := message.New(message.TaskAsksNobody, message.Str(t.state.String()))
 		if a != nil && a.Verdict != 0 {
-			words = fmt.Sprintf("the task was %s by %q, and is %s now", a.Verdict, interlock.Answerer(a.Principal, a.By), t.state)
+			words = message.New(message.TaskAnswered, message.Str(a.Verdict.String()), message.Str(interlock.Answerer(a.Principal, a.By)), message.Str(t.state.String()))
 		}
 		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{e.showTask(t)}
 		return
@@ -224,11 +216,7 @@ func (c *Answer) decide(e *Engine) {
 // answerItself answers a task's timed-out question with its default.
 func (e *Engine) answerItself(t *task) {
 	a := t.spec.Approval
-	words := fmt.Sprintf("nobody answered within %v", a.Limit)
-	if n := len(a.Given); n > 0 {
-		words = fmt.Sprintf("%d of %d approved within %v", n, t.queue.MinApprovals, a.Limit)
-	}
-	e.emit(e.verdict(t, t.onLimit(), "", interlock.ByPolicy, words))
+	e.emit(e.verdict(t, t.onLimit(), "", interlock.ByPolicy, unanswered(len(a.Given), t.queue.MinApprovals, a.Limit)))
 }
 
 // verdict drafts the event for the answer to a task's question: by a principal that
@@ -238,10 +226,7 @@ func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words stri
 	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = record.TaskAnswered, principal, by, words, record.AppendPrincipal(nil, principal)
 	switch left := t.spec.Due.Sub(e.now); {
 	case v == interlock.Denied:
-		ev.Op, ev.Outcome = uint8(interlock.TaskDead), "denied by "+interlock.Answerer(principal, by)
-		if words != "" {
-			ev.Outcome += ": " + words
-		}
+		ev.Op, ev.Outcome = uint8(interlock.TaskDead), deniedBy(interlock.Answerer(principal, by), words)
 	case left > 0:
 		ev.Op, ev.Due = uint8(interlock.TaskScheduled), left
 	}

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -26,7 +26,7 @@ func (e *Engine) attempt(id interlock.LeaseID) *task {
 	case of.IsZero() && r.isOver() && r.reason != record.ByConversion:
 		e.replyGone(r)
 	case of.IsZero():
-		e.refuse(interlock.CodeInvalidRequest, "this lease is not that of a task: release it")
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.NotATaskLease))
 	case r.isOver() || r.task.request != r:
 		e.refuseMoved(of)
 	default:
@@ -50,18 +50,18 @@ func (r *request) attemptAt() (id interlock.TaskID) {
 func (e *Engine) refuseMoved(id interlock.TaskID) {
 	t := e.agenda.ns.tasks.known[id]
 	if t == nil {
-		e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task is settled and forgotten: drop what you have of it")
+		e.refuse(interlock.CodeTaskMoved, message.New(message.AttemptForgotten))
 		return
 	}
 	if t.spec.Message && t.state == interlock.TaskDone {
-		e.refuse(interlock.CodeAlreadyReplied, "this attempt is over, and the message has its reply: drop what you have of it").Tasks = []interlock.Task{e.showTask(t)}
+		e.refuse(interlock.CodeAlreadyReplied, message.New(message.AttemptReplied)).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
-	where := "it is " + t.state.String() + " now"
+	where := message.New(message.TaskIsNow, message.Str(t.state.String()))
 	if a := t.going; a != nil {
-		where = fmt.Sprintf("agent %q has it now, in attempt %d under fence %d", a.agent, a.number, a.fence)
+		where = message.New(message.TaskWith, message.Str(a.agent), message.Num(a.number), message.Num(a.fence))
 	}
-	eff := e.refuse(interlock.CodeTaskMoved, "this attempt is over, and the task has moved on: "+where+"; drop what you have of it")
+	eff := e.refuse(interlock.CodeTaskMoved, message.New(message.AttemptMoved, message.Sub(where)))
 	eff.Tasks = []interlock.Task{e.showTask(t)}
 	if t.going != nil {
 		eff.Conflict = e.situation(t.queue.ns, t.request.firstKey())
@@ -135,7 +135,7 @@ func (c *Nack) decide(e *Engine) {
 		return
 	}
 	if c.Delay < -1 || c.Delay > interlock.MaxDelay {
-		e.refuse(interlock.CodeInvalidTTL, fmt.Sprintf("delay %v is not between 0 and %v", c.Delay, time.Duration(interlock.MaxDelay)))
+		e.refuse(interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("delay"), message.Dur(c.Delay), message.Dur(time.Duration(interlock.MaxDelay))))
 		return
 	}
 	t := e.attempt(c.Lease)
@@ -158,7 +158,7 @@ func (c *Nack) decide(e *Engine) {
 	case c.Unseen:
 	case ev.Op == uint8(interlock.TaskDead):
 	case c.Dead:
-		ev.Op, ev.Outcome = uint8(interlock.TaskDead), cmp.Or(c.Reason, "its worker gave it up")
+		ev.Op, ev.Outcome = uint8(interlock.TaskDead), cmp.Or(c.Reason, givenUp)
 	case pause == 0:
 		ev.Due = t.pause(c.Jitter)
 	case pause == -1:
@@ -193,15 +193,13 @@ func (e *Engine) failure(t *task, r *request, why record.Reason, words string) *
 	switch {
 	case int(t.attempt) >= t.maxAttempts():
 		e.ev.Op = uint8(interlock.TaskDead)
-		e.ev.Outcome = cmp.Or(words, fmt.Sprintf("the last of %d attempts came to its end: %s", t.attempt, why))
+		e.ev.Outcome = cmp.Or(words, lastAttempt(int(t.attempt), why))
 	case t.spec.Deadline != 0 && t.spec.Deadline <= e.now:
 		e.ev.Op = uint8(interlock.TaskDead)
 		e.ev.Outcome = cmp.Or(words, pastDeadline)
 	}
 	return e.ev
 }
-
-const pastDeadline = "its deadline has passed"
 
 func (t *task) maxAttempts() int {
 	return cmp.Or(t.spec.Attempts, t.queue.MaxAttempts, interlock.DefaultAttempts)
@@ -260,7 +258,7 @@ func (e *Engine) fallBack(t *task, why record.Reason) {
 	ev := e.standing(t, interlock.TaskScheduled)
 	ev.Reason, ev.Due = why, t.pauseUpTo(max(t.backoff(), e.now.Sub(t.arrived)), t.dice())
 	if why == record.ByPattern {
-		ev.Op, ev.Due, ev.Outcome = uint8(interlock.TaskDead), 0, "since a pattern changed, a key will never have as many permits as it claims"
+		ev.Op, ev.Due, ev.Outcome = uint8(interlock.TaskDead), 0, tooManyForPattern
 	}
 	e.emit(ev)
 	e.placed(t)

@@ -115,7 +115,7 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 // canonical spelling, and that pattern; nil if there is none.
 func (s *namespace) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
 	for _, c := range claims {
-		if keypath.Problem(string(c.Key)) != "" {
+		if keypath.Problem(string(c.Key)) != nil {
 			continue
 		}
 		p, key := s.fit(c.Key)

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -333,12 +333,12 @@ func (e *Engine) meet(c *Acquire, r *request) bool {
 	size, x := m.node.sizeOf(m.counts), r.there(m)
 	switch {
 	case size != 0 && size != r.countOf(m):
-		e.refuse(interlock.CodeMismatch, fmt.Sprintf("%s was begun as a %v of %d: come to it with the same number", c.Claims[0].Key, c.Claims[0].Mode, size))
+		e.refuse(interlock.CodeMismatch, message.New(message.BarrierMismatch, message.Str(c.Claims[0].Key), message.Str(c.Claims[0].Mode.String()), message.Num(size)))
 	case x != nil:
 		e.follow(x, c.Attach)
 		e.out.Effects[e.replied].Lease.Reused = x.phase != waiting
 	case m.node.divided != nil && len(m.node.divided.members) >= interlock.MaxParts:
-		e.refuse(interlock.CodeTooManyLeases, fmt.Sprintf("%s has %d members, which is its limit: let some leave first", c.Claims[0].Key, interlock.MaxParts))
+		e.refuse(interlock.CodeTooManyLeases, message.New(message.MembersAtLimit, message.Str(c.Claims[0].Key), message.Num(interlock.MaxParts)))
 	default:
 		return false
 	}
@@ -358,21 +358,19 @@ func (c *Arrive) decide(e *Engine) {
 	m := l.barrier()
 	switch {
 	case m == nil:
-		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("the lease on %s is not that of a party of a barrier", l.claims()[0].Key))
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.NotABarrierParty, message.Str(l.claims()[0].Key)))
 		return
 	case l.phase == inGrace:
 		e.refuseInGrace(l)
 		return
 	case l.phase != held:
-		e.refuse(interlock.CodeUnknownLease, "this lease is only offered: take it up by its ticket first")
+		e.refuse(interlock.CodeUnknownLease, message.New(message.OnlyOffered))
 		return
 	case l.conversion != nil:
 		e.follow(l.conversion, c.Attach)
 		return
 	case m.node.broken():
-		e.refuse(interlock.CodeBroken, fmt.Sprintf(
-			"the barrier at %s has lost a party and will not open again: release the lease, and come to it anew", l.claims()[0].Key,
-		))
+		e.refuse(interlock.CodeBroken, message.New(message.BarrierBroken, message.Str(l.claims()[0].Key)))
 		return
 	}
 	if code, problem := e.closedFor(); code != "" {

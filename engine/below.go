@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"iter"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // A claim of a key reaches the keys below it, so it needs what their patterns allow.
@@ -54,10 +54,7 @@ func (s *namespace) excludes(c interlock.Claim, by *interlock.Principal) *refusa
 func (s *namespace) forbidsBelow(c interlock.Claim, by *interlock.Principal) *refusal {
 	for x := range s.rulesBelow(c) {
 		if !x.policy.allows(by, x.mode) {
-			return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: fmt.Sprintf(
-				"%s has keys of pattern %q below it, which does not let %s claim them in mode %s: claim the keys below that you need, or ask an operator",
-				c.Key, x.policy.Name, nameOrNobody(by), x.mode,
-			)}
+			return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: message.New(message.ModeForbiddenBelow, message.Str(c.Key), message.Str(x.policy.Name), message.Sub(nameOrNobody(by)), message.Str(x.mode.String()))}
 		}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 func shapeOf(t *testing.T, text string) *policy {
 	t.Helper()
 	p, problem := compile(interlock.Pattern{Name: "p", Shape: text})
-	if problem != "" {
-		t.Fatalf("%s: %s", text, problem)
+	if problem != nil {
+		t.Fatalf("%s: %v", text, problem)
 	}
 	return p
 }
@@ -74,7 +74,7 @@ func TestKeysBelow(t *testing.T) {
 		}
 		text += pick("", "", "/{rest...}")
 		p, problem := compile(interlock.Pattern{Name: "p", Shape: text})
-		if problem != "" {
+		if problem != nil {
 			continue
 		}
 		for range 20 {
@@ -83,7 +83,7 @@ func TestKeysBelow(t *testing.T) {
 				key += pick("/", "/a", "/x-", "k/") + pick("a", "1", "01", "A", "")
 			}
 			canonical, fits := p.canonical(key)
-			if keypath.Problem(key) != "" {
+			if keypath.Problem(key) != nil {
 				continue
 			}
 			for above, ok := keypath.Parent(key); ok; above, ok = keypath.Parent(above) {

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/interlockdev/interlock"
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
+)
 
 // Bodies that are read in advance.
 //
@@ -35,13 +38,13 @@ const objectBytes = 256
 // body is the result of checking one.
 type body struct {
 	text    []byte
-	problem string    // jsonProblem's result
-	patch   *jsonText // of a merge patch without a problem
+	problem *message.Text // jsonProblem's result
+	patch   *jsonText     // of a merge patch without a problem
 }
 
 func readBody(text []byte, op interlock.WriteOp) body {
 	b := body{text: text, problem: jsonProblem(text)}
-	if op == interlock.Merge && b.problem == "" {
+	if op == interlock.Merge && b.problem == nil {
 		b.patch = readJSON(text)
 		b.patch.value().object()
 	}
@@ -74,7 +77,7 @@ func readBodies(writes []interlock.Write) []body {
 }
 
 // problemOf is jsonProblem of the body of a write.
-func (c *Commit) problemOf(i int) string {
+func (c *Commit) problemOf(i int) *message.Text {
 	if text := c.Writes[i].Body; i >= len(c.bodies) || !c.bodies[i].isAbout(text) {
 		return jsonProblem(text)
 	}
@@ -98,7 +101,7 @@ func (x *TaskSpec) prepare() {
 }
 
 // problemOfPayload is jsonProblem of the payload.
-func (x *TaskSpec) problemOfPayload() string {
+func (x *TaskSpec) problemOfPayload() *message.Text {
 	if !x.payload.isAbout(x.Payload) {
 		return jsonProblem(x.Payload)
 	}

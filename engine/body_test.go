@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // largeJSON is a JSON string of so many bytes.
@@ -47,7 +48,7 @@ func TestPreparedBodies(t *testing.T) {
 				(*x.body)[0] = '!'
 				eff := l.step(x.cmd)
 				if unread := eff.Outcome == engine.Done; unread != (prepared && !replaced) {
-					t.Errorf("prepared %v, replaced %v: a %T with a body that is not JSON is %v %s", prepared, replaced, x.cmd, eff.Outcome, eff.Message)
+					t.Errorf("prepared %v, replaced %v: a %T with a body that is not JSON is %v %s", prepared, replaced, x.cmd, eff.Outcome, prose.Sentence(eff.Message))
 				}
 				(*x.body)[0] = '"'
 			}
@@ -88,7 +89,7 @@ func TestPreparedMerge(t *testing.T) {
 				engine.Prepare(patch)
 			}
 			if eff := l.step(patch); eff.Outcome != engine.Done {
-				t.Fatal(eff.Message)
+				t.Fatal(prose.Sentence(eff.Message))
 			}
 			docs, _, err := l.e.Documents("default", []interlock.Key{"d"}, true)
 			if err != nil {

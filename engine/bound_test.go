@@ -11,6 +11,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // Whatever a client does, one step's events stay far below what a journal takes at
@@ -316,7 +317,7 @@ func TestSearchGoesOnBesideCommands(t *testing.T) {
 		}
 		lease, eff := l.acquire(s, "other", 0, "quick")
 		if eff.Outcome != engine.Granted {
-			t.Fatal(eff.Outcome, eff.Message)
+			t.Fatal(eff.Outcome, prose.Sentence(eff.Message))
 		}
 		l.step(&engine.Release{Head: l.head(s), Lease: lease})
 		commands++
@@ -458,8 +459,8 @@ func TestRevocationIsExplained(t *testing.T) {
 	c.Actor = "ops"
 	l.step(c)
 	eff = l.step(&engine.Renew{Head: l.head(interlock.SessionID{}), Lease: lease})
-	if eff.Code != interlock.CodeRevoked || !strings.Contains(eff.Message, `("ops")`) || !strings.Contains(eff.Message, `"stuck since noon"`) {
-		t.Errorf("%s: %s", eff.Code, eff.Message)
+	if eff.Code != interlock.CodeRevoked || !strings.Contains(prose.Sentence(eff.Message), `("ops")`) || !strings.Contains(prose.Sentence(eff.Message), `"stuck since noon"`) {
+		t.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 }
 
@@ -473,11 +474,11 @@ func TestEndOfAWaitIsExplained(t *testing.T) {
 	ticket := l.id()
 	convert := &engine.Convert{Head: l.head(s), Lease: lease, ID: ticket, Claims: []interlock.Claim{{Key: "k"}, {Key: "j"}}, OnConflict: interlock.Wait}
 	if eff := l.step(convert); eff.Outcome != engine.Queued {
-		t.Fatal(eff.Outcome, eff.Message)
+		t.Fatal(eff.Outcome, prose.Sentence(eff.Message))
 	}
 	l.step(&engine.Leave{Head: l.head(s), Ticket: ticket})
-	if eff := l.step(&engine.Poll{Head: l.head(s), Ticket: ticket}); eff.Code != interlock.CodeLeft || !strings.HasPrefix(eff.Message, "the request for k was given up") {
-		t.Errorf("%s: %s", eff.Code, eff.Message)
+	if eff := l.step(&engine.Poll{Head: l.head(s), Ticket: ticket}); eff.Code != interlock.CodeLeft || !strings.HasPrefix(prose.Sentence(eff.Message), "the request for k was given up") {
+		t.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	var nobody interlock.SessionID
 	ticket = l.id()
@@ -485,8 +486,8 @@ func TestEndOfAWaitIsExplained(t *testing.T) {
 		Claims: []interlock.Claim{{Key: "k"}}, OnConflict: interlock.Wait,
 	}})
 	l.pass(interlock.BareTicketTTL)
-	if eff := l.step(&engine.Poll{Head: l.head(nobody), Ticket: ticket}); eff.Code != interlock.CodeOfferLapsed || strings.Contains(eff.Message, "offered") {
-		t.Errorf("%s: %s", eff.Code, eff.Message)
+	if eff := l.step(&engine.Poll{Head: l.head(nobody), Ticket: ticket}); eff.Code != interlock.CodeOfferLapsed || strings.Contains(prose.Sentence(eff.Message), "offered") {
+		t.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 }
 

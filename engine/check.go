@@ -2,13 +2,13 @@ package engine
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The form of commands: errors that do not depend on the state. These functions know no state.
@@ -17,7 +17,7 @@ import (
 // refusal is the reason why claims are not admitted, regardless of their holders.
 type refusal struct {
 	code    interlock.Code
-	message string
+	message *message.Text
 	key     interlock.Key
 	nearest []string
 
@@ -25,19 +25,19 @@ type refusal struct {
 }
 
 // checkAcquire normalises c and returns the code and the description of its first error, or "".
-func checkAcquire(c *Acquire) (interlock.Code, string) {
+func checkAcquire(c *Acquire) (interlock.Code, *message.Text) {
 	if code, problem := checkSize(c); code != "" {
 		return code, problem
 	}
 	c.Any = c.Any && len(c.Claims) > 1 // one alternative is an ordinary claim
-	if problem := checkNamespace(c.Namespace); problem != "" {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		return interlock.CodeInvalidNamespace, problem
 	}
 	if code, problem := checkForm(c.Claims); code != "" {
 		return code, problem
 	}
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
-		return interlock.CodeInvalidPriority, fmt.Sprintf("priority %d is not between -%d and %d", c.Priority, interlock.MaxPriority, interlock.MaxPriority)
+		return interlock.CodeInvalidPriority, message.New(message.NotBetween, message.Str("priority"), message.Num(c.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))
 	}
 	if code, problem := checkTexts(
 		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
@@ -50,46 +50,46 @@ func checkAcquire(c *Acquire) (interlock.Code, string) {
 }
 
 // checkSize returns the code and the description of an error in the size of c, or "".
-func checkSize(c *Acquire) (interlock.Code, string) {
+func checkSize(c *Acquire) (interlock.Code, *message.Text) {
 	n := len(c.Claims)
 	if !c.Any {
 		if n == 0 || n > interlock.MaxClaims {
-			return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a request has 1 to %d", n, interlock.MaxClaims)
+			return interlock.CodeTooManyClaims, message.New(message.ClaimCount, message.Num(n), message.Num(interlock.MaxClaims))
 		}
-		return "", ""
+		return "", nil
 	}
 	if n == 0 || n > interlock.MaxAlternatives {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("%d alternatives: a request for any one of several has 1 to %d", n, interlock.MaxAlternatives)
+		return interlock.CodeTooManyClaims, message.New(message.AlternativeCount, message.Num(n), message.Num(interlock.MaxAlternatives))
 	}
 	bytes := 0
 	for i := range c.Claims {
 		if m := c.Claims[i].Mode; m > interlock.Permits {
-			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s is of mode %s, which is never one of several alternatives", i+1, c.Claims[i].Key, m)
+			return interlock.CodeInvalidMode, message.New(message.AlternativeMode, message.Num(i+1), message.Str(c.Claims[i].Key), message.Str(m.String()))
 		}
 		bytes += len(c.Claims[i].Key)
 	}
 	if bytes > maxAnyBytes {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("the keys of the alternatives have %d bytes together: at most %d", bytes, maxAnyBytes)
+		return interlock.CodeTooManyClaims, message.New(message.AlternativesTooLong, message.Num(bytes), message.Num(maxAnyBytes))
 	}
-	return "", ""
+	return "", nil
 }
 
 // checkForm normalises claims and returns a code and a description of the first error in their
 // form, or "".
-func checkForm(claims []interlock.Claim) (interlock.Code, string) {
+func checkForm(claims []interlock.Claim) (interlock.Code, *message.Text) {
 	for i := range claims {
 		claim := &claims[i]
-		if problem := keypath.Problem(string(claim.Key)); problem != "" {
-			return interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", keypath.Clip(string(claim.Key), 64), problem)
+		if problem := keypath.Problem(string(claim.Key)); problem != nil {
+			return interlock.CodeInvalidKey, message.New(message.InvalidKey, message.Str(keypath.Clip(string(claim.Key), 64)), message.Sub(problem))
 		}
 		if claim.Mode == 0 {
 			claim.Mode = interlock.Exclusive
 		}
 		if claim.Mode > interlock.Member {
-			return interlock.CodeInvalidMode, fmt.Sprintf("claim %d on %s has mode %d, which does not exist", i+1, claim.Key, claim.Mode)
+			return interlock.CodeInvalidMode, message.New(message.UnknownMode, message.Num(i+1), message.Str(claim.Key), message.Num(claim.Mode))
 		}
 		if claim.Mode.Counts() != (claim.Count > 0) || claim.Count > interlock.MaxCount {
-			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: %s with a count of %d: from 1 to %d with permits, none with a mode", i+1, claim.Key, claim.Mode, claim.Count, interlock.MaxCount)
+			return interlock.CodeInvalidRequest, message.New(message.ModeWithCount, message.Num(i+1), message.Str(claim.Key), message.Str(claim.Mode.String()), message.Num(claim.Count), message.Num(interlock.MaxCount))
 		}
 	}
 	if code, problem := checkBarrier(claims); code != "" {
@@ -99,43 +99,43 @@ func checkForm(claims []interlock.Claim) (interlock.Code, string) {
 		return code, problem
 	}
 	if key, twice := duplicate(claims); twice {
-		return interlock.CodeDuplicateClaim, fmt.Sprintf("key %s is claimed twice: claim it once, with the stronger mode", key)
+		return interlock.CodeDuplicateClaim, message.New(message.ClaimedTwice, message.Str(key))
 	}
-	return "", ""
+	return "", nil
 }
 
 // checkBarrier returns the code and the description of an error in the barriers of a request,
 // or "".
-func checkBarrier(claims []interlock.Claim) (interlock.Code, string) {
+func checkBarrier(claims []interlock.Claim) (interlock.Code, *message.Text) {
 	for i, c := range claims {
 		switch {
 		case c.Mode != interlock.Barrier:
 		case len(claims) > 1:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: a barrier is the only claim of its request", i+1, c.Key)
+			return interlock.CodeInvalidRequest, message.New(message.BarrierNotAlone, message.Num(i+1), message.Str(c.Key))
 		case c.Count < 2 || c.Count > interlock.MaxParties:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("a barrier of %d parties: it has 2 to %d", c.Count, interlock.MaxParties)
+			return interlock.CodeInvalidRequest, message.New(message.BarrierParties, message.Num(c.Count), message.Num(interlock.MaxParties))
 		}
 	}
-	return "", ""
+	return "", nil
 }
 
 // checkMember returns the code and the description of an error in a claim of membership, or "".
-func checkMember(claims []interlock.Claim) (interlock.Code, string) {
+func checkMember(claims []interlock.Claim) (interlock.Code, *message.Text) {
 	for i, c := range claims {
 		switch {
 		case c.Mode != interlock.Member:
 		case len(claims) > 1:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("claim %d on %s: a membership is the only claim of its request", i+1, c.Key)
+			return interlock.CodeInvalidRequest, message.New(message.MembershipNotAlone, message.Num(i+1), message.Str(c.Key))
 		case c.Count < 1 || c.Count > interlock.MaxParts:
-			return interlock.CodeInvalidRequest, fmt.Sprintf("%d parts of %s: a key has 1 to %d", c.Count, c.Key, interlock.MaxParts)
+			return interlock.CodeInvalidRequest, message.New(message.PartCount, message.Num(c.Count), message.Str(c.Key), message.Num(interlock.MaxParts))
 		default:
 			last := string(c.Key) + "/" + strconv.Itoa(int(c.Count-1))
-			if problem := keypath.Problem(last); problem != "" {
-				return interlock.CodeInvalidKey, fmt.Sprintf("the part %q %s", keypath.Clip(last, 64), problem)
+			if problem := keypath.Problem(last); problem != nil {
+				return interlock.CodeInvalidKey, message.New(message.InvalidPart, message.Str(keypath.Clip(last, 64)), message.Sub(problem))
 			}
 		}
 	}
-	return "", ""
+	return "", nil
 }
 
 // duplicate returns a key that is claimed twice, if there is one.
@@ -155,63 +155,63 @@ func duplicate(claims []interlock.Claim) (key interlock.Key, twice bool) {
 
 func badKey(claims []interlock.Claim) interlock.Key {
 	for _, claim := range claims {
-		if keypath.Problem(string(claim.Key)) != "" {
+		if keypath.Problem(string(claim.Key)) != nil {
 			return interlock.Key(keypath.Clip(string(claim.Key), 64))
 		}
 	}
 	return ""
 }
 
-func checkTimes(c *Acquire) (interlock.Code, string) {
+func checkTimes(c *Acquire) (interlock.Code, *message.Text) {
 	switch {
 	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
-		return interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between %v and %v", c.TTL, interlock.MinTTL, interlock.MaxTTL)
+		return interlock.CodeInvalidTTL, message.New(message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL), message.Dur(interlock.MaxTTL))
 	case c.Grace != NoGrace && (c.Grace < 0 || c.Grace > interlock.MaxGrace):
-		return interlock.CodeInvalidTTL, fmt.Sprintf("grace %v is not between 0 and %v", c.Grace, interlock.MaxGrace)
+		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("grace"), message.Dur(c.Grace), message.Dur(interlock.MaxGrace))
 	case c.MaxHold < 0 || c.MaxHold > interlock.MaxMaxHold:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("max_hold %v is not between 0 and %v", c.MaxHold, interlock.MaxMaxHold)
+		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("max_hold"), message.Dur(c.MaxHold), message.Dur(interlock.MaxMaxHold))
 	case c.Stall < 0 || c.Stall > interlock.MaxStall:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("stall %v is not between 0 and %v", c.Stall, interlock.MaxStall)
+		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("stall"), message.Dur(c.Stall), message.Dur(interlock.MaxStall))
 	case c.LockDelay < 0 || c.LockDelay > interlock.MaxLockDelay:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("lock_delay %v is not between 0 and %v", c.LockDelay, interlock.MaxLockDelay)
+		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("lock_delay"), message.Dur(c.LockDelay), message.Dur(interlock.MaxLockDelay))
 	case c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("max_wait %v is not between 0 and %v", c.MaxWait, interlock.MaxMaxWait)
+		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("max_wait"), message.Dur(c.MaxWait), message.Dur(interlock.MaxMaxWait))
 	}
-	return "", ""
+	return "", nil
 }
 
-func checkMaxWait(d time.Duration) (interlock.Code, string) {
+func checkMaxWait(d time.Duration) (interlock.Code, *message.Text) {
 	if d < 0 || d > interlock.MaxMaxWait {
-		return interlock.CodeInvalidTTL, fmt.Sprintf("max_wait %v is not between 0 and %v", d, interlock.MaxMaxWait)
+		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("max_wait"), message.Dur(d), message.Dur(interlock.MaxMaxWait))
 	}
-	return "", ""
+	return "", nil
 }
 
 // checkConvert normalises c and returns the code and the description of its first error, or "".
-func checkConvert(c *Convert) (interlock.Code, string) {
+func checkConvert(c *Convert) (interlock.Code, *message.Text) {
 	if n := len(c.Claims); n == 0 || n > interlock.MaxClaims {
-		return interlock.CodeTooManyClaims, fmt.Sprintf("%d claims: a lease has 1 to %d; to give all up, release it", n, interlock.MaxClaims)
+		return interlock.CodeTooManyClaims, message.New(message.ConversionClaimCount, message.Num(n), message.Num(interlock.MaxClaims))
 	}
 	if code, problem := checkForm(c.Claims); code != "" {
 		return code, problem
 	}
 	for _, claim := range c.Claims {
 		if claim.Mode.Counts() && claim.Mode != interlock.Permits {
-			return interlock.CodeInvalidMode, fmt.Sprintf("a lease cannot be converted to a claim of mode %v on %s: acquire that by itself", claim.Mode, claim.Key)
+			return interlock.CodeInvalidMode, message.New(message.ConversionMode, message.Str(claim.Mode.String()), message.Str(claim.Key))
 		}
 	}
 	if c.OnConflict == interlock.Skip {
-		return interlock.CodeInvalidRequest, "a conversion cannot be skipped: on_conflict is fail, wait or preempt"
+		return interlock.CodeInvalidRequest, message.New(message.ConversionSkip)
 	}
 	return checkMaxWait(c.MaxWait)
 }
 
-func checkDeclare(c *Declare) (interlock.Code, string) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
+func checkDeclare(c *Declare) (interlock.Code, *message.Text) {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		return interlock.CodeInvalidNamespace, problem
 	}
 	if c.On.Session == "" && c.On.Agent == "" {
-		return interlock.CodeInvalidRequest, "for whom? name a session, or an agent that has one"
+		return interlock.CodeInvalidRequest, message.New(message.WaitForWhom)
 	}
 	if code, problem := checkTexts(
 		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes}, text{"purpose", c.Purpose, interlock.MaxPurposeBytes},
@@ -223,25 +223,25 @@ func checkDeclare(c *Declare) (interlock.Code, string) {
 	return checkMaxWait(c.MaxWait)
 }
 
-func checkPark(c *Park) (interlock.Code, string) {
+func checkPark(c *Park) (interlock.Code, *message.Text) {
 	switch {
 	case c.Free && c.Keep:
-		return interlock.CodeInvalidRequest, "the keys of a parked lease are either kept or freed: ask for one of both"
+		return interlock.CodeInvalidRequest, message.New(message.KeepOrFree)
 	case c.For < 0 || c.For > interlock.MaxPark:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("a lease is parked for 0 to %v, not for %v", interlock.MaxPark, c.For)
+		return interlock.CodeInvalidTTL, message.New(message.ParkTooLong, message.Dur(interlock.MaxPark), message.Dur(c.For))
 	}
 	return checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes})
 }
 
-func checkClaimEffect(c *ClaimEffect) (interlock.Code, string) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
+func checkClaimEffect(c *ClaimEffect) (interlock.Code, *message.Text) {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		return interlock.CodeInvalidNamespace, problem
 	}
 	switch {
 	case c.Action == "":
-		return interlock.CodeInvalidRequest, "an effect is known by its action: say what is to be done"
+		return interlock.CodeInvalidRequest, message.New(message.EffectWithoutAction)
 	case c.TTL < 0 || c.TTL > interlock.MaxEffectTTL:
-		return interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between 0 and %v", c.TTL, time.Duration(interlock.MaxEffectTTL))
+		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("ttl"), message.Dur(c.TTL), message.Dur(time.Duration(interlock.MaxEffectTTL)))
 	}
 	return checkTexts(
 		text{"action", c.Action, interlock.MaxActionBytes}, text{"agent", c.Agent, interlock.MaxNameBytes},
@@ -249,22 +249,22 @@ func checkClaimEffect(c *ClaimEffect) (interlock.Code, string) {
 	)
 }
 
-func checkSettleEffect(c *SettleEffect) (interlock.Code, string) {
+func checkSettleEffect(c *SettleEffect) (interlock.Code, *message.Text) {
 	byID, byDigest := !c.ID.IsZero(), c.Digest != [32]byte{}
-	problem := ""
+	var problem *message.Text
 	switch {
 	case byID == byDigest:
-		problem = "an effect is named by its claimer's id, or by its digest: give one of both"
+		problem = message.New(message.EffectNamedHow)
 	case c.State == interlock.EffectClaimed || c.State > interlock.EffectUnknown:
-		problem = "an effect is settled as done, as unknown, or as not done"
+		problem = message.New(message.EffectSettledAs)
 	case byDigest && c.State == interlock.EffectUnknown:
-		problem = "it is unknown already: find out whether it happened"
+		problem = message.New(message.EffectUnknownAlready)
 	case c.Result != "" && c.State != interlock.EffectDone:
-		problem = "only what was done has a result"
+		problem = message.New(message.ResultOfUndone)
 	case c.Result != "" && !json.Valid([]byte(c.Result)):
-		problem = "the result is not JSON"
+		problem = message.New(message.ResultNotJSON)
 	}
-	if problem != "" {
+	if problem != nil {
 		return interlock.CodeInvalidRequest, problem
 	}
 	return checkTexts(text{"result", c.Result, interlock.MaxResultBytes}, text{"reason", c.Reason, interlock.MaxReasonBytes})
@@ -277,32 +277,32 @@ type text struct {
 	limit int
 }
 
-func checkTexts(texts ...text) (interlock.Code, string) {
+func checkTexts(texts ...text) (interlock.Code, *message.Text) {
 	for i := range texts {
 		t := &texts[i]
 		if t.value == "" {
 			continue
 		}
 		if len(t.value) > t.limit {
-			return interlock.CodeTooLong, fmt.Sprintf("%s has %d bytes: at most %d are kept, so shorten it", t.name, len(t.value), t.limit)
+			return interlock.CodeTooLong, message.New(message.TooLong, message.Str(t.name), message.Num(len(t.value)), message.Num(t.limit))
 		}
 		if !utf8.ValidString(t.value) {
-			return interlock.CodeInvalidRequest, t.name + " is not valid UTF-8"
+			return interlock.CodeInvalidRequest, message.New(message.NotUTF8, message.Str(t.name))
 		}
 	}
-	return "", ""
+	return "", nil
 }
 
-func checkNamespace(ns interlock.Namespace) string {
+func checkNamespace(ns interlock.Namespace) *message.Text {
 	if ns == "" || len(ns) > interlock.MaxNamespaceBytes {
-		return fmt.Sprintf("namespace %q: a namespace has 1 to %d bytes", keypath.Clip(string(ns), 64), interlock.MaxNamespaceBytes)
+		return message.New(message.NamespaceLength, message.Str(keypath.Clip(string(ns), 64)), message.Num(interlock.MaxNamespaceBytes))
 	}
 	for _, b := range []byte(ns) {
 		if b <= ' ' || b >= 0x7f || b == '/' {
-			return fmt.Sprintf("namespace %q: a namespace has visible ASCII characters other than '/'", keypath.Clip(string(ns), 64))
+			return message.New(message.NamespaceCharacters, message.Str(keypath.Clip(string(ns), 64)))
 		}
 	}
-	return ""
+	return nil
 }
 
 // maxAnyBytes bounds the keys of alternatives together, because events list them.

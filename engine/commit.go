@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -23,7 +23,7 @@ func (c *Commit) decide(e *Engine) {
 		e.refuseFor(no)
 		return
 	}
-	if problem := e.noRoomForSpace(); problem != "" {
+	if problem := e.noRoomForSpace(); problem != nil {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -73,7 +73,7 @@ func (e *Engine) admitCommit(c *Commit, s *namespace, sess *session, leases []*r
 	if no := s.spellReads(c.Reads); no != nil {
 		return no
 	}
-	if problem := e.clockAnomaly(c.AsOf, s.docs.version); problem != "" {
+	if problem := e.clockAnomaly(c.AsOf, s.docs.version); problem != nil {
 		return &refusal{code: interlock.CodeFutureVersion, message: problem}
 	}
 	policies := make([]*policy, len(c.Writes))
@@ -92,10 +92,10 @@ func (e *Engine) admitCommit(c *Commit, s *namespace, sess *session, leases []*r
 			return no
 		}
 		if e.lowMem && (w.Op == interlock.Put || w.Op == interlock.Merge) {
-			return &refusal{code: interlock.CodeOverloaded, message: "the server's memory is nearly full: until others have given back what they hold, only deletions and additions to counters go on"}
+			return &refusal{code: interlock.CodeOverloaded, message: message.New(message.MemoryFullForWrites)}
 		}
 		if e.lowSpace && (w.Op == interlock.Put || w.Op == interlock.Merge) {
-			return &refusal{code: interlock.CodeNoSpace, message: "the journal's disk is nearly full: until an operator makes room, only deletions and additions to counters go on"}
+			return &refusal{code: interlock.CodeNoSpace, message: message.New(message.DiskFullForWrites)}
 		}
 	}
 	return nil
@@ -227,9 +227,7 @@ func noneTwice(n int, key func(int) interlock.Key) *refusal {
 	for i := range n {
 		k := key(i)
 		if seen[k] {
-			return &refusal{code: interlock.CodeDuplicateClaim, key: k, message: fmt.Sprintf(
-				"key %s stands twice among the reads or among the writes: name it once, with what it is to be in the end", k,
-			)}
+			return &refusal{code: interlock.CodeDuplicateClaim, key: k, message: message.New(message.NamedTwice, message.Str(k))}
 		}
 		seen[k] = true
 	}

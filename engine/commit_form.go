@@ -1,10 +1,9 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // CommitEntryBytes is the maximum length of a commit's entry: the bodies that it writes, and
@@ -21,7 +20,7 @@ const usualBytes = 160
 
 // checkCommit normalises a commit and returns a refusal if its form is wrong, or nil.
 func checkCommit(c *Commit) *refusal {
-	if problem := checkNamespace(c.Namespace); problem != "" {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		return &refusal{code: interlock.CodeInvalidNamespace, message: problem}
 	}
 	if code, problem := checkTexts(
@@ -31,9 +30,9 @@ func checkCommit(c *Commit) *refusal {
 	}
 	switch {
 	case len(c.Writes) > interlock.MaxWrites:
-		return invalid("", fmt.Sprintf("%d writes: a commit has at most %d, so commit in several steps", len(c.Writes), interlock.MaxWrites))
+		return invalid("", message.New(message.WriteCount, message.Num(len(c.Writes)), message.Num(interlock.MaxWrites)))
 	case len(c.Leases) > interlock.MaxClaims:
-		return invalid("", fmt.Sprintf("%d leases: a commit names at most %d", len(c.Leases), interlock.MaxClaims))
+		return invalid("", message.New(message.LeaseCount, message.Num(len(c.Leases)), message.Num(interlock.MaxClaims)))
 	}
 	if no := checkReads(c.Reads); no != nil {
 		return no
@@ -49,9 +48,7 @@ func checkCommit(c *Commit) *refusal {
 			return no
 		}
 		if size += len(w.Body); size > interlock.MaxCommitBytes {
-			return &refusal{code: interlock.CodeBodyTooLarge, key: w.Key, message: fmt.Sprintf(
-				"the bodies of this commit have more than %d bytes together: commit in several steps, or write less", interlock.MaxCommitBytes,
-			)}
+			return &refusal{code: interlock.CodeBodyTooLarge, key: w.Key, message: message.New(message.BodiesTooLarge, message.Num(interlock.MaxCommitBytes))}
 		}
 	}
 	return nil
@@ -60,7 +57,7 @@ func checkCommit(c *Commit) *refusal {
 // checkReads returns a refusal if the form of a list of reads is wrong, or nil.
 func checkReads(list []interlock.Read) *refusal {
 	if len(list) > interlock.MaxReads {
-		return invalid("", fmt.Sprintf("%d reads: at most %d are taken together", len(list), interlock.MaxReads))
+		return invalid("", message.New(message.ReadCount, message.Num(len(list)), message.Num(interlock.MaxReads)))
 	}
 	for i := range list {
 		r := &list[i]
@@ -68,20 +65,20 @@ func checkReads(list []interlock.Read) *refusal {
 			return no
 		}
 		if r.Present && (r.Absent || r.Version > 0) {
-			return invalid(r.Key, fmt.Sprintf("of %s is said that something must be there, whatever version, and that it has a certain one or is absent", r.Key))
+			return invalid(r.Key, message.New(message.ReadContradicts, message.Str(r.Key)))
 		}
 	}
 	return nil
 }
 
-func invalid(key interlock.Key, message string) *refusal {
-	return &refusal{code: interlock.CodeInvalidRequest, key: key, message: message}
+func invalid(key interlock.Key, problem *message.Text) *refusal {
+	return &refusal{code: interlock.CodeInvalidRequest, key: key, message: problem}
 }
 
 func checkDocumentKey(key interlock.Key) *refusal {
-	if problem := keypath.Problem(string(key)); problem != "" {
+	if problem := keypath.Problem(string(key)); problem != nil {
 		shown := keypath.Clip(string(key), 64)
-		return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(shown), message: fmt.Sprintf("key %q %s", shown, problem)}
+		return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(shown), message: message.New(message.InvalidKey, message.Str(shown), message.Sub(problem))}
 	}
 	return nil
 }
@@ -92,22 +89,20 @@ func (c *Commit) checkWrite(i int) *refusal {
 	adds := w.Delta != 0 || w.Min != nil || w.Max != nil
 	switch {
 	case w.Op < interlock.Put || w.Op > interlock.Add:
-		return invalid(w.Key, fmt.Sprintf("the write to %s has the operation %d, which does not exist", w.Key, w.Op))
+		return invalid(w.Key, message.New(message.UnknownWrite, message.Str(w.Key), message.Num(w.Op)))
 	case w.Op != interlock.Add && adds:
-		return invalid(w.Key, fmt.Sprintf("the write to %s has a number to add or its bounds, and is a %s", w.Key, w.Op))
+		return invalid(w.Key, message.New(message.WriteNotAdd, message.Str(w.Key), message.Str(w.Op.String())))
 	case w.Op != interlock.Put && w.ContentType != "":
-		return invalid(w.Key, fmt.Sprintf("the write to %s has a content type, and is a %s: only a put names one", w.Key, w.Op))
+		return invalid(w.Key, message.New(message.WriteNotPut, message.Str(w.Key), message.Str(w.Op.String())))
 	case w.Op != interlock.Put && w.Op != interlock.Merge && len(w.Body) > 0:
-		return invalid(w.Key, fmt.Sprintf("the write to %s has a body, and is a %s", w.Key, w.Op))
+		return invalid(w.Key, message.New(message.WriteWithBody, message.Str(w.Key), message.Str(w.Op.String())))
 	case w.Min != nil && w.Max != nil && *w.Min > *w.Max:
-		return invalid(w.Key, fmt.Sprintf("the counter %s cannot be from %d to %d", w.Key, *w.Min, *w.Max))
+		return invalid(w.Key, message.New(message.CounterBounds, message.Str(w.Key), message.Num(*w.Min), message.Num(*w.Max)))
 	case len(w.Body) > interlock.MaxDocumentBytes:
-		return &refusal{code: interlock.CodeBodyTooLarge, message: fmt.Sprintf(
-			"the body for %s has %d bytes: a document has at most %d", w.Key, len(w.Body), interlock.MaxDocumentBytes,
-		)}
+		return &refusal{code: interlock.CodeBodyTooLarge, message: message.New(message.DocumentTooLarge, message.Str(w.Key), message.Num(len(w.Body)), message.Num(interlock.MaxDocumentBytes))}
 	case w.Op == interlock.Merge:
-		if problem := c.problemOf(i); problem != "" {
-			return &refusal{code: interlock.CodeBadPatch, message: fmt.Sprintf("the merge patch for %s %s", w.Key, problem)}
+		if problem := c.problemOf(i); problem != nil {
+			return &refusal{code: interlock.CodeBadPatch, message: message.New(message.BadPatch, message.Str(w.Key), message.Sub(problem))}
 		}
 		return nil
 	case w.Op != interlock.Put:
@@ -116,32 +111,32 @@ func (c *Commit) checkWrite(i int) *refusal {
 	if w.ContentType == "" {
 		w.ContentType = interlock.JSONType
 	}
-	if problem := contentTypeProblem(w.ContentType); problem != "" {
-		return invalid(w.Key, fmt.Sprintf("the content type of %s %s", w.Key, problem))
+	if problem := contentTypeProblem(w.ContentType); problem != nil {
+		return invalid(w.Key, message.New(message.BadContentType, message.Str(w.Key), message.Sub(problem)))
 	}
 	if !isJSON(w.ContentType) {
 		return nil
 	}
-	if problem := c.problemOf(i); problem != "" {
-		return invalid(w.Key, fmt.Sprintf("the body for %s %s, and its content type is %s", w.Key, problem, w.ContentType))
+	if problem := c.problemOf(i); problem != nil {
+		return invalid(w.Key, message.New(message.BadBody, message.Str(w.Key), message.Sub(problem), message.Str(w.ContentType)))
 	}
 	return nil
 }
 
 // contentTypeProblem returns the error in a content type, in words that follow it, or "".
-func contentTypeProblem(s string) string {
+func contentTypeProblem(s string) *message.Text {
 	if len(s) > interlock.MaxContentTypeBytes {
-		return fmt.Sprintf("has %d bytes: at most %d", len(s), interlock.MaxContentTypeBytes)
+		return message.New(message.ContentTypeTooLong, message.Num(len(s)), message.Num(interlock.MaxContentTypeBytes))
 	}
 	slash := false
 	for _, b := range []byte(s) {
 		if b < ' ' || b >= 0x7f {
-			return "has characters other than visible ASCII"
+			return message.New(message.ContentTypeCharacters)
 		}
 		slash = slash || b == '/'
 	}
 	if !slash {
-		return "is not a media type such as text/plain"
+		return message.New(message.NotAMediaType)
 	}
-	return ""
+	return nil
 }

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -35,9 +35,7 @@ func (c *Convert) decide(e *Engine) {
 		return
 	}
 	if l.gathering() != nil || l.share != nil {
-		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
-			"the lease on %s is that of a party or a member, or a part: its claim stays as it is", l.claims()[0].Key,
-		))
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.NotConvertible, message.Str(l.claims()[0].Key)))
 		return
 	}
 	if no := e.checkClaims(c.Claims, l.Group, l); no != nil {
@@ -50,7 +48,7 @@ func (c *Convert) decide(e *Engine) {
 	}
 	switch {
 	case l.phase != held:
-		e.refuse(interlock.CodeUnknownLease, "this lease is only offered: take it up by its ticket first")
+		e.refuse(interlock.CodeUnknownLease, message.New(message.OnlyOffered))
 		return
 	case l.conversion != nil && sameClaims(l.conversion.claims(), c.Claims):
 		e.follow(l.conversion, c.Attach)

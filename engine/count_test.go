@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // The objects that a step examines count, so that it leaves the rest to the next.
@@ -22,7 +23,7 @@ func TestFewPatternsAreTried(t *testing.T) {
 		keys[i] = fmt.Sprintf("s%d/x", i*15)
 	}
 	if _, eff := l.acquire(s, "", 0, keys...); eff.Outcome != engine.Granted {
-		t.Fatal(eff.Message)
+		t.Fatal(prose.Sentence(eff.Message))
 	}
 	if n := l.e.Objects(); n > interlock.MaxPatterns {
 		t.Errorf("%d objects for %d claims", n, len(keys))

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -63,9 +63,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
 	case !p.asks || c.Unapproved || d != nil && d.Verdict == interlock.Approved:
 		return false
 	case d != nil:
-		eff := e.refuse(interlock.CodeDenied, fmt.Sprintf(
-			"what the parked lease on %s asks was denied by %q: it stays parked", r.firstKey(), d.Answerer(),
-		))
+		eff := e.refuse(interlock.CodeDenied, message.New(message.ParkDenied, message.Str(r.firstKey()), message.Str(d.Answerer())))
 		eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.firstKey()}
 	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:
 		r.unhear(c.Link)
@@ -73,7 +71,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *request) bool {
 	default:
 		if list := r.dealings.hearers; len(list) == maxHearers {
 			eff := e.effect(list[0].caller, Refused)
-			eff.Code, eff.Message = interlock.CodeTooManyWaiters, fmt.Sprintf("%d others wait for the answer about the parked lease", maxHearers)
+			eff.Code, eff.Message = interlock.CodeTooManyWaiters, message.New(message.HearersAtLimit, message.Num(maxHearers))
 			r.dealings.hearers = list[1:]
 		}
 		eff := e.reply(Queued)
@@ -103,7 +101,7 @@ func (e *Engine) wake(r *request) {
 func (e *Engine) reportWoken() {
 	for _, h := range e.woken {
 		eff := e.effect(h.caller, Refused)
-		eff.Code, eff.Message = interlock.CodeParked, "what the parked lease asks is answered, or asked no more: resume it again"
+		eff.Code, eff.Message = interlock.CodeParked, message.New(message.ParkAnswered)
 	}
 	clear(e.woken)
 	e.woken = e.woken[:0]
@@ -128,7 +126,7 @@ func (s *namespace) pauseParkings(now Time, idle time.Duration) {
 func (e *Engine) answerParked(c *Answer, by string) {
 	r := e.parkedWith(c.Fence)
 	if r == nil || !r.dealings.parking.asks {
-		e.refuse(interlock.CodeNotAsking, fmt.Sprintf("no lease is parked under fence %d with a question: it was resumed or is over, or asks nobody", c.Fence))
+		e.refuse(interlock.CodeNotAsking, message.New(message.LeaseAsksNobody, message.Num(c.Fence)))
 		return
 	}
 	p, d := r.dealings.parking, r.dealings.decision
@@ -137,12 +135,10 @@ func (e *Engine) answerParked(c *Answer, by string) {
 		e.reply(Done).Question = e.question(r)
 		return
 	case d != nil:
-		e.refuse(interlock.CodeNotAsking, fmt.Sprintf("what the parked lease asks was %s by %q already", d.Verdict, d.Answerer())).Question = e.question(r)
+		e.refuse(interlock.CodeNotAsking, message.New(message.LeaseAnswered, message.Str(d.Verdict.String()), message.Str(d.Answerer()))).Question = e.question(r)
 		return
 	case c.Actor != "" && (c.Actor == r.owner() || c.Actor == p.asker):
-		e.refuse(interlock.CodeForbidden, fmt.Sprintf(
-			"credential %q holds the lease, or parked it, and nobody approves their own work: let another approver answer", c.Actor,
-		)).Question = e.question(r)
+		e.refuse(interlock.CodeForbidden, message.New(message.OwnLease, message.Str(c.Actor))).Question = e.question(r)
 		return
 	}
 	ev := e.event(record.Decided, r)

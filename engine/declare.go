@@ -2,10 +2,10 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -46,7 +46,7 @@ func (c *Declare) decide(e *Engine) {
 	r.terms = target.ns.agree(interlock.Terms{MaxWait: c.MaxWait})
 	r.setDetails(details{purpose: c.Purpose})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
-		e.refuse(interlock.CodeInvalidRequest, "a flow cannot wait for itself, nor for the whole session that it belongs to: name another flow")
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.WaitForItself))
 		e.discard(r)
 		return
 	}
@@ -68,9 +68,9 @@ func (e *Engine) party(on Party) (s *session, ok bool) {
 	}
 	switch {
 	case s == nil:
-		e.refuse(interlock.CodeUnknownSession, fmt.Sprintf("there is no live session of %q to wait for", cmp.Or(on.Session, on.Agent)))
+		e.refuse(interlock.CodeUnknownSession, message.New(message.NoSessionToWaitFor, message.Str(cmp.Or(on.Session, on.Agent))))
 	case on.Session == "" && s.sameAgent != nil:
-		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("agent %q has several sessions: say for which of them, by its public name", on.Agent))
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.SeveralSessions, message.Str(on.Agent)))
 	default:
 		return s, true
 	}

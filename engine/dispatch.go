@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -235,7 +236,7 @@ func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
 			continue
 		}
 		if r.attemptAt().IsZero() || r.session() != sess && !r.isOver() {
-			e.refuse(interlock.CodeInvalidRequest, "a lease has one of the ids that this pull names for its own: choose fresh random bits")
+			e.refuse(interlock.CodeInvalidRequest, message.New(message.PullLeaseTaken))
 			return true
 		}
 		attempts = append(attempts, r)
@@ -329,7 +330,7 @@ func (e *Engine) endPulls(sess *session) (done bool) {
 		p.dismiss()
 		eff := e.effect(p.caller, Refused)
 		eff.Ticket.ID = p.id
-		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session of this worker is over: open a new one, and ask again"
+		eff.Code, eff.Message = interlock.CodeSessionEnded, message.New(message.WorkerSessionOver)
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -41,10 +42,10 @@ type Effect struct {
 
 	// Code and Message say why not; Code is also set for Lost.
 	Code    interlock.Code
-	Message string
+	Message *message.Text
 
 	// Warnings are about the request: a key that is spelled almost like another.
-	Warnings []string
+	Warnings []*message.Text
 
 	// Conflict describes the blockers, for Queued, Skipped and Refused; nil if there are none.
 	// Several effects never share one.
@@ -65,7 +66,7 @@ type Session struct {
 type Loss struct {
 	Lease   interlock.Lease
 	Code    interlock.Code
-	Message string // the reason
+	Message *message.Text // what happened
 }
 
 // Conflict describes the blockers of a request: at the first of its keys that is not free.

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -92,30 +92,30 @@ func (s *namespace) permitsTaken(c interlock.Claim) bool {
 	return p != nil && p.Capacity > 0 && n.pooled.used+uint64(c.Count) > uint64(p.Capacity)
 }
 
-// lostWords describe the loss of a lease, and the next step.
-var lostWords = [...]string{
-	0:                   "is gone",
-	record.ByRelease:    "was released by its holder",
-	record.ByTTL:        "expired: no heartbeat came within its ttl",
-	record.ByMaxHold:    "ended: it was held for as long as it may be",
-	record.ByStall:      "ended: heartbeats came, but no progress",
-	record.ByRevocation: "was revoked by an operator",
-	record.BySession:    "ended with its session, which was closed",
-	record.ByDeath:      "ended: its session sent no heartbeat within its ttl",
-	record.ByLapse:      "was offered, but nobody came for it in time",
-	record.ByLeaving:    "was given up: its ticket left the line",
-	record.ByDeadlock:   "was not granted: waiting for it would have been a deadlock",
-	record.ByConversion: "was converted",
-	record.ByBase:       "was not converted: it came to its end before",
-	record.ByNack:       "was given back by its worker, who failed",
-	record.ByQuestion:   "was given back by its worker, who asks a person",
-	record.ByPattern:    "was not granted: the key will never have as many permits besides those that your flow has",
-	record.ByTarget:     "is over: the session for which it waited has ended",
-	record.ByParking:    "ended: it was parked for as long as it may be",
-	record.ByWaitLimit:  "was not granted: its request stood in line for as long as it may",
-	record.ByFull:       "was not started: no permit came free while its caller waited",
-	record.ByBreak:      "was not granted: a party of the barrier died or left before all were there",
-	record.ByPreemption: "was taken for a request that asked its holder to yield",
+// endings are the descriptions of the end of a lease, by its reason.
+var endings = [...]message.ID{
+	0:                   message.LeaseGone,
+	record.ByRelease:    message.LeaseReleased,
+	record.ByTTL:        message.LeaseExpired,
+	record.ByMaxHold:    message.LeaseHeldTooLong,
+	record.ByStall:      message.LeaseStalled,
+	record.ByRevocation: message.LeaseRevoked,
+	record.BySession:    message.LeaseSessionClosed,
+	record.ByDeath:      message.LeaseSessionDied,
+	record.ByLapse:      message.OfferLapsed,
+	record.ByLeaving:    message.LineLeft,
+	record.ByDeadlock:   message.WouldDeadlock,
+	record.ByConversion: message.LeaseConverted,
+	record.ByBase:       message.LeaseNotConverted,
+	record.ByNack:       message.WorkerFailed,
+	record.ByQuestion:   message.WorkerAsks,
+	record.ByPattern:    message.PermitsGone,
+	record.ByTarget:     message.TargetOver,
+	record.ByParking:    message.ParkedTooLong,
+	record.ByWaitLimit:  message.WaitedTooLong,
+	record.ByFull:       message.RunNotStarted,
+	record.ByBreak:      message.PartyLeft,
+	record.ByPreemption: message.LeasePreempted,
 }
 
 // replyOver answers how a request came out that is over: that of a conversion with
@@ -150,7 +150,7 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 	code := goneCode(r)
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)
-	eff.Message = r.endWords() + r.adviceAfter(code)
+	eff.Message = r.ending(r.adviceAfter(code))
 	if r.reason == record.ByFull {
 		eff.Conflict = e.fullAt(r)
 	}
@@ -172,52 +172,53 @@ func (r *request) firstKey() interlock.Key {
 }
 
 // endWords describe the end of a lease.
-func (r *request) endWords() string {
-	words := lostWords[0]
-	if int(r.reason) < len(lostWords) {
-		words = lostWords[r.reason]
+func (r *request) ending(next *message.Text) *message.Text {
+	id := endings[0]
+	if int(r.reason) < len(endings) {
+		id = endings[r.reason]
 	}
 	switch {
 	case r.reason == record.ByBase && r.fence > 0:
-		words = "ended with that of its member"
+		id = message.MemberOver
 	case r.reason == record.ByDeadlock && r.fence > 0:
-		words = "ended: its holder was the victim of a deadlock, and others wait for it"
+		id = message.DeadlockVictim
 	case r.reason == record.ByLapse && r.fence == 0:
-		words = "was not granted: nobody asked after its ticket in time"
+		id = message.NobodyAsked
 	}
+	what := message.New(id)
 	if end := r.endCause; end != nil && r.reason == record.ByBreak {
-		words = fmt.Sprintf("was not granted: the barrier has lost a party, %q (%s)", end.asker, end.words)
+		what = message.New(message.PartyLeftNamed, message.Str(end.asker), message.Str(end.words))
 	}
 	title := r.title()
-	if r.reason == record.ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which continues
-		title = "the request for " + string(r.claims()[0].Key)
+	if r.reason == record.ByLeaving && r.fence == 0 && len(r.claims()) > 0 { // it may have been for more of a lease, which goes on
+		title = message.New(message.TheRequest, message.Str(r.claims()[0].Key))
 	}
-	words = title + " " + words
+	var delay, who, wrote *message.Text
 	if r.phase == closed {
-		words += r.closedWords()
+		delay = message.New(message.KeysStayClosed, message.Dur(r.LockDelay))
 	}
 	if end := r.endCause; end != nil && (r.reason == record.ByRevocation || r.reason == record.ByPreemption) {
 		if by := cmp.Or(end.asker, end.actor); by != "" {
-			words += fmt.Sprintf(" (%q)", by)
+			who = message.New(message.EndedBy, message.Str(by))
 		}
 		if end.words != "" {
-			words += fmt.Sprintf(", who wrote: %q", end.words)
+			wrote = message.New(message.WhoWrote, message.Str(end.words))
 		}
 	}
-	return words
+	return message.New(message.LeaseOver, message.Sub(title), message.Sub(what), message.Sub(delay), message.Sub(who), message.Sub(wrote), message.Sub(next))
 }
 
 // title names r in a sentence.
-func (r *request) title() string {
+func (r *request) title() *message.Text {
 	switch {
 	case r.reason == record.ByFull:
-		return "the run at " + string(r.claims()[0].Key)
+		return message.New(message.TheRun, message.Str(r.claims()[0].Key))
 	case len(r.claims()) > 0:
-		return "the lease on " + string(r.claims()[0].Key)
+		return message.New(message.TheLease, message.Str(r.claims()[0].Key))
 	case r.fence > 0:
-		return "the lease for the task"
+		return message.New(message.TheTaskLease)
 	}
-	return "the declared wait"
+	return message.New(message.TheDeclaredWait)
 }
 
 // situation describes a key to a caller that is refused for another reason than a holder.
@@ -238,22 +239,23 @@ func (e *Engine) situation(s *namespace, key interlock.Key) *Conflict {
 	return c
 }
 
-func (r *request) adviceAfter(code interlock.Code) string {
+// adviceAfter returns what to do next after a lease has ended with a code, nil for nothing.
+func (r *request) adviceAfter(code interlock.Code) *message.Text {
 	if !r.attemptAt().IsZero() && (code == interlock.CodeTaken || code == interlock.CodeExpired) {
-		return "; drop what you have of its task, which goes on by itself"
+		return message.New(message.DropTask)
 	}
 	switch code {
 	case interlock.CodeTaken:
-		return "; the key is held under another fence now, so do not write: acquire it again and read its state anew"
+		return message.New(message.KeyTaken)
 	case interlock.CodeExpired:
 		if r.phase == closed {
-			return "; do not write: acquire it again, with waiting, and read its state anew"
+			return message.New(message.KeyClosed)
 		}
-		return "; the key is free: acquire it again and read its state anew before you write"
+		return message.New(message.KeyFree)
 	case interlock.CodeDeadlock:
-		return "; release what you hold, then acquire all keys in one request"
+		return message.New(message.ReleaseAndAcquireAll)
 	case interlock.CodeBroken:
-		return "; come to it again to gather anew"
+		return message.New(message.GatherAgain)
 	}
-	return ""
+	return nil
 }

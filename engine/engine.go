@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -268,9 +269,9 @@ func (e *Engine) reply(outcome Outcome) *Effect {
 }
 
 // refuse answers the command's caller with a refusal.
-func (e *Engine) refuse(code interlock.Code, message string) *Effect {
+func (e *Engine) refuse(code interlock.Code, problem *message.Text) *Effect {
 	eff := e.reply(Refused)
-	eff.Code, eff.Message = code, message
+	eff.Code, eff.Message = code, problem
 	return eff
 }
 

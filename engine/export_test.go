@@ -60,7 +60,7 @@ func MergePatch(document, patch []byte) []byte { return mergePatch(document, rea
 
 const ObjectBytes = objectBytes
 
-func ValidJSON(b []byte) bool { return jsonProblem(b) == "" }
+func ValidJSON(b []byte) bool { return jsonProblem(b) == nil }
 
 func EncodeEntry(events []record.Event) []byte {
 	b := record.AppendHead(nil, events[0].At)

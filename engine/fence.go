@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -31,7 +31,7 @@ func (c *Revoke) decide(e *Engine) {
 		e.refuseFence(c.Key, c.Fence)
 		eff := &e.out.Effects[e.replied]
 		if eff.Code == interlock.CodeFenced {
-			eff.Message = fmt.Sprintf("no lease on %s has fence %d, so there is nothing to revoke: look up the fence of its present holder", c.Key, c.Fence)
+			eff.Message = message.New(message.NothingToRevoke, message.Str(c.Key), message.Num(c.Fence))
 			eff.Conflict.Kind = ""
 		}
 		return
@@ -49,7 +49,7 @@ func (c *Revoke) decide(e *Engine) {
 
 func (c *CheckFence) decide(e *Engine) {
 	_, c.Key = e.agenda.ns.fit(c.Key)
-	if keypath.Problem(string(c.Key)) != "" || e.holderOf(c.Key, c.Fence, true) == nil {
+	if keypath.Problem(string(c.Key)) != nil || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return
 	}
@@ -102,13 +102,11 @@ func (r *request) mayWrite() bool {
 }
 
 func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
-	if problem := keypath.Problem(string(key)); problem != "" {
-		e.refuse(interlock.CodeInvalidKey, fmt.Sprintf("key %q %s", keypath.Clip(string(key), 64), problem))
+	if problem := keypath.Problem(string(key)); problem != nil {
+		e.refuse(interlock.CodeInvalidKey, message.New(message.InvalidKey, message.Str(keypath.Clip(string(key), 64)), message.Sub(problem)))
 		return
 	}
-	eff := e.refuse(interlock.CodeFenced, fmt.Sprintf(
-		"fence %d is not that of a live lease that may write %s: do not write; acquire the key, exclusively, and read its state anew", fence, key,
-	))
+	eff := e.refuse(interlock.CodeFenced, message.New(message.Fenced, message.Num(fence), message.Str(key)))
 	eff.Conflict = e.situation(e.agenda.ns, key)
 	eff.Conflict.Kind = interlock.FencedOff
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // TestWaitForSessionOfManyFlows closes a cycle through a wait that was declared for a whole
@@ -21,11 +22,11 @@ func TestWaitForSessionOfManyFlows(t *testing.T) {
 	l.acquire(s, "", time.Hour, "mine")
 	for i := range n {
 		if _, eff := l.acquire(busy, fmt.Sprintf("flow-%05d", i), time.Hour, "other"); eff.Outcome != engine.Queued {
-			t.Fatal(eff.Message)
+			t.Fatal(prose.Sentence(eff.Message))
 		}
 	}
 	if _, eff := l.acquire(busy, "last", time.Hour, "mine"); eff.Outcome != engine.Queued {
-		t.Fatal(eff.Message)
+		t.Fatal(prose.Sentence(eff.Message))
 	}
 	wait := &engine.Declare{Head: l.head(s), ID: l.id(), On: engine.Party{Agent: "busy"}, Attach: true}
 	eff, most := l.step(wait), l.e.Looked()
@@ -37,7 +38,7 @@ func TestWaitForSessionOfManyFlows(t *testing.T) {
 		most = max(most, l.e.Looked())
 	}
 	if eff.Code != interlock.CodeDeadlock {
-		t.Errorf("%v %s: %s", eff.Outcome, eff.Code, eff.Message)
+		t.Errorf("%v %s: %s", eff.Outcome, eff.Code, prose.Sentence(eff.Message))
 	}
 	if most > engine.StepLooks+fewObjects {
 		t.Errorf("a step looked at %d objects", most)
@@ -61,6 +62,6 @@ func TestNewFlowForEachCall(t *testing.T) {
 		}
 	}
 	if eff := l.step(&engine.Release{Head: l.head(s), Lease: kept}); eff.Outcome != engine.Done {
-		t.Errorf("%v %s", eff.Outcome, eff.Message)
+		t.Errorf("%v %s", eff.Outcome, prose.Sentence(eff.Message))
 	}
 }

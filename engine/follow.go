@@ -2,11 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Waits for the end of a task, by its submitter or by others.
@@ -56,7 +56,7 @@ func (c *FollowTask) decide(e *Engine) {
 			return
 		}
 		if t.state == interlock.TaskRunning && t.request.isOf(sess, flowOr(c.Flow)) {
-			e.refuse(interlock.CodeInvalidRequest, "this flow has the task in hand, so it cannot wait for it: name the flow that waits")
+			e.refuse(interlock.CodeInvalidRequest, message.New(message.FollowOwnTask))
 			return
 		}
 		if own := t.ownAttemptOf(sess, c.Flow); own != nil {
@@ -177,7 +177,7 @@ func (e *Engine) reportToFollowers(t *task) {
 		eff := e.effect(f.caller, Done)
 		eff.Tasks = []interlock.Task{e.showTask(t)}
 		if t.state != interlock.TaskDone {
-			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, fmt.Sprintf("the task is %s: %s", t.state, t.reason)
+			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, message.New(message.TaskIs, message.Str(t.state.String()), message.Str(t.reason))
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
 	f.unfollow()
 	eff := e.effect(f.caller, Refused)
 	eff.Code, eff.Tasks = interlock.CodeDeadlock, []interlock.Task{e.showTask(t)}
-	eff.Message = "the task cannot come to its end while you wait for it, since it needs what you have: it goes on; release that, and follow it later"
+	eff.Message = message.New(message.FollowDeadlock)
 	var key interlock.Key
 	if t.request != nil {
 		key = t.request.firstKey()
@@ -209,7 +209,7 @@ func (e *Engine) endFollows(sess *session) (done bool) {
 		f.unfollow()
 		eff := e.effect(f.caller, Refused)
 		eff.Tasks = []interlock.Task{e.showTask(f.task)}
-		eff.Code, eff.Message = interlock.CodeSessionEnded, "the session in whose name you wait is over: open a new one, and follow the task again"
+		eff.Code, eff.Message = interlock.CodeSessionEnded, message.New(message.FollowerSessionOver)
 	}
 	return true
 }

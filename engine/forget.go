@@ -2,13 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -90,29 +89,25 @@ func (s *namespace) emptyFrom() (at Time, ok bool) {
 
 // noRoomForSpace returns why the command's namespace cannot be made, or "". It makes room by
 // forgetting the one that has been empty for longest.
-func (e *Engine) noRoomForSpace() string {
+func (e *Engine) noRoomForSpace() *message.Text {
 	if e.agenda.ns != nil || len(e.spaces) < e.mostSpaces {
-		return ""
+		return nil
 	}
-	words := fmt.Sprintf("the server has %d namespaces, which is its limit, and ", e.mostSpaces)
 	t := e.empty.first()
 	switch {
 	case t == nil:
-		return words + "none of them is empty: use one of those, or let an operator delete one with `interlock namespace delete NAME`"
+		return message.New(message.NamespacesAllInUse, message.Num(e.mostSpaces))
 	case t.at > e.now:
-		return words + fmt.Sprintf(
-			"the first of the %d that are empty can be forgotten in %v: use one that is there, wait until then, or let an operator delete one with `interlock namespace delete NAME`",
-			len(e.empty.heap), t.at.Sub(e.now).Round(time.Second),
-		)
+		return message.New(message.NamespacesAtLimit, message.Num(e.mostSpaces), message.Num(len(e.empty.heap)), message.Dur(t.at.Sub(e.now).Round(time.Second)))
 	}
 	*e.draft() = record.Event{Kind: record.NamespaceForgotten, Namespace: t.agenda.ns.name}
 	e.emit(e.ev)
-	return ""
+	return nil
 }
 
-// decide decides on DeleteNamespace.
+// deleteNamespace decides on DeleteNamespace.
 func (c *DeleteNamespace) decide(e *Engine) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
 	}
@@ -123,9 +118,7 @@ func (c *DeleteNamespace) decide(e *Engine) {
 	}
 	left := s.left()
 	if left != "" && !c.Force {
-		e.refuse(interlock.CodeNamespaceInUse, fmt.Sprintf(
-			"namespace %q still has %s", s.name, left,
-		))
+		e.refuse(interlock.CodeNamespaceInUse, message.New(message.NamespaceInUse, message.Str(s.name), message.Str(left)))
 		return
 	}
 	farewells := e.farewells(s)
@@ -134,50 +127,6 @@ func (c *DeleteNamespace) decide(e *Engine) {
 	e.reply(Done)
 	e.out.Effects = append(e.out.Effects, farewells...)
 }
-
-// left names what a caller would miss in s, with counts: living things, and permanent settings
-// and documents. It returns "" if there are none. Remembered answers, results and notes do not
-// count.
-func (s *namespace) left() string {
-	open, dead := len(s.tasks.all)-s.tasks.done.Len()-s.tasks.failed.Len(), s.tasks.dead
-	effects := len(s.sideEffects.known) - s.sideEffects.done.Len() - s.sideEffects.free.Len()
-	var list []string
-	for _, x := range []struct {
-		n         int
-		one, many string
-	}{
-		{len(s.sessions) - s.lingering, "session", "sessions"},
-		{s.leases, "lease", "leases"},
-		{s.away, "parked lease with freed keys", "parked leases with freed keys"},
-		{s.waiters, "waiter", "waiters"},
-		{open, "unfinished task", "unfinished tasks"},
-		{dead, "dead letter", "dead letters"},
-		{len(s.docs.present), "document", "documents"},
-		{effects, "unsettled effect", "unsettled effects"},
-		{s.sideEffects.done.Len(), "done effect", "done effects"},
-		{s.logs.all.Len(), "log entry", "log entries"},
-		{len(s.patterns), "pattern", "patterns"},
-		{len(s.tasks.queues), "queue", "queues"},
-	} {
-		switch x.n {
-		case 0:
-		case 1:
-			list = append(list, "1 "+x.one)
-		default:
-			list = append(list, fmt.Sprintf("%d %s", x.n, x.many))
-		}
-	}
-	if s.unmatched != record.UnsetKeys {
-		list = append(list, "settings of its own")
-	}
-	if n := len(list); n > 1 {
-		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
-	}
-	return strings.Join(list, "")
-}
-
-// deletedWords is the message to callers in a namespace that is deleted.
-const deletedWords = "an operator has deleted the namespace, with all that was in it"
 
 // mostFarewells bounds the notifications of a namespace's listeners of its deletion, and the
 // objects examined to find them. All other callers learn of it by their next call.
@@ -188,7 +137,7 @@ const mostFarewells = StepObjects
 // of tasks.
 func (e *Engine) farewells(s *namespace) (list []Effect) {
 	refuse := func(to Caller) *Effect {
-		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: deletedWords + ": ask for nothing more in it"})
+		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: message.New(message.NamespaceDeletedStop)})
 		return &list[len(list)-1]
 	}
 	others := min(len(s.tasks.idle)+len(s.tasks.heard), mostFarewells/2)
@@ -208,7 +157,7 @@ func (e *Engine) farewells(s *namespace) (list []Effect) {
 		}
 		l := e.lease(r)
 		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, record.ByRevocation.String(), nil, 0, 0, 0, nil
-		list = append(list, Effect{To: r.session().caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: deletedWords})
+		list = append(list, Effect{To: r.session().caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: message.New(message.NamespaceDeleted)})
 	}
 	e.objects += others
 	pulls := slices.Clone(s.tasks.idle[:min(len(s.tasks.idle), others)])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // in returns the head of a command in a namespace.
@@ -39,16 +40,16 @@ func TestEmptyNamespacesMakeRoom(t *testing.T) {
 	l.e.HoldAtMost(2)
 	first := l.take("one", "", 30*time.Second).Lease.Fence
 	l.take("two", "", time.Hour)
-	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces || !strings.Contains(eff.Message, "none of them is empty") {
-		t.Fatalf("a third one beside two in use: %s %s", eff.Code, eff.Message)
+	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces || !strings.Contains(prose.Sentence(eff.Message), "none of them is empty") {
+		t.Fatalf("a third one beside two in use: %s %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	l.later(time.Minute)
-	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces || !strings.Contains(eff.Message, "can be forgotten in 10m0s") {
-		t.Fatalf("one that has been empty for a moment: %s %s", eff.Code, eff.Message)
+	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces || !strings.Contains(prose.Sentence(eff.Message), "can be forgotten in 10m0s") {
+		t.Fatalf("one that has been empty for a moment: %s %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	l.later(interlock.NamespaceIdle)
 	if eff := l.take("three", "", time.Minute); eff.Outcome != engine.Granted {
-		t.Fatalf("one that has been empty for long: %s %s", eff.Code, eff.Message)
+		t.Fatalf("one that has been empty for long: %s %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	l.later(time.Minute)
 	l.restart()
@@ -106,7 +107,7 @@ func TestWhatKeepsANamespace(t *testing.T) {
 			l.later(interlock.NamespaceIdle)
 			eff := l.take("two", "", time.Minute)
 			if forgotten := eff.Outcome == engine.Granted; forgotten != (c.lasts > 0) {
-				t.Errorf("in the end: %s %s", eff.Outcome, eff.Message)
+				t.Errorf("in the end: %s %s", eff.Outcome, prose.Sentence(eff.Message))
 			}
 		})
 	}
@@ -122,7 +123,7 @@ func TestVersionsOfADeletedNamespace(t *testing.T) {
 			Writes: []interlock.Write{{Key: "d", Op: interlock.Add, Delta: 1}},
 		}})
 		if eff.Outcome != engine.Done {
-			t.Fatal(eff.Code, eff.Message)
+			t.Fatal(eff.Code, prose.Sentence(eff.Message))
 		}
 		return eff.Version
 	}
@@ -160,8 +161,8 @@ func TestVersionsOfADeletedNamespace(t *testing.T) {
 				Claims: []interlock.Claim{{Key: "d"}}, AsOf: highest,
 			},
 		})
-		if eff.Code != interlock.CodeFutureVersion || !strings.Contains(eff.Message, "from before the namespace was deleted") {
-			t.Fatalf("round %d: a lease as of before the deletion: %s %s", round, eff.Outcome, eff.Message)
+		if eff.Code != interlock.CodeFutureVersion || !strings.Contains(prose.Sentence(eff.Message), "from before the namespace was deleted") {
+			t.Fatalf("round %d: a lease as of before the deletion: %s %s", round, eff.Outcome, prose.Sentence(eff.Message))
 		}
 		if v := write("one"); v <= highest {
 			t.Fatalf("round %d: version %d after %d", round, v, highest)

@@ -32,7 +32,7 @@ func TestHeads(t *testing.T) {
 			default:
 				p.Shape = text() + "{v}" + "/" + text()
 			}
-			if pol, problem := compile(p); problem == "" {
+			if pol, problem := compile(p); problem == nil {
 				s.patterns = append(s.patterns, pol)
 			}
 		}
@@ -47,7 +47,7 @@ func TestHeads(t *testing.T) {
 			var want *policy
 			spelled := key
 			for _, p := range s.patterns {
-				if c, ok := p.canonical(string(key)); ok && keypath.Problem(c) == "" {
+				if c, ok := p.canonical(string(key)); ok && keypath.Problem(c) == nil {
 					want, spelled = p, interlock.Key(c)
 					break
 				}

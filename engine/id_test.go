@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // TestIDTaken: what is to be made under the id of something that is there is refused, and
@@ -65,8 +66,8 @@ func TestIDTaken(t *testing.T) {
 		"a claim":              &engine.ClaimEffect{Head: s.head(sess), ID: deed, Action: "two", TTL: time.Minute},
 	} {
 		s.step(cmd)
-		if eff := s.out.Effects[0]; eff.Code != interlock.CodeInvalidRequest || !strings.Contains(eff.Message, "with this id already") || len(s.out.Events) > 0 {
-			t.Errorf("%s: %v %v %q, and %d events", what, eff.Outcome, eff.Code, eff.Message, len(s.out.Events))
+		if eff := s.out.Effects[0]; eff.Code != interlock.CodeInvalidRequest || !strings.Contains(prose.Sentence(eff.Message), "with this id already") || len(s.out.Events) > 0 {
+			t.Errorf("%s: %v %v %q, and %d events", what, eff.Outcome, eff.Code, prose.Sentence(eff.Message), len(s.out.Events))
 		}
 	}
 }

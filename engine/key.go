@@ -10,8 +10,8 @@ import (
 // of them empty, "." or "..", and without characters that a reader cannot see or
 // tell apart: control, format and ignorable characters (which covers zero-width
 // and bidirectional ones and variation selectors), spaces other than U+0020, and
-// spaces at either end of a segment. The error is an
-// *interlock.Error with CodeInvalidKey.
+// spaces at either end of a segment. The error is a
+// *message.Error with CodeInvalidKey.
 //
 // Two spellings of one entity must not become two keys, so nothing is repaired
 // here: a key that would need repair is refused.

@@ -1,13 +1,13 @@
 package engine
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The kind of a key is its first segment up to the colon: report of report:2026/q1. A new
@@ -49,16 +49,16 @@ func (k *kinds) note(key string, live bool) {
 
 // slip warns of a key without a pattern, the only one of its kind, if its kind differs by one
 // typing error from that of other keys or of a pattern; otherwise it returns "".
-func (s *namespace) slip(key interlock.Key) string {
+func (s *namespace) slip(key interlock.Key) *message.Text {
 	kind := keypath.Kind(string(key))
 	if len(kind) < keypath.ShortestKind {
-		return ""
+		return nil
 	}
 	if heads := s.kinds.of[kind]; len(heads) > 1 || len(heads) == 1 && heads[keypath.First(string(key))] == 0 {
-		return ""
+		return nil
 	}
 	if s.policyAt(string(key)) != nil {
-		return ""
+		return nil
 	}
 	var meant []string
 	for _, other := range slices.Sorted(maps.Keys(s.kinds.of)) {
@@ -72,10 +72,7 @@ func (s *namespace) slip(key interlock.Key) string {
 		}
 	}
 	if len(meant) == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf(
-		"key %s is the only one that begins with %s, and others begin with %s: if that is a slip, release it and use the other spelling, since this key excludes nobody there",
-		key, kind, slices.Min(meant),
-	)
+	return message.New(message.KindAlmostSpelled, message.Str(key), message.Str(kind), message.Str(slices.Min(meant)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // fewObjects is how many objects a command on one lease may look at, and one object that
@@ -208,7 +209,7 @@ func TestRevokeAmongMany(t *testing.T) {
 			Flow: fmt.Sprint(i), Terms: interlock.Terms{TTL: time.Hour}, Claims: shared,
 		}})
 		if eff.Outcome != engine.Granted {
-			t.Fatal(eff.Message)
+			t.Fatal(prose.Sentence(eff.Message))
 		}
 		leases[i] = eff.Lease
 	}
@@ -222,7 +223,7 @@ func TestRevokeAmongMany(t *testing.T) {
 		}
 	}
 	if eff := l.step(&engine.Convert{Head: l.head(s), Lease: leases[n-1].ID, Claims: append(shared, interlock.Claim{Key: "other"})}); eff.Outcome != engine.Granted {
-		t.Fatal(eff.Message)
+		t.Fatal(prose.Sentence(eff.Message))
 	} else if eff.Lease.Fence == leases[n-1].Fence {
 		t.Fatal("the lease has its old fence")
 	} else {
@@ -240,7 +241,7 @@ func TestRevokeAmongMany(t *testing.T) {
 	for _, i := range order {
 		c := &engine.Revoke{Head: l.head(s), Key: "all", Fence: leases[i].Fence}
 		if eff := l.step(c); eff.Outcome != engine.Done {
-			t.Fatal(eff.Message)
+			t.Fatal(prose.Sentence(eff.Message))
 		}
 		check()
 	}
@@ -320,7 +321,7 @@ func TestManyPullsEnd(t *testing.T) {
 					continue
 				}
 				if eff.Outcome != engine.Refused || eff.Code != x.code || known[i] {
-					t.Fatalf("worker %d: %v %s %s", i, eff.Outcome, eff.Code, eff.Message)
+					t.Fatalf("worker %d: %v %s %s", i, eff.Outcome, eff.Code, prose.Sentence(eff.Message))
 				}
 				known[i] = true
 			}
@@ -334,7 +335,7 @@ func TestManyPullsEnd(t *testing.T) {
 			c := &engine.Pull{Head: l.head(other), ID: l.id(), Leases: [][16]byte{l.id()}, Queue: "q", Max: 1}
 			c.Principal = anybody
 			if eff := l.step(c); eff.Outcome != engine.Granted {
-				t.Errorf("the task that was submitted meanwhile: %v %s", eff.Outcome, eff.Message)
+				t.Errorf("the task that was submitted meanwhile: %v %s", eff.Outcome, prose.Sentence(eff.Message))
 			}
 		})
 	}
@@ -353,7 +354,7 @@ func TestQueueOfManyGroups(t *testing.T) {
 	}
 	queue.Groups = []interlock.Share{{Group: "0", Weight: 2}}
 	if eff := l.step(&engine.SetQueue{Head: l.head(s), Queue: queue}); eff.Outcome != engine.Done {
-		t.Fatal(eff.Message)
+		t.Fatal(prose.Sentence(eff.Message))
 	}
 	if n := l.e.Objects(); n > fewObjects {
 		t.Errorf("%d objects", n)
@@ -377,8 +378,8 @@ func TestDeletionIsBounded(t *testing.T) {
 	eff := l.step(&engine.DeleteNamespace{Head: l.head(nobody)})
 	l.bounded()
 	want := fmt.Sprintf(`namespace "default" still has 1 session, %d leases, %d unfinished tasks and 2 queues`, n, n)
-	if eff.Code != interlock.CodeNamespaceInUse || eff.Message != want {
-		t.Errorf("%s: %s; want %s", eff.Code, eff.Message, want)
+	if eff.Code != interlock.CodeNamespaceInUse || prose.Sentence(eff.Message) != want {
+		t.Errorf("%s: %s; want %s", eff.Code, prose.Sentence(eff.Message), want)
 	}
 	l.step(&engine.DeleteNamespace{Head: l.head(nobody), Force: true})
 	l.bounded()

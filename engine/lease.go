@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -145,7 +145,7 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 			return r
 		}
 	}
-	e.refuse(unknown, "there is none with this id, or it ended long ago: acquire the key again")
+	e.refuse(unknown, message.New(message.UnknownLease))
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (e *Engine) isTaken(id [16]byte) bool {
 }
 
 func idTaken(what string) *refusal {
-	return invalid("", "there is a "+what+" with this id already: choose fresh random bits")
+	return invalid("", message.New(message.IDTaken, message.Str(what)))
 }
 
 // findHeld is find for a lease that is not over; it may be parked, and stand in line
@@ -171,13 +171,13 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 	switch {
 	case r == nil:
 	case r.phase == over && r.reason == record.ByConversion:
-		e.refuse(interlock.CodeUnknownLease, "this is the ticket of a conversion that was granted: its lease keeps its own id")
+		e.refuse(interlock.CodeUnknownLease, message.New(message.ConversionTicket))
 		r = nil
 	case r.isOver():
 		e.replyGone(r)
 		r = nil
 	case r.phase == waiting && !r.goesBack():
-		e.refuse(interlock.CodeUnknownLease, "this request still stands in line: follow its ticket until it is granted").Ticket = e.ticket(e.soonestAlternative(r))
+		e.refuse(interlock.CodeUnknownLease, message.New(message.StillInLine)).Ticket = e.ticket(e.soonestAlternative(r))
 		r = nil
 	}
 	return r
@@ -250,9 +250,7 @@ func (c *Renew) decide(e *Engine) {
 }
 
 func (e *Engine) refuseInGrace(r *request) {
-	eff := e.refuse(interlock.CodeInGrace, fmt.Sprintf(
-		"%s has passed its hard end (%s): commit and release it, then acquire the key again", r.title(), r.reason,
-	))
+	eff := e.refuse(interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.title()), message.Str(r.reason.String())))
 	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.firstKey()}
 }
 
@@ -268,7 +266,7 @@ func (c *Release) decide(e *Engine) {
 		return
 	}
 	if c.Run && !r.isRun() {
-		e.refuse(interlock.CodeUnknownLease, "this lease is no run: release it, if it is to end")
+		e.refuse(interlock.CodeUnknownLease, message.New(message.NotARun))
 		return
 	}
 	var caller Caller
@@ -327,10 +325,10 @@ func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 		lease.ExpiresIn = e.endOf(r).Sub(e.now)
 	}
 	code := goneCode(r)
-	s.note(r, Loss{lease, code, r.endWords()})
+	s.note(r, Loss{lease, code, r.ending(nil)})
 	if s.caller != nil {
 		eff := e.effect(s.caller, Lost)
-		eff.Lease, eff.Code, eff.Message = lease, code, r.endWords()
+		eff.Lease, eff.Code, eff.Message = lease, code, r.ending(nil)
 	}
 }
 

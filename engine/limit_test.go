@@ -9,6 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // refusedWith fails unless the last step was refused with a code and a message, and wrote
@@ -18,7 +19,7 @@ func (s *stand) refusedWith(t *testing.T, code interlock.Code) {
 	if len(s.out.Effects) != 1 || s.out.Effects[0].Outcome != engine.Refused || s.out.Effects[0].Code != code {
 		t.Fatalf("want a refusal with %s, got %+v", code, s.out.Effects)
 	}
-	if s.out.Effects[0].Message == "" {
+	if prose.Sentence(s.out.Effects[0].Message) == "" {
 		t.Errorf("the refusal with %s says nothing", code)
 	}
 	if len(s.out.Entry) > 0 {
@@ -107,7 +108,7 @@ func TestTextLimits(t *testing.T) {
 			c.do(strings.Repeat("x", c.limit))
 			s.want(t, c.ok)
 			if s.out.Effects[0].Code == c.code {
-				t.Errorf("%d bytes are refused: %v", c.limit, s.out.Effects[0].Message)
+				t.Errorf("%d bytes are refused: %v", c.limit, prose.Sentence(s.out.Effects[0].Message))
 			}
 			c.do(strings.Repeat("x", c.limit+1))
 			s.refusedWith(t, c.code)

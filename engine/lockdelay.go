@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock/engine/record"
@@ -69,9 +68,4 @@ func (e *Engine) clearSession(r *request) {
 		}
 		e.forgetSession(sess)
 	}
-}
-
-// closedWords say of a closed lease how long its keys stay so.
-func (r *request) closedWords() string {
-	return fmt.Sprintf("; its keys stay closed for %v from then on, because a late write may still be under way", r.LockDelay)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // post sends messages and acknowledges them at once.
@@ -35,7 +36,7 @@ func (p post) settle(key interlock.Key, payload []byte, state string) {
 		c.Writes = []interlock.Write{{Key: key, Op: interlock.Put, Body: []byte(state)}}
 	}
 	if eff := p.step(c); eff.Outcome != engine.Done {
-		p.t.Fatalf("an acknowledgement is answered by %v %s %s", eff.Outcome, eff.Code, eff.Message)
+		p.t.Fatalf("an acknowledgement is answered by %v %s %s", eff.Outcome, eff.Code, prose.Sentence(eff.Message))
 	}
 }
 

@@ -1,11 +1,10 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Messages: tasks for the single writer of a key.
@@ -138,9 +137,7 @@ func (s *namespace) address(x *TaskSpec) *refusal {
 		return no
 	}
 	if p == nil || p.WriterQueue == "" {
-		return &refusal{code: interlock.CodeNoWriter, key: x.Key, message: fmt.Sprintf(
-			"no queue is the single writer of %s, so nobody reads messages to it: submit a task, or have an operator name a writer's queue in its pattern", x.Key,
-		)}
+		return &refusal{code: interlock.CodeNoWriter, key: x.Key, message: message.New(message.NoWriter, message.Str(x.Key))}
 	}
 	x.Queue, x.Claims = p.WriterQueue, []interlock.Claim{{Key: x.Key, Mode: lockmode.X}}
 	return nil

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // JSON documents.
@@ -26,14 +26,14 @@ const maxJSONDepth = 10_000
 
 // jsonProblem returns why b is not one JSON value and nothing else, in UTF-8 (RFC 8259),
 // in words that follow its name, or "".
-func jsonProblem(b []byte) string {
+func jsonProblem(b []byte) *message.Text {
 	switch {
 	case utf8.Valid(b) && json.Valid(b):
-		return ""
+		return nil
 	case isDeeper(b, maxJSONDepth):
-		return fmt.Sprintf("is nested deeper than %d", maxJSONDepth)
+		return message.New(message.JSONTooDeep, message.Num(maxJSONDepth))
 	}
-	return "is not one JSON value in UTF-8"
+	return message.New(message.NotJSON)
 }
 
 // isDeeper reports whether more than most arrays and objects are open somewhere in b.

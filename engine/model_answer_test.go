@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // answer is the expected answer to a command, as far as it is known before the command is
@@ -429,7 +430,7 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 		if !slices.Contains(want.codes, got.Code) {
 			return fmt.Errorf("want a refusal with one of %v, got %v", want.codes, effectText(got))
 		}
-		if got.Message == "" {
+		if prose.Sentence(got.Message) == "" {
 			return fmt.Errorf("the refusal %v says nothing", effectText(got))
 		}
 	case engine.Queued:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 func (m *model) checkTicket(r *request, got *interlock.Ticket) error {
@@ -126,7 +127,7 @@ func (m *model) checkLeaseAt(then moment, r *request, got *interlock.Lease) erro
 func effectText(e *engine.Effect) string {
 	text := fmt.Sprintf("%v", e.Outcome)
 	if e.Code != "" {
-		text += fmt.Sprintf(" %v (%s)", e.Code, e.Message)
+		text += fmt.Sprintf(" %v (%s)", e.Code, prose.Sentence(e.Message))
 	}
 	if !e.Lease.ID.IsZero() {
 		text += fmt.Sprintf(" %s fence=%d %v until +%v", claimsText(e.Lease.Claims), e.Lease.Fence, e.Lease.State, time.Duration(e.Lease.ExpiresIn))

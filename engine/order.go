@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // outOfOrder returns why a request breaks the ascending order of keys, or nil. Where a
@@ -37,11 +37,7 @@ func (r *request) outOfOrder() *refusal {
 		if keypath.Compare(want.Key, last) > 0 || slices.ContainsFunc(r.party.leases, holds) {
 			continue
 		}
-		return &refusal{code: interlock.CodeKeyOrder, key: want.Key, message: fmt.Sprintf(
-			"key %s does not come after %s, which this flow has or waits for, and namespace %q demands ascending order, segment by segment: "+
-				"ask for %s first, or for all keys in one request, or release %s before",
-			want.Key, last, r.ns.name, want.Key, last,
-		)}
+		return &refusal{code: interlock.CodeKeyOrder, key: want.Key, message: message.New(message.KeyOrder, message.Str(want.Key), message.Str(last), message.Str(r.ns.name), message.Str(want.Key), message.Str(last))}
 	}
 	return nil
 }

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Waits of a session for its own tasks.
@@ -57,8 +57,5 @@ func excludes(a, b interlock.Claim) bool {
 // refuseOwnAttempt refuses a call that would wait for an attempt of its own session.
 func (e *Engine) refuseOwnAttempt(l *request) {
 	id := l.task.id
-	e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
-		"this would wait for task %s, which this session has in hand in a flow of its own: send flow %q if you work at that task, or the name of another flow, such as \"main\", if another thread of the session waits",
-		id, id,
-	))
+	e.refuse(interlock.CodeInvalidRequest, message.New(message.OwnAttempt, message.Str(id.String()), message.Str(id.String())))
 }

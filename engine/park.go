@@ -2,12 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -53,24 +53,22 @@ func (c *Park) decide(e *Engine) {
 		return
 	}
 	if r.task != nil {
-		e.refuse(interlock.CodeInvalidRequest, "the lease of a task cannot be parked: give the task back with a delay, or ask a person about it")
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.ParkTaskLease))
 		return
 	}
 	for _, claim := range r.claims() {
 		if claim.Mode > interlock.Permits || r.share != nil {
-			e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("a lease of %s in mode %s cannot be parked: release it instead", claim.Key, claim.Mode))
+			e.refuse(interlock.CodeInvalidRequest, message.New(message.ParkMode, message.Str(claim.Key), message.Str(claim.Mode.String())))
 			return
 		}
 	}
 	free, limit, problem := r.parkPolicy(c)
-	if problem != "" {
+	if problem != nil {
 		e.refuse(interlock.CodeInvalidRequest, problem)
 		return
 	}
 	if !free && r.isShared() {
-		e.refuse(interlock.CodeHeld, fmt.Sprintf(
-			"what the same flow holds besides the lease on %s, or has lost and not yet open, would be in its way: release that first, or park this one without keeping its keys", r.claims()[0].Key,
-		)).Conflict = &Conflict{Key: r.claims()[0].Key}
+		e.refuse(interlock.CodeHeld, message.New(message.KeptByOwnFlow, message.Str(r.claims()[0].Key))).Conflict = &Conflict{Key: r.claims()[0].Key}
 		return
 	}
 	if !e.mayTake(r) {
@@ -107,7 +105,7 @@ func (r *request) isShared() bool {
 
 // parkPolicy reports whether the keys of r are freed while it is parked and for how
 // long it may be, or why not.
-func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem string) {
+func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem *message.Text) {
 	free, keep := c.Free, c.Keep
 	var most time.Duration // 0: no pattern has one
 	for _, claim := range r.claims() {
@@ -118,32 +116,32 @@ func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem 
 		most = tighter(most, p.MaxPark)
 		switch p.Park {
 		case interlock.ParkNever:
-			return false, 0, fmt.Sprintf("pattern %q does not let %s be parked: release it, and acquire it again later", p.Name, claim.Key)
+			return false, 0, message.New(message.ParkForbidden, message.Str(p.Name), message.Str(claim.Key))
 		case interlock.ParkKeep:
 			if c.Free {
-				return false, 0, fmt.Sprintf("pattern %q keeps %s from others while it is parked: park it without freeing its keys", p.Name, claim.Key)
+				return false, 0, message.New(message.ParkKeeps, message.Str(p.Name), message.Str(claim.Key))
 			}
 			keep = true
 		case interlock.ParkFree:
 			if c.Keep {
-				return false, 0, fmt.Sprintf("pattern %q frees %s while it is parked: park it without keeping its keys", p.Name, claim.Key)
+				return false, 0, message.New(message.ParkFrees, message.Str(p.Name), message.Str(claim.Key))
 			}
 			free = true
 		}
 	}
-	return free && !keep, tighter(cmp.Or(c.For, most, interlock.DefaultPark), most), ""
+	return free && !keep, tighter(cmp.Or(c.For, most, interlock.DefaultPark), most), nil
 }
 
 // refuseParked tells a caller that a lease must be resumed first.
 func (e *Engine) refuseParked(r *request) {
-	what := "resume it first"
+	why := message.Parked
 	if r.asksHuman() {
-		what = "it asks a person, who has not answered yet; a resumption that waits is carried out when it is approved"
+		why = message.ParkedAsks
 	}
 	if r.phase == waiting {
-		what = "somebody stands in line to resume it, so follow its ticket"
+		why = message.ParkedInLine
 	}
-	eff := e.refuse(interlock.CodeParked, fmt.Sprintf("the lease on %s is parked: %s", r.claims()[0].Key, what))
+	eff := e.refuse(interlock.CodeParked, message.New(why, message.Str(r.claims()[0].Key)))
 	if r.phase == waiting {
 		eff.Ticket = e.ticket(r)
 	}
@@ -152,11 +150,11 @@ func (e *Engine) refuseParked(r *request) {
 
 // refuseNotParked tells a caller that there is nothing to resume.
 func (e *Engine) refuseNotParked(r *request) {
-	words := "is not parked, so there is nothing to resume"
+	why := message.NotParked
 	if r.isPutAside() {
-		words = "stands in line to be resumed already: follow its ticket"
+		why = message.ResumedAlready
 	}
-	eff := e.refuse(interlock.CodeNotParked, fmt.Sprintf("the lease on %s %s", r.firstKey(), words))
+	eff := e.refuse(interlock.CodeNotParked, message.New(why, message.Str(r.firstKey())))
 	eff.Lease = e.lease(r)
 	if r.isPutAside() {
 		eff.Ticket = e.ticket(r)

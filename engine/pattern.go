@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -34,47 +35,47 @@ type alias struct {
 
 // compile checks a pattern and turns it into a policy, or returns a description of its first
 // error.
-func compile(p interlock.Pattern) (*policy, string) {
+func compile(p interlock.Pattern) (*policy, *message.Text) {
 	pol := &policy{Pattern: p, alone: []string{p.Name}}
-	var problem string
-	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keypath.Problem(p.Name) != "" || strings.Contains(p.Name, "/") {
-		return nil, fmt.Sprintf("a pattern's name has 1 to %d visible characters and no slash", interlock.MaxNameBytes)
+	var problem *message.Text
+	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keypath.Problem(p.Name) != nil || strings.Contains(p.Name, "/") {
+		return nil, message.New(message.PatternName, message.Num(interlock.MaxNameBytes))
 	}
-	if pol.shape, problem = keypath.ParseShape(p.Shape); problem != "" {
-		return nil, fmt.Sprintf("shape %q: %s", keypath.Clip(p.Shape, 64), problem)
+	if pol.shape, problem = keypath.ParseShape(p.Shape); problem != nil {
+		return nil, message.New(message.BadShape, message.Str(keypath.Clip(p.Shape, 64)), message.Sub(problem))
 	}
 	pol.respells = pol.shape.Respells()
 	names := pol.shape.Names()
 	if len(p.Aliases) > keypath.MaxVariables {
-		return nil, fmt.Sprintf("a pattern has at most %d aliases", keypath.MaxVariables)
+		return nil, message.New(message.AliasCount, message.Num(keypath.MaxVariables))
 	}
 	for _, text := range p.Aliases {
 		sh, problem := keypath.ParseShape(text)
-		if problem != "" {
-			return nil, fmt.Sprintf("alias %q: %s", keypath.Clip(text, 64), problem)
+		if problem != nil {
+			return nil, message.New(message.BadAlias, message.Str(keypath.Clip(text, 64)), message.Sub(problem))
 		}
 		a := alias{Shape: sh}
 		for _, name := range sh.Names() {
 			a.order = append(a.order, slices.Index(names, name))
 		}
 		if len(a.order) != len(names) || slices.Contains(a.order, -1) {
-			return nil, fmt.Sprintf("alias %q must have the same variables as %s", keypath.Clip(text, 64), p.Shape)
+			return nil, message.New(message.AliasVariables, message.Str(keypath.Clip(text, 64)), message.Str(p.Shape))
 		}
 		pol.aliases = append(pol.aliases, a)
 	}
 	for _, text := range p.Members {
-		if problem := pol.addMembers(text); problem != "" {
+		if problem := pol.addMembers(text); problem != nil {
 			return nil, problem
 		}
 	}
-	if problem := pol.numbers(); problem != "" {
+	if problem := pol.numbers(); problem != nil {
 		return nil, problem
 	}
-	return pol, ""
+	return pol, nil
 }
 
 // addMembers adds the keys that an entry of Members stands for.
-func (p *policy) addMembers(text string) string {
+func (p *policy) addMembers(text string) *message.Text {
 	first, last, head, tail := uint64(0), uint64(0), text, ""
 	open, end := strings.IndexByte(text, '{'), strings.IndexByte(text, '}')
 	ranged := open >= 0 && end > open
@@ -84,7 +85,7 @@ func (p *policy) addMembers(text string) string {
 		first, err1 = strconv.ParseUint(from, 10, 32)
 		last, err2 = strconv.ParseUint(to, 10, 32)
 		if !ok || err1 != nil || err2 != nil || last < first {
-			return fmt.Sprintf("member %q: write a key, or a range of numbers such as gpu:{0..7}", keypath.Clip(text, 64))
+			return message.New(message.MemberForm, message.Str(keypath.Clip(text, 64)))
 		}
 		head, tail = text[:open], text[end+1:]
 	}
@@ -93,41 +94,41 @@ func (p *policy) addMembers(text string) string {
 		if ranged {
 			key = head + strconv.FormatUint(i, 10) + tail
 		}
-		if problem := keypath.Problem(key); problem != "" {
-			return fmt.Sprintf("member %q %s", keypath.Clip(key, 64), problem)
+		if problem := keypath.Problem(key); problem != nil {
+			return message.New(message.BadMember, message.Str(keypath.Clip(key, 64)), message.Sub(problem))
 		}
 		canonical, ok := p.canonical(key)
 		if !ok || canonical != key {
-			return fmt.Sprintf("member %q does not fit the shape %s", keypath.Clip(key, 64), p.Shape)
+			return message.New(message.MemberMisfit, message.Str(keypath.Clip(key, 64)), message.Str(p.Shape))
 		}
 		if p.members = append(p.members, interlock.Key(key)); len(p.members) > interlock.MaxMembers {
-			return fmt.Sprintf("more than %d members", interlock.MaxMembers)
+			return message.New(message.MemberCount, message.Num(interlock.MaxMembers))
 		}
 	}
-	return ""
+	return nil
 }
 
 // numbers returns what is wrong with the pattern's numbers, or "".
-func (p *policy) numbers() string {
+func (p *policy) numbers() *message.Text {
 	switch {
 	case p.Capacity > interlock.MaxCount || p.Rate > interlock.MaxCount || p.Burst > interlock.MaxCount:
-		return fmt.Sprintf("capacity, rate and burst are at most %d", interlock.MaxCount)
+		return message.New(message.NumbersTooLarge, message.Num(interlock.MaxCount))
 	case p.Rate == 0 && (p.Burst != 0 || p.Per != 0):
-		return "burst and per mean nothing without a rate"
+		return message.New(message.BurstWithoutRate)
 	case p.Rate > 0 && (p.Per < 0 || p.Per > interlock.MaxTTL):
-		return fmt.Sprintf("per %v is not between 0 and %v", p.Per, interlock.MaxTTL)
+		return message.New(message.NotUpTo, message.Str("per"), message.Dur(p.Per), message.Dur(interlock.MaxTTL))
 	case p.Rate > 0 && p.tick() < minTick:
-		return fmt.Sprintf("a rate is at most one token in %v", minTick)
+		return message.New(message.RateTooHigh, message.Dur(minTick))
 	case p.Rate > 0 && p.tick() > maxFill/time.Duration(p.burst()):
-		return fmt.Sprintf("a full bucket of %d tokens would take longer than %v to come back", p.burst(), maxFill)
+		return message.New(message.BucketTooSlow, message.Num(p.burst()), message.Dur(maxFill))
 	case p.MaxWaiters < 0 || p.MaxWaiters > interlock.MaxWaitersPerKey:
-		return fmt.Sprintf("max_waiters %d is not between 0 and %d", p.MaxWaiters, interlock.MaxWaitersPerKey)
+		return message.New(message.NotUpTo, message.Str("max_waiters"), message.Num(p.MaxWaiters), message.Num(interlock.MaxWaitersPerKey))
 	case len(p.Groups) > interlock.MaxGroups:
-		return fmt.Sprintf("%d groups: a pattern has at most %d", len(p.Groups), interlock.MaxGroups)
+		return message.New(message.GroupCount, message.Num(len(p.Groups)), message.Num(interlock.MaxGroups))
 	case len(p.Groups) > 0 && p.Capacity == 0:
-		return "groups share out a capacity: give one"
+		return message.New(message.GroupsWithoutCapacity)
 	case p.Preempt > interlock.PreemptNever || p.Park > interlock.ParkNever || p.OnDeadlock > interlock.DeadlockRevoke:
-		return "preempt, park or on_deadlock has a value that does not exist"
+		return message.New(message.UnknownPatternValue)
 	}
 	for _, d := range []struct {
 		name     string
@@ -145,42 +146,42 @@ func (p *policy) numbers() string {
 		{"max_park", p.MaxPark, 0, interlock.MaxPark},
 	} {
 		if d.value != 0 && (d.value < d.min || d.value > d.max) {
-			return fmt.Sprintf("%s %v is not between %v and %v", d.name, d.value, d.min, d.max)
+			return message.New(message.NotBetween, message.Str(d.name), message.Dur(d.value), message.Dur(d.min), message.Dur(d.max))
 		}
 	}
-	if problem := p.writing(); problem != "" {
+	if problem := p.writing(); problem != nil {
 		return problem
 	}
 	if p.MaxTTL > 0 && p.TTL > p.MaxTTL {
-		return fmt.Sprintf("ttl %v is above max_ttl %v", p.TTL, p.MaxTTL)
+		return message.New(message.AboveMaximum, message.Str("ttl"), message.Dur(p.TTL), message.Str("max_ttl"), message.Dur(p.MaxTTL))
 	}
 	if p.MaxGrace > 0 && p.Grace > p.MaxGrace {
-		return fmt.Sprintf("grace %v is above max_grace %v", p.Grace, p.MaxGrace)
+		return message.New(message.AboveMaximum, message.Str("grace"), message.Dur(p.Grace), message.Str("max_grace"), message.Dur(p.MaxGrace))
 	}
 	var reserved uint64
 	for i, g := range p.Groups {
 		if len(g.Name) > interlock.MaxNameBytes || g.Max > 0 && g.Min > g.Max || g.Max > p.Capacity {
-			return fmt.Sprintf("group %q: its name is too long, or its numbers are not min <= max <= capacity", keypath.Clip(g.Name, 64))
+			return message.New(message.GroupNumbers, message.Str(keypath.Clip(g.Name, 64)))
 		}
 		if slices.ContainsFunc(p.Groups[:i], func(o interlock.Group) bool { return o.Name == g.Name }) {
-			return fmt.Sprintf("group %q stands twice", g.Name)
+			return message.New(message.GroupTwice, message.Str(g.Name))
 		}
 		reserved += uint64(g.Min)
 	}
 	if reserved > uint64(p.Capacity) {
-		return fmt.Sprintf("the groups' minimums add up to %d, and the capacity is %d", reserved, p.Capacity)
+		return message.New(message.GroupMinimums, message.Num(reserved), message.Num(p.Capacity))
 	}
 	for _, r := range p.Allow {
 		if r.Principal == "" || len(r.Principal) > interlock.MaxNameBytes || len(p.Allow) > interlock.MaxGroups {
-			return fmt.Sprintf("allow: at most %d rules, each with a principal or *", interlock.MaxGroups)
+			return message.New(message.AllowCount, message.Num(interlock.MaxGroups))
 		}
 		for _, m := range r.Modes {
 			if m == 0 || m > interlock.Member {
-				return "allow: a mode does not exist"
+				return message.New(message.AllowMode)
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // canonical returns the one spelling of a key that fits the shape or an alias. That
@@ -258,7 +259,7 @@ func firstFit(patterns []*policy, heads *heads, looks *int, key interlock.Key) (
 	best, spelled := len(patterns), key
 	try := func(i int) {
 		*looks++
-		if canonical, ok := patterns[i].canonical(string(key)); ok && keypath.Problem(canonical) == "" {
+		if canonical, ok := patterns[i].canonical(string(key)); ok && keypath.Problem(canonical) == nil {
 			best, first, spelled = i, patterns[i], interlock.Key(canonical)
 		}
 	}
@@ -330,13 +331,13 @@ func (c *SetPattern) decide(e *Engine) {
 // one.
 func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 	p, problem := compile(*pattern)
-	if problem != "" {
+	if problem != nil {
 		e.refuse(interlock.CodeInvalidPattern, problem)
 		return
 	}
 	for _, rule := range pattern.Allow {
-		if problem := checkEntry(rule.Principal); problem != "" {
-			e.refuse(interlock.CodeInvalidPattern, "allow: "+problem)
+		if problem := checkEntry(rule.Principal); problem != nil {
+			e.refuse(interlock.CodeInvalidPattern, message.New(message.InField, message.Str("allow"), message.Sub(problem)))
 			return
 		}
 	}
@@ -345,19 +346,19 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 		e.refuseFor(no)
 		return
 	}
-	if problem := space.overlap(p); problem != "" {
+	if problem := space.overlap(p); problem != nil {
 		e.refuse(interlock.CodeInvalidPattern, problem)
 		return
 	}
 	if space.pattern(p.Name) == nil && len(space.patterns) >= interlock.MaxPatterns {
-		e.refuse(interlock.CodeTooManyPatterns, fmt.Sprintf("namespace %q has %d patterns, which is its limit: drop one first", space.name, interlock.MaxPatterns))
+		e.refuse(interlock.CodeTooManyPatterns, message.New(message.PatternsAtLimit, message.Str(space.name), message.Num(interlock.MaxPatterns)))
 		return
 	}
 	e.revise(p.Name, record.AppendPattern(nil, pattern), reverted)
 }
 
 // overlap returns which other pattern is for the same keys as p, or "".
-func (s *namespace) overlap(p *policy) string {
+func (s *namespace) overlap(p *policy) *message.Text {
 	mine := p.forms()
 	for _, other := range s.patterns {
 		if other.Name == p.Name {
@@ -365,11 +366,11 @@ func (s *namespace) overlap(p *policy) string {
 		}
 		for i, form := range other.forms() {
 			if j := slices.Index(mine, form); j >= 0 {
-				return fmt.Sprintf("%s is for the same keys as %s of pattern %q: change that one, or drop it first", p.spelling(j), other.spelling(i), other.Name)
+				return message.New(message.SameKeys, message.Sub(p.spelling(j)), message.Sub(other.spelling(i)), message.Str(other.Name))
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // forms lists the forms of the shape and of the aliases.
@@ -382,11 +383,11 @@ func (p *policy) forms() []string {
 }
 
 // spelling returns which one of forms is meant, in the operator's words.
-func (p *policy) spelling(i int) string {
+func (p *policy) spelling(i int) *message.Text {
 	if i == 0 {
-		return "shape " + p.Shape
+		return message.New(message.TheShape, message.Str(p.Shape))
 	}
-	return "alias " + p.Aliases[i-1]
+	return message.New(message.TheAlias, message.Str(p.Aliases[i-1]))
 }
 
 func (c *DropPattern) decide(e *Engine) {
@@ -398,7 +399,7 @@ func (c *DropPattern) decide(e *Engine) {
 }
 
 func (e *Engine) refuseNoPattern(name string) {
-	e.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("there is no pattern %q: list the patterns to see their names", keypath.Clip(name, 64)))
+	e.refuse(interlock.CodeNoSuchPattern, message.New(message.UnknownPattern, message.Str(keypath.Clip(name, 64))))
 }
 
 func (c *Configure) decide(e *Engine) {
@@ -407,20 +408,20 @@ func (c *Configure) decide(e *Engine) {
 	}
 	for _, q := range []interlock.Quota{c.Settings.Quota, c.Settings.PrincipalQuota} {
 		if min(q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes, q.Documents, q.State) < 0 {
-			e.refuse(interlock.CodeInvalidPattern, "a quota is a number that is not negative; 0 means the limit of the version")
+			e.refuse(interlock.CodeInvalidPattern, message.New(message.QuotaNegative))
 			return
 		}
 	}
 	if c.Settings.PrincipalQuota.Keys > 0 {
-		e.refuse(interlock.CodeInvalidPattern, "keys are counted for the whole namespace, since principals share them: leave keys out of the principals' quota, and bound their leases")
+		e.refuse(interlock.CodeInvalidPattern, message.New(message.QuotaOfKeys))
 		return
 	}
 	if c.Settings.PrincipalQuota.Documents > 0 || c.Settings.PrincipalQuota.State > 0 {
-		e.refuse(interlock.CodeInvalidPattern, "documents are counted for the whole namespace, since principals share them: leave them out of the principals' quota")
+		e.refuse(interlock.CodeInvalidPattern, message.New(message.QuotaOfDocuments))
 		return
 	}
 	if r := c.Settings.EffectRetention; r < 0 || r > interlock.EffectWindow {
-		e.refuse(interlock.CodeInvalidPattern, fmt.Sprintf("the retention of done effects is %v: want 0, for the default, up to %v", r, time.Duration(interlock.EffectWindow)))
+		e.refuse(interlock.CodeInvalidPattern, message.New(message.EffectRetention, message.Dur(r), message.Dur(time.Duration(interlock.EffectWindow))))
 		return
 	}
 	*e.draft() = record.Event{Kind: record.Configured, Namespace: c.Namespace, Blob: record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings)), Actor: c.Actor}
@@ -431,9 +432,9 @@ func (c *Configure) decide(e *Engine) {
 
 // configurable refuses a command about a namespace that cannot be, or not now.
 func (e *Engine) configurable() bool {
-	if problem := checkNamespace(e.head.Namespace); problem != "" {
+	if problem := checkNamespace(e.head.Namespace); problem != nil {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
-	} else if problem := e.noRoomForSpace(); problem != "" {
+	} else if problem := e.noRoomForSpace(); problem != nil {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 	} else if code, problem := e.closedFor(); code != "" {
 		e.refuse(code, problem)
@@ -466,7 +467,7 @@ func (e *Engine) evolvePattern(ev *record.Event) error {
 			return err
 		}
 		p, problem := compile(pattern)
-		if problem != "" {
+		if problem != nil {
 			return fmt.Errorf("engine: pattern %q: %s", ev.PatternName, problem)
 		}
 		i, _ := slices.BinarySearchFunc(s.patterns, p, func(a, b *policy) int {

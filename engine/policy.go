@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -50,7 +50,7 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *reques
 	if key, twice := duplicate(claims); twice {
 		return &refusal{
 			code: interlock.CodeDuplicateClaim, key: key,
-			message: fmt.Sprintf("key %s is claimed twice, under two spellings: claim it once, with the stronger mode", key),
+			message: message.New(message.ClaimedTwiceRespelled, message.Str(key)),
 		}
 	}
 	return nil
@@ -70,18 +70,14 @@ func (p *policy) forbids(c interlock.Claim, by *interlock.Principal, group strin
 		return nil
 	}
 	if p == nil || p.Capacity == 0 && p.Rate == 0 {
-		return &refusal{code: interlock.CodeNoCapacity, message: fmt.Sprintf(
-			"%s has neither a capacity nor a rate: claim it in a mode, or have an operator give its pattern a capacity", c.Key,
-		)}
+		return &refusal{code: interlock.CodeNoCapacity, message: message.New(message.NoCapacity, message.Str(c.Key))}
 	}
 	if most := p.most(group); c.Count > most {
-		ofGroup := ""
+		var ofGroup *message.Text
 		if p.groupIndex(group) != unlisted {
-			ofGroup = fmt.Sprintf(" of group %q", group)
+			ofGroup = message.New(message.OfGroup, message.Str(group))
 		}
-		return &refusal{code: interlock.CodeTooManyPermits, message: fmt.Sprintf(
-			"%d permits of %s: one request%s gets at most %d, so ask for fewer", c.Count, c.Key, ofGroup, most,
-		)}
+		return &refusal{code: interlock.CodeTooManyPermits, message: message.New(message.TooManyPermits, message.Num(c.Count), message.Str(c.Key), message.Sub(ofGroup), message.Num(most))}
 	}
 	return nil
 }
@@ -91,16 +87,14 @@ func (p *policy) excludes(c interlock.Claim, by *interlock.Principal) *refusal {
 	if p == nil || p.allows(by, c.Mode) {
 		return nil
 	}
-	return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: fmt.Sprintf(
-		"pattern %q does not let %s claim %s in mode %s: ask for a mode that it allows, or ask an operator", p.Name, nameOrNobody(by), c.Key, c.Mode,
-	)}
+	return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: message.New(message.ModeForbidden, message.Str(p.Name), message.Sub(nameOrNobody(by)), message.Str(c.Key), message.Str(c.Mode.String()))}
 }
 
-func nameOrNobody(by *interlock.Principal) string {
+func nameOrNobody(by *interlock.Principal) *message.Text {
 	if by == nil || by.Name == "" {
-		return "a caller without a name"
+		return message.New(message.UnnamedCaller)
 	}
-	return fmt.Sprintf("%q", by.Name)
+	return message.New(message.Quoted, message.Str(by.Name))
 }
 
 // allows reports whether the pattern lets a principal claim a mode.
@@ -151,7 +145,7 @@ func (p *policy) groupIndex(name string) int {
 
 // strangers warns of claims on permits in the name of a group that the pattern does
 // not list, although it lists some: a misspelled group has no share.
-func (s *namespace) strangers(claims []interlock.Claim, group string) (warnings []string) {
+func (s *namespace) strangers(claims []interlock.Claim, group string) (warnings []*message.Text) {
 	if s == nil || group == "" {
 		return nil
 	}
@@ -164,7 +158,7 @@ func (s *namespace) strangers(claims []interlock.Claim, group string) (warnings 
 		for i := range p.Groups {
 			names = append(names, strconv.Quote(p.Groups[i].Name))
 		}
-		warnings = append(warnings, fmt.Sprintf("key %s has no group %q, so none of its permits are kept for it: its groups are %s", c.Key, group, strings.Join(names, ", ")))
+		warnings = append(warnings, message.New(message.GroupNotListed, message.Str(c.Key), message.Str(group), message.Str(strings.Join(names, ", "))))
 	}
 	return warnings
 }
@@ -232,19 +226,19 @@ func (s *namespace) unknownKey(key interlock.Key) *refusal {
 	})
 	no := &refusal{code: interlock.CodeUnknownPattern, key: key}
 	if len(found) == 0 {
-		no.message = fmt.Sprintf("key %s fits no pattern: the namespace is closed and has none, so register one, or open the namespace", key)
+		no.message = message.New(message.NoPatternInClosed, message.Str(key))
 		return no
 	}
 	var shapes []string
-	next := "list the patterns (GET /v1/patterns, `interlock pattern ls`), and use a key that fits one of them"
+	next := message.New(message.ListPatterns)
 	for _, f := range found[:min(3, len(found))] {
 		if want := len(keypath.FirstWord(f.policy.shape.Prefix())); f.distance < want && f.distance <= 1+min(1, want/5) {
 			if len(no.nearest)+len(shapes) == 0 {
-				next = "use a key of the shape " + f.policy.Shape
+				next = message.New(message.UseShape, message.Str(f.policy.Shape))
 			}
 			if meant, ok := f.policy.respell(words); ok {
 				if len(no.nearest) == 0 {
-					next = "use a key such as " + meant
+					next = message.New(message.UseKeySuchAs, message.Str(meant))
 				}
 				no.nearest = append(no.nearest, meant)
 			}
@@ -252,7 +246,7 @@ func (s *namespace) unknownKey(key interlock.Key) *refusal {
 		}
 	}
 	no.nearest = append(no.nearest, shapes...)
-	no.message = fmt.Sprintf("key %s fits none of the namespace's patterns, so it would exclude nobody: %s", key, next)
+	no.message = message.New(message.KeyFitsNoPattern, message.Str(key), message.Sub(next))
 	return no
 }
 

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -320,14 +320,11 @@ func (e *Engine) refuseUnservable(r *request) bool {
 	}
 	own, most := lacking.req.keptAt(lacking.node).used(), uint64(lacking.node.pool().policy.mostHeld(r.Group))
 	left := most - min(most, own)
-	advice := fmt.Sprintf("give those back first, or ask for %d at most", left)
+	advice := message.New(message.GiveBackOrAskFor, message.Num(left))
 	if left == 0 {
-		advice = "give some of those back first"
+		advice = message.New(message.GiveBackFirst)
 	}
-	e.refuse(interlock.CodeTooManyPermits, fmt.Sprintf(
-		"your flow holds %d permits of %s and can have %d of them, so %d more would never come: %s",
-		own, lacking.node.key, most, lacking.req.countOf(lacking), advice,
-	))
+	e.refuse(interlock.CodeTooManyPermits, message.New(message.PermitsNeverFree, message.Num(own), message.Str(lacking.node.key), message.Num(most), message.Num(lacking.req.countOf(lacking)), message.Sub(advice)))
 	return true
 }
 

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -48,7 +48,7 @@ func (r *request) deal() *dealings {
 // preempt asks the blockers of a new waiter to yield. Of several alternatives it asks for the
 // one with the earliest expected grant. It returns the warnings for the caller: the first key
 // with a pattern that forbids to ask.
-func (e *Engine) preempt(r *request) (warnings []string) {
+func (e *Engine) preempt(r *request) (warnings []*message.Text) {
 	way := e.soonestAlternative(r)
 	v := viewer{e: e, limit: maxAsked, except: way}
 	for i := range way.needs() {
@@ -73,7 +73,7 @@ func (e *Engine) preempt(r *request) (warnings []string) {
 		case policy != interlock.PreemptNever:
 			e.ask(r, l, policy)
 		case warnings == nil:
-			warnings = []string{fmt.Sprintf("key %s may not be preempted, as its pattern says: its holder was not asked, and waiting goes on as for everybody", v.via[i].node.key)}
+			warnings = []*message.Text{message.New(message.NotPreemptible, message.Str(v.via[i].node.key))}
 		}
 	}
 	return warnings
@@ -209,12 +209,11 @@ func (e *Engine) reportAsked(r *request) {
 }
 
 // yieldWords say what is asked of the holder of r.
-func (r *request) yieldWords() string {
-	words := fmt.Sprintf("%q asks for %s", r.asker().agentName(), r.claims()[0].Key)
+func (r *request) yieldWords() *message.Text {
 	if r.phase == inGrace {
-		return words + ", and the lease ends after its grace: commit and release it now"
+		return message.New(message.YieldTaken, message.Str(r.asker().agentName()), message.Str(r.claims()[0].Key))
 	}
-	return words + ": commit and release it as soon as you can"
+	return message.New(message.YieldAsked, message.Str(r.asker().agentName()), message.Str(r.claims()[0].Key))
 }
 
 // preemptor returns the principal and the agent of the request that r was taken for, or is.

@@ -1,9 +1,8 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -138,8 +137,7 @@ func (e *Engine) refusePutBack(to Caller, r *request) {
 	eff := e.effect(to, Refused)
 	code, words := putBackWords(r.reason)
 	eff.Code, eff.Lease = code, e.lease(r)
-	eff.Message = fmt.Sprintf("the lease on %s was not resumed: %s; it is parked again, and can be resumed for another %v",
-		r.firstKey(), words, max(0, e.endOf(r).Sub(e.now)))
+	eff.Message = message.New(message.NotResumed, message.Str(r.firstKey()), message.Sub(words), message.Dur(max(0, e.endOf(r).Sub(e.now))))
 	eff.Conflict = e.situation(r.ns, r.firstKey())
 	if r.endCause != nil {
 		eff.Conflict.Cycle = r.endCause.cycle
@@ -147,20 +145,20 @@ func (e *Engine) refusePutBack(to Caller, r *request) {
 }
 
 // putBackWords returns why a parked lease was not resumed.
-func putBackWords(why record.Reason) (interlock.Code, string) {
+func putBackWords(why record.Reason) (interlock.Code, *message.Text) {
 	switch why {
 	case record.BySession:
-		return interlock.CodeSessionEnded, "the session that waited for it was closed"
+		return interlock.CodeSessionEnded, message.New(message.WaiterSessionClosed)
 	case record.ByDeath:
-		return interlock.CodeSessionEnded, "the session that waited for it sent no heartbeat within its ttl"
+		return interlock.CodeSessionEnded, message.New(message.WaiterSessionDied)
 	case record.ByLapse:
-		return interlock.CodeOfferLapsed, "nobody asked after its ticket in time"
+		return interlock.CodeOfferLapsed, message.New(message.WaiterSilent)
 	case record.ByDeadlock:
-		return interlock.CodeDeadlock, "waiting for it would have been a deadlock"
-	case record.ByWaitLimit, record.ByFull: // the latter in journals from before runs were distinguished
-		return interlock.CodeWaitLimit, "it stood in line for as long as it may"
+		return interlock.CodeDeadlock, message.New(message.WaiterWouldDeadlock)
+	case record.ByWaitLimit, record.ByFull: // the latter in journals of the time when runs were not told apart
+		return interlock.CodeWaitLimit, message.New(message.WaiterTooLong)
 	case record.ByPattern:
-		return interlock.CodeTooManyPermits, "the key will never have as many permits besides those that your flow has"
+		return interlock.CodeTooManyPermits, message.New(message.WaiterPermitsGone)
 	}
-	return interlock.CodeLeft, "its ticket left the line"
+	return interlock.CodeLeft, message.New(message.WaiterLeft)
 }

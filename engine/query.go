@@ -6,6 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Key describes one key. The error is ParseKey's.
@@ -58,7 +59,7 @@ func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string
 		}
 	}
 	if d == nil || len(d.members) == 0 {
-		return v, &interlock.Error{Code: interlock.CodeInvalidRequest, Key: key, Message: fmt.Sprintf("key %s is not shared out now: it has no members, and so no parts", key)}
+		return v, &message.Error{Code: interlock.CodeInvalidRequest, Key: key, Text: message.New(message.NotSharedOut, message.Str(key))}
 	}
 	v.Number, v.Parts = interlock.PartOf(resource, d.size), d.size
 	v.Key = interlock.Key(fmt.Sprintf("%s/%d", key, v.Number))

@@ -1,10 +1,9 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -55,21 +54,15 @@ func (r *request) overQuota(actor string) *refusal {
 	q, each := s.settings.Quota, s.settings.PrincipalQuota
 	switch {
 	case s.leases+s.waiters+s.away >= interlock.MaxLeases && r.phase != away:
-		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
-			"namespace %q has %d leases and waiters, which is its limit: release some first", s.name, interlock.MaxLeases,
-		)}
+		return &refusal{code: interlock.CodeTooManyLeases, message: message.New(message.LeasesAndWaitersAtLimit, message.Str(s.name), message.Num(interlock.MaxLeases))}
 	case q.Leases > 0 && s.leases >= q.Leases:
-		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
-			"namespace %q has %d leases, which is its quota: release some first", s.name, s.leases,
-		)}
+		return &refusal{code: interlock.CodeTooManyLeases, message: message.New(message.LeasesAtQuota, message.Str(s.name), message.Num(s.leases))}
 	}
 	if no := r.tooManyKeys(); no != nil {
 		return no
 	}
 	if t := s.taken[actor]; actor != "" && each.Leases > 0 && t.leases >= each.Leases {
-		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf(
-			"principal %q has %d leases, which is its quota: release some first", actor, t.leases,
-		)}
+		return &refusal{code: interlock.CodeTooManyLeases, message: message.New(message.PrincipalLeasesAtQuota, message.Str(actor), message.Num(t.leases))}
 	}
 	return nil
 }
@@ -78,9 +71,7 @@ func (r *request) overQuota(actor string) *refusal {
 func (r *request) tooManyKeys() *refusal {
 	s := r.ns
 	if limit := s.settings.Quota.Keys; limit > 0 && s.nodes.Len() > limit && r.isNew() {
-		return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
-			"namespace %q has %d keys in use, which is its quota: release some first", s.name, limit,
-		)}
+		return &refusal{code: interlock.CodeTooManyKeys, message: message.New(message.KeysAtQuota, message.Str(s.name), message.Num(limit))}
 	}
 	return nil
 }
@@ -104,9 +95,7 @@ func (s *namespace) tooManyKeysFor(list []*record.Task) *refusal {
 	if len(fresh) == 0 || s.nodes.Len()+len(fresh) <= limit {
 		return nil
 	}
-	return &refusal{code: interlock.CodeTooManyKeys, message: fmt.Sprintf(
-		"namespace %q has %d keys in use, and its quota is %d: release some first", s.name, s.nodes.Len(), limit,
-	)}
+	return &refusal{code: interlock.CodeTooManyKeys, message: message.New(message.KeysOverQuota, message.Str(s.name), message.Num(s.nodes.Len()), message.Num(limit))}
 }
 
 // tooManyAttempts returns a refusal if a principal cannot get another lease for a task, or nil.
@@ -114,10 +103,10 @@ func (s *namespace) tooManyAttempts(actor string) *refusal {
 	q, each := s.settings.Quota, s.settings.PrincipalQuota
 	limit := within(interlock.MaxLeases, q.Leases)
 	if s.leases >= limit {
-		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf("namespace %q has %d leases, which is its limit: release some first", s.name, limit)}
+		return &refusal{code: interlock.CodeTooManyLeases, message: message.New(message.LeasesAtLimit, message.Str(s.name), message.Num(limit))}
 	}
 	if t := s.taken[actor]; actor != "" && each.Leases > 0 && t.leases >= each.Leases {
-		return &refusal{code: interlock.CodeTooManyLeases, message: fmt.Sprintf("principal %q has %d leases, which is its quota: release some first", actor, t.leases)}
+		return &refusal{code: interlock.CodeTooManyLeases, message: message.New(message.PrincipalLeasesAtQuota, message.Str(actor), message.Num(t.leases))}
 	}
 	return nil
 }
@@ -128,9 +117,7 @@ func (s *namespace) tooManyPulls(sess *session) *refusal {
 	case sess == nil:
 		return s.tooManyListeners()
 	case sess.pulls.Len() >= interlock.MaxPulls:
-		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-			"the session has %d pulls that wait for tasks, which is its limit: one pull takes up to %d tasks", sess.pulls.Len(), interlock.MaxPull,
-		)}
+		return &refusal{code: interlock.CodeTooManyWaiters, message: message.New(message.PullsAtLimit, message.Num(sess.pulls.Len()), message.Num(interlock.MaxPull))}
 	}
 	return nil
 }
@@ -142,9 +129,7 @@ func (s *namespace) tooManyFollows(sess *session) *refusal {
 	case sess == nil:
 		return s.tooManyListeners()
 	case sess.follows.Len() >= interlock.MaxFollows:
-		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-			"the session has %d waits for the ends of tasks, which is its limit: ask later how the task stands", sess.follows.Len(),
-		)}
+		return &refusal{code: interlock.CodeTooManyWaiters, message: message.New(message.TaskWaitsAtLimit, message.Num(sess.follows.Len()))}
 	}
 	return nil
 }
@@ -153,9 +138,7 @@ func (s *namespace) tooManyListeners() *refusal {
 	if s.tasks.loose < interlock.MaxListeners {
 		return nil
 	}
-	return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-		"in namespace %q %d callers without a session wait for tasks, which is its limit: open a session, or come back later", s.name, s.tasks.loose,
-	)}
+	return &refusal{code: interlock.CodeTooManyWaiters, message: message.New(message.ListenersAtLimit, message.Str(s.name), message.Num(s.tasks.loose))}
 }
 
 // tooManyFollowers returns a refusal if a task cannot have another follower, or nil.
@@ -163,9 +146,7 @@ func (t *task) tooManyFollowers() *refusal {
 	if t.followers.Len() < interlock.MaxFollowers {
 		return nil
 	}
-	return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-		"%d wait for the end of the task, which is its limit: ask later how it stands", t.followers.Len(),
-	)}
+	return &refusal{code: interlock.CodeTooManyWaiters, message: message.New(message.FollowersAtLimit, message.Num(t.followers.Len()))}
 }
 
 // isNew reports whether one of r's keys exists for r alone.
@@ -183,16 +164,14 @@ func (r *request) isNew() bool {
 // lineFull returns why r cannot stand in line, or nil.
 func (r *request) lineFull(actor string) *refusal {
 	s := r.ns
-	full := func(what string, limit int) *refusal {
-		return &refusal{code: interlock.CodeTooManyWaiters, message: fmt.Sprintf(
-			"%s has %d waiters, which is its limit: work on something else, or come back later", what, limit,
-		)}
+	full := func(what *message.Text, limit int) *refusal {
+		return &refusal{code: interlock.CodeTooManyWaiters, message: message.New(message.WaitersAtLimit, message.Sub(what), message.Num(limit))}
 	}
 	if limit := within(interlock.MaxWaiters, s.settings.Quota.Waiters); s.waiters+s.alternatives >= limit {
-		return full(fmt.Sprintf("namespace %q", s.name), limit)
+		return full(theNamespace(s.name), limit)
 	}
 	if limit := s.settings.PrincipalQuota.Waiters; actor != "" && limit > 0 && s.taken[actor].waiters >= limit {
-		return full(fmt.Sprintf("principal %q", actor), limit)
+		return full(thePrincipal(actor), limit)
 	}
 	for way := range r.eachAlternative {
 		for i := range way.needs() {
@@ -205,20 +184,30 @@ func (r *request) lineFull(actor string) *refusal {
 				limit = within(limit, p.MaxWaiters)
 			}
 			if m.node.line.waiterCount() >= limit {
-				return full("the line of "+m.node.key, limit)
+				return full(theLine(m.node.key), limit)
 			}
 		}
 	}
 	return nil
 }
 
+func theNamespace(ns interlock.Namespace) *message.Text {
+	return message.New(message.TheNamespace, message.Str(ns))
+}
+
+func thePrincipal(name string) *message.Text {
+	return message.New(message.ThePrincipal, message.Str(name))
+}
+
+func theLine(key string) *message.Text { return message.New(message.TheLine, message.Str(key)) }
+
 // tooManySessions returns why a principal cannot open another session, or "".
-func (s *namespace) tooManySessions(actor string) string {
+func (s *namespace) tooManySessions(actor string) *message.Text {
 	if limit := within(interlock.MaxSessions, s.settings.Quota.Sessions); len(s.sessions)-s.lingering >= limit {
-		return fmt.Sprintf("namespace %q has %d sessions, which is its limit: close some first", s.name, limit)
+		return message.New(message.SessionsAtLimit, message.Str(s.name), message.Num(limit))
 	}
 	if limit := s.settings.PrincipalQuota.Sessions; actor != "" && limit > 0 && s.taken[actor].sessions >= limit {
-		return fmt.Sprintf("principal %q has %d sessions, which is its quota: close some first", actor, limit)
+		return message.New(message.PrincipalSessionsAtQuota, message.Str(actor), message.Num(limit))
 	}
-	return ""
+	return nil
 }

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Queries of the guarded state.
@@ -16,9 +16,7 @@ import (
 // answer.
 func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies bool) (list []interlock.Document, asOf interlock.Version, err error) {
 	if len(keys) > interlock.MaxReads {
-		return nil, 0, &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf(
-			"%d keys: at most %d are read together, so ask several times", len(keys), interlock.MaxReads,
-		)}
+		return nil, 0, &message.Error{Code: interlock.CodeInvalidRequest, Text: message.New(message.TooManyReads, message.Num(len(keys)), message.Num(interlock.MaxReads))}
 	}
 	size := 0
 	for _, key := range keys {
@@ -28,9 +26,7 @@ func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies 
 		}
 		doc := e.present(docs, spelled, bodies)
 		if size += len(doc.Body); size > interlock.MaxReadBytes {
-			return nil, 0, &interlock.Error{Code: interlock.CodeBodyTooLarge, Key: spelled, Message: fmt.Sprintf(
-				"the documents up to %s have more than %d bytes together: ask for fewer at once", spelled, interlock.MaxReadBytes,
-			)}
+			return nil, 0, &message.Error{Code: interlock.CodeBodyTooLarge, Key: spelled, Text: message.New(message.DocumentsReadTooLarge, message.Str(spelled), message.Num(interlock.MaxReadBytes))}
 		}
 		list = append(list, doc)
 	}
@@ -49,13 +45,11 @@ func (e *Engine) DocumentAt(ns interlock.Namespace, key interlock.Key, version i
 		return interlock.Document{}, err
 	}
 	if version > docs.version {
-		return interlock.Document{}, &interlock.Error{Code: interlock.CodeFutureVersion, Key: key, Message: futureWords(version, docs.version)}
+		return interlock.Document{}, &message.Error{Code: interlock.CodeFutureVersion, Key: key, Text: futureWords(version, docs.version)}
 	}
 	x, known := docs.asOf(key, version)
 	if !known {
-		return interlock.Document{}, &interlock.Error{Code: interlock.CodeHistoryTrimmed, Key: key, Message: fmt.Sprintf(
-			"what stood at %s with version %d is no longer kept: look at its versions for what is", key, version,
-		)}
+		return interlock.Document{}, &message.Error{Code: interlock.CodeHistoryTrimmed, Key: key, Text: message.New(message.VersionNotKept, message.Str(key), message.Num(version))}
 	}
 	return e.showDocument(key, x, true), nil
 }
@@ -107,8 +101,8 @@ func (s *documents) asOf(key interlock.Key, v interlock.Version) (x *edition, kn
 	return nil, v >= s.floor
 }
 
-func futureWords(v, last interlock.Version) string {
-	return fmt.Sprintf("version %d was never given out: the last commit made version %d", v, last)
+func futureWords(v, last interlock.Version) *message.Text {
+	return message.New(message.FutureVersion, message.Num(v), message.Num(last))
 }
 
 // clockAnomaly returns the reason why no caller can have read as of a version in a namespace
@@ -116,14 +110,14 @@ func futureWords(v, last interlock.Version) string {
 // that may have been assigned since the backup, and reads as of these are not from this
 // history. (It is not known which earlier versions are from before the backup, so all of them
 // count as old once there was a commit since.)
-func (e *Engine) clockAnomaly(asOf, last interlock.Version) string {
+func (e *Engine) clockAnomaly(asOf, last interlock.Version) *message.Text {
 	switch {
 	case asOf > last:
 		return futureWords(asOf, last)
 	case asOf > 0 && asOf <= e.base && last > e.base:
-		return fmt.Sprintf("version %d is from before the journal was restored: read again", asOf)
+		return message.New(message.NotRestored, message.Num(asOf))
 	}
-	return ""
+	return nil
 }
 
 // begins returns the version with which the command's namespace began, or would begin.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -17,7 +18,7 @@ type storedAnswer struct {
 	reused      bool
 	made        thingKind // what it made, which has that id
 	code        interlock.Code
-	message     string
+	message     *message.Text
 	version     interlock.Version // that a commit made
 }
 
@@ -111,7 +112,7 @@ func (e *Engine) scope() *session {
 // evolveAnswer remembers an answer.
 func (e *Engine) evolveAnswer(ev *record.Event) {
 	a := storedAnswer{
-		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Message,
+		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Reply(),
 		version: ev.Version, reused: ev.Kind == record.Answered && ev.Offer, made: thingKind(ev.Made),
 	}
 	if ev.Seq != 0 {
@@ -159,7 +160,7 @@ func (e *Engine) repeat(cmd Command) bool {
 	case h.Seq != 0:
 		var tooOld bool
 		if known, tooOld = s.seqs.get(h.Seq); tooOld {
-			e.refuse(interlock.CodeRequestTooOld, "this number was answered and the answer acknowledged: number new commands higher")
+			e.refuse(interlock.CodeRequestTooOld, message.New(message.NumberAcknowledged))
 			return true
 		}
 	case s != nil:
@@ -171,7 +172,7 @@ func (e *Engine) repeat(cmd Command) bool {
 		return false
 	}
 	if known.fingerprint != e.print {
-		e.refuse(interlock.CodeRequestIDReused, "this request id was used for another request: use a new id for each request")
+		e.refuse(interlock.CodeRequestIDReused, message.New(message.RequestIDUsed))
 		return true
 	}
 	c.again(e, known)
@@ -237,7 +238,8 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Effect != nil {
 		id = eff.Effect.ID
 	}
-	*e.draft() = record.Event{Kind: record.Answered, Namespace: h.Namespace, ID: id, Code: eff.Code, Message: eff.Message, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
+	*e.draft() = record.Event{Kind: record.Answered, Namespace: h.Namespace, ID: id, Code: eff.Code, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
+	e.ev.SetReply(eff.Message)
 	if e.tag(e.ev, eff.Outcome); e.tagged {
 		e.emit(e.ev)
 	}

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // How a changed pattern reaches the pools of the keys under it, which may be very many, each
@@ -56,14 +56,11 @@ const mostSorted = 16
 func (s *namespace) isRepooling() bool { return s != nil && len(s.repooling.changes) > 0 }
 
 // tooManyChanges returns why the patterns cannot be changed now, or "".
-func (s *namespace) tooManyChanges() string {
+func (s *namespace) tooManyChanges() *message.Text {
 	if s == nil || len(s.repooling.changes) < mostChanges {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf(
-		"%d changes of the patterns of namespace %q have not come to all its keys with permits yet, which is the limit: repeat the request in a moment",
-		mostChanges, s.name,
-	)
+	return message.New(message.TooManyPatternChanges, message.Num(mostChanges), message.Str(s.name))
 }
 
 // repool makes the pools of a namespace follow its new patterns. It revokes no permits, and

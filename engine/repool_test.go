@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // A changed pattern comes to the keys under it over several steps.
@@ -62,7 +63,7 @@ func TestPatternOverManyKeys(t *testing.T) {
 			if x.name == "capacity" {
 				for _, i := range []int{0, n / 2, n - 1} { // one waits for a permit before it, and there are three
 					if eff := l.permits(s, fmt.Sprint("k/", i), "b", 1); eff.Outcome != engine.Granted {
-						t.Errorf("key %d: %s", i, eff.Message)
+						t.Errorf("key %d: %s", i, prose.Sentence(eff.Message))
 					}
 				}
 			}
@@ -140,7 +141,7 @@ func TestTooManyChanges(t *testing.T) {
 		eff := set(i%2 + 1)
 		if refused = eff.Outcome == engine.Refused; refused {
 			if eff.Code != interlock.CodeOverloaded {
-				t.Fatal(eff.Code, eff.Message)
+				t.Fatal(eff.Code, prose.Sentence(eff.Message))
 			}
 			break
 		}
@@ -151,7 +152,7 @@ func TestTooManyChanges(t *testing.T) {
 	l.e.StepAtMost(engine.StepObjects)
 	l.pass(0)
 	if eff := set(5); eff.Outcome != engine.Done {
-		t.Error(eff.Code, eff.Message)
+		t.Error(eff.Code, prose.Sentence(eff.Message))
 	}
 }
 

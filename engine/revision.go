@@ -2,11 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -133,7 +133,7 @@ func (s *namespace) evolveRevision(ev *record.Event) {
 
 // revise emits that a pattern is set to blob, or dropped if it is nil.
 func (e *Engine) revise(name string, blob []byte, reverted uint64) {
-	if problem := e.agenda.ns.tooManyChanges(); problem != "" {
+	if problem := e.agenda.ns.tooManyChanges(); problem != nil {
 		e.refuse(interlock.CodeOverloaded, problem)
 		return
 	}
@@ -163,9 +163,9 @@ func (c *RevertPattern) decide(e *Engine) {
 	}
 	x := v.find(c.Revision)
 	if x == nil {
-		problem := fmt.Sprintf("pattern %q has no revision %d that is remembered: list its revisions", c.Name, c.Revision)
+		problem := message.New(message.UnknownRevision, message.Str(c.Name), message.Num(c.Revision))
 		if c.Revision == 0 {
-			problem = fmt.Sprintf("pattern %q has no revision before its present one that is remembered: set it anew, or drop it", c.Name)
+			problem = message.New(message.NoEarlierRevision, message.Str(c.Name))
 		}
 		e.refuse(interlock.CodeNoSuchRevision, problem)
 		return

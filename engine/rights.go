@@ -1,13 +1,13 @@
 package engine
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The rights of principals, as far as they depend on the engine's state: access lists of
@@ -23,17 +23,17 @@ var claimable = [...]interlock.Mode{
 // MayClaim returns the first mode in which a principal may claim a key by the allow lists of
 // its pattern and of the patterns below it: Exclusive without such lists, 0 if there is none.
 // problem is the reason why it is not Exclusive.
-func (e *Engine) MayClaim(ns interlock.Namespace, key interlock.Key, by *interlock.Principal) (mode interlock.Mode, problem string) {
+func (e *Engine) MayClaim(ns interlock.Namespace, key interlock.Key, by *interlock.Principal) (mode interlock.Mode, problem *message.Text) {
 	s := e.turnTo(ns)
 	if s == nil {
-		return interlock.Exclusive, ""
+		return interlock.Exclusive, nil
 	}
 	for _, mode := range claimable {
 		no := s.excludes(interlock.Claim{Key: key, Mode: mode}, by)
 		if no == nil {
 			return mode, problem
 		}
-		if problem == "" {
+		if problem == nil {
 			problem = no.message
 		}
 	}
@@ -45,47 +45,43 @@ func outsideGroup(by *interlock.Principal, group string) *refusal {
 	if by.InGroup(group) {
 		return nil
 	}
-	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-		"credential %q may not act for group %q: name one of its groups, which are %s, or none", by.Name, keypath.Clip(group, 64), quoted(by.Groups),
-	)}
+	return &refusal{code: interlock.CodeForbidden, message: message.New(message.GroupForbidden, message.Str(by.Name), message.Str(keypath.Clip(group, 64)), quoted(by.Groups))}
 }
 
 // forbidden returns the refusal of an operation that an access list does not admit.
-func forbidden(by *interlock.Principal, what string, list []string) *refusal {
-	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-		"%s may not %s: the list of those who may has %s; ask an operator", nameOrNobody(by), what, quoted(list),
-	)}
+func forbidden(by *interlock.Principal, what *message.Text, list []string) *refusal {
+	return &refusal{code: interlock.CodeForbidden, message: message.New(message.NotListed, message.Sub(nameOrNobody(by)), message.Sub(what), quoted(list))}
 }
 
 // maxQuoted bounds the entries of a list that a refusal shows.
 const maxQuoted = 16
 
 // quoted writes names for a sentence.
-func quoted(names []string) string {
+func quoted(names []string) message.Arg {
 	var b strings.Builder
 	for i, name := range names {
 		switch {
 		case i == maxQuoted:
-			return fmt.Sprintf("%s and %d more", b.String(), len(names)-i)
+			return message.Sub(message.New(message.AndMore, message.Str(b.String()), message.Num(len(names)-i)))
 		case i > 0:
 			b.WriteString(", ")
 		}
 		b.WriteString(strconv.Quote(keypath.Clip(name, 64)))
 	}
-	return b.String()
+	return message.Str(b.String())
 }
 
 // keepsFrom returns why a principal may not submit a task, or send a message, to the
 // queue; nil if it may.
-func (q *queue) keepsFrom(by *interlock.Principal, message bool) *refusal {
+func (q *queue) keepsFrom(by *interlock.Principal, sent bool) *refusal {
 	if by.Listed(q.Submit) {
 		return nil
 	}
-	what := "submit tasks to"
-	if message {
-		what = "send messages to the writer's"
+	what := message.SubmitTo
+	if sent {
+		what = message.SendTo
 	}
-	return forbidden(by, fmt.Sprintf("%s queue %q", what, q.Name), q.Submit)
+	return forbidden(by, message.New(what, message.Str(q.Name)), q.Submit)
 }
 
 // notPuller returns why a principal may not pull from the queue, nil if it may.
@@ -93,23 +89,18 @@ func (q *queue) notPuller(by *interlock.Principal) *refusal {
 	if by.Listed(q.Pull) {
 		return nil
 	}
-	return forbidden(by, fmt.Sprintf("pull from queue %q", q.Name), q.Pull)
+	return forbidden(by, message.New(message.PullFrom, message.Str(q.Name)), q.Pull)
 }
 
 // notAdmin returns why a principal may not administer the queue, nil if it may.
-func (q *queue) notAdmin(by *interlock.Principal, what string) *refusal {
+func (q *queue) notAdmin(by *interlock.Principal, what *message.Text) *refusal {
 	switch {
 	case by.Has(interlock.RoleOperator), len(q.Admin) > 0 && by.Listed(q.Admin):
 		return nil
 	case len(q.Admin) == 0:
-		return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-			"credential %q may not %s in queue %q, which has no administrators besides operators: ask one to do it, or to add the credential to them",
-			by.Name, what, q.Name,
-		)}
+		return &refusal{code: interlock.CodeForbidden, message: message.New(message.NoAdministrators, message.Str(by.Name), message.Sub(what), message.Str(q.Name))}
 	}
-	return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-		"credential %q may not %s in queue %q: ask one of its administrators, which are %s, or an operator", by.Name, what, q.Name, quoted(q.Admin),
-	)}
+	return &refusal{code: interlock.CodeForbidden, message: message.New(message.NotAdministrator, message.Str(by.Name), message.Sub(what), message.Str(q.Name), quoted(q.Admin))}
 }
 
 // notChangedBy returns the reason why a principal may not cancel, reschedule, replay or discard
@@ -118,7 +109,7 @@ func (t *task) notChangedBy(by *interlock.Principal) *refusal {
 	if by == nil || t.spec.Principal == by.Name && by.Has(interlock.RoleAgent) {
 		return nil
 	}
-	return t.queue.notAdmin(by, "change a task that another credential submitted")
+	return t.queue.notAdmin(by, message.New(message.ChangeForeignTask))
 }
 
 // keepsFrom returns why a principal may not take a lease, or an offer, into its own
@@ -177,9 +168,7 @@ func (r *request) notSignedFor(by *interlock.Principal) *refusal {
 // if it may: it is a worker of the queue, and may pull from it.
 func (q *queue) notWriter(by *interlock.Principal) *refusal {
 	if !by.WorksFor(q.Name) {
-		return &refusal{code: interlock.CodeForbidden, message: fmt.Sprintf(
-			"credential %q is no worker of queue %q, so it may not change what that is the writer of: send a message", by.Name, q.Name,
-		)}
+		return &refusal{code: interlock.CodeForbidden, message: message.New(message.NotAWorker, message.Str(by.Name), message.Str(q.Name))}
 	}
 	return q.notPuller(by)
 }

@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -75,13 +75,13 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 // checkSegment returns why a name cannot be part of a run's keys, or nil.
 func checkSegment(what, name string) *refusal {
 	problem := keypath.Problem(name)
-	if problem == "" && strings.Contains(name, "/") {
-		problem = "has a slash: it is one segment of a key"
+	if problem == nil && strings.Contains(name, "/") {
+		problem = message.New(message.HasSlash)
 	}
-	if problem == "" {
+	if problem == nil {
 		return nil
 	}
-	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(keypath.Clip(name, 64)), message: fmt.Sprintf("%s %q %s", what, keypath.Clip(name, 64), problem)}
+	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(keypath.Clip(name, 64)), message: message.New(message.InvalidSegment, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Sub(problem))}
 }
 
 // admitted reports whether a remembered answer counts for a repeated start of a run. A start
@@ -98,7 +98,7 @@ func (e *Engine) admitted(a *storedAnswer) bool {
 func (c *StartRun) again(e *Engine, a *storedAnswer) {
 	r := e.agenda.ns.request(a.id)
 	if r != nil && r.phase == waiting && !c.Attach {
-		e.refuse(interlock.CodeTooManyRuns, "another call with this request id stands in line for the run: repeat it with waiting").Conflict = e.inTheWay(r)
+		e.refuse(interlock.CodeTooManyRuns, message.New(message.CallWaitsForRun)).Conflict = e.inTheWay(r)
 		return
 	}
 	e.followAgain(a, c.Attach)

@@ -169,7 +169,7 @@ func documentText(d *interlock.Document, who bool) string {
 func (s *script) showDocuments(ns interlock.Namespace, w *words) {
 	refused := func(err error) bool {
 		if err != nil {
-			s.printf("refused: %v", err)
+			s.refusedQuery(err)
 		}
 		return err != nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // pushed begins the name of a listener that is a session's receiver.
@@ -329,7 +330,7 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	case engine.Lost:
 		s.printf("lost %s fence=%d %s%s%s", name, e.Lease.Fence, e.Code, s.endedBy(&e.Lease), suffix)
 	}
-	for _, text := range e.Warnings {
+	for _, text := range prose.Sentences(e.Warnings) {
 		s.printf("  warning: %s", text)
 	}
 	for i := range e.Losses {
@@ -513,7 +514,7 @@ func (s *script) show(w *words) error {
 	case w.has("key"):
 		v, err := s.e.Key(ns, interlock.Key(w.get("key")))
 		if err != nil {
-			s.printf("refused: %v", err)
+			s.refusedQuery(err)
 			return nil
 		}
 		text := string(v.Key)
@@ -603,4 +604,12 @@ func byWhom(ev *record.Event) string {
 		return ev.Asker
 	}
 	return ev.Asker + " as " + ev.Actor
+}
+
+// refusedQuery prints why the engine does not answer a question.
+func (s *script) refusedQuery(err error) {
+	if refusal, ok := prose.Refusal(err); ok {
+		err = refusal
+	}
+	s.printf("refused: %v", err)
 }

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -33,15 +33,15 @@ func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 			why, ended = s.why, true
 		}
 		if ended {
-			words := "was closed"
+			problem := message.New(message.SessionClosed)
 			if why == record.ByDeath {
-				words = "sent no heartbeat within its ttl and ended"
+				problem = message.New(message.SessionDied)
 			}
-			e.refuse(interlock.CodeSessionEnded, "the session "+words+", and its leases and waits with it: open a new one and acquire again")
+			e.refuse(interlock.CodeSessionEnded, problem)
 			return nil, false
 		}
 	}
-	e.refuse(interlock.CodeUnknownSession, "there is no session with this id: open one first")
+	e.refuse(interlock.CodeUnknownSession, message.New(message.UnknownSession))
 	return nil, false
 }
 
@@ -69,7 +69,7 @@ func (e *Engine) endOverdue(s *session) {
 }
 
 func (c *OpenSession) decide(e *Engine) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
 	}
@@ -82,14 +82,14 @@ func (c *OpenSession) decide(e *Engine) {
 		ttl = interlock.DefaultTTL
 	}
 	if ttl < interlock.MinTTL || ttl > interlock.MaxTTL {
-		e.refuse(interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between %v and %v", ttl, interlock.MinTTL, interlock.MaxTTL))
+		e.refuse(interlock.CodeInvalidTTL, message.New(message.NotBetween, message.Str("ttl"), message.Dur(ttl), message.Dur(interlock.MinTTL), message.Dur(interlock.MaxTTL)))
 		return
 	}
 	if code, problem := e.closedFor(); code != "" {
 		e.refuse(code, problem)
 		return
 	}
-	if problem := e.noRoomForSpace(); problem != "" {
+	if problem := e.noRoomForSpace(); problem != nil {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -98,7 +98,7 @@ func (c *OpenSession) decide(e *Engine) {
 		e.refuseFor(idTaken("session"))
 		return
 	}
-	if problem := space.tooManySessions(c.Actor); problem != "" {
+	if problem := space.tooManySessions(c.Actor); problem != nil {
 		e.refuse(interlock.CodeTooManySessions, problem)
 		return
 	}
@@ -158,9 +158,9 @@ func (e *Engine) takeLosses(s *session) []Loss {
 			case r.isOver():
 				l.Lease.State, l.Lease.EndedBy = interlock.Ended, r.reason.String()
 				l.Lease.ExpiresIn, l.Lease.MaxHoldIn, l.Lease.StallIn, l.Lease.Yield = 0, 0, 0, nil
-				l.Code, l.Message = goneCode(r), r.endWords()
+				l.Code, l.Message = goneCode(r), r.ending(nil)
 			case r.phase == inGrace:
-				l = Loss{e.lease(r), goneCode(r), r.endWords()}
+				l = Loss{e.lease(r), goneCode(r), r.ending(nil)}
 			case r.asker() != nil && r.session() == s:
 				l = Loss{Lease: e.lease(r), Message: r.yieldWords()}
 			default: // the requesting caller has left
@@ -178,7 +178,7 @@ func (e *Engine) takeLosses(s *session) []Loss {
 func (e *Engine) needSession() (*session, bool) {
 	s, ok := e.caller()
 	if ok && s == nil {
-		e.refuse(interlock.CodeUnknownSession, "this needs a session: open one first")
+		e.refuse(interlock.CodeUnknownSession, message.New(message.SessionNeeded))
 		return nil, false
 	}
 	return s, ok

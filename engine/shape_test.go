@@ -42,8 +42,8 @@ func TestCanonical(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p, problem := compile(interlock.Pattern{Name: "p", Shape: tt.shape, Aliases: tt.aliases})
-		if problem != "" {
-			t.Fatalf("%s: %s", tt.shape, problem)
+		if problem != nil {
+			t.Fatalf("%s: %v", tt.shape, problem)
 		}
 		got, ok := p.canonical(tt.key)
 		if ok != (tt.want != "") || got != tt.want {
@@ -63,7 +63,7 @@ func FuzzShape(f *testing.F) {
 	f.Add("{x:lower}k{y:int}", "{y}-{x}", "aKk5")
 	f.Fuzz(func(t *testing.T, shape, alias, key string) {
 		p, problem := compile(interlock.Pattern{Name: "p", Shape: shape, Aliases: []string{alias}})
-		if problem != "" {
+		if problem != nil {
 			return
 		}
 		once, ok := p.canonical(key)

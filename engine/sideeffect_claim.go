@@ -2,10 +2,10 @@ package engine
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -19,7 +19,7 @@ func (c *ClaimEffect) decide(e *Engine) {
 		e.refuse(code, problem)
 		return
 	}
-	if problem := e.noRoomForSpace(); problem != "" {
+	if problem := e.noRoomForSpace(); problem != nil {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
@@ -48,7 +48,7 @@ func (c *ClaimEffect) decide(e *Engine) {
 		e.refuseFor(idTaken("claim"))
 		return
 	}
-	if d == nil && !e.makeRoom(1, len(c.Action), "") {
+	if d == nil && !e.makeRoom(1, len(c.Action), nil) {
 		return
 	}
 	if lease != nil {
@@ -94,13 +94,13 @@ func (d *sideEffect) isOf(who *sideEffect) bool {
 
 // makeRoom forgets done side effects that are old enough, if there is no room for n more with so
 // many bytes. If that does not suffice it refuses the command.
-func (e *Engine) makeRoom(n, bytes int, advice string) bool {
+func (e *Engine) makeRoom(n, bytes int, advice *message.Text) bool {
 	sp := e.ns(e.head.Namespace)
 	s, retention := &sp.sideEffects, sp.effectRetention()
 	forget, looks, ok := s.room(n, bytes, e.mostDeeds, retention, e.now)
 	e.objects += looks
 	if !ok {
-		e.refuse(interlock.CodeTooManyEffects, e.noRoom(s, retention)+advice)
+		e.refuse(interlock.CodeTooManyEffects, e.noRoom(s, retention, advice))
 		return false
 	}
 	if forget > 0 {
@@ -111,38 +111,40 @@ func (e *Engine) makeRoom(n, bytes int, advice string) bool {
 }
 
 // noRoom returns what is remembered, and when the next of it makes room.
-func (e *Engine) noRoom(s *sideEffects, retention time.Duration) string {
+func (e *Engine) noRoom(s *sideEffects, retention time.Duration, advice *message.Text) *message.Text {
 	open, done := len(s.known)-s.done.Len()-s.free.Len(), s.done.Len()
-	text := fmt.Sprintf("the namespace remembers %d effects with %d bytes, of at most %d and %d: %d are claimed or unknown",
-		open+done, s.bytesAt(e.now), e.mostDeeds, interlock.MaxEffectBytes, open)
+	var kept, oldest, settle, forget *message.Text
+	known := open + done
 	for d := range s.done.All {
 		if d.isPast(e.now) {
 			done--
 			continue
 		}
-		text += fmt.Sprintf(", and %d done, all kept for at least %v", done, retention)
+		kept = message.New(message.EffectsDone, message.Num(done), message.Dur(retention))
 		if left := d.settled.Add(retention).Sub(e.now); left > 0 {
-			text += fmt.Sprintf("; the oldest of these makes room in %v", max(left.Round(time.Second), time.Second))
+			oldest = message.New(message.OldestMakesRoom, message.Dur(max(left.Round(time.Second), time.Second)))
 		}
 		break
 	}
 	if open > 0 {
-		text += ". Settle those that are claimed, and find out about those that are unknown"
+		settle = message.New(message.SettleOpenEffects)
 	}
 	if done > 0 {
-		text += ". An operator may set a shorter effect_retention, or forget done ones"
+		forget = message.New(message.ForgetDoneEffects)
 	}
-	return text
+	return message.New(message.EffectsAtLimit,
+		message.Num(known), message.Num(s.bytesAt(e.now)), message.Num(e.mostDeeds), message.Num(interlock.MaxEffectBytes), message.Num(open),
+		message.Sub(kept), message.Sub(oldest), message.Sub(settle), message.Sub(forget), message.Sub(advice))
 }
 
 // decide forgets done side effects before their time.
 func (c *ForgetEffects) decide(e *Engine) {
 	switch {
 	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || c.One && c.OlderThan > 0:
-		e.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("say how old the done effects are at least, from 0 to %v, or name one", time.Duration(interlock.EffectWindow)))
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.EffectAgeToForget, message.Dur(time.Duration(interlock.EffectWindow))))
 		return
 	case e.agenda.ns == nil && c.One:
-		e.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known")
+		e.refuse(interlock.CodeUnknownEffect, message.New(message.UnknownEffect))
 		return
 	case e.agenda.ns == nil:
 		e.reply(Done)
@@ -155,7 +157,7 @@ func (c *ForgetEffects) decide(e *Engine) {
 		d := s.at(c.Digest, e.now)
 		switch {
 		case d == nil:
-			e.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known")
+			e.refuse(interlock.CodeUnknownEffect, message.New(message.UnknownEffect))
 			return
 		case s.chainOf(d.state) == nil:
 			e.refuseDeed(d, false)
@@ -187,14 +189,14 @@ func (c *ForgetEffects) decide(e *Engine) {
 
 // refuseDeed refuses to claim or settle a side effect that is claimed, done, or unknown.
 func (e *Engine) refuseDeed(d *sideEffect, mine bool) {
-	code, problem := interlock.CodeEffectUnknown, "it may have happened, and nobody knows: find out where it would have, and reconcile it"
+	code, problem := interlock.CodeEffectUnknown, message.New(message.EffectMayHaveHappened)
 	switch {
 	case e.lives(d):
-		code, problem = interlock.CodeEffectClaimed, "somebody is about to do this: wait for the result, and do not do it yourself"
+		code, problem = interlock.CodeEffectClaimed, message.New(message.EffectClaimed)
 	case d.state == interlock.EffectDone:
-		code, problem = interlock.CodeEffectDone, "this is done already, and what you say was not recorded"
+		code, problem = interlock.CodeEffectDone, message.New(message.EffectDone)
 	case d.state == 0:
-		code, problem = interlock.CodeEffectDone, "this was found not to be done, so claim it before you do it"
+		code, problem = interlock.CodeEffectDone, message.New(message.EffectNotDone)
 	}
 	e.refuse(code, problem).Effect = e.showDeed(d, mine)
 }
@@ -210,7 +212,7 @@ func (c *ClaimEffect) again(e *Engine, a *storedAnswer) {
 	}
 	switch {
 	case d == nil:
-		e.refuse(interlock.CodeUnknownEffect, "this claim is over and forgotten, or somebody found that nothing was done and claimed it anew: claim it again")
+		e.refuse(interlock.CodeUnknownEffect, message.New(message.ClaimForgotten))
 	case d.state == interlock.EffectDone, e.lives(d) && (mine || d.id != a.id):
 		e.reply(Done).Effect = e.showDeed(d, mine)
 	default:
@@ -228,7 +230,7 @@ func (c *SettleEffect) decide(e *Engine) {
 	d := e.settling(c)
 	switch {
 	case d == nil:
-		e.refuse(interlock.CodeUnknownEffect, "no effect was claimed by this name, or it is forgotten, or was claimed anew since: ask for the action's effect")
+		e.refuse(interlock.CodeUnknownEffect, message.New(message.NothingClaimed))
 		return
 	case d.state == c.State && d.result == c.Result && d.reason == c.Reason:
 		e.reply(Done).Effect = e.showDeed(d, mine)
@@ -237,7 +239,7 @@ func (c *SettleEffect) decide(e *Engine) {
 		e.refuseDeed(d, mine)
 		return
 	}
-	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && !e.makeRoom(0, more, ". Or settle it with less text") {
+	if more := len(c.Result) + len(c.Reason) - len(d.result) - len(d.reason); more > 0 && !e.makeRoom(0, more, message.New(message.SettleWithLessText)) {
 		return
 	}
 	*e.draft() = record.Event{

@@ -85,14 +85,3 @@ func (e *Engine) showDeed(d *sideEffect, mine bool) *interlock.Effect {
 	}
 	return f
 }
-
-// silence returns the reason why no outcome of d was reported.
-func (d *sideEffect) silence() string {
-	switch {
-	case !d.lease.IsZero():
-		return "the lease in whose name it was claimed ended before it was told what became of it"
-	case d.session != 0:
-		return "the session that claimed it ended before it was told what became of it"
-	}
-	return "the time for which it was claimed passed before it was told what became of it"
-}

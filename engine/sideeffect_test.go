@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // claimEffect claims an action without a session, and returns the claim's id.
@@ -51,7 +52,7 @@ func TestEffectLimit(t *testing.T) {
 	s.claimEffect("more")
 	s.refusedWith(t, interlock.CodeTooManyEffects)
 	for _, want := range []string{"99999 are claimed or unknown, and 1 done", "makes room in 168h0m0s"} {
-		if text := s.out.Effects[0].Message; !strings.Contains(text, want) {
+		if text := prose.Sentence(s.out.Effects[0].Message); !strings.Contains(text, want) {
 			t.Errorf("the refusal says %q, and not %q", text, want)
 		}
 	}

@@ -300,10 +300,12 @@ func (s *snapshotter) ids(sp *namespace, scope uint64, w *idWindow) {
 }
 
 func (s *snapshotter) answer(sp *namespace, scope uint64, id string, seq uint64, a storedAnswer, kept bool) {
-	s.event(a.at, &record.Event{
+	ev := &record.Event{
 		Kind: record.Answered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
-		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Message: a.message, Version: a.version, Made: uint8(a.made), Freed: kept,
-	})
+		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Version: a.version, Made: uint8(a.made), Freed: kept,
+	}
+	ev.SetReply(a.message)
+	s.event(a.at, ev)
 }
 
 // ReadSnapshot makes an engine from what WriteSnapshot wrote.

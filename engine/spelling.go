@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Keys that are spelled almost alike. Two agents that mean one account and write account:123
@@ -104,7 +104,7 @@ func (s *namespace) spellMore(e *Engine) {
 }
 
 // warnings returns the warnings about claims on keys that look like other live ones.
-func (s *namespace) warnings(claims []interlock.Claim) (list []string) {
+func (s *namespace) warnings(claims []interlock.Claim) (list []*message.Text) {
 	if s == nil || s.alike == nil {
 		return nil
 	}
@@ -116,8 +116,8 @@ func (s *namespace) warnings(claims []interlock.Claim) (list []string) {
 			}
 		}
 		if other != "" {
-			list = append(list, fmt.Sprintf("key %s is spelled almost like %s, which is in use: if they are one thing, use one key for it", c.Key, other))
-		} else if text := s.slip(c.Key); text != "" {
+			list = append(list, message.New(message.KeyAlmostSpelled, message.Str(c.Key), message.Str(other)))
+		} else if text := s.slip(c.Key); text != nil {
 			list = append(list, text)
 		}
 	}

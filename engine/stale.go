@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The reads of a commit that are stale.
@@ -118,19 +118,20 @@ func (e *Engine) staleSincePresent(s *documents, key interlock.Key) interlock.St
 // refuseStale refuses a commit with the list of stale documents.
 func (e *Engine) refuseStale(list []interlock.Stale, more bool) {
 	first := &list[0]
-	words := fmt.Sprintf("%s has version %d", first.Now.Key, first.Now.Version)
+	var rest *message.Text
+	words := message.New(message.HasVersion, message.Str(first.Now.Key), message.Num(first.Now.Version))
 	switch {
 	case first.Now.Absent && first.Now.Op == 0:
-		words = fmt.Sprintf("there is nothing at %s", first.Now.Key)
+		words = message.New(message.NothingThere, message.Str(first.Now.Key))
 	case first.Now.Absent:
-		words = fmt.Sprintf("%s is not there any more", first.Now.Key)
+		words = message.New(message.NotThereAnyMore, message.Str(first.Now.Key))
 	}
 	if others := len(list) - 1; more {
-		words += fmt.Sprintf(", and so it is with more than %d others", others)
+		rest = message.New(message.AndMoreThanOthers, message.Num(others))
 	} else if others > 0 {
-		words += fmt.Sprintf(", and %d more of what was read has changed", others)
+		rest = message.New(message.AndOthersChanged, message.Num(others))
 	}
-	eff := e.refuse(interlock.CodeStale, "what this commit is based on has changed: "+words+": nothing was written; look at what changed, decide again, and commit on the new versions")
+	eff := e.refuse(interlock.CodeStale, message.New(message.Stale, message.Sub(words), message.Sub(rest)))
 	eff.Stale, eff.StaleMore = list, more
 	eff.Conflict = &Conflict{Key: first.Now.Key, Kind: interlock.VersionMoved}
 }

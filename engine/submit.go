@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -25,7 +25,7 @@ func (c *Submit) decide(e *Engine) {
 		e.refuse(code, problem)
 		return
 	}
-	if problem := checkNamespace(c.Namespace); problem != "" {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
 	}
@@ -99,7 +99,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 			}
 		}
 		if q.Drain {
-			return nil, &refusal{code: interlock.CodeQueueDraining, message: fmt.Sprintf("queue %q takes nothing new: its operator drains it", q.Name)}
+			return nil, &refusal{code: interlock.CodeQueueDraining, message: message.New(message.QueueDrains, message.Str(q.Name))}
 		}
 		if !x.Message { // the writer claims for itself
 			if no := e.checkClaims(x.Claims, x.Group, nil); no != nil {
@@ -113,9 +113,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 		}
 		news[q]++
 		if limit := within(interlock.MaxTasks, q.MaxTasks); q.open()+news[q] > limit {
-			return nil, &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
-				"queue %q has %d tasks that are not settled, and may have %d: come back later", q.Name, q.open(), limit,
-			)}
+			return nil, &refusal{code: interlock.CodeTooManyTasks, message: message.New(message.QueueAtLimit, message.Str(q.Name), message.Num(q.open()), message.Num(limit))}
 		}
 		if s.tasks.known[x.ID] != nil || slices.ContainsFunc(list[:i], func(y TaskSpec) bool { return y.ID == x.ID }) {
 			return nil, idTaken("task")
@@ -184,7 +182,7 @@ func (e *Engine) place(id [16]byte, spec *record.Task, sess *session) *task {
 }
 
 func noSuchQueue(name string) *refusal {
-	return &refusal{code: interlock.CodeNoSuchQueue, message: fmt.Sprintf("there is no queue %q: an operator registers queues", keypath.Clip(name, 64))}
+	return &refusal{code: interlock.CodeNoSuchQueue, message: message.New(message.UnknownQueue, message.Str(keypath.Clip(name, 64)))}
 }
 
 // again follows the task, as long as it is known.

@@ -1,29 +1,28 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Operators' commands for queues, and for tasks that do not run.
 
 func (c *SetQueue) decide(e *Engine) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
 	}
-	if problem := checkQueue(&c.Queue); problem != "" {
+	if problem := checkQueue(&c.Queue); problem != nil {
 		e.refuse(interlock.CodeInvalidQueue, problem)
 		return
 	}
-	if problem := e.noRoomForSpace(); problem != "" {
+	if problem := e.noRoomForSpace(); problem != nil {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
 	if s := e.agenda.ns; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
-		e.refuse(interlock.CodeTooManyQueues, fmt.Sprintf("namespace %q has %d queues, which is its limit: drop some first", c.Namespace, interlock.MaxQueues))
+		e.refuse(interlock.CodeTooManyQueues, message.New(message.QueuesAtLimit, message.Str(c.Namespace), message.Num(interlock.MaxQueues)))
 		return
 	}
 	e.replaceQueue(&c.Head, &c.Queue)
@@ -35,7 +34,7 @@ func (c *SwitchQueue) decide(e *Engine) {
 		e.refuseQueue(c.Name)
 		return
 	}
-	if no := q.notAdmin(c.Principal, "change how it goes"); no != nil {
+	if no := q.notAdmin(c.Principal, message.New(message.ChangeQueue)); no != nil {
 		e.refuseFor(no)
 		return
 	}
@@ -62,11 +61,11 @@ func (c *DropQueue) decide(e *Engine) {
 		return
 	}
 	if n := q.open(); n > 0 {
-		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q has %d tasks that are not settled: drain it, or cancel them, first", q.Name, n))
+		e.refuse(interlock.CodeQueueInUse, message.New(message.QueueInUse, message.Str(q.Name), message.Num(n)))
 		return
 	}
 	if p := q.ns.writtenBy(q.Name); p != nil {
-		e.refuse(interlock.CodeQueueInUse, fmt.Sprintf("queue %q is the writer of pattern %q: name another one there, or drop the pattern, first", q.Name, p.Name))
+		e.refuse(interlock.CodeQueueInUse, message.New(message.QueueIsWriter, message.Str(q.Name), message.Str(p.Name)))
 		return
 	}
 	*e.draft() = record.Event{Kind: record.QueueDropped, Namespace: c.Namespace, QueueName: c.Name, Actor: c.Actor}
@@ -138,31 +137,31 @@ func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 	switch change {
 	case CancelTask, RescheduleTask:
 		if settled {
-			return &refusal{code: interlock.CodeTaskSettled, message: fmt.Sprintf("the task is %s already", t.state)}
+			return &refusal{code: interlock.CodeTaskSettled, message: message.New(message.TaskSettled, message.Str(t.state.String()))}
 		}
 		if t.state == interlock.TaskRunning {
-			return &refusal{code: interlock.CodeHeld, message: fmt.Sprintf("agent %q has the task in hand: revoke its lease first", t.going.agent)}
+			return &refusal{code: interlock.CodeHeld, message: message.New(message.TaskInHand, message.Str(t.going.agent))}
 		}
 	case ReplayTask:
 		switch {
 		case !settled:
-			return &refusal{code: interlock.CodeTaskNotSettled, message: fmt.Sprintf("the task is %s: only one that is dead or cancelled is taken up again", t.state)}
+			return &refusal{code: interlock.CodeTaskNotSettled, message: message.New(message.TaskNotReplayable, message.Str(t.state.String()))}
 		case t.state == interlock.TaskDone:
-			return &refusal{code: interlock.CodeTaskSettled, message: fmt.Sprintf("the task is %s: only one that is dead or cancelled is taken up again", t.state)}
+			return &refusal{code: interlock.CodeTaskSettled, message: message.New(message.TaskNotReplayable, message.Str(t.state.String()))}
 		case !t.queue.registered:
 			return noSuchQueue(t.queue.Name)
 		case t.queue.open() >= within(interlock.MaxTasks, t.queue.MaxTasks):
-			return &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf("queue %q is full: come back later", t.queue.Name)}
+			return &refusal{code: interlock.CodeTooManyTasks, message: message.New(message.QueueFull, message.Str(t.queue.Name))}
 		}
 		if code, problem := e.closedFor(); code != "" {
 			return &refusal{code: code, message: problem}
 		}
 	case DiscardTask:
 		if !settled {
-			return &refusal{code: interlock.CodeTaskNotSettled, message: fmt.Sprintf("the task is %s: only one that is settled is forgotten", t.state)}
+			return &refusal{code: interlock.CodeTaskNotSettled, message: message.New(message.TaskNotSettled, message.Str(t.state.String()))}
 		}
 	default:
-		return invalid("", "there is no such change of a task")
+		return invalid("", message.New(message.UnknownTaskChange))
 	}
 	return nil
 }

@@ -2,65 +2,65 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Checks of the form of queues and tasks.
 
-func checkQueue(q *interlock.TaskQueue) string {
-	if problem := checkName("queue", q.Name); problem != "" {
+func checkQueue(q *interlock.TaskQueue) *message.Text {
+	if problem := checkName("queue", q.Name); problem != nil {
 		return problem
 	}
-	inside := func(name string, d, most time.Duration) string {
+	inside := func(name string, d, most time.Duration) *message.Text {
 		if d < 0 || d > most {
-			return fmt.Sprintf("%s %v is not between 0 and %v", name, d, most)
+			return message.New(message.NotUpTo, message.Str(name), message.Dur(d), message.Dur(most))
 		}
-		return ""
+		return nil
 	}
-	for _, problem := range []string{
+	for _, problem := range []*message.Text{
 		inside("backoff", q.Backoff, interlock.MaxDelay), inside("max_backoff", q.MaxBackoff, interlock.MaxDelay),
 		inside("ttl", q.TTL, interlock.MaxTTL), inside("grace", q.Grace, interlock.MaxGrace),
 		inside("max_hold", q.MaxHold, interlock.MaxMaxHold), inside("stall", q.Stall, interlock.MaxStall),
 	} {
-		if problem != "" {
+		if problem != nil {
 			return problem
 		}
 	}
 	switch {
 	case q.TTL != 0 && q.TTL < interlock.MinTTL:
-		return fmt.Sprintf("ttl %v is below %v", q.TTL, interlock.MinTTL)
+		return message.New(message.BelowMinimum, message.Str("ttl"), message.Dur(q.TTL), message.Dur(interlock.MinTTL))
 	case q.MaxBackoff != 0 && q.MaxBackoff < q.Backoff:
-		return fmt.Sprintf("max_backoff %v is below backoff %v", q.MaxBackoff, q.Backoff)
+		return belowOther("max_backoff", q.MaxBackoff, "backoff", q.Backoff)
 	case q.MaxAttempts < 0 || q.MaxAttempts > interlock.MaxAttempts:
-		return fmt.Sprintf("max_attempts is not between 0 and %d", interlock.MaxAttempts)
+		return message.New(message.CountNotUpTo, message.Str("max_attempts"), message.Num(interlock.MaxAttempts))
 	case q.MaxRunning < 0:
-		return "max_running is below 0"
+		return message.New(message.BelowZero, message.Str("max_running"))
 	case q.MaxTasks < 0 || q.MaxTasks > interlock.MaxTasks:
-		return fmt.Sprintf("max_tasks is not between 0 and %d", interlock.MaxTasks)
+		return message.New(message.CountNotUpTo, message.Str("max_tasks"), message.Num(interlock.MaxTasks))
 	case len(q.Groups) > interlock.MaxShares:
-		return fmt.Sprintf("%d groups: a queue lists at most %d", len(q.Groups), interlock.MaxShares)
+		return message.New(message.QueueGroupCount, message.Num(len(q.Groups)), message.Num(interlock.MaxShares))
 	}
 	seen := map[string]bool{}
 	for _, g := range q.Groups {
 		_, problem := checkTexts(text{"group", g.Group, interlock.MaxNameBytes})
 		switch {
-		case problem != "":
+		case problem != nil:
 			return problem
 		case seen[g.Group]:
-			return fmt.Sprintf("group %q is listed twice", g.Group)
+			return message.New(message.QueueGroupTwice, message.Str(g.Group))
 		case g.Weight < 0 || g.Weight > maxWeight:
-			return fmt.Sprintf("weight %d of group %q is not between 0 and %d", g.Weight, g.Group, maxWeight)
+			return message.New(message.GroupWeight, message.Num(g.Weight), message.Str(g.Group), message.Num(maxWeight))
 		case g.Max < 0:
-			return fmt.Sprintf("max %d of group %q is below 0", g.Max, g.Group)
+			return message.New(message.GroupMaxNegative, message.Num(g.Max), message.Str(g.Group))
 		case q.MaxRunning > 0 && g.Max > q.MaxRunning:
-			return fmt.Sprintf("group %q may run %d tasks at once, and the queue only %d", g.Group, g.Max, q.MaxRunning)
+			return message.New(message.GroupMaxAboveQueue, message.Str(g.Group), message.Num(g.Max), message.Num(q.MaxRunning))
 		}
 		seen[g.Group] = true
 	}
@@ -68,46 +68,46 @@ func checkQueue(q *interlock.TaskQueue) string {
 		name    string
 		entries []string
 	}{{"pull", q.Pull}, {"submit", q.Submit}, {"admin", q.Admin}} {
-		if problem := checkAccess(list.entries); problem != "" {
-			return list.name + ": " + problem
+		if problem := checkAccess(list.entries); problem != nil {
+			return message.New(message.InField, message.Str(list.name), message.Sub(problem))
 		}
 	}
 	return checkApprovers(q)
 }
 
 // checkAccess returns what is wrong with an access list, or "".
-func checkAccess(list []string) string {
+func checkAccess(list []string) *message.Text {
 	if len(list) > interlock.MaxAccess {
-		return fmt.Sprintf("%d entries: an access list has at most %d", len(list), interlock.MaxAccess)
+		return message.New(message.AccessCount, message.Num(len(list)), message.Num(interlock.MaxAccess))
 	}
 	for _, entry := range list {
-		if problem := checkEntry(entry); problem != "" {
+		if problem := checkEntry(entry); problem != nil {
 			return problem
 		}
 	}
-	return ""
+	return nil
 }
 
 // checkEntry returns what is wrong with one entry of an access list, or "".
-func checkEntry(entry string) string {
+func checkEntry(entry string) *message.Text {
 	name := strings.TrimPrefix(entry, interlock.GroupPrefix)
 	if name == "" || len(name) > interlock.MaxNameBytes || !utf8.ValidString(name) {
-		return fmt.Sprintf("entry %q: want the name of a credential, %sNAME, or * for everyone", keypath.Clip(entry, 64), interlock.GroupPrefix)
+		return message.New(message.AccessEntry, message.Str(keypath.Clip(entry, 64)), message.Str(interlock.GroupPrefix))
 	}
-	return ""
+	return nil
 }
 
 // checkName returns what is wrong with the name of a thing that stands in a path, or "".
-func checkName(what, name string) string {
+func checkName(what, name string) *message.Text {
 	if name == "" || len(name) > interlock.MaxNameBytes {
-		return fmt.Sprintf("%s %q: a name has 1 to %d bytes", what, keypath.Clip(name, 64), interlock.MaxNameBytes)
+		return message.New(message.NameLength, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Num(interlock.MaxNameBytes))
 	}
 	for _, b := range []byte(name) {
 		if b <= ' ' || b >= 0x7f || b == '/' {
-			return fmt.Sprintf("%s %q: a name has visible ASCII characters other than '/'", what, keypath.Clip(name, 64))
+			return message.New(message.NameCharacters, message.Str(what), message.Str(keypath.Clip(name, 64)))
 		}
 	}
-	return ""
+	return nil
 }
 
 // checkTask normalises a task and returns a refusal if its form is wrong, or nil.
@@ -124,51 +124,51 @@ func checkTask(x *TaskSpec) *refusal {
 	}
 	switch {
 	case x.Message && (x.Queue != "" || len(x.Claims) > 0):
-		return invalid(x.Key, "a message names its key, and neither a queue nor claims: those are its writer's")
+		return invalid(x.Key, message.New(message.MessageWithQueue))
 	case !x.Message && x.Key != "":
-		return invalid(x.Key, "only a message names a key: a task claims its keys")
+		return invalid(x.Key, message.New(message.TaskWithKey))
 	case len(x.Payload) > interlock.MaxPayloadBytes:
-		return &refusal{code: interlock.CodeInvalidPayload, message: fmt.Sprintf(
-			"the payload has %d bytes, of at most %d: keep it elsewhere, and name it here", len(x.Payload), interlock.MaxPayloadBytes,
-		)}
-	case len(x.Payload) > 0 && x.problemOfPayload() != "":
-		return &refusal{code: interlock.CodeInvalidPayload, message: "the payload is not one JSON value"}
+		return &refusal{code: interlock.CodeInvalidPayload, message: message.New(message.PayloadTooLarge, message.Num(len(x.Payload)), message.Num(interlock.MaxPayloadBytes))}
+	case len(x.Payload) > 0 && x.problemOfPayload() != nil:
+		return &refusal{code: interlock.CodeInvalidPayload, message: message.New(message.PayloadNotJSON)}
 	case x.Priority < -interlock.MaxPriority || x.Priority > interlock.MaxPriority:
-		return &refusal{code: interlock.CodeInvalidPriority, message: fmt.Sprintf("priority %d is not between %d and %d", x.Priority, -interlock.MaxPriority, interlock.MaxPriority)}
+		return &refusal{code: interlock.CodeInvalidPriority, message: message.New(message.NotBetween, message.Str("priority"), message.Num(x.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))}
 	case x.Delay < 0 || x.Delay > interlock.MaxDelay:
 		return badTime("delay", x.Delay)
 	case x.Deadline < 0 || x.Deadline > interlock.MaxDelay:
 		return badTime("deadline", x.Deadline)
 	case x.Deadline > 0 && x.Deadline <= x.Delay:
-		return &refusal{code: interlock.CodeInvalidTTL, message: fmt.Sprintf("deadline %v is not after delay %v, so it could never run", x.Deadline, x.Delay)}
+		return &refusal{code: interlock.CodeInvalidTTL, message: message.New(message.DeadlineBeforeDelay, message.Dur(x.Deadline), message.Dur(x.Delay))}
 	case x.Backoff < 0 || x.Backoff > interlock.MaxDelay:
 		return badTime("backoff", x.Backoff)
 	case x.MaxBackoff < 0 || x.MaxBackoff > interlock.MaxDelay:
 		return badTime("max_backoff", x.MaxBackoff)
 	case x.MaxBackoff != 0 && x.MaxBackoff < x.Backoff:
-		return &refusal{code: interlock.CodeInvalidTTL, message: fmt.Sprintf("max_backoff %v is below backoff %v", x.MaxBackoff, x.Backoff)}
+		return &refusal{code: interlock.CodeInvalidTTL, message: belowOther("max_backoff", x.MaxBackoff, "backoff", x.Backoff)}
 	case x.MaxAttempts < 0 || x.MaxAttempts > interlock.MaxAttempts:
-		return invalid("", fmt.Sprintf("max_attempts is not between 0 and %d", interlock.MaxAttempts))
+		return invalid("", message.New(message.CountNotUpTo, message.Str("max_attempts"), message.Num(interlock.MaxAttempts)))
 	case len(x.Claims) > interlock.MaxClaims:
-		return &refusal{code: interlock.CodeTooManyClaims, message: fmt.Sprintf("%d claims: a task has at most %d", len(x.Claims), interlock.MaxClaims)}
+		return &refusal{code: interlock.CodeTooManyClaims, message: message.New(message.TaskClaimCount, message.Num(len(x.Claims)), message.Num(interlock.MaxClaims))}
 	}
 	return checkTaskClaims(x.Claims)
 }
 
+func belowOther(name string, d time.Duration, other string, least time.Duration) *message.Text {
+	return message.New(message.BelowOther, message.Str(name), message.Dur(d), message.Str(other), message.Dur(least))
+}
+
 func badTime(name string, d time.Duration) *refusal {
-	return &refusal{code: interlock.CodeInvalidTTL, message: fmt.Sprintf("%s %v is not between 0 and %v", name, d, time.Duration(interlock.MaxDelay))}
+	return &refusal{code: interlock.CodeInvalidTTL, message: message.New(message.NotUpTo, message.Str(name), message.Dur(d), message.Dur(time.Duration(interlock.MaxDelay)))}
 }
 
 func checkTaskClaims(claims []interlock.Claim) *refusal {
 	counted := make(map[interlock.Key]bool, len(claims))
 	for _, c := range claims {
 		if c.Mode > interlock.Permits {
-			return &refusal{code: interlock.CodeInvalidMode, key: c.Key, message: fmt.Sprintf("a task cannot claim %s in mode %s: it would have to wait for others in it", c.Key, c.Mode)}
+			return &refusal{code: interlock.CodeInvalidMode, key: c.Key, message: message.New(message.TaskMode, message.Str(c.Key), message.Str(c.Mode.String()))}
 		}
 		if was, twice := counted[c.Key]; twice && was != c.Mode.Counts() {
-			return &refusal{code: interlock.CodeNeverTogether, key: c.Key, message: fmt.Sprintf(
-				"permits of %s and a mode on it can never be granted together: claim one of both", c.Key,
-			)}
+			return &refusal{code: interlock.CodeNeverTogether, key: c.Key, message: message.New(message.NeverTogether, message.Str(c.Key))}
 		}
 		counted[c.Key] = c.Mode.Counts()
 	}
@@ -178,17 +178,17 @@ func checkTaskClaims(claims []interlock.Claim) *refusal {
 	return nil
 }
 
-func checkPull(c *Pull) (interlock.Code, string) {
-	if problem := checkNamespace(c.Namespace); problem != "" {
+func checkPull(c *Pull) (interlock.Code, *message.Text) {
+	if problem := checkNamespace(c.Namespace); problem != nil {
 		return interlock.CodeInvalidNamespace, problem
 	}
 	switch {
 	case c.Max < 1 || c.Max > interlock.MaxPull:
-		return interlock.CodeInvalidRequest, fmt.Sprintf("%d tasks: a pull takes from 1 to %d", c.Max, interlock.MaxPull)
+		return interlock.CodeInvalidRequest, message.New(message.PullCount, message.Num(c.Max), message.Num(interlock.MaxPull))
 	case len(c.Leases) < c.Max:
-		return interlock.CodeInvalidRequest, "a pull needs an id for each lease that it may give"
+		return interlock.CodeInvalidRequest, message.New(message.PullWithoutIDs)
 	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
-		return interlock.CodeInvalidTTL, fmt.Sprintf("ttl %v is not between %v and %v", c.TTL, interlock.MinTTL, interlock.MaxTTL)
+		return interlock.CodeInvalidTTL, message.New(message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL), message.Dur(interlock.MaxTTL))
 	}
 	return checkTexts(text{"agent", c.Agent, interlock.MaxNameBytes})
 }
@@ -214,13 +214,13 @@ func checkAck(c *Ack) *refusal {
 	}
 	switch {
 	case len(c.Result) > interlock.MaxResultBytes:
-		return &refusal{code: interlock.CodeTooLong, message: fmt.Sprintf("the result has %d bytes, of at most %d", len(c.Result), interlock.MaxResultBytes)}
-	case len(c.Result) > 0 && jsonProblem(c.Result) != "":
-		return invalid("", "the result is not one JSON value")
+		return &refusal{code: interlock.CodeTooLong, message: message.New(message.ResultTooLarge, message.Num(len(c.Result)), message.Num(interlock.MaxResultBytes))}
+	case len(c.Result) > 0 && jsonProblem(c.Result) != nil:
+		return invalid("", message.New(message.ResultNotOneJSON))
 	case len(c.Tasks) > interlock.MaxFollowUps:
-		return invalid("", fmt.Sprintf("%d tasks: an acknowledgement submits at most %d", len(c.Tasks), interlock.MaxFollowUps))
+		return invalid("", message.New(message.FollowUpCount, message.Num(len(c.Tasks)), message.Num(interlock.MaxFollowUps)))
 	case size > interlock.MaxCommitBytes:
-		return &refusal{code: interlock.CodeBodyTooLarge, message: fmt.Sprintf("the tasks of this acknowledgement have more than %d bytes together", interlock.MaxCommitBytes)}
+		return &refusal{code: interlock.CodeBodyTooLarge, message: message.New(message.FollowUpsTooLarge, message.Num(interlock.MaxCommitBytes))}
 	}
 	return nil
 }
@@ -232,14 +232,14 @@ const fullTurn = 1 << 20
 const maxWeight = fullTurn
 
 // checkApprovers returns a description of the first error in a queue's approval rules, or "".
-func checkApprovers(q *interlock.TaskQueue) string {
+func checkApprovers(q *interlock.TaskQueue) *message.Text {
 	if q.MinApprovals < 0 || q.MinApprovals > interlock.MaxApprovals {
-		return fmt.Sprintf("min_approvals is not between 0 and %d", interlock.MaxApprovals)
+		return message.New(message.CountNotUpTo, message.Str("min_approvals"), message.Num(interlock.MaxApprovals))
 	}
-	if problem := checkAccess(q.Approvers); problem != "" {
-		return "approvers: " + problem
+	if problem := checkAccess(q.Approvers); problem != nil {
+		return message.New(message.InField, message.Str("approvers"), message.Sub(problem))
 	}
-	return ""
+	return nil
 }
 
 // checkQuestion normalises a question and returns a refusal if its form is wrong, or nil.
@@ -249,11 +249,11 @@ func checkQuestion(q *interlock.Question) *refusal {
 	}
 	switch {
 	case q.Text == "":
-		return invalid("", "what is the person to decide? say it in the question")
+		return invalid("", message.New(message.QuestionEmpty))
 	case q.Limit < 0 || q.Limit > interlock.MaxDelay:
 		return badTime("limit", q.Limit)
 	case q.OnLimit > interlock.Denied:
-		return invalid("", fmt.Sprintf("a question cannot answer itself with verdict %d, which does not exist", q.OnLimit))
+		return invalid("", message.New(message.QuestionLimitVerdict, message.Num(q.OnLimit)))
 	}
 	q.OnLimit = cmp.Or(q.OnLimit, interlock.Denied)
 	return checkReads(q.Reads)

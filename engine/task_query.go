@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // showTask describes a task.
@@ -179,7 +180,7 @@ func (e *Engine) findTask(id interlock.TaskID) *task {
 			return t
 		}
 	}
-	e.refuse(interlock.CodeUnknownTask, "there is no task with this id, or it was settled long ago and is forgotten")
+	e.refuse(interlock.CodeUnknownTask, message.New(message.UnknownTask))
 	return nil
 }
 

@@ -1,9 +1,8 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The cost of remembering the tasks of a namespace, and how they are forgotten to make room.
@@ -84,7 +83,5 @@ func (s *namespace) noRoomForTasks(bytes int) *refusal {
 	if s.tasks.bytes-s.tasks.settled+bytes <= interlock.MaxTaskBytes {
 		return nil
 	}
-	return &refusal{code: interlock.CodeTooManyTasks, message: fmt.Sprintf(
-		"the tasks of namespace %q take more than %d bytes: come back later, or discard dead ones", s.name, interlock.MaxTaskBytes,
-	)}
+	return &refusal{code: interlock.CodeTooManyTasks, message: message.New(message.TasksTooLarge, message.Str(s.name), message.Num(interlock.MaxTaskBytes))}
 }

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"strconv"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // made is the document that a write produces.
@@ -43,9 +43,7 @@ func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
 			no = m.add(w, old)
 		}
 		if size += max(read, len(m.body)); no == nil && size > interlock.MaxCommitBytes {
-			no = &refusal{code: interlock.CodeBodyTooLarge, message: fmt.Sprintf(
-				"with the write to %s, the documents of this commit have more than %d bytes together: commit in several steps, or write less", w.Key, interlock.MaxCommitBytes,
-			)}
+			no = &refusal{code: interlock.CodeBodyTooLarge, message: message.New(message.DocumentsOfCommitTooLarge, message.Str(w.Key), message.Num(interlock.MaxCommitBytes))}
 		}
 		if no != nil {
 			no.key = w.Key
@@ -63,9 +61,7 @@ func (m *made) merge(c *Commit, i int, old *edition) *refusal {
 		document, m.contentType = old.body, old.contentType
 	}
 	if !isJSON(m.contentType) {
-		return &refusal{code: interlock.CodeBadPatch, message: fmt.Sprintf(
-			"%s is not JSON but %s, so a merge patch does not apply: put the whole document", c.Writes[i].Key, m.contentType,
-		)}
+		return &refusal{code: interlock.CodeBadPatch, message: message.New(message.PatchOnOther, message.Str(c.Writes[i].Key), message.Str(m.contentType))}
 	}
 	m.body = mergePatch(document, c.patchOf(i))
 	return nil
@@ -77,9 +73,7 @@ func (m *made) add(w *interlock.Write, old *edition) *refusal {
 	if old != nil {
 		var err error
 		if now, err = strconv.ParseInt(string(bytes.Trim(old.body, " \t\r\n")), 10, 64); err != nil || !isJSON(old.contentType) {
-			return &refusal{code: interlock.CodeNotACounter, message: fmt.Sprintf(
-				"%s is not a counter: its document is not an integer of 64 bits", w.Key,
-			)}
+			return &refusal{code: interlock.CodeNotACounter, message: message.New(message.NotACounter, message.Str(w.Key))}
 		}
 	}
 	sum := now + w.Delta
@@ -91,9 +85,7 @@ func (m *made) add(w *interlock.Write, old *edition) *refusal {
 		most = *w.Max
 	}
 	if (sum < now) != (w.Delta < 0) || sum < least || sum > most {
-		return &refusal{code: interlock.CodeOutOfBounds, message: fmt.Sprintf(
-			"%s is %d: adding %d would leave the bounds from %d to %d, so nothing was changed", w.Key, now, w.Delta, least, most,
-		)}
+		return &refusal{code: interlock.CodeOutOfBounds, message: message.New(message.OutOfBounds, message.Str(w.Key), message.Num(now), message.Num(w.Delta), message.Num(least), message.Num(most))}
 	}
 	m.body, m.contentType = strconv.AppendInt(nil, sum, 10), interlock.JSONType
 	return nil

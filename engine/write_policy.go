@@ -2,33 +2,33 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The conditions for commits to a key: see interlock.WritePolicy.
 
 // writing returns what is wrong with a pattern's write policy, or "".
-func (p *policy) writing() string {
+func (p *policy) writing() *message.Text {
 	switch {
 	case p.Write > interlock.WriteOpen:
-		return "write has a value that does not exist"
+		return message.New(message.WriteUnknown)
 	case p.Writer != "" && p.WriterQueue != "":
-		return "a single writer is a principal or a queue, and not both"
+		return message.New(message.WriterTwice)
 	case p.Write == interlock.WriteSingle && p.Writer == "" && p.WriterQueue == "":
-		return "write policy single-writer names no writer: give writer_queue or writer"
+		return message.New(message.WriterMissing)
 	case p.Write != interlock.WriteSingle && (p.Writer != "" || p.WriterQueue != ""):
-		return "a writer is named with the write policy single-writer, and with no other"
+		return message.New(message.WriterWithoutPolicy)
 	case p.WriterQueue != "":
 		return checkName("queue", p.WriterQueue)
 	}
-	if _, problem := checkTexts(text{"writer", p.Writer, interlock.MaxNameBytes}); problem != "" {
+	if _, problem := checkTexts(text{"writer", p.Writer, interlock.MaxNameBytes}); problem != nil {
 		return problem
 	}
-	return ""
+	return nil
 }
 
 // mayCommit returns why one of a commit's writes is not admitted under its key's pattern,
@@ -40,25 +40,17 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *sessi
 	by := e.head.Principal
 	switch {
 	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !namesVersion(c, w.Key):
-		return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: fmt.Sprintf(
-			"pattern %q demands that a commit names the version of %s that it is based on: read it first, and name its version among the reads", p.Name, w.Key,
-		)}
+		return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: message.New(message.VersionDemanded, message.Str(p.Name), message.Str(w.Key))}
 	case p.Write == interlock.WriteLease && cover(leases, w.Key) == nil:
-		return &refusal{code: interlock.CodeLeaseRequired, key: w.Key, message: fmt.Sprintf(
-			"pattern %q demands a lease that claims %s, or a key above it, exclusively: acquire one, read the document again, and name the lease", p.Name, w.Key,
-		)}
+		return &refusal{code: interlock.CodeLeaseRequired, key: w.Key, message: message.New(message.LeaseDemanded, message.Str(p.Name), message.Str(w.Key))}
 	case p.WriterQueue != "" && !(acked.isFor(p.WriterQueue) && cover(leases, w.Key) != nil):
-		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
-			"pattern %q lets %s be changed only by the acknowledgement of a message to it, or to a key above it, in queue %q: send a message", p.Name, w.Key, p.WriterQueue,
-		)}
+		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: message.New(message.WriterQueueOnly, message.Str(p.Name), message.Str(w.Key), message.Str(p.WriterQueue))}
 	case p.Write == interlock.WriteLease:
 		return cover(leases, w.Key).mayWriteBy(by, w.Key)
 	case p.WriterQueue != "":
 		return cmp.Or(acked.queue.notWriter(by), cover(leases, w.Key).mayWriteBy(by, w.Key))
 	case p.Write == interlock.WriteSingle && p.Writer != "" && e.head.Actor != p.Writer:
-		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: fmt.Sprintf(
-			"pattern %q lets only %q commit to %s, and not %s: hand the change to that one", p.Name, p.Writer, w.Key, nameOrNobody(e.head.Principal),
-		)}
+		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: message.New(message.WriterOnly, message.Str(p.Name), message.Str(p.Writer), message.Str(w.Key), message.Sub(nameOrNobody(e.head.Principal)))}
 	case p.Write != interlock.WriteOpen:
 		return e.mayEdit(p, c, w, sess, leases)
 	}
@@ -88,10 +80,7 @@ func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session
 	case mine != nil:
 		return mine.mayWriteBy(e.head.Principal, w.Key)
 	}
-	return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: fmt.Sprintf(
-		"there is a document at %s, and this commit does not say which version it replaces: "+
-			"read it and name its version, or acquire the key and name the lease, or force it (present: true, If-Match: *, --force)", w.Key,
-	)}
+	return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: message.New(message.VersionNotNamed, message.Str(w.Key))}
 }
 
 // leasedAway returns why a commit may not write the document at a key: another holder
@@ -120,10 +109,7 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusa
 	case sess != nil && r.session() == sess:
 		conflict.Kind = interlock.SameAgentOtherFlow
 	}
-	return &refusal{code: interlock.CodeHeld, key: key, conflict: conflict, message: fmt.Sprintf(
-		"key %s is leased exclusively to another holder, so its document can be written only under that lease: "+
-			"acquire the key with waiting, read the document again, and name the lease", key,
-	)}
+	return &refusal{code: interlock.CodeHeld, key: key, conflict: conflict, message: message.New(message.LeasedExclusively, message.Str(key))}
 }
 
 // exclusiveAt returns the claim that makes a holder's access to a key exclusive: its own, or
@@ -230,15 +216,10 @@ func (s *namespace) roomFor(c *Commit, sess *session, made []made) *refusal {
 		}
 	}
 	if limit := within(interlock.MaxDocuments, s.settings.Quota.Documents); more > 0 && len(s.docs.present)+more > limit {
-		return &refusal{code: interlock.CodeTooManyDocuments, message: fmt.Sprintf(
-			"namespace %q has %d documents, and may have %d: delete some first", s.name, len(s.docs.present), limit,
-		)}
+		return &refusal{code: interlock.CodeTooManyDocuments, message: message.New(message.DocumentsAtLimit, message.Str(s.name), message.Num(len(s.docs.present)), message.Num(limit))}
 	}
 	if limit := within(interlock.MaxStateBytes, s.settings.Quota.State); bytes > 0 && s.docs.bytes+bytes > limit {
-		return &refusal{code: interlock.CodeTooMuchState, message: fmt.Sprintf(
-			"the documents of namespace %q count %d bytes with their keys and texts and %d for each, and may count %d: %d more do not fit, so delete some first",
-			s.name, s.docs.bytes, interlock.DocumentBytes, limit, bytes,
-		)}
+		return &refusal{code: interlock.CodeTooMuchState, message: message.New(message.DocumentsTooLarge, message.Str(s.name), message.Num(s.docs.bytes), message.Num(interlock.DocumentBytes), message.Num(limit), message.Num(bytes))}
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // The questions to persons, and their answers. A principal with the right to approve may answer,
@@ -102,7 +104,7 @@ func (c *call) answerTask() {
 		return
 	}
 	if c.identity.Principal == nil {
-		eff.Warnings = append(eff.Warnings, courtesy)
+		eff.Warnings = append(eff.Warnings, message.Plain(courtesy))
 	}
 	if !lease {
 		if verdict == interlock.Approved.String() && eff.Tasks[0].State == interlock.TaskAsking {
@@ -116,6 +118,6 @@ func (c *call) answerTask() {
 	if eff.Question != nil { // else it was answered before, and the lease is not parked any more
 		writeLeaseQuestion(j, "lease", eff.Question)
 	}
-	writeTexts(j, "warnings", eff.Warnings)
+	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	c.send(http.StatusOK, j, at)
 }

@@ -150,7 +150,7 @@ func (c *call) committed(cmd *engine.Commit) {
 	j.str("outcome", committed)
 	j.decimal("version", uint64(eff.Version))
 	writeDocuments(j, "documents", eff.Documents, false)
-	writeTexts(j, "warnings", eff.Warnings)
+	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, prose.For(&eff))
 	c.send(http.StatusOK, j, at)
 }

@@ -78,7 +78,7 @@ func writeLosses(j *jsonOut, losses []engine.Loss) {
 		j.open("")
 		writeLease(j, "lease", &l.Lease)
 		j.str("code", string(l.Code))
-		j.text("detail", l.Message)
+		j.text("detail", prose.Sentence(l.Message))
 		writeAdvice(j, prose.ForLoss(&l.Lease, l.Code))
 		j.close()
 	}

@@ -178,9 +178,9 @@ func (c *call) granted(eff *engine.Effect, at interlock.At) {
 func warningsOf(eff *engine.Effect) []string {
 	cut := slices.IndexFunc(eff.Lease.Documents, isTruncated)
 	if cut < 0 && !eff.Lease.DocumentsMore {
-		return eff.Warnings
+		return prose.Sentences(eff.Warnings)
 	}
-	list := slices.Clone(eff.Warnings)
+	list := prose.Sentences(eff.Warnings)
 	if cut >= 0 {
 		list = append(list, fmt.Sprintf(
 			"documents without a value are too large to come with a grant: read them with GET /v1/state/{key}, such as %s", eff.Lease.Documents[cut].Key,
@@ -210,7 +210,7 @@ func (c *call) conflict(eff *engine.Effect, at interlock.At) {
 	} else {
 		writeHolders(j, nil, 0)
 	}
-	writeTexts(j, "warnings", eff.Warnings)
+	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, advice)
 	c.send(status, j, at)
 }

@@ -41,7 +41,7 @@ func (c *call) sendMessage() {
 	if len(message.Result) > 0 {
 		j.value("reply", message.Result)
 	}
-	writeTexts(j, "warnings", eff.Warnings)
+	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, prose.For(&eff))
 	c.send(status, j, at)
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/interlockdev/interlock"
@@ -17,7 +16,7 @@ const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/er
 // refused answers with what the engine refused.
 func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	advice := prose.For(eff)
-	j, status := c.problem(eff.Code, eff.Message, advice)
+	j, status := c.problem(eff.Code, prose.Sentence(eff.Message), advice)
 	if x := eff.Conflict; x != nil {
 		writeConflict(j, x)
 		writeTexts(j, "nearest", x.Nearest)
@@ -79,7 +78,7 @@ func (c *call) refuse(code interlock.Code, message string) {
 // failWith answers with any error of the shard. Only a caller gets no answer after its own request
 // has ended: the deadline of anything else, such as the journal's, is an error like others.
 func (c *call) failWith(err error) {
-	if e, ok := errors.AsType[*interlock.Error](err); ok {
+	if e, ok := prose.Refusal(err); ok {
 		c.fail(e)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // limiter holds namespaces and their principals to their quotas of requests and of bytes a
@@ -232,7 +233,7 @@ func (a *allowance) full(q amount, now time.Duration) bool {
 func overQuota(what string, wait time.Duration, rate int64) *engine.Effect {
 	return &engine.Effect{
 		Outcome: engine.Refused, Code: interlock.CodeQuota,
-		Message:  what + ", and that is used up",
+		Message:  message.Plain(what + ", and that is used up"),
 		Conflict: &engine.Conflict{Capacity: &interlock.Capacity{Tokens: uint32(rate), Refill: wait}},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/proto"
 	"github.com/interlockdev/interlock/server"
 )
@@ -22,7 +23,7 @@ func TestQuotaOfTheStream(t *testing.T) {
 			Settings: interlock.Settings{Quota: interlock.Quota{Requests: 4}},
 		}
 		if eff, _, err := d.shard.Do(context.Background(), configure); err != nil || eff.Outcome != engine.Done {
-			t.Fatal(err, eff.Message)
+			t.Fatal(err, prose.Sentence(eff.Message))
 		}
 		f := d.dial()
 		f.open(1) // two operations

@@ -152,7 +152,7 @@ func TestQuotaOfPrincipals(t *testing.T) {
 	}
 	r.time += time.Second
 	r.burst("a", "ci", 0)
-	if eff := r.admit("a", "ci", 0, false); eff == nil || eff.Message != `the quota of principal "ci" in namespace "a" is 30 requests a second, and that is used up` {
+	if eff := r.admit("a", "ci", 0, false); eff == nil || prose.Sentence(eff.Message) != `the quota of principal "ci" in namespace "a" is 30 requests a second, and that is used up` {
 		t.Errorf("refused with %+v", eff)
 	}
 }
@@ -180,7 +180,7 @@ func TestQuotaOfBytes(t *testing.T) {
 	}
 	r.time += eff.Conflict.Capacity.Refill
 	if eff := r.admit("a", "", 1, false); eff != nil {
-		t.Errorf("refused at the time that was given: %s", eff.Message)
+		t.Errorf("refused at the time that was given: %s", prose.Sentence(eff.Message))
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *call) started(run *interlock.Run, eff *engine.Effect, at interlock.At) 
 	writeLease(j, "lease", &eff.Lease)
 	j.close()
 	writeNotes(j, eff.Lease.Notes)
-	writeTexts(j, "warnings", eff.Warnings)
+	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, prose.For(eff))
 	c.send(http.StatusOK, j, at)
 }

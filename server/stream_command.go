@@ -6,6 +6,8 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -38,14 +40,14 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 			case interlock.CodeOutcomeUnknown, interlock.CodeNotOwner:
 				// Nothing is known about this command, so it gets no answer: the client
 				// repeats it, under the same number, on its next stream.
-				st.cut(&interlock.Error{Code: eff.Code, Message: eff.Message, At: at})
+				st.cut(&interlock.Error{Code: eff.Code, Message: prose.Sentence(eff.Message), At: at})
 				return
 			}
 		}
 		if o.kind == proto.OpOpen && eff.Outcome == engine.Done && !st.bind(o.slot, eff.Session.ID) {
 			eff = &engine.Effect{
 				Outcome: engine.Refused, Code: interlock.CodeInvalidRequest,
-				Message: "the slot is taken or there are too many: use another number, or another stream",
+				Message: message.Plain("the slot is taken or there are too many: use another number, or another stream"),
 			}
 		}
 	} else if o.kind == proto.OpAttach {
@@ -194,8 +196,8 @@ func listens(o *proto.Op) bool {
 }
 
 // refuse answers an operation without the shard.
-func (st *stream) refuse(o *proto.Op, code interlock.Code, message string) {
-	st.refuseWith(o, &engine.Effect{Outcome: engine.Refused, Code: code, Message: message})
+func (st *stream) refuse(o *proto.Op, code interlock.Code, text string) {
+	st.refuseWith(o, &engine.Effect{Outcome: engine.Refused, Code: code, Message: message.Plain(text)})
 }
 
 // refuseWith is refuse for an effect. The reader calls it.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/proto"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -185,11 +187,11 @@ func (r *queryResult) history(e *engine.Engine, ns interlock.Namespace, o proto.
 }
 
 func (r *queryResult) refuse(err error) {
-	refusal, ok := errors.AsType[*interlock.Error](err)
+	refusal, ok := prose.Refusal(err)
 	if !ok {
 		refusal = &interlock.Error{Code: interlock.CodeInternal, Message: err.Error()}
 	}
-	r.eff = engine.Effect{Outcome: engine.Refused, Code: refusal.Code, Message: refusal.Message}
+	r.eff = engine.Effect{Outcome: engine.Refused, Code: refusal.Code, Message: message.Plain(refusal.Message)}
 	if refusal.Key != "" {
 		r.eff.Conflict = &engine.Conflict{Key: refusal.Key}
 	}

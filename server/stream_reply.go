@@ -14,7 +14,7 @@ import (
 func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Outcome, r.Slot, r.Seq, r.Index = proto.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
-	r.Code, r.Message = eff.Code, cleanText(eff.Message)
+	r.Code, r.Message = eff.Code, cleanText(prose.Sentence(eff.Message))
 	switch eff.Outcome {
 	case engine.Granted, engine.Warned, engine.Lost, engine.Asked:
 		r.Lease = eff.Lease
@@ -34,7 +34,7 @@ func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 			r.Session = &proto.Session{ID: s.ID, Name: s.Name, Agent: cleanText(s.Agent), TTL: s.TTL, ExpiresIn: s.ExpiresIn}
 		}
 		for i := range eff.Losses {
-			loss := proto.Loss{Lease: eff.Losses[i].Lease, Code: eff.Losses[i].Code, Message: cleanText(eff.Losses[i].Message)}
+			loss := proto.Loss{Lease: eff.Losses[i].Lease, Code: eff.Losses[i].Code, Message: cleanText(prose.Sentence(eff.Losses[i].Message))}
 			cleanLease(&loss.Lease)
 			r.Losses = append(r.Losses, loss)
 		}

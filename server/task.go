@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // submit is POST /v1/tasks.
@@ -80,7 +81,7 @@ func settledFor(eff engine.Effect) engine.Effect {
 	}
 	if t := &eff.Tasks[0]; isSettled(t) && t.State != interlock.TaskDone && t.State != 0 {
 		eff.Outcome, eff.Code = engine.Refused, interlock.CodeTaskSettled
-		eff.Message = fmt.Sprintf("the task is %s: %s", t.State, t.Reason)
+		eff.Message = message.New(message.TaskIs, message.Str(t.State.String()), message.Str(t.Reason))
 	}
 	return eff
 }

@@ -136,7 +136,7 @@ func (c *call) sendTaskAdvised(status int, outcome string, eff *engine.Effect, a
 		j.str("outcome", outcome)
 	}
 	c.writeTask(j, "task", &eff.Tasks[0], true)
-	writeTexts(j, "warnings", eff.Warnings)
+	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, advice)
 	c.send(status, j, at)
 }
@@ -151,7 +151,7 @@ func (c *call) acknowledged(eff *engine.Effect, at interlock.At) {
 	c.writeTask(j, "task", &eff.Tasks[0], true)
 	j.decimal("version", uint64(eff.Version))
 	writeDocuments(j, "documents", eff.Documents, false)
-	writeTexts(j, "warnings", eff.Warnings)
+	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, prose.For(eff))
 	c.send(http.StatusOK, j, at)
 }

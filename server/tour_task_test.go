@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -64,11 +65,11 @@ func taskEffects() map[string]engine.Effect {
 	lease.Notes = []interlock.Note{{Key: "account:1", Agent: "a", Text: "n"}}
 	tasks := []interlock.Task{fullTask()}
 	return map[string]engine.Effect{
-		"task":    {Outcome: engine.Done, Tasks: tasks, Warnings: []string{"key account:1 is spelled almost like the live key acct:1"}},
-		"settled": {Outcome: engine.Refused, Code: interlock.CodeTaskSettled, Message: "the task is dead", Tasks: tasks},
-		"moved":   {Outcome: engine.Refused, Code: interlock.CodeTaskMoved, Message: "it is over", Tasks: tasks, Conflict: fullConflict()},
+		"task":    {Outcome: engine.Done, Tasks: tasks, Warnings: []*message.Text{message.Plain("key account:1 is spelled almost like the live key acct:1")}},
+		"settled": {Outcome: engine.Refused, Code: interlock.CodeTaskSettled, Message: message.Plain("the task is dead"), Tasks: tasks},
+		"moved":   {Outcome: engine.Refused, Code: interlock.CodeTaskMoved, Message: message.Plain("it is over"), Tasks: tasks, Conflict: fullConflict()},
 		"acked": {
-			Outcome: engine.Done, Tasks: tasks, Version: 57, Documents: fullDocuments(), Warnings: []string{"key"},
+			Outcome: engine.Done, Tasks: tasks, Version: 57, Documents: fullDocuments(), Warnings: []*message.Text{message.Plain("key")},
 			Contention: &interlock.Contention{Commits: 15, Conflicts: 15},
 		},
 		"handed": {Outcome: engine.Granted, Handed: []engine.Assignment{{Task: tasks[0], Lease: lease, Documents: fullDocuments(), AsOf: 57}}},

@@ -7,7 +7,9 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // tourRefusals has a shard refuse each operation with each status that it documents.
@@ -26,7 +28,7 @@ func tourRefusals(d *door, healthy Shard) {
 			if c.method == "GET" && !strings.HasPrefix(c.path, "/v1/leases/") || op.Responses.Status(status) == nil {
 				continue
 			}
-			d.server.shard = faulty{healthy, nil, &engine.Effect{Outcome: engine.Refused, Code: code, Message: "as it is"}}
+			d.server.shard = faulty{healthy, nil, &engine.Effect{Outcome: engine.Refused, Code: code, Message: message.Plain("as it is")}}
 			d.sample(c, c.path, c.body).want(status, string(code))
 		}
 	}
@@ -80,21 +82,21 @@ func tourEffects(d *door, healthy Shard) {
 	lease.Documents[1].Body = nil
 	parked := lease
 	parked.State, parked.Decision, parked.Parking = interlock.Parked, nil, &interlock.ParkStatus{Reason: "may I?", Left: time.Hour}
-	warnings := []string{"key account:1 is spelled almost like the live key acct:1"}
+	warnings := []*message.Text{message.Plain("key account:1 is spelled almost like the live key acct:1")}
 	effects := map[string]engine.Effect{
 		"granted": {Outcome: engine.Granted, Lease: lease, Warnings: warnings},
 		"queued":  {Outcome: engine.Queued, Ticket: ticket, Conflict: fullConflict(), Warnings: warnings},
 		"skipped": {Outcome: engine.Skipped, Conflict: fullConflict(), Warnings: warnings},
 		"parked":  {Outcome: engine.Done, Lease: parked},
-		"beat":    {Outcome: engine.Done, Losses: []engine.Loss{{Lease: parked}, {Lease: lease, Code: interlock.CodePreempted, Message: "asked for"}}},
-		"refused": {Outcome: engine.Refused, Code: interlock.CodeAtCapacity, Message: "all permits of gpu:pool are taken", Conflict: fullConflict()},
-		"gone":    {Outcome: engine.Refused, Code: interlock.CodePreempted, Message: "gone", Lease: lease},
-		"limit":   {Outcome: engine.Refused, Code: interlock.CodeWaitLimit, Message: "gone", Lease: interlock.Lease{EndedBy: "wait_limit"}},
+		"beat":    {Outcome: engine.Done, Losses: []engine.Loss{{Lease: parked}, {Lease: lease, Code: interlock.CodePreempted, Message: message.Plain("asked for")}}},
+		"refused": {Outcome: engine.Refused, Code: interlock.CodeAtCapacity, Message: message.Plain("all permits of gpu:pool are taken"), Conflict: fullConflict()},
+		"gone":    {Outcome: engine.Refused, Code: interlock.CodePreempted, Message: message.Plain("gone"), Lease: lease},
+		"limit":   {Outcome: engine.Refused, Code: interlock.CodeWaitLimit, Message: message.Plain("gone"), Lease: interlock.Lease{EndedBy: "wait_limit"}},
 		"done":    {Outcome: engine.Done},
-		"stale":   {Outcome: engine.Refused, Code: interlock.CodeStale, Message: "stale", Stale: fullStale(), StaleMore: true},
+		"stale":   {Outcome: engine.Refused, Code: interlock.CodeStale, Message: message.Plain("stale"), Stale: fullStale(), StaleMore: true},
 		"written": {Outcome: engine.Done, Version: 57, Documents: fullDocuments(), Warnings: warnings, Contention: &interlock.Contention{Commits: 15, Conflicts: 15}},
 		"claimed": {Outcome: engine.Done, Effect: fullEffect()},
-		"unknown": {Outcome: engine.Refused, Code: interlock.CodeEffectUnknown, Message: "it may have been done", Effect: fullEffect()},
+		"unknown": {Outcome: engine.Refused, Code: interlock.CodeEffectUnknown, Message: message.Plain("it may have been done"), Effect: fullEffect()},
 	}
 	maps.Copy(effects, taskEffects())
 	send := func(method, path, effect string, status int) *reply {
@@ -115,7 +117,7 @@ func tourEffects(d *door, healthy Shard) {
 		granted.is("lease.claims.1.mode", "permits").is("lease.group", "batch").is("lease.ended_by", "preempted").is("lease.moved.0", "account:1")
 		granted.is("lease.yield.agent", "support-2").is("lease.yield.purpose", "fix the outage").is("lease.parking.keys", "freed")
 		granted.is("lease.parts.0.key", "queue:orders/3").is("lease.parts.0.lease", interlock.LeaseID{2}.String()).is("lease.parts.0.fence", "9")
-		granted.is("warnings.0", warnings[0]).is("advice.action", "stop")
+		granted.is("warnings.0", prose.Sentence(warnings[0])).is("advice.action", "stop")
 		for name, want := range map[string]int64{
 			"lease.claims.1.permits": 2, "lease.claims.2.parties": 3, "lease.claims.3.parts": 16, "lease.stall_in_ms": 10_000, "lease.lock_delay_ms": 1000,
 			"lease.generation": 4, "lease.yield.since_ms": 2000, "lease.parking.left_ms": 3_600_000, "lease.parts.0.left_ms": 4000,
@@ -124,7 +126,7 @@ func tourEffects(d *door, healthy Shard) {
 				d.Errorf("%s: %s is %d, want %d", path, name, got, want)
 			}
 		}
-		queued := send("POST", path, "queued", 202).is("ticket.id", ticket.ID.String()).is("warnings.0", warnings[0])
+		queued := send("POST", path, "queued", 202).is("ticket.id", ticket.ID.String()).is("warnings.0", prose.Sentence(warnings[0]))
 		queued.is("holders.0.ended_by", "preempted").is("holders.0.yield.agent", "support-2").is("capacity.groups.0.name", "batch")
 		queued.is("conflict_kind", "capacity").is("holders.0.mode", "permits").is("holders.1.liveness", "parked").is("holders.1.parking.reason", "may I?").is("holders.2.liveness", "closed")
 		if queued.num("holders.0.permits") != 2 || queued.num("holders.1.parties") != 3 || queued.num("holders.2.parts") != 16 || queued.num("capacity.refill_ms") != 1500 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
@@ -33,7 +34,7 @@ func (c *call) whyKey(key interlock.Key) {
 	graph, stuck := engine.WaitGraph{Namespace: c.namespace}, engine.HeldBack{Namespace: c.namespace}
 	seen, told := false, false
 	var mode interlock.Mode
-	var problem string
+	var problem *message.Text
 	at, ok := c.look(func(e *engine.Engine) bool {
 		if !seen {
 			view, err = e.Key(c.namespace, key)
@@ -55,10 +56,11 @@ func (c *call) whyKey(key interlock.Key) {
 	}
 	x := prose.ExplainKey(&view, graph.Edges)
 	x.AddStuck(&stuck)
+	text := prose.Sentence(problem)
 	if no := refusal(c.identity.Principal, mayHold, ""); no != nil {
-		mode, problem = 0, no.Message
+		mode, text = 0, no.Message
 	}
-	x.Advice = prose.AdviceToClaim(x.Advice, mode, problem)
+	x.Advice = prose.AdviceToClaim(x.Advice, mode, text)
 	c.tellWhy("key", string(view.Key), x, at)
 }
 

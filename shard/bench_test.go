@@ -12,6 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/memjournal"
@@ -254,7 +255,7 @@ func BenchmarkHeartbeats(b *testing.B) {
 	id[0] = 1
 	eff, _, err := s.Do(b.Context(), &engine.OpenSession{Head: engine.Head{Namespace: "bench"}, ID: id, Agent: "bench", TTL: time.Hour})
 	if err != nil || eff.Outcome != engine.Done {
-		b.Fatal(err, eff.Message)
+		b.Fatal(err, prose.Sentence(eff.Message))
 	}
 	const inFlight = 256
 	answers := make(counter, 2*inFlight)
@@ -282,7 +283,7 @@ type single chan interlock.LeaseID
 
 func (c single) Deliver(eff *engine.Effect, _ interlock.At) {
 	if eff.Outcome == engine.Refused {
-		panic(eff.Message)
+		panic(prose.Sentence(eff.Message))
 	}
 	c <- eff.Lease.ID
 }

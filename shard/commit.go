@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Group commit. There are two groups. The owner fills one with the steps of commands; the
@@ -265,7 +266,7 @@ func (c *committer) refuse(g *group, why *interlock.Error) {
 			continue
 		}
 		if to := receiverOf(cmd); to != nil {
-			eff := engine.Effect{To: to, Outcome: engine.Refused, Code: why.Code, Message: why.Message}
+			eff := engine.Effect{To: to, Outcome: engine.Refused, Code: why.Code, Message: message.Plain(why.Message)}
 			to.Deliver(&eff, at)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // The work of the busy tenant in the rows of BenchmarkLimits.
@@ -78,7 +79,7 @@ func (n *neighbour) all(count int, command func(i int) engine.Command) {
 // must ends the benchmark when something was refused: it would measure nothing.
 func (n *neighbour) must(eff engine.Effect) {
 	if eff.Outcome == engine.Refused {
-		n.b.Errorf("%s: %s", eff.Code, eff.Message)
+		n.b.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/memjournal"
@@ -48,12 +49,12 @@ func (r *rig) traffic(agents, rounds int) {
 					got = <-in.c
 				}
 				if got.Outcome != engine.Granted {
-					r.Errorf("%v %s", got.Outcome, got.Message)
+					r.Errorf("%v %s", got.Outcome, prose.Sentence(got.Message))
 					return
 				}
 				ask(&engine.Heartbeat{Head: h})
 				if got := ask(&engine.Release{Head: h, Lease: got.Lease.ID, Note: "from traffic"}); got.Outcome != engine.Done {
-					r.Errorf("release: %v %s", got.Outcome, got.Message)
+					r.Errorf("release: %v %s", got.Outcome, prose.Sentence(got.Message))
 					return
 				}
 			}
@@ -286,7 +287,7 @@ func TestClose(t *testing.T) {
 		}
 		for _, a := range got {
 			if a.Outcome != engine.Granted {
-				t.Fatalf("%v %s", a.Outcome, a.Message)
+				t.Fatalf("%v %s", a.Outcome, prose.Sentence(a.Message))
 			}
 		}
 		if err := r.shard.Close(r.Context()); err != nil {

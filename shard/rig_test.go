@@ -13,6 +13,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
@@ -74,7 +75,7 @@ func (r *rig) expect(want engine.Outcome, cmd engine.Command) engine.Effect {
 	r.Helper()
 	eff, _ := r.do(cmd)
 	if eff.Outcome != want {
-		r.Fatalf("%T: %v %s %q, want %v", cmd, eff.Outcome, eff.Code, eff.Message, want)
+		r.Fatalf("%T: %v %s %q, want %v", cmd, eff.Outcome, eff.Code, prose.Sentence(eff.Message), want)
 	}
 	return eff
 }
@@ -83,7 +84,7 @@ func (r *rig) expect(want engine.Outcome, cmd engine.Command) engine.Effect {
 func (r *rig) refused(want interlock.Code, cmd engine.Command) {
 	r.Helper()
 	if eff := r.expect(engine.Refused, cmd); eff.Code != want {
-		r.Fatalf("%T: refused with %s %q, want %s", cmd, eff.Code, eff.Message, want)
+		r.Fatalf("%T: refused with %s %q, want %s", cmd, eff.Code, prose.Sentence(eff.Message), want)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
@@ -242,8 +243,8 @@ func TestLowSpaceAndHistory(t *testing.T) {
 		}
 		synctest.Wait()
 		eff := r.expect(engine.Refused, acquire(nil, "again"))
-		if eff.Code != interlock.CodeNoSpace || !strings.Contains(eff.Message, "--keep-bytes") {
-			t.Errorf("refused with %s %q", eff.Code, eff.Message)
+		if eff.Code != interlock.CodeNoSpace || !strings.Contains(prose.Sentence(eff.Message), "--keep-bytes") {
+			t.Errorf("refused with %s %q", eff.Code, prose.Sentence(eff.Message))
 		}
 		if r.shard.First() != 1 {
 			t.Error("history was cut")

@@ -11,6 +11,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
@@ -79,7 +80,7 @@ func answersAreTrue(t *testing.T, seed uint64) {
 						break // it took too long to get through
 					}
 					if done.Code != interlock.CodeNoSpace {
-						t.Errorf("release: %s %s", done.Code, done.Message)
+						t.Errorf("release: %s %s", done.Code, prose.Sentence(done.Message))
 						return
 					}
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/journal/memjournal"
 )
 
@@ -372,10 +373,10 @@ func TestHeartbeatWaitsForItsTurn(t *testing.T) {
 		r.submit(late)
 		let()
 		if a := <-others.c; a.Outcome != engine.Granted {
-			t.Errorf("the other tenant: %v %s", a.Outcome, a.Message)
+			t.Errorf("the other tenant: %v %s", a.Outcome, prose.Sentence(a.Message))
 		}
 		if a := <-beats.c; a.Outcome != engine.Done || len(a.Losses) > 0 {
-			t.Errorf("the heartbeat: %v %s, %d losses", a.Outcome, a.Message, len(a.Losses))
+			t.Errorf("the heartbeat: %v %s, %d losses", a.Outcome, prose.Sentence(a.Message), len(a.Losses))
 		}
 		synctest.Wait()
 		r.refused(interlock.CodeSessionEnded, &engine.Heartbeat{Head: h}) // a minute later

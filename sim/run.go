@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/internal/simdisk"
 )
 
@@ -113,7 +114,7 @@ func (w *world) prepare() {
 		for _, build := range w.settings() {
 			o := c.send("set up", build, func(eff *engine.Effect, _ interlock.At) {
 				if eff.Outcome != engine.Done {
-					w.fail("set up", "%s of %s is refused: %s %s", fmt.Sprintf("%T", build()), c.namespace, eff.Code, eff.Message)
+					w.fail("set up", "%s of %s is refused: %s %s", fmt.Sprintf("%T", build()), c.namespace, eff.Code, prose.Sentence(eff.Message))
 				}
 			})
 			w.runUntil(time.Minute, func() bool { return o.answered })

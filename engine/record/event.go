@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Event is one change: its subject, its cause and its time. It is a union; the kinds' comments
@@ -82,7 +83,8 @@ type Event struct {
 	Answer      Outcome        `journal:"27"`
 	Made        uint8          `journal:"57"` // the kind of the thing that it made under ID; 0 also of versions that did not record it
 	Code        interlock.Code `journal:"28"`
-	Message     string         `journal:"29"`
+	Message     string         `journal:"29"` // of earlier versions; now it is Text
+	Text        []byte         `journal:"58"` // what it was answered: see Reply
 
 	// Other meanings of a bit, by kind.
 	PatternName string `journal:"8,name,for=PatternSet|PatternDropped|Refused"`
@@ -124,3 +126,27 @@ func (ev *Event) Org() string { return ev.attributes.org }
 
 // Claimants returns the group of a request, for the same events.
 func (ev *Event) Claimants() string { return ev.attributes.group }
+
+// Reply returns what the command was answered, nil for nothing.
+func (ev *Event) Reply() *message.Text {
+	if len(ev.Text) == 0 {
+		return message.Plain(ev.Message)
+	}
+	t, err := message.Read(ev.Text)
+	if err != nil {
+		return message.New(message.None)
+	}
+	return t
+}
+
+// SetReply sets what the command was answered. A sentence of an earlier version stays where that
+// version wrote it.
+func (ev *Event) SetReply(t *message.Text) {
+	switch {
+	case t == nil:
+	case t.ID == message.Verbatim:
+		ev.Message = t.Args[0].Text
+	default:
+		ev.Text = message.Append(nil, t)
+	}
+}

@@ -68,9 +68,10 @@ const (
 	hasOp          = 1 << 55
 	hasAsker       = 1 << 56
 	hasMade        = 1 << 57
+	hasText        = 1 << 58
 
 	// KnownFields are the bits of all fields.
-	KnownFields = 1<<58 - 1
+	KnownFields = 1<<59 - 1
 )
 
 // fields appends the fields of an event that are not zero.
@@ -158,6 +159,7 @@ func (w *fieldWriter) fields(ev *Event) {
 	w.number(hasOp, uint64(ev.Op))
 	w.text(hasAsker, ev.Asker)
 	w.number(hasMade, uint64(ev.Made))
+	w.blob(hasText, ev.Text)
 }
 
 // field reads one field of an event.
@@ -304,5 +306,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Asker = d.name()
 	case hasMade:
 		ev.Made = uint8(d.number())
+	case hasText:
+		ev.Text = d.blob()
 	}
 }

@@ -37,7 +37,7 @@ const (
 	// agent, and Outcome, its reason, or "parked"; nothing of that in older journals.
 	Left Kind = 10
 	// Answered: a command with a request id was answered and changed nothing else. Scope,
-	// RequestID or Seq, Acked, Fingerprint, Answer, Code, Message, ID; Offer if the answer was
+	// RequestID or Seq, Acked, Fingerprint, Answer, Code, Text, ID; Offer if the answer was
 	// a lease that was held already. In a snapshot also of other commands: Made, and Freed if
 	// the id has left the window and is kept with the thing that it made.
 	Answered Kind = 11

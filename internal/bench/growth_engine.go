@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // alone is the duration of a cycle of a bare engine: no journal, no API and no other goroutine.
@@ -53,7 +54,7 @@ func (k *kernel) step(cmd engine.Command) {
 	k.e.Step(cmd, &k.out)
 	for i := range k.out.Effects {
 		if eff := &k.out.Effects[i]; eff.Outcome == engine.Refused {
-			k.refused = eff.Message
+			k.refused = prose.Sentence(eff.Message)
 		}
 	}
 }

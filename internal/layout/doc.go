@@ -1,6 +1,6 @@
 // Package layout holds the rules about this repository that a machine can check:
 // which package may import which (table.go), what the engine may not do
-// (purity.go), which of its files know no state (stateless.go), and what every package, file
+// (purity.go) and say (english.go), which of its files know no state (stateless.go), and what every package, file
 // and page must have (tree.go).
 //
 // The rules exist because one careless import is enough to lose the properties of the layout:

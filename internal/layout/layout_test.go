@@ -21,6 +21,22 @@ func TestEngineIsPure(t *testing.T) {
 	report(t, problems, err)
 }
 
+func TestEngineSpeaksInMessages(t *testing.T) {
+	problems, err := English(root)
+	report(t, problems, err)
+	got, err := checkEnglish(map[string]string{
+		"engine/a.go": `package engine
+var a = "key is held: wait"
+var b = []text{text{"agent to wait for", "x", 1}}
+var c = errors.New("engine: the entry is cut")
+func f() { panic("this is a mistake"); _ = g("say it in words") }`,
+		recorded: `package engine; var r = "its worker gave it up"`,
+	})
+	if err != nil || len(got) != 2 {
+		t.Errorf("found %q, %v", got, err)
+	}
+}
+
 func TestStatelessFiles(t *testing.T) {
 	problems, err := Stateless(root)
 	report(t, problems, err)

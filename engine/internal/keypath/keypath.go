@@ -2,7 +2,6 @@ package keypath
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,17 +9,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/internal/invisible"
 )
 
-// Parse returns s as a key, or an *interlock.Error with CodeInvalidKey. The rules are those of
+// Parse returns s as a key, or a *message.Error with CodeInvalidKey. The rules are those of
 // engine.ParseKey.
 func Parse(s string) (interlock.Key, error) {
-	if problem := Problem(s); problem != "" {
-		return "", &interlock.Error{
-			Code:    interlock.CodeInvalidKey,
-			Message: fmt.Sprintf("key %q %s", Clip(s, 64), problem),
-			Key:     interlock.Key(Clip(s, 64)),
+	if problem := Problem(s); problem != nil {
+		return "", &message.Error{
+			Code: interlock.CodeInvalidKey,
+			Text: message.New(message.InvalidKey, message.Str(Clip(s, 64)), message.Sub(problem)),
+			Key:  interlock.Key(Clip(s, 64)),
 		}
 	}
 	return interlock.Key(s), nil
@@ -28,12 +28,12 @@ func Parse(s string) (interlock.Key, error) {
 
 // Problem returns what is wrong with a key, in words that follow its name, or "" if it is
 // valid.
-func Problem(s string) string {
+func Problem(s string) *message.Text {
 	if s == "" {
-		return "is empty: name what is protected, such as account:12345"
+		return message.New(message.KeyEmpty)
 	}
 	if len(s) > interlock.MaxKeyBytes {
-		return fmt.Sprintf("has %d bytes: a key has at most %d", len(s), interlock.MaxKeyBytes)
+		return message.New(message.KeyTooLong, message.Num(len(s)), message.Num(interlock.MaxKeyBytes))
 	}
 	ascii, segments, start := true, 1, 0
 	for i := 0; i <= len(s); i++ {
@@ -45,19 +45,19 @@ func Problem(s string) string {
 				ascii = false
 				continue
 			case b < ' ' || b == 0x7f:
-				return fmt.Sprintf("has a control character at byte %d: remove it", i)
+				return message.New(message.KeyControlCharacter, message.Num(i))
 			case b != '/':
 				continue
 			}
 		}
 		switch s[start:i] {
 		case "":
-			return "has an empty segment: write single slashes, none at the start or end"
+			return message.New(message.KeyEmptySegment)
 		case ".", "..":
-			return "has a segment . or ..: write the path without them"
+			return message.New(message.KeyDotSegment)
 		}
 		if s[start] == ' ' || s[i-1] == ' ' {
-			return "has a segment that begins or ends with a space: remove it"
+			return message.New(message.KeySpaceAtEnd)
 		}
 		if i < len(s) {
 			segments++
@@ -65,23 +65,23 @@ func Problem(s string) string {
 		}
 	}
 	if segments > interlock.MaxKeySegments {
-		return fmt.Sprintf("has %d segments: a key has at most %d", segments, interlock.MaxKeySegments)
+		return message.New(message.KeyTooDeep, message.Num(segments), message.Num(interlock.MaxKeySegments))
 	}
 	if ascii {
-		return ""
+		return nil
 	}
 	if !utf8.ValidString(s) {
-		return "is not valid UTF-8"
+		return message.New(message.KeyNotUTF8)
 	}
 	for i, r := range s {
 		if invisible.Is(r) || r == invisible.EmojiStyle || r != ' ' && unicode.Is(unicode.Zs, r) {
-			return fmt.Sprintf("has the invisible character U+%04X at byte %d: remove it", r, i)
+			return message.New(message.KeyInvisibleCharacter, message.Num(r), message.Num(i))
 		}
 	}
 	if !norm.NFC.IsNormalString(s) {
-		return "is not in Unicode normal form C: normalise it, so that one entity has one spelling"
+		return message.New(message.KeyNotNormal)
 	}
-	return ""
+	return nil
 }
 
 // Clip returns at most n bytes of text for an error message. It cuts at a rune's boundary and marks

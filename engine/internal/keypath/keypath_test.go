@@ -76,7 +76,7 @@ func TestClip(t *testing.T) {
 
 func TestShape(t *testing.T) {
 	sh, problem := ParseShape("org:{org}/repo-{id:int}/{path...}")
-	if problem != "" {
+	if problem != nil {
 		t.Fatal(problem)
 	}
 	if got := sh.Prefix(); got != "org:" {
@@ -110,7 +110,7 @@ func TestShape(t *testing.T) {
 		t.Error("CoversBelow is wrong")
 	}
 	for _, s := range []string{"", "{", "}", "{A}", "{a}{b}", "{a}/{a}", "{a:float}", "{a...}/b", "a//{b}"} {
-		if _, problem := ParseShape(s); problem == "" {
+		if _, problem := ParseShape(s); problem == nil {
 			t.Errorf("%q is a shape", s)
 		}
 	}

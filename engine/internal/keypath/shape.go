@@ -1,11 +1,11 @@
 package keypath
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Shape is the parsed form of a pattern's shape: see interlock.Pattern. A variable
@@ -35,9 +35,9 @@ const (
 const MaxVariables = 16
 
 // ParseShape parses a shape, or returns what is wrong with it.
-func ParseShape(s string) (sh Shape, problem string) {
+func ParseShape(s string) (sh Shape, problem *message.Text) {
 	if s == "" || len(s) > interlock.MaxShapeBytes {
-		return sh, fmt.Sprintf("a shape has 1 to %d bytes, such as account:{id}", interlock.MaxShapeBytes)
+		return sh, message.New(message.ShapeLength, message.Num(interlock.MaxShapeBytes))
 	}
 	seen := map[string]bool{}
 	for left := s; left != ""; {
@@ -47,7 +47,7 @@ func ParseShape(s string) (sh Shape, problem string) {
 		}
 		p := part{text: left[:open]}
 		if strings.ContainsRune(p.text, '}') {
-			return sh, "a } stands without its {"
+			return sh, message.New(message.ShapeBraceClosed)
 		}
 		if left = left[open:]; left == "" {
 			sh.parts = append(sh.parts, p)
@@ -55,17 +55,17 @@ func ParseShape(s string) (sh Shape, problem string) {
 		}
 		end := strings.IndexByte(left, '}')
 		if end < 0 {
-			return sh, "a { stands without its }"
+			return sh, message.New(message.ShapeBraceOpen)
 		}
 		variable := left[1:end]
 		left = left[end+1:]
 		name, kind, _ := strings.Cut(variable, ":")
 		if name, ok := strings.CutSuffix(variable, "..."); ok {
 			if left != "" || !strings.HasSuffix(p.text, "/") {
-				return sh, "a variable {" + variable + "} stands last, after a slash"
+				return sh, message.New(message.ShapeRestLast, message.Str(variable))
 			}
 			if !isWord(name) || seen[name] {
-				return sh, "{" + variable + "}: a variable has a name of its own in small letters, such as {id}"
+				return sh, message.New(message.ShapeVariableName, message.Str(variable))
 			}
 			sh.rest = name
 			if p.text = strings.TrimSuffix(p.text, "/"); p.text != "" || len(sh.parts) == 0 {
@@ -74,7 +74,7 @@ func ParseShape(s string) (sh Shape, problem string) {
 			break
 		}
 		if !isWord(name) || seen[name] {
-			return sh, "{" + variable + "}: a variable has a name of its own in small letters, such as {id}"
+			return sh, message.New(message.ShapeVariableName, message.Str(variable))
 		}
 		seen[name] = true
 		switch kind {
@@ -84,21 +84,21 @@ func ParseShape(s string) (sh Shape, problem string) {
 		case "lower":
 			p.kind = lowered
 		default:
-			return sh, "{" + variable + "}: a variable is plain, int or lower"
+			return sh, message.New(message.ShapeVariableKind, message.Str(variable))
 		}
 		if p.text == "" && len(sh.parts) > 0 {
-			return sh, "two variables need text between them, to tell where the first ends"
+			return sh, message.New(message.ShapeAmbiguous)
 		}
 		if p.name = name; len(seen) > MaxVariables {
-			return sh, fmt.Sprintf("a shape has at most %d variables", MaxVariables)
+			return sh, message.New(message.ShapeVariableCount, message.Num(MaxVariables))
 		}
 		sh.parts = append(sh.parts, p)
 	}
 	// The shape filled with harmless values must be a key, or nothing ever fits it.
-	if problem := Problem(sh.Fill(slices.Repeat([]string{"1"}, len(sh.Names())))); problem != "" {
-		return sh, "no key can fit it: it " + problem
+	if problem := Problem(sh.Fill(slices.Repeat([]string{"1"}, len(sh.Names())))); problem != nil {
+		return sh, message.New(message.ShapeFitsNone, message.Sub(problem))
 	}
-	return sh, ""
+	return sh, nil
 }
 
 // isWord reports whether s is a name for a variable.
