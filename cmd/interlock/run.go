@@ -356,7 +356,7 @@ func (r *runInvocation) finish(c *client.Client, lease *client.Lease, result job
 	}
 	if r.isParked(lease) {
 		hangUp(c)
-		r.say("the command has parked the lease: interlock resume resumes it, by the id that the command had in INTERLOCK_LEASE")
+		r.say("the command has parked the lease: run interlock resume with its id, the INTERLOCK_LEASE of the command")
 		return exitAs(result)
 	}
 	err := r.giveBack(lease, outcome)

@@ -23,6 +23,6 @@ interlock approve "$INTERLOCK_FENCE" --yes --by ada 2>/dev/null
 
 # The lease is resumed under a new fence. Before the answer this would have waited.
 eval "$(interlock resume --wait 1m 2>"$said")"
-grep -o 'read it again.*' "$said"
+grep -o 'read them again.*' "$said"
 echo "refunds-1 reads $(<"$account")"
 interlock release --note "refunded"

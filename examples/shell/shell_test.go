@@ -45,7 +45,7 @@ const approval = `refunds-1 reads 1200
 parked for at most 8h00m, its keys are free meanwhile: refund 1200?
   | refund 1200?
 approved by ada; the lease is resumed by a waiting or a later resume
-read it again before you act
+read them again before you act
 refunds-1 reads 1165
 released
 `

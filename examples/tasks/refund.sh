@@ -25,7 +25,7 @@ work
 interlock task wait "$small"
 interlock state put balance:12 4000 --if-version "$(interlock state version balance:12)" --agent fees-2 --note "fee of 700" >/dev/null
 
-interlock approve "$large" | grep -E '^  (\| refund|who|for)'
+interlock approve "$large" | grep -E '^  (\| refund|asker|for)'
 interlock approve "$large" | grep -o 'fees-2.*: fee of 700' | sed 's/ .* ago//'
 interlock approve "$large" --yes --by ada --reason "checked with the customer"
 work

@@ -37,7 +37,7 @@ balance 9700, handled by teller-2: 20
 const refund = `set: queue refunds
 refunded 300
   | refund 1200 to customer 12?
-  who asks  refunds-1, at a task of support-2
+  asker     refunds-1, at a task of support-2
   for       ticket 77, balance:12
 fees-2: fee of 700
 approved by ada: the task waits for a worker
