@@ -56,7 +56,7 @@ func (c *Client) WaitFor(ctx context.Context, on WaitTarget) (*Wait, error) {
 		}, func() *call {
 			k := c.newCall(proto.OpDeclare)
 			k.op.Flow, k.op.Purpose, k.op.MaxWait = flow, on.Purpose, on.MaxWait
-			k.op.On = &proto.Party{Session: on.Session, Agent: on.Agent, Flow: on.Flow}
+			k.op.On = &proto.WaitTarget{Session: on.Session, Agent: on.Agent, Flow: on.Flow}
 			return k
 		})
 		w.stop(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // silence is when a silent server is asked, and when it is given up.
-var silence = proto.Silence{Ask: 10 * time.Second, Expect: 10 * time.Second}
+var silence = proto.IdleTimeouts{Ask: 10 * time.Second, Expect: 10 * time.Second}
 
 // framedLink is a proto.ClientLink over a connection of its own.
 type framedLink struct {

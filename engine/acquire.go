@@ -35,7 +35,7 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 		case interlock.CodeInvalidKey:
 			eff.Conflict = &Conflict{Key: badKey(c.Claims)}
 		case interlock.CodeUnknownPattern:
-			eff.Conflict = &Conflict{Nearest: e.agenda.ns.memberLists()}
+			eff.Conflict = &Conflict{Nearest: e.pendingWork.ns.memberLists()}
 		}
 		return
 	}
@@ -50,7 +50,7 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	space := e.agenda.ns
+	space := e.pendingWork.ns
 	problem = e.clockAnomaly(c.AsOf, e.latest())
 	if problem == nil && c.AsOf > 0 && c.AsOf < e.begins() {
 		problem = message.New(message.NamespaceDeletedSince, message.Num(c.AsOf))
@@ -162,11 +162,11 @@ func (e *Engine) asked(c *Acquire, sess *session) *request {
 	if sess != nil {
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
-		r.mutableExt().guest = &guest{c.Agent, c.Actor}
+		r.mutableExt().guest = &anonymousCaller{c.Agent, c.Actor}
 	}
 	r.priority, r.any = int8(c.Priority), c.Any
 	r.terms = e.ns(c.Namespace).agree(withDefaults(c.Terms, sess))
-	r.setDetails(details{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}, documents: c.Documents})
+	r.setDetails(requestDetail{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}, documents: c.Documents})
 	r.setClaims(c.Claims)
 	e.try(r)
 	r.lead = r.leads()

@@ -5,7 +5,7 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
 
-// agenda is the pending work of one namespace: its deadlines, and the work that a step has left
+// pendingWork is the pending work of one namespace: its deadlines, and the work that a step has left
 // over because it had decided enough. Any work that a step may leave over belongs in here.
 //
 // Each namespace has its own because nothing crosses namespaces. Its time is that of its own
@@ -15,7 +15,7 @@ import (
 // another tenant.
 //
 // It is volatile. The engine embeds the one that it works on.
-type agenda struct {
+type pendingWork struct {
 	ns        *namespace // nil when there is none yet
 	now       Time       // of the last command in the namespace
 	timers    timers
@@ -27,18 +27,18 @@ type agenda struct {
 	departed  collection.Queue[*session]      // ended sessions with pulls, or waits for the ends of tasks, left
 	parting   collection.Queue[*session]      // with waits that were attached over a connection that has ended
 	uneven    []*partition                    // partitioned keys with a division to check
-	broken    []broken                        // waiters for a barrier that was broken; never left over
+	broken    []brokenBarrier                 // waiters for a barrier that was broken; never left over
 	hungry    []*queue                        // with workers, and tasks that could run
-	doubt     doubt                           // the remaining suspects, while not all flows that may be on a cycle are listed
+	doubt     suspectScan                     // the remaining suspects, while not all flows that may be on a cycle are listed
 	alarm     timer                           // in Engine.alarms: when the first of all this is due
 	empty     timer                           // in Engine.empty, if the namespace is empty
 
 	objects *int // Engine.objects, for callers without an engine
 }
 
-func (e *Engine) newAgenda(s *namespace) *agenda {
+func (e *Engine) newAgenda(s *namespace) *pendingWork {
 	e.agendas++
-	a := &agenda{ns: s, objects: &e.objects}
+	a := &pendingWork{ns: s, objects: &e.objects}
 	a.alarm = timer{pos: -1, ord: e.agendas, agenda: a}
 	a.empty = a.alarm
 	return a
@@ -46,8 +46,8 @@ func (e *Engine) newAgenda(s *namespace) *agenda {
 
 // adopt returns a new namespace the agenda of the step that makes it. In a replay
 // it gets one of its own.
-func (e *Engine) adopt(s *namespace) *agenda {
-	if a := e.agenda; a != &e.whole && a.ns == nil {
+func (e *Engine) adopt(s *namespace) *pendingWork {
+	if a := e.pendingWork; a != &e.whole && a.ns == nil {
 		a.ns = s
 		return a
 	}
@@ -55,12 +55,12 @@ func (e *Engine) adopt(s *namespace) *agenda {
 }
 
 // agendaOf returns the agenda on which a command in a namespace works.
-func (e *Engine) agendaOf(name interlock.Namespace) *agenda {
+func (e *Engine) agendaOf(name interlock.Namespace) *pendingWork {
 	if name == "" {
 		return &e.whole
 	}
-	if s := e.agenda.ns; s != nil && s.name == name { // as in the step before
-		return e.agenda
+	if s := e.pendingWork.ns; s != nil && s.name == name { // as in the step before
+		return e.pendingWork
 	}
 	if s := e.spaces[name]; s != nil {
 		return s.agenda
@@ -84,7 +84,7 @@ func (e *Engine) begin(h *Head) {
 
 // finish does what a command has made possible.
 func (e *Engine) finish() {
-	if e.agenda != &e.whole {
+	if e.pendingWork != &e.whole {
 		e.settle()
 		e.rearm()
 	}
@@ -103,20 +103,20 @@ func (e *Engine) pass(at Time) {
 		e.rearm()
 		e.watchEmpty(alarm.agenda.ns)
 	}
-	e.agenda = &e.whole
+	e.pendingWork = &e.whole
 }
 
 // enter turns to an agenda, at a time.
-func (e *Engine) enter(a *agenda, at Time) {
-	e.agenda = a
+func (e *Engine) enter(a *pendingWork, at Time) {
+	e.pendingWork = a
 	a.now = max(a.now, at)
 	e.newest = max(e.newest, a.now)
 }
 
 // rearm sets the agenda's alarm to the earliest time with work left.
 func (e *Engine) rearm() {
-	at, ok := e.agenda.due(e.draining)
-	switch alarm := &e.agenda.alarm; {
+	at, ok := e.pendingWork.due(e.draining)
+	switch alarm := &e.pendingWork.alarm; {
 	case !ok:
 		e.alarms.clear(alarm)
 	case alarm.pos < 0 || alarm.at != at:
@@ -125,7 +125,7 @@ func (e *Engine) rearm() {
 }
 
 // due returns when something is to be done.
-func (a *agenda) due(draining bool) (at Time, ok bool) {
+func (a *pendingWork) due(draining bool) (at Time, ok bool) {
 	if (len(a.ready)+len(a.uneven)+len(a.hungry) > 0) && !draining || a.isSearching() || a.dying.Len()+a.parting.Len()+a.dismissed.Len()+a.departed.Len() > 0 || a.doubt.under || a.ns.isSpelling() || a.ns.isRepooling() || a.ns.isUnranked() {
 		return a.now, true
 	}

@@ -180,7 +180,7 @@ func (e *Engine) expand(c *Acquire) (interlock.Code, *message.Text) {
 	if code, problem := checkTexts(text{"prefix", c.Prefix, interlock.MaxKeyBytes}); code != "" {
 		return code, problem
 	}
-	for _, key := range e.agenda.ns.membersWith(c.Prefix) {
+	for _, key := range e.pendingWork.ns.membersWith(c.Prefix) {
 		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
 	}
 	if len(c.Claims) == 0 {

@@ -140,7 +140,7 @@ func (c *AskHuman) decide(e *Engine) {
 		return
 	}
 	ev := e.standing(t, interlock.TaskAsking)
-	ev.Kind, ev.Actor, ev.Generation = record.TaskAsks, c.Actor, uint64(t.attempt-1)
+	ev.Kind, ev.Actor, ev.Generation = record.ApprovalRequested, c.Actor, uint64(t.attempt-1)
 	ev.Blob = record.AppendApproval(nil, a, e.now)
 	e.tag(ev, Done)
 	e.emit(ev)
@@ -223,7 +223,7 @@ func (e *Engine) answerItself(t *task) {
 // claims a name, or neither.
 func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words string) *record.Event {
 	ev := e.standing(t, interlock.TaskWaiting)
-	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = record.TaskAnswered, principal, by, words, record.AppendPrincipal(nil, principal)
+	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = record.ApprovalDecided, principal, by, words, record.AppendPrincipal(nil, principal)
 	switch left := t.spec.Due.Sub(e.now); {
 	case v == interlock.Denied:
 		ev.Op, ev.Outcome = uint8(interlock.TaskDead), deniedBy(interlock.Answerer(principal, by), words)

@@ -83,7 +83,7 @@ func (r *request) handOver(asked *request, upTo interlock.Version) {
 
 func (r *request) setWindow(w window) {
 	if w != r.window {
-		d := *r.details
+		d := *r.requestDetail
 		d.window = w
 		r.setDetails(d)
 	}
@@ -149,12 +149,12 @@ func (r *request) missed(d *document) bool {
 	if d.now.version <= w.asOf || d.now.version > w.upTo && r.wrote(d.now) {
 		return false
 	}
-	news := func(x *edition) bool { return x.version > w.asOf && x.version <= w.upTo && !r.wrote(x) }
+	news := func(x *poolEdition) bool { return x.version > w.asOf && x.version <= w.upTo && !r.wrote(x) }
 	return news(d.now) || slices.ContainsFunc(d.earlier, news) || d.since > w.asOf+1
 }
 
 // wrote reports whether x was written by r's own flow, or in the name of the lease.
-func (r *request) wrote(x *edition) bool {
+func (r *request) wrote(x *poolEdition) bool {
 	s := r.session()
 	return s != nil && x.session == s.name && x.flow == r.flowName() || x.fence > 0 && x.fence == r.fence
 }
@@ -217,7 +217,7 @@ func (s *documents) folder(key string) *folder {
 }
 
 // touch notes in the folders of a document that it was written.
-func (s *documents) touch(x *edition) {
+func (s *documents) touch(x *poolEdition) {
 	for key, ok := keypath.Parent(string(x.doc.key)); ok; key, ok = keypath.Parent(key) {
 		s.folders[key].version = x.version
 	}

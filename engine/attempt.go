@@ -48,7 +48,7 @@ func (r *request) attemptAt() (id interlock.TaskID) {
 
 // refuseMoved answers the worker of an ended attempt with the task's state.
 func (e *Engine) refuseMoved(id interlock.TaskID) {
-	t := e.agenda.ns.tasks.known[id]
+	t := e.pendingWork.ns.tasks.known[id]
 	if t == nil {
 		e.refuse(interlock.CodeTaskMoved, message.New(message.AttemptForgotten))
 		return
@@ -357,7 +357,7 @@ func (e *Engine) recoverTasks(s *namespace) {
 	}
 	for _, t := range s.sortedTasks() {
 		t.slot, t.shelf = 0, nil
-		if t.trail != noTrail {
+		if t.taskHistory != noTrail {
 			t.timer, t.followers, t.awaited = nil, collection.List[*follower]{}, 0
 			if t.mail != nil {
 				t.mail.lane.waits = collection.List[*follower]{}

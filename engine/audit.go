@@ -69,7 +69,7 @@ func (l *refusals) admit(r refusalKey) bool {
 // know. A request that stood in line, if only in this step, has events of its own: highest is
 // the highest number of a request before the command was carried out.
 func (e *Engine) audit(cmd Command, highest uint64) {
-	if e.replied < 0 || e.agenda.ns == nil || e.agenda.ns.audited == 0 {
+	if e.replied < 0 || e.pendingWork.ns == nil || e.pendingWork.ns.audited == 0 {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
@@ -84,7 +84,7 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	if eff.Conflict != nil && eff.Conflict.Key != "" {
 		ask.first(eff.Conflict.Key)
 	}
-	p, claim := e.agenda.ns.auditor(ask.claims)
+	p, claim := e.pendingWork.ns.auditor(ask.claims)
 	if p == nil {
 		return
 	}

@@ -160,16 +160,16 @@ func (r *request) opens() bool {
 	return true
 }
 
-// broken is a waiter in a generation that has lost a party, and the cause of the loss.
-type broken struct {
+// brokenBarrier is a waiter in a generation that has lost a party, and the cause of the loss.
+type brokenBarrier struct {
 	req  *request
 	num  uint64 // of the request of the party that was lost
 	who  string // its agent
 	what string // why it is lost
 }
 
-// lossOf returns the word for what an event did to a party.
-func lossOf(ev *record.Event) string {
+// lostState returns the word for what an event did to a party.
+func lostState(ev *record.Event) string {
 	if ev.Kind == record.Parked {
 		return "parked"
 	}
@@ -190,7 +190,7 @@ func (e *Engine) breakUp(ev *record.Event) {
 	if m := r.barrier(); m != nil {
 		for _, w := range r.gatheredAt(m) {
 			if w != r {
-				e.broken = append(e.broken, broken{w, r.num, r.agentName(), lossOf(ev)})
+				e.broken = append(e.broken, brokenBarrier{w, r.num, r.agentName(), lostState(ev)})
 			}
 		}
 	}
@@ -299,7 +299,7 @@ func (r *request) nextGeneration() uint64 {
 // setGeneration records the generation that admitted r, if it is a party.
 func (r *request) setGeneration(generation uint64) {
 	if generation != 0 {
-		d := *r.details
+		d := *r.requestDetail
 		d.generation = generation
 		r.setDetails(d)
 	}
@@ -308,7 +308,7 @@ func (r *request) setGeneration(generation uint64) {
 // there returns the lease or the wait that already makes r's flow a party or a member there, or
 // nil.
 func (r *request) there(m *need) *request {
-	if r.party.at(m.node) == (tally{}) {
+	if r.party.at(m.node) == (flowTally{}) {
 		return nil
 	}
 	*r.ns.agenda.objects += len(r.party.leases) + len(r.party.waits)

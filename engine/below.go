@@ -54,7 +54,7 @@ func (s *namespace) excludes(c interlock.Claim, by *interlock.Principal) *refusa
 func (s *namespace) forbidsBelow(c interlock.Claim, by *interlock.Principal) *refusal {
 	for x := range s.rulesBelow(c) {
 		if !x.policy.allows(by, x.mode) {
-			return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: message.New(message.ModeForbiddenBelow, message.Str(c.Key), message.Str(x.policy.Name), message.Sub(nameOrNobody(by)), message.Str(x.mode.String()))}
+			return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: message.New(message.ModeForbiddenBelow, message.Str(c.Key), message.Str(x.policy.Name), message.Sub(displayName(by)), message.Str(x.mode.String()))}
 		}
 	}
 	return nil

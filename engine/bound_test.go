@@ -193,7 +193,7 @@ func TestAskingIsBounded(t *testing.T) {
 		})
 		asked := 0
 		for i := range l.out.Events {
-			if l.out.Events[i].Kind == record.Asked {
+			if l.out.Events[i].Kind == record.YieldRequested {
 				asked++
 			}
 		}

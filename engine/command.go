@@ -194,7 +194,7 @@ type Declare struct {
 	Agent   string   // for a caller without a session
 	Flow    string
 	Purpose string
-	On      Party // by public session name; if it is "", by the name of an agent with one session
+	On      FlowRef // by public session name; if it is "", by the name of an agent with one session
 	MaxWait time.Duration
 	Attach  bool
 }

@@ -19,20 +19,20 @@ type SetQueue struct {
 type SwitchQueue struct {
 	Head
 	Name   string
-	Paused Switch
-	Drain  Switch
+	Paused Toggle
+	Drain  Toggle
 }
 
-// Switch is a change of something that is on or off.
-type Switch uint8
+// Toggle is a change of something that is on or off.
+type Toggle uint8
 
 const (
-	AsIs Switch = iota
+	AsIs Toggle = iota
 	On
 	Off
 )
 
-func (s Switch) apply(on bool) bool { return s == On || s == AsIs && on }
+func (s Toggle) apply(on bool) bool { return s == On || s == AsIs && on }
 
 // DropQueue forgets a queue that has no task which is not settled. Answered by Done.
 type DropQueue struct {

@@ -40,8 +40,8 @@ func (c *Commit) decide(e *Engine) {
 
 // decideCommit computes the documents that a commit writes. If the commit is refused, ok is
 // false. acked is the task that is acknowledged with the commit; nil for a commit of its own.
-func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []made, ok bool) {
-	s := e.agenda.ns
+func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []writeResult, ok bool) {
+	s := e.pendingWork.ns
 	e.objects += len(c.Reads) + len(c.Writes)
 	if no := e.admitCommit(c, s, sess, leases, acked); no != nil {
 		e.refuseFor(no)
@@ -83,7 +83,7 @@ func (e *Engine) admitCommit(c *Commit, s *namespace, sess *session, leases []*r
 			return no
 		}
 	}
-	if no := noneTwice(len(c.Writes), func(i int) interlock.Key { return c.Writes[i].Key }); no != nil {
+	if no := checkUnique(len(c.Writes), func(i int) interlock.Key { return c.Writes[i].Key }); no != nil {
 		return no
 	}
 	for i := range c.Writes {
@@ -124,13 +124,13 @@ func (s *namespace) spellReads(list []interlock.Read) *refusal {
 			return &refusal{code: interlock.CodeFutureVersion, key: r.Key, message: futureWords(r.Version, s.docs.version)}
 		}
 	}
-	return noneTwice(len(list), func(i int) interlock.Key { return list[i].Key })
+	return checkUnique(len(list), func(i int) interlock.Key { return list[i].Key })
 }
 
 // versionOf returns the version that a commit makes. One without writes changes nothing,
 // and tells the namespace's present version.
 func (e *Engine) versionOf(c *Commit) interlock.Version {
-	version := e.agenda.ns.docs.version
+	version := e.pendingWork.ns.docs.version
 	if len(c.Writes) > 0 {
 		version = max(version, e.base) + 1
 	}
@@ -138,12 +138,12 @@ func (e *Engine) versionOf(c *Commit) interlock.Version {
 }
 
 // write carries out the writes of a commit and answers it.
-func (e *Engine) write(c *Commit, sess *session, leases []*request, list []made) {
+func (e *Engine) write(c *Commit, sess *session, leases []*request, list []writeResult) {
 	version := e.versionOf(c)
 	claims := e.emitWrites(c, sess, leases, list, version, nil)
 	e.replyWritten(c, version)
 	eff := &e.out.Effects[e.replied]
-	eff.Warnings = append(eff.Warnings, e.agenda.ns.warnings(claims)...)
+	eff.Warnings = append(eff.Warnings, e.pendingWork.ns.warnings(claims)...)
 }
 
 // writes reports whether the commit writes a key.
@@ -153,7 +153,7 @@ func (c *Commit) writes(key interlock.Key) bool {
 
 // emitWrites makes the writes of a commit events. The first one is tagged with the
 // command's request id, unless the commit comes with the acknowledgement of a task.
-func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []made, version interlock.Version, acked *task) []interlock.Claim {
+func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []writeResult, version interlock.Version, acked *task) []interlock.Claim {
 	agent, flow := c.author(sess)
 	claims := make([]interlock.Claim, len(c.Writes))
 	size := len(list) * usualBytes
@@ -195,7 +195,7 @@ func (c *Commit) author(sess *session) (agent, flow string) {
 func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 	eff := e.reply(Done)
 	eff.Version = version
-	s := &e.agenda.ns.docs
+	s := &e.pendingWork.ns.docs
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		doc := interlock.Document{Key: w.Key, Version: version, Op: w.Op, Absent: w.Op == interlock.Delete}
@@ -212,14 +212,14 @@ func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 // wrote; its outcome is reported as far as that is still kept.
 func (c *Commit) again(e *Engine, a *storedAnswer) {
 	for i := range c.Writes {
-		_, c.Writes[i].Key = e.agenda.ns.fit(c.Writes[i].Key)
+		_, c.Writes[i].Key = e.pendingWork.ns.fit(c.Writes[i].Key)
 	}
 	e.replyWritten(c, a.version)
 }
 
-// noneTwice returns which of n keys that were spelled stands twice among what a command
+// checkUnique returns which of n keys that were spelled stands twice among what a command
 // reads, or among what it writes; nil for none.
-func noneTwice(n int, key func(int) interlock.Key) *refusal {
+func checkUnique(n int, key func(int) interlock.Key) *refusal {
 	if n < 2 {
 		return nil
 	}

@@ -92,7 +92,7 @@ func (s *namespace) among(list []*contention, key interlock.Key) []*contention {
 // that it wrote under a lease, and reports with its answer how such commits fare. A write
 // without a version or a lease never conflicts, nor does an addition: neither is counted.
 func (e *Engine) reportCommitted(c *Commit, sess *session, leases []*request) {
-	s, who := e.agenda.ns, c.committer(sess)
+	s, who := e.pendingWork.ns, c.committer(sess)
 	if len(c.Writes) == 0 { // it was only a check
 		return
 	}
@@ -133,7 +133,7 @@ func (e *Engine) reportStale(c *Commit, sess *session, list []interlock.Stale) {
 	if len(c.Writes) == 0 {
 		return
 	}
-	s, who := e.agenda.ns, c.committer(sess)
+	s, who := e.pendingWork.ns, c.committer(sess)
 	var all []*contention
 	for i := range list {
 		all = s.among(all, list[i].Now.Key)

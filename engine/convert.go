@@ -113,10 +113,10 @@ func (e *Engine) conversion(c *Convert, l *request) *request {
 		}
 	}
 	if l.session() == nil {
-		r.mutableExt().guest = &guest{l.agentName(), e.head.Actor}
+		r.mutableExt().guest = &anonymousCaller{l.agentName(), e.head.Actor}
 	}
 	r.terms = l.ns.agree(t)
-	r.setDetails(details{purpose: l.purpose, trace: l.trace})
+	r.setDetails(requestDetail{purpose: l.purpose, trace: l.trace})
 	r.lead = l.claimsAll(c.Claims)
 	e.try(r)
 	return r
@@ -305,7 +305,7 @@ func (c *Convert) again(e *Engine, a *storedAnswer) {
 	if eff == nil {
 		return
 	}
-	if l := e.agenda.ns.live(c.Lease); l != nil && l.phase == held && e.respell(c.Claims) {
+	if l := e.pendingWork.ns.live(c.Lease); l != nil && l.phase == held && e.respell(c.Claims) {
 		r := e.conversion(c, l)
 		defer e.discard(r)
 		eff.Conflict = e.inTheWay(r)

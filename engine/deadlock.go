@@ -17,8 +17,8 @@ import (
 // edge, so most grants need no search, and a newcomer at the end of a line that holds nothing
 // has no incoming one, so most waits need none either.
 
-// hop is a wait that a search has come to.
-type hop struct {
+// searchStep is a wait that a search has come to.
+type searchStep struct {
 	*wait
 	num  uint64 // of its request, then
 	from int    // the hop that waits for it, by its place in the list; -1 if the search began here
@@ -47,8 +47,8 @@ func (e *Engine) suspect(p *flowState, r *request) {
 	e.suspects.Push(s)
 }
 
-// doubt is the progress of listing all suspects.
-type doubt struct {
+// suspectScan is the progress of listing all suspects.
+type suspectScan struct {
 	under bool
 	part  int // of namespace.requests: the next
 }
@@ -58,7 +58,7 @@ type doubt struct {
 // very many requests, it lists a slice, and suspectMore the rest later.
 func (e *Engine) suspectAll(s *namespace) {
 	if s.requests.Len()+len(s.sessions) > e.swath {
-		s.agenda.doubt = doubt{under: true}
+		s.agenda.doubt = suspectScan{under: true}
 		return
 	}
 	e.objects += s.requests.Len() + len(s.sessions)
@@ -79,7 +79,7 @@ func (e *Engine) suspectAll(s *namespace) {
 
 // suspectMore suspects those of the next swath.
 func (e *Engine) suspectMore() {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	for begin := e.objects; e.objects < begin+e.swath && !e.full(); e.doubt.part++ {
 		e.objects++
 		if !s.requests.Part(e.doubt.part, func(r *request) {
@@ -89,7 +89,7 @@ func (e *Engine) suspectMore() {
 				e.suspect(p, r)
 			}
 		}) {
-			e.doubt = doubt{}
+			e.doubt = suspectScan{}
 			return
 		}
 	}
@@ -112,7 +112,7 @@ func (s suspect) waitsForItself() *request {
 func (r *request) claimAt(i int) interlock.Claim { return r.claims()[r.needs()[i].claim] }
 
 // cycleTo walks back from the hop that closed the cycle.
-func cycleTo(visited []hop, last int) (cycle []hop) {
+func cycleTo(visited []searchStep, last int) (cycle []searchStep) {
 	for i := last; i >= 0; {
 		h := visited[i]
 		cycle = append(cycle, h)

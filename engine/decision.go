@@ -151,7 +151,7 @@ func (e *Engine) answerParked(c *Answer, by string) {
 
 // parkedWith returns the parked lease that had a fence, nil for none.
 func (e *Engine) parkedWith(fence interlock.Fence) *request {
-	if s := e.agenda.ns; s != nil {
+	if s := e.pendingWork.ns; s != nil {
 		return s.aside[fence]
 	}
 	return nil

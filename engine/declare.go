@@ -41,10 +41,10 @@ func (c *Declare) decide(e *Engine) {
 	if sess != nil {
 		r.join(sess.flow(flowOr(c.Flow)))
 	} else {
-		r.mutableExt().guest = &guest{c.Agent, c.Actor}
+		r.mutableExt().guest = &anonymousCaller{c.Agent, c.Actor}
 	}
 	r.terms = target.ns.agree(interlock.Terms{MaxWait: c.MaxWait})
-	r.setDetails(details{purpose: c.Purpose})
+	r.setDetails(requestDetail{purpose: c.Purpose})
 	if sess == target && (r.targetFlow == "" || r.targetFlow == r.flow().name) {
 		e.refuse(interlock.CodeInvalidRequest, message.New(message.WaitForItself))
 		e.discard(r)
@@ -58,8 +58,8 @@ func (c *Declare) decide(e *Engine) {
 
 // party returns the live session with the given public name, or with an agent of that name. If
 // there is none, or are several, the command is refused and ok is false.
-func (e *Engine) party(on Party) (s *session, ok bool) {
-	if space := e.agenda.ns; space != nil {
+func (e *Engine) party(on FlowRef) (s *session, ok bool) {
+	if space := e.pendingWork.ns; space != nil {
 		if on.Session != "" {
 			s = space.roll.byName[on.Session]
 		} else {

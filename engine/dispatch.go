@@ -35,7 +35,7 @@ type pull struct {
 	wire   uint64 // over which its caller listens: Head.Link
 
 	order uint64 // among the idle ones of its queue
-	crew  *crew
+	crew  *workerGroup
 	link  collection.Element[*pull] // in crew.idle
 	mine  collection.Element[*pull] // in session.pulls
 	seat  int32                     // in tasks.idle
@@ -120,7 +120,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	if t.spec.Deadline != 0 { // by then it is to be done
 		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.Deadline.Sub(e.now)))
 	}
-	ev := e.event(record.TaskHandedOut, r)
+	ev := e.event(record.TaskDispatched, r)
 	ev.ID, ev.BaseID, ev.Fence, ev.Generation = id, t.id, e.fence+1, uint64(t.attempt+1)
 	ev.Terms, ev.Waited = withDefaults(c.Terms, p.sess), e.now.Sub(t.since)
 	ev.MaxWait = 0 // it stands in no line
@@ -185,7 +185,7 @@ func (c *Pull) decide(e *Engine) {
 		e.refuse(code, problem)
 		return
 	}
-	q := e.agenda.ns.registered(c.Queue)
+	q := e.pendingWork.ns.registered(c.Queue)
 	if q == nil {
 		e.refuseQueue(c.Queue)
 		return
@@ -225,7 +225,7 @@ func (c *Pull) decide(e *Engine) {
 // pulledBefore answers a pull that was given something before: with what of it still
 // runs, which may be nothing.
 func (e *Engine) pulledBefore(c *Pull, sess *session) bool {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	if s == nil {
 		return false
 	}
@@ -282,7 +282,7 @@ func (p *pull) dismiss() {
 // dismissal is the idle workers of one principal that have lost their queue, or the right to
 // pull from it. They belong to no crew of the queue any more, so nothing is handed to them.
 type dismissal struct {
-	crew *crew
+	crew *workerGroup
 	no   *refusal
 }
 
@@ -290,7 +290,7 @@ type dismissal struct {
 // at once to as many as the step may, to the others in later steps.
 func (e *Engine) dismissPulls(q *queue, why func(*interlock.Principal) *refusal) {
 	e.objects += len(q.crews)
-	q.crews = slices.DeleteFunc(q.crews, func(c *crew) bool {
+	q.crews = slices.DeleteFunc(q.crews, func(c *workerGroup) bool {
 		no := why(c.by)
 		if no != nil {
 			e.dismissed.Push(dismissal{c, no})

@@ -26,16 +26,16 @@ type documents struct {
 
 	folders map[string]*folder // what lies below a key
 
-	past      collection.List[*edition] // earlier editions, in the order in which they were replaced
+	past      collection.List[*poolEdition] // earlier editions, in the order in which they were replaced
 	pastBytes int
 }
 
 // document is the state of a key.
 type document struct {
 	key     interlock.Key
-	now     *edition   // as it was written last; that may have deleted it
-	earlier []*edition // oldest first
-	bytes   int        // of the bodies of the earlier ones
+	now     *poolEdition   // as it was written last; that may have deleted it
+	earlier []*poolEdition // oldest first
+	bytes   int            // of the bodies of the earlier ones
 	// since is the version from which on the history is complete: earlier writes may be
 	// forgotten.
 	since interlock.Version
@@ -46,8 +46,8 @@ type document struct {
 
 func (d *document) SetIndex() *int32 { return &d.seat }
 
-// edition is one commit's document at a key. It never changes.
-type edition struct {
+// poolEdition is one commit's document at a key. It never changes.
+type poolEdition struct {
 	doc     *document
 	version interlock.Version
 	at      Time
@@ -59,11 +59,11 @@ type edition struct {
 	agent, session, flow, principal, note string // session is a public name
 	fence                                 interlock.Fence
 
-	past collection.Element[*edition]
+	past collection.Element[*poolEdition]
 }
 
 // weight returns the bytes of the namespace's state that a document takes.
-func (x *edition) weight() int { return interlock.DocumentBytes + len(x.doc.key) + x.size() }
+func (x *poolEdition) weight() int { return interlock.DocumentBytes + len(x.doc.key) + x.size() }
 
 // isAbsent reports whether there is nothing.
 func (d *document) isAbsent() bool { return d == nil || d.now == nil || d.now.op == interlock.Delete }
@@ -119,8 +119,8 @@ func (space *namespace) evolveWritten(ev *record.Event) error {
 }
 
 // editionOf returns the edition of a document that record.Written describes.
-func editionOf(ev *record.Event) *edition {
-	x := &edition{
+func editionOf(ev *record.Event) *poolEdition {
+	x := &poolEdition{
 		version: ev.Version, at: ev.At, op: interlock.WriteOp(ev.Op), contentType: ev.ContentType, body: ev.Blob,
 		agent: ev.Agent, session: ev.SessionName, flow: ev.Flow, principal: ev.Actor, note: ev.Note, fence: ev.Fence,
 	}
@@ -129,7 +129,7 @@ func editionOf(ev *record.Event) *edition {
 }
 
 // describe returns the event that editionOf reads.
-func (x *edition) describe(ns interlock.Namespace, key interlock.Key) record.Event {
+func (x *poolEdition) describe(ns interlock.Namespace, key interlock.Key) record.Event {
 	return record.Event{
 		Kind: record.Written, Namespace: ns, Claims: []interlock.Claim{{Key: key, Mode: lockmode.X}}, Version: x.version,
 		Op: uint8(x.op), ContentType: x.contentType, Blob: x.body, Agent: x.agent, SessionName: x.session, Flow: x.flow,
@@ -138,7 +138,7 @@ func (x *edition) describe(ns interlock.Namespace, key interlock.Key) record.Eve
 }
 
 // write makes x the present edition of its key.
-func (s *documents) write(x *edition) {
+func (s *documents) write(x *poolEdition) {
 	d, old := x.doc, x.doc.now
 	if old != nil {
 		s.recent.Remove(&d.recent)
@@ -194,7 +194,7 @@ func (s *documents) forget(d *document) {
 
 // showDocument returns edition x of a key's document, as of the present moment; nil is an empty
 // one.
-func (e *Engine) showDocument(key interlock.Key, x *edition, bodies bool) interlock.Document {
+func (e *Engine) showDocument(key interlock.Key, x *poolEdition, bodies bool) interlock.Document {
 	if x == nil {
 		return interlock.Document{Key: key, Absent: true}
 	}

@@ -13,8 +13,8 @@ import (
 // The report of a lease or a ticket that is over: the reason, as a code and in a sentence, and
 // the next step.
 
-// goneCode returns the code for how an ended request came to its end.
-func goneCode(r *request) interlock.Code {
+// endedCode returns the code for how an ended request came to its end.
+func endedCode(r *request) interlock.Code {
 	switch r.reason {
 	case record.ByRelease, record.ByNack, record.ByQuestion:
 		return interlock.CodeReleased
@@ -147,7 +147,7 @@ func (e *Engine) refuseGone(to Caller, r *request) {
 		e.refusePutBack(to, r)
 		return
 	}
-	code := goneCode(r)
+	code := endedCode(r)
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, e.lease(r)
 	eff.Message = r.ending(r.adviceAfter(code))

@@ -27,25 +27,25 @@ type Engine struct {
 
 	// All below is volatile: it is made anew by Recover.
 
-	began     Time // this owner's term
-	live      bool // between Recover and the end; during a replay nothing is watched
-	lowSpace  bool
-	kept      bool
-	lowMem    bool
-	draining  bool
-	newest    Time   // of the last command or entry of any namespace
-	*agenda          // of the namespace that the step is about
-	whole     agenda // for commands that are about no namespace
-	agendas   uint64 // how many were made
-	alarms    timers // one for each agenda: when something is due in it
-	empty     timers // one for each namespace that is empty: when it may be forgotten
-	walks     uint64 // number of the last walk of a deadlock search
-	looks     int    // the bound of its searches' looks in a step, and
-	mostRanks int    // what the finding of ranks may, and
-	most      int    // all else
-	swath     int    // objects of a large set that a step gathers, and sorts, at once
-	windows   idBounds
-	mostDeeds int // effects that a namespace may remember
+	began        Time // this owner's term
+	live         bool // between Recover and the end; during a replay nothing is watched
+	lowSpace     bool
+	kept         bool
+	lowMem       bool
+	draining     bool
+	newest       Time        // of the last command or entry of any namespace
+	*pendingWork             // of the namespace that the step is about
+	whole        pendingWork // for commands that are about no namespace
+	agendas      uint64      // how many were made
+	alarms       timers      // one for each agenda: when something is due in it
+	empty        timers      // one for each namespace that is empty: when it may be forgotten
+	walks        uint64      // number of the last walk of a deadlock search
+	looks        int         // the bound of its searches' looks in a step, and
+	mostRanks    int         // what the finding of ranks may, and
+	most         int         // all else
+	swath        int         // objects of a large set that a step gathers, and sorts, at once
+	windows      idBounds
+	mostDeeds    int // effects that a namespace may remember
 
 	mostSpaces int // namespaces
 
@@ -79,7 +79,7 @@ type Engine struct {
 	asking  *request      // a wait that began in this step and still has a listener
 	trial   wait          // of a request that is not in line yet
 	ev      *record.Event // the event that is being filled in: see draft
-	hint    hints         // for the fold of ev
+	hint    draftHints    // for the fold of ev
 	spare   record.Event  // that of a snapshot
 }
 
@@ -93,7 +93,7 @@ func New(options ...Option) *Engine {
 		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
 		spaces: map[interlock.Namespace]*namespace{},
 	}
-	e.agenda = &e.whole
+	e.pendingWork = &e.whole
 	e.whole.objects = &e.objects
 	for _, o := range options {
 		o(e)
@@ -153,7 +153,7 @@ func (e *Engine) Fold(events []record.Event) error {
 }
 
 func (e *Engine) fold(ev *record.Event) error {
-	e.newest, e.hint = max(e.newest, ev.At), hints{}
+	e.newest, e.hint = max(e.newest, ev.At), draftHints{}
 	err := e.evolve(ev)
 	e.forgetEnded()
 	return err
@@ -175,9 +175,9 @@ func (e *Engine) full() bool {
 	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.objects >= e.most
 }
 
-// hints are references that decide has at hand for the event in draft, so that evolve need not
+// draftHints are references that decide has at hand for the event in draft, so that evolve need not
 // look them up. They are no part of the event: on replay there are none.
-type hints struct {
+type draftHints struct {
 	req  *request
 	sess *session
 	spec *record.Task
@@ -193,7 +193,7 @@ func (e *Engine) draft() *record.Event {
 		e.out.Events = slices.Grow(e.out.Events, 1)
 		e.ev = &e.out.Events[:n+1][n]
 	}
-	*e.ev, e.hint = record.Event{}, hints{}
+	*e.ev, e.hint = record.Event{}, draftHints{}
 	return e.ev
 }
 
@@ -221,7 +221,7 @@ func (e *Engine) emit(ev *record.Event) {
 	if err := e.evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}
-	e.hint = hints{}
+	e.hint = draftHints{}
 	if r != nil && r.phase != held {
 		e.dropConversion(r, r.endOfConversion())
 	}
@@ -353,7 +353,7 @@ func (c *Recover) decide(e *Engine) {
 		e.rearm()
 		e.watchEmpty(s)
 	}
-	e.agenda = &e.whole
+	e.pendingWork = &e.whole
 }
 
 // recoverRequests begins the term for all requests of a namespace. Most are leases, which are
@@ -395,10 +395,10 @@ func (e *Engine) recoverRequests(s *namespace) {
 func (c *Limit) decide(e *Engine) {
 	e.lowSpace, e.kept, e.lowMem, e.draining = c.LowSpace, c.Kept, c.LowMemory, c.Draining
 	for _, s := range e.sorted() {
-		e.agenda = s.agenda
+		e.pendingWork = s.agenda
 		e.rearm()
 	}
-	e.agenda = &e.whole
+	e.pendingWork = &e.whole
 }
 
 // spread returns one of many that would otherwise end at one moment a delay of up

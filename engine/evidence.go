@@ -45,7 +45,7 @@ func (e *Engine) handDocuments(r *request, l *interlock.Lease) {
 // have been asked for with them.
 func (e *Engine) handReused(c *Acquire, eff *Effect) {
 	if l := &eff.Lease; c.Documents && eff.Outcome == Granted && l.Reused && l.Documents == nil {
-		if r := e.agenda.ns.request(l.ID); r != nil {
+		if r := e.pendingWork.ns.request(l.ID); r != nil {
 			e.handDocuments(r, l)
 		}
 	}

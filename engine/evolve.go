@@ -35,14 +35,14 @@ func (e *Engine) evolve(ev *record.Event) error {
 		if !s.dead {
 			s.ns.roll.remove(s)
 			s.ns.lingering++
-			s.ns.count(s.owner, taken{sessions: -1})
+			s.ns.count(s.owner, usage{sessions: -1})
 			s.ns.kept.drop(createdObject{madeSession, s.id})
 		}
 		s.dead, s.why = true, ev.Reason
 		e.forgetSession(s)
 	case record.Queued, record.Granted:
 		err = e.evolveRequest(ev)
-	case record.Admitted, record.Claimed, record.Asked, record.Parked, record.Resumed, record.Decided, record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.Tombstone:
+	case record.Admitted, record.Claimed, record.YieldRequested, record.Parked, record.Resumed, record.Decided, record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.Tombstone:
 		err = e.evolveProgress(ev)
 	case record.EffectChanged:
 		err = e.ns(ev.Namespace).evolveDeed(ev)
@@ -52,15 +52,15 @@ func (e *Engine) evolve(ev *record.Event) error {
 		err = e.evolveQueue(ev)
 	case record.TaskSubmitted:
 		err = e.evolveTask(ev)
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		err = e.evolveHanded(ev)
 	case record.AttemptFailed:
 		err = e.evolveAttempt(ev)
 	case record.TaskMoved:
 		err = e.evolveStands(ev)
-	case record.TaskAsks:
+	case record.ApprovalRequested:
 		err = e.evolveAsks(ev)
-	case record.TaskAnswered:
+	case record.ApprovalDecided:
 		err = e.evolveAnswered(ev)
 	case record.TaskForgotten:
 		err = e.ns(ev.Namespace).evolveForgotten(ev)
@@ -120,7 +120,7 @@ func (e *Engine) sessionOf(ev *record.Event) *session {
 
 // numbered returns the session of a namespace with a number, or nil.
 func (e *Engine) numbered(name interlock.Namespace, num uint64) *session {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	if s == nil || s.name != name {
 		s = e.spaces[name]
 	}
@@ -143,7 +143,7 @@ func (e *Engine) evolveSession(ev *record.Event) error {
 	s.timer = timer{pos: -1, ord: s.num<<1 | 1, sess: s}
 	s.seqs.floor = ev.Acked
 	s.owner = ev.Actor
-	s.ns.count(s.owner, taken{sessions: 1})
+	s.ns.count(s.owner, usage{sessions: 1})
 	s.ns.sessions[id] = s
 	s.ns.roll.add(s)
 	s.ns.byNum[s.num] = s
@@ -204,10 +204,10 @@ func (e *Engine) request(ev *record.Event) (*request, error) {
 		}
 		r.join(s.flow(ev.Flow))
 	} else {
-		r.mutableExt().guest = &guest{ev.Agent, ev.Actor}
+		r.mutableExt().guest = &anonymousCaller{ev.Agent, ev.Actor}
 	}
 	r.priority, r.lead, r.any = int8(ev.Priority), ev.Lead, ev.Any
-	r.setDetails(details{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}, documents: ev.Op&wantsDocuments != 0})
+	r.setDetails(requestDetail{purpose: ev.Purpose, trace: ev.Trace, window: window{ev.AsOf, ev.Version}, documents: ev.Op&wantsDocuments != 0})
 	r.setClaims(ev.Claims)
 	switch of, err := record.DecodeRun(ev.Blob); {
 	case err != nil:
@@ -241,7 +241,7 @@ func (e *Engine) newRequest() *request {
 		e.free = e.free[:n-1]
 		return r
 	}
-	return &request{terms: noTerms, details: noDetails, requestExt: noExt}
+	return &request{terms: noTerms, requestDetail: noDetails, requestExt: noExt}
 }
 
 // maxFree bounds the objects that are kept for reuse, of each kind.
@@ -251,7 +251,7 @@ const maxFree = 4096
 func (e *Engine) discard(r *request) {
 	e.dropAlternatives(r)
 	r.unneed()
-	*r = request{more: r.more, terms: noTerms, details: noDetails, requestExt: noExt}
+	*r = request{more: r.more, terms: noTerms, requestDetail: noDetails, requestExt: noExt}
 	r.setClaims(nil)
 	if len(e.free) < maxFree {
 		e.free = append(e.free, r)
@@ -365,7 +365,7 @@ func (e *Engine) evolveProgress(ev *record.Event) error {
 		r.phase, r.granted, r.renewed, r.spared = held, ev.At, ev.At, false
 		r.handOver(r, ev.Version)
 		r.memberChanged()
-	case record.Asked:
+	case record.YieldRequested:
 		return r.evolveAsked(ev)
 	case record.Parked:
 		return e.evolveParked(ev, r)
@@ -417,7 +417,7 @@ func (e *Engine) evolveProgress(ev *record.Event) error {
 		if s.knows(ev.ID) || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
 		}
-		s.tombs.push(collection.HashID(ev.ID), tomb{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, endCause: endingOf(ev), reason: ev.Reason})
+		s.tombs.push(collection.HashID(ev.ID), tombstone{id: ev.ID, num: ev.Num, fence: ev.Fence, claims: ev.Claims, endCause: endingOf(ev), reason: ev.Reason})
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // Surveys for tests, which have the engine alone.
 
-func all(e *Engine, s Survey) {
+func all(e *Engine, s Scan) {
 	for !s.Look(e) {
 	}
 }
@@ -218,7 +218,7 @@ func (e *Engine) CheckWaits() error {
 		for _, sess := range s.sortedSessions() {
 			for _, f := range sess.sortedFlows() {
 				for _, r := range f.waits {
-					if r.terms == nil || r.details == nil || r.requestExt == nil || r.ns != s {
+					if r.terms == nil || r.requestDetail == nil || r.requestExt == nil || r.ns != s {
 						return fmt.Errorf("wait %d of flow %q is without terms, details or bonds", r.num, f.name)
 					}
 				}

@@ -19,13 +19,13 @@ func (c *Revoke) decide(e *Engine) {
 		return
 	}
 	asked := c.Key
-	_, c.Key = e.agenda.ns.fit(c.Key)
+	_, c.Key = e.pendingWork.ns.fit(c.Key)
 	r := e.holderOf(c.Key, c.Fence, false)
 	if r == nil { // it may be older than the pattern that now defines the key's spelling
 		r = e.holderOf(asked, c.Fence, false)
 	}
 	if r == nil {
-		r = e.agenda.ns.awayWith(c.Fence, c.Key, asked)
+		r = e.pendingWork.ns.awayWith(c.Fence, c.Key, asked)
 	}
 	if r == nil {
 		e.refuseFence(c.Key, c.Fence)
@@ -48,7 +48,7 @@ func (c *Revoke) decide(e *Engine) {
 }
 
 func (c *CheckFence) decide(e *Engine) {
-	_, c.Key = e.agenda.ns.fit(c.Key)
+	_, c.Key = e.pendingWork.ns.fit(c.Key)
 	if keypath.Problem(string(c.Key)) != nil || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return
@@ -60,7 +60,7 @@ func (c *CheckFence) decide(e *Engine) {
 // set, it must be a lease in its holder's hands that may write the key: its claim
 // on it, or on an ancestor, is exclusive.
 func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool) *request {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	if s == nil {
 		return nil
 	}
@@ -107,6 +107,6 @@ func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 		return
 	}
 	eff := e.refuse(interlock.CodeFenced, message.New(message.Fenced, message.Num(fence), message.Str(key)))
-	eff.Conflict = e.situation(e.agenda.ns, key)
+	eff.Conflict = e.situation(e.pendingWork.ns, key)
 	eff.Conflict.Kind = interlock.FencedOff
 }

@@ -17,16 +17,16 @@ type flowState struct {
 	name          string     // of a flow
 	next          *flowState // of a flow, in session.flows
 	hashed        uint32
-	inherited     int16           // volatile: the highest rank of the waiters that it blocks; noRank for none
-	holdsAndWaits bool            // is in namespace.holdsAndWaits
-	suspected     bool            // volatile: stands in agenda.suspects
-	heir          bool            // while ranks are found anew: it waits with another's, or did
-	rising        bool            // volatile: stands in ranking.risen
-	resting       bool            // volatile: a flow that stands in session.resting
-	waiting       bool            // a flow that stands in session.waiting
-	leases        []*request      // in no order
-	waits         []*request      // in the order of their numbers; of a request for any of several its branches
-	index         map[*node]tally // where it waits
+	inherited     int16               // volatile: the highest rank of the waiters that it blocks; noRank for none
+	holdsAndWaits bool                // is in namespace.holdsAndWaits
+	suspected     bool                // volatile: stands in agenda.suspects
+	heir          bool                // while ranks are found anew: it waits with another's, or did
+	rising        bool                // volatile: stands in ranking.risen
+	resting       bool                // volatile: a flow that stands in session.resting
+	waiting       bool                // a flow that stands in session.waiting
+	leases        []*request          // in no order
+	waits         []*request          // in the order of their numbers; of a request for any of several its branches
+	index         map[*node]flowTally // where it waits
 }
 
 func (p *flowState) Hash() uint32           { return p.hashed }
@@ -125,14 +125,14 @@ func (p *flowState) tear() {
 	}
 }
 
-// tally counts a flow's holdings and places in line at one key, by mode.
-type tally struct {
+// flowTally counts a flow's holdings and places in line at one key, by mode.
+type flowTally struct {
 	granted lockmode.Counts
 	waits   lockmode.Counts
 }
 
 // against counts what of t would exclude a mode in other hands.
-func (t *tally) against(mode interlock.Mode) (n int) {
+func (t *flowTally) against(mode interlock.Mode) (n int) {
 	for m := lockmode.IS; m <= lockmode.X; m++ {
 		if lockmode.Conflicts[mode].Has(m) {
 			n += int(*t.granted.Of(m) + *t.waits.Of(m))
@@ -149,7 +149,7 @@ const (
 )
 
 // at returns the flow's tally at n.
-func (p *flowState) at(n *node) (t tally) {
+func (p *flowState) at(n *node) (t flowTally) {
 	if p == nil {
 		return t
 	}
@@ -174,7 +174,7 @@ func (p *flowState) at(n *node) (t tally) {
 }
 
 // holds reports whether t has any holding.
-func (t tally) holds() bool { return t.granted != lockmode.Counts{} }
+func (t flowTally) holds() bool { return t.granted != lockmode.Counts{} }
 
 // claims reports whether a lease of the flow in full force claims this very key. It looks at
 // the leases of the flow, or at the holders of the key if they are fewer. If there are more
@@ -208,7 +208,7 @@ func (p *flowState) claims(n *node) bool {
 }
 
 // waiting counts the places in line.
-func (t *tally) waiting() (n int) {
+func (t *flowTally) waiting() (n int) {
 	for _, w := range t.waits {
 		n += int(w)
 	}
@@ -230,7 +230,7 @@ func (p *flowState) add(r *request, waits bool, by uint32) {
 		} else {
 			*t.granted.Of(m.mode) += by
 		}
-		if t == (tally{}) {
+		if t == (flowTally{}) {
 			delete(p.index, m.node)
 		} else {
 			p.index[m.node] = t
@@ -273,7 +273,7 @@ func (p *flowState) joined(r *request, waits bool) {
 	if p.index != nil {
 		p.add(r, waits, 1)
 	} else if len(p.leases)+len(p.waits) >= manyRequests {
-		p.index = map[*node]tally{}
+		p.index = map[*node]flowTally{}
 		for _, l := range p.leases {
 			p.add(l, false, 1)
 		}
@@ -302,8 +302,8 @@ func (p *flowState) parted(r *request, waits bool) {
 	}
 }
 
-func partyOf(r *request) Party {
-	p := Party{Agent: r.agentName(), Flow: r.flowName()}
+func partyOf(r *request) FlowRef {
+	p := FlowRef{Agent: r.agentName(), Flow: r.flowName()}
 	if s := r.session(); s != nil {
 		p.Session = s.name
 	}

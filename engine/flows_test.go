@@ -28,7 +28,7 @@ func TestWaitForSessionOfManyFlows(t *testing.T) {
 	if _, eff := l.acquire(busy, "last", time.Hour, "mine"); eff.Outcome != engine.Queued {
 		t.Fatal(prose.Sentence(eff.Message))
 	}
-	wait := &engine.Declare{Head: l.head(s), ID: l.id(), On: engine.Party{Agent: "busy"}, Attach: true}
+	wait := &engine.Declare{Head: l.head(s), ID: l.id(), On: engine.FlowRef{Agent: "busy"}, Attach: true}
 	eff, most := l.step(wait), l.e.Looked()
 	for steps := 0; eff == nil || eff.Outcome == engine.Queued; steps++ {
 		if steps > n {

@@ -115,7 +115,7 @@ func (e *Engine) listening() *session {
 // waitFor makes a flow wait for the task that f follows.
 func (e *Engine) waitFor(f *follower, by *flowState) {
 	s := f.task.queue.ns
-	r := &request{requestExt: &requestExt{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.Priority), terms: s.agree(interlock.Terms{}), details: noDetails}
+	r := &request{requestExt: &requestExt{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.Priority), terms: s.agree(interlock.Terms{}), requestDetail: noDetails}
 	r.wait = &wait{only: [1]queueEntry{{req: r}}}
 	r.join(by)
 	r.wait.rank = r.standing()

@@ -45,7 +45,7 @@ func (s *namespace) highest() uint64 {
 
 // prune forgets a namespace that is bare, and notes whether it may be forgotten later.
 func (e *Engine) prune() {
-	switch s := e.agenda.ns; {
+	switch s := e.pendingWork.ns; {
 	case s == nil:
 	case s.isBare():
 		e.remove(s)
@@ -90,7 +90,7 @@ func (s *namespace) emptyFrom() (at Time, ok bool) {
 // noRoomForSpace returns why the command's namespace cannot be made, or "". It makes room by
 // forgetting the one that has been empty for longest.
 func (e *Engine) noRoomForSpace() *message.Text {
-	if e.agenda.ns != nil || len(e.spaces) < e.mostSpaces {
+	if e.pendingWork.ns != nil || len(e.spaces) < e.mostSpaces {
 		return nil
 	}
 	t := e.empty.first()
@@ -111,7 +111,7 @@ func (c *DeleteNamespace) decide(e *Engine) {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
 	}
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	if s == nil || s.isBare() {
 		e.reply(Done)
 		return
@@ -214,9 +214,9 @@ func (e *Engine) remove(s *namespace) {
 	e.alarms.clear(&s.agenda.alarm)
 	e.empty.clear(&s.agenda.empty)
 	delete(e.spaces, s.name)
-	if e.agenda == s.agenda {
+	if e.pendingWork == s.agenda {
 		now := e.now
-		e.agenda = e.newAgenda(nil)
+		e.pendingWork = e.newAgenda(nil)
 		e.now = now
 	}
 }

@@ -16,7 +16,7 @@ func TestHeads(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		text := func() string { return texts[rnd.IntN(len(texts))] }
-		s := &namespace{agenda: &agenda{objects: new(int)}}
+		s := &namespace{agenda: &pendingWork{objects: new(int)}}
 		for i := range 2 * fewPatterns {
 			p := interlock.Pattern{Name: fmt.Sprint("p", i)}
 			switch rnd.IntN(5) {

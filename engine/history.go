@@ -16,15 +16,15 @@ import (
 const editionBytes = 256
 
 // cost returns the bytes of the namespace's history that an edition takes.
-func (x *edition) cost() int { return editionBytes + x.size() }
+func (x *poolEdition) cost() int { return editionBytes + x.size() }
 
 // size returns the bytes of an edition's body and texts.
-func (x *edition) size() int {
+func (x *poolEdition) size() int {
 	return len(x.body) + len(x.note) + len(x.contentType) + len(x.agent) + len(x.flow) + len(x.principal)
 }
 
 // keep makes x one of the earlier editions of its document.
-func (s *documents) keep(x *edition) {
+func (s *documents) keep(x *poolEdition) {
 	d := x.doc
 	d.earlier = append(d.earlier, x)
 	d.bytes += len(x.body)
@@ -52,14 +52,14 @@ func (s *documents) trim(d *document) {
 
 // asOf returns the edition as of a version of the namespace, nil if there was none. It is known
 // only if no later edition was dropped.
-func (d *document) asOf(v interlock.Version) (x *edition, known bool) {
+func (d *document) asOf(v interlock.Version) (x *poolEdition, known bool) {
 	if v < d.since {
 		return nil, false
 	}
 	if d.now != nil && d.now.version <= v {
 		return d.now, true
 	}
-	i, found := slices.BinarySearchFunc(d.earlier, v, func(x *edition, v interlock.Version) int { return cmp.Compare(x.version, v) })
+	i, found := slices.BinarySearchFunc(d.earlier, v, func(x *poolEdition, v interlock.Version) int { return cmp.Compare(x.version, v) })
 	if found {
 		return d.earlier[i], true
 	}
@@ -70,7 +70,7 @@ func (d *document) asOf(v interlock.Version) (x *edition, known bool) {
 }
 
 // written returns the edition with exactly that version, or nil.
-func (d *document) written(v interlock.Version) *edition {
+func (d *document) written(v interlock.Version) *poolEdition {
 	if x, _ := d.asOf(v); x != nil && x.version == v {
 		return x
 	}
@@ -78,7 +78,7 @@ func (d *document) written(v interlock.Version) *edition {
 }
 
 // written returns the edition of a key with exactly that version, if it is kept.
-func (s *documents) written(key interlock.Key, v interlock.Version) *edition {
+func (s *documents) written(key interlock.Key, v interlock.Version) *poolEdition {
 	if d := s.known[key]; d != nil {
 		return d.written(v)
 	}
@@ -86,8 +86,8 @@ func (s *documents) written(key interlock.Key, v interlock.Version) *edition {
 }
 
 // earlierSince returns the earlier editions after a version, as far as they are kept.
-func (d *document) earlierSince(v interlock.Version) []*edition {
-	i, _ := slices.BinarySearchFunc(d.earlier, v+1, func(x *edition, v interlock.Version) int { return cmp.Compare(x.version, v) })
+func (d *document) earlierSince(v interlock.Version) []*poolEdition {
+	i, _ := slices.BinarySearchFunc(d.earlier, v+1, func(x *poolEdition, v interlock.Version) int { return cmp.Compare(x.version, v) })
 	return d.earlier[i:]
 }
 
@@ -99,7 +99,7 @@ func (d *document) isTrimmed() bool {
 }
 
 // oldest returns the first edition that is kept of a document.
-func (d *document) oldest() *edition {
+func (d *document) oldest() *poolEdition {
 	if len(d.earlier) > 0 {
 		return d.earlier[0]
 	}

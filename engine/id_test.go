@@ -58,7 +58,7 @@ func TestIDTaken(t *testing.T) {
 		"a run that has ended": &past,
 		"a lease":              &engine.Acquire{Head: s.head(other), ID: run, LeaseRequest: interlock.LeaseRequest{Claims: claims}},
 		"a conversion":         &engine.Convert{Head: s.head(sess), Lease: lease, ID: run, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}},
-		"a declared wait":      &engine.Declare{Head: s.head(sess), ID: run, On: engine.Party{Session: name}},
+		"a declared wait":      &engine.Declare{Head: s.head(sess), ID: run, On: engine.FlowRef{Session: name}},
 		"an arrival":           &engine.Arrive{Head: s.head(sess), Lease: party, ID: run},
 		"a task":               &engine.Submit{Head: s.head(other), Task: spec},
 		"two tasks":            &engine.Ack{Head: s.head(sess), Lease: attempt, Tasks: []engine.TaskSpec{twice, twice}},

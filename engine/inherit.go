@@ -63,7 +63,7 @@ func (e *Engine) rankBudgetSpent() bool { return e.ranks >= e.mostRanks }
 
 // rerank continues to assign every wait of the namespace its rank, and its place in line.
 func (e *Engine) rerank() {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	k := &s.ranking
 	if k.phase == rankingDone {
 		s.unranked = false

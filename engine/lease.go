@@ -129,7 +129,7 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 // find looks a request up by the id of its ticket or lease. While it lives, another
 // session's is as unknown as one that never was.
 func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	if s != nil {
 		if r := s.request(id); r != nil && (r.session() == nil || e.head.Session.IsZero() || r.session().id == e.head.Session) {
 			if t := r.timer; t != nil && t.pos >= 0 && t.at <= e.now {
@@ -152,7 +152,7 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 // isTaken refuses a command that chooses the id of a remembered request for its new one. Two
 // requests with one id could not be replayed.
 func (e *Engine) isTaken(id [16]byte) bool {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	if s == nil || !s.knows(id) {
 		return false
 	}
@@ -324,7 +324,7 @@ func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
 	if r.phase == closed {
 		lease.ExpiresIn = e.endOf(r).Sub(e.now)
 	}
-	code := goneCode(r)
+	code := endedCode(r)
 	s.note(r, Loss{lease, code, r.ending(nil)})
 	if s.caller != nil {
 		eff := e.effect(s.caller, Lost)

@@ -2,9 +2,9 @@ package engine
 
 import "github.com/interlockdev/interlock"
 
-// lists are a request's claims and needs, if they do not fit into the request. They are
+// claimLists are a request's claims and needs, if they do not fit into the request. They are
 // separate, because most requests claim one key, and most of these have no ancestors.
-type lists struct {
+type claimLists struct {
 	claims []interlock.Claim
 	needs  []need
 }
@@ -71,9 +71,9 @@ func (r *request) forgetNeeds() {
 	}
 }
 
-func (r *request) lists() *lists {
+func (r *request) lists() *claimLists {
 	if r.more == nil {
-		r.more = &lists{}
+		r.more = &claimLists{}
 	}
 	return r.more
 }

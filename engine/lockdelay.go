@@ -60,7 +60,7 @@ func (e *Engine) detachFromSession(r *request) {
 // of that session.
 func (e *Engine) clearSession(r *request) {
 	sess := r.session()
-	r.mutableExt().guest = &guest{r.agentName(), r.owner()}
+	r.mutableExt().guest = &anonymousCaller{r.agentName(), r.owner()}
 	r.party = nil
 	if sess != nil {
 		if i := sess.noted(r); i >= 0 {

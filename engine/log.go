@@ -48,7 +48,7 @@ type logEntry struct {
 
 	version interlock.Version // of the key's state after it; 0: nothing was ever written
 	absent  bool
-	made    *edition // that state, if the entry made it
+	made    *poolEdition // that state, if the entry made it
 
 	link collection.Element[*logEntry] // in logs.all
 }

@@ -29,13 +29,13 @@ import (
 // When a rule changes, the lots that there are become stale: their tasks may belong to
 // other lots. They are sorted anew one by one, as searches come to them.
 
-// lot is the tasks of a queue that could run under the same rules.
-type lot struct {
+// taskClass is the tasks of a queue that could run under the same rules.
+type taskClass struct {
 	key     string
 	rules   []rule
-	edition uint64                  // namespace.rules when it was made
-	shelves map[*group]*shelf       // that are not empty
-	turns   collection.Heap[*shelf] // of groups that may run more tasks
+	edition uint64                      // namespace.rules when it was made
+	shelves map[*group]*taskGroup       // that are not empty
+	turns   collection.Heap[*taskGroup] // of groups that may run more tasks
 }
 
 // rule is a pattern with an Allow list and the mode in which its key is claimed.
@@ -44,26 +44,26 @@ type rule struct {
 	mode   interlock.Mode
 }
 
-// shelf is the tasks of a group in a lot.
-type shelf struct {
+// taskGroup is the tasks of a group in a lot.
+type taskGroup struct {
 	group *group
-	lot   *lot
+	lot   *taskClass
 	able  collection.Heap[*task]
 	slot  int32 // in lot.turns
 	place int   // in group.shelves
 }
 
-func (s *shelf) HeapIndex() *int32 { return &s.slot }
+func (s *taskGroup) HeapIndex() *int32 { return &s.slot }
 
-func (s *shelf) Less(o *shelf) bool {
+func (s *taskGroup) Less(o *taskGroup) bool {
 	if s.group != o.group {
 		return s.group.Less(o.group)
 	}
 	return s.able[0].Less(o.able[0])
 }
 
-// crew is the idle workers of one principal at a queue.
-type crew struct {
+// workerGroup is the idle workers of one principal at a queue.
+type workerGroup struct {
 	by   *interlock.Principal
 	idle collection.List[*pull]
 }
@@ -107,10 +107,10 @@ func (t *task) mayHold(by *interlock.Principal) bool {
 }
 
 // isStale reports whether the rules have changed since the lot was made.
-func (l *lot) isStale(s *namespace) bool { return l.edition != s.rules }
+func (l *taskClass) isStale(s *namespace) bool { return l.edition != s.rules }
 
 // lot returns the lot of tasks under some rules.
-func (q *queue) lot(rules []rule) *lot {
+func (q *queue) lot(rules []rule) *taskClass {
 	if q.edition != q.ns.rules {
 		q.edition, q.current = q.ns.rules, nil
 	}
@@ -121,9 +121,9 @@ func (q *queue) lot(rules []rule) *lot {
 	}
 	l := q.current[string(key)]
 	if l == nil {
-		l = &lot{key: string(key), rules: rules, edition: q.edition, shelves: map[*group]*shelf{}}
+		l = &taskClass{key: string(key), rules: rules, edition: q.edition, shelves: map[*group]*taskGroup{}}
 		if q.current == nil {
-			q.current = map[string]*lot{}
+			q.current = map[string]*taskClass{}
 		}
 		q.current[l.key] = l
 		q.lots = append(q.lots, l)
@@ -140,7 +140,7 @@ func (q *queue) shelve(t *task) {
 	l, g := q.lot(q.ns.rulesFor(t.spec.Claims)), t.group
 	s := l.shelves[g]
 	if s == nil {
-		s = &shelf{group: g, lot: l, place: len(g.shelves)}
+		s = &taskGroup{group: g, lot: l, place: len(g.shelves)}
 		l.shelves[g], g.shelves = s, append(g.shelves, s)
 	}
 	t.shelf = s
@@ -171,7 +171,7 @@ func (q *queue) unshelve(t *task) {
 	if delete(l.shelves, g); len(l.shelves) > 0 || len(l.rules) == 0 && !l.isStale(q.ns) {
 		return
 	}
-	q.lots = slices.DeleteFunc(q.lots, func(o *lot) bool { return o == l })
+	q.lots = slices.DeleteFunc(q.lots, func(o *taskClass) bool { return o == l })
 	if q.current[l.key] == l {
 		delete(q.current, l.key)
 	}
@@ -179,7 +179,7 @@ func (q *queue) unshelve(t *task) {
 
 // enterTurns adds the tasks of a shelf to their group's turns. A group that had nothing to run
 // begins a stride behind the queue's position, unless no group had a turn meanwhile.
-func (q *queue) enterTurns(s *shelf) {
+func (q *queue) enterTurns(s *taskGroup) {
 	g := s.group
 	if s.slot != 0 {
 		return
@@ -191,7 +191,7 @@ func (q *queue) enterTurns(s *shelf) {
 	s.lot.turns.Push(s)
 }
 
-func (q *queue) leaveTurns(s *shelf) {
+func (q *queue) leaveTurns(s *taskGroup) {
 	if s.slot != 0 {
 		s.group.turning--
 		s.group.left = q.turns
@@ -228,8 +228,8 @@ func (q *queue) served(g *group) {
 
 // next returns the shelf from which a principal is to get the next task, nil if it may
 // hold none of those that could run. Of a stale lot it may turn out later that it may not.
-func (e *Engine) next(q *queue, by *interlock.Principal) (best *shelf) {
-	may := func(l *lot) bool { return l.isStale(q.ns) || allowAll(l.rules, by) }
+func (e *Engine) next(q *queue, by *interlock.Principal) (best *taskGroup) {
+	may := func(l *taskClass) bool { return l.isStale(q.ns) || allowAll(l.rules, by) }
 	if by != nil && len(by.Groups) > 0 { // only theirs, and what is in no group
 		for i := range len(by.Groups) + 1 {
 			name := ""
@@ -273,7 +273,7 @@ func (e *Engine) nextWorker(q *queue) (first *pull) {
 // hasWorker reports whether an idle worker may hold a task.
 func (q *queue) hasWorker(t *task) bool {
 	*q.ns.agenda.objects += len(q.crews)
-	return slices.ContainsFunc(q.crews, func(c *crew) bool { return t.mayHold(c.by) })
+	return slices.ContainsFunc(q.crews, func(c *workerGroup) bool { return t.mayHold(c.by) })
 }
 
 // isBarred reports whether a task could run, and workers are idle, and none of them may
@@ -326,10 +326,10 @@ func (q *queue) idle() (n int) {
 
 // enter makes a worker one of its crew.
 func (q *queue) enter(p *pull) {
-	i := slices.IndexFunc(q.crews, func(c *crew) bool { return c.by == p.by })
+	i := slices.IndexFunc(q.crews, func(c *workerGroup) bool { return c.by == p.by })
 	if i < 0 {
 		i = len(q.crews)
-		q.crews = append(q.crews, &crew{by: p.by})
+		q.crews = append(q.crews, &workerGroup{by: p.by})
 	}
 	q.pulls++
 	p.order, p.crew = q.pulls, q.crews[i]
@@ -339,7 +339,7 @@ func (q *queue) enter(p *pull) {
 // leave takes a worker out of its crew.
 func (q *queue) leave(p *pull) {
 	if p.crew.idle.Remove(&p.link); p.crew.idle.Len() == 0 {
-		q.crews = slices.DeleteFunc(q.crews, func(c *crew) bool { return c == p.crew })
+		q.crews = slices.DeleteFunc(q.crews, func(c *workerGroup) bool { return c == p.crew })
 		q.parted = true
 	}
 }

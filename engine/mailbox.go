@@ -22,7 +22,7 @@ import (
 
 // lane is the messages of one sender to one key that are not settled.
 type lane struct {
-	collection.Heap[*mail]
+	collection.Heap[*lanePosition]
 	id    laneID
 	waits collection.List[*follower] // volatile: flows that wait for the ends of these messages
 }
@@ -32,15 +32,15 @@ type laneID struct {
 	sender string
 }
 
-// mail is a message's place in its lane.
-type mail struct {
+// lanePosition is a message's place in its lane.
+type lanePosition struct {
 	task *task
 	lane *lane
 	slot int32
 }
 
-func (m *mail) HeapIndex() *int32 { return &m.slot }
-func (m *mail) Less(o *mail) bool { return m.task.num < o.task.num }
+func (m *lanePosition) HeapIndex() *int32         { return &m.slot }
+func (m *lanePosition) Less(o *lanePosition) bool { return m.task.num < o.task.num }
 
 // isFor reports whether t is a message for the writer's queue.
 func (t *task) isFor(queue string) bool {
@@ -75,7 +75,7 @@ func (e *Engine) joinLane(t *task) {
 		}
 		s.lanes[id] = l
 	}
-	t.own().mail = &mail{task: t, lane: l}
+	t.own().mail = &lanePosition{task: t, lane: l}
 	first := t.mail
 	if len(l.Heap) > 0 {
 		first = l.Heap[0]
@@ -185,7 +185,7 @@ type HeldBack struct {
 
 	found first[*task]
 	next  int
-	taken map[*shelf]bool // whether an idle worker may hold the tasks of a shelf; within one Look
+	taken map[*taskGroup]bool // whether an idle worker may hold the tasks of a shelf; within one Look
 }
 
 // HeldTask is a row of HeldBack.
@@ -201,7 +201,7 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.found.limit = maxHeldBack + 1
-	l.taken = map[*shelf]bool{}
+	l.taken = map[*taskGroup]bool{}
 	if !sift(&l.found, s.tasks.all.Part, &l.next, l.wants, bySubmission) {
 		return false
 	}

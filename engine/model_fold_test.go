@@ -96,7 +96,7 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		m.subjectOf(ev).decision = &interlock.Decision{Verdict: interlock.Verdict(ev.Op), By: ev.Agent, Principal: ev.Actor, Reason: ev.Note}
 	case record.Resumed:
 		m.resume(cmd.(*engine.Resume), ev)
-	case record.Asked:
+	case record.YieldRequested:
 		m.asks = append(m.asks, yieldAsk{m.subjectOf(ev), m.byNum(ev.By)})
 	case record.PatternSet, record.PatternDropped, record.Configured:
 		m.foldRules(cmd)
@@ -108,11 +108,11 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		m.foldTask(cmd, ev)
 	case record.TaskMoved, record.AttemptFailed:
 		m.foldStanding(cmd, ev)
-	case record.TaskAsks:
+	case record.ApprovalRequested:
 		m.foldQuestion(cmd, ev)
-	case record.TaskAnswered:
+	case record.ApprovalDecided:
 		m.foldVerdict(cmd, ev)
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		m.foldHanding(cmd, ev)
 	case record.TaskForgotten:
 		m.tasks = slices.DeleteFunc(m.tasks, func(t *task) bool { return t.ns == ev.Namespace && t.id == ev.ID })

@@ -72,7 +72,7 @@ func (m *model) neverServed(r *request) bool {
 		if p == nil || c.Mode != interlock.Permits || r.needs(c.Key) == 0 {
 			return false
 		}
-		own := &share{held: map[string]int{}, used: map[string]int{}}
+		own := &memberPart{held: map[string]int{}, used: map[string]int{}}
 		for _, q := range m.requests {
 			if q != r && q.ns == r.ns && q.holds() && q.party() == r.party() && !(q.isRun() && r.isRun()) {
 				own.held[q.ask.Group] += permits(q.claims, c.Key)
@@ -101,18 +101,18 @@ func per(p *interlock.Pattern) time.Duration {
 	return time.Second
 }
 
-// share is the part of a key's permits and tokens that is taken, from r's point of view: by the
+// memberPart is the part of a key's permits and tokens that is taken, from r's point of view: by the
 // holders, and by the waiters ahead, which count as if they had theirs. A group that waits at
 // its maximum keeps nothing from the others.
-type share struct {
+type memberPart struct {
 	held   map[string]int // by holders, of each group
 	used   map[string]int // with the waiters ahead
 	tokens int            // that waiters ahead will take
 	ahead  []*request
 }
 
-func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern) *share {
-	x := &share{held: map[string]int{}, used: map[string]int{}}
+func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern) *memberPart {
+	x := &memberPart{held: map[string]int{}, used: map[string]int{}}
 	for _, q := range m.requests {
 		if q.ns == r.ns && q.holds() && !(m.hopeful && q.isRun() && r.isRun() && q.party() == r.party()) { // a run ends by itself
 			x.held[q.ask.Group] += permits(q.claims, key)
@@ -146,7 +146,7 @@ func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern)
 
 // permitsLeft reports whether n more permits would fit for a group. No waiter of another group
 // can take its reserve.
-func (x *share) permitsLeft(p *interlock.Pattern, group string, n int) bool {
+func (x *memberPart) permitsLeft(p *interlock.Pattern, group string, n int) bool {
 	if p.Capacity == 0 {
 		return true
 	}
@@ -229,7 +229,7 @@ func (m *model) spend(ns interlock.Namespace, key interlock.Key, n int) {
 
 // tokensLeft reports whether n tokens are there besides those that waiters ahead
 // will take.
-func (m *model) tokensLeft(x *share, r *request, key interlock.Key, p *interlock.Pattern) bool {
+func (m *model) tokensLeft(x *memberPart, r *request, key interlock.Key, p *interlock.Pattern) bool {
 	if p.Rate == 0 {
 		return true
 	}

@@ -74,7 +74,7 @@ func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 		return m.permitResumption(cmd, ev)
 	case record.Decided:
 		return m.permitDecision(cmd, ev)
-	case record.Asked:
+	case record.YieldRequested:
 		return m.permitAsking(cmd, ev)
 	case record.Closed:
 		return m.permitClose(cmd, ev)
@@ -100,11 +100,11 @@ func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 		return m.permitStanding(cmd, ev)
 	case record.AttemptFailed:
 		return m.permitFailure(cmd, ev)
-	case record.TaskAsks:
+	case record.ApprovalRequested:
 		return m.permitQuestion(cmd, ev)
-	case record.TaskAnswered:
+	case record.ApprovalDecided:
 		return m.permitVerdict(cmd, ev)
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		return m.permitHanding(cmd, ev)
 	case record.TaskForgotten:
 		c, ok := cmd.(*engine.ChangeTask)

@@ -160,12 +160,12 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 // byTime reports whether time alone brought ev about.
 func (m *model) byTime(ev *record.Event) bool {
 	switch ev.Kind {
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		c, ok := m.cmd.(*engine.Pull)
 		return !ok || !slices.Contains(c.Leases, ev.ID)
 	case record.AttemptFailed:
 		return ev.Reason != record.ByNack
-	case record.TaskAnswered:
+	case record.ApprovalDecided:
 		return ev.Agent == interlock.ByPolicy
 	case record.TaskMoved:
 		t := m.task(ev.Namespace, ev.ID)
@@ -218,7 +218,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *record.Event) (list []*push) {
 			}
 			list = append(list, &push{to: to, outcome: engine.Granted, about: about, must: true})
 		}
-	case record.Asked:
+	case record.YieldRequested:
 		first, by := m.yield(r), m.byNum(ev.By)
 		if by != nil && r.session != nil && r.session.receiver != nil {
 			news := first == nil || by.ask.Priority > first.ask.Priority

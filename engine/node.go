@@ -15,7 +15,7 @@ type node struct {
 	refs    int32
 	key     string
 	ns      *namespace
-	kin     *kin // its relatives; nil for a top-level key without descendants
+	kin     *relatives // its relatives; nil for a top-level key without descendants
 	granted lockmode.Counts
 	modes   lockmode.Set // those that are granted
 	few     uint8        // holders in the list while there is no index of them: see feature.byFence
@@ -45,8 +45,8 @@ func (n *node) own() *feature {
 	return n.feature
 }
 
-// kin are a node's relatives. It is apart because most keys have none.
-type kin struct {
+// relatives are a node's relatives. It is apart because most keys have none.
+type relatives struct {
 	parent     *node
 	child      *node // the first one
 	prev, next *node // siblings
@@ -249,7 +249,7 @@ func (n *node) free() {
 			k.next.kin.prev = k.prev
 		}
 	}
-	*k = kin{}
+	*k = relatives{}
 	if len(s.idleKin) < maxFree {
 		s.idleKin = append(s.idleKin, k)
 	}
@@ -258,10 +258,10 @@ func (n *node) free() {
 	}
 }
 
-func (s *namespace) newKin() *kin {
+func (s *namespace) newKin() *relatives {
 	i := len(s.idleKin) - 1
 	if i < 0 {
-		return &kin{}
+		return &relatives{}
 	}
 	k := s.idleKin[i]
 	s.idleKin = s.idleKin[:i]

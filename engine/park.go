@@ -370,7 +370,7 @@ func (e *Engine) evolveResumed(ev *record.Event, r *request) error {
 			r.guest = nil
 		}
 	} else {
-		r.mutableExt().guest = &guest{r.agentName(), ev.Actor}
+		r.mutableExt().guest = &anonymousCaller{r.agentName(), ev.Actor}
 	}
 	r.terms = r.ns.agree(t)
 	r.reason, r.lead, r.renewed, r.warned, r.spared = 0, ev.Lead, ev.At, false, false
@@ -478,7 +478,7 @@ func (c *Resume) again(e *Engine, a *storedAnswer) {
 	if eff == nil {
 		return
 	}
-	if r := e.agenda.ns.live(c.Lease); r != nil && r.phase == away {
+	if r := e.pendingWork.ns.live(c.Lease); r != nil && r.phase == away {
 		eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
 	}
 }

@@ -52,8 +52,8 @@ type slot struct {
 	load uint32   // grants below it, the older ones halved again and again
 }
 
-// share identifies a request that the engine made for a member.
-type share struct {
+// memberPart identifies a request that the engine made for a member.
+type memberPart struct {
 	divided *partition
 	index   int
 	member  *request // nil when its lease is over
@@ -207,7 +207,7 @@ func (r *request) belongs(ev *record.Event) error {
 	}
 	d := r.ns.divided(r.ns.node(key))
 	d.grow(index + 1)
-	r.mutableExt().share = &share{d, index, member}
+	r.mutableExt().share = &memberPart{d, index, member}
 	return nil
 }
 
@@ -400,12 +400,12 @@ func (e *Engine) assign(d *partition, index int, owner *request) {
 	if f := owner.flow(); f != nil {
 		r.join(f)
 	} else {
-		r.mutableExt().guest = &guest{agent: owner.agentName()}
+		r.mutableExt().guest = &anonymousCaller{agent: owner.agentName()}
 	}
 	r.terms = d.node.ns.agree(interlock.Terms{TTL: owner.TTL, Grace: owner.Grace})
-	r.setDetails(details{purpose: owner.purpose})
+	r.setDetails(requestDetail{purpose: owner.purpose})
 	r.setClaims([]interlock.Claim{{Key: interlock.Key(d.node.key + "/" + strconv.Itoa(index)), Mode: lockmode.X}})
-	r.mutableExt().share = &share{d, index, owner}
+	r.mutableExt().share = &memberPart{d, index, owner}
 	e.try(r)
 	if r.blocker() < 0 {
 		r.wait = nil

@@ -391,7 +391,7 @@ func (p *policy) spelling(i int) *message.Text {
 }
 
 func (c *DropPattern) decide(e *Engine) {
-	if space := e.agenda.ns; space == nil || space.pattern(c.Name) == nil {
+	if space := e.pendingWork.ns; space == nil || space.pattern(c.Name) == nil {
 		e.refuseNoPattern(c.Name)
 		return
 	}

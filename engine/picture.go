@@ -6,17 +6,17 @@ import (
 	"io"
 )
 
-// Picture is the state of an engine at one moment, from which a snapshot can be written while
+// FrozenState is the state of an engine at one moment, from which a snapshot can be written while
 // the engine continues. It has a snapshot's copy of everything that may change; immutable
 // parts, such as how the last leases ended, are shared with the engine, and make up most of a
 // snapshot.
-type Picture struct {
-	strips  []strip
+type FrozenState struct {
+	strips  []snapshotChunk
 	encoded bytes.Buffer
 }
 
-// strip is a stretch of a snapshot: what is encoded up to end, and what follows it.
-type strip struct {
+// snapshotChunk is a stretch of a snapshot: what is encoded up to end, and what follows it.
+type snapshotChunk struct {
 	end  int
 	past func(*snapshotter)
 }
@@ -25,19 +25,19 @@ type strip struct {
 // average.
 const eventBytes = 256
 
-// Picture takes one, or returns nil if a snapshot of the state has more than about that many
+// FrozenState takes one, or returns nil if a snapshot of the state has more than about that many
 // events of changeable parts. It takes about half a microsecond for each of these.
-func (e *Engine) Picture(events int) *Picture {
+func (e *Engine) Picture(events int) *FrozenState {
 	if e.changing(events) > events {
 		return nil
 	}
-	p := new(Picture)
+	p := new(FrozenState)
 	s := newSnapshotter(e, &limitedWriter{&p.encoded, events * eventBytes})
 	s.past = func(write func(*snapshotter)) {
 		if s.err == nil {
 			s.err = s.w.Flush()
 		}
-		p.strips = append(p.strips, strip{p.encoded.Len(), write})
+		p.strips = append(p.strips, snapshotChunk{p.encoded.Len(), write})
 	}
 	if s.all() != nil {
 		return nil
@@ -60,7 +60,7 @@ func (l *limitedWriter) Write(b []byte) (int, error) {
 
 // WriteSnapshot writes what Engine.WriteSnapshot would have written at that moment. Any
 // goroutine may call it.
-func (p *Picture) WriteSnapshot(w io.Writer) error {
+func (p *FrozenState) WriteSnapshot(w io.Writer) error {
 	s := newSnapshotter(nil, w)
 	from := 0
 	for _, x := range p.strips {

@@ -28,7 +28,7 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *reques
 	if no := outsideGroup(e.head.Principal, group); no != nil && had == nil {
 		return no
 	}
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	for i := range claims {
 		c := &claims[i]
 		p, key := s.fit(c.Key)
@@ -87,10 +87,10 @@ func (p *policy) excludes(c interlock.Claim, by *interlock.Principal) *refusal {
 	if p == nil || p.allows(by, c.Mode) {
 		return nil
 	}
-	return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: message.New(message.ModeForbidden, message.Str(p.Name), message.Sub(nameOrNobody(by)), message.Str(c.Key), message.Str(c.Mode.String()))}
+	return &refusal{code: interlock.CodeModeForbidden, key: c.Key, message: message.New(message.ModeForbidden, message.Str(p.Name), message.Sub(displayName(by)), message.Str(c.Key), message.Str(c.Mode.String()))}
 }
 
-func nameOrNobody(by *interlock.Principal) *message.Text {
+func displayName(by *interlock.Principal) *message.Text {
 	if by == nil || by.Name == "" {
 		return message.New(message.UnnamedCaller)
 	}

@@ -26,8 +26,8 @@ const (
 	maxAskBytes = stepBytes / 4
 )
 
-// dealings are for the few requests that are asked for, or parked.
-type dealings struct {
+// rareState are for the few requests that are asked for, or parked.
+type rareState struct {
 	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
 	asked  []*request // of a request: the leases that it asked for
 
@@ -38,9 +38,9 @@ type dealings struct {
 	moved    []interlock.Key     // and which of its keys others may have written meanwhile
 }
 
-func (r *request) deal() *dealings {
+func (r *request) deal() *rareState {
 	if r.dealings == nil {
-		r.mutableExt().dealings = &dealings{}
+		r.mutableExt().dealings = &rareState{}
 	}
 	return r.dealings
 }
@@ -121,7 +121,7 @@ func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 // ask asks the holder of l to yield to r, and ends l after its grace if the policy
 // and the priorities say so.
 func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
-	ev := e.event(record.Asked, l)
+	ev := e.event(record.YieldRequested, l)
 	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.fence, e.head.Actor, r.agentName(), r.purpose, int(r.priority)
 	if s := r.session(); s != nil {
 		ev.Target, ev.TargetFlow = s.num, r.flow().name

@@ -33,16 +33,16 @@ type queue struct {
 	lined      collection.List[*task] // those that wait, as they came
 
 	// Volatile.
-	crews   []*crew         // the workers that ask for tasks
-	pulls   uint64          // how many came
-	lots    []*lot          // the tasks that could run: see lot.go
-	current map[string]*lot // those of them that are not stale, by the rules
-	edition uint64          // namespace.rules when they were made
-	pass    uint64          // where the last turn ended
-	turns   uint64          // how many there were
-	hungry  bool            // stands in agenda.hungry
-	parted  bool            // the last idle worker of a principal has gone
-	fresh   []*task         // meanwhile: that could run, and have not found a worker yet
+	crews   []*workerGroup        // the workers that ask for tasks
+	pulls   uint64                // how many came
+	lots    []*taskClass          // the tasks that could run: see lot.go
+	current map[string]*taskClass // those of them that are not stale, by the rules
+	edition uint64                // namespace.rules when they were made
+	pass    uint64                // where the last turn ended
+	turns   uint64                // how many there were
+	hungry  bool                  // stands in agenda.hungry
+	parted  bool                  // the last idle worker of a principal has gone
+	fresh   []*task               // meanwhile: that could run, and have not found a worker yet
 }
 
 // group is those tasks of a queue that are not settled, of one group.
@@ -53,11 +53,11 @@ type group struct {
 	running int
 
 	// Volatile.
-	shelves []*shelf // those that could run
-	turning int      // shelves that take turns
-	capped  bool     // as many run as may
-	pass    uint64   // where its next turn ends
-	left    uint64   // turns that the queue had seen when a shelf of it last took part
+	shelves []*taskGroup // those that could run
+	turning int          // shelves that take turns
+	capped  bool         // as many run as may
+	pass    uint64       // where its next turn ends
+	left    uint64       // turns that the queue had seen when a shelf of it last took part
 }
 
 func (g *group) Less(o *group) bool {

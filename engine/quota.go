@@ -10,8 +10,8 @@ import (
 // Quotas: what a namespace and each of its principals may take. The limits of the
 // version hold for the namespace besides.
 
-// taken counts what a principal has.
-type taken struct{ leases, waiters, sessions int }
+// usage counts what a principal has.
+type usage struct{ leases, waiters, sessions int }
 
 // owner returns the principal that r is counted for, "" for none.
 func (r *request) owner() string {
@@ -25,7 +25,7 @@ func (r *request) owner() string {
 }
 
 // count adds to what a principal has.
-func (s *namespace) count(owner string, by taken) {
+func (s *namespace) count(owner string, by usage) {
 	if owner == "" {
 		return
 	}
@@ -33,7 +33,7 @@ func (s *namespace) count(owner string, by taken) {
 	t.leases += by.leases
 	t.waiters += by.waiters
 	t.sessions += by.sessions
-	if t == (taken{}) {
+	if t == (usage{}) {
 		delete(s.taken, owner)
 	} else {
 		s.taken[owner] = t

@@ -144,7 +144,7 @@ func (w *taskWorld) event(ev *record.Event) error {
 		w.tasks[t.id] = t
 		w.order = append(w.order, t)
 		w.stands(t, t.state, ev.At)
-	case record.TaskMoved, record.AttemptFailed, record.TaskAsks, record.TaskAnswered:
+	case record.TaskMoved, record.AttemptFailed, record.ApprovalRequested, record.ApprovalDecided:
 		t := w.tasks[ev.ID]
 		if interlock.TaskState(ev.Op) == interlock.TaskDone {
 			if t.acked++; t.acked > 1 {
@@ -155,15 +155,15 @@ func (w *taskWorld) event(ev *record.Event) error {
 			w.logs[key] = append(w.logs[key], fmt.Sprint(t.id, " ", interlock.TaskState(ev.Op)))
 		}
 		switch {
-		case ev.Kind == record.TaskAsks:
+		case ev.Kind == record.ApprovalRequested:
 			t.asked, t.approved = true, false
-		case ev.Kind == record.TaskAnswered:
+		case ev.Kind == record.ApprovalDecided:
 			t.approved = interlock.TaskState(ev.Op) != interlock.TaskDead
 		}
 		w.stands(t, interlock.TaskState(ev.Op), ev.At)
 	case record.TaskForgotten:
 		w.order = slices.DeleteFunc(w.order, func(t *taskSeen) bool { return t.id == ev.ID })
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		t := w.tasks[ev.BaseID]
 		if t.asked && !t.approved {
 			return fmt.Errorf("task %d is handed out, and nobody has approved it", t.num)
@@ -481,7 +481,7 @@ func (w *taskWorld) waitFor() error {
 // noCircle reports whether flows wait in a circle in which each waits for a task, or for
 // the holder of a key.
 func (w *taskWorld) noCircle() error {
-	name := func(p engine.Party) string {
+	name := func(p engine.FlowRef) string {
 		if p.Session != "" {
 			return p.Session + "/" + p.Flow
 		}

@@ -198,9 +198,9 @@ func TestModelMeets(t *testing.T) {
 					met[ev.Kind.String()+" again"]++
 				case ev.Kind == record.TaskMoved && asks:
 					met["asked again"]++
-				case ev.Kind == record.TaskAnswered && interlock.TaskState(ev.Op) == interlock.TaskDead:
+				case ev.Kind == record.ApprovalDecided && interlock.TaskState(ev.Op) == interlock.TaskDead:
 					met["denied"]++
-				case ev.Kind == record.TaskAnswered && ev.Agent == interlock.ByPolicy:
+				case ev.Kind == record.ApprovalDecided && ev.Agent == interlock.ByPolicy:
 					met["answered by policy"]++
 				}
 				if ev.Kind == record.EffectChanged && ev.Generation > 1 {
@@ -231,8 +231,8 @@ func missing(met map[string]int) (list []string) {
 		"effect", "effect again", "effect settled done", "effect settled unknown", "effect settled ",
 		"granted and moved", "admitted and moved", "claimed and moved", "resumed and moved", "written",
 		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
-		"queue_set", "queue_dropped", "task_submitted", "task_handed_out", "task_moved", "task_moved deadlock", "task_forgotten",
-		"task_asks", "task_answered", "ended question", "denied", "answered by policy", "asked again", "refused not_asking", "left too_many_runs", "refused too_many_runs",
+		"queue_set", "queue_dropped", "task_submitted", "task_dispatched", "task_moved", "task_moved deadlock", "task_forgotten",
+		"approval_requested", "approval_decided", "ended question", "denied", "answered by policy", "asked again", "refused not_asking", "left too_many_runs", "refused too_many_runs",
 		"pattern_set again", "pattern_dropped again", "refused no_such_revision", "refused no_such_pattern",
 		"barred by its group", "barred by a pattern",
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",

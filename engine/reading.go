@@ -94,7 +94,7 @@ func (e *Engine) present(s *documents, key interlock.Key, bodies bool) interlock
 }
 
 // asOf returns what stood at a key with a version, if that is known: see document.asOf.
-func (s *documents) asOf(key interlock.Key, v interlock.Version) (x *edition, known bool) {
+func (s *documents) asOf(key interlock.Key, v interlock.Version) (x *poolEdition, known bool) {
 	if d := s.known[key]; d != nil {
 		return d.asOf(v)
 	}
@@ -122,7 +122,7 @@ func (e *Engine) clockAnomaly(asOf, last interlock.Version) *message.Text {
 
 // begins returns the version with which the command's namespace began, or would begin.
 func (e *Engine) begins() interlock.Version {
-	if s := e.agenda.ns; s != nil {
+	if s := e.pendingWork.ns; s != nil {
 		return interlock.Version(s.born)
 	}
 	return interlock.Version(e.past)
@@ -131,7 +131,7 @@ func (e *Engine) begins() interlock.Version {
 // latest returns the version of the last commit in the command's namespace; for one that is
 // to be made, what its versions begin above.
 func (e *Engine) latest() interlock.Version {
-	if s := e.agenda.ns; s != nil {
+	if s := e.pendingWork.ns; s != nil {
 		return s.docs.version
 	}
 	return interlock.Version(e.past)

@@ -28,7 +28,7 @@ type reduction struct {
 	freed map[*request]uint64                // those that do not, likewise
 	left  map[*flowState]int                 // how many remain of each flow
 	of    map[*session]int                   // and of each session
-	keys  map[side]*residue
+	keys  map[modeTotals]*residue
 	seen  map[*flowState]bool // flows with leases that are counted in keys
 
 	// Where it continues.
@@ -51,9 +51,9 @@ func (w gatheredWait) Less(o gatheredWait) bool {
 
 func (w *gatheredWait) stillWaits() bool { return w.r.num == w.num && w.r.phase == waiting }
 
-// side is a part of a key's usage that is counted together: what blocks all requests there, or
+// modeTotals is a part of a key's usage that is counted together: what blocks all requests there, or
 // what the dormant tasks of a queue want, which block only tasks of that queue.
-type side struct {
+type modeTotals struct {
 	node  *node
 	queue *queue // nil: for all
 }
@@ -61,7 +61,7 @@ type side struct {
 // residue is what the remaining flows have and want at one key: of the wanted permits, those
 // ahead of the current wait.
 type residue struct {
-	tally
+	flowTally
 	permits []permitResidue // of each group
 }
 
@@ -72,8 +72,8 @@ type permitResidue struct {
 
 // hasAlternatives reports whether a wait on the cycle could be served by others
 // than those of the cycle.
-func hasAlternatives(cycle []hop) bool {
-	return slices.ContainsFunc(cycle, func(h hop) bool {
+func hasAlternatives(cycle []searchStep) bool {
+	return slices.ContainsFunc(cycle, func(h searchStep) bool {
 		return h.req().parent != nil || h.via != noNeed && h.req().needs()[h.via].counts == interlock.Permits
 	})
 }
@@ -121,7 +121,7 @@ func (e *Engine) gather(x *search) (done bool) {
 func (d *reduction) restart() { *d = reduction{freed: d.freed} }
 
 func (d *reduction) newRound() {
-	d.keys, d.seen = map[side]*residue{}, map[*flowState]bool{}
+	d.keys, d.seen = map[modeTotals]*residue{}, map[*flowState]bool{}
 	d.upTo, d.counted, d.progress = 0, false, false
 }
 
@@ -201,7 +201,7 @@ func (d *reduction) judge(e *Engine, w *gatheredWait) {
 
 // relieved records that a flow, or a waiter without one, has dropped something that others may
 // wait for.
-func (a *agenda) relieved(p *flowState, r *request) {
+func (a *pendingWork) relieved(p *flowState, r *request) {
 	if x := a.search; x != nil && x.stuck != nil && !x.gone(p, r) {
 		x.dirty = true
 	}
@@ -234,7 +234,7 @@ func (d *reduction) add(r *request, waits bool) {
 	}
 	for i := range r.needs() {
 		m := &r.needs()[i]
-		at := side{m.node, queue}
+		at := modeTotals{m.node, queue}
 		x := d.keys[at]
 		if x == nil {
 			x = &residue{}
@@ -246,9 +246,9 @@ func (d *reduction) add(r *request, waits bool) {
 
 // at returns what r finds at a key.
 func (d *reduction) at(r *request, n *node) *residue {
-	x := d.keys[side{n, nil}]
+	x := d.keys[modeTotals{n, nil}]
 	if r.task != nil {
-		x = x.plus(d.keys[side{n, r.task.queue}])
+		x = x.plus(d.keys[modeTotals{n, r.task.queue}])
 	}
 	return x
 }
@@ -261,7 +261,7 @@ func (x *residue) plus(y *residue) *residue {
 	case y == nil:
 		return x
 	}
-	sum := &residue{x.tally, slices.Clone(x.permits)}
+	sum := &residue{x.flowTally, slices.Clone(x.permits)}
 	for mode := lockmode.IS; mode <= lockmode.X; mode++ {
 		*sum.granted.Of(mode) += *y.granted.Of(mode)
 		*sum.waits.Of(mode) += *y.waits.Of(mode)

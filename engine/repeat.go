@@ -16,7 +16,7 @@ type storedAnswer struct {
 	id          [16]byte // of the request or session that it made
 	outcome     Outcome
 	reused      bool
-	made        thingKind // what it made, which has that id
+	made        objectKind // what it made, which has that id
 	code        interlock.Code
 	message     *message.Text
 	version     interlock.Version // that a commit made
@@ -103,7 +103,7 @@ func (h *Head) scopedID() string {
 
 // scope is the session in which the command's request id counts, or nil.
 func (e *Engine) scope() *session {
-	if space := e.agenda.ns; space != nil && !e.head.Session.IsZero() {
+	if space := e.pendingWork.ns; space != nil && !e.head.Session.IsZero() {
 		return space.sessions[e.head.Session]
 	}
 	return nil
@@ -113,7 +113,7 @@ func (e *Engine) scope() *session {
 func (e *Engine) evolveAnswer(ev *record.Event) {
 	a := storedAnswer{
 		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Reply(),
-		version: ev.Version, reused: ev.Kind == record.Answered && ev.Offer, made: thingKind(ev.Made),
+		version: ev.Version, reused: ev.Kind == record.Answered && ev.Offer, made: objectKind(ev.Made),
 	}
 	if ev.Seq != 0 {
 		if s := e.numbered(ev.Namespace, ev.Scope); s != nil {
@@ -210,7 +210,7 @@ func (e *Engine) respell(claims []interlock.Claim) bool {
 		return false
 	}
 	for i := range claims {
-		_, claims[i].Key = e.agenda.ns.fit(claims[i].Key)
+		_, claims[i].Key = e.pendingWork.ns.fit(claims[i].Key)
 	}
 	_, twice := duplicate(claims)
 	return !twice

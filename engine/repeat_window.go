@@ -24,11 +24,11 @@ import (
 // kept ids are bounded by the live objects. Events of versions that kept none do not record the
 // created object, and their ids are forgotten as they were then.
 
-// thingKind is the kind of a created object. The numbers are in journals.
-type thingKind uint8
+// objectKind is the kind of a created object. The numbers are in journals.
+type objectKind uint8
 
 const (
-	madeRequest thingKind = 1 + iota // a lease, or a waiter that becomes one
+	madeRequest objectKind = 1 + iota // a lease, or a waiter that becomes one
 	madeSession
 	madeTask // or message
 	madeDeed // which is an effect
@@ -36,12 +36,12 @@ const (
 
 // createdObject is the object that a command created.
 type createdObject struct {
-	kind thingKind
+	kind objectKind
 	id   [16]byte
 }
 
-// keeper knows in which window the id is kept that made a thing.
-type keeper map[createdObject]*idWindow
+// objectWindows knows in which window the id is kept that made a thing.
+type objectWindows map[createdObject]*idWindow
 
 // idWindow remembers the answers to the request ids of a session, or of all in a
 // namespace that have none.
@@ -60,7 +60,7 @@ type idBounds struct{ namespace, session, least int }
 var windows = idBounds{interlock.MaxRequestIDs, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs}
 
 // madeBy returns the kind of object that ev's command creates, 0 for none.
-func madeBy(ev *record.Event) thingKind {
+func madeBy(ev *record.Event) objectKind {
 	switch ev.Kind {
 	case record.Queued, record.Granted:
 		return madeRequest
@@ -145,7 +145,7 @@ func (w *idWindow) keeps(id string, a *storedAnswer) bool {
 }
 
 // drop forgets the id that made x, if it has left its window.
-func (k keeper) drop(x createdObject) {
+func (k objectWindows) drop(x createdObject) {
 	w := k[x]
 	if w == nil {
 		return
@@ -156,7 +156,7 @@ func (k keeper) drop(x createdObject) {
 }
 
 // leave forgets what is kept in the window of a session that is over.
-func (k keeper) leave(w *idWindow) {
+func (k objectWindows) leave(w *idWindow) {
 	for _, id := range slices.Sorted(maps.Values(w.kept)) {
 		a := w.known[id]
 		delete(k, a.thing())

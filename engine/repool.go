@@ -103,7 +103,7 @@ func (s *namespace) repoolAll() {
 
 // repoolMore continues the visits, as far as the step may.
 func (e *Engine) repoolMore() {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	x := &s.repooling
 	for !e.full() {
 		x.left = min(x.left, len(s.pools)) // new ones need no visit, and one that goes leaves its seat to the last

@@ -133,7 +133,7 @@ func (s *namespace) evolveRevision(ev *record.Event) {
 
 // revise emits that a pattern is set to blob, or dropped if it is nil.
 func (e *Engine) revise(name string, blob []byte, reverted uint64) {
-	if problem := e.agenda.ns.tooManyChanges(); problem != nil {
+	if problem := e.pendingWork.ns.tooManyChanges(); problem != nil {
 		e.refuse(interlock.CodeOverloaded, problem)
 		return
 	}
@@ -141,7 +141,7 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 	if blob == nil {
 		e.ev.Kind = record.PatternDropped
 	}
-	if s := e.agenda.ns; s != nil && s.revisions[name] != nil {
+	if s := e.pendingWork.ns; s != nil && s.revisions[name] != nil {
 		e.ev.Generation += s.revisions[name].last().number
 	}
 	e.tag(e.ev, Done)
@@ -154,7 +154,7 @@ func (c *RevertPattern) decide(e *Engine) {
 		return
 	}
 	var v *revisions
-	if s := e.agenda.ns; s != nil {
+	if s := e.pendingWork.ns; s != nil {
 		v = s.revisions[c.Name]
 	}
 	if v == nil {

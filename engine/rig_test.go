@@ -56,7 +56,7 @@ type rig struct {
 	// then, if there could be one.
 	snapshot []byte
 	snapAt   int
-	picture  *engine.Picture
+	picture  *engine.FrozenState
 
 	// views compares what can be looked at, too, after every command.
 	namespaces []interlock.Namespace

@@ -50,7 +50,7 @@ func outsideGroup(by *interlock.Principal, group string) *refusal {
 
 // forbidden returns the refusal of an operation that an access list does not admit.
 func forbidden(by *interlock.Principal, what *message.Text, list []string) *refusal {
-	return &refusal{code: interlock.CodeForbidden, message: message.New(message.NotListed, message.Sub(nameOrNobody(by)), message.Sub(what), quoted(list))}
+	return &refusal{code: interlock.CodeForbidden, message: message.New(message.NotListed, message.Sub(displayName(by)), message.Sub(what), quoted(list))}
 }
 
 // maxQuoted bounds the entries of a list that a refusal shows.

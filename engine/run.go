@@ -54,7 +54,7 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 	if no := checkSegment("workflow", c.Workflow); no != nil && c.Workflow != "" {
 		return nil, no
 	}
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	var claims []interlock.Claim
 	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
 		claim := interlock.Claim{Key: key, Mode: lockmode.IS}
@@ -90,13 +90,13 @@ func (e *Engine) admitted(a *storedAnswer) bool {
 	if a.outcome != Queued {
 		return true // no refusal of a start is remembered
 	}
-	r := e.agenda.ns.request(a.id)
+	r := e.pendingWork.ns.request(a.id)
 	return r == nil || r.phase != over || r.fence > 0
 }
 
 // again answers a repeated start. Only one call at a time waits for a run.
 func (c *StartRun) again(e *Engine, a *storedAnswer) {
-	r := e.agenda.ns.request(a.id)
+	r := e.pendingWork.ns.request(a.id)
 	if r != nil && r.phase == waiting && !c.Attach {
 		e.refuse(interlock.CodeTooManyRuns, message.New(message.CallWaitsForRun)).Conflict = e.inTheWay(r)
 		return

@@ -152,7 +152,7 @@ func (s *script) printEvent(ev *record.Event, told map[[16]byte]bool) {
 		case !told[l.id]:
 			s.printf("granted %s to %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
 		}
-	case record.TaskSubmitted, record.AttemptFailed, record.TaskMoved, record.TaskForgotten, record.TaskAsks, record.TaskAnswered:
+	case record.TaskSubmitted, record.AttemptFailed, record.TaskMoved, record.TaskForgotten, record.ApprovalRequested, record.ApprovalDecided:
 		s.printTaskEvent(ev)
 	case record.Refused:
 		who := cmp.Or(ev.Agent, "nobody")
@@ -164,7 +164,7 @@ func (s *script) printEvent(ev *record.Event, told map[[16]byte]bool) {
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
 	case record.Grace:
 		s.printf("grace %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
-	case record.Asked:
+	case record.YieldRequested:
 		s.printf("asked %s %s fence=%d by %s ticket=%s", l.claims, l.who, l.fence, byWhom(ev), s.ticket(ev.ByID))
 	case record.Parked:
 		how := "keeps its keys"
@@ -414,7 +414,7 @@ func (s *script) flowName(agent, flow string) string {
 	return flowName(agent, flow)
 }
 
-func (s *script) partyName(p *engine.Party) string {
+func (s *script) partyName(p *engine.FlowRef) string {
 	if !p.Task.IsZero() {
 		return s.flowName(p.Agent, p.Task.String())
 	}

@@ -17,7 +17,7 @@ func (s *script) taskCommand(name string, w *words) error {
 	case "queue":
 		return s.tell(&engine.SetQueue{Head: s.head(w), Queue: queueOf(w)})
 	case "switch":
-		to := map[string]engine.Switch{"yes": engine.On, "no": engine.Off}
+		to := map[string]engine.Toggle{"yes": engine.On, "no": engine.Off}
 		return s.tell(&engine.SwitchQueue{Head: s.head(w), Name: w.get("queue"), Paused: to[w.get("paused")], Drain: to[w.get("drain")]})
 	case "submit":
 		return s.submit(w)
@@ -180,7 +180,7 @@ func (s *script) learnTask(ev *record.Event) {
 	switch ev.Kind {
 	case record.TaskSubmitted:
 		s.taskName(ev.ID)
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		l := &lease{id: ev.ID, ns: ev.Namespace, claims: claimsText(ev.Claims), who: ev.Agent, fence: ev.Fence}
 		for _, a := range s.actors {
 			if a.num == ev.Session && ev.Session != 0 {
@@ -201,9 +201,9 @@ func (s *script) printTaskEvent(ev *record.Event) {
 	switch {
 	case ev.Kind == record.TaskForgotten:
 		s.printf("%s is forgotten", name)
-	case ev.Kind == record.TaskAsks:
+	case ev.Kind == record.ApprovalRequested:
 		s.printf("%s asks", name)
-	case ev.Kind == record.TaskAnswered:
+	case ev.Kind == record.ApprovalDecided:
 		s.printAnswered(ev)
 	case ev.Kind == record.TaskSubmitted:
 		s.printf("%s is %v", name, state)

@@ -702,7 +702,7 @@ func (s *script) convert(w *words) error {
 func (s *script) declare(w *words) error {
 	c := &engine.Declare{
 		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
-		On: engine.Party{Agent: w.get("on"), Flow: w.get("on_flow")}, MaxWait: w.duration("max_wait"), Attach: !w.has("detached"),
+		On: engine.FlowRef{Agent: w.get("on"), Flow: w.get("on_flow")}, MaxWait: w.duration("max_wait"), Attach: !w.has("detached"),
 	}
 	if w.has("on_session") {
 		c.On.Session = s.actor(c.Namespace, w.get("on_session")).public

@@ -52,11 +52,11 @@ const (
 type search struct {
 	suspect
 	phase  searchPhase
-	paused bool   // it has taken more than one step
-	dirty  bool   // while it reduces: something that others may wait for was dropped
-	number uint64 // of the walk; marks at keys carry it
-	hops   []hop  // the waits that it came to, nearest first
-	cycle  []hop  // that was found, while a better one is looked for
+	paused bool         // it has taken more than one step
+	dirty  bool         // while it reduces: something that others may wait for was dropped
+	number uint64       // of the walk; marks at keys carry it
+	hops   []searchStep // the waits that it came to, nearest first
+	cycle  []searchStep // that was found, while a better one is looked for
 	reduction
 
 	// Where it continues.
@@ -101,7 +101,7 @@ func (e *Engine) countLook() bool {
 func (e *Engine) lookBudgetSpent() bool { return e.looked >= e.looks }
 
 // isSearching reports that a search is to go on, or to begin.
-func (a *agenda) isSearching() bool { return a.suspects.Len() > 0 || a.search != nil }
+func (a *pendingWork) isSearching() bool { return a.suspects.Len() > 0 || a.search != nil }
 
 // breakCycle continues a search, or begins with the oldest suspect. If a cycle goes through the
 // suspect, the victim's wait ends and the suspect is searched again, for there may be another
@@ -162,7 +162,7 @@ func (e *Engine) endSearch() {
 
 // goOn takes a search further, as far as the step has room. When it is done, it returns the
 // cycle to break, or nil.
-func (e *Engine) goOn(x *search) (cycle []hop, done bool) {
+func (e *Engine) goOn(x *search) (cycle []searchStep, done bool) {
 	for {
 		switch {
 		case !x.isAlive():
@@ -282,11 +282,11 @@ func (x *search) visit(r *request, from, need int) {
 		return
 	}
 	w.at = int32(len(x.hops))
-	x.hops = append(x.hops, hop{wait: w, num: r.num, from: from, led: int16(need)})
+	x.hops = append(x.hops, searchStep{wait: w, num: r.num, from: from, led: int16(need)})
 }
 
 // stillWaits reports whether the hop's wait is what it was.
-func (h *hop) stillWaits() bool {
+func (h *searchStep) stillWaits() bool {
 	r := h.req()
 	return r != nil && r.num == h.num && r.phase == waiting && r.wait == h.wait
 }
@@ -476,7 +476,7 @@ func (l *waitQueue) traced(number uint64) *trace {
 }
 
 // isReal reports whether all edges of a cycle through the suspect are there.
-func (e *Engine) isReal(x *search, cycle []hop) bool {
+func (e *Engine) isReal(x *search, cycle []searchStep) bool {
 	for i := range cycle {
 		h, next := &cycle[i], &cycle[(i+1)%len(cycle)]
 		if !h.stillWaits() || !e.blocks(next.req(), h.req(), int(h.via)) {

@@ -26,7 +26,7 @@ func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 	if sess = e.alive(id); sess != nil {
 		return sess, true
 	}
-	space := e.agenda.ns
+	space := e.pendingWork.ns
 	if space != nil {
 		why, ended := space.endReasons[id]
 		if s := space.sessions[id]; s != nil {
@@ -47,7 +47,7 @@ func (e *Engine) living(id interlock.SessionID) (sess *session, ok bool) {
 
 // alive returns a session that has not ended, or nil.
 func (e *Engine) alive(id interlock.SessionID) *session {
-	space := e.agenda.ns
+	space := e.pendingWork.ns
 	if space == nil {
 		return nil
 	}
@@ -158,9 +158,9 @@ func (e *Engine) takeLosses(s *session) []Loss {
 			case r.isOver():
 				l.Lease.State, l.Lease.EndedBy = interlock.Ended, r.reason.String()
 				l.Lease.ExpiresIn, l.Lease.MaxHoldIn, l.Lease.StallIn, l.Lease.Yield = 0, 0, 0, nil
-				l.Code, l.Message = goneCode(r), r.ending(nil)
+				l.Code, l.Message = endedCode(r), r.ending(nil)
 			case r.phase == inGrace:
-				l = Loss{e.lease(r), goneCode(r), r.ending(nil)}
+				l = Loss{e.lease(r), endedCode(r), r.ending(nil)}
 			case r.asker() != nil && r.session() == s:
 				l = Loss{Lease: e.lease(r), Message: r.yieldWords()}
 			default: // the requesting caller has left
@@ -234,7 +234,7 @@ func (c *Attach) decide(e *Engine) {
 // decide renews the session of a call that waits.
 func (c *KeepAlive) decide(e *Engine) {
 	eff := e.reply(Done)
-	space := e.agenda.ns
+	space := e.pendingWork.ns
 	if space == nil {
 		return
 	}
@@ -251,7 +251,7 @@ func (c *KeepAlive) decide(e *Engine) {
 }
 
 func (c *Detach) decide(e *Engine) {
-	space := e.agenda.ns
+	space := e.pendingWork.ns
 	if space == nil {
 		return
 	}
@@ -332,7 +332,7 @@ func (r *request) listener() Caller {
 }
 
 func (c *CloseSession) decide(e *Engine) {
-	if e.agenda.ns.isClosed(c.Session) {
+	if e.pendingWork.ns.isClosed(c.Session) {
 		e.reply(Done)
 		return
 	}

@@ -65,7 +65,7 @@ type sideEffects struct {
 	done   collection.List[*sideEffect] // in the order in which they were settled
 	free   collection.List[*sideEffect] // likewise
 	bytes  int                          // of all that is remembered of them
-	kept   keeper                       // of the namespace
+	kept   objectWindows                // of the namespace
 }
 
 // chainOf returns the chain in which a side effect in a state stands, nil for none.
@@ -292,11 +292,11 @@ func (e *Engine) lives(d *sideEffect) bool {
 		return false
 	}
 	if !d.lease.IsZero() {
-		r := e.agenda.ns.live(d.lease)
+		r := e.pendingWork.ns.live(d.lease)
 		return r != nil && !r.isOver()
 	}
 	if d.session != 0 {
-		s := e.agenda.ns.byNum[d.session]
+		s := e.pendingWork.ns.byNum[d.session]
 		return s != nil && !s.dead
 	}
 	return e.now < d.claimed.Add(d.ttl)

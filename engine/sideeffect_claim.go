@@ -143,14 +143,14 @@ func (c *ForgetEffects) decide(e *Engine) {
 	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || c.One && c.OlderThan > 0:
 		e.refuse(interlock.CodeInvalidRequest, message.New(message.EffectAgeToForget, message.Dur(time.Duration(interlock.EffectWindow))))
 		return
-	case e.agenda.ns == nil && c.One:
+	case e.pendingWork.ns == nil && c.One:
 		e.refuse(interlock.CodeUnknownEffect, message.New(message.UnknownEffect))
 		return
-	case e.agenda.ns == nil:
+	case e.pendingWork.ns == nil:
 		e.reply(Done)
 		return
 	}
-	s := &e.agenda.ns.sideEffects
+	s := &e.pendingWork.ns.sideEffects
 	*e.draft() = record.Event{Kind: record.EffectsForgotten, Namespace: c.Namespace, Actor: c.Actor}
 	n, more := 0, false
 	if c.One {
@@ -204,7 +204,7 @@ func (e *Engine) refuseDeed(d *sideEffect, mine bool) {
 // again answers a claim that was answered before with how the side effect stands by
 // now.
 func (c *ClaimEffect) again(e *Engine, a *storedAnswer) {
-	s := &e.agenda.ns.sideEffects
+	s := &e.pendingWork.ns.sideEffects
 	d := s.of(a.id, e.now)
 	mine := d != nil && d.id == a.id && (c.ID == a.id || !c.Session.IsZero() || !c.Lease.IsZero())
 	if a.id == (interlock.EffectID{}) { // it was done by another caller
@@ -255,7 +255,7 @@ func (c *SettleEffect) decide(e *Engine) {
 
 // again answers what was answered before, with all that is still known.
 func (c *SettleEffect) again(e *Engine, a *storedAnswer) {
-	s := &e.agenda.ns.sideEffects
+	s := &e.pendingWork.ns.sideEffects
 	d := s.of(a.id, e.now)
 	if d != nil && d.state == c.State {
 		e.reply(Done).Effect = e.showDeed(d, d.id == c.ID)
@@ -266,7 +266,7 @@ func (c *SettleEffect) again(e *Engine, a *storedAnswer) {
 
 // settling finds the side effect that a command is about.
 func (e *Engine) settling(c *SettleEffect) *sideEffect {
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	switch {
 	case s == nil:
 		return nil

@@ -168,7 +168,7 @@ func (s *snapshotter) documents(sp *namespace) {
 	s.event(0, &record.Event{Kind: record.Versions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor, Num: sp.born})
 }
 
-func (s *snapshotter) edition(sp *namespace, x *edition) {
+func (s *snapshotter) edition(sp *namespace, x *poolEdition) {
 	ev := x.describe(sp.name, x.doc.key)
 	ev.Changed = x != x.doc.now
 	if x == x.doc.oldest() {
@@ -273,7 +273,7 @@ func (s *snapshotter) asks(r *request) {
 		return
 	}
 	for _, x := range r.dealings.askers {
-		s.event(0, &record.Event{Kind: record.Asked, Namespace: r.ns.name, ID: r.id, By: x.num, ByID: x.id})
+		s.event(0, &record.Event{Kind: record.YieldRequested, Namespace: r.ns.name, ID: r.id, By: x.num, ByID: x.id})
 	}
 }
 

@@ -20,12 +20,12 @@ type namespace struct {
 	sessions      map[interlock.SessionID]*session
 	byNum         map[uint64]*session // the same
 	roll          sessionIndex
-	tombs         tombs
+	tombs         tombstones
 	endedSessions collection.PagedQueue[endedSession] // sessions that are over
 	endReasons    map[interlock.SessionID]record.Reason
 	notes         collection.List[*noteBook] // the one written longest ago first
 	ids           idWindow                   // of callers without a session
-	kept          keeper                     // ids that have left their windows
+	kept          objectWindows              // ids that have left their windows
 	sideEffects   sideEffects
 	tasks         tasks
 	holds         map[string]time.Duration
@@ -38,7 +38,7 @@ type namespace struct {
 	alternatives  int                          // of requests that wait for any of several
 	shared        []*partition                 // shared-out keys, in no order
 
-	taken         map[string]taken // by principal; only those that have any
+	taken         map[string]usage // by principal; only those that have any
 	settings      interlock.Settings
 	unmatched     record.KeyRule        // record.UnsetKeys as long as there are no settings
 	patterns      []*policy             // the most specific first
@@ -61,15 +61,15 @@ type namespace struct {
 	born uint64 // its versions, and the numbers of its log entries, are above it
 
 	idleNodes []*node // for reuse
-	idleKin   []*kin
+	idleKin   []*relatives
 	unranked  bool                   // volatile: ranks may have changed
 	ranking   rankSearch             // volatile: if it is not done
 	heirs     []*flowState           // volatile: those that wait with a higher priority than their own
 	contended map[string]*contention // volatile: by pattern and class
 	lingering int                    // sessions that are over and still have leases or waits
 
-	agreed [16]*terms // see agree
-	agenda *agenda    // volatile
+	agreed [16]*terms   // see agree
+	agenda *pendingWork // volatile
 }
 
 // endedSession is the record of a session that is over.
@@ -112,12 +112,12 @@ type request struct {
 	party *flowState // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
 	wait  *wait      // while waiting
 	*terms
-	*details
+	*requestDetail
 	*requestExt
 
 	claim *[1]interlock.Claim // what it claims, if that is one thing
 	only  [1]need             // what it needs, if that is one thing: most claim one key without ancestors
-	more  *lists              // what it claims and needs that is more
+	more  *claimLists         // what it claims and needs that is more
 
 	granted Time // when it was granted (an offer: taken up), or when it arrived while it waits
 	renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
@@ -138,22 +138,22 @@ type request struct {
 // requestExt is the rarely used part of a request: its direct ties to others, and the record of
 // its missing session, or of its history. Most requests have none, and share an empty one.
 type requestExt struct {
-	guest    *guest      // its caller, if it has no session
-	run      *record.Run // what it is a run of; nil for others
-	timer    *timer      // what the session's timer does not cover
-	endCause *endCause   // more about how it ended, where there is more to say
-	dealings *dealings   // asks to yield
-	progress *progress   // volatile: what its holder last said, and heard, of it alone
+	guest    *anonymousCaller // its caller, if it has no session
+	run      *record.Run      // what it is a run of; nil for others
+	timer    *timer           // what the session's timer does not cover
+	endCause *endCause        // more about how it ended, where there is more to say
+	dealings *rareState       // asks to yield
+	progress *progress        // volatile: what its holder last said, and heard, of it alone
 
-	base         *request   // of a conversion: the lease that it is to change
-	conversion   *request   // of a lease: the one of it that stands in line
-	share        *share     // what it is of a shared-out key
-	parent       *request   // of a branch: the request that it belongs to
-	alternatives []*request // of a request for any of several: see any.go
-	target       *session   // of a declared wait: the session that it waits for
-	targetFlow   string     // and its flow, "" for all
-	awaited      *follower  // of a wait for the end of a task
-	seat         int32      // of such a wait, in tasks.awaits
+	base         *request    // of a conversion: the lease that it is to change
+	conversion   *request    // of a lease: the one of it that stands in line
+	share        *memberPart // what it is of a shared-out key
+	parent       *request    // of a branch: the request that it belongs to
+	alternatives []*request  // of a request for any of several: see any.go
+	target       *session    // of a declared wait: the session that it waits for
+	targetFlow   string      // and its flow, "" for all
+	awaited      *follower   // of a wait for the end of a task
+	seat         int32       // of such a wait, in tasks.awaits
 }
 
 var noExt = &requestExt{}
@@ -173,8 +173,8 @@ func (r *request) setEndCause(how *endCause) {
 	}
 }
 
-// guest is the caller of a request without a session.
-type guest struct {
+// anonymousCaller is the caller of a request without a session.
+type anonymousCaller struct {
 	agent string
 	owner string // the principal
 }
@@ -338,7 +338,7 @@ func (r *request) flowName() string {
 }
 
 func (e *Engine) ns(name interlock.Namespace) *namespace {
-	if s := e.agenda.ns; s != nil && s.name == name {
+	if s := e.pendingWork.ns; s != nil && s.name == name {
 		return s
 	}
 	s := e.spaces[name]
@@ -352,8 +352,8 @@ func (e *Engine) ns(name interlock.Namespace) *namespace {
 			byNum:      map[uint64]*session{},
 			endReasons: map[interlock.SessionID]record.Reason{},
 			holds:      map[string]time.Duration{},
-			taken:      map[string]taken{},
-			kept:       keeper{},
+			taken:      map[string]usage{},
+			kept:       objectWindows{},
 		}
 		s.sideEffects.kept = s.kept
 		s.beginAt(e.past)
@@ -367,7 +367,7 @@ func (e *Engine) ns(name interlock.Namespace) *namespace {
 func (r *request) hold() {
 	r.take()
 	r.ns.leases++
-	r.ns.count(r.owner(), taken{leases: 1})
+	r.ns.count(r.owner(), usage{leases: 1})
 	r.joinParty()
 }
 
@@ -439,7 +439,7 @@ func (r *request) unhold() {
 	r.leaveParty()
 	r.letGo()
 	r.ns.leases--
-	r.ns.count(r.owner(), taken{leases: -1})
+	r.ns.count(r.owner(), usage{leases: -1})
 }
 
 // leaveParty removes r from the leases of its flow.
@@ -501,7 +501,7 @@ func (e *Engine) enqueue(r *request) {
 	r.ns.disturb()
 	if r.task == nil {
 		r.ns.waiters++
-		r.ns.count(r.owner(), taken{waiters: 1})
+		r.ns.count(r.owner(), usage{waiters: 1})
 	}
 	r.awaitPart()
 }
@@ -547,7 +547,7 @@ func (r *request) unline() {
 	r.forgoPart()
 	if r.task == nil {
 		r.ns.waiters--
-		r.ns.count(r.owner(), taken{waiters: -1})
+		r.ns.count(r.owner(), usage{waiters: -1})
 	}
 }
 

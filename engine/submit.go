@@ -47,7 +47,7 @@ func (c *Submit) decide(e *Engine) {
 			e.refuseOwnAttempt(own)
 			return
 		}
-		if no := e.agenda.ns.tooManyFollows(sess); no != nil {
+		if no := e.pendingWork.ns.tooManyFollows(sess); no != nil {
 			e.refuseFor(no)
 			return
 		}
@@ -70,7 +70,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 	if code, problem := e.closedFor(); code != "" {
 		return nil, &refusal{code: code, message: problem}
 	}
-	s := e.agenda.ns
+	s := e.pendingWork.ns
 	bytes, news := 0, map[*queue]int{}
 	for i := range list {
 		x := &list[i]
@@ -176,7 +176,7 @@ func (e *Engine) place(id [16]byte, spec *record.Task, sess *session) *task {
 		e.tag(e.ev, Done)
 	}
 	e.emit(e.ev)
-	t := e.agenda.ns.tasks.known[id]
+	t := e.pendingWork.ns.tasks.known[id]
 	e.placed(t)
 	return t
 }
@@ -187,7 +187,7 @@ func noSuchQueue(name string) *refusal {
 
 // again follows the task, as long as it is known.
 func (c *Submit) again(e *Engine, a *storedAnswer) {
-	if t := e.agenda.ns.tasks.known[a.id]; t != nil {
+	if t := e.pendingWork.ns.tasks.known[a.id]; t != nil {
 		e.replyTask(t, c.Attach, c.Flow)
 		return
 	}

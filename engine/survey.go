@@ -9,11 +9,11 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
-// A Survey is a query that may have to look at all of a namespace. It does so piece by piece,
+// A Scan is a query that may have to look at all of a namespace. It does so piece by piece,
 // so that the owner of the engine can do other things between: Look continues it, and reports
 // whether it is complete. As long as no command of the namespace is carried out meanwhile it
-// sees one state, whatever happens in others. A Survey is for one engine and is used once.
-type Survey interface {
+// sees one state, whatever happens in others. A Scan is for one engine and is used once.
+type Scan interface {
 	Look(e *Engine) (done bool)
 }
 
@@ -247,7 +247,7 @@ func (n *node) used() bool { return n.first != nil || n.line != nil && n.line.cl
 func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
 	if r.target != nil {
 		edges = append(edges, WaitEdge{
-			Waiter: partyOf(r), Blocker: Party{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
+			Waiter: partyOf(r), Blocker: FlowRef{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
 			Waited: e.now.Sub(r.arrived()),
 		})
 	}

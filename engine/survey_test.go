@@ -43,7 +43,7 @@ func TestSurveys(t *testing.T) {
 	rows, more := s.e.Keys("large", list.Filter)
 	want := []any{rows, more, s.e.Hot("large", 50), s.e.Waits("large"), s.e.AgentHolds("large", "agent-1")}
 
-	for name, survey := range map[string]engine.Survey{"keys": &list, "hot": &hot, "waits": &graph, "holdings": &held} {
+	for name, survey := range map[string]engine.Scan{"keys": &list, "hot": &hot, "waits": &graph, "holdings": &held} {
 		looks := 1
 		for !survey.Look(s.e) {
 			if looks++; looks > 1000 {
@@ -82,13 +82,13 @@ func BenchmarkSurveys(b *testing.B) {
 			},
 		})
 	}
-	for name, survey := range map[string]func() engine.Survey{
-		"keys": func() engine.Survey {
+	for name, survey := range map[string]func() engine.Scan{
+		"keys": func() engine.Scan {
 			return &engine.KeyList{Namespace: "large", Filter: engine.KeyFilter{Limit: 1000}}
 		},
-		"hot":      func() engine.Survey { return &engine.HotList{Namespace: "large", Limit: 100} },
-		"waits":    func() engine.Survey { return &engine.WaitGraph{Namespace: "large"} },
-		"holdings": func() engine.Survey { return &engine.Holdings{Namespace: "large", Agent: "agent-7"} },
+		"hot":      func() engine.Scan { return &engine.HotList{Namespace: "large", Limit: 100} },
+		"waits":    func() engine.Scan { return &engine.WaitGraph{Namespace: "large"} },
+		"holdings": func() engine.Scan { return &engine.Holdings{Namespace: "large", Agent: "agent-7"} },
 	} {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration

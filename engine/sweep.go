@@ -19,12 +19,12 @@ type sweep struct {
 	flows []*flowState // of the part before, that are left
 	left  int          // leases of the first of them that are left; -1: all
 
-	leases []swept // the swath, in the order of the fences
+	leases []sweptLease // the swath, in the order of the fences
 	lines  []*flowState
 }
 
-// swept is a lease of a swath.
-type swept struct {
+// sweptLease is a lease of a swath.
+type sweptLease struct {
 	req *request
 	num uint64
 }
@@ -65,13 +65,13 @@ func (x *sweep) gather(e *Engine, s *session) (more bool) {
 		for x.left > 0 && len(x.leases) < e.swath {
 			x.left--
 			e.objects++
-			x.leases = append(x.leases, swept{f.leases[x.left], f.leases[x.left].num})
+			x.leases = append(x.leases, sweptLease{f.leases[x.left], f.leases[x.left].num})
 		}
 		if x.left == 0 {
 			x.flows, x.left = x.flows[1:], -1
 		}
 	}
-	slices.SortFunc(x.leases, func(a, b swept) int { return cmp.Compare(a.req.fence, b.req.fence) })
+	slices.SortFunc(x.leases, func(a, b sweptLease) int { return cmp.Compare(a.req.fence, b.req.fence) })
 	return more
 }
 

@@ -28,7 +28,7 @@ type task struct {
 	queue *queue
 	group *group // nil of a settled one
 	spec  record.Task
-	*trail
+	*taskHistory
 
 	request *request                  // while it stands in line or runs
 	arrived Time                      // when it first stood in line; 0: never
@@ -40,16 +40,16 @@ type task struct {
 	slot        int32 // volatile: in shelf.able
 	state       interlock.TaskState
 	eligibility eligibility // volatile
-	shelf       *shelf      // volatile: of one that could run
+	shelf       *taskGroup  // volatile: of one that could run
 }
 
-// trail is the history of a task so far, and the callers that currently deal with it. Tasks
+// taskHistory is the history of a task so far, and the callers that currently deal with it. Tasks
 // without any, such as most that wait, share an empty one.
-type trail struct {
-	reason string    // why it is dead or cancelled, or fails
-	past   []attempt // the last of those that ended, oldest first
-	going  *attempt  // of a running one
-	mail   *mail     // of a message that is not settled and has an order
+type taskHistory struct {
+	reason string        // why it is dead or cancelled, or fails
+	past   []attempt     // the last of those that ended, oldest first
+	going  *attempt      // of a running one
+	mail   *lanePosition // of a message that is not settled and has an order
 
 	// Volatile.
 	timer     *timer // when it is due, or dead
@@ -57,20 +57,20 @@ type trail struct {
 	awaited   int // how many of these are flows that wait
 }
 
-var noTrail = &trail{}
+var noTrail = &taskHistory{}
 
 // own returns t a trail of its own, to write to.
-func (t *task) own() *trail {
-	if t.trail == noTrail {
-		t.trail = &trail{}
+func (t *task) own() *taskHistory {
+	if t.taskHistory == noTrail {
+		t.taskHistory = &taskHistory{}
 	}
-	return t.trail
+	return t.taskHistory
 }
 
 // tidy drops a trail in which there is nothing.
 func (t *task) tidy() {
-	if x := t.trail; x.reason == "" && len(x.past) == 0 && x.going == nil && x.mail == nil && x.timer == nil && x.followers.Len() == 0 {
-		t.trail = noTrail
+	if x := t.taskHistory; x.reason == "" && len(x.past) == 0 && x.going == nil && x.mail == nil && x.timer == nil && x.followers.Len() == 0 {
+		t.taskHistory = noTrail
 	}
 }
 
@@ -175,7 +175,7 @@ func (e *Engine) evolveTask(ev *record.Event) error {
 	if s.tasks.known == nil {
 		s.tasks.known = map[interlock.TaskID]*task{}
 	}
-	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.Queue), spec: *spec, trail: noTrail, attempt: int32(ev.Generation)}
+	t := &task{id: ev.ID, num: ev.Num, queue: s.queue(spec.Queue), spec: *spec, taskHistory: noTrail, attempt: int32(ev.Generation)}
 	t.link.Value, t.spec.Address = t, s.tasks.origins.share(*spec.Address)
 	s.tasks.bytes += t.cost()
 	t.setReason(ev.Outcome)
@@ -224,7 +224,7 @@ func (e *Engine) queueTask(t *task, changed bool) {
 	r := e.newRequest()
 	r.num, t.request = t.num, r
 	r.priority, r.changed = int8(t.spec.Priority), changed
-	r.setDetails(details{purpose: t.spec.Purpose, task: t})
+	r.setDetails(requestDetail{purpose: t.spec.Purpose, task: t})
 	r.setClaims(t.spec.Claims)
 	r.granted, r.renewed, r.phase = t.arrived, t.since, waiting
 	var c interlock.Terms
@@ -316,7 +316,7 @@ func (e *Engine) evolveHanded(ev *record.Event) error {
 		}
 		r.join(sess.flow(ev.Flow))
 	} else {
-		r.mutableExt().guest = &guest{ev.Agent, ev.Actor}
+		r.mutableExt().guest = &anonymousCaller{ev.Agent, ev.Actor}
 	}
 	r.id, r.fence, r.granted, r.renewed, r.waited, r.phase = ev.ID, ev.Fence, ev.At, ev.At, ev.Waited, held
 	given := ev.Terms

@@ -21,7 +21,7 @@ func (c *SetQueue) decide(e *Engine) {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
-	if s := e.agenda.ns; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
+	if s := e.pendingWork.ns; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
 		e.refuse(interlock.CodeTooManyQueues, message.New(message.QueuesAtLimit, message.Str(c.Namespace), message.Num(interlock.MaxQueues)))
 		return
 	}
@@ -29,7 +29,7 @@ func (c *SetQueue) decide(e *Engine) {
 }
 
 func (c *SwitchQueue) decide(e *Engine) {
-	q := e.agenda.ns.registered(c.Name)
+	q := e.pendingWork.ns.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return
@@ -48,14 +48,14 @@ func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
 	*e.draft() = record.Event{Kind: record.QueueSet, Namespace: h.Namespace, QueueName: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	if known := e.agenda.ns.registered(q.Name); len(known.Pull) > 0 {
+	if known := e.pendingWork.ns.registered(q.Name); len(known.Pull) > 0 {
 		e.dismissPulls(known, known.notPuller)
 	}
 	e.reply(Done)
 }
 
 func (c *DropQueue) decide(e *Engine) {
-	q := e.agenda.ns.registered(c.Name)
+	q := e.pendingWork.ns.registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return

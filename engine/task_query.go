@@ -175,7 +175,7 @@ func (s *namespace) sortedQueues() []*queue {
 
 // findTask returns a task. If there is none, the command is refused.
 func (e *Engine) findTask(id interlock.TaskID) *task {
-	if s := e.agenda.ns; s != nil {
+	if s := e.pendingWork.ns; s != nil {
 		if t := s.tasks.known[id]; t != nil {
 			return t
 		}
@@ -186,7 +186,7 @@ func (e *Engine) findTask(id interlock.TaskID) *task {
 
 // taskAgain describes the task of an earlier answer, as far as it is still known.
 func (e *Engine) taskAgain(a *storedAnswer) interlock.Task {
-	if t := e.agenda.ns.tasks.known[a.id]; t != nil {
+	if t := e.pendingWork.ns.tasks.known[a.id]; t != nil {
 		return e.showTask(t)
 	}
 	return interlock.Task{ID: a.id}

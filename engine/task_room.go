@@ -14,12 +14,12 @@ import (
 // least.
 
 // cost returns the bytes of interlock.MaxTaskBytes that a task counts.
-func (t *task) cost() int { return t.spec.Cost() + t.trail.cost() }
+func (t *task) cost() int { return t.spec.Cost() + t.taskHistory.cost() }
 
 // attemptBytes is the cost of an ended attempt besides its texts.
 const attemptBytes = 128
 
-func (x *trail) cost() int {
+func (x *taskHistory) cost() int {
 	n := len(x.reason)
 	for i := range x.past {
 		a := &x.past[i]

@@ -13,9 +13,9 @@ type terms struct {
 	interlock.Terms
 }
 
-// details are the parts of the terms that a request has for itself alone. They never change
+// requestDetail are the parts of the terms that a request has for itself alone. They never change
 // either.
-type details struct {
+type requestDetail struct {
 	purpose    string
 	trace      string
 	window     window // see asof.go
@@ -26,7 +26,7 @@ type details struct {
 
 var (
 	noTerms   = &terms{}
-	noDetails = &details{}
+	noDetails = &requestDetail{}
 )
 
 // agree returns terms that are t, in s: those that were given last time, unless something else
@@ -52,16 +52,16 @@ func (t *terms) plain() *terms {
 // setTask sets the task that r belongs to, nil for none.
 func (r *request) setTask(t *task) {
 	if t != r.task {
-		d := *r.details
+		d := *r.requestDetail
 		d.task = t
 		r.setDetails(d)
 	}
 }
 
 // setDetails keeps d, unless there is nothing in it.
-func (r *request) setDetails(d details) {
-	if r.details = noDetails; d != (details{}) {
+func (r *request) setDetails(d requestDetail) {
+	if r.requestDetail = noDetails; d != (requestDetail{}) {
 		kept := d
-		r.details = &kept
+		r.requestDetail = &kept
 	}
 }

@@ -68,12 +68,12 @@ func (e *Engine) claim(r *request) {
 }
 
 func (c *Leave) decide(e *Engine) {
-	if s := e.agenda.ns; s != nil && s.tasks.pulls[c.Ticket] != nil {
+	if s := e.pendingWork.ns; s != nil && s.tasks.pulls[c.Ticket] != nil {
 		s.tasks.pulls[c.Ticket].dismiss()
 		e.reply(Done)
 		return
 	}
-	if s := e.agenda.ns; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
+	if s := e.pendingWork.ns; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
 		e.detachTasks(s, &Detach{Head: c.Head, Ticket: c.Ticket})
 		e.reply(Done)
 		return

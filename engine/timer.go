@@ -14,7 +14,7 @@ type timer struct {
 	sess   *session
 	pool   *pool
 	task   *task
-	agenda *agenda
+	agenda *pendingWork
 }
 
 func (t *timer) less(u *timer) bool {

@@ -15,10 +15,10 @@ func TestTombs(t *testing.T) {
 		binary.LittleEndian.PutUint64(id[8-i%2*8:], 1<<60)
 		return id
 	}
-	var all tombs
+	var all tombstones
 	const pushed = 4*rememberedEnds + 7
 	for i := range pushed {
-		all.push(collection.HashID(id(i)), tomb{id: id(i), num: uint64(i)})
+		all.push(collection.HashID(id(i)), tombstone{id: id(i), num: uint64(i)})
 		if i%1021 == 0 || i < 100 || i > pushed-100 {
 			oldest := max(0, i+1-rememberedEnds)
 			if got := all.At(0).num; all.Len() != i+1-oldest || got != uint64(oldest) {

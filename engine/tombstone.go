@@ -12,8 +12,8 @@ import (
 // to tell their holders how they ended. It is a power of two.
 const rememberedEnds = 65_536
 
-// tomb is the record of a request that is over.
-type tomb struct {
+// tombstone is the record of a request that is over.
+type tombstone struct {
 	id         [16]byte
 	num        uint64
 	fence      interlock.Fence
@@ -25,26 +25,26 @@ type tomb struct {
 	older      uint32 // the one before with the same hash, by its number
 }
 
-// tombs are the last requests of a namespace that came to their ends, numbered as they come.
+// tombstones are the last requests of a namespace that came to their ends, numbered as they come.
 // Forgetting the oldest only takes it off the list: in a hash's list, a number that leads to no
 // tomb older than the one before it marks the end of what is remembered.
 //
 // Nearly all ids that are looked up are new. So a few marks tell which ids the list of a hash
 // may contain, and the marks are small enough to stay in a cache.
-type tombs struct {
-	collection.PagedQueue[tomb]
-	lists []tombList // of each hash
-	next  uint32     // the number of the next
+type tombstones struct {
+	collection.PagedQueue[tombstone]
+	lists []tombstoneList // of each hash
+	next  uint32          // the number of the next
 }
 
-// tombList is those with one hash: the number of the newest, and the marks of all. It may
+// tombstoneList is those with one hash: the number of the newest, and the marks of all. It may
 // have marks and numbers of some that are forgotten.
 //
 //	┌─────────┬─────────┐
 //	│ number  │ marks   │
 //	│ 17 bits │ 15 bits │
 //	└─────────┴─────────┘
-type tombList uint32
+type tombstoneList uint32
 
 const (
 	tombMarks   = 15
@@ -52,12 +52,12 @@ const (
 )
 
 // markOf is the mark of one in its list, by bits of its hash that choose no list.
-func markOf(hash uint32) tombList { return 1 << (hash >> 16 * tombMarks >> 16) }
+func markOf(hash uint32) tombstoneList { return 1 << (hash >> 16 * tombMarks >> 16) }
 
-func (l tombList) newest() uint32 { return uint32(l >> tombMarks) }
+func (l tombstoneList) newest() uint32 { return uint32(l >> tombMarks) }
 
 // push remembers one more.
-func (t *tombs) push(hash uint32, x tomb) {
+func (t *tombstones) push(hash uint32, x tombstone) {
 	switch {
 	case t.Len() == rememberedEnds:
 		t.Pop()
@@ -67,25 +67,25 @@ func (t *tombs) push(hash uint32, x tomb) {
 	t.put(hash, x)
 }
 
-func (t *tombs) put(hash uint32, x tomb) {
+func (t *tombstones) put(hash uint32, x tombstone) {
 	list := t.ofHash(hash)
 	if x.older = list.newest(); t.age(x.older) > t.Len() {
 		*list = 0
 	}
-	*list = tombList(t.next)<<tombMarks | *list&(1<<tombMarks-1) | markOf(hash)
+	*list = tombstoneList(t.next)<<tombMarks | *list&(1<<tombMarks-1) | markOf(hash)
 	t.PagedQueue.Push(x)
 	t.next = (t.next + 1) & tombNumbers
 }
 
 // age returns how many have come since the one with a number, and that one.
-func (t *tombs) age(number uint32) int { return int((t.next - number) & tombNumbers) }
+func (t *tombstones) age(number uint32) int { return int((t.next - number) & tombNumbers) }
 
-func (t *tombs) ofHash(hash uint32) *tombList { return &t.lists[int(hash)&(len(t.lists)-1)] }
+func (t *tombstones) ofHash(hash uint32) *tombstoneList { return &t.lists[int(hash)&(len(t.lists)-1)] }
 
-func (t *tombs) grow() {
+func (t *tombstones) grow() {
 	all := t.PagedQueue
-	t.PagedQueue, t.next = collection.PagedQueue[tomb]{}, 0
-	t.lists = make([]tombList, max(32, 2*all.Len()))
+	t.PagedQueue, t.next = collection.PagedQueue[tombstone]{}, 0
+	t.lists = make([]tombstoneList, max(32, 2*all.Len()))
 	for i := range all.Len() {
 		x := all.At(i)
 		t.put(collection.HashID(x.id), *x)
@@ -93,7 +93,7 @@ func (t *tombs) grow() {
 }
 
 // find returns the tomb of the request with an id, or nil.
-func (t *tombs) find(hash uint32, id *[16]byte) *tomb {
+func (t *tombstones) find(hash uint32, id *[16]byte) *tombstone {
 	if t.Len() == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (s *namespace) request(id [16]byte) *request {
 	}
 	r := &request{
 		id: x.id, num: x.num, fence: x.fence, reason: x.reason, changed: x.changed, phase: over,
-		terms: &terms{s, interlock.Terms{TTL: x.ttl, Grace: x.grace}}, details: noDetails, requestExt: noExt,
+		terms: &terms{s, interlock.Terms{TTL: x.ttl, Grace: x.grace}}, requestDetail: noDetails, requestExt: noExt,
 	}
 	r.setClaims(x.claims)
 	r.setEndCause(x.endCause)
@@ -169,14 +169,14 @@ func (e *Engine) archive(r *request, why record.Reason) {
 	r.unask()
 	sess := r.session()
 	e.dropWait(r)
-	r.party, r.phase, r.reason, r.terms, r.details = nil, over, why, r.plain(), noDetails
+	r.party, r.phase, r.reason, r.terms, r.requestDetail = nil, over, why, r.plain(), noDetails
 	if r.requestExt != noExt {
 		r.guest, r.run, r.progress, r.dealings, r.base, r.target = nil, nil, nil, nil, nil, nil
 	}
 	s := r.ns
 	s.requests.Remove(r)
 	s.kept.drop(createdObject{madeRequest, r.id})
-	s.tombs.push(r.Hash(), tomb{
+	s.tombs.push(r.Hash(), tombstone{
 		id: r.id, num: r.num, fence: r.fence, claims: r.claims(), ttl: r.TTL, grace: r.Grace, endCause: r.endCause, reason: why, changed: r.changed,
 	})
 	e.ended = append(e.ended, r)

@@ -16,7 +16,7 @@ import (
 // each time; and a task in line would come back to it. Where the patterns of the contested keys
 // demand it, the leases that block others in the cycle end as well, after their grace: as many
 // as fit in the step.
-func (e *Engine) breakDeadlock(cycle []hop) {
+func (e *Engine) breakDeadlock(cycle []searchStep) {
 	victim := victimOf(cycle)
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
@@ -50,7 +50,7 @@ func (e *Engine) breakDeadlock(cycle []hop) {
 }
 
 // victimOf returns the place of a cycle's victim.
-func victimOf(cycle []hop) (victim int) {
+func victimOf(cycle []searchStep) (victim int) {
 	for i, h := range cycle {
 		if isBetterVictim(h.req(), cycle[victim].req()) {
 			victim = i
@@ -86,7 +86,7 @@ func (p *flowState) leaseCount() int {
 // leasesToForfeit returns the leases of the flow that block the wait before it in a cycle, and
 // which it loses as the victim, in the order of their fences. It looks at as many as a step
 // may: a victim loses no more of them than fit in a step anyway.
-func (p *flowState) leasesToForfeit(h hop) (list []*request) {
+func (p *flowState) leasesToForfeit(h searchStep) (list []*request) {
 	if p == nil || h.via == noNeed {
 		return nil
 	}

@@ -78,8 +78,8 @@ type KeyFilter struct {
 
 // WaitEdge is an edge of the wait-for graph: Waiter waits for Blocker.
 type WaitEdge struct {
-	Waiter  Party
-	Blocker Party
+	Waiter  FlowRef
+	Blocker FlowRef
 	Key     interlock.Key
 	Mode    interlock.Mode
 	Has     interlock.Claim  // the claim that makes Blocker block: of Key, or of a key above or below it
@@ -88,9 +88,9 @@ type WaitEdge struct {
 	Waited  time.Duration
 }
 
-// Party is a vertex of the wait-for graph. Request distinguishes anonymous ones: the number of
+// FlowRef is a vertex of the wait-for graph. Request distinguishes anonymous ones: the number of
 // the request that holds or waits here.
-type Party struct {
+type FlowRef struct {
 	Agent   string
 	Session string
 	Flow    string

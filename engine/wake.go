@@ -121,9 +121,9 @@ func (e *Engine) settle() {
 			e.dismissMore()
 		case e.departed.Len() > 0:
 			e.endListeners()
-		case e.agenda.ns.isRepooling():
+		case e.pendingWork.ns.isRepooling():
 			e.repoolMore()
-		case e.agenda.ns.isUnranked() && !e.rankBudgetSpent():
+		case e.pendingWork.ns.isUnranked() && !e.rankBudgetSpent():
 			e.rerank()
 		case e.isSearching() && !e.lookBudgetSpent():
 			e.breakCycle()
@@ -142,8 +142,8 @@ func (e *Engine) settle() {
 			e.consider(e.ready.Pop())
 		case len(e.hungry) > 0 && !e.draining:
 			e.dispatch()
-		case e.agenda.ns.isSpelling():
-			e.agenda.ns.spellMore(e)
+		case e.pendingWork.ns.isSpelling():
+			e.pendingWork.ns.spellMore(e)
 		default:
 			return
 		}

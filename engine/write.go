@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/engine/message"
 )
 
-// made is the document that a write produces.
-type made struct {
+// writeResult is the document that a write produces.
+type writeResult struct {
 	body        []byte
 	contentType string
 }
@@ -19,12 +19,12 @@ type made struct {
 // The documents that it makes have no more than interlock.MaxCommitBytes together,
 // nor those that it merges into or adds to, so that a step takes no longer than it may,
 // and fits an entry.
-func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
-	list := make([]made, len(c.Writes))
+func (s *documents) carryOut(c *Commit) ([]writeResult, *refusal) {
+	list := make([]writeResult, len(c.Writes))
 	size := 0
 	for i := range c.Writes {
 		w, m := &c.Writes[i], &list[i]
-		var old *edition
+		var old *poolEdition
 		if d := s.known[w.Key]; !d.isAbsent() {
 			old = d.now
 		}
@@ -54,7 +54,7 @@ func (s *documents) carryOut(c *Commit) ([]made, *refusal) {
 }
 
 // merge applies a patch. An absent document counts as null.
-func (m *made) merge(c *Commit, i int, old *edition) *refusal {
+func (m *writeResult) merge(c *Commit, i int, old *poolEdition) *refusal {
 	document := []byte("null")
 	m.contentType = interlock.JSONType
 	if old != nil {
@@ -68,7 +68,7 @@ func (m *made) merge(c *Commit, i int, old *edition) *refusal {
 }
 
 // add adds to a counter. An absent one is 0.
-func (m *made) add(w *interlock.Write, old *edition) *refusal {
+func (m *writeResult) add(w *interlock.Write, old *poolEdition) *refusal {
 	var now int64
 	if old != nil {
 		var err error

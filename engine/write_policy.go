@@ -50,7 +50,7 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *sessi
 	case p.WriterQueue != "":
 		return cmp.Or(acked.queue.notWriter(by), cover(leases, w.Key).mayWriteBy(by, w.Key))
 	case p.Write == interlock.WriteSingle && p.Writer != "" && e.head.Actor != p.Writer:
-		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: message.New(message.WriterOnly, message.Str(p.Name), message.Str(p.Writer), message.Str(w.Key), message.Sub(nameOrNobody(e.head.Principal)))}
+		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: message.New(message.WriterOnly, message.Str(p.Name), message.Str(p.Writer), message.Str(w.Key), message.Sub(displayName(e.head.Principal)))}
 	case p.Write != interlock.WriteOpen:
 		return e.mayEdit(p, c, w, sess, leases)
 	}
@@ -73,7 +73,7 @@ func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session
 		}
 	}
 	switch {
-	case e.agenda.ns.docs.known[w.Key].isAbsent():
+	case e.pendingWork.ns.docs.known[w.Key].isAbsent():
 		return nil
 	case p != nil && p.Write != interlock.WriteGuarded, c.AsOf > 0, reads(c, w.Key):
 		return nil
@@ -87,7 +87,7 @@ func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session
 // has claimed the key, or an ancestor of it, exclusively. The committing flow's own leases
 // do not count, although the commit does not name them.
 func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusal {
-	m := e.agenda.ns.exclusiveAt(key)
+	m := e.pendingWork.ns.exclusiveAt(key)
 	if m == nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok boo
 
 // roomFor returns the reason why a commit's writes have no room, or nil. A commit that does not
 // enlarge the state always has room.
-func (s *namespace) roomFor(c *Commit, sess *session, made []made) *refusal {
+func (s *namespace) roomFor(c *Commit, sess *session, made []writeResult) *refusal {
 	more, bytes := 0, 0
 	agent, flow := c.author(sess)
 	for i := range c.Writes {
@@ -207,7 +207,7 @@ func (s *namespace) roomFor(c *Commit, sess *session, made []made) *refusal {
 			bytes -= d.now.weight()
 		}
 		if w.Op != interlock.Delete {
-			x := edition{
+			x := poolEdition{
 				doc: &document{key: w.Key}, contentType: made[i].contentType, body: made[i].body,
 				agent: agent, flow: flow, principal: c.Actor, note: c.Note,
 			}

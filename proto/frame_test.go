@@ -356,7 +356,7 @@ func FuzzClientFrame(f *testing.F) {
 			Terms: interlock.Terms{TTL: 1},
 		}, Note: "why"},
 		{Kind: OpResume, ID: [16]byte{6}, LeaseRequest: interlock.LeaseRequest{Flow: "f", OnConflict: 1}, Unapproved: true},
-		{Kind: OpDeclare, LeaseRequest: interlock.LeaseRequest{Flow: "f"}, On: &Party{Session: "brave-otter", Agent: "a"}},
+		{Kind: OpDeclare, LeaseRequest: interlock.LeaseRequest{Flow: "f"}, On: &WaitTarget{Session: "brave-otter", Agent: "a"}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{
 			Name: "n", Shape: "a:{id}", Aliases: []string{""}, Groups: []interlock.Group{{Name: "g", Min: 1}},
 			Allow: []interlock.Rule{{Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}, MaxWaiters: -1,

@@ -78,8 +78,8 @@ func (e *TooLarge) Error() string {
 	return fmt.Sprintf("a frame has %d bytes, and at most %d are read", e.Length, e.Limit)
 }
 
-// Silence is when a side that hears nothing begins to wonder.
-type Silence struct {
+// IdleTimeouts is when a side that hears nothing begins to wonder.
+type IdleTimeouts struct {
 	Ask    time.Duration // after so long without a byte the other side is asked for one
 	Expect time.Duration // and after so long more the link has failed
 }
@@ -90,7 +90,7 @@ type FramedLink[Out, In any] struct {
 	encode func(*Out, []byte) []byte
 	decode func(*In, []byte) error
 	limit  int // of a frame that is read
-	quiet  Silence
+	quiet  IdleTimeouts
 
 	in       []byte // what was read: in[r:w] is not used yet
 	r, w     int
@@ -108,16 +108,16 @@ type FramedLink[Out, In any] struct {
 }
 
 // ClientFramed is the client's end of a connection, on which nothing was sent yet.
-func ClientFramed(conn net.Conn, limit int, quiet Silence) *FramedLink[ClientFrame, ServerFrame] {
+func ClientFramed(conn net.Conn, limit int, quiet IdleTimeouts) *FramedLink[ClientFrame, ServerFrame] {
 	return newFramed(conn, (*ClientFrame).AppendTo, (*ServerFrame).Decode, limit, quiet)
 }
 
 // ServerFramed is the server's end, from which the preface was read.
-func ServerFramed(conn net.Conn, limit int, quiet Silence) *FramedLink[ServerFrame, ClientFrame] {
+func ServerFramed(conn net.Conn, limit int, quiet IdleTimeouts) *FramedLink[ServerFrame, ClientFrame] {
 	return newFramed(conn, (*ServerFrame).AppendTo, (*ClientFrame).Decode, limit, quiet)
 }
 
-func newFramed[Out, In any](conn net.Conn, encode func(*Out, []byte) []byte, decode func(*In, []byte) error, limit int, quiet Silence) *FramedLink[Out, In] {
+func newFramed[Out, In any](conn net.Conn, encode func(*Out, []byte) []byte, decode func(*In, []byte) error, limit int, quiet IdleTimeouts) *FramedLink[Out, In] {
 	return &FramedLink[Out, In]{
 		conn: conn, encode: encode, decode: decode, limit: limit, quiet: quiet,
 		in: make([]byte, leastRead), done: make(chan struct{}),

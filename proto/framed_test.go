@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-var patient = Silence{Ask: time.Hour, Expect: time.Hour}
+var patient = IdleTimeouts{Ask: time.Hour, Expect: time.Hour}
 
 // framedPair is a link over loopback after both ends have said hello.
 func framedPair(t *testing.T) (ClientLink, ServerLink) {
@@ -223,7 +223,7 @@ func TestFramedSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		l := ClientFramed(ours, 1<<20, Silence{Ask: 10 * time.Second, Expect: 5 * time.Second})
+		l := ClientFramed(ours, 1<<20, IdleTimeouts{Ask: 10 * time.Second, Expect: 5 * time.Second})
 		got := make(chan error, 1)
 		go func() { got <- l.Recv(&ServerFrame{}) }()
 

@@ -100,7 +100,7 @@ func appendClaim(b []byte, num byte, x *interlock.Claim) []byte {
 	return closeMessage(b, start)
 }
 
-func decodeClaim[B octets](x *interlock.Claim, s B) error {
+func decodeClaim[B byteSeq](x *interlock.Claim, s B) error {
 	for len(s) > 0 {
 		f, rest, err := nextField(s)
 		if err != nil {

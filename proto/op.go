@@ -38,7 +38,7 @@ type Op struct {
 	// session, a pull, an effect and of parking, Group also of a listing.
 	interlock.LeaseRequest
 
-	On       *Party
+	On       *WaitTarget
 	Pattern  *interlock.Pattern
 	Settings *interlock.Settings
 	Commit   *interlock.CommitRequest // never nil for OpCommit; of OpAckTask what it commits, with its note
@@ -49,9 +49,9 @@ type Op struct {
 	Run      *RunOp // never nil for OpStartRun
 }
 
-// Party is the target of a declared wait: by the public name of its session, or by the name of an
+// WaitTarget is the target of a declared wait: by the public name of its session, or by the name of an
 // agent that has one session.
-type Party struct {
+type WaitTarget struct {
 	Session string
 	Agent   string
 	Flow    string

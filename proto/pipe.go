@@ -16,8 +16,8 @@ func Pipe() (ClientLink, ServerLink) {
 }
 
 type pipeEnd[Out, In any] struct {
-	out *half[Out]
-	in  *half[In]
+	out *pipeHalf[Out]
+	in  *pipeHalf[In]
 }
 
 func (p *pipeEnd[Out, In]) Send(f *Out) error { return p.out.send(f) }
@@ -29,8 +29,8 @@ func (p *pipeEnd[Out, In]) Close(reason *interlock.Error) {
 	p.in.close(reason)
 }
 
-// half is one direction: a box for one frame.
-type half[T any] struct {
+// pipeHalf is one direction: a box for one frame.
+type pipeHalf[T any] struct {
 	mu     sync.Mutex
 	cond   sync.Cond
 	box    T
@@ -39,13 +39,13 @@ type half[T any] struct {
 	reason error
 }
 
-func newHalf[T any]() *half[T] {
-	h := &half[T]{}
+func newHalf[T any]() *pipeHalf[T] {
+	h := &pipeHalf[T]{}
 	h.cond.L = &h.mu
 	return h
 }
 
-func (h *half[T]) send(f *T) error {
+func (h *pipeHalf[T]) send(f *T) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for h.full && !h.closed {
@@ -60,7 +60,7 @@ func (h *half[T]) send(f *T) error {
 	return nil
 }
 
-func (h *half[T]) recv(f *T) error {
+func (h *pipeHalf[T]) recv(f *T) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for !h.full && !h.closed {
@@ -75,7 +75,7 @@ func (h *half[T]) recv(f *T) error {
 	return nil
 }
 
-func (h *half[T]) close(reason *interlock.Error) {
+func (h *pipeHalf[T]) close(reason *interlock.Error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

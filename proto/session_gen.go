@@ -604,7 +604,7 @@ func decodeDeclare(x *Op, s string) error {
 		case 2<<3 | wireBytes:
 			err = text(&x.Purpose, f.s)
 		case 3<<3 | wireBytes:
-			x.On = &Party{}
+			x.On = &WaitTarget{}
 			err = decodeParty(x.On, f.s)
 		case 4<<3 | wireVarint:
 			x.MaxWait = time.Duration(f.v)
@@ -616,7 +616,7 @@ func decodeDeclare(x *Op, s string) error {
 	return nil
 }
 
-func appendParty(b []byte, num byte, x *Party) []byte {
+func appendParty(b []byte, num byte, x *WaitTarget) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendString(b, 1, x.Session)
@@ -625,7 +625,7 @@ func appendParty(b []byte, num byte, x *Party) []byte {
 	return closeMessage(b, start)
 }
 
-func decodeParty(x *Party, s string) error {
+func decodeParty(x *WaitTarget, s string) error {
 	for len(s) > 0 {
 		f, rest, err := nextField(s)
 		if err != nil {

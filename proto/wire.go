@@ -146,19 +146,19 @@ func closeMessage(b []byte, start int) []byte {
 	return b
 }
 
-// octets is an encoded message. A frame is decoded from its bytes, what is in it
+// byteSeq is an encoded message. A frame is decoded from its bytes, what is in it
 // from a string, so that its text can share the string's memory.
-type octets interface{ string | []byte }
+type byteSeq interface{ string | []byte }
 
 // field is one field as it stands in a message: v for a varint, s for bytes.
-type field[B octets] struct {
+type field[B byteSeq] struct {
 	tag uint64 // number and wire type
 	v   uint64
 	s   B
 }
 
 // nextField takes the first field off a message.
-func nextField[B octets](s B) (f field[B], rest B, err error) {
+func nextField[B byteSeq](s B) (f field[B], rest B, err error) {
 	if f.tag, s, err = varint(s); err != nil {
 		return f, rest, err
 	}
@@ -190,7 +190,7 @@ func nextField[B octets](s B) (f field[B], rest B, err error) {
 	return f, rest, badFrame("no such wire type: %d", f.tag&7)
 }
 
-func varint[B octets](s B) (v uint64, rest B, err error) {
+func varint[B byteSeq](s B) (v uint64, rest B, err error) {
 	if len(s) > 0 && s[0] < 0x80 {
 		return uint64(s[0]), s[1:], nil
 	}
@@ -220,7 +220,7 @@ func text[S ~string](into *S, s string) error {
 }
 
 // ownBytes is a copy of s, nil for none: an empty field means the same as a missing one.
-func ownBytes[B octets](s B) []byte {
+func ownBytes[B byteSeq](s B) []byte {
 	if len(s) == 0 {
 		return nil
 	}
@@ -233,7 +233,7 @@ func ownBytes[B octets](s B) []byte {
 const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites, interlock.MaxFollowUps, interlock.MaxShares)
 
 // id checks what the .proto calls an id.
-func id[T ~[16]byte, B octets](into *T, s B) error {
+func id[T ~[16]byte, B byteSeq](into *T, s B) error {
 	if len(s) != 16 {
 		return badFrame("an id has %d bytes instead of 16", len(s))
 	}
@@ -242,7 +242,7 @@ func id[T ~[16]byte, B octets](into *T, s B) error {
 }
 
 // digest checks what the .proto calls a digest.
-func digest[B octets](into *[32]byte, s B) error {
+func digest[B byteSeq](into *[32]byte, s B) error {
 	if len(s) != len(into) {
 		return badFrame("a digest has %d bytes instead of %d", len(s), len(into))
 	}
@@ -262,7 +262,7 @@ func count(v uint64) uint32 { return uint32(min(v, math.MaxUint32)) }
 func enum[T ~uint8](v uint64) T { return T(min(v, math.MaxUint8)) }
 
 // packedEnums reads a list of numbers that is in one piece.
-func packedEnums[T ~uint8, B octets](into *[]T, s B) error {
+func packedEnums[T ~uint8, B byteSeq](into *[]T, s B) error {
 	for len(s) > 0 && len(*into) <= MaxListed {
 		v, rest, err := varint(s)
 		if err != nil {
@@ -321,7 +321,7 @@ func countFields(s string, tag uint64) (n int) {
 }
 
 // skip checks a message that has only unknown fields.
-func skip[B octets](s B) (err error) {
+func skip[B byteSeq](s B) (err error) {
 	for len(s) > 0 {
 		if _, s, err = nextField(s); err != nil {
 			return err

@@ -26,7 +26,7 @@ func (c *call) listApprovals() {
 	}
 	list := engine.Approvals{Namespace: c.namespace, Limit: limit, After: engine.AskedAt{Time: engine.Time(since), Num: num}}
 	leases := engine.LeaseQuestions{Namespace: c.namespace, Limit: limit}
-	surveys := []engine.Survey{&list}
+	surveys := []engine.Scan{&list}
 	if list.After == (engine.AskedAt{}) {
 		surveys = append(surveys, &leases)
 	}

@@ -94,7 +94,7 @@ func (c *call) read(query func(*engine.Engine, engine.Time)) (at interlock.At, o
 
 // survey asks surveys, one after the other, of one state of the namespace. ok as for
 // do.
-func (c *call) survey(all ...engine.Survey) (at interlock.At, ok bool) {
+func (c *call) survey(all ...engine.Scan) (at interlock.At, ok bool) {
 	return c.look(func(e *engine.Engine) (done bool) {
 		if len(all) > 0 && all[0].Look(e) {
 			all = all[1:]

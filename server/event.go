@@ -55,7 +55,7 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 		j.count("reverted", ev.By)
 	case record.QueueSet, record.QueueDropped:
 		j.said("queue", ev.QueueName)
-	case record.Written, record.EffectChanged, record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
+	case record.Written, record.EffectChanged, record.AttemptFailed, record.TaskMoved, record.ApprovalRequested, record.ApprovalDecided:
 		j.said("session", ev.SessionName)
 	case record.Refused:
 		j.said("pattern", ev.PatternName)
@@ -178,10 +178,10 @@ func writeTaskEvent(j *jsonOut, ev *record.Event) bool {
 			j.said("queue", queue)
 			j.said("kind", kind)
 		}
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		id = ev.BaseID
 		j.duration("waited_ms", ev.Waited)
-	case record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
+	case record.AttemptFailed, record.TaskMoved, record.ApprovalRequested, record.ApprovalDecided:
 		j.duration("due_in_ms", ev.Due)
 	case record.TaskForgotten:
 	default:

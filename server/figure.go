@@ -120,7 +120,7 @@ func newFigures() *figures {
 		Help: "Waits that were ended because they closed a cycle.",
 	})
 	f.yields = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "interlock_yields_asked_total",
+		Name: "interlock_yield_requests_total",
 		Help: "Times that a holder was asked to yield.",
 	})
 	f.droppedLines = prometheus.NewCounter(prometheus.CounterOpts{
@@ -170,13 +170,13 @@ func (f *figures) event(ev *record.Event) {
 		if ev.Reason == record.ByDeadlock {
 			f.deadlocks.Inc()
 		}
-	case record.Asked:
+	case record.YieldRequested:
 		f.yields.Inc()
 	case record.Written:
 		f.written[ev.Op].Inc()
 	case record.EffectChanged:
 		f.effects[eventState(ev)].Inc()
-	case record.TaskSubmitted, record.TaskHandedOut, record.AttemptFailed, record.TaskMoved, record.TaskAsks, record.TaskAnswered:
+	case record.TaskSubmitted, record.TaskDispatched, record.AttemptFailed, record.TaskMoved, record.ApprovalRequested, record.ApprovalDecided:
 		f.tasks.event(ev)
 	case record.Grace:
 		f.expiries[tierGrace].Inc()

@@ -36,7 +36,7 @@ func (t *taskFigures) event(ev *record.Event) {
 	switch ev.Kind {
 	case record.TaskSubmitted:
 		t.submitted.Inc()
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		t.handedOut.Inc()
 		t.wait.Observe(ev.Waited.Seconds())
 		return

@@ -10,17 +10,17 @@ import (
 // Front is the doors of a process with a changing role: the listeners stay, and what answers behind
 // them is exchanged. A call that is under way is finished by the server that began it. Show must be
 // called before any client is served.
-type Front struct{ now atomic.Pointer[behind] }
+type Front struct{ now atomic.Pointer[frontTarget] }
 
-// behind is the handler that answers.
-type behind struct {
+// frontTarget is the handler that answers.
+type frontTarget struct {
 	http    http.Handler
 	streams *Streams
 }
 
 // Show makes a server and its streams the ones that answer from now on.
 func (f *Front) Show(s *Server, streams *Streams) {
-	f.now.Store(&behind{s.HTTPHandler(), streams})
+	f.now.Store(&frontTarget{s.HTTPHandler(), streams})
 }
 
 // HTTPServer is Server.HTTPServer for the current server.

@@ -255,7 +255,7 @@ func visitorOf(conn net.Conn) *visitor {
 			return c
 		case *tls.Conn:
 			conn = c.NetConn()
-		case *begun:
+		case *peekedConn:
 			conn = c.Conn
 		default:
 			return nil

@@ -145,7 +145,7 @@ func TestGateFull(t *testing.T) {
 	if status, body := g.ask(g.dial(g.http), g.secret); status != 200 {
 		t.Fatal(status, body)
 	}
-	link := proto.ClientFramed(g.dial(g.grpc), 1<<20, proto.Silence{Ask: time.Hour, Expect: time.Hour})
+	link := proto.ClientFramed(g.dial(g.grpc), 1<<20, proto.IdleTimeouts{Ask: time.Hour, Expect: time.Hour})
 	if err := link.Begin(proto.Hello{Namespace: "acme", Credential: g.secret}); err != nil {
 		t.Fatal(err)
 	}

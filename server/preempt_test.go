@@ -35,12 +35,12 @@ func TestAskedToYield(t *testing.T) {
 			t.Error("the id of the asker's session is shown")
 		}
 		d.post("/v1/leases/"+bare+"/renew", "").want(200).is("lease.yield.agent", "support-2").is("advice.action", "stop")
-		if n := d.figure("interlock_yields_asked_total"); n != "2" {
+		if n := d.figure("interlock_yield_requests_total"); n != "2" {
 			t.Errorf("%s were counted", n)
 		}
 		asked := lines(t, d.get("/v1/events").raw)
 		for _, ev := range asked {
-			if ev["event"] == "asked" && (ev["asker"] != "support-2" || ev["actor"] != nil || ev["purpose"] != "fix the outage" || ev["priority"] != 3.0 || ev["by"] == nil || ev["target_session"] != "2") {
+			if ev["event"] == "yield_requested" && (ev["asker"] != "support-2" || ev["actor"] != nil || ev["purpose"] != "fix the outage" || ev["priority"] != 3.0 || ev["by"] == nil || ev["target_session"] != "2") {
 				t.Error(ev)
 			}
 		}

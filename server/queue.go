@@ -35,7 +35,7 @@ func (c *call) dropQueue() {
 }
 
 // switchQueue has a queue hand tasks out or not, and take new ones or not.
-func (c *call) switchQueue(outcome string, paused, drain engine.Switch) {
+func (c *call) switchQueue(outcome string, paused, drain engine.Toggle) {
 	h, name, ok := c.ofNamed()
 	if !ok || !c.body(func(d *jsonIn) { d.object(nil, nil) }) {
 		return

@@ -104,19 +104,19 @@ type tenant struct {
 	mu         sync.Mutex
 	quota      amount // of the namespace, a second; 0 is no bound
 	each       amount // of each of its principals
-	all        allowance
-	principals map[string]*allowance
-	crowd      allowance // of the principals beyond maxPrincipals
+	all        quotaBudget
+	principals map[string]*quotaBudget
+	crowd      quotaBudget // of the principals beyond maxPrincipals
 }
 
 // amount is a quantity that quotas limit.
 type amount struct{ requests, bytes int64 }
 
-// allowance is the rest of a quota.
-type allowance struct{ requests, bytes bucket }
+// quotaBudget is the rest of a quota.
+type quotaBudget struct{ requests, bytes bucket }
 
 func newTenant(namespace interlock.Namespace, s *interlock.Settings) *tenant {
-	t := &tenant{namespace: namespace, principals: map[string]*allowance{}}
+	t := &tenant{namespace: namespace, principals: map[string]*quotaBudget{}}
 	t.configure(s)
 	return t
 }
@@ -138,7 +138,7 @@ func quotaOf(q *interlock.Quota) amount {
 func (t *tenant) admit(now time.Duration, principal string, cost amount, vital bool) *engine.Effect {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := &allowance{}
+	own := &quotaBudget{}
 	each := amount{}
 	if principal != "" && t.each != each {
 		own, each = t.allowance(principal, now), t.each
@@ -162,7 +162,7 @@ func (t *tenant) admit(now time.Duration, principal string, cost amount, vital b
 }
 
 // allowance finds or makes a principal's.
-func (t *tenant) allowance(principal string, now time.Duration) *allowance {
+func (t *tenant) allowance(principal string, now time.Duration) *quotaBudget {
 	a := t.principals[principal]
 	if a != nil {
 		return a
@@ -177,12 +177,12 @@ func (t *tenant) allowance(principal string, now time.Duration) *allowance {
 			return &t.crowd
 		}
 	}
-	a = &allowance{}
+	a = &quotaBudget{}
 	t.principals[principal] = a
 	return a
 }
 
-func (a *allowance) refill(q amount, now time.Duration) {
+func (a *quotaBudget) refill(q amount, now time.Duration) {
 	if q.requests > 0 {
 		a.requests.refill(q.requests, now)
 	}
@@ -192,7 +192,7 @@ func (a *allowance) refill(q amount, now time.Duration) {
 }
 
 // lacks returns the exhausted part of the cost, and until when it lasts.
-func (a *allowance) lacks(q, cost amount) (wait time.Duration, what string, rate int64) {
+func (a *quotaBudget) lacks(q, cost amount) (wait time.Duration, what string, rate int64) {
 	if q.requests > 0 && cost.requests > 0 {
 		wait, what, rate = a.requests.wait(q.requests), "requests", q.requests
 	}
@@ -204,7 +204,7 @@ func (a *allowance) lacks(q, cost amount) (wait time.Duration, what string, rate
 	return wait, what, rate
 }
 
-func (a *allowance) take(q, cost amount) {
+func (a *quotaBudget) take(q, cost amount) {
 	if q.requests > 0 {
 		a.requests.take(cost.requests)
 	}
@@ -213,7 +213,7 @@ func (a *allowance) take(q, cost amount) {
 	}
 }
 
-func (a *allowance) count(q, cost amount) {
+func (a *quotaBudget) count(q, cost amount) {
 	if q.requests > 0 {
 		a.requests.count(q.requests, cost.requests)
 	}
@@ -223,7 +223,7 @@ func (a *allowance) count(q, cost amount) {
 }
 
 // full reports whether nothing is missing, so that forgetting it loses nothing.
-func (a *allowance) full(q amount, now time.Duration) bool {
+func (a *quotaBudget) full(q amount, now time.Duration) bool {
 	a.refill(q, now)
 	return a.requests.spent == 0 && a.bytes.spent == 0
 }

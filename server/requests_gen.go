@@ -221,7 +221,7 @@ func (d *jsonIn) declareRequest(cmd *engine.Declare, wait *time.Duration) {
 var partyRequestFields = []string{"session", "flow", "agent"}
 
 // partyRequest reads a body of the kind api.PartyRequest.
-func (d *jsonIn) partyRequest(party *engine.Party) {
+func (d *jsonIn) partyRequest(party *engine.FlowRef) {
 	d.object(partyRequestFields, func(field int) {
 		switch field {
 		case 0: // session

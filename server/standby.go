@@ -25,7 +25,7 @@ func NewStandby(cfg Config, where func() Active) (*Server, error) {
 	if where == nil {
 		return nil, errors.New("server: a standby must be told where the active server is")
 	}
-	cfg.Shard = elsewhere{where}
+	cfg.Shard = standbyShard{where}
 	s, err := New(cfg)
 	if err != nil {
 		return nil, err
@@ -48,35 +48,35 @@ func notOwner(a Active) *interlock.Error {
 	return err
 }
 
-// elsewhere is the shard of a standby.
-type elsewhere struct{ where func() Active }
+// standbyShard is the shard of a standby.
+type standbyShard struct{ where func() Active }
 
-func (e elsewhere) refusal() error { return notOwner(e.where()) }
+func (e standbyShard) refusal() error { return notOwner(e.where()) }
 
-func (e elsewhere) Submit(...engine.Command) error  { return e.refusal() }
-func (e elsewhere) Execute(...engine.Command) error { return e.refusal() }
-func (e elsewhere) Came() uint64                    { return 0 }
+func (e standbyShard) Submit(...engine.Command) error  { return e.refusal() }
+func (e standbyShard) Execute(...engine.Command) error { return e.refusal() }
+func (e standbyShard) Came() uint64                    { return 0 }
 
-func (e elsewhere) Do(context.Context, engine.Command) (engine.Effect, interlock.At, error) {
+func (e standbyShard) Do(context.Context, engine.Command) (engine.Effect, interlock.At, error) {
 	return engine.Effect{}, interlock.At{}, e.refusal()
 }
 
-func (e elsewhere) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (e standbyShard) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
 	return interlock.At{}, e.refusal()
 }
 
-func (e elsewhere) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
+func (e standbyShard) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
 	return interlock.At{}, e.refusal()
 }
 
-func (e elsewhere) Follow(context.Context, shard.Follower) error { return e.refusal() }
+func (e standbyShard) Follow(context.Context, shard.Follower) error { return e.refusal() }
 
-func (e elsewhere) Head(context.Context) (string, interlock.At, error) {
+func (e standbyShard) Head(context.Context) (string, interlock.At, error) {
 	return "", interlock.At{}, e.refusal()
 }
 
-func (e elsewhere) OnReset(func())          {} // there is nothing to forget
-func (e elsewhere) At() interlock.At        { return interlock.At{} }
-func (e elsewhere) First() interlock.Index  { return 0 }
-func (e elsewhere) Failed() <-chan struct{} { return nil }
-func (e elsewhere) Err() error              { return nil }
+func (e standbyShard) OnReset(func())          {} // there is nothing to forget
+func (e standbyShard) At() interlock.At        { return interlock.At{} }
+func (e standbyShard) First() interlock.Index  { return 0 }
+func (e standbyShard) Failed() <-chan struct{} { return nil }
+func (e standbyShard) Err() error              { return nil }

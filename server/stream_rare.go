@@ -74,7 +74,7 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 	case proto.OpDeclare:
 		c := &engine.Declare{Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, MaxWait: o.MaxWait, Attach: true}
 		if o.On != nil {
-			c.On = engine.Party{Session: o.On.Session, Agent: o.On.Agent, Flow: o.On.Flow}
+			c.On = engine.FlowRef{Session: o.On.Session, Agent: o.On.Agent, Flow: o.On.Flow}
 		}
 		return c
 	case proto.OpCommit:

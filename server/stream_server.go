@@ -74,7 +74,7 @@ func (s *StreamServer) Serve(l net.Listener) error {
 	}
 	s.listeners[l] = struct{}{}
 	s.mu.Unlock()
-	rest := &rest{addr: l.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
+	rest := &fallbackListener{addr: l.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -163,7 +163,7 @@ func (s *StreamServer) leave(conn net.Conn) {
 }
 
 // greet finds out what a connection is and serves it, or leaves it to gRPC.
-func (s *StreamServer) greet(raw net.Conn, rest *rest) {
+func (s *StreamServer) greet(raw net.Conn, rest *fallbackListener) {
 	defer s.leave(raw)
 	_ = raw.SetDeadline(time.Now().Add(s.greeting))
 	conn := raw
@@ -187,7 +187,7 @@ func (s *StreamServer) greet(raw net.Conn, rest *rest) {
 			return
 		}
 		if !maybe {
-			rest.give(&begun{Conn: conn, read: first[:n]})
+			rest.give(&peekedConn{Conn: conn, read: first[:n]})
 			return
 		}
 		got, err := conn.Read(first[n:])
@@ -200,7 +200,7 @@ func (s *StreamServer) greet(raw net.Conn, rest *rest) {
 
 // stream serves a framed link until it has ended.
 func (s *StreamServer) stream(raw, conn net.Conn) {
-	link := &frameLink{proto.ServerFramed(conn, proto.MaxFrameBytes, proto.Silence{Ask: serverAsks, Expect: serverExpects})}
+	link := &frameLink{proto.ServerFramed(conn, proto.MaxFrameBytes, proto.IdleTimeouts{Ask: serverAsks, Expect: serverExpects})}
 	if !s.framed(raw, link) {
 		_ = raw.Close()
 		return
@@ -255,15 +255,15 @@ func (l *frameLink) Recv(f *proto.ClientFrame) error {
 	return err
 }
 
-// rest is the listener of those connections that are no framed links.
-type rest struct {
+// fallbackListener is the listener of those connections that are no framed links.
+type fallbackListener struct {
 	addr   net.Addr
 	conns  chan net.Conn
 	once   sync.Once
 	closed chan struct{}
 }
 
-func (r *rest) give(conn net.Conn) {
+func (r *fallbackListener) give(conn net.Conn) {
 	select {
 	case r.conns <- conn:
 	case <-r.closed:
@@ -271,7 +271,7 @@ func (r *rest) give(conn net.Conn) {
 	}
 }
 
-func (r *rest) Accept() (net.Conn, error) {
+func (r *fallbackListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-r.conns:
 		return conn, nil
@@ -280,28 +280,28 @@ func (r *rest) Accept() (net.Conn, error) {
 	}
 }
 
-func (r *rest) Close() error {
+func (r *fallbackListener) Close() error {
 	r.once.Do(func() { close(r.closed) })
 	return nil
 }
 
-func (r *rest) Addr() net.Addr { return r.addr }
+func (r *fallbackListener) Addr() net.Addr { return r.addr }
 
-// begun is a connection after its first bytes were read.
-type begun struct {
+// peekedConn is a connection after its first bytes were read.
+type peekedConn struct {
 	net.Conn
 	read []byte
 }
 
 // RemoteAddr lets the streams of the connection find its visitor.
-func (c *begun) RemoteAddr() net.Addr {
+func (c *peekedConn) RemoteAddr() net.Addr {
 	if v := visitorOf(c.Conn); v != nil {
 		return &peerAddr{c.Conn.RemoteAddr(), v}
 	}
 	return c.Conn.RemoteAddr()
 }
 
-func (c *begun) Read(b []byte) (int, error) {
+func (c *peekedConn) Read(b []byte) (int, error) {
 	if len(c.read) > 0 {
 		n := copy(b, c.read)
 		c.read = c.read[n:]

@@ -14,7 +14,7 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-var never = proto.Silence{Ask: time.Hour, Expect: time.Hour}
+var never = proto.IdleTimeouts{Ask: time.Hour, Expect: time.Hour}
 
 // serveStreams serves a door on a port of its own.
 func serveStreams(t *testing.T, s *server.StreamServer) (addr string, ended <-chan error) {

@@ -118,7 +118,7 @@ func TestEventsOfTasks(t *testing.T) {
 		d.post("/v1/tasks/"+id+"/discard", ``).want(200)
 		raw := d.get("/v1/events").want(200).raw
 		got := lines(t, raw)
-		if story := kinds(got); story != "opened queue_set session_opened task_submitted task_handed_out task_attempt_failed ended task_moved task_handed_out task_moved ended task_forgotten" {
+		if story := kinds(got); story != "opened queue_set session_opened task_submitted task_dispatched task_attempt_failed ended task_moved task_dispatched task_moved ended task_forgotten" {
 			t.Fatal(story)
 		}
 		for _, secret := range []string{"3500", "secret result", `"l_`, `"s_`} {

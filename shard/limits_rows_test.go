@@ -107,7 +107,7 @@ var limitRows = []limitRow{
 			n.open()
 		},
 		again: func(n *neighbour) {
-			c := &engine.Declare{Head: n.head(), ID: newID(), Flow: "d", On: engine.Party{Session: n.nameOf(n.other)}}
+			c := &engine.Declare{Head: n.head(), ID: newID(), Flow: "d", On: engine.FlowRef{Session: n.nameOf(n.other)}}
 			n.must(n.do(c))
 			n.leave(c.ID)
 		},

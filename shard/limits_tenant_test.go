@@ -98,7 +98,7 @@ func (n *neighbour) read(query func(*engine.Engine)) {
 	}
 }
 
-func (n *neighbour) survey(q engine.Survey) {
+func (n *neighbour) survey(q engine.Scan) {
 	if _, err := n.s.Survey(n.b.Context(), n.namespace, func(e *engine.Engine, _ engine.Time) bool { return q.Look(e) }); err != nil {
 		n.b.Error(err)
 	}

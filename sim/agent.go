@@ -537,7 +537,7 @@ func (a *agent) declare() {
 		return
 	}
 	other := a.w.agents[a.rng(len(a.w.agents))]
-	c := engine.Declare{Flow: a.flow(), On: engine.Party{Agent: other.name}, MaxWait: 8 * time.Second, Attach: true}
+	c := engine.Declare{Flow: a.flow(), On: engine.FlowRef{Agent: other.name}, MaxWait: 8 * time.Second, Attach: true}
 	a.send("declare a wait for "+other.name, func() engine.Command { again := c; again.ID = a.w.id(); return &again }, a.got())
 }
 

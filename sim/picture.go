@@ -256,11 +256,11 @@ func (a *audit) fold(w *world, ev *record.Event) {
 		if ev.Kind == record.Granted {
 			a.grant(w, s.requests[ev.ID], ev, ev.Claims)
 		}
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		a.handed(w, s, ev)
 	case record.Written:
 		a.written(w, s, ev)
-	case record.TaskSubmitted, record.TaskMoved, record.AttemptFailed, record.TaskAsks, record.TaskAnswered, record.TaskForgotten:
+	case record.TaskSubmitted, record.TaskMoved, record.AttemptFailed, record.ApprovalRequested, record.ApprovalDecided, record.TaskForgotten:
 		a.taskMoved(w, s, ev)
 	case record.Admitted, record.Claimed, record.Parked, record.Resumed, record.Grace, record.Closed, record.Ended, record.Left, record.Converted:
 		if r := s.requests[ev.ID]; r == nil || r.phase == over {

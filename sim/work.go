@@ -91,9 +91,9 @@ func (a *audit) taskMoved(w *world, s *space, ev *record.Event) {
 		return
 	}
 	switch ev.Kind {
-	case record.TaskAsks:
+	case record.ApprovalRequested:
 		t.askers[ev.Actor] = true
-	case record.TaskAnswered:
+	case record.ApprovalDecided:
 		a.answeredBy(w, t, ev)
 	}
 	to := interlock.TaskState(ev.Op)

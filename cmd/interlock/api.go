@@ -51,7 +51,7 @@ func (c *httpAPI) whole(ctx context.Context, r request) (*api.Answer, error) {
 }
 
 // insist is do for a request with an id that may be sent again: see api.Client.Repeat. With
-// inLine it is about a place in line.
+// waiterRow it is about a place in line.
 func (c *httpAPI) insist(ctx context.Context, r request, inLine bool) (status int, answer []byte, err error) {
 	return c.show(c.client.Repeat(ctx, r, inLine, &client.Backoff{Least: 100 * time.Millisecond, Most: 12 * time.Second}))
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// around is the flow in which this command was started, by an "interlock run" or for a task, and
+// neighbours is the flow in which this command was started, by an "interlock run" or for a task, and
 // which does not go on before this one does. A command that stands in line does so in a session of
 // its own, and the flow around it knows nothing of that. So it declares to the server that the flow
 // waits for that session: a circle through both is then found like any other.
 //
 //	holder of k1 ─ declared ─► session of the command in line ─ k2 ─► holder of k2
-type around struct {
+type neighbours struct {
 	api     *httpAPI
 	session string
 	flow    string
 }
 
 // around returns the flow around this command, nil if there is none.
-func (a *app) around() *around {
-	o := &around{api: a.api(), session: os.Getenv("INTERLOCK_SESSION"), flow: os.Getenv("INTERLOCK_FLOW")}
+func (a *app) around() *neighbours {
+	o := &neighbours{api: a.api(), session: os.Getenv("INTERLOCK_SESSION"), flow: os.Getenv("INTERLOCK_FLOW")}
 	if _, err := interlock.ParseSessionID(o.session); err != nil || o.flow == "" {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (a *app) around() *around {
 // awaits declares that the flow waits for the session of that public name, until end is called. If
 // that wait is the one of a circle that is to end, lost is called with the refusal. Where the
 // server knows no such flow, nothing is declared: nothing waits with it.
-func (o *around) awaits(name string, lost context.CancelCauseFunc) (end func()) {
+func (o *neighbours) awaits(name string, lost context.CancelCauseFunc) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -40,7 +40,7 @@ begin with "bench"; the others report that they cannot.
 Repetitions alternate between the compared targets. A figure is their median, with the least
 and the most in brackets. Figures of different machines are not comparable.`,
 		Example: `  interlock bench
-  interlock bench cycle --door stream --agents 256 --duration 10s
+  interlock bench cycle --transport stream --agents 256 --duration 10s
   interlock bench replay --trace code --speed 10 --entities 200
   interlock bench all -o json`,
 		Args:        cobra.ArbitraryArgs,
@@ -76,7 +76,7 @@ and the most in brackets. Figures of different machines are not comparable.`,
 	f.IntSliceVar(&cfg.Leases, "leases", nil, "how `many` leases, for keepalive, memory, growth and restart (default: the scenario's own)")
 	f.DurationVar(&cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)")
 	f.IntVar(&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)")
-	f.StringSliceVar(&doors, "door", nil, "which `doors`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)")
+	f.StringSliceVar(&doors, "transport", nil, "which `transports`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)")
 	f.StringVar(&cfg.Replay.Trace, "trace", "conversation", "which hour is replayed: conversation, code, or a `file` with the columns TIMESTAMP,ContextTokens,GeneratedTokens")
 	f.Float64Var(&cfg.Replay.Speed, "speed", 20, "how many times faster than recorded")
 	f.IntVar(&cfg.Replay.Entities, "entities", 1000, "how `many` entities the replayed agents share")
@@ -185,9 +185,9 @@ func benchTargets(s bench.Scenario, doors []string, binary string, running *benc
 	if len(doors) > 0 && len(s.Doors) > 0 {
 		through = nil
 		for _, name := range doors {
-			door := bench.Door(name)
+			door := bench.Transport(name)
 			if !slices.Contains(bench.Doors, door) {
-				return nil, usage("--door %s: want stream, connections or http", clean(name))
+				return nil, usage("--transport %s: want stream, connections or http", clean(name))
 			}
 			through = append(through, door)
 		}

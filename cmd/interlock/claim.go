@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// claim is a claim as the HTTP/JSON door has it: with a mode, or with a count, named after what it
+// claim is a claim in the form of the HTTP API: with a mode, or with a count, named after what it
 // counts.
 type claim struct {
 	Key  interlock.Key `json:"key"`

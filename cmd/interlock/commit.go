@@ -278,7 +278,7 @@ func orStdin(file string) string {
 	return file
 }
 
-// putting is a write of bytes as the door takes it: in Base64, so that no spelling of
+// putting is a write of bytes in the form of the HTTP API: in Base64, so that no spelling of
 // JSON gets lost on the way.
 func putting(value []byte, kind string) (map[string]any, error) {
 	if base, _, _ := strings.Cut(kind, ";"); base == interlock.JSONType && !json.Valid(value) {

@@ -37,7 +37,7 @@ out what happened; the action is never performed twice.
 	return cmd
 }
 
-// effect is an effect as the door shows it.
+// effect is an effect in the form of the HTTP API.
 type effect struct {
 	ID        string `json:"id"`
 	Action    string `json:"action"`
@@ -99,7 +99,7 @@ func (x *effectFlags) check() error {
 	return nil
 }
 
-// fields is the action as the door takes it.
+// fields is the action in the form of the HTTP API.
 func (x *effectFlags) fields() map[string]any {
 	return map[string]any{"tool": x.tool, "target": x.target, "arguments": json.RawMessage(x.arguments)}
 }

@@ -116,8 +116,8 @@ func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.written(ev)
 	case record.EffectChanged:
 		e.effect(ev)
-	case record.TaskSubmitted, record.TaskHandedOut, record.AttemptFailed, record.TaskMoved, record.TaskForgotten,
-		record.TaskAsks, record.TaskAnswered:
+	case record.TaskSubmitted, record.TaskDispatched, record.AttemptFailed, record.TaskMoved, record.TaskForgotten,
+		record.ApprovalRequested, record.ApprovalDecided:
 		e.task(ev)
 	}
 	// Unreadable events were refused when the journal was replayed.
@@ -173,7 +173,7 @@ func (e *event) task(ev *record.Event) {
 		if queue, kind, err := ev.Task(); err == nil {
 			e.Queue, e.Kind = queue, clean(kind)
 		}
-	case record.TaskHandedOut:
+	case record.TaskDispatched:
 		id = ev.BaseID
 	}
 	e.Task, e.Attempt, e.Generation = interlock.TaskID(id).String(), ev.Generation, 0
@@ -345,11 +345,11 @@ func (e *event) facts() (facts []string) {
 
 func eventColour(e *event) colour {
 	switch e.Event {
-	case "granted", "admitted", "claimed", "converted", "resumed", "task_handed_out":
+	case "granted", "admitted", "claimed", "converted", "resumed", "task_dispatched":
 		return green
 	case "task_attempt_failed", "task_moved":
 		return (&task{State: e.State}).stateColour()
-	case "queued", "grace", "asked", "parked":
+	case "queued", "grace", "yield_requested", "parked":
 		return yellow
 	case "closed", "refused":
 		return red

@@ -72,12 +72,12 @@ Without STATEMENT it is read from standard input. With --keys no server is neede
 the public keys are fetched from the server.
 
 A statement holds as of its signing. Remember the highest fence that was seen of each key,
-and pass it with --least: that refuses holders that have lost the key since.
+and pass it with --min-fence: that refuses holders that have lost the key since.
 
 Exit codes: 0 it may write, 65 its fence is too low, 77 the statement is invalid or for
 something else, 69 no server answered.`,
 		Example: `  interlock fence keys > keys.json
-  interlock fence verify account:12345 "$STATEMENT" --keys keys.json --least 17`,
+  interlock fence verify account:12345 "$STATEMENT" --keys keys.json --min-fence 17`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 {
 				return usage("too many arguments: %s", useLine(cmd))
@@ -106,7 +106,7 @@ something else, 69 no server answered.`,
 		},
 	}
 	cmd.Flags().StringVar(&keys, "keys", "", "`file` with the key set, as interlock fence keys prints it (default: the server is asked)")
-	cmd.Flags().Uint64Var(&least, "least", 0, "the highest `fence` that was seen of the key; a lower one is refused")
+	cmd.Flags().Uint64Var(&least, "min-fence", 0, "the highest `fence` that was seen of the key; a lower one is refused")
 	return cmd
 }
 

@@ -239,7 +239,7 @@ func bodyOf(body []byte) fileBody {
 	return fileBody{Base64: body}
 }
 
-// staleAnswer is a refusal as the HTTP door writes it.
+// staleAnswer is a refusal in the form of the HTTP API.
 func staleAnswer(e *file.StaleError) any {
 	type state struct {
 		Version   file.Version `json:"version"`

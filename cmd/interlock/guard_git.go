@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/git"
 )
 
@@ -119,7 +119,7 @@ func (p *preReceive) run(ctx context.Context, a *app) error {
 		}
 		return exitWith(exitForCode(refused.Code), nil)
 	}
-	if errors.Is(err, door.ErrUnreachable) {
+	if errors.Is(err, apiclient.ErrUnreachable) {
 		if p.failOpen {
 			a.complain("the push is not checked: %v", err)
 			return nil

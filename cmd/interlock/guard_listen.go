@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -96,7 +96,7 @@ func (l *listenFlags) serve(ctx context.Context, a *app, s *http.Server) error {
 const guardShutdown = 10 * time.Second
 
 // door is the server's, as a guard uses it.
-func (a *app) door() (*door.Door, error) {
+func (a *app) door() (*apiclient.Client, error) {
 	t := &a.server
-	return door.New(door.Config{URL: t.base.String(), Credential: t.Credential, Namespace: t.namespace(), TLS: t.tls})
+	return apiclient.New(apiclient.Config{URL: t.base.String(), Credential: t.Credential, Namespace: t.namespace(), TLS: t.tls})
 }

@@ -36,7 +36,7 @@ type longPollRequest struct {
 	again string
 	// around is the flow that waits while this waits, nil if there is none; own is the
 	// session that the request then waits in.
-	around *around
+	around *neighbours
 	own    *presence
 	// asks means that the request is a resumption, which may have to wait for an answer first.
 	asks bool

@@ -89,7 +89,7 @@ func (q *quotaFlag) String() string {
 
 func (q *quotaFlag) Type() string { return "quota" }
 
-// change puts what the flags say into the settings as the door has them. Of a quota,
+// change puts what the flags say into the settings in the form of the HTTP API. Of a quota,
 // what no flag names stays as it is.
 func (s *settings) change(fields map[string]any, f *pflag.FlagSet) {
 	for _, b := range []struct {
@@ -221,7 +221,7 @@ versions than this one had.`,
 	return cmd
 }
 
-// settingsAnswer is a namespace's settings as the door has them.
+// settingsAnswer is a namespace's settings in the form of the HTTP API.
 type settingsAnswer struct {
 	StrictOrder    bool      `json:"strict_order"`
 	Closed         bool      `json:"closed"`

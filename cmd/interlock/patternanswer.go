@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// patternAnswer is a key pattern as the door has it.
+// patternAnswer is a key pattern in the form of the HTTP API.
 type patternAnswer struct {
 	Name       string    `json:"name"`
 	Shape      string    `json:"pattern"`

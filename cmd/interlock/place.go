@@ -15,11 +15,11 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// inLine shows how a request stands in line, asking now and then.
-type inLine struct {
+// waiterRow shows how a request stands in line, asking now and then.
+type waiterRow struct {
 	r        *runInvocation
 	c        *client.Client
-	around   *around // nil: nothing waits while this waits
+	around   *neighbours // nil: nothing waits while this waits
 	deadline time.Time
 	cancel   context.CancelCauseFunc
 
@@ -32,7 +32,7 @@ type inLine struct {
 var errOwnLease = errors.New("waiting would never end")
 
 // queued is called by the client when the request has a place.
-func (l *inLine) queued(ticket interlock.Ticket, holders []interlock.Holder) {
+func (l *waiterRow) queued(ticket interlock.Ticket, holders []interlock.Holder) {
 	if own := ownHolder(holders); own != nil {
 		l.cancel(fmt.Errorf("%w: %s is held by the lease under which this command runs (fence %s in INTERLOCK_FENCE): run it without a lease of its own, or on other keys",
 			errOwnLease, clean(string(own.Key)), own.Fence))
@@ -77,7 +77,7 @@ func ownHolder(holders []interlock.Holder) *interlock.Holder {
 
 // ask looks at the keys until ctx ends: the stream tells of the end of the wait
 // only. Without an answer the line stays as it was.
-func (l *inLine) ask(ctx context.Context) {
+func (l *waiterRow) ask(ctx context.Context) {
 	pace := client.Backoff{Least: 2 * time.Second, Most: 30 * time.Second}
 	if l.shown.live {
 		pace.Least, pace.Most = 500*time.Millisecond, 5*time.Second
@@ -104,7 +104,7 @@ func (l *inLine) ask(ctx context.Context) {
 	}
 }
 
-func (l *inLine) holders() []holder {
+func (l *waiterRow) holders() []holder {
 	if l.shown == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (l *inLine) holders() []holder {
 }
 
 // end takes what is shown away. It may be called more than once.
-func (l *inLine) end() {
+func (l *waiterRow) end() {
 	if l.declared != nil {
 		l.declared()
 	}

@@ -154,7 +154,7 @@ func rateText(tokens uint32, per time.Duration) string {
 	return strconv.FormatUint(uint64(tokens), 10) + "/" + text
 }
 
-// shareOf is a claimant group as the door has it.
+// shareOf is a claimant group in the form of the HTTP API.
 type shareOf struct {
 	Name string `json:"name"`
 	Min  uint32 `json:"min,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 )
 
-// queueSettings is an operator's settings of a queue, as the door takes them.
+// queueSettings is an operator's settings of a queue, in the form of the HTTP API.
 type queueSettings struct {
 	Paused       bool        `json:"paused,omitempty"`
 	Drain        bool        `json:"drain,omitempty"`
@@ -44,7 +44,7 @@ func queueOf(q *interlock.TaskQueue) *queueSettings {
 	return s
 }
 
-// queueAnswer is a queue as the door shows it.
+// queueAnswer is a queue in the form of the HTTP API.
 type queueAnswer struct {
 	Name string `json:"name"`
 	queueSettings

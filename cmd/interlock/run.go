@@ -227,7 +227,7 @@ func (r *runInvocation) acquire(ctx context.Context, c *client.Client) (*client.
 		ctx, done = context.WithDeadlineCause(ctx, deadline, errInTime)
 		defer done()
 	}
-	line := &inLine{r: r, c: c, around: r.a.around(), deadline: deadline, cancel: cancel}
+	line := &waiterRow{r: r, c: c, around: r.a.around(), deadline: deadline, cancel: cancel}
 	defer line.end()
 	req.OnQueued = line.queued
 	began := time.Now()
@@ -297,7 +297,7 @@ func (r *runInvocation) wanted() string {
 }
 
 // notAcquired returns why there is no lease.
-func (r *runInvocation) notAcquired(ctx context.Context, err error, line *inLine) error {
+func (r *runInvocation) notAcquired(ctx context.Context, err error, line *waiterRow) error {
 	cause := context.Cause(ctx)
 	var by *signalError
 	switch {

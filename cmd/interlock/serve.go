@@ -218,7 +218,7 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 	signals := watchSignals()
 	defer signals.stop()
 
-	p, err := startSite(signals.context(ctx), cfg, log)
+	p, err := startProcess(signals.context(ctx), cfg, log)
 	if err != nil {
 		if signals.asked() {
 			log.Info("stopped before the server was ready")
@@ -259,7 +259,7 @@ func serve(ctx context.Context, a *app, cfg *serveConfig) error {
 
 // announce prints to standard output what the server is now: "ready" when it is the one that
 // serves, "standby" when it waits for that.
-func (p *site) announce(a *app, role string) {
+func (p *process) announce(a *app, role string) {
 	httpAddr, grpcAddr := p.http.Addr().String(), p.grpc.Addr().String()
 	word := "ready"
 	if role != "active" {

@@ -32,7 +32,7 @@ answer describes the changes and their authors, in words for a prompt.
 	return cmd
 }
 
-// document is guarded state as the door shows it.
+// document is guarded state in the form of the HTTP API.
 type document struct {
 	Key     interlock.Key     `json:"key"`
 	Version interlock.Version `json:"version,string"`

@@ -78,7 +78,7 @@ func leaseOf(f *pflag.FlagSet, id *string) {
 	f.StringVar(id, "lease", "", "the `lease` of the attempt (default: $INTERLOCK_LEASE)")
 }
 
-// body is the acknowledgement as the door takes it.
+// body is the acknowledgement in the form of the HTTP API.
 func (k *ackFlags) body(a *app, args []string) (map[string]any, error) {
 	body := map[string]any{}
 	if k.file != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// task is a task as the door shows it.
+// task is a task in the form of the HTTP API.
 type task struct {
 	ID       string          `json:"id"`
 	Queue    string          `json:"queue"`

@@ -78,7 +78,7 @@ func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
 	f.StringArrayVar(&q.reads, "read", nil, "a document that was read for it, `KEY=VERSION`: the person sees later changes; may be repeated")
 }
 
-// fields is the question as the door takes it.
+// fields is the question in the form of the HTTP API.
 func (q *questionFlags) fields(text string) (map[string]any, error) {
 	if err := checkDurations(duration{"--for", q.limit, 0, interlock.MaxDelay}); err != nil {
 		return nil, err

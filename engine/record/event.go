@@ -23,7 +23,7 @@ type Event struct {
 	Flow      string              `journal:"3,name"`
 	Claims    []interlock.Claim   `journal:"4"`
 	Actor     string              `journal:"5,name"`  // the principal that caused it; "" without credentials
-	Asker     string              `journal:"56,name"` // Asked, and the end of a preempted request: the agent that asks for it
+	Asker     string              `journal:"56,name"` // YieldRequested, and the end of a preempted request: the agent that asks for it
 
 	// A request.
 	Num             uint64   `journal:"6"` // its number
@@ -51,7 +51,7 @@ type Event struct {
 	BaseID [16]byte `journal:"51"` // the id of that lease
 	Part   bool     `journal:"41"` // it is a part of a shared-out key, of the member with number Base
 
-	// Asked: the asking party; of Queued, when it is a declared wait, its target.
+	// YieldRequested: the asking party; of Queued, when it is a declared wait, its target.
 	Target     uint64   `journal:"42"` // number of the session
 	TargetFlow string   `journal:"43"`
 	By         uint64   `journal:"44"`
@@ -91,10 +91,10 @@ type Event struct {
 	QueueName   string `journal:"8,name,for=QueueSet|QueueDropped"`
 	KeyClass    string `journal:"8,name,for=HoldTime"`
 	// SessionName is the public name of the session of a writer, a claimer or a worker.
-	SessionName string `journal:"8,name,for=Written|EffectChanged|AttemptFailed|TaskMoved|TaskAsks|TaskAnswered|Logged"`
+	SessionName string `journal:"8,name,for=Written|EffectChanged|AttemptFailed|TaskMoved|ApprovalRequested|ApprovalDecided|Logged"`
 	Result      string `journal:"18,for=EffectChanged"`
 	// Due is how long after At the task is due.
-	Due time.Duration `journal:"19,for=AttemptFailed|TaskMoved|TaskAnswered"`
+	Due time.Duration `journal:"19,for=AttemptFailed|TaskMoved|ApprovalDecided"`
 	// After is how long after At a task came to stand where it stands, or a bucket will be full.
 	After time.Duration `journal:"19,for=TaskSubmitted|Bucket"`
 	// Idle is the time since the event before the term.

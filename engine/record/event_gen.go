@@ -91,7 +91,7 @@ func (w *fieldWriter) fields(ev *Event) {
 		w.text(hasPurpose, ev.QueueName)
 	case HoldTime:
 		w.text(hasPurpose, ev.KeyClass)
-	case Written, EffectChanged, AttemptFailed, TaskMoved, TaskAsks, TaskAnswered, Logged:
+	case Written, EffectChanged, AttemptFailed, TaskMoved, ApprovalRequested, ApprovalDecided, Logged:
 		w.text(hasPurpose, ev.SessionName)
 	default:
 		w.text(hasPurpose, ev.Purpose)
@@ -112,7 +112,7 @@ func (w *fieldWriter) fields(ev *Event) {
 		w.text(hasNote, ev.Note)
 	}
 	switch ev.Kind {
-	case AttemptFailed, TaskMoved, TaskAnswered:
+	case AttemptFailed, TaskMoved, ApprovalDecided:
 		w.number(hasWaited, uint64(ev.Due))
 	case TaskSubmitted, Bucket:
 		w.number(hasWaited, uint64(ev.After))
@@ -189,7 +189,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 			ev.QueueName = d.name()
 		case HoldTime:
 			ev.KeyClass = d.name()
-		case Written, EffectChanged, AttemptFailed, TaskMoved, TaskAsks, TaskAnswered, Logged:
+		case Written, EffectChanged, AttemptFailed, TaskMoved, ApprovalRequested, ApprovalDecided, Logged:
 			ev.SessionName = d.name()
 		default:
 			ev.Purpose = d.name()
@@ -221,7 +221,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		}
 	case hasWaited:
 		switch ev.Kind {
-		case AttemptFailed, TaskMoved, TaskAnswered:
+		case AttemptFailed, TaskMoved, ApprovalDecided:
 			ev.Due = time.Duration(d.number())
 		case TaskSubmitted, Bucket:
 			ev.After = time.Duration(d.number())

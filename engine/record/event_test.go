@@ -29,7 +29,7 @@ func TestMeanings(t *testing.T) {
 		record.TaskSubmitted:  {Purpose: "purpose", Note: "note", After: 3},
 		record.Bucket:         {Purpose: "purpose", Note: "note", After: 3},
 		record.Opened:         {Purpose: "purpose", Note: "note", Idle: 4},
-		record.TaskHandedOut:  {Purpose: "purpose", Note: "note", Waited: 1},
+		record.TaskDispatched: {Purpose: "purpose", Note: "note", Waited: 1},
 		record.AttemptFailed:  {SessionName: "session", Note: "note", Due: 2},
 		record.PatternDropped: {PatternName: "pattern", Note: "note", Waited: 1},
 	} {

@@ -43,9 +43,9 @@ const (
 	Answered Kind = 11
 	// Converted: a lease was converted at once. Num, Claims (all it has now), Fence.
 	Converted Kind = 12
-	// Asked: a holder is asked to yield. Num; Actor, Asker, Target, TargetFlow, Purpose and
+	// YieldRequested: a holder is asked to yield. Num; Actor, Asker, Target, TargetFlow, Purpose and
 	// Priority of the asking caller; By and ByID, of its request.
-	Asked Kind = 13
+	YieldRequested Kind = 13
 	// Closed: a lease is over by its holder's death, and its keys stay closed for a
 	// while. Num, Fence, Reason, Held, LockDelay.
 	Closed Kind = 14
@@ -89,10 +89,10 @@ const (
 	// Arrived (how long after At it first stood in line), After (since when it stands there,
 	// or is settled), Changed, and BaseID, the lease of one that runs.
 	TaskSubmitted Kind = 24
-	// TaskHandedOut: a worker has a task. BaseID (the task), Num, Generation (the attempt);
+	// TaskDispatched: a worker has a task. BaseID (the task), Num, Generation (the attempt);
 	// ID (the lease), Session, Agent, Flow, Actor, TTL, Grace, MaxHold, Stall, LockDelay
 	// and Fence as of any lease; Waited.
-	TaskHandedOut Kind = 25
+	TaskDispatched Kind = 25
 	// AttemptFailed: an attempt has failed. ID (the task), Num, Generation (the attempt),
 	// Agent, SessionName and Fence of its worker, Held,
 	// Reason, Outcome (why, in words); Op (interlock.TaskState): where the task stands
@@ -107,14 +107,14 @@ const (
 	TaskMoved Kind = 27
 	// TaskForgotten: a settled task was discarded. ID, Num.
 	TaskForgotten Kind = 28
-	// TaskAsks: the worker of a task asks a person, so its attempt is over and does
+	// ApprovalRequested: the worker of a task asks a person, so its attempt is over and does
 	// not count. ID, Num, Op, Generation (the attempts that count), Agent, SessionName and Fence of the worker, Outcome (why it failed
 	// before, in words), Blob (the question).
-	TaskAsks Kind = 29
-	// TaskAnswered: a task's question is answered: ID, Num, Agent (the person), Note (why),
+	ApprovalRequested Kind = 29
+	// ApprovalDecided: a task's question is answered: ID, Num, Agent (the person), Note (why),
 	// Op: the task's state since then, which is dead if the answer was no; Generation, Due
 	// and Outcome as of TaskMoved.
-	TaskAnswered Kind = 30
+	ApprovalDecided Kind = 30
 	// EffectsForgotten: done effects were forgotten before their time: the Num oldest, or the
 	// one with the digest in Blob, which may also be one that was not done. Actor, if a caller
 	// asked for it; else they made room.
@@ -172,12 +172,12 @@ var kindNames = map[Kind]string{
 	Opened: "opened", SessionOpened: "session_opened", SessionEnded: "session_ended", Queued: "queued",
 	Granted: "granted", Admitted: "admitted", Claimed: "claimed", Grace: "grace", Ended: "ended",
 	Left: "left", Answered: "answered", Counters: "counters", Tombstone: "tomb", Noted: "noted", HoldTime: "holds", SessionGone: "gone",
-	Converted: "converted", Asked: "asked", Closed: "closed", Parked: "parked", Resumed: "resumed",
+	Converted: "converted", YieldRequested: "asked", Closed: "closed", Parked: "parked", Resumed: "resumed",
 	PatternSet: "pattern_set", PatternDropped: "pattern_dropped", Configured: "configured", Bucket: "bucket", KeysMoved: "moved",
 	Divided: "divided", Written: "written", EffectChanged: "effect", Versions: "versions", Logged: "logged",
-	QueueSet: "queue_set", QueueDropped: "queue_dropped", TaskSubmitted: "task_submitted", TaskHandedOut: "task_handed_out", AttemptFailed: "task_attempt_failed",
+	QueueSet: "queue_set", QueueDropped: "queue_dropped", TaskSubmitted: "task_submitted", TaskDispatched: "task_dispatched", AttemptFailed: "task_attempt_failed",
 	TaskMoved: "task_moved", TaskForgotten: "task_forgotten",
-	TaskAsks: "task_asks", TaskAnswered: "task_answered", EffectsForgotten: "effects_forgotten",
+	ApprovalRequested: "approval_requested", ApprovalDecided: "approval_decided", EffectsForgotten: "effects_forgotten",
 	NamespaceDeleted: "namespace_deleted", NamespaceForgotten: "namespace_forgotten", Refused: "refused",
 	Decided: "decided",
 }

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 )
 
 // Require is the demand of a push.
@@ -28,7 +28,7 @@ const (
 
 // Hook is a pre-receive hook. All fields are required unless it is said.
 type Hook struct {
-	Door    *door.Door
+	Door    *apiclient.Client
 	Keys    Keys
 	Require Require
 	// Refs are prefixes of the refs that are guarded, such as refs/heads/.
@@ -56,7 +56,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return e.Text }
 
 // Check reads the updates of a push and returns nil when it may go ahead. A refusal
-// is a *RefusedError; with any other error, door.ErrUnreachable among them, it is
+// is a *RefusedError; with any other error, apiclient.ErrUnreachable among them, it is
 // not known whether it may.
 func (h *Hook) Check(ctx context.Context, updates io.Reader) error {
 	list, err := readUpdates(updates)
@@ -95,7 +95,7 @@ func (h *Hook) shown(ctx context.Context) (fences []interlock.Fence, err error) 
 			return nil, &RefusedError{interlock.CodeInvalidID, "what you showed as interlock-lease is no lease's id: l_ and 32 hexadecimal digits"}
 		}
 		lease, err := h.Door.Lease(ctx, id)
-		if said, ok := errors.AsType[*door.Refusal](err); ok {
+		if said, ok := errors.AsType[*apiclient.Refusal](err); ok {
 			return nil, &RefusedError{said.Code, fmt.Sprintf("the lease that you showed does not count: %s.\nDo not push what you made under it: acquire again, fetch, and decide again.", said.Detail)}
 		}
 		if err != nil {
@@ -111,7 +111,7 @@ type pathProblem struct {
 	path    string
 	key     interlock.Key
 	problem string // why it cannot be asked about; else it is held, or not covered
-	holders []door.Holder
+	holders []apiclient.Holder
 	more    int
 }
 
@@ -198,7 +198,7 @@ func (h *Hook) ask(ctx context.Context, path string, fences []interlock.Fence) (
 func (h *Hook) covered(ctx context.Context, key interlock.Key, fences []interlock.Fence) (bool, error) {
 	for _, fence := range fences {
 		err := h.Door.CheckFence(ctx, key, fence)
-		if door.CodeOf(err) != interlock.CodeFenced {
+		if apiclient.CodeOf(err) != interlock.CodeFenced {
 			return err == nil, err
 		}
 	}
@@ -207,7 +207,7 @@ func (h *Hook) covered(ctx context.Context, key interlock.Key, fences []interloc
 
 // answer turns Interlock's word about a key into a finding.
 func (h *Hook) answer(f *pathProblem, err error) (*pathProblem, error) {
-	said, ok := errors.AsType[*door.Refusal](err)
+	said, ok := errors.AsType[*apiclient.Refusal](err)
 	if !ok {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlockdev/interlock/guard/door"
-	"github.com/interlockdev/interlock/guard/door/doortest"
+	"github.com/interlockdev/interlock/guard/apiclient"
+	"github.com/interlockdev/interlock/guard/apiclient/apitest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -45,7 +45,7 @@ func beHook(text string) int {
 	if err != nil {
 		panic(err)
 	}
-	d, err := door.New(door.Config{URL: s.URL})
+	d, err := apiclient.New(apiclient.Config{URL: s.URL})
 	if err != nil {
 		panic(err)
 	}
@@ -75,7 +75,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	tools.Need(t, "git")
 	dir := t.TempDir()
-	r := &rig{t: t, interlock: doortest.Serve(t), bare: filepath.Join(dir, "web.git"), work: filepath.Join(dir, "work")}
+	r := &rig{t: t, interlock: apitest.Serve(t), bare: filepath.Join(dir, "web.git"), work: filepath.Join(dir, "work")}
 	r.settings = settings{URL: r.interlock.URL, Require: RequireNone, Refs: []string{"refs/heads/"}, MaxPaths: 100}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GIT_") && !strings.HasPrefix(v, "INTERLOCK_") {

@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/proxy"
 	"github.com/interlockdev/interlock/journal/memjournal"
 	"github.com/interlockdev/interlock/server"
@@ -27,7 +27,7 @@ func Example() {
 	}))
 	defer api.Close()
 	upstream, _ := url.Parse(api.URL)
-	d, err := door.New(door.Config{URL: interlocked.URL})
+	d, err := apiclient.New(apiclient.Config{URL: interlocked.URL})
 	if err != nil {
 		fmt.Println(err)
 		return

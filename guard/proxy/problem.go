@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 )
 
 // A refusal is an answer of the proxy's own: a problem document (RFC 9457) in the form that
@@ -117,7 +117,7 @@ func refusalOf(err error, key interlock.Key) *refusal {
 			action: advice.Action, after: advice.RetryAfter, next: advice.Message,
 		}
 	}
-	if said, ok := errors.AsType[*door.Refusal](err); ok {
+	if said, ok := errors.AsType[*apiclient.Refusal](err); ok {
 		switch said.Code {
 		case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeInvalidNamespace:
 			// That is about the proxy, not about its caller.

@@ -23,7 +23,7 @@ type proof func(ctx context.Context) (bearer, error)
 // pass lets a call through if its caller may write the key: when it returns nil, the turn is
 // taken, and what was shown was good a moment before that, or after it where the turn had to be
 // waited for.
-func (p *Proxy) pass(ctx context.Context, c *call, r *http.Request, turn *turn) *refusal {
+func (p *Proxy) pass(ctx context.Context, c *call, r *http.Request, turn *fenceTurn) *refusal {
 	proof, no := p.proof(c, r.Header)
 	if no != nil {
 		return no

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
 // Options are the parts of a Proxy. All but Calls are required.
 type Options struct {
 	Config   *Config
-	Door     *door.Door
+	Door     *apiclient.Client
 	Upstream *url.URL    // the API; its path goes before that of each call
 	Records  io.Writer   // gets a Record for every call, one a line
 	Failed   func(error) // gets the errors of records and calls that could not be written
@@ -35,7 +35,7 @@ type Options struct {
 type Proxy struct {
 	cfg      *Config
 	rules    []*rule
-	door     *door.Door
+	door     *apiclient.Client
 	upstream *url.URL
 	hosts    map[string]bool
 	signed   *statements // nil: no route demands them
@@ -201,7 +201,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		}
 		defer func() { turn.leave(time.Now()) }()
 		if no := p.pass(ctx, c, r, turn); no != nil {
-			if gone(ctx) {
+			if clientGone(ctx) {
 				c.leave()
 			}
 			c.refuse(no)
@@ -227,12 +227,12 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 	p.reverse.ServeHTTP(c, r.WithContext(ctx))
 }
 
-// gone reports whether the caller has left, so that an answer has no receiver.
-func gone(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
+// clientGone reports whether the caller has left, so that an answer has no receiver.
+func clientGone(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
 
 // admit finds the route of a call, and refuses what cannot be guarded.
 func (p *Proxy) admit(c *call, r *http.Request) *refusal {
-	if door.Foreign(r, p.hosts) {
+	if apiclient.Foreign(r, p.hosts) {
 		return &refusal{
 			status: http.StatusForbidden, code: interlock.CodeForeignHost, detail: "the request is for another host, or comes from a page of another site",
 			action: interlock.ActStop, next: "address the guard as localhost or by a name that its configuration lists, and call it from a program",

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlockdev/interlock/guard/door"
-	"github.com/interlockdev/interlock/guard/door/doortest"
+	"github.com/interlockdev/interlock/guard/apiclient"
+	"github.com/interlockdev/interlock/guard/apiclient/apitest"
 )
 
 // routes are those of most tests.
@@ -45,7 +45,7 @@ type rig struct {
 
 func newRig(t *testing.T, config string) *rig {
 	t.Helper()
-	r := &rig{t: t, interlock: doortest.Serve(t), api: newAPI(t), log: &lines{}}
+	r := &rig{t: t, interlock: apitest.Serve(t), api: newAPI(t), log: &lines{}}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "token"), secret+"\n")
 	write(t, filepath.Join(dir, "guard.json"), config)
@@ -53,7 +53,7 @@ func newRig(t *testing.T, config string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := door.New(door.Config{URL: r.interlock.URL})
+	d, err := apiclient.New(apiclient.Config{URL: r.interlock.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/signed"
 )
 
@@ -33,7 +33,7 @@ type statements struct {
 // shall not make the proxy ask each time.
 const between = time.Minute
 
-func newStatements(cfg *Statements, d *door.Door) *statements {
+func newStatements(cfg *Statements, d *apiclient.Client) *statements {
 	// Statements have milliseconds.
 	s := &statements{namespace: cfg.Namespace, begun: time.Now().Truncate(time.Millisecond), source: d.FenceKeys}
 	if cfg.path != "" {

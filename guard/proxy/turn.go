@@ -41,8 +41,8 @@ type order struct {
 	until   time.Time       // remembered until then, when calls is 0
 }
 
-// turn is one call's place at its key.
-type turn struct {
+// fenceTurn is one call's place at its key.
+type fenceTurn struct {
 	all   *turns
 	key   interlock.Key
 	order *order
@@ -59,7 +59,7 @@ const (
 
 // enter is called before Interlock is asked, leave when the call is over. It returns
 // nil when there is no room for the key.
-func (t *turns) enter(key interlock.Key, now time.Time) *turn {
+func (t *turns) enter(key interlock.Key, now time.Time) *fenceTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.keys == nil {
@@ -82,12 +82,12 @@ func (t *turns) enter(key interlock.Key, now time.Time) *turn {
 		t.keys[key] = o
 	}
 	o.calls++
-	return &turn{all: t, key: key, order: o}
+	return &fenceTurn{all: t, key: key, order: o}
 }
 
 // resume takes a turn for a call that was under way before the proxy began. All of a
 // key are under one fence.
-func (t *turns) resume(key interlock.Key, fence interlock.Fence, now time.Time) *turn {
+func (t *turns) resume(key interlock.Key, fence interlock.Fence, now time.Time) *fenceTurn {
 	turn := t.enter(key, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +115,7 @@ var errCrowded = errors.New("too many calls wait for their turn at this key")
 // take waits until no call under a lower fence is under way, and reports whether
 // it had to wait. It returns a *passedError when a higher fence was there, and
 // errCrowded when it would be one too many.
-func (t *turn) take(ctx context.Context, fence interlock.Fence) (waited bool, err error) {
+func (t *fenceTurn) take(ctx context.Context, fence interlock.Fence) (waited bool, err error) {
 	for {
 		free, err := t.try(fence)
 		if free == nil {
@@ -132,7 +132,7 @@ func (t *turn) take(ctx context.Context, fence interlock.Fence) (waited bool, er
 }
 
 // try takes the turn, or returns when to try again.
-func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
+func (t *fenceTurn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
 	o := t.order
@@ -162,7 +162,7 @@ func (t *turn) try(fence interlock.Fence) (free <-chan struct{}, err error) {
 }
 
 // giveUp ends the wait for free.
-func (t *turn) giveUp(free <-chan struct{}) {
+func (t *fenceTurn) giveUp(free <-chan struct{}) {
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
 	if t.order.free == free {
@@ -178,7 +178,7 @@ func (o *order) wake() {
 	o.free, o.waiting = nil, 0
 }
 
-func (t *turn) leave(now time.Time) {
+func (t *fenceTurn) leave(now time.Time) {
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
 	o := t.order

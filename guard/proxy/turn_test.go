@@ -32,7 +32,7 @@ func TestTurns(t *testing.T) {
 			waited bool
 			err    error
 		}
-		take := func(fence interlock.Fence) (*turn, chan result) {
+		take := func(fence interlock.Fence) (*fenceTurn, chan result) {
 			turn, took := all.enter("k", time.Now()), make(chan result, 1)
 			go func() {
 				waited, err := turn.take(t.Context(), fence)

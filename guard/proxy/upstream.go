@@ -103,7 +103,7 @@ func (p *Proxy) clean(res *http.Response) error {
 // what the caller must not see.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	c := r.Context().Value(callKey{}).(*call)
-	if gone(r.Context()) {
+	if clientGone(r.Context()) {
 		c.leave()
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -10,7 +10,7 @@ var commitScenario = Scenario{
 	Name:  "commit",
 	Short: "conditional commits on distinct documents",
 	About: "Agents commit a document of their own, each time on the version that they have written before.",
-	Doors: []Door{Stream},
+	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.agents(1, 16, 64, 256) {
 			for _, t := range targets {
@@ -55,7 +55,7 @@ func storesOf(crew *Crew) ([]Store, error) {
 	for i, a := range crew.Agents {
 		store, ok := a.(Store)
 		if !ok {
-			return nil, fmt.Errorf("it has no documents with versions, or they are not measured there: use --door %s or %s", Stream, Connections)
+			return nil, fmt.Errorf("it has no documents with versions, or they are not measured there: use --transport %s or %s", Stream, Connections)
 		}
 		stores[i] = store
 	}

@@ -14,7 +14,7 @@ var growthScenario = Scenario{
 	About: "Agents acquire and release a key of their own beside many that are held: first beside as many as the smallest load has, then on the same " +
 		"server beside all. The ratios are of these two, so 1 means that what is held costs nothing. The engine's time is that of the engine alone, " +
 		"in the bench's process, on one core and with the same keys; its share is of the server's processor time.",
-	Doors: []Door{Stream},
+	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		sizes := cfg.leases(1_000, 10_000, 100_000, 1_000_000)
 		least := slices.Min(sizes)

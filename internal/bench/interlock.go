@@ -15,19 +15,19 @@ import (
 	"github.com/interlockdev/interlock/internal/launch"
 )
 
-// Door is a way into Interlock.
-type Door string
+// Transport is a way into Interlock.
+type Transport string
 
 // The doors.
 const (
-	Stream      Door = "stream"      // all agents are flows of one session, on one connection
-	Connections Door = "connections" // each agent has a session and a connection of its own
-	GRPC        Door = "grpc"        // as Stream, on a gRPC stream
-	HTTP        Door = "http"        // each agent has a connection of its own, and sends JSON
+	Stream      Transport = "stream"      // all agents are flows of one session, on one connection
+	Connections Transport = "connections" // each agent has a session and a connection of its own
+	GRPC        Transport = "grpc"        // as Stream, on a gRPC stream
+	HTTP        Transport = "http"        // each agent has a connection of its own, and sends JSON
 )
 
 // Doors are all of them.
-var Doors = []Door{Stream, Connections, GRPC, HTTP}
+var Doors = []Transport{Stream, Connections, GRPC, HTTP}
 
 // Address is where a server is, and our identity at it.
 type Address struct {
@@ -40,7 +40,7 @@ type Address struct {
 
 // Interlock is the target that is this program. Every answer of it is durable.
 type Interlock struct {
-	Door Door
+	Door Transport
 
 	// Binary is started as a server for each site, with its journal in a directory that
 	// is removed afterwards.
@@ -76,7 +76,7 @@ func (t Interlock) Open(ctx context.Context) (Site, error) {
 
 // interlockSite is a server, and the door that is used.
 type interlockSite struct {
-	door   Door
+	door   Transport
 	at     Address
 	binary string
 	dir    string         // of our own server's journal
@@ -125,7 +125,7 @@ func (s *interlockSite) Crew(ctx context.Context, n int) (*Crew, error) {
 	case HTTP:
 		return s.httpCrew(ctx, n)
 	}
-	return nil, fmt.Errorf("no door is called %q", s.door)
+	return nil, fmt.Errorf("no transport is called %q", s.door)
 }
 
 // End implements Restarter.

@@ -20,7 +20,7 @@ var tiny = Config{
 }
 
 // targetsOf are Interlock through doors, and the yardstick.
-func targetsOf(t *testing.T, s Scenario, doors []Door) []Target {
+func targetsOf(t *testing.T, s Scenario, doors []Transport) []Target {
 	binary := launchtest.Binary(t)
 	var targets []Target
 	for _, door := range doors {
@@ -45,10 +45,10 @@ func ordered(t *testing.T, figures []Figure, names ...string) {
 // Every scenario runs against real servers, through every door that it knows, and its results
 // can be true.
 func TestScenarios(t *testing.T) {
-	both := []Door{Stream, Connections}
+	both := []Transport{Stream, Connections}
 	tests := []struct {
 		scenario Scenario
-		doors    []Door
+		doors    []Transport
 		cases    int
 		positive []string
 		check    func(t *testing.T, figures []Figure)
@@ -65,17 +65,17 @@ func TestScenarios(t *testing.T) {
 			}
 		}},
 		{commitScenario, both, 2, []string{"commits", "p50"}, nil},
-		{taskScenario, []Door{Stream}, 1, []string{"tasks", "p50"}, nil},
-		{askScenario, []Door{Stream}, 1, []string{"replies", "p50"}, nil},
+		{taskScenario, []Transport{Stream}, 1, []string{"tasks", "p50"}, nil},
+		{askScenario, []Transport{Stream}, 1, []string{"replies", "p50"}, nil},
 		{keepaliveScenario, both, 2, []string{"sessions"}, func(t *testing.T, figures []Figure) {
 			if f := find(t, figures, "journal growth"); f.Max != 0 {
 				t.Errorf("%s: the journal grew by %v bytes", f.Target, f.Max)
 			}
 		}},
-		{memoryScenario, []Door{Stream}, 1, []string{"key"}, nil},
-		{growthScenario, []Door{Stream}, 2, []string{"cycles", "time ÷ least", "engine", "engine ÷ least"}, nil},
-		{restartScenario, []Door{Stream, HTTP}, 4, []string{"first answer", "resident"}, nil},
-		{replayScenario, []Door{Stream}, 4, []string{"hold p50", "tries each"}, func(t *testing.T, figures []Figure) {
+		{memoryScenario, []Transport{Stream}, 1, []string{"key"}, nil},
+		{growthScenario, []Transport{Stream}, 2, []string{"cycles", "time ÷ least", "engine", "engine ÷ least"}, nil},
+		{restartScenario, []Transport{Stream, HTTP}, 4, []string{"first answer", "resident"}, nil},
+		{replayScenario, []Transport{Stream}, 4, []string{"hold p50", "tries each"}, func(t *testing.T, figures []Figure) {
 			ordered(t, figures, "wait p50", "wait p99", "wait max")
 			ordered(t, figures, "hold p50", "hold p99")
 			if f := find(t, figures, "tries each"); f.Min < 1 {

@@ -10,7 +10,7 @@ var memoryScenario = Scenario{
 	Short: "bytes for each lease and each waiter",
 	About: "What a held lease takes of the server's memory above its key's own bytes, and what a waiter takes, with a tenth as many waiters as leases " +
 		"in lines of 1,000. Live is what the server's program needs; resident is what it occupies with all leases held, with the reserves of its garbage collector.",
-	Doors: []Door{Stream},
+	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.leases(1_000_000) {
 			waiters := max(n/10, 1) // the limit of a namespace is on leases and waiters together

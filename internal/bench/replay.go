@@ -37,7 +37,7 @@ var replayScenario = Scenario{
 		"They keep out of each other's way by leases in line; by commits on the version that they have read, thinking again when it is stale; or by " +
 		"trying again every 10 ms, or after a random pause of up to twice that. Times are as measured, so those of the agents are divided by the speed; " +
 		"waiting is from coming to the thought that counts. Data: " + trace.Source + ".",
-	Doors: []Door{Stream},
+	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		r := cfg.Replay
 		if r.Speed == 0 {
@@ -162,7 +162,7 @@ func locked(pauses func() time.Duration) func(context.Context, *play, Agent, str
 func optimistic(ctx context.Context, p *play, a Agent, key string, think time.Duration) error {
 	store, ok := a.(Store)
 	if !ok {
-		return fmt.Errorf("it has no documents with versions, or they are not measured there: use --door %s", Stream)
+		return fmt.Errorf("it has no documents with versions, or they are not measured there: use --transport %s", Stream)
 	}
 	came, lost := time.Now(), time.Duration(0)
 	for {

@@ -15,7 +15,7 @@ type Scenario struct {
 	About string // what it does and how it measures, for people
 
 	// Doors are the default APIs of Interlock that it uses.
-	Doors []Door
+	Doors []Transport
 
 	// Yardstick reports that Echo is among its targets.
 	Yardstick bool

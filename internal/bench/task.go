@@ -14,7 +14,7 @@ var taskScenario = Scenario{
 	Short: "submit, pull and acknowledge tasks",
 	About: "Agents submit a task for a key of their own, and the next one when it has reached the worker, which has a session and a stream of its own " +
 		"and does each at once. A task is a submission, a pull with a lease and an acknowledgement.",
-	Doors: []Door{Stream},
+	Doors: []Transport{Stream},
 	Own:   true, // it makes a queue
 	cases: func(cfg Config, targets []Target) ([]Case, error) {
 		return delegated(cfg, targets, tasks)
@@ -26,7 +26,7 @@ var askScenario = Scenario{
 	Short: "ask the single writer of a key",
 	About: "Agents ask the single writer of a key of their own and wait for its reply, which comes with a commit: mailbox, lease, " +
 		"decision, document and reply.",
-	Doors: []Door{Stream},
+	Doors: []Transport{Stream},
 	Own:   true, // it makes a queue and a pattern
 	cases: func(cfg Config, targets []Target) ([]Case, error) {
 		return delegated(cfg, targets, asks)

@@ -17,7 +17,7 @@ const (
 
 // Link is one step of the chain that why shows: what a party does with a key.
 type Link struct {
-	engine.Party
+	engine.FlowRef
 	Does     string // holds, waits, or awaited: another declares that it waits for it
 	Key      interlock.Key
 	Mode     interlock.Mode
@@ -77,7 +77,7 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 			fmt.Fprintf(&b, "It has %s. ", tokensText(c))
 		}
 		chain = append(chain, Link{
-			Party: engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, Does: holds, Key: h.Key, Mode: h.Mode, Liveness: h.Liveness, Since: h.Held,
+			FlowRef: engine.FlowRef{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, Does: holds, Key: h.Key, Mode: h.Mode, Liveness: h.Liveness, Since: h.Held,
 		})
 	case conflict.Kind == interlock.RateUsed: // what was taken has no holder any more
 		b.WriteString(situation(conflict) + ". ")
@@ -209,9 +209,9 @@ func inTheEnd(chain []Link) string {
 	last := &chain[len(chain)-1]
 	switch {
 	case last.Key == "":
-		return fmt.Sprintf("what everybody waits for in the end is %s: look at that agent", partyName(&last.Party))
+		return fmt.Sprintf("what everybody waits for in the end is %s: look at that agent", partyName(&last.FlowRef))
 	case last.Does == waits:
-		return fmt.Sprintf("what everybody waits for in the end is %s, which waits for %s", partyName(&last.Party), cleanText(string(last.Key)))
+		return fmt.Sprintf("what everybody waits for in the end is %s, which waits for %s", partyName(&last.FlowRef), cleanText(string(last.Key)))
 	}
 	return fmt.Sprintf("what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.Key)))
 }
@@ -240,7 +240,7 @@ func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 	if n := parkedAmong(held); n > 0 {
 		fmt.Fprintf(&b, "%s parked while a human decides. ", Count(n, "of them is", "of them are"))
 	}
-	waitedFor := map[engine.Party]bool{}
+	waitedFor := map[engine.FlowRef]bool{}
 	for i := range edges {
 		if e := &edges[i]; e.Blocker.Agent == agent && e.Waiter.Agent != agent {
 			waitedFor[flowOf(e.Waiter)] = true
@@ -273,10 +273,10 @@ func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 // key, one task or one agent. A blocking holder explains more than a waiter ahead.
 func waitsOf(agent string, edges []engine.WaitEdge) (waits []*engine.WaitEdge) {
 	type wait struct {
-		waiter engine.Party
+		waiter engine.FlowRef
 		key    interlock.Key
 		end    interlock.TaskID
-		target engine.Party // of a declared wait
+		target engine.FlowRef // of a declared wait
 	}
 	at := map[wait]int{}
 	for i := range edges {
@@ -305,7 +305,7 @@ func hangsOn(chains [][]Link) string {
 	const most = 3
 	var names []string
 	for _, chain := range chains {
-		if name := partyName(&chain[len(chain)-1].Party); !slices.Contains(names, name) {
+		if name := partyName(&chain[len(chain)-1].FlowRef); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -340,8 +340,8 @@ func idleAdvice(held []interlock.Holder) interlock.Advice {
 
 // waysOn returns for each party the edge that best explains its wait: a holder rather than a waiter
 // ahead.
-func waysOn(edges []engine.WaitEdge) map[engine.Party]*engine.WaitEdge {
-	next := map[engine.Party]*engine.WaitEdge{}
+func waysOn(edges []engine.WaitEdge) map[engine.FlowRef]*engine.WaitEdge {
+	next := map[engine.FlowRef]*engine.WaitEdge{}
 	for i := range edges {
 		e := &edges[i]
 		if have := next[flowOf(e.Waiter)]; have == nil || have.Ahead && !e.Ahead {
@@ -352,18 +352,18 @@ func waysOn(edges []engine.WaitEdge) map[engine.Party]*engine.WaitEdge {
 }
 
 // follow goes from the last of the chain to the party that it waits for, and so on.
-func follow(chain []Link, next map[engine.Party]*engine.WaitEdge) []Link {
-	seen := map[engine.Party]bool{}
+func follow(chain []Link, next map[engine.FlowRef]*engine.WaitEdge) []Link {
+	seen := map[engine.FlowRef]bool{}
 	for i := range len(chain) - 1 {
-		seen[flowOf(chain[i].Party)] = true
+		seen[flowOf(chain[i].FlowRef)] = true
 	}
 	for len(chain) < maxChain {
 		at := chain[len(chain)-1]
-		e := next[flowOf(at.Party)]
-		if e == nil || seen[flowOf(at.Party)] {
+		e := next[flowOf(at.FlowRef)]
+		if e == nil || seen[flowOf(at.FlowRef)] {
 			break
 		}
-		seen[flowOf(at.Party)] = true
+		seen[flowOf(at.FlowRef)] = true
 		if at.Does != waits || at.Key != e.Key {
 			chain = append(chain, waitOf(e))
 		}
@@ -385,20 +385,20 @@ func blockerOf(e *engine.WaitEdge) Link {
 		does = waits
 	}
 	blocker := e.Blocker
-	if blocker == (engine.Party{}) { // the task has no worker, nor is it in line
+	if blocker == (engine.FlowRef{}) { // the task has no worker, nor is it in line
 		blocker.Task = e.Task
 	}
-	return Link{Party: blocker, Does: does, Key: e.Has.Key, Mode: e.Has.Mode}
+	return Link{FlowRef: blocker, Does: does, Key: e.Has.Key, Mode: e.Has.Mode}
 }
 
 // waitOf is the waiter of an edge.
 func waitOf(e *engine.WaitEdge) Link {
-	return Link{Party: e.Waiter, Does: waits, Key: e.Key, Mode: e.Mode, Since: e.Waited, End: e.Task}
+	return Link{FlowRef: e.Waiter, Does: waits, Key: e.Key, Mode: e.Mode, Since: e.Waited, End: e.Task}
 }
 
 // flowOf makes all requests of one flow the same party. Those without a session
 // stay apart, by the number of their request.
-func flowOf(p engine.Party) engine.Party {
+func flowOf(p engine.FlowRef) engine.FlowRef {
 	if p.Session != "" {
 		p.Request = 0
 	}
@@ -411,7 +411,7 @@ func flowOf(p engine.Party) engine.Party {
 func chainText(chain []Link) string {
 	var b strings.Builder
 	for i := range chain {
-		name, what := partyName(&chain[i].Party), "waits for "+cleanText(string(chain[i].Key))
+		name, what := partyName(&chain[i].FlowRef), "waits for "+cleanText(string(chain[i].Key))
 		switch {
 		case !chain[i].End.IsZero():
 			what = "waits for the end of task " + chain[i].End.String()
@@ -424,12 +424,12 @@ func chainText(chain []Link) string {
 		case does == holds:
 			fmt.Fprintf(&b, "%s, which %s holds", apart(chain[i-1].Key, chain[i].Key), name)
 		case does == awaited && i > 0 && !chain[i-1].End.IsZero():
-			b.WriteString(whoHas(&chain[i].Party, chain[i-1].End))
+			b.WriteString(whoHas(&chain[i].FlowRef, chain[i-1].End))
 		case does == awaited:
 			fmt.Fprintf(&b, " for %s", name)
 		case b.Len() == 0:
 			fmt.Fprintf(&b, "%s %s", name, what)
-		case flowOf(chain[i-1].Party) == flowOf(chain[i].Party):
+		case flowOf(chain[i-1].FlowRef) == flowOf(chain[i].FlowRef):
 			fmt.Fprintf(&b, "; %s itself %s", name, what)
 		case chain[i-1].Key != chain[i].Key:
 			fmt.Fprintf(&b, ", behind %s in line for %s", name, cleanText(string(chain[i].Key)))
@@ -456,7 +456,7 @@ func apart(key, other interlock.Key) string {
 }
 
 // whoHas returns where an awaited task is.
-func whoHas(p *engine.Party, task interlock.TaskID) string {
+func whoHas(p *engine.FlowRef, task interlock.TaskID) string {
 	switch {
 	case p.Task.IsZero():
 		return fmt.Sprintf(", which %s has", agentName(p.Agent))
@@ -494,7 +494,7 @@ func firstWaiter(view *engine.KeyView) string {
 }
 
 // partyName names one of the chain.
-func partyName(p *engine.Party) string {
+func partyName(p *engine.FlowRef) string {
 	switch {
 	case p.Task.IsZero():
 		return agentName(p.Agent)

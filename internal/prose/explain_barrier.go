@@ -21,13 +21,13 @@ type barrierView struct {
 // gather returns nil for a key that is not used as a barrier.
 func gather(view *engine.KeyView) *barrierView {
 	g := &barrierView{generation: view.Generation, broken: view.Broken}
-	came := map[engine.Party]bool{}
+	came := map[engine.FlowRef]bool{}
 	for i := range view.Waiters {
 		// One that has not taken up the place that was offered is a holder already, and has not
 		// come again.
 		if w := &view.Waiters[i]; w.Mode == interlock.Barrier && !w.Offered {
 			g.size = max(g.size, w.Count)
-			came[engine.Party{Agent: w.Agent, Session: w.Session, Flow: w.Flow}] = true
+			came[engine.FlowRef{Agent: w.Agent, Session: w.Session, Flow: w.Flow}] = true
 		}
 	}
 	for i := range view.Holders {
@@ -36,7 +36,7 @@ func gather(view *engine.KeyView) *barrierView {
 			continue
 		}
 		g.size = max(g.size, h.Count)
-		party := engine.Party{Agent: h.Agent, Session: h.Session, Flow: h.Flow}
+		party := engine.FlowRef{Agent: h.Agent, Session: h.Session, Flow: h.Flow}
 		if came[party] {
 			delete(came, party)
 			g.there = append(g.there, agentName(h.Agent))

@@ -10,8 +10,8 @@ import (
 
 // A chain may go through waits that only their waiters know of.
 func TestChainsOfDeclaredWaits(t *testing.T) {
-	party := func(agent string) engine.Party {
-		return engine.Party{Agent: agent, Session: "s-" + agent, Flow: "main"}
+	party := func(agent string) engine.FlowRef {
+		return engine.FlowRef{Agent: agent, Session: "s-" + agent, Flow: "main"}
 	}
 	edges := []engine.WaitEdge{
 		{Waiter: party("a"), Blocker: party("b"), Key: "k", Mode: interlock.Exclusive, Has: interlock.Claim{Key: "k"}},

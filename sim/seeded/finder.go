@@ -44,7 +44,7 @@ var finders = []finder{
 	{name: "files", folder: "guard/file", args: suite()},
 	{name: "signed", folder: "guard/signed", args: suite()},
 	{name: "proxy", folder: "guard/proxy", args: suite()},
-	{name: "questions", folder: "guard/door", args: suite()},
+	{name: "questions", folder: "guard/apiclient", args: suite()},
 }
 
 // suite has the short tests of a package run until one fails.

@@ -18,8 +18,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/interlockdev/interlock/guard/door"
-	"github.com/interlockdev/interlock/guard/door/doortest"
+	"github.com/interlockdev/interlock/guard/apiclient"
+	"github.com/interlockdev/interlock/guard/apiclient/apitest"
 	"github.com/interlockdev/interlock/guard/git"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -38,7 +38,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	tools.Need(t, "git", "git-lfs")
-	s := &site{t: t, interlock: doortest.Serve(t), dir: t.TempDir(), store: store{objects: map[string][]byte{}}}
+	s := &site{t: t, interlock: apitest.Serve(t), dir: t.TempDir(), store: store{objects: map[string][]byte{}}}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GIT_") && !strings.HasPrefix(v, "INTERLOCK_") {
 			s.env = append(s.env, v)
@@ -70,7 +70,7 @@ func newSite(t *testing.T) *site {
 func newHandler(t *testing.T, url string, cfg Config) *Handler {
 	t.Helper()
 	var err error
-	if cfg.Door, err = door.New(door.Config{URL: url}); err != nil {
+	if cfg.Door, err = apiclient.New(apiclient.Config{URL: url}); err != nil {
 		t.Fatal(err)
 	}
 	if cfg.Keys, err = git.NewKeys(git.DefaultTemplate, "web"); err != nil {

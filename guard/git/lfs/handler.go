@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/git"
 )
 
 // Config is the configuration of a Handler. Door and Keys are required.
 type Config struct {
-	Door *door.Door
+	Door *apiclient.Client
 	Keys git.Keys
 	// TTL is how long a lock lives; it is never renewed. 0 means interlock.MaxTTL, which is the
 	// longest.
@@ -75,7 +75,7 @@ type call struct {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Handler: h, w: w, r: r}
-	if door.Foreign(r, h.names) {
+	if apiclient.Foreign(r, h.names) {
 		c.refuse(http.StatusForbidden, "the request is for another host, or comes from a page of another site")
 		return
 	}
@@ -114,7 +114,7 @@ func (c *call) lock() {
 	}
 	key := c.cfg.Keys.Key(body.Path)
 	lease, err := c.cfg.Door.Acquire(c.r.Context(), c.user, "locked with git lfs", key, c.cfg.TTL)
-	if door.CodeOf(err) == interlock.CodeHeld {
+	if apiclient.CodeOf(err) == interlock.CodeHeld {
 		c.held(key)
 		return
 	}
@@ -122,7 +122,7 @@ func (c *call) lock() {
 		c.fail(err)
 		return
 	}
-	l := lockOf(body.Path, &door.Holder{Agent: lease.Agent, Fence: lease.Fence})
+	l := lockOf(body.Path, &apiclient.Holder{Agent: lease.Agent, Fence: lease.Fence})
 	c.answer(http.StatusCreated, map[string]any{"lock": l})
 }
 
@@ -228,7 +228,7 @@ func (c *call) unlock(id string) {
 			reason = "unlocked by force by " + c.user + " with git lfs"
 		}
 		err := c.cfg.Door.Revoke(c.r.Context(), l.key, l.fence, reason)
-		if err != nil && door.CodeOf(err) != interlock.CodeFenced { // else it is over already
+		if err != nil && apiclient.CodeOf(err) != interlock.CodeFenced { // else it is over already
 			c.fail(err)
 			return
 		}
@@ -268,7 +268,7 @@ func (c *call) refuse(status int, message string) {
 
 // fail answers that Interlock refused, or did not answer.
 func (c *call) fail(err error) {
-	said, ok := errors.AsType[*door.Refusal](err)
+	said, ok := errors.AsType[*apiclient.Refusal](err)
 	switch {
 	case !ok:
 		c.refuse(http.StatusServiceUnavailable, "the locks cannot be looked at: Interlock does not answer")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door/doortest"
+	"github.com/interlockdev/interlock/guard/apiclient/apitest"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -26,7 +26,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T, cfg Config) *desk {
-	d := &desk{t: t, interlock: doortest.Serve(t)}
+	d := &desk{t: t, interlock: apitest.Serve(t)}
 	d.handler = newHandler(t, d.interlock.URL, cfg)
 	return d
 }

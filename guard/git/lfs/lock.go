@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door"
+	"github.com/interlockdev/interlock/guard/apiclient"
 )
 
 // lock is a lease as git-lfs sees it.
@@ -23,7 +23,7 @@ type owner struct {
 	Name string `json:"name"`
 }
 
-func lockOf(path string, h *door.Holder) lock {
+func lockOf(path string, h *apiclient.Holder) lock {
 	return lock{
 		ID: strconv.FormatUint(uint64(h.Fence), 10), Path: path,
 		LockedAt: time.Now().Add(-h.Held).UTC().Format(time.RFC3339),
@@ -34,7 +34,7 @@ func lockOf(path string, h *door.Holder) lock {
 
 // locking reports whether a holder keeps writers of its very key out. Intents do not: they
 // announce that something below it will be held.
-func locking(h *door.Holder) bool {
+func locking(h *apiclient.Holder) bool {
 	switch h.Mode {
 	case interlock.Shared, interlock.SharedIntentExclusive, interlock.Exclusive:
 		return true
@@ -74,7 +74,7 @@ func (c *call) locksAt(path string) (locks []lock, err error) {
 	return locks, err
 }
 
-func appendLocks(locks []lock, path string, holders []door.Holder) []lock {
+func appendLocks(locks []lock, path string, holders []apiclient.Holder) []lock {
 	for i := range holders {
 		if locking(&holders[i]) {
 			locks = append(locks, lockOf(path, &holders[i]))

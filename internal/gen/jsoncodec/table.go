@@ -29,7 +29,7 @@ var decoders = []decoder{
 	{message: "ParkRequest", params: "cmd *engine.Park, keys *string"},
 	{message: "ResumeRequest", params: "cmd *engine.Resume, wait *time.Duration", given: true},
 	{message: "DeclareRequest", params: "cmd *engine.Declare, wait *time.Duration"},
-	{message: "PartyRequest", params: "party *engine.Party"},
+	{message: "PartyRequest", params: "party *engine.FlowRef"},
 	{message: "OpenSessionRequest", params: "cmd *engine.OpenSession"},
 	{message: "RunRequest", params: "cmd *engine.StartRun", given: true},
 

@@ -215,7 +215,7 @@ func (w *writer) decoder(c *codec, typ string) {
 	w.P("")
 	switch {
 	case c.shared && c.own:
-		w.P("func decode%s[B octets](x *%s, s B) error {", name, typ)
+		w.P("func decode%s[B byteSeq](x *%s, s B) error {", name, typ)
 		text = "string(f.s)"
 	case c.own:
 		w.P("func decode%s(x *%s, s []byte) error {", name, typ)

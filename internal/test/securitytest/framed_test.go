@@ -30,7 +30,7 @@ func (s *site) session(t *testing.T) net.Conn {
 // framed begins a framed link, with a credential and a namespace.
 func (s *site) framed(t *testing.T, credential, namespace string) (*proto.FramedLink[proto.ClientFrame, proto.ServerFrame], error) {
 	t.Helper()
-	link := proto.ClientFramed(s.session(t), 64<<20, proto.Silence{Ask: patience, Expect: patience})
+	link := proto.ClientFramed(s.session(t), 64<<20, proto.IdleTimeouts{Ask: patience, Expect: patience})
 	t.Cleanup(func() { link.Close(nil) })
 	return link, link.Begin(proto.Hello{Credential: credential, Namespace: interlock.Namespace(namespace)})
 }
@@ -131,7 +131,7 @@ func framedAnnounced(t *testing.T, s *site) {
 	}
 	for range 50 {
 		c := s.session(t)
-		link := proto.ClientFramed(c, 1<<20, proto.Silence{Ask: patience, Expect: patience})
+		link := proto.ClientFramed(c, 1<<20, proto.IdleTimeouts{Ask: patience, Expect: patience})
 		if err := link.Begin(proto.Hello{Credential: s.secrets[rival]}); err != nil {
 			t.Fatal(err)
 		}

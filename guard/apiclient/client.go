@@ -1,4 +1,4 @@
-package door
+package apiclient
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Door is a server's HTTP/JSON door. Its methods may be called concurrently.
-type Door struct {
+// Client is a server's HTTP/JSON door. Its methods may be called concurrently.
+type Client struct {
 	base   string
 	client *api.Client
 }
@@ -38,12 +38,12 @@ type Door struct {
 const defaultTimeout = 10 * time.Second
 
 // New makes a Door. It connects to nothing yet.
-func New(cfg Config) (*Door, error) {
+func New(cfg Config) (*Client, error) {
 	base, err := api.ParseBase(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	return &Door{base: base.String(), client: api.New(api.Config{
+	return &Client{base: base.String(), client: api.New(api.Config{
 		Base: base, Credential: cfg.Credential, Namespace: cfg.Namespace, TLS: cfg.TLS, Timeout: cmp.Or(cfg.Timeout, defaultTimeout),
 	})}, nil
 }
@@ -70,8 +70,8 @@ func CodeOf(err error) interlock.Code {
 	return ""
 }
 
-// ask makes one call and reads its answer into v.
-func (d *Door) ask(ctx context.Context, method, path string, query url.Values, body, v any) error {
+// call makes one call and reads its answer into v.
+func (d *Client) call(ctx context.Context, method, path string, query url.Values, body, v any) error {
 	answer, err := d.client.Do(ctx, api.Request{Method: method, Path: path, Query: query, Body: body})
 	if err != nil {
 		return d.failed(ctx, answer, err)
@@ -85,9 +85,9 @@ func (d *Door) ask(ctx context.Context, method, path string, query url.Values, b
 	return nil
 }
 
-// said turns an answer that has not what was asked for into none: something else than Interlock
+// confirmed turns an answer that has not what was asked for into none: something else than Interlock
 // may answer 200 and {} to everything.
-func (d *Door) said(it bool) error {
+func (d *Client) confirmed(it bool) error {
 	if it {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (d *Door) said(it bool) error {
 }
 
 // failed makes of an error of api.Client a Refusal, or ErrUnreachable.
-func (d *Door) failed(ctx context.Context, answer *api.Answer, err error) error {
+func (d *Client) failed(ctx context.Context, answer *api.Answer, err error) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return &Refusal{Status: p.Status, Code: p.Code, Detail: p.Detail, Advice: p.Advice.Message, Document: answer.Body}
 	}

@@ -1,4 +1,4 @@
-package door_test
+package apiclient_test
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/guard/door"
-	"github.com/interlockdev/interlock/guard/door/doortest"
+	"github.com/interlockdev/interlock/guard/apiclient"
+	"github.com/interlockdev/interlock/guard/apiclient/apitest"
 )
 
-func newDoor(t *testing.T, cfg door.Config) *door.Door {
+func newDoor(t *testing.T, cfg apiclient.Config) *apiclient.Client {
 	t.Helper()
-	d, err := door.New(cfg)
+	d, err := apiclient.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func newDoor(t *testing.T, cfg door.Config) *door.Door {
 
 func TestQuestions(t *testing.T) {
 	ctx := t.Context()
-	d := newDoor(t, door.Config{URL: doortest.Serve(t).URL + "/"})
+	d := newDoor(t, apiclient.Config{URL: apitest.Serve(t).URL + "/"})
 	const key = "repo:web/a b/ü%2F"
 	made, err := d.Acquire(ctx, "ann", "why", key, time.Minute)
 	if err != nil || made.ID.IsZero() || made.Fence == 0 || made.Agent != "ann" {
@@ -41,7 +41,7 @@ func TestQuestions(t *testing.T) {
 	if err := d.CheckFence(ctx, key+"/below", made.Fence); err != nil {
 		t.Error(err)
 	}
-	if err := d.CheckFence(ctx, "repo:web", made.Fence); door.CodeOf(err) != interlock.CodeFenced {
+	if err := d.CheckFence(ctx, "repo:web", made.Fence); apiclient.CodeOf(err) != interlock.CodeFenced {
 		t.Error(err)
 	}
 	for at, want := range map[interlock.Key]int{key: 1, key + "/below": 1, "repo:web": 1, "repo:web/b": 0} {
@@ -53,7 +53,7 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%s: %+v", at, holders[0])
 		}
 	}
-	if _, err := d.Acquire(ctx, "ben", "", "repo:web", time.Minute); door.CodeOf(err) != interlock.CodeHeld {
+	if _, err := d.Acquire(ctx, "ben", "", "repo:web", time.Minute); apiclient.CodeOf(err) != interlock.CodeHeld {
 		t.Error(err)
 	}
 	if _, err := d.Acquire(ctx, "ben", "", "repo:x", time.Minute); err != nil {
@@ -77,16 +77,16 @@ func TestQuestions(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = d.Lease(ctx, made.ID)
-	refusal, ok := errors.AsType[*door.Refusal](err)
+	refusal, ok := errors.AsType[*apiclient.Refusal](err)
 	var document struct{ Code, Detail string }
 	if !ok || refusal.Code != interlock.CodeRevoked || refusal.Status != http.StatusGone || json.Unmarshal(refusal.Document, &document) != nil ||
 		document.Code != "revoked" || document.Detail != refusal.Detail || refusal.Detail == "" || refusal.Advice == "" {
 		t.Errorf("%+v %v", refusal, err)
 	}
-	if err := d.Revoke(ctx, key, made.Fence, ""); door.CodeOf(err) != interlock.CodeFenced {
+	if err := d.Revoke(ctx, key, made.Fence, ""); apiclient.CodeOf(err) != interlock.CodeFenced {
 		t.Error(err)
 	}
-	if _, _, err := d.Holders(ctx, "a//b"); door.CodeOf(err) != interlock.CodeInvalidKey {
+	if _, _, err := d.Holders(ctx, "a//b"); apiclient.CodeOf(err) != interlock.CodeInvalidKey {
 		t.Error(err)
 	}
 }
@@ -124,13 +124,13 @@ func TestUnreachable(t *testing.T) {
 		}),
 		"elsewhere": stranger(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) }),
 	} {
-		d := newDoor(t, door.Config{URL: url, Credential: "ilk_secret"})
+		d := newDoor(t, apiclient.Config{URL: url, Credential: "ilk_secret"})
 		_, ofLease := d.Lease(t.Context(), id)
 		_, _, ofKey := d.Holders(t.Context(), "k")
 		_, _, ofKeys := d.List(t.Context(), "k", "", 10)
 		_, ofClaim := d.Acquire(t.Context(), "ann", "", "k", time.Minute)
 		for _, err := range []error{ofLease, ofKey, ofKeys, ofClaim, d.CheckFence(t.Context(), "k", 1), d.Revoke(t.Context(), "k", 1, "")} {
-			if !errors.Is(err, door.ErrUnreachable) {
+			if !errors.Is(err, apiclient.ErrUnreachable) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if err != nil && (strings.Contains(err.Error(), id.String()) || strings.Contains(err.Error(), "ilk_secret")) {
@@ -143,11 +143,11 @@ func TestUnreachable(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := newDoor(t, door.Config{URL: other}).CheckFence(ctx, "k", 1); !errors.Is(err, context.Canceled) {
+	if err := newDoor(t, apiclient.Config{URL: other}).CheckFence(ctx, "k", 1); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	for _, url := range []string{"", "127.0.0.1:7420", "ftp://x", "http://user@x", "http://x/path", "http://\x7f"} {
-		if _, err := door.New(door.Config{URL: url}); err == nil {
+		if _, err := apiclient.New(apiclient.Config{URL: url}); err == nil {
 			t.Errorf("%q is taken", url)
 		}
 	}
@@ -163,7 +163,7 @@ func TestWhoAsks(t *testing.T) {
 		_, _ = io.WriteString(w, `{"outcome":"valid"}`)
 	}))
 	defer s.Close()
-	d := newDoor(t, door.Config{URL: s.URL, Credential: "ilk_1", Namespace: "acme"})
+	d := newDoor(t, apiclient.Config{URL: s.URL, Credential: "ilk_1", Namespace: "acme"})
 	if err := d.CheckFence(t.Context(), "k", 1<<63); err != nil {
 		t.Fatal(err)
 	}

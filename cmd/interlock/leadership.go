@@ -50,8 +50,8 @@ func openDirectory(ctx context.Context, cfg *serveConfig) (*directory, error) {
 	return &directory{j, cfg.DataDir}, nil
 }
 
-// tenure is the time in which this server owns the shard, and what serves it.
-type tenure struct {
+// leadership is the time in which this server owns the shard, and what serves it.
+type leadership struct {
 	log      *slog.Logger
 	observer *server.Observer
 	shard    *shard.Shard
@@ -59,12 +59,12 @@ type tenure struct {
 	streams  *server.Streams
 }
 
-// openTenure makes the shard and its doors over a journal, which it closes when it fails.
+// openLeadership makes the shard and its doors over a journal, which it closes when it fails.
 // Where the journal is a copy, fences jump. A copy also gets keys of its own: signed by
 // it, a fence that has jumped would lock out the original's holders.
-func openTenure(ctx context.Context, p *site, j ownedJournal, keys signed.Keeper, restored bool) (_ *tenure, err error) {
+func openLeadership(ctx context.Context, p *process, j ownedJournal, keys signed.Keeper, restored bool) (_ *leadership, err error) {
 	lines := &collector{to: os.Stderr}
-	t := &tenure{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
+	t := &leadership{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
 	t.observer.LimitSeries(p.cfg.MetricSeries)
 	defer func() {
 		if err == nil {
@@ -122,7 +122,7 @@ func collectLater() (collect func()) {
 }
 
 // drain grants nothing more and asks waiters to come back.
-func (t *tenure) drain(ctx context.Context) {
+func (t *leadership) drain(ctx context.Context) {
 	t.server.Drain()
 	if err := t.shard.Drain(ctx); err != nil {
 		t.log.Warn("the shard could not be drained", "error", err)
@@ -130,7 +130,7 @@ func (t *tenure) drain(ctx context.Context) {
 }
 
 // close ends the tenure in order.
-func (t *tenure) close(ctx context.Context) error {
+func (t *leadership) close(ctx context.Context) error {
 	err := t.shard.Close(ctx)
 	t.observer.Close()
 	if err == nil {
@@ -143,7 +143,7 @@ func (t *tenure) close(ctx context.Context) error {
 }
 
 // abandon ends the parts of a tenure after its shard has failed, or before there was one.
-func (t *tenure) abandon(ctx context.Context) {
+func (t *leadership) abandon(ctx context.Context) {
 	if t.shard != nil {
 		_ = t.shard.Close(ctx)
 	}

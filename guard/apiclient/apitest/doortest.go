@@ -1,4 +1,4 @@
-package doortest
+package apitest
 
 import (
 	"context"

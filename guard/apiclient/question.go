@@ -1,4 +1,4 @@
-package door
+package apiclient
 
 import (
 	"context"
@@ -43,38 +43,38 @@ type Held struct {
 
 // Lease looks a lease up with its holder's eyes; it renews nothing. One that is over
 // is a refusal.
-func (d *Door) Lease(ctx context.Context, id interlock.LeaseID) (Lease, error) {
+func (d *Client) Lease(ctx context.Context, id interlock.LeaseID) (Lease, error) {
 	var answer struct{ Lease leaseWire }
-	if err := d.ask(ctx, http.MethodGet, "/v1/leases/"+id.String(), nil, nil, &answer); err != nil {
+	if err := d.call(ctx, http.MethodGet, "/v1/leases/"+id.String(), nil, nil, &answer); err != nil {
 		return Lease{}, err
 	}
-	return answer.Lease.word(id), d.said(answer.Lease.Fence != 0)
+	return answer.Lease.toLease(id), d.confirmed(answer.Lease.Fence != 0)
 }
 
 // CheckFence asks whether a write under fence may go ahead at key: nil means that the fence is
 // that of a live lease that claims the key, or an ancestor, exclusively.
-func (d *Door) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
+func (d *Client) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
 	return d.order(ctx, "/v1/fences/check", map[string]string{"key": string(key), "fence": decimal(fence)}, "valid")
 }
 
 // Holders lists the holders that block a writer of key: those at it, those below it, and those
 // above it with a mode that extends to descendants. There may be more than are listed.
-func (d *Door) Holders(ctx context.Context, key interlock.Key) (list []Holder, more int, err error) {
+func (d *Client) Holders(ctx context.Context, key interlock.Key) (list []Holder, more int, err error) {
 	segments := strings.Split(string(key), "/")
 	for i := range segments {
 		segments[i] = url.PathEscape(segments[i])
 	}
 	var answer heldWire
-	if err := d.ask(ctx, http.MethodGet, "/v1/keys/"+strings.Join(segments, "/"), nil, nil, &answer); err != nil {
+	if err := d.call(ctx, http.MethodGet, "/v1/keys/"+strings.Join(segments, "/"), nil, nil, &answer); err != nil {
 		return nil, 0, err
 	}
-	held := answer.word()
-	return held.Holders, held.More, d.said(held.Key != "")
+	held := answer.toHeld()
+	return held.Holders, held.More, d.confirmed(held.Key != "")
 }
 
 // List lists the keys that begin with prefix and are held, in their order, and returns the
 // cursor that the listing continues with, "" at its end.
-func (d *Door) List(ctx context.Context, prefix, cursor string, limit int) (list []Held, next string, err error) {
+func (d *Client) List(ctx context.Context, prefix, cursor string, limit int) (list []Held, next string, err error) {
 	query := url.Values{"prefix": {prefix}, "state": {"held"}, "limit": {strconv.Itoa(limit)}}
 	if cursor != "" {
 		query.Set("cursor", cursor)
@@ -83,48 +83,48 @@ func (d *Door) List(ctx context.Context, prefix, cursor string, limit int) (list
 		Keys   []heldWire
 		Cursor string
 	}
-	if err := d.ask(ctx, http.MethodGet, "/v1/keys", query, nil, &answer); err != nil {
+	if err := d.call(ctx, http.MethodGet, "/v1/keys", query, nil, &answer); err != nil {
 		return nil, "", err
 	}
 	for i := range answer.Keys {
-		list = append(list, answer.Keys[i].word())
+		list = append(list, answer.Keys[i].toHeld())
 	}
-	return list, answer.Cursor, d.said(answer.Keys != nil)
+	return list, answer.Cursor, d.confirmed(answer.Keys != nil)
 }
 
 // Acquire takes a key exclusively for agent, at once or not at all, in no session and without
 // grace: the lease lives for ttl and no longer.
-func (d *Door) Acquire(ctx context.Context, agent, purpose string, key interlock.Key, ttl time.Duration) (Lease, error) {
+func (d *Client) Acquire(ctx context.Context, agent, purpose string, key interlock.Key, ttl time.Duration) (Lease, error) {
 	body := map[string]any{
 		"agent": agent, "purpose": purpose, "claims": []map[string]string{{"key": string(key)}},
 		"ttl_ms": ttl.Milliseconds(), "grace_ms": 0, "on_conflict": "fail",
 	}
 	var answer struct{ Lease leaseWire }
-	if err := d.ask(ctx, http.MethodPost, "/v1/leases", nil, body, &answer); err != nil {
+	if err := d.call(ctx, http.MethodPost, "/v1/leases", nil, body, &answer); err != nil {
 		return Lease{}, err
 	}
 	id, err := interlock.ParseLeaseID(answer.Lease.ID)
-	return answer.Lease.word(id), d.said(err == nil && answer.Lease.Fence != 0)
+	return answer.Lease.toLease(id), d.confirmed(err == nil && answer.Lease.Fence != 0)
 }
 
 // Revoke revokes the lease that holds key under a fence.
-func (d *Door) Revoke(ctx context.Context, key interlock.Key, fence interlock.Fence, reason string) error {
+func (d *Client) Revoke(ctx context.Context, key interlock.Key, fence interlock.Fence, reason string) error {
 	return d.order(ctx, "/v1/revocations", map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, "revoked")
 }
 
 // order is a question with nothing in its answer but the outcome.
-func (d *Door) order(ctx context.Context, path string, body map[string]string, outcome string) error {
+func (d *Client) order(ctx context.Context, path string, body map[string]string, outcome string) error {
 	var answer struct{ Outcome string }
-	if err := d.ask(ctx, http.MethodPost, path, nil, body, &answer); err != nil {
+	if err := d.call(ctx, http.MethodPost, path, nil, body, &answer); err != nil {
 		return err
 	}
-	return d.said(answer.Outcome == outcome)
+	return d.confirmed(answer.Outcome == outcome)
 }
 
 // FenceKeys returns the public keys that verify signed fences.
-func (d *Door) FenceKeys(ctx context.Context) (signed.KeySet, error) {
+func (d *Client) FenceKeys(ctx context.Context) (signed.KeySet, error) {
 	var answer json.RawMessage
-	if err := d.ask(ctx, http.MethodGet, "/v1/fences/keys", nil, nil, &answer); err != nil {
+	if err := d.call(ctx, http.MethodGet, "/v1/fences/keys", nil, nil, &answer); err != nil {
 		return nil, err
 	}
 	return signed.ParseKeySet(answer)
@@ -155,13 +155,13 @@ type (
 	}
 )
 
-func (w *leaseWire) word(id interlock.LeaseID) Lease {
+func (w *leaseWire) toLease(id interlock.LeaseID) Lease {
 	return Lease{
 		ID: id, Fence: interlock.Fence(w.Fence), Agent: w.Holder.Agent, Session: w.Holder.Session, ExpiresIn: milliseconds(w.ExpiresIn),
 	}
 }
 
-func (w *heldWire) word() Held {
+func (w *heldWire) toHeld() Held {
 	held := Held{Key: w.Key, More: w.More}
 	for _, h := range w.Holders {
 		mode, _ := interlock.ParseMode(h.Mode) // of a later version: none that this one knows

@@ -15,7 +15,7 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// turn is how several servers over one journal take turns: each stands by until the seat
+// activeServer is how several servers over one journal take turns: each stands by until the seat
 // is free, takes it, opens the journal and is the active one, until it is stopped, fenced
 // or cut off. Then it stands by again.
 //
@@ -27,8 +27,8 @@ import (
 //
 // Only the journal's epoch decides which server is heard. The seat keeps two healthy servers from
 // taking the shard from each other again and again.
-type turn struct {
-	p       *site
+type activeServer struct {
+	p       *process
 	store   *etcdjournal.Store
 	me      etcdjournal.Holder
 	standby *server.Server
@@ -46,20 +46,20 @@ type turn struct {
 // pauseAfter is how long a server lets others go first after its turn ended by a failure.
 const pauseAfter = 500 * time.Millisecond
 
-// newTurn makes the standby and lets it answer. Listeners are open.
-func newTurn(p *site) (*turn, error) {
+// newActiveServer makes the standby and lets it answer. Listeners are open.
+func newActiveServer(p *process) (*activeServer, error) {
 	store, err := etcdjournal.Connect(*p.cfg.place)
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{
+	t := &activeServer{
 		p: p, store: store, cancel: func() {}, ended: make(chan struct{}), stopped: make(chan struct{}),
 		me: etcdjournal.Holder{
 			HTTP: advertised(p.cfg.AdvertiseHTTP, p.http, p.scheme()),
 			GRPC: advertised(p.cfg.AdvertiseGRPC, p.grpc, ""),
 		},
 	}
-	if t.standby, err = server.NewStandby(p.serverConfig(), t.where); err != nil {
+	if t.standby, err = server.NewStandby(p.serverConfig(), t.activeAddresses); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	t.streams = server.NewStreams(t.standby, p.streamConfig())
@@ -67,7 +67,7 @@ func newTurn(p *site) (*turn, error) {
 	return t, nil
 }
 
-func (p *site) scheme() string {
+func (p *process) scheme() string {
 	if p.certificate != nil {
 		return "https://"
 	}
@@ -92,8 +92,8 @@ func advertised(said string, l net.Listener, scheme string) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// where returns the active server, for clients that ask a standby.
-func (t *turn) where() server.Active {
+// activeAddresses returns the active server, for clients that ask a standby.
+func (t *activeServer) activeAddresses() server.Active {
 	if a := t.active.Load(); a != nil {
 		return *a
 	}
@@ -102,7 +102,7 @@ func (t *turn) where() server.Active {
 
 // run takes turns until stop is called or something is wrong that time does not mend. announce is
 // called with each role.
-func (t *turn) run(ctx context.Context, announce func(role string)) {
+func (t *activeServer) run(ctx context.Context, announce func(role string)) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(t.stopped)
@@ -119,7 +119,7 @@ func (t *turn) run(ctx context.Context, announce func(role string)) {
 
 // take waits for a turn and carries it out. It returns nil when the server stands by again, or
 // is stopped: then the turn continues.
-func (t *turn) take(ctx context.Context, announce func(string)) error {
+func (t *activeServer) take(ctx context.Context, announce func(string)) error {
 	log := t.p.log
 	seat, err := t.store.Take(ctx, t.me, t.p.cfg.StandbyAfter, t.seen, func(err error) {
 		log.Warn("etcd does not name an active server", "error", err)
@@ -128,13 +128,13 @@ func (t *turn) take(ctx context.Context, announce func(string)) error {
 		return nil
 	}
 	t.seat = seat
-	err = t.reign(ctx, announce)
+	err = t.serveUntilLost(ctx, announce)
 	if ctx.Err() != nil {
 		return nil
 	}
 	t.active.Store(nil)
 	t.p.front.Show(t.standby, t.streams)
-	t.abdicate()
+	t.endLeadership()
 	if code := exitCode(err); code == exitDamaged || code == exitNewer || code == exitUsage {
 		return err
 	}
@@ -148,20 +148,20 @@ func (t *turn) take(ctx context.Context, announce func(string)) error {
 }
 
 // seen is called with the holder of the seat.
-func (t *turn) seen(h etcdjournal.Holder) {
+func (t *activeServer) seen(h etcdjournal.Holder) {
 	t.active.Store(&server.Active{HTTP: h.HTTP, GRPC: h.GRPC})
 	t.p.log.Info("standing by", "active", h.HTTP, "grpc", h.GRPC)
 }
 
-// reign opens the journal and serves until the shard is lost, and returns why it was.
-func (t *turn) reign(ctx context.Context, announce func(string)) error {
+// serveUntilLost opens the journal and serves until the shard is lost, and returns why it was.
+func (t *activeServer) serveUntilLost(ctx context.Context, announce func(string)) error {
 	p := t.p
 	began := time.Now()
 	j, err := t.store.Open(ctx)
 	if err != nil {
 		return openFailed(p.cfg.Journal, err)
 	}
-	p.tenure, err = openTenure(ctx, p, j, j.Kept(fenceKeysName), p.cfg.Restored)
+	p.tenure, err = openLeadership(ctx, p, j, j.Kept(fenceKeysName), p.cfg.Restored)
 	if err != nil {
 		return err
 	}
@@ -180,8 +180,8 @@ func (t *turn) reign(ctx context.Context, announce func(string)) error {
 	}
 }
 
-// abdicate ends a turn that was lost. Its clients connect again, and find the next one.
-func (t *turn) abdicate() {
+// endLeadership ends a turn that was lost. Its clients connect again, and find the next one.
+func (t *activeServer) endLeadership() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if last := t.p.tenure; last != nil {
@@ -195,7 +195,7 @@ func (t *turn) abdicate() {
 }
 
 // stop ends the taking of turns. The role stays as it is.
-func (t *turn) stop() {
+func (t *activeServer) stop() {
 	t.cancel()
 	select {
 	case <-t.stopped:
@@ -205,7 +205,7 @@ func (t *turn) stop() {
 }
 
 // leave hands the seat to the next one. The journal is closed.
-func (t *turn) leave(ctx context.Context) {
+func (t *activeServer) leave(ctx context.Context) {
 	if t.seat != nil {
 		t.seat.Leave(ctx)
 	}

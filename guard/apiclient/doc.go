@@ -1,4 +1,4 @@
-// Package door is how guards ask an Interlock server: a small client of its
+// Package apiclient is the client with which guards ask an Interlock server: a small client of its
 // HTTP/JSON door with the few questions that a guard has.
 //
 // It must never take a missing answer for a yes: every method returns an error
@@ -10,4 +10,4 @@
 // thing that a guard relies on.
 //
 // Start reading at door.go.
-package door
+package apiclient

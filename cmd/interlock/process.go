@@ -16,9 +16,9 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// site is a running server: its doors, and behind them a tenure while it is the owner of
+// process is a running server: its doors, and behind them a tenure while it is the owner of
 // the shard.
-type site struct {
+type process struct {
 	cfg         *serveConfig
 	log         *slog.Logger
 	credentials *server.Credentials
@@ -32,14 +32,14 @@ type site struct {
 	streamServer *server.StreamServer
 	failed       chan error // of a listener
 
-	tenure *tenure // nil in a server that stands by
-	turn   *turn   // nil where the journal has one server only
+	tenure *leadership   // nil in a server that stands by
+	turn   *activeServer // nil where the journal has one server only
 }
 
-// startSite opens the journal, replays it and serves both doors; or, where servers take
+// startProcess opens the journal, replays it and serves both doors; or, where servers take
 // turns, serves both doors as a standby.
-func startSite(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *site, err error) {
-	p := &site{cfg: cfg, log: log, failed: make(chan error, 2), memory: watchMemory(cfg.MaxMemory, log)}
+func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *process, err error) {
+	p := &process{cfg: cfg, log: log, failed: make(chan error, 2), memory: watchMemory(cfg.MaxMemory, log)}
 	if err := p.configure(cfg); err != nil {
 		return nil, exitWith(exitUsage, err)
 	}
@@ -52,7 +52,7 @@ func startSite(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *site
 		if err := p.listen(ctx, cfg); err != nil {
 			return nil, err
 		}
-		if p.turn, err = newTurn(p); err != nil {
+		if p.turn, err = newActiveServer(p); err != nil {
 			return nil, exitWith(exitUsage, err)
 		}
 		p.serve()
@@ -65,7 +65,7 @@ func startSite(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *site
 	if err := p.listen(ctx, cfg); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if p.tenure, err = openTenure(ctx, p, j, j.keeper(), cfg.Restored); err != nil {
+	if p.tenure, err = openLeadership(ctx, p, j, j.keeper(), cfg.Restored); err != nil {
 		return nil, err
 	}
 	p.front.Show(p.tenure.server, p.tenure.streams)
@@ -73,7 +73,7 @@ func startSite(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *site
 	return p, nil
 }
 
-func (p *site) configure(cfg *serveConfig) (err error) {
+func (p *process) configure(cfg *serveConfig) (err error) {
 	if cfg.Credentials != "" {
 		if p.credentials, err = server.LoadCredentials(cfg.Credentials); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (p *site) configure(cfg *serveConfig) (err error) {
 // public reports whether an address is more than loopback.
 func public(addr string) bool { return server.CheckListen(addr, false, false) != nil }
 
-func (p *site) listen(ctx context.Context, cfg *serveConfig) (err error) {
+func (p *process) listen(ctx context.Context, cfg *serveConfig) (err error) {
 	limit := cfg.MaxConnections
 	if limit == 0 {
 		limit = connectionsFor(mayOpen())
@@ -124,7 +124,7 @@ func listenTCP(ctx context.Context, addr string, gate *server.Gate, words bool) 
 }
 
 // serve lets the doors answer.
-func (p *site) serve() {
+func (p *process) serve() {
 	p.httpServer = p.front.HTTPServer(p.log)
 	if p.certificate != nil {
 		p.httpServer.TLSConfig = p.certificate.TLSConfig()
@@ -151,26 +151,26 @@ func (p *site) serve() {
 }
 
 // serverConfig is what the doors of a tenure and those of a standby have in common.
-func (p *site) serverConfig() server.Config {
+func (p *process) serverConfig() server.Config {
 	return server.Config{
 		Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
 		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: version(), Logger: p.log,
 	}
 }
 
-func (p *site) streamConfig() server.StreamConfig {
+func (p *process) streamConfig() server.StreamConfig {
 	return server.StreamConfig{MaxStreams: p.cfg.MaxStreams}
 }
 
 // ended is closed when the site cannot go on by itself; why is the reason.
-func (p *site) ended() <-chan struct{} {
+func (p *process) ended() <-chan struct{} {
 	if p.turn != nil {
 		return p.turn.ended
 	}
 	return p.tenure.shard.Failed()
 }
 
-func (p *site) why() error {
+func (p *process) why() error {
 	if p.turn != nil {
 		return p.turn.err
 	}
@@ -179,7 +179,7 @@ func (p *site) why() error {
 
 // reload reads again what can be read again, and reports whether there is any. Unusable files
 // leave the old state.
-func (p *site) reload() (any bool) {
+func (p *process) reload() (any bool) {
 	if p.credentials != nil {
 		any = true
 		if err := p.credentials.Reload(); err != nil {
@@ -202,7 +202,7 @@ func (p *site) reload() (any bool) {
 // shutdown stops in the order that loses no client: no more grants, clients are notified, calls
 // under way are finished, the journal is closed. Calls that the limit cuts short are safe too,
 // because all answers are durable.
-func (p *site) shutdown(ctx context.Context, limit time.Duration) error {
+func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if p.turn != nil {
@@ -231,7 +231,7 @@ func (p *site) shutdown(ctx context.Context, limit time.Duration) error {
 
 // abandon ends what there is of a server, without order: the shard has failed, or
 // never came to be.
-func (p *site) abandon() {
+func (p *process) abandon() {
 	for _, l := range []net.Listener{p.http, p.grpc} {
 		if l != nil {
 			_ = l.Close()
