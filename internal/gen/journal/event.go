@@ -64,7 +64,7 @@ func read(event *source.Struct) ([]bit, error) {
 	add := func(number string, f field) error {
 		n, err := strconv.Atoi(number)
 		if err != nil {
-			return fmt.Errorf("Event.%s: the tag journal begins with %q, want a number", f.name, number)
+			return fmt.Errorf("record.Event.%s: the tag journal begins with %q, want a number", f.name, number)
 		}
 		if found[n] == nil {
 			found[n] = &bit{number: n}
@@ -81,10 +81,10 @@ func read(event *source.Struct) ([]bit, error) {
 		if x.Embedded {
 			body, ok := x.Type.Underlying().(*types.Struct)
 			if !ok {
-				return nil, fmt.Errorf("Event.%s: it is no struct", x.Name)
+				return nil, fmt.Errorf("record.Event.%s: it is no struct", x.Name)
 			}
 			if len(parts) != body.NumFields() {
-				return nil, fmt.Errorf("Event.%s: the tag names %d fields, and it has %d", x.Name, len(parts), body.NumFields())
+				return nil, fmt.Errorf("record.Event.%s: the tag names %d fields, and it has %d", x.Name, len(parts), body.NumFields())
 			}
 			for _, part := range parts {
 				name, number, _ := strings.Cut(part, "=")
@@ -116,7 +116,7 @@ func read(event *source.Struct) ([]bit, error) {
 	for n := range len(found) {
 		b := found[n]
 		if b == nil {
-			return nil, fmt.Errorf("Event: no field has bit %d, and there are %d bits", n, len(found))
+			return nil, fmt.Errorf("record.Event: no field has bit %d, and there are %d bits", n, len(found))
 		}
 		if err := b.check(); err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func member(body *types.Struct, name string) (field, error) {
 			return field{name: name, typ: v.Type()}, nil
 		}
 	}
-	return field{}, fmt.Errorf("Event: the embedded struct has no field %s", name)
+	return field{}, fmt.Errorf("record.Event: the embedded struct has no field %s", name)
 }
 
 // check refuses fields of one bit that cannot be distinguished.
@@ -141,20 +141,20 @@ func (b *bit) check() error {
 	plain := 0
 	for _, f := range b.fields {
 		if !types.Identical(f.typ, b.fields[0].typ) {
-			return fmt.Errorf("Event.%s and Event.%s share bit %d and have different types", f.name, b.fields[0].name, b.number)
+			return fmt.Errorf("record.Event.%s and record.Event.%s share bit %d and have different types", f.name, b.fields[0].name, b.number)
 		}
 		if f.kinds == nil {
 			plain++
 		}
 		for _, k := range f.kinds {
 			if slices.Contains(kinds, k) {
-				return fmt.Errorf("Event.%s: two fields of bit %d are for %s", f.name, b.number, k)
+				return fmt.Errorf("record.Event.%s: two fields of bit %d are for %s", f.name, b.number, k)
 			}
 			kinds = append(kinds, k)
 		}
 	}
 	if plain > 1 || plain == 0 && len(b.fields) > 1 {
-		return fmt.Errorf("Event.%s: of the fields of bit %d, %d are for all other kinds, want 1", b.fields[0].name, b.number, plain)
+		return fmt.Errorf("record.Event.%s: of the fields of bit %d, %d are for all other kinds, want 1", b.fields[0].name, b.number, plain)
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (f *field) form() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("Event.%s: nothing writes the type %s", f.name, f.typ)
+	return "", fmt.Errorf("record.Event.%s: nothing writes the type %s", f.name, f.typ)
 }
 
 // put emits the writer of a field.
