@@ -172,7 +172,7 @@ var kindNames = map[Kind]string{
 	Opened: "opened", SessionOpened: "session_opened", SessionEnded: "session_ended", Queued: "queued",
 	Granted: "granted", Admitted: "admitted", Claimed: "claimed", Grace: "grace", Ended: "ended",
 	Left: "left", Answered: "answered", Counters: "counters", Tombstone: "tomb", Noted: "noted", HoldTime: "holds", SessionGone: "gone",
-	Converted: "converted", YieldRequested: "asked", Closed: "closed", Parked: "parked", Resumed: "resumed",
+	Converted: "converted", YieldRequested: "yield_requested", Closed: "closed", Parked: "parked", Resumed: "resumed",
 	PatternSet: "pattern_set", PatternDropped: "pattern_dropped", Configured: "configured", Bucket: "bucket", KeysMoved: "moved",
 	Divided: "divided", Written: "written", EffectChanged: "effect", Versions: "versions", Logged: "logged",
 	QueueSet: "queue_set", QueueDropped: "queue_dropped", TaskSubmitted: "task_submitted", TaskDispatched: "task_dispatched", AttemptFailed: "task_attempt_failed",
