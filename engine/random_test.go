@@ -226,7 +226,7 @@ func missing(met map[string]int) (list []string) {
 		"grace ttl", "grace max_hold", "grace session_expired", "ended released", "ended ttl", "ended max_hold", "ended session_closed",
 		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock", "left session_closed",
 		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl", "closed stall",
-		"converted", "left lease_ended", "asked", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured", "left barrier_broken",
+		"converted", "left lease_ended", "yield_requested", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured", "left barrier_broken",
 		"parked", "resumed", "ended park_limit", "left target_ended", "left deadlock", "grace deadlock", "part",
 		"effect", "effect again", "effect settled done", "effect settled unknown", "effect settled ",
 		"granted and moved", "admitted and moved", "claimed and moved", "resumed and moved", "written",
