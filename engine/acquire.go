@@ -59,7 +59,7 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 		e.refuse(interlock.CodeFutureVersion, problem)
 		return
 	}
-	space.bound(c, sess == nil)
+	c.bound(space, sess == nil)
 	defer func() {
 		eff := &e.out.Effects[e.replied]
 		eff.Warnings = append(eff.Warnings, space.warnings(c.Claims)...)

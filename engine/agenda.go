@@ -36,7 +36,7 @@ type pendingWork struct {
 	objects *int // Engine.objects, for callers without an engine
 }
 
-func (e *Engine) newAgenda(s *namespace) *pendingWork {
+func (e *State) newAgenda(s *namespace) *pendingWork {
 	e.agendas++
 	a := &pendingWork{ns: s, objects: &e.objects}
 	a.alarm = timer{pos: -1, ord: e.agendas, agenda: a}
@@ -46,7 +46,7 @@ func (e *Engine) newAgenda(s *namespace) *pendingWork {
 
 // adopt returns a new namespace the agenda of the step that makes it. In a replay
 // it gets one of its own.
-func (e *Engine) adopt(s *namespace) *pendingWork {
+func (e *State) adopt(s *namespace) *pendingWork {
 	if a := e.pendingWork; a != &e.whole && a.ns == nil {
 		a.ns = s
 		return a

@@ -49,7 +49,7 @@ func (r *request) whole() *request {
 }
 
 // resolve finds out what r needs, for any of several claims by a branch for each.
-func (e *Engine) resolve(r *request) {
+func (e *State) resolve(r *request) {
 	r.ns.season(r.id)
 	if !r.any {
 		r.need()
@@ -71,7 +71,7 @@ func (e *Engine) resolve(r *request) {
 }
 
 // chooseAlternative makes r a request for the claim of one of its ways alone.
-func (e *Engine) chooseAlternative(r, way *request) {
+func (e *State) chooseAlternative(r, way *request) {
 	if way == r {
 		return
 	}
@@ -85,7 +85,7 @@ func (e *Engine) chooseAlternative(r, way *request) {
 }
 
 // dropAlternatives drops the alternatives of r. It keeps their first claim.
-func (e *Engine) dropAlternatives(r *request) {
+func (e *State) dropAlternatives(r *request) {
 	if !r.any {
 		return
 	}

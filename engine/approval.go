@@ -30,7 +30,7 @@ import (
 
 // pauseQuestions extends the open questions by the period before a term in which no answer was
 // possible: since the last event, as far as the journal knows.
-func (e *Engine) pauseQuestions(now Time, idle time.Duration) {
+func (e *State) pauseQuestions(now Time, idle time.Duration) {
 	if idle <= 0 {
 		return
 	}
@@ -234,7 +234,7 @@ func (e *Engine) verdict(t *task, v interlock.Verdict, principal, by, words stri
 }
 
 // evolveAsks folds that the worker of a task asks a person.
-func (e *Engine) evolveAsks(ev *record.Event) error {
+func (e *State) evolveAsks(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || t.state != interlock.TaskRunning || interlock.TaskState(ev.Op) != interlock.TaskAsking {
 		return errUnknown
@@ -250,7 +250,7 @@ func (e *Engine) evolveAsks(ev *record.Event) error {
 }
 
 // evolveAnswered folds that a task's question is answered.
-func (e *Engine) evolveAnswered(ev *record.Event) error {
+func (e *State) evolveAnswered(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || t.state != interlock.TaskAsking {
 		return errUnknown

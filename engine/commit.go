@@ -52,9 +52,9 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 		e.reportStale(c, sess, list)
 		return nil, false
 	}
-	list, no := s.docs.carryOut(c)
+	list, no := c.carryOut(&s.docs)
 	if no == nil {
-		no = s.roomFor(c, sess, list)
+		no = c.roomIn(s, sess, list)
 	}
 	if no != nil {
 		e.refuseFor(no)

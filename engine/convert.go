@@ -201,7 +201,7 @@ func sameClaims(a, b []interlock.Claim) bool {
 
 // changeClaims sets the claims and the fence of a lease to those of ev, and passes the dropped
 // keys on.
-func (e *Engine) changeClaims(r *request, ev *record.Event, changed bool) {
+func (e *State) changeClaims(r *request, ev *record.Event, changed bool) {
 	e.fence = max(e.fence, ev.Fence)
 	if t := r.task; t != nil && t.request == r {
 		t.going.fence = ev.Fence
@@ -237,7 +237,7 @@ func (e *Engine) changeClaims(r *request, ev *record.Event, changed bool) {
 }
 
 // wroteAndLeft records, for the waiters on the claims, that a possible writer is gone.
-func (e *Engine) wroteAndLeft(s *namespace, claims []interlock.Claim) {
+func (e *State) wroteAndLeft(s *namespace, claims []interlock.Claim) {
 	claims = slices.DeleteFunc(claims, func(c interlock.Claim) bool { return !lockmode.Writing.Has(c.Mode) })
 	if len(claims) == 0 {
 		return
@@ -256,7 +256,7 @@ func (e *Engine) wroteAndLeft(s *namespace, claims []interlock.Claim) {
 }
 
 // evolveConversion moves the claims of a granted conversion to its lease.
-func (e *Engine) evolveConversion(ev *record.Event, r *request) error {
+func (e *State) evolveConversion(ev *record.Event, r *request) error {
 	l := r.base
 	if l.phase != held || l.conversion != r {
 		return errUnknown

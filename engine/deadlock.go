@@ -35,7 +35,7 @@ type suspect struct {
 
 // suspect lists a flow, or a waiter without one, for the search for cycles. A listed flow is
 // not listed twice.
-func (e *Engine) suspect(p *flowState, r *request) {
+func (e *State) suspect(p *flowState, r *request) {
 	s := suspect{party: p}
 	if p == nil {
 		s.req, s.num = r, r.num
@@ -56,7 +56,7 @@ type suspectScan struct {
 // suspectAll lists every flow and waiter of a namespace that may be on a cycle. Waits by the
 // order of the lines alone cannot close one, unless a flow has several of them. If there are
 // very many requests, it lists a slice, and suspectMore the rest later.
-func (e *Engine) suspectAll(s *namespace) {
+func (e *State) suspectAll(s *namespace) {
 	if s.requests.Len()+len(s.sessions) > e.swath {
 		s.agenda.doubt = suspectScan{under: true}
 		return

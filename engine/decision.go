@@ -90,7 +90,7 @@ func (r *request) unhear(link uint64) {
 
 // wake notifies the callers that wait for the answer about r: it has been given, or is not
 // needed any more.
-func (e *Engine) wake(r *request) {
+func (e *State) wake(r *request) {
 	if len(r.dealings.hearers) > 0 {
 		e.woken, r.dealings.hearers = append(e.woken, r.dealings.hearers...), nil
 	}

@@ -116,7 +116,7 @@ func (e *Engine) hand(t *task, p *pull, id [16]byte) {
 	c := Acquire{LeaseRequest: interlock.LeaseRequest{Claims: r.claims(), Terms: interlock.Terms{
 		TTL: cmp.Or(p.ttl, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall,
 	}}}
-	q.ns.bound(&c, p.sess == nil)
+	c.bound(q.ns, p.sess == nil)
 	if t.spec.Deadline != 0 { // by then it is to be done
 		c.MaxHold = tighter(c.MaxHold, max(1, t.spec.Deadline.Sub(e.now)))
 	}

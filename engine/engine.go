@@ -15,51 +15,30 @@ import (
 // owns it. Make one with New or ReadSnapshot, fold the journal into it with
 // Apply, begin with a Recover command, and from then on call Step.
 type Engine struct {
-	last   Time // of the last event
-	epoch  interlock.Epoch
-	fence  interlock.Fence   // the highest given out
-	base   interlock.Version // the versions of new commits are above it
-	num    uint64            // the highest number of a request
-	snum   uint64            // the highest number of a session
-	writes uint64            // leases that could write and have ended
-	past   uint64            // the highest version that the end of a namespace took
-	spaces map[interlock.Namespace]*namespace
+	State
 
 	// All below is volatile: it is made anew by Recover.
 
-	began        Time // this owner's term
-	live         bool // between Recover and the end; during a replay nothing is watched
-	lowSpace     bool
-	kept         bool
-	lowMem       bool
-	draining     bool
-	newest       Time        // of the last command or entry of any namespace
-	*pendingWork             // of the namespace that the step is about
-	whole        pendingWork // for commands that are about no namespace
-	agendas      uint64      // how many were made
-	alarms       timers      // one for each agenda: when something is due in it
-	empty        timers      // one for each namespace that is empty: when it may be forgotten
-	walks        uint64      // number of the last walk of a deadlock search
-	looks        int         // the bound of its searches' looks in a step, and
-	mostRanks    int         // what the finding of ranks may, and
-	most         int         // all else
-	swath        int         // objects of a large set that a step gathers, and sorts, at once
-	windows      idBounds
-	mostDeeds    int // effects that a namespace may remember
-
-	mostSpaces int // namespaces
+	began      Time // this owner's term
+	lowSpace   bool
+	kept       bool
+	lowMem     bool
+	draining   bool
+	newest     Time   // of the last command or entry of any namespace
+	walks      uint64 // number of the last walk of a deadlock search
+	looks      int    // the bound of its searches' looks in a step, and
+	mostRanks  int    // what the finding of ranks may, and
+	most       int    // all else
+	mostDeeds  int    // effects that a namespace may remember
+	mostSpaces int    // namespaces
 
 	unattributed bool // see Unattributed
 
 	idleSearch *search // for reuse
 
-	turns   uint64 // how often a holder said something new
-	listens uint64 // the number of waits that were ever listened to
-	free    []*request
-	ended   []*request       // in this step
-	woken   []answerListener // listeners to notify at the end of this step
-	waits   []*wait          // for reuse
-	found   []*request       // lists of viewers, reused
+	turns   uint64     // how often a holder said something new
+	listens uint64     // the number of waits that were ever listened to
+	found   []*request // lists of viewers, reused
 	via     []*need
 	seen    uint32 // by Expect
 
@@ -68,8 +47,7 @@ type Engine struct {
 	head    *Head
 	start   int           // length of out.Entry when the step began
 	before  int           // events that came before its command
-	objects int           // that it has looked at, besides the two that follow
-	viewed  int           // of these, by descriptions of blockers
+	viewed  int           // objects that it has looked at for descriptions of blockers
 	looked  int           // objects that searches for deadlocks have looked at
 	ranks   int           // and the finding of ranks
 	tries   int           // candidates among objects that were looked at in vain
@@ -77,9 +55,7 @@ type Engine struct {
 	replied int           // index in out.Effects of the answer to its caller; -1 before
 	print   uint64        // its fingerprint
 	asking  *request      // a wait that began in this step and still has a listener
-	trial   wait          // of a request that is not in line yet
 	ev      *record.Event // the event that is being filled in: see draft
-	hint    draftHints    // for the fold of ev
 	spare   record.Event  // that of a snapshot
 }
 
@@ -89,12 +65,10 @@ type Option func(*Engine)
 // New makes an empty engine.
 func New(options ...Option) *Engine {
 	e := &Engine{
-		looks: stepLooks, mostRanks: stepRanks, most: StepObjects, swath: swath, windows: windows,
+		looks: stepLooks, mostRanks: stepRanks, most: StepObjects,
 		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
-		spaces: map[interlock.Namespace]*namespace{},
 	}
-	e.pendingWork = &e.whole
-	e.whole.objects = &e.objects
+	e.init()
 	for _, o := range options {
 		o(e)
 	}
@@ -167,20 +141,9 @@ func (e *Engine) fold(ev *record.Event) error {
 // see stepLooks and stepRanks.
 const StepObjects = 1_000
 
-// swath is how many objects of a large set a step gathers at once.
-const swath = 250
-
 // full reports that the step has decided, or looked for, enough.
 func (e *Engine) full() bool {
 	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.objects >= e.most
-}
-
-// draftHints are references that decide has at hand for the event in draft, so that evolve need not
-// look them up. They are no part of the event: on replay there are none.
-type draftHints struct {
-	req  *request
-	sess *session
-	spec *record.Task
 }
 
 // draft returns the event to fill in next: the one after the last of out.Events; emit then

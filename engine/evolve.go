@@ -18,7 +18,7 @@ var errUnknown = errors.New("engine: event is about something that does not exis
 // evolve folds one event into the state. It decides nothing: the same events
 // give the same state in every version. It fails only on events that no engine
 // can have emitted in this state.
-func (e *Engine) evolve(ev *record.Event) error {
+func (e *State) evolve(ev *record.Event) error {
 	var err error
 	e.last = max(e.last, ev.At)
 	switch ev.Kind {
@@ -111,7 +111,7 @@ func (e *Engine) evolve(ev *record.Event) error {
 	return err
 }
 
-func (e *Engine) sessionOf(ev *record.Event) *session {
+func (e *State) sessionOf(ev *record.Event) *session {
 	if e.hint.sess != nil {
 		return e.hint.sess
 	}
@@ -119,7 +119,7 @@ func (e *Engine) sessionOf(ev *record.Event) *session {
 }
 
 // numbered returns the session of a namespace with a number, or nil.
-func (e *Engine) numbered(name interlock.Namespace, num uint64) *session {
+func (e *State) numbered(name interlock.Namespace, num uint64) *session {
 	s := e.pendingWork.ns
 	if s == nil || s.name != name {
 		s = e.spaces[name]
@@ -130,7 +130,7 @@ func (e *Engine) numbered(name interlock.Namespace, num uint64) *session {
 	return s.byNum[num]
 }
 
-func (e *Engine) evolveSession(ev *record.Event) error {
+func (e *State) evolveSession(ev *record.Event) error {
 	if e.numbered(ev.Namespace, ev.Session) != nil || ev.Session == 0 {
 		return fmt.Errorf("engine: session %d is opened twice", ev.Session)
 	}
@@ -152,7 +152,7 @@ func (e *Engine) evolveSession(ev *record.Event) error {
 }
 
 // forgetSession drops an ended session when nothing of it is left, once.
-func (e *Engine) forgetSession(s *session) {
+func (e *State) forgetSession(s *session) {
 	if !s.dead || s.work > 0 || len(s.awaiting) > 0 || s.ns.byNum[s.num] != s {
 		return
 	}
@@ -193,7 +193,7 @@ func (s *session) flowOf(name string, hash uint32) *flowState {
 }
 
 // request makes the request that an event of kind record.Queued or record.Granted tells of.
-func (e *Engine) request(ev *record.Event) (*request, error) {
+func (e *State) request(ev *record.Event) (*request, error) {
 	r := e.newRequest()
 	r.id, r.num = ev.ID, ev.Num
 	r.terms = e.ns(ev.Namespace).agree(ev.Terms)
@@ -235,7 +235,7 @@ func (e *Engine) request(ev *record.Event) (*request, error) {
 	return r, nil
 }
 
-func (e *Engine) newRequest() *request {
+func (e *State) newRequest() *request {
 	if n := len(e.free); n > 0 {
 		r := e.free[n-1]
 		e.free = e.free[:n-1]
@@ -248,7 +248,7 @@ func (e *Engine) newRequest() *request {
 const maxFree = 4096
 
 // discard frees a request's memory.
-func (e *Engine) discard(r *request) {
+func (e *State) discard(r *request) {
 	e.dropAlternatives(r)
 	r.unneed()
 	*r = request{more: r.more, terms: noTerms, requestDetail: noDetails, requestExt: noExt}
@@ -258,7 +258,7 @@ func (e *Engine) discard(r *request) {
 	}
 }
 
-func (e *Engine) evolveRequest(ev *record.Event) error {
+func (e *State) evolveRequest(ev *record.Event) error {
 	r := e.hint.req
 	if r == nil {
 		if e.ns(ev.Namespace).knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == record.Queued || ev.Any && ev.Kind != record.Queued {
@@ -309,7 +309,7 @@ func (e *Engine) evolveRequest(ev *record.Event) error {
 }
 
 // evolveProgress folds the later events of a request.
-func (e *Engine) evolveProgress(ev *record.Event) error {
+func (e *State) evolveProgress(ev *record.Event) error {
 	r := e.hint.req
 	if r == nil {
 		if r = e.ns(ev.Namespace).live(ev.ID); r == nil && ev.Kind != record.Tombstone {
@@ -452,7 +452,7 @@ func causeOf(ev *record.Event) *endCause {
 	return nil
 }
 
-func (e *Engine) evolveEnd(ev *record.Event, r *request) {
+func (e *State) evolveEnd(ev *record.Event, r *request) {
 	r.setEndCause(endingOf(ev))
 	if r.isParked() {
 		e.endParking(r)
@@ -478,7 +478,7 @@ func (e *Engine) evolveEnd(ev *record.Event, r *request) {
 }
 
 // giveBack releases the keys of r.
-func (e *Engine) giveBack(r *request) {
+func (e *State) giveBack(r *request) {
 	r.unhold()
 	needs := r.needs()
 	writes := false

@@ -60,7 +60,7 @@ func (e *Engine) fireSession(s *session) {
 			e.timers.set(&s.timer, e.now)
 			return
 		}
-		r, done := s.aging.lease(e, s)
+		r, done := e.nextLease(s.aging, s)
 		if done {
 			break
 		}

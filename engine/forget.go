@@ -199,7 +199,7 @@ func (e *Engine) listenedTo(s *namespace, most int) (list []*request) {
 }
 
 // evolveGone folds record.NamespaceDeleted and record.NamespaceForgotten.
-func (e *Engine) evolveGone(ev *record.Event) error {
+func (e *State) evolveGone(ev *record.Event) error {
 	s := e.spaces[ev.Namespace]
 	if s == nil {
 		return errUnknown
@@ -210,7 +210,7 @@ func (e *Engine) evolveGone(ev *record.Event) error {
 }
 
 // remove drops a namespace. A step that is about it continues without one.
-func (e *Engine) remove(s *namespace) {
+func (e *State) remove(s *namespace) {
 	e.alarms.clear(&s.agenda.alarm)
 	e.empty.clear(&s.agenda.empty)
 	delete(e.spaces, s.name)

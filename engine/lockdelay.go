@@ -35,7 +35,7 @@ func (e *Engine) closeLease(r *request, why record.Reason) {
 	}
 }
 
-func (e *Engine) evolveClosed(ev *record.Event, r *request) {
+func (e *State) evolveClosed(ev *record.Event, r *request) {
 	e.detachFromSession(r)
 	r.unask()
 	r.phase, r.reason, r.renewed = closed, ev.Reason, ev.At
@@ -48,7 +48,7 @@ func (e *Engine) evolveClosed(ev *record.Event, r *request) {
 
 // detachFromSession takes a lease out of its session. From then on only the agent's name is
 // known of its holder.
-func (e *Engine) detachFromSession(r *request) {
+func (e *State) detachFromSession(r *request) {
 	for i := range r.needs() {
 		r.needs()[i].node.share()
 	}
@@ -58,7 +58,7 @@ func (e *Engine) detachFromSession(r *request) {
 
 // clearSession takes a request that its session neither holds nor waits for any more out
 // of that session.
-func (e *Engine) clearSession(r *request) {
+func (e *State) clearSession(r *request) {
 	sess := r.session()
 	r.mutableExt().guest = &anonymousCaller{r.agentName(), r.owner()}
 	r.party = nil

@@ -228,7 +228,7 @@ func (q *queue) served(g *group) {
 
 // next returns the shelf from which a principal is to get the next task, nil if it may
 // hold none of those that could run. Of a stale lot it may turn out later that it may not.
-func (e *Engine) next(q *queue, by *interlock.Principal) (best *taskGroup) {
+func (e *State) next(q *queue, by *interlock.Principal) (best *taskGroup) {
 	may := func(l *taskClass) bool { return l.isStale(q.ns) || allowAll(l.rules, by) }
 	if by != nil && len(by.Groups) > 0 { // only theirs, and what is in no group
 		for i := range len(by.Groups) + 1 {
@@ -260,7 +260,7 @@ func (e *Engine) next(q *queue, by *interlock.Principal) (best *taskGroup) {
 
 // nextWorker returns the worker that has waited longest among those that may hold a task
 // that could run, nil if there is none.
-func (e *Engine) nextWorker(q *queue) (first *pull) {
+func (e *State) nextWorker(q *queue) (first *pull) {
 	e.objects += len(q.crews)
 	for _, c := range q.crews {
 		if p := c.idle.Front().Value; (first == nil || p.order < first.order) && e.next(q, c.by) != nil {
@@ -370,7 +370,7 @@ func (e *Engine) rest(q *queue) {
 
 // sortAnew records that the rules of a namespace have changed: idle workers may now hold other
 // tasks.
-func (e *Engine) sortAnew(s *namespace) {
+func (e *State) sortAnew(s *namespace) {
 	s.rules++
 	if !e.live {
 		return

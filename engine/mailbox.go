@@ -61,7 +61,7 @@ func (t *task) ahead() *task {
 
 // joinLane makes a message that is not settled one of its lane. If it was sent before
 // the one that was the first so far, that steps out of line.
-func (e *Engine) joinLane(t *task) {
+func (e *State) joinLane(t *task) {
 	if !t.spec.Message || t.spec.Sender == "" {
 		return
 	}
@@ -87,7 +87,7 @@ func (e *Engine) joinLane(t *task) {
 
 // leaveLane takes a message that is settled out of its lane, and lets the next one that
 // waits stand in line.
-func (e *Engine) leaveLane(t *task) {
+func (e *State) leaveLane(t *task) {
 	if t.mail == nil {
 		return
 	}
@@ -128,7 +128,7 @@ func (t *task) successor() *task {
 
 // address turns a message, which names its recipient, into a task of the writer's queue, or
 // returns the reason why it cannot.
-func (s *namespace) address(x *TaskSpec) *refusal {
+func (x *TaskSpec) address(s *namespace) *refusal {
 	if no := checkDocumentKey(x.Key); no != nil {
 		return no
 	}

@@ -62,7 +62,7 @@ func (c *Park) decide(e *Engine) {
 			return
 		}
 	}
-	free, limit, problem := r.parkPolicy(c)
+	free, limit, problem := c.policy(r)
 	if problem != nil {
 		e.refuse(interlock.CodeInvalidRequest, problem)
 		return
@@ -103,9 +103,9 @@ func (r *request) isShared() bool {
 	return false
 }
 
-// parkPolicy reports whether the keys of r are freed while it is parked and for how
+// policy reports whether the keys of r are freed while it is parked and for how
 // long it may be, or why not.
-func (r *request) parkPolicy(c *Park) (freed bool, limit time.Duration, problem *message.Text) {
+func (c *Park) policy(r *request) (freed bool, limit time.Duration, problem *message.Text) {
 	free, keep := c.Free, c.Keep
 	var most time.Duration // 0: no pattern has one
 	for _, claim := range r.claims() {
@@ -309,7 +309,7 @@ func (e *Engine) resumeInLine(c *Resume, r, t *request) {
 
 // evolveParked puts a lease aside, or back. In a snapshot one that is away never
 // had its keys.
-func (e *Engine) evolveParked(ev *record.Event, r *request) error {
+func (e *State) evolveParked(ev *record.Event, r *request) error {
 	if ev.Reason != 0 {
 		return e.evolvePutBack(ev, r)
 	}
@@ -345,7 +345,7 @@ func (e *Engine) evolveParked(ev *record.Event, r *request) error {
 }
 
 // evolveResumed brings a lease back, into its holder's hands or into the line.
-func (e *Engine) evolveResumed(ev *record.Event, r *request) error {
+func (e *State) evolveResumed(ev *record.Event, r *request) error {
 	if !r.isParked() || ev.Queued && r.phase != away {
 		return errUnknown
 	}
@@ -418,13 +418,13 @@ func (r *request) expectBack() {
 }
 
 // endParking forgets that r was put aside.
-func (e *Engine) endParking(r *request) {
+func (e *State) endParking(r *request) {
 	e.endAbsence(r)
 	r.dealings.parking = nil
 }
 
 // endAbsence ends that r is put aside.
-func (e *Engine) endAbsence(r *request) {
+func (e *State) endAbsence(r *request) {
 	e.wake(r)
 	if r.phase == away {
 		r.ns.away--

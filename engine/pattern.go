@@ -455,7 +455,7 @@ func (s *namespace) pattern(name string) *policy {
 }
 
 // evolvePattern folds record.PatternSet and record.PatternDropped.
-func (e *Engine) evolvePattern(ev *record.Event) error {
+func (e *State) evolvePattern(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	guarded := s.guarded
 	old := s.pattern(ev.PatternName)

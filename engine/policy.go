@@ -163,9 +163,9 @@ func (s *namespace) strangers(claims []interlock.Claim, group string) (warnings 
 	return warnings
 }
 
-// bound sets the times of an admitted request by its keys' patterns: their defaults
+// bound sets the times of an admitted request in s by its keys' patterns: their defaults
 // where it names none, and their limits.
-func (s *namespace) bound(c *Acquire, bare bool) {
+func (c *Acquire) bound(s *namespace, bare bool) {
 	if s == nil || len(s.patterns) == 0 {
 		return
 	}

@@ -82,7 +82,7 @@ func (e *Engine) giveUp(r *request, ev *record.Event) {
 }
 
 // evolvePutBack folds that a resumption was given up.
-func (e *Engine) evolvePutBack(ev *record.Event, r *request) error {
+func (e *State) evolvePutBack(ev *record.Event, r *request) error {
 	if !ev.Freed && r.staysPut() {
 		e.putBackKept(ev, r)
 		return nil
@@ -120,7 +120,7 @@ func (e *Engine) evolvePutBack(ev *record.Event, r *request) error {
 }
 
 // putBackKept is evolvePutBack of a lease that keeps its keys.
-func (e *Engine) putBackKept(ev *record.Event, r *request) {
+func (e *State) putBackKept(ev *record.Event, r *request) {
 	p := r.dealings.parking
 	e.detachFromSession(r)
 	r.phase = parked

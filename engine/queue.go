@@ -156,7 +156,7 @@ func (q *queue) mayRun() bool {
 }
 
 // needsDispatch has a queue looked at if it may have a task for a worker.
-func (e *Engine) needsDispatch(q *queue) {
+func (e *State) needsDispatch(q *queue) {
 	if e.live && !q.hungry && q.mayRun() && e.nextWorker(q) != nil {
 		q.hungry = true
 		e.hungry = append(e.hungry, q)
@@ -164,7 +164,7 @@ func (e *Engine) needsDispatch(q *queue) {
 }
 
 // evolveQueue folds that a queue was registered, or its registration dropped.
-func (e *Engine) evolveQueue(ev *record.Event) error {
+func (e *State) evolveQueue(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	if ev.Kind == record.QueueDropped {
 		q := s.registered(ev.QueueName)

@@ -147,7 +147,7 @@ func (e *Engine) reduce(x *search) (done bool) {
 			if !e.countLook() {
 				return false
 			}
-			d.count(e, &d.waits[d.upTo])
+			e.countWait(d, &d.waits[d.upTo])
 		}
 		if !d.counted {
 			d.counted, d.upTo = true, 0
@@ -156,7 +156,7 @@ func (e *Engine) reduce(x *search) (done bool) {
 			if !e.countLook() {
 				return false
 			}
-			d.judge(e, &d.waits[d.upTo])
+			e.judge(d, &d.waits[d.upTo])
 		}
 		if !d.progress {
 			return true
@@ -165,8 +165,8 @@ func (e *Engine) reduce(x *search) (done bool) {
 	}
 }
 
-// count adds the holdings of a wait's flow, once.
-func (d *reduction) count(e *Engine, w *gatheredWait) {
+// countWait adds the holdings of a wait's flow, once.
+func (e *Engine) countWait(d *reduction, w *gatheredWait) {
 	p := w.party
 	if p == nil || d.seen[p] || d.left[p] == 0 {
 		return
@@ -182,8 +182,8 @@ func (d *reduction) count(e *Engine, w *gatheredWait) {
 const weighs = 2
 
 // judge removes a wait that can be served, and adds its claims if its flow remains.
-func (d *reduction) judge(e *Engine, w *gatheredWait) {
-	if num, ok := d.stuck[w.r]; ok && num == w.num && (!w.stillWaits() || d.servable(e, w.r)) {
+func (e *Engine) judge(d *reduction, w *gatheredWait) {
+	if num, ok := d.stuck[w.r]; ok && num == w.num && (!w.stillWaits() || e.isServable(d, w.r)) {
 		d.progress = true
 		delete(d.stuck, w.r)
 		if d.freed == nil {
@@ -320,20 +320,20 @@ func (x *residue) of(group int) (used, ahead uint64) {
 	return 0, 0
 }
 
-// servable reports whether r can be served without those that remain.
-func (d *reduction) servable(e *Engine, r *request) bool {
+// isServable reports whether r can be served without those that remain.
+func (e *Engine) isServable(d *reduction, r *request) bool {
 	for way := range r.eachAlternative {
 		e.looked += weighs * len(way.needs())
-		if d.free(e, way) {
+		if e.isFreeWithin(d, way) {
 			return true
 		}
 	}
 	return false
 }
 
-// free reports whether no remaining flow blocks r. Its own flow blocks it only by the permits
+// isFreeWithin reports whether no remaining flow blocks r. Its own flow blocks it only by the permits
 // that it has: while it waits it returns none.
-func (d *reduction) free(e *Engine, r *request) bool {
+func (e *Engine) isFreeWithin(d *reduction, r *request) bool {
 	for i := range r.needs() {
 		m := &r.needs()[i]
 		x := d.at(r, m.node)

@@ -110,7 +110,7 @@ func (e *Engine) scope() *session {
 }
 
 // evolveAnswer remembers an answer.
-func (e *Engine) evolveAnswer(ev *record.Event) {
+func (e *State) evolveAnswer(ev *record.Event) {
 	a := storedAnswer{
 		at: ev.At, fingerprint: ev.Fingerprint, id: ev.ID, outcome: ev.Answer, code: ev.Code, message: ev.Reply(),
 		version: ev.Version, reused: ev.Kind == record.Answered && ev.Offer, made: objectKind(ev.Made),

@@ -65,7 +65,7 @@ func (s *namespace) tooManyChanges() *message.Text {
 
 // repool makes the pools of a namespace follow its new patterns. It revokes no permits, and
 // grants waiters that may now have theirs.
-func (e *Engine) repool(s *namespace, gone, added *policy, now Time) {
+func (e *State) repool(s *namespace, gone, added *policy, now Time) {
 	x := &s.repooling
 	if len(x.changes) == 0 || len(s.pools) == 0 {
 		*x = poolUpdate{edition: x.edition, until: x.edition}

@@ -168,10 +168,10 @@ func (e *Engine) goOn(x *search) (cycle []searchStep, done bool) {
 		case !x.isAlive():
 			return nil, true
 		case x.number == 0:
-			x.begin(e, findingCycle)
+			e.beginWalk(x, findingCycle)
 		case x.dirty:
 			x.restart()
-			x.begin(e, collecting)
+			e.beginWalk(x, collecting)
 		}
 		if x.phase == barrierSet && !e.gather(x) {
 			return nil, false
@@ -183,7 +183,7 @@ func (e *Engine) goOn(x *search) (cycle []searchStep, done bool) {
 			if len(x.stuck) == 0 {
 				return nil, true
 			}
-			x.begin(e, findingStuck)
+			e.beginWalk(x, findingStuck)
 			continue
 		}
 		last, done := e.walk(x)
@@ -205,14 +205,14 @@ func (e *Engine) goOn(x *search) (cycle []searchStep, done bool) {
 		case x.paused && !e.isReal(x, found):
 			x.restart()
 			x.paused, x.cycle = false, nil
-			x.begin(e, findingCycle)
+			e.beginWalk(x, findingCycle)
 		case x.phase == findingCycle && hasAlternatives(found):
-			x.begin(e, collecting)
+			e.beginWalk(x, collecting)
 		case own || found[victimOf(found)].req() == x.newest():
 			return found, true
 		default: // the suspect's own wait closed all its cycles, so it is enough if it is the victim of one
 			x.cycle = found
-			x.begin(e, findingOwn)
+			e.beginWalk(x, findingOwn)
 		}
 	}
 }
@@ -225,8 +225,8 @@ func (s suspect) isAlive() bool {
 	return s.req.num == s.num && s.req.phase == waiting
 }
 
-// begin turns the search to a walk.
-func (x *search) begin(e *Engine, phase searchPhase) {
+// beginWalk turns the search to a walk.
+func (e *Engine) beginWalk(x *search, phase searchPhase) {
 	e.walks++
 	x.phase, x.number, x.dirty = phase, e.walks, false
 	clear(x.hops)

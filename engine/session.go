@@ -201,7 +201,7 @@ func (e *Engine) appendSoft(list []Loss, s *session) []Loss {
 		s.softAt = record.Never
 	}
 	for n, more := 0, true; more; {
-		more = x.gather(e, s)
+		more = e.gatherLeases(x, s)
 		for _, l := range x.leases {
 			r := l.req
 			if r.phase == held {
@@ -290,7 +290,7 @@ func (e *Engine) part() {
 	s := e.parting.At(0)
 	x := s.detachments[0]
 	for !e.full() {
-		f, done := x.lines.line(e, s)
+		f, done := e.nextWaiting(&x.lines, s)
 		if f == nil {
 			if !done {
 				return
@@ -402,7 +402,7 @@ func (e *Engine) sweepEnded() {
 		if e.full() {
 			return
 		}
-		if f, done := x.line(e, s); f != nil {
+		if f, done := e.nextWaiting(x, s); f != nil {
 			i := 0
 			if len(f.waits) > e.swath { // those behind it would move up
 				i = len(f.waits) - 1
@@ -413,7 +413,7 @@ func (e *Engine) sweepEnded() {
 		}
 	}
 	for {
-		r, done := x.lease(e, s)
+		r, done := e.nextLease(x, s)
 		if done {
 			break
 		}
@@ -486,7 +486,7 @@ func (p *flowState) stand() {
 
 func byFlowName(p *flowState, name string) int { return strings.Compare(p.name, name) }
 
-func (e *Engine) sorted() []*namespace {
+func (e *State) sorted() []*namespace {
 	return slices.SortedFunc(maps.Values(e.spaces), func(a, b *namespace) int { return strings.Compare(string(a.name), string(b.name)) })
 }
 

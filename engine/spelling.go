@@ -79,7 +79,7 @@ const spellVisits = 4
 func (s *namespace) isSpelling() bool { return s != nil && s.respelling != nil }
 
 // spellMore notes a swath of them.
-func (s *namespace) spellMore(e *Engine) {
+func (e *Engine) spellMore(s *namespace) {
 	x := s.respelling
 	note := func(o spelledKey) {
 		e.objects += spellVisits

@@ -11,6 +11,58 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
+// State is the state of one shard: what the journal contains, and what is kept beside it so that
+// decisions find it. evolve folds the journal's events into it, and nothing else changes its
+// journaled part. It decides nothing. Engine embeds it.
+type State struct {
+	last   Time // of the last event
+	epoch  interlock.Epoch
+	fence  interlock.Fence   // the highest given out
+	base   interlock.Version // the versions of new commits are above it
+	num    uint64            // the highest number of a request
+	snum   uint64            // the highest number of a session
+	writes uint64            // leases that could write and have ended
+	past   uint64            // the highest version that the end of a namespace took
+	spaces map[interlock.Namespace]*namespace
+
+	// All below is volatile.
+
+	live         bool        // between Recover and the end; during a replay nothing is watched
+	*pendingWork             // of the namespace that the step is about
+	whole        pendingWork // for commands that are about no namespace
+	agendas      uint64      // how many were made
+	alarms       timers      // one for each agenda: when something is due in it
+	empty        timers      // one for each namespace that is empty: when it may be forgotten
+	swath        int         // objects of a large set that a step gathers, and sorts, at once
+	windows      idBounds
+	objects      int // that the step has looked at, but for those that searches and ranks count
+
+	free  []*request
+	ended []*request       // in this step
+	woken []answerListener // listeners to notify at the end of this step
+	waits []*wait          // for reuse
+	trial wait             // of a request that is not in line yet
+	hint  draftHints       // for the fold of the event in draft
+}
+
+// draftHints are references that decide has at hand for the event in draft, so that evolve need not
+// look them up. They are no part of the event: on replay there are none.
+type draftHints struct {
+	req  *request
+	sess *session
+	spec *record.Task
+}
+
+// swath is how many objects of a large set a step gathers at once.
+const swath = 250
+
+// init makes a state empty, and ready.
+func (e *State) init() {
+	e.swath, e.windows, e.spaces = swath, windows, map[interlock.Namespace]*namespace{}
+	e.pendingWork = &e.whole
+	e.whole.objects = &e.objects
+}
+
 // namespace is one namespace. Nothing in it points to another.
 type namespace struct {
 	name          interlock.Namespace
@@ -195,7 +247,7 @@ type wait struct {
 }
 
 // newWait returns what a new waiter needs.
-func (e *Engine) newWait() *wait {
+func (e *State) newWait() *wait {
 	i := len(e.waits) - 1
 	if i < 0 {
 		return &wait{writes: e.writes}
@@ -234,7 +286,7 @@ func (w *wait) room(n int) []queueEntry {
 
 // dropWait takes r's waiting part, to reuse it unless a place of it is still to be checked. A
 // tentative request had that of the trial.
-func (e *Engine) dropWait(r *request) {
+func (e *State) dropWait(r *request) {
 	w := r.wait
 	if r.wait = nil; w == nil || w == &e.trial || len(e.waits) == maxFree {
 		return
@@ -337,7 +389,7 @@ func (r *request) flowName() string {
 	return f.name
 }
 
-func (e *Engine) ns(name interlock.Namespace) *namespace {
+func (e *State) ns(name interlock.Namespace) *namespace {
 	if s := e.pendingWork.ns; s != nil && s.name == name {
 		return s
 	}
@@ -486,7 +538,7 @@ func (r *request) letGo() {
 }
 
 // enqueue puts r in the line of every key it needs.
-func (e *Engine) enqueue(r *request) {
+func (e *State) enqueue(r *request) {
 	for way := range r.eachAlternative {
 		if way != r {
 			r.ns.alternatives++

@@ -82,7 +82,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 			return nil, no
 		}
 		if x.Message {
-			if no := s.address(x); no != nil {
+			if no := x.address(s); no != nil {
 				return nil, no
 			}
 		}

@@ -29,9 +29,9 @@ type sweptLease struct {
 	num uint64
 }
 
-// lease returns the next one. It returns nil if there are no more, with done set, or if the
-// step has looked at enough.
-func (x *sweep) lease(e *Engine, s *session) (r *request, done bool) {
+// nextLease returns the next lease of the session that x sweeps. It returns nil if there are no
+// more, with done set, or if the step has looked at enough.
+func (e *Engine) nextLease(x *sweep, s *session) (r *request, done bool) {
 	for more := true; ; {
 		for len(x.leases) > 0 {
 			l := x.leases[0]
@@ -43,19 +43,19 @@ func (x *sweep) lease(e *Engine, s *session) (r *request, done bool) {
 		if !more || e.full() {
 			return nil, !more
 		}
-		more = x.gather(e, s)
+		more = e.gatherLeases(x, s)
 	}
 }
 
 // passed records that the last lease needs no other look.
 func (x *sweep) passed() { x.leases = x.leases[1:] }
 
-// gather fills the swath, as far as the step may. more is false when nothing is left behind it.
-func (x *sweep) gather(e *Engine, s *session) (more bool) {
+// gatherLeases fills the swath, as far as the step may. more is false when nothing is left behind it.
+func (e *Engine) gatherLeases(x *sweep, s *session) (more bool) {
 	x.leases = x.leases[:0:cap(x.leases)]
 	for more = true; more && len(x.leases) < e.swath && !e.full(); {
 		if len(x.flows) == 0 {
-			more = x.nextPart(e, s)
+			more = e.nextPart(x, s)
 			continue
 		}
 		f := x.flows[0]
@@ -76,7 +76,7 @@ func (x *sweep) gather(e *Engine, s *session) (more bool) {
 }
 
 // nextPart turns to the flows of the next chain.
-func (x *sweep) nextPart(e *Engine, s *session) bool {
+func (e *Engine) nextPart(x *sweep, s *session) bool {
 	x.flows, x.left = x.flows[:0], -1
 	more := s.flows.Part(x.part, func(f *flowState) { x.flows = append(x.flows, f) })
 	x.part++
@@ -84,10 +84,10 @@ func (x *sweep) nextPart(e *Engine, s *session) bool {
 	return more
 }
 
-// line returns the next flow that waits for something. It returns nil if there are no more,
+// nextWaiting returns the next flow that waits for something. It returns nil if there are no more,
 // with done set, or if the step has looked at enough. Flows are in the order of their names
 // within a swath.
-func (x *sweep) line(e *Engine, s *session) (f *flowState, done bool) {
+func (e *Engine) nextWaiting(x *sweep, s *session) (f *flowState, done bool) {
 	for more := true; ; {
 		for len(x.lines) > 0 {
 			if len(x.lines[0].waits) > 0 {
@@ -100,7 +100,7 @@ func (x *sweep) line(e *Engine, s *session) (f *flowState, done bool) {
 		}
 		x.lines = x.lines[:0:cap(x.lines)]
 		for n := 0; more && n < e.swath && !e.full(); {
-			more = x.nextPart(e, s)
+			more = e.nextPart(x, s)
 			n += len(x.flows)
 			for _, f := range x.flows {
 				if len(f.waits) > 0 {

@@ -159,7 +159,7 @@ func (t *task) turnTo(state interlock.TaskState) {
 }
 
 // evolveTask folds that a task was submitted. In a snapshot it begins as it stands.
-func (e *Engine) evolveTask(ev *record.Event) error {
+func (e *State) evolveTask(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	spec := e.hint.spec
 	if spec == nil {
@@ -208,7 +208,7 @@ func (e *Engine) evolveTask(ev *record.Event) error {
 }
 
 // await makes a task wait from a time on: in line, unless a message is ahead of it.
-func (e *Engine) await(t *task, at Time, changed bool) {
+func (e *State) await(t *task, at Time, changed bool) {
 	if t.arrived == 0 {
 		t.arrived = at
 	}
@@ -219,7 +219,7 @@ func (e *Engine) await(t *task, at Time, changed bool) {
 }
 
 // queueTask puts a task that waits in line.
-func (e *Engine) queueTask(t *task, changed bool) {
+func (e *State) queueTask(t *task, changed bool) {
 	t.eligibility = queuedBehindSibling
 	r := e.newRequest()
 	r.num, t.request = t.num, r
@@ -261,7 +261,7 @@ func (t *task) runAs(r *request) {
 }
 
 // stepBack takes a task that waits out of line, if it stands there.
-func (e *Engine) stepBack(t *task) {
+func (e *State) stepBack(t *task) {
 	r := t.request
 	if t.state != interlock.TaskWaiting || r == nil {
 		return
@@ -275,7 +275,7 @@ func (e *Engine) stepBack(t *task) {
 }
 
 // quit takes t out of the lines, or ends that it runs, before its state changes.
-func (e *Engine) quit(t *task) {
+func (e *State) quit(t *task) {
 	switch t.state {
 	case interlock.TaskWaiting:
 		e.stepBack(t)
@@ -298,7 +298,7 @@ func (r *request) taskQueue() *queue {
 }
 
 // evolveHanded folds that a worker has a task: its request is a lease now.
-func (e *Engine) evolveHanded(ev *record.Event) error {
+func (e *State) evolveHanded(ev *record.Event) error {
 	s := e.ns(ev.Namespace)
 	t := s.tasks.known[ev.BaseID]
 	if t == nil || t.state != interlock.TaskWaiting || t.request == nil || s.knows(ev.ID) {
@@ -338,7 +338,7 @@ func (e *Engine) evolveHanded(ev *record.Event) error {
 
 // evolveAttempt folds that an attempt has failed, and where the task stands since. In
 // a snapshot it is only part of the history.
-func (e *Engine) evolveAttempt(ev *record.Event) error {
+func (e *State) evolveAttempt(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || ev.Op != 0 && t.state != interlock.TaskRunning {
 		return errUnknown
@@ -354,7 +354,7 @@ func (e *Engine) evolveAttempt(ev *record.Event) error {
 }
 
 // evolveStands folds that a task stands elsewhere.
-func (e *Engine) evolveStands(ev *record.Event) error {
+func (e *State) evolveStands(ev *record.Event) error {
 	t := e.ns(ev.Namespace).tasks.known[ev.ID]
 	if t == nil || ev.Op == 0 {
 		return errUnknown
@@ -364,7 +364,7 @@ func (e *Engine) evolveStands(ev *record.Event) error {
 }
 
 // stands moves a task to the state of an event.
-func (e *Engine) stands(t *task, ev *record.Event) error {
+func (e *State) stands(t *task, ev *record.Event) error {
 	state, was := interlock.TaskState(ev.Op), t.state
 	if state == interlock.TaskRunning || state > interlock.TaskCancelled || state == interlock.TaskAsking && t.spec.Approval == nil {
 		return errUnknown

@@ -159,7 +159,7 @@ func (s *namespace) knows(id [16]byte) bool {
 
 // archive turns r into the record of its end. The rest of it stays valid until the end of the
 // step, because the step's answers may be about it.
-func (e *Engine) archive(r *request, why record.Reason) {
+func (e *State) archive(r *request, why record.Reason) {
 	if r.timer != nil {
 		e.timers.clear(r.timer)
 		r.timer = nil

@@ -40,7 +40,7 @@ func (c candidate) Less(o candidate) bool {
 }
 
 // markReady makes a watched waiter a candidate, unless it is one.
-func (e *Engine) markReady(p *queueEntry) {
+func (e *State) markReady(p *queueEntry) {
 	if p != nil && !p.ready {
 		p.ready = true
 		e.ready.Push(candidate{p.req.wait.score, p.req.num, p, p.req.needs()[p.need].node})
@@ -49,14 +49,14 @@ func (e *Engine) markReady(p *queueEntry) {
 
 // changed marks those ready that the end of r, or its leaving the line, may have
 // helped.
-func (e *Engine) changed(r *request) {
+func (e *State) changed(r *request) {
 	for way := range r.eachAlternative {
 		e.changedAt(way.needs())
 	}
 }
 
 // changedAt marks the waiters ready that the end of the given needs may have helped.
-func (e *Engine) changedAt(needs []need) {
+func (e *State) changedAt(needs []need) {
 	if !e.live {
 		return
 	}
@@ -89,7 +89,7 @@ func (c *bucket) against(mode, counts interlock.Mode) bool {
 }
 
 // readyClass marks the waiters of a bucket ready that a change at its key may have helped.
-func (e *Engine) readyClass(c *bucket) {
+func (e *State) readyClass(c *bucket) {
 	e.objects += 1 + len(c.watchedAlone)
 	e.markReady(c.firstWatched())
 	for _, p := range c.watchedAlone {
@@ -143,7 +143,7 @@ func (e *Engine) settle() {
 		case len(e.hungry) > 0 && !e.draining:
 			e.dispatch()
 		case e.pendingWork.ns.isSpelling():
-			e.pendingWork.ns.spellMore(e)
+			e.spellMore(e.pendingWork.ns)
 		default:
 			return
 		}

@@ -19,7 +19,7 @@ type writeResult struct {
 // The documents that it makes have no more than interlock.MaxCommitBytes together,
 // nor those that it merges into or adds to, so that a step takes no longer than it may,
 // and fits an entry.
-func (s *documents) carryOut(c *Commit) ([]writeResult, *refusal) {
+func (c *Commit) carryOut(s *documents) ([]writeResult, *refusal) {
 	list := make([]writeResult, len(c.Writes))
 	size := 0
 	for i := range c.Writes {

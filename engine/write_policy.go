@@ -194,9 +194,9 @@ func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok boo
 	return leases, true
 }
 
-// roomFor returns the reason why a commit's writes have no room, or nil. A commit that does not
+// roomIn returns the reason why a commit's writes have no room, or nil. A commit that does not
 // enlarge the state always has room.
-func (s *namespace) roomFor(c *Commit, sess *session, made []writeResult) *refusal {
+func (c *Commit) roomIn(s *namespace, sess *session, made []writeResult) *refusal {
 	more, bytes := 0, 0
 	agent, flow := c.author(sess)
 	for i := range c.Writes {
