@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/keypath"
-	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -33,9 +32,9 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 		eff := e.refuse(code, problem)
 		switch code {
 		case interlock.CodeInvalidKey:
-			eff.Conflict = &Conflict{Key: badKey(c.Claims)}
+			eff.Conflict = &store.Conflict{Key: badKey(c.Claims)}
 		case interlock.CodeUnknownPattern:
-			eff.Conflict = &Conflict{Nearest: e.pendingWork.ns.memberLists()}
+			eff.Conflict = &store.Conflict{Nearest: e.PendingWork.NS.MemberLists()}
 		}
 		return
 	}
@@ -50,7 +49,7 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	space := e.pendingWork.ns
+	space := e.PendingWork.NS
 	problem = e.clockAnomaly(c.AsOf, e.latest())
 	if problem == nil && c.AsOf > 0 && c.AsOf < e.begins() {
 		problem = message.New(message.NamespaceDeletedSince, message.Num(c.AsOf))
@@ -62,31 +61,31 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 	c.bound(space, sess == nil)
 	defer func() {
 		eff := &e.out.Effects[e.replied]
-		eff.Warnings = append(eff.Warnings, space.warnings(c.Claims)...)
-		eff.Warnings = append(eff.Warnings, space.strangers(c.Claims, c.Group)...)
+		eff.Warnings = append(eff.Warnings, space.Warnings(c.Claims)...)
+		eff.Warnings = append(eff.Warnings, space.Strangers(c.Claims, c.Group)...)
 		e.handReused(c, eff)
 	}()
 	r := e.asked(c, sess)
 	if of != (record.Run{}) {
-		r.mutableExt().run = &record.Run{Org: of.Org, Workflow: of.Workflow}
+		r.MutableExt().Run = &record.Run{Org: of.Org, Workflow: of.Workflow}
 	}
 	if !e.decideRequest(c, sess, r) {
-		e.discard(r)
+		e.Discard(r)
 	}
 }
 
 // decideRequest decides on a request that is in no list yet, and answers. It reports whether
 // the request was granted or queued. If not, the caller discards it.
-func (e *Engine) decideRequest(c *Acquire, sess *session, r *request) (kept bool) {
-	if !r.isRun() {
-		if lease := r.covered(); lease != nil {
+func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request) (kept bool) {
+	if !r.IsRun() {
+		if lease := r.Covered(); lease != nil {
 			eff := e.reply(Granted)
 			e.describeHanded(lease, &eff.Lease)
 			eff.Lease.Reused = true
 			return false
 		}
 	}
-	if no := r.outOfOrder(); no != nil {
+	if no := r.OutOfOrder(); no != nil {
 		e.refuseFor(no)
 		return false
 	}
@@ -97,21 +96,21 @@ func (e *Engine) decideRequest(c *Acquire, sess *session, r *request) (kept bool
 		e.refuse(code, problem)
 		return false
 	}
-	if no := r.overQuota(c.Actor); no != nil {
+	if no := r.OverQuota(c.Actor); no != nil {
 		e.refuseFor(no)
 		return false
 	}
 	if e.refuseUnservable(r) {
 		return false
 	}
-	if way := r.freeWay(); way != nil && r.barrier() == nil {
-		e.chooseAlternative(r, way)
+	if way := r.FreeWay(); way != nil && r.Barrier() == nil {
+		e.ChooseAlternative(r, way)
 		e.grant(c, r)
 		return true
 	}
 	switch {
-	case c.OnConflict == interlock.Wait, c.OnConflict == interlock.Preempt, r.opens():
-		if own := sess.ownAttempt(c.Flow, r.claims(), r.any); own != nil {
+	case c.OnConflict == interlock.Wait, c.OnConflict == interlock.Preempt, r.Opens():
+		if own := sess.OwnAttempt(c.Flow, r.Claims(), r.Any); own != nil {
 			e.refuseOwnAttempt(own)
 			return false
 		}
@@ -126,20 +125,20 @@ func (e *Engine) decideRequest(c *Acquire, sess *session, r *request) (kept bool
 }
 
 // refuseHeld refuses a request that is not to wait.
-func (e *Engine) refuseHeld(r *request) {
+func (e *Engine) refuseHeld(r *store.Request) {
 	conflict := e.inTheWay(r)
 	code, problem := heldCode(conflict)
-	if r.isRun() && code == interlock.CodeAtCapacity {
+	if r.IsRun() && code == interlock.CodeAtCapacity {
 		code = interlock.CodeTooManyRuns
 	}
-	if r.barrier() != nil && len(conflict.Holders) == 0 {
+	if r.Barrier() != nil && len(conflict.Holders) == 0 {
 		problem = message.New(message.PartiesMissing, message.Str(conflict.Key))
 	}
 	e.refuse(code, problem).Conflict = conflict
 }
 
 // heldCode returns the code and the sentence for refusing a request that does not want to wait.
-func heldCode(c *Conflict) (interlock.Code, *message.Text) {
+func heldCode(c *store.Conflict) (interlock.Code, *message.Text) {
 	switch c.Kind {
 	case interlock.CapacityUsed:
 		if full := c.Capacity; len(full.Groups) > 0 && full.Used < full.Permits {
@@ -156,29 +155,29 @@ func heldCode(c *Conflict) (interlock.Code, *message.Text) {
 }
 
 // asked turns a command into a request that is in no list yet.
-func (e *Engine) asked(c *Acquire, sess *session) *request {
-	r := e.newRequest()
-	r.id, r.num = c.ID, e.num+1
+func (e *Engine) asked(c *Acquire, sess *store.Session) *store.Request {
+	r := e.NewRequest()
+	r.ID, r.Num = c.ID, e.Num+1
 	if sess != nil {
-		r.join(sess.flow(flowOr(c.Flow)))
+		r.Join(sess.Flow(flowOr(c.Flow)))
 	} else {
-		r.mutableExt().guest = &anonymousCaller{c.Agent, c.Actor}
+		r.MutableExt().Guest = &store.AnonymousCaller{Agent: c.Agent, Owner: c.Actor}
 	}
-	r.priority, r.any = int8(c.Priority), c.Any
-	r.terms = e.ns(c.Namespace).agree(withDefaults(c.Terms, sess))
-	r.setDetails(requestDetail{purpose: c.Purpose, trace: c.Trace, window: window{asOf: c.AsOf}, documents: c.Documents})
-	r.setClaims(c.Claims)
+	r.Priority, r.Any = int8(c.Priority), c.Any
+	r.Conditions = e.Namespace(c.Namespace).Agree(withDefaults(c.Terms, sess))
+	r.SetDetails(store.RequestDetail{Purpose: c.Purpose, Trace: c.Trace, Window: store.Window{AsOf: c.AsOf}, Documents: c.Documents})
+	r.SetClaims(c.Claims)
 	e.try(r)
-	r.lead = r.leads()
-	r.setScore()
+	r.Lead = r.Leads()
+	r.SetScore()
 	return r
 }
 
 // withDefaults returns t with the TTL and the grace period of a request of sess, or of none,
 // filled in.
-func withDefaults(t interlock.Terms, sess *session) interlock.Terms {
-	if sess != nil && (t.TTL == 0 || t.TTL > sess.ttl) {
-		t.TTL = sess.ttl // it ends with its session at the latest
+func withDefaults(t interlock.Terms, sess *store.Session) interlock.Terms {
+	if sess != nil && (t.TTL == 0 || t.TTL > sess.TTL) {
+		t.TTL = sess.TTL // it ends with its session at the latest
 	}
 	t.TTL = cmp.Or(t.TTL, interlock.DefaultTTL)
 	if t.Grace == NoGrace {
@@ -198,25 +197,25 @@ func flowOr(name string) string {
 }
 
 // try enqueues r tentatively, without journaling, so that callers can compute its blockers.
-func (e *Engine) try(r *request) {
-	r.granted = e.now
-	e.trial = wait{only: [1]queueEntry{{req: r}}}
-	r.wait = &e.trial
-	r.wait.rank = r.standing()
-	e.resolve(r)
-	e.objects += len(r.needs())
-	r.setScore()
+func (e *Engine) try(r *store.Request) {
+	r.Granted = e.Clock
+	e.Trial = store.Wait{Only: [1]store.QueueEntry{{Req: r}}}
+	r.Wait = &e.Trial
+	r.Wait.Rank = r.Standing()
+	e.Resolve(r)
+	e.Visited += len(r.Needs())
+	r.SetScore()
 }
 
-func (e *Engine) grant(c *Acquire, r *request) {
-	r.wait = nil
-	r.seeAtOnce()
+func (e *Engine) grant(c *Acquire, r *store.Request) {
+	r.Wait = nil
+	r.SeeAtOnce()
 	ev := e.describe(record.Granted, r)
-	ev.Fence, ev.Actor = e.fence+1, c.Actor
+	ev.Fence, ev.Actor = e.Fence+1, c.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
 	e.arm(r)
-	r.noteGrant(false)
+	r.NoteGrant(false)
 	e.heldMore(r)
 	e.settle()
 	e.replyGiven(r)
@@ -224,8 +223,8 @@ func (e *Engine) grant(c *Acquire, r *request) {
 
 // replyGiven answers, once the step has settled, with the state of a request that was granted,
 // or has come to its end: a cycle that the grant closed may have cost it at once.
-func (e *Engine) replyGiven(r *request) {
-	if r.isOver() || r.phase == away {
+func (e *Engine) replyGiven(r *store.Request) {
+	if r.IsOver() || r.Phase == store.Away {
 		e.replyOver(r)
 		return
 	}
@@ -235,12 +234,12 @@ func (e *Engine) replyGiven(r *request) {
 // queue enqueues a new request and answers with the outcome. With attach, the command's caller
 // listens for later answers. It reports whether the line had room; if not, the caller discards
 // the request.
-func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) (kept bool) {
-	if no := r.lineFull(e.head.Actor); no != nil {
+func (e *Engine) queue(r *store.Request, how interlock.OnConflict, attach bool) (kept bool) {
+	if no := r.LineFull(e.head.Actor); no != nil {
 		e.refuseFor(no)
 		return false
 	}
-	r.readAsOf(r.ns.docs.version)
+	r.ReadAsOf(r.NS.Documents.Version)
 	ev := e.describe(record.Queued, r)
 	ev.Actor = e.head.Actor
 	e.tag(ev, Queued)
@@ -250,25 +249,25 @@ func (e *Engine) queue(r *request, how interlock.OnConflict, attach bool) (kept 
 }
 
 // stand completes the enqueuing of r and answers with the outcome.
-func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
-	r.refile()
+func (e *Engine) stand(r *store.Request, how interlock.OnConflict, attach bool) {
+	r.Refile()
 	e.watchAnywhere(r)
-	e.suspect(r.party, r)
+	e.Suspect(r.FlowState, r)
 
 	// The wait may close a cycle. Its caller hears how that came out, not that it
 	// stands in line; until then it counts as listening.
 	e.asking = r
-	if r.barrier() != nil && r.blocker() < 0 {
+	if r.Barrier() != nil && r.Blocker() < 0 {
 		e.open(r)
 	}
 	e.settle()
 	var warnings []*message.Text
-	if how == interlock.Preempt && r.phase == waiting {
+	if how == interlock.Preempt && r.Phase == store.Waiting {
 		warnings = e.preempt(r)
 		e.settle()
 	}
 	e.asking = nil
-	if r.phase != waiting {
+	if r.Phase != store.Waiting {
 		e.replyGiven(r)
 		return
 	}
@@ -280,11 +279,11 @@ func (e *Engine) stand(r *request, how interlock.OnConflict, attach bool) {
 }
 
 // replyQueued tells the caller of its place in line.
-func (e *Engine) replyQueued(r *request) *Effect {
+func (e *Engine) replyQueued(r *store.Request) *Effect {
 	eff := e.reply(Queued)
 	way := e.soonestAlternative(r)
 	eff.Ticket = e.ticket(way)
-	if i := way.blocker(); i >= 0 {
+	if i := way.Blocker(); i >= 0 {
 		eff.Conflict = e.conflict(way, i)
 		eff.Conflict.Queue.ETA = eff.Ticket.ETA
 	}
@@ -292,21 +291,21 @@ func (e *Engine) replyQueued(r *request) *Effect {
 }
 
 // describe drafts an event with everything about a request.
-func (e *Engine) describe(kind record.Kind, r *request) *record.Event {
+func (e *Engine) describe(kind record.Kind, r *store.Request) *record.Event {
 	ev := e.event(kind, r)
-	ev.Purpose, ev.Terms = r.purpose, r.terms.Terms
-	ev.Priority, ev.Lead, ev.Any = int(r.priority), r.lead, r.any
-	if r.target != nil {
-		ev.Target, ev.TargetFlow = r.target.num, r.targetFlow
+	ev.Purpose, ev.Terms = r.Purpose, r.Conditions.Terms
+	ev.Priority, ev.Lead, ev.Any = int(r.Priority), r.Lead, r.Any
+	if r.Target != nil {
+		ev.Target, ev.TargetFlow = r.Target.Num, r.TargetFlow
 	}
-	if r.guest != nil {
-		ev.Actor = r.guest.owner
+	if r.Guest != nil {
+		ev.Actor = r.Guest.Owner
 	}
-	ev.Trace, ev.Generation = r.trace, r.generation
-	ev.AsOf, ev.Version = r.window.asOf, r.window.upTo
-	ev.Blob = record.AppendRun(nil, r.run)
-	if r.documents {
-		ev.Op = wantsDocuments
+	ev.Trace, ev.Generation = r.Trace, r.Generation
+	ev.AsOf, ev.Version = r.Window.AsOf, r.Window.UpTo
+	ev.Blob = record.AppendRun(nil, r.Run)
+	if r.Documents {
+		ev.Op = store.WantsDocuments
 	}
 	return ev
 }
@@ -326,75 +325,11 @@ func (e *Engine) closedFor() (interlock.Code, *message.Text) {
 	return "", nil
 }
 
-// coveredBy returns the lease of r's own flow that already covers all of r's claims, or nil.
-func (r *request) coveredBy() *request {
-	f := r.flow()
-	if f == nil || len(f.leases) == 0 {
-		return nil
-	}
-	var best *request
-	consider := func(l *request) {
-		if l.phase == held && l.share == nil && l.gives(r.claims()) && (best == nil || l.num < best.num) {
-			best = l
-		}
-	}
-	for i := range r.needs() {
-		n := r.needs()[i].node
-		switch {
-		case n.first == nil || !r.party.at(n).holds():
-		case n.hands == r.party || n.holders() < len(f.leases): // however many leases it has elsewhere
-			for h := n.first; h != nil; h = h.next {
-				*r.ns.agenda.objects++
-				if h.req.party == r.party {
-					consider(h.req)
-				}
-			}
-		default: // however many others have leases here
-			*r.ns.agenda.objects += len(f.leases)
-			for _, l := range f.leases {
-				consider(l)
-			}
-			return best
-		}
-	}
-	return best
-}
-
-// gives reports whether r's claims cover the given ones.
-func (r *request) gives(claims []interlock.Claim) bool {
-	for _, want := range claims {
-		good := false
-		for _, have := range r.claims() {
-			good = good || have.Key == want.Key && r.ns.coversClaim(have, want) ||
-				keypath.IsBelow(string(want.Key), string(have.Key)) && lockmode.Below(have.Mode) != 0 && lockmode.Covers(lockmode.Below(have.Mode), lockmode.Lock(want.Mode)) && !want.Mode.Counts()
-		}
-		if !good {
-			return false
-		}
-	}
-	return true
-}
-
-// coversClaim reports whether a holder of have does not need want, a claim on the same key. A
-// grant consumes tokens, so a claim on a rate never covers another.
-func (s *namespace) coversClaim(have, want interlock.Claim) bool {
-	switch {
-	case !want.Mode.Counts():
-		return lockmode.Covers(lockmode.Lock(have.Mode), want.Mode)
-	case have.Mode != want.Mode || want.Mode == interlock.Barrier:
-		return false
-	case want.Mode == interlock.Permits:
-		p := s.policyAt(string(want.Key))
-		return have.Count >= want.Count && (p == nil || p.Rate == 0)
-	}
-	return have.Count == want.Count
-}
-
-// softAt is the part of a term after which its holder is warned.
+// SoftAt is the part of a term after which its holder is warned.
 func softAt(term time.Duration) time.Duration { return term / 3 * 2 }
 
 // again adds the conflict, if the request was refused.
-func (c *Acquire) again(e *Engine, a *storedAnswer) {
+func (c *Acquire) again(e *Engine, a *store.StoredAnswer) {
 	if e.answerAgain(a, c.Attach) == nil {
 		e.handReused(c, &e.out.Effects[e.replied])
 		return
@@ -413,8 +348,8 @@ func (e *Engine) addConflict(c *Acquire) {
 	r := e.asked(c, e.scope())
 	conflict := e.inTheWay(r)
 	if conflict == nil {
-		conflict = &Conflict{Key: c.Claims[0].Key}
+		conflict = &store.Conflict{Key: c.Claims[0].Key}
 	}
-	e.discard(r)
+	e.Discard(r)
 	e.out.Effects[e.replied].Conflict = conflict
 }

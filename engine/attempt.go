@@ -2,12 +2,11 @@ package engine
 
 import (
 	"cmp"
-	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -16,55 +15,44 @@ import (
 
 // attempt returns the task that runs under the given lease, if its worker holds the lease, or
 // it is past its hard end. If the attempt is over, the answer reports the task's state.
-func (e *Engine) attempt(id interlock.LeaseID) *task {
+func (e *Engine) attempt(id interlock.LeaseID) *store.Task {
 	r := e.find(id, interlock.CodeUnknownLease)
 	if r == nil {
 		return nil
 	}
-	of := r.attemptAt()
+	of := r.AttemptAt()
 	switch {
-	case of.IsZero() && r.isOver() && r.reason != record.ByConversion:
+	case of.IsZero() && r.IsOver() && r.Reason != record.ByConversion:
 		e.replyGone(r)
 	case of.IsZero():
 		e.refuse(interlock.CodeInvalidRequest, message.New(message.NotATaskLease))
-	case r.isOver() || r.task.request != r:
+	case r.IsOver() || r.Task.Request != r:
 		e.refuseMoved(of)
 	default:
-		return r.task
+		return r.Task
 	}
 	return nil
 }
 
-// attemptAt returns the id of the task that r is or was an attempt at.
-func (r *request) attemptAt() (id interlock.TaskID) {
-	switch {
-	case r.task != nil:
-		return r.task.id
-	case r.endCause != nil:
-		return r.endCause.task
-	}
-	return id
-}
-
 // refuseMoved answers the worker of an ended attempt with the task's state.
 func (e *Engine) refuseMoved(id interlock.TaskID) {
-	t := e.pendingWork.ns.tasks.known[id]
+	t := e.PendingWork.NS.Tasks.Known[id]
 	if t == nil {
 		e.refuse(interlock.CodeTaskMoved, message.New(message.AttemptForgotten))
 		return
 	}
-	if t.spec.Message && t.state == interlock.TaskDone {
+	if t.Spec.Message && t.State == interlock.TaskDone {
 		e.refuse(interlock.CodeAlreadyReplied, message.New(message.AttemptReplied)).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
-	where := message.New(message.TaskIsNow, message.Str(t.state.String()))
-	if a := t.going; a != nil {
-		where = message.New(message.TaskWith, message.Str(a.agent), message.Num(a.number), message.Num(a.fence))
+	where := message.New(message.TaskIsNow, message.Str(t.State.String()))
+	if a := t.Going; a != nil {
+		where = message.New(message.TaskWith, message.Str(a.Agent), message.Num(a.Number), message.Num(a.Fence))
 	}
 	eff := e.refuse(interlock.CodeTaskMoved, message.New(message.AttemptMoved, message.Sub(where)))
 	eff.Tasks = []interlock.Task{e.showTask(t)}
-	if t.going != nil {
-		eff.Conflict = e.situation(t.queue.ns, t.request.firstKey())
+	if t.Going != nil {
+		eff.Conflict = e.situation(t.Queue.NS, t.Request.FirstKey())
 	}
 }
 
@@ -82,28 +70,28 @@ func (c *Ack) decide(e *Engine) {
 	if t == nil {
 		return
 	}
-	r := t.request
-	if r.isPutAside() {
+	r := t.Request
+	if r.IsPutAside() {
 		e.refuseParked(r)
 		return
 	}
-	commit := &Commit{Head: c.Head, Agent: r.agentName(), CommitRequest: c.CommitRequest, bodies: c.bodies}
-	commit.Flow, commit.Leases = r.flowName(), nil
+	commit := &Commit{Head: c.Head, Agent: r.AgentName(), CommitRequest: c.CommitRequest, bodies: c.bodies}
+	commit.Flow, commit.Leases = r.FlowName(), nil
 	if no := checkCommit(commit); no != nil {
 		e.refuseFor(no)
 		return
 	}
-	by := submitter{agent: r.agentName(), flow: r.flowName(), principal: c.Actor, sess: r.session()}
-	if t.spec.Message {
-		by.writer = t.spec.Mailbox()
+	by := submitter{agent: r.AgentName(), flow: r.FlowName(), principal: c.Actor, sess: r.Session()}
+	if t.Spec.Message {
+		by.writer = t.Spec.Mailbox()
 	}
 	specs, no := e.prepare(c.Tasks, by)
 	if no != nil {
 		e.refuseFor(no)
 		return
 	}
-	leases := []*request{r}
-	list, ok := e.decideCommit(commit, r.session(), leases, t)
+	leases := []*store.Request{r}
+	list, ok := e.decideCommit(commit, r.Session(), leases, t)
 	if !ok {
 		return
 	}
@@ -130,7 +118,7 @@ func (c *Ack) decide(e *Engine) {
 
 // decide takes in that an attempt has failed.
 func (c *Nack) decide(e *Engine) {
-	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -142,8 +130,8 @@ func (c *Nack) decide(e *Engine) {
 	if t == nil {
 		return
 	}
-	r := t.request
-	if r.isPutAside() {
+	r := t.Request
+	if r.IsPutAside() {
 		e.refuseParked(r)
 		return
 	}
@@ -160,7 +148,7 @@ func (c *Nack) decide(e *Engine) {
 	case c.Dead:
 		ev.Op, ev.Outcome = uint8(interlock.TaskDead), cmp.Or(c.Reason, givenUp)
 	case pause == 0:
-		ev.Due = t.pause(c.Jitter)
+		ev.Due = t.Pause(c.Jitter)
 	case pause == -1:
 		ev.Op = uint8(interlock.TaskWaiting)
 	default:
@@ -174,10 +162,10 @@ func (c *Nack) decide(e *Engine) {
 }
 
 // attemptLost continues a task after its attempt r has ended without an acknowledgement.
-func (e *Engine) attemptLost(t *task, r *request) {
-	ev := e.failure(t, r, r.reason, "")
+func (e *Engine) attemptLost(t *store.Task, r *store.Request) {
+	ev := e.failure(t, r, r.Reason, "")
 	if ev.Op == uint8(interlock.TaskScheduled) {
-		ev.Due = t.pause(t.dice())
+		ev.Due = t.Pause(t.Dice())
 	}
 	e.emit(ev)
 	e.placed(t)
@@ -185,65 +173,30 @@ func (e *Engine) attemptLost(t *task, r *request) {
 
 // failure drafts the event for an attempt that has failed. The task is
 // scheduled again, unless it was the last one.
-func (e *Engine) failure(t *task, r *request, why record.Reason, words string) *record.Event {
+func (e *Engine) failure(t *store.Task, r *store.Request, why record.Reason, words string) *record.Event {
 	*e.draft() = record.Event{
-		Kind: record.AttemptFailed, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Generation: uint64(t.attempt), Op: uint8(interlock.TaskScheduled),
-		Agent: t.going.agent, SessionName: t.going.session, Fence: r.fence, Held: e.now.Sub(r.granted), Reason: why, Outcome: words,
+		Kind: record.AttemptFailed, Namespace: t.Queue.NS.Name, ID: t.ID, Num: t.Num, Generation: uint64(t.Attempt), Op: uint8(interlock.TaskScheduled),
+		Agent: t.Going.Agent, SessionName: t.Going.Session, Fence: r.Fence, Held: e.Clock.Sub(r.Granted), Reason: why, Outcome: words,
 	}
 	switch {
-	case int(t.attempt) >= t.maxAttempts():
+	case int(t.Attempt) >= t.MaxAttempts():
 		e.ev.Op = uint8(interlock.TaskDead)
-		e.ev.Outcome = cmp.Or(words, lastAttempt(int(t.attempt), why))
-	case t.spec.Deadline != 0 && t.spec.Deadline <= e.now:
+		e.ev.Outcome = cmp.Or(words, lastAttempt(int(t.Attempt), why))
+	case t.Spec.Deadline != 0 && t.Spec.Deadline <= e.Clock:
 		e.ev.Op = uint8(interlock.TaskDead)
 		e.ev.Outcome = cmp.Or(words, pastDeadline)
 	}
 	return e.ev
 }
 
-func (t *task) maxAttempts() int {
-	return cmp.Or(t.spec.Attempts, t.queue.MaxAttempts, interlock.DefaultAttempts)
-}
-
-// pause makes the time until the next attempt of random bits: it is uniform up to a
-// bound that doubles with each attempt (full jitter).
-func (t *task) pause(random uint64) time.Duration {
-	bound := t.backoff()
-	for range max(0, t.attempt-1) {
-		if bound >= t.maxBackoff() {
-			break
-		}
-		bound *= 2
-	}
-	return t.pauseUpTo(bound, random)
-}
-
-// pauseUpTo makes a pause of random bits, up to a bound and the longest one.
-func (t *task) pauseUpTo(bound time.Duration, random uint64) time.Duration {
-	high, _ := bits.Mul64(random, uint64(min(bound, t.maxBackoff())))
-	return 1 + time.Duration(high)
-}
-
-func (t *task) backoff() time.Duration {
-	return cmp.Or(t.spec.Backoff, t.queue.Backoff, interlock.DefaultBackoff)
-}
-
-func (t *task) maxBackoff() time.Duration {
-	return cmp.Or(t.spec.MaxBackoff, t.queue.MaxBackoff, interlock.DefaultMaxBackoff)
-}
-
-// dice returns the bits for the pause after an attempt, when the command brought no random
-// ones.
-func (t *task) dice() uint64 { return uint64(collection.Mix(t.num<<16+uint64(t.attempt))) << 32 }
-
 // standing drafts the event for a task that stands elsewhere.
-func (e *Engine) standing(t *task, state interlock.TaskState) *record.Event {
-	*e.draft() = record.Event{Kind: record.TaskMoved, Namespace: t.queue.ns.name, ID: t.id, Num: t.num, Op: uint8(state), Generation: uint64(t.attempt), Outcome: t.reason}
+func (e *Engine) standing(t *store.Task, state interlock.TaskState) *record.Event {
+	*e.draft() = record.Event{Kind: record.TaskMoved, Namespace: t.Queue.NS.Name, ID: t.ID, Num: t.Num, Op: uint8(state), Generation: uint64(t.Attempt), Outcome: t.Reason}
 	if state == interlock.TaskDone {
 		e.ev.Outcome = ""
 	}
-	if a := t.going; a != nil {
-		e.ev.Agent, e.ev.SessionName, e.ev.Fence = a.agent, a.session, a.fence
+	if a := t.Going; a != nil {
+		e.ev.Agent, e.ev.SessionName, e.ev.Fence = a.Agent, a.Session, a.Fence
 	}
 	return e.ev
 }
@@ -254,9 +207,9 @@ func (e *Engine) standing(t *task, state interlock.TaskState) *record.Event {
 // The others of the cycle may wait for as long as they like, and the victim closes the
 // cycle again whenever it comes back. Nothing counts that, so its pause grows with the
 // time since it first stood in line.
-func (e *Engine) fallBack(t *task, why record.Reason) {
+func (e *Engine) fallBack(t *store.Task, why record.Reason) {
 	ev := e.standing(t, interlock.TaskScheduled)
-	ev.Reason, ev.Due = why, t.pauseUpTo(max(t.backoff(), e.now.Sub(t.arrived)), t.dice())
+	ev.Reason, ev.Due = why, t.PauseUpTo(max(t.Backoff(), e.Clock.Sub(t.Arrived)), t.Dice())
 	if why == record.ByPattern {
 		ev.Op, ev.Due, ev.Outcome = uint8(interlock.TaskDead), 0, tooManyForPattern
 	}
@@ -265,31 +218,31 @@ func (e *Engine) fallBack(t *task, why record.Reason) {
 }
 
 // placed does what there is to do for a task that stands elsewhere.
-func (e *Engine) placed(t *task) {
-	if !isSettled(t.state) {
+func (e *Engine) placed(t *store.Task) {
+	if !store.IsSettled(t.State) {
 		e.newInLine(t)
 		return
 	}
 	e.disarmTask(t)
 	e.reportToFollowers(t)
-	if next := t.successor(); next != nil {
+	if next := t.Successor(); next != nil {
 		e.newInLine(next)
 	}
 }
 
 // newInLine has a task looked at that may stand in line since a moment ago.
-func (e *Engine) newInLine(t *task) {
-	if r := t.request; t.state == interlock.TaskWaiting && r != nil && len(r.needs()) > 0 {
-		e.suspect(nil, r)
+func (e *Engine) newInLine(t *store.Task) {
+	if r := t.Request; t.State == interlock.TaskWaiting && r != nil && len(r.Needs()) > 0 {
+		e.Suspect(nil, r)
 	}
 	e.attend(t)
 }
 
 // attend has a task that does not run looked at when it may go on.
-func (e *Engine) attend(t *task) {
-	switch r := t.request; {
-	case t.state != interlock.TaskWaiting || r == nil:
-	case len(r.needs()) == 0:
+func (e *Engine) attend(t *store.Task) {
+	switch r := t.Request; {
+	case t.State != interlock.TaskWaiting || r == nil:
+	case len(r.Needs()) == 0:
 		e.couldRun(t)
 	default:
 		e.watchAnywhere(r)
@@ -298,48 +251,48 @@ func (e *Engine) attend(t *task) {
 }
 
 // armTask sets the timer of a task that does not run to its next deadline.
-func (e *Engine) armTask(t *task) {
+func (e *Engine) armTask(t *store.Task) {
 	at := record.Never
-	if t.spec.Deadline != 0 {
-		at = t.spec.Deadline
+	if t.Spec.Deadline != 0 {
+		at = t.Spec.Deadline
 	}
-	if t.state == interlock.TaskScheduled {
-		at = min(at, t.spec.Due)
+	if t.State == interlock.TaskScheduled {
+		at = min(at, t.Spec.Due)
 	}
-	if t.state == interlock.TaskAsking {
-		at = min(at, t.spec.Approval.Until())
+	if t.State == interlock.TaskAsking {
+		at = min(at, t.Spec.Approval.Until())
 	}
 	if at == record.Never {
 		e.disarmTask(t)
 		return
 	}
-	if t.timer == nil {
-		t.own().timer = &timer{pos: -1, ord: t.num << 1, task: t} // its request has none while it does not run
+	if t.Timer == nil {
+		t.Own().Timer = &store.Timer{Pos: -1, Ord: t.Num << 1, Task: t} // its request has none while it does not run
 	}
-	e.timers.set(t.timer, at)
+	e.Timers.Set(t.Timer, at)
 }
 
 // disarmTask drops that timer.
-func (e *Engine) disarmTask(t *task) {
-	if t.timer != nil {
-		e.timers.clear(t.timer)
-		t.own().timer = nil
-		t.tidy()
+func (e *Engine) disarmTask(t *store.Task) {
+	if t.Timer != nil {
+		e.Timers.Clear(t.Timer)
+		t.Own().Timer = nil
+		t.Tidy()
 	}
 }
 
 // fireTask carries out a task's due timer.
-func (e *Engine) fireTask(t *task) {
+func (e *Engine) fireTask(t *store.Task) {
 	switch {
-	case t.state == interlock.TaskRunning || isSettled(t.state):
+	case t.State == interlock.TaskRunning || store.IsSettled(t.State):
 		return
-	case t.spec.Deadline != 0 && t.spec.Deadline <= e.now:
+	case t.Spec.Deadline != 0 && t.Spec.Deadline <= e.Clock:
 		ev := e.standing(t, interlock.TaskDead)
 		ev.Outcome = pastDeadline
 		e.emit(ev)
-	case t.state == interlock.TaskScheduled && t.spec.Due <= e.now:
+	case t.State == interlock.TaskScheduled && t.Spec.Due <= e.Clock:
 		e.emit(e.standing(t, interlock.TaskWaiting))
-	case t.state == interlock.TaskAsking && t.spec.Approval.Until() <= e.now:
+	case t.State == interlock.TaskAsking && t.Spec.Approval.Until() <= e.Clock:
 		e.answerItself(t)
 	}
 	e.placed(t)
@@ -347,39 +300,35 @@ func (e *Engine) fireTask(t *task) {
 
 // recoverTasks rebuilds the volatile state of the tasks of a namespace: all that wait are in
 // line again.
-func (e *Engine) recoverTasks(s *namespace) {
-	s.tasks.pulls, s.tasks.idle, s.tasks.heard, s.tasks.loose = nil, nil, nil, 0
-	for _, q := range s.sortedQueues() {
-		q.crews, q.lots, q.current, q.pass, q.hungry, q.parted, q.fresh = nil, nil, nil, 0, false, false, nil
-		for _, g := range q.sortedGroups() {
-			g.shelves, g.turning, g.capped, g.pass = nil, 0, !g.mayRun(), 0
+func (e *Engine) recoverTasks(s *store.Namespace) {
+	s.Tasks.Pulls, s.Tasks.Idle, s.Tasks.Heard, s.Tasks.Loose = nil, nil, nil, 0
+	for _, q := range s.SortedQueues() {
+		q.WorkerGroups, q.Lots, q.Current, q.Pass, q.NeedsDispatch, q.Parted, q.Fresh = nil, nil, nil, 0, false, false, nil
+		for _, g := range q.SortedGroups() {
+			g.Shelves, g.Turning, g.Capped, g.Pass = nil, 0, !g.MayRun(), 0
 		}
 	}
-	for _, t := range s.sortedTasks() {
-		t.slot, t.shelf = 0, nil
-		if t.taskHistory != noTrail {
-			t.timer, t.followers, t.awaited = nil, collection.List[*follower]{}, 0
-			if t.mail != nil {
-				t.mail.lane.waits = collection.List[*follower]{}
+	for _, t := range s.SortedTasks() {
+		t.Slot, t.Shelf = 0, nil
+		if t.TaskHistory != store.NoTrail {
+			t.Timer, t.Followers, t.Awaited = nil, collection.List[*store.Follower]{}, 0
+			if t.Mail != nil {
+				t.Mail.Lane.Waits = collection.List[*store.Follower]{}
 			}
-			t.tidy()
+			t.Tidy()
 		}
-		if t.state == interlock.TaskWaiting && t.request != nil {
-			e.setEligibility(t, queuedBehindSibling)
+		if t.State == interlock.TaskWaiting && t.Request != nil {
+			e.setEligibility(t, store.QueuedBehindSibling)
 		}
-		if t.state != interlock.TaskRunning && !isSettled(t.state) {
+		if t.State != interlock.TaskRunning && !store.IsSettled(t.State) {
 			e.attend(t)
 		}
 	}
 }
 
-func (s *namespace) sortedTasks() []*task {
-	return slices.SortedFunc(slices.Values(s.tasks.all), func(a, b *task) int { return cmp.Compare(a.num, b.num) })
-}
-
-func (c *Nack) again(e *Engine, a *storedAnswer) { e.replyTaskAgain(a) }
+func (c *Nack) again(e *Engine, a *store.StoredAnswer) { e.replyTaskAgain(a) }
 
 // replyTaskAgain answers with the task that a command was about.
-func (e *Engine) replyTaskAgain(a *storedAnswer) {
+func (e *Engine) replyTaskAgain(a *store.StoredAnswer) {
 	e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
 }

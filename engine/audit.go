@@ -2,11 +2,9 @@ package engine
 
 import (
 	"slices"
-	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/keypath"
-	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -21,59 +19,15 @@ import (
 // count, and the list of recent records, belong to the owner alone: a new owner begins with
 // neither.
 
-const (
-	// auditSpan is how long a recorded refusal counts.
-	auditSpan = time.Minute
-	// auditMost is how many a pattern may have in that time.
-	auditMost = 20
-)
-
-// refusalKey is a recorded refusal, as far as it tells one from another.
-type refusalKey struct {
-	session      uint64
-	agent, actor string
-	operation    string
-	key          interlock.Key
-	code         interlock.Code
-	at           Time
-}
-
-// sameAs reports whether both are of one caller, operation, key and code.
-func (r refusalKey) sameAs(o refusalKey) bool {
-	r.at = o.at
-	return r == o
-}
-
-// refusals are those of a pattern.
-type refusals struct {
-	recent  []refusalKey // the last auditMost that were recorded, oldest first
-	leftOut uint64       // since the last one that was recorded
-}
-
-// admit reports whether a refusal is recorded, and notes it.
-func (l *refusals) admit(r refusalKey) bool {
-	lately := func(x refusalKey) bool { return r.at < x.at.Add(auditSpan) }
-	full := len(l.recent) == auditMost
-	if full && lately(l.recent[0]) || slices.ContainsFunc(l.recent, func(x refusalKey) bool { return lately(x) && r.sameAs(x) }) {
-		l.leftOut++
-		return false
-	}
-	if full {
-		l.recent = slices.Delete(l.recent, 0, 1)
-	}
-	l.recent = append(l.recent, r)
-	return true
-}
-
 // audit records that the command was refused, if it was, and a pattern of its keys wants to
 // know. A request that stood in line, if only in this step, has events of its own: highest is
 // the highest number of a request before the command was carried out.
 func (e *Engine) audit(cmd Command, highest uint64) {
-	if e.replied < 0 || e.pendingWork.ns == nil || e.pendingWork.ns.audited == 0 {
+	if e.replied < 0 || e.PendingWork.NS == nil || e.PendingWork.NS.Audited == 0 {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
-	if eff.Outcome != Refused || e.num > highest {
+	if eff.Outcome != Refused || e.Num > highest {
 		return
 	}
 	c, ok := cmd.(claimant)
@@ -84,51 +38,31 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	if eff.Conflict != nil && eff.Conflict.Key != "" {
 		ask.first(eff.Conflict.Key)
 	}
-	p, claim := e.pendingWork.ns.auditor(ask.claims)
+	p, claim := e.PendingWork.NS.Auditor(ask.claims)
 	if p == nil {
 		return
 	}
-	if code, _ := checkTexts(text{"agent", ask.agent, interlock.MaxNameBytes}, text{"flow", ask.flow, interlock.MaxNameBytes}); code != "" {
+	if code, _ := store.CheckTexts(store.Text{Name: "agent", Value: ask.agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: ask.flow, Limit: interlock.MaxNameBytes}); code != "" {
 		ask.agent, ask.flow = "", ""
 	}
-	r := refusalKey{agent: ask.agent, actor: e.head.Actor, operation: ask.operation, key: claim.Key, code: eff.Code, at: e.now}
+	r := store.RefusalKey{Agent: ask.agent, Actor: e.head.Actor, Operation: ask.operation, Key: claim.Key, Code: eff.Code, At: e.Clock}
 	if s := e.scope(); s != nil {
-		r.session, r.agent = s.num, s.agent
+		r.Session, r.Agent = s.Num, s.Agent
 	}
-	if p.refusals == nil {
-		p.refusals = &refusals{}
+	if p.Refusals == nil {
+		p.Refusals = &store.Refusals{}
 	}
 	switch {
 	case e.lowSpace:
-		p.refusals.leftOut++ // what room there is left is for releases
-	case p.refusals.admit(r):
+		p.Refusals.LeftOut++ // what room there is left is for releases
+	case p.Refusals.Admit(r):
 		*e.draft() = record.Event{
-			Kind: record.Refused, Namespace: e.head.Namespace, Session: r.session, Agent: r.agent, Flow: ask.flow, Actor: r.actor,
-			Claims: []interlock.Claim{claim}, PatternName: p.Name, Outcome: r.operation, Code: r.code, Num: p.refusals.leftOut,
+			Kind: record.Refused, Namespace: e.head.Namespace, Session: r.Session, Agent: r.Agent, Flow: ask.flow, Actor: r.Actor,
+			Claims: []interlock.Claim{claim}, PatternName: p.Name, Outcome: r.Operation, Code: r.Code, Num: p.Refusals.LeftOut,
 		}
-		p.refusals.leftOut = 0
+		p.Refusals.LeftOut = 0
 		e.emit(e.ev)
 	}
-}
-
-// auditor returns the first claim on a key with a pattern that records refusals, in its
-// canonical spelling, and that pattern; nil if there is none.
-func (s *namespace) auditor(claims []interlock.Claim) (*policy, interlock.Claim) {
-	for _, c := range claims {
-		if keypath.Problem(string(c.Key)) != nil {
-			continue
-		}
-		p, key := s.fit(c.Key)
-		if p == nil || !p.AuditRefusals {
-			continue
-		}
-		if c.Mode > interlock.Member || c.Mode.Counts() != (c.Count > 0) || c.Mode == 0 {
-			c = interlock.Claim{Mode: lockmode.X} // it has no meaning, or none was given
-		}
-		c.Key = key
-		return p, c
-	}
-	return nil, interlock.Claim{}
 }
 
 // requestSummary is the part of a command that a recorded refusal contains.

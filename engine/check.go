@@ -4,25 +4,15 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The form of commands: errors that do not depend on the state. These functions know no state.
 // task_form.go and commit_form.go are the same for tasks and commits.
-
-// refusal is the reason why claims are not admitted, regardless of their holders.
-type refusal struct {
-	code    interlock.Code
-	message *message.Text
-	key     interlock.Key
-	nearest []string
-
-	conflict *Conflict // the blockers; nil if only key and nearest are reported
-}
 
 // checkAcquire normalises c and returns the code and the description of its first error, or "".
 func checkAcquire(c *Acquire) (interlock.Code, *message.Text) {
@@ -39,10 +29,10 @@ func checkAcquire(c *Acquire) (interlock.Code, *message.Text) {
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
 		return interlock.CodeInvalidPriority, message.New(message.NotBetween, message.Str("priority"), message.Num(c.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))
 	}
-	if code, problem := checkTexts(
-		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
-		text{"purpose", c.Purpose, interlock.MaxPurposeBytes}, text{"trace", c.Trace, interlock.MaxNameBytes},
-		text{"group", c.Group, interlock.MaxNameBytes},
+	if code, problem := store.CheckTexts(
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "purpose", Value: c.Purpose, Limit: interlock.MaxPurposeBytes}, store.Text{Name: "trace", Value: c.Trace, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "group", Value: c.Group, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		return code, problem
 	}
@@ -213,10 +203,10 @@ func checkDeclare(c *Declare) (interlock.Code, *message.Text) {
 	if c.On.Session == "" && c.On.Agent == "" {
 		return interlock.CodeInvalidRequest, message.New(message.WaitForWhom)
 	}
-	if code, problem := checkTexts(
-		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes}, text{"purpose", c.Purpose, interlock.MaxPurposeBytes},
-		text{"session to wait for", c.On.Session, interlock.MaxNameBytes}, text{"agent to wait for", c.On.Agent, interlock.MaxNameBytes},
-		text{"flow to wait for", c.On.Flow, interlock.MaxNameBytes},
+	if code, problem := store.CheckTexts(
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes}, store.Text{Name: "purpose", Value: c.Purpose, Limit: interlock.MaxPurposeBytes},
+		store.Text{Name: "session to wait for", Value: c.On.Session, Limit: interlock.MaxNameBytes}, store.Text{Name: "agent to wait for", Value: c.On.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "flow to wait for", Value: c.On.Flow, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		return code, problem
 	}
@@ -230,7 +220,7 @@ func checkPark(c *Park) (interlock.Code, *message.Text) {
 	case c.For < 0 || c.For > interlock.MaxPark:
 		return interlock.CodeInvalidTTL, message.New(message.ParkTooLong, message.Dur(interlock.MaxPark), message.Dur(c.For))
 	}
-	return checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes})
+	return store.CheckTexts(store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes})
 }
 
 func checkClaimEffect(c *ClaimEffect) (interlock.Code, *message.Text) {
@@ -243,9 +233,9 @@ func checkClaimEffect(c *ClaimEffect) (interlock.Code, *message.Text) {
 	case c.TTL < 0 || c.TTL > interlock.MaxEffectTTL:
 		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("ttl"), message.Dur(c.TTL), message.Dur(time.Duration(interlock.MaxEffectTTL)))
 	}
-	return checkTexts(
-		text{"action", c.Action, interlock.MaxActionBytes}, text{"agent", c.Agent, interlock.MaxNameBytes},
-		text{"flow", c.Flow, interlock.MaxNameBytes},
+	return store.CheckTexts(
+		store.Text{Name: "action", Value: c.Action, Limit: interlock.MaxActionBytes}, store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
 	)
 }
 
@@ -267,30 +257,7 @@ func checkSettleEffect(c *SettleEffect) (interlock.Code, *message.Text) {
 	if problem != nil {
 		return interlock.CodeInvalidRequest, problem
 	}
-	return checkTexts(text{"result", c.Result, interlock.MaxResultBytes}, text{"reason", c.Reason, interlock.MaxReasonBytes})
-}
-
-// text is something that a caller wrote, with its limit.
-type text struct {
-	name  string
-	value string
-	limit int
-}
-
-func checkTexts(texts ...text) (interlock.Code, *message.Text) {
-	for i := range texts {
-		t := &texts[i]
-		if t.value == "" {
-			continue
-		}
-		if len(t.value) > t.limit {
-			return interlock.CodeTooLong, message.New(message.TooLong, message.Str(t.name), message.Num(len(t.value)), message.Num(t.limit))
-		}
-		if !utf8.ValidString(t.value) {
-			return interlock.CodeInvalidRequest, message.New(message.NotUTF8, message.Str(t.name))
-		}
-	}
-	return "", nil
+	return store.CheckTexts(store.Text{Name: "result", Value: c.Result, Limit: interlock.MaxResultBytes}, store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes})
 }
 
 func checkNamespace(ns interlock.Namespace) *message.Text {

@@ -4,20 +4,13 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/engine/internal/store"
 )
-
-// Time is the clock of the shard, as entries have it.
-type Time = record.Time
-
-// Caller is the recipient of an effect. The engine keeps it and hands it back, and never looks
-// inside. nil means that there is no listener.
-type Caller any
 
 // Head is the common part of all commands.
 type Head struct {
-	At        Time // never before an earlier command's of the same namespace
-	From      Caller
+	At        store.Time // never before an earlier command's of the same namespace
+	From      store.Caller
 	Namespace interlock.Namespace
 
 	// Link numbers the connection that the command came over, so that Detach ends

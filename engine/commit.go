@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -31,7 +32,7 @@ func (c *Commit) decide(e *Engine) {
 	if !ok {
 		return
 	}
-	e.ns(c.Namespace)
+	e.Namespace(c.Namespace)
 	if list, ok := e.decideCommit(c, sess, leases, nil); ok {
 		e.write(c, sess, leases, list)
 		e.reportCommitted(c, sess, leases)
@@ -40,19 +41,19 @@ func (c *Commit) decide(e *Engine) {
 
 // decideCommit computes the documents that a commit writes. If the commit is refused, ok is
 // false. acked is the task that is acknowledged with the commit; nil for a commit of its own.
-func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked *task) (list []writeResult, ok bool) {
-	s := e.pendingWork.ns
-	e.objects += len(c.Reads) + len(c.Writes)
+func (e *Engine) decideCommit(c *Commit, sess *store.Session, leases []*store.Request, acked *store.Task) (list []writeResult, ok bool) {
+	s := e.PendingWork.NS
+	e.Visited += len(c.Reads) + len(c.Writes)
 	if no := e.admitCommit(c, s, sess, leases, acked); no != nil {
 		e.refuseFor(no)
 		return nil, false
 	}
-	if list, more := e.staleIn(c, &s.docs); len(list) > 0 {
+	if list, more := e.staleIn(c, &s.Documents); len(list) > 0 {
 		e.refuseStale(list, more)
 		e.reportStale(c, sess, list)
 		return nil, false
 	}
-	list, no := c.carryOut(&s.docs)
+	list, no := c.carryOut(&s.Documents)
 	if no == nil {
 		no = c.roomIn(s, sess, list)
 	}
@@ -61,7 +62,7 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 		return nil, false
 	}
 	for i := range list {
-		e.objects += len(list[i].body) / objectBytes
+		e.Visited += len(list[i].body) / objectBytes
 	}
 	return list, true
 }
@@ -69,21 +70,21 @@ func (e *Engine) decideCommit(c *Commit, sess *session, leases []*request, acked
 // admitCommit rewrites the commit's keys in their canonical spelling, and returns the reason
 // for a refusal that does not depend on changes since the commit was prepared; nil if it is
 // admitted.
-func (e *Engine) admitCommit(c *Commit, s *namespace, sess *session, leases []*request, acked *task) *refusal {
-	if no := s.spellReads(c.Reads); no != nil {
+func (e *Engine) admitCommit(c *Commit, s *store.Namespace, sess *store.Session, leases []*store.Request, acked *store.Task) *store.Refusal {
+	if no := s.SpellReads(c.Reads); no != nil {
 		return no
 	}
-	if problem := e.clockAnomaly(c.AsOf, s.docs.version); problem != nil {
-		return &refusal{code: interlock.CodeFutureVersion, message: problem}
+	if problem := e.clockAnomaly(c.AsOf, s.Documents.Version); problem != nil {
+		return &store.Refusal{Code: interlock.CodeFutureVersion, Message: problem}
 	}
-	policies := make([]*policy, len(c.Writes))
+	policies := make([]*store.Policy, len(c.Writes))
 	for i := range c.Writes {
-		var no *refusal
-		if policies[i], no = s.spell(&c.Writes[i].Key); no != nil {
+		var no *store.Refusal
+		if policies[i], no = s.Spell(&c.Writes[i].Key); no != nil {
 			return no
 		}
 	}
-	if no := checkUnique(len(c.Writes), func(i int) interlock.Key { return c.Writes[i].Key }); no != nil {
+	if no := store.CheckUnique(len(c.Writes), func(i int) interlock.Key { return c.Writes[i].Key }); no != nil {
 		return no
 	}
 	for i := range c.Writes {
@@ -92,58 +93,32 @@ func (e *Engine) admitCommit(c *Commit, s *namespace, sess *session, leases []*r
 			return no
 		}
 		if e.lowMem && (w.Op == interlock.Put || w.Op == interlock.Merge) {
-			return &refusal{code: interlock.CodeOverloaded, message: message.New(message.MemoryFullForWrites)}
+			return &store.Refusal{Code: interlock.CodeOverloaded, Message: message.New(message.MemoryFullForWrites)}
 		}
 		if e.lowSpace && (w.Op == interlock.Put || w.Op == interlock.Merge) {
-			return &refusal{code: interlock.CodeNoSpace, message: message.New(message.DiskFullForWrites)}
+			return &store.Refusal{Code: interlock.CodeNoSpace, Message: message.New(message.DiskFullForWrites)}
 		}
 	}
 	return nil
 }
 
-// spell returns a key its one spelling, and finds its pattern. It is refused if it fits
-// none although it must.
-func (s *namespace) spell(key *interlock.Key) (p *policy, no *refusal) {
-	p, spelled := s.fit(*key)
-	if p == nil && s.closed() {
-		return nil, s.unknownKey(*key)
-	}
-	*key = spelled
-	return p, nil
-}
-
-// spellReads rewrites the read keys in their canonical spelling, and returns a refusal if no
-// caller can have read them so; nil otherwise.
-func (s *namespace) spellReads(list []interlock.Read) *refusal {
-	for i := range list {
-		r := &list[i]
-		if _, no := s.spell(&r.Key); no != nil {
-			return no
-		}
-		if r.Version > s.docs.version && !r.Absent {
-			return &refusal{code: interlock.CodeFutureVersion, key: r.Key, message: futureWords(r.Version, s.docs.version)}
-		}
-	}
-	return checkUnique(len(list), func(i int) interlock.Key { return list[i].Key })
-}
-
 // versionOf returns the version that a commit makes. One without writes changes nothing,
 // and tells the namespace's present version.
 func (e *Engine) versionOf(c *Commit) interlock.Version {
-	version := e.pendingWork.ns.docs.version
+	version := e.PendingWork.NS.Documents.Version
 	if len(c.Writes) > 0 {
-		version = max(version, e.base) + 1
+		version = max(version, e.BaseVersion) + 1
 	}
 	return version
 }
 
 // write carries out the writes of a commit and answers it.
-func (e *Engine) write(c *Commit, sess *session, leases []*request, list []writeResult) {
+func (e *Engine) write(c *Commit, sess *store.Session, leases []*store.Request, list []writeResult) {
 	version := e.versionOf(c)
 	claims := e.emitWrites(c, sess, leases, list, version, nil)
 	e.replyWritten(c, version)
 	eff := &e.out.Effects[e.replied]
-	eff.Warnings = append(eff.Warnings, e.pendingWork.ns.warnings(claims)...)
+	eff.Warnings = append(eff.Warnings, e.PendingWork.NS.Warnings(claims)...)
 }
 
 // writes reports whether the commit writes a key.
@@ -153,7 +128,7 @@ func (c *Commit) writes(key interlock.Key) bool {
 
 // emitWrites makes the writes of a commit events. The first one is tagged with the
 // command's request id, unless the commit comes with the acknowledgement of a task.
-func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []writeResult, version interlock.Version, acked *task) []interlock.Claim {
+func (e *Engine) emitWrites(c *Commit, sess *store.Session, leases []*store.Request, list []writeResult, version interlock.Version, acked *store.Task) []interlock.Claim {
 	agent, flow := c.author(sess)
 	claims := make([]interlock.Claim, len(c.Writes))
 	size := len(list) * usualBytes
@@ -169,10 +144,10 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 			ContentType: list[i].contentType, Blob: list[i].body, Agent: agent, Flow: flow, Actor: c.Actor, Note: c.Note,
 		}
 		if sess != nil {
-			e.ev.Session, e.ev.SessionName = sess.num, sess.name
+			e.ev.Session, e.ev.SessionName = sess.Num, sess.Name
 		}
 		if r := cover(leases, w.Key); r != nil {
-			e.ev.Fence = r.fence
+			e.ev.Fence = r.Fence
 		}
 		if i == 0 && acked == nil {
 			e.tag(e.ev, Done)
@@ -183,11 +158,11 @@ func (e *Engine) emitWrites(c *Commit, sess *session, leases []*request, list []
 }
 
 // author returns the names that a commit's documents record as their author.
-func (c *Commit) author(sess *session) (agent, flow string) {
+func (c *Commit) author(sess *store.Session) (agent, flow string) {
 	if sess == nil {
 		return c.Agent, c.Flow
 	}
-	return sess.agent, flowOr(c.Flow)
+	return sess.Agent, flowOr(c.Flow)
 }
 
 // replyWritten answers a commit that was carried out, now or before under the same
@@ -195,12 +170,12 @@ func (c *Commit) author(sess *session) (agent, flow string) {
 func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 	eff := e.reply(Done)
 	eff.Version = version
-	s := &e.pendingWork.ns.docs
+	s := &e.PendingWork.NS.Documents
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		doc := interlock.Document{Key: w.Key, Version: version, Op: w.Op, Absent: w.Op == interlock.Delete}
-		if d := s.known[w.Key]; d != nil {
-			if x := d.written(version); x != nil {
+		if d := s.Known[w.Key]; d != nil {
+			if x := d.Written(version); x != nil {
 				doc = e.showDocument(w.Key, x, w.Op == interlock.Add)
 			}
 		}
@@ -210,26 +185,9 @@ func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 
 // again answers a commit that was carried out before. The command holds what it
 // wrote; its outcome is reported as far as that is still kept.
-func (c *Commit) again(e *Engine, a *storedAnswer) {
+func (c *Commit) again(e *Engine, a *store.StoredAnswer) {
 	for i := range c.Writes {
-		_, c.Writes[i].Key = e.pendingWork.ns.fit(c.Writes[i].Key)
+		_, c.Writes[i].Key = e.PendingWork.NS.Fit(c.Writes[i].Key)
 	}
-	e.replyWritten(c, a.version)
-}
-
-// checkUnique returns which of n keys that were spelled stands twice among what a command
-// reads, or among what it writes; nil for none.
-func checkUnique(n int, key func(int) interlock.Key) *refusal {
-	if n < 2 {
-		return nil
-	}
-	seen := make(map[interlock.Key]bool, n)
-	for i := range n {
-		k := key(i)
-		if seen[k] {
-			return &refusal{code: interlock.CodeDuplicateClaim, key: k, message: message.New(message.NamedTwice, message.Str(k))}
-		}
-		seen[k] = true
-	}
-	return nil
+	e.replyWritten(c, a.Version)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
@@ -19,14 +20,14 @@ const writtenBytes = interlock.MaxNoteBytes + interlock.MaxKeyBytes + 1<<10
 const usualBytes = 160
 
 // checkCommit normalises a commit and returns a refusal if its form is wrong, or nil.
-func checkCommit(c *Commit) *refusal {
+func checkCommit(c *Commit) *store.Refusal {
 	if problem := checkNamespace(c.Namespace); problem != nil {
-		return &refusal{code: interlock.CodeInvalidNamespace, message: problem}
+		return &store.Refusal{Code: interlock.CodeInvalidNamespace, Message: problem}
 	}
-	if code, problem := checkTexts(
-		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes}, text{"note", c.Note, interlock.MaxNoteBytes},
+	if code, problem := store.CheckTexts(
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes}, store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes},
 	); code != "" {
-		return &refusal{code: code, message: problem}
+		return &store.Refusal{Code: code, Message: problem}
 	}
 	switch {
 	case len(c.Writes) > interlock.MaxWrites:
@@ -44,18 +45,18 @@ func checkCommit(c *Commit) *refusal {
 			return no
 		}
 		if no := c.checkWrite(i); no != nil {
-			no.key = w.Key
+			no.Key = w.Key
 			return no
 		}
 		if size += len(w.Body); size > interlock.MaxCommitBytes {
-			return &refusal{code: interlock.CodeBodyTooLarge, key: w.Key, message: message.New(message.BodiesTooLarge, message.Num(interlock.MaxCommitBytes))}
+			return &store.Refusal{Code: interlock.CodeBodyTooLarge, Key: w.Key, Message: message.New(message.BodiesTooLarge, message.Num(interlock.MaxCommitBytes))}
 		}
 	}
 	return nil
 }
 
 // checkReads returns a refusal if the form of a list of reads is wrong, or nil.
-func checkReads(list []interlock.Read) *refusal {
+func checkReads(list []interlock.Read) *store.Refusal {
 	if len(list) > interlock.MaxReads {
 		return invalid("", message.New(message.ReadCount, message.Num(len(list)), message.Num(interlock.MaxReads)))
 	}
@@ -71,20 +72,20 @@ func checkReads(list []interlock.Read) *refusal {
 	return nil
 }
 
-func invalid(key interlock.Key, problem *message.Text) *refusal {
-	return &refusal{code: interlock.CodeInvalidRequest, key: key, message: problem}
+func invalid(key interlock.Key, problem *message.Text) *store.Refusal {
+	return &store.Refusal{Code: interlock.CodeInvalidRequest, Key: key, Message: problem}
 }
 
-func checkDocumentKey(key interlock.Key) *refusal {
+func checkDocumentKey(key interlock.Key) *store.Refusal {
 	if problem := keypath.Problem(string(key)); problem != nil {
 		shown := keypath.Clip(string(key), 64)
-		return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(shown), message: message.New(message.InvalidKey, message.Str(shown), message.Sub(problem))}
+		return &store.Refusal{Code: interlock.CodeInvalidKey, Key: interlock.Key(shown), Message: message.New(message.InvalidKey, message.Str(shown), message.Sub(problem))}
 	}
 	return nil
 }
 
 // checkWrite normalises a write and returns a refusal if its form is wrong, or nil.
-func (c *Commit) checkWrite(i int) *refusal {
+func (c *Commit) checkWrite(i int) *store.Refusal {
 	w := &c.Writes[i]
 	adds := w.Delta != 0 || w.Min != nil || w.Max != nil
 	switch {
@@ -99,10 +100,10 @@ func (c *Commit) checkWrite(i int) *refusal {
 	case w.Min != nil && w.Max != nil && *w.Min > *w.Max:
 		return invalid(w.Key, message.New(message.CounterBounds, message.Str(w.Key), message.Num(*w.Min), message.Num(*w.Max)))
 	case len(w.Body) > interlock.MaxDocumentBytes:
-		return &refusal{code: interlock.CodeBodyTooLarge, message: message.New(message.DocumentTooLarge, message.Str(w.Key), message.Num(len(w.Body)), message.Num(interlock.MaxDocumentBytes))}
+		return &store.Refusal{Code: interlock.CodeBodyTooLarge, Message: message.New(message.DocumentTooLarge, message.Str(w.Key), message.Num(len(w.Body)), message.Num(interlock.MaxDocumentBytes))}
 	case w.Op == interlock.Merge:
 		if problem := c.problemOf(i); problem != nil {
-			return &refusal{code: interlock.CodeBadPatch, message: message.New(message.BadPatch, message.Str(w.Key), message.Sub(problem))}
+			return &store.Refusal{Code: interlock.CodeBadPatch, Message: message.New(message.BadPatch, message.Str(w.Key), message.Sub(problem))}
 		}
 		return nil
 	case w.Op != interlock.Put:

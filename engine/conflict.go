@@ -8,44 +8,45 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
 // What a refused or waiting caller learns about its blockers, and about the expected wait.
 
 // conflict describes what blocks r at its need with index i.
-func (e *Engine) conflict(r *request, i int) *Conflict {
-	m := &r.needs()[i]
-	key := r.claimAt(i).Key
-	c := &Conflict{Key: key, Kind: interlock.OtherAgent}
-	against := lockmode.Conflicts[m.mode]
+func (e *Engine) conflict(r *store.Request, i int) *store.Conflict {
+	m := &r.Needs()[i]
+	key := r.ClaimAt(i).Key
+	c := &store.Conflict{Key: key, Kind: interlock.OtherAgent}
+	against := lockmode.Conflicts[m.Mode]
 	v := e.glance(r)
 	defer v.done()
-	v.at(m.node, against)
+	v.at(m.Node, against)
 	switch {
 	case len(v.found) > 0:
-		if !m.claimed {
+		if !m.Claimed {
 			c.Kind = interlock.AncestorHeld
-		} else if sess := v.found[0].session(); sess != nil && sess == r.session() {
+		} else if sess := v.found[0].Session(); sess != nil && sess == r.Session() {
 			c.Kind = interlock.SameAgentOtherFlow
 		}
-	case m.claimed:
-		if v.below(m.node, against); len(v.found) > 0 {
+	case m.Claimed:
+		if v.below(m.Node, against); len(v.found) > 0 {
 			c.Kind = interlock.DescendantHeld
 		}
 	}
-	if len(v.found) > 0 && v.found[0].phase == closed {
+	if len(v.found) > 0 && v.found[0].Phase == store.Closed {
 		c.Kind = interlock.LockDelayed
 	}
-	line := r.claimNode(i).line
-	c.Queue.Length = line.length()
-	c.Queue.ETA = e.expect(m.node, v.found, c.Queue.Length)
-	if len(v.found) == 0 && m.counts == interlock.Permits {
+	line := r.ClaimNode(i).Line
+	c.Queue.Length = line.Length()
+	c.Queue.ETA = e.expect(m.Node, v.found, c.Queue.Length)
+	if len(v.found) == 0 && m.Counts == interlock.Permits {
 		e.shortConflict(c, r, m, &v)
 	}
-	if len(v.found) == 0 && m.counts == interlock.Barrier {
+	if len(v.found) == 0 && m.Counts == interlock.Barrier {
 		c.Kind, c.Queue.ETA = interlock.PartiesMissing, 0
-		for _, x := range r.absent(m) {
-			v.add(x.barrier())
+		for _, x := range r.Absent(m) {
+			v.add(x.Barrier())
 		}
 	}
 	if len(v.found) == 0 && c.Kind == interlock.OtherAgent {
@@ -57,47 +58,44 @@ func (e *Engine) conflict(r *request, i int) *Conflict {
 
 // lineConflict describes r's blockers at m when they are all waiters ahead of it: their number,
 // and what blocks the first of them.
-func (e *Engine) lineConflict(c *Conflict, r *request, m *need, v *viewer) {
-	first := r.earlier(m)
+func (e *Engine) lineConflict(c *store.Conflict, r *store.Request, m *store.Need, v *viewer) {
+	first := r.Earlier(m)
 	if first == nil {
 		return
 	}
-	c.Ahead, c.Line = max(1, r.countEarlier(m)), interlock.Key(m.node.key)
-	if !m.claimed {
+	c.Ahead, c.Line = max(1, r.CountEarlier(m)), interlock.Key(m.Node.Key)
+	if !m.Claimed {
 		c.Kind, c.Queue.Length = interlock.AncestorHeld, c.Ahead
 	}
 	v.behind(first)
-	c.Queue.ETA = e.expect(m.node, v.found, c.Ahead)
+	c.Queue.ETA = e.expect(m.Node, v.found, c.Ahead)
 }
 
 // shortConflict describes what r lacks of a key's permits or tokens, if it does.
-func (e *Engine) shortConflict(c *Conflict, r *request, m *need, v *viewer) {
-	c.Capacity, c.Group = r.ns.capacity(m.node.key, e.now), r.Group
-	switch r.short(m) {
-	case shortOfPermits:
+func (e *Engine) shortConflict(c *store.Conflict, r *store.Request, m *store.Need, v *viewer) {
+	c.Capacity, c.Group = r.NS.Capacity(m.Node.Key, e.Clock), r.Group
+	switch r.Short(m) {
+	case store.ShortOfPermits:
 		c.Kind = interlock.CapacityUsed
-	case shortOfTokens:
+	case store.ShortOfTokens:
 		c.Kind = interlock.RateUsed
 	default:
 		return
 	}
 	v.except = nil
 	if c.Kind == interlock.CapacityUsed {
-		v.permits(m.node)
+		v.permits(m.Node)
 	}
 	c.Queue.ETA = e.expectPermits(r, m)
 }
-
-// claimNode returns the node of the claim to which need i belongs.
-func (r *request) claimNode(i int) *node { return r.ns.nodeAt(string(r.claimAt(i).Key)) }
 
 // viewer collects holders for showing, at most limit of them.
 type viewer struct {
 	e      *Engine
 	limit  int
-	except *request // and the requests of its flow
-	found  []*request
-	via    []*need
+	except *store.Request // and the requests of its flow
+	found  []*store.Request
+	via    []*store.Need
 	more   int
 	visits int
 	seen   int  // holders and keys, those that are not added included
@@ -112,46 +110,46 @@ const leastViewed = 100
 // blockers beyond that are not found. All descriptions of a step share one budget, but each has
 // leastViewed looks: one answer has several, of blockers and of the expected wait.
 func (v *viewer) isTired() bool {
-	v.e.objects++
+	v.e.Visited++
 	v.seen++
 	if !v.shares {
-		return v.seen > StepObjects
+		return v.seen > store.StepObjects
 	}
 	v.e.viewed++
-	return v.seen > leastViewed && v.e.viewed > StepObjects
+	return v.seen > leastViewed && v.e.viewed > store.StepObjects
 }
 
 // glance returns a viewer that reuses its lists: call done before the next glance.
-func (e *Engine) glance(except *request) viewer {
+func (e *Engine) glance(except *store.Request) viewer {
 	return viewer{e: e, limit: MaxShownHolders, except: except, found: e.found[:0], via: e.via[:0], shares: true}
 }
 
 func (v *viewer) done() { v.e.found, v.e.via = v.found, v.via }
 
-func (v *viewer) add(m *need) {
-	if v.except != nil && m.req.sameParty(v.except) {
+func (v *viewer) add(m *store.Need) {
+	if v.except != nil && m.Req.SameParty(v.except) {
 		return
 	}
 	if len(v.found) == v.limit {
 		v.more++
 		return
 	}
-	v.found, v.via = append(v.found, m.req), append(v.via, m)
+	v.found, v.via = append(v.found, m.Req), append(v.via, m)
 }
 
 // at adds the requests that claim n itself in one of modes.
-func (v *viewer) at(n *node, modes lockmode.Set) {
-	for h := n.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
-		if modes.Has(h.mode) {
+func (v *viewer) at(n *store.Node, modes lockmode.Set) {
+	for h := n.First; h != nil && v.more < maxMore && !v.isTired(); h = h.Next {
+		if modes.Has(h.Mode) {
 			v.add(h)
 		}
 	}
 }
 
 // permits adds the holders of n's permits.
-func (v *viewer) permits(n *node) {
-	for h := n.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
-		if h.counts == interlock.Permits {
+func (v *viewer) permits(n *store.Node) {
+	for h := n.First; h != nil && v.more < maxMore && !v.isTired(); h = h.Next {
+		if h.Counts == interlock.Permits {
 			v.add(h)
 		}
 	}
@@ -165,25 +163,25 @@ const (
 )
 
 // above adds the requests that claim an ancestor of n in a mode that extends to descendants.
-func (v *viewer) above(n *node) {
-	for p := n.parent(); p != nil; p = p.parent() {
+func (v *viewer) above(n *store.Node) {
+	for p := n.Parent(); p != nil; p = p.Parent() {
 		v.at(p, lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X))
 	}
 }
 
 // below adds the requests that claim a descendant of n with an intent at n that is one of
 // modes. It looks at a bounded number of keys.
-func (v *viewer) below(n *node, modes lockmode.Set) {
-	if n.kin == nil {
+func (v *viewer) below(n *store.Node, modes lockmode.Set) {
+	if n.Kin == nil {
 		return
 	}
-	for c := n.kin.child; c != nil && v.visits < maxVisits && len(v.found) < v.limit && !v.isTired(); c = c.kin.next {
-		if c.modes == 0 { // kept for its notes, or waited for
+	for c := n.Kin.Child; c != nil && v.visits < maxVisits && len(v.found) < v.limit && !v.isTired(); c = c.Kin.Next {
+		if c.Modes == 0 { // kept for its notes, or waited for
 			continue
 		}
 		v.visits++
-		for h := c.first; h != nil && v.more < maxMore && !v.isTired(); h = h.next {
-			if modes.Has(lockmode.Intent(h.mode)) {
+		for h := c.First; h != nil && v.more < maxMore && !v.isTired(); h = h.Next {
+			if modes.Has(lockmode.Intent(h.Mode)) {
 				v.add(h)
 			}
 		}
@@ -192,10 +190,10 @@ func (v *viewer) below(n *node, modes lockmode.Set) {
 }
 
 // against adds the holders of claims that exclude a need: on its own key, or else below it.
-func (v *viewer) against(m *need) {
-	v.at(m.node, lockmode.Conflicts[m.mode])
-	if len(v.found) == 0 && m.claimed {
-		v.below(m.node, lockmode.Conflicts[m.mode])
+func (v *viewer) against(m *store.Need) {
+	v.at(m.Node, lockmode.Conflicts[m.Mode])
+	if len(v.found) == 0 && m.Claimed {
+		v.below(m.Node, lockmode.Conflicts[m.Mode])
 	}
 }
 
@@ -203,57 +201,57 @@ func (v *viewer) against(m *need) {
 const maxBehind = 16
 
 // behind adds the blockers of a waiter, or of the waiters ahead of it.
-func (v *viewer) behind(w *request) {
+func (v *viewer) behind(w *store.Request) {
 	for at := 0; w != nil && at < maxBehind && len(v.found) == 0; at++ {
-		i := w.blocker()
+		i := w.Blocker()
 		if i < 0 {
 			return // nothing blocks it: it is a task that waits for a worker
 		}
-		m := &w.needs()[i]
+		m := &w.Needs()[i]
 		v.except = w
 		v.against(m)
-		if len(v.found) == 0 && m.counts == interlock.Permits && w.short(m) == shortOfPermits {
-			v.permits(m.node)
+		if len(v.found) == 0 && m.Counts == interlock.Permits && w.Short(m) == store.ShortOfPermits {
+			v.permits(m.Node)
 		}
-		w = w.earlier(m)
+		w = w.Earlier(m)
 	}
 }
 
 func (v *viewer) holders() []interlock.Holder {
 	list := make([]interlock.Holder, 0, len(v.found))
 	for i, r := range v.found {
-		list = append(list, v.e.holder(r, v.via[i].shown()))
+		list = append(list, v.e.holder(r, v.via[i].Shown()))
 	}
 	slices.SortFunc(list, func(a, b interlock.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 	return list
 }
 
 // holder describes r's holder as others see it.
-func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
+func (e *Engine) holder(r *store.Request, c interlock.Claim) interlock.Holder {
 	h := interlock.Holder{
-		Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Key: c.Key, Mode: c.Mode, Count: c.Count,
-		Fence: r.fence, Held: e.now.Sub(r.granted), ExpiresIn: max(0, e.endOf(r).Sub(e.now)),
+		Agent: r.AgentName(), Flow: r.FlowName(), Purpose: r.Purpose, Key: c.Key, Mode: c.Mode, Count: c.Count,
+		Fence: r.Fence, Held: e.Clock.Sub(r.Granted), ExpiresIn: max(0, e.endOf(r).Sub(e.Clock)),
 	}
-	if r.phase == inGrace || r.phase == closed {
-		h.EndedBy = r.reason.String()
+	if r.Phase == store.InGrace || r.Phase == store.Closed {
+		h.EndedBy = r.Reason.String()
 	}
 	h.Yield = e.yield(r)
-	beat := r.beat()
-	if s := r.session(); s != nil {
-		h.Session = s.name
-		beat = max(beat, s.renewed)
+	beat := r.Beat()
+	if s := r.Session(); s != nil {
+		h.Session = s.Name
+		beat = max(beat, s.Renewed)
 	}
-	h.Progress, _ = r.lastProgress()
-	h.HeartbeatAge = max(0, e.now.Sub(beat))
+	h.Progress, _ = r.LastProgress()
+	h.HeartbeatAge = max(0, e.Clock.Sub(beat))
 	h.Parking = e.parking(r)
 	switch {
-	case r.phase == parked:
+	case r.Phase == store.Parked:
 		h.Liveness = interlock.LiveParked
-	case r.phase == closed:
+	case r.Phase == store.Closed:
 		h.Liveness = interlock.Closed
-	case r.phase == inGrace:
+	case r.Phase == store.InGrace:
 		h.Liveness = interlock.LiveGrace
-	case r.phase == offered:
+	case r.Phase == store.Offered:
 		h.Liveness = interlock.Offered
 	case h.HeartbeatAge >= softAt(r.TTL):
 		h.Liveness = interlock.Suspect
@@ -267,49 +265,27 @@ func (e *Engine) holder(r *request, c interlock.Claim) interlock.Holder {
 
 // ticket describes r's place in line: where it has most waiters ahead of it that
 // it conflicts with.
-func (e *Engine) ticket(r *request) interlock.Ticket {
-	t := interlock.Ticket{ID: r.id, Position: 1}
-	if r.target != nil {
+func (e *Engine) ticket(r *store.Request) interlock.Ticket {
+	t := interlock.Ticket{ID: r.ID, Position: 1}
+	if r.Target != nil {
 		return t // it stands in no line
 	}
 	at := 0
-	for i := range r.needs() {
-		m := &r.needs()[i]
-		if !m.claimed {
+	for i := range r.Needs() {
+		m := &r.Needs()[i]
+		if !m.Claimed {
 			continue
 		}
-		if p := 1 + r.countEarlier(m); p > t.Position || t.Length == 0 {
-			t.Position, t.Length, at = p, m.node.line.length(), i
+		if p := 1 + r.CountEarlier(m); p > t.Position || t.Length == 0 {
+			t.Position, t.Length, at = p, m.Node.Line.Length(), i
 		}
 	}
-	t.ETA = e.eta(r, &r.needs()[at], t.Position-1)
-	if b := r.blocker(); b >= 0 && !r.needs()[b].claimed { // an ancestor blocks it first
-		m := &r.needs()[b]
-		t.ETA = max(t.ETA, e.eta(r, m, r.countEarlier(m)))
+	t.ETA = e.eta(r, &r.Needs()[at], t.Position-1)
+	if b := r.Blocker(); b >= 0 && !r.Needs()[b].Claimed { // an ancestor blocks it first
+		m := &r.Needs()[b]
+		t.ETA = max(t.ETA, e.eta(r, m, r.CountEarlier(m)))
 	}
 	return t
-}
-
-// countEarlier counts others' waiters ahead of r that may block one of its needs.
-func (r *request) countEarlier(m *need) (n int) {
-	l := m.node.line
-	if l == nil {
-		return 0
-	}
-	for c := l.first; c != nil; c = c.next {
-		if c.against(m.mode, m.counts) && !c.isAsideFor(r) {
-			n += c.countBefore(r)
-		}
-	}
-	if t := r.party.at(m.node); t.waiting() < 2 {
-		return n
-	}
-	for _, w := range r.party.waits {
-		if o := w.needAt(m.node); o != nil && w != r && before(w, r) && lockmode.Conflicts[m.mode].Has(o.mode) {
-			n -= int(w.placeOf(o).heads())
-		}
-	}
-	return n
 }
 
 // maxETA is as far as an estimate goes.
@@ -319,37 +295,37 @@ const maxETA = 365 * 24 * time.Hour
 // holders' usual time, plus the usual time for each of those ahead. Where nothing was observed,
 // a holder's ttl stands for the usual time. The arrival of a barrier's absent parties cannot be
 // estimated: that is 0.
-func (e *Engine) eta(r *request, m *need, ahead int) time.Duration {
+func (e *Engine) eta(r *store.Request, m *store.Need, ahead int) time.Duration {
 	v := e.glance(r)
 	defer v.done()
 	v.against(m)
-	if len(v.found) == 0 && m.counts == interlock.Permits {
+	if len(v.found) == 0 && m.Counts == interlock.Permits {
 		return e.expectPermits(r, m)
 	}
-	if m.counts == interlock.Barrier {
+	if m.Counts == interlock.Barrier {
 		if len(v.found) == 0 {
 			return 0
 		}
 		ahead = 0
 	}
 	if len(v.found) == 0 {
-		v.behind(r.earlier(m))
+		v.behind(r.Earlier(m))
 	}
-	return e.expect(m.node, v.found, ahead)
+	return e.expect(m.Node, v.found, ahead)
 }
 
 // expect is eta for a key that is in given hands.
-func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
-	usual := n.ns.holds[keypath.Class(n.key)]
+func (e *Engine) expect(n *store.Node, holders []*store.Request, ahead int) time.Duration {
+	usual := n.NS.Holds[keypath.Class(n.Key)]
 	var left time.Duration
 	for _, h := range holders {
 		if usual == 0 {
 			usual = h.TTL
 		}
-		if h.phase == inGrace || h.phase == closed {
-			left = max(left, e.endOf(h).Sub(e.now))
+		if h.Phase == store.InGrace || h.Phase == store.Closed {
+			left = max(left, e.endOf(h).Sub(e.Clock))
 		} else {
-			left = max(left, usual-e.now.Sub(h.granted), usual/8)
+			left = max(left, usual-e.Clock.Sub(h.Granted), usual/8)
 		}
 	}
 	if usual == 0 {
@@ -361,17 +337,17 @@ func (e *Engine) expect(n *node, holders []*request, ahead int) time.Duration {
 
 // expectPermits estimates when r will have its permits and tokens: those of a
 // capacity come back evenly over the usual time of a hold, tokens at their rate.
-func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
-	p := m.node.pool()
-	if p.policy == nil {
+func (e *Engine) expectPermits(r *store.Request, m *store.Need) (eta time.Duration) {
+	p := m.Node.Pool()
+	if p.Policy == nil {
 		return 0
 	}
-	wanted := int64(min(p.ahead(r)+uint64(r.countOf(m)), interlock.MaxCount))
-	if capacity := int64(p.policy.Capacity); capacity > 0 {
-		usual := m.node.ns.holds[keypath.Class(m.node.key)]
-		for h := m.node.first; h != nil && usual == 0; h = h.next {
-			if e.objects++; h.counts == interlock.Permits {
-				usual = h.req.TTL
+	wanted := int64(min(p.Ahead(r)+uint64(r.CountOf(m)), interlock.MaxCount))
+	if capacity := int64(p.Policy.Capacity); capacity > 0 {
+		usual := m.Node.NS.Holds[keypath.Class(m.Node.Key)]
+		for h := m.Node.First; h != nil && usual == 0; h = h.Next {
+			if e.Visited++; h.Counts == interlock.Permits {
+				usual = h.Req.TTL
 			}
 		}
 		if usual == 0 {
@@ -383,40 +359,20 @@ func (e *Engine) expectPermits(r *request, m *need) (eta time.Duration) {
 			}
 			return min(maxETA, max(usual/8, usual/time.Duration(of)*time.Duration(min(missing, int64(maxETA)/int64(usual)))))
 		}
-		eta = back(int64(min(p.used, interlock.MaxCount))+wanted-capacity, capacity)
-		if g := r.groupAt(m); g != unlisted && p.policy.Groups[g].Max > 0 {
-			most := int64(p.policy.Groups[g].Max)
-			mine := int64(min(p.groups[g]+p.aheadIn(g, r)+uint64(r.countOf(m)), interlock.MaxCount))
+		eta = back(int64(min(p.Used, interlock.MaxCount))+wanted-capacity, capacity)
+		if g := r.GroupAt(m); g != store.Unlisted && p.Policy.Groups[g].Max > 0 {
+			most := int64(p.Policy.Groups[g].Max)
+			mine := int64(min(p.Groups[g]+p.AheadIn(g, r)+uint64(r.CountOf(m)), interlock.MaxCount))
 			eta = max(eta, back(mine-most, most))
 		}
-		if eta == 0 && r.short(m) == shortOfPermits { // the rest is reserved for other groups
-			eta = back(int64(r.countOf(m)), capacity)
+		if eta == 0 && r.Short(m) == store.ShortOfPermits { // the rest is reserved for other groups
+			eta = back(int64(r.CountOf(m)), capacity)
 		}
 	}
-	if p.policy.Rate > 0 {
-		tick := p.policy.tick()
-		wait := max(0, p.full.Sub(e.now)) + tick*time.Duration(min(wanted, int64(maxETA/tick))-int64(p.policy.burst()))
+	if p.Policy.Rate > 0 {
+		tick := p.Policy.Tick()
+		wait := max(0, p.Full.Sub(e.Clock)) + tick*time.Duration(min(wanted, int64(maxETA/tick))-int64(p.Policy.BurstLimit()))
 		eta = max(eta, wait)
 	}
 	return min(maxETA, eta)
-}
-
-// maxClasses bounds the classes of keys with separate hold times.
-const maxClasses = 1024
-
-// observe learns from a hold that ended: an average in which the last eight
-// weigh most.
-func (s *namespace) observe(key interlock.Key, hold time.Duration) {
-	class := keypath.Class(string(key))
-	old, known := s.holds[class]
-	if !known && len(s.holds) == maxClasses {
-		return
-	}
-	now := max(1, hold)
-	if known {
-		now = max(1, old+(hold-old)/8)
-	}
-	if now != old {
-		s.holds[class] = now
-	}
 }

@@ -12,14 +12,14 @@
 //	   └──► effects            └──► one journal entry
 //	        (answers, pushes)
 //
-// Step decides: it reads the state and emits events. evolve folds an event into the state, and
-// nothing else changes journaled state. Replay calls evolve alone, so a newer version may
+// Step decides: it reads the state and emits events. Evolve, of the state, folds an event into it,
+// and nothing else changes journaled state. Replay calls Evolve alone, so a newer version may
 // decide differently without changing the past.
 //
 // Some state is not in the journal and is rebuilt by Recover: when each session was last heard
 // of and what progress it reported (renewals are too many to write), the listeners for answers,
-// the key where a waiter is watched (a cache, see wake.go), and the priorities that waiters
-// inherit. Deadlines and unfinished work are kept for each namespace apart (agenda.go).
+// the key where a waiter is watched (a cache, see wake.go of internal/store), and the priorities
+// that waiters inherit. Deadlines and unfinished work are kept for each namespace apart (agenda.go).
 // Statistics of commits and leases last for one term (contention.go).
 //
 // A request lives through these phases, and keeps its number and its 128-bit id:
@@ -52,6 +52,10 @@
 // a change of several, all or nothing: commit_form.go checks how it is written, write_policy.go
 // whether it is admitted, stale.go whether its reads are current, and write.go computes the new
 // documents.
+//
+// internal/store has the state: what the events add up to, and the indexes beside it. It knows no
+// command and decides nothing. Files of one name in both packages belong to one topic: the state
+// there, the decisions here.
 //
 // internal/collection has the containers: heaps, lists, queues and the hash table.
 // internal/keypath has the rules about the texts of keys, and internal/lockmode those about

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -11,13 +12,13 @@ import (
 // Effect is an output for a caller: an answer or a push. It may leave only when the entry of
 // its step, and all before it, are durable.
 type Effect struct {
-	To      Caller
-	Outcome Outcome
+	To      store.Caller
+	Outcome store.Outcome
 
 	Lease   interlock.Lease
 	Ticket  interlock.Ticket
 	Session Session
-	Losses  []Loss
+	Losses  []store.Loss
 
 	// Of a commit: its version and documents, or the changes that made it stale.
 	Version   interlock.Version
@@ -49,7 +50,7 @@ type Effect struct {
 
 	// Conflict describes the blockers, for Queued, Skipped and Refused; nil if there are none.
 	// Several effects never share one.
-	Conflict *Conflict
+	Conflict *store.Conflict
 }
 
 // Session is a session as its client sees it.
@@ -59,34 +60,6 @@ type Session struct {
 	Agent     string
 	TTL       time.Duration
 	ExpiresIn time.Duration
-}
-
-// Loss is a change of a lease that its session must learn: it is gone (Code has the reason), or
-// it is in its soft tier or in grace (State).
-type Loss struct {
-	Lease   interlock.Lease
-	Code    interlock.Code
-	Message *message.Text // what happened
-}
-
-// Conflict describes the blockers of a request: at the first of its keys that is not free.
-type Conflict struct {
-	Key     interlock.Key
-	Kind    interlock.ConflictKind
-	Holders []interlock.Holder // at most MaxShownHolders, in the order of their fences
-	More    int                // holders not shown
-	Queue   interlock.Queue    // the line as a newcomer would find it
-	Cycle   []interlock.CycleStep
-
-	// Where no holder blocks, only waiters ahead in line: their number, and the key, Key or an
-	// ancestor, that they wait for. Holders are then the blockers of the first of them.
-	Ahead int
-	Line  interlock.Key
-
-	Capacity *interlock.Capacity // of Key, where it has one
-	Group    string              // the group that its permits were requested for
-	Nearest  []string            // for CodeUnknownPattern
-	Writing  bool                // a write met the lease, not a request for one
 }
 
 // MaxShownHolders bounds the holders listed in one answer.

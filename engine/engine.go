@@ -3,10 +3,10 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -15,48 +15,48 @@ import (
 // owns it. Make one with New or ReadSnapshot, fold the journal into it with
 // Apply, begin with a Recover command, and from then on call Step.
 type Engine struct {
-	State
+	store.State
 
 	// All below is volatile: it is made anew by Recover.
 
-	began      Time // this owner's term
+	began      store.Time // this owner's term
 	lowSpace   bool
 	kept       bool
 	lowMem     bool
 	draining   bool
-	newest     Time   // of the last command or entry of any namespace
-	walks      uint64 // number of the last walk of a deadlock search
-	looks      int    // the bound of its searches' looks in a step, and
-	mostRanks  int    // what the finding of ranks may, and
-	most       int    // all else
-	mostDeeds  int    // effects that a namespace may remember
-	mostSpaces int    // namespaces
+	newest     store.Time // of the last command or entry of any namespace
+	walks      uint64     // number of the last walk of a deadlock search
+	looks      int        // the bound of its searches' looks in a step, and
+	mostRanks  int        // what the finding of ranks may, and
+	most       int        // all else
+	mostDeeds  int        // effects that a namespace may remember
+	mostSpaces int        // namespaces
 
 	unattributed bool // see Unattributed
 
-	idleSearch *search // for reuse
+	idleSearch *store.Search // for reuse
 
-	turns   uint64     // how often a holder said something new
-	listens uint64     // the number of waits that were ever listened to
-	found   []*request // lists of viewers, reused
-	via     []*need
+	turns   uint64           // how often a holder said something new
+	listens uint64           // the number of waits that were ever listened to
+	found   []*store.Request // lists of viewers, reused
+	via     []*store.Need
 	seen    uint32 // by Expect
 
 	// The step that is being carried out.
 	out     *Output
 	head    *Head
-	start   int           // length of out.Entry when the step began
-	before  int           // events that came before its command
-	viewed  int           // objects that it has looked at for descriptions of blockers
-	looked  int           // objects that searches for deadlocks have looked at
-	ranks   int           // and the finding of ranks
-	tries   int           // candidates among objects that were looked at in vain
-	tagged  bool          // its request id is remembered by one of its events
-	replied int           // index in out.Effects of the answer to its caller; -1 before
-	print   uint64        // its fingerprint
-	asking  *request      // a wait that began in this step and still has a listener
-	ev      *record.Event // the event that is being filled in: see draft
-	spare   record.Event  // that of a snapshot
+	start   int            // length of out.Entry when the step began
+	before  int            // events that came before its command
+	viewed  int            // objects that it has looked at for descriptions of blockers
+	looked  int            // objects that searches for deadlocks have looked at
+	ranks   int            // and the finding of ranks
+	tries   int            // candidates among objects that were looked at in vain
+	tagged  bool           // its request id is remembered by one of its events
+	replied int            // index in out.Effects of the answer to its caller; -1 before
+	print   uint64         // its fingerprint
+	asking  *store.Request // a wait that began in this step and still has a listener
+	ev      *record.Event  // the event that is being filled in: see draft
+	spare   record.Event   // that of a snapshot
 }
 
 // Option configures an engine beside its state: nothing that is journaled depends on it.
@@ -65,10 +65,10 @@ type Option func(*Engine)
 // New makes an empty engine.
 func New(options ...Option) *Engine {
 	e := &Engine{
-		looks: stepLooks, mostRanks: stepRanks, most: StepObjects,
+		looks: stepLooks, mostRanks: stepRanks, most: store.StepObjects,
 		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
 	}
-	e.init()
+	e.Init()
 	for _, o := range options {
 		o(e)
 	}
@@ -88,11 +88,11 @@ const stepBytes = 256 << 10
 // without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.Header()
-	e.out, e.head, e.start, e.objects, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, 0, false, -1
+	e.out, e.head, e.start, e.Visited, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, 0, false, -1
 	e.begin(h)
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {
-		highest := e.num
+		highest := e.Num
 		cmd.decide(e)
 		e.remember(cmd)
 		e.audit(cmd, highest)
@@ -105,10 +105,10 @@ func (e *Engine) Step(cmd Command, out *Output) {
 }
 
 // Cost returns how many objects the last step has looked at, for any purpose.
-func (e *Engine) Cost() int { return e.objects + e.looked + e.ranks }
+func (e *Engine) Cost() int { return e.Visited + e.looked + e.ranks }
 
 // Now is the time of the last command or entry.
-func (e *Engine) Now() Time { return e.newest }
+func (e *Engine) Now() store.Time { return e.newest }
 
 // Apply folds one entry of the journal into the state. It is for replays, before
 // Recover. After an error the engine is of no use.
@@ -127,23 +127,15 @@ func (e *Engine) Fold(events []record.Event) error {
 }
 
 func (e *Engine) fold(ev *record.Event) error {
-	e.newest, e.hint = max(e.newest, ev.At), draftHints{}
-	err := e.evolve(ev)
+	e.newest, e.Hint = max(e.newest, ev.At), store.DraftHints{}
+	err := e.Evolve(ev)
 	e.forgetEnded()
 	return err
 }
 
-// StepObjects bounds the objects that a step looks at: requests and what they need,
-// holders, waiters, tasks, workers and the like. A step that has looked at as many leaves
-// the rest to the next one, which is due at once; what it was about then, one request or
-// one command, may come on top. So no state, however large, keeps a step from coming to
-// its end. Searches for deadlocks and the finding of ranks have lower bounds of their own:
-// see stepLooks and stepRanks.
-const StepObjects = 1_000
-
 // full reports that the step has decided, or looked for, enough.
 func (e *Engine) full() bool {
-	return len(e.out.Entry)-e.start+len(e.broken)*partyBytes > stepBytes || e.objects >= e.most
+	return len(e.out.Entry)-e.start+len(e.Broken)*partyBytes > stepBytes || e.Visited >= e.most
 }
 
 // draft returns the event to fill in next: the one after the last of out.Events; emit then
@@ -156,7 +148,7 @@ func (e *Engine) draft() *record.Event {
 		e.out.Events = slices.Grow(e.out.Events, 1)
 		e.ev = &e.out.Events[:n+1][n]
 	}
-	*e.ev, e.hint = record.Event{}, draftHints{}
+	*e.ev, e.Hint = record.Event{}, store.DraftHints{}
 	return e.ev
 }
 
@@ -167,48 +159,48 @@ func (e *Engine) emit(ev *record.Event) {
 		panic("engine: the event that is emitted is not the one drafted last")
 	}
 	e.ev = nil
-	ev.At = e.now
+	ev.At = e.Clock
 	if len(e.out.Entry) == e.start {
-		e.out.Entry = record.AppendHead(e.out.Entry, e.now)
+		e.out.Entry = record.AppendHead(e.out.Entry, e.Clock)
 	}
 	e.out.Entry = record.AppendEvent(e.out.Entry, ev)
 	e.out.Events = e.out.Events[:len(e.out.Events)+1]
-	r := e.hint.req
-	var t *task
-	if e.objects++; r != nil {
-		t = r.task
-		e.objects += len(r.needs())
+	r := e.Hint.Req
+	var t *store.Task
+	if e.Visited++; r != nil {
+		t = r.Task
+		e.Visited += len(r.Needs())
 		e.attribute(ev)
 	}
 	e.breakUp(ev)
-	if err := e.evolve(ev); err != nil {
+	if err := e.Evolve(ev); err != nil {
 		panic("engine: own event does not apply: " + err.Error())
 	}
-	e.hint = draftHints{}
-	if r != nil && r.phase != held {
-		e.dropConversion(r, r.endOfConversion())
+	e.Hint = store.DraftHints{}
+	if r != nil && r.Phase != store.Held {
+		e.dropConversion(r, r.EndOfConversion())
 	}
-	if t != nil && t.request == r && r.isOver() {
+	if t != nil && t.Request == r && r.IsOver() {
 		e.attemptLost(t, r)
 	}
 }
 
 // event drafts an event of r with its subject: the request, its session and its claims. The
 // caller adds the rest.
-func (e *Engine) event(kind record.Kind, r *request) *record.Event {
+func (e *Engine) event(kind record.Kind, r *store.Request) *record.Event {
 	ev := e.draft()
-	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent = kind, r.ns.name, r.num, r.id, r.claims(), r.agentName()
-	e.hint.req = r
-	if f := r.flow(); f != nil {
-		ev.Session, ev.Flow = f.sess.num, f.name
+	ev.Kind, ev.Namespace, ev.Num, ev.ID, ev.Claims, ev.Agent = kind, r.NS.Name, r.Num, r.ID, r.Claims(), r.AgentName()
+	e.Hint.Req = r
+	if f := r.Flow(); f != nil {
+		ev.Session, ev.Flow = f.Sess.Num, f.Name
 	}
-	if b := r.base; b != nil {
-		ev.Base, ev.BaseID = b.num, b.id
+	if b := r.Base; b != nil {
+		ev.Base, ev.BaseID = b.Num, b.ID
 	}
-	if p := r.share; p != nil {
+	if p := r.Share; p != nil {
 		ev.Part = true
-		if p.member != nil {
-			ev.Base, ev.BaseID = p.member.num, p.member.id
+		if p.Member != nil {
+			ev.Base, ev.BaseID = p.Member.Num, p.Member.ID
 		}
 	}
 	return ev
@@ -216,7 +208,7 @@ func (e *Engine) event(kind record.Kind, r *request) *record.Event {
 
 // effect appends an effect, empty but for its receiver and outcome. The pointer
 // is good until the next one.
-func (e *Engine) effect(to Caller, outcome Outcome) *Effect {
+func (e *Engine) effect(to store.Caller, outcome store.Outcome) *Effect {
 	n := len(e.out.Effects)
 	e.out.Effects = slices.Grow(e.out.Effects, 1)[:n+1]
 	eff := &e.out.Effects[n]
@@ -226,7 +218,7 @@ func (e *Engine) effect(to Caller, outcome Outcome) *Effect {
 }
 
 // reply answers the command's caller.
-func (e *Engine) reply(outcome Outcome) *Effect {
+func (e *Engine) reply(outcome store.Outcome) *Effect {
 	e.replied = len(e.out.Effects)
 	return e.effect(e.head.From, outcome)
 }
@@ -240,115 +232,115 @@ func (e *Engine) refuse(code interlock.Code, problem *message.Text) *Effect {
 
 // Counts returns the sizes of things.
 func (e *Engine) Counts() (c Counts) {
-	c.Namespaces = len(e.spaces)
-	for _, s := range e.sorted() {
-		c.Keys += s.nodes.Len()
-		c.Leases += s.leases
-		c.Waiters += s.waiters
-		c.Sessions += len(s.sessions) - s.lingering
-		c.Documents += len(s.docs.present)
-		c.StateBytes += s.docs.bytes
+	c.Namespaces = len(e.Namespaces)
+	for _, s := range e.Sorted() {
+		c.Keys += s.Nodes.Len()
+		c.Leases += s.Leases
+		c.Waiters += s.Waiters
+		c.Sessions += len(s.Sessions) - s.Lingering
+		c.Documents += len(s.Documents.Present)
+		c.StateBytes += s.Documents.Bytes
 	}
 	return c
 }
 
 // decide begins a term: see Recover.
 func (c *Recover) decide(e *Engine) {
-	e.enter(&e.whole, e.newest) // no term begins before what an earlier one has seen
-	*e.draft() = record.Event{Kind: record.Opened, Epoch: c.Epoch, Fence: e.fence + interlock.Fence(c.FenceJump), Version: e.base}
-	if e.last > 0 {
-		e.ev.Idle = e.now.Sub(e.last)
+	e.enter(&e.Whole, e.newest) // no term begins before what an earlier one has seen
+	*e.draft() = record.Event{Kind: record.Opened, Epoch: c.Epoch, Fence: e.Fence + interlock.Fence(c.FenceJump), Version: e.BaseVersion}
+	if e.Last > 0 {
+		e.ev.Idle = e.Clock.Sub(e.Last)
 	}
 	if c.FenceJump > 0 {
-		e.ev.Version = max(e.ev.Version, interlock.Version(e.past))
-		for _, s := range e.sorted() {
-			e.ev.Version = max(e.ev.Version, s.docs.version)
+		e.ev.Version = max(e.ev.Version, interlock.Version(e.PastVersion))
+		for _, s := range e.Sorted() {
+			e.ev.Version = max(e.ev.Version, s.Documents.Version)
 		}
 		e.ev.Version += interlock.Version(c.FenceJump)
 	}
 	e.emit(e.ev)
 	e.reply(Done)
-	e.began, e.live, e.lowSpace, e.kept, e.lowMem, e.draining = e.now, true, false, false, false, false
-	e.alarms, e.empty, e.agendas = timers{}, timers{}, 0
-	for _, s := range e.sorted() {
-		for _, c := range s.agenda.ready {
-			c.place.ready = false
+	e.began, e.Live, e.lowSpace, e.kept, e.lowMem, e.draining = e.Clock, true, false, false, false, false
+	e.Alarms, e.Empty, e.Agendas = store.Timers{}, store.Timers{}, 0
+	for _, s := range e.Sorted() {
+		for _, c := range s.Agenda.Ready {
+			c.Place.Ready = false
 		}
-		for s.agenda.suspects.Len() > 0 {
-			if p := s.agenda.suspects.Pop().party; p != nil {
-				p.suspected = false
+		for s.Agenda.Suspects.Len() > 0 {
+			if p := s.Agenda.Suspects.Pop().FlowState; p != nil {
+				p.Suspected = false
 			}
 		}
-		s.repoolAll()
-		for ; s.agenda.departed.Len() > 0; s.agenda.departed.Pop() {
-			for sess := s.agenda.departed.At(0); sess.follows.Len() > 0; {
-				sess.follows.Back().Value.unfollow()
+		s.RepoolAll()
+		for ; s.Agenda.Departed.Len() > 0; s.Agenda.Departed.Pop() {
+			for sess := s.Agenda.Departed.At(0); sess.Follows.Len() > 0; {
+				sess.Follows.Back().Value.Unfollow()
 			}
 		}
-		s.agenda, s.contended = e.newAgenda(s), nil
-		e.enter(s.agenda, e.whole.now)
-		for _, sess := range s.sortedSessions() {
-			sess.caller, sess.link, sess.losses, sess.minTTL = nil, 0, nil, sess.ttl
-			sess.dying, sess.aging, sess.softly, sess.detachments = false, nil, sweep{}, nil
-			for sess.pulls = (collection.List[*pull]{}); sess.follows.Len() > 0; {
-				sess.follows.Front().Value.unfollow()
+		s.Agenda, s.Contended = e.NewAgenda(s), nil
+		e.enter(s.Agenda, e.Whole.Clock)
+		for _, sess := range s.SortedSessions() {
+			sess.Caller, sess.Link, sess.Losses, sess.MinTTL = nil, 0, nil, sess.TTL
+			sess.Dying, sess.Aging, sess.Softly, sess.Detachments = false, nil, store.Sweep{}, nil
+			for sess.Pulls = (collection.List[*store.Pull]{}); sess.Follows.Len() > 0; {
+				sess.Follows.Front().Value.Unfollow()
 			}
-			sess.timer = timer{pos: -1, ord: sess.num<<1 | 1, sess: sess}
-			sess.renewed, sess.spared = e.now, true
-			if sess.dead {
+			sess.Timer = store.Timer{Pos: -1, Ord: sess.Num<<1 | 1, Sess: sess}
+			sess.Renewed, sess.Spared = e.Clock, true
+			if sess.Dead {
 				e.expireSession(sess)
 			} else {
-				e.timers.set(&sess.timer, e.now.Add(softAt(sess.ttl)))
+				e.Timers.Set(&sess.Timer, e.Clock.Add(softAt(sess.TTL)))
 			}
 		}
 		e.recoverRequests(s)
 		e.recoverTasks(s)
-		for _, p := range s.pools {
-			p.timer = nil
+		for _, p := range s.Pools {
+			p.Timer = nil
 			e.armPool(p)
 		}
-		for _, d := range s.shared {
-			d.uneven = false
-			d.touch()
+		for _, d := range s.Shared {
+			d.Uneven = false
+			d.Touch()
 		}
-		e.suspectAll(s) // the last term may have ended before it looked
+		e.SuspectAll(s) // the last term may have ended before it looked
 		e.settle()
 		e.rearm()
 		e.watchEmpty(s)
 	}
-	e.pendingWork = &e.whole
+	e.PendingWork = &e.Whole
 }
 
 // recoverRequests begins the term for all requests of a namespace. Most are leases, which are
 // independent of each other; only for the others the order matters.
-func (e *Engine) recoverRequests(s *namespace) {
-	var ordered []*request
-	for i := 0; s.requests.Part(i, func(r *request) {
-		if r.warned = false; r.timer != nil {
-			r.timer = nil
+func (e *Engine) recoverRequests(s *store.Namespace) {
+	var ordered []*store.Request
+	for i := 0; s.Requests.Part(i, func(r *store.Request) {
+		if r.Warned = false; r.Timer != nil {
+			r.Timer = nil
 		}
-		if r.progress != nil {
-			r.progress.told = 0
+		if r.Progress != nil {
+			r.Progress.Told = 0
 		}
-		if r.dealings != nil {
-			r.dealings.hearers = nil
+		if r.Rare != nil {
+			r.Rare.Listeners = nil
 		}
-		r.renewed, r.spared = e.now, r.phase == held
-		if r.phase == waiting || r.asker() != nil {
+		r.Renewed, r.Spared = e.Clock, r.Phase == store.Held
+		if r.Phase == store.Waiting || r.Asker() != nil {
 			ordered = append(ordered, r)
 		} else {
 			e.arm(r)
 		}
 	}); i++ {
 	}
-	slices.SortFunc(ordered, func(a, b *request) int { return cmp.Compare(a.num, b.num) })
+	slices.SortFunc(ordered, func(a, b *store.Request) int { return cmp.Compare(a.Num, b.Num) })
 	for _, r := range ordered {
-		if r.phase == waiting {
-			r.wait.caller, r.wait.link = nil, 0
-			r.refile()
+		if r.Phase == store.Waiting {
+			r.Wait.Caller, r.Wait.Link = nil, 0
+			r.Refile()
 			e.watchAnywhere(r)
-		} else if s := r.session(); s != nil {
-			s.note(r, Loss{Lease: e.lease(r), Message: r.yieldWords()})
+		} else if s := r.Session(); s != nil {
+			s.Note(r, store.Loss{Lease: e.lease(r), Message: r.YieldWords()})
 		}
 		e.arm(r)
 	}
@@ -357,15 +349,9 @@ func (e *Engine) recoverRequests(s *namespace) {
 // decide changes what is admitted. Requests that waited for the end of a drain are due again.
 func (c *Limit) decide(e *Engine) {
 	e.lowSpace, e.kept, e.lowMem, e.draining = c.LowSpace, c.Kept, c.LowMemory, c.Draining
-	for _, s := range e.sorted() {
-		e.pendingWork = s.agenda
+	for _, s := range e.Sorted() {
+		e.PendingWork = s.Agenda
 		e.rearm()
 	}
-	e.pendingWork = &e.whole
-}
-
-// spread returns one of many that would otherwise end at one moment a delay of up
-// to a quarter of its ttl, the same in every run.
-func spread(num uint64, ttl time.Duration) time.Duration {
-	return ttl / 4 * time.Duration(collection.Mix(num)>>16) / (1 << 16)
+	e.PendingWork = &e.Whole
 }

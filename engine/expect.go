@@ -4,6 +4,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -13,24 +14,24 @@ import (
 // fold finds its subject in the cache.
 func (e *Engine) Expect(events []record.Event) {
 	var (
-		requests collection.Prefetch[*request]
-		nodes    collection.Prefetch[*node]
-		s        *namespace
+		requests collection.Prefetch[*store.Request]
+		nodes    collection.Prefetch[*store.Node]
+		s        *store.Namespace
 		name     interlock.Namespace
 	)
 	for i := range events {
 		ev := &events[i]
 		if s == nil || ev.Namespace != name {
-			if s, name = e.spaces[ev.Namespace], ev.Namespace; s == nil {
+			if s, name = e.Namespaces[ev.Namespace], ev.Namespace; s == nil {
 				continue
 			}
 		}
 		if ev.ID != [16]byte{} {
-			requests.Add(&s.requests, collection.HashID(ev.ID))
+			requests.Add(&s.Requests, collection.HashID(ev.ID))
 		}
 		for _, c := range ev.Claims {
 			for key, more := string(c.Key), true; more; key, more = keypath.Parent(key) {
-				nodes.Add(&s.nodes, s.salt.Hash(key))
+				nodes.Add(&s.Nodes, s.Salt.Hash(key))
 			}
 		}
 	}

@@ -4,14 +4,15 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
 // expire fires the timers that are due by now, as many as one step may.
 func (e *Engine) expire() {
 	for {
-		t := e.timers.first()
-		if t == nil || t.at > e.now || e.full() {
+		t := e.Timers.First()
+		if t == nil || t.At > e.Clock || e.full() {
 			return
 		}
 		e.fire(t)
@@ -19,69 +20,69 @@ func (e *Engine) expire() {
 }
 
 // fire carries out the due work of a timer, and rearms it.
-func (e *Engine) fire(t *timer) {
-	e.timers.clear(t)
+func (e *Engine) fire(t *store.Timer) {
+	e.Timers.Clear(t)
 	switch {
-	case t.sess != nil:
-		e.fireSession(t.sess)
-	case t.pool != nil:
-		e.firePool(t.pool)
-	case t.task != nil:
-		e.fireTask(t.task)
+	case t.Sess != nil:
+		e.fireSession(t.Sess)
+	case t.Pool != nil:
+		e.firePool(t.Pool)
+	case t.Task != nil:
+		e.fireTask(t.Task)
 	default:
-		e.fireRequest(t.req)
+		e.fireRequest(t.Req)
 	}
 }
 
 // fireSession warns of a session's leases or ends them when their holder was not
 // heard of for so long, and ends the session when its own ttl has passed.
-func (e *Engine) fireSession(s *session) {
-	if s.dead {
+func (e *Engine) fireSession(s *store.Session) {
+	if s.Dead {
 		return
 	}
-	if e.now >= s.end() {
+	if e.Clock >= s.End() {
 		e.endSession(s, record.ByDeath)
 		return
 	}
-	if s.aging == nil {
-		if soft := s.renewed.Add(softAt(s.minTTL)); e.now < soft {
-			e.timers.set(&s.timer, soft)
+	if s.Aging == nil {
+		if soft := s.Renewed.Add(softAt(s.MinTTL)); e.Clock < soft {
+			e.Timers.Set(&s.Timer, soft)
 			return
 		}
-		s.aging, s.least, s.next = &sweep{}, s.ttl, record.Never
+		s.Aging, s.Least, s.Next = &store.Sweep{}, s.TTL, record.Never
 	}
-	next := min(s.next, s.end())
-	if soft := s.renewed.Add(softAt(s.ttl)); e.now < soft {
+	next := min(s.Next, s.End())
+	if soft := s.Renewed.Add(softAt(s.TTL)); e.Clock < soft {
 		next = min(next, soft)
 	}
 	for {
 		if e.full() { // the rest is due at once
-			s.next = next
-			e.timers.set(&s.timer, e.now)
+			s.Next = next
+			e.Timers.Set(&s.Timer, e.Clock)
 			return
 		}
-		r, done := e.nextLease(s.aging, s)
+		r, done := e.nextLease(s.Aging, s)
 		if done {
 			break
 		}
 		if r == nil {
 			continue
 		}
-		s.aging.passed()
-		if r.phase != held || r.share != nil {
+		s.Aging.Passed()
+		if r.Phase != store.Held || r.Share != nil {
 			continue
 		}
-		beat := r.beat()
-		soft, end := beat.Add(softAt(r.TTL)), r.ttlEnd()
-		if e.now < end {
-			s.least = min(s.least, r.TTL)
+		beat := r.Beat()
+		soft, end := beat.Add(softAt(r.TTL)), r.TtlEnd()
+		if e.Clock < end {
+			s.Least = min(s.Least, r.TTL)
 		}
 		switch {
-		case e.now >= end:
+		case e.Clock >= end:
 			e.hard(r, record.ByTTL)
-		case e.now >= soft:
-			if p := r.ownProgress(); p.told != beat+1 {
-				p.told = beat + 1
+		case e.Clock >= soft:
+			if p := r.OwnProgress(); p.Told != beat+1 {
+				p.Told = beat + 1
 				e.warn(r)
 			}
 			next = min(next, end)
@@ -89,11 +90,11 @@ func (e *Engine) fireSession(s *session) {
 			next = min(next, soft)
 		}
 	}
-	s.minTTL, s.aging = s.least, nil
-	if s.work > crowded { // not for each of very many by itself
-		next = max(next, e.now.Add(time.Duration(s.work)*10*time.Microsecond))
+	s.MinTTL, s.Aging = s.Least, nil
+	if s.Work > crowded { // not for each of very many by itself
+		next = max(next, e.Clock.Add(time.Duration(s.Work)*10*time.Microsecond))
 	}
-	e.timers.set(&s.timer, max(next, e.now+1))
+	e.Timers.Set(&s.Timer, max(next, e.Clock+1))
 }
 
 // crowded is how many leases and waits a session may have before the ends of its
@@ -101,43 +102,43 @@ func (e *Engine) fireSession(s *session) {
 const crowded = 1000
 
 // fireRequest carries out a request's due timer.
-func (e *Engine) fireRequest(r *request) {
-	switch r.phase {
-	case waiting:
-		if r.isBare() && e.now >= r.renewed.Add(interlock.BareTicketTTL) {
+func (e *Engine) fireRequest(r *store.Request) {
+	switch r.Phase {
+	case store.Waiting:
+		if r.IsBare() && e.Clock >= r.Renewed.Add(interlock.BareTicketTTL) {
 			e.leaveLine(r, record.ByLapse)
 			return
 		}
-		if e.now >= r.waitEnd() {
+		if e.Clock >= r.WaitEnd() {
 			why := record.ByWaitLimit
-			if r.isToStart() {
+			if r.IsToStart() {
 				why = record.ByFull
 			}
 			e.leaveLine(r, why)
 			return
 		}
-	case offered:
-		if e.now >= e.endOf(r) {
+	case store.Offered:
+		if e.Clock >= e.endOf(r) {
 			e.end(r, record.ByLapse)
 			return
 		}
-	case parked, away:
-		if e.now >= r.keptUntil() {
+	case store.Parked, store.Away:
+		if e.Clock >= r.KeptUntil() {
 			e.end(r, record.ByMaxHold)
 			return
 		}
-		if e.now >= e.endOf(r) {
+		if e.Clock >= e.endOf(r) {
 			e.end(r, record.ByParking)
 			return
 		}
-	case inGrace, closed:
-		if e.now >= e.endOf(r) {
-			e.end(r, r.reason)
+	case store.InGrace, store.Closed:
+		if e.Clock >= e.endOf(r) {
+			e.end(r, r.Reason)
 			return
 		}
-	case held:
+	case store.Held:
 		why := e.overdue(r)
-		if why == 0 && r.session() == nil && e.now >= r.ttlEnd() {
+		if why == 0 && r.Session() == nil && e.Clock >= r.TtlEnd() {
 			why = record.ByTTL
 		}
 		if why != 0 {
@@ -145,7 +146,7 @@ func (e *Engine) fireRequest(r *request) {
 			return
 		}
 		e.warnTimed(r)
-	case over:
+	case store.Over:
 		return
 	}
 	e.arm(r)
@@ -153,86 +154,67 @@ func (e *Engine) fireRequest(r *request) {
 
 // arm sets r's timer to the next deadline of its phase. Leases of a session that have no other
 // deadline live by the session's timer.
-func (e *Engine) arm(r *request) {
+func (e *Engine) arm(r *store.Request) {
 	at := record.Never
-	switch r.phase {
-	case waiting:
-		at = r.waitEnd()
-		if r.isBare() {
-			at = min(at, r.renewed.Add(interlock.BareTicketTTL))
+	switch r.Phase {
+	case store.Waiting:
+		at = r.WaitEnd()
+		if r.IsBare() {
+			at = min(at, r.Renewed.Add(interlock.BareTicketTTL))
 		}
-	case offered, inGrace, parked, away, closed:
+	case store.Offered, store.InGrace, store.Parked, store.Away, store.Closed:
 		at = e.endOf(r)
-	case held:
-		if sess := r.session(); sess == nil {
-			at = r.ttlEnd()
-		} else if r.share == nil {
+	case store.Held:
+		if sess := r.Session(); sess == nil {
+			at = r.TtlEnd()
+		} else if r.Share == nil {
 			e.minTerm(sess, r)
 		}
-		if r.isTimed() {
-			if s := r.session(); s != nil {
-				if soft := e.timedSoft(r); s.timed == 1 || soft < s.timedAt {
-					s.timedAt = soft
+		if r.IsTimed() {
+			if s := r.Session(); s != nil {
+				if soft := e.timedSoft(r); s.Timed == 1 || soft < s.TimedAt {
+					s.TimedAt = soft
 				}
 			}
 			at = min(at, e.timedNext(r))
 		}
 	}
 	if at == record.Never {
-		e.timers.clear(r.timer)
+		e.Timers.Clear(r.Timer)
 		return
 	}
-	if r.timer == nil {
-		r.mutableExt().timer = &timer{pos: -1, ord: r.num << 1, req: r}
+	if r.Timer == nil {
+		r.MutableExt().Timer = &store.Timer{Pos: -1, Ord: r.Num << 1, Req: r}
 	}
-	e.timers.set(r.timer, at)
+	e.Timers.Set(r.Timer, at)
 }
 
 // hard passes the hard end of a lease: into grace, or to its end.
-func (e *Engine) hard(r *request, why record.Reason) {
+func (e *Engine) hard(r *store.Request, why record.Reason) {
 	if r.Grace == 0 {
 		e.end(r, why)
 		return
 	}
 	ev := e.event(record.Grace, r)
-	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.fence, why, r.Grace, e.now.Sub(r.granted)
+	ev.Fence, ev.Reason, ev.Grace, ev.Held = r.Fence, why, r.Grace, e.Clock.Sub(r.Granted)
 	if why == record.ByPreemption {
-		ev.Actor, ev.Asker = r.preemptor()
+		ev.Actor, ev.Asker = r.Preemptor()
 	}
 	e.emit(ev)
 	e.arm(r)
-	if s := r.session(); s != nil {
+	if s := r.Session(); s != nil {
 		e.lost(s, r, e.lease(r))
 	}
 }
 
 // warn tells a session that a lease is in its soft tier.
-func (e *Engine) warn(r *request) {
-	if s := r.session(); s != nil && s.caller != nil {
-		e.effect(s.caller, Warned).Lease = e.lease(r)
+func (e *Engine) warn(r *store.Request) {
+	if s := r.Session(); s != nil && s.Caller != nil {
+		e.effect(s.Caller, Warned).Lease = e.lease(r)
 	}
-}
-
-// isBare reports whether only polls of its ticket keep r, which waits, alive.
-func (r *request) isBare() bool { return r.session() == nil && r.wait.caller == nil && r.share == nil }
-
-// offerTTL is how long an offer stays open.
-func (r *request) offerTTL() time.Duration {
-	if r.session() != nil {
-		return interlock.OfferTTL
-	}
-	return interlock.BareOfferTTL
-}
-
-// waitEnd is when r must leave the line, never when it may wait for ever.
-func (r *request) waitEnd() Time {
-	if r.MaxWait == 0 {
-		return record.Never
-	}
-	return r.arrived().Add(r.MaxWait)
 }
 
 // leaveLine ends a wait against its waiter's will, and notifies its listener.
-func (e *Engine) leaveLine(r *request, why record.Reason) {
+func (e *Engine) leaveLine(r *store.Request, why record.Reason) {
 	e.giveUp(r, e.leaving(r, why))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -79,7 +80,7 @@ func Fingerprint(cmd Command) uint64 { return fingerprint(cmd.(repeatable)) }
 
 // TermsOf returns the terms of a living request.
 func (e *Engine) TermsOf(ns interlock.Namespace, id [16]byte) interlock.Terms {
-	return e.spaces[ns].live(id).terms.Terms
+	return e.Namespaces[ns].Live(id).Conditions.Terms
 }
 
 // StepLooks bounds the looks of searches in a step.
@@ -92,13 +93,13 @@ func (e *Engine) LookAtMost(n int) { e.looks = n }
 func (e *Engine) StepAtMost(n int) { e.most = n }
 
 // GatherAtMost has the steps gather so many of a large set at a time.
-func (e *Engine) GatherAtMost(n int) { e.swath = n }
+func (e *Engine) GatherAtMost(n int) { e.Swath = n }
 
 // Looked is how many objects the searches of the last step have looked at.
 func (e *Engine) Looked() int { return e.looked }
 
 // Objects is how many objects the last step has looked at besides.
-func (e *Engine) Objects() int { return e.objects }
+func (e *Engine) Objects() int { return e.Visited }
 
 // IsUnfinished reports that a step has left something over that is due at once.
 func (e *Engine) IsUnfinished() bool {
@@ -117,8 +118,8 @@ func (e *Engine) Before() int { return e.before }
 
 // IsSearching reports that a search for a deadlock is to go on.
 func (e *Engine) IsSearching() bool {
-	for _, s := range e.sorted() {
-		if s.agenda.isSearching() || s.agenda.doubt.under {
+	for _, s := range e.Sorted() {
+		if s.Agenda.HasSearch() || s.Agenda.Doubt.Under {
 			return true
 		}
 	}
@@ -127,16 +128,16 @@ func (e *Engine) IsSearching() bool {
 
 // CheckTallies compares the tallies of the indexed flows with their requests.
 func (e *Engine) CheckTallies() error {
-	for _, s := range e.sorted() {
-		for _, sess := range s.sortedSessions() {
-			for _, f := range sess.sortedFlows() {
-				if f.index == nil {
+	for _, s := range e.Sorted() {
+		for _, sess := range s.SortedSessions() {
+			for _, f := range sortedFlows(sess) {
+				if f.Index == nil {
 					continue
 				}
-				plain := flowState{leases: f.leases, waits: f.waits}
-				for _, n := range s.sortedNodes() {
-					if got, want := f.at(n), plain.at(n); got != want {
-						return fmt.Errorf("flow %q has %v at %s, and %v is counted", f.name, want, n.key, got)
+				plain := store.FlowState{Leases: f.Leases, Waits: f.Waits}
+				for _, n := range s.SortedNodes() {
+					if got, want := f.At(n), plain.At(n); got != want {
+						return fmt.Errorf("flow %q has %v at %s, and %v is counted", f.Name, want, n.Key, got)
 					}
 				}
 			}
@@ -147,16 +148,16 @@ func (e *Engine) CheckTallies() error {
 
 // CheckHolders compares the indexes of holders, and the counts of few, with the lists.
 func (e *Engine) CheckHolders() error {
-	for _, s := range e.sorted() {
-		for _, n := range s.sortedNodes() {
+	for _, s := range e.Sorted() {
+		for _, n := range s.SortedNodes() {
 			listed := 0
-			for h := n.first; h != nil; h = h.next {
-				if listed++; n.byFence != nil && n.byFence[h.req.fence] != h {
-					return fmt.Errorf("the index of %s has another holder with fence %d", n.key, h.req.fence)
+			for h := n.First; h != nil; h = h.Next {
+				if listed++; n.ByFence != nil && n.ByFence[h.Req.Fence] != h {
+					return fmt.Errorf("the index of %s has another holder with fence %d", n.Key, h.Req.Fence)
 				}
 			}
-			if n.byFence == nil && int(n.few) != listed || n.byFence != nil && len(n.byFence) != listed {
-				return fmt.Errorf("%s has %d holders, and %d are counted, %d are in the index", n.key, listed, n.few, len(n.byFence))
+			if n.ByFence == nil && int(n.Few) != listed || n.ByFence != nil && len(n.ByFence) != listed {
+				return fmt.Errorf("%s has %d holders, and %d are counted, %d are in the index", n.Key, listed, n.Few, len(n.ByFence))
 			}
 		}
 	}
@@ -166,43 +167,43 @@ func (e *Engine) CheckHolders() error {
 // CheckPools compares the counts of permits in use, and the buckets of waiters for permits,
 // with the requests.
 func (e *Engine) CheckPools() error {
-	for _, s := range e.sorted() {
-		for _, p := range s.pools {
+	for _, s := range e.Sorted() {
+		for _, p := range s.Pools {
 			var used, plain uint64
 			named := map[string]uint64{}
-			for h := p.node.first; h != nil; h = h.next {
-				if n := uint64(h.req.countOf(h)); h.counts == interlock.Permits {
-					if used += n; h.req.Group == "" {
+			for h := p.Node.First; h != nil; h = h.Next {
+				if n := uint64(h.Req.CountOf(h)); h.Counts == interlock.Permits {
+					if used += n; h.Req.Group == "" {
 						plain += n
 					} else {
-						named[h.req.Group] += n
+						named[h.Req.Group] += n
 					}
 				}
 			}
-			if p.used != used || p.plain != plain || !maps.Equal(p.named, named) {
-				return fmt.Errorf("%s has %d permits in use, %d and %v of them by groups; %d, %d and %v are counted", p.node.key, used, plain, named, p.used, p.plain, p.named)
+			if p.Used != used || p.Plain != plain || !maps.Equal(p.Named, named) {
+				return fmt.Errorf("%s has %d permits in use, %d and %v of them by groups; %d, %d and %v are counted", p.Node.Key, used, plain, named, p.Used, p.Plain, p.Named)
 			}
-			if p.isBehind() {
+			if p.IsBehind() {
 				continue
 			}
-			if p.policy != s.policyAt(p.node.key) {
-				return fmt.Errorf("%s does not follow its pattern", p.node.key)
+			if p.Policy != s.PolicyAt(p.Node.Key) {
+				return fmt.Errorf("%s does not follow its pattern", p.Node.Key)
 			}
-			for i, n := range p.groups {
-				if g := p.policy.Groups[i].Name; p.usedBy(g) != n {
-					return fmt.Errorf("group %q has %d permits of %s, and %d are counted", g, p.usedBy(g), p.node.key, n)
+			for i, n := range p.Groups {
+				if g := p.Policy.Groups[i].Name; p.UsedBy(g) != n {
+					return fmt.Errorf("group %q has %d permits of %s, and %d are counted", g, p.UsedBy(g), p.Node.Key, n)
 				}
 			}
-			if p.node.line == nil {
+			if p.Node.Line == nil {
 				continue
 			}
-			for c := p.node.line.first; c != nil; c = c.next {
-				if c.next != nil && c.compare(c.next.kind) >= 0 {
-					return fmt.Errorf("the classes of %s are out of order", p.node.key)
+			for c := p.Node.Line.First; c != nil; c = c.Next {
+				if c.Next != nil && c.Compare(c.Next.Kind) >= 0 {
+					return fmt.Errorf("the classes of %s are out of order", p.Node.Key)
 				}
-				for x := c.first(); x != nil && c.counts == interlock.Permits; x = x.next() {
-					if want := x.req.groupAt(&x.req.needs()[x.need]); int(c.group) != want && (!p.mixed || c.group > unlisted) {
-						return fmt.Errorf("a waiter for %s of group %q is in the class of group %d, want %d", p.node.key, x.req.Group, c.group, want)
+				for x := c.First(); x != nil && c.Counts == interlock.Permits; x = x.Next() {
+					if want := x.Req.GroupAt(&x.Req.Needs()[x.Need]); int(c.Group) != want && (!p.Mixed || c.Group > store.Unlisted) {
+						return fmt.Errorf("a waiter for %s of group %q is in the class of group %d, want %d", p.Node.Key, x.Req.Group, c.Group, want)
 					}
 				}
 			}
@@ -214,12 +215,12 @@ func (e *Engine) CheckPools() error {
 // CheckWaits returns an error for a wait of a flow that lacks a part that every request has,
 // even if shared and empty: any use of it would panic.
 func (e *Engine) CheckWaits() error {
-	for _, s := range e.sorted() {
-		for _, sess := range s.sortedSessions() {
-			for _, f := range sess.sortedFlows() {
-				for _, r := range f.waits {
-					if r.terms == nil || r.requestDetail == nil || r.requestExt == nil || r.ns != s {
-						return fmt.Errorf("wait %d of flow %q is without terms, details or bonds", r.num, f.name)
+	for _, s := range e.Sorted() {
+		for _, sess := range s.SortedSessions() {
+			for _, f := range sortedFlows(sess) {
+				for _, r := range f.Waits {
+					if r.Conditions == nil || r.RequestDetail == nil || r.RequestExt == nil || r.NS != s {
+						return fmt.Errorf("wait %d of flow %q is without terms, details or bonds", r.Num, f.Name)
 					}
 				}
 			}
@@ -239,69 +240,71 @@ const (
 
 // RememberFew returns the engine such bounds.
 func (e *Engine) RememberFew() *Engine {
-	e.windows = idBounds{NamespaceIDs, SessionIDs, LeastSessionIDs}
+	e.Windows = store.IDBounds{Namespace: NamespaceIDs, Session: SessionIDs, Least: LeastSessionIDs}
 	e.mostDeeds = MostEffects
 	return e
 }
 
 // MaxShelved bounds the documents below claimed keys that are looked at.
-const MaxShelved = maxShelved
+const MaxShelved = store.MaxShelved
 
 // ForgetAttributes removes the parts of an event that are not journaled.
 func ForgetAttributes(ev *record.Event) { ev.Attribute(nil, "", "") }
 
-func (s *session) sortedFlows() []*flowState {
-	list := s.flows.All()
-	slices.SortFunc(list, func(a, b *flowState) int { return strings.Compare(a.name, b.name) })
+func sortedFlows(s *store.Session) []*store.FlowState {
+	list := s.Flows.All()
+	slices.SortFunc(list, func(a, b *store.FlowState) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
 // IdleFlows is how many flows without leases and waits a session keeps.
-const IdleFlows = idleFlows
+const IdleFlows = store.IdleFlows
 
 // Flows counts the flows of a session.
 func (e *Engine) Flows(id interlock.SessionID) int {
-	return e.spaces["default"].sessions[id].flows.Len()
+	return e.Namespaces["default"].Sessions[id].Flows.Len()
 }
 
 // FarewellDeeds is how many past effects an event drops.
-const FarewellDeeds = farewellDeeds
+const FarewellDeeds = store.FarewellEffects
 
 // KnownEffects counts the effects that are remembered, those that are past included.
-func (e *Engine) KnownEffects(ns interlock.Namespace) int { return len(e.spaces[ns].sideEffects.known) }
+func (e *Engine) KnownEffects(ns interlock.Namespace) int {
+	return len(e.Namespaces[ns].SideEffects.Known)
+}
 
 // CheckSessions compares the lists of each session with its flows.
 func (e *Engine) CheckSessions() error {
-	for _, s := range e.sorted() {
-		for _, sess := range s.sortedSessions() {
-			var want []*request
-			var waiting []*flowState
+	for _, s := range e.Sorted() {
+		for _, sess := range s.SortedSessions() {
+			var want []*store.Request
+			var waiting []*store.FlowState
 			work := 0
-			for _, f := range sess.sortedFlows() {
-				if len(f.waits) > 0 {
+			for _, f := range sortedFlows(sess) {
+				if len(f.Waits) > 0 {
 					waiting = append(waiting, f)
 				}
-				work += len(f.leases)
-				for _, w := range f.waits {
-					if !w.follows() {
+				work += len(f.Leases)
+				for _, w := range f.Waits {
+					if !w.Follows() {
 						work++
 					}
 				}
-				for _, l := range f.leases {
-					if l.task != nil {
+				for _, l := range f.Leases {
+					if l.Task != nil {
 						want = append(want, l)
 					}
 				}
 			}
-			if work != sess.work || sess.dead && work == 0 && len(sess.awaiting) == 0 {
-				return fmt.Errorf("session %s has %d leases and waits, and %d are counted; it is over: %v", sess.name, work, sess.work, sess.dead)
+			if work != sess.Work || sess.Dead && work == 0 && len(sess.Awaiting) == 0 {
+				return fmt.Errorf("session %s has %d leases and waits, and %d are counted; it is over: %v", sess.Name, work, sess.Work, sess.Dead)
 			}
-			slices.SortFunc(want, byNumber)
-			if !slices.Equal(sess.attempts, want) {
-				return fmt.Errorf("session %s works at %d tasks, and lists %d", sess.name, len(want), len(sess.attempts))
+			slices.SortFunc(want, store.ByNumber)
+			if !slices.Equal(sess.Attempts, want) {
+				return fmt.Errorf("session %s works at %d tasks, and lists %d", sess.Name, len(want), len(sess.Attempts))
 			}
-			if !slices.Equal(sess.waiting, waiting) {
-				return fmt.Errorf("session %s has %d flows that wait, and lists %d", sess.name, len(waiting), len(sess.waiting))
+			if !slices.Equal(sess.Waiting, waiting) {
+				return fmt.Errorf("session %s has %d flows that wait, and lists %d", sess.Name, len(waiting), len(sess.Waiting))
 			}
 		}
 	}

@@ -1,11 +1,10 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -14,18 +13,18 @@ import (
 // ahead.
 
 func (c *Revoke) decide(e *Engine) {
-	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
 	asked := c.Key
-	_, c.Key = e.pendingWork.ns.fit(c.Key)
+	_, c.Key = e.PendingWork.NS.Fit(c.Key)
 	r := e.holderOf(c.Key, c.Fence, false)
 	if r == nil { // it may be older than the pattern that now defines the key's spelling
 		r = e.holderOf(asked, c.Fence, false)
 	}
 	if r == nil {
-		r = e.pendingWork.ns.awayWith(c.Fence, c.Key, asked)
+		r = e.PendingWork.NS.AwayWith(c.Fence, c.Key, asked)
 	}
 	if r == nil {
 		e.refuseFence(c.Key, c.Fence)
@@ -36,7 +35,7 @@ func (c *Revoke) decide(e *Engine) {
 		}
 		return
 	}
-	sess, lease := r.session(), e.lease(r)
+	sess, lease := r.Session(), e.lease(r)
 	ev := e.endCause(r, record.ByRevocation)
 	ev.Note, ev.Outcome, ev.Actor = "", c.Reason, c.Actor
 	e.tag(ev, Done)
@@ -48,7 +47,7 @@ func (c *Revoke) decide(e *Engine) {
 }
 
 func (c *CheckFence) decide(e *Engine) {
-	_, c.Key = e.pendingWork.ns.fit(c.Key)
+	_, c.Key = e.PendingWork.NS.Fit(c.Key)
 	if keypath.Problem(string(c.Key)) != nil || e.holderOf(c.Key, c.Fence, true) == nil {
 		e.refuseFence(c.Key, c.Fence)
 		return
@@ -59,16 +58,16 @@ func (c *CheckFence) decide(e *Engine) {
 // holderOf returns the lease or offer with a fence that claims a key. If writing is
 // set, it must be a lease in its holder's hands that may write the key: its claim
 // on it, or on an ancestor, is exclusive.
-func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool) *request {
-	s := e.pendingWork.ns
+func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool) *store.Request {
+	s := e.PendingWork.NS
 	if s == nil {
 		return nil
 	}
 	for at := string(key); ; {
-		if n := s.nodeAt(at); n != nil && (!writing || n.modes.Has(lockmode.X)) {
-			h, looks := n.holder(fence)
-			if e.objects += looks; h != nil && (!writing || h.mode == lockmode.X && h.req.mayWrite()) {
-				return h.req
+		if n := s.NodeAt(at); n != nil && (!writing || n.Modes.Has(lockmode.X)) {
+			h, looks := n.Holder(fence)
+			if e.Visited += looks; h != nil && (!writing || h.Mode == lockmode.X && h.Req.MayWrite()) {
+				return h.Req
 			}
 		}
 		parent, ok := keypath.Parent(at)
@@ -79,34 +78,12 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 	}
 }
 
-// awayWith returns the parked lease that has freed its keys, one of keys among them, and had a
-// fence.
-func (s *namespace) awayWith(fence interlock.Fence, keys ...interlock.Key) *request {
-	if s == nil {
-		return nil
-	}
-	r := s.aside[fence]
-	if r == nil || r.phase != away || !slices.ContainsFunc(r.claims(), func(c interlock.Claim) bool { return slices.Contains(keys, c.Key) }) {
-		return nil
-	}
-	return r
-}
-
-// mayWrite reports whether a lease is in its holder's hands. A part is not when its
-// member is over.
-func (r *request) mayWrite() bool {
-	if p := r.share; p != nil && (p.member == nil || p.member.phase == closed) {
-		return false
-	}
-	return r.phase == held || r.phase == inGrace
-}
-
 func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 	if problem := keypath.Problem(string(key)); problem != nil {
 		e.refuse(interlock.CodeInvalidKey, message.New(message.InvalidKey, message.Str(keypath.Clip(string(key), 64)), message.Sub(problem)))
 		return
 	}
 	eff := e.refuse(interlock.CodeFenced, message.New(message.Fenced, message.Num(fence), message.Str(key)))
-	eff.Conflict = e.situation(e.pendingWork.ns, key)
+	eff.Conflict = e.situation(e.PendingWork.NS, key)
 	eff.Conflict.Kind = interlock.FencedOff
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
@@ -26,23 +27,8 @@ import (
 // of a lock. A task in line keeps its own: it holds nothing, so a caller that wants it to come
 // sooner submits it with a higher one.
 
-// follower is a caller that waits for the end of a task.
-type follower struct {
-	task   *task
-	caller Caller
-	wire   uint64   // Head.Link
-	wait   *request // of its flow; nil for one without a session
-
-	link   collection.Element[*follower] // in task.followers
-	mine   collection.Element[*follower] // in session.follows
-	inLane collection.Element[*follower] // in lane.waits
-	seat   int32                         // in tasks.heard
-}
-
-func (f *follower) SetIndex() *int32 { return &f.seat }
-
 func (c *FollowTask) decide(e *Engine) {
-	if code, problem := checkTexts(text{"flow", c.Flow, interlock.MaxNameBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -55,11 +41,11 @@ func (c *FollowTask) decide(e *Engine) {
 		if !ok {
 			return
 		}
-		if t.state == interlock.TaskRunning && t.request.isOf(sess, flowOr(c.Flow)) {
+		if t.State == interlock.TaskRunning && t.Request.IsOf(sess, flowOr(c.Flow)) {
 			e.refuse(interlock.CodeInvalidRequest, message.New(message.FollowOwnTask))
 			return
 		}
-		if own := t.ownAttemptOf(sess, c.Flow); own != nil {
+		if own := t.OwnAttemptOf(sess, c.Flow); own != nil {
 			e.refuseOwnAttempt(own)
 			return
 		}
@@ -67,148 +53,103 @@ func (c *FollowTask) decide(e *Engine) {
 	e.replyTask(t, c.Attach, c.Flow)
 }
 
-// ownAttemptOf is session.ownAttempt for a wait for the end of the task.
-func (t *task) ownAttemptOf(sess *session, flow string) *request {
-	switch {
-	case sess == nil || flow != "" || isSettled(t.state):
-		return nil
-	case t.state != interlock.TaskRunning:
-		return sess.ownAttempt(flow, t.spec.Claims, false)
-	case t.request.session() == sess && t.request.phase == held:
-		return t.request
-	}
-	return nil
-}
-
 // replyTask answers a command about a task. With attach, its caller is notified when the task
 // is settled, unless it is already, and the flow waits until then.
-func (e *Engine) replyTask(t *task, attach bool, flow string) {
-	if !attach || isSettled(t.state) {
+func (e *Engine) replyTask(t *store.Task, attach bool, flow string) {
+	if !attach || store.IsSettled(t.State) {
 		e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
 	sess := e.listening()
-	if no := cmp.Or(t.tooManyFollowers(), t.queue.ns.tooManyFollows(sess)); no != nil {
+	if no := cmp.Or(t.TooManyFollowers(), t.Queue.NS.TooManyFollows(sess)); no != nil {
 		e.refuseFor(no)
 		return
 	}
 	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
-	f := &follower{task: t, caller: e.head.From, wire: e.head.Link}
-	f.link.Value, f.mine.Value, f.inLane.Value = f, f, f
-	t.own().followers.PushBack(&f.link)
-	t.queue.ns.tasks.heard.Add(f)
+	f := &store.Follower{Task: t, Caller: e.head.From, Wire: e.head.Link}
+	f.Link.Value, f.Mine.Value, f.InLane.Value = f, f, f
+	t.Own().Followers.PushBack(&f.Link)
+	t.Queue.NS.Tasks.Heard.Add(f)
 	if sess == nil {
-		t.queue.ns.tasks.loose++
+		t.Queue.NS.Tasks.Loose++
 		return
 	}
-	e.waitFor(f, sess.flow(flowOr(flow)))
+	e.waitFor(f, sess.Flow(flowOr(flow)))
 }
 
 // listening returns the session of the waiting caller, nil for none.
-func (e *Engine) listening() *session {
-	if sess := e.scope(); sess != nil && !sess.dead {
+func (e *Engine) listening() *store.Session {
+	if sess := e.scope(); sess != nil && !sess.Dead {
 		return sess
 	}
 	return nil
 }
 
 // waitFor makes a flow wait for the task that f follows.
-func (e *Engine) waitFor(f *follower, by *flowState) {
-	s := f.task.queue.ns
-	r := &request{requestExt: &requestExt{awaited: f}, num: e.num, phase: waiting, granted: e.now, priority: int8(f.task.spec.Priority), terms: s.agree(interlock.Terms{}), requestDetail: noDetails}
-	r.wait = &wait{only: [1]queueEntry{{req: r}}}
-	r.join(by)
-	r.wait.rank = r.standing()
-	r.setScore()
-	f.wait = r
-	f.task.awaited++
-	if m := f.task.mail; m != nil {
-		m.lane.waits.PushBack(&f.inLane)
+func (e *Engine) waitFor(f *store.Follower, by *store.FlowState) {
+	s := f.Task.Queue.NS
+	r := &store.Request{RequestExt: &store.RequestExt{Awaited: f}, Num: e.Num, Phase: store.Waiting, Granted: e.Clock, Priority: int8(f.Task.Spec.Priority), Conditions: s.Agree(interlock.Terms{}), RequestDetail: store.NoDetails}
+	r.Wait = &store.Wait{Only: [1]store.QueueEntry{{Req: r}}}
+	r.Join(by)
+	r.Wait.Rank = r.Standing()
+	r.SetScore()
+	f.Wait = r
+	f.Task.Awaited++
+	if m := f.Task.Mail; m != nil {
+		m.Lane.Waits.PushBack(&f.InLane)
 	}
-	by.sess.follows.PushBack(&f.mine)
-	s.tasks.awaits.Add(r)
-	by.waits = append(by.waits, r)
-	by.joined(r, true)
-	if r.priority != 0 {
-		s.ranked++
+	by.Sess.Follows.PushBack(&f.Mine)
+	s.Tasks.Awaits.Add(r)
+	by.Waits = append(by.Waits, r)
+	by.Joined(r, true)
+	if r.Priority != 0 {
+		s.Ranked++
 	}
-	s.disturb()
-	e.suspect(r.party, nil)
-}
-
-// unfollow ends that f listens, and waits.
-func (f *follower) unfollow() {
-	t, r := f.task, f.wait
-	s := t.queue.ns
-	t.followers.Remove(&f.link)
-	s.tasks.heard.Remove(f)
-	if r == nil {
-		s.tasks.loose--
-		t.tidy()
-		return
-	}
-	t.awaited--
-	if t.mail != nil {
-		t.mail.lane.waits.Remove(&f.inLane)
-	}
-	t.tidy()
-	s.disturb()
-	p := r.party
-	p.sess.follows.Remove(&f.mine)
-	s.tasks.awaits.Remove(r)
-	i := len(p.waits) - 1
-	for p.waits[i] != r {
-		i--
-	}
-	p.waits = slices.Delete(p.waits, i, i+1)
-	p.parted(r, true)
-	if r.priority != 0 {
-		s.ranked--
-	}
-	f.wait, r.phase = nil, over
+	s.Disturb()
+	e.Suspect(r.FlowState, nil)
 }
 
 // reportToFollowers notifies the followers of a task that it is settled.
-func (e *Engine) reportToFollowers(t *task) {
-	for t.followers.Len() > 0 {
-		e.objects++
-		f := t.followers.Front().Value
-		f.unfollow()
-		eff := e.effect(f.caller, Done)
+func (e *Engine) reportToFollowers(t *store.Task) {
+	for t.Followers.Len() > 0 {
+		e.Visited++
+		f := t.Followers.Front().Value
+		f.Unfollow()
+		eff := e.effect(f.Caller, Done)
 		eff.Tasks = []interlock.Task{e.showTask(t)}
-		if t.state != interlock.TaskDone {
-			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, message.New(message.TaskIs, message.Str(t.state.String()), message.Str(t.reason))
+		if t.State != interlock.TaskDone {
+			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, message.New(message.TaskIs, message.Str(t.State.String()), message.Str(t.Reason))
 		}
 	}
 }
 
 // refuseFollower refuses a follower of a task as the victim of a deadlock.
-func (e *Engine) refuseFollower(f *follower, cycle []interlock.CycleStep) {
-	t := f.task
-	f.unfollow()
-	eff := e.effect(f.caller, Refused)
+func (e *Engine) refuseFollower(f *store.Follower, cycle []interlock.CycleStep) {
+	t := f.Task
+	f.Unfollow()
+	eff := e.effect(f.Caller, Refused)
 	eff.Code, eff.Tasks = interlock.CodeDeadlock, []interlock.Task{e.showTask(t)}
 	eff.Message = message.New(message.FollowDeadlock)
 	var key interlock.Key
-	if t.request != nil {
-		key = t.request.firstKey()
+	if t.Request != nil {
+		key = t.Request.FirstKey()
 	}
-	eff.Conflict = e.situation(t.queue.ns, key)
+	eff.Conflict = e.situation(t.Queue.NS, key)
 	eff.Conflict.Cycle = cycle
 }
 
 // endFollows ends those of a session that is over, the newest first: each is then the
 // last of its flow's waits. It reports whether none is left.
-func (e *Engine) endFollows(sess *session) (done bool) {
-	for sess.follows.Len() > 0 {
+func (e *Engine) endFollows(sess *store.Session) (done bool) {
+	for sess.Follows.Len() > 0 {
 		if e.full() {
 			return false
 		}
-		e.objects++
-		f := sess.follows.Back().Value
-		f.unfollow()
-		eff := e.effect(f.caller, Refused)
-		eff.Tasks = []interlock.Task{e.showTask(f.task)}
+		e.Visited++
+		f := sess.Follows.Back().Value
+		f.Unfollow()
+		eff := e.effect(f.Caller, Refused)
+		eff.Tasks = []interlock.Task{e.showTask(f.Task)}
 		eff.Code, eff.Message = interlock.CodeSessionEnded, message.New(message.FollowerSessionOver)
 	}
 	return true
@@ -216,127 +157,50 @@ func (e *Engine) endFollows(sess *session) (done bool) {
 
 // detachTasks ends the waits of a caller that has left: workers' pulls, and waits for the ends
 // of tasks. For one session these are up to interlock.MaxPulls and MaxFollows.
-func (e *Engine) detachTasks(s *namespace, c *Detach) {
-	leave := func(list *collection.List[*follower]) {
-		e.objects += list.Len()
+func (e *Engine) detachTasks(s *store.Namespace, c *Detach) {
+	leave := func(list *collection.List[*store.Follower]) {
+		e.Visited += list.Len()
 		for _, f := range slices.Collect(list.All) {
-			if f.wire == c.Link {
-				f.unfollow()
+			if f.Wire == c.Link {
+				f.Unfollow()
 			}
 		}
 	}
 	if !c.Ticket.IsZero() {
-		if p := s.tasks.pulls[c.Ticket]; p != nil && p.wire == c.Link {
-			p.dismiss()
+		if p := s.Tasks.Pulls[c.Ticket]; p != nil && p.Wire == c.Link {
+			p.Dismiss()
 		}
-		if t := s.tasks.known[interlock.TaskID(c.Ticket)]; t != nil {
-			leave(&t.followers)
+		if t := s.Tasks.Known[interlock.TaskID(c.Ticket)]; t != nil {
+			leave(&t.Followers)
 		}
 		return
 	}
-	sess := s.sessions[c.Session]
+	sess := s.Sessions[c.Session]
 	if sess == nil {
 		return
 	}
-	e.objects += sess.pulls.Len()
-	for _, p := range slices.Collect(sess.pulls.All) {
-		if p.wire == c.Link {
-			p.dismiss()
+	e.Visited += sess.Pulls.Len()
+	for _, p := range slices.Collect(sess.Pulls.All) {
+		if p.Wire == c.Link {
+			p.Dismiss()
 		}
 	}
-	leave(&sess.follows)
-}
-
-// follows reports whether r is the wait for the end of a task.
-func (r *request) follows() bool { return r.awaited != nil }
-
-// isAwaited reports whether a flow waits for the end of the task, or of one that it
-// holds back.
-func (t *task) isAwaited() bool {
-	return t != nil && (t.awaited > 0 || t.mail != nil && t.mail.lane.waits.Len() > 0 && t.ahead() == nil)
-}
-
-// isAwaited reports whether a flow waits for the end of the task that runs under lease r.
-func (r *request) isAwaited() bool {
-	return r.task != nil && r.task.request == r && r.task.isAwaited()
-}
-
-// stands returns that with which the task stands in line, or is in a worker's hands, or
-// the one that holds it back; nil if there is none.
-func (f *follower) stands() *request {
-	if first := f.task.ahead(); first != nil {
-		return first.request
-	}
-	return f.task.request
-}
-
-// eachBlocker calls visit for each flow and waiter that the follower of a task waits for, like
-// Engine.eachBlocker for other waits.
-func (f *follower) eachBlocker(visit func(need int, p *flowState, r *request) bool) bool {
-	switch r := f.stands(); {
-	case r == nil:
-		return false
-	case r.phase == waiting:
-		return visit(noNeed, nil, r)
-	default:
-		return r.party != nil && len(r.party.waits) > 0 && visit(noNeed, r.party, nil)
-	}
-}
-
-// lentByFollowers returns the highest rank of the flows that wait for the end of the task that
-// runs under lease r, if it is above the given one.
-func (r *request) lentByFollowers(rank int32) int32 {
-	if !r.isAwaited() {
-		return rank
-	}
-	waits := &r.task.followers
-	if m := r.task.mail; m != nil {
-		waits = &m.lane.waits
-	}
-	for f := range waits.All {
-		if f.wait != nil && f.wait.party != r.party {
-			rank = max(rank, f.wait.wait.rank)
-		}
-	}
-	return rank
-}
-
-// holder returns the flow that is at work on the task which w follows, or on the one before it;
-// nil for none.
-func (w *wait) holder() *flowState {
-	if w.req().awaited == nil {
-		return nil
-	}
-	if r := w.req().awaited.stands(); r != nil && r.phase != waiting {
-		return r.party
-	}
-	return nil
+	leave(&sess.Follows)
 }
 
 // appendAwaited adds the edge of a follower of a task and, once, those of the task if it stands
 // in line.
-func (e *Engine) appendAwaited(edges []WaitEdge, f *follower) []WaitEdge {
-	edge := WaitEdge{Waiter: partyOf(f.wait), Task: f.task.id, Waited: e.now.Sub(f.wait.arrived())}
-	r := f.stands()
+func (e *Engine) appendAwaited(edges []WaitEdge, f *store.Follower) []WaitEdge {
+	edge := WaitEdge{Waiter: partyOf(f.Wait), Task: f.Task.ID, Waited: e.Clock.Sub(f.Wait.Arrived())}
+	r := f.Stands()
 	if r == nil {
 		return append(edges, edge)
 	}
 	edge.Blocker = partyOf(r)
-	edge.Blocker.Request = r.num
+	edge.Blocker.Request = r.Num
 	edges = append(edges, edge)
-	if r.phase == waiting && f.task.firstToWait() == f {
+	if r.Phase == store.Waiting && f.Task.FirstToWait() == f {
 		edges = e.appendWaits(edges, r)
 	}
 	return edges
-}
-
-// firstToWait returns that of the flows which wait for the end of the task that came
-// first, nil if there is none.
-func (t *task) firstToWait() *follower {
-	for f := range t.followers.All {
-		if f.wait != nil {
-			return f
-		}
-	}
-	return nil
 }

@@ -1,126 +1,95 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
 // lease describes r as its holder sees it.
-func (e *Engine) lease(r *request) (l interlock.Lease) {
+func (e *Engine) lease(r *store.Request) (l interlock.Lease) {
 	e.describeLease(r, &l)
 	return l
 }
 
 // describeLease is lease for one that is still empty. A lease is large, so the answers
 // that most callers get are written where they are to stand.
-func (e *Engine) describeLease(r *request, l *interlock.Lease) {
-	l.ID, l.Fence, l.Claims, l.Purpose = r.id, r.fence, r.claims(), r.purpose
-	l.TTL, l.Grace, l.LockDelay, l.Group, l.Generation = r.TTL, r.Grace, r.LockDelay, r.Group, r.generation
-	l.State, l.Changed = e.stateOf(r), r.changed
-	if f := r.flow(); f != nil {
-		l.Agent, l.Session, l.Flow = f.sess.agent, f.sess.name, f.name
+func (e *Engine) describeLease(r *store.Request, l *interlock.Lease) {
+	l.ID, l.Fence, l.Claims, l.Purpose = r.ID, r.Fence, r.Claims(), r.Purpose
+	l.TTL, l.Grace, l.LockDelay, l.Group, l.Generation = r.TTL, r.Grace, r.LockDelay, r.Group, r.Generation
+	l.State, l.Changed = e.stateOf(r), r.Changed
+	if f := r.Flow(); f != nil {
+		l.Agent, l.Session, l.Flow = f.Sess.Agent, f.Sess.Name, f.Name
 	} else {
-		l.Agent = r.agentName()
+		l.Agent = r.AgentName()
 	}
-	if r.phase == inGrace || r.isOver() {
-		l.EndedBy = r.reason.String()
+	if r.Phase == store.InGrace || r.IsOver() {
+		l.EndedBy = r.Reason.String()
 	}
-	if r.phase != over {
-		l.ExpiresIn = max(0, e.endOf(r).Sub(e.now))
+	if r.Phase != store.Over {
+		l.ExpiresIn = max(0, e.endOf(r).Sub(e.Clock))
 	}
-	if !r.isOver() {
+	if !r.IsOver() {
 		l.Parking = e.parking(r)
-		if d := r.dealings; d != nil {
-			l.Decision = d.decision
+		if d := r.Rare; d != nil {
+			l.Decision = d.Decision
 		}
-		if r.MaxHold > 0 && r.isRunning() {
-			l.MaxHoldIn = max(1, r.granted.Add(r.MaxHold).Sub(e.now))
+		if r.MaxHold > 0 && r.IsRunning() {
+			l.MaxHoldIn = max(1, r.Granted.Add(r.MaxHold).Sub(e.Clock))
 		}
-		if d := r.Stall; d > 0 && r.isRunning() {
-			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.now))
+		if d := r.Stall; d > 0 && r.IsRunning() {
+			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.Clock))
 		}
 		l.Yield, l.Parts = e.yield(r), e.partsOf(r)
-		if d := r.dealings; d != nil && !r.isPutAside() {
-			l.Moved = d.moved
+		if d := r.Rare; d != nil && !r.IsPutAside() {
+			l.Moved = d.Moved
 		}
-		if r.phase == waiting && r.goesBack() {
-			l.Fence = r.dealings.parking.fence
+		if r.Phase == store.Waiting && r.GoesBack() {
+			l.Fence = r.Rare.Parking.Fence
 		}
-		if r.ns.notes.Len() > 0 {
+		if r.NS.Notes.Len() > 0 {
 			l.Notes = e.notesFor(r)
 		}
 	}
 }
 
-// isRunning reports whether the time of r runs: it was granted, and has not ended.
-func (r *request) isRunning() bool { return r.phase == offered || r.phase == held }
-
-// beat is when r's holder was last heard of: at the grant, or by a heartbeat since.
-func (r *request) beat() Time {
-	if r.holdsOn() {
-		return r.share.member.beat()
-	}
-	if sess := r.session(); sess != nil && r.phase == held {
-		return max(r.renewed, sess.renewed)
-	}
-	return r.renewed
-}
-
 // endOf is when r's present phase ends if nothing is heard of its holder.
-func (e *Engine) endOf(r *request) Time {
-	switch r.phase {
-	case offered:
-		return r.renewed.Add(r.offerTTL())
-	case inGrace:
-		end := r.renewed.Add(r.Grace)
-		if r.MaxHold > 0 && (r.reason == record.ByPreemption || r.reason == record.ByDeadlock) {
-			end = min(end, r.granted.Add(r.MaxHold)) // taking a lease away does not lengthen it
+func (e *Engine) endOf(r *store.Request) store.Time {
+	switch r.Phase {
+	case store.Offered:
+		return r.Renewed.Add(r.OfferTTL())
+	case store.InGrace:
+		end := r.Renewed.Add(r.Grace)
+		if r.MaxHold > 0 && (r.Reason == record.ByPreemption || r.Reason == record.ByDeadlock) {
+			end = min(end, r.Granted.Add(r.MaxHold)) // taking a lease away does not lengthen it
 		}
 		return end
-	case closed:
-		return r.renewed.Add(r.LockDelay)
+	case store.Closed:
+		return r.Renewed.Add(r.LockDelay)
 	}
-	if r.isPutAside() {
-		return min(r.dealings.parking.until, r.keptUntil())
+	if r.IsPutAside() {
+		return min(r.Rare.Parking.Until, r.KeptUntil())
 	}
-	if r.holdsOn() {
-		return e.endOf(r.share.member)
+	if r.HoldsOn() {
+		return e.endOf(r.Share.Member)
 	}
-	end := min(r.ttlEnd(), e.timedEnd(r))
-	if sess := r.session(); sess != nil { // it takes its leases along
-		end = min(end, sess.end())
-	}
-	return end
-}
-
-// ttlEnd is when a held lease ends if no heartbeat comes.
-func (r *request) ttlEnd() Time {
-	if r.share != nil { // it ends with its member's lease
-		return record.Never
-	}
-	end := r.beat().Add(r.TTL)
-	if sess := r.session(); r.spared && (sess == nil || sess.spared) {
-		num := r.num
-		if sess != nil {
-			num = sess.num // all of a session together, so that it is looked through once
-		}
-		end = end.Add(spread(num, r.TTL))
+	end := min(r.TtlEnd(), e.timedEnd(r))
+	if sess := r.Session(); sess != nil { // it takes its leases along
+		end = min(end, sess.End())
 	}
 	return end
 }
 
-func (e *Engine) stateOf(r *request) interlock.LeaseState {
+func (e *Engine) stateOf(r *store.Request) interlock.LeaseState {
 	switch {
-	case r.isOver():
+	case r.IsOver():
 		return interlock.Ended
-	case r.phase == inGrace:
+	case r.Phase == store.InGrace:
 		return interlock.Grace
-	case r.isPutAside():
+	case r.IsPutAside():
 		return interlock.Parked
-	case e.now >= r.beat().Add(softAt(r.TTL)), e.now >= e.timedSoft(r):
+	case e.Clock >= r.Beat().Add(softAt(r.TTL)), e.Clock >= e.timedSoft(r):
 		return interlock.Soft
 	}
 	return interlock.Held
@@ -128,17 +97,17 @@ func (e *Engine) stateOf(r *request) interlock.LeaseState {
 
 // find looks a request up by the id of its ticket or lease. While it lives, another
 // session's is as unknown as one that never was.
-func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
-	s := e.pendingWork.ns
+func (e *Engine) find(id [16]byte, unknown interlock.Code) *store.Request {
+	s := e.PendingWork.NS
 	if s != nil {
-		if r := s.request(id); r != nil && (r.session() == nil || e.head.Session.IsZero() || r.session().id == e.head.Session) {
-			if t := r.timer; t != nil && t.pos >= 0 && t.at <= e.now {
+		if r := s.Request(id); r != nil && (r.Session() == nil || e.head.Session.IsZero() || r.Session().ID == e.head.Session) {
+			if t := r.Timer; t != nil && t.Pos >= 0 && t.At <= e.Clock {
 				e.fire(t)
 			}
-			if sess := r.session(); sess != nil {
-				if e.endOverdue(sess); sess.dead && r.phase != over && r.phase != waiting {
+			if sess := r.Session(); sess != nil {
+				if e.endOverdue(sess); sess.Dead && r.Phase != store.Over && r.Phase != store.Waiting {
 					e.sweepLease(sess, r)
-				} else if r.phase == held && e.now >= r.ttlEnd() {
+				} else if r.Phase == store.Held && e.Clock >= r.TtlEnd() {
 					e.hard(r, record.ByTTL) // its turn had not come yet
 				}
 			}
@@ -152,31 +121,31 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *request {
 // isTaken refuses a command that chooses the id of a remembered request for its new one. Two
 // requests with one id could not be replayed.
 func (e *Engine) isTaken(id [16]byte) bool {
-	s := e.pendingWork.ns
-	if s == nil || !s.knows(id) {
+	s := e.PendingWork.NS
+	if s == nil || !s.Knows(id) {
 		return false
 	}
 	e.refuseFor(idTaken("request"))
 	return true
 }
 
-func idTaken(what string) *refusal {
+func idTaken(what string) *store.Refusal {
 	return invalid("", message.New(message.IDTaken, message.Str(what)))
 }
 
 // findHeld is find for a lease that is not over; it may be parked, and stand in line
 // to be resumed.
-func (e *Engine) findHeld(id interlock.LeaseID) *request {
+func (e *Engine) findHeld(id interlock.LeaseID) *store.Request {
 	r := e.find(id, interlock.CodeUnknownLease)
 	switch {
 	case r == nil:
-	case r.phase == over && r.reason == record.ByConversion:
+	case r.Phase == store.Over && r.Reason == record.ByConversion:
 		e.refuse(interlock.CodeUnknownLease, message.New(message.ConversionTicket))
 		r = nil
-	case r.isOver():
+	case r.IsOver():
 		e.replyGone(r)
 		r = nil
-	case r.phase == waiting && !r.goesBack():
+	case r.Phase == store.Waiting && !r.GoesBack():
 		e.refuse(interlock.CodeUnknownLease, message.New(message.StillInLine)).Ticket = e.ticket(e.soonestAlternative(r))
 		r = nil
 	}
@@ -185,21 +154,21 @@ func (e *Engine) findHeld(id interlock.LeaseID) *request {
 
 // findUsable is findHeld for a lease that is neither in grace, by itself or with its
 // member, nor parked.
-func (e *Engine) findUsable(id interlock.LeaseID) *request {
+func (e *Engine) findUsable(id interlock.LeaseID) *store.Request {
 	r := e.findHeld(id)
 	switch {
 	case r == nil:
 		return nil
-	case r.phase == inGrace:
+	case r.Phase == store.InGrace:
 		e.refuseInGrace(r)
 		return nil
-	case r.holdsOn() && r.share.member.phase == inGrace:
-		e.refuseInGrace(r.share.member)
+	case r.HoldsOn() && r.Share.Member.Phase == store.InGrace:
+		e.refuseInGrace(r.Share.Member)
 		return nil
-	case r.holdsOn() && r.share.member.phase == closed:
-		e.replyGone(r.share.member)
+	case r.HoldsOn() && r.Share.Member.Phase == store.Closed:
+		e.replyGone(r.Share.Member)
 		return nil
-	case r.isPutAside():
+	case r.IsPutAside():
 		e.refuseParked(r)
 		return nil
 	}
@@ -212,7 +181,7 @@ func (c *GetLease) decide(e *Engine) {
 		return
 	}
 	if c.Sign {
-		if no := r.notSignedFor(c.Principal); no != nil {
+		if no := r.NotSignedFor(c.Principal); no != nil {
 			e.refuseFor(no)
 			return
 		}
@@ -221,7 +190,7 @@ func (c *GetLease) decide(e *Engine) {
 }
 
 func (c *Renew) decide(e *Engine) {
-	if code, problem := checkTexts(text{"progress", c.Progress, interlock.MaxProgressBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{Name: "progress", Value: c.Progress, Limit: interlock.MaxProgressBytes}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -230,33 +199,33 @@ func (c *Renew) decide(e *Engine) {
 		return
 	}
 	e.claim(r)
-	if s := r.session(); s != nil {
+	if s := r.Session(); s != nil {
 		e.beat(s, "")
 	} else {
 		x := r
-		if r.holdsOn() {
-			x = r.share.member
+		if r.HoldsOn() {
+			x = r.Share.Member
 		}
-		x.renewed, x.spared = e.now, false
+		x.Renewed, x.Spared = e.Clock, false
 		e.arm(x)
 	}
 	e.reportOf(r, c.Progress)
 	e.arm(r)
-	if e.settle(); r.isOver() { // it was an offer, and a cycle that this closed has cost it
+	if e.settle(); r.IsOver() { // it was an offer, and a cycle that this closed has cost it
 		e.replyOver(r)
 		return
 	}
 	e.describeLease(r, &e.reply(Granted).Lease)
 }
 
-func (e *Engine) refuseInGrace(r *request) {
-	eff := e.refuse(interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.title()), message.Str(r.reason.String())))
-	eff.Lease, eff.Conflict = e.lease(r), &Conflict{Key: r.firstKey()}
+func (e *Engine) refuseInGrace(r *store.Request) {
+	eff := e.refuse(interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.Title()), message.Str(r.Reason.String())))
+	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Key: r.FirstKey()}
 }
 
 func (c *Release) decide(e *Engine) {
-	if code, problem := checkTexts(
-		text{"outcome", c.Outcome, interlock.MaxNameBytes}, text{"note", c.Note, interlock.MaxNoteBytes},
+	if code, problem := store.CheckTexts(
+		store.Text{Name: "outcome", Value: c.Outcome, Limit: interlock.MaxNameBytes}, store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes},
 	); code != "" {
 		e.refuse(code, problem)
 		return
@@ -265,13 +234,13 @@ func (c *Release) decide(e *Engine) {
 	if r == nil {
 		return
 	}
-	if c.Run && !r.isRun() {
+	if c.Run && !r.IsRun() {
 		e.refuse(interlock.CodeUnknownLease, message.New(message.NotARun))
 		return
 	}
-	var caller Caller
-	if r.phase == waiting {
-		caller = r.listener()
+	var caller store.Caller
+	if r.Phase == store.Waiting {
+		caller = r.Listener()
 	}
 	ev := e.endCause(r, record.ByRelease)
 	ev.Outcome, ev.Note, ev.Actor = c.Outcome, c.Note, c.Actor
@@ -283,31 +252,31 @@ func (c *Release) decide(e *Engine) {
 	}
 }
 
-// endCause drafts the event for the end of a lease.
-func (e *Engine) endCause(r *request, why record.Reason) *record.Event {
+// EndCause drafts the event for the end of a lease.
+func (e *Engine) endCause(r *store.Request, why record.Reason) *record.Event {
 	ev := e.event(record.Ended, r)
-	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.fence, why, e.now.Sub(r.granted), r.purpose, r.trace
-	if r.isParked() || r.phase == waiting {
-		ev.Fence, ev.Held = r.dealings.parking.fence, r.dealings.parking.held
+	ev.Fence, ev.Reason, ev.Held, ev.Purpose, ev.Trace = r.Fence, why, e.Clock.Sub(r.Granted), r.Purpose, r.Trace
+	if r.IsParked() || r.Phase == store.Waiting {
+		ev.Fence, ev.Held = r.Rare.Parking.Fence, r.Rare.Parking.Held
 	}
 	if why == record.ByPreemption {
-		ev.Actor, ev.Asker = r.preemptor()
+		ev.Actor, ev.Asker = r.Preemptor()
 	}
-	ev.ByID = r.attemptAt()
+	ev.ByID = r.AttemptAt()
 	return ev
 }
 
 // end ends a lease without its holder's doing, and tells it.
-func (e *Engine) end(r *request, why record.Reason) {
-	if r.closes(why) {
+func (e *Engine) end(r *store.Request, why record.Reason) {
+	if r.Closes(why) {
 		e.closeLease(r, why)
 		return
 	}
-	if r.phase == offered && r.goesBack() {
+	if r.Phase == store.Offered && r.GoesBack() {
 		e.giveUp(r, e.leaving(r, why))
 		return
 	}
-	sess := r.session()
+	sess := r.Session()
 	lease := e.lease(r)
 	e.emit(e.endCause(r, why))
 	if sess != nil && why != record.BySession {
@@ -316,40 +285,18 @@ func (e *Engine) end(r *request, why record.Reason) {
 }
 
 // lost tells a session that a lease of it is gone, or past its hard end.
-func (e *Engine) lost(s *session, r *request, lease interlock.Lease) {
-	lease.State, lease.EndedBy, lease.Notes = e.stateOf(r), r.reason.String(), nil
-	if r.isOver() {
+func (e *Engine) lost(s *store.Session, r *store.Request, lease interlock.Lease) {
+	lease.State, lease.EndedBy, lease.Notes = e.stateOf(r), r.Reason.String(), nil
+	if r.IsOver() {
 		lease.ExpiresIn, lease.MaxHoldIn, lease.StallIn = 0, 0, 0
 	}
-	if r.phase == closed {
-		lease.ExpiresIn = e.endOf(r).Sub(e.now)
+	if r.Phase == store.Closed {
+		lease.ExpiresIn = e.endOf(r).Sub(e.Clock)
 	}
 	code := endedCode(r)
-	s.note(r, Loss{lease, code, r.ending(nil)})
-	if s.caller != nil {
-		eff := e.effect(s.caller, Lost)
-		eff.Lease, eff.Code, eff.Message = lease, code, r.ending(nil)
+	s.Note(r, store.Loss{Lease: lease, Code: code, Message: r.Ending(nil)})
+	if s.Caller != nil {
+		eff := e.effect(s.Caller, Lost)
+		eff.Lease, eff.Code, eff.Message = lease, code, r.Ending(nil)
 	}
 }
-
-// note sets what the next heartbeat reports of r, in place of an earlier report.
-func (s *session) note(r *request, l Loss) {
-	switch i := s.noted(r); {
-	case i >= 0:
-		s.losses[i] = l
-	case len(s.losses) < maxLosses:
-		r.listed = true
-		s.losses = append(s.losses, l)
-	}
-}
-
-// noted returns the index of the next heartbeat's report of r, -1 for nothing.
-func (s *session) noted(r *request) int {
-	if !r.listed {
-		return -1
-	}
-	return slices.IndexFunc(s.losses, func(l Loss) bool { return l.Lease.ID == r.id })
-}
-
-// maxLosses bounds what a session that sends no heartbeat can make us keep.
-const maxLosses = 1024

@@ -2,8 +2,8 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
@@ -20,124 +20,18 @@ import (
 // other request. A person's answer is part of the order: a debit that was sent after a credit
 // counts on it, approved or denied. HeldBack describes what holds a lane back.
 
-// lane is the messages of one sender to one key that are not settled.
-type lane struct {
-	collection.Heap[*lanePosition]
-	id    laneID
-	waits collection.List[*follower] // volatile: flows that wait for the ends of these messages
-}
-
-type laneID struct {
-	key    interlock.Key
-	sender string
-}
-
-// lanePosition is a message's place in its lane.
-type lanePosition struct {
-	task *task
-	lane *lane
-	slot int32
-}
-
-func (m *lanePosition) HeapIndex() *int32         { return &m.slot }
-func (m *lanePosition) Less(o *lanePosition) bool { return m.task.num < o.task.num }
-
-// isFor reports whether t is a message for the writer's queue.
-func (t *task) isFor(queue string) bool {
-	return t != nil && t.spec.Message && t.queue.Name == queue
-}
-
-// ahead returns the message that holds t back: the first of its lane, if that is
-// another; nil for none.
-func (t *task) ahead() *task {
-	if t.mail == nil {
-		return nil
-	}
-	if first := t.mail.lane.Heap[0]; first != t.mail {
-		return first.task
-	}
-	return nil
-}
-
-// joinLane makes a message that is not settled one of its lane. If it was sent before
-// the one that was the first so far, that steps out of line.
-func (e *State) joinLane(t *task) {
-	if !t.spec.Message || t.spec.Sender == "" {
-		return
-	}
-	s := &t.queue.ns.tasks
-	id := laneID{t.spec.Mailbox(), t.spec.Sender}
-	l := s.lanes[id]
-	if l == nil {
-		l = &lane{id: id}
-		if s.lanes == nil {
-			s.lanes = map[laneID]*lane{}
-		}
-		s.lanes[id] = l
-	}
-	t.own().mail = &lanePosition{task: t, lane: l}
-	first := t.mail
-	if len(l.Heap) > 0 {
-		first = l.Heap[0]
-	}
-	if l.Push(t.mail); first.task.ahead() != nil {
-		e.stepBack(first.task)
-	}
-}
-
-// leaveLane takes a message that is settled out of its lane, and lets the next one that
-// waits stand in line.
-func (e *State) leaveLane(t *task) {
-	if t.mail == nil {
-		return
-	}
-	l := t.mail.lane
-	for f := range t.followers.All {
-		if f.wait != nil {
-			l.waits.Remove(&f.inLane)
-		}
-	}
-	l.Remove(t.mail)
-	t.own().mail = nil
-	t.tidy()
-	if len(l.Heap) == 0 {
-		delete(t.queue.ns.tasks.lanes, l.id)
-		return
-	}
-	if first := l.Heap[0].task; first.state == interlock.TaskWaiting && first.request == nil {
-		e.queueTask(first, false)
-	}
-}
-
-// successor returns the message that continues once t is settled, nil for none: the first of
-// its lane, which t held back. If t was not the first itself, it held back others only.
-func (t *task) successor() *task {
-	if !t.spec.Message {
-		return nil
-	}
-	l := t.queue.ns.tasks.lanes[laneID{t.spec.Mailbox(), t.spec.Sender}]
-	if l == nil {
-		return nil
-	}
-	first := l.Heap[0].task
-	if first.num < t.num || first.state != interlock.TaskWaiting {
-		return nil
-	}
-	return first
-}
-
 // address turns a message, which names its recipient, into a task of the writer's queue, or
 // returns the reason why it cannot.
-func (x *TaskSpec) address(s *namespace) *refusal {
+func (x *TaskSpec) address(s *store.Namespace) *store.Refusal {
 	if no := checkDocumentKey(x.Key); no != nil {
 		return no
 	}
-	p, no := s.spell(&x.Key)
+	p, no := s.Spell(&x.Key)
 	if no != nil {
 		return no
 	}
 	if p == nil || p.WriterQueue == "" {
-		return &refusal{code: interlock.CodeNoWriter, key: x.Key, message: message.New(message.NoWriter, message.Str(x.Key))}
+		return &store.Refusal{Code: interlock.CodeNoWriter, Key: x.Key, Message: message.New(message.NoWriter, message.Str(x.Key))}
 	}
 	x.Queue, x.Claims = p.WriterQueue, []interlock.Claim{{Key: x.Key, Mode: lockmode.X}}
 	return nil
@@ -155,7 +49,7 @@ func (by *submitter) senderOf() string {
 	case by.writer != "":
 		return "key:" + string(by.writer)
 	case by.sess != nil:
-		return "session:" + by.sess.name
+		return "session:" + by.sess.Name
 	case by.principal != "" && by.agent != "":
 		return "principal:" + by.principal + " agent:" + by.agent
 	case by.principal != "" && by.flow != "":
@@ -183,16 +77,16 @@ type HeldBack struct {
 	Rows []HeldTask // in the order of submission, at most 16
 	More bool       // there are more
 
-	found first[*task]
+	found first[*store.Task]
 	next  int
-	taken map[*taskGroup]bool // whether an idle worker may hold the tasks of a shelf; within one Look
+	taken map[*store.TaskGroup]bool // whether an idle worker may hold the tasks of a shelf; within one Look
 }
 
 // HeldTask is a row of HeldBack.
 type HeldTask struct {
 	Task   interlock.Task
-	Behind int   // later messages of the same sender to the key, which wait for this one
-	Bars   []Bar // what keeps the idle workers from it, if it is barred
+	Behind int         // later messages of the same sender to the key, which wait for this one
+	Bars   []store.Bar // what keeps the idle workers from it, if it is barred
 }
 
 func (l *HeldBack) Look(e *Engine) (done bool) {
@@ -201,8 +95,8 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.found.limit = maxHeldBack + 1
-	l.taken = map[*taskGroup]bool{}
-	if !sift(&l.found, s.tasks.all.Part, &l.next, l.wants, bySubmission) {
+	l.taken = map[*store.TaskGroup]bool{}
+	if !sift(&l.found, s.Tasks.All.Part, &l.next, l.wants, bySubmission) {
 		return false
 	}
 	for _, t := range l.found.list {
@@ -214,11 +108,11 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 			break
 		}
 		row := HeldTask{Task: e.showTask(t)}
-		if t.mail != nil {
-			row.Behind = len(t.mail.lane.Heap) - 1
+		if t.Mail != nil {
+			row.Behind = len(t.Mail.Lane.Heap) - 1
 		}
 		if l.isBarred(t) {
-			row.Task.Barred, row.Bars = true, t.bars()
+			row.Task.Barred, row.Bars = true, t.Bars()
 		}
 		l.Rows = append(l.Rows, row)
 	}
@@ -227,26 +121,26 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 
 // wants reports whether the task explains something: one that asks or is barred does, and a
 // scheduled message if others are behind it. A task that is held back itself explains nothing.
-func (l *HeldBack) wants(t *task) bool {
+func (l *HeldBack) wants(t *store.Task) bool {
 	switch {
-	case l.Key != "" && !t.spec.ClaimsKey(l.Key) || l.Key == "" && t.spec.Agent != l.Agent || t.ahead() != nil:
+	case l.Key != "" && !t.Spec.ClaimsKey(l.Key) || l.Key == "" && t.Spec.Agent != l.Agent || t.Ahead() != nil:
 		return false
-	case t.state == interlock.TaskScheduled:
-		return t.mail != nil && len(t.mail.lane.Heap) > 1
+	case t.State == interlock.TaskScheduled:
+		return t.Mail != nil && len(t.Mail.Lane.Heap) > 1
 	}
-	return t.state == interlock.TaskAsking || l.isBarred(t)
+	return t.State == interlock.TaskAsking || l.isBarred(t)
 }
 
-// isBarred is task.isBarred; it checks once for all tasks under the same rules.
-func (l *HeldBack) isBarred(t *task) bool {
-	s := t.shelf
-	if s == nil || s.lot.isStale(t.queue.ns) {
-		return t.isBarred()
+// IsBarred is task.IsBarred; it checks once for all tasks under the same rules.
+func (l *HeldBack) isBarred(t *store.Task) bool {
+	s := t.Shelf
+	if s == nil || s.Lot.IsStale(t.Queue.NS) {
+		return t.IsBarred()
 	}
 	taken, known := l.taken[s]
 	if !known {
-		taken = t.queue.hasWorker(t)
+		taken = t.Queue.HasWorker(t)
 		l.taken[s] = taken
 	}
-	return !taken && t.couldRun()
+	return !taken && t.CouldRun()
 }

@@ -152,9 +152,11 @@ func (t *jsonText) valueEnd(i int) int {
 
 func (t *jsonText) value() jsonValue { return jsonValue{t, 0, int32(len(t.text))} }
 
-func (v jsonValue) text() []byte   { return v.in.text[v.from:v.to] }
+func (v jsonValue) text() []byte { return v.in.text[v.from:v.to] }
+
 func (v jsonValue) isObject() bool { return v.in != nil && v.in.text[v.from] == '{' }
-func (v jsonValue) isNull() bool   { return v.in.text[v.from] == 'n' }
+
+func (v jsonValue) isNull() bool { return v.in.text[v.from] == 'n' }
 
 // object lists the members of a value. A value that is not an object has none.
 func (v jsonValue) object() *jsonObject {

@@ -1,9 +1,8 @@
 package engine
 
-import "github.com/interlockdev/interlock/engine/record"
-
-// Outcome is the kind of an effect.
-type Outcome = record.Outcome
+import (
+	"github.com/interlockdev/interlock/engine/record"
+)
 
 // The outcomes: see package record.
 const (

@@ -1,21 +1,11 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 )
-
-// ParkedAt is the place of a parked lease among the others of its namespace.
-type ParkedAt struct {
-	Time Time
-	Num  uint64 // of its request; the earlier asked come first
-}
-
-func (a ParkedAt) compare(b ParkedAt) int {
-	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Num, b.Num))
-}
 
 // ParkedRow is a parked lease as others see it. It has no id, since any caller with the id
 // could resume the lease.
@@ -31,14 +21,14 @@ type ParkedRow struct {
 // because their keys were freed. They come in the order of parking.
 type ParkedList struct {
 	Namespace interlock.Namespace
-	After     ParkedAt // Next of the page before; zero: from the beginning
-	Limit     int      // 0: 100, and at most 1000
+	After     store.ParkedAt // Next of the page before; zero: from the beginning
+	Limit     int            // 0: 100, and at most 1000
 
 	Rows []ParkedRow
-	More bool     // there are more than Limit
-	Next ParkedAt // the listing continues after it, whatever becomes of these leases
+	More bool           // there are more than Limit
+	Next store.ParkedAt // the listing continues after it, whatever becomes of these leases
 
-	found first[*request]
+	found first[*store.Request]
 	next  int
 	shown int // of found
 }
@@ -50,7 +40,7 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.requests.Part, &l.next, l.wants, func(a, b *request) int { return a.parkedAt().compare(b.parkedAt()) }) {
+	if !sift(&l.found, s.Requests.Part, &l.next, l.wants, func(a, b *store.Request) int { return a.ParkedAt().Compare(b.ParkedAt()) }) {
 		return false
 	}
 	for range glances / parkedGlances {
@@ -63,9 +53,9 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 		}
 		r := l.found.list[l.shown]
 		l.shown++
-		l.Next = r.parkedAt()
+		l.Next = r.ParkedAt()
 		l.Rows = append(l.Rows, ParkedRow{
-			Agent: r.agentName(), Flow: r.flowName(), Purpose: r.purpose, Claims: slices.Clone(r.claims()), Fence: r.fence, Parking: *e.parking(r),
+			Agent: r.AgentName(), Flow: r.FlowName(), Purpose: r.Purpose, Claims: slices.Clone(r.Claims()), Fence: r.Fence, Parking: *e.parking(r),
 		})
 	}
 	return false
@@ -74,9 +64,6 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 // A row of ParkedList weighs as much as this many glances: it has up to 64 claims.
 const parkedGlances = 8
 
-func (l *ParkedList) wants(r *request) bool {
-	return r.isParked() && r.parkedAt().compare(l.After) > 0
+func (l *ParkedList) wants(r *store.Request) bool {
+	return r.IsParked() && r.ParkedAt().Compare(l.After) > 0
 }
-
-// parkedAt is the place of a parked lease in ParkedList.
-func (r *request) parkedAt() ParkedAt { return ParkedAt{r.dealings.parking.since, r.num} }

@@ -75,17 +75,17 @@ func (p *FrozenState) WriteSnapshot(w io.Writer) error {
 // changing returns about how many events a snapshot has of changeable parts. It stops when that
 // is more than most.
 func (e *Engine) changing(most int) (n int) {
-	if n = len(e.spaces); n > most {
+	if n = len(e.Namespaces); n > most {
 		return n
 	}
-	for _, s := range e.sorted() {
-		n += s.requests.Len() + len(s.sessions) + s.notes.Len() + len(s.pools) + len(s.shared) + len(s.holds) + len(s.revisions) +
-			len(s.ids.known) + s.docs.recent.Len() + s.docs.past.Len() + len(s.sideEffects.known) + len(s.tasks.known) + s.logs.all.Len()
+	for _, s := range e.Sorted() {
+		n += s.Requests.Len() + len(s.Sessions) + s.Notes.Len() + len(s.Pools) + len(s.Shared) + len(s.Holds) + len(s.Revisions) +
+			len(s.IDs.Known) + s.Documents.Recent.Len() + s.Documents.Past.Len() + len(s.SideEffects.Known) + len(s.Tasks.Known) + s.Logs.All.Len()
 		if n > most {
 			return n
 		}
-		for _, x := range s.sortedSessions() {
-			n += len(x.seqs.ring)/4 + len(x.ids.known)
+		for _, x := range s.SortedSessions() {
+			n += len(x.Seqs.Ring)/4 + len(x.IDs.Known)
 		}
 	}
 	return n

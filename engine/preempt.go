@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -26,38 +27,19 @@ const (
 	maxAskBytes = stepBytes / 4
 )
 
-// rareState are for the few requests that are asked for, or parked.
-type rareState struct {
-	askers []*request // of a lease: the requests that ask its holder to yield, in the order of asking
-	asked  []*request // of a request: the leases that it asked for
-
-	parking  *parkState          // while it is put aside
-	decision *interlock.Decision // about the last parking
-	arrived  Time                // of a lease that was put aside once: when its request first arrived
-	hearers  []answerListener    // its listeners
-	moved    []interlock.Key     // and which of its keys others may have written meanwhile
-}
-
-func (r *request) deal() *rareState {
-	if r.dealings == nil {
-		r.mutableExt().dealings = &rareState{}
-	}
-	return r.dealings
-}
-
 // preempt asks the blockers of a new waiter to yield. Of several alternatives it asks for the
 // one with the earliest expected grant. It returns the warnings for the caller: the first key
 // with a pattern that forbids to ask.
-func (e *Engine) preempt(r *request) (warnings []*message.Text) {
+func (e *Engine) preempt(r *store.Request) (warnings []*message.Text) {
 	way := e.soonestAlternative(r)
 	v := viewer{e: e, limit: maxAsked, except: way}
-	for i := range way.needs() {
-		m := &way.needs()[i]
-		v.at(m.node, lockmode.Conflicts[m.mode])
-		if m.claimed {
-			v.below(m.node, lockmode.Conflicts[m.mode])
+	for i := range way.Needs() {
+		m := &way.Needs()[i]
+		v.at(m.Node, lockmode.Conflicts[m.Mode])
+		if m.Claimed {
+			v.below(m.Node, lockmode.Conflicts[m.Mode])
 		}
-		if m.counts == interlock.Permits && way.short(m) == shortOfPermits {
+		if m.Counts == interlock.Permits && way.Short(m) == store.ShortOfPermits {
 			v.cheapest(m)
 		}
 	}
@@ -66,14 +48,14 @@ func (e *Engine) preempt(r *request) (warnings []*message.Text) {
 		if len(e.out.Entry)-begin > maxAskBytes {
 			return
 		}
-		if l.phase == inGrace || l.phase == closed || slices.Contains(v.found[:i], l) {
+		if l.Phase == store.InGrace || l.Phase == store.Closed || slices.Contains(v.found[:i], l) {
 			continue
 		}
 		switch policy := preemptPolicy(l, v.via[i:]); {
 		case policy != interlock.PreemptNever:
 			e.ask(r, l, policy)
 		case warnings == nil:
-			warnings = []*message.Text{message.New(message.NotPreemptible, message.Str(v.via[i].node.key))}
+			warnings = []*message.Text{message.New(message.NotPreemptible, message.Str(v.via[i].Node.Key))}
 		}
 	}
 	return warnings
@@ -81,20 +63,20 @@ func (e *Engine) preempt(r *request) (warnings []*message.Text) {
 
 // cheapest adds holders of as many permits as m lacks: those with the lowest
 // priority, of equals the youngest.
-func (v *viewer) cheapest(m *need) {
+func (v *viewer) cheapest(m *store.Need) {
 	all := viewer{e: v.e, limit: maxMore, except: v.except}
-	all.permits(m.node)
-	slices.SortFunc(all.via, func(a, b *need) int {
-		return cmp.Or(cmp.Compare(a.req.priority, b.req.priority), cmp.Compare(b.req.fence, a.req.fence))
+	all.permits(m.Node)
+	slices.SortFunc(all.via, func(a, b *store.Need) int {
+		return cmp.Or(cmp.Compare(a.Req.Priority, b.Req.Priority), cmp.Compare(b.Req.Fence, a.Req.Fence))
 	})
-	pool, want := m.node.pool(), int64(m.req.countOf(m))
-	lacks := int64(pool.used) + int64(pool.ahead(m.req)) + want - int64(pool.policy.Capacity)
+	pool, want := m.Node.Pool(), int64(m.Req.CountOf(m))
+	lacks := int64(pool.Used) + int64(pool.Ahead(m.Req)) + want - int64(pool.Policy.Capacity)
 	if lacks <= 0 { // it is its group that lacks them
 		lacks = want
 	}
 	for _, h := range all.via {
 		if lacks > 0 {
-			lacks -= int64(h.req.countOf(h))
+			lacks -= int64(h.Req.CountOf(h))
 			v.add(h)
 		}
 	}
@@ -102,13 +84,13 @@ func (v *viewer) cheapest(m *need) {
 
 // preemptPolicy returns the strongest policy of the patterns of the keys, among via, where l
 // blocks.
-func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
+func preemptPolicy(l *store.Request, via []*store.Need) interlock.PreemptPolicy {
 	policy := interlock.PreemptNever
 	for _, m := range via {
-		if m.req != l {
+		if m.Req != l {
 			continue
 		}
-		switch p := l.ns.policyAt(m.node.key); {
+		switch p := l.NS.PolicyAt(m.Node.Key); {
 		case p == nil || p.Preempt == interlock.PreemptAsk:
 			policy = interlock.PreemptAsk
 		case p.Preempt == interlock.PreemptRevoke:
@@ -120,109 +102,52 @@ func preemptPolicy(l *request, via []*need) interlock.PreemptPolicy {
 
 // ask asks the holder of l to yield to r, and ends l after its grace if the policy
 // and the priorities say so.
-func (e *Engine) ask(r, l *request, policy interlock.PreemptPolicy) {
+func (e *Engine) ask(r, l *store.Request, policy interlock.PreemptPolicy) {
 	ev := e.event(record.YieldRequested, l)
-	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.fence, e.head.Actor, r.agentName(), r.purpose, int(r.priority)
-	if s := r.session(); s != nil {
-		ev.Target, ev.TargetFlow = s.num, r.flow().name
+	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.Fence, e.head.Actor, r.AgentName(), r.Purpose, int(r.Priority)
+	if s := r.Session(); s != nil {
+		ev.Target, ev.TargetFlow = s.Num, r.Flow().Name
 	}
-	ev.By, ev.ByID = r.num, r.id
+	ev.By, ev.ByID = r.Num, r.ID
 	e.emit(ev)
-	shown := l.asker() == r
-	if policy == interlock.PreemptRevoke && l.phase == held && r.priority >= l.priority {
+	shown := l.Asker() == r
+	if policy == interlock.PreemptRevoke && l.Phase == store.Held && r.Priority >= l.Priority {
 		e.hard(l, record.ByPreemption)
 	}
-	if shown && l.phase != over {
+	if shown && l.Phase != store.Over {
 		e.reportAsked(l)
 	}
 }
 
-func (l *request) evolveAsked(ev *record.Event) error {
-	r := l.ns.live(ev.ByID)
-	if l.phase == waiting || l.isOver() || r == nil || r.num != ev.By || r.phase != waiting {
-		return errUnknown
-	}
-	l.deal().askers = append(l.dealings.askers, r)
-	r.deal().asked = append(r.dealings.asked, l)
-	return nil
-}
-
-// unask ends what r has asked of others, and others of r: one of both is over.
-func (r *request) unask() {
-	d := r.dealings
-	if d == nil {
-		return
-	}
-	for _, l := range d.asked {
-		l.dealings.askers = slices.DeleteFunc(l.dealings.askers, func(x *request) bool { return x == r })
-	}
-	for _, w := range d.askers {
-		w.dealings.asked = slices.DeleteFunc(w.dealings.asked, func(x *request) bool { return x == r })
-	}
-	d.asked, d.askers = nil, nil
-}
-
-// asker is the request to which the holder of r is to yield, nil for none.
-func (r *request) asker() (best *request) {
-	if r.dealings == nil {
-		return nil
-	}
-	for _, x := range r.dealings.askers {
-		if best == nil || x.priority > best.priority {
-			best = x
-		}
-	}
-	return best
-}
-
 // yield returns the holder's view of the request that asks for r, or nil.
-func (e *Engine) yield(r *request) *interlock.Yield {
-	x := r.asker()
+func (e *Engine) yield(r *store.Request) *interlock.Yield {
+	x := r.Asker()
 	if x == nil {
 		return nil
 	}
 	y := &interlock.Yield{
-		Agent: x.agentName(), Flow: x.flowName(), Purpose: x.purpose, Priority: int(x.priority),
-		Since: e.now.Sub(x.arrived()), Revoked: r.phase == inGrace && r.reason == record.ByPreemption,
+		Agent: x.AgentName(), Flow: x.FlowName(), Purpose: x.Purpose, Priority: int(x.Priority),
+		Since: e.Clock.Sub(x.Arrived()), Revoked: r.Phase == store.InGrace && r.Reason == record.ByPreemption,
 	}
-	if s := x.session(); s != nil {
-		y.Session = s.name
+	if s := x.Session(); s != nil {
+		y.Session = s.Name
 	}
 	return y
 }
 
 // reportAsked reports to a session that one of its leases is asked for: by a push if it has a
 // listener, and with the next heartbeat.
-func (e *Engine) reportAsked(r *request) {
-	s := r.session()
+func (e *Engine) reportAsked(r *store.Request) {
+	s := r.Session()
 	if s == nil {
 		return
 	}
 	lease := e.lease(r)
-	if r.phase != inGrace { // else it is noted as a loss
-		s.note(r, Loss{Lease: lease, Message: r.yieldWords()})
+	if r.Phase != store.InGrace { // else it is noted as a loss
+		s.Note(r, store.Loss{Lease: lease, Message: r.YieldWords()})
 	}
-	if s.caller != nil {
-		eff := e.effect(s.caller, Asked)
-		eff.Lease, eff.Message = lease, r.yieldWords()
+	if s.Caller != nil {
+		eff := e.effect(s.Caller, Asked)
+		eff.Lease, eff.Message = lease, r.YieldWords()
 	}
-}
-
-// yieldWords say what is asked of the holder of r.
-func (r *request) yieldWords() *message.Text {
-	if r.phase == inGrace {
-		return message.New(message.YieldTaken, message.Str(r.asker().agentName()), message.Str(r.claims()[0].Key))
-	}
-	return message.New(message.YieldAsked, message.Str(r.asker().agentName()), message.Str(r.claims()[0].Key))
-}
-
-// preemptor returns the principal and the agent of the request that r was taken for, or is.
-func (r *request) preemptor() (principal, agent string) {
-	if r.endCause != nil {
-		return r.endCause.actor, r.endCause.asker
-	}
-	if x := r.asker(); x != nil {
-		return x.owner(), x.agentName()
-	}
-	return "", ""
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -22,58 +23,42 @@ import (
 //	parked ──► held at once
 //	   └─────────┘ Leave: its keys are kept all the time
 
-// goesBack reports whether r was away and is being resumed, so that it is put back
-// when that is given up.
-func (r *request) goesBack() bool {
-	switch r.phase {
-	case waiting, offered, held:
-		return r.dealings != nil && r.dealings.parking != nil && !r.dealings.parking.kept
-	}
-	return false
-}
-
-// staysPut reports whether r was parked with its keys and is held again, so that Leave parks
-// it with them.
-func (r *request) staysPut() bool {
-	return r.phase == held && r.dealings != nil && r.dealings.parking != nil && r.dealings.parking.kept
-}
-
 // leaving drafts the event for a waiter's departure from the line, or for another reason to put
 // r back.
-func (e *Engine) leaving(r *request, why record.Reason) *record.Event {
-	if !r.goesBack() && !r.staysPut() {
+func (e *Engine) leaving(r *store.Request, why record.Reason) *record.Event {
+	if !r.GoesBack() && !r.StaysPut() {
 		ev := e.event(record.Left, r)
-		ev.Reason, ev.Waited = why, e.now.Sub(r.arrived())
+		ev.Reason, ev.Waited = why, e.Clock.Sub(r.Arrived())
 		return ev
 	}
-	p := r.dealings.parking
+	p := r.Rare.Parking
 	ev := e.event(record.Parked, r)
-	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.until.Sub(e.now)), p.reason, p.fence, p.held
+	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.Until.Sub(e.Clock)), p.Reason, p.Fence, p.Held
 	switch {
-	case p.kept: // its max_hold continues from when it was resumed
-		ev.Freed, ev.Fence, ev.Held = false, r.fence, e.now.Sub(r.granted)
-	case r.phase == waiting:
-		ev.Waited = e.now.Sub(r.arrived())
-	case r.phase == held:
-		ev.Fence, ev.Held = r.fence, p.held+e.now.Sub(r.granted)
+	case p.Kept: // its max_hold continues from when it was resumed
+		ev.Freed, ev.Fence, ev.Held = false, r.Fence, e.Clock.Sub(r.Granted)
+	case r.Phase == store.Waiting:
+		ev.Waited = e.Clock.Sub(r.Arrived())
+	case r.Phase == store.Held:
+		ev.Fence, ev.Held = r.Fence, p.Held+e.Clock.Sub(r.Granted)
 	default:
-		ev.Fence = r.fence
+		ev.Fence = r.Fence
 	}
 	return ev
 }
 
 // giveUp folds ev, which leaving has drafted, and notifies the listener for r's grant. A task
 // does not end with that.
-func (e *Engine) giveUp(r *request, ev *record.Event) {
-	if r.task != nil && r.phase == waiting {
-		e.fallBack(r.task, ev.Reason)
+func (e *Engine) giveUp(r *store.Request, ev *record.Event) {
+	if r.Task != nil && r.Phase == store.Waiting {
+		e.fallBack(r.Task, ev.Reason)
 		return
 	}
-	var caller Caller
-	if r.phase == waiting && r != e.asking {
-		caller = r.listener()
+	var caller store.Caller
+	if r.Phase == store.Waiting && r != e.asking {
+		caller = r.Listener()
 	}
-	if e.emit(ev); r.isParked() {
+	if e.emit(ev); r.IsParked() {
 		e.arm(r)
 	}
 	if caller != nil {
@@ -81,66 +66,15 @@ func (e *Engine) giveUp(r *request, ev *record.Event) {
 	}
 }
 
-// evolvePutBack folds that a resumption was given up.
-func (e *State) evolvePutBack(ev *record.Event, r *request) error {
-	if !ev.Freed && r.staysPut() {
-		e.putBackKept(ev, r)
-		return nil
-	}
-	if !r.goesBack() {
-		return errUnknown
-	}
-	d := r.dealings
-	p := d.parking
-	for i := range r.needs() {
-		r.needs()[i].node.expect()
-	}
-	if r.phase == waiting {
-		d.moved = r.movedKeys(r.wait.writes)
-		r.unline()
-		e.changed(r)
-		e.clearSession(r)
-	} else {
-		e.detachFromSession(r)
-		e.giveBack(r)
-	}
-	r.unask()
-	if r.MaxHold > 0 { // resuming takes it off again
-		t := r.terms.Terms
-		t.MaxHold += p.held
-		r.terms = r.ns.agree(t)
-	}
-	p.held, p.fence, p.writes = ev.Held, ev.Fence, e.writes
-	r.wait, r.fence, r.reason, r.changed = nil, ev.Fence, ev.Reason, false
-	r.setEndCause(endingOf(ev))
-	r.setWindow(window{asOf: r.window.asOf})
-	r.ns.putAside(r)
-	r.goAway()
-	return nil
-}
-
-// putBackKept is evolvePutBack of a lease that keeps its keys.
-func (e *State) putBackKept(ev *record.Event, r *request) {
-	p := r.dealings.parking
-	e.detachFromSession(r)
-	r.phase = parked
-	r.expectBack()
-	p.since, p.until, p.held, p.fence, p.writes, p.kept = ev.At, ev.At.Add(ev.TTL), ev.Held, ev.Fence, e.writes, false
-	r.fence, r.reason, r.changed = ev.Fence, ev.Reason, false
-	r.setEndCause(endingOf(ev))
-	r.setWindow(window{asOf: r.window.asOf})
-	r.ns.putAside(r)
-}
-
 // refusePutBack notifies the listener for the grant of a parked lease why it was put back.
-func (e *Engine) refusePutBack(to Caller, r *request) {
+func (e *Engine) refusePutBack(to store.Caller, r *store.Request) {
 	eff := e.effect(to, Refused)
-	code, words := putBackWords(r.reason)
+	code, words := putBackWords(r.Reason)
 	eff.Code, eff.Lease = code, e.lease(r)
-	eff.Message = message.New(message.NotResumed, message.Str(r.firstKey()), message.Sub(words), message.Dur(max(0, e.endOf(r).Sub(e.now))))
-	eff.Conflict = e.situation(r.ns, r.firstKey())
-	if r.endCause != nil {
-		eff.Conflict.Cycle = r.endCause.cycle
+	eff.Message = message.New(message.NotResumed, message.Str(r.FirstKey()), message.Sub(words), message.Dur(max(0, e.endOf(r).Sub(e.Clock))))
+	eff.Conflict = e.situation(r.NS, r.FirstKey())
+	if r.EndCause != nil {
+		eff.Conflict.Cycle = r.EndCause.Cycle
 	}
 }
 

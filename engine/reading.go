@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
@@ -31,7 +32,7 @@ func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies 
 		list = append(list, doc)
 	}
 	if s := e.turnTo(ns); s != nil {
-		asOf = s.docs.version
+		asOf = s.Documents.Version
 	}
 	return list, asOf, nil
 }
@@ -44,10 +45,10 @@ func (e *Engine) DocumentAt(ns interlock.Namespace, key interlock.Key, version i
 	if err != nil {
 		return interlock.Document{}, err
 	}
-	if version > docs.version {
-		return interlock.Document{}, &message.Error{Code: interlock.CodeFutureVersion, Key: key, Text: futureWords(version, docs.version)}
+	if version > docs.Version {
+		return interlock.Document{}, &message.Error{Code: interlock.CodeFutureVersion, Key: key, Text: store.FutureWords(version, docs.Version)}
 	}
-	x, known := docs.asOf(key, version)
+	x, known := docs.AsOf(key, version)
 	if !known {
 		return interlock.Document{}, &message.Error{Code: interlock.CodeHistoryTrimmed, Key: key, Text: message.New(message.VersionNotKept, message.Str(key), message.Num(version))}
 	}
@@ -61,48 +62,36 @@ func (e *Engine) Versions(ns interlock.Namespace, key interlock.Key) (list []int
 	if err != nil {
 		return nil, false, err
 	}
-	d := docs.known[key]
+	d := docs.Known[key]
 	if d == nil {
 		return nil, false, nil
 	}
-	list = append(list, e.showDocument(key, d.now, true))
-	for i := len(d.earlier) - 1; i >= 0; i-- {
-		list = append(list, e.showDocument(key, d.earlier[i], true))
+	list = append(list, e.showDocument(key, d.Now, true))
+	for i := len(d.Earlier) - 1; i >= 0; i-- {
+		list = append(list, e.showDocument(key, d.Earlier[i], true))
 	}
-	return list, d.isTrimmed(), nil
+	return list, d.IsTrimmed(), nil
 }
 
 // docsAt enters a namespace and returns its documents, and the canonical spelling of a key.
-func (e *Engine) docsAt(ns interlock.Namespace, key interlock.Key) (*documents, interlock.Key, error) {
+func (e *Engine) docsAt(ns interlock.Namespace, key interlock.Key) (*store.Documents, interlock.Key, error) {
 	if _, err := keypath.Parse(string(key)); err != nil {
 		return nil, key, err
 	}
 	s := e.turnTo(ns)
 	if s == nil {
-		return &documents{}, key, nil
+		return &store.Documents{}, key, nil
 	}
-	_, key = s.fit(key)
-	return &s.docs, key, nil
+	_, key = s.Fit(key)
+	return &s.Documents, key, nil
 }
 
 // present shows a key's state as it is now.
-func (e *Engine) present(s *documents, key interlock.Key, bodies bool) interlock.Document {
-	if d := s.known[key]; d != nil {
-		return e.showDocument(key, d.now, bodies)
+func (e *Engine) present(s *store.Documents, key interlock.Key, bodies bool) interlock.Document {
+	if d := s.Known[key]; d != nil {
+		return e.showDocument(key, d.Now, bodies)
 	}
-	return interlock.Document{Key: key, Version: s.floor, Absent: true}
-}
-
-// asOf returns what stood at a key with a version, if that is known: see document.asOf.
-func (s *documents) asOf(key interlock.Key, v interlock.Version) (x *poolEdition, known bool) {
-	if d := s.known[key]; d != nil {
-		return d.asOf(v)
-	}
-	return nil, v >= s.floor
-}
-
-func futureWords(v, last interlock.Version) *message.Text {
-	return message.New(message.FutureVersion, message.Num(v), message.Num(last))
+	return interlock.Document{Key: key, Version: s.Floor, Absent: true}
 }
 
 // clockAnomaly returns the reason why no caller can have read as of a version in a namespace
@@ -113,8 +102,8 @@ func futureWords(v, last interlock.Version) *message.Text {
 func (e *Engine) clockAnomaly(asOf, last interlock.Version) *message.Text {
 	switch {
 	case asOf > last:
-		return futureWords(asOf, last)
-	case asOf > 0 && asOf <= e.base && last > e.base:
+		return store.FutureWords(asOf, last)
+	case asOf > 0 && asOf <= e.BaseVersion && last > e.BaseVersion:
 		return message.New(message.NotRestored, message.Num(asOf))
 	}
 	return nil
@@ -122,19 +111,19 @@ func (e *Engine) clockAnomaly(asOf, last interlock.Version) *message.Text {
 
 // begins returns the version with which the command's namespace began, or would begin.
 func (e *Engine) begins() interlock.Version {
-	if s := e.pendingWork.ns; s != nil {
-		return interlock.Version(s.born)
+	if s := e.PendingWork.NS; s != nil {
+		return interlock.Version(s.Born)
 	}
-	return interlock.Version(e.past)
+	return interlock.Version(e.PastVersion)
 }
 
 // latest returns the version of the last commit in the command's namespace; for one that is
 // to be made, what its versions begin above.
 func (e *Engine) latest() interlock.Version {
-	if s := e.pendingWork.ns; s != nil {
-		return s.docs.version
+	if s := e.PendingWork.NS; s != nil {
+		return s.Documents.Version
 	}
-	return interlock.Version(e.past)
+	return interlock.Version(e.PastVersion)
 }
 
 // DocumentList lists the documents of a namespace in the order of their keys.
@@ -149,7 +138,7 @@ type DocumentList struct {
 	More bool
 	AsOf interlock.Version
 
-	found first[*document]
+	found first[*store.Document]
 	next  int
 	size  int
 }
@@ -159,10 +148,10 @@ func (l *DocumentList) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	l.AsOf = s.docs.version
+	l.AsOf = s.Documents.Version
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.docs.present.Part, &l.next, l.wants, byKey) {
+	if !sift(&l.found, s.Documents.Present.Part, &l.next, l.wants, byKey) {
 		return false
 	}
 	for range glances {
@@ -170,7 +159,7 @@ func (l *DocumentList) Look(e *Engine) (done bool) {
 		if n == len(l.found.list) {
 			return true
 		}
-		doc := e.showDocument(l.found.list[n].key, l.found.list[n].now, l.Bodies)
+		doc := e.showDocument(l.found.list[n].Key, l.found.list[n].Now, l.Bodies)
 		if l.size += len(doc.Body); n == limit || l.size > interlock.MaxReadBytes {
 			l.More = true
 			return true
@@ -180,8 +169,8 @@ func (l *DocumentList) Look(e *Engine) (done bool) {
 	return false
 }
 
-func (l *DocumentList) wants(d *document) bool {
-	return strings.HasPrefix(string(d.key), l.Prefix) && d.key > l.After
+func (l *DocumentList) wants(d *store.Document) bool {
+	return strings.HasPrefix(string(d.Key), l.Prefix) && d.Key > l.After
 }
 
-func byKey(a, b *document) int { return strings.Compare(string(a.key), string(b.key)) }
+func byKey(a, b *store.Document) int { return strings.Compare(string(a.Key), string(b.Key)) }

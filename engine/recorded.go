@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -40,39 +41,39 @@ func deniedBy(name, words string) string {
 }
 
 // silence returns the reason why no outcome of d was reported.
-func (d *sideEffect) silence() string {
+func silence(d *store.SideEffect) string {
 	switch {
-	case !d.lease.IsZero():
+	case !d.Lease.IsZero():
 		return "the lease in whose name it was claimed ended before it was told what became of it"
-	case d.session != 0:
+	case d.Session != 0:
 		return "the session that claimed it ended before it was told what became of it"
 	}
 	return "the time for which it was claimed passed before it was told what became of it"
 }
 
-// left names what a caller would miss in s, with counts: living things, and permanent settings
+// contents names what a caller would miss in s, with counts: living things, and permanent settings
 // and documents. It returns "" if there are none. Remembered answers, results and notes do not
 // count.
-func (s *namespace) left() string {
-	open, dead := len(s.tasks.all)-s.tasks.done.Len()-s.tasks.failed.Len(), s.tasks.dead
-	effects := len(s.sideEffects.known) - s.sideEffects.done.Len() - s.sideEffects.free.Len()
+func contents(s *store.Namespace) string {
+	open, dead := len(s.Tasks.All)-s.Tasks.Done.Len()-s.Tasks.Failed.Len(), s.Tasks.Dead
+	effects := len(s.SideEffects.Known) - s.SideEffects.Done.Len() - s.SideEffects.Free.Len()
 	var list []string
 	for _, x := range []struct {
 		n         int
 		one, many string
 	}{
-		{len(s.sessions) - s.lingering, "session", "sessions"},
-		{s.leases, "lease", "leases"},
-		{s.away, "parked lease with freed keys", "parked leases with freed keys"},
-		{s.waiters, "waiter", "waiters"},
+		{len(s.Sessions) - s.Lingering, "session", "sessions"},
+		{s.Leases, "lease", "leases"},
+		{s.Away, "parked lease with freed keys", "parked leases with freed keys"},
+		{s.Waiters, "waiter", "waiters"},
 		{open, "unfinished task", "unfinished tasks"},
 		{dead, "dead letter", "dead letters"},
-		{len(s.docs.present), "document", "documents"},
+		{len(s.Documents.Present), "document", "documents"},
 		{effects, "unsettled effect", "unsettled effects"},
-		{s.sideEffects.done.Len(), "done effect", "done effects"},
-		{s.logs.all.Len(), "log entry", "log entries"},
-		{len(s.patterns), "pattern", "patterns"},
-		{len(s.tasks.queues), "queue", "queues"},
+		{s.SideEffects.Done.Len(), "done effect", "done effects"},
+		{s.Logs.All.Len(), "log entry", "log entries"},
+		{len(s.Patterns), "pattern", "patterns"},
+		{len(s.Tasks.Queues), "queue", "queues"},
 	} {
 		switch x.n {
 		case 0:
@@ -82,7 +83,7 @@ func (s *namespace) left() string {
 			list = append(list, fmt.Sprintf("%d %s", x.n, x.many))
 		}
 	}
-	if s.unmatched != record.UnsetKeys {
+	if s.Unmatched != record.UnsetKeys {
 		list = append(list, "settings of its own")
 	}
 	if n := len(list); n > 1 {

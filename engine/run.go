@@ -6,6 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -16,13 +17,6 @@ import (
 // caller, so it is never offered to a caller that does not listen. A refusal is not remembered
 // under the request id, since a repeat means the run that has not started yet. And each start
 // is a run of its own, also for a flow that has one already.
-
-// isRun reports whether r is a run, or waits to become one.
-func (r *request) isRun() bool { return r.run != nil }
-
-// isToStart reports whether r, which waits, is a run that has not started: not one that
-// was parked and is to go on.
-func (r *request) isToStart() bool { return r.isRun() && !r.goesBack() }
 
 // decide asks for the permits of a run.
 func (c *StartRun) decide(e *Engine) {
@@ -47,19 +41,19 @@ func (c *StartRun) decide(e *Engine) {
 // runClaims returns what a run claims: a permit of each of its keys that counts them, and
 // the others as an intent to read. In a namespace that admits only keys that fit a
 // pattern, it claims those of its keys that do.
-func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
+func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *store.Refusal) {
 	if no := checkSegment("organisation", c.Org); no != nil {
 		return nil, no
 	}
 	if no := checkSegment("workflow", c.Workflow); no != nil && c.Workflow != "" {
 		return nil, no
 	}
-	s := e.pendingWork.ns
+	s := e.PendingWork.NS
 	var claims []interlock.Claim
 	for _, key := range interlock.RunKeys(c.Org, c.Workflow) {
 		claim := interlock.Claim{Key: key, Mode: lockmode.IS}
-		switch p, _ := s.fit(key); {
-		case p == nil && s.closed():
+		switch p, _ := s.Fit(key); {
+		case p == nil && s.Closed():
 			continue
 		case p != nil && (p.Capacity > 0 || p.Rate > 0):
 			claim.Mode, claim.Count = interlock.Permits, 1
@@ -67,13 +61,13 @@ func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *refusal) {
 		claims = append(claims, claim)
 	}
 	if len(claims) == 0 {
-		return nil, s.unknownKey(interlock.RunKeys(c.Org, c.Workflow)[0])
+		return nil, s.UnknownKey(interlock.RunKeys(c.Org, c.Workflow)[0])
 	}
 	return claims, nil
 }
 
 // checkSegment returns why a name cannot be part of a run's keys, or nil.
-func checkSegment(what, name string) *refusal {
+func checkSegment(what, name string) *store.Refusal {
 	problem := keypath.Problem(name)
 	if problem == nil && strings.Contains(name, "/") {
 		problem = message.New(message.HasSlash)
@@ -81,23 +75,23 @@ func checkSegment(what, name string) *refusal {
 	if problem == nil {
 		return nil
 	}
-	return &refusal{code: interlock.CodeInvalidKey, key: interlock.Key(keypath.Clip(name, 64)), message: message.New(message.InvalidSegment, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Sub(problem))}
+	return &store.Refusal{Code: interlock.CodeInvalidKey, Key: interlock.Key(keypath.Clip(name, 64)), Message: message.New(message.InvalidSegment, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Sub(problem))}
 }
 
 // admitted reports whether a remembered answer counts for a repeated start of a run. A start
 // that was refused is as if it had never been requested.
-func (e *Engine) admitted(a *storedAnswer) bool {
-	if a.outcome != Queued {
+func (e *Engine) admitted(a *store.StoredAnswer) bool {
+	if a.Outcome != Queued {
 		return true // no refusal of a start is remembered
 	}
-	r := e.pendingWork.ns.request(a.id)
-	return r == nil || r.phase != over || r.fence > 0
+	r := e.PendingWork.NS.Request(a.ID)
+	return r == nil || r.Phase != store.Over || r.Fence > 0
 }
 
 // again answers a repeated start. Only one call at a time waits for a run.
-func (c *StartRun) again(e *Engine, a *storedAnswer) {
-	r := e.pendingWork.ns.request(a.id)
-	if r != nil && r.phase == waiting && !c.Attach {
+func (c *StartRun) again(e *Engine, a *store.StoredAnswer) {
+	r := e.PendingWork.NS.Request(a.ID)
+	if r != nil && r.Phase == store.Waiting && !c.Attach {
 		e.refuse(interlock.CodeTooManyRuns, message.New(message.CallWaitsForRun)).Conflict = e.inTheWay(r)
 		return
 	}
@@ -105,18 +99,18 @@ func (c *StartRun) again(e *Engine, a *storedAnswer) {
 }
 
 // cancelUnattended ends a wait for a run that has no listener any more.
-func (e *Engine) cancelUnattended(r *request) {
-	r.wait.caller = nil
+func (e *Engine) cancelUnattended(r *store.Request) {
+	r.Wait.Caller = nil
 	e.leaveLine(r, record.ByFull)
 }
 
 // fullAt describes what keeps a run from starting that has left the line.
-func (e *Engine) fullAt(r *request) *Conflict {
-	x := e.newRequest()
-	x.terms = r.terms
-	x.setClaims(r.claims())
+func (e *Engine) fullAt(r *store.Request) *store.Conflict {
+	x := e.NewRequest()
+	x.Conditions = r.Conditions
+	x.SetClaims(r.Claims())
 	e.try(x)
-	defer e.discard(x)
+	defer e.Discard(x)
 	return e.inTheWay(x)
 }
 
@@ -130,7 +124,7 @@ type RunList struct {
 	Rows []RunView
 	More bool // there are more than Limit
 
-	found first[*request]
+	found first[*store.Request]
 	next  int
 }
 
@@ -148,12 +142,12 @@ func (l *RunList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	_, key := s.fit(interlock.RunKeys(l.Org, "")[0]) // one organisation may have several spellings
-	wanted := func(r *request) bool {
-		return r.isRun() && r.phase != waiting && r.fence > l.After &&
-			(l.Org == "" || r.run.Org == l.Org || r.claims()[0].Key == key)
+	_, key := s.Fit(interlock.RunKeys(l.Org, "")[0]) // one organisation may have several spellings
+	wanted := func(r *store.Request) bool {
+		return r.IsRun() && r.Phase != store.Waiting && r.Fence > l.After &&
+			(l.Org == "" || r.Run.Org == l.Org || r.Claims()[0].Key == key)
 	}
-	if !sift(&l.found, s.requests.Part, &l.next, wanted, byFence) {
+	if !sift(&l.found, s.Requests.Part, &l.next, wanted, byFence) {
 		return false
 	}
 	for _, r := range l.found.list {
@@ -161,10 +155,10 @@ func (l *RunList) Look(e *Engine) (done bool) {
 			l.More = true
 			break
 		}
-		x := r.run
-		l.Rows = append(l.Rows, RunView{x.Org, x.Workflow, e.holder(r, r.claims()[0])})
+		x := r.Run
+		l.Rows = append(l.Rows, RunView{x.Org, x.Workflow, e.holder(r, r.Claims()[0])})
 	}
 	return true
 }
 
-func (c *StartRun) counts(e *Engine, a *storedAnswer) bool { return e.admitted(a) }
+func (c *StartRun) counts(e *Engine, a *store.StoredAnswer) bool { return e.admitted(a) }

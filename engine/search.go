@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -36,57 +34,6 @@ import (
 // list is not interrupted: the waits of one flow, and the parties of one barrier.
 const stepLooks = 250
 
-// searchPhase is the current activity of a search.
-type searchPhase uint8
-
-const (
-	findingCycle searchPhase = iota
-	collecting               // the waits that can be reached, because the cycle has alternatives
-	barrierSet               // what of them the reduction is about
-	reducing                 // those to the ones that can never be served
-	findingStuck             // a cycle among these
-	findingOwn               // one in which the newest wait of the suspect is the victim
-)
-
-// search is the search for a cycle through one suspect. It is volatile.
-type search struct {
-	suspect
-	phase  searchPhase
-	paused bool         // it has taken more than one step
-	dirty  bool         // while it reduces: something that others may wait for was dropped
-	number uint64       // of the walk; marks at keys carry it
-	hops   []searchStep // the waits that it came to, nearest first
-	cycle  []searchStep // that was found, while a better one is looked for
-	reduction
-
-	// Where it continues.
-	next       int     // the hop under examination
-	order      []int16 // its needs in the order of their keys
-	need       int     // index in order
-	list       blockerList
-	begun      bool   // with the list, or with the flows of a session
-	held       *need  // the next holder
-	nextHolder int    // the index of the next one in namespace.holdsAndWaits
-	flow       string // the last one of a session that was visited
-}
-
-// blockerList is one list of possible blockers of a waiter at a key.
-type blockerList uint8
-
-const (
-	listHolders blockerList = iota
-	listBelow               // holders of something below
-	listPermits
-	listLine
-)
-
-// trace is the progress of a walk at a key: for waits of others, and for those of the flow that
-// it began with.
-type trace struct {
-	number uint64
-	done   [2][listLine]lockmode.Set
-}
-
 // countLook counts an object that a search looks at, and reports whether the step has room for
 // it.
 func (e *Engine) countLook() bool {
@@ -100,344 +47,273 @@ func (e *Engine) countLook() bool {
 // lookBudgetSpent reports that the searches of the step have looked at enough.
 func (e *Engine) lookBudgetSpent() bool { return e.looked >= e.looks }
 
-// isSearching reports that a search is to go on, or to begin.
-func (a *pendingWork) isSearching() bool { return a.suspects.Len() > 0 || a.search != nil }
-
 // breakCycle continues a search, or begins with the oldest suspect. If a cycle goes through the
 // suspect, the victim's wait ends and the suspect is searched again, for there may be another
 // cycle. A wait of the suspect itself for permits ends as well.
 func (e *Engine) breakCycle() {
-	if e.search == nil {
-		s := e.suspects.Pop()
-		if s.party != nil {
-			s.party.suspected = false
+	if e.Search == nil {
+		s := e.Suspects.Pop()
+		if s.FlowState != nil {
+			s.FlowState.Suspected = false
 		}
-		if r := s.waitsForItself(); r != nil {
-			e.suspect(s.party, s.req)
+		if r := s.WaitsForItself(); r != nil {
+			e.Suspect(s.FlowState, s.Req)
 			e.leaveLine(r, record.ByPattern)
 			return
 		}
-		e.search = e.newSearch(s)
+		e.Search = e.newSearch(s)
 	}
-	x := e.search
-	if !x.paused {
-		e.looked += x.size()
+	x := e.Search
+	if !x.Paused {
+		e.looked += x.Size()
 	}
-	if !x.paused && !x.isWaitedFor() {
+	if !x.Paused && !x.IsWaitedFor() {
 		e.endSearch()
 		return
 	}
 	cycle, done := e.goOn(x)
 	switch {
 	case !done:
-		x.paused = true
+		x.Paused = true
 	case len(cycle) == 0:
 		e.endSearch()
 	default:
-		s := x.suspect
+		s := x.Suspect
 		e.endSearch()
-		e.search = e.newSearch(s)
+		e.Search = e.newSearch(s)
 		e.breakDeadlock(cycle)
 	}
 }
 
 // newSearch returns a search that begins with the suspect's waits.
-func (e *Engine) newSearch(s suspect) *search {
+func (e *Engine) newSearch(s store.Suspect) *store.Search {
 	x := e.idleSearch
 	if x == nil {
-		x = &search{}
+		x = &store.Search{}
 	}
 	e.idleSearch = nil
-	*x = search{suspect: s, hops: x.hops[:0], order: x.order[:0]}
+	*x = store.Search{Suspect: s, Hops: x.Hops[:0], Order: x.Order[:0]}
 	return x
 }
 
 // endSearch ends the search that is under way.
 func (e *Engine) endSearch() {
-	x := e.search
-	clear(x.hops)
-	x.reduction, x.cycle = reduction{}, nil
-	e.search, e.idleSearch = nil, x
+	x := e.Search
+	clear(x.Hops)
+	x.Reduction, x.Cycle = store.Reduction{}, nil
+	e.Search, e.idleSearch = nil, x
 }
 
 // goOn takes a search further, as far as the step has room. When it is done, it returns the
 // cycle to break, or nil.
-func (e *Engine) goOn(x *search) (cycle []searchStep, done bool) {
+func (e *Engine) goOn(x *store.Search) (cycle []store.SearchStep, done bool) {
 	for {
 		switch {
-		case !x.isAlive():
+		case !x.IsAlive():
 			return nil, true
-		case x.number == 0:
-			e.beginWalk(x, findingCycle)
-		case x.dirty:
-			x.restart()
-			e.beginWalk(x, collecting)
+		case x.Number == 0:
+			e.beginWalk(x, store.FindingCycle)
+		case x.Dirty:
+			x.Restart()
+			e.beginWalk(x, store.Collecting)
 		}
-		if x.phase == barrierSet && !e.gather(x) {
+		if x.Phase == store.BarrierSet && !e.gather(x) {
 			return nil, false
 		}
-		if x.phase == reducing {
+		if x.Phase == store.Reducing {
 			if !e.reduce(x) {
 				return nil, false
 			}
-			if len(x.stuck) == 0 {
+			if len(x.Stuck) == 0 {
 				return nil, true
 			}
-			e.beginWalk(x, findingStuck)
+			e.beginWalk(x, store.FindingStuck)
 			continue
 		}
 		last, done := e.walk(x)
 		if !done {
 			return nil, false
 		}
-		if x.phase == collecting {
-			x.beginGathering()
+		if x.Phase == store.Collecting {
+			x.BeginGathering()
 			continue
 		}
-		found := cycleTo(x.hops, last)
-		own := x.phase == findingOwn
-		if own && (len(found) == 0 || x.stuck == nil && hasAlternatives(found)) {
-			found = x.cycle
+		found := cycleTo(x.Hops, last)
+		own := x.Phase == store.FindingOwn
+		if own && (len(found) == 0 || x.Stuck == nil && hasAlternatives(found)) {
+			found = x.Cycle
 		}
 		switch {
 		case len(found) == 0:
 			return nil, true
-		case x.paused && !e.isReal(x, found):
-			x.restart()
-			x.paused, x.cycle = false, nil
-			e.beginWalk(x, findingCycle)
-		case x.phase == findingCycle && hasAlternatives(found):
-			e.beginWalk(x, collecting)
-		case own || found[victimOf(found)].req() == x.newest():
+		case x.Paused && !e.isReal(x, found):
+			x.Restart()
+			x.Paused, x.Cycle = false, nil
+			e.beginWalk(x, store.FindingCycle)
+		case x.Phase == store.FindingCycle && hasAlternatives(found):
+			e.beginWalk(x, store.Collecting)
+		case own || found[victimOf(found)].Req() == x.Newest():
 			return found, true
 		default: // the suspect's own wait closed all its cycles, so it is enough if it is the victim of one
-			x.cycle = found
-			e.beginWalk(x, findingOwn)
+			x.Cycle = found
+			e.beginWalk(x, store.FindingOwn)
 		}
 	}
-}
-
-// isAlive reports whether the suspect still waits.
-func (s suspect) isAlive() bool {
-	if s.party != nil {
-		return len(s.party.waits) > 0
-	}
-	return s.req.num == s.num && s.req.phase == waiting
 }
 
 // beginWalk turns the search to a walk.
-func (e *Engine) beginWalk(x *search, phase searchPhase) {
+func (e *Engine) beginWalk(x *store.Search, phase store.SearchPhase) {
 	e.walks++
-	x.phase, x.number, x.dirty = phase, e.walks, false
-	clear(x.hops)
-	x.hops = x.hops[:0]
-	x.skip(0)
+	x.Phase, x.Number, x.Dirty = phase, e.walks, false
+	clear(x.Hops)
+	x.Hops = x.Hops[:0]
+	x.SkipTo(0)
 	switch {
-	case phase == findingOwn:
-		x.visit(x.newest(), -1, 0)
-	case x.party == nil:
-		x.visit(x.req, -1, 0)
+	case phase == store.FindingOwn:
+		x.Visit(x.Newest(), -1, 0)
+	case x.FlowState == nil:
+		x.Visit(x.Req, -1, 0)
 	default:
-		for _, r := range x.party.waits {
-			x.visit(r, -1, 0)
+		for _, r := range x.FlowState.Waits {
+			x.Visit(r, -1, 0)
 		}
 	}
-}
-
-// skip continues a hop from its beginning.
-func (x *search) skip(to int) {
-	x.next, x.order, x.need, x.list = to, x.order[:0], 0, listHolders
-	x.rewind()
-}
-
-func (x *search) rewind() { x.begun, x.held, x.nextHolder, x.flow = false, nil, 0, "" }
-
-// newest returns that wait of the suspect which is rather to be the victim than its others.
-func (s suspect) newest() *request {
-	if s.party == nil {
-		return s.req
-	}
-	r := s.party.waits[0]
-	for _, w := range s.party.waits[1:] {
-		if isBetterVictim(w, r) {
-			r = w
-		}
-	}
-	return r
-}
-
-// visit adds a wait that another one waits for, unless the walk came to it before.
-func (x *search) visit(r *request, from, need int) {
-	if r.share != nil && (x.phase != collecting || r.party == nil) {
-		return // waits for parts stop no flow, but others wait behind them
-	}
-	w := r.wait
-	if i := int(w.at); i < len(x.hops) && x.hops[i].wait == w && x.hops[i].num == r.num {
-		return
-	}
-	if x.phase == collecting && r.party == nil && x.isFreed(r.whole()) || x.phase != collecting && x.stuck != nil && !x.isStuck(r.whole()) {
-		return
-	}
-	if x.phase == findingOwn && from >= 0 && !isBetterVictim(x.hops[0].req(), r) {
-		return
-	}
-	w.at = int32(len(x.hops))
-	x.hops = append(x.hops, searchStep{wait: w, num: r.num, from: from, led: int16(need)})
-}
-
-// stillWaits reports whether the hop's wait is what it was.
-func (h *searchStep) stillWaits() bool {
-	r := h.req()
-	return r != nil && r.num == h.num && r.phase == waiting && r.wait == h.wait
 }
 
 // walk visits the waits that the suspect waits for, by itself or through others, nearest
 // first. It ends at the first one that waits for the suspect, unless it collects, and
 // returns its place among the hops; else -1. It is not done if the step has no room left.
-func (e *Engine) walk(x *search) (last int, done bool) {
-	for x.next < len(x.hops) {
+func (e *Engine) walk(x *store.Search) (last int, done bool) {
+	for x.Next < len(x.Hops) {
 		closed, done := e.widen(x)
 		switch {
 		case closed:
-			return x.next, true
+			return x.Next, true
 		case !done:
 			return -1, false
 		}
-		x.skip(x.next + 1)
+		x.SkipTo(x.Next + 1)
 	}
 	return -1, true
 }
 
 // widen visits those that one wait waits for.
-func (e *Engine) widen(x *search) (closed, done bool) {
-	if !x.hops[x.next].stillWaits() {
+func (e *Engine) widen(x *store.Search) (closed, done bool) {
+	if !x.Hops[x.Next].StillWaits() {
 		return false, true
 	}
-	waiter := x.hops[x.next].req()
-	if x.phase == collecting && x.onlyInTheWay(waiter.whole()) {
+	waiter := x.Hops[x.Next].Req()
+	if x.Phase == store.Collecting && x.OnlyInTheWay(waiter.Whole()) {
 		return false, true
 	}
-	visit := func(need int, p *flowState, r *request) bool {
+	visit := func(need int, p *store.FlowState, r *store.Request) bool {
 		switch {
-		case p != nil && p == waiter.party && !waiter.follows():
-		case x.phase != collecting && (p != nil && p == x.party || p == nil && x.party == nil && r == x.req):
-			x.hops[x.next].via = int16(need)
+		case p != nil && p == waiter.FlowState && !waiter.Follows():
+		case x.Phase != store.Collecting && (p != nil && p == x.FlowState || p == nil && x.FlowState == nil && r == x.Req):
+			x.Hops[x.Next].Via = int16(need)
 			return true
 		case p != nil:
-			for _, other := range p.waits {
-				x.visit(other, x.next, need)
+			for _, other := range p.Waits {
+				x.Visit(other, x.Next, need)
 			}
 		default:
-			x.visit(r, x.next, need)
+			x.Visit(r, x.Next, need)
 		}
 		return false
 	}
-	if len(x.order) == 0 && !x.begun { // else it continues with this one
+	if len(x.Order) == 0 && !x.Begun { // else it continues with this one
 		if !e.countLook() {
 			return false, false
 		}
-		x.order = waiter.needsByKey(x.order)
+		x.Order = waiter.NeedsByKey(x.Order)
 	}
 	switch {
-	case waiter.target != nil:
+	case waiter.Target != nil:
 		return e.seekTarget(x, waiter, visit)
-	case waiter.follows():
-		return waiter.awaited.eachBlocker(visit), true
+	case waiter.Follows():
+		return waiter.Awaited.EachBlocker(visit), true
 	}
-	for ; x.need < len(x.order); x.need++ {
-		for ; x.list <= listLine; x.list++ {
-			if closed, done := e.seek(x, waiter, int(x.order[x.need]), visit); closed || !done {
+	for ; x.Need < len(x.Order); x.Need++ {
+		for ; x.List <= store.ListLine; x.List++ {
+			if closed, done := e.seek(x, waiter, int(x.Order[x.Need]), visit); closed || !done {
 				return closed, done
 			}
-			x.rewind()
+			x.Rewind()
 		}
-		x.list = listHolders
+		x.List = store.ListHolders
 	}
 	return e.eachAbsent(waiter, visit), true
 }
 
-// needsByKey appends the indexes of r's needs in the order of their keys, so that a search
-// does not depend on that of the claims.
-func (r *request) needsByKey(order []int16) []int16 {
-	needs := r.needs()
-	for i := range needs {
-		order = append(order, int16(i))
-	}
-	if len(needs) > 1 {
-		slices.SortStableFunc(order, func(a, b int16) int { return cmp.Compare(needs[a].node.key, needs[b].node.key) })
-	}
-	return order
-}
-
 // seek visits one list of possible blockers of r at a need.
-func (e *Engine) seek(x *search, r *request, i int, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
-	m := &r.needs()[i]
-	n, against := m.node, lockmode.Conflicts[m.mode]
-	if x.list == listLine {
+func (e *Engine) seek(x *store.Search, r *store.Request, i int, visit func(need int, p *store.FlowState, r *store.Request) bool) (closed, done bool) {
+	m := &r.Needs()[i]
+	n, against := m.Node, lockmode.Conflicts[m.Mode]
+	if x.List == store.ListLine {
 		return e.seekLine(x, r, i, visit)
 	}
-	if x.list == listPermits {
-		if r.countsAgainst(m) != shortOfPermits {
+	if x.List == store.ListPermits {
+		if r.CountsAgainst(m) != store.ShortOfPermits {
 			return false, true
 		}
-	} else if against&n.modes == 0 {
+	} else if against&n.Modes == 0 {
 		return false, true
 	}
-	seen := &n.line.traced(x.number).done[x.side(r)][x.list]
-	if seen.Has(m.mode) {
+	seen := &n.Line.Traced(x.Number).Done[x.Side(r)][x.List]
+	if seen.Has(m.Mode) {
 		return false, true
 	}
-	if x.list == listBelow {
-		for all := r.ns.tornBelow(n, against); x.nextHolder < len(all); x.nextHolder++ {
+	if x.List == store.ListBelow {
+		for all := r.NS.HoldsAndWaitsBelow(n, against); x.NextHolder < len(all); x.NextHolder++ {
 			if !e.countLook() {
 				return false, false
 			}
-			if p := all[x.nextHolder]; p.shows(n, against) && visit(i, p, nil) {
+			if p := all[x.NextHolder]; p.Shows(n, against) && visit(i, p, nil) {
 				return true, true
 			}
 		}
 	} else {
-		if !x.begun {
-			x.begun, x.held = true, n.first
+		if !x.Begun {
+			x.Begun, x.Held = true, n.First
 		}
-		for ; x.held != nil; x.held = x.held.next {
+		for ; x.Held != nil; x.Held = x.Held.Next {
 			if !e.countLook() {
 				return false, false
 			}
-			h := x.held
-			inTheWay := h.counts == interlock.Permits
-			if x.list == listHolders {
-				inTheWay = against.Has(h.mode)
+			h := x.Held
+			inTheWay := h.Counts == interlock.Permits
+			if x.List == store.ListHolders {
+				inTheWay = against.Has(h.Mode)
 			}
-			if p := h.req.party; inTheWay && p != nil && len(p.waits) > 0 && visit(i, p, nil) {
+			if p := h.Req.FlowState; inTheWay && p != nil && len(p.Waits) > 0 && visit(i, p, nil) {
 				return true, true
 			}
 		}
 	}
-	*seen |= lockmode.SetOf(m.mode)
+	*seen |= lockmode.SetOf(m.Mode)
 	return false, true
 }
 
 // seekLine visits the waiters that stand before r, unless the walk has met them before. The
 // waits of the flow that it began with skip each other, so their progress is kept apart.
-func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *flowState, r *request) bool) (closed, done bool) {
-	m, who := &r.needs()[i], x.side(r)
-	short := r.countsAgainst(m) != enough
-	m.node.line.traced(x.number)
-	for c := m.node.line.first; c != nil; c = c.next {
-		if !m.isBehind(c, short) {
+func (e *Engine) seekLine(x *store.Search, r *store.Request, i int, visit func(need int, p *store.FlowState, r *store.Request) bool) (closed, done bool) {
+	m, who := &r.Needs()[i], x.Side(r)
+	short := r.CountsAgainst(m) != store.Enough
+	m.Node.Line.Traced(x.Number)
+	for c := m.Node.Line.First; c != nil; c = c.Next {
+		if !m.IsBehind(c, short) {
 			continue
 		}
-		p := c.first()
-		if met := c.upto[who]; met != nil {
-			p = met.next()
+		p := c.First()
+		if met := c.Upto[who]; met != nil {
+			p = met.Next()
 		}
-		for ; p != nil && before(p.req, r); p = p.next() {
+		for ; p != nil && store.Before(p.Req, r); p = p.Next() {
 			if !e.countLook() {
 				return false, false
 			}
-			c.own().upto[who] = p
-			if visit(i, p.req.party, p.req) {
+			c.Own().Upto[who] = p
+			if visit(i, p.Req.FlowState, p.Req) {
 				return true, true
 			}
 		}
@@ -445,77 +321,43 @@ func (e *Engine) seekLine(x *search, r *request, i int, visit func(need int, p *
 	return false, true
 }
 
-// isBehind reports whether the need's request waits for the waiters of a bucket that stand
-// before it: they exclude it, or it is short of permits that they want, too.
-func (m *need) isBehind(c *bucket, short bool) bool {
-	return (lockmode.Conflicts[m.mode].Has(c.mode) || short && c.counts == interlock.Permits) && !c.isAsideFor(m.req)
-}
-
-// side distinguishes the waits of the flow that the walk began with from others.
-func (x *search) side(r *request) int {
-	if x.party != nil && r.party == x.party {
-		return 1
-	}
-	return 0
-}
-
-// traced returns what the walk with a number has looked at at the line's key.
-func (l *waitQueue) traced(number uint64) *trace {
-	if l.trace == nil {
-		l.trace = &trace{}
-	}
-	if l.trace.number != number {
-		*l.trace = trace{number: number}
-		for c := l.first; c != nil; c = c.next {
-			if c.bucketIndex != noIndex {
-				c.upto = [2]*queueEntry{}
-			}
-		}
-	}
-	return l.trace
-}
-
 // isReal reports whether all edges of a cycle through the suspect are there.
-func (e *Engine) isReal(x *search, cycle []searchStep) bool {
+func (e *Engine) isReal(x *store.Search, cycle []store.SearchStep) bool {
 	for i := range cycle {
 		h, next := &cycle[i], &cycle[(i+1)%len(cycle)]
-		if !h.stillWaits() || !e.blocks(next.req(), h.req(), int(h.via)) {
+		if !h.StillWaits() || !e.blocks(next.Req(), h.Req(), int(h.Via)) {
 			return false
 		}
 	}
-	return len(cycle) > 0 && x.isWaitedFor()
+	return len(cycle) > 0 && x.IsWaitedFor()
 }
 
 // blocks reports whether the flow of q, or q if it has none, blocks r, at a need unless that is
-// noNeed.
-func (e *Engine) blocks(q, r *request, need int) bool {
-	is := func(p *flowState, other *request) bool { return p != nil && p == q.party || p == nil && other == q }
-	match := func(_ int, p *flowState, other *request) bool { return is(p, other) }
-	switch {
-	case r.target != nil:
-		return q.party != nil && q.party.sess == r.target && (r.targetFlow == "" || q.party.name == r.targetFlow)
-	case r.follows():
-		return r.awaited.eachBlocker(match)
+// NoNeed.
+func (e *Engine) blocks(q, r *store.Request, need int) bool {
+	is := func(p *store.FlowState, other *store.Request) bool {
+		return p != nil && p == q.FlowState || p == nil && other == q
 	}
-	m := &r.needs()[need]
-	counts := r.countsAgainst(m)
-	if p := q.party; p != nil {
-		if p.holdsAgainst(m, counts) {
+	match := func(_ int, p *store.FlowState, other *store.Request) bool { return is(p, other) }
+	switch {
+	case r.Target != nil:
+		return q.FlowState != nil && q.FlowState.Sess == r.Target && (r.TargetFlow == "" || q.FlowState.Name == r.TargetFlow)
+	case r.Follows():
+		return r.Awaited.EachBlocker(match)
+	}
+	m := &r.Needs()[need]
+	counts := r.CountsAgainst(m)
+	if p := q.FlowState; p != nil {
+		if p.HoldsAgainst(m, counts) {
 			return true
 		}
-		for _, w := range p.waits {
-			if w.stands(m, counts != enough) {
+		for _, w := range p.Waits {
+			if w.Stands(m, counts != store.Enough) {
 				return true
 			}
 		}
-	} else if q.stands(m, counts != enough) {
+	} else if q.Stands(m, counts != store.Enough) {
 		return true
 	}
 	return e.eachAbsent(r, match)
-}
-
-// stands reports whether r stands in line before the request of a need, which waits for it.
-func (r *request) stands(m *need, short bool) bool {
-	o := r.needAt(m.node)
-	return o != nil && r != m.req && before(r, m.req) && m.isBehind(r.placeOf(o).class, short)
 }

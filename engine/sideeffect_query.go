@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
 // Effect returns what is known of an effect, and whether it was ever claimed.
@@ -12,7 +13,7 @@ func (e *Engine) Effect(ns interlock.Namespace, digest [32]byte) (interlock.Effe
 	if s == nil {
 		return interlock.Effect{}, false
 	}
-	d := s.sideEffects.at(digest, e.now)
+	d := s.SideEffects.At(digest, e.Clock)
 	if d == nil {
 		return interlock.Effect{}, false
 	}
@@ -30,7 +31,7 @@ type EffectList struct {
 	Rows []interlock.Effect
 	More bool
 
-	found first[*sideEffect]
+	found first[*store.SideEffect]
 	next  int
 }
 
@@ -41,15 +42,15 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	wanted := func(d *sideEffect) bool {
-		return bytes.Compare(d.digest[:], l.After[:]) > 0 && !d.isPast(e.now) && (l.State == 0 || e.deedState(d) == l.State)
+	wanted := func(d *store.SideEffect) bool {
+		return bytes.Compare(d.Digest[:], l.After[:]) > 0 && !d.IsPast(e.Clock) && (l.State == 0 || e.deedState(d) == l.State)
 	}
-	if !sift(&l.found, s.sideEffects.all.Part, &l.next, wanted, byEffectDigest) {
+	if !sift(&l.found, s.SideEffects.All.Part, &l.next, wanted, byEffectDigest) {
 		return false
 	}
 	size := 0
 	for _, d := range l.found.list {
-		if size += d.size(); len(l.Rows) == limit || len(l.Rows) > 0 && size > interlock.MaxReadBytes {
+		if size += d.Size(); len(l.Rows) == limit || len(l.Rows) > 0 && size > interlock.MaxReadBytes {
 			l.More = true
 			break
 		}
@@ -59,29 +60,29 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 }
 
 // deedState is d's state as others see it.
-func (e *Engine) deedState(d *sideEffect) interlock.EffectState {
-	if d.state == interlock.EffectClaimed && !e.lives(d) {
+func (e *Engine) deedState(d *store.SideEffect) interlock.EffectState {
+	if d.State == interlock.EffectClaimed && !e.lives(d) {
 		return interlock.EffectUnknown
 	}
-	return d.state
+	return d.State
 }
 
 // showDeed describes a side effect, to its claimer or to others.
-func (e *Engine) showDeed(d *sideEffect, mine bool) *interlock.Effect {
+func (e *Engine) showDeed(d *store.SideEffect, mine bool) *interlock.Effect {
 	f := &interlock.Effect{
-		Digest: d.digest, Action: d.action, State: e.deedState(d), Agent: d.agent, Session: d.name, Flow: d.flow, Principal: d.owner,
-		Age: e.now.Sub(d.claimed), Attempt: int(d.attempt), Result: d.result, Reason: d.reason,
+		Digest: d.Digest, Action: d.Action, State: e.deedState(d), Agent: d.Agent, Session: d.Name, Flow: d.Flow, Principal: d.Owner,
+		Age: e.Clock.Sub(d.Claimed), Attempt: int(d.Attempt), Result: d.Result, Reason: d.Reason,
 	}
 	if mine {
-		f.ID = d.id
+		f.ID = d.ID
 	}
 	switch {
-	case d.settled != 0:
-		f.Settled = e.now.Sub(d.settled)
+	case d.Settled != 0:
+		f.Settled = e.Clock.Sub(d.Settled)
 	case f.State == interlock.EffectUnknown:
-		f.Reason = d.silence()
-	case d.ttl > 0:
-		f.ExpiresIn = d.claimed.Add(d.ttl).Sub(e.now)
+		f.Reason = silence(d)
+	case d.TTL > 0:
+		f.ExpiresIn = d.Claimed.Add(d.TTL).Sub(e.Clock)
 	}
 	return f
 }

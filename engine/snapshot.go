@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -41,12 +42,12 @@ func newSnapshotter(e *Engine, w io.Writer) *snapshotter {
 }
 
 func (s *snapshotter) all() error {
-	for _, space := range s.e.sorted() {
+	for _, space := range s.e.Sorted() {
 		s.ns(space)
 	}
-	s.event(s.e.last, &record.Event{
-		Kind: record.Counters, Num: s.e.num, Session: s.e.snum, Fence: s.e.fence, Epoch: s.e.epoch, Writes: s.e.writes, Version: s.e.base,
-		AsOf: interlock.Version(s.e.past),
+	s.event(s.e.Last, &record.Event{
+		Kind: record.Counters, Num: s.e.Num, Session: s.e.SessionNum, Fence: s.e.Fence, Epoch: s.e.Epoch, Writes: s.e.Writes, Version: s.e.BaseVersion,
+		AsOf: interlock.Version(s.e.PastVersion),
 	})
 	return s.end()
 }
@@ -58,7 +59,7 @@ func (s *snapshotter) end() error {
 	return s.w.Flush()
 }
 
-func (s *snapshotter) event(at Time, ev *record.Event) {
+func (s *snapshotter) event(at store.Time, ev *record.Event) {
 	s.entry = append(s.entry[:0], 0, 0, 0, 0)
 	s.entry = record.AppendEvent(record.AppendHead(s.entry, at), ev)
 	binary.LittleEndian.PutUint32(s.entry, uint32(len(s.entry)-4))
@@ -71,25 +72,25 @@ func (s *snapshotter) write(b []byte) {
 	}
 }
 
-func (s *snapshotter) ns(sp *namespace) {
-	if sp.isBare() {
+func (s *snapshotter) ns(sp *store.Namespace) {
+	if sp.IsBare() {
 		return
 	}
-	if sp.unmatched != record.UnsetKeys {
-		s.event(0, &record.Event{Kind: record.Configured, Namespace: sp.name, Blob: record.AppendSettings(nil, &sp.settings, sp.unmatched)})
+	if sp.Unmatched != record.UnsetKeys {
+		s.event(0, &record.Event{Kind: record.Configured, Namespace: sp.Name, Blob: record.AppendSettings(nil, &sp.Settings, sp.Unmatched)})
 	}
 	s.queues(sp)
 	s.revisions(sp)
-	sessions := sp.sortedSessions()
+	sessions := sp.SortedSessions()
 	for _, x := range sessions {
-		s.event(x.opened, &record.Event{
-			Kind: record.SessionOpened, Namespace: sp.name, Session: x.num, ID: x.id, Agent: x.agent, Terms: interlock.Terms{TTL: x.ttl}, Acked: x.seqs.floor,
-			Actor: x.owner,
+		s.event(x.Opened, &record.Event{
+			Kind: record.SessionOpened, Namespace: sp.Name, Session: x.Num, ID: x.ID, Agent: x.Agent, Terms: interlock.Terms{TTL: x.TTL}, Acked: x.Seqs.Floor,
+			Actor: x.Owner,
 		})
 	}
-	requests := sp.requests.All()
-	slices.SortFunc(requests, func(a, b *request) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
+	requests := sp.Requests.All()
+	slices.SortFunc(requests, func(a, b *store.Request) int {
+		return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(a.Fence, b.Fence), cmp.Compare(a.Num, b.Num))
 	})
 	for _, r := range requests {
 		s.request(r)
@@ -98,33 +99,33 @@ func (s *snapshotter) ns(sp *namespace) {
 		s.asks(r)
 	}
 	for _, x := range sessions {
-		if x.dead {
-			s.event(0, &record.Event{Kind: record.SessionEnded, Namespace: sp.name, Session: x.num, Reason: x.why})
+		if x.Dead {
+			s.event(0, &record.Event{Kind: record.SessionEnded, Namespace: sp.Name, Session: x.Num, Reason: x.Why})
 		}
 	}
 	s.over(sp)
-	for b := range sp.notes.All {
-		for _, n := range b.notes {
-			s.event(n.at, &record.Event{
-				Kind: record.Noted, Namespace: sp.name, Claims: []interlock.Claim{{Key: interlock.Key(b.node.key), Mode: lockmode.X}},
-				Agent: n.agent, Fence: n.fence, Outcome: n.outcome, Note: n.text,
+	for b := range sp.Notes.All {
+		for _, n := range b.Notes {
+			s.event(n.At, &record.Event{
+				Kind: record.Noted, Namespace: sp.Name, Claims: []interlock.Claim{{Key: interlock.Key(b.Node.Key), Mode: lockmode.X}},
+				Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Note: n.Text,
 			})
 		}
 	}
-	for _, p := range slices.SortedFunc(slices.Values(sp.pools), func(a, b *pool) int { return strings.Compare(a.node.key, b.node.key) }) {
-		p.catchUp()
-		if left := p.full.Sub(s.e.last); p.policy != nil && p.policy.Rate > 0 && (left > 0 || p.used > 0) {
-			s.event(s.e.last, &record.Event{
-				Kind: record.Bucket, Namespace: sp.name, After: max(0, left),
-				Claims: []interlock.Claim{{Key: interlock.Key(p.node.key), Mode: interlock.Permits}},
+	for _, p := range slices.SortedFunc(slices.Values(sp.Pools), func(a, b *store.Pool) int { return strings.Compare(a.Node.Key, b.Node.Key) }) {
+		p.CatchUp()
+		if left := p.Full.Sub(s.e.Last); p.Policy != nil && p.Policy.Rate > 0 && (left > 0 || p.Used > 0) {
+			s.event(s.e.Last, &record.Event{
+				Kind: record.Bucket, Namespace: sp.Name, After: max(0, left),
+				Claims: []interlock.Claim{{Key: interlock.Key(p.Node.Key), Mode: interlock.Permits}},
 			})
 		}
 	}
-	for _, d := range slices.SortedFunc(slices.Values(sp.shared), func(a, b *partition) int { return strings.Compare(a.node.key, b.node.key) }) {
-		s.event(0, d.describe())
+	for _, d := range slices.SortedFunc(slices.Values(sp.Shared), func(a, b *store.Partition) int { return strings.Compare(a.Node.Key, b.Node.Key) }) {
+		s.event(0, d.Describe())
 	}
-	for _, class := range slices.Sorted(maps.Keys(sp.holds)) {
-		s.event(0, &record.Event{Kind: record.HoldTime, Namespace: sp.name, KeyClass: class, Held: sp.holds[class]})
+	for _, class := range slices.Sorted(maps.Keys(sp.Holds)) {
+		s.event(0, &record.Event{Kind: record.HoldTime, Namespace: sp.Name, KeyClass: class, Held: sp.Holds[class]})
 	}
 	s.documents(sp)
 	s.sideEffects(sp)
@@ -134,18 +135,18 @@ func (s *snapshotter) ns(sp *namespace) {
 }
 
 // over writes which sessions and requests are over, and how they ended.
-func (s *snapshotter) over(sp *namespace) {
-	name, gone, tombs := sp.name, sp.endedSessions.Snapshot(), sp.tombs.Snapshot()
+func (s *snapshotter) over(sp *store.Namespace) {
+	name, gone, tombs := sp.Name, sp.EndedSessions.Snapshot(), sp.Tombstones.Snapshot()
 	s.past(func(s *snapshotter) {
 		for i := range gone.Len() {
 			x := gone.At(i)
-			s.event(0, &record.Event{Kind: record.SessionGone, Namespace: name, ID: x.id, Reason: x.why})
+			s.event(0, &record.Event{Kind: record.SessionGone, Namespace: name, ID: x.ID, Reason: x.Why})
 		}
 		for i := range tombs.Len() {
 			r := tombs.At(i)
-			ev := record.Event{Kind: record.Tombstone, Namespace: name, Num: r.num, ID: r.id, Claims: r.claims, Fence: r.fence, Reason: r.reason}
-			if end := r.endCause; end != nil {
-				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.cycle, end.actor, end.asker, end.words, end.base, end.baseID, end.task
+			ev := record.Event{Kind: record.Tombstone, Namespace: name, Num: r.Num, ID: r.ID, Claims: r.Claims, Fence: r.Fence, Reason: r.Reason}
+			if end := r.EndCause; end != nil {
+				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.Cycle, end.Actor, end.Asker, end.Words, end.Base, end.BaseID, end.Task
 			}
 			s.event(0, &ev)
 		}
@@ -155,63 +156,55 @@ func (s *snapshotter) over(sp *namespace) {
 // documents writes the guarded state: the earlier editions in the order in which they
 // were replaced, then what stands now in the order of the writes. So both orders come
 // out of the fold as they are here.
-func (s *snapshotter) documents(sp *namespace) {
-	if sp.docs.version == 0 {
+func (s *snapshotter) documents(sp *store.Namespace) {
+	if sp.Documents.Version == 0 {
 		return
 	}
-	for x := range sp.docs.past.All {
+	for x := range sp.Documents.Past.All {
 		s.edition(sp, x)
 	}
-	for d := range sp.docs.recent.All {
-		s.edition(sp, d.now)
+	for d := range sp.Documents.Recent.All {
+		s.edition(sp, d.Now)
 	}
-	s.event(0, &record.Event{Kind: record.Versions, Namespace: sp.name, Version: sp.docs.version, AsOf: sp.docs.floor, Num: sp.born})
+	s.event(0, &record.Event{Kind: record.Versions, Namespace: sp.Name, Version: sp.Documents.Version, AsOf: sp.Documents.Floor, Num: sp.Born})
 }
 
-func (s *snapshotter) edition(sp *namespace, x *poolEdition) {
-	ev := x.describe(sp.name, x.doc.key)
-	ev.Changed = x != x.doc.now
-	if x == x.doc.oldest() {
-		ev.AsOf = x.doc.since
+func (s *snapshotter) edition(sp *store.Namespace, x *store.DocumentVersion) {
+	ev := x.Describe(sp.Name, x.Doc.Key)
+	ev.Changed = x != x.Doc.Now
+	if x == x.Doc.Oldest() {
+		ev.AsOf = x.Doc.Since
 	}
-	s.event(x.at, &ev)
+	s.event(x.At, &ev)
 }
 
-// rank orders waits for something that belongs to a lease after all leases.
-func (r *request) rank() int {
-	if r.base != nil || r.share != nil && r.phase == waiting {
-		return 1
-	}
-	return 0
-}
-
-func (s *snapshotter) request(r *request) {
+func (s *snapshotter) request(r *store.Request) {
 	ev := s.e.describe(record.Granted, r)
-	if d := r.dealings; d != nil && d.arrived != 0 {
-		ev.Queued, ev.Arrived = true, r.granted.Sub(d.arrived)
+	if d := r.Rare; d != nil && d.Arrived != 0 {
+		ev.Queued, ev.Arrived = true, r.Granted.Sub(d.Arrived)
 	}
-	if r.phase == waiting {
-		ev.Kind, ev.Changed = record.Queued, r.sawWrites()
-		s.event(r.granted, ev)
+	if r.Phase == store.Waiting {
+		ev.Kind, ev.Changed = record.Queued, r.SawWrites()
+		s.event(r.Granted, ev)
 		s.parking(r)
 		s.decision(r)
 		s.moved(r)
 		return
 	}
-	ev.Fence, ev.Waited, ev.Offer, ev.Changed, ev.Freed = r.fence, r.waited, r.phase == offered, r.changed, r.phase == away
-	s.event(r.granted, ev)
-	switch r.phase {
-	case parked, away, held, offered:
+	ev.Fence, ev.Waited, ev.Offer, ev.Changed, ev.Freed = r.Fence, r.Waited, r.Phase == store.Offered, r.Changed, r.Phase == store.Away
+	s.event(r.Granted, ev)
+	switch r.Phase {
+	case store.Parked, store.Away, store.Held, store.Offered:
 		s.parking(r)
 	}
 	s.decision(r) // after the parking, which has none, and before the end, after which there is none to be given
-	switch r.phase {
-	case closed:
-		s.event(0, &record.Event{Kind: record.Closed, Namespace: r.ns.name, ID: r.id, Reason: r.reason, ByID: r.attemptAt()})
-	case inGrace:
-		ev := record.Event{Kind: record.Grace, Namespace: r.ns.name, ID: r.id, Reason: r.reason}
-		if r.endCause != nil {
-			ev.Actor, ev.Asker = r.endCause.actor, r.endCause.asker
+	switch r.Phase {
+	case store.Closed:
+		s.event(0, &record.Event{Kind: record.Closed, Namespace: r.NS.Name, ID: r.ID, Reason: r.Reason, ByID: r.AttemptAt()})
+	case store.InGrace:
+		ev := record.Event{Kind: record.Grace, Namespace: r.NS.Name, ID: r.ID, Reason: r.Reason}
+		if r.EndCause != nil {
+			ev.Actor, ev.Asker = r.EndCause.Actor, r.EndCause.Asker
 		}
 		s.event(0, &ev)
 	}
@@ -219,48 +212,48 @@ func (s *snapshotter) request(r *request) {
 }
 
 // decision writes a person's answer about a lease.
-func (s *snapshotter) decision(r *request) {
-	if r.dealings == nil || r.dealings.decision == nil {
+func (s *snapshotter) decision(r *store.Request) {
+	if r.Rare == nil || r.Rare.Decision == nil {
 		return
 	}
-	d := r.dealings.decision
-	s.event(0, &record.Event{Kind: record.Decided, Namespace: r.ns.name, ID: r.id, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
+	d := r.Rare.Decision
+	s.event(0, &record.Event{Kind: record.Decided, Namespace: r.NS.Name, ID: r.ID, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
 }
 
 // parking writes how a lease is parked, or was before it was resumed.
-func (s *snapshotter) parking(r *request) {
-	if !r.isParked() && !r.goesBack() && !r.staysPut() {
+func (s *snapshotter) parking(r *store.Request) {
+	if !r.IsParked() && !r.GoesBack() && !r.StaysPut() {
 		return
 	}
-	p := r.dealings.parking
+	p := r.Rare.Parking
 	asks := uint8(0)
-	if p.asks {
-		asks = asksPerson
+	if p.Asks {
+		asks = store.AsksPerson
 	}
-	s.event(p.since, &record.Event{
-		Kind: record.Parked, Op: asks, Namespace: r.ns.name, ID: r.id, Terms: interlock.Terms{TTL: p.until.Sub(p.since)}, Note: p.reason, Freed: r.phase == away,
-		Held: p.held, Fence: p.fence, Queued: !r.isParked(), Changed: p.kept, AsOf: r.window.asOf,
-		Blob: record.AppendPrincipal(nil, p.asker),
+	s.event(p.Since, &record.Event{
+		Kind: record.Parked, Op: asks, Namespace: r.NS.Name, ID: r.ID, Terms: interlock.Terms{TTL: p.Until.Sub(p.Since)}, Note: p.Reason, Freed: r.Phase == store.Away,
+		Held: p.Held, Fence: p.Fence, Queued: !r.IsParked(), Changed: p.Kept, AsOf: r.Window.AsOf,
+		Blob: record.AppendPrincipal(nil, p.Asker),
 	})
 }
 
 // moved writes which keys of a lease that was parked others may have written.
-func (s *snapshotter) moved(r *request) {
-	d := r.dealings
-	if d == nil || d.arrived == 0 {
+func (s *snapshotter) moved(r *store.Request) {
+	d := r.Rare
+	if d == nil || d.Arrived == 0 {
 		return
 	}
-	keys := d.moved
+	keys := d.Moved
 	switch {
-	case r.isParked():
-		keys = r.movedKeys(d.parking.writes)
-	case r.phase == waiting:
-		keys = r.movedKeys(r.wait.writes)
+	case r.IsParked():
+		keys = r.MovedKeys(d.Parking.Writes)
+	case r.Phase == store.Waiting:
+		keys = r.MovedKeys(r.Wait.Writes)
 	}
 	if len(keys) == 0 {
 		return
 	}
-	ev := record.Event{Kind: record.KeysMoved, Namespace: r.ns.name, ID: r.id}
+	ev := record.Event{Kind: record.KeysMoved, Namespace: r.NS.Name, ID: r.ID}
 	for _, key := range keys {
 		ev.Claims = append(ev.Claims, interlock.Claim{Key: key, Mode: lockmode.X})
 	}
@@ -268,44 +261,44 @@ func (s *snapshotter) moved(r *request) {
 }
 
 // asks writes which requests ask the holder of r to yield.
-func (s *snapshotter) asks(r *request) {
-	if r.dealings == nil {
+func (s *snapshotter) asks(r *store.Request) {
+	if r.Rare == nil {
 		return
 	}
-	for _, x := range r.dealings.askers {
-		s.event(0, &record.Event{Kind: record.YieldRequested, Namespace: r.ns.name, ID: r.id, By: x.num, ByID: x.id})
+	for _, x := range r.Rare.Askers {
+		s.event(0, &record.Event{Kind: record.YieldRequested, Namespace: r.NS.Name, ID: r.ID, By: x.Num, ByID: x.ID})
 	}
 }
 
-func (s *snapshotter) answers(sp *namespace, sessions []*session) {
-	s.ids(sp, 0, &sp.ids)
+func (s *snapshotter) answers(sp *store.Namespace, sessions []*store.Session) {
+	s.ids(sp, 0, &sp.IDs)
 	for _, x := range sessions {
-		s.ids(sp, x.num, &x.ids)
-		ring := slices.DeleteFunc(slices.Clone(x.seqs.ring), func(a seqAnswer) bool { return a.seq <= x.seqs.floor })
-		slices.SortFunc(ring, func(a, b seqAnswer) int { return cmp.Compare(a.seq, b.seq) })
+		s.ids(sp, x.Num, &x.IDs)
+		ring := slices.DeleteFunc(slices.Clone(x.Seqs.Ring), func(a store.SeqAnswer) bool { return a.Seq <= x.Seqs.Floor })
+		slices.SortFunc(ring, func(a, b store.SeqAnswer) int { return cmp.Compare(a.Seq, b.Seq) })
 		for _, a := range ring {
-			s.answer(sp, x.num, "", a.seq, a.storedAnswer, false)
+			s.answer(sp, x.Num, "", a.Seq, a.StoredAnswer, false)
 		}
 	}
 }
 
-func (s *snapshotter) ids(sp *namespace, scope uint64, w *idWindow) {
-	for i := range w.order.Len() {
-		id := w.order.At(i)
-		s.answer(sp, scope, id, 0, w.known[id], false)
+func (s *snapshotter) ids(sp *store.Namespace, scope uint64, w *store.IDWindow) {
+	for i := range w.Order.Len() {
+		id := w.Order.At(i)
+		s.answer(sp, scope, id, 0, w.Known[id], false)
 	}
-	for _, id := range slices.Sorted(maps.Values(w.kept)) {
-		s.answer(sp, scope, id, 0, w.known[id], true)
+	for _, id := range slices.Sorted(maps.Values(w.Kept)) {
+		s.answer(sp, scope, id, 0, w.Known[id], true)
 	}
 }
 
-func (s *snapshotter) answer(sp *namespace, scope uint64, id string, seq uint64, a storedAnswer, kept bool) {
+func (s *snapshotter) answer(sp *store.Namespace, scope uint64, id string, seq uint64, a store.StoredAnswer, kept bool) {
 	ev := &record.Event{
-		Kind: record.Answered, Namespace: sp.name, Scope: scope, RequestID: id, Seq: seq,
-		Fingerprint: a.fingerprint, ID: a.id, Answer: a.outcome, Offer: a.reused, Code: a.code, Version: a.version, Made: uint8(a.made), Freed: kept,
+		Kind: record.Answered, Namespace: sp.Name, Scope: scope, RequestID: id, Seq: seq,
+		Fingerprint: a.Fingerprint, ID: a.ID, Answer: a.Outcome, Offer: a.Reused, Code: a.Code, Version: a.Version, Made: uint8(a.Made), Freed: kept,
 	}
-	ev.SetReply(a.message)
-	s.event(a.at, ev)
+	ev.SetReply(a.Message)
+	s.event(a.At, ev)
 }
 
 // ReadSnapshot makes an engine from what WriteSnapshot wrote.
@@ -377,10 +370,10 @@ func (e *Engine) Hash() (sum [32]byte) {
 }
 
 // queues writes which queues are registered.
-func (s *snapshotter) queues(sp *namespace) {
-	for _, q := range sp.sortedQueues() {
-		if q.registered {
-			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.name, QueueName: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
+func (s *snapshotter) queues(sp *store.Namespace) {
+	for _, q := range sp.SortedQueues() {
+		if q.Registered {
+			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.Name, QueueName: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
 		}
 	}
 }
@@ -388,128 +381,128 @@ func (s *snapshotter) queues(sp *namespace) {
 // tasks writes those of a namespace: those that wait in the order in which they came
 // to stand in line, those that ask in the order in which they did, and the settled ones
 // in the order in which they were.
-func (s *snapshotter) tasks(sp *namespace) {
-	for _, t := range sp.sortedTasks() {
-		if t.chainOf(t.state) == nil {
+func (s *snapshotter) tasks(sp *store.Namespace) {
+	for _, t := range sp.SortedTasks() {
+		if t.ChainOf(t.State) == nil {
 			s.task(sp, t)
 		}
 	}
-	for _, q := range sp.sortedQueues() {
-		for t := range q.lined.All {
+	for _, q := range sp.SortedQueues() {
+		for t := range q.Lined.All {
 			s.task(sp, t)
 		}
 	}
-	for t := range sp.tasks.asking.All {
+	for t := range sp.Tasks.Asking.All {
 		s.task(sp, t)
 	}
-	for t := range sp.tasks.done.All {
+	for t := range sp.Tasks.Done.All {
 		s.task(sp, t)
 	}
-	for t := range sp.tasks.failed.All {
+	for t := range sp.Tasks.Failed.All {
 		s.task(sp, t)
 	}
 }
 
-func (s *snapshotter) task(sp *namespace, t *task) {
-	ev := record.Event{Kind: record.TaskSubmitted, Namespace: sp.name, ID: t.id, Num: t.num, Op: uint8(t.state), Generation: uint64(t.attempt), Outcome: t.reason}
-	t.spec.Describe(&ev)
-	if t.arrived != 0 {
-		ev.Queued, ev.Arrived = true, t.arrived.Sub(t.spec.Submitted)
+func (s *snapshotter) task(sp *store.Namespace, t *store.Task) {
+	ev := record.Event{Kind: record.TaskSubmitted, Namespace: sp.Name, ID: t.ID, Num: t.Num, Op: uint8(t.State), Generation: uint64(t.Attempt), Outcome: t.Reason}
+	t.Spec.Describe(&ev)
+	if t.Arrived != 0 {
+		ev.Queued, ev.Arrived = true, t.Arrived.Sub(t.Spec.Submitted)
 	}
 	switch {
-	case t.state == interlock.TaskWaiting:
-		ev.After, ev.Changed = t.since.Sub(t.spec.Submitted), t.request != nil && t.request.sawWrites()
-	case t.state == interlock.TaskRunning:
-		ev.BaseID = t.request.id
-	case isSettled(t.state):
-		ev.After = t.since.Sub(t.spec.Submitted)
+	case t.State == interlock.TaskWaiting:
+		ev.After, ev.Changed = t.Since.Sub(t.Spec.Submitted), t.Request != nil && t.Request.SawWrites()
+	case t.State == interlock.TaskRunning:
+		ev.BaseID = t.Request.ID
+	case store.IsSettled(t.State):
+		ev.After = t.Since.Sub(t.Spec.Submitted)
 	}
-	s.event(t.spec.Submitted, &ev)
-	for i := range t.past {
-		a := &t.past[i]
-		s.event(a.ended, &record.Event{
-			Kind: record.AttemptFailed, Namespace: sp.name, ID: t.id, Generation: uint64(a.number), Agent: a.agent, SessionName: a.session, Fence: a.fence,
-			Reason: a.why, Outcome: a.words, Held: a.held,
+	s.event(t.Spec.Submitted, &ev)
+	for i := range t.Past {
+		a := &t.Past[i]
+		s.event(a.Ended, &record.Event{
+			Kind: record.AttemptFailed, Namespace: sp.Name, ID: t.ID, Generation: uint64(a.Number), Agent: a.Agent, SessionName: a.Session, Fence: a.Fence,
+			Reason: a.Why, Outcome: a.Words, Held: a.Held,
 		})
 	}
 }
 
 // logs writes those of a namespace: all entries in the order in which they were
 // appended, after the tasks and the documents with which they share their texts.
-func (s *snapshotter) logs(sp *namespace) {
-	if sp.logs.floor > 0 {
-		s.event(0, &record.Event{Kind: record.Logged, Namespace: sp.name, Num: sp.logs.floor})
+func (s *snapshotter) logs(sp *store.Namespace) {
+	if sp.Logs.Floor > 0 {
+		s.event(0, &record.Event{Kind: record.Logged, Namespace: sp.Name, Num: sp.Logs.Floor})
 	}
-	for x := range sp.logs.all.All {
+	for x := range sp.Logs.All.All {
 		f := record.Fields{}
-		for id, text := range []string{1: x.kind, 2: x.sender, 3: x.agent, 4: string(x.body), 5: string(x.reply)} {
+		for id, text := range []string{1: x.Kind, 2: x.Sender, 3: x.Agent, 4: string(x.Body), 5: string(x.Reply)} {
 			if text != "" {
 				f.Text(uint64(id), text)
 			}
 		}
-		f.Flag(6, x.absent)
-		if x.made != nil && sp.docs.written(x.log.key, x.version) == nil { // its history has lost it
-			written := x.made.describe(sp.name, x.log.key)
-			f.Text(7, string(record.AppendEvent(record.AppendHead(nil, x.made.at), &written)))
+		f.Flag(6, x.Absent)
+		if x.Made != nil && sp.Documents.Written(x.Log.Key, x.Version) == nil { // its history has lost it
+			written := x.Made.Describe(sp.Name, x.Log.Key)
+			f.Text(7, string(record.AppendEvent(record.AppendHead(nil, x.Made.At), &written)))
 		}
-		s.event(x.at, &record.Event{
-			Kind: record.Logged, Namespace: sp.name, ID: x.message, Num: x.seq, Op: uint8(x.state), Outcome: x.reason,
-			Claims: []interlock.Claim{{Key: x.log.key, Mode: lockmode.X}}, Version: x.version, Changed: x.made != nil, Blob: f.Bytes,
-			Agent: x.by.agent, SessionName: x.by.session, Generation: uint64(x.by.number), Fence: x.by.fence,
+		s.event(x.At, &record.Event{
+			Kind: record.Logged, Namespace: sp.Name, ID: x.Message, Num: x.Seq, Op: uint8(x.State), Outcome: x.Reason,
+			Claims: []interlock.Claim{{Key: x.Log.Key, Mode: lockmode.X}}, Version: x.Version, Changed: x.Made != nil, Blob: f.Bytes,
+			Agent: x.By.Agent, SessionName: x.By.Session, Generation: uint64(x.By.Number), Fence: x.By.Fence,
 		})
 	}
 }
 
-// sideEffects writes those of a namespace: first how each was claimed, then what became
+// SideEffects writes those of a namespace: first how each was claimed, then what became
 // of it, in the order in which the chains have it. Those that are past are not in it, for when
 // they are dropped does not matter.
-func (s *snapshotter) sideEffects(sp *namespace) {
-	all := make([]*sideEffect, 0, len(sp.sideEffects.known))
-	for _, d := range sp.sideEffects.all {
-		if !d.isPast(s.e.last) {
+func (s *snapshotter) sideEffects(sp *store.Namespace) {
+	all := make([]*store.SideEffect, 0, len(sp.SideEffects.Known))
+	for _, d := range sp.SideEffects.All {
+		if !d.IsPast(s.e.Last) {
 			all = append(all, d)
 		}
 	}
 	slices.SortFunc(all, byEffectDigest)
 	for _, d := range all {
-		s.event(d.claimed, &record.Event{
-			Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Blob: []byte(d.action), Terms: interlock.Terms{TTL: d.ttl}, BaseID: d.lease,
-			Session: d.session, SessionName: d.name, Agent: d.agent, Flow: d.flow, Actor: d.owner, Generation: d.attempt,
+		s.event(d.Claimed, &record.Event{
+			Kind: record.EffectChanged, Namespace: sp.Name, ID: d.ID, Blob: []byte(d.Action), Terms: interlock.Terms{TTL: d.TTL}, BaseID: d.Lease,
+			Session: d.Session, SessionName: d.Name, Agent: d.Agent, Flow: d.Flow, Actor: d.Owner, Generation: d.Attempt,
 		})
 	}
-	for _, c := range []*collection.List[*sideEffect]{&sp.sideEffects.done, &sp.sideEffects.free} {
+	for _, c := range []*collection.List[*store.SideEffect]{&sp.SideEffects.Done, &sp.SideEffects.Free} {
 		for d := range c.All {
-			if !d.isPast(s.e.last) {
+			if !d.IsPast(s.e.Last) {
 				s.settled(sp, d)
 			}
 		}
 	}
 	for _, d := range all {
-		if d.state == interlock.EffectUnknown {
+		if d.State == interlock.EffectUnknown {
 			s.settled(sp, d)
 		}
 	}
 }
 
-func (s *snapshotter) settled(sp *namespace, d *sideEffect) {
-	s.event(d.settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.name, ID: d.id, Op: uint8(d.state), Result: d.result, Outcome: d.reason})
+func (s *snapshotter) settled(sp *store.Namespace, d *store.SideEffect) {
+	s.event(d.Settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.Name, ID: d.ID, Op: uint8(d.State), Result: d.Result, Outcome: d.Reason})
 }
 
 // revisions writes all patterns with what they were before: those that are dropped come
 // last, in the order in which they were.
-func (s *snapshotter) revisions(sp *namespace) {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(sp.revisions)), func(name string) bool {
-		return sp.revisions[name].last().blob == nil
+func (s *snapshotter) revisions(sp *store.Namespace) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(sp.Revisions)), func(name string) bool {
+		return sp.Revisions[name].Last().Blob == nil
 	})
-	for _, name := range append(names, sp.dropped...) {
-		for _, x := range sp.revisions[name].list {
+	for _, name := range append(names, sp.Dropped...) {
+		for _, x := range sp.Revisions[name].List {
 			ev := record.Event{
-				Kind: record.PatternSet, Namespace: sp.name, PatternName: name, Blob: x.blob, Generation: x.number, By: x.reverted, Actor: x.actor,
+				Kind: record.PatternSet, Namespace: sp.Name, PatternName: name, Blob: x.Blob, Generation: x.Number, By: x.Reverted, Actor: x.Actor,
 			}
-			if x.blob == nil {
+			if x.Blob == nil {
 				ev.Kind = record.PatternDropped
 			}
-			s.event(x.at, &ev)
+			s.event(x.At, &ev)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
@@ -11,7 +12,7 @@ import (
 
 // staleIn lists it in the order of the reads, then of the writes: at most
 // interlock.MaxStale, and whether there is more.
-func (e *Engine) staleIn(c *Commit, s *documents) (list []interlock.Stale, more bool) {
+func (e *Engine) staleIn(c *Commit, s *store.Documents) (list []interlock.Stale, more bool) {
 	add := func(stale interlock.Stale) {
 		if len(list) == interlock.MaxStale {
 			more = true
@@ -21,28 +22,28 @@ func (e *Engine) staleIn(c *Commit, s *documents) (list []interlock.Stale, more 
 	}
 	for i := range c.Reads {
 		r := &c.Reads[i]
-		switch d := s.known[r.Key]; {
+		switch d := s.Known[r.Key]; {
 		case r.Present:
-			if d.isAbsent() {
+			if d.IsAbsent() {
 				add(e.staleSincePresent(s, r.Key))
 				continue
 			}
 		case r.Absent || r.Version == 0:
-			if !d.isAbsent() {
+			if !d.IsAbsent() {
 				add(e.staleSinceAbsent(d, r))
 				continue
 			}
-		case s.versionAt(r.Key) != r.Version:
+		case s.VersionAt(r.Key) != r.Version:
 			add(e.staleSince(s, r.Key, r.Version, true))
 			continue
 		}
-		if c.AsOf > 0 && s.versionAt(r.Key) > c.AsOf {
+		if c.AsOf > 0 && s.VersionAt(r.Key) > c.AsOf {
 			add(e.staleSince(s, r.Key, c.AsOf, false))
 		}
 	}
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		if c.AsOf > 0 && w.Op != interlock.Add && s.versionAt(w.Key) > c.AsOf && !reads(c, w.Key) {
+		if c.AsOf > 0 && w.Op != interlock.Add && s.VersionAt(w.Key) > c.AsOf && !reads(c, w.Key) {
 			add(e.staleSince(s, w.Key, c.AsOf, false))
 		}
 	}
@@ -61,53 +62,53 @@ func namesVersion(c *Commit, key interlock.Key) bool {
 
 // staleSince returns how a key's state came from a version to what it is. With exactly,
 // that version is the key's own, else one of the namespace.
-func (e *Engine) staleSince(s *documents, key interlock.Key, v interlock.Version, exactly bool) interlock.Stale {
+func (e *Engine) staleSince(s *store.Documents, key interlock.Key, v interlock.Version, exactly bool) interlock.Stale {
 	stale := interlock.Stale{Then: interlock.Document{Key: key, Version: v}, Now: e.present(s, key, true)}
-	if x, known := s.asOf(key, v); known && (x == nil || x.version == v || !exactly) {
+	if x, known := s.AsOf(key, v); known && (x == nil || x.Version == v || !exactly) {
 		stale.Then, stale.Known = e.showDocument(key, x, true), true
 	}
-	if d := s.known[key]; d != nil {
+	if d := s.Known[key]; d != nil {
 		e.reportWrites(&stale, d, v)
 	}
 	return stale
 }
 
 // reportWrites adds the authors of a document after a version.
-func (e *Engine) reportWrites(stale *interlock.Stale, d *document, v interlock.Version) {
-	if d.now == nil || d.now.version <= v {
+func (e *Engine) reportWrites(stale *interlock.Stale, d *store.Document, v interlock.Version) {
+	if d.Now == nil || d.Now.Version <= v {
 		return
 	}
-	between := d.earlierSince(v)
+	between := d.EarlierSince(v)
 	stale.Writes = 1 + len(between)
 	for _, x := range between[max(0, len(between)-interlock.MaxBetween):] {
-		stale.Between = append(stale.Between, e.showDocument(d.key, x, false))
+		stale.Between = append(stale.Between, e.showDocument(d.Key, x, false))
 	}
 }
 
 // staleSinceAbsent is staleSince of a document that was not there when it was read.
-func (e *Engine) staleSinceAbsent(d *document, r *interlock.Read) interlock.Stale {
+func (e *Engine) staleSinceAbsent(d *store.Document, r *interlock.Read) interlock.Stale {
 	since := r.Version
-	for _, x := range d.earlier {
-		if x.op == interlock.Delete {
-			since = max(since, x.version)
+	for _, x := range d.Earlier {
+		if x.Op == interlock.Delete {
+			since = max(since, x.Version)
 		}
 	}
 	stale := interlock.Stale{
-		Then: interlock.Document{Key: d.key, Version: r.Version, Absent: true}, Known: true,
-		Now: e.showDocument(d.key, d.now, true),
+		Then: interlock.Document{Key: d.Key, Version: r.Version, Absent: true}, Known: true,
+		Now: e.showDocument(d.Key, d.Now, true),
 	}
 	e.reportWrites(&stale, d, since)
 	return stale
 }
 
 // staleSincePresent is staleSince for a document that was only read as present.
-func (e *Engine) staleSincePresent(s *documents, key interlock.Key) interlock.Stale {
+func (e *Engine) staleSincePresent(s *store.Documents, key interlock.Key) interlock.Stale {
 	stale := interlock.Stale{Then: interlock.Document{Key: key}, Now: e.present(s, key, true)}
-	if d := s.known[key]; d != nil {
+	if d := s.Known[key]; d != nil {
 		since := interlock.Version(0)
-		for _, x := range d.earlier {
-			if x.op != interlock.Delete {
-				since = x.version
+		for _, x := range d.Earlier {
+			if x.Op != interlock.Delete {
+				since = x.Version
 			}
 		}
 		e.reportWrites(&stale, d, since)
@@ -133,5 +134,5 @@ func (e *Engine) refuseStale(list []interlock.Stale, more bool) {
 	}
 	eff := e.refuse(interlock.CodeStale, message.New(message.Stale, message.Sub(words), message.Sub(rest)))
 	eff.Stale, eff.StaleMore = list, more
-	eff.Conflict = &Conflict{Key: first.Now.Key, Kind: interlock.VersionMoved}
+	eff.Conflict = &store.Conflict{Key: first.Now.Key, Kind: interlock.VersionMoved}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -14,13 +14,13 @@ import (
 // submitter is the caller that submits tasks.
 type submitter struct {
 	agent, flow, principal string
-	sess                   *session      // nil for one without
-	writer                 interlock.Key // the key that it writes, at work on a message to it; "" for others
+	sess                   *store.Session // nil for one without
+	writer                 interlock.Key  // the key that it writes, at work on a message to it; "" for others
 }
 
 func (c *Submit) decide(e *Engine) {
-	if code, problem := checkTexts(
-		text{"agent", c.Agent, interlock.MaxNameBytes}, text{"flow", c.Flow, interlock.MaxNameBytes},
+	if code, problem := store.CheckTexts(
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		e.refuse(code, problem)
 		return
@@ -35,7 +35,7 @@ func (c *Submit) decide(e *Engine) {
 	}
 	by := submitter{agent: c.Agent, flow: c.Flow, principal: c.Actor, sess: sess}
 	if sess != nil {
-		by.agent, by.flow = sess.agent, flowOr(c.Flow)
+		by.agent, by.flow = sess.Agent, flowOr(c.Flow)
 	}
 	specs, no := e.prepare([]TaskSpec{c.Task}, by)
 	if no != nil {
@@ -43,35 +43,35 @@ func (c *Submit) decide(e *Engine) {
 		return
 	}
 	if c.Attach {
-		if own := sess.ownAttempt(c.Flow, specs[0].Claims, false); own != nil {
+		if own := sess.OwnAttempt(c.Flow, specs[0].Claims, false); own != nil {
 			e.refuseOwnAttempt(own)
 			return
 		}
-		if no := e.pendingWork.ns.tooManyFollows(sess); no != nil {
+		if no := e.PendingWork.NS.TooManyFollows(sess); no != nil {
 			e.refuseFor(no)
 			return
 		}
 	}
 	t := e.place(c.Task.ID, specs[0], sess)
 	e.replyTask(t, c.Attach, c.Flow)
-	s := t.queue.ns
+	s := t.Queue.NS
 	eff := &e.out.Effects[e.replied]
-	eff.Warnings = append(eff.Warnings, s.warnings(t.spec.Claims)...)
-	eff.Warnings = append(eff.Warnings, s.strangers(t.spec.Claims, t.spec.Group)...)
-	eff.Warnings = append(eff.Warnings, t.strictLimit()...)
+	eff.Warnings = append(eff.Warnings, s.Warnings(t.Spec.Claims)...)
+	eff.Warnings = append(eff.Warnings, s.Strangers(t.Spec.Claims, t.Spec.Group)...)
+	eff.Warnings = append(eff.Warnings, t.StrictLimit()...)
 }
 
 // prepare checks tasks that are submitted together, and returns what is kept of them. None is
 // submitted if one is refused.
-func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, no *refusal) {
+func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, no *store.Refusal) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	if code, problem := e.closedFor(); code != "" {
-		return nil, &refusal{code: code, message: problem}
+		return nil, &store.Refusal{Code: code, Message: problem}
 	}
-	s := e.pendingWork.ns
-	bytes, news := 0, map[*queue]int{}
+	s := e.PendingWork.NS
+	bytes, news := 0, map[*store.Queue]int{}
 	for i := range list {
 		x := &list[i]
 		if x.Message {
@@ -86,20 +86,20 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 				return nil, no
 			}
 		}
-		q := s.registered(x.Queue)
+		q := s.Registered(x.Queue)
 		if q == nil {
-			return nil, noSuchQueue(x.Queue)
+			return nil, store.NoSuchQueue(x.Queue)
 		}
-		if no := q.keepsFrom(e.head.Principal, x.Message); no != nil {
+		if no := q.KeepsFrom(e.head.Principal, x.Message); no != nil {
 			return nil, no
 		}
 		if x.Message { // checkClaims reports the claims of the others
-			if no := outsideGroup(e.head.Principal, x.Group); no != nil {
+			if no := store.OutsideGroup(e.head.Principal, x.Group); no != nil {
 				return nil, no
 			}
 		}
 		if q.Drain {
-			return nil, &refusal{code: interlock.CodeQueueDraining, message: message.New(message.QueueDrains, message.Str(q.Name))}
+			return nil, &store.Refusal{Code: interlock.CodeQueueDraining, Message: message.New(message.QueueDrains, message.Str(q.Name))}
 		}
 		if !x.Message { // the writer claims for itself
 			if no := e.checkClaims(x.Claims, x.Group, nil); no != nil {
@@ -107,25 +107,25 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 			}
 		}
 		if x.Ask != nil {
-			if no := s.spellReads(x.Ask.Reads); no != nil {
+			if no := s.SpellReads(x.Ask.Reads); no != nil {
 				return nil, no
 			}
 		}
 		news[q]++
-		if limit := within(interlock.MaxTasks, q.MaxTasks); q.open()+news[q] > limit {
-			return nil, &refusal{code: interlock.CodeTooManyTasks, message: message.New(message.QueueAtLimit, message.Str(q.Name), message.Num(q.open()), message.Num(limit))}
+		if limit := store.Within(interlock.MaxTasks, q.MaxTasks); q.Open()+news[q] > limit {
+			return nil, &store.Refusal{Code: interlock.CodeTooManyTasks, Message: message.New(message.QueueAtLimit, message.Str(q.Name), message.Num(q.Open()), message.Num(limit))}
 		}
-		if s.tasks.known[x.ID] != nil || slices.ContainsFunc(list[:i], func(y TaskSpec) bool { return y.ID == x.ID }) {
+		if s.Tasks.Known[x.ID] != nil || slices.ContainsFunc(list[:i], func(y TaskSpec) bool { return y.ID == x.ID }) {
 			return nil, idTaken("task")
 		}
 		spec := e.specOf(x, by)
 		bytes += spec.Cost()
-		if no := s.noRoomForTasks(bytes); no != nil {
+		if no := s.NoRoomForTasks(bytes); no != nil {
 			return nil, no
 		}
 		specs = append(specs, spec)
 	}
-	if no := s.tooManyKeysFor(specs); no != nil {
+	if no := s.TooManyKeysFor(specs); no != nil {
 		return nil, no
 	}
 	return specs, nil
@@ -134,11 +134,11 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 // specOf returns what is kept of a task that was checked.
 func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 	spec := &record.Task{
-		Claims: x.Claims, Payload: x.Payload, Purpose: x.Purpose, Priority: int32(x.Priority), Submitted: e.now, Message: x.Message,
+		Claims: x.Claims, Payload: x.Payload, Purpose: x.Purpose, Priority: int32(x.Priority), Submitted: e.Clock, Message: x.Message,
 	}
 	from := record.Address{Queue: x.Queue, Kind: x.Kind, Group: x.Group, Agent: by.agent, Flow: by.flow, Principal: by.principal}
 	if by.sess != nil {
-		from.Session = by.sess.name
+		from.Session = by.sess.Name
 	}
 	if x.Message {
 		from.Sender = by.senderOf()
@@ -146,10 +146,10 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 	spec.Address = &from
 	rare := record.TaskExtras{Attempts: x.MaxAttempts, Backoff: x.Backoff, MaxBackoff: x.MaxBackoff}
 	if x.Delay > 0 {
-		rare.Due = e.now.Add(x.Delay)
+		rare.Due = e.Clock.Add(x.Delay)
 	}
 	if x.Deadline > 0 {
-		rare.Deadline = e.now.Add(x.Deadline)
+		rare.Deadline = e.Clock.Add(x.Deadline)
 	}
 	if x.Ask != nil {
 		rare.Approval = e.approvalOf(x.Ask, by.agent)
@@ -159,10 +159,10 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 }
 
 // place creates a task from its prepared form.
-func (e *Engine) place(id [16]byte, spec *record.Task, sess *session) *task {
-	*e.draft() = record.Event{Kind: record.TaskSubmitted, Namespace: e.head.Namespace, ID: id, Num: e.num + 1, Op: uint8(interlock.TaskWaiting)}
+func (e *Engine) place(id [16]byte, spec *record.Task, sess *store.Session) *store.Task {
+	*e.draft() = record.Event{Kind: record.TaskSubmitted, Namespace: e.head.Namespace, ID: id, Num: e.Num + 1, Op: uint8(interlock.TaskWaiting)}
 	spec.Describe(e.ev)
-	e.hint.spec = spec
+	e.Hint.Spec = spec
 	switch {
 	case spec.Approval != nil:
 		e.ev.Op = uint8(interlock.TaskAsking)
@@ -170,24 +170,20 @@ func (e *Engine) place(id [16]byte, spec *record.Task, sess *session) *task {
 		e.ev.Op = uint8(interlock.TaskScheduled)
 	}
 	if sess != nil {
-		e.ev.Session = sess.num
+		e.ev.Session = sess.Num
 	}
 	if !e.tagged {
 		e.tag(e.ev, Done)
 	}
 	e.emit(e.ev)
-	t := e.pendingWork.ns.tasks.known[id]
+	t := e.PendingWork.NS.Tasks.Known[id]
 	e.placed(t)
 	return t
 }
 
-func noSuchQueue(name string) *refusal {
-	return &refusal{code: interlock.CodeNoSuchQueue, message: message.New(message.UnknownQueue, message.Str(keypath.Clip(name, 64)))}
-}
-
 // again follows the task, as long as it is known.
-func (c *Submit) again(e *Engine, a *storedAnswer) {
-	if t := e.pendingWork.ns.tasks.known[a.id]; t != nil {
+func (c *Submit) again(e *Engine, a *store.StoredAnswer) {
+	if t := e.PendingWork.NS.Tasks.Known[a.ID]; t != nil {
 		e.replyTask(t, c.Attach, c.Flow)
 		return
 	}

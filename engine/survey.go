@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
 // A Scan is a query that may have to look at all of a namespace. It does so piece by piece,
@@ -30,10 +31,10 @@ const (
 
 // turnTo returns a namespace to look at, as of its last command or the last one about
 // all namespaces; nil if there is none.
-func (e *Engine) turnTo(name interlock.Namespace) *namespace {
-	s := e.spaces[name]
+func (e *Engine) turnTo(name interlock.Namespace) *store.Namespace {
+	s := e.Namespaces[name]
 	if e.viewed = 0; s != nil {
-		e.enter(s.agenda, e.whole.now)
+		e.enter(s.Agenda, e.Whole.Clock)
 	}
 	return s
 }
@@ -86,7 +87,7 @@ type KeyList struct {
 	Rows []KeyRow
 	More bool // there are more than the filter's limit
 
-	found first[*node]
+	found first[*store.Node]
 	next  int
 }
 
@@ -97,7 +98,7 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Filter.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.nodes.Part, &l.next, l.wants, func(a, b *node) int { return strings.Compare(a.key, b.key) }) {
+	if !sift(&l.found, s.Nodes.Part, &l.next, l.wants, func(a, b *store.Node) int { return strings.Compare(a.Key, b.Key) }) {
 		return false
 	}
 	for range glances / MaxShownHolders {
@@ -111,15 +112,15 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 		n := l.found.list[len(l.Rows)]
 		v := viewer{e: e, limit: MaxShownHolders}
 		v.at(n, ^lockmode.Set(0))
-		l.Rows = append(l.Rows, KeyRow{Key: interlock.Key(n.key), Holders: v.holders(), More: v.more, Length: n.line.length()})
+		l.Rows = append(l.Rows, KeyRow{Key: interlock.Key(n.Key), Holders: v.holders(), More: v.more, Length: n.Line.Length()})
 	}
 	return false
 }
 
-func (l *KeyList) wants(n *node) bool {
+func (l *KeyList) wants(n *store.Node) bool {
 	f := &l.Filter
-	return strings.HasPrefix(n.key, f.Prefix) && n.key > string(f.After) && n.used() &&
-		(!f.Held || n.first != nil) && (!f.Waiting || n.line.length() > 0)
+	return strings.HasPrefix(n.Key, f.Prefix) && n.Key > string(f.After) && n.Used() &&
+		(!f.Held || n.First != nil) && (!f.Waiting || n.Line.Length() > 0)
 }
 
 // HotList lists the keys with the longest lines, then those with the most holders.
@@ -129,7 +130,7 @@ type HotList struct {
 
 	Keys []HotKey
 
-	found first[*node]
+	found first[*store.Node]
 	next  int
 }
 
@@ -139,30 +140,20 @@ func (l *HotList) Look(e *Engine) (done bool) {
 		return true
 	}
 	l.found.limit = max(1, min(l.Limit, 100))
-	if !sift(&l.found, s.nodes.Part, &l.next, (*node).used, hotter) {
+	if !sift(&l.found, s.Nodes.Part, &l.next, (*store.Node).Used, hotter) {
 		return false
 	}
 	for _, n := range l.found.list {
-		line, holders := n.weight()
-		l.Keys = append(l.Keys, HotKey{Key: interlock.Key(n.key), Holders: holders, Length: line})
+		line, holders := n.Weight()
+		l.Keys = append(l.Keys, HotKey{Key: interlock.Key(n.Key), Holders: holders, Length: line})
 	}
 	return true
 }
 
-func hotter(a, b *node) int {
-	la, ha := a.weight()
-	lb, hb := b.weight()
-	return cmp.Or(cmp.Compare(lb, la), cmp.Compare(hb, ha), strings.Compare(a.key, b.key))
-}
-
-func (n *node) weight() (line, holders int) { return n.line.length(), n.holders() }
-
-// holders counts the leases that need n in a mode.
-func (n *node) holders() (holders int) {
-	for _, count := range n.granted {
-		holders += int(count)
-	}
-	return holders
+func hotter(a, b *store.Node) int {
+	la, ha := a.Weight()
+	lb, hb := b.Weight()
+	return cmp.Or(cmp.Compare(lb, la), cmp.Compare(hb, ha), strings.Compare(a.Key, b.Key))
 }
 
 // WaitGraph lists the edges of the namespace's wait-for graph, in the order of the waiters'
@@ -174,7 +165,7 @@ type WaitGraph struct {
 
 	Edges []WaitEdge
 
-	found  first[*request]
+	found  first[*store.Request]
 	next   int
 	awaits int
 	shown  int
@@ -186,7 +177,7 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		return true
 	}
 	g.found.limit = maxWaitEdges // each has an edge
-	if !sift(&g.found, s.requests.Part, &g.next, (*request).isWaiting, byNumber) || !sift(&g.found, s.tasks.awaits.Part, &g.awaits, (*request).isWaiting, byNumber) {
+	if !sift(&g.found, s.Requests.Part, &g.next, (*store.Request).IsWaiting, store.ByNumber) || !sift(&g.found, s.Tasks.Awaits.Part, &g.awaits, (*store.Request).IsWaiting, store.ByNumber) {
 		return false
 	}
 	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {
@@ -199,10 +190,6 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 	return false
 }
 
-func (r *request) isWaiting() bool { return r.phase == waiting }
-
-func byNumber(a, b *request) int { return cmp.Compare(a.num, b.num) }
-
 // Holdings lists what an agent holds, over all its sessions, in the order of the
 // fences.
 type Holdings struct {
@@ -211,7 +198,7 @@ type Holdings struct {
 
 	Holders []interlock.Holder
 
-	found first[*request]
+	found first[*store.Request]
 	next  int
 }
 
@@ -221,11 +208,11 @@ func (h *Holdings) Look(e *Engine) (done bool) {
 		return true
 	}
 	h.found.limit = maxHoldings
-	if !sift(&h.found, s.requests.Part, &h.next, h.wants, byFence) {
+	if !sift(&h.found, s.Requests.Part, &h.next, h.wants, byFence) {
 		return false
 	}
 	for _, r := range h.found.list {
-		for _, c := range r.claims() {
+		for _, c := range r.Claims() {
 			if len(h.Holders) < maxHoldings {
 				h.Holders = append(h.Holders, e.holder(r, c))
 			}
@@ -234,80 +221,79 @@ func (h *Holdings) Look(e *Engine) (done bool) {
 	return true
 }
 
-func byFence(a, b *request) int {
-	return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.num, b.num))
+func byFence(a, b *store.Request) int {
+	return cmp.Or(cmp.Compare(a.Fence, b.Fence), cmp.Compare(a.Num, b.Num))
 }
 
-func (h *Holdings) wants(r *request) bool { return r.phase != waiting && r.agentName() == h.Agent }
-
-// used reports whether the key itself is claimed, by a holder or a waiter.
-func (n *node) used() bool { return n.first != nil || n.line != nil && n.line.claimed > 0 }
+func (h *Holdings) wants(r *store.Request) bool {
+	return r.Phase != store.Waiting && r.AgentName() == h.Agent
+}
 
 // appendWaits adds the edges of one waiter.
-func (e *Engine) appendWaits(edges []WaitEdge, r *request) []WaitEdge {
-	if r.target != nil {
+func (e *Engine) appendWaits(edges []WaitEdge, r *store.Request) []WaitEdge {
+	if r.Target != nil {
 		edges = append(edges, WaitEdge{
-			Waiter: partyOf(r), Blocker: FlowRef{Agent: r.target.agent, Session: r.target.name, Flow: r.targetFlow},
-			Waited: e.now.Sub(r.arrived()),
+			Waiter: partyOf(r), Blocker: FlowRef{Agent: r.Target.Agent, Session: r.Target.Name, Flow: r.TargetFlow},
+			Waited: e.Clock.Sub(r.Arrived()),
 		})
 	}
-	if r.follows() {
-		edges = e.appendAwaited(edges, r.awaited)
+	if r.Follows() {
+		edges = e.appendAwaited(edges, r.Awaited)
 	}
-	for way := range r.eachAlternative {
-		for i := range way.needs() {
+	for way := range r.EachAlternative {
+		for i := range way.Needs() {
 			if len(edges) < maxWaitEdges {
-				edges = e.appendEdges(edges, way, &way.needs()[i])
+				edges = e.appendEdges(edges, way, &way.Needs()[i])
 			}
 		}
 	}
 	return edges
 }
 
-func (e *Engine) appendEdges(edges []WaitEdge, r *request, m *need) []WaitEdge {
-	add := func(other *request, has interlock.Claim, ahead bool) {
-		if other.sameParty(r) {
+func (e *Engine) appendEdges(edges []WaitEdge, r *store.Request, m *store.Need) []WaitEdge {
+	add := func(other *store.Request, has interlock.Claim, ahead bool) {
+		if other.SameParty(r) {
 			return
 		}
 		edge := WaitEdge{
-			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.claims()[m.claim].Key, Mode: r.claims()[m.claim].Mode,
-			Has: has, Ahead: ahead, Waited: e.now.Sub(r.arrived()),
+			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.Claims()[m.Claim].Key, Mode: r.Claims()[m.Claim].Mode,
+			Has: has, Ahead: ahead, Waited: e.Clock.Sub(r.Arrived()),
 		}
-		edge.Waiter.Request, edge.Blocker.Request = r.num, other.num
+		edge.Waiter.Request, edge.Blocker.Request = r.Num, other.Num
 		edges = append(edges, edge)
 	}
-	against := lockmode.Conflicts[m.mode]
-	if against&m.node.modes != 0 {
+	against := lockmode.Conflicts[m.Mode]
+	if against&m.Node.Modes != 0 {
 		v := viewer{e: e, limit: maxWaitEdges}
-		v.at(m.node, against)
-		if m.claimed { // an intent conflicts with nothing below
-			v.below(m.node, against)
+		v.at(m.Node, against)
+		if m.Claimed { // an intent conflicts with nothing below
+			v.below(m.Node, against)
 		}
 		for i, h := range v.found {
-			add(h, v.via[i].shown(), false)
+			add(h, v.via[i].Shown(), false)
 		}
 	}
-	for _, x := range r.absent(m) {
-		add(x, x.barrier().shown(), false)
+	for _, x := range r.Absent(m) {
+		add(x, x.Barrier().Shown(), false)
 	}
-	short := enough
-	if m.counts == interlock.Permits {
-		short = r.short(m)
+	short := store.Enough
+	if m.Counts == interlock.Permits {
+		short = r.Short(m)
 	}
-	if short == shortOfPermits {
-		for h := m.node.first; h != nil && len(edges) < maxWaitEdges; h = h.next {
-			if h.counts == interlock.Permits {
-				add(h.req, h.shown(), false)
+	if short == store.ShortOfPermits {
+		for h := m.Node.First; h != nil && len(edges) < maxWaitEdges; h = h.Next {
+			if h.Counts == interlock.Permits {
+				add(h.Req, h.Shown(), false)
 			}
 		}
 	}
-	for c := m.node.line.first; c != nil; c = c.next {
-		if !against.Has(c.mode) && (short == enough || c.counts != interlock.Permits) || c.isAsideFor(r) {
+	for c := m.Node.Line.First; c != nil; c = c.Next {
+		if !against.Has(c.Mode) && (short == store.Enough || c.Counts != interlock.Permits) || c.IsAsideFor(r) {
 			continue
 		}
-		for p := c.first(); p != nil && before(p.req, r) && len(edges) < maxWaitEdges; p = p.next() {
-			if !p.duplicate {
-				add(p.req, p.req.claimAt(int(p.need)), true)
+		for p := c.First(); p != nil && store.Before(p.Req, r) && len(edges) < maxWaitEdges; p = p.Next() {
+			if !p.Duplicate {
+				add(p.Req, p.Req.ClaimAt(int(p.Need)), true)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -21,7 +22,7 @@ func (c *SetQueue) decide(e *Engine) {
 		e.refuse(interlock.CodeTooManyNamespaces, problem)
 		return
 	}
-	if s := e.pendingWork.ns; s.registered(c.Queue.Name) == nil && s != nil && s.tasks.registered >= interlock.MaxQueues {
+	if s := e.PendingWork.NS; s.Registered(c.Queue.Name) == nil && s != nil && s.Tasks.Registered >= interlock.MaxQueues {
 		e.refuse(interlock.CodeTooManyQueues, message.New(message.QueuesAtLimit, message.Str(c.Namespace), message.Num(interlock.MaxQueues)))
 		return
 	}
@@ -29,12 +30,12 @@ func (c *SetQueue) decide(e *Engine) {
 }
 
 func (c *SwitchQueue) decide(e *Engine) {
-	q := e.pendingWork.ns.registered(c.Name)
+	q := e.PendingWork.NS.Registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return
 	}
-	if no := q.notAdmin(c.Principal, message.New(message.ChangeQueue)); no != nil {
+	if no := q.NotAdmin(c.Principal, message.New(message.ChangeQueue)); no != nil {
 		e.refuseFor(no)
 		return
 	}
@@ -48,53 +49,53 @@ func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
 	*e.draft() = record.Event{Kind: record.QueueSet, Namespace: h.Namespace, QueueName: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	if known := e.pendingWork.ns.registered(q.Name); len(known.Pull) > 0 {
-		e.dismissPulls(known, known.notPuller)
+	if known := e.PendingWork.NS.Registered(q.Name); len(known.Pull) > 0 {
+		e.dismissPulls(known, known.NotPuller)
 	}
 	e.reply(Done)
 }
 
 func (c *DropQueue) decide(e *Engine) {
-	q := e.pendingWork.ns.registered(c.Name)
+	q := e.PendingWork.NS.Registered(c.Name)
 	if q == nil {
 		e.refuseQueue(c.Name)
 		return
 	}
-	if n := q.open(); n > 0 {
+	if n := q.Open(); n > 0 {
 		e.refuse(interlock.CodeQueueInUse, message.New(message.QueueInUse, message.Str(q.Name), message.Num(n)))
 		return
 	}
-	if p := q.ns.writtenBy(q.Name); p != nil {
+	if p := q.NS.WrittenBy(q.Name); p != nil {
 		e.refuse(interlock.CodeQueueInUse, message.New(message.QueueIsWriter, message.Str(q.Name), message.Str(p.Name)))
 		return
 	}
 	*e.draft() = record.Event{Kind: record.QueueDropped, Namespace: c.Namespace, QueueName: c.Name, Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	e.dismissPulls(q, func(*interlock.Principal) *refusal { return noSuchQueue(q.Name) })
+	e.dismissPulls(q, func(*interlock.Principal) *store.Refusal { return store.NoSuchQueue(q.Name) })
 	e.reply(Done)
 }
 
 func (c *ChangeTask) decide(e *Engine) {
-	if code, problem := checkTexts(text{"reason", c.Reason, interlock.MaxReasonBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
 	if c.Delay < 0 || c.Delay > interlock.MaxDelay {
 		no := badTime("delay", c.Delay)
-		e.refuse(no.code, no.message)
+		e.refuse(no.Code, no.Message)
 		return
 	}
 	t := e.findTask(c.Task)
 	if t == nil {
 		return
 	}
-	if no := t.notChangedBy(c.Principal); no != nil {
+	if no := t.NotChangedBy(c.Principal); no != nil {
 		e.refuseFor(no)
 		return
 	}
 	if no := e.mayChange(t, c.Change); no != nil {
-		e.refuse(no.code, no.message).Tasks = []interlock.Task{e.showTask(t)}
+		e.refuse(no.Code, no.Message).Tasks = []interlock.Task{e.showTask(t)}
 		return
 	}
 	ev := e.standing(t, interlock.TaskCancelled)
@@ -109,7 +110,7 @@ func (c *ChangeTask) decide(e *Engine) {
 		if c.Change == ReplayTask {
 			ev.Generation, ev.Outcome = 0, ""
 		}
-		if t.isUnapproved() {
+		if t.IsUnapproved() {
 			ev.Op = uint8(interlock.TaskAsking)
 			if c.Change == ReplayTask {
 				ev.Blob = record.AppendPrincipal(nil, c.Actor)
@@ -120,7 +121,7 @@ func (c *ChangeTask) decide(e *Engine) {
 	}
 	ev.Actor = c.Actor
 	if sess := e.scope(); sess != nil {
-		ev.Session, ev.Agent = sess.num, sess.agent
+		ev.Session, ev.Agent = sess.Num, sess.Agent
 	}
 	e.tag(ev, Done)
 	shown := e.showTask(t)
@@ -132,33 +133,33 @@ func (c *ChangeTask) decide(e *Engine) {
 }
 
 // mayChange returns why a task cannot be changed so, nil if it can.
-func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
-	settled := isSettled(t.state)
+func (e *Engine) mayChange(t *store.Task, change TaskChange) *store.Refusal {
+	settled := store.IsSettled(t.State)
 	switch change {
 	case CancelTask, RescheduleTask:
 		if settled {
-			return &refusal{code: interlock.CodeTaskSettled, message: message.New(message.TaskSettled, message.Str(t.state.String()))}
+			return &store.Refusal{Code: interlock.CodeTaskSettled, Message: message.New(message.TaskSettled, message.Str(t.State.String()))}
 		}
-		if t.state == interlock.TaskRunning {
-			return &refusal{code: interlock.CodeHeld, message: message.New(message.TaskInHand, message.Str(t.going.agent))}
+		if t.State == interlock.TaskRunning {
+			return &store.Refusal{Code: interlock.CodeHeld, Message: message.New(message.TaskInHand, message.Str(t.Going.Agent))}
 		}
 	case ReplayTask:
 		switch {
 		case !settled:
-			return &refusal{code: interlock.CodeTaskNotSettled, message: message.New(message.TaskNotReplayable, message.Str(t.state.String()))}
-		case t.state == interlock.TaskDone:
-			return &refusal{code: interlock.CodeTaskSettled, message: message.New(message.TaskNotReplayable, message.Str(t.state.String()))}
-		case !t.queue.registered:
-			return noSuchQueue(t.queue.Name)
-		case t.queue.open() >= within(interlock.MaxTasks, t.queue.MaxTasks):
-			return &refusal{code: interlock.CodeTooManyTasks, message: message.New(message.QueueFull, message.Str(t.queue.Name))}
+			return &store.Refusal{Code: interlock.CodeTaskNotSettled, Message: message.New(message.TaskNotReplayable, message.Str(t.State.String()))}
+		case t.State == interlock.TaskDone:
+			return &store.Refusal{Code: interlock.CodeTaskSettled, Message: message.New(message.TaskNotReplayable, message.Str(t.State.String()))}
+		case !t.Queue.Registered:
+			return store.NoSuchQueue(t.Queue.Name)
+		case t.Queue.Open() >= store.Within(interlock.MaxTasks, t.Queue.MaxTasks):
+			return &store.Refusal{Code: interlock.CodeTooManyTasks, Message: message.New(message.QueueFull, message.Str(t.Queue.Name))}
 		}
 		if code, problem := e.closedFor(); code != "" {
-			return &refusal{code: code, message: problem}
+			return &store.Refusal{Code: code, Message: problem}
 		}
 	case DiscardTask:
 		if !settled {
-			return &refusal{code: interlock.CodeTaskNotSettled, message: message.New(message.TaskNotSettled, message.Str(t.state.String()))}
+			return &store.Refusal{Code: interlock.CodeTaskNotSettled, Message: message.New(message.TaskNotSettled, message.Str(t.State.String()))}
 		}
 	default:
 		return invalid("", message.New(message.UnknownTaskChange))
@@ -167,10 +168,10 @@ func (e *Engine) mayChange(t *task, change TaskChange) *refusal {
 }
 
 // again answers an acknowledgement that was carried out before.
-func (c *Ack) again(e *Engine, a *storedAnswer) {
+func (c *Ack) again(e *Engine, a *store.StoredAnswer) {
 	commit := Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{Writes: c.Writes}}
 	commit.again(e, a)
 	e.out.Effects[e.replied].Tasks = []interlock.Task{e.taskAgain(a)}
 }
 
-func (c *ChangeTask) again(e *Engine, a *storedAnswer) { e.replyTaskAgain(a) }
+func (c *ChangeTask) again(e *Engine, a *store.StoredAnswer) { e.replyTaskAgain(a) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -15,7 +16,7 @@ import (
 // Checks of the form of queues and tasks.
 
 func checkQueue(q *interlock.TaskQueue) *message.Text {
-	if problem := checkName("queue", q.Name); problem != nil {
+	if problem := store.CheckName("queue", q.Name); problem != nil {
 		return problem
 	}
 	inside := func(name string, d, most time.Duration) *message.Text {
@@ -49,7 +50,7 @@ func checkQueue(q *interlock.TaskQueue) *message.Text {
 	}
 	seen := map[string]bool{}
 	for _, g := range q.Groups {
-		_, problem := checkTexts(text{"group", g.Group, interlock.MaxNameBytes})
+		_, problem := store.CheckTexts(store.Text{Name: "group", Value: g.Group, Limit: interlock.MaxNameBytes})
 		switch {
 		case problem != nil:
 			return problem
@@ -97,30 +98,17 @@ func checkEntry(entry string) *message.Text {
 	return nil
 }
 
-// checkName returns what is wrong with the name of a thing that stands in a path, or "".
-func checkName(what, name string) *message.Text {
-	if name == "" || len(name) > interlock.MaxNameBytes {
-		return message.New(message.NameLength, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Num(interlock.MaxNameBytes))
-	}
-	for _, b := range []byte(name) {
-		if b <= ' ' || b >= 0x7f || b == '/' {
-			return message.New(message.NameCharacters, message.Str(what), message.Str(keypath.Clip(name, 64)))
-		}
-	}
-	return nil
-}
-
 // checkTask normalises a task and returns a refusal if its form is wrong, or nil.
-func checkTask(x *TaskSpec) *refusal {
+func checkTask(x *TaskSpec) *store.Refusal {
 	if x.Ask != nil {
 		if no := checkQuestion(x.Ask); no != nil {
 			return no
 		}
 	}
-	if code, problem := checkTexts(
-		text{"kind", x.Kind, interlock.MaxNameBytes}, text{"purpose", x.Purpose, interlock.MaxPurposeBytes}, text{"group", x.Group, interlock.MaxNameBytes},
+	if code, problem := store.CheckTexts(
+		store.Text{Name: "kind", Value: x.Kind, Limit: interlock.MaxNameBytes}, store.Text{Name: "purpose", Value: x.Purpose, Limit: interlock.MaxPurposeBytes}, store.Text{Name: "group", Value: x.Group, Limit: interlock.MaxNameBytes},
 	); code != "" {
-		return &refusal{code: code, message: problem}
+		return &store.Refusal{Code: code, Message: problem}
 	}
 	switch {
 	case x.Message && (x.Queue != "" || len(x.Claims) > 0):
@@ -128,27 +116,27 @@ func checkTask(x *TaskSpec) *refusal {
 	case !x.Message && x.Key != "":
 		return invalid(x.Key, message.New(message.TaskWithKey))
 	case len(x.Payload) > interlock.MaxPayloadBytes:
-		return &refusal{code: interlock.CodeInvalidPayload, message: message.New(message.PayloadTooLarge, message.Num(len(x.Payload)), message.Num(interlock.MaxPayloadBytes))}
+		return &store.Refusal{Code: interlock.CodeInvalidPayload, Message: message.New(message.PayloadTooLarge, message.Num(len(x.Payload)), message.Num(interlock.MaxPayloadBytes))}
 	case len(x.Payload) > 0 && x.problemOfPayload() != nil:
-		return &refusal{code: interlock.CodeInvalidPayload, message: message.New(message.PayloadNotJSON)}
+		return &store.Refusal{Code: interlock.CodeInvalidPayload, Message: message.New(message.PayloadNotJSON)}
 	case x.Priority < -interlock.MaxPriority || x.Priority > interlock.MaxPriority:
-		return &refusal{code: interlock.CodeInvalidPriority, message: message.New(message.NotBetween, message.Str("priority"), message.Num(x.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))}
+		return &store.Refusal{Code: interlock.CodeInvalidPriority, Message: message.New(message.NotBetween, message.Str("priority"), message.Num(x.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))}
 	case x.Delay < 0 || x.Delay > interlock.MaxDelay:
 		return badTime("delay", x.Delay)
 	case x.Deadline < 0 || x.Deadline > interlock.MaxDelay:
 		return badTime("deadline", x.Deadline)
 	case x.Deadline > 0 && x.Deadline <= x.Delay:
-		return &refusal{code: interlock.CodeInvalidTTL, message: message.New(message.DeadlineBeforeDelay, message.Dur(x.Deadline), message.Dur(x.Delay))}
+		return &store.Refusal{Code: interlock.CodeInvalidTTL, Message: message.New(message.DeadlineBeforeDelay, message.Dur(x.Deadline), message.Dur(x.Delay))}
 	case x.Backoff < 0 || x.Backoff > interlock.MaxDelay:
 		return badTime("backoff", x.Backoff)
 	case x.MaxBackoff < 0 || x.MaxBackoff > interlock.MaxDelay:
 		return badTime("max_backoff", x.MaxBackoff)
 	case x.MaxBackoff != 0 && x.MaxBackoff < x.Backoff:
-		return &refusal{code: interlock.CodeInvalidTTL, message: belowOther("max_backoff", x.MaxBackoff, "backoff", x.Backoff)}
+		return &store.Refusal{Code: interlock.CodeInvalidTTL, Message: belowOther("max_backoff", x.MaxBackoff, "backoff", x.Backoff)}
 	case x.MaxAttempts < 0 || x.MaxAttempts > interlock.MaxAttempts:
 		return invalid("", message.New(message.CountNotUpTo, message.Str("max_attempts"), message.Num(interlock.MaxAttempts)))
 	case len(x.Claims) > interlock.MaxClaims:
-		return &refusal{code: interlock.CodeTooManyClaims, message: message.New(message.TaskClaimCount, message.Num(len(x.Claims)), message.Num(interlock.MaxClaims))}
+		return &store.Refusal{Code: interlock.CodeTooManyClaims, Message: message.New(message.TaskClaimCount, message.Num(len(x.Claims)), message.Num(interlock.MaxClaims))}
 	}
 	return checkTaskClaims(x.Claims)
 }
@@ -157,23 +145,23 @@ func belowOther(name string, d time.Duration, other string, least time.Duration)
 	return message.New(message.BelowOther, message.Str(name), message.Dur(d), message.Str(other), message.Dur(least))
 }
 
-func badTime(name string, d time.Duration) *refusal {
-	return &refusal{code: interlock.CodeInvalidTTL, message: message.New(message.NotUpTo, message.Str(name), message.Dur(d), message.Dur(time.Duration(interlock.MaxDelay)))}
+func badTime(name string, d time.Duration) *store.Refusal {
+	return &store.Refusal{Code: interlock.CodeInvalidTTL, Message: message.New(message.NotUpTo, message.Str(name), message.Dur(d), message.Dur(time.Duration(interlock.MaxDelay)))}
 }
 
-func checkTaskClaims(claims []interlock.Claim) *refusal {
+func checkTaskClaims(claims []interlock.Claim) *store.Refusal {
 	counted := make(map[interlock.Key]bool, len(claims))
 	for _, c := range claims {
 		if c.Mode > interlock.Permits {
-			return &refusal{code: interlock.CodeInvalidMode, key: c.Key, message: message.New(message.TaskMode, message.Str(c.Key), message.Str(c.Mode.String()))}
+			return &store.Refusal{Code: interlock.CodeInvalidMode, Key: c.Key, Message: message.New(message.TaskMode, message.Str(c.Key), message.Str(c.Mode.String()))}
 		}
 		if was, twice := counted[c.Key]; twice && was != c.Mode.Counts() {
-			return &refusal{code: interlock.CodeNeverTogether, key: c.Key, message: message.New(message.NeverTogether, message.Str(c.Key))}
+			return &store.Refusal{Code: interlock.CodeNeverTogether, Key: c.Key, Message: message.New(message.NeverTogether, message.Str(c.Key))}
 		}
 		counted[c.Key] = c.Mode.Counts()
 	}
 	if code, problem := checkForm(claims); code != "" {
-		return &refusal{code: code, key: badKey(claims), message: problem}
+		return &store.Refusal{Code: code, Key: badKey(claims), Message: problem}
 	}
 	return nil
 }
@@ -190,7 +178,7 @@ func checkPull(c *Pull) (interlock.Code, *message.Text) {
 	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
 		return interlock.CodeInvalidTTL, message.New(message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL), message.Dur(interlock.MaxTTL))
 	}
-	return checkTexts(text{"agent", c.Agent, interlock.MaxNameBytes})
+	return store.CheckTexts(store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes})
 }
 
 // AckEntryBytes is as long as the entry of an acknowledgement can be: that of its
@@ -200,9 +188,9 @@ const AckEntryBytes = CommitEntryBytes + 2*interlock.MaxCommitBytes
 
 // checkAck returns what is wrong with how an acknowledgement is written, beside its
 // commit and its tasks.
-func checkAck(c *Ack) *refusal {
-	if code, problem := checkTexts(text{"note", c.Note, interlock.MaxNoteBytes}); code != "" {
-		return &refusal{code: code, message: problem}
+func checkAck(c *Ack) *store.Refusal {
+	if code, problem := store.CheckTexts(store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes}); code != "" {
+		return &store.Refusal{Code: code, Message: problem}
 	}
 	size := 0
 	for i := range c.Tasks {
@@ -214,22 +202,19 @@ func checkAck(c *Ack) *refusal {
 	}
 	switch {
 	case len(c.Result) > interlock.MaxResultBytes:
-		return &refusal{code: interlock.CodeTooLong, message: message.New(message.ResultTooLarge, message.Num(len(c.Result)), message.Num(interlock.MaxResultBytes))}
+		return &store.Refusal{Code: interlock.CodeTooLong, Message: message.New(message.ResultTooLarge, message.Num(len(c.Result)), message.Num(interlock.MaxResultBytes))}
 	case len(c.Result) > 0 && jsonProblem(c.Result) != nil:
 		return invalid("", message.New(message.ResultNotOneJSON))
 	case len(c.Tasks) > interlock.MaxFollowUps:
 		return invalid("", message.New(message.FollowUpCount, message.Num(len(c.Tasks)), message.Num(interlock.MaxFollowUps)))
 	case size > interlock.MaxCommitBytes:
-		return &refusal{code: interlock.CodeBodyTooLarge, message: message.New(message.FollowUpsTooLarge, message.Num(interlock.MaxCommitBytes))}
+		return &store.Refusal{Code: interlock.CodeBodyTooLarge, Message: message.New(message.FollowUpsTooLarge, message.Num(interlock.MaxCommitBytes))}
 	}
 	return nil
 }
 
-// fullTurn is the stride of a group of weight 1.
-const fullTurn = 1 << 20
-
 // maxWeight bounds a group's weight, so that every stride is above 0.
-const maxWeight = fullTurn
+const maxWeight = store.FullTurn
 
 // checkApprovers returns a description of the first error in a queue's approval rules, or "".
 func checkApprovers(q *interlock.TaskQueue) *message.Text {
@@ -243,9 +228,9 @@ func checkApprovers(q *interlock.TaskQueue) *message.Text {
 }
 
 // checkQuestion normalises a question and returns a refusal if its form is wrong, or nil.
-func checkQuestion(q *interlock.Question) *refusal {
-	if code, problem := checkTexts(text{"question", q.Text, interlock.MaxQuestionBytes}); code != "" {
-		return &refusal{code: code, message: problem}
+func checkQuestion(q *interlock.Question) *store.Refusal {
+	if code, problem := store.CheckTexts(store.Text{Name: "question", Value: q.Text, Limit: interlock.MaxQuestionBytes}); code != "" {
+		return &store.Refusal{Code: code, Message: problem}
 	}
 	switch {
 	case q.Text == "":

@@ -2,37 +2,35 @@ package engine
 
 import (
 	"cmp"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
 // showTask describes a task.
-func (e *Engine) showTask(t *task) interlock.Task {
-	s := t.spec
+func (e *Engine) showTask(t *store.Task) interlock.Task {
+	s := t.Spec
 	v := interlock.Task{
-		ID: t.id, Queue: t.queue.Name, Kind: s.Kind, Claims: s.Claims, Payload: s.Payload, Purpose: s.Purpose, Group: s.Group,
-		Priority: int(s.Priority), State: t.state, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal, Sender: s.Sender,
-		Age: e.now.Sub(s.Submitted), Attempt: int(t.attempt), MaxAttempts: t.maxAttempts(), Result: s.Result, Reason: t.reason,
+		ID: t.ID, Queue: t.Queue.Name, Kind: s.Kind, Claims: s.Claims, Payload: s.Payload, Purpose: s.Purpose, Group: s.Group,
+		Priority: int(s.Priority), State: t.State, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal, Sender: s.Sender,
+		Age: e.Clock.Sub(s.Submitted), Attempt: int(t.Attempt), MaxAttempts: t.MaxAttempts(), Result: s.Result, Reason: t.Reason,
 		Approval: e.showApproval(t),
 	}
-	if t.state == interlock.TaskScheduled {
-		v.Due = max(0, s.Due.Sub(e.now))
+	if t.State == interlock.TaskScheduled {
+		v.Due = max(0, s.Due.Sub(e.Clock))
 	}
-	if s.Deadline != 0 && !isSettled(t.state) {
-		v.Deadline = max(1, s.Deadline.Sub(e.now))
+	if s.Deadline != 0 && !store.IsSettled(t.State) {
+		v.Deadline = max(1, s.Deadline.Sub(e.Clock))
 	}
-	if isSettled(t.state) {
-		v.Settled = max(1, e.now.Sub(t.since))
+	if store.IsSettled(t.State) {
+		v.Settled = max(1, e.Clock.Sub(t.Since))
 	}
-	for i := range t.past {
-		a := &t.past[i]
+	for i := range t.Past {
+		a := &t.Past[i]
 		v.Attempts = append(v.Attempts, interlock.Attempt{
-			Number: a.number, Agent: a.agent, Session: a.session, Fence: a.fence, EndedBy: a.why.String(), Reason: a.words,
-			Held: a.held, Age: e.now.Sub(a.ended),
+			Number: a.Number, Agent: a.Agent, Session: a.Session, Fence: a.Fence, EndedBy: a.Why.String(), Reason: a.Words,
+			Held: a.Held, Age: e.Clock.Sub(a.Ended),
 		})
 	}
 	return v
@@ -40,37 +38,37 @@ func (e *Engine) showTask(t *task) interlock.Task {
 
 // lookUp is showTask with where a task that waits stands, and with what has changed
 // since a person was asked about it.
-func (e *Engine) lookUp(t *task) interlock.Task {
+func (e *Engine) lookUp(t *store.Task) interlock.Task {
 	v := e.showTask(t)
 	e.revalidate(t, &v)
-	if t.state != interlock.TaskWaiting {
+	if t.State != interlock.TaskWaiting {
 		return v
 	}
-	if first := t.ahead(); first != nil {
-		v.Blocker = t.spec.Mailbox()
+	if first := t.Ahead(); first != nil {
+		v.Blocker = t.Spec.Mailbox()
 		return v
 	}
-	r := t.request
-	if i := r.blocker(); i >= 0 {
-		n := r.needs()[i].node
-		v.Blocker, v.Position, v.ETA = interlock.Key(n.key), 1, e.ticket(r).ETA
-		for c := n.line.first; c != nil; c = c.next {
-			if c.queue == t.queue {
-				v.Position += c.countBefore(r)
+	r := t.Request
+	if i := r.Blocker(); i >= 0 {
+		n := r.Needs()[i].Node
+		v.Blocker, v.Position, v.ETA = interlock.Key(n.Key), 1, e.ticket(r).ETA
+		for c := n.Line.First; c != nil; c = c.Next {
+			if c.Queue == t.Queue {
+				v.Position += c.CountBefore(r)
 			}
 		}
 	}
-	v.Barred = t.isBarred()
+	v.Barred = t.IsBarred()
 	return v
 }
 
 // Task describes a task, and reports whether it is known.
 func (e *Engine) Task(ns interlock.Namespace, id interlock.TaskID) (interlock.Task, bool) {
 	s := e.turnTo(ns)
-	if s == nil || s.tasks.known[id] == nil {
+	if s == nil || s.Tasks.Known[id] == nil {
 		return interlock.Task{}, false
 	}
-	return e.lookUp(s.tasks.known[id]), true
+	return e.lookUp(s.Tasks.Known[id]), true
 }
 
 // TaskList lists tasks in the order in which they were submitted, with no more text
@@ -88,7 +86,7 @@ type TaskList struct {
 	More bool   // there are more than Limit
 	Next uint64 // the listing continues after it, whatever becomes of these tasks
 
-	found first[*task]
+	found first[*store.Task]
 	next  int
 	bytes int
 }
@@ -100,29 +98,29 @@ func (l *TaskList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	wanted := func(t *task) bool {
-		return t.num > l.After && (l.Queue == "" || t.queue.Name == l.Queue) && (l.State == 0 || t.state == l.State) &&
-			(l.Group == "" || t.spec.Group == l.Group) && (l.Key == "" || t.spec.ClaimsKey(l.Key))
+	wanted := func(t *store.Task) bool {
+		return t.Num > l.After && (l.Queue == "" || t.Queue.Name == l.Queue) && (l.State == 0 || t.State == l.State) &&
+			(l.Group == "" || t.Spec.Group == l.Group) && (l.Key == "" || t.Spec.ClaimsKey(l.Key))
 	}
-	if !sift(&l.found, s.tasks.all.Part, &l.next, wanted, bySubmission) {
+	if !sift(&l.found, s.Tasks.All.Part, &l.next, wanted, bySubmission) {
 		return false
 	}
 	for _, t := range l.found.list {
-		if l.bytes += t.cost(); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
+		if l.bytes += t.Cost(); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
 			l.More = true
 			break
 		}
 		l.Rows = append(l.Rows, e.showTask(t))
-		l.Next = t.num
+		l.Next = t.Num
 	}
 	return true
 }
 
-func bySubmission(a, b *task) int { return cmp.Compare(a.num, b.num) }
+func bySubmission(a, b *store.Task) int { return cmp.Compare(a.Num, b.Num) }
 
 // QueueStatus returns how a queue stands, and whether it is registered.
 func (e *Engine) QueueStatus(ns interlock.Namespace, name string) (interlock.QueueStatus, bool) {
-	q := e.turnTo(ns).registered(name)
+	q := e.turnTo(ns).Registered(name)
 	if q == nil {
 		return interlock.QueueStatus{}, false
 	}
@@ -135,7 +133,7 @@ type QueueList struct {
 
 	Rows []interlock.QueueStatus
 
-	found []*queue
+	found []*store.Queue
 	next  int
 }
 
@@ -145,11 +143,11 @@ func (l *QueueList) Look(e *Engine) (done bool) {
 		return true
 	}
 	if l.found == nil {
-		l.found = s.sortedQueues()
+		l.found = s.SortedQueues()
 	}
 	for looked := 0; looked < glances && l.next < len(l.found); l.next++ {
 		q := l.found[l.next]
-		if looked++; q.registered {
+		if looked++; q.Registered {
 			l.Rows = append(l.Rows, e.showQueue(q))
 		}
 	}
@@ -158,25 +156,21 @@ func (l *QueueList) Look(e *Engine) (done bool) {
 
 // showQueue shares the definition's groups and approvers with the engine: a changed queue has
 // new ones, and these do not change.
-func (e *Engine) showQueue(q *queue) interlock.QueueStatus {
+func (e *Engine) showQueue(q *store.Queue) interlock.QueueStatus {
 	v := interlock.QueueStatus{
-		TaskQueue: q.TaskQueue, Scheduled: q.counts[interlock.TaskScheduled], Waiting: q.counts[interlock.TaskWaiting],
-		Running: q.counts[interlock.TaskRunning], Asking: q.counts[interlock.TaskAsking], Dead: q.counts[interlock.TaskDead], Idle: q.idle(),
+		TaskQueue: q.TaskQueue, Scheduled: q.Counts[interlock.TaskScheduled], Waiting: q.Counts[interlock.TaskWaiting],
+		Running: q.Counts[interlock.TaskRunning], Asking: q.Counts[interlock.TaskAsking], Dead: q.Counts[interlock.TaskDead], Idle: q.Idle(),
 	}
-	if q.lined.Len() > 0 {
-		v.Oldest = e.now.Sub(q.lined.Front().Value.since)
+	if q.Lined.Len() > 0 {
+		v.Oldest = e.Clock.Sub(q.Lined.Front().Value.Since)
 	}
 	return v
 }
 
-func (s *namespace) sortedQueues() []*queue {
-	return slices.SortedFunc(maps.Values(s.tasks.queues), func(a, b *queue) int { return strings.Compare(a.Name, b.Name) })
-}
-
 // findTask returns a task. If there is none, the command is refused.
-func (e *Engine) findTask(id interlock.TaskID) *task {
-	if s := e.pendingWork.ns; s != nil {
-		if t := s.tasks.known[id]; t != nil {
+func (e *Engine) findTask(id interlock.TaskID) *store.Task {
+	if s := e.PendingWork.NS; s != nil {
+		if t := s.Tasks.Known[id]; t != nil {
 			return t
 		}
 	}
@@ -185,9 +179,9 @@ func (e *Engine) findTask(id interlock.TaskID) *task {
 }
 
 // taskAgain describes the task of an earlier answer, as far as it is still known.
-func (e *Engine) taskAgain(a *storedAnswer) interlock.Task {
-	if t := e.pendingWork.ns.tasks.known[a.id]; t != nil {
+func (e *Engine) taskAgain(a *store.StoredAnswer) interlock.Task {
+	if t := e.PendingWork.NS.Tasks.Known[a.ID]; t != nil {
 		return e.showTask(t)
 	}
-	return interlock.Task{ID: a.id}
+	return interlock.Task{ID: a.ID}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
 // stock drives an engine with one queue, to see what its tasks count.
@@ -39,8 +40,8 @@ func (s *stock) step(cmd Command) *Effect {
 	h.At, h.Namespace, h.From = 1e18, "default", "me"
 	s.out = Output{}
 	s.e.Step(cmd, &s.out)
-	if sp := s.e.spaces["default"]; sp != nil {
-		s.check(&sp.tasks)
+	if sp := s.e.Namespaces["default"]; sp != nil {
+		s.check(&sp.Tasks)
 	}
 	for i := range s.out.Effects {
 		if s.out.Effects[i].To == "me" {
@@ -50,26 +51,26 @@ func (s *stock) step(cmd Command) *Effect {
 	return nil
 }
 
-func (s *stock) check(l *tasks) {
+func (s *stock) check(l *store.Tasks) {
 	s.t.Helper()
 	sum, done := s.others, 0
-	for _, t := range l.known {
-		sum += t.cost()
-		if t.state == interlock.TaskDone {
-			done += t.cost()
+	for _, t := range l.Known {
+		sum += t.Cost()
+		if t.State == interlock.TaskDone {
+			done += t.Cost()
 		}
 	}
-	if sum != l.bytes || done != l.settled {
-		s.t.Fatalf("the tasks count %d, of that done ones %d: they are %d and %d", l.bytes, l.settled, sum, done)
+	if sum != l.Bytes || done != l.Settled {
+		s.t.Fatalf("the tasks count %d, of that done ones %d: they are %d and %d", l.Bytes, l.Settled, sum, done)
 	}
 }
 
-func (s *stock) tasks() *tasks { return &s.e.spaces["default"].tasks }
+func (s *stock) tasks() *store.Tasks { return &s.e.Namespaces["default"].Tasks }
 
 // fill leaves so many bytes of room.
 func (s *stock) fill(room int) {
-	s.others += interlock.MaxTaskBytes - room - s.tasks().bytes
-	s.tasks().bytes = interlock.MaxTaskBytes - room
+	s.others += interlock.MaxTaskBytes - room - s.tasks().Bytes
+	s.tasks().Bytes = interlock.MaxTaskBytes - room
 }
 
 func (s *stock) submit(claims int) (interlock.TaskID, *Effect) {
@@ -100,7 +101,7 @@ func (s *stock) finish() interlock.TaskID {
 	return id
 }
 
-func (s *stock) knows(id interlock.TaskID) bool { return s.tasks().known[id] != nil }
+func (s *stock) knows(id interlock.TaskID) bool { return s.tasks().Known[id] != nil }
 
 // sameAfterSnapshot makes sure that a snapshot brings what the tasks count.
 func (s *stock) sameAfterSnapshot() {
@@ -113,23 +114,23 @@ func (s *stock) sameAfterSnapshot() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if x := &e.spaces["default"].tasks; e.Hash() != s.e.Hash() || x.bytes != s.tasks().bytes-s.others || x.settled != s.tasks().settled {
-		s.t.Errorf("the tasks count %d and %d after a snapshot, instead of %d and %d", x.bytes, x.settled, s.tasks().bytes-s.others, s.tasks().settled)
+	if x := &e.Namespaces["default"].Tasks; e.Hash() != s.e.Hash() || x.Bytes != s.tasks().Bytes-s.others || x.Settled != s.tasks().Settled {
+		s.t.Errorf("the tasks count %d and %d after a snapshot, instead of %d and %d", x.Bytes, x.Settled, s.tasks().Bytes-s.others, s.tasks().Settled)
 	}
 }
 
 func TestTasksCountAllThatIsRemembered(t *testing.T) {
 	s := newStock(t)
-	before := s.tasks().bytes
+	before := s.tasks().Bytes
 	id, _ := s.submit(interlock.MaxClaims)
-	if n := s.tasks().bytes - before; n < interlock.MaxClaims*400 {
+	if n := s.tasks().Bytes - before; n < interlock.MaxClaims*400 {
 		t.Errorf("%d claims of 400 bytes count %d", interlock.MaxClaims, n)
 	}
-	before = s.tasks().bytes
+	before = s.tasks().Bytes
 	for range interlock.MaxKeptAttempts + 4 {
 		s.step(&Nack{Lease: s.pull(), Reason: strings.Repeat("r", interlock.MaxReasonBytes), Delay: -1})
 	}
-	if n := s.tasks().bytes - before; n < interlock.MaxKeptAttempts*interlock.MaxReasonBytes {
+	if n := s.tasks().Bytes - before; n < interlock.MaxKeptAttempts*interlock.MaxReasonBytes {
 		t.Errorf("%d attempts with long reasons count %d", interlock.MaxKeptAttempts, n)
 	}
 	s.step(&AskHuman{Lease: s.pull(), Question: interlock.Question{Text: "May it?", OnLimit: interlock.Denied}})
@@ -138,7 +139,7 @@ func TestTasksCountAllThatIsRemembered(t *testing.T) {
 	s.step(&Ack{Lease: s.pull(), Result: []byte(`1`)})
 	s.sameAfterSnapshot()
 	s.step(&ChangeTask{Task: id, Change: DiscardTask})
-	if n := s.tasks().bytes; n != 0 {
+	if n := s.tasks().Bytes; n != 0 {
 		t.Errorf("no task counts %d", n)
 	}
 }
@@ -195,7 +196,7 @@ func TestAttemptsAreForgottenForRoom(t *testing.T) {
 		}
 		s.step(&Nack{Lease: s.pull(), Reason: "it fails", Delay: -1})
 	}
-	if n := len(s.tasks().known[id].past); n != 1 {
+	if n := len(s.tasks().Known[id].Past); n != 1 {
 		t.Errorf("%d attempts are kept where there is no room", n)
 	}
 	s.sameAfterSnapshot()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -12,21 +13,21 @@ func (c *Poll) decide(e *Engine) {
 }
 
 // follow answers how a request stands, and takes up its offer.
-func (e *Engine) follow(r *request, attach bool) {
-	switch r.phase {
-	case waiting:
-		r.renewed = e.now
+func (e *Engine) follow(r *store.Request, attach bool) {
+	switch r.Phase {
+	case store.Waiting:
+		r.Renewed = e.Clock
 		if attach {
 			e.listen(r)
-		} else if e.unlisten(r, e.head.Link); r.phase != waiting {
+		} else if e.unlisten(r, e.head.Link); r.Phase != store.Waiting {
 			e.replyOver(r)
 			return
 		}
 		e.arm(r)
 		e.replyQueued(r)
-	case parked, away:
+	case store.Parked, store.Away:
 		e.refuseParked(r)
-	case closed, over:
+	case store.Closed, store.Over:
 		e.replyOver(r)
 	default:
 		if !e.mayTake(r) {
@@ -39,41 +40,41 @@ func (e *Engine) follow(r *request, attach bool) {
 }
 
 // listen has the command's caller listen to a waiting request.
-func (e *Engine) listen(r *request) {
+func (e *Engine) listen(r *store.Request) {
 	e.listens++
-	r.wait.caller, r.wait.link, r.wait.since = e.head.From, e.head.Link, e.listens
+	r.Wait.Caller, r.Wait.Link, r.Wait.Since = e.head.From, e.head.Link, e.listens
 }
 
 // unlisten removes the listener of a waiting request over a link, if there is one. The wait for
 // a run ends with that.
-func (e *Engine) unlisten(r *request, link uint64) {
-	switch w := r.wait; {
-	case w.caller == nil || w.link != link:
-	case r.isToStart():
+func (e *Engine) unlisten(r *store.Request, link uint64) {
+	switch w := r.Wait; {
+	case w.Caller == nil || w.Link != link:
+	case r.IsToStart():
 		e.cancelUnattended(r)
 	default:
-		w.caller, r.renewed = nil, e.now
+		w.Caller, r.Renewed = nil, e.Clock
 		e.arm(r)
 	}
 }
 
 // claim takes up an offer, if r is one.
-func (e *Engine) claim(r *request) {
-	if r.phase == offered {
+func (e *Engine) claim(r *store.Request) {
+	if r.Phase == store.Offered {
 		ev := e.event(record.Claimed, r)
-		ev.Version = r.movedUpTo()
+		ev.Version = r.MovedUpTo()
 		e.emit(ev)
 		e.arm(r)
 	}
 }
 
 func (c *Leave) decide(e *Engine) {
-	if s := e.pendingWork.ns; s != nil && s.tasks.pulls[c.Ticket] != nil {
-		s.tasks.pulls[c.Ticket].dismiss()
+	if s := e.PendingWork.NS; s != nil && s.Tasks.Pulls[c.Ticket] != nil {
+		s.Tasks.Pulls[c.Ticket].Dismiss()
 		e.reply(Done)
 		return
 	}
-	if s := e.pendingWork.ns; s != nil && s.tasks.known[interlock.TaskID(c.Ticket)] != nil {
+	if s := e.PendingWork.NS; s != nil && s.Tasks.Known[interlock.TaskID(c.Ticket)] != nil {
 		e.detachTasks(s, &Detach{Head: c.Head, Ticket: c.Ticket})
 		e.reply(Done)
 		return
@@ -82,10 +83,10 @@ func (c *Leave) decide(e *Engine) {
 	if r == nil {
 		return
 	}
-	switch r.phase {
-	case parked, away, closed, over:
+	switch r.Phase {
+	case store.Parked, store.Away, store.Closed, store.Over:
 	default:
-		if r.phase == waiting || r.goesBack() || r.staysPut() {
+		if r.Phase == store.Waiting || r.GoesBack() || r.StaysPut() {
 			ev := e.leaving(r, record.ByLeaving)
 			ev.Actor = c.Actor
 			e.tag(ev, Done)

@@ -1,5 +1,9 @@
 package engine
 
+import (
+	"github.com/interlockdev/interlock/engine/internal/store"
+)
+
 // Command is an input of Step. The engine's commands are the types of command.go and
 // command_task.go, and each carries its own verbs: what it decides, its fingerprint and its repeated
 // answer. Package shard has commands of its own, which never reach the engine.
@@ -25,22 +29,25 @@ type repeatable interface {
 	Command
 	printer
 	// again repeats the answer that was sent before, with the present state of its subject.
-	again(e *Engine, a *storedAnswer)
+	again(e *Engine, a *store.StoredAnswer)
 	// remembersHeld reports whether a refusal because of a holder is the answer for good. A
 	// run and a commit are asked for again under the same id.
 	remembersHeld() bool
 	// counts reports whether an answer still counts: that to a run counts as long as it waits or
 	// runs.
-	counts(e *Engine, a *storedAnswer) bool
+	counts(e *Engine, a *store.StoredAnswer) bool
 }
 
 // counts implements repeatable.
-func (h *Head) counts(*Engine, *storedAnswer) bool { return true }
+func (h *Head) counts(*Engine, *store.StoredAnswer) bool { return true }
 
-func (h *Head) remembersHeld() bool     { return true }
+func (h *Head) remembersHeld() bool { return true }
+
 func (c *StartRun) remembersHeld() bool { return false }
-func (c *Commit) remembersHeld() bool   { return false }
-func (c *Ack) remembersHeld() bool      { return false }
+
+func (c *Commit) remembersHeld() bool { return false }
+
+func (c *Ack) remembersHeld() bool { return false }
 
 // A claimant is a command that names keys, so its refusal can be recorded.
 type claimant interface {

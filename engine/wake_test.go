@@ -31,10 +31,10 @@ func TestFewAreWatchedOneByOne(t *testing.T) {
 		e.Step(c, &out)
 	}
 	apart := func() (n int) {
-		for _, node := range e.spaces["default"].nodes.All() {
-			if node.line != nil {
-				for c := node.line.first; c != nil; c = c.next {
-					n += len(c.watchedAlone)
+		for _, node := range e.Namespaces["default"].Nodes.All() {
+			if node.Line != nil {
+				for c := node.Line.First; c != nil; c = c.Next {
+					n += len(c.WatchedAlone)
 				}
 			}
 		}

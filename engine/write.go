@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
@@ -19,20 +20,20 @@ type writeResult struct {
 // The documents that it makes have no more than interlock.MaxCommitBytes together,
 // nor those that it merges into or adds to, so that a step takes no longer than it may,
 // and fits an entry.
-func (c *Commit) carryOut(s *documents) ([]writeResult, *refusal) {
+func (c *Commit) carryOut(s *store.Documents) ([]writeResult, *store.Refusal) {
 	list := make([]writeResult, len(c.Writes))
 	size := 0
 	for i := range c.Writes {
 		w, m := &c.Writes[i], &list[i]
-		var old *poolEdition
-		if d := s.known[w.Key]; !d.isAbsent() {
-			old = d.now
+		var old *store.DocumentVersion
+		if d := s.Known[w.Key]; !d.IsAbsent() {
+			old = d.Now
 		}
 		read := 0
 		if old != nil && (w.Op == interlock.Merge || w.Op == interlock.Add) {
-			read = len(old.body)
+			read = len(old.Body)
 		}
-		var no *refusal
+		var no *store.Refusal
 		switch {
 		case size+read > interlock.MaxCommitBytes: // which is refused
 		case w.Op == interlock.Put:
@@ -43,10 +44,10 @@ func (c *Commit) carryOut(s *documents) ([]writeResult, *refusal) {
 			no = m.add(w, old)
 		}
 		if size += max(read, len(m.body)); no == nil && size > interlock.MaxCommitBytes {
-			no = &refusal{code: interlock.CodeBodyTooLarge, message: message.New(message.DocumentsOfCommitTooLarge, message.Str(w.Key), message.Num(interlock.MaxCommitBytes))}
+			no = &store.Refusal{Code: interlock.CodeBodyTooLarge, Message: message.New(message.DocumentsOfCommitTooLarge, message.Str(w.Key), message.Num(interlock.MaxCommitBytes))}
 		}
 		if no != nil {
-			no.key = w.Key
+			no.Key = w.Key
 			return nil, no
 		}
 	}
@@ -54,26 +55,26 @@ func (c *Commit) carryOut(s *documents) ([]writeResult, *refusal) {
 }
 
 // merge applies a patch. An absent document counts as null.
-func (m *writeResult) merge(c *Commit, i int, old *poolEdition) *refusal {
+func (m *writeResult) merge(c *Commit, i int, old *store.DocumentVersion) *store.Refusal {
 	document := []byte("null")
 	m.contentType = interlock.JSONType
 	if old != nil {
-		document, m.contentType = old.body, old.contentType
+		document, m.contentType = old.Body, old.ContentType
 	}
 	if !isJSON(m.contentType) {
-		return &refusal{code: interlock.CodeBadPatch, message: message.New(message.PatchOnOther, message.Str(c.Writes[i].Key), message.Str(m.contentType))}
+		return &store.Refusal{Code: interlock.CodeBadPatch, Message: message.New(message.PatchOnOther, message.Str(c.Writes[i].Key), message.Str(m.contentType))}
 	}
 	m.body = mergePatch(document, c.patchOf(i))
 	return nil
 }
 
 // add adds to a counter. An absent one is 0.
-func (m *writeResult) add(w *interlock.Write, old *poolEdition) *refusal {
+func (m *writeResult) add(w *interlock.Write, old *store.DocumentVersion) *store.Refusal {
 	var now int64
 	if old != nil {
 		var err error
-		if now, err = strconv.ParseInt(string(bytes.Trim(old.body, " \t\r\n")), 10, 64); err != nil || !isJSON(old.contentType) {
-			return &refusal{code: interlock.CodeNotACounter, message: message.New(message.NotACounter, message.Str(w.Key))}
+		if now, err = strconv.ParseInt(string(bytes.Trim(old.Body, " \t\r\n")), 10, 64); err != nil || !isJSON(old.ContentType) {
+			return &store.Refusal{Code: interlock.CodeNotACounter, Message: message.New(message.NotACounter, message.Str(w.Key))}
 		}
 	}
 	sum := now + w.Delta
@@ -85,7 +86,7 @@ func (m *writeResult) add(w *interlock.Write, old *poolEdition) *refusal {
 		most = *w.Max
 	}
 	if (sum < now) != (w.Delta < 0) || sum < least || sum > most {
-		return &refusal{code: interlock.CodeOutOfBounds, message: message.New(message.OutOfBounds, message.Str(w.Key), message.Num(now), message.Num(w.Delta), message.Num(least), message.Num(most))}
+		return &store.Refusal{Code: interlock.CodeOutOfBounds, Message: message.New(message.OutOfBounds, message.Str(w.Key), message.Num(now), message.Num(w.Delta), message.Num(least), message.Num(most))}
 	}
 	m.body, m.contentType = strconv.AppendInt(nil, sum, 10), interlock.JSONType
 	return nil

@@ -6,51 +6,32 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 )
 
 // The conditions for commits to a key: see interlock.WritePolicy.
 
-// writing returns what is wrong with a pattern's write policy, or "".
-func (p *policy) writing() *message.Text {
-	switch {
-	case p.Write > interlock.WriteOpen:
-		return message.New(message.WriteUnknown)
-	case p.Writer != "" && p.WriterQueue != "":
-		return message.New(message.WriterTwice)
-	case p.Write == interlock.WriteSingle && p.Writer == "" && p.WriterQueue == "":
-		return message.New(message.WriterMissing)
-	case p.Write != interlock.WriteSingle && (p.Writer != "" || p.WriterQueue != ""):
-		return message.New(message.WriterWithoutPolicy)
-	case p.WriterQueue != "":
-		return checkName("queue", p.WriterQueue)
-	}
-	if _, problem := checkTexts(text{"writer", p.Writer, interlock.MaxNameBytes}); problem != nil {
-		return problem
-	}
-	return nil
-}
-
 // mayCommit returns why one of a commit's writes is not admitted under its key's pattern,
 // nil for none.
-func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request, acked *task) *refusal {
+func (e *Engine) mayCommit(p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request, acked *store.Task) *store.Refusal {
 	if p == nil {
 		return e.mayEdit(p, c, w, sess, leases)
 	}
 	by := e.head.Principal
 	switch {
 	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !namesVersion(c, w.Key):
-		return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: message.New(message.VersionDemanded, message.Str(p.Name), message.Str(w.Key))}
+		return &store.Refusal{Code: interlock.CodeVersionRequired, Key: w.Key, Message: message.New(message.VersionDemanded, message.Str(p.Name), message.Str(w.Key))}
 	case p.Write == interlock.WriteLease && cover(leases, w.Key) == nil:
-		return &refusal{code: interlock.CodeLeaseRequired, key: w.Key, message: message.New(message.LeaseDemanded, message.Str(p.Name), message.Str(w.Key))}
-	case p.WriterQueue != "" && !(acked.isFor(p.WriterQueue) && cover(leases, w.Key) != nil):
-		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: message.New(message.WriterQueueOnly, message.Str(p.Name), message.Str(w.Key), message.Str(p.WriterQueue))}
+		return &store.Refusal{Code: interlock.CodeLeaseRequired, Key: w.Key, Message: message.New(message.LeaseDemanded, message.Str(p.Name), message.Str(w.Key))}
+	case p.WriterQueue != "" && !(acked.IsFor(p.WriterQueue) && cover(leases, w.Key) != nil):
+		return &store.Refusal{Code: interlock.CodeWriterOnly, Key: w.Key, Message: message.New(message.WriterQueueOnly, message.Str(p.Name), message.Str(w.Key), message.Str(p.WriterQueue))}
 	case p.Write == interlock.WriteLease:
-		return cover(leases, w.Key).mayWriteBy(by, w.Key)
+		return cover(leases, w.Key).MayWriteBy(by, w.Key)
 	case p.WriterQueue != "":
-		return cmp.Or(acked.queue.notWriter(by), cover(leases, w.Key).mayWriteBy(by, w.Key))
+		return cmp.Or(acked.Queue.NotWriter(by), cover(leases, w.Key).MayWriteBy(by, w.Key))
 	case p.Write == interlock.WriteSingle && p.Writer != "" && e.head.Actor != p.Writer:
-		return &refusal{code: interlock.CodeWriterOnly, key: w.Key, message: message.New(message.WriterOnly, message.Str(p.Name), message.Str(p.Writer), message.Str(w.Key), message.Sub(displayName(e.head.Principal)))}
+		return &store.Refusal{Code: interlock.CodeWriterOnly, Key: w.Key, Message: message.New(message.WriterOnly, message.Str(p.Name), message.Str(p.Writer), message.Str(w.Key), message.Sub(store.DisplayName(e.head.Principal)))}
 	case p.Write != interlock.WriteOpen:
 		return e.mayEdit(p, c, w, sess, leases)
 	}
@@ -62,7 +43,7 @@ func (e *Engine) mayCommit(p *policy, c *Commit, w *interlock.Write, sess *sessi
 // write that replaces a document names the version, or a lease. An addition is always allowed:
 // it commutes, so it is right after any other write. p is the key's pattern, nil for none; its
 // policy is not open.
-func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session, leases []*request) *refusal {
+func (e *Engine) mayEdit(p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request) *store.Refusal {
 	if w.Op == interlock.Add {
 		return nil
 	}
@@ -73,95 +54,50 @@ func (e *Engine) mayEdit(p *policy, c *Commit, w *interlock.Write, sess *session
 		}
 	}
 	switch {
-	case e.pendingWork.ns.docs.known[w.Key].isAbsent():
+	case e.PendingWork.NS.Documents.Known[w.Key].IsAbsent():
 		return nil
 	case p != nil && p.Write != interlock.WriteGuarded, c.AsOf > 0, reads(c, w.Key):
 		return nil
 	case mine != nil:
-		return mine.mayWriteBy(e.head.Principal, w.Key)
+		return mine.MayWriteBy(e.head.Principal, w.Key)
 	}
-	return &refusal{code: interlock.CodeVersionRequired, key: w.Key, message: message.New(message.VersionNotNamed, message.Str(w.Key))}
+	return &store.Refusal{Code: interlock.CodeVersionRequired, Key: w.Key, Message: message.New(message.VersionNotNamed, message.Str(w.Key))}
 }
 
 // leasedAway returns why a commit may not write the document at a key: another holder
 // has claimed the key, or an ancestor of it, exclusively. The committing flow's own leases
 // do not count, although the commit does not name them.
-func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *session) *refusal {
-	m := e.pendingWork.ns.exclusiveAt(key)
+func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *store.Session) *store.Refusal {
+	m := e.PendingWork.NS.ExclusiveAt(key)
 	if m == nil {
 		return nil
 	}
-	r := m.req
-	if sess != nil && r.session() == sess && r.flowName() == flowOr(c.Flow) {
+	r := m.Req
+	if sess != nil && r.Session() == sess && r.FlowName() == flowOr(c.Flow) {
 		return nil
 	}
 	v := e.glance(nil)
 	defer v.done()
 	v.add(m)
-	line := m.node.line.length()
-	conflict := &Conflict{
+	line := m.Node.Line.Length()
+	conflict := &store.Conflict{
 		Key: key, Kind: interlock.OtherAgent, Holders: v.holders(), Writing: true,
-		Queue: interlock.Queue{Length: line, ETA: e.expect(m.node, v.found, line)},
+		Queue: interlock.Queue{Length: line, ETA: e.expect(m.Node, v.found, line)},
 	}
 	switch {
-	case m.node.key != string(key):
+	case m.Node.Key != string(key):
 		conflict.Kind = interlock.AncestorHeld
-	case sess != nil && r.session() == sess:
+	case sess != nil && r.Session() == sess:
 		conflict.Kind = interlock.SameAgentOtherFlow
 	}
-	return &refusal{code: interlock.CodeHeld, key: key, conflict: conflict, message: message.New(message.LeasedExclusively, message.Str(key))}
-}
-
-// exclusiveAt returns the claim that makes a holder's access to a key exclusive: its own, or
-// else that of the nearest ancestor; nil for none. A lease that is over for its holder does not
-// count, although its keys may stay closed for its lock delay. All leases on a key that is held
-// exclusively belong to one flow, so if there are more than a step may look at, any of them
-// stands for the exclusive one.
-func (s *namespace) exclusiveAt(key interlock.Key) *need {
-	for name, more := string(key), true; more; name, more = keypath.Parent(name) {
-		n := s.nodeAt(name)
-		if n == nil || !n.modes.Has(lockmode.X) {
-			continue
-		}
-		var last *need
-		looks := 0
-		for h := n.first; h != nil; h = h.next {
-			if looks++; !h.req.isOver() {
-				last = h
-			}
-			if h == last && (h.mode == lockmode.X && h.counts == 0 || looks >= StepObjects) {
-				*s.agenda.objects += looks
-				return h
-			}
-		}
-		*s.agenda.objects += looks
-	}
-	return nil
-}
-
-// checkWriters returns why a pattern cannot name the queue that it names, nil if it can.
-func (s *namespace) checkWriters(p *policy) *refusal {
-	if p.WriterQueue != "" && s.registered(p.WriterQueue) == nil {
-		return noSuchQueue(p.WriterQueue)
-	}
-	return nil
-}
-
-// writtenBy returns the pattern with the given queue as its writer, nil for none.
-func (s *namespace) writtenBy(queue string) *policy {
-	for _, p := range s.patterns {
-		if p.WriterQueue == queue {
-			return p
-		}
-	}
-	return nil
+	return &store.Refusal{Code: interlock.CodeHeld, Key: key, Conflict: conflict, Message: message.New(message.LeasedExclusively, message.Str(key))}
 }
 
 // cover returns the first of some leases that claims a key, or a key above it,
 // exclusively.
-func cover(leases []*request, key interlock.Key) *request {
+func cover(leases []*store.Request, key interlock.Key) *store.Request {
 	for _, r := range leases {
-		for _, c := range r.claims() {
+		for _, c := range r.Claims() {
 			if c.Mode == lockmode.X && (c.Key == key || keypath.IsBelow(string(key), string(c.Key))) {
 				return r
 			}
@@ -172,17 +108,17 @@ func cover(leases []*request, key interlock.Key) *request {
 
 // namedLeases returns the leases that a commit names. If one of them is not in its holder's
 // hands, the command is refused and ok is false. Naming one that is offered takes it up.
-func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok bool) {
+func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*store.Request, ok bool) {
 	for _, id := range ids {
 		r := e.findHeld(id)
 		switch {
 		case r == nil:
 			return nil, false
-		case r.isPutAside():
+		case r.IsPutAside():
 			e.refuseParked(r)
 			return nil, false
-		case r.holdsOn() && r.share.member.phase == closed:
-			e.replyGone(r.share.member)
+		case r.HoldsOn() && r.Share.Member.Phase == store.Closed:
+			e.replyGone(r.Share.Member)
 			return nil, false
 		}
 		if !e.mayTake(r) {
@@ -196,30 +132,30 @@ func (e *Engine) namedLeases(ids []interlock.LeaseID) (leases []*request, ok boo
 
 // roomIn returns the reason why a commit's writes have no room, or nil. A commit that does not
 // enlarge the state always has room.
-func (c *Commit) roomIn(s *namespace, sess *session, made []writeResult) *refusal {
+func (c *Commit) roomIn(s *store.Namespace, sess *store.Session, made []writeResult) *store.Refusal {
 	more, bytes := 0, 0
 	agent, flow := c.author(sess)
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		d := s.docs.known[w.Key]
-		if !d.isAbsent() {
+		d := s.Documents.Known[w.Key]
+		if !d.IsAbsent() {
 			more--
-			bytes -= d.now.weight()
+			bytes -= d.Now.Weight()
 		}
 		if w.Op != interlock.Delete {
-			x := poolEdition{
-				doc: &document{key: w.Key}, contentType: made[i].contentType, body: made[i].body,
-				agent: agent, flow: flow, principal: c.Actor, note: c.Note,
+			x := store.DocumentVersion{
+				Doc: &store.Document{Key: w.Key}, ContentType: made[i].contentType, Body: made[i].body,
+				Agent: agent, Flow: flow, Principal: c.Actor, Note: c.Note,
 			}
 			more++
-			bytes += x.weight()
+			bytes += x.Weight()
 		}
 	}
-	if limit := within(interlock.MaxDocuments, s.settings.Quota.Documents); more > 0 && len(s.docs.present)+more > limit {
-		return &refusal{code: interlock.CodeTooManyDocuments, message: message.New(message.DocumentsAtLimit, message.Str(s.name), message.Num(len(s.docs.present)), message.Num(limit))}
+	if limit := store.Within(interlock.MaxDocuments, s.Settings.Quota.Documents); more > 0 && len(s.Documents.Present)+more > limit {
+		return &store.Refusal{Code: interlock.CodeTooManyDocuments, Message: message.New(message.DocumentsAtLimit, message.Str(s.Name), message.Num(len(s.Documents.Present)), message.Num(limit))}
 	}
-	if limit := within(interlock.MaxStateBytes, s.settings.Quota.State); bytes > 0 && s.docs.bytes+bytes > limit {
-		return &refusal{code: interlock.CodeTooMuchState, message: message.New(message.DocumentsTooLarge, message.Str(s.name), message.Num(s.docs.bytes), message.Num(interlock.DocumentBytes), message.Num(limit), message.Num(bytes))}
+	if limit := store.Within(interlock.MaxStateBytes, s.Settings.Quota.State); bytes > 0 && s.Documents.Bytes+bytes > limit {
+		return &store.Refusal{Code: interlock.CodeTooMuchState, Message: message.New(message.DocumentsTooLarge, message.Str(s.Name), message.Num(s.Documents.Bytes), message.Num(interlock.DocumentBytes), message.Num(limit), message.Num(bytes))}
 	}
 	return nil
 }

@@ -52,8 +52,8 @@ func checkEnglish(sources map[string]string) (problems []string, err error) {
 			case *ast.CallExpr:
 				return !isFailure(n.Fun)
 			case *ast.CompositeLit:
-				id, ok := n.Type.(*ast.Ident)
-				return !ok || id.Name != "text"
+				sel, ok := n.Type.(*ast.SelectorExpr)
+				return !ok || sel.Sel.Name != "Text"
 			case *ast.BasicLit:
 				if text, _ := strconv.Unquote(n.Value); n.Kind == token.STRING && sentence.MatchString(text) {
 					problems = append(problems, fmt.Sprintf("%s: says %q: make it a message of engine/message", fset.Position(n.Pos()), text))

@@ -27,7 +27,7 @@ func TestEngineSpeaksInMessages(t *testing.T) {
 	got, err := checkEnglish(map[string]string{
 		"engine/a.go": `package engine
 var a = "key is held: wait"
-var b = []text{text{"agent to wait for", "x", 1}}
+var b = store.Text{Name: "agent to wait for"}
 var c = errors.New("engine: the entry is cut")
 func f() { panic("this is a mistake"); _ = g("say it in words") }`,
 		recorded: `package engine; var r = "its worker gave it up"`,

@@ -46,6 +46,14 @@ var table = []rule{
 	{folder: "engine/internal/collection"},
 	{folder: "engine/internal/keypath", local: []string{".", "engine/message", "internal/invisible"}, remote: []string{"golang.org/x/text/unicode/norm"}},
 	{folder: "engine/internal/lockmode", local: []string{"."}},
+	{
+		folder: "engine/internal/store",
+		local:  []string{".", "engine/internal/collection", "engine/internal/keypath", "engine/internal/lockmode", "engine/message", "engine/record"},
+	},
+	{
+		folder: "engine/internal/store",
+		local:  []string{".", "engine/internal/collection", "engine/internal/keypath", "engine/internal/lockmode", "engine/message", "engine/record"},
+	},
 	{folder: "engine/message", local: []string{"."}},
 	{folder: "engine/record", local: []string{".", "engine/message"}},
 	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
