@@ -65,6 +65,9 @@ type LeaseRequest struct {
 	Terms
 	Priority   int // from -MaxPriority to MaxPriority
 	OnConflict OnConflict
+	// MaxPosition bounds the queue position: a request that would wait further back is refused
+	// with CodeHeld. 0: no bound.
+	MaxPosition int
 
 	// AsOf is the version of the namespace's state that the caller has read of the documents at
 	// the keys: see Lease.Stale. 0: as of the request's arrival.

@@ -114,6 +114,10 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 			e.refuseOwnAttempt(own)
 			return false
 		}
+		if at := r.Position(); c.MaxPosition > 0 && at > c.MaxPosition {
+			e.refuse(interlock.CodeHeld, message.New(message.TooFarBack, message.Num(at), message.Num(c.MaxPosition))).Conflict = e.inTheWay(r)
+			return false
+		}
 		return e.queue(r, c.OnConflict, c.Attach)
 	case c.OnConflict == interlock.Skip:
 		conflict := e.inTheWay(r)

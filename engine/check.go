@@ -29,6 +29,9 @@ func checkAcquire(c *Acquire) (interlock.Code, *message.Text) {
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
 		return interlock.CodeInvalidPriority, message.New(message.NotBetween, message.Str("priority"), message.Num(c.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))
 	}
+	if c.MaxPosition < 0 {
+		return interlock.CodeInvalidRequest, message.New(message.NotBetween, message.Str("max_position"), message.Num(c.MaxPosition), message.Num(0), message.Num(interlock.MaxWaitersPerKey))
+	}
 	if code, problem := store.CheckTexts(
 		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
 		store.Text{Name: "purpose", Value: c.Purpose, Limit: interlock.MaxPurposeBytes}, store.Text{Name: "trace", Value: c.Trace, Limit: interlock.MaxNameBytes},

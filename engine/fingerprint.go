@@ -286,6 +286,7 @@ func (c *Acquire) printMore(p *record.Fingerprint) {
 	if c.Documents {
 		extra(10, 1)
 	}
+	extra(11, uint64(c.MaxPosition))
 }
 
 // printBody adds the body of a commit to its fingerprint.

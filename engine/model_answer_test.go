@@ -362,8 +362,20 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 		return answer{outcome: engine.Skipped}
 	case m.waitsForOwn(r, c.Flow):
 		return refusalKey(interlock.CodeInvalidRequest)
+	case c.MaxPosition > 0 && m.earlier(r) >= c.MaxPosition:
+		return answer{} // an alternative, or an ancestor of the key, may have a shorter queue
 	}
 	return answer{outcome: engine.Queued, fresh: true}
+}
+
+// earlier returns how many waiters block r at any key.
+func (m *model) earlier(r *request) (n int) {
+	for _, q := range m.requests {
+		if q.phase == waiting && m.inTheWay(q, r, r.wants()) {
+			n++
+		}
+	}
+	return n
 }
 
 // refusals returns the codes that may say why r cannot be had at once.

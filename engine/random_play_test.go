@@ -169,6 +169,9 @@ func (p *player) acquire(o *op) error {
 		},
 		Attach: o.r[3]>>16%5 < 3,
 	}
+	if o.r[8]>>16%8 == 0 {
+		c.MaxPosition = 1 + int(o.r[8]>>19%3)
+	}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]%7 > 0 {
 		c.Head = p.in(s)
 	} else {

@@ -390,6 +390,7 @@ func appendAcquire(b []byte, x *Op) []byte {
 	b = appendUint(b, 17, uint64(x.AsOf))
 	b = appendBool(b, 18, x.Brief)
 	b = appendBool(b, 19, x.Documents)
+	b = appendInt(b, 20, x.MaxPosition)
 	return b
 }
 
@@ -441,6 +442,8 @@ func decodeAcquire(x *Op, s []byte) error {
 			x.Brief = f.v != 0
 		case 19<<3 | wireVarint:
 			x.Documents = f.v != 0
+		case 20<<3 | wireVarint:
+			x.MaxPosition = int(f.v)
 		}
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-var acquireRequestFields = []string{"agent", "session", "flow", "purpose", "claims", "any", "any_prefix", "group", "divide", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "priority", "as_of", "documents", "wait_ms", "on_conflict"}
+var acquireRequestFields = []string{"agent", "session", "flow", "purpose", "claims", "any", "any_prefix", "group", "divide", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "priority", "max_position", "as_of", "documents", "wait_ms", "on_conflict"}
 
 const (
 	acquireHasAgent given = 1 << iota
@@ -28,6 +28,7 @@ const (
 	acquireHasLockDelay
 	acquireHasMaxWait
 	acquireHasPriority
+	acquireHasMaxPosition
 	acquireHasAsOf
 	acquireHasDocuments
 	acquireHasWait
@@ -70,13 +71,15 @@ func (d *jsonIn) acquireRequest(cmd *engine.Acquire, wait *time.Duration) given 
 			cmd.MaxWait = d.ms()
 		case 15: // priority
 			cmd.Priority = d.priority()
-		case 16: // as_of
+		case 16: // max_position
+			cmd.MaxPosition = int(d.whole(0, interlock.MaxWaitersPerKey))
+		case 17: // as_of
 			cmd.AsOf = d.version()
-		case 17: // documents
+		case 18: // documents
 			cmd.Documents = d.yes()
-		case 18: // wait_ms
+		case 19: // wait_ms
 			*wait = d.ms()
-		case 19: // on_conflict
+		case 20: // on_conflict
 			cmd.OnConflict = named(d, "wait, fail, skip or preempt", interlock.ParseOnConflict)
 		}
 	})

@@ -19,6 +19,7 @@ type leaseFlags struct {
 	Priority        int
 	Purpose         string
 	Agent           string
+	MaxPosition     int
 	AsOf            uint64
 
 	graceGiven bool // else the pattern's counts
@@ -56,6 +57,7 @@ func (q *leaseFlags) flags(cmd *cobra.Command, ttl time.Duration) {
 	f.DurationVar(&q.Stall, "stall", 0, "how long the lease lives without news of progress, see interlock renew --progress (default: the key pattern's, else no limit)")
 	f.DurationVar(&q.LockDelay, "lock-delay", 0, "how long the keys stay closed when the holder dies instead of releasing them (default: the key pattern's, else 0)")
 	f.IntVar(&q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
+	f.IntVar(&q.MaxPosition, "max-position", 0, "fail instead of waiting further back than this queue `position` (default: wait at any)")
 	f.Uint64Var(&q.AsOf, "as-of", 0, "the `version` of the namespace that you have read: the grant lists later writes at the keys")
 	f.StringVar(&q.Purpose, "purpose", "", "its purpose, for others to read")
 	f.StringVar(&q.Agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
@@ -82,6 +84,9 @@ func (q *leaseFlags) check(cmd *cobra.Command) error {
 	}
 	if q.Priority < -interlock.MaxPriority || q.Priority > interlock.MaxPriority {
 		return usage("--priority %d: want a number from %d to %d", q.Priority, -interlock.MaxPriority, interlock.MaxPriority)
+	}
+	if q.MaxPosition < 0 || q.MaxPosition > interlock.MaxWaitersPerKey {
+		return usage("--max-position %d: want a number from 0 to %d", q.MaxPosition, interlock.MaxWaitersPerKey)
 	}
 	return checkDurations(
 		duration{"--ttl", q.TTL, interlock.MinTTL, interlock.MaxTTL},
@@ -168,6 +173,9 @@ func (q *leaseFlags) fields(body map[string]any) {
 	}
 	if q.Group != "" {
 		body["group"] = q.Group
+	}
+	if q.MaxPosition != 0 {
+		body["max_position"] = q.MaxPosition
 	}
 	if q.AsOf > 0 {
 		body["as_of"] = strconv.FormatUint(q.AsOf, 10)

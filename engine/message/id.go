@@ -422,6 +422,8 @@ const (
 	AccessCount
 	AccessEntry
 
+	// Waiting.
+	TooFarBack
 	end // of the list: a new message goes before it, behind all others
 )
 

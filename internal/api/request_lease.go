@@ -42,6 +42,9 @@ type AcquireRequest struct {
 	// How long the request may stand in line at all; for ever when left out or 0.
 	MaxWait  Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
 	Priority Priority     `json:"priority,omitempty"`
+	// A bound for the queue position: a request that would wait further back is refused with held.
+	// None when left out or 0.
+	MaxPosition int `json:"max_position,omitempty" min:"0" max:"MaxWaitersPerKey"`
 	// The version of the namespace's state that the caller has read at the keys: the answer lists
 	// what was committed since. As of the request's arrival when left out.
 	AsOf interlock.Version `json:"as_of,omitempty,string"`

@@ -417,5 +417,6 @@ var sentences = [message.Count]string{
 	message.GroupMaxNegative:   "max %d of group %q is below 0",
 	message.GroupMaxAboveQueue: "group %q may run %d tasks at once, and the queue only %d",
 	message.AccessCount:        "%d entries: an access list has at most %d",
+	message.TooFarBack:         "the queue position would be %d, and the request waits at position %d or better: try again later, or allow a later position",
 	message.AccessEntry:        "entry %q: want the name of a credential, %sNAME, or * for everyone",
 }

@@ -1165,7 +1165,8 @@ type Acquire struct {
 	Brief bool `protobuf:"varint,18,opt,name=brief,proto3" json:"brief,omitempty"`
 	// The documents at the keys come with the lease (Reply.documents, Reply.version and
 	// Reply.more), whenever it is handed over.
-	Documents     bool `protobuf:"varint,19,opt,name=documents,proto3" json:"documents,omitempty"`
+	Documents     bool  `protobuf:"varint,19,opt,name=documents,proto3" json:"documents,omitempty"`
+	MaxPosition   int64 `protobuf:"varint,20,opt,name=max_position,json=maxPosition,proto3" json:"max_position,omitempty"` // refused if it would wait further back; 0: no bound
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1331,6 +1332,13 @@ func (x *Acquire) GetDocuments() bool {
 		return x.Documents
 	}
 	return false
+}
+
+func (x *Acquire) GetMaxPosition() int64 {
+	if x != nil {
+		return x.MaxPosition
+	}
+	return 0
 }
 
 // Convert changes what a held lease claims to exactly these claims. Answered like
@@ -3331,7 +3339,7 @@ const file_session_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\fR\asession\"'\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\tR\bprogress\"\a\n" +
-	"\x05Close\"\xa1\x04\n" +
+	"\x05Close\"\xc4\x04\n" +
 	"\aAcquire\x12+\n" +
 	"\x06claims\x18\x01 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x12\x12\n" +
 	"\x04flow\x18\x02 \x01(\tR\x04flow\x12\x18\n" +
@@ -3354,7 +3362,8 @@ const file_session_proto_rawDesc = "" +
 	"\bmax_wait\x18\x10 \x01(\x03R\amaxWait\x12\x13\n" +
 	"\x05as_of\x18\x11 \x01(\x04R\x04asOf\x12\x14\n" +
 	"\x05brief\x18\x12 \x01(\bR\x05brief\x12\x1c\n" +
-	"\tdocuments\x18\x13 \x01(\bR\tdocuments\"\xa2\x01\n" +
+	"\tdocuments\x18\x13 \x01(\bR\tdocuments\x12!\n" +
+	"\fmax_position\x18\x14 \x01(\x03R\vmaxPosition\"\xa2\x01\n" +
 	"\aConvert\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12+\n" +
 	"\x06claims\x18\x02 \x03(\v2\x13.interlock.v1.ClaimR\x06claims\x129\n" +

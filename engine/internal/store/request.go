@@ -97,6 +97,23 @@ func (r *Request) CountEarlier(m *Need) (n int) {
 	return n
 }
 
+// Position returns the queue position that r has, or would have: 1 is the next to be granted. Of
+// alternatives it is that of the best.
+func (r *Request) Position() (best int) {
+	for way := range r.EachAlternative {
+		at := 1
+		for i := range way.Needs() {
+			if m := &way.Needs()[i]; m.Claimed {
+				at = max(at, 1+way.CountEarlier(m))
+			}
+		}
+		if best == 0 || at < best {
+			best = at
+		}
+	}
+	return best
+}
+
 // NoteGrant counts a new lease that may write.
 func (r *Request) NoteGrant(waited bool) {
 	s := r.NS
