@@ -20,6 +20,19 @@ type Error struct {
 	At           At
 }
 
+// Conflict describes the blockers of a request: at the first of its keys that is not free.
+type Conflict struct {
+	Key     Key
+	Kind    ConflictKind
+	Holders []Holder // at most MaxShownHolders, in the order of their fences
+	More    int      // holders not shown
+	Queue   Queue    // the queue as a newcomer would find it
+	Cycle   []CycleStep
+
+	Capacity *Capacity // of Key, where it has one
+	Nearest  []string  // for CodeUnknownPattern: shapes and keys that are spelled alike
+}
+
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
 // Is makes errors.Is(err, &interlock.Error{Code: c}) compare codes.

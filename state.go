@@ -156,6 +156,7 @@ type Contention struct {
 	Leases    uint64      // grants of leases that may write
 	Waited    uint64      // of those, how many had to wait
 	Write     WritePolicy // of the pattern, which may leave no choice
+	Advice    *Advice     // which of the two would fare better; nil if nothing speaks for a change
 }
 
 // EffectState is the server's knowledge of an effect.

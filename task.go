@@ -294,3 +294,14 @@ type QueueStatus struct {
 	Idle                                      int           // workers that ask for tasks; of one that handles many at a time, its pulls
 	Oldest                                    time.Duration // how long the first has waited
 }
+
+// Assignment is a task in a worker's hands.
+type Assignment struct {
+	Task  Task
+	Lease Lease // with the last notes
+	// Documents are the state of the claimed keys, absent ones among them. One answer has
+	// bodies of at most MaxReadBytes; the documents that do not fit have their
+	// sizes alone.
+	Documents []Document
+	AsOf      Version
+}

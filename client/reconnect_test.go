@@ -27,7 +27,7 @@ func broken(t *testing.T, w *world, cfg client.Config) (*stage, *breaker, *clien
 }
 
 // answers reports whether a frame holds an answer with this outcome.
-func answers(outcome proto.Outcome, held func(*proto.Reply) bool) func(*proto.ServerFrame) bool {
+func answers(outcome interlock.Outcome, held func(*proto.Reply) bool) func(*proto.ServerFrame) bool {
 	return func(f *proto.ServerFrame) bool {
 		for i := range f.Replies {
 			if r := &f.Replies[i]; r.Outcome == outcome && r.Seq != 0 && (held == nil || held(r)) {

@@ -32,9 +32,9 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 		eff := e.refuse(code, problem)
 		switch code {
 		case interlock.CodeInvalidKey:
-			eff.Conflict = &store.Conflict{Key: badKey(c.Claims)}
+			eff.Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: badKey(c.Claims)}}
 		case interlock.CodeUnknownPattern:
-			eff.Conflict = &store.Conflict{Nearest: e.PendingWork.NS.MemberLists()}
+			eff.Conflict = &store.Conflict{Conflict: interlock.Conflict{Nearest: e.PendingWork.NS.MemberLists()}}
 		}
 		return
 	}
@@ -352,7 +352,7 @@ func (e *Engine) addConflict(c *Acquire) {
 	r := e.asked(c, e.scope())
 	conflict := e.inTheWay(r)
 	if conflict == nil {
-		conflict = &store.Conflict{Key: c.Claims[0].Key}
+		conflict = &store.Conflict{Conflict: interlock.Conflict{Key: c.Claims[0].Key}}
 	}
 	e.Discard(r)
 	e.out.Effects[e.replied].Conflict = conflict

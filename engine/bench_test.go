@@ -52,7 +52,7 @@ func (s *stand) session(tb testing.TB) interlock.SessionID {
 	return id
 }
 
-func (s *stand) want(tb testing.TB, outcome engine.Outcome) {
+func (s *stand) want(tb testing.TB, outcome interlock.Outcome) {
 	if len(s.out.Effects) == 0 || s.out.Effects[0].Outcome != outcome {
 		tb.Fatalf("want %v, got %+v", outcome, s.out.Effects)
 	}

@@ -158,17 +158,6 @@ type FollowTask struct {
 	Attach bool
 }
 
-// Assignment is a task in a worker's hands.
-type Assignment struct {
-	Task  interlock.Task
-	Lease interlock.Lease // with the last notes
-	// Documents are the state of the claimed keys, absent ones among them. One answer has
-	// bodies of at most interlock.MaxReadBytes; the documents that do not fit have their
-	// sizes alone.
-	Documents []interlock.Document
-	AsOf      interlock.Version
-}
-
 // StartRun asks for a lease on one permit of each of interlock.RunKeys that has a capacity; the
 // others it claims intent-shared, which excludes no run and makes them visible. MaxWait bounds
 // the wait in line; 0, or no Attach, refuses at once. The wait is also over when no caller

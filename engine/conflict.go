@@ -17,7 +17,7 @@ import (
 func (e *Engine) conflict(r *store.Request, i int) *store.Conflict {
 	m := &r.Needs()[i]
 	key := r.ClaimAt(i).Key
-	c := &store.Conflict{Key: key, Kind: interlock.OtherAgent}
+	c := &store.Conflict{Conflict: interlock.Conflict{Key: key, Kind: interlock.OtherAgent}}
 	against := lockmode.Conflicts[m.Mode]
 	v := e.glance(r)
 	defer v.done()

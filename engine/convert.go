@@ -25,7 +25,7 @@ func (c *Convert) decide(e *Engine) {
 	if code, problem := checkConvert(c); code != "" {
 		eff := e.refuse(code, problem)
 		if code == interlock.CodeInvalidKey {
-			eff.Conflict = &store.Conflict{Key: badKey(c.Claims)}
+			eff.Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: badKey(c.Claims)}}
 		}
 		return
 	}

@@ -53,7 +53,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *store.Request) bool {
 		return false
 	case d != nil:
 		eff := e.refuse(interlock.CodeDenied, message.New(message.ParkDenied, message.Str(r.FirstKey()), message.Str(d.Answerer())))
-		eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Key: r.FirstKey()}
+		eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
 	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:
 		r.StopListening(c.Link)
 		e.refuseParked(r)

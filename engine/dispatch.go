@@ -122,17 +122,17 @@ func (e *Engine) hand(t *store.Task, p *store.Pull, id [16]byte) {
 
 // handOver describes to a worker those of its attempts that still run. Documents without room
 // for their bodies come without them.
-func (e *Engine) handOver(attempts []*store.Request) (list []Assignment) {
+func (e *Engine) handOver(attempts []*store.Request) (list []interlock.Assignment) {
 	room := interlock.MaxReadBytes
 	for i, r := range attempts {
 		if r.IsOver() || r.Task.Request != r {
 			continue
 		}
 		if list == nil {
-			list = make([]Assignment, 0, len(attempts)-i)
+			list = make([]interlock.Assignment, 0, len(attempts)-i)
 		}
 		t, s := r.Task, r.NS
-		h := Assignment{Task: e.showTask(t), AsOf: s.Documents.Version}
+		h := interlock.Assignment{Task: e.showTask(t), AsOf: s.Documents.Version}
 		e.describeHanded(r, &h.Lease)
 		e.revalidate(t, &h.Task)
 		for _, c := range t.Spec.Claims {

@@ -13,7 +13,7 @@ import (
 // its step, and all before it, are durable.
 type Effect struct {
 	To      store.Caller
-	Outcome store.Outcome
+	Outcome interlock.Outcome
 
 	Lease   interlock.Lease
 	Ticket  interlock.Ticket
@@ -34,9 +34,9 @@ type Effect struct {
 	Forgotten int  // effects, of ForgetEffects
 	More      bool // there are others that it would forget
 
-	Question *LeaseQuestion   // of Answer about a parked lease, and of Resume that waits for it
-	Tasks    []interlock.Task // of the commands about tasks
-	Handed   []Assignment     // Granted, of Pull
+	Question *LeaseQuestion         // of Answer about a parked lease, and of Resume that waits for it
+	Tasks    []interlock.Task       // of the commands about tasks
+	Handed   []interlock.Assignment // Granted, of Pull
 
 	// Repeated marks the answer of an earlier command with the same request id.
 	Repeated bool

@@ -107,7 +107,7 @@ func (e *Engine) refuseGone(to store.Caller, r *store.Request) {
 
 // situation describes a key to a caller that is refused for another reason than a holder.
 func (e *Engine) situation(s *store.Namespace, key interlock.Key) *store.Conflict {
-	c := &store.Conflict{Key: key}
+	c := &store.Conflict{Conflict: interlock.Conflict{Key: key}}
 	if s == nil {
 		return c
 	}

@@ -208,7 +208,7 @@ func (e *Engine) event(kind record.Kind, r *store.Request) *record.Event {
 
 // effect appends an effect, empty but for its receiver and outcome. The pointer
 // is good until the next one.
-func (e *Engine) effect(to store.Caller, outcome store.Outcome) *Effect {
+func (e *Engine) effect(to store.Caller, outcome interlock.Outcome) *Effect {
 	n := len(e.out.Effects)
 	e.out.Effects = slices.Grow(e.out.Effects, 1)[:n+1]
 	eff := &e.out.Effects[n]
@@ -218,7 +218,7 @@ func (e *Engine) effect(to store.Caller, outcome store.Outcome) *Effect {
 }
 
 // reply answers the command's caller.
-func (e *Engine) reply(outcome store.Outcome) *Effect {
+func (e *Engine) reply(outcome interlock.Outcome) *Effect {
 	e.replied = len(e.out.Effects)
 	return e.effect(e.head.From, outcome)
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"testing"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -32,7 +33,7 @@ func TestNumbersStay(t *testing.T) {
 			t.Errorf("%v is %d, was %d in journals", reason, reason, number)
 		}
 	}
-	outcomes := map[engine.Outcome]int{
+	outcomes := map[interlock.Outcome]int{
 		engine.Granted: 1, engine.Queued: 2, engine.Skipped: 3, engine.Done: 4, engine.Refused: 5,
 	}
 	for outcome, number := range outcomes {
@@ -56,7 +57,7 @@ func TestNamesComplete(t *testing.T) {
 		}
 		seen[typ+" "+name]++
 	}
-	for _, file := range []string{"record/kind.go", "record/reason.go", "record/outcome.go"} {
+	for _, file := range []string{"record/kind.go", "record/reason.go", "../outcome.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func TestNamesComplete(t *testing.T) {
 				case "Reason":
 					check(typ, value.Names[0].Name, record.Reason(number).String())
 				case "Outcome":
-					check(typ, value.Names[0].Name, engine.Outcome(number).String())
+					check(typ, value.Names[0].Name, interlock.Outcome(number).String())
 				}
 			}
 		}

@@ -16,7 +16,7 @@ func TestLongChainIsInherited(t *testing.T) {
 	s := newStand()
 	id := s.session(t)
 	key := func(i int) interlock.Key { return interlock.Key(fmt.Sprintf("k%05d", i)) }
-	ask := func(flow string, key interlock.Key, priority int, want engine.Outcome) {
+	ask := func(flow string, key interlock.Key, priority int, want interlock.Outcome) {
 		t.Helper()
 		s.step(&engine.Acquire{
 			Head: s.head(id), ID: s.id(), LeaseRequest: interlock.LeaseRequest{

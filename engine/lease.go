@@ -220,7 +220,7 @@ func (c *Renew) decide(e *Engine) {
 
 func (e *Engine) refuseInGrace(r *store.Request) {
 	eff := e.refuse(interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.Title()), message.Str(r.Reason.String())))
-	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Key: r.FirstKey()}
+	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
 }
 
 func (c *Release) decide(e *Engine) {

@@ -44,7 +44,7 @@ func TestTextLimits(t *testing.T) {
 		name  string
 		limit int
 		code  interlock.Code
-		ok    engine.Outcome
+		ok    interlock.Outcome
 		do    func(text string)
 	}{
 		{"key", interlock.MaxKeyBytes, interlock.CodeInvalidKey, engine.Granted, func(x string) {

@@ -14,7 +14,7 @@ import (
 // carried out.
 type answer struct {
 	none    bool // no answer at all
-	outcome engine.Outcome
+	outcome interlock.Outcome
 	codes   []interlock.Code // for Refused: one of them
 	about   *request         // the request described in the answer
 	again   bool             // about a lease that stands in line again

@@ -84,13 +84,13 @@ func (m *model) permitDeletion(cmd engine.Command, ev *record.Event) error {
 // farewell is the notification of a listener in a namespace that is deleted.
 type farewell struct {
 	to      engine.Caller
-	outcome engine.Outcome
+	outcome interlock.Outcome
 	about   [16]byte
 }
 
 // foldDeletion forgets all of a namespace.
 func (m *model) foldDeletion(ns interlock.Namespace) {
-	say := func(to engine.Caller, outcome engine.Outcome, about [16]byte) {
+	say := func(to engine.Caller, outcome interlock.Outcome, about [16]byte) {
 		m.farewells = append(m.farewells, farewell{to, outcome, about})
 	}
 	for _, r := range m.requests {

@@ -18,7 +18,7 @@ type storedReply struct {
 	actor   string
 	id      string
 	body    string
-	outcome engine.Outcome
+	outcome interlock.Outcome
 	code    interlock.Code
 	num     uint64 // the request that it is about; 0 for none
 	effect  interlock.EffectID

@@ -13,7 +13,7 @@ import (
 // push is an effect for a caller other than the command's, or a second one for that caller.
 type push struct {
 	to      engine.Caller
-	outcome engine.Outcome
+	outcome interlock.Outcome
 	about   *request
 	must    bool // otherwise it may also be left out
 	told    bool

@@ -1,17 +1,17 @@
 package engine
 
 import (
-	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock"
 )
 
-// The outcomes: see package record.
+// The outcomes of commands.
 const (
-	Granted = record.OutcomeGranted
-	Queued  = record.OutcomeQueued
-	Skipped = record.OutcomeSkipped
-	Done    = record.OutcomeDone
-	Refused = record.OutcomeRefused
-	Warned  = record.OutcomeWarned
-	Lost    = record.OutcomeLost
-	Asked   = record.OutcomeAsked
+	Granted = interlock.OutcomeGranted
+	Queued  = interlock.OutcomeQueued
+	Skipped = interlock.OutcomeSkipped
+	Done    = interlock.OutcomeDone
+	Refused = interlock.OutcomeRefused
+	Warned  = interlock.OutcomeWarned
+	Lost    = interlock.OutcomeLost
+	Asked   = interlock.OutcomeAsked
 )

@@ -49,7 +49,7 @@ func (c *Park) decide(e *Engine) {
 		return
 	}
 	if !free && r.IsShared() {
-		e.refuse(interlock.CodeHeld, message.New(message.KeptByOwnFlow, message.Str(r.Claims()[0].Key))).Conflict = &store.Conflict{Key: r.Claims()[0].Key}
+		e.refuse(interlock.CodeHeld, message.New(message.KeptByOwnFlow, message.Str(r.Claims()[0].Key))).Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: r.Claims()[0].Key}}
 		return
 	}
 	if !e.mayTake(r) {
@@ -108,7 +108,7 @@ func (e *Engine) refuseParked(r *store.Request) {
 	if r.Phase == store.Waiting {
 		eff.Ticket = e.ticket(r)
 	}
-	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Key: r.Claims()[0].Key}
+	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.Claims()[0].Key}}
 }
 
 // refuseNotParked tells a caller that there is nothing to resume.

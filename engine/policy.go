@@ -14,7 +14,7 @@ import (
 func (e *Engine) refuseFor(no *store.Refusal) {
 	eff := e.refuse(no.Code, no.Message)
 	if eff.Conflict = no.Conflict; eff.Conflict == nil {
-		eff.Conflict = &store.Conflict{Key: no.Key, Nearest: no.Nearest}
+		eff.Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: no.Key, Nearest: no.Nearest}}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // tag makes an event carry the command's request id, so that it is remembered
 // with what it did.
-func (e *Engine) tag(ev *record.Event, answer store.Outcome) {
+func (e *Engine) tag(ev *record.Event, answer interlock.Outcome) {
 	h := e.head
 	if h.Seq == 0 && h.RequestID == "" {
 		return

@@ -134,5 +134,5 @@ func (e *Engine) refuseStale(list []interlock.Stale, more bool) {
 	}
 	eff := e.refuse(interlock.CodeStale, message.New(message.Stale, message.Sub(words), message.Sub(rest)))
 	eff.Stale, eff.StaleMore = list, more
-	eff.Conflict = &store.Conflict{Key: first.Now.Key, Kind: interlock.VersionMoved}
+	eff.Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: first.Now.Key, Kind: interlock.VersionMoved}}
 }

@@ -6,7 +6,6 @@ import "github.com/interlockdev/interlock/engine/internal/store"
 type (
 	Time     = store.Time
 	Caller   = store.Caller
-	Outcome  = store.Outcome
 	Conflict = store.Conflict
 	Loss     = store.Loss
 	AskedAt  = store.AskedAt

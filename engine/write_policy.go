@@ -80,10 +80,10 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *store.Session) *
 	defer v.done()
 	v.add(m)
 	line := m.Node.Line.Length()
-	conflict := &store.Conflict{
-		Key: key, Kind: interlock.OtherAgent, Holders: v.holders(), Writing: true,
+	conflict := &store.Conflict{Writing: true, Conflict: interlock.Conflict{
+		Key: key, Kind: interlock.OtherAgent, Holders: v.holders(),
 		Queue: interlock.Queue{Length: line, ETA: e.expect(m.Node, v.found, line)},
-	}
+	}}
 	switch {
 	case m.Node.Key != string(key):
 		conflict.Kind = interlock.AncestorHeld

@@ -430,14 +430,14 @@ func FuzzClientFrame(f *testing.F) {
 func FuzzServerFrame(f *testing.F) {
 	f.Add((&ServerFrame{Epoch: 3, GoAway: &GoAway{RetryAfter: 1, Message: "m"}, Replies: []Reply{
 		{Outcome: Granted, Seq: 1, Lease: interlock.Lease{ID: [16]byte{1}, Claims: []interlock.Claim{{Key: "k"}}, Notes: []interlock.Note{{Text: "t"}}}},
-		{Outcome: Queued, Ticket: &interlock.Ticket{ID: [16]byte{1}, Position: 1}, Conflict: &Conflict{Holders: []interlock.Holder{{Agent: "a", EndedBy: "preempted", Yield: &interlock.Yield{Agent: "b", Revoked: true}, Parking: &interlock.ParkStatus{Reason: "r"}}}, Capacity: &interlock.Capacity{Groups: []interlock.GroupUse{{Used: 1}}}, Cycle: []interlock.CycleStep{{Victim: true, Next: interlock.Ahead}}}},
+		{Outcome: Queued, Ticket: &interlock.Ticket{ID: [16]byte{1}, Position: 1}, Conflict: &interlock.Conflict{Holders: []interlock.Holder{{Agent: "a", EndedBy: "preempted", Yield: &interlock.Yield{Agent: "b", Revoked: true}, Parking: &interlock.ParkStatus{Reason: "r"}}}, Capacity: &interlock.Capacity{Groups: []interlock.GroupUse{{Used: 1}}}, Cycle: []interlock.CycleStep{{Victim: true, Next: interlock.Ahead}}}},
 		{Outcome: Asked, Lease: interlock.Lease{ID: [16]byte{1}, Yield: &interlock.Yield{Priority: -3}, Parts: []interlock.Part{{Key: "k/1", Stop: true}}}},
 		{Outcome: Done, Patterns: []interlock.Pattern{{Name: "n"}}, More: true, Settings: &interlock.Settings{}},
 		{Outcome: Refused, Code: "stale", Version: 4, Documents: []interlock.Document{{Key: "k", Body: []byte{}, Op: interlock.Put}}, Packet: &interlock.Packet{
 			Changes: []interlock.Change{{Known: true, Writes: 3, Between: []interlock.Document{{Version: 2, Note: "n"}}, Left: 1, Diff: interlock.Difference{Kind: interlock.UnifiedDiff, Text: "@@", Cut: true}}}, Message: "m",
 		}},
-		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []Contention{{Contention: interlock.Contention{Write: interlock.WriteLease}, Advice: &interlock.Advice{}}}},
-		{Outcome: Granted, Ticket: &interlock.Ticket{ID: [16]byte{1}}, Handed: []Assignment{{
+		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []interlock.Contention{{Write: interlock.WriteLease, Advice: &interlock.Advice{}}}},
+		{Outcome: Granted, Ticket: &interlock.Ticket{ID: [16]byte{1}}, Handed: []interlock.Assignment{{
 			Task:  interlock.Task{ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}}, Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 2, Between: []interlock.Document{{Key: "k"}}}}}},
 			Lease: interlock.Lease{ID: [16]byte{3}}, Documents: []interlock.Document{{Key: "k"}}, AsOf: 2,
 		}}},

@@ -629,7 +629,7 @@ func decodeEffect(x *interlock.Effect, s string) error {
 	return nil
 }
 
-func appendContention(b []byte, num byte, x *Contention) []byte {
+func appendContention(b []byte, num byte, x *interlock.Contention) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendString(b, 1, x.Pattern)
@@ -646,7 +646,7 @@ func appendContention(b []byte, num byte, x *Contention) []byte {
 	return closeMessage(b, start)
 }
 
-func decodeContention(x *Contention, s string) error {
+func decodeContention(x *interlock.Contention, s string) error {
 	for len(s) > 0 {
 		f, rest, err := nextField(s)
 		if err != nil {
@@ -1085,7 +1085,7 @@ func decodeLoss(x *Loss, s string) error {
 	return nil
 }
 
-func appendConflict(b []byte, num byte, x *Conflict) []byte {
+func appendConflict(b []byte, num byte, x *interlock.Conflict) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendString(b, 1, x.Key)
@@ -1106,7 +1106,7 @@ func appendConflict(b []byte, num byte, x *Conflict) []byte {
 	return closeMessage(b, start)
 }
 
-func decodeConflict(x *Conflict, s string) error {
+func decodeConflict(x *interlock.Conflict, s string) error {
 	for len(s) > 0 {
 		f, rest, err := nextField(s)
 		if err != nil {

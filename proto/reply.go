@@ -6,23 +6,21 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Outcome is the kind of a reply. The numbers are those of session.proto and of engine.Outcome.
-type Outcome uint8
-
+// The outcomes of replies. The numbers are those of session.proto.
 const (
-	Granted Outcome = 1 + iota
-	Queued
-	Skipped
-	Done
-	Refused
-	Warned
-	Lost
-	Asked
+	Granted = interlock.OutcomeGranted
+	Queued  = interlock.OutcomeQueued
+	Skipped = interlock.OutcomeSkipped
+	Done    = interlock.OutcomeDone
+	Refused = interlock.OutcomeRefused
+	Warned  = interlock.OutcomeWarned
+	Lost    = interlock.OutcomeLost
+	Asked   = interlock.OutcomeAsked
 )
 
 // Reply is an answer, or with Seq 0 a push.
 type Reply struct {
-	Outcome Outcome
+	Outcome interlock.Outcome
 	Slot    uint32
 	Seq     uint64
 	Index   interlock.Index
@@ -35,7 +33,7 @@ type Reply struct {
 	Code     interlock.Code
 	Message  string
 	EndedBy  string
-	Conflict *Conflict
+	Conflict *interlock.Conflict
 	Advice   *interlock.Advice
 	Warnings []string
 
@@ -47,10 +45,10 @@ type Reply struct {
 	Documents  []interlock.Document
 	Packet     *interlock.Packet
 	Effects    []interlock.Effect
-	Contention []Contention
+	Contention []interlock.Contention
 
 	Tasks  []interlock.Task
-	Handed []Assignment // what a pull got
+	Handed []interlock.Assignment // what a pull got
 	Queues []interlock.QueueStatus
 	Log    []interlock.LogEntry
 	Next   uint64 // with More tasks: the listing goes on after it
@@ -75,34 +73,6 @@ type Loss struct {
 	Lease   interlock.Lease
 	Code    interlock.Code
 	Message string // what happened
-}
-
-// Conflict is what stands in a request's way.
-type Conflict struct {
-	Key     interlock.Key
-	Kind    interlock.ConflictKind
-	Holders []interlock.Holder
-	More    int // holders not shown
-	Queue   interlock.Queue
-	Cycle   []interlock.CycleStep
-
-	Capacity *interlock.Capacity
-	Nearest  []string
-}
-
-// Contention is how commits and leases fare at the keys of a pattern, and which of
-// the two would fare better; nil when there is nothing to say.
-type Contention struct {
-	interlock.Contention
-	Advice *interlock.Advice
-}
-
-// Assignment is a task in a worker's hands.
-type Assignment struct {
-	Task      interlock.Task
-	Lease     interlock.Lease
-	Documents []interlock.Document
-	AsOf      interlock.Version
 }
 
 // Error makes an *interlock.Error of a refusal. epoch and shard are the frame's.

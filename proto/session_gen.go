@@ -1272,7 +1272,7 @@ func decodeReply(x *Reply, s string) error {
 		case 2<<3 | wireVarint:
 			x.Seq = f.v
 		case 3<<3 | wireVarint:
-			x.Outcome = enum[Outcome](f.v)
+			x.Outcome = enum[interlock.Outcome](f.v)
 		case 4<<3 | wireVarint:
 			x.Index = interlock.Index(f.v)
 		case 5<<3 | wireBytes:
@@ -1290,7 +1290,7 @@ func decodeReply(x *Reply, s string) error {
 		case 10<<3 | wireBytes:
 			err = text(&x.Message, f.s)
 		case 11<<3 | wireBytes:
-			x.Conflict = &Conflict{}
+			x.Conflict = &interlock.Conflict{}
 			err = decodeConflict(x.Conflict, f.s)
 		case 12<<3 | wireBytes:
 			x.Advice = &interlock.Advice{}
@@ -1321,7 +1321,7 @@ func decodeReply(x *Reply, s string) error {
 			err = decodeTask(grow(&x.Tasks), f.s)
 		case 24<<3 | wireBytes:
 			if x.Handed == nil {
-				x.Handed = make([]Assignment, 0, 1+countFields(s, f.tag))
+				x.Handed = make([]interlock.Assignment, 0, 1+countFields(s, f.tag))
 			}
 			err = decodeHanded(grow(&x.Handed), strings.Clone(f.s))
 		case 25<<3 | wireBytes:

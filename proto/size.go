@@ -130,7 +130,7 @@ func claimsSize(claims []interlock.Claim) (n int) {
 	return n
 }
 
-// Bulk is about how many bytes of the reply can be large.
+// AssignmentBulk returns about how many bytes of the reply can be large.
 func (r *Reply) Bulk() (n int) {
 	for i := range r.Documents {
 		n += 256 + len(r.Documents[i].Body)
@@ -151,7 +151,7 @@ func (r *Reply) Bulk() (n int) {
 		n += TaskBulk(&r.Tasks[i])
 	}
 	for i := range r.Handed {
-		n += r.Handed[i].Bulk()
+		n += AssignmentBulk(&r.Handed[i])
 	}
 	for i := range r.Queues {
 		n += QueueSize(&r.Queues[i].TaskQueue)
@@ -181,8 +181,8 @@ func TaskBulk(t *interlock.Task) int {
 	return n
 }
 
-// Bulk is about how many bytes of it can be large.
-func (h *Assignment) Bulk() int {
+// AssignmentBulk returns about how many bytes of it can be large.
+func AssignmentBulk(h *interlock.Assignment) int {
 	n := TaskBulk(&h.Task)
 	for i := range h.Documents {
 		n += 256 + len(h.Documents[i].Body)

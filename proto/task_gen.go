@@ -913,7 +913,7 @@ func decodeStale(x *interlock.Stale, s string) error {
 	return nil
 }
 
-func appendHanded(b []byte, num byte, x *Assignment) []byte {
+func appendHanded(b []byte, num byte, x *interlock.Assignment) []byte {
 	b = openMessage(b, num)
 	start := len(b)
 	b = appendTask(b, 1, &x.Task)
@@ -925,7 +925,7 @@ func appendHanded(b []byte, num byte, x *Assignment) []byte {
 	return closeMessage(b, start)
 }
 
-func decodeHanded(x *Assignment, s string) error {
+func decodeHanded(x *interlock.Assignment, s string) error {
 	for len(s) > 0 {
 		f, rest, err := nextField(s)
 		if err != nil {

@@ -234,6 +234,6 @@ func overQuota(what string, wait time.Duration, rate int64) *engine.Effect {
 	return &engine.Effect{
 		Outcome: engine.Refused, Code: interlock.CodeQuota,
 		Message:  message.Plain(what + ", and that is used up"),
-		Conflict: &engine.Conflict{Capacity: &interlock.Capacity{Tokens: uint32(rate), Refill: wait}},
+		Conflict: &engine.Conflict{Conflict: interlock.Conflict{Capacity: &interlock.Capacity{Tokens: uint32(rate), Refill: wait}}},
 	}
 }

@@ -45,7 +45,7 @@ func TestOperatorsOnTheStream(t *testing.T) {
 		{Kind: proto.OpDropQueue, Name: "fees"},
 		{Kind: proto.OpConfigure, Settings: &interlock.Settings{Closed: true}},
 	}
-	try := func(credential string, outcome proto.Outcome, code interlock.Code) {
+	try := func(credential string, outcome interlock.Outcome, code interlock.Code) {
 		link, err := streams.Dial(context.Background(), proto.Hello{Credential: credential})
 		if err != nil {
 			t.Fatal(err)

@@ -193,7 +193,7 @@ func (r *queryResult) refuse(err error) {
 	}
 	r.eff = engine.Effect{Outcome: engine.Refused, Code: refusal.Code, Message: message.Plain(refusal.Message)}
 	if refusal.Key != "" {
-		r.eff.Conflict = &engine.Conflict{Key: refusal.Key}
+		r.eff.Conflict = &engine.Conflict{Conflict: interlock.Conflict{Key: refusal.Key}}
 	}
 }
 

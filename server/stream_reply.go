@@ -13,7 +13,7 @@ import (
 // cleaned on the way.
 func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 	eff := &d.eff
-	r.Outcome, r.Slot, r.Seq, r.Index = proto.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
+	r.Outcome, r.Slot, r.Seq, r.Index = interlock.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
 	r.Code, r.Message = eff.Code, cleanText(prose.Sentence(eff.Message))
 	switch eff.Outcome {
 	case engine.Granted, engine.Warned, engine.Lost, engine.Asked:
@@ -115,8 +115,9 @@ func cleanCapacity(c *interlock.Capacity) *interlock.Capacity {
 	return &clean
 }
 
-func conflictOf(c *engine.Conflict) *proto.Conflict {
-	p := &proto.Conflict{Key: c.Key, Kind: c.Kind, More: c.More, Queue: c.Queue, Capacity: cleanCapacity(c.Capacity), Nearest: cleanTexts(c.Nearest)}
+func conflictOf(c *engine.Conflict) *interlock.Conflict {
+	p := c.Conflict
+	p.Capacity, p.Nearest, p.Holders, p.Cycle = cleanCapacity(c.Capacity), cleanTexts(c.Nearest), nil, nil
 	for _, h := range c.Holders {
 		h.Agent, h.Flow, h.Purpose, h.Progress = cleanText(h.Agent), cleanText(h.Flow), cleanText(h.Purpose), cleanText(h.Progress)
 		h.Yield, h.Parking = cleanYield(h.Yield), cleanParking(h.Parking)
@@ -126,7 +127,7 @@ func conflictOf(c *engine.Conflict) *proto.Conflict {
 		step.Agent, step.Flow = cleanText(step.Agent), cleanText(step.Flow)
 		p.Cycle = append(p.Cycle, step)
 	}
-	return p
+	return &p
 }
 
 func cleanTexts(list []string) (clean []string) {

@@ -33,12 +33,11 @@ func (d *outgoingEffect) addState(r *proto.Reply, st *stream) {
 		r.Effects = append(r.Effects, cleanEffect(d.read.effects[i]))
 	}
 	for _, c := range d.read.contention {
-		row := proto.Contention{Contention: c}
-		row.Pattern = cleanText(c.Pattern)
 		if advice := prose.ForContention(&c); advice != (interlock.Advice{}) {
-			row.Advice = &advice
+			c.Advice = &advice
 		}
-		r.Contention = append(r.Contention, row)
+		c.Pattern = cleanText(c.Pattern)
+		r.Contention = append(r.Contention, c)
 	}
 }
 

@@ -128,11 +128,11 @@ func (d *outgoingEffect) addTasks(r *proto.Reply) {
 		r.Ticket = &ticket
 	}
 	if len(d.eff.Handed) > 0 {
-		r.Handed = make([]proto.Assignment, 0, len(d.eff.Handed))
+		r.Handed = make([]interlock.Assignment, 0, len(d.eff.Handed))
 	}
 	for i := range d.eff.Handed {
 		h := &d.eff.Handed[i]
-		handed := proto.Assignment{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
+		handed := interlock.Assignment{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
 		cleanLease(&handed.Lease)
 		r.Handed = append(r.Handed, handed)
 	}

@@ -100,7 +100,7 @@ func (f *frames) next() proto.Reply {
 	return r
 }
 
-func (f *frames) want(seq uint64, outcome proto.Outcome, code interlock.Code) proto.Reply {
+func (f *frames) want(seq uint64, outcome interlock.Outcome, code interlock.Code) proto.Reply {
 	f.t.Helper()
 	r := f.next()
 	if r.Seq != seq || r.Outcome != outcome || r.Code != code {
@@ -176,7 +176,7 @@ func TestEveryOperation(t *testing.T) {
 		answers[r.Seq] = r
 	}
 	for seq, want := range map[uint64]struct {
-		outcome proto.Outcome
+		outcome interlock.Outcome
 		code    interlock.Code
 	}{
 		4: {proto.Done, ""}, 5: {proto.Granted, ""}, 6: {proto.Granted, ""}, 7: {proto.Done, ""}, 8: {proto.Refused, interlock.CodeFenced},

@@ -113,7 +113,7 @@ func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
 }
 
 // writeHanded writes a task in a worker's hands.
-func (c *call) writeHanded(j *jsonOut, h *engine.Assignment) {
+func (c *call) writeHanded(j *jsonOut, h *interlock.Assignment) {
 	j.open("")
 	c.writeTask(j, "task", &h.Task, true)
 	writeLease(j, "lease", &h.Lease)

@@ -72,7 +72,7 @@ func taskEffects() map[string]engine.Effect {
 			Outcome: engine.Done, Tasks: tasks, Version: 57, Documents: fullDocuments(), Warnings: []*message.Text{message.Plain("key")},
 			Contention: &interlock.Contention{Commits: 15, Conflicts: 15},
 		},
-		"handed": {Outcome: engine.Granted, Handed: []engine.Assignment{{Task: tasks[0], Lease: lease, Documents: fullDocuments(), AsOf: 57}}},
+		"handed": {Outcome: engine.Granted, Handed: []interlock.Assignment{{Task: tasks[0], Lease: lease, Documents: fullDocuments(), AsOf: 57}}},
 	}
 }
 

@@ -58,7 +58,7 @@ func fullLease() interlock.Lease {
 
 // fullConflict has everything that a conflict can have.
 func fullConflict() *engine.Conflict {
-	return &engine.Conflict{
+	return &engine.Conflict{Conflict: interlock.Conflict{
 		Key: "gpu:pool", Kind: interlock.CapacityUsed,
 		Holders: []interlock.Holder{
 			{Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.LiveGrace, Held: time.Second, ExpiresIn: time.Second, EndedBy: "preempted", Yield: fullLease().Yield},
@@ -69,7 +69,7 @@ func fullConflict() *engine.Conflict {
 		Cycle:    []interlock.CycleStep{{Agent: "a", Session: "s", Flow: "main", Victim: true}, {Agent: "b", Flow: "main", Key: "k", Mode: interlock.Exclusive}},
 		Capacity: &interlock.Capacity{Permits: 2, Used: 2, Tokens: 10, Available: 3, Refill: 1500 * time.Millisecond, Groups: []interlock.GroupUse{{Group: interlock.Group{Name: "batch", Min: 1, Max: 2}, Used: 2}}},
 		Nearest:  []string{"gpu:{name}", "gpu:pool"},
-	}
+	}}
 }
 
 // tourEffects has a shard give each answer that it may give, with all that it may

@@ -48,7 +48,7 @@ func TestNothingBeforeDurable(t *testing.T) {
 		hold.Release()
 		<-done
 		got := in.all()
-		want := []engine.Outcome{engine.Granted, engine.Refused, engine.Refused, engine.Done}
+		want := []interlock.Outcome{engine.Granted, engine.Refused, engine.Refused, engine.Done}
 		if len(got) != len(want) {
 			t.Fatalf("%d answers, want %d", len(got), len(want))
 		}

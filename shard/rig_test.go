@@ -71,7 +71,7 @@ func (r *rig) do(cmd engine.Command) (engine.Effect, interlock.At) {
 }
 
 // expect carries out one command that must have this outcome.
-func (r *rig) expect(want engine.Outcome, cmd engine.Command) engine.Effect {
+func (r *rig) expect(want interlock.Outcome, cmd engine.Command) engine.Effect {
 	r.Helper()
 	eff, _ := r.do(cmd)
 	if eff.Outcome != want {

@@ -39,7 +39,7 @@ func newPicture() picture {
 // commandRecord is when a command was carried out, and the answer that was due to its caller.
 type commandRecord struct {
 	at     interlock.Index
-	answer engine.Outcome
+	answer interlock.Outcome
 }
 
 // tag is a request id in its scope.

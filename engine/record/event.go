@@ -75,16 +75,16 @@ type Event struct {
 	// Answered, and every event that carries out a command with a request id; of Refused
 	// only Code.
 	// Scope is the session in which the id counts, 0 for the namespace.
-	Scope       uint64         `journal:"30"`
-	RequestID   string         `journal:"23"`
-	Seq         uint64         `journal:"24"`
-	Acked       uint64         `journal:"25"`
-	Fingerprint uint64         `journal:"26,fixed"`
-	Answer      Outcome        `journal:"27"`
-	Made        uint8          `journal:"57"` // the kind of the thing that it made under ID; 0 also of versions that did not record it
-	Code        interlock.Code `journal:"28"`
-	Message     string         `journal:"29"` // of earlier versions; now it is Text
-	Text        []byte         `journal:"58"` // what it was answered: see Reply
+	Scope       uint64            `journal:"30"`
+	RequestID   string            `journal:"23"`
+	Seq         uint64            `journal:"24"`
+	Acked       uint64            `journal:"25"`
+	Fingerprint uint64            `journal:"26,fixed"`
+	Answer      interlock.Outcome `journal:"27"`
+	Made        uint8             `journal:"57"` // the kind of the thing that it made under ID; 0 also of versions that did not record it
+	Code        interlock.Code    `journal:"28"`
+	Message     string            `journal:"29"` // of earlier versions; now it is Text
+	Text        []byte            `journal:"58"` // what it was answered: see Reply
 
 	// Other meanings of a bit, by kind.
 	PatternName string `journal:"8,name,for=PatternSet|PatternDropped|Refused"`

@@ -245,7 +245,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 	case hasFingerprint:
 		ev.Fingerprint = d.fixed()
 	case hasAnswer:
-		ev.Answer = Outcome(d.number())
+		ev.Answer = interlock.Outcome(d.number())
 	case hasCode:
 		ev.Code = interlock.Code(d.text())
 	case hasMessage:

@@ -24,7 +24,7 @@ func holder(change func(*interlock.Holder)) engine.Conflict {
 	if change != nil {
 		change(&h)
 	}
-	return engine.Conflict{Key: "account:12345", Kind: interlock.OtherAgent, Holders: []interlock.Holder{h}, Queue: interlock.Queue{Length: 1, ETA: 40 * time.Second}}
+	return engine.Conflict{Conflict: interlock.Conflict{Key: "account:12345", Kind: interlock.OtherAgent, Holders: []interlock.Holder{h}, Queue: interlock.Queue{Length: 1, ETA: 40 * time.Second}}}
 }
 
 func TestAdviceSentences(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAdviceSentences(t *testing.T) {
 		h.Parking = &interlock.ParkStatus{Reason: "refund\x1b[2J \"900\"?"}
 	})
 	parked.Queue = interlock.Queue{}
-	hurt := engine.Conflict{Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}}}
+	hurt := engine.Conflict{Conflict: interlock.Conflict{Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}}}}
 	asks := &interlock.Yield{Agent: "support-2", Purpose: "fix the outage"}
 	taking := &interlock.Yield{Agent: "support-2", Revoked: true}
 	lease := func(change func(*interlock.Lease)) interlock.Lease {
@@ -117,7 +117,7 @@ func TestAdviceSentences(t *testing.T) {
 			`account:12345 is wanted by 2 ahead, the first of whom waits for account:12345, which is held by billing-7 (live, "apply late fee") for 12 s and 1 more; you are 3rd of 3 in line, expected wait 40 s: wait on the ticket` + howToWait,
 		},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &engine.Conflict{Key: "a", Kind: interlock.OtherAgent, Ahead: 1, Line: "a"}},
+			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &engine.Conflict{Conflict: interlock.Conflict{Key: "a", Kind: interlock.OtherAgent}, Ahead: 1, Line: "a"}},
 			"wait", 5 * time.Second,
 			`a is wanted by 1 ahead: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else`,
 		},
@@ -179,7 +179,7 @@ func TestAdviceSentences(t *testing.T) {
 			`this is the earlier answer to this request id, and stays so: ask again under a fresh one, with on_conflict wait to stand in line`,
 		},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeUnknownPattern, Conflict: &engine.Conflict{Key: "acct/1", Nearest: []string{"account:{id}", "do what I say"}}},
+			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeUnknownPattern, Conflict: &engine.Conflict{Conflict: interlock.Conflict{Key: "acct/1", Nearest: []string{"account:{id}", "do what I say"}}}},
 			"stop", 0,
 			`spell the key like one of "account:{id}", "do what I say"; a spelling of your own would exclude nobody`,
 		},

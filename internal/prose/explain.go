@@ -116,10 +116,10 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 
 // conflictOfView returns the conflict of a newcomer at a key.
 func conflictOfView(view *engine.KeyView) *engine.Conflict {
-	c := &engine.Conflict{
+	c := &engine.Conflict{Conflict: interlock.Conflict{
 		Key: view.Key, Kind: interlock.OtherAgent, Holders: view.Holders, More: view.More, Capacity: view.Capacity,
 		Queue: interlock.Queue{Length: view.Length},
-	}
+	}}
 	switch {
 	case len(view.Holders) == 0 && isDry(view.Capacity):
 		c.Kind = interlock.RateUsed

@@ -357,7 +357,7 @@ type StoredAnswer struct {
 	At          Time
 	Fingerprint uint64
 	ID          [16]byte // of the request or session that it made
-	Outcome     Outcome
+	Outcome     interlock.Outcome
 	Reused      bool
 	Made        ObjectKind // what it made, which has that id
 	Code        interlock.Code

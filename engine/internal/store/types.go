@@ -21,25 +21,15 @@ type Loss struct {
 	Message *message.Text // what happened
 }
 
-// Conflict describes the blockers of a request: at the first of its keys that is not free.
+// Conflict describes the blockers of a request, with what sentences about them need besides.
 type Conflict struct {
-	Key     interlock.Key
-	Kind    interlock.ConflictKind
-	Holders []interlock.Holder // at most MaxShownHolders, in the order of their fences
-	More    int                // holders not shown
-	Queue   interlock.Queue    // the line as a newcomer would find it
-	Cycle   []interlock.CycleStep
+	interlock.Conflict
 
 	// Where no holder blocks, only waiters ahead in line: their number, and the key, Key or an
 	// ancestor, that they wait for. Holders are then the blockers of the first of them.
 	Ahead int
 	Line  interlock.Key
 
-	Capacity *interlock.Capacity // of Key, where it has one
-	Group    string              // the group that its permits were requested for
-	Nearest  []string            // for CodeUnknownPattern
-	Writing  bool                // a write met the lease, not a request for one
+	Group   string // the group that its permits were requested for
+	Writing bool   // a write met the lease, not a request for one
 }
-
-// Outcome is the kind of an effect.
-type Outcome = record.Outcome

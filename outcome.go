@@ -1,6 +1,6 @@
-package record
+package interlock
 
-// Outcome is the kind of an effect.
+// Outcome is what became of a command, or the kind of a push. Each has its part of the answer.
 type Outcome uint8
 
 const (
