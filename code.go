@@ -34,18 +34,19 @@ const (
 	CodeWriterOnly       Code = "writer_only"         // only the pattern's writer may commit to the key
 	CodeBadPatch         Code = "bad_patch"           // the patch is not JSON, or what it is for is not
 	CodeNotACounter      Code = "not_a_counter"       // the document is not an integer of 64 bits
-	CodeInvalidStatement Code = "invalid_statement"   // a signed fence that is malformed, expired or not signed by a known key
-	CodeForeignFence     Code = "foreign_fence"       // a signed fence of another namespace, or for other keys
-	CodeInvalidPath      Code = "invalid_path"        // a path that leaves its root, or names no regular file
-	CodeNoSuchFile       Code = "no_such_file"        // there is no file at the path
-	CodeNoSuchQueue      Code = "no_such_queue"       // tasks are for queues that were registered
-	CodeInvalidQueue     Code = "invalid_queue"       // a queue's settings contradict themselves or their limits
-	CodeQueueInUse       Code = "queue_in_use"        // it has tasks, or is a writer, and is not dropped
-	CodeInvalidPayload   Code = "invalid_payload"     // not one JSON value, or larger than MaxPayloadBytes
-	CodeNeverTogether    Code = "never_together"      // claims that can never be granted together
-	CodeNoWriter         Code = "no_writer"           // the key has no single writer, so there is no mailbox
-	CodeNoSuchDocument   Code = "no_such_document"    // there is nothing at the key
-	CodeNotFound         Code = "not_found"           // no such path
+	// a signed fence that is malformed, expired or not signed by a known key
+	CodeInvalidStatement Code = "invalid_statement"
+	CodeForeignFence     Code = "foreign_fence"    // a signed fence of another namespace, or for other keys
+	CodeInvalidPath      Code = "invalid_path"     // a path that leaves its root, or names no regular file
+	CodeNoSuchFile       Code = "no_such_file"     // there is no file at the path
+	CodeNoSuchQueue      Code = "no_such_queue"    // tasks are for queues that were registered
+	CodeInvalidQueue     Code = "invalid_queue"    // a queue's settings contradict themselves or their limits
+	CodeQueueInUse       Code = "queue_in_use"     // it has tasks, or is a writer, and is not dropped
+	CodeInvalidPayload   Code = "invalid_payload"  // not one JSON value, or larger than MaxPayloadBytes
+	CodeNeverTogether    Code = "never_together"   // claims that can never be granted together
+	CodeNoWriter         Code = "no_writer"        // the key has no single writer, so there is no mailbox
+	CodeNoSuchDocument   Code = "no_such_document" // there is nothing at the key
+	CodeNotFound         Code = "not_found"        // no such path
 	CodeMethodNotAllowed Code = "method_not_allowed"
 
 	// Another request or holder blocks it.

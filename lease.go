@@ -221,7 +221,8 @@ const (
 )
 
 var livenessNames = [...]string{
-	Live: "live", Suspect: "suspect", LiveSoft: "soft", LiveGrace: "grace", Offered: "offered", LiveParked: "parked", Closed: "closed",
+	Live: "live", Suspect: "suspect", LiveSoft: "soft", LiveGrace: "grace", Offered: "offered", LiveParked: "parked",
+	Closed: "closed",
 }
 
 // String returns the name that the HTTP API uses.

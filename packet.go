@@ -47,7 +47,9 @@ const (
 	SizesOnly
 )
 
-var differenceKindNames = [...]string{DifferenceUnknown: "unknown", JSONPatch: "json_patch", UnifiedDiff: "unified", SizesOnly: "sizes"}
+var differenceKindNames = [...]string{
+	DifferenceUnknown: "unknown", JSONPatch: "json_patch", UnifiedDiff: "unified", SizesOnly: "sizes",
+}
 
 // String returns the name that the HTTP API uses.
 func (k DifferenceKind) String() string { return nameOf(differenceKindNames[:], k) }

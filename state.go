@@ -92,7 +92,9 @@ type Write struct {
 
 // Stale is a document that is not as it was read.
 type Stale struct {
-	Then   Document // as it was read: at least its Key and Version, 0 for Read.Present; with Body if that version is still kept
+	// as it was read: at least its Key and Version, 0 for Read.Present; with Body if that version is
+	// still kept
+	Then   Document
 	Known  bool     // Then is known in full
 	Now    Document // as it is
 	Writes int      // how many commits wrote it since, as far as they are kept

@@ -291,8 +291,9 @@ type Share struct {
 type QueueStatus struct {
 	TaskQueue
 	Scheduled, Waiting, Running, Asking, Dead int
-	Idle                                      int           // workers that ask for tasks; of one that handles many at a time, its pulls
-	Oldest                                    time.Duration // how long the first has waited
+	// workers that ask for tasks; of one that handles many at a time, its pulls
+	Idle   int
+	Oldest time.Duration // how long the first has waited
 }
 
 // Assignment is a task in a worker's hands.

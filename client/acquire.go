@@ -38,7 +38,9 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 }
 
 // obtain gets a lease by an operation that brings one.
-func (c *Client) obtain(ctx context.Context, retry func(error) bool, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (*Lease, error) {
+func (c *Client) obtain(
+	ctx context.Context, retry func(error) bool, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call,
+) (*Lease, error) {
 	g, err := c.insist(ctx, retry, queued, prepare)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,9 @@ func (c *Client) obtain(ctx context.Context, retry func(error) bool, queued func
 
 // insist carries out an operation that may stand in line, and asks again after an error that
 // retry accepts: askAgain, or askAnew for one that asks for a new lease.
-func (c *Client) insist(ctx context.Context, retry func(error) bool, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) (g *grant, err error) {
+func (c *Client) insist(
+	ctx context.Context, retry func(error) bool, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call,
+) (g *grant, err error) {
 	err = c.again(ctx, retry, func() (err error) {
 		g, err = c.attempt(ctx, prepare(), queued)
 		return err
@@ -126,7 +130,9 @@ func serverBusy(err error) bool {
 	return ok && refusal.Code.Transient()
 }
 
-func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
+func (c *Client) attempt(
+	ctx context.Context, k *call, queued func(interlock.Ticket, []interlock.Holder),
+) (*grant, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
@@ -141,7 +147,9 @@ func (c *Client) attempt(ctx context.Context, k *call, queued func(interlock.Tic
 }
 
 // await waits for the end of an operation that may stand in line. what names it.
-func (c *Client) await(ctx context.Context, k *call, what string, queued func(interlock.Ticket, []interlock.Holder)) (*grant, error) {
+func (c *Client) await(
+	ctx context.Context, k *call, what string, queued func(interlock.Ticket, []interlock.Holder),
+) (*grant, error) {
 	until := ctx
 	for {
 		news, ended := k.next(until)
@@ -215,7 +223,8 @@ func clampPriority(p int) int { return max(min(p, 1<<20), -1<<20) }
 // body returns what req asks for, for flow, as it is sent.
 func (req *Request) body(flow string) interlock.LeaseRequest {
 	return interlock.LeaseRequest{
-		Claims: claimsOf(req), Any: req.Any, Prefix: req.Prefix, Flow: flow, Purpose: req.Purpose, Trace: req.Trace, Terms: req.Terms,
+		Claims: claimsOf(req), Any: req.Any, Prefix: req.Prefix, Flow: flow, Purpose: req.Purpose, Trace: req.Trace,
+		Terms:    req.Terms,
 		Priority: clampPriority(req.Priority), OnConflict: req.OnConflict, AsOf: req.AsOf, Documents: req.Documents,
 	}
 }

@@ -134,7 +134,8 @@ func (w *work) nack(job *Job, err error) {
 		}
 	}
 	_, no := w.end(job, kind, proto.Op{Task: x}, true)
-	if refusal, refused := errors.AsType[*interlock.Error](no); refused && kind == proto.OpAskHuman && !attemptOver(refusal.Code) {
+	if refusal, refused := errors.AsType[*interlock.Error](no); refused && kind == proto.OpAskHuman &&
+		!attemptOver(refusal.Code) {
 		w.nack(job, fmt.Errorf("%v: %w", err, no)) // the question cannot be asked, and is not asked again
 	}
 }
@@ -176,7 +177,9 @@ func (w *work) end(job *Job, kind proto.OpKind, op proto.Op, returned bool) (got
 // wire returns the operation that reports it.
 func (d *Done) wire() (op proto.Op, err error) {
 	op.Task = &proto.TaskOp{}
-	op.Commit = &interlock.CommitRequest{AsOf: d.AsOf, Note: d.Note, Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes)}
+	op.Commit = &interlock.CommitRequest{
+		AsOf: d.AsOf, Note: d.Note, Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes),
+	}
 	op.Task.Result, err = encode(d.Result)
 	for i := range d.Tasks {
 		spec, no := d.Tasks[i].wire()

@@ -96,14 +96,19 @@ func BenchmarkAsk(b *testing.B) {
 	if err := asker.SetQueue(ctx, interlock.TaskQueue{Name: "bench"}); err != nil {
 		b.Fatal(err)
 	}
-	if err := asker.SetPattern(ctx, interlock.Pattern{Name: "account", Shape: "account:{id}", Write: interlock.WriteSingle, WriterQueue: "bench"}); err != nil {
+	if err := asker.SetPattern(
+		ctx, interlock.Pattern{Name: "account", Shape: "account:{id}", Write: interlock.WriteSingle, WriterQueue: "bench"},
+	); err != nil {
 		b.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- writer.Work(ctx, client.Worker{Queue: "bench", Concurrency: 8, Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
 			key := job.Lease().Key()
-			return client.Done{Result: job.Attempt(), Writes: []interlock.Write{client.Put(key, job.Task().Payload)}, Reads: client.Seen(job.Document(key))}, nil
+			return client.Done{
+				Result: job.Attempt(), Writes: []interlock.Write{client.Put(key, job.Task().Payload)},
+				Reads: client.Seen(job.Document(key)),
+			}, nil
 		}})
 	}()
 	took := make([]time.Duration, 0, b.N)

@@ -36,7 +36,9 @@ func BenchmarkTwoTenants(b *testing.B) {
 		{"permits=1800", func(c *tenant) { c.holdPermits(1800) }, (*tenant).wantPermits},
 	} {
 		b.Run(row.name, func(b *testing.B) {
-			empty, s := launchtest.Start(b, launch.Config{DataDir: b.TempDir()}), launchtest.Start(b, launch.Config{DataDir: b.TempDir()})
+			empty, s := launchtest.Start(
+				b, launch.Config{DataDir: b.TempDir()},
+			), launchtest.Start(b, launch.Config{DataDir: b.TempDir()})
 			single, quiet, busy := newTenant(b, empty.GRPC, "quiet"), newTenant(b, s.GRPC, "quiet"), newTenant(b, s.GRPC, "busy")
 			row.setUp(busy)
 			const block = 200
@@ -92,7 +94,10 @@ func newTenant(b *testing.B, addr string, namespace interlock.Namespace) *tenant
 	c := &tenant{b: b}
 	c.ctx, c.end = context.WithCancel(b.Context())
 	var err error
-	if c.c, err = client.Dial(b.Context(), client.Config{Addrs: []string{addr}, Namespace: namespace, Agent: string(namespace), SessionTTL: interlock.MaxTTL}); err != nil {
+	if c.c, err = client.Dial(
+		b.Context(),
+		client.Config{Addrs: []string{addr}, Namespace: namespace, Agent: string(namespace), SessionTTL: interlock.MaxTTL},
+	); err != nil {
 		b.Fatal(err)
 	}
 	return c
@@ -164,7 +169,9 @@ func (c *tenant) rest() {
 	ended := make(chan error, 2)
 	for flow, key := range map[string]string{"one": "other", "other": "one"} {
 		go func() {
-			_, err := c.c.Acquire(ctx, client.Request{Flow: flow, Claims: []interlock.Claim{keyOf("%s", key)}, OnConflict: interlock.Wait})
+			_, err := c.c.Acquire(
+				ctx, client.Request{Flow: flow, Claims: []interlock.Claim{keyOf("%s", key)}, OnConflict: interlock.Wait},
+			)
 			ended <- err
 		}()
 	}

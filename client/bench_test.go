@@ -58,7 +58,9 @@ func cycles(b *testing.B, c *client.Client, agents int) {
 			n++
 		}
 		all.Go(func() {
-			req := client.Request{Keys: []interlock.Key{interlock.Key(fmt.Sprintf("account:%d", agent))}, Flow: fmt.Sprintf("agent-%d", agent)}
+			req := client.Request{
+				Keys: []interlock.Key{interlock.Key(fmt.Sprintf("account:%d", agent))}, Flow: fmt.Sprintf("agent-%d", agent),
+			}
 			for range n {
 				lease, err := c.Acquire(ctx, req)
 				if err != nil {

@@ -58,7 +58,8 @@ type found struct {
 // stands reports whether the operation may stand in line.
 func (k *call) stands() bool {
 	switch k.op.Kind {
-	case proto.OpAcquire, proto.OpConvert, proto.OpArrive, proto.OpResume, proto.OpDeclare, proto.OpStartRun, proto.OpPullTasks:
+	case proto.OpAcquire, proto.OpConvert, proto.OpArrive, proto.OpResume, proto.OpDeclare, proto.OpStartRun,
+		proto.OpPullTasks:
 		return true
 	}
 	return false
@@ -289,10 +290,16 @@ func (k *call) check() error {
 	o := &k.op
 	size := o.Size()
 	if size > proto.MaxOpBytes {
-		return &interlock.Error{Code: interlock.CodeBodyTooLarge, Message: "the request is larger than 2 MiB: write less at once, shorten its texts, or claim fewer keys"}
+		return &interlock.Error{
+			Code:    interlock.CodeBodyTooLarge,
+			Message: "the request is larger than 2 MiB: write less at once, shorten its texts, or claim fewer keys",
+		}
 	}
 	k.bulky = size > proto.BulkBytes
-	if !valid(o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name) || !valid(rareTexts(o)...) {
+	if !valid(
+		o.Agent, o.Flow, o.Purpose, o.Trace, o.Prefix, o.Group, string(o.Key), o.Outcome, o.Note, o.RequestID, o.Name,
+	) ||
+		!valid(rareTexts(o)...) {
 		return errNotUTF8
 	}
 	for i := range o.Claims {
@@ -396,7 +403,9 @@ func appendQuestionTexts(texts []string, q *interlock.Question) []string {
 	return texts
 }
 
-var errNotUTF8 = &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "a key or a text of the request is not valid UTF-8"}
+var errNotUTF8 = &interlock.Error{
+	Code: interlock.CodeInvalidRequest, Message: "a key or a text of the request is not valid UTF-8",
+}
 
 // window holds the calls of a session that were sent and have no first answer, by their
 // numbers. It knows the number up to which everything was answered.

@@ -116,7 +116,9 @@ func TestCallersLoseLinks(t *testing.T) {
 						ctx, cancel = context.WithTimeout(s.ctx, time.Duration(rng.IntN(10))*time.Millisecond)
 					}
 					i := rng.IntN(len(inside))
-					lease, err := c.Acquire(ctx, client.Request{Keys: []interlock.Key{interlock.Key(fmt.Sprint("k", i))}, OnConflict: interlock.Wait})
+					lease, err := c.Acquire(
+						ctx, client.Request{Keys: []interlock.Key{interlock.Key(fmt.Sprint("k", i))}, OnConflict: interlock.Wait},
+					)
 					if err == nil {
 						enter(i, true)
 						<-time.After(time.Duration(rng.IntN(4)) * time.Millisecond)

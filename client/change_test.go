@@ -20,7 +20,8 @@ var changeScenarios = []scenario{
 		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Mode: interlock.Shared})
 		fence := lease.Fence()
 		s.convert(lease, interlock.Claim{Key: "k"}, interlock.Claim{Key: "l", Mode: interlock.Shared})
-		if lease.Fence() <= fence || len(lease.Claims()) != 2 || lease.Claims()[0].Mode != interlock.Exclusive || lease.Err() != nil {
+		if lease.Fence() <= fence || len(lease.Claims()) != 2 || lease.Claims()[0].Mode != interlock.Exclusive ||
+			lease.Err() != nil {
 			t.Errorf("converted to %+v", lease.Info())
 		}
 		if err := c.CheckFence(s.ctx, "k", fence); !isCode(err, interlock.CodeFenced) {
@@ -29,7 +30,9 @@ var changeScenarios = []scenario{
 		if err := c.CheckFence(s.ctx, "k", lease.Fence()); err != nil {
 			t.Error(err)
 		}
-		if _, err := other.Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}, Mode: interlock.Shared}); !isCode(err, interlock.CodeHeld) {
+		if _, err := other.Acquire(
+			s.ctx, client.Request{Keys: []interlock.Key{"k"}, Mode: interlock.Shared},
+		); !isCode(err, interlock.CodeHeld) {
 			t.Errorf("a reader beside the writer: %v", err)
 		}
 		s.convert(lease, interlock.Claim{Key: "k", Mode: interlock.Shared})
@@ -97,7 +100,9 @@ var changeScenarios = []scenario{
 	{"a lease that was lost or released is not converted", func(t *testing.T, s *stage) {
 		lease := s.acquire(s.client("a"), exclusively("k"))
 		s.release(lease, "")
-		if err := lease.Convert(s.ctx, client.Conversion{Claims: []interlock.Claim{{Key: "k"}}}); !isCode(err, interlock.CodeReleased) {
+		if err := lease.Convert(
+			s.ctx, client.Conversion{Claims: []interlock.Claim{{Key: "k"}}},
+		); !isCode(err, interlock.CodeReleased) {
 			t.Errorf("got %v", err)
 		}
 		if err := lease.Arrive(s.ctx, client.Arrival{}); !isCode(err, interlock.CodeReleased) {
@@ -196,7 +201,9 @@ func (s *stage) convert(lease *client.Lease, claims ...interlock.Claim) {
 // converting waits for the key of a lease exclusively.
 func (s *stage) converting(lease *client.Lease) *change {
 	return s.begin(func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) error {
-		return lease.Convert(ctx, client.Conversion{Claims: []interlock.Claim{{Key: lease.Key()}}, OnConflict: interlock.Wait, OnQueued: queued})
+		return lease.Convert(
+			ctx, client.Conversion{Claims: []interlock.Claim{{Key: lease.Key()}}, OnConflict: interlock.Wait, OnQueued: queued},
+		)
 	})
 }
 
@@ -317,7 +324,9 @@ func TestConversionGivenUpTooLate(t *testing.T) {
 
 func TestArrivalSurvivesReconnect(t *testing.T) {
 	s, b, c := broken(t, inMemory(t), client.Config{Agent: "a"})
-	req := client.Request{Claims: []interlock.Claim{{Key: "phase", Mode: interlock.Barrier, Count: 2}}, OnConflict: interlock.Wait}
+	req := client.Request{
+		Claims: []interlock.Claim{{Key: "phase", Mode: interlock.Barrier, Count: 2}}, OnConflict: interlock.Wait,
+	}
 	place := s.wait(c, req)
 	place.queued()
 	b.cut()

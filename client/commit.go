@@ -35,7 +35,8 @@ func (c *Client) Commit(ctx context.Context, req Commit) (*CommitResult, error) 
 	err := c.again(ctx, serverBusy, func() (err error) {
 		k := c.newCall(proto.OpCommit)
 		own := req
-		own.Reads, own.Writes, own.Leases, own.Flow = slices.Clone(req.Reads), cloneWrites(req.Writes), slices.Clone(req.Leases), flow
+		own.Reads, own.Writes, own.Leases, own.Flow = slices.Clone(req.Reads), cloneWrites(req.Writes),
+			slices.Clone(req.Leases), flow
 		k.op.Commit = &own
 		got, err = c.do(ctx, k, "the commit")
 		return err

@@ -46,7 +46,8 @@ var stateScenarios = []scenario{
 		done := s.commit(a, client.Commit{Note: "the first", Flow: "f", Writes: []interlock.Write{
 			client.Put("k", []byte(`{"a": 1}`)), client.PutBytes("t", "text/plain", []byte("hello")), client.Add("n", 7),
 		}})
-		if done.Version != 1 || len(done.Documents) != 3 || string(done.Documents[2].Body) != "7" || done.Documents[0].Body != nil || done.At.Index == 0 {
+		if done.Version != 1 || len(done.Documents) != 3 || string(done.Documents[2].Body) != "7" ||
+			done.Documents[0].Body != nil || done.At.Index == 0 {
 			t.Errorf("committed %+v", done)
 		}
 		doc := s.document(b, "k")
@@ -66,7 +67,8 @@ var stateScenarios = []scenario{
 		if string(n.Body) != "0" || !text.Absent || text.Version != 2 || string(k.Body) != `{"a":1,"b":2}` {
 			t.Errorf("snapshot %q %+v %q", n.Body, text, k.Body)
 		}
-		if then, err := a.DocumentsAt(s.ctx, 1, "t", "n"); err != nil || then.Version != 1 || string(then.Documents[0].Body) != "hello" || string(then.Documents[1].Body) != "7" {
+		if then, err := a.DocumentsAt(s.ctx, 1, "t", "n"); err != nil || then.Version != 1 ||
+			string(then.Documents[0].Body) != "hello" || string(then.Documents[1].Body) != "7" {
 			t.Errorf("as of 1: %+v, %v", then, err)
 		}
 		versions, trimmed, err := a.History(s.ctx, "t")
@@ -96,14 +98,26 @@ var stateScenarios = []scenario{
 		a, b := s.client("a"), s.client("b")
 		s.commit(a, writing(client.Put("account:1", []byte(`{"balance":10,"owner":"x"}`))))
 		old := s.document(b, "account:1")
-		s.commit(a, client.Commit{Note: "late fee", Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(`{"balance":7,"owner":"x"}`))}})
-		_, err := b.Commit(s.ctx, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(`{"balance":20,"owner":"x"}`))}})
+		s.commit(
+			a,
+			client.Commit{
+				Note: "late fee", Reads: client.Seen(old),
+				Writes: []interlock.Write{client.Put("account:1", []byte(`{"balance":7,"owner":"x"}`))},
+			},
+		)
+		_, err := b.Commit(
+			s.ctx,
+			client.Commit{
+				Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(`{"balance":20,"owner":"x"}`))},
+			},
+		)
 		stale, ok := errors.AsType[*client.StaleError](err)
 		if !ok || !isCode(err, interlock.CodeStale) || len(stale.Changes) != 1 {
 			t.Fatalf("got %+v", err)
 		}
 		change := stale.Changes[0]
-		if change.Now.Agent != "a" || change.Now.Note != "late fee" || change.Diff.Kind != interlock.JSONPatch || !strings.Contains(change.Diff.Text, "7") {
+		if change.Now.Agent != "a" || change.Now.Note != "late fee" || change.Diff.Kind != interlock.JSONPatch ||
+			!strings.Contains(change.Diff.Text, "7") {
 			t.Errorf("the change %+v", change)
 		}
 		for _, word := range []string{"account:1", "late fee"} {
@@ -111,7 +125,8 @@ var stateScenarios = []scenario{
 				t.Errorf("%q is not in the message: %s", word, stale.Message)
 			}
 		}
-		if stale.Refusal.Key != "account:1" || stale.Refusal.ConflictKind != interlock.VersionMoved || stale.Refusal.Advice.Action != interlock.ActReRead {
+		if stale.Refusal.Key != "account:1" || stale.Refusal.ConflictKind != interlock.VersionMoved ||
+			stale.Refusal.Advice.Action != interlock.ActReRead {
 			t.Errorf("the refusal %+v", stale.Refusal)
 		}
 		if doc := s.document(b, "account:1"); string(doc.Body) != `{"balance":7,"owner":"x"}` {
@@ -128,7 +143,10 @@ var stateScenarios = []scenario{
 			t.Errorf("by the lease with fence %d: %+v", lease.Fence(), doc)
 		}
 		s.release(lease, "")
-		_, err := c.Commit(s.ctx, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k/part", []byte("2"))}})
+		_, err := c.Commit(
+			s.ctx,
+			client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k/part", []byte("2"))}},
+		)
 		if !isCode(err, interlock.CodeReleased) {
 			t.Errorf("after the release: %v", err)
 		}
@@ -150,7 +168,8 @@ var stateScenarios = []scenario{
 		s.commit(a, client.Commit{Note: "one more", Writes: []interlock.Write{client.Add("k", 1)}})
 		lease := s.acquire(b, req)
 		p := lease.Packet()
-		if p == nil || len(p.Changes) != 1 || p.Changes[0].Now.Note != "one more" || !strings.Contains(p.Message, "one more") || !lease.Changed() {
+		if p == nil || len(p.Changes) != 1 || p.Changes[0].Now.Note != "one more" ||
+			!strings.Contains(p.Message, "one more") || !lease.Changed() {
 			t.Errorf("the packet %+v", p)
 		}
 		// So it is when it moves while the request waits.
@@ -168,7 +187,8 @@ var stateScenarios = []scenario{
 		req := exclusively("k", "new")
 		req.Documents = true
 		lease := s.acquire(a, req)
-		if got, more := lease.Documents(); more || got.Version != 1 || len(got.Documents) != 2 || string(got.Documents[0].Body) != "1" ||
+		if got, more := lease.Documents(); more || got.Version != 1 || len(got.Documents) != 2 ||
+			string(got.Documents[0].Body) != "1" ||
 			got.Documents[0].Note != "first" || !got.Documents[1].Absent || got.Documents[1].Key != "new" {
 			t.Errorf("the documents %+v", got)
 		}
@@ -178,10 +198,13 @@ var stateScenarios = []scenario{
 		// So it is with a lease that was waited for, as of its grant.
 		late := s.wait(b, req)
 		late.queued()
-		s.commit(a, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k", []byte("2"))}})
+		s.commit(
+			a, client.Commit{Leases: []interlock.LeaseID{lease.ID()}, Writes: []interlock.Write{client.Put("k", []byte("2"))}},
+		)
 		s.release(lease, "")
 		got, _ := late.granted().Documents()
-		if got.Version != 2 || string(got.Documents[0].Body) != "2" || len(got.Documents[0].Earlier) != 1 || got.Documents[0].Earlier[0].Note != "first" {
+		if got.Version != 2 || string(got.Documents[0].Body) != "2" || len(got.Documents[0].Earlier) != 1 ||
+			got.Documents[0].Earlier[0].Note != "first" {
 			t.Errorf("the documents of who waited %+v", got)
 		}
 	}},
@@ -198,7 +221,10 @@ var stateScenarios = []scenario{
 			{interlock.CodeInvalidRequest, writing(interlock.Write{Key: "k"})},
 			{interlock.CodeDuplicateClaim, writing(client.Delete("k"), client.Delete("k"))},
 			{interlock.CodeBodyTooLarge, writing(client.PutBytes("k", "text/plain", large))},
-			{interlock.CodeBodyTooLarge, writing(client.PutBytes("k", "text/plain", large), client.PutBytes("l", "text/plain", large))},
+			{
+				interlock.CodeBodyTooLarge,
+				writing(client.PutBytes("k", "text/plain", large), client.PutBytes("l", "text/plain", large)),
+			},
 			{interlock.CodeBadPatch, writing(client.Merge("k", []byte("{")))},
 			{interlock.CodeOutOfBounds, writing(client.AddWithin("k", 5, math.MinInt64, 4))},
 			{interlock.CodeFutureVersion, client.Commit{AsOf: 99}},
@@ -331,8 +357,13 @@ func TestAdviceOnStrategy(t *testing.T) {
 		var advised *client.CommitResult
 		for i := range 30 {
 			old := s.document(a, "account:1")
-			advised = s.commit(a, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(fmt.Sprint(i)))}})
-			if _, err := b.Commit(s.ctx, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Delete("account:1")}}); !isCode(err, interlock.CodeStale) {
+			advised = s.commit(
+				a,
+				client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Put("account:1", []byte(fmt.Sprint(i)))}},
+			)
+			if _, err := b.Commit(
+				s.ctx, client.Commit{Reads: client.Seen(old), Writes: []interlock.Write{client.Delete("account:1")}},
+			); !isCode(err, interlock.CodeStale) {
 				t.Fatalf("got %v", err)
 			}
 		}
@@ -340,7 +371,8 @@ func TestAdviceOnStrategy(t *testing.T) {
 			t.Errorf("advised %+v", advised.Advice)
 		}
 		list, err := a.Contention(s.ctx)
-		if err != nil || len(list) != 1 || list[0].Pattern != "accounts" || list[0].Conflicts != 30 || list[0].Commits != 30 || list[0].Advice == nil {
+		if err != nil || len(list) != 1 || list[0].Pattern != "accounts" || list[0].Conflicts != 30 ||
+			list[0].Commits != 30 || list[0].Advice == nil {
 			t.Errorf("figures %+v, %v", list, err)
 		}
 	})
@@ -352,11 +384,14 @@ func TestCommitsOverBrokenLinks(t *testing.T) {
 		b := &breaker{dial: s.w.inside}
 		c := s.w.connect(b.Dial, client.Config{Agent: "a"})
 		isAnswer := func(f *proto.ServerFrame) bool {
-			return slices.ContainsFunc(f.Replies, func(r proto.Reply) bool { return r.Version > 0 || r.Code == interlock.CodeStale })
+			return slices.ContainsFunc(
+				f.Replies, func(r proto.Reply) bool { return r.Version > 0 || r.Code == interlock.CodeStale },
+			)
 		}
 		for i := range uint64(5) {
 			b.setLose(isAnswer)
-			if done := s.commit(c, writing(client.Add("n", 1))); done.Version != interlock.Version(i+1) || string(done.Documents[0].Body) != fmt.Sprint(i+1) {
+			if done := s.commit(c, writing(client.Add("n", 1))); done.Version != interlock.Version(i+1) ||
+				string(done.Documents[0].Body) != fmt.Sprint(i+1) {
 				t.Errorf("committed %+v", done)
 			}
 		}

@@ -141,7 +141,9 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, attachTimeout, errors.New("the server says nothing"))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		link.Close(&interlock.Error{Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one"})
+		link.Close(&interlock.Error{
+			Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one",
+		})
 	})
 	defer stop()
 	n := newConn(link)

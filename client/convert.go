@@ -63,7 +63,9 @@ func (l *Lease) Arrive(ctx context.Context, at Arrival) error {
 }
 
 // change carries out an operation on a held lease that may stand in line.
-func (l *Lease) change(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call) error {
+func (l *Lease) change(
+	ctx context.Context, queued func(interlock.Ticket, []interlock.Holder), prepare func() *call,
+) error {
 	if err := l.Err(); err != nil {
 		return err
 	}

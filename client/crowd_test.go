@@ -63,7 +63,8 @@ func TestCapOfTwoAndTenCallers(t *testing.T) {
 				continue
 			}
 			refusal, ok := errors.AsType[*interlock.Error](r.err)
-			if !ok || refusal.Code != interlock.CodeAtCapacity || refusal.ConflictKind != interlock.CapacityUsed || !refusal.Code.Retryable() ||
+			if !ok || refusal.Code != interlock.CodeAtCapacity || refusal.ConflictKind != interlock.CapacityUsed ||
+				!refusal.Code.Retryable() ||
 				refusal.Capacity == nil || refusal.Capacity.Permits != 2 || refusal.Capacity.Used != 2 ||
 				len(refusal.Holders) != 2 || refusal.Advice.RetryAfter <= 0 {
 				s.t.Errorf("refused so: %+v", r.err)
@@ -182,7 +183,9 @@ func TestReaderFloodAndOneWriter(t *testing.T) {
 		readers.Go(func() {
 			for ctx.Err() == nil {
 				readers.Go(func() {
-					lease, err := c.Acquire(ctx, client.Request{Keys: []interlock.Key{"k"}, Mode: interlock.Shared, OnConflict: interlock.Wait})
+					lease, err := c.Acquire(
+						ctx, client.Request{Keys: []interlock.Key{"k"}, Mode: interlock.Shared, OnConflict: interlock.Wait},
+					)
 					if err != nil {
 						return
 					}
@@ -283,7 +286,9 @@ func TestEightAgentsRaceForItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			crowd(t, func(s *stage) {
-				s.pattern(interlock.Pattern{Name: "items", Shape: "item:{n}", Members: []string{fmt.Sprintf("item:{0..%d}", items-1)}})
+				s.pattern(interlock.Pattern{
+					Name: "items", Shape: "item:{n}", Members: []string{fmt.Sprintf("item:{0..%d}", items-1)},
+				})
 				var mu sync.Mutex
 				winners := map[interlock.Key]string{}
 				var race sync.WaitGroup

@@ -91,7 +91,9 @@ func TestDeclaredWaitSurvivesReconnect(t *testing.T) {
 	if err := c.CheckFence(s.ctx, "x", x.Fence()); err != nil {
 		t.Error(err)
 	}
-	place := s.wait(other, client.Request{Keys: []interlock.Key{"x"}, Flow: "two", OnConflict: interlock.Wait, Priority: 1})
+	place := s.wait(
+		other, client.Request{Keys: []interlock.Key{"x"}, Flow: "two", OnConflict: interlock.Wait, Priority: 1},
+	)
 	await(t, wait.Context().Done(), "the end of the wait")
 	if err := context.Cause(wait.Context()); !isCode(err, interlock.CodeDeadlock) {
 		t.Errorf("cause %v", err)

@@ -40,7 +40,8 @@ func nobodyListens(t *testing.T, scheme string) {
 	addr := l.Addr().String()
 	_ = l.Close()
 	_, err = client.Dial(context.Background(), client.Config{Addrs: []string{scheme + addr}})
-	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "refused") {
+	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), addr) ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v", err)
 	}
 	// Another address that answers is enough.
@@ -67,7 +68,10 @@ func silentListener(t *testing.T, scheme string) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := client.Dial(ctx, client.Config{Addrs: []string{scheme + l.Addr().String()}}); !errors.Is(err, client.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := client.Dial(
+		ctx, client.Config{Addrs: []string{scheme + l.Addr().String()}},
+	); !errors.Is(err, client.ErrUnreachable) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -93,11 +97,16 @@ func credentialsAndTLS(t *testing.T, scheme string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.srv, err = server.New(server.Config{Shard: w.shard, Credentials: credentials, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
+	if w.srv, err = server.New(server.Config{
+		Shard: w.shard, Credentials: credentials, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.door = server.NewStreams(w.srv, server.StreamConfig{TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}})
-	good := client.Config{Addrs: []string{scheme + w.listen()}, TLS: &tls.Config{RootCAs: certtest.Roots(t, certFile)}, Credential: secret, Namespace: "acme", Agent: "a"}
+	good := client.Config{
+		Addrs: []string{scheme + w.listen()}, TLS: &tls.Config{RootCAs: certtest.Roots(t, certFile)}, Credential: secret,
+		Namespace: "acme", Agent: "a",
+	}
 
 	c, err := client.Dial(context.Background(), good)
 	if err != nil {

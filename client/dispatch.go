@@ -222,7 +222,10 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 // had lost it.
 func goneHere(r *proto.Reply, at interlock.At) *interlock.Error {
 	key := keyOf(&r.Lease)
-	return &interlock.Error{Code: interlock.CodeReleased, Key: key, At: at, Message: "the lease on " + string(key) + " is not held here any more"}
+	return &interlock.Error{
+		Code: interlock.CodeReleased, Key: key, At: at,
+		Message: "the lease on " + string(key) + " is not held here any more",
+	}
 }
 
 // drop releases a lease that no caller has.
@@ -303,7 +306,9 @@ func lossOf(g *grant, loss *proto.Loss) *interlock.Error {
 	}
 	return &interlock.Error{
 		Code: code, Message: message, Key: g.key(), EndedBy: loss.Lease.EndedBy, At: g.at,
-		Advice: interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
+		Advice: interlock.Advice{
+			Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again",
+		},
 	}
 }
 

@@ -50,7 +50,9 @@ func (c *Client) DocumentsAt(ctx context.Context, version interlock.Version, key
 
 func (c *Client) documents(ctx context.Context, version interlock.Version, keys []interlock.Key) (Snapshot, error) {
 	if len(keys) == 0 {
-		return Snapshot{}, &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "no key is named: name one at least, or list documents"}
+		return Snapshot{}, &interlock.Error{
+			Code: interlock.CodeInvalidRequest, Message: "no key is named: name one at least, or list documents",
+		}
 	}
 	k := c.newCall(proto.OpReadState)
 	k.op.AsOf, k.op.Bodies, k.op.State = version, true, &proto.StateQuery{Keys: slices.Clone(keys)}
@@ -60,7 +62,8 @@ func (c *Client) documents(ctx context.Context, version interlock.Version, keys 
 	}
 	if len(got.Documents) != len(keys) {
 		return Snapshot{}, &interlock.Error{
-			Code: interlock.CodeInternal, At: got.at, Message: fmt.Sprintf("the server gave %d documents for %d keys", len(got.Documents), len(keys)),
+			Code: interlock.CodeInternal, At: got.at,
+			Message: fmt.Sprintf("the server gave %d documents for %d keys", len(got.Documents), len(keys)),
 		}
 	}
 	return Snapshot{Version: got.Version, Documents: cloneDocuments(got.Documents), At: got.at}, nil
@@ -104,7 +107,9 @@ func (c *Client) List(ctx context.Context, l ListRequest) iter.Seq2[interlock.Do
 
 // History returns the remembered editions of a key's document, the newest first, bodies
 // included; trimmed reports that there were more. Deletions are in it, too.
-func (c *Client) History(ctx context.Context, key interlock.Key) (versions []interlock.Document, trimmed bool, err error) {
+func (c *Client) History(
+	ctx context.Context, key interlock.Key,
+) (versions []interlock.Document, trimmed bool, err error) {
 	k := c.newCall(proto.OpReadHistory)
 	k.op.Key, k.op.Bodies = key, true
 	got, err := c.do(ctx, k, "the history of "+string(key))

@@ -73,7 +73,9 @@ func (e *notDone) Unwrap() error { return e.error }
 // act gets the effect that it is about; its Digest is a good idempotency key for a target that
 // takes one. The error of act is returned as it is. An error that came after act has returned a
 // result states that, and that it was done.
-func (c *Client) Do(ctx context.Context, a Action, act func(ctx context.Context, effect interlock.Effect) (result any, err error)) (json.RawMessage, error) {
+func (c *Client) Do(
+	ctx context.Context, a Action, act func(ctx context.Context, effect interlock.Effect) (result any, err error),
+) (json.RawMessage, error) {
 	effect, err := c.undertake(ctx, a)
 	if err != nil {
 		return nil, err
@@ -202,7 +204,9 @@ func (c *Client) claim(ctx context.Context, a Action, undertakes bool) (effect i
 	var arguments []byte
 	if a.Arguments != nil {
 		if arguments, err = json.Marshal(a.Arguments); err != nil {
-			return effect, false, &interlock.Error{Code: interlock.CodeInvalidRequest, Message: "the action: arguments: " + err.Error()}
+			return effect, false, &interlock.Error{
+				Code: interlock.CodeInvalidRequest, Message: "the action: arguments: " + err.Error(),
+			}
 		}
 	}
 	flow := c.flow(ctx, a.Flow)
@@ -257,7 +261,9 @@ func (c *Client) SettleEffect(ctx context.Context, s Settlement) (interlock.Effe
 
 // Reconcile reports of an effect with an unknown outcome that it happened, with its result
 // (JSON, or nil), or that it did not, so that it may be done.
-func (c *Client) Reconcile(ctx context.Context, digest [32]byte, happened bool, result json.RawMessage) (interlock.Effect, error) {
+func (c *Client) Reconcile(
+	ctx context.Context, digest [32]byte, happened bool, result json.RawMessage,
+) (interlock.Effect, error) {
 	s := Settlement{Digest: digest}
 	if happened {
 		s.State, s.Result = interlock.EffectDone, result
@@ -307,7 +313,9 @@ func effectOf(got *found, err error) (interlock.Effect, error) {
 	case err != nil:
 		return interlock.Effect{}, err
 	case len(got.Effects) != 1:
-		return interlock.Effect{}, &interlock.Error{Code: interlock.CodeInternal, At: got.at, Message: "the server's answer has no effect in it"}
+		return interlock.Effect{}, &interlock.Error{
+			Code: interlock.CodeInternal, At: got.at, Message: "the server's answer has no effect in it",
+		}
 	}
 	return got.Effects[0], nil
 }

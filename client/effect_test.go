@@ -16,7 +16,9 @@ import (
 )
 
 func charge(cents int) client.Action {
-	return client.Action{Tool: "stripe.charge", Target: "account:1", Arguments: map[string]any{"cents": fmt.Sprint(cents), "why": "late fee"}}
+	return client.Action{
+		Tool: "stripe.charge", Target: "account:1", Arguments: map[string]any{"cents": fmt.Sprint(cents), "why": "late fee"},
+	}
 }
 
 // doing returns a function for Do that answers so.
@@ -83,7 +85,8 @@ var effectScenarios = []scenario{
 		}
 		_, err := b.Do(s.ctx, charge(2), doing("twice", nil))
 		unknown, ok := errors.AsType[*client.EffectError](err)
-		if !ok || !isCode(err, interlock.CodeEffectUnknown) || unknown.Effect.Agent != "a" || unknown.Effect.Reason != errLost.Error() || !unknown.Effect.ID.IsZero() {
+		if !ok || !isCode(err, interlock.CodeEffectUnknown) || unknown.Effect.Agent != "a" ||
+			unknown.Effect.Reason != errLost.Error() || !unknown.Effect.ID.IsZero() {
 			t.Fatalf("got %+v", err)
 		}
 		for effect, err := range b.Effects(s.ctx, interlock.EffectUnknown) {
@@ -103,10 +106,14 @@ var effectScenarios = []scenario{
 		}
 	}},
 	{"what was not done may be done by another", func(t *testing.T, s *stage) {
-		if _, err := s.client("a").Do(s.ctx, charge(3), doing(nil, fmt.Errorf("charging: %w", client.NotDone(errLost)))); !errors.Is(err, errLost) {
+		if _, err := s.client("a").Do(
+			s.ctx, charge(3), doing(nil, fmt.Errorf("charging: %w", client.NotDone(errLost))),
+		); !errors.Is(err, errLost) {
 			t.Errorf("got %v", err)
 		}
-		result, err := s.client("b").Do(s.ctx, charge(3), func(_ context.Context, e interlock.Effect) (any, error) { return e.Attempt, nil })
+		result, err := s.client("b").Do(
+			s.ctx, charge(3), func(_ context.Context, e interlock.Effect) (any, error) { return e.Attempt, nil },
+		)
 		if err != nil || string(result) != "2" {
 			t.Errorf("the second attempt: %s, %v", result, err)
 		}
@@ -148,7 +155,8 @@ var effectScenarios = []scenario{
 			}
 			cancel()
 		}
-		if _, err := s.client("b").Do(ctx, other, doing("twice", nil)); !isCode(err, interlock.CodeEffectClaimed) || !errors.Is(err, context.Canceled) {
+		if _, err := s.client("b").Do(ctx, other, doing("twice", nil)); !isCode(err, interlock.CodeEffectClaimed) ||
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	}},
@@ -166,7 +174,11 @@ var effectScenarios = []scenario{
 	{"bad actions are refused", func(t *testing.T, s *stage) {
 		c := s.client("a")
 		for _, a := range []client.Action{
-			{Target: "t"}, {Tool: "t"}, {Tool: "t", Target: "t", Arguments: 7}, {Tool: "t", Target: "t", Arguments: make(chan int)}, {Tool: "\xff", Target: "t"},
+			{Target: "t"},
+			{Tool: "t"},
+			{Tool: "t", Target: "t", Arguments: 7},
+			{Tool: "t", Target: "t", Arguments: make(chan int)},
+			{Tool: "\xff", Target: "t"},
 		} {
 			if _, err := c.Do(s.ctx, a, doing(1, nil)); !isCode(err, interlock.CodeInvalidRequest) {
 				t.Errorf("%+v: %v", a, err)
@@ -240,7 +252,9 @@ func TestAClaimThatIsGivenUp(t *testing.T) {
 		if _, err := c.Do(ctx, charge(1), doing("ch_1", nil)); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
-		result, err := s.client("b").Do(s.ctx, charge(1), func(_ context.Context, e interlock.Effect) (any, error) { return e.Attempt, nil })
+		result, err := s.client("b").Do(
+			s.ctx, charge(1), func(_ context.Context, e interlock.Effect) (any, error) { return e.Attempt, nil },
+		)
 		if err != nil || string(result) != "2" {
 			t.Errorf("the next: %s, %v", result, err)
 		}

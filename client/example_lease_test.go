@@ -134,7 +134,9 @@ func ExampleClient_Acquire_pool() {
 	ctx := context.Background()
 	c, end := inThisProcess(ctx)
 	defer end()
-	if err := c.SetPattern(ctx, interlock.Pattern{Name: "gpu", Shape: "gpu:{n:int}", Members: []string{"gpu:{0..1}"}}); err != nil {
+	if err := c.SetPattern(
+		ctx, interlock.Pattern{Name: "gpu", Shape: "gpu:{n:int}", Members: []string{"gpu:{0..1}"}},
+	); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -233,7 +235,10 @@ func ExampleLease_Asked() {
 	}
 	granted := make(chan error, 1)
 	go func() {
-		_, err := urgent.Acquire(ctx, client.Request{Keys: []interlock.Key{"repo:web"}, Purpose: "hotfix", OnConflict: interlock.Preempt, Priority: 10})
+		_, err := urgent.Acquire(
+			ctx,
+			client.Request{Keys: []interlock.Key{"repo:web"}, Purpose: "hotfix", OnConflict: interlock.Preempt, Priority: 10},
+		)
 		granted <- err
 	}()
 
@@ -305,7 +310,9 @@ func ExampleClient_StartRun() {
 	ctx := context.Background()
 	c, end := inThisProcess(ctx)
 	defer end()
-	if err := c.SetPattern(ctx, interlock.Pattern{Name: "runs", Shape: string(interlock.RunKeys("{org}", "nightly")[0]), Capacity: 2}); err != nil {
+	if err := c.SetPattern(
+		ctx, interlock.Pattern{Name: "runs", Shape: string(interlock.RunKeys("{org}", "nightly")[0]), Capacity: 2},
+	); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -361,7 +368,9 @@ func ExampleClient_WaitFor() {
 		fmt.Println(err)
 		return
 	}
-	wait, err := writer.WaitFor(lease.Context(), client.WaitTarget{Session: reviewer.SessionName(), Purpose: "review of the change"})
+	wait, err := writer.WaitFor(
+		lease.Context(), client.WaitTarget{Session: reviewer.SessionName(), Purpose: "review of the change"},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

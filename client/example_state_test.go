@@ -50,7 +50,9 @@ func ExampleAddWithin() {
 	defer end()
 
 	for _, cents := range []int64{10_000, -4_000, -7_000} {
-		done, err := c.Commit(ctx, client.Commit{Writes: []interlock.Write{client.AddWithin("budget:ads", cents, 0, math.MaxInt64)}})
+		done, err := c.Commit(
+			ctx, client.Commit{Writes: []interlock.Write{client.AddWithin("budget:ads", cents, 0, math.MaxInt64)}},
+		)
 		if errors.Is(err, &interlock.Error{Code: interlock.CodeOutOfBounds}) {
 			fmt.Println(cents, "refused: more than is left")
 			continue
@@ -83,7 +85,13 @@ func ExampleClient_History() {
 		{billing, nil, `{"fee":3}`, "late payment"},
 		{support, client.SomeVersion("account:12345"), `{"fee":0}`, "waived: illness"},
 	} {
-		_, err := change.agent.Commit(ctx, client.Commit{Reads: change.reads, Note: change.note, Writes: []interlock.Write{client.Put("account:12345", []byte(change.body))}})
+		_, err := change.agent.Commit(
+			ctx,
+			client.Commit{
+				Reads: change.reads, Note: change.note,
+				Writes: []interlock.Write{client.Put("account:12345", []byte(change.body))},
+			},
+		)
 		if err != nil {
 			fmt.Println(err)
 			return

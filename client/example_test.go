@@ -96,7 +96,13 @@ func ExampleClient_Commit() {
 	fmt.Println("version", first.Version, string(read.Body))
 
 	// While one thinks, another commits.
-	_, err = c.Commit(ctx, client.Commit{Note: "step 1 is done", Reads: client.Seen(read), Writes: []interlock.Write{client.Merge(key, []byte(`{"step":2}`))}})
+	_, err = c.Commit(
+		ctx,
+		client.Commit{
+			Note: "step 1 is done", Reads: client.Seen(read),
+			Writes: []interlock.Write{client.Merge(key, []byte(`{"step":2}`))},
+		},
+	)
 	fmt.Println("the faster one:", err)
 
 	_, err = c.Commit(ctx, client.Commit{Reads: client.Seen(read), Writes: []interlock.Write{client.Delete(key)}})
@@ -163,7 +169,8 @@ func ExampleClient_Work() {
 	}()
 
 	task, err := c.Submit(ctx, client.TaskSpec{
-		Queue: "fees", Claims: []interlock.Claim{{Key: "account:12345"}}, Payload: map[string]int{"cents": 300}, Purpose: "late fee",
+		Queue: "fees", Claims: []interlock.Claim{{Key: "account:12345"}}, Payload: map[string]int{"cents": 300},
+		Purpose: "late fee",
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -192,7 +199,9 @@ func ExampleClient_Ask() {
 
 	if err := errors.Join(
 		c.SetQueue(ctx, interlock.TaskQueue{Name: "stock"}),
-		c.SetPattern(ctx, interlock.Pattern{Name: "item", Shape: "item:{id}", Write: interlock.WriteSingle, WriterQueue: "stock"}),
+		c.SetPattern(
+			ctx, interlock.Pattern{Name: "item", Shape: "item:{id}", Write: interlock.WriteSingle, WriterQueue: "stock"},
+		),
 	); err != nil {
 		fmt.Println(err)
 		return

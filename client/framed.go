@@ -23,7 +23,9 @@ type framedLink struct {
 
 // dialFramed connects, and returns when the server has said that the client is welcome, or
 // why it is not.
-func dialFramed(ctx context.Context, addr string, security *tls.Config, hello proto.Hello, failed func()) (proto.ClientLink, error) {
+func dialFramed(
+	ctx context.Context, addr string, security *tls.Config, hello proto.Hello, failed func(),
+) (proto.ClientLink, error) {
 	conn, err := connectTo(ctx, addr, security)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,10 @@ func dialFramed(ctx context.Context, addr string, security *tls.Config, hello pr
 		return nil, turnedAway(err, failed)
 	}
 	if errors.Is(err, proto.ErrStranger) {
-		return nil, fmt.Errorf("what listens at %s is no session door of Interlock, or speaks TLS where none was asked for: use the address of serve --grpc", addr)
+		return nil, fmt.Errorf(
+			"what listens at %s is no session door of Interlock, or speaks TLS where none was asked for: use the address of serve --grpc",
+			addr,
+		)
 	}
 	return nil, fmt.Errorf("%s: %w", addr, err)
 }

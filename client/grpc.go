@@ -26,7 +26,9 @@ type grpcLink struct {
 	failed func() // the next attempt goes to the next address
 }
 
-func dialGRPC(ctx context.Context, addr string, security *tls.Config, hello proto.Hello, failed func()) (proto.ClientLink, error) {
+func dialGRPC(
+	ctx context.Context, addr string, security *tls.Config, hello proto.Hello, failed func(),
+) (proto.ClientLink, error) {
 	transport := insecure.NewCredentials()
 	if security != nil {
 		transport = credentials.NewTLS(security)
@@ -36,7 +38,9 @@ func dialGRPC(ctx context.Context, addr string, security *tls.Config, hello prot
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(proto.Codec{}), grpc.MaxCallRecvMsgSize(maxServerFrame)),
 		grpc.WithInitialWindowSize(1 << 20),
 		grpc.WithInitialConnWindowSize(4 << 20),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silence.Ask, Timeout: silence.Expect, PermitWithoutStream: true}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: silence.Ask, Timeout: silence.Expect, PermitWithoutStream: true,
+		}),
 	}
 	conn, err := grpc.NewClient("passthrough:///"+addr, options...)
 	if err != nil {

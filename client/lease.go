@@ -386,7 +386,9 @@ func (l *Lease) Err() error {
 }
 
 func releasedHere(g *grant) *interlock.Error {
-	return &interlock.Error{Code: interlock.CodeReleased, Key: g.key(), At: g.at, Message: "the lease on " + string(g.key()) + " was released"}
+	return &interlock.Error{
+		Code: interlock.CodeReleased, Key: g.key(), At: g.at, Message: "the lease on " + string(g.key()) + " was released",
+	}
 }
 
 // Release returns the handle; the last handle of a lease frees it. Calling it again returns

@@ -23,9 +23,12 @@ var limitScenarios = []scenario{
 			{
 				Name: "gpu", Shape: "gpu:{n:int}", Aliases: []string{"gpu-{n:int}"}, Members: []string{"gpu:{0..3}"}, Capacity: 4,
 				Groups: []interlock.Group{{Name: "batch", Max: 2}, {Name: "live", Min: 1}}, TTL: time.Minute, MaxTTL: time.Hour,
-				Grace: time.Second, MaxGrace: time.Minute, MaxHold: time.Hour, Stall: time.Minute, LockDelay: time.Second, MaxWait: time.Hour,
-				MaxWaiters: 7, Allow: []interlock.Rule{{Principal: "*", Modes: []interlock.Mode{interlock.Permits, interlock.Exclusive}}},
-				Preempt: interlock.PreemptRevoke, Park: interlock.ParkFree, MaxPark: time.Hour, OnDeadlock: interlock.DeadlockRevoke,
+				Grace: time.Second, MaxGrace: time.Minute, MaxHold: time.Hour, Stall: time.Minute, LockDelay: time.Second,
+				MaxWait:    time.Hour,
+				MaxWaiters: 7,
+				Allow:      []interlock.Rule{{Principal: "*", Modes: []interlock.Mode{interlock.Permits, interlock.Exclusive}}},
+				Preempt:    interlock.PreemptRevoke, Park: interlock.ParkFree, MaxPark: time.Hour,
+				OnDeadlock: interlock.DeadlockRevoke,
 			},
 			{Name: "units", Shape: "units:{n}", Rate: 10, Per: time.Minute, Burst: 20},
 		}
@@ -51,7 +54,9 @@ var limitScenarios = []scenario{
 		if got, err := c.Patterns(s.ctx); err != nil || len(got) != 1 || got[0].Name != "units" {
 			t.Errorf("%v, left %+v", err, got)
 		}
-		if err := c.SetPattern(s.ctx, interlock.Pattern{Name: "bad", Shape: "{"}); !isCode(err, interlock.CodeInvalidPattern) {
+		if err := c.SetPattern(
+			s.ctx, interlock.Pattern{Name: "bad", Shape: "{"},
+		); !isCode(err, interlock.CodeInvalidPattern) {
 			t.Errorf("bad pattern: %v", err)
 		}
 	}},
@@ -79,7 +84,9 @@ var limitScenarios = []scenario{
 	}},
 	{"settings are replaced, and read", func(t *testing.T, s *stage) {
 		c := s.client("operator")
-		want := interlock.Settings{StrictOrder: true, NearMisses: true, Quota: interlock.Quota{Leases: 2}, PrincipalQuota: interlock.Quota{Waiters: 9}}
+		want := interlock.Settings{
+			StrictOrder: true, NearMisses: true, Quota: interlock.Quota{Leases: 2}, PrincipalQuota: interlock.Quota{Waiters: 9},
+		}
 		if err := c.Configure(s.ctx, want); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +108,8 @@ var limitScenarios = []scenario{
 		}
 		_, err := c.Acquire(s.ctx, exclusively("acount:7"))
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || refusal.Code != interlock.CodeUnknownPattern || len(refusal.Nearest) == 0 || !strings.Contains(refusal.Nearest[0], "account:") {
+		if !ok || refusal.Code != interlock.CodeUnknownPattern || len(refusal.Nearest) == 0 ||
+			!strings.Contains(refusal.Nearest[0], "account:") {
 			t.Errorf("got %+v", err)
 		}
 		if lease := s.acquire(c, exclusively("acct-007")); lease.Key() != "account:7" {
@@ -121,7 +129,9 @@ var limitScenarios = []scenario{
 		}
 	}},
 	{"permits are counted, and a group gets its share", func(t *testing.T, s *stage) {
-		s.pattern(interlock.Pattern{Name: "gpu", Shape: "gpu", Capacity: 4, Groups: []interlock.Group{{Name: "batch", Max: 2}}})
+		s.pattern(interlock.Pattern{
+			Name: "gpu", Shape: "gpu", Capacity: 4, Groups: []interlock.Group{{Name: "batch", Max: 2}},
+		})
 		c := s.client("a")
 		three := s.acquire(c, client.Request{Claims: permits("gpu", 3)})
 		if info := three.Info(); info.Claims[0] != (interlock.Claim{Key: "gpu", Mode: interlock.Permits, Count: 3}) {
@@ -129,8 +139,11 @@ var limitScenarios = []scenario{
 		}
 		_, err := c.Acquire(s.ctx, client.Request{Claims: permits("gpu", 2)})
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		full := &interlock.Capacity{Permits: 4, Used: 3, Groups: []interlock.GroupUse{{Group: interlock.Group{Name: "batch", Max: 2}}}}
-		if !ok || refusal.Code != interlock.CodeAtCapacity || !reflect.DeepEqual(refusal.Capacity, full) || refusal.Holders[0].Count != 3 {
+		full := &interlock.Capacity{
+			Permits: 4, Used: 3, Groups: []interlock.GroupUse{{Group: interlock.Group{Name: "batch", Max: 2}}},
+		}
+		if !ok || refusal.Code != interlock.CodeAtCapacity || !reflect.DeepEqual(refusal.Capacity, full) ||
+			refusal.Holders[0].Count != 3 {
 			t.Errorf("got %+v", err)
 		}
 		if _, err := c.Acquire(s.ctx, client.Request{Claims: permits("gpu", 5)}); !isCode(err, interlock.CodeTooManyPermits) {
@@ -138,10 +151,14 @@ var limitScenarios = []scenario{
 		}
 		s.release(three, "")
 		s.acquire(c, client.Request{Claims: permits("gpu", 2), Terms: interlock.Terms{Group: "batch"}})
-		if _, err := c.Acquire(s.ctx, client.Request{Claims: permits("gpu", 1), Terms: interlock.Terms{Group: "batch"}}); !isCode(err, interlock.CodeAtCapacity) {
+		if _, err := c.Acquire(
+			s.ctx, client.Request{Claims: permits("gpu", 1), Terms: interlock.Terms{Group: "batch"}},
+		); !isCode(err, interlock.CodeAtCapacity) {
 			t.Errorf("a third of the group: %v", err)
 		}
-		if lease := s.acquire(c, client.Request{Claims: permits("gpu", 2), Terms: interlock.Terms{Group: "live"}}); lease.Info().Group != "live" {
+		if lease := s.acquire(
+			c, client.Request{Claims: permits("gpu", 2), Terms: interlock.Terms{Group: "live"}},
+		); lease.Info().Group != "live" {
 			t.Errorf("lease %+v", lease.Info())
 		}
 	}},
@@ -168,7 +185,8 @@ var limitScenarios = []scenario{
 		place.queued()
 		await(t, lease.Asked(), "a request to yield")
 		y := lease.Yield()
-		if y == nil || y.Agent != "urgent" || y.Session == "" || y.Priority != 7 || y.Purpose != "hot [31mfix" || y.Revoked || lease.Err() != nil {
+		if y == nil || y.Agent != "urgent" || y.Session == "" || y.Priority != 7 || y.Purpose != "hot [31mfix" ||
+			y.Revoked || lease.Err() != nil {
 			t.Fatalf("yield %+v, err %v", y, lease.Err())
 		}
 		s.release(lease, "half of it is done")
@@ -178,14 +196,17 @@ var limitScenarios = []scenario{
 	}},
 	{"a pattern may let the key be taken from its holder", func(t *testing.T, s *stage) {
 		s.pattern(interlock.Pattern{Name: "k", Shape: "k", Preempt: interlock.PreemptRevoke})
-		lease := s.acquire(s.client("slow"), client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: time.Hour}})
+		lease := s.acquire(
+			s.client("slow"), client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: time.Hour}},
+		)
 		ctx := lease.Context()
 		place := s.wait(s.client("urgent"), client.Request{Keys: []interlock.Key{"k"}, OnConflict: interlock.Preempt})
 		place.queued()
 		await(t, lease.Asked(), "a request to yield")
 		await(t, ctx.Done(), "the end of the lease")
 		y, refusal := lease.Yield(), &interlock.Error{}
-		if !errors.As(context.Cause(ctx), &refusal) || refusal.Code != interlock.CodeInGrace || refusal.EndedBy != "preempted" || y == nil || !y.Revoked {
+		if !errors.As(context.Cause(ctx), &refusal) || refusal.Code != interlock.CodeInGrace ||
+			refusal.EndedBy != "preempted" || y == nil || !y.Revoked {
 			t.Errorf("cause %+v, yield %+v", context.Cause(ctx), y)
 		}
 		s.release(lease, "") // in its grace it still may
@@ -242,7 +263,12 @@ func TestWaitLimit(t *testing.T) {
 	crowd(t, func(s *stage) {
 		s.acquire(s.client("a"), exclusively("k"))
 		began := time.Now()
-		place := s.wait(s.client("b"), client.Request{Keys: []interlock.Key{"k"}, OnConflict: interlock.Wait, Terms: interlock.Terms{MaxWait: 20 * time.Second}})
+		place := s.wait(
+			s.client("b"),
+			client.Request{
+				Keys: []interlock.Key{"k"}, OnConflict: interlock.Wait, Terms: interlock.Terms{MaxWait: 20 * time.Second},
+			},
+		)
 		place.queued()
 		if err := place.refused(); !isCode(err, interlock.CodeWaitLimit) || time.Since(began) != 20*time.Second {
 			s.t.Errorf("%v after %v", err, time.Since(began))
@@ -254,7 +280,10 @@ func TestLockDelayIsShown(t *testing.T) {
 	crowd(t, func(s *stage) {
 		b := &breaker{dial: s.w.inside}
 		dead := s.w.connect(b.Dial, client.Config{Agent: "dead", SessionTTL: 6 * time.Second})
-		lease := s.acquire(dead, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace, LockDelay: time.Minute}})
+		lease := s.acquire(
+			dead,
+			client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace, LockDelay: time.Minute}},
+		)
 		unblock := b.block()
 		b.cut()
 		<-time.After(10 * time.Second)

@@ -25,7 +25,9 @@ func (s *stage) writer(handle func(ctx context.Context, job *client.Job) (client
 func (s *stage) single(name, shape, queue string) {
 	s.t.Helper()
 	c := s.client("operator")
-	if err := c.SetPattern(s.ctx, interlock.Pattern{Name: name, Shape: shape, Write: interlock.WriteSingle, WriterQueue: queue}); err != nil {
+	if err := c.SetPattern(
+		s.ctx, interlock.Pattern{Name: name, Shape: shape, Write: interlock.WriteSingle, WriterQueue: queue},
+	); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -46,7 +48,9 @@ func credit(_ context.Context, job *client.Job) (client.Done, error) {
 	if sum += amount; sum < 0 {
 		return client.Done{}, client.Dead(errors.New("the account is empty"))
 	}
-	return client.Done{Result: sum, Reads: client.Seen(old), Writes: []interlock.Write{client.Put(key, fmt.Append(nil, sum))}}, nil
+	return client.Done{
+		Result: sum, Reads: client.Seen(old), Writes: []interlock.Write{client.Put(key, fmt.Append(nil, sum))},
+	}, nil
 }
 
 func TestAsk(t *testing.T) {
@@ -54,17 +58,20 @@ func TestAsk(t *testing.T) {
 		worker := s.writer(credit)
 		c := s.client("ann")
 		for i, want := range []string{"5", "10", "15"} {
-			if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Kind: "credit", Body: 5}); err != nil || string(reply) != want {
+			if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Kind: "credit", Body: 5}); err != nil ||
+				string(reply) != want {
 				t.Errorf("%d: %s, %v", i, reply, err)
 			}
 		}
 		for range 2 {
-			if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Body: 1, ID: "once"}); err != nil || string(reply) != "16" {
+			if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Body: 1, ID: "once"}); err != nil ||
+				string(reply) != "16" {
 				t.Errorf("%s, %v", reply, err)
 			}
 		}
 		_, err := c.Ask(s.ctx, client.Message{Key: "account:1", Body: -100})
-		if dead, ok := errors.AsType[*client.TaskError](err); !ok || dead.Task.Reason != "the account is empty" || dead.Task.Attempt != 1 {
+		if dead, ok := errors.AsType[*client.TaskError](err); !ok || dead.Task.Reason != "the account is empty" ||
+			dead.Task.Attempt != 1 {
 			t.Errorf("%v", err)
 		}
 		sent, err := c.Send(s.ctx, client.Message{Key: "account:1", Body: 4, Delay: time.Minute})
@@ -74,7 +81,9 @@ func TestAsk(t *testing.T) {
 		if task, err := c.Await(s.ctx, sent.ID); err != nil || string(task.Result) != "20" {
 			t.Errorf("%+v, %v", task, err)
 		}
-		if _, err := c.Commit(s.ctx, client.Commit{Writes: []interlock.Write{client.Put("account:1", []byte("1000000"))}}); !isCode(err, interlock.CodeWriterOnly) {
+		if _, err := c.Commit(
+			s.ctx, client.Commit{Writes: []interlock.Write{client.Put("account:1", []byte("1000000"))}},
+		); !isCode(err, interlock.CodeWriterOnly) {
 			t.Errorf("who goes around: %v", err)
 		}
 		if _, err := c.Ask(s.ctx, client.Message{Key: "other"}); !isCode(err, interlock.CodeNoWriter) {
@@ -85,7 +94,9 @@ func TestAsk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			states = append(states, fmt.Sprintf("%d %v %s %s %s", entry.Seq, entry.State, entry.Body, entry.Reply, entry.Document.Body))
+			states = append(
+				states, fmt.Sprintf("%d %v %s %s %s", entry.Seq, entry.State, entry.Body, entry.Reply, entry.Document.Body),
+			)
 		}
 		if want := "[2 done 5 10 10 3 done 5 15 15 4 done 1 16 16 5 dead -100   6 done 4 20 20]"; fmt.Sprint(states) != want {
 			t.Errorf("%v", states)
@@ -106,10 +117,12 @@ func TestWriterSendsOn(t *testing.T) {
 			return done, nil
 		})
 		c := s.client("ann")
-		if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Kind: "transfer"}); err != nil || string(reply) != `"on its way"` {
+		if reply, err := c.Ask(s.ctx, client.Message{Key: "account:1", Kind: "transfer"}); err != nil ||
+			string(reply) != `"on its way"` {
 			t.Errorf("%s, %v", reply, err)
 		}
-		if reply, err := c.Ask(s.ctx, client.Message{Key: "account:2", Kind: "credit", Body: 1}); err != nil || string(reply) != "8" {
+		if reply, err := c.Ask(s.ctx, client.Message{Key: "account:2", Kind: "credit", Body: 1}); err != nil ||
+			string(reply) != "8" {
 			t.Errorf("%s, %v", reply, err)
 		}
 	})
@@ -125,7 +138,11 @@ func TestApproval(t *testing.T) {
 			if asked == nil {
 				return client.Done{}, client.NeedsApproval(client.Question{Text: "refund 900.00?", Reads: client.Seen(limit)})
 			}
-			return client.Done{Result: fmt.Sprintf("%s by %s: %s, %d stale, attempt %d", asked.Verdict, asked.By, asked.Reason, len(asked.Stale), job.Attempt())}, nil
+			return client.Done{
+				Result: fmt.Sprintf(
+					"%s by %s: %s, %d stale, attempt %d", asked.Verdict, asked.By, asked.Reason, len(asked.Stale), job.Attempt(),
+				),
+			}, nil
 		}})
 		task := s.submit(c, client.TaskSpec{Queue: "q", Claims: on("limit")})
 		denied := s.submit(c, client.TaskSpec{Queue: "q", Approval: &client.Question{Text: "at all?"}})
@@ -133,13 +150,16 @@ func TestApproval(t *testing.T) {
 		if got := s.task(c, task.ID); got.State != interlock.TaskAsking || got.Approval.Question != "refund 900.00?" {
 			t.Fatalf("%+v", got)
 		}
-		if _, err := c.Commit(s.ctx, client.Commit{Writes: []interlock.Write{client.Put("limit", []byte("500"))}}); err != nil {
+		if _, err := c.Commit(
+			s.ctx, client.Commit{Writes: []interlock.Write{client.Put("limit", []byte("500"))}},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.AnswerTask(s.ctx, task.ID, interlock.Approved, "Eve", "a good customer"); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := c.Await(s.ctx, task.ID); err != nil || string(got.Result) != `"approved by Eve: a good customer, 1 stale, attempt 1"` {
+		if got, err := c.Await(s.ctx, task.ID); err != nil ||
+			string(got.Result) != `"approved by Eve: a good customer, 1 stale, attempt 1"` {
 			t.Errorf("%s, %v", got.Result, err)
 		}
 		if _, err := c.AnswerTask(s.ctx, denied.ID, interlock.Denied, "Eve", "no"); err != nil {

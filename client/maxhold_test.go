@@ -17,7 +17,9 @@ func TestMaxHoldWarnsAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a"})
 		began := time.Now()
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{MaxHold: time.Minute, Grace: 5 * time.Second}})
+		lease := s.acquire(
+			c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{MaxHold: time.Minute, Grace: 5 * time.Second}},
+		)
 		next := s.wait(s.client("b"), client.Request{Keys: []interlock.Key{"k"}, OnConflict: interlock.Wait})
 		next.queued()
 		<-lease.Warned()
@@ -48,7 +50,9 @@ func TestMaxHoldWarnsAndEnds(t *testing.T) {
 func TestMaxHoldWithoutGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, c := broken(t, inMemory(t), client.Config{Agent: "a"})
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{MaxHold: time.Minute, Grace: client.NoGrace}})
+		lease := s.acquire(
+			c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{MaxHold: time.Minute, Grace: client.NoGrace}},
+		)
 		if why := endOf(lease); why.Code != interlock.CodeExpired || why.EndedBy != "max_hold" {
 			t.Errorf("the cause is %+v", why)
 		}

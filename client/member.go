@@ -67,8 +67,11 @@ func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 	m := &Member{c: c, ctx: ctx, work: as.Work, turns: map[interlock.Key]chan struct{}{}}
 	m.stopping, m.stop = context.WithCancelCause(context.Background())
 	req := Request{
-		Claims: []interlock.Claim{{Key: as.Key, Mode: interlock.Member, Count: uint32(min(max(as.Parts, 0), interlock.MaxCount))}},
-		Flow:   as.Flow, Purpose: as.Purpose, Terms: interlock.Terms{Grace: as.Grace, Division: as.Division}, OnConflict: interlock.Wait, member: m,
+		Claims: []interlock.Claim{{
+			Key: as.Key, Mode: interlock.Member, Count: uint32(min(max(as.Parts, 0), interlock.MaxCount)),
+		}},
+		Flow: as.Flow, Purpose: as.Purpose, Terms: interlock.Terms{Grace: as.Grace, Division: as.Division},
+		OnConflict: interlock.Wait, member: m,
 	}
 	lease, err := c.Acquire(ctx, req)
 	if err != nil {
@@ -250,6 +253,8 @@ func passedOn(g *grant, code interlock.Code) *interlock.Error {
 	return &interlock.Error{
 		Code: code, Key: g.key(), At: g.at, EndedBy: "preempted",
 		Message: "the part " + string(g.key()) + " goes to another member: stop the work on it",
-		Advice:  interlock.Advice{Action: interlock.ActStop, Message: "stop the work on the part and write nothing more to it"},
+		Advice: interlock.Advice{
+			Action: interlock.ActStop, Message: "stop the work on the part and write nothing more to it",
+		},
 	}
 }

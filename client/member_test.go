@@ -100,7 +100,8 @@ var memberScenarios = []scenario{
 		f.until(map[string]int{"a": 3, "b": 3})
 		c := s.join(s.client("c"), client.Membership{Work: f.work("c", 0)})
 		f.until(map[string]int{"a": 2, "b": 2, "c": 2})
-		if parts := c.Parts(); len(parts) != 2 || parts[0].Index >= parts[1].Index || parts[0].Key != interlock.Key("crawl/"+string(rune('0'+parts[0].Index))) || parts[0].Fence == 0 {
+		if parts := c.Parts(); len(parts) != 2 || parts[0].Index >= parts[1].Index ||
+			parts[0].Key != interlock.Key("crawl/"+string(rune('0'+parts[0].Index))) || parts[0].Fence == 0 {
 			t.Errorf("parts %+v", parts)
 		}
 		if err := b.Leave(s.ctx); err != nil {
@@ -142,10 +143,14 @@ var memberScenarios = []scenario{
 		f := newFloor(t)
 		c := s.client("a")
 		m := s.join(c, client.Membership{Flow: "one", Work: f.work("a", 0)})
-		if _, err := s.client("b").Join(s.ctx, client.Membership{Key: "crawl", Parts: 7, Work: f.work("b", 0)}); !isCode(err, interlock.CodeMismatch) {
+		if _, err := s.client("b").Join(
+			s.ctx, client.Membership{Key: "crawl", Parts: 7, Work: f.work("b", 0)},
+		); !isCode(err, interlock.CodeMismatch) {
 			t.Errorf("seven parts of six: %v", err)
 		}
-		if _, err := c.Join(s.ctx, client.Membership{Key: "crawl", Parts: 6, Flow: "one", Work: f.work("b", 0)}); !isCode(err, interlock.CodeInvalidRequest) {
+		if _, err := c.Join(
+			s.ctx, client.Membership{Key: "crawl", Parts: 6, Flow: "one", Work: f.work("b", 0)},
+		); !isCode(err, interlock.CodeInvalidRequest) {
 			t.Errorf("twice in one flow: %v", err)
 		}
 		if _, err := c.Join(s.ctx, client.Membership{Key: "crawl", Parts: 6}); err == nil {
@@ -192,7 +197,10 @@ func TestDeadMembersPartsMove(t *testing.T) {
 	crowd(t, func(s *stage) {
 		f := newFloor(s.t)
 		b := &breaker{dial: s.w.inside}
-		dead := s.join(s.w.connect(b.Dial, client.Config{Agent: "dead", SessionTTL: 6 * time.Second}), client.Membership{Work: f.work("dead", 0)})
+		dead := s.join(
+			s.w.connect(b.Dial, client.Config{Agent: "dead", SessionTTL: 6 * time.Second}),
+			client.Membership{Work: f.work("dead", 0)},
+		)
 		other := s.join(s.client("b"), client.Membership{Work: f.work("b", 0)})
 		f.until(map[string]int{"dead": 3, "b": 3})
 		unblock := b.block()

@@ -40,7 +40,10 @@ func parkedHere(g *grant) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeParked, Key: g.key(), At: g.at,
 		Message: "the lease on " + string(g.key()) + " is parked: resume it before you go on",
-		Advice:  interlock.Advice{Action: interlock.ActAskHuman, Message: "wait for the decision, then resume the lease and read again what has moved"},
+		Advice: interlock.Advice{
+			Action:  interlock.ActAskHuman,
+			Message: "wait for the decision, then resume the lease and read again what has moved",
+		},
 	}
 }
 
@@ -79,7 +82,8 @@ func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as ResumeRequ
 	for {
 		l, err := c.obtain(ctx, askAgain, as.OnQueued, func() *call {
 			k := c.newCall(proto.OpResume)
-			k.op.ID, k.op.Flow, k.op.OnConflict, k.op.MaxWait, k.op.Unapproved = id, flow, as.OnConflict, as.MaxWait, as.Unapproved
+			k.op.ID, k.op.Flow, k.op.OnConflict, k.op.MaxWait, k.op.Unapproved = id, flow, as.OnConflict, as.MaxWait,
+				as.Unapproved
 			return k
 		})
 		refusal, refused := errors.AsType[*interlock.Error](err)

@@ -31,7 +31,8 @@ var parkScenarios = []scenario{
 		after := s.client("after")
 		_, err := after.Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}})
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Liveness != interlock.LiveParked || refusal.Holders[0].Parking == nil || refusal.Holders[0].Parking.Reason != "refund 900.00?" {
+		if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Liveness != interlock.LiveParked ||
+			refusal.Holders[0].Parking == nil || refusal.Holders[0].Parking.Reason != "refund 900.00?" {
 			t.Errorf("meanwhile: %+v", err)
 		}
 		if _, err := after.Resume(s.ctx, lease.ID(), client.ResumeRequest{}); !isCode(err, interlock.CodeParked) {
@@ -48,7 +49,8 @@ var parkScenarios = []scenario{
 			t.Errorf("decided as %+v", d)
 		}
 		info := again.Info()
-		if info.ID != lease.ID() || again.Fence() <= lease.Fence() || again.Flow() != "two" || again.Changed() || info.Session != after.SessionName() || info.State != interlock.Held {
+		if info.ID != lease.ID() || again.Fence() <= lease.Fence() || again.Flow() != "two" || again.Changed() ||
+			info.Session != after.SessionName() || info.State != interlock.Held {
 			t.Errorf("resumed as %+v", info)
 		}
 		if err := after.CheckFence(s.ctx, "k", again.Fence()); err != nil {
@@ -79,7 +81,12 @@ var parkScenarios = []scenario{
 		denied := make(chan error, 1)
 		waits := make(chan struct{}, 1)
 		go func() {
-			_, err := a.Resume(s.ctx, lease.ID(), client.ResumeRequest{OnConflict: interlock.Wait, OnQueued: func(interlock.Ticket, []interlock.Holder) { waits <- struct{}{} }})
+			_, err := a.Resume(
+				s.ctx, lease.ID(),
+				client.ResumeRequest{
+					OnConflict: interlock.Wait, OnQueued: func(interlock.Ticket, []interlock.Holder) { waits <- struct{}{} },
+				},
+			)
 			denied <- err
 		}()
 		<-waits
@@ -256,7 +263,8 @@ func TestGivenUpResumptionCrossesTheGrant(t *testing.T) {
 		}()
 		await(t, lost, "the grant whose answer is under way")
 		cancel()
-		if err := await(t, gaveUp, "the end of the resumption"); !isCode(err, interlock.CodeOutcomeUnknown) || !errors.Is(err, context.Canceled) {
+		if err := await(t, gaveUp, "the end of the resumption"); !isCode(err, interlock.CodeOutcomeUnknown) ||
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("%v: got %v", keys, err)
 		}
 		parked := make(chan struct{})
@@ -328,7 +336,9 @@ func TestNothingToResume(t *testing.T) {
 		ctx, cancel := context.WithTimeout(s.ctx, time.Hour)
 		defer cancel()
 		begun := time.Now()
-		for id, want := range map[interlock.LeaseID]interlock.Code{lease.ID(): interlock.CodeExpired, freshID(): interlock.CodeUnknownLease} {
+		for id, want := range map[interlock.LeaseID]interlock.Code{
+			lease.ID(): interlock.CodeExpired, freshID(): interlock.CodeUnknownLease,
+		} {
 			if _, err := c.Resume(ctx, id, client.ResumeRequest{}); !isCode(err, want) || time.Since(begun) != 0 {
 				t.Errorf("got %v after %v", err, time.Since(begun))
 			}

@@ -115,7 +115,10 @@ func TestOverQuotaOfARepetition(t *testing.T) {
 func TestOverQuotaOfAPoll(t *testing.T) {
 	scripted(t, func(s *script) {
 		op := s.next(proto.OpAcquire)
-		s.say(proto.Reply{Slot: op.Slot, Seq: op.Seq, Outcome: proto.Queued, Ticket: &interlock.Ticket{ID: [16]byte{2}, Position: 1, Length: 1}})
+		s.say(proto.Reply{
+			Slot: op.Slot, Seq: op.Seq, Outcome: proto.Queued,
+			Ticket: &interlock.Ticket{ID: [16]byte{2}, Position: 1, Length: 1},
+		})
 		s.cut()
 		s.answer(s.next(proto.OpAttach))
 		s.overQuota(s.next(proto.OpPoll))

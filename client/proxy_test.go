@@ -35,7 +35,9 @@ func newProxy(t *testing.T, target string, seed uint64, limit int) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: l, target: target, rand: rand.New(rand.NewPCG(seed, 1)), limit: limit, conns: map[net.Conn]struct{}{}}
+	p := &proxy{
+		listener: l, target: target, rand: rand.New(rand.NewPCG(seed, 1)), limit: limit, conns: map[net.Conn]struct{}{},
+	}
 	p.open.Go(p.accept)
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -118,7 +120,10 @@ func TestCutConnections(t *testing.T) {
 	var accounts [keys]account
 	var all sync.WaitGroup
 	for i := range clients {
-		c, err := client.Dial(context.Background(), client.Config{Addrs: []string{p.listener.Addr().String()}, Agent: fmt.Sprint("client ", i), RetryFor: time.Minute})
+		c, err := client.Dial(
+			context.Background(),
+			client.Config{Addrs: []string{p.listener.Addr().String()}, Agent: fmt.Sprint("client ", i), RetryFor: time.Minute},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +176,9 @@ func TestCutConnections(t *testing.T) {
 func TestGivenUpRequestsLeaveNothing(t *testing.T) {
 	w := inMemory(t)
 	p := newProxy(t, w.listen(), 11, 8000)
-	c, err := client.Dial(context.Background(), client.Config{Addrs: []string{p.listener.Addr().String()}, Agent: "a", RetryFor: time.Minute})
+	c, err := client.Dial(
+		context.Background(), client.Config{Addrs: []string{p.listener.Addr().String()}, Agent: "a", RetryFor: time.Minute},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +219,10 @@ func TestCutConnectionsOfWorkers(t *testing.T) {
 	w := onDisk(t)
 	p := newProxy(t, w.listen(), 17, 9000)
 	dial := func(agent string) *client.Client {
-		c, err := client.Dial(context.Background(), client.Config{Addrs: []string{p.listener.Addr().String()}, Agent: agent, RetryFor: time.Minute})
+		c, err := client.Dial(
+			context.Background(),
+			client.Config{Addrs: []string{p.listener.Addr().String()}, Agent: agent, RetryFor: time.Minute},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +275,8 @@ func TestCutConnectionsOfWorkers(t *testing.T) {
 	p.setLimit(0)
 	c := w.dial(client.Config{Agent: "auditor"})
 	for i := range keys {
-		if doc, err := c.Document(s.ctx, interlock.Key(fmt.Sprint("k", i))); err != nil || string(doc.Body) != fmt.Sprint(submitters*each/keys) {
+		if doc, err := c.Document(s.ctx, interlock.Key(fmt.Sprint("k", i))); err != nil ||
+			string(doc.Body) != fmt.Sprint(submitters*each/keys) {
 			t.Errorf("k%d: %s, %v", i, doc.Body, err)
 		}
 	}

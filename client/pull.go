@@ -26,7 +26,9 @@ var errWithdrawn = errors.New("the pull was withdrawn")
 
 // pull asks for tasks and waits until there are some, or until ctx ends. least is the
 // shortest ttl that their leases are known to have; 0: the session's.
-func (c *Client) pull(ctx, limit context.Context, queue string, most int, ttl, least time.Duration) ([]assignment, error) {
+func (c *Client) pull(
+	ctx, limit context.Context, queue string, most int, ttl, least time.Duration,
+) ([]assignment, error) {
 	k := c.newCall(proto.OpPullTasks)
 	k.op.TTL, k.op.Task, k.least = ttl, &proto.TaskOp{Queue: queue, Limit: uint32(most)}, least
 	_, _ = rand.Read(k.op.ID[:])

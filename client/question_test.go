@@ -23,7 +23,8 @@ func TestQuestionCannotBeAsked(t *testing.T) {
 		}})
 		_, err := c.Await(s.ctx, task.ID)
 		dead, ok := errors.AsType[*client.TaskError](err)
-		if !ok || dead.Task.State != interlock.TaskDead || dead.Task.Attempt != 1 || !strings.Contains(dead.Task.Reason, "it waits for a person") {
+		if !ok || dead.Task.State != interlock.TaskDead || dead.Task.Attempt != 1 ||
+			!strings.Contains(dead.Task.Reason, "it waits for a person") {
 			t.Errorf("got %v", err)
 		}
 		x.stop()

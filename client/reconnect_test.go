@@ -258,7 +258,9 @@ func endSession(t *testing.T, w *world, agent string) {
 	if !errors.Is(err, found) {
 		t.Fatal(err)
 	}
-	eff, _, err := w.shard.Do(context.Background(), &engine.CloseSession{Head: engine.Head{Namespace: "default", Session: id}})
+	eff, _, err := w.shard.Do(
+		context.Background(), &engine.CloseSession{Head: engine.Head{Namespace: "default", Session: id}},
+	)
 	if err != nil || eff.Outcome != engine.Done {
 		t.Fatal(eff, err)
 	}
@@ -301,7 +303,9 @@ func TestShortLeaseInALongSession(t *testing.T) {
 		if lease.Err() != nil {
 			t.Fatal(lease.Err())
 		}
-		place := s.wait(c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{TTL: time.Second}, OnConflict: interlock.Wait})
+		place := s.wait(
+			c, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{TTL: time.Second}, OnConflict: interlock.Wait},
+		)
 		place.queued()
 		<-time.After(time.Hour)
 		s.release(lease, "")
@@ -340,10 +344,17 @@ func TestWaitOfAFlowThatGaveUp(t *testing.T) {
 // server grants it to the next, however late the last answer came.
 func TestClientGivesUpNoLaterThanTheServer(t *testing.T) {
 	t.Run("ttl", func(t *testing.T) {
-		givesUp(t, client.Config{Agent: "a", SessionTTL: 6 * time.Second}, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace}}, 300*time.Millisecond)
+		givesUp(
+			t, client.Config{Agent: "a", SessionTTL: 6 * time.Second},
+			client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace}}, 300*time.Millisecond,
+		)
 	})
 	t.Run("max_hold", func(t *testing.T) {
-		givesUp(t, client.Config{Agent: "a"}, client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace, MaxHold: 10 * time.Second}}, 0)
+		givesUp(
+			t, client.Config{Agent: "a"},
+			client.Request{Keys: []interlock.Key{"k"}, Terms: interlock.Terms{Grace: client.NoGrace, MaxHold: 10 * time.Second}},
+			0,
+		)
 	})
 }
 
@@ -471,7 +482,8 @@ func TestProgressIsShown(t *testing.T) {
 			<-time.After(15 * time.Second)
 			_, err := s.client("b").Acquire(s.ctx, client.Request{Keys: []interlock.Key{"k"}})
 			refusal, ok := errors.AsType[*interlock.Error](err)
-			if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Progress != want || refusal.Holders[0].Liveness != interlock.Live {
+			if !ok || len(refusal.Holders) != 1 || refusal.Holders[0].Progress != want ||
+				refusal.Holders[0].Liveness != interlock.Live {
 				t.Errorf("got %+v, want %q", err, want)
 			}
 		}

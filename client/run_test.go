@@ -14,7 +14,9 @@ import (
 // capped sets a cap for workflow w of organisation o.
 func (s *stage) capped(most uint32) {
 	s.t.Helper()
-	if err := s.client("operator").SetPattern(s.ctx, interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: most}); err != nil {
+	if err := s.client("operator").SetPattern(
+		s.ctx, interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: most},
+	); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -46,7 +48,8 @@ func TestRunsAreAdmitted(t *testing.T) {
 			t.Fatalf("%d admitted, %d refused", len(runs), refused)
 		}
 		began := time.Now()
-		if _, err := c.StartRun(s.ctx, client.RunRequest{Org: "o"}); !isCode(err, interlock.CodeTooManyRuns) || time.Since(began) != interlock.DefaultRunWait {
+		if _, err := c.StartRun(s.ctx, client.RunRequest{Org: "o"}); !isCode(err, interlock.CodeTooManyRuns) ||
+			time.Since(began) != interlock.DefaultRunWait {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		late := make(chan *client.Lease, 1)

@@ -23,9 +23,16 @@ type scenario struct {
 var basicScenarios = []scenario{
 	{"a granted lease, and its release", func(t *testing.T, s *stage) {
 		c := s.client("billing")
-		lease := s.acquire(c, client.Request{Keys: []interlock.Key{"account:1"}, Purpose: "late fee", Terms: interlock.Terms{TTL: 20 * time.Second, Grace: client.NoGrace, MaxHold: time.Hour}})
+		lease := s.acquire(
+			c,
+			client.Request{
+				Keys: []interlock.Key{"account:1"}, Purpose: "late fee",
+				Terms: interlock.Terms{TTL: 20 * time.Second, Grace: client.NoGrace, MaxHold: time.Hour},
+			},
+		)
 		info := lease.Info()
-		if info.Agent != "billing" || info.Session != c.SessionName() || info.Purpose != "late fee" || info.TTL != 20*time.Second ||
+		if info.Agent != "billing" || info.Session != c.SessionName() || info.Purpose != "late fee" ||
+			info.TTL != 20*time.Second ||
 			info.Grace != 0 || info.State != interlock.Held || info.MaxHoldIn <= 59*time.Minute || info.Flow == "" || info.Fence != lease.Fence() {
 			t.Errorf("lease %+v", info)
 		}
@@ -78,7 +85,8 @@ var basicScenarios = []scenario{
 		}
 		s.release(first, "halfway\ndone")
 		lease := place.granted()
-		if !lease.Changed() || len(lease.Notes()) != 1 || lease.Notes()[0].Text != "halfway\ndone" || lease.Notes()[0].Agent != "a" {
+		if !lease.Changed() || len(lease.Notes()) != 1 || lease.Notes()[0].Text != "halfway\ndone" ||
+			lease.Notes()[0].Agent != "a" {
 			t.Errorf("changed %v, notes %+v", lease.Changed(), lease.Notes())
 		}
 	}},
@@ -138,7 +146,8 @@ var basicScenarios = []scenario{
 		other.queued()
 		_, err := a.Acquire(s.ctx, client.Request{Keys: []interlock.Key{"y"}, Flow: "one", OnConflict: interlock.Wait})
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || refusal.Code != interlock.CodeDeadlock || len(refusal.Cycle) != 2 || refusal.Cycle[0].Next != interlock.Holds || refusal.Advice.Message == "" {
+		if !ok || refusal.Code != interlock.CodeDeadlock || len(refusal.Cycle) != 2 ||
+			refusal.Cycle[0].Next != interlock.Holds || refusal.Advice.Message == "" {
 			t.Fatalf("got %+v", err)
 		}
 		s.release(x, "")
@@ -153,9 +162,11 @@ var basicScenarios = []scenario{
 			interlock.CodeInvalidMode:     {Keys: []interlock.Key{"a"}, Mode: 99},
 			interlock.CodeInvalidTTL:      {Keys: []interlock.Key{"a"}, Terms: interlock.Terms{TTL: time.Millisecond}},
 			interlock.CodeInvalidPriority: {Keys: []interlock.Key{"a"}, Priority: 1 << 40},
-			interlock.CodeTooLong:         {Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, interlock.MaxPurposeBytes+1))},
-			interlock.CodeInvalidRequest:  {Keys: []interlock.Key{"a"}, Purpose: "\xff"},
-			interlock.CodeBodyTooLarge:    {Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, 2<<20))},
+			interlock.CodeTooLong: {
+				Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, interlock.MaxPurposeBytes+1)),
+			},
+			interlock.CodeInvalidRequest: {Keys: []interlock.Key{"a"}, Purpose: "\xff"},
+			interlock.CodeBodyTooLarge:   {Keys: []interlock.Key{"a"}, Purpose: string(make([]byte, 2<<20))},
 		} {
 			if _, err := c.Acquire(s.ctx, req); !isCode(err, want) {
 				t.Errorf("%s: got %v", want, err)
@@ -177,7 +188,9 @@ var basicScenarios = []scenario{
 	{"a revoked lease is lost, and its release says so", func(t *testing.T, s *stage) {
 		lease := s.acquire(s.client("a"), exclusively("k"))
 		ctx := lease.Context()
-		eff, _, err := s.w.shard.Do(s.ctx, &engine.Revoke{Head: engine.Head{Namespace: "default"}, Key: "k", Fence: lease.Fence(), Reason: "runaway"})
+		eff, _, err := s.w.shard.Do(
+			s.ctx, &engine.Revoke{Head: engine.Head{Namespace: "default"}, Key: "k", Fence: lease.Fence(), Reason: "runaway"},
+		)
 		if err != nil || eff.Outcome != engine.Done {
 			t.Fatal(eff, err)
 		}
@@ -248,7 +261,10 @@ var basicScenarios = []scenario{
 }
 
 func TestScenarios(t *testing.T) {
-	for _, sc := range slices.Concat(basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios, memberScenarios, stateScenarios, effectScenarios) {
+	for _, sc := range slices.Concat(
+		basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios, memberScenarios, stateScenarios,
+		effectScenarios,
+	) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Run("embedded", func(t *testing.T) {
 				w := inMemory(t)
@@ -321,8 +337,13 @@ func (s *stage) wait(c *client.Client, req client.Request) *place {
 }
 
 // stand does what may stand in line.
-func (s *stage) stand(do func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) (*client.Lease, error)) *place {
-	p := &place{t: s.t, bound: s.bound(), tickets: make(chan interlock.Ticket, 16), leases: make(chan *client.Lease, 1), errs: make(chan error, 1)}
+func (s *stage) stand(
+	do func(ctx context.Context, queued func(interlock.Ticket, []interlock.Holder)) (*client.Lease, error),
+) *place {
+	p := &place{
+		t: s.t, bound: s.bound(), tickets: make(chan interlock.Ticket, 16), leases: make(chan *client.Lease, 1),
+		errs: make(chan error, 1),
+	}
 	ctx := s.ctx
 	go func() {
 		lease, err := do(ctx, func(ticket interlock.Ticket, _ []interlock.Holder) { p.tickets <- ticket })

@@ -69,7 +69,9 @@ func (s *script) say(replies ...proto.Reply) {
 // answer reports an operation as done.
 func (s *script) answer(op proto.Op) {
 	s.t.Helper()
-	s.say(proto.Reply{Slot: op.Slot, Seq: op.Seq, Outcome: proto.Done, Session: &proto.Session{ID: [16]byte{1}, TTL: interlock.DefaultTTL}})
+	s.say(proto.Reply{
+		Slot: op.Slot, Seq: op.Seq, Outcome: proto.Done, Session: &proto.Session{ID: [16]byte{1}, TTL: interlock.DefaultTTL},
+	})
 }
 
 func (s *script) cut() {
@@ -92,9 +94,14 @@ func grantedBeforeThePollIsAnswered(t *testing.T) {
 		s.answer(s.next(proto.OpAttach))
 		for i := range 50 {
 			id := [16]byte{2, byte(i)}
-			lease := interlock.Lease{ID: id, Fence: interlock.Fence(i + 1), TTL: interlock.DefaultTTL, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}}
+			lease := interlock.Lease{
+				ID: id, Fence: interlock.Fence(i + 1), TTL: interlock.DefaultTTL,
+				Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+			}
 			op := s.next(proto.OpAcquire)
-			s.say(proto.Reply{Slot: op.Slot, Seq: op.Seq, Outcome: proto.Queued, Ticket: &interlock.Ticket{ID: id, Position: 1, Length: 1}})
+			s.say(proto.Reply{
+				Slot: op.Slot, Seq: op.Seq, Outcome: proto.Queued, Ticket: &interlock.Ticket{ID: id, Position: 1, Length: 1},
+			})
 			s.cut()
 			s.answer(s.next(proto.OpAttach))
 			poll := s.next(proto.OpPoll)
@@ -137,7 +144,10 @@ func TestConversionOfALeaseThatHasEnded(t *testing.T) {
 			s.answer(s.next(proto.OpOpen))
 			s.answer(s.next(proto.OpAttach))
 			op := s.next(proto.OpAcquire)
-			lease := interlock.Lease{ID: [16]byte{2}, Fence: 1, TTL: interlock.DefaultTTL, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}}
+			lease := interlock.Lease{
+				ID: [16]byte{2}, Fence: 1, TTL: interlock.DefaultTTL,
+				Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+			}
 			s.say(proto.Reply{Slot: op.Slot, Seq: op.Seq, Outcome: proto.Granted, Lease: lease})
 			for _, code := range codes {
 				op := s.next(proto.OpConvert)

@@ -154,22 +154,30 @@ func (s *session) overdue(now time.Time) (gone []*grant) {
 func endedHere(g *grant, now time.Time) *interlock.Error {
 	e := &interlock.Error{
 		Code: interlock.CodeExpired, Key: g.key(), At: g.at,
-		Advice: interlock.Advice{Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again"},
+		Advice: interlock.Advice{
+			Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again",
+		},
 	}
 	lease, silent := "the lease on "+string(g.key()), now.Sub(g.s.beatAt)
 	capped := !g.capAt.IsZero() && !now.Before(g.capAt)
 	grace := g.capAt.Add(g.info.Grace).Sub(now).Round(time.Millisecond)
 	switch {
 	case silent >= g.info.TTL:
-		e.EndedBy, e.Message = "ttl", lease+" counts as lost: no server confirmed a heartbeat for "+silent.Round(time.Millisecond).String()+
+		e.EndedBy, e.Message = "ttl", lease+" counts as lost: no server confirmed a heartbeat for "+
+			silent.Round(time.Millisecond).String()+
 			"; write nothing more under it, and acquire again when the server can be reached"
 	case capped && grace > 0:
-		e.Code, e.EndedBy, e.Message = interlock.CodeInGrace, "max_hold", lease+" was held for as long as it may be; commit what is finished and release it within "+grace.String()
-		e.Advice = interlock.Advice{Action: interlock.ActStop, Message: "begin nothing new; commit what is finished and release within " + grace.String()}
+		e.Code, e.EndedBy, e.Message = interlock.CodeInGrace, "max_hold", lease+
+			" was held for as long as it may be; commit what is finished and release it within "+grace.String()
+		e.Advice = interlock.Advice{
+			Action:  interlock.ActStop,
+			Message: "begin nothing new; commit what is finished and release within " + grace.String(),
+		}
 	case capped:
 		e.EndedBy, e.Message = "max_hold", lease+" was held for as long as it may be; write nothing more under it"
 	default:
-		e.EndedBy, e.Message = "stall", "no progress was reported for so long that "+lease+" counts as stalled; write nothing more under it"
+		e.EndedBy, e.Message = "stall", "no progress was reported for so long that "+lease+
+			" counts as stalled; write nothing more under it"
 	}
 	return e
 }

@@ -80,7 +80,9 @@ func (c *Client) Submit(ctx context.Context, t TaskSpec) (interlock.Task, error)
 }
 
 // submitted submits a task; with attach it waits for the end of it.
-func (c *Client) submitted(ctx context.Context, spec interlock.TaskSpec, id string, attach bool) (interlock.Task, error) {
+func (c *Client) submitted(
+	ctx context.Context, spec interlock.TaskSpec, id string, attach bool,
+) (interlock.Task, error) {
 	flow, agent := "", c.cfg.Agent // with an id it is the same task whichever flow submits it
 	if id == "" {
 		flow, agent = c.flow(ctx, ""), ""
@@ -113,7 +115,8 @@ func taskOf(got *found, err error) (task interlock.Task, _ error) {
 	if got != nil && len(got.Tasks) == 1 {
 		task = cloneTask(got.Tasks[0])
 	}
-	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeTaskSettled && !task.ID.IsZero() {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeTaskSettled &&
+		!task.ID.IsZero() {
 		return task, &TaskError{Refusal: refusal, Task: task}
 	}
 	if err == nil && task.ID.IsZero() {
@@ -208,7 +211,9 @@ func (c *Client) DiscardTask(ctx context.Context, id interlock.TaskID, reason st
 	return c.changeTask(ctx, id, proto.DiscardTask, 0, reason)
 }
 
-func (c *Client) changeTask(ctx context.Context, id interlock.TaskID, change proto.TaskChange, delay time.Duration, reason string) (interlock.Task, error) {
+func (c *Client) changeTask(
+	ctx context.Context, id interlock.TaskID, change proto.TaskChange, delay time.Duration, reason string,
+) (interlock.Task, error) {
 	return c.taskCall(ctx, "the change of a task", func() *call {
 		k := c.newCall(proto.OpChangeTask)
 		k.op.ID, k.op.Task = id, &proto.TaskOp{Change: change, Delay: delay, Reason: reason}
@@ -217,7 +222,9 @@ func (c *Client) changeTask(ctx context.Context, id interlock.TaskID, change pro
 }
 
 // AnswerTask is a person's word on a task that waits for it. by is that person's name.
-func (c *Client) AnswerTask(ctx context.Context, id interlock.TaskID, verdict interlock.Verdict, by, reason string) (interlock.Task, error) {
+func (c *Client) AnswerTask(
+	ctx context.Context, id interlock.TaskID, verdict interlock.Verdict, by, reason string,
+) (interlock.Task, error) {
 	return c.taskCall(ctx, "the answer", func() *call {
 		k := c.newCall(proto.OpAnswerTask)
 		k.op.ID, k.op.Task = id, &proto.TaskOp{Verdict: verdict, By: by, Reason: reason}
@@ -227,7 +234,9 @@ func (c *Client) AnswerTask(ctx context.Context, id interlock.TaskID, verdict in
 
 // AnswerLease answers what a parked lease asks a person; fence is the one that it had, and by
 // that person's name. A resumption that waits for the answer has it at once.
-func (c *Client) AnswerLease(ctx context.Context, fence interlock.Fence, verdict interlock.Verdict, by, reason string) error {
+func (c *Client) AnswerLease(
+	ctx context.Context, fence interlock.Fence, verdict interlock.Verdict, by, reason string,
+) error {
 	k := c.newCall(proto.OpAnswerTask)
 	k.op.Fence, k.op.Task = fence, &proto.TaskOp{Verdict: verdict, By: by, Reason: reason}
 	_, err := c.do(ctx, k, "the answer")
@@ -238,8 +247,10 @@ func (c *Client) AnswerLease(ctx context.Context, fence interlock.Fence, verdict
 func (t *TaskSpec) wire() (interlock.TaskSpec, error) {
 	payload, err := encode(t.Payload)
 	return interlock.TaskSpec{
-		Queue: t.Queue, Kind: t.Kind, Claims: explicit(slices.Clone(t.Claims)), Payload: payload, Purpose: t.Purpose, Group: t.Group,
-		Priority: clampPriority(t.Priority), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
+		Queue: t.Queue, Kind: t.Kind, Claims: explicit(slices.Clone(t.Claims)), Payload: payload, Purpose: t.Purpose,
+		Group:    t.Group,
+		Priority: clampPriority(t.Priority), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts,
+		Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
 		Ask: cloneQuestion(t.Approval),
 	}, err
 }
@@ -268,6 +279,7 @@ func encode(v any) ([]byte, error) {
 
 // cloneTask makes a task that shares no memory: in one process, it is the server's own.
 func cloneTask(t interlock.Task) interlock.Task {
-	t.Claims, t.Payload, t.Result, t.Attempts = slices.Clone(t.Claims), slices.Clone(t.Payload), slices.Clone(t.Result), slices.Clone(t.Attempts)
+	t.Claims, t.Payload, t.Result, t.Attempts = slices.Clone(t.Claims), slices.Clone(t.Payload), slices.Clone(t.Result),
+		slices.Clone(t.Attempts)
 	return t
 }

@@ -21,7 +21,9 @@ const updateTries = 32
 // After 32 stale commits it returns the last *StaleError. To have a model think about each
 // change, take a lease instead, so that no agent thinks in vain; to count, use Add, which is
 // never stale.
-func (c *Client) Update(ctx context.Context, key interlock.Key, change func(old interlock.Document) (interlock.Write, error)) (*CommitResult, error) {
+func (c *Client) Update(
+	ctx context.Context, key interlock.Key, change func(old interlock.Document) (interlock.Write, error),
+) (*CommitResult, error) {
 	flow := c.flow(ctx, "")
 	pace := Backoff{Least: 5 * time.Millisecond, Most: time.Second}
 	for tries := 1; ; tries++ {

@@ -59,7 +59,9 @@ func TestConcurrentUpdates(t *testing.T) {
 	all.Wait()
 	const most = (rounds + 1) / 2
 	c := w.dial(client.Config{})
-	for key, want := range map[interlock.Key]int{"updated": agents / 2 * most, "added": agents / 2 * most, "both": agents * (rounds - most)} {
+	for key, want := range map[interlock.Key]int{
+		"updated": agents / 2 * most, "added": agents / 2 * most, "both": agents * (rounds - most),
+	} {
 		doc, err := c.Document(t.Context(), key)
 		if err != nil || string(doc.Body) != strconv.Itoa(want) {
 			t.Errorf("%s is %s instead of %d, %v", key, doc.Body, want, err)
@@ -71,7 +73,10 @@ func TestConcurrentUpdates(t *testing.T) {
 		for i := 1; i < len(versions); i++ {
 			newer, older := versions[i-1], versions[i]
 			if newer.Version <= older.Version || number(newer) != number(older)+1 {
-				t.Errorf("%s went from %d (version %d) to %d (version %d)", key, number(older), older.Version, number(newer), newer.Version)
+				t.Errorf(
+					"%s went from %d (version %d) to %d (version %d)", key, number(older), older.Version, number(newer),
+					newer.Version,
+				)
 			}
 		}
 	}
@@ -102,7 +107,9 @@ func TestUpdatesThatGiveUp(t *testing.T) {
 		if _, stale := errors.AsType[*client.StaleError](err); !stale || tries != 32 {
 			t.Errorf("after %d tries: %v", tries, err)
 		}
-		if _, err := a.Update(s.ctx, "k", func(interlock.Document) (interlock.Write, error) { return interlock.Write{}, errStopped }); err != errStopped {
+		if _, err := a.Update(
+			s.ctx, "k", func(interlock.Document) (interlock.Write, error) { return interlock.Write{}, errStopped },
+		); err != errStopped {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -92,7 +92,9 @@ func TestWorkerDoesATask(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "mail"})
 		ann := s.client("ann")
-		if _, err := ann.Commit(s.ctx, client.Commit{Writes: []interlock.Write{client.Put("customer:1", []byte(`{"sent":0}`))}}); err != nil {
+		if _, err := ann.Commit(
+			s.ctx, client.Commit{Writes: []interlock.Write{client.Put("customer:1", []byte(`{"sent":0}`))}},
+		); err != nil {
 			t.Fatal(err)
 		}
 		worker := s.work(s.client("w"), client.Worker{Queue: "mail", Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
@@ -101,7 +103,8 @@ func TestWorkerDoesATask(t *testing.T) {
 				t.Error(err)
 			}
 			old := job.Document("customer:1")
-			if string(old.Body) != `{"sent":0}` || job.Attempt() != 1 || payload.To != "ann" || job.Task().Agent != "ann" || job.Lease().Fence() == 0 {
+			if string(old.Body) != `{"sent":0}` || job.Attempt() != 1 || payload.To != "ann" || job.Task().Agent != "ann" ||
+				job.Lease().Fence() == 0 {
 				t.Errorf("got %+v, %q, %+v", job.Task(), payload.To, old)
 			}
 			if !job.Document("customer:2").Absent {
@@ -112,12 +115,19 @@ func TestWorkerDoesATask(t *testing.T) {
 				Writes: []interlock.Write{client.Put("customer:1", []byte(`{"sent":1}`))},
 			}, nil
 		}})
-		task := s.submit(ann, client.TaskSpec{Queue: "mail", Kind: "letter", Claims: on("customer:1", "customer:2"), Payload: map[string]string{"to": "ann"}, Purpose: "greet"})
+		task := s.submit(
+			ann,
+			client.TaskSpec{
+				Queue: "mail", Kind: "letter", Claims: on("customer:1", "customer:2"), Payload: map[string]string{"to": "ann"},
+				Purpose: "greet",
+			},
+		)
 		done, err := ann.Await(s.ctx, task.ID)
 		if err != nil || done.State != interlock.TaskDone || string(done.Result) != `{"sent":true}` {
 			t.Fatalf("%+v, %v", done, err)
 		}
-		if doc, err := ann.Document(s.ctx, "customer:1"); err != nil || string(doc.Body) != `{"sent":1}` || doc.Note != "sent" || doc.Agent != "w" {
+		if doc, err := ann.Document(s.ctx, "customer:1"); err != nil || string(doc.Body) != `{"sent":1}` ||
+			doc.Note != "sent" || doc.Agent != "w" {
 			t.Errorf("%+v, %v", doc, err)
 		}
 		lease := s.acquire(ann, exclusively("customer:1"))
@@ -161,7 +171,8 @@ func TestWorkerDoesManyTasks(t *testing.T) {
 		all.Wait()
 		worker.stop()
 		for i := range keys {
-			if doc, err := c.Document(s.ctx, interlock.Key(fmt.Sprint("k", i))); err != nil || string(doc.Body) != fmt.Sprint(tasks/keys) {
+			if doc, err := c.Document(s.ctx, interlock.Key(fmt.Sprint("k", i))); err != nil ||
+				string(doc.Body) != fmt.Sprint(tasks/keys) {
 				t.Errorf("k%d: %s, %v", i, doc.Body, err)
 			}
 		}
@@ -197,7 +208,8 @@ func TestWorkerFailures(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, fmt.Sprintf("%s %d: %v", job.Task().Kind, job.Attempt(), err))
-			if thrown, ok := errors.AsType[*client.PanicError](err); ok != (job.Task().Kind == "panic") || ok && !strings.Contains(string(thrown.Stack), "TestWorkerFailures") {
+			if thrown, ok := errors.AsType[*client.PanicError](err); ok != (job.Task().Kind == "panic") ||
+				ok && !strings.Contains(string(thrown.Stack), "TestWorkerFailures") {
 				t.Errorf("%s: %#v", job.Task().Kind, err)
 			}
 		}})
@@ -206,10 +218,12 @@ func TestWorkerFailures(t *testing.T) {
 			return c.Await(s.ctx, s.submit(c, client.TaskSpec{Queue: "q", Kind: kind}).ID)
 		}
 		task, err := end("panic")
-		if err != nil || task.Attempt != 2 || len(task.Attempts) != 1 || task.Attempts[0].Reason != "panic: no such" || task.Attempts[0].EndedBy != "nack" {
+		if err != nil || task.Attempt != 2 || len(task.Attempts) != 1 || task.Attempts[0].Reason != "panic: no such" ||
+			task.Attempts[0].EndedBy != "nack" {
 			t.Errorf("panic: %+v, %v", task, err)
 		}
-		if task, err = end("gone"); err != nil || task.Attempt != 2 || task.Attempts[0].Reason != "its handler ended its goroutine" {
+		if task, err = end("gone"); err != nil || task.Attempt != 2 ||
+			task.Attempts[0].Reason != "its handler ended its goroutine" {
 			t.Errorf("gone: %+v, %v", task, err)
 		}
 		before := time.Now()
@@ -219,7 +233,8 @@ func TestWorkerFailures(t *testing.T) {
 		for kind, attempts := range map[string]int{"dead": 1, "fails": 2, "bad result": 2} {
 			_, err = end(kind)
 			no, ok := errors.AsType[*client.TaskError](err)
-			if !ok || no.Task.State != interlock.TaskDead || no.Task.Attempt != attempts || !isCode(err, interlock.CodeTaskSettled) {
+			if !ok || no.Task.State != interlock.TaskDead || no.Task.Attempt != attempts ||
+				!isCode(err, interlock.CodeTaskSettled) {
 				t.Errorf("%s: %+v", kind, err)
 			}
 		}
@@ -239,7 +254,8 @@ func TestWorkerFailures(t *testing.T) {
 		if _, err := c.Task(s.ctx, dead[0]); !isCode(err, interlock.CodeUnknownTask) {
 			t.Errorf("discarded: %v", err)
 		}
-		if task, err := c.ReplayTask(s.ctx, dead[1], time.Hour); err != nil || task.State != interlock.TaskScheduled || task.Due != time.Hour {
+		if task, err := c.ReplayTask(s.ctx, dead[1], time.Hour); err != nil || task.State != interlock.TaskScheduled ||
+			task.Due != time.Hour {
 			t.Errorf("%+v, %v", task, err)
 		}
 		if task, err := c.CancelTask(s.ctx, dead[1], "enough"); err != nil || task.State != interlock.TaskCancelled {
@@ -298,7 +314,8 @@ func TestWorkerDrains(t *testing.T) {
 			return client.Done{Result: 3}, nil
 		}})
 		task, err := c.Await(s.ctx, slow.ID)
-		if err != nil || string(task.Result) != "3" || time.Since(before) != 10*time.Second || len(task.Attempts) != 1 || task.Attempts[0].EndedBy != "nack" {
+		if err != nil || string(task.Result) != "3" || time.Since(before) != 10*time.Second || len(task.Attempts) != 1 ||
+			task.Attempts[0].EndedBy != "nack" {
 			t.Errorf("slow: %+v, %v, after %v", task, err, time.Since(before))
 		}
 		if task := s.task(c, quick.ID); string(task.Result) != "2" {
@@ -362,12 +379,16 @@ func TestWorkerMeetsStaleState(t *testing.T) {
 			Queue: "q",
 			Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
 				if job.Attempt() == 1 {
-					if _, err := other.Commit(s.ctx, client.Commit{Writes: []interlock.Write{client.Put("k", []byte(`"other"`))}}); err != nil {
+					if _, err := other.Commit(
+						s.ctx, client.Commit{Writes: []interlock.Write{client.Put("k", []byte(`"other"`))}},
+					); err != nil {
 						t.Error(err)
 					}
 				}
 				old := job.Document("k")
-				return client.Done{Result: string(old.Body), Reads: client.Seen(old), Writes: []interlock.Write{client.Put("k", []byte(`"mine"`))}}, nil
+				return client.Done{
+					Result: string(old.Body), Reads: client.Seen(old), Writes: []interlock.Write{client.Put("k", []byte(`"mine"`))},
+				}, nil
 			},
 			OnError: func(_ *client.Job, err error) { told <- err },
 		})
@@ -543,7 +564,12 @@ func TestWorkerEndsWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b, w := broken(t, inMemory(t), client.Config{Agent: "w"})
 		s.queue(interlock.TaskQueue{Name: "q"})
-		worker := s.work(w, client.Worker{Queue: "q", Handle: func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil }})
+		worker := s.work(
+			w,
+			client.Worker{
+				Queue: "q", Handle: func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil },
+			},
+		)
 		synctest.Wait()
 		unblock := b.block()
 		b.cut()
@@ -573,7 +599,12 @@ func TestWorkerEndsWithoutAServer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, b, w := broken(t, inMemory(t), client.Config{Agent: "w", SessionTTL: 5 * time.Minute})
 			s.queue(interlock.TaskQueue{Name: "q", MaxAttempts: 2})
-			worker := s.work(w, client.Worker{Queue: "q", Handle: func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil }})
+			worker := s.work(
+				w,
+				client.Worker{
+					Queue: "q", Handle: func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil },
+				},
+			)
 			synctest.Wait()
 			var unblock func()
 			c := s.client("ann")
@@ -635,12 +666,15 @@ func TestLostTaskAnswersHappenOnce(t *testing.T) {
 		}
 		b.setLose(told(interlock.TaskWaiting))
 		task := s.submit(c, client.TaskSpec{Queue: "q"})
-		if again := s.submit(c, client.TaskSpec{Queue: "q", ID: "one"}); again.ID == task.ID || again.Session != "" || again.Agent != "a" {
+		if again := s.submit(c, client.TaskSpec{Queue: "q", ID: "one"}); again.ID == task.ID || again.Session != "" ||
+			again.Agent != "a" {
 			t.Errorf("%+v", again)
 		} else if twice := s.submit(s.client("a"), client.TaskSpec{Queue: "q", ID: "one"}); twice.ID != again.ID {
 			t.Errorf("%+v", twice)
 		}
-		if _, err := c.Submit(s.ctx, client.TaskSpec{Queue: "q", Kind: "other", ID: "one"}); !isCode(err, interlock.CodeRequestIDReused) {
+		if _, err := c.Submit(
+			s.ctx, client.TaskSpec{Queue: "q", Kind: "other", ID: "one"},
+		); !isCode(err, interlock.CodeRequestIDReused) {
 			t.Error(err)
 		}
 		n := 0
@@ -692,7 +726,12 @@ func TestAwaitSurvivesReconnect(t *testing.T) {
 		b.cut()
 		<-time.After(30 * time.Second)
 		b.cut()
-		s.work(s.client("w"), client.Worker{Queue: "q", Handle: func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil }})
+		s.work(
+			s.client("w"),
+			client.Worker{
+				Queue: "q", Handle: func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil },
+			},
+		)
 		if err := <-ends; err != nil {
 			t.Error(err)
 		}

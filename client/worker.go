@@ -119,7 +119,10 @@ func (w *work) learnTTL(ctx context.Context) error {
 			return nil
 		}
 	}
-	return &interlock.Error{Code: interlock.CodeNoSuchQueue, Message: fmt.Sprintf("there is no queue %q: an operator registers queues", w.w.Queue)}
+	return &interlock.Error{
+		Code:    interlock.CodeNoSuchQueue,
+		Message: fmt.Sprintf("there is no queue %q: an operator registers queues", w.w.Queue),
+	}
 }
 
 // maxPulls bounds how many pulls of a worker are under way at a time.

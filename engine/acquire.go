@@ -115,7 +115,9 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 			return false
 		}
 		if at := r.Position(); c.MaxPosition > 0 && at > c.MaxPosition {
-			e.refuse(interlock.CodeHeld, message.New(message.TooFarBack, message.Num(at), message.Num(c.MaxPosition))).Conflict = e.inTheWay(r)
+			e.refuse(
+				interlock.CodeHeld, message.New(message.TooFarBack, message.Num(at), message.Num(c.MaxPosition)),
+			).Conflict = e.inTheWay(r)
 			return false
 		}
 		return e.queue(r, c.OnConflict, c.Attach)
@@ -169,7 +171,9 @@ func (e *Engine) asked(c *Acquire, sess *store.Session) *store.Request {
 	}
 	r.Priority, r.Any = int8(c.Priority), c.Any
 	r.Conditions = e.Namespace(c.Namespace).Agree(withDefaults(c.Terms, sess))
-	r.SetDetails(store.RequestDetail{Purpose: c.Purpose, Trace: c.Trace, Window: store.Window{AsOf: c.AsOf}, Documents: c.Documents})
+	r.SetDetails(store.RequestDetail{
+		Purpose: c.Purpose, Trace: c.Trace, Window: store.Window{AsOf: c.AsOf}, Documents: c.Documents,
+	})
 	r.SetClaims(c.Claims)
 	e.try(r)
 	r.Lead = r.Leads()

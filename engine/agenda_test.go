@@ -115,7 +115,9 @@ func TestNobodyCarriesAnothersWork(t *testing.T) {
 	}
 	for i := range 100 {
 		quiet := engine.Head{Namespace: "quiet"}
-		if eff := s.step(time.Second, s.acquire(quiet, interlock.Key(fmt.Sprintf("key:%d", i)))); eff.Outcome != engine.Granted {
+		if eff := s.step(
+			time.Second, s.acquire(quiet, interlock.Key(fmt.Sprintf("key:%d", i))),
+		); eff.Outcome != engine.Granted {
 			t.Fatal(eff.Outcome, prose.Sentence(eff.Message))
 		}
 		if len(s.out.Events) != 1 {

@@ -41,14 +41,18 @@ func (e *Engine) expand(c *Acquire) (interlock.Code, *message.Text) {
 	if len(c.Claims) > 0 {
 		return interlock.CodeInvalidRequest, message.New(message.ClaimsAndPrefix)
 	}
-	if code, problem := store.CheckTexts(store.Text{Name: "prefix", Value: c.Prefix, Limit: interlock.MaxKeyBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "prefix", Value: c.Prefix, Limit: interlock.MaxKeyBytes,
+	}); code != "" {
 		return code, problem
 	}
 	for _, key := range e.PendingWork.NS.MembersWith(c.Prefix) {
 		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
 	}
 	if len(c.Claims) == 0 {
-		return interlock.CodeUnknownPattern, message.New(message.NoMemberWithPrefix, message.Str(c.Namespace), message.Str(c.Prefix))
+		return interlock.CodeUnknownPattern, message.New(
+			message.NoMemberWithPrefix, message.Str(c.Namespace), message.Str(c.Prefix),
+		)
 	}
 	c.Any = true
 	return "", nil

@@ -107,7 +107,9 @@ func TestAlternativesAreBounded(t *testing.T) {
 	if _, eff := l.anyOf(s, "", long); eff.Code != interlock.CodeTooManyClaims {
 		t.Errorf("%d keys of %d bytes: %v %q", len(long), interlock.MaxKeyBytes, eff.Outcome, eff.Code)
 	}
-	if _, eff := l.anyOf(s, "", append(pool(interlock.MaxAlternatives), interlock.Claim{Key: "one/more"})); eff.Code != interlock.CodeTooManyClaims {
+	if _, eff := l.anyOf(
+		s, "", append(pool(interlock.MaxAlternatives), interlock.Claim{Key: "one/more"}),
+	); eff.Code != interlock.CodeTooManyClaims {
 		t.Errorf("%d keys: %v %q", interlock.MaxAlternatives+1, eff.Outcome, eff.Code)
 	}
 	if _, eff := l.anyOf(s, "", pool(interlock.MaxAlternatives)); eff.Outcome != engine.Granted {

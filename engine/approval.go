@@ -73,7 +73,10 @@ func (c *AskHuman) decide(e *Engine) {
 // decide takes in a person's word.
 func (c *Answer) decide(e *Engine) {
 	by := cmp.Or(c.By, c.Actor)
-	code, problem := store.CheckTexts(store.Text{Name: "name", Value: by, Limit: interlock.MaxNameBytes}, store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes})
+	code, problem := store.CheckTexts(
+		store.Text{Name: "name", Value: by, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes},
+	)
 	switch {
 	case code != "":
 	case c.Verdict != interlock.Approved && c.Verdict != interlock.Denied:
@@ -102,7 +105,10 @@ func (c *Answer) decide(e *Engine) {
 		}
 		words := message.New(message.TaskAsksNobody, message.Str(t.State.String()))
 		if a != nil && a.Verdict != 0 {
-			words = message.New(message.TaskAnswered, message.Str(a.Verdict.String()), message.Str(interlock.Answerer(a.Principal, a.By)), message.Str(t.State.String()))
+			words = message.New(
+				message.TaskAnswered, message.Str(a.Verdict.String()), message.Str(interlock.Answerer(a.Principal, a.By)),
+				message.Str(t.State.String()),
+			)
 		}
 		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{e.showTask(t)}
 		return
@@ -143,7 +149,9 @@ func (e *Engine) answerItself(t *store.Task) {
 // claims a name, or neither.
 func (e *Engine) verdict(t *store.Task, v interlock.Verdict, principal, by, words string) *record.Event {
 	ev := e.standing(t, interlock.TaskWaiting)
-	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = record.ApprovalDecided, principal, by, words, record.AppendPrincipal(nil, principal)
+	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = record.ApprovalDecided, principal, by, words, record.AppendPrincipal(
+		nil, principal,
+	)
 	switch left := t.Spec.Due.Sub(e.Clock); {
 	case v == interlock.Denied:
 		ev.Op, ev.Outcome = uint8(interlock.TaskDead), deniedBy(interlock.Answerer(principal, by), words)
@@ -225,7 +233,8 @@ func (l *Approvals) Look(e *Engine) (done bool) {
 		}
 		row := e.showTask(t)
 		e.revalidate(t, &row)
-		if l.bytes += t.Cost() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit || len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
+		if l.bytes += t.Cost() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit ||
+			len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
 			l.More = true
 			return true
 		}

@@ -67,7 +67,8 @@ func TestMovedAmongMany(t *testing.T) {
 		}
 	}
 	l := s.acquireAsOf(t, second, "elsewhere")
-	if len(l.Stale) != interlock.MaxStale || !l.StaleMore || l.Stale[0].Now.Key != interlock.Key(fmt.Sprintf("elsewhere/%d", elsewhere-1)) {
+	if len(l.Stale) != interlock.MaxStale || !l.StaleMore ||
+		l.Stale[0].Now.Key != interlock.Key(fmt.Sprintf("elsewhere/%d", elsewhere-1)) {
 		t.Errorf("of %d documents %v are told, more %v", elsewhere, keysOf(l.Stale), l.StaleMore)
 	}
 	for i := range elsewhere {
@@ -82,7 +83,9 @@ func TestMovedAmongMany(t *testing.T) {
 // back to the grant of the lease.
 func TestMovedAndForgotten(t *testing.T) {
 	s := newStand()
-	s.step(&engine.SetPattern{Head: s.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "k", Shape: "k", Write: interlock.WriteOpen}})
+	s.step(&engine.SetPattern{
+		Head: s.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "k", Shape: "k", Write: interlock.WriteOpen},
+	})
 	v := s.commit(put("k", []byte("1"))).Version
 	s.commit(put("k", []byte("2")))
 	c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), LeaseRequest: interlock.LeaseRequest{

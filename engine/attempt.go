@@ -118,12 +118,19 @@ func (c *Ack) decide(e *Engine) {
 
 // decide takes in that an attempt has failed.
 func (c *Nack) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
+	}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
 	if c.Delay < -1 || c.Delay > interlock.MaxDelay {
-		e.refuse(interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("delay"), message.Dur(c.Delay), message.Dur(time.Duration(interlock.MaxDelay))))
+		e.refuse(
+			interlock.CodeInvalidTTL,
+			message.New(
+				message.NotUpTo, message.Str("delay"), message.Dur(c.Delay), message.Dur(time.Duration(interlock.MaxDelay)),
+			),
+		)
 		return
 	}
 	t := e.attempt(c.Lease)
@@ -175,8 +182,10 @@ func (e *Engine) attemptLost(t *store.Task, r *store.Request) {
 // scheduled again, unless it was the last one.
 func (e *Engine) failure(t *store.Task, r *store.Request, why record.Reason, words string) *record.Event {
 	*e.draft() = record.Event{
-		Kind: record.AttemptFailed, Namespace: t.Queue.NS.Name, ID: t.ID, Num: t.Num, Generation: uint64(t.Attempt), Op: uint8(interlock.TaskScheduled),
-		Agent: t.Going.Agent, SessionName: t.Going.Session, Fence: r.Fence, Held: e.Clock.Sub(r.Granted), Reason: why, Outcome: words,
+		Kind: record.AttemptFailed, Namespace: t.Queue.NS.Name, ID: t.ID, Num: t.Num, Generation: uint64(t.Attempt),
+		Op:    uint8(interlock.TaskScheduled),
+		Agent: t.Going.Agent, SessionName: t.Going.Session, Fence: r.Fence, Held: e.Clock.Sub(r.Granted), Reason: why,
+		Outcome: words,
 	}
 	switch {
 	case int(t.Attempt) >= t.MaxAttempts():
@@ -191,7 +200,10 @@ func (e *Engine) failure(t *store.Task, r *store.Request, why record.Reason, wor
 
 // standing drafts the event for a task that stands elsewhere.
 func (e *Engine) standing(t *store.Task, state interlock.TaskState) *record.Event {
-	*e.draft() = record.Event{Kind: record.TaskMoved, Namespace: t.Queue.NS.Name, ID: t.ID, Num: t.Num, Op: uint8(state), Generation: uint64(t.Attempt), Outcome: t.Reason}
+	*e.draft() = record.Event{
+		Kind: record.TaskMoved, Namespace: t.Queue.NS.Name, ID: t.ID, Num: t.Num, Op: uint8(state),
+		Generation: uint64(t.Attempt), Outcome: t.Reason,
+	}
 	if state == interlock.TaskDone {
 		e.ev.Outcome = ""
 	}

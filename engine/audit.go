@@ -42,10 +42,15 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	if p == nil {
 		return
 	}
-	if code, _ := store.CheckTexts(store.Text{Name: "agent", Value: ask.agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: ask.flow, Limit: interlock.MaxNameBytes}); code != "" {
+	if code, _ := store.CheckTexts(
+		store.Text{Name: "agent", Value: ask.agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "flow", Value: ask.flow, Limit: interlock.MaxNameBytes},
+	); code != "" {
 		ask.agent, ask.flow = "", ""
 	}
-	r := store.RefusalKey{Agent: ask.agent, Actor: e.head.Actor, Operation: ask.operation, Key: claim.Key, Code: eff.Code, At: e.Clock}
+	r := store.RefusalKey{
+		Agent: ask.agent, Actor: e.head.Actor, Operation: ask.operation, Key: claim.Key, Code: eff.Code, At: e.Clock,
+	}
 	if s := e.scope(); s != nil {
 		r.Session, r.Agent = s.Num, s.Agent
 	}
@@ -57,7 +62,8 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 		p.Refusals.LeftOut++ // what room there is left is for releases
 	case p.Refusals.Admit(r):
 		*e.draft() = record.Event{
-			Kind: record.Refused, Namespace: e.head.Namespace, Session: r.Session, Agent: r.Agent, Flow: ask.flow, Actor: r.Actor,
+			Kind: record.Refused, Namespace: e.head.Namespace, Session: r.Session, Agent: r.Agent, Flow: ask.flow,
+			Actor:  r.Actor,
 			Claims: []interlock.Claim{claim}, PatternName: p.Name, Outcome: r.Operation, Code: r.Code, Num: p.Refusals.LeftOut,
 		}
 		p.Refusals.LeftOut = 0

@@ -114,12 +114,20 @@ func (e *Engine) meet(c *Acquire, r *store.Request) bool {
 	size, x := m.Node.SizeOf(m.Counts), r.There(m)
 	switch {
 	case size != 0 && size != r.CountOf(m):
-		e.refuse(interlock.CodeMismatch, message.New(message.BarrierMismatch, message.Str(c.Claims[0].Key), message.Str(c.Claims[0].Mode.String()), message.Num(size)))
+		e.refuse(
+			interlock.CodeMismatch,
+			message.New(
+				message.BarrierMismatch, message.Str(c.Claims[0].Key), message.Str(c.Claims[0].Mode.String()), message.Num(size),
+			),
+		)
 	case x != nil:
 		e.follow(x, c.Attach)
 		e.out.Effects[e.replied].Lease.Reused = x.Phase != store.Waiting
 	case m.Node.Divided != nil && len(m.Node.Divided.Members) >= interlock.MaxParts:
-		e.refuse(interlock.CodeTooManyLeases, message.New(message.MembersAtLimit, message.Str(c.Claims[0].Key), message.Num(interlock.MaxParts)))
+		e.refuse(
+			interlock.CodeTooManyLeases,
+			message.New(message.MembersAtLimit, message.Str(c.Claims[0].Key), message.Num(interlock.MaxParts)),
+		)
 	default:
 		return false
 	}

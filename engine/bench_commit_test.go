@@ -48,7 +48,9 @@ func BenchmarkCommit(b *testing.B) {
 			b.ResetTimer()
 			for i := range b.N {
 				k := i * 7919 % docs
-				c := &engine.Commit{Head: s.head(id), CommitRequest: interlock.CommitRequest{Writes: []interlock.Write{{Key: keys[k]}}}}
+				c := &engine.Commit{
+					Head: s.head(id), CommitRequest: interlock.CommitRequest{Writes: []interlock.Write{{Key: keys[k]}}},
+				}
 				way.do(c, &c.Writes[0], versions[k])
 				s.step(c)
 				versions[k] = s.out.Effects[0].Version

@@ -33,7 +33,9 @@ func BenchmarkTask(b *testing.B) {
 			b.ResetTimer()
 			for i := range b.N {
 				submit(backlog + i)
-				s.step(&engine.Pull{Head: s.head(worker), ID: counted(1), Queue: "q", Max: 1, Leases: [][16]byte{counted(uint64(1<<41 + i))}})
+				s.step(&engine.Pull{
+					Head: s.head(worker), ID: counted(1), Queue: "q", Max: 1, Leases: [][16]byte{counted(uint64(1<<41 + i))},
+				})
 				s.want(b, engine.Granted)
 				s.step(&engine.Ack{Head: s.head(worker), Lease: s.out.Effects[0].Handed[0].Lease.ID})
 			}
@@ -98,7 +100,9 @@ func BenchmarkBesideTasks(b *testing.B) {
 						s.want(b, engine.Granted)
 						s.step(&engine.Release{Head: s.head(id), Lease: s.out.Effects[0].Lease.ID})
 						if worked {
-							s.step(&engine.Pull{Head: s.head(id), ID: counted(1), Queue: "q", Max: 1, Leases: [][16]byte{counted(uint64(1<<41 + i))}})
+							s.step(&engine.Pull{
+								Head: s.head(id), ID: counted(1), Queue: "q", Max: 1, Leases: [][16]byte{counted(uint64(1<<41 + i))},
+							})
 							s.want(b, engine.Granted)
 							s.step(&engine.Ack{Head: s.head(id), Lease: s.out.Effects[0].Handed[0].Lease.ID})
 							submit(parked + i)

@@ -48,7 +48,10 @@ func TestPreparedBodies(t *testing.T) {
 				(*x.body)[0] = '!'
 				eff := l.step(x.cmd)
 				if unread := eff.Outcome == engine.Done; unread != (prepared && !replaced) {
-					t.Errorf("prepared %v, replaced %v: a %T with a body that is not JSON is %v %s", prepared, replaced, x.cmd, eff.Outcome, prose.Sentence(eff.Message))
+					t.Errorf(
+						"prepared %v, replaced %v: a %T with a body that is not JSON is %v %s", prepared, replaced, x.cmd, eff.Outcome,
+						prose.Sentence(eff.Message),
+					)
 				}
 				(*x.body)[0] = '"'
 			}

@@ -100,7 +100,9 @@ func (l *load) open(ttl time.Duration) interlock.SessionID {
 	return id
 }
 
-func (l *load) acquire(session interlock.SessionID, flow string, ttl time.Duration, keys ...string) (interlock.LeaseID, *engine.Effect) {
+func (l *load) acquire(
+	session interlock.SessionID, flow string, ttl time.Duration, keys ...string,
+) (interlock.LeaseID, *engine.Effect) {
 	l.t.Helper()
 	c := &engine.Acquire{Head: l.head(session), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
 		Flow: flow, Terms: interlock.Terms{TTL: ttl}, OnConflict: interlock.Wait,
@@ -163,7 +165,8 @@ func TestLongCycleIsCut(t *testing.T) {
 	}
 	l.pass(0)
 	last := l.step(&engine.Poll{Head: l.head(s), Ticket: interlock.TicketID(lease)})
-	if last.Code != interlock.CodeDeadlock || len(last.Conflict.Cycle) != interlock.MaxCycleSteps || !last.Conflict.Cycle[0].Victim {
+	if last.Code != interlock.CodeDeadlock || len(last.Conflict.Cycle) != interlock.MaxCycleSteps ||
+		!last.Conflict.Cycle[0].Victim {
 		t.Errorf("%v %s with a cycle of %d steps", last.Outcome, last.Code, len(last.Conflict.Cycle))
 	}
 }
@@ -171,7 +174,9 @@ func TestLongCycleIsCut(t *testing.T) {
 // longClaims are claims with the longest keys, as many as a request may have.
 func longClaims(mode interlock.Mode) (claims []interlock.Claim) {
 	for i := range interlock.MaxClaims {
-		claims = append(claims, interlock.Claim{Key: interlock.Key(fmt.Sprintf("%s%d", strings.Repeat("k", 500), i)), Mode: mode})
+		claims = append(
+			claims, interlock.Claim{Key: interlock.Key(fmt.Sprintf("%s%d", strings.Repeat("k", 500), i)), Mode: mode},
+		)
 	}
 	return claims
 }
@@ -180,7 +185,9 @@ func longClaims(mode interlock.Mode) (claims []interlock.Claim) {
 func TestAskingIsBounded(t *testing.T) {
 	for _, policy := range []interlock.PreemptPolicy{interlock.PreemptAsk, interlock.PreemptRevoke} {
 		l := newLoad(t)
-		l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Preempt: policy}})
+		l.step(&engine.SetPattern{
+			Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Preempt: policy},
+		})
 		for range 64 {
 			l.step(&engine.Acquire{Head: l.head(interlock.SessionID{}), ID: l.id(), LeaseRequest: interlock.LeaseRequest{
 				Claims: longClaims(interlock.Shared),
@@ -252,7 +259,9 @@ func TestSearchGoesOn(t *testing.T) {
 	const n = 600
 	for _, restart := range []bool{false, true} {
 		l := newLoad(t)
-		l.step(&engine.SetPattern{Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Capacity: n}})
+		l.step(&engine.SetPattern{
+			Head: l.head(interlock.SessionID{}), Pattern: interlock.Pattern{Name: "all", Shape: "{key}", Capacity: n},
+		})
 		s := l.open(time.Hour)
 		permits := func(i int, count uint32) *engine.Effect {
 			return l.step(&engine.Acquire{
@@ -269,7 +278,8 @@ func TestSearchGoesOn(t *testing.T) {
 			permits(i, 2)
 			l.pass(0)
 		}
-		if w := l.e.Counts().Waiters; w != n-2 { // the last of them closes the circle: one permit cannot come back to serve two
+		// the last of them closes the circle: one permit cannot come back to serve two
+		if w := l.e.Counts().Waiters; w != n-2 {
 			t.Fatalf("%d waiters before the last", w)
 		}
 		permits(n-1, 2)
@@ -459,7 +469,8 @@ func TestRevocationIsExplained(t *testing.T) {
 	c.Actor = "ops"
 	l.step(c)
 	eff = l.step(&engine.Renew{Head: l.head(interlock.SessionID{}), Lease: lease})
-	if eff.Code != interlock.CodeRevoked || !strings.Contains(prose.Sentence(eff.Message), `("ops")`) || !strings.Contains(prose.Sentence(eff.Message), `"stuck since noon"`) {
+	if eff.Code != interlock.CodeRevoked || !strings.Contains(prose.Sentence(eff.Message), `("ops")`) ||
+		!strings.Contains(prose.Sentence(eff.Message), `"stuck since noon"`) {
 		t.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 }
@@ -472,12 +483,16 @@ func TestEndOfAWaitIsExplained(t *testing.T) {
 	lease, _ := l.acquire(s, "", time.Hour, "k")
 	l.acquire(l.open(time.Hour), "", time.Hour, "j")
 	ticket := l.id()
-	convert := &engine.Convert{Head: l.head(s), Lease: lease, ID: ticket, Claims: []interlock.Claim{{Key: "k"}, {Key: "j"}}, OnConflict: interlock.Wait}
+	convert := &engine.Convert{
+		Head: l.head(s), Lease: lease, ID: ticket, Claims: []interlock.Claim{{Key: "k"}, {Key: "j"}},
+		OnConflict: interlock.Wait,
+	}
 	if eff := l.step(convert); eff.Outcome != engine.Queued {
 		t.Fatal(eff.Outcome, prose.Sentence(eff.Message))
 	}
 	l.step(&engine.Leave{Head: l.head(s), Ticket: ticket})
-	if eff := l.step(&engine.Poll{Head: l.head(s), Ticket: ticket}); eff.Code != interlock.CodeLeft || !strings.HasPrefix(prose.Sentence(eff.Message), "the request for k was given up") {
+	if eff := l.step(&engine.Poll{Head: l.head(s), Ticket: ticket}); eff.Code != interlock.CodeLeft ||
+		!strings.HasPrefix(prose.Sentence(eff.Message), "the request for k was given up") {
 		t.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	var nobody interlock.SessionID
@@ -486,7 +501,8 @@ func TestEndOfAWaitIsExplained(t *testing.T) {
 		Claims: []interlock.Claim{{Key: "k"}}, OnConflict: interlock.Wait,
 	}})
 	l.pass(interlock.BareTicketTTL)
-	if eff := l.step(&engine.Poll{Head: l.head(nobody), Ticket: ticket}); eff.Code != interlock.CodeOfferLapsed || strings.Contains(prose.Sentence(eff.Message), "offered") {
+	if eff := l.step(&engine.Poll{Head: l.head(nobody), Ticket: ticket}); eff.Code != interlock.CodeOfferLapsed ||
+		strings.Contains(prose.Sentence(eff.Message), "offered") {
 		t.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 }
@@ -596,7 +612,10 @@ func TestSearchBegunAgain(t *testing.T) {
 			ask(other, "holder", false, interlock.Claim{Key: "a/x/1"})
 			own := ask(s, "main", false, interlock.Claim{Key: "a/y", Mode: interlock.Shared})
 			ask(s, "main", false, shared)
-			ask(other, "between", true, interlock.Claim{Key: "a/x"}, interlock.Claim{Key: "a/x/1", Mode: interlock.IntentExclusive})
+			ask(
+				other, "between", true, interlock.Claim{Key: "a/x"},
+				interlock.Claim{Key: "a/x/1", Mode: interlock.IntentExclusive},
+			)
 			l.pass(0)
 			ask(s, "main", false, shared)
 			for range gap {

@@ -27,14 +27,22 @@ func checkAcquire(c *Acquire) (interlock.Code, *message.Text) {
 		return code, problem
 	}
 	if c.Priority < -interlock.MaxPriority || c.Priority > interlock.MaxPriority {
-		return interlock.CodeInvalidPriority, message.New(message.NotBetween, message.Str("priority"), message.Num(c.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))
+		return interlock.CodeInvalidPriority, message.New(
+			message.NotBetween, message.Str("priority"), message.Num(c.Priority), message.Num(-interlock.MaxPriority),
+			message.Num(interlock.MaxPriority),
+		)
 	}
 	if c.MaxPosition < 0 {
-		return interlock.CodeInvalidRequest, message.New(message.NotBetween, message.Str("max_position"), message.Num(c.MaxPosition), message.Num(0), message.Num(interlock.MaxWaitersPerKey))
+		return interlock.CodeInvalidRequest, message.New(
+			message.NotBetween, message.Str("max_position"), message.Num(c.MaxPosition), message.Num(0),
+			message.Num(interlock.MaxWaitersPerKey),
+		)
 	}
 	if code, problem := store.CheckTexts(
-		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
-		store.Text{Name: "purpose", Value: c.Purpose, Limit: interlock.MaxPurposeBytes}, store.Text{Name: "trace", Value: c.Trace, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "purpose", Value: c.Purpose, Limit: interlock.MaxPurposeBytes},
+		store.Text{Name: "trace", Value: c.Trace, Limit: interlock.MaxNameBytes},
 		store.Text{Name: "group", Value: c.Group, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		return code, problem
@@ -52,17 +60,23 @@ func checkSize(c *Acquire) (interlock.Code, *message.Text) {
 		return "", nil
 	}
 	if n == 0 || n > interlock.MaxAlternatives {
-		return interlock.CodeTooManyClaims, message.New(message.AlternativeCount, message.Num(n), message.Num(interlock.MaxAlternatives))
+		return interlock.CodeTooManyClaims, message.New(
+			message.AlternativeCount, message.Num(n), message.Num(interlock.MaxAlternatives),
+		)
 	}
 	bytes := 0
 	for i := range c.Claims {
 		if m := c.Claims[i].Mode; m > interlock.Permits {
-			return interlock.CodeInvalidMode, message.New(message.AlternativeMode, message.Num(i+1), message.Str(c.Claims[i].Key), message.Str(m.String()))
+			return interlock.CodeInvalidMode, message.New(
+				message.AlternativeMode, message.Num(i+1), message.Str(c.Claims[i].Key), message.Str(m.String()),
+			)
 		}
 		bytes += len(c.Claims[i].Key)
 	}
 	if bytes > maxAnyBytes {
-		return interlock.CodeTooManyClaims, message.New(message.AlternativesTooLong, message.Num(bytes), message.Num(maxAnyBytes))
+		return interlock.CodeTooManyClaims, message.New(
+			message.AlternativesTooLong, message.Num(bytes), message.Num(maxAnyBytes),
+		)
 	}
 	return "", nil
 }
@@ -73,16 +87,23 @@ func checkForm(claims []interlock.Claim) (interlock.Code, *message.Text) {
 	for i := range claims {
 		claim := &claims[i]
 		if problem := keypath.Problem(string(claim.Key)); problem != nil {
-			return interlock.CodeInvalidKey, message.New(message.InvalidKey, message.Str(keypath.Clip(string(claim.Key), 64)), message.Sub(problem))
+			return interlock.CodeInvalidKey, message.New(
+				message.InvalidKey, message.Str(keypath.Clip(string(claim.Key), 64)), message.Sub(problem),
+			)
 		}
 		if claim.Mode == 0 {
 			claim.Mode = interlock.Exclusive
 		}
 		if claim.Mode > interlock.Member {
-			return interlock.CodeInvalidMode, message.New(message.UnknownMode, message.Num(i+1), message.Str(claim.Key), message.Num(claim.Mode))
+			return interlock.CodeInvalidMode, message.New(
+				message.UnknownMode, message.Num(i+1), message.Str(claim.Key), message.Num(claim.Mode),
+			)
 		}
 		if claim.Mode.Counts() != (claim.Count > 0) || claim.Count > interlock.MaxCount {
-			return interlock.CodeInvalidRequest, message.New(message.ModeWithCount, message.Num(i+1), message.Str(claim.Key), message.Str(claim.Mode.String()), message.Num(claim.Count), message.Num(interlock.MaxCount))
+			return interlock.CodeInvalidRequest, message.New(
+				message.ModeWithCount, message.Num(i+1), message.Str(claim.Key), message.Str(claim.Mode.String()),
+				message.Num(claim.Count), message.Num(interlock.MaxCount),
+			)
 		}
 	}
 	if code, problem := checkBarrier(claims); code != "" {
@@ -106,7 +127,9 @@ func checkBarrier(claims []interlock.Claim) (interlock.Code, *message.Text) {
 		case len(claims) > 1:
 			return interlock.CodeInvalidRequest, message.New(message.BarrierNotAlone, message.Num(i+1), message.Str(c.Key))
 		case c.Count < 2 || c.Count > interlock.MaxParties:
-			return interlock.CodeInvalidRequest, message.New(message.BarrierParties, message.Num(c.Count), message.Num(interlock.MaxParties))
+			return interlock.CodeInvalidRequest, message.New(
+				message.BarrierParties, message.Num(c.Count), message.Num(interlock.MaxParties),
+			)
 		}
 	}
 	return "", nil
@@ -120,11 +143,15 @@ func checkMember(claims []interlock.Claim) (interlock.Code, *message.Text) {
 		case len(claims) > 1:
 			return interlock.CodeInvalidRequest, message.New(message.MembershipNotAlone, message.Num(i+1), message.Str(c.Key))
 		case c.Count < 1 || c.Count > interlock.MaxParts:
-			return interlock.CodeInvalidRequest, message.New(message.PartCount, message.Num(c.Count), message.Str(c.Key), message.Num(interlock.MaxParts))
+			return interlock.CodeInvalidRequest, message.New(
+				message.PartCount, message.Num(c.Count), message.Str(c.Key), message.Num(interlock.MaxParts),
+			)
 		default:
 			last := string(c.Key) + "/" + strconv.Itoa(int(c.Count-1))
 			if problem := keypath.Problem(last); problem != nil {
-				return interlock.CodeInvalidKey, message.New(message.InvalidPart, message.Str(keypath.Clip(last, 64)), message.Sub(problem))
+				return interlock.CodeInvalidKey, message.New(
+					message.InvalidPart, message.Str(keypath.Clip(last, 64)), message.Sub(problem),
+				)
 			}
 		}
 	}
@@ -158,24 +185,39 @@ func badKey(claims []interlock.Claim) interlock.Key {
 func checkTimes(c *Acquire) (interlock.Code, *message.Text) {
 	switch {
 	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
-		return interlock.CodeInvalidTTL, message.New(message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL), message.Dur(interlock.MaxTTL))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL),
+			message.Dur(interlock.MaxTTL),
+		)
 	case c.Grace != NoGrace && (c.Grace < 0 || c.Grace > interlock.MaxGrace):
-		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("grace"), message.Dur(c.Grace), message.Dur(interlock.MaxGrace))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotUpTo, message.Str("grace"), message.Dur(c.Grace), message.Dur(interlock.MaxGrace),
+		)
 	case c.MaxHold < 0 || c.MaxHold > interlock.MaxMaxHold:
-		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("max_hold"), message.Dur(c.MaxHold), message.Dur(interlock.MaxMaxHold))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotUpTo, message.Str("max_hold"), message.Dur(c.MaxHold), message.Dur(interlock.MaxMaxHold),
+		)
 	case c.Stall < 0 || c.Stall > interlock.MaxStall:
-		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("stall"), message.Dur(c.Stall), message.Dur(interlock.MaxStall))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotUpTo, message.Str("stall"), message.Dur(c.Stall), message.Dur(interlock.MaxStall),
+		)
 	case c.LockDelay < 0 || c.LockDelay > interlock.MaxLockDelay:
-		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("lock_delay"), message.Dur(c.LockDelay), message.Dur(interlock.MaxLockDelay))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotUpTo, message.Str("lock_delay"), message.Dur(c.LockDelay), message.Dur(interlock.MaxLockDelay),
+		)
 	case c.MaxWait < 0 || c.MaxWait > interlock.MaxMaxWait:
-		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("max_wait"), message.Dur(c.MaxWait), message.Dur(interlock.MaxMaxWait))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotUpTo, message.Str("max_wait"), message.Dur(c.MaxWait), message.Dur(interlock.MaxMaxWait),
+		)
 	}
 	return "", nil
 }
 
 func checkMaxWait(d time.Duration) (interlock.Code, *message.Text) {
 	if d < 0 || d > interlock.MaxMaxWait {
-		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("max_wait"), message.Dur(d), message.Dur(interlock.MaxMaxWait))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotUpTo, message.Str("max_wait"), message.Dur(d), message.Dur(interlock.MaxMaxWait),
+		)
 	}
 	return "", nil
 }
@@ -183,14 +225,18 @@ func checkMaxWait(d time.Duration) (interlock.Code, *message.Text) {
 // checkConvert normalises c and returns the code and the description of its first error, or "".
 func checkConvert(c *Convert) (interlock.Code, *message.Text) {
 	if n := len(c.Claims); n == 0 || n > interlock.MaxClaims {
-		return interlock.CodeTooManyClaims, message.New(message.ConversionClaimCount, message.Num(n), message.Num(interlock.MaxClaims))
+		return interlock.CodeTooManyClaims, message.New(
+			message.ConversionClaimCount, message.Num(n), message.Num(interlock.MaxClaims),
+		)
 	}
 	if code, problem := checkForm(c.Claims); code != "" {
 		return code, problem
 	}
 	for _, claim := range c.Claims {
 		if claim.Mode.Counts() && claim.Mode != interlock.Permits {
-			return interlock.CodeInvalidMode, message.New(message.ConversionMode, message.Str(claim.Mode.String()), message.Str(claim.Key))
+			return interlock.CodeInvalidMode, message.New(
+				message.ConversionMode, message.Str(claim.Mode.String()), message.Str(claim.Key),
+			)
 		}
 	}
 	if c.OnConflict == interlock.Skip {
@@ -207,8 +253,11 @@ func checkDeclare(c *Declare) (interlock.Code, *message.Text) {
 		return interlock.CodeInvalidRequest, message.New(message.WaitForWhom)
 	}
 	if code, problem := store.CheckTexts(
-		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes}, store.Text{Name: "purpose", Value: c.Purpose, Limit: interlock.MaxPurposeBytes},
-		store.Text{Name: "session to wait for", Value: c.On.Session, Limit: interlock.MaxNameBytes}, store.Text{Name: "agent to wait for", Value: c.On.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "purpose", Value: c.Purpose, Limit: interlock.MaxPurposeBytes},
+		store.Text{Name: "session to wait for", Value: c.On.Session, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "agent to wait for", Value: c.On.Agent, Limit: interlock.MaxNameBytes},
 		store.Text{Name: "flow to wait for", Value: c.On.Flow, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		return code, problem
@@ -234,10 +283,13 @@ func checkClaimEffect(c *ClaimEffect) (interlock.Code, *message.Text) {
 	case c.Action == "":
 		return interlock.CodeInvalidRequest, message.New(message.EffectWithoutAction)
 	case c.TTL < 0 || c.TTL > interlock.MaxEffectTTL:
-		return interlock.CodeInvalidTTL, message.New(message.NotUpTo, message.Str("ttl"), message.Dur(c.TTL), message.Dur(time.Duration(interlock.MaxEffectTTL)))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotUpTo, message.Str("ttl"), message.Dur(c.TTL), message.Dur(time.Duration(interlock.MaxEffectTTL)),
+		)
 	}
 	return store.CheckTexts(
-		store.Text{Name: "action", Value: c.Action, Limit: interlock.MaxActionBytes}, store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "action", Value: c.Action, Limit: interlock.MaxActionBytes},
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes},
 		store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
 	)
 }
@@ -260,12 +312,17 @@ func checkSettleEffect(c *SettleEffect) (interlock.Code, *message.Text) {
 	if problem != nil {
 		return interlock.CodeInvalidRequest, problem
 	}
-	return store.CheckTexts(store.Text{Name: "result", Value: c.Result, Limit: interlock.MaxResultBytes}, store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes})
+	return store.CheckTexts(
+		store.Text{Name: "result", Value: c.Result, Limit: interlock.MaxResultBytes},
+		store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes},
+	)
 }
 
 func checkNamespace(ns interlock.Namespace) *message.Text {
 	if ns == "" || len(ns) > interlock.MaxNamespaceBytes {
-		return message.New(message.NamespaceLength, message.Str(keypath.Clip(string(ns), 64)), message.Num(interlock.MaxNamespaceBytes))
+		return message.New(
+			message.NamespaceLength, message.Str(keypath.Clip(string(ns), 64)), message.Num(interlock.MaxNamespaceBytes),
+		)
 	}
 	for _, b := range []byte(ns) {
 		if b <= ' ' || b >= 0x7f || b == '/' {

@@ -41,7 +41,9 @@ func (c *Commit) decide(e *Engine) {
 
 // decideCommit computes the documents that a commit writes. If the commit is refused, ok is
 // false. acked is the task that is acknowledged with the commit; nil for a commit of its own.
-func (e *Engine) decideCommit(c *Commit, sess *store.Session, leases []*store.Request, acked *store.Task) (list []writeResult, ok bool) {
+func (e *Engine) decideCommit(
+	c *Commit, sess *store.Session, leases []*store.Request, acked *store.Task,
+) (list []writeResult, ok bool) {
 	s := e.PendingWork.NS
 	e.Visited += len(c.Reads) + len(c.Writes)
 	if no := e.admitCommit(c, s, sess, leases, acked); no != nil {
@@ -70,7 +72,9 @@ func (e *Engine) decideCommit(c *Commit, sess *store.Session, leases []*store.Re
 // admitCommit rewrites the commit's keys in their canonical spelling, and returns the reason
 // for a refusal that does not depend on changes since the commit was prepared; nil if it is
 // admitted.
-func (e *Engine) admitCommit(c *Commit, s *store.Namespace, sess *store.Session, leases []*store.Request, acked *store.Task) *store.Refusal {
+func (e *Engine) admitCommit(
+	c *Commit, s *store.Namespace, sess *store.Session, leases []*store.Request, acked *store.Task,
+) *store.Refusal {
 	if no := s.SpellReads(c.Reads); no != nil {
 		return no
 	}
@@ -128,7 +132,10 @@ func (c *Commit) writes(key interlock.Key) bool {
 
 // emitWrites makes the writes of a commit events. The first one is tagged with the
 // command's request id, unless the commit comes with the acknowledgement of a task.
-func (e *Engine) emitWrites(c *Commit, sess *store.Session, leases []*store.Request, list []writeResult, version interlock.Version, acked *store.Task) []interlock.Claim {
+func (e *Engine) emitWrites(
+	c *Commit, sess *store.Session, leases []*store.Request, list []writeResult, version interlock.Version,
+	acked *store.Task,
+) []interlock.Claim {
 	agent, flow := c.author(sess)
 	claims := make([]interlock.Claim, len(c.Writes))
 	size := len(list) * usualBytes

@@ -25,7 +25,9 @@ func checkCommit(c *Commit) *store.Refusal {
 		return &store.Refusal{Code: interlock.CodeInvalidNamespace, Message: problem}
 	}
 	if code, problem := store.CheckTexts(
-		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes}, store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes},
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes},
 	); code != "" {
 		return &store.Refusal{Code: code, Message: problem}
 	}
@@ -49,7 +51,10 @@ func checkCommit(c *Commit) *store.Refusal {
 			return no
 		}
 		if size += len(w.Body); size > interlock.MaxCommitBytes {
-			return &store.Refusal{Code: interlock.CodeBodyTooLarge, Key: w.Key, Message: message.New(message.BodiesTooLarge, message.Num(interlock.MaxCommitBytes))}
+			return &store.Refusal{
+				Code: interlock.CodeBodyTooLarge, Key: w.Key,
+				Message: message.New(message.BodiesTooLarge, message.Num(interlock.MaxCommitBytes)),
+			}
 		}
 	}
 	return nil
@@ -79,7 +84,10 @@ func invalid(key interlock.Key, problem *message.Text) *store.Refusal {
 func checkDocumentKey(key interlock.Key) *store.Refusal {
 	if problem := keypath.Problem(string(key)); problem != nil {
 		shown := keypath.Clip(string(key), 64)
-		return &store.Refusal{Code: interlock.CodeInvalidKey, Key: interlock.Key(shown), Message: message.New(message.InvalidKey, message.Str(shown), message.Sub(problem))}
+		return &store.Refusal{
+			Code: interlock.CodeInvalidKey, Key: interlock.Key(shown),
+			Message: message.New(message.InvalidKey, message.Str(shown), message.Sub(problem)),
+		}
 	}
 	return nil
 }
@@ -98,12 +106,21 @@ func (c *Commit) checkWrite(i int) *store.Refusal {
 	case w.Op != interlock.Put && w.Op != interlock.Merge && len(w.Body) > 0:
 		return invalid(w.Key, message.New(message.WriteWithBody, message.Str(w.Key), message.Str(w.Op.String())))
 	case w.Min != nil && w.Max != nil && *w.Min > *w.Max:
-		return invalid(w.Key, message.New(message.CounterBounds, message.Str(w.Key), message.Num(*w.Min), message.Num(*w.Max)))
+		return invalid(
+			w.Key, message.New(message.CounterBounds, message.Str(w.Key), message.Num(*w.Min), message.Num(*w.Max)),
+		)
 	case len(w.Body) > interlock.MaxDocumentBytes:
-		return &store.Refusal{Code: interlock.CodeBodyTooLarge, Message: message.New(message.DocumentTooLarge, message.Str(w.Key), message.Num(len(w.Body)), message.Num(interlock.MaxDocumentBytes))}
+		return &store.Refusal{
+			Code: interlock.CodeBodyTooLarge,
+			Message: message.New(
+				message.DocumentTooLarge, message.Str(w.Key), message.Num(len(w.Body)), message.Num(interlock.MaxDocumentBytes),
+			),
+		}
 	case w.Op == interlock.Merge:
 		if problem := c.problemOf(i); problem != nil {
-			return &store.Refusal{Code: interlock.CodeBadPatch, Message: message.New(message.BadPatch, message.Str(w.Key), message.Sub(problem))}
+			return &store.Refusal{
+				Code: interlock.CodeBadPatch, Message: message.New(message.BadPatch, message.Str(w.Key), message.Sub(problem)),
+			}
 		}
 		return nil
 	case w.Op != interlock.Put:
@@ -119,7 +136,9 @@ func (c *Commit) checkWrite(i int) *store.Refusal {
 		return nil
 	}
 	if problem := c.problemOf(i); problem != nil {
-		return invalid(w.Key, message.New(message.BadBody, message.Str(w.Key), message.Sub(problem), message.Str(w.ContentType)))
+		return invalid(
+			w.Key, message.New(message.BadBody, message.Str(w.Key), message.Sub(problem), message.Str(w.ContentType)),
+		)
 	}
 	return nil
 }

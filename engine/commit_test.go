@@ -17,7 +17,8 @@ import (
 // whatever their versions are.
 func (s *stand) commit(writes []interlock.Write, reads ...interlock.Read) *engine.Effect {
 	for _, w := range writes {
-		if docs, _, err := s.e.Documents("bench", []interlock.Key{w.Key}, false); len(reads) < len(writes) && err == nil && !docs[0].Absent {
+		if docs, _, err := s.e.Documents("bench", []interlock.Key{w.Key}, false); len(reads) < len(writes) && err == nil &&
+			!docs[0].Absent {
 			reads = append(reads, interlock.Read{Key: w.Key, Present: true})
 		}
 	}
@@ -85,20 +86,25 @@ func TestVersionsGrow(t *testing.T) {
 			t.Errorf("%s has version %d, want %d", docs[i].Key, docs[i].Version, want)
 		}
 	}
-	if _, err := s.e.DocumentAt("bench", "k0", first); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
+	if _, err := s.e.DocumentAt(
+		"bench", "k0", first,
+	); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
 		t.Errorf("what is forgotten is told as %v", err)
 	}
 	if doc, err := s.e.DocumentAt("bench", "k0", floor); err != nil || !doc.Absent {
 		t.Errorf("since its deletion there is %+v, %v", doc, err)
 	}
-	if e := s.commit(put("k0", nil), interlock.Read{Key: "k0", Version: first}); e.Code != interlock.CodeStale || e.Stale[0].Known {
+	if e := s.commit(put("k0", nil), interlock.Read{Key: "k0", Version: first}); e.Code != interlock.CodeStale ||
+		e.Stale[0].Known {
 		t.Errorf("a read of a forgotten version is answered with %+v", e)
 	}
 	next(s.commit(put("k0", []byte("y")), interlock.Read{Key: "k0", Version: floor}))
 	if list, trimmed, err := s.e.Versions("bench", "k0"); len(list) != 1 || trimmed || err != nil {
 		t.Errorf("the new k0 has the history %+v, %v, %v", list, trimmed, err)
 	}
-	if _, err := s.e.DocumentAt("bench", "k0", floor-1); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
+	if _, err := s.e.DocumentAt(
+		"bench", "k0", floor-1,
+	); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
 		t.Errorf("what was at the new k0 before the floor is told as %v", err)
 	}
 }
@@ -112,16 +118,21 @@ func TestHistoryBounds(t *testing.T) {
 	}
 	s.snapshots(t)
 	list, trimmed, err := s.e.Versions("bench", "many")
-	if len(list) != interlock.MaxVersions+1 || !trimmed || err != nil || list[0].Version != interlock.MaxVersions+2 || list[interlock.MaxVersions].Version != 2 {
+	if len(list) != interlock.MaxVersions+1 || !trimmed || err != nil || list[0].Version != interlock.MaxVersions+2 ||
+		list[interlock.MaxVersions].Version != 2 {
 		t.Errorf("%d versions are kept, %v, %v", len(list), trimmed, err)
 	}
-	if _, err := s.e.DocumentAt("bench", "many", 1); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
+	if _, err := s.e.DocumentAt(
+		"bench", "many", 1,
+	); !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}) {
 		t.Errorf("the version that is gone is told as %v", err)
 	}
-	if e := s.commit(nil, interlock.Read{Key: "many", Version: 1}); e.Stale[0].Known || e.Stale[0].Writes != interlock.MaxVersions+1 {
+	if e := s.commit(nil, interlock.Read{Key: "many", Version: 1}); e.Stale[0].Known ||
+		e.Stale[0].Writes != interlock.MaxVersions+1 {
 		t.Errorf("the version that is gone is known as %+v", e.Stale[0])
 	}
-	if e := s.commit(nil, interlock.Read{Key: "many", Version: 2}); !e.Stale[0].Known || string(e.Stale[0].Then.Body) != "b" {
+	if e := s.commit(nil, interlock.Read{Key: "many", Version: 2}); !e.Stale[0].Known ||
+		string(e.Stale[0].Then.Body) != "b" {
 		t.Errorf("the oldest version is known as %+v", e.Stale[0])
 	}
 
@@ -188,7 +199,8 @@ func TestCounterBounds(t *testing.T) {
 				t.Fatalf("%+v", e)
 			}
 			now, err := strconv.ParseInt(string(e.Documents[0].Body), 10, 64)
-			if err != nil || now != sum+w.Delta || (now > sum) != (w.Delta > 0) && w.Delta != 0 || w.Min != nil && now < least || w.Max != nil && now > most {
+			if err != nil || now != sum+w.Delta || (now > sum) != (w.Delta > 0) && w.Delta != 0 ||
+				w.Min != nil && now < least || w.Max != nil && now > most {
 				t.Fatalf("%d and %d are %d within %v and %v: %v", sum, w.Delta, now, least, most, err)
 			}
 			sum = now
@@ -228,14 +240,19 @@ func TestCommitLimits(t *testing.T) {
 			body := fmt.Sprintf(`{"a":"%s"}`, strings.Repeat("x", n/2))
 			s.commit([]interlock.Write{{Key: "k", Op: interlock.Put, Body: []byte(body)}})
 			rest := n - len(body) - len(`,"b":""`)
-			s.commit([]interlock.Write{{Key: "k", Op: interlock.Merge, Body: fmt.Appendf(nil, `{"b":"%s"}`, strings.Repeat("y", rest))}})
+			s.commit([]interlock.Write{{
+				Key: "k", Op: interlock.Merge, Body: fmt.Appendf(nil, `{"b":"%s"}`, strings.Repeat("y", rest)),
+			}})
 		}},
 		{"merged into", interlock.MaxCommitBytes, interlock.CodeBodyTooLarge, func(s *stand, n int) {
 			for i, size := range []int{n / 2, n - n/2} {
 				body := fmt.Sprintf(`{"a":"%s"}`, strings.Repeat("x", size-len(`{"a":""}`)))
 				s.commit([]interlock.Write{{Key: interlock.Key(fmt.Sprintf("k%d", i)), Op: interlock.Put, Body: []byte(body)}})
 			}
-			s.commit([]interlock.Write{{Key: "k0", Op: interlock.Merge, Body: []byte(`{"a":null}`)}, {Key: "k1", Op: interlock.Merge, Body: []byte(`{"a":null}`)}})
+			s.commit([]interlock.Write{
+				{Key: "k0", Op: interlock.Merge, Body: []byte(`{"a":null}`)},
+				{Key: "k1", Op: interlock.Merge, Body: []byte(`{"a":null}`)},
+			})
 		}},
 		{"note", interlock.MaxNoteBytes, interlock.CodeTooLong, func(s *stand, n int) {
 			s.step(&engine.Commit{Head: s.head(interlock.SessionID{}), CommitRequest: interlock.CommitRequest{
@@ -286,14 +303,17 @@ func TestLongestCommit(t *testing.T) {
 	s.now -= engine.Time(1)
 	long := func(n int) string { return strings.Repeat("x", n) }
 	head := s.head(interlock.SessionID{})
-	head.Namespace, head.Actor, head.RequestID = interlock.Namespace(long(interlock.MaxNamespaceBytes)), long(interlock.MaxNameBytes), long(interlock.MaxRequestIDBytes)
+	head.Namespace, head.Actor, head.RequestID = interlock.Namespace(long(interlock.MaxNamespaceBytes)), long(
+		interlock.MaxNameBytes,
+	), long(interlock.MaxRequestIDBytes)
 	c := &engine.Commit{Head: head, Agent: long(interlock.MaxNameBytes), CommitRequest: interlock.CommitRequest{
 		Flow: long(interlock.MaxNameBytes), Note: long(interlock.MaxNoteBytes),
 	}}
 	for i := range interlock.MaxWrites {
 		c.Writes = append(c.Writes, interlock.Write{
 			Key: interlock.Key(fmt.Sprintf("%0*d", interlock.MaxKeyBytes, i)), Op: interlock.Put,
-			ContentType: "text/" + long(interlock.MaxContentTypeBytes-5), Body: []byte(long(interlock.MaxCommitBytes / interlock.MaxWrites)),
+			ContentType: "text/" + long(interlock.MaxContentTypeBytes-5),
+			Body:        []byte(long(interlock.MaxCommitBytes / interlock.MaxWrites)),
 		})
 	}
 	s.step(c)
@@ -301,7 +321,9 @@ func TestLongestCommit(t *testing.T) {
 	if n := len(s.out.Entry); n > engine.CommitEntryBytes || n < engine.CommitEntryBytes*9/10 {
 		t.Errorf("the longest entry has %d bytes, and its bound is %d", n, engine.CommitEntryBytes)
 	}
-	c.Writes = []interlock.Write{{Key: "k", Op: interlock.Put, ContentType: c.Writes[0].ContentType, Body: []byte(long(interlock.MaxDocumentBytes))}}
+	c.Writes = []interlock.Write{{
+		Key: "k", Op: interlock.Put, ContentType: c.Writes[0].ContentType, Body: []byte(long(interlock.MaxDocumentBytes)),
+	}}
 	c.RequestID = "another"
 	s.step(c)
 	s.want(t, engine.Done)

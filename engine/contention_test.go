@@ -51,7 +51,8 @@ func TestContentionTold(t *testing.T) {
 	for range 20 {
 		e = s.commit(put("b:1", nil), interlock.Read{Key: "b:1", Version: 1})
 	}
-	if want := (interlock.Contention{Pattern: "b:", Commits: 1, Conflicts: 20}); e.Code != interlock.CodeStale || e.Contention == nil || *e.Contention != want {
+	if want := (interlock.Contention{Pattern: "b:", Commits: 1, Conflicts: 20}); e.Code != interlock.CodeStale ||
+		e.Contention == nil || *e.Contention != want {
 		t.Errorf("want %+v told, got %+v", want, e.Contention)
 	}
 	e = s.commit(append(put("a:1", nil), put("b:1", nil)...), s.seen("a:1", "b:1")...)

@@ -16,7 +16,9 @@ func TestFewPatternsAreTried(t *testing.T) {
 	l := newLoad(t)
 	s := l.open(interlock.MaxTTL)
 	for i := range interlock.MaxPatterns {
-		l.step(&engine.SetPattern{Head: l.head(s), Pattern: interlock.Pattern{Name: fmt.Sprint("p", i), Shape: fmt.Sprintf("s%d/{rest...}", i)}})
+		l.step(&engine.SetPattern{
+			Head: l.head(s), Pattern: interlock.Pattern{Name: fmt.Sprint("p", i), Shape: fmt.Sprintf("s%d/{rest...}", i)},
+		})
 	}
 	keys := make([]string, interlock.MaxClaims)
 	for i := range keys {

@@ -52,7 +52,9 @@ func (e *Engine) awaitsAnswer(c *Resume, r *store.Request) bool {
 	case !p.Asks || c.Unapproved || d != nil && d.Verdict == interlock.Approved:
 		return false
 	case d != nil:
-		eff := e.refuse(interlock.CodeDenied, message.New(message.ParkDenied, message.Str(r.FirstKey()), message.Str(d.Answerer())))
+		eff := e.refuse(
+			interlock.CodeDenied, message.New(message.ParkDenied, message.Str(r.FirstKey()), message.Str(d.Answerer())),
+		)
 		eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
 	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:
 		r.StopListening(c.Link)
@@ -94,7 +96,10 @@ func (e *Engine) answerParked(c *Answer, by string) {
 		e.reply(Done).Question = e.question(r)
 		return
 	case d != nil:
-		e.refuse(interlock.CodeNotAsking, message.New(message.LeaseAnswered, message.Str(d.Verdict.String()), message.Str(d.Answerer()))).Question = e.question(r)
+		e.refuse(
+			interlock.CodeNotAsking,
+			message.New(message.LeaseAnswered, message.Str(d.Verdict.String()), message.Str(d.Answerer())),
+		).Question = e.question(r)
 		return
 	case c.Actor != "" && (c.Actor == r.Owner() || c.Actor == p.Asker):
 		e.refuse(interlock.CodeForbidden, message.New(message.OwnLease, message.Str(c.Actor))).Question = e.question(r)

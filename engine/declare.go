@@ -69,7 +69,9 @@ func (e *Engine) party(on FlowRef) (s *store.Session, ok bool) {
 	}
 	switch {
 	case s == nil:
-		e.refuse(interlock.CodeUnknownSession, message.New(message.NoSessionToWaitFor, message.Str(cmp.Or(on.Session, on.Agent))))
+		e.refuse(
+			interlock.CodeUnknownSession, message.New(message.NoSessionToWaitFor, message.Str(cmp.Or(on.Session, on.Agent))),
+		)
 	case on.Session == "" && s.SameAgent != nil:
 		e.refuse(interlock.CodeInvalidRequest, message.New(message.SeveralSessions, message.Str(on.Agent)))
 	default:
@@ -100,7 +102,9 @@ func (e *Engine) endAwaiting(s *store.Session) bool {
 
 // seekTarget visits the flow that a declared wait waits for, or the session's flows that wait
 // themselves, in the order of their names.
-func (e *Engine) seekTarget(x *store.Search, r *store.Request, visit func(need int, p *store.FlowState, r *store.Request) bool) (closed, done bool) {
+func (e *Engine) seekTarget(
+	x *store.Search, r *store.Request, visit func(need int, p *store.FlowState, r *store.Request) bool,
+) (closed, done bool) {
 	if r.TargetFlow != "" {
 		f := r.Target.FlowOf(r.TargetFlow, r.NS.Salt.Hash(r.TargetFlow))
 		return f != nil && visit(store.NoNeed, f, nil), true

@@ -27,7 +27,9 @@ func TestManyWaitForOne(t *testing.T) {
 	head := engine.Head{Namespace: "one"}
 	step(&engine.OpenSession{Head: head, ID: id, Agent: "busy", TTL: time.Hour})
 	for i := range count {
-		step(&engine.Declare{Head: head, ID: g.id(), Agent: fmt.Sprintf("waiter-%d", i), On: engine.FlowRef{Agent: "busy"}, Attach: true})
+		step(&engine.Declare{
+			Head: head, ID: g.id(), Agent: fmt.Sprintf("waiter-%d", i), On: engine.FlowRef{Agent: "busy"}, Attach: true,
+		})
 	}
 	left := func() (n int) {
 		for i := range g.last.Events {

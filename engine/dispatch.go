@@ -177,7 +177,8 @@ func (c *Pull) decide(e *Engine) {
 		return
 	}
 	p := &store.Pull{
-		ID: c.ID, Queue: q, Sess: sess, Agent: c.Agent, Actor: c.Actor, By: c.Principal, Leases: c.Leases[:c.Max], TTL: c.TTL, Caller: c.From, Wire: c.Link,
+		ID: c.ID, Queue: q, Sess: sess, Agent: c.Agent, Actor: c.Actor, By: c.Principal, Leases: c.Leases[:c.Max],
+		TTL: c.TTL, Caller: c.From, Wire: c.Link,
 	}
 	p.Link.Value, p.Mine.Value = p, p
 	if old != nil {

@@ -88,7 +88,8 @@ const stepBytes = 256 << 10
 // without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.Header()
-	e.out, e.head, e.start, e.Visited, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry), 0, 0, 0, 0, 0, false, -1
+	e.out, e.head, e.start, e.Visited, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry),
+		0, 0, 0, 0, 0, false, -1
 	e.begin(h)
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {
@@ -247,7 +248,9 @@ func (e *Engine) Counts() (c Counts) {
 // decide begins a term: see Recover.
 func (c *Recover) decide(e *Engine) {
 	e.enter(&e.Whole, e.newest) // no term begins before what an earlier one has seen
-	*e.draft() = record.Event{Kind: record.Opened, Epoch: c.Epoch, Fence: e.Fence + interlock.Fence(c.FenceJump), Version: e.BaseVersion}
+	*e.draft() = record.Event{
+		Kind: record.Opened, Epoch: c.Epoch, Fence: e.Fence + interlock.Fence(c.FenceJump), Version: e.BaseVersion,
+	}
 	if e.Last > 0 {
 		e.ev.Idle = e.Clock.Sub(e.Last)
 	}

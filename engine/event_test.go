@@ -25,8 +25,9 @@ func TestNumbersStay(t *testing.T) {
 		}
 	}
 	reasons := map[record.Reason]int{
-		record.ByRelease: 1, record.ByTTL: 2, record.ByMaxHold: 3, record.ByStall: 4, record.ByRevocation: 5, record.BySession: 6,
-		record.ByDeath: 7, record.ByLapse: 8, record.ByLeaving: 9, record.ByDeadlock: 10,
+		record.ByRelease: 1, record.ByTTL: 2, record.ByMaxHold: 3, record.ByStall: 4, record.ByRevocation: 5,
+		record.BySession: 6,
+		record.ByDeath:   7, record.ByLapse: 8, record.ByLeaving: 9, record.ByDeadlock: 10,
 	}
 	for reason, number := range reasons {
 		if int(reason) != number {

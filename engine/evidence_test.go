@@ -27,7 +27,8 @@ func TestEvidenceBounds(t *testing.T) {
 		s.commit(put(fmt.Sprintf("many/%03d", i), []byte("x")))
 	}
 	l := s.handed("many")
-	if n := len(l.Documents); n != interlock.MaxGrantDocuments || !l.DocumentsMore || !l.Documents[0].Absent || l.Documents[1].Key != "many/000" {
+	if n := len(l.Documents); n != interlock.MaxGrantDocuments || !l.DocumentsMore || !l.Documents[0].Absent ||
+		l.Documents[1].Key != "many/000" {
 		t.Errorf("%d of many documents, more is %t: %+v", n, l.DocumentsMore, l.Documents[:2])
 	}
 	exact := s.handed("many/000").Documents
@@ -49,7 +50,8 @@ func TestEvidenceBounds(t *testing.T) {
 			bodies += string(d.Key[len("size/"):])
 		}
 	}
-	if bodies != "bd" || total > interlock.MaxGrantBytes || len(l.Documents) != 5 || l.DocumentsMore || l.Documents[1].Size != len(large) {
+	if bodies != "bd" || total > interlock.MaxGrantBytes || len(l.Documents) != 5 || l.DocumentsMore ||
+		l.Documents[1].Size != len(large) {
 		t.Errorf("bodies of %q with %d bytes in %d documents", bodies, total, len(l.Documents))
 	}
 

@@ -42,7 +42,9 @@ func (e *Engine) AgentHolds(ns interlock.Namespace, agent string) []interlock.Ho
 	return h.Holders
 }
 
-func (e *Engine) DocumentsFrom(ns interlock.Namespace, prefix string, after interlock.Key, limit int, bodies bool) []interlock.Document {
+func (e *Engine) DocumentsFrom(
+	ns interlock.Namespace, prefix string, after interlock.Key, limit int, bodies bool,
+) []interlock.Document {
 	l := DocumentList{Namespace: ns, Prefix: prefix, After: after, Limit: limit, Bodies: bodies}
 	all(e, &l)
 	return l.Rows
@@ -157,7 +159,9 @@ func (e *Engine) CheckHolders() error {
 				}
 			}
 			if n.ByFence == nil && int(n.Few) != listed || n.ByFence != nil && len(n.ByFence) != listed {
-				return fmt.Errorf("%s has %d holders, and %d are counted, %d are in the index", n.Key, listed, n.Few, len(n.ByFence))
+				return fmt.Errorf(
+					"%s has %d holders, and %d are counted, %d are in the index", n.Key, listed, n.Few, len(n.ByFence),
+				)
 			}
 		}
 	}
@@ -181,7 +185,10 @@ func (e *Engine) CheckPools() error {
 				}
 			}
 			if p.Used != used || p.Plain != plain || !maps.Equal(p.Named, named) {
-				return fmt.Errorf("%s has %d permits in use, %d and %v of them by groups; %d, %d and %v are counted", p.Node.Key, used, plain, named, p.Used, p.Plain, p.Named)
+				return fmt.Errorf(
+					"%s has %d permits in use, %d and %v of them by groups; %d, %d and %v are counted", p.Node.Key, used, plain,
+					named, p.Used, p.Plain, p.Named,
+				)
 			}
 			if p.IsBehind() {
 				continue
@@ -203,7 +210,9 @@ func (e *Engine) CheckPools() error {
 				}
 				for x := c.First(); x != nil && c.Counts == interlock.Permits; x = x.Next() {
 					if want := x.Req.GroupAt(&x.Req.Needs()[x.Need]); int(c.Group) != want && (!p.Mixed || c.Group > store.Unlisted) {
-						return fmt.Errorf("a waiter for %s of group %q is in the class of group %d, want %d", p.Node.Key, x.Req.Group, c.Group, want)
+						return fmt.Errorf(
+							"a waiter for %s of group %q is in the class of group %d, want %d", p.Node.Key, x.Req.Group, c.Group, want,
+						)
 					}
 				}
 			}
@@ -297,7 +306,9 @@ func (e *Engine) CheckSessions() error {
 				}
 			}
 			if work != sess.Work || sess.Dead && work == 0 && len(sess.Awaiting) == 0 {
-				return fmt.Errorf("session %s has %d leases and waits, and %d are counted; it is over: %v", sess.Name, work, sess.Work, sess.Dead)
+				return fmt.Errorf(
+					"session %s has %d leases and waits, and %d are counted; it is over: %v", sess.Name, work, sess.Work, sess.Dead,
+				)
 			}
 			slices.SortFunc(want, store.ByNumber)
 			if !slices.Equal(sess.Attempts, want) {

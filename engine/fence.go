@@ -13,7 +13,9 @@ import (
 // ahead.
 
 func (c *Revoke) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
+	}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -80,7 +82,10 @@ func (e *Engine) holderOf(key interlock.Key, fence interlock.Fence, writing bool
 
 func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 	if problem := keypath.Problem(string(key)); problem != nil {
-		e.refuse(interlock.CodeInvalidKey, message.New(message.InvalidKey, message.Str(keypath.Clip(string(key), 64)), message.Sub(problem)))
+		e.refuse(
+			interlock.CodeInvalidKey,
+			message.New(message.InvalidKey, message.Str(keypath.Clip(string(key), 64)), message.Sub(problem)),
+		)
 		return
 	}
 	eff := e.refuse(interlock.CodeFenced, message.New(message.Fenced, message.Num(fence), message.Str(key)))

@@ -234,7 +234,9 @@ func (x *TaskSpec) print(p *record.Fingerprint) {
 		p.Text(s)
 	}
 	p.Claims(x.Claims)
-	for _, n := range []int64{int64(x.Priority), int64(x.Delay), int64(x.Deadline), int64(x.MaxAttempts), int64(x.Backoff), int64(x.MaxBackoff)} {
+	for _, n := range []int64{
+		int64(x.Priority), int64(x.Delay), int64(x.Deadline), int64(x.MaxAttempts), int64(x.Backoff), int64(x.MaxBackoff),
+	} {
 		p.Number(uint64(n))
 	}
 	p.Flags(x.Message, x.Ask != nil)

@@ -40,7 +40,8 @@ func oneOf[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 
 // shape makes a shape with the variables a and b, and of rest if it has segments to come.
 func (d dice) shape() string {
-	s := oneOf(d, "r:", "s:", "r-", "") + oneOf(d, "{a}", "{a:lower}", "{a:int}", "prod{a:lower}", "{a:lower}k{b:int}", "{a:lower}k{b}")
+	s := oneOf(d, "r:", "s:", "r-", "") +
+		oneOf(d, "{a}", "{a:lower}", "{a:int}", "prod{a:lower}", "{a:lower}k{b:int}", "{a:lower}k{b}")
 	if d.IntN(2) == 0 {
 		s += oneOf(d, "", "/x", "/{path...}", "/x/{path...}")
 	}
@@ -53,12 +54,16 @@ func (d dice) fixed() string {
 }
 
 func (d dice) key() interlock.Key {
-	return interlock.Key(oneOf(d, "r:", "s:", "r-", "R:", "") + oneOf(d, "prod", "PROD", "pRoD", "01", "1", "001", "kKk5", "aKk5", "kk5", "prodX", "PRODx") +
+	return interlock.Key(oneOf(d, "r:", "s:", "r-", "R:", "") +
+		oneOf(d, "prod", "PROD", "pRoD", "01", "1", "001", "kKk5", "aKk5", "kk5", "prodX", "PRODx") +
 		oneOf(d, "", "", "/x", "/X", "/x/y", "/01"))
 }
 
 func (d dice) pattern(i int) interlock.Pattern {
-	p := interlock.Pattern{Name: fmt.Sprintf("p%d", d.IntN(8)), Shape: d.shape(), Write: oneOf(d, interlock.WriteOpen, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease)}
+	p := interlock.Pattern{
+		Name: fmt.Sprintf("p%d", d.IntN(8)), Shape: d.shape(),
+		Write: oneOf(d, interlock.WriteOpen, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease),
+	}
 	if d.IntN(3) == 0 {
 		p.Shape = d.fixed()
 	}
@@ -66,7 +71,9 @@ func (d dice) pattern(i int) interlock.Pattern {
 		p.Aliases = []string{d.shape()}
 	}
 	if d.IntN(3) == 0 {
-		p.Allow = []interlock.Rule{{Principal: oneOf(d, "ann", "*"), Modes: oneOf(d, nil, []interlock.Mode{interlock.Shared})}}
+		p.Allow = []interlock.Rule{{
+			Principal: oneOf(d, "ann", "*"), Modes: oneOf(d, nil, []interlock.Mode{interlock.Shared}),
+		}}
 	}
 	if d.IntN(4) == 0 {
 		p.Capacity = 2
@@ -109,7 +116,9 @@ func playSpellings(t *testing.T, seed uint64) (respelled int) {
 		if view.Key != spelled {
 			respelled++
 		}
-		door, actor, mode, fence := d.IntN(9), oneOf(d, "ann", "ben"), oneOf(d, interlock.Exclusive, interlock.Shared, interlock.Permits), oneOf(d, fences...)
+		door, actor, mode, fence := d.IntN(9), oneOf(
+			d, "ann", "ben",
+		), oneOf(d, interlock.Exclusive, interlock.Shared, interlock.Permits), oneOf(d, fences...)
 		var lease interlock.LeaseID
 		if len(leases) > 0 {
 			lease = oneOf(d, leases...)
@@ -137,7 +146,9 @@ func playSpellings(t *testing.T, seed uint64) (respelled int) {
 }
 
 // spell sends a command with a key to one of the APIs, and returns the result.
-func (s *stand) spell(door int, head engine.Head, key interlock.Key, claim interlock.Claim, lease interlock.LeaseID, fence interlock.Fence) any {
+func (s *stand) spell(
+	door int, head engine.Head, key interlock.Key, claim interlock.Claim, lease interlock.LeaseID, fence interlock.Fence,
+) any {
 	if claim.Mode == interlock.Permits {
 		claim.Count = 1
 	}
@@ -147,7 +158,9 @@ func (s *stand) spell(door int, head engine.Head, key interlock.Key, claim inter
 			Claims: []interlock.Claim{claim},
 		}})
 	case 2:
-		s.step(&engine.Convert{Head: head, Lease: lease, ID: s.id(), Claims: []interlock.Claim{claim}, OnConflict: interlock.Fail})
+		s.step(&engine.Convert{
+			Head: head, Lease: lease, ID: s.id(), Claims: []interlock.Claim{claim}, OnConflict: interlock.Fail,
+		})
 	case 3:
 		c := &engine.Commit{Head: head, Agent: "agent", CommitRequest: interlock.CommitRequest{
 			Writes: put(string(key), []byte("1")), Reads: []interlock.Read{{Key: key, Absent: true}},

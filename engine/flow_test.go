@@ -12,7 +12,10 @@ import (
 // Flows with many requests at few keys, which they hold alone and with others: what is
 // counted of them at each key is what they have there.
 func TestTallies(t *testing.T) {
-	modes := []interlock.Mode{interlock.Exclusive, interlock.Shared, interlock.IntentShared, interlock.IntentExclusive, interlock.SharedIntentExclusive}
+	modes := []interlock.Mode{
+		interlock.Exclusive, interlock.Shared, interlock.IntentShared, interlock.IntentExclusive,
+		interlock.SharedIntentExclusive,
+	}
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		s := newStand()
@@ -44,7 +47,12 @@ func TestTallies(t *testing.T) {
 				}
 			default:
 				key := interlock.Key(fmt.Sprintf("a/%d/%d", random.IntN(3), random.IntN(12)))
-				l.id = s.ask(l.session, []interlock.Claim{{Key: key[:len("a/0")+random.IntN(2)*(len(key)-len("a/0"))], Mode: modes[random.IntN(len(modes))]}})
+				l.id = s.ask(
+					l.session,
+					[]interlock.Claim{{
+						Key: key[:len("a/0")+random.IntN(2)*(len(key)-len("a/0"))], Mode: modes[random.IntN(len(modes))],
+					}},
+				)
 				leases = append(leases, l)
 			}
 			if err := s.e.CheckTallies(); err != nil {

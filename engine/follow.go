@@ -28,7 +28,9 @@ import (
 // sooner submits it with a higher one.
 
 func (c *FollowTask) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes,
+	}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -88,7 +90,10 @@ func (e *Engine) listening() *store.Session {
 // waitFor makes a flow wait for the task that f follows.
 func (e *Engine) waitFor(f *store.Follower, by *store.FlowState) {
 	s := f.Task.Queue.NS
-	r := &store.Request{RequestExt: &store.RequestExt{Awaited: f}, Num: e.Num, Phase: store.Waiting, Granted: e.Clock, Priority: int8(f.Task.Spec.Priority), Conditions: s.Agree(interlock.Terms{}), RequestDetail: store.NoDetails}
+	r := &store.Request{
+		RequestExt: &store.RequestExt{Awaited: f}, Num: e.Num, Phase: store.Waiting, Granted: e.Clock,
+		Priority: int8(f.Task.Spec.Priority), Conditions: s.Agree(interlock.Terms{}), RequestDetail: store.NoDetails,
+	}
 	r.Wait = &store.Wait{Only: [1]store.QueueEntry{{Req: r}}}
 	r.Join(by)
 	r.Wait.Rank = r.Standing()
@@ -118,7 +123,9 @@ func (e *Engine) reportToFollowers(t *store.Task) {
 		eff := e.effect(f.Caller, Done)
 		eff.Tasks = []interlock.Task{e.showTask(t)}
 		if t.State != interlock.TaskDone {
-			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, message.New(message.TaskIs, message.Str(t.State.String()), message.Str(t.Reason))
+			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, message.New(
+				message.TaskIs, message.Str(t.State.String()), message.Str(t.Reason),
+			)
 		}
 	}
 }

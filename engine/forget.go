@@ -58,7 +58,10 @@ func (e *Engine) noRoomForSpace() *message.Text {
 	case t == nil:
 		return message.New(message.NamespacesAllInUse, message.Num(e.mostSpaces))
 	case t.At > e.Clock:
-		return message.New(message.NamespacesAtLimit, message.Num(e.mostSpaces), message.Num(len(e.Empty.Heap)), message.Dur(t.At.Sub(e.Clock).Round(time.Second)))
+		return message.New(
+			message.NamespacesAtLimit, message.Num(e.mostSpaces), message.Num(len(e.Empty.Heap)),
+			message.Dur(t.At.Sub(e.Clock).Round(time.Second)),
+		)
 	}
 	*e.draft() = record.Event{Kind: record.NamespaceForgotten, Namespace: t.Agenda.NS.Name}
 	e.emit(e.ev)
@@ -97,7 +100,10 @@ const mostFarewells = store.StepObjects
 // of tasks.
 func (e *Engine) farewells(s *store.Namespace) (list []Effect) {
 	refuse := func(to store.Caller) *Effect {
-		list = append(list, Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: message.New(message.NamespaceDeletedStop)})
+		list = append(
+			list,
+			Effect{To: to, Outcome: Refused, Code: interlock.CodeRevoked, Message: message.New(message.NamespaceDeletedStop)},
+		)
 		return &list[len(list)-1]
 	}
 	others := min(len(s.Tasks.Idle)+len(s.Tasks.Heard), mostFarewells/2)
@@ -116,8 +122,15 @@ func (e *Engine) farewells(s *store.Namespace) (list []Effect) {
 			continue
 		}
 		l := e.lease(r)
-		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended, record.ByRevocation.String(), nil, 0, 0, 0, nil
-		list = append(list, Effect{To: r.Session().Caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked, Message: message.New(message.NamespaceDeleted)})
+		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended,
+			record.ByRevocation.String(), nil, 0, 0, 0, nil
+		list = append(
+			list,
+			Effect{
+				To: r.Session().Caller, Outcome: Lost, Lease: l, Code: interlock.CodeRevoked,
+				Message: message.New(message.NamespaceDeleted),
+			},
+		)
 	}
 	e.Visited += others
 	pulls := slices.Clone(s.Tasks.Idle[:min(len(s.Tasks.Idle), others)])

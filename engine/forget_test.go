@@ -40,11 +40,13 @@ func TestEmptyNamespacesMakeRoom(t *testing.T) {
 	l.e.HoldAtMost(2)
 	first := l.take("one", "", 30*time.Second).Lease.Fence
 	l.take("two", "", time.Hour)
-	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces || !strings.Contains(prose.Sentence(eff.Message), "none of them is empty") {
+	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces ||
+		!strings.Contains(prose.Sentence(eff.Message), "none of them is empty") {
 		t.Fatalf("a third one beside two in use: %s %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	l.later(time.Minute)
-	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces || !strings.Contains(prose.Sentence(eff.Message), "can be forgotten in 10m0s") {
+	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces ||
+		!strings.Contains(prose.Sentence(eff.Message), "can be forgotten in 10m0s") {
 		t.Fatalf("one that has been empty for a moment: %s %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	l.later(interlock.NamespaceIdle)
@@ -161,7 +163,8 @@ func TestVersionsOfADeletedNamespace(t *testing.T) {
 				Claims: []interlock.Claim{{Key: "d"}}, AsOf: highest,
 			},
 		})
-		if eff.Code != interlock.CodeFutureVersion || !strings.Contains(prose.Sentence(eff.Message), "from before the namespace was deleted") {
+		if eff.Code != interlock.CodeFutureVersion ||
+			!strings.Contains(prose.Sentence(eff.Message), "from before the namespace was deleted") {
 			t.Fatalf("round %d: a lease as of before the deletion: %s %s", round, eff.Outcome, prose.Sentence(eff.Message))
 		}
 		if v := write("one"); v <= highest {

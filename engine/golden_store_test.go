@@ -28,7 +28,9 @@ import (
 	"github.com/interlockdev/interlock/journal/filejournal"
 )
 
-var storeJournals = flag.String("journals", "", "store journals of every kind of event in this new folder of testdata/journals")
+var storeJournals = flag.String(
+	"journals", "", "store journals of every kind of event in this new folder of testdata/journals",
+)
 
 // meet notes what of an event's vocabulary stands in entries.
 func meet(t *testing.T, entries []journal.Entry, met map[string]bool) {
@@ -274,7 +276,9 @@ func (x *life) store(t *testing.T, dir string) {
 				must(t, j.Close())
 			}
 			var err error
-			j, err = filejournal.OpenOn(t.Context(), disk, filejournal.Options{SegmentBytes: 4 << 10, ReserveBytes: 4 << 10}, salt)
+			j, err = filejournal.OpenOn(
+				t.Context(), disk, filejournal.Options{SegmentBytes: 4 << 10, ReserveBytes: 4 << 10}, salt,
+			)
 			must(t, err)
 		}
 		must(t, e.Apply(step))

@@ -40,7 +40,8 @@ func goldens(t *testing.T) []string {
 
 // dumpLine is an entry in a dump.
 func dumpLine(e journal.Entry) string {
-	return strings.TrimSuffix(fmt.Sprintf("%d %d %s", e.Index, e.Epoch, base64.StdEncoding.EncodeToString(e.Data)), " ") + "\n"
+	return strings.TrimSuffix(fmt.Sprintf("%d %d %s", e.Index, e.Epoch, base64.StdEncoding.EncodeToString(e.Data)), " ") +
+		"\n"
 }
 
 // golden is a stored journal that was read.

@@ -23,7 +23,8 @@ func TestHandoutIsBounded(t *testing.T) {
 		key := interlock.Key(fmt.Sprint("k", i))
 		s.commit(put(string(key), bytes.Repeat([]byte{'x'}, interlock.MaxDocumentBytes)))
 		s.step(&engine.Submit{Head: s.head(worker), Task: engine.TaskSpec{
-			ID: s.id(), TaskSpec: interlock.TaskSpec{Queue: "q", Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}}},
+			ID:       s.id(),
+			TaskSpec: interlock.TaskSpec{Queue: "q", Claims: []interlock.Claim{{Key: key, Mode: interlock.Exclusive}}},
 		}})
 		s.want(t, engine.Done)
 	}
@@ -44,7 +45,10 @@ func TestHandoutIsBounded(t *testing.T) {
 				bodies = 0
 			}
 			if len(h.Documents) != 1 || len(h.Documents[0].Body) != bodies || h.Documents[0].Size != interlock.MaxDocumentBytes {
-				t.Errorf("%s: task %d comes with %d documents, and %d bytes of %d, want %d", when, i, len(h.Documents), len(h.Documents[0].Body), h.Documents[0].Size, bodies)
+				t.Errorf(
+					"%s: task %d comes with %d documents, and %d bytes of %d, want %d", when, i, len(h.Documents),
+					len(h.Documents[0].Body), h.Documents[0].Size, bodies,
+				)
 			}
 		}
 	}

@@ -56,17 +56,22 @@ func TestIDTaken(t *testing.T) {
 	for what, cmd := range map[string]engine.Command{
 		"a run":                &again,
 		"a run that has ended": &past,
-		"a lease":              &engine.Acquire{Head: s.head(other), ID: run, LeaseRequest: interlock.LeaseRequest{Claims: claims}},
-		"a conversion":         &engine.Convert{Head: s.head(sess), Lease: lease, ID: run, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}},
-		"a declared wait":      &engine.Declare{Head: s.head(sess), ID: run, On: engine.FlowRef{Session: name}},
-		"an arrival":           &engine.Arrive{Head: s.head(sess), Lease: party, ID: run},
-		"a task":               &engine.Submit{Head: s.head(other), Task: spec},
-		"two tasks":            &engine.Ack{Head: s.head(sess), Lease: attempt, Tasks: []engine.TaskSpec{twice, twice}},
-		"a session":            &engine.OpenSession{Head: s.head(interlock.SessionID{}), ID: sess, Agent: "agent"},
-		"a claim":              &engine.ClaimEffect{Head: s.head(sess), ID: deed, Action: "two", TTL: time.Minute},
+		"a lease": &engine.Acquire{
+			Head: s.head(other), ID: run, LeaseRequest: interlock.LeaseRequest{Claims: claims},
+		},
+		"a conversion": &engine.Convert{
+			Head: s.head(sess), Lease: lease, ID: run, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+		},
+		"a declared wait": &engine.Declare{Head: s.head(sess), ID: run, On: engine.FlowRef{Session: name}},
+		"an arrival":      &engine.Arrive{Head: s.head(sess), Lease: party, ID: run},
+		"a task":          &engine.Submit{Head: s.head(other), Task: spec},
+		"two tasks":       &engine.Ack{Head: s.head(sess), Lease: attempt, Tasks: []engine.TaskSpec{twice, twice}},
+		"a session":       &engine.OpenSession{Head: s.head(interlock.SessionID{}), ID: sess, Agent: "agent"},
+		"a claim":         &engine.ClaimEffect{Head: s.head(sess), ID: deed, Action: "two", TTL: time.Minute},
 	} {
 		s.step(cmd)
-		if eff := s.out.Effects[0]; eff.Code != interlock.CodeInvalidRequest || !strings.Contains(prose.Sentence(eff.Message), "with this id already") || len(s.out.Events) > 0 {
+		if eff := s.out.Effects[0]; eff.Code != interlock.CodeInvalidRequest ||
+			!strings.Contains(prose.Sentence(eff.Message), "with this id already") || len(s.out.Events) > 0 {
 			t.Errorf("%s: %v %v %q, and %d events", what, eff.Outcome, eff.Code, prose.Sentence(eff.Message), len(s.out.Events))
 		}
 	}

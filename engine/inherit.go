@@ -65,7 +65,8 @@ func (e *Engine) rankOne(k *store.RankSearch, p *store.FlowState) {
 		p.Heir = true
 	case store.RankingHoldsAndWaits:
 		p.Inherited = store.NoRank
-	case store.RankingRise, store.RankingRisen: // a waiter with a higher rank than before lends it to the holders that block it
+	// a waiter with a higher rank than before lends it to the holders that block it
+	case store.RankingRise, store.RankingRisen:
 		if !p.HoldsAndWaits {
 			return
 		}

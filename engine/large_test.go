@@ -222,7 +222,9 @@ func TestRevokeAmongMany(t *testing.T) {
 			t.Errorf("%d objects", n)
 		}
 	}
-	if eff := l.step(&engine.Convert{Head: l.head(s), Lease: leases[n-1].ID, Claims: append(shared, interlock.Claim{Key: "other"})}); eff.Outcome != engine.Granted {
+	if eff := l.step(&engine.Convert{
+		Head: l.head(s), Lease: leases[n-1].ID, Claims: append(shared, interlock.Claim{Key: "other"}),
+	}); eff.Outcome != engine.Granted {
 		t.Fatal(prose.Sentence(eff.Message))
 	} else if eff.Lease.Fence == leases[n-1].Fence {
 		t.Fatal("the lease has its old fence")
@@ -312,7 +314,9 @@ func TestManyPullsEnd(t *testing.T) {
 			}
 			l.step(&engine.SetQueue{Head: l.head(other), Queue: queue})
 			told = append(told, l.out.Effects...)
-			l.step(&engine.Submit{Head: l.head(other), Task: engine.TaskSpec{ID: l.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}}})
+			l.step(&engine.Submit{
+				Head: l.head(other), Task: engine.TaskSpec{ID: l.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}},
+			})
 			rest, _ := l.settleBounded()
 			known := map[int]bool{}
 			for _, eff := range append(told, rest...) {
@@ -373,7 +377,9 @@ func TestDeletionIsBounded(t *testing.T) {
 	for i := range n {
 		l.acquire(nobody, "", time.Hour, fmt.Sprint("k", i))
 		l.step(&engine.Submit{Head: l.head(s), Task: engine.TaskSpec{ID: l.id(), TaskSpec: interlock.TaskSpec{Queue: "q"}}})
-		l.step(&engine.Pull{Head: l.head(nobody), ID: l.id(), Queue: "idle", Max: 1, Leases: [][16]byte{l.id()}, Attach: true})
+		l.step(&engine.Pull{
+			Head: l.head(nobody), ID: l.id(), Queue: "idle", Max: 1, Leases: [][16]byte{l.id()}, Attach: true,
+		})
 	}
 	eff := l.step(&engine.DeleteNamespace{Head: l.head(nobody)})
 	l.bounded()

@@ -190,7 +190,9 @@ func (c *GetLease) decide(e *Engine) {
 }
 
 func (c *Renew) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{Name: "progress", Value: c.Progress, Limit: interlock.MaxProgressBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "progress", Value: c.Progress, Limit: interlock.MaxProgressBytes,
+	}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -219,13 +221,16 @@ func (c *Renew) decide(e *Engine) {
 }
 
 func (e *Engine) refuseInGrace(r *store.Request) {
-	eff := e.refuse(interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.Title()), message.Str(r.Reason.String())))
+	eff := e.refuse(
+		interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.Title()), message.Str(r.Reason.String())),
+	)
 	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
 }
 
 func (c *Release) decide(e *Engine) {
 	if code, problem := store.CheckTexts(
-		store.Text{Name: "outcome", Value: c.Outcome, Limit: interlock.MaxNameBytes}, store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes},
+		store.Text{Name: "outcome", Value: c.Outcome, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes},
 	); code != "" {
 		e.refuse(code, problem)
 		return

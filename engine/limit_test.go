@@ -215,7 +215,10 @@ func TestHerd(t *testing.T) {
 	}
 	s.release(holder, lease)
 	if len(s.out.Events) != 2 || s.out.Events[1].Kind != record.Admitted || len(s.out.Effects) != 2 {
-		t.Errorf("one release made %d events and told %d, want the end, one grant and their two answers", len(s.out.Events), len(s.out.Effects))
+		t.Errorf(
+			"one release made %d events and told %d, want the end, one grant and their two answers", len(s.out.Events),
+			len(s.out.Effects),
+		)
 	}
 }
 

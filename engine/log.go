@@ -9,7 +9,9 @@ import (
 // much text as fits an answer. first is the oldest entry that is kept, and next comes after the
 // last one returned: a caller that continues from there misses nothing. If no entries are kept,
 // both are the number of the next one.
-func (e *Engine) Log(ns interlock.Namespace, key interlock.Key, from uint64, limit int) (entries []interlock.LogEntry, first, next uint64) {
+func (e *Engine) Log(
+	ns interlock.Namespace, key interlock.Key, from uint64, limit int,
+) (entries []interlock.LogEntry, first, next uint64) {
 	s := e.turnTo(ns)
 	if s == nil {
 		return nil, 1, 1
@@ -41,7 +43,8 @@ func (e *Engine) showLogged(s *store.Namespace, x *store.LogEntry) interlock.Log
 		Seq: x.Seq, Message: x.Message, Kind: x.Kind, Body: x.Body, Sender: x.Sender, Agent: x.Agent,
 		State: x.State, Reply: x.Reply, Reason: x.Reason,
 		Worker: x.By.Agent, Session: x.By.Session, Attempt: x.By.Number, Fence: x.By.Fence,
-		Document: interlock.Document{Key: key, Version: x.Version, Absent: x.Absent}, Changed: x.Made != nil, Age: e.Clock.Sub(x.At),
+		Document: interlock.Document{Key: key, Version: x.Version, Absent: x.Absent}, Changed: x.Made != nil,
+		Age: e.Clock.Sub(x.At),
 	}
 	if x.Made != nil {
 		v.Document = e.showDocument(key, x.Made, true)

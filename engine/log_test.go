@@ -26,7 +26,9 @@ func newPost(t *testing.T) post {
 // settle has a message to a key done, with what it writes there, if anything.
 func (p post) settle(key interlock.Key, payload []byte, state string) {
 	p.t.Helper()
-	p.step(&engine.Submit{Head: p.head(interlock.SessionID{}), Task: engine.TaskSpec{ID: p.id(), TaskSpec: interlock.TaskSpec{
+	p.step(&engine.Submit{Head: p.head(
+		interlock.SessionID{},
+	), Task: engine.TaskSpec{ID: p.id(), TaskSpec: interlock.TaskSpec{
 		Message: true, Key: key, Payload: payload,
 	}}})
 	lease := p.id()
@@ -169,7 +171,8 @@ func TestLogOutlivesHistory(t *testing.T) {
 			if x.Changed {
 				body = fmt.Sprint(i / 2)
 			}
-			if x.Changed != (i%2 == 0) || string(x.Document.Body) != body || x.Document.Version != entries[i-i%2].Document.Version {
+			if x.Changed != (i%2 == 0) || string(x.Document.Body) != body ||
+				x.Document.Version != entries[i-i%2].Document.Version {
 				t.Errorf("entry %d changed it: %v, to %q in version %d", x.Seq, x.Changed, x.Document.Body, x.Document.Version)
 			}
 		}

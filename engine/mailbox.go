@@ -31,7 +31,9 @@ func (x *TaskSpec) address(s *store.Namespace) *store.Refusal {
 		return no
 	}
 	if p == nil || p.WriterQueue == "" {
-		return &store.Refusal{Code: interlock.CodeNoWriter, Key: x.Key, Message: message.New(message.NoWriter, message.Str(x.Key))}
+		return &store.Refusal{
+			Code: interlock.CodeNoWriter, Key: x.Key, Message: message.New(message.NoWriter, message.Str(x.Key)),
+		}
 	}
 	x.Queue, x.Claims = p.WriterQueue, []interlock.Claim{{Key: x.Key, Mode: lockmode.X}}
 	return nil

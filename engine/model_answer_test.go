@@ -98,7 +98,9 @@ func (m *model) expect(cmd engine.Command) answer {
 			return m.showRequest(r)
 		})
 	case *engine.Leave:
-		if slices.ContainsFunc(m.workers, func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket }) {
+		if slices.ContainsFunc(
+			m.workers, func(w *worker) bool { return w.pull.Namespace == c.Namespace && w.pull.ID == c.Ticket },
+		) {
 			return answer{outcome: engine.Done}
 		}
 		if m.task(c.Namespace, interlock.TaskID(c.Ticket)) != nil {
@@ -222,9 +224,11 @@ func (m *model) leaseAt(ns interlock.Namespace, fence interlock.Fence, fits func
 
 // revokedBy reports whether c takes back r.
 func (m *model) revokedBy(c *engine.Revoke, r *request) bool {
-	return r.ns == c.Namespace && (r.holds() || r.phase == parked) && r.fence == c.Fence && slices.ContainsFunc(r.claims, func(have interlock.Claim) bool {
-		return have.Key == m.spell(c.Namespace, c.Key) || have.Key == c.Key // of a lease that is older than the pattern
-	})
+	return r.ns == c.Namespace && (r.holds() || r.phase == parked) && r.fence == c.Fence && slices.ContainsFunc(
+		r.claims, func(have interlock.Claim) bool {
+			return have.Key == m.spell(c.Namespace, c.Key) || have.Key == c.Key // of a lease that is older than the pattern
+		},
+	)
 }
 
 // gone returns the codes that may say why r is over.
@@ -423,7 +427,8 @@ func (m *model) checkAnswer(cmd engine.Command, want answer, got *engine.Effect)
 			want.outcome = engine.Granted // another waiter left, or stood aside, in the same step
 		}
 	}
-	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == record.ByDeadlock && r.ended == m.now {
+	if r := want.about; want.outcome == engine.Granted && r != nil && r.phase == over && r.why == record.ByDeadlock &&
+		r.ended == m.now {
 		want = refusalKey(interlock.CodeDeadlock) // it was granted, and forfeited in the same step
 	}
 	if got.Outcome != want.outcome {

@@ -94,7 +94,8 @@ func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 			return fmt.Errorf("%q is no approver of %v, or has approved", c.Actor, t)
 		}
 		partial = verdict == interlock.Approved && len(t.question.given)+1 < m.queueOf(t).MinApprovals
-	} else if end, limited := t.question.until(); ev.Agent != interlock.ByPolicy || ev.Actor != "" || !limited || end > m.now {
+	} else if end, limited := t.question.until(); ev.Agent != interlock.ByPolicy || ev.Actor != "" || !limited ||
+		end > m.now {
 		return fmt.Errorf("nobody has answered %v", t)
 	}
 	state, wait := interlock.TaskWaiting, time.Duration(0)
@@ -107,7 +108,9 @@ func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 		state, wait = interlock.TaskScheduled, t.due.Sub(m.now)
 	}
 	if interlock.TaskState(ev.Op) != state || ev.Due != wait || int(ev.Generation) != t.attempt {
-		return fmt.Errorf("%v that is %v is to be %v in %v, not %v in %v", t, verdict, state, wait, interlock.TaskState(ev.Op), ev.Due)
+		return fmt.Errorf(
+			"%v that is %v is to be %v in %v, not %v in %v", t, verdict, state, wait, interlock.TaskState(ev.Op), ev.Due,
+		)
 	}
 	if state == interlock.TaskDead && ev.Outcome == "" {
 		return errors.New("a denied task does not say why it is dead")
@@ -210,7 +213,8 @@ func (m *model) expectAsk(c *engine.AskHuman) answer {
 }
 
 func (m *model) expectAnswer(c *engine.Answer) answer {
-	if by := answerer(c); by == "" || by == interlock.ByPolicy || c.Verdict != interlock.Approved && c.Verdict != interlock.Denied {
+	if by := answerer(c); by == "" || by == interlock.ByPolicy ||
+		c.Verdict != interlock.Approved && c.Verdict != interlock.Denied {
 		return refusalKey(interlock.CodeInvalidRequest)
 	}
 	if c.Fence != 0 {
@@ -218,10 +222,12 @@ func (m *model) expectAnswer(c *engine.Answer) answer {
 	}
 	return m.withTask(&c.Head, c.Task, func(t *task) answer {
 		q := t.question
-		if t.state != interlock.TaskAsking && (q == nil || q.verdict != c.Verdict || q.by != answerer(c) || q.name != c.Actor) {
+		if t.state != interlock.TaskAsking &&
+			(q == nil || q.verdict != c.Verdict || q.by != answerer(c) || q.name != c.Actor) {
 			return refusalKey(interlock.CodeNotAsking)
 		}
-		if t.state == interlock.TaskAsking && (t.isInvolved(c.Actor) || !listed(m.queueOf(t).Approvers, principalOf(c.Actor))) {
+		if t.state == interlock.TaskAsking &&
+			(t.isInvolved(c.Actor) || !listed(m.queueOf(t).Approvers, principalOf(c.Actor))) {
 			return refusalKey(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(t.id, got) }}
@@ -326,7 +332,8 @@ func (m *model) checkHeldBack(e *engine.Engine, l *engine.HeldBack) error {
 		}
 		behind := 0
 		for _, o := range m.tasks {
-			if t.sender != "" && o.ns == t.ns && o.sender == t.sender && o.mailbox() == t.mailbox() && o.num > t.num && !o.isSettled() {
+			if t.sender != "" && o.ns == t.ns && o.sender == t.sender && o.mailbox() == t.mailbox() && o.num > t.num &&
+				!o.isSettled() {
 				behind++
 			}
 		}
@@ -344,7 +351,9 @@ func (m *model) checkHeldBack(e *engine.Engine, l *engine.HeldBack) error {
 		case at == len(l.Rows):
 			return fmt.Errorf("%v explains nothing about %q%q, with %d behind it", t, l.Key, l.Agent, behind)
 		case l.Rows[at].Task.ID != t.id || l.Rows[at].Behind != behind:
-			return fmt.Errorf("%v holds back %d about %q%q, want %v with %d", l.Rows[at].Task.ID, l.Rows[at].Behind, l.Key, l.Agent, t, behind)
+			return fmt.Errorf(
+				"%v holds back %d about %q%q, want %v with %d", l.Rows[at].Task.ID, l.Rows[at].Behind, l.Key, l.Agent, t, behind,
+			)
 		}
 		if err := m.checkBars(t, l.Rows[at].Bars); err != nil {
 			return err

@@ -33,13 +33,16 @@ func (m *model) moved(r *request) (list []interlock.Stale) {
 			continue
 		}
 		own := func(doc interlock.Document) bool {
-			return r.session != nil && doc.Session == r.session.name && doc.Flow == r.ask.Flow || doc.Fence > 0 && doc.Fence == r.fence
+			return r.session != nil && doc.Session == r.session.name && doc.Flow == r.ask.Flow ||
+				doc.Fence > 0 && doc.Fence == r.fence
 		}
 		if now := m.documentNow(r.ns, key); own(w.doc) || own(now) && now.Version > r.upTo {
 			continue
 		}
 		for _, c := range r.claims {
-			seen[key] = seen[key] || c.Key == key || above(c.Key, key) && (c.Mode == interlock.Shared || c.Mode == interlock.SharedIntentExclusive || c.Mode == interlock.Exclusive)
+			seen[key] = seen[key] || c.Key == key ||
+				above(c.Key, key) &&
+					(c.Mode == interlock.Shared || c.Mode == interlock.SharedIntentExclusive || c.Mode == interlock.Exclusive)
 		}
 		if !seen[key] {
 			continue
@@ -61,7 +64,8 @@ func (m *model) checkMoved(then moment, r *request, got *interlock.Lease) error 
 	if c, ok := m.cmd.(*engine.Renew); !ok || c.Lease != interlock.LeaseID(r.ask.ID) {
 		want = then.moved
 	}
-	if got.Changed != (r.changed || len(want) > 0) && !r.unsure && r.phase != parked { // what a parked lease missed counts when it is resumed
+	// what a parked lease missed counts when it is resumed
+	if got.Changed != (r.changed || len(want) > 0) && !r.unsure && r.phase != parked {
 		return fmt.Errorf("%v: changed %v, want %v, moved %+v", r, got.Changed, r.changed, want)
 	}
 	more := len(want) > interlock.MaxStale

@@ -62,7 +62,9 @@ func (m *model) namedKeys(cmd engine.Command, refusedAt interlock.Key) (operatio
 		operation, keys = "revoke", []interlock.Key{c.Key}
 	}
 	ns := cmd.Header().Namespace
-	if i := slices.IndexFunc(keys, func(key interlock.Key) bool { return key == refusedAt || m.spell(ns, key) == refusedAt }); i > 0 {
+	if i := slices.IndexFunc(
+		keys, func(key interlock.Key) bool { return key == refusedAt || m.spell(ns, key) == refusedAt },
+	); i > 0 {
 		keys[0], keys[i] = keys[i], keys[0]
 	}
 	return operation, agent, keys
@@ -85,7 +87,8 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 	stood := slices.ContainsFunc(out.Events, func(ev record.Event) bool { // or was granted, and forfeit at once
 		return (ev.Kind == record.Queued || ev.Kind == record.Granted) && !ev.Part
 	})
-	if first == nil || first.Outcome != engine.Refused || first.Repeated || known && first.Code == interlock.CodeRequestIDReused || stood {
+	if first == nil || first.Outcome != engine.Refused || first.Repeated ||
+		known && first.Code == interlock.CodeRequestIDReused || stood {
 		if got != nil {
 			return fmt.Errorf("a refusal is recorded that was none: %v", got)
 		}
@@ -134,7 +137,8 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 		case r.left:
 		case got == nil:
 			return fmt.Errorf("%s is missing in the trail", r.what)
-		case len(got.Claims) != 1 || got.Claims[0].Key != key || got.Code != first.Code || got.Outcome != operation || got.Actor != head.Actor ||
+		case len(got.Claims) != 1 || got.Claims[0].Key != key || got.Code != first.Code || got.Outcome != operation ||
+			got.Actor != head.Actor ||
 			got.PatternName != p.Name || got.Num != uint64(left):
 			return fmt.Errorf("%s, with %d left out, is recorded as %+v", r.what, left, got)
 		}

@@ -80,7 +80,9 @@ func (m *model) opens(r *request) bool {
 			return slices.ContainsFunc(parties, func(q *request) bool { return q.base == lease }) ||
 				m.hopeful && !slices.Contains(m.requests, lease)
 		}
-		return !slices.ContainsFunc(r.base.set.leases, func(lease *request) bool { return !there(lease) || !m.hopeful && r.base.set.lost() })
+		return !slices.ContainsFunc(
+			r.base.set.leases, func(lease *request) bool { return !there(lease) || !m.hopeful && r.base.set.lost() },
+		)
 	}
 	earlier := m.atBarrier(r.ns, c.Key, offered, held, inGrace, closed)
 	if m.hopeful { // it can release its own
@@ -190,7 +192,8 @@ func (m *model) permitBreak(r *request, ev *record.Event) error {
 		if b.why == 0 {
 			why = "parked"
 		}
-		return b.waiter == r && b.lost.num == ev.By && ev.ByID == [16]byte{} && m.agentOf(b.lost) == ev.Asker && why == ev.Outcome
+		return b.waiter == r && b.lost.num == ev.By && ev.ByID == [16]byte{} && m.agentOf(b.lost) == ev.Asker &&
+			why == ev.Outcome
 	}
 	if !slices.ContainsFunc(m.breakers, told) {
 		return fmt.Errorf("the party %d of %q was not lost so: %s", ev.By, ev.Asker, ev.Outcome)

@@ -80,7 +80,8 @@ func (m *model) nextDue() (what any, end engine.Time) {
 			note(r, r.parkEnd)
 		case r.phase == closed:
 			note(r, r.opening)
-		case r.phase == offered, r.phase == waiting && r.session == nil && r.attached == nil && r.member == nil && r.task == nil:
+		case r.phase == offered,
+			r.phase == waiting && r.session == nil && r.attached == nil && r.member == nil && r.task == nil:
 			note(r, r.lapse)
 		}
 		if limit, ok := r.waitEnd(); ok && r.phase == waiting {

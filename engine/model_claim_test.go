@@ -104,7 +104,8 @@ func covers(a, b interlock.Claim) bool {
 		return false
 	}
 	reads := b.Mode == interlock.Shared || b.Mode == interlock.IntentShared
-	return a.Mode == interlock.Exclusive || reads && (a.Mode == interlock.Shared || a.Mode == interlock.SharedIntentExclusive)
+	return a.Mode == interlock.Exclusive ||
+		reads && (a.Mode == interlock.Shared || a.Mode == interlock.SharedIntentExclusive)
 }
 
 func coversAll(a, b []interlock.Claim) bool {

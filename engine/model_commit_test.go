@@ -146,7 +146,10 @@ func (m *model) expectCommitted(c *engine.Commit, version interlock.Version) ans
 	c = m.spelledCommit(c)
 	return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
 		if got.Version != version || len(got.Documents) != len(c.Writes) {
-			return fmt.Errorf("a commit of %d writes made version %d with %d documents, want version %d", len(c.Writes), got.Version, len(got.Documents), version)
+			return fmt.Errorf(
+				"a commit of %d writes made version %d with %d documents, want version %d", len(c.Writes), got.Version,
+				len(got.Documents), version,
+			)
 		}
 		for i := range got.Documents {
 			want := m.document(c.Namespace, c.Writes[i].Key, version)
@@ -280,7 +283,8 @@ func (m *model) keepersOf(c *engine.Commit, key interlock.Key) (list []*request)
 		flow = "main"
 	}
 	for _, r := range m.requests {
-		if r.ns != c.Namespace || !r.holds() || r.phase == closed || r.session != nil && r.session.id == c.Session && r.ask.Flow == flow {
+		if r.ns != c.Namespace || !r.holds() || r.phase == closed ||
+			r.session != nil && r.session.id == c.Session && r.ask.Flow == flow {
 			continue
 		}
 		for _, claim := range r.claims {

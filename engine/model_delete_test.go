@@ -58,7 +58,9 @@ func (m *model) lives(ns interlock.Namespace) bool {
 		slices.ContainsFunc(m.logs, func(x logEntry) bool { return x.ns == ns }) ||
 		slices.ContainsFunc(m.sessions, func(s *session) bool { return s.ns == ns && !s.ended }) ||
 		slices.ContainsFunc(m.requests, func(r *request) bool { return r.ns == ns && r.phase != over }) ||
-		slices.ContainsFunc(m.tasks, func(t *task) bool { return t.ns == ns && (!t.isSettled() || t.state == interlock.TaskDead) }) ||
+		slices.ContainsFunc(
+			m.tasks, func(t *task) bool { return t.ns == ns && (!t.isSettled() || t.state == interlock.TaskDead) },
+		) ||
 		len(m.documents(ns)) > 0 ||
 		slices.ContainsFunc(m.sideEffects, func(d *sideEffect) bool { return d.ns == ns && d.told != 0 })
 }

@@ -32,7 +32,9 @@ func (m *model) evidence(r *request) (list []interlock.Document) {
 		covered, claimed := false, false
 		for _, c := range r.claims {
 			claimed = claimed || c.Key == doc.Key
-			covered = covered || above(c.Key, doc.Key) && (c.Mode == interlock.Shared || c.Mode == interlock.SharedIntentExclusive || c.Mode == interlock.Exclusive)
+			covered = covered ||
+				above(c.Key, doc.Key) &&
+					(c.Mode == interlock.Shared || c.Mode == interlock.SharedIntentExclusive || c.Mode == interlock.Exclusive)
 		}
 		if covered && !claimed {
 			add(doc)
@@ -59,7 +61,10 @@ func (m *model) checkEvidence(then moment, r *request, got *interlock.Lease) err
 	}
 	want := then.documents
 	if len(got.Documents) != len(want) || got.DocumentsMore || got.AsOf != then.version {
-		return fmt.Errorf("%v is handed as of version %d the documents %+v, want as of %d %+v", r, got.AsOf, got.Documents, then.version, want)
+		return fmt.Errorf(
+			"%v is handed as of version %d the documents %+v, want as of %d %+v", r, got.AsOf, got.Documents, then.version,
+			want,
+		)
 	}
 	for i := range want {
 		if err := sameDocument(want[i], got.Documents[i]); err != nil {

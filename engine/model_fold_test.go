@@ -20,7 +20,10 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		m.recorded = nil
 	case record.SessionOpened:
 		open := cmd.(*engine.OpenSession)
-		s := &session{num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now), owner: open.Actor}
+		s := &session{
+			num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now),
+			owner: open.Actor,
+		}
 		if s.ttl == 0 {
 			s.ttl = interlock.DefaultTTL
 		}
@@ -93,7 +96,9 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 			m.park(r, ev)
 		}
 	case record.Decided:
-		m.subjectOf(ev).decision = &interlock.Decision{Verdict: interlock.Verdict(ev.Op), By: ev.Agent, Principal: ev.Actor, Reason: ev.Note}
+		m.subjectOf(ev).decision = &interlock.Decision{
+			Verdict: interlock.Verdict(ev.Op), By: ev.Agent, Principal: ev.Actor, Reason: ev.Note,
+		}
 	case record.Resumed:
 		m.resume(cmd.(*engine.Resume), ev)
 	case record.YieldRequested:
@@ -155,7 +160,13 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		if ev.Kind == record.Left && ev.Reason == record.ByDeadlock {
 			m.victims = append(m.victims, r.party())
 		}
-		if r.active() && slices.Contains([]record.Reason{record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock}, ev.Reason) {
+		if r.active() &&
+			slices.Contains(
+				[]record.Reason{
+					record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock,
+				},
+				ev.Reason,
+			) {
 			m.lose(r)
 		}
 		if r.holds() {

@@ -126,7 +126,9 @@ func (m *model) follow(head *engine.Head, t *task, flow string) {
 	if f.session == nil {
 		return
 	}
-	f.wait = &request{num: m.highestNum(), ns: t.ns, session: f.session, awaits: t, arrived: m.now, phase: waiting, queuedAt: m.events}
+	f.wait = &request{
+		num: m.highestNum(), ns: t.ns, session: f.session, awaits: t, arrived: m.now, phase: waiting, queuedAt: m.events,
+	}
 	f.wait.ask.Flow, f.wait.ask.Priority = flowOf(f.session, flow).flow, t.spec.Priority
 	m.requests = append(m.requests, f.wait)
 	m.ranks = nil

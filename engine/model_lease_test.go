@@ -43,7 +43,8 @@ func (m *model) checkLeaseAt(then moment, r *request, got *interlock.Lease) erro
 	bad := func(what string, want, have any) error {
 		return fmt.Errorf("%v: %s: want %v, got %v", r, what, want, have)
 	}
-	if r.member != nil && (got.ID != interlock.LeaseID(r.ask.ID) || got.Fence != r.fence || !slices.Equal(got.Claims, r.claims)) {
+	if r.member != nil &&
+		(got.ID != interlock.LeaseID(r.ask.ID) || got.Fence != r.fence || !slices.Equal(got.Claims, r.claims)) {
 		return bad("part", r, *got)
 	}
 	if r.member != nil {
@@ -130,7 +131,10 @@ func effectText(e *engine.Effect) string {
 		text += fmt.Sprintf(" %v (%s)", e.Code, prose.Sentence(e.Message))
 	}
 	if !e.Lease.ID.IsZero() {
-		text += fmt.Sprintf(" %s fence=%d %v until +%v", claimsText(e.Lease.Claims), e.Lease.Fence, e.Lease.State, time.Duration(e.Lease.ExpiresIn))
+		text += fmt.Sprintf(
+			" %s fence=%d %v until +%v", claimsText(e.Lease.Claims), e.Lease.Fence, e.Lease.State,
+			time.Duration(e.Lease.ExpiresIn),
+		)
 	}
 	if !e.Ticket.ID.IsZero() {
 		text += fmt.Sprintf(" position %d of %d", e.Ticket.Position, e.Ticket.Length)

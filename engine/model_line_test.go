@@ -107,7 +107,8 @@ func (m *model) inherited(r *request) int {
 // blockers returns all requests that r has to wait for, or that include one to wait for.
 func (m *model) blockers(r *request) (list []*request) {
 	for _, q := range m.requests {
-		if r.awaits != nil && q == m.standing(r.awaits) || r.target != nil && q.phase == waiting && r.target.meets(q, r) || r.target == nil && m.inTheWay(q, r, r.wants()) {
+		if r.awaits != nil && q == m.standing(r.awaits) || r.target != nil && q.phase == waiting && r.target.meets(q, r) ||
+			r.target == nil && m.inTheWay(q, r, r.wants()) {
 			list = append(list, q)
 		}
 	}
@@ -185,7 +186,8 @@ type write struct {
 // r stood in line.
 func (m *model) changedMeanwhile(r *request, counted bool) bool {
 	for _, w := range m.writes {
-		if w.ns == r.ns && w.at > r.queuedAt && (w.by == nil || w.by.num != r.num) && mayHaveWrittenOne(w.claims, r.claims, counted) {
+		if w.ns == r.ns && w.at > r.queuedAt && (w.by == nil || w.by.num != r.num) &&
+			mayHaveWrittenOne(w.claims, r.claims, counted) {
 			return true
 		}
 	}

@@ -93,7 +93,8 @@ func (t *task) from(writer interlock.Key) *task {
 // nil for none. It holds t back, whatever state it is in.
 func (m *model) ahead(t *task) *task {
 	for _, o := range m.tasks {
-		if t.sender != "" && o.ns == t.ns && o.sender == t.sender && o.mailbox() == t.mailbox() && o.num < t.num && !o.isSettled() {
+		if t.sender != "" && o.ns == t.ns && o.sender == t.sender && o.mailbox() == t.mailbox() && o.num < t.num &&
+			!o.isSettled() {
 			return o
 		}
 	}
@@ -150,7 +151,8 @@ func (m *model) log(cmd engine.Command, t *task, ev *record.Event) {
 	}
 	key := t.mailbox()
 	x := logEntry{ns: t.ns, key: key, at: m.now, version: m.documentNow(t.ns, key).Version, LogEntry: interlock.LogEntry{
-		Seq: uint64(m.beginning(t.ns)) + 1, Message: t.id, Kind: t.spec.Kind, Body: t.spec.Payload, Sender: t.sender, Agent: t.agent, State: state, Reason: ev.Outcome,
+		Seq: uint64(m.beginning(t.ns)) + 1, Message: t.id, Kind: t.spec.Kind, Body: t.spec.Payload, Sender: t.sender,
+		Agent: t.agent, State: state, Reason: ev.Outcome,
 	}}
 	for _, o := range m.logs {
 		if o.ns == t.ns && o.key == key {
@@ -189,7 +191,9 @@ func (m *model) checkLogs(e *engine.Engine, ns interlock.Namespace, keys []inter
 		for i := 0; i < len(want); {
 			got, first, next := e.Log(ns, key, from, 0)
 			if first != begin+1 || len(got) == 0 || int(next-begin) != i+len(got)+1 || i+len(got) > len(want) {
-				return fmt.Errorf("the log of %s has %d entries from %d on and goes on at %d, want %d in all", key, len(got), from, next, len(want))
+				return fmt.Errorf(
+					"the log of %s has %d entries from %d on and goes on at %d, want %d in all", key, len(got), from, next, len(want),
+				)
 			}
 			for _, entry := range got {
 				if err := m.checkLogged(want[i], entry); err != nil {

@@ -27,7 +27,9 @@ func (m *model) outOfOrder(r *request) interlock.Code {
 			has[c.Key] = has[c.Key] || q.holds()
 		}
 	}
-	if slices.ContainsFunc(r.claims, func(c interlock.Claim) bool { return !has[c.Key] && slices.Compare(segments(c.Key), last) <= 0 }) {
+	if slices.ContainsFunc(
+		r.claims, func(c interlock.Claim) bool { return !has[c.Key] && slices.Compare(segments(c.Key), last) <= 0 },
+	) {
 		return interlock.CodeKeyOrder
 	}
 	return ""

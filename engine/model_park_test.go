@@ -250,7 +250,8 @@ func (m *model) checkQuestions(e *engine.Engine, ns interlock.Namespace) error {
 	}
 	for i, r := range list {
 		q := &l.Rows[i]
-		if q.Fence != r.parkFence || q.Question != r.question || q.Agent != m.agentOf(r) || q.Parking.Since != m.now.Sub(r.parkedAt) || q.Parking.Freed != r.freed || q.Decision != nil {
+		if q.Fence != r.parkFence || q.Question != r.question || q.Agent != m.agentOf(r) ||
+			q.Parking.Since != m.now.Sub(r.parkedAt) || q.Parking.Freed != r.freed || q.Decision != nil {
 			return fmt.Errorf("%v asks %+v", r, q)
 		}
 	}
@@ -361,7 +362,9 @@ func (m *model) expectResume(c *engine.Resume) answer {
 	case lease != nil && lease.base != nil && lease.phase == over:
 		return answer{} // the report of a conversion's ticket is not specified
 	case lease != nil && (lease.phase == over || lease.phase == closed):
-		return refusalKey(append(gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeUnknownTicket, interlock.CodeNotParked)...)
+		return refusalKey(append(
+			gone(lease.subject()), interlock.CodeUnknownLease, interlock.CodeUnknownTicket, interlock.CodeNotParked,
+		)...)
 	case lease == nil || lease.fence == 0:
 		return refusalKey(interlock.CodeUnknownLease, interlock.CodeNotParked)
 	case lease.phase != parked:

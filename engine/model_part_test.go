@@ -20,7 +20,10 @@ func (r *request) membership() (c interlock.Claim, ok bool) {
 // newPart is the request on a part of its key that ev makes in a member's name.
 func (m *model) newPart(ev *record.Event) *request {
 	member := m.byNum(ev.Base)
-	r := &request{num: ev.Num, ns: member.ns, session: member.session, member: member, arrived: m.now, claims: ev.Claims, lead: ev.Lead}
+	r := &request{
+		num: ev.Num, ns: member.ns, session: member.session, member: member, arrived: m.now, claims: ev.Claims,
+		lead: ev.Lead,
+	}
 	r.ask.ID, r.ask.Agent, r.ask.Flow, r.ask.Priority = ev.ID, member.ask.Agent, member.ask.Flow, ev.Priority
 	r.ask.TTL, r.ask.Grace = member.ask.TTL, member.ask.Grace
 	return r
@@ -34,7 +37,8 @@ func (m *model) permitPart(ev *record.Event) error {
 		return fmt.Errorf("%v has no parts", member)
 	}
 	c, ok := member.membership()
-	if !ok || len(ev.Claims) != 1 || ev.Claims[0].Mode != interlock.Exclusive || !slices.Contains(partsOf(c), ev.Claims[0].Key) {
+	if !ok || len(ev.Claims) != 1 || ev.Claims[0].Mode != interlock.Exclusive ||
+		!slices.Contains(partsOf(c), ev.Claims[0].Key) {
 		return fmt.Errorf("%s is no part of what %v shares out", claimsText(ev.Claims), member)
 	}
 	if m.byNum(ev.Num) != nil {

@@ -166,7 +166,8 @@ func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group str
 			codes = append(codes, interlock.CodeTooManyPermits)
 		}
 	}
-	if p != nil && !allowed(p, principalOf(head.Actor), c.Mode) || m.forbiddenBelow(head.Namespace, principalOf(head.Actor), c) {
+	if p != nil && !allowed(p, principalOf(head.Actor), c.Mode) ||
+		m.forbiddenBelow(head.Namespace, principalOf(head.Actor), c) {
 		codes = append(codes, interlock.CodeModeForbidden)
 	}
 	return codes

@@ -114,13 +114,15 @@ type memberPart struct {
 func (m *model) shareBefore(r *request, key interlock.Key, p *interlock.Pattern) *memberPart {
 	x := &memberPart{held: map[string]int{}, used: map[string]int{}}
 	for _, q := range m.requests {
-		if q.ns == r.ns && q.holds() && !(m.hopeful && q.isRun() && r.isRun() && q.party() == r.party()) { // a run ends by itself
+		// a run ends by itself
+		if q.ns == r.ns && q.holds() && !(m.hopeful && q.isRun() && r.isRun() && q.party() == r.party()) {
 			x.held[q.ask.Group] += permits(q.claims, key)
 			x.used[q.ask.Group] += permits(q.claims, key)
 		}
 	}
 	for _, q := range m.inPhase(waiting) {
-		if q.ns == r.ns && q != r && q.needs(key) > 0 && m.aheadOf(q, r) && !m.aside(q, r) && !(m.hopeful && q.party() == r.party()) {
+		if q.ns == r.ns && q != r && q.needs(key) > 0 && m.aheadOf(q, r) && !m.aside(q, r) &&
+			!(m.hopeful && q.party() == r.party()) {
 			x.ahead = append(x.ahead, q)
 		}
 	}
@@ -224,7 +226,9 @@ func (m *model) spend(ns interlock.Namespace, key interlock.Key, n int) {
 		m.buckets = map[queueEntry]*bucket{}
 	}
 	left := m.missing(ns, key, p)
-	m.buckets[queueEntry{ns, key}] = &bucket{missing: left.Add(left, new(big.Rat).SetInt64(int64(n))), at: m.now.Sub(begin)}
+	m.buckets[queueEntry{ns, key}] = &bucket{
+		missing: left.Add(left, new(big.Rat).SetInt64(int64(n))), at: m.now.Sub(begin),
+	}
 }
 
 // tokensLeft reports whether n tokens are there besides those that waiters ahead

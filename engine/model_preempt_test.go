@@ -39,7 +39,8 @@ func (m *model) contested(lease, r *request) (policies []interlock.PreemptPolicy
 // permitAsking: a preempting request asks its blockers when it arrives.
 func (m *model) permitAsking(cmd engine.Command, ev *record.Event) error {
 	lease, by := m.subjectOf(ev), m.byNum(ev.By)
-	if lease == nil || lease.phase != held && lease.phase != offered && lease.phase != parked || by == nil || by.phase != waiting {
+	if lease == nil || lease.phase != held && lease.phase != offered && lease.phase != parked || by == nil ||
+		by.phase != waiting {
 		return fmt.Errorf("%v is asked by %v", lease, by)
 	}
 	if by.member != nil {
@@ -54,7 +55,9 @@ func (m *model) permitAsking(cmd engine.Command, ev *record.Event) error {
 		return fmt.Errorf("%v does not preempt, or has not just come", by)
 	case lease.ns != by.ns || lease.party() == by.party():
 		return errors.New("nobody is asked to yield to himself")
-	case !slices.ContainsFunc(m.contested(lease, by), func(p interlock.PreemptPolicy) bool { return p != interlock.PreemptNever }):
+	case !slices.ContainsFunc(
+		m.contested(lease, by), func(p interlock.PreemptPolicy) bool { return p != interlock.PreemptNever },
+	):
 		return fmt.Errorf("%v is not in the way of %v, or may not be asked", lease, by)
 	case ev.Priority != by.ask.Priority || ev.Purpose != by.ask.Purpose:
 		return fmt.Errorf("it does not say who asks: %+v", ev)
@@ -117,7 +120,8 @@ func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 		return nil // that request asked after the lease was reported, in the same step
 	case by == nil || got == nil:
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
-	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority || got.Since != m.now.Sub(by.waitsSince()) ||
+	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority ||
+		got.Since != m.now.Sub(by.waitsSince()) ||
 		got.Revoked != (lease.phase == inGrace && lease.why == record.ByPreemption):
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	}

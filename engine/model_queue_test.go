@@ -53,7 +53,8 @@ func (m *model) queueOf(t *task) *interlock.TaskQueue {
 // nil for none.
 func (m *model) workerFor(t *task) *worker {
 	for _, w := range m.workers {
-		if w.pull.Namespace == t.ns && w.pull.Queue == t.spec.Queue && len(w.handed) == 0 && m.mayHold(principalOf(w.pull.Actor), t) {
+		if w.pull.Namespace == t.ns && w.pull.Queue == t.spec.Queue && len(w.handed) == 0 &&
+			m.mayHold(principalOf(w.pull.Actor), t) {
 			return w
 		}
 	}
@@ -113,7 +114,8 @@ func (m *model) permitQueue(cmd engine.Command, ev *record.Event) error {
 			return nil
 		}
 	case *engine.DropQueue:
-		if ev.Kind == record.QueueDropped && ev.QueueName == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 && !m.isWriter(c.Namespace, c.Name) {
+		if ev.Kind == record.QueueDropped && ev.QueueName == c.Name && len(m.openIn(c.Namespace, c.Name)) == 0 &&
+			!m.isWriter(c.Namespace, c.Name) {
 			return nil
 		}
 	}
@@ -137,7 +139,10 @@ func (m *model) foldQueue(cmd engine.Command) {
 		m.dismiss(interlock.CodeForbidden, func(w *worker) bool {
 			return w.pull.Namespace == ns && w.pull.Queue == c.Queue.Name && !listed(c.Queue.Pull, principalOf(w.pull.Actor))
 		})
-		m.queues = append(slices.DeleteFunc(m.queues, func(q *queue) bool { return q.ns == ns && q.Name == c.Queue.Name }), &queue{ns: ns, TaskQueue: c.Queue})
+		m.queues = append(
+			slices.DeleteFunc(m.queues, func(q *queue) bool { return q.ns == ns && q.Name == c.Queue.Name }),
+			&queue{ns: ns, TaskQueue: c.Queue},
+		)
 		return
 	}
 	if c, ok := cmd.(*engine.SwitchQueue); ok {
@@ -212,7 +217,8 @@ func (m *model) permitHanding(cmd engine.Command, ev *record.Event) error {
 		return fmt.Errorf("%v has waited %v for attempt %d", t, ev.Waited, ev.Generation)
 	}
 	r := m.attemptAt(t, w, ev.ID)
-	if !slices.Equal(ev.Claims, r.claims) || ev.TTL != r.ttl() || ev.Grace != r.ask.Grace || ev.MaxHold != r.ask.MaxHold || ev.Stall != r.ask.Stall ||
+	if !slices.Equal(ev.Claims, r.claims) || ev.TTL != r.ttl() || ev.Grace != r.ask.Grace ||
+		ev.MaxHold != r.ask.MaxHold || ev.Stall != r.ask.Stall ||
 		ev.LockDelay != r.ask.LockDelay || ev.Flow != r.ask.Flow || ev.Agent != m.agentOf(r) {
 		return fmt.Errorf("the lease is not that of %v: %+v", r, ev)
 	}
@@ -255,7 +261,9 @@ func (m *model) permitTurn(t *task, by *interlock.Principal) error {
 		}
 		goes, waits := q.share(t.spec.Group), q.share(o.spec.Group)
 		if n, ok := q.passed[turn{waits.Group, goes.Group}]; ok && n+length(goes) > length(waits) {
-			return fmt.Errorf("turns of group %q make %d, and %q waits for one of %d", goes.Group, n+length(goes), waits.Group, length(waits))
+			return fmt.Errorf(
+				"turns of group %q make %d, and %q waits for one of %d", goes.Group, n+length(goes), waits.Group, length(waits),
+			)
 		}
 	}
 	return nil
@@ -269,7 +277,9 @@ func (m *model) foldHanding(cmd engine.Command, ev *record.Event) {
 	r := m.attemptAt(t, w, ev.ID)
 	r.changed, r.unsure = m.changedMeanwhile(t.request, false), m.changedMeanwhile(t.request, true)
 	m.requests = append(slices.DeleteFunc(m.requests, func(o *request) bool { return o == t.request }), r)
-	t.request, t.state, t.attempt, t.rested, t.rests, t.sleeps, t.trailed = r, interlock.TaskRunning, int(ev.Generation), false, false, false, false
+	t.request, t.state, t.attempt, t.rested, t.rests, t.sleeps, t.trailed = r, interlock.TaskRunning, int(
+		ev.Generation,
+	), false, false, false, false
 	m.hand(r, held, ev.Fence)
 	w.handed = append(w.handed, r)
 	m.handing = append(m.handing, w.pull)

@@ -48,9 +48,11 @@ func repeatable(cmd engine.Command) bool {
 // answerTo returns the answer that is remembered for a command: one in the window, or of a
 // command that made something that is still there.
 func (m *model) answerTo(head *engine.Head) *storedReply {
-	if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && !slices.ContainsFunc(m.requests, func(r *request) bool {
-		return r.phase != over && (r.session == s || r.target != nil && r.target.session == s)
-	}) {
+	if s := m.sessionByID(head.Namespace, head.Session); s != nil && s.ended && !slices.ContainsFunc(
+		m.requests, func(r *request) bool {
+			return r.phase != over && (r.session == s || r.target != nil && r.target.session == s)
+		},
+	) {
 		return nil // it is forgotten, and all ids in it
 	}
 	for _, a := range m.answers {
@@ -251,7 +253,8 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 		return fmt.Errorf("the request id is remembered %d times more", n)
 	case !before && n == 0:
 		for i := range out.Effects {
-			if e := &out.Effects[i]; e.To == head.From && !waits(e) && (e.Outcome != engine.Refused || e.Code == interlock.CodeHeld && !again) {
+			if e := &out.Effects[i]; e.To == head.From && !waits(e) &&
+				(e.Outcome != engine.Refused || e.Code == interlock.CodeHeld && !again) {
 				return errors.New("the answer to the request id is not remembered")
 			}
 		}

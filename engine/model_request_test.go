@@ -105,7 +105,9 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 
 // wrongClaims names the rules that claims break. Of the modes with a count only
 // those given may be asked for, and what a lease has already it may keep.
-func (m *model) wrongClaims(head *engine.Head, had, asked []interlock.Claim, group string, counted ...interlock.Mode) (codes []interlock.Code) {
+func (m *model) wrongClaims(
+	head *engine.Head, had, asked []interlock.Claim, group string, counted ...interlock.Mode,
+) (codes []interlock.Code) {
 	claims := m.normal(head.Namespace, asked)
 	if had == nil && !actsFor(principalOf(head.Actor), group) {
 		codes = append(codes, interlock.CodeForbidden)
@@ -132,7 +134,8 @@ func (m *model) wrongClaims(head *engine.Head, had, asked []interlock.Claim, gro
 		if _, err := engine.ParseKey(string(claim.Key) + "/0"); claim.Mode == interlock.Member && err != nil {
 			codes = append(codes, interlock.CodeInvalidKey)
 		}
-		if claim.Mode == interlock.Permits && claim.Count > 0 && permits(had, claim.Key) >= int(claim.Count) || claim.Mode != interlock.Permits && coversAll(had, []interlock.Claim{claim}) {
+		if claim.Mode == interlock.Permits && claim.Count > 0 && permits(had, claim.Key) >= int(claim.Count) ||
+			claim.Mode != interlock.Permits && coversAll(had, []interlock.Claim{claim}) {
 			continue
 		}
 		codes = append(codes, m.wrongWithPattern(head, claim, group)...)

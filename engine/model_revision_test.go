@@ -120,14 +120,16 @@ func (m *model) checkRevisions(e *engine.Engine, ns interlock.Namespace) error {
 		var want []interlock.PatternRevision
 		for _, x := range slices.Backward(m.revisionsOf(last.place)) {
 			v := interlock.PatternRevision{
-				Pattern: interlock.Pattern{Name: x.place.name}, Revision: x.number, Dropped: x.pattern == nil, Reverted: x.brought, Actor: x.actor, Age: m.now.Sub(x.at),
+				Pattern: interlock.Pattern{Name: x.place.name}, Revision: x.number, Dropped: x.pattern == nil, Reverted: x.brought,
+				Actor: x.actor, Age: m.now.Sub(x.at),
 			}
 			if x.pattern != nil {
 				v.Pattern = *x.pattern
 			}
 			want = append(want, v)
 		}
-		if got := e.Revisions(ns, last.place.name); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) { // an empty list is as good as none
+		// an empty list is as good as none
+		if got := e.Revisions(ns, last.place.name); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 			return fmt.Errorf("pattern %q is listed as\n%+v, want\n%+v", last.place.name, got, want)
 		}
 	}

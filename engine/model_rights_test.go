@@ -16,13 +16,18 @@ import (
 // principals are those of the random runs and of the scripts, by their names. A caller
 // without a name has no credential.
 var principals = map[string]*interlock.Principal{
-	"web":    {Name: "web", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}},
-	"ops":    {Name: "ops", Roles: interlock.AllRoles, Queues: []string{"*"}},
-	"red":    {Name: "red", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"q"}, Groups: []string{"x"}},
+	"web": {Name: "web", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}},
+	"ops": {Name: "ops", Roles: interlock.AllRoles, Queues: []string{"*"}},
+	"red": {
+		Name: "red", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"q"}, Groups: []string{"x"},
+	},
 	"teller": {Name: "teller", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"bank"}},
 	"plain":  {Name: "plain", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}},
-	"closer": {Name: "closer", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}, Groups: []string{"closing"}},
-	"blue":   {Name: "blue", Roles: interlock.RoleAgent | interlock.RoleApprover, Groups: []string{"y", "x"}},
+	"closer": {
+		Name: "closer", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"},
+		Groups: []string{"closing"},
+	},
+	"blue": {Name: "blue", Roles: interlock.RoleAgent | interlock.RoleApprover, Groups: []string{"y", "x"}},
 }
 
 // principalOf returns the principal that sends a command under a name.
@@ -163,7 +168,8 @@ func (m *model) notTaken(head *engine.Head, r *request) []interlock.Code {
 func (m *model) notWritten(c *engine.Commit, p *interlock.Pattern, key interlock.Key) (codes []interlock.Code) {
 	by := principalOf(c.Actor)
 	if p.WriterQueue != "" && by != nil {
-		works := by.Roles&interlock.RoleWorker != 0 && (slices.Contains(by.Queues, "*") || slices.Contains(by.Queues, p.WriterQueue))
+		works := by.Roles&interlock.RoleWorker != 0 &&
+			(slices.Contains(by.Queues, "*") || slices.Contains(by.Queues, p.WriterQueue))
 		if !works {
 			codes = append(codes, interlock.CodeForbidden)
 		}

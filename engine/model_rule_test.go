@@ -108,7 +108,8 @@ func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 		return m.permitHanding(cmd, ev)
 	case record.TaskForgotten:
 		c, ok := cmd.(*engine.ChangeTask)
-		if t := m.task(ev.Namespace, ev.ID); !ok || t == nil || !t.isSettled() || c.Task != t.id || c.Change != engine.DiscardTask {
+		if t := m.task(ev.Namespace, ev.ID); !ok || t == nil || !t.isSettled() || c.Task != t.id ||
+			c.Change != engine.DiscardTask {
 			return fmt.Errorf("nobody discards %v", t)
 		}
 	case record.Answered:
@@ -192,13 +193,15 @@ func says(ev *record.Event, r *request) error {
 	}
 	a := &r.ask
 	if r.target != nil {
-		if ev.ID != a.ID || ev.Target != r.target.session.num || ev.TargetFlow != r.target.flow || ev.MaxWait != a.MaxWait || ev.Purpose != a.Purpose {
+		if ev.ID != a.ID || ev.Target != r.target.session.num || ev.TargetFlow != r.target.flow || ev.MaxWait != a.MaxWait ||
+			ev.Purpose != a.Purpose {
 			return fmt.Errorf("it does not say what was declared by %v: %+v", r, ev)
 		}
 		return nil
 	}
 	one := a.Any && ev.Kind == record.Granted // of the alternatives, the one that it gets
-	same := ev.ID == a.ID && (one || slices.Equal(ev.Claims, r.claims) && ev.Any == a.Any) && ev.Priority == a.Priority && ev.Base == base &&
+	same := ev.ID == a.ID && (one || slices.Equal(ev.Claims, r.claims) && ev.Any == a.Any) && ev.Priority == a.Priority &&
+		ev.Base == base &&
 		ev.MaxWait == a.MaxWait && (ev.Kind == record.Granted || ev.Lead == r.lead)
 	if r.base == nil {
 		same = same && ev.TTL == r.ttl() && ev.Grace == a.Grace && ev.MaxHold == a.MaxHold && ev.Stall == a.Stall &&

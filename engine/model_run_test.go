@@ -21,7 +21,8 @@ func (r *request) isToStart() bool { return r.isRun() && !r.goesBack }
 func (m *model) runAsk(c *engine.StartRun) *engine.Acquire {
 	a := &engine.Acquire{
 		Head: c.Head, ID: c.ID, Agent: c.Agent, LeaseRequest: interlock.LeaseRequest{
-			Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: c.TTL, MaxHold: c.MaxHold, MaxWait: c.MaxWait},
+			Flow: c.Flow, Purpose: c.Purpose, Priority: c.Priority,
+			Terms:      interlock.Terms{TTL: c.TTL, MaxHold: c.MaxHold, MaxWait: c.MaxWait},
 			OnConflict: interlock.Fail,
 		},
 		Attach: c.Attach,
@@ -119,7 +120,8 @@ func (m *model) forsakes(cmd engine.Command, r *request) bool {
 	case *engine.Poll:
 		return c.Ticket == interlock.TicketID(r.ask.ID) && !c.Attach && r.attached != nil
 	case *engine.Detach:
-		meant := c.Ticket == interlock.TicketID(r.ask.ID) || c.Ticket.IsZero() && r.session != nil && c.Session == r.session.id
+		meant := c.Ticket == interlock.TicketID(r.ask.ID) ||
+			c.Ticket.IsZero() && r.session != nil && c.Session == r.session.id
 		return meant && r.attached != nil
 	}
 	return false

@@ -87,7 +87,8 @@ func (m *model) claimed(c *engine.ClaimEffect) *sideEffect {
 
 // sameClaimer reports whether again comes from the claimer of d.
 func sameClaimer(d, again *sideEffect) bool {
-	return d.session != nil && d.session == again.session && d.flow == again.flow || d.lease != nil && d.lease == again.lease || d.id == again.id
+	return d.session != nil && d.session == again.session && d.flow == again.flow ||
+		d.lease != nil && d.lease == again.lease || d.id == again.id
 }
 
 func (m *model) expectClaim(c *engine.ClaimEffect) answer {
@@ -117,10 +118,15 @@ func (m *model) expectDeed(d *sideEffect) answer {
 		}
 	}
 	if old == nil || old.told == 0 {
-		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, m.deedOf(d.ns, d.action), true) }}
+		return answer{
+			outcome: engine.Done,
+			check:   func(got *engine.Effect) error { return m.checkDeed(got.Effect, m.deedOf(d.ns, d.action), true) },
+		}
 	}
 	mine := sameClaimer(old, d)
-	want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, old, mine) }}
+	want := answer{
+		outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, old, mine) },
+	}
 	if code := otherDeed[old.state(m.now)]; code != "" && !(mine && code == interlock.CodeEffectClaimed) {
 		want.outcome, want.codes = engine.Refused, []interlock.Code{code}
 	}
@@ -140,8 +146,10 @@ func (m *model) meant(c *engine.SettleEffect) (d *sideEffect, mine bool) {
 }
 
 func (m *model) expectSettling(c *engine.SettleEffect) answer {
-	if c.ID.IsZero() == (c.Digest == [32]byte{}) || c.State == interlock.EffectClaimed || c.State > interlock.EffectUnknown ||
-		c.State == interlock.EffectUnknown && c.ID.IsZero() || c.Result != "" && (c.State != interlock.EffectDone || !json.Valid([]byte(c.Result))) {
+	if c.ID.IsZero() == (c.Digest == [32]byte{}) || c.State == interlock.EffectClaimed ||
+		c.State > interlock.EffectUnknown ||
+		c.State == interlock.EffectUnknown && c.ID.IsZero() || c.Result != "" &&
+		(c.State != interlock.EffectDone || !json.Valid([]byte(c.Result))) {
 		return refusalKey(interlock.CodeInvalidRequest)
 	}
 	d, mine := m.meant(c)
@@ -181,7 +189,9 @@ func (m *model) expectDeedAgain(cmd engine.Command, known *storedReply) answer {
 		}
 		proved := c.ID == known.effect || !c.Session.IsZero() || !c.Lease.IsZero()
 		mine := d.id == known.effect && proved
-		want := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, d, mine) }}
+		want := answer{
+			outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, d, mine) },
+		}
 		switch state := d.state(m.now); state {
 		case interlock.EffectClaimed:
 			if d.id == known.effect && !proved {
@@ -202,9 +212,11 @@ func (m *model) checkDeed(f *interlock.Effect, d *sideEffect, mine bool) error {
 	switch {
 	case f == nil || d == nil:
 		return fmt.Errorf("want the effect %+v, got %+v", d, f)
-	case f.Action != d.action || f.Digest != sha256.Sum256([]byte(d.action)) || f.State != d.state(m.now) || f.Attempt != d.attempt:
+	case f.Action != d.action || f.Digest != sha256.Sum256([]byte(d.action)) || f.State != d.state(m.now) ||
+		f.Attempt != d.attempt:
 		return fmt.Errorf("want %v of attempt %d, got %+v", d.state(m.now), d.attempt, f)
-	case f.Agent != d.agent || f.Flow != d.flow || f.Age != m.now.Sub(d.claimed) || d.session != nil && f.Session != d.session.name:
+	case f.Agent != d.agent || f.Flow != d.flow || f.Age != m.now.Sub(d.claimed) ||
+		d.session != nil && f.Session != d.session.name:
 		return fmt.Errorf("want one claimed by %s/%s at %d, got %+v", d.agent, d.flow, d.claimed, f)
 	case mine != (f.ID == d.id), !mine && !f.ID.IsZero():
 		return fmt.Errorf("the claimer's secret is %v, and %v is told (mine: %v)", d.id, f.ID, mine)
@@ -225,7 +237,8 @@ func (m *model) permitDeed(cmd engine.Command, ev *record.Event) error {
 		if old := m.deedOf(c.Namespace, c.Action); old != nil && old.told != 0 {
 			return fmt.Errorf("it is %v already", old.state(m.now))
 		}
-		if string(ev.Blob) != c.Action || ev.ID != c.ID || ev.Generation != uint64(d.attempt) || ev.Agent != d.agent || ev.Flow != d.flow || ev.TTL != d.ttl {
+		if string(ev.Blob) != c.Action || ev.ID != c.ID || ev.Generation != uint64(d.attempt) || ev.Agent != d.agent ||
+			ev.Flow != d.flow || ev.TTL != d.ttl {
 			return fmt.Errorf("want the claim %+v", d)
 		}
 		return nil
@@ -250,7 +263,9 @@ func (m *model) foldDeed(cmd engine.Command) {
 	switch c := cmd.(type) {
 	case *engine.ClaimEffect:
 		d := m.claimed(c)
-		m.sideEffects = slices.DeleteFunc(m.sideEffects, func(old *sideEffect) bool { return old.ns == d.ns && old.action == d.action })
+		m.sideEffects = slices.DeleteFunc(
+			m.sideEffects, func(old *sideEffect) bool { return old.ns == d.ns && old.action == d.action },
+		)
 		m.sideEffects = append(m.sideEffects, d)
 	case *engine.SettleEffect:
 		d, _ := m.meant(c)
@@ -364,6 +379,7 @@ func (m *model) permitForgotten(cmd engine.Command, ev *record.Event) error {
 func (m *model) foldForgotten(ev *record.Event) {
 	gone := m.doneFor(ev.Namespace, 0)[:ev.Num]
 	m.sideEffects = slices.DeleteFunc(m.sideEffects, func(d *sideEffect) bool {
-		return slices.Contains(gone, d) || d.ns == ev.Namespace && len(ev.Blob) > 0 && sha256.Sum256([]byte(d.action)) == [32]byte(ev.Blob)
+		return slices.Contains(gone, d) ||
+			d.ns == ev.Namespace && len(ev.Blob) > 0 && sha256.Sum256([]byte(d.action)) == [32]byte(ev.Blob)
 	})
 }

@@ -90,7 +90,8 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 		return fmt.Errorf("a wait for the end of a task is refused: %w", notYet)
 	}
 	for _, d := range m.due {
-		inTheWay := d.lease.phase == held && m.inTheWay(d.lease, d.by, d.by.wants()) // not after a conversion in the same step
+		// not after a conversion in the same step
+		inTheWay := d.lease.phase == held && m.inTheWay(d.lease, d.by, d.by.wants())
 		if d.by.phase == waiting && inTheWay && !slices.Contains(m.asks, d) {
 			return fmt.Errorf("%v was not asked to yield to %v", d.lease, d.by)
 		}
@@ -102,7 +103,9 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 	if err := m.checkRemembered(cmd, known, out); err != nil {
 		return err
 	}
-	effects := slices.DeleteFunc(slices.Clone(out.Effects), func(e engine.Effect) bool { return e.Outcome == engine.Warned })
+	effects := slices.DeleteFunc(
+		slices.Clone(out.Effects), func(e engine.Effect) bool { return e.Outcome == engine.Warned },
+	)
 	for i := range out.Effects {
 		if e := &out.Effects[i]; e.Outcome == engine.Warned {
 			if err := m.checkWarning(e); err != nil {
@@ -149,7 +152,8 @@ func (m *model) observe(cmd engine.Command, out *engine.Output, early int) error
 	}
 	for _, p := range pushes {
 		// A wait that was over in its own step needs one answer only.
-		forfeit := p.outcome == engine.Granted && p.about.why == record.ByDeadlock && p.about.phase == over && p.about.ended == m.now
+		forfeit := p.outcome == engine.Granted && p.about.why == record.ByDeadlock && p.about.phase == over &&
+			p.about.ended == m.now
 		if first != nil && p.to == head.From && (p.outcome == first.Outcome && p.outcome != engine.Lost || forfeit) {
 			p.told = true
 		}
@@ -184,7 +188,8 @@ func (m *model) byTime(ev *record.Event) bool {
 	case record.ByPreemption, record.ByDeadlock:
 		r := m.subjectOf(ev)
 		return r != nil && r.phase == inGrace
-	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByLapse, record.ByWaitLimit, record.ByParking, record.ByBase, record.ByBreak, record.ByTarget, record.ByPattern:
+	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByLapse, record.ByWaitLimit,
+		record.ByParking, record.ByBase, record.ByBreak, record.ByTarget, record.ByPattern:
 		return ev.RequestID == ""
 	}
 	return false
@@ -193,7 +198,8 @@ func (m *model) byTime(ev *record.Event) bool {
 // pushesFor returns the pushes that ev brings with it, from the state before it.
 func (m *model) pushesFor(cmd engine.Command, ev *record.Event) (list []*push) {
 	if s := m.sessionByNum(ev.Session); ev.Part && ev.Kind == record.Granted && s != nil && s.receiver != nil {
-		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}} // a push informs a member of a new part
+		// a push informs a member of a new part
+		return []*push{{to: s.receiver, outcome: engine.Granted, about: m.newPart(ev)}}
 	}
 	r := m.subjectOf(ev)
 	if r == nil {
@@ -268,7 +274,8 @@ func (m *model) checkPushes(due []*push, effects []engine.Effect) error {
 			if got.Outcome != engine.Refused {
 				id = interlock.TicketID(got.Lease.ID)
 			}
-			return !p.told && p.to == got.To && p.outcome == got.Outcome && (id == interlock.TicketID(p.about.ask.ID) || id.IsZero())
+			return !p.told && p.to == got.To && p.outcome == got.Outcome &&
+				(id == interlock.TicketID(p.about.ask.ID) || id.IsZero())
 		})
 		if k < 0 {
 			return fmt.Errorf("%v was told %s, which does not concern it", got.To, effectText(got))

@@ -69,7 +69,10 @@ func (m *model) task(ns interlock.Namespace, id interlock.TaskID) *task {
 
 // newTask returns the task that a caller submits.
 func (m *model) newTask(head *engine.Head, agent string, spec engine.TaskSpec, num uint64) *task {
-	t := &task{ns: head.Namespace, id: spec.ID, num: num, spec: spec, submitted: m.now, agent: agent, principal: head.Actor, state: interlock.TaskWaiting}
+	t := &task{
+		ns: head.Namespace, id: spec.ID, num: num, spec: spec, submitted: m.now, agent: agent, principal: head.Actor,
+		state: interlock.TaskWaiting,
+	}
 	t.spec.Claims = m.normal(head.Namespace, spec.Claims)
 	if spec.Message {
 		t.spec = m.addressed(head.Namespace, spec)
@@ -153,7 +156,8 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	if len(x.Payload) > 0 && !json.Valid(x.Payload) {
 		codes = append(codes, interlock.CodeInvalidPayload)
 	}
-	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 || x.MaxBackoff > 0 && x.MaxBackoff < x.Backoff {
+	if x.Deadline > 0 && x.Deadline <= x.Delay || x.Delay < 0 || x.Deadline < 0 ||
+		x.MaxBackoff > 0 && x.MaxBackoff < x.Backoff {
 		codes = append(codes, interlock.CodeInvalidTTL)
 	}
 	if len(x.Claims) > 0 && !x.Message { // the writer claims for itself
@@ -178,7 +182,8 @@ func (m *model) permitTask(cmd engine.Command, ev *record.Event) error {
 		return fmt.Errorf("%v is not new", t)
 	case interlock.TaskState(ev.Op) != t.state:
 		return fmt.Errorf("it begins as %v, not as %v", t.state, interlock.TaskState(ev.Op))
-	case !slices.Equal(ev.Claims, t.spec.Claims) || ev.Purpose != t.spec.Purpose || ev.Group != t.spec.Group || ev.Priority != t.spec.Priority ||
+	case !slices.Equal(ev.Claims, t.spec.Claims) || ev.Purpose != t.spec.Purpose || ev.Group != t.spec.Group ||
+		ev.Priority != t.spec.Priority ||
 		ev.Agent != t.agent || ev.Flow != t.flow || ev.Actor != t.principal:
 		return fmt.Errorf("it does not say what was submitted: %+v", ev)
 	}
@@ -245,7 +250,8 @@ func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 			want = interlock.TaskAsking
 		}
 		replay := change.Change == engine.ReplayTask
-		if state != want || ev.Due != change.Delay || replay != t.isSettled() || t.state == interlock.TaskDone || !replay && change.Change != engine.RescheduleTask {
+		if state != want || ev.Due != change.Delay || replay != t.isSettled() || t.state == interlock.TaskDone ||
+			!replay && change.Change != engine.RescheduleTask {
 			return wrong
 		}
 		if replay {
@@ -262,7 +268,8 @@ func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 // and there is another one unless it was the last.
 func (m *model) permitFailure(cmd engine.Command, ev *record.Event) error {
 	t, state := m.task(ev.Namespace, ev.ID), interlock.TaskState(ev.Op)
-	if t == nil || t.state != interlock.TaskRunning || ev.Fence != t.request.fence || int(ev.Generation) != t.attempt || ev.Held != m.now.Sub(t.request.granted) {
+	if t == nil || t.state != interlock.TaskRunning || ev.Fence != t.request.fence || int(ev.Generation) != t.attempt ||
+		ev.Held != m.now.Sub(t.request.granted) {
 		return fmt.Errorf("%v has no such attempt", t)
 	}
 	last := t.attempt >= m.maxAttempts(t) || t.deadline != 0 && t.deadline <= m.now
@@ -367,12 +374,14 @@ func (m *model) foldStanding(cmd engine.Command, ev *record.Event) {
 		t.deadline = 0
 	}
 	if t.isSettled() && t.isUnapproved() { // it asks anew
-		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0, 0, "", "", ""
+		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0,
+			0, "", "", ""
 		t.question.given = nil
 		t.question.barred = append(t.question.barred, cmd.Header().Actor)
 	}
 	m.log(cmd, t, ev)
-	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op), ev.Outcome, int(ev.Generation), nil, false, false, false, false
+	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op),
+		ev.Outcome, int(ev.Generation), nil, false, false, false, false
 	switch {
 	case t.isSettled():
 		t.settled = m.now
@@ -403,7 +412,10 @@ func (m *model) await(t *task) {
 // lineUp moves a task into the line, to its first place.
 func (m *model) lineUp(t *task) {
 	t.lines++
-	r := &request{num: t.num, ns: t.ns, task: t, turn: t.lines, claims: t.spec.Claims, arrived: t.arrived, phase: waiting, queuedAt: m.events}
+	r := &request{
+		num: t.num, ns: t.ns, task: t, turn: t.lines, claims: t.spec.Claims, arrived: t.arrived, phase: waiting,
+		queuedAt: m.events,
+	}
 	r.ask.Agent, r.ask.Purpose, r.ask.Priority, r.ask.Group = t.agent, t.spec.Purpose, t.spec.Priority, t.spec.Group
 	m.requests = append(m.requests, r)
 	t.request = r

@@ -23,8 +23,11 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 	agents := slices.DeleteFunc(m.inPhase(waiting), func(r *request) bool { return r.task != nil || r.awaits != nil })
 	active, offers, line := len(m.holding()), len(m.inPhase(offered)), len(agents)
 	away := len(m.inPhase(parked)) // those that hold nothing may count or not
-	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers || c.Leases > active+away {
-		return fmt.Errorf("the engine counts %+v, the model %d sessions, %d leases with %d offers, %d waiters", c, live, active, offers, line)
+	if c.Sessions < live || c.Sessions > live+lingering || c.Waiters != line || c.Leases < active-offers ||
+		c.Leases > active+away {
+		return fmt.Errorf(
+			"the engine counts %+v, the model %d sessions, %d leases with %d offers, %d waiters", c, live, active, offers, line,
+		)
 	}
 	if err := m.checkState(c, namespaces); err != nil {
 		return err
@@ -113,10 +116,12 @@ func (m *model) checkKey(e *engine.Engine, ns interlock.Namespace, key interlock
 	for _, w := range shown {
 		is := func(r *request) bool {
 			if t := r.task; t != nil {
-				return w.Task == t.id && w.Queue == t.spec.Queue && w.Flow == t.flow && w.Priority == m.priority(r) && w.Waited == m.now.Sub(t.arrived) &&
+				return w.Task == t.id && w.Queue == t.spec.Queue && w.Flow == t.flow && w.Priority == m.priority(r) &&
+					w.Waited == m.now.Sub(t.arrived) &&
 					(w.Dormant || !t.rests || !m.free(r)) && (!w.Dormant || t.rested)
 			}
-			return w.Flow == r.flow() && w.Agent == m.agentOf(r) && w.Priority == m.priority(r) && w.Waited == m.now.Sub(r.waitsSince())
+			return w.Flow == r.flow() && w.Agent == m.agentOf(r) && w.Priority == m.priority(r) &&
+				w.Waited == m.now.Sub(r.waitsSince())
 		}
 		if any != nil && is(any) && (i >= len(line) || !is(line[i])) {
 			continue
@@ -145,7 +150,8 @@ func (m *model) checkHolder(ns interlock.Namespace, h *interlock.Holder) error {
 		if r.ns != ns || h.Agent != m.agentOf(r) || h.Flow != r.flow() || !slices.ContainsFunc(r.claims, shown) {
 			return fmt.Errorf("the holder %+v is not %v", h, r)
 		}
-		if h.Held != m.now.Sub(r.granted) || (r.phase == offered) != (h.Liveness == interlock.Offered) || (r.phase == inGrace) != (h.Liveness == interlock.LiveGrace) ||
+		if h.Held != m.now.Sub(r.granted) || (r.phase == offered) != (h.Liveness == interlock.Offered) ||
+			(r.phase == inGrace) != (h.Liveness == interlock.LiveGrace) ||
 			(r.phase == parked) != (h.Liveness == interlock.LiveParked) ||
 			(r.phase == closed) != (h.Liveness == interlock.Closed) {
 			return fmt.Errorf("the holder %+v is not %v", h, r)
@@ -184,7 +190,9 @@ func (m *model) checkWaits(edges []engine.WaitEdge, ns interlock.Namespace) erro
 			want[pair{name(m.agentOf(r), r.flow()), name("", ""), false}] = true
 		}
 		for _, b := range m.blockers(r) {
-			permitted[pair{name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting && r.awaits == nil}] = true
+			permitted[pair{
+				name(m.agentOf(r), r.flow()), name(m.agentOf(b), b.flow()), b.phase == waiting && r.awaits == nil,
+			}] = true
 		}
 		for _, b := range best.blockers(r) {
 			if r.ns == ns {

@@ -15,7 +15,8 @@ func (m *model) expectSubmit(c *engine.Submit) answer {
 	if !c.Session.IsZero() {
 		return m.withSession(&c.Head, func(s *session) answer {
 			want := m.expectTasks(&c.Head, c.Task)
-			if want.outcome == engine.Done && c.Attach && c.Flow == "" && m.wouldHold(c.Namespace, s, m.submitted(c, c.Task.ID, 0).spec.Claims) {
+			if want.outcome == engine.Done && c.Attach && c.Flow == "" &&
+				m.wouldHold(c.Namespace, s, m.submitted(c, c.Task.ID, 0).spec.Claims) {
 				return refusalKey(interlock.CodeInvalidRequest)
 			}
 			return want
@@ -48,7 +49,9 @@ func (m *model) checkTold(id interlock.TaskID, got *engine.Effect) error {
 		return fmt.Errorf("the answer is about %+v, not about task %s", got.Tasks, shortID(id))
 	}
 	for _, t := range m.tasks {
-		if t.id == id && (got.Tasks[0].Queue != t.spec.Queue || got.Tasks[0].Group != t.spec.Group || !slices.Equal(got.Tasks[0].Claims, t.spec.Claims)) {
+		if t.id == id &&
+			(got.Tasks[0].Queue != t.spec.Queue || got.Tasks[0].Group != t.spec.Group ||
+				!slices.Equal(got.Tasks[0].Claims, t.spec.Claims)) {
 			return fmt.Errorf("%v is told as %+v", t, got.Tasks[0])
 		}
 	}
@@ -111,7 +114,9 @@ func (m *model) pulledBefore(c *engine.Pull, s *session) (again answer) {
 		if r.active() && r.task.request == r {
 			w.handed = append(w.handed, r)
 		}
-		again = answer{outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error { return m.checkHanded(w, got) }}
+		again = answer{
+			outcome: engine.Granted, worker: w, check: func(got *engine.Effect) error { return m.checkHanded(w, got) },
+		}
 	}
 	return again
 }
@@ -143,7 +148,8 @@ func (m *model) checkHanded(w *worker, got *engine.Effect) error {
 	}
 	for i, h := range got.Handed {
 		r := w.handed[i]
-		if h.Task.ID != r.task.id || h.Task.State != interlock.TaskRunning || string(h.Task.Payload) != string(r.task.spec.Payload) || h.AsOf != m.version(r.ns) {
+		if h.Task.ID != r.task.id || h.Task.State != interlock.TaskRunning ||
+			string(h.Task.Payload) != string(r.task.spec.Payload) || h.AsOf != m.version(r.ns) {
 			return fmt.Errorf("the worker is told of %+v instead of %v", h.Task, r.task)
 		}
 		if err := m.checkReread(r.task, h.Task.Approval); err != nil {
@@ -449,7 +455,8 @@ func (m *model) checkWork(effects []engine.Effect) (rest []engine.Effect, err er
 				want = engine.Refused
 			}
 			got := take(func(e *engine.Effect) bool {
-				return e.To == f.to && e.Outcome == want && len(e.Tasks) == 1 && e.Tasks[0].ID == t.id && e.Tasks[0].State == t.state
+				return e.To == f.to && e.Outcome == want && len(e.Tasks) == 1 && e.Tasks[0].ID == t.id &&
+					e.Tasks[0].State == t.state
 			})
 			if got == nil {
 				return nil, fmt.Errorf("%v is not told that %v", f.to, t)
@@ -459,7 +466,8 @@ func (m *model) checkWork(effects []engine.Effect) (rest []engine.Effect, err er
 	}
 	for _, f := range m.unfollowed {
 		got := take(func(e *engine.Effect) bool {
-			return e.To == f.to && e.Outcome == engine.Refused && e.Code == f.code && len(e.Tasks) == 1 && e.Tasks[0].ID == f.task.id
+			return e.To == f.to && e.Outcome == engine.Refused && e.Code == f.code && len(e.Tasks) == 1 &&
+				e.Tasks[0].ID == f.task.id
 		})
 		if got == nil {
 			return nil, fmt.Errorf("%v waits for %v no more, and is not told that by %s", f.to, f.task, f.code)
@@ -552,8 +560,10 @@ func (m *model) checkTaskViews(e *engine.Engine, ns interlock.Namespace) error {
 // checkTask compares a task with how it is shown.
 func (m *model) checkTask(t *task, got interlock.Task) error {
 	want := interlock.Task{
-		ID: t.id, Queue: t.spec.Queue, Kind: t.spec.Kind, Claims: t.spec.Claims, Payload: t.spec.Payload, Purpose: t.spec.Purpose, Group: t.spec.Group,
-		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal, Sender: t.sender, Age: m.now.Sub(t.submitted),
+		ID: t.id, Queue: t.spec.Queue, Kind: t.spec.Kind, Claims: t.spec.Claims, Payload: t.spec.Payload,
+		Purpose: t.spec.Purpose, Group: t.spec.Group,
+		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal,
+		Sender: t.sender, Age: m.now.Sub(t.submitted),
 		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result, Reason: t.reason,
 		Approval: m.approval(t),
 	}

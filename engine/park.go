@@ -39,7 +39,10 @@ func (c *Park) decide(e *Engine) {
 	}
 	for _, claim := range r.Claims() {
 		if claim.Mode > interlock.Permits || r.Share != nil {
-			e.refuse(interlock.CodeInvalidRequest, message.New(message.ParkMode, message.Str(claim.Key), message.Str(claim.Mode.String())))
+			e.refuse(
+				interlock.CodeInvalidRequest,
+				message.New(message.ParkMode, message.Str(claim.Key), message.Str(claim.Mode.String())),
+			)
 			return
 		}
 	}
@@ -49,7 +52,9 @@ func (c *Park) decide(e *Engine) {
 		return
 	}
 	if !free && r.IsShared() {
-		e.refuse(interlock.CodeHeld, message.New(message.KeptByOwnFlow, message.Str(r.Claims()[0].Key))).Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: r.Claims()[0].Key}}
+		e.refuse(
+			interlock.CodeHeld, message.New(message.KeptByOwnFlow, message.Str(r.Claims()[0].Key)),
+		).Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: r.Claims()[0].Key}}
 		return
 	}
 	if !e.mayTake(r) {
@@ -57,7 +62,8 @@ func (c *Park) decide(e *Engine) {
 	}
 	e.claim(r)
 	ev := e.event(record.Parked, r)
-	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.Fence, free, limit, c.Reason, e.Clock.Sub(r.Granted), c.Actor
+	ev.Fence, ev.Freed, ev.TTL, ev.Note, ev.Held, ev.Actor = r.Fence, free, limit, c.Reason, e.Clock.Sub(r.Granted),
+		c.Actor
 	ev.AsOf = r.NS.Documents.Version
 	ev.Op, ev.Blob = asksBy(c.Reason), record.AppendPrincipal(nil, c.Actor)
 	e.tag(ev, Done)

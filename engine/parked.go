@@ -40,7 +40,10 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.Requests.Part, &l.next, l.wants, func(a, b *store.Request) int { return a.ParkedAt().Compare(b.ParkedAt()) }) {
+	if !sift(
+		&l.found, s.Requests.Part, &l.next, l.wants,
+		func(a, b *store.Request) int { return a.ParkedAt().Compare(b.ParkedAt()) },
+	) {
 		return false
 	}
 	for range glances / parkedGlances {
@@ -55,7 +58,8 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 		l.shown++
 		l.Next = r.ParkedAt()
 		l.Rows = append(l.Rows, ParkedRow{
-			Agent: r.AgentName(), Flow: r.FlowName(), Purpose: r.Purpose, Claims: slices.Clone(r.Claims()), Fence: r.Fence, Parking: *e.parking(r),
+			Agent: r.AgentName(), Flow: r.FlowName(), Purpose: r.Purpose, Claims: slices.Clone(r.Claims()), Fence: r.Fence,
+			Parking: *e.parking(r),
 		})
 	}
 	return false

@@ -140,7 +140,9 @@ func (e *Engine) partsOf(r *store.Request) (list []interlock.Part) {
 		if l == nil || l.Share.Member != r {
 			continue
 		}
-		p := interlock.Part{Key: l.Claims()[0].Key, Lease: l.ID, Fence: l.Fence, Stop: l.Phase == store.InGrace || s.Next != nil}
+		p := interlock.Part{
+			Key: l.Claims()[0].Key, Lease: l.ID, Fence: l.Fence, Stop: l.Phase == store.InGrace || s.Next != nil,
+		}
 		if l.Phase == store.InGrace {
 			p.Left = max(0, e.endOf(l).Sub(e.Clock))
 		}

@@ -183,7 +183,11 @@ func (r *shareRun) random() {
 	key := sharedKeys[r.rnd.IntN(len(sharedKeys))]
 	c := &engine.Acquire{
 		Head: r.head(r.session()), ID: r.id(), LeaseRequest: interlock.LeaseRequest{
-			Flow: fmt.Sprint(r.rnd.IntN(3)), Terms: interlock.Terms{TTL: time.Duration(3+r.rnd.IntN(20)) * time.Second, Grace: []time.Duration{engine.NoGrace, time.Second}[r.rnd.IntN(2)]},
+			Flow: fmt.Sprint(r.rnd.IntN(3)),
+			Terms: interlock.Terms{
+				TTL:   time.Duration(3+r.rnd.IntN(20)) * time.Second,
+				Grace: []time.Duration{engine.NoGrace, time.Second}[r.rnd.IntN(2)],
+			},
 			OnConflict: interlock.Wait,
 			Priority:   r.rnd.IntN(3),
 		},
@@ -197,7 +201,9 @@ func (r *shareRun) random() {
 		r.leases = append(r.leases, c.ID)
 	case n < 8: // something below a part, a part, or the whole key
 		below := key + interlock.Key([]string{"", "/3", "/3/x", "/0/y", "/none"}[r.rnd.IntN(5)])
-		c.Claims = []interlock.Claim{{Key: below, Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[r.rnd.IntN(2)]}}
+		c.Claims = []interlock.Claim{{
+			Key: below, Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[r.rnd.IntN(2)],
+		}}
 		c.OnConflict = []interlock.OnConflict{interlock.Wait, interlock.Fail, interlock.Preempt}[r.rnd.IntN(3)]
 		r.do(c)
 		r.leases = append(r.leases, c.ID)
@@ -215,7 +221,9 @@ func (r *shareRun) random() {
 		}
 	case n == 13:
 		id := interlock.SessionID(r.id())
-		r.do(&engine.OpenSession{Head: r.head(interlock.SessionID{}), ID: id, Agent: "a", TTL: time.Duration(2+r.rnd.IntN(20)) * time.Second})
+		r.do(&engine.OpenSession{
+			Head: r.head(interlock.SessionID{}), ID: id, Agent: "a", TTL: time.Duration(2+r.rnd.IntN(20)) * time.Second,
+		})
 		r.open = append(r.open, id)
 	case n == 14 && len(r.open) > 0:
 		r.do(&engine.CloseSession{Head: r.head(r.open[r.rnd.IntN(len(r.open))])})
@@ -289,7 +297,8 @@ func (r *shareRun) settled() {
 func TestPartsHaveOneOwner(t *testing.T) {
 	for seed := range uint64(20) {
 		r := &shareRun{
-			load: newLoad(t), rnd: rand.New(rand.NewPCG(seed, 7)), has: owners{}, parts: map[uint64]record.Event{}, members: map[uint64]string{},
+			load: newLoad(t), rnd: rand.New(rand.NewPCG(seed, 7)), has: owners{}, parts: map[uint64]record.Event{},
+			members: map[uint64]string{},
 		}
 		for range 300 {
 			r.random()

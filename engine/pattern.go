@@ -43,7 +43,10 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 		return
 	}
 	if space.Pattern(p.Name) == nil && len(space.Patterns) >= interlock.MaxPatterns {
-		e.refuse(interlock.CodeTooManyPatterns, message.New(message.PatternsAtLimit, message.Str(space.Name), message.Num(interlock.MaxPatterns)))
+		e.refuse(
+			interlock.CodeTooManyPatterns,
+			message.New(message.PatternsAtLimit, message.Str(space.Name), message.Num(interlock.MaxPatterns)),
+		)
 		return
 	}
 	e.revise(p.Name, record.AppendPattern(nil, pattern), reverted)
@@ -80,10 +83,16 @@ func (c *Configure) decide(e *Engine) {
 		return
 	}
 	if r := c.Settings.EffectRetention; r < 0 || r > interlock.EffectWindow {
-		e.refuse(interlock.CodeInvalidPattern, message.New(message.EffectRetention, message.Dur(r), message.Dur(time.Duration(interlock.EffectWindow))))
+		e.refuse(
+			interlock.CodeInvalidPattern,
+			message.New(message.EffectRetention, message.Dur(r), message.Dur(time.Duration(interlock.EffectWindow))),
+		)
 		return
 	}
-	*e.draft() = record.Event{Kind: record.Configured, Namespace: c.Namespace, Blob: record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings)), Actor: c.Actor}
+	*e.draft() = record.Event{
+		Kind: record.Configured, Namespace: c.Namespace,
+		Blob: record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings)), Actor: c.Actor,
+	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	e.reply(Done)

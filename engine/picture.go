@@ -79,8 +79,11 @@ func (e *Engine) changing(most int) (n int) {
 		return n
 	}
 	for _, s := range e.Sorted() {
-		n += s.Requests.Len() + len(s.Sessions) + s.Notes.Len() + len(s.Pools) + len(s.Shared) + len(s.Holds) + len(s.Revisions) +
-			len(s.IDs.Known) + s.Documents.Recent.Len() + s.Documents.Past.Len() + len(s.SideEffects.Known) + len(s.Tasks.Known) + s.Logs.All.Len()
+		n += s.Requests.Len() + len(s.Sessions) + s.Notes.Len() + len(s.Pools) + len(s.Shared) + len(s.Holds) +
+			len(s.Revisions) +
+			len(s.IDs.Known) + s.Documents.Recent.Len() + s.Documents.Past.Len() + len(s.SideEffects.Known) + len(
+			s.Tasks.Known,
+		) + s.Logs.All.Len()
 		if n > most {
 			return n
 		}

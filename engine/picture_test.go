@@ -44,7 +44,9 @@ func TestPicture(t *testing.T) {
 		err := <-written
 		for when := range 2 {
 			if err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
-				t.Fatalf("round %d.%d: %d bytes, want the %d of the snapshot at that time; %v", round, when, got.Len(), want.Len(), err)
+				t.Fatalf(
+					"round %d.%d: %d bytes, want the %d of the snapshot at that time; %v", round, when, got.Len(), want.Len(), err,
+				)
 			}
 			got.Reset()
 			err = p.WriteSnapshot(&got)
@@ -74,7 +76,10 @@ func TestNoPicture(t *testing.T) {
 	if n := many(t, newStand(), func(int, *engine.Acquire) {}); n < 2000 {
 		t.Errorf("%d leases are too many", n)
 	}
-	if n := many(t, newStand(), func(_ int, c *engine.Acquire) { c.Purpose = strings.Repeat("x", interlock.MaxPurposeBytes) }); n < 1000 || n >= 2000 {
+	if n := many(
+		t, newStand(), func(_ int, c *engine.Acquire) { c.Purpose = strings.Repeat("x", interlock.MaxPurposeBytes) },
+	); n < 1000 ||
+		n >= 2000 {
 		t.Errorf("%d leases with long purposes are too many, want a mebibyte", n)
 	}
 	s := newStand()

@@ -25,7 +25,13 @@ func (e *Engine) refuseUnservable(r *store.Request) bool {
 	if left == 0 {
 		advice = message.New(message.GiveBackFirst)
 	}
-	e.refuse(interlock.CodeTooManyPermits, message.New(message.PermitsNeverFree, message.Num(own), message.Str(lacking.Node.Key), message.Num(most), message.Num(lacking.Req.CountOf(lacking)), message.Sub(advice)))
+	e.refuse(
+		interlock.CodeTooManyPermits,
+		message.New(
+			message.PermitsNeverFree, message.Num(own), message.Str(lacking.Node.Key), message.Num(most),
+			message.Num(lacking.Req.CountOf(lacking)), message.Sub(advice),
+		),
+	)
 	return true
 }
 

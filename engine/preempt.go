@@ -104,7 +104,8 @@ func preemptPolicy(l *store.Request, via []*store.Need) interlock.PreemptPolicy 
 // and the priorities say so.
 func (e *Engine) ask(r, l *store.Request, policy interlock.PreemptPolicy) {
 	ev := e.event(record.YieldRequested, l)
-	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.Fence, e.head.Actor, r.AgentName(), r.Purpose, int(r.Priority)
+	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.Fence, e.head.Actor, r.AgentName(), r.Purpose,
+		int(r.Priority)
 	if s := r.Session(); s != nil {
 		ev.Target, ev.TargetFlow = s.Num, r.Flow().Name
 	}

@@ -33,7 +33,9 @@ func (e *Engine) leaving(r *store.Request, why record.Reason) *record.Event {
 	}
 	p := r.Rare.Parking
 	ev := e.event(record.Parked, r)
-	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(0, p.Until.Sub(e.Clock)), p.Reason, p.Fence, p.Held
+	ev.Reason, ev.Freed, ev.TTL, ev.Note, ev.Fence, ev.Held = why, true, max(
+		0, p.Until.Sub(e.Clock),
+	), p.Reason, p.Fence, p.Held
 	switch {
 	case p.Kept: // its max_hold continues from when it was resumed
 		ev.Freed, ev.Fence, ev.Held = false, r.Fence, e.Clock.Sub(r.Granted)
@@ -71,7 +73,9 @@ func (e *Engine) refusePutBack(to store.Caller, r *store.Request) {
 	eff := e.effect(to, Refused)
 	code, words := putBackWords(r.Reason)
 	eff.Code, eff.Lease = code, e.lease(r)
-	eff.Message = message.New(message.NotResumed, message.Str(r.FirstKey()), message.Sub(words), message.Dur(max(0, e.endOf(r).Sub(e.Clock))))
+	eff.Message = message.New(
+		message.NotResumed, message.Str(r.FirstKey()), message.Sub(words), message.Dur(max(0, e.endOf(r).Sub(e.Clock))),
+	)
 	eff.Conflict = e.situation(r.NS, r.FirstKey())
 	if r.EndCause != nil {
 		eff.Conflict.Cycle = r.EndCause.Cycle

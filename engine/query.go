@@ -60,7 +60,9 @@ func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string
 		}
 	}
 	if d == nil || len(d.Members) == 0 {
-		return v, &message.Error{Code: interlock.CodeInvalidRequest, Key: key, Text: message.New(message.NotSharedOut, message.Str(key))}
+		return v, &message.Error{
+			Code: interlock.CodeInvalidRequest, Key: key, Text: message.New(message.NotSharedOut, message.Str(key)),
+		}
 	}
 	v.Number, v.Parts = interlock.PartOf(resource, d.Size), d.Size
 	v.Key = interlock.Key(fmt.Sprintf("%s/%d", key, v.Number))
@@ -124,7 +126,8 @@ func (e *Engine) waiter(r *store.Request, mode interlock.Mode) WaiterView {
 		w.Session = s.Name
 	}
 	if t := r.Task; t != nil && r.Phase == store.Waiting {
-		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.Spec.Session, t.Spec.Flow, t.ID, t.Queue.Name, t.Eligibility == store.Idle && r.Blocker() < 0
+		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.Spec.Session, t.Spec.Flow, t.ID, t.Queue.Name, t.Eligibility == store.Idle &&
+			r.Blocker() < 0
 		w.Owner = t.Spec.Principal
 	}
 	return w

@@ -11,8 +11,9 @@ import (
 // question chooses what a person is to decide.
 func (p *player) question(ns interlock.Namespace, r uint32) interlock.Question {
 	q := interlock.Question{
-		Text:  among(r, "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", ""),
-		Limit: among(r>>3, 0, 0, 2*time.Second, 8*time.Second, 30*time.Second), OnLimit: among(r>>6, 0, interlock.Approved, interlock.Denied),
+		Text:    among(r, "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", "may it?", ""),
+		Limit:   among(r>>3, 0, 0, 2*time.Second, 8*time.Second, 30*time.Second),
+		OnLimit: among(r>>6, 0, interlock.Approved, interlock.Denied),
 	}
 	v := p.m.version(ns)
 	for i := range int(r >> 9 % 4) {
@@ -75,8 +76,9 @@ func (p *player) answer(o *op) error {
 		return nil
 	}
 	c := &engine.Answer{
-		Head: engine.Head{Namespace: t.ns}, Task: t.id, Verdict: among(o.r[2], interlock.Approved, interlock.Approved, interlock.Denied),
-		By: among(o.r[2]>>8, "", "eve", "eve"), Reason: among(o.r[2]>>16, "", "so"),
+		Head: engine.Head{Namespace: t.ns}, Task: t.id,
+		Verdict: among(o.r[2], interlock.Approved, interlock.Approved, interlock.Denied),
+		By:      among(o.r[2]>>8, "", "eve", "eve"), Reason: among(o.r[2]>>16, "", "so"),
 	}
 	c.Actor = among(o.r[3], "", "web", "ops", "blue")
 	if o.r[3]>>8%32 == 0 {

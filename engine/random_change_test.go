@@ -38,7 +38,15 @@ func (p *player) convert(o *op) error {
 			}
 			fallthrough
 		default:
-			c.Claims = append(c.Claims, interlock.Claim{Key: claim.Key, Mode: among(o.r[7]>>(3*i+8), interlock.Exclusive, interlock.Exclusive, interlock.Shared, interlock.IntentExclusive)})
+			c.Claims = append(
+				c.Claims,
+				interlock.Claim{
+					Key: claim.Key,
+					Mode: among(
+						o.r[7]>>(3*i+8), interlock.Exclusive, interlock.Exclusive, interlock.Shared, interlock.IntentExclusive,
+					),
+				},
+			)
 		}
 	}
 	if o.r[4]>>16%3 == 0 {
@@ -70,20 +78,42 @@ func (p *player) pattern(o *op) error {
 	one := among(
 		o.r[3], all,
 		interlock.Pattern{Name: "p", Shape: "p", Capacity: n},
-		interlock.Pattern{Name: "p", Shape: "p", Capacity: n, Groups: []interlock.Group{{Name: "x", Min: 1}, {Name: "y", Max: 2}}},
+		interlock.Pattern{
+			Name: "p", Shape: "p", Capacity: n, Groups: []interlock.Group{{Name: "x", Min: 1}, {Name: "y", Max: 2}},
+		},
 		interlock.Pattern{Name: "g", Shape: "g:{id:int}", Aliases: []string{"gg-{id:int}"}, Capacity: n},
-		interlock.Pattern{Name: "ax", Shape: among(o.r[4], "a/x", "a/{sub}/1", "a/{rest...}"), Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}},
+		interlock.Pattern{
+			Name: "ax", Shape: among(o.r[4], "a/x", "a/{sub}/1", "a/{rest...}"),
+			Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}},
+		},
 		interlock.Pattern{Name: "lows", Shape: "r:{name:lower}/{path...}"},
-		interlock.Pattern{Name: "low", Shape: "r:prod/{path...}", Aliases: []string{"prod/{path...}"}, Allow: []interlock.Rule{{Principal: "web"}}, Capacity: among(o.r[4], 0, n)},
+		interlock.Pattern{
+			Name: "low", Shape: "r:prod/{path...}", Aliases: []string{"prod/{path...}"},
+			Allow: []interlock.Rule{{Principal: "web"}}, Capacity: among(o.r[4], 0, n),
+		},
 		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: among(o.r[4], 2*time.Second, 10*time.Second), Burst: 3},
 		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: 4 * time.Second, Burst: 3, Capacity: 3},
 		interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: among(o.r[4], uint32(1), 2, 3)},
-		interlock.Pattern{Name: "works", Shape: "org:{org}/workflow:{id}/runs", Capacity: 1, MaxWait: among(o.r[4], 0, 3*time.Second)},
-		interlock.Pattern{Name: "b", Shape: "b", TTL: 20 * time.Second, MaxTTL: 40 * time.Second, MaxHold: 30 * time.Second, LockDelay: 3 * time.Second},
-		interlock.Pattern{Name: "c", Shape: "c", Grace: 3 * time.Second, MaxGrace: 4 * time.Second, Stall: 20 * time.Second, MaxWait: 15 * time.Second},
-		interlock.Pattern{Name: "b", Shape: "b", Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}},
+		interlock.Pattern{
+			Name: "works", Shape: "org:{org}/workflow:{id}/runs", Capacity: 1, MaxWait: among(o.r[4], 0, 3*time.Second),
+		},
+		interlock.Pattern{
+			Name: "b", Shape: "b", TTL: 20 * time.Second, MaxTTL: 40 * time.Second, MaxHold: 30 * time.Second,
+			LockDelay: 3 * time.Second,
+		},
+		interlock.Pattern{
+			Name: "c", Shape: "c", Grace: 3 * time.Second, MaxGrace: 4 * time.Second, Stall: 20 * time.Second,
+			MaxWait: 15 * time.Second,
+		},
+		interlock.Pattern{
+			Name: "b", Shape: "b",
+			Allow: []interlock.Rule{{Principal: "web"}, {Principal: "*", Modes: []interlock.Mode{interlock.Shared}}},
+		},
 		interlock.Pattern{Name: "b", Shape: "b", Allow: []interlock.Rule{{Principal: "group:x"}, {Principal: "ops"}}},
-		interlock.Pattern{Name: "c", Shape: "c", Allow: []interlock.Rule{{Principal: "group:y", Modes: []interlock.Mode{interlock.Exclusive}}, {Principal: "web"}}},
+		interlock.Pattern{
+			Name: "c", Shape: "c",
+			Allow: []interlock.Rule{{Principal: "group:y", Modes: []interlock.Mode{interlock.Exclusive}}, {Principal: "web"}},
+		},
 	)
 	switch o.r[5] % 12 {
 	case 0:
@@ -99,7 +129,10 @@ func (p *player) pattern(o *op) error {
 		if head.Actor = among(o.r[6]>>8, "", "web"); o.r[6]>>12%4 == 0 {
 			head.RequestID = fmt.Sprintf("r%d", p.ids+uint64(len(p.trace)))
 		}
-		return p.step(&engine.RevertPattern{Head: head, Name: among(o.r[6], "b", "c", "zz", "p", "t", "runs", "none"), Revision: uint64(among(o.r[7], 0, 0, 1, 2, 7))})
+		return p.step(&engine.RevertPattern{
+			Head: head, Name: among(o.r[6], "b", "c", "zz", "p", "t", "runs", "none"),
+			Revision: uint64(among(o.r[7], 0, 0, 1, 2, 7)),
+		})
 	case 4:
 		if o.r[6]%4 == 0 {
 			head.Actor = among(o.r[6]>>8, "", "web")
@@ -107,11 +140,15 @@ func (p *player) pattern(o *op) error {
 		}
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
-			Closed: o.r[6]%2 == 1, StrictOrder: o.r[6]%4 == 1, EffectRetention: among(o.r[7]>>16, 0, time.Second, 20*time.Second),
-			Quota: interlock.Quota{Documents: among(o.r[7], 0, 0, 3, 5), State: among(o.r[7]>>8, 0, 0, 900, 1900)},
+			Closed: o.r[6]%2 == 1, StrictOrder: o.r[6]%4 == 1,
+			EffectRetention: among(o.r[7]>>16, 0, time.Second, 20*time.Second),
+			Quota:           interlock.Quota{Documents: among(o.r[7], 0, 0, 3, 5), State: among(o.r[7]>>8, 0, 0, 900, 1900)},
 		}})
 	}
-	one.Write = among(o.r[6]>>16, interlock.WriteGuarded, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease, interlock.WriteSingle)
+	one.Write = among(
+		o.r[6]>>16, interlock.WriteGuarded, interlock.WriteOpen, interlock.WriteVersion, interlock.WriteLease,
+		interlock.WriteSingle,
+	)
 	if one.Write == interlock.WriteSingle {
 		if one.Writer = "web"; o.r[6]>>24%2 == 0 {
 			one.Writer, one.WriterQueue = "", among(o.r[6]>>20, "q", "q", "r")
@@ -119,7 +156,9 @@ func (p *player) pattern(o *op) error {
 	}
 	one.AuditRefusals = o.r[6]>>28%2 == 0
 	one.OnDeadlock = among(o.r[6]>>12, interlock.DeadlockRefuse, interlock.DeadlockRevoke)
-	one.Preempt = among(o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever)
+	one.Preempt = among(
+		o.r[6]>>8, interlock.PreemptAsk, interlock.PreemptAsk, interlock.PreemptRevoke, interlock.PreemptNever,
+	)
 	return p.step(&engine.SetPattern{Head: head, Pattern: one})
 }
 

@@ -92,7 +92,9 @@ func (p *player) write(r uint32, id [16]byte) interlock.Write {
 	case 6, 7:
 		w.Op = interlock.Delete
 	case 8, 9, 10:
-		w.Op, w.Body = interlock.Merge, []byte(among(r>>12, `{"v":null}`, `{"deep":{"n":1e400,"<":"&"}}`, `{"deep":null,"x":{"y":null,"z":0}}`, `5`, `null`))
+		w.Op, w.Body = interlock.Merge, []byte(among(
+			r>>12, `{"v":null}`, `{"deep":{"n":1e400,"<":"&"}}`, `{"deep":null,"x":{"y":null,"z":0}}`, `5`, `null`,
+		))
 	case 15:
 		return p.spoilt(w, r>>12)
 	default:

@@ -35,7 +35,9 @@ func (p *player) send(o *op) error {
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%2 > 0 {
 		c.Head, c.Attach = p.in(s), o.r[3]%4 == 0
 	} else {
-		c.Namespace, c.Agent = among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace), among(o.r[1]>>12, "ann", "ann", "bob", "")
+		c.Namespace, c.Agent = among(
+			o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace,
+		), among(o.r[1]>>12, "ann", "ann", "bob", "")
 	}
 	c.Actor, c.Task = among(o.r[3]>>12, "", "", "", "web"), p.message(p.spec(o, c.Namespace, o.r[2]), o.r[5])
 	if err := p.mailbox(c.Namespace, o.r[4]); err != nil {
@@ -57,12 +59,16 @@ func (p *player) mailbox(ns interlock.Namespace, r uint32) error {
 	head := engine.Head{Namespace: ns}
 	queue := among(r>>16, "q", "q", "q", "r")
 	if p.m.queue(ns, queue) == nil && r>>20%8 > 0 {
-		if err := p.step(&engine.SetQueue{Head: head, Queue: interlock.TaskQueue{Name: queue, Backoff: among(r>>24, 0, time.Second)}}); err != nil {
+		if err := p.step(&engine.SetQueue{
+			Head: head, Queue: interlock.TaskQueue{Name: queue, Backoff: among(r>>24, 0, time.Second)},
+		}); err != nil {
 			return err
 		}
 	}
 	if len(p.m.patterns[ns]) == 0 {
-		if err := p.step(&engine.SetPattern{Head: head, Pattern: interlock.Pattern{Name: "zz", Shape: "{name}/{path...}"}}); err != nil {
+		if err := p.step(&engine.SetPattern{
+			Head: head, Pattern: interlock.Pattern{Name: "zz", Shape: "{name}/{path...}"},
+		}); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,8 @@ func (p *player) park(o *op) error {
 	}
 	c := &engine.Park{
 		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID),
-		Free: o.r[3]%3 == 0, Keep: o.r[3]%5 == 1, For: among(o.r[4], 0, 10*time.Second, time.Minute, time.Hour), Reason: among(o.r[4]>>8, "may I?", "may I?", ""),
+		Free: o.r[3]%3 == 0, Keep: o.r[3]%5 == 1, For: among(o.r[4], 0, 10*time.Second, time.Minute, time.Hour),
+		Reason: among(o.r[4]>>8, "may I?", "may I?", ""),
 	}
 	if o.r[5]%4 == 0 {
 		c.RequestID = fmt.Sprintf("p%d", o.r[6])

@@ -73,7 +73,8 @@ func (p *player) play(o *op) error {
 	case opOpen:
 		return p.step(&engine.OpenSession{
 			Head: engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, firstNamespace, otherNamespace)},
-			ID:   p.id(), Agent: fmt.Sprintf("agent-%d", p.ids), TTL: among(o.r[1], 0, 9*time.Second, 30*time.Second, 5*time.Minute, time.Hour),
+			ID:   p.id(), Agent: fmt.Sprintf("agent-%d", p.ids),
+			TTL: among(o.r[1], 0, 9*time.Second, 30*time.Second, 5*time.Minute, time.Hour),
 		})
 	case opClose:
 		if s := p.session(o.r[0], o.r[1]); s != nil {
@@ -164,8 +165,11 @@ func (p *player) acquire(o *op) error {
 				Grace:   among(o.r[2]>>8, 0, engine.NoGrace, 2*time.Second),
 				MaxHold: among(o.r[2]>>16, 0, 0, 0, 12*time.Second),
 			},
-			Priority:   among(o.r[3], 0, 0, 0, 0, 1, -1, 5),
-			OnConflict: among(o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Preempt, interlock.Wait, interlock.Fail, interlock.Skip),
+			Priority: among(o.r[3], 0, 0, 0, 0, 1, -1, 5),
+			OnConflict: among(
+				o.r[3]>>8, interlock.Wait, interlock.Wait, interlock.Wait, interlock.Preempt, interlock.Wait, interlock.Fail,
+				interlock.Skip,
+			),
 		},
 		Attach: o.r[3]>>16%5 < 3,
 	}
@@ -249,7 +253,8 @@ func (p *player) claims(o *op) (list []interlock.Claim) {
 		}
 		key := p.plain[int(o.r[5]>>(4*i))%len(p.plain)]
 		list = append(list, interlock.Claim{Key: key, Mode: among(o.r[6]>>(6*i)%64,
-			interlock.Exclusive, interlock.Exclusive, interlock.Exclusive, 0, interlock.Shared, interlock.Shared, interlock.Shared,
+			interlock.Exclusive, interlock.Exclusive, interlock.Exclusive, 0, interlock.Shared, interlock.Shared,
+			interlock.Shared,
 			interlock.IntentExclusive, interlock.IntentShared, interlock.SharedIntentExclusive)})
 	}
 	return list
@@ -420,7 +425,9 @@ func (p *player) lease(o *op) error {
 	case opRenew:
 		return p.step(&engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])})
 	}
-	return p.step(&engine.Release{Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note"), Run: r.isRun()})
+	return p.step(&engine.Release{
+		Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note"), Run: r.isRun(),
+	})
 }
 
 func (p *player) fenced(o *op) error {
@@ -458,7 +465,9 @@ func (p *player) moment(o *op) engine.Time {
 	case o.r[0]%3 == 1:
 		return p.now.Add(time.Duration(o.r[1]%5) * time.Second)
 	}
-	return p.now.Add(among(o.r[1], time.Nanosecond, time.Millisecond, time.Second, 7*time.Second, 10*time.Second, 40*time.Second))
+	return p.now.Add(among(
+		o.r[1], time.Nanosecond, time.Millisecond, time.Second, 7*time.Second, 10*time.Second, 40*time.Second,
+	))
 }
 
 // race delays a renewal or a heartbeat until after the deadline, and before the Tick that ends

@@ -16,7 +16,10 @@ import (
 // has the invariants.
 func TestRandomRuns(t *testing.T) {
 	for seed := range uint64(60) {
-		g := &gate{rig: newRig().wide(), r: rand.New(rand.NewPCG(seed, 2)), born: map[uint64]string{}, admitted: map[string]uint64{}, waiting: map[uint64]bool{}}
+		g := &gate{
+			rig: newRig().wide(), r: rand.New(rand.NewPCG(seed, 2)), born: map[uint64]string{}, admitted: map[string]uint64{},
+			waiting: map[uint64]bool{},
+		}
 		g.blind = true
 		if err := g.play(300); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -111,13 +114,17 @@ func (g *gate) next() error {
 }
 
 func (g *gate) setCap(n int) error {
-	return g.do(&engine.SetPattern{Head: engine.Head{Namespace: "one"}, Pattern: interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: uint32(n)}})
+	return g.do(&engine.SetPattern{
+		Head:    engine.Head{Namespace: "one"},
+		Pattern: interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: uint32(n)},
+	})
 }
 
 func (g *gate) startOne() error {
 	name := fmt.Sprintf("run-%d", g.r.IntN(40))
 	c := &engine.StartRun{
-		Head: engine.Head{Namespace: "one", RequestID: name, Link: 1 + g.r.Uint64N(3)}, ID: g.id(), Org: "acme", TTL: 30 * time.Second,
+		Head: engine.Head{Namespace: "one", RequestID: name, Link: 1 + g.r.Uint64N(3)}, ID: g.id(), Org: "acme",
+		TTL: 30 * time.Second,
 	}
 	if g.r.IntN(3) > 0 {
 		c.MaxWait, c.Attach = time.Duration(1+g.r.IntN(30))*time.Second, true

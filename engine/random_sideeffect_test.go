@@ -10,7 +10,10 @@ import (
 )
 
 // actions are the external actions of random runs.
-var actions = []string{`{"tool":"charge"}`, `{"tool":"refund"}`, `{"tool":"mail"}`, `{"tool":"book"}`, `{"tool":"ship"}`, `{"tool":"sign"}`, "[1]", "[2]", "[3]", "[4]"}
+var actions = []string{
+	`{"tool":"charge"}`, `{"tool":"refund"}`, `{"tool":"mail"}`, `{"tool":"book"}`, `{"tool":"ship"}`, `{"tool":"sign"}`,
+	"[1]", "[2]", "[3]", "[4]",
+}
 
 // claimEffect sets out to do one of a few things.
 func (p *player) claimEffect(o *op) error {
@@ -22,8 +25,10 @@ func (p *player) claimEffect(o *op) error {
 		}
 	}
 	c := &engine.ClaimEffect{
-		Head: engine.Head{Namespace: among(o.r[2], firstNamespace, firstNamespace, otherNamespace), Actor: among(o.r[2]>>8, "", "web")},
-		ID:   p.id(), Agent: fmt.Sprintf("bare-%d", p.ids), Flow: among(o.r[3], "main", "", "sub"),
+		Head: engine.Head{
+			Namespace: among(o.r[2], firstNamespace, firstNamespace, otherNamespace), Actor: among(o.r[2]>>8, "", "web"),
+		},
+		ID: p.id(), Agent: fmt.Sprintf("bare-%d", p.ids), Flow: among(o.r[3], "main", "", "sub"),
 		Action: among(o.r[4], append([]string{""}, actions...)...),
 		TTL:    among(o.r[5], 0, 5*time.Second, 40*time.Second, -time.Second),
 	}
@@ -46,15 +51,19 @@ func (p *player) claimEffect(o *op) error {
 // settleEffect returns what became of one of them.
 func (p *player) settleEffect(o *op) error {
 	if o.r[9]%8 == 0 {
-		c := &engine.ForgetEffects{Head: engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, otherNamespace)}}
+		c := &engine.ForgetEffects{
+			Head: engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, otherNamespace)},
+		}
 		if c.OlderThan = among(o.r[1], 0, 5*time.Second, time.Minute, -1); o.r[2]%2 == 0 {
 			c.OlderThan, c.One, c.Digest = 0, true, sha256.Sum256([]byte(among(o.r[4], actions...)))
 		}
 		return p.step(c)
 	}
 	c := &engine.SettleEffect{
-		Head:  engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, otherNamespace)},
-		State: among(o.r[1], interlock.EffectDone, interlock.EffectDone, interlock.EffectUnknown, 0, 0, interlock.EffectClaimed),
+		Head: engine.Head{Namespace: among(o.r[0], firstNamespace, firstNamespace, otherNamespace)},
+		State: among(
+			o.r[1], interlock.EffectDone, interlock.EffectDone, interlock.EffectUnknown, 0, 0, interlock.EffectClaimed,
+		),
 	}
 	d, ok := pick(o.r[2], p.m.sideEffects)
 	switch {

@@ -12,8 +12,10 @@ import (
 func (p *player) startRun(o *op) error {
 	c := &engine.StartRun{
 		ID: p.id(), Org: among(o.r[1], "o", "o", "o", "o", "o", "o", "o", ""), Workflow: among(o.r[1]>>8, "", "w", "w", "v"),
-		Flow: among(o.r[1]>>16, "", "main", "sub"), Priority: among(o.r[2], 0, 0, 0, 1, -1), TTL: among(o.r[2]>>8, 0, 9*time.Second, 30*time.Second),
-		MaxHold: among(o.r[2]>>16, 0, 0, 12*time.Second), MaxWait: among(o.r[3], 0, 2*time.Second, 8*time.Second, time.Minute), Attach: o.r[3]>>8%5 > 0,
+		Flow: among(o.r[1]>>16, "", "main", "sub"), Priority: among(o.r[2], 0, 0, 0, 1, -1),
+		TTL:     among(o.r[2]>>8, 0, 9*time.Second, 30*time.Second),
+		MaxHold: among(o.r[2]>>16, 0, 0, 12*time.Second),
+		MaxWait: among(o.r[3], 0, 2*time.Second, 8*time.Second, time.Minute), Attach: o.r[3]>>8%5 > 0,
 	}
 	if again, ok := pick(o.r[4], p.started); ok && o.r[4]>>16%3 == 0 && !p.isGone(again.Namespace, again.Session) {
 		again.From, again.ID, again.MaxWait, again.Attach = nil, c.ID, c.MaxWait, c.Attach

@@ -87,7 +87,9 @@ func (w *taskWorld) run(steps int) (err error) {
 	}
 	for _, cmd := range []engine.Command{
 		&engine.SetQueue{Queue: w.queue()}, &engine.Configure{Settings: interlock.Settings{}},
-		&engine.SetPattern{Pattern: interlock.Pattern{Name: "m", Shape: mailboxes + "{id}", Write: interlock.WriteSingle, WriterQueue: "q"}},
+		&engine.SetPattern{
+			Pattern: interlock.Pattern{Name: "m", Shape: mailboxes + "{id}", Write: interlock.WriteSingle, WriterQueue: "q"},
+		},
 	} {
 		if err := w.do(cmd); err != nil {
 			return err
@@ -271,8 +273,10 @@ func choose[T any](w *taskWorld, list ...T) T { return list[w.rng.IntN(len(list)
 
 func (w *taskWorld) queue() interlock.TaskQueue {
 	q := interlock.TaskQueue{
-		Name: "q", Backoff: choose(w, 0, time.Millisecond, 3*time.Second), MaxAttempts: choose(w, 0, 2, 100), MaxBackoff: choose(w, 0, 5*time.Second),
-		TTL: choose(w, 0, 5*time.Second), Grace: choose(w, 0, time.Second), Paused: w.chance(8), MaxRunning: choose(w, 0, 0, 3),
+		Name: "q", Backoff: choose(w, 0, time.Millisecond, 3*time.Second), MaxAttempts: choose(w, 0, 2, 100),
+		MaxBackoff: choose(w, 0, 5*time.Second),
+		TTL:        choose(w, 0, 5*time.Second), Grace: choose(w, 0, time.Second), Paused: w.chance(8),
+		MaxRunning: choose(w, 0, 0, 3),
 	}
 	if w.chance(2) {
 		q.Groups = []interlock.Share{{Group: "a", Weight: 3, Max: choose(w, 0, 1)}, {Group: "b"}}
@@ -287,7 +291,9 @@ func (w *taskWorld) spec() engine.TaskSpec {
 	}
 	for _, key := range []interlock.Key{"k/1", "k/2", "k/3", "l"} {
 		if !x.Message && w.chance(3) {
-			x.Claims = append(x.Claims, interlock.Claim{Key: key, Mode: choose(w, interlock.Exclusive, interlock.Exclusive, interlock.Shared)})
+			x.Claims = append(
+				x.Claims, interlock.Claim{Key: key, Mode: choose(w, interlock.Exclusive, interlock.Exclusive, interlock.Shared)},
+			)
 		}
 	}
 	if w.chance(5) {
@@ -305,8 +311,9 @@ func (w *taskWorld) spec() engine.TaskSpec {
 
 func (w *taskWorld) question() interlock.Question {
 	return interlock.Question{
-		Text: "may I?", Limit: choose(w, 0, 3*time.Second, time.Minute), OnLimit: choose(w, 0, interlock.Approved, interlock.Denied),
-		Reads: []interlock.Read{{Key: choose(w, interlock.Key("k/1"), "did/none")}},
+		Text: "may I?", Limit: choose(w, 0, 3*time.Second, time.Minute),
+		OnLimit: choose(w, 0, interlock.Approved, interlock.Denied),
+		Reads:   []interlock.Read{{Key: choose(w, interlock.Key("k/1"), "did/none")}},
 	}
 }
 
@@ -374,9 +381,15 @@ func (w *taskWorld) one() error {
 		if w.chance(4) {
 			return w.waitFor()
 		}
-		return w.do(&engine.Submit{Head: engine.Head{RequestID: choose(w, "", fmt.Sprint(w.ids))}, Agent: choose(w, "ann", "bob", ""), Task: w.spec(), Attach: w.chance(2)})
+		return w.do(&engine.Submit{
+			Head: engine.Head{RequestID: choose(w, "", fmt.Sprint(w.ids))}, Agent: choose(w, "ann", "bob", ""), Task: w.spec(),
+			Attach: w.chance(2),
+		})
 	case 6, 7, 8, 9:
-		c := &engine.Pull{Head: engine.Head{Session: w.worker(), Link: 1}, ID: w.id(), Queue: "q", Max: 1 + w.rng.IntN(3), Attach: !w.chance(3)}
+		c := &engine.Pull{
+			Head: engine.Head{Session: w.worker(), Link: 1}, ID: w.id(), Queue: "q", Max: 1 + w.rng.IntN(3),
+			Attach: !w.chance(3),
+		}
 		for range c.Max {
 			c.Leases = append(c.Leases, w.id())
 		}
@@ -387,7 +400,9 @@ func (w *taskWorld) one() error {
 		}
 	case 13, 14:
 		if t := w.running(); t != nil {
-			return w.do(&engine.Nack{Lease: t.lease, Delay: choose(w, 0, 0, -1, 2*time.Second), Dead: w.chance(8), Jitter: w.rng.Uint64()})
+			return w.do(&engine.Nack{
+				Lease: t.lease, Delay: choose(w, 0, 0, -1, 2*time.Second), Dead: w.chance(8), Jitter: w.rng.Uint64(),
+			})
 		}
 	case 15:
 		if t := w.running(); t != nil {
@@ -398,8 +413,11 @@ func (w *taskWorld) one() error {
 	case 18:
 		return w.do(&engine.Acquire{
 			ID: w.id(), Agent: "agent", LeaseRequest: interlock.LeaseRequest{
-				Claims: []interlock.Claim{{Key: choose(w, interlock.Key("k/1"), "k/2", "k/3", "l"), Mode: choose(w, interlock.Exclusive, interlock.Shared)}},
-				Terms:  interlock.Terms{TTL: choose(w, 2*time.Second, time.Minute), Grace: engine.NoGrace}, OnConflict: interlock.Wait,
+				Claims: []interlock.Claim{{
+					Key: choose(w, interlock.Key("k/1"), "k/2", "k/3", "l"), Mode: choose(w, interlock.Exclusive, interlock.Shared),
+				}},
+				Terms:      interlock.Terms{TTL: choose(w, 2*time.Second, time.Minute), Grace: engine.NoGrace},
+				OnConflict: interlock.Wait,
 			},
 			Attach: true,
 		})
@@ -413,7 +431,10 @@ func (w *taskWorld) one() error {
 		return w.do(&engine.SetQueue{Queue: w.queue()})
 	case 21:
 		c := &engine.ChangeTask{Delay: choose(w, 0, 3*time.Second)}
-		state := choose(w, interlock.TaskScheduled, interlock.TaskWaiting, interlock.TaskAsking, interlock.TaskDead, interlock.TaskCancelled)
+		state := choose(
+			w, interlock.TaskScheduled, interlock.TaskWaiting, interlock.TaskAsking, interlock.TaskDead,
+			interlock.TaskCancelled,
+		)
 		t := w.inState(state)
 		if t == nil {
 			return nil
@@ -450,7 +471,9 @@ func (w *taskWorld) one() error {
 		}
 	case 26:
 		if t := w.inState(interlock.TaskAsking); t != nil {
-			return w.do(&engine.Answer{Task: t.id, Verdict: choose(w, interlock.Approved, interlock.Approved, interlock.Denied), By: "eve"})
+			return w.do(&engine.Answer{
+				Task: t.id, Verdict: choose(w, interlock.Approved, interlock.Approved, interlock.Denied), By: "eve",
+			})
 		}
 	}
 	return nil
@@ -472,7 +495,8 @@ func (w *taskWorld) waitFor() error {
 			Attach: true,
 		})
 	}
-	if t := w.inState(choose(w, interlock.TaskWaiting, interlock.TaskRunning, interlock.TaskScheduled)); t != nil && w.chance(2) {
+	if t := w.inState(choose(w, interlock.TaskWaiting, interlock.TaskRunning, interlock.TaskScheduled)); t != nil &&
+		w.chance(2) {
 		return w.do(&engine.FollowTask{Head: head, Flow: flow, Task: t.id, Attach: true})
 	}
 	return w.do(&engine.Submit{Head: head, Flow: flow, Task: w.spec(), Attach: true})

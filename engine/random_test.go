@@ -79,10 +79,12 @@ const (
 
 var weights = map[opKind]int{
 	opAcquire: 40, opRepeat: 4, opOpen: 5, opClose: 1, opHeartbeat: 10, opAttach: 3, opDetach: 3, opPoll: 5, opLeave: 3,
-	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1, opRestart: 1,
+	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1,
+	opRestart: 1,
 	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 	opClaimEffect: 6, opSettleEffect: 6, opCommit: 16,
-	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4, opAskHuman: 4, opAnswer: 8, opRun: 10,
+	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4,
+	opAskHuman: 4, opAnswer: 8, opRun: 10,
 }
 
 func program(seed uint64, n int) []op {
@@ -132,7 +134,10 @@ const (
 
 func play(g *rig, ops []op) (*rig, error) {
 	g.namespaces = []interlock.Namespace{firstNamespace, otherNamespace}
-	g.keys = []interlock.Key{"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x", "org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x"}
+	g.keys = []interlock.Key{
+		"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x",
+		"org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x",
+	}
 	g.plain = g.keys[:6]
 	g.looks, g.finishes = looksOf(ops), true
 	g.use(g.e)
@@ -222,25 +227,38 @@ func TestModelMeets(t *testing.T) {
 // missing returns the features that no run has met yet.
 func missing(met map[string]int) (list []string) {
 	for _, what := range []string{
-		"opened", "session_opened", "session_ended session_closed", "session_ended session_expired", "queued", "granted", "admitted", "offer", "claimed",
-		"grace ttl", "grace max_hold", "grace session_expired", "ended released", "ended ttl", "ended max_hold", "ended session_closed",
-		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock", "left session_closed",
-		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl", "closed stall",
-		"converted", "left lease_ended", "yield_requested", "grace preempted", "ended preempted", "pattern_set", "pattern_dropped", "configured", "left barrier_broken",
+		"opened", "session_opened", "session_ended session_closed", "session_ended session_expired", "queued", "granted",
+		"admitted", "offer", "claimed",
+		"grace ttl", "grace max_hold", "grace session_expired", "ended released", "ended ttl", "ended max_hold",
+		"ended session_closed",
+		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock",
+		"left session_closed",
+		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl",
+		"closed stall",
+		"converted", "left lease_ended", "yield_requested", "grace preempted", "ended preempted", "pattern_set",
+		"pattern_dropped", "configured", "left barrier_broken",
 		"parked", "resumed", "ended park_limit", "left target_ended", "left deadlock", "grace deadlock", "part",
 		"effect", "effect again", "effect settled done", "effect settled unknown", "effect settled ",
 		"granted and moved", "admitted and moved", "claimed and moved", "resumed and moved", "written",
-		"refused stale", "refused future_version", "refused version_required", "refused lease_required", "refused writer_only",
-		"queue_set", "queue_dropped", "task_submitted", "task_dispatched", "task_moved", "task_moved deadlock", "task_forgotten",
-		"approval_requested", "approval_decided", "ended question", "denied", "answered by policy", "asked again", "refused not_asking", "left too_many_runs", "refused too_many_runs",
+		"refused stale", "refused future_version", "refused version_required", "refused lease_required",
+		"refused writer_only",
+		"queue_set", "queue_dropped", "task_submitted", "task_dispatched", "task_moved", "task_moved deadlock",
+		"task_forgotten",
+		"approval_requested", "approval_decided", "ended question", "denied", "answered by policy", "asked again",
+		"refused not_asking", "left too_many_runs", "refused too_many_runs",
 		"pattern_set again", "pattern_dropped again", "refused no_such_revision", "refused no_such_pattern",
 		"barred by its group", "barred by a pattern",
 		"task_attempt_failed nack", "task_attempt_failed ttl", "task_attempt_failed max_hold", "task_attempt_failed stall",
-		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired", "task_attempt_failed session_closed",
-		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks", "refused queue_draining", "refused unknown_task",
-		"refused already_replied", "refused no_writer", "message held back", "message gave way", "message logged done", "message logged dead", "message logged cancelled",
-		"message changed its key", "message of key", "message of session", "message of principal", "message of agent", "message of ",
-		"refused bad_patch", "refused not_a_counter", "refused out_of_bounds", "refused too_many_documents", "refused too_much_state",
+		"task_attempt_failed released", "task_attempt_failed revoked", "task_attempt_failed session_expired",
+		"task_attempt_failed session_closed",
+		"refused task_moved", "refused task_settled", "refused no_such_queue", "refused too_many_tasks",
+		"refused queue_draining", "refused unknown_task",
+		"refused already_replied", "refused no_writer", "message held back", "message gave way", "message logged done",
+		"message logged dead", "message logged cancelled",
+		"message changed its key", "message of key", "message of session", "message of principal", "message of agent",
+		"message of ",
+		"refused bad_patch", "refused not_a_counter", "refused out_of_bounds", "refused too_many_documents",
+		"refused too_much_state",
 	} {
 		if met[what] == 0 {
 			list = append(list, what)

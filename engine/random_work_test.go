@@ -16,16 +16,24 @@ func (p *player) setQueue(o *op) error {
 		return p.step(&engine.DropQueue{Head: head, Name: name})
 	}
 	if o.r[2]>>16%4 == 0 {
-		return p.step(&engine.SwitchQueue{Head: head, Name: name, Paused: among(o.r[2]>>20, engine.AsIs, engine.On, engine.Off), Drain: among(o.r[2]>>24, engine.AsIs, engine.On, engine.Off)})
+		return p.step(&engine.SwitchQueue{
+			Head: head, Name: name, Paused: among(o.r[2]>>20, engine.AsIs, engine.On, engine.Off),
+			Drain: among(o.r[2]>>24, engine.AsIs, engine.On, engine.Off),
+		})
 	}
 	q := interlock.TaskQueue{
 		Name: name, Paused: o.r[2]>>8%8 == 0, Drain: o.r[2]>>12%12 == 0, MaxAttempts: among(o.r[3], 0, 0, 2, 5),
 		Backoff: among(o.r[3]>>8, 0, time.Second, 3*time.Second), MaxBackoff: among(o.r[3]>>16, 0, 5*time.Second),
-		TTL: among(o.r[4], 0, 0, 9*time.Second), Grace: among(o.r[4]>>8, 0, 2*time.Second), MaxHold: among(o.r[4]>>16, 0, 0, 20*time.Second),
-		Stall: among(o.r[5], 0, 0, 15*time.Second), MaxRunning: among(o.r[5]>>8, 0, 0, 3), MaxTasks: among(o.r[5]>>16, 0, 0, 6),
+		TTL: among(o.r[4], 0, 0, 9*time.Second), Grace: among(o.r[4]>>8, 0, 2*time.Second),
+		MaxHold: among(o.r[4]>>16, 0, 0, 20*time.Second),
+		Stall:   among(o.r[5], 0, 0, 15*time.Second), MaxRunning: among(o.r[5]>>8, 0, 0, 3),
+		MaxTasks: among(o.r[5]>>16, 0, 0, 6),
 	}
 	if o.r[6]%2 == 0 {
-		q.Groups = []interlock.Share{{Group: "x", Weight: among(o.r[6]>>8, 3, 2, 0), Max: among(o.r[6]>>16, 0, 1, 2)}, {Group: "y", Max: among(o.r[7], 0, 0, 1)}}
+		q.Groups = []interlock.Share{
+			{Group: "x", Weight: among(o.r[6]>>8, 3, 2, 0), Max: among(o.r[6]>>16, 0, 1, 2)},
+			{Group: "y", Max: among(o.r[7], 0, 0, 1)},
+		}
 	}
 	q.Pull = among(o.r[8], nil, nil, nil, []string{"*"}, []string{"web", "group:x"}, []string{"red"})
 	q.Submit = among(o.r[8]>>8, nil, nil, nil, []string{"group:y", "ops"}, []string{"web"})
@@ -40,10 +48,13 @@ func (p *player) setQueue(o *op) error {
 func (p *player) spec(o *op, ns interlock.Namespace, r uint32) engine.TaskSpec {
 	x := engine.TaskSpec{
 		ID: p.id(), TaskSpec: interlock.TaskSpec{
-			Queue: among(r, "q", "q", "q", "r"), Kind: "k", Payload: []byte(among(r>>2, `{"n":1}`, "")), Purpose: among(r>>4, "", "why"),
-			Group: among(r>>6, "", "x", "y"), Priority: among(r>>8, 0, 0, 0, 0, 1, -1, 5),
-			Delay: among(r>>12, 0, 0, 0, 0, time.Second, 7*time.Second), Deadline: among(r>>16, 0, 0, 0, 0, 10*time.Second, 25*time.Second),
-			MaxAttempts: among(r>>20, 0, 0, 1, 3), Backoff: among(r>>24, 0, 0, 2*time.Second), MaxBackoff: among(r>>28, 0, 0, 3*time.Second),
+			Queue: among(r, "q", "q", "q", "r"), Kind: "k", Payload: []byte(among(r>>2, `{"n":1}`, "")),
+			Purpose: among(r>>4, "", "why"),
+			Group:   among(r>>6, "", "x", "y"), Priority: among(r>>8, 0, 0, 0, 0, 1, -1, 5),
+			Delay:       among(r>>12, 0, 0, 0, 0, time.Second, 7*time.Second),
+			Deadline:    among(r>>16, 0, 0, 0, 0, 10*time.Second, 25*time.Second),
+			MaxAttempts: among(r>>20, 0, 0, 1, 3), Backoff: among(r>>24, 0, 0, 2*time.Second),
+			MaxBackoff: among(r>>28, 0, 0, 3*time.Second),
 		},
 	}
 	if o.r[8]%12 > 0 {
@@ -65,7 +76,9 @@ func (p *player) submit(o *op) error {
 	}
 	c.Task = p.spec(o, c.Namespace, o.r[2])
 	if p.m.queue(c.Namespace, c.Task.Queue) == nil && o.r[3]>>4%8 > 0 {
-		if err := p.step(&engine.SetQueue{Head: engine.Head{Namespace: c.Namespace}, Queue: interlock.TaskQueue{Name: c.Task.Queue}}); err != nil {
+		if err := p.step(&engine.SetQueue{
+			Head: engine.Head{Namespace: c.Namespace}, Queue: interlock.TaskQueue{Name: c.Task.Queue},
+		}); err != nil {
 			return err
 		}
 	}
@@ -78,7 +91,10 @@ func (p *player) submit(o *op) error {
 }
 
 func (p *player) pull(o *op) error {
-	c := &engine.Pull{ID: p.id(), Queue: among(o.r[1], "q", "q", "q", "r"), Max: 1 + int(o.r[2]%3), Attach: o.r[2]>>8%3 > 0, TTL: among(o.r[2]>>16, 0, 0, 4*time.Second)}
+	c := &engine.Pull{
+		ID: p.id(), Queue: among(o.r[1], "q", "q", "q", "r"), Max: 1 + int(o.r[2]%3), Attach: o.r[2]>>8%3 > 0,
+		TTL: among(o.r[2]>>16, 0, 0, 4*time.Second),
+	}
 	if s := p.session(o.r[0], o.r[0]>>8); s != nil && o.r[1]>>8%3 > 0 {
 		c.Head = p.in(s)
 	} else {
@@ -125,7 +141,9 @@ func (p *player) ack(o *op) error {
 	}
 	c := &engine.Ack{
 		Head: p.head(r, o.r[2]), Lease: interlock.LeaseID(r.ask.ID), Result: []byte(among(o.r[3], "", "1", `{"ok":true}`)),
-		CommitRequest: interlock.CommitRequest{Reads: commit.Reads, AsOf: commit.AsOf, Writes: commit.Writes, Note: commit.Note},
+		CommitRequest: interlock.CommitRequest{
+			Reads: commit.Reads, AsOf: commit.AsOf, Writes: commit.Writes, Note: commit.Note,
+		},
 	}
 	c.Actor = among(o.r[3]>>4, "", "", "web")
 	for i := range int(among(o.r[3]>>8, 0, 0, 1, 2)) {
@@ -164,7 +182,8 @@ func (p *player) changeTask(o *op) error {
 		return nil
 	}
 	c := &engine.ChangeTask{
-		Head: engine.Head{Namespace: t.ns}, Task: t.id, Delay: among(o.r[2], 0, 0, 3*time.Second), Reason: among(o.r[2]>>8, "", "so"),
+		Head: engine.Head{Namespace: t.ns}, Task: t.id, Delay: among(o.r[2], 0, 0, 3*time.Second),
+		Reason: among(o.r[2]>>8, "", "so"),
 		Change: among(o.r[1], engine.CancelTask, engine.RescheduleTask, engine.RescheduleTask),
 	}
 	if t.isSettled() || o.r[1]>>8%16 == 0 {
@@ -193,9 +212,13 @@ func (p *player) followTask(o *op) error {
 		return nil
 	}
 	if o.r[1]>>16%4 == 0 {
-		return p.step(&engine.Leave{Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Ticket: interlock.TicketID(t.id)})
+		return p.step(&engine.Leave{
+			Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Ticket: interlock.TicketID(t.id),
+		})
 	}
-	c := &engine.FollowTask{Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Task: t.id, Attach: o.r[1]>>8%3 > 0}
+	c := &engine.FollowTask{
+		Head: engine.Head{Namespace: t.ns, Link: 1 + uint64(o.r[2]%3)}, Task: t.id, Attach: o.r[1]>>8%3 > 0,
+	}
 	if s := p.session(o.r[3], 1); s != nil && s.ns == t.ns && o.r[3]>>8%2 == 0 {
 		c.Session, c.Flow = s.id, p.flow(o, s)
 	}

@@ -15,9 +15,14 @@ import (
 // namespace's last commit; with bodies only if they are asked for. The error is
 // ParseKey's, or has CodeInvalidRequest or CodeBodyTooLarge if it is too much for one
 // answer.
-func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies bool) (list []interlock.Document, asOf interlock.Version, err error) {
+func (e *Engine) Documents(
+	ns interlock.Namespace, keys []interlock.Key, bodies bool,
+) (list []interlock.Document, asOf interlock.Version, err error) {
 	if len(keys) > interlock.MaxReads {
-		return nil, 0, &message.Error{Code: interlock.CodeInvalidRequest, Text: message.New(message.TooManyReads, message.Num(len(keys)), message.Num(interlock.MaxReads))}
+		return nil, 0, &message.Error{
+			Code: interlock.CodeInvalidRequest,
+			Text: message.New(message.TooManyReads, message.Num(len(keys)), message.Num(interlock.MaxReads)),
+		}
 	}
 	size := 0
 	for _, key := range keys {
@@ -27,7 +32,10 @@ func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies 
 		}
 		doc := e.present(docs, spelled, bodies)
 		if size += len(doc.Body); size > interlock.MaxReadBytes {
-			return nil, 0, &message.Error{Code: interlock.CodeBodyTooLarge, Key: spelled, Text: message.New(message.DocumentsReadTooLarge, message.Str(spelled), message.Num(interlock.MaxReadBytes))}
+			return nil, 0, &message.Error{
+				Code: interlock.CodeBodyTooLarge, Key: spelled,
+				Text: message.New(message.DocumentsReadTooLarge, message.Str(spelled), message.Num(interlock.MaxReadBytes)),
+			}
 		}
 		list = append(list, doc)
 	}
@@ -40,24 +48,33 @@ func (e *Engine) Documents(ns interlock.Namespace, keys []interlock.Key, bodies 
 // DocumentAt returns the state that a key had with a version of the namespace: what was
 // written last at or before it. The error has CodeHistoryTrimmed or CodeFutureVersion,
 // or is ParseKey's.
-func (e *Engine) DocumentAt(ns interlock.Namespace, key interlock.Key, version interlock.Version) (interlock.Document, error) {
+func (e *Engine) DocumentAt(
+	ns interlock.Namespace, key interlock.Key, version interlock.Version,
+) (interlock.Document, error) {
 	docs, key, err := e.docsAt(ns, key)
 	if err != nil {
 		return interlock.Document{}, err
 	}
 	if version > docs.Version {
-		return interlock.Document{}, &message.Error{Code: interlock.CodeFutureVersion, Key: key, Text: store.FutureWords(version, docs.Version)}
+		return interlock.Document{}, &message.Error{
+			Code: interlock.CodeFutureVersion, Key: key, Text: store.FutureWords(version, docs.Version),
+		}
 	}
 	x, known := docs.AsOf(key, version)
 	if !known {
-		return interlock.Document{}, &message.Error{Code: interlock.CodeHistoryTrimmed, Key: key, Text: message.New(message.VersionNotKept, message.Str(key), message.Num(version))}
+		return interlock.Document{}, &message.Error{
+			Code: interlock.CodeHistoryTrimmed, Key: key,
+			Text: message.New(message.VersionNotKept, message.Str(key), message.Num(version)),
+		}
 	}
 	return e.showDocument(key, x, true), nil
 }
 
 // Versions returns what is kept of a key's history, the newest first, and whether there
 // was more. The error is ParseKey's.
-func (e *Engine) Versions(ns interlock.Namespace, key interlock.Key) (list []interlock.Document, trimmed bool, err error) {
+func (e *Engine) Versions(
+	ns interlock.Namespace, key interlock.Key,
+) (list []interlock.Document, trimmed bool, err error) {
 	docs, key, err := e.docsAt(ns, key)
 	if err != nil {
 		return nil, false, err

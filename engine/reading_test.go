@@ -22,7 +22,8 @@ func TestReadingBounds(t *testing.T) {
 	read := func(want interlock.Code, bodies bool, keys ...interlock.Key) {
 		t.Helper()
 		list, _, err := s.e.Documents("bench", keys, bodies)
-		if want == "" && (err != nil || len(list) != len(keys)) || want != "" && !errors.Is(err, &interlock.Error{Code: want}) {
+		if want == "" && (err != nil || len(list) != len(keys)) ||
+			want != "" && !errors.Is(err, &interlock.Error{Code: want}) {
 			t.Errorf("%d keys: %d documents, %v, want %q", len(keys), len(list), err, want)
 		}
 	}

@@ -131,7 +131,8 @@ func (e *Engine) isFreeWithin(d *store.Reduction, r *store.Request) bool {
 		}
 		own := d.OwnAt(r, m.Node)
 		for mode := lockmode.IS; mode <= lockmode.X; mode++ {
-			if lockmode.Conflicts[m.Mode].Has(mode) && (*x.Granted.Of(mode) > *own.Granted.Of(mode) || *x.Waits.Of(mode) > *own.Waits.Of(mode)) {
+			if lockmode.Conflicts[m.Mode].Has(mode) &&
+				(*x.Granted.Of(mode) > *own.Granted.Of(mode) || *x.Waits.Of(mode) > *own.Waits.Of(mode)) {
 				return false
 			}
 		}

@@ -60,7 +60,9 @@ func (e *Engine) repeat(cmd Command) bool {
 		return false
 	}
 	if len(h.RequestID) > interlock.MaxRequestIDBytes {
-		code, problem := store.CheckTexts(store.Text{Name: "request id", Value: h.RequestID, Limit: interlock.MaxRequestIDBytes})
+		code, problem := store.CheckTexts(store.Text{
+			Name: "request id", Value: h.RequestID, Limit: interlock.MaxRequestIDBytes,
+		})
 		e.refuse(code, problem)
 		return true
 	}
@@ -152,7 +154,10 @@ func (e *Engine) remember(cmd Command) {
 	if eff.Effect != nil {
 		id = eff.Effect.ID
 	}
-	*e.draft() = record.Event{Kind: record.Answered, Namespace: h.Namespace, ID: id, Code: eff.Code, Offer: eff.Lease.Reused, Version: eff.Version, Actor: h.Actor}
+	*e.draft() = record.Event{
+		Kind: record.Answered, Namespace: h.Namespace, ID: id, Code: eff.Code, Offer: eff.Lease.Reused, Version: eff.Version,
+		Actor: h.Actor,
+	}
 	e.ev.SetReply(eff.Message)
 	if e.tag(e.ev, eff.Outcome); e.tagged {
 		e.emit(e.ev)

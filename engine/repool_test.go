@@ -34,7 +34,12 @@ func TestPatternOverManyKeys(t *testing.T) {
 		next interlock.Pattern
 	}{
 		{"capacity", interlock.Pattern{Name: "p", Shape: "k/{n}", Capacity: 3}},
-		{"groups", interlock.Pattern{Name: "p", Shape: "k/{n}", Capacity: 5, Groups: []interlock.Group{{Name: "b", Min: 2}, {Name: "a", Max: 2}}}},
+		{
+			"groups",
+			interlock.Pattern{
+				Name: "p", Shape: "k/{n}", Capacity: 5, Groups: []interlock.Group{{Name: "b", Min: 2}, {Name: "a", Max: 2}},
+			},
+		},
 		{"dropped", interlock.Pattern{}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -129,7 +134,9 @@ func TestTooManyChanges(t *testing.T) {
 	l := newLoad(t)
 	s := l.open(interlock.MaxTTL)
 	set := func(capacity int) *engine.Effect {
-		return l.step(&engine.SetPattern{Head: l.head(s), Pattern: interlock.Pattern{Name: "p", Shape: "k/{n}", Capacity: uint32(capacity)}})
+		return l.step(&engine.SetPattern{
+			Head: l.head(s), Pattern: interlock.Pattern{Name: "p", Shape: "k/{n}", Capacity: uint32(capacity)},
+		})
 	}
 	set(1)
 	for i := range 3 * engine.StepObjects {

@@ -15,7 +15,10 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 		e.refuse(interlock.CodeOverloaded, problem)
 		return
 	}
-	*e.draft() = record.Event{Kind: record.PatternSet, Namespace: e.head.Namespace, PatternName: name, Blob: blob, By: reverted, Generation: 1, Actor: e.head.Actor}
+	*e.draft() = record.Event{
+		Kind: record.PatternSet, Namespace: e.head.Namespace, PatternName: name, Blob: blob, By: reverted, Generation: 1,
+		Actor: e.head.Actor,
+	}
 	if blob == nil {
 		e.ev.Kind = record.PatternDropped
 	}

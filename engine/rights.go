@@ -8,14 +8,17 @@ import (
 
 // claimable has the modes in the order of listing them to a principal that may not claim all.
 var claimable = [...]interlock.Mode{
-	interlock.Exclusive, interlock.SharedIntentExclusive, interlock.Shared, interlock.IntentExclusive, interlock.IntentShared,
+	interlock.Exclusive, interlock.SharedIntentExclusive, interlock.Shared, interlock.IntentExclusive,
+	interlock.IntentShared,
 	interlock.Permits, interlock.Barrier, interlock.Member,
 }
 
 // MayClaim returns the first mode in which a principal may claim a key by the allow lists of
 // its pattern and of the patterns below it: Exclusive without such lists, 0 if there is none.
 // problem is the reason why it is not Exclusive.
-func (e *Engine) MayClaim(ns interlock.Namespace, key interlock.Key, by *interlock.Principal) (mode interlock.Mode, problem *message.Text) {
+func (e *Engine) MayClaim(
+	ns interlock.Namespace, key interlock.Key, by *interlock.Principal,
+) (mode interlock.Mode, problem *message.Text) {
 	s := e.turnTo(ns)
 	if s == nil {
 		return interlock.Exclusive, nil

@@ -75,7 +75,12 @@ func checkSegment(what, name string) *store.Refusal {
 	if problem == nil {
 		return nil
 	}
-	return &store.Refusal{Code: interlock.CodeInvalidKey, Key: interlock.Key(keypath.Clip(name, 64)), Message: message.New(message.InvalidSegment, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Sub(problem))}
+	return &store.Refusal{
+		Code: interlock.CodeInvalidKey, Key: interlock.Key(keypath.Clip(name, 64)),
+		Message: message.New(
+			message.InvalidSegment, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Sub(problem),
+		),
+	}
 }
 
 // admitted reports whether a remembered answer counts for a repeated start of a run. A start

@@ -24,7 +24,9 @@ func (s *script) askHuman(w *words) error {
 }
 
 func (s *script) answerTask(w *words) error {
-	c := &engine.Answer{Head: s.head(w), Fence: interlock.Fence(w.number("fence")), By: w.get("by"), Reason: w.get("reason")}
+	c := &engine.Answer{
+		Head: s.head(w), Fence: interlock.Fence(w.number("fence")), By: w.get("by"), Reason: w.get("reason"),
+	}
 	if c.Fence == 0 {
 		c.Task = s.taskID(w.get("task"))
 	}

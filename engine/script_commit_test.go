@@ -26,7 +26,9 @@ func (s *script) commitWords(c *engine.Commit, w *words) {
 		switch x.key {
 		case "read":
 			at := strings.LastIndexByte(x.value, '@')
-			c.Reads = append(c.Reads, interlock.Read{Key: interlock.Key(x.value[:at]), Version: interlock.Version(parseNumber(x.value[at+1:]))})
+			c.Reads = append(
+				c.Reads, interlock.Read{Key: interlock.Key(x.value[:at]), Version: interlock.Version(parseNumber(x.value[at+1:]))},
+			)
 		case "absent":
 			c.Reads = append(c.Reads, interlock.Read{Key: interlock.Key(x.value), Absent: true})
 		case "present":
@@ -205,7 +207,10 @@ func (s *script) showDocuments(ns interlock.Namespace, w *words) {
 			s.printf("and earlier ones")
 		}
 	default:
-		l := engine.DocumentList{Namespace: ns, Prefix: w.get("prefix"), After: interlock.Key(w.get("after")), Limit: int(w.number("limit")), Bodies: w.has("values")}
+		l := engine.DocumentList{
+			Namespace: ns, Prefix: w.get("prefix"), After: interlock.Key(w.get("after")), Limit: int(w.number("limit")),
+			Bodies: w.has("values"),
+		}
 		for !l.Look(s.e) {
 		}
 		for i := range l.Rows {

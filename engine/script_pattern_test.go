@@ -20,9 +20,11 @@ func parseNumber(text string) int64 {
 func patternOf(w *words) interlock.Pattern {
 	p := interlock.Pattern{
 		Name: w.get("name"), Shape: w.get("shape"),
-		Capacity: uint32(w.number("capacity")), Rate: uint32(w.number("rate")), Per: w.duration("per"), Burst: uint32(w.number("burst")),
-		TTL: w.duration("ttl"), MaxTTL: w.duration("max_ttl"), Grace: w.duration("grace"), MaxGrace: w.duration("max_grace"),
-		MaxHold: w.duration("max_hold"), Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"),
+		Capacity: uint32(w.number("capacity")), Rate: uint32(w.number("rate")), Per: w.duration("per"),
+		Burst: uint32(w.number("burst")),
+		TTL:   w.duration("ttl"), MaxTTL: w.duration("max_ttl"), Grace: w.duration("grace"),
+		MaxGrace: w.duration("max_grace"),
+		MaxHold:  w.duration("max_hold"), Stall: w.duration("stall"), LockDelay: w.duration("lock_delay"),
 		MaxWait: w.duration("max_wait"), MaxWaiters: int(w.number("max_waiters")), MaxPark: w.duration("max_park"),
 	}
 	known := true
@@ -43,7 +45,9 @@ func patternOf(w *words) interlock.Pattern {
 			p.Members = append(p.Members, x.value)
 		case "group":
 			parts := strings.Split(x.value, ":")
-			p.Groups = append(p.Groups, interlock.Group{Name: parts[0], Min: uint32(parseNumber(parts[1])), Max: uint32(parseNumber(parts[2]))})
+			p.Groups = append(
+				p.Groups, interlock.Group{Name: parts[0], Min: uint32(parseNumber(parts[1])), Max: uint32(parseNumber(parts[2]))},
+			)
 		case "allow":
 			who, list := x.value, ""
 			if i := strings.LastIndexByte(who, ':'); i >= 0 { // allow=group:NAME: has no modes
@@ -85,7 +89,8 @@ func settingsOf(w *words) interlock.Settings {
 		}
 	}
 	return interlock.Settings{
-		StrictOrder: w.has("strict_order"), Closed: w.has("closed"), NearMisses: w.has("near_misses"), EffectRetention: w.duration("effect_retention"),
-		Quota: quota(""), PrincipalQuota: quota("each_"),
+		StrictOrder: w.has("strict_order"), Closed: w.has("closed"), NearMisses: w.has("near_misses"),
+		EffectRetention: w.duration("effect_retention"),
+		Quota:           quota(""), PrincipalQuota: quota("each_"),
 	}
 }

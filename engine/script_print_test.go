@@ -83,7 +83,8 @@ func (s *script) learn(cmd engine.Command, ev *record.Event) {
 	if ev.Kind == record.Admitted && ev.Base != 0 && !ev.Part {
 		num = ev.Base // the lease takes over what its conversion asked for
 	}
-	if l := s.nums[num]; l != nil && (ev.Kind == record.Granted || ev.Kind == record.Admitted || ev.Kind == record.Converted) {
+	if l := s.nums[num]; l != nil &&
+		(ev.Kind == record.Granted || ev.Kind == record.Admitted || ev.Kind == record.Converted) {
 		l.fence, l.claims = ev.Fence, claimsText(ev.Claims)
 		s.leases[ev.Fence] = l
 	}
@@ -152,14 +153,17 @@ func (s *script) printEvent(ev *record.Event, told map[[16]byte]bool) {
 		case !told[l.id]:
 			s.printf("granted %s to %s fence=%d, and nobody was told", l.claims, l.who, ev.Fence)
 		}
-	case record.TaskSubmitted, record.AttemptFailed, record.TaskMoved, record.TaskForgotten, record.ApprovalRequested, record.ApprovalDecided:
+	case record.TaskSubmitted, record.AttemptFailed, record.TaskMoved, record.TaskForgotten, record.ApprovalRequested,
+		record.ApprovalDecided:
 		s.printTaskEvent(ev)
 	case record.Refused:
 		who := cmp.Or(ev.Agent, "nobody")
 		if ev.Actor != "" {
 			who += " of " + ev.Actor
 		}
-		s.refusal = fmt.Sprintf("recorded %s of %s by %s: %s left_out=%d", ev.Outcome, claimsText(ev.Claims), who, ev.Code, ev.Num)
+		s.refusal = fmt.Sprintf(
+			"recorded %s of %s by %s: %s left_out=%d", ev.Outcome, claimsText(ev.Claims), who, ev.Code, ev.Num,
+		)
 	case record.Claimed:
 		s.printf("claimed %s %s fence=%d", l.claims, l.who, l.fence)
 	case record.Grace:
@@ -178,7 +182,10 @@ func (s *script) printEvent(ev *record.Event, told map[[16]byte]bool) {
 		}
 		l.actor = nil
 	case record.Decided:
-		s.printf("%v %s %s fence=%d by %s", interlock.Verdict(ev.Op), l.claims, l.who, ev.Fence, interlock.Answerer(ev.Actor, ev.Agent))
+		s.printf(
+			"%v %s %s fence=%d by %s", interlock.Verdict(ev.Op), l.claims, l.who, ev.Fence,
+			interlock.Answerer(ev.Actor, ev.Agent),
+		)
 	case record.Resumed:
 		if ev.Queued {
 			s.printf("resumed %s %s, in line", l.claims, l.who)
@@ -218,7 +225,10 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	}
 	switch e.Outcome {
 	case engine.Granted:
-		text := fmt.Sprintf("granted %s to %s fence=%d until=%v", claimsText(e.Lease.Claims), name, e.Lease.Fence, since(s.now.Add(e.Lease.ExpiresIn)))
+		text := fmt.Sprintf(
+			"granted %s to %s fence=%d until=%v", claimsText(e.Lease.Claims), name, e.Lease.Fence,
+			since(s.now.Add(e.Lease.ExpiresIn)),
+		)
 		if e.Lease.State != interlock.Held {
 			text += fmt.Sprintf(" state=%v", e.Lease.State)
 		}
@@ -316,7 +326,10 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 				if c.Victim {
 					mark = " (victim)"
 				}
-				s.printf("  %s waits for %s%s%s", s.flowName(c.Agent, c.Flow), s.flowName(next.Agent, next.Flow), atText(c.Key, c.Mode), mark)
+				s.printf(
+					"  %s waits for %s%s%s", s.flowName(c.Agent, c.Flow), s.flowName(next.Agent, next.Flow), atText(c.Key, c.Mode),
+					mark,
+				)
 			}
 		}
 	case engine.Warned:
@@ -335,7 +348,10 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 	}
 	for i := range e.Losses {
 		l := &e.Losses[i]
-		s.printf("  %s fence=%d %v %s%s%s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code, s.endedBy(&l.Lease), yieldText(l.Lease.Yield))
+		s.printf(
+			"  %s fence=%d %v %s%s%s", claimsText(l.Lease.Claims), l.Lease.Fence, l.Lease.State, l.Code, s.endedBy(&l.Lease),
+			yieldText(l.Lease.Yield),
+		)
 	}
 }
 
@@ -470,7 +486,8 @@ func (s *script) printCapacity(c *interlock.Capacity) {
 
 func (s *script) printHolder(h *interlock.Holder) {
 	text := fmt.Sprintf("  held by %s %s fence=%d %v held=%v until=%v", s.flowName(h.Agent, h.Flow),
-		claimsText([]interlock.Claim{{Key: h.Key, Mode: h.Mode, Count: h.Count}}), h.Fence, h.Liveness, h.Held, since(s.now.Add(h.ExpiresIn)))
+		claimsText([]interlock.Claim{{Key: h.Key, Mode: h.Mode, Count: h.Count}}), h.Fence, h.Liveness, h.Held,
+		since(s.now.Add(h.ExpiresIn)))
 	if h.Progress != "" {
 		text += fmt.Sprintf(" progress=%q", h.Progress)
 	}
@@ -495,7 +512,10 @@ func (s *script) showParked(ns interlock.Namespace, w *words) {
 			if r.Parking.Freed {
 				keys = "freed"
 			}
-			s.printf("%s of %s fence=%d keys=%s since=%v left=%v reason=%q", claimsText(r.Claims), s.flowName(r.Agent, r.Flow), r.Fence, keys, r.Parking.Since, r.Parking.Left, r.Parking.Reason)
+			s.printf(
+				"%s of %s fence=%d keys=%s since=%v left=%v reason=%q", claimsText(r.Claims), s.flowName(r.Agent, r.Flow), r.Fence,
+				keys, r.Parking.Since, r.Parking.Left, r.Parking.Reason,
+			)
 		}
 		if after, more = l.Next, l.More; more {
 			s.printf("and more")
@@ -532,7 +552,9 @@ func (s *script) show(w *words) error {
 			if x.Mode.Counts() {
 				x.Agent += fmt.Sprintf(" (%d)", x.Count)
 			}
-			text := fmt.Sprintf("  %d. %s waits %s waited=%v eta=%v", x.Position, s.flowName(x.Agent, x.Flow), x.Mode, x.Waited, x.ETA)
+			text := fmt.Sprintf(
+				"  %d. %s waits %s waited=%v eta=%v", x.Position, s.flowName(x.Agent, x.Flow), x.Mode, x.Waited, x.ETA,
+			)
 			if x.Priority != 0 {
 				text += fmt.Sprintf(" priority=%d", x.Priority)
 			}

@@ -10,9 +10,11 @@ import (
 // startRun asks for a run in the name of holder=, or without a session with session=none.
 func (s *script) startRun(w *words) error {
 	c := &engine.StartRun{
-		Head: s.head(w), ID: s.id(), Org: w.get("org"), Workflow: w.get("workflow"), Flow: w.get("flow"), Purpose: w.get("purpose"),
-		Priority: int(w.number("priority")), TTL: w.duration("ttl"), MaxHold: w.duration("max_hold"), MaxWait: w.duration("wait"),
-		Attach: w.has("wait") && !w.has("detached"),
+		Head: s.head(w), ID: s.id(), Org: w.get("org"), Workflow: w.get("workflow"), Flow: w.get("flow"),
+		Purpose:  w.get("purpose"),
+		Priority: int(w.number("priority")), TTL: w.duration("ttl"), MaxHold: w.duration("max_hold"),
+		MaxWait: w.duration("wait"),
+		Attach:  w.has("wait") && !w.has("detached"),
 	}
 	s.asker(&c.Head, &c.Agent, w)
 	return s.tellMore(c, w)
@@ -21,7 +23,9 @@ func (s *script) startRun(w *words) error {
 // showAdmission writes which runs there are, or what a pattern was before.
 func (s *script) showAdmission(ns interlock.Namespace, w *words) {
 	if w.has("runs") {
-		l := &engine.RunList{Namespace: ns, Org: w.get("org"), After: interlock.Fence(w.number("after")), Limit: int(w.number("limit"))}
+		l := &engine.RunList{
+			Namespace: ns, Org: w.get("org"), After: interlock.Fence(w.number("after")), Limit: int(w.number("limit")),
+		}
 		for !l.Look(s.e) {
 		}
 		for i := range l.Rows {

@@ -18,7 +18,9 @@ func (s *script) taskCommand(name string, w *words) error {
 		return s.tell(&engine.SetQueue{Head: s.head(w), Queue: queueOf(w)})
 	case "switch":
 		to := map[string]engine.Toggle{"yes": engine.On, "no": engine.Off}
-		return s.tell(&engine.SwitchQueue{Head: s.head(w), Name: w.get("queue"), Paused: to[w.get("paused")], Drain: to[w.get("drain")]})
+		return s.tell(&engine.SwitchQueue{
+			Head: s.head(w), Name: w.get("queue"), Paused: to[w.get("paused")], Drain: to[w.get("drain")],
+		})
 	case "submit":
 		return s.submit(w)
 	case "pull":
@@ -53,23 +55,29 @@ func (s *script) taskCommand(name string, w *words) error {
 		return s.tell(&engine.Leave{Head: s.head(w), Ticket: interlock.TicketID(s.taskID(w.get("task")))})
 	}
 	changes := map[string]engine.TaskChange{
-		"cancel": engine.CancelTask, "replay": engine.ReplayTask, "reschedule": engine.RescheduleTask, "discard": engine.DiscardTask,
+		"cancel": engine.CancelTask, "replay": engine.ReplayTask, "reschedule": engine.RescheduleTask,
+		"discard": engine.DiscardTask,
 	}
 	return s.tell(&engine.ChangeTask{
-		Head: s.head(w), Task: s.taskID(w.get("task")), Change: changes[name], Delay: w.duration("delay"), Reason: w.get("reason"),
+		Head: s.head(w), Task: s.taskID(w.get("task")), Change: changes[name], Delay: w.duration("delay"),
+		Reason: w.get("reason"),
 	})
 }
 
 func queueOf(w *words) interlock.TaskQueue {
 	q := interlock.TaskQueue{
 		Name: w.get("name"), Paused: w.has("paused"), Drain: w.has("drain"), MaxAttempts: int(w.number("max_attempts")),
-		Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"), TTL: w.duration("ttl"), Grace: w.duration("grace"),
-		MaxHold: w.duration("max_hold"), Stall: w.duration("stall"), MaxRunning: int(w.number("max_running")), MaxTasks: int(w.number("max_tasks")),
+		Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"), TTL: w.duration("ttl"),
+		Grace:   w.duration("grace"),
+		MaxHold: w.duration("max_hold"), Stall: w.duration("stall"), MaxRunning: int(w.number("max_running")),
+		MaxTasks: int(w.number("max_tasks")),
 	}
 	for _, x := range w.list {
 		if x.key == "share" {
 			parts := strings.Split(x.value, ":")
-			q.Groups = append(q.Groups, interlock.Share{Group: parts[0], Weight: int(parseNumber(parts[1])), Max: int(parseNumber(parts[2]))})
+			q.Groups = append(
+				q.Groups, interlock.Share{Group: parts[0], Weight: int(parseNumber(parts[1])), Max: int(parseNumber(parts[2]))},
+			)
 		}
 	}
 	w.used["share"] = true
@@ -91,7 +99,8 @@ func queueOf(w *words) interlock.TaskQueue {
 func (s *script) submit(w *words) error {
 	c := &engine.Submit{Head: s.head(w), Flow: s.flowIn(w), Attach: w.has("attach"), Task: engine.TaskSpec{
 		ID: s.id(), TaskSpec: interlock.TaskSpec{
-			Queue: w.get("queue"), Kind: w.get("kind"), Payload: []byte(w.get("payload")), Purpose: w.get("purpose"), Group: w.get("group"),
+			Queue: w.get("queue"), Kind: w.get("kind"), Payload: []byte(w.get("payload")), Purpose: w.get("purpose"),
+			Group:    w.get("group"),
 			Priority: int(w.number("priority")), Delay: w.duration("delay"), Deadline: w.duration("deadline"),
 			MaxAttempts: int(w.number("max_attempts")), Backoff: w.duration("backoff"), MaxBackoff: w.duration("max_backoff"),
 			Message: w.has("message"), Key: interlock.Key(w.get("message")),
@@ -117,7 +126,10 @@ func (s *script) pull(w *words) error {
 		s.asker(&c.Head, &c.Agent, w)
 		return s.tell(&c)
 	}
-	c := &engine.Pull{Head: s.head(w), ID: s.id(), Queue: w.get("queue"), Max: int(w.number("max")), TTL: w.duration("ttl"), Attach: !w.has("once")}
+	c := &engine.Pull{
+		Head: s.head(w), ID: s.id(), Queue: w.get("queue"), Max: int(w.number("max")), TTL: w.duration("ttl"),
+		Attach: !w.has("once"),
+	}
 	if !w.has("max") {
 		c.Max = 1
 	}
@@ -295,7 +307,12 @@ func barText(b engine.Bar) string {
 func (s *script) logLine(x *interlock.LogEntry) string {
 	text := fmt.Sprintf("%d %s %v", x.Seq, s.taskName(x.Message), x.State)
 	for _, part := range []struct{ name, value string }{
-		{"kind", x.Kind}, {"body", string(x.Body)}, {"from", s.senderName(x.Sender)}, {"sent by", x.Agent}, {"reply", string(x.Reply)}, {"reason", x.Reason},
+		{"kind", x.Kind},
+		{"body", string(x.Body)},
+		{"from", s.senderName(x.Sender)},
+		{"sent by", x.Agent},
+		{"reply", string(x.Reply)},
+		{"reason", x.Reason},
 	} {
 		if part.value != "" {
 			text += fmt.Sprintf(" %s=%s", part.name, part.value)
@@ -339,7 +356,9 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 		s.printf("%s", text)
 		s.printApproval(&t)
 		for _, a := range t.Attempts {
-			s.printf("  attempt %d by %s fence=%d %s %q held=%v age=%v", a.Number, a.Agent, a.Fence, a.EndedBy, a.Reason, a.Held, a.Age)
+			s.printf(
+				"  attempt %d by %s fence=%d %s %q held=%v age=%v", a.Number, a.Agent, a.Fence, a.EndedBy, a.Reason, a.Held, a.Age,
+			)
 		}
 	case w.has("approvals"):
 		s.showApprovals(ns, w)
@@ -390,7 +409,10 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 		if q.Asking > 0 {
 			asking = fmt.Sprintf(" asking=%d", q.Asking)
 		}
-		s.printf("%s scheduled=%d waiting=%d running=%d%s dead=%d idle=%d oldest=%v", q.Name, q.Scheduled, q.Waiting, q.Running, asking, q.Dead, q.Idle, q.Oldest)
+		s.printf(
+			"%s scheduled=%d waiting=%d running=%d%s dead=%d idle=%d oldest=%v", q.Name, q.Scheduled, q.Waiting, q.Running,
+			asking, q.Dead, q.Idle, q.Oldest,
+		)
 	}
 	return nil
 }

@@ -110,7 +110,10 @@ func runScript(t *testing.T, file string) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{rig: newRig(), actors: map[string]*actor{}, tickets: map[[16]byte]string{}, effects: map[string]interlock.EffectID{}, leases: map[interlock.Fence]*lease{}, nums: map[uint64]*lease{}}
+	s := &script{
+		rig: newRig(), actors: map[string]*actor{}, tickets: map[[16]byte]string{}, effects: map[string]interlock.EffectID{},
+		leases: map[interlock.Fence]*lease{}, nums: map[uint64]*lease{},
+	}
 	s.scripted = true
 	s.ticked = s.afterTick
 	if err := s.start(); err != nil {
@@ -338,7 +341,9 @@ func (s *script) do(line string) (err error) {
 		err = s.convert(w)
 	case "arrive":
 		head, id := s.byFence(w)
-		err = s.tellMore(&engine.Arrive{Head: head, Lease: id, ID: s.id(), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}, w)
+		err = s.tellMore(
+			&engine.Arrive{Head: head, Lease: id, ID: s.id(), MaxWait: w.duration("max_wait"), Attach: !w.has("detached")}, w,
+		)
 	case "declare":
 		err = s.declare(w)
 	case "open":
@@ -377,7 +382,9 @@ func (s *script) do(line string) (err error) {
 		err = s.tell(&engine.Leave{Head: head, Ticket: id})
 	case "release":
 		head, id := s.byFence(w)
-		err = s.tell(&engine.Release{Head: head, Lease: id, Outcome: w.get("outcome"), Note: w.get("note"), Run: w.has("run")})
+		err = s.tell(&engine.Release{
+			Head: head, Lease: id, Outcome: w.get("outcome"), Note: w.get("note"), Run: w.has("run"),
+		})
 	case "renew":
 		head, id := s.byFence(w)
 		err = s.tell(&engine.Renew{Head: head, Lease: id, Progress: w.get("progress")})
@@ -386,13 +393,20 @@ func (s *script) do(line string) (err error) {
 		err = s.tell(&engine.GetLease{Head: head, Lease: id})
 	case "park":
 		head, id := s.byFence(w)
-		err = s.tell(&engine.Park{Head: head, Lease: id, Free: w.has("free"), Keep: w.has("keep"), For: w.duration("for"), Reason: w.get("reason")})
+		err = s.tell(&engine.Park{
+			Head: head, Lease: id, Free: w.has("free"), Keep: w.has("keep"), For: w.duration("for"), Reason: w.get("reason"),
+		})
 	case "resume":
 		err = s.resume(w)
 	case "revoke":
-		err = s.tell(&engine.Revoke{Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence")), Reason: w.get("reason")})
+		err = s.tell(&engine.Revoke{
+			Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence")),
+			Reason: w.get("reason"),
+		})
 	case "check":
-		err = s.tell(&engine.CheckFence{Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence"))})
+		err = s.tell(&engine.CheckFence{
+			Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence")),
+		})
 	case "advance", "pass":
 		how := everyTimer
 		if name == "pass" {
@@ -414,7 +428,9 @@ func (s *script) do(line string) (err error) {
 		err = s.restart(uint64(w.number("jump")))
 		s.print(nil)
 	case "limit":
-		err = s.tell(&engine.Limit{LowSpace: w.has("low_space"), LowMemory: w.has("low_memory"), Kept: w.has("kept"), Draining: w.has("draining")})
+		err = s.tell(&engine.Limit{
+			LowSpace: w.has("low_space"), LowMemory: w.has("low_memory"), Kept: w.has("kept"), Draining: w.has("draining"),
+		})
 		w.used["none"] = true
 	case "commit":
 		err = s.commit(w)
@@ -428,7 +444,8 @@ func (s *script) do(line string) (err error) {
 		err = s.startRun(w)
 	case "revert":
 		err = s.tell(&engine.RevertPattern{Head: s.head(w), Name: w.get("pattern"), Revision: uint64(w.number("to"))})
-	case "queue", "switch", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow", "unfollow", "ask", "answer":
+	case "queue", "switch", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow",
+		"unfollow", "ask", "answer":
 		err = s.taskCommand(name, w)
 	case "pattern":
 		err = s.tell(&engine.SetPattern{Head: s.head(w), Pattern: patternOf(w)})
@@ -502,7 +519,9 @@ func (s *script) actor(ns interlock.Namespace, name string) *actor {
 	a := s.actors[string(ns)+" "+name]
 	if a == nil {
 		a = s.newActor(ns, name)
-		if err := s.step(&engine.OpenSession{Head: engine.Head{Namespace: ns}, ID: a.id, Agent: name, TTL: 24 * time.Hour}); err != nil {
+		if err := s.step(&engine.OpenSession{
+			Head: engine.Head{Namespace: ns}, ID: a.id, Agent: name, TTL: 24 * time.Hour,
+		}); err != nil {
 			panic(err)
 		}
 		s.meet(a)
@@ -605,7 +624,9 @@ var modes = map[string]interlock.Mode{
 
 // resume resumes in the name of holder=, or without a session with session=none.
 func (s *script) resume(w *words) error {
-	c := &engine.Resume{Flow: s.flowIn(w), MaxWait: w.duration("max_wait"), Attach: !w.has("detached"), Unapproved: w.has("unapproved")}
+	c := &engine.Resume{
+		Flow: s.flowIn(w), MaxWait: w.duration("max_wait"), Attach: !w.has("detached"), Unapproved: w.has("unapproved"),
+	}
 	name := w.get("holder")
 	l := s.leases[interlock.Fence(w.number("fence"))]
 	if l == nil {
@@ -703,7 +724,8 @@ func (s *script) convert(w *words) error {
 func (s *script) declare(w *words) error {
 	c := &engine.Declare{
 		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
-		On: engine.FlowRef{Agent: w.get("on"), Flow: w.get("on_flow")}, MaxWait: w.duration("max_wait"), Attach: !w.has("detached"),
+		On: engine.FlowRef{Agent: w.get("on"), Flow: w.get("on_flow")}, MaxWait: w.duration("max_wait"),
+		Attach: !w.has("detached"),
 	}
 	if w.has("on_session") {
 		c.On.Session = s.actor(c.Namespace, w.get("on_session")).public

@@ -246,7 +246,9 @@ func (e *Engine) widen(x *store.Search) (closed, done bool) {
 }
 
 // seek visits one list of possible blockers of r at a need.
-func (e *Engine) seek(x *store.Search, r *store.Request, i int, visit func(need int, p *store.FlowState, r *store.Request) bool) (closed, done bool) {
+func (e *Engine) seek(
+	x *store.Search, r *store.Request, i int, visit func(need int, p *store.FlowState, r *store.Request) bool,
+) (closed, done bool) {
 	m := &r.Needs()[i]
 	n, against := m.Node, lockmode.Conflicts[m.Mode]
 	if x.List == store.ListLine {
@@ -296,7 +298,9 @@ func (e *Engine) seek(x *store.Search, r *store.Request, i int, visit func(need 
 
 // seekLine visits the waiters that stand before r, unless the walk has met them before. The
 // waits of the flow that it began with skip each other, so their progress is kept apart.
-func (e *Engine) seekLine(x *store.Search, r *store.Request, i int, visit func(need int, p *store.FlowState, r *store.Request) bool) (closed, done bool) {
+func (e *Engine) seekLine(
+	x *store.Search, r *store.Request, i int, visit func(need int, p *store.FlowState, r *store.Request) bool,
+) (closed, done bool) {
 	m, who := &r.Needs()[i], x.Side(r)
 	short := r.CountsAgainst(m) != store.Enough
 	m.Node.Line.Traced(x.Number)

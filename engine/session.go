@@ -71,7 +71,9 @@ func (c *OpenSession) decide(e *Engine) {
 		e.refuse(interlock.CodeInvalidNamespace, problem)
 		return
 	}
-	if code, problem := store.CheckTexts(store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes,
+	}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -80,7 +82,13 @@ func (c *OpenSession) decide(e *Engine) {
 		ttl = interlock.DefaultTTL
 	}
 	if ttl < interlock.MinTTL || ttl > interlock.MaxTTL {
-		e.refuse(interlock.CodeInvalidTTL, message.New(message.NotBetween, message.Str("ttl"), message.Dur(ttl), message.Dur(interlock.MinTTL), message.Dur(interlock.MaxTTL)))
+		e.refuse(
+			interlock.CodeInvalidTTL,
+			message.New(
+				message.NotBetween, message.Str("ttl"), message.Dur(ttl), message.Dur(interlock.MinTTL),
+				message.Dur(interlock.MaxTTL),
+			),
+		)
 		return
 	}
 	if code, problem := e.closedFor(); code != "" {
@@ -101,7 +109,8 @@ func (c *OpenSession) decide(e *Engine) {
 		return
 	}
 	*e.draft() = record.Event{
-		Kind: record.SessionOpened, Namespace: c.Namespace, Session: e.SessionNum + 1, ID: c.ID, Agent: c.Agent, Terms: interlock.Terms{TTL: ttl}, Actor: c.Actor,
+		Kind: record.SessionOpened, Namespace: c.Namespace, Session: e.SessionNum + 1, ID: c.ID, Agent: c.Agent,
+		Terms: interlock.Terms{TTL: ttl}, Actor: c.Actor,
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
@@ -116,7 +125,9 @@ func (e *Engine) show(s *store.Session) Session {
 }
 
 func (c *Heartbeat) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{Name: "progress", Value: c.Progress, Limit: interlock.MaxProgressBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "progress", Value: c.Progress, Limit: interlock.MaxProgressBytes,
+	}); code != "" {
 		e.refuse(code, problem)
 		return
 	}

@@ -56,7 +56,8 @@ func (c *ClaimEffect) decide(e *Engine) {
 		e.claim(lease)
 	}
 	*e.draft() = record.Event{
-		Kind: record.EffectChanged, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action), Terms: interlock.Terms{TTL: who.TTL}, BaseID: who.Lease,
+		Kind: record.EffectChanged, Namespace: c.Namespace, ID: c.ID, Blob: []byte(c.Action),
+		Terms: interlock.Terms{TTL: who.TTL}, BaseID: who.Lease,
 		Session: who.Session, SessionName: who.Name, Agent: who.Agent, Flow: who.Flow, Actor: c.Actor, Generation: 1,
 	}
 	if d != nil {
@@ -128,7 +129,8 @@ func (e *Engine) noRoom(s *store.SideEffects, retention time.Duration, advice *m
 		forget = message.New(message.ForgetDoneEffects)
 	}
 	return message.New(message.EffectsAtLimit,
-		message.Num(known), message.Num(s.BytesAt(e.Clock)), message.Num(e.mostDeeds), message.Num(interlock.MaxEffectBytes), message.Num(open),
+		message.Num(known), message.Num(s.BytesAt(e.Clock)), message.Num(e.mostDeeds), message.Num(interlock.MaxEffectBytes),
+		message.Num(open),
 		message.Sub(kept), message.Sub(oldest), message.Sub(settle), message.Sub(forget), message.Sub(advice))
 }
 
@@ -136,7 +138,10 @@ func (e *Engine) noRoom(s *store.SideEffects, retention time.Duration, advice *m
 func (c *ForgetEffects) decide(e *Engine) {
 	switch {
 	case c.OlderThan < 0 || c.OlderThan > interlock.EffectWindow || c.One && c.OlderThan > 0:
-		e.refuse(interlock.CodeInvalidRequest, message.New(message.EffectAgeToForget, message.Dur(time.Duration(interlock.EffectWindow))))
+		e.refuse(
+			interlock.CodeInvalidRequest,
+			message.New(message.EffectAgeToForget, message.Dur(time.Duration(interlock.EffectWindow))),
+		)
 		return
 	case e.PendingWork.NS == nil && c.One:
 		e.refuse(interlock.CodeUnknownEffect, message.New(message.UnknownEffect))
@@ -234,11 +239,13 @@ func (c *SettleEffect) decide(e *Engine) {
 		e.refuseDeed(d, mine)
 		return
 	}
-	if more := len(c.Result) + len(c.Reason) - len(d.Result) - len(d.Reason); more > 0 && !e.makeRoom(0, more, message.New(message.SettleWithLessText)) {
+	if more := len(c.Result) + len(c.Reason) - len(d.Result) - len(d.Reason); more > 0 &&
+		!e.makeRoom(0, more, message.New(message.SettleWithLessText)) {
 		return
 	}
 	*e.draft() = record.Event{
-		Kind: record.EffectChanged, Namespace: c.Namespace, ID: d.ID, Op: uint8(c.State), Result: c.Result, Outcome: c.Reason, Actor: c.Actor,
+		Kind: record.EffectChanged, Namespace: c.Namespace, ID: d.ID, Op: uint8(c.State), Result: c.Result,
+		Outcome: c.Reason, Actor: c.Actor,
 	}
 	if sess := e.scope(); sess != nil {
 		e.ev.Session, e.ev.Agent = sess.Num, sess.Agent
@@ -256,7 +263,9 @@ func (c *SettleEffect) again(e *Engine, a *store.StoredAnswer) {
 		e.reply(Done).Effect = e.showDeed(d, d.ID == c.ID)
 		return
 	}
-	e.reply(Done).Effect = &interlock.Effect{Digest: c.Digest, ID: c.ID, State: c.State, Result: c.Result, Reason: c.Reason}
+	e.reply(Done).Effect = &interlock.Effect{
+		Digest: c.Digest, ID: c.ID, State: c.State, Result: c.Result, Reason: c.Reason,
+	}
 }
 
 // settling finds the side effect that a command is about.

@@ -70,8 +70,9 @@ func (e *Engine) deedState(d *store.SideEffect) interlock.EffectState {
 // showDeed describes a side effect, to its claimer or to others.
 func (e *Engine) showDeed(d *store.SideEffect, mine bool) *interlock.Effect {
 	f := &interlock.Effect{
-		Digest: d.Digest, Action: d.Action, State: e.deedState(d), Agent: d.Agent, Session: d.Name, Flow: d.Flow, Principal: d.Owner,
-		Age: e.Clock.Sub(d.Claimed), Attempt: int(d.Attempt), Result: d.Result, Reason: d.Reason,
+		Digest: d.Digest, Action: d.Action, State: e.deedState(d), Agent: d.Agent, Session: d.Name, Flow: d.Flow,
+		Principal: d.Owner,
+		Age:       e.Clock.Sub(d.Claimed), Attempt: int(d.Attempt), Result: d.Result, Reason: d.Reason,
 	}
 	if mine {
 		f.ID = d.ID

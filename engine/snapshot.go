@@ -77,14 +77,20 @@ func (s *snapshotter) ns(sp *store.Namespace) {
 		return
 	}
 	if sp.Unmatched != record.UnsetKeys {
-		s.event(0, &record.Event{Kind: record.Configured, Namespace: sp.Name, Blob: record.AppendSettings(nil, &sp.Settings, sp.Unmatched)})
+		s.event(
+			0,
+			&record.Event{
+				Kind: record.Configured, Namespace: sp.Name, Blob: record.AppendSettings(nil, &sp.Settings, sp.Unmatched),
+			},
+		)
 	}
 	s.queues(sp)
 	s.revisions(sp)
 	sessions := sp.SortedSessions()
 	for _, x := range sessions {
 		s.event(x.Opened, &record.Event{
-			Kind: record.SessionOpened, Namespace: sp.Name, Session: x.Num, ID: x.ID, Agent: x.Agent, Terms: interlock.Terms{TTL: x.TTL}, Acked: x.Seqs.Floor,
+			Kind: record.SessionOpened, Namespace: sp.Name, Session: x.Num, ID: x.ID, Agent: x.Agent,
+			Terms: interlock.Terms{TTL: x.TTL}, Acked: x.Seqs.Floor,
 			Actor: x.Owner,
 		})
 	}
@@ -107,12 +113,15 @@ func (s *snapshotter) ns(sp *store.Namespace) {
 	for b := range sp.Notes.All {
 		for _, n := range b.Notes {
 			s.event(n.At, &record.Event{
-				Kind: record.Noted, Namespace: sp.Name, Claims: []interlock.Claim{{Key: interlock.Key(b.Node.Key), Mode: lockmode.X}},
-				Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Note: n.Text,
+				Kind: record.Noted, Namespace: sp.Name,
+				Claims: []interlock.Claim{{Key: interlock.Key(b.Node.Key), Mode: lockmode.X}},
+				Agent:  n.Agent, Fence: n.Fence, Outcome: n.Outcome, Note: n.Text,
 			})
 		}
 	}
-	for _, p := range slices.SortedFunc(slices.Values(sp.Pools), func(a, b *store.Pool) int { return strings.Compare(a.Node.Key, b.Node.Key) }) {
+	for _, p := range slices.SortedFunc(
+		slices.Values(sp.Pools), func(a, b *store.Pool) int { return strings.Compare(a.Node.Key, b.Node.Key) },
+	) {
 		p.CatchUp()
 		if left := p.Full.Sub(s.e.Last); p.Policy != nil && p.Policy.Rate > 0 && (left > 0 || p.Used > 0) {
 			s.event(s.e.Last, &record.Event{
@@ -121,7 +130,9 @@ func (s *snapshotter) ns(sp *store.Namespace) {
 			})
 		}
 	}
-	for _, d := range slices.SortedFunc(slices.Values(sp.Shared), func(a, b *store.Partition) int { return strings.Compare(a.Node.Key, b.Node.Key) }) {
+	for _, d := range slices.SortedFunc(
+		slices.Values(sp.Shared), func(a, b *store.Partition) int { return strings.Compare(a.Node.Key, b.Node.Key) },
+	) {
 		s.event(0, d.Describe())
 	}
 	for _, class := range slices.Sorted(maps.Keys(sp.Holds)) {
@@ -144,9 +155,12 @@ func (s *snapshotter) over(sp *store.Namespace) {
 		}
 		for i := range tombs.Len() {
 			r := tombs.At(i)
-			ev := record.Event{Kind: record.Tombstone, Namespace: name, Num: r.Num, ID: r.ID, Claims: r.Claims, Fence: r.Fence, Reason: r.Reason}
+			ev := record.Event{
+				Kind: record.Tombstone, Namespace: name, Num: r.Num, ID: r.ID, Claims: r.Claims, Fence: r.Fence, Reason: r.Reason,
+			}
 			if end := r.EndCause; end != nil {
-				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.Cycle, end.Actor, end.Asker, end.Words, end.Base, end.BaseID, end.Task
+				ev.Cycle, ev.Actor, ev.Asker, ev.Outcome, ev.Base, ev.BaseID, ev.ByID = end.Cycle, end.Actor, end.Asker, end.Words,
+					end.Base, end.BaseID, end.Task
 			}
 			s.event(0, &ev)
 		}
@@ -166,7 +180,12 @@ func (s *snapshotter) documents(sp *store.Namespace) {
 	for d := range sp.Documents.Recent.All {
 		s.edition(sp, d.Now)
 	}
-	s.event(0, &record.Event{Kind: record.Versions, Namespace: sp.Name, Version: sp.Documents.Version, AsOf: sp.Documents.Floor, Num: sp.Born})
+	s.event(
+		0,
+		&record.Event{
+			Kind: record.Versions, Namespace: sp.Name, Version: sp.Documents.Version, AsOf: sp.Documents.Floor, Num: sp.Born,
+		},
+	)
 }
 
 func (s *snapshotter) edition(sp *store.Namespace, x *store.DocumentVersion) {
@@ -217,7 +236,13 @@ func (s *snapshotter) decision(r *store.Request) {
 		return
 	}
 	d := r.Rare.Decision
-	s.event(0, &record.Event{Kind: record.Decided, Namespace: r.NS.Name, ID: r.ID, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal, Note: d.Reason})
+	s.event(
+		0,
+		&record.Event{
+			Kind: record.Decided, Namespace: r.NS.Name, ID: r.ID, Op: uint8(d.Verdict), Agent: d.By, Actor: d.Principal,
+			Note: d.Reason,
+		},
+	)
 }
 
 // parking writes how a lease is parked, or was before it was resumed.
@@ -231,7 +256,8 @@ func (s *snapshotter) parking(r *store.Request) {
 		asks = store.AsksPerson
 	}
 	s.event(p.Since, &record.Event{
-		Kind: record.Parked, Op: asks, Namespace: r.NS.Name, ID: r.ID, Terms: interlock.Terms{TTL: p.Until.Sub(p.Since)}, Note: p.Reason, Freed: r.Phase == store.Away,
+		Kind: record.Parked, Op: asks, Namespace: r.NS.Name, ID: r.ID, Terms: interlock.Terms{TTL: p.Until.Sub(p.Since)},
+		Note: p.Reason, Freed: r.Phase == store.Away,
 		Held: p.Held, Fence: p.Fence, Queued: !r.IsParked(), Changed: p.Kept, AsOf: r.Window.AsOf,
 		Blob: record.AppendPrincipal(nil, p.Asker),
 	})
@@ -292,10 +318,13 @@ func (s *snapshotter) ids(sp *store.Namespace, scope uint64, w *store.IDWindow) 
 	}
 }
 
-func (s *snapshotter) answer(sp *store.Namespace, scope uint64, id string, seq uint64, a store.StoredAnswer, kept bool) {
+func (s *snapshotter) answer(
+	sp *store.Namespace, scope uint64, id string, seq uint64, a store.StoredAnswer, kept bool,
+) {
 	ev := &record.Event{
 		Kind: record.Answered, Namespace: sp.Name, Scope: scope, RequestID: id, Seq: seq,
-		Fingerprint: a.Fingerprint, ID: a.ID, Answer: a.Outcome, Offer: a.Reused, Code: a.Code, Version: a.Version, Made: uint8(a.Made), Freed: kept,
+		Fingerprint: a.Fingerprint, ID: a.ID, Answer: a.Outcome, Offer: a.Reused, Code: a.Code, Version: a.Version,
+		Made: uint8(a.Made), Freed: kept,
 	}
 	ev.SetReply(a.Message)
 	s.event(a.At, ev)
@@ -373,7 +402,12 @@ func (e *Engine) Hash() (sum [32]byte) {
 func (s *snapshotter) queues(sp *store.Namespace) {
 	for _, q := range sp.SortedQueues() {
 		if q.Registered {
-			s.event(0, &record.Event{Kind: record.QueueSet, Namespace: sp.Name, QueueName: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue)})
+			s.event(
+				0,
+				&record.Event{
+					Kind: record.QueueSet, Namespace: sp.Name, QueueName: q.Name, Blob: record.AppendQueue(nil, &q.TaskQueue),
+				},
+			)
 		}
 	}
 }
@@ -404,7 +438,10 @@ func (s *snapshotter) tasks(sp *store.Namespace) {
 }
 
 func (s *snapshotter) task(sp *store.Namespace, t *store.Task) {
-	ev := record.Event{Kind: record.TaskSubmitted, Namespace: sp.Name, ID: t.ID, Num: t.Num, Op: uint8(t.State), Generation: uint64(t.Attempt), Outcome: t.Reason}
+	ev := record.Event{
+		Kind: record.TaskSubmitted, Namespace: sp.Name, ID: t.ID, Num: t.Num, Op: uint8(t.State),
+		Generation: uint64(t.Attempt), Outcome: t.Reason,
+	}
 	t.Spec.Describe(&ev)
 	if t.Arrived != 0 {
 		ev.Queued, ev.Arrived = true, t.Arrived.Sub(t.Spec.Submitted)
@@ -421,7 +458,8 @@ func (s *snapshotter) task(sp *store.Namespace, t *store.Task) {
 	for i := range t.Past {
 		a := &t.Past[i]
 		s.event(a.Ended, &record.Event{
-			Kind: record.AttemptFailed, Namespace: sp.Name, ID: t.ID, Generation: uint64(a.Number), Agent: a.Agent, SessionName: a.Session, Fence: a.Fence,
+			Kind: record.AttemptFailed, Namespace: sp.Name, ID: t.ID, Generation: uint64(a.Number), Agent: a.Agent,
+			SessionName: a.Session, Fence: a.Fence,
 			Reason: a.Why, Outcome: a.Words, Held: a.Held,
 		})
 	}
@@ -447,7 +485,8 @@ func (s *snapshotter) logs(sp *store.Namespace) {
 		}
 		s.event(x.At, &record.Event{
 			Kind: record.Logged, Namespace: sp.Name, ID: x.Message, Num: x.Seq, Op: uint8(x.State), Outcome: x.Reason,
-			Claims: []interlock.Claim{{Key: x.Log.Key, Mode: lockmode.X}}, Version: x.Version, Changed: x.Made != nil, Blob: f.Bytes,
+			Claims: []interlock.Claim{{Key: x.Log.Key, Mode: lockmode.X}}, Version: x.Version, Changed: x.Made != nil,
+			Blob:  f.Bytes,
 			Agent: x.By.Agent, SessionName: x.By.Session, Generation: uint64(x.By.Number), Fence: x.By.Fence,
 		})
 	}
@@ -466,7 +505,8 @@ func (s *snapshotter) sideEffects(sp *store.Namespace) {
 	slices.SortFunc(all, byEffectDigest)
 	for _, d := range all {
 		s.event(d.Claimed, &record.Event{
-			Kind: record.EffectChanged, Namespace: sp.Name, ID: d.ID, Blob: []byte(d.Action), Terms: interlock.Terms{TTL: d.TTL}, BaseID: d.Lease,
+			Kind: record.EffectChanged, Namespace: sp.Name, ID: d.ID, Blob: []byte(d.Action),
+			Terms: interlock.Terms{TTL: d.TTL}, BaseID: d.Lease,
 			Session: d.Session, SessionName: d.Name, Agent: d.Agent, Flow: d.Flow, Actor: d.Owner, Generation: d.Attempt,
 		})
 	}
@@ -485,7 +525,12 @@ func (s *snapshotter) sideEffects(sp *store.Namespace) {
 }
 
 func (s *snapshotter) settled(sp *store.Namespace, d *store.SideEffect) {
-	s.event(d.Settled, &record.Event{Kind: record.EffectChanged, Namespace: sp.Name, ID: d.ID, Op: uint8(d.State), Result: d.Result, Outcome: d.Reason})
+	s.event(
+		d.Settled,
+		&record.Event{
+			Kind: record.EffectChanged, Namespace: sp.Name, ID: d.ID, Op: uint8(d.State), Result: d.Result, Outcome: d.Reason,
+		},
+	)
 }
 
 // revisions writes all patterns with what they were before: those that are dropped come
@@ -497,7 +542,8 @@ func (s *snapshotter) revisions(sp *store.Namespace) {
 	for _, name := range append(names, sp.Dropped...) {
 		for _, x := range sp.Revisions[name].List {
 			ev := record.Event{
-				Kind: record.PatternSet, Namespace: sp.Name, PatternName: name, Blob: x.Blob, Generation: x.Number, By: x.Reverted, Actor: x.Actor,
+				Kind: record.PatternSet, Namespace: sp.Name, PatternName: name, Blob: x.Blob, Generation: x.Number, By: x.Reverted,
+				Actor: x.Actor,
 			}
 			if x.Blob == nil {
 				ev.Kind = record.PatternDropped

@@ -20,7 +20,8 @@ type submitter struct {
 
 func (c *Submit) decide(e *Engine) {
 	if code, problem := store.CheckTexts(
-		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes}, store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "flow", Value: c.Flow, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		e.refuse(code, problem)
 		return
@@ -99,7 +100,9 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 			}
 		}
 		if q.Drain {
-			return nil, &store.Refusal{Code: interlock.CodeQueueDraining, Message: message.New(message.QueueDrains, message.Str(q.Name))}
+			return nil, &store.Refusal{
+				Code: interlock.CodeQueueDraining, Message: message.New(message.QueueDrains, message.Str(q.Name)),
+			}
 		}
 		if !x.Message { // the writer claims for itself
 			if no := e.checkClaims(x.Claims, x.Group, nil); no != nil {
@@ -113,7 +116,10 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 		}
 		news[q]++
 		if limit := store.Within(interlock.MaxTasks, q.MaxTasks); q.Open()+news[q] > limit {
-			return nil, &store.Refusal{Code: interlock.CodeTooManyTasks, Message: message.New(message.QueueAtLimit, message.Str(q.Name), message.Num(q.Open()), message.Num(limit))}
+			return nil, &store.Refusal{
+				Code:    interlock.CodeTooManyTasks,
+				Message: message.New(message.QueueAtLimit, message.Str(q.Name), message.Num(q.Open()), message.Num(limit)),
+			}
 		}
 		if s.Tasks.Known[x.ID] != nil || slices.ContainsFunc(list[:i], func(y TaskSpec) bool { return y.ID == x.ID }) {
 			return nil, idTaken("task")
@@ -134,9 +140,12 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 // specOf returns what is kept of a task that was checked.
 func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 	spec := &record.Task{
-		Claims: x.Claims, Payload: x.Payload, Purpose: x.Purpose, Priority: int32(x.Priority), Submitted: e.Clock, Message: x.Message,
+		Claims: x.Claims, Payload: x.Payload, Purpose: x.Purpose, Priority: int32(x.Priority), Submitted: e.Clock,
+		Message: x.Message,
 	}
-	from := record.Address{Queue: x.Queue, Kind: x.Kind, Group: x.Group, Agent: by.agent, Flow: by.flow, Principal: by.principal}
+	from := record.Address{
+		Queue: x.Queue, Kind: x.Kind, Group: x.Group, Agent: by.agent, Flow: by.flow, Principal: by.principal,
+	}
 	if by.sess != nil {
 		from.Session = by.sess.Name
 	}
@@ -160,7 +169,9 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 
 // place creates a task from its prepared form.
 func (e *Engine) place(id [16]byte, spec *record.Task, sess *store.Session) *store.Task {
-	*e.draft() = record.Event{Kind: record.TaskSubmitted, Namespace: e.head.Namespace, ID: id, Num: e.Num + 1, Op: uint8(interlock.TaskWaiting)}
+	*e.draft() = record.Event{
+		Kind: record.TaskSubmitted, Namespace: e.head.Namespace, ID: id, Num: e.Num + 1, Op: uint8(interlock.TaskWaiting),
+	}
 	spec.Describe(e.ev)
 	e.Hint.Spec = spec
 	switch {

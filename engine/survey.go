@@ -64,7 +64,9 @@ func rowsOf(asked int) int {
 
 // sift adds the next members of a set or a table that are wanted, from part *next
 // on. It reports whether that was all.
-func sift[M any](f *first[M], part func(i int, visit func(M)) bool, next *int, wanted func(M) bool, order func(a, b M) int) (all bool) {
+func sift[M any](
+	f *first[M], part func(i int, visit func(M)) bool, next *int, wanted func(M) bool, order func(a, b M) int,
+) (all bool) {
 	look := func(m M) {
 		if wanted(m) {
 			f.add(m, order)
@@ -98,7 +100,9 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 	}
 	limit := rowsOf(l.Filter.Limit)
 	l.found.limit = limit + 1
-	if !sift(&l.found, s.Nodes.Part, &l.next, l.wants, func(a, b *store.Node) int { return strings.Compare(a.Key, b.Key) }) {
+	if !sift(
+		&l.found, s.Nodes.Part, &l.next, l.wants, func(a, b *store.Node) int { return strings.Compare(a.Key, b.Key) },
+	) {
 		return false
 	}
 	for range glances / MaxShownHolders {
@@ -112,7 +116,9 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 		n := l.found.list[len(l.Rows)]
 		v := viewer{e: e, limit: MaxShownHolders}
 		v.at(n, ^lockmode.Set(0))
-		l.Rows = append(l.Rows, KeyRow{Key: interlock.Key(n.Key), Holders: v.holders(), More: v.more, Length: n.Line.Length()})
+		l.Rows = append(
+			l.Rows, KeyRow{Key: interlock.Key(n.Key), Holders: v.holders(), More: v.more, Length: n.Line.Length()},
+		)
 	}
 	return false
 }
@@ -177,7 +183,8 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		return true
 	}
 	g.found.limit = maxWaitEdges // each has an edge
-	if !sift(&g.found, s.Requests.Part, &g.next, (*store.Request).IsWaiting, store.ByNumber) || !sift(&g.found, s.Tasks.Awaits.Part, &g.awaits, (*store.Request).IsWaiting, store.ByNumber) {
+	if !sift(&g.found, s.Requests.Part, &g.next, (*store.Request).IsWaiting, store.ByNumber) ||
+		!sift(&g.found, s.Tasks.Awaits.Part, &g.awaits, (*store.Request).IsWaiting, store.ByNumber) {
 		return false
 	}
 	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {

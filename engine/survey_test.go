@@ -59,7 +59,10 @@ func TestSurveys(t *testing.T) {
 		t.Error("what the surveys saw is not what there is")
 	}
 	if len(rows) != 1000 || !more || len(held.Holders) == 0 || len(graph.Edges) == 0 || len(hot.Keys) != 50 {
-		t.Errorf("%d keys, %d hot, %d edges, %d held: the test tests little", len(rows), len(hot.Keys), len(graph.Edges), len(held.Holders))
+		t.Errorf(
+			"%d keys, %d hot, %d edges, %d held: the test tests little", len(rows), len(hot.Keys), len(graph.Edges),
+			len(held.Holders),
+		)
 	}
 }
 

@@ -23,7 +23,10 @@ func (c *SetQueue) decide(e *Engine) {
 		return
 	}
 	if s := e.PendingWork.NS; s.Registered(c.Queue.Name) == nil && s != nil && s.Tasks.Registered >= interlock.MaxQueues {
-		e.refuse(interlock.CodeTooManyQueues, message.New(message.QueuesAtLimit, message.Str(c.Namespace), message.Num(interlock.MaxQueues)))
+		e.refuse(
+			interlock.CodeTooManyQueues,
+			message.New(message.QueuesAtLimit, message.Str(c.Namespace), message.Num(interlock.MaxQueues)),
+		)
 		return
 	}
 	e.replaceQueue(&c.Head, &c.Queue)
@@ -46,7 +49,9 @@ func (c *SwitchQueue) decide(e *Engine) {
 
 // replaceQueue sets a queue's settings, and answers the command.
 func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
-	*e.draft() = record.Event{Kind: record.QueueSet, Namespace: h.Namespace, QueueName: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor}
+	*e.draft() = record.Event{
+		Kind: record.QueueSet, Namespace: h.Namespace, QueueName: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor,
+	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	if known := e.PendingWork.NS.Registered(q.Name); len(known.Pull) > 0 {
@@ -77,7 +82,9 @@ func (c *DropQueue) decide(e *Engine) {
 }
 
 func (c *ChangeTask) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
+	}); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -138,7 +145,9 @@ func (e *Engine) mayChange(t *store.Task, change TaskChange) *store.Refusal {
 	switch change {
 	case CancelTask, RescheduleTask:
 		if settled {
-			return &store.Refusal{Code: interlock.CodeTaskSettled, Message: message.New(message.TaskSettled, message.Str(t.State.String()))}
+			return &store.Refusal{
+				Code: interlock.CodeTaskSettled, Message: message.New(message.TaskSettled, message.Str(t.State.String())),
+			}
 		}
 		if t.State == interlock.TaskRunning {
 			return &store.Refusal{Code: interlock.CodeHeld, Message: message.New(message.TaskInHand, message.Str(t.Going.Agent))}
@@ -146,20 +155,28 @@ func (e *Engine) mayChange(t *store.Task, change TaskChange) *store.Refusal {
 	case ReplayTask:
 		switch {
 		case !settled:
-			return &store.Refusal{Code: interlock.CodeTaskNotSettled, Message: message.New(message.TaskNotReplayable, message.Str(t.State.String()))}
+			return &store.Refusal{
+				Code: interlock.CodeTaskNotSettled, Message: message.New(message.TaskNotReplayable, message.Str(t.State.String())),
+			}
 		case t.State == interlock.TaskDone:
-			return &store.Refusal{Code: interlock.CodeTaskSettled, Message: message.New(message.TaskNotReplayable, message.Str(t.State.String()))}
+			return &store.Refusal{
+				Code: interlock.CodeTaskSettled, Message: message.New(message.TaskNotReplayable, message.Str(t.State.String())),
+			}
 		case !t.Queue.Registered:
 			return store.NoSuchQueue(t.Queue.Name)
 		case t.Queue.Open() >= store.Within(interlock.MaxTasks, t.Queue.MaxTasks):
-			return &store.Refusal{Code: interlock.CodeTooManyTasks, Message: message.New(message.QueueFull, message.Str(t.Queue.Name))}
+			return &store.Refusal{
+				Code: interlock.CodeTooManyTasks, Message: message.New(message.QueueFull, message.Str(t.Queue.Name)),
+			}
 		}
 		if code, problem := e.closedFor(); code != "" {
 			return &store.Refusal{Code: code, Message: problem}
 		}
 	case DiscardTask:
 		if !settled {
-			return &store.Refusal{Code: interlock.CodeTaskNotSettled, Message: message.New(message.TaskNotSettled, message.Str(t.State.String()))}
+			return &store.Refusal{
+				Code: interlock.CodeTaskNotSettled, Message: message.New(message.TaskNotSettled, message.Str(t.State.String())),
+			}
 		}
 	default:
 		return invalid("", message.New(message.UnknownTaskChange))

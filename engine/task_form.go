@@ -106,7 +106,9 @@ func checkTask(x *TaskSpec) *store.Refusal {
 		}
 	}
 	if code, problem := store.CheckTexts(
-		store.Text{Name: "kind", Value: x.Kind, Limit: interlock.MaxNameBytes}, store.Text{Name: "purpose", Value: x.Purpose, Limit: interlock.MaxPurposeBytes}, store.Text{Name: "group", Value: x.Group, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "kind", Value: x.Kind, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "purpose", Value: x.Purpose, Limit: interlock.MaxPurposeBytes},
+		store.Text{Name: "group", Value: x.Group, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		return &store.Refusal{Code: code, Message: problem}
 	}
@@ -116,27 +118,44 @@ func checkTask(x *TaskSpec) *store.Refusal {
 	case !x.Message && x.Key != "":
 		return invalid(x.Key, message.New(message.TaskWithKey))
 	case len(x.Payload) > interlock.MaxPayloadBytes:
-		return &store.Refusal{Code: interlock.CodeInvalidPayload, Message: message.New(message.PayloadTooLarge, message.Num(len(x.Payload)), message.Num(interlock.MaxPayloadBytes))}
+		return &store.Refusal{
+			Code:    interlock.CodeInvalidPayload,
+			Message: message.New(message.PayloadTooLarge, message.Num(len(x.Payload)), message.Num(interlock.MaxPayloadBytes)),
+		}
 	case len(x.Payload) > 0 && x.problemOfPayload() != nil:
 		return &store.Refusal{Code: interlock.CodeInvalidPayload, Message: message.New(message.PayloadNotJSON)}
 	case x.Priority < -interlock.MaxPriority || x.Priority > interlock.MaxPriority:
-		return &store.Refusal{Code: interlock.CodeInvalidPriority, Message: message.New(message.NotBetween, message.Str("priority"), message.Num(x.Priority), message.Num(-interlock.MaxPriority), message.Num(interlock.MaxPriority))}
+		return &store.Refusal{
+			Code: interlock.CodeInvalidPriority,
+			Message: message.New(
+				message.NotBetween, message.Str("priority"), message.Num(x.Priority), message.Num(-interlock.MaxPriority),
+				message.Num(interlock.MaxPriority),
+			),
+		}
 	case x.Delay < 0 || x.Delay > interlock.MaxDelay:
 		return badTime("delay", x.Delay)
 	case x.Deadline < 0 || x.Deadline > interlock.MaxDelay:
 		return badTime("deadline", x.Deadline)
 	case x.Deadline > 0 && x.Deadline <= x.Delay:
-		return &store.Refusal{Code: interlock.CodeInvalidTTL, Message: message.New(message.DeadlineBeforeDelay, message.Dur(x.Deadline), message.Dur(x.Delay))}
+		return &store.Refusal{
+			Code:    interlock.CodeInvalidTTL,
+			Message: message.New(message.DeadlineBeforeDelay, message.Dur(x.Deadline), message.Dur(x.Delay)),
+		}
 	case x.Backoff < 0 || x.Backoff > interlock.MaxDelay:
 		return badTime("backoff", x.Backoff)
 	case x.MaxBackoff < 0 || x.MaxBackoff > interlock.MaxDelay:
 		return badTime("max_backoff", x.MaxBackoff)
 	case x.MaxBackoff != 0 && x.MaxBackoff < x.Backoff:
-		return &store.Refusal{Code: interlock.CodeInvalidTTL, Message: belowOther("max_backoff", x.MaxBackoff, "backoff", x.Backoff)}
+		return &store.Refusal{
+			Code: interlock.CodeInvalidTTL, Message: belowOther("max_backoff", x.MaxBackoff, "backoff", x.Backoff),
+		}
 	case x.MaxAttempts < 0 || x.MaxAttempts > interlock.MaxAttempts:
 		return invalid("", message.New(message.CountNotUpTo, message.Str("max_attempts"), message.Num(interlock.MaxAttempts)))
 	case len(x.Claims) > interlock.MaxClaims:
-		return &store.Refusal{Code: interlock.CodeTooManyClaims, Message: message.New(message.TaskClaimCount, message.Num(len(x.Claims)), message.Num(interlock.MaxClaims))}
+		return &store.Refusal{
+			Code:    interlock.CodeTooManyClaims,
+			Message: message.New(message.TaskClaimCount, message.Num(len(x.Claims)), message.Num(interlock.MaxClaims)),
+		}
 	}
 	return checkTaskClaims(x.Claims)
 }
@@ -146,17 +165,27 @@ func belowOther(name string, d time.Duration, other string, least time.Duration)
 }
 
 func badTime(name string, d time.Duration) *store.Refusal {
-	return &store.Refusal{Code: interlock.CodeInvalidTTL, Message: message.New(message.NotUpTo, message.Str(name), message.Dur(d), message.Dur(time.Duration(interlock.MaxDelay)))}
+	return &store.Refusal{
+		Code: interlock.CodeInvalidTTL,
+		Message: message.New(
+			message.NotUpTo, message.Str(name), message.Dur(d), message.Dur(time.Duration(interlock.MaxDelay)),
+		),
+	}
 }
 
 func checkTaskClaims(claims []interlock.Claim) *store.Refusal {
 	counted := make(map[interlock.Key]bool, len(claims))
 	for _, c := range claims {
 		if c.Mode > interlock.Permits {
-			return &store.Refusal{Code: interlock.CodeInvalidMode, Key: c.Key, Message: message.New(message.TaskMode, message.Str(c.Key), message.Str(c.Mode.String()))}
+			return &store.Refusal{
+				Code: interlock.CodeInvalidMode, Key: c.Key,
+				Message: message.New(message.TaskMode, message.Str(c.Key), message.Str(c.Mode.String())),
+			}
 		}
 		if was, twice := counted[c.Key]; twice && was != c.Mode.Counts() {
-			return &store.Refusal{Code: interlock.CodeNeverTogether, Key: c.Key, Message: message.New(message.NeverTogether, message.Str(c.Key))}
+			return &store.Refusal{
+				Code: interlock.CodeNeverTogether, Key: c.Key, Message: message.New(message.NeverTogether, message.Str(c.Key)),
+			}
 		}
 		counted[c.Key] = c.Mode.Counts()
 	}
@@ -172,11 +201,16 @@ func checkPull(c *Pull) (interlock.Code, *message.Text) {
 	}
 	switch {
 	case c.Max < 1 || c.Max > interlock.MaxPull:
-		return interlock.CodeInvalidRequest, message.New(message.PullCount, message.Num(c.Max), message.Num(interlock.MaxPull))
+		return interlock.CodeInvalidRequest, message.New(
+			message.PullCount, message.Num(c.Max), message.Num(interlock.MaxPull),
+		)
 	case len(c.Leases) < c.Max:
 		return interlock.CodeInvalidRequest, message.New(message.PullWithoutIDs)
 	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
-		return interlock.CodeInvalidTTL, message.New(message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL), message.Dur(interlock.MaxTTL))
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL),
+			message.Dur(interlock.MaxTTL),
+		)
 	}
 	return store.CheckTexts(store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes})
 }
@@ -189,7 +223,9 @@ const AckEntryBytes = CommitEntryBytes + 2*interlock.MaxCommitBytes
 // checkAck returns what is wrong with how an acknowledgement is written, beside its
 // commit and its tasks.
 func checkAck(c *Ack) *store.Refusal {
-	if code, problem := store.CheckTexts(store.Text{Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "note", Value: c.Note, Limit: interlock.MaxNoteBytes,
+	}); code != "" {
 		return &store.Refusal{Code: code, Message: problem}
 	}
 	size := 0
@@ -202,13 +238,19 @@ func checkAck(c *Ack) *store.Refusal {
 	}
 	switch {
 	case len(c.Result) > interlock.MaxResultBytes:
-		return &store.Refusal{Code: interlock.CodeTooLong, Message: message.New(message.ResultTooLarge, message.Num(len(c.Result)), message.Num(interlock.MaxResultBytes))}
+		return &store.Refusal{
+			Code:    interlock.CodeTooLong,
+			Message: message.New(message.ResultTooLarge, message.Num(len(c.Result)), message.Num(interlock.MaxResultBytes)),
+		}
 	case len(c.Result) > 0 && jsonProblem(c.Result) != nil:
 		return invalid("", message.New(message.ResultNotOneJSON))
 	case len(c.Tasks) > interlock.MaxFollowUps:
 		return invalid("", message.New(message.FollowUpCount, message.Num(len(c.Tasks)), message.Num(interlock.MaxFollowUps)))
 	case size > interlock.MaxCommitBytes:
-		return &store.Refusal{Code: interlock.CodeBodyTooLarge, Message: message.New(message.FollowUpsTooLarge, message.Num(interlock.MaxCommitBytes))}
+		return &store.Refusal{
+			Code:    interlock.CodeBodyTooLarge,
+			Message: message.New(message.FollowUpsTooLarge, message.Num(interlock.MaxCommitBytes)),
+		}
 	}
 	return nil
 }
@@ -229,7 +271,9 @@ func checkApprovers(q *interlock.TaskQueue) *message.Text {
 
 // checkQuestion normalises a question and returns a refusal if its form is wrong, or nil.
 func checkQuestion(q *interlock.Question) *store.Refusal {
-	if code, problem := store.CheckTexts(store.Text{Name: "question", Value: q.Text, Limit: interlock.MaxQuestionBytes}); code != "" {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "question", Value: q.Text, Limit: interlock.MaxQuestionBytes,
+	}); code != "" {
 		return &store.Refusal{Code: code, Message: problem}
 	}
 	switch {

@@ -39,7 +39,9 @@ func TestListingsGoOn(t *testing.T) {
 			var want, got []string
 			for i := range tasks {
 				want = append(want, fmt.Sprint(i))
-				s.step(&engine.Submit{Head: s.head(interlock.SessionID{}), Agent: "ann", Task: engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{
+				s.step(&engine.Submit{Head: s.head(
+					interlock.SessionID{},
+				), Agent: "ann", Task: engine.TaskSpec{ID: s.id(), TaskSpec: interlock.TaskSpec{
 					Queue: "q", Kind: want[i], Ask: listing.ask,
 				}}})
 				s.want(t, engine.Done)

@@ -13,8 +13,10 @@ func (e *Engine) showTask(t *store.Task) interlock.Task {
 	s := t.Spec
 	v := interlock.Task{
 		ID: t.ID, Queue: t.Queue.Name, Kind: s.Kind, Claims: s.Claims, Payload: s.Payload, Purpose: s.Purpose, Group: s.Group,
-		Priority: int(s.Priority), State: t.State, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal, Sender: s.Sender,
-		Age: e.Clock.Sub(s.Submitted), Attempt: int(t.Attempt), MaxAttempts: t.MaxAttempts(), Result: s.Result, Reason: t.Reason,
+		Priority: int(s.Priority), State: t.State, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal,
+		Sender: s.Sender,
+		Age:    e.Clock.Sub(s.Submitted), Attempt: int(t.Attempt), MaxAttempts: t.MaxAttempts(), Result: s.Result,
+		Reason:   t.Reason,
 		Approval: e.showApproval(t),
 	}
 	if t.State == interlock.TaskScheduled {
@@ -159,7 +161,8 @@ func (l *QueueList) Look(e *Engine) (done bool) {
 func (e *Engine) showQueue(q *store.Queue) interlock.QueueStatus {
 	v := interlock.QueueStatus{
 		TaskQueue: q.TaskQueue, Scheduled: q.Counts[interlock.TaskScheduled], Waiting: q.Counts[interlock.TaskWaiting],
-		Running: q.Counts[interlock.TaskRunning], Asking: q.Counts[interlock.TaskAsking], Dead: q.Counts[interlock.TaskDead], Idle: q.Idle(),
+		Running: q.Counts[interlock.TaskRunning], Asking: q.Counts[interlock.TaskAsking], Dead: q.Counts[interlock.TaskDead],
+		Idle: q.Idle(),
 	}
 	if q.Lined.Len() > 0 {
 		v.Oldest = e.Clock.Sub(q.Lined.Front().Value.Since)

@@ -114,8 +114,12 @@ func (s *stock) sameAfterSnapshot() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if x := &e.Namespaces["default"].Tasks; e.Hash() != s.e.Hash() || x.Bytes != s.tasks().Bytes-s.others || x.Settled != s.tasks().Settled {
-		s.t.Errorf("the tasks count %d and %d after a snapshot, instead of %d and %d", x.Bytes, x.Settled, s.tasks().Bytes-s.others, s.tasks().Settled)
+	if x := &e.Namespaces["default"].Tasks; e.Hash() != s.e.Hash() || x.Bytes != s.tasks().Bytes-s.others ||
+		x.Settled != s.tasks().Settled {
+		s.t.Errorf(
+			"the tasks count %d and %d after a snapshot, instead of %d and %d", x.Bytes, x.Settled, s.tasks().Bytes-s.others,
+			s.tasks().Settled,
+		)
 	}
 }
 
@@ -152,7 +156,9 @@ func TestDoneTasksMakeRoom(t *testing.T) {
 	one, two := s.finish(), s.finish()
 	s.fill(interlock.TaskBytes / 2)
 	if _, eff := s.submit(0); eff.Outcome != Done || s.knows(one) || !s.knows(two) {
-		t.Errorf("%s %s; the older done task is known: %v, the other one: %v", eff.Outcome, eff.Code, s.knows(one), s.knows(two))
+		t.Errorf(
+			"%s %s; the older done task is known: %v, the other one: %v", eff.Outcome, eff.Code, s.knows(one), s.knows(two),
+		)
 	}
 	s.sameAfterSnapshot()
 	s.fill(interlock.TaskBytes / 2)

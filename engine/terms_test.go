@@ -58,7 +58,9 @@ func TestTermsOutliveASnapshot(t *testing.T) {
 		if terms.Grace == 0 {
 			terms.Grace = engine.NoGrace
 		}
-		c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "a", LeaseRequest: interlock.LeaseRequest{
+		c := &engine.Acquire{Head: s.head(
+			interlock.SessionID{},
+		), ID: s.id(), Agent: "a", LeaseRequest: interlock.LeaseRequest{
 			Terms: terms, Claims: []interlock.Claim{{Key: "k"}},
 		}}
 		if name == "Division" {
@@ -82,7 +84,9 @@ func TestTermsOutliveASnapshot(t *testing.T) {
 }
 
 func TestTermsChangeTheFingerprint(t *testing.T) {
-	plain := engine.Fingerprint(&engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: []interlock.Claim{{Key: "k"}}}})
+	plain := engine.Fingerprint(&engine.Acquire{
+		LeaseRequest: interlock.LeaseRequest{Claims: []interlock.Claim{{Key: "k"}}},
+	})
 	eachTerm(t, func(t *testing.T, _ string, terms interlock.Terms) {
 		if engine.Fingerprint(&engine.Acquire{LeaseRequest: interlock.LeaseRequest{
 			Claims: []interlock.Claim{{Key: "k"}}, Terms: terms,

@@ -57,14 +57,16 @@ type claimant interface {
 }
 
 var _ = []repeatable{
-	(*Acquire)(nil), (*Convert)(nil), (*Arrive)(nil), (*Declare)(nil), (*Park)(nil), (*Resume)(nil), (*Release)(nil), (*Leave)(nil),
+	(*Acquire)(nil), (*Convert)(nil), (*Arrive)(nil), (*Declare)(nil), (*Park)(nil), (*Resume)(nil), (*Release)(nil),
+	(*Leave)(nil),
 	(*Revoke)(nil), (*OpenSession)(nil), (*SetPattern)(nil), (*DropPattern)(nil), (*RevertPattern)(nil), (*Configure)(nil),
 	(*Commit)(nil), (*ClaimEffect)(nil), (*SettleEffect)(nil), (*SetQueue)(nil), (*SwitchQueue)(nil), (*DropQueue)(nil),
 	(*Submit)(nil), (*Ack)(nil), (*Nack)(nil), (*ChangeTask)(nil), (*AskHuman)(nil), (*Answer)(nil), (*StartRun)(nil),
 }
 
 var _ = []claimant{
-	(*Acquire)(nil), (*Convert)(nil), (*StartRun)(nil), (*Commit)(nil), (*Ack)(nil), (*Submit)(nil), (*CheckFence)(nil), (*Revoke)(nil),
+	(*Acquire)(nil), (*Convert)(nil), (*StartRun)(nil), (*Commit)(nil), (*Ack)(nil), (*Submit)(nil), (*CheckFence)(nil),
+	(*Revoke)(nil),
 }
 
 var _ = []preparer{(*Commit)(nil), (*Submit)(nil), (*Ack)(nil)}

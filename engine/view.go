@@ -12,12 +12,13 @@ import (
 
 // KeyView is a key as callers of its namespace see it.
 type KeyView struct {
-	Key        interlock.Key
-	Holders    []interlock.Holder // the holders of this key, an ancestor or a descendant
-	More       int                // holders not shown
-	Waiters    []WaiterView       // at most MaxShownWaiters, in the order of the line
-	Length     int                // of the line
-	FenceFloor interlock.Fence    // the lowest fence that a guard may still accept: of a free key, the next that is given out
+	Key     interlock.Key
+	Holders []interlock.Holder // the holders of this key, an ancestor or a descendant
+	More    int                // holders not shown
+	Waiters []WaiterView       // at most MaxShownWaiters, in the order of the line
+	Length  int                // of the line
+	// the lowest fence that a guard may still accept: of a free key, the next that is given out
+	FenceFloor interlock.Fence
 	Notes      []interlock.Note
 	HoldTime   time.Duration // how long keys like this one are usually held; 0 when never seen
 	Pattern    string        // name of the pattern that it fits, "" for none

@@ -44,7 +44,10 @@ func (c *Commit) carryOut(s *store.Documents) ([]writeResult, *store.Refusal) {
 			no = m.add(w, old)
 		}
 		if size += max(read, len(m.body)); no == nil && size > interlock.MaxCommitBytes {
-			no = &store.Refusal{Code: interlock.CodeBodyTooLarge, Message: message.New(message.DocumentsOfCommitTooLarge, message.Str(w.Key), message.Num(interlock.MaxCommitBytes))}
+			no = &store.Refusal{
+				Code:    interlock.CodeBodyTooLarge,
+				Message: message.New(message.DocumentsOfCommitTooLarge, message.Str(w.Key), message.Num(interlock.MaxCommitBytes)),
+			}
 		}
 		if no != nil {
 			no.Key = w.Key
@@ -62,7 +65,10 @@ func (m *writeResult) merge(c *Commit, i int, old *store.DocumentVersion) *store
 		document, m.contentType = old.Body, old.ContentType
 	}
 	if !isJSON(m.contentType) {
-		return &store.Refusal{Code: interlock.CodeBadPatch, Message: message.New(message.PatchOnOther, message.Str(c.Writes[i].Key), message.Str(m.contentType))}
+		return &store.Refusal{
+			Code:    interlock.CodeBadPatch,
+			Message: message.New(message.PatchOnOther, message.Str(c.Writes[i].Key), message.Str(m.contentType)),
+		}
 	}
 	m.body = mergePatch(document, c.patchOf(i))
 	return nil
@@ -73,7 +79,8 @@ func (m *writeResult) add(w *interlock.Write, old *store.DocumentVersion) *store
 	var now int64
 	if old != nil {
 		var err error
-		if now, err = strconv.ParseInt(string(bytes.Trim(old.Body, " \t\r\n")), 10, 64); err != nil || !isJSON(old.ContentType) {
+		if now, err = strconv.ParseInt(string(bytes.Trim(old.Body, " \t\r\n")), 10, 64); err != nil ||
+			!isJSON(old.ContentType) {
 			return &store.Refusal{Code: interlock.CodeNotACounter, Message: message.New(message.NotACounter, message.Str(w.Key))}
 		}
 	}
@@ -86,7 +93,13 @@ func (m *writeResult) add(w *interlock.Write, old *store.DocumentVersion) *store
 		most = *w.Max
 	}
 	if (sum < now) != (w.Delta < 0) || sum < least || sum > most {
-		return &store.Refusal{Code: interlock.CodeOutOfBounds, Message: message.New(message.OutOfBounds, message.Str(w.Key), message.Num(now), message.Num(w.Delta), message.Num(least), message.Num(most))}
+		return &store.Refusal{
+			Code: interlock.CodeOutOfBounds,
+			Message: message.New(
+				message.OutOfBounds, message.Str(w.Key), message.Num(now), message.Num(w.Delta), message.Num(least),
+				message.Num(most),
+			),
+		}
 	}
 	m.body, m.contentType = strconv.AppendInt(nil, sum, 10), interlock.JSONType
 	return nil

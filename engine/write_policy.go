@@ -14,24 +14,41 @@ import (
 
 // mayCommit returns why one of a commit's writes is not admitted under its key's pattern,
 // nil for none.
-func (e *Engine) mayCommit(p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request, acked *store.Task) *store.Refusal {
+func (e *Engine) mayCommit(
+	p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request, acked *store.Task,
+) *store.Refusal {
 	if p == nil {
 		return e.mayEdit(p, c, w, sess, leases)
 	}
 	by := e.head.Principal
 	switch {
 	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !namesVersion(c, w.Key):
-		return &store.Refusal{Code: interlock.CodeVersionRequired, Key: w.Key, Message: message.New(message.VersionDemanded, message.Str(p.Name), message.Str(w.Key))}
+		return &store.Refusal{
+			Code: interlock.CodeVersionRequired, Key: w.Key,
+			Message: message.New(message.VersionDemanded, message.Str(p.Name), message.Str(w.Key)),
+		}
 	case p.Write == interlock.WriteLease && cover(leases, w.Key) == nil:
-		return &store.Refusal{Code: interlock.CodeLeaseRequired, Key: w.Key, Message: message.New(message.LeaseDemanded, message.Str(p.Name), message.Str(w.Key))}
+		return &store.Refusal{
+			Code: interlock.CodeLeaseRequired, Key: w.Key,
+			Message: message.New(message.LeaseDemanded, message.Str(p.Name), message.Str(w.Key)),
+		}
 	case p.WriterQueue != "" && !(acked.IsFor(p.WriterQueue) && cover(leases, w.Key) != nil):
-		return &store.Refusal{Code: interlock.CodeWriterOnly, Key: w.Key, Message: message.New(message.WriterQueueOnly, message.Str(p.Name), message.Str(w.Key), message.Str(p.WriterQueue))}
+		return &store.Refusal{
+			Code: interlock.CodeWriterOnly, Key: w.Key,
+			Message: message.New(message.WriterQueueOnly, message.Str(p.Name), message.Str(w.Key), message.Str(p.WriterQueue)),
+		}
 	case p.Write == interlock.WriteLease:
 		return cover(leases, w.Key).MayWriteBy(by, w.Key)
 	case p.WriterQueue != "":
 		return cmp.Or(acked.Queue.NotWriter(by), cover(leases, w.Key).MayWriteBy(by, w.Key))
 	case p.Write == interlock.WriteSingle && p.Writer != "" && e.head.Actor != p.Writer:
-		return &store.Refusal{Code: interlock.CodeWriterOnly, Key: w.Key, Message: message.New(message.WriterOnly, message.Str(p.Name), message.Str(p.Writer), message.Str(w.Key), message.Sub(store.DisplayName(e.head.Principal)))}
+		return &store.Refusal{
+			Code: interlock.CodeWriterOnly, Key: w.Key,
+			Message: message.New(
+				message.WriterOnly, message.Str(p.Name), message.Str(p.Writer), message.Str(w.Key),
+				message.Sub(store.DisplayName(e.head.Principal)),
+			),
+		}
 	case p.Write != interlock.WriteOpen:
 		return e.mayEdit(p, c, w, sess, leases)
 	}
@@ -43,7 +60,9 @@ func (e *Engine) mayCommit(p *store.Policy, c *Commit, w *interlock.Write, sess 
 // write that replaces a document names the version, or a lease. An addition is always allowed:
 // it commutes, so it is right after any other write. p is the key's pattern, nil for none; its
 // policy is not open.
-func (e *Engine) mayEdit(p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request) *store.Refusal {
+func (e *Engine) mayEdit(
+	p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request,
+) *store.Refusal {
 	if w.Op == interlock.Add {
 		return nil
 	}
@@ -61,7 +80,9 @@ func (e *Engine) mayEdit(p *store.Policy, c *Commit, w *interlock.Write, sess *s
 	case mine != nil:
 		return mine.MayWriteBy(e.head.Principal, w.Key)
 	}
-	return &store.Refusal{Code: interlock.CodeVersionRequired, Key: w.Key, Message: message.New(message.VersionNotNamed, message.Str(w.Key))}
+	return &store.Refusal{
+		Code: interlock.CodeVersionRequired, Key: w.Key, Message: message.New(message.VersionNotNamed, message.Str(w.Key)),
+	}
 }
 
 // leasedAway returns why a commit may not write the document at a key: another holder
@@ -90,7 +111,10 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *store.Session) *
 	case sess != nil && r.Session() == sess:
 		conflict.Kind = interlock.SameAgentOtherFlow
 	}
-	return &store.Refusal{Code: interlock.CodeHeld, Key: key, Conflict: conflict, Message: message.New(message.LeasedExclusively, message.Str(key))}
+	return &store.Refusal{
+		Code: interlock.CodeHeld, Key: key, Conflict: conflict,
+		Message: message.New(message.LeasedExclusively, message.Str(key)),
+	}
 }
 
 // cover returns the first of some leases that claims a key, or a key above it,
@@ -151,11 +175,24 @@ func (c *Commit) roomIn(s *store.Namespace, sess *store.Session, made []writeRes
 			bytes += x.Weight()
 		}
 	}
-	if limit := store.Within(interlock.MaxDocuments, s.Settings.Quota.Documents); more > 0 && len(s.Documents.Present)+more > limit {
-		return &store.Refusal{Code: interlock.CodeTooManyDocuments, Message: message.New(message.DocumentsAtLimit, message.Str(s.Name), message.Num(len(s.Documents.Present)), message.Num(limit))}
+	if limit := store.Within(interlock.MaxDocuments, s.Settings.Quota.Documents); more > 0 &&
+		len(s.Documents.Present)+more > limit {
+		return &store.Refusal{
+			Code: interlock.CodeTooManyDocuments,
+			Message: message.New(
+				message.DocumentsAtLimit, message.Str(s.Name), message.Num(len(s.Documents.Present)), message.Num(limit),
+			),
+		}
 	}
-	if limit := store.Within(interlock.MaxStateBytes, s.Settings.Quota.State); bytes > 0 && s.Documents.Bytes+bytes > limit {
-		return &store.Refusal{Code: interlock.CodeTooMuchState, Message: message.New(message.DocumentsTooLarge, message.Str(s.Name), message.Num(s.Documents.Bytes), message.Num(interlock.DocumentBytes), message.Num(limit), message.Num(bytes))}
+	if limit := store.Within(interlock.MaxStateBytes, s.Settings.Quota.State); bytes > 0 &&
+		s.Documents.Bytes+bytes > limit {
+		return &store.Refusal{
+			Code: interlock.CodeTooMuchState,
+			Message: message.New(
+				message.DocumentsTooLarge, message.Str(s.Name), message.Num(s.Documents.Bytes),
+				message.Num(interlock.DocumentBytes), message.Num(limit), message.Num(bytes),
+			),
+		}
 	}
 	return nil
 }

@@ -31,7 +31,9 @@ type redis struct {
 func startRedis(t *testing.T, dir, reach string, args ...string) *redis {
 	t.Helper()
 	tools.Need(t, "redis-server", "redis-cli", "bash")
-	cmd := exec.Command("redis-server", append([]string{"--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no"}, args...)...)
+	cmd := exec.Command(
+		"redis-server", append([]string{"--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no"}, args...)...,
+	)
 	cmd.SysProcAttr = launch.Attributes()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -167,7 +169,9 @@ func TestRedisFencesNeverGoDown(t *testing.T) {
 // In a cluster the hash tag keeps the fence with what it protects.
 func TestRedisCluster(t *testing.T) {
 	port, bus := freePort(t), freePort(t)
-	r := startRedis(t, t.TempDir(), "-p "+port, "--bind", "127.0.0.1", "--port", port, "--cluster-enabled", "yes", "--cluster-port", bus)
+	r := startRedis(
+		t, t.TempDir(), "-p "+port, "--bind", "127.0.0.1", "--port", port, "--cluster-enabled", "yes", "--cluster-port", bus,
+	)
 	r.does("OK", "redis-cli -e CLUSTER ADDSLOTSRANGE 0 16383")
 	r.does("", "until redis-cli CLUSTER INFO | grep -q cluster_state:ok; do :; done")
 	write := block(t, "sh redis")

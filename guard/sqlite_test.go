@@ -33,7 +33,12 @@ func TestSQLite(t *testing.T) {
 		t.Errorf("the page does not begin a connection with %s", sqlite.Connect)
 	}
 	for _, tt := range []struct{ sql, want string }{
-		{sqlite.Schema + "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER); INSERT INTO account VALUES (12345, 1000);" + attach, ""},
+		{
+			sqlite.Schema +
+				"CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER); INSERT INTO account VALUES (12345, 1000);" +
+				attach,
+			"",
+		},
 		{write, "1000\n"},
 		{with(t, with(t, write, "42", "41"), "900", "1"), "the fence is stale: do not write"},
 		{with(t, write, "PRAGMA recursive_triggers = ON;\n", ""), "begin with PRAGMA recursive_triggers = ON"},

@@ -101,7 +101,8 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 		case OpPark:
 			kept.ID, kept.Free, kept.Keep, kept.TTL, kept.Note = o.ID, o.Free, o.Keep, o.TTL, o.Note
 		case OpResume:
-			kept.ID, kept.Flow, kept.OnConflict, kept.MaxWait, kept.Unapproved = o.ID, o.Flow, o.OnConflict, o.MaxWait, o.Unapproved
+			kept.ID, kept.Flow, kept.OnConflict, kept.MaxWait, kept.Unapproved = o.ID, o.Flow, o.OnConflict, o.MaxWait,
+				o.Unapproved
 		case OpDeclare:
 			kept.Flow, kept.Purpose, kept.On, kept.MaxWait = o.Flow, o.Purpose, o.On, o.MaxWait
 		case OpSetPattern:
@@ -261,7 +262,9 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 		t.Fatalf("got %+v", again)
 	}
 	// An operation that this version does not know arrives without a kind.
-	if err := again.Decode([]byte{1<<3 | wireBytes, 5, 2<<3 | wireVarint, 7, 99<<3&0x7f | 0x80 | wireBytes, 6, 0}); err != nil {
+	if err := again.Decode([]byte{
+		1<<3 | wireBytes, 5, 2<<3 | wireVarint, 7, 99<<3&0x7f | 0x80 | wireBytes, 6, 0,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if len(again.Ops) != 1 || again.Ops[0].Kind != 0 || again.Ops[0].Seq != 7 {
@@ -275,14 +278,16 @@ func TestFramesRefuse(t *testing.T) {
 		many.Ops = append(many.Ops, Op{Kind: OpClose})
 	}
 	for name, b := range map[string][]byte{
-		"cut short":            {1<<3 | wireBytes, 5, 1},
-		"no length":            {1<<3 | wireBytes},
-		"endless number":       bytes.Repeat([]byte{0xff}, 20),
-		"a number of 65 bits":  append(append([]byte{9<<3 | wireVarint}, bytes.Repeat([]byte{0xff}, 9)...), 2),
-		"groups":               {1<<3 | 3},
-		"two bodies":           {1<<3 | wireBytes, 4, 6<<3 | wireBytes, 0, 7<<3 | wireBytes, 0},
-		"short id":             {1<<3 | wireBytes, 5, 9<<3 | wireBytes, 3, 1<<3 | wireBytes, 1, 7},
-		"long id":              append([]byte{1<<3 | wireBytes, 21, 9<<3 | wireBytes, 19, 1<<3 | wireBytes, 17}, make([]byte, 17)...),
+		"cut short":           {1<<3 | wireBytes, 5, 1},
+		"no length":           {1<<3 | wireBytes},
+		"endless number":      bytes.Repeat([]byte{0xff}, 20),
+		"a number of 65 bits": append(append([]byte{9<<3 | wireVarint}, bytes.Repeat([]byte{0xff}, 9)...), 2),
+		"groups":              {1<<3 | 3},
+		"two bodies":          {1<<3 | wireBytes, 4, 6<<3 | wireBytes, 0, 7<<3 | wireBytes, 0},
+		"short id":            {1<<3 | wireBytes, 5, 9<<3 | wireBytes, 3, 1<<3 | wireBytes, 1, 7},
+		"long id": append(
+			[]byte{1<<3 | wireBytes, 21, 9<<3 | wireBytes, 19, 1<<3 | wireBytes, 17}, make([]byte, 17)...,
+		),
 		"text is not UTF-8":    {1<<3 | wireBytes, 5, 6<<3 | wireBytes, 3, 1<<3 | wireBytes, 1, 0xff},
 		"too many operations":  many.AppendTo(nil),
 		"short fixed64":        {9<<3 | wireFixed64, 1},
@@ -304,15 +309,27 @@ func TestListsAreBounded(t *testing.T) {
 		{Kind: OpAcquire, LeaseRequest: interlock.LeaseRequest{Claims: make([]interlock.Claim, many)}},
 		{Kind: OpConvert, LeaseRequest: interlock.LeaseRequest{Claims: make([]interlock.Claim, many)}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{
-			Aliases: make([]string, many), Members: make([]string, many), Groups: make([]interlock.Group, many), Allow: make([]interlock.Rule, many),
+			Aliases: make([]string, many), Members: make([]string, many), Groups: make([]interlock.Group, many),
+			Allow: make([]interlock.Rule, many),
 		}},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{Allow: []interlock.Rule{{Modes: make([]interlock.Mode, many)}}}},
 		{Kind: OpCommit, Commit: &interlock.CommitRequest{
 			Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many), Leases: make([]interlock.LeaseID, many),
 		}},
 		{Kind: OpReadState, State: &StateQuery{Keys: make([]interlock.Key, many)}},
-		{Kind: OpSubmitTask, Task: &TaskOp{Specs: []interlock.TaskSpec{{Claims: make([]interlock.Claim, many), Ask: &interlock.Question{Reads: make([]interlock.Read, many)}}}}},
-		{Kind: OpAckTask, Commit: &interlock.CommitRequest{Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many)}, Task: &TaskOp{Specs: make([]interlock.TaskSpec, many)}},
+		{
+			Kind: OpSubmitTask,
+			Task: &TaskOp{
+				Specs: []interlock.TaskSpec{{
+					Claims: make([]interlock.Claim, many), Ask: &interlock.Question{Reads: make([]interlock.Read, many)},
+				}},
+			},
+		},
+		{
+			Kind:   OpAckTask,
+			Commit: &interlock.CommitRequest{Reads: make([]interlock.Read, many), Writes: make([]interlock.Write, many)},
+			Task:   &TaskOp{Specs: make([]interlock.TaskSpec, many)},
+		},
 		{Kind: OpSetQueue, Queue: &interlock.TaskQueue{Groups: make([]interlock.Share, many)}},
 	}}
 	var again ClientFrame
@@ -324,9 +341,12 @@ func TestListsAreBounded(t *testing.T) {
 		"claims": len(again.Ops[0].Claims), "claims of a conversion": len(again.Ops[1].Claims),
 		"aliases": len(p.Aliases), "members": len(p.Members), "groups": len(p.Groups), "rules": len(p.Allow),
 		"modes": len(again.Ops[3].Pattern.Allow[0].Modes),
-		"reads": len(c.Reads), "writes": len(c.Writes), "leases of a commit": len(c.Leases), "keys": len(again.Ops[5].State.Keys),
-		"claims of a task": len(again.Ops[6].Task.Specs[0].Claims), "reads of a question": len(again.Ops[6].Task.Specs[0].Ask.Reads),
-		"reads of an acknowledgement": len(again.Ops[7].Commit.Reads), "its writes": len(again.Ops[7].Commit.Writes), "its tasks": len(again.Ops[7].Task.Specs),
+		"reads": len(c.Reads), "writes": len(c.Writes), "leases of a commit": len(c.Leases),
+		"keys":                        len(again.Ops[5].State.Keys),
+		"claims of a task":            len(again.Ops[6].Task.Specs[0].Claims),
+		"reads of a question":         len(again.Ops[6].Task.Specs[0].Ask.Reads),
+		"reads of an acknowledgement": len(again.Ops[7].Commit.Reads), "its writes": len(again.Ops[7].Commit.Writes),
+		"its tasks":         len(again.Ops[7].Task.Specs),
 		"groups of a queue": len(again.Ops[8].Queue.Groups),
 	} {
 		if n != MaxListed+1 {
@@ -340,13 +360,15 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpOpen, RequestID: "r", Agent: "a", LeaseRequest: interlock.LeaseRequest{Terms: interlock.Terms{TTL: 1}}},
 		{Kind: OpPoll, Slot: 1, Seq: 300, Acked: 2, ID: [16]byte{1}},
 		{Kind: OpAcquire, LeaseRequest: interlock.LeaseRequest{
-			Claims: []interlock.Claim{{Key: "k", Mode: 3}, {Key: "é"}}, Flow: "f", Terms: interlock.Terms{Grace: -1}, Priority: -7, OnConflict: 1,
+			Claims: []interlock.Claim{{Key: "k", Mode: 3}, {Key: "é"}}, Flow: "f", Terms: interlock.Terms{Grace: -1},
+			Priority: -7, OnConflict: 1,
 		}},
 		{Kind: OpRelease, ID: [16]byte{2}, Outcome: "done", Note: "n"},
 		{Kind: OpCheckFence, Key: "k", Fence: 1 << 60},
 		{Kind: OpClose},
 		{Kind: OpAcquire, LeaseRequest: interlock.LeaseRequest{
-			Any: true, Prefix: "gpu:", Terms: interlock.Terms{Group: "g", Stall: 1, LockDelay: 2, MaxWait: 3, Division: 1}, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Permits, Count: 7}},
+			Any: true, Prefix: "gpu:", Terms: interlock.Terms{Group: "g", Stall: 1, LockDelay: 2, MaxWait: 3, Division: 1},
+			Claims: []interlock.Claim{{Key: "k", Mode: interlock.Permits, Count: 7}},
 		}},
 		{Kind: OpConvert, ID: [16]byte{3}, LeaseRequest: interlock.LeaseRequest{
 			Claims: []interlock.Claim{{Key: "k", Mode: interlock.Shared}}, Terms: interlock.Terms{MaxWait: 1}, OnConflict: 3,
@@ -356,7 +378,10 @@ func FuzzClientFrame(f *testing.F) {
 			Terms: interlock.Terms{TTL: 1},
 		}, Note: "why"},
 		{Kind: OpResume, ID: [16]byte{6}, LeaseRequest: interlock.LeaseRequest{Flow: "f", OnConflict: 1}, Unapproved: true},
-		{Kind: OpDeclare, LeaseRequest: interlock.LeaseRequest{Flow: "f"}, On: &WaitTarget{Session: "brave-otter", Agent: "a"}},
+		{
+			Kind: OpDeclare, LeaseRequest: interlock.LeaseRequest{Flow: "f"},
+			On: &WaitTarget{Session: "brave-otter", Agent: "a"},
+		},
 		{Kind: OpSetPattern, Pattern: &interlock.Pattern{
 			Name: "n", Shape: "a:{id}", Aliases: []string{""}, Groups: []interlock.Group{{Name: "g", Min: 1}},
 			Allow: []interlock.Rule{{Principal: "*", Modes: []interlock.Mode{interlock.Shared}}}, MaxWaiters: -1,
@@ -365,20 +390,30 @@ func FuzzClientFrame(f *testing.F) {
 		{Kind: OpSubmitTask, LeaseRequest: interlock.LeaseRequest{
 			Flow: "f",
 		}, RequestID: "r", Agent: "a", Task: &TaskOp{Attach: true, Specs: []interlock.TaskSpec{{
-			Queue: "q", Kind: "k", Claims: []interlock.Claim{{Key: "k"}}, Payload: []byte("{}"), Priority: -3, Delay: 1, MaxAttempts: 2,
-			Message: true, Key: "k", Ask: &interlock.Question{Text: "may I?", Limit: 1, OnLimit: interlock.Approved, Reads: []interlock.Read{{Key: "k", Version: 3}}},
+			Queue: "q", Kind: "k", Claims: []interlock.Claim{{Key: "k"}}, Payload: []byte("{}"), Priority: -3, Delay: 1,
+			MaxAttempts: 2,
+			Message:     true, Key: "k",
+			Ask: &interlock.Question{
+				Text: "may I?", Limit: 1, OnLimit: interlock.Approved, Reads: []interlock.Read{{Key: "k", Version: 3}},
+			},
 		}}}},
 		{Kind: OpPullTasks, ID: [16]byte{7}, LeaseRequest: interlock.LeaseRequest{
 			Terms: interlock.Terms{TTL: 1},
 		}, Task: &TaskOp{Queue: "q", Limit: 8}},
-		{Kind: OpAckTask, ID: [16]byte{8}, Task: &TaskOp{Result: []byte("1"), Specs: []interlock.TaskSpec{{}, {Queue: "q"}}}, Commit: &interlock.CommitRequest{AsOf: 1, Note: "n", Reads: []interlock.Read{{Key: "k"}}}},
+		{
+			Kind: OpAckTask, ID: [16]byte{8}, Task: &TaskOp{Result: []byte("1"), Specs: []interlock.TaskSpec{{}, {Queue: "q"}}},
+			Commit: &interlock.CommitRequest{AsOf: 1, Note: "n", Reads: []interlock.Read{{Key: "k"}}},
+		},
 		{Kind: OpNackTask, ID: [16]byte{8}, Task: &TaskOp{Reason: "r", Delay: -1, Dead: true}},
 		{Kind: OpAnswerTask, Fence: 7, Task: &TaskOp{Verdict: interlock.Approved, By: "b"}},
 		{Kind: OpAnswerTask, ID: [16]byte{9}, Task: &TaskOp{Verdict: interlock.Denied, By: "b", Reason: "r"}},
 		{Kind: OpListTasks, LeaseRequest: interlock.LeaseRequest{
 			Terms: interlock.Terms{Group: "g"},
 		}, Key: "k", Task: &TaskOp{Queue: "q", State: interlock.TaskDead, Limit: 3}},
-		{Kind: OpSetQueue, Queue: &interlock.TaskQueue{Name: "q", Paused: true, Groups: []interlock.Share{{Group: "g", Weight: 2}}}},
+		{
+			Kind:  OpSetQueue,
+			Queue: &interlock.TaskQueue{Name: "q", Paused: true, Groups: []interlock.Share{{Group: "g", Weight: 2}}},
+		},
 		{Kind: OpStartRun, LeaseRequest: interlock.LeaseRequest{
 			Flow: "f", Terms: interlock.Terms{MaxWait: 1},
 		}, Run: &RunOp{Org: "o", Workflow: "w"}},
@@ -429,20 +464,56 @@ func FuzzClientFrame(f *testing.F) {
 
 func FuzzServerFrame(f *testing.F) {
 	f.Add((&ServerFrame{Epoch: 3, GoAway: &GoAway{RetryAfter: 1, Message: "m"}, Replies: []Reply{
-		{Outcome: Granted, Seq: 1, Lease: interlock.Lease{ID: [16]byte{1}, Claims: []interlock.Claim{{Key: "k"}}, Notes: []interlock.Note{{Text: "t"}}}},
-		{Outcome: Queued, Ticket: &interlock.Ticket{ID: [16]byte{1}, Position: 1}, Conflict: &interlock.Conflict{Holders: []interlock.Holder{{Agent: "a", EndedBy: "preempted", Yield: &interlock.Yield{Agent: "b", Revoked: true}, Parking: &interlock.ParkStatus{Reason: "r"}}}, Capacity: &interlock.Capacity{Groups: []interlock.GroupUse{{Used: 1}}}, Cycle: []interlock.CycleStep{{Victim: true, Next: interlock.Ahead}}}},
-		{Outcome: Asked, Lease: interlock.Lease{ID: [16]byte{1}, Yield: &interlock.Yield{Priority: -3}, Parts: []interlock.Part{{Key: "k/1", Stop: true}}}},
+		{
+			Outcome: Granted, Seq: 1,
+			Lease: interlock.Lease{ID: [16]byte{1}, Claims: []interlock.Claim{{Key: "k"}}, Notes: []interlock.Note{{Text: "t"}}},
+		},
+		{
+			Outcome: Queued, Ticket: &interlock.Ticket{ID: [16]byte{1}, Position: 1},
+			Conflict: &interlock.Conflict{
+				Holders: []interlock.Holder{{
+					Agent: "a", EndedBy: "preempted", Yield: &interlock.Yield{Agent: "b", Revoked: true},
+					Parking: &interlock.ParkStatus{Reason: "r"},
+				}},
+				Capacity: &interlock.Capacity{Groups: []interlock.GroupUse{{Used: 1}}},
+				Cycle:    []interlock.CycleStep{{Victim: true, Next: interlock.Ahead}},
+			},
+		},
+		{
+			Outcome: Asked,
+			Lease: interlock.Lease{
+				ID: [16]byte{1}, Yield: &interlock.Yield{Priority: -3}, Parts: []interlock.Part{{Key: "k/1", Stop: true}},
+			},
+		},
 		{Outcome: Done, Patterns: []interlock.Pattern{{Name: "n"}}, More: true, Settings: &interlock.Settings{}},
-		{Outcome: Refused, Code: "stale", Version: 4, Documents: []interlock.Document{{Key: "k", Body: []byte{}, Op: interlock.Put}}, Packet: &interlock.Packet{
-			Changes: []interlock.Change{{Known: true, Writes: 3, Between: []interlock.Document{{Version: 2, Note: "n"}}, Left: 1, Diff: interlock.Difference{Kind: interlock.UnifiedDiff, Text: "@@", Cut: true}}}, Message: "m",
+		{Outcome: Refused, Code: "stale", Version: 4, Documents: []interlock.Document{{
+			Key: "k", Body: []byte{}, Op: interlock.Put,
+		}}, Packet: &interlock.Packet{
+			Changes: []interlock.Change{{
+				Known: true, Writes: 3, Between: []interlock.Document{{Version: 2, Note: "n"}}, Left: 1,
+				Diff: interlock.Difference{Kind: interlock.UnifiedDiff, Text: "@@", Cut: true},
+			}},
+			Message: "m",
 		}},
-		{Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}}, Contention: []interlock.Contention{{Write: interlock.WriteLease, Advice: &interlock.Advice{}}}},
+		{
+			Outcome: Done, Effects: []interlock.Effect{{ID: [16]byte{1}, Result: "1"}},
+			Contention: []interlock.Contention{{Write: interlock.WriteLease, Advice: &interlock.Advice{}}},
+		},
 		{Outcome: Granted, Ticket: &interlock.Ticket{ID: [16]byte{1}}, Handed: []interlock.Assignment{{
-			Task:  interlock.Task{ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}}, Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 2, Between: []interlock.Document{{Key: "k"}}}}}},
+			Task: interlock.Task{
+				ID: [16]byte{2}, Priority: -1, Attempts: []interlock.Attempt{{Number: 1}},
+				Approval: &interlock.Approval{Stale: []interlock.Stale{{Writes: 2, Between: []interlock.Document{{Key: "k"}}}}},
+			},
 			Lease: interlock.Lease{ID: [16]byte{3}}, Documents: []interlock.Document{{Key: "k"}}, AsOf: 2,
 		}}},
-		{Outcome: Done, Tasks: []interlock.Task{{Queue: "q"}}, Queues: []interlock.QueueStatus{{Idle: 1}}, Log: []interlock.LogEntry{{Seq: 1, Body: []byte("1")}}, More: true, Next: 1 << 40},
-		{Outcome: Done, Session: &Session{Name: "n"}, Losses: []Loss{{Code: "expired"}}, Advice: &interlock.Advice{Action: "wait"}},
+		{
+			Outcome: Done, Tasks: []interlock.Task{{Queue: "q"}}, Queues: []interlock.QueueStatus{{Idle: 1}},
+			Log: []interlock.LogEntry{{Seq: 1, Body: []byte("1")}}, More: true, Next: 1 << 40,
+		},
+		{
+			Outcome: Done, Session: &Session{Name: "n"}, Losses: []Loss{{Code: "expired"}},
+			Advice: &interlock.Advice{Action: "wait"},
+		},
 	}}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var frame ServerFrame

@@ -117,7 +117,9 @@ func ServerFramed(conn net.Conn, limit int, quiet IdleTimeouts) *FramedLink[Serv
 	return newFramed(conn, (*ServerFrame).AppendTo, (*ClientFrame).Decode, limit, quiet)
 }
 
-func newFramed[Out, In any](conn net.Conn, encode func(*Out, []byte) []byte, decode func(*In, []byte) error, limit int, quiet IdleTimeouts) *FramedLink[Out, In] {
+func newFramed[Out, In any](
+	conn net.Conn, encode func(*Out, []byte) []byte, decode func(*In, []byte) error, limit int, quiet IdleTimeouts,
+) *FramedLink[Out, In] {
 	return &FramedLink[Out, In]{
 		conn: conn, encode: encode, decode: decode, limit: limit, quiet: quiet,
 		in: make([]byte, leastRead), done: make(chan struct{}),
@@ -327,7 +329,8 @@ func (l *FramedLink[Out, In]) Ready() (yes, ok bool) {
 		return false, false
 	}
 	b := l.in[l.r:l.w]
-	yes = len(b) >= recordHead && recordKind(b[0]) == recordFrame && uint64(len(b)-recordHead) >= uint64(binary.LittleEndian.Uint32(b[1:]))
+	yes = len(b) >= recordHead && recordKind(b[0]) == recordFrame &&
+		uint64(len(b)-recordHead) >= uint64(binary.LittleEndian.Uint32(b[1:]))
 	return yes, true
 }
 

@@ -206,7 +206,10 @@ func TestFramedAnnounced(t *testing.T) {
 	if err := l.Recv(&ClientFrame{}); !errors.Is(err, io.ErrUnexpectedEOF) || len(l.in) > mostRead {
 		t.Errorf("got %v with a buffer of %d bytes", err, len(l.in))
 	}
-	for _, r := range []string{rawRecord(recordFrame, MaxFrameBytes+1, ""), rawRecord(recordPing, maxHello+1, ""), rawRecord(recordFrame, 1<<31, "")} {
+	for _, r := range []string{
+		rawRecord(recordFrame, MaxFrameBytes+1, ""), rawRecord(recordPing, maxHello+1, ""),
+		rawRecord(recordFrame, 1<<31, ""),
+	} {
 		ours, theirs := connected(t)
 		if _, err := io.WriteString(theirs, r); err != nil {
 			t.Fatal(err)

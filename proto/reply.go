@@ -77,7 +77,10 @@ type Loss struct {
 
 // Error makes an *interlock.Error of a refusal. epoch and shard are the frame's.
 func (r *Reply) Error(shard uint32, epoch interlock.Epoch) *interlock.Error {
-	e := &interlock.Error{Code: r.Code, Message: r.Message, EndedBy: r.EndedBy, At: interlock.At{Shard: int(shard), Epoch: epoch, Index: r.Index}}
+	e := &interlock.Error{
+		Code: r.Code, Message: r.Message, EndedBy: r.EndedBy,
+		At: interlock.At{Shard: int(shard), Epoch: epoch, Index: r.Index},
+	}
 	if r.Advice != nil {
 		e.Advice = *r.Advice
 	}

@@ -6,7 +6,8 @@ import (
 
 // Size is an upper bound of the operation's encoded length.
 func (o *Op) Size() int {
-	n := 176 + len(o.RequestID) + len(o.Agent) + len(o.Flow) + len(o.Purpose) + len(o.Trace) + len(o.Prefix) + len(o.Group) +
+	n := 176 + len(o.RequestID) + len(o.Agent) + len(o.Flow) + len(o.Purpose) + len(o.Trace) + len(o.Prefix) +
+		len(o.Group) +
 		len(o.Key) + len(o.Outcome) + len(o.Note) + len(o.Progress) + len(o.Name)
 	n += claimsSize(o.Claims)
 	if o.On != nil {
@@ -104,7 +105,8 @@ func (x *TaskOp) size() int {
 	n := 64 + len(x.Queue) + len(x.By) + len(x.Reason) + len(x.Result) + questionSize(x.Question)
 	for i := range x.Specs {
 		t := &x.Specs[i]
-		n += 160 + len(t.Queue) + len(t.Kind) + len(t.Payload) + len(t.Purpose) + len(t.Group) + len(t.Key) + claimsSize(t.Claims) + questionSize(t.Ask)
+		n += 160 + len(t.Queue) + len(t.Kind) + len(t.Payload) + len(t.Purpose) + len(t.Group) + len(t.Key) +
+			claimsSize(t.Claims) + questionSize(t.Ask)
 	}
 	return n
 }

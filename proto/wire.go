@@ -230,7 +230,10 @@ func ownBytes[B byteSeq](s B) []byte {
 // MaxListed bounds the lists in a client's operation, because an empty element is
 // much smaller on the wire than in memory. No request may have longer ones. A decoder keeps
 // one element more, which is enough to be refused, and leaves out the rest.
-const MaxListed = max(interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites, interlock.MaxFollowUps, interlock.MaxShares)
+const MaxListed = max(
+	interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites,
+	interlock.MaxFollowUps, interlock.MaxShares,
+)
 
 // id checks what the .proto calls an id.
 func id[T ~[16]byte, B byteSeq](into *T, s B) error {

@@ -24,7 +24,9 @@ func (c *call) listApprovals() {
 	if !ok || !c.openPlace(listing, &since, &num) {
 		return
 	}
-	list := engine.Approvals{Namespace: c.namespace, Limit: limit, After: engine.AskedAt{Time: engine.Time(since), Num: num}}
+	list := engine.Approvals{
+		Namespace: c.namespace, Limit: limit, After: engine.AskedAt{Time: engine.Time(since), Num: num},
+	}
 	leases := engine.LeaseQuestions{Namespace: c.namespace, Limit: limit}
 	surveys := []engine.Scan{&list}
 	if list.After == (engine.AskedAt{}) {

@@ -20,7 +20,9 @@ func TestAReplyThatCannotCome(t *testing.T) {
 		d.post("/v1/queues/bank/pull", `{"session":"`+banker+`"}`).want(200)
 		d.get("/v1/why?agent=ann").want(200).says("text", "ann waits for the end of task "+id+", which banker has.")
 
-		d.post("/v1/leases", `{"session":"`+banker+`","flow":"`+id+`","priority":2,"on_conflict":"wait","claims":[{"key":"k"}]}`).want(202)
+		d.post(
+			"/v1/leases", `{"session":"`+banker+`","flow":"`+id+`","priority":2,"on_conflict":"wait","claims":[{"key":"k"}]}`,
+		).want(202)
 		refused := (<-asking).want(409, "deadlock").is("task.id", id).is("task.state", "running")
 		refused.says("detail", "it goes on").is("cycle.0.agent", "ann")
 
@@ -30,7 +32,9 @@ func TestAReplyThatCannotCome(t *testing.T) {
 		d.get("/v1/tasks/"+id+"?session=x").want(400, "invalid_id")
 		d.delete("/v1/sessions/" + ann).want(200)
 		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+ann).want(410, "session_ended")
-		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+banker+"&flow="+id).want(400, "invalid_request").says("detail", "in hand")
+		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+banker+"&flow="+id).want(400, "invalid_request").says(
+			"detail", "in hand",
+		)
 	})
 }
 
@@ -48,7 +52,9 @@ func TestWaitForOwnTask(t *testing.T) {
 		acquire("").want(400, "invalid_request").says("detail", next)
 		acquire(`,"flow":"` + id + `"`).want(200)
 		acquire(`,"flow":"main"`).want(202)
-		d.post("/v1/mailbox/account:1", `{"session":"`+banker+`","wait_ms":50000}`).want(400, "invalid_request").says("detail", next)
+		d.post("/v1/mailbox/account:1", `{"session":"`+banker+`","wait_ms":50000}`).want(400, "invalid_request").says(
+			"detail", next,
+		)
 		d.get("/v1/tasks/"+id+"?wait_ms=50000&session="+banker).want(400, "invalid_request").says("detail", next)
 		if n := len(d.get("/v1/tasks").want(200).at("tasks").([]any)); n != 1 {
 			t.Errorf("%d tasks", n)

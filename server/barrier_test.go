@@ -13,13 +13,19 @@ func TestBarrier(t *testing.T) {
 		sessions := map[string]string{}
 		for i, agent := range agents {
 			sessions[agent] = d.session(agent)
-			waiting[agent] = d.start(d.request("POST", "/v1/leases", `{"session":"`+sessions[agent]+`","wait_ms":50000,"claims":[{"key":"phase","parties":3}]}`))
+			waiting[agent] = d.start(d.request(
+				"POST", "/v1/leases", `{"session":"`+sessions[agent]+`","wait_ms":50000,"claims":[{"key":"phase","parties":3}]}`,
+			))
 			pass(time.Second)
 			switch i {
 			case 0:
-				why := d.get("/v1/why?key=phase").want(200).says("text", "phase is a barrier of 3 parties; 1 is there (ann), 2 are missing.")
+				why := d.get("/v1/why?key=phase").want(200).says(
+					"text", "phase is a barrier of 3 parties; 1 is there (ann), 2 are missing.",
+				)
 				why.says("advice.message", "the parties that are missing have to come")
-				d.post("/v1/leases", `{"claims":[{"key":"phase","parties":2}]}`).want(409, "mismatch").says("detail", "barrier of 3")
+				d.post("/v1/leases", `{"claims":[{"key":"phase","parties":2}]}`).want(409, "mismatch").says(
+					"detail", "barrier of 3",
+				)
 			case 1:
 				d.get("/v1/keys/phase").want(200).is("line.1.agent", "ben").is("line.1.mode", "barrier").num("line.1.parties")
 			}
@@ -36,7 +42,10 @@ func TestBarrier(t *testing.T) {
 		// The next phase: all come again.
 		arrive := func(agent, body string) *reply { return d.post("/v1/leases/"+leases[agent]+"/arrive", body) }
 		queued := arrive("ann", `{}`).want(202).is("conflict_kind", "barrier").is("holders.0.agent", "ben")
-		queued.says("advice.message", "phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line, expected wait unknown: wait on the ticket")
+		queued.says(
+			"advice.message",
+			"phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line, expected wait unknown: wait on the ticket",
+		)
 		queued.is("advice.action", "wait")
 		arrive("ben", `{}`).want(202)
 		view := d.get("/v1/keys/phase").want(200)
@@ -44,7 +53,10 @@ func TestBarrier(t *testing.T) {
 			t.Error(view.raw)
 		}
 		why := d.get("/v1/why?key=phase").want(200)
-		why.says("text", "phase is a barrier of 3 parties that has opened 1 time; 2 are there again (ann, ben), still missing: cleo.").says("advice.message", "waits for cleo")
+		why.says(
+			"text",
+			"phase is a barrier of 3 parties that has opened 1 time; 2 are there again (ann, ben), still missing: cleo.",
+		).says("advice.message", "waits for cleo")
 		if got := arrive("cleo", `{"wait_ms":1000}`).want(200); got.num("lease.generation") != 2 {
 			t.Error(got.raw)
 		}
@@ -65,7 +77,10 @@ func TestBarrier(t *testing.T) {
 		if view := d.get("/v1/keys/phase").want(200); view.at("broken") != true {
 			t.Error(view.raw)
 		}
-		why = d.get("/v1/why?key=phase").want(200).says("text", "that has opened 2 times and is broken: it has lost a party and cannot open again; left of its set: ann, ben.")
+		why = d.get("/v1/why?key=phase").want(200).says(
+			"text",
+			"that has opened 2 times and is broken: it has lost a party and cannot open again; left of its set: ann, ben.",
+		)
 		why.says("advice.message", "it cannot open again: ann, ben must release")
 		plain := d.acquire("solo", "other")
 		d.post("/v1/leases/"+plain+"/arrive", "").want(400, "invalid_request").says("detail", "not that of a party")
@@ -77,7 +92,8 @@ func TestBarrierOffered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		for _, agent := range []string{"ann", "ben", "cleo"} {
-			body := `{"session":"` + d.session(agent) + `","wait_ms":0,"on_conflict":"wait","claims":[{"key":"phase","parties":3}]}`
+			body := `{"session":"` + d.session(agent) +
+				`","wait_ms":0,"on_conflict":"wait","claims":[{"key":"phase","parties":3}]}`
 			d.post("/v1/leases", body)
 			pass(time.Second)
 		}

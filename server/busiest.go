@@ -58,7 +58,8 @@ func (e *entry) sure() uint64 { return e.count - e.over }
 
 // fits reports whether a name can be a label of its own.
 func (n name) fits() bool {
-	return n != name{restLabel, restLabel} && n.name == cleanText(n.name) && string(n.namespace) == cleanText(string(n.namespace))
+	return n != name{restLabel, restLabel} && n.name == cleanText(n.name) &&
+		string(n.namespace) == cleanText(string(n.namespace))
 }
 
 const (

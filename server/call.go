@@ -50,7 +50,10 @@ func (c *call) mutating() (h engine.Head, ok bool) {
 	case len(keys) > 1 || keys[0] == "":
 		c.refuse(interlock.CodeInvalidRequest, "the header Idempotency-Key must stand once, and not be empty")
 	case len(keys[0]) > interlock.MaxRequestIDBytes:
-		c.refuse(interlock.CodeTooLong, fmt.Sprintf("the header Idempotency-Key has %d bytes: at most %d", len(keys[0]), interlock.MaxRequestIDBytes))
+		c.refuse(
+			interlock.CodeTooLong,
+			fmt.Sprintf("the header Idempotency-Key has %d bytes: at most %d", len(keys[0]), interlock.MaxRequestIDBytes),
+		)
 	default:
 		h.RequestID = keys[0]
 		return h, true
@@ -217,7 +220,10 @@ func (c *call) isJSON() bool {
 		}
 	}
 	c.statusOverride = http.StatusUnsupportedMediaType
-	c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("content type %q: send the header Content-Type: application/json", clipped(value)))
+	c.refuse(
+		interlock.CodeInvalidRequest,
+		fmt.Sprintf("content type %q: send the header Content-Type: application/json", clipped(value)),
+	)
 	return false
 }
 
@@ -231,7 +237,9 @@ func (c *call) tooLarge(limit int) {
 func (c *call) parseQuery(known []string) bool {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		c.refuse(interlock.CodeInvalidRequest, "the query cannot be read: write each parameter as name=value, percent-encoded")
+		c.refuse(
+			interlock.CodeInvalidRequest, "the query cannot be read: write each parameter as name=value, percent-encoded",
+		)
 		return false
 	}
 	for name, list := range values {
@@ -242,7 +250,12 @@ func (c *call) parseQuery(known []string) bool {
 			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("unknown parameter %q: this call takes none", clipped(name)))
 			return false
 		case !slices.Contains(known, name):
-			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("unknown parameter %q: known are %s", clipped(name), strings.ReplaceAll(strings.Join(known, ", "), "...", "")))
+			c.refuse(
+				interlock.CodeInvalidRequest,
+				fmt.Sprintf(
+					"unknown parameter %q: known are %s", clipped(name), strings.ReplaceAll(strings.Join(known, ", "), "...", ""),
+				),
+			)
 			return false
 		case len(list) > 1:
 			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s stands twice", name))
@@ -261,7 +274,10 @@ func (c *call) intParam(name string, fallback, least, most int64) (v int64, ok b
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v < least || v > most {
-		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s: want a whole number from %d to %d, found %q", name, least, most, clipped(text)))
+		c.refuse(
+			interlock.CodeInvalidRequest,
+			fmt.Sprintf("parameter %s: want a whole number from %d to %d, found %q", name, least, most, clipped(text)),
+		)
 		return 0, false
 	}
 	return v, true
@@ -299,8 +315,10 @@ func (c *call) idIsGood(err error, what, prefix string) bool {
 
 func badID(what, prefix string) *interlock.Error {
 	return &interlock.Error{
-		Code:    interlock.CodeInvalidID,
-		Message: fmt.Sprintf("that is not the id of a %s: it is %s and 32 hexadecimal digits, as the server gave it", what, prefix),
+		Code: interlock.CodeInvalidID,
+		Message: fmt.Sprintf(
+			"that is not the id of a %s: it is %s and 32 hexadecimal digits, as the server gave it", what, prefix,
+		),
 	}
 }
 

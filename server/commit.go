@@ -28,10 +28,17 @@ func (c *call) putState() {
 	switch {
 	case w.ContentType == "":
 		c.statusOverride = http.StatusUnsupportedMediaType
-		c.refuse(interlock.CodeInvalidRequest, "the header Content-Type is missing: say what the document is, such as application/json")
+		c.refuse(
+			interlock.CodeInvalidRequest,
+			"the header Content-Type is missing: say what the document is, such as application/json",
+		)
 	case isType(w.ContentType, formType):
 		c.statusOverride = http.StatusUnsupportedMediaType
-		c.refuse(interlock.CodeInvalidRequest, "content type "+formType+", as curl says by itself: say -H 'Content-Type: application/json', or what else the document is")
+		c.refuse(
+			interlock.CodeInvalidRequest,
+			"content type "+formType+
+				", as curl says by itself: say -H 'Content-Type: application/json', or what else the document is",
+		)
 	default:
 		c.writeState(w)
 	}
@@ -47,7 +54,10 @@ const mergePatchType = "application/merge-patch+json"
 func (c *call) mergeState() {
 	if kind := c.r.Header.Get("Content-Type"); kind != mergePatchType {
 		c.statusOverride = http.StatusUnsupportedMediaType
-		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("content type %q: send the header Content-Type: %s", clipped(kind), mergePatchType))
+		c.refuse(
+			interlock.CodeInvalidRequest,
+			fmt.Sprintf("content type %q: send the header Content-Type: %s", clipped(kind), mergePatchType),
+		)
 		return
 	}
 	c.writeState(interlock.Write{Op: interlock.Merge})
@@ -119,7 +129,9 @@ func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.E
 	case len(match) == 0 && len(none) == 0:
 		return nil, nil
 	case len(match)+len(none) > 1:
-		return nil, badHeader("give one of the headers If-Match and If-None-Match, and only once: there is one version that was read")
+		return nil, badHeader(
+			"give one of the headers If-Match and If-None-Match, and only once: there is one version that was read",
+		)
 	case len(none) == 1 && none[0] == "*":
 		return []interlock.Read{{Key: key, Absent: true}}, nil
 	case len(none) == 1:
@@ -133,7 +145,10 @@ func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.E
 			return []interlock.Read{{Key: key, Version: interlock.Version(v)}}, nil
 		}
 	}
-	return nil, badHeader("the header If-Match: want one version as an ETag says it, such as \"57\" with its quotation marks, found %s", clipped(tag))
+	return nil, badHeader(
+		"the header If-Match: want one version as an ETag says it, such as \"57\" with its quotation marks, found %s",
+		clipped(tag),
+	)
 }
 
 func badHeader(format string, args ...any) *interlock.Error {

@@ -35,7 +35,10 @@ func (c *call) confirmShared(limit time.Duration) (at interlock.At, ok bool) {
 	case err == nil:
 		return at, true
 	case errors.Is(err, context.DeadlineExceeded) && !c.gone():
-		c.refuse(interlock.CodeNotOwner, fmt.Sprintf("the journal has not confirmed within %v that this server still owns the shard", limit))
+		c.refuse(
+			interlock.CodeNotOwner,
+			fmt.Sprintf("the journal has not confirmed within %v that this server still owns the shard", limit),
+		)
 	default:
 		c.failWith(err)
 	}
@@ -157,7 +160,9 @@ func (c *call) failed() {
 		c.refuse(e.Code, e.Message)
 		return
 	}
-	c.refuse(interlock.CodeNotOwner, "this server no longer has its journal: restart it, or go to the server that took over")
+	c.refuse(
+		interlock.CodeNotOwner, "this server no longer has its journal: restart it, or go to the server that took over",
+	)
 }
 
 func (c *call) ok(at interlock.At) {

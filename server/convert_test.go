@@ -23,8 +23,12 @@ func TestConvert(t *testing.T) {
 		(<-waiting).want(200).is("lease.id", lease).is("lease.claims.0.mode", "exclusive").is("lease.fence", "3")
 
 		// Back again, and another key to it.
-		got := d.post(path, `{"claims":[{"key":"doc:2"},{"key":"doc:1","mode":"shared"}]}`, "Idempotency-Key", "one").want(200)
-		again := d.post(path, `{"claims":[{"key":"doc:2"},{"key":"doc:1","mode":"shared"}]}`, "Idempotency-Key", "one").want(200)
+		got := d.post(
+			path, `{"claims":[{"key":"doc:2"},{"key":"doc:1","mode":"shared"}]}`, "Idempotency-Key", "one",
+		).want(200)
+		again := d.post(
+			path, `{"claims":[{"key":"doc:2"},{"key":"doc:1","mode":"shared"}]}`, "Idempotency-Key", "one",
+		).want(200)
 		again.is("lease.fence", got.str("lease.fence"))
 		d.post("/v1/fences/check", `{"key":"doc:2","fence":"`+got.str("lease.fence")+`"}`).want(200)
 		d.post("/v1/fences/check", `{"key":"doc:1","fence":"3"}`).want(409, "fenced")
@@ -59,11 +63,15 @@ func TestTwoUpgrades(t *testing.T) {
 		d := newDoor(t)
 		var leases [2]string
 		for i, agent := range []string{"one", "two"} {
-			leases[i] = d.post("/v1/leases", `{"session":"`+d.session(agent)+`","claims":[{"key":"k","mode":"shared"}]}`).want(200).str("lease.id")
+			leases[i] = d.post(
+				"/v1/leases", `{"session":"`+d.session(agent)+`","claims":[{"key":"k","mode":"shared"}]}`,
+			).want(200).str("lease.id")
 		}
 		d.post("/v1/leases/"+leases[0]+"/convert", `{"claims":[{"key":"k"}],"on_conflict":"wait"}`).want(202)
 		start := time.Now()
-		d.post("/v1/leases/"+leases[1]+"/convert", `{"claims":[{"key":"k"}],"wait_ms":20000}`).want(409, "deadlock").says("advice.message", "two (you) waits for k held by one")
+		d.post("/v1/leases/"+leases[1]+"/convert", `{"claims":[{"key":"k"}],"wait_ms":20000}`).want(409, "deadlock").says(
+			"advice.message", "two (you) waits for k held by one",
+		)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("told after %v", took)
 		}

@@ -107,7 +107,9 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		}
 		name, namespace, hash := fields[0], fields[1], fields[2]
 		if len(name) > interlock.MaxNameBytes || cleanText(name) != name {
-			return nil, fmt.Errorf("line %d: the name has more than %d bytes or characters that cannot be printed", n, interlock.MaxNameBytes)
+			return nil, fmt.Errorf(
+				"line %d: the name has more than %d bytes or characters that cannot be printed", n, interlock.MaxNameBytes,
+			)
 		}
 		if !validNamespace(namespace) {
 			return nil, fmt.Errorf("line %d: %q cannot be a namespace", n, namespace)
@@ -115,7 +117,9 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		var digest [sha256.Size]byte
 		digits, ok := strings.CutPrefix(hash, credentialHash)
 		if raw, err := hex.DecodeString(digits); !ok || err != nil || len(raw) != len(digest) {
-			return nil, fmt.Errorf("line %d: want %s and 64 hexadecimal digits, as `interlock credential new` prints them", n, credentialHash)
+			return nil, fmt.Errorf(
+				"line %d: want %s and 64 hexadecimal digits, as `interlock credential new` prints them", n, credentialHash,
+			)
 		} else {
 			copy(digest[:], raw)
 		}
@@ -163,7 +167,10 @@ func parseRights(p *interlock.Principal, words []string) error {
 		role, ok := interlock.ParseRole(word)
 		switch {
 		case !ok:
-			return fmt.Errorf("%q is no role: want %s, %sQUEUE or %sGROUP", word, interlock.AllRoles&^interlock.RoleWorker, workerWord, groupWord)
+			return fmt.Errorf(
+				"%q is no role: want %s, %sQUEUE or %sGROUP", word, interlock.AllRoles&^interlock.RoleWorker, workerWord,
+				groupWord,
+			)
 		case role == interlock.RoleWorker:
 			return fmt.Errorf("whose worker? write %sQUEUE, or %s* for all queues", workerWord, workerWord)
 		}
@@ -193,7 +200,9 @@ func rightsOf(p *interlock.Principal) (words []string) {
 func parseNames(list *[]string, what, names string) error {
 	for name := range strings.SplitSeq(names, ",") {
 		if name == "" || len(name) > interlock.MaxNameBytes || cleanText(name) != name {
-			return fmt.Errorf("a %s has a name of 1 to %d bytes that can be printed, found %q", what, interlock.MaxNameBytes, clipped(name))
+			return fmt.Errorf(
+				"a %s has a name of 1 to %d bytes that can be printed, found %q", what, interlock.MaxNameBytes, clipped(name),
+			)
 		}
 		*list = append(*list, name)
 	}

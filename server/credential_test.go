@@ -73,7 +73,10 @@ func TestCredentialReload(t *testing.T) {
 	c := credentialsFile(t, "# two may share a name", "", oldLine)
 	path := c.path
 	first, ok := c.lookup(old)
-	if want := (Identity{Principal: &interlock.Principal{Name: "ops", Roles: interlock.RoleAgent}, Namespace: "acme"}); !ok || first.digest != sha256.Sum256([]byte(old)) || !first.equal(&want) {
+	if want := (Identity{
+		Principal: &interlock.Principal{Name: "ops", Roles: interlock.RoleAgent}, Namespace: "acme",
+	}); !ok ||
+		first.digest != sha256.Sum256([]byte(old)) || !first.equal(&want) {
 		t.Fatalf("%v %v", first, ok)
 	}
 	if _, ok := c.lookup(fresh); ok {
@@ -102,7 +105,10 @@ func TestCredentialReload(t *testing.T) {
 	if !c.holds(first) {
 		t.Error("who came in is not known any more")
 	}
-	for _, text := range []string{freshLine, oldLine + " operator", oldLine + " worker=bank", oldLine + " group=closing", strings.Replace(oldLine, "acme", "globex", 1)} {
+	for _, text := range []string{
+		freshLine, oldLine + " operator", oldLine + " worker=bank", oldLine + " group=closing",
+		strings.Replace(oldLine, "acme", "globex", 1),
+	} {
 		changed := c.changed.next()
 		write(text + "\n")
 		if err := c.Reload(); err != nil {
@@ -167,12 +173,16 @@ func TestCredentialIsHashedAtRest(t *testing.T) {
 // Reads must refuse the same namespaces as acquires.
 func TestNamespaceRuleIsTheEngines(t *testing.T) {
 	d := newDoor(t)
-	names := []string{"", strings.Repeat("x", interlock.MaxNamespaceBytes), strings.Repeat("x", interlock.MaxNamespaceBytes+1)}
+	names := []string{
+		"", strings.Repeat("x", interlock.MaxNamespaceBytes), strings.Repeat("x", interlock.MaxNamespaceBytes+1),
+	}
 	for b := range 256 {
 		names = append(names, "a"+string([]byte{byte(b)})+"b")
 	}
 	for _, name := range names {
-		eff, _, err := d.shard.Do(t.Context(), &engine.OpenSession{Head: engine.Head{Namespace: interlock.Namespace(name)}, ID: freshID()})
+		eff, _, err := d.shard.Do(
+			t.Context(), &engine.OpenSession{Head: engine.Head{Namespace: interlock.Namespace(name)}, ID: freshID()},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +200,10 @@ func TestRightsOfCredentials(t *testing.T) {
 		{Name: "b", Roles: interlock.RoleViewer | interlock.RoleApprover | interlock.RoleOperator},
 		{Name: "b", Roles: interlock.RoleServer},
 		{Name: "c", Roles: interlock.RoleWorker, Queues: []string{"bank", "mail"}},
-		{Name: "d", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"}, Groups: []string{"closing", "ledger"}},
+		{
+			Name: "d", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"},
+			Groups: []string{"closing", "ledger"},
+		},
 	} {
 		secret, line, err := NewCredential(p, "acme")
 		if err != nil {

@@ -73,7 +73,10 @@ func (c *call) makePlace(listing string, numbers ...uint64) string {
 func (c *call) prefixParam() (prefix string, ok bool) {
 	prefix = c.query.Get("prefix")
 	if len(prefix) > interlock.MaxKeyBytes {
-		c.refuse(interlock.CodeInvalidKey, fmt.Sprintf("parameter prefix has more than %d bytes, as no key has", interlock.MaxKeyBytes))
+		c.refuse(
+			interlock.CodeInvalidKey,
+			fmt.Sprintf("parameter prefix has more than %d bytes, as no key has", interlock.MaxKeyBytes),
+		)
 		return "", false
 	}
 	return prefix, true

@@ -11,30 +11,46 @@ func TestDeclaredWaits(t *testing.T) {
 		d := newDoor(t)
 		one, two := d.session("planner"), d.session("reviewer")
 		d.post("/v1/leases", `{"session":"`+one+`","claims":[{"key":"plan"}]}`).want(200)
-		declared := d.post("/v1/waits", `{"session":"`+one+`","purpose":"review of the plan","on":{"agent":"reviewer"}}`).want(202).is("outcome", "queued")
+		declared := d.post(
+			"/v1/waits", `{"session":"`+one+`","purpose":"review of the plan","on":{"agent":"reviewer"}}`,
+		).want(202).is("outcome", "queued")
 		declared.says("advice.message", "DELETE /v1/tickets/{id}")
 		ticket := declared.str("ticket.id")
 		pass(3 * time.Second)
-		edges := d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "planner").is("edges.0.blocker.agent", "reviewer").is("edges.0.key", "").is("edges.0.mode", "")
+		edges := d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "planner").is(
+			"edges.0.blocker.agent", "reviewer",
+		).is("edges.0.key", "").is("edges.0.mode", "")
 		if edges.num("edges.0.waited_ms") != 3000 {
 			t.Error(edges.raw)
 		}
-		d.get("/v1/why?agent=planner").want(200).says("text", "planner holds plan (exclusive) for 3 s. planner says that it waits for reviewer.").is("chain.1.does", "awaited")
+		d.get("/v1/why?agent=planner").want(200).says(
+			"text", "planner holds plan (exclusive) for 3 s. planner says that it waits for reviewer.",
+		).is("chain.1.does", "awaited")
 
 		// The reviewer wants what the planner holds: neither would ever go on.
-		got := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":20000,"claims":[{"key":"plan","mode":"shared"}]}`).want(409, "deadlock")
-		got.says("advice.message", "reviewer (you) waits for plan (shared) held by planner, planner waits for reviewer (you)").is("cycle.1.key", "")
+		got := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":20000,"claims":[{"key":"plan","mode":"shared"}]}`).want(
+			409, "deadlock",
+		)
+		got.says(
+			"advice.message", "reviewer (you) waits for plan (shared) held by planner, planner waits for reviewer (you)",
+		).is("cycle.1.key", "")
 
 		d.delete("/v1/tickets/"+ticket).want(200).is("outcome", "left")
-		held := d.post("/v1/leases", `{"session":"`+two+`","on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`).want(202)
+		held := d.post(
+			"/v1/leases", `{"session":"`+two+`","on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`,
+		).want(202)
 		// The other way round: of two equals the one that holds something continues.
 		again := d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(202)
 		d.get("/v1/tickets/"+held.str("ticket.id")).want(409, "deadlock")
 		d.delete("/v1/tickets/" + again.str("ticket.id")).want(200)
 		// Of higher priority, the wait for the key continues, and the declared one is the
 		// victim.
-		held = d.post("/v1/leases", `{"session":"`+two+`","priority":1,"on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`).want(202)
-		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(409, "deadlock").says("advice.message", "planner (you) waits for reviewer")
+		held = d.post(
+			"/v1/leases", `{"session":"`+two+`","priority":1,"on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`,
+		).want(202)
+		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(409, "deadlock").says(
+			"advice.message", "planner (you) waits for reviewer",
+		)
 		d.delete("/v1/tickets/" + held.str("ticket.id")).want(200)
 
 		// It ends with the session that it is for.
@@ -54,10 +70,16 @@ func TestDeclaredWaitLimits(t *testing.T) {
 		d.session("twin")
 		d.session("twin")
 		name := d.post("/v1/sessions", `{"agent":"solo"}`).want(200).str("session.name")
-		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"twin"}}`).want(400, "invalid_request").says("detail", "several sessions")
-		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"planner","flow":"main"}}`).want(400, "invalid_request").says("detail", "itself")
+		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"twin"}}`).want(400, "invalid_request").says(
+			"detail", "several sessions",
+		)
+		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"planner","flow":"main"}}`).want(400, "invalid_request").says(
+			"detail", "itself",
+		)
 		start := time.Now()
-		d.post("/v1/waits", `{"session":"`+one+`","on":{"session":"`+name+`"},"wait_ms":20000,"max_wait_ms":5000}`).want(410, "wait_limit")
+		d.post("/v1/waits", `{"session":"`+one+`","on":{"session":"`+name+`"},"wait_ms":20000,"max_wait_ms":5000}`).want(
+			410, "wait_limit",
+		)
 		if took := time.Since(start); took != 5*time.Second {
 			t.Errorf("it took %v", took)
 		}

@@ -64,7 +64,9 @@ func (c *call) getState() {
 }
 
 // noDocument answers that there is nothing, and since when.
-func (c *call) noDocument(d *interlock.Document, detail string, advice interlock.Advice, asOf interlock.Version, at interlock.At) {
+func (c *call) noDocument(
+	d *interlock.Document, detail string, advice interlock.Advice, asOf interlock.Version, at interlock.At,
+) {
 	j, status := c.problem(interlock.CodeNoSuchDocument, detail, advice)
 	j.str("key", string(d.Key))
 	j.decimal("version", uint64(d.Version))
@@ -127,7 +129,9 @@ func (c *call) versionParam(name string) (v interlock.Version, given, ok bool) {
 	}
 	n, err := parseDecimal(text)
 	if err != nil {
-		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s: want a version such as 57, found %q", name, clipped(text)))
+		c.refuse(
+			interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s: want a version such as 57, found %q", name, clipped(text)),
+		)
 		return 0, false, false
 	}
 	return interlock.Version(n), true, true
@@ -158,7 +162,9 @@ func (c *call) listState() {
 	}
 	for _, other := range []string{"prefix", "cursor", "limit"} {
 		if c.query.Has(other) {
-			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s is for a listing: leave it out, or leave key out", other))
+			c.refuse(
+				interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s is for a listing: leave it out, or leave key out", other),
+			)
 			return
 		}
 	}

@@ -125,7 +125,10 @@ func (d *door) send(r *http.Request) *reply {
 	d.Helper()
 	w := httptest.NewRecorder()
 	broken := breaksOff(func() { d.handler.ServeHTTP(w, r) })
-	out := &reply{TB: d.TB, what: r.Method + " " + r.URL.String(), status: w.Code, header: w.Header(), raw: w.Body.String(), broken: broken}
+	out := &reply{
+		TB: d.TB, what: r.Method + " " + r.URL.String(), status: w.Code, header: w.Header(), raw: w.Body.String(),
+		broken: broken,
+	}
 	if kind := w.Header().Get("Content-Type"); kind == "application/json" || kind == "application/problem+json" {
 		dec := json.NewDecoder(strings.NewReader(out.raw))
 		dec.UseNumber()

@@ -127,8 +127,11 @@ func (c *call) forget(cmd *engine.ForgetEffects) {
 
 // digest is that of an action in the path.
 func (c *call) digest() (digest [32]byte, ok bool) {
-	if n, err := hex.Decode(digest[:], []byte(c.variable[:min(len(c.variable), 2*len(digest))])); err != nil || n != len(digest) || len(c.variable) != 2*n {
-		c.refuse(interlock.CodeInvalidID, "that is not the digest of an action: it is 64 hexadecimal digits, as the server gave it")
+	if n, err := hex.Decode(digest[:], []byte(c.variable[:min(len(c.variable), 2*len(digest))])); err != nil ||
+		n != len(digest) || len(c.variable) != 2*n {
+		c.refuse(
+			interlock.CodeInvalidID, "that is not the digest of an action: it is 64 hexadecimal digits, as the server gave it",
+		)
 		return digest, false
 	}
 	return digest, true
@@ -147,7 +150,10 @@ func (c *call) showEffect() {
 	case !ok:
 		return
 	case !known:
-		c.refuse(interlock.CodeUnknownEffect, "no effect with this digest is known: it was never claimed, or found not done, or done long ago")
+		c.refuse(
+			interlock.CodeUnknownEffect,
+			"no effect with this digest is known: it was never claimed, or found not done, or done long ago",
+		)
 		return
 	}
 	j := c.reply()
@@ -161,7 +167,10 @@ func (c *call) listEffects() {
 	if name := c.query.Get("state"); name != "" {
 		var ok bool
 		if list.State, ok = interlock.ParseEffectState(name); !ok {
-			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter state: want claimed, done or unknown, found %q", clipped(name)))
+			c.refuse(
+				interlock.CodeInvalidRequest,
+				fmt.Sprintf("parameter state: want claimed, done or unknown, found %q", clipped(name)),
+			)
 			return
 		}
 	}

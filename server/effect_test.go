@@ -18,10 +18,14 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		first := d.post("/v1/effects", `{"agent":"ann",`+charge+`}`).want(200).is("outcome", "claimed")
-		first.is("effect.canonical", `{"arguments":{"cents":1200,"currency":"eur"},"target":"customer:12","tool":"stripe.charge"}`)
+		first.is(
+			"effect.canonical", `{"arguments":{"cents":1200,"currency":"eur"},"target":"customer:12","tool":"stripe.charge"}`,
+		)
 		id, digest := first.str("effect.id"), first.str("effect.action")
 		other := `{"agent":"ben","target":"customer:12","arguments":{"currency":"eu\u0072","cents":1.2e3},"tool":"stripe.charge"}`
-		refused := d.post("/v1/effects", other).want(409, "effect_claimed").is("effect.agent", "ann").is("effect.action", digest)
+		refused := d.post("/v1/effects", other).want(409, "effect_claimed").is("effect.agent", "ann").is(
+			"effect.action", digest,
+		)
 		if refused.at("effect.id") != nil {
 			t.Error("another one sees the secret")
 		}
@@ -32,7 +36,9 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 		}
 		d.post("/v1/effects/"+id+"/done", `{"result": {"charge": "ch_1", "n": [1, 2]}}`).want(200).is("outcome", "done")
 		d.post("/v1/effects/"+id+"/done", `{"result": {"charge": "ch_1", "n": [1, 2]}}`).want(200)
-		d.post("/v1/effects/"+id+"/done", `{"result": {"charge": "ch_2"}}`).want(409, "effect_done").is("effect.result.charge", "ch_1")
+		d.post("/v1/effects/"+id+"/done", `{"result": {"charge": "ch_2"}}`).want(409, "effect_done").is(
+			"effect.result.charge", "ch_1",
+		)
 		d.post("/v1/effects", other).want(200).is("outcome", "done").is("effect.result.charge", "ch_1")
 		if got := d.get("/v1/effects/" + digest).want(200); got.at("effect.id") != nil || got.str("effect.agent") != "ann" {
 			t.Error(got.raw)
@@ -73,10 +79,14 @@ func TestActionsAreReadStrictly(t *testing.T) {
 				t.Errorf("%s: %s", body, got.raw)
 			}
 		}
-		d.post("/v1/effects", `{"tool":"x","target":"y","arguments":{"a":"`+strings.Repeat("x", interlock.MaxActionBytes)+`"}}`).want(400, "too_long")
+		d.post(
+			"/v1/effects", `{"tool":"x","target":"y","arguments":{"a":"`+strings.Repeat("x", interlock.MaxActionBytes)+`"}}`,
+		).want(400, "too_long")
 		digest := d.post("/v1/effects", `{"tool":"x","target":"y"}`).want(200).str("effect.action")
 		d.post("/v1/effects/"+digest+"/reconcile", `{}`).want(400, "invalid_request").says("detail", "happened")
-		d.post("/v1/effects/"+digest+"/reconcile", `{"happened":false,"result":1}`).want(400, "invalid_request").says("detail", "result")
+		d.post("/v1/effects/"+digest+"/reconcile", `{"happened":false,"result":1}`).want(400, "invalid_request").says(
+			"detail", "result",
+		)
 		d.get("/v1/effects?state=free").want(400, "invalid_request")
 	})
 }
@@ -91,10 +101,14 @@ func TestWaitingForAnEffect(t *testing.T) {
 		status int
 		is     string // outcome, or code
 	}{
-		"done":      {nil, func(d *door, id string) { d.post("/v1/effects/"+id+"/done", `{"result":"ok"}`).want(200) }, 0, 200, "done"},
+		"done": {
+			nil, func(d *door, id string) { d.post("/v1/effects/"+id+"/done", `{"result":"ok"}`).want(200) }, 0, 200, "done",
+		},
 		"cancelled": {nil, func(d *door, id string) { d.post("/v1/effects/"+id+"/cancel", ``).want(200) }, 0, 200, "claimed"},
-		"unknown":   {nil, func(d *door, id string) { d.post("/v1/effects/"+id+"/unknown", ``).want(200) }, 0, 409, "effect_unknown"},
-		"its ttl":   {func(*door) string { return `"ttl_ms":20000,` }, nil, 20 * time.Second, 409, "effect_unknown"},
+		"unknown": {
+			nil, func(d *door, id string) { d.post("/v1/effects/"+id+"/unknown", ``).want(200) }, 0, 409, "effect_unknown",
+		},
+		"its ttl": {func(*door) string { return `"ttl_ms":20000,` }, nil, 20 * time.Second, 409, "effect_unknown"},
 		"its session dies": {
 			func(d *door) string { return `"session":"` + d.session("ann") + `",` }, nil,
 			interlock.DefaultTTL, 409, "effect_unknown",
@@ -111,11 +125,15 @@ func TestWaitingForAnEffect(t *testing.T) {
 				d.notes["lease"] = d.acquire("ann", "customer:12")
 				return `"lease":"` + d.notes["lease"] + `",`
 			},
-			func(d *door, _ string) { d.post("/v1/leases/"+d.notes["lease"]+"/release", ``).want(200) }, 0, 409, "effect_unknown",
+			func(d *door, _ string) { d.post("/v1/leases/"+d.notes["lease"]+"/release", ``).want(200) }, 0, 409,
+			"effect_unknown",
 		},
 		"its lease is closed": {
 			func(d *door) string {
-				lease := d.post("/v1/leases", `{"agent":"ann","ttl_ms":10000,"grace_ms":0,"lock_delay_ms":30000,"claims":[{"key":"customer:12"}]}`).want(200)
+				lease := d.post(
+					"/v1/leases",
+					`{"agent":"ann","ttl_ms":10000,"grace_ms":0,"lock_delay_ms":30000,"claims":[{"key":"customer:12"}]}`,
+				).want(200)
 				return `"lease":"` + lease.str("lease.id") + `",`
 			},
 			nil, 10 * time.Second, 409, "effect_unknown",
@@ -199,7 +217,8 @@ func TestSettledBetweenTwoSteps(t *testing.T) {
 			m.steps, m.happen = steps, func() { d.post("/v1/effects/"+id+"/done", `{"result":1}`).want(200) }
 			began := time.Now()
 			got := d.post("/v1/effects", `{"agent":"ben","wait_ms":50000,`+charge+`}`)
-			if took := time.Since(began); m.happen != nil || got.status != 200 || got.str("outcome") != "done" || took > time.Second {
+			if took := time.Since(began); m.happen != nil || got.status != 200 || got.str("outcome") != "done" ||
+				took > time.Second {
 				t.Errorf("settled after step %d: %d %s after %v", steps, got.status, got.raw, took)
 			}
 		})
@@ -213,7 +232,12 @@ func TestOneOfManyGetsTheClaim(t *testing.T) {
 		id := d.post("/v1/effects", `{"agent":"ann",`+charge+`}`).want(200).str("effect.id")
 		var waiting []<-chan *reply
 		for i := range 20 {
-			waiting = append(waiting, d.start(d.request("POST", "/v1/effects", fmt.Sprintf(`{"agent":"a%d","wait_ms":50000,"ttl_ms":3600000,%s}`, i, charge))))
+			waiting = append(
+				waiting,
+				d.start(d.request(
+					"POST", "/v1/effects", fmt.Sprintf(`{"agent":"a%d","wait_ms":50000,"ttl_ms":3600000,%s}`, i, charge),
+				)),
+			)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		gone := d.start(d.request("POST", "/v1/effects", `{"agent":"gone","wait_ms":50000,`+charge+`}`).WithContext(ctx))

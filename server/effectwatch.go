@@ -16,7 +16,9 @@ import (
 // claimOrWait claims an effect. If another one is about to do it, it waits for up to
 // wait until that is settled, and claims again: then it gets the result, or the claim
 // when it was not done.
-func (c *call) claimOrWait(cmd *engine.ClaimEffect, wait time.Duration) (eff engine.Effect, at interlock.At, err error) {
+func (c *call) claimOrWait(
+	cmd *engine.ClaimEffect, wait time.Duration,
+) (eff engine.Effect, at interlock.At, err error) {
 	claim := func() (over bool) {
 		again := *cmd // the engine owns a command once it is submitted
 		eff, at, err = c.s.shard.Do(c.r.Context(), &again)

@@ -55,7 +55,8 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 		j.count("reverted", ev.By)
 	case record.QueueSet, record.QueueDropped:
 		j.said("queue", ev.QueueName)
-	case record.Written, record.EffectChanged, record.AttemptFailed, record.TaskMoved, record.ApprovalRequested, record.ApprovalDecided:
+	case record.Written, record.EffectChanged, record.AttemptFailed, record.TaskMoved, record.ApprovalRequested,
+		record.ApprovalDecided:
 		j.said("session", ev.SessionName)
 	case record.Refused:
 		j.said("pattern", ev.PatternName)

@@ -103,7 +103,10 @@ func (o *eventOut) send() error {
 		if n > smallBytes {
 			if !o.c.s.flight.take(o.c.namespace, n) {
 				o.json.b = nil
-				return &interlock.Error{Code: interlock.CodeOverloaded, Message: tooMuchInFlight + "go on after the last index, and read what comes without delay"}
+				return &interlock.Error{
+					Code:    interlock.CodeOverloaded,
+					Message: tooMuchInFlight + "go on after the last index, and read what comes without delay",
+				}
 			}
 			defer o.c.s.flight.count(o.c.namespace, -n)
 		}

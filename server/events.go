@@ -74,7 +74,10 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 	}
 	leave, ok := c.s.streams.enter(c.namespace)
 	if !ok {
-		c.refuse(interlock.CodeTooManyStreams, fmt.Sprintf("namespace %s has %d readers of events, which is its limit", c.namespace, c.s.streams.max))
+		c.refuse(
+			interlock.CodeTooManyStreams,
+			fmt.Sprintf("namespace %s has %d readers of events, which is its limit", c.namespace, c.s.streams.max),
+		)
 		return
 	}
 	defer leave()
@@ -117,7 +120,9 @@ func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
 	}
 	index, err := parseDecimal(text)
 	if err != nil {
-		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want an index such as 1041, found %q", clipped(text)))
+		c.refuse(
+			interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want an index such as 1041, found %q", clipped(text)),
+		)
 		return 0, false
 	}
 	return interlock.Index(index), index == 0 || happened(interlock.Index(index-1), text)
@@ -208,7 +213,9 @@ func (c *call) stillOwner(ctx context.Context) error {
 // whyEnded returns the error that a reader receives when its stream ends on our side.
 func (c *call) whyEnded(ctx context.Context, err error) *interlock.Error {
 	if c.s.isDraining() {
-		return &interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment"}
+		return &interlock.Error{
+			Code: interlock.CodeShuttingDown, Message: "the server is shutting down: connect again in a moment",
+		}
 	}
 	if refusal := takenBack(ctx); refusal != nil {
 		return refusal
@@ -217,7 +224,10 @@ func (c *call) whyEnded(ctx context.Context, err error) *interlock.Error {
 		return refusal
 	}
 	c.s.obs.figures.unreadable.Inc()
-	c.s.log.Error("the journal could not be read, and a reader of events was told so", "route", c.route, "namespace", string(c.namespace), "error", err)
+	c.s.log.Error(
+		"the journal could not be read, and a reader of events was told so", "route", c.route, "namespace",
+		string(c.namespace), "error", err,
+	)
 	return &interlock.Error{
 		Code: interlock.CodeHistoryUnreadable,
 		Message: "the server could not read on in its journal, so there is more than was sent: " +

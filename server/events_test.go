@@ -38,7 +38,9 @@ func TestEventsTellTheStory(t *testing.T) {
 		d := newDoor(t)
 		s := d.session("worker")
 		first := d.post("/v1/leases", `{"session":"`+s+`","purpose":"audit","claims":[{"key":"k"}]}`).want(200)
-		ticket := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`).want(202).str("ticket.id")
+		ticket := d.post(
+			"/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`,
+		).want(202).str("ticket.id")
 		pass(2 * time.Second)
 		d.post("/v1/leases/"+first.str("lease.id")+"/release", `{"outcome":"done","note":"all good"}`).want(200)
 		d.get("/v1/tickets/" + ticket).want(200)
@@ -49,7 +51,8 @@ func TestEventsTellTheStory(t *testing.T) {
 		}
 		ended := got[4]
 		for name, want := range map[string]any{
-			"agent": "worker", "fence": "1", "reason": "released", "outcome": "done", "note": "all good", "held_ms": 2000.0, "session_number": "1",
+			"agent": "worker", "fence": "1", "reason": "released", "outcome": "done", "note": "all good", "held_ms": 2000.0,
+			"session_number": "1",
 		} {
 			if ended[name] != want {
 				t.Errorf("%s is %v, want %v", name, ended[name], want)
@@ -65,8 +68,10 @@ func TestEventsTellTheStory(t *testing.T) {
 // request ids need.
 func TestEventsShowAllTheyHave(t *testing.T) {
 	hidden := map[string]bool{
-		"ID": true, "BaseID": true, "ByID": true, "Scope": true, "RequestID": true, "Seq": true, "Acked": true, "Fingerprint": true, "Answer": true,
-		"Code": true, "Message": true, "Text": true, "Changed": true, "Arrived": true, "Writes": true, "Namespace": true, "Epoch": true, "Made": true,
+		"ID": true, "BaseID": true, "ByID": true, "Scope": true, "RequestID": true, "Seq": true, "Acked": true,
+		"Fingerprint": true, "Answer": true,
+		"Code": true, "Message": true, "Text": true, "Changed": true, "Arrived": true, "Writes": true, "Namespace": true,
+		"Epoch": true, "Made": true,
 		"KeyClass": true, "After": true, "Result": true,
 	}
 	kinds := map[string]record.Kind{
@@ -122,19 +127,28 @@ func TestSecretsStayWithTheirHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		session := d.session("worker")
-		lease := d.post("/v1/leases", `{"session":"`+session+`","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("lease.id")
-		ticket := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret").str("ticket.id")
+		lease := d.post(
+			"/v1/leases", `{"session":"`+session+`","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret",
+		).str("lease.id")
+		ticket := d.post(
+			"/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"k"}]}`, "Idempotency-Key", "request-secret",
+		).str("ticket.id")
 		effect := d.post("/v1/effects", `{"tool":"mail","target":"x"}`).want(200)
 		d.put("/v1/queues/q", `{}`).want(200)
 		d.post("/v1/tasks", `{"queue":"q","payload":1}`).want(202)
 		work := d.post("/v1/queues/q/pull", ``).want(200).str("tasks.0.lease.id")
 		var seen strings.Builder
-		for _, path := range []string{"/v1/effects", "/v1/effects/" + effect.str("effect.action"), "/v1/events", "/v1/keys", "/v1/keys/k", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=next", "/v1/hot", "/v1/tasks", "/metrics"} {
+		for _, path := range []string{
+			"/v1/effects", "/v1/effects/" + effect.str("effect.action"), "/v1/events", "/v1/keys", "/v1/keys/k", "/v1/waits",
+			"/v1/why?key=k", "/v1/why?agent=next", "/v1/hot", "/v1/tasks", "/metrics",
+		} {
 			seen.WriteString(d.get(path).want(200).raw)
 		}
 		seen.WriteString(d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(409).raw)
 		seen.WriteString(d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"k"}]}`).want(200).raw)
-		for _, secret := range []string{lease[2:], ticket[2:], session[2:], work[2:], effect.str("effect.id")[2:], "request-secret"} {
+		for _, secret := range []string{
+			lease[2:], ticket[2:], session[2:], work[2:], effect.str("effect.id")[2:], "request-secret",
+		} {
 			if len(secret) < 10 || strings.Contains(seen.String(), secret) {
 				t.Errorf("%s can be seen by others", secret)
 			}
@@ -159,7 +173,8 @@ func TestEventsGoOnWhereTheyStopped(t *testing.T) {
 		var last string
 		for i, b := range blocks[:3] {
 			rows := strings.Split(b, "\n")
-			if len(rows) != 3 || !strings.HasPrefix(rows[0], "event: ") || !strings.HasPrefix(rows[1], "data: {") || !strings.HasPrefix(rows[2], "id: ") {
+			if len(rows) != 3 || !strings.HasPrefix(rows[0], "event: ") || !strings.HasPrefix(rows[1], "data: {") ||
+				!strings.HasPrefix(rows[2], "id: ") {
 				t.Fatalf("block %d is %q", i, b)
 			}
 			last = strings.TrimPrefix(rows[2], "id: ")

@@ -25,7 +25,9 @@ func TestFullDisk(t *testing.T) {
 		if full.header.Get("Retry-After") == "" || full.at("retryable") != true {
 			t.Error(full.raw)
 		}
-		full.says("detail", "nothing was recorded").says("advice.message", "can be released unless the message says that nothing was recorded")
+		full.says("detail", "nothing was recorded").says(
+			"advice.message", "can be released unless the message says that nothing was recorded",
+		)
 		synctest.Wait()
 		d.post("/v1/leases/"+lease+"/renew", "").want(200)
 		d.post("/v1/leases/"+lease+"/release", "").want(200)

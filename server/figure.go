@@ -86,7 +86,9 @@ var (
 // the garbage that the other figures of memory include. And how long it stopped everything,
 // which it does once when it begins and once when it ends, so that the count shows whether it
 // is at work.
-var ofCollector = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^(/gc/heap/live:bytes|/sched/pauses/total/gc:seconds)$`)}
+var ofCollector = collectors.GoRuntimeMetricsRule{
+	Matcher: regexp.MustCompile(`^(/gc/heap/live:bytes|/sched/pauses/total/gc:seconds)$`),
+}
 
 func newFigures() *figures {
 	f := &figures{registry: prometheus.NewRegistry(), common: map[string]prometheus.Counter{}}
@@ -99,7 +101,10 @@ func newFigures() *figures {
 		Name: "interlock_acquires_total",
 		Help: "Requests for a lease, by their first answer: granted, queued, skipped, or the code of a refusal.",
 	}, []string{"outcome"})
-	for _, outcome := range []string{"granted", "queued", "skipped", "held", "at_capacity", "rate_limited", "deadlock", "too_many_waiters", "no_space", "shutting_down"} {
+	for _, outcome := range []string{
+		"granted", "queued", "skipped", "held", "at_capacity", "rate_limited", "deadlock", "too_many_waiters", "no_space",
+		"shutting_down",
+	} {
 		f.common[outcome] = f.acquires.WithLabelValues(outcome)
 	}
 	expiries := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -148,7 +153,8 @@ func newFigures() *figures {
 		Help: "Readers of /v1/events and /v1/watch at this moment.",
 	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.unreadable, f.appendSeconds,
-		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
+		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	f.limitSeries(DefaultSeries)
@@ -176,7 +182,8 @@ func (f *figures) event(ev *record.Event) {
 		f.written[ev.Op].Inc()
 	case record.EffectChanged:
 		f.effects[eventState(ev)].Inc()
-	case record.TaskSubmitted, record.TaskDispatched, record.AttemptFailed, record.TaskMoved, record.ApprovalRequested, record.ApprovalDecided:
+	case record.TaskSubmitted, record.TaskDispatched, record.AttemptFailed, record.TaskMoved, record.ApprovalRequested,
+		record.ApprovalDecided:
 		f.tasks.event(ev)
 	case record.Grace:
 		f.expiries[tierGrace].Inc()
@@ -256,7 +263,8 @@ func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {
 		}, func() float64 { return 1 }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "interlock_in_flight_bytes", Help: "Bytes of requests and answers under way.",
 		}, func() float64 { return float64(f.bytes()) }), prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "interlock_in_flight_refused_total", Help: "Calls and event readers refused because a namespace had too many bytes under way.",
+			Name: "interlock_in_flight_refused_total",
+			Help: "Calls and event readers refused because a namespace had too many bytes under way.",
 		}, func() float64 { return float64(f.refused.Load()) }))
 	})
 }
@@ -275,7 +283,9 @@ var (
 )
 
 func (s *sizes) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{sizeLeases, sizeWaiters, sizeSessions, sizeKeys, sizeNamespaces, sizeIndex, sizeEpoch} {
+	for _, d := range []*prometheus.Desc{
+		sizeLeases, sizeWaiters, sizeSessions, sizeKeys, sizeNamespaces, sizeIndex, sizeEpoch,
+	} {
 		ch <- d
 	}
 }

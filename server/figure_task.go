@@ -23,8 +23,12 @@ func (f *figures) newTaskFigures() {
 		Help: "What happened to tasks: submitted, handed_out, failed (an attempt), asking (a person), done, dead, cancelled.",
 	}, []string{"event"})
 	t := &f.tasks
-	t.submitted, t.handedOut, t.failed = tasks.WithLabelValues("submitted"), tasks.WithLabelValues("handed_out"), tasks.WithLabelValues("failed")
-	for _, state := range []interlock.TaskState{interlock.TaskAsking, interlock.TaskDone, interlock.TaskDead, interlock.TaskCancelled} {
+	t.submitted, t.handedOut, t.failed = tasks.WithLabelValues("submitted"), tasks.WithLabelValues(
+		"handed_out",
+	), tasks.WithLabelValues("failed")
+	for _, state := range []interlock.TaskState{
+		interlock.TaskAsking, interlock.TaskDone, interlock.TaskDead, interlock.TaskCancelled,
+	} {
 		t.to[state] = tasks.WithLabelValues(state.String())
 	}
 	t.wait = prometheus.NewHistogram(histogram("interlock_task_wait_seconds",

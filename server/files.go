@@ -62,7 +62,9 @@ func (c *call) inFiles(do func(d *file.Dir, path string, at interlock.At)) {
 	}
 	files := c.s.files[c.namespace]
 	if files == nil {
-		c.refuse(interlock.CodeNotFound, "the namespace has no shared files here: the server would have to be started with --files")
+		c.refuse(
+			interlock.CodeNotFound, "the namespace has no shared files here: the server would have to be started with --files",
+		)
 		return
 	}
 	leave, err := files.enter(c.r.Context())
@@ -112,7 +114,9 @@ func (c *call) changeFile(change file.Change) {
 		return
 	}
 	change.Base = base
-	change.Agent, change.Note, change.Principal = c.r.Header.Get("Interlock-Agent"), c.r.Header.Get("Interlock-Note"), c.identity.name()
+	change.Agent, change.Note, change.Principal = c.r.Header.Get(
+		"Interlock-Agent",
+	), c.r.Header.Get("Interlock-Note"), c.identity.name()
 	c.inFiles(func(d *file.Dir, path string, at interlock.At) {
 		change.Path = path
 		result, err := d.Write(c.r.Context(), change)
@@ -146,7 +150,9 @@ func fileBase(h http.Header) (file.Version, *interlock.Error) {
 	match, none := h.Values("If-Match"), h.Values("If-None-Match")
 	switch {
 	case len(match)+len(none) > 1:
-		return "", badHeader("give one of the headers If-Match and If-None-Match, and only once: there is one version that was read")
+		return "", badHeader(
+			"give one of the headers If-Match and If-None-Match, and only once: there is one version that was read",
+		)
 	case len(none) == 1 && none[0] == "*":
 		return file.None, nil
 	case len(none) == 1:
@@ -156,7 +162,9 @@ func fileBase(h http.Header) (file.Version, *interlock.Error) {
 	}
 	tag := match[0]
 	if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' || strings.Contains(tag, ",") {
-		return "", badHeader("the header If-Match: want one version as an ETag says it, with its quotation marks, found %s", clipped(tag))
+		return "", badHeader(
+			"the header If-Match: want one version as an ETag says it, with its quotation marks, found %s", clipped(tag),
+		)
 	}
 	return file.Version(tag[1 : len(tag)-1]), nil
 }
@@ -171,7 +179,10 @@ func (c *call) fileFailed(path string, err error, at interlock.At) {
 	case errors.Is(err, syscall.ENOSPC):
 		c.refuse(interlock.CodeNoSpace, fmt.Sprintf("the disk of the shared files is full: %q is as it was", path))
 	case errors.Is(err, fs.ErrPermission):
-		c.refuse(interlock.CodeForbidden, fmt.Sprintf("the server may not do that with %q: the modes of the file and its directory are against it", path))
+		c.refuse(
+			interlock.CodeForbidden,
+			fmt.Sprintf("the server may not do that with %q: the modes of the file and its directory are against it", path),
+		)
 	default:
 		c.failWith(err)
 	}

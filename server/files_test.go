@@ -39,27 +39,42 @@ func tourFiles(t *testing.T, seen *sightings) {
 	d.seen = seen
 	path := "/v1/files/src/a%20b.txt"
 
-	created := d.put(path, nineLines, "If-None-Match", "*", "Interlock-Agent", "ann", "Interlock-Note", "begin").want(200).is("outcome", "written").is("path", "src/a b.txt")
+	created := d.put(
+		path, nineLines, "If-None-Match", "*", "Interlock-Agent", "ann", "Interlock-Note", "begin",
+	).want(200).is("outcome", "written").is("path", "src/a b.txt")
 	if b, err := os.ReadFile(filepath.Join(root, "src/a b.txt")); err != nil || string(b) != nineLines {
 		t.Fatalf("the file is %q, %v", b, err)
 	}
 	got := d.get(path).want(200)
 	tag := got.header.Get("ETag")
-	if got.raw != nineLines || tag != `"`+created.str("version")+`"` || created.header.Get("ETag") != tag || got.header.Get("Content-Type") != plainText {
+	if got.raw != nineLines || tag != `"`+created.str("version")+`"` || created.header.Get("ETag") != tag ||
+		got.header.Get("Content-Type") != plainText {
 		t.Errorf("got %q, %v", got.raw, got.header)
 	}
 	d.get(path, "If-None-Match", tag).want(304)
 
 	// Another agent, and then one that still has the first version.
-	d.put(path, strings.Replace(nineLines, "2\n", "two\n", 1), "If-Match", tag, "Interlock-Agent", "bob", "Interlock-Note", "words\x1b[2J").want(200)
-	merged := d.put(path, strings.Replace(nineLines, "8\n", "eight\n", 1), "If-Match", tag[:13]+`"`, "Interlock-Agent", "eve").want(200).is("outcome", "merged")
+	d.put(
+		path, strings.Replace(nineLines, "2\n", "two\n", 1), "If-Match", tag, "Interlock-Agent", "bob", "Interlock-Note",
+		"words\x1b[2J",
+	).want(200)
+	merged := d.put(
+		path, strings.Replace(nineLines, "8\n", "eight\n", 1), "If-Match", tag[:13]+`"`, "Interlock-Agent", "eve",
+	).want(200).is("outcome", "merged")
 	want := strings.Replace(strings.Replace(nineLines, "8\n", "eight\n", 1), "2\n", "two\n", 1)
-	if body := d.get(path).want(200); body.raw != want || merged.at("merged") != true || body.header.Get("ETag") != `"`+merged.str("version")+`"` {
+	if body := d.get(path).want(200); body.raw != want || merged.at("merged") != true ||
+		body.header.Get("ETag") != `"`+merged.str("version")+`"` {
 		t.Errorf("merged: %s, and the file is %q", merged.raw, body.raw)
 	}
-	stale := d.put(path, "something else\n", "If-Match", tag).want(412, "stale").is("conflict_kind", "version").is("packet.stale.0.key", "src/a b.txt")
-	stale.is("packet.stale.0.then.version", strings.Trim(tag, `"`)).is("packet.stale.0.now.version", merged.str("version")).is("packet.stale.0.now.agent", "eve")
-	stale.is("packet.stale.0.diff.kind", "unified").says("packet.message", "Your environment changed").says("packet.message", "written 2 times since")
+	stale := d.put(path, "something else\n", "If-Match", tag).want(412, "stale").is("conflict_kind", "version").is(
+		"packet.stale.0.key", "src/a b.txt",
+	)
+	stale.is("packet.stale.0.then.version", strings.Trim(tag, `"`)).is(
+		"packet.stale.0.now.version", merged.str("version"),
+	).is("packet.stale.0.now.agent", "eve")
+	stale.is("packet.stale.0.diff.kind", "unified").says("packet.message", "Your environment changed").says(
+		"packet.message", "written 2 times since",
+	)
 	d.delete(path, "If-Match", tag).want(412, "stale")
 	d.put(path, "x", "If-None-Match", "*").want(412).says("packet.message", "you read nothing")
 
@@ -74,7 +89,9 @@ func tourFiles(t *testing.T, seen *sightings) {
 	}
 
 	// Errors of a request.
-	for _, bad := range []string{"..%2Fsecret", "../secret", "a//b", "%2Fetc/passwd", ".git/config", "a%00b", ".interlock/lock", ""} {
+	for _, bad := range []string{
+		"..%2Fsecret", "../secret", "a//b", "%2Fetc/passwd", ".git/config", "a%00b", ".interlock/lock", "",
+	} {
 		d.get("/v1/files/"+bad).want(400, "invalid_path")
 		d.put("/v1/files/"+bad, "x", "If-None-Match", "*").want(400, "invalid_path")
 		d.delete("/v1/files/"+bad, "If-None-Match", "*").want(400, "invalid_path")
@@ -113,7 +130,9 @@ func tourFiles(t *testing.T, seen *sightings) {
 	}
 	d.put("/v1/namespace", `{"quota":{"requests_per_s":1}}`, "Interlock-Namespace", "limited").want(200)
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
-		for i := 0; d.send(d.request(method, path, "", "Interlock-Namespace", "limited")).status != http.StatusTooManyRequests; i++ {
+		for i := 0; d.send(d.request(
+			method, path, "", "Interlock-Namespace", "limited",
+		)).status != http.StatusTooManyRequests; i++ {
 			if i > 1000 {
 				t.Fatal("a quota of requests never ends")
 			}
@@ -123,7 +142,9 @@ func tourFiles(t *testing.T, seen *sightings) {
 	for range maxFileCalls {
 		d.server.files[interlock.DefaultNamespace].free <- struct{}{}
 	}
-	impatient, cancel := context.WithTimeoutCause(t.Context(), 0, &interlock.Error{Code: interlock.CodeOverloaded, Message: "busy"})
+	impatient, cancel := context.WithTimeoutCause(
+		t.Context(), 0, &interlock.Error{Code: interlock.CodeOverloaded, Message: "busy"},
+	)
 	defer cancel()
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
 		d.send(d.request(method, path, "", "If-None-Match", "*").WithContext(impatient)).want(503, "overloaded")
@@ -176,9 +197,13 @@ func TestFilesOfAPrincipal(t *testing.T) {
 	c := credentialsFile(d, line)
 	d.reopen(func(cfg *Config) { cfg.Credentials = c }, files)
 	bearer := "Bearer " + secret
-	d.put("/v1/files/f", "one\n", "If-None-Match", "*", "Authorization", bearer, "Interlock-Note", "a\u202eb\u200bc").want(200)
+	d.put(
+		"/v1/files/f", "one\n", "If-None-Match", "*", "Authorization", bearer, "Interlock-Note", "a\u202eb\u200bc",
+	).want(200)
 	stale := d.put("/v1/files/f", "two\n", "If-None-Match", "*", "Authorization", bearer).want(412)
-	stale.is("packet.stale.0.now.principal", "billing-swarm").is("packet.stale.0.now.note", "abc").says("packet.message", `by "billing-swarm"`)
+	stale.is("packet.stale.0.now.principal", "billing-swarm").is("packet.stale.0.now.note", "abc").says(
+		"packet.message", `by "billing-swarm"`,
+	)
 	for _, r := range stale.raw {
 		if r == '\u202e' || r == '\u200b' {
 			t.Errorf("%U in %s", r, stale.raw)

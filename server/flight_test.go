@@ -32,7 +32,10 @@ func TestFlightIsShared(t *testing.T) {
 		}
 	}
 	if !f.isFull("acme") || f.isFull("initech") || f.streamRoom("acme") != leastStreamBytes {
-		t.Errorf("acme is full: %v, initech is full: %v, room of a stream: %d", f.isFull("acme"), f.isFull("initech"), f.streamRoom("acme"))
+		t.Errorf(
+			"acme is full: %v, initech is full: %v, room of a stream: %d", f.isFull("acme"), f.isFull("initech"),
+			f.streamRoom("acme"),
+		)
 	}
 	f.count("acme", -600)
 	f.count("acme-2", -300)
@@ -83,7 +86,8 @@ func TestBodiesInFlight(t *testing.T) {
 		close(held.done)
 		(<-answer).want(200)
 		d.post("/v1/leases", large).want(200)
-		d.post("/v1/leases", `{"agent":"a","claims":[{"key":"z"}]`+padding+padding[:200<<10]+`}`).want(503, "overloaded") // more than a half
+		// more than a half
+		d.post("/v1/leases", `{"agent":"a","claims":[{"key":"z"}]`+padding+padding[:200<<10]+`}`).want(503, "overloaded")
 		if n := d.server.flight.bytes(); n != 0 {
 			t.Errorf("all calls are over, and %d bytes are under way", n)
 		}

@@ -25,7 +25,9 @@ func (f *Front) Show(s *Server, streams *Streams) {
 
 // HTTPServer is Server.HTTPServer for the current server.
 func (f *Front) HTTPServer(log *slog.Logger) *http.Server {
-	return newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.now.Load().http.ServeHTTP(w, r) }), log)
+	return newHTTPServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.now.Load().http.ServeHTTP(w, r) }), log,
+	)
 }
 
 // StreamServer is Streams.Server for the current server.

@@ -227,7 +227,10 @@ var fullAnswer = func() []byte {
 	j.str("title", info.Title)
 	j.int("status", int64(info.Status))
 	j.str("code", string(interlock.CodeOverloaded))
-	j.str("detail", "the server has as many connections as it may: repeat the request in a moment, and keep connections open between requests")
+	j.str(
+		"detail",
+		"the server has as many connections as it may: repeat the request in a moment, and keep connections open between requests",
+	)
 	j.bool("retryable", true)
 	writeAdvice(j, prose.ForCode(interlock.CodeOverloaded))
 	j.close()

@@ -77,7 +77,9 @@ func (g *gatedServer) dial(addr string) net.Conn {
 // ask sends one request and returns the status of the answer and its body.
 func (g *gatedServer) ask(conn net.Conn, secret string) (status int, body string) {
 	g.Helper()
-	if _, err := fmt.Fprintf(conn, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", secret); err != nil {
+	if _, err := fmt.Fprintf(
+		conn, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", secret,
+	); err != nil {
 		g.Fatal(err)
 	}
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -150,7 +152,9 @@ func TestGateFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Until it is answered it is anonymous, and the next one may take its place.
-	if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpOpen, Slot: 1, Seq: 1, Agent: "framed"}}}); err != nil {
+	if err := link.Send(&proto.ClientFrame{
+		Ops: []proto.Op{{Kind: proto.OpOpen, Slot: 1, Seq: 1, Agent: "framed"}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var frame proto.ServerFrame

@@ -67,7 +67,9 @@ func (h *hostRule) check(r *http.Request) *interlock.Error {
 			"or from a page that it served itself", site)
 	}
 	if origins := r.Header["Origin"]; len(origins) > 0 && !h.allowsOrigins(origins, r) {
-		return foreign("the Origin header %q is not this server: call it from a program, or from a page that it served itself", origins[0])
+		return foreign(
+			"the Origin header %q is not this server: call it from a program, or from a page that it served itself", origins[0],
+		)
 	}
 	return nil
 }
@@ -124,7 +126,8 @@ func (h *hostRule) named(host string) bool {
 // splitHost takes a Host header apart; the brackets of an IPv6 address go. Anything but a port
 // belongs to the name, so that localhost:80.evil.example is none of ours.
 func splitHost(hostport string) (name, port string) {
-	if name, port, err := net.SplitHostPort(hostport); err == nil && !strings.ContainsFunc(port, func(r rune) bool { return r < '0' || r > '9' }) {
+	if name, port, err := net.SplitHostPort(hostport); err == nil &&
+		!strings.ContainsFunc(port, func(r rune) bool { return r < '0' || r > '9' }) {
 		return name, port
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]"), ""

@@ -71,7 +71,9 @@ func TestAnyNameWithCredentials(t *testing.T) {
 		want int
 	}{{"10.1.2.3", 200}, {"127.0.0.1", 403}} {
 		r := d.request("GET", "/v1/keys", "", "Host", "interlock.internal", "Authorization", bearer)
-		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(c.at), Port: 7420}))
+		r = r.WithContext(context.WithValue(
+			r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(c.at), Port: 7420},
+		))
 		d.send(r).want(c.want)
 	}
 }
@@ -97,7 +99,8 @@ func TestLookingChangesNothing(t *testing.T) {
 		lease := d.acquire("a", "k")
 		before := d.shard.At()
 		for _, path := range []string{
-			"/v1/leases/" + lease, "/v1/keys", "/v1/keys/k", "/v1/keys/unknown:1/x", "/v1/waits", "/v1/why?key=k", "/v1/why?agent=a", "/v1/hot",
+			"/v1/leases/" + lease, "/v1/keys", "/v1/keys/k", "/v1/keys/unknown:1/x", "/v1/waits", "/v1/why?key=k",
+			"/v1/why?agent=a", "/v1/hot",
 			"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json",
 		} {
 			d.get(path, "Interlock-Namespace", "default").want(200)

@@ -12,7 +12,8 @@ import (
 // hiddenTables are the characters that a reader cannot see, by the tables of Unicode: those
 // that control, format and separate, those for private use, and those to ignore by default.
 var hiddenTables = []*unicode.RangeTable{
-	unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
+	unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Variation_Selector,
+	unicode.Other_Default_Ignorable_Code_Point,
 }
 
 // hiddenRunes returns them and the blank Braille pattern; of the long ranges for private use and
@@ -60,7 +61,8 @@ func TestInvisibleCharacters(t *testing.T) {
 		for _, r := range list {
 			hidden[r] = true
 		}
-		if !hidden['\u200b'] || !hidden['\u202e'] || !hidden['\u3164'] || !hidden['\u034f'] || !hidden['\ufe00'] || !hidden['\U000e0101'] {
+		if !hidden['\u200b'] || !hidden['\u202e'] || !hidden['\u3164'] || !hidden['\u034f'] || !hidden['\ufe00'] ||
+			!hidden['\U000e0101'] {
 			t.Fatal("the list lacks characters")
 		}
 		check := func(r *reply) *reply {
@@ -82,10 +84,14 @@ func TestInvisibleCharacters(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := fmt.Sprintf("doc:%d", n)
-			held := check(d.post("/v1/leases", fmt.Sprintf(`{"agent":%s,"purpose":%s,"claims":[{"key":%q}]}`, quoted, quoted, key)))
+			held := check(d.post(
+				"/v1/leases", fmt.Sprintf(`{"agent":%s,"purpose":%s,"claims":[{"key":%q}]}`, quoted, quoted, key),
+			))
 			check(d.get("/v1/why?key=" + key))
 			lease := held.str("lease.id")
-			d.post("/v1/commits", fmt.Sprintf(`{"leases":[%q],"writes":[{"key":%q,"put":{"n":1}}],"note":%s}`, lease, key, quoted)).want(200)
+			d.post(
+				"/v1/commits", fmt.Sprintf(`{"leases":[%q],"writes":[{"key":%q,"put":{"n":1}}],"note":%s}`, lease, key, quoted),
+			).want(200)
 			d.post("/v1/leases/"+lease+"/release", fmt.Sprintf(`{"outcome":"done","note":%s}`, quoted)).want(200)
 			next := check(d.post("/v1/leases", fmt.Sprintf(`{"agent":"bob","claims":[{"key":%q}]}`, key)))
 			if note := next.str("notes.0.text"); strings.Count(note, "a") != len(chunk) {

@@ -14,7 +14,9 @@ func TestJournalHead(t *testing.T) {
 		operatorSecret, operatorLine := newSecret(t, "ops", "acme")
 		credentials := credentialsFile(t, agentLine, operatorLine+" operator")
 		d := newDoor(t, func(c *Config) { c.Credentials = credentials })
-		agent, operator := []string{"Authorization", "Bearer " + agentSecret}, []string{"Authorization", "Bearer " + operatorSecret}
+		agent, operator := []string{
+			"Authorization", "Bearer " + agentSecret,
+		}, []string{"Authorization", "Bearer " + operatorSecret}
 		d.get("/v1/journal/head").want(401, "unauthenticated")
 		d.get("/v1/journal/head", agent...).want(403, "forbidden")
 		var heads []chain.Head

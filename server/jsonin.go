@@ -187,7 +187,9 @@ func (d *jsonIn) array(limit int, tooMany func() *interlock.Error, read func()) 
 func (d *jsonIn) tooLong(limit int) func() *interlock.Error {
 	path := string(d.path)
 	return func() *interlock.Error {
-		return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf("field %s: more than %d elements", path, limit)}
+		return &interlock.Error{
+			Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf("field %s: more than %d elements", path, limit),
+		}
 	}
 }
 

@@ -90,10 +90,13 @@ func TestBodyMeansWhatItSays(t *testing.T) {
 	if d.err != nil {
 		t.Fatal(d.err)
 	}
-	if wait != interlock.MaxLongPoll || cmd.Agent != "büro/😀\t\"" || cmd.Flow != "f" || cmd.Purpose != "p" || cmd.TTL != time.Second ||
+	if wait != interlock.MaxLongPoll || cmd.Agent != "büro/😀\t\"" || cmd.Flow != "f" || cmd.Purpose != "p" ||
+		cmd.TTL != time.Second ||
 		cmd.Grace != engine.NoGrace || cmd.MaxHold != math.MaxInt64 || cmd.Priority != -7 || cmd.OnConflict != interlock.Wait ||
 		cmd.Session.String() != "s_000102030405060708090a0b0c0d0e0f" || len(cmd.Claims) != 3 ||
-		cmd.Claims[0] != (interlock.Claim{Key: "a/b", Mode: interlock.IntentShared}) || cmd.Claims[1] != (interlock.Claim{Key: "c", Mode: interlock.Shared}) {
+		cmd.Claims[0] != (interlock.Claim{Key: "a/b", Mode: interlock.IntentShared}) || cmd.Claims[1] != (interlock.Claim{
+		Key: "c", Mode: interlock.Shared,
+	}) {
 		t.Errorf("%v %+v", wait, cmd)
 	}
 }
@@ -126,15 +129,21 @@ func TestProgressIsTextOrObject(t *testing.T) {
 var bodySeeds = []string{
 	``, `{}`, `null`, `[]`, `"`, `{"`, `{"claims":[{"key":"account:1","mode":"shared"}],"wait_ms":0}`,
 	`{"agent":"a\u00e9\ud83d\ude00","claims":[{"key":"a"}],"ttl_ms":30000,"grace_ms":5000,"priority":-3}`,
-	`{"outcome":"done","note":"line\nline"}`, `{"progress":{"a":[1,2,{"b":null}]}}`, `{"key":"a","fence":"18446744073709551615"}`,
-	`{"any":true,"claims":[{"key":"gpu:1","permits":2},{"key":"gpu:2","mode":"permits","permits":1}],"group":"batch"}`, `{"any_prefix":"gpu:"}`,
-	`{"claims":[{"key":"q","parts":16}],"divide":"load","stall_ms":5,"lock_delay_ms":5,"max_wait_ms":5}`, `{"keys":"free","for_ms":5,"reason":"?"}`,
-	`{"on":{"session":"s-1","flow":"main"},"wait_ms":5}`, `{"pattern":"a:{id}","groups":[{"name":"x","min":1}],"allow":[{"principal":"*","modes":["shared"]}]}`,
+	`{"outcome":"done","note":"line\nline"}`, `{"progress":{"a":[1,2,{"b":null}]}}`,
+	`{"key":"a","fence":"18446744073709551615"}`,
+	`{"any":true,"claims":[{"key":"gpu:1","permits":2},{"key":"gpu:2","mode":"permits","permits":1}],"group":"batch"}`,
+	`{"any_prefix":"gpu:"}`,
+	`{"claims":[{"key":"q","parts":16}],"divide":"load","stall_ms":5,"lock_delay_ms":5,"max_wait_ms":5}`,
+	`{"keys":"free","for_ms":5,"reason":"?"}`,
+	`{"on":{"session":"s-1","flow":"main"},"wait_ms":5}`,
+	`{"pattern":"a:{id}","groups":[{"name":"x","min":1}],"allow":[{"principal":"*","modes":["shared"]}]}`,
 	`{"strict_order":true,"quota":{"keys":5}}`,
 	`{"as_of":"3","reads":[{"key":"a","version":"1"},{"key":"b","absent":true}],"writes":[{"key":"a","put":{"x":[1]}},{"key":"b","base64":"/w=="},{"key":"c","add":-5,"min":0}]}`,
 	`{"leases":["l_00000000000000000000000000000001"],"writes":[{"key":"a","merge":null},{"key":"b","text":"x","content_type":"text/x"},{"key":"c","delete":true}]}`,
-	`{"tool":"charge","target":"customer:1","arguments":{"cents":1.2e3,"n":9007199254740993}}`, `{"result":{"a":1}}`, `{"happened":false,"reason":"?"}`,
-	`{"key":"a","fence":"1","reason":"\u001b[31m"}`, `{"agent":"a","ttl_ms":1000}`, "{\"agent\":\"\xff\"}", `{"agent":"\ud800"}`, `{"a":{"a":{"a":{}}}}`,
+	`{"tool":"charge","target":"customer:1","arguments":{"cents":1.2e3,"n":9007199254740993}}`, `{"result":{"a":1}}`,
+	`{"happened":false,"reason":"?"}`,
+	`{"key":"a","fence":"1","reason":"\u001b[31m"}`, `{"agent":"a","ttl_ms":1000}`, "{\"agent\":\"\xff\"}",
+	`{"agent":"\ud800"}`, `{"a":{"a":{"a":{}}}}`,
 }
 
 // FuzzAcquireBody compares what is accepted with encoding/json: whatever we take,
@@ -185,12 +194,14 @@ func FuzzAcquireBody(f *testing.F) {
 		if err := dec.Decode(&std); err != nil {
 			t.Fatalf("we take %q, encoding/json does not: %v", body, err)
 		}
-		if std.Agent != cmd.Agent || std.Flow != cmd.Flow || std.Purpose != cmd.Purpose || len(std.Claims) != len(cmd.Claims) || std.Priority != cmd.Priority {
+		if std.Agent != cmd.Agent || std.Flow != cmd.Flow || std.Purpose != cmd.Purpose ||
+			len(std.Claims) != len(cmd.Claims) || std.Priority != cmd.Priority {
 			t.Fatalf("%q: %+v, encoding/json has %+v", body, cmd, std)
 		}
 		for i, c := range std.Claims {
 			have := cmd.Claims[i]
-			if c.Key != string(have.Key) || c.Mode != "" && c.Mode != have.Mode.String() || c.Permits+c.Parties+c.Parts != have.Count {
+			if c.Key != string(have.Key) || c.Mode != "" && c.Mode != have.Mode.String() ||
+				c.Permits+c.Parties+c.Parts != have.Count {
 				t.Fatalf("%q: claim %+v, encoding/json has %+v", body, cmd.Claims[i], c)
 			}
 		}
@@ -241,7 +252,9 @@ func FuzzOtherBodies(f *testing.F) {
 
 // FuzzKeyPath: no path makes the door panic or answer for another key.
 func FuzzKeyPath(f *testing.F) {
-	for _, seed := range []string{"a", "a/b", "a%2Fb", "%", "%zz", "a//b", "../../healthz", "a?b", "\x00", "ä", "%25", strings.Repeat("a/", 20)} {
+	for _, seed := range []string{
+		"a", "a/b", "a%2Fb", "%", "%zz", "a//b", "../../healthz", "a?b", "\x00", "ä", "%25", strings.Repeat("a/", 20),
+	} {
 		f.Add(seed)
 	}
 	d := newDoor(f)
@@ -269,7 +282,9 @@ func FuzzKeyPath(f *testing.F) {
 // FuzzText: any text of agents goes out as valid JSON, unchanged except for invisible
 // characters.
 func FuzzText(f *testing.F) {
-	for _, seed := range []string{"plain", "a\x1b[31mred", "\u202eevil", "<script>&", "\xff\xfe", "line\nline\ttab\r", "\u2028\u2029", "😀", "\u200b"} {
+	for _, seed := range []string{
+		"plain", "a\x1b[31mred", "\u202eevil", "<script>&", "\xff\xfe", "line\nline\ttab\r", "\u2028\u2029", "😀", "\u200b",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

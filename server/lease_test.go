@@ -17,7 +17,9 @@ func TestWaitWithinTheCall(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		holder := d.acquire("billing-7", "account:1")
-		waiting := d.start(d.request("POST", "/v1/leases", `{"agent":"support-2","wait_ms":20000,"claims":[{"key":"account:1"}]}`))
+		waiting := d.start(d.request(
+			"POST", "/v1/leases", `{"agent":"support-2","wait_ms":20000,"claims":[{"key":"account:1"}]}`,
+		))
 		pass(5 * time.Second)
 		d.post("/v1/leases/"+holder+"/release", `{"note":"fee charged\nbalance 12.50\u001b[31m"}`).want(200)
 		got := (<-waiting).want(200).is("outcome", "granted").is("lease.fence", "2")
@@ -38,7 +40,9 @@ func TestWaitOutlivesTheCall(t *testing.T) {
 			t.Errorf("the call took %v", took)
 		}
 		queued.is("outcome", "queued").is("holders.0.agent", "billing-7").is("advice.action", "wait")
-		queued.says("advice.message", "account:1 is held by billing-7 (", "for 10 s", "you are 1st of 1 in line", "wait on the ticket")
+		queued.says(
+			"advice.message", "account:1 is held by billing-7 (", "for 10 s", "you are 1st of 1 in line", "wait on the ticket",
+		)
 		ticket := queued.str("ticket.id")
 		// The place is kept while a caller asks after it, for longer than any call.
 		for range 5 {
@@ -78,7 +82,9 @@ func TestOnConflictDefaults(t *testing.T) {
 			`{"on_conflict":"skip"}`: 200, `{"wait_ms":1}`: 202, `{"on_conflict":"maybe"}`: 400,
 		} {
 			start := time.Now()
-			got := d.post("/v1/leases", strings.TrimSuffix(strings.Replace(body, "{", `{"claims":[{"key":"k"}],`, 1), ",}")+closing(body))
+			got := d.post(
+				"/v1/leases", strings.TrimSuffix(strings.Replace(body, "{", `{"claims":[{"key":"k"}],`, 1), ",}")+closing(body),
+			)
 			if got.status != want {
 				t.Errorf("%s: %d %s, want %d", body, got.status, got.raw, want)
 			}
@@ -247,8 +253,13 @@ func TestTenantsDoNotMeet(t *testing.T) {
 		}
 		d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(200)
 		d.post("/v1/revocations", `{"key":"l","fence":"`+held.str("lease.fence")+`"}`).want(409, "fenced")
-		for _, path := range []string{"/v1/keys", "/v1/keys/l", "/v1/waits", "/v1/hot", "/v1/why?key=l", "/v1/why?agent=secret-agent", "/v1/events"} {
-			if got := d.get(path); strings.Contains(strings.ReplaceAll(got.raw, `"agent":"secret-agent","text"`, ""), `"secret-agent"`) || strings.Contains(got.raw, `"l"`) && path == "/v1/keys" {
+		for _, path := range []string{
+			"/v1/keys", "/v1/keys/l", "/v1/waits", "/v1/hot", "/v1/why?key=l", "/v1/why?agent=secret-agent", "/v1/events",
+		} {
+			if got := d.get(path); strings.Contains(
+				strings.ReplaceAll(got.raw, `"agent":"secret-agent","text"`, ""), `"secret-agent"`,
+			) ||
+				strings.Contains(got.raw, `"l"`) && path == "/v1/keys" {
 				t.Errorf("%s tells of another tenant: %s", path, got.raw)
 			}
 		}
@@ -291,7 +302,9 @@ func TestFencesAboveTwoToThe53(t *testing.T) {
 		big := fmt.Sprint(uint64(math.MaxUint64))
 		d.post("/v1/fences/check", `{"key":"k","fence":"`+big+`"}`).want(409, "fenced").says("detail", big)
 		d.post("/v1/fences/check", `{"key":"k","fence":"18446744073709551616"}`).want(400, "invalid_request")
-		d.post("/v1/fences/check", `{"key":"k","fence":9007199254740993}`).want(400, "invalid_request").says("detail", "decimal string", "2^53")
+		d.post("/v1/fences/check", `{"key":"k","fence":9007199254740993}`).want(400, "invalid_request").says(
+			"detail", "decimal string", "2^53",
+		)
 		for _, bad := range []string{`"01"`, `"+1"`, `"-1"`, `""`, `"1.0"`, `"0"`, `true`, `null`} {
 			d.post("/v1/fences/check", `{"key":"k","fence":`+bad+`}`).want(400, "invalid_request")
 		}

@@ -39,7 +39,9 @@ func TestCommitsAreLinearizable(t *testing.T) {
 			front.restarted.L = &front.mu
 			site := httptest.NewServer(front)
 			defer site.Close()
-			run := &linearRun{url: site.URL, front: front, began: time.Now(), progress: make(chan struct{}, linearClients*linearCommands)}
+			run := &linearRun{
+				url: site.URL, front: front, began: time.Now(), progress: make(chan struct{}, linearClients*linearCommands),
+			}
 			var clients sync.WaitGroup
 			for i := range linearClients {
 				clients.Go(func() { run.client(t, i, rand.New(rand.NewPCG(seed, uint64(i)))) })
@@ -262,7 +264,9 @@ func (r *linearRun) send(ctx context.Context, in linearInput, id string, breaks 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if breaks {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { cancel() }})
+		ctx = httptrace.WithClientTrace(
+			ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { cancel() }},
+		)
 	}
 	method, url, body := http.MethodGet, r.url+"/v1/state?values=true", []byte(nil)
 	for k := range linearKeys {
@@ -312,7 +316,9 @@ func (in linearInput) body() []byte {
 		}
 	}
 	if in.add != 0 {
-		writes = append(writes, map[string]any{"key": fmt.Sprint("k", counterKey), "add": in.add, "min": 0, "max": counterMax})
+		writes = append(
+			writes, map[string]any{"key": fmt.Sprint("k", counterKey), "add": in.add, "min": 0, "max": counterMax},
+		)
 	}
 	body, _ := json.Marshal(map[string]any{"reads": reads, "writes": writes}) // of numbers and strings
 	return body

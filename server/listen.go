@@ -41,11 +41,15 @@ type longPoll struct {
 //
 // ok is false when there is nothing left to tell. h is a field of cmd; how is called
 // with the first answer, if it leaves something to wait for.
-func (c *call) listen(cmd engine.Command, h *engine.Head, wait time.Duration, how func(first *engine.Effect) *longPoll) (last answer, ok bool) {
+func (c *call) listen(
+	cmd engine.Command, h *engine.Head, wait time.Duration, how func(first *engine.Effect) *longPoll,
+) (last answer, ok bool) {
 	in := make(inbox, inboxSize)
 	reset := c.s.resets.next()
 	h.From, h.Link = in, c.s.nextLink()
-	base := engine.Head{Namespace: h.Namespace, Session: h.Session, Actor: h.Actor, Principal: h.Principal, From: in, Link: h.Link}
+	base := engine.Head{
+		Namespace: h.Namespace, Session: h.Session, Actor: h.Actor, Principal: h.Principal, From: in, Link: h.Link,
+	}
 	// The engine owns the command once it is submitted.
 	if err := c.s.shard.Submit(cmd); err != nil {
 		c.failWith(err)
@@ -189,7 +193,10 @@ func (c *call) next(in inbox) (a answer, ok bool) {
 	case a = <-in:
 		return a, true
 	default:
-		c.refuse(interlock.CodeOutcomeUnknown, "the server lost its journal before it could answer: repeat the request with the same request id")
+		c.refuse(
+			interlock.CodeOutcomeUnknown,
+			"the server lost its journal before it could answer: repeat the request with the same request id",
+		)
 		return a, false
 	}
 }

@@ -14,7 +14,9 @@ func TestWaitingCallKeepsItsSession(t *testing.T) {
 		task := d.submit(lateFee)
 		for what, call := range map[string]func(session string) (method, path, body string){
 			"a ticket": func(session string) (string, string, string) {
-				queued := d.post("/v1/leases", `{"session":"`+session+`","claims":[{"key":"busy"}],"on_conflict":"wait","wait_ms":0}`).want(202)
+				queued := d.post(
+					"/v1/leases", `{"session":"`+session+`","claims":[{"key":"busy"}],"on_conflict":"wait","wait_ms":0}`,
+				).want(202)
 				return "GET", "/v1/tickets/" + queued.str("ticket.id") + "?wait_ms=55000", ""
 			},
 			"an acquire": func(session string) (string, string, string) {

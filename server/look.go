@@ -167,7 +167,9 @@ func (c *call) listParked() {
 	if !ok || !c.openPlace(listing, &since, &num) {
 		return
 	}
-	list := engine.ParkedList{Namespace: c.namespace, Limit: limit, After: engine.ParkedAt{Time: engine.Time(since), Num: num}}
+	list := engine.ParkedList{
+		Namespace: c.namespace, Limit: limit, After: engine.ParkedAt{Time: engine.Time(since), Num: num},
+	}
 	at, ok := c.survey(&list)
 	if !ok {
 		return

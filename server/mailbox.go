@@ -21,7 +21,9 @@ func (c *call) sendMessage() {
 	if !ok {
 		return
 	}
-	cmd := &engine.Submit{Head: h, Task: engine.TaskSpec{ID: freshID(), TaskSpec: interlock.TaskSpec{Message: true, Key: key}}}
+	cmd := &engine.Submit{
+		Head: h, Task: engine.TaskSpec{ID: freshID(), TaskSpec: interlock.TaskSpec{Message: true, Key: key}},
+	}
 	var wait time.Duration
 	if !c.body(func(d *jsonIn) { wait = decodeSend(d, cmd) }) {
 		return
@@ -57,7 +59,10 @@ func (c *call) showLog() {
 	if text := c.query.Get("from"); text != "" {
 		var err error
 		if from, err = parseDecimal(text); err != nil {
-			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want the number of an entry such as 17, found %q", clipped(text)))
+			c.refuse(
+				interlock.CodeInvalidRequest,
+				fmt.Sprintf("parameter from: want the number of an entry such as 17, found %q", clipped(text)),
+			)
 			return
 		}
 	}

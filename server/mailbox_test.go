@@ -33,7 +33,9 @@ func TestAskingASingleWriter(t *testing.T) {
 		waiting := d.start(d.request("POST", "/v1/mailbox/account:12", ask, "Idempotency-Key", "one"))
 		pass(time.Second)
 		message, lease := d.next()
-		message.is("tasks.0.task.kind", "debit").is("tasks.0.task.queue", "bank").is("tasks.0.task.claims.0.key", "account:12").is("tasks.0.task.sender", "agent:billing-7")
+		message.is("tasks.0.task.kind", "debit").is("tasks.0.task.queue", "bank").is(
+			"tasks.0.task.claims.0.key", "account:12",
+		).is("tasks.0.task.sender", "agent:billing-7")
 		if message.num("tasks.0.task.payload.cents") != 3500 {
 			t.Error(message.raw)
 		}
@@ -47,20 +49,27 @@ func TestAskingASingleWriter(t *testing.T) {
 		if got.at("reply.ok") != true {
 			t.Error(got.raw)
 		}
-		again := d.post("/v1/mailbox/account:12", ask, "Idempotency-Key", "one").want(200).is("outcome", "replied").is("message.id", got.str("message.id"))
+		again := d.post("/v1/mailbox/account:12", ask, "Idempotency-Key", "one").want(200).is("outcome", "replied").is(
+			"message.id", got.str("message.id"),
+		)
 		if again.at("reply.ok") != true {
 			t.Error(again.raw)
 		}
 		d.get("/v1/tasks/"+got.str("message.id")).want(200).is("task.state", "done")
-		d.post("/v1/leases/"+lease+"/ack", `{"result":{"ok":false}}`).want(409, "already_replied").is("task.id", got.str("message.id"))
+		d.post("/v1/leases/"+lease+"/ack", `{"result":{"ok":false}}`).want(409, "already_replied").is(
+			"task.id", got.str("message.id"),
+		)
 
 		credit, lease := d.next()
 		credit.is("tasks.0.task.sender", "key:account:12").is("tasks.0.task.claims.0.key", "account:13")
 		d.post("/v1/leases/"+lease+"/nack", `{"dead":true,"reason":"no such account"}`).want(200)
 
 		first := d.get("/v1/mailbox/account:12/log").want(200).is("first", "1").is("next", "2")
-		first.is("entries.0.message", got.str("message.id")).is("entries.0.state", "done").is("entries.0.worker", "banker").is("entries.0.agent", "billing-7")
-		if first.num("entries.0.body.cents") != 3500 || first.num("entries.0.document.value.balance") != -3500 || first.at("entries.0.changed") != true {
+		first.is("entries.0.message", got.str("message.id")).is("entries.0.state", "done").is(
+			"entries.0.worker", "banker",
+		).is("entries.0.agent", "billing-7")
+		if first.num("entries.0.body.cents") != 3500 || first.num("entries.0.document.value.balance") != -3500 ||
+			first.at("entries.0.changed") != true {
 			t.Error(first.raw)
 		}
 		d.get("/v1/mailbox/account:13/log").want(200).is("entries.0.state", "dead").is("entries.0.reason", "no such account")
@@ -73,7 +82,9 @@ func TestMessagesAreRefused(t *testing.T) {
 		d.post("/v1/mailbox/other", `{}`).want(409, "no_writer")
 		d.post("/v1/mailbox/a%2F%2Fb", `{}`).want(400, "invalid_key")
 		d.post("/v1/mailbox/account:1", `{"claims":[]}`).want(400, "invalid_request").says("detail", "claims")
-		d.post("/v1/mailbox/account:1", `{"body":"`+strings.Repeat("x", interlock.MaxPayloadBytes)+`"}`).want(400, "invalid_payload")
+		d.post("/v1/mailbox/account:1", `{"body":"`+strings.Repeat("x", interlock.MaxPayloadBytes)+`"}`).want(
+			400, "invalid_payload",
+		)
 		d.get("/v1/mailbox/account:1").want(405, "method_not_allowed")
 		d.get("/v1/mailbox/account:1/log?from=x").want(400, "invalid_request").says("detail", "from")
 		d.get("/v1/mailbox/account:1/log?limit=0").want(400, "invalid_request")
@@ -86,7 +97,9 @@ func TestMessagesAreRefused(t *testing.T) {
 		d.get("/v1/mailbox/reports/log/log").want(200).is("entries.0.message", id)
 
 		for range 2 { // a dead message is reported as such to the waiter for its reply
-			d.post("/v1/mailbox/account:1", `{"wait_ms":60000,"deadline_ms":1000}`, "Idempotency-Key", "late").want(409, "task_settled").is("task.state", "dead")
+			d.post("/v1/mailbox/account:1", `{"wait_ms":60000,"deadline_ms":1000}`, "Idempotency-Key", "late").want(
+				409, "task_settled",
+			).is("task.state", "dead")
 		}
 	})
 }
@@ -97,7 +110,9 @@ func TestTheLogOfAKey(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newMailbox(t)
 		for i := range 5 {
-			d.post("/v1/mailbox/account:12", fmt.Sprintf(`{"agent":"ann","body":%d,"priority":%d}`, i, i)).want(202).is("outcome", "sent")
+			d.post("/v1/mailbox/account:12", fmt.Sprintf(`{"agent":"ann","body":%d,"priority":%d}`, i, i)).want(202).is(
+				"outcome", "sent",
+			)
 		}
 		for i := range 5 {
 			message, lease := d.next()
@@ -111,7 +126,8 @@ func TestTheLogOfAKey(t *testing.T) {
 			page := d.get("/v1/mailbox/account:12/log?limit=2" + from).want(200)
 			n := 0
 			for ; page.at(fmt.Sprintf("entries.%d", n)) != nil; n++ {
-				if at := fmt.Sprintf("entries.%d.", n); page.num(at+"body") != int64(read) || page.num(at+"reply") != int64(10*read) {
+				if at := fmt.Sprintf("entries.%d.", n); page.num(at+"body") != int64(read) ||
+					page.num(at+"reply") != int64(10*read) {
 					t.Errorf("entry %d: %s", read, page.raw)
 				}
 				read++
@@ -132,9 +148,13 @@ func TestWritersAreOperators(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newMailbox(t)
 		d.get("/v1/writers").want(200).is("writers.0.queue", "bank")
-		d.put("/v1/writers/account", `{"queue":"bank","pattern":"other:{id}"}`).want(400, "invalid_pattern").says("detail", "account:{id}")
+		d.put("/v1/writers/account", `{"queue":"bank","pattern":"other:{id}"}`).want(400, "invalid_pattern").says(
+			"detail", "account:{id}",
+		)
 		d.put("/v1/writers/account", `{}`).want(400, "invalid_request").says("detail", "queue")
-		d.put("/v1/patterns/account", `{"pattern":"account:{id}","write":"single-writer","writer_queue":"none"}`).want(404, "no_such_queue")
+		d.put("/v1/patterns/account", `{"pattern":"account:{id}","write":"single-writer","writer_queue":"none"}`).want(
+			404, "no_such_queue",
+		)
 		d.delete("/v1/writers/account").want(200).is("outcome", "deleted")
 		d.get("/v1/patterns/account").want(200).is("write", "guarded").is("writer_queue", "")
 		d.post("/v1/mailbox/account:12", `{}`).want(409, "no_writer")

@@ -17,7 +17,9 @@ func TestDeleteNamespace(t *testing.T) {
 		d.put("/v1/namespace", `{"quota":{"leases":2}}`)
 		lease := d.post("/v1/leases", `{"agent":"ann","claims":[{"key":"k"}]}`)
 		lease.want(200)
-		waiting := d.start(d.request("POST", "/v1/leases", `{"agent":"ben","on_conflict":"wait","wait_ms":60000,"claims":[{"key":"k"}]}`))
+		waiting := d.start(d.request(
+			"POST", "/v1/leases", `{"agent":"ben","on_conflict":"wait","wait_ms":60000,"claims":[{"key":"k"}]}`,
+		))
 		synctest.Wait()
 		reader := d.start(d.request("GET", "/v1/events?follow=true", ""))
 		synctest.Wait()

@@ -33,8 +33,12 @@ func TestMetrics(t *testing.T) {
 		s := d.session("secret-agent")
 		lease := d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"secret-key"}]}`).str("lease.id")
 		d.post("/v1/leases", `{"claims":[{"key":"secret-key","mode":"shared"}]}`).want(409)
-		ticket := d.post("/v1/leases", `{"agent":"secret-agent","on_conflict":"wait","claims":[{"key":"secret-key","mode":"shared"}]}`).str("ticket.id")
-		for name, want := range map[string]string{"interlock_leases": "1", "interlock_waiters": "1", "interlock_sessions": "1", "interlock_namespaces": "1"} {
+		ticket := d.post(
+			"/v1/leases", `{"agent":"secret-agent","on_conflict":"wait","claims":[{"key":"secret-key","mode":"shared"}]}`,
+		).str("ticket.id")
+		for name, want := range map[string]string{
+			"interlock_leases": "1", "interlock_waiters": "1", "interlock_sessions": "1", "interlock_namespaces": "1",
+		} {
 			if got := d.figure(name); got != want {
 				t.Errorf("%s is %s, want %s", name, got, want)
 			}
@@ -66,7 +70,10 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s is %s, want %s", name, got, want)
 			}
 		}
-		for _, name := range []string{"interlock_journal_append_seconds_count", "interlock_journal_batch_entries_count", "interlock_engine_lag_seconds_count"} {
+		for _, name := range []string{
+			"interlock_journal_append_seconds_count", "interlock_journal_batch_entries_count",
+			"interlock_engine_lag_seconds_count",
+		} {
 			if got := d.figure(name); got == "absent" || got == "0" {
 				t.Errorf("%s is %s", name, got)
 			}
@@ -75,7 +82,9 @@ func TestMetrics(t *testing.T) {
 			t.Error("a key or an agent is in the metrics")
 		}
 		// The native form of a histogram is there on request.
-		native := d.get("/metrics", "Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+		native := d.get(
+			"/metrics", "Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited",
+		)
 		if kind := native.header.Get("Content-Type"); !strings.HasPrefix(kind, "application/vnd.google.protobuf") {
 			t.Errorf("content type %s", kind)
 		}
@@ -132,7 +141,11 @@ func TestEndedLeaseIsLogged(t *testing.T) {
 		}
 		d.handler = d.server.HTTPHandler()
 		const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-		lease := d.post("/v1/leases", `{"agent":"billing-7","purpose":"fee\u001b[31m","claims":[{"key":"account:1"},{"key":"org:acme","mode":"intent-shared"}]}`, "Traceparent", trace)
+		lease := d.post(
+			"/v1/leases",
+			`{"agent":"billing-7","purpose":"fee\u001b[31m","claims":[{"key":"account:1"},{"key":"org:acme","mode":"intent-shared"}]}`,
+			"Traceparent", trace,
+		)
 		pass(3 * time.Second)
 		d.post("/v1/leases/"+lease.str("lease.id")+"/release", `{"outcome":"done"}`).want(200)
 		d.post("/v1/leases", `{"claims":[{"key":"b"}]}`, "Traceparent", "nonsense").want(200)
@@ -146,8 +159,10 @@ func TestEndedLeaseIsLogged(t *testing.T) {
 			t.Fatalf("%v in %s", err, log.String())
 		}
 		for name, want := range map[string]any{
-			"msg": "lease ended", "namespace": "default", "agent": "billing-7", "purpose": "fee [31m", "reason": "released", "outcome": "done",
-			"held_ms": 3000.0, "fence": 1.0, "mode": "exclusive", "trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331",
+			"msg": "lease ended", "namespace": "default", "agent": "billing-7", "purpose": "fee [31m", "reason": "released",
+			"outcome": "done",
+			"held_ms": 3000.0, "fence": 1.0, "mode": "exclusive", "trace_id": "0af7651916cd43dd8448eb211c80319c",
+			"span_id": "b7ad6b7169203331",
 		} {
 			if line[name] != want {
 				t.Errorf("%s is %v, want %v", name, line[name], want)
@@ -176,7 +191,10 @@ func TestLinesOfLogCollect(t *testing.T) {
 			return nil
 		})
 		defer obs.Close()
-		ended := []record.Event{{Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: record.ByRelease}}
+		ended := []record.Event{{
+			Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+			Reason: record.ByRelease,
+		}}
 		expect := func(want ...int) {
 			t.Helper()
 			synctest.Wait()
@@ -218,7 +236,10 @@ func (s stuckLog) Write(b []byte) (int, error) {
 func TestStuckLogHoldsUpNobody(t *testing.T) {
 	stuck := stuckLog{make(chan struct{}), make(chan struct{})}
 	obs := NewObserver(slog.New(slog.NewTextHandler(io.Writer(stuck), nil)), nil)
-	ended := []record.Event{{Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}}, Reason: record.ByRelease}}
+	ended := []record.Event{{
+		Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+		Reason: record.ByRelease,
+	}}
 	obs.Committed(ended)
 	<-stuck.taken
 	for range logBacklog + 10 {
@@ -240,7 +261,8 @@ func TestStuckLogHoldsUpNobody(t *testing.T) {
 func TestTraceparent(t *testing.T) {
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for s, want := range map[string]string{
-		good: good, "": "", good + "-x": "", strings.ToUpper(good): "", "ff" + good[2:]: "", good[:54]: "", strings.Replace(good, "-", "_", 1): "",
+		good: good, "": "", good + "-x": "", strings.ToUpper(good): "", "ff" + good[2:]: "", good[:54]: "",
+		strings.Replace(good, "-", "_", 1):    "",
 		strings.Replace(good, "a", "\x1b", 1): "",
 	} {
 		if got := traceparent(s); got != want {

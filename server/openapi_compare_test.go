@@ -98,7 +98,8 @@ func compare(r *http.Request, w *http.Response, body string, seen *sightings) er
 		return err
 	}
 	if op == nil {
-		if w.StatusCode != http.StatusNotFound && w.StatusCode != http.StatusMethodNotAllowed && w.StatusCode != http.StatusUnauthorized &&
+		if w.StatusCode != http.StatusNotFound && w.StatusCode != http.StatusMethodNotAllowed &&
+			w.StatusCode != http.StatusUnauthorized &&
 			w.StatusCode != http.StatusForbidden {
 			return fmt.Errorf("%s %s is not documented", r.Method, r.URL.Path)
 		}

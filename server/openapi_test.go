@@ -65,17 +65,25 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, fields := range map[string][]string{
-		"AcquireRequest": acquireRequestFields, "ClaimRequest": claimFields, "ConvertRequest": convertRequestFields, "ArriveRequest": arriveRequestFields,
-		"ParkRequest": parkRequestFields, "ResumeRequest": resumeRequestFields, "DeclareRequest": declareRequestFields,
-		"ReleaseRequest": releaseRequestFields, "RenewRequest": renewRequestFields, "OpenSessionRequest": openSessionRequestFields,
-		"CheckFenceRequest": checkFenceRequestFields, "StatementRequest": statementRequestFields, "RevokeRequest": revokeRequestFields,
-		"CommitRequest": commitRequestFields, "ReadRequest": readRequestFields, "WriteRequest": writeFields, "EffectRequest": effectRequestFields,
-		"DoneRequest": doneRequestFields, "ReasonRequest": reasonRequestFields, "ReconcileRequest": reconcileRequestFields,
-		"SubmitRequest": submitRequestFields, "TaskRequest": taskRequestFields, "MessageRequest": messageRequestFields, "Question": questionRequestFields,
-		"ChangeTaskRequest": changeTaskRequestFields, "PullRequest": pullRequestFields, "AckRequest": ackRequestFields, "NackRequest": nackRequestFields,
-		"SendRequest": sendRequestFields, "WriterRequest": writerRequestFields, "AnswerRequest": answerRequestFields, "QueueRequest": queueRequestFields,
-		"RunRequest": runRequestFields, "RevertRequest": revertRequestFields, "PatternRequest": patternRequestFields, "SettingsRequest": settingsRequestFields,
-		"Quota": quotaFields,
+		"AcquireRequest": acquireRequestFields, "ClaimRequest": claimFields, "ConvertRequest": convertRequestFields,
+		"ArriveRequest": arriveRequestFields,
+		"ParkRequest":   parkRequestFields, "ResumeRequest": resumeRequestFields, "DeclareRequest": declareRequestFields,
+		"ReleaseRequest": releaseRequestFields, "RenewRequest": renewRequestFields,
+		"OpenSessionRequest": openSessionRequestFields,
+		"CheckFenceRequest":  checkFenceRequestFields, "StatementRequest": statementRequestFields,
+		"RevokeRequest": revokeRequestFields,
+		"CommitRequest": commitRequestFields, "ReadRequest": readRequestFields, "WriteRequest": writeFields,
+		"EffectRequest": effectRequestFields,
+		"DoneRequest":   doneRequestFields, "ReasonRequest": reasonRequestFields, "ReconcileRequest": reconcileRequestFields,
+		"SubmitRequest": submitRequestFields, "TaskRequest": taskRequestFields, "MessageRequest": messageRequestFields,
+		"Question":          questionRequestFields,
+		"ChangeTaskRequest": changeTaskRequestFields, "PullRequest": pullRequestFields, "AckRequest": ackRequestFields,
+		"NackRequest": nackRequestFields,
+		"SendRequest": sendRequestFields, "WriterRequest": writerRequestFields, "AnswerRequest": answerRequestFields,
+		"QueueRequest": queueRequestFields,
+		"RunRequest":   runRequestFields, "RevertRequest": revertRequestFields, "PatternRequest": patternRequestFields,
+		"SettingsRequest": settingsRequestFields,
+		"Quota":           quotaFields,
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
 		if !slices.Equal(documented, slices.Sorted(slices.Values(fields))) {
@@ -150,13 +158,21 @@ func TestOpenAPIHasTheListsAndLimits(t *testing.T) {
 		return doc.Components.Schemas[schema].Value.Properties[name].Value
 	}
 	for name, c := range map[string]struct{ documented, have []any }{
-		"modes":    {doc.Components.Schemas["Mode"].Value.Enum, namesFrom(func(i int) string { return interlock.Mode(i).String() })},
-		"liveness": {property("Holder", "liveness").Enum, namesFrom(func(i int) string { return interlock.Liveness(i).String() })},
-		"states":   {property("Lease", "state").Enum, namesFrom(func(i int) string { return interlock.LeaseState(i).String() })},
-		"reasons":  {property("Event", "reason").Enum, namesFrom(func(i int) string { return record.Reason(i).String() })},
-		"events": {property("Event", "event").Enum, slices.DeleteFunc(namesFrom(func(i int) string { return record.Kind(i).String() }), func(name any) bool {
-			return name == record.Answered.String()
-		})},
+		"modes": {
+			doc.Components.Schemas["Mode"].Value.Enum, namesFrom(func(i int) string { return interlock.Mode(i).String() }),
+		},
+		"liveness": {
+			property("Holder", "liveness").Enum, namesFrom(func(i int) string { return interlock.Liveness(i).String() }),
+		},
+		"states": {
+			property("Lease", "state").Enum, namesFrom(func(i int) string { return interlock.LeaseState(i).String() }),
+		},
+		"reasons": {property("Event", "reason").Enum, namesFrom(func(i int) string { return record.Reason(i).String() })},
+		"events": {property("Event", "event").Enum, slices.DeleteFunc(
+			namesFrom(func(i int) string { return record.Kind(i).String() }), func(name any) bool {
+				return name == record.Answered.String()
+			},
+		)},
 	} {
 		missing := slices.DeleteFunc(slices.Clone(c.have), func(v any) bool { return slices.Contains(c.documented, v) })
 		if len(missing) > 0 || len(c.documented) != len(c.have) {
@@ -370,14 +386,18 @@ func (f faulty) Submit(cmds ...engine.Command) error {
 	return f.err
 }
 
-func (f faulty) Read(ctx context.Context, ns interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (f faulty) Read(
+	ctx context.Context, ns interlock.Namespace, query func(*engine.Engine, engine.Time),
+) (interlock.At, error) {
 	if f.err == nil {
 		return f.Shard.Read(ctx, ns, query)
 	}
 	return interlock.At{}, f.err
 }
 
-func (f faulty) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
+func (f faulty) Survey(
+	context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool,
+) (interlock.At, error) {
 	return interlock.At{}, f.err
 }
 
@@ -408,7 +428,8 @@ func TestUndocumentedPathsAreUnknown(t *testing.T) {
 		d := newDoor(t)
 		for _, path := range []string{
 			"/", "/v1", "/v1/", "/v2/leases", "/v1/lease", "/v1/leases/", "/v1/leases//renew", "/v1/leases/x/y/z",
-			"/v1/LEASES", "/v1%2Fkeys", "/healthz/", "//healthz", "/v1/../healthz", "/v1/keys"[:7], "/v1/fences/", "/debug/pprof/", "/favicon.ico",
+			"/v1/LEASES", "/v1%2Fkeys", "/healthz/", "//healthz", "/v1/../healthz", "/v1/keys"[:7], "/v1/fences/",
+			"/debug/pprof/", "/favicon.ico",
 		} {
 			r := d.request("GET", "http://localhost/", "")
 			u, err := r.URL.Parse("http://localhost/")

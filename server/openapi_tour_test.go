@@ -15,13 +15,19 @@ import (
 // are in tour_test.go.
 
 func tourLeases(d *door) {
-	lease := d.post("/v1/leases", `{"agent":"billing-7","purpose":"apply late fee","max_hold_ms":60000,"claims":[{"key":"account:1"}]}`).want(200)
+	lease := d.post(
+		"/v1/leases", `{"agent":"billing-7","purpose":"apply late fee","max_hold_ms":60000,"claims":[{"key":"account:1"}]}`,
+	).want(200)
 	id, fence := lease.str("lease.id"), lease.str("lease.fence")
 	d.get("/v1/leases/"+id).want(200).is("lease.holder.agent", "billing-7")
 	d.post("/v1/leases/"+id+"/renew", `{"progress":"1/2"}`).want(200)
-	d.post("/v1/leases", `{"claims":[{"key":"account:1","mode":"shared"}]}`).want(409, "held").is("holders.0.agent", "billing-7")
+	d.post("/v1/leases", `{"claims":[{"key":"account:1","mode":"shared"}]}`).want(409, "held").is(
+		"holders.0.agent", "billing-7",
+	)
 	d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"account:1"}]}`).want(200).is("outcome", "skipped")
-	ticket := d.post("/v1/leases", `{"agent":"support-1","wait_ms":1000,"claims":[{"key":"account:1"}]}`).want(202).str("ticket.id")
+	ticket := d.post(
+		"/v1/leases", `{"agent":"support-1","wait_ms":1000,"claims":[{"key":"account:1"}]}`,
+	).want(202).str("ticket.id")
 	d.get("/v1/tickets/" + ticket).want(202)
 	d.post("/v1/fences/check", `{"key":"account:1","fence":"`+fence+`"}`).want(200).is("outcome", "valid")
 	d.post("/v1/fences/check", `{"key":"account:1","fence":"99"}`).want(409, "fenced").is("conflict_kind", "fenced")
@@ -57,7 +63,9 @@ func tourLooking(d *door) {
 		d.post("/v1/sessions/"+session+"/heartbeat", `{"progress":{"step":3}}`).want(200)
 		d.post("/v1/leases", `{"session":"`+session+`","purpose":"audit","claims":[{"key":"`+key+`"}]}`).want(200)
 	}
-	d.post("/v1/leases", `{"session":"`+one+`","on_conflict":"wait","purpose":"then y","claims":[{"key":"org:acme/y"}]}`).want(202)
+	d.post(
+		"/v1/leases", `{"session":"`+one+`","on_conflict":"wait","purpose":"then y","claims":[{"key":"org:acme/y"}]}`,
+	).want(202)
 	for range engine.MaxShownHolders + 1 {
 		d.post("/v1/leases", `{"agent":"reader","claims":[{"key":"doc:1","mode":"shared"}]}`).want(200)
 	}
@@ -83,7 +91,9 @@ func tourLooking(d *door) {
 	d.get("/v1/hot").want(200)
 	d.get("/v1/journal/head").want(200)
 	// The cycle closes: the younger of two equals is the victim.
-	victim := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":1000,"claims":[{"key":"org:acme/x"}]}`).want(409, "deadlock")
+	victim := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":1000,"claims":[{"key":"org:acme/x"}]}`).want(
+		409, "deadlock",
+	)
 	victim.says("advice.message", "waits for org:acme").says("cycle.0.key", "org:acme")
 	// Another one, which an agent of higher priority closes: the victim learns of it
 	// when it asks after its ticket.
@@ -91,16 +101,24 @@ func tourLooking(d *door) {
 	for session, key := range map[string]string{three: "org:acme/3", four: "org:acme/4"} {
 		d.post("/v1/leases", `{"session":"`+session+`","claims":[{"key":"`+key+`"}]}`).want(200)
 	}
-	ticket := d.post("/v1/leases", `{"session":"`+three+`","on_conflict":"wait","claims":[{"key":"org:acme/4"}]}`).want(202).str("ticket.id")
-	d.post("/v1/leases", `{"session":"`+four+`","priority":1,"on_conflict":"wait","claims":[{"key":"org:acme/3"}]}`).want(202)
+	ticket := d.post(
+		"/v1/leases", `{"session":"`+three+`","on_conflict":"wait","claims":[{"key":"org:acme/4"}]}`,
+	).want(202).str("ticket.id")
+	d.post(
+		"/v1/leases", `{"session":"`+four+`","priority":1,"on_conflict":"wait","claims":[{"key":"org:acme/3"}]}`,
+	).want(202)
 	d.get("/v1/tickets/"+ticket).want(409, "deadlock")
 }
 
 func tourSessions(d *door) {
 	s := d.session("worker")
 	l := d.post("/v1/leases", `{"session":"`+s+`","ttl_ms":2000,"grace_ms":0,"claims":[{"key":"job:1"}]}`).want(200)
-	d.post("/v1/leases", `{"session":"`+s+`","max_hold_ms":10000,"claims":[{"key":"job:2"}]}`).want(200).num("lease.max_hold_in_ms")
-	d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"job:1"}]}`).want(200).is("lease.fence", l.str("lease.fence"))
+	d.post("/v1/leases", `{"session":"`+s+`","max_hold_ms":10000,"claims":[{"key":"job:2"}]}`).want(200).num(
+		"lease.max_hold_in_ms",
+	)
+	d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"job:1"}]}`).want(200).is(
+		"lease.fence", l.str("lease.fence"),
+	)
 	pass(7 * 1e9)
 	beat := d.post("/v1/sessions/"+s+"/heartbeat", `{"progress":"half"}`).want(200)
 	beat.is("losses.0.code", "expired").is("warnings.0.lease.state", "soft").says("warnings.0.advice.message", "job:2")
@@ -135,7 +153,8 @@ func tourEvents(d *door) {
 	pass(time.Hour)
 	d.server.Drain()
 	got := <-stream
-	if !strings.Contains(got.raw, `"keep_alive"`) || !strings.HasSuffix(got.raw, "\n") || !strings.Contains(got.raw, `"code":"shutting_down"`) {
+	if !strings.Contains(got.raw, `"keep_alive"`) || !strings.HasSuffix(got.raw, "\n") ||
+		!strings.Contains(got.raw, `"code":"shutting_down"`) {
 		d.Fatalf("a drained stream ends with %q", got.raw[max(0, len(got.raw)-200):])
 	}
 	if got := <-watch; !strings.HasSuffix(got.raw, "\n\n") || !strings.Contains(got.raw, `event: end`) {
@@ -203,7 +222,9 @@ func tourFaults(d *door) {
 	}
 	every(&interlock.Error{Code: interlock.CodeNotOwner, Message: "gone"}, nil, 503, interlock.CodeNotOwner)
 	every(errors.New("disk on fire"), nil, 500, interlock.CodeInternal)
-	every(&interlock.Error{Code: interlock.CodeQuota, Message: "too many requests a second"}, nil, 429, interlock.CodeQuota)
+	every(
+		&interlock.Error{Code: interlock.CodeQuota, Message: "too many requests a second"}, nil, 429, interlock.CodeQuota,
+	)
 	d.server.shard = faulty{healthy, errors.New("disk on fire"), nil}
 	d.get("/v1/fences/keys").want(500, "internal")
 	tourRefusals(d, healthy)
@@ -236,7 +257,9 @@ func tourFaults(d *door) {
 func tourCredentials(d *door) {
 	bearer := "Bearer " + d.reopenWithCredentials()
 	d.post("/v1/sessions", `{}`, "Authorization", bearer).want(200)
-	if events := d.get("/v1/events", "Authorization", bearer).want(200).raw; !strings.Contains(events, `"actor":"billing-swarm"`) {
+	if events := d.get("/v1/events", "Authorization", bearer).want(200).raw; !strings.Contains(
+		events, `"actor":"billing-swarm"`,
+	) {
 		d.Fatalf("no actor in %s", events)
 	}
 	for _, c := range samples() {

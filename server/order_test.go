@@ -34,8 +34,12 @@ func TestDeadlockRevokes(t *testing.T) {
 		d.post("/v1/leases", `{"session":"`+one+`","claims":[{"key":"account:1"}]}`).want(200)
 		lost := d.post("/v1/leases", `{"session":"`+two+`","claims":[{"key":"account:2"}]}`).want(200).str("lease.id")
 		d.post("/v1/leases", `{"session":"`+one+`","on_conflict":"wait","claims":[{"key":"account:2"}]}`).want(202)
-		d.post("/v1/leases", `{"session":"`+two+`","on_conflict":"wait","claims":[{"key":"account:1"}]}`).want(409, "deadlock")
-		beat := d.post("/v1/sessions/"+two+"/heartbeat", "").want(200).is("losses.0.lease.id", lost).is("losses.0.lease.ended_by", "deadlock")
+		d.post("/v1/leases", `{"session":"`+two+`","on_conflict":"wait","claims":[{"key":"account:1"}]}`).want(
+			409, "deadlock",
+		)
+		beat := d.post("/v1/sessions/"+two+"/heartbeat", "").want(200).is("losses.0.lease.id", lost).is(
+			"losses.0.lease.ended_by", "deadlock",
+		)
 		beat.says("losses.0.advice.message", "because it stood in a circle of waits that had to be broken: begin nothing new")
 	})
 }
@@ -51,7 +55,9 @@ func TestInheritedPriority(t *testing.T) {
 		if got := d.get("/v1/keys/b").want(200); got.num("line.0.priority") != -5 {
 			t.Error(got.raw)
 		}
-		ticket := d.post("/v1/leases", `{"session":"`+high+`","priority":50,"on_conflict":"wait","claims":[{"key":"a"}]}`).want(202).str("ticket.id")
+		ticket := d.post(
+			"/v1/leases", `{"session":"`+high+`","priority":50,"on_conflict":"wait","claims":[{"key":"a"}]}`,
+		).want(202).str("ticket.id")
 		if got := d.get("/v1/keys/b").want(200); got.num("line.0.priority") != 50 {
 			t.Error(got.raw)
 		}

@@ -56,7 +56,10 @@ func (st *stream) flush() bool {
 	}
 	if o.goAway {
 		o.goAway = false
-		o.frame.GoAway = &proto.GoAway{RetryAfter: comeBackAfter, Message: "the server is shutting down: connect again in a moment; leases and places in line are kept"}
+		o.frame.GoAway = &proto.GoAway{
+			RetryAfter: comeBackAfter,
+			Message:    "the server is shutting down: connect again in a moment; leases and places in line are kept",
+		}
 		if len(o.batch) == 0 && !st.send() {
 			return false
 		}
@@ -122,8 +125,10 @@ func (st *stream) take(empty []outgoingEffect) []outgoingEffect {
 
 func slowReader(n int) *interlock.Error {
 	return &interlock.Error{
-		Code:    interlock.CodeOverloaded,
-		Message: fmt.Sprintf("%d answers wait to be read: read faster, or use more streams; nothing is lost, connect again and attach", n),
+		Code: interlock.CodeOverloaded,
+		Message: fmt.Sprintf(
+			"%d answers wait to be read: read faster, or use more streams; nothing is lost, connect again and attach", n,
+		),
 	}
 }
 
@@ -138,7 +143,8 @@ func shardFailed(err error) *interlock.Error {
 	if refusal := shard.Refusal(err); refusal != nil && refusal.Code == interlock.CodeNotOwner {
 		return refusal
 	}
-	code, message := interlock.CodeOutcomeUnknown, "the server's storage failed: connect again and repeat what was not answered"
+	code, message := interlock.CodeOutcomeUnknown,
+		"the server's storage failed: connect again and repeat what was not answered"
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
 		code = refusal.Code
 	}

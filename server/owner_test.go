@@ -144,7 +144,9 @@ type readCounter struct {
 	reads *int
 }
 
-func (s readCounter) Read(ctx context.Context, ns interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (s readCounter) Read(
+	ctx context.Context, ns interlock.Namespace, query func(*engine.Engine, engine.Time),
+) (interlock.At, error) {
 	*s.reads++
 	<-time.After(time.Millisecond)
 	return s.Shard.Read(ctx, ns, query)
@@ -238,7 +240,9 @@ func TestEveryCallIsAnswered(t *testing.T) {
 	}
 	metrics := d.get("/metrics").want(200).raw
 	for _, status := range []int{http.StatusInternalServerError, statusClientGone} {
-		if want := fmt.Sprintf(`interlock_http_requests_total{route="%s",status="%d"} 1`, path, status); !strings.Contains(metrics, want) {
+		if want := fmt.Sprintf(
+			`interlock_http_requests_total{route="%s",status="%d"} 1`, path, status,
+		); !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
@@ -250,7 +254,9 @@ type askedShard struct {
 	asked chan chan interlock.At
 }
 
-func (q askedShard) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (q askedShard) Read(
+	context.Context, interlock.Namespace, func(*engine.Engine, engine.Time),
+) (interlock.At, error) {
 	answer := make(chan interlock.At)
 	q.asked <- answer
 	return <-answer, nil

@@ -10,7 +10,9 @@ import (
 // packet makes the packet about what has changed. That may compare a MiB of bodies, so
 // it waits until there is a processor for it. The shard must not wait for that: it is
 // for the goroutine that answers.
-func (s *Server) packet(ns interlock.Namespace, stale []interlock.Stale, more bool, occasion packet.Occasion) *interlock.Packet {
+func (s *Server) packet(
+	ns interlock.Namespace, stale []interlock.Stale, more bool, occasion packet.Occasion,
+) *interlock.Packet {
 	s.comparing.enter(ns)
 	defer s.comparing.leave()
 	return packet.New(stale, more, occasion)

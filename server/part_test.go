@@ -15,7 +15,8 @@ func TestParts(t *testing.T) {
 		s := d.session("ann")
 		const claim = `"grace_ms":10000,"claims":[{"key":"jobs","parts":4}]`
 		ann := d.post("/v1/leases", `{"session":"`+s+`",`+claim+`}`).want(200).is("lease.claims.0.mode", "member")
-		if ann.num("lease.claims.0.parts") != 4 || len(ann.at("lease.parts").([]any)) != 4 || ann.at("lease.parts.0.stop") != false {
+		if ann.num("lease.claims.0.parts") != 4 || len(ann.at("lease.parts").([]any)) != 4 ||
+			ann.at("lease.parts.0.stop") != false {
 			t.Error(ann.raw)
 		}
 		d.post("/v1/leases", `{"agent":"x","claims":[{"key":"jobs","parts":3}]}`).want(409, "mismatch")
@@ -23,10 +24,17 @@ func TestParts(t *testing.T) {
 
 		// Another one comes: half of the parts are to go to it.
 		ben := d.post("/v1/leases", `{"agent":"ben","divide":"hash",`+claim+`}`).want(200).str("lease.id")
-		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200).is("losses.0.lease.state", "grace").is("losses.0.lease.ended_by", "preempted")
-		beat.says("losses.0.lease.claims.0.key", "jobs/").is("losses.0.lease.yield.agent", "ben").says("losses.0.advice.message", "ben asks for jobs/", "gets it in 10 s")
+		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200).is("losses.0.lease.state", "grace").is(
+			"losses.0.lease.ended_by", "preempted",
+		)
+		beat.says("losses.0.lease.claims.0.key", "jobs/").is("losses.0.lease.yield.agent", "ben").says(
+			"losses.0.advice.message", "ben asks for jobs/", "gets it in 10 s",
+		)
 		mine := d.get("/v1/leases/"+ann.str("lease.id")).want(200).is("advice.action", "stop")
-		mine.says("advice.message", "another member is to have jobs/", "and 1 more: stop work on it and release its lease within 10 s")
+		mine.says(
+			"advice.message", "another member is to have jobs/",
+			"and 1 more: stop work on it and release its lease within 10 s",
+		)
 		var kept, stopped []string
 		for i := range 4 {
 			part := fmt.Sprint("lease.parts.", i)
@@ -55,8 +63,12 @@ func TestParts(t *testing.T) {
 		if len(got.at("lease.parts").([]any)) != 2 {
 			t.Error(got.raw)
 		}
-		d.post("/v1/fences/check", `{"key":"`+got.str("lease.parts.0.key")+`/item","fence":"`+got.str("lease.parts.0.fence")+`"}`).want(200)
-		d.post("/v1/fences/check", `{"key":"`+got.str("lease.parts.0.key")+`/item","fence":"`+ann.str("lease.parts.0.fence")+`"}`).want(409, "fenced")
+		d.post(
+			"/v1/fences/check", `{"key":"`+got.str("lease.parts.0.key")+`/item","fence":"`+got.str("lease.parts.0.fence")+`"}`,
+		).want(200)
+		d.post(
+			"/v1/fences/check", `{"key":"`+got.str("lease.parts.0.key")+`/item","fence":"`+ann.str("lease.parts.0.fence")+`"}`,
+		).want(409, "fenced")
 		d.get("/v1/leases/"+stopped[1]).want(410).is("ended_by", "preempted")
 
 		// A member that goes leaves its parts to the others.

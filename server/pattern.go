@@ -85,7 +85,9 @@ func (c *call) patternNamed(name string) (p interlock.Pattern, known bool, at in
 }
 
 func (c *call) noSuchPattern(name string) {
-	c.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has the name %q", c.namespace, clipped(name)))
+	c.refuse(
+		interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has the name %q", c.namespace, clipped(name)),
+	)
 }
 
 // listPatterns is GET /v1/patterns.

@@ -64,7 +64,8 @@ func TestBadPatterns(t *testing.T) {
 			`{"pattern":"a:{id}","aliases":[` + strings.TrimSuffix(strings.Repeat(`"b:{id}",`, 16), ",") + `,""]}`: "",
 		} {
 			got := d.put("/v1/patterns/p", body)
-			if got.status != 400 || words != "" && (got.str("code") != "invalid_pattern" || !strings.Contains(got.str("detail"), words)) {
+			if got.status != 400 ||
+				words != "" && (got.str("code") != "invalid_pattern" || !strings.Contains(got.str("detail"), words)) {
 				t.Errorf("%s: %d %s, want invalid_pattern and %q", body, got.status, got.raw, words)
 			}
 		}
@@ -90,8 +91,14 @@ func TestWhoMayClaimWhat(t *testing.T) {
 
 		// Patterns and settings bind all clients, so not all of them may change them.
 		for _, secret := range []string{writer, reader} {
-			for _, r := range [][3]string{{"PUT", "/v1/patterns/account", body}, {"DELETE", "/v1/patterns/account", ""}, {"PUT", "/v1/namespace", `{"closed":false}`}} {
-				d.send(d.request(r[0], r[1], r[2], as(secret)...)).want(403, "forbidden").says("detail", "needs the role operator").is("advice.action", "ask_human")
+			for _, r := range [][3]string{
+				{"PUT", "/v1/patterns/account", body},
+				{"DELETE", "/v1/patterns/account", ""},
+				{"PUT", "/v1/namespace", `{"closed":false}`},
+			} {
+				d.send(d.request(r[0], r[1], r[2], as(secret)...)).want(403, "forbidden").says(
+					"detail", "needs the role operator",
+				).is("advice.action", "ask_human")
 			}
 			d.get("/v1/patterns", as(secret)...).want(200)
 			d.get("/v1/namespace", as(secret)...).want(200)
@@ -99,7 +106,9 @@ func TestWhoMayClaimWhat(t *testing.T) {
 		d.put("/v1/patterns/account", body, as(boss)...).want(200)
 
 		const exclusive, shared = `{"claims":[{"key":"account:1"}]}`, `{"claims":[{"key":"account:1","mode":"shared"}]}`
-		d.post("/v1/leases", exclusive, as(reader)...).want(403, "mode_forbidden").is("advice.action", "ask_human").is("key", "account:1")
+		d.post("/v1/leases", exclusive, as(reader)...).want(403, "mode_forbidden").is("advice.action", "ask_human").is(
+			"key", "account:1",
+		)
 		lease := d.post("/v1/leases", exclusive, as(writer)...).want(200).str("lease.id")
 		d.post("/v1/leases/"+lease+"/release", "", as(writer)...).want(200)
 		d.post("/v1/leases", shared, as(reader)...).want(200)
@@ -119,8 +128,12 @@ func TestNearMissesAreWarnedOf(t *testing.T) {
 		if got := d.post("/v1/leases", `{"claims":[{"key":"account:123"}]}`).want(200); got.at("warnings") != nil {
 			t.Error(got.raw)
 		}
-		d.post("/v1/leases", `{"claims":[{"key":"Account-0123"}]}`).want(200).says("warnings.0", "Account-0123 is spelled almost like account:123")
-		d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"accounts/123"},{"key":"account:123"}]}`).want(202).says("warnings.0", "accounts/123 is spelled almost like")
+		d.post("/v1/leases", `{"claims":[{"key":"Account-0123"}]}`).want(200).says(
+			"warnings.0", "Account-0123 is spelled almost like account:123",
+		)
+		d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"accounts/123"},{"key":"account:123"}]}`).want(202).says(
+			"warnings.0", "accounts/123 is spelled almost like",
+		)
 	})
 }
 
@@ -128,16 +141,22 @@ func TestNearMissesAreWarnedOf(t *testing.T) {
 func TestPatternTimes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		d.pattern("job", `{"pattern":"job:{id}","ttl_ms":10000,"max_ttl_ms":20000,"grace_ms":1000,"max_hold_ms":60000,"stall_ms":15000,"lock_delay_ms":2000}`)
+		d.pattern(
+			"job",
+			`{"pattern":"job:{id}","ttl_ms":10000,"max_ttl_ms":20000,"grace_ms":1000,"max_hold_ms":60000,"stall_ms":15000,"lock_delay_ms":2000}`,
+		)
 		got := d.post("/v1/leases", `{"claims":[{"key":"job:1"}]}`).want(200)
 		for name, want := range map[string]int64{
-			"lease.ttl_ms": 10_000, "lease.grace_ms": 1000, "lease.max_hold_in_ms": 60_000, "lease.stall_in_ms": 15_000, "lease.lock_delay_ms": 2000,
+			"lease.ttl_ms": 10_000, "lease.grace_ms": 1000, "lease.max_hold_in_ms": 60_000, "lease.stall_in_ms": 15_000,
+			"lease.lock_delay_ms": 2000,
 		} {
 			if n := got.num(name); n != want {
 				t.Errorf("%s is %d, want %d", name, n, want)
 			}
 		}
-		if n := d.post("/v1/leases", `{"ttl_ms":3600000,"claims":[{"key":"job:2"}]}`).want(200).num("lease.ttl_ms"); n != 20_000 {
+		if n := d.post("/v1/leases", `{"ttl_ms":3600000,"claims":[{"key":"job:2"}]}`).want(200).num(
+			"lease.ttl_ms",
+		); n != 20_000 {
 			t.Errorf("ttl_ms is %d", n)
 		}
 	})
@@ -146,11 +165,17 @@ func TestPatternTimes(t *testing.T) {
 func TestAnyOfAPool(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(400, "unknown_key_pattern").says("advice.message", "have an operator set one")
+		d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(400, "unknown_key_pattern").says(
+			"advice.message", "have an operator set one",
+		)
 		d.pattern("gpu", `{"pattern":"gpu:{n:int}","members":["gpu:{0..1}"]}`)
-		d.post("/v1/leases", `{"any_prefix":"tpu:"}`).want(400, "unknown_key_pattern").is("nearest.0", "gpu:{0..1}").says("advice.message", `like one of "gpu:{0..1}"`)
+		d.post("/v1/leases", `{"any_prefix":"tpu:"}`).want(400, "unknown_key_pattern").is("nearest.0", "gpu:{0..1}").says(
+			"advice.message", `like one of "gpu:{0..1}"`,
+		)
 		first := d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(200).is("lease.claims.0.key", "gpu:0")
-		d.post("/v1/leases", `{"any":true,"claims":[{"key":"gpu:0"},{"key":"gpu:1"}]}`).want(200).is("lease.claims.0.key", "gpu:1")
+		d.post("/v1/leases", `{"any":true,"claims":[{"key":"gpu:0"},{"key":"gpu:1"}]}`).want(200).is(
+			"lease.claims.0.key", "gpu:1",
+		)
 		d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(409, "held")
 		waiting := d.start(d.request("POST", "/v1/leases", `{"any_prefix":"gpu:","wait_ms":20000}`))
 		pass(time.Second)

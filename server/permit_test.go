@@ -14,7 +14,9 @@ func TestCapOfTwo(t *testing.T) {
 		d.pattern("runs", `{"pattern":"org:{org}/runs","capacity":2}`)
 		replies := make([]<-chan *reply, 10)
 		for i := range replies {
-			replies[i] = d.start(d.request("POST", "/v1/leases", fmt.Sprintf(`{"agent":"run-%d","claims":[{"key":"org:acme/runs","permits":1}]}`, i)))
+			replies[i] = d.start(d.request(
+				"POST", "/v1/leases", fmt.Sprintf(`{"agent":"run-%d","claims":[{"key":"org:acme/runs","permits":1}]}`, i),
+			))
 		}
 		admitted := 0
 		for _, ch := range replies {
@@ -24,7 +26,8 @@ func TestCapOfTwo(t *testing.T) {
 				continue
 			}
 			got.want(429, "at_capacity").is("conflict_kind", "capacity").is("key", "org:acme/runs").is("advice.action", "wait")
-			if got.at("retryable") != true || got.header.Get("Retry-After") == "" || got.num("capacity.permits") != 2 || got.num("capacity.used") != 2 {
+			if got.at("retryable") != true || got.header.Get("Retry-After") == "" || got.num("capacity.permits") != 2 ||
+				got.num("capacity.used") != 2 {
 				t.Error(got.raw)
 			}
 			if got.num("holders.0.permits") != 1 || len(got.at("holders").([]any)) != 2 {
@@ -51,7 +54,10 @@ func TestGroupLimits(t *testing.T) {
 		}
 		take("batch").want(200)
 		take("batch").want(429, "at_capacity").says("detail", `that are left are not for group "batch"`).
-			says("advice.message", "gpu:0 has 1 of 4 permits taken by a (1 permit, live), and group batch has 1 of its 1, and 2 free ones are kept for group prod")
+			says(
+				"advice.message",
+				"gpu:0 has 1 of 4 permits taken by a (1 permit, live), and group batch has 1 of its 1, and 2 free ones are kept for group prod",
+			)
 		take("bach").want(200).says("warnings.0", `key gpu:0 has no group "bach"`, `"prod", "batch"`)
 	})
 }
@@ -61,37 +67,59 @@ func TestPermits(t *testing.T) {
 		d := newDoor(t)
 		d.pattern("gpu", `{"pattern":"gpu:{pool}","capacity":4,"groups":[{"name":"train","min":1,"max":2}]}`)
 		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "no_capacity")
-		d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":5}]}`).want(400, "too_many_permits").says("detail", "at most 3").says("advice.message", "waiting cannot help")
-		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":3}]}`).want(400, "too_many_permits").says("detail", `of group "train" gets at most 2`)
+		d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":5}]}`).want(400, "too_many_permits").says(
+			"detail", "at most 3",
+		).says("advice.message", "waiting cannot help")
+		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":3}]}`).want(400, "too_many_permits").says(
+			"detail", `of group "train" gets at most 2`,
+		)
 
-		held := d.post("/v1/leases", `{"agent":"serve","purpose":"inference","claims":[{"key":"gpu:a","permits":3}]}`).want(200)
+		held := d.post(
+			"/v1/leases", `{"agent":"serve","purpose":"inference","claims":[{"key":"gpu:a","permits":3}]}`,
+		).want(200)
 		if held.is("lease.claims.0.mode", "permits").num("lease.claims.0.permits") != 3 {
 			t.Error(held.raw)
 		}
 		// One is kept free for the group, so no other claimant gets it.
-		kept := d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity").says("detail", "are not for those without a group")
-		kept.says("advice.message", `gpu:a has 3 of 4 permits taken by serve (3 permits, live, "inference"), and 1 free one is kept for group train`)
-		if kept.is("capacity.groups.0.name", "train").num("capacity.groups.0.min") != 1 || kept.num("capacity.groups.0.max") != 2 || kept.num("capacity.groups.0.used") != 0 {
+		kept := d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity").says(
+			"detail", "are not for those without a group",
+		)
+		kept.says(
+			"advice.message",
+			`gpu:a has 3 of 4 permits taken by serve (3 permits, live, "inference"), and 1 free one is kept for group train`,
+		)
+		if kept.is("capacity.groups.0.name", "train").num("capacity.groups.0.min") != 1 ||
+			kept.num("capacity.groups.0.max") != 2 || kept.num("capacity.groups.0.used") != 0 {
 			t.Error(kept.raw)
 		}
 		d.get("/v1/why?key=gpu:a").want(200).says("text", "Of these group train has 0 (min 1, max 2)")
 		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":1}]}`).want(200).is("lease.group", "train")
 
-		queued := d.post("/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"gpu:a","permits":2}]}`).want(202)
-		queued.is("conflict_kind", "capacity").says("advice.message", "gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more; you are 1st of 1 in line")
+		queued := d.post(
+			"/v1/leases", `{"agent":"next","on_conflict":"wait","claims":[{"key":"gpu:a","permits":2}]}`,
+		).want(202)
+		queued.is("conflict_kind", "capacity").says(
+			"advice.message",
+			"gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more; you are 1st of 1 in line",
+		)
 		view := d.get("/v1/keys/gpu:a").want(200).is("pattern", "gpu").is("line.0.mode", "permits")
 		if view.num("capacity.permits") != 4 || view.num("capacity.used") != 4 || view.num("holders.0.permits") != 3 {
 			t.Error(view.raw)
 		}
 		why := d.get("/v1/why?key=gpu:a").want(200)
-		why.says("text", "gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more. Of these group train has 1 (min 1, max 2). 1 waiter is in line, first next")
+		why.says(
+			"text",
+			"gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more. Of these group train has 1 (min 1, max 2). 1 waiter is in line, first next",
+		)
 
 		d.post("/v1/leases/"+held.str("lease.id")+"/release", "").want(200)
 		got := d.get("/v1/tickets/" + queued.str("ticket.id")).want(200)
 		if n, _ := got.at("lease.claims.0.permits").(json.Number).Int64(); n != 2 {
 			t.Error(got.raw)
 		}
-		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "no_capacity").says("advice.message", "give its pattern a capacity or a rate")
+		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "no_capacity").says(
+			"advice.message", "give its pattern a capacity or a rate",
+		)
 	})
 }
 
@@ -102,19 +130,29 @@ func TestRate(t *testing.T) {
 		d.get("/v1/why?key=model:x").want(200).says("text", "model:x is free", "2 of 2 tokens left")
 		d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":2}]}`).want(200)
 		pass(4 * time.Second)
-		got := d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":1}]}`).want(429, "rate_limited").is("conflict_kind", "rate")
-		if got.num("capacity.tokens") != 2 || got.num("capacity.available") != 0 || got.num("capacity.refill_ms") != 6000 || got.header.Get("Retry-After") != "6" {
+		got := d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":1}]}`).want(429, "rate_limited").is(
+			"conflict_kind", "rate",
+		)
+		if got.num("capacity.tokens") != 2 || got.num("capacity.available") != 0 || got.num("capacity.refill_ms") != 6000 ||
+			got.header.Get("Retry-After") != "6" {
 			t.Errorf("%s %v", got.raw, got.header)
 		}
-		got.says("advice.message", "model:x has 0 of 2 tokens left, the next in 6 s: ask again in 6 s, not before and not at a fixed beat")
-		d.get("/v1/why?key=model:x").want(200).says("text", "model:x has 0 of 2 tokens left, the next in 6 s").says("advice.message", "stand in line with on_conflict wait")
+		got.says(
+			"advice.message",
+			"model:x has 0 of 2 tokens left, the next in 6 s: ask again in 6 s, not before and not at a fixed beat",
+		)
+		d.get("/v1/why?key=model:x").want(200).says("text", "model:x has 0 of 2 tokens left, the next in 6 s").says(
+			"advice.message", "stand in line with on_conflict wait",
+		)
 		// A waiter gets it in the moment it is there.
 		start := time.Now()
 		d.post("/v1/leases", `{"wait_ms":50000,"claims":[{"key":"model:x","permits":1}]}`).want(200)
 		if took := time.Since(start); took != 6*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":3}]}`).want(400, "too_many_permits").says("detail", "at most 2")
+		d.post("/v1/leases", `{"claims":[{"key":"model:x","permits":3}]}`).want(400, "too_many_permits").says(
+			"detail", "at most 2",
+		)
 	})
 }
 
@@ -127,7 +165,9 @@ func TestQuotas(t *testing.T) {
 		for _, key := range []string{"a", "b"} {
 			d.acquire("x", key)
 		}
-		d.post("/v1/leases", `{"claims":[{"key":"c"}]}`).want(429, "too_many_keys").is("advice.action", "retry").says("detail", "2 keys in use")
+		d.post("/v1/leases", `{"claims":[{"key":"c"}]}`).want(429, "too_many_keys").is("advice.action", "retry").says(
+			"detail", "2 keys in use",
+		)
 		d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"a"}]}`).want(202)
 		d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"b"}]}`).want(429, "too_many_waiters")
 	})

@@ -110,7 +110,10 @@ func (c *call) unanswered() {
 		c.status = statusClientGone
 	default:
 		c.s.log.Error("a call was left without an answer by a mistake of the server", "route", c.route, "method", c.r.Method)
-		c.refuse(interlock.CodeInternal, "the server made a mistake in this call, and its outcome is unknown: look at the server's log")
+		c.refuse(
+			interlock.CodeInternal,
+			"the server made a mistake in this call, and its outcome is unknown: look at the server's log",
+		)
 	}
 }
 

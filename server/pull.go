@@ -55,7 +55,9 @@ func (c *call) pull() {
 			return
 		}
 		if idle.Attach && len(last.eff.Handed) == 0 && c.s.isDraining() {
-			c.refuse(interlock.CodeShuttingDown, "the server is shutting down, and nothing was handed out: ask again in a moment")
+			c.refuse(
+				interlock.CodeShuttingDown, "the server is shutting down, and nothing was handed out: ask again in a moment",
+			)
 			return
 		}
 		c.handedOut(&last.eff, last.at)

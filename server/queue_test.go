@@ -36,7 +36,8 @@ func TestAPausedQueue(t *testing.T) {
 		first, second := d.submit(``), d.submit(``)
 		idle := d.start(d.request("POST", "/v1/queues/fees/pull", `{"max":2,"wait_ms":50000}`))
 		pass(10 * time.Second)
-		if got := d.get("/v1/queues/fees").want(200); got.at("queue.paused") != true || got.num("queue.oldest_ms") != 10_000 || got.num("queue.tasks.waiting") != 2 {
+		if got := d.get("/v1/queues/fees").want(200); got.at("queue.paused") != true ||
+			got.num("queue.oldest_ms") != 10_000 || got.num("queue.tasks.waiting") != 2 {
 			t.Error(got.raw)
 		}
 		d.post("/v1/queues/fees/resume", ``).want(200)

@@ -154,7 +154,10 @@ func (t *tenant) admit(now time.Duration, principal string, cost amount, vital b
 		return overQuota(fmt.Sprintf("the quota of namespace %q is %d %s a second", t.namespace, rate, what), wait, rate)
 	}
 	if wait, what, rate := own.lacks(each, cost); wait > 0 {
-		return overQuota(fmt.Sprintf("the quota of principal %q in namespace %q is %d %s a second", principal, t.namespace, rate, what), wait, rate)
+		return overQuota(
+			fmt.Sprintf("the quota of principal %q in namespace %q is %d %s a second", principal, t.namespace, rate, what),
+			wait, rate,
+		)
 	}
 	t.all.take(t.quota, cost)
 	own.take(each, cost)
@@ -233,7 +236,9 @@ func (a *quotaBudget) full(q amount, now time.Duration) bool {
 func overQuota(what string, wait time.Duration, rate int64) *engine.Effect {
 	return &engine.Effect{
 		Outcome: engine.Refused, Code: interlock.CodeQuota,
-		Message:  message.Plain(what + ", and that is used up"),
-		Conflict: &engine.Conflict{Conflict: interlock.Conflict{Capacity: &interlock.Capacity{Tokens: uint32(rate), Refill: wait}}},
+		Message: message.Plain(what + ", and that is used up"),
+		Conflict: &engine.Conflict{
+			Conflict: interlock.Conflict{Capacity: &interlock.Capacity{Tokens: uint32(rate), Refill: wait}},
+		},
 	}
 }

@@ -37,7 +37,9 @@ func TestQuotaOfTheStream(t *testing.T) {
 		f.send(
 			proto.Op{Kind: proto.OpHeartbeat, Slot: 1, Seq: 6},
 			proto.Op{Kind: proto.OpRelease, Slot: 1, Seq: 7, ID: lease},
-			proto.Op{Kind: proto.OpSettleEffect, Slot: 1, Seq: 8, ID: [16]byte{1}, Effect: &proto.EffectOp{State: interlock.EffectDone}},
+			proto.Op{
+				Kind: proto.OpSettleEffect, Slot: 1, Seq: 8, ID: [16]byte{1}, Effect: &proto.EffectOp{State: interlock.EffectDone},
+			},
 		)
 		f.want(6, proto.Done, "")
 		f.want(7, proto.Done, "")

@@ -152,7 +152,8 @@ func TestQuotaOfPrincipals(t *testing.T) {
 	}
 	r.time += time.Second
 	r.burst("a", "ci", 0)
-	if eff := r.admit("a", "ci", 0, false); eff == nil || prose.Sentence(eff.Message) != `the quota of principal "ci" in namespace "a" is 30 requests a second, and that is used up` {
+	if eff := r.admit("a", "ci", 0, false); eff == nil ||
+		prose.Sentence(eff.Message) != `the quota of principal "ci" in namespace "a" is 30 requests a second, and that is used up` {
 		t.Errorf("refused with %+v", eff)
 	}
 }
@@ -331,7 +332,9 @@ func TestBytesAtTheDoor(t *testing.T) {
 func TestPrincipalsAtTheDoor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		d.send(d.request("PUT", "/v1/namespace", `{"principal_quota":{"requests_per_s":1}}`, "Interlock-Namespace", "acme")).want(200)
+		d.send(d.request(
+			"PUT", "/v1/namespace", `{"principal_quota":{"requests_per_s":1}}`, "Interlock-Namespace", "acme",
+		)).want(200)
 		for range 3 {
 			d.get("/v1/keys/a", "Interlock-Namespace", "acme").want(200) // without credentials there are no principals
 		}

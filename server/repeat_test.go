@@ -23,11 +23,13 @@ func TestRequestIDsOfPrincipals(t *testing.T) {
 				return d.post(path, c.body, "Authorization", "Bearer "+secret, "Idempotency-Key", "one"+path)
 			}
 			first := as(ann).want(200)
-			if again := as(ann); again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" {
+			if again := as(ann); again.header.Get("Idempotency-Replayed") != "true" ||
+				first.header.Get("Idempotency-Replayed") != "" {
 				t.Errorf("%s: a repeated answer has the header %v", path, again.header)
 			}
 			other := as(ben)
-			if other.header.Get("Idempotency-Replayed") != "" || other.at(c.secret) != nil && other.str(c.secret) == first.str(c.secret) {
+			if other.header.Get("Idempotency-Replayed") != "" ||
+				other.at(c.secret) != nil && other.str(c.secret) == first.str(c.secret) {
 				t.Errorf("%s: another principal gets %s", path, other.raw)
 			}
 		}
@@ -48,7 +50,9 @@ func TestOneEffectTwoCallers(t *testing.T) {
 		// A caller that proves that it was the first one gets its claim again.
 		proved := `{"id":"e_` + strings.Repeat("1f", 16) + `","tool":"pay","target":"y"}`
 		for range 2 {
-			d.post("/v1/effects", proved, "Idempotency-Key", "plan-2").want(200).is("outcome", "claimed").is("effect.id", "e_"+strings.Repeat("1f", 16))
+			d.post("/v1/effects", proved, "Idempotency-Key", "plan-2").want(200).is("outcome", "claimed").is(
+				"effect.id", "e_"+strings.Repeat("1f", 16),
+			)
 		}
 		session := d.session("ann")
 		inSession := `{"session":"` + session + `","tool":"pay","target":"z"}`

@@ -59,7 +59,9 @@ func (d *jsonIn) ms() time.Duration {
 	switch {
 	case v < 0:
 		if d.err == nil {
-			d.err = &interlock.Error{Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field %s: a duration is not negative", d.path)}
+			d.err = &interlock.Error{
+				Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field %s: a duration is not negative", d.path),
+			}
 		}
 		return 0
 	case v > math.MaxInt64/int64(time.Millisecond):

@@ -53,7 +53,10 @@ func (d *jsonIn) read() (r interlock.Read) {
 	case r.Key == "":
 		d.fail("field %s: key is missing", d.path)
 	case len(given) == 0:
-		d.fail("field %s: give the version that was read, or \"absent\": true where there was nothing, or \"present\": true if any version will do", d.path)
+		d.fail(
+			"field %s: give the version that was read, or \"absent\": true where there was nothing, or \"present\": true if any version will do",
+			d.path,
+		)
 	case len(given) > 1:
 		d.fail("field %s.%s: %s or %[2]s, not both", d.path, given[1], given[0])
 	}

@@ -25,7 +25,9 @@ func decodeAcquire(d *jsonIn, cmd *engine.Acquire) (wait time.Duration) {
 	case !cmd.Any && len(cmd.Claims) > interlock.MaxClaims:
 		d.err = tooManyClaims()
 	case has&acquireHasDivision != 0 && !hasMode(cmd.Claims, interlock.Member):
-		d.fail("field divide: only a claim with parts is divided: claim {\"key\": \"queue:orders\", \"parts\": 16}, or leave divide out")
+		d.fail(
+			"field divide: only a claim with parts is divided: claim {\"key\": \"queue:orders\", \"parts\": 16}, or leave divide out",
+		)
 	}
 	cmd.Any = cmd.Any || cmd.Prefix != ""
 	return d.settle(&cmd.OnConflict, wait, has, acquireHasWait, acquireHasOnConflict)
@@ -49,8 +51,11 @@ func tooManyClaims() *interlock.Error {
 
 func tooManyAlternatives() *interlock.Error {
 	return &interlock.Error{
-		Code:    interlock.CodeTooManyClaims,
-		Message: fmt.Sprintf("more than %d alternatives: list the keys as members of a pattern and ask by any_prefix instead", interlock.MaxAlternatives),
+		Code: interlock.CodeTooManyClaims,
+		Message: fmt.Sprintf(
+			"more than %d alternatives: list the keys as members of a pattern and ask by any_prefix instead",
+			interlock.MaxAlternatives,
+		),
 	}
 }
 
@@ -191,9 +196,13 @@ func decodeDeclare(d *jsonIn, cmd *engine.Declare) (wait time.Duration) {
 	d.declareRequest(cmd, &wait)
 	switch {
 	case strings.HasPrefix(cmd.On.Session, "s_"):
-		d.fail("field on.session: want the public name of a session, as holders and waits show it; an id is its owner's secret")
+		d.fail(
+			"field on.session: want the public name of a session, as holders and waits show it; an id is its owner's secret",
+		)
 	case cmd.On.Session == "" && cmd.On.Agent == "":
-		d.fail("field on is missing, or names nobody: name whom the wait is for, such as {\"on\": {\"agent\": \"support-2\"}}")
+		d.fail(
+			"field on is missing, or names nobody: name whom the wait is for, such as {\"on\": {\"agent\": \"support-2\"}}",
+		)
 	}
 	return min(wait, interlock.MaxLongPoll)
 }

@@ -17,9 +17,15 @@ func TestBadFields(t *testing.T) {
 	type row struct{ body, code, words string }
 	for call, rows := range map[string][]row{
 		"POST /v1/leases": {
-			{`{"claims":[{"key":"a","mode":"shared","permits":2}]}`, "invalid_request", "claims[0]: a claim has a mode or permits, not both"},
+			{
+				`{"claims":[{"key":"a","mode":"shared","permits":2}]}`, "invalid_request",
+				"claims[0]: a claim has a mode or permits, not both",
+			},
 			{`{"claims":[{"key":"a","permits":2,"parties":2}]}`, "invalid_request", "a claim has permits or parties, not both"},
-			{`{"claims":[{"key":"a","permits":0}]}`, "invalid_request", "claims[0].permits: want a whole number from 1 to 1073741824, found 0"},
+			{
+				`{"claims":[{"key":"a","permits":0}]}`, "invalid_request",
+				"claims[0].permits: want a whole number from 1 to 1073741824, found 0",
+			},
 			{`{"claims":[{"key":"a","permits":1073741825}]}`, "invalid_request", "from 1 to 1073741824"},
 			{`{"claims":[{"key":"a","permits":-1}]}`, "invalid_request", "found -1"},
 			{`{"claims":[{"key":"a","permits":"2"}]}`, "invalid_request", "want a whole number"},
@@ -27,7 +33,10 @@ func TestBadFields(t *testing.T) {
 			{`{"claims":[{"key":"a","parties":1000000}]}`, "invalid_request", fmt.Sprint("from 1 to ", interlock.MaxParties)},
 			{`{"claims":[{"key":"a","parts":4097}]}`, "invalid_request", "from 1 to 4096"},
 			{`{"claims":[{"key":"a","parts":true}]}`, "invalid_request", "found true or false"},
-			{`{"claims":[{"key":"a","mode":"permits"}]}`, "invalid_request", "mode permits comes with a number: give the claim the field permits"},
+			{
+				`{"claims":[{"key":"a","mode":"permits"}]}`, "invalid_request",
+				"mode permits comes with a number: give the claim the field permits",
+			},
 			{`{"claims":[{"key":"a","mode":"barrier"}]}`, "invalid_request", "give the claim the field parties"},
 			{`{"claims":[{"key":"a","mode":"member"}]}`, "invalid_request", "give the claim the field parts"},
 			{`{"claims":[{"key":"a","mode":"write"}]}`, "invalid_mode", `no mode "write": use exclusive`},
@@ -35,15 +44,24 @@ func TestBadFields(t *testing.T) {
 			{`{"any":true,"claims":[` + many(1025) + `]}`, "too_many_claims", "more than 1024 alternatives"},
 			{`{"any":true}`, "invalid_request", "field claims is missing"},
 			{`{"any":1,"claims":[{"key":"a"}]}`, "invalid_request", "field any: want true or false"},
-			{`{"any":"yes","claims":[{"key":"a"}]}`, "invalid_request", "field any: want true or false at byte 7, found a string"},
-			{`{"any_prefix":"gpu:","claims":[{"key":"a"}]}`, "invalid_request", "any_prefix stands for all keys of a pool: leave claims and any out"},
+			{
+				`{"any":"yes","claims":[{"key":"a"}]}`, "invalid_request",
+				"field any: want true or false at byte 7, found a string",
+			},
+			{
+				`{"any_prefix":"gpu:","claims":[{"key":"a"}]}`, "invalid_request",
+				"any_prefix stands for all keys of a pool: leave claims and any out",
+			},
 			{`{"any_prefix":"gpu:","any":true}`, "invalid_request", "leave claims and any out"},
 			{`{"any":false,"any_prefix":"gpu:"}`, "invalid_request", "leave claims and any out"},
 			{`{"any_prefix":""}`, "invalid_request", "any_prefix is empty"},
 			{`{"any_prefix":7}`, "invalid_request", "field any_prefix: want a string"},
 			{`{"any_prefix":"gpu:"}`, "unknown_key_pattern", "lists a member that begins with"},
 			{`{"group":7,"claims":[{"key":"a"}]}`, "invalid_request", "field group: want a string"},
-			{`{"divide":"evenly","claims":[{"key":"a","parts":4}]}`, "invalid_request", `field divide: want hash, range or load, found "evenly"`},
+			{
+				`{"divide":"evenly","claims":[{"key":"a","parts":4}]}`, "invalid_request",
+				`field divide: want hash, range or load, found "evenly"`,
+			},
 			{`{"divide":"hash","claims":[{"key":"a"}]}`, "invalid_request", "only a claim with parts is divided"},
 			{`{"stall_ms":-1,"claims":[{"key":"a"}]}`, "invalid_ttl", "field stall_ms: a duration is not negative"},
 			{`{"stall_ms":86400001,"claims":[{"key":"a"}]}`, "invalid_ttl", "stall"},
@@ -52,14 +70,20 @@ func TestBadFields(t *testing.T) {
 			{`{"lock_delay_ms":"5s","claims":[{"key":"a"}]}`, "invalid_request", "field lock_delay_ms: want a whole number"},
 			{`{"max_wait_ms":2592000001,"on_conflict":"wait","claims":[{"key":"a"}]}`, "invalid_ttl", "max_wait"},
 			{`{"on_conflict":"preemt","claims":[{"key":"a"}]}`, "invalid_request", "want wait, fail, skip or preempt"},
-			{`{"on_conflict":"skip","wait_ms":5,"claims":[{"key":"a"}]}`, "invalid_request", "only a request with on_conflict wait or preempt waits"},
+			{
+				`{"on_conflict":"skip","wait_ms":5,"claims":[{"key":"a"}]}`, "invalid_request",
+				"only a request with on_conflict wait or preempt waits",
+			},
 		},
 		"POST /v1/leases/" + lease + "/convert": {
 			{`{}`, "invalid_request", "field claims is missing: name all that the lease is to claim afterwards"},
 			{`{"claims":[` + many(65) + `]}`, "too_many_claims", "more than 64 claims"},
 			{`{"claims":[{"key":"a"}],"on_conflict":"skip"}`, "invalid_request", "want wait, fail or preempt"},
 			{`{"claims":[{"key":"a"}],"on_conflict":"fail","wait_ms":1}`, "invalid_request", "field wait_ms"},
-			{`{"claims":[{"key":"a"}],"ttl_ms":1}`, "invalid_request", `unknown field "ttl_ms": known are claims, wait_ms, on_conflict, max_wait_ms`},
+			{
+				`{"claims":[{"key":"a"}],"ttl_ms":1}`, "invalid_request",
+				`unknown field "ttl_ms": known are claims, wait_ms, on_conflict, max_wait_ms`,
+			},
 		},
 		"POST /v1/leases/" + lease + "/arrive": {
 			{`{"wait_ms":-1}`, "invalid_ttl", "field wait_ms"},
@@ -89,14 +113,23 @@ func TestBadFields(t *testing.T) {
 			{`{}`, "invalid_request", "field pattern is missing"},
 			{`{"pattern":7}`, "invalid_request", "field pattern: want a string"},
 			{`{"pattern":"a:{id}","name":"account"}`, "invalid_request", `unknown field "name"`},
-			{`{"pattern":"a:{id}","capacity":-1}`, "invalid_request", "field capacity: want a whole number from 0 to 1073741824"},
+			{
+				`{"pattern":"a:{id}","capacity":-1}`, "invalid_request",
+				"field capacity: want a whole number from 0 to 1073741824",
+			},
 			{`{"pattern":"a:{id}","capacity":4294967296}`, "invalid_request", "field capacity: want a whole number from 0"},
 			{`{"pattern":"a:{id}","rate":"60"}`, "invalid_request", "field rate: want a whole number"},
 			{`{"pattern":"a:{id}","per_ms":-1}`, "invalid_ttl", "field per_ms"},
 			{`{"pattern":"a:{id}","aliases":"a-{id}"}`, "invalid_request", "field aliases: want an array"},
 			{`{"pattern":"a:{id}","aliases":[7]}`, "invalid_request", "field aliases[0]: want a string"},
-			{`{"pattern":"a:{id}","groups":[{"name":"x","share":1}]}`, "invalid_request", `unknown field groups[0]."share": known are name, min, max`},
-			{`{"pattern":"a:{id}","groups":[` + strings.TrimSuffix(strings.Repeat(`{},`, 65), ",") + `]}`, "invalid_request", "field groups: more than 64 elements"},
+			{
+				`{"pattern":"a:{id}","groups":[{"name":"x","share":1}]}`, "invalid_request",
+				`unknown field groups[0]."share": known are name, min, max`,
+			},
+			{
+				`{"pattern":"a:{id}","groups":[` + strings.TrimSuffix(strings.Repeat(`{},`, 65), ",") + `]}`, "invalid_request",
+				"field groups: more than 64 elements",
+			},
 			{`{"pattern":"a:{id}","allow":[{"modes":["shared"]}]}`, "invalid_request", "field allow[0]: principal is missing"},
 			{`{"pattern":"a:{id}","allow":[{"principal":"*","modes":["write"]}]}`, "invalid_mode", "field allow[0].modes[0]"},
 			{`{"pattern":"a:{id}","preempt":"always"}`, "invalid_request", "want ask, revoke or never"},
@@ -109,7 +142,10 @@ func TestBadFields(t *testing.T) {
 			{`{"closed":null}`, "invalid_request", "null: leave the field out instead"},
 			{`{"quota":7}`, "invalid_request", "field quota: want an object"},
 			{`{"quota":{"keys":-1}}`, "invalid_request", "field quota.keys: want a whole number from 0"},
-			{`{"principal_quota":{"tokens":1}}`, "invalid_request", `unknown field principal_quota."tokens": known are keys, leases`},
+			{
+				`{"principal_quota":{"tokens":1}}`, "invalid_request",
+				`unknown field principal_quota."tokens": known are keys, leases`,
+			},
 		},
 	} {
 		method, path, _ := strings.Cut(call, " ")

@@ -20,7 +20,10 @@ func (c *call) listRevisions() {
 	case !ok:
 		return
 	case len(list) == 0:
-		c.refuse(interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has, or had, the name %q", c.namespace, clipped(name)))
+		c.refuse(
+			interlock.CodeNoSuchPattern,
+			fmt.Sprintf("no pattern of namespace %s has, or had, the name %q", c.namespace, clipped(name)),
+		)
 		return
 	}
 	j := c.reply()

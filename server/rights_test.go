@@ -41,7 +41,9 @@ func TestOnlyTheWriterWrites(t *testing.T) {
 		ops, teller, plain, closer := as["ops"], as["teller"], as["plain"], as["closer"]
 		d.put("/v1/queues/bank", `{"pull":["teller"],"submit":["plain"],"admin":["group:closing"]}`, ops...).want(200)
 		d.put("/v1/writers/account", `{"queue":"bank","pattern":"account:{id}"}`, ops...).want(200)
-		d.post("/v1/mailbox/account:1", `{"kind":"credit","body":1}`, closer...).want(403, "forbidden").says("detail", `"closer"`, `"plain"`)
+		d.post("/v1/mailbox/account:1", `{"kind":"credit","body":1}`, closer...).want(403, "forbidden").says(
+			"detail", `"closer"`, `"plain"`,
+		)
 		sent := d.post("/v1/mailbox/account:1", `{"kind":"credit","body":1}`, plain...).want(202).str("message.id")
 		d.post("/v1/queues/bank/pull", `{}`, plain...).want(403, "forbidden").says("detail", `"plain"`, `"bank"`, `"teller"`)
 		lease := d.post("/v1/queues/bank/pull", `{}`, teller...).want(200).str("tasks.0.lease.id")
@@ -51,10 +53,16 @@ func TestOnlyTheWriterWrites(t *testing.T) {
 		d.get("/v1/tasks/"+sent, plain...).want(200).is("task.state", "done")
 
 		d.put("/v1/queues/jobs", `{}`, ops...).want(200)
-		d.put("/v1/patterns/ledger", `{"pattern":"ledger:{id}","allow":[{"principal":"group:closing"}],"write":"lease"}`, ops...).want(200)
-		task := d.post("/v1/tasks", `{"queue":"jobs","claims":[{"key":"ledger:7"}],"group":"closing"}`, closer...).want(202).str("task.id")
+		d.put(
+			"/v1/patterns/ledger", `{"pattern":"ledger:{id}","allow":[{"principal":"group:closing"}],"write":"lease"}`, ops...,
+		).want(200)
+		task := d.post(
+			"/v1/tasks", `{"queue":"jobs","claims":[{"key":"ledger:7"}],"group":"closing"}`, closer...,
+		).want(202).str("task.id")
 		d.post("/v1/queues/jobs/pull", `{}`, plain...).want(200).is("outcome", "empty")
-		d.post("/v1/leases", `{"claims":[{"key":"account:2"}],"group":"sales"}`, closer...).want(403, "forbidden").says("detail", `"closing"`)
+		d.post("/v1/leases", `{"claims":[{"key":"account:2"}],"group":"sales"}`, closer...).want(403, "forbidden").says(
+			"detail", `"closing"`,
+		)
 		pulled := d.post("/v1/queues/jobs/pull", `{}`, closer...).want(200).is("tasks.0.task.id", task)
 		lease = pulled.str("tasks.0.lease.id")
 		d.put("/v1/state/ledger:7", `{}`, append([]string{"Interlock-Lease", lease}, plain...)...).want(403, "mode_forbidden")
@@ -63,8 +71,12 @@ func TestOnlyTheWriterWrites(t *testing.T) {
 		d.post("/v1/leases/"+lease+"/statement", `{}`, closer...).want(200)
 
 		task = d.post("/v1/tasks", `{"queue":"jobs"}`, plain...).want(202).str("task.id")
-		d.post("/v1/tasks/"+task+"/cancel", `{}`, closer...).want(403, "forbidden").says("detail", "no administrators besides operators: ask one to do it")
-		d.post("/v1/queues/bank/pause", `{}`, plain...).want(403, "forbidden").says("detail", `ask one of its administrators, which are "group:closing", or an operator`)
+		d.post("/v1/tasks/"+task+"/cancel", `{}`, closer...).want(403, "forbidden").says(
+			"detail", "no administrators besides operators: ask one to do it",
+		)
+		d.post("/v1/queues/bank/pause", `{}`, plain...).want(403, "forbidden").says(
+			"detail", `ask one of its administrators, which are "group:closing", or an operator`,
+		)
 		d.post("/v1/tasks/"+task+"/cancel", `{}`, plain...).want(200)
 	})
 }

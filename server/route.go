@@ -67,7 +67,10 @@ var routes = []route{
 	{"/v1/hot", []method{{"GET", (*call).hot, mayRead, []string{"limit"}}}},
 	{"/v1/events", []method{{"GET", (*call).events, mayRead, []string{"from", "follow"}}}},
 
-	{"/v1/state", []method{{"GET", (*call).listState, mayRead, []string{"key...", "prefix", "values", "cursor", "limit"}}}},
+	{
+		"/v1/state",
+		[]method{{"GET", (*call).listState, mayRead, []string{"key...", "prefix", "values", "cursor", "limit"}}},
+	},
 	{"/v1/state/{key}", []method{
 		{"GET", (*call).getState, mayRead, []string{"version"}},
 		{"PUT", (*call).putState, mayHold, nil},
@@ -83,7 +86,10 @@ var routes = []route{
 		{"POST", (*call).claimEffect, mayHold, nil},
 		{"DELETE", (*call).forgetEffects, mayAdminister, []string{"older_than_ms"}},
 	}},
-	{"/v1/effects/{digest}", []method{{"GET", (*call).showEffect, mayRead, nil}, {"DELETE", (*call).forgetEffect, mayAdminister, nil}}},
+	{
+		"/v1/effects/{digest}",
+		[]method{{"GET", (*call).showEffect, mayRead, nil}, {"DELETE", (*call).forgetEffect, mayAdminister, nil}},
+	},
 	{"/v1/effects/{id}/done", []method{{"POST", (*call).effectDone, mayHold, nil}}},
 	{"/v1/effects/{id}/unknown", []method{{"POST", (*call).effectUnknown, mayHold, nil}}},
 	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, mayHold, nil}}},
@@ -115,7 +121,10 @@ var routes = []route{
 	{"/v1/approvals/{id}", []method{{"POST", (*call).answerTask, mayApprove, nil}}},
 
 	{"/v1/writers", []method{{"GET", (*call).listWriters, mayRead, nil}}},
-	{"/v1/writers/{pattern}", []method{{"PUT", (*call).setWriter, mayAdminister, nil}, {"DELETE", (*call).dropWriter, mayAdminister, nil}}},
+	{
+		"/v1/writers/{pattern}",
+		[]method{{"PUT", (*call).setWriter, mayAdminister, nil}, {"DELETE", (*call).dropWriter, mayAdminister, nil}},
+	},
 	{"/v1/mailbox/{key}", []method{{"POST", (*call).sendMessage, maySubmit, nil}}},
 	{"/v1/mailbox/{key}/log", []method{{"GET", (*call).showLog, mayRead, []string{"from", "limit"}}}},
 	{"/v1/runs", []method{
@@ -144,7 +153,10 @@ var routes = []route{
 	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listRevisions, mayRead, nil}}},
 	{"/v1/patterns/{name}/revert", []method{{"POST", (*call).revertPattern, mayAdminister, nil}}},
 	{"/v1/namespaces/{name}", []method{{"DELETE", (*call).deleteNamespace, mayAdminister, []string{"force"}}}},
-	{"/v1/namespace", []method{{"GET", (*call).showSettings, mayRead, nil}, {"PUT", (*call).configure, mayAdminister, nil}}},
+	{
+		"/v1/namespace",
+		[]method{{"GET", (*call).showSettings, mayRead, nil}, {"PUT", (*call).configure, mayAdminister, nil}},
+	},
 }
 
 var (
@@ -186,8 +198,10 @@ func matchPath(method, path string) (pattern, variable string) {
 	if !deep {
 		return path, ""
 	}
-	if pattern := shapes[[2]string{collection}]; strings.HasSuffix(pattern, "{key}") || strings.HasSuffix(pattern, "{path}") {
-		if i := strings.LastIndexByte(rest, '/'); i > 0 && i+1 < len(rest) && (method == http.MethodGet || method == http.MethodHead) {
+	if pattern := shapes[[2]string{collection}]; strings.HasSuffix(pattern, "{key}") ||
+		strings.HasSuffix(pattern, "{path}") {
+		if i := strings.LastIndexByte(rest, '/'); i > 0 && i+1 < len(rest) &&
+			(method == http.MethodGet || method == http.MethodHead) {
 			if longer, known := shapes[[2]string{collection, rest[i+1:]}]; known {
 				return longer, rest[:i]
 			}
@@ -210,7 +224,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		broken := recover()
 		if broken != nil && broken != http.ErrAbortHandler {
-			s.log.Error("a call failed by a mistake of the server", "route", c.route, "panic", broken, "stack", string(debug.Stack()))
+			s.log.Error(
+				"a call failed by a mistake of the server", "route", c.route, "panic", broken, "stack", string(debug.Stack()),
+			)
 			if !c.answered {
 				c.refuse(interlock.CodeInternal, "the server made a mistake in this call: look at its log")
 				broken = nil

@@ -29,7 +29,9 @@ func (c *call) startRun() {
 		return
 	}
 	cmd.Attach = true
-	last, ok := c.listen(cmd, &cmd.Head, wait, func(first *engine.Effect) *longPoll { return inLineFor(first.Ticket.ID, named) })
+	last, ok := c.listen(
+		cmd, &cmd.Head, wait, func(first *engine.Effect) *longPoll { return inLineFor(first.Ticket.ID, named) },
+	)
 	switch {
 	case !ok:
 	case last.eff.Outcome == engine.Refused && last.eff.Code == interlock.CodeTooManyRuns && c.s.isDraining():
@@ -44,7 +46,10 @@ func (c *call) started(run *interlock.Run, eff *engine.Effect, at interlock.At) 
 	switch eff.Outcome {
 	case engine.Granted:
 	case engine.Queued: // another call with the same request id has taken the place over
-		c.refuse(interlock.CodeTooManyRuns, "another call with this request id stands in line for the run: what it is told is the answer")
+		c.refuse(
+			interlock.CodeTooManyRuns,
+			"another call with this request id stands in line for the run: what it is told is the answer",
+		)
 		return
 	default:
 		c.refused(eff, at)

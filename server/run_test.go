@@ -94,7 +94,9 @@ func TestRunOfCallerWhoHungUp(t *testing.T) {
 			if key != "" {
 				headers = []string{"Idempotency-Key", key}
 			}
-			gone := d.start(d.request("POST", "/v1/runs", `{"org":"acme","wait_ms":50000,"agent":"gone"}`, headers...).WithContext(ctx))
+			gone := d.start(d.request(
+				"POST", "/v1/runs", `{"org":"acme","wait_ms":50000,"agent":"gone"}`, headers...,
+			).WithContext(ctx))
 			pass(time.Second)
 			next := d.start(d.request("POST", "/v1/runs", `{"org":"acme","wait_ms":50000,"agent":"next"}`))
 			pass(time.Second)
@@ -125,7 +127,9 @@ func TestRunsAreStartedOnce(t *testing.T) {
 		d.pattern("runs", runsOf2)
 		start := func(key string, status int) *reply {
 			t.Helper()
-			return d.post("/v1/runs", `{"org":"acme","workflow":"triage","wait_ms":0,"ttl_ms":600000}`, "Idempotency-Key", key).want(status)
+			return d.post(
+				"/v1/runs", `{"org":"acme","workflow":"triage","wait_ms":0,"ttl_ms":600000}`, "Idempotency-Key", key,
+			).want(status)
 		}
 		a := start("a", 200).str("run.id")
 		d.reopen()
@@ -155,7 +159,9 @@ func TestRunOfTwoCalls(t *testing.T) {
 		d.pattern("runs", `{"pattern":"org:{org}/runs","capacity":1}`)
 		run := d.post("/v1/runs", `{"org":"acme","ttl_ms":600000}`).want(200).str("run.id")
 		call := func(wait string) <-chan *reply {
-			return d.start(d.request("POST", "/v1/runs", `{"org":"acme","agent":"a","wait_ms":`+wait+`}`, "Idempotency-Key", "k"))
+			return d.start(d.request(
+				"POST", "/v1/runs", `{"org":"acme","agent":"a","wait_ms":`+wait+`}`, "Idempotency-Key", "k",
+			))
 		}
 		first := call("5000")
 		pass(time.Second)
@@ -192,7 +198,9 @@ func TestRunsOfBadRequests(t *testing.T) {
 		d.post("/v1/runs", `{}`).want(400, "invalid_request").says("detail", "field org is missing")
 		d.post("/v1/runs", `{"org":""}`).want(400, "invalid_key")
 		d.post("/v1/runs", `{"org":"a/b"}`).want(400, "invalid_key").says("detail", "has a slash")
-		d.post("/v1/runs", `{"org":"a","workflow":"b/c"}`).want(400, "invalid_key").says("detail", `workflow "b/c" has a slash`)
+		d.post("/v1/runs", `{"org":"a","workflow":"b/c"}`).want(400, "invalid_key").says(
+			"detail", `workflow "b/c" has a slash`,
+		)
 		d.post("/v1/runs", `{"org":"a","wait_ms":-1}`).want(400, "invalid_ttl")
 		d.post("/v1/runs", `{"org":"a","claims":[]}`).want(400, "invalid_request").says("detail", "unknown field")
 		d.post("/v1/patterns/runs/revert", `{"revision":0}`).want(400, "invalid_request")

@@ -32,7 +32,9 @@ type Shard interface {
 	Read(ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error)
 	// Survey is Read for a query that looks at much: it is called until it is done,
 	// and other namespaces have their turns between.
-	Survey(ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool)) (interlock.At, error)
+	Survey(
+		ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool),
+	) (interlock.At, error)
 	// Head returns the head of the journal's hash chain, of all that was answered before.
 	Head(ctx context.Context) (head string, at interlock.At, err error)
 	// Follow visits the journal's events of a namespace, and then new ones, at the

@@ -191,7 +191,8 @@ func (st *stream) more() bool {
 func (st *stream) waitForRoom(n int) (ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for !st.ended && (st.pending > maxPending || st.bulk > st.d.s.flight.streamRoom(st.namespace) || len(st.out) > st.d.cfg.MaxOutgoing/2) {
+	for !st.ended &&
+		(st.pending > maxPending || st.bulk > st.d.s.flight.streamRoom(st.namespace) || len(st.out) > st.d.cfg.MaxOutgoing/2) {
 		st.room.Wait()
 	}
 	st.pending += n
@@ -280,7 +281,9 @@ func (st *stream) detach() {
 }
 
 func (st *stream) head(slot uint32, id interlock.SessionID) engine.Head {
-	return engine.Head{Namespace: st.namespace, Link: st.number, Session: id, Actor: st.identity.name(), Principal: st.identity.Principal}
+	return engine.Head{
+		Namespace: st.namespace, Link: st.number, Session: id, Actor: st.identity.name(), Principal: st.identity.Principal,
+	}
 }
 
 // session finds the session of a slot.

@@ -65,8 +65,16 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	}{
 		{"sends nothing", "", readTimeout},
 		{"half a header", "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\n", readTimeout},
-		{"half a body", "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", readTimeout},
-		{"half a chunk", "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", readTimeout},
+		{
+			"half a body",
+			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+			readTimeout,
+		},
+		{
+			"half a chunk",
+			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+			readTimeout,
+		},
 		{"stays idle after a call", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 2 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -113,7 +121,11 @@ func TestLongPollOutlivesTheReadTimeout(t *testing.T) {
 		conn := d.listen()()
 		const body = `{"wait_ms":55000,"claims":[{"key":"k"}]}`
 		start := time.Now()
-		fmt.Fprintf(conn, "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		fmt.Fprintf(
+			conn,
+			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(body), body,
+		)
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +143,11 @@ func TestBrokenConnectionLeavesTheLine(t *testing.T) {
 		d.acquire("a", "k")
 		conn := d.listen()()
 		const body = `{"wait_ms":20000,"claims":[{"key":"k"}]}`
-		fmt.Fprintf(conn, "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		fmt.Fprintf(
+			conn,
+			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(body), body,
+		)
 		synctest.Wait()
 		if n := d.get("/v1/keys/k").num("length"); n != 1 {
 			t.Fatalf("%d in line", n)
@@ -234,6 +250,8 @@ func TestPanicIsAnAnswer(t *testing.T) {
 
 type panickingShard struct{ Shard }
 
-func (panickingShard) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
+func (panickingShard) Survey(
+	context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool,
+) (interlock.At, error) {
 	panic("an invariant is broken")
 }

@@ -44,7 +44,9 @@ func notOwner(a Active) *interlock.Error {
 	}
 	err.Message = fmt.Sprintf("this server stands by; the active one is %s (gRPC %s)", a.HTTP, a.GRPC)
 	err.Advice = prose.ForCode(err.Code)
-	err.Advice.Message = fmt.Sprintf("repeat the request with the same request id at %s, or over gRPC at %s", a.HTTP, a.GRPC)
+	err.Advice.Message = fmt.Sprintf(
+		"repeat the request with the same request id at %s, or over gRPC at %s", a.HTTP, a.GRPC,
+	)
 	return err
 }
 
@@ -61,11 +63,15 @@ func (e standbyShard) Do(context.Context, engine.Command) (engine.Effect, interl
 	return engine.Effect{}, interlock.At{}, e.refusal()
 }
 
-func (e standbyShard) Read(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (e standbyShard) Read(
+	context.Context, interlock.Namespace, func(*engine.Engine, engine.Time),
+) (interlock.At, error) {
 	return interlock.At{}, e.refusal()
 }
 
-func (e standbyShard) Survey(context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool) (interlock.At, error) {
+func (e standbyShard) Survey(
+	context.Context, interlock.Namespace, func(*engine.Engine, engine.Time) bool,
+) (interlock.At, error) {
 	return interlock.At{}, e.refusal()
 }
 

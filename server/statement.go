@@ -25,7 +25,9 @@ func (c *call) sign() {
 	if !c.body(func(d *jsonIn) {
 		d.statementRequest(&ttl)
 		if d.err == nil && (ttl <= 0 || ttl > signed.MaxTTL) {
-			d.err = &interlock.Error{Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field ttl_ms: want 1 to %d", signed.MaxTTL.Milliseconds())}
+			d.err = &interlock.Error{
+				Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field ttl_ms: want 1 to %d", signed.MaxTTL.Milliseconds()),
+			}
 		}
 	}) {
 		return

@@ -28,7 +28,9 @@ func tourStatements(d *door) {
 	check("signed:2", text).want(403, "foreign_fence")
 	check("signed:1", text+"A").want(401, "invalid_statement")
 	d.get("/v1/fences/keys").want(200)
-	d.post("/v1/fences/keys/rotate", `{"key":"x"}`).want(400, "invalid_request").is("detail", `unknown field "key": the body has no fields`)
+	d.post("/v1/fences/keys/rotate", `{"key":"x"}`).want(400, "invalid_request").is(
+		"detail", `unknown field "key": the body has no fields`,
+	)
 	d.post("/v1/fences/keys/rotate", `{}`).want(200).is("outcome", "rotated")
 	check("signed:1", text).want(200)
 
@@ -60,7 +62,11 @@ func TestStatement(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		session := d.session("billing-7")
-		lease := d.post("/v1/leases", `{"session":"`+session+`","flow":"main","ttl_ms":20000,"grace_ms":5000,"claims":[{"key":"account:1"},{"key":"ledger","mode":"shared"}]}`).want(200)
+		lease := d.post(
+			"/v1/leases",
+			`{"session":"`+session+
+				`","flow":"main","ttl_ms":20000,"grace_ms":5000,"claims":[{"key":"account:1"},{"key":"ledger","mode":"shared"}]}`,
+		).want(200)
 		path := "/v1/leases/" + lease.str("lease.id") + "/statement"
 		keys := d.get("/v1/fences/keys").want(200)
 		if cache := keys.header.Get("Cache-Control"); cache != "public, max-age=60" {
@@ -76,7 +82,8 @@ func TestStatement(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Fence.String() != lease.str("lease.fence") || s.Holder.Agent != "billing-7" || s.Holder.Flow != "main" || s.Holder.Session != lease.str("lease.holder.session") || len(s.Claims) != 2 {
+			if s.Fence.String() != lease.str("lease.fence") || s.Holder.Agent != "billing-7" || s.Holder.Flow != "main" ||
+				s.Holder.Session != lease.str("lease.holder.session") || len(s.Claims) != 2 {
 				t.Errorf("%+v is not about %s", s, lease.raw)
 			}
 			return s
@@ -101,7 +108,8 @@ func TestStatement(t *testing.T) {
 			}
 		}
 		for body, code := range map[string]string{
-			`{"ttl_ms":0}`: "invalid_ttl", `{"ttl_ms":300001}`: "invalid_ttl", `{"ttl_ms":-1}`: "invalid_ttl", `{"ttl":"1s"}`: "invalid_request",
+			`{"ttl_ms":0}`: "invalid_ttl", `{"ttl_ms":300001}`: "invalid_ttl", `{"ttl_ms":-1}`: "invalid_ttl",
+			`{"ttl":"1s"}`: "invalid_request",
 		} {
 			d.post(path, body).want(400, code)
 		}
@@ -133,7 +141,9 @@ func TestCheckStatement(t *testing.T) {
 		check("account:1", text, "Interlock-Namespace", "other").want(403, "foreign_fence")
 		shared := sign(`{"claims":[{"key":"account:3","mode":"shared"}]}`)
 		check("account:3", shared).want(403, "foreign_fence")
-		d.post("/v1/fences/check", `{"key":"account:1","fence":"1","statement":"`+text+`"}`).want(400, "invalid_request").says("detail", "leave one")
+		d.post("/v1/fences/check", `{"key":"account:1","fence":"1","statement":"`+text+`"}`).want(
+			400, "invalid_request",
+		).says("detail", "leave one")
 		d.post("/v1/fences/check", `{"key":"account:1","statement":""}`).want(400, "invalid_request")
 		d.post("/v1/fences/check", `{"statement":"`+text+`"}`).want(400, "invalid_request")
 		d.post("/v1/fences/check", `{"key":"account:1"}`).want(400, "invalid_request")
@@ -151,11 +161,15 @@ func TestRotateFenceKeys(t *testing.T) {
 		operatorSecret, operatorLine := newSecret(t, "ops", "acme")
 		credentials := credentialsFile(t, agentLine, tenantLine+" operator", operatorLine+" agent server")
 		d := newDoor(t, func(c *Config) { c.Credentials = credentials })
-		agent, operator := []string{"Authorization", "Bearer " + agentSecret}, []string{"Authorization", "Bearer " + operatorSecret}
+		agent, operator := []string{
+			"Authorization", "Bearer " + agentSecret,
+		}, []string{"Authorization", "Bearer " + operatorSecret}
 		d.post("/v1/fences/keys/rotate", `{}`, agent...).want(403, "forbidden")
 		keys := d.get("/v1/fences/keys").want(200).raw
 		for range 20 { // more than there may be former keys
-			d.post("/v1/fences/keys/rotate", `{}`, "Authorization", "Bearer "+tenantSecret).want(403, "forbidden").says("detail", "needs the role server")
+			d.post("/v1/fences/keys/rotate", `{}`, "Authorization", "Bearer "+tenantSecret).want(403, "forbidden").says(
+				"detail", "needs the role server",
+			)
 		}
 		if now := d.get("/v1/fences/keys").want(200).raw; now != keys {
 			t.Errorf("a tenant's operator changed the keys of all: %s", now)
@@ -192,9 +206,13 @@ func TestRotateFenceKeys(t *testing.T) {
 func TestStatementText(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		lease := d.post("/v1/leases", `{"agent":"a\",\"ns\":\"other\u202e<b>","claims":[{"key":"a"}]}`).want(200).str("lease.id")
+		lease := d.post(
+			"/v1/leases", `{"agent":"a\",\"ns\":\"other\u202e<b>","claims":[{"key":"a"}]}`,
+		).want(200).str("lease.id")
 		text := d.post("/v1/leases/"+lease+"/statement", ``).want(200).str("statement")
-		s, err := d.server.fences.KeySet(time.Now()).Verify(text, time.Now(), signed.Want{Namespace: interlock.DefaultNamespace, Key: "a"})
+		s, err := d.server.fences.KeySet(time.Now()).Verify(
+			text, time.Now(), signed.Want{Namespace: interlock.DefaultNamespace, Key: "a"},
+		)
 		if err != nil || !strings.Contains(s.Holder.Agent, `a","ns":"other`) || strings.Contains(s.Holder.Agent, "\u202e") {
 			t.Errorf("%+v, %v", s, err)
 		}

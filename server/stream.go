@@ -105,8 +105,11 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 	defer d.mu.Unlock()
 	if len(d.open) >= d.cfg.MaxStreams {
 		return nil, &interlock.Error{
-			Code:    interlock.CodeTooManyStreams,
-			Message: fmt.Sprintf("the server has %d streams, which is its limit: share one stream among the agents of a process, or connect again later", d.cfg.MaxStreams),
+			Code: interlock.CodeTooManyStreams,
+			Message: fmt.Sprintf(
+				"the server has %d streams, which is its limit: share one stream among the agents of a process, or connect again later",
+				d.cfg.MaxStreams,
+			),
 		}
 	}
 	d.open[st] = struct{}{}

@@ -29,9 +29,15 @@ func TestBriefGrant(t *testing.T) {
 		"one of several": {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{
 			Any: true, Claims: append(claim("k"), claim("l")...), Flow: "f",
 		}}, false},
-		"nobody's session":  {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("k"), Flow: "f"}}, false},
-		"what is held":      {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("held"), Flow: "f"}}, true},
-		"a part of the one": {proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("both"), Flow: "f"}}, false},
+		"nobody's session": {
+			proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("k"), Flow: "f"}}, false,
+		},
+		"what is held": {
+			proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("held"), Flow: "f"}}, true,
+		},
+		"a part of the one": {
+			proto.Op{Brief: true, LeaseRequest: interlock.LeaseRequest{Claims: claim("both"), Flow: "f"}}, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newStreamDoor(t, server.StreamConfig{}).dial()

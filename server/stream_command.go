@@ -116,16 +116,25 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	if o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		var ok bool
 		if id, ok = st.session(o.Slot); !ok {
-			st.refuse(o, interlock.CodeUnknownSession, "no session is bound to this slot: open or attach one, and wait for the answer to an open")
+			st.refuse(
+				o, interlock.CodeUnknownSession,
+				"no session is bound to this slot: open or attach one, and wait for the answer to an open",
+			)
 			return nil
 		}
 	}
 	if listens(o) && (o.Slot == 0 || o.RequestID != "") {
-		st.refuse(o, interlock.CodeInvalidRequest, "who pulls tasks or follows one over a stream does so in the name of a session: open one, and submit without a request id or without attach")
+		st.refuse(
+			o, interlock.CodeInvalidRequest,
+			"who pulls tasks or follows one over a stream does so in the name of a session: open one, and submit without a request id or without attach",
+		)
 		return nil
 	}
 	who := &operation{st: st, seq: o.Seq, slot: o.Slot, kind: o.Kind}
-	h := engine.Head{Namespace: st.namespace, From: who, Link: st.number, Session: id, Actor: st.identity.name(), Principal: st.identity.Principal}
+	h := engine.Head{
+		Namespace: st.namespace, From: who, Link: st.number, Session: id, Actor: st.identity.name(),
+		Principal: st.identity.Principal,
+	}
 	if o.Slot != 0 && o.Kind != proto.OpOpen && o.Kind != proto.OpAttach {
 		if acked := st.acked[o.Slot]; o.Acked > acked {
 			st.acked[o.Slot] = o.Acked

@@ -136,8 +136,10 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 func frameTooLarge(n int) *interlock.Error {
 	return &interlock.Error{
-		Code:    interlock.CodeBodyTooLarge,
-		Message: fmt.Sprintf("a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes),
+		Code: interlock.CodeBodyTooLarge,
+		Message: fmt.Sprintf(
+			"a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes,
+		),
 	}
 }
 

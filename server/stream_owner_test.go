@@ -24,10 +24,12 @@ func opOf(kind proto.OpKind, seq uint64) proto.Op {
 			OnConflict: interlock.Skip,
 			Claims:     []interlock.Claim{{Key: "a", Mode: interlock.Exclusive}},
 		},
-		On: &proto.WaitTarget{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"}, Settings: &interlock.Settings{Closed: true},
-		Commit: &interlock.CommitRequest{}, State: &proto.StateQuery{}, Effect: &proto.EffectOp{Tool: "charge", Target: "customer:1"},
-		Task:  &proto.TaskOp{Queue: "fees", Limit: 1, Specs: []interlock.TaskSpec{{Queue: "fees"}}},
-		Queue: &interlock.TaskQueue{Name: "fees"}, Run: &proto.RunOp{Org: "acme", Workflow: "triage"},
+		On: &proto.WaitTarget{Agent: "ben"}, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{id}"},
+		Settings: &interlock.Settings{Closed: true},
+		Commit:   &interlock.CommitRequest{}, State: &proto.StateQuery{},
+		Effect: &proto.EffectOp{Tool: "charge", Target: "customer:1"},
+		Task:   &proto.TaskOp{Queue: "fees", Limit: 1, Specs: []interlock.TaskSpec{{Queue: "fees"}}},
+		Queue:  &interlock.TaskQueue{Name: "fees"}, Run: &proto.RunOp{Org: "acme", Workflow: "triage"},
 	}
 	switch kind {
 	case proto.OpOpen, proto.OpAttach:

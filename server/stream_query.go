@@ -103,7 +103,8 @@ func (r *queryResult) looking(ns interlock.Namespace, o proto.Op) func(*engine.E
 			effect, known := e.Effect(ns, o.Effect.Digest)
 			if !known {
 				r.refuse(&interlock.Error{
-					Code: interlock.CodeUnknownEffect, Message: "no effect with this digest is known: it was never claimed, or is forgotten",
+					Code:    interlock.CodeUnknownEffect,
+					Message: "no effect with this digest is known: it was never claimed, or is forgotten",
 				})
 				return
 			}
@@ -141,7 +142,9 @@ func (r *queryResult) documents(e *engine.Engine, ns interlock.Namespace, o prot
 }
 
 // rewind replaces documents by their editions as of a version of the namespace.
-func rewind(e *engine.Engine, ns interlock.Namespace, list []interlock.Document, to interlock.Version, bodies bool) error {
+func rewind(
+	e *engine.Engine, ns interlock.Namespace, list []interlock.Document, to interlock.Version, bodies bool,
+) error {
 	size := 0
 	for i := range list {
 		doc, err := e.DocumentAt(ns, list[i].Key, to)
@@ -163,7 +166,9 @@ func rewind(e *engine.Engine, ns interlock.Namespace, list []interlock.Document,
 
 // listing lists documents.
 func (r *queryResult) listing(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
-	list := engine.DocumentList{Namespace: ns, Prefix: o.Prefix, After: o.State.After, Limit: int(o.State.Limit), Bodies: o.Bodies}
+	list := engine.DocumentList{
+		Namespace: ns, Prefix: o.Prefix, After: o.State.After, Limit: int(o.State.Limit), Bodies: o.Bodies,
+	}
 	return func(e *engine.Engine) bool {
 		done := list.Look(e)
 		r.eff.Documents, r.eff.Version, r.more = list.Rows, list.AsOf, list.More

@@ -15,7 +15,9 @@ func TestQueriesComeInTheOrderOfTheStream(t *testing.T) {
 	f := d.dial()
 	f.open(1)
 	f.send(
-		proto.Op{Kind: proto.OpSetPattern, Slot: 1, Seq: 1, Pattern: &interlock.Pattern{Name: "b", Shape: "b:{x}", Capacity: 2}},
+		proto.Op{
+			Kind: proto.OpSetPattern, Slot: 1, Seq: 1, Pattern: &interlock.Pattern{Name: "b", Shape: "b:{x}", Capacity: 2},
+		},
 		proto.Op{Kind: proto.OpListPatterns, Slot: 1, Seq: 2},
 		proto.Op{Kind: proto.OpSetPattern, Slot: 1, Seq: 3, Pattern: &interlock.Pattern{Name: "a", Shape: "a:{x}"}},
 		proto.Op{Kind: proto.OpListPatterns, Seq: 4},

@@ -25,7 +25,9 @@ func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 		return &engine.OpenSession{Head: h, ID: st.random.id(), Agent: o.Agent, TTL: o.TTL}
 	case proto.OpAttach:
 		if !st.bind(o.Slot, o.ID) {
-			st.refuse(o, interlock.CodeInvalidRequest, "the slot is taken or there are too many: use another number, or another stream")
+			st.refuse(
+				o, interlock.CodeInvalidRequest, "the slot is taken or there are too many: use another number, or another stream",
+			)
 			return nil
 		}
 		h.Session = o.ID
@@ -41,7 +43,9 @@ func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 	case proto.OpCheckFence:
 		return &engine.CheckFence{Head: h, Key: o.Key, Fence: o.Fence}
 	}
-	st.refuse(o, interlock.CodeUnsupported, "this server does not know the operation: use a newer server, or an older client")
+	st.refuse(
+		o, interlock.CodeUnsupported, "this server does not know the operation: use a newer server, or an older client",
+	)
 	return nil
 }
 
@@ -63,14 +67,18 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 		return &engine.Leave{Head: h, Ticket: o.ID}
 	case proto.OpConvert:
 		return &engine.Convert{
-			Head: h, Lease: o.ID, ID: st.random.id(), Claims: slices.Clone(o.Claims), MaxWait: o.MaxWait, OnConflict: o.OnConflict, Attach: true,
+			Head: h, Lease: o.ID, ID: st.random.id(), Claims: slices.Clone(o.Claims), MaxWait: o.MaxWait,
+			OnConflict: o.OnConflict, Attach: true,
 		}
 	case proto.OpArrive:
 		return &engine.Arrive{Head: h, Lease: o.ID, ID: st.random.id(), MaxWait: o.MaxWait, Attach: true}
 	case proto.OpPark:
 		return &engine.Park{Head: h, Lease: o.ID, Free: o.Free, Keep: o.Keep, For: o.TTL, Reason: o.Note}
 	case proto.OpResume:
-		return &engine.Resume{Head: h, Lease: o.ID, Flow: o.Flow, MaxWait: o.MaxWait, OnConflict: o.OnConflict, Unapproved: o.Unapproved, Attach: true}
+		return &engine.Resume{
+			Head: h, Lease: o.ID, Flow: o.Flow, MaxWait: o.MaxWait, OnConflict: o.OnConflict, Unapproved: o.Unapproved,
+			Attach: true,
+		}
 	case proto.OpDeclare:
 		c := &engine.Declare{Head: h, ID: st.random.id(), Flow: o.Flow, Purpose: o.Purpose, MaxWait: o.MaxWait, Attach: true}
 		if o.On != nil {
@@ -81,7 +89,9 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 		return &engine.Commit{Head: h, CommitRequest: cloneCommit(o.Commit)}
 	case proto.OpSettleEffect:
 		x := o.Effect
-		return &engine.SettleEffect{Head: h, ID: o.ID, Digest: x.Digest, State: x.State, Result: string(x.Result), Reason: x.Reason}
+		return &engine.SettleEffect{
+			Head: h, ID: o.ID, Digest: x.Digest, State: x.State, Result: string(x.Result), Reason: x.Reason,
+		}
 	case proto.OpSetPattern:
 		c := &engine.SetPattern{Head: h}
 		if o.Pattern != nil {

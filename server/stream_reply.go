@@ -34,7 +34,9 @@ func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 			r.Session = &proto.Session{ID: s.ID, Name: s.Name, Agent: cleanText(s.Agent), TTL: s.TTL, ExpiresIn: s.ExpiresIn}
 		}
 		for i := range eff.Losses {
-			loss := proto.Loss{Lease: eff.Losses[i].Lease, Code: eff.Losses[i].Code, Message: cleanText(prose.Sentence(eff.Losses[i].Message))}
+			loss := proto.Loss{
+				Lease: eff.Losses[i].Lease, Code: eff.Losses[i].Code, Message: cleanText(prose.Sentence(eff.Losses[i].Message)),
+			}
 			cleanLease(&loss.Lease)
 			r.Losses = append(r.Losses, loss)
 		}
@@ -119,7 +121,8 @@ func conflictOf(c *engine.Conflict) *interlock.Conflict {
 	p := c.Conflict
 	p.Capacity, p.Nearest, p.Holders, p.Cycle = cleanCapacity(c.Capacity), cleanTexts(c.Nearest), nil, nil
 	for _, h := range c.Holders {
-		h.Agent, h.Flow, h.Purpose, h.Progress = cleanText(h.Agent), cleanText(h.Flow), cleanText(h.Purpose), cleanText(h.Progress)
+		h.Agent, h.Flow, h.Purpose, h.Progress = cleanText(h.Agent), cleanText(h.Flow), cleanText(h.Purpose),
+			cleanText(h.Progress)
 		h.Yield, h.Parking = cleanYield(h.Yield), cleanParking(h.Parking)
 		p.Holders = append(p.Holders, h)
 	}

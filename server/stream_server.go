@@ -55,7 +55,8 @@ func (d *Streams) Server() *StreamServer {
 
 func newStreamServer(security *tls.Config, greeting time.Duration, streams func() *Streams) *StreamServer {
 	s := &StreamServer{
-		streams: streams, greeting: cmp.Or(greeting, greetingTime), rpc: newGRPCServer(func(stream grpc.ServerStream) error { return streams().handle(stream) }),
+		streams: streams, greeting: cmp.Or(greeting, greetingTime),
+		rpc:       newGRPCServer(func(stream grpc.ServerStream) error { return streams().handle(stream) }),
 		listeners: map[net.Listener]struct{}{}, conns: map[net.Conn]*frameLink{},
 	}
 	if security != nil {
@@ -200,7 +201,9 @@ func (s *StreamServer) greet(raw net.Conn, rest *fallbackListener) {
 
 // stream serves a framed link until it has ended.
 func (s *StreamServer) stream(raw, conn net.Conn) {
-	link := &frameLink{proto.ServerFramed(conn, proto.MaxFrameBytes, proto.IdleTimeouts{Ask: serverAsks, Expect: serverExpects})}
+	link := &frameLink{proto.ServerFramed(
+		conn, proto.MaxFrameBytes, proto.IdleTimeouts{Ask: serverAsks, Expect: serverExpects},
+	)}
 	if !s.framed(raw, link) {
 		_ = raw.Close()
 		return

@@ -52,11 +52,14 @@ func TestFramedDoor(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	addr, _ := serveStreams(t, d.Server())
 	link := framedClient(t, addr)
-	if err := link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpOpen, Slot: 1, Seq: 1, Agent: "framed"}}}); err != nil {
+	if err := link.Send(&proto.ClientFrame{
+		Ops: []proto.Op{{Kind: proto.OpOpen, Slot: 1, Seq: 1, Agent: "framed"}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var frame proto.ServerFrame
-	if err := link.Recv(&frame); err != nil || len(frame.Replies) != 1 || frame.Replies[0].Session.Agent != "framed" || frame.Epoch == 0 {
+	if err := link.Recv(&frame); err != nil || len(frame.Replies) != 1 || frame.Replies[0].Session.Agent != "framed" ||
+		frame.Epoch == 0 {
 		t.Fatalf("got %+v, %v", frame, err)
 	}
 	// Input that is no frame is refused in words.
@@ -141,7 +144,9 @@ func TestFramedDoorIsFull(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{MaxStreams: 1})
 	addr, _ := serveStreams(t, d.Server())
 	framedClient(t, addr)
-	refusal, ok := errors.AsType[*interlock.Error](proto.ClientFramed(dialDoor(t, addr), 1<<20, never).Begin(proto.Hello{}))
+	refusal, ok := errors.AsType[*interlock.Error](proto.ClientFramed(dialDoor(t, addr), 1<<20, never).Begin(
+		proto.Hello{},
+	))
 	if !ok || refusal.Code != interlock.CodeTooManyStreams {
 		t.Errorf("got %+v", refusal)
 	}

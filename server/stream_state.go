@@ -106,6 +106,7 @@ func cleanDocument(d *interlock.Document) {
 // cleanEffect cleans the texts about an effect. The action and its result are data, like a
 // document.
 func cleanEffect(f interlock.Effect) interlock.Effect {
-	f.Agent, f.Flow, f.Principal, f.Reason = cleanText(f.Agent), cleanText(f.Flow), cleanText(f.Principal), cleanText(f.Reason)
+	f.Agent, f.Flow, f.Principal, f.Reason = cleanText(f.Agent), cleanText(f.Flow), cleanText(f.Principal),
+		cleanText(f.Reason)
 	return f
 }

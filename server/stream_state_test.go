@@ -45,7 +45,10 @@ func TestCommitsOnTheStream(t *testing.T) {
 		readOp(10, true, "a", "b"),
 		commitOp(1, 3, []interlock.Read{{Key: "a", Absent: true}}, putOf("a", `{"n":1}`), putOf("b", `2`)),
 		readOp(11, true, "a", "b"),
-		commitOp(1, 4, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":3}`), interlock.Write{Key: "c", Op: interlock.Add, Delta: 5}),
+		commitOp(
+			1, 4, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":3}`),
+			interlock.Write{Key: "c", Op: interlock.Add, Delta: 5},
+		),
 		readOp(12, false, "a"),
 	)
 	if r := f.want(10, proto.Done, ""); r.Version != 0 || len(r.Documents) != 2 || !r.Documents[0].Absent {
@@ -55,7 +58,8 @@ func TestCommitsOnTheStream(t *testing.T) {
 		t.Errorf("the first commit: %+v", r)
 	}
 	// A query sees what came before it on the stream, and nothing that came after.
-	if r := f.want(11, proto.Done, ""); r.Version != 1 || bodies(r.Documents) != `a@1={"n":1} b@1=2` || r.Documents[0].Agent != "agent 1" || r.Documents[0].Note != "commit 3" {
+	if r := f.want(11, proto.Done, ""); r.Version != 1 || bodies(r.Documents) != `a@1={"n":1} b@1=2` ||
+		r.Documents[0].Agent != "agent 1" || r.Documents[0].Note != "commit 3" {
 		t.Errorf("after the first: %+v", r)
 	}
 	if r := f.want(4, proto.Done, ""); r.Version != 2 || bodies(r.Documents) != "a@2= c@2=5" {
@@ -66,17 +70,22 @@ func TestCommitsOnTheStream(t *testing.T) {
 	}
 
 	// A repeated operation happens once.
-	f.send(commitOp(1, 4, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":3}`), interlock.Write{Key: "c", Op: interlock.Add, Delta: 5}))
+	f.send(commitOp(
+		1, 4, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":3}`),
+		interlock.Write{Key: "c", Op: interlock.Add, Delta: 5},
+	))
 	if r := f.want(4, proto.Done, ""); r.Version != 2 {
 		t.Errorf("repeated: %+v", r)
 	}
 
 	f.send(commitOp(1, 5, []interlock.Read{{Key: "a", Version: 1}}, putOf("a", `{"n":9}`)))
 	r := f.want(5, proto.Refused, interlock.CodeStale)
-	if p := r.Packet; p == nil || len(p.Changes) != 1 || !strings.Contains(p.Message, "commit 4") || p.Changes[0].Diff.Kind != interlock.JSONPatch {
+	if p := r.Packet; p == nil || len(p.Changes) != 1 || !strings.Contains(p.Message, "commit 4") ||
+		p.Changes[0].Diff.Kind != interlock.JSONPatch {
 		t.Fatalf("the packet: %+v", r.Packet)
 	}
-	if c := r.Packet.Changes[0]; !c.Known || c.Then.Version != 1 || c.Now.Version != 2 || c.Writes != 1 || !strings.Contains(c.Diff.Text, "3") {
+	if c := r.Packet.Changes[0]; !c.Known || c.Then.Version != 1 || c.Now.Version != 2 || c.Writes != 1 ||
+		!strings.Contains(c.Diff.Text, "3") {
 		t.Errorf("the change: %+v", c)
 	}
 	if r.Advice == nil || r.Advice.Action != interlock.ActReRead {
@@ -100,7 +109,8 @@ func TestCommitsOnTheStream(t *testing.T) {
 	if r := f.want(14, proto.Done, ""); bodies(r.Documents) != `a@2= a@1=` {
 		t.Errorf("the history without bodies: %+v", r)
 	}
-	if r := f.want(15, proto.Done, ""); bodies(r.Documents) != `a@1={"n":1} c@0=` || !r.Documents[1].Absent || r.Version != 2 {
+	if r := f.want(15, proto.Done, ""); bodies(r.Documents) != `a@1={"n":1} c@0=` || !r.Documents[1].Absent ||
+		r.Version != 2 {
 		t.Errorf("as of the first commit: %+v", r)
 	}
 	f.want(16, proto.Refused, interlock.CodeFutureVersion)
@@ -122,13 +132,16 @@ func TestStateWithoutASession(t *testing.T) {
 		t.Errorf("committed: %+v", r)
 	}
 	r := f.want(2, proto.Done, "")
-	if len(r.Effects) != 1 || r.Effects[0].ExpiresIn != time.Second || r.Effects[0].Action != `{"arguments":{},"target":"k","tool":"t"}` {
+	if len(r.Effects) != 1 || r.Effects[0].ExpiresIn != time.Second ||
+		r.Effects[0].Action != `{"arguments":{},"target":"k","tool":"t"}` {
 		t.Errorf("claimed: %+v", r.Effects)
 	}
 	if r := f.want(3, proto.Done, ""); bodies(r.Documents) != "k@1=1" || r.Documents[0].Session != "" {
 		t.Errorf("read: %+v", r)
 	}
-	f.send(proto.Op{Kind: proto.OpSettleEffect, Seq: 4, ID: r.Effects[0].ID, Effect: &proto.EffectOp{Reason: "not needed"}})
+	f.send(proto.Op{
+		Kind: proto.OpSettleEffect, Seq: 4, ID: r.Effects[0].ID, Effect: &proto.EffectOp{Reason: "not needed"},
+	})
 	f.want(4, proto.Done, "")
 }
 
@@ -167,10 +180,12 @@ func TestGrantsTellWhatMoved(t *testing.T) {
 	late.AsOf = 1
 	f.send(late)
 	r := f.want(6, proto.Granted, "")
-	if r.Packet == nil || len(r.Packet.Changes) != 1 || r.Packet.Changes[0].Now.Version != 3 || !r.Lease.Changed || r.Lease.Stale != nil {
+	if r.Packet == nil || len(r.Packet.Changes) != 1 || r.Packet.Changes[0].Now.Version != 3 || !r.Lease.Changed ||
+		r.Lease.Stale != nil {
 		t.Fatalf("the grant: %+v", r)
 	}
-	if c := r.Packet.Changes[0]; c.Writes != 2 || len(c.Between) != 1 || c.Between[0].Version != 2 || c.Between[0].Note != "commit 4" || c.Left != 0 {
+	if c := r.Packet.Changes[0]; c.Writes != 2 || len(c.Between) != 1 || c.Between[0].Version != 2 ||
+		c.Between[0].Note != "commit 4" || c.Left != 0 {
 		t.Errorf("who wrote in between: %+v", c)
 	}
 }
@@ -200,7 +215,8 @@ func TestDocumentsWithAGrantOnTheStream(t *testing.T) {
 	f.want(6, proto.Done, "")
 	f.send(proto.Op{Kind: proto.OpRelease, Slot: 1, Seq: 7, ID: r.Lease.ID})
 	f.want(7, proto.Done, "")
-	if r := f.want(5, proto.Granted, ""); r.Version != 2 || bodies(r.Documents) != "k@2=2" || len(r.Documents[0].Earlier) != 1 || r.Documents[0].Earlier[0].Version != 1 {
+	if r := f.want(5, proto.Granted, ""); r.Version != 2 || bodies(r.Documents) != "k@2=2" ||
+		len(r.Documents[0].Earlier) != 1 || r.Documents[0].Earlier[0].Version != 1 {
 		t.Errorf("the later grant: %+v", r)
 	}
 }
@@ -219,17 +235,22 @@ func TestEffectsOnTheStream(t *testing.T) {
 	}
 	f.send(claim(1, 3, `{"cents": 300, "why": "fee"}`))
 	r := f.want(3, proto.Done, "")
-	if len(r.Effects) != 1 || r.Effects[0].ID.IsZero() || r.Effects[0].State != interlock.EffectClaimed || r.Effects[0].Agent != "agent 1" {
+	if len(r.Effects) != 1 || r.Effects[0].ID.IsZero() || r.Effects[0].State != interlock.EffectClaimed ||
+		r.Effects[0].Agent != "agent 1" {
 		t.Fatalf("claimed: %+v", r.Effects)
 	}
 	id, digest := r.Effects[0].ID, r.Effects[0].Digest
 
 	// The same action, written otherwise.
 	f.send(claim(2, 3, `{"why":"fee","cents":3e2}`))
-	if r = f.want(3, proto.Refused, interlock.CodeEffectClaimed); len(r.Effects) != 1 || !r.Effects[0].ID.IsZero() || r.Effects[0].Digest != digest {
+	if r = f.want(3, proto.Refused, interlock.CodeEffectClaimed); len(r.Effects) != 1 || !r.Effects[0].ID.IsZero() ||
+		r.Effects[0].Digest != digest {
 		t.Errorf("claimed by another: %+v", r.Effects)
 	}
-	f.send(proto.Op{Kind: proto.OpSettleEffect, Slot: 1, Seq: 4, ID: id, Effect: &proto.EffectOp{State: interlock.EffectDone, Result: []byte(`"ch_1"`)}})
+	f.send(proto.Op{
+		Kind: proto.OpSettleEffect, Slot: 1, Seq: 4, ID: id,
+		Effect: &proto.EffectOp{State: interlock.EffectDone, Result: []byte(`"ch_1"`)},
+	})
 	f.want(4, proto.Done, "")
 	f.send(
 		claim(2, 4, `{"why":"fee","cents":300}`),
@@ -240,7 +261,8 @@ func TestEffectsOnTheStream(t *testing.T) {
 		proto.Op{Kind: proto.OpGetContention, Seq: 24},
 	)
 	for _, seq := range []uint64{4, 20} {
-		if r := f.want(seq, proto.Done, ""); len(r.Effects) != 1 || r.Effects[0].Result != `"ch_1"` || r.Effects[0].State != interlock.EffectDone {
+		if r := f.want(seq, proto.Done, ""); len(r.Effects) != 1 || r.Effects[0].Result != `"ch_1"` ||
+			r.Effects[0].State != interlock.EffectDone {
 			t.Errorf("answer %d: %+v", seq, r)
 		}
 	}
@@ -265,7 +287,9 @@ func TestLargeDocuments(t *testing.T) {
 	keys := make([]interlock.Key, 4)
 	for i := range keys {
 		keys[i] = interlock.Key(fmt.Sprint("k", i))
-		f.send(commitOp(1, uint64(3+i), nil, interlock.Write{Key: keys[i], Op: interlock.Put, ContentType: "text/plain", Body: large}))
+		f.send(commitOp(
+			1, uint64(3+i), nil, interlock.Write{Key: keys[i], Op: interlock.Put, ContentType: "text/plain", Body: large},
+		))
 		f.want(uint64(3+i), proto.Done, "")
 	}
 	const many = 3 * 64 // more than there may be at once
@@ -295,7 +319,8 @@ func TestReadsOfWhoDoesNotRead(t *testing.T) {
 		f.open(1)
 		for i := range 4 {
 			f.send(commitOp(1, uint64(3+i), nil, interlock.Write{
-				Key: interlock.Key(fmt.Sprint("k", i)), Op: interlock.Put, ContentType: "text/plain", Body: make([]byte, interlock.MaxDocumentBytes),
+				Key: interlock.Key(fmt.Sprint("k", i)), Op: interlock.Put, ContentType: "text/plain",
+				Body: make([]byte, interlock.MaxDocumentBytes),
 			}))
 			f.want(uint64(3+i), proto.Done, "")
 		}

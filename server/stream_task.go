@@ -80,8 +80,9 @@ func (st *stream) startRun(o *proto.Op, h engine.Head) engine.Command {
 		h.Seq, h.Acked, h.RequestID = 0, 0, o.RequestID
 	}
 	return &engine.StartRun{
-		Head: h, ID: st.random.id(), Org: o.Run.Org, Workflow: o.Run.Workflow, Flow: o.Flow, Purpose: o.Purpose, Priority: o.Priority,
-		TTL: o.TTL, MaxHold: o.MaxHold, MaxWait: o.MaxWait, Attach: true,
+		Head: h, ID: st.random.id(), Org: o.Run.Org, Workflow: o.Run.Workflow, Flow: o.Flow, Purpose: o.Purpose,
+		Priority: o.Priority,
+		TTL:      o.TTL, MaxHold: o.MaxHold, MaxWait: o.MaxWait, Attach: true,
 	}
 }
 
@@ -132,7 +133,9 @@ func (d *outgoingEffect) addTasks(r *proto.Reply) {
 	}
 	for i := range d.eff.Handed {
 		h := &d.eff.Handed[i]
-		handed := interlock.Assignment{Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf}
+		handed := interlock.Assignment{
+			Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf,
+		}
 		cleanLease(&handed.Lease)
 		r.Handed = append(r.Handed, handed)
 	}
@@ -195,7 +198,8 @@ func weighTasks(eff *engine.Effect, read *queryResult) (n int) {
 
 // cleanTask cleans what is said of a task. What it carries, and what came of it, is data.
 func cleanTask(t interlock.Task) interlock.Task {
-	t.Kind, t.Purpose, t.Group, t.Agent, t.Flow = cleanText(t.Kind), cleanText(t.Purpose), cleanText(t.Group), cleanText(t.Agent), cleanText(t.Flow)
+	t.Kind, t.Purpose, t.Group, t.Agent, t.Flow = cleanText(t.Kind), cleanText(t.Purpose), cleanText(t.Group),
+		cleanText(t.Agent), cleanText(t.Flow)
 	t.Principal, t.Sender, t.Reason = cleanText(t.Principal), cleanText(t.Sender), cleanText(t.Reason)
 	t.Attempts = slices.Clone(t.Attempts)
 	for i := range t.Attempts {
@@ -223,7 +227,8 @@ func cleanTask(t interlock.Task) interlock.Task {
 }
 
 func cleanEntry(x interlock.LogEntry) interlock.LogEntry {
-	x.Kind, x.Sender, x.Agent, x.Worker, x.Reason = cleanText(x.Kind), cleanText(x.Sender), cleanText(x.Agent), cleanText(x.Worker), cleanText(x.Reason)
+	x.Kind, x.Sender, x.Agent, x.Worker, x.Reason = cleanText(x.Kind), cleanText(x.Sender), cleanText(x.Agent),
+		cleanText(x.Worker), cleanText(x.Reason)
 	cleanDocument(&x.Document)
 	return x
 }
@@ -235,14 +240,20 @@ func (r *queryResult) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engi
 		return func(e *engine.Engine) bool {
 			task, known := e.Task(ns, o.ID)
 			if !known {
-				r.refuse(&interlock.Error{Code: interlock.CodeUnknownTask, Message: "there is no task with this id, or it was settled long ago and is forgotten"})
+				r.refuse(&interlock.Error{
+					Code:    interlock.CodeUnknownTask,
+					Message: "there is no task with this id, or it was settled long ago and is forgotten",
+				})
 				return true
 			}
 			r.tasks = []interlock.Task{task}
 			return true
 		}
 	case proto.OpListTasks:
-		list := engine.TaskList{Namespace: ns, Queue: o.Task.Queue, State: o.Task.State, Group: o.Group, Key: o.Key, After: o.Task.From, Limit: int(o.Task.Limit)}
+		list := engine.TaskList{
+			Namespace: ns, Queue: o.Task.Queue, State: o.Task.State, Group: o.Group, Key: o.Key, After: o.Task.From,
+			Limit: int(o.Task.Limit),
+		}
 		return func(e *engine.Engine) bool {
 			done := list.Look(e)
 			if done {

@@ -42,10 +42,14 @@ func newStreamDoor(t *testing.T, cfg server.StreamConfig, maxWaiting ...int) *st
 		t.Fatal(err)
 	}
 	d := &streamDoor{t: t}
-	if d.shard, err = shard.Open(context.Background(), shard.Config{Journal: j, MaxWaiting: append(maxWaiting, 0)[0]}); err != nil {
+	if d.shard, err = shard.Open(
+		context.Background(), shard.Config{Journal: j, MaxWaiting: append(maxWaiting, 0)[0]},
+	); err != nil {
 		t.Fatal(err)
 	}
-	if d.srv, err = server.New(server.Config{Shard: d.shard, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
+	if d.srv, err = server.New(server.Config{
+		Shard: d.shard, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	d.Streams = server.NewStreams(d.srv, cfg)
@@ -179,7 +183,8 @@ func TestEveryOperation(t *testing.T) {
 		outcome interlock.Outcome
 		code    interlock.Code
 	}{
-		4: {proto.Done, ""}, 5: {proto.Granted, ""}, 6: {proto.Granted, ""}, 7: {proto.Done, ""}, 8: {proto.Refused, interlock.CodeFenced},
+		4: {proto.Done, ""}, 5: {proto.Granted, ""}, 6: {proto.Granted, ""}, 7: {proto.Done, ""},
+		8: {proto.Refused, interlock.CodeFenced},
 		9: {proto.Granted, ""}, 10: {proto.Done, ""}, 11: {proto.Refused, interlock.CodeLeft},
 		12: {proto.Refused, interlock.CodeUnsupported}, 13: {proto.Refused, interlock.CodeUnknownSession},
 		14: {proto.Done, ""}, 15: {proto.Refused, interlock.CodeSessionEnded},
@@ -212,7 +217,10 @@ func TestSameNumberSameAnswer(t *testing.T) {
 	lease := f.want(3, proto.Granted, "").Lease
 	f.link.Close(nil)
 	f = d.dial()
-	f.send(proto.Op{Kind: proto.OpAttach, Slot: 5, Seq: 4, ID: id}, acquireOp(5, 3, "k"), acquireOp(5, 6, "other"), acquireOp(5, 3, "another"))
+	f.send(
+		proto.Op{Kind: proto.OpAttach, Slot: 5, Seq: 4, ID: id}, acquireOp(5, 3, "k"), acquireOp(5, 6, "other"),
+		acquireOp(5, 3, "another"),
+	)
 	f.want(4, proto.Done, "")
 	if again := f.want(3, proto.Granted, "").Lease; again.ID != lease.ID || again.Fence != lease.Fence {
 		t.Errorf("first %+v, then %+v", lease, again)
@@ -257,7 +265,9 @@ func TestClientThatNeverReads(t *testing.T) {
 		began := time.Now()
 		for i := 0; ; i++ {
 			var err error
-			if err = deaf.link.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpHeartbeat, Slot: 1, Seq: uint64(i + 3)}}}); err != nil {
+			if err = deaf.link.Send(&proto.ClientFrame{
+				Ops: []proto.Op{{Kind: proto.OpHeartbeat, Slot: 1, Seq: uint64(i + 3)}},
+			}); err != nil {
 				if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeOverloaded {
 					t.Errorf("cut with %v", err)
 				}
@@ -294,7 +304,9 @@ func TestOutgoingIsBounded(t *testing.T) {
 			seq++
 		}
 		// All waits end in one step, which is more than may lie around.
-		if _, _, err := d.shard.Do(context.Background(), &engine.CloseSession{Head: engine.Head{Namespace: "default", Session: id}}); err != nil {
+		if _, _, err := d.shard.Do(
+			context.Background(), &engine.CloseSession{Head: engine.Head{Namespace: "default", Session: id}},
+		); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -339,7 +351,12 @@ func TestClientThatNeverReadsOverGRPC(t *testing.T) {
 	stream, conn := d.overGRPC(nil)
 	frame := &sessionpb.ClientFrame{}
 	for i := range 1000 {
-		frame.Ops = append(frame.Ops, &sessionpb.Op{Seq: uint64(i + 1), Body: &sessionpb.Op_CheckFence{CheckFence: &sessionpb.CheckFence{Key: "k", Fence: 1}}})
+		frame.Ops = append(
+			frame.Ops,
+			&sessionpb.Op{
+				Seq: uint64(i + 1), Body: &sessionpb.Op_CheckFence{CheckFence: &sessionpb.CheckFence{Key: "k", Fence: 1}},
+			},
+		)
 	}
 	if err := stream.Send(&sessionpb.ClientFrame{Ops: frame.Ops[:1]}); err != nil {
 		t.Fatal(err)
@@ -433,7 +450,9 @@ func (d *streamDoor) overGRPC(md metadata.MD) (sessionpb.Sessions_StreamClient, 
 	rpc := d.Server()
 	go func() { _ = rpc.Serve(l) }()
 	d.t.Cleanup(rpc.Stop)
-	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(
+		"passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -448,7 +467,9 @@ func (d *streamDoor) overGRPC(md metadata.MD) (sessionpb.Sessions_StreamClient, 
 func TestGeneratedClient(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	stream, _ := d.overGRPC(metadata.Pairs("interlock-namespace", "acme"))
-	if err := stream.Send(&sessionpb.ClientFrame{Ops: []*sessionpb.Op{{Slot: 1, Seq: 1, Body: &sessionpb.Op_Open{Open: &sessionpb.Open{Agent: "py"}}}}}); err != nil {
+	if err := stream.Send(&sessionpb.ClientFrame{
+		Ops: []*sessionpb.Op{{Slot: 1, Seq: 1, Body: &sessionpb.Op_Open{Open: &sessionpb.Open{Agent: "py"}}}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	frame, err := stream.Recv()
@@ -465,7 +486,8 @@ func TestGeneratedClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease := frame.Replies[0].GetLease()
-	if lease.GetFence() == 0 || lease.Purpose != "from elsewhere" || lease.Claims[0].Mode != sessionpb.Mode_MODE_EXCLUSIVE || len(lease.Id) != 16 || lease.Grace != 0 {
+	if lease.GetFence() == 0 || lease.Purpose != "from elsewhere" ||
+		lease.Claims[0].Mode != sessionpb.Mode_MODE_EXCLUSIVE || len(lease.Id) != 16 || lease.Grace != 0 {
 		t.Errorf("got %v", lease)
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -490,7 +512,10 @@ func TestBadFramesEndTheStream(t *testing.T) {
 		"an id that is none": {&sessionpb.ClientFrame{Ops: []*sessionpb.Op{{Seq: 1, Body: &sessionpb.Op_Poll{
 			Poll: &sessionpb.Poll{Ticket: []byte("short")},
 		}}}}, nil, interlock.CodeInvalidRequest, grpccodes.InvalidArgument},
-		"a bad namespace": {&sessionpb.ClientFrame{}, metadata.Pairs("interlock-namespace", "a b"), interlock.CodeInvalidNamespace, grpccodes.InvalidArgument},
+		"a bad namespace": {
+			&sessionpb.ClientFrame{}, metadata.Pairs("interlock-namespace", "a b"), interlock.CodeInvalidNamespace,
+			grpccodes.InvalidArgument,
+		},
 	} {
 		stream, _ := d.overGRPC(bad.md)
 		_ = stream.Send(bad.frame)

@@ -130,7 +130,9 @@ func (c *call) sendTask(status int, outcome string, eff *engine.Effect, at inter
 }
 
 // sendTaskAdvised is sendTask where something else is to be advised.
-func (c *call) sendTaskAdvised(status int, outcome string, eff *engine.Effect, advice interlock.Advice, at interlock.At) {
+func (c *call) sendTaskAdvised(
+	status int, outcome string, eff *engine.Effect, advice interlock.Advice, at interlock.At,
+) {
 	j := c.reply()
 	if outcome != "" {
 		j.str("outcome", outcome)

@@ -40,11 +40,16 @@ func TestATaskIsDone(t *testing.T) {
 		id := sent.is("task.state", "waiting").is("advice.action", "work_elsewhere").str("task.id")
 		d.post("/v1/tasks", `{"queue":"fees"`+lateFee+`}`, "Idempotency-Key", "one").want(202).is("task.id", id)
 		d.post("/v1/tasks", `{"queue":"fees"}`, "Idempotency-Key", "one").want(422, "request_id_reused")
-		d.get("/v1/tasks/"+id).want(200).is("task.kind", "late_fee").is("task.payload.to", "<b>").is("task.agent", "billing-7")
+		d.get("/v1/tasks/"+id).want(200).is("task.kind", "late_fee").is("task.payload.to", "<b>").is(
+			"task.agent", "billing-7",
+		)
 
 		pulled := d.post("/v1/queues/fees/pull", `{"agent":"worker","max":5}`).want(200).is("outcome", "granted")
-		pulled.is("tasks.0.task.id", id).is("tasks.0.task.state", "running").is("tasks.0.lease.holder.agent", "worker").is("tasks.0.as_of", "1")
-		if pulled.num("tasks.0.task.attempt") != 1 || pulled.num("tasks.0.documents.0.value") != 5000 || pulled.num("tasks.0.task.payload.cents") != 3500 {
+		pulled.is("tasks.0.task.id", id).is("tasks.0.task.state", "running").is("tasks.0.lease.holder.agent", "worker").is(
+			"tasks.0.as_of", "1",
+		)
+		if pulled.num("tasks.0.task.attempt") != 1 || pulled.num("tasks.0.documents.0.value") != 5000 ||
+			pulled.num("tasks.0.task.payload.cents") != 3500 {
 			t.Error(pulled.raw)
 		}
 		lease := pulled.str("tasks.0.lease.id")
@@ -53,7 +58,9 @@ func TestATaskIsDone(t *testing.T) {
 
 		// An acknowledgement with a refused commit leaves the attempt as it is.
 		d.post("/v1/leases/"+lease+"/ack", `{"writes":[{"key":"account:12","add":-9000,"min":0}]}`).want(409, "out_of_bounds")
-		d.post("/v1/leases/"+lease+"/ack", `{"as_of":"1","reads":[{"key":"account:12","version":"0"}]}`).want(412, "stale").is("packet.stale.0.key", "account:12")
+		d.post("/v1/leases/"+lease+"/ack", `{"as_of":"1","reads":[{"key":"account:12","version":"0"}]}`).want(
+			412, "stale",
+		).is("packet.stale.0.key", "account:12")
 		const ack = `{"result":{"charged":3500},"as_of":"1","writes":[{"key":"account:12","add":-3500,"min":0}],"note":"charged",
 			"tasks":[{"queue":"fees","kind":"mail","payload":"sent"}]}`
 		for range 2 {
@@ -254,7 +261,9 @@ func TestAWorkerWithASession(t *testing.T) {
 		}
 		d.delete("/v1/sessions/" + session).want(200)
 		moved := d.post("/v1/leases/"+pulled.str("tasks.0.lease.id")+"/ack", ``).want(410, "task_moved")
-		moved.is("task.state", "scheduled").is("task.attempts.0.ended_by", "session_closed").is("task.attempts.0.agent", "worker")
+		moved.is("task.state", "scheduled").is("task.attempts.0.ended_by", "session_closed").is(
+			"task.attempts.0.agent", "worker",
+		)
 		moved.says("advice.message", "is due in").says("advice.message", "pull the next task")
 	})
 }
@@ -278,12 +287,14 @@ func TestAPullIsRepeated(t *testing.T) {
 			t.Error(again.raw)
 		}
 		d.put("/v1/queues/mail", ``).want(200)
-		d.post("/v1/queues/mail/pull", body, "Idempotency-Key", "one").want(200).is("outcome", "empty") // another queue's is another pull
+		// another queue's is another pull
+		d.post("/v1/queues/mail/pull", body, "Idempotency-Key", "one").want(200).is("outcome", "empty")
 		pull(body, "two").is("tasks.0.task.id", ids[2])
 		pull(`{}`, "three").is("outcome", "empty")
 		d.submit(``)
 		d.submit(``)
-		if a, b := pull(`{}`, "three").str("tasks.0.lease.id"), pull(`{}`, "three").str("tasks.0.lease.id"); a == b || b == "" {
+		if a, b := pull(`{}`, "three").str("tasks.0.lease.id"), pull(`{}`, "three").str("tasks.0.lease.id"); a == b ||
+			b == "" {
 			t.Error("a pull without a session is repeated")
 		}
 	})
@@ -317,17 +328,22 @@ func TestFailedAttempts(t *testing.T) {
 		d := newTaskDoor(t)
 		id := d.submit(`,"max_attempts":3`)
 		nack := func(body, state string) *reply {
-			return d.post("/v1/leases/"+d.pull()+"/nack", body, "Idempotency-Key", fresh()).want(200).is("outcome", "nacked").is("task.state", state)
+			return d.post("/v1/leases/"+d.pull()+"/nack", body, "Idempotency-Key", fresh()).want(200).is("outcome", "nacked").is(
+				"task.state", state,
+			)
 		}
 		nack(`{"reason":"no answer","delay_ms":0}`, "waiting").is("task.reason", "no answer")
-		if got := nack(`{"reason":"again \u001b[2J","delay_ms":60000}`, "scheduled"); got.num("task.due_in_ms") != 60_000 || contains(got.raw, `\u001b`) {
+		if got := nack(`{"reason":"again \u001b[2J","delay_ms":60000}`, "scheduled"); got.num("task.due_in_ms") != 60_000 ||
+			contains(got.raw, `\u001b`) {
 			t.Error(got.raw)
 		}
 		d.post("/v1/queues/fees/pull", ``).want(200).is("outcome", "empty")
 		d.post("/v1/tasks/"+id+"/reschedule", `{}`).want(200).is("outcome", "rescheduled").is("task.state", "waiting")
 		nack(`{}`, "dead").says("task.reason", "3 attempts").is("advice.action", "ask_human")
 		d.post("/v1/tasks/"+id+"/cancel", ``).want(409, "task_settled").is("task.state", "dead")
-		d.post("/v1/tasks/"+id+"/replay", `{"delay_ms":5000}`).want(200).is("outcome", "replayed").is("task.state", "scheduled")
+		d.post("/v1/tasks/"+id+"/replay", `{"delay_ms":5000}`).want(200).is("outcome", "replayed").is(
+			"task.state", "scheduled",
+		)
 		d.post("/v1/tasks/"+id+"/replay", ``).want(409, "task_not_settled").is("task.state", "scheduled")
 		d.post("/v1/tasks/"+id+"/discard", ``).want(409, "task_not_settled")
 		d.post("/v1/tasks/"+id+"/cancel", `{"delay_ms":1}`).want(400, "invalid_request").says("detail", "delay_ms")
@@ -343,7 +359,9 @@ func TestFailedAttempts(t *testing.T) {
 		lease := d.pull()
 		d.post("/v1/leases/"+lease+"/nack", `{"dead":true,"delay_ms":1}`).want(400, "invalid_request")
 		running := d.get("/v1/tasks?state=running").want(200).str("tasks.0.id")
-		d.post("/v1/tasks/"+running+"/cancel", ``).want(409, "held").says("detail", "revoke").says("advice.message", "attempt 1 of", "/v1/revocations")
+		d.post("/v1/tasks/"+running+"/cancel", ``).want(409, "held").says("detail", "revoke").says(
+			"advice.message", "attempt 1 of", "/v1/revocations",
+		)
 	})
 }
 
@@ -354,7 +372,10 @@ func TestTasksAreListed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
 		d.put("/v1/queues/mails", ``).want(200)
-		ids := []string{d.submit(lateFee), d.submit(`,"group":"acme"`), d.post("/v1/tasks", `{"queue":"mails","delay_ms":1000}`).str("task.id")}
+		ids := []string{
+			d.submit(lateFee), d.submit(`,"group":"acme"`),
+			d.post("/v1/tasks", `{"queue":"mails","delay_ms":1000}`).str("task.id"),
+		}
 		d.get("/v1/tasks?queue=none").want(404, "no_such_queue")
 		for query, want := range map[string][]string{
 			"":                        ids,

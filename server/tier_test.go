@@ -27,12 +27,17 @@ func TestStall(t *testing.T) {
 		warned := beat("").is("warnings.0.lease.state", "soft").is("warnings.0.advice.action", "retry")
 		warned.says("warnings.0.advice.message", "the lease on k ends in 8 s unless progress is reported")
 		pass(9 * time.Second)
-		lost := beat("").is("losses.0.lease.state", "grace").is("losses.0.lease.ended_by", "stall").is("losses.0.code", "in_grace")
+		lost := beat("").is("losses.0.lease.state", "grace").is("losses.0.lease.ended_by", "stall").is(
+			"losses.0.code", "in_grace",
+		)
 		lost.says("losses.0.advice.message", "because no progress was reported for too long")
 		d.post("/v1/leases/"+got.str("lease.id")+"/renew", "").want(409, "in_grace").is("ended_by", "stall")
 		pass(2 * time.Second)
-		d.post("/v1/leases/"+got.str("lease.id")+"/renew", "").want(410, "expired").is("ended_by", "stall").says("advice.message", "because no progress was reported for too long")
-		if events := d.get("/v1/events").raw; !strings.Contains(events, `"reason":"stall"`) || !strings.Contains(events, `"stall_ms":30000`) {
+		d.post("/v1/leases/"+got.str("lease.id")+"/renew", "").want(410, "expired").is("ended_by", "stall").says(
+			"advice.message", "because no progress was reported for too long",
+		)
+		if events := d.get("/v1/events").raw; !strings.Contains(events, `"reason":"stall"`) ||
+			!strings.Contains(events, `"stall_ms":30000`) {
 			t.Error(events)
 		}
 	})
@@ -48,14 +53,20 @@ func TestLockDelay(t *testing.T) {
 			t.Error(got.raw)
 		}
 		pass(interlock.DefaultTTL + 5*time.Second)
-		held := d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(409, "held").is("conflict_kind", "lock_delay").is("holders.0.liveness", "closed")
+		held := d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(409, "held").is("conflict_kind", "lock_delay").is(
+			"holders.0.liveness", "closed",
+		)
 		held.says("advice.message", "k stays closed for another 15 s, because its last holder careless died")
 		if held.header.Get("Retry-After") != "15" {
 			t.Errorf("%v", held.header)
 		}
-		why := d.get("/v1/why?key=k").want(200).says("text", "k stays closed for another 15 s, because its last holder careless died")
+		why := d.get("/v1/why?key=k").want(200).says(
+			"text", "k stays closed for another 15 s, because its last holder careless died",
+		)
 		why.says("advice.message", "it opens by itself in 15 s", "may revoke fence 1").is("chain.0.liveness", "closed")
-		gone := d.get("/v1/leases/"+got.str("lease.id")).want(410, "expired").is("ended_by", "session_expired").is("advice.action", "re_read")
+		gone := d.get("/v1/leases/"+got.str("lease.id")).want(410, "expired").is("ended_by", "session_expired").is(
+			"advice.action", "re_read",
+		)
 		gone.says("advice.message", "its keys stay closed for another 15 s", "on_conflict wait")
 		if gone.num("advice.retry_after_ms") != 15_000 || strings.Contains(gone.raw, "free") {
 			t.Error(gone.raw)
@@ -94,14 +105,18 @@ func TestWaitLimit(t *testing.T) {
 		d := newDoor(t)
 		d.post("/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"k"}]}`).want(200)
 		start := time.Now()
-		got := d.post("/v1/leases", `{"wait_ms":50000,"max_wait_ms":20000,"claims":[{"key":"k"}]}`).want(410, "wait_limit").is("advice.action", "work_elsewhere")
+		got := d.post("/v1/leases", `{"wait_ms":50000,"max_wait_ms":20000,"claims":[{"key":"k"}]}`).want(
+			410, "wait_limit",
+		).is("advice.action", "work_elsewhere")
 		if took := time.Since(start); took != 20*time.Second {
 			t.Errorf("told after %v", took)
 		}
 		if got.header.Get("Retry-After") == "" || got.at("retryable") != true {
 			t.Error(got.raw)
 		}
-		ticket := d.post("/v1/leases", `{"on_conflict":"wait","max_wait_ms":20000,"claims":[{"key":"k"}]}`).want(202).str("ticket.id")
+		ticket := d.post(
+			"/v1/leases", `{"on_conflict":"wait","max_wait_ms":20000,"claims":[{"key":"k"}]}`,
+		).want(202).str("ticket.id")
 		pass(21 * time.Second)
 		d.get("/v1/tickets/"+ticket).want(410, "wait_limit").is("ended_by", "wait_limit")
 		if n := d.figure(`interlock_wait_seconds_count{mode="exclusive",outcome="wait_limit"}`); n != "2" {

@@ -12,12 +12,17 @@ import (
 func fullDocuments() []interlock.Document {
 	d := interlock.Document{
 		Key: "account:1", Version: 57, ContentType: interlock.JSONType, Body: []byte(`{"balance": 65}`), Size: 15,
-		Op: interlock.Merge, Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops", Fence: 7, Note: "late fee", Age: time.Second,
+		Op: interlock.Merge, Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops", Fence: 7,
+		Note: "late fee", Age: time.Second,
 	}
 	text, bytes, gone := d, d, d
-	text.Key, text.ContentType, text.Body, text.Size, text.Op = "page:home", plainText, []byte("two\nlines\n"), 10, interlock.Put
-	bytes.Key, bytes.ContentType, bytes.Body, bytes.Size, bytes.Op = "image:logo", anyBytes, []byte{0xff, 0}, 2, interlock.Put
-	gone.Key, gone.ContentType, gone.Body, gone.Size, gone.Op, gone.Absent = "account:2", "", nil, 0, interlock.Delete, true
+	text.Key, text.ContentType, text.Body, text.Size, text.Op = "page:home", plainText, []byte(
+		"two\nlines\n",
+	), 10, interlock.Put
+	bytes.Key, bytes.ContentType, bytes.Body, bytes.Size, bytes.Op = "image:logo", anyBytes, []byte{0xff, 0}, 2,
+		interlock.Put
+	gone.Key, gone.ContentType, gone.Body, gone.Size, gone.Op, gone.Absent = "account:2", "", nil, 0, interlock.Delete,
+		true
 	return []interlock.Document{d, text, bytes, gone}
 }
 
@@ -42,9 +47,11 @@ func fullStale() []interlock.Stale {
 // fullEffect has everything that an effect can have.
 func fullEffect() *interlock.Effect {
 	return &interlock.Effect{
-		Digest: [32]byte{1}, Action: `{"arguments":{},"target":"customer:1","tool":"charge"}`, ID: interlock.EffectID{1}, State: interlock.EffectClaimed,
-		Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops", Age: time.Second, ExpiresIn: time.Minute, Attempt: 2,
-		Result: `{"charge":"ch_1"}`, Reason: "timeout", Settled: time.Second,
+		Digest: [32]byte{1}, Action: `{"arguments":{},"target":"customer:1","tool":"charge"}`, ID: interlock.EffectID{1},
+		State: interlock.EffectClaimed,
+		Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops", Age: time.Second, ExpiresIn: time.Minute,
+		Attempt: 2,
+		Result:  `{"charge":"ch_1"}`, Reason: "timeout", Settled: time.Second,
 	}
 }
 
@@ -53,33 +60,54 @@ func tourWrites(d *door, send func(method, path, effect string, status int) *rep
 	for _, c := range [][2]string{
 		{"POST", "/v1/commits"}, {"PUT", "/v1/state/{key}"}, {"PATCH", "/v1/state/{key}"}, {"DELETE", "/v1/state/{key}"},
 	} {
-		got := send(c[0], c[1], "written", 200).is("outcome", "committed").is("version", "57").is("documents.0.key", "account:1")
-		got.is("documents.0.principal", "ops").is("documents.1.text", "two\nlines\n").is("documents.2.base64", "/wA=").says("advice.message", "15 of 30")
-		if got.num("documents.0.value.balance") != 65 || got.at("documents.3.absent") != true || got.at("documents.3.size") != nil {
+		got := send(c[0], c[1], "written", 200).is("outcome", "committed").is("version", "57").is(
+			"documents.0.key", "account:1",
+		)
+		got.is("documents.0.principal", "ops").is("documents.1.text", "two\nlines\n").is("documents.2.base64", "/wA=").says(
+			"advice.message", "15 of 30",
+		)
+		if got.num("documents.0.value.balance") != 65 || got.at("documents.3.absent") != true ||
+			got.at("documents.3.size") != nil {
 			d.Error(got.raw)
 		}
-		stale := send(c[0], c[1], "stale", 412).is("code", "stale").is("advice.action", "re_read").says("advice.message", "account:1")
-		stale.is("packet.stale.0.diff.kind", "json_patch").is("packet.stale.0.diff.patch.0.path", "/balance").is("packet.stale.0.now.note", "late fee")
-		stale.is("packet.stale.1.diff.kind", "unified").is("packet.stale.2.diff.kind", "sizes").is("packet.stale.3.diff.kind", "unknown")
-		if stale.at("packet.stale.1.diff.cut") != true || stale.at("packet.stale.4.then.absent") != true || stale.at("packet.more") != true {
+		stale := send(c[0], c[1], "stale", 412).is("code", "stale").is("advice.action", "re_read").says(
+			"advice.message", "account:1",
+		)
+		stale.is("packet.stale.0.diff.kind", "json_patch").is("packet.stale.0.diff.patch.0.path", "/balance").is(
+			"packet.stale.0.now.note", "late fee",
+		)
+		stale.is("packet.stale.1.diff.kind", "unified").is("packet.stale.2.diff.kind", "sizes").is(
+			"packet.stale.3.diff.kind", "unknown",
+		)
+		if stale.at("packet.stale.1.diff.cut") != true || stale.at("packet.stale.4.then.absent") != true ||
+			stale.at("packet.more") != true {
 			d.Error(stale.raw)
 		}
 	}
 	send("POST", "/v1/leases", "granted", 200).is("packet.stale.0.key", "account:1")
-	send("POST", "/v1/effects", "claimed", 200).is("outcome", "claimed").is("effect.id", fullEffect().ID.String()).is("effect.result.charge", "ch_1")
+	send("POST", "/v1/effects", "claimed", 200).is("outcome", "claimed").is("effect.id", fullEffect().ID.String()).is(
+		"effect.result.charge", "ch_1",
+	)
 	for _, path := range []string{"/v1/effects", "/v1/effects/{id}/done", "/v1/effects/{digest}/reconcile"} {
 		send("POST", path, "unknown", 409).is("code", "effect_unknown").is("effect.reason", "timeout")
 	}
-	for _, path := range []string{"/v1/effects/{id}/done", "/v1/effects/{id}/unknown", "/v1/effects/{id}/cancel", "/v1/effects/{digest}/reconcile"} {
+	for _, path := range []string{
+		"/v1/effects/{id}/done", "/v1/effects/{id}/unknown", "/v1/effects/{id}/cancel", "/v1/effects/{digest}/reconcile",
+	} {
 		send("POST", path, "claimed", 200)
 	}
 }
 
 // tourState reads and writes documents in all ways.
 func tourState(d *door) {
-	d.post("/v1/commits", `{"agent":"ann","note":"open","writes":[{"key":"doc:1","put":{"n":1}},{"key":"doc:2","text":"hi"},{"key":"doc:3","base64":"/w=="},{"key":"n","add":5}]}`).
+	d.post(
+		"/v1/commits",
+		`{"agent":"ann","note":"open","writes":[{"key":"doc:1","put":{"n":1}},{"key":"doc:2","text":"hi"},{"key":"doc:3","base64":"/w=="},{"key":"n","add":5}]}`,
+	).
 		want(200).is("version", "1")
-	got := d.get("/v1/state?key=doc:1&key=doc:2&key=doc:3&key=none&values=true").want(200).is("as_of", "1").is("documents.1.text", "hi").is("documents.2.base64", "/w==")
+	got := d.get("/v1/state?key=doc:1&key=doc:2&key=doc:3&key=none&values=true").want(200).is("as_of", "1").is(
+		"documents.1.text", "hi",
+	).is("documents.2.base64", "/w==")
 	if got.num("documents.0.value.n") != 1 || got.at("documents.3.absent") != true {
 		d.Error(got.raw)
 	}
@@ -94,7 +122,9 @@ func tourState(d *door) {
 	d.get("/v1/state?prefix=doc:&limit=2&cursor="+page.str("cursor")).want(200).is("documents.0.key", "doc:3")
 	d.get("/v1/state?cursor="+page.str("cursor")).want(404, "not_found")
 	for range interlock.MaxVersions + 2 {
-		d.post("/v1/commits", `{"reads":[{"key":"doc:2","present":true}],"writes":[{"key":"doc:2","text":"again"}]}`).want(200)
+		d.post(
+			"/v1/commits", `{"reads":[{"key":"doc:2","present":true}],"writes":[{"key":"doc:2","text":"again"}]}`,
+		).want(200)
 	}
 	d.get("/v1/state/doc:2?version=1").want(410, "history_trimmed")
 	if h := d.get("/v1/history/doc:2?values=true").want(200).is("versions.0.text", "again"); h.at("trimmed") != true {
@@ -107,7 +137,8 @@ func tourState(d *door) {
 		names += "&key=" + key
 	}
 	d.get(names).want(413, "body_too_large")
-	if page := d.get("/v1/state?prefix=l:&values=true").want(200); page.str("cursor") == "" || page.at("documents.4") != nil {
+	if page := d.get("/v1/state?prefix=l:&values=true").want(200); page.str("cursor") == "" ||
+		page.at("documents.4") != nil {
 		d.Error("a page has more than fits")
 	}
 	tourShown(d, "Contended", func(j *jsonOut) {
@@ -115,8 +146,10 @@ func tourState(d *door) {
 	})
 	for _, doc := range fullDocuments() {
 		ev := record.Event{
-			Kind: record.Written, Claims: []interlock.Claim{{Key: doc.Key}}, Version: doc.Version, ContentType: doc.ContentType, Blob: doc.Body,
-			Op: uint8(doc.Op), Agent: doc.Agent, SessionName: doc.Session, Flow: doc.Flow, Actor: doc.Principal, Fence: doc.Fence, Note: doc.Note,
+			Kind: record.Written, Claims: []interlock.Claim{{Key: doc.Key}}, Version: doc.Version, ContentType: doc.ContentType,
+			Blob: doc.Body,
+			Op:   uint8(doc.Op), Agent: doc.Agent, SessionName: doc.Session, Flow: doc.Flow, Actor: doc.Principal,
+			Fence: doc.Fence, Note: doc.Note,
 		}
 		tourShown(d, "Written", func(j *jsonOut) { writeWritten(j, &ev, 8, true) })
 	}
@@ -154,7 +187,9 @@ func tourActions(d *door) {
 	d.get("/v1/effects/"+strings.Repeat("0", 64)).want(404, "unknown_effect")
 	d.post("/v1/effects/"+id+"/unknown", `{"reason":"timeout"}`).want(200).is("outcome", "unknown")
 	d.post("/v1/effects", `{"agent":"ben",`+action+`}`).want(409, "effect_unknown").is("effect.reason", "timeout")
-	d.post("/v1/effects/"+digest+"/reconcile", `{"happened":true,"result":{"charge":"ch_1"}}`).want(200).is("outcome", "done")
+	d.post("/v1/effects/"+digest+"/reconcile", `{"happened":true,"result":{"charge":"ch_1"}}`).want(200).is(
+		"outcome", "done",
+	)
 	d.post("/v1/effects", `{"agent":"ben",`+action+`}`).want(200).is("outcome", "done").is("effect.result.charge", "ch_1")
 	mail := d.post("/v1/effects", `{"agent":"ann","tool":"mail","target":"customer:2"}`).want(200)
 	d.send(d.request("DELETE", "/v1/effects/"+mail.str("effect.action"), "")).want(409, "effect_claimed")
@@ -166,7 +201,9 @@ func tourActions(d *door) {
 	d.send(d.request("DELETE", "/v1/effects?older_than_ms=0", "")).want(200)
 	again := d.post("/v1/effects", `{"agent":"ann",`+action+`}`).want(200).is("outcome", "claimed")
 	d.post("/v1/effects/"+again.str("effect.id")+"/done", "").want(200)
-	if got := d.send(d.request("DELETE", "/v1/effects/"+digest, "")).want(200); !strings.Contains(got.raw, `"forgotten":1,"more":false`) {
+	if got := d.send(d.request("DELETE", "/v1/effects/"+digest, "")).want(200); !strings.Contains(
+		got.raw, `"forgotten":1,"more":false`,
+	) {
 		d.Error(got.raw)
 	}
 	d.get("/v1/effects/"+digest).want(404, "unknown_effect")

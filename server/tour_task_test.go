@@ -13,15 +13,19 @@ import (
 // fullTask has everything that a task can have.
 func fullTask() interlock.Task {
 	return interlock.Task{
-		ID: interlock.TaskID{1}, Queue: "fees", Kind: "late_fee", Claims: fullLease().Claims[:2], Payload: []byte(`{"cents": 3500}`), Purpose: "late fee",
-		Group: "acme", Priority: 3, State: interlock.TaskWaiting, Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops",
-		Sender: "session:quiet-otter", Age: time.Minute, Due: time.Second, Deadline: time.Hour, Attempt: 1, MaxAttempts: 5,
+		ID: interlock.TaskID{1}, Queue: "fees", Kind: "late_fee", Claims: fullLease().Claims[:2],
+		Payload: []byte(`{"cents": 3500}`), Purpose: "late fee",
+		Group: "acme", Priority: 3, State: interlock.TaskWaiting, Agent: "billing-7", Session: "quiet-otter", Flow: "main",
+		Principal: "ops",
+		Sender:    "session:quiet-otter", Age: time.Minute, Due: time.Second, Deadline: time.Hour, Attempt: 1, MaxAttempts: 5,
 		Attempts: []interlock.Attempt{{
-			Number: 1, Agent: "worker-1", Session: "loud-owl", Fence: 7, EndedBy: "nack", Reason: "card refused", Held: time.Second, Age: 2 * time.Second,
+			Number: 1, Agent: "worker-1", Session: "loud-owl", Fence: 7, EndedBy: "nack", Reason: "card refused",
+			Held: time.Second, Age: 2 * time.Second,
 		}},
 		Position: 2, ETA: 40 * time.Second, Blocker: "account:1", Barred: true,
 		Approval: &interlock.Approval{
-			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied, Verdict: interlock.Approved, By: "ann", Principal: "agent-7", Needed: 2,
+			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied,
+			Verdict: interlock.Approved, By: "ann", Principal: "agent-7", Needed: 2,
 			Approvals: []interlock.Endorsement{{Principal: "agent-8", By: "bob", Reason: "fine"}},
 			Reason:    "within policy", Stale: fullStale(), StaleMore: true,
 		},
@@ -33,27 +37,42 @@ func fullTask() interlock.Task {
 // effects give one task.
 func tourTaskAnswers(d *door, send func(method, path, effect string, status int) *reply) {
 	for _, path := range []string{
-		"/v1/tasks/{id}/cancel", "/v1/tasks/{id}/reschedule", "/v1/tasks/{id}/replay", "/v1/tasks/{id}/discard", "/v1/leases/{id}/nack",
+		"/v1/tasks/{id}/cancel", "/v1/tasks/{id}/reschedule", "/v1/tasks/{id}/replay", "/v1/tasks/{id}/discard",
+		"/v1/leases/{id}/nack",
 		"/v1/leases/{id}/ask", "/v1/approvals/{id}",
 	} {
-		got := send("POST", path, "task", 200).is("task.id", fullTask().ID.String()).is("task.attempts.0.ended_by", "nack").is("task.approval.by", "ann").is("task.approval.principal", "agent-7")
+		got := send("POST", path, "task", 200).is("task.id", fullTask().ID.String()).is(
+			"task.attempts.0.ended_by", "nack",
+		).is("task.approval.by", "ann").is("task.approval.principal", "agent-7")
 		got.is("task.approval.packet.stale.0.key", "account:1").is("task.blocker", "account:1").says("warnings.0", "spelled")
 		if got.num("task.payload.cents") != 3500 || got.num("task.result.charged") != 3500 {
 			d.Error(got.raw)
 		}
-		send("POST", path, "settled", 409).is("code", "task_settled").is("task.queue", "fees").says("advice.message", "queue fees")
+		send("POST", path, "settled", 409).is("code", "task_settled").is("task.queue", "fees").says(
+			"advice.message", "queue fees",
+		)
 	}
 	send("POST", "/v1/tasks", "task", 202).is("outcome", "submitted")
-	if sent := send("POST", "/v1/mailbox/{key}", "task", 202).is("outcome", "sent").is("message.sender", "session:quiet-otter"); sent.num("reply.charged") != 3500 {
+	if sent := send("POST", "/v1/mailbox/{key}", "task", 202).is("outcome", "sent").is(
+		"message.sender", "session:quiet-otter",
+	); sent.num("reply.charged") != 3500 {
 		d.Error(sent.raw)
 	}
-	acked := send("POST", "/v1/leases/{id}/ack", "acked", 200).is("outcome", "done").is("version", "57").is("documents.0.key", "account:1")
+	acked := send("POST", "/v1/leases/{id}/ack", "acked", 200).is("outcome", "done").is("version", "57").is(
+		"documents.0.key", "account:1",
+	)
 	acked.is("task.id", fullTask().ID.String()).says("advice.message", "15 of 30")
 	send("POST", "/v1/leases/{id}/ack", "stale", 412).is("packet.stale.0.key", "account:1")
-	moved := send("POST", "/v1/leases/{id}/ack", "moved", 410).is("code", "task_moved").is("task.state", "waiting").is("holders.0.agent", "a")
+	moved := send("POST", "/v1/leases/{id}/ack", "moved", 410).is("code", "task_moved").is("task.state", "waiting").is(
+		"holders.0.agent", "a",
+	)
 	moved.is("advice.action", "stop").says("advice.message", "pull the next task")
-	pulled := send("POST", "/v1/queues/{queue}/pull", "handed", 200).is("outcome", "granted").is("tasks.0.task.id", fullTask().ID.String())
-	pulled.is("tasks.0.lease.fence", "7").is("tasks.0.notes.0.text", "n").is("tasks.0.as_of", "57").is("tasks.0.documents.0.principal", "ops")
+	pulled := send("POST", "/v1/queues/{queue}/pull", "handed", 200).is("outcome", "granted").is(
+		"tasks.0.task.id", fullTask().ID.String(),
+	)
+	pulled.is("tasks.0.lease.fence", "7").is("tasks.0.notes.0.text", "n").is("tasks.0.as_of", "57").is(
+		"tasks.0.documents.0.principal", "ops",
+	)
 	if pulled.num("tasks.0.documents.0.value.balance") != 65 {
 		d.Error(pulled.raw)
 	}
@@ -65,14 +84,26 @@ func taskEffects() map[string]engine.Effect {
 	lease.Notes = []interlock.Note{{Key: "account:1", Agent: "a", Text: "n"}}
 	tasks := []interlock.Task{fullTask()}
 	return map[string]engine.Effect{
-		"task":    {Outcome: engine.Done, Tasks: tasks, Warnings: []*message.Text{message.Plain("key account:1 is spelled almost like the live key acct:1")}},
-		"settled": {Outcome: engine.Refused, Code: interlock.CodeTaskSettled, Message: message.Plain("the task is dead"), Tasks: tasks},
-		"moved":   {Outcome: engine.Refused, Code: interlock.CodeTaskMoved, Message: message.Plain("it is over"), Tasks: tasks, Conflict: fullConflict()},
+		"task": {
+			Outcome: engine.Done, Tasks: tasks,
+			Warnings: []*message.Text{message.Plain("key account:1 is spelled almost like the live key acct:1")},
+		},
+		"settled": {
+			Outcome: engine.Refused, Code: interlock.CodeTaskSettled, Message: message.Plain("the task is dead"), Tasks: tasks,
+		},
+		"moved": {
+			Outcome: engine.Refused, Code: interlock.CodeTaskMoved, Message: message.Plain("it is over"), Tasks: tasks,
+			Conflict: fullConflict(),
+		},
 		"acked": {
-			Outcome: engine.Done, Tasks: tasks, Version: 57, Documents: fullDocuments(), Warnings: []*message.Text{message.Plain("key")},
+			Outcome: engine.Done, Tasks: tasks, Version: 57, Documents: fullDocuments(),
+			Warnings:   []*message.Text{message.Plain("key")},
 			Contention: &interlock.Contention{Commits: 15, Conflicts: 15},
 		},
-		"handed": {Outcome: engine.Granted, Handed: []interlock.Assignment{{Task: tasks[0], Lease: lease, Documents: fullDocuments(), AsOf: 57}}},
+		"handed": {
+			Outcome: engine.Granted,
+			Handed:  []interlock.Assignment{{Task: tasks[0], Lease: lease, Documents: fullDocuments(), AsOf: 57}},
+		},
 	}
 }
 
@@ -95,7 +126,8 @@ func tourTasks(d *door) {
 	id := d.post("/v1/tasks", `{"queue":"tour","kind":"sum"}`).want(202).str("task.id")
 	d.get("/v1/tasks/"+id).want(200).is("advice.action", "work_elsewhere")
 	pass(time.Second)
-	if got := d.get("/v1/queues/tour").want(200); got.num("queue.oldest_ms") != 1000 || got.num("queue.tasks.waiting") != 1 {
+	if got := d.get("/v1/queues/tour").want(200); got.num("queue.oldest_ms") != 1000 ||
+		got.num("queue.tasks.waiting") != 1 {
 		d.Error(got.raw)
 	}
 	waiting := d.start(d.request("POST", "/v1/tasks", `{"queue":"tour","wait_ms":50000}`))
@@ -144,7 +176,14 @@ func tourTasks(d *door) {
 		j.close()
 	})
 	tourShown(d, "Event", func(j *jsonOut) {
-		writeEvent(j, &record.Event{Kind: record.AttemptFailed, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Due: time.Second, SessionName: "loud-owl"}, 8, 9)
+		writeEvent(
+			j,
+			&record.Event{
+				Kind: record.AttemptFailed, ID: [16]byte{1}, Generation: 1, Op: uint8(interlock.TaskScheduled), Due: time.Second,
+				SessionName: "loud-owl",
+			},
+			8, 9,
+		)
 	})
 }
 
@@ -154,16 +193,22 @@ func tourMailbox(d *door) {
 	d.put("/v1/writers/ledger", `{"queue":"bank"}`).want(404, "no_such_pattern")
 	d.put("/v1/writers/ledger", `{"queue":"none","pattern":"ledger:{id}"}`).want(404, "no_such_queue")
 	d.put("/v1/writers/ledger", `{"queue":"bank","pattern":"ledger:{id}"}`).want(200).is("outcome", "set")
-	d.get("/v1/writers").want(200).is("writers.0.name", "ledger").is("writers.0.pattern", "ledger:{id}").is("writers.0.queue", "bank")
+	d.get("/v1/writers").want(200).is("writers.0.name", "ledger").is("writers.0.pattern", "ledger:{id}").is(
+		"writers.0.queue", "bank",
+	)
 	d.get("/v1/patterns/ledger").want(200).is("writer_queue", "bank").is("write", "single-writer")
-	waiting := d.start(d.request("POST", "/v1/mailbox/ledger:1", `{"kind":"debit","body":{"cents":5},"agent":"ann","wait_ms":50000}`))
+	waiting := d.start(d.request(
+		"POST", "/v1/mailbox/ledger:1", `{"kind":"debit","body":{"cents":5},"agent":"ann","wait_ms":50000}`,
+	))
 	pass(1)
 	lease := d.post("/v1/queues/bank/pull", `{"session":"`+d.session("banker")+`"}`).want(200).str("tasks.0.lease.id")
 	d.post("/v1/leases/"+lease+"/ack", `{"result":{"ok":true},"writes":[{"key":"ledger:1","put":{"cents":5}}]}`).want(200)
 	(<-waiting).want(200).is("outcome", "replied").at("reply.ok")
 	id := d.post("/v1/mailbox/ledger:1", ``).want(202).str("message.id")
 	d.post("/v1/tasks/"+id+"/cancel", `{"reason":"enough"}`).want(200)
-	d.get("/v1/mailbox/ledger:1/log").want(200).is("entries.0.worker", "banker").is("entries.1.reason", "enough").is("next", "3")
+	d.get("/v1/mailbox/ledger:1/log").want(200).is("entries.0.worker", "banker").is(
+		"entries.1.reason", "enough",
+	).is("next", "3")
 	// A caller waits for the end of a message while its writer waits for the caller.
 	ann, banker := d.session("ann"), d.session("banker")
 	d.post("/v1/leases", `{"session":"`+ann+`","claims":[{"key":"tour:9"}]}`).want(200)
@@ -173,11 +218,16 @@ func tourMailbox(d *door) {
 	pass(1)
 	d.get("/v1/waits").want(200)
 	d.get("/v1/why?agent=ann").want(200).says("text", "which banker has")
-	d.post("/v1/leases", `{"session":"`+banker+`","flow":"`+id+`","priority":9,"on_conflict":"wait","claims":[{"key":"tour:9"}]}`).want(202)
+	d.post(
+		"/v1/leases",
+		`{"session":"`+banker+`","flow":"`+id+`","priority":9,"on_conflict":"wait","claims":[{"key":"tour:9"}]}`,
+	).want(202)
 	(<-following).want(409, "deadlock")
 	d.post("/v1/leases/"+lease+"/ack", ``).want(200)
 	d.delete("/v1/sessions/" + ann).want(200)
-	d.get("/v1/tasks/"+d.post("/v1/tasks", `{"queue":"bank"}`).str("task.id")+"?wait_ms=1&session="+ann).want(410, "session_ended")
+	d.get("/v1/tasks/"+d.post("/v1/tasks", `{"queue":"bank"}`).str("task.id")+"?wait_ms=1&session="+ann).want(
+		410, "session_ended",
+	)
 	d.delete("/v1/writers/ledger").want(200).is("outcome", "deleted")
 	d.delete("/v1/writers/ledger").want(409, "no_writer")
 	d.delete("/v1/writers/none").want(404, "no_such_pattern")

@@ -15,7 +15,8 @@ import (
 // tourRefusals has a shard refuse each operation with each status that it documents.
 func tourRefusals(d *door, healthy Shard) {
 	refusals := map[int]interlock.Code{
-		404: interlock.CodeUnknownLease, 409: interlock.CodeParked, 410: interlock.CodeSessionEnded, 422: interlock.CodeRequestIDReused,
+		404: interlock.CodeUnknownLease, 409: interlock.CodeParked, 410: interlock.CodeSessionEnded,
+		422: interlock.CodeRequestIDReused,
 		412: interlock.CodeStale, 428: interlock.CodeVersionRequired,
 	}
 	for _, c := range samples() {
@@ -28,7 +29,9 @@ func tourRefusals(d *door, healthy Shard) {
 			if c.method == "GET" && !strings.HasPrefix(c.path, "/v1/leases/") || op.Responses.Status(status) == nil {
 				continue
 			}
-			d.server.shard = faulty{healthy, nil, &engine.Effect{Outcome: engine.Refused, Code: code, Message: message.Plain("as it is")}}
+			d.server.shard = faulty{
+				healthy, nil, &engine.Effect{Outcome: engine.Refused, Code: code, Message: message.Plain("as it is")},
+			}
 			d.sample(c, c.path, c.body).want(status, string(code))
 		}
 	}
@@ -45,14 +48,20 @@ func fullLease() interlock.Lease {
 			{Key: "gate", Mode: interlock.Barrier, Count: 3},
 			{Key: "queue:orders", Mode: interlock.Member, Count: 16},
 		},
-		TTL: 30 * time.Second, Grace: 5 * time.Second, ExpiresIn: 3 * time.Second, MaxHoldIn: time.Minute, StallIn: 10 * time.Second,
+		TTL: 30 * time.Second, Grace: 5 * time.Second, ExpiresIn: 3 * time.Second, MaxHoldIn: time.Minute,
+		StallIn:   10 * time.Second,
 		LockDelay: time.Second, Group: "batch", State: interlock.Grace, EndedBy: "preempted", Changed: true,
-		Moved:      []interlock.Key{"account:1"},
-		Yield:      &interlock.Yield{Agent: "support-2", Session: "loud-owl", Flow: "main", Purpose: "fix the outage", Priority: 10, Since: 2 * time.Second, Revoked: true},
+		Moved: []interlock.Key{"account:1"},
+		Yield: &interlock.Yield{
+			Agent: "support-2", Session: "loud-owl", Flow: "main", Purpose: "fix the outage", Priority: 10,
+			Since: 2 * time.Second, Revoked: true,
+		},
 		Parking:    &interlock.ParkStatus{Reason: "may I pay 900?", Since: time.Minute, Left: time.Hour, Freed: true},
 		Decision:   &interlock.Decision{Verdict: interlock.Approved, By: "ann", Principal: "cfo", Reason: "within policy"},
 		Generation: 4,
-		Parts:      []interlock.Part{{Key: "queue:orders/3", Lease: interlock.LeaseID{2}, Fence: 9, Stop: true, Left: 4 * time.Second}},
+		Parts: []interlock.Part{{
+			Key: "queue:orders/3", Lease: interlock.LeaseID{2}, Fence: 9, Stop: true, Left: 4 * time.Second,
+		}},
 	}
 }
 
@@ -61,42 +70,78 @@ func fullConflict() *engine.Conflict {
 	return &engine.Conflict{Conflict: interlock.Conflict{
 		Key: "gpu:pool", Kind: interlock.CapacityUsed,
 		Holders: []interlock.Holder{
-			{Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.LiveGrace, Held: time.Second, ExpiresIn: time.Second, EndedBy: "preempted", Yield: fullLease().Yield},
-			{Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked, Parking: &interlock.ParkStatus{Reason: "may I?", Left: time.Hour}},
+			{
+				Agent: "a", Key: "gpu:pool", Mode: interlock.Permits, Count: 2, Fence: 1, Liveness: interlock.LiveGrace,
+				Held: time.Second, ExpiresIn: time.Second, EndedBy: "preempted", Yield: fullLease().Yield,
+			},
+			{
+				Agent: "b", Key: "gate", Mode: interlock.Barrier, Count: 3, Fence: 2, Liveness: interlock.LiveParked,
+				Parking: &interlock.ParkStatus{Reason: "may I?", Left: time.Hour},
+			},
 			{Agent: "c", Key: "queue:orders", Mode: interlock.Member, Count: 16, Fence: 3, Liveness: interlock.Closed},
 		},
 		More: 1, Queue: interlock.Queue{Length: 2, ETA: 40 * time.Second},
-		Cycle:    []interlock.CycleStep{{Agent: "a", Session: "s", Flow: "main", Victim: true}, {Agent: "b", Flow: "main", Key: "k", Mode: interlock.Exclusive}},
-		Capacity: &interlock.Capacity{Permits: 2, Used: 2, Tokens: 10, Available: 3, Refill: 1500 * time.Millisecond, Groups: []interlock.GroupUse{{Group: interlock.Group{Name: "batch", Min: 1, Max: 2}, Used: 2}}},
-		Nearest:  []string{"gpu:{name}", "gpu:pool"},
+		Cycle: []interlock.CycleStep{
+			{Agent: "a", Session: "s", Flow: "main", Victim: true},
+			{Agent: "b", Flow: "main", Key: "k", Mode: interlock.Exclusive},
+		},
+		Capacity: &interlock.Capacity{
+			Permits: 2, Used: 2, Tokens: 10, Available: 3, Refill: 1500 * time.Millisecond,
+			Groups: []interlock.GroupUse{{Group: interlock.Group{Name: "batch", Min: 1, Max: 2}, Used: 2}},
+		},
+		Nearest: []string{"gpu:{name}", "gpu:pool"},
 	}}
 }
 
 // tourEffects has a shard give each answer that it may give, with all that it may
 // have, and looks for it on the wire.
 func tourEffects(d *door, healthy Shard) {
-	lease, ticket := fullLease(), interlock.Ticket{ID: interlock.TicketID{1}, Position: 2, Length: 2, ETA: 40 * time.Second}
+	lease, ticket := fullLease(), interlock.Ticket{
+		ID: interlock.TicketID{1}, Position: 2, Length: 2, ETA: 40 * time.Second,
+	}
 	lease.Stale, lease.StaleMore = fullStale(), true
 	lease.Documents, lease.DocumentsMore, lease.AsOf = fullDocuments(), true, 57
 	lease.Documents[0].Earlier = fullDocuments()[:interlock.MaxEarlier]
 	lease.Documents[1].Body = nil
 	parked := lease
-	parked.State, parked.Decision, parked.Parking = interlock.Parked, nil, &interlock.ParkStatus{Reason: "may I?", Left: time.Hour}
+	parked.State, parked.Decision, parked.Parking = interlock.Parked, nil, &interlock.ParkStatus{
+		Reason: "may I?", Left: time.Hour,
+	}
 	warnings := []*message.Text{message.Plain("key account:1 is spelled almost like the live key acct:1")}
 	effects := map[string]engine.Effect{
 		"granted": {Outcome: engine.Granted, Lease: lease, Warnings: warnings},
 		"queued":  {Outcome: engine.Queued, Ticket: ticket, Conflict: fullConflict(), Warnings: warnings},
 		"skipped": {Outcome: engine.Skipped, Conflict: fullConflict(), Warnings: warnings},
 		"parked":  {Outcome: engine.Done, Lease: parked},
-		"beat":    {Outcome: engine.Done, Losses: []engine.Loss{{Lease: parked}, {Lease: lease, Code: interlock.CodePreempted, Message: message.Plain("asked for")}}},
-		"refused": {Outcome: engine.Refused, Code: interlock.CodeAtCapacity, Message: message.Plain("all permits of gpu:pool are taken"), Conflict: fullConflict()},
-		"gone":    {Outcome: engine.Refused, Code: interlock.CodePreempted, Message: message.Plain("gone"), Lease: lease},
-		"limit":   {Outcome: engine.Refused, Code: interlock.CodeWaitLimit, Message: message.Plain("gone"), Lease: interlock.Lease{EndedBy: "wait_limit"}},
-		"done":    {Outcome: engine.Done},
-		"stale":   {Outcome: engine.Refused, Code: interlock.CodeStale, Message: message.Plain("stale"), Stale: fullStale(), StaleMore: true},
-		"written": {Outcome: engine.Done, Version: 57, Documents: fullDocuments(), Warnings: warnings, Contention: &interlock.Contention{Commits: 15, Conflicts: 15}},
+		"beat": {
+			Outcome: engine.Done,
+			Losses: []engine.Loss{
+				{Lease: parked}, {Lease: lease, Code: interlock.CodePreempted, Message: message.Plain("asked for")},
+			},
+		},
+		"refused": {
+			Outcome: engine.Refused, Code: interlock.CodeAtCapacity,
+			Message: message.Plain("all permits of gpu:pool are taken"), Conflict: fullConflict(),
+		},
+		"gone": {Outcome: engine.Refused, Code: interlock.CodePreempted, Message: message.Plain("gone"), Lease: lease},
+		"limit": {
+			Outcome: engine.Refused, Code: interlock.CodeWaitLimit, Message: message.Plain("gone"),
+			Lease: interlock.Lease{EndedBy: "wait_limit"},
+		},
+		"done": {Outcome: engine.Done},
+		"stale": {
+			Outcome: engine.Refused, Code: interlock.CodeStale, Message: message.Plain("stale"), Stale: fullStale(),
+			StaleMore: true,
+		},
+		"written": {
+			Outcome: engine.Done, Version: 57, Documents: fullDocuments(), Warnings: warnings,
+			Contention: &interlock.Contention{Commits: 15, Conflicts: 15},
+		},
 		"claimed": {Outcome: engine.Done, Effect: fullEffect()},
-		"unknown": {Outcome: engine.Refused, Code: interlock.CodeEffectUnknown, Message: message.Plain("it may have been done"), Effect: fullEffect()},
+		"unknown": {
+			Outcome: engine.Refused, Code: interlock.CodeEffectUnknown, Message: message.Plain("it may have been done"),
+			Effect: fullEffect(),
+		},
 	}
 	maps.Copy(effects, taskEffects())
 	send := func(method, path, effect string, status int) *reply {
@@ -112,28 +157,48 @@ func tourEffects(d *door, healthy Shard) {
 		d.Fatalf("no sample of %s %s", method, path)
 		return nil
 	}
-	for _, path := range []string{"/v1/leases", "/v1/leases/{id}/convert", "/v1/leases/{id}/arrive", "/v1/leases/{id}/resume"} {
+	for _, path := range []string{
+		"/v1/leases", "/v1/leases/{id}/convert", "/v1/leases/{id}/arrive", "/v1/leases/{id}/resume",
+	} {
 		granted := send("POST", path, "granted", 200)
-		granted.is("lease.claims.1.mode", "permits").is("lease.group", "batch").is("lease.ended_by", "preempted").is("lease.moved.0", "account:1")
-		granted.is("lease.yield.agent", "support-2").is("lease.yield.purpose", "fix the outage").is("lease.parking.keys", "freed")
-		granted.is("lease.parts.0.key", "queue:orders/3").is("lease.parts.0.lease", interlock.LeaseID{2}.String()).is("lease.parts.0.fence", "9")
+		granted.is("lease.claims.1.mode", "permits").is("lease.group", "batch").is("lease.ended_by", "preempted").is(
+			"lease.moved.0", "account:1",
+		)
+		granted.is("lease.yield.agent", "support-2").is("lease.yield.purpose", "fix the outage").is(
+			"lease.parking.keys", "freed",
+		)
+		granted.is("lease.parts.0.key", "queue:orders/3").is("lease.parts.0.lease", interlock.LeaseID{2}.String()).is(
+			"lease.parts.0.fence", "9",
+		)
 		granted.is("warnings.0", prose.Sentence(warnings[0])).is("advice.action", "stop")
 		for name, want := range map[string]int64{
-			"lease.claims.1.permits": 2, "lease.claims.2.parties": 3, "lease.claims.3.parts": 16, "lease.stall_in_ms": 10_000, "lease.lock_delay_ms": 1000,
-			"lease.generation": 4, "lease.yield.since_ms": 2000, "lease.parking.left_ms": 3_600_000, "lease.parts.0.left_ms": 4000,
+			"lease.claims.1.permits": 2, "lease.claims.2.parties": 3, "lease.claims.3.parts": 16, "lease.stall_in_ms": 10_000,
+			"lease.lock_delay_ms": 1000,
+			"lease.generation":    4, "lease.yield.since_ms": 2000, "lease.parking.left_ms": 3_600_000,
+			"lease.parts.0.left_ms": 4000,
 		} {
 			if got := granted.num(name); got != want {
 				d.Errorf("%s: %s is %d, want %d", path, name, got, want)
 			}
 		}
-		queued := send("POST", path, "queued", 202).is("ticket.id", ticket.ID.String()).is("warnings.0", prose.Sentence(warnings[0]))
-		queued.is("holders.0.ended_by", "preempted").is("holders.0.yield.agent", "support-2").is("capacity.groups.0.name", "batch")
-		queued.is("conflict_kind", "capacity").is("holders.0.mode", "permits").is("holders.1.liveness", "parked").is("holders.1.parking.reason", "may I?").is("holders.2.liveness", "closed")
-		if queued.num("holders.0.permits") != 2 || queued.num("holders.1.parties") != 3 || queued.num("holders.2.parts") != 16 || queued.num("capacity.refill_ms") != 1500 {
+		queued := send("POST", path, "queued", 202).is("ticket.id", ticket.ID.String()).is(
+			"warnings.0", prose.Sentence(warnings[0]),
+		)
+		queued.is("holders.0.ended_by", "preempted").is("holders.0.yield.agent", "support-2").is(
+			"capacity.groups.0.name", "batch",
+		)
+		queued.is("conflict_kind", "capacity").is("holders.0.mode", "permits").is("holders.1.liveness", "parked").is(
+			"holders.1.parking.reason", "may I?",
+		).is("holders.2.liveness", "closed")
+		if queued.num("holders.0.permits") != 2 || queued.num("holders.1.parties") != 3 ||
+			queued.num("holders.2.parts") != 16 || queued.num("capacity.refill_ms") != 1500 {
 			d.Error(queued.raw)
 		}
-		refused := send("POST", path, "refused", 429).is("code", "at_capacity").is("nearest.1", "gpu:pool").is("conflict_kind", "capacity")
-		if refused.num("capacity.used") != 2 || refused.num("capacity.available") != 3 || refused.num("queue.eta_ms") != 40_000 {
+		refused := send("POST", path, "refused", 429).is("code", "at_capacity").is("nearest.1", "gpu:pool").is(
+			"conflict_kind", "capacity",
+		)
+		if refused.num("capacity.used") != 2 || refused.num("capacity.available") != 3 ||
+			refused.num("queue.eta_ms") != 40_000 {
 			d.Error(refused.raw)
 		}
 		if after := refused.header.Get("Retry-After"); after != "40" {
@@ -148,7 +213,8 @@ func tourEffects(d *door, healthy Shard) {
 	tourWrites(d, send)
 	tourTaskAnswers(d, send)
 	asked := engine.Effect{Outcome: engine.Done, Question: &engine.LeaseQuestion{
-		Fence: 7, Question: "may I?", Agent: "billing-7", Principal: "ops", Claims: lease.Claims[:1], Parking: *parked.Parking,
+		Fence: 7, Question: "may I?", Agent: "billing-7", Principal: "ops", Claims: lease.Claims[:1],
+		Parking: *parked.Parking,
 	}}
 	d.server.shard = faulty{healthy, nil, &asked}
 	d.post("/v1/approvals/7", `{"verdict":"approved","by":"ann"}`).want(200).is("lease.principal", "ops")
@@ -156,10 +222,14 @@ func tourEffects(d *door, healthy Shard) {
 	tourRunAnswers(send)
 	send("POST", "/v1/leases", "skipped", 200)
 	send("POST", "/v1/waits", "queued", 202)
-	send("POST", "/v1/leases/{id}/park", "parked", 200).is("outcome", "parked").is("lease.parking.keys", "kept").is("advice.action", "ask_human")
+	send("POST", "/v1/leases/{id}/park", "parked", 200).is("outcome", "parked").is("lease.parking.keys", "kept").is(
+		"advice.action", "ask_human",
+	)
 	send("POST", "/v1/leases/{id}/renew", "granted", 200).is("lease.yield.agent", "support-2")
 	beat := send("POST", "/v1/sessions/{id}/heartbeat", "beat", 200)
-	beat.is("warnings.0.lease.state", "parked").is("losses.0.code", "preempted").is("losses.0.lease.yield.agent", "support-2")
+	beat.is("warnings.0.lease.state", "parked").is("losses.0.code", "preempted").is(
+		"losses.0.lease.yield.agent", "support-2",
+	)
 	send("PUT", "/v1/patterns/{name}", "done", 200).is("outcome", "set")
 	send("DELETE", "/v1/patterns/{name}", "done", 200).is("outcome", "deleted")
 	send("PUT", "/v1/namespace", "done", 200).is("outcome", "set")
@@ -184,7 +254,9 @@ func tourParked(d *door) {
 	for _, key := range []string{"parked:1", "parked:2"} {
 		d.post("/v1/leases/"+d.acquire("refunds", key)+"/park", `{"keys":"free","reason":"pay?"}`).want(200)
 	}
-	page := d.get("/v1/parked?limit=1").want(200).is("leases.0.claims.0.key", "parked:1").is("leases.0.parking.keys", "freed")
+	page := d.get("/v1/parked?limit=1").want(200).is("leases.0.claims.0.key", "parked:1").is(
+		"leases.0.parking.keys", "freed",
+	)
 	next := d.get("/v1/parked?limit=1&cursor="+page.str("cursor")).want(200).is("leases.0.claims.0.key", "parked:2")
 	if next.at("cursor") != nil || next.at("leases.0.id") != nil {
 		d.Errorf("the last page has a cursor, or an id: %s", next.raw)
@@ -198,16 +270,21 @@ func tourParts(d *door) {
 	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"jobs","parts":2}]}`).want(202)
 	d.get("/v1/keys/jobs").want(200).num("line.0.parts")
 	d.post("/v1/leases", `{"agent":"m1","claims":[{"key":"shared","parts":2}]}`).want(200)
-	d.get("/v1/keys/shared?resource=order:1").want(200).is("part.resource", "order:1").is("part.holder.agent", "m1").num("part.parts")
+	d.get("/v1/keys/shared?resource=order:1").want(200).is("part.resource", "order:1").is("part.holder.agent", "m1").num(
+		"part.parts",
+	)
 	d.post("/v1/leases/"+lease+"/release", "").want(200)
 }
 
 // tourEventFields writes an event that has everything.
 func tourEventFields(d *door) {
 	full := record.Event{
-		Kind: record.Queued, Namespace: "default", Session: 1, Agent: "a", Flow: "main", Claims: fullLease().Claims[3:], Actor: "ops", Asker: "a", Num: 2,
+		Kind: record.Queued, Namespace: "default", Session: 1, Agent: "a", Flow: "main", Claims: fullLease().Claims[3:],
+		Actor: "ops", Asker: "a", Num: 2,
 		Purpose: "why", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		Terms:    interlock.Terms{TTL: 1, Grace: 1, MaxHold: 1, Group: "batch", Stall: 1, LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad},
+		Terms: interlock.Terms{
+			TTL: 1, Grace: 1, MaxHold: 1, Group: "batch", Stall: 1, LockDelay: 1, MaxWait: 1, Division: interlock.ByLoad,
+		},
 		Priority: 1, Fence: 3, Offer: true,
 		Reason: record.ByStall, Outcome: "done", Note: "n", Waited: 1, Held: 1, Cycle: fullConflict().Cycle, Any: true,
 		Lead: true, Base: 4, Part: true, Target: 5, TargetFlow: "main", By: 6, Generation: 7,
@@ -266,7 +343,9 @@ func tourOperators(d *door) {
 	d.delete("/v1/namespaces/short?force=maybe").want(400, "invalid_request")
 	d.delete("/v1/namespaces/short?force=true").want(200).is("outcome", "deleted")
 	events := d.get("/v1/events", ns...).want(200).raw
-	for _, want := range []string{`"pattern_set"`, `"policy":{"name":"gpu",` + fullPattern, `"pattern_dropped"`, `"settings":{` + fullSettings} {
+	for _, want := range []string{
+		`"pattern_set"`, `"policy":{"name":"gpu",` + fullPattern, `"pattern_dropped"`, `"settings":{` + fullSettings,
+	} {
 		if !strings.Contains(events, want) {
 			d.Errorf("the events lack %s: %s", want, events)
 		}

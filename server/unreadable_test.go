@@ -234,7 +234,12 @@ func TestEventsOfTenantsWithLikeNames(t *testing.T) {
 		synctest.Wait()
 		for _, read := range []string{`"absent"`, `"present"`, `"present"`} {
 			for _, name := range names {
-				d.post("/v1/commits", `{"agent":"<`+name+`>","reads":[{"key":"doc:<`+name+`>",`+read+`:true}],"writes":[{"key":"doc:<`+name+`>","put":1}]}`, "Interlock-Namespace", name).want(200)
+				d.post(
+					"/v1/commits",
+					`{"agent":"<`+name+`>","reads":[{"key":"doc:<`+name+`>",`+read+`:true}],"writes":[{"key":"doc:<`+name+
+						`>","put":1}]}`,
+					"Interlock-Namespace", name,
+				).want(200)
 			}
 		}
 		synctest.Wait()
@@ -263,7 +268,9 @@ func TestQuietReaderKeepsItsPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		stream := d.start(d.request("GET", "/v1/events", "", "Accept", "text/event-stream", "Interlock-Namespace", "quiet").WithContext(ctx))
+		stream := d.start(d.request(
+			"GET", "/v1/events", "", "Accept", "text/event-stream", "Interlock-Namespace", "quiet",
+		).WithContext(ctx))
 		synctest.Wait()
 		for i := range 40 {
 			d.post("/v1/commits", fmt.Sprintf(`{"writes":[{"key":"doc:%d","put":1}]}`, i)).want(200)

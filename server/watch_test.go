@@ -54,7 +54,10 @@ func TestWatch(t *testing.T) {
 		d.send(d.request("PUT", "/v1/patterns/doc", `{"pattern":"doc:{id:int}","aliases":["d-{id:int}"]}`)).want(200)
 		all, one, below := d.watching(""), d.watching("?key=d-01&values=true"), d.watching("?prefix=page:")
 		d.commitDoc("doc:1", `{"a": "<"}`)
-		d.post("/v1/commits", `{"agent":"ben","note":"both","reads":[{"key":"doc:1","present":true}],"writes":[{"key":"doc:1","delete":true},{"key":"page:a","text":"x\n"}]}`).want(200)
+		d.post(
+			"/v1/commits",
+			`{"agent":"ben","note":"both","reads":[{"key":"doc:1","present":true}],"writes":[{"key":"doc:1","delete":true},{"key":"page:a","text":"x\n"}]}`,
+		).want(200)
 		d.post("/v1/commits", `{"writes":[{"key":"doc:1","put":3}]}`, "Interlock-Namespace", "other").want(200)
 		d.acquire("ann", "doc:1")
 		list := one()

@@ -15,7 +15,9 @@ func TestWhyTasksWait(t *testing.T) {
 		d := newTaskDoor(t)
 		id := d.submit(lateFee)
 		pass(12 * time.Second)
-		line := d.get("/v1/keys/account:12").want(200).is("state", "waiting").is("line.0.task", id).is("line.0.queue", "fees").is("line.0.agent", "billing-7")
+		line := d.get("/v1/keys/account:12").want(200).is("state", "waiting").is("line.0.task", id).is(
+			"line.0.queue", "fees",
+		).is("line.0.agent", "billing-7")
 		if line.at("line.0.dormant") != true {
 			t.Error(line.raw)
 		}
@@ -23,7 +25,9 @@ func TestWhyTasksWait(t *testing.T) {
 		idle.is("text", "Nobody holds account:12 at this moment. 1 waiter is in line, first task "+id+
 			" of queue fees, which billing-7 submitted, for 12 s; it waits for a worker, and is in nobody's way.")
 		idle.is("advice.action", "retry").says("advice.message", "start workers")
-		d.get("/v1/tasks/"+id).want(200).says("advice.message", "task "+id+" of queue fees waits for its keys, or for a worker")
+		d.get("/v1/tasks/"+id).want(200).says(
+			"advice.message", "task "+id+" of queue fees waits for its keys, or for a worker",
+		)
 
 		d.acquire("support-2", "account:12")
 		if got := d.get("/v1/keys/account:12").want(200); got.at("line.0.dormant") != false {
@@ -31,14 +35,18 @@ func TestWhyTasksWait(t *testing.T) {
 		}
 		held := d.get("/v1/why?key=account:12").want(200)
 		held.says("text", "account:12 is held by support-2", "first task "+id).is("chain.0.agent", "support-2")
-		d.get("/v1/tasks/"+id).want(200).is("task.blocker", "account:12").says("advice.message", "is 1st in line for account:12")
+		d.get("/v1/tasks/"+id).want(200).is("task.blocker", "account:12").says(
+			"advice.message", "is 1st in line for account:12",
+		)
 		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It waits for nothing.")
 
 		// A task that could not run yet holds up later ones.
 		d.acquire("support-2", "account:21")
 		both := d.submit(`,"agent":"billing-7","claims":[{"key":"account:20"},{"key":"account:21"}]`)
 		d.post("/v1/leases", `{"agent":"audit-2","on_conflict":"wait","claims":[{"key":"account:20"}]}`).want(202)
-		waits := d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "audit-2").is("edges.0.blocker.task", both).is("edges.0.blocker.agent", "billing-7")
+		waits := d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "audit-2").is("edges.0.blocker.task", both).is(
+			"edges.0.blocker.agent", "billing-7",
+		)
 		if waits.at("edges.0.ahead") != true {
 			t.Error(waits.raw)
 		}
@@ -61,10 +69,16 @@ func TestWhyBarred(t *testing.T) {
 			interlock.Principal{Name: "closer", Roles: worker, Queues: []string{"*"}, Groups: []string{"closing"}},
 		)
 		d.put("/v1/queues/books", ``, as["ops"]...).want(200)
-		d.put("/v1/patterns/month", `{"pattern":"month:{id}","allow":[{"principal":"group:closing"},{"principal":"*","modes":["shared"]}]}`, as["ops"]...).want(200)
+		d.put(
+			"/v1/patterns/month",
+			`{"pattern":"month:{id}","allow":[{"principal":"group:closing"},{"principal":"*","modes":["shared"]}]}`,
+			as["ops"]...,
+		).want(200)
 		submit := func(claims string) string {
 			t.Helper()
-			return d.post("/v1/tasks", `{"queue":"books","agent":"ann-1","group":"closing","claims":[`+claims+`]}`, as["ann"]...).want(202).str("task.id")
+			return d.post(
+				"/v1/tasks", `{"queue":"books","agent":"ann-1","group":"closing","claims":[`+claims+`]}`, as["ann"]...,
+			).want(202).str("task.id")
 		}
 		pull := func(by string) <-chan *reply {
 			idle := d.start(d.request("POST", "/v1/queues/books/pull", `{"agent":"`+by+`","wait_ms":50000}`, as[by]...))
@@ -128,9 +142,14 @@ func TestEventsOfTasks(t *testing.T) {
 		}
 		for i, want := range map[int]map[string]any{
 			1: {"queue": "fees"},
-			3: {"task": id, "queue": "fees", "kind": "late_fee", "state": "waiting", "agent": "billing-7", "purpose": "late fee"},
+			3: {
+				"task": id, "queue": "fees", "kind": "late_fee", "state": "waiting", "agent": "billing-7", "purpose": "late fee",
+			},
 			4: {"task": id, "attempt": 1.0, "agent": "worker", "fence": "1", "flow": id},
-			5: {"task": id, "attempt": 1.0, "agent": "worker", "reason": "nack", "outcome": "card refused", "state": "scheduled", "due_in_ms": 5000.0},
+			5: {
+				"task": id, "attempt": 1.0, "agent": "worker", "reason": "nack", "outcome": "card refused", "state": "scheduled",
+				"due_in_ms": 5000.0,
+			},
 			6: {"reason": "nack"},
 			7: {"task": id, "state": "waiting"},
 			9: {"task": id, "state": "done", "attempt": 2.0},
@@ -157,7 +176,11 @@ func TestWhyMayNotClaim(t *testing.T) {
 			interlock.Principal{Name: "view", Roles: interlock.RoleViewer},
 		)
 		d.put("/v1/queues/books", ``, as["ops"]...).want(200)
-		d.put("/v1/patterns/month", `{"pattern":"month:{id}","allow":[{"principal":"group:closing"},{"principal":"group:audit","modes":["shared"]}]}`, as["ops"]...).want(200)
+		d.put(
+			"/v1/patterns/month",
+			`{"pattern":"month:{id}","allow":[{"principal":"group:closing"},{"principal":"group:audit","modes":["shared"]}]}`,
+			as["ops"]...,
+		).want(200)
 		why := func(by string) *reply {
 			t.Helper()
 			return d.get("/v1/why?key=month:7", as[by]...).want(200)
@@ -167,8 +190,12 @@ func TestWhyMayNotClaim(t *testing.T) {
 		why("eve").is("advice.action", "ask_human").says("advice.message", `pattern "month" does not let "eve" claim month:7`)
 		why("view").is("advice.action", "ask_human").says("advice.message", `credential "view" may not hold leases`)
 
-		id := d.post("/v1/tasks", `{"queue":"books","group":"closing","claims":[{"key":"month:7"}]}`, as["ann"]...).want(202).str("task.id")
-		why("ann").says("text", "first task "+id+" of queue books, which credential ann submitted").says("advice.message", "acquire it: who is in line are tasks")
+		id := d.post(
+			"/v1/tasks", `{"queue":"books","group":"closing","claims":[{"key":"month:7"}]}`, as["ann"]...,
+		).want(202).str("task.id")
+		why("ann").says("text", "first task "+id+" of queue books, which credential ann submitted").says(
+			"advice.message", "acquire it: who is in line are tasks",
+		)
 		why("eve").is("advice.action", "ask_human").says("advice.message", "does not let", "start workers for their queue")
 	})
 }

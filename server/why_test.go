@@ -11,7 +11,10 @@ import (
 func TestWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		d.get("/v1/why?key=account:1").want(200).is("text", "account:1 is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it.")
+		d.get("/v1/why?key=account:1").want(200).is(
+			"text",
+			"account:1 is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it.",
+		)
 		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It waits for nothing.")
 
 		// support-2 waits for billing-7, which waits for audit-1, which thinks.
@@ -21,7 +24,10 @@ func TestWhy(t *testing.T) {
 		}
 		take := func(agent, key, purpose string, want int) {
 			t.Helper()
-			d.post("/v1/leases", `{"session":"`+sessions[agent]+`","on_conflict":"wait","purpose":"`+purpose+`","claims":[{"key":"`+key+`"}]}`).want(want)
+			d.post(
+				"/v1/leases",
+				`{"session":"`+sessions[agent]+`","on_conflict":"wait","purpose":"`+purpose+`","claims":[{"key":"`+key+`"}]}`,
+			).want(want)
 		}
 		take("audit-1", "org:acme", "yearly audit", 200)
 		take("billing-7", "account:1", "late fee", 200)
@@ -30,18 +36,33 @@ func TestWhy(t *testing.T) {
 		pass(12 * time.Second)
 
 		key := d.get("/v1/why?key=account:1").want(200)
-		key.is("text", `account:1 is held by billing-7 (live, "late fee") for 12 s. 1 waiter is in line, first support-2 for 12 s. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.`)
+		key.is(
+			"text",
+			`account:1 is held by billing-7 (live, "late fee") for 12 s. 1 waiter is in line, first support-2 for 12 s. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.`,
+		)
 		key.says("advice.message", "what everybody waits for in the end is audit-1 with org:acme")
-		key.is("chain.0.agent", "billing-7").is("chain.0.does", "holds").is("chain.1.does", "waits").is("chain.2.agent", "audit-1").is("chain.2.does", "holds")
+		key.is("chain.0.agent", "billing-7").is("chain.0.does", "holds").is("chain.1.does", "waits").is(
+			"chain.2.agent", "audit-1",
+		).is("chain.2.does", "holds")
 
 		agent := d.get("/v1/why?agent=support-2").want(200)
-		agent.is("text", `support-2 holds nothing. support-2 waits for account:1, which billing-7 holds; billing-7 itself waits for org:acme/books, which lies under org:acme, which audit-1 holds.`)
+		agent.is(
+			"text",
+			`support-2 holds nothing. support-2 waits for account:1, which billing-7 holds; billing-7 itself waits for org:acme/books, which lies under org:acme, which audit-1 holds.`,
+		)
 		agent.says("advice.message", "everything hangs on audit-1")
-		d.get("/v1/why?agent=billing-7").want(200).says("text", "billing-7 holds account:1 (exclusive) for 12 s. 1 other waits for it. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.")
-		d.get("/v1/why?agent=audit-1").want(200).is("text", "audit-1 holds org:acme (exclusive) for 12 s. 1 other waits for it. It waits for nothing.").is("advice.message", "it is at work: let it finish")
+		d.get("/v1/why?agent=billing-7").want(200).says(
+			"text",
+			"billing-7 holds account:1 (exclusive) for 12 s. 1 other waits for it. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.",
+		)
+		d.get("/v1/why?agent=audit-1").want(200).is(
+			"text", "audit-1 holds org:acme (exclusive) for 12 s. 1 other waits for it. It waits for nothing.",
+		).is("advice.message", "it is at work: let it finish")
 
 		pass(10 * time.Second)
-		d.get("/v1/why?key=account:1").says("text", "billing-7 (no heartbeat for 22 s").says("advice.message", "is silent; the key goes on in 8 s at the latest")
+		d.get("/v1/why?key=account:1").says("text", "billing-7 (no heartbeat for 22 s").says(
+			"advice.message", "is silent; the key goes on in 8 s at the latest",
+		)
 		d.get("/v1/why?agent=audit-1").says("advice.message", "loses what it holds in 8 s at the latest")
 
 		for _, bad := range []string{"", "?key=", "?key=a&agent=b"} {
@@ -61,14 +82,24 @@ func TestWhyNobodyHasIt(t *testing.T) {
 		}
 		ask("audit-1", "org:acme/books", 200)
 		ask("billing-7", "org:acme", 202)
-		ask("support-2", "org:acme/tickets", 202).is("conflict_kind", "ancestor").is("holders.0.agent", "audit-1").is("holders.0.key", "org:acme/books").
-			says("advice.message", "org:acme/tickets lies under org:acme, which is wanted by 1 ahead, who waits for org:acme/books, which is held by audit-1 (live)")
+		ask("support-2", "org:acme/tickets", 202).is("conflict_kind", "ancestor").is("holders.0.agent", "audit-1").is(
+			"holders.0.key", "org:acme/books",
+		).
+			says(
+				"advice.message",
+				"org:acme/tickets lies under org:acme, which is wanted by 1 ahead, who waits for org:acme/books, which is held by audit-1 (live)",
+			)
 
 		key := d.get("/v1/why?key=org:acme/tickets").want(200)
 		key.is("text", "Nobody holds org:acme/tickets at this moment. 1 waiter is in line, first support-2 for less than 1 s. "+
 			"support-2 waits for org:acme/tickets, behind billing-7 in line for org:acme, which covers org:acme/books, which audit-1 holds.")
-		key.is("chain.1.agent", "billing-7").is("chain.1.key", "org:acme").is("chain.2.does", "holds").is("chain.2.key", "org:acme/books")
-		key.is("advice.message", "what everybody waits for in the end is audit-1 with org:acme/books: if that cannot finish, an operator may revoke it")
+		key.is("chain.1.agent", "billing-7").is("chain.1.key", "org:acme").is("chain.2.does", "holds").is(
+			"chain.2.key", "org:acme/books",
+		)
+		key.is(
+			"advice.message",
+			"what everybody waits for in the end is audit-1 with org:acme/books: if that cannot finish, an operator may revoke it",
+		)
 	})
 }
 
@@ -82,7 +113,9 @@ func TestWhyFirstInLine(t *testing.T) {
 		}
 		d.post("/v1/leases/"+first+"/release", ``).want(200)
 		key := d.get("/v1/why?key=account:1").want(200)
-		key.says("text", "account:1 is held by B (offered, gone in 30 s unless it takes it up)", "1 waiter is in line, first C for")
+		key.says(
+			"text", "account:1 is held by B (offered, gone in 30 s unless it takes it up)", "1 waiter is in line, first C for",
+		)
 	})
 }
 
@@ -101,15 +134,21 @@ func TestWhySeveralWaits(t *testing.T) {
 		ask("b", "account:a2", 202)
 		two := d.get("/v1/why?agent=b").want(200)
 		two.is("text", "b holds nothing. b waits for account:a1, which a1 holds. b waits for account:a2, which a2 holds.")
-		two.is("advice.message", "it waits in several lines, which hang on a1 and a2: when one of them releases, its line moves")
-		two.is("chain.1.agent", "a1").is("waits.0.chain.1.agent", "a1").is("waits.1.chain.1.agent", "a2").is("waits.1.chain.0.key", "account:a2")
+		two.is(
+			"advice.message", "it waits in several lines, which hang on a1 and a2: when one of them releases, its line moves",
+		)
+		two.is("chain.1.agent", "a1").is("waits.0.chain.1.agent", "a1").is("waits.1.chain.1.agent", "a2").is(
+			"waits.1.chain.0.key", "account:a2",
+		)
 
 		// The flow of a session may wait several times, too; each chain begins with its own wait.
 		s := d.session("c")
 		for _, key := range []string{"account:a1", "account:a2"} {
 			d.post("/v1/leases", `{"session":"`+s+`","on_conflict":"wait","claims":[{"key":"`+key+`"}]}`).want(202)
 		}
-		d.get("/v1/why?agent=c").want(200).is("text", "c holds nothing. c waits for account:a1, which a1 holds. c waits for account:a2, which a2 holds.")
+		d.get("/v1/why?agent=c").want(200).is(
+			"text", "c holds nothing. c waits for account:a1, which a1 holds. c waits for account:a2, which a2 holds.",
+		)
 
 		for i := range prose.MaxToldWait {
 			ask("b", "account:a"+string(rune('1'+i%5)), 202)
@@ -131,14 +170,19 @@ func TestWhyMessageAsks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
 		d.put("/v1/writers/account", `{"queue":"fees","pattern":"account:{id}"}`).want(200)
-		first := d.post("/v1/mailbox/account:1", `{"agent":"ann","kind":"close","approval":{"question":"may she?"}}`).want(202).str("message.id")
+		first := d.post(
+			"/v1/mailbox/account:1", `{"agent":"ann","kind":"close","approval":{"question":"may she?"}}`,
+		).want(202).str("message.id")
 		d.post("/v1/mailbox/account:1", `{"agent":"ann","kind":"credit"}`).want(202)
 		pass(12 * time.Second)
 		free := d.get("/v1/why?key=account:1").want(200)
-		free.says("text", "account:1 is free", `Message `+first+` of ann to account:1 waits for a person's word on "may she?", asked 12 s ago; `+
+		free.says("text", "account:1 is free", `Message `+first+
+			` of ann to account:1 waits for a person's word on "may she?", asked 12 s ago; `+
 			"1 later message of its sender to account:1 waits behind it: messages of one sender to a key keep their order.")
 		free.is("advice.action", "ask_human").says("advice.message", "interlock approve "+first)
-		d.get("/v1/why?agent=ann").want(200).says("text", "ann holds nothing. It waits for nothing. Message "+first).is("advice.action", "ask_human")
+		d.get("/v1/why?agent=ann").want(200).says("text", "ann holds nothing. It waits for nothing. Message "+first).is(
+			"advice.action", "ask_human",
+		)
 		if raw := d.get("/v1/why?key=account:2").want(200).raw; strings.Contains(raw, first) {
 			t.Error(raw)
 		}

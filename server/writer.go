@@ -26,7 +26,13 @@ func (c *call) setWriter() {
 	case !ok:
 		return
 	case known && shape != "" && shape != p.Shape:
-		c.refuse(interlock.CodeInvalidPattern, fmt.Sprintf("there is a pattern %q already, of the shape %q: leave pattern out, or name another", clipped(name), clipped(p.Shape)))
+		c.refuse(
+			interlock.CodeInvalidPattern,
+			fmt.Sprintf(
+				"there is a pattern %q already, of the shape %q: leave pattern out, or name another", clipped(name),
+				clipped(p.Shape),
+			),
+		)
 		return
 	case !known && shape == "":
 		c.noSuchPattern(name)

@@ -135,7 +135,8 @@ func benchmarkReplay(b *testing.B, held bool) {
 		for range burst {
 			h := engine.Head{Namespace: "bench", From: got}
 			take := &engine.Acquire{Head: h, ID: newID(), Agent: "bench", LeaseRequest: interlock.LeaseRequest{
-				Terms: interlock.Terms{TTL: interlock.MaxTTL}, Claims: []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}},
+				Terms:  interlock.Terms{TTL: interlock.MaxTTL},
+				Claims: []interlock.Claim{{Key: "account:12345", Mode: interlock.Exclusive}},
 			}}
 			cmds := []engine.Command{take, &engine.Release{Head: h, Lease: take.ID}}
 			if held {
@@ -253,7 +254,9 @@ func BenchmarkHeartbeats(b *testing.B) {
 	defer s.Close(background)
 	var id interlock.SessionID
 	id[0] = 1
-	eff, _, err := s.Do(b.Context(), &engine.OpenSession{Head: engine.Head{Namespace: "bench"}, ID: id, Agent: "bench", TTL: time.Hour})
+	eff, _, err := s.Do(
+		b.Context(), &engine.OpenSession{Head: engine.Head{Namespace: "bench"}, ID: id, Agent: "bench", TTL: time.Hour},
+	)
 	if err != nil || eff.Outcome != engine.Done {
 		b.Fatal(err, prose.Sentence(eff.Message))
 	}

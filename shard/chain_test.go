@@ -140,7 +140,8 @@ func TestHeadCoversAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said.Index < at.Index || head == before || !strings.HasPrefix(head, said.Index.String()+":") || said.Epoch != r.shard.epoch {
+			if said.Index < at.Index || head == before || !strings.HasPrefix(head, said.Index.String()+":") ||
+				said.Epoch != r.shard.epoch {
 				t.Fatalf("head %s at %v after an answer at %d; the one before was %s", head, said, at.Index, before)
 			}
 			before = head

@@ -47,7 +47,9 @@ func (v *visit) step(o *owner) (done bool) {
 // namespace: look is called as Survey's is, when all before it are carried out and
 // none behind it is. finish is then called with what Survey returns. Like a
 // Receiver's Deliver it must not block.
-func Query(namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool), finish func(interlock.At, error)) engine.Command {
+func Query(
+	namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool), finish func(interlock.At, error),
+) engine.Command {
 	return &visit{
 		Head:   engine.Head{Namespace: namespace},
 		run:    func(o *owner, now engine.Time) bool { return look(o.eng, now) },
@@ -57,7 +59,9 @@ func Query(namespace interlock.Namespace, look func(*engine.Engine, engine.Time)
 
 // visit has run called by the owner goroutine and returns when all that it can
 // have seen is durable.
-func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run func(o *owner, now engine.Time) (done bool)) (interlock.At, error) {
+func (s *Shard) visit(
+	ctx context.Context, namespace interlock.Namespace, run func(o *owner, now engine.Time) (done bool),
+) (interlock.At, error) {
 	if err := ctx.Err(); err != nil {
 		return interlock.At{}, err
 	}
@@ -66,7 +70,10 @@ func (s *Shard) visit(ctx context.Context, namespace interlock.Namespace, run fu
 		err error
 	}
 	done := make(chan result, 1)
-	v := &visit{Head: engine.Head{Namespace: namespace}, run: run, finish: func(at interlock.At, err error) { done <- result{at, err} }}
+	v := &visit{
+		Head: engine.Head{Namespace: namespace}, run: run,
+		finish: func(at interlock.At, err error) { done <- result{at, err} },
+	}
 	if err := s.put([]engine.Command{v}); err != nil {
 		return interlock.At{}, err
 	}

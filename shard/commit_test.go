@@ -298,7 +298,10 @@ func TestGivingUp(t *testing.T) {
 			t.Errorf("Do: %v", err)
 		}
 		ran := false
-		if _, err := r.shard.Read(ctx, "test", func(*engine.Engine, engine.Time) { ran = true }); !errors.Is(err, context.DeadlineExceeded) || ran {
+		if _, err := r.shard.Read(
+			ctx, "test", func(*engine.Engine, engine.Time) { ran = true },
+		); !errors.Is(err, context.DeadlineExceeded) ||
+			ran {
 			t.Errorf("Read with a context that has ended: %v, query run: %v", err, ran)
 		}
 		hold.Release()

@@ -246,7 +246,8 @@ func TestExecuteAmongMany(t *testing.T) {
 			}
 			for i := range 500 {
 				one, two := <-in.c, <-in.c
-				if one.Outcome != engine.Granted || one.Lease.Claims[0].Key != interlock.Key(fmt.Sprintf("%d:%d", a, i)) || two.Outcome != engine.Refused {
+				if one.Outcome != engine.Granted || one.Lease.Claims[0].Key != interlock.Key(fmt.Sprintf("%d:%d", a, i)) ||
+					two.Outcome != engine.Refused {
 					t.Errorf("caller %d, pair %d: %v for %v, then %v", a, i, one.Outcome, one.Lease.Claims, two.Outcome)
 					return
 				}

@@ -137,7 +137,9 @@ func (f *followers) wait() {
 // look returns what a feed has from index next on, as much as fits into list. When
 // there is nothing, and nothing is durable that the follower must read of the journal,
 // it returns what to wait for, and up to where everything was seen.
-func (f *followers) look(fd *eventFeed, s *Shard, next interlock.Index, list []*feedRecord) ([]*feedRecord, *news, interlock.Index) {
+func (f *followers) look(
+	fd *eventFeed, s *Shard, next interlock.Index, list []*feedRecord,
+) ([]*feedRecord, *news, interlock.Index) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if next < fd.floor {

@@ -105,12 +105,14 @@ func TestFollowersShareOneDecoding(t *testing.T) {
 		var mu sync.Mutex
 		var seen []*record.Event
 		for range 3 {
-			go r.follow(r.Context(), r.shard.At().Index+1, func(_ interlock.Index, _ interlock.Epoch, events []record.Event) error {
-				mu.Lock()
-				defer mu.Unlock()
-				seen = append(seen, &events[0])
-				return nil
-			})
+			go r.follow(
+				r.Context(), r.shard.At().Index+1, func(_ interlock.Index, _ interlock.Epoch, events []record.Event) error {
+					mu.Lock()
+					defer mu.Unlock()
+					seen = append(seen, &events[0])
+					return nil
+				},
+			)
 			synctest.Wait()
 		}
 		r.expect(engine.Granted, acquire(nil, "k"))
@@ -258,7 +260,9 @@ func TestFollowersMemoryIsBounded(t *testing.T) {
 		feeds = append(feeds, fd)
 	}
 	for i := range 10_000 {
-		f.add(&feedRecord{feed: feeds[i%len(feeds)], first: interlock.Index(i + 1), index: interlock.Index(i + 1), bytes: 64 << 10})
+		f.add(&feedRecord{
+			feed: feeds[i%len(feeds)], first: interlock.Index(i + 1), index: interlock.Index(i + 1), bytes: 64 << 10,
+		})
 		if f.bytes > newestBytes {
 			t.Fatalf("%d bytes are kept", f.bytes)
 		}

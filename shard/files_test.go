@@ -59,8 +59,13 @@ func TestNoFilesToRebuildFrom(t *testing.T) {
 		<-time.After(rounds / 2 * parkedFor)
 		r.refused(interlock.CodeOverloaded, &engine.Renew{Head: head(nil), Lease: held.ID})
 		<-time.After(rounds/2*parkedFor + time.Second)
-		if lease := r.expect(engine.Granted, &engine.GetLease{Head: head(nil), Lease: held.ID}).Lease; lease.ExpiresIn < 25*time.Second {
-			t.Errorf("after %v without descriptors the lease has %v left, want nearly all of its ttl", rounds*parkedFor, lease.ExpiresIn)
+		if lease := r.expect(
+			engine.Granted, &engine.GetLease{Head: head(nil), Lease: held.ID},
+		).Lease; lease.ExpiresIn < 25*time.Second {
+			t.Errorf(
+				"after %v without descriptors the lease has %v left, want nearly all of its ttl", rounds*parkedFor,
+				lease.ExpiresIn,
+			)
 		}
 		r.expect(engine.Granted, acquire(nil, "b"))
 		if live, replayed := r.hash(), replayedHash(t, r.shard.journal); live != replayed {

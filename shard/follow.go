@@ -150,8 +150,10 @@ func (r *followerReader) read(ctx context.Context) error {
 			return nil
 		}
 		return &interlock.Error{
-			Code:    interlock.CodeHistoryTrimmed,
-			Message: fmt.Sprintf("entry %d is no longer kept; the oldest is %d: begin there", uint64(r.next), uint64(r.s.First())),
+			Code: interlock.CodeHistoryTrimmed,
+			Message: fmt.Sprintf(
+				"entry %d is no longer kept; the oldest is %d: begin there", uint64(r.next), uint64(r.s.First()),
+			),
 		}
 	case err != nil:
 		if ended := r.s.ended(ctx); ended != nil {
@@ -159,7 +161,9 @@ func (r *followerReader) read(ctx context.Context) error {
 		}
 		return &UnreadableError{Index: r.next, Err: err}
 	case r.next == began:
-		return fmt.Errorf("shard: invariant broken: the journal has no entry %d, and %d is durable", uint64(r.next), uint64(r.s.At().Index))
+		return fmt.Errorf(
+			"shard: invariant broken: the journal has no entry %d, and %d is durable", uint64(r.next), uint64(r.s.At().Index),
+		)
 	}
 	return nil
 }

@@ -76,7 +76,9 @@ type follower struct {
 }
 
 // follow follows the namespace of the rig's commands.
-func (r *rig) follow(ctx context.Context, from interlock.Index, visit func(interlock.Index, interlock.Epoch, []record.Event) error) error {
+func (r *rig) follow(
+	ctx context.Context, from interlock.Index, visit func(interlock.Index, interlock.Epoch, []record.Event) error,
+) error {
 	return r.shard.Follow(ctx, Follower{Namespace: "test", From: from, Visit: visit})
 }
 
@@ -214,7 +216,9 @@ func TestFollowEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newRig(t)
 		stop := errors.New("enough")
-		if err := r.follow(r.Context(), 0, func(interlock.Index, interlock.Epoch, []record.Event) error { return stop }); err != stop {
+		if err := r.follow(
+			r.Context(), 0, func(interlock.Index, interlock.Epoch, []record.Event) error { return stop },
+		); err != stop {
 			t.Errorf("the visitor's error came back as %v", err)
 		}
 		done := make(chan error)

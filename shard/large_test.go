@@ -182,7 +182,10 @@ func TestAppendFailsBetweenPieces(t *testing.T) {
 		whole bool // the large entry is in the journal all the same
 	}{
 		{"no space", func(s *memjournal.Store) { s.Inject(memjournal.NoSpace) }, interlock.CodeNoSpace, false},
-		{"no space for long", func(s *memjournal.Store) { s.Inject(memjournal.NoSpace, memjournal.NoSpace) }, interlock.CodeNoSpace, false},
+		{
+			"no space for long", func(s *memjournal.Store) { s.Inject(memjournal.NoSpace, memjournal.NoSpace) },
+			interlock.CodeNoSpace, false,
+		},
 		{"lost", func(s *memjournal.Store) { s.Inject(memjournal.Lost) }, interlock.CodeOutcomeUnknown, false},
 		{"stored", func(s *memjournal.Store) { s.Inject(memjournal.Stored) }, interlock.CodeOutcomeUnknown, true},
 		{"fenced", func(s *memjournal.Store) { s.Open(background) }, interlock.CodeNotOwner, false},
@@ -219,7 +222,9 @@ func TestAppendFailsBetweenPieces(t *testing.T) {
 				}
 				a := <-in.c
 				if a.Outcome != engine.Granted || a.At.Index != index {
-					t.Errorf("what was written with the first piece: %v %s at %d, want granted at %d", a.Outcome, a.Code, a.At.Index, index)
+					t.Errorf(
+						"what was written with the first piece: %v %s at %d, want granted at %d", a.Outcome, a.Code, a.At.Index, index,
+					)
 				}
 				if a := <-in.c; a.Outcome != engine.Refused || a.Code != interlock.CodeHeld || a.At.Index != index {
 					t.Errorf("a refusal behind it: %v %s at %d, want held at %d", a.Outcome, a.Code, a.At.Index, index)
@@ -307,14 +312,19 @@ func TestLargestAcknowledgement(t *testing.T) {
 		payload := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
 		submit := func() engine.TaskSpec { return engine.TaskSpec{ID: newID(), TaskSpec: interlock.TaskSpec{Queue: "q"}} }
 		r.expect(engine.Done, &engine.Submit{Head: head(nil), Task: submit()})
-		handed := r.expect(engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1}).Handed
+		handed := r.expect(
+			engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1},
+		).Handed
 		ack := func(each int) *engine.Ack {
-			c := &engine.Ack{Head: head(nil), Lease: handed[0].Lease.ID, Result: payload(interlock.MaxResultBytes), CommitRequest: interlock.CommitRequest{
+			c := &engine.Ack{Head: head(nil), Lease: handed[0].Lease.ID, Result: payload(
+				interlock.MaxResultBytes,
+			), CommitRequest: interlock.CommitRequest{
 				Note: strings.Repeat("n", interlock.MaxNoteBytes),
 			}}
 			for i := range interlock.MaxWrites {
 				c.Writes = append(c.Writes, interlock.Write{
-					Key: interlock.Key(fmt.Sprintf("%0*d", interlock.MaxKeyBytes, i)), Op: interlock.Put, Body: payload(interlock.MaxCommitBytes / interlock.MaxWrites),
+					Key: interlock.Key(fmt.Sprintf("%0*d", interlock.MaxKeyBytes, i)), Op: interlock.Put,
+					Body: payload(interlock.MaxCommitBytes / interlock.MaxWrites),
 				})
 			}
 			for range interlock.MaxFollowUps {
@@ -330,7 +340,9 @@ func TestLargestAcknowledgement(t *testing.T) {
 		if at.Index < before+3 {
 			t.Errorf("it is at %d, after %d: it should take three pieces at least", at.Index, before)
 		}
-		if got := r.expect(engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1}).Handed; len(got) != 1 {
+		if got := r.expect(
+			engine.Granted, &engine.Pull{Head: head(nil), ID: newID(), Leases: [][16]byte{newID()}, Queue: "q", Max: 1},
+		).Handed; len(got) != 1 {
 			t.Error("what it submitted is not there")
 		}
 		r.consistent()

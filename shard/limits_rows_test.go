@@ -15,7 +15,9 @@ var limitRows = []limitRow{
 		name:  "acquire/claims=64,segments=16",
 		setUp: (*neighbour).open,
 		again: func(n *neighbour) {
-			n.release(n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}}))
+			n.release(n.ask(
+				"", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}},
+			))
 		},
 	},
 	{
@@ -79,7 +81,9 @@ var limitRows = []limitRow{
 		name: "park-free/claims=64,segments=16",
 		setUp: func(n *neighbour) {
 			n.open()
-			n.lease = n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}})
+			n.lease = n.ask(
+				"", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}},
+			)
 		},
 		again: func(n *neighbour) {
 			n.must(n.do(&engine.Park{Head: n.head(), Lease: n.lease, Free: true, Reason: "r"}))
@@ -258,7 +262,10 @@ var limitRows = []limitRow{
 		setUp: func(n *neighbour) {
 			n.open()
 			n.all(interlock.MaxPatterns-1, func(i int) engine.Command {
-				return &engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: fmt.Sprint("p", i), Shape: fmt.Sprintf("s%d/{id}", i), Capacity: 10}}
+				return &engine.SetPattern{
+					Head:    n.head(),
+					Pattern: interlock.Pattern{Name: fmt.Sprint("p", i), Shape: fmt.Sprintf("s%d/{id}", i), Capacity: 10},
+				}
 			})
 			n.all(100_000, func(i int) engine.Command {
 				c := n.take(fmt.Sprint(i), interlock.Key(fmt.Sprintf("s%d/%d", i%(interlock.MaxPatterns-1), i)))
@@ -288,7 +295,9 @@ var limitRows = []limitRow{
 			n.next++
 			groups := []interlock.Group{{Name: fmt.Sprint("g", n.next), Max: 1}}
 			n.insist(func() engine.Command {
-				return &engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "p", Shape: "p", Capacity: 1, Groups: groups}}
+				return &engine.SetPattern{
+					Head: n.head(), Pattern: interlock.Pattern{Name: "p", Shape: "p", Capacity: 1, Groups: groups},
+				}
 			})
 		},
 	},
@@ -299,7 +308,12 @@ var limitRows = []limitRow{
 			n.fillPatterns()
 		},
 		again: func(n *neighbour) {
-			n.must(n.do(&engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "new", Shape: "new:{id}", Members: []string{fmt.Sprintf("new:{0..%d}", interlock.MaxMembers-1)}}}))
+			n.must(n.do(&engine.SetPattern{
+				Head: n.head(),
+				Pattern: interlock.Pattern{
+					Name: "new", Shape: "new:{id}", Members: []string{fmt.Sprintf("new:{0..%d}", interlock.MaxMembers-1)},
+				},
+			}))
 			n.must(n.do(&engine.DropPattern{Head: n.head(), Name: "new"}))
 		},
 	},
@@ -310,7 +324,9 @@ var limitRows = []limitRow{
 			n.fillPatterns()
 		},
 		again: func(n *neighbour) {
-			n.release(n.ask("", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}}))
+			n.release(n.ask(
+				"", "", engine.Acquire{LeaseRequest: interlock.LeaseRequest{Claims: deepClaims(interlock.Exclusive)}},
+			))
 		},
 	},
 	{
@@ -464,7 +480,9 @@ var limitRows = []limitRow{
 		setUp: func(n *neighbour) {
 			n.open()
 			n.queue("q")
-			n.must(n.do(&engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "t", Shape: "t", Allow: []interlock.Rule{{Principal: "boss"}}}}))
+			n.must(n.do(&engine.SetPattern{
+				Head: n.head(), Pattern: interlock.Pattern{Name: "t", Shape: "t", Allow: []interlock.Rule{{Principal: "boss"}}},
+			}))
 			n.by = &interlock.Principal{Name: "boss", Roles: interlock.RoleAgent | interlock.RoleOperator}
 			n.all(interlock.MaxListeners, func(i int) engine.Command {
 				h := n.head()
@@ -507,7 +525,10 @@ var limitRows = []limitRow{
 		name:  "set-pattern/tasks=100000,allow",
 		setUp: func(n *neighbour) { n.open(); n.fillQueue() },
 		again: func(n *neighbour) {
-			n.must(n.do(&engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "t", Shape: "t/{id}", Allow: []interlock.Rule{{Principal: "boss"}}}}))
+			n.must(n.do(&engine.SetPattern{
+				Head:    n.head(),
+				Pattern: interlock.Pattern{Name: "t", Shape: "t/{id}", Allow: []interlock.Rule{{Principal: "boss"}}},
+			}))
 			n.must(n.do(&engine.DropPattern{Head: n.head(), Name: "t"}))
 		},
 	},
@@ -606,7 +627,9 @@ var limitRows = []limitRow{
 			n.open()
 			n.fillPatterns()
 			n.put("s0/1", []byte("1"))
-			n.all(interlock.MaxPatterns-1, func(i int) engine.Command { return n.take("", interlock.Key(fmt.Sprintf("s%d/x", i))) })
+			n.all(
+				interlock.MaxPatterns-1, func(i int) engine.Command { return n.take("", interlock.Key(fmt.Sprintf("s%d/x", i))) },
+			)
 		},
 		again: func(n *neighbour) { n.read(func(e *engine.Engine) { e.Contention(n.namespace) }) },
 	},

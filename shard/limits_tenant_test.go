@@ -99,7 +99,9 @@ func (n *neighbour) read(query func(*engine.Engine)) {
 }
 
 func (n *neighbour) survey(q engine.Scan) {
-	if _, err := n.s.Survey(n.b.Context(), n.namespace, func(e *engine.Engine, _ engine.Time) bool { return q.Look(e) }); err != nil {
+	if _, err := n.s.Survey(
+		n.b.Context(), n.namespace, func(e *engine.Engine, _ engine.Time) bool { return q.Look(e) },
+	); err != nil {
 		n.b.Error(err)
 	}
 }
@@ -186,13 +188,17 @@ func (n *neighbour) joinLines() {
 }
 
 func (n *neighbour) run(i int) *engine.StartRun {
-	return &engine.StartRun{Head: n.head(), ID: newID(), Org: "o", Workflow: fmt.Sprint("w", i%1000), Agent: "busy", TTL: interlock.MaxTTL}
+	return &engine.StartRun{
+		Head: n.head(), ID: newID(), Org: "o", Workflow: fmt.Sprint("w", i%1000), Agent: "busy", TTL: interlock.MaxTTL,
+	}
 }
 
 // fillPatterns registers as many patterns as may be, but for one.
 func (n *neighbour) fillPatterns() {
 	n.all(interlock.MaxPatterns-1, func(i int) engine.Command {
-		return &engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: fmt.Sprint("p", i), Shape: fmt.Sprintf("s%d/{rest...}", i)}}
+		return &engine.SetPattern{
+			Head: n.head(), Pattern: interlock.Pattern{Name: fmt.Sprint("p", i), Shape: fmt.Sprintf("s%d/{rest...}", i)},
+		}
 	})
 }
 
@@ -223,7 +229,9 @@ func (n *neighbour) documents(count, size int) {
 
 func (n *neighbour) effect() *engine.ClaimEffect {
 	n.next++
-	return &engine.ClaimEffect{Head: n.head(), ID: newID(), Action: fmt.Sprintf(`{"pay":%d}`, n.next), TTL: interlock.MaxEffectTTL}
+	return &engine.ClaimEffect{
+		Head: n.head(), ID: newID(), Action: fmt.Sprintf(`{"pay":%d}`, n.next), TTL: interlock.MaxEffectTTL,
+	}
 }
 
 func (n *neighbour) fillEffects() {
@@ -270,7 +278,9 @@ func (n *neighbour) takeAgain() {
 // askAboutNext has a person asked about the next task.
 func (n *neighbour) askAboutNext() interlock.TaskID {
 	h := n.pull(1)[0]
-	n.must(n.do(&engine.AskHuman{Head: n.head(), Lease: h.Lease.ID, Question: interlock.Question{Text: "May it?", OnLimit: interlock.Denied}}))
+	n.must(n.do(&engine.AskHuman{
+		Head: n.head(), Lease: h.Lease.ID, Question: interlock.Question{Text: "May it?", OnLimit: interlock.Denied},
+	}))
 	return h.Task.ID
 }
 

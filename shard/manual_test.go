@@ -128,7 +128,8 @@ func TestManualIsParked(t *testing.T) {
 		h.turns()
 	}
 	got := in.all()
-	if len(got) != 3 || got[0].Code != interlock.CodeNoSpace || got[1].Code != interlock.CodeNoSpace || got[2].Outcome != engine.Granted {
+	if len(got) != 3 || got[0].Code != interlock.CodeNoSpace || got[1].Code != interlock.CodeNoSpace ||
+		got[2].Outcome != engine.Granted {
 		t.Fatalf("answers: %+v", got)
 	}
 }

@@ -39,9 +39,11 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 	s := &Shard{
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,
 		log:      cfg.Logger.With("shard", cfg.Number),
-		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes, lowMemory: cfg.LowMemory, maxAhead: cfg.MaxAhead,
-		other: newOtherGroup(), stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}), stopping: make(chan struct{}),
-		stopped: make(chan struct{}), stopClock: func() {},
+		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes,
+		lowMemory: cfg.LowMemory, maxAhead: cfg.MaxAhead,
+		other: newOtherGroup(), stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}),
+		stopping: make(chan struct{}),
+		stopped:  make(chan struct{}), stopClock: func() {},
 	}
 	if cfg.Unattributed {
 		s.options = append(s.options, engine.Unattributed)
@@ -72,7 +74,10 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 	if err := s.appendAll(o.cur); err != nil {
 		return err
 	}
-	s.log.Info("shard is open", "epoch", s.epoch, "index", s.At().Index, "head", s.links.record(0).Last().Head(), "snapshot", r.snapshot, "replayed", r.entries, "took", s.watch().Sub(began))
+	s.log.Info(
+		"shard is open", "epoch", s.epoch, "index", s.At().Index, "head", s.links.record(0).Last().Head(), "snapshot",
+		r.snapshot, "replayed", r.entries, "took", s.watch().Sub(began),
+	)
 
 	o.cur.begin(o.generation, o.cur.next())
 	o.arm()

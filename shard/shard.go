@@ -164,7 +164,9 @@ func (s *Shard) Do(ctx context.Context, cmd engine.Command) (engine.Effect, inte
 // last command. query must be quick, must not keep the engine and must not call the shard. When
 // Read returns an error, query may have run or not, but it does not run any more, and what it saw
 // must not be shown.
-func (s *Shard) Read(ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time)) (interlock.At, error) {
+func (s *Shard) Read(
+	ctx context.Context, namespace interlock.Namespace, query func(*engine.Engine, engine.Time),
+) (interlock.At, error) {
 	return s.Survey(ctx, namespace, func(e *engine.Engine, now engine.Time) bool {
 		query(e, now)
 		return true
@@ -174,7 +176,9 @@ func (s *Shard) Read(ctx context.Context, namespace interlock.Namespace, query f
 // Survey is Read for a query that looks at much. look is called again and again until it reports
 // that it is done, and should look at little each time: other namespaces have their turns between.
 // It sees one state of its own namespace: no command of that is carried out meanwhile.
-func (s *Shard) Survey(ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool)) (interlock.At, error) {
+func (s *Shard) Survey(
+	ctx context.Context, namespace interlock.Namespace, look func(*engine.Engine, engine.Time) (done bool),
+) (interlock.At, error) {
 	return s.visit(ctx, namespace, func(o *owner, now engine.Time) bool { return look(o.eng, now) })
 }
 

@@ -89,7 +89,10 @@ func (o *owner) snapshot() func(chain.Record) {
 		case errors.Is(err, context.Canceled): // by Close, which makes one itself
 		default:
 			// Nothing is lost by it: the next start replays more.
-			s.log.Warn("no snapshot; the next one is tried after as much again was written, or soon where space is low", "index", at, "error", err)
+			s.log.Warn(
+				"no snapshot; the next one is tried after as much again was written, or soon where space is low", "index", at,
+				"error", err,
+			)
 		}
 	}
 }

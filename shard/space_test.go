@@ -114,13 +114,17 @@ func TestParked(t *testing.T) {
 		r.refused(interlock.CodeNoSpace, acquire(nil, "b"))
 		<-time.After(rounds / 2 * parkedFor)
 		r.refused(interlock.CodeNoSpace, &engine.Renew{Head: head(nil), Lease: held.ID})
-		if _, err := r.shard.Read(r.Context(), "test", func(*engine.Engine, engine.Time) {}); !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSpace}) {
+		if _, err := r.shard.Read(
+			r.Context(), "test", func(*engine.Engine, engine.Time) {},
+		); !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSpace}) {
 			t.Errorf("Read: %v", err)
 		}
 		<-time.After(rounds/2*parkedFor + time.Second)
 		lease := r.expect(engine.Granted, &engine.GetLease{Head: head(nil), Lease: held.ID}).Lease
 		if lease.ExpiresIn < 25*time.Second {
-			t.Errorf("after %v without space the lease has %v left, want nearly all of its ttl", rounds*parkedFor, lease.ExpiresIn)
+			t.Errorf(
+				"after %v without space the lease has %v left, want nearly all of its ttl", rounds*parkedFor, lease.ExpiresIn,
+			)
 		}
 		r.expect(engine.Done, release(nil, held.ID))
 	})

@@ -129,7 +129,9 @@ func (c anyEffect) Deliver(eff *engine.Effect, _ interlock.At) {
 }
 
 func newNeighbour(b testing.TB, s *Shard) *neighbour {
-	return &neighbour{b: b, s: s, namespace: "busy", got: make(anyEffect, 1), names: map[interlock.SessionID]string{}, keep: 1}
+	return &neighbour{
+		b: b, s: s, namespace: "busy", got: make(anyEffect, 1), names: map[interlock.SessionID]string{}, keep: 1,
+	}
 }
 
 func (n *neighbour) head() engine.Head {
@@ -163,7 +165,8 @@ func (n *neighbour) openFor(ttl time.Duration) {
 
 // ask acquires a key in a flow, as changed by more.
 func (n *neighbour) ask(flow string, key interlock.Key, more engine.Acquire) interlock.LeaseID {
-	more.Head, more.ID, more.Flow, more.Agent, more.TTL, more.OnConflict = n.head(), newID(), flow, "busy", interlock.MaxTTL, interlock.Wait
+	more.Head, more.ID, more.Flow, more.Agent, more.TTL, more.OnConflict = n.head(), newID(), flow, "busy",
+		interlock.MaxTTL, interlock.Wait
 	if more.Claims == nil {
 		more.Claims = []interlock.Claim{{Key: key, Mode: interlock.Exclusive}}
 	}
@@ -191,7 +194,9 @@ func (n *neighbour) cycle() { n.release(n.ask("", "own", engine.Acquire{})) }
 // holdPermits has very many flows hold one permit of a key, and wait for two more.
 func (n *neighbour) holdPermits(flows int) {
 	n.open()
-	n.do(&engine.SetPattern{Head: n.head(), Pattern: interlock.Pattern{Name: "p", Shape: "p", Capacity: uint32(flows) + 10}})
+	n.do(&engine.SetPattern{
+		Head: n.head(), Pattern: interlock.Pattern{Name: "p", Shape: "p", Capacity: uint32(flows) + 10},
+	})
 	n.permits("idle", 9)
 	for i := range flows {
 		n.permits(fmt.Sprint(i), 1)

@@ -112,7 +112,9 @@ func TestQueuedHeartbeatBeatsExpiry(t *testing.T) {
 		}
 		lease := r.expect(engine.Granted, &engine.GetLease{Head: alive, Lease: kept.ID}).Lease
 		if lease.State == interlock.Grace || lease.ExpiresIn != time.Second {
-			t.Errorf("the lease is in %v with %v left, want 1s: ttl 10s from the heartbeat's arrival", lease.State, lease.ExpiresIn)
+			t.Errorf(
+				"the lease is in %v with %v left, want 1s: ttl 10s from the heartbeat's arrival", lease.State, lease.ExpiresIn,
+			)
 		}
 		r.refused(interlock.CodeSessionEnded, &engine.Heartbeat{Head: silent})
 	})

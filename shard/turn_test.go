@@ -30,7 +30,10 @@ func (r *rig) stall() (let func()) {
 func (r *rig) visitIn(namespace interlock.Namespace, run func()) (done <-chan error) {
 	r.Helper()
 	finished := make(chan error, 1)
-	query := Query(namespace, func(*engine.Engine, engine.Time) bool { run(); return true }, func(_ interlock.At, err error) { finished <- err })
+	query := Query(
+		namespace, func(*engine.Engine, engine.Time) bool { run(); return true },
+		func(_ interlock.At, err error) { finished <- err },
+	)
 	if err := r.shard.Submit(query); err != nil {
 		r.Error("submit:", err)
 	}
@@ -89,7 +92,9 @@ func noisyTenants(t *testing.T, noisy int) {
 		}
 	}
 	if bound := int64(noisy * turnCommands); worst > bound || worst == 0 {
-		t.Errorf("%d commands of %d noisy tenants were carried out before one of the quiet one, want 1 to %d", worst, noisy, bound)
+		t.Errorf(
+			"%d commands of %d noisy tenants were carried out before one of the quiet one, want 1 to %d", worst, noisy, bound,
+		)
 	}
 }
 
@@ -331,7 +336,9 @@ func TestOverloaded(t *testing.T) {
 		if n := fill("b"); n != 6 {
 			t.Errorf("the second has %d, want half of what is left", n)
 		}
-		if err := r.shard.Submit(acquire(answers, "x"), acquire(answers, "y"), acquire(answers, "z"), acquire(answers, "w")); !errors.Is(err, overloaded) {
+		if err := r.shard.Submit(
+			acquire(answers, "x"), acquire(answers, "y"), acquire(answers, "z"), acquire(answers, "w"),
+		); !errors.Is(err, overloaded) {
 			t.Errorf("four into room for three: %v", err)
 		}
 		if n := fill("test"); n != 3 {

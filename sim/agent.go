@@ -153,13 +153,16 @@ func (a *agent) openSession() {
 	}
 	a.opening = true
 	ttl := a.ttl
-	o := a.send("open session", func() engine.Command { return &engine.OpenSession{ID: a.w.id(), Agent: a.name, TTL: ttl} }, func(eff *engine.Effect, _ interlock.At) {
-		a.opening = false
-		if eff.Outcome == engine.Done && a.session.IsZero() {
-			a.session, a.seq, a.acked, a.unseen, a.silent = eff.Session.ID, 0, 0, 0, false
-			a.beat(a.session)
-		}
-	})
+	o := a.send(
+		"open session", func() engine.Command { return &engine.OpenSession{ID: a.w.id(), Agent: a.name, TTL: ttl} },
+		func(eff *engine.Effect, _ interlock.At) {
+			a.opening = false
+			if eff.Outcome == engine.Done && a.session.IsZero() {
+				a.session, a.seq, a.acked, a.unseen, a.silent = eff.Session.ID, 0, 0, 0, false
+				a.beat(a.session)
+			}
+		},
+	)
 	a.w.after(20*time.Second, func() {
 		if o.over && !o.answered {
 			a.opening = false
@@ -175,14 +178,17 @@ func (a *agent) beat(id interlock.SessionID) {
 		}
 		if len(a.open) < 12 {
 			progress := fmt.Sprint(a.rng(1000))
-			a.send("heartbeat", func() engine.Command { return &engine.Heartbeat{Progress: progress} }, func(eff *engine.Effect, _ interlock.At) {
-				a.ended(eff)
-				for i := range eff.Losses {
-					if l := &eff.Losses[i]; l.Lease.State == interlock.Ended {
-						a.lose(l.Lease.ID)
+			a.send(
+				"heartbeat", func() engine.Command { return &engine.Heartbeat{Progress: progress} },
+				func(eff *engine.Effect, _ interlock.At) {
+					a.ended(eff)
+					for i := range eff.Losses {
+						if l := &eff.Losses[i]; l.Lease.State == interlock.Ended {
+							a.lose(l.Lease.ID)
+						}
 					}
-				}
-			})
+				},
+			)
 		}
 		a.beat(id)
 	})
@@ -190,7 +196,8 @@ func (a *agent) beat(id interlock.SessionID) {
 
 // ended notices that the session is over.
 func (a *agent) ended(eff *engine.Effect) {
-	if eff.Outcome == engine.Refused && (eff.Code == interlock.CodeSessionEnded || eff.Code == interlock.CodeUnknownSession) {
+	if eff.Outcome == engine.Refused &&
+		(eff.Code == interlock.CodeSessionEnded || eff.Code == interlock.CodeUnknownSession) {
 		a.leave0()
 	}
 }
@@ -262,7 +269,9 @@ func (a *agent) claims(most int) (list []interlock.Claim) {
 		case 2:
 			c = interlock.Claim{Key: "team:0", Mode: interlock.Permits, Count: uint32(1 + a.rng(2))}
 		case 0:
-			c = interlock.Claim{Key: interlock.Key(fmt.Sprintf("pool:%d", a.rng(2))), Mode: interlock.Permits, Count: uint32(1 + a.rng(poolSize))}
+			c = interlock.Claim{
+				Key: interlock.Key(fmt.Sprintf("pool:%d", a.rng(2))), Mode: interlock.Permits, Count: uint32(1 + a.rng(poolSize)),
+			}
 		case 1:
 			c = interlock.Claim{Key: "rate:0", Mode: interlock.Permits, Count: uint32(1 + a.rng(3))}
 		case 3:
@@ -287,9 +296,11 @@ func (a *agent) acquire() {
 			Flow: flow, Purpose: "work", Priority: priority, OnConflict: onConflict, Claims: a.claims(3),
 			Terms: interlock.Terms{
 				Group: group, TTL: []time.Duration{0, 0, 3 * time.Second, 20 * time.Second}[a.rng(4)],
-				Grace:   []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
-				MaxWait: []time.Duration{0, 0, 5 * time.Second}[a.rng(3)], LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
-				MaxHold: []time.Duration{0, 0, 0, 8 * time.Second}[a.rng(4)], Stall: []time.Duration{0, 0, 0, 0, 6 * time.Second}[a.rng(5)],
+				Grace:     []time.Duration{0, engine.NoGrace, time.Second}[a.rng(3)],
+				MaxWait:   []time.Duration{0, 0, 5 * time.Second}[a.rng(3)],
+				LockDelay: []time.Duration{0, 0, 0, 2 * time.Second}[a.rng(4)],
+				MaxHold:   []time.Duration{0, 0, 0, 8 * time.Second}[a.rng(4)],
+				Stall:     []time.Duration{0, 0, 0, 0, 6 * time.Second}[a.rng(5)],
 			},
 		},
 		Attach: attach,
@@ -304,7 +315,9 @@ func (a *agent) acquire() {
 			c.Claims[i].Mode, c.Claims[i].Count = interlock.Exclusive, 0
 		}
 	case 1:
-		c.Claims, c.OnConflict, c.MaxWait = []interlock.Claim{{Key: interlock.Key(fmt.Sprintf("gate:%d", a.rng(2))), Mode: interlock.Barrier, Count: 2}}, interlock.Wait, 10*time.Second
+		c.Claims, c.OnConflict, c.MaxWait = []interlock.Claim{{
+			Key: interlock.Key(fmt.Sprintf("gate:%d", a.rng(2))), Mode: interlock.Barrier, Count: 2,
+		}}, interlock.Wait, 10*time.Second
 	case 2:
 		if !a.session.IsZero() {
 			c.Claims, c.OnConflict = []interlock.Claim{{Key: "shards:0", Mode: interlock.Member, Count: 4}}, interlock.Wait
@@ -329,8 +342,12 @@ func (a *agent) acquire() {
 // already, and patient: so circles close, and not only where a flow begins to wait.
 func (a *agent) tangle(c *engine.Acquire) {
 	*c = engine.Acquire{LeaseRequest: interlock.LeaseRequest{
-		Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: 3 * time.Second, Grace: engine.NoGrace}, OnConflict: interlock.Wait, Claims: []interlock.Claim{
-			{Key: interlock.Key(fmt.Sprintf("k%d", a.rng(4))), Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[a.rng(2)]},
+		Purpose: c.Purpose, Priority: c.Priority, Terms: interlock.Terms{TTL: 3 * time.Second, Grace: engine.NoGrace},
+		OnConflict: interlock.Wait, Claims: []interlock.Claim{
+			{
+				Key:  interlock.Key(fmt.Sprintf("k%d", a.rng(4))),
+				Mode: []interlock.Mode{interlock.Exclusive, interlock.Shared}[a.rng(2)],
+			},
 		},
 	}, Attach: true}
 	if a.rng(5) == 0 {
@@ -439,7 +456,8 @@ func (a *agent) told(eff *engine.Effect, _ interlock.At) {
 func (a *agent) gone(h *heldLease) func(*engine.Effect, interlock.At) {
 	return func(eff *engine.Effect, _ interlock.At) {
 		a.ended(eff)
-		if eff.Outcome == engine.Refused && eff.Code != interlock.CodeInGrace && eff.Code != interlock.CodeParked && eff.Code != interlock.CodeInvalidRequest {
+		if eff.Outcome == engine.Refused && eff.Code != interlock.CodeInGrace && eff.Code != interlock.CodeParked &&
+			eff.Code != interlock.CodeInvalidRequest {
 			a.lose(h.id)
 		}
 	}
@@ -453,7 +471,10 @@ func (a *agent) release() {
 	id := h.id
 	a.lose(id)
 	note := []string{"", "", "done"}[a.rng(3)]
-	a.send(fmt.Sprintf("release fence %d", h.fence), func() engine.Command { return &engine.Release{Lease: id, Note: note} }, func(eff *engine.Effect, _ interlock.At) { a.ended(eff) })
+	a.send(
+		fmt.Sprintf("release fence %d", h.fence), func() engine.Command { return &engine.Release{Lease: id, Note: note} },
+		func(eff *engine.Effect, _ interlock.At) { a.ended(eff) },
+	)
 }
 
 func (a *agent) poll() {
@@ -462,7 +483,9 @@ func (a *agent) poll() {
 	}
 	t := a.waits[a.rng(len(a.waits))]
 	attach := a.rng(2) == 0
-	a.send(fmt.Sprintf("poll %x", t[12:]), func() engine.Command { return &engine.Poll{Ticket: t, Attach: attach} }, a.got())
+	a.send(
+		fmt.Sprintf("poll %x", t[12:]), func() engine.Command { return &engine.Poll{Ticket: t, Attach: attach} }, a.got(),
+	)
 }
 
 func (a *agent) leave() {
@@ -471,7 +494,10 @@ func (a *agent) leave() {
 	}
 	t := a.waits[a.rng(len(a.waits))]
 	a.unawait(t)
-	a.send(fmt.Sprintf("leave %x", t[12:]), func() engine.Command { return &engine.Leave{Ticket: t} }, func(eff *engine.Effect, _ interlock.At) { a.ended(eff) })
+	a.send(
+		fmt.Sprintf("leave %x", t[12:]), func() engine.Command { return &engine.Leave{Ticket: t} },
+		func(eff *engine.Effect, _ interlock.At) { a.ended(eff) },
+	)
 }
 
 func (a *agent) convert() {
@@ -479,7 +505,10 @@ func (a *agent) convert() {
 	if h == nil || h.task {
 		return
 	}
-	c := engine.Convert{Lease: h.id, OnConflict: []interlock.OnConflict{interlock.Fail, interlock.Wait, interlock.Preempt}[a.rng(3)], Attach: a.rng(2) == 0}
+	c := engine.Convert{
+		Lease: h.id, OnConflict: []interlock.OnConflict{interlock.Fail, interlock.Wait, interlock.Preempt}[a.rng(3)],
+		Attach: a.rng(2) == 0,
+	}
 	claims := append([]interlock.Claim(nil), h.claims...)
 	for i := range claims {
 		if !claims[i].Mode.Counts() {
@@ -501,20 +530,29 @@ func (a *agent) park() {
 	if h == nil || h.task {
 		return
 	}
-	c := engine.Park{Lease: h.id, Free: a.rng(2) == 0, For: []time.Duration{0, 10 * time.Second, 30 * time.Second}[1+a.rng(2)], Reason: []string{"", "a question"}[a.rng(2)]}
+	c := engine.Park{
+		Lease: h.id, Free: a.rng(2) == 0, For: []time.Duration{0, 10 * time.Second, 30 * time.Second}[1+a.rng(2)],
+		Reason: []string{"", "a question"}[a.rng(2)],
+	}
 	c.Keep = !c.Free
-	a.send(fmt.Sprintf("park fence %d", h.fence), func() engine.Command { again := c; return &again }, func(eff *engine.Effect, at interlock.At) {
-		if eff.Outcome == engine.Done {
-			h.parked = true
-		}
-		a.gone(h)(eff, at)
-	})
+	a.send(
+		fmt.Sprintf("park fence %d", h.fence), func() engine.Command { again := c; return &again },
+		func(eff *engine.Effect, at interlock.At) {
+			if eff.Outcome == engine.Done {
+				h.parked = true
+			}
+			a.gone(h)(eff, at)
+		},
+	)
 }
 
 func (a *agent) resume() {
 	for _, h := range a.leases {
 		if h.parked {
-			c := engine.Resume{Lease: h.id, Flow: a.flow(), OnConflict: interlock.OnConflict(a.rng(2)), Attach: a.rng(2) == 0, MaxWait: 10 * time.Second, Unapproved: a.rng(4) > 0}
+			c := engine.Resume{
+				Lease: h.id, Flow: a.flow(), OnConflict: interlock.OnConflict(a.rng(2)), Attach: a.rng(2) == 0,
+				MaxWait: 10 * time.Second, Unapproved: a.rng(4) > 0,
+			}
 			h.parked = false
 			a.send(fmt.Sprintf("resume fence %d", h.fence), func() engine.Command { again := c; return &again }, a.got())
 			return
@@ -526,7 +564,10 @@ func (a *agent) arrive() {
 	for _, h := range a.leases {
 		if len(h.claims) > 0 && h.claims[0].Mode == interlock.Barrier {
 			c := engine.Arrive{Lease: h.id, MaxWait: 5 * time.Second, Attach: true}
-			a.send(fmt.Sprintf("arrive fence %d", h.fence), func() engine.Command { again := c; again.ID = a.w.id(); return &again }, a.got())
+			a.send(
+				fmt.Sprintf("arrive fence %d", h.fence), func() engine.Command { again := c; again.ID = a.w.id(); return &again },
+				a.got(),
+			)
 			return
 		}
 	}
@@ -538,12 +579,16 @@ func (a *agent) declare() {
 	}
 	other := a.w.agents[a.rng(len(a.w.agents))]
 	c := engine.Declare{Flow: a.flow(), On: engine.FlowRef{Agent: other.name}, MaxWait: 8 * time.Second, Attach: true}
-	a.send("declare a wait for "+other.name, func() engine.Command { again := c; again.ID = a.w.id(); return &again }, a.got())
+	a.send(
+		"declare a wait for "+other.name, func() engine.Command { again := c; again.ID = a.w.id(); return &again }, a.got(),
+	)
 }
 
 func (a *agent) getLease() {
 	if h := a.one(); h != nil {
-		a.send(fmt.Sprintf("get fence %d", h.fence), func() engine.Command { return &engine.GetLease{Lease: h.id} }, a.gone(h))
+		a.send(
+			fmt.Sprintf("get fence %d", h.fence), func() engine.Command { return &engine.GetLease{Lease: h.id} }, a.gone(h),
+		)
 	}
 }
 
@@ -559,7 +604,10 @@ func (a *agent) checkFence() {
 		if a.rng(3) == 0 && fence > 3 { // not its own
 			fence += interlock.Fence(a.rng(6)) - 3
 		}
-		a.send(fmt.Sprintf("check fence %d at %s", fence, key), func() engine.Command { return &engine.CheckFence{Key: key, Fence: fence} }, nil)
+		a.send(
+			fmt.Sprintf("check fence %d at %s", fence, key),
+			func() engine.Command { return &engine.CheckFence{Key: key, Fence: fence} }, nil,
+		)
 	}
 }
 
@@ -570,7 +618,10 @@ func (a *agent) revoke() {
 		return
 	}
 	key, fence := h.claims[0].Key, h.fence
-	a.send(fmt.Sprintf("revoke fence %d at %s", fence, key), func() engine.Command { return &engine.Revoke{Key: key, Fence: fence, Reason: "by the operator"} }, nil)
+	a.send(
+		fmt.Sprintf("revoke fence %d at %s", fence, key),
+		func() engine.Command { return &engine.Revoke{Key: key, Fence: fence, Reason: "by the operator"} }, nil,
+	)
 }
 
 func (a *agent) commit() {
@@ -620,19 +671,25 @@ func (a *agent) claimEffect() {
 	if h := a.one(); h != nil && a.rng(3) == 0 {
 		c.Lease = h.id
 	}
-	a.send("claim effect "+c.Action, func() engine.Command { again := c; again.ID = a.w.id(); return &again }, func(eff *engine.Effect, _ interlock.At) {
-		a.ended(eff)
-		if eff.Outcome == engine.Done && eff.Effect != nil && eff.Effect.State == interlock.EffectClaimed {
-			a.deeds = append(a.deeds, eff.Effect.ID)
-		}
-	})
+	a.send(
+		"claim effect "+c.Action, func() engine.Command { again := c; again.ID = a.w.id(); return &again },
+		func(eff *engine.Effect, _ interlock.At) {
+			a.ended(eff)
+			if eff.Outcome == engine.Done && eff.Effect != nil && eff.Effect.State == interlock.EffectClaimed {
+				a.deeds = append(a.deeds, eff.Effect.ID)
+			}
+		},
+	)
 }
 
 func (a *agent) settleEffect() {
 	if len(a.deeds) == 0 {
 		return
 	}
-	c := engine.SettleEffect{ID: a.deeds[0], State: []interlock.EffectState{interlock.EffectDone, interlock.EffectUnknown, 0}[a.rng(3)], Result: `"ok"`}
+	c := engine.SettleEffect{
+		ID: a.deeds[0], State: []interlock.EffectState{interlock.EffectDone, interlock.EffectUnknown, 0}[a.rng(3)],
+		Result: `"ok"`,
+	}
 	switch c.State {
 	case interlock.EffectUnknown:
 		c.Result, c.Reason = "", "cannot tell"
@@ -644,7 +701,9 @@ func (a *agent) settleEffect() {
 }
 
 func (a *agent) startRun() {
-	c := engine.StartRun{Org: "acme", Workflow: []string{"", "triage"}[a.rng(2)], Agent: a.bareName(), TTL: 5 * time.Second}
+	c := engine.StartRun{
+		Org: "acme", Workflow: []string{"", "triage"}[a.rng(2)], Agent: a.bareName(), TTL: 5 * time.Second,
+	}
 	if a.rng(2) == 0 {
 		c.MaxWait, c.Attach = 3*time.Second, true
 	}

@@ -59,7 +59,10 @@ func (a *audit) left(r *receiver, eff *engine.Effect, at interlock.At) {
 		return
 	}
 	if at.Epoch < a.epoch && r.arrived > a.since && eff.Outcome < engine.Warned {
-		w.fail("I16", "host %d of epoch %d answers %s, which came after epoch %d was opened", r.host.number, at.Epoch, o.words, a.epoch)
+		w.fail(
+			"I16", "host %d of epoch %d answers %s, which came after epoch %d was opened", r.host.number, at.Epoch, o.words,
+			a.epoch,
+		)
 		return
 	}
 	if at.Epoch == a.epoch {
@@ -91,11 +94,13 @@ func (a *audit) left(r *receiver, eff *engine.Effect, at interlock.At) {
 	case *engine.Commit:
 		a.committed(s, o, c, eff, at.Index)
 	case *engine.CheckFence:
-		if x := a.byFence[c.Fence]; eff.Outcome == engine.Done && (x == nil || x.heldFrom > at.Index || x.to != 0 && x.to <= at.Index) {
+		if x := a.byFence[c.Fence]; eff.Outcome == engine.Done &&
+			(x == nil || x.heldFrom > at.Index || x.to != 0 && x.to <= at.Index) {
 			w.fail("I3", "fence %d was said to be good at index %d, and it is nobody's", c.Fence, at.Index)
 		}
 	case *engine.Release:
-		if x := s.requests[c.Lease]; eff.Outcome == engine.Done && x != nil && (x.to == 0 || x.to > at.Index) && !eff.Repeated {
+		if x := s.requests[c.Lease]; eff.Outcome == engine.Done && x != nil && (x.to == 0 || x.to > at.Index) &&
+			!eff.Repeated {
 			w.fail("I15", "%s was answered at index %d, and %v is still there", o.words, at.Index, x)
 		}
 	}
@@ -109,7 +114,9 @@ func (a *audit) shows(s *space, o *op, l *interlock.Lease, at interlock.Index) {
 		return
 	}
 	if x.to != 0 && x.to <= at {
-		a.w.fail("I15", "%s was answered at index %d with fence %d, and %v was over at index %d", o.words, at, l.Fence, x, x.to)
+		a.w.fail(
+			"I15", "%s was answered at index %d with fence %d, and %v was over at index %d", o.words, at, l.Fence, x, x.to,
+		)
 		return
 	}
 	var fence interlock.Fence
@@ -160,7 +167,10 @@ func (a *audit) committed(s *space, o *op, c *engine.Commit, eff *engine.Effect,
 		}
 		for _, x := range c.Writes {
 			if d := s.docs[x.Key].at(at); d.index == at && d.version != eff.Version {
-				a.w.fail("I15", "%s was answered with version %d at index %d, and version %d was written", o.words, eff.Version, at, d.version)
+				a.w.fail(
+					"I15", "%s was answered with version %d at index %d, and version %d was written", o.words, eff.Version, at,
+					d.version,
+				)
 			}
 		}
 	case eff.Code == interlock.CodeStale:
@@ -180,7 +190,10 @@ func (a *audit) received(o *op, eff *engine.Effect, at interlock.At) {
 		return
 	}
 	if at.Index < o.floor {
-		a.w.fail("I16", "%s was sent after an answer of index %d had come, and is answered with index %d of epoch %d", o.words, o.floor, at.Index, at.Epoch)
+		a.w.fail(
+			"I16", "%s was sent after an answer of index %d had come, and is answered with index %d of epoch %d", o.words,
+			o.floor, at.Index, at.Epoch,
+		)
 		return
 	}
 	a.told = max(a.told, at.Index)

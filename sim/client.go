@@ -75,7 +75,8 @@ func (c *client) send(words string, build func() engine.Command, then func(*engi
 		o.head.Actor = c.principal.Name
 	}
 	switch build().(type) {
-	case *engine.Heartbeat, *engine.Attach, *engine.Poll, *engine.GetLease, *engine.Renew, *engine.CheckFence, *engine.Pull, *engine.FollowTask, *engine.CloseSession:
+	case *engine.Heartbeat, *engine.Attach, *engine.Poll, *engine.GetLease, *engine.Renew, *engine.CheckFence,
+		*engine.Pull, *engine.FollowTask, *engine.CloseSession:
 	default:
 		if c.numbers && !c.session.IsZero() {
 			c.seq++
@@ -109,7 +110,9 @@ func (o *op) try() {
 	}
 	c.connect()
 	if w.story.told() {
-		w.story.tell("%s → host %d: %s%s", c.name, c.line.host.number, o.words, map[bool]string{true: " (again)"}[o.tries > 1])
+		w.story.tell(
+			"%s → host %d: %s%s", c.name, c.line.host.number, o.words, map[bool]string{true: " (again)"}[o.tries > 1],
+		)
 	}
 	c.line.up(o)
 	w.after(w.about(300*time.Millisecond)*time.Duration(min(o.tries, 8)), func() {

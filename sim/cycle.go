@@ -35,7 +35,8 @@ func (a *audit) cycle(w *world, s *space) {
 				continue
 			}
 			for _, h := range s.holding {
-				if h.session != 0 && h.phase == held && !h.offer && !h.task && !h.part && h.maxHold == 0 && r.stands(h) && walk(h.thread()) {
+				if h.session != 0 && h.phase == held && !h.offer && !h.task && !h.part && h.maxHold == 0 && r.stands(h) &&
+					walk(h.thread()) {
 					return true
 				}
 			}
@@ -52,7 +53,9 @@ func (a *audit) cycle(w *world, s *space) {
 			s.circle = a.index
 		}
 		if a.index-s.circle > searchEntries {
-			w.fail("I6", "after index %d these flows wait for each other, and flows have since index %d: %v", a.index, s.circle, path)
+			w.fail(
+				"I6", "after index %d these flows wait for each other, and flows have since index %d: %v", a.index, s.circle, path,
+			)
 		}
 		return
 	}

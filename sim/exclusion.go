@@ -140,10 +140,15 @@ func (a *audit) crowded(w *world, r *request, c interlock.Claim) {
 		}
 	}
 	if r.group == cappedGroup && same > groupMax {
-		w.fail("I13", "at index %d group %s has %d permits of %s, and may have %d: %v", a.index, r.group, same, c.Key, groupMax, r)
+		w.fail(
+			"I13", "at index %d group %s has %d permits of %s, and may have %d: %v", a.index, r.group, same, c.Key, groupMax, r,
+		)
 	}
 	if others > teamSize-groupMin {
-		w.fail("I9", "at index %d %d permits of %s are out, and %d are kept free for group %s: %v", a.index, others, c.Key, groupMin, ownGroup, r)
+		w.fail(
+			"I9", "at index %d %d permits of %s are out, and %d are kept free for group %s: %v", a.index, others, c.Key,
+			groupMin, ownGroup, r,
+		)
 	}
 }
 
@@ -249,6 +254,8 @@ func (a *audit) spend(w *world, r *request, c interlock.Claim, at engine.Time) {
 	b.level = min(rateBurst*ratePer, b.level+rateCount*max(0, at.Sub(b.at))) - time.Duration(c.Count)*ratePer
 	b.at = max(b.at, at)
 	if b.level < 0 {
-		w.fail("I9", "at index %d %v takes %d tokens of %s, and %v are missing", a.index, r, c.Count, c.Key, -b.level/rateCount)
+		w.fail(
+			"I9", "at index %d %v takes %d tokens of %s, and %v are missing", a.index, r, c.Count, c.Key, -b.level/rateCount,
+		)
 	}
 }

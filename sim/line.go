@@ -16,7 +16,8 @@ func (r *request) plain() bool {
 		return false
 	}
 	for _, c := range r.claims {
-		if c.Mode == interlock.Barrier || c.Mode == interlock.Member || strings.HasPrefix(string(c.Key), "rate:") || isShared(c.Key) {
+		if c.Mode == interlock.Barrier || c.Mode == interlock.Member || strings.HasPrefix(string(c.Key), "rate:") ||
+			isShared(c.Key) {
 			return false
 		}
 	}

@@ -95,7 +95,10 @@ const (
 	over
 )
 
-var phaseNames = [...]string{waiting: "waiting", held: "held", grace: "in grace", closed: "closed", parked: "parked", away: "parked, keys freed", over: "over"}
+var phaseNames = [...]string{
+	waiting: "waiting", held: "held", grace: "in grace", closed: "closed", parked: "parked", away: "parked, keys freed",
+	over: "over",
+}
 
 // request is a request, from its place in line to the end of its lease.
 type request struct {
@@ -260,9 +263,11 @@ func (a *audit) fold(w *world, ev *record.Event) {
 		a.handed(w, s, ev)
 	case record.Written:
 		a.written(w, s, ev)
-	case record.TaskSubmitted, record.TaskMoved, record.AttemptFailed, record.ApprovalRequested, record.ApprovalDecided, record.TaskForgotten:
+	case record.TaskSubmitted, record.TaskMoved, record.AttemptFailed, record.ApprovalRequested, record.ApprovalDecided,
+		record.TaskForgotten:
 		a.taskMoved(w, s, ev)
-	case record.Admitted, record.Claimed, record.Parked, record.Resumed, record.Grace, record.Closed, record.Ended, record.Left, record.Converted:
+	case record.Admitted, record.Claimed, record.Parked, record.Resumed, record.Grace, record.Closed, record.Ended,
+		record.Left, record.Converted:
 		if r := s.requests[ev.ID]; r == nil || r.phase == over {
 			w.fail("journal", "%s at index %d is about a request that is not there", ev.Kind, p.index)
 		} else {
@@ -274,7 +279,8 @@ func (a *audit) fold(w *world, ev *record.Event) {
 // came makes the request that an event reports.
 func (p *picture) came(s *space, ev *record.Event) *request {
 	r := &request{
-		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, actor: ev.Actor, group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
+		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, actor: ev.Actor,
+		group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
 		part: ev.Part, run: len(ev.Blob) > 0, declared: ev.Target != 0, phase: waiting, arrived: ev.At, since: ev.At,
 		ttl: ev.TTL, grace: ev.Grace, delay: ev.LockDelay, maxHold: ev.MaxHold, from: p.index,
 	}
@@ -404,7 +410,10 @@ func (a *audit) check(w *world, s *space) {
 	}
 	for _, o := range s.opens {
 		if o.there%o.parties != 0 {
-			w.fail("I10", "generation %d of the barrier %s opened for %d at index %d, it is for %d", o.generation, o.key, o.there, a.index, o.parties)
+			w.fail(
+				"I10", "generation %d of the barrier %s opened for %d at index %d, it is for %d", o.generation, o.key, o.there,
+				a.index, o.parties,
+			)
 		}
 	}
 	for _, r := range s.holding {
@@ -439,7 +448,16 @@ func (r *request) kind() (s string) {
 	for _, x := range []struct {
 		is    bool
 		words string
-	}{{r.any, "any of them"}, {r.base != nil, "a conversion"}, {r.part, "a part"}, {r.task, "a task"}, {r.run, "a run"}, {r.declared, "declared"}, {r.returned, "was parked"}, {r.offer, "an offer"}} {
+	}{
+		{r.any, "any of them"},
+		{r.base != nil, "a conversion"},
+		{r.part, "a part"},
+		{r.task, "a task"},
+		{r.run, "a run"},
+		{r.declared, "declared"},
+		{r.returned, "was parked"},
+		{r.offer, "an offer"},
+	} {
 		if x.is {
 			s += ", " + x.words
 		}

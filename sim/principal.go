@@ -28,7 +28,11 @@ func (w *world) credential(name string) *interlock.Principal {
 	}
 	r := w.rng
 	return &interlock.Principal{
-		Name: name, Roles: interlock.RoleAgent | interlock.RoleWorker | pick(r, interlock.RoleApprover, interlock.RoleApprover, interlock.RoleOperator, 0), Queues: []string{"*"},
+		Name: name,
+		Roles: interlock.RoleAgent | interlock.RoleWorker | pick(
+			r, interlock.RoleApprover, interlock.RoleApprover, interlock.RoleOperator, 0,
+		),
+		Queues: []string{"*"},
 		Groups: pick(r, nil, nil, []string{cappedGroup}, []string{ownGroup}, []string{cappedGroup, ownGroup}),
 	}
 }
@@ -74,7 +78,9 @@ func (a *audit) entitled(w *world, r *request) {
 		return
 	}
 	if !by.InGroup(r.group) {
-		w.fail("rights", "at index %d %v is granted for group %q, and %s may act for %v", a.index, r, r.group, by.Name, by.Groups)
+		w.fail(
+			"rights", "at index %d %v is granted for group %q, and %s may act for %v", a.index, r, r.group, by.Name, by.Groups,
+		)
 	}
 	for _, c := range r.claims {
 		if isVault(c.Key) && !by.Matches(interlock.GroupPrefix+vaultGroup) {
@@ -117,7 +123,10 @@ func (a *audit) mayWrite(w *world, key interlock.Key, ev *record.Event) {
 // submitter of the task. At its limit no principal answers.
 func (a *audit) answeredBy(w *world, t *task, ev *record.Event) {
 	if ev.Actor != "" && (ev.Actor == t.actor || t.askers[ev.Actor]) {
-		w.fail("rights", "at index %d %s answers the question about task %x, in which it is involved", a.index, ev.Actor, t.id[12:])
+		w.fail(
+			"rights", "at index %d %s answers the question about task %x, in which it is involved", a.index, ev.Actor,
+			t.id[12:],
+		)
 	}
 }
 
@@ -135,7 +144,9 @@ func (a *agent) meddle() {
 	case 0:
 		a.send(what+"renew", func() engine.Command { return &engine.Renew{Lease: id} }, nil)
 	case 1:
-		a.send(what+"resume", func() engine.Command { return &engine.Resume{Lease: id, Flow: a.flow(), Attach: true} }, a.got())
+		a.send(
+			what+"resume", func() engine.Command { return &engine.Resume{Lease: id, Flow: a.flow(), Attach: true} }, a.got(),
+		)
 	case 2:
 		w := a.write()
 		a.send(what+"commit "+string(w.Key), func() engine.Command {

@@ -114,7 +114,10 @@ func (w *world) prepare() {
 		for _, build := range w.settings() {
 			o := c.send("set up", build, func(eff *engine.Effect, _ interlock.At) {
 				if eff.Outcome != engine.Done {
-					w.fail("set up", "%s of %s is refused: %s %s", fmt.Sprintf("%T", build()), c.namespace, eff.Code, prose.Sentence(eff.Message))
+					w.fail(
+						"set up", "%s of %s is refused: %s %s", fmt.Sprintf("%T", build()), c.namespace, eff.Code,
+						prose.Sentence(eff.Message),
+					)
 				}
 			})
 			w.runUntil(time.Minute, func() bool { return o.answered })
@@ -236,9 +239,16 @@ func (m *memory) disarm() { m.store.Disarm() }
 // String prints the totals for people.
 func (t Totals) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d seeds, %d commands, %d answers, %.1f simulated hours\n", t.Seeds, t.Commands, t.Answers, t.Simulated.Hours())
-	fmt.Fprintf(&b, "%d recoveries, %d journal entries, %d snapshots, %d comparisons with a replay\n", t.Recoveries, t.Entries, t.Snapshots, t.Compared)
-	fmt.Fprintf(&b, "%d commands sent again, %d given up, %d appends of unknown outcome\n", t.Retries, t.GivenUp, t.Unknown)
+	fmt.Fprintf(
+		&b, "%d seeds, %d commands, %d answers, %.1f simulated hours\n", t.Seeds, t.Commands, t.Answers, t.Simulated.Hours(),
+	)
+	fmt.Fprintf(
+		&b, "%d recoveries, %d journal entries, %d snapshots, %d comparisons with a replay\n", t.Recoveries, t.Entries,
+		t.Snapshots, t.Compared,
+	)
+	fmt.Fprintf(
+		&b, "%d commands sent again, %d given up, %d appends of unknown outcome\n", t.Retries, t.GivenUp, t.Unknown,
+	)
 	for _, kind := range slices.Sorted(maps.Keys(t.Faults)) {
 		fmt.Fprintf(&b, "%8d  %s\n", t.Faults[kind], kind)
 	}

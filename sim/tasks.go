@@ -48,7 +48,12 @@ func (w *world) settings() []func() engine.Command {
 			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: queueName, TTL: 4 * time.Second, MaxAttempts: 4}}
 		},
 		func() engine.Command {
-			return &engine.SetQueue{Queue: interlock.TaskQueue{Name: mailQueue, TTL: 6 * time.Second, MaxAttempts: 3, MaxRunning: mailCap, Backoff: time.Second, Pull: w.mayPullMail()}}
+			return &engine.SetQueue{
+				Queue: interlock.TaskQueue{
+					Name: mailQueue, TTL: 6 * time.Second, MaxAttempts: 3, MaxRunning: mailCap, Backoff: time.Second,
+					Pull: w.mayPullMail(),
+				},
+			}
 		},
 		pattern(interlock.Pattern{Name: "pool", Shape: "pool:{id}", Capacity: poolSize}),
 		pattern(interlock.Pattern{
@@ -61,7 +66,10 @@ func (w *world) settings() []func() engine.Command {
 	}
 	if w.plan.credentials {
 		rules := []interlock.Rule{{Principal: interlock.GroupPrefix + vaultGroup}}
-		list = append(list, pattern(interlock.Pattern{Name: "vault", Shape: "vault:{id}/{path...}", Allow: rules, Write: interlock.WriteLease}))
+		list = append(
+			list,
+			pattern(interlock.Pattern{Name: "vault", Shape: "vault:{id}/{path...}", Allow: rules, Write: interlock.WriteLease}),
+		)
 	}
 	return list
 }
@@ -103,7 +111,10 @@ func (a *agent) submit() {
 }
 
 func (a *agent) pull() {
-	c := engine.Pull{ID: a.w.id(), Queue: []string{queueName, queueName, mailQueue}[a.rng(3)], Max: 1 + a.rng(2), Agent: a.bareName(), Attach: a.rng(2) == 0}
+	c := engine.Pull{
+		ID: a.w.id(), Queue: []string{queueName, queueName, mailQueue}[a.rng(3)], Max: 1 + a.rng(2), Agent: a.bareName(),
+		Attach: a.rng(2) == 0,
+	}
 	for range c.Max {
 		c.Leases = append(c.Leases, a.w.id())
 	}
@@ -171,7 +182,9 @@ func (a *agent) askHuman() {
 	}
 	a.lose(h.id)
 	a.send(fmt.Sprintf("ask a person, fence %d", h.fence), func() engine.Command {
-		return &engine.AskHuman{Lease: h.id, Question: interlock.Question{Text: "may I?", Limit: 8 * time.Second, OnLimit: interlock.Approved}}
+		return &engine.AskHuman{
+			Lease: h.id, Question: interlock.Question{Text: "may I?", Limit: 8 * time.Second, OnLimit: interlock.Approved},
+		}
 	}, nil)
 }
 
@@ -186,14 +199,20 @@ func (a *agent) task() (interlock.TaskID, bool) {
 func (a *agent) answerTask() {
 	if id, ok := a.task(); ok {
 		verdict := interlock.Verdict(1 + a.rng(2))
-		a.send("answer a question", func() engine.Command { return &engine.Answer{Task: id, Verdict: verdict, By: "a person"} }, nil)
+		a.send(
+			"answer a question", func() engine.Command { return &engine.Answer{Task: id, Verdict: verdict, By: "a person"} },
+			nil,
+		)
 	}
 }
 
 func (a *agent) changeTask() {
 	if id, ok := a.task(); ok {
 		change := engine.TaskChange(1 + a.rng(4))
-		a.send("change a task", func() engine.Command { return &engine.ChangeTask{Task: id, Change: change, Reason: "by the operator"} }, nil)
+		a.send(
+			"change a task",
+			func() engine.Command { return &engine.ChangeTask{Task: id, Change: change, Reason: "by the operator"} }, nil,
+		)
 	}
 }
 
@@ -206,6 +225,8 @@ func (a *agent) followTask() {
 func (a *agent) setQueue() {
 	limit := a.rng(3)
 	a.send("set a queue", func() engine.Command {
-		return &engine.SetQueue{Queue: interlock.TaskQueue{Name: queueName, TTL: 4 * time.Second, MaxAttempts: 4, MaxRunning: limit}}
+		return &engine.SetQueue{
+			Queue: interlock.TaskQueue{Name: queueName, TTL: 4 * time.Second, MaxAttempts: 4, MaxRunning: limit},
+		}
 	}, nil)
 }

@@ -19,7 +19,9 @@ func (a *audit) early(w *world, r *request, ev *record.Event) {
 			return // max_hold would have ended it by now; of one that was parked, what is left of it is not known here
 		}
 		if ev.At < r.since.Add(term) {
-			w.fail("I8", "%v ends at index %d, %v before its %s does", r, a.index, r.since.Add(term).Sub(ev.At), phaseNames[r.phase])
+			w.fail(
+				"I8", "%v ends at index %d, %v before its %s does", r, a.index, r.since.Add(term).Sub(ev.At), phaseNames[r.phase],
+			)
 		}
 		return
 	}
@@ -33,18 +35,26 @@ func (a *audit) early(w *world, r *request, ev *record.Event) {
 			ttl, heard = min(ttl, s.ttl), max(heard, s.heard)
 		}
 		if ev.At < heard.Add(ttl) {
-			w.fail("I8", "%v ends at index %d by its ttl of %v, %v after a heartbeat that was acknowledged", r, a.index, ttl, ev.At.Sub(heard))
+			w.fail(
+				"I8", "%v ends at index %d by its ttl of %v, %v after a heartbeat that was acknowledged", r, a.index, ttl,
+				ev.At.Sub(heard),
+			)
 		}
 	case record.ByMaxHold:
 		if !r.returned && ev.At < r.granted.Add(r.maxHold) {
-			w.fail("I8", "%v ends at index %d by its max_hold of %v, %v after it was granted", r, a.index, r.maxHold, ev.At.Sub(r.granted))
+			w.fail(
+				"I8", "%v ends at index %d by its max_hold of %v, %v after it was granted", r, a.index, r.maxHold,
+				ev.At.Sub(r.granted),
+			)
 		}
 	}
 }
 
 // overstay is called for a lease that is held beyond its max_hold.
 func (a *audit) overstay(w *world, r *request) {
-	w.fail("I8", "after index %d %v is held for %v, and its max_hold is %v", a.index, r, a.entryTime.Sub(r.granted), r.maxHold)
+	w.fail(
+		"I8", "after index %d %v is held for %v, and its max_hold is %v", a.index, r, a.entryTime.Sub(r.granted), r.maxHold,
+	)
 }
 
 func (a *audit) sessionEnded(w *world, s *space, ev *record.Event) {

@@ -48,7 +48,9 @@ func (a *audit) handed(w *world, s *space, ev *record.Event) {
 			break
 		}
 		if t.key != "" && before.key == t.key && before.sender == t.sender && !before.replayed && !t.replayed {
-			w.fail("I12", "at index %d message %x is handed out ahead of %x of the same sender", a.index, t.id[12:], before.id[12:])
+			w.fail(
+				"I12", "at index %d message %x is handed out ahead of %x of the same sender", a.index, t.id[12:], before.id[12:],
+			)
 		}
 	}
 	running := 1
@@ -74,7 +76,10 @@ func (t *task) settled() bool {
 // taskMoved follows a task from state to state.
 func (a *audit) taskMoved(w *world, s *space, ev *record.Event) {
 	if ev.Kind == record.TaskSubmitted {
-		t := &task{id: ev.ID, state: interlock.TaskState(ev.Op), claims: ev.Claims, actor: ev.Actor, askers: map[string]bool{}, sender: fmt.Sprint(ev.Session, ev.Agent, ev.Actor)}
+		t := &task{
+			id: ev.ID, state: interlock.TaskState(ev.Op), claims: ev.Claims, actor: ev.Actor, askers: map[string]bool{},
+			sender: fmt.Sprint(ev.Session, ev.Agent, ev.Actor),
+		}
 		if len(ev.Claims) == 1 && strings.HasPrefix(string(ev.Claims[0].Key), "box:") {
 			t.key = ev.Claims[0].Key
 			s.mail = append(s.mail, t)

@@ -78,10 +78,13 @@ func (w *world) draw() plan {
 	r := w.rng
 	p := plan{
 		disk: r.IntN(3) == 0, hosts: 1 + r.IntN(3), agents: 4 + r.IntN(20), namespaces: 1 + r.IntN(2), keys: 2 + r.IntN(6),
-		pace: pick[time.Duration](r, 20, 60, 150, 400) * time.Millisecond, latency: pick[time.Duration](r, 1, 5, 30) * time.Millisecond,
-		drop: pick(r, 0, 0.005, 0.03), duplicate: pick(r, 0, 0.01, 0.05), cut: pick(r, 0, 0.001, 0.005),
-		crash: pick[time.Duration](r, 6, 12, 24) * time.Second, pause: pick[time.Duration](r, 0, 10, 30) * time.Second, partition: pick[time.Duration](r, 0, 15, 40) * time.Second,
-		space: pick[time.Duration](r, 0, 0, 20, 60) * time.Second, drift: pick(r, 0, 0.0005, 0.02), boundary: pick(r, 0, 0.0003, 0.001),
+		pace:    pick[time.Duration](r, 20, 60, 150, 400) * time.Millisecond,
+		latency: pick[time.Duration](r, 1, 5, 30) * time.Millisecond,
+		drop:    pick(r, 0, 0.005, 0.03), duplicate: pick(r, 0, 0.01, 0.05), cut: pick(r, 0, 0.001, 0.005),
+		crash: pick[time.Duration](r, 6, 12, 24) * time.Second, pause: pick[time.Duration](r, 0, 10, 30) * time.Second,
+		partition: pick[time.Duration](r, 0, 15, 40) * time.Second,
+		space:     pick[time.Duration](r, 0, 0, 20, 60) * time.Second, drift: pick(r, 0, 0.0005, 0.02),
+		boundary: pick(r, 0, 0.0003, 0.001),
 		snapshot: pick[int64](r, 16<<10, 64<<10, 200<<10, -1), keep: pick[int64](r, -1, 1<<30), tasks: r.IntN(2) == 0,
 		turnCost: pick[time.Duration](r, 2, 20, 200) * time.Microsecond,
 	}

@@ -27,7 +27,9 @@ func etcdCrew(own bool) func(context.Context, string, int) (*bench.Crew, error) 
 			}
 		}}
 		err := each(len(clients), func(i int) (err error) {
-			clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: patience, Logger: zap.NewNop()})
+			clients[i], err = clientv3.New(clientv3.Config{
+				Endpoints: []string{addr}, DialTimeout: patience, Logger: zap.NewNop(),
+			})
 			return err
 		})
 		if err == nil {

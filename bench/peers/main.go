@@ -57,13 +57,20 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	f.SetOutput(errs)
 	f.Usage = func() {
-		fmt.Fprintf(errs, "usage: peers [FLAG...] [SCENARIO...]\n\nScenarios: %s; without one all run, about twenty minutes.\n\n", strings.Join(scenarioNames(), ", "))
+		fmt.Fprintf(
+			errs, "usage: peers [FLAG...] [SCENARIO...]\n\nScenarios: %s; without one all run, about twenty minutes.\n\n",
+			strings.Join(scenarioNames(), ", "),
+		)
 		f.PrintDefaults()
 	}
 	f.StringVar(&o.form, "o", "table", "the `form` of what is printed: table, json, or markdown, which has less")
-	f.StringVar(&o.from, "from", "", "print the report in this `file`, which a run with -o json has written, and measure nothing")
+	f.StringVar(
+		&o.from, "from", "", "print the report in this `file`, which a run with -o json has written, and measure nothing",
+	)
 	f.StringVar(&o.binary, "binary", "../../bin/interlock", "the interlock `program` to be measured")
-	f.StringVar(&o.only, "only", "", "only peers that have one of these in their `names`, between commas: etcd,rueidislock")
+	f.StringVar(
+		&o.only, "only", "", "only peers that have one of these in their `names`, between commas: etcd,rueidislock",
+	)
 	f.DurationVar(&o.cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s)")
 	f.IntVar(&o.cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive and memory 1)")
 	f.Func("agents", "how `many` agents, between commas (default: the scenario's own)", numbers(&o.cfg.Agents))
@@ -76,7 +83,9 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	}
 	for _, name := range f.Args() {
 		if !slices.Contains(scenarioNames(), name) {
-			return o, fmt.Errorf("no scenario with peers is called %q: want some of %s", name, strings.Join(scenarioNames(), ", "))
+			return o, fmt.Errorf(
+				"no scenario with peers is called %q: want some of %s", name, strings.Join(scenarioNames(), ", "),
+			)
 		}
 	}
 	o.names = f.Args()

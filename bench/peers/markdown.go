@@ -14,7 +14,10 @@ import (
 func (r *report) writeMarkdown(w io.Writer) error {
 	m := r.Machine
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d cores, %s, %s, commit %s: `%s`\n", m.Processor, m.Cores, m.System, m.Go, m.Commit, strings.Join(r.Command, " "))
+	fmt.Fprintf(
+		&b, "%s, %d cores, %s, %s, commit %s: `%s`\n", m.Processor, m.Cores, m.System, m.Go, m.Commit,
+		strings.Join(r.Command, " "),
+	)
 	for _, p := range plans {
 		if figures := about(p.scenario, r.Figures); len(figures) > 0 {
 			r.writePlan(&b, p, figures)
@@ -43,7 +46,9 @@ func (r *report) writePlan(b *strings.Builder, p plan, figures []bench.Figure) {
 	}
 	first := bench.Interlock{Door: p.doors[0]}.Name()
 	columns := columnsOf(p.scenario, loads, common(figures, loads, targets))
-	fmt.Fprintf(b, "\n%s. Medians; in brackets %s ÷ it, and the least and the most of that.\n\n| | durable |", p.scenario, first)
+	fmt.Fprintf(
+		b, "\n%s. Medians; in brackets %s ÷ it, and the least and the most of that.\n\n| | durable |", p.scenario, first,
+	)
 	for _, c := range columns {
 		fmt.Fprintf(b, " %s |", c.heading)
 	}
@@ -135,7 +140,9 @@ func (r *report) cell(figures []bench.Figure, c column, target, first string) st
 }
 
 func find(figures []bench.Figure, load, target, name string) *bench.Figure {
-	i := slices.IndexFunc(figures, func(f bench.Figure) bool { return f.Load == load && f.Target == target && f.Name == name })
+	i := slices.IndexFunc(
+		figures, func(f bench.Figure) bool { return f.Load == load && f.Target == target && f.Name == name },
+	)
 	if i < 0 {
 		return nil
 	}

@@ -31,11 +31,25 @@ func peers() (list []*peer) {
 	// Pauses matter only to clients that wait, so polling is measured in one form where none
 	// does. The memory of Redis is the same with and without a disk.
 	clients := []client{
-		{"SET NX 10 ms", anyone, caller + ": here every third of it", []string{"cycle", "handoff", "keepalive"}, []string{"memory"}, 0, setNXCrew(func() time.Duration { return fixedPause })},
-		{"SET NX jitter", anyone, caller + ": here every third of it", []string{"handoff"}, nil, 0, setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) })},
+		{
+			"SET NX 10 ms", anyone, caller + ": here every third of it",
+			[]string{"cycle", "handoff", "keepalive"},
+			[]string{"memory"},
+			0, setNXCrew(func() time.Duration { return fixedPause }),
+		},
+		{
+			"SET NX jitter", anyone, caller + ": here every third of it",
+			[]string{"handoff"},
+			nil, 0,
+			setNXCrew(func() time.Duration { return rand.N(2 * fixedPause) }),
+		},
 		{"redsync", anyone, caller, short, nil, 0, redsyncCrew},
 		{"redislock", anyone, caller, short, nil, 0, redislockCrew},
-		{"rueidislock", anyone + "; agents of one program wake each other", renewed, short, []string{"keepalive", "memory"}, 0, rueidislockCrew(false)},
+		{
+			"rueidislock", anyone + "; agents of one program wake each other", renewed, short,
+			[]string{"keepalive", "memory"},
+			0, rueidislockCrew(false),
+		},
 		{"rueidislock connections", anyone + "; all are told of it", renewed, short, nil, 256, rueidislockCrew(true)},
 	}
 	for _, server := range []redisServer{{sync: true}, {sync: false}} {
@@ -53,10 +67,19 @@ func peers() (list []*peer) {
 	)
 	return append(
 		list,
-		&peer{promise{"etcd", synced, arrival, session}, []string{"cycle", "handoff", "keepalive", "memory"}, 0, etcdServer{}, etcdCrew(false)},
+		&peer{
+			promise{"etcd", synced, arrival, session},
+			[]string{"cycle", "handoff", "keepalive", "memory"},
+			0,
+			etcdServer{},
+			etcdCrew(false),
+		},
 		&peer{promise{"etcd connections", synced, arrival, session}, []string{"keepalive"}, 0, etcdServer{}, etcdCrew(true)},
 		&peer{
-			promise{"postgres", "no: a lock is in memory, a restart forgets all", arrival, "as long as its connection: there is nothing to renew"},
+			promise{
+				"postgres", "no: a lock is in memory, a restart forgets all", arrival,
+				"as long as its connection: there is nothing to renew",
+			},
 			short, postgresAgents,
 			postgresServer{},
 			postgresCrew,

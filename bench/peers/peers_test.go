@@ -148,7 +148,10 @@ func installed(t *testing.T, p *peer) {
 func TestRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out bytes.Buffer
-	args := []string{"-binary", *binary, "-only", "etcd", "-agents", "2", "-duration", "5ms", "-repeat", "2", "-o", "json", "cycle", "handoff"}
+	args := []string{
+		"-binary", *binary, "-only", "etcd", "-agents", "2", "-duration", "5ms", "-repeat", "2", "-o", "json", "cycle",
+		"handoff",
+	}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +159,12 @@ func TestRun(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Peers) != 2 || r.Peers[0].Peer != "etcd" || !strings.HasPrefix(r.Peers[0].Durable, "yes") || len(r.Missing) != 0 {
+	if len(r.Peers) != 2 || r.Peers[0].Peer != "etcd" || !strings.HasPrefix(r.Peers[0].Durable, "yes") ||
+		len(r.Missing) != 0 {
 		t.Errorf("peers %+v, missing %v", r.Peers, r.Missing)
 	}
-	if len(r.Figures) == 0 || len(r.Ratios) == 0 || r.Ratios[0].Target != "interlock stream ÷ etcd" || r.Ratios[0].Runs != 2 || r.Ratios[0].Min <= 0 {
+	if len(r.Figures) == 0 || len(r.Ratios) == 0 || r.Ratios[0].Target != "interlock stream ÷ etcd" ||
+		r.Ratios[0].Runs != 2 || r.Ratios[0].Min <= 0 {
 		t.Errorf("ratios %+v", r.Ratios)
 	}
 	file := filepath.Join(t.TempDir(), "report.json")

@@ -38,12 +38,17 @@ func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
 			return nil, err
 		}
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+	initdb := exec.CommandContext(
+		ctx, filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8",
+		"--no-locale", "--no-sync",
+	)
 	initdb.Dir, initdb.SysProcAttr = dir, attributes
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", "", "-c", "listen_addresses=127.0.0.1", "-p", ports[0],
+	cmd := exec.Command(filepath.Join(
+		bin, "postgres",
+	), "-D", data, "-k", "", "-c", "listen_addresses=127.0.0.1", "-p", ports[0],
 		"-c", fmt.Sprintf("max_connections=%d", postgresAgents+10), // some are for its superuser alone
 		"-c", "deadlock_timeout=1min") // in a long line every waiter would search for a deadlock after a second
 	cmd.Dir, cmd.SysProcAttr = dir, attributes
@@ -52,5 +57,8 @@ func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
 		return nil, err
 	}
 	// Immediate shutdown: it ends its children, which a SIGKILL would leave.
-	return &running{process: p, addr: "host=127.0.0.1 port=" + ports[0] + " user=postgres dbname=postgres sslmode=disable", quit: syscall.SIGQUIT}, nil
+	return &running{
+		process: p, addr: "host=127.0.0.1 port=" + ports[0] + " user=postgres dbname=postgres sslmode=disable",
+		quit: syscall.SIGQUIT,
+	}, nil
 }

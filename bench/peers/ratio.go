@@ -44,7 +44,8 @@ func chunks(figures []bench.Figure) func(yield func([]bench.Figure) bool) {
 	return func(yield func([]bench.Figure) bool) {
 		for len(figures) > 0 {
 			n := 1
-			for n < len(figures) && figures[n].Scenario == figures[0].Scenario && figures[n].Load == figures[0].Load && figures[n].Target == figures[0].Target {
+			for n < len(figures) && figures[n].Scenario == figures[0].Scenario && figures[n].Load == figures[0].Load &&
+				figures[n].Target == figures[0].Target {
 				n++
 			}
 			if !yield(figures[:n]) {

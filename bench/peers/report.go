@@ -45,7 +45,9 @@ func readReport(file string) (*report, error) {
 // choose notes what the peers that take part promise, and what is missing for others.
 func (r *report) choose(only string) (present []*peer) {
 	for _, p := range peers() {
-		if !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(p.Peer, strings.TrimSpace(part)) }) {
+		if !slices.ContainsFunc(
+			strings.Split(only, ","), func(part string) bool { return strings.Contains(p.Peer, strings.TrimSpace(part)) },
+		) {
 			continue
 		}
 		if name := p.service.missing(); name != "" {
@@ -73,7 +75,9 @@ func (r *report) writeTables(w io.Writer) error {
 		}
 		err = bench.WriteTable(w, scenarios[0], figures)
 		if len(divided) > 0 {
-			compared := bench.Scenario{Name: name + ": ours ÷ the peer's", About: "Above 1 is good for rates (/s) and bad for everything else."}
+			compared := bench.Scenario{
+				Name: name + ": ours ÷ the peer's", About: "Above 1 is good for rates (/s) and bad for everything else.",
+			}
 			err = errors.Join(err, bench.WriteTable(w, compared, divided))
 		}
 	}

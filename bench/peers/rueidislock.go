@@ -92,7 +92,10 @@ func (a rueidislockAgent) Acquire(ctx context.Context, key string, queued func()
 		ctx = context.WithValue(ctx, queuedKey{}, once(queued))
 	}
 	for {
-		lock, err := outlive(ctx, forgotten, func(ctx context.Context) (context.Context, context.CancelFunc, error) { return a.WithContext(ctx, key) })
+		lock, err := outlive(
+			ctx, forgotten,
+			func(ctx context.Context) (context.Context, context.CancelFunc, error) { return a.WithContext(ctx, key) },
+		)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, context.Canceled) {
 			return lock, err
 		}
@@ -106,7 +109,9 @@ const forgotten = time.Second
 
 // outlive takes a lock that lasts when ctx ends, which calls off the taking alone, as does
 // the limit: to rueidislock a lock lives no longer than the context it was asked for with.
-func outlive(ctx context.Context, limit time.Duration, take func(context.Context) (context.Context, context.CancelFunc, error)) (bench.Lock, error) {
+func outlive(
+	ctx context.Context, limit time.Duration, take func(context.Context) (context.Context, context.CancelFunc, error),
+) (bench.Lock, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	timer := time.AfterFunc(limit, cancel)

@@ -136,13 +136,17 @@ func (s *accountsSetup) lacks(f *account.File) (list []string) {
 		}
 	}
 	if s.queue.MinApprovals != f.MinApprovals && !s.missing {
-		list = append(list, fmt.Sprintf("queue %s wants %d approvals, the file has %d", f.Queue, s.queue.MinApprovals, f.MinApprovals))
+		list = append(
+			list, fmt.Sprintf("queue %s wants %d approvals, the file has %d", f.Queue, s.queue.MinApprovals, f.MinApprovals),
+		)
 	}
 	switch {
 	case s.writer == "":
 		list = append(list, fmt.Sprintf("pattern %s has no single writer", f.Pattern))
 	case s.writer != f.Queue:
-		list = append(list, fmt.Sprintf("the single writer of pattern %s is queue %s, the file has %s", f.Pattern, s.writer, f.Queue))
+		list = append(
+			list, fmt.Sprintf("the single writer of pattern %s is queue %s, the file has %s", f.Pattern, s.writer, f.Queue),
+		)
 	case s.shape != f.Shape:
 		list = append(list, fmt.Sprintf("pattern %s is for %s, the file has %s", f.Pattern, s.shape, f.Shape))
 	}
@@ -198,12 +202,18 @@ func (a *app) setUpAccounts(ctx context.Context, f *account.File) error {
 	q.Pull, q.Submit, q.Approvers, q.MinApprovals = f.Writers, f.Senders, f.Approvers, f.MinApprovals
 	set := request{Method: http.MethodPut, Path: queuePath(f.Queue, ""), Body: q, ID: freshID(), Again: true}
 	if err := a.call(ctx, set, &struct{}{}, func() error {
-		a.say("set: queue %s; %s may pull, %s may send, %s may approve\n", clean(f.Queue), clean(namesOr(f.Writers)), clean(namesOr(f.Senders)), clean(namesOr(f.Approvers)))
+		a.say(
+			"set: queue %s; %s may pull, %s may send, %s may approve\n", clean(f.Queue), clean(namesOr(f.Writers)),
+			clean(namesOr(f.Senders)), clean(namesOr(f.Approvers)),
+		)
 		return nil
 	}); err != nil {
 		return err
 	}
-	set = request{Method: http.MethodPut, Path: writerPath(f.Pattern), Body: map[string]any{"queue": f.Queue, "pattern": f.Shape}, ID: freshID(), Again: true}
+	set = request{
+		Method: http.MethodPut, Path: writerPath(f.Pattern), Body: map[string]any{"queue": f.Queue, "pattern": f.Shape},
+		ID: freshID(), Again: true,
+	}
 	return a.call(ctx, set, &struct{}{}, func() error {
 		a.say("set: queue %s is the single writer of %s\n", clean(f.Queue), clean(f.Shape))
 		return nil
@@ -213,7 +223,10 @@ func (a *app) setUpAccounts(ctx context.Context, f *account.File) error {
 // checkWriters refuses a file that lets any worker be the writer.
 func (a *app) checkWriters(f *account.File) error {
 	if a.server.Credential != "" && len(f.Writers) == 0 {
-		return usage(`the policy file names no "writers": with credentials, every worker of queue %s could change the accounts; name the writer's credential, such as "writers": ["teller"]`, clean(f.Queue))
+		return usage(
+			`the policy file names no "writers": with credentials, every worker of queue %s could change the accounts; name the writer's credential, such as "writers": ["teller"]`,
+			clean(f.Queue),
+		)
 	}
 	return nil
 }

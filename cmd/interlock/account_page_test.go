@@ -21,7 +21,10 @@ func TestAccountPage(t *testing.T) {
 	r := newRig(t)
 	r.must("account", "check", "--policy", policies)
 	r.must("account", "setup", "--policy", policies)
-	writer := r.start("account", "serve", "--policy", policies, "--ledger", filepath.Join(t.TempDir(), "ledger"), "--agent", "account-agent")
+	writer := r.start(
+		"account", "serve", "--policy", policies, "--ledger", filepath.Join(t.TempDir(), "ledger"), "--agent",
+		"account-agent",
+	)
 	writer.expect("ready queue=accounts")
 	page.paste(r, page.of("sh", "console", hiddenCommands))
 	writer.signal(syscall.SIGTERM)

@@ -36,9 +36,13 @@ type bank struct {
 
 func newBank(t *testing.T) *bank {
 	t.Helper()
-	b := &bank{rig: &rig{t: t, dir: t.TempDir()}, secrets: map[string]string{}, file: filepath.Join(t.TempDir(), "accounts.json")}
+	b := &bank{
+		rig: &rig{t: t, dir: t.TempDir()}, secrets: map[string]string{}, file: filepath.Join(t.TempDir(), "accounts.json"),
+	}
 	b.credentials = filepath.Join(t.TempDir(), "credentials")
-	for name, role := range map[string]string{"ops": "--role=operator", "teller": "--queue=accounts", "support": "--role=agent", "auditor": "--role=viewer"} {
+	for name, role := range map[string]string{
+		"ops": "--role=operator", "teller": "--queue=accounts", "support": "--role=agent", "auditor": "--role=viewer",
+	} {
 		out, code := startProc(t, cleanEnvironment(), "credential", "new", name, role, "--file", b.credentials).end()
 		if code != 0 {
 			t.Fatal(out)
@@ -71,7 +75,9 @@ func (b *bank) as(name string) *rig {
 // serve starts a writer with a ledger of its own, and waits until it works.
 func (b *bank) serve(ledger string) *proc {
 	b.t.Helper()
-	p := b.as("teller").start("account", "serve", "--policy", b.file, "--ledger", ledger, "--ttl", "1s", "--agent", filepath.Base(ledger))
+	p := b.as("teller").start(
+		"account", "serve", "--policy", b.file, "--ledger", ledger, "--ttl", "1s", "--agent", filepath.Base(ledger),
+	)
 	p.expect("ready queue=accounts")
 	return p
 }
@@ -79,7 +85,10 @@ func (b *bank) serve(ledger string) *proc {
 // client is a session of support.
 func (b *bank) client() *client.Client {
 	b.t.Helper()
-	c, err := client.Dial(context.Background(), client.Config{Addrs: []string{b.server.GRPC}, Credential: b.secrets["support"], Agent: "support"})
+	c, err := client.Dial(
+		context.Background(),
+		client.Config{Addrs: []string{b.server.GRPC}, Credential: b.secrets["support"], Agent: "support"},
+	)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -197,7 +206,12 @@ func TestAccountServeKilled(t *testing.T) {
 	one, two = b.serve(ledgers[0]), b.serve(ledgers[1])
 	take(replies, 15)
 	b.server.Kill()
-	b.server = launchtest.Start(t, launch.Config{DataDir: b.dir, Args: []string{"--credentials", b.credentials, "--http", b.server.HTTP, "--grpc", b.server.GRPC}})
+	b.server = launchtest.Start(
+		t,
+		launch.Config{
+			DataDir: b.dir, Args: []string{"--credentials", b.credentials, "--http", b.server.HTTP, "--grpc", b.server.GRPC},
+		},
+	)
 	take(replies, 15)
 	one.signal(syscall.SIGKILL)
 	one.end()
@@ -308,7 +322,9 @@ func TestAccountExportGap(t *testing.T) {
 		t.Errorf("%d lines were written", len(k.lines))
 	}
 	b.as("auditor").must("account", "export", "--out", out, "--accept-gaps")
-	if said := b.must("account", "verify", out); !strings.Contains(said, "line 2 says that something is missing: account:1") {
+	if said := b.must(
+		"account", "verify", out,
+	); !strings.Contains(said, "line 2 says that something is missing: account:1") {
 		t.Errorf("the ledger verifies with %s", said)
 	}
 	// The writer's own ledger has everything.
@@ -348,20 +364,49 @@ func TestAccountServeRefuses(t *testing.T) {
 		code     int
 		want     string
 	}{
-		{"teller", `"writers": ["teller"], "senders": ["support", "teller"], "writer": "x",`, nil, exitUsage, `accounts.json:1:88: there is no field "writer": want one of queue, `},
+		{
+			"teller", `"writers": ["teller"], "senders": ["support", "teller"], "writer": "x",`, nil, exitUsage,
+			`accounts.json:1:88: there is no field "writer": want one of queue, `,
+		},
 		{"teller", `"senders": ["support"],`, nil, exitUsage, `names no "writers"`},
-		{"teller", `"writers": ["teller", "x"], "senders": ["support", "teller"],`, nil, exitFailure, "teller may pull from queue accounts, the file has teller, x; with an operator's credential: interlock account setup"},
-		{"teller", `"writers": ["teller"], "senders": ["support", "teller"], "min_approvals": 2,`, nil, exitFailure, "queue accounts wants 0 approvals, the file has 2"},
-		{"teller", `"writers": ["teller"], "queue": "others",`, nil, exitFailure, "there is no queue others; the single writer of pattern account is queue accounts"},
+		{
+			"teller", `"writers": ["teller", "x"], "senders": ["support", "teller"],`, nil, exitFailure,
+			"teller may pull from queue accounts, the file has teller, x; with an operator's credential: interlock account setup",
+		},
+		{
+			"teller", `"writers": ["teller"], "senders": ["support", "teller"], "min_approvals": 2,`, nil, exitFailure,
+			"queue accounts wants 0 approvals, the file has 2",
+		},
+		{
+			"teller", `"writers": ["teller"], "queue": "others",`, nil, exitFailure,
+			"there is no queue others; the single writer of pattern account is queue accounts",
+		},
 		{"support", `"writers": ["teller"], "senders": ["support", "teller"],`, nil, exitForbidden, "worker"},
-		{"teller", `"writers": ["teller"], "senders": ["support", "teller"],`, []string{"--ledger", ledger}, exitUsage, "another process writes it"},
-		{"teller", `"writers": ["teller"], "senders": ["support", "teller"],`, []string{"--ledger", dir}, exitUsage, "--ledger"},
-		{"teller", `"writers": ["teller"], "senders": ["support", "teller"],`, []string{"--after", ledger}, exitUsage, "name it with --ledger"},
+		{
+			"teller", `"writers": ["teller"], "senders": ["support", "teller"],`,
+			[]string{"--ledger", ledger},
+			exitUsage,
+			"another process writes it",
+		},
+		{
+			"teller", `"writers": ["teller"], "senders": ["support", "teller"],`,
+			[]string{"--ledger", dir},
+			exitUsage,
+			"--ledger",
+		},
+		{
+			"teller", `"writers": ["teller"], "senders": ["support", "teller"],`,
+			[]string{"--after", ledger},
+			exitUsage,
+			"name it with --ledger",
+		},
 	} {
 		b.writePolicies(tt.more)
 		said, code := b.as(tt.as).do(append([]string{"account", "serve", "--policy", b.file}, tt.args...)...)
 		if code != tt.code || !strings.Contains(said, tt.want) {
-			t.Errorf("%s %s %q: exit code %d, wanted %d and %s; it said:\n%s", tt.as, tt.more, tt.args, code, tt.code, tt.want, said)
+			t.Errorf(
+				"%s %s %q: exit code %d, wanted %d and %s; it said:\n%s", tt.as, tt.more, tt.args, code, tt.code, tt.want, said,
+			)
 		}
 	}
 	// A file that is refused leaves the policies of one that runs.
@@ -374,12 +419,16 @@ func TestAccountServeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(b.file, bytes.Replace(text, []byte(`"decimals": 2`), []byte(`"decimals": 2, "max_amount": 10`), 1), 0o600); err != nil {
+	if err := os.WriteFile(
+		b.file, bytes.Replace(text, []byte(`"decimals": 2`), []byte(`"decimals": 2, "max_amount": 10`), 1), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGHUP)
 	p.expect("policies read again")
-	if said := b.as("support").must("mailbox", "ask", "account:1", "credit", `{"amount": 100000}`); !strings.Contains(said, "above_maximum") {
+	if said := b.as("support").must(
+		"mailbox", "ask", "account:1", "credit", `{"amount": 100000}`,
+	); !strings.Contains(said, "above_maximum") {
 		t.Errorf("by the new policy: %s", said)
 	}
 	p.signal(syscall.SIGTERM)

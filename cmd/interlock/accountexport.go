@@ -51,7 +51,9 @@ never with a silent gap; --accept-gaps records the gap in the next line instead.
 	f.StringArrayVar(&x.after, "after", nil, "the ledger continues that of this `file`; may be repeated, oldest first")
 	f.StringVar(&x.since, "since", "", "leave out decisions before a `time`, such as 2026-11-01T00:00:00Z, or 24h ago")
 	f.BoolVarP(&x.follow, "follow", "f", false, "follow new events")
-	f.BoolVar(&x.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger")
+	f.BoolVar(
+		&x.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger",
+	)
 	return cmd
 }
 

@@ -30,7 +30,9 @@ func (l accountLogs) Log(ctx context.Context, key interlock.Key, from uint64) it
 	return func(yield func(interlock.LogEntry, error) bool) {
 		for next := from; ; {
 			query := url.Values{"from": {strconv.FormatUint(next, 10)}, "limit": {strconv.Itoa(pageSize)}}
-			_, answer, err := l.api.do(ctx, request{Method: http.MethodGet, Path: mailboxPath(string(key)) + "/log", Query: query})
+			_, answer, err := l.api.do(
+				ctx, request{Method: http.MethodGet, Path: mailboxPath(string(key)) + "/log", Query: query},
+			)
 			var page struct {
 				Entries []logEntry `json:"entries"`
 				Next    uint64     `json:"next,string"`
@@ -60,10 +62,13 @@ func (l accountLogs) Log(ctx context.Context, key interlock.Key, from uint64) it
 func (e *logEntry) entry(key interlock.Key) (x interlock.LogEntry, err error) {
 	state, ok := interlock.ParseTaskState(e.State)
 	if !ok || e.Document == nil {
-		return x, fmt.Errorf("entry %d of %s cannot be read: is this client older than the server?", e.Seq, clean(string(key)))
+		return x, fmt.Errorf(
+			"entry %d of %s cannot be read: is this client older than the server?", e.Seq, clean(string(key)),
+		)
 	}
 	x = interlock.LogEntry{
-		Seq: e.Seq, Kind: e.Kind, Body: e.Body, Sender: e.Sender, Agent: e.Agent, State: state, Reply: e.Reply, Reason: e.Reason,
+		Seq: e.Seq, Kind: e.Kind, Body: e.Body, Sender: e.Sender, Agent: e.Agent, State: state, Reply: e.Reply,
+		Reason: e.Reason,
 		Worker: e.Worker, Session: e.Session, Attempt: e.Attempt, Fence: e.Fence, Changed: e.Changed, Age: ms(e.Age),
 		Document: interlock.Document{Key: e.Document.Key, Version: e.Document.Version, Absent: e.Document.Absent},
 	}
@@ -96,7 +101,10 @@ func (a *app) keepLedger(ctx context.Context, queue string, l *account.Ledger) (
 		}
 	}
 	if k.prefixes == nil {
-		return nil, fmt.Errorf("queue %s is the single writer of no keys, so there are no accounts: name another one with --queue, or see `interlock mailbox writer ls`", clean(queue))
+		return nil, fmt.Errorf(
+			"queue %s is the single writer of no keys, so there are no accounts: name another one with --queue, or see `interlock mailbox writer ls`",
+			clean(queue),
+		)
 	}
 	return k, nil
 }
@@ -160,7 +168,9 @@ func (k *ledgerKeeper) sweep(ctx context.Context) error {
 // document reads which version of an account there is. GET /v1/state/KEY would answer
 // with the account itself, which does not say its version.
 func (k *ledgerKeeper) document(ctx context.Context, key interlock.Key) (d interlock.Document, err error) {
-	_, answer, err := k.api.do(ctx, request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {string(key)}}})
+	_, answer, err := k.api.do(
+		ctx, request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {string(key)}}},
+	)
 	if err != nil {
 		return d, err
 	}
@@ -169,13 +179,18 @@ func (k *ledgerKeeper) document(ctx context.Context, key interlock.Key) (d inter
 		return d, err
 	}
 	if len(got.Documents) != 1 {
-		return d, fmt.Errorf("the server answers with %d documents for %s: is this client older than the server?", len(got.Documents), clean(string(key)))
+		return d, fmt.Errorf(
+			"the server answers with %d documents for %s: is this client older than the server?", len(got.Documents),
+			clean(string(key)),
+		)
 	}
 	return interlock.Document{Key: key, Version: got.Documents[0].Version, Absent: got.Documents[0].Absent}, nil
 }
 
 // pages reads a list to its end.
-func (k *ledgerKeeper) pages(ctx context.Context, path string, query url.Values, page func([]byte) (cursor string, err error)) error {
+func (k *ledgerKeeper) pages(
+	ctx context.Context, path string, query url.Values, page func([]byte) (cursor string, err error),
+) error {
 	query.Set("limit", strconv.Itoa(pageSize))
 	for {
 		_, answer, err := k.api.do(ctx, request{Method: http.MethodGet, Path: path, Query: query})
@@ -216,7 +231,8 @@ func (k *ledgerKeeper) follow(ctx context.Context, ready func()) error {
 			return nil
 		case k.ledger.Err() != nil:
 			return k.ledger.Err()
-		case err != nil && !errors.Is(err, errAgain) && !r.again && !comesBack(err) && !isRefused(err, interlock.CodeHistoryTrimmed):
+		case err != nil && !errors.Is(err, errAgain) && !r.again && !comesBack(err) &&
+			!isRefused(err, interlock.CodeHistoryTrimmed):
 			// History that is no longer kept does no harm: every account is looked at anew.
 			return err
 		}
@@ -287,7 +303,9 @@ func openLedger(flag, name string, before []string) (l *account.Ledger, file *os
 		earlier = append(earlier, f)
 	}
 	if l, err = account.OpenLedger(file, earlier...); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w: nothing was added to it; keep it as evidence, and begin another one", clean(name), err)
+		return nil, nil, fmt.Errorf(
+			"%s: %w: nothing was added to it; keep it as evidence, and begin another one", clean(name), err,
+		)
 	}
 	return l, file, nil
 }
@@ -298,7 +316,10 @@ func (a *app) wire(l *account.Ledger, accept bool) {
 		l.OnGap = func(gap *account.GapError) { a.complain("%s", clean(gap.Error())) }
 	}
 	l.OnJump = func(key interlock.Key, after, next uint64) {
-		a.complain("%s: entry %d comes after entry %d: the account has not changed between, but refusals may be missing", clean(string(key)), next, after)
+		a.complain(
+			"%s: entry %d comes after entry %d: the account has not changed between, but refusals may be missing",
+			clean(string(key)), next, after,
+		)
 	}
 }
 

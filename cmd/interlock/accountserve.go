@@ -63,7 +63,9 @@ not allowed.`,
 	f.StringVar(&s.policy, "policy", "", "the policy `file`")
 	f.StringVar(&s.ledger, "ledger", "", "keep the ledger in this `file`, after what it has")
 	f.StringArrayVar(&s.after, "after", nil, "the ledger continues that of this `file`; may be repeated, oldest first")
-	f.BoolVar(&s.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger")
+	f.BoolVar(
+		&s.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger",
+	)
 	f.IntVar(&s.concurrency, "concurrency", 4, "how many accounts are worked on at once")
 	f.DurationVar(&s.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
 	f.DurationVar(&s.drain, "drain", 30*time.Second, "how long commands may run on after SIGTERM")
@@ -119,10 +121,15 @@ func (s *serveAccounts) run(ctx context.Context, a *app) error {
 		OnError: func(job *client.Job, err error) {
 			task := job.Task()
 			if q, asks := client.QuestionOf(err); asks {
-				log.Info("a message waits for a person's answer", "message", task.ID, "account", task.Claims[0].Key, "question", q.Text)
+				log.Info(
+					"a message waits for a person's answer", "message", task.ID, "account", task.Claims[0].Key, "question", q.Text,
+				)
 				return
 			}
-			log.Warn("a message was not decided, and is handed out again", "message", task.ID, "account", task.Claims[0].Key, "attempt", job.Attempt(), "error", err)
+			log.Warn(
+				"a message was not decided, and is handed out again", "message", task.ID, "account", task.Claims[0].Key, "attempt",
+				job.Attempt(), "error", err,
+			)
 		},
 	}
 	go s.reload(ctx, a, signals, policies, log)
@@ -199,7 +206,9 @@ func (s *serveAccounts) work(ctx context.Context, a *app, agent *account.Agent, 
 }
 
 // reload reads the policy file again at each SIGHUP.
-func (s *serveAccounts) reload(ctx context.Context, a *app, signals *signals, policies *atomic.Pointer[account.File], log *slog.Logger) {
+func (s *serveAccounts) reload(
+	ctx context.Context, a *app, signals *signals, policies *atomic.Pointer[account.File], log *slog.Logger,
+) {
 	for {
 		select {
 		case <-signals.reload:

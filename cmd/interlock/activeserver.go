@@ -186,7 +186,10 @@ func (t *activeServer) endLeadership() {
 	defer cancel()
 	if last := t.p.tenure; last != nil {
 		last.server.Drain()
-		last.streams.Cut(&interlock.Error{Code: interlock.CodeNotOwner, Message: "this server is not the active one any more: connect again and repeat unanswered requests, with the same ids"})
+		last.streams.Cut(&interlock.Error{
+			Code:    interlock.CodeNotOwner,
+			Message: "this server is not the active one any more: connect again and repeat unanswered requests, with the same ids",
+		})
 		last.abandon(ctx)
 		t.p.tenure = nil
 	}

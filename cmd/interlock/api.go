@@ -73,7 +73,12 @@ func (c *httpAPI) explain(answer []byte, err error) error {
 		if bytes.Contains(other.Body, []byte("HTTP request to an HTTPS server")) {
 			return exitWith(exitUnreachable, fmt.Errorf("the server at %s speaks TLS: use https://%s", host, host))
 		}
-		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s is no Interlock server (%s): check --url or INTERLOCK_URL", c.target.base, clean(other.Status)))
+		return exitWith(
+			exitUnreachable,
+			fmt.Errorf(
+				"what answers at %s is no Interlock server (%s): check --url or INTERLOCK_URL", c.target.base, clean(other.Status),
+			),
+		)
 	}
 	failed, ok := errors.AsType[*api.Unanswered](err)
 	if !ok {
@@ -90,7 +95,12 @@ func (c *httpAPI) explain(answer []byte, err error) error {
 	}
 	switch {
 	case failed.NotHTTP():
-		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s does not speak HTTP: check --url or INTERLOCK_URL, which is not the gRPC address", host))
+		return exitWith(
+			exitUnreachable,
+			fmt.Errorf(
+				"what answers at %s does not speak HTTP: check --url or INTERLOCK_URL, which is not the gRPC address", host,
+			),
+		)
 	case !failed.Sent():
 		return c.target.unreachable(host, failed.Err)
 	}

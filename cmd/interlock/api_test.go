@@ -52,7 +52,9 @@ func TestServerDiesWithARequest(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base := &url.URL{Scheme: "http", Host: "127.0.0.1:7420"}
 				c := &httpAPI{target: &target{base: base}, client: api.New(api.Config{Base: base, Transport: &tt.door})}
-				_, _, err := c.insist(t.Context(), request{Method: http.MethodPost, Path: "/v1/commits", ID: "one", Again: true}, false)
+				_, _, err := c.insist(
+					t.Context(), request{Method: http.MethodPost, Path: "/v1/commits", ID: "one", Again: true}, false,
+				)
 				if exitCode(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("exit code %d: %v", exitCode(err), err)
 				}
@@ -73,8 +75,11 @@ func TestServerHangsUp(t *testing.T) {
 	stranger.StartTLS()
 	defer stranger.Close()
 	address := stranger.Listener.Addr().String()
-	p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=http://"+address, "INTERLOCK_GRPC="+address), "run", "a", "--", "true")
-	if out := p.ends(exitUnreachable); !strings.Contains(out, "use https://"+address) || strings.Contains(out, "interlock serve") {
+	p := startProc(
+		t, append(cleanEnvironment(), "INTERLOCK_URL=http://"+address, "INTERLOCK_GRPC="+address), "run", "a", "--", "true",
+	)
+	if out := p.ends(exitUnreachable); !strings.Contains(out, "use https://"+address) ||
+		strings.Contains(out, "interlock serve") {
 		t.Errorf("it said:\n%s", out)
 	}
 }
@@ -94,7 +99,9 @@ func TestServerIsNotTrusted(t *testing.T) {
 		{plain.Listener.Addr().String(), "does not speak TLS: use an address with http"},
 	} {
 		for _, command := range [][]string{{"ls"}, {"lock", "a"}, {"run", "a", "--", "true"}} {
-			p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=https://"+tt.address, "INTERLOCK_GRPC="+tt.address), command...)
+			p := startProc(
+				t, append(cleanEnvironment(), "INTERLOCK_URL=https://"+tt.address, "INTERLOCK_GRPC="+tt.address), command...,
+			)
 			if out := p.ends(exitUnreachable); !strings.Contains(out, tt.says) || strings.Contains(out, "interlock serve") {
 				t.Errorf("%s: it said:\n%s", command[0], out)
 			}

@@ -89,12 +89,15 @@ type holder struct {
 func (h *holder) word() interlock.Holder {
 	mode, _ := interlock.ParseMode(h.Mode)
 	w := interlock.Holder{
-		Agent: h.Agent, Session: h.Session, Flow: h.Flow, Purpose: h.Purpose, Key: h.Key, Mode: mode, Count: h.number(), Fence: h.Fence,
-		HeartbeatAge: ms(h.HeartbeatAge), Held: ms(h.Held), ExpiresIn: ms(h.ExpiresIn), Progress: h.Progress, EndedBy: h.EndedBy,
+		Agent: h.Agent, Session: h.Session, Flow: h.Flow, Purpose: h.Purpose, Key: h.Key, Mode: mode, Count: h.number(),
+		Fence:        h.Fence,
+		HeartbeatAge: ms(h.HeartbeatAge), Held: ms(h.Held), ExpiresIn: ms(h.ExpiresIn), Progress: h.Progress,
+		EndedBy: h.EndedBy,
 	}
 	if y := h.Yield; y != nil {
 		w.Yield = &interlock.Yield{
-			Agent: y.Agent, Session: y.Session, Flow: y.Flow, Purpose: y.Purpose, Priority: y.Priority, Since: ms(y.Since), Revoked: y.Revoked,
+			Agent: y.Agent, Session: y.Session, Flow: y.Flow, Purpose: y.Purpose, Priority: y.Priority, Since: ms(y.Since),
+			Revoked: y.Revoked,
 		}
 	}
 	for l := interlock.Live; l.String() != ""; l++ {
@@ -181,7 +184,9 @@ type yieldRequest struct {
 }
 
 func yieldingOf(y *interlock.Yield) *yieldRequest {
-	return &yieldRequest{party{Agent: y.Agent, Session: y.Session, Flow: y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked}
+	return &yieldRequest{
+		party{Agent: y.Agent, Session: y.Session, Flow: y.Flow}, y.Purpose, y.Priority, y.Since.Milliseconds(), y.Revoked,
+	}
 }
 
 // text is the request as its holder should read it; what names the keys.
@@ -323,9 +328,13 @@ func (c *capacity) word() *interlock.Capacity {
 	if c == nil {
 		return nil
 	}
-	w := &interlock.Capacity{Permits: c.Permits, Used: c.Used, Tokens: c.Tokens, Available: c.Available, Refill: ms(c.Refill)}
+	w := &interlock.Capacity{
+		Permits: c.Permits, Used: c.Used, Tokens: c.Tokens, Available: c.Available, Refill: ms(c.Refill),
+	}
 	for _, g := range c.Groups {
-		w.Groups = append(w.Groups, interlock.GroupUse{Group: interlock.Group{Name: g.Name, Min: g.Min, Max: g.Max}, Used: g.Used})
+		w.Groups = append(
+			w.Groups, interlock.GroupUse{Group: interlock.Group{Name: g.Name, Min: g.Min, Max: g.Max}, Used: g.Used},
+		)
 	}
 	return w
 }

@@ -72,7 +72,9 @@ credentials cannot tell people apart: there an approval is a courtesy.`,
 			if reason != "" {
 				body["reason"] = reason
 			}
-			r := request{Method: http.MethodPost, Path: "/v1/approvals/" + url.PathEscape(id+fence), Body: body, ID: freshID(), Again: true}
+			r := request{
+				Method: http.MethodPost, Path: "/v1/approvals/" + url.PathEscape(id+fence), Body: body, ID: freshID(), Again: true,
+			}
 			if fence != "" {
 				var got leaseVerdict
 				return a.call(cmd.Context(), r, &got, func() error {
@@ -147,7 +149,8 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 		for i := range page.Tasks {
 			t := &page.Tasks[i]
 			var whole taskAnswer // a listing does not say what has changed
-			if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: taskPath(t.ID, "")}); err == nil && json.Unmarshal(answer, &whole) == nil {
+			if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: taskPath(t.ID, "")}); err == nil &&
+				json.Unmarshal(answer, &whole) == nil {
 				t = &whole.Task
 			}
 			if shown++; shown > 1 {
@@ -165,7 +168,10 @@ func (a *app) listApprovals(ctx context.Context, limit int) error {
 	case more:
 		a.complain("there are more than %d: --limit lists them", shown)
 	default:
-		a.complain("answer with `interlock approve TASK --yes` or `--no`, and --reason%s", map[bool]string{true: "; a lease by its fence"}[leases])
+		a.complain(
+			"answer with `interlock approve TASK --yes` or `--no`, and --reason%s",
+			map[bool]string{true: "; a lease by its fence"}[leases],
+		)
 	}
 	return nil
 }

@@ -41,7 +41,10 @@ func (o *neighbours) awaits(name string, lost context.CancelCauseFunc) (end func
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		body := map[string]any{"session": o.session, "flow": o.flow, "on": map[string]string{"session": name}, "wait_ms": 0, "purpose": "a command of its own"}
+		body := map[string]any{
+			"session": o.session, "flow": o.flow, "on": map[string]string{"session": name}, "wait_ms": 0,
+			"purpose": "a command of its own",
+		}
 		ask := request{Method: http.MethodPost, Path: "/v1/waits", Body: body, ID: freshID()}
 		var got leaseAnswer
 		_, answer, err := o.api.insist(ctx, ask, false)

@@ -66,18 +66,36 @@ and the most in brackets. Figures of different machines are not comparable.`,
 			defer stop()
 			err = a.bench(ctx, cmd, cfg, scenarios, doors)
 			if err != nil && ctx.Err() != nil {
-				return exitWith(exitSignal+int(syscall.SIGINT), errors.New("the measurement was interrupted; its servers have ended"))
+				return exitWith(
+					exitSignal+int(syscall.SIGINT), errors.New("the measurement was interrupted; its servers have ended"),
+				)
 			}
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.IntSliceVar(&cfg.Agents, "agents", nil, "how `many` agents; several numbers are run one after the other (default: the scenario's own)")
-	f.IntSliceVar(&cfg.Leases, "leases", nil, "how `many` leases, for keepalive, memory, growth and restart (default: the scenario's own)")
-	f.DurationVar(&cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)")
-	f.IntVar(&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)")
-	f.StringSliceVar(&doors, "transport", nil, "which `transports`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)")
-	f.StringVar(&cfg.Replay.Trace, "trace", "conversation", "which hour is replayed: conversation, code, or a `file` with the columns TIMESTAMP,ContextTokens,GeneratedTokens")
+	f.IntSliceVar(
+		&cfg.Agents, "agents", nil,
+		"how `many` agents; several numbers are run one after the other (default: the scenario's own)",
+	)
+	f.IntSliceVar(
+		&cfg.Leases, "leases", nil,
+		"how `many` leases, for keepalive, memory, growth and restart (default: the scenario's own)",
+	)
+	f.DurationVar(
+		&cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)",
+	)
+	f.IntVar(
+		&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)",
+	)
+	f.StringSliceVar(
+		&doors, "transport", nil,
+		"which `transports`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)",
+	)
+	f.StringVar(
+		&cfg.Replay.Trace, "trace", "conversation",
+		"which hour is replayed: conversation, code, or a `file` with the columns TIMESTAMP,ContextTokens,GeneratedTokens",
+	)
 	f.Float64Var(&cfg.Replay.Speed, "speed", 20, "how many times faster than recorded")
 	f.IntVar(&cfg.Replay.Entities, "entities", 1000, "how `many` entities the replayed agents share")
 	f.Float64Var(&cfg.Replay.Skew, "skew", 0.5, "how unevenly they do: 0 uniformly, 1 by Zipf's law")
@@ -95,7 +113,9 @@ func scenarioList() string {
 }
 
 // bench runs scenarios and prints what each gave.
-func (a *app) bench(ctx context.Context, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario, doors []string) error {
+func (a *app) bench(
+	ctx context.Context, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario, doors []string,
+) error {
 	binary, err := os.Executable()
 	if err != nil {
 		return err
@@ -177,9 +197,13 @@ func built() string {
 
 // benchTargets are Interlock through each of the doors, and the yardstick where
 // there is one: that is the network alone, or HTTP if the server is on this machine, too.
-func benchTargets(s bench.Scenario, doors []string, binary string, running *bench.Address) (targets []bench.Target, err error) {
+func benchTargets(
+	s bench.Scenario, doors []string, binary string, running *bench.Address,
+) (targets []bench.Target, err error) {
 	if s.Own && running != nil {
-		return nil, usage("bench %s stops its server, or sets rules: leave the server out, and it starts one of its own", s.Name)
+		return nil, usage(
+			"bench %s stops its server, or sets rules: leave the server out, and it starts one of its own", s.Name,
+		)
 	}
 	through := s.Doors
 	if len(doors) > 0 && len(s.Doors) > 0 {

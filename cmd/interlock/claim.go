@@ -101,7 +101,9 @@ func (f *claimFlag) Set(s string) error {
 	} else if n, err := strconv.ParseUint(what, 10, 32); err == nil && n >= 1 && n <= interlock.MaxCount {
 		c.Mode, c.Count = interlock.Permits, uint32(n)
 	} else {
-		return usage("%s: want a mode (%s) or a number of permits, found %q", clean(s[:i]), strings.Join(modes(), ", "), clean(what))
+		return usage(
+			"%s: want a mode (%s) or a number of permits, found %q", clean(s[:i]), strings.Join(modes(), ", "), clean(what),
+		)
 	}
 	*f = append(*f, c)
 	return nil

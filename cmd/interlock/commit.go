@@ -52,7 +52,9 @@ func (c *commitFlags) flags(f *pflag.FlagSet) {
 // shared adds those of any commit.
 func (c *commitFlags) shared(f *pflag.FlagSet) {
 	f.StringVar(&c.asOf, "as-of", "", "write only if none of the keys was written after this `version` of the namespace")
-	f.StringArrayVar(&c.leases, "lease", nil, "a `lease` that covers the write; may be repeated (default: $INTERLOCK_LEASE)")
+	f.StringArrayVar(
+		&c.leases, "lease", nil, "a `lease` that covers the write; may be repeated (default: $INTERLOCK_LEASE)",
+	)
 	f.StringVar(&c.note, "note", "", "the reason, for readers of the change")
 	f.StringVar(&c.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
@@ -164,7 +166,9 @@ func isRefused(err error, code interlock.Code) bool {
 }
 
 func (a *app) sendCommit(ctx context.Context, body any) ([]byte, error) {
-	_, answer, err := a.api().insist(ctx, request{Method: http.MethodPost, Path: "/v1/commits", Body: body, ID: freshID(), Again: true}, false)
+	_, answer, err := a.api().insist(
+		ctx, request{Method: http.MethodPost, Path: "/v1/commits", Body: body, ID: freshID(), Again: true}, false,
+	)
 	return answer, err
 }
 
@@ -328,7 +332,9 @@ would be below or above.
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write := map[string]any{}
-			for _, n := range []struct{ what, field, text string }{{"N", "add", args[1]}, {"--min", "min", least}, {"--max", "max", most}} {
+			for _, n := range []struct{ what, field, text string }{
+				{"N", "add", args[1]}, {"--min", "min", least}, {"--max", "max", most},
+			} {
 				if n.text == "" {
 					continue
 				}
@@ -342,7 +348,8 @@ would be below or above.
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		if strings.HasPrefix(err.Error(), "unknown shorthand flag: '") && strings.ContainsAny(err.Error()[25:26], "0123456789") {
+		if strings.HasPrefix(err.Error(), "unknown shorthand flag: '") &&
+			strings.ContainsAny(err.Error()[25:26], "0123456789") {
 			return usage("a negative number stands behind --, as in: interlock state add balance:12345 -- -1200")
 		}
 		return usage("%w", err)

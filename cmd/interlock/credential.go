@@ -95,7 +95,10 @@ nothing else. Without a role it is an agent's. docs/security.md has the table of
 		},
 	}
 	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is good for")
-	cmd.Flags().StringSliceVar(&roles, "role", nil, "a `role`: viewer, agent, worker, approver, operator, server or metrics; may be repeated (default agent)")
+	cmd.Flags().StringSliceVar(
+		&roles, "role", nil,
+		"a `role`: viewer, agent, worker, approver, operator, server or metrics; may be repeated (default agent)",
+	)
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "a `queue` that it may work for, '*' for all; may be repeated")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "a claimant `group` that it acts for; may be repeated")
 	cmd.Flags().BoolVar(&operator, "operator", false, "short for --role operator")

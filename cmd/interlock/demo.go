@@ -43,7 +43,9 @@ command line for another one; its keys account:1001 and so on are held meanwhile
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd, cfg, demo.Race) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&cfg.Dir, "dir", "", "an empty or new `directory` for the accounts (default: a temporary one, which stays)")
+	flags.StringVar(
+		&cfg.Dir, "dir", "", "an empty or new `directory` for the accounts (default: a temporary one, which stays)",
+	)
 	flags.IntVar(&cfg.Agents, "agents", 50, "how many agents, from 8 to 500")
 	flags.IntVar(&cfg.Accounts, "accounts", 6, "how many accounts, from 2 to a quarter of the agents")
 	flags.IntVar(&cfg.Speed, "speed", 6, "how many times faster than life")
@@ -69,7 +71,9 @@ command line for another one; its keys begin with stale: and stay there.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd, cfg, demo.Stale) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&cfg.Dir, "dir", "", "an empty or new `directory` for the files (default: a temporary one, which stays)")
+	flags.StringVar(
+		&cfg.Dir, "dir", "", "an empty or new `directory` for the files (default: a temporary one, which stays)",
+	)
 	flags.IntVar(&cfg.Speed, "speed", 2, "how many times faster than life")
 	return cmd
 }
@@ -94,7 +98,9 @@ It starts a server of its own, and kills it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd, cfg, demo.Account) },
 	}
-	cmd.Flags().StringVar(&cfg.Dir, "dir", "", "an empty or new `directory` for the journal (default: a temporary one, which stays)")
+	cmd.Flags().StringVar(
+		&cfg.Dir, "dir", "", "an empty or new `directory` for the journal (default: a temporary one, which stays)",
+	)
 	return cmd
 }
 
@@ -115,7 +121,9 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config, play func(context.Contex
 	defer stop()
 	err := play(ctx, cfg)
 	if err != nil && ctx.Err() != nil {
-		return exitWith(exitSignal+int(syscall.SIGINT), errors.New("the scene was interrupted; its server and agents have ended"))
+		return exitWith(
+			exitSignal+int(syscall.SIGINT), errors.New("the scene was interrupted; its server and agents have ended"),
+		)
 	}
 	return err
 }

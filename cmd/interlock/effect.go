@@ -33,7 +33,10 @@ out what happened; the action is never performed twice.
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a), newEffectGet(a), newEffectLs(a), newEffectForget(a))
+	cmd.AddCommand(
+		newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a),
+		newEffectGet(a), newEffectLs(a), newEffectForget(a),
+	)
 	return cmd
 }
 
@@ -85,7 +88,10 @@ func (x *effectFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&x.tool, "tool", "", "what does it, such as stripe.charge")
 	f.StringVar(&x.target, "target", "", "the target of the action, such as customer:12")
-	f.StringVar(&x.arguments, "args", "{}", "the arguments that matter, a `JSON` object; leave out what differs between two plans of the same, such as time stamps")
+	f.StringVar(
+		&x.arguments, "args", "{}",
+		"the arguments that matter, a `JSON` object; leave out what differs between two plans of the same, such as time stamps",
+	)
 }
 
 func (x *effectFlags) check() error {
@@ -124,7 +130,9 @@ unknown: find out, and reconcile.`,
   fi`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkDurations(duration{"--ttl", ttl, time.Second, interlock.MaxEffectTTL}, duration{"--wait", wait, 0, 24 * time.Hour}); err != nil {
+			if err := checkDurations(
+				duration{"--ttl", ttl, time.Second, interlock.MaxEffectTTL}, duration{"--wait", wait, 0, 24 * time.Hour},
+			); err != nil {
 				return err
 			}
 			if err := x.check(); err != nil {
@@ -146,7 +154,9 @@ unknown: find out, and reconcile.`,
 	}
 	x.flags(cmd)
 	f := cmd.Flags()
-	f.DurationVar(&ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown")
+	f.DurationVar(
+		&ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown",
+	)
 	f.DurationVar(&wait, "wait", 0, "how long to wait for another claimer")
 	f.StringVar(&lease, "lease", "", "the `lease` as long as which the claim lives (default: $INTERLOCK_LEASE)")
 	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
@@ -194,7 +204,10 @@ func (a *app) claimed(answer []byte, err error, target string) error {
 			quote(e.ID), quote(clean(e.State)), quote(clean(e.Action)), quote(string(e.Result)))
 		a.complain("%s", e.text())
 	case e.State == interlock.EffectClaimed.String():
-		return exitWith(exitCode(err), fmt.Errorf("%s: do not do it too; wait with --wait until it is settled, and use its result", e.text()))
+		return exitWith(
+			exitCode(err),
+			fmt.Errorf("%s: do not do it too; wait with --wait until it is settled, and use its result", e.text()),
+		)
 	case e.State == interlock.EffectUnknown.String():
 		return exitWith(exitCode(err), fmt.Errorf("%s: do not do it again; %s", e.text(), findOut(target, e.Action)))
 	}
@@ -241,7 +254,9 @@ func reasoned(how string) func(args []string) (string, map[string]any, error) {
 }
 
 // settling makes a command for the claimer of an effect to report what became of it.
-func (a *app) settling(use, short, long string, read func(args []string) (how string, body map[string]any, err error)) *cobra.Command {
+func (a *app) settling(
+	use, short, long string, read func(args []string) (how string, body map[string]any, err error),
+) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: atMostOneArg,
@@ -254,7 +269,10 @@ func (a *app) settling(use, short, long string, read func(args []string) (how st
 			if err != nil {
 				return err
 			}
-			r := request{Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(id) + "/" + how, Body: body, ID: freshID(), Again: true}
+			r := request{
+				Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(id) + "/" + how, Body: body, ID: freshID(),
+				Again: true,
+			}
 			return a.settle(cmd.Context(), r)
 		},
 	}
@@ -304,7 +322,10 @@ claimer died or does not know the outcome. With --happened it counts as done; wi
 				}
 				body["result"] = json.RawMessage(result)
 			}
-			r := request{Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(args[0]) + "/reconcile", Body: body, ID: freshID(), Again: true}
+			r := request{
+				Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(args[0]) + "/reconcile", Body: body, ID: freshID(),
+				Again: true,
+			}
 			return a.settle(cmd.Context(), r)
 		},
 	}

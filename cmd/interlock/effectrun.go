@@ -98,7 +98,9 @@ command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 	f := cmd.Flags()
 	r.wait = forever
 	f.Var(&r.wait, "wait", "how long to wait for another claimer: a `duration`, 0, or forever")
-	f.IntVar(&r.notDone, "not-done-exit", 0, "the command's exit `code` that means it has certainly done nothing (default: none)")
+	f.IntVar(
+		&r.notDone, "not-done-exit", 0, "the command's exit `code` that means it has certainly done nothing (default: none)",
+	)
 	f.StringVar(&r.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
@@ -165,7 +167,9 @@ func (r *effectRun) act(ctx context.Context, e interlock.Effect) (any, error) {
 		if result.status.Signaled() {
 			how = "the command was ended by " + signalName(result.status.Signal())
 		}
-		r.verdict = exitWith(exitConflict, fmt.Errorf("%s, so the outcome is unknown: %s", how, findOut(r.x.target, r.digest)))
+		r.verdict = exitWith(
+			exitConflict, fmt.Errorf("%s, so the outcome is unknown: %s", how, findOut(r.x.target, r.digest)),
+		)
 		r.failure = errors.New(how)
 	}
 	return r.output.result(), r.failure
@@ -208,7 +212,9 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 	case errors.Is(cause, errInTime) && refused:
 		return exitWith(exitNotAcquired, fmt.Errorf("%s is about to do it, so nothing was run", claimer(&other.Effect)))
 	case errors.Is(cause, errInTime):
-		return exitWith(exitNotAcquired, fmt.Errorf("the outcome was not reported within %s, so nothing was run", time.Duration(r.wait)))
+		return exitWith(
+			exitNotAcquired, fmt.Errorf("the outcome was not reported within %s, so nothing was run", time.Duration(r.wait)),
+		)
 	case cause != nil:
 		return notBegun(ctx)
 	case refused && other.Refusal.Code == interlock.CodeEffectUnknown:
@@ -217,7 +223,9 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 		if reason := clean(other.Effect.Reason); reason != "" {
 			how += fmt.Sprintf(" (%q)", reason)
 		}
-		return exitWith(exitConflict, fmt.Errorf("%s; the outcome is unknown, so nothing was run: %s", how, findOut(r.x.target, r.digest)))
+		return exitWith(
+			exitConflict, fmt.Errorf("%s; the outcome is unknown, so nothing was run: %s", how, findOut(r.x.target, r.digest)),
+		)
 	}
 	return err
 }
@@ -227,12 +235,17 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 func (r *effectRun) finish(result json.RawMessage, err error) error {
 	switch {
 	case r.failure == nil && err != nil:
-		r.verdict = exitWith(exitConflict, fmt.Errorf("%s: settle it with `interlock effect reconcile %s --happened`", clean(err.Error()), r.digest))
+		r.verdict = exitWith(
+			exitConflict,
+			fmt.Errorf("%s: settle it with `interlock effect reconcile %s --happened`", clean(err.Error()), r.digest),
+		)
 	case !errors.Is(r.failure, err):
 		r.a.complain("%s", clean(err.Error()))
 	}
 	if r.failure == nil && r.output.passes {
-		r.a.complain("its output is longer than %s or not text, so it is not kept as the result", bytesText(interlock.MaxResultBytes))
+		r.a.complain(
+			"its output is longer than %s or not text, so it is not kept as the result", bytesText(interlock.MaxResultBytes),
+		)
 	}
 	if r.failure != nil || r.output.passes {
 		return errors.Join(r.verdict, r.output.pass())
@@ -251,7 +264,10 @@ func notBegun(ctx context.Context) error {
 
 // findOut is the advice for an unknown outcome.
 func findOut(target, digest string) string {
-	return fmt.Sprintf("find out at %s, then run `interlock effect reconcile %s` with --happened or --did-not-happen", clean(target), clean(digest))
+	return fmt.Sprintf(
+		"find out at %s, then run `interlock effect reconcile %s` with --happened or --did-not-happen", clean(target),
+		clean(digest),
+	)
 }
 
 func claimer(e *interlock.Effect) string {
@@ -293,7 +309,8 @@ func (o *resultOutput) pass() error {
 func (o *resultOutput) result() any {
 	text := strings.TrimRight(string(o.kept), "\n")
 	result := resultOf(text)
-	if encoded, err := json.Marshal(result); err != nil || len(encoded) > interlock.MaxResultBytes || !utf8.ValidString(text) {
+	if encoded, err := json.Marshal(result); err != nil || len(encoded) > interlock.MaxResultBytes ||
+		!utf8.ValidString(text) {
 		o.passes = true
 	}
 	if o.passes {

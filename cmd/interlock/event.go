@@ -94,9 +94,11 @@ func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) eve
 		Event: ev.Kind.String(), Index: index, Epoch: epoch, Time: time.Unix(0, int64(ev.At)).UTC(),
 		Namespace: string(ev.Namespace), Request: ev.Num, SessionNumber: ev.Session,
 		Agent: clean(ev.Agent), Flow: clean(ev.Flow), Fence: ev.Fence, Actor: clean(ev.Actor), Asker: clean(ev.Asker),
-		Purpose: clean(ev.Purpose), Pattern: clean(ev.PatternName), Queue: clean(ev.QueueName), Session: clean(ev.SessionName), Trace: clean(ev.Trace),
+		Purpose: clean(ev.Purpose), Pattern: clean(ev.PatternName), Queue: clean(ev.QueueName),
+		Session: clean(ev.SessionName), Trace: clean(ev.Trace),
 		TTL: ev.TTL.Milliseconds(), Grace: max(ev.Grace, 0).Milliseconds(), MaxHold: ev.MaxHold.Milliseconds(),
-		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: clean(ev.Outcome), Note: cleanLines(ev.Note),
+		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: clean(ev.Outcome),
+		Note:   cleanLines(ev.Note),
 		Waited: (ev.Waited + ev.Idle).Milliseconds(), Due: ev.Due.Milliseconds(), Held: ev.Held.Milliseconds(), Code: ev.Code,
 		Stall: ev.Stall.Milliseconds(), LockDelay: ev.LockDelay.Milliseconds(), MaxWait: ev.MaxWait.Milliseconds(),
 		Any: ev.Any, Group: clean(ev.Group), Lead: ev.Lead, Base: ev.Base, Part: ev.Part,
@@ -137,7 +139,14 @@ func eventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) eve
 		e.Claims = append(e.Claims, claimOf(c))
 	}
 	for _, c := range ev.Cycle {
-		e.Cycle = append(e.Cycle, cycleStep{party{Agent: clean(c.Agent), Session: c.Session, Flow: clean(c.Flow)}, c.Key, c.Mode.String(), c.Victim, c.Next.String()})
+		e.Cycle = append(
+			e.Cycle,
+			cycleStep{
+				party{Agent: clean(c.Agent), Session: c.Session, Flow: clean(c.Flow)},
+				c.Key, c.Mode.String(), c.Victim,
+				c.Next.String(),
+			},
+		)
 	}
 	return e
 }
@@ -186,7 +195,9 @@ func (e *event) task(ev *record.Event) {
 func (e *event) line(a *app) string {
 	var b strings.Builder
 	stamp := e.Time.Local().Format("15:04:05.000")
-	fmt.Fprintf(&b, "%6s  %s  %s", e.Index, a.tint(dim, stamp), a.tint(eventColour(e), fmt.Sprintf("%-15s", clean(e.Event))))
+	fmt.Fprintf(
+		&b, "%6s  %s  %s", e.Index, a.tint(dim, stamp), a.tint(eventColour(e), fmt.Sprintf("%-15s", clean(e.Event))),
+	)
 	if e.Namespace != "" {
 		fmt.Fprintf(&b, "  %s", clean(e.Namespace))
 	}

@@ -55,7 +55,9 @@ With -o json each event is one line of JSON.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow new events")
-	cmd.Flags().StringVar(&from, "from", "", "the `index` to begin at, oldest, or now (default: oldest, with --follow now)")
+	cmd.Flags().StringVar(
+		&from, "from", "", "the `index` to begin at, oldest, or now (default: oldest, with --follow now)",
+	)
 	return cmd
 }
 
@@ -158,7 +160,9 @@ func (r *eventReader) read(ctx context.Context) error {
 	r.skip, r.again = r.seen, false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req := request{Method: http.MethodGet, Path: r.path, Query: r.query, Header: http.Header{"Accept": {"application/x-ndjson"}}}
+	req := request{
+		Method: http.MethodGet, Path: r.path, Query: r.query, Header: http.Header{"Accept": {"application/x-ndjson"}},
+	}
 	res, err := r.api.client.Send(ctx, req)
 	if err != nil {
 		return r.api.explain(nil, err)

@@ -39,7 +39,8 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 	show := r.hideLog()
 	for _, format := range []string{"text", "json"} {
 		out, code := r.do("events", "-o", format)
-		if code != exitFailure || !strings.Contains(out, "could not read on in its journal") || strings.Contains(out, "granted") {
+		if code != exitFailure || !strings.Contains(out, "could not read on in its journal") ||
+			strings.Contains(out, "granted") {
 			t.Errorf("events -o %s: exit code %d\n%s", format, code, out)
 		}
 	}

@@ -112,7 +112,8 @@ func exitForCode(code interlock.Code) int {
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeReleased, interlock.CodeSessionEnded,
 		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace, interlock.CodeTaskMoved:
 		return exitLost
-	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable, interlock.CodeOutcomeUnknown:
+	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable,
+		interlock.CodeOutcomeUnknown:
 		return exitUnreachable
 	case interlock.CodeInternal, interlock.CodeHistoryUnreadable, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern, interlock.CodeNoSuchRevision,
 		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeNoSuchQueue,

@@ -50,7 +50,10 @@ than the lease has left.`,
 				Statement string
 				ExpiresIn int64 `json:"expires_in_ms"`
 			}
-			r := request{Method: http.MethodPost, Path: leasePath(id, "statement"), Body: map[string]int64{"ttl_ms": ttl.Milliseconds()}, Again: true}
+			r := request{
+				Method: http.MethodPost, Path: leasePath(id, "statement"), Body: map[string]int64{"ttl_ms": ttl.Milliseconds()},
+				Again: true,
+			}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("%s\n", clean(got.Statement))
 				return nil
@@ -93,7 +96,9 @@ something else, 69 no server answered.`,
 			if err != nil {
 				return err
 			}
-			want := signed.Want{Namespace: interlock.Namespace(a.server.Namespace), Key: interlock.Key(args[0]), Fence: interlock.Fence(least)}
+			want := signed.Want{
+				Namespace: interlock.Namespace(a.server.Namespace), Key: interlock.Key(args[0]), Fence: interlock.Fence(least),
+			}
 			if want.Namespace == "" {
 				want.Namespace = interlock.DefaultNamespace
 			}
@@ -105,7 +110,9 @@ something else, 69 no server answered.`,
 			return a.tellStatement(want.Key, s, now)
 		},
 	}
-	cmd.Flags().StringVar(&keys, "keys", "", "`file` with the key set, as interlock fence keys prints it (default: the server is asked)")
+	cmd.Flags().StringVar(
+		&keys, "keys", "", "`file` with the key set, as interlock fence keys prints it (default: the server is asked)",
+	)
 	cmd.Flags().Uint64Var(&least, "min-fence", 0, "the highest `fence` that was seen of the key; a lower one is refused")
 	return cmd
 }
@@ -153,7 +160,11 @@ func (a *app) tellStatement(key interlock.Key, s *signed.Statement, now time.Tim
 			ExpiresIn int64               `json:"expires_in_ms"`
 		}{"valid", key, s.Namespace, s.Fence, s.Holder, left.Milliseconds()})
 	}
-	a.say("valid: %s may write %s under fence %s, for %s\n", party{Agent: s.Holder.Agent, Session: s.Holder.Session, Flow: s.Holder.Flow}.name(), clean(string(key)), s.Fence, short(left))
+	a.say(
+		"valid: %s may write %s under fence %s, for %s\n",
+		party{Agent: s.Holder.Agent, Session: s.Holder.Session, Flow: s.Holder.Flow}.name(), clean(string(key)), s.Fence,
+		short(left),
+	)
 	return nil
 }
 

@@ -58,7 +58,9 @@ func TestPagePython(t *testing.T) {
 	}
 	keys := func() json.RawMessage { return json.RawMessage(r.must("fence", "keys")) }
 
-	lease, reader, foreign := lock("account:12345"), lock("account:7", "--shared"), lock("account:12345", "--namespace", "other")
+	lease, reader, foreign := lock(
+		"account:12345",
+	), lock("account:7", "--shared"), lock("account:12345", "--namespace", "other")
 	good, short := sign(lease), sign(lease, "--ttl", "1ms")
 	before := keys()
 	r.must("fence", "rotate")
@@ -83,14 +85,23 @@ func TestPagePython(t *testing.T) {
 		{"a new key and an old set", fresh, before, "default", key, "1", "unknown key: get the key set anew"},
 		{"expired", short, before, "default", key, "0", "expired"},
 		{"another payload", head + "." + otherBody + "." + tail, before, "other", key, "0", "wrong signature"},
-		{"another signature", head + "." + body + "." + strings.Repeat("A", 86), before, "default", key, "0", "wrong signature"},
+		{
+			"another signature", head + "." + body + "." + strings.Repeat("A", 86), before, "default", key, "0",
+			"wrong signature",
+		},
 		{"no header", under(`["alg"]`), before, "default", key, "0", "no signed fence"},
 		{"a deep header", under(strings.Repeat("[", 100_000)), before, "default", key, "0", "no signed fence"},
 		{"two parts", head + "." + tail, before, "default", key, "0", "no signed fence"},
 		{"an empty header", under(`{}`), before, "default", key, "0", "no signed fence"},
-		{"a header without a key", under(`{"alg":"EdDSA","typ":"interlock-fence+jwt"}`), before, "default", key, "0", "unknown key: get the key set anew"},
+		{
+			"a header without a key", under(`{"alg":"EdDSA","typ":"interlock-fence+jwt"}`), before, "default", key, "0",
+			"unknown key: get the key set anew",
+		},
 		{"another namespace", good, before, "other", key, "0", "of another namespace"},
-		{"of another namespace", sign(foreign, "--namespace", "other"), restarted, "default", key, "0", "of another namespace"},
+		{
+			"of another namespace", sign(foreign, "--namespace", "other"), restarted, "default", key, "0",
+			"of another namespace",
+		},
 		{"another key", good, before, "default", "account:123456", "0", "for other keys"},
 		{"an ancestor", good, before, "default", "account:1234", "0", "for other keys"},
 		{"a reader's", sign(reader), restarted, "default", "account:7", "0", "for other keys"},
@@ -109,7 +120,10 @@ func run(t *testing.T, function string, cases []pythonCase) {
 	var out, problems bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &problems
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s with cryptography is needed (scripts/install-deps.sh installs it): %v\n%s", debianPython, err, problems.String())
+		t.Fatalf(
+			"%s with cryptography is needed (scripts/install-deps.sh installs it): %v\n%s", debianPython, err,
+			problems.String(),
+		)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != len(cases) {

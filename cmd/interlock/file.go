@@ -50,7 +50,9 @@ func (s *sharedFile) command(cmd *cobra.Command) *cobra.Command {
 
 func (s *sharedFile) change(cmd *cobra.Command) *cobra.Command {
 	f := s.command(cmd).Flags()
-	f.StringVar(&s.base, "base", "", "the `version` that the change was made from, as printed by read; none for a new file")
+	f.StringVar(
+		&s.base, "base", "", "the `version` that the change was made from, as printed by read; none for a new file",
+	)
 	f.StringVar(&s.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
 	f.StringVar(&s.note, "note", "", "the `reason` of the change, for reports of conflicts")
@@ -278,7 +280,8 @@ func staleAnswer(e *file.StaleError) any {
 	}
 	now := state{
 		Version: e.Now, Absent: c.Now.Absent,
-		Agent: clean(c.Now.Agent), Principal: clean(c.Now.Principal), Note: cleanLines(c.Now.Note), Age: c.Now.Age.Milliseconds(),
+		Agent: clean(c.Now.Agent), Principal: clean(c.Now.Principal), Note: cleanLines(c.Now.Note),
+		Age: c.Now.Age.Milliseconds(),
 	}
 	if !c.Now.Absent {
 		now.Size = &c.Now.Size

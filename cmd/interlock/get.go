@@ -72,7 +72,9 @@ func (a *app) showKey(k *keyAnswer) error {
 		if p.Holder != nil {
 			who = p.Holder.full() + " has it, fence " + p.Holder.Fence.String()
 		}
-		a.say("%s belongs to %s, one of %s: %s\n", clean(p.Resource), clean(string(p.Key)), count(p.Parts, "part", "parts"), who)
+		a.say(
+			"%s belongs to %s, one of %s: %s\n", clean(p.Resource), clean(string(p.Key)), count(p.Parts, "part", "parts"), who,
+		)
 	}
 	if len(k.Holders) > 0 {
 		a.say("\n")

@@ -54,7 +54,8 @@ func newGuardPrint(a *app, schema string) *cobra.Command {
 // sqlCommand completes a command that prints what comes of some SQL, which is run in a
 // database of the user's, or with --print the SQL alone.
 func sqlCommand(
-	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), answer func(ctx context.Context, sql string) (string, error),
+	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error),
+	answer func(ctx context.Context, sql string) (string, error),
 ) *cobra.Command {
 	var print bool
 	cmd.Args = noArgs

@@ -86,7 +86,10 @@ When Interlock cannot be reached the push is refused, unless --fail-open is set.
 	f := cmd.Flags()
 	f.StringSliceVar(&p.refs, "refs", []string{"refs/heads/"}, "`prefixes` of the refs that are guarded")
 	f.IntVar(&p.maxPaths, "max-paths", 10_000, "how many `paths` a push may change")
-	f.StringVar(&p.userEnv, "user-env", "", "the `variable` with the git server's name for the pusher, such as REMOTE_USER; that user's Git LFS locks then count as its own")
+	f.StringVar(
+		&p.userEnv, "user-env", "",
+		"the `variable` with the git server's name for the pusher, such as REMOTE_USER; that user's Git LFS locks then count as its own",
+	)
 	f.BoolVar(&p.failOpen, "fail-open", false, "let pushes through while Interlock cannot be reached")
 	return cmd
 }

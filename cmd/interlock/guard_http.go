@@ -57,7 +57,10 @@ same time need a file each; --calls none keeps none.`,
 	f.StringVar(&g.config, "config", "", "the configuration `file`")
 	f.StringVar(&g.upstream, "upstream", "", "the `URL` of the API; its path goes before that of each call")
 	f.StringVar(&g.record, "record", "", "append the records to a `file` instead of standard error")
-	f.StringVar(&g.calls, "calls", "", "keep the calls under way in a `file`, or in none (default: the configuration's name with .calls)")
+	f.StringVar(
+		&g.calls, "calls", "",
+		"keep the calls under way in a `file`, or in none (default: the configuration's name with .calls)",
+	)
 	g.flags(cmd, "127.0.0.1:7430")
 	return cmd
 }

@@ -50,7 +50,10 @@ func TestGuardHTTPKilled(t *testing.T) {
 	}
 	start := func() (guard *proc, address string) {
 		t.Helper()
-		guard = startProc(t, append(cleanEnvironment(), "INTERLOCK_URL="+url), "guard", "http", "--config", config, "--upstream", api.URL, "--listen", "127.0.0.1:0")
+		guard = startProc(
+			t, append(cleanEnvironment(), "INTERLOCK_URL="+url), "guard", "http", "--config", config, "--upstream", api.URL,
+			"--listen", "127.0.0.1:0",
+		)
 		_, address, found := strings.Cut(guard.expect("ready http="), "ready http=")
 		if !found {
 			t.Fatal("the guard is not ready")
@@ -73,8 +76,13 @@ func TestGuardHTTPKilled(t *testing.T) {
 	}
 
 	first, address := start()
-	second := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL="+url), "guard", "http", "--config", config, "--upstream", api.URL, "--listen", "127.0.0.1:0")
-	if out := second.ends(exitUsage); !strings.Contains(out, "another guard uses it: each needs one of its own: --calls FILE") {
+	second := startProc(
+		t, append(cleanEnvironment(), "INTERLOCK_URL="+url), "guard", "http", "--config", config, "--upstream", api.URL,
+		"--listen", "127.0.0.1:0",
+	)
+	if out := second.ends(exitUsage); !strings.Contains(
+		out, "another guard uses it: each needs one of its own: --calls FILE",
+	) {
 		t.Errorf("a second guard: %s", out)
 	}
 	const claim = `", "claims": [{"key": "a"}]}`
@@ -94,7 +102,8 @@ func TestGuardHTTPKilled(t *testing.T) {
 	post("/v1/leases/"+holder+"/release", "{}")
 	next := post("/v1/leases", `{"agent": "next`+claim)
 	_, address = start()
-	if status, text, err := call("PUT", address, next); err != nil || status != http.StatusServiceUnavailable || !strings.Contains(text, "did not end in time") {
+	if status, text, err := call("PUT", address, next); err != nil || status != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "did not end in time") {
 		t.Errorf("the next holder's call: %d %v %s", status, err, text)
 	}
 	if n := calls.Load(); n != 1 {

@@ -54,7 +54,9 @@ func (g *guardLFS) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if err := server.CheckListen(g.addr, g.users != "", false); err != nil {
-		return usage("--listen: other machines can reach it, and every user name would be accepted: set --users, or listen on 127.0.0.1")
+		return usage(
+			"--listen: other machines can reach it, and every user name would be accepted: set --users, or listen on 127.0.0.1",
+		)
 	}
 	keys, err := g.keys()
 	if err != nil {

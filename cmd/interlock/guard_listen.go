@@ -51,7 +51,10 @@ func (l *listenFlags) serve(ctx context.Context, a *app, s *http.Server) error {
 		}
 		s.TLSConfig = certificate.TLSConfig()
 	} else if public(l.addr) {
-		log.Warn("other machines can reach the guard without TLS: the agents' lease ids travel in clear text", "next", "set --tls-cert and --tls-key")
+		log.Warn(
+			"other machines can reach the guard without TLS: the agents' lease ids travel in clear text", "next",
+			"set --tls-cert and --tls-key",
+		)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.addr)
 	if err != nil {
@@ -98,5 +101,7 @@ const guardShutdown = 10 * time.Second
 // door is the server's, as a guard uses it.
 func (a *app) door() (*apiclient.Client, error) {
 	t := &a.server
-	return apiclient.New(apiclient.Config{URL: t.base.String(), Credential: t.Credential, Namespace: t.namespace(), TLS: t.tls})
+	return apiclient.New(apiclient.Config{
+		URL: t.base.String(), Credential: t.Credential, Namespace: t.namespace(), TLS: t.tls,
+	})
 }

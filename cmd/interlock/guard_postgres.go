@@ -37,7 +37,9 @@ PGDATABASE, PGSERVICE, ~/.pgpass and so on.`,
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardPrint(a, postgres.Schema), newGuardPostgresInstall(a), newGuardPostgresAttach(a), newGuardPostgresDetach(a),
+	cmd.AddCommand(newGuardPrint(
+		a, postgres.Schema,
+	), newGuardPostgresInstall(a), newGuardPostgresAttach(a), newGuardPostgresDetach(a),
 		newGuardPostgresList(a), newGuardPostgresPrune(a), newGuardPostgresUninstall(a))
 	return cmd
 }
@@ -48,7 +50,9 @@ type database struct {
 }
 
 // command makes a command that runs SQL and then prints that it is done.
-func (d *database) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func() string) *cobra.Command {
+func (d *database) command(
+	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func() string,
+) *cobra.Command {
 	return d.query(a, cmd, sql, func(ctx context.Context, text string) (string, error) {
 		if _, err := d.run(ctx, text); err != nil {
 			return "", err
@@ -59,9 +63,12 @@ func (d *database) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Comma
 
 // query makes a command that prints what comes of some SQL.
 func (d *database) query(
-	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), answer func(ctx context.Context, sql string) (string, error),
+	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error),
+	answer func(ctx context.Context, sql string) (string, error),
 ) *cobra.Command {
-	cmd.Flags().StringVar(&d.dsn, "dsn", "", "the database, as a `URL` or as key=value words (default: from PGHOST and so on)")
+	cmd.Flags().StringVar(
+		&d.dsn, "dsn", "", "the database, as a `URL` or as key=value words (default: from PGHOST and so on)",
+	)
 	return sqlCommand(a, cmd, sql, answer)
 }
 
@@ -146,7 +153,10 @@ short lock on the table.`,
 	f := cmd.Flags()
 	f.StringVar(&table, "table", "", "the `table`, as SQL spells it")
 	f.StringVar(&key, "key", "", "the `key` of a row, with columns in braces")
-	f.StringVar(&namespace, "for", string(interlock.DefaultNamespace), "the `namespace` of the key; columns in braces may stand here too")
+	f.StringVar(
+		&namespace, "for", string(interlock.DefaultNamespace),
+		"the `namespace` of the key; columns in braces may stand here too",
+	)
 	return cmd
 }
 

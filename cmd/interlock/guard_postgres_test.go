@@ -23,22 +23,37 @@ func TestGuardPostgres(t *testing.T) {
 			t.Errorf("guard postgres %s: got\n%s\nwant %s", strings.Join(args, " "), out, want)
 		}
 	}
-	guard(exitFailure, "put the guard into this database first: interlock guard postgres install", "attach", "--table", "pg_class", "--key", "x")
+	guard(
+		exitFailure, "put the guard into this database first: interlock guard postgres install", "attach", "--table",
+		"pg_class", "--key", "x",
+	)
 	guard(exitOK, "installed\n", "install")
 	guard(exitOK, "installed\n", "install", "--dsn", dsn)
 	guard(exitUnreachable, "", "install", "--dsn", strings.Replace(dsn, "dbname=", "dbname=no_", 1))
 	guard(exitUsage, "--dsn: ", "install", "--dsn", "host")
-	guard(exitForbidden, "permission denied: \"pg_class\" is a system catalog", "attach", "--table", "pg_class", "--key", "x")
+	guard(
+		exitForbidden, "permission denied: \"pg_class\" is a system catalog", "attach", "--table", "pg_class", "--key", "x",
+	)
 	guard(exitFailure, "interlock: schema \"no\" does not exist\n", "detach", "--table", "no.such")
-	guard(exitFailure, "interlock: relation \"nothing\" does not exist\n", "attach", "--table", "nothing", "--key", "x:{id}")
-	guard(exitUsage, "name a table and the key of its rows: interlock guard postgres attach --table TABLE --key KEY", "attach", "--table", "account")
+	guard(
+		exitFailure, "interlock: relation \"nothing\" does not exist\n", "attach", "--table", "nothing", "--key", "x:{id}",
+	)
+	guard(
+		exitUsage, "name a table and the key of its rows: interlock guard postgres attach --table TABLE --key KEY", "attach",
+		"--table", "account",
+	)
 	guard(exitUsage, "name the table: interlock guard postgres detach --table TABLE", "detach")
 	guard(exitUsage, "has no column id", "attach", "--table", "interlock.fences", "--key", "x:{id}")
-	guard(exitOK, "attached: a row of interlock.fences needs a fence of x:{key}\n", "attach", "--table", "interlock.fences", "--key", "x:{key}")
+	guard(
+		exitOK, "attached: a row of interlock.fences needs a fence of x:{key}\n", "attach", "--table", "interlock.fences",
+		"--key", "x:{key}",
+	)
 	guard(exitOK, "interlock.fences: x:{key} in default\n", "list")
 	sql := func(text string) {
 		t.Helper()
-		psql := exec.Command(filepath.Join(server.Programs, "psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--command", text)
+		psql := exec.Command(
+			filepath.Join(server.Programs, "psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--command", text,
+		)
 		psql.Env = env
 		if out, err := psql.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", text, err, out)
@@ -50,7 +65,9 @@ func TestGuardPostgres(t *testing.T) {
 	guard(exitUsage, "--idle: want a minute or more", "prune", "--idle", "1s")
 	guard(exitFailure, "still guarded: interlock.fences: detach them first", "uninstall")
 	guard(exitOK, "detached: every client may write interlock.fences\n", "detach", "--table", "interlock.fences")
-	sql(`SELECT interlock.enter('default', 'x:' || i, 1) FROM generate_series(1, 5) i; UPDATE interlock.fences SET entered_at = entered_at - interval '2 hours'`)
+	sql(
+		`SELECT interlock.enter('default', 'x:' || i, 1) FROM generate_series(1, 5) i; UPDATE interlock.fences SET entered_at = entered_at - interval '2 hours'`,
+	)
 	sql("SELECT interlock.enter('default', 'x:6', 2)")
 	guard(exitOK, "forgotten: 0\n", "prune")
 	guard(exitOK, "forgotten: 5\n", "prune", "--idle", "1h")
@@ -61,6 +78,9 @@ func TestGuardPostgres(t *testing.T) {
 
 	guard(exitOK, postgres.Schema, "print")
 	guard(exitOK, postgres.Uninstall, "uninstall", "--print")
-	guard(exitOK, fmt.Sprintln(`SELECT interlock.attach('it''s', E'a:{b}\\', '{tenant}');`), "attach", "--table", "it's", "--key", `a:{b}\`, "--for", "{tenant}", "--print")
+	guard(
+		exitOK, fmt.Sprintln(`SELECT interlock.attach('it''s', E'a:{b}\\', '{tenant}');`), "attach", "--table", "it's",
+		"--key", `a:{b}\`, "--for", "{tenant}", "--print",
+	)
 	guard(exitOK, "SELECT interlock.detach('account');\n", "detach", "--table", "account", "--print")
 }

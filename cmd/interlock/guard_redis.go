@@ -96,7 +96,9 @@ processes.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&address, "url", "", "the server, as redis://[USER:PASSWORD@]HOST[:PORT], rediss://... with TLS, or unix:///PATH")
+	cmd.Flags().StringVar(
+		&address, "url", "", "the server, as redis://[USER:PASSWORD@]HOST[:PORT], rediss://... with TLS, or unix:///PATH",
+	)
 	return cmd
 }
 
@@ -121,7 +123,9 @@ func loadLibrary(ctx context.Context, address string) error {
 			args = append(args, "--tls")
 		}
 	default:
-		return usage("--url: %s is no address of a Redis server: want one such as redis://127.0.0.1:6379", clean(u.Redacted()))
+		return usage(
+			"--url: %s is no address of a Redis server: want one such as redis://127.0.0.1:6379", clean(u.Redacted()),
+		)
 	}
 	env := os.Environ()
 	if password, ok := u.User.Password(); ok {
@@ -138,13 +142,18 @@ func loadLibrary(ctx context.Context, address string) error {
 	said := clean(strings.TrimSpace(complaint.String() + out.String()))
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return errors.New("the program redis-cli is not installed here: install it, or load what interlock guard redis print --library prints in another way")
+		return errors.New(
+			"the program redis-cli is not installed here: install it, or load what interlock guard redis print --library prints in another way",
+		)
 	case strings.Contains(said, "Could not connect"):
 		return exitWith(exitUnreachable, errors.New(said))
 	case strings.Contains(said, "NOPERM") || strings.Contains(said, "NOAUTH") || strings.Contains(said, "WRONGPASS"):
 		return exitWith(exitForbidden, errors.New(said))
 	case strings.Contains(said, "unknown command"):
-		return fmt.Errorf("%s: this server is older than Redis 7: load the script in the program that uses it: interlock guard redis print", said)
+		return fmt.Errorf(
+			"%s: this server is older than Redis 7: load the script in the program that uses it: interlock guard redis print",
+			said,
+		)
 	case err != nil || said != "interlock":
 		return fmt.Errorf("%s", said)
 	}

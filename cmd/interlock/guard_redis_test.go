@@ -17,7 +17,9 @@ func TestGuardRedis(t *testing.T) {
 	tools.Need(t, "redis-server", "redis-cli")
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
-	server := exec.Command("redis-server", "--save", "", "--dir", dir, "--port", "0", "--unixsocket", socket, "--requirepass", "pass word")
+	server := exec.Command(
+		"redis-server", "--save", "", "--dir", dir, "--port", "0", "--unixsocket", socket, "--requirepass", "pass word",
+	)
 	server.SysProcAttr = launch.Attributes()
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -43,7 +45,9 @@ func TestGuardRedis(t *testing.T) {
 
 	guard := func(code int, want string, args ...string) {
 		t.Helper()
-		p := startProc(t, append(cleanEnvironment(), "REDISCLI_AUTH=pass word"), append([]string{"guard", "redis"}, args...)...)
+		p := startProc(
+			t, append(cleanEnvironment(), "REDISCLI_AUTH=pass word"), append([]string{"guard", "redis"}, args...)...,
+		)
 		p.in.Close()
 		if out := p.ends(code); !strings.Contains(out, want) {
 			t.Errorf("guard redis %s: got\n%s\nwant %s", strings.Join(args, " "), out, want)

@@ -46,7 +46,9 @@ The commands run the program sqlite3 on the file, or print the SQL with --print.
 		Annotations: map[string]string{offline: "true", textOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGuardPrint(a, sqlite.Schema), newGuardSQLiteInstall(a), newGuardSQLiteAttach(a), newGuardSQLiteDetach(a),
+	cmd.AddCommand(newGuardPrint(
+		a, sqlite.Schema,
+	), newGuardSQLiteInstall(a), newGuardSQLiteAttach(a), newGuardSQLiteDetach(a),
 		newGuardSQLitePrune(a), newGuardSQLiteUninstall(a))
 	return cmd
 }
@@ -57,7 +59,9 @@ type sqliteFile struct {
 }
 
 // command makes a command that runs SQL and prints what done makes of its rows.
-func (s *sqliteFile) command(a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func(rows string) (string, error)) *cobra.Command {
+func (s *sqliteFile) command(
+	a *app, cmd *cobra.Command, sql func(cmd *cobra.Command) (string, error), done func(rows string) (string, error),
+) *cobra.Command {
 	cmd.Flags().StringVar(&s.file, "file", "", "the database `file`")
 	return sqlCommand(a, cmd, sql, func(ctx context.Context, text string) (string, error) {
 		rows, err := s.run(ctx, text)
@@ -90,7 +94,9 @@ func (s *sqliteFile) run(ctx context.Context, sql string) (rows string, err erro
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("the program sqlite3 is not installed here: install it, or print the SQL with --print and run it in another way")
+		return "", errors.New(
+			"the program sqlite3 is not installed here: install it, or print the SQL with --print and run it in another way",
+		)
 	} else if err != nil || complaint.Len() > 0 {
 		return "", refusedBySQLite(complaint.String(), err)
 	}

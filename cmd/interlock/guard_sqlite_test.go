@@ -19,7 +19,9 @@ func TestGuardSQLite(t *testing.T) {
 	launchtest.Binary(t) // is built from where the test begins
 	t.Chdir(t.TempDir())
 	file := "-bank.db"
-	if out, err := exec.Command("sqlite3", "./"+file, "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER)").CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"sqlite3", "./"+file, "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER)",
+	).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	guard := func(code int, want string, args ...string) {
@@ -33,15 +35,29 @@ func TestGuardSQLite(t *testing.T) {
 	on := "--file=" + file
 	guard(exitUsage, "name the database with --file, or print the SQL with --print", "install")
 	guard(exitUsage, "--file: stat missing.db: no such file", "install", "--file", "missing.db")
-	guard(exitFailure, "no such table: interlock_entered: put the guard into this file first: interlock guard sqlite install --file FILE", "attach", on, "--table", "account", "--key", "x")
+	guard(
+		exitFailure,
+		"no such table: interlock_entered: put the guard into this file first: interlock guard sqlite install --file FILE",
+		"attach", on, "--table", "account", "--key", "x",
+	)
 	guard(exitOK, "installed\n", "install", on)
 	guard(exitOK, "installed\n", "install", on)
-	guard(exitUsage, "name a table and the key of its rows: interlock guard sqlite attach --file FILE --table TABLE --key KEY", "attach", on, "--table", "account")
+	guard(
+		exitUsage, "name a table and the key of its rows: interlock guard sqlite attach --file FILE --table TABLE --key KEY",
+		"attach", on, "--table", "account",
+	)
 	guard(exitUsage, "is not text with columns in braces", "attach", on, "--table", "account", "--key", "account:{id")
-	guard(exitFailure, "interlock: no such column: account.number\n", "attach", on, "--table", "account", "--key", "account:{number}")
-	guard(exitOK, "attached: a row of account needs a fence of account:{id}\n", "attach", on, "--table", "account", "--key", "account:{id}")
+	guard(
+		exitFailure, "interlock: no such column: account.number\n", "attach", on, "--table", "account", "--key",
+		"account:{number}",
+	)
+	guard(
+		exitOK, "attached: a row of account needs a fence of account:{id}\n", "attach", on, "--table", "account", "--key",
+		"account:{id}",
+	)
 	guard(exitFailure, "interlock: a table is still guarded: detach it first\n", "uninstall", on)
-	if out, err := exec.Command("sqlite3", "./"+file, "INSERT INTO account VALUES (1, 1)").CombinedOutput(); err == nil || !strings.Contains(string(out), "no fence was entered") {
+	if out, err := exec.Command("sqlite3", "./"+file, "INSERT INTO account VALUES (1, 1)").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "no fence was entered") {
 		t.Errorf("an insert without a fence: %v\n%s", err, out)
 	}
 	guard(exitOK, "forgotten: 0\n", "prune", on)
@@ -50,7 +66,10 @@ func TestGuardSQLite(t *testing.T) {
 	if out, err := exec.Command("sqlite3", "./"+file, "ALTER TABLE account RENAME TO konto").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	guard(exitFailure, "konto is still guarded, by triggers from when it had another name: drop them: interlock_guard_", "detach", on, "--table", "konto")
+	guard(
+		exitFailure, "konto is still guarded, by triggers from when it had another name: drop them: interlock_guard_",
+		"detach", on, "--table", "konto",
+	)
 	if out, err := exec.Command("sqlite3", "./"+file, "ALTER TABLE konto RENAME TO account").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

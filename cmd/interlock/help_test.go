@@ -41,11 +41,26 @@ wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
 The flags that every command has are listed once, at ` + "`interlock`" + ` below. Commands that talk to no server do not have those that select one.
 `, []string{groupHold}},
 	{"cli-state.md", "# Commands: documents, files and effects\n\n" + made + shared, []string{groupState}},
-	{"cli-account.md", "# Commands: accounts\n\n" + made + " The guide is [account.md](../account.md)." + shared, []string{"account"}},
-	{"cli-delegate.md", "# Commands: tasks, mailboxes and approvals\n\n" + made + " The guides are [tasks.md](../tasks.md) and [mailbox.md](../mailbox.md)." + shared, []string{groupTask}},
+	{
+		"cli-account.md", "# Commands: accounts\n\n" + made + " The guide is [account.md](../account.md)." + shared,
+		[]string{"account"},
+	},
+	{
+		"cli-delegate.md",
+		"# Commands: tasks, mailboxes and approvals\n\n" + made +
+			" The guides are [tasks.md](../tasks.md) and [mailbox.md](../mailbox.md)." + shared,
+		[]string{groupTask},
+	},
 	{"cli-look.md", "# Commands: inspection, demos and benchmarks\n\n" + made + shared, []string{groupLook, groupTry}},
-	{"cli-guard.md", "# Commands: guards\n\n" + made + " [guards.md](../guards.md) describes what they promise." + shared, []string{"guard"}},
-	{"cli-operator.md", "# Commands: administration and servers\n\n" + made + " The guide is [operations.md](../operations.md)." + shared, nil},
+	{
+		"cli-guard.md", "# Commands: guards\n\n" + made + " [guards.md](../guards.md) describes what they promise." + shared,
+		[]string{"guard"},
+	},
+	{
+		"cli-operator.md",
+		"# Commands: administration and servers\n\n" + made + " The guide is [operations.md](../operations.md)." + shared,
+		nil,
+	},
 }
 
 const (
@@ -73,7 +88,10 @@ func TestReference(t *testing.T) {
 		if err := cmd.Help(); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(page, "\n## %s\n\n```text\n%s\n```\n", cmd.CommandPath(), strings.TrimSpace(withoutShared(trimLines(help.String()))))
+		fmt.Fprintf(
+			page, "\n## %s\n\n```text\n%s\n```\n", cmd.CommandPath(),
+			strings.TrimSpace(withoutShared(trimLines(help.String()))),
+		)
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: %q is no short text", cmd.CommandPath(), cmd.Short)
 		}

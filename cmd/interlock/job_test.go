@@ -47,7 +47,8 @@ func TestJobLostAtOnce(t *testing.T) {
 	close(lost)
 	r, err := j.run()
 	// It may not have come so far as to ignore SIGTERM.
-	if code := r.code() - exitSignal; err != nil || !r.ended || code != int(syscall.SIGTERM) && code != int(syscall.SIGKILL) {
+	if code := r.code() - exitSignal; err != nil || !r.ended ||
+		code != int(syscall.SIGTERM) && code != int(syscall.SIGKILL) {
 		t.Errorf("code %d, ended %v, %v", r.code(), r.ended, err)
 	}
 }

@@ -60,7 +60,9 @@ secrets.`,
 	return cmd
 }
 
-func (a *app) dump(ctx context.Context, dir string, from interlock.Index, namespace interlock.Namespace, answers bool) error {
+func (a *app) dump(
+	ctx context.Context, dir string, from interlock.Index, namespace interlock.Namespace, answers bool,
+) error {
 	out := bufio.NewWriterSize(a.out, 64<<10)
 	file := a.out
 	a.out = out
@@ -215,7 +217,9 @@ func (p *progress) show(done, total int64) {
 		return
 	}
 	rate := int64(float64(done) / time.Since(p.began).Seconds())
-	fmt.Fprintf(p.a.err, "\r\x1b[K%s: %s of at most %s, %s/s", p.what, bytesText(done), bytesText(max(done, total)), bytesText(rate))
+	fmt.Fprintf(
+		p.a.err, "\r\x1b[K%s: %s of at most %s, %s/s", p.what, bytesText(done), bytesText(max(done, total)), bytesText(rate),
+	)
 }
 
 func (p *progress) count(entries int) {

@@ -74,7 +74,10 @@ func (a *app) sayProof(p chain.Proof) {
 	}
 	a.say("head       %s\n", p.Head)
 	if p.From > 0 {
-		a.say("           covers the entries after %s: earlier ones were truncated, or are from before there was a chain\n", p.From)
+		a.say(
+			"           covers the entries after %s: earlier ones were truncated, or are from before there was a chain\n",
+			p.From,
+		)
 	}
 	for _, h := range p.Confirmed {
 		a.say("confirmed  %s\n", h)

@@ -29,16 +29,20 @@ func TestJournalHead(t *testing.T) {
 	r.server.Kill()
 
 	out := r.must("journal", "verify", r.dir, "--head", first, "--head", third, "--head", second)
-	for _, want := range []string{"confirmed  " + first, "confirmed  " + second, "confirmed  " + third, "nothing is wrong"} {
+	for _, want := range []string{
+		"confirmed  " + first, "confirmed  " + second, "confirmed  " + third, "nothing is wrong",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}
 	}
-	if out, code := r.do("journal", "verify", r.dir, "--head", "7:ab"); code != exitUsage || !strings.Contains(out, "64 hexadecimal digits") {
+	if out, code := r.do("journal", "verify", r.dir, "--head", "7:ab"); code != exitUsage ||
+		!strings.Contains(out, "64 hexadecimal digits") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	index, _, _ := strings.Cut(third, ":")
-	if out, code := r.do("journal", "verify", r.dir, "--head", "9"+third); code != exitDamaged || !strings.Contains(out, "it ends with entry "+index) {
+	if out, code := r.do("journal", "verify", r.dir, "--head", "9"+third); code != exitDamaged ||
+		!strings.Contains(out, "it ends with entry "+index) {
 		t.Errorf("a head behind the end: exit code %d\n%s", code, out)
 	}
 
@@ -69,10 +73,12 @@ func TestJournalHead(t *testing.T) {
 	}
 	out, code := r.do("journal", "verify", forged, "--head", first, "--head", second)
 	from, _, _ := strings.Cut(first, ":")
-	if code != exitDamaged || !strings.Contains(out, "an entry behind "+from+" and up to ") || !strings.Contains(out, "result     changed") {
+	if code != exitDamaged || !strings.Contains(out, "an entry behind "+from+" and up to ") ||
+		!strings.Contains(out, "result     changed") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if out, code := r.do("journal", "verify", forged, "--head", second, "-o", "json"); code != exitDamaged || !strings.Contains(out, `"result":"changed"`) {
+	if out, code := r.do("journal", "verify", forged, "--head", second, "-o", "json"); code != exitDamaged ||
+		!strings.Contains(out, `"result":"changed"`) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

@@ -49,7 +49,9 @@ no journal in DIR, or a head is older than the journal can prove.`,
 			return a.verify(ctx, args[0], published)
 		},
 	}
-	cmd.Flags().StringArrayVar(&heads, "head", nil, "a published `INDEX:HASH` that the journal must lead to; may stand several times")
+	cmd.Flags().StringArrayVar(
+		&heads, "head", nil, "a published `INDEX:HASH` that the journal must lead to; may stand several times",
+	)
 	return cmd
 }
 
@@ -198,7 +200,8 @@ func reportJSON(dir string, r *filejournal.Report, p *chain.Proof, err error) an
 		HeadAfter  interlock.Index `json:"head_covers_behind,string"`
 		Confirmed  []string        `json:"confirmed"`
 	}{
-		dir, result, problem, r.First, r.Tail, r.Epoch, r.Entries, r.Segments, r.Bytes, snapshots, spoiled, r.Unfinished, r.Clean, r.Copied,
+		dir, result, problem, r.First, r.Tail, r.Epoch, r.Entries, r.Segments, r.Bytes, snapshots, spoiled, r.Unfinished,
+		r.Clean, r.Copied,
 		head, p.From, confirmed,
 	}
 }

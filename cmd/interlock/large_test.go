@@ -125,7 +125,9 @@ func TestLargeCommits(t *testing.T) {
 	}
 	if len(commits) > 0 {
 		last := commits[len(commits)-1]
-		if out := r.must("journal", "dump", r.dir, "-o", "json", "--from", last.Index.String()); strings.Contains(out, `"written"`) {
+		if out := r.must("journal", "dump", r.dir, "-o", "json", "--from", last.Index.String()); strings.Contains(
+			out, `"written"`,
+		) {
 			t.Errorf("begun behind its first piece, the dump has the commit at %s", last.Index)
 		}
 	}

@@ -62,7 +62,9 @@ type leadership struct {
 // openLeadership makes the shard and its doors over a journal, which it closes when it fails.
 // Where the journal is a copy, fences jump. A copy also gets keys of its own: signed by
 // it, a fence that has jumped would lock out the original's holders.
-func openLeadership(ctx context.Context, p *process, j ownedJournal, keys signed.Keeper, restored bool) (_ *leadership, err error) {
+func openLeadership(
+	ctx context.Context, p *process, j ownedJournal, keys signed.Keeper, restored bool,
+) (_ *leadership, err error) {
 	lines := &collector{to: os.Stderr}
 	t := &leadership{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
 	t.observer.LimitSeries(p.cfg.MetricSeries)
@@ -80,7 +82,10 @@ func openLeadership(ctx context.Context, p *process, j ownedJournal, keys signed
 	jump := uint64(0)
 	if copied := j.Copied(); copied || restored {
 		jump = fenceJump
-		p.log.Warn("the journal is a copy or was restored: fences jump ahead, so that none is given out twice", "copied", copied, "jump", jump)
+		p.log.Warn(
+			"the journal is a copy or was restored: fences jump ahead, so that none is given out twice", "copied", copied,
+			"jump", jump,
+		)
 	}
 	fences, err := signed.OpenRing(keys, jump > 0)
 	if err != nil {
@@ -89,11 +94,18 @@ func openLeadership(ctx context.Context, p *process, j ownedJournal, keys signed
 	collect := collectLater()
 	t.shard, err = shard.Open(ctx, shard.Config{
 		Journal: j, Logger: p.log, Observer: t.observer, Unattributed: p.cfg.MetricSeries == 0, FenceJump: jump,
-		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting, LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
+		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
+		LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
 	})
 	collect()
 	if errors.Is(err, shard.ErrClock) {
-		return nil, exitWith(exitClock, fmt.Errorf("%w: set the clock; or, if it is right and the server was down for so long, start it once with --max-downtime 0", err))
+		return nil, exitWith(
+			exitClock,
+			fmt.Errorf(
+				"%w: set the clock; or, if it is right and the server was down for so long, start it once with --max-downtime 0",
+				err,
+			),
+		)
 	}
 	if err != nil {
 		return nil, replayFailed(diskFailed(p.cfg.DataDir, err))

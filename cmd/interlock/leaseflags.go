@@ -39,26 +39,57 @@ func (q *claimFlags) flags(cmd *cobra.Command) {
 	q.waitFlags.flags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&q.Shared, "shared", false, "share the keys with other readers (default: exclusive)")
-	f.Var(&q.Permits, "permits", "take this `number` of permits of each key, which needs a key pattern with a capacity or a rate")
-	f.Var(&q.Claims, "claim", "a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated")
-	f.BoolVar(&q.Preempt, "preempt", false, "ask the blocking holders to yield; where the key pattern allows it, they lose the keys after their grace")
+	f.Var(
+		&q.Permits, "permits",
+		"take this `number` of permits of each key, which needs a key pattern with a capacity or a rate",
+	)
+	f.Var(
+		&q.Claims, "claim",
+		"a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated",
+	)
+	f.BoolVar(
+		&q.Preempt, "preempt", false,
+		"ask the blocking holders to yield; where the key pattern allows it, they lose the keys after their grace",
+	)
 }
 
 func (q *leaseFlags) flags(cmd *cobra.Command, ttl time.Duration) {
 	q.claimFlags.flags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&q.Any, "any", false, "take exactly one of the keys: the first that is free or becomes free")
-	f.StringVar(&q.AnyPrefix, "any-prefix", "", "take any one member of the key patterns' pools that begins with this `prefix`, in place of keys")
-	f.Var(&q.Parties, "parties", "wait at the barrier KEY until this `number` of parties is there; all are granted together")
+	f.StringVar(
+		&q.AnyPrefix, "any-prefix", "",
+		"take any one member of the key patterns' pools that begins with this `prefix`, in place of keys",
+	)
+	f.Var(
+		&q.Parties, "parties", "wait at the barrier KEY until this `number` of parties is there; all are granted together",
+	)
 	f.StringVar(&q.Group, "group", "", "the claimant `group` that takes the permits")
 	f.DurationVar(&q.TTL, "ttl", ttl, "how long the lease outlives the last sign of life")
-	f.DurationVar(&q.Grace, "grace", 0, "time to finish after the lease has ended, before the keys pass on (default: the key pattern's, else "+interlock.DefaultGrace.String()+")")
-	f.DurationVar(&q.MaxHold, "max-hold", 0, "how long the keys may be held at all (default: the key pattern's, else no limit)")
-	f.DurationVar(&q.Stall, "stall", 0, "how long the lease lives without news of progress, see interlock renew --progress (default: the key pattern's, else no limit)")
-	f.DurationVar(&q.LockDelay, "lock-delay", 0, "how long the keys stay closed when the holder dies instead of releasing them (default: the key pattern's, else 0)")
+	f.DurationVar(
+		&q.Grace, "grace", 0,
+		"time to finish after the lease has ended, before the keys pass on (default: the key pattern's, else "+
+			interlock.DefaultGrace.String()+")",
+	)
+	f.DurationVar(
+		&q.MaxHold, "max-hold", 0, "how long the keys may be held at all (default: the key pattern's, else no limit)",
+	)
+	f.DurationVar(
+		&q.Stall, "stall", 0,
+		"how long the lease lives without news of progress, see interlock renew --progress (default: the key pattern's, else no limit)",
+	)
+	f.DurationVar(
+		&q.LockDelay, "lock-delay", 0,
+		"how long the keys stay closed when the holder dies instead of releasing them (default: the key pattern's, else 0)",
+	)
 	f.IntVar(&q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
-	f.IntVar(&q.MaxPosition, "max-position", 0, "fail instead of waiting further back than this queue `position` (default: wait at any)")
-	f.Uint64Var(&q.AsOf, "as-of", 0, "the `version` of the namespace that you have read: the grant lists later writes at the keys")
+	f.IntVar(
+		&q.MaxPosition, "max-position", 0,
+		"fail instead of waiting further back than this queue `position` (default: wait at any)",
+	)
+	f.Uint64Var(
+		&q.AsOf, "as-of", 0, "the `version` of the namespace that you have read: the grant lists later writes at the keys",
+	)
 	f.StringVar(&q.Purpose, "purpose", "", "its purpose, for others to read")
 	f.StringVar(&q.Agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
 	bind(f, "agent", "")
@@ -125,11 +156,15 @@ func (q *claimFlags) all(keys []string, c interlock.Claim) ([]interlock.Claim, e
 func (q *leaseFlags) claims(keys []string) ([]interlock.Claim, error) {
 	switch several := len(keys) + len(q.Claims); {
 	case q.AnyPrefix != "" && (several > 0 || q.Any || q.Parties > 0 || q.Shared || q.Permits > 0):
-		return nil, usage("--any-prefix stands in place of keys, and takes one exclusively: leave the keys out, and --any, --shared, --permits, --claim and --parties")
+		return nil, usage(
+			"--any-prefix stands in place of keys, and takes one exclusively: leave the keys out, and --any, --shared, --permits, --claim and --parties",
+		)
 	case q.AnyPrefix != "":
 		return nil, nil
 	case q.Parties > 0 && (several != 1 || len(q.Claims) > 0 || q.Any || q.Shared || q.Permits > 0):
-		return nil, usage("--parties is about one key, the barrier: name that key alone, without --any, --shared, --permits and --claim")
+		return nil, usage(
+			"--parties is about one key, the barrier: name that key alone, without --any, --shared, --permits and --claim",
+		)
 	case q.Parties > 0:
 		return q.all(keys, interlock.Claim{Mode: interlock.Barrier, Count: uint32(q.Parties)})
 	}

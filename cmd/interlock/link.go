@@ -61,7 +61,8 @@ func (a *app) environment(session, flow string, pass []string, own ...string) []
 // can read the command's environment would see it.
 func repeated(flags *pflag.FlagSet) (env []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) && !slices.Contains([]string{"credential", "url", "grpc-addr"}, f.Name) {
+		if name := f.Annotations[envMark]; name != nil && f.Changed && !given(f) &&
+			!slices.Contains([]string{"credential", "url", "grpc-addr"}, f.Name) {
 			env = append(env, name[0]+"="+f.Value.String())
 		}
 	})

@@ -47,7 +47,9 @@ answered, 77 not allowed, 2 wrong flags or keys.`,
 		},
 	}
 	q.flags(cmd, lockTTL)
-	cmd.Flags().BoolVar(&documents, "documents", false, "also print the documents at the keys, with their versions, writers and notes")
+	cmd.Flags().BoolVar(
+		&documents, "documents", false, "also print the documents at the keys, with their versions, writers and notes",
+	)
 	return cmd
 }
 
@@ -87,7 +89,9 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 	if got.Documents != nil {
 		a.say("export INTERLOCK_AS_OF=%s\n", got.AsOf)
 	}
-	a.complain("%s under fence %s; it ends in %s unless it is renewed", how, got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
+	a.complain(
+		"%s under fence %s; it ends in %s unless it is renewed", how, got.Lease.Fence, short(ms(got.Lease.ExpiresIn)),
+	)
 	if got.Lease.Generation > 0 {
 		a.complain("all parties are there: generation %d of the barrier", got.Lease.Generation)
 	}
@@ -96,7 +100,10 @@ func (a *app) tellLease(how string, got *leaseAnswer) {
 		a.complain("%s", text)
 	}
 	if moved := got.Lease.Moved; len(moved) > 0 && got.Packet.Message == "" {
-		a.complain("others may have changed the documents that you read at %s: read them again before you act", clean(joinKeys(moved, ", ")))
+		a.complain(
+			"others may have changed the documents that you read at %s: read them again before you act",
+			clean(joinKeys(moved, ", ")),
+		)
 		got.Changed = false
 	}
 	a.tellDocuments(got.Documents)
@@ -174,7 +181,9 @@ by run: the command of a run reports it with this command too.`,
 				return err
 			}
 			var got leaseAnswer
-			r := request{Method: http.MethodPost, Path: leasePath(id, "renew"), Body: map[string]string{"progress": progress}, Again: true}
+			r := request{
+				Method: http.MethodPost, Path: leasePath(id, "renew"), Body: map[string]string{"progress": progress}, Again: true,
+			}
 			return a.call(cmd.Context(), r, &got, func() error {
 				a.say("renewed: fence %s ends in %s\n", got.Lease.Fence, short(ms(got.Lease.ExpiresIn)))
 				if next := asFlags(clean(got.Advice.Message)); next != "" {
@@ -201,7 +210,10 @@ lost before, so that another holder may have worked on the keys.`,
 			if err != nil {
 				return err
 			}
-			r := request{Method: http.MethodPost, Path: leasePath(id, "release"), Body: map[string]string{"outcome": outcome, "note": note}, ID: freshID(), Again: true}
+			r := request{
+				Method: http.MethodPost, Path: leasePath(id, "release"), Body: map[string]string{"outcome": outcome, "note": note},
+				ID: freshID(), Again: true,
+			}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("released\n")
 				return nil

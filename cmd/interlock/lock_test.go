@@ -30,7 +30,10 @@ func TestLockUndo(t *testing.T) {
 	}
 	c := newAPI(target)
 	ask := func(id string) request {
-		return request{Method: "POST", Path: "/v1/leases", ID: id, Body: map[string]any{"claims": []claim{{Key: "k", Mode: "exclusive"}}, "on_conflict": "wait"}}
+		return request{
+			Method: "POST", Path: "/v1/leases", ID: id,
+			Body: map[string]any{"claims": []claim{{Key: "k", Mode: "exclusive"}}, "on_conflict": "wait"},
+		}
 	}
 	if _, _, err := c.do(t.Context(), ask("first")); err != nil {
 		t.Fatal(err)

@@ -98,7 +98,9 @@ func (s *longPollRequest) giveUp(got *leaseAnswer) string {
 
 // follow polls the request while it stands in line. lost is called on a deadlock that ends the
 // wait of the flow around this command.
-func (s *longPollRequest) follow(ctx context.Context, lost context.CancelCauseFunc) (got *leaseAnswer, answer []byte, err error) {
+func (s *longPollRequest) follow(
+	ctx context.Context, lost context.CancelCauseFunc,
+) (got *leaseAnswer, answer []byte, err error) {
 	deadline := s.wait.deadline()
 	got = &leaseAnswer{}
 	if s.around == nil {
@@ -148,7 +150,8 @@ func (s *longPollRequest) answered(ctx context.Context, deadline time.Time) (ans
 		}
 		if left <= 0 {
 			return nil, exitWith(exitNotAcquired, fmt.Errorf(
-				"the lease's question got no answer within %s; it stays parked: %s continues to wait", time.Duration(s.wait), s.again,
+				"the lease's question got no answer within %s; it stays parked: %s continues to wait", time.Duration(s.wait),
+				s.again,
 			))
 		}
 		ask := s.ask
@@ -283,7 +286,9 @@ func (c *httpAPI) leave(ctx context.Context, got *leaseAnswer) (left bool) {
 	if got.Ticket.ID == "" {
 		return false
 	}
-	_, _, err := c.do(ctx, request{Method: http.MethodDelete, Path: "/v1/tickets/" + url.PathEscape(got.Ticket.ID), ID: freshID()})
+	_, _, err := c.do(
+		ctx, request{Method: http.MethodDelete, Path: "/v1/tickets/" + url.PathEscape(got.Ticket.ID), ID: freshID()},
+	)
 	return err == nil
 }
 

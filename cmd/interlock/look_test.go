@@ -36,7 +36,9 @@ holder [31m (s-holder [31m)
 func TestWaitsEndsInACircle(t *testing.T) {
 	a, b := party{Agent: "a"}, party{Agent: "b"}
 	var out bytes.Buffer
-	newForest([]edge{{Waiter: a, Blocker: b, Key: "x", Mode: "shared"}, {Waiter: b, Blocker: a, Key: "y", Mode: "shared"}}).show(&app{out: &out})
+	newForest([]edge{
+		{Waiter: a, Blocker: b, Key: "x", Mode: "shared"}, {Waiter: b, Blocker: a, Key: "y", Mode: "shared"},
+	}).show(&app{out: &out})
 	if n := strings.Count(out.String(), "\n"); n != 3 {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}

@@ -104,7 +104,10 @@ func (a *app) lsParked(ctx context.Context, limit int) error {
 
 // parked adds a lease: a line for each of its keys, and the rest on the first of them.
 func (t *table) parked(l *parkedLease) {
-	rest := []any{l.name(), l.Parking.Keys, short(ms(l.Parking.Since)), short(ms(l.Parking.Left)), l.Fence.String(), clean(l.Parking.Reason)}
+	rest := []any{
+		l.name(), l.Parking.Keys, short(ms(l.Parking.Since)), short(ms(l.Parking.Left)), l.Fence.String(),
+		clean(l.Parking.Reason),
+	}
 	for i := range l.Claims {
 		c := &l.Claims[i]
 		t.row(append([]any{clean(string(c.Key)), c.what()}, rest...)...)
@@ -143,7 +146,10 @@ func (a *app) ls(ctx context.Context, query url.Values, limit int) error {
 
 // pages reads a listing page after page, up to limit rows, and reports whether there are
 // more. With -o json each page is printed as it came.
-func (a *app) pages(ctx context.Context, path string, query url.Values, limit int, read func(answer []byte) (shown int, cursor string, err error)) (more bool, err error) {
+func (a *app) pages(
+	ctx context.Context, path string, query url.Values, limit int,
+	read func(answer []byte) (shown int, cursor string, err error),
+) (more bool, err error) {
 	client := a.api()
 	for left := limit; left > 0; {
 		query.Set("limit", strconv.Itoa(min(pageSize, left)))
@@ -189,7 +195,10 @@ func (t *table) keys(page *keysAnswer) {
 		}
 		for j := range k.Holders {
 			h := &k.Holders[j]
-			t.row(key, h.what(h.Mode), h.name(), cell{clean(h.Liveness), livenessColour(h.Liveness)}, short(ms(h.Held)), short(ms(h.ExpiresIn)), waiting)
+			t.row(
+				key, h.what(h.Mode), h.name(), cell{clean(h.Liveness), livenessColour(h.Liveness)}, short(ms(h.Held)),
+				short(ms(h.ExpiresIn)), waiting,
+			)
 			key, waiting = "", ""
 		}
 		if k.More > 0 {

@@ -174,7 +174,10 @@ func (a *app) showLog(ctx context.Context, key string, from uint64, limit int) e
 	switch {
 	case a.json():
 	case shown == 0:
-		a.complain("no message to %s was handled yet: `interlock task ls --key %s` shows those that wait", clean(key), quote(clean(key)))
+		a.complain(
+			"no message to %s was handled yet: `interlock task ls --key %s` shows those that wait", clean(key),
+			quote(clean(key)),
+		)
 	case shown == limit:
 		a.complain("there may be more: --limit shows it")
 	}
@@ -200,7 +203,8 @@ func (a *app) showEntry(e *logEntry) {
 		if !t.is(interlock.TaskDone) {
 			text += ", last tried"
 		}
-		text += " by " + party{Agent: e.Worker, Session: e.Session}.name() + ", attempt " + strconv.Itoa(e.Attempt) + ", fence " + e.Fence.String()
+		text += " by " + party{Agent: e.Worker, Session: e.Session}.name() + ", attempt " + strconv.Itoa(e.Attempt) +
+			", fence " + e.Fence.String()
 	}
 	switch {
 	case len(e.Reply) > 0:
@@ -265,10 +269,14 @@ message to it. The queue must exist. The pattern must, too, unless --shape makes
 		},
 	}
 	cmd.Flags().StringVar(&queue, "queue", "", "the `queue` of the workers that may write")
-	cmd.Flags().StringVar(&shape, "shape", "", "the pattern's `shape`, such as 'account:{id}', if there is no such pattern yet")
-	_ = cmd.RegisterFlagCompletionFunc("queue", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return a.completeQueues(cmd, nil, prefix)
-	})
+	cmd.Flags().StringVar(
+		&shape, "shape", "", "the pattern's `shape`, such as 'account:{id}', if there is no such pattern yet",
+	)
+	_ = cmd.RegisterFlagCompletionFunc(
+		"queue", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return a.completeQueues(cmd, nil, prefix)
+		},
+	)
 	return cmd
 }
 

@@ -100,7 +100,9 @@ func defaultMemory() uint64 {
 		return uint64(set)
 	}
 	least := uint64(0)
-	for _, n := range []uint64{machineMemory("/proc/meminfo"), groupMemory("/proc/self/cgroup", "/sys/fs/cgroup"), addressSpace()} {
+	for _, n := range []uint64{
+		machineMemory("/proc/meminfo"), groupMemory("/proc/self/cgroup", "/sys/fs/cgroup"), addressSpace(),
+	} {
 		if n > 0 && (least == 0 || n < least) {
 			least = n
 		}

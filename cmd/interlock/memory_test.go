@@ -50,7 +50,14 @@ func TestMemoryOfGroups(t *testing.T) {
 	for _, tt := range []struct {
 		self string
 		want uint64
-	}{{"0::/a/b\n", 2 << 20}, {"0::/a\n", 4 << 20}, {"0::/\n", 0}, {"0::/gone/b\n", 0}, {"12:memory:/old\n0::/\n", 3 << 20}, {"nonsense\n", 0}} {
+	}{
+		{"0::/a/b\n", 2 << 20},
+		{"0::/a\n", 4 << 20},
+		{"0::/\n", 0},
+		{"0::/gone/b\n", 0},
+		{"12:memory:/old\n0::/\n", 3 << 20},
+		{"nonsense\n", 0},
+	} {
 		write("self", tt.self)
 		write("fs/memory.max", "max\n")
 		write("fs/a/memory.max", fmt.Sprintln(4<<20))

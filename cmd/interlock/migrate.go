@@ -124,7 +124,9 @@ func seed(ctx context.Context, source *shard.Shard, store *etcdjournal.Store) (a
 func mustBeEmpty(ctx context.Context, store *etcdjournal.Store) error {
 	empty, err := store.Empty(ctx)
 	if err != nil {
-		return exitWith(exitFailure, fmt.Errorf("the target (%w): check the addresses of --to, and that etcd runs there", err))
+		return exitWith(
+			exitFailure, fmt.Errorf("the target (%w): check the addresses of --to, and that etcd runs there", err),
+		)
 	}
 	if !empty {
 		return usage("the target has a journal already: choose another name behind the hosts")

@@ -37,14 +37,26 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.strict, "strict-order", false, "require holders of keys to ask only for later ones, segment by segment")
 	f.BoolVar(&s.closed, "closed", false, "refuse keys that match none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
-	f.DurationVar(&s.retention, "effect-retention", 0, "how long a done effect is remembered at least when there is no room for others; 0 is 7 days")
-	f.Var(&s.quota, "quota", "a limit of the namespace, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+"; 0 is the server's own limit; may be repeated")
-	f.Var(&s.own, "principal-quota", "the same for each of its principals, `WHAT=N`, of all but keys, documents and state_bytes")
+	f.DurationVar(
+		&s.retention, "effect-retention", 0,
+		"how long a done effect is remembered at least when there is no room for others; 0 is 7 days",
+	)
+	f.Var(
+		&s.quota, "quota",
+		"a limit of the namespace, `WHAT=N`, of "+strings.Join(quotaNames, ", ")+
+			"; 0 is the server's own limit; may be repeated",
+	)
+	f.Var(
+		&s.own, "principal-quota",
+		"the same for each of its principals, `WHAT=N`, of all but keys, documents and state_bytes",
+	)
 }
 
 // given reports whether any of them was on the command line.
 func (s *settings) given(f *pflag.FlagSet) bool {
-	for _, flag := range []string{"strict-order", "closed", "near-misses", "effect-retention", "quota", "principal-quota"} {
+	for _, flag := range []string{
+		"strict-order", "closed", "near-misses", "effect-retention", "quota", "principal-quota",
+	} {
 		if f.Changed(flag) {
 			return true
 		}
@@ -53,7 +65,9 @@ func (s *settings) given(f *pflag.FlagSet) bool {
 }
 
 // quotaNames are the fields of a quota.
-var quotaNames = []string{"keys", "leases", "waiters", "sessions", "requests_per_s", "bytes_per_s", "documents", "state_bytes"}
+var quotaNames = []string{
+	"keys", "leases", "waiters", "sessions", "requests_per_s", "bytes_per_s", "documents", "state_bytes",
+}
 
 // quotaFlag collects WHAT=N.
 type quotaFlag map[string]uint64
@@ -242,7 +256,9 @@ func settingsOf(s *interlock.Settings) *settingsAnswer {
 		}
 		return f
 	}
-	return &settingsAnswer{s.StrictOrder, s.Closed, s.NearMisses, s.EffectRetention.Milliseconds(), quota(s.Quota), quota(s.PrincipalQuota)}
+	return &settingsAnswer{
+		s.StrictOrder, s.Closed, s.NearMisses, s.EffectRetention.Milliseconds(), quota(s.Quota), quota(s.PrincipalQuota),
+	}
 }
 
 // facts are the settings, each with the name of its flag.

@@ -40,8 +40,11 @@ func TestServeRefusesNewer(t *testing.T) {
 			stored(t, dir, nil, nil)
 			c.change(t, dir)
 			before := contentOf(t, dir)
-			out, code := startProc(t, cleanEnvironment(), "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0").end()
-			if code != exitNewer || !strings.Contains(out, "newer version") || !strings.Contains(out, "start that version or a later one") {
+			out, code := startProc(
+				t, cleanEnvironment(), "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
+			).end()
+			if code != exitNewer || !strings.Contains(out, "newer version") ||
+				!strings.Contains(out, "start that version or a later one") {
 				t.Errorf("exit code %d\n%s", code, out)
 			}
 			if c.name != "snapshot" && contentOf(t, dir) != before {

@@ -166,7 +166,8 @@ func livenessColour(liveness string) colour {
 	switch liveness {
 	case interlock.Live.String():
 		return green
-	case interlock.Suspect.String(), interlock.LiveSoft.String(), interlock.Offered.String(), interlock.LiveParked.String():
+	case interlock.Suspect.String(), interlock.LiveSoft.String(), interlock.Offered.String(),
+		interlock.LiveParked.String():
 		return yellow
 	case interlock.LiveGrace.String(), interlock.Closed.String():
 		return red

@@ -52,7 +52,9 @@ const maxNotRun = 20
 // TestPagesRunWhatTheyShow finds commands that no test runs.
 func TestPagesRunWhatTheyShow(t *testing.T) {
 	// A line that begins like this is a command, whatever its block is called.
-	command := regexp.MustCompile(`(?m)^(\$ |bin/interlock |interlock [a-z-]+ |make [a-z]|curl |git |go (run|test|build) )`)
+	command := regexp.MustCompile(
+		`(?m)^(\$ |bin/interlock |interlock [a-z-]+ |make [a-z]|curl |git |go (run|test|build) )`,
+	)
 	notRun := 0
 	for _, file := range pageFiles(t) {
 		for _, b := range readPage(t, file).blocks {
@@ -246,7 +248,10 @@ func newShell(t *testing.T, env []string) *shell {
 	t.Helper()
 	tools.Need(t, "bash", "curl")
 	s := &shell{t: t, dir: t.TempDir()}
-	s.env = append(slices.Clone(env), "STATE="+filepath.Join(s.dir, ".state"), "PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"))
+	s.env = append(
+		slices.Clone(env), "STATE="+filepath.Join(s.dir, ".state"),
+		"PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"),
+	)
 	if err := os.WriteFile(filepath.Join(s.dir, ".state"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

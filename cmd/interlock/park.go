@@ -62,7 +62,10 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 	f := cmd.Flags()
 	f.BoolVar(&keep, "keep", false, "others may not hold the keys meanwhile")
 	f.BoolVar(&free, "free", false, "others may hold the keys meanwhile")
-	f.DurationVar(&limit, "for", 0, "how long it may be parked before it ends (default: the key pattern's, else "+interlock.DefaultPark.String()+")")
+	f.DurationVar(
+		&limit, "for", 0,
+		"how long it may be parked before it ends (default: the key pattern's, else "+interlock.DefaultPark.String()+")",
+	)
 	f.StringVar(&reason, "reason", "", "what a person is asked: the lease then waits for an answer")
 	return cmd
 }
@@ -124,7 +127,8 @@ Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no
 				body["unapproved"] = true
 			}
 			s := &longPollRequest{
-				asks: true, a: a, api: a.api(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"), again: "interlock resume", late: lateFor,
+				asks: true, a: a, api: a.api(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"),
+				again: "interlock resume", late: lateFor,
 				ask: request{Method: http.MethodPost, Path: leasePath(id, "resume"), Body: body, ID: freshID()},
 			}
 			return s.stand(cmd.Context(), "resumed")

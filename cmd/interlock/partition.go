@@ -78,7 +78,9 @@ members divide the key into another number of parts.`,
 		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.parts < 1 || p.parts > interlock.MaxParts {
-				return usage("set --parts, the number of parts of the key: from 1 to %d, the same for all members", interlock.MaxParts)
+				return usage(
+					"set --parts, the number of parts of the key: from 1 to %d, the same for all members", interlock.MaxParts,
+				)
 			}
 			if err := checkDurations(
 				duration{"--ttl", p.ttl, interlock.MinTTL, interlock.MaxTTL},
@@ -92,7 +94,9 @@ members divide the key into another number of parts.`,
 	}
 	f := cmd.Flags()
 	f.Var(&p.parts, "parts", "the `number` of parts of the key")
-	p.divide.among(cmd, "divide", "how they are given to members; the first member decides", words[interlock.Division]()...)
+	p.divide.among(
+		cmd, "divide", "how they are given to members; the first member decides", words[interlock.Division]()...,
+	)
 	f.DurationVar(&p.ttl, "ttl", interlock.DefaultTTL, "how long the membership outlives the last sign of life")
 	f.DurationVar(&p.grace, "grace", interlock.DefaultGrace, "how long stopping the command of a part may take")
 	f.StringVar(&p.purpose, "purpose", "", "its purpose, for others to read")
@@ -131,7 +135,9 @@ func (p *partition) run(ctx context.Context) (err error) {
 		err = interrupted(ctx, nil)
 	case err = <-p.failed:
 	case <-m.Context().Done():
-		err = exitWith(exitLost, fmt.Errorf("the membership of %s is lost: %s", clean(p.key), p.a.sentence(context.Cause(m.Context()))))
+		err = exitWith(
+			exitLost, fmt.Errorf("the membership of %s is lost: %s", clean(p.key), p.a.sentence(context.Cause(m.Context()))),
+		)
 	}
 	// Whatever runs on is killed after the grace, so it cannot take much longer.
 	limit, stop := context.WithTimeout(context.Background(), p.grace+killedWithin+leaveTimeout)
@@ -173,7 +179,8 @@ func (p *partition) work(ctx context.Context, part client.Part) {
 	j := &job{
 		path: p.path, argv: p.argv, files: []*os.File{p.null, os.Stdout, os.Stderr}, background: true,
 		env: p.a.environment(p.c.SessionID().String(), client.SharedFlow, p.pass,
-			"INTERLOCK_PART="+strconv.Itoa(part.Index), "INTERLOCK_KEYS="+string(part.Key), "INTERLOCK_FENCE="+part.Fence.String(), "INTERLOCK_LEASE="),
+			"INTERLOCK_PART="+strconv.Itoa(part.Index), "INTERLOCK_KEYS="+string(part.Key),
+			"INTERLOCK_FENCE="+part.Fence.String(), "INTERLOCK_LEASE="),
 		killAfter: p.grace - p.grace/5, lost: ctx.Done(),
 		tell: func(format string, args ...any) { p.a.complain("%s: "+format, append([]any{name}, args...)...) },
 	}
@@ -185,7 +192,9 @@ func (p *partition) work(ctx context.Context, part client.Part) {
 		p.report(part, "stopped", "")
 	case result.code() != 0:
 		p.report(part, "failed", fmt.Sprintf("exit code %d", result.code()))
-		p.fail(exitWith(result.code(), fmt.Errorf("the command for %s failed (exit code %d): this member leaves", name, result.code())))
+		p.fail(exitWith(
+			result.code(), fmt.Errorf("the command for %s failed (exit code %d): this member leaves", name, result.code()),
+		))
 	default:
 		p.report(part, "done", "")
 	}

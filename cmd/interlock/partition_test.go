@@ -64,7 +64,9 @@ func TestPartition(t *testing.T) {
 // A member leaves when its command fails, and reports which part it was.
 func TestPartitionFails(t *testing.T) {
 	r := newRig(t)
-	p := r.start("partition", "queue", "--parts", "2", "-o", "json", "--", "sh", "-c", `test $INTERLOCK_PART = 0 || exit 7`)
+	p := r.start(
+		"partition", "queue", "--parts", "2", "-o", "json", "--", "sh", "-c", `test $INTERLOCK_PART = 0 || exit 7`,
+	)
 	out := p.ends(7)
 	for _, want := range []string{
 		`{"event":"begun","key":"queue/0","part":0,"fence":"`, `{"event":"failed","key":"queue/1"`,

@@ -26,7 +26,9 @@ docs/patterns.md shows how they are used.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPatternSet(a), newPatternGet(a), newPatternLs(a), newPatternRm(a), newPatternRevisions(a), newPatternRevert(a))
+	cmd.AddCommand(
+		newPatternSet(a), newPatternGet(a), newPatternLs(a), newPatternRm(a), newPatternRevisions(a), newPatternRevert(a),
+	)
 	return cmd
 }
 
@@ -113,7 +115,9 @@ func (a *app) setPatternFile(ctx context.Context, file string, args []string, ch
 		return err
 	}
 	if len(list) != 1 && len(args)+len(changes) > 0 {
-		return usage("--file %s has %s: a name and flags are for a file with one", clean(file), count(len(list), "pattern", "patterns"))
+		return usage(
+			"--file %s has %s: a name and flags are for a file with one", clean(file), count(len(list), "pattern", "patterns"),
+		)
 	}
 	for i, fields := range list {
 		name, _ := fields["name"].(string)

@@ -45,8 +45,9 @@ func patternOf(p *interlock.Pattern) *patternAnswer {
 	a := &patternAnswer{
 		Name: p.Name, Shape: p.Shape, Aliases: p.Aliases, Members: p.Members,
 		Capacity: p.Capacity, Rate: p.Rate, Per: p.Per.Milliseconds(), Burst: p.Burst,
-		TTL: p.TTL.Milliseconds(), MaxTTL: p.MaxTTL.Milliseconds(), Grace: p.Grace.Milliseconds(), MaxGrace: p.MaxGrace.Milliseconds(),
-		MaxHold: p.MaxHold.Milliseconds(), Stall: p.Stall.Milliseconds(), LockDelay: p.LockDelay.Milliseconds(),
+		TTL: p.TTL.Milliseconds(), MaxTTL: p.MaxTTL.Milliseconds(), Grace: p.Grace.Milliseconds(),
+		MaxGrace: p.MaxGrace.Milliseconds(),
+		MaxHold:  p.MaxHold.Milliseconds(), Stall: p.Stall.Milliseconds(), LockDelay: p.LockDelay.Milliseconds(),
 		MaxWait: p.MaxWait.Milliseconds(), MaxPark: p.MaxPark.Milliseconds(), MaxWaiters: p.MaxWaiters,
 		Preempt: p.Preempt.String(), Park: p.Park.String(), OnDeadlock: p.OnDeadlock.String(),
 		Write: p.Write.String(), Writer: p.Writer, WriterQueue: p.WriterQueue, AuditRefusals: p.AuditRefusals,
@@ -99,7 +100,9 @@ func (p *patternAnswer) facts() (facts [][2]string) {
 	for _, g := range p.Groups {
 		add("group", g.String())
 	}
-	for i, n := range []int64{p.TTL, p.MaxTTL, p.Grace, p.MaxGrace, p.MaxHold, p.Stall, p.LockDelay, p.MaxWait, p.MaxPark} {
+	for i, n := range []int64{
+		p.TTL, p.MaxTTL, p.Grace, p.MaxGrace, p.MaxHold, p.Stall, p.LockDelay, p.MaxWait, p.MaxPark,
+	} {
 		if n > 0 {
 			add(patternDurations[i].flag, short(ms(n)))
 		}

@@ -45,24 +45,44 @@ var patternDurations = []struct{ flag, usage string }{
 func (p *policy) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVar(&p.aliases, "alias", nil, "another spelling of the same keys, a `shape` with the same variables; may be repeated")
-	f.StringArrayVar(&p.members, "member", nil, "a `key` of the pool from which --any-prefix takes one, or several such as gpu:{0..7}; may be repeated")
+	f.StringArrayVar(
+		&p.aliases, "alias", nil, "another spelling of the same keys, a `shape` with the same variables; may be repeated",
+	)
+	f.StringArrayVar(
+		&p.members, "member", nil,
+		"a `key` of the pool from which --any-prefix takes one, or several such as gpu:{0..7}; may be repeated",
+	)
 	f.Uint32Var(&p.capacity, "capacity", 0, "how many `permits` each key has")
 	f.Var(&p.rate, "rate", "how many tokens come back in which time, `N/TIME` such as 60/1m")
 	f.Uint32Var(&p.burst, "burst", 0, "how many `tokens` there are at most (default: those of --rate)")
-	f.Var(&p.groups, "group", "the share of a claimant group in the capacity, `NAME=MIN..MAX` such as batch=1..4, batch=1.. or batch=..4; may be repeated")
+	f.Var(
+		&p.groups, "group",
+		"the share of a claimant group in the capacity, `NAME=MIN..MAX` such as batch=1..4, batch=1.. or batch=..4; may be repeated",
+	)
 	p.durations = map[string]*time.Duration{}
 	for _, d := range patternDurations {
 		p.durations[d.flag] = f.Duration(d.flag, 0, d.usage)
 	}
-	f.Uint32Var(&p.maxWaiters, "max-waiters", 0, "how many may stand in line for a key (default "+strconv.Itoa(interlock.MaxWaitersPerKey)+")")
-	f.Var(&p.allow, "allow", "allow claims: `WHO=MODES` such as billing=exclusive,shared or *=shared; without = all modes; the first that fits counts; may be repeated")
+	f.Uint32Var(
+		&p.maxWaiters, "max-waiters", 0,
+		"how many may stand in line for a key (default "+strconv.Itoa(interlock.MaxWaitersPerKey)+")",
+	)
+	f.Var(
+		&p.allow, "allow",
+		"allow claims: `WHO=MODES` such as billing=exclusive,shared or *=shared; without = all modes; the first that fits counts; may be repeated",
+	)
 	p.preempt.among(cmd, "preempt", "what --preempt does to a holder", words[interlock.PreemptPolicy]()...)
 	p.park.among(cmd, "park", "what becomes of the keys of a parked lease", words[interlock.ParkPolicy]()...)
-	p.onDeadlock.among(cmd, "on-deadlock", "what becomes of a deadlock victim's leases that others wait for", words[interlock.DeadlockPolicy]()...)
+	p.onDeadlock.among(
+		cmd, "on-deadlock", "what becomes of a deadlock victim's leases that others wait for",
+		words[interlock.DeadlockPolicy]()...,
+	)
 	p.write.among(cmd, "write", "the writers that may commit documents at the keys", words[interlock.WritePolicy]()...)
 	f.StringVar(&p.writer, "writer", "", "the `principal` that may write, with --write single-writer")
-	f.BoolVar(&p.auditRefusals, "audit-refusals", false, "record requests that are refused at the keys in the trail, at most 20 a minute")
+	f.BoolVar(
+		&p.auditRefusals, "audit-refusals", false,
+		"record requests that are refused at the keys in the trail, at most 20 a minute",
+	)
 }
 
 // fields returns the fields of the flags that were set, as in the HTTP API.
@@ -279,7 +299,9 @@ func words[T interface {
 // among adds the flag; the first of the words is the default.
 func (c *choice) among(cmd *cobra.Command, flag, what string, words ...string) {
 	c.words = words
-	cmd.Flags().Var(c, flag, what+": "+strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1]+" (default "+words[0]+")")
+	cmd.Flags().Var(
+		c, flag, what+": "+strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1]+" (default "+words[0]+")",
+	)
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 

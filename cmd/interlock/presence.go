@@ -28,7 +28,9 @@ func (p *presence) open(ctx context.Context) (id string, err error) {
 		return id, nil
 	}
 	body := map[string]any{"agent": p.agent, "ttl_ms": p.ttl.Milliseconds()}
-	_, answer, err := p.api.insist(ctx, request{Method: http.MethodPost, Path: "/v1/sessions", Body: body, ID: freshID(), Again: true}, false)
+	_, answer, err := p.api.insist(
+		ctx, request{Method: http.MethodPost, Path: "/v1/sessions", Body: body, ID: freshID(), Again: true}, false,
+	)
 	if err != nil {
 		return "", err
 	}

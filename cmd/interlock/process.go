@@ -84,7 +84,10 @@ func (p *process) configure(cfg *serveConfig) (err error) {
 			return err
 		}
 	} else if public(cfg.HTTP) || public(cfg.GRPC) {
-		p.log.Warn("other machines can reach the server without TLS: credentials and purposes travel in clear text", "next", "set --tls-cert and --tls-key")
+		p.log.Warn(
+			"other machines can reach the server without TLS: credentials and purposes travel in clear text", "next",
+			"set --tls-cert and --tls-key",
+		)
 	}
 	if p.files, err = openFiles(cfg.Files, cfg.DataDir); err != nil {
 		return err
@@ -217,7 +220,10 @@ func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 		_ = p.httpServer.Close()
 	}
 	if p.tenure != nil {
-		p.tenure.streams.Cut(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server has shut down: connect again in a moment; leases and places in line are kept"})
+		p.tenure.streams.Cut(&interlock.Error{
+			Code:    interlock.CodeShuttingDown,
+			Message: "the server has shut down: connect again in a moment; leases and places in line are kept",
+		})
 	}
 	p.streamServer.Stop()
 	if p.tenure != nil {
@@ -262,7 +268,10 @@ func openFailed(dir string, err error) error {
 	var damage *journal.DamageError
 	switch {
 	case errors.As(err, &damage):
-		return fmt.Errorf("%w; nothing was changed: run `interlock journal verify %s`, restore a backup with --restored, or ask for help with the files", err, quote(dir))
+		return fmt.Errorf(
+			"%w; nothing was changed: run `interlock journal verify %s`, restore a backup with --restored, or ask for help with the files",
+			err, quote(dir),
+		)
 	case errors.Is(err, journal.ErrNewer):
 		return fmt.Errorf("%w: start that version or a later one", err)
 	case errors.Is(err, journal.ErrNoSpace):
@@ -277,7 +286,10 @@ func diskFailed(dir string, err error) error {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return exitWith(exitFailure, fmt.Errorf("%w: allow the server more open files (ulimit -n), then start it again", err))
 	case errors.Is(err, syscall.EROFS):
-		return exitWith(exitDisk, fmt.Errorf("%w: the file system of %s is read-only: mount it for writing, after a look at why it is not", err, dir))
+		return exitWith(
+			exitDisk,
+			fmt.Errorf("%w: the file system of %s is read-only: mount it for writing, after a look at why it is not", err, dir),
+		)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return exitWith(exitDisk, fmt.Errorf("%w: make room on the disk of %s, then start the server again", err, dir))
 	case errors.Is(err, syscall.EIO):
@@ -298,7 +310,9 @@ func replayFailed(err error) error {
 // shardFailed returns what the end of a shard means.
 func shardFailed(err error) error {
 	if errors.Is(err, journal.ErrFenced) {
-		return fmt.Errorf("%w: this server owns the shard no longer and has stopped; its clients go to the server that took over", err)
+		return fmt.Errorf(
+			"%w: this server owns the shard no longer and has stopped; its clients go to the server that took over", err,
+		)
 	}
 	if exitCode(err) == exitFailure {
 		return exitWith(exitDisk, err)

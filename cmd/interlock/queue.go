@@ -31,8 +31,13 @@ docs/tasks.md shows how queues are used.`,
 	cmd.AddCommand(newQueueSet(a), newQueueLs(a), newQueueShow(a),
 		a.changingQueue("pause", "Stop handing out the tasks of a queue", `Stop handing out the tasks of a queue until it is resumed. Running tasks continue, and new
 ones are accepted.`, "paused"),
-		a.changingQueue("drain", "Stop accepting tasks into a queue", `Stop accepting tasks into a queue until it is resumed. Its present tasks are handed out.`, "draining"),
-		a.changingQueue("resume", "Resume a queue that was paused or drained", `Resume a queue that was paused or drained.`, "open"),
+		a.changingQueue(
+			"drain", "Stop accepting tasks into a queue",
+			`Stop accepting tasks into a queue until it is resumed. Its present tasks are handed out.`, "draining",
+		),
+		a.changingQueue(
+			"resume", "Resume a queue that was paused or drained", `Resume a queue that was paused or drained.`, "open",
+		),
 		newQueueRm(a))
 	return cmd
 }
@@ -56,7 +61,11 @@ var (
 		{"min-approvals", "how many principals must approve a task that asks a person (default 1)"},
 	}
 	queueDurations = []struct{ flag, usage string }{
-		{"backoff", "the pause after a first failure is up to this, and doubles with each one (default " + interlock.DefaultBackoff.String() + ")"},
+		{
+			"backoff",
+			"the pause after a first failure is up to this, and doubles with each one (default " +
+				interlock.DefaultBackoff.String() + ")",
+		},
 		{"max-backoff", "up to this (default " + interlock.DefaultMaxBackoff.String() + ")"},
 		{"ttl", "how long a worker's lease outlives the last sign of life (default " + interlock.DefaultTTL.String() + ")"},
 		{"grace", "time to finish after a lease has ended (default " + interlock.DefaultGrace.String() + ")"},
@@ -74,11 +83,17 @@ func (q *queueFlags) flags(f *pflag.FlagSet) {
 	for _, d := range queueDurations {
 		q.durations[d.flag] = f.Duration(d.flag, 0, d.usage)
 	}
-	f.Var(&q.groups, "group", "the turns of a group and how many of its tasks run at once, `NAME=WEIGHT..MAX` such as acme=2..10, acme=2 or acme=..10; may be repeated")
+	f.Var(
+		&q.groups, "group",
+		"the turns of a group and how many of its tasks run at once, `NAME=WEIGHT..MAX` such as acme=2..10, acme=2 or acme=..10; may be repeated",
+	)
 	for _, list := range q.lists.access() {
 		f.StringSliceVar(list.entries, list.flag, nil, list.usage)
 	}
-	f.StringSliceVar(&q.approvers, "approvers", nil, "the `names` of credentials that may approve its tasks, group:NAME for those of a group, * for all (default all with the role)")
+	f.StringSliceVar(
+		&q.approvers, "approvers", nil,
+		"the `names` of credentials that may approve its tasks, group:NAME for those of a group, * for all (default all with the role)",
+	)
 }
 
 // into writes what the flags that were given say over the fields of a queue.
@@ -155,7 +170,10 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 					}
 				}
 				if refused {
-					a.complain("it is new: `interlock task submit %s` brings it tasks, `interlock task work %s -- COMMAND` does them", quote(clean(args[0])), quote(clean(args[0])))
+					a.complain(
+						"it is new: `interlock task submit %s` brings it tasks, `interlock task work %s -- COMMAND` does them",
+						quote(clean(args[0])), quote(clean(args[0])),
+					)
 				}
 				return nil
 			})
@@ -203,7 +221,10 @@ func newQueueLs(a *app) *cobra.Command {
 					if q.Tasks.Dead > 0 {
 						dead.colour = red
 					}
-					t.row(clean(q.Name), q.mode(), q.Tasks.Waiting, oldest, q.Tasks.Running, q.Tasks.Scheduled, q.Tasks.Asking, dead, q.Idle)
+					t.row(
+						clean(q.Name), q.mode(), q.Tasks.Waiting, oldest, q.Tasks.Running, q.Tasks.Scheduled, q.Tasks.Asking, dead,
+						q.Idle,
+					)
 				}
 				return t.write(a.out)
 			})

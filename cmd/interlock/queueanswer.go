@@ -75,7 +75,12 @@ func (q *queueAnswer) counts() string {
 	for _, n := range []struct {
 		n    int
 		what string
-	}{{q.Tasks.Running, " running"}, {q.Tasks.Scheduled, " scheduled"}, {q.Tasks.Asking, " asking a person"}, {q.Tasks.Dead, " dead"}} {
+	}{
+		{q.Tasks.Running, " running"},
+		{q.Tasks.Scheduled, " scheduled"},
+		{q.Tasks.Asking, " asking a person"},
+		{q.Tasks.Dead, " dead"},
+	} {
 		if n.n > 0 {
 			text += ", " + strconv.Itoa(n.n) + n.what
 		}
@@ -124,7 +129,9 @@ func (q *queueSettings) facts() (facts [][2]string) {
 // tellLimits prints what a time limit does in a queue with approvers of its own.
 func (a *app) tellLimits(q *queueSettings) {
 	if len(q.Approvers) > 0 || q.MinApprovals > 0 {
-		a.complain("a question that is not answered in time is denied here, also with --on-limit approved: the queue restricts its approvers, or requires several")
+		a.complain(
+			"a question that is not answered in time is denied here, also with --on-limit approved: the queue restricts its approvers, or requires several",
+		)
 	}
 }
 
@@ -137,8 +144,15 @@ type accessList struct {
 // access returns the access lists of a queue, each with the name of its flag.
 func (q *queueSettings) access() []accessList {
 	return []accessList{
-		{"pull", "principals that may pull its tasks: `WHO,...`, each the name of a credential, group:NAME or * (default every worker of the queue)", &q.Pull},
-		{"submit", "principals that may submit tasks to it, or send messages if it is a writer's (default every agent)", &q.Submit},
+		{
+			"pull",
+			"principals that may pull its tasks: `WHO,...`, each the name of a credential, group:NAME or * (default every worker of the queue)",
+			&q.Pull,
+		},
+		{
+			"submit", "principals that may submit tasks to it, or send messages if it is a writer's (default every agent)",
+			&q.Submit,
+		},
 		{"admin", "principals that may, besides operators, pause it and change tasks of others (default none)", &q.Admin},
 	}
 }

@@ -48,10 +48,13 @@ On a terminal the command asks first, unless -y is set.`,
 				}
 			}
 			body := map[string]string{"key": string(meant.Key), "fence": meant.Fence.String(), "reason": reason}
-			return a.call(cmd.Context(), request{Method: http.MethodPost, Path: "/v1/revocations", Body: body, ID: freshID(), Again: true}, &struct{}{}, func() error {
-				a.say("revoked: %s no longer holds %s (fence %s)\n", meant.name(), clean(string(meant.Key)), meant.Fence)
-				return nil
-			})
+			return a.call(
+				cmd.Context(), request{Method: http.MethodPost, Path: "/v1/revocations", Body: body, ID: freshID(), Again: true},
+				&struct{}{}, func() error {
+					a.say("revoked: %s no longer holds %s (fence %s)\n", meant.name(), clean(string(meant.Key)), meant.Fence)
+					return nil
+				},
+			)
 		},
 	}
 	cmd.Flags().Uint64Var(&fence, "fence", 0, "the `fence` of the lease that is meant")
@@ -87,13 +90,20 @@ func (a *app) meant(ctx context.Context, key string, fence interlock.Fence) (*ho
 	case fence != 0 && k.More > 0:
 		return &holder{Key: interlock.Key(key), Fence: fence}, nil
 	case fence != 0 && len(list) == 0:
-		return nil, exitWith(exitConflict, fmt.Errorf("fence %s holds nothing at %s any more: the key is free", fence, clean(key)))
+		return nil, exitWith(
+			exitConflict, fmt.Errorf("fence %s holds nothing at %s any more: the key is free", fence, clean(key)),
+		)
 	case fence != 0:
-		return nil, exitWith(exitConflict, fmt.Errorf("fence %s holds nothing at %s: its holders are %s", fence, clean(key), strings.Join(list, ", ")))
+		return nil, exitWith(
+			exitConflict,
+			fmt.Errorf("fence %s holds nothing at %s: its holders are %s", fence, clean(key), strings.Join(list, ", ")),
+		)
 	case len(list) == 0:
 		return nil, fmt.Errorf("%s has no holder: there is nothing to revoke", clean(key))
 	case len(list) > 1 || k.More > 0:
-		return nil, usage("%s has %d holders: select one with --fence: %s", clean(key), len(list)+k.More, strings.Join(list, ", "))
+		return nil, usage(
+			"%s has %d holders: select one with --fence: %s", clean(key), len(list)+k.More, strings.Join(list, ", "),
+		)
 	}
 	return &k.Holders[0], nil
 }
@@ -102,7 +112,10 @@ var errNotConfirmed = errors.New("nothing was revoked")
 
 // confirm asks the person at the terminal.
 func (a *app) confirm(ctx context.Context, h *holder) error {
-	fmt.Fprintf(a.err, "%s is held by %s\nTake it back (fence %s)? What its holder has not written yet is lost. [y/N] ", clean(string(h.Key)), h.line(), h.Fence)
+	fmt.Fprintf(
+		a.err, "%s is held by %s\nTake it back (fence %s)? What its holder has not written yet is lost. [y/N] ",
+		clean(string(h.Key)), h.line(), h.Fence,
+	)
 	answers := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.in).ReadString('\n')

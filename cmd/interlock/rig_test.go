@@ -52,7 +52,9 @@ func cleanEnvironment() (env []string) {
 // restart starts the server again on the same addresses and journal.
 func (r *rig) restart() {
 	r.t.Helper()
-	r.server = launchtest.Start(r.t, launch.Config{DataDir: r.dir, Args: []string{"--http", r.server.HTTP, "--grpc", r.server.GRPC}})
+	r.server = launchtest.Start(
+		r.t, launch.Config{DataDir: r.dir, Args: []string{"--http", r.server.HTTP, "--grpc", r.server.GRPC}},
+	)
 }
 
 // do runs a command to its end.

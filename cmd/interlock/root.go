@@ -29,7 +29,9 @@ type app struct {
 }
 
 func newApp(args []string) *app {
-	return &app{args: args, in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout), screen: isTerminal(os.Stdout)}
+	return &app{
+		args: args, in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout), screen: isTerminal(os.Stdout),
+	}
 }
 
 // colourful reports whether colours may be written to f (see no-color.org).
@@ -98,9 +100,13 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
 	a.server.flags(root.PersistentFlags())
-	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "the output `format`: text, or json for the server's own answers")
+	root.PersistentFlags().StringVarP(
+		&a.output, "output", "o", "text", "the output `format`: text, or json for the server's own answers",
+	)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	cobra.AddTemplateFunc("shared", func(cmd *cobra.Command) string { return sharedFlags(cmd).FlagUsagesWrapped(helpWidth) })
+	cobra.AddTemplateFunc(
+		"shared", func(cmd *cobra.Command) string { return sharedFlags(cmd).FlagUsagesWrapped(helpWidth) },
+	)
 	cobra.AddTemplateFunc("own", func(cmd *cobra.Command) string { return cmd.LocalFlags().FlagUsagesWrapped(helpWidth) })
 	root.SetUsageTemplate(usageTemplate)
 
@@ -109,11 +115,15 @@ durable line of waiters, and fencing tokens that refuse late writers.
 		commands []*cobra.Command
 	}{
 		{groupHold, []*cobra.Command{
-			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a), newWaitFor(a), newPartition(a), newFence(a),
+			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a),
+			newWaitFor(a), newPartition(a), newFence(a),
 		}},
 		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a), newFile(a)}},
 		{groupTask, []*cobra.Command{newTask(a), newQueue(a), newMailbox(a), newAccount(a), newApprove(a)}},
-		{groupLook, []*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)}},
+		{
+			groupLook,
+			[]*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)},
+		},
 		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
 		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newMigrate(a), newCredential(a)}},
 		{groupTry, []*cobra.Command{newDemo(a), newBench(a)}},

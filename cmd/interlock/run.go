@@ -140,7 +140,10 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	f.BoolVar(&r.skip, "skip", false, "when the keys are held already, do nothing and exit with 0")
 	f.StringVar(&r.note, "note", "", "a note for the next holder")
 	f.BoolVar(&r.documents, "documents", false, "hand the documents at the keys to the command, in a file")
-	f.DurationVar(&r.killAfter, "kill-after", 0, "time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)")
+	f.DurationVar(
+		&r.killAfter, "kill-after", 0,
+		"time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)",
+	)
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
 	cmd.AddCommand(newRunStart(a), newRunEnd(a), newRunLs(a))
 	return cmd
@@ -191,7 +194,10 @@ func (r *runInvocation) report(lease *client.Lease, result error) error {
 		Lost     bool            `json:"lost"`
 		EndedBy  string          `json:"ended_by,omitempty"`
 		ExitCode int             `json:"exit_code"`
-	}{keysOf(lease.Claims()), lease.Fence(), r.waited.Milliseconds(), time.Since(r.granted).Milliseconds(), code == exitLost, endedBy(lease), code})
+	}{
+		keysOf(lease.Claims()), lease.Fence(), r.waited.Milliseconds(), time.Since(r.granted).Milliseconds(),
+		code == exitLost, endedBy(lease), code,
+	})
 }
 
 // find makes sure that the command exists before any wait for it.
@@ -310,7 +316,10 @@ func (r *runInvocation) notAcquired(ctx context.Context, err error, line *waiter
 	case errors.Is(err, client.ErrUnreachable):
 		return err
 	case errors.Is(cause, errInTime):
-		return exitWith(exitNotAcquired, fmt.Errorf("%s was not free within %s%s", r.wanted(), time.Duration(r.q.Wait), heldBy(line.holders())))
+		return exitWith(
+			exitNotAcquired,
+			fmt.Errorf("%s was not free within %s%s", r.wanted(), time.Duration(r.q.Wait), heldBy(line.holders())),
+		)
 	}
 	return err
 }
@@ -326,7 +335,8 @@ func (r *runInvocation) work(c *client.Client, lease *client.Lease) (jobResult, 
 	}
 	defer remove()
 	env := r.a.environment(c.SessionID().String(), client.SharedFlow, r.pass, append(documents,
-		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(), "INTERLOCK_KEYS="+joinKeys(keysOf(lease.Claims()), "\n"))...)
+		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(),
+		"INTERLOCK_KEYS="+joinKeys(keysOf(lease.Claims()), "\n"))...)
 	j := &job{
 		path: r.path, argv: r.argv, env: env, files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		killAfter: r.killAfter, lost: lease.Context().Done(), ttl: r.q.TTL,
@@ -364,7 +374,13 @@ func (r *runInvocation) finish(c *client.Client, lease *client.Lease, result job
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {
 	case refused && exitForCode(refusal.Code) == exitLost:
-		return exitWith(exitLost, fmt.Errorf("the command ended (%s) after its lease was lost, so another holder may have worked on the keys: %s", outcome, refusalText(refusal)))
+		return exitWith(
+			exitLost,
+			fmt.Errorf(
+				"the command ended (%s) after its lease was lost, so another holder may have worked on the keys: %s", outcome,
+				refusalText(refusal),
+			),
+		)
 	case err != nil:
 		r.say("the lease could not be released and ends by itself within %s: %v", r.q.TTL, err)
 	}

@@ -20,7 +20,8 @@ func TestRunHandsOver(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	job := func(name string) *proc {
 		return r.start("run", "--agent", name, "account:1", "--", "sh", "-c", fmt.Sprintf(
-			`echo "begin %s" >> %s; echo "%s has fence $INTERLOCK_FENCE"; read x; echo "end %s" >> %s`, name, log, name, name, log,
+			`echo "begin %s" >> %s; echo "%s has fence $INTERLOCK_FENCE"; read x; echo "end %s" >> %s`, name, log, name, name,
+			log,
 		))
 	}
 	a := job("a")
@@ -131,10 +132,15 @@ func TestRunWithoutItsServer(t *testing.T) {
 // Each signal reaches the command, and an end by a signal shows in the exit code.
 func TestRunPassesSignalsOn(t *testing.T) {
 	r := newRig(t)
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+	for _, s := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	} {
 		t.Run(signalName(s), func(t *testing.T) {
 			name := strings.TrimPrefix(signalName(s), "SIG")
-			p := r.start("run", "trapped", "--", "sh", "-c", fmt.Sprintf("trap 'echo got %s; exit 42' %s; echo ready; while :; do read x; done", name, name))
+			p := r.start(
+				"run", "trapped", "--", "sh", "-c",
+				fmt.Sprintf("trap 'echo got %s; exit 42' %s; echo ready; while :; do read x; done", name, name),
+			)
 			p.expect("ready")
 			p.signal(s)
 			p.in.Write([]byte("\n")) // for a shell that was about to read, and acts on the signal behind that
@@ -160,7 +166,8 @@ func TestRunInterruptedInLine(t *testing.T) {
 	p := r.start("run", "k", "--", "echo", "never")
 	p.expect("waiting for k")
 	p.signal(syscall.SIGINT)
-	if out := p.ends(exitSignal + int(syscall.SIGINT)); strings.Contains(out, "never") || !strings.Contains(out, "given up") {
+	if out := p.ends(exitSignal + int(syscall.SIGINT)); strings.Contains(out, "never") ||
+		!strings.Contains(out, "given up") {
 		t.Error(out)
 	}
 	if out := r.must("get", "k"); strings.Contains(out, "WAITER") {
@@ -185,7 +192,9 @@ func TestRunDeadlock(t *testing.T) {
 	b.ends(0)
 
 	// But it can wait for the lease of the command that runs it.
-	if out := r.start("run", "x", "--", launchtest.Binary(t), "run", "x", "--", "true").ends(exitDeadlock); !strings.Contains(out, "waiting would never end") {
+	if out := r.start("run", "x", "--", launchtest.Binary(t), "run", "x", "--", "true").ends(
+		exitDeadlock,
+	); !strings.Contains(out, "waiting would never end") {
 		t.Error(out)
 	}
 }
@@ -195,11 +204,13 @@ func TestExitCodesOfRefusals(t *testing.T) {
 		interlock.CodeFenced: exitConflict, interlock.CodeDeadlock: exitDeadlock, interlock.CodeHeld: exitNotAcquired,
 		interlock.CodeForbidden: exitForbidden, interlock.CodeUnauthenticated: exitForbidden, interlock.CodeTaken: exitLost,
 		interlock.CodeExpired: exitLost, interlock.CodeRevoked: exitLost, interlock.CodeShuttingDown: exitUnreachable,
-		interlock.CodeAtCapacity: exitNotAcquired, interlock.CodeRateLimited: exitNotAcquired, interlock.CodeQuota: exitNotAcquired,
+		interlock.CodeAtCapacity: exitNotAcquired, interlock.CodeRateLimited: exitNotAcquired,
+		interlock.CodeQuota:     exitNotAcquired,
 		interlock.CodeWaitLimit: exitNotAcquired, interlock.CodeBroken: exitNotAcquired, interlock.CodePreempted: exitLost,
 		interlock.CodeModeForbidden: exitForbidden, interlock.CodeKeyOrder: exitUsage, interlock.CodeNoCapacity: exitUsage,
-		interlock.CodeTooManyPermits: exitUsage, interlock.CodeUnknownPattern: exitUsage, interlock.CodeNoSuchPattern: exitFailure,
-		interlock.CodeInvalidKey: exitUsage, interlock.CodeTooManyClaims: exitUsage, interlock.CodeInternal: exitFailure,
+		interlock.CodeTooManyPermits: exitUsage, interlock.CodeUnknownPattern: exitUsage,
+		interlock.CodeNoSuchPattern: exitFailure,
+		interlock.CodeInvalidKey:    exitUsage, interlock.CodeTooManyClaims: exitUsage, interlock.CodeInternal: exitFailure,
 	} {
 		if got := exitCode(fmt.Errorf("wrapped: %w", &interlock.Error{Code: code})); got != want {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
@@ -242,13 +253,15 @@ func TestRunEnvironment(t *testing.T) {
 	r := newRig(t)
 	// A variable that is about another server does not mix with a flag.
 	r.env = append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1", "INTERLOCK_GRPC=127.0.0.1:1")
-	if out, code := r.do("run", "--url", "http://127.0.0.1:2", "k", "--", "true"); code != exitUnreachable || !strings.Contains(out, "127.0.0.1:3 ") {
+	if out, code := r.do("run", "--url", "http://127.0.0.1:2", "k", "--", "true"); code != exitUnreachable ||
+		!strings.Contains(out, "127.0.0.1:3 ") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	out := r.must("run", "--url", "http://"+r.server.HTTP, "--grpc-addr", r.server.GRPC, "--namespace", "acme", "--credential", "ilk_secret",
 		"a", "b c", "--", "env")
 	for _, want := range []string{
-		"INTERLOCK_LEASE=l_", "INTERLOCK_FENCE=1\n", "INTERLOCK_KEYS=a\nb c\n", "INTERLOCK_URL=http://" + r.server.HTTP + "\n",
+		"INTERLOCK_LEASE=l_", "INTERLOCK_FENCE=1\n", "INTERLOCK_KEYS=a\nb c\n",
+		"INTERLOCK_URL=http://" + r.server.HTTP + "\n",
 		"INTERLOCK_GRPC=" + r.server.GRPC + "\n", "INTERLOCK_NAMESPACE=acme\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -268,7 +281,9 @@ func TestRunForbidden(t *testing.T) {
 		t.Fatal(out)
 	}
 	secret, _, _ := strings.Cut(out, "\n")
-	r := &rig{t: t, server: launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--credentials", file}})}
+	r := &rig{
+		t: t, server: launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--credentials", file}}),
+	}
 	r.env = r.environment()
 	for _, args := range [][]string{{"ls"}, {"run", "k", "--", "true"}, {"lock", "k"}} {
 		if out, code := r.do(args...); code != exitForbidden || !strings.Contains(out, "credential") {

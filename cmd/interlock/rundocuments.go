@@ -47,7 +47,8 @@ type handedVersion struct {
 
 func versionToHand(d *interlock.Document) *handedVersion {
 	v := &handedVersion{
-		Version: d.Version, Absent: d.Absent, Op: d.Op.String(), Agent: clean(d.Agent), Session: clean(d.Session), Flow: clean(d.Flow),
+		Version: d.Version, Absent: d.Absent, Op: d.Op.String(), Agent: clean(d.Agent), Session: clean(d.Session),
+		Flow:      clean(d.Flow),
 		Principal: clean(d.Principal), Fence: d.Fence, Note: clean(d.Note),
 	}
 	if !d.Absent {

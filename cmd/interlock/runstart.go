@@ -52,7 +52,8 @@ asked for anew.`,
 				return usage("--id is for a run that outlives this process: leave it out, or the command")
 			}
 			return checkDurations(
-				duration{"--wait", start.wait, 0, interlock.MaxLongPoll}, duration{"--max-hold", r.q.MaxHold, 0, interlock.MaxMaxHold},
+				duration{"--wait", start.wait, 0, interlock.MaxLongPoll},
+				duration{"--max-hold", r.q.MaxHold, 0, interlock.MaxMaxHold},
 				duration{"--ttl", cmp.Or(r.q.TTL, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL},
 			)
 		},
@@ -68,7 +69,8 @@ asked for anew.`,
 					wait = -1
 				}
 				return c.StartRun(ctx, client.RunRequest{
-					Org: start.org, Workflow: start.workflow, Purpose: q.Purpose, Priority: q.Priority, TTL: q.TTL, MaxHold: q.MaxHold, MaxWait: wait,
+					Org: start.org, Workflow: start.workflow, Purpose: q.Purpose, Priority: q.Priority, TTL: q.TTL,
+					MaxHold: q.MaxHold, MaxWait: wait,
 				})
 			}
 			return r.run(cmd.Context())
@@ -77,9 +79,16 @@ asked for anew.`,
 	f := cmd.Flags()
 	f.StringVar(&start.org, "org", "", "the organisation that it counts towards")
 	f.StringVar(&start.workflow, "workflow", "", "the workflow that it counts towards")
-	f.DurationVar(&start.wait, "wait", interlock.DefaultRunWait, "how long to stand in line when the caps are reached, 0 to fail at once")
+	f.DurationVar(
+		&start.wait, "wait", interlock.DefaultRunWait,
+		"how long to stand in line when the caps are reached, 0 to fail at once",
+	)
 	f.StringVar(&start.id, "id", "", "the same `id`, the same run")
-	f.DurationVar(&r.q.TTL, "ttl", 0, "how long the run outlives the last sign of life (default: the key pattern's, else "+interlock.DefaultTTL.String()+")")
+	f.DurationVar(
+		&r.q.TTL, "ttl", 0,
+		"how long the run outlives the last sign of life (default: the key pattern's, else "+interlock.DefaultTTL.String()+
+			")",
+	)
 	f.DurationVar(&r.q.MaxHold, "max-hold", 0, "how long it may last at all (default: the key pattern's, else no limit)")
 	f.IntVar(&r.q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
 	f.StringVar(&r.q.Purpose, "purpose", "", "its purpose, for others to read")
@@ -93,10 +102,14 @@ asked for anew.`,
 // startRun starts a run that a script is to end.
 func (a *app) startRun(ctx context.Context, start *admission, q *leaseFlags) error {
 	body := map[string]any{
-		"org": start.org, "workflow": start.workflow, "wait_ms": start.wait.Milliseconds(), "purpose": q.Purpose, "priority": q.Priority,
-		"ttl_ms": q.TTL.Milliseconds(), "max_hold_ms": q.MaxHold.Milliseconds(), "agent": cmp.Or(q.Agent, ownName()),
+		"org": start.org, "workflow": start.workflow, "wait_ms": start.wait.Milliseconds(), "purpose": q.Purpose,
+		"priority": q.Priority,
+		"ttl_ms":   q.TTL.Milliseconds(), "max_hold_ms": q.MaxHold.Milliseconds(), "agent": cmp.Or(q.Agent, ownName()),
 	}
-	r := request{Method: http.MethodPost, Path: "/v1/runs", Body: body, ID: cmp.Or(start.id, freshID()), Again: true, Wait: start.wait}
+	r := request{
+		Method: http.MethodPost, Path: "/v1/runs", Body: body, ID: cmp.Or(start.id, freshID()), Again: true,
+		Wait: start.wait,
+	}
 	var got struct {
 		Run struct {
 			Lease lease `json:"lease"`
@@ -124,7 +137,9 @@ before, so that another one may have taken its place.`,
 				return err
 			}
 			body := map[string]string{"outcome": outcome, "note": note}
-			r := request{Method: http.MethodPost, Path: "/v1/runs/" + url.PathEscape(id) + "/end", Body: body, ID: freshID(), Again: true}
+			r := request{
+				Method: http.MethodPost, Path: "/v1/runs/" + url.PathEscape(id) + "/end", Body: body, ID: freshID(), Again: true,
+			}
 			return a.call(cmd.Context(), r, &struct{}{}, func() error {
 				a.say("ended\n")
 				return nil
@@ -164,7 +179,10 @@ func newRunLs(a *app) *cobra.Command {
 				t := a.table("ORG", "WORKFLOW", "AGENT", "LIVENESS", "RUNS FOR", "PURPOSE")
 				for i := range got.Runs {
 					r := &got.Runs[i]
-					t.row(clean(r.Org), orDash(clean(r.Workflow)), r.Holder.name(), r.Holder.Liveness, short(ms(r.Holder.Held)), orDash(clean(r.Holder.Purpose)))
+					t.row(
+						clean(r.Org), orDash(clean(r.Workflow)), r.Holder.name(), r.Holder.Liveness, short(ms(r.Holder.Held)),
+						orDash(clean(r.Holder.Purpose)),
+					)
 				}
 				if err := t.write(a.out); err != nil || got.Cursor == "" {
 					return err

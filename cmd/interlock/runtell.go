@@ -43,7 +43,9 @@ func (r *runInvocation) tellLost(lease *client.Lease) {
 func notesOf(notes []interlock.Note) []api.Note {
 	list := make([]api.Note, len(notes))
 	for i, n := range notes {
-		list[i] = api.Note{Key: n.Key, Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Text: n.Text, Age: n.Age.Milliseconds()}
+		list[i] = api.Note{
+			Key: n.Key, Agent: n.Agent, Fence: n.Fence, Outcome: n.Outcome, Text: n.Text, Age: n.Age.Milliseconds(),
+		}
 	}
 	return list
 }

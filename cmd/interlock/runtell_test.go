@@ -11,7 +11,9 @@ import (
 // The loss of the lease is reported also when the command has ended by the time it is looked at.
 func TestLossIsToldAfterTheEnd(t *testing.T) {
 	r := newRig(t)
-	c, err := client.Dial(t.Context(), client.Config{Addrs: []string{r.server.GRPC}, Namespace: interlock.DefaultNamespace})
+	c, err := client.Dial(
+		t.Context(), client.Config{Addrs: []string{r.server.GRPC}, Namespace: interlock.DefaultNamespace},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,32 +86,69 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
-	f.StringVar(&cfg.Journal, "journal", "", "the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE")
+	f.StringVar(
+		&cfg.Journal, "journal", "",
+		"the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE",
+	)
 	f.StringVar(&cfg.HTTP, "http", defaultHTTP, "`address` of the HTTP/JSON door; port 0 picks a free one")
 	f.StringVar(&cfg.GRPC, "grpc", defaultGRPC, "`address` for session streams, gRPC among them; port 0 picks a free one")
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential new")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both doors then speak TLS only")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
-	f.BoolVar(&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: every client may do everything")
+	f.BoolVar(
+		&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: every client may do everything",
+	)
 	f.StringSliceVar(&cfg.Hosts, "host", nil, "further `names` of the server, such as interlock.example.com")
-	f.StringSliceVar(&cfg.Files, "files", nil, "`directories` that agents share below /v1/files: DIR for the namespace default, or NAMESPACE=DIR")
+	f.StringSliceVar(
+		&cfg.Files, "files", nil,
+		"`directories` that agents share below /v1/files: DIR for the namespace default, or NAMESPACE=DIR",
+	)
 	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")
-	f.Int64Var(&cfg.SnapshotBytes, "snapshot-bytes", 0, "`bytes` of journal, more than the last snapshot has, after which the next one is made; bounds how long a start takes (default 64 MiB)")
-	f.Int64Var(&cfg.KeepBytes, "keep-bytes", 0, "about how many `bytes` of journal are kept as history (default 1 GiB; -1: only what a restart needs)")
+	f.Int64Var(
+		&cfg.SnapshotBytes, "snapshot-bytes", 0,
+		"`bytes` of journal, more than the last snapshot has, after which the next one is made; bounds how long a start takes (default 64 MiB)",
+	)
+	f.Int64Var(
+		&cfg.KeepBytes, "keep-bytes", 0,
+		"about how many `bytes` of journal are kept as history (default 1 GiB; -1: only what a restart needs)",
+	)
 	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
-	f.BoolVar(&cfg.Restored, "restored", false, "the journal was restored from a backup: fences and versions begin far above all that may have been given out")
+	f.BoolVar(
+		&cfg.Restored, "restored", false,
+		"the journal was restored from a backup: fences and versions begin far above all that may have been given out",
+	)
 	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
-	f.IntVar(&cfg.MaxConnections, "max-connections", 0, "concurrent connections, HTTP and gRPC together (default: the limit of open files less the journal's)")
-	f.DurationVar(&cfg.MaxDowntime, "max-downtime", 90*24*time.Hour, "how far the clock may be ahead of the journal's newest entry at the start before it counts as wrong; 0: any time")
-	f.Int64Var(&cfg.MaxMemory, "max-memory", 0, "`bytes` of memory that the server may use; with half of them in use newcomers are refused (default: GOMEMLIMIT, or 75 % of the machine's or the container's; -1: any)")
+	f.IntVar(
+		&cfg.MaxConnections, "max-connections", 0,
+		"concurrent connections, HTTP and gRPC together (default: the limit of open files less the journal's)",
+	)
+	f.DurationVar(
+		&cfg.MaxDowntime, "max-downtime", 90*24*time.Hour,
+		"how far the clock may be ahead of the journal's newest entry at the start before it counts as wrong; 0: any time",
+	)
+	f.Int64Var(
+		&cfg.MaxMemory, "max-memory", 0,
+		"`bytes` of memory that the server may use; with half of them in use newcomers are refused (default: GOMEMLIMIT, or 75 % of the machine's or the container's; -1: any)",
+	)
 	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
 	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
-	f.IntVar(&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)")
-	f.IntVar(&cfg.MetricSeries, "metric-series", server.DefaultSeries, "`label sets` of each metric by namespace, the busiest, besides the one for all others; at most 1,000; 0 turns these metrics off")
-	f.StringVar(&cfg.AdvertiseHTTP, "advertise-http", "", "`URL` under which clients reach this server while others stand by (default: where it listens)")
+	f.IntVar(
+		&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)",
+	)
+	f.IntVar(
+		&cfg.MetricSeries, "metric-series", server.DefaultSeries,
+		"`label sets` of each metric by namespace, the busiest, besides the one for all others; at most 1,000; 0 turns these metrics off",
+	)
+	f.StringVar(
+		&cfg.AdvertiseHTTP, "advertise-http", "",
+		"`URL` under which clients reach this server while others stand by (default: where it listens)",
+	)
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its gRPC door, likewise")
-	f.DurationVar(&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL, "how long the active server may be silent before another one takes over: whole seconds, at least 2s")
+	f.DurationVar(
+		&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL,
+		"how long the active server may be silent before another one takes over: whole seconds, at least 2s",
+	)
 	bindAll(f)
 	return cmd
 }
@@ -193,7 +230,10 @@ func journalDir(text string) (string, error) {
 	case err != nil || u.Scheme == "":
 		return "", usage("--journal %s: want a URL such as file:/var/lib/interlock, or use --data-dir DIR", clean(text))
 	case u.Scheme != "file":
-		return "", usage("--journal %s: this version keeps journals in directories and in etcd: use file:DIR, --data-dir DIR or etcd://HOST:PORT/NAME", clean(text))
+		return "", usage(
+			"--journal %s: this version keeps journals in directories and in etcd: use file:DIR, --data-dir DIR or etcd://HOST:PORT/NAME",
+			clean(text),
+		)
 	case u.Host != "":
 		return "", usage("--journal %s: a file URL has no host: write file:DIR or file:///DIR", clean(text))
 	case u.Opaque != "":

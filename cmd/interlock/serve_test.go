@@ -21,7 +21,10 @@ import (
 // serving starts serve as it is typed, with free ports.
 func serving(t *testing.T, env []string, args ...string) *proc {
 	t.Helper()
-	return startProc(t, append(cleanEnvironment(), env...), append([]string{"serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, args...)...)
+	return startProc(
+		t, append(cleanEnvironment(), env...),
+		append([]string{"serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, args...)...,
+	)
 }
 
 // ready waits for the ready line and returns its addresses.
@@ -43,7 +46,8 @@ func TestServeStops(t *testing.T) {
 		if out := p.ends(exitOK); !strings.Contains(out, "msg=stopped") {
 			t.Errorf("%s: it said:\n%s", signalName(s), out)
 		}
-		if out, code := startProc(t, cleanEnvironment(), "journal", "verify", dir).end(); code != 0 || !strings.Contains(out, "closed in order") {
+		if out, code := startProc(t, cleanEnvironment(), "journal", "verify", dir).end(); code != 0 ||
+			!strings.Contains(out, "closed in order") {
 			t.Errorf("%s left this behind: exit code %d\n%s", signalName(s), code, out)
 		}
 	}
@@ -100,7 +104,10 @@ func TestServeSecondSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+	fmt.Fprintf(
+		conn,
+		"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+	)
 	// One that is answered on the same listener shows that the first was accepted.
 	res, err := http.Get("http://" + address + "/readyz")
 	if err != nil {
@@ -152,7 +159,9 @@ func TestServeRefusals(t *testing.T) {
 	} {
 		out, code := serving(t, nil, tt.args...).end()
 		if code != tt.code || !strings.Contains(out, tt.says) || strings.Contains(out, "ready http") {
-			t.Errorf("serve %s: exit code %d, want %d and %q; it said:\n%s", strings.Join(tt.args, " "), code, tt.code, tt.says, out)
+			t.Errorf(
+				"serve %s: exit code %d, want %d and %q; it said:\n%s", strings.Join(tt.args, " "), code, tt.code, tt.says, out,
+			)
 		}
 	}
 }
@@ -176,10 +185,14 @@ func TestServeEnvironment(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
 
-	if out := startProc(t, append(env, "INTERLOCK_SNAPSHOT_BYTES=many"), "serve").ends(exitUsage); !strings.Contains(out, "INTERLOCK_SNAPSHOT_BYTES: ") {
+	if out := startProc(t, append(env, "INTERLOCK_SNAPSHOT_BYTES=many"), "serve").ends(exitUsage); !strings.Contains(
+		out, "INTERLOCK_SNAPSHOT_BYTES: ",
+	) {
 		t.Error(out)
 	}
-	if out := startProc(t, append(env, "INTERLOCK_INSECURE=perhaps"), "serve").ends(exitUsage); !strings.Contains(out, "INTERLOCK_INSECURE: ") {
+	if out := startProc(t, append(env, "INTERLOCK_INSECURE=perhaps"), "serve").ends(exitUsage); !strings.Contains(
+		out, "INTERLOCK_INSECURE: ",
+	) {
 		t.Error(out)
 	}
 }
@@ -202,7 +215,10 @@ func TestServeReloads(t *testing.T) {
 	address, grpc := p.ready()
 	try := func(secret string, want int) {
 		t.Helper()
-		env := append(cleanEnvironment(), "INTERLOCK_URL=https://"+address, "INTERLOCK_GRPC="+grpc, "INTERLOCK_TLS_CA="+cert, "INTERLOCK_CREDENTIAL="+secret)
+		env := append(
+			cleanEnvironment(), "INTERLOCK_URL=https://"+address, "INTERLOCK_GRPC="+grpc, "INTERLOCK_TLS_CA="+cert,
+			"INTERLOCK_CREDENTIAL="+secret,
+		)
 		startProc(t, env, "ls").ends(want)
 		startProc(t, env, "run", "k", "--", "true").ends(want)
 	}

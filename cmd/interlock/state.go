@@ -136,7 +136,8 @@ func (a *app) printDocument(ctx context.Context, key, version string) error {
 // it is kept: with the document's bytes comes only its version.
 func (a *app) tellWriter(ctx context.Context, key, version string) {
 	var got historyAnswer
-	if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: historyPath(key)}); err == nil && json.Unmarshal(answer, &got) == nil {
+	if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: historyPath(key)}); err == nil &&
+		json.Unmarshal(answer, &got) == nil {
 		for i := range got.Versions {
 			if d := &got.Versions[i]; d.Version.String() == version {
 				a.complain("version %s %s", d.Version, d.writer())
@@ -150,9 +151,14 @@ func (a *app) tellWriter(ctx context.Context, key, version string) {
 // envelope prints a document with all that is known of it, as the server tells it.
 func (a *app) envelope(ctx context.Context, key, version string) error {
 	if version != "" {
-		return usage("--version prints the document itself: leave -o json out, or read `interlock state history %s -o json`", quote(clean(key)))
+		return usage(
+			"--version prints the document itself: leave -o json out, or read `interlock state history %s -o json`",
+			quote(clean(key)),
+		)
 	}
-	_, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {key}, "values": {"true"}}})
+	_, answer, err := a.api().do(
+		ctx, request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {key}, "values": {"true"}}},
+	)
 	if answer != nil {
 		err = errors.Join(err, a.raw(answer))
 	}
@@ -210,17 +216,22 @@ func newStateLs(a *app) *cobra.Command {
 				query.Set("prefix", args[0])
 			}
 			t := a.table("KEY", "VERSION", "TYPE", "SIZE", "CHANGED", "BY", "NOTE")
-			more, err := a.pages(cmd.Context(), "/v1/state", query, limit, func(answer []byte) (shown int, cursor string, err error) {
-				var page documentsAnswer
-				if err := json.Unmarshal(answer, &page); err != nil {
-					return 0, "", err
-				}
-				for i := range page.Documents {
-					d := &page.Documents[i]
-					t.row(clean(string(d.Key)), d.Version.String(), orDash(clean(d.Type)), bytesText(d.Size), short(ms(d.Age))+" ago", d.name(), clean(d.Note))
-				}
-				return len(page.Documents), page.Cursor, nil
-			})
+			more, err := a.pages(
+				cmd.Context(), "/v1/state", query, limit, func(answer []byte) (shown int, cursor string, err error) {
+					var page documentsAnswer
+					if err := json.Unmarshal(answer, &page); err != nil {
+						return 0, "", err
+					}
+					for i := range page.Documents {
+						d := &page.Documents[i]
+						t.row(
+							clean(string(d.Key)), d.Version.String(), orDash(clean(d.Type)), bytesText(d.Size), short(ms(d.Age))+" ago",
+							d.name(), clean(d.Note),
+						)
+					}
+					return len(page.Documents), page.Cursor, nil
+				},
+			)
 			if more {
 				a.complain("there are more: --limit lists them")
 			}
@@ -257,7 +268,10 @@ func newStateHistory(a *app) *cobra.Command {
 				t := a.table("VERSION", "WHAT", "TYPE", "SIZE", "WHEN", "BY", "NOTE")
 				for i := range got.Versions {
 					d := &got.Versions[i]
-					t.row(d.Version.String(), orDash(clean(d.Op)), orDash(clean(d.Type)), bytesText(d.Size), short(ms(d.Age))+" ago", d.name(), clean(d.Note))
+					t.row(
+						d.Version.String(), orDash(clean(d.Op)), orDash(clean(d.Type)), bytesText(d.Size), short(ms(d.Age))+" ago",
+						d.name(), clean(d.Note),
+					)
 				}
 				if err := t.write(a.out); err != nil {
 					return err

@@ -39,9 +39,17 @@ const (
 
 func (t *target) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.URL, "url", "http://"+defaultHTTP, "the server's HTTP `address`; https turns on TLS")
-	flags.StringVar(&t.GRPC, "grpc-addr", "", "the server's session `address`; grpc:// before it speaks gRPC, for proxies (default: the host of --url and the port after its own)")
-	flags.StringVar(&t.Namespace, "namespace", "", "the `namespace` to work in (default: the credential's, else \"default\")")
-	flags.StringVar(&t.Credential, "credential", "", "the `credential`; other users can see a command line, so better use the variable or a file")
+	flags.StringVar(
+		&t.GRPC, "grpc-addr", "",
+		"the server's session `address`; grpc:// before it speaks gRPC, for proxies (default: the host of --url and the port after its own)",
+	)
+	flags.StringVar(
+		&t.Namespace, "namespace", "", "the `namespace` to work in (default: the credential's, else \"default\")",
+	)
+	flags.StringVar(
+		&t.Credential, "credential", "",
+		"the `credential`; other users can see a command line, so better use the variable or a file",
+	)
 	flags.StringVar(&t.CredentialFile, "credential-file", "", "a `file` with the credential")
 	flags.StringVar(&t.CAFile, "tls-ca", "", "a `file` of certificates (PEM) to trust besides the system's")
 	bind(flags, "url", "")
@@ -82,7 +90,9 @@ func (t *target) complete() error {
 		}
 	}
 	if strings.ContainsFunc(t.Credential, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return usage("the credential has characters that no credential has: use it exactly as `interlock credential new` printed it")
+		return usage(
+			"the credential has characters that no credential has: use it exactly as `interlock credential new` printed it",
+		)
 	}
 	if base.Scheme == "https" {
 		t.tls = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -129,11 +139,17 @@ func (t *target) namespace() interlock.Namespace { return interlock.Namespace(t.
 // nothing was sent; nil if err is something else.
 func (t *target) handshake(addr string, err error) error {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		err = fmt.Errorf("the certificate of the server at %s is not trusted (%w): name a file that vouches for it with --tls-ca, or address the server by a name that stands in it", addr, bad.Err)
+		err = fmt.Errorf(
+			"the certificate of the server at %s is not trusted (%w): name a file that vouches for it with --tls-ca, or address the server by a name that stands in it",
+			addr, bad.Err,
+		)
 		return exitWith(exitUnreachable, err)
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		return exitWith(exitUnreachable, fmt.Errorf("what answers at %s does not speak TLS: use an address with http, or check --url or INTERLOCK_URL", addr))
+		return exitWith(
+			exitUnreachable,
+			fmt.Errorf("what answers at %s does not speak TLS: use an address with http, or check --url or INTERLOCK_URL", addr),
+		)
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ last attempt.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newTaskSubmit(a), newTaskLs(a), newTaskShow(a), newTaskWait(a), newTaskCancel(a), newTaskReschedule(a), newTaskReplay(a), newTaskDiscard(a),
+		newTaskSubmit(a), newTaskLs(a), newTaskShow(a), newTaskWait(a), newTaskCancel(a), newTaskReschedule(a),
+		newTaskReplay(a), newTaskDiscard(a),
 		newTaskPull(a), newTaskAck(a), newTaskNack(a), newTaskAsk(a), newTaskWork(a),
 	)
 	return cmd
@@ -91,7 +92,10 @@ deadlock.
 					body[field] = text
 				}
 			}
-			if err := checkDurations(duration{"--backoff", backoff, 0, interlock.MaxDelay}, duration{"--max-backoff", maxBackoff, 0, interlock.MaxDelay}); err != nil {
+			if err := checkDurations(
+				duration{"--backoff", backoff, 0, interlock.MaxDelay},
+				duration{"--max-backoff", maxBackoff, 0, interlock.MaxDelay},
+			); err != nil {
 				return err
 			}
 			milliseconds(body, "backoff_ms", backoff)
@@ -106,10 +110,16 @@ deadlock.
 	f := cmd.Flags()
 	f.StringArrayVar(&keys, "key", nil, "a `key` that it needs; may be repeated")
 	f.BoolVar(&shared, "shared", false, "it shares those keys with other readers (default: exclusive)")
-	f.Var(&claims, "claim", "a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated")
+	f.Var(
+		&claims, "claim",
+		"a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated",
+	)
 	f.StringVar(&kind, "kind", "", "the kind, where a queue has tasks of several kinds")
 	f.StringVar(&group, "group", "", "the `group`, such as a tenant, for the queue's turns and caps")
-	f.DurationVar(&backoff, "backoff", 0, "the pause after a first failure is up to this, and doubles with each one (default: the queue's)")
+	f.DurationVar(
+		&backoff, "backoff", 0,
+		"the pause after a first failure is up to this, and doubles with each one (default: the queue's)",
+	)
 	f.DurationVar(&maxBackoff, "max-backoff", 0, "up to this (default: the queue's)")
 	s.flags(cmd)
 	follow.flags(cmd, 0)
@@ -150,7 +160,9 @@ result.
 // taskArg is a task that was named.
 func taskArg(id string) (string, error) {
 	if _, err := interlock.ParseTaskID(id); err != nil {
-		return "", usage("%s is no task: want q_ and 32 hexadecimal digits, as `interlock task ls` shows them", quote(clean(id)))
+		return "", usage(
+			"%s is no task: want q_ and 32 hexadecimal digits, as `interlock task ls` shows them", quote(clean(id)),
+		)
 	}
 	return id, nil
 }
@@ -169,7 +181,9 @@ func tasksArgs(cmd *cobra.Command, args []string) error {
 }
 
 // changing makes a command that changes tasks, each by itself.
-func (a *app) changing(verb, short, long, example string, flags func(*cobra.Command) (fields func(body map[string]any) error)) *cobra.Command {
+func (a *app) changing(
+	verb, short, long, example string, flags func(*cobra.Command) (fields func(body map[string]any) error),
+) *cobra.Command {
 	cmd := &cobra.Command{Use: verb + " TASK...", Short: short, Long: long, Example: example, Args: tasksArgs}
 	fields := flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

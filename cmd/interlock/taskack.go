@@ -63,7 +63,9 @@ server answered, 77 not allowed, 2 wrong flags.`,
 	}
 	f := cmd.Flags()
 	leaseOf(f, &k.lease)
-	f.StringArrayVar(&k.reads, "read", nil, "a document on which it was decided, `KEY=VERSION`, KEY=0 if there was none; may be repeated")
+	f.StringArrayVar(
+		&k.reads, "read", nil, "a document on which it was decided, `KEY=VERSION`, KEY=0 if there was none; may be repeated",
+	)
 	f.StringVar(&k.asOf, "as-of", "", "write only if none of the keys was written after this `version` of the namespace")
 	f.StringArrayVar(&k.puts, "put", nil, "write a document, `KEY=JSON`; may be repeated")
 	f.StringArrayVar(&k.merge, "merge", nil, "change members of a document, `KEY=PATCH`; may be repeated")

@@ -112,7 +112,9 @@ func (w *worker) renew(h *assignment, cancel context.CancelCauseFunc, ended <-ch
 func (w *worker) look(h *assignment) (got leaseAnswer, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ms(h.Lease.TTL)/3)
 	defer cancel()
-	_, answer, err := w.api.do(ctx, request{Method: http.MethodPost, Path: leasePath(h.Lease.ID, "renew"), Body: struct{}{}})
+	_, answer, err := w.api.do(
+		ctx, request{Method: http.MethodPost, Path: leasePath(h.Lease.ID, "renew"), Body: struct{}{}},
+	)
 	if err == nil {
 		err = json.Unmarshal(answer, &got)
 	}
@@ -204,7 +206,9 @@ type taskCommand struct {
 }
 
 // run runs it, until it ends or lost is closed.
-func (c *taskCommand) run(w *worker, h *assignment, session string, lost <-chan struct{}) (result jobResult, err error) {
+func (c *taskCommand) run(
+	w *worker, h *assignment, session string, lost <-chan struct{},
+) (result jobResult, err error) {
 	var copying sync.WaitGroup
 	in, out, complaints := &pipe{}, &pipe{}, &pipe{}
 	defer in.close()
@@ -252,7 +256,10 @@ func (c *taskCommand) result(a *app) json.RawMessage {
 	}
 	result := c.output.result()
 	if c.output.passes {
-		a.complain("the command's output is longer than %s or not text, so it is not kept as the result", bytesText(interlock.MaxResultBytes))
+		a.complain(
+			"the command's output is longer than %s or not text, so it is not kept as the result",
+			bytesText(interlock.MaxResultBytes),
+		)
 		_ = c.output.pass()
 		return nil
 	}

@@ -44,7 +44,9 @@ func (c *caller) check() error {
 	}
 	if _, err := interlock.ParseSessionID(c.session); err != nil {
 		// The text is a secret if it is nearly right, so it is not repeated.
-		return usage("--session: not a session: want s_ and 32 hexadecimal digits, as in INTERLOCK_SESSION below `interlock run`")
+		return usage(
+			"--session: not a session: want s_ and 32 hexadecimal digits, as in INTERLOCK_SESSION below `interlock run`",
+		)
 	}
 	return nil
 }
@@ -74,8 +76,13 @@ type questionFlags struct {
 func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
 	f := cmd.Flags()
 	f.DurationVar(&q.limit, prefix+"for", 0, "how long a person may take to answer (default: any time)")
-	q.onLimit.among(cmd, prefix+"on-limit", "the answer that counts without one", interlock.Denied.String(), interlock.Approved.String())
-	f.StringArrayVar(&q.reads, "read", nil, "a document that was read for it, `KEY=VERSION`: the person sees later changes; may be repeated")
+	q.onLimit.among(
+		cmd, prefix+"on-limit", "the answer that counts without one", interlock.Denied.String(), interlock.Approved.String(),
+	)
+	f.StringArrayVar(
+		&q.reads, "read", nil,
+		"a document that was read for it, `KEY=VERSION`: the person sees later changes; may be repeated",
+	)
 }
 
 // fields is the question in the form of the HTTP API.
@@ -100,7 +107,9 @@ func readsOf(list []string) (reads []any, err error) {
 	for _, text := range list {
 		i := strings.LastIndexByte(text, '=')
 		if i <= 0 || i == len(text)-1 {
-			return nil, usage("--read %s: want KEY=VERSION, such as account:12345=41, or KEY=0 for one that had nothing", clean(text))
+			return nil, usage(
+				"--read %s: want KEY=VERSION, such as account:12345=41, or KEY=0 for one that had nothing", clean(text),
+			)
 		}
 		read := map[string]any{"key": text[:i], "version": text[i+1:]}
 		if text[i+1:] == "0" {
@@ -116,7 +125,9 @@ func (s *taskFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&s.purpose, "purpose", "", "its purpose, for others to read")
 	f.IntVar(&s.priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
 	f.DurationVar(&s.delay, "in", 0, "it may not run before this time has passed, such as 60s")
-	f.DurationVar(&s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)")
+	f.DurationVar(
+		&s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)",
+	)
 	f.IntVar(&s.maxAttempts, "max-attempts", 0, "how often it is tried (default: the queue's)")
 	f.StringVar(&s.question, "question", "", "have a person answer this before it runs: interlock approve")
 	s.questionFlags.flags(cmd, "question-")
@@ -135,7 +146,9 @@ func (s *taskFlags) fields(body map[string]any) error {
 	if s.maxAttempts < 0 || s.maxAttempts > interlock.MaxAttempts {
 		return usage("--max-attempts %d: want a number from 1 to %d", s.maxAttempts, interlock.MaxAttempts)
 	}
-	if err := checkDurations(duration{"--in", s.delay, 0, interlock.MaxDelay}, duration{"--deadline", s.deadline, 0, interlock.MaxDelay}); err != nil {
+	if err := checkDurations(
+		duration{"--in", s.delay, 0, interlock.MaxDelay}, duration{"--deadline", s.deadline, 0, interlock.MaxDelay},
+	); err != nil {
 		return err
 	}
 	if s.question == "" && (s.limit != 0 || s.onLimit.value != "" || len(s.reads) > 0) {

@@ -102,12 +102,17 @@ func (w *followFlags) look(ctx context.Context, id string, left time.Duration) (
 			query.Set("flow", w.caller.flow)
 		}
 	}
-	_, answer, err := w.a.api().insist(ctx, request{Method: http.MethodGet, Path: taskPath(id, ""), Query: query, Wait: left}, true)
+	_, answer, err := w.a.api().insist(
+		ctx, request{Method: http.MethodGet, Path: taskPath(id, ""), Query: query, Wait: left}, true,
+	)
 	return answer, err
 }
 
 // run asks once by first, and then polls the task that it names.
-func (w *followFlags) run(ctx context.Context, a *app, c *caller, first func(ctx context.Context, left time.Duration) (id string, answer []byte, err error)) error {
+func (w *followFlags) run(
+	ctx context.Context, a *app, c *caller,
+	first func(ctx context.Context, left time.Duration) (id string, answer []byte, err error),
+) error {
 	w.a, w.caller = a, c
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,7 +149,8 @@ func (w *followFlags) run(ctx context.Context, a *app, c *caller, first func(ctx
 			return errors.Join(w.raw(answer), err)
 		case left() <= 0:
 			return errors.Join(w.raw(answer), exitWith(exitNotAcquired, fmt.Errorf(
-				"it was not done within %s (%s); %s", time.Duration(w.wait), a.placed(context.WithoutCancel(ctx), t).stands(), goesOn(id),
+				"it was not done within %s (%s); %s", time.Duration(w.wait), a.placed(context.WithoutCancel(ctx), t).stands(),
+				goesOn(id),
 			)))
 		}
 		w.tell(a.placed(ctx, t))
@@ -158,7 +164,8 @@ func (a *app) placed(ctx context.Context, t *task) *task {
 		return t
 	}
 	var got taskAnswer
-	if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: taskPath(t.ID, "")}); err != nil || json.Unmarshal(answer, &got) != nil {
+	if _, answer, err := a.api().do(ctx, request{Method: http.MethodGet, Path: taskPath(t.ID, "")}); err != nil ||
+		json.Unmarshal(answer, &got) != nil {
 		return t
 	}
 	return &got.Task

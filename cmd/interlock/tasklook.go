@@ -49,9 +49,11 @@ as long as they are remembered. TRY is the attempt and how many there are at mos
 	f.StringVar(&key, "key", "", "only those that claim this `key`")
 	f.BoolVar(&ids, "ids", false, "print their ids and nothing else")
 	f.IntVar(&limit, "limit", 10_000, "how many to list at most")
-	_ = cmd.RegisterFlagCompletionFunc("queue", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return a.completeQueues(cmd, nil, prefix)
-	})
+	_ = cmd.RegisterFlagCompletionFunc(
+		"queue", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return a.completeQueues(cmd, nil, prefix)
+		},
+	)
 	return cmd
 }
 
@@ -141,7 +143,10 @@ func (a *app) showTask(t *task) error {
 		table := a.table("ATTEMPT", "WORKER", "FENCE", "TOOK", "ENDED", "BY", "REASON")
 		for i := range t.Attempts {
 			x := &t.Attempts[i]
-			table.row(x.Number, x.name(), x.Fence, short(ms(x.Held)), short(ms(x.Age))+" ago", orDash(clean(x.EndedBy)), orDash(clean(x.Reason)))
+			table.row(
+				x.Number, x.name(), x.Fence, short(ms(x.Held)), short(ms(x.Age))+" ago", orDash(clean(x.EndedBy)),
+				orDash(clean(x.Reason)),
+			)
 		}
 		table.fit(tableWidth)
 		if err := table.write(a.out); err != nil {

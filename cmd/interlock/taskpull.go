@@ -158,7 +158,13 @@ func (a *app) pull(ctx context.Context, p *pullFlags, limit wait) error {
 		case err != nil:
 			return err
 		case empty:
-			return exitWith(exitNotAcquired, fmt.Errorf("queue %s has no task that can run: `interlock queue show %s` lists its tasks", clean(p.queue), quote(clean(p.queue))))
+			return exitWith(
+				exitNotAcquired,
+				fmt.Errorf(
+					"queue %s has no task that can run: `interlock queue show %s` lists its tasks", clean(p.queue),
+					quote(clean(p.queue)),
+				),
+			)
 		case !a.json():
 			a.tellHanded(&list[0])
 		}

@@ -127,7 +127,9 @@ command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 	f := cmd.Flags()
 	f.IntVar(&w.concurrency, "concurrency", 1, "how many commands run at once")
 	f.DurationVar(&w.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
-	f.DurationVar(&w.later, "later", 0, "the pause after a command that ended with 75, such as 60s (default: the queue's backoff)")
+	f.DurationVar(
+		&w.later, "later", 0, "the pause after a command that ended with 75, such as 60s (default: the queue's backoff)",
+	)
 	f.IntVar(&w.dead, "dead-exit", 0, "the command's exit `code` that means no other attempt can help (default: none)")
 	f.DurationVar(&w.drain, "drain", 30*time.Second, "how long commands may run on when the worker stops")
 	w.idle = forever

@@ -33,7 +33,10 @@ func (r *rig) submit(args ...string) string {
 func TestWorkerKilled(t *testing.T) {
 	r := queued(t)
 	id := r.submit("--key", "account:1")
-	first := r.start("task", "work", "q", "--agent", "first", "--ttl", "1s", "--", "sh", "-c", `echo "has $INTERLOCK_ATTEMPT $INTERLOCK_FENCE $INTERLOCK_LEASE" >&2; read x; sleep 1000`)
+	first := r.start(
+		"task", "work", "q", "--agent", "first", "--ttl", "1s", "--", "sh", "-c",
+		`echo "has $INTERLOCK_ATTEMPT $INTERLOCK_FENCE $INTERLOCK_LEASE" >&2; read x; sleep 1000`,
+	)
 	var attempt, fence, nextFence int
 	var lease string
 	if _, err := fmt.Sscanf(first.expect("has "), "has %d %d %s", &attempt, &fence, &lease); err != nil {
@@ -42,7 +45,10 @@ func TestWorkerKilled(t *testing.T) {
 	first.signal(syscall.SIGKILL)
 	first.ends(exitSignal + int(syscall.SIGKILL))
 
-	second := r.start("task", "work", "q", "--agent", "second", "--", "sh", "-c", `echo "has $INTERLOCK_ATTEMPT $INTERLOCK_FENCE" >&2; echo by second`)
+	second := r.start(
+		"task", "work", "q", "--agent", "second", "--", "sh", "-c",
+		`echo "has $INTERLOCK_ATTEMPT $INTERLOCK_FENCE" >&2; echo by second`,
+	)
 	if _, err := fmt.Sscanf(second.expect("has "), "has %d %d", &attempt, &nextFence); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +73,10 @@ func TestWorkerKilled(t *testing.T) {
 // the task any more.
 func TestWorkerLosesItsLease(t *testing.T) {
 	for _, tt := range []struct{ name, script, says string }{
-		{"a command that tidies up", `trap 'echo tidied up >&2; exit 0' TERM; echo ready >&2; sleep 1000 & wait`, "tidied up"},
+		{
+			"a command that tidies up", `trap 'echo tidied up >&2; exit 0' TERM; echo ready >&2; sleep 1000 & wait`,
+			"tidied up",
+		},
 		{"one whose children ignore it", `sh -c 'trap "" TERM; echo ready >&2; sleep 1000' & wait`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,7 +134,9 @@ func TestWorkerIsHurried(t *testing.T) {
 			t.Parallel()
 			r := queued(t)
 			id := r.submit()
-			p := r.start(append(append([]string{"task", "work", "q"}, tt.args...), "--", "sh", "-c", "echo ready >&2; sleep 1000")...)
+			p := r.start(append(
+				append([]string{"task", "work", "q"}, tt.args...), "--", "sh", "-c", "echo ready >&2; sleep 1000",
+			)...)
 			p.expect("ready")
 			p.signal(syscall.SIGTERM)
 			p.expect("no new tasks are taken")
@@ -187,7 +198,10 @@ func TestWorkerTellsAfterARestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := r.submit("--key", "account:1")
-			p := r.start("task", "work", "q", "--", "sh", "-c", fmt.Sprintf(`echo ready >&2; test "$INTERLOCK_ATTEMPT" = 2 || read x < %s; %s`, gate, tt.end))
+			p := r.start(
+				"task", "work", "q", "--", "sh", "-c",
+				fmt.Sprintf(`echo ready >&2; test "$INTERLOCK_ATTEMPT" = 2 || read x < %s; %s`, gate, tt.end),
+			)
 			p.expect("ready")
 			r.server.Kill()
 			if err := os.WriteFile(gate, []byte("\n"), 0); err != nil {
@@ -242,7 +256,8 @@ func TestWorkerHearsOfALostHandout(t *testing.T) {
 		}
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
-		if err != nil || strings.HasSuffix(q.URL.Path, "/pull") && bytes.Contains(body, []byte(id)) && lost.CompareAndSwap(false, true) {
+		if err != nil ||
+			strings.HasSuffix(q.URL.Path, "/pull") && bytes.Contains(body, []byte(id)) && lost.CompareAndSwap(false, true) {
 			panic(http.ErrAbortHandler)
 		}
 		w.Header().Set("Content-Type", res.Header.Get("Content-Type"))

@@ -194,7 +194,10 @@ func TestRunStoppedForTooLong(t *testing.T) {
 	s.sees("$ ")
 	s.types("stty -echo\n")
 	s.sees("$ ")
-	s.types(launchtest.Binary(t) + " run --ttl 1s --grace 0 k -- sh -c 'trap \"echo tidied up; exit\" TERM; echo rea''dy; while :; do read x && echo \"read <$x>\"; done'\n")
+	s.types(
+		launchtest.Binary(t) +
+			" run --ttl 1s --grace 0 k -- sh -c 'trap \"echo tidied up; exit\" TERM; echo rea''dy; while :; do read x && echo \"read <$x>\"; done'\n",
+	)
 	s.sees("ready")
 	s.types("first\n")
 	s.sees("read <first>") // so it has the terminal
@@ -214,7 +217,9 @@ func TestRunStoppedForTooLong(t *testing.T) {
 // While it waits on a terminal there is one line, which is written over.
 func TestWaitingOnATerminal(t *testing.T) {
 	r := newRig(t)
-	holder := r.start("run", "--agent", "billing-7", "--purpose", "apply\x1b[31m late fee", "k", "--", "sh", "-c", "echo ready; read x")
+	holder := r.start(
+		"run", "--agent", "billing-7", "--purpose", "apply\x1b[31m late fee", "k", "--", "sh", "-c", "echo ready; read x",
+	)
 	holder.expect("ready")
 	s := newScreen(t, r.env, launchtest.Binary(t), "run", "k", "--", "echo", "my turn")
 	s.sees("\r\x1b[K")

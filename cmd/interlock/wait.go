@@ -18,7 +18,10 @@ func (q *waitFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	q.Wait = forever
 	f.Var(&q.Wait, "wait", "how long to wait in line: a `duration`, 0 to fail at once, or forever")
-	f.DurationVar(&q.MaxWait, "max-wait", 0, "how long the request may stand in line at all, by the server's clock (default: the key pattern's, else no limit)")
+	f.DurationVar(
+		&q.MaxWait, "max-wait", 0,
+		"how long the request may stand in line at all, by the server's clock (default: the key pattern's, else no limit)",
+	)
 }
 
 // check refuses what no server takes, so that the refusal can name the flag.

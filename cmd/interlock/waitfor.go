@@ -76,7 +76,9 @@ command was ended); 75 not in time; 1 there is no agent of that name; 69 no serv
 				return usage("--wait 0: a wait for another agent needs time")
 			case d.self.Session != "":
 				if _, err := interlock.ParseSessionID(d.self.Session); err != nil {
-					return usage("--session: not a session: want s_ and 32 hexadecimal digits, as in INTERLOCK_SESSION below `interlock run`")
+					return usage(
+						"--session: not a session: want s_ and 32 hexadecimal digits, as in INTERLOCK_SESSION below `interlock run`",
+					)
 				}
 			}
 			if err := d.q.check(); err != nil {
@@ -177,13 +179,21 @@ func (d *waitForInvocation) rawIfJSON(answer []byte) error {
 // nobody reports that the target of a wait does not exist, as opposed to a lost lease.
 func nobody(err error) error {
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownSession {
-		return exitWith(exitFailure, fmt.Errorf("%s: there is nothing to wait for, or it has another name (`interlock ls` shows the holders of keys)", clean(refusal.Message)))
+		return exitWith(
+			exitFailure,
+			fmt.Errorf(
+				"%s: there is nothing to wait for, or it has another name (`interlock ls` shows the holders of keys)",
+				clean(refusal.Message),
+			),
+		)
 	}
 	return err
 }
 
 // follow waits for the end of the wait. It always ends with an error: nothing is ever granted.
-func (d *waitForInvocation) follow(ctx context.Context, api *httpAPI, ticket string, deadline time.Time) (answer []byte, err error) {
+func (d *waitForInvocation) follow(
+	ctx context.Context, api *httpAPI, ticket string, deadline time.Time,
+) (answer []byte, err error) {
 	for err == nil {
 		answer, err = api.follow(ctx, ticket, deadline)
 	}
@@ -204,7 +214,9 @@ func (d *waitForInvocation) over(err error) error {
 }
 
 // work runs the command while the server knows of the wait.
-func (d *waitForInvocation) work(ctx context.Context, api *httpAPI, ticket string, deadline time.Time, signals chan os.Signal) error {
+func (d *waitForInvocation) work(
+	ctx context.Context, api *httpAPI, ticket string, deadline time.Time, signals chan os.Signal,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	lost, done := make(chan struct{}), make(chan error, 1)
 	go func() {

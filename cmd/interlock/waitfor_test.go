@@ -12,15 +12,23 @@ import (
 func TestWaitForFindsADeadlock(t *testing.T) {
 	r := newRig(t)
 	self := launchtest.Binary(t)
-	a := r.start("run", "--agent", "a", "x", "--", "sh", "-c", self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`)
+	a := r.start(
+		"run", "--agent", "a", "x", "--", "sh", "-c",
+		self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`,
+	)
 	// No agent of that name is there yet.
 	if out := a.ends(exitFailure); strings.Contains(out, "asks") {
 		t.Error(out)
 	}
 
-	b := r.start("run", "--agent", "b", "y", "--", "sh", "-c", `echo b is there; read go; exec `+self+` wait-for a -- echo never`)
+	b := r.start(
+		"run", "--agent", "b", "y", "--", "sh", "-c", `echo b is there; read go; exec `+self+` wait-for a -- echo never`,
+	)
 	b.expect("b is there")
-	a = r.start("run", "--agent", "a", "x", "--", "sh", "-c", self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`)
+	a = r.start(
+		"run", "--agent", "a", "x", "--", "sh", "-c",
+		self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`,
+	)
 	a.expect("a asks")
 	if out := r.must("waits"); !strings.Contains(out, "waits for it, as it declared") {
 		t.Errorf("waits shows\n%s", out)
@@ -40,7 +48,8 @@ func TestWaitForTheEnd(t *testing.T) {
 	r := newRig(t)
 	b := r.start("run", "--agent", "b", "y", "--", "sh", "-c", "echo ready; read x")
 	b.expect("ready")
-	if out, code := r.do("wait-for", "--wait", "100ms", "b"); code != exitNotAcquired || !strings.Contains(out, "b was not done within 100ms") {
+	if out, code := r.do("wait-for", "--wait", "100ms", "b"); code != exitNotAcquired ||
+		!strings.Contains(out, "b was not done within 100ms") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	p := r.start("wait-for", "b")

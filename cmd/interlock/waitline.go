@@ -38,7 +38,9 @@ type waitLine struct {
 // waitLine begins to tell; parties is 0 unless the key is a barrier. end must be
 // called.
 func (a *app) waitLine(key string, parties countFlag, deadline time.Time) *waitLine {
-	l := &waitLine{w: a.err, key: clean(key), parties: int(parties), deadline: deadline, began: time.Now(), stop: make(chan struct{})}
+	l := &waitLine{
+		w: a.err, key: clean(key), parties: int(parties), deadline: deadline, began: time.Now(), stop: make(chan struct{}),
+	}
 	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		l.live = true
 		l.width = func() int {

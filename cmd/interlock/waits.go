@@ -67,7 +67,10 @@ func newForest(edges []edge) *forest {
 }
 
 func compareParties(a, b party) int {
-	return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Task, b.Task))
+	return cmp.Or(
+		cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Flow, b.Flow),
+		cmp.Compare(a.Task, b.Task),
+	)
 }
 
 func (f *forest) show(a *app) {

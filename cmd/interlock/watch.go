@@ -45,7 +45,9 @@ index on miss nothing between them.`,
 				r.query.Set("values", "true")
 			}
 			if from == "oldest" {
-				return usage("--from oldest: what documents were is in `interlock state history`; want an index such as 1041, or now")
+				return usage(
+					"--from oldest: what documents were is in `interlock state history`; want an index such as 1041, or now",
+				)
 			}
 			if err := r.start(ctx, from); err != nil {
 				return err
@@ -71,7 +73,8 @@ func (a *app) written(line []byte, values bool) (string, error) {
 		return "", err
 	}
 	d.Age = max(0, time.Since(d.Time)).Milliseconds()
-	text := d.Index.String() + "  " + a.tint(bold, clean(string(d.Key))) + "  " + clean(d.Op) + ", version " + d.Version.String() + " " + d.writer()
+	text := d.Index.String() + "  " + a.tint(bold, clean(string(d.Key))) + "  " + clean(d.Op) + ", version " +
+		d.Version.String() + " " + d.writer()
 	if !values || d.Absent {
 		return text, nil
 	}

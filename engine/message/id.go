@@ -170,7 +170,8 @@ const (
 	NothingToRevoke
 	Fenced
 
-	// The end of a lease: its name, what happened, how long its keys stay closed, the actor, the reason, and the next step.
+	// The end of a lease: its name, what happened, how long its keys stay closed, the actor, the
+	// reason, and the next step.
 	LeaseOver
 	TheRequest
 	TheRun

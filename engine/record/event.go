@@ -22,8 +22,9 @@ type Event struct {
 	Agent     string              `journal:"2,name"`
 	Flow      string              `journal:"3,name"`
 	Claims    []interlock.Claim   `journal:"4"`
-	Actor     string              `journal:"5,name"`  // the principal that caused it; "" without credentials
-	Asker     string              `journal:"56,name"` // YieldRequested, and the end of a preempted request: the agent that asks for it
+	Actor     string              `journal:"5,name"` // the principal that caused it; "" without credentials
+	// YieldRequested, and the end of a preempted request: the agent that asks for it
+	Asker string `journal:"56,name"`
 
 	// A request.
 	Num             uint64   `journal:"6"` // its number
@@ -57,16 +58,20 @@ type Event struct {
 	By         uint64   `journal:"44"`
 	ByID       [16]byte `journal:"50"` // of that request
 
-	Generation uint64        `journal:"45"` // of a barrier: Admitted; in a snapshot Granted; of an effect: EffectChanged
-	Freed      bool          `journal:"46"` // Parked; in a snapshot Answered: the id has left the window
-	Queued     bool          `journal:"47"` // Resumed; in a snapshot Parked, and of others: the request was parked once, so Arrived counts
-	Arrived    time.Duration `journal:"48"` // in a snapshot: how long before At a request arrived that was parked once
-	Blob       []byte        `journal:"49"` // PatternSet, Configured, Written, EffectChanged
+	Generation uint64 `journal:"45"` // of a barrier: Admitted; in a snapshot Granted; of an effect: EffectChanged
+	Freed      bool   `journal:"46"` // Parked; in a snapshot Answered: the id has left the window
+	// Resumed; in a snapshot Parked, and of others: the request was parked once, so Arrived counts
+	Queued  bool          `journal:"47"`
+	Arrived time.Duration `journal:"48"` // in a snapshot: how long before At a request arrived that was parked once
+	Blob    []byte        `journal:"49"` // PatternSet, Configured, Written, EffectChanged
 
 	Version     interlock.Version `journal:"52"` // of an event that answers a commit, too
 	AsOf        interlock.Version `journal:"53"` // a request's: see Acquire; 0 where the namespace had no commit yet
 	ContentType string            `journal:"54"`
-	Op          uint8             `journal:"55"` // Queued, Granted: wantsDocuments or 0; Written: interlock.WriteOp; EffectChanged: interlock.EffectState; Decided: interlock.Verdict; Parked: asksPerson; of a task interlock.TaskState
+	// Queued, Granted: wantsDocuments or 0; Written: interlock.WriteOp; EffectChanged:
+	// interlock.EffectState; Decided: interlock.Verdict; Parked: asksPerson; of a task
+	// interlock.TaskState
+	Op uint8 `journal:"55"`
 
 	// Opened, Counters.
 	Epoch  interlock.Epoch `journal:"22"`
@@ -81,10 +86,11 @@ type Event struct {
 	Acked       uint64            `journal:"25"`
 	Fingerprint uint64            `journal:"26,fixed"`
 	Answer      interlock.Outcome `journal:"27"`
-	Made        uint8             `journal:"57"` // the kind of the thing that it made under ID; 0 also of versions that did not record it
-	Code        interlock.Code    `journal:"28"`
-	Message     string            `journal:"29"` // of earlier versions; now it is Text
-	Text        []byte            `journal:"58"` // what it was answered: see Reply
+	// the kind of the thing that it made under ID; 0 also of versions that did not record it
+	Made    uint8          `journal:"57"`
+	Code    interlock.Code `journal:"28"`
+	Message string         `journal:"29"` // of earlier versions; now it is Text
+	Text    []byte         `journal:"58"` // what it was answered: see Reply
 
 	// Other meanings of a bit, by kind.
 	PatternName string `journal:"8,name,for=PatternSet|PatternDropped|Refused"`

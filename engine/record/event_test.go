@@ -12,7 +12,8 @@ import (
 // written from, and a field of other kinds is left out.
 func TestMeanings(t *testing.T) {
 	set := func(ev *record.Event) *record.Event {
-		ev.Purpose, ev.PatternName, ev.QueueName, ev.KeyClass, ev.SessionName = "purpose", "pattern", "queue", "class", "session"
+		ev.Purpose, ev.PatternName, ev.QueueName, ev.KeyClass, ev.SessionName = "purpose", "pattern", "queue", "class",
+			"session"
 		ev.Note, ev.Result = "note", "result"
 		ev.Waited, ev.Due, ev.After, ev.Idle = 1, 2, 3, 4
 		return ev
@@ -49,7 +50,8 @@ func TestEachFieldHasABit(t *testing.T) {
 	if mask := record.MaskOf(ev); mask != record.KnownFields {
 		t.Errorf("the mask is %x, want %x", mask, uint64(record.KnownFields))
 	}
-	ev.PatternName, ev.QueueName, ev.KeyClass, ev.SessionName, ev.Result, ev.Due, ev.After, ev.Idle = "", "", "", "", "", 0, 0, 0
+	ev.PatternName, ev.QueueName, ev.KeyClass, ev.SessionName, ev.Result, ev.Due, ev.After, ev.Idle = "", "", "", "", "",
+		0, 0, 0
 	if got := roundTrip(t, ev); !reflect.DeepEqual(got, ev) {
 		t.Errorf("%+v is read as %+v", ev, got)
 	}
@@ -64,9 +66,13 @@ func fill(v reflect.Value) {
 		}
 		switch x := f.Interface().(type) {
 		case []interlock.Claim:
-			f.Set(reflect.ValueOf([]interlock.Claim{{Key: "a", Mode: interlock.Permits, Count: 3}, {Key: "b", Mode: interlock.Shared}}))
+			f.Set(reflect.ValueOf([]interlock.Claim{
+				{Key: "a", Mode: interlock.Permits, Count: 3}, {Key: "b", Mode: interlock.Shared},
+			}))
 		case []interlock.CycleStep:
-			f.Set(reflect.ValueOf([]interlock.CycleStep{{Agent: "a", Session: "s", Flow: "f", Key: "k", Mode: interlock.Exclusive, Victim: true, Next: 1}}))
+			f.Set(reflect.ValueOf([]interlock.CycleStep{{
+				Agent: "a", Session: "s", Flow: "f", Key: "k", Mode: interlock.Exclusive, Victim: true, Next: 1,
+			}}))
 		case []byte:
 			f.SetBytes([]byte("bytes"))
 		case [16]byte:

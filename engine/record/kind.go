@@ -69,9 +69,10 @@ const (
 	// Configured: the namespace's settings. Blob.
 	Configured Kind = 19
 	// Written: a document was written, or deleted. Claims (one, for the key), Version, Op,
-	// ContentType, Blob (its new body); Agent, Session, SessionName, Flow, Actor, Fence and Note of its author. All writes of a commit stand in one
-	// entry. In a snapshot Changed for an earlier edition, and with the first one of a document
-	// AsOf: the version since which its history is complete.
+	// ContentType, Blob (its new body); Agent, Session, SessionName, Flow, Actor, Fence and Note of
+	// its author. All writes of a commit stand in one entry. In a snapshot Changed for an earlier
+	// edition, and with the first one of a document AsOf: the version since which its history is
+	// complete.
 	Written Kind = 20
 	// EffectChanged: an effect was claimed, with ID and Blob (the canonical action), TTL or
 	// BaseID (its lease), Agent, Session, SessionName, Flow, Actor and
@@ -108,8 +109,8 @@ const (
 	// TaskForgotten: a settled task was discarded. ID, Num.
 	TaskForgotten Kind = 28
 	// ApprovalRequested: the worker of a task asks a person, so its attempt is over and does
-	// not count. ID, Num, Op, Generation (the attempts that count), Agent, SessionName and Fence of the worker, Outcome (why it failed
-	// before, in words), Blob (the question).
+	// not count. ID, Num, Op, Generation (the attempts that count), Agent, SessionName and Fence of
+	// the worker, Outcome (why it failed before, in words), Blob (the question).
 	ApprovalRequested Kind = 29
 	// ApprovalDecided: a task's question is answered: ID, Num, Agent (the person), Note (why),
 	// Op: the task's state since then, which is dead if the answer was no; Generation, Due
@@ -171,11 +172,14 @@ const (
 var kindNames = map[Kind]string{
 	Opened: "opened", SessionOpened: "session_opened", SessionEnded: "session_ended", Queued: "queued",
 	Granted: "granted", Admitted: "admitted", Claimed: "claimed", Grace: "grace", Ended: "ended",
-	Left: "left", Answered: "answered", Counters: "counters", Tombstone: "tomb", Noted: "noted", HoldTime: "holds", SessionGone: "gone",
-	Converted: "converted", YieldRequested: "yield_requested", Closed: "closed", Parked: "parked", Resumed: "resumed",
-	PatternSet: "pattern_set", PatternDropped: "pattern_dropped", Configured: "configured", Bucket: "bucket", KeysMoved: "moved",
-	Divided: "divided", Written: "written", EffectChanged: "effect", Versions: "versions", Logged: "logged",
-	QueueSet: "queue_set", QueueDropped: "queue_dropped", TaskSubmitted: "task_submitted", TaskDispatched: "task_dispatched", AttemptFailed: "task_attempt_failed",
+	Left: "left", Answered: "answered", Counters: "counters", Tombstone: "tomb", Noted: "noted", HoldTime: "holds",
+	SessionGone: "gone",
+	Converted:   "converted", YieldRequested: "yield_requested", Closed: "closed", Parked: "parked", Resumed: "resumed",
+	PatternSet: "pattern_set", PatternDropped: "pattern_dropped", Configured: "configured", Bucket: "bucket",
+	KeysMoved: "moved",
+	Divided:   "divided", Written: "written", EffectChanged: "effect", Versions: "versions", Logged: "logged",
+	QueueSet: "queue_set", QueueDropped: "queue_dropped", TaskSubmitted: "task_submitted",
+	TaskDispatched: "task_dispatched", AttemptFailed: "task_attempt_failed",
 	TaskMoved: "task_moved", TaskForgotten: "task_forgotten",
 	ApprovalRequested: "approval_requested", ApprovalDecided: "approval_decided", EffectsForgotten: "effects_forgotten",
 	NamespaceDeleted: "namespace_deleted", NamespaceForgotten: "namespace_forgotten", Refused: "refused",

@@ -54,7 +54,8 @@ func (s *Task) Extend(change func(*TaskExtras)) {
 
 // Kept returns extras to keep, which cost nothing if there is nothing in them.
 func (x TaskExtras) Kept() *TaskExtras {
-	if x.Due == 0 && x.Deadline == 0 && x.Attempts == 0 && x.Backoff == 0 && x.MaxBackoff == 0 && len(x.Result) == 0 && x.Approval == nil {
+	if x.Due == 0 && x.Deadline == 0 && x.Attempts == 0 && x.Backoff == 0 && x.MaxBackoff == 0 && len(x.Result) == 0 &&
+		x.Approval == nil {
 		return NoExtras
 	}
 	kept := x

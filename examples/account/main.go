@@ -40,7 +40,10 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	if err := treasury.SetQueue(ctx, interlock.TaskQueue{Name: "accounts"}); err != nil {
 		return err
 	}
-	if err := treasury.SetPattern(ctx, interlock.Pattern{Name: "account", Shape: "account:{id:int}", Write: interlock.WriteSingle, WriterQueue: "accounts"}); err != nil {
+	if err := treasury.SetPattern(
+		ctx,
+		interlock.Pattern{Name: "account", Shape: "account:{id:int}", Write: interlock.WriteSingle, WriterQueue: "accounts"},
+	); err != nil {
 		return err
 	}
 	if err := policy.Check(); err != nil {
@@ -51,7 +54,9 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	agent := &account.Agent{Client: writer, Queue: "accounts", Policy: func(interlock.Key) (account.Policy, error) { return policy, nil }}
+	agent := &account.Agent{
+		Client: writer, Queue: "accounts", Policy: func(interlock.Key) (account.Policy, error) { return policy, nil },
+	}
 	ctx, stop := context.WithCancel(ctx)
 	working := make(chan error, 1)
 	go func() { working <- agent.Run(ctx) }()
@@ -72,7 +77,9 @@ func (b *bank) play(ctx context.Context, treasury *client.Client) error {
 	billing := account.NewClient(hired)
 	b.tell("late fee of 50.00")(billing.Debit(ctx, customer, 50_00, account.Request{Memo: "late fee"}))
 	b.tell("late fee of 50.00, again")(billing.Debit(ctx, customer, 50_00, account.Request{Memo: "late fee"}))
-	b.tell("critically urgent")(billing.Debit(ctx, customer, 150_00, account.Request{Memo: "critically urgent", Priority: 100}))
+	b.tell(
+		"critically urgent",
+	)(billing.Debit(ctx, customer, 150_00, account.Request{Memo: "critically urgent", Priority: 100}))
 
 	// A hold reserves money for a later capture.
 	hold, err := b.tell("hold of 60.00")(office.Hold(ctx, customer, 60_00, account.Request{For: time.Hour}))

@@ -79,11 +79,14 @@ func (b *burst) run(ctx context.Context, out io.Writer, plot string) error {
 		all = append(all, r)
 	}
 	fmt.Fprintf(out, "%d starts at once, cap %d, each runs %v, budget %v\n\n", b.starts, b.limit, b.work, b.budget)
-	fmt.Fprintln(out, "CLIENTS      STARTED  GAVE UP  REQUESTS   200    429    503  429 RATIO  P50 WAIT  P95 WAIT  LARGEST BURST")
+	fmt.Fprintln(
+		out, "CLIENTS      STARTED  GAVE UP  REQUESTS   200    429    503  429 RATIO  P50 WAIT  P95 WAIT  LARGEST BURST",
+	)
 	for _, r := range all {
 		fmt.Fprintf(out, "%-12s %7d  %7d  %8d  %4d  %5d  %5d  %8.1f%%  %8s  %8s  %4d in %v\n",
 			r.name, len(r.waits), r.gaveUp, len(r.sent), r.statuses[200], r.statuses[429], r.statuses[503],
-			100*float64(r.statuses[429])/float64(len(r.sent)), r.percentile(50), r.percentile(95), slices.Max(r.bins(b.budget)), bin)
+			100*float64(r.statuses[429])/float64(len(r.sent)), r.percentile(50), r.percentile(95), slices.Max(r.bins(b.budget)),
+			bin)
 	}
 	if plot == "" {
 		return nil
@@ -93,7 +96,9 @@ func (b *burst) run(ctx context.Context, out io.Writer, plot string) error {
 
 // setCap returns how many runs an organisation may have.
 func (b *burst) setCap(ctx context.Context) error {
-	status, _, err := b.call(ctx, http.MethodPut, "/v1/patterns/runs", "", fmt.Sprintf(`{"pattern":"org:{org}/runs","capacity":%d}`, b.limit))
+	status, _, err := b.call(
+		ctx, http.MethodPut, "/v1/patterns/runs", "", fmt.Sprintf(`{"pattern":"org:{org}/runs","capacity":%d}`, b.limit),
+	)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("the cap was not set: status %d", status)
 	}

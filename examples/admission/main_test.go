@@ -72,7 +72,9 @@ func TestRun(t *testing.T) {
 		most := int(b.budget/b.work)*b.limit + b.limit
 		for _, r := range all {
 			if n := len(r.waits); n > most || n+r.gaveUp != b.starts || r.statuses[200] != n {
-				t.Errorf("%s: %d started of %d, and %d gave up; more than %d do not fit", r.name, n, r.statuses[200], r.gaveUp, most)
+				t.Errorf(
+					"%s: %d started of %d, and %d gave up; more than %d do not fit", r.name, n, r.statuses[200], r.gaveUp, most,
+				)
 			}
 		}
 		// In line nothing is lost: the cap is used to the last moment, by one request each.

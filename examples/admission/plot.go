@@ -25,18 +25,23 @@ func draw(all []*result, budget time.Duration) []byte {
 	}
 	height := len(all)*(panelHeight+headHeight) + footHeight
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n",
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="12">`+
+		"\n",
 		plotWidth, height, plotWidth, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", plotWidth, height)
 	width := float64(plotWidth - leftMargin - rightMargin)
 	for i, r := range all {
 		bottom := float64((i+1)*(panelHeight+headHeight)) - 4
 		y := func(n int) float64 { return bottom - float64(n)/float64(most)*panelHeight }
-		fmt.Fprintf(&b, `<text x="%d" y="%.0f" font-weight="bold" fill="#222">%s</text>`+"\n", leftMargin, bottom-panelHeight-10, r.name)
+		fmt.Fprintf(
+			&b, `<text x="%d" y="%.0f" font-weight="bold" fill="#222">%s</text>`+"\n", leftMargin, bottom-panelHeight-10,
+			r.name,
+		)
 		fmt.Fprintf(&b, `<text x="%d" y="%.0f" text-anchor="end" fill="#444">%d requests, %d of %d started</text>`+"\n",
 			plotWidth-rightMargin, bottom-panelHeight-10, len(r.sent), len(r.waits), len(r.waits)+r.gaveUp)
 		for _, n := range []int{0, most / 2, most} {
-			fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end" fill="#444">%d</text>`+"\n",
+			fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end" fill="#444">%d</text>`+
+				"\n",
 				leftMargin, y(n), plotWidth-rightMargin, leftMargin-6, y(n)+4, n)
 		}
 		counts := r.bins(budget)
@@ -54,7 +59,8 @@ func draw(all []*result, budget time.Duration) []byte {
 		x := leftMargin + width*float64(at)/float64(budget+bin)
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#444">%s</text>`+"\n", x, bottom+16, at)
 	}
-	fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#444">time since the starts; a bar is the requests of %s</text>`+"\n",
+	fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#444">time since the starts; a bar is the requests of %s</text>`+
+		"\n",
 		leftMargin+width/2, bottom+36, bin)
 	b.WriteString("</svg>\n")
 	return b.Bytes()

@@ -96,7 +96,9 @@ func (o *office) hire(ctx context.Context, agent string) (*client.Client, error)
 }
 
 // call takes the keys of a call of the model, and reports the result.
-func (o *office) call(ctx context.Context, agent string, need uint32, onConflict interlock.OnConflict) (*client.Lease, error) {
+func (o *office) call(
+	ctx context.Context, agent string, need uint32, onConflict interlock.OnConflict,
+) (*client.Lease, error) {
 	c, err := o.hire(ctx, agent)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,10 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	if !ok {
 		return fmt.Errorf("support was not refused: %w", err)
 	}
-	fmt.Fprintf(out, "support is refused (%s): %s holds it to %q\n", refusal.Code, refusal.Holders[0].Agent, refusal.Holders[0].Purpose)
+	fmt.Fprintf(
+		out, "support is refused (%s): %s holds it to %q\n", refusal.Code, refusal.Holders[0].Agent,
+		refusal.Holders[0].Purpose,
+	)
 
 	// So it stands in line, for ten seconds at most.
 	queued := make(chan interlock.Ticket, 1)

@@ -42,7 +42,9 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 
 	// An account with its terms, and the rule for it: a change of its terms must name the
 	// version that was read.
-	if err := billing.SetPattern(ctx, interlock.Pattern{Name: "accounts", Shape: "account:{id}", Write: interlock.WriteVersion}); err != nil {
+	if err := billing.SetPattern(
+		ctx, interlock.Pattern{Name: "accounts", Shape: "account:{id}", Write: interlock.WriteVersion},
+	); err != nil {
 		return err
 	}
 	if err := billing.SetPattern(ctx, interlock.Pattern{Name: "balances", Shape: "account:{id}/balance"}); err != nil {
@@ -79,7 +81,10 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 		return fmt.Errorf("billing was not refused: %w", err)
 	}
 	change := stale.Changes[0]
-	fmt.Fprintf(out, "billing is refused (%s): %s changed %s: %s\n", stale.Refusal.Code, change.Now.Agent, change.Now.Key, change.Diff.Text)
+	fmt.Fprintf(
+		out, "billing is refused (%s): %s changed %s: %s\n", stale.Refusal.Code, change.Now.Agent, change.Now.Key,
+		change.Diff.Text,
+	)
 
 	// Its model would now get stale.Message; this one looks for itself.
 	_, err = billing.Update(ctx, account, func(old interlock.Document) (interlock.Write, error) {
@@ -100,7 +105,9 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 		*client.Client
 		cents int64
 	}{{billing, -4200}, {support, 1500}, {billing, -99_900}} {
-		done, err := agent.Commit(ctx, client.Commit{Writes: []interlock.Write{client.AddWithin(balance, agent.cents, -50_000, math.MaxInt64)}})
+		done, err := agent.Commit(
+			ctx, client.Commit{Writes: []interlock.Write{client.AddWithin(balance, agent.cents, -50_000, math.MaxInt64)}},
+		)
 		switch {
 		case errors.Is(err, &interlock.Error{Code: interlock.CodeOutOfBounds}):
 			fmt.Fprintf(out, "%d cents would be too much\n", agent.cents)
@@ -112,7 +119,9 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	}
 
 	// Both plan to remind the customer. It happens once.
-	reminder := client.Action{Tool: "mail.send", Target: "customer:77", Arguments: map[string]string{"about": "balance of March"}}
+	reminder := client.Action{
+		Tool: "mail.send", Target: "customer:77", Arguments: map[string]string{"about": "balance of March"},
+	}
 	for _, agent := range []*client.Client{billing, support} {
 		result, err := agent.Do(ctx, reminder, func(context.Context, interlock.Effect) (any, error) {
 			fmt.Fprintln(out, "a mail is sent")

@@ -29,7 +29,10 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	if err := operator.SetQueue(ctx, interlock.TaskQueue{Name: "stockkeepers"}); err != nil {
 		return err
 	}
-	if err := operator.SetPattern(ctx, interlock.Pattern{Name: "stock", Shape: "stock:{item}", Write: interlock.WriteSingle, WriterQueue: "stockkeepers"}); err != nil {
+	if err := operator.SetPattern(
+		ctx,
+		interlock.Pattern{Name: "stock", Shape: "stock:{item}", Write: interlock.WriteSingle, WriterQueue: "stockkeepers"},
+	); err != nil {
 		return err
 	}
 

@@ -44,7 +44,8 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{base: base.String(), client: api.New(api.Config{
-		Base: base, Credential: cfg.Credential, Namespace: cfg.Namespace, TLS: cfg.TLS, Timeout: cmp.Or(cfg.Timeout, defaultTimeout),
+		Base: base, Credential: cfg.Credential, Namespace: cfg.Namespace, TLS: cfg.TLS,
+		Timeout: cmp.Or(cfg.Timeout, defaultTimeout),
 	})}, nil
 }
 

@@ -35,7 +35,8 @@ func TestQuestions(t *testing.T) {
 		t.Fatal(made, err)
 	}
 	seen, err := d.Lease(ctx, made.ID)
-	if err != nil || seen.Fence != made.Fence || seen.Agent != "ann" || seen.Session != "" || seen.ExpiresIn <= 0 || seen.ExpiresIn > time.Minute {
+	if err != nil || seen.Fence != made.Fence || seen.Agent != "ann" || seen.Session != "" || seen.ExpiresIn <= 0 ||
+		seen.ExpiresIn > time.Minute {
 		t.Error(seen, err)
 	}
 	if err := d.CheckFence(ctx, key+"/below", made.Fence); err != nil {
@@ -49,7 +50,9 @@ func TestQuestions(t *testing.T) {
 		if err != nil || len(holders) != want || more != 0 {
 			t.Errorf("%s: %v %d %v", at, holders, more, err)
 		}
-		if want == 1 && (holders[0].Agent != "ann" || holders[0].Key != key || holders[0].Mode != interlock.Exclusive || holders[0].Fence != made.Fence || holders[0].Purpose != "why") {
+		if want == 1 &&
+			(holders[0].Agent != "ann" || holders[0].Key != key || holders[0].Mode != interlock.Exclusive ||
+				holders[0].Fence != made.Fence || holders[0].Purpose != "why") {
 			t.Errorf("%s: %+v", at, holders[0])
 		}
 	}
@@ -79,7 +82,8 @@ func TestQuestions(t *testing.T) {
 	_, err = d.Lease(ctx, made.ID)
 	refusal, ok := errors.AsType[*apiclient.Refusal](err)
 	var document struct{ Code, Detail string }
-	if !ok || refusal.Code != interlock.CodeRevoked || refusal.Status != http.StatusGone || json.Unmarshal(refusal.Document, &document) != nil ||
+	if !ok || refusal.Code != interlock.CodeRevoked || refusal.Status != http.StatusGone ||
+		json.Unmarshal(refusal.Document, &document) != nil ||
 		document.Code != "revoked" || document.Detail != refusal.Detail || refusal.Detail == "" || refusal.Advice == "" {
 		t.Errorf("%+v %v", refusal, err)
 	}
@@ -117,19 +121,25 @@ func TestUnreachable(t *testing.T) {
 		}),
 		"an object": stranger(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }),
 		"null":      stranger(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `null`) }),
-		"created":   stranger(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); _, _ = io.WriteString(w, `{}`) }),
+		"created": stranger(
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); _, _ = io.WriteString(w, `{}`) },
+		),
 		"cut off": stranger(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"outcome":"valid"}`)
 		}),
-		"elsewhere": stranger(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) }),
+		"elsewhere": stranger(
+			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) },
+		),
 	} {
 		d := newDoor(t, apiclient.Config{URL: url, Credential: "ilk_secret"})
 		_, ofLease := d.Lease(t.Context(), id)
 		_, _, ofKey := d.Holders(t.Context(), "k")
 		_, _, ofKeys := d.List(t.Context(), "k", "", 10)
 		_, ofClaim := d.Acquire(t.Context(), "ann", "", "k", time.Minute)
-		for _, err := range []error{ofLease, ofKey, ofKeys, ofClaim, d.CheckFence(t.Context(), "k", 1), d.Revoke(t.Context(), "k", 1, "")} {
+		for _, err := range []error{
+			ofLease, ofKey, ofKeys, ofClaim, d.CheckFence(t.Context(), "k", 1), d.Revoke(t.Context(), "k", 1, ""),
+		} {
 			if !errors.Is(err, apiclient.ErrUnreachable) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -167,7 +177,8 @@ func TestWhoAsks(t *testing.T) {
 	if err := d.CheckFence(t.Context(), "k", 1<<63); err != nil {
 		t.Fatal(err)
 	}
-	if seen.Get("Authorization") != "Bearer ilk_1" || seen.Get("Interlock-Namespace") != "acme" || seen.Get("Content-Type") != "application/json" {
+	if seen.Get("Authorization") != "Bearer ilk_1" || seen.Get("Interlock-Namespace") != "acme" ||
+		seen.Get("Content-Type") != "application/json" {
 		t.Errorf("it sent %v", seen)
 	}
 	if body.String() != `{"fence":"9223372036854775808","key":"k"}` {

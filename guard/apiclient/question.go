@@ -94,7 +94,9 @@ func (d *Client) List(ctx context.Context, prefix, cursor string, limit int) (li
 
 // Acquire takes a key exclusively for agent, at once or not at all, in no session and without
 // grace: the lease lives for ttl and no longer.
-func (d *Client) Acquire(ctx context.Context, agent, purpose string, key interlock.Key, ttl time.Duration) (Lease, error) {
+func (d *Client) Acquire(
+	ctx context.Context, agent, purpose string, key interlock.Key, ttl time.Duration,
+) (Lease, error) {
 	body := map[string]any{
 		"agent": agent, "purpose": purpose, "claims": []map[string]string{{"key": string(key)}},
 		"ttl_ms": ttl.Milliseconds(), "grace_ms": 0, "on_conflict": "fail",
@@ -109,7 +111,9 @@ func (d *Client) Acquire(ctx context.Context, agent, purpose string, key interlo
 
 // Revoke revokes the lease that holds key under a fence.
 func (d *Client) Revoke(ctx context.Context, key interlock.Key, fence interlock.Fence, reason string) error {
-	return d.order(ctx, "/v1/revocations", map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, "revoked")
+	return d.order(
+		ctx, "/v1/revocations", map[string]string{"key": string(key), "fence": decimal(fence), "reason": reason}, "revoked",
+	)
 }
 
 // order is a question with nothing in its answer but the outcome.
@@ -157,7 +161,8 @@ type (
 
 func (w *leaseWire) toLease(id interlock.LeaseID) Lease {
 	return Lease{
-		ID: id, Fence: interlock.Fence(w.Fence), Agent: w.Holder.Agent, Session: w.Holder.Session, ExpiresIn: milliseconds(w.ExpiresIn),
+		ID: id, Fence: interlock.Fence(w.Fence), Agent: w.Holder.Agent, Session: w.Holder.Session,
+		ExpiresIn: milliseconds(w.ExpiresIn),
 	}
 }
 

@@ -54,7 +54,9 @@ func addLines(root string, seed uint64, writes int, told io.Writer) error {
 		line := fmt.Sprintf("writer %d line %d\n", seed, i)
 		at := r.IntN(len(lines))
 		body := strings.Join(lines[:at], "") + line + strings.Join(lines[at:], "")
-		result, err := d.Write(context.Background(), Change{Path: path, Base: f.Version, Body: []byte(body), Agent: fmt.Sprint(seed)})
+		result, err := d.Write(
+			context.Background(), Change{Path: path, Base: f.Version, Body: []byte(body), Agent: fmt.Sprint(seed)},
+		)
 		word := "accepted"
 		switch {
 		case errors.As(err, new(*StaleError)):

@@ -155,7 +155,8 @@ func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, writeTime, refuse(interlock.CodeOverloaded,
-		"%q could not be written within %v: try again, and look at which process keeps the lock %s/%s", c.Path, writeTime, metaName, lockName))
+		"%q could not be written within %v: try again, and look at which process keeps the lock %s/%s", c.Path, writeTime,
+		metaName, lockName))
 	defer cancel()
 	next := edit{Change: c, onto: c.Base}
 	for try := 1; ; try++ {
@@ -280,9 +281,15 @@ func (c *Change) check() error {
 	case len(c.Body) > MaxBytes:
 		return tooLarge(c.Path)
 	case c.Base == "":
-		return refuse(interlock.CodeVersionRequired, "name the version of %q that the change was made from: read the file first; for a new file it is none", c.Path)
+		return refuse(
+			interlock.CodeVersionRequired,
+			"name the version of %q that the change was made from: read the file first; for a new file it is none", c.Path,
+		)
 	case c.Base != None && !isVersion(c.Base):
-		return refuse(interlock.CodeInvalidRequest, "%q is no version: want none, or at least %d of the digits that reading the file gives", c.Base, MinShortBytes)
+		return refuse(
+			interlock.CodeInvalidRequest,
+			"%q is no version: want none, or at least %d of the digits that reading the file gives", c.Base, MinShortBytes,
+		)
 	case c.Delete && len(c.Body) > 0:
 		return refuse(interlock.CodeInvalidRequest, "a deletion has no content")
 	}

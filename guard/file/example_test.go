@@ -26,15 +26,25 @@ func ExampleDir_Write() {
 	}
 	defer dir.Close()
 
-	first, err := dir.Write(ctx, file.Change{Path: "config.json", Base: file.None, Body: []byte(`{"retries":1}`), Agent: "web-1"})
+	first, err := dir.Write(
+		ctx, file.Change{Path: "config.json", Base: file.None, Body: []byte(`{"retries":1}`), Agent: "web-1"},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	// Both read that version; web-2 writes first.
-	_, err = dir.Write(ctx, file.Change{Path: "config.json", Base: first.Version, Body: []byte(`{"retries":3}`), Agent: "web-2", Note: "timeouts in staging"})
+	_, err = dir.Write(
+		ctx,
+		file.Change{
+			Path: "config.json", Base: first.Version, Body: []byte(`{"retries":3}`), Agent: "web-2",
+			Note: "timeouts in staging",
+		},
+	)
 	fmt.Println("web-2:", err)
-	_, err = dir.Write(ctx, file.Change{Path: "config.json", Base: first.Version, Body: []byte(`{"retries":5}`), Agent: "web-1"})
+	_, err = dir.Write(
+		ctx, file.Change{Path: "config.json", Base: first.Version, Body: []byte(`{"retries":5}`), Agent: "web-1"},
+	)
 	if stale, ok := errors.AsType[*file.StaleError](err); ok {
 		fmt.Println("web-1: stale,", stale.Packet.Changes[0].Now.Agent, "changed it:", stale.Packet.Changes[0].Now.Note)
 	}

@@ -34,8 +34,13 @@ func checkPath(path string) error {
 		return refuse(interlock.CodeInvalidPath, "the path has %d bytes, more than %d", len(path), MaxPathBytes)
 	case !utf8.ValidString(path) || strings.ContainsFunc(path, invisible.Is):
 		return refuse(interlock.CodeInvalidPath, "the path %q has a character that cannot be seen", path)
-	case !fs.ValidPath(path) || path == "." || !filepath.IsLocal(filepath.FromSlash(path)) || strings.ContainsRune(path, '\\'):
-		return refuse(interlock.CodeInvalidPath, "the path %q does not name a file below the root: want segments with / between them, and neither a first /, .. nor \\", path)
+	case !fs.ValidPath(path) || path == "." || !filepath.IsLocal(filepath.FromSlash(path)) ||
+		strings.ContainsRune(path, '\\'):
+		return refuse(
+			interlock.CodeInvalidPath,
+			"the path %q does not name a file below the root: want segments with / between them, and neither a first /, .. nor \\",
+			path,
+		)
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		folded := strings.ToLower(strings.ToUpper(segment)) // as file systems fold that know no case

@@ -24,7 +24,9 @@ func TestReadWithoutWriting(t *testing.T) {
 	if f := read(t, d, "f"); string(f.Body) != "x" {
 		t.Errorf("read %q", f.Body)
 	}
-	if _, err := d.Write(t.Context(), Change{Path: "f", Base: versionOf([]byte("x")), Body: []byte("y")}); !errors.Is(err, fs.ErrPermission) {
+	if _, err := d.Write(
+		t.Context(), Change{Path: "f", Base: versionOf([]byte("x")), Body: []byte("y")},
+	); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("writing gives %v", err)
 	}
 }

@@ -25,7 +25,10 @@ func TestPathsThatAreRefused(t *testing.T) {
 		_, err = d.Write(t.Context(), Change{Path: path, Base: None, Body: []byte("x")})
 		wantCode(t, err, interlock.CodeInvalidPath)
 	}
-	for _, path := range []string{"a", "a b", "-rf", "--upload-pack=x", ".gitignore", ".github/x", "a..b", "...", "日本/é", "❤\ufe0f", "~", "$HOME", "a'b\"c`d"} {
+	for _, path := range []string{
+		"a", "a b", "-rf", "--upload-pack=x", ".gitignore", ".github/x", "a..b", "...", "日本/é", "❤\ufe0f", "~", "$HOME",
+		"a'b\"c`d",
+	} {
 		write(t, d, Change{Path: path, Base: None, Body: []byte(path)})
 		if f := read(t, d, path); string(f.Body) != path {
 			t.Errorf("%q has %q", path, f.Body)
@@ -61,7 +64,8 @@ func TestSymbolicLinks(t *testing.T) {
 	}
 	d := open(t, root)
 	for _, path := range []string{
-		"out-file", "out-dir/secret", "out-dir/new", "up/x", "up/" + filepath.Base(outside) + "/secret", "relative", "dangling", "loop", "loop/x",
+		"out-file", "out-dir/secret", "out-dir/new", "up/x", "up/" + filepath.Base(outside) + "/secret", "relative",
+		"dangling", "loop", "loop/x",
 		"inside", "inside-dir/f", "inside-dir/new", "innocent/config", "innocent/hooks/x", "real/out/secret", "real/out/new",
 		"proc" + outside + "/secret", "real/back-and-out/secret", "real/f/below-a-file", "real",
 	} {
@@ -114,7 +118,9 @@ func TestPlantedLinks(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(other, metaName)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, other).Write(t.Context(), Change{Path: "f", Base: versionOf([]byte("old")), Body: []byte("new")}); err == nil {
+	if _, err := open(t, other).Write(
+		t.Context(), Change{Path: "f", Base: versionOf([]byte("old")), Body: []byte("new")},
+	); err == nil {
 		t.Error("a directory for our own files that is a link is used")
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {

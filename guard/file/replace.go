@@ -86,7 +86,8 @@ func (d *Dir) same(name string, now *File) error {
 		return nil
 	case err != nil:
 		return err
-	case now.info == nil, !os.SameFile(info, now.info), info.Size() != now.info.Size(), !info.ModTime().Equal(now.info.ModTime()):
+	case now.info == nil, !os.SameFile(info, now.info), info.Size() != now.info.Size(),
+		!info.ModTime().Equal(now.info.ModTime()):
 		return errMoved
 	}
 	return nil

@@ -24,7 +24,10 @@ func (e *StaleError) Error() string {
 }
 
 func (e *StaleError) message() string {
-	return fmt.Sprintf("%q was at version %s when it was read and is at %s now: read it again and make the change anew", e.Path, e.Then.Short(), e.Now.Short())
+	return fmt.Sprintf(
+		"%q was at version %s when it was read and is at %s now: read it again and make the change anew", e.Path,
+		e.Then.Short(), e.Now.Short(),
+	)
 }
 
 func (e *StaleError) Unwrap() error {

@@ -31,7 +31,9 @@ func readUpdates(in io.Reader) (updates []update, err error) {
 	for lines.Scan() {
 		fields := strings.SplitN(lines.Text(), " ", 3)
 		if len(fields) != 3 || !isObject(fields[0]) || !isObject(fields[1]) || fields[2] == "" {
-			return nil, fmt.Errorf("the input of the hook has the line %q: want OLD NEW REF, as git gives them to pre-receive", lines.Text())
+			return nil, fmt.Errorf(
+				"the input of the hook has the line %q: want OLD NEW REF, as git gives them to pre-receive", lines.Text(),
+			)
 		}
 		if len(updates) == maxUpdates {
 			return nil, fmt.Errorf("the push changes more than %d refs: push them in parts", maxUpdates)
@@ -92,7 +94,9 @@ var errTooMany = errors.New("too many paths")
 // ancestor with them. A ref that goes changes what goes with it: its difference from the best
 // common ancestor with those that stay. A rename is two paths, and a submodule one. refs
 // selects the refs that count.
-func (r *repository) changed(ctx context.Context, updates []update, refs func(string) bool, limit int) ([]string, error) {
+func (r *repository) changed(
+	ctx context.Context, updates []update, refs func(string) bool, limit int,
+) ([]string, error) {
 	tips, err := r.tips(ctx, refs)
 	if err != nil {
 		return nil, err
@@ -156,7 +160,9 @@ func (r *repository) tips(ctx context.Context, refs func(string) bool) (map[stri
 
 // beyond returns the paths in which a commit differs from what it has in common with tips.
 // Where there are several best common ancestors, a path counts that differs from each of them.
-func (r *repository) beyond(ctx context.Context, commit string, tips map[string]string, limit int) (map[string]bool, error) {
+func (r *repository) beyond(
+	ctx context.Context, commit string, tips map[string]string, limit int,
+) (map[string]bool, error) {
 	args := []string{"merge-base", "--all", commit}
 	known := map[string]bool{}
 	for _, tip := range tips {
@@ -199,7 +205,10 @@ func (r *repository) beyond(ctx context.Context, commit string, tips map[string]
 func (r *repository) difference(ctx context.Context, from, to string, limit int) (map[string]bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd, complaint := r.command(ctx, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", "--end-of-options", from, to)
+	cmd, complaint := r.command(
+		ctx, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", "--end-of-options", from,
+		to,
+	)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

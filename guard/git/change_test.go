@@ -29,7 +29,9 @@ func TestChanged(t *testing.T) {
 	check := func(want string, updates ...update) {
 		t.Helper()
 		repo := repository{dir: r.work}
-		paths, err := repo.changed(t.Context(), updates, func(ref string) bool { return strings.HasPrefix(ref, "refs/remotes/") }, 100)
+		paths, err := repo.changed(
+			t.Context(), updates, func(ref string) bool { return strings.HasPrefix(ref, "refs/remotes/") }, 100,
+		)
 		if got := strings.Join(paths, " "); err != nil || got != want {
 			t.Errorf("changed %q (%v), want %q", got, err, want)
 		}
@@ -52,7 +54,8 @@ func TestChanged(t *testing.T) {
 	check("own", update{topic, none, "refs/remotes/origin/topic"})
 	check("", update{root, none, "refs/remotes/origin/same"})
 	check("base from-main kept own", // nothing stays
-		update{topic, none, "refs/remotes/origin/topic"}, update{root, none, "refs/remotes/origin/same"}, update{main, none, "refs/remotes/origin/main"})
+		update{topic, none, "refs/remotes/origin/topic"}, update{root, none, "refs/remotes/origin/same"},
+		update{main, none, "refs/remotes/origin/main"})
 
 	// No history in common: all of it.
 	r.git(r.work, "checkout", "-q", "--orphan", "orphan")

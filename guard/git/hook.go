@@ -66,7 +66,13 @@ func (h *Hook) Check(ctx context.Context, updates io.Reader) error {
 	repo := repository{dir: h.Dir}
 	paths, err := repo.changed(ctx, list, h.guards, h.MaxPaths)
 	if errors.Is(err, errTooMany) {
-		return &RefusedError{interlock.CodeTooManyKeys, fmt.Sprintf("the push changes more than %d paths: push it in parts, or ask the operator of the repository to allow more", h.MaxPaths)}
+		return &RefusedError{
+			interlock.CodeTooManyKeys,
+			fmt.Sprintf(
+				"the push changes more than %d paths: push it in parts, or ask the operator of the repository to allow more",
+				h.MaxPaths,
+			),
+		}
 	}
 	if err != nil || len(paths) == 0 {
 		return err
@@ -92,7 +98,9 @@ func (h *Hook) shown(ctx context.Context) (fences []interlock.Fence, err error) 
 	for _, text := range h.Leases {
 		id, err := interlock.ParseLeaseID(text)
 		if err != nil {
-			return nil, &RefusedError{interlock.CodeInvalidID, "what you showed as interlock-lease is no lease's id: l_ and 32 hexadecimal digits"}
+			return nil, &RefusedError{
+				interlock.CodeInvalidID, "what you showed as interlock-lease is no lease's id: l_ and 32 hexadecimal digits",
+			}
 		}
 		lease, err := h.Door.Lease(ctx, id)
 		if said, ok := errors.AsType[*apiclient.Refusal](err); ok {
@@ -248,9 +256,13 @@ func (h *Hook) refusal(findings []pathProblem, of int) error {
 		b.WriteString("Rename what cannot be guarded.")
 	case held > 0:
 		code = interlock.CodeHeld
-		b.WriteString("Do not push around them: stand in line for them (interlock lock KEY --wait 10m), then fetch,\nlook at what changed, and push with that lease: git push -o interlock-lease=l_...")
+		b.WriteString(
+			"Do not push around them: stand in line for them (interlock lock KEY --wait 10m), then fetch,\nlook at what changed, and push with that lease: git push -o interlock-lease=l_...",
+		)
 	default:
-		b.WriteString("Acquire the paths, or a directory above them, fetch, and push with that lease:\ngit push -o interlock-lease=l_...")
+		b.WriteString(
+			"Acquire the paths, or a directory above them, fetch, and push with that lease:\ngit push -o interlock-lease=l_...",
+		)
 	}
 	return &RefusedError{code, b.String()}
 }
@@ -266,7 +278,9 @@ func (f *pathProblem) text(keys Keys) string {
 		return name + ": no lease of yours covers it"
 	}
 	holder := &f.holders[0]
-	text := fmt.Sprintf("%s: held by %s (%s, for %s)", name, plain(holder.Agent), holder.Mode, holder.Held.Round(time.Second))
+	text := fmt.Sprintf(
+		"%s: held by %s (%s, for %s)", name, plain(holder.Agent), holder.Mode, holder.Held.Round(time.Second),
+	)
 	if holder.Key != f.key {
 		where := string(holder.Key)
 		if path, ok := keys.Path(holder.Key); ok {

@@ -98,7 +98,11 @@ func TestUsersOwn(t *testing.T) {
 		// An agent's session is another party, whatever it calls itself.
 		var opened struct{ Session struct{ ID string } }
 		r.post("/v1/sessions", map[string]any{"agent": "alice"}, &opened)
-		r.post("/v1/leases", map[string]any{"session": opened.Session.ID, "claims": []map[string]string{{"key": "repo:web/icon.png"}}}, &struct{}{})
+		r.post(
+			"/v1/leases",
+			map[string]any{"session": opened.Session.ID, "claims": []map[string]string{{"key": "repo:web/icon.png"}}},
+			&struct{}{},
+		)
 		r.commit("icon.png", "1")
 		r.refused("icon.png: held by alice", "main")
 	}
@@ -140,8 +144,9 @@ func TestFailsClosed(t *testing.T) {
 func TestShown(t *testing.T) {
 	env := map[string]string{
 		"GIT_PUSH_OPTION_COUNT": "4", "GIT_PUSH_OPTION_0": "ci.skip", "GIT_PUSH_OPTION_1": "interlock-lease=l_1, l_2",
-		"GIT_PUSH_OPTION_2": "interlock-lease=", "GIT_PUSH_OPTION_3": "interlock-lease=l_3", "GIT_PUSH_OPTION_4": "interlock-lease=l_4",
-		"INTERLOCK_LEASE": "l_5",
+		"GIT_PUSH_OPTION_2": "interlock-lease=", "GIT_PUSH_OPTION_3": "interlock-lease=l_3",
+		"GIT_PUSH_OPTION_4": "interlock-lease=l_4",
+		"INTERLOCK_LEASE":   "l_5",
 	}
 	got := strings.Join(Shown(func(name string) string { return env[name] }), " ")
 	if got != "l_1 l_2 l_3 l_5" {
@@ -169,7 +174,9 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s gives %s", key, path)
 		}
 	}
-	for _, bad := range [][2]string{{"repo:{name}", "web"}, {"{path}{path}", "web"}, {"{path}{other}", "web"}, {"{path}", ""}, {"{path}", "{path}"}} {
+	for _, bad := range [][2]string{
+		{"repo:{name}", "web"}, {"{path}{path}", "web"}, {"{path}{other}", "web"}, {"{path}", ""}, {"{path}", "{path}"},
+	} {
 		if _, err := NewKeys(bad[0], bad[1]); err == nil {
 			t.Errorf("%v is taken", bad)
 		}

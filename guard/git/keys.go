@@ -21,7 +21,10 @@ func NewKeys(template, repository string) (Keys, error) {
 	}
 	before, after, found := strings.Cut(strings.ReplaceAll(template, "{name}", repository), "{path}")
 	if !found || strings.ContainsAny(before+after, "{}") {
-		return Keys{}, fmt.Errorf("template %q: want {path} once, {name} where the repository's name stands, and no other braces, such as %s", template, DefaultTemplate)
+		return Keys{}, fmt.Errorf(
+			"template %q: want {path} once, {name} where the repository's name stands, and no other braces, such as %s",
+			template, DefaultTemplate,
+		)
 	}
 	return Keys{before, after}, nil
 }

@@ -53,7 +53,9 @@ func beHook(text string) int {
 	if err != nil {
 		panic(err)
 	}
-	hook := Hook{Door: d, Keys: keys, Require: s.Require, Refs: s.Refs, MaxPaths: s.MaxPaths, Leases: Shown(os.Getenv), User: s.User}
+	hook := Hook{
+		Door: d, Keys: keys, Require: s.Require, Refs: s.Refs, MaxPaths: s.MaxPaths, Leases: Shown(os.Getenv), User: s.User,
+	}
 	if err := hook.Check(context.Background(), os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -90,7 +92,9 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(r.bare, "hooks", "pre-receive"), []byte("#!/bin/sh\nexec '"+self+"'\n"), 0o755); err != nil {
+	if err := os.WriteFile(
+		filepath.Join(r.bare, "hooks", "pre-receive"), []byte("#!/bin/sh\nexec '"+self+"'\n"), 0o755,
+	); err != nil {
 		t.Fatal(err)
 	}
 	r.git(dir, "init", "-q", "-b", "main", r.work)
@@ -157,7 +161,9 @@ func (r *rig) refused(words string, args ...string) {
 	if err == nil {
 		r.t.Errorf("git push %s went through", strings.Join(args, " "))
 	}
-	if said := duration.ReplaceAllString(strings.ReplaceAll(out, "remote: ", ""), "for TIME"); !strings.Contains(said, words) {
+	if said := duration.ReplaceAllString(
+		strings.ReplaceAll(out, "remote: ", ""), "for TIME",
+	); !strings.Contains(said, words) {
 		r.t.Errorf("git push %s said\n%s\nwant %q", strings.Join(args, " "), out, words)
 	}
 }

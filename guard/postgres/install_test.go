@@ -47,7 +47,9 @@ func testDumpAndRestore(t *testing.T, server *postgrestest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restore := exec.Command(filepath.Join(server.Programs, "psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", to)
+	restore := exec.Command(
+		filepath.Join(server.Programs, "psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", to,
+	)
 	restore.Stdin = strings.NewReader(string(dump))
 	if out, err := restore.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -56,8 +58,14 @@ func testDumpAndRestore(t *testing.T, server *postgrestest.Server) {
 	conn = connect(t, to)
 	for _, tt := range []struct{ sql, state string }{
 		{"UPDATE account SET balance = 1", postgres.NoFence},
-		{"BEGIN; SELECT interlock.enter('default', 'account:12345', 4); UPDATE account SET balance = 1; COMMIT", postgres.StaleFence},
-		{"ROLLBACK; BEGIN; SELECT interlock.enter('default', 'account:12345', 5); UPDATE account SET balance = 800; COMMIT", ""},
+		{
+			"BEGIN; SELECT interlock.enter('default', 'account:12345', 4); UPDATE account SET balance = 1; COMMIT",
+			postgres.StaleFence,
+		},
+		{
+			"ROLLBACK; BEGIN; SELECT interlock.enter('default', 'account:12345', 5); UPDATE account SET balance = 800; COMMIT",
+			"",
+		},
 	} {
 		if _, err := conn.Exec(t.Context(), tt.sql, pgx.QueryExecModeSimpleProtocol); state(err) != tt.state {
 			t.Errorf("%s gives %v, want %q", tt.sql, err, tt.state)
@@ -65,7 +73,9 @@ func testDumpAndRestore(t *testing.T, server *postgrestest.Server) {
 	}
 	// Nor does installing forget what is known.
 	must(t, conn, postgres.Schema)
-	if _, err := conn.Exec(t.Context(), postgres.Enter, "default", "account:12345", int64(4)); state(err) != postgres.StaleFence {
+	if _, err := conn.Exec(
+		t.Context(), postgres.Enter, "default", "account:12345", int64(4),
+	); state(err) != postgres.StaleFence {
 		t.Errorf("after another installation fence 4 gives %v, want %s", err, postgres.StaleFence)
 	}
 }

@@ -22,7 +22,10 @@ func TestNestedLeases(t *testing.T) {
 	must(t, owner, postgres.Schema)
 	session := post(t, door+"/v1/sessions", `{"agent": "a"}`)
 	acquire := func(key string) int64 {
-		answer := post(t, door+"/v1/leases", fmt.Sprintf(`{"session": %q, "claims": [{"key": %q, "mode": "exclusive"}]}`, session.Session.ID, key))
+		answer := post(
+			t, door+"/v1/leases",
+			fmt.Sprintf(`{"session": %q, "claims": [{"key": %q, "mode": "exclusive"}]}`, session.Session.ID, key),
+		)
 		fence, err := strconv.ParseInt(answer.Lease.Fence, 10, 64)
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
@@ -38,7 +41,9 @@ func TestNestedLeases(t *testing.T) {
 	}
 	enter("repo:web/src", child, "")
 	enter("repo:web", parent, "")
-	if check := post(t, door+"/v1/fences/check", fmt.Sprintf(`{"key": "repo:web/src", "fence": "%d"}`, child)); check.Outcome != "valid" {
+	if check := post(
+		t, door+"/v1/fences/check", fmt.Sprintf(`{"key": "repo:web/src", "fence": "%d"}`, child),
+	); check.Outcome != "valid" {
 		t.Errorf("the server's check says %q", check.Outcome)
 	}
 	enter("repo:web/src", child, postgres.StaleFence)

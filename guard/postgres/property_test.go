@@ -45,7 +45,9 @@ func TestFencesNeverGoDown(t *testing.T) {
 		for round := 0; ; round++ {
 			var n int64
 			key := keys[round%len(keys)]
-			if _, err := pruner.Exec(t.Context(), "UPDATE interlock.fences SET entered_at = entered_at - interval '1 hour' WHERE key = $1", key); err != nil {
+			if _, err := pruner.Exec(
+				t.Context(), "UPDATE interlock.fences SET entered_at = entered_at - interval '1 hour' WHERE key = $1", key,
+			); err != nil {
 				t.Error(err)
 				return
 			}
@@ -127,7 +129,10 @@ func TestFencesNeverGoDown(t *testing.T) {
 	for _, r := range slices.Concat(reads...) {
 		for _, later := range cells[r.key][r.length:] {
 			if later < r.fence {
-				t.Errorf("%s was read under fence %d when it had %d entries, and then written under %d: %v", r.key, r.fence, r.length, later, cells[r.key])
+				t.Errorf(
+					"%s was read under fence %d when it had %d entries, and then written under %d: %v", r.key, r.fence, r.length,
+					later, cells[r.key],
+				)
 			}
 		}
 	}
@@ -142,7 +147,9 @@ type read struct {
 
 // visit enters a key, reads documents at or below it, and writes some of them. Now and then it
 // takes its snapshot before it enters, or rolls back in the end.
-func visit(t *testing.T, tx pgx.Tx, random *rand.Rand, keys []string, key string, fence int64) (seen []read, err error) {
+func visit(
+	t *testing.T, tx pgx.Tx, random *rand.Rand, keys []string, key string, fence int64,
+) (seen []read, err error) {
 	if random.IntN(3) == 0 {
 		if _, err := tx.Exec(t.Context(), "SELECT count(*) FROM cell"); err != nil {
 			return nil, err
@@ -151,10 +158,14 @@ func visit(t *testing.T, tx pgx.Tx, random *rand.Rand, keys []string, key string
 	if _, err := tx.Exec(t.Context(), postgres.Enter, "default", key, fence); err != nil {
 		return nil, err
 	}
-	below := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k != key && !strings.HasPrefix(k, key+"/") })
+	below := slices.DeleteFunc(
+		slices.Clone(keys), func(k string) bool { return k != key && !strings.HasPrefix(k, key+"/") },
+	)
 	for _, k := range below {
 		r := read{key: k, fence: fence}
-		if err := tx.QueryRow(t.Context(), "SELECT cardinality(fences) FROM cell WHERE key = $1", k).Scan(&r.length); err != nil {
+		if err := tx.QueryRow(
+			t.Context(), "SELECT cardinality(fences) FROM cell WHERE key = $1", k,
+		).Scan(&r.length); err != nil {
 			return nil, err
 		}
 		seen = append(seen, r)
@@ -163,7 +174,9 @@ func visit(t *testing.T, tx pgx.Tx, random *rand.Rand, keys []string, key string
 		if random.IntN(2) == 0 {
 			continue
 		}
-		if _, err := tx.Exec(t.Context(), "UPDATE cell SET fences = fences || $1::bigint WHERE key = $2", fence, k); err != nil {
+		if _, err := tx.Exec(
+			t.Context(), "UPDATE cell SET fences = fences || $1::bigint WHERE key = $2", fence, k,
+		); err != nil {
 			return nil, err
 		}
 	}

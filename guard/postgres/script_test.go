@@ -107,7 +107,9 @@ func (s *session) settle(t *testing.T, watch *pgx.Conn, name string, outcome cha
 	t.Helper()
 	for {
 		var blocked bool
-		err := watch.QueryRow(t.Context(), "SELECT cardinality(pg_blocking_pids($1)) > 0", s.conn.PgConn().PID()).Scan(&blocked)
+		err := watch.QueryRow(
+			t.Context(), "SELECT cardinality(pg_blocking_pids($1)) > 0", s.conn.PgConn().PID(),
+		).Scan(&blocked)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,14 +27,17 @@ func TestZombies(t *testing.T) {
 	dsn := postgrestest.Start(t).Database(t)
 	owner := connect(t, dsn)
 	must(t, owner, postgres.Schema)
-	must(t, owner, "CREATE TABLE account (id bigint PRIMARY KEY, balance bigint); INSERT INTO account VALUES (12345, 1000)")
+	must(
+		t, owner, "CREATE TABLE account (id bigint PRIMARY KEY, balance bigint); INSERT INTO account VALUES (12345, 1000)",
+	)
 	must(t, owner, postgres.Attach("account", "account:{id}", "default"))
 
 	agents := map[string]*agent{}
 	acquire := func(name string) *agent {
 		a := &agent{conn: connect(t, dsn), key: key}
 		answer := post(t, door+"/v1/leases", fmt.Sprintf(
-			`{"agent": %q, "claims": [{"key": %q, "mode": "exclusive"}], "ttl_ms": 1000, "grace_ms": 1, "wait_ms": 30000}`, name, key,
+			`{"agent": %q, "claims": [{"key": %q, "mode": "exclusive"}], "ttl_ms": 1000, "grace_ms": 1, "wait_ms": 30000}`,
+			name, key,
 		))
 		fence, err := strconv.ParseInt(answer.Lease.Fence, 10, 64)
 		if err != nil {

@@ -71,7 +71,10 @@ func TestLoadRefuses(t *testing.T) {
 func TestCredentialIsNotPrinted(t *testing.T) {
 	t.Setenv("GUARD_SECRET", secret)
 	path := filepath.Join(t.TempDir(), "guard.json")
-	write(t, path, `{"routes": [{"methods": ["*"], "path": "/{rest...}", "demand": "open"}], "credential": {"header": "x-api-key", "env": "GUARD_SECRET"}}`)
+	write(
+		t, path,
+		`{"routes": [{"methods": ["*"], "path": "/{rest...}", "demand": "open"}], "credential": {"header": "x-api-key", "env": "GUARD_SECRET"}}`,
+	)
 	cfg, err := Load(path)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 func TestCallersDoNotSpeakAsProxies(t *testing.T) {
 	r := newRig(t, routes)
 	forged := []string{
-		"X-Forwarded-For", "X-Forwarded-User", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Original-Url", "X-Original-Method", "X-Rewrite-Url",
+		"X-Forwarded-For", "X-Forwarded-User", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Original-Url",
+		"X-Original-Method", "X-Rewrite-Url",
 		"X-Remote-User", "X-Real-Ip", "Forwarded",
 	}
 	headers := []string{}

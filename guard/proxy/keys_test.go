@@ -40,7 +40,9 @@ func TestGoodStatementsDoNotWait(t *testing.T) {
 		t.Error(found, err)
 	}
 	// Nor does another stranger ask meanwhile: that would close asked again.
-	if _, err := s.verify(t.Context(), "y", "k", now.Add(2*time.Second)); !errors.Is(err, &interlock.Error{Code: interlock.CodeInvalidStatement}) {
+	if _, err := s.verify(
+		t.Context(), "y", "k", now.Add(2*time.Second),
+	); !errors.Is(err, &interlock.Error{Code: interlock.CodeInvalidStatement}) {
 		t.Error(err)
 	}
 	cancel()

@@ -57,7 +57,9 @@ func openLedger(file Calls) (*ledger, []openCall, error) {
 	if file == nil {
 		return l, nil, nil
 	}
-	damaged := errors.New("the file is not what a guard wrote: make sure that the calls of the guard before have ended, and delete it")
+	damaged := errors.New(
+		"the file is not what a guard wrote: make sure that the calls of the guard before have ended, and delete it",
+	)
 	var open []openCall
 	slot := make([]byte, slotBytes)
 	for ; ; l.slots++ {

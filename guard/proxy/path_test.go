@@ -68,7 +68,10 @@ func TestTrickyPaths(t *testing.T) {
 		{"accounts/1/fees", 400},
 		{"", 400},
 	} {
-		status, _ := r.raw(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n%s: %s\r\n\r\n", tt.target, headerLease, l.id))
+		status, _ := r.raw(fmt.Sprintf(
+			"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n%s: %s\r\n\r\n", tt.target,
+			headerLease, l.id,
+		))
 		if status != tt.status {
 			t.Errorf("%q: answered %d, want %d", tt.target, status, tt.status)
 		}
@@ -88,17 +91,20 @@ func TestTrickyPaths(t *testing.T) {
 func TestSmuggling(t *testing.T) {
 	const hidden = "POST /v2/accounts/2/fees HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
 	for name, rest := range map[string]string{
-		"both lengths":       fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", len(hidden)+5, hidden),
-		"two lengths":        "Content-Length: 0\r\nContent-Length: 5\r\n\r\n" + hidden,
-		"a list of lengths":  "Content-Length: 0, 5\r\n\r\n" + hidden,
-		"a signed length":    "Content-Length: +0\r\n\r\n" + hidden,
-		"no encoding":        "Transfer-Encoding: xchunked\r\n\r\n" + hidden,
-		"twice encoded":      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + hidden,
-		"a space":            "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + hidden,
-		"a folded header":    "X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n" + hidden,
-		"a bare return":      "X: y\rTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n" + hidden,
-		"a chunk too long":   "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n" + hidden,
-		"a trailer":          "Transfer-Encoding: chunked\r\nTrailer: Authorization\r\n\r\n0\r\nAuthorization: mine\r\n\r\n" + hidden,
+		"both lengths": fmt.Sprintf(
+			"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", len(hidden)+5, hidden,
+		),
+		"two lengths":       "Content-Length: 0\r\nContent-Length: 5\r\n\r\n" + hidden,
+		"a list of lengths": "Content-Length: 0, 5\r\n\r\n" + hidden,
+		"a signed length":   "Content-Length: +0\r\n\r\n" + hidden,
+		"no encoding":       "Transfer-Encoding: xchunked\r\n\r\n" + hidden,
+		"twice encoded":     "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + hidden,
+		"a space":           "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + hidden,
+		"a folded header":   "X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n" + hidden,
+		"a bare return":     "X: y\rTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n" + hidden,
+		"a chunk too long":  "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n" + hidden,
+		"a trailer": "Transfer-Encoding: chunked\r\nTrailer: Authorization\r\n\r\n0\r\nAuthorization: mine\r\n\r\n" +
+			hidden,
 		"hop by hop":         "Connection: close, Interlock-Fence, Authorization\r\nContent-Length: 0\r\n\r\n" + hidden,
 		"an unlisted header": "Connection: Content-Length\r\nContent-Length: 3\r\n\r\nabc" + hidden,
 	} {
@@ -108,7 +114,8 @@ func TestSmuggling(t *testing.T) {
 			r.raw("POST /accounts/1/fees HTTP/1.1\r\nHost: 127.0.0.1\r\n" + headerLease + ": " + l.id + "\r\n" + rest +
 				"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
 			for i, c := range r.api.calls() {
-				if i > 0 || c.uri != "/v2/accounts/1/fees" || c.header.Get(headerFence) != l.fence || c.header.Get("Authorization") != "Bearer "+secret || strings.Contains(c.body, "POST") {
+				if i > 0 || c.uri != "/v2/accounts/1/fees" || c.header.Get(headerFence) != l.fence ||
+					c.header.Get("Authorization") != "Bearer "+secret || strings.Contains(c.body, "POST") {
 					t.Errorf("call %d: the API saw %s %s %v %q", i, c.method, c.uri, c.header, c.body)
 				}
 			}
@@ -140,7 +147,9 @@ func (r *rig) raw(request string) (status int, body string) {
 
 // The forwarded path is the matched one, however a server cleans or decodes it.
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"/", "/a/b", "/a%20b/%C3%A9", "/%25", "/a/../b", "/a//b/", "/%2e", "/a%2Fb", "/a;b", "/a%252e", "/%"} {
+	for _, s := range []string{
+		"/", "/a/b", "/a%20b/%C3%A9", "/%25", "/a/../b", "/a//b/", "/%2e", "/a%2Fb", "/a;b", "/a%252e", "/%",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, escaped string) {

@@ -110,7 +110,10 @@ func refusalOf(err error, key interlock.Key) *refusal {
 	if told, ok := errors.AsType[*interlock.Error](err); ok { // of a signed fence
 		advice := told.Advice
 		if advice == (interlock.Advice{}) {
-			advice = interlock.Advice{Action: interlock.ActRetry, Message: "have the fence of a live lease on the key signed, and send the call again with that"}
+			advice = interlock.Advice{
+				Action:  interlock.ActRetry,
+				Message: "have the fence of a live lease on the key signed, and send the call again with that",
+			}
 		}
 		return &refusal{
 			status: statusOf[told.Code], code: told.Code, key: key, detail: told.Message,
@@ -119,7 +122,8 @@ func refusalOf(err error, key interlock.Key) *refusal {
 	}
 	if said, ok := errors.AsType[*apiclient.Refusal](err); ok {
 		switch said.Code {
-		case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeInvalidNamespace:
+		case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost,
+			interlock.CodeInvalidNamespace:
 			// That is about the proxy, not about its caller.
 			return unreachable("Interlock does not let the guard in: its credential, namespace or address is wrong")
 		}
@@ -130,7 +134,8 @@ func refusalOf(err error, key interlock.Key) *refusal {
 
 func unreachable(detail string) *refusal {
 	return &refusal{
-		status: http.StatusServiceUnavailable, code: interlock.CodeUnreachable, detail: detail, action: interlock.ActRetry, after: 2 * time.Second,
-		next: "nothing was done: repeat the request a little later, and tell the operator of the guard if it stays so",
+		status: http.StatusServiceUnavailable, code: interlock.CodeUnreachable, detail: detail, action: interlock.ActRetry,
+		after: 2 * time.Second,
+		next:  "nothing was done: repeat the request a little later, and tell the operator of the guard if it stays so",
 	}
 }

@@ -52,8 +52,11 @@ func New(o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Upstream.Host == "" || o.Upstream.Scheme != "http" && o.Upstream.Scheme != "https" || o.Upstream.User != nil || o.Upstream.RawQuery != "" {
-		return nil, fmt.Errorf("%q is no address of an API: want one such as https://api.example.com/v2", o.Upstream.Redacted())
+	if o.Upstream.Host == "" || o.Upstream.Scheme != "http" && o.Upstream.Scheme != "https" || o.Upstream.User != nil ||
+		o.Upstream.RawQuery != "" {
+		return nil, fmt.Errorf(
+			"%q is no address of an API: want one such as https://api.example.com/v2", o.Upstream.Redacted(),
+		)
 	}
 	cfg := *o.Config
 	if cfg.MaxBodyBytes == 0 {
@@ -211,7 +214,9 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		// the next holder's turn must not come while the API is still at it.
 		settled, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 		defer cancel()
-		slot, err := p.ledger.begin(openCall{Key: c.record.Key, Fence: c.record.Fence, Timeout: p.cfg.timeout(c.rule).Milliseconds()})
+		slot, err := p.ledger.begin(openCall{
+			Key: c.record.Key, Fence: c.record.Fence, Timeout: p.cfg.timeout(c.rule).Milliseconds(),
+		})
 		if err != nil {
 			p.records.failed(err)
 			c.refuse(overloaded("the guard cannot write down that the call is under way"))
@@ -234,13 +239,16 @@ func clientGone(ctx context.Context) bool { return errors.Is(context.Cause(ctx),
 func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	if apiclient.Foreign(r, p.hosts) {
 		return &refusal{
-			status: http.StatusForbidden, code: interlock.CodeForeignHost, detail: "the request is for another host, or comes from a page of another site",
-			action: interlock.ActStop, next: "address the guard as localhost or by a name that its configuration lists, and call it from a program",
+			status: http.StatusForbidden, code: interlock.CodeForeignHost,
+			detail: "the request is for another host, or comes from a page of another site",
+			action: interlock.ActStop,
+			next:   "address the guard as localhost or by a name that its configuration lists, and call it from a program",
 		}
 	}
 	if r.Header.Get("Upgrade") != "" || slices.Contains(neverMethods, r.Method) {
 		return &refusal{
-			status: http.StatusBadRequest, code: interlock.CodeUnsupported, detail: "a connection that becomes another one cannot be guarded",
+			status: http.StatusBadRequest, code: interlock.CodeUnsupported,
+			detail: "a connection that becomes another one cannot be guarded",
 			action: interlock.ActStop, next: "make an ordinary request",
 		}
 	}
@@ -272,8 +280,9 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	}
 	if len(allowed) == 0 {
 		return &refusal{
-			status: http.StatusForbidden, code: interlock.CodeForbidden, detail: "no route of the guard allows this path", action: interlock.ActAskHuman,
-			next: "do not try other spellings; if the call is needed, ask the operator of the guard for a route",
+			status: http.StatusForbidden, code: interlock.CodeForbidden, detail: "no route of the guard allows this path",
+			action: interlock.ActAskHuman,
+			next:   "do not try other spellings; if the call is needed, ask the operator of the guard for a route",
 		}
 	}
 	list := make([]string, 0, len(allowed))
@@ -283,7 +292,8 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	slices.Sort(list)
 	c.Header().Set("Allow", strings.Join(list, ", "))
 	return &refusal{
-		status: http.StatusMethodNotAllowed, code: interlock.CodeMethodNotAllowed, detail: "this path takes " + strings.Join(list, " and ") + " only",
+		status: http.StatusMethodNotAllowed, code: interlock.CodeMethodNotAllowed,
+		detail: "this path takes " + strings.Join(list, " and ") + " only",
 		action: interlock.ActStop, next: "use a method that the Allow header names",
 	}
 }
@@ -298,6 +308,7 @@ func overloaded(detail string) *refusal {
 func (p *Proxy) tooLarge() *refusal {
 	return &refusal{
 		status: http.StatusRequestEntityTooLarge, code: interlock.CodeBodyTooLarge,
-		detail: fmt.Sprintf("the body has more than %d bytes", p.cfg.MaxBodyBytes), action: interlock.ActStop, next: "send less",
+		detail: fmt.Sprintf("the body has more than %d bytes", p.cfg.MaxBodyBytes), action: interlock.ActStop,
+		next: "send less",
 	}
 }

@@ -26,12 +26,15 @@ func TestHolderGetsThrough(t *testing.T) {
 		t.Fatalf("the API saw %v", calls)
 	}
 	c := calls[0]
-	if c.method != "POST" || c.host != r.api.Listener.Addr().String() || c.uri != "/v2/accounts/12345/fees?dry=no" || c.body != "35.00" {
+	if c.method != "POST" || c.host != r.api.Listener.Addr().String() || c.uri != "/v2/accounts/12345/fees?dry=no" ||
+		c.body != "35.00" {
 		t.Errorf("the API saw %s %s%s %q", c.method, c.host, c.uri, c.body)
 	}
 	for name, want := range map[string]string{
-		"Authorization": "Bearer " + secret, "Interlock-Fence": l.fence, "Interlock-Key": "account:12345", "Interlock-Agent": "billing-7",
-		"Accept": "text/plain", "Interlock-Lease": "", "Cookie": "", "X-Http-Method-Override": "", "Interlock_fence": "", "X-Real_ip": "",
+		"Authorization": "Bearer " + secret, "Interlock-Fence": l.fence, "Interlock-Key": "account:12345",
+		"Interlock-Agent": "billing-7",
+		"Accept":          "text/plain", "Interlock-Lease": "", "Cookie": "", "X-Http-Method-Override": "",
+		"Interlock_fence": "", "X-Real_ip": "",
 	} {
 		if got := strings.Join(c.header.Values(name), ","); got != want {
 			t.Errorf("the API saw %s: %q, want %q", name, got, want)
@@ -43,7 +46,8 @@ func TestHolderGetsThrough(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.log.text()), &record); err != nil {
 		t.Fatalf("%v in %s", err, r.log.text())
 	}
-	if record.Agent != "billing-7" || record.Key != "account:12345" || record.Fence == 0 || record.Status != 200 || record.Code != "" ||
+	if record.Agent != "billing-7" || record.Key != "account:12345" || record.Fence == 0 || record.Status != 200 ||
+		record.Code != "" ||
 		record.Method != "POST" || record.Path != "/accounts/12345/fees" || record.Time.IsZero() {
 		t.Errorf("recorded %s", r.log.text())
 	}
@@ -60,9 +64,13 @@ func TestZombieIsRefused(t *testing.T) {
 	r.release(zombie)
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id), 410, "released", false)
 	next := r.acquire("support-2", "account:1")
-	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id, headerFence, zombie.fence), 410, "released", false)
+	r.wants(
+		r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id, headerFence, zombie.fence), 410, "released", false,
+	)
 	// It cannot pass as the other with a fence that every agent may see.
-	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id, headerFence, next.fence), 410, "released", false)
+	r.wants(
+		r.call("POST", "/accounts/1/fees", "1", headerLease, zombie.id, headerFence, next.fence), 410, "released", false,
+	)
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, next.id, headerFence, zombie.fence), 409, "fenced", false)
 	r.wants(r.call("POST", "/accounts/1/fees", "1", headerLease, next.id, headerFence, next.fence), 200, "", true)
 
@@ -75,7 +83,9 @@ func TestZombieIsRefused(t *testing.T) {
 // acquireWaiting waits for a grace to end.
 func (r *rig) acquireWaiting(agent, key string) lease {
 	r.t.Helper()
-	return r.ask("/v1/leases", map[string]any{"agent": agent, "claims": []map[string]string{{"key": key}}, "wait_ms": 30000})
+	return r.ask(
+		"/v1/leases", map[string]any{"agent": agent, "claims": []map[string]string{{"key": key}}, "wait_ms": 30000},
+	)
 }
 
 func TestWhatIsDemanded(t *testing.T) {
@@ -94,10 +104,25 @@ func TestWhatIsDemanded(t *testing.T) {
 		{"open, only asked about", "HEAD", "/accounts/1", nil, 200, ""},
 		{"no lease", "POST", "/accounts/1/fees", nil, 428, "lease_required"},
 		{"no id", "POST", "/accounts/1/fees", []string{headerLease, "l_1"}, 400, "invalid_id"},
-		{"two leases", "POST", "/accounts/1/fees", []string{headerLease, account.id, headerLease, repo.id}, 400, "invalid_request"},
+		{
+			"two leases", "POST", "/accounts/1/fees",
+			[]string{headerLease, account.id, headerLease, repo.id},
+			400,
+			"invalid_request",
+		},
 		{"no fence", "POST", "/accounts/1/fees", []string{headerLease, account.id, headerFence, "x"}, 400, "invalid_request"},
-		{"fence zero", "POST", "/accounts/1/fees", []string{headerLease, account.id, headerFence, "0"}, 400, "invalid_request"},
-		{"never given out", "POST", "/accounts/1/fees", []string{headerLease, "l_00000000000000000000000000000000"}, 404, "unknown_lease"},
+		{
+			"fence zero", "POST", "/accounts/1/fees",
+			[]string{headerLease, account.id, headerFence, "0"},
+			400,
+			"invalid_request",
+		},
+		{
+			"never given out", "POST", "/accounts/1/fees",
+			[]string{headerLease, "l_00000000000000000000000000000000"},
+			404,
+			"unknown_lease",
+		},
 		{"of another key", "POST", "/accounts/2/fees", []string{headerLease, account.id}, 409, "fenced"},
 		{"only shared", "POST", "/accounts/3/fees", []string{headerLease, reader.id}, 409, "fenced"},
 		{"below what is held", "PUT", "/files/web/src/auth.ts", []string{headerLease, repo.id}, 200, ""},
@@ -107,7 +132,12 @@ func TestWhatIsDemanded(t *testing.T) {
 		{"the root", "GET", "/", nil, 403, "forbidden"},
 		{"another method", "DELETE", "/accounts/1", nil, 405, "method_not_allowed"},
 		{"trace", "TRACE", "/accounts/1", nil, 400, "unsupported"},
-		{"another protocol", "GET", "/accounts/1", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, 400, "unsupported"},
+		{
+			"another protocol", "GET", "/accounts/1",
+			[]string{"Connection", "Upgrade", "Upgrade", "websocket"},
+			400,
+			"unsupported",
+		},
 		{"a page", "GET", "/accounts/1", []string{"Origin", "http://evil.example"}, 403, "foreign_host"},
 		{"a page's picture", "GET", "/accounts/1", []string{"Sec-Fetch-Site", "cross-site"}, 403, "foreign_host"},
 	} {
@@ -203,13 +233,17 @@ func TestRecordsAreBounded(t *testing.T) {
 	r.wants(r.call("GET", "/"+strings.Repeat("x", 10*maxRecorded), ""), 403, "forbidden", false)
 	r.front.Close()
 	var record Record
-	if err := json.Unmarshal([]byte(r.log.text()), &record); err != nil || len(record.Path) > maxRecorded+10 || record.Code != "forbidden" {
+	if err := json.Unmarshal([]byte(r.log.text()), &record); err != nil || len(record.Path) > maxRecorded+10 ||
+		record.Code != "forbidden" {
 		t.Errorf("%v: recorded %d bytes of path", err, len(record.Path))
 	}
 }
 
 func TestBounds(t *testing.T) {
-	r := newRig(t, strings.Replace(routes, `"max_body_bytes": 1000`, `"max_body_bytes": 1000, "max_calls": 1, "timeout_ms": 60000`, 1))
+	r := newRig(
+		t,
+		strings.Replace(routes, `"max_body_bytes": 1000`, `"max_body_bytes": 1000, "max_calls": 1, "timeout_ms": 60000`, 1),
+	)
 	l := r.acquire("a", "account:1")
 	r.wants(r.call("POST", "/accounts/1/fees", strings.Repeat("x", 1000), headerLease, l.id), 200, "", true)
 	r.wants(r.call("POST", "/accounts/1/fees", strings.Repeat("x", 1001), headerLease, l.id), 413, "body_too_large", false)
@@ -220,7 +254,8 @@ func TestBounds(t *testing.T) {
 	first := make(chan answer)
 	go func() { first <- r.call("GET", "/accounts/1", "") }()
 	<-arrived
-	if a := r.call("GET", "/accounts/1", ""); a.status != 503 || a.code != "overloaded" || a.header.Get("Retry-After") != "1" {
+	if a := r.call("GET", "/accounts/1", ""); a.status != 503 || a.code != "overloaded" ||
+		a.header.Get("Retry-After") != "1" {
 		t.Errorf("%+v", a)
 	}
 	close(rest)
@@ -231,7 +266,9 @@ func TestBounds(t *testing.T) {
 func TestBoundOfStreams(t *testing.T) {
 	r := newRig(t, routes)
 	l := r.acquire("a", "account:1")
-	q, err := http.NewRequestWithContext(t.Context(), "POST", r.front.URL+"/accounts/1/fees", io.MultiReader(strings.NewReader(strings.Repeat("x", 5000))))
+	q, err := http.NewRequestWithContext(
+		t.Context(), "POST", r.front.URL+"/accounts/1/fees", io.MultiReader(strings.NewReader(strings.Repeat("x", 5000))),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +363,8 @@ func TestNextHolderWaits(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	calls := r.api.calls()
-	if len(calls) != 2 || calls[0].header.Get(headerFence) != first.fence || calls[1].header.Get(headerFence) != next.fence {
+	if len(calls) != 2 || calls[0].header.Get(headerFence) != first.fence ||
+		calls[1].header.Get(headerFence) != next.fence {
 		t.Errorf("the API saw %v", calls)
 	}
 }
@@ -372,7 +410,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	next := r.acquire("b", "account:1")
 	go func() { done <- r.call("POST", "/accounts/1/fees", "", headerLease, next.id) }()
 	r.wait(next.fence)
-	if a := r.call("POST", "/accounts/1/fees", "", headerLease, next.id); a.status != 503 || a.code != "overloaded" || a.header.Get("Retry-After") != "1" {
+	if a := r.call("POST", "/accounts/1/fees", "", headerLease, next.id); a.status != 503 || a.code != "overloaded" ||
+		a.header.Get("Retry-After") != "1" {
 		t.Errorf("%+v", a)
 	}
 	if a := r.call("POST", "/accounts/2/fees", "", headerLease, other.id); a.status != 200 {

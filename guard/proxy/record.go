@@ -37,7 +37,9 @@ type recorder struct {
 }
 
 func (r *recorder) write(record *Record) {
-	record.Method, record.Path, record.Key = clip(record.Method), clip(record.Path), interlock.Key(clip(string(record.Key)))
+	record.Method, record.Path, record.Key = clip(
+		record.Method,
+	), clip(record.Path), interlock.Key(clip(string(record.Key)))
 	line, _ := json.Marshal(record) // it cannot fail
 	r.mu.Lock()
 	defer r.mu.Unlock()

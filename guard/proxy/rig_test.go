@@ -231,7 +231,8 @@ func (r *rig) call(method, path, body string, headers ...string) answer {
 			Detail string
 			Advice struct{ Message string }
 		}
-		if err := json.Unmarshal(text, &p); err != nil || p.Code != res.Header.Get(headerRefused) || p.Detail == "" || p.Advice.Message == "" {
+		if err := json.Unmarshal(text, &p); err != nil || p.Code != res.Header.Get(headerRefused) || p.Detail == "" ||
+			p.Advice.Message == "" {
 			r.t.Errorf("%s %s: no proper problem document: %v %s", method, path, err, text)
 		}
 		a.code = p.Code

@@ -82,7 +82,8 @@ func parseVariable(text string) (s segment, err error) {
 }
 
 func isName(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r != '_' && !('a' <= r && r <= 'z') && !('0' <= r && r <= '9') })
+	return s != "" &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r != '_' && !('a' <= r && r <= 'z') && !('0' <= r && r <= '9') })
 }
 
 // fits matches the segments of a path.

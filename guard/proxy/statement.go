@@ -49,7 +49,9 @@ func newStatements(cfg *Statements, d *apiclient.Client) *statements {
 }
 
 // verify checks a statement for a key. The fence is for turns to compare.
-func (s *statements) verify(ctx context.Context, text string, key interlock.Key, now time.Time) (*signed.Statement, error) {
+func (s *statements) verify(
+	ctx context.Context, text string, key interlock.Key, now time.Time,
+) (*signed.Statement, error) {
 	set, fresh, err := s.keys(ctx, now, false)
 	if err != nil {
 		return nil, err

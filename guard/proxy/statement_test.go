@@ -52,7 +52,8 @@ func TestStatements(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	calls := r.api.calls()
-	if len(calls) != 1 || calls[0].header.Get(headerFence) != first.fence || calls[0].header.Get(headerAgent) != "billing-7" || calls[0].header.Get(headerStatement) != "" {
+	if len(calls) != 1 || calls[0].header.Get(headerFence) != first.fence ||
+		calls[0].header.Get(headerAgent) != "billing-7" || calls[0].header.Get(headerStatement) != "" {
 		t.Errorf("the API saw %v", calls)
 	}
 
@@ -106,7 +107,9 @@ func TestStatementsOfAnotherTime(t *testing.T) {
 		}
 	}
 	verify(sign(now.Add(time.Millisecond)), now.Add(time.Second), "", "")
-	verify(sign(now.Add(-time.Second)), now.Add(time.Second), interlock.CodeInvalidStatement, "before this guard was started")
+	verify(
+		sign(now.Add(-time.Second)), now.Add(time.Second), interlock.CodeInvalidStatement, "before this guard was started",
+	)
 	verify(sign(now), now.Add(signed.DefaultTTL+time.Second), interlock.CodeInvalidStatement, "expired")
 
 	// A new key is looked for, once in a while.

@@ -23,7 +23,8 @@ func TestConnectionOutlivesTimeout(t *testing.T) {
 // A caller that waits too long for its turn gets an error.
 func TestTimeoutWhileWaiting(t *testing.T) {
 	r := newRig(t, strings.Replace(routes, `"routes": [`,
-		`"routes": [{"methods": ["DELETE"], "path": "/accounts/{id:int}", "key": "account:{id}", "demand": "lease", "timeout_ms": 50},`, 1))
+		`"routes": [{"methods": ["DELETE"], "path": "/accounts/{id:int}", "key": "account:{id}", "demand": "lease", "timeout_ms": 50},`,
+		1))
 	arrived, rest := make(chan struct{}), make(chan struct{})
 	r.api.answers(func(http.ResponseWriter, *http.Request) { close(arrived); <-rest })
 	first := r.acquire("a", "account:1")

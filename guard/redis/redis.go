@@ -22,7 +22,8 @@ const Function = "interlock_fenced"
 // Library returns the guard as a library of Redis 7, for FUNCTION LOAD. A server keeps
 // it over restarts and passes it on to its replicas, which it does not do with scripts.
 func Library() string {
-	return "#!lua name=interlock\nlocal function fenced(KEYS, ARGV)\n" + file + "end\nredis.register_function('" + Function + "', fenced)\n"
+	return "#!lua name=interlock\nlocal function fenced(KEYS, ARGV)\n" + file + "end\nredis.register_function('" +
+		Function + "', fenced)\n"
 }
 
 // SHA returns the name under which EVALSHA knows the script.

@@ -47,7 +47,8 @@ func ParseKeySet(b []byte) (KeySet, error) {
 	}
 	ks := KeySet{}
 	for _, k := range set.Keys {
-		if k.Type != "OKP" || k.Curve != "Ed25519" || k.Algorithm != "" && k.Algorithm != "EdDSA" || k.Use != "" && k.Use != "sig" {
+		if k.Type != "OKP" || k.Curve != "Ed25519" || k.Algorithm != "" && k.Algorithm != "EdDSA" ||
+			k.Use != "" && k.Use != "sig" {
 			continue
 		}
 		x, err := decode(k.X)

@@ -123,8 +123,11 @@ func (r *Ring) Rotate(now time.Time) (keyID string, err error) {
 	keys := slices.DeleteFunc(slices.Clone(r.keys), func(k *key) bool { return !k.published(now) })
 	if len(keys) > maxFormer {
 		return "", &interlock.Error{
-			Code:    interlock.CodeQuota,
-			Message: fmt.Sprintf("%d former keys are still published, until their last statements have expired: rotate again in %v", maxFormer, MaxTTL),
+			Code: interlock.CodeQuota,
+			Message: fmt.Sprintf(
+				"%d former keys are still published, until their last statements have expired: rotate again in %v", maxFormer,
+				MaxTTL,
+			),
 		}
 	}
 	former := *keys[len(keys)-1]
@@ -149,4 +152,6 @@ func (r *Ring) write(keys []*key) error {
 	return writeRing(r.keeper, keys)
 }
 
-var errRing = errors.New("is no key ring, or a damaged one: restore it from a backup, or remove it, and a new one is made")
+var errRing = errors.New(
+	"is no key ring, or a damaged one: restore it from a backup, or remove it, and a new one is made",
+)

@@ -38,7 +38,8 @@ func TestRotate(t *testing.T) {
 	if err != nil || secondID != id || secondID == firstID {
 		t.Fatalf("signed with %s, %v; rotated from %s to %s", secondID, err, firstID, id)
 	}
-	if _, err := stale.Verify(second, noon, Want{Namespace: "acme"}); !isCode(err, interlock.CodeInvalidStatement) || !strings.Contains(err.Error(), "get the set anew") {
+	if _, err := stale.Verify(second, noon, Want{Namespace: "acme"}); !isCode(err, interlock.CodeInvalidStatement) ||
+		!strings.Contains(err.Error(), "get the set anew") {
 		t.Errorf("an old key set says of a new key: %v", err)
 	}
 	for _, r := range []*Ring{r, openRing(t, path)} {
@@ -130,7 +131,9 @@ func TestRingFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []*Ring{r, openRing(t, path)} {
-		if _, err := r.KeySet(noon).Verify(text, noon, Want{Namespace: "acme"}); !isCode(err, interlock.CodeInvalidStatement) {
+		if _, err := r.KeySet(noon).Verify(
+			text, noon, Want{Namespace: "acme"},
+		); !isCode(err, interlock.CodeInvalidStatement) {
 			t.Error("a copy speaks for the original:", err)
 		}
 	}
@@ -158,7 +161,8 @@ func TestBadRingFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenRing(File(path), false); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
+		if _, err := OpenRing(File(path), false); err == nil || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %q and the path", name, err, c.says)
 		}
 		if now, _ := os.ReadFile(path); string(now) != c.content {

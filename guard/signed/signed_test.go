@@ -145,18 +145,19 @@ func TestMalformed(t *testing.T) {
 		t.Fatal("what the others are variations of:", err)
 	}
 	for name, text := range map[string]string{
-		"nothing":               "",
-		"dots":                  "..",
-		"a line break inside":   head + "." + body + "." + tail[:9] + "\r\n" + tail[9:],
-		"two parts":             head + "." + body,
-		"four parts":            good + ".",
-		"padding":               good + "=",
-		"a line break":          good + "\n",
-		"no signature":          head + "." + body + ".",
-		"too long":              good + strings.Repeat("A", MaxBytes),
-		"parts exchanged":       body + "." + head + "." + tail,
-		"standard base64":       head + "." + body + "." + strings.Repeat("+/", 43),
-		"alg none":              encoding.EncodeToString([]byte(`{"alg":"none","kid":"`+id+`","typ":"`+Type+`"}`)) + "." + body + ".",
+		"nothing":             "",
+		"dots":                "..",
+		"a line break inside": head + "." + body + "." + tail[:9] + "\r\n" + tail[9:],
+		"two parts":           head + "." + body,
+		"four parts":          good + ".",
+		"padding":             good + "=",
+		"a line break":        good + "\n",
+		"no signature":        head + "." + body + ".",
+		"too long":            good + strings.Repeat("A", MaxBytes),
+		"parts exchanged":     body + "." + head + "." + tail,
+		"standard base64":     head + "." + body + "." + strings.Repeat("+/", 43),
+		"alg none": encoding.EncodeToString([]byte(`{"alg":"none","kid":"`+id+`","typ":"`+Type+`"}`)) + "." +
+			body + ".",
 		"another alg":           forge(r, `{"alg":"HS256","kid":"`+id+`","typ":"`+Type+`"}`, content),
 		"another typ":           forge(r, `{"alg":"EdDSA","kid":"`+id+`","typ":"JWT"}`, content),
 		"no typ":                forge(r, `{"alg":"EdDSA","kid":"`+id+`"}`, content),
@@ -197,11 +198,15 @@ func TestEveryByteCounts(t *testing.T) {
 			}
 			changed := bytes.Clone(good)
 			changed[i] = b
-			if _, err := ks.Verify(string(changed), noon, Want{Namespace: "acme"}); !isCode(err, interlock.CodeInvalidStatement) {
+			if _, err := ks.Verify(
+				string(changed), noon, Want{Namespace: "acme"},
+			); !isCode(err, interlock.CodeInvalidStatement) {
 				t.Fatalf("byte %d changed to %q: %v", i, b, err)
 			}
 		}
-		if _, err := ks.Verify(string(good[:i]), noon, Want{Namespace: "acme"}); !isCode(err, interlock.CodeInvalidStatement) {
+		if _, err := ks.Verify(
+			string(good[:i]), noon, Want{Namespace: "acme"},
+		); !isCode(err, interlock.CodeInvalidStatement) {
 			t.Fatalf("cut at byte %d: %v", i, err)
 		}
 	}
@@ -277,7 +282,10 @@ func TestKeySet(t *testing.T) {
 		ok   bool
 	}{
 		{"the standard's example", `{"keys":[` + key("OKP", x, id, "") + `]}`, true},
-		{"with what we do not know", `{"keys":[{"kty":"RSA"},` + key("OKP", x, id, `,"alg":"EdDSA","use":"sig","x5c":[]`) + `],"more":1}`, true},
+		{
+			"with what we do not know",
+			`{"keys":[{"kty":"RSA"},` + key("OKP", x, id, `,"alg":"EdDSA","use":"sig","x5c":[]`) + `],"more":1}`, true,
+		},
 		{"for encryption", `{"keys":[` + key("OKP", x, id, `,"use":"enc"`) + `]}`, false},
 		{"with another id", `{"keys":[` + key("OKP", x, "a", "") + `]}`, false},
 		{"cut", `{"keys":[` + key("OKP", x[:40], id, "") + `]}`, false},
@@ -300,7 +308,10 @@ func TestLargest(t *testing.T) {
 		key := fmt.Sprintf("%03d", i) + strings.Repeat(`"`, interlock.MaxKeyBytes-3)
 		s.Claims = append(s.Claims, interlock.Claim{Key: interlock.Key(key), Mode: interlock.SharedIntentExclusive})
 	}
-	s.Holder = Holder{strings.Repeat(`"`, interlock.MaxNameBytes), strings.Repeat("x", interlock.MaxNameBytes), strings.Repeat(`"`, interlock.MaxNameBytes)}
+	s.Holder = Holder{
+		strings.Repeat(`"`, interlock.MaxNameBytes), strings.Repeat("x", interlock.MaxNameBytes),
+		strings.Repeat(`"`, interlock.MaxNameBytes),
+	}
 	s.Namespace = interlock.Namespace(strings.Repeat(`"`, interlock.MaxNamespaceBytes))
 	r := NewRing()
 	text, _, err := r.Sign(s, noon, time.Minute)

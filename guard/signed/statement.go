@@ -112,7 +112,10 @@ func decodePayload(b []byte) (*Statement, error) {
 	if p.Issuer != Issuer {
 		return nil, fmt.Errorf("its issuer is not %q", Issuer)
 	}
-	s := &Statement{Namespace: p.Namespace, Claims: make([]interlock.Claim, len(p.Claims)), Fence: p.Fence, Holder: p.Holder, Issued: p.Issued.time(), Expires: p.Expires.time()}
+	s := &Statement{
+		Namespace: p.Namespace, Claims: make([]interlock.Claim, len(p.Claims)), Fence: p.Fence, Holder: p.Holder,
+		Issued: p.Issued.time(), Expires: p.Expires.time(),
+	}
 	for i, c := range p.Claims {
 		mode, ok := interlock.ParseMode(c.Mode)
 		if !ok {

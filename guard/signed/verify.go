@@ -44,14 +44,20 @@ func (ks KeySet) Verify(statement string, now time.Time, want Want) (*Statement,
 	case s.Namespace != want.Namespace:
 		return nil, &interlock.Error{
 			Code: interlock.CodeForeignFence, Key: want.Key,
-			Message: fmt.Sprintf("the signed fence is of namespace %q, and what is to be written of %q: use a lease of that namespace", s.Namespace, want.Namespace),
+			Message: fmt.Sprintf(
+				"the signed fence is of namespace %q, and what is to be written of %q: use a lease of that namespace", s.Namespace,
+				want.Namespace,
+			),
 		}
 	case want.Key != "" && !s.Covers(want.Key):
 		return nil, NotCovered(want.Key)
 	case s.Fence < want.Fence:
 		return nil, &interlock.Error{
 			Code: interlock.CodeFenced, Key: want.Key,
-			Message: fmt.Sprintf("fence %d is below %d, which was seen since: do not write; acquire the key again and read its state anew", s.Fence, want.Fence),
+			Message: fmt.Sprintf(
+				"fence %d is below %d, which was seen since: do not write; acquire the key again and read its state anew", s.Fence,
+				want.Fence,
+			),
 		}
 	}
 	return s, nil
@@ -61,7 +67,10 @@ func (ks KeySet) Verify(statement string, now time.Time, want Want) (*Statement,
 func NotCovered(key interlock.Key) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeForeignFence, Key: key,
-		Message: fmt.Sprintf("the signed fence does not cover %s exclusively: acquire that key, or an ancestor of it, and have that lease's fence signed", key),
+		Message: fmt.Sprintf(
+			"the signed fence does not cover %s exclusively: acquire that key, or an ancestor of it, and have that lease's fence signed",
+			key,
+		),
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 func TestRows(t *testing.T) {
 	for _, kind := range []string{"", " WITHOUT ROWID"} {
 		t.Run("table"+kind, func(t *testing.T) {
-			b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, email TEXT UNIQUE, balance INTEGER CHECK (balance < 10000))"+kind,
+			b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, email TEXT UNIQUE, balance INTEGER CHECK (balance < 10000))"+
+				kind,
 				"INSERT INTO account VALUES (1, 'a', 1000), (2, 'b', 1000)", attach(t, "account", "account:{id}"))
 			const rows = "1|a|1000\n2|b|1000"
 			for _, sql := range []string{
@@ -55,7 +56,8 @@ func TestRows(t *testing.T) {
 // what other triggers and foreign keys made of it.
 func TestRowsAsTheyBecome(t *testing.T) {
 	b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER)", attach(t, "account", "account:{id}"),
-		"CREATE TABLE file (owner INTEGER REFERENCES account ON DELETE CASCADE ON UPDATE CASCADE, path TEXT)", attach(t, "file", "repo/{path...}"),
+		"CREATE TABLE file (owner INTEGER REFERENCES account ON DELETE CASCADE ON UPDATE CASCADE, path TEXT)",
+		attach(t, "file", "repo/{path...}"),
 		"CREATE TABLE job (id INTEGER PRIMARY KEY, done INTEGER)",
 		"CREATE TRIGGER settle AFTER UPDATE ON job BEGIN UPDATE account SET balance = 0 WHERE id = NEW.id; END")
 	b.under(missing, "INSERT INTO account (balance) VALUES (1)", "account:-1 1", "account: 1")
@@ -76,7 +78,10 @@ func TestRowsAsTheyBecome(t *testing.T) {
 
 // A value that cannot be a segment belongs to no key, and names and text are quoted.
 func TestKeysOfRows(t *testing.T) {
-	b := newBank(t, `CREATE TABLE "it's a ""table""" ("a column" PRIMARY KEY, b)`, attach(t, `it's a "table"`, `it's:{a column}/{b...}`))
+	b := newBank(
+		t, `CREATE TABLE "it's a ""table""" ("a column" PRIMARY KEY, b)`,
+		attach(t, `it's a "table"`, `it's:{a column}/{b...}`),
+	)
 	insert := func(values string) string { return `INSERT INTO "it's a ""table""" VALUES (` + values + ")" }
 	for _, values := range []string{"NULL, 'b'", "'', 'b'", "'a', NULL", "'a', ''", "'a/b', 'c'"} {
 		b.under(missing, insert(values), "it''s:a/b 1", "it''s:a/b/c 1", "it''s:/b 1", "it''s:a/ 1")
@@ -101,7 +106,10 @@ func TestFencesNeverGoDown(t *testing.T) {
 		group.Go(func() { b.does("the fence is stale", script.String()) })
 	}
 	group.Wait()
-	b.shows("0", "SELECT count(*) FROM written WHERE rowid > 1 AND fence < (SELECT w.fence FROM written w WHERE w.rowid = written.rowid - 1)")
+	b.shows(
+		"0",
+		"SELECT count(*) FROM written WHERE rowid > 1 AND fence < (SELECT w.fence FROM written w WHERE w.rowid = written.rowid - 1)",
+	)
 	b.shows("1", "SELECT count(*) >= 10 FROM written")
 }
 
@@ -109,7 +117,10 @@ func TestFencesNeverGoDown(t *testing.T) {
 // no error or many, is on a row with a key that it had entered under a fence that was not
 // stale.
 func TestLateWriters(t *testing.T) {
-	b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, email TEXT UNIQUE, balance INTEGER)", attach(t, "account", "account:{id}"))
+	b := newBank(
+		t, "CREATE TABLE account (id INTEGER PRIMARY KEY, email TEXT UNIQUE, balance INTEGER)",
+		attach(t, "account", "account:{id}"),
+	)
 	seen, rows := map[int]int{}, map[int]string{}
 	random := rand.New(rand.NewPCG(7, 7))
 	changed, refused := 0, 0

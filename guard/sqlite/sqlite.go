@@ -59,9 +59,14 @@ func Attach(table, key string) (string, error) {
 		return "", err
 	}
 	var sql strings.Builder
-	fmt.Fprintf(&sql, "BEGIN IMMEDIATE;\nSELECT key FROM interlock_entered LIMIT 0; -- fails where the guard is not installed\n")
+	fmt.Fprintf(
+		&sql, "BEGIN IMMEDIATE;\nSELECT key FROM interlock_entered LIMIT 0; -- fails where the guard is not installed\n",
+	)
 	for _, column := range columns {
-		fmt.Fprintf(&sql, "SELECT %[1]s.%[2]s FROM %[1]s LIMIT 0; -- fails where there is no such column\n", identifier(table), identifier(column))
+		fmt.Fprintf(
+			&sql, "SELECT %[1]s.%[2]s FROM %[1]s LIMIT 0; -- fails where there is no such column\n", identifier(table),
+			identifier(column),
+		)
 	}
 	for _, e := range events {
 		var missing []string

@@ -107,7 +107,8 @@ func TestEnterRefuses(t *testing.T) {
 	b.under("", "SELECT 1", "account:1 5")
 	for _, verb := range []string{"INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE", "INSERT OR FAIL", "REPLACE"} {
 		for _, values := range []string{
-			"'account:1', ''", "'account:1', 'x'", "'account:1', '9x'", "'account:1', x'39'", "'account:1', NULL", "'account:1', 0", "'account:1', -7",
+			"'account:1', ''", "'account:1', 'x'", "'account:1', '9x'", "'account:1', x'39'", "'account:1', NULL",
+			"'account:1', 0", "'account:1', -7",
 			"'account:1', 6.5", "'account:1', 1e300", "'account:1', 9223372036854775808", "'account:1', '9223372036854775808'",
 			"NULL, 6", "'', 6", "x'61', 6",
 		} {
@@ -138,7 +139,10 @@ func TestConnectionSettings(t *testing.T) {
 		}
 	}
 	// An entry that is left behind keeps the transaction from being committed.
-	b.does("FOREIGN KEY constraint failed", sqlite.Connect+"; BEGIN IMMEDIATE; INSERT INTO interlock_entered VALUES ('account:1', 1); COMMIT;")
+	b.does(
+		"FOREIGN KEY constraint failed",
+		sqlite.Connect+"; BEGIN IMMEDIATE; INSERT INTO interlock_entered VALUES ('account:1', 1); COMMIT;",
+	)
 	b.does("FOREIGN KEY constraint failed", sqlite.Connect+"; INSERT INTO interlock_entered VALUES ('account:1', 1);")
 	b.shows("", "SELECT * FROM interlock_entered")
 }

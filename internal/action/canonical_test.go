@@ -19,12 +19,14 @@ func TestCanonicalIsOneForm(t *testing.T) {
 		}
 	}
 	for _, none := range []string{"", " ", "{}"} {
-		if got, err := Canonical("a\"\n", "b\\", []byte(none)); err != nil || got != `{"arguments":{},"target":"b\\","tool":"a\"\n"}` {
+		if got, err := Canonical("a\"\n", "b\\", []byte(none)); err != nil ||
+			got != `{"arguments":{},"target":"b\\","tool":"a\"\n"}` {
 			t.Errorf("%q: %s, %v", none, got, err)
 		}
 	}
 	// The members are in the order of their UTF-16 code units (RFC 8785, section 3.2.3).
-	if got, err := Canonical("t", "x", []byte(`{"\ufb33":1,"\ud83d\ude00":2}`)); err != nil || strings.Index(got, "\U0001f600") > strings.Index(got, "\ufb33") {
+	if got, err := Canonical("t", "x", []byte(`{"\ufb33":1,"\ud83d\ude00":2}`)); err != nil ||
+		strings.Index(got, "\U0001f600") > strings.Index(got, "\ufb33") {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -54,7 +56,10 @@ func TestCanonicalRefusesWhatIsNotExact(t *testing.T) {
 			t.Errorf("%s: %v, want words like %q", arguments, err, want)
 		}
 	}
-	for _, good := range []string{`9007199254740992`, `-9007199254740992`, `0.1`, `0`, `-0`, `0.000`, `0e-999`, `123456789012345`, `1000000000000000`, `1e15`, `19.99`} {
+	for _, good := range []string{
+		`9007199254740992`, `-9007199254740992`, `0.1`, `0`, `-0`, `0.000`, `0e-999`, `123456789012345`, `1000000000000000`,
+		`1e15`, `19.99`,
+	} {
 		if _, err := Canonical("tool", "target", []byte(`{"n":`+good+`}`)); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}

@@ -26,7 +26,9 @@ type script struct {
 func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
 	word := s.words[min(s.sent, len(s.words)-1)]
 	s.sent++
-	answer := &http.Response{StatusCode: 200, Status: "200 OK", Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}
+	answer := &http.Response{
+		StatusCode: 200, Status: "200 OK", Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")),
+	}
 	switch word {
 	case "away":
 		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
@@ -38,7 +40,9 @@ func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
 	default: // a code
 		answer.StatusCode = 409
 		answer.Header.Set("Content-Type", "application/problem+json")
-		answer.Body = io.NopCloser(strings.NewReader(`{"title":"T","code":"` + word + `","advice":{"message":"M","retry_after_ms":7}}`))
+		answer.Body = io.NopCloser(strings.NewReader(
+			`{"title":"T","code":"` + word + `","advice":{"message":"M","retry_after_ms":7}}`,
+		))
 	}
 	return answer, nil
 }
@@ -104,7 +108,8 @@ func TestRepeat(t *testing.T) {
 func TestRepeatInLine(t *testing.T) {
 	s, pace := &script{words: []string{"away", "overloaded", "ok"}}, &counter{}
 	c := api.New(api.Config{Base: &url.URL{Scheme: "http", Host: "h"}, Transport: s})
-	if _, err := c.Repeat(t.Context(), api.Request{Method: http.MethodGet, Path: "/"}, true, pace); err != nil || s.sent != 3 || pace.advised != 7 {
+	if _, err := c.Repeat(t.Context(), api.Request{Method: http.MethodGet, Path: "/"}, true, pace); err != nil ||
+		s.sent != 3 || pace.advised != 7 {
 		t.Errorf("%v after %d tries, with %d ms of advised pauses", err, s.sent, pace.advised)
 	}
 }
@@ -113,7 +118,8 @@ func TestProblem(t *testing.T) {
 	c := api.New(api.Config{Base: &url.URL{Scheme: "http", Host: "h"}, Transport: &script{words: []string{"held"}}})
 	answer, err := c.Do(t.Context(), api.Request{Method: http.MethodGet, Path: "/"})
 	p, ok := errors.AsType[*api.Problem](err)
-	if !ok || p.Code != interlock.CodeHeld || p.Status != 409 || p.Detail != "T" || p.Advice.Message != "M" || p.Advice.RetryAfter != 7*time.Millisecond {
+	if !ok || p.Code != interlock.CodeHeld || p.Status != 409 || p.Detail != "T" || p.Advice.Message != "M" ||
+		p.Advice.RetryAfter != 7*time.Millisecond {
 		t.Errorf("%+v", err)
 	}
 	if answer == nil || !strings.Contains(string(answer.Body), `"held"`) {

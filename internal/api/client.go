@@ -64,7 +64,8 @@ func New(cfg Config) *Client {
 // ParseBase reads the address of a server, such as http://127.0.0.1:7420.
 func ParseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(text, "/"))
-	if err != nil || base.Host == "" || base.Path != "" || base.User != nil || base.Scheme != "http" && base.Scheme != "https" {
+	if err != nil || base.Host == "" || base.Path != "" || base.User != nil ||
+		base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("%q is no address of a server: want one such as http://127.0.0.1:7420", text)
 	}
 	return base, nil

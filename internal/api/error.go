@@ -78,7 +78,8 @@ func problemOf(a *Answer, status string) error {
 			Message    string
 		}
 	}
-	if !strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") || json.Unmarshal(a.Body, &p) != nil || p.Code == "" {
+	if !strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") ||
+		json.Unmarshal(a.Body, &p) != nil || p.Code == "" {
 		return &Stranger{Status: status, Body: a.Body}
 	}
 	if p.Detail == "" {

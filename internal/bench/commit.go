@@ -55,7 +55,9 @@ func storesOf(crew *Crew) ([]Store, error) {
 	for i, a := range crew.Agents {
 		store, ok := a.(Store)
 		if !ok {
-			return nil, fmt.Errorf("it has no documents with versions, or they are not measured there: use --transport %s or %s", Stream, Connections)
+			return nil, fmt.Errorf(
+				"it has no documents with versions, or they are not measured there: use --transport %s or %s", Stream, Connections,
+			)
 		}
 		stores[i] = store
 	}

@@ -32,7 +32,9 @@ func cycles(ctx context.Context, site Site, n int, d time.Duration) ([]Value, er
 	}
 	defer crew.Close()
 	keys := keyed("bench:", n)
-	took, elapsed, err := drive(ctx, n, d, func(ctx context.Context, i int) error { return cycle(ctx, crew.Agents[i], keys[i]) })
+	took, elapsed, err := drive(
+		ctx, n, d, func(ctx context.Context, i int) error { return cycle(ctx, crew.Agents[i], keys[i]) },
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,9 @@ import (
 // drive lets n agents repeat step until d has passed, and returns how long each step took and
 // all together. An agent's first step is not counted: it makes connections, and all begin to
 // count when the last one has done it. Each counts at least one.
-func drive(ctx context.Context, n int, d time.Duration, step func(ctx context.Context, agent int) error) (*Histogram, time.Duration, error) {
+func drive(
+	ctx context.Context, n int, d time.Duration, step func(ctx context.Context, agent int) error,
+) (*Histogram, time.Duration, error) {
 	var (
 		running, ready sync.WaitGroup
 		start          = make(chan struct{})

@@ -99,7 +99,9 @@ func (g growth) measure(ctx context.Context, site Site, agents []Agent) (c cost,
 	if err != nil {
 		return c, err
 	}
-	c.took, c.elapsed, err = drive(ctx, len(agents), g.duration, func(ctx context.Context, i int) error { return cycle(ctx, agents[i], keys[i]) })
+	c.took, c.elapsed, err = drive(
+		ctx, len(agents), g.duration, func(ctx context.Context, i int) error { return cycle(ctx, agents[i], keys[i]) },
+	)
 	if err != nil {
 		return c, err
 	}

@@ -9,7 +9,10 @@ import (
 
 func TestBuckets(t *testing.T) {
 	last := -1
-	for _, d := range []time.Duration{0, 1, 63, 64, 65, 127, 128, 129, 130, 1000, time.Microsecond * 250, time.Millisecond, time.Second, time.Minute, time.Hour} {
+	for _, d := range []time.Duration{
+		0, 1, 63, 64, 65, 127, 128, 129, 130, 1000, time.Microsecond * 250, time.Millisecond, time.Second, time.Minute,
+		time.Hour,
+	} {
 		b := bucket(d)
 		if b <= last && d != 129 { // the first bucket of two nanoseconds begins at 128
 			t.Errorf("%v is in bucket %d, after %d", d, b, last)

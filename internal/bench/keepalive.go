@@ -19,9 +19,12 @@ var keepaliveScenario = Scenario{
 		for _, n := range cfg.leases(10_000, 100_000) {
 			d := cfg.duration(30 * time.Second)
 			for _, t := range targets {
-				cases = append(cases, on(t, fmt.Sprintf("%s leases for %v", Number(float64(n)), d), 1, func(ctx context.Context, site Site) ([]Value, error) {
-					return keepalive(ctx, site, n, d)
-				}))
+				cases = append(cases, on(
+					t, fmt.Sprintf("%s leases for %v", Number(float64(n)), d), 1,
+					func(ctx context.Context, site Site) ([]Value, error) {
+						return keepalive(ctx, site, n, d)
+					},
+				))
 			}
 		}
 		return cases, nil

@@ -16,9 +16,12 @@ var memoryScenario = Scenario{
 			waiters := max(n/10, 1) // the limit of a namespace is on leases and waiters together
 			leases := max(n-waiters, 1)
 			for _, t := range targets {
-				cases = append(cases, on(t, Number(float64(leases))+" leases, "+Number(float64(waiters))+" waiters", 1, func(ctx context.Context, site Site) ([]Value, error) {
-					return memory(ctx, site, leases, waiters)
-				}))
+				cases = append(cases, on(
+					t, Number(float64(leases))+" leases, "+Number(float64(waiters))+" waiters", 1,
+					func(ctx context.Context, site Site) ([]Value, error) {
+						return memory(ctx, site, leases, waiters)
+					},
+				))
 			}
 		}
 		return cases, nil

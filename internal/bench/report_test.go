@@ -23,7 +23,10 @@ func TestTable(t *testing.T) {
 	if err := fixed.WriteHead(&b); err != nil {
 		t.Fatal(err)
 	}
-	s := Scenario{Name: "cycle", About: "Agents acquire and release a key of their own, over and over: what a lease costs when nobody is in the way."}
+	s := Scenario{
+		Name:  "cycle",
+		About: "Agents acquire and release a key of their own, over and over: what a lease costs when nobody is in the way.",
+	}
 	if err := WriteTable(&b, s, fixed.Figures); err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,11 @@ var restartScenario = Scenario{
 						how = "killed"
 					}
 					// The limit of a namespace is n, and the first answer is one more lease.
-					cases = append(cases, on(t, Number(float64(n))+" leases, "+how, 1, func(ctx context.Context, site Site) ([]Value, error) {
-						return restart(ctx, site, max(n-1, 1), kill)
-					}))
+					cases = append(cases, on(
+						t, Number(float64(n))+" leases, "+how, 1, func(ctx context.Context, site Site) ([]Value, error) {
+							return restart(ctx, site, max(n-1, 1), kill)
+						},
+					))
 				}
 			}
 		}

@@ -27,7 +27,10 @@ type Scenario struct {
 }
 
 // Scenarios are all of them, in the order in which they are run and printed.
-var Scenarios = []Scenario{floorScenario, cycleScenario, handoffScenario, commitScenario, taskScenario, askScenario, keepaliveScenario, memoryScenario, growthScenario, restartScenario, replayScenario}
+var Scenarios = []Scenario{
+	floorScenario, cycleScenario, handoffScenario, commitScenario, taskScenario, askScenario, keepaliveScenario,
+	memoryScenario, growthScenario, restartScenario, replayScenario,
+}
 
 // Short names those that run when none is named.
 var Short = []string{"floor", "cycle", "handoff"}
@@ -43,7 +46,9 @@ func Named(names []string) ([]Scenario, error) {
 			return nil, fmt.Errorf("no scenario is called %q: want some of %s", name, strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(Scenarios), func(s Scenario) bool { return !slices.Contains(names, s.Name) }), nil
+	return slices.DeleteFunc(
+		slices.Clone(Scenarios), func(s Scenario) bool { return !slices.Contains(names, s.Name) },
+	), nil
 }
 
 // Config is the amount of load. A value that is 0 or empty is the scenario's own.
@@ -81,7 +86,9 @@ func (cfg Config) Check() error {
 		return fmt.Errorf("%d runs: want at least one", cfg.Repeat)
 	}
 	if r := cfg.Replay; r.Speed < 0 || r.Entities < 0 || r.Skew < 0 {
-		return fmt.Errorf("a speed of %g, %d entities and a skew of %g: none of them can be negative", r.Speed, r.Entities, r.Skew)
+		return fmt.Errorf(
+			"a speed of %g, %d entities and a skew of %g: none of them can be negative", r.Speed, r.Entities, r.Skew,
+		)
 	}
 	return nil
 }

@@ -28,7 +28,10 @@ func find(t *testing.T, figures []Figure, name string) Figure {
 func TestHandoffTellsFairFromUnfair(t *testing.T) {
 	for _, lastIn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lastIn=%t", lastIn), func(t *testing.T) {
-			figures, err := handoffScenario.Run(t.Context(), Config{Agents: []int{8}, Duration: 10 * time.Millisecond, Repeat: 1}, []Target{fakeTarget{"fake", lastIn}})
+			figures, err := handoffScenario.Run(
+				t.Context(), Config{Agents: []int{8}, Duration: 10 * time.Millisecond, Repeat: 1},
+				[]Target{fakeTarget{"fake", lastIn}},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,9 +140,13 @@ func TestRunsAlternate(t *testing.T) {
 func TestRunKeepsWhatWasComplete(t *testing.T) {
 	broken := errors.New("broken")
 	step := func(load string, err error) Case {
-		return Case{Load: load, Repeat: 1, run: func(context.Context) ([]Value, error) { return []Value{{"n", Plain, 1}}, err }}
+		return Case{
+			Load: load, Repeat: 1, run: func(context.Context) ([]Value, error) { return []Value{{"n", Plain, 1}}, err },
+		}
 	}
-	s := Scenario{Name: "s", cases: func(Config, []Target) ([]Case, error) { return []Case{step("1", nil), step("2", broken)}, nil }}
+	s := Scenario{
+		Name: "s", cases: func(Config, []Target) ([]Case, error) { return []Case{step("1", nil), step("2", broken)}, nil },
+	}
 	figures, err := s.Run(t.Context(), Config{}, nil)
 	if !errors.Is(err, broken) || len(figures) != 1 {
 		t.Errorf("%d figures and error %v", len(figures), err)
@@ -147,7 +154,9 @@ func TestRunKeepsWhatWasComplete(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, cfg := range []Config{{Agents: []int{1, 0}}, {Leases: []int{-1}}, {Duration: -1}, {Repeat: -1}, {Replay: Replay{Skew: -1}}} {
+	for _, cfg := range []Config{
+		{Agents: []int{1, 0}}, {Leases: []int{-1}}, {Duration: -1}, {Repeat: -1}, {Replay: Replay{Skew: -1}},
+	} {
 		if _, err := cycleScenario.Run(t.Context(), cfg, []Target{fakeTarget{}}); err == nil {
 			t.Errorf("%+v is accepted", cfg)
 		}

@@ -39,7 +39,10 @@ type dialer interface {
 }
 
 // delegated makes the cases of a workload of two sessions: the submitter's and the worker's.
-func delegated(cfg Config, targets []Target, run func(ctx context.Context, caller, worker *client.Client, n int, d time.Duration) ([]Value, error)) (cases []Case, err error) {
+func delegated(
+	cfg Config, targets []Target,
+	run func(ctx context.Context, caller, worker *client.Client, n int, d time.Duration) ([]Value, error),
+) (cases []Case, err error) {
 	for _, n := range cfg.agents(1, 64, 256) {
 		for _, t := range targets {
 			cases = append(cases, on(t, headcount(n), 3, func(ctx context.Context, site Site) ([]Value, error) {
@@ -68,7 +71,10 @@ func delegated(cfg Config, targets []Target, run func(ctx context.Context, calle
 const queue = "bench"
 
 // working has a worker handle tasks while something is done.
-func working(ctx context.Context, worker *client.Client, concurrency int, handle func(*client.Job) (client.Done, error), do func(ctx context.Context) error) error {
+func working(
+	ctx context.Context, worker *client.Client, concurrency int, handle func(*client.Job) (client.Done, error),
+	do func(ctx context.Context) error,
+) error {
 	// The worker ends when the work is done, and the work when the worker fails.
 	serving, enough := context.WithCancel(ctx)
 	doing, failed := context.WithCancelCause(ctx)
@@ -140,7 +146,9 @@ func tasks(ctx context.Context, caller, worker *client.Client, n int, d time.Dur
 
 // asks runs n agents, each waiting for its replies.
 func asks(ctx context.Context, caller, worker *client.Client, n int, d time.Duration) ([]Value, error) {
-	pattern := interlock.Pattern{Name: queue, Shape: "bench-account:{id}", Write: interlock.WriteSingle, WriterQueue: queue}
+	pattern := interlock.Pattern{
+		Name: queue, Shape: "bench-account:{id}", Write: interlock.WriteSingle, WriterQueue: queue,
+	}
 	if err := caller.SetPattern(ctx, pattern); err != nil {
 		return nil, err
 	}

@@ -100,10 +100,15 @@ func (s *ledgerScene) play(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := bank.NewClient(opener).Credit(ctx, bankAccount, opening, bank.Request{Memo: "opening balance"}); err != nil {
+	if _, err := bank.NewClient(opener).Credit(
+		ctx, bankAccount, opening, bank.Request{Memo: "opening balance"},
+	); err != nil {
 		return err
 	}
-	s.story.say("%s is open with %s; only credential %q may pull from queue %q and change it", bankAccount, cents(opening), tellerRole, accountsQueue)
+	s.story.say(
+		"%s is open with %s; only credential %q may pull from queue %q and change it", bankAccount, cents(opening),
+		tellerRole, accountsQueue,
+	)
 
 	crowd := s.crowd(ctx)
 	if err := s.killWriter(ctx, first); err != nil {
@@ -136,15 +141,28 @@ func (s *ledgerScene) play(ctx context.Context) (err error) {
 // found makes the queue of the writer, and the pattern with the keys that it alone may change.
 func (s *ledgerScene) found(ctx context.Context) error {
 	// No agent is to wait for a dead writer longer than has to be.
-	queue := interlock.TaskQueue{Name: accountsQueue, Grace: time.Millisecond, Backoff: time.Millisecond, Pull: []string{tellerRole}}
+	queue := interlock.TaskQueue{
+		Name: accountsQueue, Grace: time.Millisecond, Backoff: time.Millisecond, Pull: []string{tellerRole},
+	}
 	if err := s.operator.SetQueue(ctx, queue); err != nil {
 		return err
 	}
-	return s.operator.SetPattern(ctx, interlock.Pattern{Name: "account", Shape: "account:{id:int}", Write: interlock.WriteSingle, WriterQueue: accountsQueue})
+	return s.operator.SetPattern(
+		ctx,
+		interlock.Pattern{
+			Name: "account", Shape: "account:{id:int}", Write: interlock.WriteSingle, WriterQueue: accountsQueue,
+		},
+	)
 }
 
 func (s *ledgerScene) startWriter(ctx context.Context, name string) (*process, error) {
-	return startProcess(ctx, s.cfg.Binary, "writer", writerOrder{Server: s.server.GRPC, Credential: s.secrets[tellerRole], Name: name, TTLMS: shortTTL.Milliseconds(), StopAt: writerStops})
+	return startProcess(
+		ctx, s.cfg.Binary, "writer",
+		writerOrder{
+			Server: s.server.GRPC, Credential: s.secrets[tellerRole], Name: name, TTLMS: shortTTL.Milliseconds(),
+			StopAt: writerStops,
+		},
+	)
 }
 
 // crowd sends all agents off, each in a session of its own, and returns a function that waits
@@ -198,7 +216,10 @@ func (s *ledgerScene) killWriter(ctx context.Context, p *process) error {
 	if err := p.gone(ctx); err != nil {
 		return err
 	}
-	s.story.say("writer-1 is killed (-9) with the %s of %s decided and not acknowledged, under fence %d", at.Reason, at.Agent, at.Fence)
+	s.story.say(
+		"writer-1 is killed (-9) with the %s of %s decided and not acknowledged, under fence %d", at.Reason, at.Agent,
+		at.Fence,
+	)
 	return nil
 }
 
@@ -211,7 +232,9 @@ func (s *ledgerScene) killServer(ctx context.Context, p *process) error {
 	}
 	s.server.Kill()
 	s.story.say("the server is killed (-9) while writer-2 is at the %s of %s, and the others wait", at.Reason, at.Agent)
-	again, err := startServer(ctx, s.cfg.Binary, s.dir, "--credentials", s.credentials(), "--http", s.server.HTTP, "--grpc", s.server.GRPC)
+	again, err := startServer(
+		ctx, s.cfg.Binary, s.dir, "--credentials", s.credentials(), "--http", s.server.HTTP, "--grpc", s.server.GRPC,
+	)
 	if err != nil {
 		return err
 	}
@@ -228,7 +251,8 @@ func (s *ledgerScene) goAround(ctx context.Context) error {
 	}
 	defer s.dismiss(c)
 	_, err = c.Commit(ctx, client.Commit{
-		Writes: []interlock.Write{client.Put(bankAccount, []byte(`{"currency":"USD","balance":100000000}`))}, Note: "critically urgent",
+		Writes: []interlock.Write{client.Put(bankAccount, []byte(`{"currency":"USD","balance":100000000}`))},
+		Note:   "critically urgent",
 	})
 	if err := s.refused("writes the state itself", err); err != nil {
 		return err
@@ -287,7 +311,9 @@ func (s *ledgerScene) usurp(ctx context.Context, c *client.Client) error {
 	defer cancel()
 	return c.Work(ctx, client.Worker{Queue: accountsQueue, Handle: func(context.Context, *client.Job) (client.Done, error) {
 		cancel()
-		return client.Done{Writes: []interlock.Write{client.Put(bankAccount, []byte(`{"currency":"USD","balance":100000000}`))}}, nil
+		return client.Done{
+			Writes: []interlock.Write{client.Put(bankAccount, []byte(`{"currency":"USD","balance":100000000}`))},
+		}, nil
 	}})
 }
 
@@ -317,7 +343,9 @@ func (s *ledgerScene) refused(what string, err error) error {
 
 // hire makes an agent that calls itself by a name and has the credential of a role.
 func (s *ledgerScene) hire(ctx context.Context, name, role string) (*client.Client, error) {
-	return client.Dial(ctx, client.Config{Addrs: []string{s.server.GRPC}, Credential: s.secrets[role], Agent: name, RetryFor: stopTimeout})
+	return client.Dial(
+		ctx, client.Config{Addrs: []string{s.server.GRPC}, Credential: s.secrets[role], Agent: name, RetryFor: stopTimeout},
+	)
 }
 
 func (s *ledgerScene) credentials() string { return filepath.Join(s.dir, "credentials.txt") }

@@ -129,7 +129,10 @@ func (s *ledgerScene) table() {
 		}
 	}
 	fmt.Fprintln(s.story.out)
-	row("commands done", "%d: %d fees of %s, %d credits of %s, and the opening of %s", r.Fees+r.Credits+1, r.Fees, cents(lateFee), r.Credits, cents(goodwill), cents(opening))
+	row(
+		"commands done", "%d: %d fees of %s, %d credits of %s, and the opening of %s", r.Fees+r.Credits+1, r.Fees,
+		cents(lateFee), r.Credits, cents(goodwill), cents(opening),
+	)
 	row("balance must be", "%s", r.Expected)
 	row("balance is", "%s %s", r.Balance, exact)
 	row("log", "%d entries, %s", r.Entries, equal)

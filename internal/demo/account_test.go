@@ -15,7 +15,9 @@ import (
 // The balance is exact, whichever process dies.
 func TestAccount(t *testing.T) {
 	var out bytes.Buffer
-	if err := Account(t.Context(), Config{Out: &out, JSON: true, Dir: t.TempDir(), Binary: launchtest.Binary(t)}); err != nil {
+	if err := Account(
+		t.Context(), Config{Out: &out, JSON: true, Dir: t.TempDir(), Binary: launchtest.Binary(t)},
+	); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	var r accountResult
@@ -30,7 +32,8 @@ func TestAccount(t *testing.T) {
 		codes = append(codes, a.Code)
 	}
 	if want := []string{
-		string(interlock.CodeWriterOnly), string(interlock.CodeForbidden), string(interlock.CodeForbidden), "above_maximum", "too_urgent", "above_maximum", "over_budget", "not_from_writer",
+		string(interlock.CodeWriterOnly), string(interlock.CodeForbidden), string(interlock.CodeForbidden), "above_maximum",
+		"too_urgent", "above_maximum", "over_budget", "not_from_writer",
 	}; !slices.Equal(codes, want) {
 		t.Errorf("going around was refused with %q, wanted %q", codes, want)
 	}
@@ -45,9 +48,11 @@ func TestAccountTellsItsStory(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{
-		"writer-1 is killed (-9)", "the server is killed (-9) while writer-2", "debits 900.00 as critically urgent: too_urgent",
+		"writer-1 is killed (-9)", "the server is killed (-9) while writer-2",
+		"debits 900.00 as critically urgent: too_urgent",
 		"> send it with priority 10: urgency changes the order of the line", "1250.00 exact", "every state and reply equal",
-		"8, refused 8", "pulls from the writer's queue: forbidden", "under the name of the treasury: above_maximum", "Each command has counted once",
+		"8, refused 8", "pulls from the writer's queue: forbidden", "under the name of the treasury: above_maximum",
+		"Each command has counted once",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the story lacks %q:\n%s", want, out.String())

@@ -39,8 +39,9 @@ const (
 func makeCredentials(ctx context.Context, binary, file string) (map[string]string, error) {
 	secrets := map[string]string{}
 	for name, args := range map[string][]string{
-		operatorRole: {"--role", "operator", "--role", "agent"}, tellerRole: {"--queue", accountsQueue}, porterRole: {"--queue", "*"},
-		treasury: nil, billingRole: nil, supportRole: nil, rogueRole: nil,
+		operatorRole: {"--role", "operator", "--role", "agent"}, tellerRole: {"--queue", accountsQueue},
+		porterRole: {"--queue", "*"},
+		treasury:   nil, billingRole: nil, supportRole: nil, rogueRole: nil,
 	} {
 		var failed bytes.Buffer
 		cmd := exec.CommandContext(ctx, binary, append([]string{"credential", "new", name, "--file", file}, args...)...)
@@ -69,7 +70,10 @@ func bankPolicy() bank.Policy {
 			{Requester: treasury, Kinds: []bank.Kind{bank.Credit}},
 			{Requester: billingRole, Kinds: []bank.Kind{bank.Debit}, MaxAmount: lateFee},
 			{Requester: supportRole, Kinds: []bank.Kind{bank.Credit}, MaxAmount: goodwill},
-			{Requester: "*", Kinds: []bank.Kind{bank.Credit, bank.Debit}, MaxAmount: 100_00, DayOut: lateFee, DayIn: goodwill, Urgency: 10},
+			{
+				Requester: "*", Kinds: []bank.Kind{bank.Credit, bank.Debit}, MaxAmount: 100_00, DayOut: lateFee, DayIn: goodwill,
+				Urgency: 10,
+			},
 		},
 	}
 }
@@ -105,7 +109,9 @@ func Writer(ctx context.Context, in io.Reader, out io.Writer) error {
 		lines.Scan() // until the input ends
 	}()
 	ttl := time.Duration(o.TTLMS) * time.Millisecond
-	c, err := client.Dial(ctx, client.Config{Addrs: []string{o.Server}, Credential: o.Credential, Agent: o.Name, SessionTTL: ttl})
+	c, err := client.Dial(
+		ctx, client.Config{Addrs: []string{o.Server}, Credential: o.Credential, Agent: o.Name, SessionTTL: ttl},
+	)
 	if err != nil {
 		return err
 	}
@@ -127,7 +133,9 @@ func Writer(ctx context.Context, in io.Reader, out io.Writer) error {
 				return done, err
 			}
 			task := job.Task()
-			if err := steps.Encode(step{Event: "decided", Agent: task.Agent, Fence: job.Lease().Fence(), Attempt: job.Attempt(), Reason: task.Kind}); err != nil {
+			if err := steps.Encode(step{
+				Event: "decided", Agent: task.Agent, Fence: job.Lease().Fence(), Attempt: job.Attempt(), Reason: task.Kind,
+			}); err != nil {
 				return done, err
 			}
 			select {

@@ -65,12 +65,15 @@ func TestRace(t *testing.T) {
 
 func TestRaceTellsItsStory(t *testing.T) {
 	var out, progress bytes.Buffer
-	cfg := Config{Out: &out, Progress: &progress, Dir: t.TempDir(), Binary: launchtest.Binary(t), Speed: 200, Agents: 12, Accounts: 3}
+	cfg := Config{
+		Out: &out, Progress: &progress, Dir: t.TempDir(), Binary: launchtest.Binary(t), Speed: 200, Agents: 12, Accounts: 3,
+	}
 	if err := Race(t.Context(), cfg); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{
-		"divided by 200", "CC BY 4.0", "1. Uncoordinated", "of them destroyed", "wrote over it", "2. Under leases", "SIGSTOP", "SIGKILL",
+		"divided by 200", "CC BY 4.0", "1. Uncoordinated", "of them destroyed", "wrote over it", "2. Under leases",
+		"SIGSTOP", "SIGKILL",
 		"refused, the file has seen", "exact", "Under leases every balance is exact to the cent",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -195,7 +198,14 @@ func TestConfigRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cfg := range []Config{
-		{Agents: 7}, {Agents: 501}, {Accounts: 1}, {Accounts: 13}, {Agents: 8, Accounts: 3}, {Speed: -1}, {Speed: 1001}, {Dir: full},
+		{Agents: 7},
+		{Agents: 501},
+		{Accounts: 1},
+		{Accounts: 13},
+		{Agents: 8, Accounts: 3},
+		{Speed: -1},
+		{Speed: 1001},
+		{Dir: full},
 	} {
 		cfg.Out = io.Discard
 		err := Race(t.Context(), cfg)

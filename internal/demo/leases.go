@@ -35,7 +35,10 @@ func underLeases(ctx context.Context, cfg Config, p *plan, dir string, s *story)
 		if err != nil {
 			return nil, err
 		}
-		s.say("a server is ready: gRPC on %s, HTTP on %s, its journal in %s", server.GRPC, server.HTTP, filepath.Join(dir, "server"))
+		s.say(
+			"a server is ready: gRPC on %s, HTTP on %s, its journal in %s", server.GRPC, server.HTTP,
+			filepath.Join(dir, "server"),
+		)
 		address = server.GRPC
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -300,7 +303,10 @@ func (f *field) kill(ctx context.Context, t task, holds func(), behind *watcher)
 	if err != nil {
 		return err
 	}
-	d := &death{Agent: t.update.Agent, Account: t.update.Account, Fence: s.Fence, Next: next.Agent, NextFence: next.Fence, After: time.Since(died)}
+	d := &death{
+		Agent: t.update.Agent, Account: t.update.Account, Fence: s.Fence, Next: next.Agent, NextFence: next.Fence,
+		After: time.Since(died),
+	}
 	f.mu.Lock()
 	f.outcome.Killed = d
 	f.mu.Unlock()

@@ -91,7 +91,9 @@ func (o *outcome) count(p *plan, l ledger, writes []write) error {
 		o.Destroyed = append(o.Destroyed, loss{Update: t.update, By: writes[i].by})
 		o.Thrown += t.real
 	}
-	slices.SortStableFunc(o.Destroyed, func(a, b loss) int { return cmp.Compare(b.Update.Amount.abs(), a.Update.Amount.abs()) })
+	slices.SortStableFunc(
+		o.Destroyed, func(a, b loss) int { return cmp.Compare(b.Update.Amount.abs(), a.Update.Amount.abs()) },
+	)
 	return nil
 }
 
@@ -188,13 +190,18 @@ func newResult(cfg Config, p *plan, dir string, without, with *outcome) *result 
 		}
 	}
 	claim(len(without.Destroyed) > 0, "uncoordinated, no update was destroyed")
-	claim(len(without.Missing) == 0 && len(without.Double) == 0, "uncoordinated, %d updates were never written and %d twice", len(without.Missing), len(without.Double))
+	claim(
+		len(without.Missing) == 0 && len(without.Double) == 0, "uncoordinated, %d updates were never written and %d twice",
+		len(without.Missing), len(without.Double),
+	)
 	claim(with.Wrong == 0, "under leases, %d balances are wrong by %s", with.Wrong, with.Off)
 	claim(len(with.Missing) == 0, "under leases, %d updates are missing", len(with.Missing))
 	claim(len(with.Double) == 0, "under leases, %d updates were written twice", len(with.Double))
 	claim(slices.ContainsFunc(with.Refused, func(r refusal) bool { return r.Agent == p.tasks[p.frozen].update.Agent }),
 		"under leases, the frozen agent's late write was not refused")
-	claim(with.Killed != nil && with.Killed.NextFence > with.Killed.Fence, "under leases, nobody came after the killed agent")
+	claim(
+		with.Killed != nil && with.Killed.NextFence > with.Killed.Fence, "under leases, nobody came after the killed agent",
+	)
 	r.Holds = len(r.Problems) == 0
 	return r
 }

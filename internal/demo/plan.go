@@ -60,9 +60,13 @@ func newPlan(cfg Config) (*plan, error) {
 	for i, r := range window {
 		u := update{Account: where[i]}
 		if random.IntN(2) == 0 {
-			u.Agent, u.What, u.Amount = fmt.Sprintf("billing-%02d", i+1), fees[random.IntN(len(fees))], cents(1_000+random.IntN(5_000))
+			u.Agent, u.What, u.Amount = fmt.Sprintf(
+				"billing-%02d", i+1,
+			), fees[random.IntN(len(fees))], cents(1_000+random.IntN(5_000))
 		} else {
-			u.Agent, u.What, u.Amount = fmt.Sprintf("support-%02d", i+1), credits[random.IntN(len(credits))], -cents(500+random.IntN(3_500))
+			u.Agent, u.What, u.Amount = fmt.Sprintf(
+				"support-%02d", i+1,
+			), credits[random.IntN(len(credits))], -cents(500+random.IntN(3_500))
 		}
 		p.tasks = append(p.tasks, task{
 			update: u,

@@ -143,7 +143,11 @@ func Stale(ctx context.Context, cfg Config) (err error) {
 		stages = append(stages, g)
 	}
 	if !cfg.JSON {
-		fmt.Fprintf(cfg.Out, "Two agents change one account and one file, in %d ways at once. Think times are divided by %d, and told as they were.\n", len(stages), cfg.Speed)
+		fmt.Fprintf(
+			cfg.Out,
+			"Two agents change one account and one file, in %d ways at once. Think times are divided by %d, and told as they were.\n",
+			len(stages), cfg.Speed,
+		)
 	}
 	if err := playAll(ctx, stages); err != nil {
 		return err
@@ -169,7 +173,8 @@ func playAll(ctx context.Context, stages []*stage) error {
 func newStage(ctx context.Context, cfg Config, s strategy, dir string) (*stage, error) {
 	g := &stage{
 		strategy: s, speed: cfg.Speed, dir: filepath.Join(dir, s.id),
-		account: interlock.Key("stale:" + s.id + "/account:12345"), balance: interlock.Key("stale:" + s.id + "/balance:12345"),
+		account:     interlock.Key("stale:" + s.id + "/account:12345"),
+		balance:     interlock.Key("stale:" + s.id + "/balance:12345"),
 		source:      interlock.Key("stale:" + s.id + "/" + sourceFile),
 		billingRead: make(chan struct{}), supportWrote: make(chan struct{}),
 	}
@@ -188,7 +193,8 @@ func newStage(ctx context.Context, cfg Config, s strategy, dir string) (*stage, 
 		c    **client.Client
 	}{{billing.name, &g.billing}, {support.name, &g.support}} {
 		c, err := client.Dial(ctx, client.Config{
-			Addrs: []string{cfg.Server}, Namespace: interlock.Namespace(cfg.Namespace), Credential: cfg.Credential, Agent: agent.name,
+			Addrs: []string{cfg.Server}, Namespace: interlock.Namespace(cfg.Namespace), Credential: cfg.Credential,
+			Agent: agent.name,
 		})
 		if err != nil {
 			g.close()
@@ -196,7 +202,9 @@ func newStage(ctx context.Context, cfg Config, s strategy, dir string) (*stage, 
 		}
 		*agent.c = c
 	}
-	opened, err := json.Marshal(bookedDocument{Balance: accountOpens, Entries: []string{"opened with " + accountOpens.String()}})
+	opened, err := json.Marshal(bookedDocument{
+		Balance: accountOpens, Entries: []string{"opened with " + accountOpens.String()},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,9 @@ func conclude(ctx context.Context, cfg Config, stages []*stage) error {
 		})
 		switch whole := balance == r.Expected && edits == 2; {
 		case g.strategy.safe && !whole:
-			r.Problems = append(r.Problems, fmt.Sprintf("%s: balance %s, and %d of 2 changes in the file", g.strategy.name, balance, edits))
+			r.Problems = append(
+				r.Problems, fmt.Sprintf("%s: balance %s, and %d of 2 changes in the file", g.strategy.name, balance, edits),
+			)
 		case !g.strategy.safe && whole:
 			r.Problems = append(r.Problems, "unguarded, nothing was lost")
 		}

@@ -47,7 +47,9 @@ func (w *editAgent) unguarded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.client.Commit(ctx, client.Commit{Reads: client.SomeVersion(w.account), Writes: []interlock.Write{put}, Note: w.note}); err != nil {
+	if _, err := w.client.Commit(
+		ctx, client.Commit{Reads: client.SomeVersion(w.account), Writes: []interlock.Write{put}, Note: w.note},
+	); err != nil {
 		return err
 	}
 	if err := os.WriteFile(w.path(), w.edited(content), 0o644); err != nil {
@@ -120,12 +122,17 @@ func (w *editAgent) byVersion(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		done, err := w.client.Commit(ctx, client.Commit{Reads: client.Seen(doc), Writes: []interlock.Write{put}, Note: w.note})
+		done, err := w.client.Commit(
+			ctx, client.Commit{Reads: client.Seen(doc), Writes: []interlock.Write{put}, Note: w.note},
+		)
 		if stale, ok := errors.AsType[*client.StaleError](err); ok {
 			w.mu.Lock()
 			w.packet = stale.Message
 			w.mu.Unlock()
-			w.say("%s is refused: it read version %s, and now there is %s; it thinks again", w.name, doc.Version, stale.Changes[0].Now.Version)
+			w.say(
+				"%s is refused: it read version %s, and now there is %s; it thinks again", w.name, doc.Version,
+				stale.Changes[0].Now.Version,
+			)
 			continue
 		}
 		if err != nil {
@@ -146,7 +153,9 @@ func (w *editAgent) byAddition(ctx context.Context) error {
 	if err := w.think(ctx); err != nil {
 		return err
 	}
-	done, err := w.client.Commit(ctx, client.Commit{Writes: []interlock.Write{client.Add(w.balance, int64(w.amount))}, Note: w.note})
+	done, err := w.client.Commit(
+		ctx, client.Commit{Writes: []interlock.Write{client.Add(w.balance, int64(w.amount))}, Note: w.note},
+	)
 	if err != nil {
 		return err
 	}
@@ -157,7 +166,9 @@ func (w *editAgent) byAddition(ctx context.Context) error {
 // save writes its change of the file, on the content that it was made from. A change of
 // other lines meanwhile is merged.
 func (w *editAgent) save(ctx context.Context, current *file.File) error {
-	res, err := w.files.Write(ctx, file.Change{Path: sourceFile, Base: current.Version, Body: w.edited(current.Body), Agent: w.name, Note: w.note})
+	res, err := w.files.Write(
+		ctx, file.Change{Path: sourceFile, Base: current.Version, Body: w.edited(current.Body), Agent: w.name, Note: w.note},
+	)
 	if err != nil {
 		return err
 	}

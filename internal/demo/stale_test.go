@@ -36,7 +36,8 @@ func TestStale(t *testing.T) {
 	if w := at("leases"); w.WaitingMS == 0 || w.RepeatedMS != 0 || w.TookMS < 9000 {
 		t.Errorf("leases: %+v", w)
 	}
-	if w := at("versions"); w.RepeatedMS != 6000 || w.ThinkingMS != 15000 || w.TookMS < 12000 || !strings.Contains(w.Packet, support.note) {
+	if w := at("versions"); w.RepeatedMS != 6000 || w.ThinkingMS != 15000 || w.TookMS < 12000 ||
+		!strings.Contains(w.Packet, support.note) {
 		t.Errorf("versions: %+v", w)
 	}
 	if w := at("additions"); w.RepeatedMS != 0 || w.WaitingMS != 0 || w.Merged != 1 || w.Packet != "" {
@@ -47,7 +48,9 @@ func TestStale(t *testing.T) {
 func TestStaleTellsItsStory(t *testing.T) {
 	tools.Need(t, "git")
 	var out bytes.Buffer
-	if err := Stale(t.Context(), Config{Out: &out, Dir: t.TempDir(), Binary: launchtest.Binary(t), Speed: 100}); err != nil {
+	if err := Stale(
+		t.Context(), Config{Out: &out, Dir: t.TempDir(), Binary: launchtest.Binary(t), Speed: 100},
+	); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{

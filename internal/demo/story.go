@@ -40,8 +40,14 @@ func (s *story) opening() {
 	mean, longest := s.plan.thinking()
 	fmt.Fprintf(s.out, "%d agents charge fees and give credits on %d accounts, each account a plain file in\n  %s\n",
 		s.cfg.Agents, s.cfg.Accounts, s.dir)
-	fmt.Fprintf(s.out, "They come and think like %d consecutive requests to a real service, replayed %d times faster:\n", s.cfg.Agents, s.cfg.Speed)
-	fmt.Fprintf(s.out, "  think time = %s; mean %.1f s, longest %.1f s, here divided by %d\n", trace.Rates, mean.Seconds(), longest.Seconds(), s.cfg.Speed)
+	fmt.Fprintf(
+		s.out, "They come and think like %d consecutive requests to a real service, replayed %d times faster:\n",
+		s.cfg.Agents, s.cfg.Speed,
+	)
+	fmt.Fprintf(
+		s.out, "  think time = %s; mean %.1f s, longest %.1f s, here divided by %d\n", trace.Rates, mean.Seconds(),
+		longest.Seconds(), s.cfg.Speed,
+	)
 	fmt.Fprintf(s.out, "  data: %s\n", trace.Source)
 }
 

@@ -37,7 +37,8 @@ func TestIs(t *testing.T) {
 		}
 	}
 	for r := range rune(unicode.MaxRune + 1) {
-		want := hidden[r] || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) || r >= 0xd800 && r < 0xe000
+		want := hidden[r] || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) ||
+			r >= 0xd800 && r < 0xe000
 		if got := Is(r); got != want {
 			t.Errorf("%U: %v, want %v", r, got, want)
 		}

@@ -21,8 +21,16 @@ func TestStart(t *testing.T) {
 		code         int
 		err          string
 	}{
-		{"ready and stopped", `trap 'exit 0' TERM; echo "ready http=127.0.0.1:1 grpc=127.0.0.1:2"; while :; do read -t 1 x <> "$0.fifo"; done`, 0, ""},
-		{"stopped with an error", `trap 'exit 9' TERM; echo "ready http=127.0.0.1:1 grpc=127.0.0.1:2"; while :; do read -t 1 x <> "$0.fifo"; done`, 9, ""},
+		{
+			"ready and stopped",
+			`trap 'exit 0' TERM; echo "ready http=127.0.0.1:1 grpc=127.0.0.1:2"; while :; do read -t 1 x <> "$0.fifo"; done`, 0,
+			"",
+		},
+		{
+			"stopped with an error",
+			`trap 'exit 9' TERM; echo "ready http=127.0.0.1:1 grpc=127.0.0.1:2"; while :; do read -t 1 x <> "$0.fifo"; done`, 9,
+			"",
+		},
 		{"refused", `echo "journal is locked" >&2; exit 4`, 4, "exit code 4 before it was ready:\njournal is locked"},
 		{"other first line", `echo "hello"; exec cat "$0.fifo"`, 0, `first line is "hello"`},
 	}
@@ -62,7 +70,9 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 		<-log.strings // the process runs
 		cancel(cause)
 	}()
-	_, err := launch.Start(ctx, launch.Config{Binary: plant(t, `echo up >&2; exec cat "$0.fifo"`), DataDir: t.TempDir(), Log: log})
+	_, err := launch.Start(
+		ctx, launch.Config{Binary: plant(t, `echo up >&2; exec cat "$0.fifo"`), DataDir: t.TempDir(), Log: log},
+	)
 	if !errors.Is(err, cause) {
 		t.Errorf("error %v, want %v", err, cause)
 	}

@@ -56,7 +56,9 @@ func checkEnglish(sources map[string]string) (problems []string, err error) {
 				return !ok || sel.Sel.Name != "Text"
 			case *ast.BasicLit:
 				if text, _ := strconv.Unquote(n.Value); n.Kind == token.STRING && sentence.MatchString(text) {
-					problems = append(problems, fmt.Sprintf("%s: says %q: make it a message of engine/message", fset.Position(n.Pos()), text))
+					problems = append(
+						problems, fmt.Sprintf("%s: says %q: make it a message of engine/message", fset.Position(n.Pos()), text),
+					)
 				}
 			}
 			return true

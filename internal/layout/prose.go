@@ -13,11 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // ProseCounts holds how often each pattern of proseRules occurs, by area and pattern. Areas
 // are the comments of Go files, the pages (Markdown), the texts of the CLI (string literals of
-// cmd/interlock) and the names of types.
+// cmd/interlock) and the names of types. Long lines are counted in code and pages.
 type ProseCounts map[ProseKey]int
 
 // ProseKey names one count: an area, and a pattern or "words".
@@ -46,7 +47,10 @@ var (
 	// participle finds the name of a type that is a verb's form.
 	participle = regexp.MustCompile(`^[a-z]+(?:ing|ed)$|[a-z](?:[A-Z][a-z]*)(?:ing|ed)$`)
 	// nouns end like participles, and are none.
-	nouns = map[string]bool{"string": true, "ring": true, "thing": true, "setting": true, "feed": true, "seed": true, "encoding": true, "embed": true}
+	nouns = map[string]bool{
+		"string": true, "ring": true, "thing": true, "setting": true, "feed": true, "seed": true, "encoding": true,
+		"embed": true,
+	}
 
 	word = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
 )
@@ -65,12 +69,14 @@ func Prose(root string) (ProseCounts, error) {
 			return err
 		}
 		if path.Ext(name) == ".md" {
+			c.long("pages", fence.ReplaceAllString(string(text), ""))
 			c.count("pages", inline.ReplaceAllString(fence.ReplaceAllString(string(text), ""), "x"))
 			return nil
 		}
 		if generated.Match(text) {
 			return nil
 		}
+		c.long("code", string(text))
 		return c.goFile(name, text)
 	})
 	return c, err
@@ -81,6 +87,23 @@ func (c ProseCounts) count(area, text string) {
 	c[ProseKey{area, "words"}] += len(word.FindAllString(text, -1))
 	for _, r := range proseRules {
 		c[ProseKey{area, r.pattern}] += len(r.regexp.FindAllString(text, -1))
+	}
+}
+
+// maxLine is how many characters a line may have, a tab counted as one.
+const maxLine = 120
+
+// long counts the lines that are too long: of code, and of the text of pages. Tables, headings
+// and links cannot be broken, so the count of pages leaves out lines of tables.
+func (c ProseCounts) long(area, text string) {
+	for line := range strings.Lines(text) {
+		if area == "code" {
+			c[ProseKey{area, "words"}]++ // the rate is of lines
+		}
+		table := area == "pages" && strings.HasPrefix(strings.TrimSpace(line), "|")
+		if !table && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > maxLine {
+			c[ProseKey{area, "long-lines"}]++
+		}
 	}
 }
 
@@ -171,8 +194,12 @@ func ReadProse(text string) (ProseCounts, error) {
 func (c ProseCounts) Rises(committed ProseCounts) (problems []string) {
 	for _, k := range c.sortedKeys() {
 		if k.Pattern != "words" && c[k] > committed[k] {
-			problems = append(problems, fmt.Sprintf("%s: %d uses of %q, and %d are committed: write plain technical English",
-				k.Area, c[k], k.Pattern, committed[k]))
+			advice := "write plain technical English"
+			if k.Pattern == "long-lines" {
+				advice = fmt.Sprintf("break lines of more than %d characters", maxLine)
+			}
+			problems = append(problems, fmt.Sprintf("%s: %d uses of %q, and %d are committed: %s",
+				k.Area, c[k], k.Pattern, committed[k], advice))
 		}
 	}
 	return problems

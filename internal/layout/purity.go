@@ -47,8 +47,14 @@ var pureImports = map[string][]string{
 
 	"encoding/json": {"Compact", "Unmarshal", "Valid"}, // Unmarshal for strings: of a number in an any it makes a float
 
-	"fmt":  {"Append", "Appendf", "Appendln", "Errorf", "Fprint", "Fprintf", "Fprintln", "Sprint", "Sprintf", "Sprintln", "Stringer"},
-	"io":   {"ByteReader", "ByteWriter", "EOF", "ErrUnexpectedEOF", "ReadAll", "ReadFull", "Reader", "StringWriter", "WriteString", "Writer"},
+	"fmt": {
+		"Append", "Appendf", "Appendln", "Errorf", "Fprint", "Fprintf", "Fprintln", "Sprint", "Sprintf", "Sprintln",
+		"Stringer",
+	},
+	"io": {
+		"ByteReader", "ByteWriter", "EOF", "ErrUnexpectedEOF", "ReadAll", "ReadFull", "Reader", "StringWriter",
+		"WriteString", "Writer",
+	},
 	"maps": {"Clone", "Copy", "DeleteFunc", "Equal", "EqualFunc", "Keys", "Values"},
 	"time": {"Duration", "Hour", "Microsecond", "Millisecond", "Minute", "Nanosecond", "Second"},
 }
@@ -176,12 +182,15 @@ func (c *purity) call(call *ast.CallExpr) {
 	}
 	path, name := c.imported(call.Fun)
 	switch {
-	case path == "slices" && slices.Contains([]string{"Sorted", "SortedFunc", "SortedStableFunc"}, name) && len(call.Args) > 0:
+	case path == "slices" && slices.Contains([]string{"Sorted", "SortedFunc", "SortedStableFunc"}, name) &&
+		len(call.Args) > 0:
 		if inner, ok := call.Args[0].(*ast.CallExpr); ok {
 			c.sorted[inner.Fun] = true
 		}
 	case path == "maps" && name == "DeleteFunc" && len(call.Args) == 2 && !isExpression(call.Args[1]):
-		c.refuse(call, "deletes from a map by more than one expression, so the order may show: write func(...) bool { return ... }")
+		c.refuse(
+			call, "deletes from a map by more than one expression, so the order may show: write func(...) bool { return ... }",
+		)
 	}
 }
 

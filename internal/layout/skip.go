@@ -36,7 +36,10 @@ func (t *tree) skips(name string, fset *token.FileSet, file *ast.File) {
 			return true
 		}
 		if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
-			t.refuse(fmt.Sprintf("%s:%d", name, fset.Position(n.Pos()).Line), "skips a test: call tools.Need of %s, which says when", skipRoom)
+			t.refuse(
+				fmt.Sprintf("%s:%d", name, fset.Position(n.Pos()).Line), "skips a test: call tools.Need of %s, which says when",
+				skipRoom,
+			)
 		}
 		return true
 	})
@@ -67,7 +70,9 @@ func (t *tree) longForms() error {
 			top, below := strings.CutSuffix(strings.TrimPrefix(pattern, "./"), "/...")
 			return folder == top || below && within(folder, top)
 		}) {
-			t.refuse(folder, "has tests with a short form, and LONG in the Makefile does not name it: their long form never runs")
+			t.refuse(
+				folder, "has tests with a short form, and LONG in the Makefile does not name it: their long form never runs",
+			)
 		}
 	}
 	return nil

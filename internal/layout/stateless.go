@@ -30,7 +30,9 @@ func Stateless(root string) ([]string, error) {
 func checkStateless(root string, sources map[string]string, stateless []string) (problems []string, err error) {
 	for _, name := range stateless {
 		if sources[name] == "" {
-			problems = append(problems, fmt.Sprintf("%s: is in the list of internal/layout/stateless.go and does not exist", name))
+			problems = append(
+				problems, fmt.Sprintf("%s: is in the list of internal/layout/stateless.go and does not exist", name),
+			)
 		}
 	}
 	fset, files, info, err := check(root, sources)
@@ -53,7 +55,9 @@ func checkStateless(root string, sources map[string]string, stateless []string) 
 			}
 			at, to := fset.Position(id.Pos()), fset.Position(used.Pos()).Filename
 			if !slices.Contains(stateless, to) {
-				problems = append(problems, fmt.Sprintf("%s:%d: refers to %s of %s, which is not stateless", from, at.Line, id.Name, to))
+				problems = append(
+					problems, fmt.Sprintf("%s:%d: refers to %s of %s, which is not stateless", from, at.Line, id.Name, to),
+				)
 			}
 			return true
 		})

@@ -44,27 +44,43 @@ var table = []rule{
 	{folder: "."},
 	{folder: "engine", local: []string{"."}},
 	{folder: "engine/internal/collection"},
-	{folder: "engine/internal/keypath", local: []string{".", "engine/message", "internal/invisible"}, remote: []string{"golang.org/x/text/unicode/norm"}},
+	{
+		folder: "engine/internal/keypath", local: []string{".", "engine/message", "internal/invisible"},
+		remote: []string{"golang.org/x/text/unicode/norm"},
+	},
 	{folder: "engine/internal/lockmode", local: []string{"."}},
 	{
 		folder: "engine/internal/store",
-		local:  []string{".", "engine/internal/collection", "engine/internal/keypath", "engine/internal/lockmode", "engine/message", "engine/record"},
+		local: []string{
+			".", "engine/internal/collection", "engine/internal/keypath", "engine/internal/lockmode", "engine/message",
+			"engine/record",
+		},
 	},
 	{
 		folder: "engine/internal/store",
-		local:  []string{".", "engine/internal/collection", "engine/internal/keypath", "engine/internal/lockmode", "engine/message", "engine/record"},
+		local: []string{
+			".", "engine/internal/collection", "engine/internal/keypath", "engine/internal/lockmode", "engine/message",
+			"engine/record",
+		},
 	},
 	{folder: "engine/message", local: []string{"."}},
 	{folder: "engine/record", local: []string{".", "engine/message"}},
 	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
-	{folder: "journal/etcdjournal", local: []string{".", "journal"}, remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"}},
+	{
+		folder: "journal/etcdjournal", local: []string{".", "journal"},
+		remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
+	},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/prose", "internal/simdisk"}},
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},
 	{folder: "proto/sessionpb", remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, tests: true},
 	{
-		folder: "server", local: []string{".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible", "internal/packet", "internal/prose"},
+		folder: "server",
+		local: []string{
+			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
+			"internal/packet", "internal/prose",
+		},
 		remote: []string{"google.golang.org/grpc", "github.com/prometheus/client_golang"},
 	},
 	{
@@ -72,8 +88,14 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
 	{
-		folder: "cmd", local: []string{".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal", "sim", "writer"},
-		remote: []string{"google.golang.org/grpc", "github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+		folder: "cmd",
+		local: []string{
+			".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal", "sim", "writer",
+		},
+		remote: []string{
+			"google.golang.org/grpc", "github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "github.com/spf13/pflag",
+			"golang.org/x/sys/unix", "golang.org/x/term",
+		},
 	},
 	{folder: "guard"},
 	{folder: "guard/postgres"},
@@ -81,7 +103,10 @@ var table = []rule{
 	{folder: "guard/redis"},
 	{folder: "guard/apiclient", local: []string{".", "guard/signed", "internal/api"}},
 	{folder: "guard/apiclient/apitest", local: []string{"journal", "server", "shard"}},
-	{folder: "guard/file", local: []string{".", "internal/invisible", "internal/packet"}, remote: []string{"golang.org/x/sys/unix"}},
+	{
+		folder: "guard/file", local: []string{".", "internal/invisible", "internal/packet"},
+		remote: []string{"golang.org/x/sys/unix"},
+	},
 	{folder: "guard/git", local: []string{".", "guard/apiclient"}},
 	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/apiclient", "guard/signed"}},
@@ -91,27 +116,43 @@ var table = []rule{
 	{
 		folder: "bench/peers", local: []string{"internal/bench", "internal/launch"},
 		remote: []string{
-			"github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9",
+			"github.com/bsm/redislock", "github.com/go-redsync/redsync/v4", "github.com/jackc/pgx/v5",
+			"github.com/redis/go-redis/v9",
 			"github.com/redis/rueidis", "go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3", "go.uber.org/zap",
 		},
 	},
 
 	{folder: "internal/api", local: []string{"."}},
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
-	{folder: "internal/bench", local: []string{".", "client", "engine", "internal/launch", "internal/prose", "internal/trace"}},
-	{folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace", "writer"}, remote: []string{"golang.org/x/sys/unix"}},
+	{
+		folder: "internal/bench",
+		local:  []string{".", "client", "engine", "internal/launch", "internal/prose", "internal/trace"},
+	},
+	{
+		folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace", "writer"},
+		remote: []string{"golang.org/x/sys/unix"},
+	},
 	{folder: "internal/gen"},
 	{folder: "internal/invisible"},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},
-	{folder: "internal/packet", local: []string{".", "internal/invisible"}, remote: []string{"github.com/aymanbagabas/go-udiff"}},
+	{
+		folder: "internal/packet", local: []string{".", "internal/invisible"},
+		remote: []string{"github.com/aymanbagabas/go-udiff"},
+	},
 	{folder: "internal/prose", local: []string{".", "engine", "internal/invisible"}},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},
 	{folder: "internal/test/crashtest", local: []string{"."}, tests: true},
 	{folder: "internal/test/exampletest", local: []string{"journal", "server", "shard"}, tests: true},
-	{folder: "internal/test/history", local: []string{".", "internal/api"}, remote: []string{"github.com/anishathalye/porcupine"}, tests: true},
-	{folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"}, remote: []string{"github.com/jackc/pgx/v5"}, tests: true},
+	{
+		folder: "internal/test/history", local: []string{".", "internal/api"},
+		remote: []string{"github.com/anishathalye/porcupine"}, tests: true,
+	},
+	{
+		folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"},
+		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
+	},
 	{folder: "internal/trace"},
 }
 
@@ -129,7 +170,9 @@ func checkImports(root string, table []rule) (problems []string, err error) {
 	for _, folder := range slices.Sorted(maps.Keys(imports)) {
 		r := ruleFor(table, folder)
 		if r == nil {
-			problems = append(problems, fmt.Sprintf("%s: no rule says what it may import: add it to internal/layout/table.go", folder))
+			problems = append(
+				problems, fmt.Sprintf("%s: no rule says what it may import: add it to internal/layout/table.go", folder),
+			)
 			continue
 		}
 		for _, imported := range imports[folder] {

@@ -129,7 +129,9 @@ func (t *tree) testFile(name string, fset *token.FileSet, file *ast.File) {
 			return false
 		}
 		if e, ok := n.(ast.Expr); ok && isSelector(e, "time", "Sleep") {
-			t.refuse(fmt.Sprintf("%s:%d", name, fset.Position(n.Pos()).Line), "sleeps: wait for the event, or use testing/synctest")
+			t.refuse(
+				fmt.Sprintf("%s:%d", name, fset.Position(n.Pos()).Line), "sleeps: wait for the event, or use testing/synctest",
+			)
 		}
 		return true
 	})

@@ -22,15 +22,33 @@ func TestJSONPatch(t *testing.T) {
 	tests := []struct{ name, then, now, want string }{
 		{"same", `{"a":1}`, ` { "a" : 1 } `, `[]`},
 		{"member", `{"a":1,"b":2}`, `{"a":1,"b":3}`, `[{"op":"replace","path":"/b","value":3}]`},
-		{"added and removed", `{"a":1,"bb":[1,2,3]}`, `{"bb":[1,2,3],"c":null}`, `[{"op":"remove","path":"/a"},{"op":"add","path":"/c","value":null}]`},
-		{"names are escaped", `{"a/b":1,"m~n":[1,1,1,1,1,1],"\"":0}`, `{"a/b":2,"m~n":[1,1,1,1,1,2],"\"":1}`, `[{"op":"replace","path":"/\"","value":1},{"op":"replace","path":"/a~1b","value":2},{"op":"replace","path":"/m~0n/5","value":2}]`},
-		{"in front", `["one","two","three","four","five","six","seven"]`, `["zero","one","two","three","four","five","six","seven"]`, `[{"op":"add","path":"/0","value":"zero"}]`},
-		{"in the middle", `["one","two","three","four","five","six","seven"]`, `["one","two","four","five","six","seven"]`, `[{"op":"remove","path":"/2"}]`},
-		{"shorter to say anew", `{"a":{"b":1,"c":2,"d":3}}`, `{"a":{"e":1}}`, `[{"op":"replace","path":"/a","value":{"e":1}}]`},
+		{
+			"added and removed", `{"a":1,"bb":[1,2,3]}`, `{"bb":[1,2,3],"c":null}`,
+			`[{"op":"remove","path":"/a"},{"op":"add","path":"/c","value":null}]`,
+		},
+		{
+			"names are escaped", `{"a/b":1,"m~n":[1,1,1,1,1,1],"\"":0}`, `{"a/b":2,"m~n":[1,1,1,1,1,2],"\"":1}`,
+			`[{"op":"replace","path":"/\"","value":1},{"op":"replace","path":"/a~1b","value":2},{"op":"replace","path":"/m~0n/5","value":2}]`,
+		},
+		{
+			"in front", `["one","two","three","four","five","six","seven"]`,
+			`["zero","one","two","three","four","five","six","seven"]`, `[{"op":"add","path":"/0","value":"zero"}]`,
+		},
+		{
+			"in the middle", `["one","two","three","four","five","six","seven"]`, `["one","two","four","five","six","seven"]`,
+			`[{"op":"remove","path":"/2"}]`,
+		},
+		{
+			"shorter to say anew", `{"a":{"b":1,"c":2,"d":3}}`, `{"a":{"e":1}}`,
+			`[{"op":"replace","path":"/a","value":{"e":1}}]`,
+		},
 		{"large numbers", `9007199254740993`, `9007199254740992`, `[{"op":"replace","path":"","value":9007199254740992}]`},
 		{"of another kind", `{"a":[]}`, `[]`, `[{"op":"replace","path":"","value":[]}]`},
 		{"the last of two counts", `{"a":1,"a":2}`, `{"a":2}`, `[]`},
-		{"not what looks like it", `{"a":"1","b":"true","c":"null"}`, `{"a":1,"b":true,"c":null}`, `[{"op":"replace","path":"","value":{"a":1,"b":true,"c":null}}]`},
+		{
+			"not what looks like it", `{"a":"1","b":"true","c":"null"}`, `{"a":1,"b":true,"c":null}`,
+			`[{"op":"replace","path":"","value":{"a":1,"b":true,"c":null}}]`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -40,7 +58,10 @@ func TestJSONPatch(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"", "{", `{"a":1} 2`, `"\ud800"`, `{"\ud800":1}`, "\"\xff\"", strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2)} {
+	for _, bad := range []string{
+		"", "{", `{"a":1} 2`, `"\ud800"`, `{"\ud800":1}`, "\"\xff\"",
+		strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2),
+	} {
 		if patch, _, ok := jsonPatch([]byte("1"), []byte(bad), false, false, MaxDiffBytes); ok {
 			t.Errorf("%.30q can be read, and the patch is %s", bad, patch)
 		}
@@ -343,11 +364,24 @@ func TestAdversarialDocuments(t *testing.T) {
 		{"lists without anything in common", jsonType, list("", "1,", "1"), list("", "2,", "2")},
 		{"lists of two values, turned around", jsonType, list("", "0,1,", "0"), list("", "1,0,0,1,", "0")},
 		{"lists shifted by one", jsonType, list("", `"a","b",`, "0"), list("1,", `"a","b",`, "0")},
-		{"deep nests", jsonType, strings.Repeat("[", deep) + "1" + strings.Repeat("]", deep), strings.Repeat("[", deep) + "2" + strings.Repeat("]", deep)},
-		{"deep nests with wide levels", jsonType, strings.Repeat(`[0,"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",`, deep) + "1" + strings.Repeat("]", deep), strings.Repeat(`[1,"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",`, deep) + "2" + strings.Repeat("]", deep)},
+		{
+			"deep nests", jsonType, strings.Repeat("[", deep) + "1" + strings.Repeat("]", deep),
+			strings.Repeat("[", deep) + "2" + strings.Repeat("]", deep),
+		},
+		{
+			"deep nests with wide levels", jsonType,
+			strings.Repeat(`[0,"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",`, deep) + "1" + strings.Repeat("]", deep),
+			strings.Repeat(`[1,"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",`, deep) + "2" + strings.Repeat("]", deep),
+		},
 		{"too deep", jsonType, repeat("[")[:size/2] + repeat("]")[:size/2], "1"},
-		{"a name that is long and has many members", jsonType, bigKey + strings.Repeat("1,", size/5) + "1]}", bigKey + strings.Repeat("2,", size/5) + "1]}"},
-		{"many members", jsonType, "{" + strings.Join(strings.Fields(numbers(size/16, `"%06d":1,`)), "") + `"":1}`, "{" + strings.Join(strings.Fields(numbers(size/16, `"%06d":2,`)), "") + `"":1}`},
+		{
+			"a name that is long and has many members", jsonType, bigKey + strings.Repeat("1,", size/5) + "1]}",
+			bigKey + strings.Repeat("2,", size/5) + "1]}",
+		},
+		{
+			"many members", jsonType, "{" + strings.Join(strings.Fields(numbers(size/16, `"%06d":1,`)), "") + `"":1}`,
+			"{" + strings.Join(strings.Fields(numbers(size/16, `"%06d":2,`)), "") + `"":1}`,
+		},
 		{"lines without anything in common", textType, numbered(0, 2), numbered(1, 2)},
 		{"every other line", textType, numbered(0, 1), numbered(0, 2)},
 		{"empty lines", textType, repeat("\n"), repeat("\n\n\n\na")},
@@ -370,7 +404,8 @@ func TestAdversarialDocuments(t *testing.T) {
 			if len(p.Message) > MaxBytes {
 				t.Errorf("a message of %d bytes", len(p.Message))
 			}
-			if last := p.Changes[len(p.Changes)-1].Diff; len(p.Changes) == len(many) && len(tt.then)+len(tt.now) > MaxWorkBytes/8 && last.Kind != interlock.SizesOnly {
+			if last := p.Changes[len(p.Changes)-1].Diff; len(p.Changes) == len(many) &&
+				len(tt.then)+len(tt.now) > MaxWorkBytes/8 && last.Kind != interlock.SizesOnly {
 				t.Errorf("after so much work the last one is still compared: %+v", last)
 			}
 		})

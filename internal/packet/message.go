@@ -43,7 +43,10 @@ const moreNotice = "More changed than is listed here: read everything again that
 func message(list []item, more bool, occasion Occasion) (told int, text string) {
 	w := words[occasion]
 	var b strings.Builder
-	fmt.Fprintf(&b, "Your environment changed while you were %s. Re-evaluate before writing: %s.\n\n%s\n\n", w.doing, w.happened, dataNotice)
+	fmt.Fprintf(
+		&b, "Your environment changed while you were %s. Re-evaluate before writing: %s.\n\n%s\n\n", w.doing, w.happened,
+		dataNotice,
+	)
 	room := MaxBytes - len(moreNotice) - len(w.next)
 	for i := range list {
 		text := list[i].text(i+1, occasion, (room-b.Len())/(len(list)-i), room-b.Len())
@@ -65,7 +68,10 @@ func message(list []item, more bool, occasion Occasion) (told int, text string) 
 // can be cut so far, and empty if even without them it is longer than room.
 func (it *item) text(number int, occasion Occasion, share, room int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d. %s: %s %s; now it is %s", number, name(it.key), words[occasion].then, state(&it.Then, it.then), state(&it.Now, it.now))
+	fmt.Fprintf(
+		&b, "%d. %s: %s %s; now it is %s", number, name(it.key), words[occasion].then, state(&it.Then, it.then),
+		state(&it.Now, it.now),
+	)
 	if it.Writes > 1 {
 		atLeast := ""
 		if !it.Known && it.then != "" {

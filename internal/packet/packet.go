@@ -87,7 +87,8 @@ func build(list []item, more bool, occasion Occasion) *interlock.Packet {
 	for i := range p.Changes {
 		it := &list[i]
 		c := interlock.Change{
-			Then: it.Then, Known: it.Known, Now: it.Now, Writes: it.Writes, Between: slices.Clone(it.Between), Left: it.Left(), Diff: it.diff,
+			Then: it.Then, Known: it.Known, Now: it.Now, Writes: it.Writes, Between: slices.Clone(it.Between), Left: it.Left(),
+			Diff: it.diff,
 		}
 		for k := range c.Between {
 			c.Between[k].Note, _ = cut(c.Between[k].Note, MaxBetweenBytes)

@@ -60,13 +60,22 @@ func TestGolden(t *testing.T) {
 	}{
 		{"several", func() *interlock.Packet { return New([]interlock.Stale{several, crowded}, false, Commit) }},
 		{"json", func() *interlock.Packet {
-			return New([]interlock.Stale{stale(document(41, jsonType, `{"balance": 100, "fees": [5], "owner": "ann"}`), noted)}, false, Commit)
+			return New(
+				[]interlock.Stale{stale(document(41, jsonType, `{"balance": 100, "fees": [5], "owner": "ann"}`), noted)}, false,
+				Commit,
+			)
 		}},
 		{"grant", func() *interlock.Packet {
-			return New([]interlock.Stale{stale(document(41, textType, "a\nb\nc\n"), document(57, textType, "a\nB\nc\n")), unkept}, true, Grant)
+			return New(
+				[]interlock.Stale{stale(document(41, textType, "a\nb\nc\n"), document(57, textType, "a\nB\nc\n")), unkept}, true,
+				Grant,
+			)
 		}},
 		{"answer", func() *interlock.Packet {
-			return New([]interlock.Stale{stale(document(41, jsonType, `{"limit": 1000}`), document(57, jsonType, `{"limit": 5}`))}, false, Answer)
+			return New(
+				[]interlock.Stale{stale(document(41, jsonType, `{"limit": 1000}`), document(57, jsonType, `{"limit": 5}`))}, false,
+				Answer,
+			)
 		}},
 		{"deleted", func() *interlock.Packet {
 			return New([]interlock.Stale{
@@ -126,7 +135,9 @@ func TestGolden(t *testing.T) {
 func printPacket(p *interlock.Packet) string {
 	var b strings.Builder
 	for _, c := range p.Changes {
-		fmt.Fprintf(&b, "%s %d -> %d %s cut=%t %q\n", c.Now.Key, c.Then.Version, c.Now.Version, c.Diff.Kind, c.Diff.Cut, c.Diff.Text)
+		fmt.Fprintf(
+			&b, "%s %d -> %d %s cut=%t %q\n", c.Now.Key, c.Then.Version, c.Now.Version, c.Diff.Kind, c.Diff.Cut, c.Diff.Text,
+		)
 	}
 	fmt.Fprintf(&b, "more=%t\n\n%s", p.More, p.Message)
 	return b.String()
@@ -166,7 +177,9 @@ func TestHostileTextStaysData(t *testing.T) {
 			now := document(2, textType, text+"\nend\n")
 			then := document(1, textType, "begin\n"+text)
 			if form == jsonType {
-				now.ContentType, now.Body = jsonType, fmt.Appendf(nil, `{"v":%s,%[1]s:1}`, quoteJSON(strings.ToValidUTF8(text, "?")))
+				now.ContentType, now.Body = jsonType, fmt.Appendf(
+					nil, `{"v":%s,%[1]s:1}`, quoteJSON(strings.ToValidUTF8(text, "?")),
+				)
 				then.ContentType, then.Body = jsonType, []byte(`{"v":1}`)
 				now.Size, then.Size = len(now.Body), len(then.Body)
 			}
@@ -175,7 +188,9 @@ func TestHostileTextStaysData(t *testing.T) {
 			s := stale(then, now)
 			s.Writes, s.Between = 3, []interlock.Document{{Version: 1, Principal: text, Note: text}}
 			s.Known = form != "unknown"
-			for _, p := range []*interlock.Packet{New([]interlock.Stale{s}, false, Commit), NewFile(&s, "3f2a91", "b07c44", []string{"5d"})} {
+			for _, p := range []*interlock.Packet{
+				New([]interlock.Stale{s}, false, Commit), NewFile(&s, "3f2a91", "b07c44", []string{"5d"}),
+			} {
 				if len(p.Changes) > 0 {
 					checkMessage(t, fmt.Sprintf("hostile text %d as %s", i, form), p.Message)
 				}
@@ -193,7 +208,8 @@ func checkMessage(t *testing.T, name, message string) {
 	}
 	for line := range strings.SplitSeq(message, "\n") {
 		for _, r := range line {
-			if r != '\t' && (!unicode.IsGraphic(r) || strings.ContainsRune("\u3164\uffa0\u115f\u1160\u034f\u17b4\u2800\ufe0e\U000e0101", r)) {
+			if r != '\t' &&
+				(!unicode.IsGraphic(r) || strings.ContainsRune("\u3164\uffa0\u115f\u1160\u034f\u17b4\u2800\ufe0e\U000e0101", r)) {
 				t.Errorf("%s: %U in %q", name, r, line)
 			}
 		}
@@ -257,7 +273,9 @@ func TestPacketIsBounded(t *testing.T) {
 		now.Agent = strings.Repeat("\x01", interlock.MaxNameBytes)
 		now.Note = strings.Repeat("ä\x01", interlock.MaxNoteBytes/4)
 		if i%3 == 1 {
-			now.ContentType, now.Body = jsonType, []byte(`{"`+strings.Repeat("k", 2000)+`":1,"l":"`+strings.Repeat("v", 9000)+`"}`)
+			now.ContentType, now.Body = jsonType, []byte(
+				`{"`+strings.Repeat("k", 2000)+`":1,"l":"`+strings.Repeat("v", 9000)+`"}`,
+			)
 			now.Size = len(now.Body)
 		}
 		s := stale(document(1, textType, long), now)
@@ -333,11 +351,27 @@ func TestNotKeptNotAtHand(t *testing.T) {
 	}{
 		{"not kept, text", interlock.Stale{Now: document(2, textType, "text")}, interlock.Difference{Text: "text"}},
 		{"not kept, bytes", interlock.Stale{Now: document(2, textType, "\xff")}, interlock.Difference{}},
-		{"not kept, long", interlock.Stale{Now: document(2, textType, strings.Repeat("é", maxHeadBytes))}, interlock.Difference{Text: strings.Repeat("é", maxHeadBytes/2), Cut: true}},
-		{"body not at hand", stale(interlock.Document{Version: 1, Size: 3}, document(2, textType, "text")), interlock.Difference{Kind: interlock.SizesOnly}},
-		{"not JSON after all", stale(document(1, jsonType, "{"), document(2, jsonType, "{")), interlock.Difference{Kind: interlock.UnifiedDiff}},
-		{"a suffix of JSON", stale(document(1, "application/hal+json; charset=utf-8", "1"), document(2, jsonType, "2")), interlock.Difference{Kind: interlock.JSONPatch, Text: `[{"op":"replace","path":"","value":2}]`}},
-		{"NUL", stale(document(1, textType, "a\x00"), document(2, textType, "b")), interlock.Difference{Kind: interlock.SizesOnly}},
+		{
+			"not kept, long",
+			interlock.Stale{Now: document(2, textType, strings.Repeat("é", maxHeadBytes))},
+			interlock.Difference{Text: strings.Repeat("é", maxHeadBytes/2), Cut: true},
+		},
+		{
+			"body not at hand", stale(interlock.Document{Version: 1, Size: 3}, document(2, textType, "text")),
+			interlock.Difference{Kind: interlock.SizesOnly},
+		},
+		{
+			"not JSON after all", stale(document(1, jsonType, "{"), document(2, jsonType, "{")),
+			interlock.Difference{Kind: interlock.UnifiedDiff},
+		},
+		{
+			"a suffix of JSON", stale(document(1, "application/hal+json; charset=utf-8", "1"), document(2, jsonType, "2")),
+			interlock.Difference{Kind: interlock.JSONPatch, Text: `[{"op":"replace","path":"","value":2}]`},
+		},
+		{
+			"NUL", stale(document(1, textType, "a\x00"), document(2, textType, "b")),
+			interlock.Difference{Kind: interlock.SizesOnly},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -24,7 +24,9 @@ func For(eff *engine.Effect) interlock.Advice {
 		return grantedAdvice(&eff.Lease)
 	case engine.Queued:
 		if eff.Question != nil {
-			return interlock.Advice{Action: interlock.ActAskHuman, Message: "the lease is resumed when a person approves what it asks"}
+			return interlock.Advice{
+				Action: interlock.ActAskHuman, Message: "the lease is resumed when a person approves what it asks",
+			}
 		}
 		return queuedAdvice(&eff.Ticket, eff.Conflict)
 	case engine.Skipped:
@@ -56,11 +58,13 @@ func grantedAdvice(l *interlock.Lease) interlock.Advice {
 	case l.State == interlock.Grace || l.Yield != nil || stops(l) != nil:
 	case len(l.Moved) > 0:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
-			"others may have written %s while the lease was parked: read it again, and decide again if it moved", several(l.Moved),
+			"others may have written %s while the lease was parked: read it again, and decide again if it moved",
+			several(l.Moved),
 		)}
 	case len(l.Stale) > 0:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
-			"%s was committed by others meanwhile: look at what changed and decide again before you write", staleKeys(l.Stale, l.StaleMore),
+			"%s was committed by others meanwhile: look at what changed and decide again before you write",
+			staleKeys(l.Stale, l.StaleMore),
 		)}
 	case l.Changed:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
@@ -104,7 +108,8 @@ func graceAdvice(l *interlock.Lease) interlock.Advice {
 		)}
 	}
 	return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-		"the hard end has passed%s: begin nothing new; commit what is finished and release within %s", because(l.EndedBy), short(l.ExpiresIn),
+		"the hard end has passed%s: begin nothing new; commit what is finished and release within %s", because(l.EndedBy),
+		short(l.ExpiresIn),
 	)}
 }
 
@@ -114,11 +119,19 @@ func parkedAdvice(l *interlock.Lease) interlock.Advice {
 		return ForCode(interlock.CodeParked)
 	}
 	if d := l.Decision; d != nil {
-		what := fmt.Sprintf("%s was %s by %s%s", claimed(l.Claims), d.Verdict, quoteUnlessPlain(cleanText(interlock.Answerer(d.Principal, d.By))), saidWhy(d.Reason))
+		what := fmt.Sprintf(
+			"%s was %s by %s%s", claimed(l.Claims), d.Verdict,
+			quoteUnlessPlain(cleanText(interlock.Answerer(d.Principal, d.By))), saidWhy(d.Reason),
+		)
 		if d.Verdict == interlock.Denied {
-			return interlock.Advice{Action: interlock.ActStop, Message: what + ": do not do what was asked, and release the lease"}
+			return interlock.Advice{
+				Action: interlock.ActStop, Message: what + ": do not do what was asked, and release the lease",
+			}
 		}
-		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf("%s: resume the lease by its id within %s, or release it", what, short(p.Left))}
+		return interlock.Advice{
+			Action:  interlock.ActRetry,
+			Message: fmt.Sprintf("%s: resume the lease by its id within %s, or release it", what, short(p.Left)),
+		}
 	}
 	keys := "is kept for it"
 	if p.Freed {
@@ -146,7 +159,11 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 	}
 	fmt.Fprintf(&b, "you are %s of %d in line, ", ordinal(t.Position), max(t.Length, t.Position))
 	if t.ETA > worthWaiting {
-		fmt.Fprintf(&b, "expected wait %s: do not wait, work on something else; the ticket keeps your place while you ask after it now and then, or leave the line", short(t.ETA))
+		fmt.Fprintf(
+			&b,
+			"expected wait %s: do not wait, work on something else; the ticket keeps your place while you ask after it now and then, or leave the line",
+			short(t.ETA),
+		)
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: time.Minute, Message: b.String()}
 	}
 	if t.ETA > 0 {
@@ -166,11 +183,13 @@ func warnedAdvice(l *interlock.Lease) interlock.Advice {
 	}
 	if l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn {
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"%s may be held for another %s and no longer, whatever heartbeats come: finish, write and release", claimed(l.Claims), short(l.MaxHoldIn),
+			"%s may be held for another %s and no longer, whatever heartbeats come: finish, write and release",
+			claimed(l.Claims), short(l.MaxHoldIn),
 		)}
 	}
 	return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
-		"the lease on %s ends in %s without a heartbeat: renew it now, or finish and release", claimed(l.Claims), short(l.ExpiresIn),
+		"the lease on %s ends in %s without a heartbeat: renew it now, or finish and release", claimed(l.Claims),
+		short(l.ExpiresIn),
 	)}
 }
 
@@ -207,7 +226,10 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 				"and stays so: ask again under a fresh one, with on_conflict wait to stand in line"}
 		}
 		if len(eff.Tasks) == 1 {
-			return say("%s: ask again when the attempt is over, or have its lease revoked first (POST /v1/revocations)", taskText(&eff.Tasks[0]))
+			return say(
+				"%s: ask again when the attempt is over, or have its lease revoked first (POST /v1/revocations)",
+				taskText(&eff.Tasks[0]),
+			)
 		}
 		if c != nil {
 			return heldAdvice(c)
@@ -218,7 +240,10 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 	case interlock.CodeFenced:
 		if c != nil && c.Kind == "" {
-			return interlock.Advice{Action: interlock.ActReRead, Message: "look at the key and name the fence of its present holder, if there still is one to revoke"}
+			return interlock.Advice{
+				Action:  interlock.ActReRead,
+				Message: "look at the key and name the fence of its present holder, if there still is one to revoke",
+			}
 		}
 	case interlock.CodeDeadlock:
 		if len(eff.Tasks) == 1 {
@@ -233,7 +258,9 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 	case interlock.CodeTaken:
 		if c != nil {
-			return say("%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c))
+			return say(
+				"%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c),
+			)
 		}
 	case interlock.CodeStale:
 		message := info.next
@@ -265,12 +292,20 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))
 		}
 		if c != nil && c.Key != "" {
-			return say("list the patterns with GET /v1/patterns, and use a key that fits one of them; any other would exclude nobody")
+			return say(
+				"list the patterns with GET /v1/patterns, and use a key that fits one of them; any other would exclude nobody",
+			)
 		}
-		return interlock.Advice{Action: interlock.ActAskHuman, Message: "no pattern of the namespace lists members: have an operator set one that does, or name the keys"}
+		return interlock.Advice{
+			Action:  interlock.ActAskHuman,
+			Message: "no pattern of the namespace lists members: have an operator set one that does, or name the keys",
+		}
 	}
 	if eff.Lease.EndedBy == record.ByTarget.String() {
-		return interlock.Advice{Action: interlock.ActReRead, Message: "the one for whom you waited is over and will not answer any more: go on without it, or find out who has taken its work over"}
+		return interlock.Advice{
+			Action:  interlock.ActReRead,
+			Message: "the one for whom you waited is over and will not answer any more: go on without it, or find out who has taken its work over",
+		}
 	}
 	if reason := because(eff.Lease.EndedBy); reason != "" {
 		return say("it ended%s: %s", reason, info.next)
@@ -293,7 +328,8 @@ func fullAdvice(c *engine.Conflict) interlock.Advice {
 		)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-		"%s: ask again in about %s, not at a fixed beat, under the same request id; or with a longer wait_ms to stand in line", what, short(after),
+		"%s: ask again in about %s, not at a fixed beat, under the same request id; or with a longer wait_ms to stand in line",
+		what, short(after),
 	)}
 }
 
@@ -302,7 +338,8 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 	what, eta := situation(c), c.Queue.ETA
 	if c.Writing {
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
-			"%s: acquire the key with on_conflict wait, read the document again, and commit in the name of that lease; or work on something else", what,
+			"%s: acquire the key with on_conflict wait, read the document again, and commit in the name of that lease; or work on something else",
+			what,
 		)}
 	}
 	line := ""
@@ -318,13 +355,16 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: what +
 			": that is another flow of your own session; let it finish and release, do not wait for it while it waits for you"}
 	case isParked(c):
-		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: atLeastASecond(max(eta, worthWaiting)), Message: fmt.Sprintf(
+		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: atLeastASecond(max(
+			eta, worthWaiting,
+		)), Message: fmt.Sprintf(
 			"%s%s: nobody knows how long a human takes; work on something else, or ask that human", what, line,
 		)}
 	case c.Kind == interlock.RateUsed && eta <= worthWaiting:
 		after := atLeastASecond(max(eta, refill(c)))
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-			"%s%s: ask again in %s, not before and not at a fixed beat, or ask with on_conflict wait to stand in line", what, line, short(after),
+			"%s%s: ask again in %s, not before and not at a fixed beat, or ask with on_conflict wait to stand in line", what,
+			line, short(after),
 		)}
 	case eta > worthWaiting:
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: eta, Message: fmt.Sprintf(
@@ -332,10 +372,12 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 		)}
 	case eta > 0:
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
-			"%s%s: expected wait %s; ask again with on_conflict wait to stand in line, or work on something else", what, line, short(eta),
+			"%s%s: expected wait %s; ask again with on_conflict wait to stand in line, or work on something else", what, line,
+			short(eta),
 		)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: InfoOf(interlock.CodeHeld).after, Message: fmt.Sprintf(
-		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what, line,
+		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what,
+		line,
 	)}
 }

@@ -21,7 +21,10 @@ func taskAdvice(t *interlock.Task) interlock.Advice {
 	switch t.State {
 	case interlock.TaskScheduled, interlock.TaskWaiting, interlock.TaskRunning:
 		if t.Barred && t.Blocker == "" {
-			return say(interlock.ActWorkElsewhere, "GET /v1/why?key= of one of its keys, or ?agent= of its sender, says which rule keeps them from it; "+howToFollow)
+			return say(
+				interlock.ActWorkElsewhere,
+				"GET /v1/why?key= of one of its keys, or ?agent= of its sender, says which rule keeps them from it; "+howToFollow,
+			)
 		}
 		return say(interlock.ActWorkElsewhere, "it needs nobody to wait for it: "+howToFollow)
 	case interlock.TaskAsking:
@@ -47,7 +50,10 @@ func taskPlace(t *interlock.Task) string {
 	case interlock.TaskScheduled:
 		text := "is due in " + short(t.Due)
 		if n := len(t.Attempts); n > 0 {
-			text += fmt.Sprintf(", after attempt %d of %d failed%s", t.Attempts[n-1].Number, t.MaxAttempts, saidWhy(cmp.Or(t.Attempts[n-1].Reason, t.Attempts[n-1].EndedBy)))
+			text += fmt.Sprintf(
+				", after attempt %d of %d failed%s", t.Attempts[n-1].Number, t.MaxAttempts,
+				saidWhy(cmp.Or(t.Attempts[n-1].Reason, t.Attempts[n-1].EndedBy)),
+			)
 		}
 		return text
 	case interlock.TaskWaiting:

@@ -24,7 +24,12 @@ func holder(change func(*interlock.Holder)) engine.Conflict {
 	if change != nil {
 		change(&h)
 	}
-	return engine.Conflict{Conflict: interlock.Conflict{Key: "account:12345", Kind: interlock.OtherAgent, Holders: []interlock.Holder{h}, Queue: interlock.Queue{Length: 1, ETA: 40 * time.Second}}}
+	return engine.Conflict{
+		Conflict: interlock.Conflict{
+			Key: "account:12345", Kind: interlock.OtherAgent, Holders: []interlock.Holder{h},
+			Queue: interlock.Queue{Length: 1, ETA: 40 * time.Second},
+		},
+	}
 }
 
 func TestAdviceSentences(t *testing.T) {
@@ -62,7 +67,11 @@ func TestAdviceSentences(t *testing.T) {
 		h.Parking = &interlock.ParkStatus{Reason: "refund\x1b[2J \"900\"?"}
 	})
 	parked.Queue = interlock.Queue{}
-	hurt := engine.Conflict{Conflict: interlock.Conflict{Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}}}}
+	hurt := engine.Conflict{
+		Conflict: interlock.Conflict{
+			Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}},
+		},
+	}
 	asks := &interlock.Yield{Agent: "support-2", Purpose: "fix the outage"}
 	taking := &interlock.Yield{Agent: "support-2", Revoked: true}
 	lease := func(change func(*interlock.Lease)) interlock.Lease {
@@ -77,12 +86,18 @@ func TestAdviceSentences(t *testing.T) {
 		want   string
 	}{
 		{
-			engine.Effect{Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 2, Length: 3, ETA: 40 * time.Second}, Conflict: &plain},
+			engine.Effect{
+				Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 2, Length: 3, ETA: 40 * time.Second}, Conflict: &plain,
+			},
 			"wait", 0,
-			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 2nd of 3 in line, expected wait 40 s: wait on the ticket` + howToWait,
+			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 2nd of 3 in line, expected wait 40 s: wait on the ticket` +
+				howToWait,
 		},
 		{
-			engine.Effect{Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 11, Length: 11, ETA: 59 * time.Minute}, Conflict: &plain},
+			engine.Effect{
+				Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 11, Length: 11, ETA: 59 * time.Minute},
+				Conflict: &plain,
+			},
 			"work_elsewhere", time.Minute,
 			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 11th of 11 in line, expected wait 59 min: do not wait, work on something else; the ticket keeps your place while you ask after it now and then, or leave the line`,
 		},
@@ -112,12 +127,18 @@ func TestAdviceSentences(t *testing.T) {
 			`account:12345/fees lies under account:12345, which is wanted by 1 ahead, who waits for account:12345/cap, which is held by billing-7 (live, "apply late fee") for 12 s: expected wait 40 s; ask again with on_conflict wait to stand in line, or work on something else`,
 		},
 		{
-			engine.Effect{Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 3, Length: 3, ETA: 40 * time.Second}, Conflict: &line},
+			engine.Effect{
+				Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 3, Length: 3, ETA: 40 * time.Second}, Conflict: &line,
+			},
 			"wait", 0,
-			`account:12345 is wanted by 2 ahead, the first of whom waits for account:12345, which is held by billing-7 (live, "apply late fee") for 12 s and 1 more; you are 3rd of 3 in line, expected wait 40 s: wait on the ticket` + howToWait,
+			`account:12345 is wanted by 2 ahead, the first of whom waits for account:12345, which is held by billing-7 (live, "apply late fee") for 12 s and 1 more; you are 3rd of 3 in line, expected wait 40 s: wait on the ticket` +
+				howToWait,
 		},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &engine.Conflict{Conflict: interlock.Conflict{Key: "a", Kind: interlock.OtherAgent}, Ahead: 1, Line: "a"}},
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeHeld,
+				Conflict: &engine.Conflict{Conflict: interlock.Conflict{Key: "a", Kind: interlock.OtherAgent}, Ahead: 1, Line: "a"},
+			},
 			"wait", 5 * time.Second,
 			`a is wanted by 1 ahead: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else`,
 		},
@@ -143,43 +164,67 @@ func TestAdviceSentences(t *testing.T) {
 			`somebody who could write held a and 1 more while you waited: read it again before you decide`,
 		},
 		{
-			engine.Effect{Outcome: engine.Granted, Lease: interlock.Lease{Claims: two, State: interlock.Grace, ExpiresIn: 4 * time.Second}},
+			engine.Effect{
+				Outcome: engine.Granted, Lease: interlock.Lease{Claims: two, State: interlock.Grace, ExpiresIn: 4 * time.Second},
+			},
 			"stop", 0,
 			`the hard end has passed: begin nothing new; commit what is finished and release within 4 s`,
 		},
 		{
-			engine.Effect{Outcome: engine.Warned, Lease: interlock.Lease{Claims: two[:1], State: interlock.Soft, ExpiresIn: 10 * time.Second}},
+			engine.Effect{
+				Outcome: engine.Warned,
+				Lease:   interlock.Lease{Claims: two[:1], State: interlock.Soft, ExpiresIn: 10 * time.Second},
+			},
 			"retry", 0,
 			`the lease on a ends in 10 s without a heartbeat: renew it now, or finish and release`,
 		},
 		{
-			engine.Effect{Outcome: engine.Warned, Lease: interlock.Lease{Claims: two[:1], State: interlock.Soft, ExpiresIn: 10 * time.Second, MaxHoldIn: 10 * time.Second}},
+			engine.Effect{
+				Outcome: engine.Warned,
+				Lease: interlock.Lease{
+					Claims: two[:1], State: interlock.Soft, ExpiresIn: 10 * time.Second, MaxHoldIn: 10 * time.Second,
+				},
+			},
 			"stop", 0,
 			`a may be held for another 10 s and no longer, whatever heartbeats come: finish, write and release`,
 		},
 		{
-			engine.Effect{Outcome: engine.Lost, Code: interlock.CodeRevoked, Lease: interlock.Lease{Claims: two[:1], State: interlock.Ended}},
+			engine.Effect{
+				Outcome: engine.Lost, Code: interlock.CodeRevoked, Lease: interlock.Lease{Claims: two[:1], State: interlock.Ended},
+			},
 			"ask_human", 0,
 			`the lease on a is lost (revoked): write nothing more under it; it was taken back on purpose: ask who did it before you acquire again`,
 		},
 		{engine.Effect{Outcome: engine.Done}, "", 0, ``},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeAtCapacity, Conflict: permits(interlock.CapacityUsed, gpus, nil)},
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeAtCapacity, Conflict: permits(interlock.CapacityUsed, gpus, nil),
+			},
 			"wait", 40 * time.Second,
 			`gpu:pool has 2 of 2 permits taken by billing-7 (2 permits, live, "apply late fee") and 1 waits in line: expected wait 40 s; ask again with on_conflict wait to stand in line, or work on something else`,
 		},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeRateLimited, Conflict: permits(interlock.RateUsed, tokens, nobody)},
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeRateLimited, Conflict: permits(interlock.RateUsed, tokens, nobody),
+			},
 			"wait", 2500 * time.Millisecond,
 			`gpu:pool has 1 of 60 tokens left, the next in 3 s: ask again in 3 s, not before and not at a fixed beat, or ask with on_conflict wait to stand in line`,
 		},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeRateLimited, Repeated: true, Conflict: permits(interlock.RateUsed, tokens, nobody)},
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeRateLimited, Repeated: true,
+				Conflict: permits(interlock.RateUsed, tokens, nobody),
+			},
 			"retry", time.Second,
 			`this is the earlier answer to this request id, and stays so: ask again under a fresh one, with on_conflict wait to stand in line`,
 		},
 		{
-			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeUnknownPattern, Conflict: &engine.Conflict{Conflict: interlock.Conflict{Key: "acct/1", Nearest: []string{"account:{id}", "do what I say"}}}},
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeUnknownPattern,
+				Conflict: &engine.Conflict{
+					Conflict: interlock.Conflict{Key: "acct/1", Nearest: []string{"account:{id}", "do what I say"}},
+				},
+			},
 			"stop", 0,
 			`spell the key like one of "account:{id}", "do what I say"; a spelling of your own would exclude nobody`,
 		},
@@ -204,22 +249,33 @@ func TestAdviceSentences(t *testing.T) {
 			`it ended, because no progress was reported for too long: write nothing more under it; the key is free now: acquire again and read again before you go on`,
 		},
 		{
-			engine.Effect{Outcome: engine.Lost, Code: interlock.CodeExpired, Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy, l.ExpiresIn = interlock.Ended, "ttl", 9*time.Second })},
+			engine.Effect{
+				Outcome: engine.Lost, Code: interlock.CodeExpired,
+				Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy, l.ExpiresIn = interlock.Ended, "ttl", 9*time.Second }),
+			},
 			"re_read", 9 * time.Second,
 			`the lease on a ended, because no heartbeat came within its ttl, and its keys stay closed for another 9 s: write nothing more under it; acquire again with on_conflict wait, and read again before you go on`,
 		},
 		{
-			engine.Effect{Outcome: engine.Lost, Code: interlock.CodeExpired, Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy, l.ExpiresIn = interlock.Ended, "ttl", 0 })},
+			engine.Effect{
+				Outcome: engine.Lost, Code: interlock.CodeExpired,
+				Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy, l.ExpiresIn = interlock.Ended, "ttl", 0 }),
+			},
 			"re_read", 0,
 			`the lease on a is lost (expired), because no heartbeat came within its ttl: write nothing more under it; the key is free now: acquire again and read again before you go on`,
 		},
 		{
-			engine.Effect{Outcome: engine.Lost, Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy = interlock.Grace, "max_hold" })},
+			engine.Effect{
+				Outcome: engine.Lost, Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy = interlock.Grace, "max_hold" }),
+			},
 			"stop", 0,
 			`the hard end has passed, because it was held for as long as it may be: begin nothing new; commit what is finished and release within 20 s`,
 		},
 		{
-			engine.Effect{Outcome: engine.Warned, Lease: lease(func(l *interlock.Lease) { l.State, l.StallIn = interlock.Soft, 20*time.Second })},
+			engine.Effect{
+				Outcome: engine.Warned,
+				Lease:   lease(func(l *interlock.Lease) { l.State, l.StallIn = interlock.Soft, 20*time.Second }),
+			},
 			"retry", 0,
 			`the lease on a ends in 20 s unless progress is reported, whatever heartbeats come: report how far the work is, in other words than last time, or finish and release`,
 		},
@@ -229,7 +285,9 @@ func TestAdviceSentences(t *testing.T) {
 			`support-2 ("fix the outage") asks for a: finish what cannot be left half done, release it with a note, then acquire again; or go on if your work is the more urgent, which nobody else can judge`,
 		},
 		{
-			engine.Effect{Outcome: engine.Asked, Lease: lease(func(l *interlock.Lease) { l.Yield, l.State = taking, interlock.Grace })},
+			engine.Effect{
+				Outcome: engine.Asked, Lease: lease(func(l *interlock.Lease) { l.Yield, l.State = taking, interlock.Grace }),
+			},
 			"stop", 0,
 			`support-2 asks for a and gets it in 20 s: begin nothing new; commit what is finished and release it before`,
 		},
@@ -241,7 +299,10 @@ func TestAdviceSentences(t *testing.T) {
 			`another member is to have q/2 and 1 more: stop work on it and release its lease within 4 s, when it is taken away; go on with the other parts`,
 		},
 		{
-			engine.Effect{Outcome: engine.Granted, Lease: lease(func(l *interlock.Lease) { l.Changed, l.Moved = true, []interlock.Key{"a"} })},
+			engine.Effect{
+				Outcome: engine.Granted,
+				Lease:   lease(func(l *interlock.Lease) { l.Changed, l.Moved = true, []interlock.Key{"a"} }),
+			},
 			"re_read", 0,
 			`others may have written a while the lease was parked: read it again, and decide again if it moved`,
 		},
@@ -255,21 +316,27 @@ func TestAdviceSentences(t *testing.T) {
 	} {
 		got := For(&c.eff)
 		if got.Message != c.want || got.Action != c.action || got.RetryAfter != c.after {
-			t.Errorf("%v %s:\n got %s %v %q\nwant %s %v %q", c.eff.Outcome, c.eff.Code, got.Action, got.RetryAfter, got.Message, c.action, c.after, c.want)
+			t.Errorf(
+				"%v %s:\n got %s %v %q\nwant %s %v %q", c.eff.Outcome, c.eff.Code, got.Action, got.RetryAfter, got.Message,
+				c.action, c.after, c.want,
+			)
 		}
 	}
 }
 
 func TestShortDurations(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "less than 1 s", 999 * time.Millisecond: "less than 1 s", time.Second: "1 s", 1600 * time.Millisecond: "2 s", 99 * time.Second: "99 s",
+		0: "less than 1 s", 999 * time.Millisecond: "less than 1 s", time.Second: "1 s", 1600 * time.Millisecond: "2 s",
+		99 * time.Second:  "99 s",
 		100 * time.Second: "2 min", 59*time.Minute + 31*time.Second: "60 min", 2 * time.Hour: "2 h", 72 * time.Hour: "3 days",
 	} {
 		if got := short(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
-	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 111: "111th", 102: "102nd"} {
+	for n, want := range map[int]string{
+		1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 111: "111th", 102: "102nd",
+	} {
 		if got := ordinal(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}

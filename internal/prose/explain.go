@@ -54,7 +54,8 @@ func AdviceToClaim(advice interlock.Advice, mode interlock.Mode, problem string)
 func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 	key := cleanText(string(view.Key))
 	if len(view.Holders) == 0 && view.Length == 0 && !isDry(view.Capacity) {
-		text := key + " is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it."
+		text := key +
+			" is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it."
 		if c := view.Capacity; c != nil {
 			text += " It has " + roomText(c) + "."
 			if len(c.Groups) > 0 {
@@ -77,7 +78,8 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 			fmt.Fprintf(&b, "It has %s. ", tokensText(c))
 		}
 		chain = append(chain, Link{
-			FlowRef: engine.FlowRef{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, Does: holds, Key: h.Key, Mode: h.Mode, Liveness: h.Liveness, Since: h.Held,
+			FlowRef: engine.FlowRef{Agent: h.Agent, Session: h.Session, Flow: h.Flow}, Does: holds, Key: h.Key, Mode: h.Mode,
+			Liveness: h.Liveness, Since: h.Held,
 		})
 	case conflict.Kind == interlock.RateUsed: // what was taken has no holder any more
 		b.WriteString(situation(conflict) + ". ")
@@ -132,7 +134,8 @@ func conflictOfView(view *engine.KeyView) *engine.Conflict {
 		c.Kind = interlock.DescendantHeld
 	case view.Holders[0].Mode == interlock.Permits && view.Capacity != nil:
 		// Holders of permits block only by the numbers.
-		if c.Kind = interlock.CapacityUsed; view.Capacity.Used < view.Capacity.Permits && isDry(view.Capacity) || view.Capacity.Permits == 0 {
+		if c.Kind = interlock.CapacityUsed; view.Capacity.Used < view.Capacity.Permits && isDry(view.Capacity) ||
+			view.Capacity.Permits == 0 {
 			c.Kind = interlock.RateUsed
 		}
 	}
@@ -144,10 +147,15 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(format, args...)}
 	}
 	if c.Kind == interlock.RateUsed && isDry(view.Capacity) {
-		return wait(atLeastASecond(refill(c)), "the next token comes in %s: stand in line with on_conflict wait", short(refill(c)))
+		return wait(
+			atLeastASecond(refill(c)), "the next token comes in %s: stand in line with on_conflict wait", short(refill(c)),
+		)
 	}
 	if len(view.Holders) == 0 && view.Length > 0 && onlyDormant(view) {
-		return interlock.Advice{Action: interlock.ActRetry, Message: "acquire it: who is in line are tasks that wait for a worker; if they wait for too long, start workers for their queue"}
+		return interlock.Advice{
+			Action:  interlock.ActRetry,
+			Message: "acquire it: who is in line are tasks that wait for a worker; if they wait for too long, start workers for their queue",
+		}
 	}
 	if len(view.Holders) == 0 && len(chain) > 1 {
 		return wait(0, "%s", inTheEnd(chain))
@@ -162,18 +170,26 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 			short(h.ExpiresIn), agentName(h.Agent), h.Fence)
 	case h.Liveness == interlock.LiveParked:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
-			"a human has to decide: ask whoever runs %s, or work on something else; the parking ends in %s at the latest", agentName(h.Agent), short(h.ExpiresIn),
+			"a human has to decide: ask whoever runs %s, or work on something else; the parking ends in %s at the latest",
+			agentName(h.Agent), short(h.ExpiresIn),
 		)}
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
-		return wait(atLeastASecond(h.ExpiresIn), "%s; the key goes on in %s at the latest: stand in line with on_conflict wait", over(h), short(h.ExpiresIn))
+		return wait(
+			atLeastASecond(h.ExpiresIn), "%s; the key goes on in %s at the latest: stand in line with on_conflict wait",
+			over(h), short(h.ExpiresIn),
+		)
 	case len(chain) > 1:
 		return wait(0, "%s", inTheEnd(chain))
 	case h.Held > time.Hour:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
-			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held), h.Fence,
+			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held),
+			h.Fence,
 		)}
-	case view.Length == 0 && (c.Kind == interlock.RateUsed || c.Kind == interlock.CapacityUsed && view.Capacity.Used < view.Capacity.Permits):
-		return interlock.Advice{Action: interlock.ActRetry, Message: "acquire it: some are left, unless they are kept for a group"}
+	case view.Length == 0 &&
+		(c.Kind == interlock.RateUsed || c.Kind == interlock.CapacityUsed && view.Capacity.Used < view.Capacity.Permits):
+		return interlock.Advice{
+			Action: interlock.ActRetry, Message: "acquire it: some are left, unless they are kept for a group",
+		}
 	}
 	return wait(InfoOf(interlock.CodeHeld).after, "stand in line with on_conflict wait, or work on something else")
 }
@@ -196,7 +212,8 @@ func firstWait(view *engine.KeyView, edges []engine.WaitEdge) *engine.WaitEdge {
 	}
 	i := slices.IndexFunc(edges, func(e engine.WaitEdge) bool {
 		w := &e.Waiter
-		return e.Key == view.Key && w.Agent == first.Agent && w.Session == first.Session && w.Flow == first.Flow && w.Task == first.Task
+		return e.Key == view.Key && w.Agent == first.Agent && w.Session == first.Session && w.Flow == first.Flow &&
+			w.Task == first.Task
 	})
 	if i < 0 {
 		return nil
@@ -211,9 +228,15 @@ func inTheEnd(chain []Link) string {
 	case last.Key == "":
 		return fmt.Sprintf("what everybody waits for in the end is %s: look at that agent", partyName(&last.FlowRef))
 	case last.Does == waits:
-		return fmt.Sprintf("what everybody waits for in the end is %s, which waits for %s", partyName(&last.FlowRef), cleanText(string(last.Key)))
+		return fmt.Sprintf(
+			"what everybody waits for in the end is %s, which waits for %s", partyName(&last.FlowRef),
+			cleanText(string(last.Key)),
+		)
 	}
-	return fmt.Sprintf("what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it", agentName(last.Agent), cleanText(string(last.Key)))
+	return fmt.Sprintf(
+		"what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it",
+		agentName(last.Agent), cleanText(string(last.Key)),
+	)
 }
 
 // Explanation is the answer to a question why.
@@ -233,9 +256,14 @@ func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 	case 0:
 		fmt.Fprintf(&b, "%s holds nothing. ", name)
 	case 1:
-		fmt.Fprintf(&b, "%s holds %s (%s) for %s. ", name, cleanText(string(held[0].Key)), modeText(&held[0]), short(held[0].Held))
+		fmt.Fprintf(
+			&b, "%s holds %s (%s) for %s. ", name, cleanText(string(held[0].Key)), modeText(&held[0]), short(held[0].Held),
+		)
 	default:
-		fmt.Fprintf(&b, "%s holds %d keys, the first of them %s for %s. ", name, len(held), cleanText(string(held[0].Key)), short(held[0].Held))
+		fmt.Fprintf(
+			&b, "%s holds %d keys, the first of them %s for %s. ", name, len(held), cleanText(string(held[0].Key)),
+			short(held[0].Held),
+		)
 	}
 	if n := parkedAmong(held); n > 0 {
 		fmt.Fprintf(&b, "%s parked while a human decides. ", Count(n, "of them is", "of them are"))
@@ -322,7 +350,9 @@ func hangsOn(chains [][]Link) string {
 // idleAdvice is about an agent that waits for nothing.
 func idleAdvice(held []interlock.Holder) interlock.Advice {
 	if len(held) == 0 {
-		return interlock.Advice{Action: interlock.ActRetry, Message: "nothing stands in its way: if it seems stuck, look at the agent itself"}
+		return interlock.Advice{
+			Action: interlock.ActRetry, Message: "nothing stands in its way: if it seems stuck, look at the agent itself",
+		}
 	}
 	h := &held[0]
 	switch {
@@ -333,7 +363,9 @@ func idleAdvice(held []interlock.Holder) interlock.Advice {
 		}
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: message}
 	case parkedAmong(held) == len(held):
-		return interlock.Advice{Action: interlock.ActAskHuman, Message: "it waits for a human's decision: ask who has to decide"}
+		return interlock.Advice{
+			Action: interlock.ActAskHuman, Message: "it waits for a human's decision: ask who has to decide",
+		}
 	}
 	return interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
 }
@@ -486,7 +518,10 @@ func firstWaiter(view *engine.KeyView) string {
 	if w.Task.IsZero() {
 		return fmt.Sprintf(", first %s for %s", submitterName(w.Agent, w.Owner), short(w.Waited))
 	}
-	text := fmt.Sprintf(", first task %s of queue %s, which %s submitted, for %s", w.Task, quoteUnlessPlain(cleanText(w.Queue)), submitterName(w.Agent, w.Owner), short(w.Waited))
+	text := fmt.Sprintf(
+		", first task %s of queue %s, which %s submitted, for %s", w.Task, quoteUnlessPlain(cleanText(w.Queue)),
+		submitterName(w.Agent, w.Owner), short(w.Waited),
+	)
 	if w.Dormant {
 		text += "; it waits for a worker, and is in nobody's way"
 	}
@@ -506,5 +541,6 @@ func partyName(p *engine.FlowRef) string {
 
 // onlyDormant reports whether all in line are tasks that wait for workers.
 func onlyDormant(view *engine.KeyView) bool {
-	return view.Length == len(view.Waiters) && !slices.ContainsFunc(view.Waiters, func(w engine.WaiterView) bool { return !w.Dormant })
+	return view.Length == len(view.Waiters) &&
+		!slices.ContainsFunc(view.Waiters, func(w engine.WaiterView) bool { return !w.Dormant })
 }

@@ -72,9 +72,14 @@ func (g *barrierView) text(key string) string {
 	case len(g.there) == 0:
 		fmt.Fprintf(&b, "; nobody of its set has come again: %s", names(g.missing))
 	case g.generation == 0:
-		fmt.Fprintf(&b, "; %s there (%s), %s missing", Count(len(g.there), "is", "are"), names(g.there), Count(int(g.size)-len(g.there), "is", "are"))
+		fmt.Fprintf(
+			&b, "; %s there (%s), %s missing", Count(len(g.there), "is", "are"), names(g.there),
+			Count(int(g.size)-len(g.there), "is", "are"),
+		)
 	default:
-		fmt.Fprintf(&b, "; %s there again (%s), still missing: %s", Count(len(g.there), "is", "are"), names(g.there), names(g.missing))
+		fmt.Fprintf(
+			&b, "; %s there again (%s), still missing: %s", Count(len(g.there), "is", "are"), names(g.there), names(g.missing),
+		)
 	}
 	if g.newcomers > 0 {
 		fmt.Fprintf(&b, "; %s until that set is over", Count(g.newcomers, "newcomer waits", "newcomers wait"))
@@ -90,10 +95,14 @@ func (g *barrierView) advice() interlock.Advice {
 		)}
 	case len(g.missing) > 0:
 		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-			"the barrier waits for %s: ask why that one does not come; if it dies or releases, the barrier is broken and all who wait are told", g.missing[0],
+			"the barrier waits for %s: ask why that one does not come; if it dies or releases, the barrier is broken and all who wait are told",
+			g.missing[0],
 		)}
 	}
-	return interlock.Advice{Action: interlock.ActWait, Message: "the parties that are missing have to come: start them, or have those who wait leave the line"}
+	return interlock.Advice{
+		Action:  interlock.ActWait,
+		Message: "the parties that are missing have to come: start them, or have those who wait leave the line",
+	}
 }
 
 // names lists the first few of many.

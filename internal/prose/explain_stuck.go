@@ -46,7 +46,10 @@ func answerIt(row *engine.HeldTask) string {
 	if t.State != interlock.TaskAsking {
 		return ""
 	}
-	text := fmt.Sprintf("a person has to answer the question about %s %s (interlock approve %s, or POST /v1/approvals/%s)", noun(t), t.ID, t.ID, t.ID)
+	text := fmt.Sprintf(
+		"a person has to answer the question about %s %s (interlock approve %s, or POST /v1/approvals/%s)", noun(t), t.ID,
+		t.ID, t.ID,
+	)
 	if row.Behind > 0 {
 		text += "; messages that are not to wait behind it are sent in another session, or under another agent's name"
 	}
@@ -104,7 +107,10 @@ func stuckText(row *engine.HeldTask) string {
 	}
 	switch {
 	case row.Behind > 0:
-		fmt.Fprintf(&b, "; %s behind it: messages of one sender to a key keep their order", Count(row.Behind, "later message of its sender to "+key+" waits", "later messages of its sender to "+key+" wait"))
+		fmt.Fprintf(
+			&b, "; %s behind it: messages of one sender to a key keep their order",
+			Count(row.Behind, "later message of its sender to "+key+" waits", "later messages of its sender to "+key+" wait"),
+		)
 	case t.State == interlock.TaskAsking, t.Barred && noun(t) != "message":
 		b.WriteString("; until then it is in nobody's way")
 	}
@@ -119,13 +125,21 @@ func barredText(row *engine.HeldTask) string {
 		b := &row.Bars[i]
 		idle += b.Workers
 		if b.Pattern == "" {
-			bars = append(bars, fmt.Sprintf("%d may not act for its group %s", b.Workers, quoteUnlessPlain(cleanText(row.Task.Group))))
+			bars = append(
+				bars, fmt.Sprintf("%d may not act for its group %s", b.Workers, quoteUnlessPlain(cleanText(row.Task.Group))),
+			)
 			continue
 		}
-		bars = append(bars, fmt.Sprintf("the allow list of pattern %s keeps %d from mode %s", quoteUnlessPlain(cleanText(b.Pattern)), b.Workers, b.Mode))
+		bars = append(
+			bars,
+			fmt.Sprintf(
+				"the allow list of pattern %s keeps %d from mode %s", quoteUnlessPlain(cleanText(b.Pattern)), b.Workers, b.Mode,
+			),
+		)
 	}
 	return fmt.Sprintf("waits for a worker that may hold it: %s in queue %s, and none of them may, since %s",
-		Count(idle, "worker is idle", "workers are idle"), quoteUnlessPlain(cleanText(row.Task.Queue)), strings.Join(bars, " and "))
+		Count(idle, "worker is idle", "workers are idle"), quoteUnlessPlain(cleanText(row.Task.Queue)),
+		strings.Join(bars, " and "))
 }
 
 // noun tells a message from another task: only a message has the order of a sender.

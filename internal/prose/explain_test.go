@@ -16,7 +16,10 @@ func TestChainsOfDeclaredWaits(t *testing.T) {
 	edges := []engine.WaitEdge{
 		{Waiter: party("a"), Blocker: party("b"), Key: "k", Mode: interlock.Exclusive, Has: interlock.Claim{Key: "k"}},
 		{Waiter: party("b"), Blocker: party("c")},
-		{Waiter: party("c"), Blocker: party("d"), Key: "l", Mode: interlock.Shared, Has: interlock.Claim{Key: "l"}, Ahead: true},
+		{
+			Waiter: party("c"), Blocker: party("d"), Key: "l", Mode: interlock.Shared, Has: interlock.Claim{Key: "l"},
+			Ahead: true,
+		},
 		{Waiter: party("d"), Blocker: party("e")},
 	}
 	for agent, want := range map[string]string{
@@ -32,9 +35,12 @@ func TestChainsOfDeclaredWaits(t *testing.T) {
 			t.Errorf("%s: the chain ends with %+v", agent, last)
 		}
 	}
-	parked := []interlock.Holder{{Agent: "a", Key: "gpu:1", Mode: interlock.Permits, Count: 2, Liveness: interlock.LiveParked, Held: time.Minute}}
+	parked := []interlock.Holder{{
+		Agent: "a", Key: "gpu:1", Mode: interlock.Permits, Count: 2, Liveness: interlock.LiveParked, Held: time.Minute,
+	}}
 	x := ExplainAgent("a", parked, nil)
-	if x.Text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked while a human decides. It waits for nothing." || x.Advice.Action != interlock.ActAskHuman {
+	if x.Text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked while a human decides. It waits for nothing." ||
+		x.Advice.Action != interlock.ActAskHuman {
 		t.Errorf("%s %+v", x.Text, x.Advice)
 	}
 }

@@ -50,7 +50,9 @@ func TestSentences(t *testing.T) {
 			at, text := fset.Position(call.Pos()), sentences[names[sel.Sel.Name]]
 			want := verb.FindAllString(text, -1)
 			if len(want) != len(call.Args)-1 {
-				t.Errorf("%s: %s has %d values, and its sentence %q has %d verbs", at, sel.Sel.Name, len(call.Args)-1, text, len(want))
+				t.Errorf(
+					"%s: %s has %d values, and its sentence %q has %d verbs", at, sel.Sel.Name, len(call.Args)-1, text, len(want),
+				)
 				return true
 			}
 			for i, arg := range call.Args[1:] {
@@ -114,7 +116,8 @@ func walkEngine(t *testing.T, visit func(*token.FileSet, *ast.File)) {
 	t.Helper()
 	const root = "../../engine"
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "message/") {
+		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") ||
+			strings.HasPrefix(name, "message/") {
 			return err
 		}
 		fset := token.NewFileSet()
@@ -136,10 +139,17 @@ func TestSentence(t *testing.T) {
 		"as it was written, 5 %": message.Plain("as it was written, 5 %"),
 		"ttl 1m0s is not between 2s and 10m0s": message.New(message.NotBetween,
 			message.Str("ttl"), message.Dur(time.Minute), message.Dur(2*time.Second), message.Dur(10*time.Minute)),
-		"version 18446744073709551615 is from before the journal was restored: read again": message.New(message.NotRestored, message.Num(^uint64(0))),
-		`key "a//b" has an empty segment: write single slashes, none at the start or end`:  message.New(message.InvalidKey, message.Str("a//b"), message.Sub(message.New(message.KeyEmptySegment))),
-		"the lease on a was released by its holder": message.New(message.LeaseOver, message.Sub(message.New(message.TheLease, message.Str("a"))),
-			message.Sub(message.New(message.LeaseReleased)), message.Sub(nil), message.Sub(nil), message.Sub(nil), message.Sub(nil)),
+		"version 18446744073709551615 is from before the journal was restored: read again": message.New(
+			message.NotRestored, message.Num(^uint64(0)),
+		),
+		`key "a//b" has an empty segment: write single slashes, none at the start or end`: message.New(
+			message.InvalidKey, message.Str("a//b"), message.Sub(message.New(message.KeyEmptySegment)),
+		),
+		"the lease on a was released by its holder": message.New(message.LeaseOver, message.Sub(message.New(
+			message.TheLease, message.Str("a"),
+		)),
+			message.Sub(message.New(message.LeaseReleased)), message.Sub(nil), message.Sub(nil), message.Sub(nil),
+			message.Sub(nil)),
 		`message 60000 "a" 7`: message.New(60000, message.Str("a"), message.Num(7)),
 	} {
 		if got := Sentence(text); got != want {

@@ -38,7 +38,9 @@ func situation(c *engine.Conflict) string {
 	}
 	h := &c.Holders[0]
 	if h.Liveness == interlock.Closed {
-		return fmt.Sprintf("%s stays closed for another %s, because its last holder %s died", key, short(h.ExpiresIn), agentName(h.Agent))
+		return fmt.Sprintf(
+			"%s stays closed for another %s, because its last holder %s died", key, short(h.ExpiresIn), agentName(h.Agent),
+		)
 	}
 	text := key
 	switch {
@@ -118,7 +120,10 @@ func sharesText(c *engine.Conflict) string {
 	}
 	if kept > 0 {
 		free := full.Permits - full.Used
-		fmt.Fprintf(&b, ", and %s kept for %s", Count(int(min(kept, free)), "free one is", "free ones are"), strings.Join(whose, " and "))
+		fmt.Fprintf(
+			&b, ", and %s kept for %s", Count(int(min(kept, free)), "free one is", "free ones are"),
+			strings.Join(whose, " and "),
+		)
 	}
 	return b.String()
 }
@@ -436,7 +441,8 @@ func modeText(h *interlock.Holder) string {
 // counted reads: 2 permits.
 func counted(m interlock.Mode, n uint32) string {
 	units := map[interlock.Mode][2]string{
-		interlock.Permits: {"permit", "permits"}, interlock.Barrier: {"party", "parties"}, interlock.Member: {"part", "parts"},
+		interlock.Permits: {"permit", "permits"}, interlock.Barrier: {"party", "parties"},
+		interlock.Member: {"part", "parts"},
 	}[m]
 	return Count(int(n), units[0], units[1])
 }

@@ -167,7 +167,8 @@ var sentences = [message.Count]string{
 	message.NothingToRevoke:    "no lease on %s has fence %d, so there is nothing to revoke: look up the fence of its present holder",
 	message.Fenced:             "fence %d is not that of a live lease that may write %s: do not write; acquire the key, exclusively, and read its state anew",
 
-	// The end of a lease: its name, what happened, how long its keys stay closed, the actor, the reason, and the next step.
+	// The end of a lease: its name, what happened, how long its keys stay closed, the actor, the
+	// reason, and the next step.
 	message.LeaseOver:            "%s %s%s%s%s%s",
 	message.TheRequest:           "the request for %s",
 	message.TheRun:               "the run at %s",

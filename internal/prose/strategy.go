@@ -33,7 +33,8 @@ func ForContention(c *interlock.Contention) interlock.Advice {
 			"%d of %d commits by version to %s were refused because somebody else was faster: acquire the key before reading it, so that nobody thinks in vain",
 			c.Conflicts, tried, contended(c),
 		)}
-	case c.Write != interlock.WriteLease && c.Leased >= enoughCommits && c.Waited*waitsRare <= c.Leases && !conflictsMuch(c):
+	case c.Write != interlock.WriteLease && c.Leased >= enoughCommits && c.Waited*waitsRare <= c.Leases &&
+		!conflictsMuch(c):
 		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
 			"%d of %d leases of %s were waited for: nobody is in the way there, so read without a lease, commit by version, and think again in the rare case that it is refused",
 			c.Waited, c.Leases, contended(c),

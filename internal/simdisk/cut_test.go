@@ -72,7 +72,9 @@ func TestReorderedNames(t *testing.T) {
 	d.Sync()
 	d.Rename("a", "b")
 	create(t, d, "c")
-	if got, want := left(d, Reordered, names), []string{"", "a", "a b", "a b c", "a c", "b", "b c", "c"}; !slices.Equal(got, want) {
+	if got, want := left(
+		d, Reordered, names,
+	), []string{"", "a", "a b", "a b c", "a c", "b", "b c", "c"}; !slices.Equal(got, want) {
 		t.Errorf("left is one of %q, want %q", got, want)
 	}
 	if got, want := left(d, Torn, names), []string{"a", "a c", "b", "b c"}; !slices.Equal(got, want) {

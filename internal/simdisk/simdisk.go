@@ -279,11 +279,16 @@ func (d *Disk) Clone() *Disk {
 
 // Fork copies a disk with all that it has not made durable yet.
 func (d *Disk) Fork() *Disk {
-	out := &Disk{renames: slices.Clone(d.renames), last: d.last, Calls: d.Calls, StopAt: d.StopAt, FailSync: d.FailSync, Limit: d.Limit}
+	out := &Disk{
+		renames: slices.Clone(d.renames), last: d.last, Calls: d.Calls, StopAt: d.StopAt, FailSync: d.FailSync,
+		Limit: d.Limit,
+	}
 	copies := map[*Inode]*Inode{}
 	of := func(n *Inode) *Inode {
 		if n != nil && copies[n] == nil {
-			copies[n] = &Inode{Number: n.Number, Data: bytes.Clone(n.Data), Synced: bytes.Clone(n.Synced), dirty: slices.Clone(n.dirty)}
+			copies[n] = &Inode{
+				Number: n.Number, Data: bytes.Clone(n.Data), Synced: bytes.Clone(n.Synced), dirty: slices.Clone(n.dirty),
+			}
 		}
 		return copies[n]
 	}

@@ -24,7 +24,10 @@ func TestDataIsAsPublished(t *testing.T) {
 		rows   int
 		load   func() ([]Request, error)
 	}{
-		{"conversation", conversation, "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8", 19366, Conversation},
+		{
+			"conversation", conversation, "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8", 19366,
+			Conversation,
+		},
 		{"code", code, "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6", 8819, Code},
 	}
 	for _, tt := range tests {
@@ -104,7 +107,10 @@ func TestNamed(t *testing.T) {
 		content, err string
 		want         []Request
 	}{
-		{header + "\n" + row + "2023-11-16 18:15:47.1805900,5,6\n", "", []Request{{0, 374, 44}, {500 * time.Millisecond, 5, 6}}},
+		{
+			header + "\n" + row + "2023-11-16 18:15:47.1805900,5,6\n", "",
+			[]Request{{0, 374, 44}, {500 * time.Millisecond, 5, 6}},
+		},
 		{row, "want \"" + header + "\"", nil},
 		{header + "\n" + row + "2023-11-16 18:15:47.1805900,5\n", "row 2: 2 fields, want 3", nil},
 	}
@@ -120,7 +126,8 @@ func TestNamed(t *testing.T) {
 			t.Errorf("error %v, want %s", err, tt.err)
 		}
 	}
-	if _, err := Named(file + "x"); err == nil || !strings.Contains(err.Error(), "called conversation and code") || !strings.Contains(err.Error(), header) {
+	if _, err := Named(file + "x"); err == nil || !strings.Contains(err.Error(), "called conversation and code") ||
+		!strings.Contains(err.Error(), header) {
 		t.Errorf("error %v", err)
 	}
 }

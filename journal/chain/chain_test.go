@@ -17,7 +17,9 @@ import (
 // entries makes a journal of two epochs.
 func entries(n int) (list []journal.Entry) {
 	for i := range n {
-		e := journal.Entry{Index: interlock.Index(i + 1), Epoch: 1 + interlock.Epoch(i/20), Data: fmt.Appendf(nil, "entry %d", i)}
+		e := journal.Entry{
+			Index: interlock.Index(i + 1), Epoch: 1 + interlock.Epoch(i/20), Data: fmt.Appendf(nil, "entry %d", i),
+		}
 		if i%20 == 0 {
 			e.Data = nil
 		}
@@ -74,7 +76,9 @@ func TestDefinition(t *testing.T) {
 		if hash = sum[:]; links[i+1] != (Link{e.Index, sum}) {
 			t.Fatalf("link %v, want hash %x", links[i+1], sum)
 		}
-		if outer := sha256.Sum256(append([]byte("interlock journal head 1\n"), hash...)); links[i+1].Head() != (Head{e.Index, outer}) {
+		if outer := sha256.Sum256(append(
+			[]byte("interlock journal head 1\n"), hash...,
+		)); links[i+1].Head() != (Head{e.Index, outer}) {
 			t.Fatalf("head %s, want hash %x", links[i+1].Head(), outer)
 		}
 	}
@@ -89,7 +93,10 @@ func TestParse(t *testing.T) {
 	if got, err := Parse(head.String()); err != nil || got != head {
 		t.Errorf("%s: %s, %v", head, got, err)
 	}
-	for _, text := range []string{"", "7", "7:", head.String()[1:], head.String() + "0", "x" + head.String(), "7:" + string(bytes.Repeat([]byte("g"), 64))} {
+	for _, text := range []string{
+		"", "7", "7:", head.String()[1:], head.String() + "0", "x" + head.String(),
+		"7:" + string(bytes.Repeat([]byte("g"), 64)),
+	} {
 		if got, err := Parse(text); err == nil {
 			t.Errorf("%q: %s", text, got)
 		}
@@ -124,7 +131,10 @@ func TestTampering(t *testing.T) {
 			return slices.Insert(l, i, journal.Entry{Epoch: l[i].Epoch, Data: []byte("forged")})
 		})
 		if i+1 < n && len(entries(n)[i+1].Data) > 0 {
-			add(i+1, "exchanged with the next one:", func(l []journal.Entry) []journal.Entry { l[i], l[i+1] = l[i+1], l[i]; return l })
+			add(
+				i+1, "exchanged with the next one:",
+				func(l []journal.Entry) []journal.Entry { l[i], l[i+1] = l[i+1], l[i]; return l },
+			)
 			add(i+1, "joined with the next one:", func(l []journal.Entry) []journal.Entry {
 				l[i].Data = append(l[i].Data, l[i+1].Data...)
 				l[i+1].Data = []byte("x")
@@ -145,7 +155,8 @@ func TestTampering(t *testing.T) {
 			t.Errorf("%s, by all heads: %v", f.name, err)
 		}
 	}
-	if proof, err := verify(entries(n), Record{}, heads[n], heads[20], heads[0]); err != nil || len(proof.Confirmed) != 3 || proof.Head != heads[n] {
+	if proof, err := verify(entries(n), Record{}, heads[n], heads[20], heads[0]); err != nil ||
+		len(proof.Confirmed) != 3 || proof.Head != heads[n] {
 		t.Errorf("as it was: %+v, %v", proof, err)
 	}
 }

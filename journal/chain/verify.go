@@ -134,7 +134,9 @@ func (v *Verifier) End() (Proof, error) {
 	case v.tampered != nil:
 		return p, v.tampered
 	case len(v.heads) > 0:
-		reason := fmt.Sprintf("it ends with entry %s, before the head %s: its end was removed, or it is an older copy", p.Head.Index, v.heads[0])
+		reason := fmt.Sprintf(
+			"it ends with entry %s, before the head %s: its end was removed, or it is an older copy", p.Head.Index, v.heads[0],
+		)
 		return p, &TamperError{After: p.Head.Index, UpTo: v.heads[0].Index, Reason: reason}
 	case len(v.marks) > 0:
 		reason := fmt.Sprintf("it ends with entry %s, before its own mark at %s", p.Head.Index, v.marks[0].Index)

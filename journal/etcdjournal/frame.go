@@ -111,7 +111,10 @@ func (f *frame) visit(from interlock.Index, visit func(journal.Entry) error) err
 	for i := range f.count {
 		size, n := binary.Uvarint(rest)
 		if n <= 0 || size > uint64(len(rest)-n) || size == 0 && f.count != 1 {
-			return &journal.DamageError{File: f.key, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.first + interlock.Index(i) - 1, Reason: "an entry has no length"}
+			return &journal.DamageError{
+				File: f.key, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.first + interlock.Index(i) - 1,
+				Reason: "an entry has no length",
+			}
 		}
 		data := rest[n : n+int(size)]
 		rest = rest[n+int(size):]
@@ -124,7 +127,10 @@ func (f *frame) visit(from interlock.Index, visit func(journal.Entry) error) err
 		}
 	}
 	if len(rest) > 0 {
-		return &journal.DamageError{File: f.key, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.last(), Reason: "bytes follow the last entry"}
+		return &journal.DamageError{
+			File: f.key, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.last(),
+			Reason: "bytes follow the last entry",
+		}
 	}
 	return nil
 }

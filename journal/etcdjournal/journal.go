@@ -70,7 +70,10 @@ func (s *Store) Open(ctx context.Context) (*Journal, error) {
 		return nil, err
 	}
 	if j.first > at.index+1 {
-		return nil, &journal.DamageError{File: s.prefix + "log/", Reason: fmt.Sprintf("the oldest entry is %d, and the snapshot is of %d", uint64(j.first), uint64(at.index))}
+		return nil, &journal.DamageError{
+			File:   s.prefix + "log/",
+			Reason: fmt.Sprintf("the oldest entry is %d, and the snapshot is of %d", uint64(j.first), uint64(at.index)),
+		}
 	}
 	watch, stop := context.WithCancel(context.Background())
 	j.stop = stop
@@ -87,7 +90,9 @@ func (j *Journal) fence(ctx context.Context, h *head) error {
 	}
 	var got *clientv3.TxnResponse
 	_, err := s.attempts(ctx, func(ctx context.Context) (err error) {
-		got, err = s.client.Txn(ctx).If(is(s.key("epoch"), h.epochText)).Then(put...).Else(clientv3.OpGet(s.key("epoch"))).Commit()
+		got, err = s.client.Txn(ctx).If(is(
+			s.key("epoch"), h.epochText,
+		)).Then(put...).Else(clientv3.OpGet(s.key("epoch"))).Commit()
 		return err
 	})
 	switch {
@@ -239,7 +244,9 @@ func (j *Journal) write(ctx context.Context, entries [][]byte) error {
 		case err != nil && tailText == oldText && !unsure:
 			return fmt.Errorf("%w: %w", journal.ErrNoSpace, err)
 		default:
-			return j.fail(fmt.Errorf("%w: the append at index %d found the tail at %q: %w", journal.ErrFailed, old.index+1, tailText, errors.Join(err)))
+			return j.fail(fmt.Errorf(
+				"%w: the append at index %d found the tail at %q: %w", journal.ErrFailed, old.index+1, tailText, errors.Join(err),
+			))
 		}
 	}
 	j.mu.Lock()
@@ -257,7 +264,9 @@ func (j *Journal) guarded(ctx context.Context, ops ...clientv3.Op) error {
 
 // guardedIf is guarded if a condition holds besides. done is false if that alone did not;
 // else revision is that of the store after it.
-func (j *Journal) guardedIf(ctx context.Context, also []clientv3.Cmp, ops ...clientv3.Op) (revision int64, done bool, err error) {
+func (j *Journal) guardedIf(
+	ctx context.Context, also []clientv3.Cmp, ops ...clientv3.Op,
+) (revision int64, done bool, err error) {
 	s := j.store
 	conditions := append([]clientv3.Cmp{is(s.key("epoch"), j.epochText)}, also...)
 	var got *clientv3.TxnResponse
@@ -290,7 +299,9 @@ func (j *Journal) Barrier(ctx context.Context) error {
 	})
 	switch {
 	case err != nil:
-		return j.fail(fmt.Errorf("%w: nobody can tell whether epoch %d is still the newest: %w", journal.ErrFailed, j.epoch, err))
+		return j.fail(fmt.Errorf(
+			"%w: nobody can tell whether epoch %d is still the newest: %w", journal.ErrFailed, j.epoch, err,
+		))
 	case len(got.Kvs) == 0:
 		return j.fenced("")
 	}

@@ -61,7 +61,9 @@ func ParsePlace(text string) (p Place, err error) {
 		p.Endpoints = append(p.Endpoints, host)
 	}
 	if p.Name = name; !nameForm.MatchString(name) {
-		return p, errors.New("want a name of the journal behind the hosts, of letters, digits, '.', '_' and '-': etcd://HOST:PORT/NAME")
+		return p, errors.New(
+			"want a name of the journal behind the hosts, of letters, digits, '.', '_' and '-': etcd://HOST:PORT/NAME",
+		)
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {

@@ -24,7 +24,9 @@ func (p *page) learn(appends, bytes int) {
 
 // appends reads frames from the one that holds index from, at most limit of them and
 // none that begins after index to.
-func (s *Store) appends(ctx context.Context, from, to interlock.Index, limit page) (list []frame, bytes int, err error) {
+func (s *Store) appends(
+	ctx context.Context, from, to interlock.Index, limit page,
+) (list []frame, bytes int, err error) {
 	var got *clientv3.GetResponse
 	err = s.read(ctx, func(ctx context.Context) (err error) {
 		got, err = s.client.Get(ctx, s.logKey(from), clientv3.WithRange(s.logEnd()), clientv3.WithLimit(int64(limit)))
@@ -93,7 +95,9 @@ func (j *Journal) Read(ctx context.Context, from interlock.Index, visit func(jou
 				return err
 			}
 			if f.last() == tail.index && f.crc != tail.chain {
-				return &journal.DamageError{File: f.key, Offset: 4, Index: f.first - 1, Reason: "it is not the last append that was acknowledged"}
+				return &journal.DamageError{
+					File: f.key, Offset: 4, Index: f.first - 1, Reason: "it is not the last append that was acknowledged",
+				}
 			}
 			if err := f.visit(next, visit); err != nil {
 				return err
@@ -137,5 +141,7 @@ func (j *Journal) missing(ctx context.Context, index, seen interlock.Index) erro
 	case first > index:
 		return fmt.Errorf("%w: index %d, the first is %d", journal.ErrTrimmed, index, first)
 	}
-	return &journal.DamageError{File: j.store.logKey(seen), Index: index - 1, Reason: fmt.Sprintf("entry %d is missing before it", uint64(index))}
+	return &journal.DamageError{
+		File: j.store.logKey(seen), Index: index - 1, Reason: fmt.Sprintf("entry %d is missing before it", uint64(index)),
+	}
 }

@@ -46,7 +46,9 @@ const (
 // seat's holder to seen, whenever that is another one than before, and the error that keeps it
 // from finding out to failed. ttl is a whole number of seconds, at least 2; 0 means
 // DefaultSeatTTL.
-func (s *Store) Take(ctx context.Context, me Holder, ttl time.Duration, seen func(Holder), failed func(error)) (*Seat, error) {
+func (s *Store) Take(
+	ctx context.Context, me Holder, ttl time.Duration, seen func(Holder), failed func(error),
+) (*Seat, error) {
 	if ttl == 0 {
 		ttl = DefaultSeatTTL
 	}

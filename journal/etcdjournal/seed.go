@@ -19,7 +19,9 @@ var ErrNotEmpty = errors.New("etcd: there is a journal already")
 // Seed makes an empty store go on from a state that was written elsewhere: after index at, of
 // epoch, as a snapshot. It is carried out as a whole or not at all, and may be repeated. The
 // first to open the store finds it to be a copy.
-func (s *Store) Seed(ctx context.Context, epoch interlock.Epoch, at interlock.Index, write func(io.Writer) error) error {
+func (s *Store) Seed(
+	ctx context.Context, epoch interlock.Epoch, at interlock.Index, write func(io.Writer) error,
+) error {
 	if at == 0 || epoch == 0 {
 		return fmt.Errorf("%w: a state after no entry", journal.ErrMisuse)
 	}

@@ -32,7 +32,9 @@ func (n *snapshot) String() string {
 }
 
 func parseSnapshot(text string) (n snapshot, err error) {
-	_, err = fmt.Sscanf(text, "%d %d-%d %d %d %x", (*uint64)(&n.index), (*uint64)(&n.epoch), &n.number, &n.chunks, &n.size, &n.crc)
+	_, err = fmt.Sscanf(
+		text, "%d %d-%d %d %d %x", (*uint64)(&n.index), (*uint64)(&n.epoch), &n.number, &n.chunks, &n.size, &n.crc,
+	)
 	if err != nil || n.String() != text {
 		return n, errors.New("it names no snapshot")
 	}
@@ -88,7 +90,9 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 		if err := j.stillOwner(ctx); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: snapshot at index %d; the earlier one is at %d, the tail at %d", journal.ErrMisuse, at, earlier.index, tail)
+		return fmt.Errorf(
+			"%w: snapshot at index %d; the earlier one is at %d, the tail at %d", journal.ErrMisuse, at, earlier.index, tail,
+		)
 	}
 	j.snapshots++
 	n := snapshot{index: at, epoch: j.epoch, number: j.snapshots}
@@ -216,7 +220,9 @@ func (r *chunkReader) fetch() error {
 	case err != nil:
 		return fmt.Errorf("%w: reading the snapshot of index %d: %w", journal.ErrFailed, r.snapshot.index, err)
 	case len(got.Kvs) == 0 && r.revision == 0:
-		return fmt.Errorf("%w: the snapshot of index %d was replaced and compacted while it was read", journal.ErrFailed, r.snapshot.index)
+		return fmt.Errorf(
+			"%w: the snapshot of index %d was replaced and compacted while it was read", journal.ErrFailed, r.snapshot.index,
+		)
 	case len(got.Kvs) == 0:
 		return r.damaged("a chunk is missing")
 	}
@@ -228,7 +234,9 @@ func (r *chunkReader) fetch() error {
 }
 
 func (r *chunkReader) damaged(reason string) error {
-	return &journal.DamageError{File: chunkKey(r.store.folder(&r.snapshot), max(0, r.next-1)), Offset: 0, Index: r.snapshot.index, Reason: reason}
+	return &journal.DamageError{
+		File: chunkKey(r.store.folder(&r.snapshot), max(0, r.next-1)), Offset: 0, Index: r.snapshot.index, Reason: reason,
+	}
 }
 
 func (r *chunkReader) Close() error { return nil }

@@ -99,7 +99,9 @@ func (s *Store) head(ctx context.Context) (h head, err error) {
 		return h, nil
 	case format != strconv.Itoa(formatNumber):
 		if n, err := strconv.Atoi(format); err == nil && n > formatNumber {
-			return h, fmt.Errorf("%w: the format of %s is %d, and this version knows %d", journal.ErrNewer, s.prefix, n, formatNumber)
+			return h, fmt.Errorf(
+				"%w: the format of %s is %d, and this version knows %d", journal.ErrNewer, s.prefix, n, formatNumber,
+			)
 		}
 		return h, s.damaged("format", "it names no format")
 	}

@@ -36,7 +36,9 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	for {
 		var got *clientv3.GetResponse
 		err := s.read(ctx, func(ctx context.Context) (err error) {
-			got, err = s.client.Get(ctx, s.logKey(0), clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(truncateAtOnce))
+			got, err = s.client.Get(
+				ctx, s.logKey(0), clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(truncateAtOnce),
+			)
 			return err
 		})
 		if err != nil {

@@ -58,7 +58,10 @@ func (y *tally) fresh(kind string, d *simdisk.Disk, l *ledger) bool {
 		y.disks[disk] = true
 		y.kinds[kind]++
 	}
-	fmt.Fprintf(image, "%d %d %d %d %d %d %v %v %v", len(l.known), len(l.maybe), l.openings, l.snapshot, l.saving, l.truncate, l.adopted, l.copied, l.roomy)
+	fmt.Fprintf(
+		image, "%d %d %d %d %d %d %v %v %v", len(l.known), len(l.maybe), l.openings, l.snapshot, l.saving, l.truncate,
+		l.adopted, l.copied, l.roomy,
+	)
 	both := [32]byte(image.Sum(nil))
 	if y.judged[both] {
 		return false

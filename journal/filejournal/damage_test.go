@@ -108,8 +108,14 @@ func TestDamagedDirectory(t *testing.T) {
 		{"first segment missing", func(d *simdisk.Disk) { delete(d.Files, first); delete(d.Files, newest) }, second},
 		{"middle segment missing", func(d *simdisk.Disk) { delete(d.Files, second) }, first},
 		{"last segment missing", func(d *simdisk.Disk) { delete(d.Files, last) }, second},
-		{"all segments missing", func(d *simdisk.Disk) { delete(d.Files, first); delete(d.Files, second); delete(d.Files, last) }, ""},
-		{"segments exchanged", func(d *simdisk.Disk) { d.Files[first], d.Files[second] = d.Files[second], d.Files[first] }, first},
+		{
+			"all segments missing",
+			func(d *simdisk.Disk) { delete(d.Files, first); delete(d.Files, second); delete(d.Files, last) }, "",
+		},
+		{
+			"segments exchanged", func(d *simdisk.Disk) { d.Files[first], d.Files[second] = d.Files[second], d.Files[first] },
+			first,
+		},
 		{"segment cut", func(d *simdisk.Disk) { n := d.Files[second]; n.Data = n.Data[:2000] }, second},
 		{"segment longer", func(d *simdisk.Disk) { n := d.Files[second]; n.Data = append(n.Data, 0) }, second},
 		{"segment empty", func(d *simdisk.Disk) { d.Files[last].Data = nil }, last},
@@ -133,7 +139,10 @@ func TestDamagedDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, last},
-		{"foreign files", func(d *simdisk.Disk) { d.Files["README"] = &simdisk.Inode{}; d.Files["1.log"] = &simdisk.Inode{} }, "-"},
+		{
+			"foreign files",
+			func(d *simdisk.Disk) { d.Files["README"] = &simdisk.Inode{}; d.Files["1.log"] = &simdisk.Inode{} }, "-",
+		},
 		{"spare full of garbage", func(d *simdisk.Disk) { d.Files[spareName].Data = bytes.Repeat([]byte("x"), 4096) }, "-"},
 		{"reserve of another size", func(d *simdisk.Disk) { d.Files[reserveName].Data = make([]byte, 100) }, "-"},
 	} {
@@ -167,7 +176,9 @@ func TestSpoiledSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 6 {
-		if err := errors.Join(led.append(j, 1, 3500), led.append(j, 1, 3500), led.save(j, led.tail()), led.truncateBefore(j, led.tail()+1)); err != nil {
+		if err := errors.Join(
+			led.append(j, 1, 3500), led.append(j, 1, 3500), led.save(j, led.tail()), led.truncateBefore(j, led.tail()+1),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,7 +60,9 @@ func TestDescriptorsRunOut(t *testing.T) {
 		if j.Low() {
 			t.Error("there is no lack of space")
 		}
-		if err := j.SaveSnapshot(t.Context(), j.Tail(), func(io.Writer) error { return nil }); !errors.Is(err, journal.ErrNoFiles) {
+		if err := j.SaveSnapshot(
+			t.Context(), j.Tail(), func(io.Writer) error { return nil },
+		); !errors.Is(err, journal.ErrNoFiles) {
 			t.Errorf("snapshot: %v", err)
 		}
 		if err := j.Read(t.Context(), 1, func(journal.Entry) error { return nil }); !errors.Is(err, journal.ErrNoFiles) {
@@ -105,7 +107,9 @@ func TestKeptDescriptors(t *testing.T) {
 		}
 		defer f.Close()
 	}
-	if _, err := kept.instead(nil, syscall.ENFILE, func() (*os.File, error) { return nil, syscall.ENFILE }); !errors.Is(err, syscall.ENFILE) {
+	if _, err := kept.instead(
+		nil, syscall.ENFILE, func() (*os.File, error) { return nil, syscall.ENFILE },
+	); !errors.Is(err, syscall.ENFILE) {
 		t.Errorf("with nothing kept: %v", err)
 	}
 	if kept.fill(); len(kept.kept) != keptDescriptors {

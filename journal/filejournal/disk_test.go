@@ -42,7 +42,8 @@ func mustAppend(t *testing.T, j *Journal, entries ...string) {
 func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 	j := mustOpen(t, dir)
-	if _, err := Open(t.Context(), dir, diskOptions); !errors.Is(err, journal.ErrLocked) || !strings.Contains(err.Error(), dir) {
+	if _, err := Open(t.Context(), dir, diskOptions); !errors.Is(err, journal.ErrLocked) ||
+		!strings.Contains(err.Error(), dir) {
 		t.Fatalf("second open: %v", err)
 	}
 	mustAppend(t, j, "still mine")
@@ -205,7 +206,8 @@ func TestVerifyAndDump(t *testing.T) {
 	}
 	var checked int64
 	r, err := Verify(ctx, dir, func(n int64) { checked = n })
-	if err != nil || r.First != 1 || r.Tail != 101 || r.Epoch != 1 || r.Entries != 101 || r.Segments < 2 || r.Clean || r.Copied || r.Unfinished || checked < 50*500 {
+	if err != nil || r.First != 1 || r.Tail != 101 || r.Epoch != 1 || r.Entries != 101 || r.Segments < 2 || r.Clean ||
+		r.Copied || r.Unfinished || checked < 50*500 {
 		t.Errorf("beside the server: %+v, checked %d, %v", r, checked, err)
 	}
 	j.Close()

@@ -21,7 +21,9 @@ var (
 // flips starts on a disk with one byte changed, for every byte of every file. A refused start
 // must name the file and the place, which is that of the header, frame or trailer to which the
 // byte belongs, and must have changed nothing. accept judges what else a start may find.
-func flips(t *testing.T, pristine *simdisk.Disk, masks []byte, accept func(name string, off int64, got []string) error) {
+func flips(
+	t *testing.T, pristine *simdisk.Disk, masks []byte, accept func(name string, off int64, got []string) error,
+) {
 	t.Helper()
 	if testing.Short() {
 		masks = wholeByte
@@ -101,7 +103,9 @@ func TestFlipTruncated(t *testing.T) {
 	d, led := simdisk.New(), new(ledger)
 	j, err := led.open(d)
 	for range 3 {
-		err = errors.Join(err, led.append(j, 1, 3500), led.save(j, led.tail()), led.append(j, 1, 300), led.truncateBefore(j, led.snapshot+1))
+		err = errors.Join(
+			err, led.append(j, 1, 3500), led.save(j, led.tail()), led.append(j, 1, 300), led.truncateBefore(j, led.snapshot+1),
+		)
 	}
 	if err = errors.Join(err, j.Close()); err != nil || j.First() == 1 {
 		t.Fatalf("first entry %d: %v", j.First(), err)

@@ -116,7 +116,10 @@ func TestForgeEveryByte(t *testing.T) {
 				default:
 					err := proved(got, c.Last().Head())
 					if _, tampered := errors.AsType[*chain.TamperError](err); !tampered {
-						t.Fatalf("%s, byte %d changed by %#x: %d entries in place of %d, and the head says %v", name, off, mask, len(got), len(want), err)
+						t.Fatalf(
+							"%s, byte %d changed by %#x: %d entries in place of %d, and the head says %v", name, off, mask, len(got),
+							len(want), err,
+						)
 					}
 					found++
 				}

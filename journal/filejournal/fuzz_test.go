@@ -141,7 +141,8 @@ func FuzzSnapshot(f *testing.F) {
 			return
 		}
 		state, readErr := io.ReadAll(r)
-		if (readErr == nil) != (err == nil) || readErr == nil && len(state) != len(data)-snapshotHeaderSize-snapshotTrailerSize {
+		if (readErr == nil) != (err == nil) ||
+			readErr == nil && len(state) != len(data)-snapshotHeaderSize-snapshotTrailerSize {
 			t.Fatalf("%d bytes of state, %v and %v", len(state), err, readErr)
 		}
 	})

@@ -40,7 +40,9 @@ func (in *inspection) first() interlock.Index {
 }
 
 // inspect reads and checks a whole directory. live: see walker. visit may be nil.
-func inspect(ctx context.Context, dir directory, path string, live bool, visit func(frameHeader, []byte) error) (*inspection, error) {
+func inspect(
+	ctx context.Context, dir directory, path string, live bool, visit func(frameHeader, []byte) error,
+) (*inspection, error) {
 	names, err := dir.Names()
 	if err != nil {
 		return nil, failedOpening(err)
@@ -78,7 +80,9 @@ func inspect(ctx context.Context, dir directory, path string, live bool, visit f
 	}
 	if marked && (tail != in.log.at.index || chain != in.log.at.chain) {
 		if _, _, still, err := in.readClean(); err != nil || still {
-			return in, in.log.damage(in.lastName(), in.log.off, fmt.Sprintf("the log ends here, but it was closed at index %d", tail))
+			return in, in.log.damage(
+				in.lastName(), in.log.off, fmt.Sprintf("the log ends here, but it was closed at index %d", tail),
+			)
 		}
 		marked = false
 	}
@@ -107,13 +111,17 @@ func (in *inspection) judge(marked bool) error {
 		newest = in.snapshots[n-1]
 	}
 	if newest > tail {
-		return in.log.damage(in.lastName(), in.log.off, fmt.Sprintf("the log ends here, but there is a snapshot of index %d", newest))
+		return in.log.damage(
+			in.lastName(), in.log.off, fmt.Sprintf("the log ends here, but there is a snapshot of index %d", newest),
+		)
 	}
 	if newest+1 < first {
 		if n := len(in.spoiled); n > 0 {
 			return in.spoiled[n-1]
 		}
-		return in.log.damage(in.segments[0].name, 0, fmt.Sprintf("the log begins with index %d, and no snapshot leads up to it", first))
+		return in.log.damage(
+			in.segments[0].name, 0, fmt.Sprintf("the log begins with index %d, and no snapshot leads up to it", first),
+		)
 	}
 	return nil
 }

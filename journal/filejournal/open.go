@@ -313,7 +313,9 @@ func (j *Journal) fail(doing string, err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failed == nil {
-		j.failed = fmt.Errorf("%w: %s in %s: %w: check the disk, then start the server again", journal.ErrFailed, doing, j.path, err)
+		j.failed = fmt.Errorf(
+			"%w: %s in %s: %w: check the disk, then start the server again", journal.ErrFailed, doing, j.path, err,
+		)
 	}
 	return j.failed
 }

@@ -46,7 +46,9 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 		return err
 	}
 	if tail, newest := j.Tail(), j.newestSnapshot(); at == 0 || at > tail || at < newest {
-		return fmt.Errorf("%w: snapshot at index %d; the earlier one is at %d, the tail at %d", journal.ErrMisuse, at, newest, tail)
+		return fmt.Errorf(
+			"%w: snapshot at index %d; the earlier one is at %d, the tail at %d", journal.ErrMisuse, at, newest, tail,
+		)
 	}
 	name := indexName(at, snapshotSuffix)
 	size, own, err := writeSnapshot(ctx, j.dir, name+tempSuffix, at, write)
@@ -111,7 +113,9 @@ func (j *Journal) newestSnapshot() interlock.Index {
 
 // writeSnapshot writes a whole snapshot and syncs it. It returns its size; own reports that the error
 // is of our writing, and not of write or the context.
-func writeSnapshot(ctx context.Context, dir directory, name string, at interlock.Index, write func(io.Writer) error) (size int64, own bool, err error) {
+func writeSnapshot(
+	ctx context.Context, dir directory, name string, at interlock.Index, write func(io.Writer) error,
+) (size int64, own bool, err error) {
 	f, err := dir.Open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return 0, true, err

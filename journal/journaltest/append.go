@@ -157,7 +157,9 @@ func appendAnyBytes(b *trial) {
 	for i := range all {
 		all[i] = byte(i)
 	}
-	want := []string{"\x00", "\x00\x00\x00\x00\x00\x00\x00\x00", string(all[:]), "\xff", "\r\n", strings.Repeat("\x00", 5000)}
+	want := []string{
+		"\x00", "\x00\x00\x00\x00\x00\x00\x00\x00", string(all[:]), "\xff", "\r\n", strings.Repeat("\x00", 5000),
+	}
 	b.append(j, want...)
 	b.wantEntries(j, append([]string{""}, want...)...)
 }

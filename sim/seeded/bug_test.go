@@ -39,7 +39,8 @@ func TestMistakesApply(t *testing.T) {
 		t.Errorf("there are only %d mistakes", len(bugs))
 	}
 	for room, least := range map[string]int{
-		"engine": 40, "shard": 8, "journal/filejournal": 8, "journal/etcdjournal": 8, "server": 8, "proto": 8, "guard": 8, "client": 8,
+		"engine": 40, "shard": 8, "journal/filejournal": 8, "journal/etcdjournal": 8, "server": 8, "proto": 8, "guard": 8,
+		"client": 8,
 	} {
 		if n := in(room); n < least {
 			t.Errorf("there are only %d mistakes in %s, want %d", n, room, least)
@@ -57,7 +58,8 @@ func TestEveryInvariantIsBroken(t *testing.T) {
 		}
 	}
 	for _, id := range []string{
-		"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15", "I16", "I17", "I19", "I20", "liveness",
+		"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15", "I16", "I17", "I19",
+		"I20", "liveness",
 	} {
 		if !broken[id] {
 			t.Errorf("no mistake breaks %s", id)
@@ -71,7 +73,8 @@ func TestParse(t *testing.T) {
 		t.Error(err)
 	}
 	for _, bad := range []string{
-		"", head, head + "--- was\na\n", strings.Replace(head, "I1", "I21", 1) + body, strings.Replace(head, "worlds", "nobody", 1) + body,
+		"", head, head + "--- was\na\n", strings.Replace(head, "I1", "I21", 1) + body,
+		strings.Replace(head, "worlds", "nobody", 1) + body,
 		strings.Replace(head, "title: t\n", "", 1) + body, head + "more: x\n" + body, head + "--- was\na\n--- is\na\n",
 	} {
 		if b, err := parse("bad", bad); err == nil {

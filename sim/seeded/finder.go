@@ -22,21 +22,44 @@ type finder struct {
 // by itself and name the awaited event.
 var finders = []finder{
 	{name: "worlds", folder: "cmd/interlock-sim", command: true, args: []string{"-seeds", "1..1000000", "-first"}},
-	{name: "model", folder: "engine", args: []string{"-test.run=^TestModel$", "-runs=1000000", "-shrink=false", "-test.timeout=0"}},
+	{
+		name: "model", folder: "engine",
+		args: []string{"-test.run=^TestModel$", "-runs=1000000", "-shrink=false", "-test.timeout=0"},
+	},
 	{name: "task-model", folder: "engine", args: []string{"-test.run=^(TestRandomTasks|TestRandomRuns)$"}},
-	{name: "crashes", folder: "journal/filejournal", args: []string{"-test.run=^(TestCrash|TestKill|TestEverySync|TestFailed)"}},
-	{name: "damage", folder: "journal/filejournal", args: []string{"-test.run=^(TestFlip|TestDamaged|TestSpliced|TestForged|TestSpoiled|TestNewer)"}},
-	{name: "space", folder: "journal/filejournal", args: []string{"-test.run=^(TestSpace|TestOpenOnFullDisk|TestPreparing)", "-test.timeout=20s"}},
+	{
+		name: "crashes", folder: "journal/filejournal",
+		args: []string{"-test.run=^(TestCrash|TestKill|TestEverySync|TestFailed)"},
+	},
+	{
+		name: "damage", folder: "journal/filejournal",
+		args: []string{"-test.run=^(TestFlip|TestDamaged|TestSpliced|TestForged|TestSpoiled|TestNewer)"},
+	},
+	{
+		name: "space", folder: "journal/filejournal",
+		args: []string{"-test.run=^(TestSpace|TestOpenOnFullDisk|TestPreparing)", "-test.timeout=20s"},
+	},
 	{name: "copies", folder: "journal/filejournal", args: []string{"-test.run=^TestCopied$"}},
 	{name: "scripts", folder: "engine", args: []string{"-test.run=^TestScripts$"}},
 	{name: "shard", folder: "shard", args: suite()},
 	{name: "client", folder: "client", args: suite()},
-	{name: "server", folder: "server", args: suite("-test.skip=^TestOpenAPI$")},                                                        // which is the slowest, and about words
-	{name: "security", folder: "internal/test/securitytest", args: suite("-test.run=^TestCases$", "-test.skip=^TestCases$/^(56|79)_")}, // which wait for limits
+	// which is the slowest, and about words
+	{name: "server", folder: "server", args: suite("-test.skip=^TestOpenAPI$")},
+	// which wait for limits
+	{
+		name: "security", folder: "internal/test/securitytest",
+		args: suite("-test.run=^TestCases$", "-test.skip=^TestCases$/^(56|79)_"),
+	},
 	{name: "rights", folder: "internal/test/securitytest", args: suite("-test.run=^TestRoles$")},
 	{name: "proto", folder: "proto", args: suite()},
-	{name: "etcd", folder: "journal/etcdjournal/etcdtest", args: suite("-test.run=^(TestConformance|TestOpenTogether|TestDamage)$")},
-	{name: "etcd-faults", folder: "journal/etcdjournal/etcdtest", args: suite("-test.run=^(TestBarrierWithoutMajority|TestCompaction)$")},
+	{
+		name: "etcd", folder: "journal/etcdjournal/etcdtest",
+		args: suite("-test.run=^(TestConformance|TestOpenTogether|TestDamage)$"),
+	},
+	{
+		name: "etcd-faults", folder: "journal/etcdjournal/etcdtest",
+		args: suite("-test.run=^(TestBarrierWithoutMajority|TestCompaction)$"),
+	},
 	{name: "fences", folder: "guard", args: suite()}, // of Redis, SQLite and PostgreSQL, as an agent uses them
 	{name: "postgres", folder: "guard/postgres", args: suite("-test.run=^(TestScripts|TestInstall)$")},
 	{name: "sqlite", folder: "guard/sqlite", args: suite()},

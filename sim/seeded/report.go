@@ -57,7 +57,10 @@ func (x *Result) Line() string {
 	case x.Error != "":
 		return fmt.Sprintf("%-28s %-20s ERROR    %s", x.Name, x.File, x.Error)
 	case x.ByLimit:
-		return fmt.Sprintf("%-28s %-20s MISSED   %6.1f s  %s (a finder exceeded its limit, which finds nothing)", x.Name, x.File, x.Seconds, x.Title)
+		return fmt.Sprintf(
+			"%-28s %-20s MISSED   %6.1f s  %s (a finder exceeded its limit, which finds nothing)", x.Name, x.File, x.Seconds,
+			x.Title,
+		)
 	case !x.Found:
 		return fmt.Sprintf("%-28s %-20s MISSED   %6.1f s  %s", x.Name, x.File, x.Seconds, x.Title)
 	}
@@ -80,7 +83,10 @@ func (p *Report) Summary() string {
 			slowest = max(slowest, x.Seconds)
 		}
 	}
-	return fmt.Sprintf("%d of %d mistakes found, the slowest after %.1f s; commit %s, %s, %s", p.Found, p.Total, slowest, p.Commit, p.Machine, p.Go)
+	return fmt.Sprintf(
+		"%d of %d mistakes found, the slowest after %.1f s; commit %s, %s, %s", p.Found, p.Total, slowest, p.Commit,
+		p.Machine, p.Go,
+	)
 }
 
 func machine() string {

@@ -135,7 +135,9 @@ func (r *Runner) overlay(b *Bug, dir string) (name string, err error) {
 	if err := os.WriteFile(changed, text, 0o600); err != nil {
 		return "", err
 	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(r.Root, filepath.FromSlash(b.File)): changed}})
+	list, err := json.Marshal(map[string]map[string]string{
+		"Replace": {filepath.Join(r.Root, filepath.FromSlash(b.File)): changed},
+	})
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +165,9 @@ type sight struct {
 
 // look runs a finder for at most so long. One that is still looking then has found nothing.
 // Binaries that the finder itself builds have the mistake, too: the real server, for example.
-func (r *Runner) look(ctx context.Context, f *finder, binary, overlay string, limit time.Duration) (s sight, err error) {
+func (r *Runner) look(
+	ctx context.Context, f *finder, binary, overlay string, limit time.Duration,
+) (s sight, err error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(bounded, binary, f.args...)

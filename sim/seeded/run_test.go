@@ -51,7 +51,8 @@ func TestTry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := r.Try(t.Context(), addition("\treturn a - b\n")); !x.Found || x.Finder != "shard" || !strings.Contains(x.Evidence, "2 + 3 is -1") || x.Error != "" {
+	if x := r.Try(t.Context(), addition("\treturn a - b\n")); !x.Found || x.Finder != "shard" ||
+		!strings.Contains(x.Evidence, "2 + 3 is -1") || x.Error != "" {
 		t.Errorf("a mistake that the test sees: %+v", x)
 	}
 	if x := r.Try(t.Context(), addition("\treturn b + a\n")); x.Found || x.Error != "" {
@@ -60,7 +61,10 @@ func TestTry(t *testing.T) {
 	if x := r.Try(t.Context(), addition("\treturn a +* b\n")); x.Found || !strings.Contains(x.Error, "does not build") {
 		t.Errorf("a mistake that does not compile: %+v", x)
 	}
-	if x := r.Try(t.Context(), &Bug{Name: "add", File: "shard/add.go", Was: "\treturn a * b\n", Finders: []string{"shard"}}); x.Found || !strings.Contains(x.Error, "does not apply") {
+	if x := r.Try(
+		t.Context(), &Bug{Name: "add", File: "shard/add.go", Was: "\treturn a * b\n", Finders: []string{"shard"}},
+	); x.Found ||
+		!strings.Contains(x.Error, "does not apply") {
 		t.Errorf("a mistake that does not apply: %+v", x)
 	}
 	if after, err := os.ReadFile(filepath.Join(r.Root, "shard", "add.go")); err != nil || string(after) != string(before) {

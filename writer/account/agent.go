@@ -119,7 +119,8 @@ func (d *Decision) done(doc interlock.Document, note string) client.Done {
 	for _, m := range d.Messages {
 		// Nothing but an answer ends a transfer, so these are tried for as long as can be.
 		done.Messages = append(done.Messages, client.Message{
-			Key: m.To, Kind: string(m.Kind), Body: m.Body, Delay: m.Delay, Deadline: m.Deadline, MaxAttempts: interlock.MaxAttempts,
+			Key: m.To, Kind: string(m.Kind), Body: m.Body, Delay: m.Delay, Deadline: m.Deadline,
+			MaxAttempts: interlock.MaxAttempts,
 		})
 	}
 	return done

@@ -51,10 +51,15 @@ func newBank(t *testing.T) *bank {
 	b := &bank{t: t, streams: server.NewStreams(srv, server.StreamConfig{})}
 	t.Cleanup(func() { _ = s.Close(ctx) })
 	b.operator = b.hire("operator")
-	if err := b.operator.SetQueue(ctx, interlock.TaskQueue{Name: "accounts", Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond}); err != nil {
+	if err := b.operator.SetQueue(
+		ctx, interlock.TaskQueue{Name: "accounts", Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond},
+	); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.operator.SetPattern(ctx, interlock.Pattern{Name: "account", Shape: "account:{id}", Write: interlock.WriteSingle, WriterQueue: "accounts"}); err != nil {
+	if err := b.operator.SetPattern(
+		ctx,
+		interlock.Pattern{Name: "account", Shape: "account:{id}", Write: interlock.WriteSingle, WriterQueue: "accounts"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -82,7 +87,10 @@ func (b *bank) policy(key interlock.Key) (account.Policy, error) {
 	}
 	return account.Policy{
 		Currency: "EUR", Decimals: 2, ApproveAbove: 500_00, TransferFor: account.MinTransferFor, TransferTo: "account:",
-		Rules: []account.Rule{{Requester: "treasury", Settle: true}, {Requester: "*", Kinds: []account.Kind{account.Credit, account.Debit}, MaxAmount: 100_00}},
+		Rules: []account.Rule{
+			{Requester: "treasury", Settle: true},
+			{Requester: "*", Kinds: []account.Kind{account.Credit, account.Debit}, MaxAmount: 100_00},
+		},
 	}, nil
 }
 
@@ -236,7 +244,8 @@ func TestAgent(t *testing.T) {
 	if err != nil || hold.Available != 150_00 {
 		t.Fatalf("%+v, %v", hold, err)
 	}
-	if r, err := treasury.Capture(ctx, "account:1", hold.ID, 30_00, account.Request{}); err != nil || r.Balance != 170_00 || r.Held != 0 {
+	if r, err := treasury.Capture(ctx, "account:1", hold.ID, 30_00, account.Request{}); err != nil ||
+		r.Balance != 170_00 || r.Held != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	_, err = treasury.Void(ctx, "account:1", hold.ID, account.Request{})
@@ -307,7 +316,8 @@ func TestDeadCreditIsVoid(t *testing.T) {
 	if _, err := b.operator.ReplayTask(ctx, dead.Message, 0); err != nil {
 		t.Fatal(err)
 	}
-	if task, err := b.operator.Await(ctx, dead.Message); err != nil || !strings.Contains(string(task.Result), string(account.TransferLate)) {
+	if task, err := b.operator.Await(ctx, dead.Message); err != nil ||
+		!strings.Contains(string(task.Result), string(account.TransferLate)) {
 		t.Errorf("%s, %v", task.Result, err)
 	}
 	if two := b.state("account:2"); two.Balance != 0 {
@@ -409,7 +419,8 @@ func TestCrash(t *testing.T) {
 	})
 	teller := b.teller("agent")
 	for i := range 5 {
-		if r, err := teller.Credit(t.Context(), "account:1", 10_00, account.Request{}); err != nil || r.Balance != account.Money(i+1)*10_00 {
+		if r, err := teller.Credit(t.Context(), "account:1", 10_00, account.Request{}); err != nil ||
+			r.Balance != account.Money(i+1)*10_00 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
@@ -459,7 +470,8 @@ func TestApproval(t *testing.T) {
 			done <- outcome{r, err}
 		}()
 		task := b.asking()
-		if task.Approval == nil || !strings.Contains(task.Approval.Question, `credit of 600.00 EUR, asked for by treasury, who says "bonus"`) {
+		if task.Approval == nil ||
+			!strings.Contains(task.Approval.Question, `credit of 600.00 EUR, asked for by treasury, who says "bonus"`) {
 			t.Errorf("%+v", task.Approval)
 		}
 		// Meanwhile the account continues.
@@ -498,7 +510,8 @@ func TestApproval(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if task, err := b.operator.Await(ctx, sent.ID); err != nil || !strings.Contains(string(task.Result), `"approved_by":"ann"`) {
+	if task, err := b.operator.Await(ctx, sent.ID); err != nil ||
+		!strings.Contains(string(task.Result), `"approved_by":"ann"`) {
 		t.Errorf("%s, %v", task.Result, err)
 	}
 	b.replays("account:1")
@@ -544,7 +557,9 @@ func TestAgentStopsWithItsLedger(t *testing.T) {
 	if _, err := b.teller("treasury").Credit(t.Context(), "account:1", 1, account.Request{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.operator.Send(t.Context(), client.Message{Key: "account:1", Kind: "credit", Body: account.Order{Amount: 1}}); err != nil {
+	if _, err := b.operator.Send(
+		t.Context(), client.Message{Key: "account:1", Kind: "credit", Body: account.Order{Amount: 1}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-refused; !errors.Is(err, broken) {

@@ -47,7 +47,9 @@ func (c *Client) Hold(ctx context.Context, account interlock.Key, amount Money, 
 }
 
 // Capture takes an amount of the held money, or all of it if amount is 0, and frees the rest.
-func (c *Client) Capture(ctx context.Context, account interlock.Key, hold string, amount Money, r Request) (Reply, error) {
+func (c *Client) Capture(
+	ctx context.Context, account interlock.Key, hold string, amount Money, r Request,
+) (Reply, error) {
 	return c.ask(ctx, account, Capture, Order{Hold: hold, Amount: amount}, r)
 }
 

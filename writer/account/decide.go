@@ -139,7 +139,9 @@ func open(policy *Policy, state *State, key interlock.Key, now time.Time) *book 
 		}
 		i++
 	}
-	s.Incoming = slices.DeleteFunc(s.Incoming, func(in IncomingTransfer) bool { return in.Settled && !now.Before(in.Until) })
+	s.Incoming = slices.DeleteFunc(
+		s.Incoming, func(in IncomingTransfer) bool { return in.Settled && !now.Before(in.Until) },
+	)
 	for i := range s.Incoming {
 		if in := &s.Incoming[i]; !in.Settled && !now.Before(in.Until) && b.again(in.Told) {
 			b.tell(in)
@@ -154,7 +156,10 @@ func open(policy *Policy, state *State, key interlock.Key, now time.Time) *book 
 func (b *book) advised(before *book, cmd *Command, made entry, taken *Advice) (entry, *refusal) {
 	switch {
 	case taken.Refuse:
-		return entry{}, &refusal{AdvisedAgainst, "the account's adviser is against it: " + taken.Reason, "do without it, or ask again when the reason is gone"}
+		return entry{}, &refusal{
+			AdvisedAgainst, "the account's adviser is against it: " + taken.Reason,
+			"do without it, or ask again when the reason is gone",
+		}
 	case taken.Amount != 0:
 		lower := *cmd
 		lower.Order.Amount = taken.Amount
@@ -225,13 +230,24 @@ func (b *book) command(cmd *Command) (entry, *refusal) {
 func (b *book) admit(cmd *Command) *refusal {
 	switch {
 	case b.policy.Currency == "":
-		return &refusal{NoSuchAccount, "there is no account " + string(b.key), "look the account up: its key may be spelled otherwise"}
+		return &refusal{
+			NoSuchAccount, "there is no account " + string(b.key), "look the account up: its key may be spelled otherwise",
+		}
 	case !slices.Contains(kinds, cmd.Kind):
-		return &refusal{UnknownCommand, fmt.Sprintf("an account has no command %q", cmd.Kind), "send one of " + b.policy.kindsOf(cmd.By)}
+		return &refusal{
+			UnknownCommand, fmt.Sprintf("an account has no command %q", cmd.Kind), "send one of " + b.policy.kindsOf(cmd.By),
+		}
 	case cmd.broken != nil:
-		return &refusal{InvalidCommand, fmt.Sprintf("the body of the %s cannot be carried out: %v", cmd.Kind, cmd.broken), "correct it and send it again"}
+		return &refusal{
+			InvalidCommand, fmt.Sprintf("the body of the %s cannot be carried out: %v", cmd.Kind, cmd.broken),
+			"correct it and send it again",
+		}
 	case b.policy.Currency != b.state.Currency:
-		return &refusal{WrongCurrency, fmt.Sprintf("the account is kept in %s, but its policy is for %s", b.state.Currency, b.policy.Currency), "tell the operator: nothing can be moved until the policy is corrected"}
+		return &refusal{
+			WrongCurrency,
+			fmt.Sprintf("the account is kept in %s, but its policy is for %s", b.state.Currency, b.policy.Currency),
+			"tell the operator: nothing can be moved until the policy is corrected",
+		}
 	}
 	rule, ok := b.policy.rule(cmd.By, cmd.Kind)
 	switch {
@@ -242,11 +258,19 @@ func (b *book) admit(cmd *Command) *refusal {
 		}
 	case cmd.Priority > rule.Urgency:
 		return &refusal{
-			TooUrgent, fmt.Sprintf("priority %d is more than the %d that %s may give a %s", cmd.Priority, rule.Urgency, name(cmd.By), cmd.Kind),
-			fmt.Sprintf("send it with priority %d: urgency changes the order of the line, and never what is allowed", rule.Urgency),
+			TooUrgent,
+			fmt.Sprintf(
+				"priority %d is more than the %d that %s may give a %s", cmd.Priority, rule.Urgency, name(cmd.By), cmd.Kind,
+			),
+			fmt.Sprintf(
+				"send it with priority %d: urgency changes the order of the line, and never what is allowed", rule.Urgency,
+			),
 		}
 	case cmd.Order.Currency != "" && cmd.Order.Currency != b.state.Currency:
-		return &refusal{WrongCurrency, fmt.Sprintf("the account is kept in %s, not in %s", b.state.Currency, cmd.Order.Currency), "convert the amount yourself and send it in the account's currency"}
+		return &refusal{
+			WrongCurrency, fmt.Sprintf("the account is kept in %s, not in %s", b.state.Currency, cmd.Order.Currency),
+			"convert the amount yourself and send it in the account's currency",
+		}
 	}
 	return nil
 }
@@ -255,7 +279,10 @@ func (b *book) admit(cmd *Command) *refusal {
 func (b *book) bound(cmd *Command, rule *Rule, amount Money) *refusal {
 	if rule.MaxAmount != 0 && amount > rule.MaxAmount {
 		return &refusal{
-			AboveMaximum, fmt.Sprintf("%s is more than the %s that one %s may have", b.policy.show(amount), b.policy.show(rule.MaxAmount), cmd.Kind),
+			AboveMaximum,
+			fmt.Sprintf(
+				"%s is more than the %s that one %s may have", b.policy.show(amount), b.policy.show(rule.MaxAmount), cmd.Kind,
+			),
 			"ask for less; splitting it does not lift the day's budget",
 		}
 	}
@@ -272,7 +299,11 @@ func (b *book) bound(cmd *Command, rule *Rule, amount Money) *refusal {
 			next = "wait for a credit: until then nothing can be taken"
 		}
 		return &refusal{
-			BelowFloor, fmt.Sprintf("%s would leave less than the %s that must stay available; %s can be taken", b.policy.show(amount), b.policy.show(b.policy.Floor), b.policy.show(left)),
+			BelowFloor,
+			fmt.Sprintf(
+				"%s would leave less than the %s that must stay available; %s can be taken", b.policy.show(amount),
+				b.policy.show(b.policy.Floor), b.policy.show(left),
+			),
 			next,
 		}
 	}
@@ -291,13 +322,22 @@ func (b *book) spend(by, verb string, budget, amount Money, of func(*Spent) *Mon
 	}
 	if amount > budget-already {
 		return &refusal{
-			OverBudget, fmt.Sprintf("%s has %s %s of its %s today; %s is too much", name(by), verb, b.policy.show(already), b.policy.show(budget), b.policy.show(amount)),
-			fmt.Sprintf("ask for %s at most, or wait until the next day begins (00:00 UTC)", b.policy.show(max(budget-already, 0))),
+			OverBudget,
+			fmt.Sprintf(
+				"%s has %s %s of its %s today; %s is too much", name(by), verb, b.policy.show(already), b.policy.show(budget),
+				b.policy.show(amount),
+			),
+			fmt.Sprintf(
+				"ask for %s at most, or wait until the next day begins (00:00 UTC)", b.policy.show(max(budget-already, 0)),
+			),
 		}
 	}
 	if spent == nil {
 		if len(b.state.Spent) >= MaxSpenders {
-			return &refusal{TooManyOpen, fmt.Sprintf("%d requesters have used the account today, more than it counts", MaxSpenders), "wait until the next day begins (00:00 UTC)"}
+			return &refusal{
+				TooManyOpen, fmt.Sprintf("%d requesters have used the account today, more than it counts", MaxSpenders),
+				"wait until the next day begins (00:00 UTC)",
+			}
 		}
 		b.state.Day = day(b.now)
 		b.state.Spent = append(b.state.Spent, Spent{By: by})

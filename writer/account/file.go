@@ -325,7 +325,10 @@ func (f *File) Meaning() (lines []string) {
 		}
 		return strings.Join(names, ", ")
 	}
-	say("keys %s are changed by the workers of queue %s alone: %s", f.Shape, f.Queue, everyone(f.Writers, "every worker of it"))
+	say(
+		"keys %s are changed by the workers of queue %s alone: %s", f.Shape, f.Queue,
+		everyone(f.Writers, "every worker of it"),
+	)
 	say("commands come from: %s", everyone(f.Senders, "every agent"))
 	say("questions are answered by: %s; %d must say yes", everyone(f.Approvers, "every approver"), max(f.MinApprovals, 1))
 	for i := range f.Accounts {

@@ -30,7 +30,8 @@ func TestParseFile(t *testing.T) {
 	one, _ := f.Policy("account:1")
 	other, _ := f.Policy("account:12")
 	none, _ := f.Policy("konto:1")
-	if one.Currency != "EUR" || one.ApproveWithin != time.Minute || other.Currency != "USD" || other.Rules[0].Urgency != 3 || none.Currency != "" {
+	if one.Currency != "EUR" || one.ApproveWithin != time.Minute || other.Currency != "USD" ||
+		other.Rules[0].Urgency != 3 || none.Currency != "" {
 		t.Errorf("got %+v, %+v and %+v", one, other, none)
 	}
 }
@@ -40,14 +41,29 @@ func TestParseFileMistakes(t *testing.T) {
 	for _, tt := range []struct{ old, new, want string }{
 		{`"shape"`, `"shap"`, `2:3: there is no field "shap": want one of queue, pattern, shape, `},
 		{`"approve_above"`, `"aprove_above"`, `7:57: accounts[0].policy: there is no field "aprove_above"`},
-		{`"decimals": 2`, `"decimals": 2, "currency": "EUR"`, `8:72: accounts[1].policy: the field "currency" stands here twice`},
-		{`"max_amount": 100`, `"max_amount": "100"`, `9:61: accounts[1].policy.rules[0].max_amount: a string is no whole number in range`},
-		{`"max_amount": 100`, `"max_amount": 1.5`, `9:61: accounts[1].policy.rules[0].max_amount: a number 1.5 is no whole number in range`},
+		{
+			`"decimals": 2`, `"decimals": 2, "currency": "EUR"`,
+			`8:72: accounts[1].policy: the field "currency" stands here twice`,
+		},
+		{
+			`"max_amount": 100`, `"max_amount": "100"`,
+			`9:61: accounts[1].policy.rules[0].max_amount: a string is no whole number in range`,
+		},
+		{
+			`"max_amount": 100`, `"max_amount": 1.5`,
+			`9:61: accounts[1].policy.rules[0].max_amount: a number 1.5 is no whole number in range`,
+		},
 		{`"max_amount": 100`, `"max_amount": null`, `9:61: accounts[1].policy.rules[0].max_amount: null is no value`},
 		{`60000`, `-1`, `7:99: accounts[0].policy.approve_within_ms: a time is from 0 to `},
 		{`["credit"]`, `"credit"`, `9:35: accounts[1].policy.rules[0].kinds: want a list: [...]`},
-		{`["credit"]`, `["loan"]`, `8:37: accounts[1].policy: the policy contradicts itself: rule 1: there is no command "loan"`},
-		{`"account:1"`, `"account:*"`, `8:14: accounts[1].keys: it never counts, because accounts[0] fits every key that it fits`},
+		{
+			`["credit"]`, `["loan"]`,
+			`8:37: accounts[1].policy: the policy contradicts itself: rule 1: there is no command "loan"`,
+		},
+		{
+			`"account:1"`, `"account:*"`,
+			`8:14: accounts[1].keys: it never counts, because accounts[0] fits every key that it fits`,
+		},
 		{`"account:1"`, `"konto:1"`, `7:14: accounts[0].keys: no key of shape account:{id:int} begins so`},
 		{`["teller"]`, `[""]`, `3:14: writers: an entry is empty`},
 		{`"min_approvals": 2`, `"min_approvals": -2`, `5:20: min_approvals: want a number from 0 to `},

@@ -19,7 +19,10 @@ func (b *book) hold(cmd *Command, rule *Rule) (entry, *refusal) {
 // keep adds a hold for the command's amount.
 func (b *book) keep(cmd *Command, rule *Rule, h Held) (entry, *refusal) {
 	if len(b.state.Holds) >= MaxHolds {
-		return entry{}, &refusal{TooManyOpen, fmt.Sprintf("%d holds and transfers are under way, more than the account keeps", MaxHolds), "capture or void what is not needed, and ask again"}
+		return entry{}, &refusal{
+			TooManyOpen, fmt.Sprintf("%d holds and transfers are under way, more than the account keeps", MaxHolds),
+			"capture or void what is not needed, and ask again",
+		}
 	}
 	h.ID, h.Amount, h.By, h.At = cmd.ID, cmd.Order.Amount, cmd.By, b.now
 	if rule.DayOut != 0 {
@@ -42,7 +45,8 @@ func (b *book) capture(cmd *Command, rule *Rule) (entry, *refusal) {
 	}
 	if amount > h.Amount {
 		return entry{}, &refusal{
-			AboveHold, fmt.Sprintf("%s is more than the %s that hold %s keeps", b.policy.show(amount), b.policy.show(h.Amount), h.ID),
+			AboveHold,
+			fmt.Sprintf("%s is more than the %s that hold %s keeps", b.policy.show(amount), b.policy.show(h.Amount), h.ID),
 			"capture what is held, and debit the rest by a command of its own",
 		}
 	}
@@ -69,11 +73,15 @@ func (b *book) find(cmd *Command, rule *Rule) (int, *refusal) {
 	if i < 0 {
 		if f, ok := b.state.Find(id); ok {
 			return 0, &refusal{
-				HoldSettled, fmt.Sprintf("hold %s was %s at %s, with %s taken", id, f.End, f.At.Format(time.RFC3339), b.policy.show(f.Amount)),
+				HoldSettled,
+				fmt.Sprintf("hold %s was %s at %s, with %s taken", id, f.End, f.At.Format(time.RFC3339), b.policy.show(f.Amount)),
 				"nothing is left to do with it; make a new hold if you need one",
 			}
 		}
-		return 0, &refusal{UnknownHold, fmt.Sprintf("no hold %q stands on %s, and none has ended lately", id, b.key), `use the "id" of the reply to your hold`}
+		return 0, &refusal{
+			UnknownHold, fmt.Sprintf("no hold %q stands on %s, and none has ended lately", id, b.key),
+			`use the "id" of the reply to your hold`,
+		}
 	}
 	switch h := b.state.Holds[i]; {
 	case h.To != "":

@@ -93,7 +93,8 @@ func (e *GapError) Error() string {
 // NewLedger returns a ledger that is written to w from its first line on.
 func NewLedger(w io.Writer) *Ledger {
 	return &Ledger{
-		to: w, accounts: map[interlock.Key]*accountBalance{}, expected: map[interlock.TaskID]interlock.Key{}, failed: make(chan struct{}),
+		to: w, accounts: map[interlock.Key]*accountBalance{}, expected: map[interlock.TaskID]interlock.Key{},
+		failed: make(chan struct{}),
 	}
 }
 
@@ -137,7 +138,9 @@ func NewReader() *Reader { return &Reader{l: NewLedger(io.Discard)} }
 func (r *Reader) Read(file io.Reader) error {
 	r.l.seen = func(line *Line) {
 		if line.Gap != "" {
-			r.gaps = append(r.gaps, fmt.Sprintf("line %d says that something is missing: %s: %s", line.Line, line.Account, line.Gap))
+			r.gaps = append(
+				r.gaps, fmt.Sprintf("line %d says that something is missing: %s: %s", line.Line, line.Account, line.Gap),
+			)
 		}
 	}
 	whole, torn, err := r.l.read(file)
@@ -222,7 +225,10 @@ func (s *accountBalance) gap(line *Line) string {
 		return fmt.Sprintf("what came before entry %d", line.Entry)
 	case s.entry == 0:
 	case on != nil && *on != s.version:
-		return fmt.Sprintf("entry %d was decided on version %d of the account, but entry %d has left version %d", line.Entry, *on, s.entry, s.version)
+		return fmt.Sprintf(
+			"entry %d was decided on version %d of the account, but entry %d has left version %d", line.Entry, *on, s.entry,
+			s.version,
+		)
 	case on == nil && line.Entry != s.entry+1:
 		return fmt.Sprintf("what came between entries %d and %d", s.entry, line.Entry)
 	}
@@ -369,7 +375,9 @@ func (l *Ledger) Lines() uint64 {
 // of its log was changed in a way that is forgotten; one that is behind the ledger is another
 // server's, or one's that was restored. The ledger may go on while a document is read, so again
 // reads one anew that seems to be behind.
-func (l *Ledger) Verify(ctx context.Context, from Source, doc interlock.Document, again func(context.Context) (interlock.Document, error)) error {
+func (l *Ledger) Verify(
+	ctx context.Context, from Source, doc interlock.Document, again func(context.Context) (interlock.Document, error),
+) error {
 	l.mu.Lock()
 	s := l.standing(doc.Key)
 	l.mu.Unlock()
@@ -383,7 +391,8 @@ func (l *Ledger) Verify(ctx context.Context, from Source, doc interlock.Document
 		}
 		if doc.Version = now.Version; doc.Version < had {
 			return l.fail(&GapError{doc.Key, fmt.Sprintf(
-				"the server has version %d of the account, and the ledger version %d: is it another server's, or was the server restored?", doc.Version, had,
+				"the server has version %d of the account, and the ledger version %d: is it another server's, or was the server restored?",
+				doc.Version, had,
 			)})
 		}
 	}
@@ -395,7 +404,13 @@ func (l *Ledger) Verify(ctx context.Context, from Source, doc interlock.Document
 	if s.version >= doc.Version {
 		return nil
 	}
-	missing := &GapError{doc.Key, fmt.Sprintf("the account has version %d, but entry %d, the last one that is kept, has left version %d", doc.Version, s.entry, s.version)}
+	missing := &GapError{
+		doc.Key,
+		fmt.Sprintf(
+			"the account has version %d, but entry %d, the last one that is kept, has left version %d", doc.Version, s.entry,
+			s.version,
+		),
+	}
 	if l.OnGap == nil {
 		return l.fail(missing)
 	}

@@ -56,7 +56,8 @@ func (k kept) decide(t *testing.T, key interlock.Key, kind Kind, amount Money) {
 	on := version
 	d.Reply.On = &on
 	e := interlock.LogEntry{
-		Seq: seq, Message: id, Kind: string(kind), Body: body, Sender: "agent:a", State: interlock.TaskDone, Reply: encode(d.Reply),
+		Seq: seq, Message: id, Kind: string(kind), Body: body, Sender: "agent:a", State: interlock.TaskDone,
+		Reply:    encode(d.Reply),
 		Document: interlock.Document{Key: key, Version: version}, Changed: d.Changed,
 	}
 	if d.Changed {
@@ -149,7 +150,8 @@ func TestLedgerGoesOn(t *testing.T) {
 	if err := json.Unmarshal(lines[1], &l); err != nil {
 		t.Fatal(err)
 	}
-	if l.Kind != Debit || l.Outcome != "done" || l.From != "account:1" || l.To != "" || l.Amount != 30 || l.Change != -30 || l.Balance != 70 ||
+	if l.Kind != Debit || l.Outcome != "done" || l.From != "account:1" || l.To != "" || l.Amount != 30 ||
+		l.Change != -30 || l.Balance != 70 ||
 		l.Currency != "EUR" || l.By != "a" || l.Memo != "late <fee>" || l.Version != 2 || l.On == nil || *l.On != l.Version-1 {
 		t.Errorf("got %s", lines[1])
 	}
@@ -157,7 +159,8 @@ func TestLedgerGoesOn(t *testing.T) {
 	if err := json.Unmarshal(lines[3], &l); err != nil {
 		t.Fatal(err)
 	}
-	if l.Outcome != "refused" || l.Code != BelowFloor || l.Reason == "" || l.Amount != 300 || l.Change != 0 || l.Balance != 70 {
+	if l.Outcome != "refused" || l.Code != BelowFloor || l.Reason == "" || l.Amount != 300 || l.Change != 0 ||
+		l.Balance != 70 {
 		t.Errorf("got %s", lines[3])
 	}
 }
@@ -246,7 +249,9 @@ func TestLedgerGaps(t *testing.T) {
 		{"a change past the writer", func(_ *testing.T, k kept) {
 			for i := range k["account:1"] {
 				e := &k["account:1"][i]
-				e.Reply = bytes.Replace(e.Reply, fmt.Appendf(nil, `"on":%d`, e.Document.Version-1), fmt.Appendf(nil, `"on":%d`, e.Document.Version+6), 1)
+				e.Reply = bytes.Replace(
+					e.Reply, fmt.Appendf(nil, `"on":%d`, e.Document.Version-1), fmt.Appendf(nil, `"on":%d`, e.Document.Version+6), 1,
+				)
 				e.Document.Version += 7
 			}
 		}, "entry 3 was decided on version"},
@@ -319,7 +324,10 @@ func TestLedgerVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The ledger went on after the document was read.
-	if err := f.Verify(t.Context(), k, interlock.Document{Key: now.Key, Version: 1}, func(context.Context) (interlock.Document, error) { return now, nil }); err != nil {
+	if err := f.Verify(
+		t.Context(), k, interlock.Document{Key: now.Key, Version: 1},
+		func(context.Context) (interlock.Document, error) { return now, nil },
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -327,7 +335,8 @@ func TestLedgerVerify(t *testing.T) {
 		want    string
 	}{{now.Version + 1, "is kept, has left version"}, {now.Version - 1, "was the server restored?"}} {
 		f.open()
-		if err := f.Verify(t.Context(), k, interlock.Document{Key: now.Key, Version: tt.version}, none); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := f.Verify(t.Context(), k, interlock.Document{Key: now.Key, Version: tt.version}, none); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("version %d: got %v", tt.version, err)
 		}
 	}
@@ -453,7 +462,9 @@ func TestLedgerOfManyCallers(t *testing.T) {
 		for i := range accounts {
 			all.Go(func() {
 				for n := range uint64(entries) {
-					if err := l.Record(t.Context(), firstEntries{logs, n + 1}, interlock.Key(fmt.Sprintf("account:%d", i))); err != nil {
+					if err := l.Record(
+						t.Context(), firstEntries{logs, n + 1}, interlock.Key(fmt.Sprintf("account:%d", i)),
+					); err != nil {
 						t.Error(err)
 					}
 				}

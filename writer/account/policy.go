@@ -146,7 +146,9 @@ func bounds(most, ask Money) error {
 	case most < 0 || ask < 0 || !most.inBounds() || !ask.inBounds():
 		return fmt.Errorf("a bound is from 0 to %d", MaxMoney)
 	case most != 0 && ask >= most:
-		return fmt.Errorf("amounts above %d need an approval, but those above %d are refused, so nobody is ever asked", ask, most)
+		return fmt.Errorf(
+			"amounts above %d need an approval, but those above %d are refused, so nobody is ever asked", ask, most,
+		)
 	}
 	return nil
 }
@@ -227,7 +229,8 @@ type plainPolicy Policy
 // MarshalJSON writes durations in milliseconds.
 func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal(policyJSON{
-		plainPolicy(p), p.ApproveWithin.Milliseconds(), p.HoldFor.Milliseconds(), p.TransferFor.Milliseconds(), p.MaxDefer.Milliseconds(),
+		plainPolicy(p), p.ApproveWithin.Milliseconds(), p.HoldFor.Milliseconds(), p.TransferFor.Milliseconds(),
+		p.MaxDefer.Milliseconds(),
 	})
 }
 
@@ -241,7 +244,12 @@ func (p *Policy) UnmarshalJSON(text []byte) error {
 	for _, d := range []struct {
 		to *time.Duration
 		ms int64
-	}{{&p.ApproveWithin, v.ApproveWithinMS}, {&p.HoldFor, v.HoldForMS}, {&p.TransferFor, v.TransferForMS}, {&p.MaxDefer, v.MaxDeferMS}} {
+	}{
+		{&p.ApproveWithin, v.ApproveWithinMS},
+		{&p.HoldFor, v.HoldForMS},
+		{&p.TransferFor, v.TransferForMS},
+		{&p.MaxDefer, v.MaxDeferMS},
+	} {
 		if d.ms < 0 || d.ms > maxDuration.Milliseconds() {
 			return fmt.Errorf("the policy: a time is from 0 to %d ms", maxDuration.Milliseconds())
 		}

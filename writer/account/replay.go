@@ -78,7 +78,9 @@ func (r *replayProgress) step(e *interlock.LogEntry) string {
 	d.Reply.On = said.On
 	switch {
 	case said.On != nil && *said.On != on:
-		return fmt.Sprintf("it was decided on version %d of the account, and the entry before has left version %d", *said.On, on)
+		return fmt.Sprintf(
+			"it was decided on version %d of the account, and the entry before has left version %d", *said.On, on,
+		)
 	case d.Question != "":
 		return "nobody has approved it: " + d.Question
 	case !bytes.Equal(encode(d.Reply), encode(said)):

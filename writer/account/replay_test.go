@@ -41,7 +41,8 @@ func hasEverything(log []interlock.LogEntry) bool {
 		seen["lowered"] = seen["lowered"] || r.Advice != nil && r.Advice.Amount != 0
 	}
 	return !slices.ContainsFunc([]string{
-		"credit done", "debit done", "hold done", "capture done", "void done", "transfer pending", "transfer.credit done", "transfer.post done",
+		"credit done", "debit done", "hold done", "capture done", "void done", "transfer pending", "transfer.credit done",
+		"transfer.post done",
 		string(BelowFloor), "approved", "lowered",
 	}, func(want string) bool { return !seen[want] })
 }
@@ -85,16 +86,25 @@ func TestReplayFindsEdits(t *testing.T) {
 		{"reply's amount", done(Credit), func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.Amount++ }) }},
 		{"reply's balance", done(Credit), func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.Balance++ }) }},
 		{"time", done(Credit), func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.At = r.At.Add(time.Hour) }) }},
-		{"a text that a reply does not have", done(Credit), func(e *interlock.LogEntry) { e.Reply = swap(e.Reply, `{`, `{"paid":true,`) }},
+		{
+			"a text that a reply does not have", done(Credit),
+			func(e *interlock.LogEntry) { e.Reply = swap(e.Reply, `{`, `{"paid":true,`) },
+		},
 		{"requester", done(Hold), func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.By = "mallory" }) }},
 		{"who approved", approved, func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.ApprovedBy = "" }) }},
-		{"an approval that was not needed", done(Void), func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.ApprovedBy = "ann" }) }},
+		{
+			"an approval that was not needed", done(Void),
+			func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.ApprovedBy = "ann" }) },
+		},
 		{"advice", lowered, func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.Advice = nil }) }},
 		{"a refusal that is none", refused, func(e *interlock.LogEntry) {
 			said(e, func(r *Reply) { r.Outcome, r.Code, r.Message, r.Next = OutcomeDone, "", "", "" })
 		}},
 		{"a refusal's reason", refused, func(e *interlock.LogEntry) { said(e, func(r *Reply) { r.Message = "no" }) }},
-		{"the state's balance", done(Credit), func(e *interlock.LogEntry) { e.Document.Body = swap(e.Document.Body, `"balance":`, `"balance":1`) }},
+		{
+			"the state's balance", done(Credit),
+			func(e *interlock.LogEntry) { e.Document.Body = swap(e.Document.Body, `"balance":`, `"balance":1`) },
+		},
 		{"the state's policy", done(Credit), func(e *interlock.LogEntry) {
 			e.Document.Body = swap(e.Document.Body, `"max_amount":500`, `"max_amount":1`)
 		}},
@@ -115,7 +125,8 @@ func TestReplayFindsEdits(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Replay(slices.Delete(slices.Clone(log), 5, 6)); err == nil || !strings.Contains(err.Error(), "after entry 5") {
+	if _, err := Replay(slices.Delete(slices.Clone(log), 5, 6)); err == nil ||
+		!strings.Contains(err.Error(), "after entry 5") {
 		t.Errorf("an entry is missing, and the replay says %v", err)
 	}
 }

@@ -34,7 +34,10 @@ func TestApproved(t *testing.T) {
 		{&interlock.Approval{Question: "q", Verdict: interlock.Approved, By: "ann"}, true},
 		{&interlock.Approval{Question: "q", Verdict: interlock.Denied, By: "ann"}, false},
 		{&interlock.Approval{Question: "q"}, false},
-		{&interlock.Approval{Question: "q", Verdict: interlock.Approved, By: interlock.ByPolicy, OnLimit: interlock.Approved}, false},
+		{
+			&interlock.Approval{Question: "q", Verdict: interlock.Approved, By: interlock.ByPolicy, OnLimit: interlock.Approved},
+			false,
+		},
 	} {
 		if got := approved(tt.approval); (got != nil) != tt.want || got != nil && (got.Question != "q" || got.By != "ann") {
 			t.Errorf("%+v: %+v", tt.approval, got)

@@ -26,13 +26,18 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 	to := cmd.Order.To
 	switch {
 	case to == b.key:
-		return entry{}, &refusal{NoSuchAccount, "a transfer goes to another account", "name the account that is to have the money"}
+		return entry{}, &refusal{
+			NoSuchAccount, "a transfer goes to another account", "name the account that is to have the money",
+		}
 	case !b.reaches(to):
 		where := "it may go nowhere"
 		if b.policy.TransferTo != "" {
 			where = "it goes to keys such as " + b.policy.TransferTo + "12345"
 		}
-		return entry{}, &refusal{NoSuchAccount, fmt.Sprintf("money of %s may not go to %q: %s", b.key, to, where), "look the account up and send its key"}
+		return entry{}, &refusal{
+			NoSuchAccount, fmt.Sprintf("money of %s may not go to %q: %s", b.key, to, where),
+			"look the account up and send its key",
+		}
 	}
 	made, refused := b.keep(cmd, rule, Held{To: to, Until: b.now.Add(b.allowed())})
 	if refused != nil {
@@ -50,9 +55,11 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 // reaches reports whether a key is that of an account to which money may go.
 func (b *book) reaches(to interlock.Key) bool {
 	rest, ok := strings.CutPrefix(string(to), b.policy.TransferTo)
-	return ok && b.policy.TransferTo != "" && rest != "" && len(to) <= interlock.MaxKeyBytes && !strings.ContainsFunc(rest, func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' && r != '_'
-	})
+	return ok && b.policy.TransferTo != "" && rest != "" && len(to) <= interlock.MaxKeyBytes && !strings.ContainsFunc(
+		rest, func(r rune) bool {
+			return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' && r != '_'
+		},
+	)
 }
 
 // outbound is the message to the target about a pending transfer.
@@ -65,11 +72,18 @@ func (b *book) believe(cmd *Command) *refusal {
 	const next = "leave such messages to the accounts' writers, and send a transfer to the account that gives the money"
 	switch {
 	case cmd.From == "":
-		return &refusal{NotFromWriter, name(cmd.By) + " is not the writer of an account, so what it says of a transfer is not believed", next}
+		return &refusal{
+			NotFromWriter, name(cmd.By) + " is not the writer of an account, so what it says of a transfer is not believed",
+			next,
+		}
 	case cmd.broken != nil:
-		return &refusal{InvalidCommand, "the body of the " + string(cmd.Kind) + " cannot be carried out: " + cmd.broken.Error(), next}
+		return &refusal{
+			InvalidCommand, "the body of the " + string(cmd.Kind) + " cannot be carried out: " + cmd.broken.Error(), next,
+		}
 	case cmd.From != cmd.leg.Peer:
-		return &refusal{NotFromWriter, "the writer of " + string(cmd.From) + " cannot speak for " + string(cmd.leg.Peer), next}
+		return &refusal{
+			NotFromWriter, "the writer of " + string(cmd.From) + " cannot speak for " + string(cmd.leg.Peer), next,
+		}
 	}
 	return nil
 }
@@ -117,7 +131,9 @@ func (b *book) credited(l *leg, asked bool) (entry, *refusal) {
 		case len(b.state.Incoming) >= MaxIncoming:
 			// A message that is not recorded is not answered, or it could be answered otherwise
 			// later. The source asks when the time is over.
-			return entry{id: in.ID}, &refusal{TooManyOpen, "too many transfers to " + string(b.key) + " are under way", "wait: the source asks again"}
+			return entry{id: in.ID}, &refusal{
+				TooManyOpen, "too many transfers to " + string(b.key) + " are under way", "wait: the source asks again",
+			}
 		case refused == nil:
 			in.Added = true
 			b.state.Balance += l.Amount
@@ -128,7 +144,9 @@ func (b *book) credited(l *leg, asked bool) (entry, *refusal) {
 	in := &b.state.Incoming[i]
 	b.tell(in)
 	if !in.Added {
-		return entry{id: in.ID}, &refusal{in.Code, "the account does not take transfer " + in.ID, "nothing is left to do: the money stays where it was"}
+		return entry{id: in.ID}, &refusal{
+			in.Code, "the account does not take transfer " + in.ID, "nothing is left to do: the money stays where it was",
+		}
 	}
 	return entry{id: in.ID, amount: in.Amount}, nil
 }
@@ -151,7 +169,10 @@ func (b *book) receive(l *leg, asked bool) *refusal {
 
 // settle ends a pending transfer. One that has ended already stays as it is.
 func (b *book) settle(l *leg, posted bool) (entry, *refusal) {
-	b.send(l.Peer, transferForget, leg{Transfer: l.Transfer, Peer: b.key, Amount: l.Amount, Currency: l.Currency, Until: l.Until})
+	b.send(
+		l.Peer, transferForget,
+		leg{Transfer: l.Transfer, Peer: b.key, Amount: l.Amount, Currency: l.Currency, Until: l.Until},
+	)
 	i := b.pending(l)
 	if i < 0 {
 		return entry{id: l.Transfer}, nil
@@ -188,5 +209,8 @@ func (b *book) tell(in *IncomingTransfer) {
 	if in.Added {
 		kind = transferPost
 	}
-	b.send(in.From, kind, leg{Transfer: in.ID, Peer: b.key, Amount: in.Amount, Currency: b.state.Currency, Until: in.Until, Code: in.Code})
+	b.send(
+		in.From, kind,
+		leg{Transfer: in.ID, Peer: b.key, Amount: in.Amount, Currency: b.state.Currency, Until: in.Until, Code: in.Code},
+	)
 }

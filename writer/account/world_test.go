@@ -51,7 +51,8 @@ type letter struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 4)), now: noon,
-		policies: map[interlock.Key]Policy{}, states: map[interlock.Key]State{}, logs: map[interlock.Key][]interlock.LogEntry{},
+		policies: map[interlock.Key]Policy{}, states: map[interlock.Key]State{},
+		logs:  map[interlock.Key][]interlock.LogEntry{},
 		holds: map[string]interlock.Key{}, moved: map[string]Money{}, counted: map[string]string{},
 	}
 	for i := range 4 {
@@ -176,7 +177,10 @@ func (w *world) settle(m letter, cmd Command, before State, d Decision) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.mail = append(w.mail, letter{to: out.To, id: w.id(), kind: out.Kind, by: "writer", from: m.to, body: body, due: w.now.Add(out.Delay)})
+		w.mail = append(
+			w.mail,
+			letter{to: out.To, id: w.id(), kind: out.Kind, by: "writer", from: m.to, body: body, due: w.now.Add(out.Delay)},
+		)
 	}
 	if had, has, floor := before.Available(), d.State.Available(), w.policies[m.to].Floor; has < had && has < floor {
 		w.t.Fatalf("%s on %s: of %d only %d is available, below the floor of %d", m.kind, m.to, had, has, floor)
@@ -236,7 +240,10 @@ func (w *world) holdsUp() {
 				w.t.Fatalf("%s: hold %s keeps %d", key, h.ID, h.Amount)
 			}
 			target := w.states[h.To]
-			if i := slices.IndexFunc(target.Incoming, func(in IncomingTransfer) bool { return in.ID == h.ID && in.Added }); h.To != "" && i >= 0 {
+			if i := slices.IndexFunc(
+				target.Incoming, func(in IncomingTransfer) bool { return in.ID == h.ID && in.Added },
+			); h.To != "" &&
+				i >= 0 {
 				sum -= h.Amount // it has arrived, and has not been posted
 			}
 		}
@@ -322,7 +329,9 @@ func (w *world) rest() {
 		}
 		w.now = w.now.Add(time.Minute)
 		for _, key := range w.keys {
-			w.mail = append(w.mail, letter{to: key, id: w.id(), kind: Void, by: "nobody", body: []byte(`{"hold":"none"}`), due: w.now})
+			w.mail = append(
+				w.mail, letter{to: key, id: w.id(), kind: Void, by: "nobody", body: []byte(`{"hold":"none"}`), due: w.now},
+			)
 		}
 		for due := w.due(); len(due) > 0; due = w.due() {
 			w.deliver(due[0], false)
@@ -390,11 +399,15 @@ func FuzzWorld(f *testing.F) {
 func FuzzBody(f *testing.F) {
 	f.Add("credit", "a", []byte(`{"amount":1}`))
 	f.Add("hold", "a", []byte(`{"amount":1,"for_ms":9223372036854775807}`))
-	f.Add("transfer.post", "writer", []byte(`{"transfer":"h","peer":"account:2","amount":5,"currency":"EUR","until":"2026-11-21T12:00:00Z"}`))
+	f.Add(
+		"transfer.post", "writer",
+		[]byte(`{"transfer":"h","peer":"account:2","amount":5,"currency":"EUR","until":"2026-11-21T12:00:00Z"}`),
+	)
 	f.Fuzz(func(t *testing.T, kind, by string, body []byte) {
 		policy := Policy{Currency: "EUR", Floor: -10, TransferTo: "account:", Rules: []Rule{{Requester: "*", DayOut: 100}}}
 		state := State{Currency: "EUR", Balance: 40, Holds: []Held{
-			{ID: "h", Amount: 10, By: "a", Until: noon.Add(time.Hour), To: "account:2"}, {ID: "k", Amount: 5, By: "a", Until: noon.Add(time.Hour)},
+			{ID: "h", Amount: 10, By: "a", Until: noon.Add(time.Hour), To: "account:2"},
+			{ID: "k", Amount: 5, By: "a", Until: noon.Add(time.Hour)},
 		}}
 		cmd := read("account:1", "m", Kind(kind), body)
 		cmd.By = strings.ToValidUTF8(by, "") // as the server has all names

@@ -14,7 +14,9 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q is %q, %v", s, key, err)
 		}
 	}
-	for _, s := range []string{"", "/", "a/", "a//b", "a/..", ".", " a", "a /b", "a\x00", "a\u00a0b", "a\u200bb", "a\u2800", "a\xff", "a\u0308"} {
+	for _, s := range []string{
+		"", "/", "a/", "a//b", "a/..", ".", " a", "a /b", "a\x00", "a\u00a0b", "a\u200bb", "a\u2800", "a\xff", "a\u0308",
+	} {
 		if _, err := Parse(s); !errors.Is(err, &interlock.Error{Code: interlock.CodeInvalidKey}) {
 			t.Errorf("%q: %v, want code %s", s, err, interlock.CodeInvalidKey)
 		}
@@ -55,7 +57,9 @@ func TestBelow(t *testing.T) {
 }
 
 func TestClass(t *testing.T) {
-	for key, want := range map[string]string{"account:12": "account:", "repo:web/a": "repo:", "src/a:b": "src", "plain": ""} {
+	for key, want := range map[string]string{
+		"account:12": "account:", "repo:web/a": "repo:", "src/a:b": "src", "plain": "",
+	} {
 		if got := Class(key); got != want {
 			t.Errorf("the class of %q is %q, want %q", key, got, want)
 		}
@@ -101,7 +105,9 @@ func TestShape(t *testing.T) {
 	if got := sh.Fill(values); got != "org:acme/repo-7/src/a.ts" {
 		t.Errorf("filled: %q", got)
 	}
-	for above, want := range map[string]bool{"org:acme": true, "org:acme/repo-7": true, "org:acme/repo-07": false, "org:acme/team": false, "team": false} {
+	for above, want := range map[string]bool{
+		"org:acme": true, "org:acme/repo-7": true, "org:acme/repo-07": false, "org:acme/team": false, "team": false,
+	} {
 		if got := sh.MayLieBelow(above); got != want {
 			t.Errorf("MayLieBelow(%q) is %v", above, got)
 		}

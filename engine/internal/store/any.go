@@ -149,7 +149,9 @@ func (s *Namespace) MemberLists() (list []string) {
 	if s == nil {
 		return nil
 	}
-	byName := slices.SortedFunc(slices.Values(s.Patterns), func(a, b *Policy) int { return strings.Compare(a.Name, b.Name) })
+	byName := slices.SortedFunc(
+		slices.Values(s.Patterns), func(a, b *Policy) int { return strings.Compare(a.Name, b.Name) },
+	)
 	for _, p := range byName {
 		if len(p.Members) > 0 && len(list) < most {
 			list = append(list, p.Members[0])

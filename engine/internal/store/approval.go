@@ -55,9 +55,14 @@ func (q *Queue) NotApprover(by *interlock.Principal) *Refusal {
 		return nil
 	}
 	if by == nil {
-		return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.ApproversWithoutCredentials, message.Str(q.Name))}
+		return &Refusal{
+			Code: interlock.CodeForbidden, Message: message.New(message.ApproversWithoutCredentials, message.Str(q.Name)),
+		}
 	}
-	return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.NotAnApprover, message.Str(by.Name), message.Str(q.Name), quoted(q.Approvers))}
+	return &Refusal{
+		Code:    interlock.CodeForbidden,
+		Message: message.New(message.NotAnApprover, message.Str(by.Name), message.Str(q.Name), quoted(q.Approvers)),
+	}
 }
 
 // NotAnsweredBy returns why a principal cannot answer the question about the task, nil
@@ -74,7 +79,9 @@ func (t *Task) NotAnsweredBy(principal string) *Refusal {
 	default:
 		return nil
 	}
-	return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.OwnWork, message.Str(principal), message.Sub(part))}
+	return &Refusal{
+		Code: interlock.CodeForbidden, Message: message.New(message.OwnWork, message.Str(principal), message.Sub(part)),
+	}
 }
 
 // IsUnapproved reports whether the task has a question that was not answered with yes.

@@ -40,7 +40,8 @@ type Refusals struct {
 func (l *Refusals) Admit(r RefusalKey) bool {
 	lately := func(x RefusalKey) bool { return r.At < x.At.Add(auditSpan) }
 	full := len(l.recent) == auditMost
-	if full && lately(l.recent[0]) || slices.ContainsFunc(l.recent, func(x RefusalKey) bool { return lately(x) && r.sameAs(x) }) {
+	if full && lately(l.recent[0]) ||
+		slices.ContainsFunc(l.recent, func(x RefusalKey) bool { return lately(x) && r.sameAs(x) }) {
 		l.LeftOut++
 		return false
 	}

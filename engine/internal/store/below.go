@@ -54,7 +54,13 @@ func (s *Namespace) Excludes(c interlock.Claim, by *interlock.Principal) *Refusa
 func (s *Namespace) ForbidsBelow(c interlock.Claim, by *interlock.Principal) *Refusal {
 	for x := range s.rulesBelow(c) {
 		if !x.policy.allows(by, x.mode) {
-			return &Refusal{Code: interlock.CodeModeForbidden, Key: c.Key, Message: message.New(message.ModeForbiddenBelow, message.Str(c.Key), message.Str(x.policy.Name), message.Sub(DisplayName(by)), message.Str(x.mode.String()))}
+			return &Refusal{
+				Code: interlock.CodeModeForbidden, Key: c.Key,
+				Message: message.New(
+					message.ModeForbiddenBelow, message.Str(c.Key), message.Str(x.policy.Name), message.Sub(DisplayName(by)),
+					message.Str(x.mode.String()),
+				),
+			}
 		}
 	}
 	return nil

@@ -32,7 +32,9 @@ func CheckTexts(texts ...Text) (interlock.Code, *message.Text) {
 			continue
 		}
 		if len(t.Value) > t.Limit {
-			return interlock.CodeTooLong, message.New(message.TooLong, message.Str(t.Name), message.Num(len(t.Value)), message.Num(t.Limit))
+			return interlock.CodeTooLong, message.New(
+				message.TooLong, message.Str(t.Name), message.Num(len(t.Value)), message.Num(t.Limit),
+			)
 		}
 		if !utf8.ValidString(t.Value) {
 			return interlock.CodeInvalidRequest, message.New(message.NotUTF8, message.Str(t.Name))
@@ -44,7 +46,9 @@ func CheckTexts(texts ...Text) (interlock.Code, *message.Text) {
 // CheckName returns what is wrong with the name of a thing that stands in a path, or "".
 func CheckName(what, name string) *message.Text {
 	if name == "" || len(name) > interlock.MaxNameBytes {
-		return message.New(message.NameLength, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Num(interlock.MaxNameBytes))
+		return message.New(
+			message.NameLength, message.Str(what), message.Str(keypath.Clip(name, 64)), message.Num(interlock.MaxNameBytes),
+		)
 	}
 	for _, b := range []byte(name) {
 		if b <= ' ' || b >= 0x7f || b == '/' {

@@ -131,7 +131,8 @@ func (st *State) evolveConversion(ev *record.Event, r *Request) error {
 // converts makes r, which an event tells of, the conversion of a lease.
 func (r *Request) converts(ev *record.Event) error {
 	l := r.NS.Live(ev.BaseID)
-	if ev.Kind != record.Queued || l == nil || l.Num != ev.Base || l.Phase != Held || l.Conversion != nil || l.Flow() != r.Flow() {
+	if ev.Kind != record.Queued || l == nil || l.Num != ev.Base || l.Phase != Held || l.Conversion != nil ||
+		l.Flow() != r.Flow() {
 		return errUnknown
 	}
 	r.MutableExt().Base, r.FlowState = l, l.AsParty()

@@ -92,7 +92,8 @@ func (r *Request) Ending(next *message.Text) *message.Text {
 		what = message.New(message.PartyLeftNamed, message.Str(end.Asker), message.Str(end.Words))
 	}
 	title := r.Title()
-	if r.Reason == record.ByLeaving && r.Fence == 0 && len(r.Claims()) > 0 { // it may have been for more of a lease, which goes on
+	// it may have been for more of a lease, which goes on
+	if r.Reason == record.ByLeaving && r.Fence == 0 && len(r.Claims()) > 0 {
 		title = message.New(message.TheRequest, message.Str(r.Claims()[0].Key))
 	}
 	var delay, who, wrote *message.Text
@@ -107,7 +108,10 @@ func (r *Request) Ending(next *message.Text) *message.Text {
 			wrote = message.New(message.WhoWrote, message.Str(end.Words))
 		}
 	}
-	return message.New(message.LeaseOver, message.Sub(title), message.Sub(what), message.Sub(delay), message.Sub(who), message.Sub(wrote), message.Sub(next))
+	return message.New(
+		message.LeaseOver, message.Sub(title), message.Sub(what), message.Sub(delay), message.Sub(who), message.Sub(wrote),
+		message.Sub(next),
+	)
 }
 
 // Title names r in a sentence.

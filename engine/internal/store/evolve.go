@@ -42,7 +42,8 @@ func (st *State) Evolve(ev *record.Event) error {
 		st.forgetSession(s)
 	case record.Queued, record.Granted:
 		err = st.evolveRequest(ev)
-	case record.Admitted, record.Claimed, record.YieldRequested, record.Parked, record.Resumed, record.Decided, record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.Tombstone:
+	case record.Admitted, record.Claimed, record.YieldRequested, record.Parked, record.Resumed, record.Decided,
+		record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.Tombstone:
 		err = st.evolveProgress(ev)
 	case record.EffectChanged:
 		err = st.Namespace(ev.Namespace).evolveEffect(ev)
@@ -261,7 +262,8 @@ func (st *State) Discard(r *Request) {
 func (st *State) evolveRequest(ev *record.Event) error {
 	r := st.Hint.Req
 	if r == nil {
-		if st.Namespace(ev.Namespace).Knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == record.Queued || ev.Any && ev.Kind != record.Queued {
+		if st.Namespace(ev.Namespace).Knows(ev.ID) || len(ev.Claims) == 0 && ev.Target == 0 && ev.Kind == record.Queued ||
+			ev.Any && ev.Kind != record.Queued {
 			return fmt.Errorf("engine: request %d is made twice, or claims nothing", ev.Num)
 		}
 		var err error
@@ -417,7 +419,10 @@ func (st *State) evolveProgress(ev *record.Event) error {
 		if s.Knows(ev.ID) || len(ev.Claims) == 0 && ev.Fence != 0 && ev.ByID == [16]byte{} {
 			return errUnknown
 		}
-		s.Tombstones.push(collection.HashID(ev.ID), tombstone{ID: ev.ID, Num: ev.Num, Fence: ev.Fence, Claims: ev.Claims, EndCause: endingOf(ev), Reason: ev.Reason})
+		s.Tombstones.push(
+			collection.HashID(ev.ID),
+			tombstone{ID: ev.ID, Num: ev.Num, Fence: ev.Fence, Claims: ev.Claims, EndCause: endingOf(ev), Reason: ev.Reason},
+		)
 	}
 	return nil
 }

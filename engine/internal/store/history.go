@@ -59,7 +59,9 @@ func (d *Document) asOf(v interlock.Version) (x *DocumentVersion, known bool) {
 	if d.Now != nil && d.Now.Version <= v {
 		return d.Now, true
 	}
-	i, found := slices.BinarySearchFunc(d.Earlier, v, func(x *DocumentVersion, v interlock.Version) int { return cmp.Compare(x.Version, v) })
+	i, found := slices.BinarySearchFunc(
+		d.Earlier, v, func(x *DocumentVersion, v interlock.Version) int { return cmp.Compare(x.Version, v) },
+	)
 	if found {
 		return d.Earlier[i], true
 	}

@@ -58,7 +58,8 @@ const loggedBytes = 512
 
 // Cost returns the bytes of a log's bounds that an entry takes.
 func (x *LogEntry) Cost() int {
-	n := loggedBytes + len(x.Kind) + len(x.Sender) + len(x.Agent) + len(x.Body) + len(x.Reply) + len(x.Reason) + len(x.By.Agent) + len(x.By.Session)
+	n := loggedBytes + len(x.Kind) + len(x.Sender) + len(x.Agent) + len(x.Body) + len(x.Reply) + len(x.Reason) +
+		len(x.By.Agent) + len(x.By.Session)
 	if x.Made != nil {
 		n += x.Made.size()
 	}
@@ -76,8 +77,9 @@ func (l *keyLog) Next() uint64 { return l.Oldest() + uint64(l.Entries.Len()) }
 func (t *Task) logEnd(going *attempt, ev *record.Event) {
 	s, key := t.Queue.NS, t.Spec.Mailbox()
 	x := &LogEntry{
-		Message: t.ID, State: interlock.TaskState(ev.Op), At: ev.At, Kind: t.Spec.Kind, Sender: t.Spec.Sender, Agent: t.Spec.Agent,
-		Body: t.Spec.Payload, Reason: ev.Outcome, Absent: true,
+		Message: t.ID, State: interlock.TaskState(ev.Op), At: ev.At, Kind: t.Spec.Kind, Sender: t.Spec.Sender,
+		Agent: t.Spec.Agent,
+		Body:  t.Spec.Payload, Reason: ev.Outcome, Absent: true,
 	}
 	if x.State == interlock.TaskDone {
 		x.Reply = ev.Blob

@@ -287,8 +287,10 @@ func (t *Task) CouldRun() bool {
 
 // Bar is a rule that keeps idle workers from a task.
 type Bar struct {
-	Workers int            // those of them that it keeps from it, each counted under one rule
-	Pattern string         // the pattern with an Allow list that forbids them a key; "": they may not act for the task's group
+	Workers int // those of them that it keeps from it, each counted under one rule
+	// the pattern with an Allow list that forbids them a key; "": they may not act for the task's
+	// group
+	Pattern string
 	Mode    interlock.Mode // in which they would claim it
 }
 

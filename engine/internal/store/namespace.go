@@ -215,7 +215,8 @@ func (s *Namespace) AwayWith(fence interlock.Fence, keys ...interlock.Key) *Requ
 		return nil
 	}
 	r := s.Aside[fence]
-	if r == nil || r.Phase != Away || !slices.ContainsFunc(r.Claims(), func(c interlock.Claim) bool { return slices.Contains(keys, c.Key) }) {
+	if r == nil || r.Phase != Away ||
+		!slices.ContainsFunc(r.Claims(), func(c interlock.Claim) bool { return slices.Contains(keys, c.Key) }) {
 		return nil
 	}
 	return r
@@ -225,8 +226,11 @@ func (s *Namespace) AwayWith(fence interlock.Fence, keys ...interlock.Key) *Requ
 // counts.
 func (s *Namespace) IsBare() bool {
 	return len(s.Sessions) == 0 &&
-		s.Nodes.Len()+s.Requests.Len()+s.Tombstones.Len()+s.EndedSessions.Len()+len(s.IDs.Known)+len(s.Holds)+len(s.Revisions)+len(s.SideEffects.Known)+len(s.Tasks.Queues)+len(s.Logs.Known) == 0 &&
-		uint64(s.Documents.Version) == s.Born && len(s.Documents.Known) == 0 && s.Logs.Floor == s.Born && s.Unmatched == record.UnsetKeys
+		s.Nodes.Len()+s.Requests.Len()+s.Tombstones.Len()+s.EndedSessions.Len()+len(s.IDs.Known)+len(s.Holds)+
+			len(s.Revisions)+len(s.SideEffects.Known)+len(s.Tasks.Queues)+len(s.Logs.Known) == 0 &&
+		uint64(s.Documents.Version) == s.Born && len(
+		s.Documents.Known,
+	) == 0 && s.Logs.Floor == s.Born && s.Unmatched == record.UnsetKeys
 }
 
 // beginAt makes a new namespace assign versions and numbers above floor only.
@@ -268,7 +272,8 @@ type RankSearch struct {
 	Phase rankingPhase
 	Heirs []*FlowState                 // those of before, and then those of now as well
 	Risen collection.Queue[*FlowState] // holders that block a flow that rose: their ranks may rise, too
-	UpTo  int                          // in the list of the phase; in namespace.HoldsAndWaits it is kept where it is: see tear
+	// in the list of the phase; in namespace.HoldsAndWaits it is kept where it is: see tear
+	UpTo int
 }
 
 const (
@@ -427,7 +432,8 @@ func (s *Namespace) trimRevisions() {
 // are none; of two that are as old, the first by name.
 func (s *Namespace) oldestRevised() (oldest *Revisions) {
 	look := func(v *Revisions) {
-		if len(v.List) > 1 && (oldest == nil || cmp.Or(cmp.Compare(v.List[0].At, oldest.List[0].At), strings.Compare(v.name, oldest.name)) < 0) {
+		if len(v.List) > 1 &&
+			(oldest == nil || cmp.Or(cmp.Compare(v.List[0].At, oldest.List[0].At), strings.Compare(v.name, oldest.name)) < 0) {
 			oldest = v
 		}
 	}

@@ -335,7 +335,9 @@ func (r *Request) want(above *Node, key string, mode interlock.Mode, claim int, 
 
 // kindOf returns the kind of bucket that r waits in for one of its needs.
 func (r *Request) kindOf(m *Need) Kind {
-	k := Kind{Mode: m.Mode, Counts: m.Counts, Queue: r.taskQueue(), Aside: r.Task != nil && r.Task.Eligibility.IsYielding()}
+	k := Kind{
+		Mode: m.Mode, Counts: m.Counts, Queue: r.taskQueue(), Aside: r.Task != nil && r.Task.Eligibility.IsYielding(),
+	}
 	if m.Counts == interlock.Permits {
 		k.Group = int32(r.GroupAt(m))
 	}

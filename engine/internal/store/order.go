@@ -37,7 +37,13 @@ func (r *Request) OutOfOrder() *Refusal {
 		if keypath.Compare(want.Key, last) > 0 || slices.ContainsFunc(r.FlowState.Leases, holds) {
 			continue
 		}
-		return &Refusal{Code: interlock.CodeKeyOrder, Key: want.Key, Message: message.New(message.KeyOrder, message.Str(want.Key), message.Str(last), message.Str(r.NS.Name), message.Str(want.Key), message.Str(last))}
+		return &Refusal{
+			Code: interlock.CodeKeyOrder, Key: want.Key,
+			Message: message.New(
+				message.KeyOrder, message.Str(want.Key), message.Str(last), message.Str(r.NS.Name), message.Str(want.Key),
+				message.Str(last),
+			),
+		}
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func (sess *Session) OwnAttempt(flow string, claims []interlock.Claim, any bool)
 	*sess.NS.Agenda.objects += len(sess.Attempts) * len(claims)
 	for _, want := range claims {
 		i := slices.IndexFunc(sess.Attempts, func(l *Request) bool {
-			return l.Phase == Held && slices.ContainsFunc(l.Claims(), func(have interlock.Claim) bool { return excludes(have, want) })
+			return l.Phase == Held &&
+				slices.ContainsFunc(l.Claims(), func(have interlock.Claim) bool { return excludes(have, want) })
 		})
 		switch {
 		case i >= 0 && found == nil:

@@ -68,7 +68,9 @@ func (st *State) evolveParked(ev *record.Event, r *Request) error {
 		return st.evolvePutBack(ev, r)
 	}
 	d := r.deal()
-	p := &parkState{Since: ev.At, Until: ev.At.Add(ev.TTL), Reason: ev.Note, Held: ev.Held, Fence: ev.Fence, Asks: ev.Op == AsksPerson}
+	p := &parkState{
+		Since: ev.At, Until: ev.At.Add(ev.TTL), Reason: ev.Note, Held: ev.Held, Fence: ev.Fence, Asks: ev.Op == AsksPerson,
+	}
 	var err error
 	if p.Asker, err = record.DecodePrincipal(ev.Blob); err != nil {
 		return err

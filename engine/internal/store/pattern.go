@@ -38,7 +38,8 @@ type alias struct {
 func Compile(p interlock.Pattern) (*Policy, *message.Text) {
 	pol := &Policy{Pattern: p, alone: []string{p.Name}}
 	var problem *message.Text
-	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keypath.Problem(p.Name) != nil || strings.Contains(p.Name, "/") {
+	if p.Name == "" || len(p.Name) > interlock.MaxNameBytes || keypath.Problem(p.Name) != nil ||
+		strings.Contains(p.Name, "/") {
 		return nil, message.New(message.PatternName, message.Num(interlock.MaxNameBytes))
 	}
 	if pol.shape, problem = keypath.ParseShape(p.Shape); problem != nil {
@@ -122,7 +123,9 @@ func (p *Policy) numbers() *message.Text {
 	case p.Rate > 0 && p.Tick() > maxFill/time.Duration(p.BurstLimit()):
 		return message.New(message.BucketTooSlow, message.Num(p.BurstLimit()), message.Dur(maxFill))
 	case p.MaxWaiters < 0 || p.MaxWaiters > interlock.MaxWaitersPerKey:
-		return message.New(message.NotUpTo, message.Str("max_waiters"), message.Num(p.MaxWaiters), message.Num(interlock.MaxWaitersPerKey))
+		return message.New(
+			message.NotUpTo, message.Str("max_waiters"), message.Num(p.MaxWaiters), message.Num(interlock.MaxWaitersPerKey),
+		)
 	case len(p.Groups) > interlock.MaxGroups:
 		return message.New(message.GroupCount, message.Num(len(p.Groups)), message.Num(interlock.MaxGroups))
 	case len(p.Groups) > 0 && p.Capacity == 0:
@@ -146,17 +149,23 @@ func (p *Policy) numbers() *message.Text {
 		{"max_park", p.MaxPark, 0, interlock.MaxPark},
 	} {
 		if d.value != 0 && (d.value < d.min || d.value > d.max) {
-			return message.New(message.NotBetween, message.Str(d.name), message.Dur(d.value), message.Dur(d.min), message.Dur(d.max))
+			return message.New(
+				message.NotBetween, message.Str(d.name), message.Dur(d.value), message.Dur(d.min), message.Dur(d.max),
+			)
 		}
 	}
 	if problem := p.writing(); problem != nil {
 		return problem
 	}
 	if p.MaxTTL > 0 && p.TTL > p.MaxTTL {
-		return message.New(message.AboveMaximum, message.Str("ttl"), message.Dur(p.TTL), message.Str("max_ttl"), message.Dur(p.MaxTTL))
+		return message.New(
+			message.AboveMaximum, message.Str("ttl"), message.Dur(p.TTL), message.Str("max_ttl"), message.Dur(p.MaxTTL),
+		)
 	}
 	if p.MaxGrace > 0 && p.Grace > p.MaxGrace {
-		return message.New(message.AboveMaximum, message.Str("grace"), message.Dur(p.Grace), message.Str("max_grace"), message.Dur(p.MaxGrace))
+		return message.New(
+			message.AboveMaximum, message.Str("grace"), message.Dur(p.Grace), message.Str("max_grace"), message.Dur(p.MaxGrace),
+		)
 	}
 	var reserved uint64
 	for i, g := range p.Groups {
@@ -329,7 +338,9 @@ func (s *Namespace) Overlap(p *Policy) *message.Text {
 		}
 		for i, form := range other.forms() {
 			if j := slices.Index(mine, form); j >= 0 {
-				return message.New(message.SameKeys, message.Sub(p.spelling(j)), message.Sub(other.spelling(i)), message.Str(other.Name))
+				return message.New(
+					message.SameKeys, message.Sub(p.spelling(j)), message.Sub(other.spelling(i)), message.Str(other.Name),
+				)
 			}
 		}
 	}
@@ -423,7 +434,9 @@ func (s *Namespace) MembersWith(prefix string) (keys []interlock.Key) {
 	if s == nil {
 		return nil
 	}
-	byName := slices.SortedFunc(slices.Values(s.Patterns), func(a, b *Policy) int { return strings.Compare(a.Name, b.Name) })
+	byName := slices.SortedFunc(
+		slices.Values(s.Patterns), func(a, b *Policy) int { return strings.Compare(a.Name, b.Name) },
+	)
 	for _, p := range byName {
 		for _, key := range p.members {
 			if strings.HasPrefix(string(key), prefix) && len(keys) < interlock.MaxAlternatives {

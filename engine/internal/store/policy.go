@@ -33,7 +33,12 @@ func (p *Policy) Forbids(c interlock.Claim, by *interlock.Principal, group strin
 		if p.groupIndex(group) != Unlisted {
 			ofGroup = message.New(message.OfGroup, message.Str(group))
 		}
-		return &Refusal{Code: interlock.CodeTooManyPermits, Message: message.New(message.TooManyPermits, message.Num(c.Count), message.Str(c.Key), message.Sub(ofGroup), message.Num(most))}
+		return &Refusal{
+			Code: interlock.CodeTooManyPermits,
+			Message: message.New(
+				message.TooManyPermits, message.Num(c.Count), message.Str(c.Key), message.Sub(ofGroup), message.Num(most),
+			),
+		}
 	}
 	return nil
 }
@@ -43,7 +48,13 @@ func (p *Policy) excludes(c interlock.Claim, by *interlock.Principal) *Refusal {
 	if p == nil || p.allows(by, c.Mode) {
 		return nil
 	}
-	return &Refusal{Code: interlock.CodeModeForbidden, Key: c.Key, Message: message.New(message.ModeForbidden, message.Str(p.Name), message.Sub(DisplayName(by)), message.Str(c.Key), message.Str(c.Mode.String()))}
+	return &Refusal{
+		Code: interlock.CodeModeForbidden, Key: c.Key,
+		Message: message.New(
+			message.ModeForbidden, message.Str(p.Name), message.Sub(DisplayName(by)), message.Str(c.Key),
+			message.Str(c.Mode.String()),
+		),
+	}
 }
 
 func DisplayName(by *interlock.Principal) *message.Text {
@@ -114,7 +125,10 @@ func (s *Namespace) Strangers(claims []interlock.Claim, group string) (warnings 
 		for i := range p.Groups {
 			names = append(names, strconv.Quote(p.Groups[i].Name))
 		}
-		warnings = append(warnings, message.New(message.GroupNotListed, message.Str(c.Key), message.Str(group), message.Str(strings.Join(names, ", "))))
+		warnings = append(
+			warnings,
+			message.New(message.GroupNotListed, message.Str(c.Key), message.Str(group), message.Str(strings.Join(names, ", "))),
+		)
 	}
 	return warnings
 }

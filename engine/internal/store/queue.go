@@ -130,7 +130,8 @@ func (q *Queue) drop() {
 
 // Open counts the tasks that are not settled.
 func (q *Queue) Open() int {
-	return q.Counts[interlock.TaskScheduled] + q.Counts[interlock.TaskWaiting] + q.Counts[interlock.TaskRunning] + q.Counts[interlock.TaskAsking]
+	return q.Counts[interlock.TaskScheduled] + q.Counts[interlock.TaskWaiting] + q.Counts[interlock.TaskRunning] +
+		q.Counts[interlock.TaskAsking]
 }
 
 // join makes t one of its group's.
@@ -267,5 +268,7 @@ func (p *Pull) Dismiss() {
 }
 
 func NoSuchQueue(name string) *Refusal {
-	return &Refusal{Code: interlock.CodeNoSuchQueue, Message: message.New(message.UnknownQueue, message.Str(keypath.Clip(name, 64)))}
+	return &Refusal{
+		Code: interlock.CodeNoSuchQueue, Message: message.New(message.UnknownQueue, message.Str(keypath.Clip(name, 64))),
+	}
 }

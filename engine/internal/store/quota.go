@@ -54,15 +54,24 @@ func (r *Request) OverQuota(actor string) *Refusal {
 	q, each := s.Settings.Quota, s.Settings.PrincipalQuota
 	switch {
 	case s.Leases+s.Waiters+s.Away >= interlock.MaxLeases && r.Phase != Away:
-		return &Refusal{Code: interlock.CodeTooManyLeases, Message: message.New(message.LeasesAndWaitersAtLimit, message.Str(s.Name), message.Num(interlock.MaxLeases))}
+		return &Refusal{
+			Code:    interlock.CodeTooManyLeases,
+			Message: message.New(message.LeasesAndWaitersAtLimit, message.Str(s.Name), message.Num(interlock.MaxLeases)),
+		}
 	case q.Leases > 0 && s.Leases >= q.Leases:
-		return &Refusal{Code: interlock.CodeTooManyLeases, Message: message.New(message.LeasesAtQuota, message.Str(s.Name), message.Num(s.Leases))}
+		return &Refusal{
+			Code:    interlock.CodeTooManyLeases,
+			Message: message.New(message.LeasesAtQuota, message.Str(s.Name), message.Num(s.Leases)),
+		}
 	}
 	if no := r.TooManyKeys(); no != nil {
 		return no
 	}
 	if t := s.taken[actor]; actor != "" && each.Leases > 0 && t.leases >= each.Leases {
-		return &Refusal{Code: interlock.CodeTooManyLeases, Message: message.New(message.PrincipalLeasesAtQuota, message.Str(actor), message.Num(t.leases))}
+		return &Refusal{
+			Code:    interlock.CodeTooManyLeases,
+			Message: message.New(message.PrincipalLeasesAtQuota, message.Str(actor), message.Num(t.leases)),
+		}
 	}
 	return nil
 }
@@ -71,7 +80,9 @@ func (r *Request) OverQuota(actor string) *Refusal {
 func (r *Request) TooManyKeys() *Refusal {
 	s := r.NS
 	if limit := s.Settings.Quota.Keys; limit > 0 && s.Nodes.Len() > limit && r.isNew() {
-		return &Refusal{Code: interlock.CodeTooManyKeys, Message: message.New(message.KeysAtQuota, message.Str(s.Name), message.Num(limit))}
+		return &Refusal{
+			Code: interlock.CodeTooManyKeys, Message: message.New(message.KeysAtQuota, message.Str(s.Name), message.Num(limit)),
+		}
 	}
 	return nil
 }
@@ -95,7 +106,10 @@ func (s *Namespace) TooManyKeysFor(list []*record.Task) *Refusal {
 	if len(fresh) == 0 || s.Nodes.Len()+len(fresh) <= limit {
 		return nil
 	}
-	return &Refusal{Code: interlock.CodeTooManyKeys, Message: message.New(message.KeysOverQuota, message.Str(s.Name), message.Num(s.Nodes.Len()), message.Num(limit))}
+	return &Refusal{
+		Code:    interlock.CodeTooManyKeys,
+		Message: message.New(message.KeysOverQuota, message.Str(s.Name), message.Num(s.Nodes.Len()), message.Num(limit)),
+	}
 }
 
 // TooManyAttempts returns a refusal if a principal cannot get another lease for a task, or nil.
@@ -103,10 +117,16 @@ func (s *Namespace) TooManyAttempts(actor string) *Refusal {
 	q, each := s.Settings.Quota, s.Settings.PrincipalQuota
 	limit := Within(interlock.MaxLeases, q.Leases)
 	if s.Leases >= limit {
-		return &Refusal{Code: interlock.CodeTooManyLeases, Message: message.New(message.LeasesAtLimit, message.Str(s.Name), message.Num(limit))}
+		return &Refusal{
+			Code:    interlock.CodeTooManyLeases,
+			Message: message.New(message.LeasesAtLimit, message.Str(s.Name), message.Num(limit)),
+		}
 	}
 	if t := s.taken[actor]; actor != "" && each.Leases > 0 && t.leases >= each.Leases {
-		return &Refusal{Code: interlock.CodeTooManyLeases, Message: message.New(message.PrincipalLeasesAtQuota, message.Str(actor), message.Num(t.leases))}
+		return &Refusal{
+			Code:    interlock.CodeTooManyLeases,
+			Message: message.New(message.PrincipalLeasesAtQuota, message.Str(actor), message.Num(t.leases)),
+		}
 	}
 	return nil
 }
@@ -117,7 +137,10 @@ func (s *Namespace) TooManyPulls(sess *Session) *Refusal {
 	case sess == nil:
 		return s.tooManyListeners()
 	case sess.Pulls.Len() >= interlock.MaxPulls:
-		return &Refusal{Code: interlock.CodeTooManyWaiters, Message: message.New(message.PullsAtLimit, message.Num(sess.Pulls.Len()), message.Num(interlock.MaxPull))}
+		return &Refusal{
+			Code:    interlock.CodeTooManyWaiters,
+			Message: message.New(message.PullsAtLimit, message.Num(sess.Pulls.Len()), message.Num(interlock.MaxPull)),
+		}
 	}
 	return nil
 }
@@ -129,7 +152,9 @@ func (s *Namespace) TooManyFollows(sess *Session) *Refusal {
 	case sess == nil:
 		return s.tooManyListeners()
 	case sess.Follows.Len() >= interlock.MaxFollows:
-		return &Refusal{Code: interlock.CodeTooManyWaiters, Message: message.New(message.TaskWaitsAtLimit, message.Num(sess.Follows.Len()))}
+		return &Refusal{
+			Code: interlock.CodeTooManyWaiters, Message: message.New(message.TaskWaitsAtLimit, message.Num(sess.Follows.Len())),
+		}
 	}
 	return nil
 }
@@ -138,7 +163,10 @@ func (s *Namespace) tooManyListeners() *Refusal {
 	if s.Tasks.Loose < interlock.MaxListeners {
 		return nil
 	}
-	return &Refusal{Code: interlock.CodeTooManyWaiters, Message: message.New(message.ListenersAtLimit, message.Str(s.Name), message.Num(s.Tasks.Loose))}
+	return &Refusal{
+		Code:    interlock.CodeTooManyWaiters,
+		Message: message.New(message.ListenersAtLimit, message.Str(s.Name), message.Num(s.Tasks.Loose)),
+	}
 }
 
 // TooManyFollowers returns a refusal if a task cannot have another follower, or nil.
@@ -146,7 +174,9 @@ func (t *Task) TooManyFollowers() *Refusal {
 	if t.Followers.Len() < interlock.MaxFollowers {
 		return nil
 	}
-	return &Refusal{Code: interlock.CodeTooManyWaiters, Message: message.New(message.FollowersAtLimit, message.Num(t.Followers.Len()))}
+	return &Refusal{
+		Code: interlock.CodeTooManyWaiters, Message: message.New(message.FollowersAtLimit, message.Num(t.Followers.Len())),
+	}
 }
 
 // isNew reports whether one of r's keys exists for r alone.
@@ -165,7 +195,10 @@ func (r *Request) isNew() bool {
 func (r *Request) LineFull(actor string) *Refusal {
 	s := r.NS
 	full := func(what *message.Text, limit int) *Refusal {
-		return &Refusal{Code: interlock.CodeTooManyWaiters, Message: message.New(message.WaitersAtLimit, message.Sub(what), message.Num(limit))}
+		return &Refusal{
+			Code:    interlock.CodeTooManyWaiters,
+			Message: message.New(message.WaitersAtLimit, message.Sub(what), message.Num(limit)),
+		}
 	}
 	if limit := Within(interlock.MaxWaiters, s.Settings.Quota.Waiters); s.Waiters+s.alternatives >= limit {
 		return full(theNamespace(s.Name), limit)

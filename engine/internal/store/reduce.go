@@ -269,5 +269,6 @@ func (x *residue) Spares(r *Request, m *Need, own *residue) bool {
 		used, ahead = used+u, ahead+a
 	}
 	n := uint64(r.CountOf(m))
-	return (p.Capacity == 0 || p.fits(r.GroupAt(m), n, used, ahead, of)) && (p.Rate == 0 || ahead+n <= uint64(p.BurstLimit()))
+	return (p.Capacity == 0 || p.fits(r.GroupAt(m), n, used, ahead, of)) &&
+		(p.Rate == 0 || ahead+n <= uint64(p.BurstLimit()))
 }

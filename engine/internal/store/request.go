@@ -52,7 +52,8 @@ func (r *Request) gives(claims []interlock.Claim) bool {
 		good := false
 		for _, have := range r.Claims() {
 			good = good || have.Key == want.Key && r.NS.coversClaim(have, want) ||
-				keypath.IsBelow(string(want.Key), string(have.Key)) && lockmode.Below(have.Mode) != 0 && lockmode.Covers(lockmode.Below(have.Mode), lockmode.Lock(want.Mode)) && !want.Mode.Counts()
+				keypath.IsBelow(string(want.Key), string(have.Key)) && lockmode.Below(have.Mode) != 0 &&
+					lockmode.Covers(lockmode.Below(have.Mode), lockmode.Lock(want.Mode)) && !want.Mode.Counts()
 		}
 		if !good {
 			return false
@@ -191,7 +192,8 @@ func (r *Request) unawait() {
 // BehindAt reports whether a task of its own queue blocks a task at one of its needs.
 func (r *Request) BehindAt(m *Need) bool {
 	for c := range m.Facing {
-		if c.Queue == r.Task.Queue && Before(c.First().Req, r) && (lockmode.Conflicts[m.Mode].Has(c.Mode) || r.Short(m) != Enough) {
+		if c.Queue == r.Task.Queue && Before(c.First().Req, r) &&
+			(lockmode.Conflicts[m.Mode].Has(c.Mode) || r.Short(m) != Enough) {
 			return true
 		}
 	}
@@ -469,7 +471,9 @@ type Request struct {
 	Renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
 	Waited  time.Duration
 
-	Pos      int32 // in party.leases; of an alternative, among those of its parent; of a declared wait, in session.awaiting
+	// in party.leases; of an alternative, among those of its parent; of a declared wait, in
+	// session.awaiting
+	Pos      int32
 	Priority int8
 	Phase    phase
 	Reason   record.Reason // why it is over, or in grace

@@ -19,12 +19,20 @@ func OutsideGroup(by *interlock.Principal, group string) *Refusal {
 	if by.InGroup(group) {
 		return nil
 	}
-	return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.GroupForbidden, message.Str(by.Name), message.Str(keypath.Clip(group, 64)), quoted(by.Groups))}
+	return &Refusal{
+		Code: interlock.CodeForbidden,
+		Message: message.New(
+			message.GroupForbidden, message.Str(by.Name), message.Str(keypath.Clip(group, 64)), quoted(by.Groups),
+		),
+	}
 }
 
 // forbidden returns the refusal of an operation that an access list does not admit.
 func forbidden(by *interlock.Principal, what *message.Text, list []string) *Refusal {
-	return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.NotListed, message.Sub(DisplayName(by)), message.Sub(what), quoted(list))}
+	return &Refusal{
+		Code:    interlock.CodeForbidden,
+		Message: message.New(message.NotListed, message.Sub(DisplayName(by)), message.Sub(what), quoted(list)),
+	}
 }
 
 // maxQuoted bounds the entries of a list that a refusal shows.
@@ -72,9 +80,17 @@ func (q *Queue) NotAdmin(by *interlock.Principal, what *message.Text) *Refusal {
 	case by.Has(interlock.RoleOperator), len(q.Admin) > 0 && by.Listed(q.Admin):
 		return nil
 	case len(q.Admin) == 0:
-		return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.NoAdministrators, message.Str(by.Name), message.Sub(what), message.Str(q.Name))}
+		return &Refusal{
+			Code:    interlock.CodeForbidden,
+			Message: message.New(message.NoAdministrators, message.Str(by.Name), message.Sub(what), message.Str(q.Name)),
+		}
 	}
-	return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.NotAdministrator, message.Str(by.Name), message.Sub(what), message.Str(q.Name), quoted(q.Admin))}
+	return &Refusal{
+		Code: interlock.CodeForbidden,
+		Message: message.New(
+			message.NotAdministrator, message.Str(by.Name), message.Sub(what), message.Str(q.Name), quoted(q.Admin),
+		),
+	}
 }
 
 // NotChangedBy returns the reason why a principal may not cancel, reschedule, replay or discard
@@ -142,7 +158,9 @@ func (r *Request) NotSignedFor(by *interlock.Principal) *Refusal {
 // if it may: it is a worker of the queue, and may pull from it.
 func (q *Queue) NotWriter(by *interlock.Principal) *Refusal {
 	if !by.WorksFor(q.Name) {
-		return &Refusal{Code: interlock.CodeForbidden, Message: message.New(message.NotAWorker, message.Str(by.Name), message.Str(q.Name))}
+		return &Refusal{
+			Code: interlock.CodeForbidden, Message: message.New(message.NotAWorker, message.Str(by.Name), message.Str(q.Name)),
+		}
 	}
 	return q.NotPuller(by)
 }

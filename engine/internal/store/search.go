@@ -101,7 +101,8 @@ func (x *Search) Visit(r *Request, from, need int) {
 	if i := int(w.at); i < len(x.Hops) && x.Hops[i].Wait == w && x.Hops[i].num == r.Num {
 		return
 	}
-	if x.Phase == Collecting && r.FlowState == nil && x.isFreed(r.Whole()) || x.Phase != Collecting && x.Stuck != nil && !x.isStuck(r.Whole()) {
+	if x.Phase == Collecting && r.FlowState == nil && x.isFreed(r.Whole()) ||
+		x.Phase != Collecting && x.Stuck != nil && !x.isStuck(r.Whole()) {
 		return
 	}
 	if x.Phase == FindingOwn && from >= 0 && !IsBetterVictim(x.Hops[0].Req(), r) {

@@ -112,20 +112,21 @@ type Session struct {
 	IDs      IDWindow
 
 	// Volatile.
-	Renewed                    Time
-	Progress                   Progress
-	MinTTL                     time.Duration // at most the smallest ttl of its leases
-	Timer                      Timer
-	Caller                     Caller
-	Link                       uint64
-	Losses                     []Loss
-	Pulls                      collection.List[*Pull]
-	Follows                    collection.List[*Follower]
-	Timed                      int                          // leases with a max_hold or a stall
-	TimedAt                    Time                         // not after the first of them is in its soft tier for it
-	resting                    collection.Queue[*FlowState] // flows that had nothing when they entered: first those that entered first
-	Spared                     bool                         // not heard of since Recover
-	SameAgent, sameAgentBefore *Session                     // in the list of its agent's in space.roll
+	Renewed  Time
+	Progress Progress
+	MinTTL   time.Duration // at most the smallest ttl of its leases
+	Timer    Timer
+	Caller   Caller
+	Link     uint64
+	Losses   []Loss
+	Pulls    collection.List[*Pull]
+	Follows  collection.List[*Follower]
+	Timed    int  // leases with a max_hold or a stall
+	TimedAt  Time // not after the first of them is in its soft tier for it
+	// flows that had nothing when they entered: first those that entered first
+	resting                    collection.Queue[*FlowState]
+	Spared                     bool     // not heard of since Recover
+	SameAgent, sameAgentBefore *Session // in the list of its agent's in space.roll
 	Detachments                []*Detachment
 	Dying                      bool   // stands in agenda.dying
 	Sweeping                   Sweep  // then: the flows with waits to end, and later its leases

@@ -288,5 +288,6 @@ func (s *Namespace) EffectRetention() time.Duration {
 // IsOf reports whether d was claimed by who: by the same flow of a session, under the same
 // lease, or by this very command.
 func (d *SideEffect) IsOf(who *SideEffect) bool {
-	return d.ID == who.ID || d.Session != 0 && d.Session == who.Session && d.Flow == who.Flow || !d.Lease.IsZero() && d.Lease == who.Lease
+	return d.ID == who.ID || d.Session != 0 && d.Session == who.Session && d.Flow == who.Flow ||
+		!d.Lease.IsZero() && d.Lease == who.Lease
 }

@@ -165,9 +165,10 @@ type PendingWork struct {
 	Uneven     []*Partition                    // partitioned keys with a division to check
 	Broken     []BrokenBarrier                 // waiters for a barrier that was broken; never left over
 	ToDispatch []*Queue                        // with workers, and tasks that could run
-	Doubt      SuspectScan                     // the remaining suspects, while not all flows that may be on a cycle are listed
-	Alarm      Timer                           // in Engine.alarms: when the first of all this is due
-	Empty      Timer                           // in Engine.empty, if the namespace is empty
+	// the remaining suspects, while not all flows that may be on a cycle are listed
+	Doubt SuspectScan
+	Alarm Timer // in Engine.alarms: when the first of all this is due
+	Empty Timer // in Engine.empty, if the namespace is empty
 
 	objects *int // Engine.objects, for callers without an engine
 }
@@ -192,7 +193,9 @@ func (st *State) adopt(s *Namespace) *PendingWork {
 
 // NextDue returns when something is to be done.
 func (a *PendingWork) NextDue(draining bool) (at Time, ok bool) {
-	if (len(a.Ready)+len(a.Uneven)+len(a.ToDispatch) > 0) && !draining || a.HasSearch() || a.Dying.Len()+a.Parting.Len()+a.Dismissed.Len()+a.Departed.Len() > 0 || a.Doubt.Under || a.NS.IsSpelling() || a.NS.IsRepooling() || a.NS.IsUnranked() {
+	if (len(a.Ready)+len(a.Uneven)+len(a.ToDispatch) > 0) && !draining || a.HasSearch() ||
+		a.Dying.Len()+a.Parting.Len()+a.Dismissed.Len()+a.Departed.Len() > 0 || a.Doubt.Under || a.NS.IsSpelling() ||
+		a.NS.IsRepooling() || a.NS.IsUnranked() {
 		return a.Clock, true
 	}
 	if t := a.Timers.First(); t != nil {
@@ -394,5 +397,7 @@ func (st *State) evolveAnswer(ev *record.Event) {
 }
 
 func (st *State) Sorted() []*Namespace {
-	return slices.SortedFunc(maps.Values(st.Namespaces), func(a, b *Namespace) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return slices.SortedFunc(
+		maps.Values(st.Namespaces), func(a, b *Namespace) int { return strings.Compare(string(a.Name), string(b.Name)) },
+	)
 }

@@ -71,7 +71,8 @@ func (t *Task) Own() *TaskHistory {
 
 // Tidy drops a trail in which there is nothing.
 func (t *Task) Tidy() {
-	if x := t.TaskHistory; x.Reason == "" && len(x.Past) == 0 && x.Going == nil && x.Mail == nil && x.Timer == nil && x.Followers.Len() == 0 {
+	if x := t.TaskHistory; x.Reason == "" && len(x.Past) == 0 && x.Going == nil && x.Mail == nil && x.Timer == nil &&
+		x.Followers.Len() == 0 {
 		t.TaskHistory = NoTrail
 	}
 }
@@ -172,13 +173,16 @@ func (st *State) evolveTask(ev *record.Event) error {
 		}
 	}
 	state := interlock.TaskState(ev.Op)
-	if s.Tasks.Known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled || state == interlock.TaskAsking && spec.Approval == nil {
+	if s.Tasks.Known[ev.ID] != nil || state == 0 || state > interlock.TaskCancelled ||
+		state == interlock.TaskAsking && spec.Approval == nil {
 		return fmt.Errorf("engine: task %d is made twice, or stands nowhere", ev.Num)
 	}
 	if s.Tasks.Known == nil {
 		s.Tasks.Known = map[interlock.TaskID]*Task{}
 	}
-	t := &Task{ID: ev.ID, Num: ev.Num, Queue: s.queue(spec.Queue), Spec: *spec, TaskHistory: NoTrail, Attempt: int32(ev.Generation)}
+	t := &Task{
+		ID: ev.ID, Num: ev.Num, Queue: s.queue(spec.Queue), Spec: *spec, TaskHistory: NoTrail, Attempt: int32(ev.Generation),
+	}
 	t.Link.Value, t.Spec.Address = t, s.Tasks.origins.share(*spec.Address)
 	s.Tasks.Bytes += t.Cost()
 	t.setReason(ev.Outcome)
@@ -347,7 +351,8 @@ func (st *State) evolveAttempt(ev *record.Event) error {
 		return errUnknown
 	}
 	t.failed(attempt{
-		Number: int(ev.Generation), Agent: ev.Agent, Session: ev.SessionName, Fence: ev.Fence, Why: ev.Reason, Words: ev.Outcome, Held: ev.Held, Ended: ev.At,
+		Number: int(ev.Generation), Agent: ev.Agent, Session: ev.SessionName, Fence: ev.Fence, Why: ev.Reason,
+		Words: ev.Outcome, Held: ev.Held, Ended: ev.At,
 	})
 	if ev.Op == 0 {
 		return nil
@@ -369,7 +374,8 @@ func (st *State) evolveTaskMoved(ev *record.Event) error {
 // stands moves a task to the state of an event.
 func (st *State) stands(t *Task, ev *record.Event) error {
 	state, was := interlock.TaskState(ev.Op), t.State
-	if state == interlock.TaskRunning || state > interlock.TaskCancelled || state == interlock.TaskAsking && t.Spec.Approval == nil {
+	if state == interlock.TaskRunning || state > interlock.TaskCancelled ||
+		state == interlock.TaskAsking && t.Spec.Approval == nil {
 		return errUnknown
 	}
 	s, q := &t.Queue.NS.Tasks, t.Queue

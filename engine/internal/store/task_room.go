@@ -83,5 +83,8 @@ func (s *Namespace) NoRoomForTasks(bytes int) *Refusal {
 	if s.Tasks.Bytes-s.Tasks.Settled+bytes <= interlock.MaxTaskBytes {
 		return nil
 	}
-	return &Refusal{Code: interlock.CodeTooManyTasks, Message: message.New(message.TasksTooLarge, message.Str(s.Name), message.Num(interlock.MaxTaskBytes))}
+	return &Refusal{
+		Code:    interlock.CodeTooManyTasks,
+		Message: message.New(message.TasksTooLarge, message.Str(s.Name), message.Num(interlock.MaxTaskBytes)),
+	}
 }

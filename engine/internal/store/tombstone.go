@@ -179,7 +179,8 @@ func (st *State) archive(r *Request, why record.Reason) {
 	s.Requests.Remove(r)
 	s.kept.drop(createdObject{MadeRequest, r.ID})
 	s.Tombstones.push(r.Hash(), tombstone{
-		ID: r.ID, Num: r.Num, Fence: r.Fence, Claims: r.Claims(), ttl: r.TTL, grace: r.Grace, EndCause: r.EndCause, Reason: why, changed: r.Changed,
+		ID: r.ID, Num: r.Num, Fence: r.Fence, Claims: r.Claims(), ttl: r.TTL, grace: r.Grace, EndCause: r.EndCause,
+		Reason: why, changed: r.Changed,
 	})
 	st.Ended = append(st.Ended, r)
 	if sess != nil {

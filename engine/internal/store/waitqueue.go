@@ -44,7 +44,8 @@ type bucket struct {
 // that are unlike the others. All other buckets share an empty one.
 type bucketIndex struct {
 	WatchedAlone collection.Set[*QueueEntry] // watched places of waiters with a flow that holds something at this very key
-	Upto         [2]*QueueEntry              // how far the walk of line.trace came: from others, and from the flow that it began with
+	// how far the walk of line.trace came: from others, and from the flow that it began with
+	Upto [2]*QueueEntry
 }
 
 var noIndex = &bucketIndex{}
@@ -67,7 +68,10 @@ type Kind struct {
 }
 
 func (k Kind) Compare(o Kind) int {
-	switch d := cmp.Or(cmp.Compare(k.Mode, o.Mode), cmp.Compare(k.Counts, o.Counts), cmp.Compare(k.Group, o.Group), strings.Compare(k.Queue.name(), o.Queue.name())); {
+	switch d := cmp.Or(
+		cmp.Compare(k.Mode, o.Mode), cmp.Compare(k.Counts, o.Counts), cmp.Compare(k.Group, o.Group),
+		strings.Compare(k.Queue.name(), o.Queue.name()),
+	); {
 	case d != 0 || k.Aside == o.Aside:
 		return d
 	case k.Aside:

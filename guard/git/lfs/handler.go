@@ -61,7 +61,8 @@ func New(cfg Config) (*Handler, error) {
 // Server is an HTTP server for the handler, with its bounds set.
 func (h *Handler) Server() *http.Server {
 	return &http.Server{
-		Handler: h, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: h, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
 	}
 }
 
@@ -221,7 +222,9 @@ func (c *call) unlock(id string) {
 	case l == nil:
 		c.refuse(http.StatusNotFound, "there is no lock with this id: it was unlocked, or is over")
 	case l.Owner.Name != c.user && !body.Force:
-		c.refuse(http.StatusForbidden, fmt.Sprintf("%s is locked by %s: ask for it, or unlock with --force", l.Path, l.Owner.Name))
+		c.refuse(
+			http.StatusForbidden, fmt.Sprintf("%s is locked by %s: ask for it, or unlock with --force", l.Path, l.Owner.Name),
+		)
 	default:
 		reason := "unlocked by " + c.user + " with git lfs"
 		if l.Owner.Name != c.user {
@@ -272,7 +275,8 @@ func (c *call) fail(err error) {
 	switch {
 	case !ok:
 		c.refuse(http.StatusServiceUnavailable, "the locks cannot be looked at: Interlock does not answer")
-	case said.Code == interlock.CodeUnauthenticated, said.Code == interlock.CodeForbidden, said.Code == interlock.CodeForeignHost:
+	case said.Code == interlock.CodeUnauthenticated, said.Code == interlock.CodeForbidden,
+		said.Code == interlock.CodeForeignHost:
 		c.refuse(http.StatusServiceUnavailable, "the locks cannot be looked at: Interlock does not let the guard in")
 	default:
 		c.refuse(said.Status, said.Detail)

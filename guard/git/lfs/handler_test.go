@@ -79,7 +79,8 @@ func TestLockAndUnlock(t *testing.T) {
 	d := newDesk(t, Config{})
 	before := time.Now().Add(-2 * time.Second)
 	made := d.call("alice", "POST", "/locks", `{"path": "art/logo.bin", "ref": {"name": "refs/heads/main"}}`)
-	if made.status != 201 || made.Lock == nil || made.Lock.Path != "art/logo.bin" || made.Lock.Owner.Name != "alice" || made.Lock.ID == "" {
+	if made.status != 201 || made.Lock == nil || made.Lock.Path != "art/logo.bin" || made.Lock.Owner.Name != "alice" ||
+		made.Lock.ID == "" {
 		t.Fatalf("%+v", made)
 	}
 	at, err := time.Parse(time.RFC3339, made.Lock.LockedAt)
@@ -88,16 +89,19 @@ func TestLockAndUnlock(t *testing.T) {
 	}
 	// Again, by whomever: the lock that there is.
 	for _, user := range []string{"alice", "bob"} {
-		if a := d.call(user, "POST", "/locks", `{"path": "art/logo.bin"}`); a.status != 409 || a.Lock == nil || a.Lock.ID != made.Lock.ID || a.Lock.Owner.Name != "alice" {
+		if a := d.call(user, "POST", "/locks", `{"path": "art/logo.bin"}`); a.status != 409 || a.Lock == nil ||
+			a.Lock.ID != made.Lock.ID || a.Lock.Owner.Name != "alice" {
 			t.Errorf("%s: %d %s", user, a.status, a.text)
 		}
 	}
 	// Above and below it, too.
-	if a := d.call("bob", "POST", "/locks", `{"path": "art"}`); a.status != 409 || a.Lock == nil || a.Lock.Path != "art/logo.bin" {
+	if a := d.call("bob", "POST", "/locks", `{"path": "art"}`); a.status != 409 || a.Lock == nil ||
+		a.Lock.Path != "art/logo.bin" {
 		t.Errorf("%d %s", a.status, a.text)
 	}
 	acquire(t, d.interlock.URL, "agent", "exclusive", "repo:web/doc")
-	if a := d.call("bob", "POST", "/locks", `{"path": "doc/a.bin"}`); a.status != 409 || a.Lock == nil || a.Lock.Path != "doc" || a.Lock.Owner.Name != "agent" {
+	if a := d.call("bob", "POST", "/locks", `{"path": "doc/a.bin"}`); a.status != 409 || a.Lock == nil ||
+		a.Lock.Path != "doc" || a.Lock.Owner.Name != "agent" {
 		t.Errorf("%d %s", a.status, a.text)
 	}
 
@@ -173,7 +177,9 @@ func TestLists(t *testing.T) {
 	if a := d.call("bob", "GET", "/locks?cursor=x", ""); a.status != 404 {
 		t.Errorf("%d %s", a.status, a.text)
 	}
-	if a := newDesk(t, Config{}).call("bob", "POST", "/locks/verify", `{}`); !strings.Contains(a.text, `"ours":[],"theirs":[]`) {
+	if a := newDesk(t, Config{}).call(
+		"bob", "POST", "/locks/verify", `{}`,
+	); !strings.Contains(a.text, `"ours":[],"theirs":[]`) {
 		t.Errorf("answered %s", a.text)
 	}
 }
@@ -264,7 +270,8 @@ func TestUsers(t *testing.T) {
 	}
 	d := newDesk(t, Config{Users: users})
 	for user, status := range map[string]int{
-		"alice:" + old: 200, "alice:" + fresh: 200, "alice:": 401, "alice:" + old[1:]: 401, "bob:" + old: 401, "": 401, ":" + old: 401,
+		"alice:" + old: 200, "alice:" + fresh: 200, "alice:": 401, "alice:" + old[1:]: 401, "bob:" + old: 401, "": 401,
+		":" + old: 401,
 	} {
 		if a := d.call(user, "GET", "/locks", ""); a.status != status {
 			t.Errorf("%s: %d", user, a.status)

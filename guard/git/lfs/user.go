@@ -40,7 +40,9 @@ func LoadUsers(path string) (*Users, error) {
 			continue
 		}
 		if len(fields) < 3 || !isUser(fields[0]) {
-			return nil, fmt.Errorf("%s: line %d: want a name, a namespace and sha256:hash, as `interlock credential new` prints them", path, n)
+			return nil, fmt.Errorf(
+				"%s: line %d: want a name, a namespace and sha256:hash, as `interlock credential new` prints them", path, n,
+			)
 		}
 		digits, ok := strings.CutPrefix(fields[2], "sha256:")
 		digest, err := hex.DecodeString(digits)

@@ -84,7 +84,9 @@ func read(event *source.Struct) ([]bit, error) {
 				return nil, fmt.Errorf("record.Event.%s: it is no struct", x.Name)
 			}
 			if len(parts) != body.NumFields() {
-				return nil, fmt.Errorf("record.Event.%s: the tag names %d fields, and it has %d", x.Name, len(parts), body.NumFields())
+				return nil, fmt.Errorf(
+					"record.Event.%s: the tag names %d fields, and it has %d", x.Name, len(parts), body.NumFields(),
+				)
 			}
 			for _, part := range parts {
 				name, number, _ := strings.Cut(part, "=")
@@ -141,7 +143,9 @@ func (b *bit) check() error {
 	plain := 0
 	for _, f := range b.fields {
 		if !types.Identical(f.typ, b.fields[0].typ) {
-			return fmt.Errorf("record.Event.%s and record.Event.%s share bit %d and have different types", f.name, b.fields[0].name, b.number)
+			return fmt.Errorf(
+				"record.Event.%s and record.Event.%s share bit %d and have different types", f.name, b.fields[0].name, b.number,
+			)
 		}
 		if f.kinds == nil {
 			plain++
@@ -154,7 +158,9 @@ func (b *bit) check() error {
 		}
 	}
 	if plain > 1 || plain == 0 && len(b.fields) > 1 {
-		return fmt.Errorf("record.Event.%s: of the fields of bit %d, %d are for all other kinds, want 1", b.fields[0].name, b.number, plain)
+		return fmt.Errorf(
+			"record.Event.%s: of the fields of bit %d, %d are for all other kinds, want 1", b.fields[0].name, b.number, plain,
+		)
 	}
 	return nil
 }

@@ -12,7 +12,9 @@ type encoder struct {
 
 // counted is for claims: writeMode writes the count that belongs to a mode.
 func counted(v string) map[string]string {
-	return map[string]string{"Mode": "writeMode(j, " + v + ".Mode, " + v + ".Count)", "Permits": "", "Parties": "", "Parts": ""}
+	return map[string]string{
+		"Mode": "writeMode(j, " + v + ".Mode, " + v + ".Count)", "Permits": "", "Parties": "", "Parts": "",
+	}
 }
 
 // encoders are the messages that the server writes by generated functions.

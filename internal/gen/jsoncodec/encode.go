@@ -97,7 +97,9 @@ func (p *printer) member(f *model.Field) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		write, isSet = fmt.Sprintf("j.openArray(%q)\nfor i := range %s {\n%s\n}\nj.closeArray()", f.Name, v, element), "len("+v+") > 0"
+		write, isSet = fmt.Sprintf(
+			"j.openArray(%q)\nfor i := range %s {\n%s\n}\nj.closeArray()", f.Name, v, element,
+		), "len("+v+") > 0"
 	case model.Bool:
 		write, isSet = fmt.Sprintf("j.bool(%q, %s)", f.Name, v), v
 	case model.Int:

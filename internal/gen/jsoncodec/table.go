@@ -50,8 +50,9 @@ var decoders = []decoder{
 	{message: "CommitRequest", params: "cmd *engine.Commit"},
 	{message: "ReadRequest", params: "r *interlock.Read", given: true, value: "read"},
 	{
-		message: "EffectRequest", params: "cmd *engine.ClaimEffect, wait *time.Duration, tool *string, target *string, arguments *[]byte",
-		read: map[string]string{"Arguments": "*arguments = d.any(maxJSONDepth)"},
+		message: "EffectRequest",
+		params:  "cmd *engine.ClaimEffect, wait *time.Duration, tool *string, target *string, arguments *[]byte",
+		read:    map[string]string{"Arguments": "*arguments = d.any(maxJSONDepth)"},
 	},
 	{message: "DoneRequest", params: "cmd *engine.SettleEffect"},
 	{message: "ReasonRequest", params: "cmd *engine.SettleEffect"},

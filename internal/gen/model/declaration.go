@@ -54,7 +54,8 @@ func declarations(root, folder string) (list []declaration, err error) {
 					doc = d.Doc
 				}
 				x := declaration{
-					name: spec.Name.Name, file: filepath.Base(name), line: fset.Position(spec.Pos()).Line, alias: spec.Assign.IsValid(),
+					name: spec.Name.Name, file: filepath.Base(name), line: fset.Position(spec.Pos()).Line,
+					alias: spec.Assign.IsValid(),
 				}
 				x.doc, x.directives = describe(spec.Name.Name, doc)
 				list = append(list, x)

@@ -9,10 +9,15 @@ import (
 
 func TestReplace(t *testing.T) {
 	m := &model.Model{
-		Scalars: []*model.Scalar{{Name: "Key", Doc: "A path.", Kind: model.String, Limits: model.Limits{Max: &model.Limit{Value: 512}}}},
+		Scalars: []*model.Scalar{{
+			Name: "Key", Doc: "A path.", Kind: model.String, Limits: model.Limits{Max: &model.Limit{Value: 512}},
+		}},
 		Messages: []*model.Message{{Name: "Ask", Fields: []model.Field{
 			{Go: "Key", Name: "key", Type: model.Type{Kind: model.String, Name: "Key"}},
-			{Go: "Mode", Name: "mode", Doc: "a < b & c", Optional: true, Type: model.Type{Kind: model.String}, Limits: model.Limits{Enum: []string{"x", "y"}}},
+			{
+				Go: "Mode", Name: "mode", Doc: "a < b & c", Optional: true, Type: model.Type{Kind: model.String},
+				Limits: model.Limits{Enum: []string{"x", "y"}},
+			},
 		}}},
 	}
 	const head = `{

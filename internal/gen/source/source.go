@@ -47,7 +47,10 @@ func Open(root string) (*Tree, error) {
 	if m == nil {
 		return nil, errors.New("go.mod names no module")
 	}
-	t := &Tree{Root: root, Module: string(m[1]), fset: token.NewFileSet(), packages: map[string]*Package{}, exports: map[string]string{}}
+	t := &Tree{
+		Root: root, Module: string(m[1]), fset: token.NewFileSet(), packages: map[string]*Package{},
+		exports: map[string]string{},
+	}
 	t.external = importer.ForCompiler(t.fset, "gc", func(path string) (io.ReadCloser, error) {
 		if t.exports[path] == "" {
 			return nil, fmt.Errorf("no export data for %s", path)
@@ -191,7 +194,9 @@ func (t *Tree) Package(folder string) (*Package, error) {
 	if err := t.findExports(files); err != nil {
 		return nil, err
 	}
-	p := &Package{Folder: folder, Path: path.Join(t.Module, folder), Name: files[0].Name.Name, constants: map[string][]Constant{}}
+	p := &Package{
+		Folder: folder, Path: path.Join(t.Module, folder), Name: files[0].Name.Name, constants: map[string][]Constant{},
+	}
 	// A declaration may refer to a generated type, which is not resolved here. An emitter that
 	// meets an invalid type reports it.
 	config := types.Config{IgnoreFuncBodies: true, Importer: importFunc(t.load), Error: func(error) {}}
@@ -272,7 +277,8 @@ func (t *Tree) findExports(files []*ast.File) error {
 			if err != nil {
 				return err
 			}
-			if _, ours := t.folder(imported); !ours && t.exports[imported] == "" && !slices.Contains(missing, imported) && imported != "unsafe" {
+			if _, ours := t.folder(imported); !ours && t.exports[imported] == "" && !slices.Contains(missing, imported) &&
+				imported != "unsafe" {
 				missing = append(missing, imported)
 			}
 		}
@@ -281,7 +287,9 @@ func (t *Tree) findExports(files []*ast.File) error {
 		return nil
 	}
 	slices.Sort(missing)
-	cmd := exec.Command("go", append([]string{"list", "-export", "-f", "{{.ImportPath}}\t{{.Export}}", "--"}, missing...)...)
+	cmd := exec.Command(
+		"go", append([]string{"list", "-export", "-f", "{{.ImportPath}}\t{{.Export}}", "--"}, missing...)...,
+	)
 	cmd.Dir = t.Root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -332,7 +340,8 @@ func (s *Struct) declare(body *ast.StructType, typ *types.Struct) {
 		for range max(len(field.Names), 1) {
 			v := typ.Field(n)
 			s.Fields = append(s.Fields, Field{
-				Name: v.Name(), Doc: comment(field.Doc, field.Comment), Tag: reflect.StructTag(typ.Tag(n)), Type: v.Type(), Embedded: v.Embedded(),
+				Name: v.Name(), Doc: comment(field.Doc, field.Comment), Tag: reflect.StructTag(typ.Tag(n)), Type: v.Type(),
+				Embedded: v.Embedded(),
 			})
 			n++
 		}

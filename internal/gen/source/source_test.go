@@ -97,7 +97,8 @@ func (b *Box) open() { generated(b) }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := above.Constants("Color"); len(got) != 2 || got[0].Doc != "Red is like blood." || got[1].Name != "Blue" || got[1].Value.String() != "2" {
+	if got := above.Constants("Color"); len(got) != 2 || got[0].Doc != "Red is like blood." || got[1].Name != "Blue" ||
+		got[1].Value.String() != "2" {
 		t.Errorf("the constants are %+v", got)
 	}
 }

@@ -82,7 +82,10 @@ func (p *plan) addUnion(messageName string, goType *source.Struct) {
 	all := []*codec{c}
 	for i, f := range m.oneof {
 		if f.number != m.oneof[0].number+i {
-			p.failf("%s: the bodies of message %s are not numbered one after the other: %s is %d", m.file.name, messageName, f.name, f.number)
+			p.failf(
+				"%s: the bodies of message %s are not numbered one after the other: %s is %d", m.file.name, messageName, f.name,
+				f.number,
+			)
 		}
 		body := p.match(&codec{message: p.schema.messages[f.kind], goType: goType, holds: bodies[f.kind]})
 		if body.holds != "" {
@@ -115,7 +118,10 @@ func (p *plan) match(c *codec) *codec {
 		}
 		steps := p.lookup(c.goType, goPath)
 		if steps == nil {
-			p.failf("%s: field %s of message %s has no field %s in %s", c.message.file.name, f.name, c.message.name, goPath, c.goType.Name)
+			p.failf(
+				"%s: field %s of message %s has no field %s in %s", c.message.file.name, f.name, c.message.name, goPath,
+				c.goType.Name,
+			)
 			continue
 		}
 		for i := range steps[:len(steps)-1] {

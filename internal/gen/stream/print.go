@@ -20,7 +20,10 @@ func Emit(tree *source.Tree) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{tree: tree, schema: schema, proto: proto, codecs: map[string]*codec{}, enums: map[string]*types.Named{}, used: map[string]bool{}}
+	p := &plan{
+		tree: tree, schema: schema, proto: proto, codecs: map[string]*codec{}, enums: map[string]*types.Named{},
+		used: map[string]bool{},
+	}
 	for _, name := range []string{root, goAway, union} {
 		s := proto.Struct(name)
 		switch {
@@ -76,7 +79,9 @@ type writer struct {
 
 func (w *writer) fail(c *codec, f *place, format string, args ...any) {
 	if w.err == nil {
-		w.err = fmt.Errorf("%s: field %s of message %s: %s", c.message.file.name, f.name, c.message.name, fmt.Sprintf(format, args...))
+		w.err = fmt.Errorf(
+			"%s: field %s of message %s: %s", c.message.file.name, f.name, c.message.name, fmt.Sprintf(format, args...),
+		)
 	}
 }
 

@@ -84,35 +84,44 @@ func TestEmitRefuses(t *testing.T) {
 	tree := open(t)
 	for name, c := range map[string]struct{ file, was, is, want string }{
 		"a field of a message without a struct field": {
-			"proto/model.proto", "int64 eta = 4;", "int64 eta = 4;\n  bool sure = 5;", "field sure of message Ticket has no field Sure in Ticket",
+			"proto/model.proto", "int64 eta = 4;", "int64 eta = 4;\n  bool sure = 5;",
+			"field sure of message Ticket has no field Sure in Ticket",
 		},
 		"a struct field without a field of a message": {
-			"lease.go", "type Ticket struct {\n", "type Ticket struct {\n\tSure bool\n", "Ticket.Sure: message Ticket has no such field",
+			"lease.go", "type Ticket struct {\n", "type Ticket struct {\n\tSure bool\n",
+			"Ticket.Sure: message Ticket has no such field",
 		},
 		"a field of a body without a struct field": {
-			"proto/session.proto", "int64 max_wait = 2;\n}", "int64 max_wait = 2;\n  bool sure = 3;\n}", "field sure of message Arrive has no field Sure in Op",
+			"proto/session.proto", "int64 max_wait = 2;\n}", "int64 max_wait = 2;\n  bool sure = 3;\n}",
+			"field sure of message Arrive has no field Sure in Op",
 		},
 		"a field of an operation without a body": {
-			"proto/op.go", "\tProgress  string\n", "\tProgress  string\n\tSure      bool\n", "Op.Sure: message Op has no such field",
+			"proto/op.go", "\tProgress  string\n", "\tProgress  string\n\tSure      bool\n",
+			"Op.Sure: message Op has no such field",
 		},
 		"a field of a part of an operation": {
-			"proto/op.go", "\tTool      string\n", "\tTool      string\n\tSure      bool\n", "Op.Effect.Sure: message Op has no such field",
+			"proto/op.go", "\tTool      string\n", "\tTool      string\n\tSure      bool\n",
+			"Op.Effect.Sure: message Op has no such field",
 		},
 		"a type that does not fit": {
-			"proto/model.proto", "int64 eta = 4;", "string eta = 4;", "field eta of message Ticket: no code is known for the type string on time.Duration",
+			"proto/model.proto", "int64 eta = 4;", "string eta = 4;",
+			"field eta of message Ticket: no code is known for the type string on time.Duration",
 		},
 		"a number without a constant": {
-			"proto/model.proto", "MODE_MEMBER = 8;", "MODE_MEMBER = 8;\n  MODE_GUEST = 9;", "Mode has no constant 9, which enum Mode has",
+			"proto/model.proto", "MODE_MEMBER = 8;", "MODE_MEMBER = 8;\n  MODE_GUEST = 9;",
+			"Mode has no constant 9, which enum Mode has",
 		},
 		"a constant without a number": {
 			"proto/model.proto", "  WRITE_OP_ADD = 4;\n", "", "enum WriteOp has no number 4, which is Add",
 		},
 		"a gap between the kinds": {
-			"proto/session.proto", "RevertPattern revert_pattern = 48;", "RevertPattern revert_pattern = 49;", "revert_pattern is 49",
+			"proto/session.proto", "RevertPattern revert_pattern = 48;", "RevertPattern revert_pattern = 49;",
+			"revert_pattern is 49",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Emit(tree.With(change(t, tree, c.file, c.was, c.is))); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Emit(tree.With(change(t, tree, c.file, c.was, c.is))); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
@@ -122,13 +131,20 @@ func TestEmitRefuses(t *testing.T) {
 // TestNewField adds a field to an operation and to its message, and needs nothing else.
 func TestNewField(t *testing.T) {
 	tree := open(t)
-	changed := change(t, tree, "lease.go", "\tPurpose string // for people", "\tUrgent bool\n\tPurpose string // for people")
-	maps.Copy(changed, change(t, tree, "proto/session.proto", "  bool documents = 19;\n", "  bool documents = 19;\n  bool urgent = 20;\n"))
+	changed := change(
+		t, tree, "lease.go", "\tPurpose string // for people", "\tUrgent bool\n\tPurpose string // for people",
+	)
+	maps.Copy(
+		changed,
+		change(t, tree, "proto/session.proto", "  bool documents = 19;\n", "  bool documents = 19;\n  bool urgent = 20;\n"),
+	)
 	files, err := Emit(tree.With(changed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"b = appendBool(b, 20, x.Urgent)", "case 20<<3 | wireVarint:\n\t\t\tx.Urgent = f.v != 0"} {
+	for _, want := range []string{
+		"b = appendBool(b, 20, x.Urgent)", "case 20<<3 | wireVarint:\n\t\t\tx.Urgent = f.v != 0",
+	} {
 		if !strings.Contains(string(files["proto/session_gen.go"]), want) {
 			t.Errorf("proto/session_gen.go lacks %s", want)
 		}

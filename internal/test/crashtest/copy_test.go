@@ -30,7 +30,8 @@ func TestRestoredBackup(t *testing.T) {
 		copied := launchtest.Start(t, launch.Config{DataDir: backup})
 		crew.site.connect(copied.HTTP)
 		a, err := crew.site.do(ctx, call{
-			method: http.MethodPost, path: "/v1/leases", body: map[string]any{"claims": []any{map[string]any{"key": "restored"}}},
+			method: http.MethodPost, path: "/v1/leases",
+			body: map[string]any{"claims": []any{map[string]any{"key": "restored"}}},
 		})
 		if err != nil || a.Outcome != "granted" {
 			t.Fatalf("%v %s", err, a)
@@ -39,7 +40,9 @@ func TestRestoredBackup(t *testing.T) {
 			t.Errorf("the copy gave out fence %s, the original had come to %s", a.Lease.Fence, highest)
 		}
 		highest = a.Lease.Fence
-		if _, err := crew.site.do(ctx, call{method: http.MethodPost, path: "/v1/leases/" + a.Lease.ID + "/release"}); err != nil {
+		if _, err := crew.site.do(
+			ctx, call{method: http.MethodPost, path: "/v1/leases/" + a.Lease.ID + "/release"},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if err := copied.Stop(ctx); err != nil {

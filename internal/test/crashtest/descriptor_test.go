@@ -33,7 +33,9 @@ type regular struct {
 }
 
 func newRegular(t *testing.T, address string) *regular {
-	return &regular{site: &site{t: t, base: "http://" + address, http: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}}
+	return &regular{
+		site: &site{t: t, base: "http://" + address, http: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}},
+	}
 }
 
 func (c *regular) leave() { c.http.CloseIdleConnections() }
@@ -41,7 +43,9 @@ func (c *regular) leave() { c.http.CloseIdleConnections() }
 // cycle takes a lease and releases it.
 func (c *regular) cycle(name string) error {
 	c.n++
-	ctx := httptrace.WithClientTrace(c.t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { c.reused = info.Reused }})
+	ctx := httptrace.WithClientTrace(
+		c.t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { c.reused = info.Reused }},
+	)
 	a, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/leases", body: map[string]any{
 		"agent": name, "ttl_ms": ttlMS, "claims": []any{map[string]any{"key": fmt.Sprintf("%s/%d", name, c.n)}},
 		"purpose": strings.Repeat("fill the journal ", 20),
@@ -52,7 +56,9 @@ func (c *regular) cycle(name string) error {
 	if err != nil {
 		return err
 	}
-	a, err = c.do(ctx, call{method: http.MethodPost, path: "/v1/leases/" + a.Lease.ID + "/release", body: map[string]any{}})
+	a, err = c.do(
+		ctx, call{method: http.MethodPost, path: "/v1/leases/" + a.Lease.ID + "/release", body: map[string]any{}},
+	)
 	if err == nil && a.Status != http.StatusOK {
 		err = fmt.Errorf("release: %s", a)
 	}
@@ -151,7 +157,12 @@ func TestEveryPlaceIsTaken(t *testing.T) {
 // fill up. The journal has kept some for itself, and the server lives on.
 func TestTableOfFilesIsFull(t *testing.T) {
 	dir := t.TempDir()
-	server := launchtest.Start(t, launch.Config{DataDir: dir, Wrap: fewFiles(64), Args: quietly(append([]string{"--max-connections", "1000"}, tiny...)...)})
+	server := launchtest.Start(
+		t,
+		launch.Config{
+			DataDir: dir, Wrap: fewFiles(64), Args: quietly(append([]string{"--max-connections", "1000"}, tiny...)...),
+		},
+	)
 	connected := newRegular(t, server.HTTP)
 	if err := connected.cycle("connected"); err != nil {
 		t.Fatal(err)

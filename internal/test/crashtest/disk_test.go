@@ -134,7 +134,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(crew.ledger.held)) {
 		a, err := crew.site.do(ctx, call{
-			method: http.MethodPost, path: "/v1/leases/" + id + "/release", body: map[string]any{"outcome": "done", "note": "no space left"},
+			method: http.MethodPost, path: "/v1/leases/" + id + "/release",
+			body: map[string]any{"outcome": "done", "note": "no space left"},
 		})
 		if err != nil || a.Status != http.StatusOK {
 			t.Fatalf("release on a full disk: %v %s", err, a)
@@ -147,7 +148,13 @@ func TestFullDisk(t *testing.T) {
 	server = launchtest.Start(t, launch.Config{DataDir: dir})
 	crew.site.connect(server.HTTP)
 	crew.ledger.check(ctx, t, crew.site)
-	a, err := crew.site.do(ctx, call{method: http.MethodPost, path: "/v1/leases", body: map[string]any{"claims": []any{map[string]any{"key": "new/again"}}}})
+	a, err := crew.site.do(
+		ctx,
+		call{
+			method: http.MethodPost, path: "/v1/leases",
+			body: map[string]any{"claims": []any{map[string]any{"key": "new/again"}}},
+		},
+	)
 	if err != nil || a.Outcome != "granted" {
 		t.Errorf("with space again: %v %s", err, a)
 	}

@@ -37,7 +37,8 @@ func TestFullDiskFreesItself(t *testing.T) {
 	acquire := func(key string) answer {
 		t.Helper()
 		a, err := c.do(t.Context(), call{method: http.MethodPost, path: "/v1/leases", body: map[string]any{
-			"ttl_ms": time.Hour.Milliseconds(), "claims": []any{map[string]any{"key": key}}, "purpose": strings.Repeat("fill the disk ", 20),
+			"ttl_ms": time.Hour.Milliseconds(), "claims": []any{map[string]any{"key": key}},
+			"purpose": strings.Repeat("fill the disk ", 20),
 		}})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, server.Log())
@@ -49,7 +50,10 @@ func TestFullDiskFreesItself(t *testing.T) {
 	}
 	release := func(id string) {
 		t.Helper()
-		if a, err := c.do(t.Context(), call{method: http.MethodPost, path: "/v1/leases/" + id + "/release", body: map[string]any{}}); err != nil || a.Status != http.StatusOK {
+		if a, err := c.do(
+			t.Context(), call{method: http.MethodPost, path: "/v1/leases/" + id + "/release", body: map[string]any{}},
+		); err != nil ||
+			a.Status != http.StatusOK {
 			t.Fatalf("release on a full disk: %v %s\n%s", err, a, server.Log())
 		}
 	}

@@ -40,7 +40,9 @@ const notesPerKey = 8
 const checkedGone = 64
 
 func newLedger() *ledger {
-	return &ledger{fences: map[interlock.Fence]string{}, held: map[string]grant{}, gone: map[string]grant{}, notes: map[string][]note{}}
+	return &ledger{
+		fences: map[interlock.Fence]string{}, held: map[string]grant{}, gone: map[string]grant{}, notes: map[string][]note{},
+	}
 }
 
 // fence is the highest one acknowledged so far.

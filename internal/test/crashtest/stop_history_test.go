@@ -66,7 +66,9 @@ func TestHistoryOfStops(t *testing.T) {
 	if z.stops == 0 || int(z.refused.Load()) < z.stops {
 		t.Errorf("the client was stopped %d times, and refused afterwards %d times", z.stops, z.refused.Load())
 	}
-	t.Logf("the server was stopped %d times, a client %d times, which was refused %d times", servers, z.stops, z.refused.Load())
+	t.Logf(
+		"the server was stopped %d times, a client %d times, which was refused %d times", servers, z.stops, z.refused.Load(),
+	)
 }
 
 func (p *play) signal(err error) {
@@ -94,7 +96,10 @@ func (p *play) wake(address string) *sleeper {
 	if err != nil {
 		p.Fatal(err)
 	}
-	z := &sleeper{play: p, cmd: exec.Command(self), done: make(chan error, 1), wrote: make(chan struct{}, 1), denied: make(chan struct{}, 1)}
+	z := &sleeper{
+		play: p, cmd: exec.Command(self), done: make(chan error, 1), wrote: make(chan struct{}, 1),
+		denied: make(chan struct{}, 1),
+	}
 	z.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", asZombie, address, p.record.Began().UnixNano()))
 	z.cmd.Stderr = os.Stderr
 	z.cmd.SysProcAttr = launch.Attributes()

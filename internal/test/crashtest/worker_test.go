@@ -162,7 +162,9 @@ func (r *keeper) settled() bool { return true }
 
 func (r *keeper) next(w *worker) call {
 	if r.withSession && r.session == "" {
-		return call{method: http.MethodPost, path: "/v1/sessions", id: w.id(), body: map[string]any{"agent": w.name, "ttl_ms": ttlMS}}
+		return call{
+			method: http.MethodPost, path: "/v1/sessions", id: w.id(), body: map[string]any{"agent": w.name, "ttl_ms": ttlMS},
+		}
 	}
 	if r.kept == r.most {
 		// Enough is kept. Reads continue, because a read that is answered is an acknowledgement
@@ -243,7 +245,9 @@ func (r *liner) check(ctx context.Context, s *site) error {
 			return err
 		}
 		if a.Status != http.StatusAccepted || a.Ticket.Position != i+1 || a.Ticket.Length != len(r.tickets) {
-			return fmt.Errorf("ticket %d of %d at %s: %s, position %d of %d", i+1, len(r.tickets), r.key, a, a.Ticket.Position, a.Ticket.Length)
+			return fmt.Errorf(
+				"ticket %d of %d at %s: %s, position %d of %d", i+1, len(r.tickets), r.key, a, a.Ticket.Position, a.Ticket.Length,
+			)
 		}
 		r.seen++
 	}

@@ -55,7 +55,9 @@ func (h *tale) wait(by *Op, index interlock.Index) *Op {
 }
 
 func (h *tale) commit(key string, read, made interlock.Version, index interlock.Index) *Op {
-	return h.add(Op{Kind: Commit, Reads: []Version{{key, read}}, Writes: []Write{{Key: key}}}, index, Answer{Version: made})
+	return h.add(
+		Op{Kind: Commit, Reads: []Version{{key, read}}, Writes: []Write{{Key: key}}}, index, Answer{Version: made},
+	)
 }
 
 func (h *tale) read(key string, asOf interlock.Version, index interlock.Index, by *Op, version interlock.Version) *Op {
@@ -76,13 +78,17 @@ func (h *tale) pull(of *Op, attempt int, fence interlock.Fence, index interlock.
 	task := *of.Task
 	task.Attempt = attempt
 	return h.add(Op{Kind: Pull}, index, Answer{
-		Task:    &task,
-		Granted: &Grant{Lease: "l" + fence.String(), Fence: fence, Claims: []Claim{{"job", interlock.Exclusive}}, TTL: time.Second},
+		Task: &task,
+		Granted: &Grant{
+			Lease: "l" + fence.String(), Fence: fence, Claims: []Claim{{"job", interlock.Exclusive}}, TTL: time.Second,
+		},
 	})
 }
 
 func (h *tale) ack(pull *Op, made interlock.Version, index interlock.Index) *Op {
-	return h.add(Op{Kind: Ack, Lease: pull.Granted.Lease, Writes: []Write{{Key: "effect", Add: 1}}}, index, Answer{Version: made})
+	return h.add(
+		Op{Kind: Ack, Lease: pull.Granted.Lease, Writes: []Write{{Key: "effect", Add: 1}}}, index, Answer{Version: made},
+	)
 }
 
 // unknown takes the answer of an operation away.

@@ -93,7 +93,9 @@ func (m *documentModel) gather() {
 			m.unseen = append(m.unseen, op)
 		}
 	}
-	m.changes = slices.SortedFunc(maps.Values(byVersion), func(a, b *change) int { return cmp.Compare(a.version, b.version) })
+	m.changes = slices.SortedFunc(
+		maps.Values(byVersion), func(a, b *change) int { return cmp.Compare(a.version, b.version) },
+	)
 }
 
 // step compares one answer with the model.
@@ -126,11 +128,16 @@ func (m *documentModel) make(version interlock.Version, by *Op) {
 	for ; len(m.changes) > 0 && m.changes[0].version <= version; m.changes = m.changes[1:] {
 		c := m.changes[0]
 		if c.floor >= by.Index {
-			m.problem("a change before it was asked for: %v was sent after index %d was known, and %v shows it", c.op, c.floor, by)
+			m.problem(
+				"a change before it was asked for: %v was sent after index %d was known, and %v shows it", c.op, c.floor, by,
+			)
 		}
 		for _, r := range c.op.Reads {
 			if is := m.docs[r.Key]; is.Version.Version != r.Version {
-				m.problem("a lost update: %v was made on version %d of %s, which had version %d", c.op, r.Version, r.Key, is.Version.Version)
+				m.problem(
+					"a lost update: %v was made on version %d of %s, which had version %d", c.op, r.Version, r.Key,
+					is.Version.Version,
+				)
 			}
 		}
 		m.write(c)
@@ -164,7 +171,10 @@ func (m *documentModel) missing(op *Op) {
 		}
 	}
 	if lost := int(op.Version) - m.made; lost > could {
-		m.problem("%v shows version %d: %d versions are nobody's, and only %d commits without an answer can have made them", op, op.Version, lost, could)
+		m.problem(
+			"%v shows version %d: %d versions are nobody's, and only %d commits without an answer can have made them", op,
+			op.Version, lost, could,
+		)
 	}
 }
 
@@ -204,7 +214,8 @@ func (m *documentModel) infer(s Version, by *Op) {
 				return false
 			}
 		}
-		return op.Call < by.Return && m.floor[op] < by.Index && !slices.ContainsFunc(op.Reads, func(r Version) bool { return !current(r) })
+		return op.Call < by.Return && m.floor[op] < by.Index &&
+			!slices.ContainsFunc(op.Reads, func(r Version) bool { return !current(r) })
 	})
 	if i >= 0 {
 		m.write(&change{s.Version, m.unseen[i], m.floor[m.unseen[i]]})

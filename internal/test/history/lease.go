@@ -38,7 +38,10 @@ type leaseModel struct {
 // answer shows one, all with lower fences have happened. An end without an answer happens when
 // another answer shows that it must have, if it may.
 func (v *verdict) leases() {
-	m := &leaseModel{verdict: v, byFence: map[interlock.Fence]*observedLease{}, byLease: map[string]*observedLease{}, live: map[*observedLease]bool{}}
+	m := &leaseModel{
+		verdict: v, byFence: map[interlock.Fence]*observedLease{}, byLease: map[string]*observedLease{},
+		live: map[*observedLease]bool{},
+	}
 	m.gather()
 	for _, op := range v.answered() {
 		m.step(op)
@@ -94,7 +97,9 @@ func (m *leaseModel) gather() {
 			h.ends = append(h.ends, op)
 		}
 	}
-	m.waiting = slices.SortedFunc(maps.Values(m.byFence), func(a, b *observedLease) int { return cmp.Compare(a.fence, b.fence) })
+	m.waiting = slices.SortedFunc(
+		maps.Values(m.byFence), func(a, b *observedLease) int { return cmp.Compare(a.fence, b.fence) },
+	)
 }
 
 // step compares one answer with the model.
@@ -118,7 +123,8 @@ func (m *leaseModel) step(op *Op) {
 	case op.Kind == CheckFence && op.Code == "":
 		m.holds(m.byFence[op.Fence], op)
 	case op.Kind == Acquire && op.Code == interlock.CodeHeld && op.exact(): // repeated, it names the present blockers
-		if !slices.ContainsFunc(op.Holders, func(s Holder) bool { return conflict(op.Claims, []Claim{s.Claim}) }) && !m.lineBefore(op) {
+		if !slices.ContainsFunc(op.Holders, func(s Holder) bool { return conflict(op.Claims, []Claim{s.Claim}) }) &&
+			!m.lineBefore(op) {
 			m.problem("refused, and nobody was in the way: %v", op)
 		}
 	case h == nil:
@@ -143,7 +149,8 @@ func (m *leaseModel) step(op *Op) {
 // over reports whether a refusal means that a lease is no more.
 func over(c interlock.Code) bool {
 	switch c {
-	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased, interlock.CodeTaskMoved:
+	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased,
+		interlock.CodeTaskMoved:
 		return true
 	}
 	return false
@@ -167,7 +174,9 @@ func (m *leaseModel) begin(fence interlock.Fence, op *Op) {
 	for ; len(m.waiting) > 0 && m.waiting[0].fence <= fence; m.waiting = m.waiting[1:] {
 		h := m.waiting[0]
 		if h.floor >= op.Index {
-			m.problem("a stale fence: %d was asked for after index %d was known, and %v shows it or a higher one", h.fence, h.floor, op)
+			m.problem(
+				"a stale fence: %d was asked for after index %d was known, and %v shows it or a higher one", h.fence, h.floor, op,
+			)
 		}
 		for other := range m.live {
 			if !conflict(h.claims, other.claims) {
@@ -194,7 +203,9 @@ func (m *leaseModel) gone(h *observedLease, op *Op) {
 		return
 	}
 	if !m.mayEnd(h, op) {
-		m.problem("ended before its time: fence %d, last acknowledged at %v with a ttl of %v, by %v", h.fence, h.alive, h.ttl, op)
+		m.problem(
+			"ended before its time: fence %d, last acknowledged at %v with a ttl of %v, by %v", h.fence, h.alive, h.ttl, op,
+		)
 	}
 	m.end(h, op)
 }

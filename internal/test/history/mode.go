@@ -10,7 +10,9 @@ import (
 
 // beside lists, for each mode, those that others may have on the same key.
 var beside = map[interlock.Mode][]interlock.Mode{
-	interlock.IntentShared:          {interlock.IntentShared, interlock.IntentExclusive, interlock.Shared, interlock.SharedIntentExclusive},
+	interlock.IntentShared: {
+		interlock.IntentShared, interlock.IntentExclusive, interlock.Shared, interlock.SharedIntentExclusive,
+	},
 	interlock.IntentExclusive:       {interlock.IntentShared, interlock.IntentExclusive},
 	interlock.Shared:                {interlock.IntentShared, interlock.Shared},
 	interlock.SharedIntentExclusive: {interlock.IntentShared},

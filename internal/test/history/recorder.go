@@ -125,7 +125,9 @@ func (r *Recorder) Verify(t testing.TB) {
 	t.Attr("count.history_unknowns", fmt.Sprint(open))
 	began := time.Now()
 	problems := Check(ops)
-	t.Logf("%d operations, %d of unknown outcome, checked in %v", len(ops), open, time.Since(began).Round(time.Millisecond))
+	t.Logf(
+		"%d operations, %d of unknown outcome, checked in %v", len(ops), open, time.Since(began).Round(time.Millisecond),
+	)
 	if len(problems) == 0 {
 		return
 	}

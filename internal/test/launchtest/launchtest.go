@@ -30,7 +30,9 @@ func build() {
 		return
 	}
 	built.path = filepath.Join(dir, "interlock")
-	out, err := exec.Command("go", "build", "-o", built.path, "github.com/interlockdev/interlock/cmd/interlock").CombinedOutput()
+	out, err := exec.Command(
+		"go", "build", "-o", built.path, "github.com/interlockdev/interlock/cmd/interlock",
+	).CombinedOutput()
 	if err != nil {
 		built.err = fmt.Errorf("build the binary: %w\n%s", err, out)
 	}

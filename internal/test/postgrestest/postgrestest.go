@@ -51,14 +51,18 @@ func Start(t testing.TB, args ...string) *Server {
 		}
 	}
 	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+	initdb := exec.Command(
+		filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8",
+		"--no-locale", "--no-sync",
+	)
 	initdb.Dir, initdb.SysProcAttr = dir, attributes
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 
 	cmd := exec.Command(filepath.Join(bin, "postgres"), append([]string{
-		"-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_prepared_transactions=10", "-c", "deadlock_timeout=100ms",
+		"-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_prepared_transactions=10", "-c",
+		"deadlock_timeout=100ms",
 	}, args...)...)
 	cmd.Dir, cmd.SysProcAttr = dir, attributes
 	log, err := cmd.StderrPipe()

@@ -14,7 +14,9 @@ import (
 func main() {
 	out := flag.String("o", "reliability.json", "write the record into this file")
 	doc := flag.String("doc", "docs/guarantees.md", "write the table into this document")
-	mistakes := flag.String("seeded", "sim/seeded/last-run.json", "take the deliberate mistakes from this file, which make seeded writes")
+	mistakes := flag.String(
+		"seeded", "sim/seeded/last-run.json", "take the deliberate mistakes from this file, which make seeded writes",
+	)
 	flag.Parse()
 	if err := run(*out, *doc, *mistakes, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "reliability:", err)

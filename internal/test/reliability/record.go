@@ -90,7 +90,9 @@ func gather(paths []string) (*record, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if s.Failed > 0 {
-			return nil, fmt.Errorf("%s: %d tests of suite %s failed: there is nothing to publish", filepath.Base(path), s.Failed, s.Suite)
+			return nil, fmt.Errorf(
+				"%s: %d tests of suite %s failed: there is nothing to publish", filepath.Base(path), s.Failed, s.Suite,
+			)
 		}
 		r.Tests[s.Suite] = s.Passed
 		for what, n := range s.Counts {

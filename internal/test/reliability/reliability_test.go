@@ -33,8 +33,9 @@ func TestGuaranteesQuoteTheRecord(t *testing.T) {
 }
 
 var counted = map[string]int64{
-	"seeds": 400, "commands": 2000000, "crash_recoveries": 2000, "simulated_seconds": 5400, "crash_states": 10000, "byte_flips": 900,
-	"histories": 4, "history_operations": 80000, "world_unknowns": 40, "history_unknowns": 12, "security_cases": 45,
+	"seeds": 400, "commands": 2000000, "crash_recoveries": 2000, "simulated_seconds": 5400, "crash_states": 10000,
+	"byte_flips": 900,
+	"histories":  4, "history_operations": 80000, "world_unknowns": 40, "history_unknowns": 12, "security_cases": 45,
 	"faults.pause": 3,
 }
 
@@ -52,12 +53,15 @@ func suiteFile(t *testing.T, s suite) string {
 
 func TestGather(t *testing.T) {
 	unit := suiteFile(t, suite{Suite: "unit", Passed: 7, Counts: counted})
-	crash := suiteFile(t, suite{Suite: "crash", Passed: 2, Counts: map[string]int64{"history_unknowns": 3, "faults.pause": 4}})
+	crash := suiteFile(
+		t, suite{Suite: "crash", Passed: 2, Counts: map[string]int64{"history_unknowns": 3, "faults.pause": 4}},
+	)
 	r, err := gather([]string{unit, crash})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.WorldUnknowns != 40 || r.HistoryUnknowns != 15 || r.Faults["pause"] != 7 || r.SimulatedHours != 1.5 || r.Tests["unit"] != 7 {
+	if r.WorldUnknowns != 40 || r.HistoryUnknowns != 15 || r.Faults["pause"] != 7 || r.SimulatedHours != 1.5 ||
+		r.Tests["unit"] != 7 {
 		t.Errorf("gathered %+v", r)
 	}
 	if got := r.table(); !strings.Contains(got, "| 2,000,000 | 0 | 1 in 666,666 commands |") {
@@ -73,7 +77,8 @@ func TestNothingIsMadeUp(t *testing.T) {
 		}
 		less := maps.Clone(counted)
 		delete(less, what)
-		if _, err := gather([]string{suiteFile(t, suite{Suite: "unit", Passed: 1, Counts: less})}); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := gather([]string{suiteFile(t, suite{Suite: "unit", Passed: 1, Counts: less})}); err == nil ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("without %s: %v", what, err)
 		}
 	}

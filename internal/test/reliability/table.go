@@ -20,7 +20,10 @@ const (
 // the rate of failures is below 3/n with a confidence of 95 %: (1-3/n)^n is about 0.05.
 func (r *record) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s at commit `%.12s`, on %s/%s with %d processors and %s.\n\n", r.Date, r.Commit, r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Machine.Go)
+	fmt.Fprintf(
+		&b, "Measured on %s at commit `%.12s`, on %s/%s with %d processors and %s.\n\n", r.Date, r.Commit, r.Machine.OS,
+		r.Machine.Arch, r.Machine.CPUs, r.Machine.Go,
+	)
 	b.WriteString("| what was tried | how many | violations | so, at 95 %, at most |\n|---|---:|---:|---|\n")
 	row := func(what string, n int64, unit string) {
 		fmt.Fprintf(&b, "| %s | %s | 0 | %s |\n", what, grouped(n), bound(n, unit))
@@ -32,17 +35,38 @@ func (r *record) table() string {
 	row("journals with a changed byte", r.ByteFlips, "journals")
 	row("operations of real processes under faults", r.Operations, "operations")
 	row("attacks", r.Security, "")
-	fmt.Fprintf(&b, "\nThe worlds lived for %g simulated hours; the outcome of %s of their commands stayed unknown to the clients. The operations of real\n", r.SimulatedHours, grouped(r.WorldUnknowns))
-	fmt.Fprintf(&b, "processes were checked in %s histories; the outcome of %s operations stayed unknown. The checks count an unknown outcome as one that may\n", grouped(r.Histories), grouped(r.HistoryUnknowns))
-	fmt.Fprintf(&b, "have happened. Of %d deliberate mistakes, put in one at a time at commit `%.12s`, the same checks found %d within a\nminute each (`make seeded`).\n\n", r.SeededBugs.Total, r.SeededBugs.Commit, r.SeededBugs.Found)
-	b.WriteString("Faults, by kind: ")
-	for i, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s %s", strings.ReplaceAll(kind, "_", " "), grouped(r.Faults[kind]))
+	b.WriteString("\n" + filled(fmt.Sprintf("The worlds lived for %g simulated hours; the outcome of %s of their "+
+		"commands stayed unknown to the clients. The operations of real processes were checked in %s histories; the "+
+		"outcome of %s operations stayed unknown. The checks count an unknown outcome as one that may have happened. Of "+
+		"%d deliberate mistakes, put in one at a time at commit `%.12s`, the same checks found %d within a minute each "+
+		"(`make seeded`).", r.SimulatedHours, grouped(r.WorldUnknowns), grouped(r.Histories), grouped(r.HistoryUnknowns),
+		r.SeededBugs.Total, r.SeededBugs.Commit, r.SeededBugs.Found)) + "\n")
+	var faults []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		faults = append(faults, strings.ReplaceAll(kind, "_", " ")+" "+grouped(r.Faults[kind]))
 	}
-	b.WriteString(".\n")
+	b.WriteString(filled("Faults, by kind: " + strings.Join(faults, ", ") + "."))
+	return b.String()
+}
+
+// filled breaks a paragraph into lines of at most 120 characters.
+func filled(text string) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		switch {
+		case column == 0:
+		case column+1+len(word) > 120:
+			b.WriteString("\n")
+			column = 0
+		default:
+			b.WriteString(" ")
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	b.WriteString("\n")
 	return b.String()
 }
 

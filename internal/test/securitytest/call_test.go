@@ -99,7 +99,10 @@ func (s *site) raw(t *testing.T, text string) *answer {
 	defer res.Body.Close()
 	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	first, _, _ := strings.Cut(text, "\r\n")
-	out := &answer{t: t, what: first[:min(len(first), 100)], status: res.StatusCode, header: res.Header, closes: res.Close, raw: string(b)}
+	out := &answer{
+		t: t, what: first[:min(len(first), 100)], status: res.StatusCode, header: res.Header, closes: res.Close,
+		raw: string(b),
+	}
 	_ = json.Unmarshal(b, &out.body)
 	s.heard(out)
 	return out

@@ -16,7 +16,9 @@ import (
 const root = "../../.."
 
 // secretName is how a secret, or what is compared in its place, is called.
-var secretName = regexp.MustCompile(`(?i)secret|credential$|bearer|password|passphrase|digest|\bmac$|hmac|signature|apikey`)
+var secretName = regexp.MustCompile(
+	`(?i)secret|credential$|bearer|password|passphrase|digest|\bmac$|hmac|signature|apikey`,
+)
 
 // notSecret are comparisons of values that are only named like secrets. Each has its reason.
 var notSecret = map[string]string{
@@ -30,7 +32,8 @@ func comparing(fset *token.FileSet, file *ast.File) (found []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.BinaryExpr:
-			if (x.Op == token.EQL || x.Op == token.NEQ) && secret(x.X) && !constant(x.Y) || (x.Op == token.EQL || x.Op == token.NEQ) && secret(x.Y) && !constant(x.X) {
+			if (x.Op == token.EQL || x.Op == token.NEQ) && secret(x.X) && !constant(x.Y) ||
+				(x.Op == token.EQL || x.Op == token.NEQ) && secret(x.Y) && !constant(x.X) {
 				found = append(found, text(x.X)+" "+x.Op.String()+" "+text(x.Y))
 			}
 		case *ast.SwitchStmt:
@@ -40,7 +43,8 @@ func comparing(fset *token.FileSet, file *ast.File) (found []string) {
 		case *ast.CallExpr:
 			name := text(x.Fun)
 			switch name {
-			case "bytes.Equal", "bytes.Compare", "bytes.HasPrefix", "strings.EqualFold", "strings.Compare", "slices.Equal", "slices.Compare", "slices.Contains", "strings.Contains", "reflect.DeepEqual", "cmp.Compare":
+			case "bytes.Equal", "bytes.Compare", "bytes.HasPrefix", "strings.EqualFold", "strings.Compare", "slices.Equal",
+				"slices.Compare", "slices.Contains", "strings.Contains", "reflect.DeepEqual", "cmp.Compare":
 				for _, arg := range x.Args {
 					if secret(arg) {
 						found = append(found, name+"("+text(arg)+")")

@@ -15,41 +15,66 @@ import (
 )
 
 var credentialAttacks = []attack{
-	{9, "No credential", "calls every operation without one", "401 unauthenticated, and the same words for each; four operations are open, which show nothing of any tenant", noCredential, nil},
 	{
-		10, "Credentials that are none", "sends a good one shortened, lengthened, in another case, with spaces or NUL, doubled, as Basic, as a cookie or in the address, or a very long one",
+		9, "No credential", "calls every operation without one",
+		"401 unauthenticated, and the same words for each; four operations are open, which show nothing of any tenant",
+		noCredential, nil,
+	},
+	{
+		10, "Credentials that are none",
+		"sends a good one shortened, lengthened, in another case, with spaces or NUL, doubled, as Basic, as a cookie or in the address, or a very long one",
 		"401, whatever is wrong with it", badCredentials,
 		[]string{"server.TestCredentialFileMistakes"},
 	},
 	{
-		11, "Another namespace by header", "names another tenant's namespace beside a good credential, in any spelling, for every operation",
+		11, "Another namespace by header",
+		"names another tenant's namespace beside a good credential, in any spelling, for every operation",
 		"403 forbidden, or 400 for what is no namespace", otherNamespace,
 		[]string{"server.TestCredentialDecidesNamespace"},
 	},
-	{12, "The session stream", "opens a stream with no credential, a wrong one, two, or for another namespace", "the stream ends with unauthenticated or forbidden before anything is carried out", streamCredentials, nil},
 	{
-		13, "Agents that want to be operators", "changes patterns, settings, queues, writers or the keys that sign fences with an agent's credential, over HTTP and the stream",
+		12, "The session stream", "opens a stream with no credential, a wrong one, two, or for another namespace",
+		"the stream ends with unauthenticated or forbidden before anything is carried out", streamCredentials, nil,
+	},
+	{
+		13, "Agents that want to be operators",
+		"changes patterns, settings, queues, writers or the keys that sign fences with an agent's credential, over HTTP and the stream",
 		"403 forbidden, and nothing is changed", notOperators,
 		[]string{"server.TestOperatorsOnTheStream"},
 	},
 	{
-		14, "A credential that was taken back", "goes on with a stream, and with a reader of events, that it opened before the operator removed its line",
+		14, "A credential that was taken back",
+		"goes on with a stream, and with a reader of events, that it opened before the operator removed its line",
 		"new calls get 401 at once, and what was open ends", revoked,
 		[]string{"server.TestCredentialReload"},
 	},
-	{15, "Plain text and old TLS", "speaks plain HTTP, or TLS 1.1, to a server with a certificate", "no answer about anything: the connection is refused", oldTLS, []string{"server.TestHTTPOverTLS"}},
 	{
-		16, "A public address without credentials", "hopes that the operator forgot them", "the server does not start, unless it is told --insecure",
+		15, "Plain text and old TLS", "speaks plain HTTP, or TLS 1.1, to a server with a certificate",
+		"no answer about anything: the connection is refused", oldTLS,
+		[]string{"server.TestHTTPOverTLS"},
+	},
+	{
+		16, "A public address without credentials", "hopes that the operator forgot them",
+		"the server does not start, unless it is told --insecure",
 		publicAddress,
 		[]string{"server.TestCheckListen"},
 	},
 	{
-		81, "The single writer of a key", "pulls from the queue that is the writer of a key with an agent's credential, a worker's of another queue and a worker's that the queue does not list, and writes past the writer",
+		81, "The single writer of a key",
+		"pulls from the queue that is the writer of a key with an agent's credential, a worker's of another queue and a worker's that the queue does not list, and writes past the writer",
 		"403 forbidden or writer_only, and the key keeps its value", singleWriter,
 		[]string{"server.TestOnlyTheWriterWrites"},
 	},
-	{77, "The session stream without gRPC", "says hello on the session port with no credential, a wrong one, or for another namespace", "the link ends with unauthenticated or forbidden before anything is carried out", framedStrangers, nil},
-	{17, "The credentials file", "reads the file, a backup or the journal's directory", "the file has hashes only, and nobody else may read what the server writes", atRest, []string{"server.TestCredentialIsHashedAtRest"}},
+	{
+		77, "The session stream without gRPC",
+		"says hello on the session port with no credential, a wrong one, or for another namespace",
+		"the link ends with unauthenticated or forbidden before anything is carried out", framedStrangers, nil,
+	},
+	{
+		17, "The credentials file", "reads the file, a backup or the journal's directory",
+		"the file has hashes only, and nobody else may read what the server writes", atRest,
+		[]string{"server.TestCredentialIsHashedAtRest"},
+	},
 }
 
 func singleWriter(t *testing.T, s *site) {
@@ -88,7 +113,9 @@ func singleWriter(t *testing.T, s *site) {
 	}
 	lease := as("bank-worker", "POST", "/v1/queues/bank/pull", `{}`).want(200).must("tasks.0.lease.id")
 	for _, name := range []string{"bank-agent", "mail-worker", "other-worker"} {
-		if got := as(name, "POST", "/v1/leases/"+lease+"/ack", `{"writes":[{"key":"money:1","put":1000000}]}`); got.status != 403 {
+		if got := as(
+			name, "POST", "/v1/leases/"+lease+"/ack", `{"writes":[{"key":"money:1","put":1000000}]}`,
+		); got.status != 403 {
 			t.Errorf("%s acknowledges another worker's message: %s", name, got.raw)
 		}
 	}
@@ -132,8 +159,10 @@ func noCredential(t *testing.T, s *site) {
 func badCredentials(t *testing.T, s *site) {
 	good := s.secrets[rival]
 	for _, bad := range []string{
-		good[:len(good)-1], good + "0", strings.ToUpper(good), "ilk_", strings.TrimPrefix(good, "ilk_"), good[:20], good + " " + good, good + "," + s.secrets[acme],
-		strings.Repeat("a", 600), strings.Repeat("a", 20_000), "null", "undefined", "*", "' or 1=1 --", good + "%00", "ilk_" + strings.Repeat("0", 64),
+		good[:len(good)-1], good + "0", strings.ToUpper(good), "ilk_", strings.TrimPrefix(good, "ilk_"), good[:20],
+		good + " " + good, good + "," + s.secrets[acme],
+		strings.Repeat("a", 600), strings.Repeat("a", 20_000), "null", "undefined", "*", "' or 1=1 --", good + "%00",
+		"ilk_" + strings.Repeat("0", 64),
 	} {
 		if got := s.agentWith(t, bad); !got.is(401, "unauthenticated") {
 			t.Errorf("%.40q: %d %s", bad, got.status, got.raw)
@@ -155,7 +184,10 @@ func badCredentials(t *testing.T, s *site) {
 	if got := s.send(t, ask{method: "GET", path: "/v1/keys?access_token=" + good}); got.status != 401 {
 		t.Errorf("in the address: %d", got.status)
 	}
-	if got := s.raw(t, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+good+"\x00\r\nConnection: close\r\n\r\n"); got == nil || got.status != 400 && got.status != 401 {
+	if got := s.raw(
+		t, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+good+"\x00\r\nConnection: close\r\n\r\n",
+	); got == nil ||
+		got.status != 400 && got.status != 401 {
 		t.Errorf("with NUL: %+v", got)
 	}
 	s.agentWith(t, good).want(200)
@@ -177,12 +209,17 @@ func otherNamespace(t *testing.T, s *site) {
 			t.Errorf("%s: %d %s", op.id, got.status, got.raw)
 		}
 	}
-	for _, spelling := range []string{"ACME", "acme/", "acme/x", "acme%2fx", "acm/../acme", "acm acme", "acm,acme", "acme-2", "*", "default", "acme\u200b"} {
-		if got := s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", spelling); got.status != 403 && got.status != 400 {
+	for _, spelling := range []string{
+		"ACME", "acme/", "acme/x", "acme%2fx", "acm/../acme", "acm acme", "acm,acme", "acme-2", "*", "default", "acme\u200b",
+	} {
+		if got := s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", spelling); got.status != 403 &&
+			got.status != 400 {
 			t.Errorf("%q: %d %s", spelling, got.status, got.raw)
 		}
 	}
-	s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", rival, "Interlock-Namespace", acme).want(400, "invalid_namespace")
+	s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", rival, "Interlock-Namespace", acme).want(
+		400, "invalid_namespace",
+	)
 	s.agent(t, rival, "GET", "/v1/keys", "", "Interlock-Namespace", rival).want(200)
 }
 
@@ -194,9 +231,21 @@ func streamCredentials(t *testing.T, s *site) {
 	}{
 		{"nothing", nil, interlock.CodeUnauthenticated},
 		{"a wrong one", []string{"authorization", "Bearer ilk_" + strings.Repeat("0", 64)}, interlock.CodeUnauthenticated},
-		{"two", []string{"authorization", "Bearer " + s.secrets[rival], "authorization", "Bearer " + s.secrets[acme]}, interlock.CodeUnauthenticated},
-		{"another namespace", []string{"authorization", "Bearer " + s.secrets[rival], "interlock-namespace", acme}, interlock.CodeForbidden},
-		{"a namespace that is none", []string{"authorization", "Bearer " + s.secrets[rival], "interlock-namespace", "a b"}, interlock.CodeForbidden},
+		{
+			"two",
+			[]string{"authorization", "Bearer " + s.secrets[rival], "authorization", "Bearer " + s.secrets[acme]},
+			interlock.CodeUnauthenticated,
+		},
+		{
+			"another namespace",
+			[]string{"authorization", "Bearer " + s.secrets[rival], "interlock-namespace", acme},
+			interlock.CodeForbidden,
+		},
+		{
+			"a namespace that is none",
+			[]string{"authorization", "Bearer " + s.secrets[rival], "interlock-namespace", "a b"},
+			interlock.CodeForbidden,
+		},
 	} {
 		l := s.stream(t, c.md...)
 		l.send(openOp(1, "eve"))
@@ -260,7 +309,13 @@ func revoked(t *testing.T, s *site) {
 	waiting := make(chan *answer, 1)
 	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:revoked"}]}`).want(200)
 	go func() {
-		waiting <- s.send(t, ask{method: "POST", path: "/v1/leases", as: secret, body: `{"agent":"short-lived-wait","wait_ms":15000,"claims":[{"key":"g:revoked"}]}`})
+		waiting <- s.send(
+			t,
+			ask{
+				method: "POST", path: "/v1/leases", as: secret,
+				body: `{"agent":"short-lived-wait","wait_ms":15000,"claims":[{"key":"g:revoked"}]}`,
+			},
+		)
 	}()
 	eventually(t, "somebody waits", func() bool {
 		return strings.Contains(s.agent(t, rival, "GET", "/v1/keys/g:revoked", "").raw, "short-lived-wait")
@@ -327,7 +382,10 @@ func oldTLS(t *testing.T, s *site) {
 
 func publicAddress(t *testing.T, s *site) {
 	for _, flags := range [][]string{{"--http", "0.0.0.0:0"}, {"--grpc", "[::]:0"}, {"--http", ":0"}} {
-		out, code := s.command(t, "", append([]string{"serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, flags...)...)
+		out, code := s.command(
+			t, "",
+			append([]string{"serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, flags...)...,
+		)
 		if code != 2 || !strings.Contains(out, "no credentials are set") {
 			t.Errorf("%v: exit code %d, %s", flags, code, out)
 		}

@@ -18,16 +18,40 @@ import (
 )
 
 var fenceAttacks = []attack{
-	{64, "Algorithms", "takes a signed fence and says that it is not signed at all, or signed by HMAC with the public key as its secret", "invalid_statement", fenceAlgorithms, []string{"signed.TestMalformed"}},
-	{65, "Other keys", "signs a fence itself, under the server's key id, its own key id, or with the key in the header (jwk, jku, x5c)", "invalid_statement", fenceKeys, []string{"signed.TestKeySet"}},
-	{66, "Changed fences", "changes the fence, the key, the namespace or the end of a signed fence, or writes it in another form", "invalid_statement", changedFences, []string{"signed.TestEveryByteCounts"}},
-	{67, "Other times", "shows a signed fence after its end, before its beginning, or asks for one that holds for a year", "invalid_statement; the server signs for five minutes at most", fenceTimes, []string{"proxy.TestStatementsOfAnotherTime"}},
 	{
-		68, "Other audiences", "shows a good signed fence for another key, another tenant's namespace, after a newer fence, or a token that was made for something else",
+		64, "Algorithms",
+		"takes a signed fence and says that it is not signed at all, or signed by HMAC with the public key as its secret",
+		"invalid_statement", fenceAlgorithms,
+		[]string{"signed.TestMalformed"},
+	},
+	{
+		65, "Other keys",
+		"signs a fence itself, under the server's key id, its own key id, or with the key in the header (jwk, jku, x5c)",
+		"invalid_statement", fenceKeys,
+		[]string{"signed.TestKeySet"},
+	},
+	{
+		66, "Changed fences",
+		"changes the fence, the key, the namespace or the end of a signed fence, or writes it in another form",
+		"invalid_statement", changedFences,
+		[]string{"signed.TestEveryByteCounts"},
+	},
+	{
+		67, "Other times", "shows a signed fence after its end, before its beginning, or asks for one that holds for a year",
+		"invalid_statement; the server signs for five minutes at most", fenceTimes,
+		[]string{"proxy.TestStatementsOfAnotherTime"},
+	},
+	{
+		68, "Other audiences",
+		"shows a good signed fence for another key, another tenant's namespace, after a newer fence, or a token that was made for something else",
 		"foreign_fence, fenced or invalid_statement", fenceAudiences,
 		[]string{"proxy.TestStatements", "signed.TestCovers"},
 	},
-	{69, "Fences of others", "revokes, or has checked, a fence by guessing, with the fence of another key or of another tenant", "409 fenced, and the holder keeps what it has", guessedFences, nil},
+	{
+		69, "Fences of others",
+		"revokes, or has checked, a fence by guessing, with the fence of another key or of another tenant",
+		"409 fenced, and the holder keeps what it has", guessedFences, nil,
+	},
 }
 
 // evidence is a signed fence, and the keys with which a guard checks it.
@@ -59,7 +83,9 @@ func (s *site) evidence(t *testing.T) *evidence {
 		shown = e
 	}
 	// The real one is good: the refusals below are due to the changes made to it.
-	if err := shown.check(shown.statement, time.Now(), signed.Want{Namespace: rival, Key: fenced, Fence: shown.fence}); err != "" {
+	if err := shown.check(
+		shown.statement, time.Now(), signed.Want{Namespace: rival, Key: fenced, Fence: shown.fence},
+	); err != "" {
 		t.Fatal(err)
 	}
 	return shown
@@ -139,21 +165,32 @@ func fenceKeys(t *testing.T, s *site) {
 	}
 	jwk := `{"kty":"OKP","crv":"Ed25519","x":"` + encoded(string(public)) + `"}`
 	own := signed.NewRing()
-	other, _, err := own.Sign(&signed.Statement{Namespace: rival, Claims: []interlock.Claim{{Key: fenced, Mode: interlock.Exclusive}}, Fence: e.fence}, time.Now(), time.Minute)
+	other, _, err := own.Sign(
+		&signed.Statement{
+			Namespace: rival, Claims: []interlock.Claim{{Key: fenced, Mode: interlock.Exclusive}}, Fence: e.fence,
+		},
+		time.Now(), time.Minute,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.refuses(t, map[string]string{
 		"its own key under the server's id": sign(decoded(head)),
-		"a key in the header":               sign(fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":%q,"jwk":%s}`, h.Kid, h.Typ, jwk)),
-		"a key set elsewhere":               sign(fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":%q,"jku":"https://evil.example/keys"}`, h.Kid, h.Typ)),
-		"a certificate":                     sign(fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":%q,"x5c":["x"]}`, h.Kid, h.Typ)),
-		"a path for an id":                  sign(fmt.Sprintf(`{"alg":"EdDSA","kid":"../../dev/null","typ":%q}`, h.Typ)),
-		"no id":                             sign(fmt.Sprintf(`{"alg":"EdDSA","kid":"","typ":%q}`, h.Typ)),
-		"another ring's":                    other,
+		"a key in the header": sign(fmt.Sprintf(
+			`{"alg":"EdDSA","kid":%q,"typ":%q,"jwk":%s}`, h.Kid, h.Typ, jwk,
+		)),
+		"a key set elsewhere": sign(fmt.Sprintf(
+			`{"alg":"EdDSA","kid":%q,"typ":%q,"jku":"https://evil.example/keys"}`, h.Kid, h.Typ,
+		)),
+		"a certificate":    sign(fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":%q,"x5c":["x"]}`, h.Kid, h.Typ)),
+		"a path for an id": sign(fmt.Sprintf(`{"alg":"EdDSA","kid":"../../dev/null","typ":%q}`, h.Typ)),
+		"no id":            sign(fmt.Sprintf(`{"alg":"EdDSA","kid":"","typ":%q}`, h.Typ)),
+		"another ring's":   other,
 	})
 	// A key set in which a stranger's key has the server's id is no key set.
-	if _, err := signed.ParseKeySet(fmt.Appendf(nil, `{"keys":[{"kty":"OKP","crv":"Ed25519","x":%q,"kid":%q}]}`, encoded(string(public)), h.Kid)); err == nil {
+	if _, err := signed.ParseKeySet(fmt.Appendf(
+		nil, `{"keys":[{"kty":"OKP","crv":"Ed25519","x":%q,"kid":%q}]}`, encoded(string(public)), h.Kid,
+	)); err == nil {
 		t.Error("a key may have another one's id")
 	}
 }
@@ -164,7 +201,8 @@ func changedFences(t *testing.T, s *site) {
 	payload := decoded(body)
 	forgeries := map[string]string{}
 	for from, to := range map[string]string{
-		fmt.Sprintf(`"fence":"%d"`, e.fence): `"fence":"18446744073709551615"`, fenced: "signed:2", `"ns":"acm"`: `"ns":"acme"`, `"exp":1`: `"exp":9`, "exclusive": "shared",
+		fmt.Sprintf(`"fence":"%d"`, e.fence): `"fence":"18446744073709551615"`, fenced: "signed:2",
+		`"ns":"acm"`: `"ns":"acme"`, `"exp":1`: `"exp":9`, "exclusive": "shared",
 	} {
 		changed := strings.Replace(payload, from, to, 1)
 		if changed == payload {
@@ -184,7 +222,10 @@ func changedFences(t *testing.T, s *site) {
 func fenceTimes(t *testing.T, s *site) {
 	e := s.evidence(t)
 	want := signed.Want{Namespace: rival, Key: fenced, Fence: e.fence}
-	for name, at := range map[string]time.Time{"after its end": time.Now().Add(signed.DefaultTTL + signed.Leeway), "long after": time.Now().Add(1000 * time.Hour), "before": time.Now().Add(-time.Hour)} {
+	for name, at := range map[string]time.Time{
+		"after its end": time.Now().Add(signed.DefaultTTL + signed.Leeway), "long after": time.Now().Add(1000 * time.Hour),
+		"before": time.Now().Add(-time.Hour),
+	} {
 		if code := e.check(e.statement, at, want); code != interlock.CodeInvalidStatement {
 			t.Errorf("%s: %q", name, code)
 		}
@@ -192,7 +233,9 @@ func fenceTimes(t *testing.T, s *site) {
 	for _, ttl := range []string{"31536000000", "300001", "0", "-1"} {
 		got := s.agent(t, rival, "POST", "/v1/leases/"+e.lease+"/statement", `{"ttl_ms":`+ttl+`}`)
 		if got.status == 200 {
-			if code := e.check(got.must("statement"), time.Now().Add(signed.MaxTTL+time.Second), want); code != interlock.CodeInvalidStatement {
+			if code := e.check(
+				got.must("statement"), time.Now().Add(signed.MaxTTL+time.Second), want,
+			); code != interlock.CodeInvalidStatement {
 				t.Errorf("ttl_ms %s: it still holds: %q", ttl, code)
 			}
 		} else if got.status != 400 {
@@ -233,12 +276,19 @@ func guessedFences(t *testing.T, s *site) {
 	e := s.evidence(t)
 	for _, fence := range []interlock.Fence{0, 1, e.fence - 1, e.fence + 1, 1 << 53, 1<<64 - 1} {
 		for _, path := range []string{"/v1/revocations", "/v1/fences/check"} {
-			if got := s.operator(t, rival, "POST", path, fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(fence))); got.status == 200 && path == "/v1/revocations" {
+			if got := s.operator(
+				t, rival, "POST", path, fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(fence)),
+			); got.status == 200 &&
+				path == "/v1/revocations" {
 				t.Errorf("%s %d: %s", path, uint64(fence), got.raw)
 			}
 		}
-		s.operator(t, acme, "POST", "/v1/revocations", fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(e.fence))).want(409, "fenced")
-		s.operator(t, rival, "POST", "/v1/revocations", fmt.Sprintf(`{"key":"signed:other","fence":"%d"}`, uint64(e.fence))).want(409, "fenced")
+		s.operator(t, acme, "POST", "/v1/revocations", fmt.Sprintf(`{"key":%q,"fence":"%d"}`, fenced, uint64(e.fence))).want(
+			409, "fenced",
+		)
+		s.operator(
+			t, rival, "POST", "/v1/revocations", fmt.Sprintf(`{"key":"signed:other","fence":"%d"}`, uint64(e.fence)),
+		).want(409, "fenced")
 	}
 	s.agent(t, rival, "GET", "/v1/leases/"+e.lease, "").want(200)
 }

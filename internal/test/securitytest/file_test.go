@@ -14,14 +14,23 @@ import (
 
 var fileAttacks = []attack{
 	{
-		34, "Paths out of the shared directory", "reads, writes and deletes by ../, absolute paths, backslashes, NUL, encoded slashes, .git and Interlock's own directory, over HTTP",
+		34, "Paths out of the shared directory",
+		"reads, writes and deletes by ../, absolute paths, backslashes, NUL, encoded slashes, .git and Interlock's own directory, over HTTP",
 		"400 invalid_path, and nothing outside is touched", pathsOverHTTP,
 		[]string{"file.TestPathsThatAreRefused", "file.TestWhatIsNoFile"},
 	},
-	{35, "The same by the command", "does it with interlock file", "a refusal, and nothing outside is touched", pathsByCommand, nil},
-	{36, "Planted links", "plants symbolic links that lead out of the directory, or to git's", "reading and writing are refused, and what they lead to stays as it is", plantedLinks, []string{"file.TestSymbolicLinks", "file.TestPlantedLinks"}},
 	{
-		37, "Branches and paths in a push", "pushes branches and paths that look like options, traversal or ANSI past the pre-receive hook",
+		35, "The same by the command", "does it with interlock file", "a refusal, and nothing outside is touched",
+		pathsByCommand, nil,
+	},
+	{
+		36, "Planted links", "plants symbolic links that lead out of the directory, or to git's",
+		"reading and writing are refused, and what they lead to stays as it is", plantedLinks,
+		[]string{"file.TestSymbolicLinks", "file.TestPlantedLinks"},
+	},
+	{
+		37, "Branches and paths in a push",
+		"pushes branches and paths that look like options, traversal or ANSI past the pre-receive hook",
 		"they are names: the hook judges each, shows none raw, and runs nothing", hostilePush,
 		[]string{"git.TestOddPaths", "git.TestReadUpdates"},
 	},
@@ -29,8 +38,10 @@ var fileAttacks = []attack{
 
 // wayOut are paths that name no file of the directory.
 var wayOut = []string{
-	"..", "../outside", "a/../../outside", "/etc/passwd", "a/..", "./a", "a//b", "a/", `..\outside`, `a\b`, "a\x00b", "a\nb", "a\x1b[2Jb", "a\u202eb", "\xff",
-	".git/config", ".GIT/hooks/pre-commit", "sub/.git/config", ".interlock/lock", ".Interlock/x", ".interlock.tmp", strings.Repeat("a", 300),
+	"..", "../outside", "a/../../outside", "/etc/passwd", "a/..", "./a", "a//b", "a/", `..\outside`, `a\b`, "a\x00b",
+	"a\nb", "a\x1b[2Jb", "a\u202eb", "\xff",
+	".git/config", ".GIT/hooks/pre-commit", "sub/.git/config", ".interlock/lock", ".Interlock/x", ".interlock.tmp",
+	strings.Repeat("a", 300),
 }
 
 // outside puts a file beside a directory, and checks at the end that it stayed so.
@@ -55,7 +66,9 @@ func pathsOverHTTP(t *testing.T, s *site) {
 				continue
 			}
 			for _, a := range []ask{
-				{method: "GET"}, {method: "PUT", body: "x", header: []string{"If-None-Match", "*"}}, {method: "DELETE", header: []string{"If-Match", `"000000000000"`}},
+				{method: "GET"},
+				{method: "PUT", body: "x", header: []string{"If-None-Match", "*"}},
+				{method: "DELETE", header: []string{"If-Match", `"000000000000"`}},
 			} {
 				a.path, a.as = "/v1/files/"+escaped, s.secrets[rival]
 				if got := s.send(t, a); !got.is(400, "invalid_path") {
@@ -106,12 +119,16 @@ func plantedLinks(t *testing.T, s *site) {
 	if err := os.MkdirAll(filepath.Join(root, ".git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for link, to := range map[string]string{"planted": "../outside", "etc": "/etc", "hooks": ".git", "up": "..", "self": "self"} {
+	for link, to := range map[string]string{
+		"planted": "../outside", "etc": "/etc", "hooks": ".git", "up": "..", "self": "self",
+	} {
 		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{"planted", "etc/passwd", "hooks/config", "up/outside", "up/acme/" + mark + ".txt", "self", "self/x"} {
+	for _, path := range []string{
+		"planted", "etc/passwd", "hooks/config", "up/outside", "up/acme/" + mark + ".txt", "self", "self/x",
+	} {
 		for _, a := range []ask{{method: "GET"}, {method: "PUT", body: "x", header: []string{"If-None-Match", "*"}}} {
 			a.path, a.as = "/v1/files/"+path, s.secrets[rival]
 			if got := s.send(t, a); got.status != 400 {
@@ -135,7 +152,10 @@ func hostilePush(t *testing.T, s *site) {
 				cmd.Env = append(cmd.Env, v)
 			}
 		}
-		cmd.Env = append(cmd.Env, "HOME="+dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+		cmd.Env = append(
+			cmd.Env, "HOME="+dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com",
+			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
+		)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -149,7 +169,9 @@ func hostilePush(t *testing.T, s *site) {
 	}
 	must(dir, "init", "-q", "--bare", "-b", "main", bare)
 	must(dir, "init", "-q", "-b", "main", work)
-	hook := "#!/bin/sh\nexec '" + launchtest.Binary(t) + "' guard git pre-receive --repo web --require none --url https://" + s.server.HTTP + " --tls-ca '" + s.certificate + "' --credential-file '" + secretFile + "'\n"
+	hook := "#!/bin/sh\nexec '" + launchtest.Binary(t) +
+		"' guard git pre-receive --repo web --require none --url https://" + s.server.HTTP + " --tls-ca '" + s.certificate +
+		"' --credential-file '" + secretFile + "'\n"
 	if err := os.WriteFile(filepath.Join(bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -165,14 +187,21 @@ func hostilePush(t *testing.T, s *site) {
 		must(work, "add", "-A")
 		must(work, "commit", "-q", "-m", "x")
 	}
-	s.agent(t, rival, "POST", "/v1/leases", `{"agent":"alice","claims":[{"key":"repo:web/--upload-pack=touch"}]}`).want(200)
+	s.agent(
+		t, rival, "POST", "/v1/leases", `{"agent":"alice","claims":[{"key":"repo:web/--upload-pack=touch"}]}`,
+	).want(200)
 	commit("plain")
-	for _, ref := range []string{"refs/heads/--upload-pack=touch " + "x", "refs/heads/../../hooks/x", "refs/heads/a\x01b", "refs/heads/a..b"} {
+	for _, ref := range []string{
+		"refs/heads/--upload-pack=touch " + "x", "refs/heads/../../hooks/x", "refs/heads/a\x01b", "refs/heads/a..b",
+	} {
 		if out, err := git(work, "push", bare, "main:"+ref); err == nil {
 			t.Errorf("a branch %q was made: %s", ref, out)
 		}
 	}
-	must(work, "push", "-q", bare, "main:refs/heads/main", "main:refs/heads/--upload-pack=touch${IFS}"+filepath.Base(trap), "main:refs/heads/-rf")
+	must(
+		work, "push", "-q", bare, "main:refs/heads/main", "main:refs/heads/--upload-pack=touch${IFS}"+filepath.Base(trap),
+		"main:refs/heads/-rf",
+	)
 	// The names of the branches above are looked at with this one, to find what is new.
 	commit("--upload-pack=touch")
 	out, err := git(work, "push", bare, "main:refs/heads/main")
@@ -192,7 +221,10 @@ func hostilePush(t *testing.T, s *site) {
 	}
 	commit("--output=" + filepath.Base(trap))
 	must(work, "push", "-q", bare, "main:refs/heads/main")
-	for _, file := range []string{trap, filepath.Join(bare, filepath.Base(trap)), filepath.Join(work, filepath.Base(trap)), filepath.Join(bare, "hooks", "x")} {
+	for _, file := range []string{
+		trap, filepath.Join(bare, filepath.Base(trap)), filepath.Join(work, filepath.Base(trap)),
+		filepath.Join(bare, "hooks", "x"),
+	} {
 		if _, err := os.Stat(file); err == nil {
 			t.Errorf("%s is there", file)
 		}

@@ -8,35 +8,47 @@ import (
 
 var foreignAttacks = []attack{
 	{
-		1, "A foreign Host", "points a name of its own at the server's address, so that a browser sends its pages' calls there, and tries every operation with a good credential",
+		1, "A foreign Host",
+		"points a name of its own at the server's address, so that a browser sends its pages' calls there, and tries every operation with a good credential",
 		"403 foreign_host, for the operations that need no credential too", foreignHost,
 		[]string{"server.TestForeignHostsAndOrigins", "server.TestAnyNameWithCredentials"},
 	},
 	{
-		2, "A foreign Origin", "calls every operation from a page of another site, of no site (null), of another port or of a name that only looks alike",
+		2, "A foreign Origin",
+		"calls every operation from a page of another site, of no site (null), of another port or of a name that only looks alike",
 		"403 foreign_host", foreignOrigin,
 		[]string{"server.TestForeignPageTakesNoOffer"},
 	},
-	{3, "Sec-Fetch-Site", "calls every operation by an image, a form or a link, where browsers send no Origin", "403 foreign_host", foreignSite, nil},
 	{
-		4, "Names that look alike", "writes a Host that a careless comparison takes for this machine", "403 foreign_host, or 400 for what is no name",
+		3, "Sec-Fetch-Site", "calls every operation by an image, a form or a link, where browsers send no Origin",
+		"403 foreign_host", foreignSite, nil,
+	},
+	{
+		4, "Names that look alike", "writes a Host that a careless comparison takes for this machine",
+		"403 foreign_host, or 400 for what is no name",
 		hostsThatLookAlike,
 		[]string{"server.TestHostsAreNames"},
 	},
 	{
-		5, "Forms", "sends a form, or text, as a page may without asking the browser for leave, to every operation that takes JSON",
+		5, "Forms",
+		"sends a form, or text, as a page may without asking the browser for leave, to every operation that takes JSON",
 		"415, and nothing happens", forms, nil,
 	},
 	{
-		6, "Reading that writes", "has a browser GET, or HEAD, whatever can be read", "the journal does not grow; following a ticket is the one exception, and takes no HEAD",
+		6, "Reading that writes", "has a browser GET, or HEAD, whatever can be read",
+		"the journal does not grow; following a ticket is the one exception, and takes no HEAD",
 		readingThatWrites,
 		[]string{"server.TestLookingChangesNothing"},
 	},
 	{
-		7, "Another method in disguise", "asks for DELETE by X-HTTP-Method-Override, or uses TRACE, OPTIONS and CONNECT", "the method that was sent counts; no answer grants another site anything",
+		7, "Another method in disguise", "asks for DELETE by X-HTTP-Method-Override, or uses TRACE, OPTIONS and CONNECT",
+		"the method that was sent counts; no answer grants another site anything",
 		disguisedMethods, nil,
 	},
-	{8, "Answers in a browser", "lets a browser guess the type of an answer, or keep it", "nosniff and no-store at every answer about a tenant, and never an Access-Control header", answersInBrowsers, nil},
+	{
+		8, "Answers in a browser", "lets a browser guess the type of an answer, or keep it",
+		"nosniff and no-store at every answer about a tenant, and never an Access-Control header", answersInBrowsers, nil,
+	},
 }
 
 func refusesForeign(t *testing.T, s *site, header ...string) {
@@ -59,13 +71,16 @@ func foreignOrigin(t *testing.T, s *site) {
 	port := s.server.HTTP[strings.LastIndexByte(s.server.HTTP, ':'):]
 	for _, origin := range []string{
 		"https://127.0.0.1", "https://127.0.0.1:1", "https://" + s.server.HTTP + ".evil.example", "https://localhost" + port,
-		"https://127.0.0.1.evil.example" + port, "file://", "https://evil.example#@" + s.server.HTTP, "ftp://" + s.server.HTTP, "", " ",
+		"https://127.0.0.1.evil.example" + port, "file://", "https://evil.example#@" + s.server.HTTP,
+		"ftp://" + s.server.HTTP, "", " ",
 	} {
 		if got := s.agent(t, rival, "GET", "/v1/keys", "", "Origin", origin); got.status != 403 {
 			t.Errorf("Origin %q: %d", origin, got.status)
 		}
 	}
-	if got := s.agent(t, rival, "GET", "/v1/keys", "", "Origin", "https://"+s.server.HTTP, "Origin", "https://evil.example"); got.status != 403 {
+	if got := s.agent(
+		t, rival, "GET", "/v1/keys", "", "Origin", "https://"+s.server.HTTP, "Origin", "https://evil.example",
+	); got.status != 403 {
 		t.Errorf("two Origins: %d", got.status)
 	}
 	s.agent(t, rival, "GET", "/v1/keys", "", "Origin", "https://"+s.server.HTTP).want(200)
@@ -79,25 +94,43 @@ func foreignSite(t *testing.T, s *site) {
 
 func hostsThatLookAlike(t *testing.T, s *site) {
 	for _, host := range []string{
-		"localhost.evil.example", "127.0.0.1.nip.io", "127.0.0.1.evil.example:7420", "evil.example:127", "localhost:80.evil.example", "127.0.0.1@evil.example",
-		"evil.example/127.0.0.1", "localhost,evil.example", "localhost evil.example", "[::1].evil.example", "::1.evil.example", "0x7f.evil", "10.0.0.1", "0.0.0.0", "",
+		"localhost.evil.example", "127.0.0.1.nip.io", "127.0.0.1.evil.example:7420", "evil.example:127",
+		"localhost:80.evil.example", "127.0.0.1@evil.example",
+		"evil.example/127.0.0.1", "localhost,evil.example", "localhost evil.example", "[::1].evil.example",
+		"::1.evil.example", "0x7f.evil", "10.0.0.1", "0.0.0.0", "",
 		"localhost\tx", "127.1.evil", "2130706433.evil", "ⓛocalhost.example",
 	} {
-		got := s.raw(t, fmt.Sprintf("GET /v1/keys HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", host, s.secrets[rival]))
+		got := s.raw(
+			t,
+			fmt.Sprintf(
+				"GET /v1/keys HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", host,
+				s.secrets[rival],
+			),
+		)
 		if got == nil || got.status != 403 && got.status != 400 {
 			t.Errorf("Host %q: %+v", host, got)
 		}
 	}
-	for _, pair := range []string{"Host: localhost\r\nHost: evil.example", "host: evil.example\r\nHost: localhost", "Accept: */*"} {
+	for _, pair := range []string{
+		"Host: localhost\r\nHost: evil.example", "host: evil.example\r\nHost: localhost", "Accept: */*",
+	} {
 		if got := s.raw(t, "GET /healthz HTTP/1.1\r\n"+pair+"\r\nConnection: close\r\n\r\n"); got == nil || got.status != 400 {
 			t.Errorf("%q: %+v", pair, got)
 		}
 	}
 	// Headers of a proxy about the host are ignored here, and an absolute address is the Host.
-	if got := s.raw(t, "GET https://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); !got.is(403, "foreign_host") {
+	if got := s.raw(
+		t, "GET https://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+	); !got.is(403, "foreign_host") {
 		t.Errorf("an absolute address: %+v", got)
 	}
-	s.send(t, ask{method: "GET", path: "/healthz", header: []string{"X-Forwarded-Host", "evil.example", "Forwarded", "host=evil.example"}}).want(200)
+	s.send(
+		t,
+		ask{
+			method: "GET", path: "/healthz",
+			header: []string{"X-Forwarded-Host", "evil.example", "Forwarded", "host=evil.example"},
+		},
+	).want(200)
 }
 
 func forms(t *testing.T, s *site) {
@@ -110,7 +143,10 @@ func forms(t *testing.T, s *site) {
 		tried++
 		a := op.call(op.trials()[0], sampleIDs, op.credential(s, rival))
 		a.body = `{"a":1}`
-		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonp", "text/json", "", "application/json, text/plain"} {
+		for _, kind := range []string{
+			"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+			"application/json; charset=utf-16", "application/jsonp", "text/json", "", "application/json, text/plain",
+		} {
 			a.header = []string{"Content-Type", kind}
 			if got := s.send(t, a); got.status != 415 {
 				t.Errorf("%s as %q: %d %s", op.id, kind, got.status, got.raw)
@@ -127,9 +163,12 @@ func forms(t *testing.T, s *site) {
 
 // sampleIDs have the form of ids.
 var sampleIDs = things{
-	"lease": "l_00000000000000000000000000000001", "parked": "l_00000000000000000000000000000001", "run": "l_00000000000000000000000000000001",
-	"ticket": "t_00000000000000000000000000000001", "session": "s_00000000000000000000000000000001", "task": "q_00000000000000000000000000000001",
-	"effect": "e_00000000000000000000000000000001", "digest": strings.Repeat("0", 63) + "1", "queue": "sample", "pattern": "sample", "key": "sample", "file": "sample", "agent": "sample", "namespace": "sample",
+	"lease": "l_00000000000000000000000000000001", "parked": "l_00000000000000000000000000000001",
+	"run":    "l_00000000000000000000000000000001",
+	"ticket": "t_00000000000000000000000000000001", "session": "s_00000000000000000000000000000001",
+	"task":   "q_00000000000000000000000000000001",
+	"effect": "e_00000000000000000000000000000001", "digest": strings.Repeat("0", 63) + "1", "queue": "sample",
+	"pattern": "sample", "key": "sample", "file": "sample", "agent": "sample", "namespace": "sample",
 }
 
 // index is where the journal ends.
@@ -175,12 +214,19 @@ func disguisedMethods(t *testing.T, s *site) {
 	}
 	s.agent(t, rival, "GET", "/v1/state/g:disguised?_method=DELETE", "").want(400, "invalid_request")
 	for _, method := range []string{"TRACE", "OPTIONS", "get", "BREW", "PROPFIND", "DELETE "} {
-		got := s.raw(t, method+" /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nOrigin: https://"+s.server.HTTP+"\r\nConnection: close\r\n\r\n")
+		got := s.raw(
+			t,
+			method+" /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nOrigin: https://"+
+				s.server.HTTP+"\r\nConnection: close\r\n\r\n",
+		)
 		if got == nil || got.status < 400 || strings.Contains(got.raw, s.secrets[rival]) {
 			t.Errorf("%s: %+v", method, got)
 		}
 	}
-	if got := s.raw(t, "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\nConnection: close\r\n\r\n"); got == nil || got.status != 403 {
+	if got := s.raw(
+		t, "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\nConnection: close\r\n\r\n",
+	); got == nil ||
+		got.status != 403 {
 		t.Errorf("CONNECT: %+v", got)
 	}
 	s.agent(t, rival, "GET", "/v1/state/g:disguised", "").want(200)

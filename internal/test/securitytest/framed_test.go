@@ -28,7 +28,9 @@ func (s *site) session(t *testing.T) net.Conn {
 }
 
 // framed begins a framed link, with a credential and a namespace.
-func (s *site) framed(t *testing.T, credential, namespace string) (*proto.FramedLink[proto.ClientFrame, proto.ServerFrame], error) {
+func (s *site) framed(
+	t *testing.T, credential, namespace string,
+) (*proto.FramedLink[proto.ClientFrame, proto.ServerFrame], error) {
 	t.Helper()
 	link := proto.ClientFramed(s.session(t), 64<<20, proto.IdleTimeouts{Ask: patience, Expect: patience})
 	t.Cleanup(func() { link.Close(nil) })
@@ -77,7 +79,9 @@ func framedFrames(t *testing.T, s *site) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = large.Send(&proto.ClientFrame{Ops: []proto.Op{{Kind: proto.OpHeartbeat, Seq: 1, Progress: strings.Repeat("x", proto.MaxFrameBytes)}}})
+	_ = large.Send(&proto.ClientFrame{
+		Ops: []proto.Op{{Kind: proto.OpHeartbeat, Seq: 1, Progress: strings.Repeat("x", proto.MaxFrameBytes)}},
+	})
 	if code := framedEnds(t, large); code != interlock.CodeBodyTooLarge {
 		t.Errorf("a large frame ends the link with %q", code)
 	}

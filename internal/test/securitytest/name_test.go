@@ -11,26 +11,38 @@ import (
 
 var nameAttacks = []attack{
 	{
-		29, "Two spellings of one entity", "locks the same thing under a second spelling: NFD, zero-width and bidirectional characters, dots, double slashes, spaces, variation selectors, odd UTF-8",
+		29, "Two spellings of one entity",
+		"locks the same thing under a second spelling: NFD, zero-width and bidirectional characters, dots, double slashes, spaces, variation selectors, odd UTF-8",
 		"400 invalid_key, over HTTP, in the path, on the stream and by the command: no second lock", spellings, nil,
 	},
 	{
-		30, "Spellings of the path", "writes %2e, %2f, %252f, // or .. in the address, so that a proxy in front and the server see different things",
+		30, "Spellings of the path",
+		"writes %2e, %2f, %252f, // or .. in the address, so that a proxy in front and the server see different things",
 		"the path is taken as it was sent: another key than meant, or a refusal, never another operation", pathSpellings,
 		[]string{"server.TestUndocumentedPathsAreUnknown"},
 	},
-	{31, "Aliases of a pattern", "locks an entity by the alias of its pattern while somebody else holds it by its name", "both are one key: 409 held", aliases, nil},
 	{
-		32, "Names of queues, patterns, agents and flows", "uses NUL, line breaks, ANSI, traversal or 129 bytes as a name", "400, or the name comes back without what cannot be seen, and names nothing else",
+		31, "Aliases of a pattern", "locks an entity by the alias of its pattern while somebody else holds it by its name",
+		"both are one key: 409 held", aliases, nil,
+	},
+	{
+		32, "Names of queues, patterns, agents and flows", "uses NUL, line breaks, ANSI, traversal or 129 bytes as a name",
+		"400, or the name comes back without what cannot be seen, and names nothing else",
 		oddNames, nil,
 	},
-	{33, "Names that look like options", "names a key, an agent or a file --help, -rf or --upload-pack=x, and has the command work with it", "it is a name: behind -- nothing is taken for an option", optionNames, nil},
+	{
+		33, "Names that look like options",
+		"names a key, an agent or a file --help, -rf or --upload-pack=x, and has the command work with it",
+		"it is a name: behind -- nothing is taken for an option", optionNames, nil,
+	},
 }
 
 // badSpellings are texts that are not keys. %s is for JSON.
 var badSpellings = []string{
-	"", "/", "a/", "/a", "a//b", "a/./b", "a/../b", "..", ".", "a ", " a", "a/ b", "cafe\u0301", "a\u200bb", "a\u200db", "a\u202eb", "a\u2066b", "a\ufeffb", "a\u00adb",
-	"a\u3164b", "a\u2800b", "a\u00a0b", "a\u2003b", "a\ufe0fb", "\u212b", "a\x00b", "a\nb", "a\rb", "a\tb", "a\x1b[2Jb", "a\x7fb", "a\u0085b", "a\u2028b",
+	"", "/", "a/", "/a", "a//b", "a/./b", "a/../b", "..", ".", "a ", " a", "a/ b", "cafe\u0301", "a\u200bb", "a\u200db",
+	"a\u202eb", "a\u2066b", "a\ufeffb", "a\u00adb",
+	"a\u3164b", "a\u2800b", "a\u00a0b", "a\u2003b", "a\ufe0fb", "\u212b", "a\x00b", "a\nb", "a\rb", "a\tb", "a\x1b[2Jb",
+	"a\x7fb", "a\u0085b", "a\u2028b",
 	"a\U000e0041b", strings.Repeat("a", 513), strings.Repeat("a/", 16) + "b",
 }
 
@@ -40,10 +52,14 @@ func spellings(t *testing.T, s *site) {
 	l.send(openOp(1, "speller"))
 	l.reply(1)
 	for i, key := range badSpellings {
-		if got := s.agent(t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%s}]}`, quoteJSON(key))); !got.is(400, "invalid_key") {
+		if got := s.agent(
+			t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%s}]}`, quoteJSON(key)),
+		); !got.is(400, "invalid_key") {
 			t.Errorf("%q in a claim: %d %s", key, got.status, got.raw)
 		}
-		if got := s.agent(t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"writes":[{"key":%s,"put":1}]}`, quoteJSON(key))); got.status != 400 {
+		if got := s.agent(
+			t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"writes":[{"key":%s,"put":1}]}`, quoteJSON(key)),
+		); got.status != 400 {
 			t.Errorf("%q in a commit: %d %s", key, got.status, got.raw)
 		}
 		if path := (&url.URL{Path: "/v1/state/" + key}).EscapedPath(); key != "" && key != "." && key != ".." {
@@ -52,7 +68,9 @@ func spellings(t *testing.T, s *site) {
 			}
 		}
 		seq := uint64(i + 2)
-		l.send(&sessionpb.Op{Slot: 1, Seq: seq, Body: &sessionpb.Op_Acquire{Acquire: &sessionpb.Acquire{Claims: []*sessionpb.Claim{{Key: key}}}}})
+		l.send(&sessionpb.Op{
+			Slot: 1, Seq: seq, Body: &sessionpb.Op_Acquire{Acquire: &sessionpb.Acquire{Claims: []*sessionpb.Claim{{Key: key}}}},
+		})
 		if got := l.reply(seq); got.Code != "invalid_key" {
 			t.Errorf("%q on the stream: %v %s %s", key, got.Outcome, got.Code, got.Message)
 		}
@@ -76,13 +94,20 @@ func spellings(t *testing.T, s *site) {
 func pathSpellings(t *testing.T, s *site) {
 	s.agent(t, rival, "PUT", "/v1/state/p/q", `"one"`, "If-None-Match", "*").want(200)
 	call := func(method, path string) *answer {
-		return s.raw(t, method+" "+path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nIf-Match: *\r\nConnection: close\r\n\r\n")
+		return s.raw(
+			t,
+			method+" "+path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+
+				"\r\nIf-Match: *\r\nConnection: close\r\n\r\n",
+		)
 	}
 	for path, status := range map[string]int{
 		"/v1/state/p/q": 200, "/v1/state/p%2Fq": 200, "/v1/state/%70/q": 200, // one key in its spellings
-		"/v1/state/p%252Fq": 404, "/v1/state/p/../p/q": 400, "/v1/state/p/%2e%2e/p/q": 400, "/v1/state//p/q": 400, "/v1/state/p//q": 400, "/v1/state/p/q/": 400, "/v1/state/./p/q": 400,
-		"/v1//state/p/q": 404, "//v1/state/p/q": 404, "/v1%2Fstate/p/q": 404, "/v1/./state/p/q": 404, "/healthz/../v1/state/p/q": 404, "/V1/state/p/q": 404,
-		"/v1/state;x/p/q": 404, "/v1/state/p/q;x": 404, "/v1/state/p/q%00": 400, "/v1/state/p/q%0d%0aX:%20y": 400, "/v1/state/p/%zz": 400, "/v1/state/p\\q": 404, "/openapi.json/../v1/keys": 404,
+		"/v1/state/p%252Fq": 404, "/v1/state/p/../p/q": 400, "/v1/state/p/%2e%2e/p/q": 400, "/v1/state//p/q": 400,
+		"/v1/state/p//q": 400, "/v1/state/p/q/": 400, "/v1/state/./p/q": 400,
+		"/v1//state/p/q": 404, "//v1/state/p/q": 404, "/v1%2Fstate/p/q": 404, "/v1/./state/p/q": 404,
+		"/healthz/../v1/state/p/q": 404, "/V1/state/p/q": 404,
+		"/v1/state;x/p/q": 404, "/v1/state/p/q;x": 404, "/v1/state/p/q%00": 400, "/v1/state/p/q%0d%0aX:%20y": 400,
+		"/v1/state/p/%zz": 400, "/v1/state/p\\q": 404, "/openapi.json/../v1/keys": 404,
 	} {
 		if got := call("GET", path); got == nil || got.status != status {
 			t.Errorf("GET %s: %+v, want %d", path, got, status)
@@ -98,7 +123,9 @@ func pathSpellings(t *testing.T, s *site) {
 
 func aliases(t *testing.T, s *site) {
 	s.worlds(t)
-	s.operator(t, rival, "PUT", "/v1/patterns/aliased", `{"pattern":"aliased:{id:int}","aliases":["alias/{id:int}"]}`).want(200)
+	s.operator(
+		t, rival, "PUT", "/v1/patterns/aliased", `{"pattern":"aliased:{id:int}","aliases":["alias/{id:int}"]}`,
+	).want(200)
 	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"aliased:12"}]}`).want(200)
 	for _, key := range []string{"aliased:12", "alias/12", "aliased:012", "alias/0012"} {
 		got := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`)
@@ -114,7 +141,9 @@ func oddNames(t *testing.T, s *site) {
 	for _, name := range []string{"a\x00b", "a\nb", "\x1b[2J", "a\u202eb", "a\u200bb", strings.Repeat("n", 129)} {
 		q := quoteJSON(name)
 		for _, path := range []string{"/v1/queues/", "/v1/patterns/", "/v1/writers/"} {
-			body := map[string]string{"/v1/queues/": `{}`, "/v1/patterns/": `{"pattern":"odd:{id}"}`, "/v1/writers/": `{"queue":"q"}`}[path]
+			body := map[string]string{
+				"/v1/queues/": `{}`, "/v1/patterns/": `{"pattern":"odd:{id}"}`, "/v1/writers/": `{"queue":"q"}`,
+			}[path]
 			if got := s.operator(t, rival, "PUT", path+url.PathEscape(name), body); got.status < 400 || got.status >= 500 {
 				t.Errorf("PUT %s%q: %d %s", path, name, got.status, got.raw)
 			}
@@ -122,7 +151,9 @@ func oddNames(t *testing.T, s *site) {
 		if got := s.agent(t, rival, "POST", "/v1/tasks", `{"queue":`+q+`}`); got.status < 400 || got.status >= 500 {
 			t.Errorf("queue %q: %d %s", name, got.status, got.raw)
 		}
-		for _, body := range []string{`{"agent":` + q + `,"claims":[{"key":"odd:1"}]}`, `{"flow":` + q + `,"claims":[{"key":"odd:1"}]}`} {
+		for _, body := range []string{
+			`{"agent":` + q + `,"claims":[{"key":"odd:1"}]}`, `{"flow":` + q + `,"claims":[{"key":"odd:1"}]}`,
+		} {
 			got := s.agent(t, rival, "POST", "/v1/leases", body)
 			if got.status == 200 {
 				unharmful(t, "a lease of "+name, got.raw)

@@ -75,28 +75,43 @@ var crossings = map[string]foreignReference{
 	"closeSession": {path: map[string]string{"id": "session"}},
 	"heartbeat":    {path: map[string]string{"id": "session"}, bodies: []string{`{}`}},
 
-	"listParked":  listing("cursor={cursor.parked}&limit=1"),
-	"listKeys":    listing("prefix="+mark, "state=held", "cursor={cursor.keys}&limit=1"),
-	"getKey":      ofKey(),
-	"listWaits":   listing(),
-	"declareWait": body(`{"on":{"agent":"{agent}"},"wait_ms":0,"max_wait_ms":1000}`, `{"session":"{session}","on":{"agent":"acm"},"wait_ms":0}`),
-	"why":         listing("key={key}", "agent={agent}"),
-	"hotKeys":     listing(),
-	"events":      listing("from=1", "follow=false"),
+	"listParked": listing("cursor={cursor.parked}&limit=1"),
+	"listKeys":   listing("prefix="+mark, "state=held", "cursor={cursor.keys}&limit=1"),
+	"getKey":     ofKey(),
+	"listWaits":  listing(),
+	"declareWait": body(
+		`{"on":{"agent":"{agent}"},"wait_ms":0,"max_wait_ms":1000}`,
+		`{"session":"{session}","on":{"agent":"acm"},"wait_ms":0}`,
+	),
+	"why":     listing("key={key}", "agent={agent}"),
+	"hotKeys": listing(),
+	"events":  listing("from=1", "follow=false"),
 
-	"listState":   listing("key={key}&values=true", "prefix="+mark, "cursor={cursor.state}&prefix="+mark+"&limit=1"),
-	"getState":    ofKey("version=1"),
-	"putState":    {path: map[string]string{"key": "key"}, bodies: []string{`1`}, kind: "application/json", header: []string{"If-None-Match", "*", "Interlock-Lease", "{lease}", "Interlock-Session", "{session}"}},
-	"mergeState":  {path: map[string]string{"key": "key"}, bodies: []string{`{"a":1}`}, kind: "application/merge-patch+json", header: []string{"If-Match", `"1"`, "Interlock-Session", "{session}"}},
-	"deleteState": {path: map[string]string{"key": "key"}, header: []string{"If-Match", `"1"`, "Interlock-Lease", "{lease}"}},
-	"history":     ofKey("values=true"),
-	"watch":       {query: []string{"key={key}&from=1", "from=1&values=true"}, endless: true},
+	"listState": listing("key={key}&values=true", "prefix="+mark, "cursor={cursor.state}&prefix="+mark+"&limit=1"),
+	"getState":  ofKey("version=1"),
+	"putState": {
+		path: map[string]string{"key": "key"}, bodies: []string{`1`}, kind: "application/json",
+		header: []string{"If-None-Match", "*", "Interlock-Lease", "{lease}", "Interlock-Session", "{session}"},
+	},
+	"mergeState": {
+		path: map[string]string{"key": "key"}, bodies: []string{`{"a":1}`}, kind: "application/merge-patch+json",
+		header: []string{"If-Match", `"1"`, "Interlock-Session", "{session}"},
+	},
+	"deleteState": {
+		path: map[string]string{"key": "key"}, header: []string{"If-Match", `"1"`, "Interlock-Lease", "{lease}"},
+	},
+	"history": ofKey("values=true"),
+	"watch":   {query: []string{"key={key}&from=1", "from=1&values=true"}, endless: true},
 	"commit": body(`{"writes":[{"key":"g:doc","add":1}]}`, `{"session":"{session}","writes":[{"key":"g:doc","add":1}]}`,
-		`{"leases":["{lease}"],"writes":[{"key":"g:doc","add":1}]}`, `{"reads":[{"key":"{key}","version":"1"}],"writes":[{"key":"g:doc","add":1}]}`),
+		`{"leases":["{lease}"],"writes":[{"key":"g:doc","add":1}]}`,
+		`{"reads":[{"key":"{key}","version":"1"}],"writes":[{"key":"g:doc","add":1}]}`),
 	"contention": listing(),
 
-	"listEffects":     listing("state=claimed", "cursor={cursor.effects}&limit=1"),
-	"claimEffect":     body(`{"tool":"g","target":"g"}`, `{"tool":"g","target":"h","session":"{session}"}`, `{"tool":"g","target":"i","lease":"{lease}"}`),
+	"listEffects": listing("state=claimed", "cursor={cursor.effects}&limit=1"),
+	"claimEffect": body(
+		`{"tool":"g","target":"g"}`, `{"tool":"g","target":"h","session":"{session}"}`,
+		`{"tool":"g","target":"i","lease":"{lease}"}`,
+	),
 	"showEffect":      {path: map[string]string{"digest": "digest"}},
 	"forgetEffects":   listing("older_than_ms=3600000").forOperators(),
 	"forgetEffect":    foreignReference{path: map[string]string{"digest": "digest"}}.forOperators(),
@@ -123,13 +138,15 @@ var crossings = map[string]foreignReference{
 	"listApprovals":  listing("cursor={cursor.approvals}&limit=1"),
 	"answerTask":     task(`{"verdict":"denied","by":"acm"}`),
 	"listWriters":    listing(),
-	"setWriter":      foreignReference{path: map[string]string{"pattern": "pattern"}, bodies: []string{`{"queue":"{queue}"}`}}.forOperators(),
-	"dropWriter":     foreignReference{path: map[string]string{"pattern": "pattern"}}.forOperators(),
-	"sendMessage":    {path: map[string]string{"key": "key"}, bodies: []string{`{}`, `{"session":"{session}"}`}},
-	"showLog":        ofKey(),
-	"listRuns":       listing("org="+mark, "cursor={cursor.runs}&limit=1"),
-	"startRun":       body(`{"org":"g","wait_ms":0}`, `{"org":"g","wait_ms":0,"session":"{session}"}`),
-	"endRun":         {path: map[string]string{"id": "run"}, bodies: []string{`{}`}},
+	"setWriter": foreignReference{
+		path: map[string]string{"pattern": "pattern"}, bodies: []string{`{"queue":"{queue}"}`},
+	}.forOperators(),
+	"dropWriter":  foreignReference{path: map[string]string{"pattern": "pattern"}}.forOperators(),
+	"sendMessage": {path: map[string]string{"key": "key"}, bodies: []string{`{}`, `{"session":"{session}"}`}},
+	"showLog":     ofKey(),
+	"listRuns":    listing("org="+mark, "cursor={cursor.runs}&limit=1"),
+	"startRun":    body(`{"org":"g","wait_ms":0}`, `{"org":"g","wait_ms":0,"session":"{session}"}`),
+	"endRun":      {path: map[string]string{"id": "run"}, bodies: []string{`{}`}},
 
 	"checkFence":      body(`{"key":"{key}","fence":"1"}`),
 	"revoke":          body(`{"key":"{key}","fence":"1"}`).forOperators(),
@@ -137,15 +154,22 @@ var crossings = map[string]foreignReference{
 	"journalHead":     foreignReference{process: true}.forOperators(),
 	"rotateFenceKeys": foreignReference{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},
-	"putFile":         {path: map[string]string{"path": "file"}, bodies: []string{`x`}, kind: "application/octet-stream", header: []string{"If-Match", `"000000000000"`}},
-	"deleteFile":      {path: map[string]string{"path": "file"}, header: []string{"If-Match", `"000000000000"`}},
+	"putFile": {
+		path: map[string]string{"path": "file"}, bodies: []string{`x`}, kind: "application/octet-stream",
+		header: []string{"If-Match", `"000000000000"`},
+	},
+	"deleteFile": {path: map[string]string{"path": "file"}, header: []string{"If-Match", `"000000000000"`}},
 
-	"listPatterns":       listing(),
-	"showPattern":        {path: map[string]string{"name": "pattern"}},
-	"setPattern":         foreignReference{path: map[string]string{"name": "pattern"}, bodies: []string{`{"pattern":"{pattern}-shape:{any}"}`}}.forOperators(),
-	"dropPattern":        foreignReference{path: map[string]string{"name": "pattern"}}.forOperators(),
-	"listRevisions":      {path: map[string]string{"name": "pattern"}},
-	"revertPattern":      foreignReference{path: map[string]string{"name": "pattern"}, bodies: []string{`{}`}}.forOperators(),
+	"listPatterns": listing(),
+	"showPattern":  {path: map[string]string{"name": "pattern"}},
+	"setPattern": foreignReference{
+		path: map[string]string{"name": "pattern"}, bodies: []string{`{"pattern":"{pattern}-shape:{any}"}`},
+	}.forOperators(),
+	"dropPattern":   foreignReference{path: map[string]string{"name": "pattern"}}.forOperators(),
+	"listRevisions": {path: map[string]string{"name": "pattern"}},
+	"revertPattern": foreignReference{
+		path: map[string]string{"name": "pattern"}, bodies: []string{`{}`},
+	}.forOperators(),
 	"showSettings":       listing(),
 	"configureNamespace": body(`{"near_misses":true}`).forOperators(),
 	"deleteNamespace":    foreignReference{path: map[string]string{"name": "namespace"}}.forOperators(),
@@ -169,7 +193,9 @@ func (s *site) operations(t *testing.T) []operation {
 		var doc struct {
 			Paths map[string]map[string]json.RawMessage
 		}
-		if err := json.Unmarshal([]byte(s.send(t, ask{method: "GET", path: "/openapi.json"}).want(200).raw), &doc); err != nil {
+		if err := json.Unmarshal(
+			[]byte(s.send(t, ask{method: "GET", path: "/openapi.json"}).want(200).raw), &doc,
+		); err != nil {
 			t.Fatal(err)
 		}
 		known := 0
@@ -187,10 +213,15 @@ func (s *site) operations(t *testing.T) []operation {
 				}
 				c, ok := crossings[op.OperationID]
 				if !ok {
-					t.Fatalf("%s %s (%s) is an operation that no attack knows: say in crossings how it names what belongs to a tenant", method, path, op.OperationID)
+					t.Fatalf(
+						"%s %s (%s) is an operation that no attack knows: say in crossings how it names what belongs to a tenant",
+						method, path, op.OperationID,
+					)
 				}
 				known++
-				served.list = append(served.list, operation{op.OperationID, strings.ToUpper(method), path, op.RequestBody != nil, c})
+				served.list = append(
+					served.list, operation{op.OperationID, strings.ToUpper(method), path, op.RequestBody != nil, c},
+				)
 			}
 		}
 		if known != len(crossings) {

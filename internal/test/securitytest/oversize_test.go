@@ -19,22 +19,67 @@ import (
 )
 
 var oversizeAttacks = []attack{
-	{45, "Headers and addresses", "sends 100 KB of headers, 10,000 headers, or an address of 100 KB", "431 or 400, before anybody looks at it", largeHeaders, nil},
-	{46, "Bodies", "sends every operation a body above its bound, announced or in chunks", "413 body_too_large, and the connection ends", largeBodies, nil},
-	{47, "Lengths that are none", "announces 2^63 bytes, a negative or a second length, or chunks in a form that others may read differently", "400, or 413, and no second request is read out of the body", badLengths, nil},
-	{48, "Chunks without an end", "sends chunks for ever", "413 when the bound is passed, and the connection ends", endlessChunks, nil},
-	{49, "Compressed bodies", "sends a body that is small and grows a thousandfold when it is unpacked", "nothing is unpacked: a refusal", compressed, nil},
-	{50, "Texts and lists", "goes above the bound of each text, list and number, over HTTP and the stream", "400 with the bound in words", largeTexts, []string{"server.TestBodiesAreReadStrictly"}},
-	{51, "Depth", "nests arrays and objects a hundred thousand deep, in a body, a document, a patch, a payload and an effect", "400 at once, and the server lives", deepJSON, nil},
-	{52, "JSON that two readers read differently", "sends a name twice, in another case, unknown, escaped; a comment, NaN, a byte order mark, something behind the end", "400 invalid_request", ambiguousJSON, nil},
-	{53, "Numbers", "sends fences above 2^53 and 2^64, exponents, fractions, -0 and signs", "exact, or 400: never another number", numbers, nil},
-	{54, "Frames of the stream", "sends a frame above its bound, or metadata of 100 KB", "the stream ends with body_too_large, or is refused; other streams go on", largeFrames, []string{"server.TestBadFramesEndTheStream"}},
-	{78, "Records of the session port", "sends a frame or a hello above its bound, a frame before its hello, no record, or another protocol", "the link ends, with body_too_large where it was one; other streams go on", framedFrames, []string{"proto.TestFramedRefuses", "proto.TestFramedAnnounced", "server.TestFramedDoor"}},
-	{55, "Answers", "asks for more in one answer than fits: limits, many keys, large documents", "answers are bounded, and listings go on with a cursor", largeAnswers, []string{"server.TestListsOfDocuments"}},
+	{
+		45, "Headers and addresses", "sends 100 KB of headers, 10,000 headers, or an address of 100 KB",
+		"431 or 400, before anybody looks at it", largeHeaders, nil,
+	},
+	{
+		46, "Bodies", "sends every operation a body above its bound, announced or in chunks",
+		"413 body_too_large, and the connection ends", largeBodies, nil,
+	},
+	{
+		47, "Lengths that are none",
+		"announces 2^63 bytes, a negative or a second length, or chunks in a form that others may read differently",
+		"400, or 413, and no second request is read out of the body", badLengths, nil,
+	},
+	{
+		48, "Chunks without an end", "sends chunks for ever", "413 when the bound is passed, and the connection ends",
+		endlessChunks, nil,
+	},
+	{
+		49, "Compressed bodies", "sends a body that is small and grows a thousandfold when it is unpacked",
+		"nothing is unpacked: a refusal", compressed, nil,
+	},
+	{
+		50, "Texts and lists", "goes above the bound of each text, list and number, over HTTP and the stream",
+		"400 with the bound in words", largeTexts,
+		[]string{"server.TestBodiesAreReadStrictly"},
+	},
+	{
+		51, "Depth",
+		"nests arrays and objects a hundred thousand deep, in a body, a document, a patch, a payload and an effect",
+		"400 at once, and the server lives", deepJSON, nil,
+	},
+	{
+		52, "JSON that two readers read differently",
+		"sends a name twice, in another case, unknown, escaped; a comment, NaN, a byte order mark, something behind the end",
+		"400 invalid_request", ambiguousJSON, nil,
+	},
+	{
+		53, "Numbers", "sends fences above 2^53 and 2^64, exponents, fractions, -0 and signs",
+		"exact, or 400: never another number", numbers, nil,
+	},
+	{
+		54, "Frames of the stream", "sends a frame above its bound, or metadata of 100 KB",
+		"the stream ends with body_too_large, or is refused; other streams go on", largeFrames,
+		[]string{"server.TestBadFramesEndTheStream"},
+	},
+	{
+		78, "Records of the session port",
+		"sends a frame or a hello above its bound, a frame before its hello, no record, or another protocol",
+		"the link ends, with body_too_large where it was one; other streams go on", framedFrames,
+		[]string{"proto.TestFramedRefuses", "proto.TestFramedAnnounced", "server.TestFramedDoor"},
+	},
+	{
+		55, "Answers", "asks for more in one answer than fits: limits, many keys, large documents",
+		"answers are bounded, and listings go on with a cursor", largeAnswers,
+		[]string{"server.TestListsOfDocuments"},
+	},
 }
 
 func largeHeaders(t *testing.T, s *site) {
-	head := "GET /v1/keys%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] + "\r\nConnection: close\r\n%s\r\n"
+	head := "GET /v1/keys%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] +
+		"\r\nConnection: close\r\n%s\r\n"
 	for name, text := range map[string]string{
 		"one header":   fmt.Sprintf(head, "", "X-Large: "+strings.Repeat("x", 100<<10)+"\r\n"),
 		"many headers": fmt.Sprintf(head, "", strings.Repeat("X-Many: y\r\n", 10_000)),
@@ -45,7 +90,9 @@ func largeHeaders(t *testing.T, s *site) {
 		}
 	}
 	s.agent(t, rival, "GET", "/v1/keys?prefix="+strings.Repeat("x", 600), "").want(400)
-	if got := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:1"}]}`, "Idempotency-Key", strings.Repeat("i", 129)); !got.is(400, "too_long") {
+	if got := s.agent(
+		t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:1"}]}`, "Idempotency-Key", strings.Repeat("i", 129),
+	); !got.is(400, "too_long") {
 		t.Errorf("a long Idempotency-Key: %d %s", got.status, got.raw)
 	}
 }
@@ -65,7 +112,13 @@ func largeBodies(t *testing.T, s *site) {
 		if op.kind == "" {
 			kind.WriteString("Content-Type: application/json\r\n")
 		}
-		got := s.raw(t, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n", a.method, a.path, a.as, kind.String(), 1<<30))
+		got := s.raw(
+			t,
+			fmt.Sprintf(
+				"%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n", a.method, a.path,
+				a.as, kind.String(), 1<<30,
+			),
+		)
 		if !got.is(413, "body_too_large") || !got.closes {
 			t.Errorf("%s with a body of 1 GiB: %+v", op.id, got)
 		}
@@ -75,18 +128,30 @@ func largeBodies(t *testing.T, s *site) {
 	}
 	large := `{"agent":"` + strings.Repeat("x", interlock.MaxBodyBytes) + `"}`
 	s.agent(t, rival, "POST", "/v1/leases", large).want(413, "body_too_large")
-	s.agent(t, rival, "PUT", "/v1/state/g:large", strings.Repeat("x", interlock.MaxDocumentBytes+1), "Content-Type", "text/plain", "If-None-Match", "*").want(413)
+	s.agent(
+		t, rival, "PUT", "/v1/state/g:large", strings.Repeat("x", interlock.MaxDocumentBytes+1), "Content-Type",
+		"text/plain", "If-None-Match", "*",
+	).want(413)
 }
 
 func badLengths(t *testing.T, s *site) {
-	smuggled := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] + "\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n"
+	smuggled := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] +
+		"\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n"
 	// A length beside well-formed chunks is not among them: the chunks count (RFC 9112, 6.3).
 	for i, lengths := range []string{
-		"Content-Length: 9223372036854775807", "Content-Length: 9223372036854775808", "Content-Length: 99999999999999999999999", "Content-Length: -1", "Content-Length: +2", "Content-Length: 0x10",
-		"Content-Length: 2\r\nContent-Length: 200", "Content-Length: 2, 200", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
-		"Transfer-Encoding: xchunked", "Transfer-Encoding : chunked", "Transfer-Encoding: chunked, gzip", "Transfer-Encoding:\vchunked", "Content-Length: 2\r\n : x",
+		"Content-Length: 9223372036854775807", "Content-Length: 9223372036854775808",
+		"Content-Length: 99999999999999999999999", "Content-Length: -1", "Content-Length: +2", "Content-Length: 0x10",
+		"Content-Length: 2\r\nContent-Length: 200", "Content-Length: 2, 200",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+		"Transfer-Encoding: xchunked", "Transfer-Encoding : chunked", "Transfer-Encoding: chunked, gzip",
+		"Transfer-Encoding:\vchunked", "Content-Length: 2\r\n : x",
 	} {
-		got := s.raw(t, "POST /v1/commits HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\nContent-Type: application/json\r\n"+lengths+"\r\n\r\n0\r\n\r\n"+smuggled+fmt.Sprintf(`{"claims":[{"key":"smuggled:%c"}]}`, 'a'+i))
+		got := s.raw(
+			t,
+			"POST /v1/commits HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+
+				"\r\nContent-Type: application/json\r\n"+lengths+"\r\n\r\n0\r\n\r\n"+smuggled+
+				fmt.Sprintf(`{"claims":[{"key":"smuggled:%c"}]}`, 'a'+i),
+		)
 		if got != nil && (got.status < 400 || got.status >= 600) {
 			t.Errorf("%q: %d %s", lengths, got.status, got.raw)
 		}
@@ -99,7 +164,11 @@ func badLengths(t *testing.T, s *site) {
 func endlessChunks(t *testing.T, s *site) {
 	for _, path := range []string{"/v1/leases", "/v1/commits", "/v1/tasks"} {
 		c := s.connect(t)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", path, s.secrets[rival])
+		fmt.Fprintf(
+			c,
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+			path, s.secrets[rival],
+		)
 		written := make(chan int, 1)
 		go func() {
 			chunk := fmt.Sprintf("10000\r\n%s\r\n", strings.Repeat(" ", 1<<16))
@@ -213,7 +282,8 @@ func deepJSON(t *testing.T, s *site) {
 			{"/v1/effects", `{"tool":"t","target":"t","arguments":`, "}"},
 			{"/v1/sessions/" + sampleIDs["session"] + "/heartbeat", `{"progress":`, "}"},
 		} {
-			if got := s.agent(t, rival, "POST", c.path, c.before+deep+c.behind); got.status != 400 && got.status != 413 && got.status != 404 {
+			if got := s.agent(t, rival, "POST", c.path, c.before+deep+c.behind); got.status != 400 && got.status != 413 &&
+				got.status != 404 {
 				t.Errorf("%s %s: %d %.200s", c.path, c.before, got.status, got.raw)
 			}
 		}
@@ -222,7 +292,10 @@ func deepJSON(t *testing.T, s *site) {
 			if method == "" {
 				method = "PATCH"
 			}
-			if got := s.agent(t, rival, method, "/v1/state/g:deep", deep, "Content-Type", kind, "If-None-Match", "*"); got.status < 400 || got.status >= 500 {
+			if got := s.agent(
+				t, rival, method, "/v1/state/g:deep", deep, "Content-Type", kind, "If-None-Match", "*",
+			); got.status < 400 ||
+				got.status >= 500 {
 				t.Errorf("%s: %d %.200s", method, got.status, got.raw)
 			}
 		}
@@ -232,11 +305,16 @@ func deepJSON(t *testing.T, s *site) {
 
 func ambiguousJSON(t *testing.T, s *site) {
 	for _, body := range []string{
-		`{"claims":[{"key":"a"}],"claims":[{"key":"b"}]}`, `{"claims":[{"key":"a","key":"b"}]}`, `{"claims":[{"key":"a"}],"cl\u0061ims":[{"key":"b"}]}`,
-		`{"Claims":[{"key":"a"}]}`, `{"claims":[{"KEY":"a"}]}`, `{"claims":[{"key":"a"}],"x":1}`, `{"claims":[{"key":"a"}]}{"claims":[{"key":"b"}]}`, `{"claims":[{"key":"a"}]} x`,
-		"\ufeff" + `{"claims":[{"key":"a"}]}`, `{"claims":[{"key":"a"},]}`, `{"claims":[{"key":"a"}],}`, `{'claims':[{'key':'a'}]}`, `{claims:[{key:"a"}]}`, `{"claims":[{"key":"a"}]/**/}`,
-		"{\"claims\":[{\"key\":\"a\nb\"}]}", `{"claims":[{"key":"\x61"}]}`, `{"claims":null}`, `{"claims":{"key":"a"}}`, `[{"key":"a"}]`, `"claims"`, `{"claims":[{"key":["a"]}]}`,
-		`{"claims":[{"key":"a"}],"any":"true"}`, `{"claims":[{"key":"a"}],"any":1}`, `{"claims":[{"key":"a"}],"ttl_ms":"1000"}`, "{\"claims\":[{\"key\":\"a\"}]}\x00",
+		`{"claims":[{"key":"a"}],"claims":[{"key":"b"}]}`, `{"claims":[{"key":"a","key":"b"}]}`,
+		`{"claims":[{"key":"a"}],"cl\u0061ims":[{"key":"b"}]}`,
+		`{"Claims":[{"key":"a"}]}`, `{"claims":[{"KEY":"a"}]}`, `{"claims":[{"key":"a"}],"x":1}`,
+		`{"claims":[{"key":"a"}]}{"claims":[{"key":"b"}]}`, `{"claims":[{"key":"a"}]} x`,
+		"\ufeff" + `{"claims":[{"key":"a"}]}`, `{"claims":[{"key":"a"},]}`, `{"claims":[{"key":"a"}],}`,
+		`{'claims':[{'key':'a'}]}`, `{claims:[{key:"a"}]}`, `{"claims":[{"key":"a"}]/**/}`,
+		"{\"claims\":[{\"key\":\"a\nb\"}]}", `{"claims":[{"key":"\x61"}]}`, `{"claims":null}`, `{"claims":{"key":"a"}}`,
+		`[{"key":"a"}]`, `"claims"`, `{"claims":[{"key":["a"]}]}`,
+		`{"claims":[{"key":"a"}],"any":"true"}`, `{"claims":[{"key":"a"}],"any":1}`,
+		`{"claims":[{"key":"a"}],"ttl_ms":"1000"}`, "{\"claims\":[{\"key\":\"a\"}]}\x00",
 		`{"claims":[{"key":"a"}],"__proto__":{}}`, `{"claims":[{"key":"\ud83d"}]}`,
 	} {
 		if got := s.agent(t, rival, "POST", "/v1/leases", body); got.status != 400 {
@@ -244,7 +322,9 @@ func ambiguousJSON(t *testing.T, s *site) {
 		}
 	}
 	for _, put := range []string{"\ufeff{}", "{} {}", "{a:1}", "NaN", "Infinity", "01", "\xff", ""} {
-		if got := s.agent(t, rival, "PUT", "/v1/state/g:json", put, "Content-Type", "application/json", "If-None-Match", "*"); got.status != 400 {
+		if got := s.agent(
+			t, rival, "PUT", "/v1/state/g:json", put, "Content-Type", "application/json", "If-None-Match", "*",
+		); got.status != 400 {
 			t.Errorf("a document %q: %d %s", put, got.status, got.raw)
 		}
 	}
@@ -254,7 +334,10 @@ func numbers(t *testing.T, s *site) {
 	fence := func(text string) *answer {
 		return s.agent(t, rival, "POST", "/v1/fences/check", `{"key":"g:numbers","fence":`+text+`}`)
 	}
-	for _, bad := range []string{`1`, `"-1"`, `"01"`, `"1.0"`, `"1e3"`, `"+1"`, `" 1"`, `""`, `"18446744073709551616"`, `"0x1"`, `"١"`, `"1_000"`, `null`, `[1]`} {
+	for _, bad := range []string{
+		`1`, `"-1"`, `"01"`, `"1.0"`, `"1e3"`, `"+1"`, `" 1"`, `""`, `"18446744073709551616"`, `"0x1"`, `"١"`, `"1_000"`,
+		`null`, `[1]`,
+	} {
 		if got := fence(bad); got.status != 400 {
 			t.Errorf("fence %s: %d %s", bad, got.status, got.raw)
 		}
@@ -265,13 +348,17 @@ func numbers(t *testing.T, s *site) {
 		}
 	}
 	for _, bad := range []string{"1e3", "1.0", "1.5", "1e999", "--1", "01", ".5", "99999999999999999999", "-1", "true"} {
-		if got := s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:numbers"}],"ttl_ms":`+bad+`}`); got.status != 400 {
+		if got := s.agent(
+			t, rival, "POST", "/v1/leases", `{"claims":[{"key":"g:numbers"}],"ttl_ms":`+bad+`}`,
+		); got.status != 400 {
 			t.Errorf("ttl_ms %s: %d %s", bad, got.status, got.raw)
 		}
 	}
 	// Kept values are kept exactly.
 	const exact = `{"n":12345678901234567890123.0100,"m":-0.0,"k":1e400}`
-	s.agent(t, rival, "PUT", "/v1/state/g:exact", exact, "Content-Type", "application/json", "If-None-Match", "*").want(200)
+	s.agent(
+		t, rival, "PUT", "/v1/state/g:exact", exact, "Content-Type", "application/json", "If-None-Match", "*",
+	).want(200)
 	if got := s.agent(t, rival, "GET", "/v1/state/g:exact", "").want(200); got.raw != exact {
 		t.Errorf("%s became %s", exact, got.raw)
 	}
@@ -287,14 +374,22 @@ func largeFrames(t *testing.T, s *site) {
 	other.send(openOp(1, "bystander"))
 	other.reply(1)
 	l := s.agentStream(t, rival)
-	l.send(&sessionpb.Op{Seq: 1, Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", proto.MaxFrameBytes)}}})
+	l.send(&sessionpb.Op{
+		Seq:  1,
+		Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", proto.MaxFrameBytes)}},
+	})
 	if code := l.ends(); code != interlock.CodeBodyTooLarge {
 		t.Errorf("a large frame ends the stream with %q", code)
 	}
 	huge := s.agentStream(t, rival)
-	huge.send(&sessionpb.Op{Seq: 1, Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", 3*proto.MaxFrameBytes)}}})
+	huge.send(&sessionpb.Op{
+		Seq:  1,
+		Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", 3*proto.MaxFrameBytes)}},
+	})
 	huge.ends()
-	ctx := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+s.secrets[rival], "x-large", strings.Repeat("x", 100<<10)))
+	ctx := metadata.NewOutgoingContext(
+		t.Context(), metadata.Pairs("authorization", "Bearer "+s.secrets[rival], "x-large", strings.Repeat("x", 100<<10)),
+	)
 	if stream, err := sessionpb.NewSessionsClient(s.dial(t)).Stream(ctx); err == nil {
 		if _, err := stream.Recv(); err == nil {
 			t.Error("metadata of 100 KB is taken")
@@ -305,7 +400,10 @@ func largeFrames(t *testing.T, s *site) {
 }
 
 func largeAnswers(t *testing.T, s *site) {
-	for _, path := range []string{"/v1/keys?limit=%s", "/v1/state?limit=%s", "/v1/tasks?limit=%s", "/v1/effects?limit=%s", "/v1/hot?limit=%s", "/v1/approvals?limit=%s", "/v1/parked?limit=%s", "/v1/runs?limit=%s"} {
+	for _, path := range []string{
+		"/v1/keys?limit=%s", "/v1/state?limit=%s", "/v1/tasks?limit=%s", "/v1/effects?limit=%s", "/v1/hot?limit=%s",
+		"/v1/approvals?limit=%s", "/v1/parked?limit=%s", "/v1/runs?limit=%s",
+	} {
 		for _, limit := range []string{"1000000000", "-1", "0", "1e9", "18446744073709551617", "x"} {
 			if got := s.agent(t, rival, "GET", fmt.Sprintf(path, limit), ""); got.status != 400 {
 				t.Errorf(path+": %d", limit, got.status)
@@ -313,13 +411,19 @@ func largeAnswers(t *testing.T, s *site) {
 		}
 	}
 	for i := range 6 {
-		s.agent(t, rival, "PUT", fmt.Sprintf("/v1/state/big:%d", i), strings.Repeat("x", 1<<20), "Content-Type", "text/plain", "If-None-Match", "*").want(200)
+		s.agent(
+			t, rival, "PUT", fmt.Sprintf("/v1/state/big:%d", i), strings.Repeat("x", 1<<20), "Content-Type", "text/plain",
+			"If-None-Match", "*",
+		).want(200)
 	}
-	got := s.agent(t, rival, "GET", "/v1/state?key=big:0&key=big:1&key=big:2&key=big:3&key=big:4&key=big:5&values=true", "")
+	got := s.agent(
+		t, rival, "GET", "/v1/state?key=big:0&key=big:1&key=big:2&key=big:3&key=big:4&key=big:5&values=true", "",
+	)
 	if got.status != 413 && len(got.raw) > 8<<20 {
 		t.Errorf("%d with %d bytes", got.status, len(got.raw))
 	}
-	if list := s.agent(t, rival, "GET", "/v1/state?prefix=big:&values=true", "").want(200); len(list.raw) > 8<<20 || list.str("cursor") == "" {
+	if list := s.agent(t, rival, "GET", "/v1/state?prefix=big:&values=true", "").want(200); len(list.raw) > 8<<20 ||
+		list.str("cursor") == "" {
 		t.Errorf("a listing of %d bytes, cursor %q", len(list.raw), list.str("cursor"))
 	}
 	many := strings.Repeat("key=a&", 257)

@@ -19,13 +19,19 @@ const (
 func list() string {
 	var b strings.Builder
 	for _, r := range catalogue {
-		fmt.Fprintf(&b, "\n### %s\n\n| | what is attacked | what the attacker does | what must happen | also |\n|---|---|---|---|---|\n", r.name)
+		fmt.Fprintf(
+			&b,
+			"\n### %s\n\n| | what is attacked | what the attacker does | what must happen | also |\n|---|---|---|---|---|\n",
+			r.name,
+		)
 		for _, a := range r.attacks {
 			beside := make([]string, len(a.beside))
 			for i, name := range a.beside {
 				beside[i] = "`" + name[strings.IndexByte(name, '.')+1:] + "`"
 			}
-			fmt.Fprintf(&b, "| %d | %s | %s | %s | %s |\n", a.number, cell(a.title), cell(a.does), cell(a.must), strings.Join(beside, " "))
+			fmt.Fprintf(
+				&b, "| %d | %s | %s | %s | %s |\n", a.number, cell(a.title), cell(a.does), cell(a.must), strings.Join(beside, " "),
+			)
 		}
 	}
 	return b.String()
@@ -53,7 +59,9 @@ func TestPage(t *testing.T) {
 		return
 	}
 	if below != list() {
-		t.Errorf("docs/security.md lists other cases than there are: run go test ./internal/test/securitytest -run TestPage -write")
+		t.Errorf(
+			"docs/security.md lists other cases than there are: run go test ./internal/test/securitytest -run TestPage -write",
+		)
 	}
 	if !strings.Contains(above, fmt.Sprintf("%d cases", count())) {
 		t.Errorf("docs/security.md does not say that there are %d cases", count())

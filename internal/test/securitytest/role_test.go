@@ -49,7 +49,9 @@ func readRights(t *testing.T) (rows []rightsRow) {
 		if len(cells) != 5 {
 			t.Fatalf("the row has %d cells: %s", len(cells), line)
 		}
-		row := rightsRow{strings.TrimSpace(cells[0]), strings.Fields(cells[1]), strings.Fields(cells[2]), strings.Fields(cells[3]), nil}
+		row := rightsRow{
+			strings.TrimSpace(cells[0]), strings.Fields(cells[1]), strings.Fields(cells[2]), strings.Fields(cells[3]), nil,
+		}
 		for _, m := range command.FindAllStringSubmatch(cells[4], -1) {
 			row.commands = append(row.commands, m[1])
 		}
@@ -148,8 +150,10 @@ func TestRoles(t *testing.T) {
 func absent() things {
 	id := strings.Repeat("0123456789abcdef", 2)
 	return things{
-		"key": "g:1", "queue": "g-queue", "pattern": "g-pattern", "file": "g.txt", "agent": "g-agent", "namespace": acme, "digest": strings.Repeat(id, 2),
-		"lease": "l_" + id, "parked": "l_" + id, "ticket": "t_" + id, "session": "s_" + id, "effect": "e_" + id, "task": "q_" + id, "run": "r_" + id,
+		"key": "g:1", "queue": "g-queue", "pattern": "g-pattern", "file": "g.txt", "agent": "g-agent", "namespace": acme,
+		"digest": strings.Repeat(id, 2),
+		"lease":  "l_" + id, "parked": "l_" + id, "ticket": "t_" + id, "session": "s_" + id, "effect": "e_" + id,
+		"task": "q_" + id, "run": "r_" + id,
 	}
 }
 
@@ -236,21 +240,28 @@ func (l *link) code(seq uint64) string {
 }
 
 // tenantless are the commands that work on files, or that bring a server of their own.
-var tenantless = []string{"guard", "demo", "journal", "credential", "bench", "serve", "version", "migrate", "file", "fence keys", "fence verify", "account check", "account verify"}
+var tenantless = []string{
+	"guard", "demo", "journal", "credential", "bench", "serve", "version", "migrate", "file", "fence keys",
+	"fence verify", "account check", "account verify",
+}
 
 // arguments make each command one that an allowed caller ends soon.
 var arguments = map[string]string{
 	"ls": "", "get": "g:1", "show": "", "why": "g:1", "waits": "", "hot": "", "events": "--from 1", "contention": "",
 	"state get": "g:1", "state history": "g:1", "state ls": "", "state version": "g:1", "state watch": "g:1 --from 999999",
 	"effect get": "{digest}", "effect ls": "", "task ls": "", "task show": "{task}", "task wait": "{task}", "queue ls": "",
-	"queue show": "g-queue", "mailbox log": "g:1", "mailbox writer ls": "", "run ls": "", "pattern get": "g", "pattern ls": "", "pattern revisions": "g",
+	"queue show": "g-queue", "mailbox log": "g:1", "mailbox writer ls": "", "run ls": "", "pattern get": "g",
+	"pattern ls": "", "pattern revisions": "g",
 	"namespace get": "",
 
 	"release": "", "renew": "", "park": "", "resume": "", "fence sign": "",
 
-	"lock": "g:1 --wait 0", "run": "g:2 --wait 0 -- true", "convert": "g:1", "arrive": "", "partition": "g:3 --parts 1 -- false", "wait-for": "nobody --wait 1ms",
-	"commit": "--file {commit}", "state put": "g:4 1", "state add": "g:5 1", "state merge": "g:4 {}", "state rm": "g:4", "effect claim": "--tool g --target g", "effect done": "", "effect unknown": "", "effect cancel": "",
-	"effect reconcile": "{digest} --did-not-happen", "effect run": "--tool g --target h -- true", "run start": "--org g --wait 0", "run end": "{lease}",
+	"lock": "g:1 --wait 0", "run": "g:2 --wait 0 -- true", "convert": "g:1", "arrive": "",
+	"partition": "g:3 --parts 1 -- false", "wait-for": "nobody --wait 1ms",
+	"commit": "--file {commit}", "state put": "g:4 1", "state add": "g:5 1", "state merge": "g:4 {}", "state rm": "g:4",
+	"effect claim": "--tool g --target g", "effect done": "", "effect unknown": "", "effect cancel": "",
+	"effect reconcile": "{digest} --did-not-happen", "effect run": "--tool g --target h -- true",
+	"run start": "--org g --wait 0", "run end": "{lease}",
 
 	"task submit": "g-queue {}", "mailbox send": "g:1 k {}", "mailbox ask": "g:1 k {} --wait 1s",
 	"task cancel": "{task}", "task reschedule": "{task}", "task replay": "{task}", "task discard": "{task}",
@@ -259,9 +270,11 @@ var arguments = map[string]string{
 
 	"account serve": "--policy {accounts}", "account export": "--queue g-queue", "account setup": "--policy {accounts}",
 
-	"pattern set": "g g-shape:{id}", "pattern rm": "g", "pattern revert": "g --to 1", "namespace set": "--near-misses", "namespace delete": "acme", "effect forget": "--older-than 1h", "queue set": "g-made",
-	"queue rm": "g-unused", "queue pause": "g-unused", "queue drain": "g-unused", "queue resume": "g-unused", "mailbox writer set": "g --queue g-unused",
-	"mailbox writer rm": "g", "fence rotate": "",
+	"pattern set": "g g-shape:{id}", "pattern rm": "g", "pattern revert": "g --to 1", "namespace set": "--near-misses",
+	"namespace delete": "acme", "effect forget": "--older-than 1h", "queue set": "g-made",
+	"queue rm": "g-unused", "queue pause": "g-unused", "queue drain": "g-unused", "queue resume": "g-unused",
+	"mailbox writer set": "g --queue g-unused",
+	"mailbox writer rm":  "g", "fence rotate": "",
 }
 
 func (s *site) tryCommands(t *testing.T, rows []rightsRow, callers []caller) {
@@ -275,7 +288,9 @@ func (s *site) tryCommands(t *testing.T, rows []rightsRow, callers []caller) {
 		`{"shape":"g-account:{id}","queue":"g-accounts","pattern":"g-account","writers":["nobody"],"accounts":[{"keys":"*","policy":{"currency":"EUR"}}]}`)
 	s.operator(t, acme, "DELETE", "/v1/patterns/g-pattern", "") // it would close the namespace to other keys
 	for _, c := range callers {
-		s.agent(t, acme, "POST", "/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"g:held-`+c.role+`"}],"on_conflict":"skip"}`).want(200)
+		s.agent(
+			t, acme, "POST", "/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"g:held-`+c.role+`"}],"on_conflict":"skip"}`,
+		).want(200)
 	}
 	tries := make(chan try)
 	var workers sync.WaitGroup
@@ -287,7 +302,9 @@ func (s *site) tryCommands(t *testing.T, rows []rightsRow, callers []caller) {
 		})
 	}
 	for _, name := range commandNames(t) {
-		if slices.ContainsFunc(tenantless, func(group string) bool { return name == group || strings.HasPrefix(name, group+" ") }) {
+		if slices.ContainsFunc(
+			tenantless, func(group string) bool { return name == group || strings.HasPrefix(name, group+" ") },
+		) {
 			continue
 		}
 		row := rowOf(t, rows, name, func(r *rightsRow) []string { return r.commands })
@@ -336,7 +353,9 @@ var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
 func (s *site) codeOf(t *testing.T, c caller, name string) string {
 	args := append([]string{"-o", "json"}, strings.Fields(name)...)
 	w := absent()
-	w["role"], w["commit"], w["accounts"] = c.role, filepath.Join(s.dir, "..", "commit.json"), filepath.Join(s.dir, "..", "accounts.json")
+	w["role"], w["commit"], w["accounts"] = c.role, filepath.Join(
+		s.dir, "..", "commit.json",
+	), filepath.Join(s.dir, "..", "accounts.json")
 	args = append(args, strings.Fields(w.fill(arguments[name]))...)
 	cmd := exec.CommandContext(t.Context(), launchtest.Binary(t), args...)
 	for _, v := range os.Environ() {
@@ -345,7 +364,8 @@ func (s *site) codeOf(t *testing.T, c caller, name string) string {
 		}
 	}
 	cmd.Env = append(cmd.Env, "NO_COLOR=1", "INTERLOCK_URL=https://"+s.server.HTTP, "INTERLOCK_GRPC="+s.server.GRPC, "INTERLOCK_TLS_CA="+s.certificate,
-		"INTERLOCK_CREDENTIAL="+c.secret, "INTERLOCK_NAMESPACE="+c.asks, "INTERLOCK_LEASE="+w["lease"], "INTERLOCK_EFFECT="+w["effect"])
+		"INTERLOCK_CREDENTIAL="+c.secret, "INTERLOCK_NAMESPACE="+c.asks, "INTERLOCK_LEASE="+w["lease"],
+		"INTERLOCK_EFFECT="+w["effect"])
 	out, _ := cmd.CombinedOutput()
 	const exitForbidden = 77
 	code := cmd.ProcessState.ExitCode()

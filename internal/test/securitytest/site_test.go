@@ -76,11 +76,14 @@ func newSite(t *testing.T) *site {
 	top := t.TempDir()
 	s := &site{
 		dir: filepath.Join(top, "data"), credentials: filepath.Join(top, "credentials"), files: map[string]string{},
-		secrets: map[string]string{}, operators: map[string]string{}, servers: map[string]string{}, log: new(transcript), said: new(transcript),
+		secrets: map[string]string{}, operators: map[string]string{}, servers: map[string]string{}, log: new(transcript),
+		said: new(transcript),
 	}
 	var lines []string
 	for _, tenant := range []string{acme, rival} {
-		for kind, list := range map[string]map[string]string{"agents": s.secrets, "operators": s.operators, "servers": s.servers} {
+		for kind, list := range map[string]map[string]string{
+			"agents": s.secrets, "operators": s.operators, "servers": s.servers,
+		} {
 			p := interlock.Principal{Name: tenant + "-" + kind, Roles: interlock.AllRoles, Queues: []string{"*"}}
 			switch kind {
 			case "agents":

@@ -18,35 +18,63 @@ import (
 
 var slowAttacks = []attack{
 	{
-		56, "Half requests", "opens 200 connections and sends half a header, or half a body, on each", "others are answered as before; each connection is cut off after ten seconds",
+		56, "Half requests", "opens 200 connections and sends half a header, or half a body, on each",
+		"others are answered as before; each connection is cut off after ten seconds",
 		halfRequests,
 		[]string{"server.TestSlowClientsAreCutOff", "server.TestLongPollOutlivesTheReadTimeout"},
 	},
-	{57, "Announced bodies that never come", "announces a large body on 200 connections and sends one byte of each", "memory grows with what came, and not with what was announced", announcedBodies, nil},
 	{
-		58, "Clients that never read", "asks for large answers on 40 connections, and for events and documents on 40 more, and reads none", "others are not delayed, and memory stays bounded",
+		57, "Announced bodies that never come", "announces a large body on 200 connections and sends one byte of each",
+		"memory grows with what came, and not with what was announced", announcedBodies, nil,
+	},
+	{
+		58, "Clients that never read",
+		"asks for large answers on 40 connections, and for events and documents on 40 more, and reads none",
+		"others are not delayed, and memory stays bounded",
 		neverReading,
 		[]string{"server.TestNeverReadingClientIsCutOff", "server.TestPausedReaderBlocksNobody"},
 	},
 	{
-		59, "Streams that never read", "sends operations over the session stream and reads no answer", "the stream is held up by itself; others are not delayed, and memory stays bounded",
+		59, "Streams that never read", "sends operations over the session stream and reads no answer",
+		"the stream is held up by itself; others are not delayed, and memory stays bounded",
 		deafStream,
-		[]string{"server.TestClientThatNeverReads", "server.TestClientThatNeverReadsOverGRPC", "server.TestOutgoingIsBounded"},
+		[]string{
+			"server.TestClientThatNeverReads", "server.TestClientThatNeverReadsOverGRPC", "server.TestOutgoingIsBounded",
+		},
 	},
-	{79, "Half greetings", "opens 200 connections to the session port and says nothing, half a greeting, or half a hello on each", "others are answered as before; each connection is cut off after ten seconds", framedHalves, []string{"server.TestSlowGreeting", "proto.TestFramedPings"}},
-	{80, "Announced frames that never come", "announces the largest frame on 50 links and sends one byte of each", "memory grows with what came, and not with what was announced", framedAnnounced, []string{"proto.TestFramedAnnounced"}},
-	{60, "Readers of events", "opens more readers of events than a tenant may have", "429 too_many_streams for the one above the limit, and another tenant still gets one", tooManyReaders, nil},
 	{
-		61, "Keys, waiters, leases and sessions without end", "takes as many as there are, in the name of one tenant that has a quota", "429 quota above it, in words; another tenant takes as many as before",
+		79, "Half greetings",
+		"opens 200 connections to the session port and says nothing, half a greeting, or half a hello on each",
+		"others are answered as before; each connection is cut off after ten seconds", framedHalves,
+		[]string{"server.TestSlowGreeting", "proto.TestFramedPings"},
+	},
+	{
+		80, "Announced frames that never come", "announces the largest frame on 50 links and sends one byte of each",
+		"memory grows with what came, and not with what was announced", framedAnnounced,
+		[]string{"proto.TestFramedAnnounced"},
+	},
+	{
+		60, "Readers of events", "opens more readers of events than a tenant may have",
+		"429 too_many_streams for the one above the limit, and another tenant still gets one", tooManyReaders, nil,
+	},
+	{
+		61, "Keys, waiters, leases and sessions without end",
+		"takes as many as there are, in the name of one tenant that has a quota",
+		"429 quota above it, in words; another tenant takes as many as before",
 		quotas,
 		[]string{"server.TestQuotas", "server.TestQuotaOfTwoTenants"},
 	},
 	{
-		62, "Requests without end", "sends requests as fast as it can, against a quota of requests", "429 with Retry-After, heartbeats and releases go through, and another tenant notices nothing",
+		62, "Requests without end", "sends requests as fast as it can, against a quota of requests",
+		"429 with Retry-After, heartbeats and releases go through, and another tenant notices nothing",
 		requestQuota,
 		[]string{"server.TestQuotaAtTheDoor", "server.TestVitalIsNeverRefused"},
 	},
-	{63, "Connections that break", "breaks off 200 calls that wait in line", "nobody is left in the line, and the next one in it is granted", brokenWaits, []string{"server.TestBrokenConnectionLeavesTheLine"}},
+	{
+		63, "Connections that break", "breaks off 200 calls that wait in line",
+		"nobody is left in the line, and the next one in it is granted", brokenWaits,
+		[]string{"server.TestBrokenConnectionLeavesTheLine"},
+	},
 }
 
 // figure is one of the server's own figures.
@@ -86,8 +114,11 @@ func undisturbed(t *testing.T, s *site) {
 }
 
 func halfRequests(t *testing.T, s *site) {
-	head := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] + "\r\nContent-Type: application/json\r\n"
-	halves := []string{"", "POST /v1/le", head, head + "Content-Length: 100\r\n\r\n{", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{"}
+	head := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + s.secrets[rival] +
+		"\r\nContent-Type: application/json\r\n"
+	halves := []string{
+		"", "POST /v1/le", head, head + "Content-Length: 100\r\n\r\n{", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+	}
 	before := s.memory(t)
 	var open [200]net.Conn
 	for i := range open {
@@ -111,13 +142,22 @@ func announcedBodies(t *testing.T, s *site) {
 	for i := range 4 {
 		began := s.memory(t)
 		calls := []string{
-			fmt.Sprintf("POST /v1/leases HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", interlock.MaxBodyBytes),
-			fmt.Sprintf("PUT /v1/state/g:announced HTTP/1.1\r\nIf-None-Match: *\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n", interlock.MaxDocumentBytes),
-			fmt.Sprintf("POST /v1/commits HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", interlock.MaxCommitBytes),
+			fmt.Sprintf(
+				"POST /v1/leases HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", interlock.MaxBodyBytes,
+			),
+			fmt.Sprintf(
+				"PUT /v1/state/g:announced HTTP/1.1\r\nIf-None-Match: *\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n",
+				interlock.MaxDocumentBytes,
+			),
+			fmt.Sprintf(
+				"POST /v1/commits HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", interlock.MaxCommitBytes,
+			),
 			fmt.Sprintf("PUT /v1/files/announced HTTP/1.1\r\nIf-None-Match: *\r\nContent-Length: %d\r\n", 4<<20),
 		}
 		for range 50 {
-			_, err := io.WriteString(s.connect(t), calls[i]+"Host: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\n\r\n{")
+			_, err := io.WriteString(
+				s.connect(t), calls[i]+"Host: localhost\r\nAuthorization: Bearer "+s.secrets[rival]+"\r\n\r\n{",
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +173,9 @@ func announcedBodies(t *testing.T, s *site) {
 func mute(t *testing.T, s *site, path string) net.Conn {
 	t.Helper()
 	c := s.connect(t)
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, s.secrets[rival]); err != nil {
+	if _, err := fmt.Fprintf(
+		c, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, s.secrets[rival],
+	); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -149,11 +191,19 @@ func neverReading(t *testing.T, s *site) {
 	}
 	s.agent(t, rival, "POST", "/v1/commits", `{"writes":[{"key":"g:mute","put":0}]}`).want(200)
 	for range 100 {
-		s.agent(t, rival, "POST", "/v1/commits", `{"note":"`+strings.Repeat("n", 4000)+`","reads":[{"key":"g:mute","present":true}],"writes":[{"key":"g:mute","put":"`+strings.Repeat("x", 20_000)+`"}]}`).want(200)
+		s.agent(
+			t, rival, "POST", "/v1/commits",
+			`{"note":"`+strings.Repeat("n", 4000)+
+				`","reads":[{"key":"g:mute","present":true}],"writes":[{"key":"g:mute","put":"`+strings.Repeat("x", 20_000)+
+				`"}]}`,
+		).want(200)
 	}
 	undisturbed(t, s)
 	// One that reads gets everything, at once.
-	s.agent(t, rival, "POST", "/v1/commits", `{"agent":"heard-by-readers","reads":[{"key":"g:mute","present":true}],"writes":[{"key":"g:mute","put":1}]}`).want(200)
+	s.agent(
+		t, rival, "POST", "/v1/commits",
+		`{"agent":"heard-by-readers","reads":[{"key":"g:mute","present":true}],"writes":[{"key":"g:mute","put":1}]}`,
+	).want(200)
 	s.follow(t, s.secrets[rival], "/v1/watch?from=1").until("heard-by-readers")
 	if grown := s.memory(t) - before; grown > 256<<20 {
 		t.Errorf("memory grew by %.0f bytes", grown)
@@ -164,7 +214,13 @@ func deafStream(t *testing.T, s *site) {
 	before := s.memory(t)
 	frame := &sessionpb.ClientFrame{}
 	for i := range 500 {
-		frame.Ops = append(frame.Ops, &sessionpb.Op{Seq: uint64(i + 1), Body: &sessionpb.Op_ReadState{ReadState: &sessionpb.ReadState{Keys: []string{"big:0"}, Bodies: true}}})
+		frame.Ops = append(
+			frame.Ops,
+			&sessionpb.Op{
+				Seq:  uint64(i + 1),
+				Body: &sessionpb.Op_ReadState{ReadState: &sessionpb.ReadState{Keys: []string{"big:0"}, Bodies: true}},
+			},
+		)
 	}
 	for range 4 {
 		l := s.agentStream(t, rival)
@@ -238,7 +294,9 @@ func quotas(t *testing.T, s *site) {
 
 func requestQuota(t *testing.T, s *site) {
 	session := s.agent(t, rival, "POST", "/v1/sessions", `{"agent":"hasty","ttl_ms":600000}`).want(200).must("session.id")
-	lease := s.agent(t, rival, "POST", "/v1/leases", `{"session":"`+session+`","claims":[{"key":"hasty:1"}]}`).want(200).must("lease.id")
+	lease := s.agent(
+		t, rival, "POST", "/v1/leases", `{"session":"`+session+`","claims":[{"key":"hasty:1"}]}`,
+	).want(200).must("lease.id")
 	defer quota(t, s, `{"requests_per_s":20}`)()
 	refused := 0
 	for range 200 {
@@ -266,7 +324,11 @@ func brokenWaits(t *testing.T, s *site) {
 	var all []net.Conn
 	for range 200 {
 		c := s.connect(t)
-		fmt.Fprintf(c, "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.secrets[rival], len(body), body)
+		fmt.Fprintf(
+			c,
+			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			s.secrets[rival], len(body), body,
+		)
 		all = append(all, c)
 	}
 	eventually(t, "all stand in line", func() bool { return strings.Contains(length(), `"length":200`) })

@@ -30,7 +30,9 @@ type link struct {
 // dial opens a connection to the gRPC door.
 func (s *site) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+s.server.GRPC, grpc.WithTransportCredentials(credentials.NewTLS(s.tls())))
+	conn, err := grpc.NewClient(
+		"passthrough:///"+s.server.GRPC, grpc.WithTransportCredentials(credentials.NewTLS(s.tls())),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,11 @@ func idOf(id string) []byte {
 
 func operatorOps() []*sessionpb.Op {
 	return []*sessionpb.Op{
-		{Body: &sessionpb.Op_SetPattern{SetPattern: &sessionpb.SetPattern{Pattern: &sessionpb.Pattern{Name: "eve", Shape: "eve:{id}"}}}},
+		{
+			Body: &sessionpb.Op_SetPattern{
+				SetPattern: &sessionpb.SetPattern{Pattern: &sessionpb.Pattern{Name: "eve", Shape: "eve:{id}"}},
+			},
+		},
 		{Body: &sessionpb.Op_DropPattern{DropPattern: &sessionpb.DropPattern{Name: "eve"}}},
 		{Body: &sessionpb.Op_RevertPattern{RevertPattern: &sessionpb.RevertPattern{Name: "eve"}}},
 		{Body: &sessionpb.Op_Configure{Configure: &sessionpb.Configure{Settings: &sessionpb.Settings{NearMisses: true}}}},

@@ -13,39 +13,67 @@ import (
 )
 
 var tenantAttacks = []attack{
-	{18, "Listings", "lists whatever can be listed, with every filter", "nothing in any answer is another tenant's", crossListings, nil},
 	{
-		19, "The journal as a stream", "reads events and documents from the first index on, as lines and as server-sent events",
+		18, "Listings", "lists whatever can be listed, with every filter", "nothing in any answer is another tenant's",
+		crossListings, nil,
+	},
+	{
+		19, "The journal as a stream",
+		"reads events and documents from the first index on, as lines and as server-sent events",
 		"nothing of another tenant is in it", crossStreams,
 		[]string{"server.TestEventsStayInTheirNamespace"},
 	},
 	{
-		20, "Ids of another tenant", "has learnt every id of another tenant's, of leases, tickets, sessions, tasks, effects and runs, and uses it in every operation that takes one, in the path, the query, a header or the body",
+		20, "Ids of another tenant",
+		"has learnt every id of another tenant's, of leases, tickets, sessions, tasks, effects and runs, and uses it in every operation that takes one, in the path, the query, a header or the body",
 		"404, in the same words as for an id that never was; the other tenant sees no change", crossIDs,
 		[]string{"server.TestTenantsDoNotMeet"},
 	},
 	{
-		21, "Names of another tenant", "asks for, writes, locks, revokes and deletes what another tenant has, by its name, in every operation that takes one",
+		21, "Names of another tenant",
+		"asks for, writes, locks, revokes and deletes what another tenant has, by its name, in every operation that takes one",
 		"the answer is the one that a name gets that nobody ever used; the other tenant sees no change", crossNames, nil,
 	},
-	{22, "Cursors of another tenant", "goes on with a listing where another tenant stopped", "404 not_found, as for a cursor that never was", crossCursors, nil},
-	{23, "Ids of another tenant on the stream", "uses them over the session stream, and attaches to another tenant's session", "the same refusal as for an id that never was", crossOnStream, nil},
 	{
-		24, "One request id for two", "sends another tenant's Idempotency-Key with the same body, and with another one, to be given its answer",
+		22, "Cursors of another tenant", "goes on with a listing where another tenant stopped",
+		"404 not_found, as for a cursor that never was", crossCursors, nil,
+	},
+	{
+		23, "Ids of another tenant on the stream",
+		"uses them over the session stream, and attaches to another tenant's session",
+		"the same refusal as for an id that never was", crossOnStream, nil,
+	},
+	{
+		24, "One request id for two",
+		"sends another tenant's Idempotency-Key with the same body, and with another one, to be given its answer",
 		"the call is a new one: request ids are a tenant's own", crossRequestIDs, nil,
 	},
-	{25, "Separators between namespace and key", "builds a key that another tenant's would be if the two were put together with a separator", "the keys are as far apart as any others, everywhere they are used", separators, nil},
-	{26, "Waiting for another tenant", "declares that it waits for an agent of another tenant, so as to see it, or to close a cycle with it", "no edge leads from one tenant to another", crossWaits, nil},
-	{27, "Another tenant's files", "reads and writes files that another tenant shares", "404, whether there is such a file or not", crossFiles, nil},
+	{
+		25, "Separators between namespace and key",
+		"builds a key that another tenant's would be if the two were put together with a separator",
+		"the keys are as far apart as any others, everywhere they are used", separators, nil,
+	},
+	{
+		26, "Waiting for another tenant",
+		"declares that it waits for an agent of another tenant, so as to see it, or to close a cycle with it",
+		"no edge leads from one tenant to another", crossWaits, nil,
+	},
+	{
+		27, "Another tenant's files", "reads and writes files that another tenant shares",
+		"404, whether there is such a file or not", crossFiles, nil,
+	},
 	{
 		28, "Figures", "reads the metrics",
-		"no key, agent, queue, purpose or id stands in them, however many there are; namespaces and their patterns are shown to the role `metrics` alone", figures,
+		"no key, agent, queue, purpose or id stands in them, however many there are; namespaces and their patterns are shown to the role `metrics` alone",
+		figures,
 		[]string{"server.TestMetrics", "server.TestMetricsByNamespaceNeedTheRole"},
 	},
 }
 
 // volatile matches the parts in which two answers to the same request may differ.
-var volatile = regexp.MustCompile(`"[0-9]+"|[lstqe]_[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|_ms":[0-9]+|[0-9a-f]{64}|s-[0-9a-f]{12}`)
+var volatile = regexp.MustCompile(
+	`"[0-9]+"|[lstqe]_[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|_ms":[0-9]+|[0-9a-f]{64}|s-[0-9a-f]{12}`,
+)
 
 // plain is an answer without what is volatile, and with the names that were asked for
 // as words.
@@ -64,7 +92,8 @@ func (s *site) view(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, op := range s.operations(t) {
-		if op.method == "GET" && !op.process && !op.endless && !op.wakes && len(op.foreignReference.path) == 0 && op.id != "why" && op.id != "events" {
+		if op.method == "GET" && !op.process && !op.endless && !op.wakes && len(op.foreignReference.path) == 0 &&
+			op.id != "why" && op.id != "events" {
 			got := s.send(t, op.call(op.trials()[0], nil, s.secrets[acme])).want(200)
 			b.WriteString(op.id + " " + volatile.ReplaceAllString(got.raw, "0") + "\n")
 		}
@@ -87,7 +116,9 @@ func (s *site) worlds(t *testing.T) (theirs, never things) {
 
 // cross carries out every trial that names a thing that wanted is true of, once with acme's and
 // once with one that never was, and compares the two.
-func cross(t *testing.T, s *site, wanted func(words []string) bool, check func(op *operation, tr trial, got *answer)) (tried int) {
+func cross(
+	t *testing.T, s *site, wanted func(words []string) bool, check func(op *operation, tr trial, got *answer),
+) (tried int) {
 	t.Helper()
 	theirs, never := s.worlds(t)
 	before := s.view(t)
@@ -103,7 +134,9 @@ func cross(t *testing.T, s *site, wanted func(words []string) bool, check func(o
 			none := s.send(t, op.call(tr, never, op.credential(s, rival)))
 			got := s.send(t, op.call(tr, theirs, op.credential(s, rival)))
 			if have, want := plain(got, theirs, never), plain(none, theirs, never); have != want {
-				t.Errorf("%s %s %s tells\n%s\nof what another tenant has, and\n%s\nof what never was", op.id, tr.path, tr.body, have, want)
+				t.Errorf(
+					"%s %s %s tells\n%s\nof what another tenant has, and\n%s\nof what never was", op.id, tr.path, tr.body, have, want,
+				)
 			}
 			check(&op, tr, got)
 		}
@@ -140,11 +173,14 @@ func kind(list []string) (ids, cursors, names int) {
 }
 
 func crossIDs(t *testing.T, s *site) {
-	tried := cross(t, s, func(list []string) bool { ids, _, _ := kind(list); return ids > 0 }, func(op *operation, tr trial, got *answer) {
-		if got.status != 404 {
-			t.Errorf("%s %s %s with another tenant's id: %d %s", op.id, tr.path, tr.body, got.status, got.raw)
-		}
-	})
+	tried := cross(
+		t, s, func(list []string) bool { ids, _, _ := kind(list); return ids > 0 },
+		func(op *operation, tr trial, got *answer) {
+			if got.status != 404 {
+				t.Errorf("%s %s %s with another tenant's id: %d %s", op.id, tr.path, tr.body, got.status, got.raw)
+			}
+		},
+	)
 	if tried < 40 {
 		t.Errorf("only %d operations take an id", tried)
 	}
@@ -161,7 +197,10 @@ func crossIDs(t *testing.T, s *site) {
 }
 
 func crossNames(t *testing.T, s *site) {
-	tried := cross(t, s, func(list []string) bool { ids, cursors, names := kind(list); return ids+cursors == 0 && names > 0 }, func(*operation, trial, *answer) {})
+	tried := cross(
+		t, s, func(list []string) bool { ids, cursors, names := kind(list); return ids+cursors == 0 && names > 0 },
+		func(*operation, trial, *answer) {},
+	)
 	if tried < 30 {
 		t.Errorf("only %d operations take a name", tried)
 	}
@@ -172,15 +211,18 @@ func crossNames(t *testing.T, s *site) {
 }
 
 func crossCursors(t *testing.T, s *site) {
-	tried := cross(t, s, func(list []string) bool { _, cursors, _ := kind(list); return cursors > 0 }, func(op *operation, tr trial, got *answer) {
-		if !got.is(404, "not_found") {
-			t.Errorf("%s %s: %d %s", op.id, tr.path, got.status, got.raw)
-		}
-		theirs, _ := s.worlds(t)
-		if own := s.send(t, op.call(tr, theirs, s.secrets[acme])); own.status != 200 {
-			t.Errorf("%s %s: its owner gets %d %s", op.id, tr.path, own.status, own.raw)
-		}
-	})
+	tried := cross(
+		t, s, func(list []string) bool { _, cursors, _ := kind(list); return cursors > 0 },
+		func(op *operation, tr trial, got *answer) {
+			if !got.is(404, "not_found") {
+				t.Errorf("%s %s: %d %s", op.id, tr.path, got.status, got.raw)
+			}
+			theirs, _ := s.worlds(t)
+			if own := s.send(t, op.call(tr, theirs, s.secrets[acme])); own.status != 200 {
+				t.Errorf("%s %s: its owner gets %d %s", op.id, tr.path, own.status, own.raw)
+			}
+		},
+	)
 	if tried != 7 {
 		t.Errorf("%d listings have cursors", tried)
 	}
@@ -223,7 +265,9 @@ func crossListings(t *testing.T, s *site) {
 
 func crossStreams(t *testing.T, s *site) {
 	s.worlds(t)
-	s.agent(t, rival, "POST", "/v1/commits", `{"agent":"last-writer","writes":[{"key":"g:last","put":"the last one"}]}`).want(200)
+	s.agent(
+		t, rival, "POST", "/v1/commits", `{"agent":"last-writer","writes":[{"key":"g:last","put":"the last one"}]}`,
+	).want(200)
 	for _, path := range []string{"/v1/events?from=1&follow=true", "/v1/watch?from=1&values=true"} {
 		for _, accept := range []string{"text/event-stream", "application/x-ndjson"} {
 			text := s.follow(t, s.secrets[rival], path, "Accept", accept).until("last-writer")
@@ -238,24 +282,50 @@ func crossOnStream(t *testing.T, s *site) {
 	l := s.agentStream(t, rival)
 	ops := func(w things) []*sessionpb.Op {
 		return []*sessionpb.Op{
-			{Slot: uint32(len(w["session"])) + uint32(w["session"][2]), Body: &sessionpb.Op_Attach{Attach: &sessionpb.Attach{Session: idOf(w["session"])}}},
+			{
+				Slot: uint32(len(w["session"])) + uint32(w["session"][2]),
+				Body: &sessionpb.Op_Attach{Attach: &sessionpb.Attach{Session: idOf(w["session"])}},
+			},
 			{Body: &sessionpb.Op_GetLease{GetLease: &sessionpb.GetLease{Lease: idOf(w["lease"])}}},
 			{Body: &sessionpb.Op_Renew{Renew: &sessionpb.Renew{Lease: idOf(w["lease"])}}},
 			{Body: &sessionpb.Op_Release{Release: &sessionpb.Release{Lease: idOf(w["lease"])}}},
-			{Body: &sessionpb.Op_Convert{Convert: &sessionpb.Convert{Lease: idOf(w["lease"]), Claims: []*sessionpb.Claim{{Key: "g:1"}}}}},
+			{
+				Body: &sessionpb.Op_Convert{
+					Convert: &sessionpb.Convert{Lease: idOf(w["lease"]), Claims: []*sessionpb.Claim{{Key: "g:1"}}},
+				},
+			},
 			{Body: &sessionpb.Op_Park{Park: &sessionpb.Park{Lease: idOf(w["lease"])}}},
 			{Body: &sessionpb.Op_Resume{Resume: &sessionpb.Resume{Lease: idOf(w["parked"])}}},
 			{Body: &sessionpb.Op_Arrive{Arrive: &sessionpb.Arrive{Lease: idOf(w["lease"])}}},
 			{Body: &sessionpb.Op_Poll{Poll: &sessionpb.Poll{Ticket: idOf(w["ticket"])}}},
 			{Body: &sessionpb.Op_Leave{Leave: &sessionpb.Leave{Ticket: idOf(w["ticket"])}}},
-			{Body: &sessionpb.Op_Commit{Commit: &sessionpb.Commit{Leases: [][]byte{idOf(w["lease"])}, Writes: []*sessionpb.Write{{Key: "g:1", Op: sessionpb.WriteOp_WRITE_OP_PUT, Body: []byte("1")}}}}},
+			{
+				Body: &sessionpb.Op_Commit{
+					Commit: &sessionpb.Commit{
+						Leases: [][]byte{idOf(w["lease"])},
+						Writes: []*sessionpb.Write{{Key: "g:1", Op: sessionpb.WriteOp_WRITE_OP_PUT, Body: []byte("1")}},
+					},
+				},
+			},
 			{Body: &sessionpb.Op_SettleEffect{SettleEffect: &sessionpb.SettleEffect{Id: idOf(w["effect"])}}},
 			{Body: &sessionpb.Op_GetEffect{GetEffect: &sessionpb.GetEffect{Digest: idOf(w["digest"])}}},
 			{Body: &sessionpb.Op_AckTask{AckTask: &sessionpb.AckTask{Lease: idOf(w["lease"])}}},
 			{Body: &sessionpb.Op_NackTask{NackTask: &sessionpb.NackTask{Lease: idOf(w["lease"])}}},
-			{Body: &sessionpb.Op_AskHuman{AskHuman: &sessionpb.AskHuman{Lease: idOf(w["lease"]), Question: &sessionpb.Question{Text: "may I?"}}}},
-			{Body: &sessionpb.Op_AnswerTask{AnswerTask: &sessionpb.AnswerTask{Task: idOf(w["task"]), Verdict: sessionpb.Verdict_VERDICT_DENIED, By: "eve"}}},
-			{Body: &sessionpb.Op_ChangeTask{ChangeTask: &sessionpb.ChangeTask{Task: idOf(w["task"]), Change: sessionpb.TaskChange_TASK_CHANGE_CANCEL}}},
+			{
+				Body: &sessionpb.Op_AskHuman{
+					AskHuman: &sessionpb.AskHuman{Lease: idOf(w["lease"]), Question: &sessionpb.Question{Text: "may I?"}},
+				},
+			},
+			{
+				Body: &sessionpb.Op_AnswerTask{
+					AnswerTask: &sessionpb.AnswerTask{Task: idOf(w["task"]), Verdict: sessionpb.Verdict_VERDICT_DENIED, By: "eve"},
+				},
+			},
+			{
+				Body: &sessionpb.Op_ChangeTask{
+					ChangeTask: &sessionpb.ChangeTask{Task: idOf(w["task"]), Change: sessionpb.TaskChange_TASK_CHANGE_CANCEL},
+				},
+			},
 			{Body: &sessionpb.Op_FollowTask{FollowTask: &sessionpb.FollowTask{Task: idOf(w["task"])}}},
 			{Body: &sessionpb.Op_GetTask{GetTask: &sessionpb.GetTask{Task: idOf(w["task"])}}},
 		}
@@ -286,7 +356,9 @@ func crossOnStream(t *testing.T, s *site) {
 func crossRequestIDs(t *testing.T, s *site) {
 	const id = "nightly-run-1"
 	ask := func(tenant, agent string) *answer {
-		return s.agent(t, tenant, "POST", "/v1/leases", `{"agent":"`+agent+`","claims":[{"key":"r:1"}]}`, "Idempotency-Key", id)
+		return s.agent(
+			t, tenant, "POST", "/v1/leases", `{"agent":"`+agent+`","claims":[{"key":"r:1"}]}`, "Idempotency-Key", id,
+		)
 	}
 	theirs := ask(acme, "a").want(200).must("lease.id")
 	if again := ask(acme, "a").want(200).must("lease.id"); again != theirs {
@@ -302,11 +374,20 @@ func crossRequestIDs(t *testing.T, s *site) {
 func separators(t *testing.T, s *site) {
 	s.worlds(t)
 	s.agent(t, acme, "POST", "/v1/leases", `{"claims":[{"key":"x:1"}]}`).want(200)
-	for _, key := range []string{"acme/x:1", "acme:x:1", "acme|x:1", "acme x:1", "acme.x:1", "x:1", "default/x:1", "rival/x:1", "acme,x:1", "acme#x:1", "acme%2fx:1"} {
-		lease := s.agent(t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, key)).want(200).must("lease.id")
-		s.agent(t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"leases":[%q],"writes":[{"key":%q,"put":"rival"}]}`, lease, key)).want(200)
+	for _, key := range []string{
+		"acme/x:1", "acme:x:1", "acme|x:1", "acme x:1", "acme.x:1", "x:1", "default/x:1", "rival/x:1", "acme,x:1",
+		"acme#x:1", "acme%2fx:1",
+	} {
+		lease := s.agent(
+			t, rival, "POST", "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, key),
+		).want(200).must("lease.id")
+		s.agent(
+			t, rival, "POST", "/v1/commits", fmt.Sprintf(`{"leases":[%q],"writes":[{"key":%q,"put":"rival"}]}`, lease, key),
+		).want(200)
 	}
-	for _, key := range []string{"acme\\u0000x:1", "/acme/x:1", "acme//x:1", "../acme/x:1", "acme/../acme/x:1", "x:1\\u0000", "\\u001facme\\u001fx:1"} {
+	for _, key := range []string{
+		"acme\\u0000x:1", "/acme/x:1", "acme//x:1", "../acme/x:1", "acme/../acme/x:1", "x:1\\u0000", "\\u001facme\\u001fx:1",
+	} {
 		s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(400, "invalid_key")
 	}
 	if got := s.agent(t, acme, "GET", "/v1/state/x:1", ""); got.status != 404 {
@@ -331,7 +412,8 @@ func crossWaits(t *testing.T, s *site) {
 	first, second := wait(acme, there, here), wait(rival, here, there)
 	for tenant, other := range map[string]string{acme: here, rival: there} {
 		for _, edge := range []string{"/v1/waits", "/v1/why?agent=" + other} {
-			if got := s.agent(t, tenant, "GET", edge, "").want(200); strings.Contains(got.raw, `"holder"`) && strings.Contains(got.raw, other) {
+			if got := s.agent(t, tenant, "GET", edge, "").want(200); strings.Contains(got.raw, `"holder"`) &&
+				strings.Contains(got.raw, other) {
 				t.Errorf("%s sees %s", tenant, got.raw)
 			}
 		}
@@ -347,8 +429,11 @@ func crossFiles(t *testing.T, s *site) {
 	if plain(got, things{"file": theirs["file"]}) != plain(none, things{"file": "nothing.txt"}) {
 		t.Errorf("%s and %s", got.raw, none.raw)
 	}
-	for _, path := range []string{"..%2facme%2f" + theirs["file"], "%2e%2e/acme/" + theirs["file"], "..%5cacme%5c" + theirs["file"]} {
-		if got := s.agent(t, rival, "GET", "/v1/files/"+path, ""); got.status != 400 || strings.Contains(got.raw, `"`+mark+`"`) {
+	for _, path := range []string{
+		"..%2facme%2f" + theirs["file"], "%2e%2e/acme/" + theirs["file"], "..%5cacme%5c" + theirs["file"],
+	} {
+		if got := s.agent(t, rival, "GET", "/v1/files/"+path, ""); got.status != 400 ||
+			strings.Contains(got.raw, `"`+mark+`"`) {
 			t.Errorf("%s: %d %s", path, got.status, got.raw)
 		}
 	}
@@ -365,7 +450,9 @@ func figures(t *testing.T, s *site) {
 	name := func(i int) string { return fmt.Sprintf("label-%d", i) }
 	use := func(i int) {
 		n := name(i)
-		lease := s.agent(t, rival, "POST", "/v1/leases", `{"agent":"`+n+`","purpose":"`+n+`","claims":[{"key":"`+n+`:1"}]}`).want(200).must("lease.id")
+		lease := s.agent(
+			t, rival, "POST", "/v1/leases", `{"agent":"`+n+`","purpose":"`+n+`","claims":[{"key":"`+n+`:1"}]}`,
+		).want(200).must("lease.id")
 		s.agent(t, rival, "POST", "/v1/leases/"+lease+"/release", `{"outcome":"`+n+`"}`).want(200)
 		s.agent(t, rival, "GET", "/v1/"+n, "")
 		s.agent(t, rival, "POST", "/v1/tasks", `{"queue":"`+n+`","kind":"`+n+`"}`)
@@ -398,7 +485,8 @@ func figures(t *testing.T, s *site) {
 	s.reload(t, string(lines)+line+"\n")
 	defer s.reload(t, string(lines))
 	text = s.send(t, ask{method: "GET", path: "/metrics", as: secret}).want(200).raw
-	if !strings.Contains(text, `{namespace="`+rival+`",pattern=""}`) || strings.Contains(text, "label-") || strings.Contains(text, "g:1") {
+	if !strings.Contains(text, `{namespace="`+rival+`",pattern=""}`) || strings.Contains(text, "label-") ||
+		strings.Contains(text, "g:1") {
 		t.Errorf("the role metrics sees %s", text)
 	}
 }

@@ -42,7 +42,10 @@ func (s *site) world(t *testing.T) things {
 		t.Helper()
 		s.operator(t, acme, "PUT", path, strings.ReplaceAll(body, "MARK", mark)).want(200)
 	}
-	w := things{"key": mark + ":held", "queue": mark + "-queue", "pattern": mark + "-pattern", "file": mark + ".txt", "agent": mark + "-agent", "namespace": mark + "-namespace"}
+	w := things{
+		"key": mark + ":held", "queue": mark + "-queue", "pattern": mark + "-pattern", "file": mark + ".txt",
+		"agent": mark + "-agent", "namespace": mark + "-namespace",
+	}
 	put("/v1/queues/"+w["queue"], `{}`)
 	put("/v1/patterns/"+w["pattern"], `{"pattern":"MARK-p:{id}"}`)
 	put("/v1/patterns/"+mark+"-other", `{"pattern":"MARK-o:{id}"}`)
@@ -50,29 +53,49 @@ func (s *site) world(t *testing.T) things {
 	put("/v1/writers/"+w["pattern"], `{"queue":"MARK-queue"}`)
 	w["session"] = post("/v1/sessions", `{"agent":"MARK-agent","ttl_ms":600000}`).want(200).must("session.id")
 	hold := func(key string) string {
-		return post("/v1/leases", `{"session":"`+w["session"]+`","ttl_ms":600000,"purpose":"MARK purpose","claims":[{"key":"`+key+`"}]}`).want(200).must("lease.id")
+		return post(
+			"/v1/leases",
+			`{"session":"`+w["session"]+`","ttl_ms":600000,"purpose":"MARK purpose","claims":[{"key":"`+key+`"}]}`,
+		).want(200).must("lease.id")
 	}
 	w["lease"] = hold("MARK:held")
 	hold("MARK:other")
 	w["parked"] = hold("MARK:parked")
 	post("/v1/leases/"+w["parked"]+"/park", `{"reason":"MARK reason"}`).want(200)
 	post("/v1/leases/"+hold("MARK:freed")+"/park", `{"keys":"free","reason":"MARK reason"}`).want(200)
-	w["ticket"] = post("/v1/leases", `{"session":"`+w["session"]+`","flow":"second","on_conflict":"wait","claims":[{"key":"MARK:elsewhere"},{"key":"MARK:held"}]}`).want(202).must("ticket.id")
+	w["ticket"] = post(
+		"/v1/leases",
+		`{"session":"`+w["session"]+
+			`","flow":"second","on_conflict":"wait","claims":[{"key":"MARK:elsewhere"},{"key":"MARK:held"}]}`,
+	).want(202).must("ticket.id")
 	for i := range 2 {
 		effect := post("/v1/effects", fmt.Sprintf(`{"tool":"MARK-tool","target":"MARK-%d"}`, i)).want(200)
 		w["effect"], w["digest"] = effect.must("effect.id"), effect.must("effect.action")
-		w["task"] = post("/v1/tasks", `{"queue":"MARK-queue","kind":"MARK-kind","payload":{"MARK":1}}`).want(202).must("task.id")
+		w["task"] = post(
+			"/v1/tasks", `{"queue":"MARK-queue","kind":"MARK-kind","payload":{"MARK":1}}`,
+		).want(202).must("task.id")
 		post("/v1/tasks", `{"queue":"MARK-queue","approval":{"question":"MARK?"}}`).want(202)
-		w["run"] = post("/v1/runs", `{"org":"MARK","workflow":"MARK-flow","agent":"MARK-agent","wait_ms":0}`).want(200).must("run.id")
-		post("/v1/commits", fmt.Sprintf(`{"note":"MARK note","as_of":"%d","session":"`+w["session"]+`","leases":["`+w["lease"]+`"],"writes":[{"key":"MARK:held","put":{"MARK":%d}},{"key":"MARK:doc","put":1}]}`, i, i)).want(200)
+		w["run"] = post(
+			"/v1/runs", `{"org":"MARK","workflow":"MARK-flow","agent":"MARK-agent","wait_ms":0}`,
+		).want(200).must("run.id")
+		post(
+			"/v1/commits",
+			fmt.Sprintf(
+				`{"note":"MARK note","as_of":"%d","session":"`+w["session"]+`","leases":["`+w["lease"]+
+					`"],"writes":[{"key":"MARK:held","put":{"MARK":%d}},{"key":"MARK:doc","put":1}]}`,
+				i, i,
+			),
+		).want(200)
 	}
 	post("/v1/mailbox/"+mark+"-p:1", `{"body":{"MARK":1}}`)
 	if err := os.WriteFile(filepath.Join(s.files[acme], w["file"]), []byte(mark), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for word, path := range map[string]string{
-		"cursor.keys": "/v1/keys?limit=1", "cursor.state": "/v1/state?limit=1&prefix=" + mark, "cursor.effects": "/v1/effects?limit=1",
-		"cursor.tasks": "/v1/tasks?limit=1", "cursor.approvals": "/v1/approvals?limit=1", "cursor.parked": "/v1/parked?limit=1", "cursor.runs": "/v1/runs?limit=1",
+		"cursor.keys": "/v1/keys?limit=1", "cursor.state": "/v1/state?limit=1&prefix=" + mark,
+		"cursor.effects": "/v1/effects?limit=1",
+		"cursor.tasks":   "/v1/tasks?limit=1", "cursor.approvals": "/v1/approvals?limit=1",
+		"cursor.parked": "/v1/parked?limit=1", "cursor.runs": "/v1/runs?limit=1",
 	} {
 		w[word] = url.QueryEscape(s.agent(t, acme, "GET", path, "").want(200).must("cursor"))
 	}

@@ -60,7 +60,10 @@ func startClusterWith(t testing.TB, with *papers, flags ...string) *cluster {
 	scheme := "http://"
 	if with != nil {
 		scheme = "https://"
-		flags = append(flags, "--cert-file", with.member.cert, "--key-file", with.member.key, "--trusted-ca-file", with.ca, "--client-cert-auth")
+		flags = append(
+			flags, "--cert-file", with.member.cert, "--key-file", with.member.key, "--trusted-ca-file", with.ca,
+			"--client-cert-auth",
+		)
 	}
 	const size = 3
 	ports := freePorts(t, 2*size)
@@ -74,7 +77,8 @@ func startClusterWith(t testing.TB, with *papers, flags ...string) *cluster {
 			"--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(m.dir, "data"),
 			"--listen-client-urls", scheme + m.client, "--advertise-client-urls", scheme + m.client,
 			"--listen-peer-urls", "http://" + ports[size+i], "--initial-advertise-peer-urls", "http://" + ports[size+i],
-			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", t.Name(), "--logger", "zap", "--log-level", "error",
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", t.Name(), "--logger", "zap",
+			"--log-level", "error",
 		}, flags...)
 		c.members = append(c.members, m)
 		c.start(i)
@@ -169,7 +173,9 @@ func (c *cluster) endpoints() (list []string) {
 // client is etcd's own.
 func (c *cluster) client() *clientv3.Client {
 	c.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints(), DialTimeout: 10 * time.Second, Logger: zap.NewNop(), TLS: c.papers.config(c)})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: c.endpoints(), DialTimeout: 10 * time.Second, Logger: zap.NewNop(), TLS: c.papers.config(c),
+	})
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -30,13 +30,16 @@ func TestFailOver(t *testing.T) {
 	active, standby := serveTwo(t, at, at)
 	waitFor(t, "the standby to name the active server", func() bool {
 		a := standby.get("/readyz")
-		return a.status == 503 && a.Code == "not_owner" && a.Active.HTTP == "http://"+active.http && a.Active.GRPC == active.grpc
+		return a.status == 503 && a.Code == "not_owner" && a.Active.HTTP == "http://"+active.http &&
+			a.Active.GRPC == active.grpc
 	})
 	if a := standby.get("/healthz"); a.status != 200 || a.Role != "standby" {
 		t.Fatalf("the standby's health: %+v", a)
 	}
 
-	holder, waiter, busy := dial(t, "holder", active, standby), dial(t, "waiter", standby, active), dial(t, "busy", active, standby)
+	holder, waiter, busy := dial(
+		t, "holder", active, standby,
+	), dial(t, "waiter", standby, active), dial(t, "busy", active, standby)
 	ctx := t.Context()
 	held, err := holder.Acquire(ctx, client.Request{Keys: []interlock.Key{"account:1"}})
 	if err != nil {
@@ -116,7 +119,10 @@ func TestFailOver(t *testing.T) {
 	}
 	report := func(what string, d []time.Duration) {
 		slices.Sort(d)
-		t.Logf("%s: n %d, median %v, longest %v", what, len(d), d[len(d)/2].Round(time.Millisecond), d[len(d)-1].Round(time.Millisecond))
+		t.Logf(
+			"%s: n %d, median %v, longest %v", what, len(d), d[len(d)/2].Round(time.Millisecond),
+			d[len(d)-1].Round(time.Millisecond),
+		)
 		if longest := d[len(d)-1]; longest > 10*time.Second {
 			t.Errorf("%s: %v, want less than 10s", what, longest)
 		}
@@ -169,7 +175,9 @@ func TestCutFromEtcd(t *testing.T) {
 	}
 }
 
-var namespaces = flag.Bool("namespaces", false, "also cut a network between two namespaces, which takes root and iproute2")
+var namespaces = flag.Bool(
+	"namespaces", false, "also cut a network between two namespaces, which takes root and iproute2",
+)
 
 // The same with a network of its own for the old owner: its link to etcd goes down while that
 // to its clients stays.

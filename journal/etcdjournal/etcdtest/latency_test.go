@@ -28,5 +28,8 @@ func TestLatencyOfAcquire(t *testing.T) {
 		}
 	}
 	slices.Sort(took)
-	t.Logf("acquire: n %d, median %v, p99 %v, longest %v", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+	t.Logf(
+		"acquire: n %d, median %v, p99 %v, longest %v", len(took), took[len(took)/2], took[len(took)*99/100],
+		took[len(took)-1],
+	)
 }

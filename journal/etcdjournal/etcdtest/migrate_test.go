@@ -32,7 +32,9 @@ func TestMigrate(t *testing.T) {
 	s := serveAt(t, nil, ports[0], ports[1], "--data-dir", dir)
 	s.becomes("ready")
 	ctx := t.Context()
-	held, err := s.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","ttl_ms":600000,"claims":[{"key":"account:1"}]}`)
+	held, err := s.call(
+		ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","ttl_ms":600000,"claims":[{"key":"account:1"}]}`,
+	)
 	if err != nil || held.status != 200 {
 		t.Fatalf("acquire: %+v, %v", held, err)
 	}
@@ -47,7 +49,8 @@ func TestMigrate(t *testing.T) {
 	if code, said := run(t, "migrate", "--from", dir, "--to", to); code != 0 {
 		t.Fatalf("migrate: exit code %d: %s", code, said)
 	}
-	if code, said := run(t, "migrate", "--from", dir, "--to", to); code != 2 || !strings.Contains(said, "a journal already") {
+	if code, said := run(t, "migrate", "--from", dir, "--to", to); code != 2 ||
+		!strings.Contains(said, "a journal already") {
 		t.Fatalf("migrate to a journal that is there: exit code %d: %s", code, said)
 	}
 	if code, said := run(t, "migrate", "--from", dir+"/none", "--to", c.url("other")); code != 1 {

@@ -43,8 +43,9 @@ func newPapers(t testing.TB) *papers {
 	sign := func(name string, serial int64) paper {
 		key := newKey(t)
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-			NotBefore: authority.NotBefore, NotAfter: authority.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
+			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			NotBefore:   authority.NotBefore, NotAfter: authority.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		}
 		cert, err := x509.CreateCertificate(rand.Reader, template, authority, &key.PublicKey, authorityKey)
@@ -55,13 +56,19 @@ func newPapers(t testing.TB) *papers {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return paper{cert: writePEM(t, filepath.Join(dir, name+".pem"), "CERTIFICATE", cert), key: writePEM(t, filepath.Join(dir, name+".key"), "PRIVATE KEY", der)}
+		return paper{
+			cert: writePEM(t, filepath.Join(dir, name+".pem"), "CERTIFICATE", cert),
+			key:  writePEM(t, filepath.Join(dir, name+".key"), "PRIVATE KEY", der),
+		}
 	}
 	self, err := x509.CreateCertificate(rand.Reader, authority, authority, &authorityKey.PublicKey, authorityKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &papers{ca: writePEM(t, filepath.Join(dir, "ca.pem"), "CERTIFICATE", self), member: sign("member", 2), server: sign("server", 3)}
+	return &papers{
+		ca: writePEM(t, filepath.Join(dir, "ca.pem"), "CERTIFICATE", self), member: sign("member", 2),
+		server: sign("server", 3),
+	}
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -119,9 +126,12 @@ func TestTLS(t *testing.T) {
 	}
 	others := newPapers(t)
 	for name, change := range map[string]func(*etcdjournal.Place){
-		"nothing is encrypted":                  func(p *etcdjournal.Place) { p.CA, p.Cert, p.Key = "", "", "" },
-		"no certificate is shown":               func(p *etcdjournal.Place) { p.Cert, p.Key = "", "" },
-		"a certificate of another authority":    func(p *etcdjournal.Place) { p.Cert, p.Key = others.server.cert, others.server.key },
+		"nothing is encrypted":    func(p *etcdjournal.Place) { p.CA, p.Cert, p.Key = "", "", "" },
+		"no certificate is shown": func(p *etcdjournal.Place) { p.Cert, p.Key = "", "" },
+		"a certificate of another authority": func(p *etcdjournal.Place) {
+			p.Cert, p.Key = others.server.cert,
+				others.server.key
+		},
 		"members whom another authority signed": func(p *etcdjournal.Place) { p.CA = others.ca },
 	} {
 		t.Run(name, func(t *testing.T) {

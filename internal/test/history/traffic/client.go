@@ -220,7 +220,9 @@ func (c *Client) end(op *history.Op, a *reply) {
 	}
 	for _, h := range a.Holders {
 		if mode, ok := interlock.ParseMode(h.Mode); ok && (op.Kind != history.Look || h.Key == op.Key) {
-			told.Holders = append(told.Holders, history.Holder{Claim: history.Claim{Key: h.Key, Mode: mode}, Fence: h.Fence, Request: h.Purpose})
+			told.Holders = append(
+				told.Holders, history.Holder{Claim: history.Claim{Key: h.Key, Mode: mode}, Fence: h.Fence, Request: h.Purpose},
+			)
 		}
 	}
 	for _, s := range a.Packet.Stale {

@@ -151,7 +151,8 @@ func lock(ctx context.Context, c *Client) error {
 }
 
 var modes = []interlock.Mode{
-	interlock.IntentShared, interlock.IntentExclusive, interlock.Shared, interlock.SharedIntentExclusive, interlock.Exclusive,
+	interlock.IntentShared, interlock.IntentExclusive, interlock.Shared, interlock.SharedIntentExclusive,
+	interlock.Exclusive,
 }
 
 // share takes keys above and below each other in all modes, for a short time, and leaves
@@ -234,7 +235,10 @@ func keep(ctx context.Context, c *Client) error {
 
 // hold waits for a key and does something under its lease.
 func hold(ctx context.Context, c *Client, key string, do func(*history.Grant) error) error {
-	op, err := c.Acquire(ctx, LeaseAttempt{Claims: []history.Claim{{Key: key, Mode: interlock.Exclusive}}, TTL: brief, Wait: true, Fragile: true})
+	op, err := c.Acquire(
+		ctx,
+		LeaseAttempt{Claims: []history.Claim{{Key: key, Mode: interlock.Exclusive}}, TTL: brief, Wait: true, Fragile: true},
+	)
 	if err != nil || op.Granted == nil {
 		return err
 	}

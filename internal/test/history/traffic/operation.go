@@ -67,7 +67,10 @@ func (c *Client) Acquire(ctx context.Context, x LeaseAttempt) (*history.Op, erro
 			c.end(op, a)
 			return op, nil
 		}
-		r = request{method: http.MethodGet, path: fmt.Sprintf("/v1/tickets/%s?wait_ms=%d", a.Ticket.ID, poll.Milliseconds()), wait: poll, fragile: x.Fragile}
+		r = request{
+			method: http.MethodGet, path: fmt.Sprintf("/v1/tickets/%s?wait_ms=%d", a.Ticket.ID, poll.Milliseconds()),
+			wait: poll, fragile: x.Fragile,
+		}
 	}
 }
 
@@ -80,7 +83,9 @@ func (c *Client) Renew(ctx context.Context, lease string) (*history.Op, error) {
 // Release returns a lease back.
 func (c *Client) Release(ctx context.Context, lease string, fragile bool) (*history.Op, error) {
 	op := c.begin(&history.Op{Kind: history.Release, Lease: lease})
-	return c.do(ctx, op, request{method: http.MethodPost, path: "/v1/leases/" + lease + "/release", body: body{}, fragile: fragile})
+	return c.do(
+		ctx, op, request{method: http.MethodPost, path: "/v1/leases/" + lease + "/release", body: body{}, fragile: fragile},
+	)
 }
 
 // Look asks for the holder of a key.
@@ -92,18 +97,30 @@ func (c *Client) Look(ctx context.Context, key string) (*history.Op, error) {
 // CheckFence asks whether the holder of a fence may write a key.
 func (c *Client) CheckFence(ctx context.Context, key string, fence interlock.Fence) (*history.Op, error) {
 	op := c.begin(&history.Op{Kind: history.CheckFence, Key: key, Fence: fence})
-	return c.do(ctx, op, request{method: http.MethodPost, path: "/v1/fences/check", body: body{"key": key, "fence": fence.String()}, fragile: true})
+	return c.do(
+		ctx, op,
+		request{
+			method: http.MethodPost, path: "/v1/fences/check", body: body{"key": key, "fence": fence.String()}, fragile: true,
+		},
+	)
 }
 
 // Read reads documents, all as of one moment.
 func (c *Client) Read(ctx context.Context, keys ...string) (*history.Op, error) {
 	op := c.begin(&history.Op{Kind: history.Read, Keys: keys})
-	return c.do(ctx, op, request{method: http.MethodGet, path: "/v1/state?" + url.Values{"key": keys, "values": {"true"}}.Encode(), fragile: true})
+	return c.do(
+		ctx, op,
+		request{
+			method: http.MethodGet, path: "/v1/state?" + url.Values{"key": keys, "values": {"true"}}.Encode(), fragile: true,
+		},
+	)
 }
 
 // Commit writes its request id to documents, if what was read is current, in the name of a
 // lease if there is one.
-func (c *Client) Commit(ctx context.Context, lease string, reads []history.Version, keys ...string) (*history.Op, error) {
+func (c *Client) Commit(
+	ctx context.Context, lease string, reads []history.Version, keys ...string,
+) (*history.Op, error) {
 	op := &history.Op{Kind: history.Commit, Lease: lease, Reads: reads}
 	for _, key := range keys {
 		op.Writes = append(op.Writes, history.Write{Key: key})
@@ -164,7 +181,10 @@ func (c *Client) prepare(ctx context.Context) error {
 		{method: http.MethodPut, path: "/v1/patterns/ledger", body: body{"pattern": "ledger/{id}", "write": "lease"}},
 		{method: http.MethodPut, path: "/v1/patterns/register", body: body{"pattern": "register/{id}", "write": "open"}},
 		{method: http.MethodPut, path: "/v1/namespace", body: body{"closed": false}},
-		{method: http.MethodPut, path: "/v1/queues/" + queue, body: body{"max_attempts": 1000, "backoff_ms": 10, "max_backoff_ms": 50}},
+		{
+			method: http.MethodPut, path: "/v1/queues/" + queue,
+			body: body{"max_attempts": 1000, "backoff_ms": 10, "max_backoff_ms": 50},
+		},
 	} {
 		c.calls++
 		if a, err := c.ask(ctx, &history.Op{ID: fmt.Sprint(c.name, "-", c.calls)}, r); a == nil || err != nil {
