@@ -78,6 +78,9 @@ func Fields(ev *record.Event) uint64 { return record.MaskOf(ev) }
 
 const KnownFields = record.KnownFields
 
+// Repeatables are the commands that are remembered under their request ids.
+var Repeatables = repeatables
+
 func Fingerprint(cmd Command) uint64 { return fingerprint(cmd.(repeatable)) }
 
 // TermsOf returns the terms of a living request.

@@ -32,8 +32,7 @@ func eachTerm(t *testing.T, check func(t *testing.T, name string, terms interloc
 	}
 }
 
-// A new field of interlock.Terms must reach the journal, the engine that replays it, and the
-// fingerprint of a request.
+// A new field of interlock.Terms must reach the journal, and the engine that replays it.
 func TestTermsReachTheJournal(t *testing.T) {
 	eachTerm(t, func(t *testing.T, _ string, terms interlock.Terms) {
 		entry := engine.EncodeEntry([]record.Event{{Kind: record.Granted, At: begin, Namespace: "default", Terms: terms}})
@@ -58,11 +57,8 @@ func TestTermsOutliveASnapshot(t *testing.T) {
 		if terms.Grace == 0 {
 			terms.Grace = engine.NoGrace
 		}
-		c := &engine.Acquire{Head: s.head(
-			interlock.SessionID{},
-		), ID: s.id(), Agent: "a", LeaseRequest: interlock.LeaseRequest{
-			Terms: terms, Claims: []interlock.Claim{{Key: "k"}},
-		}}
+		c := &engine.Acquire{Head: s.head(interlock.SessionID{}), ID: s.id(), Agent: "a"}
+		c.Terms, c.Claims = terms, []interlock.Claim{{Key: "k"}}
 		if name == "Division" {
 			c.Claims[0].Mode, c.Claims[0].Count = interlock.Member, 4
 		}
@@ -79,19 +75,6 @@ func TestTermsOutliveASnapshot(t *testing.T) {
 			if s.e, err = engine.ReadSnapshot(&b); err != nil {
 				t.Fatal(err)
 			}
-		}
-	})
-}
-
-func TestTermsChangeTheFingerprint(t *testing.T) {
-	plain := engine.Fingerprint(&engine.Acquire{
-		LeaseRequest: interlock.LeaseRequest{Claims: []interlock.Claim{{Key: "k"}}},
-	})
-	eachTerm(t, func(t *testing.T, _ string, terms interlock.Terms) {
-		if engine.Fingerprint(&engine.Acquire{LeaseRequest: interlock.LeaseRequest{
-			Claims: []interlock.Claim{{Key: "k"}}, Terms: terms,
-		}}) == plain {
-			t.Error("a repetition under the same request id with another value is taken for the same request")
 		}
 	})
 }

@@ -56,7 +56,8 @@ type claimant interface {
 	summary() requestSummary
 }
 
-var _ = []repeatable{
+// repeatables are all repeatable commands.
+var repeatables = []repeatable{
 	(*Acquire)(nil), (*Convert)(nil), (*Arrive)(nil), (*Declare)(nil), (*Park)(nil), (*Resume)(nil), (*Release)(nil),
 	(*Leave)(nil),
 	(*Revoke)(nil), (*OpenSession)(nil), (*SetPattern)(nil), (*DropPattern)(nil), (*RevertPattern)(nil), (*Configure)(nil),

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlockdev/interlock"
@@ -235,19 +236,40 @@ func TestNoSpace(t *testing.T) {
 		t.Fatalf("truncation under the alarm: %v", err)
 	}
 	// A member compacts, and raises its alarm, when it comes to that entry of the log, which may
-	// be later than the others: the rest is repeated until an append finds room.
+	// be later than the others: all is repeated until an append finds room.
+	sizes := ""
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the members at the last try:", sizes)
+		}
+	})
 	waitFor(t, "an append after the alarms", func() bool {
+		now, err := etcd.Get(t.Context(), "others/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := etcd.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil &&
+			!errors.Is(err, rpctypes.ErrCompacted) {
+			t.Fatal(err)
+		}
+		sizes = ""
 		for _, m := range c.members { // compaction alone returns no room to the quota
 			if _, err := etcd.Defragment(t.Context(), m.client); err != nil {
 				t.Fatal(err)
 			}
+			status, err := etcd.Status(t.Context(), m.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sizes += fmt.Sprintf(" %d bytes, %d in use;", status.DbSize, status.DbSizeInUse)
 		}
 		alarms, err := etcd.AlarmList(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range alarms.Alarms {
-			if _, err := etcd.AlarmDisarm(t.Context(), &clientv3.AlarmMember{MemberID: a.MemberID, Alarm: a.Alarm}); err != nil {
+			alarm := clientv3.AlarmMember{MemberID: a.MemberID, Alarm: a.Alarm}
+			if _, err := etcd.AlarmDisarm(t.Context(), &alarm); err != nil {
 				t.Fatal(err)
 			}
 		}
