@@ -66,7 +66,7 @@ type LeaseRequest struct {
 	Priority   int // from -MaxPriority to MaxPriority
 	OnConflict OnConflict
 	// MaxPosition bounds the queue position: a request that would wait further back is refused
-	// with CodeHeld. 0: no bound.
+	// with CodeHeld. 0: no bound. Parties of a barrier wait for each other at any position.
 	MaxPosition int
 
 	// AsOf is the version of the namespace's state that the caller has read of the documents at

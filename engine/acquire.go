@@ -114,7 +114,7 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 			e.refuseOwnAttempt(own)
 			return false
 		}
-		if at := r.Position(); c.MaxPosition > 0 && at > c.MaxPosition {
+		if at := r.Position(); c.MaxPosition > 0 && at > c.MaxPosition && r.Barrier() == nil {
 			e.refuse(
 				interlock.CodeHeld, message.New(message.TooFarBack, message.Num(at), message.Num(c.MaxPosition)),
 			).Conflict = e.inTheWay(r)

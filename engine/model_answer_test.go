@@ -353,6 +353,7 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 			}
 		}
 	}
+	_, isBarrier := r.barrier()
 	switch {
 	case m.neverServed(r):
 		return refusalKey(interlock.CodeTooManyPermits)
@@ -366,20 +367,26 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 		return answer{outcome: engine.Skipped}
 	case m.waitsForOwn(r, c.Flow):
 		return refusalKey(interlock.CodeInvalidRequest)
-	case c.MaxPosition > 0 && m.earlier(r) >= c.MaxPosition:
+	case c.MaxPosition > 0 && m.earlier(r) >= c.MaxPosition && !isBarrier:
 		return answer{} // an alternative, or an ancestor of the key, may have a shorter queue
 	}
 	return answer{outcome: engine.Queued, fresh: true}
 }
 
-// earlier returns how many waiters block r at any key.
+// earlier returns how many waiters may stand ahead of r at any key, its own flow's among them.
 func (m *model) earlier(r *request) (n int) {
 	for _, q := range m.requests {
-		if q.phase == waiting && m.inTheWay(q, r, r.wants()) {
+		if q != r && q.ns == r.ns && q.phase == waiting && (anyClash(q.wants(), r.wants()) || shareKey(q, r)) {
 			n++
 		}
 	}
 	return n
+}
+
+func shareKey(q, r *request) bool {
+	return slices.ContainsFunc(q.claims, func(a interlock.Claim) bool {
+		return slices.ContainsFunc(r.claims, func(b interlock.Claim) bool { return a.Key == b.Key })
+	})
 }
 
 // refusals returns the codes that may say why r cannot be had at once.

@@ -43,7 +43,7 @@ type AcquireRequest struct {
 	MaxWait  Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
 	Priority Priority     `json:"priority,omitempty"`
 	// A bound for the queue position: a request that would wait further back is refused with held.
-	// None when left out or 0.
+	// None when left out or 0, and for parties of a barrier, which wait for each other.
 	MaxPosition int `json:"max_position,omitempty" min:"0" max:"MaxWaitersPerKey"`
 	// The version of the namespace's state that the caller has read at the keys: the answer lists
 	// what was committed since. As of the request's arrival when left out.
