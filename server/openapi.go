@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// The paths of openapi.json are written by hand; internal/gen writes the schemas of bodies and of
-// most answers. TestOpenAPI holds it equal to what the server answers, and the table
+// The paths of openapi.json are written by hand; internal/gen writes the schemas of bodies and
+// answers. TestOpenAPI holds it equal to what the server answers, and the table
 // of routes to its paths.
 //
 //go:embed openapi.json

@@ -157,18 +157,16 @@ func TestOpenAPIHasTheListsAndLimits(t *testing.T) {
 	property := func(schema, name string) *openapi3.Schema {
 		return doc.Components.Schemas[schema].Value.Properties[name].Value
 	}
+	words := func(schema string) []any { return doc.Components.Schemas[schema].Value.Enum }
 	for name, c := range map[string]struct{ documented, have []any }{
-		"modes": {
-			doc.Components.Schemas["Mode"].Value.Enum, namesFrom(func(i int) string { return interlock.Mode(i).String() }),
-		},
-		"liveness": {
-			property("Holder", "liveness").Enum, namesFrom(func(i int) string { return interlock.Liveness(i).String() }),
-		},
-		"states": {
-			property("Lease", "state").Enum, namesFrom(func(i int) string { return interlock.LeaseState(i).String() }),
-		},
-		"reasons": {property("Event", "reason").Enum, namesFrom(func(i int) string { return record.Reason(i).String() })},
-		"events": {property("Event", "event").Enum, slices.DeleteFunc(
+		"modes":    {words("Mode"), namesFrom(func(i int) string { return interlock.Mode(i).String() })},
+		"liveness": {words("Liveness"), namesFrom(func(i int) string { return interlock.Liveness(i).String() })},
+		"states":   {words("LeaseState"), namesFrom(func(i int) string { return interlock.LeaseState(i).String() })},
+		"tasks":    {words("TaskState"), namesFrom(func(i int) string { return interlock.TaskState(i).String() })},
+		"verdicts": {words("Verdict"), namesFrom(func(i int) string { return interlock.Verdict(i).String() })},
+		"writes":   {words("WriteOp"), namesFrom(func(i int) string { return interlock.WriteOp(i).String() })},
+		"reasons":  {words("EndReason"), namesFrom(func(i int) string { return record.Reason(i).String() })},
+		"events": {words("EventKind"), slices.DeleteFunc(
 			namesFrom(func(i int) string { return record.Kind(i).String() }), func(name any) bool {
 				return name == record.Answered.String()
 			},

@@ -141,7 +141,7 @@ func tourState(d *door) {
 		page.at("documents.4") != nil {
 		d.Error("a page has more than fits")
 	}
-	tourShown(d, "Contended", func(j *jsonOut) {
+	tourShown(d, "PatternContention", func(j *jsonOut) {
 		writeContended(j, &interlock.Contention{Pattern: "account", Commits: 10, Conflicts: 10})
 	})
 	for _, doc := range fullDocuments() {

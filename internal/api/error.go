@@ -68,16 +68,7 @@ func (e *Problem) Error() string { return string(e.Code) + ": " + e.Detail }
 
 // problemOf reads an answer that is none of success.
 func problemOf(a *Answer, status string) error {
-	var p struct {
-		Title  string
-		Code   interlock.Code
-		Detail string
-		Advice struct {
-			Action     interlock.Action
-			RetryAfter int64 `json:"retry_after_ms"`
-			Message    string
-		}
-	}
+	var p ProblemDocument
 	if !strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") ||
 		json.Unmarshal(a.Body, &p) != nil || p.Code == "" {
 		return &Stranger{Status: status, Body: a.Body}

@@ -58,9 +58,8 @@ type Lease struct {
 	// How long its keys stay closed if its holder dies.
 	LockDelay Milliseconds `json:"lock_delay_ms,omitempty"`
 	// The claimant group that its permits count for.
-	Group string `json:"group,omitempty" text:"line"`
-	// The tier of the lease's life.
-	State string `json:"state" enum:"held,soft,grace,ended,parked"`
+	Group string     `json:"group,omitempty" text:"line"`
+	State LeaseState `json:"state"`
 	// Why it is in grace or over: ttl, max_hold, stall, revoked, preempted, ...
 	EndedBy string `json:"ended_by,omitempty" text:"line"`
 	// Of a lease that was resumed: the keys that others may have written meanwhile.
@@ -97,7 +96,7 @@ type Parking struct {
 
 // Decision is a person's answer about a parked lease.
 type Decision struct {
-	Verdict string `json:"verdict" enum:"approved,denied"`
+	Verdict Verdict `json:"verdict"`
 	// The name that the person claims.
 	By string `json:"by,omitempty" text:"line"`
 	// The credential that answered, authenticated by the server.
@@ -162,7 +161,7 @@ type Holder struct {
 	Count
 	Fence interlock.Fence `json:"fence,string"`
 	// From heartbeats, never from age.
-	Liveness     string       `json:"liveness" enum:"live,suspect,soft,grace,offered,parked,closed"`
+	Liveness     Liveness     `json:"liveness"`
 	HeartbeatAge Milliseconds `json:"heartbeat_age_ms"`
 	Held         Milliseconds `json:"held_ms"`
 	// Until it ends if nothing more is heard of the holder.

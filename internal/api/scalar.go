@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -70,3 +71,133 @@ type EffectID = string
 //
 //schema:pattern ^q_[0-9a-f]{32}$
 type TaskID = string
+
+// Time is a moment as RFC 3339 writes it, in UTC. For people and logs.
+//
+//schema:format date-time
+type Time = time.Time
+
+// Code is a reason for refusal. The list is closed and append-only; docs/errors.md explains each.
+//
+//schema:constants Code
+type Code = interlock.Code
+
+// Action is what to do next.
+//
+//schema:constants Action
+type Action = interlock.Action
+
+// ConflictKind is where the conflict lies. ancestor and descendant: where the holder stands, seen
+// from the requested key, or the line in which others go first; barrier: other parties are missing.
+//
+//schema:constants ConflictKind
+type ConflictKind = interlock.ConflictKind
+
+// LeaseState is the tier of a lease's life.
+//
+//schema:enum held,soft,grace,ended,parked
+type LeaseState = string
+
+// Liveness is how a holder is doing, from its heartbeats.
+//
+//schema:enum live,suspect,soft,grace,offered,parked,closed
+type Liveness = string
+
+// KeyState is the state of a key. free: neither held nor waited for.
+//
+//schema:enum free,held,waiting
+type KeyState = string
+
+// TaskState is where a task stands: scheduled (its time has not come), waiting (for its keys or a
+// worker), running, asking (a person), done, dead (it will not be tried again by itself),
+// cancelled.
+//
+//schema:enum scheduled,waiting,running,asking,done,dead,cancelled
+type TaskState = string
+
+// EffectState is where an effect stands. free: it was found not done.
+//
+//schema:enum claimed,done,unknown,free
+type EffectState = string
+
+// Verdict is a person's answer.
+//
+//schema:enum approved,denied
+type Verdict = string
+
+// WriteOp is how a document was written.
+//
+//schema:enum put,delete,merge,add
+type WriteOp = string
+
+// Digest is the SHA-256 of a canonical action.
+//
+//schema:pattern ^[0-9a-f]{64}$
+type Digest = string
+
+// FilePath is a path below the shared directory.
+//
+//schema:min 1
+//schema:max 1024
+type FilePath = string
+
+// FileVersion is the SHA-256 of a file's content, or none where there is no file.
+//
+//schema:pattern ^([0-9a-f]{12,64}|none)$
+type FileVersion = string
+
+// AnyVersion is the version of a document, which is decimal, or of a file, which is the hash of its
+// content or none.
+//
+//schema:pattern ^(0|[1-9][0-9]*|[0-9a-f]{12,64}|none)$
+type AnyVersion = string
+
+// JournalPosition is the index of the newest durable entry, a colon, and a SHA-256 of everything up
+// to it.
+//
+//schema:pattern ^[0-9]+:[0-9a-f]{64}$
+type JournalPosition = string
+
+// PatchOperation is an operation of a JSON patch (RFC 6902).
+//
+//schema:type object
+type PatchOperation = json.RawMessage
+
+// URI is an address.
+//
+//schema:format uri
+type URI = string
+
+// Outcome is what was done.
+//
+//schema:enum released,ended,left,closed,revoked,valid,set,reverted,deleted,paused
+//schema:enum draining,resumed
+type Outcome = string
+
+// TaskOutcome is what was done with a task, or what came of the question about it.
+//
+//schema:enum submitted,done,cancelled,rescheduled,replayed,discarded,nacked,asking
+//schema:enum counted,approved,denied
+type TaskOutcome = string
+
+// EventKind is what happened.
+//
+//schema:enum opened,session_opened,session_ended,queued,granted,admitted,claimed,grace
+//schema:enum ended,left,converted,yield_requested,closed,parked,resumed,decided
+//schema:enum pattern_set,pattern_dropped,configured,written,effect,queue_set
+//schema:enum queue_dropped,task_submitted,task_dispatched,task_attempt_failed,task_moved
+//schema:enum task_forgotten,approval_requested,approval_decided,effects_forgotten
+//schema:enum namespace_deleted,namespace_forgotten,refused
+type EventKind = string
+
+// EndReason is why something ended.
+//
+//schema:enum released,ttl,max_hold,stall,revoked,session_closed,session_expired,lapsed
+//schema:enum left,deadlock,wait_limit,preempted,barrier_broken,converted,lease_ended
+//schema:enum park_limit,target_ended,pattern_changed,nack,too_many_runs,question
+type EndReason = string
+
+// AuditedOperation is what was refused.
+//
+//schema:enum acquire,convert,start_run,commit,ack_task,submit_task,check_fence,revoke
+type AuditedOperation = string

@@ -133,8 +133,11 @@ func Load(tree *source.Tree) (*Model, error) {
 		case pkg.Struct(d.name) != nil && isMessage(pkg.Struct(d.name)):
 			msg := &Message{Name: d.name, Doc: d.doc}
 			for _, x := range d.directives {
-				if x.name == "one" {
+				switch x.name {
+				case "one":
 					msg.One = strings.Split(x.value, ",")
+				case "name":
+					msg.Name = x.value
 				}
 			}
 			if msg.Fields, err = l.fields(pkg.Struct(d.name)); err != nil {
@@ -148,7 +151,7 @@ func Load(tree *source.Tree) (*Model, error) {
 	return m, nil
 }
 
-// findParts marks the messages that are embedded, and the type of no field.
+// findParts marks the messages that are embedded, and neither the type of a field nor a request.
 func (m *Model) findParts(embedded map[string]bool) {
 	used := map[string]bool{}
 	for _, msg := range m.Messages {
@@ -160,7 +163,7 @@ func (m *Model) findParts(embedded map[string]bool) {
 		}
 	}
 	for _, msg := range m.Messages {
-		msg.Part = embedded[msg.Name] && !used[msg.Name]
+		msg.Part = embedded[msg.Name] && !used[msg.Name] && !strings.HasSuffix(msg.Name, "Request")
 	}
 }
 
@@ -332,7 +335,9 @@ func (l *loader) scalar(d declaration) (*Scalar, error) {
 		case "type":
 			s.Types = strings.Split(x.value, ",")
 		case "enum":
-			s.Enum = strings.Split(x.value, ",")
+			s.Enum = append(s.Enum, strings.Split(x.value, ",")...)
+		case "constants":
+			s.Enum, err = l.constants(x.value)
 		case "min":
 			s.Min, err = l.limit(x.value)
 		case "max":
@@ -345,6 +350,20 @@ func (l *loader) scalar(d declaration) (*Scalar, error) {
 		}
 	}
 	return s, nil
+}
+
+// constants returns the values of the constants of a string type of the root package.
+func (l *loader) constants(typeName string) (words []string, err error) {
+	for _, c := range l.root.Constants(typeName) {
+		if c.Value.Kind() != constant.String {
+			return nil, fmt.Errorf("%s is no string", c.Name)
+		}
+		words = append(words, constant.StringVal(c.Value))
+	}
+	if len(words) == 0 {
+		return nil, fmt.Errorf("type %s of the root package has no constants", typeName)
+	}
+	return words, nil
 }
 
 // Or joins words for a sentence: "wait, fail or skip".

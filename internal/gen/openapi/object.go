@@ -64,6 +64,11 @@ func (o *object) text(depth, column int) []byte {
 	if line := o.line(); column+len(line) <= width {
 		return line
 	}
+	return o.lines(depth)
+}
+
+// lines writes o with a line for each member.
+func (o *object) lines(depth int) []byte {
 	var b bytes.Buffer
 	b.WriteString("{\n")
 	inner := depth + indent

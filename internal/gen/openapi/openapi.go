@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/interlockdev/interlock/internal/gen/model"
 	"github.com/interlockdev/interlock/internal/gen/source"
@@ -16,7 +15,7 @@ import (
 // Name is the document.
 const Name = "server/openapi.json"
 
-// Emit returns the document with the schemas of the model.
+// Emit returns the document with the schemas of the model, and no others.
 func Emit(tree *source.Tree) (map[string][]byte, error) {
 	m, err := model.Load(tree)
 	if err != nil {
@@ -32,12 +31,7 @@ func Emit(tree *source.Tree) (map[string][]byte, error) {
 	return map[string][]byte{Name: doc}, nil
 }
 
-// namedSchema is a schema, as text.
-type namedSchema struct {
-	name string
-	text []byte
-}
-
+// replace puts the schemas of the model in the place of those in a document.
 func replace(doc []byte, m *model.Model) ([]byte, error) {
 	var parts struct {
 		Components struct{ Schemas json.RawMessage }
@@ -49,66 +43,22 @@ func replace(doc []byte, m *model.Model) ([]byte, error) {
 	if bytes.Count(doc, old) != 1 {
 		return nil, errors.New("has no components.schemas")
 	}
-	schemas, err := split(old)
-	if err != nil {
-		return nil, err
-	}
-	put := func(name string, s *object) {
-		text := s.text(nesting, nesting+len(name)+len(`"": ,`))
-		for i := range schemas {
-			if schemas[i].name == name {
-				schemas[i].text = text
-				return
-			}
-		}
-		schemas = append(schemas, namedSchema{name, text})
-	}
+	schemas := &object{}
 	for _, s := range m.Scalars {
-		put(s.Name, scalarSchema(s))
+		schemas.add(s.Name, scalarSchema(s))
 	}
 	for _, msg := range m.Messages {
-		if msg.Part {
-			continue
+		if !msg.Part {
+			schemas.add(msg.Name, messageSchema(m, msg))
 		}
-		put(msg.Name, messageSchema(m, msg))
 	}
-	var b bytes.Buffer
-	b.WriteString("{\n")
-	for i, s := range schemas {
-		fmt.Fprintf(&b, "%s%q: %s", strings.Repeat(" ", nesting), s.name, s.text)
-		if i < len(schemas)-1 {
-			b.WriteByte(',')
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteString(strings.Repeat(" ", nesting-indent) + "}")
-	return bytes.Replace(doc, old, b.Bytes(), 1), nil
-}
-
-// split returns the members of an object, as they are written.
-func split(text []byte) (list []namedSchema, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if _, err = d.Token(); err != nil {
-		return nil, err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		list = append(list, namedSchema{name.(string), value})
-	}
-	return list, nil
+	return bytes.Replace(doc, old, schemas.lines(nesting-indent), 1), nil
 }
 
 func scalarSchema(s *model.Scalar) *object {
 	o := &object{}
 	if len(s.Types) > 0 {
-		o.add("type", s.Types)
+		o.add("type", jsonTypes(s.Types))
 	} else if s.Kind != model.Any {
 		o.add("type", typeNames[s.Kind])
 	}
@@ -121,6 +71,14 @@ func scalarSchema(s *model.Scalar) *object {
 	}
 	o.limit(s.Kind, &s.Limits)
 	return o
+}
+
+// jsonTypes is the value of the keyword type.
+func jsonTypes(names []string) any {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return names
 }
 
 func messageSchema(m *model.Model, msg *model.Message) *object {
@@ -152,11 +110,7 @@ func messageSchema(m *model.Model, msg *model.Message) *object {
 func fieldSchema(m *model.Model, f *model.Field) *object {
 	if f.Types != nil {
 		o := &object{}
-		if len(f.Types) == 1 {
-			o.add("type", f.Types[0])
-		} else {
-			o.add("type", f.Types)
-		}
+		o.add("type", jsonTypes(f.Types))
 		o.describe(f.Doc)
 		return o
 	}

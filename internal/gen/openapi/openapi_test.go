@@ -32,14 +32,13 @@ func TestReplace(t *testing.T) {
 }
 `
 	want := head + `{
+      "Key": {"type": "string", "description": "A path.", "maxLength": 512},
       "Ask": {
         "type": "object",
         "properties": {"key": {"$ref": "#/components/schemas/Key"}, "mode": {"type": "string", "description": "a < b & c", "enum": ["x", "y"]}},
         "required": ["key"],
         "additionalProperties": false
-      },
-      "Other": {"type":"string"},
-      "Key": {"type": "string", "description": "A path.", "maxLength": 512}
+      }
     }
   }
 }

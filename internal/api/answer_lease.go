@@ -1,0 +1,176 @@
+package api
+
+import "github.com/interlockdev/interlock"
+
+// Granted is the answer to a request that has its lease.
+type Granted struct {
+	Outcome string `json:"outcome" enum:"granted"`
+	Lease   Lease  `json:"lease"`
+	// Another holder that may write had a claimed key while this request waited: read again.
+	Changed bool `json:"changed"`
+	// The same holder already had all of it, and this is that lease.
+	Reused bool `json:"reused"`
+	// Oldest first.
+	Notes []Note `json:"notes"`
+	// What was committed at the claimed keys since as_of, or while the request waited.
+	Packet *Packet `json:"packet,omitempty"`
+	// If they were asked for: the documents at the claimed keys, in the order of the claims and
+	// absent ones among them, then those below keys claimed in a mode that covers the keys below,
+	// in the order of the keys.
+	Documents []Document `json:"documents,omitempty" max:"64"`
+	// The version of the namespace's state that the documents are of.
+	AsOf interlock.Version `json:"as_of,omitempty,string"`
+	// Not all documents below the claimed keys are there: list them by their prefix.
+	DocumentsMore bool `json:"documents_more,omitempty"`
+	// About what was asked: a key that is spelled almost like another.
+	Warnings []string `json:"warnings,omitempty" text:"line"`
+	Advice   *Advice  `json:"advice,omitempty"`
+	Stamp
+}
+
+// Queued is the answer to a request that waits in line.
+type Queued struct {
+	Outcome string `json:"outcome" enum:"queued"`
+	Ticket  Ticket `json:"ticket"`
+	// The first of the keys that is not free.
+	Key          Key          `json:"key,omitempty"`
+	ConflictKind ConflictKind `json:"conflict_kind,omitempty"`
+	Capacity     *Capacity    `json:"capacity,omitempty"`
+	// The holders that block the request. If only earlier waiters block it: those that block the
+	// first of them.
+	Holders []Holder `json:"holders"`
+	// Holders not shown.
+	More int `json:"more_holders,omitempty" min:"1"`
+	// About what was asked: a key that is spelled almost like another.
+	Warnings []string `json:"warnings,omitempty" text:"line"`
+	Advice   Advice   `json:"advice"`
+	Stamp
+}
+
+// Skipped is the answer to a request with on_conflict skip that could not be granted at once.
+type Skipped struct {
+	Outcome      string       `json:"outcome" enum:"skipped"`
+	Key          Key          `json:"key"`
+	ConflictKind ConflictKind `json:"conflict_kind"`
+	Capacity     *Capacity    `json:"capacity,omitempty"`
+	// The holders that block the request. If only earlier waiters block it: those that block the
+	// first of them.
+	Holders []Holder `json:"holders"`
+	// Holders not shown.
+	More int `json:"more_holders,omitempty" min:"1"`
+	// About what was asked: a key that is spelled almost like another.
+	Warnings []string `json:"warnings,omitempty" text:"line"`
+	Advice   Advice   `json:"advice"`
+	Stamp
+}
+
+// Parked is the answer of POST /v1/leases/{id}/park.
+type Parked struct {
+	Outcome string `json:"outcome" enum:"parked"`
+	Lease   Lease  `json:"lease"`
+	Advice  Advice `json:"advice"`
+	Stamp
+}
+
+// Queue is the line of a key.
+type Queue struct {
+	// Waiters in line.
+	Length int `json:"length" min:"0"`
+	// Expected wait of a newcomer.
+	ETA Milliseconds `json:"eta_ms"`
+}
+
+// Capacity is how full a key with permits or tokens is.
+type Capacity struct {
+	// How many the key has.
+	Permits int `json:"permits,omitempty" min:"1"`
+	// May be more than permits after those were made fewer.
+	Used int `json:"used,omitempty" min:"0"`
+	// What of the permits each claimant group has that the pattern lists.
+	Groups []GroupUse `json:"groups,omitempty"`
+	// How many there are at most.
+	Tokens int `json:"tokens,omitempty" min:"1"`
+	// Tokens that there are now.
+	Available int `json:"available,omitempty" min:"0"`
+	// Until the next token.
+	Refill Milliseconds `json:"refill_ms,omitempty"`
+}
+
+// GroupUse is what a claimant group has of the permits.
+type GroupUse struct {
+	// Empty: claims without a group.
+	Name string `json:"name" text:"line"`
+	Used int    `json:"used" min:"0"`
+	// How many are kept free for it.
+	Min int `json:"min" min:"0"`
+	// How many it gets at most; left out when there is no bound but the capacity.
+	Max int `json:"max,omitempty" min:"1"`
+}
+
+// SessionView is the answer of POST /v1/sessions.
+type SessionView struct {
+	Session Session `json:"session"`
+	Stamp
+}
+
+// Heartbeat is the answer to a session's heartbeat.
+type Heartbeat struct {
+	Session Session `json:"session"`
+	// Leases in force with news for their holder: they end soon, another agent asks for them, or
+	// some of their parts are to be stopped.
+	Warnings []LeaseNotice `json:"warnings"`
+	// Leases that are gone or in grace, each once.
+	Losses []LeaseLoss `json:"losses"`
+	Stamp
+}
+
+// LeaseNotice is a lease with news for its holder.
+type LeaseNotice struct {
+	Lease  Lease  `json:"lease"`
+	Advice Advice `json:"advice"`
+}
+
+// LeaseLoss is a lease that is gone or in grace.
+type LeaseLoss struct {
+	Lease Lease `json:"lease"`
+	Code  Code  `json:"code"`
+	// What happened to it; of a revocation, the credential and the reason.
+	Detail string `json:"detail" text:"line"`
+	Advice Advice `json:"advice"`
+}
+
+// StartedRun is a run as its starter sees it.
+type StartedRun struct {
+	// The id of its lease: the secret of its starter.
+	ID       LeaseID `json:"id"`
+	Org      string  `json:"org" text:"line"`
+	Workflow string  `json:"workflow,omitempty" text:"line"`
+	Lease    Lease   `json:"lease"`
+}
+
+// RunAnswer is the answer of POST /v1/runs.
+type RunAnswer struct {
+	Outcome string     `json:"outcome" enum:"granted"`
+	Run     StartedRun `json:"run"`
+	// Of earlier runs, oldest first.
+	Notes []Note `json:"notes"`
+	// About what was asked: a key that is spelled almost like another.
+	Warnings []string `json:"warnings,omitempty" text:"line"`
+	Advice   *Advice  `json:"advice,omitempty"`
+	Stamp
+}
+
+// Run is a run as others see it.
+type Run struct {
+	Org      string `json:"org" text:"line"`
+	Workflow string `json:"workflow,omitempty" text:"line"`
+	Holder   Holder `json:"holder"`
+}
+
+// Runs is the answer of GET /v1/runs.
+type Runs struct {
+	Runs []Run `json:"runs"`
+	// More runs: ask with it.
+	Cursor string `json:"cursor,omitempty"`
+	Stamp
+}

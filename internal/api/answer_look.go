@@ -1,0 +1,199 @@
+package api
+
+import "github.com/interlockdev/interlock"
+
+// KeyView is the answer of GET /v1/keys/{key}.
+type KeyView struct {
+	Key   Key      `json:"key"`
+	State KeyState `json:"state"`
+	// The holders of the key, an ancestor or a descendant.
+	Holders []Holder `json:"holders"`
+	// Holders not shown.
+	More int `json:"more_holders,omitempty" min:"1"`
+	// The first 100.
+	Waiters []Waiter `json:"line"`
+	// Waiters in line.
+	Length int `json:"length" min:"0"`
+	// The lowest fence that a guard may still accept: of a free key, the next that is given out.
+	FenceFloor interlock.Fence `json:"fence_floor,string"`
+	Notes      []Note          `json:"notes"`
+	// How long keys like this one are usually held; left out when none was seen.
+	HoldTime Milliseconds `json:"hold_time_ms,omitempty"`
+	// Name of the pattern that the key fits; left out for none.
+	Pattern  string    `json:"pattern,omitempty" text:"line"`
+	Capacity *Capacity `json:"capacity,omitempty"`
+	// Of the document at the key.
+	Version interlock.Version `json:"version,string"`
+	// Of the barrier that its holders belong to.
+	Generation uint64 `json:"generation,omitempty" min:"1"`
+	// True when that barrier has lost a party: it cannot open again, and can be begun anew when its
+	// holders have released. Left out otherwise.
+	Broken bool `json:"broken,omitempty"`
+	// With resource only.
+	Part *Part `json:"part,omitempty"`
+	Stamp
+}
+
+// KeyList is the answer of GET /v1/keys.
+type KeyList struct {
+	Keys []KeyRow `json:"keys"`
+	// Where the listing goes on; left out at its end. It belongs to this namespace and filter.
+	Cursor string `json:"cursor,omitempty"`
+	Stamp
+}
+
+// KeyRow is a key with its holders.
+type KeyRow struct {
+	Key     Key      `json:"key"`
+	State   KeyState `json:"state"`
+	Holders []Holder `json:"holders"`
+	// Holders not shown.
+	More int `json:"more_holders,omitempty" min:"1"`
+	// Waiters in line.
+	Length int `json:"length" min:"0"`
+}
+
+// Waiter is a waiter as others see it.
+type Waiter struct {
+	Name
+	// The waiter's own text.
+	Purpose string `json:"purpose" text:"line"`
+	Mode    Mode   `json:"mode"`
+	Count
+	// With which it waits: its own, or one that it inherits.
+	Priority int `json:"priority"`
+	// 1 is the next; 0 is offered the key already.
+	Position int          `json:"position" min:"0"`
+	Waited   Milliseconds `json:"waited_ms"`
+	ETA      Milliseconds `json:"eta_ms"`
+	// The key is offered to it, and it has not answered yet.
+	Offered bool `json:"offered"`
+	// It is a task, which agent submitted and which is in line instead of it.
+	Task TaskID `json:"task,omitempty"`
+	// The task's queue.
+	Queue string `json:"queue,omitempty"`
+	// The task waits for a worker, and blocks no other waiter meanwhile.
+	Dormant bool `json:"dormant,omitempty"`
+}
+
+// Part is the part of a shared-out key that a resource belongs to: the first eight bytes of the
+// SHA-256 of the resource's name, as a number with the highest byte first, modulo the number of
+// parts.
+type Part struct {
+	// As it was asked for.
+	Resource string `json:"resource" text:"line"`
+	// The part's number.
+	Number int `json:"number" min:"0"`
+	// The number of parts.
+	Parts int `json:"parts" min:"1"`
+	Key   Key `json:"key"`
+	// The member that has the part; absent while none has it.
+	Holder *Holder `json:"holder,omitempty"`
+}
+
+// ParkedList is the answer of GET /v1/parked.
+type ParkedList struct {
+	Leases []ParkedLease `json:"leases"`
+	// Where the listing goes on; left out at its end. It belongs to this namespace and listing.
+	Cursor string `json:"cursor,omitempty"`
+	Stamp
+}
+
+// ParkedLease is a parked lease as others see it.
+type ParkedLease struct {
+	// The holder's name, as it calls itself: its own text.
+	Agent string `json:"agent" text:"line"`
+	// The flow within its session.
+	Flow string `json:"flow" text:"line"`
+	// What the lease was acquired for: the holder's text.
+	Purpose string  `json:"purpose" text:"line"`
+	Claims  []Claim `json:"claims"`
+	// The one that it had. It is given a new one when it is resumed.
+	Fence   interlock.Fence `json:"fence,string"`
+	Parking Parking         `json:"parking"`
+}
+
+// Hot is the answer of GET /v1/hot.
+type Hot struct {
+	// Busiest first.
+	Keys []HotKey `json:"keys"`
+	Stamp
+}
+
+// HotKey is a busy key.
+type HotKey struct {
+	Key     Key `json:"key"`
+	Holders int `json:"holders" min:"0"`
+	// Waiters in line.
+	Length int `json:"length" min:"0"`
+}
+
+// Waits is the answer of GET /v1/waits.
+type Waits struct {
+	// At most 10,000, in the order of arrival.
+	Edges []WaitEdge `json:"edges"`
+	Stamp
+}
+
+// WaitEdge is a wait of one party for another.
+type WaitEdge struct {
+	Waiter  Party `json:"waiter"`
+	Blocker Party `json:"blocker"`
+	// Empty for a declared wait for another agent.
+	Key string `json:"key"`
+	// As Mode; empty for a declared wait.
+	Mode string `json:"mode"`
+	// The blocker does not hold the key, but is ahead in line.
+	Ahead bool `json:"ahead"`
+	// The task that the waiter waits for: the blocker has it, or is its place in line; without a
+	// blocker no worker has it.
+	Task   TaskID       `json:"task,omitempty"`
+	Waited Milliseconds `json:"waited_ms"`
+}
+
+// Party is a party of a wait.
+type Party struct {
+	Name
+	// It is a task that is in line instead of agent, which submitted it.
+	Task TaskID `json:"task,omitempty"`
+}
+
+// Why is the answer of GET /v1/why.
+type Why struct {
+	Key Key `json:"key,omitempty"`
+	// What was asked after: a key or an agent.
+	Agent string `json:"agent,omitempty" text:"line"`
+	// One paragraph.
+	Text string `json:"text" text:"line"`
+	// The waits, from the first waiter down to the party that all of them wait for in the end.
+	Chain []WaitLink `json:"chain"`
+	// Each wait of the agent, the oldest first, at most 16. The chain of the first is chain, too.
+	Waits []WaitChain `json:"waits,omitempty"`
+	// Waits of the agent that waits leaves out.
+	MoreWaits int    `json:"more_waits,omitempty" min:"1"`
+	Advice    Advice `json:"advice"`
+	Stamp
+}
+
+// WaitLink is a party in a chain of waits.
+type WaitLink struct {
+	Name
+	// It is a task that is in line instead of agent.
+	Task TaskID `json:"task,omitempty"`
+	// The task that it waits for.
+	End TaskID `json:"awaits,omitempty"`
+	// awaited: another agent has declared a wait for it.
+	Does string `json:"does" enum:"holds,waits,awaited"`
+	// Empty for a declared wait for another agent.
+	Key string `json:"key"`
+	// As Mode; empty for a declared wait.
+	Mode     string       `json:"mode"`
+	Since    Milliseconds `json:"since_ms,omitempty"`
+	Liveness Liveness     `json:"liveness,omitempty"`
+}
+
+// WaitChain is a chain of waits.
+type WaitChain struct {
+	// It begins with the agent.
+	Chain []WaitLink `json:"chain"`
+}

@@ -1,0 +1,101 @@
+package api
+
+// Patterns is the answer of GET /v1/patterns.
+type Patterns struct {
+	Patterns []KeyPattern `json:"patterns"`
+	Stamp
+}
+
+// Revisions is the answer of GET /v1/patterns/{name}/revisions.
+type Revisions struct {
+	// The pattern's name.
+	Name      string            `json:"name" text:"line"`
+	Revisions []PatternRevision `json:"revisions"`
+	Stamp
+}
+
+// PatternRevision is a change of a pattern.
+type PatternRevision struct {
+	// Its number; they count from 1 for each name.
+	Revision int `json:"revision" min:"1"`
+	// The credential that set it.
+	Actor string       `json:"actor,omitempty" text:"line"`
+	Age   Milliseconds `json:"age_ms"`
+	// The earlier revision that it brought back.
+	Reverted int `json:"reverted,omitempty" min:"1"`
+	// By it the pattern was taken away.
+	Dropped bool `json:"dropped"`
+	// What the pattern was set to.
+	Pattern *KeyPattern `json:"policy,omitempty"`
+}
+
+// WriterList is the answer of GET /v1/writers.
+type WriterList struct {
+	Writers []Writer `json:"writers"`
+	Stamp
+}
+
+// Writer is a queue that alone may change the keys of a pattern.
+type Writer struct {
+	// The pattern's.
+	Name string `json:"name" text:"line"`
+	// The shape of the keys.
+	Shape       string `json:"pattern" text:"line"`
+	WriterQueue string `json:"queue"`
+}
+
+// JournalHead is the answer of GET /v1/journal/head.
+type JournalHead struct {
+	// The index of the newest durable entry, a colon, and a SHA-256 of everything up to it.
+	Head JournalPosition `json:"head"`
+	Stamp
+}
+
+// Statement is a signed fence.
+type Statement struct {
+	// A compact JWS; its payload names namespace, claims, fence, holder, iat and exp.
+	Statement string `json:"statement"`
+	// Which key of the key set signed it.
+	KeyID string `json:"key_id"`
+	// How long it holds.
+	ExpiresIn Milliseconds `json:"expires_in_ms"`
+	Stamp
+}
+
+// KeySet is the keys that signed fences are checked with, as a JWK set (RFC 7517).
+type KeySet struct {
+	Keys []SigningKey `json:"keys"`
+}
+
+// SigningKey is a public key of a key set.
+type SigningKey struct {
+	Type  string `json:"kty" enum:"OKP"`
+	Curve string `json:"crv" enum:"Ed25519"`
+	// The public key, base64url.
+	X string `json:"x"`
+	// Its thumbprint (RFC 7638).
+	ID        string `json:"kid"`
+	Algorithm string `json:"alg" enum:"EdDSA"`
+	Use       string `json:"use" enum:"sig"`
+}
+
+// Rotated is the answer of POST /v1/fences/keys/rotate.
+type Rotated struct {
+	Outcome string `json:"outcome" enum:"rotated"`
+	// The key that signs from now on.
+	KeyID string `json:"key_id"`
+	Stamp
+}
+
+// FileAnswer is the answer to a write of a file.
+type FileAnswer struct {
+	Outcome string   `json:"outcome" enum:"written,merged,deleted"`
+	Path    FilePath `json:"path"`
+	// The version of the file's present content.
+	Version FileVersion `json:"version"`
+	// In bytes.
+	Size int `json:"size" min:"0"`
+	// The file has what others wrote meanwhile, too: read it again before the next change.
+	Merged bool `json:"merged"`
+	Stamp
+}
