@@ -205,6 +205,7 @@ func TestImportsRefuses(t *testing.T) {
 		{folder: "engine", local: []string{"."}},
 		{folder: "server", local: []string{"engine"}, remote: []string{"example.org/a"}},
 		{folder: "server/wirepb", tests: true},
+		{folder: "engine", local: []string{"."}},
 	}
 	root := plant(t, map[string]string{
 		"words.go":             "package interlock\nimport _ \"github.com/interlockdev/interlock/engine\"",
@@ -223,6 +224,7 @@ func TestImportsRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
+		"engine has two rules in internal/layout/table.go: merge them",
 		". must not import github.com/interlockdev/interlock/engine",
 		"engine must not import github.com/interlockdev/interlock/server",
 		"engine/part must not import example.org/a",

@@ -56,13 +56,6 @@ var table = []rule{
 			"engine/record",
 		},
 	},
-	{
-		folder: "engine/internal/store",
-		local: []string{
-			".", "engine/internal/collection", "engine/internal/keypath", "engine/internal/lockmode", "engine/message",
-			"engine/record",
-		},
-	},
 	{folder: "engine/message", local: []string{"."}},
 	{folder: "engine/record", local: []string{".", "engine/message"}},
 	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
@@ -156,8 +149,8 @@ var table = []rule{
 	{folder: "internal/trace"},
 }
 
-// Imports checks every package below root against the table and returns what
-// breaks it, sorted.
+// Imports checks every package below root against the table, and returns what breaks it and the
+// folders with two rules.
 func Imports(root string) ([]string, error) {
 	return checkImports(root, table)
 }
@@ -166,6 +159,11 @@ func checkImports(root string, table []rule) (problems []string, err error) {
 	imports, err := readImports(root)
 	if err != nil {
 		return nil, err
+	}
+	for i, r := range table {
+		if slices.ContainsFunc(table[:i], func(o rule) bool { return o.folder == r.folder }) {
+			problems = append(problems, fmt.Sprintf("%s has two rules in internal/layout/table.go: merge them", r.folder))
+		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(imports)) {
 		r := ruleFor(table, folder)
