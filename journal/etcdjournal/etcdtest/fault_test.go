@@ -193,7 +193,8 @@ func TestNoSpace(t *testing.T) {
 	s := c.store(c.place())
 	j := c.own(s)
 	etcd := c.client()
-	for i := range 4 { // what others keep in this etcd
+	const others = 4 // keys of 1 MiB that other users keep in this etcd
+	for i := range others {
 		if _, err := etcd.Put(t.Context(), fmt.Sprint("others/", i), strings.Repeat("x", 1<<20)); err != nil {
 			t.Fatal(err)
 		}
@@ -201,6 +202,21 @@ func TestNoSpace(t *testing.T) {
 	half := strings.Repeat("x", journal.MaxAppendBytes/2)
 	stored := 0
 	for stored < 100 {
+		// A member compares the quota with its size at its last commit, which comes up to 100 ms after a
+		// write. If appends were faster, they could store more than the quota, and deleting what others
+		// keep would not free enough.
+		waitFor(t, "the members to count the last append", func() bool {
+			for _, m := range c.members {
+				status, err := etcd.Status(t.Context(), m.client)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if status.DbSize < int64(others<<20+stored*len(half)) {
+					return false
+				}
+			}
+			return true
+		})
 		err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(half)})
 		if errors.Is(err, journal.ErrNoSpace) {
 			break
