@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/store"
@@ -80,7 +79,7 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 	if !r.IsRun() {
 		if lease := r.Covered(); lease != nil {
 			eff := e.reply(Granted)
-			e.describeHanded(lease, &eff.Lease)
+			lease.DescribeHanded(&eff.Lease)
 			eff.Lease.Reused = true
 			return false
 		}
@@ -117,12 +116,12 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 		if at := r.Position(); c.MaxPosition > 0 && at > c.MaxPosition && r.Barrier() == nil {
 			e.refuse(
 				interlock.CodeHeld, message.New(message.TooFarBack, message.Num(at), message.Num(c.MaxPosition)),
-			).Conflict = e.inTheWay(r)
+			).Conflict = r.Conflict()
 			return false
 		}
 		return e.queue(r, c.OnConflict, c.Attach)
 	case c.OnConflict == interlock.Skip:
-		conflict := e.inTheWay(r)
+		conflict := r.Conflict()
 		e.reply(Skipped).Conflict = conflict
 	default:
 		e.refuseHeld(r)
@@ -132,7 +131,7 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 
 // refuseHeld refuses a request that is not to wait.
 func (e *Engine) refuseHeld(r *store.Request) {
-	conflict := e.inTheWay(r)
+	conflict := r.Conflict()
 	code, problem := heldCode(conflict)
 	if r.IsRun() && code == interlock.CodeAtCapacity {
 		code = interlock.CodeTooManyRuns
@@ -236,7 +235,7 @@ func (e *Engine) replyGiven(r *store.Request) {
 		e.replyOver(r)
 		return
 	}
-	e.describeHanded(r, &e.reply(Granted).Lease)
+	r.DescribeHanded(&e.reply(Granted).Lease)
 }
 
 // queue enqueues a new request and answers with the outcome. With attach, the command's caller
@@ -289,10 +288,10 @@ func (e *Engine) stand(r *store.Request, how interlock.OnConflict, attach bool) 
 // replyQueued tells the caller of its place in line.
 func (e *Engine) replyQueued(r *store.Request) *Effect {
 	eff := e.reply(Queued)
-	way := e.soonestAlternative(r)
-	eff.Ticket = e.ticket(way)
+	way := r.SoonestAlternative()
+	eff.Ticket = way.Ticket()
 	if i := way.Blocker(); i >= 0 {
-		eff.Conflict = e.conflict(way, i)
+		eff.Conflict = way.ConflictAt(i)
 		eff.Conflict.Queue.ETA = eff.Ticket.ETA
 	}
 	return eff
@@ -333,9 +332,6 @@ func (e *Engine) closedFor() (interlock.Code, *message.Text) {
 	return "", nil
 }
 
-// SoftAt is the part of a term after which its holder is warned.
-func softAt(term time.Duration) time.Duration { return term / 3 * 2 }
-
 // again adds the conflict, if the request was refused.
 func (c *Acquire) again(e *Engine, a *store.StoredAnswer) {
 	if e.answerAgain(a, c.Attach) == nil {
@@ -354,7 +350,7 @@ func (e *Engine) addConflict(c *Acquire) {
 		return
 	}
 	r := e.asked(c, e.scope())
-	conflict := e.inTheWay(r)
+	conflict := r.Conflict()
 	if conflict == nil {
 		conflict = &store.Conflict{Conflict: interlock.Conflict{Key: c.Claims[0].Key}}
 	}

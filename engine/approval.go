@@ -67,7 +67,7 @@ func (c *AskHuman) decide(e *Engine) {
 	e.emit(e.endCause(r, record.ByQuestion))
 	e.placed(t)
 	eff := e.reply(Done)
-	eff.Tasks, eff.Warnings = []interlock.Task{e.showTask(t)}, t.StrictLimit()
+	eff.Tasks, eff.Warnings = []interlock.Task{t.Show()}, t.StrictLimit()
 }
 
 // decide takes in a person's word.
@@ -100,7 +100,7 @@ func (c *Answer) decide(e *Engine) {
 	}
 	if a := t.Spec.Approval; t.State != interlock.TaskAsking {
 		if a != nil && a.Verdict == c.Verdict && a.By == by && a.Principal == c.Actor {
-			e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+			e.reply(Done).Tasks = []interlock.Task{t.Show()}
 			return
 		}
 		words := message.New(message.TaskAsksNobody, message.Str(t.State.String()))
@@ -110,7 +110,7 @@ func (c *Answer) decide(e *Engine) {
 				message.Str(t.State.String()),
 			)
 		}
-		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{e.showTask(t)}
+		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{t.Show()}
 		return
 	}
 	no := t.NotAnsweredBy(c.Actor)
@@ -118,12 +118,12 @@ func (c *Answer) decide(e *Engine) {
 		no = t.Queue.NotApprover(c.Principal)
 	}
 	if no != nil {
-		e.refuse(no.Code, no.Message).Tasks = []interlock.Task{e.showTask(t)}
+		e.refuse(no.Code, no.Message).Tasks = []interlock.Task{t.Show()}
 		return
 	}
 	a := t.Spec.Approval
 	if c.Verdict == interlock.Approved && a.HasGiven(c.Actor, by) {
-		e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+		e.reply(Done).Tasks = []interlock.Task{t.Show()}
 		return
 	}
 	ev := e.verdict(t, c.Verdict, c.Actor, by, c.Reason)
@@ -136,7 +136,7 @@ func (c *Answer) decide(e *Engine) {
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.placed(t)
-	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+	e.reply(Done).Tasks = []interlock.Task{t.Show()}
 }
 
 // answerItself answers a task's timed-out question with its default.
@@ -159,35 +159,6 @@ func (e *Engine) verdict(t *store.Task, v interlock.Verdict, principal, by, word
 		ev.Op, ev.Due = uint8(interlock.TaskScheduled), left
 	}
 	return ev
-}
-
-// showApproval describes the question about a task, nil for none.
-func (e *Engine) showApproval(t *store.Task) *interlock.Approval {
-	a := t.Spec.Approval
-	if a == nil {
-		return nil
-	}
-	v := &interlock.Approval{
-		Question: a.Text, Agent: a.Agent, Asked: e.Clock.Sub(a.Asked), OnLimit: t.OnLimit(), Verdict: a.Verdict, By: a.By,
-		Principal: a.Principal, Reason: a.Reason, Approvals: a.Given,
-	}
-	if n := t.Queue.MinApprovals; n > 1 && t.State == interlock.TaskAsking {
-		v.Needed = n
-	}
-	if t.State == interlock.TaskAsking && a.Limit > 0 {
-		v.Left = max(1, a.Until().Sub(e.Clock))
-	}
-	return v
-}
-
-// revalidate adds the changes since its asker read to the description of a task, as long as it
-// matters.
-func (e *Engine) revalidate(t *store.Task, v *interlock.Task) {
-	if a := t.Spec.Approval; a != nil && !store.IsSettled(t.State) {
-		v.Approval.Stale, v.Approval.StaleMore = e.staleIn(&Commit{CommitRequest: interlock.CommitRequest{
-			Reads: a.Reads,
-		}}, &t.Queue.NS.Documents)
-	}
 }
 
 // Approvals lists the tasks that wait for a person, in the order in which they asked,
@@ -231,8 +202,8 @@ func (l *Approvals) Look(e *Engine) (done bool) {
 		if t.AskedAt().Compare(l.Next) <= 0 {
 			continue
 		}
-		row := e.showTask(t)
-		e.revalidate(t, &row)
+		row := t.Show()
+		t.Revalidate(&row)
 		if l.bytes += t.Cost() + bodiesOf(row.Approval.Stale); len(l.Rows) == limit ||
 			len(l.Rows) > 0 && l.bytes > interlock.MaxReadBytes {
 			l.More = true
@@ -263,6 +234,6 @@ func (c *Answer) again(e *Engine, a *store.StoredAnswer) {
 	}
 	eff := e.reply(Done)
 	if r := e.parkedWith(c.Fence); r != nil {
-		eff.Question = e.question(r)
+		eff.Question = questionOf(r)
 	}
 }

@@ -42,7 +42,7 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 		return
 	}
 	if t.Spec.Message && t.State == interlock.TaskDone {
-		e.refuse(interlock.CodeAlreadyReplied, message.New(message.AttemptReplied)).Tasks = []interlock.Task{e.showTask(t)}
+		e.refuse(interlock.CodeAlreadyReplied, message.New(message.AttemptReplied)).Tasks = []interlock.Task{t.Show()}
 		return
 	}
 	where := message.New(message.TaskIsNow, message.Str(t.State.String()))
@@ -50,9 +50,9 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 		where = message.New(message.TaskWith, message.Str(a.Agent), message.Num(a.Number), message.Num(a.Fence))
 	}
 	eff := e.refuse(interlock.CodeTaskMoved, message.New(message.AttemptMoved, message.Sub(where)))
-	eff.Tasks = []interlock.Task{e.showTask(t)}
+	eff.Tasks = []interlock.Task{t.Show()}
 	if t.Going != nil {
-		eff.Conflict = e.situation(t.Queue.NS, t.Request.FirstKey())
+		eff.Conflict = t.Queue.NS.Situation(t.Request.FirstKey())
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *Ack) decide(e *Engine) {
 		e.place(c.Tasks[i].ID, spec, by.sess)
 	}
 	e.replyWritten(commit, version)
-	e.out.Effects[e.replied].Tasks = []interlock.Task{e.showTask(t)}
+	e.out.Effects[e.replied].Tasks = []interlock.Task{t.Show()}
 	e.reportCommitted(commit, by.sess, leases)
 	e.placed(t)
 }
@@ -165,7 +165,7 @@ func (c *Nack) decide(e *Engine) {
 	e.emit(ev)
 	e.emit(e.endCause(r, record.ByNack))
 	e.placed(t)
-	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+	e.reply(Done).Tasks = []interlock.Task{t.Show()}
 }
 
 // attemptLost continues a task after its attempt r has ended without an acknowledgement.

@@ -50,7 +50,7 @@ func (e *Engine) decideCommit(
 		e.refuseFor(no)
 		return nil, false
 	}
-	if list, more := e.staleIn(c, &s.Documents); len(list) > 0 {
+	if list, more := s.Documents.Stale(&c.CommitRequest, e.Clock); len(list) > 0 {
 		e.refuseStale(list, more)
 		e.reportStale(c, sess, list)
 		return nil, false
@@ -183,7 +183,7 @@ func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
 		doc := interlock.Document{Key: w.Key, Version: version, Op: w.Op, Absent: w.Op == interlock.Delete}
 		if d := s.Known[w.Key]; d != nil {
 			if x := d.Written(version); x != nil {
-				doc = e.showDocument(w.Key, x, w.Op == interlock.Add)
+				doc = x.Show(w.Key, w.Op == interlock.Add, e.Clock)
 			}
 		}
 		eff.Documents = append(eff.Documents, doc)

@@ -55,7 +55,7 @@ func (c *Convert) decide(e *Engine) {
 	case sameClaims(l.Claims(), c.Claims):
 		e.dropConversion(l, record.ByLeaving)
 		eff := e.reply(Granted)
-		e.describeHanded(l, &eff.Lease)
+		l.DescribeHanded(&eff.Lease)
 		eff.Lease.Reused = true
 		return
 	}
@@ -178,6 +178,6 @@ func (c *Convert) again(e *Engine, a *store.StoredAnswer) {
 	if l := e.PendingWork.NS.Live(c.Lease); l != nil && l.Phase == store.Held && e.respell(c.Claims) {
 		r := e.conversion(c, l)
 		defer e.Discard(r)
-		eff.Conflict = e.inTheWay(r)
+		eff.Conflict = r.Conflict()
 	}
 }

@@ -55,7 +55,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *store.Request) bool {
 		eff := e.refuse(
 			interlock.CodeDenied, message.New(message.ParkDenied, message.Str(r.FirstKey()), message.Str(d.Answerer())),
 		)
-		eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
+		eff.Lease, eff.Conflict = r.Lease(), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
 	case !c.Attach || c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt:
 		r.StopListening(c.Link)
 		e.refuseParked(r)
@@ -66,7 +66,7 @@ func (e *Engine) awaitsAnswer(c *Resume, r *store.Request) bool {
 			r.Rare.Listeners = list[1:]
 		}
 		eff := e.reply(Queued)
-		eff.Ticket.ID, eff.Question = interlock.TicketID(r.ID), e.question(r)
+		eff.Ticket.ID, eff.Question = interlock.TicketID(r.ID), questionOf(r)
 		r.Rare.Listeners = append(slices.Clip(r.Rare.Listeners), store.AnswerListener{Caller: e.head.From, Link: c.Link})
 	}
 	return true
@@ -93,16 +93,16 @@ func (e *Engine) answerParked(c *Answer, by string) {
 	p, d := r.Rare.Parking, r.Rare.Decision
 	switch {
 	case d != nil && d.Verdict == c.Verdict && d.By == by && d.Principal == c.Actor:
-		e.reply(Done).Question = e.question(r)
+		e.reply(Done).Question = questionOf(r)
 		return
 	case d != nil:
 		e.refuse(
 			interlock.CodeNotAsking,
 			message.New(message.LeaseAnswered, message.Str(d.Verdict.String()), message.Str(d.Answerer())),
-		).Question = e.question(r)
+		).Question = questionOf(r)
 		return
 	case c.Actor != "" && (c.Actor == r.Owner() || c.Actor == p.Asker):
-		e.refuse(interlock.CodeForbidden, message.New(message.OwnLease, message.Str(c.Actor))).Question = e.question(r)
+		e.refuse(interlock.CodeForbidden, message.New(message.OwnLease, message.Str(c.Actor))).Question = questionOf(r)
 		return
 	}
 	ev := e.event(record.Decided, r)
@@ -110,7 +110,7 @@ func (e *Engine) answerParked(c *Answer, by string) {
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.Wake(r)
-	e.reply(Done).Question = e.question(r)
+	e.reply(Done).Question = questionOf(r)
 }
 
 // parkedWith returns the parked lease that had a fence, nil for none.
@@ -121,12 +121,12 @@ func (e *Engine) parkedWith(fence interlock.Fence) *store.Request {
 	return nil
 }
 
-// question describes the question about a parked lease.
-func (e *Engine) question(r *store.Request) *LeaseQuestion {
+// questionOf describes the question about a parked lease.
+func questionOf(r *store.Request) *LeaseQuestion {
 	p := r.Rare.Parking
 	return &LeaseQuestion{
 		Fence: p.Fence, Question: p.Reason, Agent: r.AgentName(), Principal: p.Asker, Purpose: r.Purpose, Claims: r.Claims(),
-		Parking: *e.parking(r), Decision: r.Rare.Decision,
+		Parking: *r.ParkStatus(), Decision: r.Rare.Decision,
 	}
 }
 
@@ -153,7 +153,7 @@ func (l *LeaseQuestions) Look(e *Engine) (done bool) {
 		return false
 	}
 	for _, r := range l.found.list[:min(len(l.found.list), limit)] {
-		l.Rows = append(l.Rows, *e.question(r))
+		l.Rows = append(l.Rows, *questionOf(r))
 	}
 	l.More = len(l.found.list) > limit
 	return true

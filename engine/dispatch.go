@@ -132,11 +132,11 @@ func (e *Engine) handOver(attempts []*store.Request) (list []interlock.Assignmen
 			list = make([]interlock.Assignment, 0, len(attempts)-i)
 		}
 		t, s := r.Task, r.NS
-		h := interlock.Assignment{Task: e.showTask(t), AsOf: s.Documents.Version}
-		e.describeHanded(r, &h.Lease)
-		e.revalidate(t, &h.Task)
+		h := interlock.Assignment{Task: t.Show(), AsOf: s.Documents.Version}
+		r.DescribeHanded(&h.Lease)
+		t.Revalidate(&h.Task)
 		for _, c := range t.Spec.Claims {
-			doc := e.present(&s.Documents, c.Key, true)
+			doc := s.Documents.Show(c.Key, true, e.Clock)
 			if len(doc.Body) > room {
 				doc.Body = nil
 			}

@@ -63,7 +63,7 @@ type Session struct {
 }
 
 // MaxShownHolders bounds the holders listed in one answer.
-const MaxShownHolders = 16
+const MaxShownHolders = store.MaxShownHolders
 
 // Output collects what steps decided. The caller makes Entry durable and then
 // lets Effects go. It reuses one Output for many steps by resetting the slices to

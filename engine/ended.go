@@ -92,33 +92,15 @@ func (e *Engine) refuseGone(to store.Caller, r *store.Request) {
 	}
 	code := endedCode(r)
 	eff := e.effect(to, Refused)
-	eff.Code, eff.Lease = code, e.lease(r)
+	eff.Code, eff.Lease = code, r.Lease()
 	eff.Message = r.Ending(r.AdviceAfter(code))
 	if r.Reason == record.ByFull {
 		eff.Conflict = e.fullAt(r)
 	}
 	if eff.Conflict == nil {
-		eff.Conflict = e.situation(r.NS, r.FirstKey())
+		eff.Conflict = r.NS.Situation(r.FirstKey())
 	}
 	if r.EndCause != nil {
 		eff.Conflict.Cycle = r.EndCause.Cycle
 	}
-}
-
-// situation describes a key to a caller that is refused for another reason than a holder.
-func (e *Engine) situation(s *store.Namespace, key interlock.Key) *store.Conflict {
-	c := &store.Conflict{Conflict: interlock.Conflict{Key: key}}
-	if s == nil {
-		return c
-	}
-	if n := s.NodeAt(string(key)); n != nil {
-		v := viewer{e: e, limit: MaxShownHolders, shares: true}
-		v.at(n, ^lockmode.Set(0))
-		v.above(n)
-		c.Holders, c.More, c.Queue.Length = v.holders(), v.more, n.Line.Length()
-		if len(v.found) > 0 {
-			c.Queue.ETA = e.expect(n, v.found, c.Queue.Length)
-		}
-	}
-	return c
 }

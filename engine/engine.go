@@ -19,7 +19,6 @@ type Engine struct {
 
 	// All below is volatile: it is made anew by Recover.
 
-	began      store.Time // this owner's term
 	lowSpace   bool
 	kept       bool
 	lowMem     bool
@@ -36,10 +35,7 @@ type Engine struct {
 
 	idleSearch *store.Search // for reuse
 
-	turns   uint64           // how often a holder said something new
-	listens uint64           // the number of waits that were ever listened to
-	found   []*store.Request // lists of viewers, reused
-	via     []*store.Need
+	listens uint64 // the number of waits that were ever listened to
 	seen    uint32 // by Expect
 
 	// The step that is being carried out.
@@ -47,7 +43,6 @@ type Engine struct {
 	head    *Head
 	start   int            // length of out.Entry when the step began
 	before  int            // events that came before its command
-	viewed  int            // objects that it has looked at for descriptions of blockers
 	looked  int            // objects that searches for deadlocks have looked at
 	ranks   int            // and the finding of ranks
 	tries   int            // candidates among objects that were looked at in vain
@@ -88,8 +83,8 @@ const stepBytes = 256 << 10
 // without a namespace is about all of them.
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.Header()
-	e.out, e.head, e.start, e.Visited, e.viewed, e.looked, e.ranks, e.tries, e.tagged, e.replied = out, h, len(out.Entry),
-		0, 0, 0, 0, 0, false, -1
+	e.out, e.head, e.start, e.tagged, e.replied = out, h, len(out.Entry), false, -1
+	e.Visited, e.Views.Looked, e.looked, e.ranks, e.tries = 0, 0, 0, 0, 0
 	e.begin(h)
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {
@@ -263,7 +258,7 @@ func (c *Recover) decide(e *Engine) {
 	}
 	e.emit(e.ev)
 	e.reply(Done)
-	e.began, e.Live, e.lowSpace, e.kept, e.lowMem, e.draining = e.Clock, true, false, false, false, false
+	e.Began, e.Live, e.lowSpace, e.kept, e.lowMem, e.draining = e.Clock, true, false, false, false, false
 	e.Alarms, e.Empty, e.Agendas = store.Timers{}, store.Timers{}, 0
 	for _, s := range e.Sorted() {
 		for _, c := range s.Agenda.Ready {
@@ -293,7 +288,7 @@ func (c *Recover) decide(e *Engine) {
 			if sess.Dead {
 				e.expireSession(sess)
 			} else {
-				e.Timers.Set(&sess.Timer, e.Clock.Add(softAt(sess.TTL)))
+				e.Timers.Set(&sess.Timer, e.Clock.Add(store.SoftAt(sess.TTL)))
 			}
 		}
 		e.recoverRequests(s)
@@ -343,7 +338,7 @@ func (e *Engine) recoverRequests(s *store.Namespace) {
 			r.Refile()
 			e.watchAnywhere(r)
 		} else if s := r.Session(); s != nil {
-			s.Note(r, store.Loss{Lease: e.lease(r), Message: r.YieldWords()})
+			s.Note(r, store.Loss{Lease: r.Lease(), Message: r.YieldWords()})
 		}
 		e.arm(r)
 	}

@@ -1,78 +1,11 @@
 package engine
 
-import (
-	"slices"
-
-	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/store"
-)
-
-// The documents at the keys of a lease, for a holder that asked for them:
-// Acquire.Documents. The lease keeps the setting, so each answer that hands it over, a
-// push, a poll of the ticket and a question for the lease among them, has its documents,
-// too. They are read when the lease is handed over, as of Lease.AsOf: the documents of a
-// grant are what a commit under its fence replaces.
-
-// handDocuments adds to a lease that is handed over the documents at its keys.
-func (e *Engine) handDocuments(r *store.Request, l *interlock.Lease) {
-	s := &r.NS.Documents
-	l.AsOf = s.Version
-	below, more := s.Shelved(r.Claims())
-	l.DocumentsMore = more
-	room := interlock.MaxGrantBytes
-	l.Documents = make([]interlock.Document, 0, min(len(r.Claims())+len(below), interlock.MaxGrantDocuments))
-	for _, c := range r.Claims() {
-		if !e.handDocument(l, e.present(s, c.Key, true), s.Known[c.Key], &room) {
-			return
-		}
-	}
-	for _, d := range below {
-		if !e.handDocument(l, e.showDocument(d.Key, d.Now, true), d, &room) {
-			return
-		}
-	}
-}
-
 // handReused adds them to the answer to a request that found a lease, which itself may not
 // have been asked for with them.
 func (e *Engine) handReused(c *Acquire, eff *Effect) {
 	if l := &eff.Lease; c.Documents && eff.Outcome == Granted && l.Reused && l.Documents == nil {
 		if r := e.PendingWork.NS.Request(l.ID); r != nil {
-			e.handDocuments(r, l)
+			r.AddDocuments(l)
 		}
 	}
-}
-
-// handDocument adds a document and its previous author, as far as there is room; it returns
-// false if there is no room for the document at all.
-func (e *Engine) handDocument(l *interlock.Lease, doc interlock.Document, d *store.Document, room *int) bool {
-	left := *room - len(doc.Key) - textsOf(&doc)
-	if len(l.Documents) == interlock.MaxGrantDocuments || left < 0 {
-		l.DocumentsMore = true
-		return false
-	}
-	if left < len(doc.Body) {
-		doc.Body = nil
-	}
-	left -= len(doc.Body)
-	if d != nil {
-		earlier := d.Earlier[max(0, len(d.Earlier)-interlock.MaxEarlier):]
-		for i := len(earlier) - 1; i >= 0; i-- {
-			x := e.showDocument(d.Key, earlier[i], false)
-			if left -= textsOf(&x); left < 0 {
-				left += textsOf(&x)
-				break
-			}
-			doc.Earlier = append(doc.Earlier, x)
-		}
-		slices.Reverse(doc.Earlier)
-	}
-	*room = left
-	l.Documents = append(l.Documents, doc)
-	return true
-}
-
-// textsOf returns the bytes of a document's texts, besides its body.
-func textsOf(d *interlock.Document) int {
-	return len(d.Note) + len(d.ContentType) + len(d.Agent) + len(d.Flow) + len(d.Principal)
 }

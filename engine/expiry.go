@@ -45,14 +45,14 @@ func (e *Engine) fireSession(s *store.Session) {
 		return
 	}
 	if s.Aging == nil {
-		if soft := s.Renewed.Add(softAt(s.MinTTL)); e.Clock < soft {
+		if soft := s.Renewed.Add(store.SoftAt(s.MinTTL)); e.Clock < soft {
 			e.Timers.Set(&s.Timer, soft)
 			return
 		}
 		s.Aging, s.Least, s.Next = &store.Sweep{}, s.TTL, record.Never
 	}
 	next := min(s.Next, s.End())
-	if soft := s.Renewed.Add(softAt(s.TTL)); e.Clock < soft {
+	if soft := s.Renewed.Add(store.SoftAt(s.TTL)); e.Clock < soft {
 		next = min(next, soft)
 	}
 	for {
@@ -73,7 +73,7 @@ func (e *Engine) fireSession(s *store.Session) {
 			continue
 		}
 		beat := r.Beat()
-		soft, end := beat.Add(softAt(r.TTL)), r.TtlEnd()
+		soft, end := beat.Add(store.SoftAt(r.TTL)), r.TtlEnd()
 		if e.Clock < end {
 			s.Least = min(s.Least, r.TTL)
 		}
@@ -118,7 +118,7 @@ func (e *Engine) fireRequest(r *store.Request) {
 			return
 		}
 	case store.Offered:
-		if e.Clock >= e.endOf(r) {
+		if e.Clock >= r.PhaseEnd() {
 			e.end(r, record.ByLapse)
 			return
 		}
@@ -127,17 +127,17 @@ func (e *Engine) fireRequest(r *store.Request) {
 			e.end(r, record.ByMaxHold)
 			return
 		}
-		if e.Clock >= e.endOf(r) {
+		if e.Clock >= r.PhaseEnd() {
 			e.end(r, record.ByParking)
 			return
 		}
 	case store.InGrace, store.Closed:
-		if e.Clock >= e.endOf(r) {
+		if e.Clock >= r.PhaseEnd() {
 			e.end(r, r.Reason)
 			return
 		}
 	case store.Held:
-		why := e.overdue(r)
+		why := r.Overdue()
 		if why == 0 && r.Session() == nil && e.Clock >= r.TtlEnd() {
 			why = record.ByTTL
 		}
@@ -163,7 +163,7 @@ func (e *Engine) arm(r *store.Request) {
 			at = min(at, r.Renewed.Add(interlock.BareTicketTTL))
 		}
 	case store.Offered, store.InGrace, store.Parked, store.Away, store.Closed:
-		at = e.endOf(r)
+		at = r.PhaseEnd()
 	case store.Held:
 		if sess := r.Session(); sess == nil {
 			at = r.TtlEnd()
@@ -172,11 +172,11 @@ func (e *Engine) arm(r *store.Request) {
 		}
 		if r.IsTimed() {
 			if s := r.Session(); s != nil {
-				if soft := e.timedSoft(r); s.Timed == 1 || soft < s.TimedAt {
+				if soft := r.TimedSoft(); s.Timed == 1 || soft < s.TimedAt {
 					s.TimedAt = soft
 				}
 			}
-			at = min(at, e.timedNext(r))
+			at = min(at, r.TimedNext())
 		}
 	}
 	if at == record.Never {
@@ -203,18 +203,32 @@ func (e *Engine) hard(r *store.Request, why record.Reason) {
 	e.emit(ev)
 	e.arm(r)
 	if s := r.Session(); s != nil {
-		e.lost(s, r, e.lease(r))
+		e.lost(s, r, r.Lease())
 	}
 }
 
 // warn tells a session that a lease is in its soft tier.
 func (e *Engine) warn(r *store.Request) {
 	if s := r.Session(); s != nil && s.Caller != nil {
-		e.effect(s.Caller, Warned).Lease = e.lease(r)
+		e.effect(s.Caller, Warned).Lease = r.Lease()
 	}
 }
 
 // leaveLine ends a wait against its waiter's will, and notifies its listener.
 func (e *Engine) leaveLine(r *store.Request, why record.Reason) {
 	e.giveUp(r, e.leaving(r, why))
+}
+
+// warnTimed warns of each of these deadlines that comes near, once.
+func (e *Engine) warnTimed(r *store.Request) {
+	due := false
+	if d := r.MaxHold; d > 0 && !r.Warned && e.Clock >= r.Granted.Add(store.SoftAt(d)) {
+		r.Warned, due = true, true
+	}
+	if d := r.Stall; d > 0 && !r.WarnedOfStall() && e.Clock >= r.StallSince().Add(store.SoftAt(d)) {
+		r.OwnProgress().Warned, due = r.StallSince()+1, true
+	}
+	if due {
+		e.warn(r)
+	}
 }

@@ -37,7 +37,7 @@ func (c *Revoke) decide(e *Engine) {
 		}
 		return
 	}
-	sess, lease := r.Session(), e.lease(r)
+	sess, lease := r.Session(), r.Lease()
 	ev := e.endCause(r, record.ByRevocation)
 	ev.Note, ev.Outcome, ev.Actor = "", c.Reason, c.Actor
 	e.tag(ev, Done)
@@ -89,6 +89,6 @@ func (e *Engine) refuseFence(key interlock.Key, fence interlock.Fence) {
 		return
 	}
 	eff := e.refuse(interlock.CodeFenced, message.New(message.Fenced, message.Num(fence), message.Str(key)))
-	eff.Conflict = e.situation(e.PendingWork.NS, key)
+	eff.Conflict = e.PendingWork.NS.Situation(key)
 	eff.Conflict.Kind = interlock.FencedOff
 }

@@ -59,7 +59,7 @@ func (c *FollowTask) decide(e *Engine) {
 // is settled, unless it is already, and the flow waits until then.
 func (e *Engine) replyTask(t *store.Task, attach bool, flow string) {
 	if !attach || store.IsSettled(t.State) {
-		e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+		e.reply(Done).Tasks = []interlock.Task{t.Show()}
 		return
 	}
 	sess := e.listening()
@@ -67,7 +67,7 @@ func (e *Engine) replyTask(t *store.Task, attach bool, flow string) {
 		e.refuseFor(no)
 		return
 	}
-	e.reply(Done).Tasks = []interlock.Task{e.showTask(t)}
+	e.reply(Done).Tasks = []interlock.Task{t.Show()}
 	f := &store.Follower{Task: t, Caller: e.head.From, Wire: e.head.Link}
 	f.Link.Value, f.Mine.Value, f.InLane.Value = f, f, f
 	t.Own().Followers.PushBack(&f.Link)
@@ -121,7 +121,7 @@ func (e *Engine) reportToFollowers(t *store.Task) {
 		f := t.Followers.Front().Value
 		f.Unfollow()
 		eff := e.effect(f.Caller, Done)
-		eff.Tasks = []interlock.Task{e.showTask(t)}
+		eff.Tasks = []interlock.Task{t.Show()}
 		if t.State != interlock.TaskDone {
 			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, message.New(
 				message.TaskIs, message.Str(t.State.String()), message.Str(t.Reason),
@@ -135,13 +135,13 @@ func (e *Engine) refuseFollower(f *store.Follower, cycle []interlock.CycleStep) 
 	t := f.Task
 	f.Unfollow()
 	eff := e.effect(f.Caller, Refused)
-	eff.Code, eff.Tasks = interlock.CodeDeadlock, []interlock.Task{e.showTask(t)}
+	eff.Code, eff.Tasks = interlock.CodeDeadlock, []interlock.Task{t.Show()}
 	eff.Message = message.New(message.FollowDeadlock)
 	var key interlock.Key
 	if t.Request != nil {
 		key = t.Request.FirstKey()
 	}
-	eff.Conflict = e.situation(t.Queue.NS, key)
+	eff.Conflict = t.Queue.NS.Situation(key)
 	eff.Conflict.Cycle = cycle
 }
 
@@ -156,7 +156,7 @@ func (e *Engine) endFollows(sess *store.Session) (done bool) {
 		f := sess.Follows.Back().Value
 		f.Unfollow()
 		eff := e.effect(f.Caller, Refused)
-		eff.Tasks = []interlock.Task{e.showTask(f.Task)}
+		eff.Tasks = []interlock.Task{f.Task.Show()}
 		eff.Code, eff.Message = interlock.CodeSessionEnded, message.New(message.FollowerSessionOver)
 	}
 	return true
@@ -193,21 +193,4 @@ func (e *Engine) detachTasks(s *store.Namespace, c *Detach) {
 		}
 	}
 	leave(&sess.Follows)
-}
-
-// appendAwaited adds the edge of a follower of a task and, once, those of the task if it stands
-// in line.
-func (e *Engine) appendAwaited(edges []WaitEdge, f *store.Follower) []WaitEdge {
-	edge := WaitEdge{Waiter: partyOf(f.Wait), Task: f.Task.ID, Waited: e.Clock.Sub(f.Wait.Arrived())}
-	r := f.Stands()
-	if r == nil {
-		return append(edges, edge)
-	}
-	edge.Blocker = partyOf(r)
-	edge.Blocker.Request = r.Num
-	edges = append(edges, edge)
-	if r.Phase == store.Waiting && f.Task.FirstToWait() == f {
-		edges = e.appendWaits(edges, r)
-	}
-	return edges
 }

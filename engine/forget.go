@@ -121,7 +121,7 @@ func (e *Engine) farewells(s *store.Namespace) (list []Effect) {
 			}
 			continue
 		}
-		l := e.lease(r)
+		l := r.Lease()
 		l.State, l.EndedBy, l.Notes, l.ExpiresIn, l.MaxHoldIn, l.StallIn, l.Yield = interlock.Ended,
 			record.ByRevocation.String(), nil, 0, 0, 0, nil
 		list = append(
@@ -139,7 +139,7 @@ func (e *Engine) farewells(s *store.Namespace) (list []Effect) {
 		refuse(p.Caller).Ticket.ID = p.ID
 	}
 	for _, f := range s.Tasks.Heard[:others-len(pulls)] {
-		refuse(f.Caller).Tasks = []interlock.Task{e.showTask(f.Task)}
+		refuse(f.Caller).Tasks = []interlock.Task{f.Task.Show()}
 	}
 	return list
 }

@@ -7,94 +7,6 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// lease describes r as its holder sees it.
-func (e *Engine) lease(r *store.Request) (l interlock.Lease) {
-	e.describeLease(r, &l)
-	return l
-}
-
-// describeLease is lease for one that is still empty. A lease is large, so the answers
-// that most callers get are written where they are to stand.
-func (e *Engine) describeLease(r *store.Request, l *interlock.Lease) {
-	l.ID, l.Fence, l.Claims, l.Purpose = r.ID, r.Fence, r.Claims(), r.Purpose
-	l.TTL, l.Grace, l.LockDelay, l.Group, l.Generation = r.TTL, r.Grace, r.LockDelay, r.Group, r.Generation
-	l.State, l.Changed = e.stateOf(r), r.Changed
-	if f := r.Flow(); f != nil {
-		l.Agent, l.Session, l.Flow = f.Sess.Agent, f.Sess.Name, f.Name
-	} else {
-		l.Agent = r.AgentName()
-	}
-	if r.Phase == store.InGrace || r.IsOver() {
-		l.EndedBy = r.Reason.String()
-	}
-	if r.Phase != store.Over {
-		l.ExpiresIn = max(0, e.endOf(r).Sub(e.Clock))
-	}
-	if !r.IsOver() {
-		l.Parking = e.parking(r)
-		if d := r.Rare; d != nil {
-			l.Decision = d.Decision
-		}
-		if r.MaxHold > 0 && r.IsRunning() {
-			l.MaxHoldIn = max(1, r.Granted.Add(r.MaxHold).Sub(e.Clock))
-		}
-		if d := r.Stall; d > 0 && r.IsRunning() {
-			l.StallIn = max(1, e.stallSince(r).Add(d).Sub(e.Clock))
-		}
-		l.Yield, l.Parts = e.yield(r), e.partsOf(r)
-		if d := r.Rare; d != nil && !r.IsPutAside() {
-			l.Moved = d.Moved
-		}
-		if r.Phase == store.Waiting && r.GoesBack() {
-			l.Fence = r.Rare.Parking.Fence
-		}
-		if r.NS.Notes.Len() > 0 {
-			l.Notes = e.notesFor(r)
-		}
-	}
-}
-
-// endOf is when r's present phase ends if nothing is heard of its holder.
-func (e *Engine) endOf(r *store.Request) store.Time {
-	switch r.Phase {
-	case store.Offered:
-		return r.Renewed.Add(r.OfferTTL())
-	case store.InGrace:
-		end := r.Renewed.Add(r.Grace)
-		if r.MaxHold > 0 && (r.Reason == record.ByPreemption || r.Reason == record.ByDeadlock) {
-			end = min(end, r.Granted.Add(r.MaxHold)) // taking a lease away does not lengthen it
-		}
-		return end
-	case store.Closed:
-		return r.Renewed.Add(r.LockDelay)
-	}
-	if r.IsPutAside() {
-		return min(r.Rare.Parking.Until, r.KeptUntil())
-	}
-	if r.HoldsOn() {
-		return e.endOf(r.Share.Member)
-	}
-	end := min(r.TtlEnd(), e.timedEnd(r))
-	if sess := r.Session(); sess != nil { // it takes its leases along
-		end = min(end, sess.End())
-	}
-	return end
-}
-
-func (e *Engine) stateOf(r *store.Request) interlock.LeaseState {
-	switch {
-	case r.IsOver():
-		return interlock.Ended
-	case r.Phase == store.InGrace:
-		return interlock.Grace
-	case r.IsPutAside():
-		return interlock.Parked
-	case e.Clock >= r.Beat().Add(softAt(r.TTL)), e.Clock >= e.timedSoft(r):
-		return interlock.Soft
-	}
-	return interlock.Held
-}
-
 // find looks a request up by the id of its ticket or lease. While it lives, another
 // session's is as unknown as one that never was.
 func (e *Engine) find(id [16]byte, unknown interlock.Code) *store.Request {
@@ -146,7 +58,7 @@ func (e *Engine) findHeld(id interlock.LeaseID) *store.Request {
 		e.replyGone(r)
 		r = nil
 	case r.Phase == store.Waiting && !r.GoesBack():
-		e.refuse(interlock.CodeUnknownLease, message.New(message.StillInLine)).Ticket = e.ticket(e.soonestAlternative(r))
+		e.refuse(interlock.CodeUnknownLease, message.New(message.StillInLine)).Ticket = r.SoonestAlternative().Ticket()
 		r = nil
 	}
 	return r
@@ -186,7 +98,7 @@ func (c *GetLease) decide(e *Engine) {
 			return
 		}
 	}
-	e.describeHanded(r, &e.reply(Granted).Lease)
+	r.DescribeHanded(&e.reply(Granted).Lease)
 }
 
 func (c *Renew) decide(e *Engine) {
@@ -211,20 +123,20 @@ func (c *Renew) decide(e *Engine) {
 		x.Renewed, x.Spared = e.Clock, false
 		e.arm(x)
 	}
-	e.reportOf(r, c.Progress)
+	r.Report(c.Progress)
 	e.arm(r)
 	if e.settle(); r.IsOver() { // it was an offer, and a cycle that this closed has cost it
 		e.replyOver(r)
 		return
 	}
-	e.describeLease(r, &e.reply(Granted).Lease)
+	r.DescribeLease(&e.reply(Granted).Lease)
 }
 
 func (e *Engine) refuseInGrace(r *store.Request) {
 	eff := e.refuse(
 		interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.Title()), message.Str(r.Reason.String())),
 	)
-	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
+	eff.Lease, eff.Conflict = r.Lease(), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
 }
 
 func (c *Release) decide(e *Engine) {
@@ -282,7 +194,7 @@ func (e *Engine) end(r *store.Request, why record.Reason) {
 		return
 	}
 	sess := r.Session()
-	lease := e.lease(r)
+	lease := r.Lease()
 	e.emit(e.endCause(r, why))
 	if sess != nil && why != record.BySession {
 		e.lost(sess, r, lease)
@@ -291,12 +203,12 @@ func (e *Engine) end(r *store.Request, why record.Reason) {
 
 // lost tells a session that a lease of it is gone, or past its hard end.
 func (e *Engine) lost(s *store.Session, r *store.Request, lease interlock.Lease) {
-	lease.State, lease.EndedBy, lease.Notes = e.stateOf(r), r.Reason.String(), nil
+	lease.State, lease.EndedBy, lease.Notes = r.LeaseState(), r.Reason.String(), nil
 	if r.IsOver() {
 		lease.ExpiresIn, lease.MaxHoldIn, lease.StallIn = 0, 0, 0
 	}
 	if r.Phase == store.Closed {
-		lease.ExpiresIn = e.endOf(r).Sub(e.Clock)
+		lease.ExpiresIn = r.PhaseEnd().Sub(e.Clock)
 	}
 	code := endedCode(r)
 	s.Note(r, store.Loss{Lease: lease, Code: code, Message: r.Ending(nil)})

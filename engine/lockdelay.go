@@ -7,7 +7,7 @@ import (
 
 // closeLease closes r and tells its holder that it is over.
 func (e *Engine) closeLease(r *store.Request, why record.Reason) {
-	sess, lease := r.Session(), e.lease(r)
+	sess, lease := r.Session(), r.Lease()
 	ev := e.endCause(r, why)
 	ev.Kind, ev.LockDelay = record.Closed, r.LockDelay
 	e.emit(ev)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
 // Log returns entries of a key's log from a number on, at most max (0: 100), and at most as
@@ -32,24 +31,7 @@ func (e *Engine) Log(
 		if size += x.Cost(); len(entries) > 0 && size > interlock.MaxReadBytes {
 			break
 		}
-		entries = append(entries, e.showLogged(s, x))
+		entries = append(entries, x.Show(&s.Documents, e.Clock))
 	}
 	return entries, first, next
-}
-
-func (e *Engine) showLogged(s *store.Namespace, x *store.LogEntry) interlock.LogEntry {
-	key := x.Log.Key
-	v := interlock.LogEntry{
-		Seq: x.Seq, Message: x.Message, Kind: x.Kind, Body: x.Body, Sender: x.Sender, Agent: x.Agent,
-		State: x.State, Reply: x.Reply, Reason: x.Reason,
-		Worker: x.By.Agent, Session: x.By.Session, Attempt: x.By.Number, Fence: x.By.Fence,
-		Document: interlock.Document{Key: key, Version: x.Version, Absent: x.Absent}, Changed: x.Made != nil,
-		Age: e.Clock.Sub(x.At),
-	}
-	if x.Made != nil {
-		v.Document = e.showDocument(key, x.Made, true)
-	} else if was := s.Documents.Written(key, x.Version); was != nil {
-		v.Document = e.showDocument(key, was, false)
-	}
-	return v
 }

@@ -109,7 +109,7 @@ func (l *HeldBack) Look(e *Engine) (done bool) {
 			l.More = true
 			break
 		}
-		row := HeldTask{Task: e.showTask(t)}
+		row := HeldTask{Task: t.Show()}
 		if t.Mail != nil {
 			row.Behind = len(t.Mail.Lane.Heap) - 1
 		}

@@ -69,7 +69,7 @@ func (c *Park) decide(e *Engine) {
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.arm(r)
-	e.reply(Done).Lease = e.lease(r)
+	e.reply(Done).Lease = r.Lease()
 }
 
 // policy reports whether the keys of r are freed while it is parked and for how
@@ -112,9 +112,9 @@ func (e *Engine) refuseParked(r *store.Request) {
 	}
 	eff := e.refuse(interlock.CodeParked, message.New(why, message.Str(r.Claims()[0].Key)))
 	if r.Phase == store.Waiting {
-		eff.Ticket = e.ticket(r)
+		eff.Ticket = r.Ticket()
 	}
-	eff.Lease, eff.Conflict = e.lease(r), &store.Conflict{Conflict: interlock.Conflict{Key: r.Claims()[0].Key}}
+	eff.Lease, eff.Conflict = r.Lease(), &store.Conflict{Conflict: interlock.Conflict{Key: r.Claims()[0].Key}}
 }
 
 // refuseNotParked tells a caller that there is nothing to resume.
@@ -124,9 +124,9 @@ func (e *Engine) refuseNotParked(r *store.Request) {
 		why = message.ResumedAlready
 	}
 	eff := e.refuse(interlock.CodeNotParked, message.New(why, message.Str(r.FirstKey())))
-	eff.Lease = e.lease(r)
+	eff.Lease = r.Lease()
 	if r.IsPutAside() {
-		eff.Ticket = e.ticket(r)
+		eff.Ticket = r.Ticket()
 	}
 }
 
@@ -245,7 +245,7 @@ func (e *Engine) resumed(r, t *store.Request) *record.Event {
 // resumeInLine enqueues a lease that is away and cannot get its keys at once.
 func (e *Engine) resumeInLine(c *Resume, r, t *store.Request) {
 	if c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt {
-		conflict := e.inTheWay(t)
+		conflict := t.Conflict()
 		eff := e.refuse(heldCode(conflict))
 		eff.Conflict = conflict
 		return
@@ -261,24 +261,12 @@ func (e *Engine) resumeInLine(c *Resume, r, t *store.Request) {
 	e.stand(r, c.OnConflict, c.Attach)
 }
 
-// parking describes how a lease is parked, also one that stands in line to be
-// resumed; nil for others.
-func (e *Engine) parking(r *store.Request) *interlock.ParkStatus {
-	if !r.IsPutAside() {
-		return nil
-	}
-	p := r.Rare.Parking
-	return &interlock.ParkStatus{
-		Reason: p.Reason, Since: e.Clock.Sub(p.Since), Left: max(0, e.endOf(r).Sub(e.Clock)), Freed: r.Phase != store.Parked,
-	}
-}
-
 // again shows the lease, if it was parked and is still alive.
 func (c *Park) again(e *Engine, a *store.StoredAnswer) {
 	if a.Outcome != Done {
 		e.answerAgain(a, false)
 	} else if r := e.findHeld(c.Lease); r != nil {
-		e.reply(Done).Lease = e.lease(r)
+		e.reply(Done).Lease = r.Lease()
 	}
 }
 
@@ -289,6 +277,6 @@ func (c *Resume) again(e *Engine, a *store.StoredAnswer) {
 		return
 	}
 	if r := e.PendingWork.NS.Live(c.Lease); r != nil && r.Phase == store.Away {
-		eff.Conflict = e.inTheWay(e.returning(c, r, e.scope()))
+		eff.Conflict = e.returning(c, r, e.scope()).Conflict()
 	}
 }

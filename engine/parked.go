@@ -59,7 +59,7 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 		l.Next = r.ParkedAt()
 		l.Rows = append(l.Rows, ParkedRow{
 			Agent: r.AgentName(), Flow: r.FlowName(), Purpose: r.Purpose, Claims: slices.Clone(r.Claims()), Fence: r.Fence,
-			Parking: *e.parking(r),
+			Parking: *r.ParkStatus(),
 		})
 	}
 	return false

@@ -101,7 +101,7 @@ func (e *Engine) assign(d *store.Partition, index int, owner *store.Request) {
 		e.emit(ev)
 		e.arm(r)
 		if s := r.Session(); s != nil && s.Caller != nil {
-			e.effect(s.Caller, Granted).Lease = e.lease(r)
+			e.effect(s.Caller, Granted).Lease = r.Lease()
 		}
 		e.heldMore(r)
 		return
@@ -126,27 +126,4 @@ func partID(member *store.Request, num uint64) (id [16]byte) {
 	sum := sha256.Sum256(b[:])
 	copy(id[:], sum[:])
 	return id
-}
-
-// partsOf lists what a member has of its shared-out key.
-func (e *Engine) partsOf(r *store.Request) (list []interlock.Part) {
-	m := r.Membership()
-	if m == nil || m.Node.Divided == nil || r.IsOver() {
-		return nil
-	}
-	for i := range m.Node.Divided.Parts {
-		s := &m.Node.Divided.Parts[i]
-		l := s.Held
-		if l == nil || l.Share.Member != r {
-			continue
-		}
-		p := interlock.Part{
-			Key: l.Claims()[0].Key, Lease: l.ID, Fence: l.Fence, Stop: l.Phase == store.InGrace || s.Next != nil,
-		}
-		if l.Phase == store.InGrace {
-			p.Left = max(0, e.endOf(l).Sub(e.Clock))
-		}
-		list = append(list, p)
-	}
-	return list
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/interlockdev/interlock"
@@ -31,55 +30,34 @@ const (
 // one with the earliest expected grant. It returns the warnings for the caller: the first key
 // with a pattern that forbids to ask.
 func (e *Engine) preempt(r *store.Request) (warnings []*message.Text) {
-	way := e.soonestAlternative(r)
-	v := viewer{e: e, limit: maxAsked, except: way}
+	way := r.SoonestAlternative()
+	v := e.View(maxAsked, way)
 	for i := range way.Needs() {
 		m := &way.Needs()[i]
-		v.at(m.Node, lockmode.Conflicts[m.Mode])
+		v.At(m.Node, lockmode.Conflicts[m.Mode])
 		if m.Claimed {
-			v.below(m.Node, lockmode.Conflicts[m.Mode])
+			v.Below(m.Node, lockmode.Conflicts[m.Mode])
 		}
 		if m.Counts == interlock.Permits && way.Short(m) == store.ShortOfPermits {
-			v.cheapest(m)
+			v.Cheapest(m)
 		}
 	}
 	begin := len(e.out.Entry)
-	for i, l := range v.found {
+	for i, l := range v.Found {
 		if len(e.out.Entry)-begin > maxAskBytes {
 			return
 		}
-		if l.Phase == store.InGrace || l.Phase == store.Closed || slices.Contains(v.found[:i], l) {
+		if l.Phase == store.InGrace || l.Phase == store.Closed || slices.Contains(v.Found[:i], l) {
 			continue
 		}
-		switch policy := preemptPolicy(l, v.via[i:]); {
+		switch policy := preemptPolicy(l, v.Via[i:]); {
 		case policy != interlock.PreemptNever:
 			e.ask(r, l, policy)
 		case warnings == nil:
-			warnings = []*message.Text{message.New(message.NotPreemptible, message.Str(v.via[i].Node.Key))}
+			warnings = []*message.Text{message.New(message.NotPreemptible, message.Str(v.Via[i].Node.Key))}
 		}
 	}
 	return warnings
-}
-
-// cheapest adds holders of as many permits as m lacks: those with the lowest
-// priority, of equals the youngest.
-func (v *viewer) cheapest(m *store.Need) {
-	all := viewer{e: v.e, limit: maxMore, except: v.except}
-	all.permits(m.Node)
-	slices.SortFunc(all.via, func(a, b *store.Need) int {
-		return cmp.Or(cmp.Compare(a.Req.Priority, b.Req.Priority), cmp.Compare(b.Req.Fence, a.Req.Fence))
-	})
-	pool, want := m.Node.Pool(), int64(m.Req.CountOf(m))
-	lacks := int64(pool.Used) + int64(pool.Ahead(m.Req)) + want - int64(pool.Policy.Capacity)
-	if lacks <= 0 { // it is its group that lacks them
-		lacks = want
-	}
-	for _, h := range all.via {
-		if lacks > 0 {
-			lacks -= int64(h.Req.CountOf(h))
-			v.add(h)
-		}
-	}
 }
 
 // preemptPolicy returns the strongest policy of the patterns of the keys, among via, where l
@@ -120,22 +98,6 @@ func (e *Engine) ask(r, l *store.Request, policy interlock.PreemptPolicy) {
 	}
 }
 
-// yield returns the holder's view of the request that asks for r, or nil.
-func (e *Engine) yield(r *store.Request) *interlock.Yield {
-	x := r.Asker()
-	if x == nil {
-		return nil
-	}
-	y := &interlock.Yield{
-		Agent: x.AgentName(), Flow: x.FlowName(), Purpose: x.Purpose, Priority: int(x.Priority),
-		Since: e.Clock.Sub(x.Arrived()), Revoked: r.Phase == store.InGrace && r.Reason == record.ByPreemption,
-	}
-	if s := x.Session(); s != nil {
-		y.Session = s.Name
-	}
-	return y
-}
-
 // reportAsked reports to a session that one of its leases is asked for: by a push if it has a
 // listener, and with the next heartbeat.
 func (e *Engine) reportAsked(r *store.Request) {
@@ -143,7 +105,7 @@ func (e *Engine) reportAsked(r *store.Request) {
 	if s == nil {
 		return
 	}
-	lease := e.lease(r)
+	lease := r.Lease()
 	if r.Phase != store.InGrace { // else it is noted as a loss
 		s.Note(r, store.Loss{Lease: lease, Message: r.YieldWords()})
 	}

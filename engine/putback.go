@@ -72,11 +72,11 @@ func (e *Engine) giveUp(r *store.Request, ev *record.Event) {
 func (e *Engine) refusePutBack(to store.Caller, r *store.Request) {
 	eff := e.effect(to, Refused)
 	code, words := putBackWords(r.Reason)
-	eff.Code, eff.Lease = code, e.lease(r)
+	eff.Code, eff.Lease = code, r.Lease()
 	eff.Message = message.New(
-		message.NotResumed, message.Str(r.FirstKey()), message.Sub(words), message.Dur(max(0, e.endOf(r).Sub(e.Clock))),
+		message.NotResumed, message.Str(r.FirstKey()), message.Sub(words), message.Dur(max(0, r.PhaseEnd().Sub(e.Clock))),
 	)
-	eff.Conflict = e.situation(r.NS, r.FirstKey())
+	eff.Conflict = r.NS.Situation(r.FirstKey())
 	if r.EndCause != nil {
 		eff.Conflict.Cycle = r.EndCause.Cycle
 	}

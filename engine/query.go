@@ -25,19 +25,19 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 		v.Capacity = s.Capacity(string(key), e.Clock)
 	}
 	v.HoldTime = s.Holds[keypath.Class(string(key))]
-	view := viewer{e: e, limit: MaxShownHolders}
+	view := e.View(MaxShownHolders, nil)
 	n := s.NodeAt(string(key))
 	if n != nil {
-		view.at(n, ^lockmode.Set(0))
-		view.below(n, ^lockmode.Set(0))
-		view.above(n)
-		v.Notes = e.appendNotes(nil, n)
-		v.Waiters, v.Length = e.waitersAt(n), n.Line.Length()
+		view.At(n, ^lockmode.Set(0))
+		view.Below(n, ^lockmode.Set(0))
+		view.Above(n)
+		v.Notes = n.AppendNotes(nil)
+		v.Waiters, v.Length = waitersAt(n), n.Line.Length()
 	} else if up := s.Nearest(string(key)); up != nil {
-		view.at(up, lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X))
-		view.above(up)
+		view.At(up, lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X))
+		view.Above(up)
 	}
-	v.Holders, v.More = view.holders(), view.more
+	v.Holders, v.More = view.Holders(), view.More
 	v.Generation, v.Broken = n.Generation(), n.Broken()
 	if floor := s.FenceFloor(string(key)); floor > 0 {
 		v.FenceFloor = floor
@@ -67,17 +67,17 @@ func (e *Engine) Part(ns interlock.Namespace, key interlock.Key, resource string
 	v.Number, v.Parts = interlock.PartOf(resource, d.Size), d.Size
 	v.Key = interlock.Key(fmt.Sprintf("%s/%d", key, v.Number))
 	if r := d.Parts[v.Number].Held; r != nil {
-		h := e.holder(r, r.Claims()[0])
+		h := r.Holder(r.Claims()[0])
 		v.Holder = &h
 	}
 	return v, nil
 }
 
 // waitersAt lists the waiters at n, offers first, then the line in its order.
-func (e *Engine) waitersAt(n *store.Node) (list []WaiterView) {
+func waitersAt(n *store.Node) (list []WaiterView) {
 	for h := n.First; h != nil && len(list) < MaxShownWaiters; h = h.Next {
 		if h.Req.Phase == store.Offered {
-			w := e.waiter(h.Req, h.ModeOf())
+			w := waiterView(h.Req, h.ModeOf())
 			w.Count = h.Req.CountOf(h)
 			list = append(list, w)
 		}
@@ -105,30 +105,30 @@ func (e *Engine) waitersAt(n *store.Node) (list []WaiterView) {
 			continue
 		}
 		m := &p.Req.Needs()[p.Need]
-		w := e.waiter(p.Req, m.ModeOf())
+		w := waiterView(p.Req, m.ModeOf())
 		w.Count = p.Count
 		ahead := p.Req.CountEarlier(m)
-		w.Position, w.ETA = ahead+1, e.eta(p.Req, m, ahead)
+		w.Position, w.ETA = ahead+1, p.Req.ETA(m, ahead)
 		list = append(list, w)
 	}
 	return list
 }
 
-func (e *Engine) waiter(r *store.Request, mode interlock.Mode) WaiterView {
+// waiterView describes a waiter at a key that it wants in a mode.
+func waiterView(r *store.Request, mode interlock.Mode) WaiterView {
 	w := WaiterView{
 		Agent: r.AgentName(), Owner: r.Owner(), Flow: r.FlowName(), Purpose: r.Purpose, Mode: mode, Priority: int(r.Priority),
 		Offered: r.Phase == store.Offered, Waited: r.Waited,
 	}
 	if r.Wait != nil {
-		w.Waited, w.Priority = e.Clock.Sub(r.Arrived()), int(r.Wait.Rank-store.BaseRank)
+		w.Waited, w.Priority = r.NS.Now().Sub(r.Arrived()), int(r.Wait.Rank-store.BaseRank)
 	}
 	if s := r.Session(); s != nil {
 		w.Session = s.Name
 	}
 	if t := r.Task; t != nil && r.Phase == store.Waiting {
-		w.Session, w.Flow, w.Task, w.Queue, w.Dormant = t.Spec.Session, t.Spec.Flow, t.ID, t.Queue.Name, t.Eligibility == store.Idle &&
-			r.Blocker() < 0
-		w.Owner = t.Spec.Principal
+		w.Session, w.Flow, w.Owner = t.Spec.Session, t.Spec.Flow, t.Spec.Principal
+		w.Task, w.Queue, w.Dormant = t.ID, t.Queue.Name, t.Eligibility == store.Idle && r.Blocker() < 0
 	}
 	return w
 }

@@ -30,7 +30,7 @@ func (e *Engine) Documents(
 		if err != nil {
 			return nil, 0, err
 		}
-		doc := e.present(docs, spelled, bodies)
+		doc := docs.Show(spelled, bodies, e.Clock)
 		if size += len(doc.Body); size > interlock.MaxReadBytes {
 			return nil, 0, &message.Error{
 				Code: interlock.CodeBodyTooLarge, Key: spelled,
@@ -67,7 +67,7 @@ func (e *Engine) DocumentAt(
 			Text: message.New(message.VersionNotKept, message.Str(key), message.Num(version)),
 		}
 	}
-	return e.showDocument(key, x, true), nil
+	return x.Show(key, true, e.Clock), nil
 }
 
 // Versions returns what is kept of a key's history, the newest first, and whether there
@@ -83,9 +83,9 @@ func (e *Engine) Versions(
 	if d == nil {
 		return nil, false, nil
 	}
-	list = append(list, e.showDocument(key, d.Now, true))
+	list = append(list, d.Now.Show(key, true, e.Clock))
 	for i := len(d.Earlier) - 1; i >= 0; i-- {
-		list = append(list, e.showDocument(key, d.Earlier[i], true))
+		list = append(list, d.Earlier[i].Show(key, true, e.Clock))
 	}
 	return list, d.IsTrimmed(), nil
 }
@@ -101,14 +101,6 @@ func (e *Engine) docsAt(ns interlock.Namespace, key interlock.Key) (*store.Docum
 	}
 	_, key = s.Fit(key)
 	return &s.Documents, key, nil
-}
-
-// present shows a key's state as it is now.
-func (e *Engine) present(s *store.Documents, key interlock.Key, bodies bool) interlock.Document {
-	if d := s.Known[key]; d != nil {
-		return e.showDocument(key, d.Now, bodies)
-	}
-	return interlock.Document{Key: key, Version: s.Floor, Absent: true}
 }
 
 // clockAnomaly returns the reason why no caller can have read as of a version in a namespace
@@ -176,7 +168,7 @@ func (l *DocumentList) Look(e *Engine) (done bool) {
 		if n == len(l.found.list) {
 			return true
 		}
-		doc := e.showDocument(l.found.list[n].Key, l.found.list[n].Now, l.Bodies)
+		doc := l.found.list[n].Now.Show(l.found.list[n].Key, l.Bodies, e.Clock)
 		if l.size += len(doc.Body); n == limit || l.size > interlock.MaxReadBytes {
 			l.More = true
 			return true

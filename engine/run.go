@@ -97,7 +97,7 @@ func (e *Engine) admitted(a *store.StoredAnswer) bool {
 func (c *StartRun) again(e *Engine, a *store.StoredAnswer) {
 	r := e.PendingWork.NS.Request(a.ID)
 	if r != nil && r.Phase == store.Waiting && !c.Attach {
-		e.refuse(interlock.CodeTooManyRuns, message.New(message.CallWaitsForRun)).Conflict = e.inTheWay(r)
+		e.refuse(interlock.CodeTooManyRuns, message.New(message.CallWaitsForRun)).Conflict = r.Conflict()
 		return
 	}
 	e.followAgain(a, c.Attach)
@@ -116,7 +116,7 @@ func (e *Engine) fullAt(r *store.Request) *store.Conflict {
 	x.SetClaims(r.Claims())
 	e.try(x)
 	defer e.Discard(x)
-	return e.inTheWay(x)
+	return x.Conflict()
 }
 
 // RunList lists the runs that have not ended, in the order of their fences.
@@ -161,7 +161,7 @@ func (l *RunList) Look(e *Engine) (done bool) {
 			break
 		}
 		x := r.Run
-		l.Rows = append(l.Rows, RunView{x.Org, x.Workflow, e.holder(r, r.Claims()[0])})
+		l.Rows = append(l.Rows, RunView{x.Org, x.Workflow, r.Holder(r.Claims()[0])})
 	}
 	return true
 }

@@ -115,7 +115,7 @@ func (c *OpenSession) decide(e *Engine) {
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
 	s := space.Sessions[c.ID]
-	e.Timers.Set(&s.Timer, e.Clock.Add(softAt(ttl)))
+	e.Timers.Set(&s.Timer, e.Clock.Add(store.SoftAt(ttl)))
 	e.reply(Done).Session = e.show(s)
 }
 
@@ -160,9 +160,9 @@ func (e *Engine) takeLosses(s *store.Session) []store.Loss {
 				l.Lease.ExpiresIn, l.Lease.MaxHoldIn, l.Lease.StallIn, l.Lease.Yield = 0, 0, 0, nil
 				l.Code, l.Message = endedCode(r), r.Ending(nil)
 			case r.Phase == store.InGrace:
-				l = store.Loss{Lease: e.lease(r), Code: endedCode(r), Message: r.Ending(nil)}
+				l = store.Loss{Lease: r.Lease(), Code: endedCode(r), Message: r.Ending(nil)}
 			case r.Asker() != nil && r.Session() == s:
-				l = store.Loss{Lease: e.lease(r), Message: r.YieldWords()}
+				l = store.Loss{Lease: r.Lease(), Message: r.YieldWords()}
 			default: // the requesting caller has left
 				continue
 			}
@@ -189,7 +189,7 @@ func (e *Engine) needSession() (*store.Session, bool) {
 // the session has.
 func (e *Engine) beat(s *store.Session, progress string) {
 	s.Renewed, s.Spared = e.Clock, false
-	e.report(s, progress)
+	s.Report(progress)
 }
 
 // appendSoft adds the leases of s that come near their max_hold or their stall, and notes when
@@ -205,10 +205,10 @@ func (e *Engine) appendSoft(list []store.Loss, s *store.Session) []store.Loss {
 		for _, l := range x.Leases {
 			r := l.Req
 			if r.Phase == store.Held {
-				s.SoftAt = min(s.SoftAt, e.timedSoft(r))
+				s.SoftAt = min(s.SoftAt, r.TimedSoft())
 			}
-			if e.stateOf(r) == interlock.Soft && len(list) < store.MaxLosses {
-				list = append(list, store.Loss{Lease: e.lease(r)})
+			if r.LeaseState() == interlock.Soft && len(list) < store.MaxLosses {
+				list = append(list, store.Loss{Lease: r.Lease()})
 			}
 		}
 		if n += len(x.Leases); more && (n >= store.Swath || e.full()) {
@@ -405,7 +405,7 @@ func (e *Engine) sweepLease(s *store.Session, r *store.Request) {
 // minTerm notes that r lives by the session's heartbeats.
 func (e *Engine) minTerm(s *store.Session, r *store.Request) {
 	s.MinTTL, s.Least = min(s.MinTTL, r.TTL), min(s.Least, r.TTL)
-	if at := r.Beat().Add(softAt(r.TTL)); s.Timer.Pos >= 0 && at < s.Timer.At {
+	if at := r.Beat().Add(store.SoftAt(r.TTL)); s.Timer.Pos >= 0 && at < s.Timer.At {
 		e.Timers.Set(&s.Timer, at)
 	}
 }

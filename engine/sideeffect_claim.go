@@ -33,8 +33,8 @@ func (c *ClaimEffect) decide(e *Engine) {
 	who := c.claimer(sess, lease)
 	s := &e.Namespace(c.Namespace).SideEffects
 	d := s.At(sha256.Sum256([]byte(c.Action)), e.Clock)
-	if d != nil && (d.State == interlock.EffectDone || e.lives(d) && d.IsOf(who)) {
-		e.reply(Done).Effect = e.showDeed(d, d.IsOf(who))
+	if d != nil && (d.State == interlock.EffectDone || d.Lives(e.PendingWork.NS) && d.IsOf(who)) {
+		e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, d.IsOf(who))
 		return
 	}
 	if d != nil && d.State != 0 {
@@ -65,7 +65,7 @@ func (c *ClaimEffect) decide(e *Engine) {
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	e.reply(Done).Effect = e.showDeed(s.Of(c.ID, e.Clock), true)
+	e.reply(Done).Effect = showEffect(s.Of(c.ID, e.Clock), e.PendingWork.NS, true)
 }
 
 // claimer returns the identity for claiming a side effect: the holder of the lease, if there is
@@ -191,14 +191,14 @@ func (c *ForgetEffects) decide(e *Engine) {
 func (e *Engine) refuseDeed(d *store.SideEffect, mine bool) {
 	code, problem := interlock.CodeEffectUnknown, message.New(message.EffectMayHaveHappened)
 	switch {
-	case e.lives(d):
+	case d.Lives(e.PendingWork.NS):
 		code, problem = interlock.CodeEffectClaimed, message.New(message.EffectClaimed)
 	case d.State == interlock.EffectDone:
 		code, problem = interlock.CodeEffectDone, message.New(message.EffectDone)
 	case d.State == 0:
 		code, problem = interlock.CodeEffectDone, message.New(message.EffectNotDone)
 	}
-	e.refuse(code, problem).Effect = e.showDeed(d, mine)
+	e.refuse(code, problem).Effect = showEffect(d, e.PendingWork.NS, mine)
 }
 
 // again answers a claim that was answered before with how the side effect stands by
@@ -213,8 +213,8 @@ func (c *ClaimEffect) again(e *Engine, a *store.StoredAnswer) {
 	switch {
 	case d == nil:
 		e.refuse(interlock.CodeUnknownEffect, message.New(message.ClaimForgotten))
-	case d.State == interlock.EffectDone, e.lives(d) && (mine || d.ID != a.ID):
-		e.reply(Done).Effect = e.showDeed(d, mine)
+	case d.State == interlock.EffectDone, d.Lives(e.PendingWork.NS) && (mine || d.ID != a.ID):
+		e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, mine)
 	default:
 		e.refuseDeed(d, mine)
 	}
@@ -233,9 +233,9 @@ func (c *SettleEffect) decide(e *Engine) {
 		e.refuse(interlock.CodeUnknownEffect, message.New(message.NothingClaimed))
 		return
 	case d.State == c.State && d.Result == c.Result && d.Reason == c.Reason:
-		e.reply(Done).Effect = e.showDeed(d, mine)
+		e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, mine)
 		return
-	case d.State == interlock.EffectDone, !mine && (d.State == 0 || e.lives(d)):
+	case d.State == interlock.EffectDone, !mine && (d.State == 0 || d.Lives(e.PendingWork.NS)):
 		e.refuseDeed(d, mine)
 		return
 	}
@@ -252,7 +252,7 @@ func (c *SettleEffect) decide(e *Engine) {
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	e.reply(Done).Effect = e.showDeed(d, mine)
+	e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, mine)
 }
 
 // again answers what was answered before, with all that is still known.
@@ -260,7 +260,7 @@ func (c *SettleEffect) again(e *Engine, a *store.StoredAnswer) {
 	s := &e.PendingWork.NS.SideEffects
 	d := s.Of(a.ID, e.Clock)
 	if d != nil && d.State == c.State {
-		e.reply(Done).Effect = e.showDeed(d, d.ID == c.ID)
+		e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, d.ID == c.ID)
 		return
 	}
 	e.reply(Done).Effect = &interlock.Effect{

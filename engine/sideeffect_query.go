@@ -17,7 +17,7 @@ func (e *Engine) Effect(ns interlock.Namespace, digest [32]byte) (interlock.Effe
 	if d == nil {
 		return interlock.Effect{}, false
 	}
-	return *e.showDeed(d, false), true
+	return *showEffect(d, e.PendingWork.NS, false), true
 }
 
 // EffectList lists effects in the order of their digests, with no more text than an
@@ -43,7 +43,7 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 	limit := rowsOf(l.Limit)
 	l.found.limit = limit + 1
 	wanted := func(d *store.SideEffect) bool {
-		return bytes.Compare(d.Digest[:], l.After[:]) > 0 && !d.IsPast(e.Clock) && (l.State == 0 || e.deedState(d) == l.State)
+		return bytes.Compare(d.Digest[:], l.After[:]) > 0 && !d.IsPast(s.Now()) && (l.State == 0 || d.StateIn(s) == l.State)
 	}
 	if !sift(&l.found, s.SideEffects.All.Part, &l.next, wanted, byEffectDigest) {
 		return false
@@ -54,36 +54,28 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 			l.More = true
 			break
 		}
-		l.Rows = append(l.Rows, *e.showDeed(d, false))
+		l.Rows = append(l.Rows, *showEffect(d, s, false))
 	}
 	return true
 }
 
-// deedState is d's state as others see it.
-func (e *Engine) deedState(d *store.SideEffect) interlock.EffectState {
-	if d.State == interlock.EffectClaimed && !e.lives(d) {
-		return interlock.EffectUnknown
-	}
-	return d.State
-}
-
-// showDeed describes a side effect, to its claimer or to others.
-func (e *Engine) showDeed(d *store.SideEffect, mine bool) *interlock.Effect {
+// showEffect describes a side effect of namespace s to its claimer or to others.
+func showEffect(d *store.SideEffect, s *store.Namespace, mine bool) *interlock.Effect {
 	f := &interlock.Effect{
-		Digest: d.Digest, Action: d.Action, State: e.deedState(d), Agent: d.Agent, Session: d.Name, Flow: d.Flow,
+		Digest: d.Digest, Action: d.Action, State: d.StateIn(s), Agent: d.Agent, Session: d.Name, Flow: d.Flow,
 		Principal: d.Owner,
-		Age:       e.Clock.Sub(d.Claimed), Attempt: int(d.Attempt), Result: d.Result, Reason: d.Reason,
+		Age:       s.Now().Sub(d.Claimed), Attempt: int(d.Attempt), Result: d.Result, Reason: d.Reason,
 	}
 	if mine {
 		f.ID = d.ID
 	}
 	switch {
 	case d.Settled != 0:
-		f.Settled = e.Clock.Sub(d.Settled)
+		f.Settled = s.Now().Sub(d.Settled)
 	case f.State == interlock.EffectUnknown:
 		f.Reason = silence(d)
 	case d.TTL > 0:
-		f.ExpiresIn = d.Claimed.Add(d.TTL).Sub(e.Clock)
+		f.ExpiresIn = d.Claimed.Add(d.TTL).Sub(s.Now())
 	}
 	return f
 }

@@ -33,7 +33,7 @@ const (
 // all namespaces; nil if there is none.
 func (e *Engine) turnTo(name interlock.Namespace) *store.Namespace {
 	s := e.Namespaces[name]
-	if e.viewed = 0; s != nil {
+	if e.Views.Looked = 0; s != nil {
 		e.enter(s.Agenda, e.Whole.Clock)
 	}
 	return s
@@ -114,10 +114,10 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 			return true
 		}
 		n := l.found.list[len(l.Rows)]
-		v := viewer{e: e, limit: MaxShownHolders}
-		v.at(n, ^lockmode.Set(0))
+		v := e.View(MaxShownHolders, nil)
+		v.At(n, ^lockmode.Set(0))
 		l.Rows = append(
-			l.Rows, KeyRow{Key: interlock.Key(n.Key), Holders: v.holders(), More: v.more, Length: n.Line.Length()},
+			l.Rows, KeyRow{Key: interlock.Key(n.Key), Holders: v.Holders(), More: v.More, Length: n.Line.Length()},
 		)
 	}
 	return false
@@ -192,7 +192,7 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 			g.Edges = g.Edges[:min(len(g.Edges), maxWaitEdges)]
 			return true
 		}
-		g.Edges = e.appendWaits(g.Edges, g.found.list[g.shown])
+		g.Edges = appendWaits(g.Edges, g.found.list[g.shown])
 	}
 	return false
 }
@@ -221,7 +221,7 @@ func (h *Holdings) Look(e *Engine) (done bool) {
 	for _, r := range h.found.list {
 		for _, c := range r.Claims() {
 			if len(h.Holders) < maxHoldings {
-				h.Holders = append(h.Holders, e.holder(r, c))
+				h.Holders = append(h.Holders, r.Holder(c))
 			}
 		}
 	}
@@ -237,47 +237,47 @@ func (h *Holdings) wants(r *store.Request) bool {
 }
 
 // appendWaits adds the edges of one waiter.
-func (e *Engine) appendWaits(edges []WaitEdge, r *store.Request) []WaitEdge {
+func appendWaits(edges []WaitEdge, r *store.Request) []WaitEdge {
 	if r.Target != nil {
 		edges = append(edges, WaitEdge{
 			Waiter: partyOf(r), Blocker: FlowRef{Agent: r.Target.Agent, Session: r.Target.Name, Flow: r.TargetFlow},
-			Waited: e.Clock.Sub(r.Arrived()),
+			Waited: r.NS.Now().Sub(r.Arrived()),
 		})
 	}
 	if r.Follows() {
-		edges = e.appendAwaited(edges, r.Awaited)
+		edges = appendAwaited(edges, r.Awaited)
 	}
 	for way := range r.EachAlternative {
 		for i := range way.Needs() {
 			if len(edges) < maxWaitEdges {
-				edges = e.appendEdges(edges, way, &way.Needs()[i])
+				edges = appendEdges(edges, way, &way.Needs()[i])
 			}
 		}
 	}
 	return edges
 }
 
-func (e *Engine) appendEdges(edges []WaitEdge, r *store.Request, m *store.Need) []WaitEdge {
+func appendEdges(edges []WaitEdge, r *store.Request, m *store.Need) []WaitEdge {
 	add := func(other *store.Request, has interlock.Claim, ahead bool) {
 		if other.SameParty(r) {
 			return
 		}
 		edge := WaitEdge{
 			Waiter: partyOf(r), Blocker: partyOf(other), Key: r.Claims()[m.Claim].Key, Mode: r.Claims()[m.Claim].Mode,
-			Has: has, Ahead: ahead, Waited: e.Clock.Sub(r.Arrived()),
+			Has: has, Ahead: ahead, Waited: r.NS.Now().Sub(r.Arrived()),
 		}
 		edge.Waiter.Request, edge.Blocker.Request = r.Num, other.Num
 		edges = append(edges, edge)
 	}
 	against := lockmode.Conflicts[m.Mode]
 	if against&m.Node.Modes != 0 {
-		v := viewer{e: e, limit: maxWaitEdges}
-		v.at(m.Node, against)
+		v := r.NS.Agenda.View(maxWaitEdges, nil)
+		v.At(m.Node, against)
 		if m.Claimed { // an intent conflicts with nothing below
-			v.below(m.Node, against)
+			v.Below(m.Node, against)
 		}
-		for i, h := range v.found {
-			add(h, v.via[i].Shown(), false)
+		for i, h := range v.Found {
+			add(h, v.Via[i].Shown(), false)
 		}
 	}
 	for _, x := range r.Absent(m) {
@@ -303,6 +303,23 @@ func (e *Engine) appendEdges(edges []WaitEdge, r *store.Request, m *store.Need) 
 				add(p.Req, p.Req.ClaimAt(int(p.Need)), true)
 			}
 		}
+	}
+	return edges
+}
+
+// appendAwaited adds the edge of a follower of a task and, once, those of the task if it stands
+// in line.
+func appendAwaited(edges []WaitEdge, f *store.Follower) []WaitEdge {
+	edge := WaitEdge{Waiter: partyOf(f.Wait), Task: f.Task.ID, Waited: f.Wait.NS.Now().Sub(f.Wait.Arrived())}
+	r := f.Stands()
+	if r == nil {
+		return append(edges, edge)
+	}
+	edge.Blocker = partyOf(r)
+	edge.Blocker.Request = r.Num
+	edges = append(edges, edge)
+	if r.Phase == store.Waiting && f.Task.FirstToWait() == f {
+		edges = appendWaits(edges, r)
 	}
 	return edges
 }

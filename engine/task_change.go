@@ -102,7 +102,7 @@ func (c *ChangeTask) decide(e *Engine) {
 		return
 	}
 	if no := e.mayChange(t, c.Change); no != nil {
-		e.refuse(no.Code, no.Message).Tasks = []interlock.Task{e.showTask(t)}
+		e.refuse(no.Code, no.Message).Tasks = []interlock.Task{t.Show()}
 		return
 	}
 	ev := e.standing(t, interlock.TaskCancelled)
@@ -131,10 +131,10 @@ func (c *ChangeTask) decide(e *Engine) {
 		ev.Session, ev.Agent = sess.Num, sess.Agent
 	}
 	e.tag(ev, Done)
-	shown := e.showTask(t)
+	shown := t.Show()
 	if e.emit(ev); c.Change != DiscardTask {
 		e.placed(t)
-		shown = e.showTask(t)
+		shown = t.Show()
 	}
 	e.reply(Done).Tasks = []interlock.Task{shown}
 }

@@ -145,7 +145,8 @@ func (e *Engine) admit(way *store.Request) {
 	}
 	ev := e.event(record.Admitted, r)
 	ev.Claims = way.Claims()
-	ev.Fence, ev.Waited, ev.Offer = e.Fence+1, e.Clock.Sub(r.Arrived()), caller == nil && r != e.asking && lease == r && r.Share == nil
+	ev.Fence, ev.Waited = e.Fence+1, e.Clock.Sub(r.Arrived())
+	ev.Offer = caller == nil && r != e.asking && lease == r && r.Share == nil
 	ev.Generation, ev.Version = r.NextGeneration(), r.MovedUpTo()
 	e.emit(ev)
 	e.arm(lease)
@@ -154,7 +155,7 @@ func (e *Engine) admit(way *store.Request) {
 		r.NoteGrant(r != e.asking)
 	}
 	if caller != nil {
-		e.describeHanded(lease, &e.effect(caller, Granted).Lease)
+		lease.DescribeHanded(&e.effect(caller, Granted).Lease)
 	}
 	e.heldMore(lease)
 }

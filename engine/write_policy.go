@@ -75,7 +75,7 @@ func (e *Engine) mayEdit(
 	switch {
 	case e.PendingWork.NS.Documents.Known[w.Key].IsAbsent():
 		return nil
-	case p != nil && p.Write != interlock.WriteGuarded, c.AsOf > 0, reads(c, w.Key):
+	case p != nil && p.Write != interlock.WriteGuarded, c.AsOf > 0, store.ReadsKey(&c.CommitRequest, w.Key):
 		return nil
 	case mine != nil:
 		return mine.MayWriteBy(e.head.Principal, w.Key)
@@ -97,13 +97,13 @@ func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *store.Session) *
 	if sess != nil && r.Session() == sess && r.FlowName() == flowOr(c.Flow) {
 		return nil
 	}
-	v := e.glance(nil)
-	defer v.done()
-	v.add(m)
+	v := e.Glance(nil)
+	defer v.Done()
+	v.Add(m)
 	line := m.Node.Line.Length()
 	conflict := &store.Conflict{Writing: true, Conflict: interlock.Conflict{
-		Key: key, Kind: interlock.OtherAgent, Holders: v.holders(),
-		Queue: interlock.Queue{Length: line, ETA: e.expect(m.Node, v.found, line)},
+		Key: key, Kind: interlock.OtherAgent, Holders: v.Holders(),
+		Queue: interlock.Queue{Length: line, ETA: m.Node.ETA(v.Found, line)},
 	}}
 	switch {
 	case m.Node.Key != string(key):

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
@@ -158,4 +159,29 @@ func (s *Namespace) MemberLists() (list []string) {
 		}
 	}
 	return list
+}
+
+// SoonestAlternative returns the alternative, among r's first MaxClaims, with the earliest
+// expected grant.
+func (r *Request) SoonestAlternative() (best *Request) {
+	if !r.Any {
+		return r
+	}
+	var least time.Duration
+	for _, b := range r.Alternatives[:min(len(r.Alternatives), interlock.MaxClaims)] {
+		if eta := b.Ticket().ETA; best == nil || eta < least {
+			best, least = b, eta
+		}
+	}
+	return best
+}
+
+// Conflict describes the blockers of the alternative of r that will probably be free first, or returns
+// nil if nothing blocks it.
+func (r *Request) Conflict() *Conflict {
+	way := r.SoonestAlternative()
+	if i := way.Blocker(); i >= 0 {
+		return way.ConflictAt(i)
+	}
+	return nil
 }

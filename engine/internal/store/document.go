@@ -245,3 +245,27 @@ func (s *Documents) AsOf(key interlock.Key, v interlock.Version) (x *DocumentVer
 func FutureWords(v, last interlock.Version) *message.Text {
 	return message.New(message.FutureVersion, message.Num(v), message.Num(last))
 }
+
+// Show describes version x of a key's document at a time; a nil x is an absent document.
+func (x *DocumentVersion) Show(key interlock.Key, bodies bool, now Time) interlock.Document {
+	if x == nil {
+		return interlock.Document{Key: key, Absent: true}
+	}
+	doc := interlock.Document{
+		Key: key, Version: x.Version, Absent: x.Op == interlock.Delete, ContentType: x.ContentType, Size: len(x.Body),
+		Op: x.Op, Agent: x.Agent, Session: x.Session, Flow: x.Flow, Principal: x.Principal, Fence: x.Fence, Note: x.Note,
+		Age: now.Sub(x.At),
+	}
+	if bodies {
+		doc.Body = x.Body
+	}
+	return doc
+}
+
+// Show describes the present document at a key.
+func (s *Documents) Show(key interlock.Key, bodies bool, now Time) interlock.Document {
+	if d := s.Known[key]; d != nil {
+		return d.Now.Show(key, bodies, now)
+	}
+	return interlock.Document{Key: key, Version: s.Floor, Absent: true}
+}

@@ -199,3 +199,21 @@ func shared(kept, text []byte) []byte {
 	}
 	return text
 }
+
+// Show describes an entry at a time, with the document that it made in s.
+func (x *LogEntry) Show(s *Documents, now Time) interlock.LogEntry {
+	key := x.Log.Key
+	v := interlock.LogEntry{
+		Seq: x.Seq, Message: x.Message, Kind: x.Kind, Body: x.Body, Sender: x.Sender, Agent: x.Agent,
+		State: x.State, Reply: x.Reply, Reason: x.Reason,
+		Worker: x.By.Agent, Session: x.By.Session, Attempt: x.By.Number, Fence: x.By.Fence,
+		Document: interlock.Document{Key: key, Version: x.Version, Absent: x.Absent}, Changed: x.Made != nil,
+		Age: now.Sub(x.At),
+	}
+	if x.Made != nil {
+		v.Document = x.Made.Show(key, true, now)
+	} else if was := s.Written(key, x.Version); was != nil {
+		v.Document = was.Show(key, false, now)
+	}
+	return v
+}

@@ -253,7 +253,7 @@ func (s *Namespace) EmptyFrom() (at Time, ok bool) {
 		s.SideEffects.Done.Len()+s.SideEffects.Free.Len() < len(s.SideEffects.Known) {
 		return 0, false
 	}
-	at = s.Agenda.Clock.Add(interlock.NamespaceIdle)
+	at = s.Now().Add(interlock.NamespaceIdle)
 	if s.IDs.Order.Len() > 0 {
 		at = max(at, s.IDs.last.Add(interlock.RequestIDWindow))
 	}
@@ -528,6 +528,7 @@ type Namespace struct {
 	Requests      collection.Table[*Request] // that are not over
 	Sessions      map[interlock.SessionID]*Session
 	ByNum         map[uint64]*Session // the same
+	turns         uint64              // counts the new progress texts; volatile
 	Roll          sessionIndex
 	Tombstones    tombstones
 	EndedSessions collection.PagedQueue[endedSession] // sessions that are over
@@ -581,6 +582,10 @@ type Namespace struct {
 	Agenda *PendingWork    // volatile
 }
 
+// Now returns the time of the namespace's last command, which may be the one that is carried out.
+func (s *Namespace) Now() Time { return s.Agenda.Clock }
+
+// SortedQueues returns the queues in the order of their names.
 func (s *Namespace) SortedQueues() []*Queue {
 	return slices.SortedFunc(maps.Values(s.Tasks.Queues), func(a, b *Queue) int { return strings.Compare(a.Name, b.Name) })
 }

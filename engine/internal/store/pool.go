@@ -221,7 +221,7 @@ func (r *Request) Short(m *Need) shortage {
 		return ShortOfPermits
 	}
 	if p.Policy.Rate > 0 {
-		if n := uint64(r.CountOf(m)) + p.Ahead(r); n > uint64(p.Policy.BurstLimit()) || p.TokensAt(n) > r.NS.Agenda.Clock {
+		if n := uint64(r.CountOf(m)) + p.Ahead(r); n > uint64(p.Policy.BurstLimit()) || p.TokensAt(n) > r.NS.Now() {
 			return ShortOfTokens
 		}
 	}

@@ -291,3 +291,27 @@ func (d *SideEffect) IsOf(who *SideEffect) bool {
 	return d.ID == who.ID || d.Session != 0 && d.Session == who.Session && d.Flow == who.Flow ||
 		!d.Lease.IsZero() && d.Lease == who.Lease
 }
+
+// Lives reports whether the claimer of d, in namespace s, may still be about to do it.
+func (d *SideEffect) Lives(s *Namespace) bool {
+	if d.State != interlock.EffectClaimed {
+		return false
+	}
+	if !d.Lease.IsZero() {
+		r := s.Live(d.Lease)
+		return r != nil && !r.IsOver()
+	}
+	if d.Session != 0 {
+		sess := s.ByNum[d.Session]
+		return sess != nil && !sess.Dead
+	}
+	return s.Now() < d.Claimed.Add(d.TTL)
+}
+
+// StateIn returns d's state as callers of namespace s see it.
+func (d *SideEffect) StateIn(s *Namespace) interlock.EffectState {
+	if d.State == interlock.EffectClaimed && !d.Lives(s) {
+		return interlock.EffectUnknown
+	}
+	return d.State
+}

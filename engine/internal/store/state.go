@@ -29,6 +29,7 @@ type State struct {
 	// All below is volatile.
 
 	Live         bool        // between Recover and the end; during a replay nothing is watched
+	Began        Time        // of this owner's term
 	*PendingWork             // of the namespace that the step is about
 	Whole        PendingWork // for commands that are about no namespace
 	Agendas      uint64      // how many were made
@@ -36,6 +37,7 @@ type State struct {
 	Empty        Timers      // one for each namespace that is empty: when it may be forgotten
 	Swath        int         // objects of a large set that a step gathers, and sorts, at once
 	Windows      IDBounds
+	Views        Views
 	Visited      int // that the step has looked at, but for those that searches and ranks count
 
 	free  []*Request
@@ -61,7 +63,7 @@ const Swath = 250
 func (st *State) Init() {
 	st.Swath, st.Windows, st.Namespaces = Swath, windows, map[interlock.Namespace]*Namespace{}
 	st.PendingWork = &st.Whole
-	st.Whole.objects = &st.Visited
+	st.Whole.objects, st.Whole.views = &st.Visited, &st.Views
 }
 
 // newWait returns what a new waiter needs.
@@ -170,12 +172,14 @@ type PendingWork struct {
 	Alarm Timer // in Engine.alarms: when the first of all this is due
 	Empty Timer // in Engine.empty, if the namespace is empty
 
-	objects *int // Engine.objects, for callers without an engine
+	objects *int   // State.Visited
+	views   *Views // State.Views
+	began   Time   // State.Began
 }
 
 func (st *State) NewAgenda(s *Namespace) *PendingWork {
 	st.Agendas++
-	a := &PendingWork{NS: s, objects: &st.Visited}
+	a := &PendingWork{NS: s, objects: &st.Visited, views: &st.Views, began: st.Began}
 	a.Alarm = Timer{Pos: -1, Ord: st.Agendas, Agenda: a}
 	a.Empty = a.Alarm
 	return a
