@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/interlockdev/interlock/internal/filelock"
 )
 
 // The content of .interlock:
@@ -81,15 +81,12 @@ func (d *Dir) lock(ctx context.Context, meta *os.Root) (unlock func(), err error
 		<-d.turn
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, lockPause) {
-		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {
-		case nil:
-			return unlock, nil
-		case unix.EINTR:
-			continue
-		case unix.EWOULDBLOCK:
-		default:
+		switch held, err := filelock.Try(f); {
+		case err != nil:
 			unlock()
 			return nil, fmt.Errorf("locking the directory: %w", err)
+		case !held:
+			return unlock, nil
 		}
 		select {
 		case <-time.After(pause):

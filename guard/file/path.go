@@ -5,9 +5,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/invisible"
@@ -68,7 +67,7 @@ func (d *Dir) checkPath(path string) error {
 		switch last := end == len(path); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
-		case errors.Is(err, unix.ENAMETOOLONG):
+		case errors.Is(err, syscall.ENAMETOOLONG):
 			return refuse(interlock.CodeInvalidPath, "the path %q has a segment that is too long for a file's name", path)
 		case err != nil:
 			return err

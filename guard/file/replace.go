@@ -5,12 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-
-	"golang.org/x/sys/unix"
 )
-
-// openWithoutWaiting keeps an open from waiting at a pipe that took a file's place.
-const openWithoutWaiting = unix.O_NONBLOCK
 
 // errMoved means that the file changed between the verification and the rename.
 var errMoved = errors.New("the file was changed from outside between its verification and the write")
@@ -108,13 +103,4 @@ func (d *Dir) makeDirectory(dir string) error {
 		return err
 	}
 	return d.sync(path.Dir(dir))
-}
-
-// sync makes the names in a directory durable.
-func (d *Dir) sync(dir string) error {
-	f, err := d.root.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

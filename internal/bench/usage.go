@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -77,13 +76,4 @@ func (s *interlockSite) metrics(ctx context.Context) (metrics, error) {
 		}
 	}
 	return m, lines.Err()
-}
-
-// ownCPU is the processor time that this process has used, that is the agents.
-func ownCPU() time.Duration {
-	var r syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
-		return 0
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

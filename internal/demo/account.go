@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -210,7 +209,7 @@ func (s *ledgerScene) killWriter(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	if err := p.signal(syscall.SIGKILL); err != nil {
+	if err := p.kill(); err != nil {
 		return err
 	}
 	if err := p.gone(ctx); err != nil {

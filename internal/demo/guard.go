@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/filelock"
 )
 
 // account is the content of an account's file.
@@ -135,13 +135,7 @@ func (l ledger) lock(name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := filelock.Wait(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock account %s: %w", name, err), file.Close())
 	}
 	// Closing the file releases the lock; nothing was written to it.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -230,7 +229,7 @@ func (f *field) freeze(ctx context.Context, t task, holds func(), behind *watche
 	if err != nil {
 		return err
 	}
-	if err := p.signal(syscall.SIGSTOP); err != nil {
+	if err := p.freeze(); err != nil {
 		return fmt.Errorf("freeze an agent: %w", err)
 	}
 	since := time.Now()
@@ -248,7 +247,7 @@ func (f *field) freeze(ctx context.Context, t task, holds func(), behind *watche
 	if err := p.answer(); err != nil {
 		return err
 	}
-	if err := p.signal(syscall.SIGCONT); err != nil {
+	if err := p.thaw(); err != nil {
 		return fmt.Errorf("thaw an agent: %w", err)
 	}
 	refused, err := p.next(ctx, "refused")
@@ -289,7 +288,7 @@ func (f *field) kill(ctx context.Context, t task, holds func(), behind *watcher)
 	if err := pause(ctx, t.think/2); err != nil {
 		return err
 	}
-	if err := p.signal(syscall.SIGKILL); err != nil {
+	if err := p.kill(); err != nil {
 		return fmt.Errorf("kill an agent: %w", err)
 	}
 	died := time.Now()

@@ -59,7 +59,7 @@ func (p *process) answer() error {
 	return err
 }
 
-func (p *process) signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+func (p *process) kill() error { return p.cmd.Process.Kill() }
 
 // next waits for an event of the agent, and passes over others.
 func (p *process) next(ctx context.Context, event string) (step, error) {

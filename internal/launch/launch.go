@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 // Config is the configuration of the server to start.
@@ -145,7 +144,7 @@ func (s *Server) Signal(signal os.Signal) error { return s.cmd.Process.Signal(si
 // Stop asks the server to shut down and waits for it, or until ctx ends: then it
 // is killed. It returns an error unless the server ended with exit code 0.
 func (s *Server) Stop(ctx context.Context) error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := terminate(s.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	select {

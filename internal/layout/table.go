@@ -58,7 +58,10 @@ var table = []rule{
 	},
 	{folder: "engine/message", local: []string{"."}},
 	{folder: "engine/record", local: []string{".", "engine/message"}},
-	{folder: "journal", local: []string{"."}, remote: []string{"golang.org/x/sys/unix"}},
+	{
+		folder: "journal", local: []string{".", "internal/filelock"},
+		remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
+	},
 	{
 		folder: "journal/etcdjournal", local: []string{".", "journal"},
 		remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
@@ -97,8 +100,7 @@ var table = []rule{
 	{folder: "guard/apiclient", local: []string{".", "guard/signed", "internal/api"}},
 	{folder: "guard/apiclient/apitest", local: []string{"journal", "server", "shard"}},
 	{
-		folder: "guard/file", local: []string{".", "internal/invisible", "internal/packet"},
-		remote: []string{"golang.org/x/sys/unix"},
+		folder: "guard/file", local: []string{".", "internal/filelock", "internal/invisible", "internal/packet"},
 	},
 	{folder: "guard/git", local: []string{".", "guard/apiclient"}},
 	{folder: "guard/signed", local: []string{"."}},
@@ -122,9 +124,13 @@ var table = []rule{
 		local:  []string{".", "client", "engine", "internal/launch", "internal/prose", "internal/trace"},
 	},
 	{
-		folder: "internal/demo", local: []string{".", "client", "guard/file", "internal/launch", "internal/trace", "writer"},
+		folder: "internal/demo",
+		local: []string{
+			".", "client", "guard/file", "internal/filelock", "internal/launch", "internal/trace", "writer",
+		},
 		remote: []string{"golang.org/x/sys/unix"},
 	},
+	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
 	{folder: "internal/gen"},
 	{folder: "internal/invisible"},
 	{folder: "internal/launch"},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/interlockdev/interlock/internal/filelock"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -36,6 +37,12 @@ func openDisk(path string) (*disk, error) {
 // missing. The lock is on the directory itself, so that there is no lock file to
 // delete, and it ends with the process whatever kills it.
 func lockDisk(path string) (*disk, error) {
+	if !canOwn {
+		return nil, fmt.Errorf(
+			"journal directory %s: this system can neither lock nor sync a directory: "+
+				"run the server on Linux or macOS, or keep the journal in etcd (--journal)", path,
+		)
+	}
 	if err := makeDirectory(path); err != nil {
 		return nil, err
 	}
@@ -50,7 +57,7 @@ func lockDisk(path string) (*disk, error) {
 			path, name,
 		)
 	}
-	held, err := lock(d.handle)
+	held, err := filelock.Try(d.handle)
 	if err != nil {
 		d.Close()
 		return nil, fmt.Errorf("locking the journal directory %s: %w", path, err)
@@ -176,7 +183,7 @@ func (f *diskFile) zeroCached(off, end int64) error {
 }
 
 func (f *diskFile) Sync() error               { return syncData(f.File, f.fd) }
-func (f *diskFile) Allocate(size int64) error { return allocate(f.fd, size) }
+func (f *diskFile) Allocate(size int64) error { return allocate(f.File, f.fd, size) }
 func (f *diskFile) ID() (device, inode uint64, err error) {
 	return fileID(f.fd)
 }

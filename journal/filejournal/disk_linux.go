@@ -40,7 +40,7 @@ func networkFileSystem(dir *os.File) string {
 
 // allocate falls back to a plain extension where the file system cannot allocate;
 // the zeros that are written next then take the blocks.
-func allocate(fd int, size int64) error {
+func allocate(_ *os.File, fd int, size int64) error {
 	for {
 		switch err := unix.Fallocate(fd, 0, 0, size); err {
 		case unix.EINTR:
