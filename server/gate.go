@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/problem"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
@@ -219,7 +220,7 @@ func (g *Gate) refuse(conn *net.TCPConn, words bool) {
 
 // fullAnswer is the HTTP answer to a client that finds no place.
 var fullAnswer = func() []byte {
-	info := prose.InfoOf(interlock.CodeOverloaded)
+	info := problem.Of(interlock.CodeOverloaded)
 	j := newJSON()
 	defer j.free()
 	j.open("")

@@ -16,7 +16,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
-	"github.com/interlockdev/interlock/internal/prose"
+	"github.com/interlockdev/interlock/internal/problem"
 )
 
 func TestOpenAPIHasTheRoutes(t *testing.T) {
@@ -129,7 +129,7 @@ func TestOpenAPIHasTheCodes(t *testing.T) {
 		documented = append(documented, code.(string))
 	}
 	var have []string
-	for _, code := range prose.KnownCodes() {
+	for _, code := range problem.Codes() {
 		have = append(have, string(code))
 	}
 	slices.Sort(documented)

@@ -6,6 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/internal/problem"
 	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -119,7 +120,7 @@ func (c *call) unanswered() {
 
 // problem begins a problem document (RFC 9457).
 func (c *call) problem(code interlock.Code, message string, advice interlock.Advice) (*jsonOut, int) {
-	info := prose.InfoOf(code)
+	info := problem.Of(code)
 	status := info.Status
 	if c.statusOverride != 0 {
 		status = c.statusOverride

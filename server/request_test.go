@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/internal/prose"
+	"github.com/interlockdev/interlock/internal/problem"
 )
 
 // A body that is wrong in one field is refused with a stable code, words that name
@@ -157,7 +157,7 @@ func TestBadFields(t *testing.T) {
 					if got.str("code") != r.code || !strings.Contains(got.str("detail"), r.words) {
 						t.Errorf("%.100s: %d %s, want %s and %q", r.body, got.status, got.raw, r.code, r.words)
 					}
-					if want := prose.InfoOf(interlock.Code(r.code)).Status; got.status != want {
+					if want := problem.Of(interlock.Code(r.code)).Status; got.status != want {
 						t.Errorf("%.100s: status %d, want %d", r.body, got.status, want)
 					}
 					if got.str("advice.action") == "" || got.str("advice.message") == "" {

@@ -94,7 +94,7 @@ type FileAnswer struct {
 	// The version of the file's present content.
 	Version FileVersion `json:"version"`
 	// In bytes.
-	Size int `json:"size" min:"0"`
+	Size int `json:"size" min:"0" unit:"bytes"`
 	// The file has what others wrote meanwhile, too: read it again before the next change.
 	Merged bool `json:"merged"`
 	Stamp

@@ -12,7 +12,7 @@ type DocumentInfo struct {
 	Absent      bool   `json:"absent,omitempty"`
 	ContentType string `json:"content_type,omitempty" text:"line"`
 	// In bytes.
-	Size int `json:"size,omitempty" min:"0"`
+	Size int `json:"size,omitempty" min:"0" unit:"bytes"`
 	// How it was written.
 	Op WriteOp `json:"op,omitempty"`
 	// The author; another agent's text.
@@ -133,7 +133,7 @@ type EarlierState struct {
 	Version     AnyVersion `json:"version"`
 	Absent      bool       `json:"absent,omitempty"`
 	ContentType string     `json:"content_type,omitempty" text:"line"`
-	Size        int        `json:"size,omitempty" min:"0"`
+	Size        int        `json:"size,omitempty" min:"0" unit:"bytes"`
 }
 
 // Difference is what changed in the body.
@@ -144,8 +144,8 @@ type Difference struct {
 	Patch []PatchOperation `json:"patch,omitempty"`
 	// A unified diff, or of unknown the beginning of the present text.
 	Text      string `json:"text,omitempty" text:"lines"`
-	ThenBytes int    `json:"then_bytes,omitempty" min:"0"`
-	NowBytes  int    `json:"now_bytes,omitempty" min:"0"`
+	ThenBytes int    `json:"then_bytes,omitempty" min:"0" unit:"bytes"`
+	NowBytes  int    `json:"now_bytes,omitempty" min:"0" unit:"bytes"`
 	// It is longer; this is its beginning.
 	Cut bool `json:"cut,omitempty"`
 }

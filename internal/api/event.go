@@ -92,7 +92,7 @@ type Event struct {
 	// Of the document.
 	ContentType string `json:"content_type,omitempty" text:"line"`
 	// Of the document, in bytes.
-	Size int `json:"size,omitempty" min:"0"`
+	Size int `json:"size,omitempty" min:"0" unit:"bytes"`
 	// Public name of the session that wrote the document, claimed the effect or had the task.
 	Session string `json:"session,omitempty" text:"line"`
 	// How the document was written.

@@ -11,8 +11,8 @@ type AcquireRequest struct {
 	// The session that holds the lease. Without one the lease lives by its own renewals, no
 	// repeated acquire finds it, and deadlock is not seen.
 	Session SessionID `json:"session,omitempty"`
-	// A thread of control inside the session; main when left out.
-	Flow string `json:"flow,omitempty" max:"MaxNameBytes"`
+	// A thread of control inside the session.
+	Flow string `json:"flow,omitempty" max:"MaxNameBytes" default:"main"`
 	// Shown to others that want the same key.
 	Purpose string `json:"purpose,omitempty" max:"MaxPurposeBytes"`
 	// Granted as a whole or not at all: 64 at most, or 1,024 with any.
@@ -25,9 +25,9 @@ type AcquireRequest struct {
 	Prefix string `json:"any_prefix,omitempty" max:"MaxKeyBytes"`
 	// The claimant group that permits are taken for.
 	Group string `json:"group,omitempty" max:"MaxNameBytes"`
-	// How the parts of a key are assigned to its members, for a claim with parts; hash when left
-	// out. The first member decides.
-	Division string `json:"divide,omitempty" enum:"hash,range,load"`
+	// How the parts of a key are assigned to its members, for a claim with parts. The first member
+	// decides.
+	Division string `json:"divide,omitempty" enum:"hash,range,load" default:"hash"`
 	// How long after the last heartbeat the lease lives. 0 or left out, as with all durations but
 	// grace_ms: the key's pattern decides, else 30000.
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
@@ -127,8 +127,8 @@ type ParkRequest struct {
 type ResumeRequest struct {
 	// The session that holds it from now on; without one it lives by its own renewals.
 	Session SessionID `json:"session,omitempty"`
-	// A thread of control inside the session; main when left out.
-	Flow string `json:"flow,omitempty" max:"MaxNameBytes"`
+	// A thread of control inside the session.
+	Flow string `json:"flow,omitempty" max:"MaxNameBytes" default:"main"`
 	// How long to wait within the call, 55000 at most, also for a person's answer. 0 with
 	// on_conflict wait: stand in line and answer at once.
 	Wait *Milliseconds `json:"wait_ms,omitempty"`
@@ -144,8 +144,8 @@ type ResumeRequest struct {
 type DeclareRequest struct {
 	// The session that waits. Without one no deadlock is seen.
 	Session SessionID `json:"session,omitempty"`
-	// A thread of control inside the session; main when left out.
-	Flow string `json:"flow,omitempty" max:"MaxNameBytes"`
+	// A thread of control inside the session.
+	Flow string `json:"flow,omitempty" max:"MaxNameBytes" default:"main"`
 	// The agent's name, for people and for other waiters. A session has its own.
 	Agent string `json:"agent,omitempty" max:"MaxNameBytes"`
 	// What is waited for.
@@ -162,8 +162,8 @@ type DeclareRequest struct {
 type PartyRequest struct {
 	// Public short name of the session.
 	Session string `json:"session,omitempty"`
-	// main when left out.
-	Flow string `json:"flow,omitempty"`
+	// Its flow.
+	Flow string `json:"flow,omitempty" default:"main"`
 	// The agent's name, if it has one session only.
 	Agent string `json:"agent,omitempty"`
 }

@@ -16,8 +16,8 @@ type CheckFenceRequest struct {
 
 // StatementRequest is the body of POST /v1/leases/{id}/statement.
 type StatementRequest struct {
-	// How long it shall hold, at most as long as the lease has left. 30 seconds when left out.
-	TTL Milliseconds `json:"ttl_ms,omitempty" min:"1" max:"300000"`
+	// How long it shall hold, at most as long as the lease has left.
+	TTL Milliseconds `json:"ttl_ms,omitempty" min:"1" max:"300000" default:"30000"`
 }
 
 // RevokeRequest is the body of POST /v1/revocations.
@@ -41,8 +41,8 @@ type PatternRequest struct {
 	Capacity uint32 `json:"capacity,omitempty" min:"0" max:"MaxCount"`
 	// How many tokens come back every per_ms.
 	Rate uint32 `json:"rate,omitempty" min:"0" max:"MaxCount"`
-	// 1000 when left out.
-	Per Milliseconds `json:"per_ms,omitempty"`
+	// The period of rate.
+	Per Milliseconds `json:"per_ms,omitempty" default:"1000"`
 	// How many tokens there are at most; rate when left out.
 	Burst uint32 `json:"burst,omitempty" min:"0" max:"MaxCount"`
 	// Shares of the capacity.
@@ -66,15 +66,15 @@ type PatternRequest struct {
 	// Which principals may claim which modes: the first rule that names the principal counts. Left
 	// out: every principal, every mode.
 	Allow []RuleRequest `json:"allow,omitempty" max:"MaxGroups"`
-	// What on_conflict preempt may do to a holder: ask when left out.
-	Preempt string `json:"preempt,omitempty" enum:"ask,revoke,never"`
-	// What becomes of the keys of a parked lease: the holder's choice when left out.
-	Park string `json:"park,omitempty" enum:"choice,keep,free,never"`
-	// 86400000 when left out.
-	MaxPark Milliseconds `json:"max_park_ms,omitempty"`
-	// Whether a deadlock's victim also loses the leases that the others wait for: refuse, it does
-	// not, when left out.
-	OnDeadlock string `json:"on_deadlock,omitempty" enum:"refuse,revoke"`
+	// What on_conflict preempt may do to a holder.
+	Preempt string `json:"preempt,omitempty" enum:"ask,revoke,never" default:"ask"`
+	// What becomes of the keys of a parked lease. choice: what its holder asks for.
+	Park string `json:"park,omitempty" enum:"choice,keep,free,never" default:"choice"`
+	// How long a lease is parked at most.
+	MaxPark Milliseconds `json:"max_park_ms,omitempty" default:"DefaultPark"`
+	// Whether a deadlock's victim also loses the leases that the others wait for: with refuse it
+	// does not.
+	OnDeadlock string `json:"on_deadlock,omitempty" enum:"refuse,revoke" default:"refuse"`
 	// Which commits the keys accept: any; those that name the version that was read; those under an
 	// exclusive lease; or the writer's alone.
 	Write string `json:"write,omitempty" enum:"guarded,version,lease,single-writer,open"`
@@ -156,12 +156,12 @@ type QueueRequest struct {
 	Paused bool `json:"paused,omitempty"`
 	// It takes nothing new.
 	Drain bool `json:"drain,omitempty"`
-	// 5 when left out.
-	MaxAttempts int `json:"max_attempts,omitempty" min:"0" max:"MaxAttempts"`
-	// 1000 when left out.
-	Backoff Milliseconds `json:"backoff_ms,omitempty" max:"MaxDelay"`
-	// 600000 when left out.
-	MaxBackoff Milliseconds `json:"max_backoff_ms,omitempty" max:"MaxDelay"`
+	// How often a task is tried.
+	MaxAttempts int `json:"max_attempts,omitempty" min:"0" max:"MaxAttempts" default:"DefaultAttempts"`
+	// The pause after a first failure is random up to this, and doubles.
+	Backoff Milliseconds `json:"backoff_ms,omitempty" max:"MaxDelay" default:"DefaultBackoff"`
+	// Up to this.
+	MaxBackoff Milliseconds `json:"max_backoff_ms,omitempty" max:"MaxDelay" default:"DefaultMaxBackoff"`
 	// Of the leases under which its tasks run.
 	TTL     Milliseconds `json:"ttl_ms,omitempty"`
 	Grace   Milliseconds `json:"grace_ms,omitempty"`
@@ -194,7 +194,7 @@ type QueueRequest struct {
 type ShareRequest struct {
 	Group string `json:"name,omitempty" max:"MaxNameBytes"`
 	// Turns that it gets for each turn of a group of weight 1; 0: 1.
-	Weight int `json:"weight,omitempty" min:"0" max:"MaxTasks"`
+	Weight int `json:"weight,omitempty" min:"0" max:"MaxTasks" default:"1"`
 	// Of its tasks that run at once; 0: any number.
 	Max int `json:"max,omitempty" min:"0" max:"MaxTasks"`
 }

@@ -78,8 +78,8 @@ type EffectRequest struct {
 	// The claim lives as long as this lease; without one as long as the session, without both for
 	// ttl_ms.
 	Lease LeaseID `json:"lease,omitempty"`
-	// The life of a claim with neither a session nor a lease; 60000 when left out.
-	TTL Milliseconds `json:"ttl_ms,omitempty" min:"MinTTL" max:"MaxEffectTTL"`
+	// The life of a claim with neither a session nor a lease.
+	TTL Milliseconds `json:"ttl_ms,omitempty" min:"MinTTL" max:"MaxEffectTTL" default:"DefaultEffectTTL"`
 	// What acts, such as stripe.charge.
 	Tool string `json:"tool" min:"1"`
 	// What is acted on, such as customer:12.

@@ -43,8 +43,8 @@ type Question struct {
 	// How long it stands; 0: until it is answered. Time in which the server was down does not
 	// count.
 	Limit Milliseconds `json:"limit_ms,omitempty" max:"MaxDelay"`
-	// The answer then; denied when left out.
-	OnLimit string `json:"on_limit,omitempty" enum:"approved,denied"`
+	// The answer then.
+	OnLimit string `json:"on_limit,omitempty" enum:"approved,denied" default:"denied"`
 	// What the asker has read. The next attempt lists what changed.
 	Reads []ReadRequest `json:"reads,omitempty" max:"MaxReads"`
 }
@@ -99,8 +99,8 @@ type PullRequest struct {
 	// A name, for a worker without a session.
 	Agent   string    `json:"agent,omitempty" max:"MaxNameBytes"`
 	Session SessionID `json:"session,omitempty"`
-	// How many tasks at most; 1 when left out.
-	Max int `json:"max,omitempty" min:"1" max:"MaxPull"`
+	// How many tasks at most.
+	Max int `json:"max,omitempty" min:"1" max:"MaxPull" default:"1"`
 	// The ttl of the leases; else the queue's.
 	TTL Milliseconds `json:"ttl_ms,omitempty" min:"MinTTL" max:"MaxTTL"`
 	// How long to wait within the call for a task; at most 55000.
@@ -157,15 +157,14 @@ type RunRequest struct {
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
 	// A cap that heartbeats cannot extend; none when left out or 0.
 	MaxHold Milliseconds `json:"max_hold_ms,omitempty" max:"MaxMaxHold"`
-	// How long it may stand in line within the call, 55000 at most; 2000 when left out, 0: not at
-	// all.
-	MaxWait *Milliseconds `json:"wait_ms,omitempty"`
+	// How long it may stand in line within the call, 55000 at most; 0: not at all.
+	MaxWait *Milliseconds `json:"wait_ms,omitempty" default:"DefaultRunWait"`
 }
 
 // OpenSessionRequest is the body of POST /v1/sessions.
 type OpenSessionRequest struct {
 	// The agent's name.
 	Agent string `json:"agent,omitempty" max:"MaxNameBytes"`
-	// How long after its last heartbeat the session lives; 30000 when left out or 0.
-	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
+	// How long after its last heartbeat the session lives; 0: 30000.
+	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL" default:"DefaultTTL"`
 }

@@ -13,6 +13,7 @@ import (
 
 // Milliseconds is a duration in milliseconds.
 //
+//schema:unit ms
 //schema:min 0
 type Milliseconds = int64
 
@@ -71,6 +72,11 @@ type EffectID = string
 //
 //schema:pattern ^q_[0-9a-f]{32}$
 type TaskID = string
+
+// QuestionID is the name of a question: the id of its task, or the fence of its parked lease.
+//
+//schema:pattern ^(q_[0-9a-f]{32}|0|[1-9][0-9]*)$
+type QuestionID = string
 
 // Time is a moment as RFC 3339 writes it, in UTC. For people and logs.
 //

@@ -8,6 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/problem"
 )
 
 // worthWaiting is how long an agent had better wait than do something else: a
@@ -200,9 +201,9 @@ func ForLoss(l *interlock.Lease, code interlock.Code) interlock.Advice {
 	if l.State == interlock.Ended && l.ExpiresIn > 0 {
 		return closedAdvice(l)
 	}
-	info := InfoOf(code)
-	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(
-		"the lease on %s is lost (%s)%s: %s", claimed(l.Claims), code, because(l.EndedBy), info.next,
+	info := problem.Of(code)
+	return interlock.Advice{Action: info.Action, RetryAfter: info.After, Message: fmt.Sprintf(
+		"the lease on %s is lost (%s)%s: %s", claimed(l.Claims), code, because(l.EndedBy), info.Next,
 	)}
 }
 
@@ -215,9 +216,9 @@ func closedAdvice(l *interlock.Lease) interlock.Advice {
 }
 
 func refusedAdvice(eff *engine.Effect) interlock.Advice {
-	c, info := eff.Conflict, InfoOf(eff.Code)
+	c, info := eff.Conflict, problem.Of(eff.Code)
 	say := func(format string, args ...any) interlock.Advice {
-		return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: fmt.Sprintf(format, args...)}
+		return interlock.Advice{Action: info.Action, RetryAfter: info.After, Message: fmt.Sprintf(format, args...)}
 	}
 	switch eff.Code {
 	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeRateLimited:
@@ -247,10 +248,10 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 	case interlock.CodeDeadlock:
 		if len(eff.Tasks) == 1 {
-			info.next = "release what you hold in the cycle, then wait for the task again"
+			info.Next = "release what you hold in the cycle, then wait for the task again"
 		}
 		if c != nil && len(c.Cycle) > 0 {
-			return say("waiting would never end, because %s: %s", cycleText(c.Cycle), info.next)
+			return say("waiting would never end, because %s: %s", cycleText(c.Cycle), info.Next)
 		}
 	case interlock.CodeExpired:
 		if eff.Lease.ExpiresIn > 0 {
@@ -263,7 +264,7 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			)
 		}
 	case interlock.CodeStale:
-		message := info.next
+		message := info.Next
 		if len(eff.Stale) > 0 {
 			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since it was read, and " + message
 		}
@@ -275,17 +276,17 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		return say("%s", message)
 	case interlock.CodeEffectClaimed:
 		if eff.Effect != nil && eff.Effect.ExpiresIn > 0 {
-			info.after = min(info.after, eff.Effect.ExpiresIn)
-			return say("%s", info.next)
+			info.After = min(info.After, eff.Effect.ExpiresIn)
+			return say("%s", info.Next)
 		}
 	case interlock.CodeTaskMoved, interlock.CodeTaskSettled:
 		if len(eff.Tasks) == 1 {
-			return say("%s; %s", taskText(&eff.Tasks[0]), info.next)
+			return say("%s; %s", taskText(&eff.Tasks[0]), info.Next)
 		}
 	case interlock.CodeQuota:
 		if c != nil {
-			info.after = atLeastASecond(refill(c))
-			return say("%s", info.next)
+			info.After = atLeastASecond(refill(c))
+			return say("%s", info.Next)
 		}
 	case interlock.CodeUnknownPattern:
 		if c != nil && len(c.Nearest) > 0 {
@@ -308,15 +309,15 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 	}
 	if reason := because(eff.Lease.EndedBy); reason != "" {
-		return say("it ended%s: %s", reason, info.next)
+		return say("it ended%s: %s", reason, info.Next)
 	}
 	return ForCode(eff.Code)
 }
 
 // ForCode is for refusals about which nothing more is known.
 func ForCode(code interlock.Code) interlock.Advice {
-	info := InfoOf(code)
-	return interlock.Advice{Action: info.action, RetryAfter: info.after, Message: info.next}
+	info := problem.Of(code)
+	return interlock.Advice{Action: info.Action, RetryAfter: info.After, Message: info.Next}
 }
 
 // fullAdvice is for a caller that could not start a run.
@@ -376,7 +377,8 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 			short(eta),
 		)}
 	}
-	return interlock.Advice{Action: interlock.ActWait, RetryAfter: InfoOf(interlock.CodeHeld).after, Message: fmt.Sprintf(
+	after := problem.Of(interlock.CodeHeld).After
+	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
 		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what,
 		line,
 	)}

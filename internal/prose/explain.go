@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/problem"
 )
 
 const (
@@ -191,7 +192,7 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 			Action: interlock.ActRetry, Message: "acquire it: some are left, unless they are kept for a group",
 		}
 	}
-	return wait(InfoOf(interlock.CodeHeld).after, "stand in line with on_conflict wait, or work on something else")
+	return wait(problem.Of(interlock.CodeHeld).After, "stand in line with on_conflict wait, or work on something else")
 }
 
 // firstInLine returns the first waiter in the line of a key, nil for none. The waiters of

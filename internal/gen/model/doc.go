@@ -9,12 +9,14 @@
 // The tags min and max bound a number, the length of a string or of a list; a limit is a number
 // or a constant of the root package, and a duration counts in milliseconds. The tag enum lists
 // the words that a string can be, and text marks what agents and people wrote: one line or lines.
+// The tag default has the value that counts when a field is left out, if that is always the same,
+// and unit the unit of a number.
 // The comment above a field is its description for a reader of the API, and is not about Go.
 //
 // A directive //schema:NAME VALUE above a type adds to it. Of a struct: name is its other name in
 // the API, required lists fields that are never left out, one lists fields that exclude each other.
 // Of an alias: enum lists words, constants names the type of the root package that has them, and
-// min, max, pattern, format and type are members of the schema.
+// min, max, pattern, format, type and unit are members of the schema.
 //
 // Package model must not know what is generated from it: emitters for other languages read the
 // same tables.

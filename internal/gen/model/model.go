@@ -39,6 +39,7 @@ type Scalar struct {
 	Limits
 	// Members of its schema that no field has.
 	Pattern, Format string
+	Unit            string   // of a number: ms
 	Types           []string // the JSON types of a value that has several
 }
 
@@ -51,6 +52,8 @@ type Field struct {
 	Optional bool
 	Types    []string // the JSON types of a value of any kind, if it is limited to some
 	Text     string   // of a text that agents or people wrote: "line" or "lines"
+	Default  any      // what counts when it is left out: an int64 or a string; nil: not one value
+	Unit     string   // of a number, if its type has none
 	Limits
 }
 
@@ -220,7 +223,16 @@ func (l *loader) fields(s *source.Struct) (list []Field, err error) {
 		if words := f.Tag.Get("enum"); words != "" {
 			x.Enum = strings.Split(words, ",")
 		}
-		x.Text = f.Tag.Get("text")
+		x.Text, x.Unit = f.Tag.Get("text"), f.Tag.Get("unit")
+		if text := f.Tag.Get("default"); text != "" && x.Type.Kind == String {
+			x.Default = text
+		} else if text != "" {
+			value, err := l.limit(text)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
+			x.Default = value.Value
+		}
 		if types := f.Tag.Get("type"); types != "" {
 			x.Types = strings.Split(types, ",")
 		}
@@ -332,6 +344,8 @@ func (l *loader) scalar(d declaration) (*Scalar, error) {
 			s.Pattern = x.value
 		case "format":
 			s.Format = x.value
+		case "unit":
+			s.Unit = x.value
 		case "type":
 			s.Types = strings.Split(x.value, ",")
 		case "enum":

@@ -8,12 +8,16 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/interlockdev/interlock/internal/gen/jsontext"
 	"github.com/interlockdev/interlock/internal/gen/model"
 	"github.com/interlockdev/interlock/internal/gen/source"
 )
 
 // Name is the document.
 const Name = "server/openapi.json"
+
+// nesting is the depth of the name of a schema.
+const nesting = 6
 
 // Emit returns the document with the schemas of the model, and no others.
 func Emit(tree *source.Tree) (map[string][]byte, error) {
@@ -43,33 +47,33 @@ func replace(doc []byte, m *model.Model) ([]byte, error) {
 	if bytes.Count(doc, old) != 1 {
 		return nil, errors.New("has no components.schemas")
 	}
-	schemas := &object{}
+	schemas := &jsontext.Object{}
 	for _, s := range m.Scalars {
-		schemas.add(s.Name, scalarSchema(s))
+		schemas.Add(s.Name, scalarSchema(s))
 	}
 	for _, msg := range m.Messages {
 		if !msg.Part {
-			schemas.add(msg.Name, messageSchema(m, msg))
+			schemas.Add(msg.Name, messageSchema(m, msg))
 		}
 	}
-	return bytes.Replace(doc, old, schemas.lines(nesting-indent), 1), nil
+	return bytes.Replace(doc, old, schemas.Lines(nesting-jsontext.Indent), 1), nil
 }
 
-func scalarSchema(s *model.Scalar) *object {
-	o := &object{}
+func scalarSchema(s *model.Scalar) *jsontext.Object {
+	o := &jsontext.Object{}
 	if len(s.Types) > 0 {
-		o.add("type", jsonTypes(s.Types))
+		o.Add("type", jsonTypes(s.Types))
 	} else if s.Kind != model.Any {
-		o.add("type", typeNames[s.Kind])
+		o.Add("type", typeNames[s.Kind])
 	}
-	o.describe(s.Doc)
+	describe(o, s.Doc)
 	if s.Pattern != "" {
-		o.add("pattern", s.Pattern)
+		o.Add("pattern", s.Pattern)
 	}
 	if s.Format != "" {
-		o.add("format", s.Format)
+		o.Add("format", s.Format)
 	}
-	o.limit(s.Kind, &s.Limits)
+	limit(o, s.Kind, &s.Limits)
 	return o
 }
 
@@ -81,44 +85,51 @@ func jsonTypes(names []string) any {
 	return names
 }
 
-func messageSchema(m *model.Model, msg *model.Message) *object {
-	o := (&object{}).add("type", "object")
-	o.describe(msg.Doc)
-	properties := &object{}
+func messageSchema(m *model.Model, msg *model.Message) *jsontext.Object {
+	o := (&jsontext.Object{}).Add("type", "object")
+	describe(o, msg.Doc)
+	properties := &jsontext.Object{}
 	required := []string{}
 	for i := range msg.Fields {
 		f := &msg.Fields[i]
-		properties.add(f.Name, fieldSchema(m, f))
+		properties.Add(f.Name, fieldSchema(m, f))
 		if !f.Optional {
 			required = append(required, f.Name)
 		}
 	}
-	o.add("properties", properties)
+	o.Add("properties", properties)
 	if len(required) > 0 {
-		o.add("required", required)
+		o.Add("required", required)
 	}
 	if len(msg.One) > 0 {
-		var one []*object
+		var one []*jsontext.Object
 		for _, name := range msg.One {
-			one = append(one, (&object{}).add("required", []string{name}))
+			one = append(one, (&jsontext.Object{}).Add("required", []string{name}))
 		}
-		o.add("oneOf", one)
+		o.Add("oneOf", one)
 	}
-	return o.add("additionalProperties", false)
+	return o.Add("additionalProperties", false)
 }
 
-func fieldSchema(m *model.Model, f *model.Field) *object {
+func fieldSchema(m *model.Model, f *model.Field) *jsontext.Object {
 	if f.Types != nil {
-		o := &object{}
-		o.add("type", jsonTypes(f.Types))
-		o.describe(f.Doc)
+		o := &jsontext.Object{}
+		o.Add("type", jsonTypes(f.Types))
+		describe(o, f.Doc)
 		return o
 	}
-	return typeSchema(m, f.Type, f.Doc, &f.Limits)
+	o := typeSchema(m, f.Type, f.Doc, &f.Limits)
+	if f.Default == nil {
+		return o
+	}
+	if f.Doc == "" && f.Type.Name != "" {
+		o = (&jsontext.Object{}).Add("allOf", []*jsontext.Object{o})
+	}
+	return o.Add("default", f.Default)
 }
 
-func typeSchema(m *model.Model, t model.Type, doc string, limits *model.Limits) *object {
-	o := &object{}
+func typeSchema(m *model.Model, t model.Type, doc string, limits *model.Limits) *jsontext.Object {
+	o := &jsontext.Object{}
 	name := t.Name
 	if t.Kind == model.Decimal {
 		name = "Decimal"
@@ -137,29 +148,59 @@ func typeSchema(m *model.Model, t model.Type, doc string, limits *model.Limits) 
 				own.Max = s.Max
 			}
 		}
-		o.add("type", typeNames[t.Kind])
-		o.describe(doc)
-		o.limit(t.Kind, &own)
+		o.Add("type", typeNames[t.Kind])
+		describe(o, doc)
+		limit(o, t.Kind, &own)
 	case name != "" && doc == "":
-		o.add("$ref", "#/components/schemas/"+name)
+		o.Add("$ref", "#/components/schemas/"+name)
 	case name != "":
-		o.add("allOf", []*object{(&object{}).add("$ref", "#/components/schemas/"+name)})
-		o.describe(doc)
+		o.Add("allOf", []*jsontext.Object{(&jsontext.Object{}).Add("$ref", "#/components/schemas/"+name)})
+		describe(o, doc)
 	case t.Kind == model.List:
-		o.add("type", "array")
-		o.add("items", typeSchema(m, *t.Elem, "", &model.Limits{Min: limits.ItemMin, Max: limits.ItemMax}))
-		o.describe(doc)
-		o.limit(t.Kind, limits)
+		o.Add("type", "array")
+		o.Add("items", typeSchema(m, *t.Elem, "", &model.Limits{Min: limits.ItemMin, Max: limits.ItemMax}))
+		describe(o, doc)
+		limit(o, t.Kind, limits)
 	case t.Kind == model.Any:
-		o.describe(doc)
+		describe(o, doc)
 	default:
-		o.add("type", typeNames[t.Kind])
-		o.describe(doc)
-		o.limit(t.Kind, limits)
+		o.Add("type", typeNames[t.Kind])
+		describe(o, doc)
+		limit(o, t.Kind, limits)
 	}
 	return o
 }
 
 var typeNames = map[model.Kind]string{
 	model.String: "string", model.Bool: "boolean", model.Int: "integer", model.Decimal: "string", model.Time: "string",
+}
+
+func describe(o *jsontext.Object, doc string) {
+	if doc != "" {
+		o.Add("description", doc)
+	}
+}
+
+// limit adds the members that bound a value.
+func limit(o *jsontext.Object, kind model.Kind, l *model.Limits) {
+	least, most := "minimum", "maximum"
+	switch kind {
+	case model.String:
+		least, most = "minLength", "maxLength"
+	case model.List:
+		least, most = "minItems", "maxItems"
+	}
+	if kind == model.Bool && len(l.Enum) > 0 {
+		o.Add("const", l.Enum[0] == "true")
+	} else if len(l.Enum) == 1 {
+		o.Add("const", l.Enum[0])
+	} else if len(l.Enum) > 0 {
+		o.Add("enum", l.Enum)
+	}
+	if l.Min != nil {
+		o.Add(least, l.Min.Value)
+	}
+	if l.Max != nil {
+		o.Add(most, l.Max.Value)
+	}
 }

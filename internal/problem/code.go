@@ -1,4 +1,4 @@
-package prose
+package problem
 
 import (
 	"maps"
@@ -8,20 +8,20 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// CodeInfo is an answer's addition to a code: the HTTP status, the title, and the advice that
-// holds in all circumstances. Where an answer has more details (the holder of the key, the
-// expected time), advice.go adds them.
-type CodeInfo struct {
+// Info is an answer's addition to a code: the HTTP status, the title, and the advice that holds in
+// all circumstances. Where an answer has more details (the holder of the key, the expected time),
+// package prose adds them.
+type Info struct {
 	Status int
 	Title  string
-	action interlock.Action
-	after  time.Duration // when to come back; 0 where coming back is no help
-	next   string        // the next step, as a full clause in lower case
+	Action interlock.Action
+	After  time.Duration // when to come back; 0 where coming back is no help
+	Next   string        // the next step, as a full clause in lower case
 }
 
 // codes has an entry for every code of the root package, and docs/errors.md a
 // section; tests compare the three.
-var codes = map[interlock.Code]CodeInfo{
+var codes = map[interlock.Code]Info{
 	interlock.CodeInvalidRequest: {
 		400, "The request is malformed", interlock.ActStop, 0,
 		"correct what the message names and send the request again",
@@ -447,14 +447,14 @@ var codes = map[interlock.Code]CodeInfo{
 	},
 }
 
-// InfoOf returns what is known of a code. A code without an entry is a mistake of the server and is
+// Of returns what is known of a code. A code without an entry is a mistake of the server and is
 // shown as one.
-func InfoOf(code interlock.Code) CodeInfo {
+func Of(code interlock.Code) Info {
 	if info, ok := codes[code]; ok {
 		return info
 	}
 	return codes[interlock.CodeInternal]
 }
 
-// KnownCodes returns all codes, sorted.
-func KnownCodes() []interlock.Code { return slices.Sorted(maps.Keys(codes)) }
+// Codes returns all codes, sorted.
+func Codes() []interlock.Code { return slices.Sorted(maps.Keys(codes)) }
