@@ -10,11 +10,11 @@ import (
 )
 
 // decide asks for a lease.
-func (c *Acquire) decide(e *Engine) { e.acquire(c, record.Run{}) }
+func (c *Acquire) decide(e *Engine) { c.decideAs(e, record.Run{}) }
 
-// acquire decides a request: it grants or enqueues the request as a whole, or refuses it
-// without a trace. A non-zero of makes the granted lease that run.
-func (e *Engine) acquire(c *Acquire, of record.Run) {
+// decideAs decides the command: it grants or enqueues its request as a whole, or refuses it without a
+// trace. If of is not zero, the granted lease is that run.
+func (c *Acquire) decideAs(e *Engine, of record.Run) {
 	if e.draining { // low space is looked at later: what is held already needs none
 		e.refuse(e.closedFor())
 		return
@@ -23,7 +23,7 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 	if !ok {
 		return
 	}
-	code, problem := e.expand(c)
+	code, problem := c.expand(e)
 	if code == "" {
 		code, problem = checkAcquire(c)
 	}
@@ -49,8 +49,8 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 		return
 	}
 	space := e.PendingWork.NS
-	problem = e.clockAnomaly(c.AsOf, e.latest())
-	if problem == nil && c.AsOf > 0 && c.AsOf < e.begins() {
+	problem = e.ClockAnomaly(c.AsOf, e.Latest())
+	if problem == nil && c.AsOf > 0 && c.AsOf < e.Begins() {
 		problem = message.New(message.NamespaceDeletedSince, message.Num(c.AsOf))
 	}
 	if problem != nil {
@@ -62,20 +62,20 @@ func (e *Engine) acquire(c *Acquire, of record.Run) {
 		eff := &e.out.Effects[e.replied]
 		eff.Warnings = append(eff.Warnings, space.Warnings(c.Claims)...)
 		eff.Warnings = append(eff.Warnings, space.Strangers(c.Claims, c.Group)...)
-		e.handReused(c, eff)
+		c.addDocuments(e, eff)
 	}()
-	r := e.asked(c, sess)
+	r := c.newRequest(e, sess)
 	if of != (record.Run{}) {
 		r.MutableExt().Run = &record.Run{Org: of.Org, Workflow: of.Workflow}
 	}
-	if !e.decideRequest(c, sess, r) {
+	if !c.decideRequest(e, sess, r) {
 		e.Discard(r)
 	}
 }
 
 // decideRequest decides on a request that is in no list yet, and answers. It reports whether
 // the request was granted or queued. If not, the caller discards it.
-func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request) (kept bool) {
+func (c *Acquire) decideRequest(e *Engine, sess *store.Session, r *store.Request) (kept bool) {
 	if !r.IsRun() {
 		if lease := r.Covered(); lease != nil {
 			eff := e.reply(Granted)
@@ -88,7 +88,7 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 		e.refuseFor(no)
 		return false
 	}
-	if e.meet(c, r) {
+	if c.meet(e, r) {
 		return false
 	}
 	if code, problem := e.closedFor(); code != "" {
@@ -104,7 +104,7 @@ func (e *Engine) decideRequest(c *Acquire, sess *store.Session, r *store.Request
 	}
 	if way := r.FreeWay(); way != nil && r.Barrier() == nil {
 		e.ChooseAlternative(r, way)
-		e.grant(c, r)
+		c.grant(e, r)
 		return true
 	}
 	switch {
@@ -159,8 +159,9 @@ func heldCode(c *store.Conflict) (interlock.Code, *message.Text) {
 	return interlock.CodeHeld, message.New(message.KeyHeld, message.Str(c.Key))
 }
 
-// asked turns a command into a request that is in no list yet.
-func (e *Engine) asked(c *Acquire, sess *store.Session) *store.Request {
+// newRequest returns the request of the command, which is in no list yet. The caller discards it unless
+// an event folds it into the state.
+func (c *Acquire) newRequest(e *Engine, sess *store.Session) *store.Request {
 	r := e.NewRequest()
 	r.ID, r.Num = c.ID, e.Num+1
 	if sess != nil {
@@ -174,7 +175,7 @@ func (e *Engine) asked(c *Acquire, sess *store.Session) *store.Request {
 		Purpose: c.Purpose, Trace: c.Trace, Window: store.Window{AsOf: c.AsOf}, Documents: c.Documents,
 	})
 	r.SetClaims(c.Claims)
-	e.try(r)
+	e.Try(r)
 	r.Lead = r.Leads()
 	r.SetScore()
 	return r
@@ -203,27 +204,16 @@ func flowOr(name string) string {
 	return name
 }
 
-// try enqueues r tentatively, without journaling, so that callers can compute its blockers.
-func (e *Engine) try(r *store.Request) {
-	r.Granted = e.Clock
-	e.Trial = store.Wait{Only: [1]store.QueueEntry{{Req: r}}}
-	r.Wait = &e.Trial
-	r.Wait.Rank = r.Standing()
-	e.Resolve(r)
-	e.Visited += len(r.Needs())
-	r.SetScore()
-}
-
-func (e *Engine) grant(c *Acquire, r *store.Request) {
+func (c *Acquire) grant(e *Engine, r *store.Request) {
 	r.Wait = nil
 	r.SeeAtOnce()
 	ev := e.describe(record.Granted, r)
 	ev.Fence, ev.Actor = e.Fence+1, c.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
-	e.arm(r)
+	e.Arm(r)
 	r.NoteGrant(false)
-	e.heldMore(r)
+	e.HeldMore(r)
 	e.settle()
 	e.replyGiven(r)
 }
@@ -258,7 +248,7 @@ func (e *Engine) queue(r *store.Request, how interlock.OnConflict, attach bool) 
 // stand completes the enqueuing of r and answers with the outcome.
 func (e *Engine) stand(r *store.Request, how interlock.OnConflict, attach bool) {
 	r.Refile()
-	e.watchAnywhere(r)
+	e.WatchAnywhere(r)
 	e.Suspect(r.FlowState, r)
 
 	// The wait may close a cycle. Its caller hears how that came out, not that it
@@ -281,7 +271,7 @@ func (e *Engine) stand(r *store.Request, how interlock.OnConflict, attach bool) 
 	if attach {
 		e.listen(r)
 	}
-	e.arm(r)
+	e.Arm(r)
 	e.replyQueued(r).Warnings = warnings
 }
 
@@ -335,25 +325,25 @@ func (e *Engine) closedFor() (interlock.Code, *message.Text) {
 // again adds the conflict, if the request was refused.
 func (c *Acquire) again(e *Engine, a *store.StoredAnswer) {
 	if e.answerAgain(a, c.Attach) == nil {
-		e.handReused(c, &e.out.Effects[e.replied])
+		c.addDocuments(e, &e.out.Effects[e.replied])
 		return
 	}
-	e.addConflict(c)
+	c.addConflict(e)
 }
 
 // addConflict adds the present blockers of a request to the answer.
-func (e *Engine) addConflict(c *Acquire) {
-	if code, _ := e.expand(c); code != "" {
+func (c *Acquire) addConflict(e *Engine) {
+	if code, _ := c.expand(e); code != "" {
 		return
 	}
 	if code, _ := checkAcquire(c); code != "" || !e.respell(c.Claims) {
 		return
 	}
-	r := e.asked(c, e.scope())
+	r := c.newRequest(e, e.scope())
+	defer e.Discard(r)
 	conflict := r.Conflict()
 	if conflict == nil {
 		conflict = &store.Conflict{Conflict: interlock.Conflict{Key: c.Claims[0].Key}}
 	}
-	e.Discard(r)
 	e.out.Effects[e.replied].Conflict = conflict
 }

@@ -43,7 +43,7 @@ func (e *Engine) finish() {
 
 // pass fires the timers that are due by a time in any namespace, as many as one step may.
 func (e *Engine) pass(at store.Time) {
-	for e.Live && !e.full() && !e.lookBudgetSpent() && !e.rankBudgetSpent() && !e.tryBudgetSpent() {
+	for e.Live && !e.full() && !e.Looks.IsSpent() && !e.Ranks.IsSpent() && !e.tryBudgetSpent() {
 		alarm := e.Alarms.First()
 		if alarm == nil || alarm.At > at {
 			break

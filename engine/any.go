@@ -7,7 +7,7 @@ import (
 )
 
 // expand puts the keys that a prefix stands for in its place.
-func (e *Engine) expand(c *Acquire) (interlock.Code, *message.Text) {
+func (c *Acquire) expand(e *Engine) (interlock.Code, *message.Text) {
 	if c.Prefix == "" {
 		return "", nil
 	}

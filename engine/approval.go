@@ -91,7 +91,7 @@ func (c *Answer) decide(e *Engine) {
 		return
 	}
 	if c.Fence != 0 {
-		e.answerParked(c, by)
+		c.answerLease(e, by)
 		return
 	}
 	t := e.findTask(c.Task)

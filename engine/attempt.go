@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/collection"
 	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
@@ -91,12 +90,12 @@ func (c *Ack) decide(e *Engine) {
 		return
 	}
 	leases := []*store.Request{r}
-	list, ok := e.decideCommit(commit, r.Session(), leases, t)
+	list, ok := commit.evaluate(e, r.Session(), leases, t)
 	if !ok {
 		return
 	}
-	version := e.versionOf(commit)
-	e.emitWrites(commit, by.sess, leases, list, version, t)
+	version := commit.version(e)
+	commit.emitWrites(e, by.sess, leases, list, version, t)
 	ev := e.standing(t, interlock.TaskDone)
 	ev.Version, ev.Changed = version, by.writer != "" && commit.writes(by.writer)
 	if len(c.Result) > 0 {
@@ -110,9 +109,9 @@ func (c *Ack) decide(e *Engine) {
 	for i, spec := range specs {
 		e.place(c.Tasks[i].ID, spec, by.sess)
 	}
-	e.replyWritten(commit, version)
+	commit.reply(e, version)
 	e.out.Effects[e.replied].Tasks = []interlock.Task{t.Show()}
-	e.reportCommitted(commit, by.sess, leases)
+	commit.reportCommitted(e, by.sess, leases)
 	e.placed(t)
 }
 
@@ -232,64 +231,13 @@ func (e *Engine) fallBack(t *store.Task, why record.Reason) {
 // placed does what there is to do for a task that stands elsewhere.
 func (e *Engine) placed(t *store.Task) {
 	if !store.IsSettled(t.State) {
-		e.newInLine(t)
+		e.NewInLine(t)
 		return
 	}
-	e.disarmTask(t)
+	e.DisarmTask(t)
 	e.reportToFollowers(t)
 	if next := t.Successor(); next != nil {
-		e.newInLine(next)
-	}
-}
-
-// newInLine has a task looked at that may stand in line since a moment ago.
-func (e *Engine) newInLine(t *store.Task) {
-	if r := t.Request; t.State == interlock.TaskWaiting && r != nil && len(r.Needs()) > 0 {
-		e.Suspect(nil, r)
-	}
-	e.attend(t)
-}
-
-// attend has a task that does not run looked at when it may go on.
-func (e *Engine) attend(t *store.Task) {
-	switch r := t.Request; {
-	case t.State != interlock.TaskWaiting || r == nil:
-	case len(r.Needs()) == 0:
-		e.couldRun(t)
-	default:
-		e.watchAnywhere(r)
-	}
-	e.armTask(t)
-}
-
-// armTask sets the timer of a task that does not run to its next deadline.
-func (e *Engine) armTask(t *store.Task) {
-	at := record.Never
-	if t.Spec.Deadline != 0 {
-		at = t.Spec.Deadline
-	}
-	if t.State == interlock.TaskScheduled {
-		at = min(at, t.Spec.Due)
-	}
-	if t.State == interlock.TaskAsking {
-		at = min(at, t.Spec.Approval.Until())
-	}
-	if at == record.Never {
-		e.disarmTask(t)
-		return
-	}
-	if t.Timer == nil {
-		t.Own().Timer = &store.Timer{Pos: -1, Ord: t.Num << 1, Task: t} // its request has none while it does not run
-	}
-	e.Timers.Set(t.Timer, at)
-}
-
-// disarmTask drops that timer.
-func (e *Engine) disarmTask(t *store.Task) {
-	if t.Timer != nil {
-		e.Timers.Clear(t.Timer)
-		t.Own().Timer = nil
-		t.Tidy()
+		e.NewInLine(next)
 	}
 }
 
@@ -308,34 +256,6 @@ func (e *Engine) fireTask(t *store.Task) {
 		e.answerItself(t)
 	}
 	e.placed(t)
-}
-
-// recoverTasks rebuilds the volatile state of the tasks of a namespace: all that wait are in
-// line again.
-func (e *Engine) recoverTasks(s *store.Namespace) {
-	s.Tasks.Pulls, s.Tasks.Idle, s.Tasks.Heard, s.Tasks.Loose = nil, nil, nil, 0
-	for _, q := range s.SortedQueues() {
-		q.WorkerGroups, q.Lots, q.Current, q.Pass, q.NeedsDispatch, q.Parted, q.Fresh = nil, nil, nil, 0, false, false, nil
-		for _, g := range q.SortedGroups() {
-			g.Shelves, g.Turning, g.Capped, g.Pass = nil, 0, !g.MayRun(), 0
-		}
-	}
-	for _, t := range s.SortedTasks() {
-		t.Slot, t.Shelf = 0, nil
-		if t.TaskHistory != store.NoTrail {
-			t.Timer, t.Followers, t.Awaited = nil, collection.List[*store.Follower]{}, 0
-			if t.Mail != nil {
-				t.Mail.Lane.Waits = collection.List[*store.Follower]{}
-			}
-			t.Tidy()
-		}
-		if t.State == interlock.TaskWaiting && t.Request != nil {
-			e.setEligibility(t, store.QueuedBehindSibling)
-		}
-		if t.State != interlock.TaskRunning && !store.IsSettled(t.State) {
-			e.attend(t)
-		}
-	}
 }
 
 func (c *Nack) again(e *Engine, a *store.StoredAnswer) { e.replyTaskAgain(a) }

@@ -17,8 +17,8 @@ func (e *Engine) open(r *store.Request) bool {
 	list := r.GatheredAt(r.Barrier())
 	for _, w := range list {
 		if i := w.LockedOut(); i >= 0 {
-			e.watch(r, len(r.Needs())-1)
-			e.watch(w, i)
+			e.Watch(r, len(r.Needs())-1)
+			e.Watch(w, i)
 			return false
 		}
 	}
@@ -69,44 +69,10 @@ func (e *Engine) dismiss() {
 	e.Broken = e.Broken[:0]
 }
 
-// eachAbsent is EachBlocker for a barrier: it visits the holders of the leases that absent
-// returns and, once all parties are there, the blockers of its generation. If r itself is the
-// blocker, r waits for the party that it locks out.
-func (e *Engine) eachAbsent(r *store.Request, visit func(need int, p *store.FlowState, r *store.Request) bool) bool {
-	m := r.Barrier()
-	if m == nil {
-		return false
-	}
-	at := len(r.Needs()) - 1
-	for _, x := range r.Absent(m) {
-		if p := x.FlowState; p != nil && len(p.Waits) > 0 && visit(at, p, nil) {
-			return true
-		}
-	}
-	if !r.Gathered(m) {
-		return false
-	}
-	for _, w := range r.GatheredAt(m) {
-		if w == r || w.LockedOut() < 0 {
-			continue
-		}
-		closed := e.eachBlocker(w, func(_ int, p *store.FlowState, x *store.Request) bool {
-			if p != nil && p == r.FlowState {
-				p, x = w.FlowState, w
-			}
-			return visit(at, p, x)
-		})
-		if closed {
-			return true
-		}
-	}
-	return false
-}
-
 // meet answers an Acquire for a barrier or a membership that its party has already,
 // so that none is counted twice, and one that comes to it with another number or is
 // one too many. It reports whether it did.
-func (e *Engine) meet(c *Acquire, r *store.Request) bool {
+func (c *Acquire) meet(e *Engine, r *store.Request) bool {
 	m := r.Gathering()
 	if m == nil {
 		return false
@@ -169,7 +135,7 @@ func (c *Arrive) decide(e *Engine) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	r := e.conversion(&Convert{Head: c.Head, ID: c.ID, Claims: l.Claims(), MaxWait: c.MaxWait}, l)
+	r := (&Convert{Head: c.Head, ID: c.ID, Claims: l.Claims(), MaxWait: c.MaxWait}).newRequest(e, l)
 	if !e.queue(r, interlock.Wait, c.Attach) {
 		e.Discard(r)
 	}

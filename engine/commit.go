@@ -33,26 +33,26 @@ func (c *Commit) decide(e *Engine) {
 		return
 	}
 	e.Namespace(c.Namespace)
-	if list, ok := e.decideCommit(c, sess, leases, nil); ok {
-		e.write(c, sess, leases, list)
-		e.reportCommitted(c, sess, leases)
+	if list, ok := c.evaluate(e, sess, leases, nil); ok {
+		c.write(e, sess, leases, list)
+		c.reportCommitted(e, sess, leases)
 	}
 }
 
-// decideCommit computes the documents that a commit writes. If the commit is refused, ok is
+// evaluate computes the documents that a commit writes. If the commit is refused, ok is
 // false. acked is the task that is acknowledged with the commit; nil for a commit of its own.
-func (e *Engine) decideCommit(
-	c *Commit, sess *store.Session, leases []*store.Request, acked *store.Task,
+func (c *Commit) evaluate(
+	e *Engine, sess *store.Session, leases []*store.Request, acked *store.Task,
 ) (list []writeResult, ok bool) {
 	s := e.PendingWork.NS
 	e.Visited += len(c.Reads) + len(c.Writes)
-	if no := e.admitCommit(c, s, sess, leases, acked); no != nil {
+	if no := c.admit(e, s, sess, leases, acked); no != nil {
 		e.refuseFor(no)
 		return nil, false
 	}
 	if list, more := s.Documents.Stale(&c.CommitRequest, e.Clock); len(list) > 0 {
 		e.refuseStale(list, more)
-		e.reportStale(c, sess, list)
+		c.reportStale(e, sess, list)
 		return nil, false
 	}
 	list, no := c.carryOut(&s.Documents)
@@ -69,16 +69,15 @@ func (e *Engine) decideCommit(
 	return list, true
 }
 
-// admitCommit rewrites the commit's keys in their canonical spelling, and returns the reason
-// for a refusal that does not depend on changes since the commit was prepared; nil if it is
-// admitted.
-func (e *Engine) admitCommit(
-	c *Commit, s *store.Namespace, sess *store.Session, leases []*store.Request, acked *store.Task,
+// admit rewrites the commit's keys in their canonical spelling. It returns the reason for a refusal
+// that does not depend on changes since the commit was prepared, or nil.
+func (c *Commit) admit(
+	e *Engine, s *store.Namespace, sess *store.Session, leases []*store.Request, acked *store.Task,
 ) *store.Refusal {
 	if no := s.SpellReads(c.Reads); no != nil {
 		return no
 	}
-	if problem := e.clockAnomaly(c.AsOf, s.Documents.Version); problem != nil {
+	if problem := e.ClockAnomaly(c.AsOf, s.Documents.Version); problem != nil {
 		return &store.Refusal{Code: interlock.CodeFutureVersion, Message: problem}
 	}
 	policies := make([]*store.Policy, len(c.Writes))
@@ -93,7 +92,7 @@ func (e *Engine) admitCommit(
 	}
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		if no := e.mayCommit(policies[i], c, w, sess, leases, acked); no != nil {
+		if no := c.mayWrite(e, policies[i], w, sess, leases, acked); no != nil {
 			return no
 		}
 		if e.lowMem && (w.Op == interlock.Put || w.Op == interlock.Merge) {
@@ -106,9 +105,8 @@ func (e *Engine) admitCommit(
 	return nil
 }
 
-// versionOf returns the version that a commit makes. One without writes changes nothing,
-// and tells the namespace's present version.
-func (e *Engine) versionOf(c *Commit) interlock.Version {
+// version returns the version that a commit makes: the namespace's present one if it has no writes.
+func (c *Commit) version(e *Engine) interlock.Version {
 	version := e.PendingWork.NS.Documents.Version
 	if len(c.Writes) > 0 {
 		version = max(version, e.BaseVersion) + 1
@@ -117,10 +115,10 @@ func (e *Engine) versionOf(c *Commit) interlock.Version {
 }
 
 // write carries out the writes of a commit and answers it.
-func (e *Engine) write(c *Commit, sess *store.Session, leases []*store.Request, list []writeResult) {
-	version := e.versionOf(c)
-	claims := e.emitWrites(c, sess, leases, list, version, nil)
-	e.replyWritten(c, version)
+func (c *Commit) write(e *Engine, sess *store.Session, leases []*store.Request, list []writeResult) {
+	version := c.version(e)
+	claims := c.emitWrites(e, sess, leases, list, version, nil)
+	c.reply(e, version)
 	eff := &e.out.Effects[e.replied]
 	eff.Warnings = append(eff.Warnings, e.PendingWork.NS.Warnings(claims)...)
 }
@@ -132,8 +130,8 @@ func (c *Commit) writes(key interlock.Key) bool {
 
 // emitWrites makes the writes of a commit events. The first one is tagged with the
 // command's request id, unless the commit comes with the acknowledgement of a task.
-func (e *Engine) emitWrites(
-	c *Commit, sess *store.Session, leases []*store.Request, list []writeResult, version interlock.Version,
+func (c *Commit) emitWrites(
+	e *Engine, sess *store.Session, leases []*store.Request, list []writeResult, version interlock.Version,
 	acked *store.Task,
 ) []interlock.Claim {
 	agent, flow := c.author(sess)
@@ -172,9 +170,9 @@ func (c *Commit) author(sess *store.Session) (agent, flow string) {
 	return sess.Agent, flowOr(c.Flow)
 }
 
-// replyWritten answers a commit that was carried out, now or before under the same
+// reply answers a commit that was carried out, now or before under the same
 // request id.
-func (e *Engine) replyWritten(c *Commit, version interlock.Version) {
+func (c *Commit) reply(e *Engine, version interlock.Version) {
 	eff := e.reply(Done)
 	eff.Version = version
 	s := &e.PendingWork.NS.Documents
@@ -196,5 +194,5 @@ func (c *Commit) again(e *Engine, a *store.StoredAnswer) {
 	for i := range c.Writes {
 		_, c.Writes[i].Key = e.PendingWork.NS.Fit(c.Writes[i].Key)
 	}
-	e.replyWritten(c, a.Version)
+	c.reply(e, a.Version)
 }

@@ -35,7 +35,7 @@ func (e *Engine) Contention(ns interlock.Namespace) (list []interlock.Contention
 // reportCommitted counts a successful commit, under the keys that it was based on and those
 // that it wrote under a lease, and reports with its answer how such commits fare. A write
 // without a version or a lease never conflicts, nor does an addition: neither is counted.
-func (e *Engine) reportCommitted(c *Commit, sess *store.Session, leases []*store.Request) {
+func (c *Commit) reportCommitted(e *Engine, sess *store.Session, leases []*store.Request) {
 	s, who := e.PendingWork.NS, c.committer(sess)
 	if len(c.Writes) == 0 { // it was only a check
 		return
@@ -73,7 +73,7 @@ func (e *Engine) reportCommitted(c *Commit, sess *store.Session, leases []*store
 
 // reportStale counts a commit that was refused as stale, and reports with its answer how such
 // commits fare.
-func (e *Engine) reportStale(c *Commit, sess *store.Session, list []interlock.Stale) {
+func (c *Commit) reportStale(e *Engine, sess *store.Session, list []interlock.Stale) {
 	if len(c.Writes) == 0 {
 		return
 	}

@@ -62,15 +62,15 @@ func (c *Convert) decide(e *Engine) {
 	if e.isTaken(c.ID) {
 		return
 	}
-	r := e.conversion(c, l)
-	if !e.decideConversion(c, l, r) {
+	r := c.newRequest(e, l)
+	if !c.decideRequest(e, l, r) {
 		e.Discard(r)
 	}
 }
 
-// decideConversion decides on the conversion r of the lease l, which is in no list yet, and
+// decideRequest decides on the conversion r of the lease l, which is in no list yet, and
 // answers. It reports whether r was queued. If not, the caller discards it.
-func (e *Engine) decideConversion(c *Convert, l, r *store.Request) (kept bool) {
+func (c *Convert) decideRequest(e *Engine, l, r *store.Request) (kept bool) {
 	if no := r.OutOfOrder(); no != nil {
 		e.refuseFor(no)
 		return false
@@ -99,8 +99,9 @@ func (e *Engine) decideConversion(c *Convert, l, r *store.Request) (kept bool) {
 	return false
 }
 
-// conversion turns a command into a request that is in no list yet.
-func (e *Engine) conversion(c *Convert, l *store.Request) *store.Request {
+// newRequest returns the conversion of lease l, which is in no list yet. The caller discards it unless
+// an event folds it into the state.
+func (c *Convert) newRequest(e *Engine, l *store.Request) *store.Request {
 	r := e.NewRequest()
 	r.ID, r.Num = c.ID, e.Num+1
 	r.MutableExt().Base, r.FlowState, r.Priority = l, l.AsParty(), l.Priority
@@ -117,7 +118,7 @@ func (e *Engine) conversion(c *Convert, l *store.Request) *store.Request {
 	r.Conditions = l.NS.Agree(t)
 	r.SetDetails(store.RequestDetail{Purpose: l.Purpose, Trace: l.Trace})
 	r.Lead = l.ClaimsAll(c.Claims)
-	e.try(r)
+	e.Try(r)
 	return r
 }
 
@@ -127,7 +128,7 @@ func (e *Engine) convertNow(l *store.Request, claims []interlock.Claim) {
 	ev.Claims, ev.Fence, ev.Actor = claims, e.Fence+1, e.head.Actor
 	e.tag(ev, Granted)
 	e.emit(ev)
-	e.heldMore(l)
+	e.HeldMore(l)
 	e.settle()
 	e.replyGiven(l)
 }
@@ -176,7 +177,7 @@ func (c *Convert) again(e *Engine, a *store.StoredAnswer) {
 		return
 	}
 	if l := e.PendingWork.NS.Live(c.Lease); l != nil && l.Phase == store.Held && e.respell(c.Claims) {
-		r := e.conversion(c, l)
+		r := c.newRequest(e, l)
 		defer e.Discard(r)
 		eff.Conflict = r.Conflict()
 	}

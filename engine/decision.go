@@ -46,7 +46,7 @@ const maxHearers = 16
 
 // awaitsAnswer keeps a resumption waiting, or refuses it, if the lease asks a person and is not
 // approved, and reports whether it did.
-func (e *Engine) awaitsAnswer(c *Resume, r *store.Request) bool {
+func (c *Resume) awaitsAnswer(e *Engine, r *store.Request) bool {
 	p, d := r.Rare.Parking, r.Rare.Decision
 	switch {
 	case !p.Asks || c.Unapproved || d != nil && d.Verdict == interlock.Approved:
@@ -83,8 +83,8 @@ func (e *Engine) reportWoken() {
 	e.Woken = e.Woken[:0]
 }
 
-// answerParked takes in a person's answer about a parked lease.
-func (e *Engine) answerParked(c *Answer, by string) {
+// answerLease decides a person's answer about a parked lease.
+func (c *Answer) answerLease(e *Engine, by string) {
 	r := e.parkedWith(c.Fence)
 	if r == nil || !r.Rare.Parking.Asks {
 		e.refuse(interlock.CodeNotAsking, message.New(message.LeaseAsksNobody, message.Num(c.Fence)))

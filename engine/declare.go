@@ -35,6 +35,10 @@ func (c *Declare) decide(e *Engine) {
 	if e.isTaken(c.ID) {
 		return
 	}
+	if sess == target && (c.On.Flow == "" || c.On.Flow == flowOr(c.Flow)) {
+		e.refuse(interlock.CodeInvalidRequest, message.New(message.WaitForItself))
+		return
+	}
 	r := e.NewRequest()
 	r.ID, r.Num = c.ID, e.Num+1
 	b := r.MutableExt()
@@ -46,12 +50,7 @@ func (c *Declare) decide(e *Engine) {
 	}
 	r.Conditions = target.NS.Agree(interlock.Terms{MaxWait: c.MaxWait})
 	r.SetDetails(store.RequestDetail{Purpose: c.Purpose})
-	if sess == target && (r.TargetFlow == "" || r.TargetFlow == r.Flow().Name) {
-		e.refuse(interlock.CodeInvalidRequest, message.New(message.WaitForItself))
-		e.Discard(r)
-		return
-	}
-	e.try(r)
+	e.Try(r)
 	if !e.queue(r, interlock.Wait, c.Attach) {
 		e.Discard(r)
 	}
@@ -98,31 +97,6 @@ func (e *Engine) endAwaiting(s *store.Session) bool {
 		}
 	}
 	return true
-}
-
-// seekTarget visits the flow that a declared wait waits for, or the session's flows that wait
-// themselves, in the order of their names.
-func (e *Engine) seekTarget(
-	x *store.Search, r *store.Request, visit func(need int, p *store.FlowState, r *store.Request) bool,
-) (closed, done bool) {
-	if r.TargetFlow != "" {
-		f := r.Target.FlowOf(r.TargetFlow, r.NS.Salt.Hash(r.TargetFlow))
-		return f != nil && visit(store.NoNeed, f, nil), true
-	}
-	x.Begun = true
-	i, met := slices.BinarySearchFunc(r.Target.Waiting, x.Flow, store.ByFlowName)
-	if met {
-		i++
-	}
-	for _, f := range r.Target.Waiting[i:] {
-		if !e.countLook() {
-			return false, false
-		}
-		if x.Flow = f.Name; visit(store.NoNeed, f, nil) {
-			return true, true
-		}
-	}
-	return false, true
 }
 
 func (c *Declare) again(e *Engine, a *store.StoredAnswer) { e.answerAgain(a, c.Attach) }

@@ -24,21 +24,6 @@ import (
 // may be so no more. It may journal nothing, so only this cost bounds the checks.
 const taskVisits = 4
 
-// CouldRun notes that nothing blocks a task any more.
-func (e *Engine) couldRun(t *store.Task) {
-	if t.Eligibility == store.Runnable || t.Eligibility == store.Idle {
-		return
-	}
-	q := t.Queue
-	q.Shelve(t)
-	if e.NeedsDispatch(q); q.NeedsDispatch && t.Group.MayRun() && q.HasWorker(t) {
-		e.setEligibility(t, store.Runnable)
-		q.Fresh = append(q.Fresh, t)
-	} else {
-		e.setEligibility(t, store.Idle)
-	}
-}
-
 // dispatch hands tasks of one queue to the worker that has waited longest, of those that may
 // hold one. A worker with a quota that admits no more leases is refused, and does not block
 // others.
@@ -58,7 +43,7 @@ func (e *Engine) dispatch() {
 		}
 	}
 	e.NeedsDispatch(q)
-	e.rest(q)
+	e.Rest(q)
 }
 
 // dispatchTo returns a worker what there is for it, as much as it takes, its quota admits and
@@ -106,11 +91,11 @@ func (e *Engine) hand(t *store.Task, p *store.Pull, id [16]byte) {
 		ev.Session, ev.Agent, ev.Flow = p.Sess.Num, p.Sess.Agent, t.ID.String()
 	}
 	e.emit(ev)
-	e.disarmTask(t)
-	e.arm(r)
-	e.fireRates(r)
+	e.DisarmTask(t)
+	e.Arm(r)
+	e.FireRates(r)
 	r.NoteGrant(true)
-	e.heldMore(r)
+	e.HeldMore(r)
 	for i := range r.Needs() { // a task behind it may be the first of its queue now
 		for c := range r.Needs()[i].Facing {
 			if c.Queue == q && c.Aside {
@@ -155,7 +140,7 @@ func (c *Pull) decide(e *Engine) {
 		return
 	}
 	sess, ok := e.caller()
-	if !ok || e.pulledBefore(c, sess) {
+	if !ok || c.repeats(e, sess) {
 		return
 	}
 	if code, problem := e.closedFor(); code != "" {
@@ -195,14 +180,14 @@ func (c *Pull) decide(e *Engine) {
 			e.refuseFor(no)
 			return
 		}
-		e.addIdleWorker(p)
+		e.AddIdleWorker(p)
 	}
 	e.reply(Queued).Ticket = interlock.Ticket{ID: p.ID}
 }
 
-// pulledBefore answers a pull that was given something before: with what of it still
-// runs, which may be nothing.
-func (e *Engine) pulledBefore(c *Pull, sess *store.Session) bool {
+// repeats reports whether the pull got tasks before, and answers it with those of its attempts that
+// still run, which may be none.
+func (c *Pull) repeats(e *Engine, sess *store.Session) bool {
 	s := e.PendingWork.NS
 	if s == nil {
 		return false
@@ -225,23 +210,6 @@ func (e *Engine) pulledBefore(c *Pull, sess *store.Session) bool {
 	eff := e.reply(Granted)
 	eff.Ticket.ID, eff.Handed = c.ID, e.handOver(attempts)
 	return true
-}
-
-// addIdleWorker makes a worker one of the idle ones of its queue.
-func (e *Engine) addIdleWorker(p *store.Pull) {
-	s := &p.Queue.NS.Tasks
-	if s.Pulls == nil {
-		s.Pulls = map[[16]byte]*store.Pull{}
-	}
-	s.Pulls[p.ID] = p
-	s.Idle.Add(p)
-	p.Queue.Enter(p)
-	if p.Sess != nil {
-		p.Sess.Pulls.PushBack(&p.Mine)
-	} else {
-		s.Loose++
-	}
-	e.NeedsDispatch(p.Queue)
 }
 
 // dismissPulls dismisses the idle workers of a queue that why refuses, and reports it to them:

@@ -24,16 +24,11 @@ type Engine struct {
 	lowMem     bool
 	draining   bool
 	newest     store.Time // of the last command or entry of any namespace
-	walks      uint64     // number of the last walk of a deadlock search
-	looks      int        // the bound of its searches' looks in a step, and
-	mostRanks  int        // what the finding of ranks may, and
-	most       int        // all else
+	most       int        // objects that a step may look at
 	mostDeeds  int        // effects that a namespace may remember
 	mostSpaces int        // namespaces
 
 	unattributed bool // see Unattributed
-
-	idleSearch *store.Search // for reuse
 
 	listens uint64 // the number of waits that were ever listened to
 	seen    uint32 // by Expect
@@ -43,8 +38,6 @@ type Engine struct {
 	head    *Head
 	start   int            // length of out.Entry when the step began
 	before  int            // events that came before its command
-	looked  int            // objects that searches for deadlocks have looked at
-	ranks   int            // and the finding of ranks
 	tries   int            // candidates among objects that were looked at in vain
 	tagged  bool           // its request id is remembered by one of its events
 	replied int            // index in out.Effects of the answer to its caller; -1 before
@@ -60,7 +53,7 @@ type Option func(*Engine)
 // New makes an empty engine.
 func New(options ...Option) *Engine {
 	e := &Engine{
-		looks: stepLooks, mostRanks: stepRanks, most: store.StepObjects,
+		most:      store.StepObjects,
 		mostDeeds: interlock.MaxEffects, mostSpaces: interlock.MaxNamespaces,
 	}
 	e.Init()
@@ -84,7 +77,7 @@ const stepBytes = 256 << 10
 func (e *Engine) Step(cmd Command, out *Output) {
 	h := cmd.Header()
 	e.out, e.head, e.start, e.tagged, e.replied = out, h, len(out.Entry), false, -1
-	e.Visited, e.Views.Looked, e.looked, e.ranks, e.tries = 0, 0, 0, 0, 0
+	e.Visited, e.Views.Looked, e.Looks.Spent, e.Ranks.Spent, e.tries = 0, 0, 0, 0, 0
 	e.begin(h)
 	e.before = len(out.Events)
 	if !e.repeat(cmd) {
@@ -101,7 +94,7 @@ func (e *Engine) Step(cmd Command, out *Output) {
 }
 
 // Cost returns how many objects the last step has looked at, for any purpose.
-func (e *Engine) Cost() int { return e.Visited + e.looked + e.ranks }
+func (e *Engine) Cost() int { return e.Visited + e.Looks.Spent + e.Ranks.Spent }
 
 // Now is the time of the last command or entry.
 func (e *Engine) Now() store.Time { return e.newest }
@@ -292,10 +285,10 @@ func (c *Recover) decide(e *Engine) {
 			}
 		}
 		e.recoverRequests(s)
-		e.recoverTasks(s)
+		e.RecoverTasks(s)
 		for _, p := range s.Pools {
 			p.Timer = nil
-			e.armPool(p)
+			e.ArmPool(p)
 		}
 		for _, d := range s.Shared {
 			d.Uneven = false
@@ -327,7 +320,7 @@ func (e *Engine) recoverRequests(s *store.Namespace) {
 		if r.Phase == store.Waiting || r.Asker() != nil {
 			ordered = append(ordered, r)
 		} else {
-			e.arm(r)
+			e.Arm(r)
 		}
 	}); i++ {
 	}
@@ -336,11 +329,11 @@ func (e *Engine) recoverRequests(s *store.Namespace) {
 		if r.Phase == store.Waiting {
 			r.Wait.Caller, r.Wait.Link = nil, 0
 			r.Refile()
-			e.watchAnywhere(r)
+			e.WatchAnywhere(r)
 		} else if s := r.Session(); s != nil {
 			s.Note(r, store.Loss{Lease: r.Lease(), Message: r.YieldWords()})
 		}
-		e.arm(r)
+		e.Arm(r)
 	}
 }
 

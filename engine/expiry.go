@@ -26,7 +26,7 @@ func (e *Engine) fire(t *store.Timer) {
 	case t.Sess != nil:
 		e.fireSession(t.Sess)
 	case t.Pool != nil:
-		e.firePool(t.Pool)
+		e.FirePool(t.Pool)
 	case t.Task != nil:
 		e.fireTask(t.Task)
 	default:
@@ -149,44 +149,7 @@ func (e *Engine) fireRequest(r *store.Request) {
 	case store.Over:
 		return
 	}
-	e.arm(r)
-}
-
-// arm sets r's timer to the next deadline of its phase. Leases of a session that have no other
-// deadline live by the session's timer.
-func (e *Engine) arm(r *store.Request) {
-	at := record.Never
-	switch r.Phase {
-	case store.Waiting:
-		at = r.WaitEnd()
-		if r.IsBare() {
-			at = min(at, r.Renewed.Add(interlock.BareTicketTTL))
-		}
-	case store.Offered, store.InGrace, store.Parked, store.Away, store.Closed:
-		at = r.PhaseEnd()
-	case store.Held:
-		if sess := r.Session(); sess == nil {
-			at = r.TtlEnd()
-		} else if r.Share == nil {
-			e.minTerm(sess, r)
-		}
-		if r.IsTimed() {
-			if s := r.Session(); s != nil {
-				if soft := r.TimedSoft(); s.Timed == 1 || soft < s.TimedAt {
-					s.TimedAt = soft
-				}
-			}
-			at = min(at, r.TimedNext())
-		}
-	}
-	if at == record.Never {
-		e.Timers.Clear(r.Timer)
-		return
-	}
-	if r.Timer == nil {
-		r.MutableExt().Timer = &store.Timer{Pos: -1, Ord: r.Num << 1, Req: r}
-	}
-	e.Timers.Set(r.Timer, at)
+	e.Arm(r)
 }
 
 // hard passes the hard end of a lease: into grace, or to its end.
@@ -201,7 +164,7 @@ func (e *Engine) hard(r *store.Request, why record.Reason) {
 		ev.Actor, ev.Asker = r.Preemptor()
 	}
 	e.emit(ev)
-	e.arm(r)
+	e.Arm(r)
 	if s := r.Session(); s != nil {
 		e.lost(s, r, r.Lease())
 	}

@@ -89,10 +89,10 @@ func (e *Engine) TermsOf(ns interlock.Namespace, id [16]byte) interlock.Terms {
 }
 
 // StepLooks bounds the looks of searches in a step.
-const StepLooks = stepLooks
+const StepLooks = store.StepLooks
 
 // LookAtMost sets another bound.
-func (e *Engine) LookAtMost(n int) { e.looks = n }
+func (e *Engine) LookAtMost(n int) { e.Looks.Most = n }
 
 // StepAtMost sets another bound than StepObjects.
 func (e *Engine) StepAtMost(n int) { e.most = n }
@@ -101,7 +101,7 @@ func (e *Engine) StepAtMost(n int) { e.most = n }
 func (e *Engine) GatherAtMost(n int) { e.Swath = n }
 
 // Looked is how many objects the searches of the last step have looked at.
-func (e *Engine) Looked() int { return e.looked }
+func (e *Engine) Looked() int { return e.Looks.Spent }
 
 // Objects is how many objects the last step has looked at besides.
 func (e *Engine) Objects() int { return e.Visited }
@@ -114,9 +114,9 @@ func (e *Engine) IsUnfinished() bool {
 
 // StepRanks bounds the looks of rank computation in a step, and Ranked returns their number in
 // the last one.
-const StepRanks = stepRanks
+const StepRanks = store.StepRanks
 
-func (e *Engine) Ranked() int { return e.ranks }
+func (e *Engine) Ranked() int { return e.Ranks.Spent }
 
 // Before is how many events the last step made before it came to its command.
 func (e *Engine) Before() int { return e.before }

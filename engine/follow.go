@@ -164,7 +164,7 @@ func (e *Engine) endFollows(sess *store.Session) (done bool) {
 
 // detachTasks ends the waits of a caller that has left: workers' pulls, and waits for the ends
 // of tasks. For one session these are up to interlock.MaxPulls and MaxFollows.
-func (e *Engine) detachTasks(s *store.Namespace, c *Detach) {
+func (c *Detach) detachTasks(e *Engine, s *store.Namespace) {
 	leave := func(list *collection.List[*store.Follower]) {
 		e.Visited += list.Len()
 		for _, f := range slices.Collect(list.All) {

@@ -12,7 +12,8 @@ import (
 func (e *Engine) find(id [16]byte, unknown interlock.Code) *store.Request {
 	s := e.PendingWork.NS
 	if s != nil {
-		if r := s.Request(id); r != nil && (r.Session() == nil || e.head.Session.IsZero() || r.Session().ID == e.head.Session) {
+		r := s.Request(id)
+		if r != nil && (r.Session() == nil || e.head.Session.IsZero() || r.Session().ID == e.head.Session) {
 			if t := r.Timer; t != nil && t.Pos >= 0 && t.At <= e.Clock {
 				e.fire(t)
 			}
@@ -121,10 +122,10 @@ func (c *Renew) decide(e *Engine) {
 			x = r.Share.Member
 		}
 		x.Renewed, x.Spared = e.Clock, false
-		e.arm(x)
+		e.Arm(x)
 	}
 	r.Report(c.Progress)
-	e.arm(r)
+	e.Arm(r)
 	if e.settle(); r.IsOver() { // it was an offer, and a cycle that this closed has cost it
 		e.replyOver(r)
 		return

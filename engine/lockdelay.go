@@ -11,7 +11,7 @@ func (e *Engine) closeLease(r *store.Request, why record.Reason) {
 	ev := e.endCause(r, why)
 	ev.Kind, ev.LockDelay = record.Closed, r.LockDelay
 	e.emit(ev)
-	e.arm(r)
+	e.Arm(r)
 	if sess != nil {
 		e.lost(sess, r, lease)
 	}

@@ -68,7 +68,7 @@ func (c *Park) decide(e *Engine) {
 	ev.Op, ev.Blob = asksBy(c.Reason), record.AppendPrincipal(nil, c.Actor)
 	e.tag(ev, Done)
 	e.emit(ev)
-	e.arm(r)
+	e.Arm(r)
 	e.reply(Done).Lease = r.Lease()
 }
 
@@ -162,10 +162,10 @@ func (c *Resume) decide(e *Engine) {
 		e.refuseFor(no)
 		return
 	}
-	if e.awaitsAnswer(c, r) {
+	if c.awaitsAnswer(e, r) {
 		return
 	}
-	t := e.returning(c, r, sess)
+	t := c.newRequest(e, r, sess)
 	if no := t.OutOfOrder(); no != nil {
 		e.refuseFor(no)
 		return
@@ -183,7 +183,7 @@ func (c *Resume) decide(e *Engine) {
 			return
 		}
 		if t.Blocker() >= 0 {
-			e.resumeInLine(c, r, t)
+			c.enqueue(e, r, t)
 			return
 		}
 	}
@@ -191,20 +191,20 @@ func (c *Resume) decide(e *Engine) {
 	ev.Fence, ev.Version = e.Fence+1, r.MovedUpTo()
 	e.tag(ev, Granted)
 	e.emit(ev)
-	e.arm(r)
-	e.heldMore(r)
+	e.Arm(r)
+	e.HeldMore(r)
 	if p := r.FlowState; p != nil {
 		e.Visited += len(p.Waits)
 		for _, w := range p.Waits { // which it blocked, as a stranger's
-			e.watchAnywhere(w)
+			e.WatchAnywhere(w)
 		}
 	}
 	e.settle()
 	e.replyGiven(r)
 }
 
-// returning is r as it would come back, in no list yet.
-func (e *Engine) returning(c *Resume, r *store.Request, sess *store.Session) *store.Request {
+// newRequest returns a copy of r as the command would resume it. It is in no list.
+func (c *Resume) newRequest(e *Engine, r *store.Request, sess *store.Session) *store.Request {
 	t := *r
 	t.Wait, t.Granted = &e.Trial, e.Clock
 	e.Trial = store.Wait{Only: [1]store.QueueEntry{{Req: &t}}}
@@ -242,8 +242,8 @@ func (e *Engine) resumed(r, t *store.Request) *record.Event {
 	return ev
 }
 
-// resumeInLine enqueues a lease that is away and cannot get its keys at once.
-func (e *Engine) resumeInLine(c *Resume, r, t *store.Request) {
+// enqueue enqueues a lease that is away and cannot get its keys at once.
+func (c *Resume) enqueue(e *Engine, r, t *store.Request) {
 	if c.OnConflict != interlock.Wait && c.OnConflict != interlock.Preempt {
 		conflict := t.Conflict()
 		eff := e.refuse(heldCode(conflict))
@@ -277,6 +277,6 @@ func (c *Resume) again(e *Engine, a *store.StoredAnswer) {
 		return
 	}
 	if r := e.PendingWork.NS.Live(c.Lease); r != nil && r.Phase == store.Away {
-		eff.Conflict = e.returning(c, r, e.scope()).Conflict()
+		eff.Conflict = c.newRequest(e, r, e.scope()).Conflict()
 	}
 }

@@ -93,23 +93,23 @@ func (e *Engine) assign(d *store.Partition, index int, owner *store.Request) {
 	r.SetDetails(store.RequestDetail{Purpose: owner.Purpose})
 	r.SetClaims([]interlock.Claim{{Key: interlock.Key(d.Node.Key + "/" + strconv.Itoa(index)), Mode: lockmode.X}})
 	r.MutableExt().Share = &store.MemberPart{Divided: d, Index: index, Member: owner}
-	e.try(r)
+	e.Try(r)
 	if r.Blocker() < 0 {
 		r.Wait = nil
 		ev := e.describe(record.Granted, r)
 		ev.Fence = e.Fence + 1
 		e.emit(ev)
-		e.arm(r)
+		e.Arm(r)
 		if s := r.Session(); s != nil && s.Caller != nil {
 			e.effect(s.Caller, Granted).Lease = r.Lease()
 		}
-		e.heldMore(r)
+		e.HeldMore(r)
 		return
 	}
 	r.ReadAsOf(r.NS.Documents.Version)
 	e.emit(e.describe(record.Queued, r))
 	r.Refile()
-	e.watchAnywhere(r)
+	e.WatchAnywhere(r)
 	if r.FlowState != nil {
 		e.Suspect(r.FlowState, nil) // those behind it wait for its flow now
 	}

@@ -61,7 +61,7 @@ func (e *Engine) giveUp(r *store.Request, ev *record.Event) {
 		caller = r.Listener()
 	}
 	if e.emit(ev); r.IsParked() {
-		e.arm(r)
+		e.Arm(r)
 	}
 	if caller != nil {
 		e.refuseGone(caller, r)

@@ -103,38 +103,6 @@ func (e *Engine) docsAt(ns interlock.Namespace, key interlock.Key) (*store.Docum
 	return &s.Documents, key, nil
 }
 
-// clockAnomaly returns the reason why no caller can have read as of a version in a namespace
-// with the given last commit, or "". When the journal was restored, versions jumped over those
-// that may have been assigned since the backup, and reads as of these are not from this
-// history. (It is not known which earlier versions are from before the backup, so all of them
-// count as old once there was a commit since.)
-func (e *Engine) clockAnomaly(asOf, last interlock.Version) *message.Text {
-	switch {
-	case asOf > last:
-		return store.FutureWords(asOf, last)
-	case asOf > 0 && asOf <= e.BaseVersion && last > e.BaseVersion:
-		return message.New(message.NotRestored, message.Num(asOf))
-	}
-	return nil
-}
-
-// begins returns the version with which the command's namespace began, or would begin.
-func (e *Engine) begins() interlock.Version {
-	if s := e.PendingWork.NS; s != nil {
-		return interlock.Version(s.Born)
-	}
-	return interlock.Version(e.PastVersion)
-}
-
-// latest returns the version of the last commit in the command's namespace; for one that is
-// to be made, what its versions begin above.
-func (e *Engine) latest() interlock.Version {
-	if s := e.PendingWork.NS; s != nil {
-		return s.Documents.Version
-	}
-	return interlock.Version(e.PastVersion)
-}
-
 // DocumentList lists the documents of a namespace in the order of their keys.
 type DocumentList struct {
 	Namespace interlock.Namespace

@@ -20,7 +20,7 @@ import (
 
 // decide asks for the permits of a run.
 func (c *StartRun) decide(e *Engine) {
-	claims, no := e.runClaims(c)
+	claims, no := c.claims(e)
 	if no != nil {
 		e.refuseFor(no)
 		return
@@ -35,13 +35,13 @@ func (c *StartRun) decide(e *Engine) {
 	if c.Attach && c.MaxWait != 0 {
 		a.OnConflict = interlock.Wait
 	}
-	e.acquire(a, record.Run{Org: c.Org, Workflow: c.Workflow})
+	a.decideAs(e, record.Run{Org: c.Org, Workflow: c.Workflow})
 }
 
-// runClaims returns what a run claims: a permit of each of its keys that counts them, and
-// the others as an intent to read. In a namespace that admits only keys that fit a
+// claims returns the claims of a run: a permit of each of its keys that counts them, and an intent to
+// read of the others. In a namespace that admits only keys that fit a
 // pattern, it claims those of its keys that do.
-func (e *Engine) runClaims(c *StartRun) ([]interlock.Claim, *store.Refusal) {
+func (c *StartRun) claims(e *Engine) ([]interlock.Claim, *store.Refusal) {
 	if no := checkSegment("organisation", c.Org); no != nil {
 		return nil, no
 	}
@@ -83,9 +83,8 @@ func checkSegment(what, name string) *store.Refusal {
 	}
 }
 
-// admitted reports whether a remembered answer counts for a repeated start of a run. A start
-// that was refused is as if it had never been requested.
-func (e *Engine) admitted(a *store.StoredAnswer) bool {
+// counts implements repeatable: a start that was refused is as if it had never been requested.
+func (c *StartRun) counts(e *Engine, a *store.StoredAnswer) bool {
 	if a.Outcome != Queued {
 		return true // no refusal of a start is remembered
 	}
@@ -114,7 +113,7 @@ func (e *Engine) fullAt(r *store.Request) *store.Conflict {
 	x := e.NewRequest()
 	x.Conditions = r.Conditions
 	x.SetClaims(r.Claims())
-	e.try(x)
+	e.Try(x)
 	defer e.Discard(x)
 	return x.Conflict()
 }
@@ -165,5 +164,3 @@ func (l *RunList) Look(e *Engine) (done bool) {
 	}
 	return true
 }
-
-func (c *StartRun) counts(e *Engine, a *store.StoredAnswer) bool { return e.admitted(a) }

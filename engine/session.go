@@ -255,7 +255,7 @@ func (c *Detach) decide(e *Engine) {
 	if space == nil {
 		return
 	}
-	e.detachTasks(space, c)
+	c.detachTasks(e, space)
 	if !c.Ticket.IsZero() {
 		if r := space.Live(c.Ticket); r != nil && r.Phase == store.Waiting {
 			e.unlisten(r, c.Link)
@@ -399,14 +399,6 @@ func (e *Engine) sweepLease(s *store.Session, r *store.Request) {
 	case s.Why == record.ByDeath && r.Phase == store.InGrace:
 	default:
 		e.end(r, s.Why)
-	}
-}
-
-// minTerm notes that r lives by the session's heartbeats.
-func (e *Engine) minTerm(s *store.Session, r *store.Request) {
-	s.MinTTL, s.Least = min(s.MinTTL, r.TTL), min(s.Least, r.TTL)
-	if at := r.Beat().Add(store.SoftAt(r.TTL)); s.Timer.Pos >= 0 && at < s.Timer.At {
-		e.Timers.Set(&s.Timer, at)
 	}
 }
 

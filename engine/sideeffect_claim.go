@@ -227,7 +227,7 @@ func (c *SettleEffect) decide(e *Engine) {
 		return
 	}
 	mine := !c.ID.IsZero()
-	d := e.settling(c)
+	d := c.sideEffect(e)
 	switch {
 	case d == nil:
 		e.refuse(interlock.CodeUnknownEffect, message.New(message.NothingClaimed))
@@ -268,8 +268,8 @@ func (c *SettleEffect) again(e *Engine, a *store.StoredAnswer) {
 	}
 }
 
-// settling finds the side effect that a command is about.
-func (e *Engine) settling(c *SettleEffect) *store.SideEffect {
+// sideEffect returns the side effect that the command names, or nil.
+func (c *SettleEffect) sideEffect(e *Engine) *store.SideEffect {
 	s := e.PendingWork.NS
 	switch {
 	case s == nil:

@@ -23,7 +23,7 @@ func (e *Engine) follow(r *store.Request, attach bool) {
 			e.replyOver(r)
 			return
 		}
-		e.arm(r)
+		e.Arm(r)
 		e.replyQueued(r)
 	case store.Parked, store.Away:
 		e.refuseParked(r)
@@ -54,7 +54,7 @@ func (e *Engine) unlisten(r *store.Request, link uint64) {
 		e.cancelUnattended(r)
 	default:
 		w.Caller, r.Renewed = nil, e.Clock
-		e.arm(r)
+		e.Arm(r)
 	}
 }
 
@@ -64,7 +64,7 @@ func (e *Engine) claim(r *store.Request) {
 		ev := e.event(record.Claimed, r)
 		ev.Version = r.MovedUpTo()
 		e.emit(ev)
-		e.arm(r)
+		e.Arm(r)
 	}
 }
 
@@ -75,7 +75,7 @@ func (c *Leave) decide(e *Engine) {
 		return
 	}
 	if s := e.PendingWork.NS; s != nil && s.Tasks.Known[interlock.TaskID(c.Ticket)] != nil {
-		e.detachTasks(s, &Detach{Head: c.Head, Ticket: c.Ticket})
+		(&Detach{Head: c.Head, Ticket: c.Ticket}).detachTasks(e, s)
 		e.reply(Done)
 		return
 	}

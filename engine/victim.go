@@ -16,7 +16,7 @@ import (
 // demand it, the leases that block others in the cycle end as well, after their grace: as many
 // as fit in the step.
 func (e *Engine) breakDeadlock(cycle []store.SearchStep) {
-	victim := victimOf(cycle)
+	victim := store.VictimOf(cycle)
 	cycle = slices.Concat(cycle[victim:], cycle[:victim])
 	steps := make([]interlock.CycleStep, min(len(cycle), interlock.MaxCycleSteps))
 	for i, h := range cycle[:len(steps)] {
@@ -46,14 +46,4 @@ func (e *Engine) breakDeadlock(cycle []store.SearchStep) {
 		}
 		e.hard(l, record.ByDeadlock)
 	}
-}
-
-// victimOf returns the place of a cycle's victim.
-func victimOf(cycle []store.SearchStep) (victim int) {
-	for i, h := range cycle {
-		if store.IsBetterVictim(h.Req(), cycle[victim].Req()) {
-			victim = i
-		}
-	}
-	return victim
 }

@@ -31,11 +31,11 @@ func (e *Engine) settle() {
 			e.endListeners()
 		case e.PendingWork.NS.IsRepooling():
 			e.repoolMore()
-		case e.PendingWork.NS.IsUnranked() && !e.rankBudgetSpent():
-			e.rerank()
-		case e.HasSearch() && !e.lookBudgetSpent():
+		case e.PendingWork.NS.IsUnranked() && !e.Ranks.IsSpent():
+			e.Rerank()
+		case e.HasSearch() && !e.Looks.IsSpent():
 			e.breakCycle()
-		case e.Doubt.Under && !e.lookBudgetSpent():
+		case e.Doubt.Under && !e.Looks.IsSpent():
 			e.suspectMore()
 		case e.Parting.Len() > 0:
 			e.part()
@@ -71,12 +71,12 @@ func (e *Engine) consider(c store.Candidate) {
 			e.Visited += taskVisits
 			if !e.lookAgain(r.Task, int(p.Need)) {
 				p.SetWatching(false)
-				e.couldRun(r.Task)
+				e.CouldRun(r.Task)
 			} else if p.Watching && p.Class == class {
 				return
 			}
 		} else if r.BlockedAt(m) {
-			e.armPool(c.Node.Pool())
+			e.ArmPool(c.Node.Pool())
 			if r.Hopeless(m) {
 				e.leaveLine(r.Whole(), record.ByPattern)
 			} else if !p.WatchedAlone {
@@ -85,7 +85,7 @@ func (e *Engine) consider(c store.Candidate) {
 		} else if b := r.Blocker(); b >= 0 && r.Hopeless(&r.Needs()[b]) {
 			e.leaveLine(r.Whole(), record.ByPattern)
 		} else if b >= 0 {
-			e.watch(r, b)
+			e.Watch(r, b)
 		} else if r.Barrier() == nil {
 			p.SetWatching(false)
 			e.tries--
@@ -95,38 +95,6 @@ func (e *Engine) consider(c store.Candidate) {
 		}
 	}
 	e.MarkReady(class.FirstWatched())
-}
-
-// watch watches r at the need with index i, and nowhere else.
-func (e *Engine) watch(r *store.Request, i int) {
-	for j := range r.Wait.Entries() {
-		r.Wait.Entries()[j].SetWatching(j == i)
-	}
-	e.armPool(r.Needs()[i].Node.Pool())
-}
-
-// watchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
-// nothing blocks it.
-func (e *Engine) watchAnywhere(r *store.Request) {
-	if r.Target != nil || r.Follows() {
-		return // no key can help it
-	}
-	if r.Task != nil {
-		if e.look(r.Task, -1) < 0 {
-			e.setEligibility(r.Task, store.BlockedByOthers) // or nearly
-			e.watch(r, 0)
-			e.MarkReady(&r.Wait.Entries()[0])
-		}
-		e.yieldToTask(r.Task)
-		return
-	}
-	for way := range r.EachAlternative {
-		i := way.Blocker()
-		e.watch(way, max(i, 0))
-		if i < 0 {
-			e.MarkReady(&way.Wait.Entries()[0])
-		}
-	}
 }
 
 // admit grants a waiter one of its alternatives, or offers it the grant if it has no listener.
@@ -149,26 +117,13 @@ func (e *Engine) admit(way *store.Request) {
 	ev.Offer = caller == nil && r != e.asking && lease == r && r.Share == nil
 	ev.Generation, ev.Version = r.NextGeneration(), r.MovedUpTo()
 	e.emit(ev)
-	e.arm(lease)
-	e.fireRates(lease)
+	e.Arm(lease)
+	e.FireRates(lease)
 	if lease == r {
 		r.NoteGrant(r != e.asking)
 	}
 	if caller != nil {
 		lease.DescribeHanded(&e.effect(caller, Granted).Lease)
 	}
-	e.heldMore(lease)
-}
-
-// heldMore updates the state for a new lease of a flow that also waits: its new edges may close
-// a cycle, and where it also waits, it is no longer like others.
-func (e *Engine) heldMore(r *store.Request) {
-	p := r.FlowState
-	if p == nil || len(p.Waits) == 0 {
-		return
-	}
-	for i := range r.Needs() {
-		p.WatchAlone(r, &r.Needs()[i])
-	}
-	e.Suspect(p, nil)
+	e.HeldMore(lease)
 }

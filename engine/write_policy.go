@@ -12,13 +12,13 @@ import (
 
 // The conditions for commits to a key: see interlock.WritePolicy.
 
-// mayCommit returns why one of a commit's writes is not admitted under its key's pattern,
+// mayWrite returns why one of a commit's writes is not admitted under its key's pattern,
 // nil for none.
-func (e *Engine) mayCommit(
-	p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request, acked *store.Task,
+func (c *Commit) mayWrite(
+	e *Engine, p *store.Policy, w *interlock.Write, sess *store.Session, leases []*store.Request, acked *store.Task,
 ) *store.Refusal {
 	if p == nil {
-		return e.mayEdit(p, c, w, sess, leases)
+		return c.mayEdit(e, p, w, sess, leases)
 	}
 	by := e.head.Principal
 	switch {
@@ -50,7 +50,7 @@ func (e *Engine) mayCommit(
 			),
 		}
 	case p.Write != interlock.WriteOpen:
-		return e.mayEdit(p, c, w, sess, leases)
+		return c.mayEdit(e, p, w, sess, leases)
 	}
 	return nil
 }
@@ -60,15 +60,15 @@ func (e *Engine) mayCommit(
 // write that replaces a document names the version, or a lease. An addition is always allowed:
 // it commutes, so it is right after any other write. p is the key's pattern, nil for none; its
 // policy is not open.
-func (e *Engine) mayEdit(
-	p *store.Policy, c *Commit, w *interlock.Write, sess *store.Session, leases []*store.Request,
+func (c *Commit) mayEdit(
+	e *Engine, p *store.Policy, w *interlock.Write, sess *store.Session, leases []*store.Request,
 ) *store.Refusal {
 	if w.Op == interlock.Add {
 		return nil
 	}
 	mine := cover(leases, w.Key)
 	if mine == nil {
-		if no := e.leasedAway(c, w.Key, sess); no != nil {
+		if no := c.leasedAway(e, w.Key, sess); no != nil {
 			return no
 		}
 	}
@@ -88,7 +88,7 @@ func (e *Engine) mayEdit(
 // leasedAway returns why a commit may not write the document at a key: another holder
 // has claimed the key, or an ancestor of it, exclusively. The committing flow's own leases
 // do not count, although the commit does not name them.
-func (e *Engine) leasedAway(c *Commit, key interlock.Key, sess *store.Session) *store.Refusal {
+func (c *Commit) leasedAway(e *Engine, key interlock.Key, sess *store.Session) *store.Refusal {
 	m := e.PendingWork.NS.ExclusiveAt(key)
 	if m == nil {
 		return nil

@@ -185,3 +185,14 @@ func (r *Request) Conflict() *Conflict {
 	}
 	return nil
 }
+
+// Try enqueues r tentatively, without journaling, so that callers can compute its blockers.
+func (st *State) Try(r *Request) {
+	r.Granted = st.Clock
+	st.Trial = Wait{Only: [1]QueueEntry{{Req: r}}}
+	r.Wait = &st.Trial
+	r.Wait.Rank = r.Standing()
+	st.Resolve(r)
+	st.Visited += len(r.Needs())
+	r.SetScore()
+}

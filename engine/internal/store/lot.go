@@ -361,3 +361,44 @@ func (st *State) sortAnew(s *Namespace) {
 
 // FullTurn is the stride of a group of weight 1.
 const FullTurn = 1 << 20
+
+// AddIdleWorker makes a worker one of the idle ones of its queue.
+func (st *State) AddIdleWorker(p *Pull) {
+	s := &p.Queue.NS.Tasks
+	if s.Pulls == nil {
+		s.Pulls = map[[16]byte]*Pull{}
+	}
+	s.Pulls[p.ID] = p
+	s.Idle.Add(p)
+	p.Queue.Enter(p)
+	if p.Sess != nil {
+		p.Sess.Pulls.PushBack(&p.Mine)
+	} else {
+		s.Loose++
+	}
+	st.NeedsDispatch(p.Queue)
+}
+
+// Rest has those tasks be dormant that have not found a worker: all if none of the idle
+// ones is to be looked at any more, else those that none of them may hold.
+func (st *State) Rest(q *Queue) {
+	if !q.NeedsDispatch {
+		for _, t := range q.Fresh {
+			if t.Eligibility == Runnable {
+				st.SetEligibility(t, Idle)
+			}
+		}
+		q.Fresh, q.Parted = nil, false
+	}
+	if !q.Parted {
+		return
+	}
+	q.Parted = false
+	q.Fresh = slices.DeleteFunc(q.Fresh, func(t *Task) bool {
+		if t.Eligibility == Runnable && !q.HasWorker(t) {
+			st.SetEligibility(t, Idle)
+			return true
+		}
+		return false
+	})
+}

@@ -634,3 +634,35 @@ func (s *Namespace) WrittenBy(queue string) *Policy {
 	}
 	return nil
 }
+
+// Begins returns the version with which the command's namespace began, or would begin.
+func (st *State) Begins() interlock.Version {
+	if s := st.PendingWork.NS; s != nil {
+		return interlock.Version(s.Born)
+	}
+	return interlock.Version(st.PastVersion)
+}
+
+// Latest returns the version of the last commit in the command's namespace; for one that is
+// to be made, what its versions begin above.
+func (st *State) Latest() interlock.Version {
+	if s := st.PendingWork.NS; s != nil {
+		return s.Documents.Version
+	}
+	return interlock.Version(st.PastVersion)
+}
+
+// ClockAnomaly returns the reason why no caller can have read as of a version in a namespace
+// with the given last commit, or "". When the journal was restored, versions jumped over those
+// that may have been assigned since the backup, and reads as of these are not from this
+// history. (It is not known which earlier versions are from before the backup, so all of them
+// count as old once there was a commit since.)
+func (st *State) ClockAnomaly(asOf, last interlock.Version) *message.Text {
+	switch {
+	case asOf > last:
+		return FutureWords(asOf, last)
+	case asOf > 0 && asOf <= st.BaseVersion && last > st.BaseVersion:
+		return message.New(message.NotRestored, message.Num(asOf))
+	}
+	return nil
+}

@@ -426,3 +426,69 @@ func (p *Pool) refill(old *Policy, now Time) {
 	missing := (p.Full.Sub(now) + old.Tick() - 1) / old.Tick()
 	p.Full = now.Add(min(missing*p.Policy.Tick(), full))
 }
+
+// ArmPool sets the timer for when the waiters for tokens get theirs: the first watched one of
+// each bucket, and those that are watched one by one.
+func (st *State) ArmPool(p *Pool) {
+	if p != nil {
+		p.CatchUp()
+	}
+	if p == nil || p.Policy == nil || p.Policy.Rate == 0 || p.Node.Line == nil {
+		return
+	}
+	next := record.Never
+	consider := func(w *QueueEntry) {
+		n := p.Ahead(w.Req) + uint64(w.Count)
+		if n > uint64(p.Policy.BurstLimit()) {
+			return // it waits for those ahead
+		}
+		if at := p.TokensAt(n); at > st.Clock {
+			next = min(next, at)
+		}
+	}
+	for c := p.Node.Line.First; c != nil; c = c.Next {
+		st.Visited++
+		if c.Counts != interlock.Permits {
+			continue
+		}
+		if w := c.FirstWatched(); w != nil {
+			consider(w)
+		}
+		for _, w := range c.WatchedAlone {
+			consider(w)
+		}
+	}
+	if next == record.Never {
+		st.Timers.Clear(p.Timer)
+		return
+	}
+	if p.Timer == nil {
+		var ord record.Fingerprint
+		ord.Text(p.Node.Key)
+		p.Timer = &Timer{Pos: -1, Ord: uint64(ord), Pool: p}
+	}
+	st.Timers.Set(p.Timer, next)
+}
+
+// FireRates fires the pools with a rate that a new lease has taken tokens from.
+func (st *State) FireRates(r *Request) {
+	for i := range r.Needs() {
+		if p := r.Needs()[i].Node.Pool(); p != nil && p.Policy != nil && p.Policy.Rate > 0 {
+			st.FirePool(p)
+		}
+	}
+}
+
+// FirePool checks the waiters for tokens.
+func (st *State) FirePool(p *Pool) {
+	if p.Node == nil || p.Node.Line == nil {
+		return
+	}
+	for c := p.Node.Line.First; c != nil; c = c.Next {
+		st.Visited++
+		if c.Counts == interlock.Permits {
+			st.ReadyClass(c)
+		}
+	}
+	st.ArmPool(p)
+}

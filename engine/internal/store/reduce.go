@@ -272,3 +272,146 @@ func (x *residue) Spares(r *Request, m *Need, own *residue) bool {
 	return (p.Capacity == 0 || p.fits(r.GroupAt(m), n, used, ahead, of)) &&
 		(p.Rate == 0 || ahead+n <= uint64(p.BurstLimit()))
 }
+
+// gather continues to gather them, and sorts them in the order of the line.
+func (x *Search) gather() (done bool) {
+	for ; x.UpTo < len(x.Hops); x.UpTo++ {
+		if !x.looks.Spend() {
+			return false
+		}
+		h := &x.Hops[x.UpTo]
+		if !h.StillWaits() || h.Req().Parent != nil && h.Req().Pos > 0 {
+			continue // its first branch stands for it
+		}
+		r := h.Req().Whole()
+		x.Heap.Push(GatheredWait{R: r, Num: r.Num, Score: r.Wait.Score, FlowState: r.FlowState})
+		if x.OnlyInTheWay(r) {
+			continue
+		}
+		x.Stuck[r] = r.Num
+		x.Remains(r.FlowState, 1)
+	}
+	if x.Waits == nil {
+		x.Waits = make([]GatheredWait, 0, len(x.Heap))
+	}
+	for len(x.Heap) > 0 {
+		if !x.looks.Spend() {
+			return false
+		}
+		x.Waits = append(x.Waits, x.Heap.Pop())
+	}
+	x.Heap = nil
+	x.NewRound()
+	x.Phase = Reducing
+	return true
+}
+
+// reduce continues the reduction until nothing changes, and reports whether it got there.
+func (x *Search) reduce() (done bool) {
+	for {
+		for ; !x.Counted && x.UpTo < len(x.Waits); x.UpTo++ {
+			if !x.looks.Spend() {
+				return false
+			}
+			x.countWait(&x.Waits[x.UpTo])
+		}
+		if !x.Counted {
+			x.Counted, x.UpTo = true, 0
+		}
+		for ; x.UpTo < len(x.Waits); x.UpTo++ {
+			if !x.looks.Spend() {
+				return false
+			}
+			x.judge(&x.Waits[x.UpTo])
+		}
+		if !x.Progress {
+			return true
+		}
+		x.NewRound()
+	}
+}
+
+// countWait adds the holdings of a wait's flow, once.
+func (x *Search) countWait(w *GatheredWait) {
+	p := w.FlowState
+	if p == nil || x.Seen[p] || x.Left[p] == 0 {
+		return
+	}
+	x.Seen[p] = true
+	for _, l := range p.Leases {
+		x.looks.Spent += weighs * len(l.Needs())
+		x.Add(l, false)
+	}
+}
+
+// judge removes a wait that can be served, and adds its claims if its flow remains.
+func (x *Search) judge(w *GatheredWait) {
+	if num, ok := x.Stuck[w.R]; ok && num == w.Num && (!w.StillWaits() || x.isServable(w.R)) {
+		x.Progress = true
+		delete(x.Stuck, w.R)
+		if x.Freed == nil {
+			x.Freed = map[*Request]uint64{}
+		}
+		x.Freed[w.R] = w.Num
+		x.Remains(w.FlowState, -1)
+	}
+	if w.StillWaits() && !x.Gone(w.FlowState, w.R) {
+		for way := range w.R.EachAlternative {
+			x.Add(way, true)
+		}
+	}
+}
+
+// isServable reports whether r can be served without those that remain.
+func (x *Search) isServable(r *Request) bool {
+	for way := range r.EachAlternative {
+		x.looks.Spent += weighs * len(way.Needs())
+		if x.isFreeWithin(way) {
+			return true
+		}
+	}
+	return false
+}
+
+// isFreeWithin reports whether no remaining flow blocks r. Its own flow blocks it only by the permits
+// that it has: while it waits it returns none.
+func (x *Search) isFreeWithin(r *Request) bool {
+	for i := range r.Needs() {
+		m := &r.Needs()[i]
+		there := x.At(r, m.Node)
+		if there == nil {
+			continue
+		}
+		own := x.OwnAt(r, m.Node)
+		for mode := lockmode.IS; mode <= lockmode.X; mode++ {
+			if lockmode.Conflicts[m.Mode].Has(mode) &&
+				(*there.Granted.Of(mode) > *own.Granted.Of(mode) || *there.Waits.Of(mode) > *own.Waits.Of(mode)) {
+				return false
+			}
+		}
+		if m.Counts == interlock.Permits && !there.Spares(r, m, own) {
+			return false
+		}
+	}
+	blocks := func(_ int, p *FlowState, other *Request) bool {
+		return (p == nil || p != r.FlowState || r.Follows()) && !x.Gone(p, other)
+	}
+	switch {
+	case r.Target != nil:
+		return x.LeavesTo(r)
+	case r.Follows():
+		return !r.Awaited.EachBlocker(blocks)
+	}
+	return !x.eachAbsent(r, blocks)
+}
+
+// weighs is how much more it costs to weigh a need than to look at an object.
+const weighs = 2
+
+// hasAlternatives reports whether a wait on the cycle could be served by others
+// than those of the cycle.
+func hasAlternatives(cycle []SearchStep) bool {
+	return slices.ContainsFunc(cycle, func(h SearchStep) bool {
+		return h.Req().Parent != nil || h.Via != NoNeed && h.Req().Needs()[h.Via].Counts == interlock.Permits
+	})
+}

@@ -38,7 +38,12 @@ type State struct {
 	Swath        int         // objects of a large set that a step gathers, and sorts, at once
 	Windows      IDBounds
 	Views        Views
-	Visited      int // that the step has looked at, but for those that searches and ranks count
+	Visited      int    // objects that the step has looked at, besides those of Looks and Ranks
+	Looks        Budget // of the searches for deadlocks of a step
+	Ranks        Budget // of the computation of ranks of a step
+
+	walks      uint64  // number of the last walk of a search
+	idleSearch *Search // for reuse
 
 	free  []*Request
 	Ended []*Request       // in this step
@@ -56,12 +61,31 @@ type DraftHints struct {
 	Spec *record.Task
 }
 
+// Budget bounds the objects that one kind of work may look at in a step.
+type Budget struct {
+	Spent int
+	Most  int
+}
+
+// Spend counts an object to look at. It returns false if the budget is spent.
+func (b *Budget) Spend() bool {
+	if b.IsSpent() {
+		return false
+	}
+	b.Spent++
+	return true
+}
+
+// IsSpent reports whether the step has looked at as many objects as it may.
+func (b *Budget) IsSpent() bool { return b.Spent >= b.Most }
+
 // Swath is how many objects of a large set a step gathers at once.
 const Swath = 250
 
 // Init makes a state empty, and ready.
 func (st *State) Init() {
 	st.Swath, st.Windows, st.Namespaces = Swath, windows, map[interlock.Namespace]*Namespace{}
+	st.Looks.Most, st.Ranks.Most = StepLooks, StepRanks
 	st.PendingWork = &st.Whole
 	st.Whole.objects, st.Whole.views = &st.Visited, &st.Views
 }
@@ -221,7 +245,7 @@ func (st *State) Wake(r *Request) {
 // the rest to the next one, which is due at once; what it was about then, one request or
 // one command, may come on top. So no state, however large, keeps a step from coming to
 // its end. Searches for deadlocks and the finding of ranks have lower bounds of their own:
-// see stepLooks and stepRanks.
+// see StepLooks and StepRanks.
 const StepObjects = 1_000
 
 // spread returns one of many that would otherwise end at one moment a delay of up

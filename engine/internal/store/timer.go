@@ -1,5 +1,10 @@
 package store
 
+import (
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
+)
+
 // Timers is a binary heap of deadlines. A timer may be earlier than its actual deadline,
 // because renewals do not touch it: firing it checks the state and rearms it.
 type Timers struct{ Heap []*Timer }
@@ -98,5 +103,81 @@ func (h *Timers) down(i int) {
 		}
 		h.swap(i, child)
 		i = child
+	}
+}
+
+// Arm sets r's timer to the next deadline of its phase. Leases of a session that have no other
+// deadline live by the session's timer.
+func (st *State) Arm(r *Request) {
+	at := record.Never
+	switch r.Phase {
+	case Waiting:
+		at = r.WaitEnd()
+		if r.IsBare() {
+			at = min(at, r.Renewed.Add(interlock.BareTicketTTL))
+		}
+	case Offered, InGrace, Parked, Away, Closed:
+		at = r.PhaseEnd()
+	case Held:
+		if sess := r.Session(); sess == nil {
+			at = r.TtlEnd()
+		} else if r.Share == nil {
+			st.minTerm(sess, r)
+		}
+		if r.IsTimed() {
+			if s := r.Session(); s != nil {
+				if soft := r.TimedSoft(); s.Timed == 1 || soft < s.TimedAt {
+					s.TimedAt = soft
+				}
+			}
+			at = min(at, r.TimedNext())
+		}
+	}
+	if at == record.Never {
+		st.Timers.Clear(r.Timer)
+		return
+	}
+	if r.Timer == nil {
+		r.MutableExt().Timer = &Timer{Pos: -1, Ord: r.Num << 1, Req: r}
+	}
+	st.Timers.Set(r.Timer, at)
+}
+
+// ArmTask sets the timer of a task that does not run to its next deadline.
+func (st *State) ArmTask(t *Task) {
+	at := record.Never
+	if t.Spec.Deadline != 0 {
+		at = t.Spec.Deadline
+	}
+	if t.State == interlock.TaskScheduled {
+		at = min(at, t.Spec.Due)
+	}
+	if t.State == interlock.TaskAsking {
+		at = min(at, t.Spec.Approval.Until())
+	}
+	if at == record.Never {
+		st.DisarmTask(t)
+		return
+	}
+	if t.Timer == nil {
+		t.Own().Timer = &Timer{Pos: -1, Ord: t.Num << 1, Task: t} // its request has none while it does not run
+	}
+	st.Timers.Set(t.Timer, at)
+}
+
+// DisarmTask drops that timer.
+func (st *State) DisarmTask(t *Task) {
+	if t.Timer != nil {
+		st.Timers.Clear(t.Timer)
+		t.Own().Timer = nil
+		t.Tidy()
+	}
+}
+
+// minTerm notes that r lives by the session's heartbeats.
+func (st *State) minTerm(s *Session, r *Request) {
+	s.MinTTL, s.Least = min(s.MinTTL, r.TTL), min(s.Least, r.TTL)
+	if at := r.Beat().Add(SoftAt(r.TTL)); s.Timer.Pos >= 0 && at < s.Timer.At {
+		st.Timers.Set(&s.Timer, at)
 	}
 }

@@ -230,3 +230,48 @@ func (r *Request) placeOf(m *Need) *QueueEntry {
 	}
 	return nil
 }
+
+// Watch watches r at the need with index i, and nowhere else.
+func (st *State) Watch(r *Request, i int) {
+	for j := range r.Wait.Entries() {
+		r.Wait.Entries()[j].SetWatching(j == i)
+	}
+	st.ArmPool(r.Needs()[i].Node.Pool())
+}
+
+// WatchAnywhere puts a waiter's watch where it is blocked, or makes it ready when
+// nothing blocks it.
+func (st *State) WatchAnywhere(r *Request) {
+	if r.Target != nil || r.Follows() {
+		return // no key can help it
+	}
+	if r.Task != nil {
+		if st.Look(r.Task, -1) < 0 {
+			st.SetEligibility(r.Task, BlockedByOthers) // or nearly
+			st.Watch(r, 0)
+			st.MarkReady(&r.Wait.Entries()[0])
+		}
+		st.yieldToTask(r.Task)
+		return
+	}
+	for way := range r.EachAlternative {
+		i := way.Blocker()
+		st.Watch(way, max(i, 0))
+		if i < 0 {
+			st.MarkReady(&way.Wait.Entries()[0])
+		}
+	}
+}
+
+// HeldMore updates the state for a new lease of a flow that also waits: its new edges may close
+// a cycle, and where it also waits, it is no longer like others.
+func (st *State) HeldMore(r *Request) {
+	p := r.FlowState
+	if p == nil || len(p.Waits) == 0 {
+		return
+	}
+	for i := range r.Needs() {
+		p.WatchAlone(r, &r.Needs()[i])
+	}
+	st.Suspect(p, nil)
+}
