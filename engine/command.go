@@ -7,7 +7,9 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
-// Head is the common part of all commands.
+// Head is the common part of all commands. A command that is remembered under its request id has
+// a fingerprint: the tag fingerprint of its Head is the number of the command, and that of each
+// field is its place: see internal/gen/journal.
 type Head struct {
 	At        store.Time // never before an earlier command's of the same namespace
 	From      store.Caller
@@ -63,10 +65,10 @@ func (c *Limit) IsAnswered() bool { return false }
 // OpenSession starts a session. ID is 128 fresh random bits. TTL 0 means
 // interlock.DefaultTTL. Answered by Done with Session set.
 type OpenSession struct {
-	Head  // Head.Session is not used
-	ID    interlock.SessionID
-	Agent string
-	TTL   time.Duration
+	Head  `fingerprint:"5"`   // Head.Session is not used
+	ID    interlock.SessionID `fingerprint:"-"`
+	Agent string              `fingerprint:"1"`
+	TTL   time.Duration       `fingerprint:"2"`
 }
 
 // Heartbeat proves that Head.Session lives and renews all its leases. A non-empty Progress
@@ -112,11 +114,11 @@ const NoGrace = interlock.NoGrace
 // counts as listening. If the answer is Queued and Attach is set, a second one follows when the
 // wait is over: Granted, or Refused. The engine keeps the slice of claims.
 type Acquire struct {
-	Head
-	ID    [16]byte // fresh random bits; the ticket's and the lease's id
-	Agent string   // for an anonymous holder; a session has its own
-	interlock.LeaseRequest
-	Attach bool
+	Head                   `fingerprint:"1"`
+	ID                     [16]byte `fingerprint:"-"` // fresh random bits; the ticket's and the lease's id
+	Agent                  string   `fingerprint:"1"` // for an anonymous holder; a session has its own
+	interlock.LeaseRequest `fingerprint:"2"`
+	Attach                 bool `fingerprint:"-"`
 }
 
 // Convert changes the claims of a held lease to exactly Claims, in modes without a count or in
@@ -125,36 +127,36 @@ type Acquire struct {
 // those keys already, and in line by its arrival if it adds keys. A conversion brings a new
 // fence. Answered like Acquire; ID is that of the ticket, the lease keeps its own.
 type Convert struct {
-	Head
-	Lease      interlock.LeaseID
-	ID         [16]byte
-	Claims     []interlock.Claim // the engine keeps the slice
-	MaxWait    time.Duration
-	OnConflict interlock.OnConflict // Fail, Wait or Preempt
-	Attach     bool
+	Head       `fingerprint:"6"`
+	Lease      interlock.LeaseID    `fingerprint:"1"`
+	ID         [16]byte             `fingerprint:"-"`
+	Claims     []interlock.Claim    `fingerprint:"2"` // the engine keeps the slice
+	MaxWait    time.Duration        `fingerprint:"3"`
+	OnConflict interlock.OnConflict `fingerprint:"4"` // Fail, Wait or Preempt
+	Attach     bool                 `fingerprint:"-"`
 }
 
 // Arrive reports that the holder of a barrier's lease has reached the barrier again, and waits
 // for the other parties. Answered like a Convert that waits; the lease then has a new fence and
 // the next generation.
 type Arrive struct {
-	Head
-	Lease   interlock.LeaseID
-	ID      [16]byte // of the ticket
-	MaxWait time.Duration
-	Attach  bool
+	Head    `fingerprint:"7"`
+	Lease   interlock.LeaseID `fingerprint:"1"`
+	ID      [16]byte          `fingerprint:"-"` // of the ticket
+	MaxWait time.Duration     `fingerprint:"2"`
+	Attach  bool              `fingerprint:"-"`
 }
 
 // Park puts a held lease aside while a person decides. A parked lease needs neither heartbeats
 // nor its session: any caller with its id may resume it, within For. With Free, others may hold
 // its keys meanwhile. Answered by Done with Lease.
 type Park struct {
-	Head
-	Lease  interlock.LeaseID
-	Free   bool
-	Keep   bool          // neither: as the pattern prescribes, else the keys are kept
-	For    time.Duration // 0: the pattern's, else interlock.DefaultPark
-	Reason string        // the question to a person; "" asks none
+	Head   `fingerprint:"9"`
+	Lease  interlock.LeaseID `fingerprint:"1"`
+	Free   bool              `fingerprint:"2,bit=0"`
+	Keep   bool              `fingerprint:"2,bit=1"` // neither: as the pattern prescribes, else the keys are kept
+	For    time.Duration     `fingerprint:"3"`       // 0: the pattern's, else interlock.DefaultPark
+	Reason string            `fingerprint:"4"`       // the question to a person; "" asks none
 }
 
 // Resume makes a parked lease held again, by Head.Session and Flow, or without a session if
@@ -168,13 +170,13 @@ type Park struct {
 // with CodeParked, tells the caller to resume again; else it is Refused with CodeParked. After
 // a denial it is Refused with CodeDenied.
 type Resume struct {
-	Head
-	Lease      interlock.LeaseID
-	Flow       string
-	MaxWait    time.Duration
-	OnConflict interlock.OnConflict // Fail leaves it parked
-	Unapproved bool                 // although a person has not answered, or has denied it
-	Attach     bool
+	Head       `fingerprint:"8"`
+	Lease      interlock.LeaseID    `fingerprint:"1"`
+	Flow       string               `fingerprint:"2"`
+	MaxWait    time.Duration        `fingerprint:"3"`
+	OnConflict interlock.OnConflict `fingerprint:"4"`          // Fail leaves it parked
+	Unapproved bool                 `fingerprint:"5,omitzero"` // although a person has not answered, or has denied it
+	Attach     bool                 `fingerprint:"-"`
 }
 
 // Declare announces that a flow waits for another agent in a way that Interlock cannot see: for
@@ -182,34 +184,35 @@ type Resume struct {
 // Refused if it would close a cycle and is the victim. It ends by Leave, or when the other's
 // session ends (Refused with CodeSessionEnded).
 type Declare struct {
-	Head
-	ID      [16]byte // of the ticket
-	Agent   string   // for a caller without a session
-	Flow    string
-	Purpose string
-	On      FlowRef // by public session name; if it is "", by the name of an agent with one session
-	MaxWait time.Duration
-	Attach  bool
+	Head    `fingerprint:"10"`
+	ID      [16]byte `fingerprint:"-"` // of the ticket
+	Agent   string   `fingerprint:"1"` // for a caller without a session
+	Flow    string   `fingerprint:"2"`
+	Purpose string   `fingerprint:"3"`
+	// by public session name; if it is "", by the name of an agent with one session
+	On      FlowRef       `fingerprint:"4"`
+	MaxWait time.Duration `fingerprint:"5"`
+	Attach  bool          `fingerprint:"-"`
 }
 
 // SetPattern registers a key pattern, or replaces the one with its name. Answered
 // by Done. Leases keep the times that they were given; capacity and rate count at
 // once.
 type SetPattern struct {
-	Head
-	Pattern interlock.Pattern
+	Head    `fingerprint:"11"`
+	Pattern interlock.Pattern `fingerprint:"1,stored=AppendPattern"`
 }
 
 // DropPattern forgets a key pattern. Answered by Done.
 type DropPattern struct {
-	Head
-	Name string
+	Head `fingerprint:"12"`
+	Name string `fingerprint:"1"`
 }
 
 // Configure replaces the namespace's settings. Answered by Done.
 type Configure struct {
-	Head
-	Settings interlock.Settings
+	Head     `fingerprint:"13"`
+	Settings interlock.Settings `fingerprint:"1,stored=AppendSettings"`
 }
 
 // DeleteNamespace forgets the namespace, with all that is in it. Answered by Done, also if
@@ -227,9 +230,9 @@ type DeleteNamespace struct {
 // checked, and Leases must be in their holder's hands. Answered by Done with Version and
 // Documents: those that it wrote, without bodies except for counters.
 type Commit struct {
-	Head
-	Agent                   string // for a caller without a session
-	interlock.CommitRequest        // the engine keeps the slices and the bodies
+	Head                    `fingerprint:"14"`
+	Agent                   string            `fingerprint:"1"` // for a caller without a session
+	interlock.CommitRequest `fingerprint:"2"` // the engine keeps the slices and the bodies
 
 	bodies []body // by Prepare
 }
@@ -244,13 +247,13 @@ type Commit struct {
 // proves that it was the first one, by Head.Session, by Lease or by ID; another one that
 // uses the same request id is refused as for any claim.
 type ClaimEffect struct {
-	Head
-	ID     [16]byte // fresh random bits; the claimer's secret
-	Agent  string   // for a caller without a session
-	Flow   string
-	Action string // canonical
-	Lease  interlock.LeaseID
-	TTL    time.Duration // 0: interlock.DefaultEffectTTL
+	Head   `fingerprint:"15"`
+	ID     [16]byte          `fingerprint:"-"` // fresh random bits; the claimer's secret
+	Agent  string            `fingerprint:"1"` // for a caller without a session
+	Flow   string            `fingerprint:"2"`
+	Action string            `fingerprint:"3"` // canonical
+	Lease  interlock.LeaseID `fingerprint:"4"`
+	TTL    time.Duration     `fingerprint:"5"` // 0: interlock.DefaultEffectTTL
 }
 
 // SettleEffect records the outcome of an effect: EffectDone with Result, EffectUnknown with
@@ -258,12 +261,12 @@ type ClaimEffect struct {
 // With Digest instead, any caller that has found out the outcome settles one that is unknown.
 // Answered by Done with Effect. Repeating the same settlement changes nothing.
 type SettleEffect struct {
-	Head
-	ID     interlock.EffectID
-	Digest [32]byte
-	State  interlock.EffectState
-	Result string
-	Reason string
+	Head   `fingerprint:"16"`
+	ID     interlock.EffectID    `fingerprint:"1"`
+	Digest [32]byte              `fingerprint:"2"`
+	State  interlock.EffectState `fingerprint:"3"`
+	Result string                `fingerprint:"4"`
+	Reason string                `fingerprint:"5"`
 }
 
 // ForgetEffects forgets done effects before their time: those that were settled at least
@@ -290,8 +293,8 @@ type Poll struct {
 // Leave abandons a place in line. If the request was granted meanwhile, the lease is released;
 // a resumed one is parked again. Answered by Done.
 type Leave struct {
-	Head
-	Ticket interlock.TicketID
+	Head   `fingerprint:"3"`
+	Ticket interlock.TicketID `fingerprint:"1"`
 }
 
 // GetLease looks at a lease with its holder's eyes. It renews nothing. With Sign, the
@@ -317,21 +320,21 @@ type Renew struct {
 // next holders of its keys. Answered by Done, or Refused with the reason why the lease is
 // already gone. With Run, a live lease that is not a run's is left alone: CodeUnknownLease.
 type Release struct {
-	Head
-	Lease   interlock.LeaseID
-	Outcome string
-	Note    string
-	Run     bool
+	Head    `fingerprint:"2"`
+	Lease   interlock.LeaseID `fingerprint:"1"`
+	Outcome string            `fingerprint:"2"`
+	Note    string            `fingerprint:"3"`
+	Run     bool              `fingerprint:"4,omitzero"`
 }
 
 // Revoke takes back the lease with Fence that claims Key, or that had it when it was parked
 // and freed its keys. It ends at once, without grace. Answered by Done, or Refused with CodeFenced when there is no
 // such lease.
 type Revoke struct {
-	Head
-	Key    interlock.Key
-	Fence  interlock.Fence
-	Reason string
+	Head   `fingerprint:"4"`
+	Key    interlock.Key   `fingerprint:"1"`
+	Fence  interlock.Fence `fingerprint:"2"`
+	Reason string          `fingerprint:"3"`
 }
 
 // CheckFence asks whether a write under Fence to Key may go ahead: whether Fence

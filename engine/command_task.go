@@ -10,17 +10,17 @@ import (
 
 // SetQueue registers a queue, or replaces its settings. Answered by Done.
 type SetQueue struct {
-	Head
-	Queue interlock.TaskQueue
+	Head  `fingerprint:"17"`
+	Queue interlock.TaskQueue `fingerprint:"1,stored=AppendQueue"`
 }
 
 // SwitchQueue changes whether a queue hands tasks out, and whether it accepts new ones; its
 // other settings stay as they are. Answered by Done.
 type SwitchQueue struct {
-	Head
-	Name   string
-	Paused Toggle
-	Drain  Toggle
+	Head   `fingerprint:"32"`
+	Name   string `fingerprint:"1"`
+	Paused Toggle `fingerprint:"2"`
+	Drain  Toggle `fingerprint:"3"`
 }
 
 // Toggle is a change of something that is on or off.
@@ -36,14 +36,14 @@ func (s Toggle) apply(on bool) bool { return s == On || s == AsIs && on }
 
 // DropQueue forgets a queue that has no task which is not settled. Answered by Done.
 type DropQueue struct {
-	Head
-	Name string
+	Head `fingerprint:"18"`
+	Name string `fingerprint:"1"`
 }
 
 // TaskSpec is a task as it is submitted. The engine keeps the claims and the payload.
 type TaskSpec struct {
-	ID [16]byte // fresh random bits
-	interlock.TaskSpec
+	ID                 [16]byte `fingerprint:"-"` // fresh random bits
+	interlock.TaskSpec `fingerprint:"1"`
 
 	payload *body // by Prepare
 }
@@ -53,11 +53,11 @@ type TaskSpec struct {
 // it is an edge of the wait-for graph, if Head.Session is set; if a deadlock ends that wait,
 // the other answer is Refused with CodeDeadlock, and the task continues.
 type Submit struct {
-	Head
-	Agent  string // for a caller without a session
-	Flow   string
-	Task   TaskSpec
-	Attach bool
+	Head   `fingerprint:"19"`
+	Agent  string   `fingerprint:"1"` // for a caller without a session
+	Flow   string   `fingerprint:"2"`
+	Task   TaskSpec `fingerprint:"3"`
+	Attach bool     `fingerprint:"-"`
 }
 
 // Pull asks for tasks of a queue: at most Max, each granted to Head.Session and a flow of its
@@ -84,56 +84,57 @@ type Pull struct {
 // the attempt continues, if the commit is refused (stale, out of bounds, ...). Answered by Done
 // with Tasks (it), Version and Documents.
 type Ack struct {
-	Head
-	Lease  interlock.LeaseID
-	Result []byte // JSON; of a message, the reply
-	Tasks  []TaskSpec
+	Head   `fingerprint:"20"`
+	Lease  interlock.LeaseID `fingerprint:"1"`
+	Result []byte            `fingerprint:"2"` // JSON; of a message, the reply
+	Tasks  []TaskSpec        `fingerprint:"4"`
 	// CommitRequest is the writes. Its Note is also for the next holder. Flow and Leases are
-	// not used: they are those of the attempt.
-	interlock.CommitRequest
+	// not used: they are those of the attempt. In the fingerprint, it is a Commit without Agent.
+	interlock.CommitRequest `fingerprint:"3,blank"`
 
 	bodies []body // by Prepare
 }
 
 // Nack ends the attempt under Lease without success. Answered by Done with Tasks (it).
 type Nack struct {
-	Head
-	Lease  interlock.LeaseID
-	Reason string
-	Delay  time.Duration // until the next attempt; -1: at once; 0: by the task's backoff
-	Dead   bool          // there is to be no other
-	Unseen bool          // the worker never heard of it: it waits again, and this was no attempt
+	Head   `fingerprint:"21"`
+	Lease  interlock.LeaseID `fingerprint:"1"`
+	Reason string            `fingerprint:"2"`
+	Delay  time.Duration     `fingerprint:"3"`       // until the next attempt; -1: at once; 0: by the task's backoff
+	Dead   bool              `fingerprint:"4,bit=0"` // there is to be no other
+	// Unseen means that the worker never heard of it: it waits again, and this was no attempt.
+	Unseen bool `fingerprint:"4,bit=1"`
 	// Jitter is fresh random bits, from which the pause is computed.
-	Jitter uint64
+	Jitter uint64 `fingerprint:"-"`
 }
 
 // AskHuman ends the attempt under Lease, without counting it, until a person has
 // answered. Answered by Done with Tasks (it).
 type AskHuman struct {
-	Head
-	Lease    interlock.LeaseID
-	Question interlock.Question
+	Head     `fingerprint:"23"`
+	Lease    interlock.LeaseID  `fingerprint:"1"`
+	Question interlock.Question `fingerprint:"2"`
 }
 
 // Answer is a person's word on a task that waits for it, or on a parked lease. Answered by
 // Done with Tasks (it), or with Question.
 type Answer struct {
-	Head
-	Task    interlock.TaskID
-	Fence   interlock.Fence // that the parked lease had, instead of Task
-	Verdict interlock.Verdict
-	By      string // the person's name, beside Head.Actor
-	Reason  string
+	Head    `fingerprint:"24"`
+	Task    interlock.TaskID  `fingerprint:"1"`
+	Fence   interlock.Fence   `fingerprint:"2,omitzero"` // that the parked lease had, instead of Task
+	Verdict interlock.Verdict `fingerprint:"3"`
+	By      string            `fingerprint:"4"` // the person's name, beside Head.Actor
+	Reason  string            `fingerprint:"5"`
 }
 
 // ChangeTask cancels a task that does not run, has it due at another time, or takes a
 // dead one up again or forgets it. Answered by Done with Tasks (it).
 type ChangeTask struct {
-	Head
-	Task   interlock.TaskID
-	Change TaskChange
-	Delay  time.Duration // of Reschedule and Replay
-	Reason string
+	Head   `fingerprint:"22"`
+	Task   interlock.TaskID `fingerprint:"1"`
+	Change TaskChange       `fingerprint:"2"`
+	Delay  time.Duration    `fingerprint:"3"` // of Reschedule and Replay
+	Reason string           `fingerprint:"4"`
 }
 
 // TaskChange is the kind of a ChangeTask.
@@ -166,23 +167,24 @@ type FollowTask struct {
 // refusal is remembered under the request id: repeating a refused command asks anew, and
 // repeating an admitted one returns the same run.
 type StartRun struct {
-	Head
-	ID            [16]byte // fresh random bits: the lease's and the ticket's
-	Org, Workflow string
-	Agent         string
-	Flow          string
-	Purpose       string
-	Priority      int
-	TTL           time.Duration
-	MaxHold       time.Duration
-	MaxWait       time.Duration
-	Attach        bool
+	Head     `fingerprint:"30"`
+	ID       [16]byte      `fingerprint:"-"` // fresh random bits: the lease's and the ticket's
+	Org      string        `fingerprint:"1"`
+	Workflow string        `fingerprint:"2"`
+	Agent    string        `fingerprint:"3"`
+	Flow     string        `fingerprint:"4"`
+	Purpose  string        `fingerprint:"5"`
+	Priority int           `fingerprint:"6"`
+	TTL      time.Duration `fingerprint:"7"`
+	MaxHold  time.Duration `fingerprint:"8"`
+	MaxWait  time.Duration `fingerprint:"-"`
+	Attach   bool          `fingerprint:"-"`
 }
 
 // RevertPattern sets a pattern to what an earlier revision of it said, also a dropped
 // one. Revision 0 is the one before the present one. Answered by Done.
 type RevertPattern struct {
-	Head
-	Name     string
-	Revision uint64
+	Head     `fingerprint:"31"`
+	Name     string `fingerprint:"1"`
+	Revision uint64 `fingerprint:"2"`
 }

@@ -81,7 +81,7 @@ const KnownFields = record.KnownFields
 // Repeatables are the commands that are remembered under their request ids.
 var Repeatables = repeatables
 
-func Fingerprint(cmd Command) uint64 { return fingerprint(cmd.(repeatable)) }
+func Fingerprint(cmd Command) uint64 { return cmd.(repeatable).fingerprint() }
 
 // TermsOf returns the terms of a living request.
 func (e *Engine) TermsOf(ns interlock.Namespace, id [16]byte) interlock.Terms {

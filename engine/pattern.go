@@ -91,7 +91,7 @@ func (c *Configure) decide(e *Engine) {
 	}
 	*e.draft() = record.Event{
 		Kind: record.Configured, Namespace: c.Namespace,
-		Blob: record.AppendSettings(nil, &c.Settings, record.RuleFor(&c.Settings)), Actor: c.Actor,
+		Blob: record.AppendSettings(nil, &c.Settings), Actor: c.Actor,
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)

@@ -66,7 +66,7 @@ func (e *Engine) repeat(cmd Command) bool {
 		e.refuse(code, problem)
 		return true
 	}
-	e.print = fingerprint(c)
+	e.print = c.fingerprint()
 	var known *store.StoredAnswer
 	s := e.scope()
 	if s == nil && (h.Seq != 0 || !h.Session.IsZero()) {

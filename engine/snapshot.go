@@ -80,7 +80,7 @@ func (s *snapshotter) ns(sp *store.Namespace) {
 		s.event(
 			0,
 			&record.Event{
-				Kind: record.Configured, Namespace: sp.Name, Blob: record.AppendSettings(nil, &sp.Settings, sp.Unmatched),
+				Kind: record.Configured, Namespace: sp.Name, Blob: record.AppendSettingsWith(nil, &sp.Settings, sp.Unmatched),
 			},
 		)
 	}
@@ -472,21 +472,17 @@ func (s *snapshotter) logs(sp *store.Namespace) {
 		s.event(0, &record.Event{Kind: record.Logged, Namespace: sp.Name, Num: sp.Logs.Floor})
 	}
 	for x := range sp.Logs.All.All {
-		f := record.Fields{}
-		for id, text := range []string{1: x.Kind, 2: x.Sender, 3: x.Agent, 4: string(x.Body), 5: string(x.Reply)} {
-			if text != "" {
-				f.Text(uint64(id), text)
-			}
+		text := record.LogText{
+			Kind: x.Kind, Sender: x.Sender, Agent: x.Agent, Body: x.Body, Reply: x.Reply, Absent: x.Absent,
 		}
-		f.Flag(6, x.Absent)
 		if x.Made != nil && sp.Documents.Written(x.Log.Key, x.Version) == nil { // its history has lost it
 			written := x.Made.Describe(sp.Name, x.Log.Key)
-			f.Text(7, string(record.AppendEvent(record.AppendHead(nil, x.Made.At), &written)))
+			text.Made = record.AppendEvent(record.AppendHead(nil, x.Made.At), &written)
 		}
 		s.event(x.At, &record.Event{
 			Kind: record.Logged, Namespace: sp.Name, ID: x.Message, Num: x.Seq, Op: uint8(x.State), Outcome: x.Reason,
 			Claims: []interlock.Claim{{Key: x.Log.Key, Mode: lockmode.X}}, Version: x.Version, Changed: x.Made != nil,
-			Blob:  f.Bytes,
+			Blob:  record.AppendLogText(nil, &text),
 			Agent: x.By.Agent, SessionName: x.By.Session, Generation: uint64(x.By.Number), Fence: x.By.Fence,
 		})
 	}

@@ -27,7 +27,9 @@ func (c *Tick) decide(*Engine) {}
 // The others can happen again, since they change nothing, or the same thing again.
 type repeatable interface {
 	Command
-	printer
+	// fingerprint tells bodies under one request id apart. It is in journals, so it must never
+	// change. Tags make it: see Head.
+	fingerprint() uint64
 	// again repeats the answer that was sent before, with the present state of its subject.
 	again(e *Engine, a *store.StoredAnswer)
 	// remembersHeld reports whether a refusal because of a holder is the answer for good. A

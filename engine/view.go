@@ -92,11 +92,11 @@ type WaitEdge struct {
 // FlowRef is a vertex of the wait-for graph. Request distinguishes anonymous ones: the number of
 // the request that holds or waits here.
 type FlowRef struct {
-	Agent   string
-	Session string
-	Flow    string
-	Request uint64
-	Task    interlock.TaskID // of a task that waits instead of Agent, which submitted it
+	Agent   string           `fingerprint:"2"`
+	Session string           `fingerprint:"1"`
+	Flow    string           `fingerprint:"3"`
+	Request uint64           `fingerprint:"-"`
+	Task    interlock.TaskID `fingerprint:"-"` // of a task that waits instead of Agent, which submitted it
 }
 
 // HotKey is a key with much traffic.

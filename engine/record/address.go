@@ -2,9 +2,16 @@ package record
 
 // Address is where a task comes from, and where it goes. Many tasks share one.
 type Address struct {
-	Queue, Kind, Group              string
-	Agent, Flow, Session, Principal string // its submitter; session is the public name
-	Sender                          string // the sender that determines the order of messages; "" for no order
+	Queue string `journal:"1,required"`
+	Kind  string `journal:"2"`
+	Group string `journal:"-"`
+
+	// Its submitter.
+	Agent     string `journal:"-"`
+	Flow      string `journal:"-"`
+	Session   string `journal:"9"` // public name
+	Principal string `journal:"-"`
+	Sender    string `journal:"13"` // the sender that determines the order of messages; "" for no order
 }
 
 // Hash returns a hash of the address.

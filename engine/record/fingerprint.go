@@ -1,11 +1,8 @@
 package record
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math/bits"
-
-	"github.com/interlockdev/interlock"
 )
 
 // Fingerprint is a running hash.
@@ -32,6 +29,17 @@ func (p *Fingerprint) Text(s string) {
 	p.Number(rest)
 }
 
+// Bytes adds bytes as Text adds a text, without a copy.
+func (p *Fingerprint) Bytes(b []byte) {
+	p.Number(uint64(len(b)))
+	for ; len(b) >= 8; b = b[8:] {
+		p.Number(binary.LittleEndian.Uint64(b))
+	}
+	var rest [8]byte
+	copy(rest[:], b)
+	p.Number(binary.LittleEndian.Uint64(rest[:]))
+}
+
 // Flags adds up to 64 flags as one number.
 func (p *Fingerprint) Flags(list ...bool) {
 	var bits uint64
@@ -49,33 +57,11 @@ func (p *Fingerprint) ID(id [16]byte) {
 	p.Number(binary.LittleEndian.Uint64(id[8:]))
 }
 
-// Question adds a question to a fingerprint.
-func (p *Fingerprint) Question(q *interlock.Question) {
-	p.Text(q.Text)
-	p.Number(uint64(q.Limit))
-	p.Number(uint64(cmp.Or(q.OnLimit, interlock.Denied)))
-	p.Reads(q.Reads)
-}
-
-// Claims adds a list of claims, with the zero Mode spelled out.
-func (p *Fingerprint) Claims(list []interlock.Claim) {
-	p.Number(uint64(len(list)))
-	for _, c := range list {
-		if c.Mode == 0 {
-			c.Mode = interlock.Exclusive
-		}
-		p.Text(string(c.Key))
-		p.Number(uint64(c.Mode))
-		p.Number(uint64(c.Count))
-	}
-}
-
-// Reads adds a list of reads.
-func (p *Fingerprint) Reads(list []interlock.Read) {
-	p.Number(uint64(len(list)))
-	for _, r := range list {
-		p.Text(string(r.Key))
-		p.Number(uint64(r.Version))
-		p.Flags(r.Absent, r.Present)
+// Addition adds a field that the first version of a command did not have, under a number of its
+// own, unless it is zero: a body without it keeps its fingerprint.
+func (p *Fingerprint) Addition(field, v uint64) {
+	if v != 0 {
+		p.Number(field)
+		p.Number(v)
 	}
 }

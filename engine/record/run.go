@@ -1,19 +1,17 @@
 package record
 
 // Run identifies the run that a request is; it is zero for others.
-type Run struct{ Org, Workflow string }
+type Run struct {
+	Org      string `journal:"1,always"`
+	Workflow string `journal:"2"`
+}
 
 // AppendRun writes what kind of run a request is, for its event.
 func AppendRun(b []byte, x *Run) []byte {
 	if x == nil {
 		return b
 	}
-	f := Fields{b}
-	f.Text(1, x.Org)
-	if x.Workflow != "" {
-		f.Text(2, x.Workflow)
-	}
-	return f.Bytes
+	return appendRun(b, x)
 }
 
 // Run returns the organisation and the workflow of a run that a request starts, "" for other
@@ -28,16 +26,6 @@ func (ev *Event) Run() (org, workflow string) {
 
 // DecodeRun reads what AppendRun wrote.
 func DecodeRun(b []byte) (x Run, err error) {
-	err = EachField(b, func(id, _ uint64, s string) bool {
-		switch id {
-		case 1:
-			x.Org = s
-		case 2:
-			x.Workflow = s
-		default:
-			return false
-		}
-		return true
-	})
+	err = readRun(b, &x)
 	return x, err
 }

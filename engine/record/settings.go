@@ -1,10 +1,6 @@
 package record
 
-import (
-	"time"
-
-	"github.com/interlockdev/interlock"
-)
+import "github.com/interlockdev/interlock"
 
 // Settings returns what an Configured set.
 func (ev *Event) Settings() (interlock.Settings, error) {
@@ -31,54 +27,37 @@ func RuleFor(s *interlock.Settings) KeyRule {
 	return OpenKeys
 }
 
-// AppendSettings appends settings to b, with the rule for keys that match no pattern.
-func AppendSettings(b []byte, s *interlock.Settings, rule KeyRule) []byte {
-	f := Fields{b}
-	f.Flag(1, s.StrictOrder)
-	f.Flag(2, rule == OpenKeys)
-	f.Flag(3, s.NearMisses)
-	f.Flag(5, rule == ClosedKeys)
-	f.Number(6, uint64(s.EffectRetention))
-	for i, q := range []*interlock.Quota{&s.Quota, &s.PrincipalQuota} {
-		for j, v := range quotaValues(q) {
-			f.Number(uint64(16+16*i+j), uint64(*v))
-		}
-	}
-	if len(f.Bytes) == len(b) {
-		f.Number(4, 1) // an event's blob is not empty
-	}
-	return f.Bytes
+// storedSettings are settings with the rule for keys that match no pattern, which is Open, Closed or
+// neither.
+type storedSettings struct {
+	*interlock.Settings
+	Open  bool `journal:"2"`
+	Empty bool `journal:"4"` // nothing else is set: an event's blob is not empty
+}
+
+// AppendSettings appends settings that are set in this version to b.
+func AppendSettings(b []byte, s *interlock.Settings) []byte {
+	return AppendSettingsWith(b, s, RuleFor(s))
+}
+
+// AppendSettingsWith appends settings to b, with the rule for keys that match no pattern.
+func AppendSettingsWith(b []byte, s *interlock.Settings, rule KeyRule) []byte {
+	x := storedSettings{Settings: s, Open: rule == OpenKeys}
+	x.Empty = rule != OpenKeys && *s == (interlock.Settings{})
+	return appendStoredSettings(b, &x)
 }
 
 // DecodeSettings reads what AppendSettings wrote.
 func DecodeSettings(b []byte) (s interlock.Settings, rule KeyRule, err error) {
-	rule = ImpliedKeys
-	err = EachField(b, func(id, n uint64, _ string) bool {
-		switch {
-		case id == 1:
-			s.StrictOrder = true
-		case id == 2:
-			rule = OpenKeys
-		case id == 3:
-			s.NearMisses = true
-		case id == 4:
-		case id == 5:
-			s.Closed, rule = true, ClosedKeys
-		case id == 6:
-			s.EffectRetention = time.Duration(n)
-		case id >= 16 && id < 24:
-			*quotaValues(&s.Quota)[id-16] = int(n)
-		case id >= 32 && id < 40:
-			*quotaValues(&s.PrincipalQuota)[id-32] = int(n)
-		default:
-			return false
-		}
-		return true
-	})
+	x := storedSettings{Settings: &s}
+	err = readStoredSettings(b, &x)
+	switch {
+	case s.Closed:
+		rule = ClosedKeys
+	case x.Open:
+		rule = OpenKeys
+	default:
+		rule = ImpliedKeys
+	}
 	return s, rule, err
-}
-
-// quotaValues lists a quota's numbers in the order of their fields.
-func quotaValues(q *interlock.Quota) [8]*int {
-	return [8]*int{&q.Keys, &q.Leases, &q.Waiters, &q.Sessions, &q.Requests, &q.Bytes, &q.Documents, &q.State}
 }

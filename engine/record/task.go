@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -17,29 +16,36 @@ func (ev *Event) Task() (queue, kind string, err error) {
 	return spec.Queue, spec.Kind, nil
 }
 
-// Task is the submitted part of a task.
+// Task is the submitted part of a task. A field without a number is a field of the event.
 type Task struct {
-	Claims   []interlock.Claim
-	Payload  []byte
-	Purpose  string
-	Priority int32
+	Claims   []interlock.Claim `journal:"-"`
+	Payload  []byte            `journal:"3"`
+	Purpose  string            `journal:"-"`
+	Priority int32             `journal:"-"`
 
-	Message bool // to the single writer of the key that it claims
+	Message bool `journal:"12"` // to the single writer of the key that it claims
 
-	Submitted Time
+	Submitted Time `journal:"-"` // the time of the event
 	*Address
-	*TaskExtras
+	*TaskExtras `journal:"-"` // in storedTask
 }
 
 // TaskExtras are the rarely used parts of a task. Tasks without any share an empty one.
 type TaskExtras struct {
-	Due        Time // 0: at once
-	Deadline   Time // 0: none
-	Attempts   int  // 0: the queue's, as of the others
-	Backoff    time.Duration
-	MaxBackoff time.Duration
-	Result     []byte // of one that is done
-	Approval   *Approval
+	Due        Time          `journal:"4,since"` // 0: at once
+	Deadline   Time          `journal:"5,since"` // 0: none
+	Attempts   int           `journal:"6"`       // 0: the queue's, as of the others
+	Backoff    time.Duration `journal:"7"`
+	MaxBackoff time.Duration `journal:"8"`
+	Result     []byte        `journal:"10"` // of one that is done
+	Approval   *Approval     `journal:"11"`
+}
+
+// storedTask is a task in the blob of its event. While it is read, its extras are none that
+// others share.
+type storedTask struct {
+	*Task
+	*TaskExtras
 }
 
 // NoExtras is shared by all tasks without extras. It is never changed.
@@ -71,86 +77,24 @@ func (s *Task) Revive(now Time) {
 
 // Describe fills an event TaskSubmitted, but for where the task stands.
 func (s *Task) Describe(ev *Event) {
-	f := Fields{}
-	f.Text(1, s.Queue)
-	if s.Kind != "" {
-		f.Text(2, s.Kind)
-	}
-	if len(s.Payload) > 0 {
-		f.Text(3, string(s.Payload))
-	}
-	if s.Due != 0 {
-		f.Number(4, uint64(s.Due.Sub(s.Submitted)))
-	}
-	if s.Deadline != 0 {
-		f.Number(5, uint64(s.Deadline.Sub(s.Submitted)))
-	}
-	f.Number(6, uint64(s.Attempts))
-	f.Number(7, uint64(s.Backoff))
-	f.Number(8, uint64(s.MaxBackoff))
-	if s.Session != "" {
-		f.Text(9, s.Session)
-	}
-	if len(s.Result) > 0 {
-		f.Text(10, string(s.Result))
-	}
-	if s.Approval != nil {
-		f.Text(11, string(AppendApproval(nil, s.Approval, s.Submitted)))
-	}
-	f.Flag(12, s.Message)
-	if s.Sender != "" {
-		f.Text(13, s.Sender)
-	}
-	ev.Blob, ev.Claims, ev.Purpose, ev.Group, ev.Priority = f.Bytes, s.Claims, s.Purpose, s.Group, int(s.Priority)
+	ev.Blob = appendStoredTask(nil, &storedTask{s, s.TaskExtras}, s.Submitted)
+	ev.Claims, ev.Purpose, ev.Group, ev.Priority = s.Claims, s.Purpose, s.Group, int(s.Priority)
 	ev.Agent, ev.Flow, ev.Actor = s.Agent, s.Flow, s.Principal
 }
 
-// DecodeTask reads what describe wrote.
+// DecodeTask reads what Describe wrote.
 func DecodeTask(ev *Event) (*Task, error) {
 	s := &Task{
 		Claims: ev.Claims, Purpose: ev.Purpose, Priority: int32(ev.Priority), Submitted: ev.At,
 		Address: &Address{Group: ev.Group, Agent: ev.Agent, Flow: ev.Flow, Principal: ev.Actor},
 	}
 	var x TaskExtras
-	var failed error
-	err := EachField(ev.Blob, func(id, n uint64, text string) bool {
-		switch id {
-		case 1:
-			s.Queue = text
-		case 2:
-			s.Kind = text
-		case 3:
-			s.Payload = []byte(text)
-		case 4:
-			x.Due = ev.At.Add(time.Duration(n))
-		case 5:
-			x.Deadline = ev.At.Add(time.Duration(n))
-		case 6:
-			x.Attempts = int(n)
-		case 7:
-			x.Backoff = time.Duration(n)
-		case 8:
-			x.MaxBackoff = time.Duration(n)
-		case 9:
-			s.Session = text
-		case 10:
-			x.Result = []byte(text)
-		case 11:
-			x.Approval, failed = DecodeApproval([]byte(text), ev.At)
-		case 12:
-			s.Message = true
-		case 13:
-			s.Sender = text
-		default:
-			return false
-		}
-		return true
-	})
+	err := readStoredTask(ev.Blob, &storedTask{s, &x}, ev.At)
 	s.TaskExtras = x.Kept()
-	if err == nil && (s.Queue == "" || s.Message && len(s.Claims) != 1) {
+	if err == nil && s.Message && len(s.Claims) != 1 {
 		err = ErrMalformed
 	}
-	return s, cmp.Or(err, failed)
+	return s, err
 }
 
 // Mailbox is the key to which a message is.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
@@ -154,33 +153,19 @@ func (s *Namespace) evolveLogged(ev *record.Event) error {
 	if ev.Changed {
 		x.Made = s.Documents.Written(key, x.Version)
 	}
-	var lost error
-	err := record.EachField(ev.Blob, func(id, _ uint64, text string) bool {
-		switch id {
-		case 1:
-			x.Kind = text
-		case 2:
-			x.Sender = text
-		case 3:
-			x.Agent = text
-		case 4:
-			x.Body = []byte(text)
-		case 5:
-			x.Reply = []byte(text)
-		case 6:
-			x.Absent = true
-		case 7:
-			lost = record.DecodeEntry([]byte(text), func(ev *record.Event) error {
-				x.Made = editionOf(ev)
-				return nil
-			})
-		default:
-			return false
-		}
-		return true
-	})
-	if err = cmp.Or(err, lost); err != nil {
+	text, err := record.DecodeLogText(ev.Blob)
+	if err != nil {
 		return err
+	}
+	x.Kind, x.Sender, x.Agent, x.Body, x.Reply, x.Absent = text.Kind, text.Sender, text.Agent, text.Body, text.Reply,
+		text.Absent
+	if text.Made != nil {
+		if err := record.DecodeEntry(text.Made, func(ev *record.Event) error {
+			x.Made = editionOf(ev)
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
 	if ev.Changed != (x.Made != nil) {
 		return errUnknown

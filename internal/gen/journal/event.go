@@ -12,8 +12,26 @@ import (
 
 const folder = "engine/record"
 
-// Emit returns the codec of events.
+// Emit returns the codec of events, those of the values in them, and the fingerprints of commands.
 func Emit(tree *source.Tree) (map[string][]byte, error) {
+	events, err := emitEvents(tree)
+	if err != nil {
+		return nil, err
+	}
+	values, err := emitStored(tree)
+	if err != nil {
+		return nil, err
+	}
+	prints, err := emitFingerprints(tree)
+	return map[string][]byte{
+		folder + "/event_gen.go":         events,
+		folder + "/stored_gen.go":        values,
+		commands + "/fingerprint_gen.go": prints,
+	}, err
+}
+
+// emitEvents returns the codec of events.
+func emitEvents(tree *source.Tree) ([]byte, error) {
 	pkg, err := tree.Package(folder)
 	if err != nil {
 		return nil, err
@@ -30,8 +48,7 @@ func Emit(tree *source.Tree) (map[string][]byte, error) {
 	if err := write(file, bits); err != nil {
 		return nil, err
 	}
-	text, err := file.Text()
-	return map[string][]byte{folder + "/event_gen.go": text}, err
+	return file.Text()
 }
 
 // bit is one bit of the mask with the fields that it stands for: one for each meaning.
@@ -216,29 +233,23 @@ func (f *field) form() (string, error) {
 	if f.option == "fixed" {
 		return "fixed", nil
 	}
-	switch t := f.typ.Underlying().(type) {
-	case *types.Basic:
-		switch {
-		case t.Kind() == types.String:
-			return "text", nil
-		case t.Kind() == types.Bool:
-			return "flag", nil
-		case t.Kind() == types.Int:
+	switch kindOf(f.typ) {
+	case text:
+		return "text", nil
+	case flag:
+		return "flag", nil
+	case number:
+		if f.typ.Underlying() == types.Typ[types.Int] {
 			return "signed", nil
-		case t.Info()&types.IsInteger != 0:
-			return "number", nil
 		}
-	case *types.Array:
-		if types.Identical(t, types.NewArray(types.Typ[types.Byte], 16)) {
-			return "id", nil
-		}
-	case *types.Slice:
-		switch elem := t.Elem().(type) {
-		case *types.Basic:
-			if elem.Kind() == types.Byte {
-				return "blob", nil
-			}
-		case *types.Named:
+		return "number", nil
+	case id:
+		return "id", nil
+	case blob:
+		return "blob", nil
+	}
+	if list, ok := f.typ.Underlying().(*types.Slice); ok {
+		if elem, ok := list.Elem().(*types.Named); ok {
 			switch elem.Obj().Name() {
 			case "Claim":
 				return "claims", nil
@@ -259,9 +270,9 @@ func (f *field) put(file *source.File, bit string) error {
 	value := "ev." + f.name
 	switch form {
 	case "text":
-		value = converted("string", f.typ, types.Typ[types.String], value)
+		value = asText(f.typ, value)
 	case "number":
-		value = converted("uint64", f.typ, types.Typ[types.Uint64], value)
+		value = asNumber(f.typ, value)
 	case "signed":
 		value = "int64(" + value + ")"
 	}
