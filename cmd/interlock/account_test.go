@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/writer/account"
@@ -315,7 +314,7 @@ func TestAccountExportGap(t *testing.T) {
 		}
 	}
 	said, code := b.as("auditor").do("account", "export", "--out", out)
-	if code != exitFailure || !strings.Contains(said, "the ledger has a gap: account:1") {
+	if code != cli.ExitFailure || !strings.Contains(said, "the ledger has a gap: account:1") {
 		t.Errorf("exit code %d, %s", code, said)
 	}
 	if k := b.read(out); len(k.lines) != 1 {
@@ -335,22 +334,6 @@ func TestAccountExportGap(t *testing.T) {
 	}
 }
 
-// A document that a listing has behind the ledger is read anew: its version is the
-// server's, and not something in the account.
-func TestAccountDocumentIsReadAnew(t *testing.T) {
-	r := newRig(t)
-	r.must("state", "put", "account:1", `{"version": "7"}`)
-	r.must("state", "put", "account:1", `{"balance": 1}`, "--if-version", "1")
-	k := &ledgerKeeper{api: newAPI(&target{base: &url.URL{Scheme: "http", Host: r.server.HTTP}})}
-	for key, want := range map[interlock.Key]interlock.Document{
-		"account:1": {Key: "account:1", Version: 2}, "account:2": {Key: "account:2", Absent: true},
-	} {
-		if got, err := k.document(t.Context(), key); !reflect.DeepEqual(got, want) || err != nil {
-			t.Errorf("%s is read as %+v, %v, want %+v", key, got, err, want)
-		}
-	}
-}
-
 // The writer starts only at a server that matches its file.
 func TestAccountServeRefuses(t *testing.T) {
 	t.Parallel()
@@ -365,39 +348,39 @@ func TestAccountServeRefuses(t *testing.T) {
 		want     string
 	}{
 		{
-			"teller", `"writers": ["teller"], "senders": ["support", "teller"], "writer": "x",`, nil, exitUsage,
+			"teller", `"writers": ["teller"], "senders": ["support", "teller"], "writer": "x",`, nil, cli.ExitUsage,
 			`accounts.json:1:88: there is no field "writer": want one of queue, `,
 		},
-		{"teller", `"senders": ["support"],`, nil, exitUsage, `names no "writers"`},
+		{"teller", `"senders": ["support"],`, nil, cli.ExitUsage, `names no "writers"`},
 		{
-			"teller", `"writers": ["teller", "x"], "senders": ["support", "teller"],`, nil, exitFailure,
+			"teller", `"writers": ["teller", "x"], "senders": ["support", "teller"],`, nil, cli.ExitFailure,
 			"teller may pull from queue accounts, the file has teller, x; with an operator's credential: interlock account setup",
 		},
 		{
-			"teller", `"writers": ["teller"], "senders": ["support", "teller"], "min_approvals": 2,`, nil, exitFailure,
+			"teller", `"writers": ["teller"], "senders": ["support", "teller"], "min_approvals": 2,`, nil, cli.ExitFailure,
 			"queue accounts wants 0 approvals, the file has 2",
 		},
 		{
-			"teller", `"writers": ["teller"], "queue": "others",`, nil, exitFailure,
+			"teller", `"writers": ["teller"], "queue": "others",`, nil, cli.ExitFailure,
 			"there is no queue others; the single writer of pattern account is queue accounts",
 		},
-		{"support", `"writers": ["teller"], "senders": ["support", "teller"],`, nil, exitForbidden, "worker"},
+		{"support", `"writers": ["teller"], "senders": ["support", "teller"],`, nil, cli.ExitForbidden, "worker"},
 		{
 			"teller", `"writers": ["teller"], "senders": ["support", "teller"],`,
 			[]string{"--ledger", ledger},
-			exitUsage,
+			cli.ExitUsage,
 			"another process writes it",
 		},
 		{
 			"teller", `"writers": ["teller"], "senders": ["support", "teller"],`,
 			[]string{"--ledger", dir},
-			exitUsage,
+			cli.ExitUsage,
 			"--ledger",
 		},
 		{
 			"teller", `"writers": ["teller"], "senders": ["support", "teller"],`,
 			[]string{"--after", ledger},
-			exitUsage,
+			cli.ExitUsage,
 			"name it with --ledger",
 		},
 	} {

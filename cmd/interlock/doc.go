@@ -4,18 +4,34 @@
 // The server's commands (serve, journal, credential) work on this machine. All
 // others talk to a running server: run over the session stream, with the Go
 // client, because a lease must live exactly as long as its command; the rest over
-// HTTP/JSON, with the small client in api.go.
+// HTTP/JSON, with the small client in internal/cli/api.go.
 //
-//	main ─► root ─┬► serve                     filejournal, shard, server
-//	              ├► run ─► job                the child, its group, its terminal
-//	              ├► lock, renew, release      HTTP
-//	              ├► ls, get, why, waits, hot  HTTP
-//	              ├► events, revoke            HTTP
-//	              └► journal, credential, demo, version
+//	main ─► root ─► topics ─► acquire, feed, view, job, link, datadir ─► cli
+//
+// Each topic is a package below internal, and imports none of another topic, except that mailbox
+// follows a message as task follows a task:
+//
+//	lease, run                                   one lease over HTTP; commands that last as long as a process
+//	state, effect, file                          documents and commits, effects, shared files
+//	task, queue, mailbox, approval, account      what agents and people hand to each other
+//	inspect                                      ls, get, why, waits, hot, contention, events
+//	pattern, namespace, credential               what an operator sets
+//	serve, guard, journal                        the server, the guards, the journal's tools
+//	try                                          demos and benchmarks
+//
+// Below the topics is what several of them need:
+//
+//	acquire    the flags of a request for a lease, the line that shows a wait, tickets
+//	feed       a stream of events, followed over broken connections
+//	view       the resources of the HTTP API as the commands show them
+//	job        a command that runs as long as a lease or an attempt
+//	link       the session of this process with the server
+//	datadir    entries and errors of the journal in a data directory
+//	cli        the base: streams, formats, flags of the server, calls, exit codes, errors, tables, texts
 //
 // It must never print a credential, never pass on text of other agents with its control
 // characters, and never let a command run on after its lease is lost. Scripts may rely on
-// exit.go (exit codes) and output.go (the contents of standard output and standard error).
+// the exit codes and the contents of standard output and standard error that cli describes.
 //
-// Start reading at main.go and root.go, then serve.go, then run.go and job.go.
+// Start reading at main.go and root.go, then internal/cli, internal/run and internal/serve.
 package main

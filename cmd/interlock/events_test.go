@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
 // hideLog moves the server's log away, as if the disk could not be read. The server
@@ -39,7 +41,7 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 	show := r.hideLog()
 	for _, format := range []string{"text", "json"} {
 		out, code := r.do("events", "-o", format)
-		if code != exitFailure || !strings.Contains(out, "could not read on in its journal") ||
+		if code != cli.ExitFailure || !strings.Contains(out, "could not read on in its journal") ||
 			strings.Contains(out, "granted") {
 			t.Errorf("events -o %s: exit code %d\n%s", format, code, out)
 		}
@@ -59,4 +61,36 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 	if out := r.must("events"); !strings.Contains(out, "granted") {
 		t.Errorf("readable again: %s", out)
 	}
+}
+
+// Events that are followed survive a restart of the server: nothing is left out and
+// nothing comes twice.
+func TestEventsFollow(t *testing.T) {
+	r := newRig(t)
+	p := r.start("events", "--follow", "--from", "oldest", "-o", "json")
+	p.expect(`"event":"opened"`)
+	for i := range 6 {
+		if i == 3 {
+			r.server.Kill()
+			r.restart()
+			p.expect("connecting again")
+			p.expect(`"event":"opened"`)
+		}
+		r.must("run", "k", "--", "true")
+		p.expect(`"event":"session_opened"`)
+		p.expect(`"event":"granted"`)
+		p.expect(`"reason":"released"`)
+		p.expect(`"event":"session_ended"`)
+	}
+	p.signal(2)
+	out := p.ends(0)
+	if n := strings.Count(out, `"event":"granted"`); n != 6 {
+		t.Errorf("%d grants were shown, want 6:\n%s", n, out)
+	}
+}
+
+// Without a server at the start it fails instead of waiting.
+func TestEventsWithoutServer(t *testing.T) {
+	p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1"), "events", "--follow")
+	p.ends(cli.ExitUnreachable)
 }

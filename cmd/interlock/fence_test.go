@@ -76,7 +76,7 @@ func TestPagePython(t *testing.T) {
 	otherBody, _, _ := strings.Cut(otherRest, ".")
 	const key, fence = "account:12345", "fence 1"
 	under := func(header string) string { return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + rest }
-	run(t, function, []pythonCase{
+	runPython(t, function, []pythonCase{
 		{"good", good, before, "default", key, "0", fence},
 		{"good, below", good, before, "default", key + "/fees", "1", fence},
 		{"signed before a rotation", good, after, "default", key, "1", fence},
@@ -110,7 +110,7 @@ func TestPagePython(t *testing.T) {
 	})
 }
 
-func run(t *testing.T, function string, cases []pythonCase) {
+func runPython(t *testing.T, function string, cases []pythonCase) {
 	t.Helper()
 	input, err := json.Marshal(cases)
 	if err != nil {

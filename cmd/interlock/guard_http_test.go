@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
@@ -80,7 +81,7 @@ func TestGuardHTTPKilled(t *testing.T) {
 		t, append(cleanEnvironment(), "INTERLOCK_URL="+url), "guard", "http", "--config", config, "--upstream", api.URL,
 		"--listen", "127.0.0.1:0",
 	)
-	if out := second.ends(exitUsage); !strings.Contains(
+	if out := second.ends(cli.ExitUsage); !strings.Contains(
 		out, "another guard uses it: each needs one of its own: --calls FILE",
 	) {
 		t.Errorf("a second guard: %s", out)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/guard/postgres"
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
@@ -24,31 +25,34 @@ func TestGuardPostgres(t *testing.T) {
 		}
 	}
 	guard(
-		exitFailure, "put the guard into this database first: interlock guard postgres install", "attach", "--table",
+		cli.ExitFailure, "put the guard into this database first: interlock guard postgres install", "attach", "--table",
 		"pg_class", "--key", "x",
 	)
-	guard(exitOK, "installed\n", "install")
-	guard(exitOK, "installed\n", "install", "--dsn", dsn)
-	guard(exitUnreachable, "", "install", "--dsn", strings.Replace(dsn, "dbname=", "dbname=no_", 1))
-	guard(exitUsage, "--dsn: ", "install", "--dsn", "host")
+	guard(cli.ExitOK, "installed\n", "install")
+	guard(cli.ExitOK, "installed\n", "install", "--dsn", dsn)
+	guard(cli.ExitUnreachable, "", "install", "--dsn", strings.Replace(dsn, "dbname=", "dbname=no_", 1))
+	guard(cli.ExitUsage, "--dsn: ", "install", "--dsn", "host")
 	guard(
-		exitForbidden, "permission denied: \"pg_class\" is a system catalog", "attach", "--table", "pg_class", "--key", "x",
+		cli.ExitForbidden, "permission denied: \"pg_class\" is a system catalog", "attach", "--table", "pg_class", "--key",
+		"x",
 	)
-	guard(exitFailure, "interlock: schema \"no\" does not exist\n", "detach", "--table", "no.such")
+	guard(cli.ExitFailure, "interlock: schema \"no\" does not exist\n", "detach", "--table", "no.such")
 	guard(
-		exitFailure, "interlock: relation \"nothing\" does not exist\n", "attach", "--table", "nothing", "--key", "x:{id}",
+		cli.ExitFailure, "interlock: relation \"nothing\" does not exist\n", "attach", "--table", "nothing", "--key",
+		"x:{id}",
 	)
 	guard(
-		exitUsage, "name a table and the key of its rows: interlock guard postgres attach --table TABLE --key KEY", "attach",
+		cli.ExitUsage, "name a table and the key of its rows: interlock guard postgres attach --table TABLE --key KEY",
+		"attach",
 		"--table", "account",
 	)
-	guard(exitUsage, "name the table: interlock guard postgres detach --table TABLE", "detach")
-	guard(exitUsage, "has no column id", "attach", "--table", "interlock.fences", "--key", "x:{id}")
+	guard(cli.ExitUsage, "name the table: interlock guard postgres detach --table TABLE", "detach")
+	guard(cli.ExitUsage, "has no column id", "attach", "--table", "interlock.fences", "--key", "x:{id}")
 	guard(
-		exitOK, "attached: a row of interlock.fences needs a fence of x:{key}\n", "attach", "--table", "interlock.fences",
+		cli.ExitOK, "attached: a row of interlock.fences needs a fence of x:{key}\n", "attach", "--table", "interlock.fences",
 		"--key", "x:{key}",
 	)
-	guard(exitOK, "interlock.fences: x:{key} in default\n", "list")
+	guard(cli.ExitOK, "interlock.fences: x:{key} in default\n", "list")
 	sql := func(text string) {
 		t.Helper()
 		psql := exec.Command(
@@ -60,27 +64,27 @@ func TestGuardPostgres(t *testing.T) {
 		}
 	}
 	sql("CREATE TABLE later () INHERITS (interlock.fences)")
-	guard(exitFailure, "later: not guarded, though it inherits from interlock.fences\n", "list")
+	guard(cli.ExitFailure, "later: not guarded, though it inherits from interlock.fences\n", "list")
 	sql("DROP TABLE later")
-	guard(exitUsage, "--idle: want a minute or more", "prune", "--idle", "1s")
-	guard(exitFailure, "still guarded: interlock.fences: detach them first", "uninstall")
-	guard(exitOK, "detached: every client may write interlock.fences\n", "detach", "--table", "interlock.fences")
+	guard(cli.ExitUsage, "--idle: want a minute or more", "prune", "--idle", "1s")
+	guard(cli.ExitFailure, "still guarded: interlock.fences: detach them first", "uninstall")
+	guard(cli.ExitOK, "detached: every client may write interlock.fences\n", "detach", "--table", "interlock.fences")
 	sql(
 		`SELECT interlock.enter('default', 'x:' || i, 1) FROM generate_series(1, 5) i; UPDATE interlock.fences SET entered_at = entered_at - interval '2 hours'`,
 	)
 	sql("SELECT interlock.enter('default', 'x:6', 2)")
-	guard(exitOK, "forgotten: 0\n", "prune")
-	guard(exitOK, "forgotten: 5\n", "prune", "--idle", "1h")
-	guard(exitOK, "SELECT interlock.prune('3600 seconds');\n", "prune", "--idle", "1h", "--print")
-	guard(exitOK, "uninstalled\n", "uninstall")
-	guard(exitFailure, "put the guard into this database first", "list")
-	guard(exitOK, "uninstalled\n", "uninstall")
+	guard(cli.ExitOK, "forgotten: 0\n", "prune")
+	guard(cli.ExitOK, "forgotten: 5\n", "prune", "--idle", "1h")
+	guard(cli.ExitOK, "SELECT interlock.prune('3600 seconds');\n", "prune", "--idle", "1h", "--print")
+	guard(cli.ExitOK, "uninstalled\n", "uninstall")
+	guard(cli.ExitFailure, "put the guard into this database first", "list")
+	guard(cli.ExitOK, "uninstalled\n", "uninstall")
 
-	guard(exitOK, postgres.Schema, "print")
-	guard(exitOK, postgres.Uninstall, "uninstall", "--print")
+	guard(cli.ExitOK, postgres.Schema, "print")
+	guard(cli.ExitOK, postgres.Uninstall, "uninstall", "--print")
 	guard(
-		exitOK, fmt.Sprintln(`SELECT interlock.attach('it''s', E'a:{b}\\', '{tenant}');`), "attach", "--table", "it's",
+		cli.ExitOK, fmt.Sprintln(`SELECT interlock.attach('it''s', E'a:{b}\\', '{tenant}');`), "attach", "--table", "it's",
 		"--key", `a:{b}\`, "--for", "{tenant}", "--print",
 	)
-	guard(exitOK, "SELECT interlock.detach('account');\n", "detach", "--table", "account", "--print")
+	guard(cli.ExitOK, "SELECT interlock.detach('account');\n", "detach", "--table", "account", "--print")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/guard/redis"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/tools"
@@ -54,15 +55,15 @@ func TestGuardRedis(t *testing.T) {
 		}
 	}
 	for range 2 {
-		guard(exitOK, "installed: FCALL interlock_fenced\n", "install", "--url", "unix://"+socket)
+		guard(cli.ExitOK, "installed: FCALL interlock_fenced\n", "install", "--url", "unix://"+socket)
 	}
-	guard(exitUsage, "name the server: interlock guard redis install --url URL", "install")
-	guard(exitUsage, `is no address of a Redis server`, "install", "--url", "http://user:secret@x")
-	guard(exitUnreachable, "Could not connect to Redis", "install", "--url", "redis://127.0.0.1:1")
-	guard(exitOK, redis.Script, "print")
-	guard(exitOK, redis.Library(), "print", "--library")
-	guard(exitOK, redis.SHA()+"\n", "print", "--sha")
-	guard(exitUsage, "exclude each other", "print", "--sha", "--library")
+	guard(cli.ExitUsage, "name the server: interlock guard redis install --url URL", "install")
+	guard(cli.ExitUsage, `is no address of a Redis server`, "install", "--url", "http://user:secret@x")
+	guard(cli.ExitUnreachable, "Could not connect to Redis", "install", "--url", "redis://127.0.0.1:1")
+	guard(cli.ExitOK, redis.Script, "print")
+	guard(cli.ExitOK, redis.Library(), "print", "--library")
+	guard(cli.ExitOK, redis.SHA()+"\n", "print", "--sha")
+	guard(cli.ExitUsage, "exclude each other", "print", "--sha", "--library")
 
 	call := func(want string, fence string, command ...string) {
 		t.Helper()

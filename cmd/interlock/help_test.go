@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the reference of the command line anew")
@@ -102,7 +104,7 @@ func TestReference(t *testing.T) {
 			visit(sub, page)
 		}
 	}
-	visit(newRoot(newApp(nil)), &pages[0])
+	visit(newRoot(cli.NewApp(nil)), &pages[0])
 	for i := range references {
 		file, want := referenceDir+references[i].file, pages[i].Bytes()
 		if *update {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 )
@@ -36,12 +37,12 @@ func TestJournalHead(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}
 	}
-	if out, code := r.do("journal", "verify", r.dir, "--head", "7:ab"); code != exitUsage ||
+	if out, code := r.do("journal", "verify", r.dir, "--head", "7:ab"); code != cli.ExitUsage ||
 		!strings.Contains(out, "64 hexadecimal digits") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	index, _, _ := strings.Cut(third, ":")
-	if out, code := r.do("journal", "verify", r.dir, "--head", "9"+third); code != exitDamaged ||
+	if out, code := r.do("journal", "verify", r.dir, "--head", "9"+third); code != cli.ExitDamaged ||
 		!strings.Contains(out, "it ends with entry "+index) {
 		t.Errorf("a head behind the end: exit code %d\n%s", code, out)
 	}
@@ -73,11 +74,11 @@ func TestJournalHead(t *testing.T) {
 	}
 	out, code := r.do("journal", "verify", forged, "--head", first, "--head", second)
 	from, _, _ := strings.Cut(first, ":")
-	if code != exitDamaged || !strings.Contains(out, "an entry behind "+from+" and up to ") ||
+	if code != cli.ExitDamaged || !strings.Contains(out, "an entry behind "+from+" and up to ") ||
 		!strings.Contains(out, "result     changed") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if out, code := r.do("journal", "verify", forged, "--head", second, "-o", "json"); code != exitDamaged ||
+	if out, code := r.do("journal", "verify", forged, "--head", second, "-o", "json"); code != cli.ExitDamaged ||
 		!strings.Contains(out, `"result":"changed"`) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
 // A holder learns which agent asks for its keys and why, and may go on to its end.
@@ -30,7 +32,7 @@ func TestRunIsPreempted(t *testing.T) {
 	holder := r.start("run", "-o", "json", "--grace", "1s", "account:1", "--", "sh", "-c", "echo ready; read x")
 	holder.expect("ready")
 	other := r.start("run", "--preempt", "--agent", "support-2", "account:1", "--", "echo", "mine")
-	out := holder.ends(exitLost)
+	out := holder.ends(cli.ExitLost)
 	for _, want := range []string{"support-2", "the lease is lost (preempted)", `"ended_by":"preempted"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
@@ -45,7 +47,7 @@ func TestRunStalls(t *testing.T) {
 	r := newRig(t)
 	p := r.start("run", "--stall", "1s", "k", "--", "sh", "-c", "echo ready; read x")
 	p.expect("ready")
-	if out := p.ends(exitLost); !strings.Contains(out, "the lease is lost (stall)") {
+	if out := p.ends(cli.ExitLost); !strings.Contains(out, "the lease is lost (stall)") {
 		t.Error(out)
 	}
 }

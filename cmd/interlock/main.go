@@ -6,6 +6,8 @@ import (
 	"log"
 	"os"
 	"strings"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
@@ -15,23 +17,23 @@ func execute(ctx context.Context, args []string) int {
 	// Package net/http logs messages there that no person wants to read. Important ones go to
 	// slog, in serve, or to standard error.
 	log.SetOutput(io.Discard)
-	a := newApp(args)
+	a := cli.NewApp(args)
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return cli.ExitOK
 	}
-	code := exitCode(err)
-	if code == exitFailure && !a.started {
+	code := cli.ExitCode(err)
+	if code == cli.ExitFailure && !a.Started {
 		// The command never began, so what is wrong is how it was typed.
-		code = exitUsage
+		code = cli.ExitUsage
 	}
-	if text := a.sentence(err); text != "" {
-		a.complain("%s", text)
+	if text := a.Sentence(err); text != "" {
+		a.Complain("%s", text)
 	}
-	if code == exitUsage && !a.started && cmd != nil {
-		a.complain("try: %s --help", strings.TrimSpace(cmd.CommandPath()))
+	if code == cli.ExitUsage && !a.Started && cmd != nil {
+		a.Complain("try: %s --help", strings.TrimSpace(cmd.CommandPath()))
 	}
 	return code
 }

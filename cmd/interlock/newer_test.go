@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/journal/filejournal"
 )
 
@@ -43,7 +44,7 @@ func TestServeRefusesNewer(t *testing.T) {
 			out, code := startProc(
 				t, cleanEnvironment(), "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
 			).end()
-			if code != exitNewer || !strings.Contains(out, "newer version") ||
+			if code != cli.ExitNewer || !strings.Contains(out, "newer version") ||
 				!strings.Contains(out, "start that version or a later one") {
 				t.Errorf("exit code %d\n%s", code, out)
 			}

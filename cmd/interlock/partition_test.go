@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
 // Parts are with one member, move when another one comes, and come back when that one
@@ -33,10 +35,10 @@ func TestPartition(t *testing.T) {
 	expect(a, "stopped", 2)
 	expect(b, "ready", 2)
 	b.signal(syscall.SIGTERM)
-	b.ends(exitSignal + int(syscall.SIGTERM))
+	b.ends(cli.ExitSignal + int(syscall.SIGTERM))
 	expect(a, "ready", 2)
 	a.signal(syscall.SIGINT)
-	a.ends(exitSignal + int(syscall.SIGINT))
+	a.ends(cli.ExitSignal + int(syscall.SIGINT))
 
 	text, err := os.ReadFile(log)
 	if err != nil {
@@ -79,7 +81,7 @@ func TestPartitionFails(t *testing.T) {
 	p = r.start("partition", "queue", "--parts", "1", "--", "true")
 	p.expect("queue/0: done")
 	p.signal(syscall.SIGHUP)
-	p.ends(exitSignal + int(syscall.SIGHUP))
+	p.ends(cli.ExitSignal + int(syscall.SIGHUP))
 	for _, args := range [][]string{
 		{"partition", "queue", "--", "true"},
 		{"partition", "queue", "--parts", "2"},
@@ -87,7 +89,7 @@ func TestPartitionFails(t *testing.T) {
 		{"partition", "queue", "--parts", "4097", "--", "true"},
 		{"partition", "queue", "--parts", "2", "--divide", "luck", "--", "true"},
 	} {
-		if out, code := r.do(args...); code != exitUsage {
+		if out, code := r.do(args...); code != cli.ExitUsage {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
@@ -160,7 +161,7 @@ func (p *proc) end() (out string, code int) {
 	}
 	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
-		return p.all.String(), exitSignal + int(status.Signal())
+		return p.all.String(), cli.ExitSignal + int(status.Signal())
 	}
 	return p.all.String(), status.ExitStatus()
 }

@@ -1,48 +1,28 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"os"
-	"strings"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"golang.org/x/term"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/account"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/approval"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/credential"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/effect"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/file"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/guard"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/inspect"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/journal"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/lease"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/mailbox"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/namespace"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/pattern"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/queue"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/run"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/serve"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/state"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/task"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/try"
 )
-
-// app is the common state of the commands of one process.
-type app struct {
-	args []string // the command line
-	in   *os.File
-	out  io.Writer
-	err  io.Writer
-
-	// paint reports whether standard output is a terminal that shows colours, screen
-	// whether it is a terminal at all.
-	paint, screen bool
-	// started reports that the command line was understood and the command runs.
-	started bool
-
-	server target
-	output string // -o
-}
-
-func newApp(args []string) *app {
-	return &app{
-		args: args, in: os.Stdin, out: os.Stdout, err: os.Stderr, paint: colourful(os.Stdout), screen: isTerminal(os.Stdout),
-	}
-}
-
-// colourful reports whether colours may be written to f (see no-color.org).
-func colourful(f *os.File) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
-}
-
-// complain writes a line to standard error.
-func (a *app) complain(format string, args ...any) {
-	fmt.Fprintln(a.err, "interlock: "+fmt.Sprintf(format, args...))
-}
 
 // Kinds of commands, in the order of the help text.
 const (
@@ -55,13 +35,7 @@ const (
 	groupTry   = "try"
 )
 
-// Annotations of commands.
-const (
-	offline  = "offline"  // it talks to no server: the flags that name one are not shown, and refused
-	textOnly = "textOnly" // it has no -o json
-)
-
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock",
 		Short: "Traffic control for swarms of AI agents",
@@ -73,22 +47,22 @@ durable line of waiters, and fencing tokens that refuse late writers.
   interlock why account:12345                 show holders, waiters, and what to do`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          noCommand,
+		Args:          cli.NoCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			if err := cli.FromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := a.checkGlobals(cmd); err != nil {
+			if err := a.CheckGlobals(cmd); err != nil {
 				return err
 			}
-			a.started = true
+			a.Started = true
 			return nil
 		},
 	}
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 	root.AddGroup(
 		&cobra.Group{ID: groupHold, Title: "Leases:"},
 		&cobra.Group{ID: groupState, Title: "Documents, files and effects:"},
@@ -99,13 +73,13 @@ durable line of waiters, and fencing tokens that refuse late writers.
 		&cobra.Group{ID: groupTry, Title: "Demos and benchmarks:"},
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
-	a.server.flags(root.PersistentFlags())
+	a.Server.Define(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(
-		&a.output, "output", "o", "text", "the output `format`: text, or json for the server's own answers",
+		&a.Output, "output", "o", "text", "the output `format`: text, or json for the server's own answers",
 	)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usagef("%w", err) })
 	cobra.AddTemplateFunc(
-		"shared", func(cmd *cobra.Command) string { return sharedFlags(cmd).FlagUsagesWrapped(helpWidth) },
+		"shared", func(cmd *cobra.Command) string { return cli.SharedFlags(cmd).FlagUsagesWrapped(helpWidth) },
 	)
 	cobra.AddTemplateFunc("own", func(cmd *cobra.Command) string { return cmd.LocalFlags().FlagUsagesWrapped(helpWidth) })
 	root.SetUsageTemplate(usageTemplate)
@@ -115,18 +89,22 @@ durable line of waiters, and fencing tokens that refuse late writers.
 		commands []*cobra.Command
 	}{
 		{groupHold, []*cobra.Command{
-			newRun(a), newLock(a), newRenew(a), newRelease(a), newConvert(a), newArrive(a), newPark(a), newResume(a),
-			newWaitFor(a), newPartition(a), newFence(a),
+			run.New(a), lease.NewLock(a), lease.NewRenew(a), lease.NewRelease(a), lease.NewConvert(a), lease.NewArrive(a),
+			lease.NewPark(a), lease.NewResume(a),
+			run.NewWaitFor(a), run.NewPartition(a), lease.NewFence(a),
 		}},
-		{groupState, []*cobra.Command{newState(a), newCommit(a), newEffect(a), newFile(a)}},
-		{groupTask, []*cobra.Command{newTask(a), newQueue(a), newMailbox(a), newAccount(a), newApprove(a)}},
+		{groupState, []*cobra.Command{state.New(a), state.NewCommit(a), effect.New(a), file.New(a)}},
+		{groupTask, []*cobra.Command{task.New(a), queue.New(a), mailbox.New(a), account.New(a), approval.New(a)}},
 		{
 			groupLook,
-			[]*cobra.Command{newLs(a), newGet(a), newShow(a), newWhy(a), newWaits(a), newHot(a), newContention(a), newEvents(a)},
+			[]*cobra.Command{
+				inspect.NewLs(a), inspect.NewGet(a), lease.NewShow(a), inspect.NewWhy(a), inspect.NewWaits(a), inspect.NewHot(a),
+				inspect.NewContention(a), inspect.NewEvents(a),
+			},
 		},
-		{groupRule, []*cobra.Command{newPattern(a), newNamespace(a), newRevoke(a)}},
-		{groupServe, []*cobra.Command{newServe(a), newGuard(a), newJournal(a), newMigrate(a), newCredential(a)}},
-		{groupTry, []*cobra.Command{newDemo(a), newBench(a)}},
+		{groupRule, []*cobra.Command{pattern.New(a), namespace.New(a), lease.NewRevoke(a)}},
+		{groupServe, []*cobra.Command{serve.New(a), guard.New(a), journal.New(a), journal.NewMigrate(a), credential.New(a)}},
+		{groupTry, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
 		{"", []*cobra.Command{newVersion(a)}},
 	} {
 		for _, cmd := range group.commands {
@@ -136,51 +114,6 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	}
 	root.InitDefaultCompletionCmd()
 	return root
-}
-
-// checkGlobals refuses what a command would silently ignore.
-func (a *app) checkGlobals(cmd *cobra.Command) error {
-	switch a.output {
-	case "text", "json":
-	default:
-		return usage("-o %s: want text or json", a.output)
-	}
-	var ignored []string
-	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed && hidden(cmd, f.Name) && !given(f) {
-			ignored = append(ignored, "--"+f.Name)
-		}
-	})
-	if len(ignored) > 0 {
-		return usage("%s does not take %s", cmd.CommandPath(), strings.Join(ignored, ", "))
-	}
-	if annotated(cmd, offline) {
-		return nil
-	}
-	if url, grpc := cmd.Flag("url"), cmd.Flag("grpc-addr"); url.Changed && !given(url) && given(grpc) {
-		a.server.GRPC = "" // the variable is about another server than the flag
-	}
-	return a.server.complete()
-}
-
-// hidden reports whether a shared flag means nothing to a command.
-func hidden(cmd *cobra.Command, flag string) bool {
-	if flag == "output" {
-		return annotated(cmd, textOnly)
-	}
-	return annotated(cmd, offline)
-}
-
-func annotated(cmd *cobra.Command, key string) bool { return cmd.Annotations[key] != "" }
-
-func sharedFlags(cmd *cobra.Command) *pflag.FlagSet {
-	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
-	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if !hidden(cmd, f.Name) {
-			shown.AddFlag(f)
-		}
-	})
-	return shown
 }
 
 // helpWidth is fixed, so that the help text is the same everywhere.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
@@ -89,7 +89,7 @@ func TestRunEndsItsCommandWhenTheLeaseIsLost(t *testing.T) {
 			p := r.start("run", "--kill-after", "300ms", "account:1", "--", "sh", "-c", tt.script)
 			p.expect("ready")
 			r.must("revoke", "account:1", "-y", "--reason", "stuck since noon")
-			out := p.ends(exitLost)
+			out := p.ends(cli.ExitLost)
 			if !strings.Contains(out, tt.says) || !strings.Contains(out, "the lease is lost") || strings.Contains(out, "never") {
 				t.Errorf("it said:\n%s", out)
 			}
@@ -102,7 +102,7 @@ func TestRunMaxHold(t *testing.T) {
 	r := newRig(t)
 	p := r.start("run", "--max-hold", "1s", "--ttl", "1s", "k", "--", "sh", "-c", "echo ready; read x")
 	p.expect("ready")
-	p.ends(exitLost)
+	p.ends(cli.ExitLost)
 }
 
 // A server that is gone for longer than the ttl ends the command; one that comes
@@ -113,7 +113,7 @@ func TestRunSurvivesARestart(t *testing.T) {
 	p.expect("ready")
 	r.server.Kill()
 	r.restart()
-	if out, code := r.do("run", "--wait", "0", "k", "--", "true"); code != exitNotAcquired {
+	if out, code := r.do("run", "--wait", "0", "k", "--", "true"); code != cli.ExitNotAcquired {
 		t.Errorf("the lease did not survive: exit code %d\n%s", code, out)
 	}
 	p.in.Write([]byte("\n"))
@@ -126,7 +126,7 @@ func TestRunWithoutItsServer(t *testing.T) {
 	p := r.start("run", "--ttl", "1s", "k", "--", "sh", "-c", "echo ready; read x")
 	p.expect("ready")
 	r.server.Kill()
-	p.ends(exitLost)
+	p.ends(cli.ExitLost)
 }
 
 // Each signal reaches the command, and an end by a signal shows in the exit code.
@@ -135,8 +135,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	for _, s := range []syscall.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	} {
-		t.Run(signalName(s), func(t *testing.T) {
-			name := strings.TrimPrefix(signalName(s), "SIG")
+		t.Run(cli.SignalName(s), func(t *testing.T) {
+			name := strings.TrimPrefix(cli.SignalName(s), "SIG")
 			p := r.start(
 				"run", "trapped", "--", "sh", "-c",
 				fmt.Sprintf("trap 'echo got %s; exit 42' %s; echo ready; while :; do read x; done", name, name),
@@ -150,7 +150,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 			p = r.start("run", "untrapped", "--", "sh", "-c", "ulimit -c 0; echo ready; read x")
 			p.expect("ready")
 			p.signal(s)
-			p.ends(exitSignal + int(s))
+			p.ends(cli.ExitSignal + int(s))
 		})
 	}
 	if out := r.must("events"); strings.Contains(out, "session_expired") || strings.Contains(out, " ttl ") {
@@ -166,7 +166,7 @@ func TestRunInterruptedInLine(t *testing.T) {
 	p := r.start("run", "k", "--", "echo", "never")
 	p.expect("waiting for k")
 	p.signal(syscall.SIGINT)
-	if out := p.ends(exitSignal + int(syscall.SIGINT)); strings.Contains(out, "never") ||
+	if out := p.ends(cli.ExitSignal + int(syscall.SIGINT)); strings.Contains(out, "never") ||
 		!strings.Contains(out, "given up") {
 		t.Error(out)
 	}
@@ -193,28 +193,9 @@ func TestRunDeadlock(t *testing.T) {
 
 	// But it can wait for the lease of the command that runs it.
 	if out := r.start("run", "x", "--", launchtest.Binary(t), "run", "x", "--", "true").ends(
-		exitDeadlock,
+		cli.ExitDeadlock,
 	); !strings.Contains(out, "waiting would never end") {
 		t.Error(out)
-	}
-}
-
-func TestExitCodesOfRefusals(t *testing.T) {
-	for code, want := range map[interlock.Code]int{
-		interlock.CodeFenced: exitConflict, interlock.CodeDeadlock: exitDeadlock, interlock.CodeHeld: exitNotAcquired,
-		interlock.CodeForbidden: exitForbidden, interlock.CodeUnauthenticated: exitForbidden, interlock.CodeTaken: exitLost,
-		interlock.CodeExpired: exitLost, interlock.CodeRevoked: exitLost, interlock.CodeShuttingDown: exitUnreachable,
-		interlock.CodeAtCapacity: exitNotAcquired, interlock.CodeRateLimited: exitNotAcquired,
-		interlock.CodeQuota:     exitNotAcquired,
-		interlock.CodeWaitLimit: exitNotAcquired, interlock.CodeBroken: exitNotAcquired, interlock.CodePreempted: exitLost,
-		interlock.CodeModeForbidden: exitForbidden, interlock.CodeKeyOrder: exitUsage, interlock.CodeNoCapacity: exitUsage,
-		interlock.CodeTooManyPermits: exitUsage, interlock.CodeUnknownPattern: exitUsage,
-		interlock.CodeNoSuchPattern: exitFailure,
-		interlock.CodeInvalidKey:    exitUsage, interlock.CodeTooManyClaims: exitUsage, interlock.CodeInternal: exitFailure,
-	} {
-		if got := exitCode(fmt.Errorf("wrapped: %w", &interlock.Error{Code: code})); got != want {
-			t.Errorf("%s: exit code %d, want %d", code, got, want)
-		}
 	}
 }
 
@@ -253,7 +234,7 @@ func TestRunEnvironment(t *testing.T) {
 	r := newRig(t)
 	// A variable that is about another server does not mix with a flag.
 	r.env = append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1", "INTERLOCK_GRPC=127.0.0.1:1")
-	if out, code := r.do("run", "--url", "http://127.0.0.1:2", "k", "--", "true"); code != exitUnreachable ||
+	if out, code := r.do("run", "--url", "http://127.0.0.1:2", "k", "--", "true"); code != cli.ExitUnreachable ||
 		!strings.Contains(out, "127.0.0.1:3 ") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
@@ -286,7 +267,7 @@ func TestRunForbidden(t *testing.T) {
 	}
 	r.env = r.environment()
 	for _, args := range [][]string{{"ls"}, {"run", "k", "--", "true"}, {"lock", "k"}} {
-		if out, code := r.do(args...); code != exitForbidden || !strings.Contains(out, "credential") {
+		if out, code := r.do(args...); code != cli.ExitForbidden || !strings.Contains(out, "credential") {
 			t.Errorf("%v without a credential: exit code %d\n%s", args, code, out)
 		}
 	}
@@ -294,7 +275,7 @@ func TestRunForbidden(t *testing.T) {
 	r.env = append(plain[:len(plain):len(plain)], "INTERLOCK_CREDENTIAL="+secret)
 	r.must("run", "k", "--", "true")
 	r.must("ls")
-	if out, code := r.do("--namespace", "other", "ls"); code != exitForbidden || strings.Contains(out, secret) {
+	if out, code := r.do("--namespace", "other", "ls"); code != cli.ExitForbidden || strings.Contains(out, secret) {
 		t.Errorf("in another namespace: exit code %d\n%s", code, out)
 	}
 	keep := filepath.Join(t.TempDir(), "secret")

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
@@ -43,12 +44,12 @@ func TestServeStops(t *testing.T) {
 		p := serving(t, nil, "--data-dir", dir)
 		p.ready()
 		p.signal(s)
-		if out := p.ends(exitOK); !strings.Contains(out, "msg=stopped") {
-			t.Errorf("%s: it said:\n%s", signalName(s), out)
+		if out := p.ends(cli.ExitOK); !strings.Contains(out, "msg=stopped") {
+			t.Errorf("%s: it said:\n%s", cli.SignalName(s), out)
 		}
 		if out, code := startProc(t, cleanEnvironment(), "journal", "verify", dir).end(); code != 0 ||
 			!strings.Contains(out, "closed in order") {
-			t.Errorf("%s left this behind: exit code %d\n%s", signalName(s), code, out)
+			t.Errorf("%s left this behind: exit code %d\n%s", cli.SignalName(s), code, out)
 		}
 	}
 }
@@ -61,7 +62,7 @@ func TestServeRidesOutHangup(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	p.expect("SIGHUP: there are neither credentials nor certificates to read again; going on")
 	p.signal(syscall.SIGTERM)
-	p.ends(exitOK)
+	p.ends(cli.ExitOK)
 }
 
 // Waiting calls and streams are asked to come back before the server ends, and their places are
@@ -117,7 +118,7 @@ func TestServeSecondSignal(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.expect("stopping")
 	p.signal(syscall.SIGTERM)
-	p.ends(exitSignal + int(syscall.SIGTERM))
+	p.ends(cli.ExitSignal + int(syscall.SIGTERM))
 }
 
 func TestServeRefusals(t *testing.T) {
@@ -133,29 +134,29 @@ func TestServeRefusals(t *testing.T) {
 		code int
 		says string
 	}{
-		{nil, exitUsage, "name the place of the journal"},
-		{[]string{"--data-dir", dir}, exitLocked, "stop that server or choose another directory"},
-		{[]string{"--data-dir", t.TempDir(), "--http", r.server.HTTP}, exitFailure, "address already in use"},
-		{[]string{"--data-dir", t.TempDir(), "--http", "0.0.0.0:0"}, exitUsage, "no credentials are set"},
-		{[]string{"--data-dir", t.TempDir(), "--grpc", "[::]:0"}, exitUsage, "no credentials are set"},
-		{[]string{"--data-dir", t.TempDir(), "--http", "7420"}, exitUsage, "want host:port"},
-		{[]string{"--data-dir", t.TempDir(), "--credentials", missing}, exitUsage, "no such file"},
-		{[]string{"--data-dir", t.TempDir(), "--credentials", empty}, exitUsage, "it names nobody"},
-		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing}, exitUsage, "belong together"},
-		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing, "--tls-key", missing}, exitUsage, "no such file"},
-		{[]string{"--data-dir", t.TempDir(), "--log-level", "loud"}, exitUsage, "want debug, info, warn or error"},
-		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, exitUsage, "want text or json"},
-		{[]string{"--data-dir", t.TempDir(), "--host", "http://example.com"}, exitUsage, "without a scheme"},
-		{[]string{"--data-dir", t.TempDir(), "--journal", "file:" + dir}, exitUsage, "use one of them"},
-		{[]string{"--journal", "redis://127.0.0.1"}, exitUsage, "in directories and in etcd"},
-		{[]string{"--journal", "etcd://127.0.0.1"}, exitUsage, "want a name of the journal"},
-		{[]string{"--journal", "etcd://root:secret@127.0.0.1/one"}, exitUsage, "by a certificate"},
-		{[]string{"--journal", "etcd://127.0.0.1/one", "--segment-bytes", "1048576"}, exitUsage, "leave it out"},
-		{[]string{"--journal", "etcd://127.0.0.1/one", "--standby-after", "1500ms"}, exitUsage, "whole seconds"},
-		{[]string{"--journal", "file:" + dir}, exitLocked, "another server holds it"},
-		{[]string{"--data-dir", filepath.Join(empty, "below")}, exitFailure, "not a directory"},
-		{[]string{"--data-dir", t.TempDir(), "--segment-bytes", "1"}, exitUsage, "at least"},
-		{[]string{"--data-dir", t.TempDir(), "--shutdown-timeout", "-1s"}, exitUsage, "above zero"},
+		{nil, cli.ExitUsage, "name the place of the journal"},
+		{[]string{"--data-dir", dir}, cli.ExitLocked, "stop that server or choose another directory"},
+		{[]string{"--data-dir", t.TempDir(), "--http", r.server.HTTP}, cli.ExitFailure, "address already in use"},
+		{[]string{"--data-dir", t.TempDir(), "--http", "0.0.0.0:0"}, cli.ExitUsage, "no credentials are set"},
+		{[]string{"--data-dir", t.TempDir(), "--grpc", "[::]:0"}, cli.ExitUsage, "no credentials are set"},
+		{[]string{"--data-dir", t.TempDir(), "--http", "7420"}, cli.ExitUsage, "want host:port"},
+		{[]string{"--data-dir", t.TempDir(), "--credentials", missing}, cli.ExitUsage, "no such file"},
+		{[]string{"--data-dir", t.TempDir(), "--credentials", empty}, cli.ExitUsage, "it names nobody"},
+		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing}, cli.ExitUsage, "belong together"},
+		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing, "--tls-key", missing}, cli.ExitUsage, "no such file"},
+		{[]string{"--data-dir", t.TempDir(), "--log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},
+		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, cli.ExitUsage, "want text or json"},
+		{[]string{"--data-dir", t.TempDir(), "--host", "http://example.com"}, cli.ExitUsage, "without a scheme"},
+		{[]string{"--data-dir", t.TempDir(), "--journal", "file:" + dir}, cli.ExitUsage, "use one of them"},
+		{[]string{"--journal", "redis://127.0.0.1"}, cli.ExitUsage, "in directories and in etcd"},
+		{[]string{"--journal", "etcd://127.0.0.1"}, cli.ExitUsage, "want a name of the journal"},
+		{[]string{"--journal", "etcd://root:secret@127.0.0.1/one"}, cli.ExitUsage, "by a certificate"},
+		{[]string{"--journal", "etcd://127.0.0.1/one", "--segment-bytes", "1048576"}, cli.ExitUsage, "leave it out"},
+		{[]string{"--journal", "etcd://127.0.0.1/one", "--standby-after", "1500ms"}, cli.ExitUsage, "whole seconds"},
+		{[]string{"--journal", "file:" + dir}, cli.ExitLocked, "another server holds it"},
+		{[]string{"--data-dir", filepath.Join(empty, "below")}, cli.ExitFailure, "not a directory"},
+		{[]string{"--data-dir", t.TempDir(), "--segment-bytes", "1"}, cli.ExitUsage, "at least"},
+		{[]string{"--data-dir", t.TempDir(), "--shutdown-timeout", "-1s"}, cli.ExitUsage, "above zero"},
 	} {
 		out, code := serving(t, nil, tt.args...).end()
 		if code != tt.code || !strings.Contains(out, tt.says) || strings.Contains(out, "ready http") {
@@ -185,12 +186,12 @@ func TestServeEnvironment(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
 
-	if out := startProc(t, append(env, "INTERLOCK_SNAPSHOT_BYTES=many"), "serve").ends(exitUsage); !strings.Contains(
+	if out := startProc(t, append(env, "INTERLOCK_SNAPSHOT_BYTES=many"), "serve").ends(cli.ExitUsage); !strings.Contains(
 		out, "INTERLOCK_SNAPSHOT_BYTES: ",
 	) {
 		t.Error(out)
 	}
-	if out := startProc(t, append(env, "INTERLOCK_INSECURE=perhaps"), "serve").ends(exitUsage); !strings.Contains(
+	if out := startProc(t, append(env, "INTERLOCK_INSECURE=perhaps"), "serve").ends(cli.ExitUsage); !strings.Contains(
 		out, "INTERLOCK_INSECURE: ",
 	) {
 		t.Error(out)
@@ -223,18 +224,18 @@ func TestServeReloads(t *testing.T) {
 		startProc(t, env, "run", "k", "--", "true").ends(want)
 	}
 	try(first, 0)
-	try("ilk_unknown", exitForbidden)
+	try("ilk_unknown", cli.ExitForbidden)
 
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	second := credential("second")
 	certtest.SelfSigned(t, dir, 2)
-	try(first, exitUnreachable) // the client trusts the new certificate only
+	try(first, cli.ExitUnreachable) // the client trusts the new certificate only
 	p.signal(syscall.SIGHUP)
 	p.expect("credentials were read again")
 	p.expect("certificate was read again")
-	try(first, exitForbidden)
+	try(first, cli.ExitForbidden)
 	try(second, 0)
 
 	// A file that cannot be used changes nothing.
@@ -285,13 +286,14 @@ func TestServeCopiedJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	jumped, copiedKeys := fence(copied)
-	if jumped <= fenceJump || copiedKeys == keys {
+	const jump = 1 << 40 // of the fences of a copied journal
+	if jumped <= jump || copiedKeys == keys {
 		t.Errorf("the copy's fence is %d, its keys %s", jumped, copiedKeys)
 	}
 	if got, again := fence(copied); got != jumped+1 || again != copiedKeys {
 		t.Errorf("the adopted copy's fence is %d, want %d; its keys %s", got, jumped+1, again)
 	}
-	if got, again := fence(copied, "--restored"); got <= jumped+fenceJump || again == copiedKeys {
+	if got, again := fence(copied, "--restored"); got <= jumped+jump || again == copiedKeys {
 		t.Errorf("the restored journal's fence is %d, its keys %s", got, again)
 	}
 	if got, again := fence(original); got != 2 || again != keys {

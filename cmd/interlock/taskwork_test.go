@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
 // queued is a rig with a queue that retries failed tasks at once.
@@ -43,7 +45,7 @@ func TestWorkerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.signal(syscall.SIGKILL)
-	first.ends(exitSignal + int(syscall.SIGKILL))
+	first.ends(cli.ExitSignal + int(syscall.SIGKILL))
 
 	second := r.start(
 		"task", "work", "q", "--agent", "second", "--", "sh", "-c",
@@ -58,7 +60,7 @@ func TestWorkerKilled(t *testing.T) {
 	second.expect("done")
 	second.signal(syscall.SIGTERM)
 	second.ends(0)
-	if out, code := r.do("task", "ack", "by first", "--lease", lease); code != exitLost {
+	if out, code := r.do("task", "ack", "by first", "--lease", lease); code != cli.ExitLost {
 		t.Errorf("the late acknowledgement: exit code %d\n%s", code, out)
 	}
 	if out := r.must("task", "wait", id); out != "by second\n" {

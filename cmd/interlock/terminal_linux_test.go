@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -277,7 +278,7 @@ func TestRunKilled(t *testing.T) {
 	p.expect("ready")
 	p.signal(syscall.SIGKILL)
 	p.expect("got TERM")
-	p.ends(exitSignal + int(syscall.SIGKILL))
+	p.ends(cli.ExitSignal + int(syscall.SIGKILL))
 }
 
 // Text of other agents is bytes to a pipe, and cannot steer a terminal.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -17,7 +18,7 @@ func TestWaitForFindsADeadlock(t *testing.T) {
 		self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`,
 	)
 	// No agent of that name is there yet.
-	if out := a.ends(exitFailure); strings.Contains(out, "asks") {
+	if out := a.ends(cli.ExitFailure); strings.Contains(out, "asks") {
 		t.Error(out)
 	}
 
@@ -34,7 +35,9 @@ func TestWaitForFindsADeadlock(t *testing.T) {
 		t.Errorf("waits shows\n%s", out)
 	}
 	b.in.Write([]byte("\n"))
-	if out := b.ends(exitDeadlock); !strings.Contains(out, "waiting would never end") || strings.Contains(out, "never\n") {
+	if out := b.ends(
+		cli.ExitDeadlock,
+	); !strings.Contains(out, "waiting would never end") || strings.Contains(out, "never\n") {
 		t.Error(out)
 	}
 	a.expect("b is gone: its session is over")
@@ -48,7 +51,7 @@ func TestWaitForTheEnd(t *testing.T) {
 	r := newRig(t)
 	b := r.start("run", "--agent", "b", "y", "--", "sh", "-c", "echo ready; read x")
 	b.expect("ready")
-	if out, code := r.do("wait-for", "--wait", "100ms", "b"); code != exitNotAcquired ||
+	if out, code := r.do("wait-for", "--wait", "100ms", "b"); code != cli.ExitNotAcquired ||
 		!strings.Contains(out, "b was not done within 100ms") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}

@@ -83,15 +83,155 @@ var table = []rule{
 		folder: "client", local: []string{".", "proto"},
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
+	{folder: "cmd", local: []string{"sim"}},
+	{folder: "cmd/interlock", remote: []string{"github.com/spf13/cobra"}},
 	{
-		folder: "cmd",
+		folder: "cmd/interlock/internal/account",
 		local: []string{
-			".", "engine", "journal", "shard", "proto", "server", "client", "guard", "internal", "sim", "writer",
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/link",
+			"cmd/interlock/internal/view", "client", "writer/account",
 		},
-		remote: []string{
-			"google.golang.org/grpc", "github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "github.com/spf13/pflag",
-			"golang.org/x/sys/unix", "golang.org/x/term",
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
+	},
+	{
+		folder: "cmd/interlock/internal/acquire",
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/link", "cmd/interlock/internal/view", "internal/prose",
 		},
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
+	},
+	{
+		folder: "cmd/interlock/internal/approval",
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "internal/api"},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/cli",
+		local:  []string{".", "client", "engine/record", "internal/api", "internal/invisible", "internal/prose", "journal"},
+		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+	},
+	{
+		folder: "cmd/interlock/internal/credential",
+		local:  []string{".", "cmd/interlock/internal/cli", "server"},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/datadir",
+		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "journal", "shard"},
+	},
+	{
+		folder: "cmd/interlock/internal/effect",
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/job", "cmd/interlock/internal/link",
+			"cmd/interlock/internal/view", "client",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/feed",
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "client"},
+	},
+	{
+		folder: "cmd/interlock/internal/file",
+		local:  []string{".", "cmd/interlock/internal/cli", "guard/file"},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/guard",
+		local:  []string{".", "cmd/interlock/internal/cli", "guard", "server"},
+		remote: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "golang.org/x/sys/unix"},
+	},
+	{
+		folder: "cmd/interlock/internal/inspect",
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/view", "internal/api",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/job",
+		local:  []string{".", "cmd/interlock/internal/cli"},
+		remote: []string{"golang.org/x/sys/unix", "golang.org/x/term"},
+	},
+	{
+		folder: "cmd/interlock/internal/journal",
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "cmd/interlock/internal/view", "engine",
+			"journal", "shard",
+		},
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
+	},
+	{
+		folder: "cmd/interlock/internal/lease",
+		local: []string{
+			".", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/link",
+			"cmd/interlock/internal/view", "guard/signed", "internal/api",
+		},
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
+	},
+	{
+		folder: "cmd/interlock/internal/link",
+		local:  []string{"cmd/interlock/internal/cli", "client"},
+		remote: []string{"github.com/spf13/pflag"},
+	},
+	{
+		folder: "cmd/interlock/internal/mailbox",
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/task", "cmd/interlock/internal/view"},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/namespace",
+		local:  []string{"cmd/interlock/internal/cli", "cmd/interlock/internal/view"},
+		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	},
+	{
+		folder: "cmd/interlock/internal/pattern",
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view"},
+		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	},
+	{
+		folder: "cmd/interlock/internal/queue",
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view"},
+		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	},
+	{
+		folder: "cmd/interlock/internal/run",
+		local: []string{
+			".", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/job",
+			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "client", "internal/api", "internal/prose",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/serve",
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "journal",
+			"server", "shard",
+		},
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
+	},
+	{
+		folder: "cmd/interlock/internal/state",
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/view"},
+		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	},
+	{
+		folder: "cmd/interlock/internal/task",
+		local: []string{
+			".", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/job",
+			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "client", "internal/api",
+		},
+		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	},
+	{
+		folder: "cmd/interlock/internal/try",
+		local:  []string{"cmd/interlock/internal/cli", "internal/bench", "internal/demo"},
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
+	},
+	{
+		folder: "cmd/interlock/internal/view",
+		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "internal/api", "internal/prose"},
+		remote: []string{"github.com/spf13/cobra"},
 	},
 	{folder: "guard"},
 	{folder: "guard/postgres"},

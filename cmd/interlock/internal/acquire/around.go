@@ -1,0 +1,78 @@
+package acquire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+)
+
+// Neighbours is the flow in which this command was started, by an "interlock run" or for a task, and
+// which does not go on before this one does. A command that stands in line does so in a session of
+// its own, and the flow around it knows nothing of that. So it declares to the server that the flow
+// waits for that session: a circle through both is then found like any other.
+//
+//	holder of k1 ─ declared ─► session of the command in line ─ k2 ─► holder of k2
+type Neighbours struct {
+	api     *cli.API
+	session string
+	flow    string
+}
+
+// Around returns the flow around this command, nil if there is none.
+func Around(a *cli.App) *Neighbours {
+	o := &Neighbours{api: a.API(), session: os.Getenv("INTERLOCK_SESSION"), flow: os.Getenv("INTERLOCK_FLOW")}
+	if _, err := interlock.ParseSessionID(o.session); err != nil || o.flow == "" {
+		return nil
+	}
+	return o
+}
+
+// Await declares that the flow waits for the session of that public name, until end is called. If
+// that wait is the one of a circle that is to end, lost is called with the refusal. Where the
+// server knows no such flow, nothing is declared: nothing waits with it.
+func (o *Neighbours) Await(name string, lost context.CancelCauseFunc) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		body := map[string]any{
+			"session": o.session, "flow": o.flow, "on": map[string]string{"session": name}, "wait_ms": 0,
+			"purpose": "a command of its own",
+		}
+		ask := cli.Request{Method: http.MethodPost, Path: "/v1/waits", Body: body, ID: cli.FreshID()}
+		var got view.LeaseAnswer
+		_, answer, err := o.api.Insist(ctx, ask, false)
+		if err == nil {
+			err = json.Unmarshal(answer, &got)
+		}
+		for err == nil {
+			_, err = Follow(ctx, o.api, got.Ticket.ID, time.Time{})
+		}
+		if refusal := Deadlocked(err); refusal != nil {
+			lost(refusal)
+		}
+		if ctx.Err() != nil {
+			LeaveLine(o.api, ask, &got)
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+}
+
+// Deadlocked returns the refusal that the victim of a deadlock receives, if err is one, else nil.
+func Deadlocked(err error) *interlock.Error {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeDeadlock {
+		return refusal
+	}
+	return nil
+}

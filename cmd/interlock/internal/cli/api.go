@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+// API is the HTTP API with errors as the commands show them: a refusal is an
+// *interlock.Error, and any other error has an exit code and names the next step.
+type API struct {
+	target *Target
+	Client *api.Client
+}
+
+// Request is a call of the HTTP API.
+type Request = api.Request
+
+// NewAPI returns the HTTP API of a server.
+func NewAPI(t *Target) *API {
+	return &API{target: t, Client: api.New(api.Config{
+		Base: t.Base, Credential: t.Credential, Namespace: t.Tenant(), TLS: t.TLS, UserAgent: "interlock/" + Version(),
+	})}
+}
+
+// API returns the HTTP API of the server that the command talks to.
+func (a *App) API() *API { return NewAPI(&a.Server) }
+
+// Do makes a call. answer is what came, also with an error that is the server's
+// refusal: then it is the problem document, and the error an *interlock.Error.
+func (c *API) Do(ctx context.Context, r Request) (status int, answer []byte, err error) {
+	return c.show(c.Client.Do(ctx, r))
+}
+
+// Whole is do for a caller that needs the headers.
+func (c *API) Whole(ctx context.Context, r Request) (*api.Answer, error) {
+	a, err := c.Client.Do(ctx, r)
+	if err != nil {
+		_, _, err = c.show(a, err)
+	}
+	return a, err
+}
+
+// Insist is Do for a request with an id that may be sent again: see api.Client.Repeat. With
+// inLine it is about a place in line.
+func (c *API) Insist(ctx context.Context, r Request, inLine bool) (status int, answer []byte, err error) {
+	return c.show(c.Client.Repeat(ctx, r, inLine, &client.Backoff{Least: 100 * time.Millisecond, Most: 12 * time.Second}))
+}
+
+func (c *API) show(a *api.Answer, err error) (int, []byte, error) {
+	if a == nil {
+		return 0, nil, c.Explain(nil, err)
+	}
+	return a.Status, a.Body, c.Explain(a.Body, err)
+}
+
+// Explain makes of an error of api.Client one that the commands show. answer is what came.
+func (c *API) Explain(answer []byte, err error) error {
+	host := c.target.Base.Host
+	if _, ok := errors.AsType[*api.Problem](err); ok {
+		return problem(answer)
+	}
+	if other, ok := errors.AsType[*api.Stranger](err); ok {
+		if bytes.Contains(other.Body, []byte("HTTP request to an HTTPS server")) {
+			return ExitWith(ExitUnreachable, fmt.Errorf("the server at %s speaks TLS: use https://%s", host, host))
+		}
+		return ExitWith(
+			ExitUnreachable,
+			fmt.Errorf(
+				"what answers at %s is no Interlock server (%s): check --url or INTERLOCK_URL", c.target.Base, Clean(other.Status),
+			),
+		)
+	}
+	failed, ok := errors.AsType[*api.Unanswered](err)
+	if !ok {
+		return err
+	}
+	if why := failed.Dial(); why != nil {
+		return c.target.unreachable(host, why)
+	}
+	if errors.Is(failed, context.Canceled) {
+		return failed.Err
+	}
+	if text := c.target.handshake(host, failed.Err); text != nil {
+		return text
+	}
+	switch {
+	case failed.NotHTTP():
+		return ExitWith(
+			ExitUnreachable,
+			fmt.Errorf(
+				"what answers at %s does not speak HTTP: check --url or INTERLOCK_URL, which is not the gRPC address", host,
+			),
+		)
+	case !failed.Sent():
+		return c.target.unreachable(host, failed.Err)
+	}
+	return &interlock.Error{Code: interlock.CodeOutcomeUnknown, Message: fmt.Sprintf(
+		"%s was asked, and no whole answer came (%v): it may or may not have happened", host, failed.Err,
+	)}
+}
+
+// problem reads a problem document.
+func problem(body []byte) error {
+	var p struct {
+		Title        string
+		Code         interlock.Code
+		Detail       string
+		Key          interlock.Key
+		ConflictKind interlock.ConflictKind `json:"conflict_kind"`
+		Holders      []Holder
+		Queue        *struct {
+			Length int
+			ETA    int64 `json:"eta_ms"`
+		}
+		Cycle    []CycleStep
+		Nearest  []string
+		Capacity *Capacity
+		EndedBy  string `json:"ended_by"`
+		Advice   Advice
+		At       At
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return fmt.Errorf("the refusal cannot be read (%w): is this client older than the server?", err)
+	}
+	if p.Detail == "" {
+		p.Detail = p.Title
+	}
+	e := &interlock.Error{
+		Code: p.Code, Message: p.Detail, Key: p.Key, ConflictKind: p.ConflictKind,
+		Nearest: p.Nearest, Capacity: p.Capacity.word(), EndedBy: p.EndedBy, Advice: p.Advice.word(), At: p.At.word(),
+	}
+	for i := range p.Holders {
+		e.Holders = append(e.Holders, p.Holders[i].word())
+	}
+	for i := range p.Cycle {
+		e.Cycle = append(e.Cycle, p.Cycle[i].word())
+	}
+	if p.Queue != nil {
+		e.Queue = &interlock.Queue{Length: p.Queue.Length, ETA: Millis(p.Queue.ETA)}
+	}
+	return e
+}
+
+// Get reads a resource into v, and with -o json prints it instead.
+func (a *App) Get(ctx context.Context, path string, query url.Values, v any, show func() error) error {
+	return a.Call(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, v, show)
+}
+
+// Call makes a call; show prints v, which holds the answer, unless -o json asks for
+// the answer itself.
+func (a *App) Call(ctx context.Context, r Request, v any, show func() error) error {
+	do := a.API().Do
+	if r.Again {
+		do = func(ctx context.Context, r Request) (int, []byte, error) { return a.API().Insist(ctx, r, false) }
+	}
+	_, answer, err := do(ctx, r)
+	if a.JSON() && answer != nil {
+		if printed := a.Raw(answer); printed != nil && err == nil {
+			err = printed
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, v); err != nil {
+		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	return show()
+}
+
+// KeyPath is the path of a key.
+func KeyPath(key string) string { return ResourcePath("keys", key) }
+
+// ResourcePath returns the path of a key's resource in a collection: every segment escaped, '/'
+// between them.
+func ResourcePath(collection, key string) string {
+	segments := strings.Split(key, "/")
+	for i := range segments {
+		segments[i] = url.PathEscape(segments[i])
+	}
+	return "/v1/" + collection + "/" + strings.Join(segments, "/")
+}
+
+// FreshID is an Idempotency-Key.
+func FreshID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// RetryAfter is after how long the server advised to ask again.
+func RetryAfter(err error) time.Duration {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return refusal.Advice.RetryAfter
+	}
+	return 0
+}
+
+// IsRefused reports whether err is a refusal with that code.
+func IsRefused(err error, code interlock.Code) bool {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	return ok && refusal.Code == code
+}
+
+// SetMillis leaves out what was not asked for, so that the pattern's counts.
+func SetMillis(body map[string]any, name string, d time.Duration) {
+	if d != 0 {
+		body[name] = d.Milliseconds()
+	}
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// NoArgs refuses all arguments.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("%s takes no arguments, and was given %s", cmd.CommandPath(), Quote(Clean(args[0])))
+	}
+	return nil
+}
+
+// NoCommand is for commands that only have others below them.
+func NoCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := "there is no command " + Quote(Clean(args[0])) + " in " + cmd.CommandPath()
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return Usagef("%s", text)
+}
+
+// OneArg demands one argument; what describes it.
+func OneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return Usagef("name %s: %s", what, UseLine(cmd))
+		case len(args) > 1:
+			return Usagef("one %s at a time: %s", strings.TrimPrefix(strings.TrimPrefix(what, "a "), "the "), UseLine(cmd))
+		}
+		return nil
+	}
+}
+
+// AtMostOneArg refuses a second argument.
+func AtMostOneArg(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return Usagef("too many arguments: %s", UseLine(cmd))
+	}
+	return nil
+}
+
+// OneAndCommand takes apart what has one name before the --, of a key or a queue, and a
+// command after it.
+func OneAndCommand(cmd *cobra.Command, what string, args []string) (name string, argv []string, err error) {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash < 0:
+		return "", nil, Usagef("put -- between the %s and the command: %s", what, UseLine(cmd))
+	case dash != 1:
+		return "", nil, Usagef("name one %s before the --: %s", what, UseLine(cmd))
+	case len(args) == 1:
+		return "", nil, Usagef("name a command after the --: %s", UseLine(cmd))
+	}
+	return args[0], args[1:], nil
+}
+
+// UseLine is how a command is typed.
+func UseLine(cmd *cobra.Command) string {
+	parent := ""
+	if cmd.HasParent() {
+		parent = cmd.Parent().CommandPath() + " "
+	}
+	return parent + cmd.Use
+}

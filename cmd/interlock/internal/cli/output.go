@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+)
+
+// Warn passes on what the server found odd about a request.
+func (a *App) Warn(warnings []string) {
+	for _, w := range warnings {
+		a.Complain("%s", Clean(w))
+	}
+}
+
+// Results go to standard output; everything else, which is errors, progress and messages while a
+// command waits, goes to standard error. With -o json standard output has the server's answers as
+// they came, one a line, also when an answer is a refusal.
+
+// JSON reports whether -o json was given.
+func (a *App) JSON() bool { return a.Output == "json" }
+
+// Raw prints an answer of the server as one line.
+func (a *App) Raw(answer []byte) error {
+	var line bytes.Buffer
+	if err := json.Compact(&line, answer); err != nil {
+		return fmt.Errorf("the server's answer is no JSON: %w", err)
+	}
+	line.WriteByte('\n')
+	return a.Content(line.Bytes())
+}
+
+// Content prints what other agents wrote, byte by byte. On a terminal the characters that
+// could steer it, or hide or reorder text, are printed as \u escapes.
+func (a *App) Content(b []byte) error {
+	if a.screen {
+		b = []byte(escaped(string(b)))
+	}
+	_, err := a.Out.Write(b)
+	return err
+}
+
+// Print writes a value of our own as one line of JSON.
+func (a *App) Print(v any) error {
+	enc := json.NewEncoder(a.Out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// Say writes a result for people to standard output.
+func (a *App) Say(format string, args ...any) { fmt.Fprintf(a.Out, format, args...) }
+
+// Sentence is an error as a person reads it: what is wrong, and the next step.
+func (a *App) Sentence(err error) string {
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		return RefusalText(refusal)
+	}
+	if own, ok := errors.AsType[*exitError](err); ok && own.err == nil {
+		return ""
+	}
+	if errors.Is(err, client.ErrUnreachable) && a.Server.Base != nil {
+		if failed := a.Server.handshake(a.Server.GRPC, err); failed != nil {
+			return Clean(failed.Error())
+		}
+		return a.Server.unreachable(a.Server.GRPC, errors.New(reason(err))).Error()
+	}
+	return Clean(err.Error())
+}
+
+// reason returns why there was no answer, without the words that each layer below has put around
+// it.
+func reason(err error) string {
+	text := Clean(err.Error())
+	if _, after, ok := strings.Cut(text, `desc = "`); ok {
+		text = strings.TrimRight(after, `"`)
+	}
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		text = text[i+2:]
+	}
+	return text
+}
+
+// RefusalText is the server's message. Its advice is the next step, except where the request itself
+// is wrong: then the message describes how it should be.
+func RefusalText(e *interlock.Error) string {
+	text, next := Clean(e.Message), Clean(e.Advice.Message)
+	if near := Clean(strings.Join(e.Nearest, ", ")); near != "" && !strings.Contains(text, Clean(e.Nearest[0])) {
+		text += "; spelled alike: " + near
+	}
+	if e.Code == interlock.CodeForbidden { // the message has the next step
+		return strings.ReplaceAll(text, "leave the header out", "leave --namespace out")
+	}
+	if own, ok := nextSteps[e.Code]; ok {
+		if strings.Contains(text, own) {
+			return text
+		}
+		return text + ": " + own
+	}
+	next = AsFlags(next)
+	next = strings.ReplaceAll(next, "under the same request id", "with the same --id")
+	switch {
+	case text == "" && next == "":
+		return "refused: " + string(e.Code)
+	case text == "":
+		return next
+	case next == "" || strings.Contains(text, next) || ExitForCode(e.Code) == ExitUsage:
+		return text
+	case e.Key != "" && strings.HasPrefix(next, Clean(string(e.Key))), strings.HasPrefix(next, text):
+		return next // it contains all of it
+	}
+	return text + ": " + next
+}
+
+// flagNames are the fields of HTTP requests that the server's advice names, as flags.
+var flagNames = strings.NewReplacer(
+	"ask again with on_conflict wait to stand in line", "use --wait 30s to stand in line",
+	"with on_conflict wait", "with --wait 30s",
+	"resume it with wait_ms", "resume it with --wait",
+	"with a longer wait_ms", "with a longer --wait",
+)
+
+// AsFlags returns the server's advice with flags instead of fields of HTTP requests.
+func AsFlags(advice string) string { return flagNames.Replace(advice) }
+
+// nextSteps are for refusals with server advice that speaks of HTTP, or repeats the message.
+var nextSteps = map[interlock.Code]string{
+	interlock.CodeUnauthenticated: "set INTERLOCK_CREDENTIAL, or use --credential-file",
+	interlock.CodeNoSpace:         "try again when there is room on the server's disk",
+	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
+	interlock.CodeExpired:         "write nothing more under it",
+	interlock.CodeTaken:           "write nothing more under it",
+	interlock.CodeNoSuchPattern:   "`interlock pattern ls` lists the existing ones",
+	interlock.CodeNoSuchRevision:  "`interlock pattern revisions` lists the remembered ones",
+	interlock.CodeNoSuchQueue:     "`interlock queue ls` lists the existing ones, and `interlock queue set` makes one",
+	interlock.CodeUnknownTask:     "`interlock task ls` lists the known ones",
+	interlock.CodeTaskSettled:     "`interlock task show` has its history",
+	interlock.CodeTaskMoved:       "drop what you have of it",
+	interlock.CodeNoWriter:        "`interlock mailbox writer set` names one for the key's pattern",
+	interlock.CodePreempted:       "write nothing more under it",
+	interlock.CodeParked:          "resume it with `interlock resume`",
+	interlock.CodeDenied:          "`interlock release` ends it, and `interlock resume --unapproved` continues with something else under it",
+	interlock.CodeOutcomeUnknown:  "look before you ask again",
+}
+
+// Complain writes a line to standard error.
+func (a *App) Complain(format string, args ...any) {
+	fmt.Fprintln(a.Err, "interlock: "+fmt.Sprintf(format, args...))
+}
+
+// PrintResult prints a result: text as it is, other JSON on one line.
+func (a *App) PrintResult(result json.RawMessage) error {
+	if len(result) == 0 {
+		return nil
+	}
+	var text string
+	if a.JSON() || json.Unmarshal(result, &text) != nil {
+		return a.Raw(result)
+	}
+	if text == "" {
+		return nil
+	}
+	return a.Content([]byte(text + "\n"))
+}

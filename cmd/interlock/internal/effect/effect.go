@@ -1,0 +1,453 @@
+package effect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+)
+
+// New returns the command effect.
+func New(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "effect",
+		Short: "Perform an external action at most once",
+		Long: `An effect is an action outside of Interlock that must not happen twice, such as a charge. It
+is identified by the action: tool, target and the arguments that matter. A second claim of
+the same action, under whatever idempotency key, returns the first result, or asks to find
+out what happened; the action is never performed twice.
+
+  claim ──► done (result)
+    │
+    └─────► unknown ── reconcile ──► done, or free again
+
+"interlock effect run" does all of it around a command.`,
+		Args: cli.NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a),
+		newEffectGet(a), newEffectLs(a), newEffectForget(a),
+	)
+	return cmd
+}
+
+// effect is an effect in the form of the HTTP API.
+type effect struct {
+	ID        string `json:"id"`
+	Action    string `json:"action"`
+	Canonical string `json:"canonical"`
+	State     string `json:"state"`
+	cli.Party
+	Principal string          `json:"principal"`
+	Age       int64           `json:"age_ms"`
+	ExpiresIn int64           `json:"expires_in_ms"`
+	Attempt   int             `json:"attempt"`
+	Result    json.RawMessage `json:"result"`
+	Reason    string          `json:"reason"`
+	Settled   int64           `json:"settled_ms"`
+}
+
+type effectAnswer struct {
+	Outcome string
+	Effect  effect
+}
+
+// text describes it in half a sentence.
+func (e *effect) text() string {
+	text := cli.Clean(e.State) + ", claimed by " + e.Name() + " " + cli.Short(cli.Millis(e.Age)) + " ago"
+	if e.Attempt > 1 {
+		text += fmt.Sprintf(" (attempt %d)", e.Attempt)
+	}
+	switch {
+	case e.State == interlock.EffectClaimed.String() && e.ExpiresIn > 0:
+		text += ", for " + cli.Short(cli.Millis(e.ExpiresIn)) + " more"
+	case len(e.Result) > 0:
+		text += ", result " + cli.Clean(string(e.Result))
+	}
+	if reason := cli.Clean(e.Reason); reason != "" {
+		text += fmt.Sprintf(": %q", reason)
+	}
+	return text
+}
+
+// effectFlags is the identity of an effect.
+type effectFlags struct {
+	tool, target, arguments string
+}
+
+func (x *effectFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&x.tool, "tool", "", "what does it, such as stripe.charge")
+	f.StringVar(&x.target, "target", "", "the target of the action, such as customer:12")
+	f.StringVar(
+		&x.arguments, "args", "{}",
+		"the arguments that matter, a `JSON` object; leave out what differs between two plans of the same, such as time stamps",
+	)
+}
+
+func (x *effectFlags) check() error {
+	if x.tool == "" || x.target == "" {
+		return cli.Usagef("--tool and --target name the action and its target: set both")
+	}
+	var arguments map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(x.arguments), &arguments); err != nil || arguments == nil {
+		return cli.Usagef("--args %s: want a JSON object", cli.Clean(x.arguments))
+	}
+	return nil
+}
+
+// fields is the action in the form of the HTTP API.
+func (x *effectFlags) fields() map[string]any {
+	return map[string]any{"tool": x.tool, "target": x.target, "arguments": json.RawMessage(x.arguments)}
+}
+
+func newEffectClaim(a *cli.App) *cobra.Command {
+	var x effectFlags
+	var ttl, wait time.Duration
+	var lease, agent string
+	cmd := &cobra.Command{
+		Use:   "claim",
+		Short: "Claim an effect before performing it",
+		Long: `Claim an effect before it is done. The answer is printed as variables for a shell:
+
+  INTERLOCK_EFFECT_STATE=claimed   do it now, then run "interlock effect done"
+  INTERLOCK_EFFECT_STATE=done      it was done; INTERLOCK_EFFECT_RESULT has its result
+
+Exit codes: 0 either of these, 75 another claimer is about to do it, 65 the outcome is
+unknown: find out, and reconcile.`,
+		Example: `  eval "$(interlock effect claim --tool stripe.charge --target customer:12 --args '{"invoice": 7, "amount": 1200}')" || exit
+  if [ "$INTERLOCK_EFFECT_STATE" = claimed ]; then
+    interlock effect done "$(./charge --idempotency-key "$INTERLOCK_EFFECT_ACTION")" || exit
+  fi`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.CheckDurations(
+				cli.Duration("--ttl", ttl, time.Second, interlock.MaxEffectTTL), cli.Duration("--wait", wait, 0, 24*time.Hour),
+			); err != nil {
+				return err
+			}
+			if err := x.check(); err != nil {
+				return err
+			}
+			body := x.fields()
+			if body["agent"] = agent; agent == "" {
+				body["agent"] = cli.OwnName()
+			}
+			if lease == "" {
+				lease, _ = view.LeaseFlag("")
+			}
+			if lease != "" {
+				body["lease"] = lease
+			}
+			cli.SetMillis(body, "ttl_ms", ttl)
+			return claim(cmd.Context(), a, body, x.target, wait)
+		},
+	}
+	x.flags(cmd)
+	f := cmd.Flags()
+	f.DurationVar(
+		&ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown",
+	)
+	f.DurationVar(&wait, "wait", 0, "how long to wait for another claimer")
+	f.StringVar(&lease, "lease", "", "the `lease` as long as which the claim lives (default: $INTERLOCK_LEASE)")
+	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	cli.Bind(f, "agent", "")
+	return cmd
+}
+
+// claim claims an effect, for as long as it may wait one call after another.
+func claim(ctx context.Context, a *cli.App, body map[string]any, target string, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	// The claim's id proves, if the answer is lost, that this process is the one that claimed.
+	body["id"] = "e_" + cli.FreshID()
+	r := cli.Request{Method: http.MethodPost, Path: "/v1/effects", Body: body, ID: cli.FreshID(), Again: true}
+	for {
+		left := min(max(0, time.Until(deadline)), interlock.MaxLongPoll)
+		delete(body, "wait_ms")
+		cli.SetMillis(body, "wait_ms", left)
+		r.Wait = left
+		_, answer, err := a.API().Insist(ctx, r, false)
+		refusal, ok := errors.AsType[*interlock.Error](err)
+		if !ok || refusal.Code != interlock.CodeEffectClaimed || time.Until(deadline) <= 0 {
+			return claimed(a, answer, err, target)
+		}
+		r.ID = cli.FreshID()
+	}
+}
+
+// claimed prints what came of a claim. For a refused one it prints the first claimer, and what to
+// do.
+func claimed(a *cli.App, answer []byte, err error, target string) error {
+	if a.JSON() && answer != nil {
+		if printed := a.Raw(answer); printed != nil && err == nil {
+			err = printed
+		}
+		return err
+	}
+	var got effectAnswer
+	if broken := json.Unmarshal(answer, &got); broken != nil && err == nil {
+		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", broken)
+	}
+	e := &got.Effect
+	switch {
+	case err == nil:
+		a.Say("export INTERLOCK_EFFECT=%s\nexport INTERLOCK_EFFECT_STATE=%s\nexport INTERLOCK_EFFECT_ACTION=%s\nexport INTERLOCK_EFFECT_RESULT=%s\n",
+			cli.Quote(e.ID), cli.Quote(cli.Clean(e.State)), cli.Quote(cli.Clean(e.Action)), cli.Quote(string(e.Result)))
+		a.Complain("%s", e.text())
+	case e.State == interlock.EffectClaimed.String():
+		return cli.ExitWith(
+			cli.ExitCode(err),
+			fmt.Errorf("%s: do not do it too; wait with --wait until it is settled, and use its result", e.text()),
+		)
+	case e.State == interlock.EffectUnknown.String():
+		return cli.ExitWith(cli.ExitCode(err), fmt.Errorf("%s: do not do it again; %s", e.text(), findOut(target, e.Action)))
+	}
+	return err
+}
+
+func newEffectDone(a *cli.App) *cobra.Command {
+	return settling(a, "done [RESULT]", "Report that the claimed effect was done",
+		`Report that the effect in $INTERLOCK_EFFECT was done. RESULT, JSON or text, is returned to
+later claimers of the same action.`, func(args []string) (string, map[string]any, error) {
+			if len(args) == 0 {
+				return "done", map[string]any{}, nil
+			}
+			return "done", map[string]any{"result": cli.ResultOf(args[0])}, nil
+		})
+}
+
+func newEffectUnknown(a *cli.App) *cobra.Command {
+	return settling(a, "unknown [REASON]", "Report that the outcome of the claimed effect is unknown",
+		`Report that the outcome of the effect in $INTERLOCK_EFFECT is unknown, such as after a
+time-out. It cannot be claimed again until it is reconciled.`, reasoned("unknown"))
+}
+
+func newEffectCancel(a *cli.App) *cobra.Command {
+	return settling(a, "cancel [REASON]", "Report that the claimed effect was not done, and will not be",
+		`Report that the effect in $INTERLOCK_EFFECT was certainly not done. The next claimer may do
+it.`, reasoned("cancel"))
+}
+
+func reasoned(how string) func(args []string) (string, map[string]any, error) {
+	return func(args []string) (string, map[string]any, error) {
+		if len(args) == 0 {
+			return how, map[string]any{}, nil
+		}
+		return how, map[string]any{"reason": args[0]}, nil
+	}
+}
+
+// settling makes a command for the claimer of an effect to report what became of it.
+func settling(a *cli.App,
+	use, short, long string, read func(args []string) (how string, body map[string]any, err error),
+) *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cli.AtMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := interlock.ParseEffectID(id); err != nil {
+				// The text is a secret if it is nearly right, so it is not repeated.
+				return cli.Usagef("name the claim: --id, or INTERLOCK_EFFECT as `interlock effect claim` prints it")
+			}
+			how, body, err := read(args)
+			if err != nil {
+				return err
+			}
+			r := cli.Request{
+				Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(id) + "/" + how, Body: body, ID: cli.FreshID(),
+				Again: true,
+			}
+			return settle(cmd.Context(), a, r)
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "the claim's `id`")
+	cli.Bind(cmd.Flags(), "id", "INTERLOCK_EFFECT")
+	return cmd
+}
+
+func settle(ctx context.Context, a *cli.App, r cli.Request) error {
+	var got effectAnswer
+	return a.Call(ctx, r, &got, func() error {
+		if got.Effect.State == "" || got.Effect.State == "free" {
+			a.Say("free: the next claimer may do it\n")
+			return nil
+		}
+		a.Say("%s\n", got.Effect.text())
+		return nil
+	})
+}
+
+func newEffectReconcile(a *cli.App) *cobra.Command {
+	var happened, not bool
+	var result, reason string
+	cmd := &cobra.Command{
+		Use:   "reconcile ACTION",
+		Short: "Settle an effect with an unknown outcome",
+		Long: `Settle the effect with the digest ACTION after you have looked at the target, because its
+claimer died or does not know the outcome. With --happened it counts as done; with
+--did-not-happen it is free, and the next claimer may do it.`,
+		Example: `  interlock effect ls --state unknown
+  interlock effect reconcile 5f3c... --happened --result '{"charge": "ch_1"}' --reason "seen in the ledger"`,
+		Args: cli.OneArg("the digest of an action"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if happened == not {
+				return cli.Usagef("--happened or --did-not-happen: use one of them")
+			}
+			body := map[string]any{"happened": happened}
+			if reason != "" {
+				body["reason"] = reason
+			}
+			if result != "" {
+				if not {
+					return cli.Usagef("--result is of something that happened")
+				}
+				if !json.Valid([]byte(result)) {
+					return cli.Usagef("--result: want JSON")
+				}
+				body["result"] = json.RawMessage(result)
+			}
+			r := cli.Request{
+				Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(args[0]) + "/reconcile", Body: body,
+				ID:    cli.FreshID(),
+				Again: true,
+			}
+			return settle(cmd.Context(), a, r)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&happened, "happened", false, "it was done")
+	f.BoolVar(&not, "did-not-happen", false, "it was not done")
+	f.StringVar(&result, "result", "", "its result, `JSON`, for later claimers")
+	f.StringVar(&reason, "reason", "", "how that was found out")
+	return cmd
+}
+
+func newEffectGet(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get ACTION",
+		Short: "Show an effect",
+		Args:  cli.OneArg("the digest of an action"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var got effectAnswer
+			return a.Get(cmd.Context(), "/v1/effects/"+url.PathEscape(args[0]), nil, &got, func() error {
+				a.Say("%s\n%s\n", cli.Clean(got.Effect.Canonical), got.Effect.text())
+				return nil
+			})
+		},
+	}
+}
+
+func newEffectForget(a *cli.App) *cobra.Command {
+	var older time.Duration
+	cmd := &cobra.Command{
+		Use:   "forget [action]",
+		Short: "Forget done effects before their time, so that each may be done again",
+		Long: `Forget effects that were done longer ago than --older-than, or one, by its digest, that was
+done or was found not done. The next agent that plans a forgotten effect performs it again.
+Claimed and unknown effects are never forgotten. The command needs an operator's credential.
+
+A namespace remembers 100,000 effects, a done one for 30 days. When it is full, new effects
+replace done ones that are older than the namespace's effect-retention.`,
+		Example: "  interlock effect forget --older-than 240h",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			byAge := cmd.Flags().Changed("older-than")
+			if byAge == (len(args) == 1) {
+				return cli.Usagef("name one effect, or an age: %s", cli.UseLine(cmd))
+			}
+			r := cli.Request{Method: http.MethodDelete, Path: "/v1/effects", Again: byAge}
+			if byAge {
+				if err := cli.CheckDurations(cli.Duration("--older-than", older, 0, interlock.EffectWindow)); err != nil {
+					return err
+				}
+				r.Path += "?" + url.Values{"older_than_ms": {strconv.FormatInt(older.Milliseconds(), 10)}}.Encode()
+			} else {
+				r.Path += "/" + url.PathEscape(args[0])
+			}
+			for forgotten := 0; ; {
+				var answer struct {
+					Forgotten int
+					More      bool
+				}
+				err := a.Call(cmd.Context(), r, &answer, func() error {
+					if forgotten += answer.Forgotten; !answer.More {
+						a.Say("forgotten: %d\n", forgotten)
+					}
+					return nil
+				})
+				if err != nil || !answer.More {
+					return err
+				}
+			}
+		},
+	}
+	cmd.Flags().DurationVar(&older, "older-than", 0, "all that were done so long ago, such as 240h")
+	return cmd
+}
+
+func newEffectLs(a *cli.App) *cobra.Command {
+	var state string
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List effects",
+		Example: `  interlock effect ls --state unknown`,
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return cli.Usagef("--limit %d: want at least 1", limit)
+			}
+			query := url.Values{}
+			if state != "" {
+				if _, ok := interlock.ParseEffectState(state); !ok {
+					return cli.Usagef("--state %s: want claimed, done or unknown", cli.Clean(state))
+				}
+				query.Set("state", state)
+			}
+			t := a.Table("ACTION", "STATE", "BY", "AGE", "WHAT")
+			more, err := a.Pages(cmd.Context(), "/v1/effects", query, limit, func(answer []byte) (int, string, error) {
+				var page struct {
+					Effects []effect
+					Cursor  string
+				}
+				if err := json.Unmarshal(answer, &page); err != nil {
+					return 0, "", err
+				}
+				for i := range page.Effects {
+					e := &page.Effects[i]
+					t.Row(cli.Clean(e.Action), cli.Clean(e.State), e.Name(), cli.Short(cli.Millis(e.Age)), cli.Clean(e.Canonical))
+				}
+				return len(page.Effects), page.Cursor, nil
+			})
+			if more {
+				a.Complain("there are more: --limit lists them")
+			}
+			if err != nil || a.JSON() {
+				return err
+			}
+			return t.Write(a.Out)
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "only those that are claimed, done or unknown")
+	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many to list at most")
+	return cmd
+}
+
+// findOut is the advice for an unknown outcome.
+func findOut(target, digest string) string {
+	return fmt.Sprintf(
+		"find out at %s, then run `interlock effect reconcile %s` with --happened or --did-not-happen", cli.Clean(target),
+		cli.Clean(digest),
+	)
+}

@@ -1,0 +1,166 @@
+package inspect
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+type hotAnswer struct {
+	Keys []struct {
+		Key     interlock.Key `json:"key"`
+		Holders int           `json:"holders"`
+		Length  int           `json:"length"`
+	} `json:"keys"`
+}
+
+// NewGet returns the command get.
+func NewGet(a *cli.App) *cobra.Command {
+	var resource string
+	cmd := &cobra.Command{
+		Use:   "get KEY",
+		Short: "Show a key: its holders, its line, its notes",
+		Long: `Show a key: the holders of it or of a key above or below it, its waiters and their expected
+waits, the notes that earlier holders left, and by its key pattern the permits taken and the
+tokens left. Parked holders keep the key for a person's decision; closed ones have died, and
+the key opens when their lock_delay is over.
+
+With --resource, for a partitioned key: also the part that a resource belongs to, and the
+member that has it now.`,
+		Example: `  interlock get account:12345
+  interlock get queue:orders --resource order:4711`,
+		Args:              cli.OneArg("a key"),
+		ValidArgsFunction: view.CompleteKeys(a, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var key view.Key
+			var query url.Values
+			if cmd.Flags().Changed("resource") {
+				query = url.Values{"resource": {resource}}
+			}
+			return a.Get(cmd.Context(), cli.KeyPath(args[0]), query, &key, func() error { return showKey(a, &key) })
+		},
+	}
+	cmd.Flags().StringVar(&resource, "resource", "", "the `name` of a resource that belongs to a part of the key")
+	return cmd
+}
+
+func showKey(a *cli.App, k *view.Key) error {
+	facts := []string{cli.Clean(k.State)}
+	if k.Length > 0 {
+		facts = append(facts, cli.Count(k.Length, "waiter", "waiters"))
+	}
+	if k.Pattern != "" {
+		facts = append(facts, "pattern "+cli.Clean(k.Pattern))
+	}
+	if k.Capacity != nil {
+		facts = append(facts, k.Capacity.Text())
+	}
+	if k.Generation > 0 {
+		facts = append(facts, "generation "+strconv.FormatUint(k.Generation, 10)+" of a barrier")
+	}
+	if k.Broken {
+		facts = append(facts, "broken: it cannot open again until its holders have released")
+	}
+	if k.HoldTime > 0 {
+		facts = append(facts, "keys like it are usually held for "+cli.Short(cli.Millis(k.HoldTime)))
+	}
+	switch {
+	case len(k.Holders) > 0:
+		facts = append(facts, "lowest fence in force "+k.FenceFloor.String())
+	default:
+		facts = append(facts, "no fence below "+k.FenceFloor.String()+" is good any more")
+	}
+	a.Say("%s  %s\n", a.Tint(cli.Bold, cli.Clean(string(k.Key))), strings.Join(facts, ", "))
+
+	if p := k.Part; p != nil {
+		who := "no member has it at the moment"
+		if p.Holder != nil {
+			who = p.Holder.Full() + " has it, fence " + p.Holder.Fence.String()
+		}
+		a.Say(
+			"%s belongs to %s, one of %s: %s\n", cli.Clean(p.Resource), cli.Clean(string(p.Key)),
+			cli.Count(p.Parts, "part", "parts"), who,
+		)
+	}
+	if len(k.Holders) > 0 {
+		a.Say("\n")
+		t := a.Table("HOLDER", "KEY", "MODE", "FENCE", "LIVENESS", "HELD", "EXPIRES", "PURPOSE")
+		for i := range k.Holders {
+			h := &k.Holders[i]
+			purpose := cli.Clean(h.Purpose)
+			if progress := cli.Clean(h.Progress); progress != "" {
+				purpose = strings.TrimSpace(purpose + " [" + progress + "]")
+			}
+			t.Row(h.Full(), cli.Clean(
+				string(h.Key),
+			), h.What(h.Mode), h.Fence, cli.Coloured(cli.Clean(h.Liveness), cli.LivenessColour(h.Liveness)),
+				cli.Short(cli.Millis(h.Held)), cli.Short(cli.Millis(h.ExpiresIn)), cli.OrDash(purpose))
+		}
+		if err := t.Write(a.Out); err != nil {
+			return err
+		}
+		if k.More > 0 {
+			a.Say("and %d more\n", k.More)
+		}
+		for i := range k.Holders {
+			if h := &k.Holders[i]; h.Yield != nil {
+				a.Say("%s\n", h.Yield.Told(h.Name()))
+			}
+		}
+	}
+	if len(k.Line) > 0 {
+		a.Say("\n")
+		t := a.Table("PLACE", "WAITER", "MODE", "PRIORITY", "WAITED", "EXPECTED", "PURPOSE")
+		for i := range k.Line {
+			w := &k.Line[i]
+			expected := "-"
+			switch {
+			case w.Offered:
+				expected = "offered"
+			case w.ETA > 0:
+				expected = cli.Short(cli.Millis(w.ETA))
+			}
+			t.Row(
+				w.Position, w.Full(), w.What(w.Mode), w.Priority, cli.Short(cli.Millis(w.Waited)), expected,
+				cli.OrDash(cli.Clean(w.Purpose)),
+			)
+		}
+		if err := t.Write(a.Out); err != nil {
+			return err
+		}
+		if more := k.Length - len(k.Line); more > 0 {
+			a.Say("and %d more\n", more)
+		}
+	}
+	if len(k.Notes) > 0 {
+		a.Say("\n%s\n", a.Tint(cli.Bold, "NOTES"))
+		showNotes(a, k.Notes)
+	}
+	return nil
+}
+
+// showNotes prints what earlier holders left, oldest first. It is other agents'
+// text, so it is set off from ours.
+func showNotes(a *cli.App, notes []api.Note) {
+	for i := range notes {
+		n := &notes[i]
+		head := cli.Party{Agent: n.Agent}.Name() + ", " + cli.Short(cli.Millis(n.Age)) + " ago, fence " + n.Fence.String()
+		if outcome := cli.Clean(n.Outcome); outcome != "" {
+			head += ", " + outcome
+		}
+		a.Say("%s\n", a.Tint(cli.Dim, head))
+		if n.Text == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(cli.CleanLines(n.Text), "\n"), "\n") {
+			a.Say("  | %s\n", line)
+		}
+	}
+}

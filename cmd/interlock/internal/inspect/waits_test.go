@@ -1,0 +1,46 @@
+package inspect
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+)
+
+func TestWaitsIsATree(t *testing.T) {
+	who := func(name string) cli.Party { return cli.Party{Agent: name, Session: "s-" + name} }
+	edges := []edge{
+		{Waiter: who("support"), Blocker: who("billing"), Key: "account:1", Mode: "exclusive", Waited: 5000},
+		{Waiter: who("audit"), Blocker: who("billing"), Key: "account:1", Mode: "shared", Waited: 3000},
+		{Waiter: who("audit"), Blocker: who("support"), Key: "account:1", Mode: "shared", Ahead: true, Waited: 3000},
+		{Waiter: who("late"), Blocker: who("support"), Key: "org:acme", Mode: "exclusive", Waited: 1000},
+		{Waiter: who("reader"), Blocker: who("queued"), Key: "x", Mode: "shared", Ahead: true, Waited: 100},
+		{Waiter: who("queued"), Blocker: who("holder\x1b[31m"), Key: "x", Mode: "exclusive", Waited: 200},
+	}
+	var out bytes.Buffer
+	newForest(edges).show(&cli.App{Out: &out})
+	want := `billing (s-billing)
+├─ support (s-support) waits for account:1 (exclusive) 5.0s
+│  └─ late (s-late) waits for org:acme (exclusive) 1.0s
+└─ audit (s-audit) waits for account:1 (shared) 3.0s
+holder [31m (s-holder [31m)
+└─ queued (s-queued) waits for x (exclusive) 200ms
+   └─ reader (s-reader) waits behind it for x (shared) 100ms
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// A circle, which anonymous agents of one name can seem to make, is shown once.
+func TestWaitsEndsInACircle(t *testing.T) {
+	a, b := cli.Party{Agent: "a"}, cli.Party{Agent: "b"}
+	var out bytes.Buffer
+	newForest([]edge{
+		{Waiter: a, Blocker: b, Key: "x", Mode: "shared"}, {Waiter: b, Blocker: a, Key: "y", Mode: "shared"},
+	}).show(&cli.App{Out: &out})
+	if n := strings.Count(out.String(), "\n"); n != 3 {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}

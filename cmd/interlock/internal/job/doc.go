@@ -1,0 +1,7 @@
+// Package job runs a command for as long as a lease or an attempt lasts: its process group, its
+// terminal, its signals, its output, and its end.
+//
+// It must never let a process of the group run on after the lease is lost.
+//
+// Start reading at job.go.
+package job

@@ -1,0 +1,8 @@
+// Package lease is the commands about one lease over HTTP: lock, renew, release, convert, arrive,
+// park, resume, fence, show and revoke.
+//
+// A script that stands in line must leave it when it is interrupted. Commands that hold a lease as
+// long as a process lives are in package run.
+//
+// Start reading at lock.go, then poll.go.
+package lease

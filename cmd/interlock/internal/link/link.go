@@ -1,0 +1,71 @@
+package link
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+)
+
+const (
+	dialTimeout   = 10 * time.Second
+	LeaveTimeout  = 5 * time.Second // to release a lease or a place in line
+	hangUpTimeout = time.Second
+)
+
+// Dial opens a session.
+func Dial(ctx context.Context, a *cli.App, agent string, ttl time.Duration) (*client.Client, error) {
+	if agent == "" {
+		agent = cli.OwnName()
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return client.Dial(ctx, client.Config{
+		Addrs: []string{a.Server.GRPC}, TLS: a.Server.TLS, Credential: a.Server.Credential, Namespace: a.Server.Tenant(),
+		Agent: agent, SessionTTL: ttl,
+	})
+}
+
+// HangUp ends the session, and with it what it still holds or waits for. Without an answer it ends
+// by its ttl.
+func HangUp(c *client.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
+// Environment is ours with what a command should know that works in a flow of a session;
+// own is what it should know of its lease, and pass the flags as variables.
+func Environment(a *cli.App, session, flow string, pass []string, own ...string) []string {
+	own = append(append(
+		own,
+		"INTERLOCK_SESSION="+session,
+		"INTERLOCK_FLOW="+flow,
+		"INTERLOCK_URL="+a.Server.Base.String(),
+		"INTERLOCK_GRPC="+a.Server.GRPC,
+	), pass...)
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+	})
+	return append(env, own...)
+}
+
+// Repeated are the flags about the connection to the server, as variables for the command; its
+// address is passed on anyway. A credential is none of them: it was given to us alone, and all that
+// can read the command's environment would see it.
+func Repeated(flags *pflag.FlagSet) (env []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if name := f.Annotations[cli.EnvMark]; name != nil && f.Changed && !cli.Given(f) &&
+			!slices.Contains([]string{"credential", "url", "grpc-addr"}, f.Name) {
+			env = append(env, name[0]+"="+f.Value.String())
+		}
+	})
+	return env
+}

@@ -1,0 +1,96 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+)
+
+// Presence is a session over HTTP that shows that this process lives. A session that is
+// over is replaced by a new one: what was held under the old one is lost with it.
+type Presence struct {
+	API   *cli.API
+	Agent string
+	TTL   time.Duration
+
+	mu   sync.Mutex
+	id   string
+	Name string // the public one
+}
+
+// Open opens a session, or returns the one that is open.
+func (p *Presence) Open(ctx context.Context) (id string, err error) {
+	if id = p.session(); id != "" {
+		return id, nil
+	}
+	body := map[string]any{"agent": p.Agent, "ttl_ms": p.TTL.Milliseconds()}
+	_, answer, err := p.API.Insist(
+		ctx, cli.Request{Method: http.MethodPost, Path: "/v1/sessions", Body: body, ID: cli.FreshID(), Again: true}, false,
+	)
+	if err != nil {
+		return "", err
+	}
+	var got struct{ Session struct{ ID, Name string } }
+	if err := json.Unmarshal(answer, &got); err != nil || got.Session.ID == "" {
+		return "", fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.id, p.Name = got.Session.ID, got.Session.Name
+	return p.id, nil
+}
+
+func (p *Presence) session() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.id
+}
+
+// Forget drops a session that is over.
+func (p *Presence) Forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.id == id {
+		p.id = ""
+	}
+}
+
+// Beat shows that this process lives, until ctx ends.
+func (p *Presence) Beat(ctx context.Context) {
+	tick := time.NewTicker(p.TTL / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		id := p.session()
+		if id == "" {
+			continue
+		}
+		_, _, err := p.API.Do(
+			ctx, cli.Request{Method: http.MethodPost, Path: sessionPath(id) + "/heartbeat", Body: struct{}{}},
+		)
+		if cli.ExitCode(err) == cli.ExitLost {
+			p.Forget(id)
+		}
+	}
+}
+
+// Close ends the session.
+func (p *Presence) Close() {
+	if id := p.session(); id != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
+		defer cancel()
+		_, _, _ = p.API.Do(ctx, cli.Request{Method: http.MethodDelete, Path: sessionPath(id)})
+	}
+}
+
+func sessionPath(id string) string { return "/v1/sessions/" + url.PathEscape(id) }

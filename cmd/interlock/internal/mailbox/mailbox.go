@@ -1,0 +1,309 @@
+package mailbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/task"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+)
+
+// New returns the command mailbox.
+func New(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mailbox",
+		Short: "Send messages to the single writer of a key",
+		Long: `Keys with a single writer are changed by the workers of one queue only: all other callers
+send messages, and the workers handle them, for each key one at a time, in order per sender,
+with the key's state at hand. The key's log has the decisions.
+
+docs/mailbox.md is a guide.`,
+		Args: cli.NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMailboxSend(a, "send"), newMailboxSend(a, "ask"), newMailboxLog(a), newMailboxWriter(a))
+	return cmd
+}
+
+// newMailboxSend makes send, and ask, which waits for the reply.
+func newMailboxSend(a *cli.App, verb string) *cobra.Command {
+	var s task.Flags
+	var follow task.FollowFlags
+	cmd := &cobra.Command{
+		Use:   verb + " KEY KIND [BODY]",
+		Short: "Send a message to the writer of a key",
+		Long: `Send a message to the single writer of KEY, and print its id: it is a task, so that
+"interlock task wait" waits for its reply. KIND is the operation. BODY is JSON, @FILE with
+JSON, or - for standard input.
+
+Messages of one sender to one key are handled in the order in which they were sent. The
+sender is the session, else the credential, else the agent: use --agent to set it.`,
+		Example: `  interlock mailbox send account:12345 credit '{"cents": 2000}' --agent support-2 --purpose "goodwill"
+  interlock mailbox send account:12345 close --question "close the account of a customer since 2009?"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) < 2:
+				return cli.Usagef("name the key and the kind: %s", cli.UseLine(cmd))
+			case len(args) > 3:
+				return cli.Usagef("too many arguments: %s", cli.UseLine(cmd))
+			}
+			return nil
+		},
+		ValidArgsFunction: view.CompleteKeys(a, 1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			body := map[string]any{"kind": args[1]}
+			if len(args) == 3 {
+				if body["body"], err = cli.JSONArg(a.In, args[2], "the body", interlock.MaxPayloadBytes); err != nil {
+					return err
+				}
+			}
+			if verb == "ask" && follow.Wait == 0 {
+				return cli.Usagef("--wait 0: to wait for a reply takes a while; `interlock mailbox send` does not wait")
+			}
+			if err := s.Fields(body); err != nil {
+				return err
+			}
+			r := cli.Request{Method: http.MethodPost, Path: view.MailboxPath(args[0]), Body: body, ID: s.ID, Again: true}
+			return follow.Begin(cmd.Context(), a, r, &s.Caller)
+		},
+	}
+	s.Define(cmd)
+	if verb == "ask" {
+		cmd.Short = "Send a message to the writer of a key, and print its reply"
+		cmd.Long = `Send a message to the single writer of KEY, wait for its reply and print it. KIND is the
+operation. BODY is JSON, @FILE with JSON, or - for standard input.
+
+A wait with a session, as inside "interlock run" and "interlock task work", counts as a wait
+of the holder of that session's leases: if the writer, or a message before this one, waits
+for them in turn, the command reports the deadlock and ends. The message stays.
+
+` + task.FollowExits
+		cmd.Example = `  interlock mailbox ask account:12345 credit '{"cents": 2000}' --wait 30s
+  balance=$(interlock mailbox ask account:12345 balance | jq .cents)`
+		follow.Define(cmd, cli.Forever)
+	}
+	return cmd
+}
+
+func newMailboxLog(a *cli.App) *cobra.Command {
+	var from uint64
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "log KEY",
+		Short: "Show the log of a key's single writer",
+		Long: `Show the log of KEY: each handled message, its outcome, and the resulting state, oldest
+first. The log is append-only; entries beyond its bounds are forgotten from its beginning.
+With -o json nothing is cut.`,
+		Example: `  interlock mailbox log account:12345
+  interlock mailbox log account:12345 --from 41 -o json | jq -c '.entries[] | [.kind, .reply]'`,
+		Args:              cli.OneArg("a key"),
+		ValidArgsFunction: view.CompleteKeys(a, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return cli.Usagef("--limit %d: want at least 1", limit)
+			}
+			return showLog(cmd.Context(), a, args[0], from, limit)
+		},
+	}
+	cmd.Flags().Uint64Var(&from, "from", 0, "begin at the entry with this `number`")
+	cmd.Flags().IntVar(&limit, "limit", 10_000, "how many entries to show at most")
+	return cmd
+}
+
+// showLog prints up to limit entries of a log, page after page. With -o json each page
+// is printed as it came.
+func showLog(ctx context.Context, a *cli.App, key string, from uint64, limit int) error {
+	shown := 0
+	for next := from; shown < limit; {
+		query := url.Values{"from": {strconv.FormatUint(next, 10)}, "limit": {strconv.Itoa(min(cli.PageSize, limit-shown))}}
+		_, answer, err := a.API().Do(
+			ctx, cli.Request{Method: http.MethodGet, Path: view.MailboxPath(key) + "/log", Query: query},
+		)
+		var page struct {
+			Entries []view.LogEntry `json:"entries"`
+			First   uint64          `json:"first,string"`
+			Next    uint64          `json:"next,string"`
+		}
+		if err == nil {
+			err = json.Unmarshal(answer, &page)
+		}
+		if a.JSON() && answer != nil && (shown == 0 || len(page.Entries) > 0) {
+			err = errors.Join(err, a.Raw(answer))
+		}
+		if err != nil {
+			return err
+		}
+		if shown == 0 && page.First > max(from, 1) {
+			a.Complain("the entries before %d are forgotten", page.First)
+		}
+		for i := range page.Entries {
+			if !a.JSON() {
+				showEntry(a, &page.Entries[i])
+			}
+		}
+		shown += len(page.Entries)
+		if next = page.Next; len(page.Entries) == 0 {
+			break
+		}
+	}
+	switch {
+	case a.JSON():
+	case shown == 0:
+		a.Complain(
+			"no message to %s was handled yet: `interlock task ls --key %s` shows those that wait", cli.Clean(key),
+			cli.Quote(cli.Clean(key)),
+		)
+	case shown == limit:
+		a.Complain("there may be more: --limit shows it")
+	}
+	return nil
+}
+
+// showEntry prints an entry of a log:
+//
+//	41  credit {"cents":2000}, from support-2 3.0s ago
+//	    done by teller-1, attempt 1, fence 17: {"balance":8000}
+//	    version 43: {"cents":8000}
+func showEntry(a *cli.App, e *view.LogEntry) {
+	head := strings.TrimSpace(cli.Clean(e.Kind) + " " + cli.Clean(string(e.Body)))
+	from := ", from " + cli.Party{Agent: e.Agent}.Name() + " " + cli.Short(cli.Millis(e.Age)) + " ago"
+	number := strconv.FormatUint(e.Seq, 10)
+	room := cli.TableWidth - len(number) - 2
+	indent := strings.Repeat(" ", len(number)+2)
+	a.Say("%s  %s%s\n", a.Tint(cli.Bold, number), cli.Cut(head, max(room-len([]rune(from)), 20)), from)
+
+	t := view.Task{State: e.State}
+	text := cli.Clean(e.State)
+	if e.Fence > 0 {
+		if !t.Is(interlock.TaskDone) {
+			text += ", last tried"
+		}
+		text += " by " + cli.Party{Agent: e.Worker, Session: e.Session}.Name() + ", attempt " + strconv.Itoa(e.Attempt) +
+			", fence " + e.Fence.String()
+	}
+	switch {
+	case len(e.Reply) > 0:
+		text += ": " + cli.Clean(string(e.Reply))
+	case e.Reason != "":
+		text += ": " + cli.Clean(e.Reason)
+	}
+	a.Say("%s%s\n", indent, a.Tint(t.StateColour(), cli.Cut(text, room)))
+	if d := e.Document; e.Changed && d != nil {
+		text := "version " + d.Version.String() + ": "
+		switch body, err := d.Body(); {
+		case d.Absent:
+			text += "removed"
+		case err == nil && len(body) > 0:
+			text += cli.Clean(string(body))
+		default:
+			text += cli.Bytes(d.Size) + " of " + cli.OrDash(cli.Clean(d.Type))
+		}
+		a.Say("%s%s\n", indent, cli.Cut(text, room))
+	}
+}
+
+func newMailboxWriter(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "writer",
+		Short: "Manage the single writers of key patterns",
+		Args:  cli.NoCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newWriterSet(a), newWriterLs(a), newWriterRm(a))
+	return cmd
+}
+
+func newWriterSet(a *cli.App) *cobra.Command {
+	var queue, shape string
+	cmd := &cobra.Command{
+		Use:   "set PATTERN",
+		Short: "Make a queue the single writer of a key pattern",
+		Long: `Have the workers of --queue be the single writer of the keys of the pattern named PATTERN:
+from now on a document at one of them changes only when such a worker acknowledges a
+message to it. The queue must exist. The pattern must, too, unless --shape makes it.`,
+		Example: `  interlock queue set accounts
+  interlock mailbox writer set account --queue accounts --shape 'account:{id}'
+  interlock task work accounts -- ./account-agent`,
+		Args:              cli.OneArg("a pattern"),
+		ValidArgsFunction: view.CompletePatterns(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if queue == "" {
+				return cli.Usagef("--queue is missing: name the queue that may write")
+			}
+			body := map[string]any{"queue": queue}
+			if shape != "" {
+				body["pattern"] = shape
+			}
+			r := cli.Request{Method: http.MethodPut, Path: view.WriterPath(args[0]), Body: body, ID: cli.FreshID(), Again: true}
+			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
+				a.Say("set: queue %s is the single writer of pattern %s\n", cli.Clean(queue), cli.Clean(args[0]))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&queue, "queue", "", "the `queue` of the workers that may write")
+	cmd.Flags().StringVar(
+		&shape, "shape", "", "the pattern's `shape`, such as 'account:{id}', if there is no such pattern yet",
+	)
+	_ = cmd.RegisterFlagCompletionFunc(
+		"queue", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return view.CompleteQueues(a)(cmd, nil, prefix)
+		},
+	)
+	return cmd
+}
+
+func newWriterLs(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Short:   "List the key patterns that have a queue as single writer",
+		Example: "  interlock mailbox writer ls",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var got struct {
+				Writers []struct {
+					Name  string `json:"name"`
+					Shape string `json:"pattern"`
+					Queue string `json:"queue"`
+				}
+			}
+			return a.Get(cmd.Context(), "/v1/writers", nil, &got, func() error {
+				if len(got.Writers) == 0 {
+					a.Complain("no queue is a single writer: `interlock mailbox writer set` makes it one")
+					return nil
+				}
+				t := a.Table("PATTERN", "SHAPE", "QUEUE")
+				for _, w := range got.Writers {
+					t.Row(cli.Clean(w.Name), cli.Clean(w.Shape), cli.Clean(w.Queue))
+				}
+				return t.Write(a.Out)
+			})
+		},
+	}
+}
+
+func newWriterRm(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:               "rm PATTERN",
+		Short:             "Remove the single writer of a key pattern",
+		Example:           "  interlock mailbox writer rm account",
+		Args:              cli.OneArg("a pattern"),
+		ValidArgsFunction: view.CompletePatterns(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := cli.Request{Method: http.MethodDelete, Path: view.WriterPath(args[0]), ID: cli.FreshID(), Again: true}
+			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
+				a.Say("removed: pattern %s has no single writer any more\n", cli.Clean(args[0]))
+				return nil
+			})
+		},
+	}
+}

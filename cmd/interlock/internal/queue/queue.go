@@ -1,0 +1,298 @@
+package queue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+)
+
+// New returns the command queue.
+func New(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Manage task queues",
+		Long: `A queue is where tasks of one kind wait for their keys and for a worker. Its settings are
+the number of attempts, the pauses between them, the number of tasks that run at once, and
+the shares of groups, such as tenants.
+
+docs/tasks.md shows how queues are used.`,
+		Args: cli.NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newQueueSet(a), newQueueLs(a), newQueueShow(a),
+		changingQueue(a, "pause", "Stop handing out the tasks of a queue",
+			`Stop handing out the tasks of a queue until it is resumed. Running tasks continue, and new
+ones are accepted.`, "paused"),
+		changingQueue(
+			a,
+			"drain", "Stop accepting tasks into a queue",
+			`Stop accepting tasks into a queue until it is resumed. Its present tasks are handed out.`, "draining",
+		),
+		changingQueue(
+			a,
+			"resume", "Resume a queue that was paused or drained", `Resume a queue that was paused or drained.`, "open",
+		),
+		newQueueRm(a))
+	return cmd
+}
+
+// queueFlags is the flags of queue set. Only those that were given become fields.
+type queueFlags struct {
+	counts    map[string]*int           // by flag
+	durations map[string]*time.Duration // by flag
+	groups    view.QueueTurns
+	lists     view.QueueSettings // its access lists
+	approvers []string
+}
+
+// The flags of queue set with their usage; the field of each is the flag's name, of a
+// duration with _ms.
+var (
+	queueCounts = []struct{ flag, usage string }{
+		{"max-attempts", fmt.Sprintf("the attempts of a task that sets none (default %d)", interlock.DefaultAttempts)},
+		{"max-running", "how many tasks run at once (default any number)"},
+		{"max-tasks", "how many tasks it has at most that are not settled"},
+		{"min-approvals", "how many principals must approve a task that asks a person (default 1)"},
+	}
+	queueDurations = []struct{ flag, usage string }{
+		{
+			"backoff",
+			"the pause after a first failure is up to this, and doubles with each one (default " +
+				interlock.DefaultBackoff.String() + ")",
+		},
+		{"max-backoff", "up to this (default " + interlock.DefaultMaxBackoff.String() + ")"},
+		{"ttl", "how long a worker's lease outlives the last sign of life (default " + interlock.DefaultTTL.String() + ")"},
+		{"grace", "time to finish after a lease has ended (default " + interlock.DefaultGrace.String() + ")"},
+		{"max-hold", "how long an attempt may take at all (default no limit)"},
+		{"stall", "how long an attempt lives without news of progress (default no limit)"},
+	}
+)
+
+func (q *queueFlags) flags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	q.counts, q.durations = map[string]*int{}, map[string]*time.Duration{}
+	for _, c := range queueCounts {
+		q.counts[c.flag] = f.Int(c.flag, 0, c.usage)
+	}
+	for _, d := range queueDurations {
+		q.durations[d.flag] = f.Duration(d.flag, 0, d.usage)
+	}
+	f.Var(
+		&q.groups, "group",
+		"the turns of a group and how many of its tasks run at once, `NAME=WEIGHT..MAX` such as acme=2..10, acme=2 or acme=..10; may be repeated",
+	)
+	for _, list := range q.lists.Access() {
+		f.StringSliceVar(list.Entries, list.Flag, nil, list.Usage)
+	}
+	f.StringSliceVar(
+		&q.approvers, "approvers", nil,
+		"the `names` of credentials that may approve its tasks, group:NAME for those of a group, * for all (default all with the role)",
+	)
+}
+
+// into writes what the flags that were given say over the fields of a queue.
+func (q *queueFlags) into(fields map[string]any, f *pflag.FlagSet) {
+	name := func(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+	for flag, n := range q.counts {
+		if f.Changed(flag) {
+			fields[name(flag)] = *n
+		}
+	}
+	for flag, d := range q.durations {
+		if f.Changed(flag) {
+			fields[name(flag)+"_ms"] = d.Milliseconds()
+		}
+	}
+	if f.Changed("group") {
+		fields["groups"] = cli.Listed(q.groups)
+	}
+	for _, list := range q.lists.Access() {
+		if f.Changed(list.Flag) {
+			fields[list.Flag] = cli.Listed(slices.DeleteFunc(*list.Entries, func(entry string) bool { return entry == "" }))
+		}
+	}
+	if f.Changed("approvers") {
+		fields["approvers"] = append([]string{}, q.approvers...)
+	}
+}
+
+func newQueueSet(a *cli.App) *cobra.Command {
+	var q queueFlags
+	cmd := &cobra.Command{
+		Use:   "set QUEUE",
+		Short: "Register a queue, or change one",
+		Long: `Register the queue QUEUE, or change it: settings without a flag stay as they are, and have
+their defaults in a new queue. A 0 restores a default, --group "" removes the groups; the
+groups are replaced as a whole, as are the lists of --pull, --submit and --admin.
+
+When several groups have tasks that could run, they take turns: a group of weight 2 gets two
+turns for each turn of a group of weight 1. Groups that are not listed have weight 1.`,
+		Example: `  interlock queue set billing --max-attempts 8 --backoff 2s --max-backoff 10m
+  interlock queue set mail --max-running 20 --group acme=2..10 --group trial=..1
+  interlock queue set bank --pull teller --submit group:support,billing --admin lead`,
+		Args:              cli.OneArg("a queue"),
+		ValidArgsFunction: view.CompleteQueues(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var old struct{ Queue view.Queue }
+			_, answer, err := a.API().Do(cmd.Context(), cli.Request{Method: http.MethodGet, Path: view.QueuePath(args[0], "")})
+			refusal, refused := errors.AsType[*interlock.Error](err)
+			switch {
+			case err == nil:
+				err = json.Unmarshal(answer, &old)
+			case refused && refusal.Code == interlock.CodeNoSuchQueue:
+				err = nil
+			}
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(old.Queue.QueueSettings)
+			if err != nil {
+				return err
+			}
+			fields := map[string]any{}
+			if err := cli.DecodeNumbers(body, &fields); err != nil {
+				return err
+			}
+			q.into(fields, cmd.Flags())
+			r := cli.Request{
+				Method: http.MethodPut, Path: view.QueuePath(args[0], ""), Body: fields, ID: cli.FreshID(), Again: true,
+			}
+			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
+				a.Say("set: queue %s\n", cli.Clean(args[0]))
+				if f := cmd.Flags(); f.Changed("approvers") || f.Changed("min-approvals") {
+					var set view.QueueSettings
+					if body, err := json.Marshal(fields); err == nil && json.Unmarshal(body, &set) == nil {
+						view.TellLimits(a, &set)
+					}
+				}
+				if refused {
+					a.Complain(
+						"it is new: `interlock task submit %s` brings it tasks, `interlock task work %s -- COMMAND` does them",
+						cli.Quote(cli.Clean(args[0])), cli.Quote(cli.Clean(args[0])),
+					)
+				}
+				return nil
+			})
+		},
+	}
+	q.flags(cmd.Flags())
+	return cmd
+}
+
+func newQueueLs(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the queues, with their numbers of tasks by state",
+		Example: `  interlock queue ls
+  interlock queue ls -o json | jq '.queues[] | select(.dead > 0)'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var got view.Queues
+			return a.Get(cmd.Context(), "/v1/queues", nil, &got, func() error {
+				if len(got.Queues) == 0 {
+					a.Complain("there is no queue: `interlock queue set NAME` makes one")
+					return nil
+				}
+				t := a.Table("QUEUE", "MODE", "WAITING", "OLDEST", "RUNNING", "SCHEDULED", "ASKING", "DEAD", "IDLE")
+				for i := range got.Queues {
+					q := &got.Queues[i]
+					oldest := "-"
+					if q.Oldest > 0 {
+						oldest = cli.Short(cli.Millis(q.Oldest))
+					}
+					dead := cli.Cell{Text: fmt.Sprint(q.Tasks.Dead)}
+					if q.Tasks.Dead > 0 {
+						dead.Colour = cli.Red
+					}
+					t.Row(
+						cli.Clean(q.Name), q.Mode(), q.Tasks.Waiting, oldest, q.Tasks.Running, q.Tasks.Scheduled, q.Tasks.Asking, dead,
+						q.Idle,
+					)
+				}
+				return t.Write(a.Out)
+			})
+		},
+	}
+}
+
+func newQueueShow(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show QUEUE",
+		Short:             "Show a queue: its state and its settings",
+		Example:           "  interlock queue show billing",
+		Args:              cli.OneArg("a queue"),
+		ValidArgsFunction: view.CompleteQueues(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var got struct{ Queue view.Queue }
+			return a.Get(cmd.Context(), view.QueuePath(args[0], ""), nil, &got, func() error {
+				q := &got.Queue
+				mode, name := q.Mode(), cli.Quote(cli.Clean(q.Name))
+				a.Say("%s  %s: %s\n", a.Tint(cli.Bold, cli.Clean(q.Name)), a.Tint(mode.Colour, mode.Text), q.Counts())
+				for _, fact := range q.Facts() {
+					a.Say("  %-12s %s\n", fact[0], fact[1])
+				}
+				view.TellLimits(a, &q.QueueSettings)
+				switch {
+				case q.Paused || q.Drain:
+					a.Complain("`interlock queue resume %s` resumes it", name)
+				case q.Tasks.Dead > 0:
+					a.Complain("`interlock task ls --queue %s --state dead` lists its dead letters", name)
+				case q.Tasks.Waiting > 0 && q.Tasks.Running+q.Idle == 0:
+					a.Complain("it has no worker: start one with `interlock task work %s -- COMMAND`", name)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// changingQueue makes a command that changes what a queue does.
+func changingQueue(a *cli.App, verb, brief, long, does string) *cobra.Command {
+	return &cobra.Command{
+		Use:               verb + " QUEUE",
+		Short:             brief,
+		Long:              long,
+		Example:           "  interlock queue " + verb + " billing",
+		Args:              cli.OneArg("a queue"),
+		ValidArgsFunction: view.CompleteQueues(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := cli.Request{
+				Method: http.MethodPost, Path: view.QueuePath(args[0], verb), Body: struct{}{}, ID: cli.FreshID(), Again: true,
+			}
+			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
+				a.Say("%s: queue %s\n", does, cli.Clean(args[0]))
+				return nil
+			})
+		},
+	}
+}
+
+func newQueueRm(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm QUEUE",
+		Short: "Forget a queue that has no tasks",
+		Long: `Forget a queue. One with tasks that are not settled stays: drain it, or cancel them,
+first.`,
+		Example:           "  interlock queue drain billing && interlock queue rm billing",
+		Args:              cli.OneArg("a queue"),
+		ValidArgsFunction: view.CompleteQueues(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := cli.Request{Method: http.MethodDelete, Path: view.QueuePath(args[0], ""), ID: cli.FreshID(), Again: true}
+			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
+				a.Say("removed: queue %s\n", cli.Clean(args[0]))
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+)
+
+// waiterRow shows how a request stands in line, asking now and then.
+type waiterRow struct {
+	r        *invocation
+	c        *client.Client
+	around   *acquire.Neighbours // nil: nothing waits while this waits
+	deadline time.Time
+	cancel   context.CancelCauseFunc
+
+	declared func()
+	shown    *acquire.Line
+	stopAsk  context.CancelFunc
+	done     chan struct{}
+}
+
+var errOwnLease = errors.New("waiting would never end")
+
+// queued is called by the client when the request has a place.
+func (l *waiterRow) queued(ticket interlock.Ticket, holders []interlock.Holder) {
+	if own := ownHolder(holders); own != nil {
+		l.cancel(fmt.Errorf("%w: %s is held by the lease under which this command runs (fence %s in INTERLOCK_FENCE): run it without a lease of its own, or on other keys",
+			errOwnLease, cli.Clean(string(own.Key)), own.Fence))
+		return
+	}
+	if l.around != nil && l.declared == nil {
+		l.declared = l.around.Await(l.c.SessionName(), l.cancel)
+	}
+	if l.r.quiet {
+		return
+	}
+	list := make([]cli.Holder, len(holders))
+	for i := range holders {
+		list[i] = cli.HolderOf(&holders[i])
+	}
+	first := l.shown == nil
+	if first {
+		l.shown = acquire.NewLine(l.r.a, l.r.wanted(), l.r.q.Parties, l.deadline)
+	}
+	l.shown.Queued(ticket.Position, ticket.Length, ticket.ETA, list)
+	if first {
+		var ctx context.Context
+		ctx, l.stopAsk = context.WithCancel(context.Background())
+		l.done = make(chan struct{})
+		go func() {
+			defer close(l.done)
+			l.ask(ctx)
+		}()
+	}
+}
+
+// ownHolder finds the lease of a command that runs this one.
+func ownHolder(holders []interlock.Holder) *interlock.Holder {
+	fence, keys := os.Getenv("INTERLOCK_FENCE"), strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n")
+	for i := range holders {
+		if h := &holders[i]; h.Fence.String() == fence && slices.Contains(keys, string(h.Key)) {
+			return h
+		}
+	}
+	return nil
+}
+
+// ask looks at the keys until ctx ends: the stream tells of the end of the wait
+// only. Without an answer the line stays as it was.
+func (l *waiterRow) ask(ctx context.Context) {
+	pace := client.Backoff{Least: 2 * time.Second, Most: 30 * time.Second}
+	if l.shown.Live {
+		pace.Least, pace.Most = 500*time.Millisecond, 5*time.Second
+	}
+	api := l.r.a.API()
+	for eta := time.Duration(0); pace.Wait(ctx, eta) == nil; {
+		var place *view.Waiter
+		var at view.Key
+		for _, c := range l.r.claims[:min(len(l.r.claims), 8)] {
+			_, answer, err := api.Do(ctx, cli.Request{Method: http.MethodGet, Path: cli.KeyPath(string(c.Key))})
+			var k view.Key
+			if err != nil || json.Unmarshal(answer, &k) != nil {
+				continue
+			}
+			i := slices.IndexFunc(k.Line, func(w view.Waiter) bool { return w.Session == l.c.SessionName() })
+			if i >= 0 && (place == nil || k.Line[i].ETA > place.ETA) {
+				place, at = &k.Line[i], k
+			}
+		}
+		if place != nil {
+			eta = cli.Millis(place.ETA)
+			l.shown.Queued(place.Position, at.Length, eta, at.Holders)
+		}
+	}
+}
+
+func (l *waiterRow) holders() []cli.Holder {
+	if l.shown == nil {
+		return nil
+	}
+	return l.shown.Blockers()
+}
+
+// end takes what is shown away. It may be called more than once.
+func (l *waiterRow) end() {
+	if l.declared != nil {
+		l.declared()
+	}
+	if l.stopAsk != nil {
+		l.stopAsk()
+		<-l.done
+	}
+	if l.shown != nil {
+		l.shown.End()
+	}
+}

@@ -1,0 +1,412 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+)
+
+// invocation is one use of run.
+type invocation struct {
+	a      *cli.App
+	q      acquire.Flags
+	claims []interlock.Claim // empty with --any-prefix
+	argv   []string
+	path   string // of the command
+
+	skip      bool
+	note      string
+	killAfter time.Duration
+	quiet     bool
+	documents bool     // the command gets those at the keys
+	pass      []string // variables for the command that repeat flags
+
+	killAsGrace bool // the lease's grace is the time between SIGTERM and SIGKILL
+
+	// obtain asks for the lease in place of an Acquire, if it is set.
+	obtain func(context.Context, *client.Client, client.Request) (*client.Lease, error)
+
+	granted time.Time
+	waited  time.Duration
+	signals chan os.Signal // those that end a wait, and are passed on to the command later
+}
+
+// New returns the command run.
+func New(a *cli.App) *cobra.Command {
+	r := &invocation{a: a}
+	cmd := &cobra.Command{
+		Use:                   "run [FLAGS] KEY... -- COMMAND [ARGUMENT...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command while holding a lease",
+		Long: `Acquire a lease on all of the keys, run the command, and release the lease when it has
+ended. Heartbeats run meanwhile. When the lease is lost, because the server cannot be
+reached for longer than --ttl, or an operator revoked it, or --max-hold has passed, the
+command and all of its process group get SIGTERM, and after --kill-after SIGKILL. Processes
+that the command leaves behind in its group are ended too, before the lease is released; a
+daemon that is to survive leaves the group by setsid.
+
+With -o json the last line on standard error is the result; standard output is the
+command's.
+
+Signals are passed on to the command, and on a terminal it has the terminal. Its environment
+has
+
+  INTERLOCK_LEASE    the lease's id, which is a secret
+  INTERLOCK_FENCE    the fence: pass it along wherever the command writes
+  INTERLOCK_KEYS     the keys, one a line
+  INTERLOCK_SESSION  the session's id, a secret too, for interlock wait-for
+  INTERLOCK_URL      the server
+
+With --documents it also has the documents at the keys, read in the same step as the lease
+was granted:
+
+  INTERLOCK_DOCUMENTS  the path of a JSON file that only you can read, which is removed
+                       when the command has ended: "documents" and "as_of", as
+                       "interlock lock --documents -o json" has them
+  INTERLOCK_AS_OF      the version of the namespace that they are of, for
+                       "interlock commit --as-of"
+
+Messages on standard error report that another agent asks for the keys, that the lease is
+about to end, and why it ended. With --stall the command must report its progress, by
+"interlock renew --progress TEXT".
+
+Runs of workflows under an organisation's cap are started by "interlock run start".
+
+A run inside another run, or inside the work at a task, has a session of its own. While it
+stands in line, the session around it counts as waiting for it.
+
+Exit codes: the command's own, 128+n when it was ended by signal n, 126 or 127 when
+it cannot be run, and of run itself: 65 version conflict or stale fence, 69 no server
+answered, 73 victim of a deadlock, 75 not acquired in time, 77 not allowed, 79 the
+lease was lost (and the command was ended), 2 wrong flags or keys.`,
+		Example: `  interlock run account:12345 -- ./charge --late-fee
+  interlock run --wait 30s repo:web/src repo:web/test -- make test
+  interlock run --shared --purpose "nightly report" ledger:2026 -- ./report
+  interlock run --skip job:backup -- ./backup
+  interlock run --permits 2 --group batch org:acme/runs -- ./train
+  interlock run --any-prefix gpu: -- sh -c './train --device "$INTERLOCK_KEYS"'
+  interlock run --preempt --priority 10 --purpose "hotfix" repo:web -- ./deploy
+  interlock run --parties 3 build:42 -- ./step
+  interlock run --documents account:12345 -- sh -c 'jq .documents[0].value "$INTERLOCK_DOCUMENTS"'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			switch {
+			case dash < 0:
+				return cli.Usagef("put -- between the keys and the command: %s", cli.UseLine(cmd))
+			case dash == 0 && len(r.q.Claims) == 0 && r.q.AnyPrefix == "":
+				return cli.Usagef("name one key or more before the --: %s", cli.UseLine(cmd))
+			case dash == len(args):
+				return cli.Usagef("name a command after the --: %s", cli.UseLine(cmd))
+			}
+			return nil
+		},
+		ValidArgsFunction: view.CompleteKeys(a, -1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := r.q.Check(cmd); err != nil {
+				return err
+			}
+			dash := cmd.ArgsLenAtDash()
+			if r.claims, err = r.q.Wanted(args[:dash]); err != nil {
+				return err
+			}
+			r.argv = args[dash:]
+			r.killAsGrace = !cmd.Flags().Changed("kill-after")
+			if r.killAfter < 0 {
+				return cli.Usagef("--kill-after %s: want a duration of 0 or more", r.killAfter)
+			}
+			if r.skip && (r.q.Preempt || cmd.Flags().Changed("wait") && r.q.Wait != 0) {
+				return cli.Usagef("--skip leaves the keys to their holder: leave --wait and --preempt out")
+			}
+			r.pass = link.Repeated(cmd.InheritedFlags())
+			return r.run(cmd.Context())
+		},
+	}
+	r.q.Define(cmd, interlock.DefaultTTL)
+	f := cmd.Flags()
+	f.BoolVar(&r.skip, "skip", false, "when the keys are held already, do nothing and exit with 0")
+	f.StringVar(&r.note, "note", "", "a note for the next holder")
+	f.BoolVar(&r.documents, "documents", false, "hand the documents at the keys to the command, in a file")
+	f.DurationVar(
+		&r.killAfter, "kill-after", 0,
+		"time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)",
+	)
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
+	cmd.AddCommand(newRunStart(a), newRunEnd(a), newRunLs(a))
+	return cmd
+}
+
+func (r *invocation) run(ctx context.Context) error {
+	if err := r.find(); err != nil {
+		return err
+	}
+	// From here on no signal gets lost between the wait and the command.
+	r.signals = make(chan os.Signal, 16)
+	cli.Notify(r.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(r.signals)
+	c, err := link.Dial(ctx, r.a, r.q.Agent, r.q.TTL)
+	if err != nil {
+		return err
+	}
+	lease, err := r.acquire(ctx, c)
+	if err != nil {
+		link.HangUp(c)
+		if errors.Is(err, client.ErrSkipped) {
+			r.say("%s", skippedText(err))
+			return nil
+		}
+		return err
+	}
+	result, err := r.work(c, lease)
+	if err != nil {
+		r.giveBack(lease, "not run")
+		link.HangUp(c)
+		return job.CannotRun(r.argv[0], err)
+	}
+	err = r.finish(c, lease, result)
+	if r.a.JSON() {
+		err = errors.Join(err, r.report(lease, err))
+	}
+	return err
+}
+
+// report prints one line to standard error about how it went: standard output is the command's.
+func (r *invocation) report(lease *client.Lease, result error) error {
+	code := cli.ExitCode(result)
+	return json.NewEncoder(r.a.Err).Encode(struct {
+		Keys     []interlock.Key `json:"keys"`
+		Fence    interlock.Fence `json:"fence,string"`
+		Waited   int64           `json:"waited_ms"`
+		Held     int64           `json:"held_ms"`
+		Lost     bool            `json:"lost"`
+		EndedBy  string          `json:"ended_by,omitempty"`
+		ExitCode int             `json:"exit_code"`
+	}{
+		view.KeysOf(lease.Claims()), lease.Fence(), r.waited.Milliseconds(), time.Since(r.granted).Milliseconds(),
+		code == cli.ExitLost, endedBy(lease), code,
+	})
+}
+
+// find makes sure that the command exists before any wait for it.
+func (r *invocation) find() (err error) {
+	if r.path, err = exec.LookPath(r.argv[0]); err != nil {
+		return job.CannotRun(r.argv[0], err)
+	}
+	return nil
+}
+
+// acquire stands in line until the lease is there, the time is over, or a signal interrupts.
+func (r *invocation) acquire(ctx context.Context, c *client.Client) (*client.Lease, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	taken := cli.CancelBySignal(r.signals, cancel)
+	defer taken()
+
+	req := r.request()
+	deadline := r.q.Wait.Deadline()
+	if !deadline.IsZero() {
+		var done context.CancelFunc
+		ctx, done = context.WithDeadlineCause(ctx, deadline, cli.ErrInTime)
+		defer done()
+	}
+	line := &waiterRow{r: r, c: c, around: acquire.Around(r.a), deadline: deadline, cancel: cancel}
+	defer line.end()
+	req.OnQueued = line.queued
+	began := time.Now()
+	obtain := r.obtain
+	if obtain == nil {
+		obtain = func(ctx context.Context, c *client.Client, req client.Request) (*client.Lease, error) {
+			return c.Acquire(ctx, req)
+		}
+	}
+	lease, err := obtain(ctx, c, req)
+	line.end()
+	if err != nil {
+		return nil, r.notAcquired(ctx, err, line)
+	}
+	if s := taken(); s != nil {
+		r.signals <- s // it came too late to end the wait: the command gets it
+	}
+	r.granted = time.Now()
+	r.waited = r.granted.Sub(began)
+	info := lease.Info()
+	if line.shown != nil {
+		r.say("granted after %s under fence %s", cli.Short(time.Since(began)), info.Fence)
+	}
+	r.a.Warn(lease.Warnings())
+	if !r.quiet {
+		var what view.Packet
+		if p := lease.Packet(); p != nil {
+			what.Message = p.Message
+		}
+		view.TellNotes(r.a, info.Changed, what, notesOf(info.Notes))
+	}
+	return lease, nil
+}
+
+// request returns the request to the server.
+func (r *invocation) request() client.Request {
+	req := client.Request{
+		Claims: r.claims, Any: r.q.Any, Prefix: r.q.AnyPrefix, Terms: r.q.Terms, OnConflict: r.q.OnConflict(),
+		Flow: client.SharedFlow, Purpose: r.q.Purpose, Trace: os.Getenv("TRACEPARENT"),
+
+		Priority: r.q.Priority, AsOf: interlock.Version(r.q.AsOf), Documents: r.documents,
+	}
+	req.MaxWait = r.q.WaitFlags.MaxWait
+	if r.q.GraceGiven && req.Grace == 0 {
+		req.Grace = client.NoGrace
+	}
+	if r.skip {
+		req.OnConflict = interlock.Skip
+	}
+	if req.Purpose == "" {
+		// The arguments may be confidential.
+		req.Purpose = "run " + filepath.Base(r.argv[0])
+	}
+	return req
+}
+
+// wanted describes the request in words.
+func (r *invocation) wanted() string {
+	switch keys := cli.Clean(view.JoinKeys(view.KeysOf(r.claims), ", ")); {
+	case r.q.AnyPrefix != "":
+		return "one of " + cli.Clean(r.q.AnyPrefix)
+	case r.q.Any:
+		return "one of " + keys
+	default:
+		return keys
+	}
+}
+
+// notAcquired returns why there is no lease.
+func (r *invocation) notAcquired(ctx context.Context, err error, line *waiterRow) error {
+	cause := context.Cause(ctx)
+	var by *cli.SignalError
+	switch {
+	case errors.As(cause, &by):
+		return cli.ExitWith(cli.ExitSignal+int(by.Signal), errors.New("interrupted: the place in line was given up"))
+	case errors.Is(cause, errOwnLease):
+		return cli.ExitWith(cli.ExitDeadlock, cause)
+	case acquire.Deadlocked(cause) != nil:
+		return cause
+	case errors.Is(err, client.ErrUnreachable):
+		return err
+	case errors.Is(cause, cli.ErrInTime):
+		return cli.ExitWith(
+			cli.ExitNotAcquired,
+			fmt.Errorf("%s was not free within %s%s", r.wanted(), time.Duration(r.q.Wait), acquire.HeldBy(line.holders())),
+		)
+	}
+	return err
+}
+
+// work runs the command under the lease.
+func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, error) {
+	if r.killAsGrace {
+		r.killAfter = max(lease.Info().Grace, 0)
+	}
+	documents, remove, err := r.handDocuments(lease)
+	if err != nil {
+		return job.Result{}, fmt.Errorf("the documents for it could not be written: %v", err)
+	}
+	defer remove()
+	env := link.Environment(r.a, c.SessionID().String(), client.SharedFlow, r.pass, append(documents,
+		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(),
+		"INTERLOCK_KEYS="+view.JoinKeys(view.KeysOf(lease.Claims()), "\n"))...)
+	j := &job.Job{
+		Path: r.path, Argv: r.argv, Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		KillAfter: r.killAfter, Lost: lease.Context().Done(), TTL: r.q.TTL,
+		Tell: r.a.Complain, Signals: r.signals,
+	}
+	ended := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watch(lease, ended) })
+	result, err := j.Run()
+	close(ended)
+	watching.Wait() // its output comes before that about the end
+	return result, err
+}
+
+// finish releases the lease and reports how the whole ended.
+func (r *invocation) finish(c *client.Client, lease *client.Lease, result job.Result) error {
+	if result.Ended {
+		link.HangUp(c)
+		return cli.ExitWith(cli.ExitLost, nil) // the reason was printed when it happened
+	}
+	outcome := "done"
+	switch code := result.Code(); {
+	case result.Status.Signaled():
+		outcome = "ended by " + cli.SignalName(result.Status.Signal())
+	case code != 0:
+		outcome = fmt.Sprintf("exit code %d", code)
+	}
+	if r.isParked(lease) {
+		link.HangUp(c)
+		r.say("the command has parked the lease: run interlock resume with its id, the INTERLOCK_LEASE of the command")
+		return exitAs(result)
+	}
+	err := r.giveBack(lease, outcome)
+	link.HangUp(c)
+	refusal, refused := errors.AsType[*interlock.Error](err)
+	switch {
+	case refused && cli.ExitForCode(refusal.Code) == cli.ExitLost:
+		return cli.ExitWith(
+			cli.ExitLost,
+			fmt.Errorf(
+				"the command ended (%s) after its lease was lost, so another holder may have worked on the keys: %s", outcome,
+				cli.RefusalText(refusal),
+			),
+		)
+	case err != nil:
+		r.say("the lease could not be released and ends by itself within %s: %v", r.q.TTL, err)
+	}
+	return exitAs(result)
+}
+
+// exitAs ends with the command's own exit code.
+func exitAs(result job.Result) error {
+	if code := result.Code(); code != 0 {
+		return cli.ExitWith(code, nil)
+	}
+	return nil
+}
+
+// isParked reports whether the command has parked the lease, which must then not be released.
+// The command does so over HTTP, and the stream does not learn it.
+func (r *invocation) isParked(lease *client.Lease) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), link.LeaveTimeout)
+	defer cancel()
+	_, answer, err := r.a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: view.LeasePath(lease.ID().String(), "")})
+	var got view.LeaseAnswer
+	return err == nil && json.Unmarshal(answer, &got) == nil && got.Lease.Parking != nil
+}
+
+func (r *invocation) giveBack(lease *client.Lease, outcome string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), link.LeaveTimeout)
+	defer cancel()
+	return lease.Release(ctx, client.Outcome{Outcome: outcome, Note: r.note})
+}
+
+func (r *invocation) say(format string, args ...any) {
+	if !r.quiet {
+		r.a.Complain(format, args...)
+	}
+}

@@ -1,0 +1,277 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/guard/file"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/server"
+)
+
+// process is a running server: its doors, and behind them a tenure while it is the owner of
+// the shard.
+type process struct {
+	cfg         *serveConfig
+	log         *slog.Logger
+	credentials *server.Credentials
+	certificate *server.Certificate
+	files       map[interlock.Namespace]*file.Dir
+
+	http, grpc   net.Listener
+	front        server.Front
+	memory       *memory
+	httpServer   *http.Server
+	streamServer *server.StreamServer
+	failed       chan error // of a listener
+
+	tenure *leadership   // nil in a server that stands by
+	turn   *activeServer // nil where the journal has one server only
+}
+
+// startProcess opens the journal, replays it and serves both doors; or, where servers take
+// turns, serves both doors as a standby.
+func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *process, err error) {
+	p := &process{cfg: cfg, log: log, failed: make(chan error, 2), memory: watchMemory(cfg.MaxMemory, log)}
+	if err := p.configure(cfg); err != nil {
+		return nil, cli.ExitWith(cli.ExitUsage, err)
+	}
+	defer func() {
+		if err != nil {
+			p.abandon()
+		}
+	}()
+	if cfg.place != nil {
+		if err := p.listen(ctx, cfg); err != nil {
+			return nil, err
+		}
+		if p.turn, err = newActiveServer(p); err != nil {
+			return nil, cli.ExitWith(cli.ExitUsage, err)
+		}
+		p.serve()
+		return p, nil
+	}
+	j, err := openDirectory(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.listen(ctx, cfg); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	if p.tenure, err = openLeadership(ctx, p, j, j.keeper(), cfg.Restored); err != nil {
+		return nil, err
+	}
+	p.front.Show(p.tenure.server, p.tenure.streams)
+	p.serve()
+	return p, nil
+}
+
+func (p *process) configure(cfg *serveConfig) (err error) {
+	if cfg.Credentials != "" {
+		if p.credentials, err = server.LoadCredentials(cfg.Credentials); err != nil {
+			return err
+		}
+	}
+	if cfg.TLSCert != "" {
+		if p.certificate, err = server.LoadCertificate(cfg.TLSCert, cfg.TLSKey, p.log); err != nil {
+			return err
+		}
+	} else if public(cfg.HTTP) || public(cfg.GRPC) {
+		p.log.Warn(
+			"other machines can reach the server without TLS: credentials and purposes travel in clear text", "next",
+			"set --tls-cert and --tls-key",
+		)
+	}
+	if p.files, err = openFiles(cfg.Files, cfg.DataDir); err != nil {
+		return err
+	}
+	if cfg.Insecure && p.credentials == nil {
+		p.log.Warn("no credentials are configured: every client may do everything", "flag", "--insecure")
+	}
+	return nil
+}
+
+// public reports whether an address is more than loopback.
+func public(addr string) bool { return server.CheckListen(addr, false, false) != nil }
+
+func (p *process) listen(ctx context.Context, cfg *serveConfig) (err error) {
+	limit := cfg.MaxConnections
+	if limit == 0 {
+		limit = connectionsFor(mayOpen())
+	}
+	gate := server.NewGate(limit, p.log)
+	if p.http, err = listenTCP(ctx, cfg.HTTP, gate, p.certificate == nil); err != nil {
+		return fmt.Errorf("--http: %w: choose another address, or stop what uses it", err)
+	}
+	if p.grpc, err = listenTCP(ctx, cfg.GRPC, gate, false); err != nil {
+		return fmt.Errorf("--grpc: %w: choose another address, or stop what uses it", err)
+	}
+	return nil
+}
+
+// listenTCP listens behind a gate, which refuses in words of HTTP where they are understood.
+func listenTCP(ctx context.Context, addr string, gate *server.Gate, words bool) (net.Listener, error) {
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return gate.Listener(l.(*net.TCPListener), words), nil
+}
+
+// serve lets the doors answer.
+func (p *process) serve() {
+	p.httpServer = p.front.HTTPServer(p.log)
+	if p.certificate != nil {
+		p.httpServer.TLSConfig = p.certificate.TLSConfig()
+		p.streamServer = p.front.StreamServer(p.certificate.TLSConfig())
+	} else {
+		p.streamServer = p.front.StreamServer(nil)
+	}
+	go func() {
+		err := error(nil)
+		if p.certificate != nil {
+			err = p.httpServer.ServeTLS(p.http, "", "")
+		} else {
+			err = p.httpServer.Serve(p.http)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			p.failed <- err
+		}
+	}()
+	go func() {
+		if err := p.streamServer.Serve(p.grpc); err != nil {
+			p.failed <- err
+		}
+	}()
+}
+
+// serverConfig is what the doors of a tenure and those of a standby have in common.
+func (p *process) serverConfig() server.Config {
+	return server.Config{
+		Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
+		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: cli.Version(), Logger: p.log,
+	}
+}
+
+func (p *process) streamConfig() server.StreamConfig {
+	return server.StreamConfig{MaxStreams: p.cfg.MaxStreams}
+}
+
+// ended is closed when the site cannot go on by itself; why is the reason.
+func (p *process) ended() <-chan struct{} {
+	if p.turn != nil {
+		return p.turn.ended
+	}
+	return p.tenure.shard.Failed()
+}
+
+func (p *process) why() error {
+	if p.turn != nil {
+		return p.turn.err
+	}
+	return shardFailed(p.tenure.shard.Err())
+}
+
+// reload reads again what can be read again, and reports whether there is any. Unusable files
+// leave the old state.
+func (p *process) reload() (any bool) {
+	if p.credentials != nil {
+		any = true
+		if err := p.credentials.Reload(); err != nil {
+			p.log.Error("the credentials stay as they were", "error", err)
+		} else {
+			p.log.Info("credentials were read again")
+		}
+	}
+	if p.certificate != nil {
+		any = true
+		if err := p.certificate.Reload(); err != nil {
+			p.log.Error("the certificate stays as it was", "error", err)
+		} else {
+			p.log.Info("the certificate was read again")
+		}
+	}
+	return any
+}
+
+// shutdown stops in the order that loses no client: no more grants, clients are notified, calls
+// under way are finished, the journal is closed. Calls that the limit cuts short are safe too,
+// because all answers are durable.
+func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if p.turn != nil {
+		p.turn.stop() // whatever role the server has now, it keeps
+		defer p.turn.leave(ctx)
+	}
+	if p.tenure != nil {
+		p.tenure.drain(ctx)
+	}
+	if err := p.httpServer.Shutdown(ctx); err != nil {
+		p.log.Warn("calls were cut off", "error", err)
+		_ = p.httpServer.Close()
+	}
+	if p.tenure != nil {
+		p.tenure.streams.Cut(&interlock.Error{
+			Code:    interlock.CodeShuttingDown,
+			Message: "the server has shut down: connect again in a moment; leases and places in line are kept",
+		})
+	}
+	p.streamServer.Stop()
+	if p.tenure != nil {
+		if err := p.tenure.close(ctx); err != nil {
+			return err
+		}
+	}
+	p.log.Info("stopped")
+	return nil
+}
+
+// abandon ends what there is of a server, without order: the shard has failed, or
+// never came to be.
+func (p *process) abandon() {
+	for _, l := range []net.Listener{p.http, p.grpc} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if p.turn != nil {
+		p.turn.stop()
+		defer p.turn.leave(ctx)
+	}
+	if p.tenure != nil {
+		p.tenure.server.Drain() // callers with lost answers are getting the error at this moment
+	}
+	if p.httpServer != nil {
+		short, done := context.WithTimeout(ctx, time.Second)
+		_ = p.httpServer.Shutdown(short)
+		done()
+		p.streamServer.Stop()
+	}
+	if p.tenure != nil {
+		p.tenure.abandon(ctx)
+	}
+}
+
+// shardFailed returns what the end of a shard means.
+func shardFailed(err error) error {
+	if errors.Is(err, journal.ErrFenced) {
+		return fmt.Errorf(
+			"%w: this server owns the shard no longer and has stopped; its clients go to the server that took over", err,
+		)
+	}
+	if cli.ExitCode(err) == cli.ExitFailure {
+		return cli.ExitWith(cli.ExitDisk, err)
+	}
+	return err
+}

@@ -1,0 +1,334 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/journal/etcdjournal"
+	"github.com/interlockdev/interlock/server"
+)
+
+// serveConfig is the flags of serve.
+type serveConfig struct {
+	DataDir, Journal       string
+	HTTP, GRPC             string
+	Credentials            string
+	TLSCert, TLSKey        string
+	Insecure               bool
+	Hosts                  []string
+	Files                  []string
+	LogFormat, LogLevel    string
+	SnapshotBytes          int64
+	KeepBytes              int64
+	SegmentBytes           int64
+	Restored               bool
+	ShutdownTimeout        time.Duration
+	MaxStreams, MaxWaiting int
+	MaxEventStreams        int
+	MaxConnections         int
+	MaxMemory              int64
+	MaxDowntime            time.Duration
+	MetricSeries           int
+	AdvertiseHTTP          string
+	AdvertiseGRPC          string
+	StandbyAfter           time.Duration
+
+	place *etcdjournal.Place // of the journal; nil where it is a directory
+	level slog.Level         // LogLevel, parsed
+}
+
+// New returns the command serve.
+func New(a *cli.App) *cobra.Command {
+	var cfg serveConfig
+	cmd := &cobra.Command{
+		Use:   "serve --data-dir DIR",
+		Short: "Start a server",
+		Long: `Start a server. It keeps its journal in DIR, which is made when it is missing,
+and serves HTTP/JSON and the gRPC session stream. When it is ready it prints one line
+on standard output, "ready http=ADDR grpc=ADDR" or with -o json the same as an object;
+logs go to standard error.
+
+With --journal etcd://HOST:PORT,HOST:PORT/NAME one server is active, and each other one
+stands by, names the active one to its callers, and takes over when it dies or stands still.
+Each prints "standby http=ADDR grpc=ADDR" or "ready ..." whenever its role changes.
+
+Without credentials it listens on loopback only. Make a credential with
+"interlock credential new".
+
+SIGTERM and SIGINT stop it in order: it grants nothing more, asks its clients to reconnect,
+writes everything and exits with 0; a second one ends it at once. Leases and places in line
+are kept either way. SIGHUP reads the credentials and the certificate again; without either
+it stops a server that was started on a terminal, since the terminal is gone then, and has
+no effect on any other.
+
+Exit codes: 0 stopped as asked, 2 wrong flags or configuration, 3 the journal is
+damaged, 4 another server holds the journal, 5 a newer version wrote the journal, 6 the
+clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as an address that is in use.`,
+		Example: `  interlock serve --data-dir data
+  interlock serve --data-dir data --http 0.0.0.0:7420 --grpc 0.0.0.0:7421 \
+      --credentials credentials.txt --tls-cert cert.pem --tls-key key.pem`,
+		Args:        cli.NoArgs,
+		Annotations: map[string]string{cli.Offline: "true"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cfg.check(); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), a, &cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
+	f.StringVar(
+		&cfg.Journal, "journal", "",
+		"the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE",
+	)
+	f.StringVar(&cfg.HTTP, "http", cli.DefaultHTTP, "`address` of the HTTP/JSON door; port 0 picks a free one")
+	f.StringVar(
+		&cfg.GRPC, "grpc", cli.DefaultGRPC, "`address` for session streams, gRPC among them; port 0 picks a free one",
+	)
+	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential new")
+	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both doors then speak TLS only")
+	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
+	f.BoolVar(
+		&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: every client may do everything",
+	)
+	f.StringSliceVar(&cfg.Hosts, "host", nil, "further `names` of the server, such as interlock.example.com")
+	f.StringSliceVar(
+		&cfg.Files, "files", nil,
+		"`directories` that agents share below /v1/files: DIR for the namespace default, or NAMESPACE=DIR",
+	)
+	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
+	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")
+	f.Int64Var(
+		&cfg.SnapshotBytes, "snapshot-bytes", 0,
+		"`bytes` of journal, more than the last snapshot has, after which the next one is made; bounds how long a start takes (default 64 MiB)",
+	)
+	f.Int64Var(
+		&cfg.KeepBytes, "keep-bytes", 0,
+		"about how many `bytes` of journal are kept as history (default 1 GiB; -1: only what a restart needs)",
+	)
+	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
+	f.BoolVar(
+		&cfg.Restored, "restored", false,
+		"the journal was restored from a backup: fences and versions begin far above all that may have been given out",
+	)
+	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
+	f.IntVar(
+		&cfg.MaxConnections, "max-connections", 0,
+		"concurrent connections, HTTP and gRPC together (default: the limit of open files less the journal's)",
+	)
+	f.DurationVar(
+		&cfg.MaxDowntime, "max-downtime", 90*24*time.Hour,
+		"how far the clock may be ahead of the journal's newest entry at the start before it counts as wrong; 0: any time",
+	)
+	f.Int64Var(
+		&cfg.MaxMemory, "max-memory", 0,
+		"`bytes` of memory that the server may use; with half of them in use newcomers are refused (default: GOMEMLIMIT, or 75 % of the machine's or the container's; -1: any)",
+	)
+	f.IntVar(&cfg.MaxStreams, "max-streams", 0, "session streams at a time (default 10,000)")
+	f.IntVar(&cfg.MaxEventStreams, "max-event-streams", 0, "readers of events at a time, a namespace (default 64)")
+	f.IntVar(
+		&cfg.MaxWaiting, "max-waiting", 0, "commands that may wait for the engine before more are refused (default 65,536)",
+	)
+	f.IntVar(
+		&cfg.MetricSeries, "metric-series", server.DefaultSeries,
+		"`label sets` of each metric by namespace, the busiest, besides the one for all others; at most 1,000; 0 turns these metrics off",
+	)
+	f.StringVar(
+		&cfg.AdvertiseHTTP, "advertise-http", "",
+		"`URL` under which clients reach this server while others stand by (default: where it listens)",
+	)
+	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its gRPC door, likewise")
+	f.DurationVar(
+		&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL,
+		"how long the active server may be silent before another one takes over: whole seconds, at least 2s",
+	)
+	cli.BindAll(f)
+	return cmd
+}
+
+// check makes sense of the flags before anything is touched.
+func (c *serveConfig) check() error {
+	switch {
+	case c.DataDir != "" && c.Journal != "":
+		return cli.Usagef("--journal and --data-dir are two places of the journal: use one of them")
+	case strings.HasPrefix(c.Journal, "etcd:"):
+		place, err := journalPlace(c.Journal)
+		if err != nil {
+			return err
+		}
+		c.place = &place
+	case c.Journal != "":
+		dir, err := journalDir(c.Journal)
+		if err != nil {
+			return err
+		}
+		c.DataDir = dir
+	case c.DataDir == "":
+		return cli.Usagef("name the place of the journal: interlock serve --data-dir DIR")
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return cli.Usagef("--tls-cert and --tls-key belong together: set both, or neither")
+	}
+	for flag, addr := range map[string]string{"--http": c.HTTP, "--grpc": c.GRPC} {
+		if err := server.CheckListen(addr, c.Credentials != "", c.Insecure); err != nil {
+			return cli.Usagef("%s: %w", flag, err)
+		}
+	}
+	if c.MaxDowntime < 0 {
+		return cli.Usagef("--max-downtime cannot be negative: 0 means any time")
+	}
+	if c.ShutdownTimeout <= 0 {
+		return cli.Usagef("--shutdown-timeout: want a duration above zero, such as 10s")
+	}
+	if c.MaxConnections < 0 || c.MaxStreams < 0 || c.MaxEventStreams < 0 || c.MaxWaiting < 0 {
+		return cli.Usagef("--max-connections, --max-streams, --max-event-streams and --max-waiting cannot be negative")
+	}
+	if c.MetricSeries < 0 || c.MetricSeries > server.MaxSeries {
+		return cli.Usagef("--metric-series %d: want 0 to %d", c.MetricSeries, server.MaxSeries)
+	}
+	if c.SegmentBytes != 0 && c.SegmentBytes < leastSegment {
+		return cli.Usagef("--segment-bytes %d: want at least %d", c.SegmentBytes, leastSegment)
+	}
+	if c.place != nil && c.SegmentBytes != 0 {
+		return cli.Usagef("--segment-bytes is about the files of a directory: leave it out with --journal etcd://")
+	}
+	if c.StandbyAfter < 2*time.Second || c.StandbyAfter%time.Second != 0 {
+		return cli.Usagef("--standby-after %v: want whole seconds, at least 2s", c.StandbyAfter)
+	}
+	if err := c.level.UnmarshalText([]byte(c.LogLevel)); err != nil || strings.ContainsAny(c.LogLevel, "+-") {
+		return cli.Usagef("--log-level %s: want debug, info, warn or error", cli.Clean(c.LogLevel))
+	}
+	if c.LogFormat != "text" && c.LogFormat != "json" {
+		return cli.Usagef("--log-format %s: want text or json", cli.Clean(c.LogFormat))
+	}
+	return nil
+}
+
+// leastSegment is the smallest file of a journal that is accepted.
+const leastSegment = 4 << 10
+
+// journalPlace reads the URL of a journal in etcd.
+func journalPlace(text string) (etcdjournal.Place, error) {
+	place, err := etcdjournal.ParsePlace(text)
+	if err != nil {
+		return place, cli.Usagef("--journal %s: %w", cli.Clean(text), err)
+	}
+	return place, nil
+}
+
+// journalDir reads the URL of a journal in a directory.
+func journalDir(text string) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme == "":
+		return "", cli.Usagef(
+			"--journal %s: want a URL such as file:/var/lib/interlock, or use --data-dir DIR", cli.Clean(text),
+		)
+	case u.Scheme != "file":
+		return "", cli.Usagef(
+			"--journal %s: this version keeps journals in directories and in etcd: use file:DIR, --data-dir DIR or etcd://HOST:PORT/NAME",
+			cli.Clean(text),
+		)
+	case u.Host != "":
+		return "", cli.Usagef("--journal %s: a file URL has no host: write file:DIR or file:///DIR", cli.Clean(text))
+	case u.Opaque != "":
+		return u.Opaque, nil
+	case u.Path != "":
+		return u.Path, nil
+	}
+	return "", cli.Usagef("--journal %s: it names no directory", cli.Clean(text))
+}
+
+func (c *serveConfig) logger(to io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// serve runs a server until ctx ends or the server fails.
+func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
+	log := cfg.logger(os.Stderr)
+	signals := cli.WatchSignals()
+	defer signals.Stop()
+
+	p, err := startProcess(signals.Context(ctx), cfg, log)
+	if err != nil {
+		if signals.Asked() {
+			log.Info("stopped before the server was ready")
+			return nil
+		}
+		return err
+	}
+	announce := func(role string) { p.announce(a, role) }
+	if p.turn != nil {
+		p.turn.run(ctx, announce)
+	} else {
+		announce("active")
+	}
+
+	for {
+		select {
+		case <-signals.Stopping():
+			log.Info("stopping: nothing is granted any more, a second signal ends the server at once", "signal", signals.Name())
+			return p.shutdown(ctx, cfg.ShutdownTimeout)
+		case <-signals.Reload:
+			switch {
+			case p.reload():
+			case signals.Hangup:
+				signals.StopNow("SIGHUP")
+			default:
+				log.Info("SIGHUP: there are neither credentials nor certificates to read again; going on")
+			}
+		case err := <-p.failed:
+			// A door that fails by itself leaves a server that no client can use.
+			return errors.Join(fmt.Errorf("a listener failed: %w", err), p.shutdown(ctx, cfg.ShutdownTimeout))
+		case <-p.ended():
+			err := p.why()
+			p.abandon()
+			return err
+		}
+	}
+}
+
+// announce prints to standard output what the server is now: "ready" when it is the one that
+// serves, "standby" when it waits for that.
+func (p *process) announce(a *cli.App, role string) {
+	httpAddr, grpcAddr := p.http.Addr().String(), p.grpc.Addr().String()
+	word := "ready"
+	if role != "active" {
+		word = role
+	}
+	var err error
+	if a.JSON() {
+		err = a.Print(struct {
+			Ready bool   `json:"ready"`
+			Role  string `json:"role"`
+			HTTP  string `json:"http"`
+			GRPC  string `json:"grpc"`
+		}{role == "active", role, httpAddr, grpcAddr})
+	} else {
+		_, err = fmt.Fprintf(a.Out, "%s http=%s grpc=%s\n", word, httpAddr, grpcAddr)
+	}
+	if err != nil {
+		p.log.Warn("standard output is closed", "error", err)
+	}
+	kept := p.cfg.DataDir
+	if p.cfg.place != nil {
+		kept = p.cfg.Journal
+	}
+	p.log.Info(word, "http", httpAddr, "grpc", grpcAddr, "journal", kept,
+		"credentials", p.cfg.Credentials != "", "tls", p.cfg.TLSCert != "", "version", cli.Version())
+}

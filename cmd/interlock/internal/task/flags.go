@@ -1,0 +1,181 @@
+package task
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+)
+
+// Flags holds the flags of a task, or of a message.
+type Flags struct {
+	purpose     string
+	priority    int
+	delay       time.Duration
+	deadline    time.Duration
+	maxAttempts int
+	question    string
+	questionFlags
+	Caller
+	ID string
+}
+
+// Caller is the name under which something is submitted, sent, asked or waited for.
+type Caller struct{ agent, session, flow string }
+
+func (c *Caller) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	cli.Bind(f, "agent", "")
+	f.StringVar(&c.session, "session", "", "the `session` that you act for")
+	cli.Bind(f, "session", "")
+	f.StringVar(&c.flow, "flow", "", "the `flow` of that session which waits for the end")
+	cli.Bind(f, "flow", "")
+}
+
+func (c *Caller) check() error {
+	if c.session == "" {
+		return nil
+	}
+	if _, err := interlock.ParseSessionID(c.session); err != nil {
+		// The text is a secret if it is nearly right, so it is not repeated.
+		return cli.Usagef(
+			"--session: not a session: want s_ and 32 hexadecimal digits, as in INTERLOCK_SESSION below `interlock run`",
+		)
+	}
+	return nil
+}
+
+func (c *Caller) fields(body map[string]any) {
+	switch {
+	case c.session != "":
+		body["session"] = c.session
+		if c.flow != "" {
+			body["flow"] = c.flow
+		}
+	case c.agent != "":
+		body["agent"] = c.agent
+	default:
+		body["agent"] = cli.OwnName()
+	}
+}
+
+// questionFlags is the flags of a question to a person.
+type questionFlags struct {
+	limit   time.Duration
+	onLimit cli.Choice
+	reads   []string
+}
+
+// flags adds them under their names, each behind prefix.
+func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
+	f := cmd.Flags()
+	f.DurationVar(&q.limit, prefix+"for", 0, "how long a person may take to answer (default: any time)")
+	q.onLimit.Among(
+		cmd, prefix+"on-limit", "the answer that counts without one", interlock.Denied.String(), interlock.Approved.String(),
+	)
+	f.StringArrayVar(
+		&q.reads, "read", nil,
+		"a document that was read for it, `KEY=VERSION`: the person sees later changes; may be repeated",
+	)
+}
+
+// fields is the question in the form of the HTTP API.
+func (q *questionFlags) fields(text string) (map[string]any, error) {
+	if err := cli.CheckDurations(cli.Duration("--for", q.limit, 0, interlock.MaxDelay)); err != nil {
+		return nil, err
+	}
+	body := map[string]any{"question": text}
+	cli.SetMillis(body, "limit_ms", q.limit)
+	if q.onLimit.Value != "" {
+		body["on_limit"] = q.onLimit.Value
+	}
+	reads, err := readsOf(q.reads)
+	if len(reads) > 0 {
+		body["reads"] = reads
+	}
+	return body, err
+}
+
+// readsOf reads KEY=VERSION. A key may have a = of its own, so the last one counts.
+func readsOf(list []string) (reads []any, err error) {
+	for _, text := range list {
+		i := strings.LastIndexByte(text, '=')
+		if i <= 0 || i == len(text)-1 {
+			return nil, cli.Usagef(
+				"--read %s: want KEY=VERSION, such as account:12345=41, or KEY=0 for one that had nothing", cli.Clean(text),
+			)
+		}
+		read := map[string]any{"key": text[:i], "version": text[i+1:]}
+		if text[i+1:] == "0" {
+			read = map[string]any{"key": text[:i], "absent": true}
+		}
+		reads = append(reads, read)
+	}
+	return reads, nil
+}
+
+// Define adds the flags to a command.
+func (s *Flags) Define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.purpose, "purpose", "", "its purpose, for others to read")
+	f.IntVar(&s.priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
+	f.DurationVar(&s.delay, "in", 0, "it may not run before this time has passed, such as 60s")
+	f.DurationVar(
+		&s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)",
+	)
+	f.IntVar(&s.maxAttempts, "max-attempts", 0, "how often it is tried (default: the queue's)")
+	f.StringVar(&s.question, "question", "", "have a person answer this before it runs: interlock approve")
+	s.questionFlags.flags(cmd, "question-")
+	s.Caller.flags(cmd)
+	f.StringVar(&s.ID, "id", "", "an `id` of your own: two submissions with one id make one task")
+}
+
+// Fields adds to a body what the flags say.
+func (s *Flags) Fields(body map[string]any) error {
+	if err := s.Caller.check(); err != nil {
+		return err
+	}
+	if s.priority < -interlock.MaxPriority || s.priority > interlock.MaxPriority {
+		return cli.Usagef(
+			"--priority %d: want a number from %d to %d", s.priority, -interlock.MaxPriority, interlock.MaxPriority,
+		)
+	}
+	if s.maxAttempts < 0 || s.maxAttempts > interlock.MaxAttempts {
+		return cli.Usagef("--max-attempts %d: want a number from 1 to %d", s.maxAttempts, interlock.MaxAttempts)
+	}
+	if err := cli.CheckDurations(
+		cli.Duration("--in", s.delay, 0, interlock.MaxDelay), cli.Duration("--deadline", s.deadline, 0, interlock.MaxDelay),
+	); err != nil {
+		return err
+	}
+	if s.question == "" && (s.limit != 0 || s.onLimit.Value != "" || len(s.reads) > 0) {
+		return cli.Usagef("--question-for, --question-on-limit and --read are about a question: add --question")
+	}
+	s.Caller.fields(body)
+	if s.purpose != "" {
+		body["purpose"] = s.purpose
+	}
+	if s.priority != 0 {
+		body["priority"] = s.priority
+	}
+	if s.maxAttempts != 0 {
+		body["max_attempts"] = s.maxAttempts
+	}
+	cli.SetMillis(body, "delay_ms", s.delay)
+	cli.SetMillis(body, "deadline_ms", s.deadline)
+	if s.question != "" {
+		approval, err := s.questionFlags.fields(s.question)
+		if err != nil {
+			return err
+		}
+		body["approval"] = approval
+	}
+	if s.ID == "" {
+		s.ID = cli.FreshID()
+	}
+	return nil
+}

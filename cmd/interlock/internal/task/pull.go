@@ -1,0 +1,186 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+// assignment is a task in a worker's hands.
+type assignment struct {
+	Task      view.Task         `json:"task"`
+	Lease     view.Lease        `json:"lease"`
+	Changed   bool              `json:"changed"`
+	Notes     []api.Note        `json:"notes"`
+	Documents []view.Document   `json:"documents"`
+	AsOf      interlock.Version `json:"as_of,string"`
+}
+
+// variables are the environment of the task's worker.
+func (h *assignment) variables() [][2]string {
+	variables := [][2]string{
+		{"INTERLOCK_TASK", h.Task.ID},
+		{"INTERLOCK_ATTEMPT", strconv.Itoa(h.Task.Attempt)},
+		{"INTERLOCK_KIND", cli.Clean(h.Task.Kind)},
+		{"INTERLOCK_LEASE", h.Lease.ID},
+		{"INTERLOCK_FENCE", h.Lease.Fence.String()},
+		{"INTERLOCK_KEYS", view.JoinKeys(h.Task.Keys(), "\n")},
+		{"INTERLOCK_AS_OF", h.AsOf.String()},
+		{"INTERLOCK_APPROVAL", ""},
+	}
+	if a := h.Task.Approval; a != nil {
+		variables[len(variables)-1][1] = cli.Clean(a.Verdict)
+	}
+	return variables
+}
+
+// text returns what the attempt is about.
+func (h *assignment) text() string {
+	text := fmt.Sprintf("attempt %s, fence %s", h.Task.Tries(), h.Lease.Fence)
+	if what := h.Task.What(); what != "-" {
+		text += ": " + what
+	}
+	return text
+}
+
+// pullFlags asks a queue for tasks.
+type pullFlags struct {
+	api   *cli.API
+	queue string
+	body  map[string]any
+	max   int
+	// id makes the pull of a session repeatable, so that nothing is lost that was handed
+	// out in an answer which did not arrive.
+	id string
+}
+
+// pull waits for up to left for tasks; without any, list is empty.
+func (p *pullFlags) pull(ctx context.Context, left time.Duration) (list []assignment, answer []byte, err error) {
+	left = min(max(left, 0), interlock.MaxLongPoll)
+	p.body["max"], p.body["wait_ms"] = p.max, left.Milliseconds()
+	r := cli.Request{Method: http.MethodPost, Path: view.QueuePath(p.queue, "pull"), Body: p.body, ID: p.id, Wait: left}
+	if _, answer, err = p.api.Insist(ctx, r, false); err != nil {
+		return nil, answer, err
+	}
+	var got struct{ Tasks []assignment }
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return nil, nil, fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	return got.Tasks, answer, nil
+}
+
+func newTaskPull(a *cli.App) *cobra.Command {
+	p := &pullFlags{body: map[string]any{}}
+	var ttl time.Duration
+	var agent string
+	var limit cli.Wait
+	cmd := &cobra.Command{
+		Use:   "pull QUEUE",
+		Short: "Take a task for a script that renews and acknowledges it",
+		Long: `Take the next task of QUEUE that can run, and print it as variables for a shell:
+
+  INTERLOCK_TASK     its id                INTERLOCK_ATTEMPT  which attempt it is
+  INTERLOCK_KIND     its kind              INTERLOCK_KEYS     its keys, one a line
+  INTERLOCK_LEASE    the lease's id, which is a secret
+  INTERLOCK_FENCE    the fence: pass it along wherever you write
+  INTERLOCK_AS_OF    the version of the namespace to read state at
+  INTERLOCK_APPROVAL approved, if a person was asked
+  INTERLOCK_PAYLOAD  its payload, JSON; not exported, since it may be long
+
+Keep it alive with "interlock renew": the attempt has failed when --ttl has passed since the
+last renewal. "interlock task work" does all of it around a command.
+
+Exit codes: 0 there is one, 75 there was none in time, 1 there is no such queue, 69 no
+server answered, 77 not allowed, 2 wrong flags.`,
+		Example: `  eval "$(interlock task pull billing --wait 1m)" || exit
+  ./charge --fence "$INTERLOCK_FENCE" <<< "$INTERLOCK_PAYLOAD" || interlock task nack "card refused" --in 60s
+  interlock task ack '{"charged": true}'
+  interlock task pull billing --max 10 -o json | jq -c '.tasks[]'`,
+		Args:              cli.OneArg("a queue"),
+		ValidArgsFunction: view.CompleteQueues(a),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.CheckDurations(cli.Duration("--ttl", ttl, interlock.MinTTL, interlock.MaxTTL)); err != nil {
+				return err
+			}
+			if p.max < 1 || p.max > interlock.MaxPull {
+				return cli.Usagef("--max %d: want a number from 1 to %d", p.max, interlock.MaxPull)
+			}
+			if p.max > 1 && !a.JSON() {
+				return cli.Usagef("--max %d: a shell's variables hold one task: read several with -o json", p.max)
+			}
+			if p.body["agent"] = agent; agent == "" {
+				p.body["agent"] = cli.OwnName()
+			}
+			cli.SetMillis(p.body, "ttl_ms", ttl)
+			p.api, p.queue = a.API(), args[0]
+			return pull(cmd.Context(), a, p, limit)
+		},
+	}
+	f := cmd.Flags()
+	limit = cli.Forever
+	f.Var(&limit, "wait", "how long to wait for a task: a `duration`, 0, or forever")
+	f.DurationVar(&ttl, "ttl", acquire.LockTTL, "how long the lease outlives the last renewal")
+	f.IntVar(&p.max, "max", 1, "how many tasks to take at most, with -o json")
+	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
+	cli.Bind(f, "agent", "")
+	return cmd
+}
+
+// pull takes a task, and tells of it so that a shell can read it.
+func pull(ctx context.Context, a *cli.App, p *pullFlags, limit cli.Wait) error {
+	deadline := limit.Deadline()
+	for {
+		left := time.Until(deadline)
+		switch {
+		case limit == cli.Forever:
+			left = interlock.MaxLongPoll
+		case limit == 0:
+			left = 0
+		}
+		list, answer, err := p.pull(ctx, left)
+		empty := err == nil && len(list) == 0
+		if empty && (limit == cli.Forever || time.Until(deadline) > 0) {
+			continue
+		}
+		if a.JSON() && answer != nil {
+			err = errors.Join(err, a.Raw(answer))
+		}
+		switch {
+		case err != nil:
+			return err
+		case empty:
+			return cli.ExitWith(
+				cli.ExitNotAcquired,
+				fmt.Errorf(
+					"queue %s has no task that can run: `interlock queue show %s` lists its tasks", cli.Clean(p.queue),
+					cli.Quote(cli.Clean(p.queue)),
+				),
+			)
+		case !a.JSON():
+			tellHanded(a, &list[0])
+		}
+		return nil
+	}
+}
+
+func tellHanded(a *cli.App, h *assignment) {
+	for _, v := range h.variables() {
+		a.Say("export %s=%s\n", v[0], cli.Quote(v[1]))
+	}
+	a.Say("INTERLOCK_PAYLOAD=%s\n", cli.Quote(string(h.Task.Payload)))
+	a.Complain("%s; the lease ends in %s unless it is renewed", h.text(), cli.Short(cli.Millis(h.Lease.ExpiresIn)))
+	view.TellApproval(a, h.Task.Approval)
+	view.TellNotes(a, false, view.Packet{}, h.Notes)
+}

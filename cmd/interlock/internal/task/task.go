@@ -1,0 +1,258 @@
+package task
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+)
+
+// New returns the command task.
+func New(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "task",
+		Short: "Submit tasks to a queue, and work on them",
+		Long: `A task is work that stands in line for its keys instead of a waiting agent. It holds nothing
+until its keys are free and a worker of its queue is idle; then the worker gets it with a
+lease on them. A failed task is tried again after a pause, and is a dead letter after the
+last attempt.
+
+  submit ─► scheduled ─► waiting ─► running ─┬─► done
+                ▲                       │    └─► dead ── replay ─► waiting
+                └───── again later ─────┘
+
+"interlock task work QUEUE -- COMMAND" is a whole worker. docs/tasks.md is a guide.`,
+		Args: cli.NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newTaskSubmit(a), newTaskLs(a), newTaskShow(a), newTaskWait(a), newTaskCancel(a), newTaskReschedule(a),
+		newTaskReplay(a), newTaskDiscard(a),
+		newTaskPull(a), newTaskAck(a), newTaskNack(a), newTaskAsk(a), newTaskWork(a),
+	)
+	return cmd
+}
+
+func newTaskSubmit(a *cli.App) *cobra.Command {
+	var s Flags
+	var keys []string
+	var claims acquire.ClaimFlag
+	var shared bool
+	var kind, group string
+	var backoff, maxBackoff time.Duration
+	var follow FollowFlags
+	cmd := &cobra.Command{
+		Use:   "submit QUEUE [PAYLOAD]",
+		Short: "Submit a task to a queue",
+		Long: `Put a task into QUEUE, and print its id. PAYLOAD is for the worker: JSON, @FILE with JSON,
+or - for standard input. The task runs when all of its keys are free together; until then it
+holds none of them, and its agent can do something else.
+
+With --wait its result is printed when it is done. Such a wait counts as a wait of the
+session: if the session's own leases keep the task from running, the command reports the
+deadlock.
+
+` + FollowExits,
+		Example: `  interlock task submit billing '{"fee": 3500}' --key account:12345 --purpose "late fee"
+  interlock task submit billing @fee.json --key account:12345 --in 60s
+  interlock task submit mail - --group acme --claim org:acme/mails=1 < letter.json
+  interlock task submit deploy --question "deploy release 42 on a Friday?" --question-for 8h`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return cli.Usagef("name the queue: %s", cli.UseLine(cmd))
+			case len(args) > 2:
+				return cli.Usagef("too many arguments: keys are named by --key: %s", cli.UseLine(cmd))
+			}
+			return nil
+		},
+		ValidArgsFunction: view.CompleteQueues(a),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			body := map[string]any{"queue": args[0]}
+			if len(args) == 2 {
+				if body["payload"], err = cli.JSONArg(a.In, args[1], "the payload", interlock.MaxPayloadBytes); err != nil {
+					return err
+				}
+			}
+			mode := interlock.Exclusive
+			if shared {
+				mode = interlock.Shared
+			}
+			list := make([]interlock.Claim, 0, len(keys)+len(claims))
+			for _, key := range keys {
+				list = append(list, interlock.Claim{Key: interlock.Key(key), Mode: mode})
+			}
+			if list = append(list, claims...); len(list) > 0 {
+				body["claims"] = view.ClaimsOf(list)
+			}
+			for field, text := range map[string]string{"kind": kind, "group": group} {
+				if text != "" {
+					body[field] = text
+				}
+			}
+			if err := cli.CheckDurations(
+				cli.Duration("--backoff", backoff, 0, interlock.MaxDelay),
+				cli.Duration("--max-backoff", maxBackoff, 0, interlock.MaxDelay),
+			); err != nil {
+				return err
+			}
+			cli.SetMillis(body, "backoff_ms", backoff)
+			cli.SetMillis(body, "max_backoff_ms", maxBackoff)
+			if err := s.Fields(body); err != nil {
+				return err
+			}
+			r := cli.Request{Method: http.MethodPost, Path: "/v1/tasks", Body: body, ID: s.ID, Again: true}
+			return follow.Begin(cmd.Context(), a, r, &s.Caller)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&keys, "key", nil, "a `key` that it needs; may be repeated")
+	f.BoolVar(&shared, "shared", false, "it shares those keys with other readers (default: exclusive)")
+	f.Var(
+		&claims, "claim",
+		"a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated",
+	)
+	f.StringVar(&kind, "kind", "", "the kind, where a queue has tasks of several kinds")
+	f.StringVar(&group, "group", "", "the `group`, such as a tenant, for the queue's turns and caps")
+	f.DurationVar(
+		&backoff, "backoff", 0,
+		"the pause after a first failure is up to this, and doubles with each one (default: the queue's)",
+	)
+	f.DurationVar(&maxBackoff, "max-backoff", 0, "up to this (default: the queue's)")
+	s.Define(cmd)
+	follow.Define(cmd, 0)
+	return cmd
+}
+
+func newTaskWait(a *cli.App) *cobra.Command {
+	var c Caller
+	var follow FollowFlags
+	cmd := &cobra.Command{
+		Use:   "wait TASK",
+		Short: "Wait until a task is done, and print its result",
+		Long: `Wait until a task is done, and print its result. A message is a task, and its reply the
+result.
+
+` + FollowExits,
+		Example: `  interlock task wait --wait 10m "$id" > result.json`,
+		Args:    cli.OneArg("a task"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := view.TaskArg(args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.check(); err != nil {
+				return err
+			}
+			if follow.Wait == 0 {
+				return cli.Usagef("--wait 0: to wait for something takes a while; `interlock task show` shows how it stands")
+			}
+			return follow.follow(cmd.Context(), a, id, &c)
+		},
+	}
+	follow.Define(cmd, cli.Forever)
+	c.flags(cmd)
+	return cmd
+}
+
+// tasksArgs is for commands that take one task or more.
+func tasksArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cli.Usagef("name a task: %s", cli.UseLine(cmd))
+	}
+	for _, id := range args {
+		if _, err := view.TaskArg(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changing makes a command that changes tasks, each by itself.
+func changing(a *cli.App,
+	verb, short, long, example string, flags func(*cobra.Command) (fields func(body map[string]any) error),
+) *cobra.Command {
+	cmd := &cobra.Command{Use: verb + " TASK...", Short: short, Long: long, Example: example, Args: tasksArgs}
+	fields := flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		body := map[string]any{}
+		if err := fields(body); err != nil {
+			return err
+		}
+		var failed []error
+		for _, id := range args {
+			var got view.TaskAnswer
+			r := cli.Request{Method: http.MethodPost, Path: view.TaskPath(id, verb), Body: body, ID: cli.FreshID(), Again: true}
+			err := a.Call(cmd.Context(), r, &got, func() error {
+				if verb == "discard" {
+					a.Say("%s  forgotten\n", id)
+					return nil
+				}
+				a.Say("%s  %s\n", id, got.Task.Stands())
+				return nil
+			})
+			if err != nil && len(args) > 1 && !a.JSON() {
+				a.Complain("%s: %s", id, a.Sentence(err))
+				err = cli.ExitWith(cli.ExitCode(err), nil)
+			}
+			failed = append(failed, err)
+		}
+		return errors.Join(failed...)
+	}
+	return cmd
+}
+
+// withReason adds --reason.
+func withReason(cmd *cobra.Command) func(body map[string]any) error {
+	reason := cmd.Flags().String("reason", "", "why, for others to read")
+	return func(body map[string]any) error {
+		if *reason != "" {
+			body["reason"] = *reason
+		}
+		return nil
+	}
+}
+
+// withDelay adds --in.
+func withDelay(cmd *cobra.Command) func(body map[string]any) error {
+	delay := cmd.Flags().Duration("in", 0, "after which time it may run (default: at once)")
+	reason := withReason(cmd)
+	return func(body map[string]any) error {
+		if err := cli.CheckDurations(cli.Duration("--in", *delay, 0, interlock.MaxDelay)); err != nil {
+			return err
+		}
+		cli.SetMillis(body, "delay_ms", *delay)
+		return reason(body)
+	}
+}
+
+func newTaskCancel(a *cli.App) *cobra.Command {
+	return changing(a, "cancel", "Cancel tasks that do not run",
+		`Cancel tasks that do not run. A running task is in a worker's hands: "interlock revoke" its
+key, then cancel it.`, `  interlock task cancel "$id" --reason "the customer has paid"`, withReason)
+}
+
+func newTaskReschedule(a *cli.App) *cobra.Command {
+	return changing(a, "reschedule", "Run tasks at another time",
+		`Make tasks that do not run due at once, or after --in, regardless of their schedule.`,
+		`  interlock task reschedule "$id" --in 1h`, withDelay)
+}
+
+func newTaskReplay(a *cli.App) *cobra.Command {
+	return changing(a, "replay", "Replay dead or cancelled tasks",
+		`Replay dead or cancelled tasks, with all their attempts before them.`,
+		`  interlock task replay "$id"
+  interlock task ls --queue billing --state dead --ids | xargs interlock task replay`, withDelay)
+}
+
+func newTaskDiscard(a *cli.App) *cobra.Command {
+	return changing(a, "discard", "Forget tasks that are done, dead or cancelled",
+		`Forget tasks that are done, dead or cancelled, with their payloads and results.`,
+		`  interlock task ls --queue billing --state dead --ids | xargs interlock task discard`, withReason)
+}

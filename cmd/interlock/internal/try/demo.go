@@ -1,0 +1,172 @@
+package try
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/demo"
+)
+
+// NewDemo returns the command demo.
+func NewDemo(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show what Interlock is for",
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgent(a), newDemoWriter(a))
+	return cmd
+}
+
+func newDemoRace(a *cli.App) *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "race",
+		Short: "50 agents on 6 accounts, first without leases, then with them",
+		Long: `Fifty agents charge fees and grant credits on six accounts, which are plain files. First
+they read, think and write as if they were alone. Then they do the same under leases, while
+one of them is frozen and one is killed. Both runs are shown side by side, and the command
+fails if a balance is wrong under leases.
+
+It starts a server of its own for the time of the race. Use --url or --grpc-addr on the
+command line for another one; its keys account:1001 and so on are held meanwhile.`,
+		Example: `  interlock demo race
+  interlock demo race --dir ./race --speed 3
+  interlock demo race -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, cfg, demo.Race) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(
+		&cfg.Dir, "dir", "", "an empty or new `directory` for the accounts (default: a temporary one, which stays)",
+	)
+	flags.IntVar(&cfg.Agents, "agents", 50, "how many agents, from 8 to 500")
+	flags.IntVar(&cfg.Accounts, "accounts", 6, "how many accounts, from 2 to a quarter of the agents")
+	flags.IntVar(&cfg.Speed, "speed", 6, "how many times faster than life")
+	flags.Uint64Var(&cfg.Seed, "seed", 1, "which minutes of the recorded requests are replayed")
+	return cmd
+}
+
+func newDemoStale(a *cli.App) *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "stale",
+		Short: "Two agents, one account, one file: what each strategy costs",
+		Long: `One agent reads an account and a source file and thinks for six seconds; meanwhile another
+one changes both. The scene is played unguarded, under leases, by versions, and by additions
+and merges, all at once, and shown side by side: the lost changes, and how long the agents
+waited and thought twice. The command fails if a strategy loses a change.
+
+It starts a server of its own for the time of the scene. Use --url or --grpc-addr on the
+command line for another one; its keys begin with stale: and stay there.`,
+		Example: `  interlock demo stale
+  interlock demo stale --speed 1 -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, cfg, demo.Stale) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(
+		&cfg.Dir, "dir", "", "an empty or new `directory` for the files (default: a temporary one, which stays)",
+	)
+	flags.IntVar(&cfg.Speed, "speed", 2, "how many times faster than life")
+	return cmd
+}
+
+func newDemoAccount(a *cli.App) *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "account",
+		Short: "50 agents on one account that has a single writer",
+		Long: `Fifty agents charge late fees and grant goodwill credits on one account. None of them
+changes it: they send their commands to its writer, which decides them one after the other
+by policy. In the middle the writer is killed with a command in its hands, then the server
+is; both are started again. Meanwhile one agent tries to go around: it writes the account
+itself, pulls from the writer's queue, sends under another's name. With the credentials of
+the scene it is refused each time, with a code, the reason and the next step. The command
+fails if one attempt is not refused, the balance is not exact, or the account's log does not
+yield the same when it is decided again.
+
+It starts a server of its own, and kills it.`,
+		Example: `  interlock demo account
+  interlock demo account -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, cfg, demo.Account) },
+	}
+	cmd.Flags().StringVar(
+		&cfg.Dir, "dir", "", "an empty or new `directory` for the journal (default: a temporary one, which stays)",
+	)
+	return cmd
+}
+
+// runDemo plays a scene.
+func runDemo(a *cli.App, cmd *cobra.Command, cfg demo.Config, play func(context.Context, demo.Config) error) error {
+	if namesServer(a, cmd) {
+		if a.Server.TLS != nil {
+			return cli.Usagef("%s does not speak TLS: leave the server out, and it starts one of its own", cmd.CommandPath())
+		}
+		cfg.Server, cfg.Namespace, cfg.Credential = a.Server.GRPC, a.Server.Namespace, a.Server.Credential
+	}
+	cfg.Out, cfg.JSON = a.Out, a.Output == "json"
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		cfg.Progress = a.Err
+	}
+	// An interrupt of a scene ends the server and the agents too.
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := play(ctx, cfg)
+	if err != nil && ctx.Err() != nil {
+		return cli.ExitWith(
+			cli.ExitSignal+int(syscall.SIGINT), errors.New("the scene was interrupted; its server and agents have ended"),
+		)
+	}
+	return err
+}
+
+// namesServer reports whether the command line itself names a server. A variable in
+// the environment is not enough: a demonstration must not land by accident where
+// real agents work.
+func namesServer(a *cli.App, cmd *cobra.Command) bool {
+	for _, name := range []string{"url", "grpc-addr"} {
+		if f := cmd.Flag(name); f != nil && f.Changed && !cli.Given(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// newDemoAgent is an agent of the race in a process of its own, because it will be
+// frozen or killed.
+func newDemoAgent(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:         "agent",
+		Short:       "One agent of the race",
+		Hidden:      true,
+		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
+		Args:        cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Agent(cmd.Context(), a.In, a.Out)
+		},
+	}
+}
+
+// newDemoWriter is the writer of the account scene, in a process of its own.
+func newDemoWriter(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:         "writer",
+		Short:       "The writer of the account scene",
+		Hidden:      true,
+		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
+		Args:        cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Writer(cmd.Context(), a.In, a.Out)
+		},
+	}
+}

@@ -1,0 +1,376 @@
+package view
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/engine/record"
+)
+
+// Event is one event as GET /v1/events has it. journal dump writes the same form, with the
+// namespace besides, and never an id: a lease's id is the right to act on it.
+type Event struct {
+	Event         string          `json:"event"`
+	Index         interlock.Index `json:"index,string"`
+	Epoch         interlock.Epoch `json:"epoch,string"`
+	Time          time.Time       `json:"time"`
+	Namespace     string          `json:"namespace,omitempty"`
+	Request       uint64          `json:"request,string,omitempty"`
+	Forgotten     uint64          `json:"forgotten,string,omitempty"`
+	LeftOut       uint64          `json:"left_out,string,omitempty"`
+	SessionNumber uint64          `json:"session_number,string,omitempty"`
+	Agent         string          `json:"agent,omitempty"`
+	Flow          string          `json:"flow,omitempty"`
+	Claims        []Claim         `json:"claims,omitempty"`
+	Fence         interlock.Fence `json:"fence,string,omitempty"`
+	Actor         string          `json:"actor,omitempty"`
+	Asker         string          `json:"asker,omitempty"`
+	Pattern       string          `json:"pattern,omitempty"`
+	Policy        *Pattern        `json:"policy,omitempty"`
+	Settings      *Settings       `json:"settings,omitempty"`
+	Purpose       string          `json:"purpose,omitempty"`
+	Trace         string          `json:"trace,omitempty"`
+	TTL           int64           `json:"ttl_ms,omitempty"`
+	Grace         int64           `json:"grace_ms,omitempty"`
+	MaxHold       int64           `json:"max_hold_ms,omitempty"`
+	Stall         int64           `json:"stall_ms,omitempty"`
+	LockDelay     int64           `json:"lock_delay_ms,omitempty"`
+	MaxWait       int64           `json:"max_wait_ms,omitempty"`
+	Priority      int             `json:"priority,omitempty"`
+	Any           bool            `json:"any,omitempty"`
+	Group         string          `json:"group,omitempty"`
+	Divide        string          `json:"divide,omitempty"`
+	Lead          bool            `json:"lead,omitempty"`
+	Base          uint64          `json:"base,string,omitempty"`
+	Part          bool            `json:"part,omitempty"`
+	TargetSession uint64          `json:"target_session,string,omitempty"`
+	TargetFlow    string          `json:"target_flow,omitempty"`
+	By            uint64          `json:"by,string,omitempty"`
+	Offer         bool            `json:"offer,omitempty"`
+	Reason        string          `json:"reason,omitempty"`
+	Outcome       string          `json:"outcome,omitempty"`
+	Operation     string          `json:"operation,omitempty"`
+	Note          string          `json:"note,omitempty"`
+	Waited        int64           `json:"waited_ms,omitempty"`
+	Held          int64           `json:"held_ms,omitempty"`
+	Generation    uint64          `json:"generation,omitempty"`
+	Freed         bool            `json:"freed,omitempty"`
+	Queued        bool            `json:"queued,omitempty"`
+	Cycle         []cli.CycleStep `json:"cycle,omitempty"`
+
+	// Of documents and effects: never their bodies.
+	Session     string            `json:"session,omitempty"`
+	Version     interlock.Version `json:"version,string,omitempty"`
+	AsOf        interlock.Version `json:"as_of,string,omitempty"`
+	ContentType string            `json:"content_type,omitempty"`
+	Op          string            `json:"op,omitempty"`
+	Size        *int64            `json:"size,omitempty"`
+	State       string            `json:"state,omitempty"`
+	Verdict     string            `json:"verdict,omitempty"` // on a parked lease
+	Action      string            `json:"action,omitempty"`
+	Attempt     uint64            `json:"attempt,omitempty"`
+
+	// Of tasks and their queues: never what is in them.
+	Task          string         `json:"task,omitempty"`
+	Queue         string         `json:"queue,omitempty"`
+	Kind          string         `json:"kind,omitempty"`
+	Due           int64          `json:"due_in_ms,omitempty"`
+	QueueSettings *QueueSettings `json:"queue_settings,omitempty"`
+
+	// Of a refusal, and of the last line of a stream.
+	Code      interlock.Code `json:"code,omitempty"`
+	Detail    string         `json:"detail,omitempty"`
+	Retryable bool           `json:"retryable,omitempty"`
+}
+
+// EventOf is an event of the journal in that form.
+func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Event {
+	e := Event{
+		Event: ev.Kind.String(), Index: index, Epoch: epoch, Time: time.Unix(0, int64(ev.At)).UTC(),
+		Namespace: string(ev.Namespace), Request: ev.Num, SessionNumber: ev.Session,
+		Agent: cli.Clean(ev.Agent), Flow: cli.Clean(ev.Flow), Fence: ev.Fence, Actor: cli.Clean(ev.Actor),
+		Asker:   cli.Clean(ev.Asker),
+		Purpose: cli.Clean(ev.Purpose), Pattern: cli.Clean(ev.PatternName), Queue: cli.Clean(ev.QueueName),
+		Session: cli.Clean(ev.SessionName), Trace: cli.Clean(ev.Trace),
+		TTL: ev.TTL.Milliseconds(), Grace: max(ev.Grace, 0).Milliseconds(), MaxHold: ev.MaxHold.Milliseconds(),
+		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: cli.Clean(ev.Outcome),
+		Note:   cli.CleanLines(ev.Note),
+		Waited: (ev.Waited + ev.Idle).Milliseconds(), Due: ev.Due.Milliseconds(), Held: ev.Held.Milliseconds(), Code: ev.Code,
+		Stall: ev.Stall.Milliseconds(), LockDelay: ev.LockDelay.Milliseconds(), MaxWait: ev.MaxWait.Milliseconds(),
+		Any: ev.Any, Group: cli.Clean(ev.Group), Lead: ev.Lead, Base: ev.Base, Part: ev.Part,
+		TargetSession: ev.Target, TargetFlow: cli.Clean(ev.TargetFlow), By: ev.By,
+		Generation: ev.Generation, Freed: ev.Freed, Queued: ev.Queued,
+		Version: ev.Version, AsOf: ev.AsOf, ContentType: cli.Clean(ev.ContentType),
+	}
+	switch ev.Kind {
+	case record.EffectsForgotten:
+		e.Forgotten, e.Request = ev.Num, 0
+	case record.Refused:
+		e.LeftOut, e.Request = ev.Num, 0
+		e.Operation, e.Outcome = e.Outcome, ""
+	case record.Decided:
+		e.Verdict = interlock.Verdict(ev.Op).String()
+	case record.Written:
+		e.written(ev)
+	case record.EffectChanged:
+		e.effect(ev)
+	case record.TaskSubmitted, record.TaskDispatched, record.AttemptFailed, record.TaskMoved, record.TaskForgotten,
+		record.ApprovalRequested, record.ApprovalDecided:
+		e.task(ev)
+	}
+	// Unreadable events were refused when the journal was replayed.
+	if p, err := ev.Pattern(); ev.Kind == record.PatternSet && err == nil {
+		e.Policy = patternOf(&p)
+	}
+	if q, err := ev.Queue(); ev.Kind == record.QueueSet && err == nil {
+		e.QueueSettings = queueOf(&q)
+	}
+	if s, err := ev.Settings(); ev.Kind == record.Configured && err == nil {
+		e.Settings = settingsOf(&s)
+	}
+	if len(ev.Claims) > 0 && ev.Claims[0].Mode == interlock.Member {
+		e.Divide = ev.Division.String()
+	}
+	for _, c := range ev.Claims {
+		e.Claims = append(e.Claims, claimOf(c))
+	}
+	for _, c := range ev.Cycle {
+		e.Cycle = append(
+			e.Cycle,
+			cli.CycleStep{
+				Party: cli.Party{Agent: cli.Clean(c.Agent), Session: c.Session, Flow: cli.Clean(c.Flow)},
+				Key:   c.Key, Mode: c.Mode.String(), Victim: c.Victim, Next: c.Next.String(),
+			},
+		)
+	}
+	return e
+}
+
+// written tells what became of a document.
+func (e *Event) written(ev *record.Event) {
+	op := interlock.WriteOp(ev.Op)
+	if e.Op = op.String(); op != interlock.Delete {
+		e.Size = new(int64(len(ev.Blob)))
+	}
+}
+
+// effect prints what became of an effect. Only the event of a claim contains its name: the others
+// name it by its secret. The result is not public.
+func (e *Event) effect(ev *record.Event) {
+	e.Generation = 0
+	switch state := interlock.EffectState(ev.Op); {
+	case len(ev.Blob) > 0:
+		digest := sha256.Sum256(ev.Blob)
+		e.State, e.Action, e.Attempt = interlock.EffectClaimed.String(), hex.EncodeToString(digest[:]), ev.Generation
+	case state == 0:
+		e.State = "free"
+	default:
+		e.State = state.String()
+	}
+}
+
+// task tells what became of a task.
+func (e *Event) task(ev *record.Event) {
+	id := ev.ID
+	switch ev.Kind {
+	case record.TaskSubmitted:
+		if queue, kind, err := ev.Task(); err == nil {
+			e.Queue, e.Kind = queue, cli.Clean(kind)
+		}
+	case record.TaskDispatched:
+		id = ev.BaseID
+	}
+	e.Task, e.Attempt, e.Generation = interlock.TaskID(id).String(), ev.Generation, 0
+	e.State = interlock.TaskState(ev.Op).String()
+}
+
+// Line is an event on one line, for people:
+//
+//	1041  12:03:07.512  granted   billing-7  account:12345  fence 17 exclusive "apply late fee"
+func (e *Event) Line(a *cli.App) string {
+	var b strings.Builder
+	stamp := e.Time.Local().Format("15:04:05.000")
+	fmt.Fprintf(
+		&b, "%6s  %s  %s", e.Index, a.Tint(cli.Dim, stamp), a.Tint(eventColour(e), fmt.Sprintf("%-15s", cli.Clean(e.Event))),
+	)
+	if e.Namespace != "" {
+		fmt.Fprintf(&b, "  %s", cli.Clean(e.Namespace))
+	}
+	if who := e.who(); who != "" {
+		fmt.Fprintf(&b, "  %s", a.Tint(cli.Bold, who))
+	}
+	if e.Task != "" {
+		fmt.Fprintf(&b, "  %s", cli.Clean(e.Task))
+	}
+	if len(e.Claims) > 0 {
+		fmt.Fprintf(&b, "  %s", e.keys())
+	}
+	for _, fact := range e.facts() {
+		fmt.Fprintf(&b, "  %s", fact)
+	}
+	return b.String()
+}
+
+// who returns the agent, or another name of the event's subject.
+func (e *Event) who() string {
+	switch {
+	case e.Agent != "":
+		return cli.Clean(e.Agent)
+	case e.SessionNumber != 0:
+		return "session " + strconv.FormatUint(e.SessionNumber, 10)
+	case e.Request != 0 && e.Task == "":
+		return "(anonymous)"
+	}
+	return ""
+}
+
+// keys are the claims; exclusive is not worth a word.
+func (e *Event) keys() string {
+	const most = 3
+	var list []string
+	for _, c := range e.Claims[:min(most, len(e.Claims))] {
+		text := cli.Clean(string(c.Key))
+		if c.Mode != interlock.Exclusive.String() {
+			text += " (" + c.What() + ")"
+		}
+		list = append(list, text)
+	}
+	if more := len(e.Claims) - most; more > 0 {
+		list = append(list, "and "+strconv.Itoa(more)+" more")
+	}
+	if e.Any {
+		return "one of " + strings.Join(list, ", ")
+	}
+	return strings.Join(list, ", ")
+}
+
+func (e *Event) facts() (facts []string) {
+	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
+	if e.Queue != "" {
+		add("queue %s", cli.Clean(e.Queue))
+	}
+	if e.QueueSettings != nil {
+		for _, fact := range e.QueueSettings.Facts() {
+			add("%s %s", fact[0], fact[1])
+		}
+	}
+	if e.Kind != "" {
+		add("%s", cli.Clean(e.Kind))
+	}
+	if e.Event == record.Refused.String() {
+		add("%s %s", cli.Clean(e.Operation), cli.Clean(string(e.Code)))
+	}
+	if e.Fence != 0 {
+		add("fence %s", e.Fence)
+	}
+	if e.Event == "opened" {
+		add("epoch %s", e.Epoch)
+	}
+	if e.Op != "" {
+		add("%s, version %s", cli.Clean(e.Op), e.Version)
+	}
+	if e.Size != nil {
+		add("%s, %s", cli.Clean(e.ContentType), cli.Bytes(*e.Size))
+	}
+	if e.State != "" {
+		add("%s", cli.Clean(e.State))
+	}
+	if e.Attempt > 1 {
+		add("attempt %d", e.Attempt)
+	}
+	if e.Action != "" {
+		add("action %s", cli.Clean(e.Action))
+	}
+	if e.Pattern != "" {
+		add("%s", cli.Clean(e.Pattern))
+	}
+	if e.Policy != nil {
+		add("%s", cli.Clean(e.Policy.Shape))
+		add("%s", e.Policy.Line())
+	}
+	if e.Settings != nil {
+		for _, fact := range e.Settings.Facts() {
+			if fact[1] != "no" && fact[1] != "" {
+				add("%s %s", fact[0], fact[1])
+			}
+		}
+	}
+	if e.Forgotten > 0 {
+		add("%d effects", e.Forgotten)
+	}
+	if e.Base != 0 {
+		add("of request %d", e.Base)
+	}
+	if e.Generation != 0 {
+		add("generation %d", e.Generation)
+	}
+	if e.Offer {
+		add("offered")
+	}
+	if e.Freed {
+		add("keys freed")
+	}
+	if e.Queued {
+		add("in line again")
+	}
+	if e.Reason != "" {
+		add("%s", cli.Clean(e.Reason))
+	}
+	if e.Asker != "" {
+		add("for agent %s", cli.Clean(e.Asker))
+	}
+	if e.Actor != "" {
+		add("by %s", cli.Clean(e.Actor))
+	}
+	if e.Due > 0 {
+		add("due in %s", cli.Short(cli.Millis(e.Due)))
+	}
+	if e.Waited > 0 {
+		add("waited %s", cli.Short(cli.Millis(e.Waited)))
+	}
+	if e.Held > 0 {
+		add("held %s", cli.Short(cli.Millis(e.Held)))
+	}
+	if e.Outcome != "" {
+		add("%s", cli.Clean(e.Outcome))
+	}
+	if e.Purpose != "" && e.Event != "ended" {
+		add("%q", cli.Clean(e.Purpose)) // once is enough
+	}
+	if e.Note != "" {
+		add("note %q", cli.Clean(e.Note))
+	}
+	if e.LeftOut > 0 {
+		add("and %d left out", e.LeftOut)
+	}
+	if n := len(e.Cycle); n > 0 {
+		add("cycle of %d", n)
+	}
+	return facts
+}
+
+func eventColour(e *Event) cli.Colour {
+	switch e.Event {
+	case "granted", "admitted", "claimed", "converted", "resumed", "task_dispatched":
+		return cli.Green
+	case "task_attempt_failed", "task_moved":
+		return (&Task{State: e.State}).StateColour()
+	case "queued", "grace", "yield_requested", "parked":
+		return cli.Yellow
+	case "closed", "refused":
+		return cli.Red
+	case "ended", "left":
+		switch e.Reason {
+		case "released", "left", "session_closed", "converted":
+		default:
+			return cli.Red
+		}
+	}
+	return cli.Plain
+}

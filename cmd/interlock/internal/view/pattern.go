@@ -1,0 +1,190 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+)
+
+// Pattern is a key pattern in the form of the HTTP API.
+type Pattern struct {
+	Name       string    `json:"name"`
+	Shape      string    `json:"pattern"`
+	Aliases    []string  `json:"aliases,omitempty"`
+	Members    []string  `json:"members,omitempty"`
+	Capacity   uint32    `json:"capacity,omitempty"`
+	Rate       uint32    `json:"rate,omitempty"`
+	Per        int64     `json:"per_ms,omitempty"`
+	Burst      uint32    `json:"burst,omitempty"`
+	Groups     []ShareOf `json:"groups,omitempty"`
+	TTL        int64     `json:"ttl_ms,omitempty"`
+	MaxTTL     int64     `json:"max_ttl_ms,omitempty"`
+	Grace      int64     `json:"grace_ms,omitempty"`
+	MaxGrace   int64     `json:"max_grace_ms,omitempty"`
+	MaxHold    int64     `json:"max_hold_ms,omitempty"`
+	Stall      int64     `json:"stall_ms,omitempty"`
+	LockDelay  int64     `json:"lock_delay_ms,omitempty"`
+	MaxWait    int64     `json:"max_wait_ms,omitempty"`
+	MaxPark    int64     `json:"max_park_ms,omitempty"`
+	MaxWaiters int       `json:"max_waiters,omitempty"`
+	Allow      []RuleOf  `json:"allow,omitempty"`
+	Preempt    string    `json:"preempt"`
+	Park       string    `json:"park"`
+	OnDeadlock string    `json:"on_deadlock"`
+
+	Write       string `json:"write"`
+	Writer      string `json:"writer,omitempty"`
+	WriterQueue string `json:"writer_queue,omitempty"`
+
+	AuditRefusals bool `json:"audit_refusals,omitempty"`
+}
+
+// patternOf is a key pattern of a journal in that form.
+func patternOf(p *interlock.Pattern) *Pattern {
+	a := &Pattern{
+		Name: p.Name, Shape: p.Shape, Aliases: p.Aliases, Members: p.Members,
+		Capacity: p.Capacity, Rate: p.Rate, Per: p.Per.Milliseconds(), Burst: p.Burst,
+		TTL: p.TTL.Milliseconds(), MaxTTL: p.MaxTTL.Milliseconds(), Grace: p.Grace.Milliseconds(),
+		MaxGrace: p.MaxGrace.Milliseconds(),
+		MaxHold:  p.MaxHold.Milliseconds(), Stall: p.Stall.Milliseconds(), LockDelay: p.LockDelay.Milliseconds(),
+		MaxWait: p.MaxWait.Milliseconds(), MaxPark: p.MaxPark.Milliseconds(), MaxWaiters: p.MaxWaiters,
+		Preempt: p.Preempt.String(), Park: p.Park.String(), OnDeadlock: p.OnDeadlock.String(),
+		Write: p.Write.String(), Writer: p.Writer, WriterQueue: p.WriterQueue, AuditRefusals: p.AuditRefusals,
+	}
+	for _, g := range p.Groups {
+		a.Groups = append(a.Groups, ShareOf(g))
+	}
+	for _, r := range p.Allow {
+		rule := RuleOf{Principal: r.Principal}
+		for _, m := range r.Modes {
+			rule.Modes = append(rule.Modes, m.String())
+		}
+		a.Allow = append(a.Allow, rule)
+	}
+	return a
+}
+
+// Line returns the settings on one line.
+func (p *Pattern) Line() string {
+	var facts []string
+	for _, fact := range p.Facts() {
+		facts = append(facts, fact[0]+" "+fact[1])
+	}
+	return strings.Join(facts, ", ")
+}
+
+// Facts returns the settings that differ from the defaults, each with the name of its flag.
+func (p *Pattern) Facts() (facts [][2]string) {
+	add := func(flag, value string) {
+		if value != "" {
+			facts = append(facts, [2]string{flag, cli.Clean(value)})
+		}
+	}
+	number := func(flag string, n uint32) {
+		if n > 0 {
+			add(flag, strconv.FormatUint(uint64(n), 10))
+		}
+	}
+	for _, alias := range p.Aliases {
+		add("alias", alias)
+	}
+	for _, member := range p.Members {
+		add("member", member)
+	}
+	number("capacity", p.Capacity)
+	if p.Rate > 0 {
+		add("rate", RateText(p.Rate, cli.Millis(p.Per)))
+	}
+	number("burst", p.Burst)
+	for _, g := range p.Groups {
+		add("group", g.String())
+	}
+	for i, n := range []int64{
+		p.TTL, p.MaxTTL, p.Grace, p.MaxGrace, p.MaxHold, p.Stall, p.LockDelay, p.MaxWait, p.MaxPark,
+	} {
+		if n > 0 {
+			add(PatternDurations[i].Flag, cli.Short(cli.Millis(n)))
+		}
+	}
+	number("max-waiters", uint32(p.MaxWaiters))
+	for i := range p.Allow {
+		add("allow", p.Allow[i].String())
+	}
+	for _, c := range []struct{ flag, value, normal string }{
+		{"preempt", p.Preempt, interlock.PreemptAsk.String()},
+		{"park", p.Park, interlock.ParkChoice.String()},
+		{"on-deadlock", p.OnDeadlock, interlock.DeadlockRefuse.String()},
+		{"write", p.Write, interlock.WriteGuarded.String()},
+		{"writer", p.Writer, ""},
+		{"writer-queue", p.WriterQueue, ""},
+	} {
+		if c.value != c.normal {
+			add(c.flag, c.value)
+		}
+	}
+	if p.AuditRefusals {
+		add("audit-refusals", "true")
+	}
+	return facts
+}
+
+// PatternDurations are the flags of durations with their usage; the field of each is
+// the flag's name with _ms.
+var PatternDurations = []struct{ Flag, Usage string }{
+	{"ttl", "ttl of leases without a session that ask for none"},
+	{"max-ttl", "longest ttl"},
+	{"grace", "grace of leases that ask for none"},
+	{"max-grace", "longest grace"},
+	{"max-hold", "how long a key may be held at all, by default and at most"},
+	{"stall", "how long a lease lives without news of progress, by default and at most"},
+	{"lock-delay", "how long a key stays closed when its holder dies, by default and at least"},
+	{"max-wait", "how long a request may stand in line, by default and at most"},
+	{"max-park", "how long a lease may be parked (default " + interlock.DefaultPark.String() + ")"},
+}
+
+// RateText is a rate as --rate takes it.
+func RateText(tokens uint32, per time.Duration) string {
+	if per == 0 {
+		per = time.Second
+	}
+	text := per.String()
+	text = strings.TrimSuffix(text, "0s")
+	if text = strings.TrimSuffix(text, "0m"); text == "" || !strings.HasSuffix(text, "m") && !strings.HasSuffix(text, "h") {
+		text = per.String()
+	}
+	return strconv.FormatUint(uint64(tokens), 10) + "/" + text
+}
+
+// ShareOf is a claimant group in the form of the HTTP API.
+type ShareOf struct {
+	Name string `json:"name"`
+	Min  uint32 `json:"min,omitempty"`
+	Max  uint32 `json:"max,omitempty"`
+}
+
+func (g ShareOf) String() string {
+	bounds := ".."
+	if g.Min > 0 {
+		bounds = strconv.FormatUint(uint64(g.Min), 10) + bounds
+	}
+	if g.Max > 0 {
+		bounds += strconv.FormatUint(uint64(g.Max), 10)
+	}
+	return g.Name + "=" + bounds
+}
+
+// RuleOf is a claim rule in the form of the door.
+type RuleOf struct {
+	Principal string   `json:"principal"`
+	Modes     []string `json:"modes,omitempty"`
+}
+
+func (r *RuleOf) String() string {
+	if len(r.Modes) == 0 {
+		return r.Principal
+	}
+	return r.Principal + "=" + strings.Join(r.Modes, ",")
+}
