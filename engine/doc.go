@@ -37,7 +37,7 @@
 //
 // Every claim stands in the same lines and is granted by the same rule. Each special kind has
 // its file: pool.go and repool.go (permits and tokens), any.go, barrier.go, partition.go,
-// convert.go, preempt.go, park.go, lockdelay.go, declare.go, inherit.go, order.go. policy.go
+// convert.go, preempt.go, park.go, lockdelay.go, declare.go. policy.go
 // has the limits of key patterns, asof.go reports others' commits during a wait, attribute.go
 // groups waits and holds for statistics, audit.go records refusals. sideeffect.go keeps
 // external actions that must not happen twice.
@@ -53,8 +53,10 @@
 // whether it is admitted, stale.go whether its reads are current, and write.go computes the new
 // documents.
 //
-// internal/store has the state: what the events add up to, and the indexes beside it. It knows no
-// command and decides nothing. Files of one name in both packages belong to one topic: the state
+// internal/store has the state: the sum of the events, the indexes beside it, and the algorithms that
+// need nothing else: the search for deadlocks (search.go, reduce.go), inherited priorities (inherit.go),
+// the eligibility of tasks, and the descriptions of leases, tasks and blockers. It knows no command and
+// emits no event. Files of one name in both packages belong to one topic: the state
 // there, the decisions here.
 //
 // internal/collection has the containers: heaps, lists, queues and the hash table.

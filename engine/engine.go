@@ -17,34 +17,36 @@ import (
 type Engine struct {
 	store.State
 
-	// All below is volatile: it is made anew by Recover.
+	// The fields below are volatile.
 
-	lowSpace   bool
-	kept       bool
-	lowMem     bool
-	draining   bool
-	newest     store.Time // of the last command or entry of any namespace
+	// What Limit commands closed; Recover reopens all.
+	lowSpace bool
+	kept     bool // see Limit.Kept
+	lowMem   bool
+	draining bool
+
+	newest     store.Time // time of the last command or entry of any namespace; it never falls
 	most       int        // objects that a step may look at
 	mostDeeds  int        // effects that a namespace may remember
 	mostSpaces int        // namespaces
 
 	unattributed bool // see Unattributed
 
-	listens uint64 // the number of waits that were ever listened to
+	listens uint64 // number of waits that ever got a listener
 	seen    uint32 // by Expect
 
-	// The step that is being carried out.
+	// The step in progress. out and head are nil between steps.
 	out     *Output
 	head    *Head
 	start   int            // length of out.Entry when the step began
-	before  int            // events that came before its command
-	tries   int            // candidates among objects that were looked at in vain
-	tagged  bool           // its request id is remembered by one of its events
-	replied int            // index in out.Effects of the answer to its caller; -1 before
-	print   uint64         // its fingerprint
-	asking  *store.Request // a wait that began in this step and still has a listener
-	ev      *record.Event  // the event that is being filled in: see draft
-	spare   record.Event   // that of a snapshot
+	before  int            // number of out.Events when its command began
+	tries   int            // candidates that the step checked in vain, at most stepTries
+	tagged  bool           // one of its events carries the command's request id
+	replied int            // index in out.Effects of the answer to its caller; -1 before the answer
+	print   uint64         // fingerprint of the command
+	asking  *store.Request // a wait that began in this step and counts as listened to
+	ev      *record.Event  // the draft: drafted and not emitted; nil for none
+	spare   record.Event   // the draft of a snapshot, which has no out
 }
 
 // Option configures an engine beside its state: nothing that is journaled depends on it.
@@ -337,7 +339,7 @@ func (e *Engine) recoverRequests(s *store.Namespace) {
 	}
 }
 
-// decide changes what is admitted. Requests that waited for the end of a drain are due again.
+// decide changes the limits of admission. Requests that waited for the end of a drain are due again.
 func (c *Limit) decide(e *Engine) {
 	e.lowSpace, e.kept, e.lowMem, e.draining = c.LowSpace, c.Kept, c.LowMemory, c.Draining
 	for _, s := range e.Sorted() {

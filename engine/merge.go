@@ -21,7 +21,7 @@ func isJSON(contentType string) bool {
 	return media == interlock.JSONType || strings.HasSuffix(media, "+json")
 }
 
-// maxJSONDepth is how deep package json reads what is nested.
+// maxJSONDepth is the nesting depth that package json accepts.
 const maxJSONDepth = 10_000
 
 // jsonProblem returns why b is not one JSON value and nothing else, in UTF-8 (RFC 8259),

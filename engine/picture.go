@@ -15,7 +15,7 @@ type FrozenState struct {
 	encoded bytes.Buffer
 }
 
-// snapshotChunk is a stretch of a snapshot: what is encoded up to end, and what follows it.
+// snapshotChunk is a stretch of a snapshot: the encoded part up to end, and the part behind it.
 type snapshotChunk struct {
 	end  int
 	past func(*snapshotter)

@@ -45,8 +45,8 @@ func (e *Engine) Documents(
 	return list, asOf, nil
 }
 
-// DocumentAt returns the state that a key had with a version of the namespace: what was
-// written last at or before it. The error has CodeHistoryTrimmed or CodeFutureVersion,
+// DocumentAt returns the document that a key had at a version of the namespace: the last one written
+// at or before it. The error has CodeHistoryTrimmed or CodeFutureVersion,
 // or is ParseKey's.
 func (e *Engine) DocumentAt(
 	ns interlock.Namespace, key interlock.Key, version interlock.Version,
@@ -70,8 +70,8 @@ func (e *Engine) DocumentAt(
 	return x.Show(key, true, e.Clock), nil
 }
 
-// Versions returns what is kept of a key's history, the newest first, and whether there
-// was more. The error is ParseKey's.
+// Versions returns the kept history of a key, the newest version first. trimmed reports whether older
+// versions are gone. The error is ParseKey's.
 func (e *Engine) Versions(
 	ns interlock.Namespace, key interlock.Key,
 ) (list []interlock.Document, trimmed bool, err error) {

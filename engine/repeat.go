@@ -132,8 +132,8 @@ func (e *Engine) respell(claims []interlock.Claim) bool {
 	return !twice
 }
 
-// remember emits what is to be remembered of a command that no event of its own
-// speaks of.
+// remember journals the answer to a repeatable command, unless an event of the command carries its
+// request id.
 func (e *Engine) remember(cmd Command) {
 	h := e.head
 	c, ok := h.repeatable(cmd)

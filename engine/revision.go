@@ -62,7 +62,7 @@ func (c *RevertPattern) decide(e *Engine) {
 	e.register(&pattern, x.Number)
 }
 
-// Revisions lists what is remembered of a pattern, dropped or not, the newest first.
+// Revisions lists the remembered revisions of a pattern, dropped or not, the newest first.
 func (e *Engine) Revisions(ns interlock.Namespace, name string) (list []interlock.PatternRevision) {
 	s := e.turnTo(ns)
 	if s == nil || s.Revisions[name] == nil {

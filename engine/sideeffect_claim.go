@@ -106,7 +106,8 @@ func (e *Engine) makeRoom(n, bytes int, advice *message.Text) bool {
 	return true
 }
 
-// noRoom returns what is remembered, and when the next of it makes room.
+// noRoom returns the message of a refusal for lack of room: the number of effects, and when the oldest
+// makes room.
 func (e *Engine) noRoom(s *store.SideEffects, retention time.Duration, advice *message.Text) *message.Text {
 	open, done := len(s.Known)-s.Done.Len()-s.Free.Len(), s.Done.Len()
 	var kept, oldest, settle, forget *message.Text
@@ -255,7 +256,7 @@ func (c *SettleEffect) decide(e *Engine) {
 	e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, mine)
 }
 
-// again answers what was answered before, with all that is still known.
+// again repeats the answer with the present state of the side effect, as far as it is known.
 func (c *SettleEffect) again(e *Engine, a *store.StoredAnswer) {
 	s := &e.PendingWork.NS.SideEffects
 	d := s.Of(a.ID, e.Clock)

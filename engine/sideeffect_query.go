@@ -7,7 +7,7 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
-// Effect returns what is known of an effect, and whether it was ever claimed.
+// Effect describes a side effect, and reports whether it is known.
 func (e *Engine) Effect(ns interlock.Namespace, digest [32]byte) (interlock.Effect, bool) {
 	s := e.turnTo(ns)
 	if s == nil {

@@ -62,8 +62,8 @@ func (c *Submit) decide(e *Engine) {
 	eff.Warnings = append(eff.Warnings, t.StrictLimit()...)
 }
 
-// prepare checks tasks that are submitted together, and returns what is kept of them. None is
-// submitted if one is refused.
+// prepare checks tasks that are submitted together, and returns their stored form. None is submitted
+// if one is refused.
 func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, no *store.Refusal) {
 	if len(list) == 0 {
 		return nil, nil
@@ -137,7 +137,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 	return specs, nil
 }
 
-// specOf returns what is kept of a task that was checked.
+// specOf returns the stored form of a task that was checked.
 func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 	spec := &record.Task{
 		Claims: x.Claims, Payload: x.Payload, Purpose: x.Purpose, Priority: int32(x.Priority), Submitted: e.Clock,

@@ -76,7 +76,7 @@ func checkQueue(q *interlock.TaskQueue) *message.Text {
 	return checkApprovers(q)
 }
 
-// checkAccess returns what is wrong with an access list, or "".
+// checkAccess returns the fault of an access list, or "".
 func checkAccess(list []string) *message.Text {
 	if len(list) > interlock.MaxAccess {
 		return message.New(message.AccessCount, message.Num(len(list)), message.Num(interlock.MaxAccess))
@@ -89,7 +89,7 @@ func checkAccess(list []string) *message.Text {
 	return nil
 }
 
-// checkEntry returns what is wrong with one entry of an access list, or "".
+// checkEntry returns the fault of one entry of an access list, or "".
 func checkEntry(entry string) *message.Text {
 	name := strings.TrimPrefix(entry, interlock.GroupPrefix)
 	if name == "" || len(name) > interlock.MaxNameBytes || !utf8.ValidString(name) {

@@ -43,7 +43,7 @@ func CheckTexts(texts ...Text) (interlock.Code, *message.Text) {
 	return "", nil
 }
 
-// CheckName returns what is wrong with the name of a thing that stands in a path, or "".
+// CheckName returns the fault of a name that stands in a path, or "".
 func CheckName(what, name string) *message.Text {
 	if name == "" || len(name) > interlock.MaxNameBytes {
 		return message.New(

@@ -1,5 +1,5 @@
-// Package store has the state of one shard: what the journal's events add up to, and the indexes
-// beside it with which decisions find their way. It decides nothing.
+// Package store has the state of one shard: the sum of the journal's events, and the indexes beside it.
+// It searches the state for deadlocks and describes it, and emits no event.
 //
 //	State ─┬─ Namespace ─┬─ Node          a key: its holders, and the buckets of its wait queue
 //	       │             ├─ Session       a process, its flows, and what they hold and wait for

@@ -13,20 +13,20 @@ import (
 // of control inside a session, or a lease without a session together with its conversion. Other
 // requests without a session are alone and have none.
 type FlowState struct {
-	Sess          *Session   // nil for that of a lease without a session
-	Name          string     // of a flow
-	next          *FlowState // of a flow, in session.flows
+	Sess          *Session   // nil for that of an anonymous lease with a conversion
+	Name          string     // "" without Sess
+	next          *FlowState // in Session.Flows
 	hashed        uint32
 	Inherited     int16               // volatile: the highest rank of the waiters that it blocks; NoRank for none
-	HoldsAndWaits bool                // is in namespace.HoldsAndWaits
-	Suspected     bool                // volatile: stands in agenda.suspects
-	Heir          bool                // while ranks are found anew: it waits with another's, or did
-	Rising        bool                // volatile: stands in ranking.risen
-	resting       bool                // volatile: a flow that stands in session.resting
-	waiting       bool                // a flow that stands in session.waiting
+	HoldsAndWaits bool                // it is in Namespace.HoldsAndWaits
+	Suspected     bool                // volatile: it is in PendingWork.Suspects
+	Heir          bool                // volatile, during a ranking: it waits, or waited, with an inherited rank
+	Rising        bool                // volatile: it is in RankSearch.Risen
+	resting       bool                // volatile: it is in Session.resting
+	waiting       bool                // it is in Session.Waiting
 	Leases        []*Request          // in no order
-	Waits         []*Request          // in the order of their numbers; of a request for any of several its branches
-	Index         map[*Node]flowTally // where it waits
+	Waits         []*Request          // in the order of their numbers, with alternatives instead of their parent
+	Index         map[*Node]flowTally // of the nodes where it waits
 }
 
 func (p *FlowState) Hash() uint32 { return p.hashed }

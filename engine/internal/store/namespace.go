@@ -294,7 +294,7 @@ func (s *Namespace) IsUnranked() bool {
 // holds more or less.
 func (s *Namespace) Disturb() { s.Unranked = s.Unranked || s.Ranked > 0 }
 
-// Limits on what is kept of notes.
+// Limits of the kept notes.
 const (
 	notesPerKey = 8       // the last ones
 	maxNoted    = 100_000 // keys of a namespace with notes; the one noted longest ago loses its own first
@@ -539,46 +539,46 @@ type Namespace struct {
 	SideEffects   SideEffects
 	Tasks         Tasks
 	Holds         map[string]time.Duration
-	HoldsAndWaits []*FlowState // those that hold and wait, in the order of party.compare
+	HoldsAndWaits []*FlowState // flows with leases and waits, in the order of FlowState.compare
 	Leases        int
 	Waiters       int
 	Away          int                          // parked leases that hold nothing
 	Aside         map[interlock.Fence]*Request // parked leases, by the fences that they had
-	Ranked        int                          // waiters with another priority than 0
-	alternatives  int                          // of requests that wait for any of several
-	Shared        []*Partition                 // shared-out keys, in no order
+	Ranked        int                          // number of waiters with a priority other than 0
+	alternatives  int                          // number of alternatives in line
+	Shared        []*Partition                 // partitioned keys, in no order
 
-	taken         map[string]usage // by principal; only those that have any
+	taken         map[string]usage // by principal; principals without leases or waits are not in it
 	Settings      interlock.Settings
 	Unmatched     record.KeyRule        // record.UnsetKeys as long as there are no settings
 	Patterns      []*Policy             // the most specific first
-	heads         heads                 // of them
-	guarded       int                   // of them, with an Allow list
-	Audited       int                   // of them, with AuditRefusals
-	rules         uint64                // volatile: how often what the Allow lists say may have changed
-	Revisions     map[string]*Revisions // by the names of the patterns, also of dropped ones
-	revisionBytes int                   // of all of them
-	Dropped       []string              // names of dropped patterns that are remembered, the last dropped last
+	heads         heads                 // index of Patterns
+	guarded       int                   // number of Patterns with an Allow list
+	Audited       int                   // number of Patterns with AuditRefusals
+	rules         uint64                // volatile: number of changes that may affect an Allow list
+	Revisions     map[string]*Revisions // by pattern name, with those of dropped patterns
+	revisionBytes int                   // size of Revisions
+	Dropped       []string              // names of remembered dropped patterns, the last dropped last
 	Pools         []*Pool               // in no order
-	Repooling     poolUpdate            // volatile: what of them is still to follow the patterns
+	Repooling     poolUpdate            // volatile: the Pools that do not follow the present Patterns yet
 	cooling       collection.Queue[*Pool]
-	Alike         map[string][]SpelledKey // by their skeletons, if the settings ask for it
-	kinds         kinds                   // likewise
-	Respelling    *spellingScan           // volatile: if they are not all in it
+	Alike         map[string][]SpelledKey // by skeleton; nil unless the settings require it
+	kinds         kinds                   // empty unless the settings require it
+	Respelling    *spellingScan           // volatile: nil if Alike has all keys
 
 	Documents Documents
 	Logs      logs
-	Born      uint64 // its versions, and the numbers of its log entries, are above it
+	Born      uint64 // its versions and the numbers of its log entries are above it
 
 	idleNodes []*Node // for reuse
 	idleKin   []*relatives
 	Unranked  bool                   // volatile: ranks may have changed
-	Ranking   RankSearch             // volatile: if it is not done
-	Heirs     []*FlowState           // volatile: those that wait with a higher priority than their own
+	Ranking   RankSearch             // volatile: the ranking that is not done
+	Heirs     []*FlowState           // volatile: flows that wait with an inherited priority
 	Contended map[string]*Contention // volatile: by pattern and class
-	Lingering int                    // sessions that are over and still have leases or waits
+	Lingering int                    // number of dead sessions with leases or waits
 
-	agreed [16]*Conditions // see agree
+	agreed [16]*Conditions // see Agree
 	Agenda *PendingWork    // volatile
 }
 

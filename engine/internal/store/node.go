@@ -10,17 +10,17 @@ import (
 // Node is one key that is held, waited for or has a note, or an ancestor of one. refs counts
 // the users that need it to exist.
 type Node struct {
-	next    *Node // in namespace.nodes
+	next    *Node // in Namespace.Nodes
 	hashed  uint32
 	refs    int32
 	Key     string
 	NS      *Namespace
 	Kin     *relatives // its relatives; nil for a top-level key without descendants
 	granted lockmode.Counts
-	Modes   lockmode.Set // those that are granted
-	Few     uint8        // holders in the list while there is no index of them: see feature.ByFence
+	Modes   lockmode.Set // the granted modes: those with a count in granted
+	Few     uint8        // number of holders, unless feature.ByFence has them
 	First   *Need        // holders that claim this very key, in the order of their fences
-	hands   *FlowState   // in which all is that is held here; several, or nil for none
+	hands   *FlowState   // the flow of all leases here; several if there is no single one; nil without leases
 	*feature
 }
 
@@ -29,15 +29,15 @@ type Node struct {
 type feature struct {
 	Line    *waitQueue
 	Notes   *noteBook
-	pooled  *Pool // see node.pool
+	pooled  *Pool // see Node.Pool
 	Divided *Partition
-	gang    int32                     // leases of a barrier
-	ByFence map[interlock.Fence]*Need // the holders in the list, if they are many; else nil
+	gang    int32                     // number of leases of a barrier
+	ByFence map[interlock.Fence]*Need // the holders of the list at First, if there are many; else nil
 }
 
 var noFeature = &feature{}
 
-// own returns n a feature of its own, to write to.
+// own returns n's feature for writing. It replaces the shared empty one by a copy first.
 func (n *Node) own() *feature {
 	if n.feature == noFeature {
 		n.feature = &feature{}

@@ -109,7 +109,7 @@ func (p *Policy) addMembers(text string) *message.Text {
 	return nil
 }
 
-// numbers returns what is wrong with the pattern's numbers, or "".
+// numbers returns the fault of the pattern's numbers, or "".
 func (p *Policy) numbers() *message.Text {
 	switch {
 	case p.Capacity > interlock.MaxCount || p.Rate > interlock.MaxCount || p.Burst > interlock.MaxCount:

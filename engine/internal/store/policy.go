@@ -199,7 +199,7 @@ func (p *Policy) respell(words []string) (string, bool) {
 	return p.canonical(p.shape.Fill(words))
 }
 
-// writing returns what is wrong with a pattern's write policy, or "".
+// writing returns the fault of a pattern's write policy, or "".
 func (p *Policy) writing() *message.Text {
 	switch {
 	case p.Write > interlock.WriteOpen:

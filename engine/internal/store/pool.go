@@ -412,7 +412,7 @@ func (s *Namespace) Capacity(key string, now Time) *interlock.Capacity {
 	return c
 }
 
-// refill carries what is missing in the bucket over to another rate.
+// refill converts the missing tokens of the bucket to another rate.
 func (p *Pool) refill(old *Policy, now Time) {
 	if old == nil || old.Rate == 0 || p.Full <= now || p.Policy == nil || p.Policy.Rate == 0 {
 		p.Full = min(p.Full, now)

@@ -137,7 +137,7 @@ func (k objectWindows) drop(x createdObject) {
 	delete(k, x)
 }
 
-// leave forgets what is kept in the window of a session that is over.
+// leave drops the kept answers of a session that is over.
 func (k objectWindows) leave(w *IDWindow) {
 	for _, id := range slices.Sorted(maps.Values(w.Kept)) {
 		a := w.Known[id]

@@ -46,7 +46,7 @@ func (r *Request) coveredBy() *Request {
 	return best
 }
 
-// gives reports whether r's claims cover the given ones.
+// gives reports whether r's claims cover all of claims.
 func (r *Request) gives(claims []interlock.Claim) bool {
 	for _, want := range claims {
 		good := false
@@ -62,7 +62,7 @@ func (r *Request) gives(claims []interlock.Claim) bool {
 	return true
 }
 
-// AttemptAt returns the id of the task that r is or was an attempt at.
+// AttemptAt returns the id of the task of attempt r, zero if r is none.
 func (r *Request) AttemptAt() (id interlock.TaskID) {
 	switch {
 	case r.Task != nil:
@@ -328,7 +328,7 @@ func (r *Request) Asker() (best *Request) {
 	return best
 }
 
-// YieldWords say what is asked of the holder of r.
+// YieldWords returns the message to the holder of r about the request that asks it to yield.
 func (r *Request) YieldWords() *message.Text {
 	if r.Phase == InGrace {
 		return message.New(message.YieldTaken, message.Str(r.Asker().AgentName()), message.Str(r.Claims()[0].Key))
@@ -391,7 +391,7 @@ func (r *Request) Rank() int {
 type Progress struct {
 	Text   string
 	At     Time   // when it began to say so
-	Turn   uint64 // among all that was ever new, to tell what was said in one instant
+	Turn   uint64 // number of the report within the namespace: it orders reports of one instant
 	Before uint64 // and of the report before it
 	Warned Time   // the begin of the stall term in which a lease was warned, plus one
 	Told   Time   // the beat since which a lease was warned of its ttl, plus one
@@ -454,61 +454,63 @@ const (
 // lease, and a while beyond so that its end can be reported.
 type Request struct {
 	ID        [16]byte
-	next      *Request // in namespace.requests
+	next      *Request // in Namespace.Requests
 	Num       uint64
 	Fence     interlock.Fence
-	FlowState *FlowState // its flow, or a lease's with its conversion; nil for an anonymous request that is alone
-	Wait      *Wait      // while waiting
+	FlowState *FlowState // its flow; an anonymous lease with a conversion has one for both; else nil
+	Wait      *Wait      // nil unless it waits
 	*Conditions
 	*RequestDetail
 	*RequestExt
 
-	claim *[1]interlock.Claim // what it claims, if that is one thing
-	only  [1]Need             // what it needs, if that is one thing: most claim one key without ancestors
-	more  *claimLists         // what it claims and needs that is more
+	claim *[1]interlock.Claim // its claim, if there is one
+	only  [1]Need             // its need, if there is one: most requests claim one key without ancestors
+	more  *claimLists         // its claims and needs, if there are more
 
-	Granted Time // when it was granted (an offer: taken up), or when it arrived while it waits
-	Renewed Time // volatile: last renewal of an anonymous lease, offer, start of grace, or question how it waits
+	Granted Time // of the grant, or of the claim of an offer; while it waits, of its arrival
+	// Renewed is volatile: the last renewal of an anonymous lease, the begin of an offer or a grace, or
+	// the last poll of a ticket.
+	Renewed Time
 	Waited  time.Duration
 
-	// in party.leases; of an alternative, among those of its parent; of a declared wait, in
-	// session.awaiting
+	// Pos is its index in FlowState.Leases; of an alternative in its parent's Alternatives, of a declared
+	// wait in Session.Awaiting.
 	Pos      int32
 	Priority int8
 	Phase    phase
-	Reason   record.Reason // why it is over, or in grace
+	Reason   record.Reason // of its end, or its grace
 	Warned   bool          // volatile: the holder was warned of max_hold
-	Spared   bool          // volatile: not heard of since Recover, so it gets a little longer
-	Listed   bool          // volatile: stands in its session's losses
+	Spared   bool          // volatile: no heartbeat since Recover, so its end is later by a spread
+	Listed   bool          // volatile: it is in Session.Losses
 	Changed  bool          // a possible writer held one of its keys while it waited
 	Lead     bool          // it stands before all requests that do not lead
-	Any      bool          // claims are alternatives; it gets one of them
+	Any      bool          // its claims are alternatives: one of them is granted
 }
 
 // RequestExt is the rarely used part of a request: its direct ties to others, and the record of
 // its missing session, or of its history. Most requests have none, and share an empty one.
 type RequestExt struct {
 	Guest    *AnonymousCaller // its caller, if it has no session
-	Run      *record.Run      // what it is a run of; nil for others
-	Timer    *Timer           // what the session's timer does not cover
-	EndCause *endCause        // more about how it ended, where there is more to say
-	Rare     *rareState       // asks to yield
-	Progress *Progress        // volatile: what its holder last said, and heard, of it alone
+	Run      *record.Run      // nil unless it is a run of a workflow
+	Timer    *Timer           // volatile: for deadlines that the session's timer does not cover
+	EndCause *endCause        // details of its end, if Reason is not enough
+	Rare     *rareState       // yield requests and parking
+	Progress *Progress        // volatile: the last report and warnings about this lease alone
 
-	Base         *Request    // of a conversion: the lease that it is to change
-	Conversion   *Request    // of a lease: the one of it that stands in line
-	Share        *MemberPart // what it is of a shared-out key
-	Parent       *Request    // of a branch: the request that it belongs to
-	Alternatives []*Request  // of a request for any of several: see any.go
+	Base         *Request    // of a conversion: its lease. Base.Conversion is the conversion while it waits
+	Conversion   *Request    // of a lease: its waiting conversion
+	Share        *MemberPart // nil unless it is for a part of a partitioned key
+	Parent       *Request    // of an alternative: the request that it belongs to
+	Alternatives []*Request  // of a request for any of several claims: see any.go
 	Target       *Session    // of a declared wait: the session that it waits for
-	TargetFlow   string      // and its flow, "" for all
+	TargetFlow   string      // of a declared wait: the flow of Target, "" for all
 	Awaited      *Follower   // of a wait for the end of a task
-	seat         int32       // of such a wait, in tasks.awaits
+	seat         int32       // of a wait for the end of a task: its index in Tasks.Awaits
 }
 
 var noExt = &RequestExt{}
 
-// MutableExt returns r bonds of its own, to write to.
+// MutableExt returns r's extension for writing. It replaces the shared empty one by a copy first.
 func (r *Request) MutableExt() *RequestExt {
 	if r.RequestExt == noExt {
 		r.RequestExt = &RequestExt{}
@@ -516,7 +518,7 @@ func (r *Request) MutableExt() *RequestExt {
 	return r.RequestExt
 }
 
-// setEndCause keeps how r ended, or forgets it.
+// setEndCause sets the details of r's end; nil deletes them.
 func (r *Request) setEndCause(how *endCause) {
 	if how != r.EndCause {
 		r.MutableExt().EndCause = how

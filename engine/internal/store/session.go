@@ -102,19 +102,19 @@ type Session struct {
 	TTL      time.Duration
 	Opened   Time
 	Flows    collection.Table[*FlowState]
-	Waiting  []*FlowState // the flows that wait, in the order of their names
-	Attempts []*Request   // the attempts at tasks among its leases, in the order of their numbers
-	Awaiting []*Request   // declared waits for it, in no order
-	Work     int          // leases and waits
-	Dead     bool         // over; it stays until its last lease and wait have ended
-	Why      record.Reason
+	Waiting  []*FlowState  // the flows that wait, in the order of their names
+	Attempts []*Request    // the attempts at tasks among its leases, in the order of their numbers
+	Awaiting []*Request    // declared waits for it, in no order
+	Work     int           // leases and waits
+	Dead     bool          // it has ended; it stays until its last lease and wait have ended
+	Why      record.Reason // of its end, if Dead
 	Seqs     seqWindow
 	IDs      IDWindow
 
 	// Volatile.
 	Renewed  Time
 	Progress Progress
-	MinTTL   time.Duration // at most the smallest ttl of its leases
+	MinTTL   time.Duration // not above the smallest TTL of its leases
 	Timer    Timer
 	Caller   Caller
 	Link     uint64
@@ -122,20 +122,20 @@ type Session struct {
 	Pulls    collection.List[*Pull]
 	Follows  collection.List[*Follower]
 	Timed    int  // leases with a max_hold or a stall
-	TimedAt  Time // not after the first of them is in its soft tier for it
-	// flows that had nothing when they entered: first those that entered first
+	TimedAt  Time // not after the first of the Timed leases reaches its soft tier
+	// resting has flows that had no leases or waits when they entered, the oldest entry first.
 	resting                    collection.Queue[*FlowState]
-	Spared                     bool     // not heard of since Recover
-	SameAgent, sameAgentBefore *Session // in the list of its agent's in space.roll
+	Spared                     bool     // no heartbeat since Recover
+	SameAgent, sameAgentBefore *Session // neighbours in the list of its agent's sessions in Namespace.Roll
 	Detachments                []*Detachment
-	Dying                      bool   // stands in agenda.dying
-	Sweeping                   Sweep  // then: the flows with waits to end, and later its leases
-	WaitsSwept                 bool   // its waits have ended
-	Aging                      *Sweep // sessions to check for their ends, while that takes several steps
-	Next                       Time   // of those looked at so far: what comes next, and
-	Least                      time.Duration
-	Softly                     Sweep // of the leases that a heartbeat looks at
-	SoftAt                     Time  // the first of those looked at so far that is timed
+	Dying                      bool          // it is in PendingWork.Dying
+	Sweeping                   Sweep         // if Dying: over the flows with waits to end, then over its leases
+	WaitsSwept                 bool          // if Dying: its waits have ended
+	Aging                      *Sweep        // over its leases, for their ends; nil unless that takes several steps
+	Next                       Time          // if Aging: the first deadline of the leases checked so far
+	Least                      time.Duration // if Aging: the smallest TTL of the leases checked so far
+	Softly                     Sweep         // over its leases, by its heartbeats
+	SoftAt                     Time          // the first soft tier of the leases that Softly has checked so far
 }
 
 // publicName derives what others may see of a session from its secret id.

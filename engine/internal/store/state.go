@@ -12,29 +12,28 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// State is the state of one shard: what the journal contains, and what is kept beside it so that
-// decisions find it. Evolve folds the journal's events into it, and nothing else changes its
-// journaled part. It decides nothing. Engine embeds it.
+// State is the state of one shard: the sum of the journal's events, and the indexes beside it. Evolve
+// folds an event into it, and nothing else changes its journaled part. Engine embeds it.
 type State struct {
 	Last        Time // of the last event
 	Epoch       interlock.Epoch
-	Fence       interlock.Fence   // the highest given out
-	BaseVersion interlock.Version // the versions of new commits are above it
+	Fence       interlock.Fence   // the highest granted one; it never falls
+	BaseVersion interlock.Version // versions of new commits are above it
 	Num         uint64            // the highest number of a request
 	SessionNum  uint64            // the highest number of a session
-	Writes      uint64            // leases that could write and have ended
-	PastVersion uint64            // the highest version that the end of a namespace took
+	Writes      uint64            // number of ended leases that allowed to write
+	PastVersion uint64            // the highest version of a deleted namespace; those of new ones are above it
 	Namespaces  map[interlock.Namespace]*Namespace
 
 	// All below is volatile.
 
-	Live         bool        // between Recover and the end; during a replay nothing is watched
+	Live         bool        // Recover was carried out; during a replay nothing is watched
 	Began        Time        // of this owner's term
 	*PendingWork             // of the namespace that the step is about
 	Whole        PendingWork // for commands that are about no namespace
-	Agendas      uint64      // how many were made
-	Alarms       Timers      // one for each agenda: when something is due in it
-	Empty        Timers      // one for each namespace that is empty: when it may be forgotten
+	Agendas      uint64      // number of agendas made in this term
+	Alarms       Timers      // of each agenda with pending work: when it is due
+	Empty        Timers      // of each empty namespace: when it may be forgotten
 	Swath        int         // objects of a large set that a step gathers, and sorts, at once
 	Windows      IDBounds
 	Views        Views

@@ -28,7 +28,7 @@ func (x *TaskHistory) cost() int {
 	return n
 }
 
-// remember changes what is remembered of a task, and counts it.
+// remember carries out a change of a task's stored form, and updates the size of all.
 func (t *Task) remember(change func()) {
 	s, was := &t.Queue.NS.Tasks, t.Cost()
 	change()
