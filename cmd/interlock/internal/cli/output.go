@@ -11,13 +11,6 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// Warn passes on what the server found odd about a request.
-func (a *App) Warn(warnings []string) {
-	for _, w := range warnings {
-		a.Complain("%s", Clean(w))
-	}
-}
-
 // Results go to standard output; everything else, which is errors, progress and messages while a
 // command waits, goes to standard error. With -o json standard output has the server's answers as
 // they came, one a line, also when an answer is a refusal.
@@ -54,6 +47,13 @@ func (a *App) Print(v any) error {
 
 // Say writes a result for people to standard output.
 func (a *App) Say(format string, args ...any) { fmt.Fprintf(a.Out, format, args...) }
+
+// Warn passes on what the server found odd about a request.
+func (a *App) Warn(warnings []string) {
+	for _, w := range warnings {
+		a.Complain("%s", Clean(w))
+	}
+}
 
 // Sentence is an error as a person reads it: what is wrong, and the next step.
 func (a *App) Sentence(err error) string {

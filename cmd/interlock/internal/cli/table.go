@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// A colour is that of a word in a table.
+// Colour is the colour of a text, as a terminal names it.
 type Colour string
 
 // The colours of texts.
