@@ -3,8 +3,12 @@
 package server
 
 import (
+	"encoding/hex"
+
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/packet"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // writeClaim writes an api.Claim as the member name, or as an element.
@@ -198,6 +202,577 @@ func writeAttempt(j *jsonOut, name string, a *interlock.Attempt) {
 	j.said("reason", a.Reason)
 	j.ms("held_ms", a.Held)
 	j.ms("age_ms", a.Age)
+	j.close()
+}
+
+// writeAdviceMembers writes the members of an api.Advice.
+func writeAdviceMembers(j *jsonOut, a *interlock.Advice) {
+	j.str("action", string(a.Action))
+	j.ms("retry_after_ms", a.RetryAfter)
+	j.text("message", a.Message)
+}
+
+// writeLine writes an api.Queue as the member name, or as an element.
+func writeLine(j *jsonOut, name string, q *interlock.Queue) {
+	j.open(name)
+	j.int("length", int64(q.Length))
+	j.ms("eta_ms", q.ETA)
+	j.close()
+}
+
+// writeCapacity writes an api.Capacity as the member name, or as an element.
+func writeCapacity(j *jsonOut, name string, c *interlock.Capacity) {
+	j.open(name)
+	if c.Permits > 0 {
+		j.int("permits", int64(c.Permits))
+		j.int("used", int64(c.Used))
+	}
+	if len(c.Groups) > 0 {
+		j.openArray("groups")
+		for i := range c.Groups {
+			writeGroupUse(j, "", &c.Groups[i])
+		}
+		j.closeArray()
+	}
+	if c.Tokens > 0 {
+		j.int("tokens", int64(c.Tokens))
+		j.int("available", int64(c.Available))
+		j.duration("refill_ms", c.Refill)
+	}
+	j.close()
+}
+
+// writeGroupUse writes an api.GroupUse as the member name, or as an element.
+func writeGroupUse(j *jsonOut, name string, g *interlock.GroupUse) {
+	j.open(name)
+	j.text("name", g.Name)
+	j.int("used", int64(g.Used))
+	j.int("min", int64(g.Min))
+	j.count("max", uint64(g.Max))
+	j.close()
+}
+
+// writeKeyView writes the members of an api.KeyView.
+func writeKeyView(j *jsonOut, v *engine.KeyView, version interlock.Version) {
+	j.str("key", string(v.Key))
+	j.str("state", keyState(len(v.Holders)+v.More, v.Length))
+	j.openArray("holders")
+	for i := range v.Holders {
+		writeHolder(j, "", &v.Holders[i])
+	}
+	j.closeArray()
+	j.count("more_holders", uint64(v.More))
+	j.openArray("line")
+	for i := range v.Waiters {
+		writeWaiter(j, "", &v.Waiters[i])
+	}
+	j.closeArray()
+	j.int("length", int64(v.Length))
+	j.decimal("fence_floor", uint64(v.FenceFloor))
+	j.openArray("notes")
+	for i := range v.Notes {
+		writeNote(j, "", &v.Notes[i])
+	}
+	j.closeArray()
+	j.duration("hold_time_ms", v.HoldTime)
+	j.said("pattern", v.Pattern)
+	if v.Capacity != nil {
+		writeCapacity(j, "capacity", v.Capacity)
+	}
+	j.decimal("version", uint64(version))
+	j.count("generation", v.Generation)
+	if v.Broken {
+		j.bool("broken", v.Broken)
+	}
+}
+
+// writeKeyRow writes an api.KeyRow as the member name, or as an element.
+func writeKeyRow(j *jsonOut, name string, r *engine.KeyRow) {
+	j.open(name)
+	j.str("key", string(r.Key))
+	j.str("state", keyState(len(r.Holders)+r.More, r.Length))
+	j.openArray("holders")
+	for i := range r.Holders {
+		writeHolder(j, "", &r.Holders[i])
+	}
+	j.closeArray()
+	j.count("more_holders", uint64(r.More))
+	j.int("length", int64(r.Length))
+	j.close()
+}
+
+// writeWaiter writes an api.Waiter as the member name, or as an element.
+func writeWaiter(j *jsonOut, name string, w *engine.WaiterView) {
+	j.open(name)
+	j.text("agent", w.Agent)
+	j.str("session", w.Session)
+	j.text("flow", w.Flow)
+	j.text("purpose", w.Purpose)
+	writeMode(j, w.Mode, w.Count)
+	j.int("priority", int64(w.Priority))
+	j.int("position", int64(w.Position))
+	j.ms("waited_ms", w.Waited)
+	j.ms("eta_ms", w.ETA)
+	j.bool("offered", w.Offered)
+	if !w.Task.IsZero() {
+		j.str("task", w.Task.String())
+		j.str("queue", w.Queue)
+		j.bool("dormant", w.Dormant)
+	}
+	j.close()
+}
+
+// writePartView writes an api.Part as the member name, or as an element.
+func writePartView(j *jsonOut, name string, p *engine.PartView, resource string) {
+	j.open(name)
+	j.text("resource", resource)
+	j.int("number", int64(p.Number))
+	j.int("parts", int64(p.Parts))
+	j.str("key", string(p.Key))
+	if p.Holder != nil {
+		writeHolder(j, "holder", p.Holder)
+	}
+	j.close()
+}
+
+// writeParkedLease writes an api.ParkedLease as the member name, or as an element.
+func writeParkedLease(j *jsonOut, name string, r *engine.ParkedRow) {
+	j.open(name)
+	j.text("agent", r.Agent)
+	j.text("flow", r.Flow)
+	j.text("purpose", r.Purpose)
+	j.openArray("claims")
+	for i := range r.Claims {
+		writeClaim(j, "", &r.Claims[i])
+	}
+	j.closeArray()
+	j.decimal("fence", uint64(r.Fence))
+	writeParking(j, "parking", &r.Parking)
+	j.close()
+}
+
+// writeHotKey writes an api.HotKey as the member name, or as an element.
+func writeHotKey(j *jsonOut, name string, k *engine.HotKey) {
+	j.open(name)
+	j.str("key", string(k.Key))
+	j.int("holders", int64(k.Holders))
+	j.int("length", int64(k.Length))
+	j.close()
+}
+
+// writeWaitEdge writes an api.WaitEdge as the member name, or as an element.
+func writeWaitEdge(j *jsonOut, name string, w *engine.WaitEdge) {
+	j.open(name)
+	writeParty(j, "waiter", &w.Waiter)
+	writeParty(j, "blocker", &w.Blocker)
+	j.str("key", string(w.Key))
+	j.str("mode", w.Mode.String())
+	j.bool("ahead", w.Ahead)
+	if !w.Task.IsZero() {
+		j.str("task", w.Task.String())
+	}
+	j.ms("waited_ms", w.Waited)
+	j.close()
+}
+
+// writeParty writes an api.Party as the member name, or as an element.
+func writeParty(j *jsonOut, name string, f *engine.FlowRef) {
+	j.open(name)
+	j.text("agent", f.Agent)
+	j.str("session", f.Session)
+	j.text("flow", f.Flow)
+	if !f.Task.IsZero() {
+		j.str("task", f.Task.String())
+	}
+	j.close()
+}
+
+// writeWaitLink writes an api.WaitLink as the member name, or as an element.
+func writeWaitLink(j *jsonOut, name string, l *prose.Link) {
+	j.open(name)
+	j.text("agent", l.Agent)
+	j.str("session", l.Session)
+	j.text("flow", l.Flow)
+	if !l.Task.IsZero() {
+		j.str("task", l.Task.String())
+	}
+	if !l.End.IsZero() {
+		j.str("awaits", l.End.String())
+	}
+	j.str("does", l.Does)
+	j.str("key", string(l.Key))
+	j.str("mode", l.Mode.String())
+	j.duration("since_ms", l.Since)
+	if l.Liveness != 0 {
+		j.str("liveness", l.Liveness.String())
+	}
+	j.close()
+}
+
+// writeDocumentInfo writes the members of an api.DocumentInfo.
+func writeDocumentInfo(j *jsonOut, d *interlock.Document) {
+	if d.Absent {
+		j.bool("absent", d.Absent)
+	}
+	if !d.Absent {
+		j.text("content_type", d.ContentType)
+		j.int("size", int64(d.Size))
+	}
+	if d.Op != 0 {
+		j.str("op", d.Op.String())
+	}
+	j.said("agent", d.Agent)
+	j.said("session", d.Session)
+	j.said("flow", d.Flow)
+	j.said("principal", d.Principal)
+	if d.Fence != 0 {
+		j.decimal("fence", uint64(d.Fence))
+	}
+	if d.Note != "" {
+		j.note("note", d.Note)
+	}
+}
+
+// writeVersion writes the members of an api.DocumentState.
+func writeVersion(j *jsonOut, d *interlock.Document) {
+	j.decimal("version", uint64(d.Version))
+	if d.Absent {
+		j.bool("absent", d.Absent)
+	}
+	if !d.Absent {
+		j.text("content_type", d.ContentType)
+		j.int("size", int64(d.Size))
+	}
+	if d.Op != 0 {
+		j.str("op", d.Op.String())
+	}
+	j.said("agent", d.Agent)
+	j.said("session", d.Session)
+	j.said("flow", d.Flow)
+	j.said("principal", d.Principal)
+	if d.Fence != 0 {
+		j.decimal("fence", uint64(d.Fence))
+	}
+	if d.Note != "" {
+		j.note("note", d.Note)
+	}
+	if d.Op != 0 {
+		j.ms("age_ms", d.Age)
+	}
+}
+
+// writeDocumentState writes an api.DocumentState as the member name, or as an element.
+func writeDocumentState(j *jsonOut, name string, d *interlock.Document) {
+	j.open(name)
+	j.decimal("version", uint64(d.Version))
+	if d.Absent {
+		j.bool("absent", d.Absent)
+	}
+	if !d.Absent {
+		j.text("content_type", d.ContentType)
+		j.int("size", int64(d.Size))
+	}
+	if d.Op != 0 {
+		j.str("op", d.Op.String())
+	}
+	j.said("agent", d.Agent)
+	j.said("session", d.Session)
+	j.said("flow", d.Flow)
+	j.said("principal", d.Principal)
+	if d.Fence != 0 {
+		j.decimal("fence", uint64(d.Fence))
+	}
+	if d.Note != "" {
+		j.note("note", d.Note)
+	}
+	if d.Op != 0 {
+		j.ms("age_ms", d.Age)
+	}
+	j.close()
+}
+
+// writeEarlierState writes an api.EarlierState as the member name, or as an element.
+func writeEarlierState(j *jsonOut, name string, d *interlock.Document, known bool) {
+	j.open(name)
+	j.decimal("version", uint64(d.Version))
+	if d.Absent {
+		j.bool("absent", d.Absent)
+	}
+	if known && !d.Absent {
+		j.text("content_type", d.ContentType)
+		j.int("size", int64(d.Size))
+	}
+	j.close()
+}
+
+// writeStaleDocument writes an api.StaleDocument as the member name, or as an element.
+func writeStaleDocument(j *jsonOut, name string, c *interlock.Change) {
+	j.open(name)
+	j.text("key", string(c.Now.Key))
+	writeEarlierState(j, "then", &c.Then, c.Known)
+	writeDocumentState(j, "now", &c.Now)
+	j.count("writes", uint64(c.Writes))
+	if len(c.Between) > 0 {
+		j.openArray("between")
+		for i := range c.Between {
+			writeDocumentState(j, "", &c.Between[i])
+		}
+		j.closeArray()
+	}
+	j.count("more_between", uint64(c.Left))
+	writeDifference(j, c)
+	j.close()
+}
+
+// writePacket writes an api.Packet as the member name, or as an element.
+func writePacket(j *jsonOut, name string, p *interlock.Packet) {
+	j.open(name)
+	j.openArray("stale")
+	for i := range p.Changes {
+		writeStaleDocument(j, "", &p.Changes[i])
+	}
+	j.closeArray()
+	j.bool("more", p.More)
+	j.note("message", p.Message)
+	j.close()
+}
+
+// writeEffect writes an api.Effect as the member name, or as an element.
+func writeEffect(j *jsonOut, name string, x *interlock.Effect) {
+	j.open(name)
+	if !x.ID.IsZero() {
+		j.str("id", x.ID.String())
+	}
+	j.str("action", hex.EncodeToString(x.Digest[:]))
+	j.str("canonical", x.Action)
+	j.str("state", effectState(x.State))
+	j.said("agent", x.Agent)
+	j.said("session", x.Session)
+	j.said("flow", x.Flow)
+	j.said("principal", x.Principal)
+	j.ms("age_ms", x.Age)
+	if x.State == interlock.EffectClaimed {
+		j.duration("expires_in_ms", x.ExpiresIn)
+	}
+	j.int("attempt", int64(x.Attempt))
+	if len(x.Result) > 0 {
+		j.value("result", []byte(x.Result))
+	}
+	j.said("reason", x.Reason)
+	j.duration("settled_ms", x.Settled)
+	j.close()
+}
+
+// writeContention writes an api.PatternContention as the member name, or as an element.
+func writeContention(j *jsonOut, name string, c *interlock.Contention) {
+	j.open(name)
+	j.text("pattern", c.Pattern)
+	j.int("commits", int64(c.Commits))
+	j.int("conflicts", int64(c.Conflicts))
+	j.int("retries", int64(c.Retries))
+	j.int("leased", int64(c.Leased))
+	j.int("leases", int64(c.Leases))
+	j.int("waited", int64(c.Waited))
+	j.str("write", c.Write.String())
+	writeAdvice(j, prose.ForContention(c))
+	j.close()
+}
+
+// writeTask writes an api.Task as the member name, or as an element.
+func writeTask(j *jsonOut, name string, t *interlock.Task, c *call, whole bool) {
+	j.open(name)
+	j.str("id", t.ID.String())
+	if t.State == 0 {
+		j.close()
+		return
+	}
+	j.str("queue", t.Queue)
+	j.said("kind", t.Kind)
+	j.openArray("claims")
+	for i := range t.Claims {
+		writeClaim(j, "", &t.Claims[i])
+	}
+	j.closeArray()
+	if whole {
+		if len(t.Payload) > 0 {
+			j.value("payload", t.Payload)
+		}
+	}
+	j.said("purpose", t.Purpose)
+	j.said("group", t.Group)
+	j.int("priority", int64(t.Priority))
+	j.str("state", t.State.String())
+	j.said("agent", t.Agent)
+	j.said("session", t.Session)
+	j.said("flow", t.Flow)
+	j.said("principal", t.Principal)
+	j.said("sender", t.Sender)
+	j.ms("age_ms", t.Age)
+	j.duration("due_in_ms", t.Due)
+	j.duration("deadline_in_ms", t.Deadline)
+	j.int("attempt", int64(t.Attempt))
+	j.int("max_attempts", int64(t.MaxAttempts))
+	if len(t.Attempts) > 0 {
+		j.openArray("attempts")
+		for i := range t.Attempts {
+			writeAttempt(j, "", &t.Attempts[i])
+		}
+		j.closeArray()
+	}
+	if t.State == interlock.TaskWaiting {
+		j.count("position", uint64(t.Position))
+		j.duration("eta_ms", t.ETA)
+		if t.Blocker != "" {
+			j.str("blocker", string(t.Blocker))
+		}
+		if t.Barred {
+			j.bool("barred", t.Barred)
+		}
+	}
+	if t.Approval != nil {
+		writeApproval(j, "approval", t.Approval, c, whole)
+	}
+	if whole {
+		if len(t.Result) > 0 {
+			j.value("result", t.Result)
+		}
+	}
+	j.duration("settled_ms", t.Settled)
+	j.said("reason", t.Reason)
+	j.close()
+}
+
+// writeApproval writes an api.Approval as the member name, or as an element.
+func writeApproval(j *jsonOut, name string, a *interlock.Approval, c *call, whole bool) {
+	j.open(name)
+	j.note("question", a.Question)
+	j.text("agent", a.Agent)
+	j.ms("asked_ms", a.Asked)
+	j.duration("left_ms", a.Left)
+	if a.OnLimit != 0 {
+		j.str("on_limit", a.OnLimit.String())
+	}
+	j.count("needed", uint64(a.Needed))
+	if len(a.Approvals) > 0 {
+		j.openArray("approvals")
+		for i := range a.Approvals {
+			writeEndorsement(j, "", &a.Approvals[i])
+		}
+		j.closeArray()
+	}
+	if a.Verdict != 0 {
+		j.str("verdict", a.Verdict.String())
+	}
+	if a.Verdict != 0 {
+		j.said("by", a.By)
+		j.said("principal", a.Principal)
+		j.said("reason", a.Reason)
+	}
+	if whole {
+		c.writeStale(j, a.Stale, a.StaleMore, packet.Answer)
+	}
+	j.close()
+}
+
+// writeEndorsement writes an api.EarlierApproval as the member name, or as an element.
+func writeEndorsement(j *jsonOut, name string, e *interlock.Endorsement) {
+	j.open(name)
+	j.text("by", e.By)
+	j.said("principal", e.Principal)
+	j.said("reason", e.Reason)
+	j.close()
+}
+
+// writeLeaseQuestion writes an api.LeaseQuestion as the member name, or as an element.
+func writeLeaseQuestion(j *jsonOut, name string, q *engine.LeaseQuestion) {
+	j.open(name)
+	j.str("kind", "lease")
+	j.decimal("fence", uint64(q.Fence))
+	j.text("question", q.Question)
+	j.text("agent", q.Agent)
+	j.said("principal", q.Principal)
+	j.text("purpose", q.Purpose)
+	j.openArray("claims")
+	for i := range q.Claims {
+		writeClaim(j, "", &q.Claims[i])
+	}
+	j.closeArray()
+	j.ms("asked_ms", q.Parking.Since)
+	j.ms("left_ms", q.Parking.Left)
+	j.str("keys", parkedKeys(&q.Parking))
+	if q.Decision != nil {
+		writeDecision(j, "decision", q.Decision)
+	}
+	j.close()
+}
+
+// writeLogEntry writes an api.LogEntry as the member name, or as an element.
+func writeLogEntry(j *jsonOut, name string, x *interlock.LogEntry) {
+	j.open(name)
+	j.decimal("seq", uint64(x.Seq))
+	j.str("message", x.Message.String())
+	j.said("kind", x.Kind)
+	if len(x.Body) > 0 {
+		j.value("body", x.Body)
+	}
+	j.said("sender", x.Sender)
+	j.said("agent", x.Agent)
+	j.str("state", x.State.String())
+	if len(x.Reply) > 0 {
+		j.value("reply", x.Reply)
+	}
+	j.said("reason", x.Reason)
+	j.said("worker", x.Worker)
+	j.said("session", x.Session)
+	j.count("attempt", uint64(x.Attempt))
+	if x.Fence != 0 {
+		j.decimal("fence", uint64(x.Fence))
+	}
+	writeDocument(j, "document", &x.Document, x.Changed)
+	j.bool("changed", x.Changed)
+	j.ms("age_ms", x.Age)
+	j.close()
+}
+
+// writeWriter writes an api.Writer as the member name, or as an element.
+func writeWriter(j *jsonOut, name string, p *interlock.Pattern) {
+	j.open(name)
+	j.text("name", p.Name)
+	j.text("pattern", p.Shape)
+	j.str("queue", p.WriterQueue)
+	j.close()
+}
+
+// writeRevision writes an api.PatternRevision as the member name, or as an element.
+func writeRevision(j *jsonOut, name string, r *interlock.PatternRevision) {
+	j.open(name)
+	j.int("revision", int64(r.Revision))
+	j.said("actor", r.Actor)
+	j.ms("age_ms", r.Age)
+	j.count("reverted", r.Reverted)
+	j.bool("dropped", r.Dropped)
+	if !r.Dropped {
+		j.open("policy")
+		writePattern(j, &r.Pattern)
+		j.close()
+	}
+	j.close()
+}
+
+// writeRun writes an api.Run as the member name, or as an element.
+func writeRun(j *jsonOut, name string, r *engine.RunView) {
+	j.open(name)
+	j.text("org", r.Org)
+	j.said("workflow", r.Workflow)
+	writeHolder(j, "holder", &r.Holder)
+	j.close()
+}
+
+// writeActive writes an api.ActiveServer as the member name, or as an element.
+func writeActive(j *jsonOut, name string, a *Active) {
+	j.open(name)
+	j.text("http", a.HTTP)
+	j.text("grpc", a.GRPC)
 	j.close()
 }
 

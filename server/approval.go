@@ -39,7 +39,7 @@ func (c *call) listApprovals() {
 	j := c.reply()
 	j.openArray("tasks")
 	for i := range list.Rows {
-		c.writeTask(j, "", &list.Rows[i], true)
+		writeTask(j, "", &list.Rows[i], c, true)
 	}
 	j.closeArray()
 	if len(leases.Rows) > 0 {
@@ -56,26 +56,6 @@ func (c *call) listApprovals() {
 		j.said("cursor", c.makePlace(listing, uint64(list.Next.Time), list.Next.Num))
 	}
 	c.send(http.StatusOK, j, at)
-}
-
-// writeLeaseQuestion writes what a person is asked about a parked lease. Its id is its holder's
-// secret, so the fence names it.
-func writeLeaseQuestion(j *jsonOut, name string, q *engine.LeaseQuestion) {
-	j.open(name)
-	j.str("kind", "lease")
-	j.decimal("fence", uint64(q.Fence))
-	j.text("question", q.Question)
-	j.text("agent", q.Agent)
-	j.said("principal", q.Principal)
-	j.text("purpose", q.Purpose)
-	writeClaims(j, q.Claims)
-	j.ms("asked_ms", q.Parking.Since)
-	j.ms("left_ms", q.Parking.Left)
-	j.str("keys", parkedKeys(&q.Parking))
-	if q.Decision != nil {
-		writeDecision(j, "decision", q.Decision)
-	}
-	j.close()
 }
 
 // courtesy is the warning with an answer to a server that asks for no credentials.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
-	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // contention is GET /v1/contention.
@@ -18,22 +17,8 @@ func (c *call) contention() {
 	j := c.reply()
 	j.openArray("patterns")
 	for i := range list {
-		writeContended(j, &list[i])
+		writeContention(j, "", &list[i])
 	}
 	j.closeArray()
 	c.send(http.StatusOK, j, at)
-}
-
-func writeContended(j *jsonOut, p *interlock.Contention) {
-	j.open("")
-	j.text("pattern", p.Pattern)
-	j.int("commits", int64(p.Commits))
-	j.int("conflicts", int64(p.Conflicts))
-	j.int("retries", int64(p.Retries))
-	j.int("leased", int64(p.Leased))
-	j.int("leases", int64(p.Leases))
-	j.int("waited", int64(p.Waited))
-	j.str("write", p.Write.String())
-	writeAdvice(j, prose.ForContention(p))
-	j.close()
 }

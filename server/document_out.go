@@ -38,9 +38,7 @@ func writeEvidence(j *jsonOut, list []interlock.Document) {
 		if len(d.Earlier) > 0 {
 			j.openArray("earlier")
 			for k := range d.Earlier {
-				j.open("")
-				writeVersion(j, &d.Earlier[k])
-				j.close()
+				writeDocumentState(j, "", &d.Earlier[k])
 			}
 			j.closeArray()
 		}
@@ -56,42 +54,11 @@ func isTruncated(d interlock.Document) bool { return d.Size > 0 && d.Body == nil
 func writeDocument(j *jsonOut, name string, d *interlock.Document, value bool) {
 	j.open(name)
 	j.str("key", string(d.Key))
-	writeState(j, d)
-	writeAge(j, d)
+	writeVersion(j, d)
 	if !d.Absent && value {
 		writeBody(j, d.ContentType, d.Body)
 	}
 	j.close()
-}
-
-// writeState writes all of a document but its key, its body and its age. The author is left out
-// where there is none.
-func writeState(j *jsonOut, d *interlock.Document) {
-	j.decimal("version", uint64(d.Version))
-	if d.Absent {
-		j.bool("absent", true)
-	} else {
-		j.text("content_type", d.ContentType)
-		j.int("size", int64(d.Size))
-	}
-	j.said("op", d.Op.String())
-	j.said("agent", d.Agent)
-	j.said("session", d.Session)
-	j.said("flow", d.Flow)
-	j.said("principal", d.Principal)
-	if d.Fence != 0 {
-		j.decimal("fence", uint64(d.Fence))
-	}
-	if d.Note != "" {
-		j.note("note", d.Note)
-	}
-}
-
-// writeAge writes how long ago a document was written, if it ever was.
-func writeAge(j *jsonOut, d *interlock.Document) {
-	if d.Op != 0 {
-		j.ms("age_ms", d.Age)
-	}
 }
 
 // writeBody writes the body of a document: JSON as the value that it is, other text as a

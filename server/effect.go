@@ -200,31 +200,3 @@ func (c *call) listEffects() {
 	}
 	c.send(http.StatusOK, j, at)
 }
-
-// writeEffect writes what is known of an effect. Its id is there for its claimer
-// alone. The canonical action is not cleaned, since its digest is of just these bytes;
-// it is JSON, so no control character is in it.
-func writeEffect(j *jsonOut, name string, x *interlock.Effect) {
-	j.open(name)
-	if !x.ID.IsZero() {
-		j.str("id", x.ID.String())
-	}
-	j.str("action", hex.EncodeToString(x.Digest[:]))
-	j.str("canonical", x.Action)
-	j.str("state", effectState(x.State))
-	j.said("agent", x.Agent)
-	j.said("session", x.Session)
-	j.said("flow", x.Flow)
-	j.said("principal", x.Principal)
-	j.ms("age_ms", x.Age)
-	if x.State == interlock.EffectClaimed {
-		j.duration("expires_in_ms", x.ExpiresIn)
-	}
-	j.int("attempt", int64(x.Attempt))
-	if x.Result != "" {
-		j.value("result", []byte(x.Result))
-	}
-	j.said("reason", x.Reason)
-	j.duration("settled_ms", x.Settled)
-	j.close()
-}

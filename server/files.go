@@ -215,13 +215,20 @@ func (c *call) fileStale(stale *file.StaleError, at interlock.At) {
 		j.close()
 	}
 	j.count("writes", uint64(change.Writes))
-	writeBetween(j, change, func(j *jsonOut, i int) {
-		j.str("version", string(stale.Between[i]))
-		if change.Between[i].Absent {
-			j.bool("absent", true)
+	if len(change.Between) > 0 {
+		j.openArray("between")
+		for i := range change.Between {
+			j.open("")
+			j.str("version", string(stale.Between[i]))
+			if change.Between[i].Absent {
+				j.bool("absent", true)
+			}
+			writeAuthor(j, &change.Between[i])
+			j.close()
 		}
-		writeAuthor(j, &change.Between[i])
-	})
+		j.closeArray()
+	}
+	j.count("more_between", uint64(change.Left))
 	writeDifference(j, change)
 	j.close()
 	j.closeArray()

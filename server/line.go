@@ -69,22 +69,7 @@ func (c *call) waits() {
 	j := c.reply()
 	j.openArray("edges")
 	for i := range graph.Edges {
-		w := &graph.Edges[i]
-		j.open("")
-		j.open("waiter")
-		writeParty(j, w.Waiter.Agent, w.Waiter.Session, w.Waiter.Flow)
-		writeTaskOf(j, "task", w.Waiter.Task)
-		j.close()
-		j.open("blocker")
-		writeParty(j, w.Blocker.Agent, w.Blocker.Session, w.Blocker.Flow)
-		writeTaskOf(j, "task", w.Blocker.Task)
-		j.close()
-		j.str("key", string(w.Key))
-		j.str("mode", w.Mode.String())
-		j.bool("ahead", w.Ahead)
-		writeTaskOf(j, "task", w.Task)
-		j.ms("waited_ms", w.Waited)
-		j.close()
+		writeWaitEdge(j, "", &graph.Edges[i])
 	}
 	j.closeArray()
 	c.send(http.StatusOK, j, at)

@@ -35,37 +35,9 @@ func (c *call) showKey() {
 		return
 	}
 	j := c.reply()
-	j.str("key", string(view.Key))
-	j.str("state", keyState(len(view.Holders)+view.More, view.Length))
-	writeHolders(j, view.Holders, view.More)
-	j.openArray("line")
-	for i := range view.Waiters {
-		writeWaiter(j, &view.Waiters[i])
-	}
-	j.closeArray()
-	j.int("length", int64(view.Length))
-	j.decimal("fence_floor", uint64(view.FenceFloor))
-	writeNotes(j, view.Notes)
-	j.duration("hold_time_ms", view.HoldTime)
-	j.said("pattern", view.Pattern)
-	if view.Capacity != nil {
-		writeCapacity(j, view.Capacity)
-	}
-	j.decimal("version", uint64(documents[0].Version))
-	j.count("generation", view.Generation)
-	if view.Broken {
-		j.bool("broken", true)
-	}
+	writeKeyView(j, &view, documents[0].Version)
 	if asked {
-		j.open("part")
-		j.text("resource", resource)
-		j.int("number", int64(part.Number))
-		j.int("parts", int64(part.Parts))
-		j.str("key", string(part.Key))
-		if part.Holder != nil {
-			writeHolder(j, "holder", part.Holder)
-		}
-		j.close()
+		writePartView(j, "part", &part, resource)
 	}
 	c.send(http.StatusOK, j, at)
 }
@@ -88,24 +60,6 @@ func keyState(holders, waiting int) string {
 		return "waiting"
 	}
 	return "free"
-}
-
-func writeWaiter(j *jsonOut, w *engine.WaiterView) {
-	j.open("")
-	writeParty(j, w.Agent, w.Session, w.Flow)
-	j.text("purpose", w.Purpose)
-	writeMode(j, w.Mode, w.Count)
-	j.int("priority", int64(w.Priority))
-	j.int("position", int64(w.Position))
-	j.ms("waited_ms", w.Waited)
-	j.ms("eta_ms", w.ETA)
-	j.bool("offered", w.Offered)
-	if !w.Task.IsZero() {
-		writeTaskOf(j, "task", w.Task)
-		j.str("queue", w.Queue)
-		j.bool("dormant", w.Dormant)
-	}
-	j.close()
 }
 
 // listKeys is GET /v1/keys.
@@ -144,13 +98,7 @@ func (c *call) listKeys() {
 	j := c.reply()
 	j.openArray("keys")
 	for i := range list.Rows {
-		row := &list.Rows[i]
-		j.open("")
-		j.str("key", string(row.Key))
-		j.str("state", keyState(len(row.Holders)+row.More, row.Length))
-		writeHolders(j, row.Holders, row.More)
-		j.int("length", int64(row.Length))
-		j.close()
+		writeKeyRow(j, "", &list.Rows[i])
 	}
 	j.closeArray()
 	if n := len(list.Rows); list.More && n > 0 {
@@ -177,15 +125,7 @@ func (c *call) listParked() {
 	j := c.reply()
 	j.openArray("leases")
 	for i := range list.Rows {
-		row := &list.Rows[i]
-		j.open("")
-		j.text("agent", row.Agent)
-		j.text("flow", row.Flow)
-		j.text("purpose", row.Purpose)
-		writeClaims(j, row.Claims)
-		j.decimal("fence", uint64(row.Fence))
-		writeParking(j, "parking", &row.Parking)
-		j.close()
+		writeParkedLease(j, "", &list.Rows[i])
 	}
 	j.closeArray()
 	if list.More {
@@ -208,11 +148,7 @@ func (c *call) hot() {
 	j := c.reply()
 	j.openArray("keys")
 	for i := range list.Keys {
-		j.open("")
-		j.str("key", string(list.Keys[i].Key))
-		j.int("holders", int64(list.Keys[i].Holders))
-		j.int("length", int64(list.Keys[i].Length))
-		j.close()
+		writeHotKey(j, "", &list.Keys[i])
 	}
 	j.closeArray()
 	c.send(http.StatusOK, j, at)

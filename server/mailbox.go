@@ -39,7 +39,7 @@ func (c *call) sendMessage() {
 	}
 	j := c.reply()
 	j.str("outcome", outcome)
-	c.writeTask(j, "message", message, true)
+	writeTask(j, "message", message, c, true)
 	if len(message.Result) > 0 {
 		j.value("reply", message.Result)
 	}
@@ -81,39 +81,10 @@ func (c *call) showLog() {
 	j := c.reply()
 	j.openArray("entries")
 	for i := range entries {
-		writeLogEntry(j, &entries[i])
+		writeLogEntry(j, "", &entries[i])
 	}
 	j.closeArray()
 	j.decimal("first", first)
 	j.decimal("next", next)
 	c.send(http.StatusOK, j, at)
-}
-
-// writeLogEntry writes a message, what was decided on it, and the state that this left.
-// Bodies and replies are data that must come back as they were.
-func writeLogEntry(j *jsonOut, x *interlock.LogEntry) {
-	j.open("")
-	j.decimal("seq", x.Seq)
-	j.str("message", x.Message.String())
-	j.said("kind", x.Kind)
-	if len(x.Body) > 0 {
-		j.value("body", x.Body)
-	}
-	j.said("sender", x.Sender)
-	j.said("agent", x.Agent)
-	j.str("state", x.State.String())
-	if len(x.Reply) > 0 {
-		j.value("reply", x.Reply)
-	}
-	j.said("reason", x.Reason)
-	j.said("worker", x.Worker)
-	j.said("session", x.Session)
-	j.count("attempt", uint64(x.Attempt))
-	if x.Fence != 0 {
-		j.decimal("fence", uint64(x.Fence))
-	}
-	writeDocument(j, "document", &x.Document, x.Changed)
-	j.bool("changed", x.Changed)
-	j.ms("age_ms", x.Age)
-	j.close()
 }

@@ -23,10 +23,7 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 		writeTexts(j, "nearest", x.Nearest)
 		if x.Kind != "" && x.Kind != interlock.VersionMoved || len(x.Holders) > 0 || x.Queue.Length > 0 {
 			writeHolders(j, x.Holders, x.More)
-			j.open("queue")
-			j.int("length", int64(x.Queue.Length))
-			j.ms("eta_ms", x.Queue.ETA)
-			j.close()
+			writeLine(j, "queue", &x.Queue)
 		}
 		if len(x.Cycle) > 0 {
 			j.openArray("cycle")
@@ -42,7 +39,7 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 		writeEffect(j, "effect", eff.Effect)
 	}
 	if len(eff.Tasks) > 0 {
-		c.writeTask(j, "task", &eff.Tasks[0], true)
+		writeTask(j, "task", &eff.Tasks[0], c, true)
 	}
 	c.sendAs(status, problemType, j, at)
 }
@@ -63,10 +60,7 @@ func (c *call) fail(err *interlock.Error) {
 	}
 	if c.s.standby != nil && err.Code == interlock.CodeNotOwner {
 		if a := c.s.standby(); a != (Active{}) {
-			j.open("active")
-			j.text("http", a.HTTP)
-			j.text("grpc", a.GRPC)
-			j.close()
+			writeActive(j, "active", &a)
 		}
 	}
 	c.sendAs(status, problemType, j, at)
@@ -145,8 +139,6 @@ func writeAdvice(j *jsonOut, a interlock.Advice) {
 		return
 	}
 	j.open("advice")
-	j.str("action", string(a.Action))
-	j.ms("retry_after_ms", a.RetryAfter)
-	j.text("message", a.Message)
+	writeAdviceMembers(j, &a)
 	j.close()
 }

@@ -30,25 +30,10 @@ func (c *call) listRevisions() {
 	j.text("name", name)
 	j.openArray("revisions")
 	for i := range list {
-		writeRevision(j, &list[i])
+		writeRevision(j, "", &list[i])
 	}
 	j.closeArray()
 	c.send(http.StatusOK, j, at)
-}
-
-func writeRevision(j *jsonOut, r *interlock.PatternRevision) {
-	j.open("")
-	j.int("revision", int64(r.Revision))
-	j.said("actor", r.Actor)
-	j.ms("age_ms", r.Age)
-	j.count("reverted", r.Reverted)
-	j.bool("dropped", r.Dropped)
-	if !r.Dropped {
-		j.open("policy")
-		writePattern(j, &r.Pattern)
-		j.close()
-	}
-	j.close()
 }
 
 // revertPattern is POST /v1/patterns/{name}/revert.

@@ -99,11 +99,7 @@ func (c *call) listRuns() {
 	j := c.reply()
 	j.openArray("runs")
 	for i := range list.Rows {
-		r := &list.Rows[i]
-		j.open("")
-		writeRunNames(j, r.Org, r.Workflow)
-		writeHolder(j, "holder", &r.Holder)
-		j.close()
+		writeRun(j, "", &list.Rows[i])
 	}
 	j.closeArray()
 	if n := len(list.Rows); list.More && n > 0 {

@@ -194,7 +194,7 @@ func (c *call) sendTasks(rows []interlock.Task, whole bool, cursor string, at in
 	j := c.reply()
 	j.openArray("tasks")
 	for i := range rows {
-		c.writeTask(j, "", &rows[i], whole)
+		writeTask(j, "", &rows[i], c, whole)
 	}
 	j.closeArray()
 	j.said("cursor", cursor)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
-	"github.com/interlockdev/interlock/internal/packet"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
@@ -13,109 +12,10 @@ import (
 // by the lease. Payloads and results are data that must come back as they were, so nothing is
 // cleaned out of them.
 
-// writeTask writes a task. Of one that is settled and forgotten only the id is known.
-// In a listing the payload and the result are left out.
-func (c *call) writeTask(j *jsonOut, name string, t *interlock.Task, whole bool) {
-	j.open(name)
-	defer j.close()
-	j.str("id", t.ID.String())
-	if t.State == 0 {
-		return
-	}
-	j.str("queue", t.Queue)
-	j.said("kind", t.Kind)
-	writeClaims(j, t.Claims)
-	if whole && len(t.Payload) > 0 {
-		j.value("payload", t.Payload)
-	}
-	j.said("purpose", t.Purpose)
-	j.said("group", t.Group)
-	j.int("priority", int64(t.Priority))
-	j.str("state", t.State.String())
-	j.said("agent", t.Agent)
-	j.said("session", t.Session)
-	j.said("flow", t.Flow)
-	j.said("principal", t.Principal)
-	j.said("sender", t.Sender)
-	j.ms("age_ms", t.Age)
-	j.duration("due_in_ms", t.Due)
-	j.duration("deadline_in_ms", t.Deadline)
-	j.int("attempt", int64(t.Attempt))
-	j.int("max_attempts", int64(t.MaxAttempts))
-	if len(t.Attempts) > 0 {
-		j.openArray("attempts")
-		for i := range t.Attempts {
-			writeAttempt(j, "", &t.Attempts[i])
-		}
-		j.closeArray()
-	}
-	if t.State == interlock.TaskWaiting {
-		j.count("position", uint64(t.Position))
-		j.duration("eta_ms", t.ETA)
-		if t.Blocker != "" {
-			j.str("blocker", string(t.Blocker))
-		}
-		if t.Barred {
-			j.bool("barred", true)
-		}
-	}
-	if t.Approval != nil {
-		c.writeApproval(j, t.Approval, whole)
-	}
-	if whole && len(t.Result) > 0 {
-		j.value("result", t.Result)
-	}
-	j.duration("settled_ms", t.Settled)
-	j.said("reason", t.Reason)
-}
-
-// writeTaskOf names a task, if there is one.
-func writeTaskOf(j *jsonOut, name string, id interlock.TaskID) {
-	if !id.IsZero() {
-		j.str(name, id.String())
-	}
-}
-
-// writeApproval writes a question and its answer; whole also what changed since it was
-// asked.
-func (c *call) writeApproval(j *jsonOut, a *interlock.Approval, whole bool) {
-	j.open("approval")
-	j.note("question", a.Question)
-	j.text("agent", a.Agent)
-	j.ms("asked_ms", a.Asked)
-	j.duration("left_ms", a.Left)
-	if a.OnLimit != 0 {
-		j.str("on_limit", a.OnLimit.String())
-	}
-	j.count("needed", uint64(a.Needed))
-	if len(a.Approvals) > 0 {
-		j.openArray("approvals")
-		for i := range a.Approvals {
-			x := &a.Approvals[i]
-			j.open("")
-			j.text("by", x.By)
-			j.said("principal", x.Principal)
-			j.said("reason", x.Reason)
-			j.close()
-		}
-		j.closeArray()
-	}
-	if a.Verdict != 0 {
-		j.str("verdict", a.Verdict.String())
-		j.said("by", a.By)
-		j.said("principal", a.Principal)
-		j.said("reason", a.Reason)
-	}
-	if whole {
-		c.writeStale(j, a.Stale, a.StaleMore, packet.Answer)
-	}
-	j.close()
-}
-
 // writeHanded writes a task in a worker's hands.
 func (c *call) writeHanded(j *jsonOut, h *interlock.Assignment) {
 	j.open("")
-	c.writeTask(j, "task", &h.Task, true)
+	writeTask(j, "task", &h.Task, c, true)
 	writeLease(j, "lease", &h.Lease)
 	j.bool("changed", h.Lease.Changed)
 	writeNotes(j, h.Lease.Notes)
@@ -137,7 +37,7 @@ func (c *call) sendTaskAdvised(
 	if outcome != "" {
 		j.str("outcome", outcome)
 	}
-	c.writeTask(j, "task", &eff.Tasks[0], true)
+	writeTask(j, "task", &eff.Tasks[0], c, true)
 	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, advice)
 	c.send(status, j, at)
@@ -150,7 +50,7 @@ var taskDone = interlock.TaskDone.String()
 func (c *call) acknowledged(eff *engine.Effect, at interlock.At) {
 	j := c.reply()
 	j.str("outcome", taskDone)
-	c.writeTask(j, "task", &eff.Tasks[0], true)
+	writeTask(j, "task", &eff.Tasks[0], c, true)
 	j.decimal("version", uint64(eff.Version))
 	writeDocuments(j, "documents", eff.Documents, false)
 	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))

@@ -27,7 +27,7 @@ func tourRuns(d *door) {
 		j.open("")
 		j.text("name", "runs")
 		j.openArray("revisions")
-		writeRevision(j, &interlock.PatternRevision{Revision: 1, Actor: "ops", Dropped: true})
+		writeRevision(j, "", &interlock.PatternRevision{Revision: 1, Actor: "ops", Dropped: true})
 		j.closeArray()
 		j.at(interlock.At{})
 		j.serverTime()

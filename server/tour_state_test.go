@@ -142,7 +142,7 @@ func tourState(d *door) {
 		d.Error("a page has more than fits")
 	}
 	tourShown(d, "PatternContention", func(j *jsonOut) {
-		writeContended(j, &interlock.Contention{Pattern: "account", Commits: 10, Conflicts: 10})
+		writeContention(j, "", &interlock.Contention{Pattern: "account", Commits: 10, Conflicts: 10})
 	})
 	for _, doc := range fullDocuments() {
 		ev := record.Event{

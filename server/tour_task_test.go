@@ -170,10 +170,7 @@ func tourTasks(d *door) {
 	d.post("/v1/leases", `{"agent":"bob","on_conflict":"wait","claims":[{"key":"tour:3"}]}`).want(202)
 	d.get("/v1/why?agent=bob").want(200).says("text", "behind task")
 	tourShown(d, "Party", func(j *jsonOut) {
-		j.open("")
-		writeParty(j, "ann", "", "")
-		writeTaskOf(j, "task", interlock.TaskID{1})
-		j.close()
+		writeParty(j, "", &engine.FlowRef{Agent: "ann", Task: interlock.TaskID{1}})
 	})
 	tourShown(d, "Event", func(j *jsonOut) {
 		writeEvent(

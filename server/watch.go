@@ -83,7 +83,8 @@ func writeWritten(j *jsonOut, ev *record.Event, index interlock.Index, values bo
 	j.decimal("index", uint64(index))
 	j.timestamp("time", time.Unix(0, int64(ev.At)))
 	j.str("key", string(d.Key))
-	writeState(j, &d)
+	j.decimal("version", uint64(d.Version))
+	writeDocumentInfo(j, &d)
 	if values && !d.Absent {
 		writeBody(j, d.ContentType, d.Body)
 	}

@@ -102,21 +102,7 @@ func (c *call) tellWhy(what, name string, x *prose.Explanation, at interlock.At)
 func writeChain(j *jsonOut, chain []prose.Link) {
 	j.openArray("chain")
 	for i := range chain {
-		l := &chain[i]
-		j.open("")
-		writeParty(j, l.Agent, l.Session, l.Flow)
-		writeTaskOf(j, "task", l.Task)
-		writeTaskOf(j, "awaits", l.End)
-		j.str("does", l.Does)
-		j.str("key", string(l.Key))
-		j.str("mode", l.Mode.String())
-		if l.Since > 0 {
-			j.ms("since_ms", l.Since)
-		}
-		if l.Liveness != 0 {
-			j.str("liveness", l.Liveness.String())
-		}
-		j.close()
+		writeWaitLink(j, "", &chain[i])
 	}
 	j.closeArray()
 }

@@ -52,40 +52,6 @@ func writeHolders(j *jsonOut, holders []interlock.Holder, more int) {
 	}
 }
 
-// writeParty writes a party, as others see it. session is the public name, never the id.
-func writeParty(j *jsonOut, agent, session, flow string) {
-	j.text("agent", agent)
-	j.str("session", session)
-	j.text("flow", flow)
-}
-
-func writeCapacity(j *jsonOut, c *interlock.Capacity) {
-	j.open("capacity")
-	if c.Permits > 0 {
-		j.int("permits", int64(c.Permits))
-		j.int("used", int64(c.Used))
-	}
-	if len(c.Groups) > 0 {
-		j.openArray("groups")
-		for i := range c.Groups {
-			g := &c.Groups[i]
-			j.open("")
-			j.text("name", g.Name)
-			j.int("used", int64(g.Used))
-			j.int("min", int64(g.Min))
-			j.count("max", uint64(g.Max))
-			j.close()
-		}
-		j.closeArray()
-	}
-	if c.Tokens > 0 {
-		j.int("tokens", int64(c.Tokens))
-		j.int("available", int64(c.Available))
-		j.duration("refill_ms", c.Refill)
-	}
-	j.close()
-}
-
 // writeConflict writes what both a refusal and an answer to a waiter contain about its blockers.
 func writeConflict(j *jsonOut, c *engine.Conflict) {
 	if c.Key != "" {
@@ -95,6 +61,6 @@ func writeConflict(j *jsonOut, c *engine.Conflict) {
 		j.str("conflict_kind", string(c.Kind))
 	}
 	if c.Capacity != nil {
-		writeCapacity(j, c.Capacity)
+		writeCapacity(j, "capacity", c.Capacity)
 	}
 }

@@ -79,11 +79,7 @@ func (c *call) listWriters() {
 	j.openArray("writers")
 	for i := range list {
 		if p := &list[i]; p.WriterQueue != "" {
-			j.open("")
-			j.text("name", p.Name)
-			j.text("pattern", p.Shape)
-			j.str("queue", p.WriterQueue)
-			j.close()
+			writeWriter(j, "", p)
 		}
 	}
 	j.closeArray()

@@ -152,6 +152,7 @@ type Difference struct {
 
 // Effect is something done in the world outside that must not happen twice.
 type Effect struct {
+	// For its claimer alone: left out for all others.
 	ID     EffectID `json:"id,omitempty"`
 	Digest Digest   `json:"action"`
 	// The canonical JSON (RFC 8785) of tool, target and arguments.

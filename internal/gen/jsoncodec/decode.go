@@ -105,6 +105,9 @@ func (p *printer) constants(msg *model.Message) {
 	p.P(")")
 }
 
+// folders has the packages that are not in the folder of their name.
+var folders = map[string]string{"interlock": ".", "prose": "internal/prose"}
+
 func (p *printer) readParams() error {
 	for _, param := range strings.Split(p.params, ", ") {
 		name, typ, ok := strings.Cut(param, " *")
@@ -114,19 +117,26 @@ func (p *printer) readParams() error {
 		x := place{name: name, typ: typ}
 		folder, typeName, ok := strings.Cut(typ, ".")
 		switch {
-		case !ok:
+		case !ok && !unicode.IsUpper(rune(typ[0])): // a type of the language
 		case folder == "time":
 			p.Import("time")
 		default:
-			if folder == "interlock" {
-				folder = "."
+			if !ok {
+				folder, typeName = "server", typ
+			}
+			if at, ok := folders[folder]; ok {
+				folder = at
 			}
 			pkg, err := p.tree.Package(folder)
 			if err != nil {
 				return err
 			}
-			p.Import(pkg.Path)
-			x.fields = pkg.Struct(typeName)
+			if folder != "server" {
+				p.Import(pkg.Path)
+			}
+			if object := pkg.Types.Scope().Lookup(typeName); object != nil {
+				x.fields, _ = p.tree.Struct(object.Type())
+			}
 		}
 		p.places = append(p.places, x)
 	}

@@ -14,7 +14,8 @@
 // the names in internal/api are those of the engine and of the root package. Package jsoncodec
 // must never leave out a field in silence: one without a place is an error. A text that agents or
 // people wrote has the tag text in internal/api, and is cleaned when it is written. What depends on several
-// fields is checked by hand, in server/request*.go.
+// fields is checked by hand, in server/request*.go. A field of an answer that only some callers get
+// has a condition in answers.go; the handler decides it.
 //
 // Start reading at table.go, then decode.go; at answers.go, then encode.go.
 package jsoncodec

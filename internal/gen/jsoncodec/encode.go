@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/types"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock/internal/gen/model"
@@ -35,32 +36,65 @@ func (p *printer) encode(e *encoder) error {
 	if p.places[0].fields == nil {
 		return fmt.Errorf("%s is no struct", e.from)
 	}
+	params := e.from
+	if e.with != "" {
+		params += ", " + e.with
+	}
+	p.importFor(params)
 	if e.flat {
 		p.P("\n// %s writes the members of an api.%s.", e.function, e.message)
-		p.P("func %s(j *jsonOut, %s) {", e.function, e.from)
+		p.P("func %s(j *jsonOut, %s) {", e.function, params)
 	} else {
 		p.P("\n// %s writes an api.%s as the member name, or as an element.", e.function, e.message)
-		p.P("func %s(j *jsonOut, name string, %s) {", e.function, e.from)
+		p.P("func %s(j *jsonOut, name string, %s) {", e.function, params)
 		p.P("j.open(name)")
 	}
+	condition := ""
 	for i := range msg.Fields {
-		f := &msg.Fields[i]
+		f := msg.Fields[i]
+		if e.flat && (f.Type.Name == "At" || f.Type.Kind == model.Time) {
+			continue // of the stamp, which call.send writes
+		}
+		f.Optional = f.Optional && !slices.Contains(e.always, f.Go)
 		statement, special := e.write[f.Go]
 		if !special {
 			var err error
-			if statement, err = p.member(f); err != nil {
+			if statement, err = p.member(&f); err != nil {
 				return fmt.Errorf("%s: %w", f.Go, err)
 			}
 		}
+		if e.when[f.Go] != condition && condition != "" {
+			p.P("}")
+		}
+		if e.when[f.Go] != condition && e.when[f.Go] != "" {
+			p.P("if %s {", e.when[f.Go])
+		}
+		condition = e.when[f.Go]
 		if statement != "" {
+			p.importFor(statement)
 			p.P("%s", statement)
 		}
+	}
+	if condition != "" {
+		p.P("}")
 	}
 	if !e.flat {
 		p.P("j.close()")
 	}
 	p.P("}")
 	return nil
+}
+
+// importFor imports the packages that a table's statement or parameters use.
+func (p *printer) importFor(code string) {
+	for name, at := range map[string]string{
+		"interlock.": p.tree.Module, "packet.": p.tree.Module + "/internal/packet",
+		"prose.": p.tree.Module + "/internal/prose", "hex.": "encoding/hex",
+	} {
+		if strings.Contains(code, name) {
+			p.Import(at)
+		}
+	}
 }
 
 // origin returns the expression and the type of the field of the first parameter with the name.
@@ -114,6 +148,12 @@ func (p *printer) member(f *model.Field) (string, error) {
 		write = fmt.Sprintf("j.int(%q, %s)", f.Name, convert("int64", v, typ))
 	case model.Decimal:
 		write, isSet = fmt.Sprintf("j.decimal(%q, uint64(%s))", f.Name, v), v+" != 0"
+	case model.Any:
+		value := v
+		if types.Identical(typ, types.Typ[types.String]) {
+			value = "[]byte(" + v + ")"
+		}
+		write, isSet = fmt.Sprintf("j.value(%q, %s)", f.Name, value), "len("+v+") > 0"
 	case model.String:
 		if f.Text == "line" && f.Optional {
 			return fmt.Sprintf("j.said(%q, %s)", f.Name, v), nil
@@ -181,9 +221,9 @@ func convert(to, v string, typ types.Type) string {
 // functionOf is the function that writes a message.
 func functionOf(message string) (string, error) {
 	for i := range encoders {
-		if encoders[i].message == message && !encoders[i].flat {
+		if encoders[i].message == message && !encoders[i].flat && encoders[i].with == "" {
 			return encoders[i].function, nil
 		}
 	}
-	return "", fmt.Errorf("no function writes %s: add it to internal/gen/jsoncodec/table.go", strings.TrimSpace(message))
+	return "", fmt.Errorf("no function writes %s: add it to internal/gen/jsoncodec/answers.go", strings.TrimSpace(message))
 }
