@@ -28,14 +28,14 @@ RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engin
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
-unit examples simulation race crash etcd cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
+unit examples simulation race crash etcd packages cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
 
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/test/crashtest$$|/examples/
+APART := /internal/test/crashtest$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -67,7 +67,7 @@ test: deps lint fresh unit examples ## Before a change is sent, in minutes: inst
 	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: prove
-prove: deps simulation race fuzz crash etcd ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd.
+prove: deps simulation race fuzz crash etcd cross packages ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd, packages.
 	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
@@ -122,6 +122,25 @@ crash: bin/suite ## Kill and stop real processes, fail disks, cut lines; CRASH_T
 .PHONY: etcd
 etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, with a real cluster.
 	@scripts/etcd.sh $(FAILOVERS) | bin/suite -o dist/suites/etcd.json etcd
+
+# What is built for Windows, where no journal directory can be owned.
+PORTABLE := . ./client ./guard/... ./journal/... ./proto ./server ./shard ./writer/...
+
+.PHONY: cross
+cross: ## Check that the other platforms build: vet for macOS and Linux on ARM, build for Windows.
+	@$(TOOK) GOOS=darwin GOARCH=arm64 go vet ./...; GOOS=linux GOARCH=arm64 go vet ./...; \
+	GOOS=windows GOARCH=amd64 go build $(PORTABLE); echo "cross: all platforms build"
+
+.PHONY: packages
+packages: bin/suite ## Build a release of this platform twice, check its files, install the Debian package on a copy of this machine.
+	@install=(-skip '^TestInstall$$'); \
+	if unshare --mount --net true 2>/dev/null; then install=(-install); \
+	else echo "packages: not root, so the package is not installed" >&2; fi; \
+	go test -json -count=1 -timeout=10m ./internal/release "$${install[@]}" | bin/suite -o dist/suites/packages.json packages
+
+.PHONY: release
+release: ## Build all files of a release into dist/release: the commit's tag is the version.
+	go run ./internal/release -o dist/release
 
 .PHONY: sim
 sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on.

@@ -281,6 +281,7 @@ var table = []rule{
 	},
 	{folder: "internal/problem", local: []string{"."}},
 	{folder: "internal/prose", local: []string{".", "engine", "internal/invisible", "internal/problem"}},
+	{folder: "internal/release"},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},
 	{folder: "internal/test/crashtest", local: []string{"."}, tests: true},

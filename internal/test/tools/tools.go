@@ -21,6 +21,8 @@ type tool struct {
 
 // programs lists every program that a test may need.
 var programs = map[string]tool{
+	"dpkg-deb":         {debian: "dpkg"},
+	"systemd-analyze":  {debian: "systemd"},
 	"bash":             {debian: "bash", common: true},
 	"git":              {debian: "git", common: true},
 	"curl":             {debian: "curl"},

@@ -2,8 +2,7 @@ package cli
 
 import "runtime/debug"
 
-// release is the version of a release build:
-// -ldflags "-X github.com/interlockdev/interlock/cmd/interlock/internal/cli.release=v1.2.3".
+// release is the version of a release build. The linker sets it (see internal/release).
 var release string
 
 // Version prints the version of this program.

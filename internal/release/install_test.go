@@ -1,0 +1,41 @@
+package main
+
+import (
+	"flag"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/tools"
+)
+
+var install = flag.Bool("install", false, "install the Debian package on a copy of this machine; needs root")
+
+// The package installs, the server works as its unit starts it, and a purge leaves the journal.
+func TestInstall(t *testing.T) {
+	tools.Asked(t, *install, "-install", "packages")
+	tools.Need(t, "dpkg-deb", "unshare", "mount", "ip", "strace", "curl", "systemd-analyze")
+	r := finished(t)
+	out, err := exec.Command(
+		"unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "testdata/install.sh",
+		filepath.Join(r.out, "interlock_1.2.3_"+runtime.GOARCH+".deb"), t.TempDir(),
+	).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"\nverified\ninterlock\ninterlock v1.2.3\nthe unit is in order\n",
+		"\nready http=127.0.0.1:7999 grpc=127.0.0.1:7421\nlocked\n\"status\":\"ok\"\n",
+		"\nrefused system calls: \nwritable code: 0\n",
+		"interlock: the journal is kept in /var/lib/interlock\npurged\n",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the output lacks %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("it is:\n%s", out)
+	}
+}
