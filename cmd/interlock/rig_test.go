@@ -176,6 +176,15 @@ func (p *proc) ends(want int) string {
 	return out
 }
 
+// keepTyping writes empty lines to the process until it has ended, so that none of its reads blocks.
+func (p *proc) keepTyping() {
+	for {
+		if _, err := p.in.Write([]byte("\n")); err != nil {
+			return
+		}
+	}
+}
+
 func (p *proc) signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

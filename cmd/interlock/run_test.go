@@ -143,7 +143,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 			)
 			p.expect("ready")
 			p.signal(s)
-			p.in.Write([]byte("\n")) // for a shell that was about to read, and acts on the signal behind that
+			go p.keepTyping() // a shell that was about to read acts on the signal only after that read
 			p.expect("got " + name)
 			p.ends(42)
 
