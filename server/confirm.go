@@ -119,9 +119,18 @@ func (c *confirmer) ask() {
 // readyTimeout is how long /readyz waits for the journal.
 const readyTimeout = 2 * time.Second
 
-// readyz reports whether new work should come here: the server is active, does not
-// drain, and its journal has just confirmed that it owns the shard.
+// readyz reports whether the server is ready for a role and does not drain. One is ready to be active if its journal
+// has just confirmed that it owns the shard, and to stand by if it does.
 func (c *call) readyz() {
+	role := c.query.Get("role")
+	switch role {
+	case "", "active", "standby", "any":
+	default:
+		c.refuse(
+			interlock.CodeInvalidRequest, fmt.Sprintf("parameter role: want active, standby or any, found %q", clipped(role)),
+		)
+		return
+	}
 	select {
 	case <-c.s.shard.Failed():
 		c.failed()
@@ -131,8 +140,15 @@ func (c *call) readyz() {
 		return
 	default:
 	}
-	if c.s.standby != nil {
+	switch standsBy := c.s.standby != nil; {
+	case standsBy && (role == "standby" || role == "any"):
+		c.ok(c.s.shard.At())
+		return
+	case standsBy:
 		c.fail(notOwner(c.s.standby()))
+		return
+	case role == "standby":
+		c.refuse(interlock.CodeNotOwner, "this server is active and does not stand by")
 		return
 	}
 	if at, ok := c.confirmShared(readyTimeout); ok {

@@ -30,7 +30,7 @@ type method struct {
 // openRoutes need no credential: they show nothing of any tenant.
 var openRoutes = []route{
 	{"/healthz", []method{{"GET", (*call).healthz, mayAnything, nil}}},
-	{"/readyz", []method{{"GET", (*call).readyz, mayAnything, nil}}},
+	{"/readyz", []method{{"GET", (*call).readyz, mayAnything, []string{"role"}}}},
 	{"/openapi.json", []method{{"GET", (*call).openAPI, mayAnything, nil}}},
 	{"/v1/fences/keys", []method{{"GET", (*call).fenceKeys, mayAnything, nil}}},
 }

@@ -25,10 +25,17 @@ func tourStandby(d *door) {
 	owner, handler := d.server, d.handler
 	defer func() { d.server, d.handler = owner, handler }()
 	d.get("/healthz").want(200).is("role", "active")
+	d.get("/readyz?role=any").want(200).is("role", "active")
+	d.get("/readyz?role=active").want(200).is("role", "active")
+	d.get("/readyz?role=standby").want(503, "not_owner").says("detail", "does not stand by")
 	active := Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"}
 	d.asStandby(&active)
 	d.get("/healthz").want(200).is("role", "standby")
 	d.get("/readyz").want(503, "not_owner").is("active.http", active.HTTP).is("active.grpc", active.GRPC)
+	d.get("/readyz?role=active").want(503, "not_owner")
+	d.get("/readyz?role=standby").want(200).is("role", "standby")
+	d.get("/readyz?role=any").want(200).is("role", "standby")
+	d.get("/readyz?role=leader").want(400, "invalid_request")
 	d.get("/openapi.json").want(200)
 	active = Active{}
 	d.get("/readyz").want(503, "not_owner")

@@ -98,7 +98,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 		{
 			groupLook,
 			[]*cobra.Command{
-				inspect.NewLs(a), inspect.NewGet(a), lease.NewShow(a), inspect.NewWhy(a), inspect.NewWaits(a), inspect.NewHot(a),
+				inspect.NewLs(a), inspect.NewGet(a), lease.NewShow(a), inspect.NewWhy(a), inspect.NewWaits(a), inspect.NewHealth(a), inspect.NewHot(a),
 				inspect.NewContention(a), inspect.NewEvents(a),
 			},
 		},
