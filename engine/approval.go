@@ -67,7 +67,7 @@ func (c *AskHuman) decide(e *Engine) {
 	e.emit(e.endCause(r, record.ByQuestion))
 	e.placed(t)
 	eff := e.reply(Done)
-	eff.Tasks, eff.Warnings = []interlock.Task{t.Show()}, t.StrictLimit()
+	eff.Tasks, eff.Warnings = []Task{t.Show()}, t.StrictLimit()
 }
 
 // decide takes in a person's word.
@@ -100,7 +100,7 @@ func (c *Answer) decide(e *Engine) {
 	}
 	if a := t.Spec.Approval; t.State != interlock.TaskAsking {
 		if a != nil && a.Verdict == c.Verdict && a.By == by && a.Principal == c.Actor {
-			e.reply(Done).Tasks = []interlock.Task{t.Show()}
+			e.reply(Done).Tasks = []Task{t.Show()}
 			return
 		}
 		words := message.New(message.TaskAsksNobody, message.Str(t.State.String()))
@@ -110,7 +110,7 @@ func (c *Answer) decide(e *Engine) {
 				message.Str(t.State.String()),
 			)
 		}
-		e.refuse(interlock.CodeNotAsking, words).Tasks = []interlock.Task{t.Show()}
+		e.refuse(interlock.CodeNotAsking, words).Tasks = []Task{t.Show()}
 		return
 	}
 	no := t.NotAnsweredBy(c.Actor)
@@ -118,15 +118,15 @@ func (c *Answer) decide(e *Engine) {
 		no = t.Queue.NotApprover(c.Principal)
 	}
 	if no != nil {
-		e.refuse(no.Code, no.Message).Tasks = []interlock.Task{t.Show()}
+		e.refuse(no.Code, no.Message).Tasks = []Task{t.Show()}
 		return
 	}
 	a := t.Spec.Approval
 	if c.Verdict == interlock.Approved && a.HasGiven(c.Actor, by) {
-		e.reply(Done).Tasks = []interlock.Task{t.Show()}
+		e.reply(Done).Tasks = []Task{t.Show()}
 		return
 	}
-	ev := e.verdict(t, c.Verdict, c.Actor, by, c.Reason)
+	ev := e.verdict(t, c.Verdict, c.Actor, by, message.Plain(c.Reason))
 	if c.Verdict == interlock.Approved && len(a.Given)+1 < t.Queue.MinApprovals {
 		ev.Op, ev.Due = uint8(interlock.TaskAsking), 0
 	}
@@ -136,29 +136,45 @@ func (c *Answer) decide(e *Engine) {
 	e.tag(ev, Done)
 	e.emit(ev)
 	e.placed(t)
-	e.reply(Done).Tasks = []interlock.Task{t.Show()}
+	e.reply(Done).Tasks = []Task{t.Show()}
 }
 
 // answerItself answers a task's timed-out question with its default.
 func (e *Engine) answerItself(t *store.Task) {
 	a := t.Spec.Approval
-	e.emit(e.verdict(t, t.OnLimit(), "", interlock.ByPolicy, unanswered(len(a.Given), t.Queue.MinApprovals, a.Limit)))
+	why := message.New(message.AnsweredByNone, message.Dur(a.Limit))
+	if n := len(a.Given); n > 0 {
+		why = message.New(
+			message.AnsweredByFew, message.Num(n), message.Num(t.Queue.MinApprovals), message.Dur(a.Limit),
+		)
+	}
+	e.emit(e.verdict(t, t.OnLimit(), "", interlock.ByPolicy, why))
 }
 
 // verdict drafts the event for the answer to a task's question: by a principal that
-// claims a name, or neither.
-func (e *Engine) verdict(t *store.Task, v interlock.Verdict, principal, by, words string) *record.Event {
+// claims a name, or neither. why is nil for none.
+func (e *Engine) verdict(
+	t *store.Task, v interlock.Verdict, principal, by string, why *message.Text,
+) *record.Event {
 	ev := e.standing(t, interlock.TaskWaiting)
-	ev.Kind, ev.Actor, ev.Agent, ev.Note, ev.Blob = record.ApprovalDecided, principal, by, words, record.AppendPrincipal(
-		nil, principal,
-	)
+	ev.Kind, ev.Actor, ev.Agent = record.ApprovalDecided, principal, by
+	ev.SetVerdict(principal, why)
 	switch left := t.Spec.Due.Sub(e.Clock); {
 	case v == interlock.Denied:
-		ev.Op, ev.Outcome = uint8(interlock.TaskDead), deniedBy(interlock.Answerer(principal, by), words)
+		ev.Op = uint8(interlock.TaskDead)
+		ev.SetWhy(denied(interlock.Answerer(principal, by), why))
 	case left > 0:
 		ev.Op, ev.Due = uint8(interlock.TaskScheduled), left
 	}
 	return ev
+}
+
+// denied returns the reason of a task that is dead because its question was denied by the name.
+func denied(name string, why *message.Text) *message.Text {
+	if why == nil {
+		return message.New(message.TaskDenied, message.Str(name))
+	}
+	return message.New(message.TaskDeniedSaying, message.Str(name), message.Sub(why))
 }
 
 // Approvals lists the tasks that wait for a person, in the order in which they asked,
@@ -168,7 +184,7 @@ type Approvals struct {
 	After     store.AskedAt // Next of the page before; zero: from the beginning
 	Limit     int           // 0: 100, and at most 1000
 
-	Rows []interlock.Task
+	Rows []Task
 	More bool          // there are more than Limit
 	Next store.AskedAt // the listing continues after it, whatever becomes of these tasks
 

@@ -41,7 +41,7 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 		return
 	}
 	if t.Spec.Message && t.State == interlock.TaskDone {
-		e.refuse(interlock.CodeAlreadyReplied, message.New(message.AttemptReplied)).Tasks = []interlock.Task{t.Show()}
+		e.refuse(interlock.CodeAlreadyReplied, message.New(message.AttemptReplied)).Tasks = []Task{t.Show()}
 		return
 	}
 	where := message.New(message.TaskIsNow, message.Str(t.State.String()))
@@ -49,7 +49,7 @@ func (e *Engine) refuseMoved(id interlock.TaskID) {
 		where = message.New(message.TaskWith, message.Str(a.Agent), message.Num(a.Number), message.Num(a.Fence))
 	}
 	eff := e.refuse(interlock.CodeTaskMoved, message.New(message.AttemptMoved, message.Sub(where)))
-	eff.Tasks = []interlock.Task{t.Show()}
+	eff.Tasks = []Task{t.Show()}
 	if t.Going != nil {
 		eff.Conflict = t.Queue.NS.Situation(t.Request.FirstKey())
 	}
@@ -110,7 +110,7 @@ func (c *Ack) decide(e *Engine) {
 		e.place(c.Tasks[i].ID, spec, by.sess)
 	}
 	commit.reply(e, version)
-	e.out.Effects[e.replied].Tasks = []interlock.Task{t.Show()}
+	e.out.Effects[e.replied].Tasks = []Task{t.Show()}
 	commit.reportCommitted(e, by.sess, leases)
 	e.placed(t)
 }
@@ -152,7 +152,8 @@ func (c *Nack) decide(e *Engine) {
 	case c.Unseen:
 	case ev.Op == uint8(interlock.TaskDead):
 	case c.Dead:
-		ev.Op, ev.Outcome = uint8(interlock.TaskDead), cmp.Or(c.Reason, givenUp)
+		ev.Op = uint8(interlock.TaskDead)
+		ev.SetWhy(cmp.Or(message.Plain(c.Reason), message.New(message.TaskGivenUp)))
 	case pause == 0:
 		ev.Due = t.Pause(c.Jitter)
 	case pause == -1:
@@ -164,7 +165,7 @@ func (c *Nack) decide(e *Engine) {
 	e.emit(ev)
 	e.emit(e.endCause(r, record.ByNack))
 	e.placed(t)
-	e.reply(Done).Tasks = []interlock.Task{t.Show()}
+	e.reply(Done).Tasks = []Task{t.Show()}
 }
 
 // attemptLost continues a task after its attempt r has ended without an acknowledgement.
@@ -189,10 +190,12 @@ func (e *Engine) failure(t *store.Task, r *store.Request, why record.Reason, wor
 	switch {
 	case int(t.Attempt) >= t.MaxAttempts():
 		e.ev.Op = uint8(interlock.TaskDead)
-		e.ev.Outcome = cmp.Or(words, lastAttempt(int(t.Attempt), why))
+		e.ev.SetWhy(cmp.Or(message.Plain(words), message.New(
+			message.TaskLastAttempt, message.Num(t.Attempt), message.Str(why.String()),
+		)))
 	case t.Spec.Deadline != 0 && t.Spec.Deadline <= e.Clock:
 		e.ev.Op = uint8(interlock.TaskDead)
-		e.ev.Outcome = cmp.Or(words, pastDeadline)
+		e.ev.SetWhy(cmp.Or(message.Plain(words), message.New(message.TaskPastDeadline)))
 	}
 	return e.ev
 }
@@ -201,10 +204,10 @@ func (e *Engine) failure(t *store.Task, r *store.Request, why record.Reason, wor
 func (e *Engine) standing(t *store.Task, state interlock.TaskState) *record.Event {
 	*e.draft() = record.Event{
 		Kind: record.TaskMoved, Namespace: t.Queue.NS.Name, ID: t.ID, Num: t.Num, Op: uint8(state),
-		Generation: uint64(t.Attempt), Outcome: t.Reason,
+		Generation: uint64(t.Attempt),
 	}
-	if state == interlock.TaskDone {
-		e.ev.Outcome = ""
+	if state != interlock.TaskDone {
+		e.ev.SetWhy(t.Reason)
 	}
 	if a := t.Going; a != nil {
 		e.ev.Agent, e.ev.SessionName, e.ev.Fence = a.Agent, a.Session, a.Fence
@@ -222,7 +225,8 @@ func (e *Engine) fallBack(t *store.Task, why record.Reason) {
 	ev := e.standing(t, interlock.TaskScheduled)
 	ev.Reason, ev.Due = why, t.PauseUpTo(max(t.Backoff(), e.Clock.Sub(t.Arrived)), t.Dice())
 	if why == record.ByPattern {
-		ev.Op, ev.Due, ev.Outcome = uint8(interlock.TaskDead), 0, tooManyForPattern
+		ev.Op, ev.Due = uint8(interlock.TaskDead), 0
+		ev.SetWhy(message.New(message.TaskNeverPermitted))
 	}
 	e.emit(ev)
 	e.placed(t)
@@ -248,7 +252,7 @@ func (e *Engine) fireTask(t *store.Task) {
 		return
 	case t.Spec.Deadline != 0 && t.Spec.Deadline <= e.Clock:
 		ev := e.standing(t, interlock.TaskDead)
-		ev.Outcome = pastDeadline
+		ev.SetWhy(message.New(message.TaskPastDeadline))
 		e.emit(ev)
 	case t.State == interlock.TaskScheduled && t.Spec.Due <= e.Clock:
 		e.emit(e.standing(t, interlock.TaskWaiting))
@@ -262,5 +266,5 @@ func (c *Nack) again(e *Engine, a *store.StoredAnswer) { e.replyTaskAgain(a) }
 
 // replyTaskAgain answers with the task that a command was about.
 func (e *Engine) replyTaskAgain(a *store.StoredAnswer) {
-	e.reply(Done).Tasks = []interlock.Task{e.taskAgain(a)}
+	e.reply(Done).Tasks = []Task{e.taskAgain(a)}
 }

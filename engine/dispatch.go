@@ -107,17 +107,17 @@ func (e *Engine) hand(t *store.Task, p *store.Pull, id [16]byte) {
 
 // handOver describes to a worker those of its attempts that still run. Documents without room
 // for their bodies come without them.
-func (e *Engine) handOver(attempts []*store.Request) (list []interlock.Assignment) {
+func (e *Engine) handOver(attempts []*store.Request) (list []Assignment) {
 	room := interlock.MaxReadBytes
 	for i, r := range attempts {
 		if r.IsOver() || r.Task.Request != r {
 			continue
 		}
 		if list == nil {
-			list = make([]interlock.Assignment, 0, len(attempts)-i)
+			list = make([]Assignment, 0, len(attempts)-i)
 		}
 		t, s := r.Task, r.NS
-		h := interlock.Assignment{Task: t.Show(), AsOf: s.Documents.Version}
+		h := Assignment{Task: t.Show(), Assignment: interlock.Assignment{AsOf: s.Documents.Version}}
 		r.DescribeHanded(&h.Lease)
 		t.Revalidate(&h.Task)
 		for _, c := range t.Spec.Claims {

@@ -29,14 +29,14 @@ type Effect struct {
 	// is nothing to advise from.
 	Contention *interlock.Contention
 
-	Effect *interlock.Effect
+	Effect *SideEffect
 
 	Forgotten int  // effects, of ForgetEffects
 	More      bool // there are others that it would forget
 
-	Question *LeaseQuestion         // of Answer about a parked lease, and of Resume that waits for it
-	Tasks    []interlock.Task       // of the commands about tasks
-	Handed   []interlock.Assignment // Granted, of Pull
+	Question *LeaseQuestion // of Answer about a parked lease, and of Resume that waits for it
+	Tasks    []Task         // of the commands about tasks
+	Handed   []Assignment   // Granted, of Pull
 
 	// Repeated marks the answer of an earlier command with the same request id.
 	Repeated bool

@@ -59,7 +59,7 @@ func (c *FollowTask) decide(e *Engine) {
 // is settled, unless it is already, and the flow waits until then.
 func (e *Engine) replyTask(t *store.Task, attach bool, flow string) {
 	if !attach || store.IsSettled(t.State) {
-		e.reply(Done).Tasks = []interlock.Task{t.Show()}
+		e.reply(Done).Tasks = []Task{t.Show()}
 		return
 	}
 	sess := e.listening()
@@ -67,7 +67,7 @@ func (e *Engine) replyTask(t *store.Task, attach bool, flow string) {
 		e.refuseFor(no)
 		return
 	}
-	e.reply(Done).Tasks = []interlock.Task{t.Show()}
+	e.reply(Done).Tasks = []Task{t.Show()}
 	f := &store.Follower{Task: t, Caller: e.head.From, Wire: e.head.Link}
 	f.Link.Value, f.Mine.Value, f.InLane.Value = f, f, f
 	t.Own().Followers.PushBack(&f.Link)
@@ -121,10 +121,10 @@ func (e *Engine) reportToFollowers(t *store.Task) {
 		f := t.Followers.Front().Value
 		f.Unfollow()
 		eff := e.effect(f.Caller, Done)
-		eff.Tasks = []interlock.Task{t.Show()}
+		eff.Tasks = []Task{t.Show()}
 		if t.State != interlock.TaskDone {
 			eff.Outcome, eff.Code, eff.Message = Refused, interlock.CodeTaskSettled, message.New(
-				message.TaskIs, message.Str(t.State.String()), message.Str(t.Reason),
+				message.TaskIs, message.Str(t.State.String()), message.Sub(t.Reason),
 			)
 		}
 	}
@@ -135,7 +135,7 @@ func (e *Engine) refuseFollower(f *store.Follower, cycle []interlock.CycleStep) 
 	t := f.Task
 	f.Unfollow()
 	eff := e.effect(f.Caller, Refused)
-	eff.Code, eff.Tasks = interlock.CodeDeadlock, []interlock.Task{t.Show()}
+	eff.Code, eff.Tasks = interlock.CodeDeadlock, []Task{t.Show()}
 	eff.Message = message.New(message.FollowDeadlock)
 	var key interlock.Key
 	if t.Request != nil {
@@ -156,7 +156,7 @@ func (e *Engine) endFollows(sess *store.Session) (done bool) {
 		f := sess.Follows.Back().Value
 		f.Unfollow()
 		eff := e.effect(f.Caller, Refused)
-		eff.Tasks = []interlock.Task{f.Task.Show()}
+		eff.Tasks = []Task{f.Task.Show()}
 		eff.Code, eff.Message = interlock.CodeSessionEnded, message.New(message.FollowerSessionOver)
 	}
 	return true

@@ -80,15 +80,40 @@ func (c *DeleteNamespace) decide(e *Engine) {
 		return
 	}
 	left := contents(s)
-	if left != "" && !c.Force {
-		e.refuse(interlock.CodeNamespaceInUse, message.New(message.NamespaceInUse, message.Str(s.Name), message.Str(left)))
+	if left != nil && !c.Force {
+		e.refuse(
+			interlock.CodeNamespaceInUse, message.New(message.NamespaceInUse, message.Str(s.Name), message.Sub(left)),
+		)
 		return
 	}
 	farewells := e.farewells(s)
-	*e.draft() = record.Event{Kind: record.NamespaceDeleted, Namespace: s.Name, Actor: c.Actor, Outcome: left}
+	*e.draft() = record.Event{Kind: record.NamespaceDeleted, Namespace: s.Name, Actor: c.Actor}
+	e.ev.SetWhy(left)
 	e.emit(e.ev)
 	e.reply(Done)
 	e.out.Effects = append(e.out.Effects, farewells...)
+}
+
+// contents returns what a caller would miss in s: the numbers of living things, and of permanent
+// settings and documents. It is nil if there are none. Remembered answers, results and notes do not
+// count.
+func contents(s *store.Namespace) *message.Text {
+	settings := 0
+	if s.Unmatched != record.UnsetKeys {
+		settings = 1
+	}
+	counts := []message.Arg{
+		message.Num(len(s.Sessions) - s.Lingering), message.Num(s.Leases), message.Num(s.Away), message.Num(s.Waiters),
+		message.Num(len(s.Tasks.All) - s.Tasks.Done.Len() - s.Tasks.Failed.Len()), message.Num(s.Tasks.Dead),
+		message.Num(len(s.Documents.Present)),
+		message.Num(len(s.SideEffects.Known) - s.SideEffects.Done.Len() - s.SideEffects.Free.Len()),
+		message.Num(s.SideEffects.Done.Len()), message.Num(s.Logs.All.Len()), message.Num(len(s.Patterns)),
+		message.Num(len(s.Tasks.Queues)), message.Num(settings),
+	}
+	if !slices.ContainsFunc(counts, func(a message.Arg) bool { return a.Number != 0 }) {
+		return nil
+	}
+	return message.New(message.NamespaceContents, counts...)
 }
 
 // mostFarewells bounds the notifications of a namespace's listeners of its deletion, and the
@@ -139,7 +164,7 @@ func (e *Engine) farewells(s *store.Namespace) (list []Effect) {
 		refuse(p.Caller).Ticket.ID = p.ID
 	}
 	for _, f := range s.Tasks.Heard[:others-len(pulls)] {
-		refuse(f.Caller).Tasks = []interlock.Task{f.Task.Show()}
+		refuse(f.Caller).Tasks = []Task{f.Task.Show()}
 	}
 	return list
 }

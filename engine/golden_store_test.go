@@ -22,6 +22,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/simdisk"
 	"github.com/interlockdev/interlock/journal"
@@ -45,12 +46,36 @@ func meet(t *testing.T, entries []journal.Entry, met map[string]bool) {
 		if ev.Reason != 0 {
 			met["reason "+ev.Reason.String()] = true
 		}
+		for _, why := range reasons(t, ev) {
+			if _, words := why.Verbatim(); !words {
+				met[fmt.Sprint("message ", why.ID)] = true
+			}
+		}
 		for bit := range 64 {
 			if engine.Fields(ev)>>bit&1 != 0 {
 				met[fmt.Sprint("field ", bit)] = true
 			}
 		}
 	})
+}
+
+// reasons returns the messages about a task or a namespace in an event.
+func reasons(t *testing.T, ev *record.Event) []*message.Text {
+	t.Helper()
+	list := []*message.Text{ev.Why()}
+	switch ev.Kind {
+	case record.ApprovalDecided:
+		_, why, err := ev.Verdict()
+		must(t, err)
+		list = append(list, why)
+	case record.TaskSubmitted: // of a snapshot
+		task, err := record.DecodeTask(ev)
+		must(t, err)
+		if task.Approval != nil {
+			list = append(list, task.Approval.Why())
+		}
+	}
+	return list
 }
 
 // vocabulary is all that events can say, read from the source.
@@ -88,6 +113,9 @@ func vocabulary(t *testing.T) (all []string) {
 		if engine.KnownFields>>bit&1 != 0 {
 			all = append(all, fmt.Sprint("field ", bit))
 		}
+	}
+	for id := message.TaskPastDeadline; id <= message.NamespaceContents; id++ {
+		all = append(all, fmt.Sprint("message ", id))
 	}
 	if len(all) < 100 {
 		t.Fatalf("found only %d words in the source", len(all))

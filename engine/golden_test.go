@@ -215,7 +215,7 @@ func eachEvent(t *testing.T, entries []journal.Entry, visit func(*record.Event))
 
 // TestGoldenMeets: the stored journals cover every kind of event, every field and every reason.
 // A change that adds one stores new journals: go test ./engine -run TestGoldenJournals
-// -journals v5
+// -journals v9
 func TestGoldenMeets(t *testing.T) {
 	if missing := notMet(t, storedWords(t)); len(missing) > 0 {
 		t.Errorf("no stored journal has %s", strings.Join(missing, ", "))

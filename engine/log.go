@@ -10,7 +10,7 @@ import (
 // both are the number of the next one.
 func (e *Engine) Log(
 	ns interlock.Namespace, key interlock.Key, from uint64, limit int,
-) (entries []interlock.LogEntry, first, next uint64) {
+) (entries []LogEntry, first, next uint64) {
 	s := e.turnTo(ns)
 	if s == nil {
 		return nil, 1, 1

@@ -46,7 +46,7 @@ func (p post) settle(key interlock.Key, payload []byte, state string) {
 func (p post) kept(key interlock.Key) (first, next uint64) {
 	p.t.Helper()
 	for from := uint64(0); ; {
-		var entries []interlock.LogEntry
+		var entries []engine.LogEntry
 		entries, first, next = p.e.Log("default", key, from, 0)
 		for i := range entries {
 			if want := max(from, first) + uint64(i); entries[i].Seq != want {

@@ -86,7 +86,7 @@ type HeldBack struct {
 
 // HeldTask is a row of HeldBack.
 type HeldTask struct {
-	Task   interlock.Task
+	Task   Task
 	Behind int         // later messages of the same sender to the key, which wait for this one
 	Bars   []store.Bar // what keeps the idle workers from it, if it is barred
 }

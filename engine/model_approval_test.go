@@ -1,13 +1,14 @@
 package engine_test
 
 import (
-	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -22,7 +23,7 @@ type question struct {
 	verdict interlock.Verdict       // 0 while it is open
 	by      string
 	name    string // of the principal that answered
-	words   string
+	words   *message.Text
 	barred  []string // principals that cannot answer, besides the submitter
 }
 
@@ -112,10 +113,37 @@ func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 			"%v that is %v is to be %v in %v, not %v in %v", t, verdict, state, wait, interlock.TaskState(ev.Op), ev.Due,
 		)
 	}
-	if state == interlock.TaskDead && ev.Outcome == "" {
-		return errors.New("a denied task does not say why it is dead")
+	why := verdictReason(ev)
+	if given := len(t.question.given); ev.Agent == interlock.ByPolicy {
+		want := message.New(message.AnsweredByNone, message.Dur(t.question.Limit))
+		if given > 0 {
+			want = message.New(
+				message.AnsweredByFew, message.Num(given), message.Num(m.queueOf(t).MinApprovals),
+				message.Dur(t.question.Limit),
+			)
+		}
+		if !reflect.DeepEqual(why, want) {
+			return fmt.Errorf("%v is answered by policy with %v, want %v", t, why, want)
+		}
+	}
+	if state != interlock.TaskDead {
+		return nil
+	}
+	want := message.New(message.TaskDenied, message.Str(interlock.Answerer(ev.Actor, ev.Agent)))
+	if why != nil {
+		want.ID, want.Args = message.TaskDeniedSaying, append(want.Args, message.Sub(why))
+	}
+	if got := ev.Why(); !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("%v is denied with %v, want %v", t, got, want)
 	}
 	return nil
+}
+
+// verdictReason returns why a question was answered as it was. The store refuses an event that
+// cannot be read.
+func verdictReason(ev *record.Event) *message.Text {
+	_, why, _ := ev.Verdict()
+	return why
 }
 
 // gave reports whether the answering person has approved before.
@@ -188,7 +216,7 @@ func (m *model) foldVerdict(cmd engine.Command, ev *record.Event) {
 		q.given = append(q.given, interlock.Endorsement{Principal: ev.Actor, By: ev.Agent, Reason: ev.Note})
 		return
 	}
-	q.verdict, q.by, q.name, q.words = interlock.Approved, ev.Agent, ev.Actor, ev.Note
+	q.verdict, q.by, q.name, q.words = interlock.Approved, ev.Agent, ev.Actor, verdictReason(ev)
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		q.verdict = interlock.Denied
 	}
@@ -235,15 +263,15 @@ func (m *model) expectAnswer(c *engine.Answer) answer {
 }
 
 // approval is how the question about a task is shown, nil for none.
-func (m *model) approval(t *task) *interlock.Approval {
+func (m *model) approval(t *task) *engine.Approval {
 	q := t.question
 	if q == nil {
 		return nil
 	}
-	a := &interlock.Approval{
+	a := &engine.Approval{Reason: q.words, Approval: interlock.Approval{
 		Question: q.Text, Agent: q.agent, Asked: m.now.Sub(q.asked), OnLimit: m.onLimit(t), Verdict: q.verdict, By: q.by,
-		Principal: q.name, Reason: q.words, Approvals: q.given,
-	}
+		Principal: q.name, Approvals: q.given,
+	}}
 	if n := m.queueOf(t).MinApprovals; n > 1 && t.state == interlock.TaskAsking {
 		a.Needed = n
 	}
@@ -255,7 +283,7 @@ func (m *model) approval(t *task) *interlock.Approval {
 
 // checkReread compares what the answering person learns of changes to the documents that the
 // task's asker had read.
-func (m *model) checkReread(t *task, got *interlock.Approval) error {
+func (m *model) checkReread(t *task, got *engine.Approval) error {
 	if t.question == nil {
 		if got != nil {
 			return fmt.Errorf("nobody asked about %v, but it has %+v", t, got)

@@ -138,7 +138,7 @@ type logEntry struct {
 	ns  interlock.Namespace
 	key interlock.Key
 	at  engine.Time
-	interlock.LogEntry
+	engine.LogEntry
 	version interlock.Version
 }
 
@@ -150,9 +150,10 @@ func (m *model) log(cmd engine.Command, t *task, ev *record.Event) {
 		return
 	}
 	key := t.mailbox()
-	x := logEntry{ns: t.ns, key: key, at: m.now, version: m.documentNow(t.ns, key).Version, LogEntry: interlock.LogEntry{
+	x := logEntry{ns: t.ns, key: key, at: m.now, version: m.documentNow(t.ns, key).Version}
+	x.LogEntry = engine.LogEntry{Reason: ev.Why(), LogEntry: interlock.LogEntry{
 		Seq: uint64(m.beginning(t.ns)) + 1, Message: t.id, Kind: t.spec.Kind, Body: t.spec.Payload, Sender: t.sender,
-		Agent: t.agent, State: state, Reason: ev.Outcome,
+		Agent: t.agent, State: state,
 	}}
 	for _, o := range m.logs {
 		if o.ns == t.ns && o.key == key {
@@ -210,7 +211,7 @@ func (m *model) checkLogs(e *engine.Engine, ns interlock.Namespace, keys []inter
 	return nil
 }
 
-func (m *model) checkLogged(x logEntry, got interlock.LogEntry) error {
+func (m *model) checkLogged(x logEntry, got engine.LogEntry) error {
 	want := x.LogEntry
 	want.Age = m.now.Sub(x.at)
 	doc := m.document(x.ns, x.key, x.version)

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -208,7 +210,7 @@ func (m *model) expectDeedAgain(cmd engine.Command, known *storedReply) answer {
 }
 
 // checkDeed compares the description of an effect.
-func (m *model) checkDeed(f *interlock.Effect, d *sideEffect, mine bool) error {
+func (m *model) checkDeed(f *engine.SideEffect, d *sideEffect, mine bool) error {
 	switch {
 	case f == nil || d == nil:
 		return fmt.Errorf("want the effect %+v, got %+v", d, f)
@@ -220,9 +222,10 @@ func (m *model) checkDeed(f *interlock.Effect, d *sideEffect, mine bool) error {
 		return fmt.Errorf("want one claimed by %s/%s at %d, got %+v", d.agent, d.flow, d.claimed, f)
 	case mine != (f.ID == d.id), !mine && !f.ID.IsZero():
 		return fmt.Errorf("the claimer's secret is %v, and %v is told (mine: %v)", d.id, f.ID, mine)
-	case f.Result != d.result || d.settled > 0 && (f.Reason != d.reason || f.Settled != m.now.Sub(d.settled)):
+	case f.Result != d.result || d.settled > 0 && f.Settled != m.now.Sub(d.settled),
+		d.settled > 0 && !reflect.DeepEqual(f.Reason, message.Plain(d.reason)):
 		return fmt.Errorf("want the result %q, the reason %q, got %+v", d.result, d.reason, f)
-	case (f.State == interlock.EffectUnknown && d.told == interlock.EffectClaimed) != (f.Reason != "" && d.settled == 0):
+	case (f.State == interlock.EffectUnknown && d.told == interlock.EffectClaimed) != (f.Reason != nil && d.settled == 0):
 		return fmt.Errorf("it is not said why it is unknown: %+v", f)
 	case (f.ExpiresIn > 0) != (d.ttl > 0 && f.State == interlock.EffectClaimed):
 		return fmt.Errorf("it is claimed for %v, and %v is told", d.ttl, f.ExpiresIn)
@@ -296,7 +299,7 @@ func (m *model) checkDeeds(e *engine.Engine, ns interlock.Namespace) error {
 		if err := m.checkDeed(&list.Rows[i], want[i], false); err != nil {
 			return err
 		}
-		if f, ok := e.Effect(ns, list.Rows[i].Digest); !ok || f != list.Rows[i] {
+		if f, ok := e.Effect(ns, list.Rows[i].Digest); !ok || !reflect.DeepEqual(f, list.Rows[i]) {
 			return fmt.Errorf("the effect %x is listed as %+v, and shown as %+v", f.Digest, list.Rows[i], f)
 		}
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -37,7 +39,7 @@ type task struct {
 	due      engine.Time // of a scheduled one
 	deadline engine.Time // 0: none
 	settled  engine.Time
-	reason   string
+	reason   *message.Text
 	result   []byte
 	past     []interlock.Fence // of the attempts that have failed
 	question *question
@@ -223,8 +225,12 @@ func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 			return fmt.Errorf("the result of %v is %s", t, ev.Blob)
 		}
 	case t.deadline != 0 && t.deadline <= m.now && !t.isSettled() && state == interlock.TaskDead:
+		if !reflect.DeepEqual(ev.Why(), message.New(message.TaskPastDeadline)) {
+			return wrong
+		}
 	case ev.Reason == record.ByPattern:
-		if state != interlock.TaskDead || !t.stands() || !m.neverServed(t.request) {
+		if state != interlock.TaskDead || !t.stands() || !m.neverServed(t.request) ||
+			!reflect.DeepEqual(ev.Why(), message.New(message.TaskNeverPermitted)) {
 			return wrong
 		}
 	case ev.Reason == record.ByDeadlock:
@@ -264,6 +270,20 @@ func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 	return nil
 }
 
+// deadBecause returns why a task is dead after its attempt has failed. c is the worker's report, nil
+// if there is none.
+func (m *model) deadBecause(t *task, c *engine.Nack, why record.Reason) *message.Text {
+	switch {
+	case c != nil && c.Reason != "":
+		return message.Plain(c.Reason)
+	case t.attempt >= m.maxAttempts(t):
+		return message.New(message.TaskLastAttempt, message.Num(t.attempt), message.Str(why.String()))
+	case t.deadline != 0 && t.deadline <= m.now:
+		return message.New(message.TaskPastDeadline)
+	}
+	return message.New(message.TaskGivenUp)
+}
+
 // permitFailure: an attempt has failed when its lease has ended, or when its worker reports so;
 // and there is another one unless it was the last.
 func (m *model) permitFailure(cmd engine.Command, ev *record.Event) error {
@@ -282,8 +302,8 @@ func (m *model) permitFailure(cmd engine.Command, ev *record.Event) error {
 	}
 	switch {
 	case last || c != nil && c.Dead:
-		if state != interlock.TaskDead || ev.Outcome == "" {
-			return fmt.Errorf("%v is to have no other attempt, and is %v", t, state)
+		if want := m.deadBecause(t, c, ev.Reason); state != interlock.TaskDead || !reflect.DeepEqual(ev.Why(), want) {
+			return fmt.Errorf("%v is to have no other attempt for %v, and is %v for %v", t, want, state, ev.Why())
 		}
 	case c != nil && c.Delay < 0:
 		if state != interlock.TaskWaiting {
@@ -375,13 +395,13 @@ func (m *model) foldStanding(cmd engine.Command, ev *record.Event) {
 	}
 	if t.isSettled() && t.isUnapproved() { // it asks anew
 		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0,
-			0, "", "", ""
+			0, "", "", nil
 		t.question.given = nil
 		t.question.barred = append(t.question.barred, cmd.Header().Actor)
 	}
 	m.log(cmd, t, ev)
 	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op),
-		ev.Outcome, int(ev.Generation), nil, false, false, false, false
+		ev.Why(), int(ev.Generation), nil, false, false, false, false
 	switch {
 	case t.isSettled():
 		t.settled = m.now

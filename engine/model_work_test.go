@@ -558,15 +558,14 @@ func (m *model) checkTaskViews(e *engine.Engine, ns interlock.Namespace) error {
 }
 
 // checkTask compares a task with how it is shown.
-func (m *model) checkTask(t *task, got interlock.Task) error {
-	want := interlock.Task{
+func (m *model) checkTask(t *task, got engine.Task) error {
+	want := engine.Task{Reason: t.reason, Approval: m.approval(t), Task: interlock.Task{
 		ID: t.id, Queue: t.spec.Queue, Kind: t.spec.Kind, Claims: t.spec.Claims, Payload: t.spec.Payload,
 		Purpose: t.spec.Purpose, Group: t.spec.Group,
 		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal,
 		Sender: t.sender, Age: m.now.Sub(t.submitted),
-		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result, Reason: t.reason,
-		Approval: m.approval(t),
-	}
+		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result,
+	}}
 	switch {
 	case t.state == interlock.TaskScheduled:
 		want.Due = t.due.Sub(m.now)

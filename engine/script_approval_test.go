@@ -6,6 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // questionOf reads what a person is asked.
@@ -50,8 +51,8 @@ func (s *script) printAnswered(ev *record.Event) {
 		return
 	}
 	text := fmt.Sprintf("%s is %v by %s", s.taskName(ev.ID), verdict, interlock.Answerer(ev.Actor, ev.Agent))
-	if ev.Note != "" {
-		text += fmt.Sprintf(" %q", ev.Note)
+	if note := prose.EventNote(ev); note != "" {
+		text += fmt.Sprintf(" %q", note)
 	}
 	if text += fmt.Sprintf(", it is %v", state); state == interlock.TaskScheduled {
 		text += fmt.Sprintf(" in %v", ev.Due)
@@ -59,14 +60,14 @@ func (s *script) printAnswered(ev *record.Event) {
 	s.printf("%s", text)
 }
 
-func approvalText(a *interlock.Approval) string {
+func approvalText(a *engine.Approval) string {
 	if a.Verdict != 0 {
 		text := fmt.Sprintf(" %v by=%s", a.Verdict, a.By)
 		if a.Principal != "" {
 			text += " principal=" + a.Principal
 		}
-		if a.Reason != "" {
-			text += fmt.Sprintf(" because=%q", a.Reason)
+		if a.Reason != nil {
+			text += fmt.Sprintf(" because=%q", prose.Sentence(a.Reason))
 		}
 		return text
 	}
@@ -87,7 +88,7 @@ func approvalText(a *interlock.Approval) string {
 }
 
 // printApproval writes what has changed since a person was asked.
-func (s *script) printApproval(t *interlock.Task) {
+func (s *script) printApproval(t *engine.Task) {
 	if t.Approval != nil {
 		s.printStale(t.Approval.Stale, t.Approval.StaleMore)
 	}

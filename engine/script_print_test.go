@@ -201,7 +201,7 @@ func (s *script) printEvent(ev *record.Event, told map[[16]byte]bool) {
 			s.printf("ended %s %s fence=%d (%v)", l.claims, l.who, l.fence, ev.Reason)
 		}
 	case record.NamespaceDeleted:
-		s.printf("deleted namespace %s (%s)", ev.Namespace, ev.Outcome)
+		s.printf("deleted namespace %s (%s)", ev.Namespace, prose.Sentence(ev.Why()))
 	case record.NamespaceForgotten:
 		s.printf("forgot namespace %s", ev.Namespace)
 	case record.Left:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // claimEffect sets out to do action=, in the name of holder= or of the lease with
@@ -49,7 +50,7 @@ func (s *script) settleEffect(w *words) error {
 }
 
 // effectLine describes an effect, and names it for callers that know its id.
-func (s *script) effectLine(f *interlock.Effect) string {
+func (s *script) effectLine(f *engine.SideEffect) string {
 	text := fmt.Sprintf("%s %v by %s attempt=%d", f.Action, f.State, flowName(f.Agent, f.Flow), f.Attempt)
 	if f.State == 0 {
 		text = fmt.Sprintf("%s not done by %s attempt=%d", f.Action, flowName(f.Agent, f.Flow), f.Attempt)
@@ -69,8 +70,8 @@ func (s *script) effectLine(f *interlock.Effect) string {
 	if f.Result != "" {
 		text += " result=" + f.Result
 	}
-	if f.Reason != "" {
-		text += fmt.Sprintf(" reason=%q", f.Reason)
+	if f.Reason != nil {
+		text += fmt.Sprintf(" reason=%q", prose.Sentence(f.Reason))
 	}
 	if f.ID.IsZero() {
 		return text

@@ -9,6 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // taskCommand carries out a command about queues and tasks.
@@ -207,8 +208,8 @@ func (s *script) printTaskEvent(ev *record.Event) {
 	name := s.taskName(ev.ID)
 	state := interlock.TaskState(ev.Op)
 	why := ""
-	if ev.Outcome != "" {
-		why = fmt.Sprintf(" %q", ev.Outcome)
+	if words := prose.Sentence(ev.Why()); words != "" {
+		why = fmt.Sprintf(" %q", words)
 	}
 	switch {
 	case ev.Kind == record.TaskForgotten:
@@ -265,7 +266,7 @@ func (s *script) printTasks(who string, e *engine.Effect) {
 	}
 }
 
-func (s *script) taskLine(t *interlock.Task) string {
+func (s *script) taskLine(t *engine.Task) string {
 	text := fmt.Sprintf("%s %v", s.taskName(t.ID), t.State)
 	if t.Attempt > 0 {
 		text += fmt.Sprintf(" attempt=%d", t.Attempt)
@@ -291,8 +292,8 @@ func (s *script) taskLine(t *interlock.Task) string {
 	if t.Approval != nil {
 		text += approvalText(t.Approval)
 	}
-	if t.Reason != "" {
-		text += fmt.Sprintf(" reason=%q", t.Reason)
+	if t.Reason != nil {
+		text += fmt.Sprintf(" reason=%q", prose.Sentence(t.Reason))
 	}
 	return text
 }
@@ -304,7 +305,7 @@ func barText(b engine.Bar) string {
 	return fmt.Sprintf("pattern %s in mode %v", b.Pattern, b.Mode)
 }
 
-func (s *script) logLine(x *interlock.LogEntry) string {
+func (s *script) logLine(x *engine.LogEntry) string {
 	text := fmt.Sprintf("%d %s %v", x.Seq, s.taskName(x.Message), x.State)
 	for _, part := range []struct{ name, value string }{
 		{"kind", x.Kind},
@@ -312,7 +313,7 @@ func (s *script) logLine(x *interlock.LogEntry) string {
 		{"from", s.senderName(x.Sender)},
 		{"sent by", x.Agent},
 		{"reply", string(x.Reply)},
-		{"reason", x.Reason},
+		{"reason", prose.Sentence(x.Reason)},
 	} {
 		if part.value != "" {
 			text += fmt.Sprintf(" %s=%s", part.name, part.value)
@@ -357,7 +358,8 @@ func (s *script) showTasks(ns interlock.Namespace, w *words) error {
 		s.printApproval(&t)
 		for _, a := range t.Attempts {
 			s.printf(
-				"  attempt %d by %s fence=%d %s %q held=%v age=%v", a.Number, a.Agent, a.Fence, a.EndedBy, a.Reason, a.Held, a.Age,
+				"  attempt %d by %s fence=%d %s %q held=%v age=%v", a.Number, a.Agent, a.Fence, a.EndedBy,
+				prose.Sentence(a.Reason), a.Held, a.Age,
 			)
 		}
 	case w.has("approvals"):

@@ -264,9 +264,9 @@ func (c *SettleEffect) again(e *Engine, a *store.StoredAnswer) {
 		e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, d.ID == c.ID)
 		return
 	}
-	e.reply(Done).Effect = &interlock.Effect{
-		Digest: c.Digest, ID: c.ID, State: c.State, Result: c.Result, Reason: c.Reason,
-	}
+	e.reply(Done).Effect = &SideEffect{Reason: message.Plain(c.Reason), Effect: interlock.Effect{
+		Digest: c.Digest, ID: c.ID, State: c.State, Result: c.Result,
+	}}
 }
 
 // sideEffect returns the side effect that the command names, or nil.

@@ -5,17 +5,18 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/store"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Effect describes a side effect, and reports whether it is known.
-func (e *Engine) Effect(ns interlock.Namespace, digest [32]byte) (interlock.Effect, bool) {
+func (e *Engine) Effect(ns interlock.Namespace, digest [32]byte) (SideEffect, bool) {
 	s := e.turnTo(ns)
 	if s == nil {
-		return interlock.Effect{}, false
+		return SideEffect{}, false
 	}
 	d := s.SideEffects.At(digest, e.Clock)
 	if d == nil {
-		return interlock.Effect{}, false
+		return SideEffect{}, false
 	}
 	return *showEffect(d, e.PendingWork.NS, false), true
 }
@@ -28,7 +29,7 @@ type EffectList struct {
 	After     [32]byte              // begin after this one
 	Limit     int                   // 0: 100, at most 1,000
 
-	Rows []interlock.Effect
+	Rows []SideEffect
 	More bool
 
 	found first[*store.SideEffect]
@@ -60,12 +61,12 @@ func (l *EffectList) Look(e *Engine) (done bool) {
 }
 
 // showEffect describes a side effect of namespace s to its claimer or to others.
-func showEffect(d *store.SideEffect, s *store.Namespace, mine bool) *interlock.Effect {
-	f := &interlock.Effect{
+func showEffect(d *store.SideEffect, s *store.Namespace, mine bool) *SideEffect {
+	f := &SideEffect{Reason: message.Plain(d.Reason), Effect: interlock.Effect{
 		Digest: d.Digest, Action: d.Action, State: d.StateIn(s), Agent: d.Agent, Session: d.Name, Flow: d.Flow,
 		Principal: d.Owner,
-		Age:       s.Now().Sub(d.Claimed), Attempt: int(d.Attempt), Result: d.Result, Reason: d.Reason,
-	}
+		Age:       s.Now().Sub(d.Claimed), Attempt: int(d.Attempt), Result: d.Result,
+	}}
 	if mine {
 		f.ID = d.ID
 	}
@@ -78,4 +79,15 @@ func showEffect(d *store.SideEffect, s *store.Namespace, mine bool) *interlock.E
 		f.ExpiresIn = d.Claimed.Add(d.TTL).Sub(s.Now())
 	}
 	return f
+}
+
+// silence returns the reason why no outcome of d was reported.
+func silence(d *store.SideEffect) *message.Text {
+	switch {
+	case !d.Lease.IsZero():
+		return message.New(message.EffectLeaseEnded)
+	case d.Session != 0:
+		return message.New(message.EffectSessionEnded)
+	}
+	return message.New(message.EffectTimeOut)
 }

@@ -440,8 +440,9 @@ func (s *snapshotter) tasks(sp *store.Namespace) {
 func (s *snapshotter) task(sp *store.Namespace, t *store.Task) {
 	ev := record.Event{
 		Kind: record.TaskSubmitted, Namespace: sp.Name, ID: t.ID, Num: t.Num, Op: uint8(t.State),
-		Generation: uint64(t.Attempt), Outcome: t.Reason,
+		Generation: uint64(t.Attempt),
 	}
+	ev.SetWhy(t.Reason)
 	t.Spec.Describe(&ev)
 	if t.Arrived != 0 {
 		ev.Queued, ev.Arrived = true, t.Arrived.Sub(t.Spec.Submitted)
@@ -457,11 +458,13 @@ func (s *snapshotter) task(sp *store.Namespace, t *store.Task) {
 	s.event(t.Spec.Submitted, &ev)
 	for i := range t.Past {
 		a := &t.Past[i]
-		s.event(a.Ended, &record.Event{
+		ev := record.Event{
 			Kind: record.AttemptFailed, Namespace: sp.Name, ID: t.ID, Generation: uint64(a.Number), Agent: a.Agent,
 			SessionName: a.Session, Fence: a.Fence,
-			Reason: a.Why, Outcome: a.Words, Held: a.Held,
-		})
+			Reason: a.Why, Held: a.Held,
+		}
+		ev.SetWhy(a.Words)
+		s.event(a.Ended, &ev)
 	}
 }
 
@@ -479,12 +482,14 @@ func (s *snapshotter) logs(sp *store.Namespace) {
 			written := x.Made.Describe(sp.Name, x.Log.Key)
 			text.Made = record.AppendEvent(record.AppendHead(nil, x.Made.At), &written)
 		}
-		s.event(x.At, &record.Event{
-			Kind: record.Logged, Namespace: sp.Name, ID: x.Message, Num: x.Seq, Op: uint8(x.State), Outcome: x.Reason,
+		ev := record.Event{
+			Kind: record.Logged, Namespace: sp.Name, ID: x.Message, Num: x.Seq, Op: uint8(x.State),
 			Claims: []interlock.Claim{{Key: x.Log.Key, Mode: lockmode.X}}, Version: x.Version, Changed: x.Made != nil,
 			Blob:  record.AppendLogText(nil, &text),
 			Agent: x.By.Agent, SessionName: x.By.Session, Generation: uint64(x.By.Number), Fence: x.By.Fence,
-		})
+		}
+		ev.SetWhy(x.Reason)
+		s.event(x.At, &ev)
 	}
 }
 

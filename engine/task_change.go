@@ -102,20 +102,21 @@ func (c *ChangeTask) decide(e *Engine) {
 		return
 	}
 	if no := e.mayChange(t, c.Change); no != nil {
-		e.refuse(no.Code, no.Message).Tasks = []interlock.Task{t.Show()}
+		e.refuse(no.Code, no.Message).Tasks = []Task{t.Show()}
 		return
 	}
 	ev := e.standing(t, interlock.TaskCancelled)
 	switch c.Change {
 	case CancelTask:
-		ev.Outcome = c.Reason
+		ev.SetWhy(message.Plain(c.Reason))
 	case RescheduleTask, ReplayTask:
 		ev.Op, ev.Due = uint8(interlock.TaskScheduled), c.Delay
 		if c.Delay == 0 {
 			ev.Op = uint8(interlock.TaskWaiting)
 		}
 		if c.Change == ReplayTask {
-			ev.Generation, ev.Outcome = 0, ""
+			ev.Generation = 0
+			ev.SetWhy(nil)
 		}
 		if t.IsUnapproved() {
 			ev.Op = uint8(interlock.TaskAsking)
@@ -124,7 +125,8 @@ func (c *ChangeTask) decide(e *Engine) {
 			}
 		}
 	case DiscardTask:
-		ev.Kind, ev.Op, ev.Generation, ev.Outcome = record.TaskForgotten, 0, 0, c.Reason
+		ev.Kind, ev.Op, ev.Generation = record.TaskForgotten, 0, 0
+		ev.SetWhy(message.Plain(c.Reason))
 	}
 	ev.Actor = c.Actor
 	if sess := e.scope(); sess != nil {
@@ -136,7 +138,7 @@ func (c *ChangeTask) decide(e *Engine) {
 		e.placed(t)
 		shown = t.Show()
 	}
-	e.reply(Done).Tasks = []interlock.Task{shown}
+	e.reply(Done).Tasks = []Task{shown}
 }
 
 // mayChange returns why a task cannot be changed so, nil if it can.
@@ -188,7 +190,7 @@ func (e *Engine) mayChange(t *store.Task, change TaskChange) *store.Refusal {
 func (c *Ack) again(e *Engine, a *store.StoredAnswer) {
 	commit := Commit{Head: c.Head, CommitRequest: interlock.CommitRequest{Writes: c.Writes}}
 	commit.again(e, a)
-	e.out.Effects[e.replied].Tasks = []interlock.Task{e.taskAgain(a)}
+	e.out.Effects[e.replied].Tasks = []Task{e.taskAgain(a)}
 }
 
 func (c *ChangeTask) again(e *Engine, a *store.StoredAnswer) { e.replyTaskAgain(a) }

@@ -16,16 +16,16 @@ func TestListingsGoOn(t *testing.T) {
 	for _, listing := range []struct {
 		name string
 		ask  *interlock.Question
-		page func(s *stand, from *engine.AskedAt) (rows []interlock.Task, more bool)
+		page func(s *stand, from *engine.AskedAt) (rows []engine.Task, more bool)
 	}{
-		{"tasks", nil, func(s *stand, from *engine.AskedAt) ([]interlock.Task, bool) {
+		{"tasks", nil, func(s *stand, from *engine.AskedAt) ([]engine.Task, bool) {
 			l := engine.TaskList{Namespace: "bench", After: from.Num, Limit: page}
 			for !l.Look(s.e) {
 			}
 			from.Num = l.Next
 			return l.Rows, l.More
 		}},
-		{"approvals", &interlock.Question{Text: "may I?"}, func(s *stand, from *engine.AskedAt) ([]interlock.Task, bool) {
+		{"approvals", &interlock.Question{Text: "may I?"}, func(s *stand, from *engine.AskedAt) ([]engine.Task, bool) {
 			l := engine.Approvals{Namespace: "bench", After: *from, Limit: page}
 			for !l.Look(s.e) {
 			}
@@ -48,7 +48,7 @@ func TestListingsGoOn(t *testing.T) {
 			}
 			var from engine.AskedAt
 			for more := true; more; {
-				var rows []interlock.Task
+				var rows []engine.Task
 				rows, more = listing.page(s, &from)
 				if len(rows) == 0 {
 					t.Fatal("a page without tasks")

@@ -9,10 +9,10 @@ import (
 )
 
 // Task describes a task, and reports whether it is known.
-func (e *Engine) Task(ns interlock.Namespace, id interlock.TaskID) (interlock.Task, bool) {
+func (e *Engine) Task(ns interlock.Namespace, id interlock.TaskID) (Task, bool) {
 	s := e.turnTo(ns)
 	if s == nil || s.Tasks.Known[id] == nil {
-		return interlock.Task{}, false
+		return Task{}, false
 	}
 	return s.Tasks.Known[id].ShowInLine(), true
 }
@@ -28,7 +28,7 @@ type TaskList struct {
 	After     uint64              // Next of the page before; 0: from the beginning
 	Limit     int                 // 0: 100
 
-	Rows []interlock.Task
+	Rows []Task
 	More bool   // there are more than Limit
 	Next uint64 // the listing continues after it, whatever becomes of these tasks
 
@@ -112,9 +112,9 @@ func (e *Engine) findTask(id interlock.TaskID) *store.Task {
 }
 
 // taskAgain describes the task of an earlier answer, as far as it is still known.
-func (e *Engine) taskAgain(a *store.StoredAnswer) interlock.Task {
+func (e *Engine) taskAgain(a *store.StoredAnswer) Task {
 	if t := e.PendingWork.NS.Tasks.Known[a.ID]; t != nil {
 		return t.Show()
 	}
-	return interlock.Task{ID: a.ID}
+	return Task{Task: interlock.Task{ID: a.ID}}
 }

@@ -39,7 +39,7 @@ func (c *call) listApprovals() {
 	j := c.reply()
 	j.openArray("tasks")
 	for i := range list.Rows {
-		writeTask(j, "", &list.Rows[i], c, true)
+		writeTask(j, "", prose.Task(&list.Rows[i]), c, true)
 	}
 	j.closeArray()
 	if len(leases.Rows) > 0 {

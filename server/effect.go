@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // claimEffect is POST /v1/effects.
@@ -36,7 +37,7 @@ func (c *call) claimEffect() {
 func (c *call) settled(eff *engine.Effect, at interlock.At) {
 	j := c.reply()
 	j.str("outcome", effectState(eff.Effect.State))
-	writeEffect(j, "effect", eff.Effect)
+	writeEffect(j, "effect", prose.Effect(eff.Effect))
 	c.send(http.StatusOK, j, at)
 }
 
@@ -143,7 +144,7 @@ func (c *call) showEffect() {
 	if !ok {
 		return
 	}
-	var effect interlock.Effect
+	var effect engine.SideEffect
 	var known bool
 	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { effect, known = e.Effect(c.namespace, digest) })
 	switch {
@@ -157,7 +158,7 @@ func (c *call) showEffect() {
 		return
 	}
 	j := c.reply()
-	writeEffect(j, "effect", &effect)
+	writeEffect(j, "effect", prose.Effect(&effect))
 	c.send(http.StatusOK, j, at)
 }
 
@@ -192,7 +193,7 @@ func (c *call) listEffects() {
 	j := c.reply()
 	j.openArray("effects")
 	for i := range list.Rows {
-		writeEffect(j, "", &list.Rows[i])
+		writeEffect(j, "", prose.Effect(&list.Rows[i]))
 	}
 	j.closeArray()
 	if n := len(list.Rows); list.More && n > 0 {

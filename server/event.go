@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // writeEvent writes one event of the journal. No id and no request id is in it: it contains the
@@ -105,10 +106,10 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	flag("offer", ev.Offer)
 	j.said("reason", ev.Reason.String())
 	if ev.Kind != record.Refused { // there it is the operation
-		j.said("outcome", ev.Outcome)
+		j.said("outcome", prose.Sentence(ev.Why()))
 	}
-	if ev.Note != "" {
-		j.note("note", ev.Note)
+	if note := prose.EventNote(ev); note != "" {
+		j.note("note", note)
 	}
 	j.duration("held_ms", ev.Held)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -109,6 +110,8 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 				ev.Claims = nil
 			case "Cycle":
 				ev.Cycle = fullConflict().Cycle
+			case "Cause":
+				ev.Cause = message.Append(nil, message.New(message.TaskGivenUp))
 			case "Blob", "Text":
 				continue // of patterns and settings, see tourOperators; of answers, see hidden
 			default:

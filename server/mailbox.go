@@ -39,7 +39,7 @@ func (c *call) sendMessage() {
 	}
 	j := c.reply()
 	j.str("outcome", outcome)
-	writeTask(j, "message", message, c, true)
+	writeTask(j, "message", prose.Task(message), c, true)
 	if len(message.Result) > 0 {
 		j.value("reply", message.Result)
 	}
@@ -70,7 +70,7 @@ func (c *call) showLog() {
 	if !ok {
 		return
 	}
-	var entries []interlock.LogEntry
+	var entries []engine.LogEntry
 	var first, next uint64
 	at, ok := c.read(func(e *engine.Engine, _ engine.Time) {
 		entries, first, next = e.Log(c.namespace, key, from, int(limit))
@@ -81,7 +81,7 @@ func (c *call) showLog() {
 	j := c.reply()
 	j.openArray("entries")
 	for i := range entries {
-		writeLogEntry(j, "", &entries[i])
+		writeLogEntry(j, "", prose.LogEntry(&entries[i]))
 	}
 	j.closeArray()
 	j.decimal("first", first)

@@ -36,10 +36,10 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	j.said("ended_by", eff.Lease.EndedBy)
 	c.writeStale(j, eff.Stale, eff.StaleMore, packet.Commit)
 	if eff.Effect != nil {
-		writeEffect(j, "effect", eff.Effect)
+		writeEffect(j, "effect", prose.Effect(eff.Effect))
 	}
 	if len(eff.Tasks) > 0 {
-		writeTask(j, "task", &eff.Tasks[0], c, true)
+		writeTask(j, "task", prose.Task(&eff.Tasks[0]), c, true)
 	}
 	c.sendAs(status, problemType, j, at)
 }

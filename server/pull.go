@@ -100,7 +100,7 @@ func idleAs(pull engine.Pull) *longPoll {
 }
 
 // putBack returns tasks that were handed to a caller that had hung up.
-func (c *call) putBack(h engine.Head, list []interlock.Assignment) {
+func (c *call) putBack(h engine.Head, list []engine.Assignment) {
 	for i := range list {
 		c.s.insist(&engine.Nack{Head: h, Lease: list[i].Lease.ID, Unseen: true})
 	}

@@ -72,11 +72,11 @@ type queryResult struct {
 	more       bool
 	next       uint64 // the place where a listing of tasks continues
 	settings   *interlock.Settings
-	effects    []interlock.Effect
+	effects    []engine.SideEffect
 	contention []interlock.Contention
-	tasks      []interlock.Task
+	tasks      []engine.Task
 	queues     []interlock.QueueStatus
-	log        []interlock.LogEntry
+	log        []engine.LogEntry
 }
 
 // looking returns what a query does in the engine, until it is done; r is then filled in.
@@ -108,7 +108,7 @@ func (r *queryResult) looking(ns interlock.Namespace, o proto.Op) func(*engine.E
 				})
 				return
 			}
-			r.effects = []interlock.Effect{effect}
+			r.effects = []engine.SideEffect{effect}
 		})
 	case proto.OpListEffects:
 		list := engine.EffectList{Namespace: ns, State: o.Effect.State, After: o.Effect.Digest, Limit: int(o.Effect.Limit)}

@@ -24,13 +24,13 @@ func (d *outgoingEffect) addState(r *proto.Reply, st *stream) {
 		r.Packet = st.packet(eff.Lease.Stale, eff.Lease.StaleMore, packet.Grant)
 	}
 	if eff.Effect != nil {
-		r.Effects = []interlock.Effect{cleanEffect(*eff.Effect)}
+		r.Effects = []interlock.Effect{cleanEffect(*prose.Effect(eff.Effect))}
 	}
 	if d.read == nil {
 		return
 	}
 	for i := range d.read.effects {
-		r.Effects = append(r.Effects, cleanEffect(d.read.effects[i]))
+		r.Effects = append(r.Effects, cleanEffect(*prose.Effect(&d.read.effects[i])))
 	}
 	for _, c := range d.read.contention {
 		if advice := prose.ForContention(&c); advice != (interlock.Advice{}) {

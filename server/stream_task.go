@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/prose"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -134,7 +135,7 @@ func (d *outgoingEffect) addTasks(r *proto.Reply) {
 	for i := range d.eff.Handed {
 		h := &d.eff.Handed[i]
 		handed := interlock.Assignment{
-			Task: cleanTask(h.Task), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf,
+			Task: cleanTask(*prose.Task(&h.Task)), Lease: h.Lease, Documents: cleanDocuments(h.Documents), AsOf: h.AsOf,
 		}
 		cleanLease(&handed.Lease)
 		r.Handed = append(r.Handed, handed)
@@ -143,12 +144,12 @@ func (d *outgoingEffect) addTasks(r *proto.Reply) {
 		return
 	}
 	for i := range d.read.tasks {
-		r.Tasks = append(r.Tasks, cleanTask(d.read.tasks[i]))
+		r.Tasks = append(r.Tasks, cleanTask(*prose.Task(&d.read.tasks[i])))
 	}
 	r.Next = d.read.next
 	r.Queues = d.read.queues
 	for i := range d.read.log {
-		r.Log = append(r.Log, cleanEntry(d.read.log[i]))
+		r.Log = append(r.Log, cleanEntry(*prose.LogEntry(&d.read.log[i])))
 	}
 }
 
@@ -156,7 +157,7 @@ func (d *outgoingEffect) addTasks(r *proto.Reply) {
 // was submitted, and all but where it stands now of one that was handed out.
 func (d *outgoingEffect) addTask(r *proto.Reply) {
 	for i := range d.eff.Tasks {
-		task := d.eff.Tasks[i]
+		task := *prose.Task(&d.eff.Tasks[i])
 		switch d.kind {
 		case proto.OpSubmitTask:
 			task.Payload = nil
@@ -172,11 +173,11 @@ func (d *outgoingEffect) addTask(r *proto.Reply) {
 // weighTasks returns how much memory is kept for an answer because of tasks.
 func weighTasks(eff *engine.Effect, read *queryResult) (n int) {
 	for i := range eff.Tasks {
-		n += proto.TaskBulk(&eff.Tasks[i])
+		n += proto.TaskBulk(prose.Task(&eff.Tasks[i]))
 	}
 	for i := range eff.Handed {
 		h := &eff.Handed[i]
-		n += proto.TaskBulk(&h.Task)
+		n += proto.TaskBulk(prose.Task(&h.Task))
 		for j := range h.Documents {
 			n += 512 + len(h.Documents[j].Body)
 		}
@@ -185,13 +186,13 @@ func weighTasks(eff *engine.Effect, read *queryResult) (n int) {
 		return n
 	}
 	for i := range read.tasks {
-		n += proto.TaskBulk(&read.tasks[i])
+		n += proto.TaskBulk(prose.Task(&read.tasks[i]))
 	}
 	for i := range read.queues {
 		n += proto.QueueSize(&read.queues[i].TaskQueue)
 	}
 	for i := range read.log {
-		n += proto.EntryBulk(&read.log[i])
+		n += proto.EntryBulk(&read.log[i].LogEntry)
 	}
 	return n
 }
@@ -246,7 +247,7 @@ func (r *queryResult) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engi
 				})
 				return true
 			}
-			r.tasks = []interlock.Task{task}
+			r.tasks = []engine.Task{task}
 			return true
 		}
 	case proto.OpListTasks:

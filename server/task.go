@@ -8,6 +8,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/message"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // submit is POST /v1/tasks.
@@ -71,7 +72,7 @@ func untilSettled(first *engine.Effect, flow string) *longPoll {
 
 // isSettled reports whether nothing more comes of a task by itself. One that is
 // forgotten was settled.
-func isSettled(t *interlock.Task) bool { return t.State == 0 || t.State >= interlock.TaskDone }
+func isSettled(t *engine.Task) bool { return t.State == 0 || t.State >= interlock.TaskDone }
 
 // settledFor returns the answer for a waiter for a task to be done: a refusal when the task is dead
 // or cancelled instead.
@@ -81,7 +82,7 @@ func settledFor(eff engine.Effect) engine.Effect {
 	}
 	if t := &eff.Tasks[0]; isSettled(t) && t.State != interlock.TaskDone && t.State != 0 {
 		eff.Outcome, eff.Code = engine.Refused, interlock.CodeTaskSettled
-		eff.Message = message.New(message.TaskIs, message.Str(t.State.String()), message.Str(t.Reason))
+		eff.Message = message.New(message.TaskIs, message.Str(t.State.String()), message.Sub(t.Reason))
 	}
 	return eff
 }
@@ -133,7 +134,7 @@ func (c *call) showTask() {
 
 // lookAtTask answers how a task stands, with its place in line.
 func (c *call) lookAtTask(id interlock.TaskID) {
-	eff := engine.Effect{Outcome: engine.Done, Tasks: make([]interlock.Task, 1)}
+	eff := engine.Effect{Outcome: engine.Done, Tasks: make([]engine.Task, 1)}
 	var known bool
 	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { eff.Tasks[0], known = e.Task(c.namespace, id) })
 	switch {
@@ -190,11 +191,11 @@ func (c *call) pageSize() (limit int, ok bool) {
 }
 
 // sendTasks answers with a page of tasks, and a cursor if there are more.
-func (c *call) sendTasks(rows []interlock.Task, whole bool, cursor string, at interlock.At) {
+func (c *call) sendTasks(rows []engine.Task, whole bool, cursor string, at interlock.At) {
 	j := c.reply()
 	j.openArray("tasks")
 	for i := range rows {
-		writeTask(j, "", &rows[i], c, whole)
+		writeTask(j, "", prose.Task(&rows[i]), c, whole)
 	}
 	j.closeArray()
 	j.said("cursor", cursor)

@@ -13,9 +13,9 @@ import (
 // cleaned out of them.
 
 // writeHanded writes a task in a worker's hands.
-func (c *call) writeHanded(j *jsonOut, h *interlock.Assignment) {
+func (c *call) writeHanded(j *jsonOut, h *engine.Assignment) {
 	j.open("")
-	writeTask(j, "task", &h.Task, c, true)
+	writeTask(j, "task", prose.Task(&h.Task), c, true)
 	writeLease(j, "lease", &h.Lease)
 	j.bool("changed", h.Lease.Changed)
 	writeNotes(j, h.Lease.Notes)
@@ -37,7 +37,7 @@ func (c *call) sendTaskAdvised(
 	if outcome != "" {
 		j.str("outcome", outcome)
 	}
-	writeTask(j, "task", &eff.Tasks[0], c, true)
+	writeTask(j, "task", prose.Task(&eff.Tasks[0]), c, true)
 	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))
 	writeAdvice(j, advice)
 	c.send(status, j, at)
@@ -50,7 +50,7 @@ var taskDone = interlock.TaskDone.String()
 func (c *call) acknowledged(eff *engine.Effect, at interlock.At) {
 	j := c.reply()
 	j.str("outcome", taskDone)
-	writeTask(j, "task", &eff.Tasks[0], c, true)
+	writeTask(j, "task", prose.Task(&eff.Tasks[0]), c, true)
 	j.decimal("version", uint64(eff.Version))
 	writeDocuments(j, "documents", eff.Documents, false)
 	writeTexts(j, "warnings", prose.Sentences(eff.Warnings))

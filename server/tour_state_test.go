@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -45,14 +47,14 @@ func fullStale() []interlock.Stale {
 }
 
 // fullEffect has everything that an effect can have.
-func fullEffect() *interlock.Effect {
-	return &interlock.Effect{
+func fullEffect() *engine.SideEffect {
+	return &engine.SideEffect{Reason: message.Plain("timeout"), Effect: interlock.Effect{
 		Digest: [32]byte{1}, Action: `{"arguments":{},"target":"customer:1","tool":"charge"}`, ID: interlock.EffectID{1},
 		State: interlock.EffectClaimed,
 		Agent: "billing-7", Session: "quiet-otter", Flow: "main", Principal: "ops", Age: time.Second, ExpiresIn: time.Minute,
 		Attempt: 2,
-		Result:  `{"charge":"ch_1"}`, Reason: "timeout", Settled: time.Second,
-	}
+		Result:  `{"charge":"ch_1"}`, Settled: time.Second,
+	}}
 }
 
 // tourWrites sees each answer about documents and effects with all that it may have.

@@ -11,26 +11,34 @@ import (
 )
 
 // fullTask has everything that a task can have.
-func fullTask() interlock.Task {
-	return interlock.Task{
+func fullTask() engine.Task {
+	t := engine.Task{Reason: message.Plain("card refused"), Attempts: fullAttempts(), Approval: fullApproval()}
+	t.Task = interlock.Task{
 		ID: interlock.TaskID{1}, Queue: "fees", Kind: "late_fee", Claims: fullLease().Claims[:2],
 		Payload: []byte(`{"cents": 3500}`), Purpose: "late fee",
 		Group: "acme", Priority: 3, State: interlock.TaskWaiting, Agent: "billing-7", Session: "quiet-otter", Flow: "main",
 		Principal: "ops",
 		Sender:    "session:quiet-otter", Age: time.Minute, Due: time.Second, Deadline: time.Hour, Attempt: 1, MaxAttempts: 5,
-		Attempts: []interlock.Attempt{{
-			Number: 1, Agent: "worker-1", Session: "loud-owl", Fence: 7, EndedBy: "nack", Reason: "card refused",
-			Held: time.Second, Age: 2 * time.Second,
-		}},
 		Position: 2, ETA: 40 * time.Second, Blocker: "account:1", Barred: true,
-		Approval: &interlock.Approval{
-			Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied,
-			Verdict: interlock.Approved, By: "ann", Principal: "agent-7", Needed: 2,
-			Approvals: []interlock.Endorsement{{Principal: "agent-8", By: "bob", Reason: "fine"}},
-			Reason:    "within policy", Stale: fullStale(), StaleMore: true,
-		},
-		Result: []byte(`{"charged": 3500}`), Settled: time.Second, Reason: "card refused",
+		Result: []byte(`{"charged": 3500}`), Settled: time.Second,
 	}
+	return t
+}
+
+func fullAttempts() []engine.Attempt {
+	return []engine.Attempt{{Reason: message.Plain("card refused"), Attempt: interlock.Attempt{
+		Number: 1, Agent: "worker-1", Session: "loud-owl", Fence: 7, EndedBy: "nack", Held: time.Second,
+		Age: 2 * time.Second,
+	}}}
+}
+
+func fullApproval() *engine.Approval {
+	return &engine.Approval{Reason: message.Plain("within policy"), Approval: interlock.Approval{
+		Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied,
+		Verdict: interlock.Approved, By: "ann", Principal: "agent-7", Needed: 2,
+		Approvals: []interlock.Endorsement{{Principal: "agent-8", By: "bob", Reason: "fine"}},
+		Stale:     fullStale(), StaleMore: true,
+	}}
 }
 
 // tourTaskAnswers sees each answer about tasks with all that it may have. Those of
@@ -82,7 +90,7 @@ func tourTaskAnswers(d *door, send func(method, path, effect string, status int)
 func taskEffects() map[string]engine.Effect {
 	lease := fullLease()
 	lease.Notes = []interlock.Note{{Key: "account:1", Agent: "a", Text: "n"}}
-	tasks := []interlock.Task{fullTask()}
+	tasks := []engine.Task{fullTask()}
 	return map[string]engine.Effect{
 		"task": {
 			Outcome: engine.Done, Tasks: tasks,
@@ -102,7 +110,9 @@ func taskEffects() map[string]engine.Effect {
 		},
 		"handed": {
 			Outcome: engine.Granted,
-			Handed:  []interlock.Assignment{{Task: tasks[0], Lease: lease, Documents: fullDocuments(), AsOf: 57}},
+			Handed: []engine.Assignment{{Task: tasks[0], Assignment: interlock.Assignment{
+				Lease: lease, Documents: fullDocuments(), AsOf: 57,
+			}}},
 		},
 	}
 }

@@ -322,7 +322,7 @@ func (n *neighbour) readEvents() {
 	}
 }
 
-func (n *neighbour) pull(count int) []interlock.Assignment {
+func (n *neighbour) pull(count int) []engine.Assignment {
 	c := &engine.Pull{Head: n.head(), ID: newID(), Queue: "q", Max: count, TTL: interlock.MaxTTL}
 	for range count {
 		c.Leases = append(c.Leases, newID())

@@ -425,6 +425,26 @@ const (
 
 	// Waiting.
 	TooFarBack
+
+	// Why a task is dead, or why its question was answered. Journaled.
+	TaskPastDeadline
+	TaskGivenUp
+	TaskNeverPermitted
+	TaskLastAttempt
+	TaskDenied
+	TaskDeniedSaying
+	AnsweredByNone
+	AnsweredByFew
+
+	// What a namespace has: sessions, leases, parked leases with freed keys, waiters, unfinished
+	// tasks, dead letters, documents, unsettled effects, done effects, log entries, patterns, queues
+	// and settings, as numbers. Journaled.
+	NamespaceContents
+
+	// Why the outcome of an effect is not known.
+	EffectLeaseEnded
+	EffectSessionEnded
+	EffectTimeOut
 	end // of the list: a new message goes before it, behind all others
 )
 

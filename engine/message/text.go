@@ -24,6 +24,38 @@ func Plain(text string) *Text {
 	return New(Verbatim, Str(text))
 }
 
+// Verbatim returns the text of a message that Plain made, and whether t is one. A nil Text is one
+// without words.
+func (t *Text) Verbatim() (text string, ok bool) {
+	switch {
+	case t == nil:
+		return "", true
+	case t.ID != Verbatim || len(t.Args) != 1 || t.Args[0].Kind != String:
+		return "", false
+	}
+	return t.Args[0].Text, true
+}
+
+// Size returns the cost of remembering t: its texts, and the numbers.
+func (t *Text) Size() (n int) {
+	if t == nil {
+		return 0
+	}
+	for i := range t.Args {
+		switch a := &t.Args[i]; a.Kind {
+		case String:
+			n += len(a.Text)
+		case Nested:
+			n += a.Part.Size()
+		default:
+			n += numberBytes
+		}
+	}
+	return n
+}
+
+const numberBytes = 8 // that a number costs
+
 // Kind is the kind of a value.
 type Kind uint8
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/message"
 )
 
 // Approval is the last question about a task, and the answer.
@@ -22,7 +23,8 @@ type Approval struct {
 	Verdict   interlock.Verdict       `journal:"6"`  // 0 while it is open
 	By        string                  `journal:"7"`  // the name that the answerer claims
 	Principal string                  `journal:"13"` // that answered; "" without credentials
-	Reason    string                  `journal:"8"`  // why
+	Reason    string                  `journal:"8"`  // why, in the answerer's words
+	Cause     []byte                  `journal:"19"` // why, as a message of the engine: see Why
 }
 
 const (
@@ -37,7 +39,7 @@ func (a *Approval) Size() int {
 	if a == nil {
 		return 0
 	}
-	n := approvalBytes + len(a.Text) + len(a.Agent) + len(a.By) + len(a.Principal) + len(a.Reason)
+	n := approvalBytes + len(a.Text) + len(a.Agent) + len(a.By) + len(a.Principal) + a.Why().Size()
 	for _, name := range a.Askers {
 		n += len(name) + nameBytes
 	}
@@ -61,7 +63,8 @@ func (a *Approval) Until() Time {
 
 // Reopen asks anew, for a principal.
 func (a *Approval) Reopen(now Time, principal string) {
-	a.Asked, a.Paused, a.Given, a.Verdict, a.By, a.Principal, a.Reason = now, 0, nil, 0, "", "", ""
+	a.Asked, a.Paused, a.Given, a.Verdict, a.By, a.Principal = now, 0, nil, 0, "", ""
+	a.SetWhy(nil)
 	a.AddAsker(principal)
 }
 
@@ -71,6 +74,12 @@ func (a *Approval) AddAsker(principal string) {
 		a.Askers = append(slices.Clip(a.Askers), principal)
 	}
 }
+
+// Why returns why the question was answered as it was: words, or a message of the engine.
+func (a *Approval) Why() *message.Text { return joinText(a.Reason, a.Cause) }
+
+// SetWhy sets why the question was answered as it was.
+func (a *Approval) SetWhy(t *message.Text) { a.Reason, a.Cause = splitText(t) }
 
 // HasGiven reports whether a principal, or without credentials a person of that name, has
 // approved already.
@@ -90,14 +99,14 @@ func DecodeApproval(b []byte, base Time) (*Approval, error) {
 	return a, err
 }
 
-// caller is the principal that answers a question, or asks anew. The actor of the event is the
+// caller is the principal that asks a question, or asks anew. The actor of the event is the
 // same one; journals of earlier versions have that alone, and must fold to the states that they
 // had.
 type caller struct {
 	Principal string `journal:"1"`
 }
 
-// AppendPrincipal writes the principal that answers a question, or asks anew.
+// AppendPrincipal writes the principal that asks a question, or asks anew.
 func AppendPrincipal(b []byte, principal string) []byte {
 	return appendCaller(b, &caller{principal})
 }
@@ -107,4 +116,25 @@ func DecodePrincipal(b []byte) (principal string, err error) {
 	var x caller
 	err = readCaller(b, &x)
 	return x.Principal, err
+}
+
+// verdict is the principal that answers a question, as caller, and why, if that is a message of the
+// engine; words are the event's note.
+type verdict struct {
+	Principal string `journal:"1"`
+	Cause     []byte `journal:"2"`
+}
+
+// SetVerdict sets the principal that answers a question, and why.
+func (ev *Event) SetVerdict(principal string, why *message.Text) {
+	v := verdict{Principal: principal}
+	ev.Note, v.Cause = splitText(why)
+	ev.Blob = appendVerdict(nil, &v)
+}
+
+// Verdict returns the principal that answered a question, and why.
+func (ev *Event) Verdict() (principal string, why *message.Text, err error) {
+	var v verdict
+	err = readVerdict(ev.Blob, &v)
+	return v.Principal, joinText(ev.Note, v.Cause), err
 }

@@ -38,7 +38,7 @@ type Event struct {
 	Fence   interlock.Fence       `journal:"14"`
 	Offer   bool                  `journal:"15"`
 	Reason  Reason                `journal:"16"`
-	Outcome string                `journal:"17"`
+	Outcome string                `journal:"17"` // words, or a code: see Why
 	Note    string                `journal:"18"`
 	Waited  time.Duration         `journal:"19"`
 	Held    time.Duration         `journal:"20"`
@@ -91,6 +91,7 @@ type Event struct {
 	Code    interlock.Code `journal:"28"`
 	Message string         `journal:"29"` // of earlier versions; now it is Text
 	Text    []byte         `journal:"58"` // what it was answered: see Reply
+	Cause   []byte         `journal:"59"` // the outcome as a message of the engine: see Why
 
 	// Other meanings of a bit, by kind.
 	PatternName string `journal:"8,name,for=PatternSet|PatternDropped|Refused"`
@@ -134,25 +135,36 @@ func (ev *Event) Org() string { return ev.attributes.org }
 func (ev *Event) Claimants() string { return ev.attributes.group }
 
 // Reply returns what the command was answered, nil for nothing.
-func (ev *Event) Reply() *message.Text {
-	if len(ev.Text) == 0 {
-		return message.Plain(ev.Message)
+func (ev *Event) Reply() *message.Text { return joinText(ev.Message, ev.Text) }
+
+// SetReply sets what the command was answered. A sentence of an earlier version stays where that
+// version wrote it.
+func (ev *Event) SetReply(t *message.Text) { ev.Message, ev.Text = splitText(t) }
+
+// Why returns the outcome, which of a task is why it stands where it stands: a message of the
+// engine, or the words that a caller or an earlier version wrote. It is nil for none.
+func (ev *Event) Why() *message.Text { return joinText(ev.Outcome, ev.Cause) }
+
+// SetWhy sets the outcome.
+func (ev *Event) SetWhy(t *message.Text) { ev.Outcome, ev.Cause = splitText(t) }
+
+// joinText returns the message in two fields of an event: words, or a message as journals have it.
+func joinText(words string, b []byte) *message.Text {
+	if len(b) == 0 {
+		return message.Plain(words)
 	}
-	t, err := message.Read(ev.Text)
+	t, err := message.Read(b)
 	if err != nil {
 		return message.New(message.None)
 	}
 	return t
 }
 
-// SetReply sets what the command was answered. A sentence of an earlier version stays where that
-// version wrote it.
-func (ev *Event) SetReply(t *message.Text) {
-	switch {
-	case t == nil:
-	case t.ID == message.Verbatim:
-		ev.Message = t.Args[0].Text
-	default:
-		ev.Text = message.Append(nil, t)
+// splitText returns the two fields for a message.
+func splitText(t *message.Text) (words string, b []byte) {
+	words, ok := t.Verbatim()
+	if !ok {
+		b = message.Append(nil, t)
 	}
+	return words, b
 }

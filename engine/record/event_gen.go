@@ -69,9 +69,10 @@ const (
 	hasAsker       = 1 << 56
 	hasMade        = 1 << 57
 	hasText        = 1 << 58
+	hasCause       = 1 << 59
 
 	// KnownFields are the bits of all fields.
-	KnownFields = 1<<59 - 1
+	KnownFields = 1<<60 - 1
 )
 
 // fields appends the fields of an event that are not zero.
@@ -160,6 +161,7 @@ func (w *fieldWriter) fields(ev *Event) {
 	w.text(hasAsker, ev.Asker)
 	w.number(hasMade, uint64(ev.Made))
 	w.blob(hasText, ev.Text)
+	w.blob(hasCause, ev.Cause)
 }
 
 // field reads one field of an event.
@@ -308,5 +310,7 @@ func (d *decoder) field(bit uint64, ev *Event) {
 		ev.Made = uint8(d.number())
 	case hasText:
 		ev.Text = d.blob()
+	case hasCause:
+		ev.Cause = d.blob()
 	}
 }

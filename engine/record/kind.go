@@ -96,13 +96,13 @@ const (
 	TaskDispatched Kind = 25
 	// AttemptFailed: an attempt has failed. ID (the task), Num, Generation (the attempt),
 	// Agent, SessionName and Fence of its worker, Held,
-	// Reason, Outcome (why, in words); Op (interlock.TaskState): where the task stands
+	// Reason, Outcome or Cause (why); Op (interlock.TaskState): where the task stands
 	// since, and Due. In a snapshot without Op.
 	AttemptFailed Kind = 26
 	// TaskMoved: a task stands elsewhere, without an attempt that has failed: it is
 	// due, done, dead, cancelled, rescheduled or taken up again, which may be to ask
 	// again what was not approved. ID, Num, Op, Generation
-	// (the attempts that count), Due, Outcome (why, in words), Blob
+	// (the attempts that count), Due, Outcome or Cause (why), Blob
 	// (the result of one that is done), Reason; Version, what the commit made, and
 	// Changed, if that is a message's key.
 	TaskMoved Kind = 27
@@ -110,18 +110,18 @@ const (
 	TaskForgotten Kind = 28
 	// ApprovalRequested: the worker of a task asks a person, so its attempt is over and does
 	// not count. ID, Num, Op, Generation (the attempts that count), Agent, SessionName and Fence of
-	// the worker, Outcome (why it failed before, in words), Blob (the question).
+	// the worker, Outcome or Cause (why it failed before), Blob (the question).
 	ApprovalRequested Kind = 29
-	// ApprovalDecided: a task's question is answered: ID, Num, Agent (the person), Note (why),
-	// Op: the task's state since then, which is dead if the answer was no; Generation, Due
-	// and Outcome as of TaskMoved.
+	// ApprovalDecided: a task's question is answered: ID, Num, Agent (the person), Note and Blob
+	// (the principal, and why: see Verdict), Op: the task's state since then, which is dead if the
+	// answer was no; Generation, Due, Outcome and Cause as of TaskMoved.
 	ApprovalDecided Kind = 30
 	// EffectsForgotten: done effects were forgotten before their time: the Num oldest, or the
 	// one with the digest in Blob, which may also be one that was not done. Actor, if a caller
 	// asked for it; else they made room.
 	EffectsForgotten Kind = 31
-	// NamespaceDeleted: an operator deleted the namespace, with all that was in it. Actor; Outcome:
-	// what still lived there, in words.
+	// NamespaceDeleted: an operator deleted the namespace, with all that was in it. Actor; Cause:
+	// what still lived there.
 	NamespaceDeleted Kind = 32
 	// NamespaceForgotten: an empty namespace was forgotten, since a new one needed its room.
 	NamespaceForgotten Kind = 33

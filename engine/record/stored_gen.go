@@ -406,6 +406,7 @@ func appendApproval(b []byte, x *Approval, base Time) []byte {
 		f.text(17, e.Principal)
 		f.text(18, e.Reason)
 	}
+	f.blob(19, x.Cause)
 	return f.bytes
 }
 
@@ -461,6 +462,8 @@ func readApproval(b []byte, x *Approval, base Time) error {
 			if e := last(&r, x.Given); e != nil {
 				e.Reason = r.text()
 			}
+		case 19:
+			x.Cause = r.blob()
 		default:
 			r.fail(ErrNewer)
 		}
@@ -506,6 +509,30 @@ func readCaller(b []byte, x *caller) error {
 		switch r.number {
 		case 1:
 			x.Principal = r.text()
+		default:
+			r.fail(ErrNewer)
+		}
+	}
+	return r.end()
+}
+
+// appendVerdict appends the fields of x that are not zero.
+func appendVerdict(b []byte, x *verdict) []byte {
+	f := fieldList{b}
+	f.text(1, x.Principal)
+	f.blob(2, x.Cause)
+	return f.bytes
+}
+
+// readVerdict reads what appendVerdict wrote.
+func readVerdict(b []byte, x *verdict) error {
+	r := fieldReader{rest: b}
+	for r.next() {
+		switch r.number {
+		case 1:
+			x.Principal = r.text()
+		case 2:
+			x.Cause = r.blob()
 		default:
 			r.fail(ErrNewer)
 		}

@@ -11,15 +11,11 @@ import (
 	"strings"
 )
 
-// recorded is the file of the engine with the words that journals contain as reasons.
-const recorded = "engine/recorded.go"
-
 // sentence finds text of three words or more.
 var sentence = regexp.MustCompile(`[a-z]{2,}[^a-zA-Z]* [^a-zA-Z]*[a-z]{2,}[^a-zA-Z]* [^a-zA-Z]*[a-z]{2,}`)
 
 // English returns the sentences in the engine. It speaks in messages, which package prose puts into
-// words; only errors of journals, panics, the names of texts that callers wrote, and the recorded
-// reasons are in words.
+// words; only errors of journals, panics, and the names of texts that callers wrote are in words.
 func English(root string) ([]string, error) {
 	packages, err := engineSources(root)
 	if err != nil {
@@ -39,9 +35,6 @@ func English(root string) ([]string, error) {
 
 func checkEnglish(sources map[string]string) (problems []string, err error) {
 	for name, source := range sources {
-		if name == recorded {
-			continue
-		}
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, name, source, 0)
 		if err != nil {

@@ -30,7 +30,6 @@ var a = "key is held: wait"
 var b = store.Text{Name: "agent to wait for"}
 var c = errors.New("engine: the entry is cut")
 func f() { panic("this is a mistake"); _ = g("say it in words") }`,
-		recorded: `package engine; var r = "its worker gave it up"`,
 	})
 	if err != nil || len(got) != 2 {
 		t.Errorf("found %q, %v", got, err)

@@ -13,7 +13,7 @@ import (
 // and can become a package of its own.
 var stateless = []string{
 	"engine/body.go", "engine/command.go", "engine/command_task.go", "engine/view.go",
-	"engine/outcome.go", "engine/effect.go", "engine/fingerprint_gen.go",
+	"engine/outcome.go", "engine/effect.go", "engine/shown.go", "engine/fingerprint_gen.go",
 	"engine/check.go", "engine/commit_form.go", "engine/task_form.go",
 	"engine/key.go", "engine/merge.go",
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 )
 
 // Advice about tasks. Like advice.go, but for callers that do not wait themselves.
@@ -14,7 +15,7 @@ const howToFollow = "go on with something else, or follow it (GET /v1/tasks/{id}
 
 // taskAdvice is for a caller that looks at a task, or has just submitted it: one that is done needs
 // none.
-func taskAdvice(t *interlock.Task) interlock.Advice {
+func taskAdvice(t *engine.Task) interlock.Advice {
 	say := func(action interlock.Action, next string) interlock.Advice {
 		return interlock.Advice{Action: action, Message: taskText(t) + "; " + next}
 	}
@@ -41,18 +42,18 @@ func taskAdvice(t *interlock.Task) interlock.Advice {
 }
 
 // taskText returns where a task stands: task q_... of queue fees waits for a worker.
-func taskText(t *interlock.Task) string {
+func taskText(t *engine.Task) string {
 	return fmt.Sprintf("task %s of queue %s %s", t.ID, quoteUnlessPlain(cleanText(t.Queue)), taskPlace(t))
 }
 
-func taskPlace(t *interlock.Task) string {
+func taskPlace(t *engine.Task) string {
 	switch t.State {
 	case interlock.TaskScheduled:
 		text := "is due in " + short(t.Due)
 		if n := len(t.Attempts); n > 0 {
 			text += fmt.Sprintf(
 				", after attempt %d of %d failed%s", t.Attempts[n-1].Number, t.MaxAttempts,
-				saidWhy(cmp.Or(t.Attempts[n-1].Reason, t.Attempts[n-1].EndedBy)),
+				saidWhy(cmp.Or(Sentence(t.Attempts[n-1].Reason), t.Attempts[n-1].EndedBy)),
 			)
 		}
 		return text
@@ -76,15 +77,15 @@ func taskPlace(t *interlock.Task) string {
 	case interlock.TaskDone:
 		return "is done"
 	case interlock.TaskDead:
-		return "is dead" + saidWhy(t.Reason)
+		return "is dead" + saidWhy(Sentence(t.Reason))
 	case interlock.TaskCancelled:
-		return "is cancelled" + saidWhy(t.Reason)
+		return "is cancelled" + saidWhy(Sentence(t.Reason))
 	}
 	return "is settled and forgotten"
 }
 
 // approvedSoFar returns how many of several approvals a question has, and how many it misses.
-func approvedSoFar(a *interlock.Approval) string {
+func approvedSoFar(a *engine.Approval) string {
 	given := len(a.Approvals)
 	if given == 0 || a.Needed <= given {
 		return ""

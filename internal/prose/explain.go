@@ -341,7 +341,7 @@ func hangsOn(chains [][]Link) string {
 	if len(names) == 1 {
 		return fmt.Sprintf("everything hangs on %s: when that releases, the line moves", names[0])
 	}
-	list := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	list := enumerated(names)
 	if n := len(names) - most; n > 0 {
 		list = fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
 	}

@@ -143,7 +143,7 @@ func barredText(row *engine.HeldTask) string {
 }
 
 // noun tells a message from another task: only a message has the order of a sender.
-func noun(t *interlock.Task) string {
+func noun(t *engine.Task) string {
 	if t.Sender != "" {
 		return "message"
 	}

@@ -18,6 +18,9 @@ func Sentence(t *message.Text) string {
 	if int(t.ID) >= len(sentences) {
 		return t.String()
 	}
+	if t.ID == message.NamespaceContents {
+		return fmt.Sprintf(sentences[t.ID], contents(t.Args))
+	}
 	values := make([]any, len(t.Args))
 	for i := range t.Args {
 		values[i] = value(&t.Args[i])

@@ -496,3 +496,12 @@ func Count(n int, one, many string) string {
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
+
+// enumerated reads: a, b and c.
+func enumerated(list []string) string {
+	n := len(list)
+	if n < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+}

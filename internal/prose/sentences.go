@@ -420,4 +420,21 @@ var sentences = [message.Count]string{
 	message.AccessCount:        "%d entries: an access list has at most %d",
 	message.TooFarBack:         "the queue position would be %d, and the request waits at position %d or better: try again later, or allow a later position",
 	message.AccessEntry:        "entry %q: want the name of a credential, %sNAME, or * for everyone",
+
+	// Why a task is dead, or why its question was answered.
+	message.TaskPastDeadline:   "its deadline has passed",
+	message.TaskGivenUp:        "its worker gave it up",
+	message.TaskNeverPermitted: "since a pattern changed, a key will never have as many permits as it claims",
+	message.TaskLastAttempt:    "the last of %d attempts came to its end: %s",
+	message.TaskDenied:         "denied by %s",
+	message.TaskDeniedSaying:   "denied by %s: %s",
+	message.AnsweredByNone:     "nobody answered within %v",
+	message.AnsweredByFew:      "%d of %d approved within %v",
+
+	message.NamespaceContents: "%s", // see contents
+
+	// Why the outcome of an effect is not known.
+	message.EffectLeaseEnded:   "the lease in whose name it was claimed ended before it was told what became of it",
+	message.EffectSessionEnded: "the session that claimed it ended before it was told what became of it",
+	message.EffectTimeOut:      "the time for which it was claimed passed before it was told what became of it",
 }

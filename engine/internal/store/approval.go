@@ -122,7 +122,7 @@ func (st *State) evolveApprovalDecided(ev *record.Event) error {
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		v = interlock.Denied
 	}
-	principal, err := record.DecodePrincipal(ev.Blob)
+	principal, why, err := ev.Verdict()
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,8 @@ func (st *State) evolveApprovalDecided(ev *record.Event) error {
 	}
 	t.remember(func() {
 		a := t.Spec.Approval
-		a.Verdict, a.By, a.Principal, a.Reason = v, ev.Agent, principal, ev.Note
+		a.Verdict, a.By, a.Principal = v, ev.Agent, principal
+		a.SetWhy(why)
 	})
 	t.Attempt = int32(ev.Generation)
 	return st.stands(t, ev)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -42,7 +43,7 @@ type LogEntry struct {
 
 	Kind, Sender, Agent string // of the message; agent is its sender
 	Body, Reply         []byte
-	Reason              string
+	Reason              *message.Text
 	By                  attempt // the one that decided it; zero if there was none
 
 	Version interlock.Version // of the key's state after it; 0: nothing was ever written
@@ -57,7 +58,7 @@ const loggedBytes = 512
 
 // Cost returns the bytes of a log's bounds that an entry takes.
 func (x *LogEntry) Cost() int {
-	n := loggedBytes + len(x.Kind) + len(x.Sender) + len(x.Agent) + len(x.Body) + len(x.Reply) + len(x.Reason) +
+	n := loggedBytes + len(x.Kind) + len(x.Sender) + len(x.Agent) + len(x.Body) + len(x.Reply) + x.Reason.Size() +
 		len(x.By.Agent) + len(x.By.Session)
 	if x.Made != nil {
 		n += x.Made.size()
@@ -78,7 +79,7 @@ func (t *Task) logEnd(going *attempt, ev *record.Event) {
 	x := &LogEntry{
 		Message: t.ID, State: interlock.TaskState(ev.Op), At: ev.At, Kind: t.Spec.Kind, Sender: t.Spec.Sender,
 		Agent: t.Spec.Agent,
-		Body:  t.Spec.Payload, Reason: ev.Outcome, Absent: true,
+		Body:  t.Spec.Payload, Reason: ev.Why(), Absent: true,
 	}
 	if x.State == interlock.TaskDone {
 		x.Reply = ev.Blob
@@ -144,7 +145,7 @@ func (s *Namespace) evolveLogged(ev *record.Event) error {
 	}
 	key := ev.Claims[0].Key
 	x := &LogEntry{
-		Seq: ev.Num, Message: ev.ID, State: interlock.TaskState(ev.Op), At: ev.At, Reason: ev.Outcome, Version: ev.Version,
+		Seq: ev.Num, Message: ev.ID, State: interlock.TaskState(ev.Op), At: ev.At, Reason: ev.Why(), Version: ev.Version,
 		By: attempt{Agent: ev.Agent, Session: ev.SessionName, Number: int(ev.Generation), Fence: ev.Fence},
 	}
 	if l := s.Logs.Known[key]; l != nil && x.Seq != l.Next() {
@@ -186,15 +187,15 @@ func shared(kept, text []byte) []byte {
 }
 
 // Show describes an entry at a time, with the document that it made in s.
-func (x *LogEntry) Show(s *Documents, now Time) interlock.LogEntry {
+func (x *LogEntry) Show(s *Documents, now Time) LogEntryView {
 	key := x.Log.Key
-	v := interlock.LogEntry{
+	v := LogEntryView{Reason: x.Reason, LogEntry: interlock.LogEntry{
 		Seq: x.Seq, Message: x.Message, Kind: x.Kind, Body: x.Body, Sender: x.Sender, Agent: x.Agent,
-		State: x.State, Reply: x.Reply, Reason: x.Reason,
+		State: x.State, Reply: x.Reply,
 		Worker: x.By.Agent, Session: x.By.Session, Attempt: x.By.Number, Fence: x.By.Fence,
 		Document: interlock.Document{Key: key, Version: x.Version, Absent: x.Absent}, Changed: x.Made != nil,
 		Age: now.Sub(x.At),
-	}
+	}}
 	if x.Made != nil {
 		v.Document = x.Made.Show(key, true, now)
 	} else if was := s.Written(key, x.Version); was != nil {

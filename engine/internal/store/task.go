@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -48,7 +49,7 @@ type Task struct {
 // TaskHistory is the history of a task so far, and the callers that currently deal with it. Tasks
 // without any, such as most that wait, share an empty one.
 type TaskHistory struct {
-	Reason string        // why it is dead or cancelled, or fails
+	Reason *message.Text // why it is dead or cancelled, or fails
 	Past   []attempt     // the last of those that ended, oldest first
 	Going  *attempt      // of a running one
 	Mail   *lanePosition // of a message that is not settled and has an order
@@ -71,7 +72,7 @@ func (t *Task) Own() *TaskHistory {
 
 // Tidy drops a trail in which there is nothing.
 func (t *Task) Tidy() {
-	if x := t.TaskHistory; x.Reason == "" && len(x.Past) == 0 && x.Going == nil && x.Mail == nil && x.Timer == nil &&
+	if x := t.TaskHistory; x.Reason == nil && len(x.Past) == 0 && x.Going == nil && x.Mail == nil && x.Timer == nil &&
 		x.Followers.Len() == 0 {
 		t.TaskHistory = NoTrail
 	}
@@ -90,7 +91,7 @@ type attempt struct {
 	Session string // public name
 	Fence   interlock.Fence
 	Why     record.Reason
-	Words   string
+	Words   *message.Text
 	Held    time.Duration
 	Ended   Time
 }
@@ -185,7 +186,7 @@ func (st *State) evolveTask(ev *record.Event) error {
 	}
 	t.Link.Value, t.Spec.Address = t, s.Tasks.origins.share(*spec.Address)
 	s.Tasks.Bytes += t.Cost()
-	t.setReason(ev.Outcome)
+	t.setReason(ev.Why())
 	if ev.Queued {
 		t.Arrived = ev.At.Add(ev.Arrived)
 	}
@@ -352,7 +353,7 @@ func (st *State) evolveAttempt(ev *record.Event) error {
 	}
 	t.failed(attempt{
 		Number: int(ev.Generation), Agent: ev.Agent, Session: ev.SessionName, Fence: ev.Fence, Why: ev.Reason,
-		Words: ev.Outcome, Held: ev.Held, Ended: ev.At,
+		Words: ev.Why(), Held: ev.Held, Ended: ev.At,
 	})
 	if ev.Op == 0 {
 		return nil
@@ -383,7 +384,7 @@ func (st *State) stands(t *Task, ev *record.Event) error {
 		t.logEnd(t.Going, ev)
 	}
 	st.quit(t)
-	t.setReason(ev.Outcome)
+	t.setReason(ev.Why())
 	switch {
 	case IsSettled(was) && !IsSettled(state):
 		q.join(t, t.Spec.Group)

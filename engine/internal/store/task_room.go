@@ -20,10 +20,10 @@ func (t *Task) Cost() int { return t.Spec.Cost() + t.TaskHistory.cost() }
 const attemptBytes = 128
 
 func (x *TaskHistory) cost() int {
-	n := len(x.Reason)
+	n := x.Reason.Size()
 	for i := range x.Past {
 		a := &x.Past[i]
-		n += attemptBytes + len(a.Agent) + len(a.Session) + len(a.Words)
+		n += attemptBytes + len(a.Agent) + len(a.Session) + a.Words.Size()
 	}
 	return n
 }
@@ -40,8 +40,8 @@ func (t *Task) remember(change func()) {
 }
 
 // setReason keeps why a task is dead or cancelled, or fails.
-func (t *Task) setReason(reason string) {
-	if reason != t.Reason {
+func (t *Task) setReason(reason *message.Text) {
+	if reason != nil || t.Reason != nil {
 		t.remember(func() { t.Own().Reason = reason })
 	}
 }

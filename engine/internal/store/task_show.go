@@ -3,16 +3,14 @@ package store
 import "github.com/interlockdev/interlock"
 
 // Show describes a task.
-func (t *Task) Show() interlock.Task {
+func (t *Task) Show() TaskView {
 	s := t.Spec
-	v := interlock.Task{
+	v := TaskView{Reason: t.Reason, Approval: t.showApproval(), Task: interlock.Task{
 		ID: t.ID, Queue: t.Queue.Name, Kind: s.Kind, Claims: s.Claims, Payload: s.Payload, Purpose: s.Purpose, Group: s.Group,
 		Priority: int(s.Priority), State: t.State, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal,
 		Sender: s.Sender,
 		Age:    t.Queue.NS.Now().Sub(s.Submitted), Attempt: int(t.Attempt), MaxAttempts: t.MaxAttempts(), Result: s.Result,
-		Reason:   t.Reason,
-		Approval: t.showApproval(),
-	}
+	}}
 	if t.State == interlock.TaskScheduled {
 		v.Due = max(0, s.Due.Sub(t.Queue.NS.Now()))
 	}
@@ -24,17 +22,17 @@ func (t *Task) Show() interlock.Task {
 	}
 	for i := range t.Past {
 		a := &t.Past[i]
-		v.Attempts = append(v.Attempts, interlock.Attempt{
-			Number: a.Number, Agent: a.Agent, Session: a.Session, Fence: a.Fence, EndedBy: a.Why.String(), Reason: a.Words,
-			Held: a.Held, Age: t.Queue.NS.Now().Sub(a.Ended),
-		})
+		v.Attempts = append(v.Attempts, AttemptView{Reason: a.Words, Attempt: interlock.Attempt{
+			Number: a.Number, Agent: a.Agent, Session: a.Session, Fence: a.Fence, EndedBy: a.Why.String(), Held: a.Held,
+			Age: t.Queue.NS.Now().Sub(a.Ended),
+		}})
 	}
 	return v
 }
 
 // ShowInLine is Show with the position of a task that waits, and with the changes since a person was
 // asked about it.
-func (t *Task) ShowInLine() interlock.Task {
+func (t *Task) ShowInLine() TaskView {
 	v := t.Show()
 	t.Revalidate(&v)
 	if t.State != interlock.TaskWaiting {
@@ -59,16 +57,16 @@ func (t *Task) ShowInLine() interlock.Task {
 }
 
 // showApproval describes the question about a task, nil for none.
-func (t *Task) showApproval() *interlock.Approval {
+func (t *Task) showApproval() *ApprovalView {
 	a := t.Spec.Approval
 	if a == nil {
 		return nil
 	}
-	v := &interlock.Approval{
+	v := &ApprovalView{Reason: a.Why(), Approval: interlock.Approval{
 		Question: a.Text, Agent: a.Agent, Asked: t.Queue.NS.Now().Sub(a.Asked), OnLimit: t.OnLimit(),
 		Verdict: a.Verdict, By: a.By,
-		Principal: a.Principal, Reason: a.Reason, Approvals: a.Given,
-	}
+		Principal: a.Principal, Approvals: a.Given,
+	}}
 	if n := t.Queue.MinApprovals; n > 1 && t.State == interlock.TaskAsking {
 		v.Needed = n
 	}
@@ -80,7 +78,7 @@ func (t *Task) showApproval() *interlock.Approval {
 
 // Revalidate adds the changes since the asker of t's question read to v, which describes t. It adds
 // none to a settled task.
-func (t *Task) Revalidate(v *interlock.Task) {
+func (t *Task) Revalidate(v *TaskView) {
 	if a := t.Spec.Approval; a != nil && !IsSettled(t.State) {
 		v.Approval.Stale, v.Approval.StaleMore = t.Queue.NS.Documents.Stale(
 			&interlock.CommitRequest{Reads: a.Reads}, t.Queue.NS.Now(),

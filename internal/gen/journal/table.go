@@ -10,6 +10,7 @@ var stored = []struct{ folder, name string }{
 	{folder, "Approval"},
 	{folder, "Run"},
 	{folder, "caller"},
+	{folder, "verdict"},
 	{folder, "LogText"},
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // Event is one event as GET /v1/events has it. journal dump writes the same form, with the
@@ -99,8 +100,8 @@ func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Eve
 		Purpose: cli.Clean(ev.Purpose), Pattern: cli.Clean(ev.PatternName), Queue: cli.Clean(ev.QueueName),
 		Session: cli.Clean(ev.SessionName), Trace: cli.Clean(ev.Trace),
 		TTL: ev.TTL.Milliseconds(), Grace: max(ev.Grace, 0).Milliseconds(), MaxHold: ev.MaxHold.Milliseconds(),
-		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: cli.Clean(ev.Outcome),
-		Note:   cli.CleanLines(ev.Note),
+		Priority: ev.Priority, Offer: ev.Offer, Reason: ev.Reason.String(), Outcome: cli.Clean(prose.Sentence(ev.Why())),
+		Note:   cli.CleanLines(prose.EventNote(ev)),
 		Waited: (ev.Waited + ev.Idle).Milliseconds(), Due: ev.Due.Milliseconds(), Held: ev.Held.Milliseconds(), Code: ev.Code,
 		Stall: ev.Stall.Milliseconds(), LockDelay: ev.LockDelay.Milliseconds(), MaxWait: ev.MaxWait.Milliseconds(),
 		Any: ev.Any, Group: cli.Clean(ev.Group), Lead: ev.Lead, Base: ev.Base, Part: ev.Part,
