@@ -37,8 +37,9 @@ const (
 
 func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "interlock",
-		Short: "Traffic control for swarms of AI agents",
+		Use:     "interlock",
+		Short:   "Traffic control for swarms of AI agents",
+		Version: cli.Version(),
 		Long: `Interlock is traffic control for swarms of AI agents: leases on shared resources, a fair and
 durable line of waiters, and fencing tokens that refuse late writers.
 
@@ -60,6 +61,8 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			return nil
 		},
 	}
+	root.SetVersionTemplate("interlock {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version; interlock version prints more")
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)

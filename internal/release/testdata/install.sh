@@ -20,7 +20,8 @@ cd /
 dpkg -i interlock.deb
 dpkg --verify interlock && echo "verified"
 id -nG interlock
-interlock version | head -n 1
+interlock --version
+interlock health || echo "exit code $?"
 
 unit=/usr/lib/systemd/system/interlock.service
 systemd-analyze verify "$unit" && echo "the unit is in order"
@@ -42,7 +43,7 @@ setpriv --reuid=interlock --regid=interlock --init-groups --no-new-privs --bound
 read -r line < /run/ready
 echo "$line"
 interlock lock account:1 --url http://127.0.0.1:7999 --ttl 30s > /dev/null && echo "locked"
-curl -sf http://127.0.0.1:7999/readyz | grep -o '"status":"ok"'
+interlock health --ready --url http://127.0.0.1:7999
 kill "$(pgrep -u interlock -x interlock)"
 wait $! || echo "the server ended with $?"
 
