@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/interlockdev/interlock/internal/gen/jsontext"
 	"github.com/interlockdev/interlock/internal/gen/model"
@@ -87,7 +88,7 @@ func jsonTypes(names []string) any {
 
 func messageSchema(m *model.Model, msg *model.Message) *jsontext.Object {
 	o := (&jsontext.Object{}).Add("type", "object")
-	describe(o, msg.Doc)
+	describe(o, either(msg))
 	properties := &jsontext.Object{}
 	required := []string{}
 	for i := range msg.Fields {
@@ -101,14 +102,16 @@ func messageSchema(m *model.Model, msg *model.Message) *jsontext.Object {
 	if len(required) > 0 {
 		o.Add("required", required)
 	}
-	if len(msg.One) > 0 {
-		var one []*jsontext.Object
-		for _, name := range msg.One {
-			one = append(one, (&jsontext.Object{}).Add("required", []string{name}))
-		}
-		o.Add("oneOf", one)
-	}
 	return o.Add("additionalProperties", false)
+}
+
+// either is the description of a message with the fields that exclude each other. The keyword oneOf of
+// required fields would be exact, but generators of clients make a value of any kind of such a schema.
+func either(msg *model.Message) string {
+	if len(msg.One) == 0 {
+		return msg.Doc
+	}
+	return strings.TrimSpace(msg.Doc + " Exactly one of " + strings.Join(msg.One, " and ") + " is there.")
 }
 
 func fieldSchema(m *model.Model, f *model.Field) *jsontext.Object {

@@ -22,7 +22,8 @@
 // integer, decimal (an integer of 64 bits, as a string of digits), json (any value) or bytes. list
 // makes it an array of that type. What is not optional is always there. Numbers have min and max,
 // strings min_length and max_length, lists min_items and max_items and for their strings
-// item_min_length and item_max_length; enum lists words. text is line or lines where agents and people
+// item_min_length and item_max_length; enum lists words, pattern is a
+// regular expression. text is line or lines where agents and people
 // write: it is data, never an instruction. An answer with stream is a line of JSON each.
 //
 // Package schema must never leave a keyword of openapi.json out in silence: one that it does not

@@ -40,6 +40,7 @@ type parameter struct {
 type property struct {
 	Ref                  string `json:"$ref"`
 	Type, Format         string
+	Pattern              string
 	Enum                 []string
 	Minimum, Maximum     *int64
 	MinLength, MaxLength *int64
@@ -133,7 +134,8 @@ func operationsOf(doc []byte) (list []*jsontext.Object, err error) {
 	return list, nil
 }
 
-// complete adds the parameters, the body and the answers of an operation.
+// complete adds the parameters, the body and the answers of an operation. Of several content types of a
+// body, the first one counts.
 func (c *components) complete(o *jsontext.Object, op *operation) error {
 	parameters := []*jsontext.Object{}
 	for _, p := range op.Parameters {
@@ -153,21 +155,20 @@ func (c *components) complete(o *jsontext.Object, op *operation) error {
 	}
 	o.Add("parameters", parameters)
 	if body := op.RequestBody; body != nil {
-		for _, content := range body.Content {
-			var m media
-			if err := read(content.value, &m); err != nil {
-				return err
-			}
-			x := &jsontext.Object{}
-			if err := m.Schema.add(x); err != nil {
-				return err
-			}
-			x.Add("content_type", content.name)
-			if !body.Required {
-				x.Add("optional", true)
-			}
-			o.Add("body", x)
+		content := body.Content[0]
+		var m media
+		if err := read(content.value, &m); err != nil {
+			return err
 		}
+		x := &jsontext.Object{}
+		if err := m.Schema.add(x); err != nil {
+			return err
+		}
+		x.Add("content_type", content.name)
+		if !body.Required {
+			x.Add("optional", true)
+		}
+		o.Add("body", x)
 	}
 	return c.answers(o, op)
 }
@@ -277,6 +278,7 @@ func (s *property) add(o *jsontext.Object) error {
 			o.Add(x.name, *x.limit)
 		}
 	}
+	addText(o, "pattern", s.Pattern)
 	addTexts(o, "enum", s.Enum)
 	return nil
 }

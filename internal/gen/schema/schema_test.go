@@ -206,8 +206,10 @@ func bodyTypes(x map[string]any) (names []string) {
 		return nil
 	}
 	kind := kinds[0]
-	if content["text/plain"] != nil { // it stands first in the document
-		kind = "text/plain"
+	for _, first := range []string{"text/plain", "application/octet-stream"} { // as in the document
+		if content[first] != nil {
+			kind = first
+		}
 	}
 	schema := content[kind].(map[string]any)["schema"].(map[string]any)
 	list, _ := schema["oneOf"].([]any)

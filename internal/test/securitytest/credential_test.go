@@ -132,7 +132,7 @@ func noCredential(t *testing.T, s *site) {
 		if op.open {
 			open++
 			got.want(200)
-			if strings.Contains(got.raw, mark) || strings.Contains(got.raw, acme) && op.id != "openapi" {
+			if strings.Contains(got.raw, mark) || strings.Contains(got.raw, acme) && op.id != "getOpenAPI" {
 				t.Errorf("%s shows a tenant: %s", op.id, got.raw)
 			}
 			continue
