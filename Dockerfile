@@ -16,7 +16,7 @@ FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/interlock /interlock
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
-ENV INTERLOCK_DATA_DIR=/data INTERLOCK_HTTP=0.0.0.0:7420 INTERLOCK_GRPC=0.0.0.0:7421
+ENV INTERLOCK_SERVE_DATA_DIR=/data INTERLOCK_SERVE_HTTP=0.0.0.0:7420 INTERLOCK_SERVE_GRPC=0.0.0.0:7421
 EXPOSE 7420 7421
 VOLUME /data
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/interlock", "health"]

@@ -118,7 +118,7 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		digits, ok := strings.CutPrefix(hash, credentialHash)
 		if raw, err := hex.DecodeString(digits); !ok || err != nil || len(raw) != len(digest) {
 			return nil, fmt.Errorf(
-				"line %d: want %s and 64 hexadecimal digits, as `interlock credential new` prints them", n, credentialHash,
+				"line %d: want %s and 64 hexadecimal digits, as `interlock credential create` prints them", n, credentialHash,
 			)
 		} else {
 			copy(digest[:], raw)
@@ -143,7 +143,7 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		return nil, fmt.Errorf("after line %d: %w", n, err)
 	}
 	if count == 0 {
-		return nil, fmt.Errorf("it names nobody: add a line made by `interlock credential new`")
+		return nil, fmt.Errorf("it names nobody: add a line made by `interlock credential create`")
 	}
 	return table, nil
 }

@@ -50,7 +50,7 @@ func (s *Server) Authenticate(bearer string) (Identity, error) {
 	if p, ok := s.credentials.lookup(bearer); ok {
 		return p, nil
 	}
-	message := "the credential is not known here: ask the operator for a new one, made by `interlock credential new`"
+	message := "the credential is not known here: ask the operator for a new one, made by `interlock credential create`"
 	if bearer == "" {
 		message = "this server wants a credential: send the header Authorization: Bearer CREDENTIAL"
 	}

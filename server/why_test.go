@@ -179,7 +179,7 @@ func TestWhyMessageAsks(t *testing.T) {
 		free.says("text", "account:1 is free", `Message `+first+
 			` of ann to account:1 waits for a person's word on "may she?", asked 12 s ago; `+
 			"1 later message of its sender to account:1 waits behind it: messages of one sender to a key keep their order.")
-		free.is("advice.action", "ask_human").says("advice.message", "interlock approve "+first)
+		free.is("advice.action", "ask_human").says("advice.message", "interlock approval get "+first)
 		d.get("/v1/why?agent=ann").want(200).says("text", "ann holds nothing. It waits for nothing. Message "+first).is(
 			"advice.action", "ask_human",
 		)

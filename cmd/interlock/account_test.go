@@ -42,7 +42,7 @@ func newBank(t *testing.T) *bank {
 	for name, role := range map[string]string{
 		"ops": "--role=operator", "teller": "--queue=accounts", "support": "--role=agent", "auditor": "--role=viewer",
 	} {
-		out, code := startProc(t, cleanEnvironment(), "credential", "new", name, role, "--file", b.credentials).end()
+		out, code := startProc(t, cleanEnvironment(), "credential", "create", name, role, "--file", b.credentials).end()
 		if code != 0 {
 			t.Fatal(out)
 		}
@@ -226,7 +226,7 @@ func TestAccountServeKilled(t *testing.T) {
 	// Transfers that are under way, and the last writer's decisions after the other has ended.
 	for _, ledger := range ledgers {
 		p := b.serve(ledger)
-		b.as("support").must("mailbox", "ask", "account:9", "credit", `{"amount": 1}`)
+		b.as("support").must("message", "ask", "account:9", "credit", `{"amount": 1}`)
 		p.signal(syscall.SIGTERM)
 		p.ends(0)
 	}
@@ -304,7 +304,7 @@ func TestAccountExportGap(t *testing.T) {
 	}
 	ledger, out := filepath.Join(t.TempDir(), "ledger"), filepath.Join(t.TempDir(), "export")
 	p := b.serve(ledger)
-	b.as("support").must("mailbox", "ask", "account:1", "credit", `{"amount": 1}`)
+	b.as("support").must("message", "ask", "account:1", "credit", `{"amount": 1}`)
 	b.as("auditor").must("account", "export", "--out", out)
 	const more = 20
 	teller := account.NewClient(b.client())
@@ -396,7 +396,7 @@ func TestAccountServeRefuses(t *testing.T) {
 	b.writePolicies(`"writers": [],`)
 	p.signal(syscall.SIGHUP)
 	p.expect("the policies stay as they were")
-	b.as("support").must("mailbox", "ask", "account:1", "credit", `{"amount": 100000}`)
+	b.as("support").must("message", "ask", "account:1", "credit", `{"amount": 100000}`)
 	b.writePolicies(`"writers": ["teller"], "senders": ["support", "teller"],`)
 	text, err := os.ReadFile(b.file)
 	if err != nil {
@@ -410,7 +410,7 @@ func TestAccountServeRefuses(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	p.expect("policies read again")
 	if said := b.as("support").must(
-		"mailbox", "ask", "account:1", "credit", `{"amount": 100000}`,
+		"message", "ask", "account:1", "credit", `{"amount": 100000}`,
 	); !strings.Contains(said, "above_maximum") {
 		t.Errorf("by the new policy: %s", said)
 	}
@@ -429,18 +429,18 @@ func TestAccountServeAsks(t *testing.T) {
 	}
 	b.as("ops").must("account", "setup", "--policy", b.file)
 	writer := b.serve(filepath.Join(t.TempDir(), "ledger"))
-	events := b.as("auditor").start("events", "--from", "1", "--follow")
-	b.as("support").must("mailbox", "send", "account:1", "credit", `{"amount": 2000}`, "--agent", "cfo")
+	events := b.as("auditor").start("log", "--from", "1", "--follow")
+	b.as("support").must("message", "send", "account:1", "credit", `{"amount": 2000}`, "--agent", "cfo")
 	writer.expect(`a message waits for a person's answer`)
 	events.expect("  asking")
-	if out := b.as("auditor").must("approve"); !strings.Contains(out, ", at a task of cfo, as support\n") {
+	if out := b.as("auditor").must("approval", "list"); !strings.Contains(out, ", at a task of cfo, as support\n") {
 		t.Errorf("the credential that asks is missing:\n%s", out)
 	}
 	lease := b.as("support").must("lock", "account:7", "--agent", "cfo")
 	_, lease, _ = strings.Cut(lease, "INTERLOCK_LEASE=")
 	lease, _, _ = strings.Cut(lease, "\n")
-	b.as("support").must("park", lease, "--reason", "refund 1200?")
-	if out := b.as("auditor").must("approve"); !strings.Contains(out, "asker     cfo, as support\n") {
+	b.as("support").must("lease", "park", lease, "--reason", "refund 1200?")
+	if out := b.as("auditor").must("approval", "list"); !strings.Contains(out, "asker     cfo, as support\n") {
 		t.Errorf("the credential that parked the lease is missing:\n%s", out)
 	}
 }

@@ -42,7 +42,7 @@ func TestStartsSurviveKill(t *testing.T) {
 			return status
 		})
 	}
-	s.check(r.must("events", "--from", "oldest", "-o", "json"))
+	s.check(r.must("log", "--from", "oldest", "-o", "json"))
 }
 
 // starters are callers that know their own keys, and nothing of each other.

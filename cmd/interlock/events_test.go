@@ -40,25 +40,25 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 	r.must("run", "k", "--", "true")
 	show := r.hideLog()
 	for _, format := range []string{"text", "json"} {
-		out, code := r.do("events", "-o", format)
+		out, code := r.do("log", "-o", format)
 		if code != cli.ExitFailure || !strings.Contains(out, "could not read on in its journal") ||
 			strings.Contains(out, "granted") {
 			t.Errorf("events -o %s: exit code %d\n%s", format, code, out)
 		}
 	}
-	following := r.start("events", "--follow", "--from", "oldest", "-o", "json")
+	following := r.start("log", "--follow", "--from", "oldest", "-o", "json")
 	following.expect("history_unreadable")
 	watching := r.start("state", "watch", "--from", "1")
 	watching.expect("history_unreadable")
 	show()
 	following.expect(`"event":"granted"`)
-	r.must("state", "put", "doc:1", "1")
+	r.must("state", "set", "doc:1", "1")
 	watching.expect("doc:1")
 	for _, p := range []*proc{following, watching} {
 		p.signal(2)
 		p.ends(0)
 	}
-	if out := r.must("events"); !strings.Contains(out, "granted") {
+	if out := r.must("log"); !strings.Contains(out, "granted") {
 		t.Errorf("readable again: %s", out)
 	}
 }
@@ -67,7 +67,7 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 // nothing comes twice.
 func TestEventsFollow(t *testing.T) {
 	r := newRig(t)
-	p := r.start("events", "--follow", "--from", "oldest", "-o", "json")
+	p := r.start("log", "--follow", "--from", "oldest", "-o", "json")
 	p.expect(`"event":"opened"`)
 	for i := range 6 {
 		if i == 3 {
@@ -91,6 +91,6 @@ func TestEventsFollow(t *testing.T) {
 
 // Without a server at the start it fails instead of waiting.
 func TestEventsWithoutServer(t *testing.T) {
-	p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1"), "events", "--follow")
+	p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1"), "log", "--follow")
 	p.ends(cli.ExitUnreachable)
 }

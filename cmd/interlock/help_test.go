@@ -10,17 +10,17 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the reference of the command line anew")
 
-// references are the pages of the reference, with the groups of commands, or the
-// commands, that each has; the last one has the rest.
+// references are the pages of the reference, with the topics, or the commands, that each has.
 var references = []struct {
 	file, begins string
-	groups       []string
+	topics       []string
 }{
 	{"cli.md", `# Command reference
 
@@ -32,36 +32,43 @@ wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
 
 | page | commands |
 |---|---|
-| this one | leases |
+| this one | run, lock, unlock, why, log, and the tool itself |
+| [cli-lease.md](cli-lease.md) | leases, keys, agents, barriers, pools and fences |
 | [cli-state.md](cli-state.md) | documents, shared files and effects |
-| [cli-delegate.md](cli-delegate.md) | tasks, queues, mailboxes and approvals |
+| [cli-task.md](cli-task.md) | tasks |
+| [cli-work.md](cli-work.md) | queues, approvals, messages, writers and workflows |
 | [cli-account.md](cli-account.md) | the account writer and its ledger |
-| [cli-look.md](cli-look.md) | inspection, demos and benchmarks |
 | [cli-guard.md](cli-guard.md) | guards |
-| [cli-operator.md](cli-operator.md) | administration and servers |
+| [cli-operator.md](cli-operator.md) | servers and administration, demos and benchmarks |
 
-The flags that every command has are listed once, at ` + "`interlock`" + ` below. Commands that talk to no server do not have those that select one.
-`, []string{groupHold}},
-	{"cli-state.md", "# Commands: documents, files and effects\n\n" + made + shared, []string{groupState}},
+The flags that every command has are listed once, at [interlock options](#interlock-options). Commands that talk to no
+server do not have those that select one. ` + "`list`, `get`, `create` and `delete`" + ` have short forms:
+` + "`ls`, `show`, `new` and `rm`" + `.
+`, []string{topicDaily, topicTool}},
+	{"cli-lease.md", "# Commands: leases\n\n" + made + shared, []string{topicLeases}},
+	{"cli-state.md", "# Commands: documents, files and effects\n\n" + made + shared, []string{topicData}},
 	{
-		"cli-account.md", "# Commands: accounts\n\n" + made + " The guide is [account.md](../account.md)." + shared,
+		"cli-account.md", "# Commands: accounts\n\n" + made + "\nThe guide is [account.md](../account.md)." + shared,
 		[]string{"account"},
 	},
 	{
-		"cli-delegate.md",
-		"# Commands: tasks, mailboxes and approvals\n\n" + made +
-			" The guides are [tasks.md](../tasks.md) and [mailbox.md](../mailbox.md)." + shared,
-		[]string{groupTask},
+		"cli-task.md", "# Commands: tasks\n\n" + made + "\nThe guide is [tasks.md](../tasks.md)." + shared, []string{"task"},
 	},
-	{"cli-look.md", "# Commands: inspection, demos and benchmarks\n\n" + made + shared, []string{groupLook, groupTry}},
 	{
-		"cli-guard.md", "# Commands: guards\n\n" + made + " [guards.md](../guards.md) describes what they promise." + shared,
+		"cli-work.md",
+		"# Commands: queues, approvals, messages and workflows\n\n" + made +
+			"\nThe guides are [tasks.md](../tasks.md) and [mailbox.md](../mailbox.md)." + shared,
+		[]string{topicWork},
+	},
+	{
+		"cli-guard.md", "# Commands: guards\n\n" + made + "\n[guards.md](../guards.md) describes what they promise." + shared,
 		[]string{"guard"},
 	},
 	{
 		"cli-operator.md",
-		"# Commands: administration and servers\n\n" + made + " The guide is [operations.md](../operations.md)." + shared,
-		nil,
+		"# Commands: servers and administration\n\n" + made +
+			"\nThe guide is [operations.md](../operations.md)." + shared,
+		[]string{"serve", topicRules, topicServers, topicTrials},
 	},
 }
 
@@ -90,9 +97,12 @@ func TestReference(t *testing.T) {
 		if err := cmd.Help(); err != nil {
 			t.Fatal(err)
 		}
+		text := strings.ReplaceAll(help.String(), "interlock options lists the flags of every command.\n", "")
+		if cmd.Name() == "options" {
+			text += "\nFlags of every command:\n" + sharedFlags(cmd)
+		}
 		fmt.Fprintf(
-			page, "\n## %s\n\n```text\n%s\n```\n", cmd.CommandPath(),
-			strings.TrimSpace(withoutShared(trimLines(help.String()))),
+			page, "\n## %s\n\n```text\n%s\n```\n", cmd.CommandPath(), strings.TrimSpace(trimLines(text)),
 		)
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: %q is no short text", cmd.CommandPath(), cmd.Short)
@@ -104,7 +114,9 @@ func TestReference(t *testing.T) {
 			visit(sub, page)
 		}
 	}
-	visit(newRoot(cli.NewApp(nil)), &pages[0])
+	root := newRoot(cli.NewApp(nil))
+	root.InitDefaultHelpCmd()
+	visit(root, &pages[0])
 	for i := range references {
 		file, want := referenceDir+references[i].file, pages[i].Bytes()
 		if *update {
@@ -123,24 +135,16 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// pageOf is on which page a command stands.
+// pageOf is on which page a command stands: that of its own name, else that of its topic.
 func pageOf(cmd *cobra.Command) int {
-	for i := range references {
-		if slices.Contains(references[i].groups, cmd.GroupID) || slices.Contains(references[i].groups, cmd.Name()) {
-			return i
+	for _, name := range []string{cmd.Name(), cmd.GroupID} {
+		for i := range references {
+			if slices.Contains(references[i].topics, name) {
+				return i
+			}
 		}
 	}
-	return len(references) - 1
-}
-
-// withoutShared leaves out the flags of every command.
-func withoutShared(s string) string {
-	before, shared, found := strings.Cut(s, "\n\nFlags of every command:\n")
-	if !found {
-		return s
-	}
-	_, after, _ := strings.Cut(shared, "\n\n")
-	return before + "\n\n" + after
+	return 0
 }
 
 func trimLines(s string) string {
@@ -149,4 +153,69 @@ func trimLines(s string) string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// The first screen is read as a whole.
+func TestFirstScreen(t *testing.T) {
+	var help bytes.Buffer
+	root := newRoot(cli.NewApp(nil))
+	root.InitDefaultHelpCmd()
+	root.SetOut(&help)
+	if err := root.Help(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(help.String()), "\n")
+	if len(lines) > 30 {
+		t.Errorf("the first screen has %d lines, of at most 30:\n%s", len(lines), help.String())
+	}
+	for _, line := range lines {
+		if len(line) > 100 {
+			t.Errorf("%q has %d columns, of at most 100", line, len(line))
+		}
+	}
+	for _, cmd := range root.Commands() {
+		if !strings.Contains(help.String(), " "+cmd.Name()) {
+			t.Errorf("the first screen has no command %s", cmd.Name())
+		}
+	}
+}
+
+// A short flag means one thing, whatever the command.
+func TestShortFlags(t *testing.T) {
+	meaning := map[string]string{}
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Shorthand == "" {
+				return
+			}
+			if other := meaning[f.Shorthand]; other != "" && other != f.Name {
+				t.Errorf("%s: -%s is --%s here and --%s elsewhere", cmd.CommandPath(), f.Shorthand, f.Name, other)
+			}
+			meaning[f.Shorthand] = f.Name
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(cli.NewApp(nil)))
+}
+
+// Each hint for another name of a command is a command.
+func TestHints(t *testing.T) {
+	root := newRoot(cli.NewApp(nil))
+	for word, lines := range cli.Foreign {
+		if cmd, _, _ := root.Find([]string{word}); cmd != root {
+			t.Errorf("%s is a command, and has hints for another", word)
+		}
+		for _, line := range lines {
+			name, flag, _ := strings.Cut(line, " --")
+			cmd, rest, err := root.Find(strings.Fields(name))
+			if err != nil || len(rest) > 0 || !cmd.HasParent() {
+				t.Errorf("%s: there is no command %q", word, name)
+			} else if flag != "" && cmd.Flags().Lookup(flag) == nil {
+				t.Errorf("%s: %s has no flag --%s", word, name, flag)
+			}
+		}
+	}
 }

@@ -16,7 +16,7 @@ func TestJournalHead(t *testing.T) {
 	r := newRig(t)
 	head := func(key string) string {
 		r.must("lock", key)
-		return strings.TrimSpace(r.must("journal", "head"))
+		return strings.TrimSpace(r.must("admin", "journal", "head"))
 	}
 	first := head("a:1")
 	r.server.Kill()
@@ -29,7 +29,7 @@ func TestJournalHead(t *testing.T) {
 	third := head("a:3")
 	r.server.Kill()
 
-	out := r.must("journal", "verify", r.dir, "--head", first, "--head", third, "--head", second)
+	out := r.must("admin", "journal", "verify", r.dir, "--head", first, "--head", third, "--head", second)
 	for _, want := range []string{
 		"confirmed  " + first, "confirmed  " + second, "confirmed  " + third, "nothing is wrong",
 	} {
@@ -37,12 +37,12 @@ func TestJournalHead(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}
 	}
-	if out, code := r.do("journal", "verify", r.dir, "--head", "7:ab"); code != cli.ExitUsage ||
+	if out, code := r.do("admin", "journal", "verify", r.dir, "--head", "7:ab"); code != cli.ExitUsage ||
 		!strings.Contains(out, "64 hexadecimal digits") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	index, _, _ := strings.Cut(third, ":")
-	if out, code := r.do("journal", "verify", r.dir, "--head", "9"+third); code != cli.ExitDamaged ||
+	if out, code := r.do("admin", "journal", "verify", r.dir, "--head", "9"+third); code != cli.ExitDamaged ||
 		!strings.Contains(out, "it ends with entry "+index) {
 		t.Errorf("a head behind the end: exit code %d\n%s", code, out)
 	}
@@ -69,16 +69,16 @@ func TestJournalHead(t *testing.T) {
 	if err := errors.Join(err, j.Close()); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if out := r.must("journal", "verify", forged, "--head", first); !strings.Contains(out, "nothing is wrong") {
+	if out := r.must("admin", "journal", "verify", forged, "--head", first); !strings.Contains(out, "nothing is wrong") {
 		t.Error(out)
 	}
-	out, code := r.do("journal", "verify", forged, "--head", first, "--head", second)
+	out, code := r.do("admin", "journal", "verify", forged, "--head", first, "--head", second)
 	from, _, _ := strings.Cut(first, ":")
 	if code != cli.ExitDamaged || !strings.Contains(out, "an entry behind "+from+" and up to ") ||
 		!strings.Contains(out, "result     changed") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if out, code := r.do("journal", "verify", forged, "--head", second, "-o", "json"); code != cli.ExitDamaged ||
+	if out, code := r.do("admin", "journal", "verify", forged, "--head", second, "-o", "json"); code != cli.ExitDamaged ||
 		!strings.Contains(out, `"result":"changed"`) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -61,7 +61,7 @@ func TestRunReportsProgress(t *testing.T) {
 	p := r.start("run", "--stall", stall.String(), "k", "--", "sh", "-c", "echo lease $INTERLOCK_LEASE; read x; echo done")
 	_, lease, _ := strings.Cut(p.expect("lease l_"), " ")
 	for began, n := time.Now(), 0; time.Since(began) < stall+stall/2; n++ {
-		r.must("renew", lease, "--progress", strconv.Itoa(n))
+		r.must("lease", "renew", lease, "--progress", strconv.Itoa(n))
 	}
 	p.in.Write([]byte("\n"))
 	if out := p.ends(0); !strings.Contains(out, "done") {

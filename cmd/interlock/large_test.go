@@ -94,7 +94,7 @@ func TestLargeCommits(t *testing.T) {
 		}
 	}
 
-	if out := r.must("journal", "verify", r.dir); !strings.Contains(out, "nothing is wrong") {
+	if out := r.must("admin", "journal", "verify", r.dir); !strings.Contains(out, "nothing is wrong") {
 		t.Error(out)
 	}
 	type written struct {
@@ -102,7 +102,7 @@ func TestLargeCommits(t *testing.T) {
 		Index interlock.Index `json:",string"`
 	}
 	var commits []written
-	for line := range strings.Lines(r.must("journal", "dump", r.dir, "-o", "json")) {
+	for line := range strings.Lines(r.must("admin", "journal", "dump", r.dir, "-o", "json")) {
 		var e written
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %.100q", err, line)
@@ -125,7 +125,7 @@ func TestLargeCommits(t *testing.T) {
 	}
 	if len(commits) > 0 {
 		last := commits[len(commits)-1]
-		if out := r.must("journal", "dump", r.dir, "-o", "json", "--from", last.Index.String()); strings.Contains(
+		if out := r.must("admin", "journal", "dump", r.dir, "-o", "json", "--from", last.Index.String()); strings.Contains(
 			out, `"written"`,
 		) {
 			t.Errorf("begun behind its first piece, the dump has the commit at %s", last.Index)

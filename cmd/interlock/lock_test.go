@@ -18,7 +18,7 @@ func TestLockInterrupted(t *testing.T) {
 	if out := p.ends(cli.ExitSignal + int(syscall.SIGTERM)); strings.Contains(out, "INTERLOCK_LEASE") {
 		t.Error(out)
 	}
-	if out := r.must("get", "k"); strings.Contains(out, "WAITER") {
+	if out := r.must("key", "get", "k"); strings.Contains(out, "WAITER") {
 		t.Errorf("it still stands in line:\n%s", out)
 	}
 }

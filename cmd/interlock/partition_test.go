@@ -17,7 +17,7 @@ func TestPartition(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	r.env = append(r.env, "LOG="+log)
 	member := func(name string) *proc {
-		return r.start("partition", "queue", "--parts", "4", "--agent", name, "--", "sh", "-c",
+		return r.start("pool", "join", "queue", "--parts", "4", "--agent", name, "--", "sh", "-c",
 			`echo "begin $INTERLOCK_KEYS $INTERLOCK_PART $INTERLOCK_FENCE" >> "$LOG"; trap 'echo "end $INTERLOCK_KEYS" >> "$LOG"; exit' TERM; echo ready; sleep 1000 & wait`)
 	}
 	expect := func(p *proc, text string, times int) {
@@ -28,7 +28,7 @@ func TestPartition(t *testing.T) {
 	}
 	a := member("a")
 	expect(a, "ready", 4)
-	if out := r.must("get", "queue"); !strings.Contains(out, "member of 4 parts") {
+	if out := r.must("key", "get", "queue"); !strings.Contains(out, "member of 4 parts") {
 		t.Errorf("get shows\n%s", out)
 	}
 	b := member("b")
@@ -58,7 +58,7 @@ func TestPartition(t *testing.T) {
 	if began != 8 {
 		t.Errorf("%d commands were begun, want 8:\n%s", began, text)
 	}
-	if out := r.must("ls"); !strings.Contains(out, "nothing is held") {
+	if out := r.must("key", "list"); !strings.Contains(out, "nothing is held") {
 		t.Errorf("something was left behind:\n%s", out)
 	}
 }
@@ -67,7 +67,7 @@ func TestPartition(t *testing.T) {
 func TestPartitionFails(t *testing.T) {
 	r := newRig(t)
 	p := r.start(
-		"partition", "queue", "--parts", "2", "-o", "json", "--", "sh", "-c", `test $INTERLOCK_PART = 0 || exit 7`,
+		"pool", "join", "queue", "--parts", "2", "-o", "json", "--", "sh", "-c", `test $INTERLOCK_PART = 0 || exit 7`,
 	)
 	out := p.ends(7)
 	for _, want := range []string{
@@ -78,16 +78,16 @@ func TestPartitionFails(t *testing.T) {
 			t.Errorf("it does not say %s:\n%s", want, out)
 		}
 	}
-	p = r.start("partition", "queue", "--parts", "1", "--", "true")
+	p = r.start("pool", "join", "queue", "--parts", "1", "--", "true")
 	p.expect("queue/0: done")
 	p.signal(syscall.SIGHUP)
 	p.ends(cli.ExitSignal + int(syscall.SIGHUP))
 	for _, args := range [][]string{
-		{"partition", "queue", "--", "true"},
-		{"partition", "queue", "--parts", "2"},
-		{"partition", "a", "b", "--parts", "2", "--", "true"},
-		{"partition", "queue", "--parts", "4097", "--", "true"},
-		{"partition", "queue", "--parts", "2", "--divide", "luck", "--", "true"},
+		{"pool", "join", "queue", "--", "true"},
+		{"pool", "join", "queue", "--parts", "2"},
+		{"pool", "join", "a", "b", "--parts", "2", "--", "true"},
+		{"pool", "join", "queue", "--parts", "4097", "--", "true"},
+		{"pool", "join", "queue", "--parts", "2", "--divide", "luck", "--", "true"},
 	} {
 		if out, code := r.do(args...); code != cli.ExitUsage {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)

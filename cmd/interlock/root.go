@@ -1,7 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/account"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/approval"
@@ -13,7 +17,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/inspect"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/journal"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/lease"
-	"github.com/interlockdev/interlock/cmd/interlock/internal/mailbox"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/message"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/namespace"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/pattern"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/queue"
@@ -24,28 +28,31 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/try"
 )
 
-// Kinds of commands, in the order of the help text.
+// The topics of the commands. Those of every day have a line each on the first screen, all
+// others share one with their topic.
 const (
-	groupHold  = "hold"
-	groupState = "state"
-	groupTask  = "task"
-	groupLook  = "look"
-	groupRule  = "rule"
-	groupServe = "serve"
-	groupTry   = "try"
+	topicDaily   = "daily"
+	topicLeases  = "leases"
+	topicData    = "data"
+	topicWork    = "work"
+	topicRules   = "rules"
+	topicServers = "servers"
+	topicTrials  = "trials"
+	topicTool    = "other"
 )
+
+func init() { cobra.EnableCommandSorting = false } // the order of newRoot and of the groups is meant
 
 func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
-		Use:     "interlock",
-		Short:   "Traffic control for swarms of AI agents",
-		Version: cli.Version(),
+		Use:   "interlock",
+		Short: "Traffic control for swarms of AI agents",
 		Long: `Interlock is traffic control for swarms of AI agents: leases on shared resources, a fair and
 durable line of waiters, and fencing tokens that refuse late writers.
 
   interlock serve --data-dir DIR              start a server on this machine
-  interlock run account:12345 -- ./charge     run a command while holding a lease
-  interlock why account:12345                 show holders, waiters, and what to do`,
+  interlock run account:12345 -- ./charge     run a command while holding a lease`,
+		Version:       cli.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cli.NoCommand,
@@ -61,87 +68,157 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			return nil
 		},
 	}
-	root.SetVersionTemplate("interlock {{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version; interlock version prints more")
+	root.Flags().BoolP("version", "v", false, "print the version; interlock version prints more")
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	root.AddGroup(
-		&cobra.Group{ID: groupHold, Title: "Leases:"},
-		&cobra.Group{ID: groupState, Title: "Documents, files and effects:"},
-		&cobra.Group{ID: groupTask, Title: "Tasks:"},
-		&cobra.Group{ID: groupLook, Title: "Inspection:"},
-		&cobra.Group{ID: groupRule, Title: "Administration:"},
-		&cobra.Group{ID: groupServe, Title: "Servers:"},
-		&cobra.Group{ID: groupTry, Title: "Demos and benchmarks:"},
-	)
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help is enough
+	root.SetHelpCommand(newHelp())
 	a.Server.Define(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(
 		&a.Output, "output", "o", "text", "the output `format`: text, or json for the server's own answers",
 	)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usagef("%w", err) })
-	cobra.AddTemplateFunc(
-		"shared", func(cmd *cobra.Command) string { return cli.SharedFlags(cmd).FlagUsagesWrapped(helpWidth) },
-	)
-	cobra.AddTemplateFunc("own", func(cmd *cobra.Command) string { return cmd.LocalFlags().FlagUsagesWrapped(helpWidth) })
+	root.SetFlagErrorFunc(cli.FlagError)
+	cobra.AddTemplateFunc("own", func(cmd *cobra.Command) string { return ownFlags(cmd).FlagUsagesWrapped(helpWidth) })
+	cobra.AddTemplateFunc("topics", topics)
 	root.SetUsageTemplate(usageTemplate)
+	root.SetVersionTemplate("interlock {{.Version}}\n")
 
-	for _, group := range []struct {
+	for _, topic := range []struct {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupHold, []*cobra.Command{
-			run.New(a), lease.NewLock(a), lease.NewRenew(a), lease.NewRelease(a), lease.NewConvert(a), lease.NewArrive(a),
-			lease.NewPark(a), lease.NewResume(a),
-			run.NewWaitFor(a), run.NewPartition(a), lease.NewFence(a),
+		{topicDaily, []*cobra.Command{
+			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewLog(a), serve.New(a),
 		}},
-		{groupState, []*cobra.Command{state.New(a), state.NewCommit(a), effect.New(a), file.New(a)}},
-		{groupTask, []*cobra.Command{task.New(a), queue.New(a), mailbox.New(a), account.New(a), approval.New(a)}},
-		{
-			groupLook,
-			[]*cobra.Command{
-				inspect.NewLs(a), inspect.NewGet(a), lease.NewShow(a), inspect.NewWhy(a), inspect.NewWaits(a), inspect.NewHealth(a), inspect.NewHot(a),
-				inspect.NewContention(a), inspect.NewEvents(a),
-			},
-		},
-		{groupRule, []*cobra.Command{pattern.New(a), namespace.New(a), lease.NewRevoke(a)}},
-		{groupServe, []*cobra.Command{serve.New(a), guard.New(a), journal.New(a), journal.NewMigrate(a), credential.New(a)}},
-		{groupTry, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
-		{"", []*cobra.Command{newVersion(a)}},
+		{topicLeases, []*cobra.Command{
+			lease.New(a), inspect.NewKey(a), run.NewAgent(a), lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
+		}},
+		{topicData, []*cobra.Command{state.New(a), file.New(a), effect.New(a)}},
+		{topicWork, []*cobra.Command{
+			task.New(a), queue.New(a), approval.New(a), message.New(a), message.NewWriter(a), run.NewWorkflow(a),
+			account.New(a),
+		}},
+		{topicRules, []*cobra.Command{pattern.New(a), namespace.New(a), credential.New(a)}},
+		{topicServers, []*cobra.Command{guard.New(a), inspect.NewHealth(a), journal.NewAdmin(a)}},
+		{topicTrials, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
+		{topicTool, []*cobra.Command{newVersion(a), newOptions(a)}},
 	} {
-		for _, cmd := range group.commands {
-			cmd.GroupID = group.id
+		root.AddGroup(&cobra.Group{ID: topic.id, Title: topic.id})
+		for _, cmd := range topic.commands {
+			cmd.GroupID = topic.id
 			root.AddCommand(cmd)
+			shortForms(cmd)
 		}
 	}
+	root.SetHelpCommandGroupID(topicTool)
+	root.SetCompletionCommandGroupID(topicTool)
 	root.InitDefaultCompletionCmd()
 	return root
+}
+
+// shortForms lets verbs be typed as a shell has them.
+func shortForms(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		if short := map[string]string{
+			"list": "ls", "get": "show", "create": "new", "delete": "rm",
+		}[sub.Name()]; short != "" {
+			sub.Aliases = append(sub.Aliases, short)
+		}
+		shortForms(sub)
+	}
+}
+
+// newHelp returns the command help.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:         "help [COMMAND]",
+		Short:       "Describe a command",
+		Example:     "  interlock help task create",
+		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return cli.NoCommand(about, rest)
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+// newOptions returns the command options.
+func newOptions(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:         "options",
+		Short:       "List the flags of every command",
+		Args:        cli.NoArgs,
+		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.Say(
+				"Every command takes these flags; one without a server takes none that selects a server:\n\n%s", sharedFlags(cmd),
+			)
+			return nil
+		},
+	}
+}
+
+// sharedFlags describes the flags of every command.
+func sharedFlags(cmd *cobra.Command) string {
+	return cmd.Root().PersistentFlags().FlagUsagesWrapped(helpWidth)
+}
+
+// ownFlags are the flags that a command has for itself. That each has --help needs no line.
+func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags = cmd.Flags().SortFlags
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			own.AddFlag(f)
+		}
+	})
+	return own
+}
+
+// topics is the list of commands on the first screen.
+func topics(root *cobra.Command) string {
+	var daily, rest strings.Builder
+	for _, topic := range root.Groups() {
+		var names []string
+		for _, cmd := range root.Commands() {
+			switch {
+			case cmd.GroupID != topic.ID || cmd.Hidden:
+			case topic.ID == topicDaily:
+				fmt.Fprintf(&daily, "  %-9s %s\n", cmd.Name(), cmd.Short)
+			default:
+				names = append(names, cmd.Name())
+			}
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(&rest, "  %-9s %s\n", topic.Title, strings.Join(names, "  "))
+		}
+	}
+	return "Every day:\n" + daily.String() +
+		"\nBy topic, most with list, get, set and delete (short ls, show and rm):\n" + rest.String()
 }
 
 // helpWidth is fixed, so that the help text is the same everywhere.
 const helpWidth = 100
 
-const usageTemplate = `Usage:{{if not .HasAvailableSubCommands}}
+const usageTemplate = `{{if not .HasParent}}{{topics .}}
+interlock help COMMAND describes a command, interlock options lists the flags of all.
+{{else}}Usage:{{if not .HasAvailableSubCommands}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND{{end}}{{if .HasExample}}
 
 Examples:
-{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
 
-{{.Title}}{{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
-  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .Groups}}
-
-Also:{{else}}
-
-Commands:{{end}}{{range $cmds}}{{if (and (eq .GroupID "") .IsAvailableCommand)}}
-  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{with own .}}
 
 Flags:
-{{own . | trimTrailingWhitespaces}}{{end}}{{with shared .}}
+{{. | trimTrailingWhitespaces}}{{end}}
 
-Flags of every command:
-{{. | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
-
-{{.CommandPath}} COMMAND --help describes a command.{{end}}
-`
+{{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND --help describes a command.
+{{end}}interlock options lists the flags of every command.
+{{end}}`

@@ -88,7 +88,7 @@ func TestRunEndsItsCommandWhenTheLeaseIsLost(t *testing.T) {
 			r := newRig(t)
 			p := r.start("run", "--kill-after", "300ms", "account:1", "--", "sh", "-c", tt.script)
 			p.expect("ready")
-			r.must("revoke", "account:1", "-y", "--reason", "stuck since noon")
+			r.must("lease", "revoke", "account:1", "-y", "--reason", "stuck since noon")
 			out := p.ends(cli.ExitLost)
 			if !strings.Contains(out, tt.says) || !strings.Contains(out, "the lease is lost") || strings.Contains(out, "never") {
 				t.Errorf("it said:\n%s", out)
@@ -153,7 +153,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 			p.ends(cli.ExitSignal + int(s))
 		})
 	}
-	if out := r.must("events"); strings.Contains(out, "session_expired") || strings.Contains(out, " ttl ") {
+	if out := r.must("log"); strings.Contains(out, "session_expired") || strings.Contains(out, " ttl ") {
 		t.Errorf("a lease was left behind:\n%s", out)
 	}
 }
@@ -170,7 +170,7 @@ func TestRunInterruptedInLine(t *testing.T) {
 		!strings.Contains(out, "given up") {
 		t.Error(out)
 	}
-	if out := r.must("get", "k"); strings.Contains(out, "WAITER") {
+	if out := r.must("key", "get", "k"); strings.Contains(out, "WAITER") {
 		t.Errorf("it still stands in line:\n%s", out)
 	}
 	holder.in.Close()
@@ -257,7 +257,7 @@ func TestRunEnvironment(t *testing.T) {
 // A lease of a server that asks for credentials, over TLS.
 func TestRunForbidden(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "credentials")
-	out, code := startProc(t, cleanEnvironment(), "credential", "new", "ops", "--for", "acme", "--file", file).end()
+	out, code := startProc(t, cleanEnvironment(), "credential", "create", "ops", "--for", "acme", "--file", file).end()
 	if code != 0 {
 		t.Fatal(out)
 	}
@@ -266,7 +266,7 @@ func TestRunForbidden(t *testing.T) {
 		t: t, server: launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--credentials", file}}),
 	}
 	r.env = r.environment()
-	for _, args := range [][]string{{"ls"}, {"run", "k", "--", "true"}, {"lock", "k"}} {
+	for _, args := range [][]string{{"key", "list"}, {"run", "k", "--", "true"}, {"lock", "k"}} {
 		if out, code := r.do(args...); code != cli.ExitForbidden || !strings.Contains(out, "credential") {
 			t.Errorf("%v without a credential: exit code %d\n%s", args, code, out)
 		}
@@ -274,8 +274,8 @@ func TestRunForbidden(t *testing.T) {
 	plain := r.env
 	r.env = append(plain[:len(plain):len(plain)], "INTERLOCK_CREDENTIAL="+secret)
 	r.must("run", "k", "--", "true")
-	r.must("ls")
-	if out, code := r.do("--namespace", "other", "ls"); code != cli.ExitForbidden || strings.Contains(out, secret) {
+	r.must("key", "list")
+	if out, code := r.do("--namespace", "other", "key", "list"); code != cli.ExitForbidden || strings.Contains(out, secret) {
 		t.Errorf("in another namespace: exit code %d\n%s", code, out)
 	}
 	keep := filepath.Join(t.TempDir(), "secret")
@@ -283,5 +283,5 @@ func TestRunForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.env = plain
-	r.must("--credential-file", keep, "ls")
+	r.must("--credential-file", keep, "key", "list")
 }

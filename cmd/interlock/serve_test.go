@@ -47,7 +47,7 @@ func TestServeStops(t *testing.T) {
 		if out := p.ends(cli.ExitOK); !strings.Contains(out, "msg=stopped") {
 			t.Errorf("%s: it said:\n%s", cli.SignalName(s), out)
 		}
-		if out, code := startProc(t, cleanEnvironment(), "journal", "verify", dir).end(); code != 0 ||
+		if out, code := startProc(t, cleanEnvironment(), "admin", "journal", "verify", dir).end(); code != 0 ||
 			!strings.Contains(out, "closed in order") {
 			t.Errorf("%s left this behind: exit code %d\n%s", cli.SignalName(s), code, out)
 		}
@@ -75,7 +75,7 @@ func TestServeStopsWithClients(t *testing.T) {
 	byStream.expect("place 1 of 1")
 	byHTTP := r.start("lock", "k")
 	byHTTP.expect("place 2 of 2")
-	events := r.start("events", "--follow", "--from", "oldest", "-o", "json")
+	events := r.start("log", "--follow", "--from", "oldest", "-o", "json")
 	events.expect(`"event":"granted"`)
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -156,7 +156,7 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"--journal", "file:" + dir}, cli.ExitLocked, "another server holds it"},
 		{[]string{"--data-dir", filepath.Join(empty, "below")}, cli.ExitFailure, "not a directory"},
 		{[]string{"--data-dir", t.TempDir(), "--segment-bytes", "1"}, cli.ExitUsage, "at least"},
-		{[]string{"--data-dir", t.TempDir(), "--shutdown-timeout", "-1s"}, cli.ExitUsage, "above zero"},
+		{[]string{"--data-dir", t.TempDir(), "--shutdown-timeout", "0"}, cli.ExitUsage, "above zero"},
 	} {
 		out, code := serving(t, nil, tt.args...).end()
 		if code != tt.code || !strings.Contains(out, tt.says) || strings.Contains(out, "ready http") {
@@ -170,8 +170,9 @@ func TestServeRefusals(t *testing.T) {
 // Every flag has a variable, and a flag on the command line wins over it.
 func TestServeEnvironment(t *testing.T) {
 	dir := t.TempDir()
-	env := append(cleanEnvironment(), "INTERLOCK_DATA_DIR="+dir, "INTERLOCK_HTTP=127.0.0.1:0", "INTERLOCK_GRPC=127.0.0.1:0",
-		"INTERLOCK_LOG_FORMAT=json", "INTERLOCK_LOG_LEVEL=debug", "INTERLOCK_SNAPSHOT_BYTES=4096")
+	env := append(cleanEnvironment(), "INTERLOCK_SERVE_DATA_DIR="+dir,
+		"INTERLOCK_SERVE_HTTP=127.0.0.1:0", "INTERLOCK_SERVE_GRPC=127.0.0.1:0",
+		"INTERLOCK_SERVE_LOG_FORMAT=json", "INTERLOCK_SERVE_LOG_LEVEL=debug", "INTERLOCK_SERVE_SNAPSHOT_BYTES=4096")
 	p := startProc(t, env, "serve", "--log-format", "text")
 	p.ready()
 	p.expect("level=INFO msg=ready")
@@ -186,13 +187,14 @@ func TestServeEnvironment(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
 
-	if out := startProc(t, append(env, "INTERLOCK_SNAPSHOT_BYTES=many"), "serve").ends(cli.ExitUsage); !strings.Contains(
-		out, "INTERLOCK_SNAPSHOT_BYTES: ",
+	if out := startProc(t, append(env, "INTERLOCK_SERVE_SNAPSHOT_BYTES=many"), "serve").ends(cli.ExitUsage); !strings.Contains(
+		out, "INTERLOCK_SERVE_SNAPSHOT_BYTES: ",
 	) {
 		t.Error(out)
 	}
-	if out := startProc(t, append(env, "INTERLOCK_INSECURE=perhaps"), "serve").ends(cli.ExitUsage); !strings.Contains(
-		out, "INTERLOCK_INSECURE: ",
+	out := startProc(t, append(env, "INTERLOCK_SERVE_INSECURE=perhaps"), "serve").ends(cli.ExitUsage)
+	if !strings.Contains(
+		out, "INTERLOCK_SERVE_INSECURE: ",
 	) {
 		t.Error(out)
 	}
@@ -204,7 +206,7 @@ func TestServeReloads(t *testing.T) {
 	cert, key := certtest.SelfSigned(t, dir, 1)
 	file := filepath.Join(dir, "credentials")
 	credential := func(name string) string {
-		out, code := startProc(t, cleanEnvironment(), "credential", "new", name, "--file", file).end()
+		out, code := startProc(t, cleanEnvironment(), "credential", "create", name, "--file", file).end()
 		if code != 0 {
 			t.Fatal(out)
 		}
@@ -220,7 +222,7 @@ func TestServeReloads(t *testing.T) {
 			cleanEnvironment(), "INTERLOCK_URL=https://"+address, "INTERLOCK_GRPC="+grpc, "INTERLOCK_TLS_CA="+cert,
 			"INTERLOCK_CREDENTIAL="+secret,
 		)
-		startProc(t, env, "ls").ends(want)
+		startProc(t, env, "key", "list").ends(want)
 		startProc(t, env, "run", "k", "--", "true").ends(want)
 	}
 	try(first, 0)

@@ -43,7 +43,7 @@ func TestServerIsNotTrusted(t *testing.T) {
 		{stranger.Listener.Addr().String(), "is not trusted (x509: "},
 		{plain.Listener.Addr().String(), "does not speak TLS: use an address with http"},
 	} {
-		for _, command := range [][]string{{"ls"}, {"lock", "a"}, {"run", "a", "--", "true"}} {
+		for _, command := range [][]string{{"key", "list"}, {"lock", "a"}, {"run", "a", "--", "true"}} {
 			p := startProc(
 				t, append(cleanEnvironment(), "INTERLOCK_URL=https://"+tt.address, "INTERLOCK_GRPC="+tt.address), command...,
 			)

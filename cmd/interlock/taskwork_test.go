@@ -26,7 +26,7 @@ func queued(t *testing.T) *rig {
 // submit submits a task and returns its id.
 func (r *rig) submit(args ...string) string {
 	r.t.Helper()
-	id, _, _ := strings.Cut(r.must(append([]string{"task", "submit", "q"}, args...)...), "\n")
+	id, _, _ := strings.Cut(r.must(append([]string{"task", "create", "q"}, args...)...), "\n")
 	return strings.TrimSpace(id)
 }
 
@@ -66,7 +66,7 @@ func TestWorkerKilled(t *testing.T) {
 	if out := r.must("task", "wait", id); out != "by second\n" {
 		t.Errorf("the result is %q", out)
 	}
-	if out := r.must("task", "show", id); !strings.Contains(out, "session_expired") || !strings.Contains(out, "first") {
+	if out := r.must("task", "get", id); !strings.Contains(out, "session_expired") || !strings.Contains(out, "first") {
 		t.Errorf("it does not tell of the first attempt:\n%s", out)
 	}
 }
@@ -88,7 +88,7 @@ func TestWorkerLosesItsLease(t *testing.T) {
 			p := r.start("task", "work", "q", "--ttl", "1s", "--", "sh", "-c", tt.script)
 			p.expect("ready")
 			r.must("queue", "pause", "q")
-			r.must("revoke", "account:1", "-y", "--reason", "stuck since noon")
+			r.must("lease", "revoke", "account:1", "-y", "--reason", "stuck since noon")
 			if tt.says != "" {
 				p.expect(tt.says)
 			}
@@ -120,7 +120,7 @@ func TestWorkerDrains(t *testing.T) {
 	if out := r.must("task", "wait", one); out != "done well\n" {
 		t.Errorf("the first: %q", out)
 	}
-	if out := r.must("task", "show", two); !strings.Contains(out, "waits for a worker") {
+	if out := r.must("task", "get", two); !strings.Contains(out, "waits for a worker") {
 		t.Errorf("the second:\n%s", out)
 	}
 }
@@ -148,7 +148,7 @@ func TestWorkerIsHurried(t *testing.T) {
 			if out := p.ends(0); !strings.Contains(out, "the worker was stopped") {
 				t.Errorf("it said:\n%s", out)
 			}
-			if out := r.must("task", "show", id); !strings.Contains(out, "waits for a worker") {
+			if out := r.must("task", "get", id); !strings.Contains(out, "waits for a worker") {
 				t.Errorf("the task is not given back:\n%s", out)
 			}
 		})
@@ -178,7 +178,7 @@ func TestWorkerSurvivesARestart(t *testing.T) {
 	if out := r.must("task", "wait", id); out != "well\n" {
 		t.Errorf("the result is %q", out)
 	}
-	if out := r.must("task", "show", id); !strings.Contains(out, "in attempt 1") {
+	if out := r.must("task", "get", id); !strings.Contains(out, "in attempt 1") {
 		t.Errorf("it was not the first attempt:\n%s", out)
 	}
 	p.signal(syscall.SIGTERM)
@@ -214,7 +214,7 @@ func TestWorkerTellsAfterARestart(t *testing.T) {
 			if out := r.must("task", "wait", "--wait", "20s", id); out != "well\n" {
 				t.Errorf("the result is %q", out)
 			}
-			if out := r.must("task", "show", id); !strings.Contains(out, tt.stands) {
+			if out := r.must("task", "get", id); !strings.Contains(out, tt.stands) {
 				t.Errorf("want %q:\n%s", tt.stands, out)
 			}
 			p.signal(syscall.SIGTERM)
@@ -271,7 +271,7 @@ func TestWorkerHearsOfALostHandout(t *testing.T) {
 	if out := r.must("task", "wait", "--wait", "20s", id); out != "well\n" {
 		t.Errorf("the result is %q", out)
 	}
-	if out := r.must("task", "show", id); !strings.Contains(out, "in attempt 1") || !lost.Load() {
+	if out := r.must("task", "get", id); !strings.Contains(out, "in attempt 1") || !lost.Load() {
 		t.Errorf("the answer was lost: %t\n%s", lost.Load(), out)
 	}
 	p.signal(syscall.SIGTERM)

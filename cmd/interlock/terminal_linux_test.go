@@ -161,7 +161,7 @@ func TestRunOnATerminal(t *testing.T) {
 	s.types(ctrlZ)
 	s.sees("stopped: the lease ends in 30s")
 	s.sees("Stopped")
-	s.types("interlock ls\n")
+	s.types("interlock key list\n")
 	s.sees("exclusive")
 	s.types("fg\n")
 	s.types("hello\n")
@@ -244,7 +244,7 @@ func TestRevokeAsks(t *testing.T) {
 	r := newRig(t)
 	r.must("lock", "k", "--agent", "billing-7", "--purpose", "apply late fee")
 	for _, answer := range []string{"\n", "n\n", "\x04"} {
-		s := newScreen(t, r.env, launchtest.Binary(t), "revoke", "k")
+		s := newScreen(t, r.env, launchtest.Binary(t), "lease", "revoke", "k")
 		s.sees("k is held by billing-7 (held for ")
 		s.sees("apply late fee")
 		s.sees("(fence 1)")
@@ -252,7 +252,7 @@ func TestRevokeAsks(t *testing.T) {
 		s.types(answer)
 		s.sees("nothing was revoked")
 	}
-	s := newScreen(t, r.env, launchtest.Binary(t), "revoke", "k")
+	s := newScreen(t, r.env, launchtest.Binary(t), "lease", "revoke", "k")
 	s.sees("[y/N]")
 	s.types("y\n")
 	s.sees("revoked: billing-7 no longer holds k (fence 1)")
@@ -262,10 +262,10 @@ func TestRevokeAsks(t *testing.T) {
 func TestColours(t *testing.T) {
 	r := newRig(t)
 	r.must("lock", "k")
-	s := newScreen(t, r.env, launchtest.Binary(t), "ls")
+	s := newScreen(t, r.env, launchtest.Binary(t), "key", "list")
 	s.sees("KEY  MODE")
 	env := slices.DeleteFunc(slices.Clone(r.env), func(v string) bool { return v == "NO_COLOR=1" })
-	s = newScreen(t, env, launchtest.Binary(t), "ls")
+	s = newScreen(t, env, launchtest.Binary(t), "key", "list")
 	s.sees("\x1b[1mKEY\x1b[0m")
 	s.sees("\x1b[32mlive\x1b[0m")
 }
@@ -284,13 +284,13 @@ func TestRunKilled(t *testing.T) {
 // Text of other agents is bytes to a pipe, and cannot steer a terminal.
 func TestContentOnATerminal(t *testing.T) {
 	r := newRig(t)
-	r.must("state", "put", "hostile", "--type", "text/plain", "a\x1b]0;owned\x07\u009b2Jb\u202ec")
+	r.must("state", "set", "hostile", "--type", "text/plain", "a\x1b]0;owned\x07\u009b2Jb\u202ec")
 	out := r.must("state", "get", "hostile")
 	if !strings.Contains(out, "\x1b]0;owned") {
 		t.Errorf("to a pipe the document is %q", out)
 	}
 	r.must("queue", "set", "q")
-	id := strings.Fields(r.must("task", "submit", "q", "{}"))[0]
+	id := strings.Fields(r.must("task", "create", "q", "{}"))[0]
 	r.must("task", "work", "q", "--idle", "0", "--quiet", "--", "printf", "done \\033[2J\\302\\233")
 	for _, c := range []struct {
 		args  []string

@@ -15,7 +15,7 @@ func TestWaitForFindsADeadlock(t *testing.T) {
 	self := launchtest.Binary(t)
 	a := r.start(
 		"run", "--agent", "a", "x", "--", "sh", "-c",
-		self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`,
+		self+` agent wait b -- sh -c 'echo a asks; read answer; echo a has its answer'`,
 	)
 	// No agent of that name is there yet.
 	if out := a.ends(cli.ExitFailure); strings.Contains(out, "asks") {
@@ -23,15 +23,15 @@ func TestWaitForFindsADeadlock(t *testing.T) {
 	}
 
 	b := r.start(
-		"run", "--agent", "b", "y", "--", "sh", "-c", `echo b is there; read go; exec `+self+` wait-for a -- echo never`,
+		"run", "--agent", "b", "y", "--", "sh", "-c", `echo b is there; read go; exec `+self+` agent wait a -- echo never`,
 	)
 	b.expect("b is there")
 	a = r.start(
 		"run", "--agent", "a", "x", "--", "sh", "-c",
-		self+` wait-for b -- sh -c 'echo a asks; read answer; echo a has its answer'`,
+		self+` agent wait b -- sh -c 'echo a asks; read answer; echo a has its answer'`,
 	)
 	a.expect("a asks")
-	if out := r.must("waits"); !strings.Contains(out, "waits for it, as it declared") {
+	if out := r.must("key", "waits"); !strings.Contains(out, "waits for it, as it declared") {
 		t.Errorf("waits shows\n%s", out)
 	}
 	b.in.Write([]byte("\n"))
@@ -51,17 +51,17 @@ func TestWaitForTheEnd(t *testing.T) {
 	r := newRig(t)
 	b := r.start("run", "--agent", "b", "y", "--", "sh", "-c", "echo ready; read x")
 	b.expect("ready")
-	if out, code := r.do("wait-for", "--wait", "100ms", "b"); code != cli.ExitNotAcquired ||
+	if out, code := r.do("agent", "wait", "--wait", "100ms", "b"); code != cli.ExitNotAcquired ||
 		!strings.Contains(out, "b was not done within 100ms") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
-	p := r.start("wait-for", "b")
+	p := r.start("agent", "wait", "b")
 	p.expect("waiting for b")
 	b.in.Write([]byte("\n"))
 	b.ends(0)
 	p.expect("b is gone")
 	p.ends(0)
-	if out := r.must("waits"); !strings.Contains(out, "no waiters") {
+	if out := r.must("key", "waits"); !strings.Contains(out, "no waiters") {
 		t.Errorf("a wait was left behind:\n%s", out)
 	}
 }

@@ -60,6 +60,6 @@ push ben
 git -C ann pull -q --rebase origin main
 change ann src/auth.ts "session renamed"
 push ann -o "interlock-lease=$lease"
-INTERLOCK_LEASE=$lease interlock release > release.log
+INTERLOCK_LEASE=$lease interlock unlock > release.log
 change ann src/auth.ts "one more thing"
 push ann -o "interlock-lease=$lease"

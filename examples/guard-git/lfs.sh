@@ -18,7 +18,7 @@ field() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
 
 # git lfs lock art/logo.png
 id=$(call ann POST '' '{"path": "art/logo.png"}' | field id)
-echo "interlock says: $(interlock get repo:web/art/logo.png | sed -n '/^ann /s/ .*//p') holds it"
+echo "interlock says: $(interlock key get repo:web/art/logo.png | sed -n '/^ann /s/ .*//p') holds it"
 echo "ben is told: $(call ben POST '' '{"path": "art/logo.png"}' | field message | sed 's/since .*/since TIME/')"
 
 # git push asks what others have locked. An agent's lease counts.

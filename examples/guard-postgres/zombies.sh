@@ -52,7 +52,7 @@ freezes $first
 agent billing-2 300 frozen & # is granted the key when the first lease has expired
 second=$!
 freezes $second
-interlock revoke account:12345 --reason "it does not answer" -y >/dev/null
+interlock lease revoke account:12345 --reason "it does not answer" -y >/dev/null
 agent billing-3 35
 
 wakes $first

@@ -12,17 +12,17 @@ echo 1200 >"$account"
 
 eval "$(interlock lock account:12345 --agent refunds-1 --purpose "refund" 2>/dev/null)"
 echo "refunds-1 reads $(<"$account")"
-interlock park --free --for 8h --reason "refund 1200?"
+interlock lease park --free --for 8h --reason "refund 1200?"
 
 # Another agent takes its turn.
 interlock run --quiet --agent fees-2 account:12345 -- sh -c 'echo 1165 >"$0"' "$account"
 
 # A person finds the question in the list of approvals, and answers it.
-interlock approve 2>/dev/null | grep '| refund'
-interlock approve "$INTERLOCK_FENCE" --yes --by ada 2>/dev/null
+interlock approval list 2>/dev/null | grep '| refund'
+interlock approval approve "$INTERLOCK_FENCE" --by ada 2>/dev/null
 
 # The lease is resumed under a new fence. Before the answer this would have waited.
-eval "$(interlock resume --wait 1m 2>"$said")"
+eval "$(interlock lease resume --wait 1m 2>"$said")"
 grep -o 'read them again.*' "$said"
 echo "refunds-1 reads $(<"$account")"
-interlock release --note "refunded"
+interlock unlock --note "refunded"

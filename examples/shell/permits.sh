@@ -23,6 +23,6 @@ echo "admitted: $(cat "$dir"/*.code | grep -cx 0), refused with 75: $(cat "$dir"
 # The permits of those who were admitted come back when they are done.
 for n in {1..10}; do
     [[ $(<"$dir/$n.code") == 0 ]] || continue
-    (. "$dir/$n.lease" && interlock release)
+    (. "$dir/$n.lease" && interlock unlock)
 done
 interlock run --quiet --permits 2 "$runs" -- echo "both permits are free again"

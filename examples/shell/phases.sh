@@ -10,7 +10,7 @@ trap 'rm -f "$log"' EXIT
 
 work() {
     echo "first" >>"$log"
-    eval "$(interlock arrive --wait 1m 2>/dev/null)" || return
+    eval "$(interlock barrier arrive --wait 1m 2>/dev/null)" || return
     echo "second" >>"$log"
 }
 export -f work

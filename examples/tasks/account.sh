@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 export dir
 
 interlock queue set accounts --backoff 10ms --grace 100ms 2>/dev/null
-interlock mailbox writer set account --queue accounts --shape 'account:{id}'
+interlock writer set account --queue accounts --shape 'account:{id}'
 
 cat >"$dir/teller" <<'TELLER'
 cents=$(interlock state get "$INTERLOCK_KEYS" 2>/dev/null || echo 0)
@@ -25,16 +25,16 @@ fi
 interlock task ack "$((cents + amount))" --put "$INTERLOCK_KEYS=$((cents + amount))"
 TELLER
 
-interlock mailbox send account:1 credit 10000 --agent branch >/dev/null 2>&1
+interlock message send account:1 credit 10000 --agent branch >/dev/null 2>&1
 for n in {1..10}; do
-    interlock mailbox send account:1 fee --agent "billing-$n" -- -50 >/dev/null 2>&1 &
-    interlock mailbox send account:1 credit 20 --agent "support-$n" >/dev/null 2>&1 &
+    interlock message send account:1 fee --agent "billing-$n" -- -50 >/dev/null 2>&1 &
+    interlock message send account:1 credit 20 --agent "support-$n" >/dev/null 2>&1 &
 done
 wait
-interlock state put account:1 1000000 2>/dev/null || echo "around the writer: refused with $?"
+interlock state set account:1 1000000 2>/dev/null || echo "around the writer: refused with $?"
 
 { interlock task work accounts --quiet --idle 0 --ttl 1s --agent teller-1 -- bash "$dir/teller" || died=$?; } 2>/dev/null
 echo "teller-1: died with $died"
 interlock task work accounts --quiet --idle 5s --agent teller-2 -- bash "$dir/teller" 2>/dev/null
-echo "balance $(interlock state get account:1 2>/dev/null), handled by teller-2: $(interlock mailbox log account:1 | grep -c '^ *done by teller-2')"
-interlock mailbox log account:1 | grep -o 'attempt 2' | sort | uniq -c | sed 's/^ *//'
+echo "balance $(interlock state get account:1 2>/dev/null), handled by teller-2: $(interlock message log account:1 | grep -c '^ *done by teller-2')"
+interlock message log account:1 | grep -o 'attempt 2' | sort | uniq -c | sed 's/^ *//'

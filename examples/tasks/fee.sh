@@ -10,15 +10,15 @@ set -euo pipefail
 interlock queue set billing --max-attempts 3 2>/dev/null
 
 eval "$(interlock lock account:12345 --agent support-2 --purpose goodwill 2>/dev/null)"
-task=$(interlock task submit billing '{"fee": 3500}' --key account:12345 --agent billing-7 2>/dev/null)
+task=$(interlock task create billing '{"fee": 3500}' --key account:12345 --agent billing-7 2>/dev/null)
 echo "billing-7 has left a task and goes on"
 interlock task work billing --quiet --idle 0 -- echo "never: the account is taken"
-interlock release
+interlock unlock
 
 work() { # command: what is done with each task that can run
     interlock task work billing --quiet --idle 0 --later 60s -- bash -c "$1" 2>&1
 }
 work 'echo "attempt $INTERLOCK_ATTEMPT: the card network is down" >&2; exit 75'
-interlock task ls --state scheduled --ids | xargs interlock task reschedule >/dev/null
+interlock task list --state scheduled --ids | xargs interlock task reschedule >/dev/null
 work 'echo "charged $(grep -o "[0-9]*") in attempt $INTERLOCK_ATTEMPT"'
 interlock task wait "$task"

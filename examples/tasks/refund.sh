@@ -8,7 +8,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 interlock queue set refunds 2>/dev/null
-interlock state put balance:12 5000 >/dev/null
+interlock state set balance:12 5000 >/dev/null
 
 cat >"$dir/refund" <<'REFUND'
 amount=$(cat)
@@ -19,14 +19,14 @@ interlock task ack "refunded $amount" --put "balance:12=$(($(interlock state get
 REFUND
 work() { interlock task work refunds --quiet --idle 0 --agent refunds-1 -- bash "$dir/refund" 2>/dev/null; }
 
-small=$(interlock task submit refunds 300 --key balance:12 2>/dev/null)
-large=$(interlock task submit refunds 1200 --key balance:12 --purpose "ticket 77" --agent support-2 2>/dev/null)
+small=$(interlock task create refunds 300 --key balance:12 2>/dev/null)
+large=$(interlock task create refunds 1200 --key balance:12 --purpose "ticket 77" --agent support-2 2>/dev/null)
 work
 interlock task wait "$small"
-interlock state put balance:12 4000 --if-version "$(interlock state version balance:12)" --agent fees-2 --note "fee of 700" >/dev/null
+interlock state set balance:12 4000 --if-version "$(interlock state version balance:12)" --agent fees-2 --note "fee of 700" >/dev/null
 
-interlock approve "$large" | grep -E '^  (\| refund|asker|for)'
-interlock approve "$large" | grep -o 'fees-2.*: fee of 700' | sed 's/ .* ago//'
-interlock approve "$large" --yes --by ada --reason "checked with the customer"
+interlock approval get "$large" | grep -E '^  (\| refund|asker|for)'
+interlock approval get "$large" | grep -o 'fees-2.*: fee of 700' | sed 's/ .* ago//'
+interlock approval approve "$large" --by ada --reason "checked with the customer"
 work
 interlock task wait "$large"

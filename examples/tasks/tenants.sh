@@ -7,7 +7,7 @@ set -euo pipefail
 
 interlock queue set mail --group acme=2 2>/dev/null
 for tenant in acme{,,,,,,,,,,,} bell bell cord cord; do
-    interlock task submit mail --group "$tenant" --kind "$tenant" >/dev/null 2>&1
+    interlock task create mail --group "$tenant" --kind "$tenant" >/dev/null 2>&1
 done
 interlock task work mail --quiet --idle 0 -o json -- sh -c 'printf "%s" "$INTERLOCK_KIND"' |
     grep '"event":"done"' | grep -o '"detail":"[^,}]*' | tr -dc 'a-z\n' | sed 's/^detail//' | head -n 8 | sort | uniq -c | sed 's/^ *//'

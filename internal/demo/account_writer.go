@@ -44,7 +44,9 @@ func makeCredentials(ctx context.Context, binary, file string) (map[string]strin
 		treasury:   nil, billingRole: nil, supportRole: nil, rogueRole: nil,
 	} {
 		var failed bytes.Buffer
-		cmd := exec.CommandContext(ctx, binary, append([]string{"credential", "new", name, "--file", file}, args...)...)
+		cmd := exec.CommandContext(
+			ctx, binary, append([]string{"credential", "create", name, "--file", file}, args...)...,
+		)
 		cmd.Stderr = &failed
 		out, err := cmd.Output()
 		if err != nil {

@@ -103,7 +103,7 @@ func (r *staleResult) tell(cfg Config) {
 	row("both done after", func(w *staleStrand) string { return seconds(w.TookMS) })
 	fmt.Fprint(cfg.Out, `
 Leases cost waiting, versions cost thinking twice when two meet; changes that commute cost
-neither. Who meets often takes a lease; "interlock contention" says which keys those are.
+neither. Who meets often takes a lease; "interlock key contention" says which keys those are.
 `)
 }
 

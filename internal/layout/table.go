@@ -84,7 +84,7 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
 	{folder: "cmd", local: []string{"sim"}},
-	{folder: "cmd/interlock", remote: []string{"github.com/spf13/cobra"}},
+	{folder: "cmd/interlock", remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{
 		folder: "cmd/interlock/internal/account",
 		local: []string{
@@ -175,7 +175,7 @@ var table = []rule{
 		remote: []string{"github.com/spf13/pflag"},
 	},
 	{
-		folder: "cmd/interlock/internal/mailbox",
+		folder: "cmd/interlock/internal/message",
 		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/task", "cmd/interlock/internal/view"},
 		remote: []string{"github.com/spf13/cobra"},
 	},

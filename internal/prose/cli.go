@@ -17,7 +17,7 @@ func Warning(l *interlock.Lease, left time.Duration) string {
 	switch {
 	case l.StallIn > 0 && l.StallIn <= l.ExpiresIn:
 		return "the lease ends in " + Short(left) +
-			" unless the command reports progress (interlock renew --progress), in other words than last time"
+			" unless the command reports progress (interlock lease renew --progress), in other words than last time"
 	case l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn:
 		return "the lease ends in " + Short(left) + ": it may not be held for longer (max_hold)"
 	}

@@ -130,7 +130,7 @@ var sentences = [message.Count]string{
 	message.ModeForbiddenBelow:    "%s has keys of pattern %q below it, which does not let %s claim them in mode %s: claim the keys below that you need, or ask an operator",
 	message.NoPatternInClosed:     "key %s fits no pattern: the namespace is closed and has none, so register one, or open the namespace",
 	message.KeyFitsNoPattern:      "key %s fits none of the namespace's patterns, so it would exclude nobody: %s",
-	message.ListPatterns:          "list the patterns (GET /v1/patterns, `interlock pattern ls`), and use a key that fits one of them",
+	message.ListPatterns:          "list the patterns (GET /v1/patterns, `interlock pattern list`), and use a key that fits one of them",
 	message.UseShape:              "use a key of the shape %s",
 	message.UseKeySuchAs:          "use a key such as %s",
 	message.BarrierMismatch:       "%s was begun as a %v of %d: come to it with the same number",

@@ -41,7 +41,7 @@ type Head struct {
 func (h Head) String() string { return strconv.FormatUint(uint64(h.Index), 10) + ":" + h.Hash.String() }
 
 // errHead states what a head looks like.
-var errHead = errors.New("a head is an index, a colon and 64 hexadecimal digits, as `interlock journal head` prints it")
+var errHead = errors.New("a head is an index, a colon and 64 hexadecimal digits, as `interlock admin journal head` prints it")
 
 // Parse reads what String has written.
 func Parse(text string) (h Head, err error) {

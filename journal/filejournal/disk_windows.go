@@ -3,7 +3,7 @@ package filejournal
 import "golang.org/x/sys/windows"
 
 // canOwn reports whether a directory can be locked and synced. Windows can do neither, so directories are only read
-// there ("interlock journal verify").
+// there ("interlock admin journal verify").
 const canOwn = false
 
 func fileID(fd int) (device, inode uint64, err error) {

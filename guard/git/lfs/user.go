@@ -14,7 +14,7 @@ import (
 )
 
 // Users are the users that may come in, by name and password. The password is a secret that
-// "interlock credential new" made, and the file has the lines that it printed:
+// "interlock credential create" made, and the file has the lines that it printed:
 //
 //	alice  default  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //
@@ -41,7 +41,7 @@ func LoadUsers(path string) (*Users, error) {
 		}
 		if len(fields) < 3 || !isUser(fields[0]) {
 			return nil, fmt.Errorf(
-				"%s: line %d: want a name, a namespace and sha256:hash, as `interlock credential new` prints them", path, n,
+				"%s: line %d: want a name, a namespace and sha256:hash, as `interlock credential create` prints them", path, n,
 			)
 		}
 		digits, ok := strings.CutPrefix(fields[2], "sha256:")

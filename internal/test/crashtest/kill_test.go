@@ -38,7 +38,7 @@ func TestKillUnderLoad(t *testing.T) {
 	if err := server.Stop(ctx); err != nil {
 		t.Error(err)
 	}
-	if out, err := exec.Command(launchtest.Binary(t), "journal", "verify", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(launchtest.Binary(t), "admin", "journal", "verify", dir).CombinedOutput(); err != nil {
 		t.Errorf("journal verify: %v\n%s", err, out)
 	}
 	t.Attr("count.faults.kill9", fmt.Sprint(cycles))

@@ -42,7 +42,7 @@ var secretAttacks = []attack{
 		"128 bits from crypto/rand: no package that makes ids uses another source", guessing, nil,
 	},
 	{
-		76, "Secrets at rest", "reads the journal, as a file and by interlock journal dump",
+		76, "Secrets at rest", "reads the journal, as a file and by interlock admin journal dump",
 		"no credential stands in it, and none of its files may be read by others; a dump has no id by which one could act",
 		secretsAtRest, nil,
 	},

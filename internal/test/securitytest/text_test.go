@@ -25,7 +25,7 @@ var textAttacks = []attack{
 		textOnStream, nil,
 	},
 	{
-		40, "The same in a terminal", "has a person look at it with interlock ls, get, why, waits, events, task and watch",
+		40, "The same in a terminal", "has a person look at it with interlock key, why, log, task and state watch",
 		"no escape sequence and no line of the attacker's own reaches the terminal",
 		textInTerminal,
 		[]string{"main.TestClean", "main.TestQuote"},
@@ -367,5 +367,5 @@ func instructions(t *testing.T, s *site) {
 	if code != 65 {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	check("interlock state put", out)
+	check("interlock state set", out)
 }

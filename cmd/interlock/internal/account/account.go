@@ -19,17 +19,13 @@ import (
 
 // New returns the command account.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "account",
-		Short: "Keep accounts that have a single writer, and their ledger",
-		Long: `Keep balances that no agent may write: agents send their commands (credit, debit, hold,
-capture, void, transfer) with "interlock mailbox ask", and the writer decides them by the
+	return cli.Group(
+		"account", "Keep accounts that have a single writer, and their ledger",
+		`Keep balances that no agent may write: agents send their commands (credit, debit, hold,
+capture, void, transfer) with "interlock message ask", and the writer decides them by the
 policy of a file. docs/account.md is a guide.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newAccountCheck(a), newAccountSetup(a), newAccountServe(a), newAccountExport(a), newAccountVerify(a))
-	return cmd
+		newAccountCheck(a), newAccountSetup(a), newAccountServe(a), newAccountExport(a), newAccountVerify(a),
+	)
 }
 
 // readPolicies reads a policy file.

@@ -105,7 +105,7 @@ func keepLedger(ctx context.Context, a *cli.App, queue string, l *account.Ledger
 	}
 	if k.prefixes == nil {
 		return nil, fmt.Errorf(
-			"queue %s is the single writer of no keys, so there are no accounts: name another one with --queue, or see `interlock mailbox writer ls`",
+			"queue %s is the single writer of no keys, so there are no accounts: name another one with --queue, or see `interlock writer list`",
 			cli.Clean(queue),
 		)
 	}

@@ -69,10 +69,9 @@ not allowed.`,
 		&s.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger",
 	)
 	f.IntVar(&s.concurrency, "concurrency", 4, "how many accounts are worked on at once")
-	f.DurationVar(&s.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
-	f.DurationVar(&s.drain, "drain", 30*time.Second, "how long commands may run on after SIGTERM")
-	f.StringVar(&s.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
+	cli.DurationVar(f, &s.drain, "drain", 30*time.Second, "how long commands may run on after SIGTERM")
+	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	return cmd
 }
 

@@ -68,21 +68,21 @@ func (q *Flags) Define(cmd *cobra.Command, ttl time.Duration) {
 		&q.Parties, "parties", "wait at the barrier KEY until this `number` of parties is there; all are granted together",
 	)
 	f.StringVar(&q.Group, "group", "", "the claimant `group` that takes the permits")
-	f.DurationVar(&q.TTL, "ttl", ttl, "how long the lease outlives the last sign of life")
-	f.DurationVar(
-		&q.Grace, "grace", 0,
+	cli.DurationVar(f, &q.TTL, "ttl", ttl, "how long the lease outlives the last sign of life")
+	cli.DurationVar(
+		f, &q.Grace, "grace", 0,
 		"time to finish after the lease has ended, before the keys pass on (default: the key pattern's, else "+
 			interlock.DefaultGrace.String()+")",
 	)
-	f.DurationVar(
-		&q.MaxHold, "max-hold", 0, "how long the keys may be held at all (default: the key pattern's, else no limit)",
+	cli.DurationVar(
+		f, &q.MaxHold, "max-hold", 0, "how long the keys may be held at all (default: the key pattern's, else no limit)",
 	)
-	f.DurationVar(
-		&q.Stall, "stall", 0,
-		"how long the lease lives without news of progress, see interlock renew --progress (default: the key pattern's, else no limit)",
+	cli.DurationVar(
+		f, &q.Stall, "stall", 0,
+		"how long the lease lives without news of progress, see interlock lease renew --progress (default: the key pattern's, else no limit)",
 	)
-	f.DurationVar(
-		&q.LockDelay, "lock-delay", 0,
+	cli.DurationVar(
+		f, &q.LockDelay, "lock-delay", 0,
 		"how long the keys stay closed when the holder dies instead of releasing them (default: the key pattern's, else 0)",
 	)
 	f.IntVar(&q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
@@ -94,8 +94,7 @@ func (q *Flags) Define(cmd *cobra.Command, ttl time.Duration) {
 		&q.AsOf, "as-of", 0, "the `version` of the namespace that you have read: the grant lists later writes at the keys",
 	)
 	f.StringVar(&q.Purpose, "purpose", "", "its purpose, for others to read")
-	f.StringVar(&q.Agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &q.Agent, "your `name`, for others to read")
 }
 
 // Check refuses flags that contradict each other.

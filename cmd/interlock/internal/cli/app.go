@@ -54,7 +54,7 @@ func (a *App) CheckGlobals(cmd *cobra.Command) error {
 	}
 	var ignored []string
 	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed && hidden(cmd, f.Name) && !Given(f) {
+		if f.Changed && hidden(cmd, f) && !Given(f) {
 			ignored = append(ignored, "--"+f.Name)
 		}
 	})
@@ -70,26 +70,18 @@ func (a *App) CheckGlobals(cmd *cobra.Command) error {
 	return a.Server.Complete()
 }
 
-// hidden reports whether a shared flag means nothing to a command.
-func hidden(cmd *cobra.Command, flag string) bool {
-	if flag == "output" {
+// hidden reports whether a flag is a shared one that means nothing to a command.
+func hidden(cmd *cobra.Command, f *pflag.Flag) bool {
+	switch {
+	case cmd.InheritedFlags().Lookup(f.Name) == nil:
+		return false
+	case f.Name == "output":
 		return annotated(cmd, TextOnly)
 	}
 	return annotated(cmd, Offline)
 }
 
 func annotated(cmd *cobra.Command, key string) bool { return cmd.Annotations[key] != "" }
-
-// SharedFlags returns the flags of every command that have a meaning for this one.
-func SharedFlags(cmd *cobra.Command) *pflag.FlagSet {
-	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
-	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if !hidden(cmd, f.Name) {
-			shown.AddFlag(f)
-		}
-	})
-	return shown
-}
 
 // IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }

@@ -14,17 +14,14 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// NoCommand is for commands that only have others below them.
-func NoCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// Group returns a command that only has others below it.
+func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	text := "there is no command " + Quote(Clean(args[0])) + " in " + cmd.CommandPath()
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return Usagef("%s", text)
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // OneArg demands one argument; what describes it.

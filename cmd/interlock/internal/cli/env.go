@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -15,7 +16,7 @@ const (
 	envGiven = "interlock_given" // the value came from it
 )
 
-// envName is INTERLOCK_ and the flag's name.
+// envName is INTERLOCK_ and the name of a flag.
 func envName(flag string) string {
 	return "INTERLOCK_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
@@ -30,13 +31,10 @@ func Bind(flags *pflag.FlagSet, flag, name string) {
 	f.Usage += " [" + name + "]"
 }
 
-// BindAll binds every flag of a set that is not bound yet.
-func BindAll(flags *pflag.FlagSet) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[EnvMark] == nil {
-			Bind(flags, f.Name, "")
-		}
-	})
+// BindAll binds every flag of a command, with the command's name in the variable's, so that what
+// a command of "interlock run" inherits is never meant for it.
+func BindAll(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { Bind(cmd.Flags(), f.Name, envName(cmd.Name()+"-"+f.Name)) })
 }
 
 // FromEnvironment sets the bound flags that were not on the command line.

@@ -45,8 +45,8 @@ func (t *Target) Define(flags *pflag.FlagSet) {
 		&t.GRPC, "grpc-addr", "",
 		"the server's session `address`; grpc:// before it speaks gRPC, for proxies (default: the host of --url and the port after its own)",
 	)
-	flags.StringVar(
-		&t.Namespace, "namespace", "", "the `namespace` to work in (default: the credential's, else \"default\")",
+	flags.StringVarP(
+		&t.Namespace, "namespace", "n", "", "the `namespace` to work in (default: the credential's, else \"default\")",
 	)
 	flags.StringVar(
 		&t.Credential, "credential", "",
@@ -93,7 +93,7 @@ func (t *Target) Complete() error {
 	}
 	if strings.ContainsFunc(t.Credential, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return Usagef(
-			"the credential has characters that no credential has: use it exactly as `interlock credential new` printed it",
+			"the credential has characters that no credential has: use it exactly as `interlock credential create` printed it",
 		)
 	}
 	if base.Scheme == "https" {

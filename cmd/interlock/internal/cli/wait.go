@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,8 +24,8 @@ func (q *WaitFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	q.Wait = Forever
 	f.Var(&q.Wait, "wait", "how long to wait in line: a `duration`, 0 to fail at once, or forever")
-	f.DurationVar(
-		&q.MaxWait, "max-wait", 0,
+	DurationVar(
+		f, &q.MaxWait, "max-wait", 0,
 		"how long the request may stand in line at all, by the server's clock (default: the key pattern's, else no limit)",
 	)
 }
@@ -52,7 +53,7 @@ func (w *Wait) String() string {
 	if *w == Forever {
 		return "forever"
 	}
-	return time.Duration(*w).String()
+	return Span(time.Duration(*w))
 }
 
 func (w *Wait) Set(s string) error {
@@ -60,13 +61,12 @@ func (w *Wait) Set(s string) error {
 		*w = Forever
 		return nil
 	}
-	if s == "0" {
-		*w = 0
-		return nil
+	d, err := ParseDuration(s)
+	if errors.Is(err, errNoDuration) {
+		return fmt.Errorf("%w, 0, or forever", err)
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return Usagef("want a duration such as 30s, 0, or forever")
+	if err != nil {
+		return err
 	}
 	*w = Wait(d)
 	return nil
@@ -90,7 +90,7 @@ func Duration(flag string, value, least, most time.Duration) BoundedDuration {
 func CheckDurations(list ...BoundedDuration) error {
 	for _, d := range list {
 		if d.value < d.least || d.value > d.most {
-			return Usagef("%s %s: want a duration from %s to %s", d.flag, d.value, d.least, d.most)
+			return Usagef("%s %s: want a duration from %s to %s", d.flag, Span(d.value), Span(d.least), Span(d.most))
 		}
 	}
 	return nil

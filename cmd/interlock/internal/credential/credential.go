@@ -30,7 +30,7 @@ func newCredentialNew(a *cli.App) *cobra.Command {
 	var operator bool
 	var roles, queues, groups []string
 	cmd := &cobra.Command{
-		Use:   "new NAME",
+		Use:   "create NAME",
 		Short: "Make a credential and its line for the credentials file",
 		Long: `Make a credential of 256 random bits. It is printed once and stored nowhere: pass it to its
 owner, who sets INTERLOCK_CREDENTIAL or keeps it in a file. The server gets a line with its
@@ -42,10 +42,10 @@ pulls from the queues named by --queue; approver answers questions; operator adm
 patterns, settings and queues, and revokes leases; server rotates the keys that sign fences,
 which all namespaces share; metrics reads /metrics with the names of all namespaces, and
 nothing else. Without a role it is an agent's. docs/security.md has the table of rights.`,
-		Example: `  interlock credential new billing-swarm --for acme --file credentials.txt
-  interlock credential new ops --for acme --role operator --file credentials.txt
-  interlock credential new bank --for acme --role agent --queue bank --file credentials.txt
-  interlock credential new prometheus --role metrics --file credentials.txt`,
+		Example: `  interlock credential create billing-swarm --for acme --file credentials.txt
+  interlock credential create ops --for acme --role operator --file credentials.txt
+  interlock credential create bank --for acme --role agent --queue bank --file credentials.txt
+  interlock credential create prometheus --role metrics --file credentials.txt`,
 		Args: cli.OneArg("the credential"),
 		Annotations: map[string]string{
 			cli.Offline: "true",

@@ -19,10 +19,9 @@ import (
 
 // New returns the command effect.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "effect",
-		Short: "Perform an external action at most once",
-		Long: `An effect is an action outside of Interlock that must not happen twice, such as a charge. It
+	return cli.Group(
+		"effect", "Perform an external action at most once",
+		`An effect is an action outside of Interlock that must not happen twice, such as a charge. It
 is identified by the action: tool, target and the arguments that matter. A second claim of
 the same action, under whatever idempotency key, returns the first result, or asks to find
 out what happened; the action is never performed twice.
@@ -32,14 +31,9 @@ out what happened; the action is never performed twice.
     └─────► unknown ── reconcile ──► done, or free again
 
 "interlock effect run" does all of it around a command.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
 		newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a),
-		newEffectGet(a), newEffectLs(a), newEffectForget(a),
+		newEffectGet(a), newEffectList(a), newEffectDelete(a),
 	)
-	return cmd
 }
 
 // effect is an effect in the form of the HTTP API.
@@ -156,13 +150,12 @@ unknown: find out, and reconcile.`,
 	}
 	x.flags(cmd)
 	f := cmd.Flags()
-	f.DurationVar(
-		&ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown",
+	cli.DurationVar(
+		f, &ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown",
 	)
-	f.DurationVar(&wait, "wait", 0, "how long to wait for another claimer")
+	cli.DurationVar(f, &wait, "wait", 0, "how long to wait for another claimer")
 	f.StringVar(&lease, "lease", "", "the `lease` as long as which the claim lives (default: $INTERLOCK_LEASE)")
-	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &agent, "your `name`, for others to read")
 	return cmd
 }
 
@@ -297,7 +290,7 @@ func newEffectReconcile(a *cli.App) *cobra.Command {
 		Long: `Settle the effect with the digest ACTION after you have looked at the target, because its
 claimer died or does not know the outcome. With --happened it counts as done; with
 --did-not-happen it is free, and the next claimer may do it.`,
-		Example: `  interlock effect ls --state unknown
+		Example: `  interlock effect list --state unknown
   interlock effect reconcile 5f3c... --happened --result '{"charge": "ch_1"}' --reason "seen in the ledger"`,
 		Args: cli.OneArg("the digest of an action"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -348,18 +341,18 @@ func newEffectGet(a *cli.App) *cobra.Command {
 	}
 }
 
-func newEffectForget(a *cli.App) *cobra.Command {
+func newEffectDelete(a *cli.App) *cobra.Command {
 	var older time.Duration
 	cmd := &cobra.Command{
-		Use:   "forget [action]",
-		Short: "Forget done effects before their time, so that each may be done again",
-		Long: `Forget effects that were done longer ago than --older-than, or one, by its digest, that was
-done or was found not done. The next agent that plans a forgotten effect performs it again.
-Claimed and unknown effects are never forgotten. The command needs an operator's credential.
+		Use:   "delete [ACTION]",
+		Short: "Delete done effects before their time, so that each may be done again",
+		Long: `Delete effects that were done longer ago than --older-than, or one, by its digest, that was
+done or was found not done. The next agent that plans a deleted effect performs it again.
+Claimed and unknown effects are never deleted. The command needs an operator's credential.
 
 A namespace remembers 100,000 effects, a done one for 30 days. When it is full, new effects
 replace done ones that are older than the namespace's effect-retention.`,
-		Example: "  interlock effect forget --older-than 240h",
+		Example: "  interlock effect delete --older-than 240h",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			byAge := cmd.Flags().Changed("older-than")
@@ -382,7 +375,7 @@ replace done ones that are older than the namespace's effect-retention.`,
 				}
 				err := a.Call(cmd.Context(), r, &answer, func() error {
 					if forgotten += answer.Forgotten; !answer.More {
-						a.Say("forgotten: %d\n", forgotten)
+						a.Say("deleted: %d\n", forgotten)
 					}
 					return nil
 				})
@@ -392,17 +385,17 @@ replace done ones that are older than the namespace's effect-retention.`,
 			}
 		},
 	}
-	cmd.Flags().DurationVar(&older, "older-than", 0, "all that were done so long ago, such as 240h")
+	cli.DurationVar(cmd.Flags(), &older, "older-than", 0, "all that were done so long ago, such as 240h")
 	return cmd
 }
 
-func newEffectLs(a *cli.App) *cobra.Command {
+func newEffectList(a *cli.App) *cobra.Command {
 	var state string
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "ls",
+		Use:     "list",
 		Short:   "List effects",
-		Example: `  interlock effect ls --state unknown`,
+		Example: `  interlock effect list --state unknown`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {

@@ -102,8 +102,7 @@ command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 	f.IntVar(
 		&r.notDone, "not-done-exit", 0, "the command's exit `code` that means it has certainly done nothing (default: none)",
 	)
-	f.StringVar(&r.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &r.agent, "your `name`, for others to read")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }

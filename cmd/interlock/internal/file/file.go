@@ -17,10 +17,9 @@ import (
 
 // New returns the command file.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "file",
-		Short: "Read and change files that several agents share",
-		Long: `Read and change the files of a directory that several agents share without branches, and
+	return cli.Group(
+		"file", "Read and change files that several agents share",
+		`Read and change the files of a directory that several agents share without branches, and
 lose no change. A file's version is the hash of its content. A write names the version that
 the change was made from: if others have changed the file since, both changes are merged as
 git does it, and where they are in conflict nothing is written and the answer describes the
@@ -28,11 +27,8 @@ changes and their authors, in words for a prompt.
 
 This needs no server. Paths are below --root, with / between their parts; symbolic
 links are not followed. Earlier contents are kept in .interlock below the root.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newFileRead(a), newFileVersion(a), newFileWrite(a), newFileRm(a))
-	return cmd
+		newFileRead(a), newFileVersion(a), newFileWrite(a), newFileDelete(a),
+	)
 }
 
 // sharedFile is the common part of the commands about files.
@@ -55,8 +51,7 @@ func (s *sharedFile) change(cmd *cobra.Command) *cobra.Command {
 	f.StringVar(
 		&s.base, "base", "", "the `version` that the change was made from, as printed by read; none for a new file",
 	)
-	f.StringVar(&s.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	f.StringVar(&s.note, "note", "", "the `reason` of the change, for reports of conflicts")
 	return cmd
 }
@@ -169,12 +164,12 @@ names the changes, their authors, and the next step.`,
 	})
 }
 
-func newFileRm(a *cli.App) *cobra.Command {
+func newFileDelete(a *cli.App) *cobra.Command {
 	var s sharedFile
 	return s.change(&cobra.Command{
-		Use:     "rm PATH --base VERSION",
-		Short:   "Remove a file if it has not changed",
-		Example: `  interlock file rm old.md --base "$(cat /tmp/base)" --note "moved to new.md"`,
+		Use:     "delete PATH --base VERSION",
+		Short:   "Delete a file if it has not changed",
+		Example: `  interlock file delete old.md --base "$(cat /tmp/base)" --note "moved to new.md"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeFile(cmd.Context(), a, &s, file.Change{Path: args[0], Delete: true})
 		},

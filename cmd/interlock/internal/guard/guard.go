@@ -14,17 +14,13 @@ import (
 
 // New holds the guards: what checks a fence where agents write.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "guard",
-		Short: "Check fences where agents write",
-		Long: `A lease keeps two agents from working on a thing at once, as long as both know whether they
+	return cli.Group(
+		"guard", "Check fences where agents write",
+		`A lease keeps two agents from working on a thing at once, as long as both know whether they
 still hold it. One that was paused does not, and writes late. A guard stands where agents
 write, and refuses a write with a fence older than one it has seen.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newGuardPostgres(a), newGuardSQLite(a), newGuardRedis(a), newGuardHTTP(a), newGuardGit(a))
-	return cmd
+		newGuardPostgres(a), newGuardSQLite(a), newGuardRedis(a), newGuardHTTP(a), newGuardGit(a),
+	)
 }
 
 // pruneIdle is how long a key has to be idle before its fence is forgotten, by default.

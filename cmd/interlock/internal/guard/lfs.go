@@ -33,7 +33,7 @@ agents hold without Git LFS are locked too.
 
 A lock ends after --ttl, because it is not renewed. --force takes it from any user.
 
-With --users a user needs a secret made by "interlock credential new"; the file has the
+With --users a user needs a secret made by "interlock credential create"; the file has the
 lines that it printed. Without, every user name is accepted, on loopback only.`,
 		Example:     `  interlock guard git lfs --repo web --path /team/web.git/info/lfs`,
 		Args:        cli.NoArgs,
@@ -43,7 +43,7 @@ lines that it printed. Without, every user name is accepted, on loopback only.`,
 	g.repoKeys.flags(cmd)
 	g.listenFlags.flags(cmd, "127.0.0.1:7431")
 	f := cmd.Flags()
-	f.DurationVar(&g.ttl, "ttl", interlock.MaxTTL, "how long a lock lives")
+	cli.DurationVar(f, &g.ttl, "ttl", interlock.MaxTTL, "how long a lock lives")
 	f.StringVar(&g.path, "path", "", "the `path` that stands before /locks in requests")
 	f.StringVar(&g.users, "users", "", "`file` of credentials")
 	f.StringSliceVar(&g.hosts, "host", nil, "further `names` of the guard, such as git.example.com")

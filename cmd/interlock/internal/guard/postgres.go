@@ -240,7 +240,7 @@ func newGuardPostgresPrune(a *cli.App) *cobra.Command {
 				}
 			}
 		})
-	cmd.Flags().DurationVar(&idle, "idle", pruneIdle, "forget keys that were not entered for this `time`")
+	cli.DurationVar(cmd.Flags(), &idle, "idle", pruneIdle, "forget keys that were not entered for this `time`")
 	return cmd
 }
 

@@ -211,7 +211,7 @@ func newGuardSQLitePrune(a *cli.App) *cobra.Command {
 			return sqlite.Prune(idle), nil
 		},
 		func(rows string) (string, error) { return "forgotten: " + rows, nil })
-	cmd.Flags().DurationVar(&idle, "idle", pruneIdle, "forget keys that were not entered for this `time`")
+	cli.DurationVar(cmd.Flags(), &idle, "idle", pruneIdle, "forget keys that were not entered for this `time`")
 	return cmd
 }
 

@@ -6,8 +6,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
-// NewContention returns the command contention.
-func NewContention(a *cli.App) *cobra.Command {
+func newContention(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "contention",
 		Short: "Show how often commits conflict and leases are waited for",

@@ -1,5 +1,4 @@
-// Package inspect is the commands that show holders, waiters and events: ls, get, why,
-// waits, hot, contention and events.
+// Package inspect is the commands that show holders, waiters and events: key, why and log.
 //
 // They must never change anything, and never show an id that is the right to act on a lease.
 //

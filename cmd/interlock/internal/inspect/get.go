@@ -21,8 +21,17 @@ type hotAnswer struct {
 	} `json:"keys"`
 }
 
-// NewGet returns the command get.
-func NewGet(a *cli.App) *cobra.Command {
+// NewKey returns the command key.
+func NewKey(a *cli.App) *cobra.Command {
+	return cli.Group(
+		"key", "Show keys: their holders, their lines, the busiest",
+		`A key names what agents work on, such as account:12345 or repo:web/src. Any text is a key; key
+patterns give keys of one shape their rules.`,
+		newList(a), newGet(a), newWaits(a), newHot(a), newContention(a),
+	)
+}
+
+func newGet(a *cli.App) *cobra.Command {
 	var resource string
 	cmd := &cobra.Command{
 		Use:   "get KEY",
@@ -34,8 +43,8 @@ the key opens when their lock_delay is over.
 
 With --resource, for a partitioned key: also the part that a resource belongs to, and the
 member that has it now.`,
-		Example: `  interlock get account:12345
-  interlock get queue:orders --resource order:4711`,
+		Example: `  interlock key get account:12345
+  interlock key get queue:orders --resource order:4711`,
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,8 +9,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
-// NewHot returns the command hot.
-func NewHot(a *cli.App) *cobra.Command {
+func newHot(a *cli.App) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "hot",

@@ -20,8 +20,7 @@ type edge struct {
 	Waited  int64         `json:"waited_ms"`
 }
 
-// NewWaits returns the command waits.
-func NewWaits(a *cli.App) *cobra.Command {
+func newWaits(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "waits",
 		Short: "Show the wait-for graph as a tree",

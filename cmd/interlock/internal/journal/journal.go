@@ -24,8 +24,12 @@ import (
 	"github.com/interlockdev/interlock/journal/filejournal"
 )
 
-// New returns the command journal.
-func New(a *cli.App) *cobra.Command {
+// NewAdmin returns the command admin.
+func NewAdmin(a *cli.App) *cobra.Command {
+	return cli.Group("admin", "Check, print and move a server's journal", "", newJournal(a), newMigrate(a))
+}
+
+func newJournal(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "journal",
 		Short:       "Check or print a journal, or its head",
@@ -47,8 +51,8 @@ func newJournalDump(a *cli.App) *cobra.Command {
 		Long: `Print the events of a journal, oldest first, with -o json one a line. It changes nothing and
 may run beside a server. Ids of leases, tickets and sessions are left out, because they are
 secrets.`,
-		Example: `  interlock journal dump data --from 1041
-  interlock journal dump data --only acme -o json | jq 'select(.fence == "17")'`,
+		Example: `  interlock admin journal dump data --from 1041
+  interlock admin journal dump data --only acme -o json | jq 'select(.fence == "17")'`,
 		Args:        cli.OneArg("the directory"),
 		Annotations: map[string]string{cli.Offline: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,15 +24,14 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// NewMigrate returns the command migrate.
-func NewMigrate(a *cli.App) *cobra.Command {
+func newMigrate(a *cli.App) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "migrate --from DIR --to etcd://HOST:PORT,HOST:PORT/NAME",
 		Short: "Move a stopped server's state to another journal",
 		Long: `Move a stopped server's state to another journal: leases, places in line, sessions,
 documents, tasks, and the answers of requests that may be repeated. Its history stays
-where it is: print it with "interlock journal dump DIR".
+where it is: print it with "interlock admin journal dump DIR".
 
 The source must not be in use, and the target must be empty. At the target fences begin far
 above all that the source has assigned, so a write under an old lease that was ended
@@ -41,12 +40,12 @@ sign fences with new keys.
 
 Exit codes: 0 moved, 2 wrong flags or a target that is not empty, 3 the source is
 damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything else.`,
-		Example:     `  interlock migrate --from data --to etcd://10.0.0.1,10.0.0.2,10.0.0.3/main`,
+		Example:     `  interlock admin migrate --from data --to etcd://10.0.0.1,10.0.0.2,10.0.0.3/main`,
 		Args:        cli.NoArgs,
 		Annotations: map[string]string{cli.Offline: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" || to == "" {
-				return cli.Usagef("name the source and the target: interlock migrate --from DIR --to etcd://HOST:PORT/NAME")
+				return cli.Usagef("name the source and the target: interlock admin migrate --from DIR --to etcd://HOST:PORT/NAME")
 			}
 			place, err := etcdjournal.ParsePlace(to)
 			if err != nil {
@@ -63,7 +62,7 @@ damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything 
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "the `directory` of the stopped server, as serve --data-dir was given it")
 	f.StringVar(&to, "to", "", "the new journal as a `URL`, as serve --journal will be given it")
-	cli.BindAll(f)
+	cli.BindAll(cmd)
 	return cmd
 }
 

@@ -30,14 +30,14 @@ func newJournalVerify(a *cli.App) *cobra.Command {
 each entry can be read. It changes nothing and may run beside a server.
 
 Checksums detect faults of a disk. Changes by a person with access to the files are detected
-with a head that was published before: "interlock journal head" prints one. With --head
+with a head that was published before: "interlock admin journal head" prints one. With --head
 every change, addition, removal or move of an entry up to it is detected. Several heads
 narrow down where.
 
 Exit codes: 0 nothing is wrong, 3 damaged or changed, 5 a newer version wrote it, 1 there is
 no journal in DIR, or a head is older than the journal can prove.`,
-		Example: `  interlock journal verify data
-  interlock journal verify data --head $(git tag -l --format='%(contents)' journal-2026-05-01)`,
+		Example: `  interlock admin journal verify data
+  interlock admin journal verify data --head $(git tag -l --format='%(contents)' journal-2026-05-01)`,
 		Args:        cli.OneArg("the directory"),
 		Annotations: map[string]string{cli.Offline: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {

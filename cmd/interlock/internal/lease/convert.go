@@ -10,8 +10,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-// NewConvert returns the command convert.
-func NewConvert(a *cli.App) *cobra.Command {
+func newConvert(a *cli.App) *cobra.Command {
 	var q acquire.ClaimFlags
 	var held string
 	cmd := &cobra.Command{
@@ -29,9 +28,9 @@ The lease keeps its id and gets a new fence, so the variables are printed again,
 Exit codes: 0 converted, 73 victim of a deadlock, 75 not in time, 79 the lease is
 lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
 		Example: `  eval "$(interlock lock --shared ledger:2026)"
-  eval "$(interlock convert ledger:2026 --wait 30s)"            # upgrade to write
-  eval "$(interlock convert --shared ledger:2026)"              # downgrade again
-  eval "$(interlock convert ledger:2026 --claim org:acme/runs=2)"`,
+  eval "$(interlock lease convert ledger:2026 --wait 30s)"            # upgrade to write
+  eval "$(interlock lease convert --shared ledger:2026)"              # downgrade again
+  eval "$(interlock lease convert ledger:2026 --claim org:acme/runs=2)"`,
 		ValidArgsFunction: view.CompleteKeys(a, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.LeaseFlag(held)
@@ -59,8 +58,17 @@ lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
 	return cmd
 }
 
-// NewArrive returns the command arrive.
-func NewArrive(a *cli.App) *cobra.Command {
+// NewBarrier returns the command barrier.
+func NewBarrier(a *cli.App) *cobra.Command {
+	return cli.Group(
+		"barrier", "Wait at a barrier until all parties have arrived",
+		`A barrier is a key that a number of parties acquire together, by "interlock run --parties N"
+or "interlock lock --parties N": each is granted when all have come.`,
+		newArrive(a),
+	)
+}
+
+func newArrive(a *cli.App) *cobra.Command {
 	var q cli.WaitFlags
 	cmd := &cobra.Command{
 		Use:   "arrive [LEASE]",
@@ -77,7 +85,7 @@ Exit codes: 0 open, 75 broken or not in time, 79 the lease is lost, 69 no server
 answered.`,
 		Example: `  interlock run --parties 3 build:42 -- ./phases
   # in ./phases, between one phase and the next
-  eval "$(interlock arrive --wait 10m)" || exit`,
+  eval "$(interlock barrier arrive --wait 10m)" || exit`,
 		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.LeaseArg(args)

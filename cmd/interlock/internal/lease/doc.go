@@ -1,5 +1,4 @@
-// Package lease is the commands about one lease over HTTP: lock, renew, release, convert, arrive,
-// park, resume, fence, show and revoke.
+// Package lease is the commands about one lease over HTTP: lock, unlock, lease, barrier and fence.
 //
 // A script that stands in line must leave it when it is interrupted. Commands that hold a lease as
 // long as a process lives are in package run.

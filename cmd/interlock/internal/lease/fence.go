@@ -19,16 +19,12 @@ import (
 
 // NewFence returns the command fence.
 func NewFence(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "fence",
-		Short: "Sign and verify fences",
-		Long: `A signed fence is a short-lived statement that a lease holds a key. The guard of a resource
+	return cli.Group(
+		"fence", "Sign and verify fences",
+		`A signed fence is a short-lived statement that a lease holds a key. The guard of a resource
 verifies it with the server's public keys alone, without a call to the server.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newFenceSign(a), newFenceVerify(a), newFenceKeys(a), newFenceRotate(a))
-	return cmd
+		newFenceSign(a), newFenceVerify(a), newFenceKeys(a), newFenceRotate(a),
+	)
 }
 
 func newFenceSign(a *cli.App) *cobra.Command {
@@ -64,7 +60,7 @@ than the lease has left.`,
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&ttl, "ttl", signed.DefaultTTL, "how long it shall hold")
+	cli.DurationVar(cmd.Flags(), &ttl, "ttl", signed.DefaultTTL, "how long it shall hold")
 	return cmd
 }
 

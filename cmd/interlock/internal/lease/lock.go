@@ -12,6 +12,16 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
+// New returns the command lease: what there is to do with a lease besides lock and unlock.
+func New(a *cli.App) *cobra.Command {
+	return cli.Group(
+		"lease", "Show, renew, convert, park or revoke a lease",
+		`A lease that "interlock lock" took is named by its id, which is a secret; $INTERLOCK_LEASE has
+it where the command line does not. "interlock unlock" releases it.`,
+		newGet(a), newRenew(a), newConvert(a), newPark(a), newResume(a), newRevoke(a),
+	)
+}
+
 // NewLock returns the command lock.
 func NewLock(a *cli.App) *cobra.Command {
 	var q acquire.Flags
@@ -20,12 +30,12 @@ func NewLock(a *cli.App) *cobra.Command {
 		Use:   "lock KEY...",
 		Short: "Take a lease for a script that renews and releases it",
 		Long: `Take a lease on all of the keys, or on none, and print it as variables for a shell. Keep it
-alive with "interlock renew": it ends when --ttl has passed since the last renewal. Prefer
+alive with "interlock lease renew": it ends when --ttl has passed since the last renewal. Prefer
 "interlock run" if the work is one command.
 
 With --documents the documents at the keys come with the lease, read in the same step:
 with -o json as "documents", else in words on standard error. INTERLOCK_AS_OF is then
-the version of the namespace that they are of, for "interlock commit --as-of".
+the version of the namespace that they are of, for "interlock state commit --as-of".
 
 Inside "interlock run" or the work at a task, the session around this command counts as
 waiting while it stands in line.
@@ -34,7 +44,7 @@ Exit codes: 0 granted, 73 victim of a deadlock, 75 not acquired in time, 69 no s
 answered, 77 not allowed, 2 wrong flags or keys.`,
 		Example: `  eval "$(interlock lock account:12345 --wait 30s)" || exit
   ./charge --fence "$INTERLOCK_FENCE"
-  interlock release --outcome done`,
+  interlock unlock --outcome done`,
 		ValidArgsFunction: view.CompleteKeys(a, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := q.Check(cmd); err != nil {
@@ -74,8 +84,7 @@ func lock(ctx context.Context, a *cli.App, keys []string, q *acquire.Flags, docu
 	return s.stand(ctx, "granted")
 }
 
-// NewRenew returns the command renew.
-func NewRenew(a *cli.App) *cobra.Command {
+func newRenew(a *cli.App) *cobra.Command {
 	var progress string
 	cmd := &cobra.Command{
 		Use:   "renew [LEASE]",
@@ -86,7 +95,7 @@ means that the lease is lost: write nothing more.
 With --progress it also reports the progress of the work, for others to read. A lease with
 --stall ends when no new progress is reported for so long, whether it was taken by lock or
 by run: the command of a run reports it with this command too.`,
-		Example: `  interlock renew --progress 3/5`,
+		Example: `  interlock lease renew --progress 3/5`,
 		Args:    cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.LeaseArg(args)
@@ -111,11 +120,11 @@ by run: the command of a run reports it with this command too.`,
 	return cmd
 }
 
-// NewRelease returns the command release.
-func NewRelease(a *cli.App) *cobra.Command {
+// NewUnlock returns the command unlock.
+func NewUnlock(a *cli.App) *cobra.Command {
 	var outcome, note string
 	cmd := &cobra.Command{
-		Use:   "release [LEASE]",
+		Use:   "unlock [LEASE]",
 		Short: "Release a lease, with a note for the next holder",
 		Long: `Release a lease; without LEASE the one in $INTERLOCK_LEASE. Exit code 79 means that it was
 lost before, so that another holder may have worked on the keys.`,

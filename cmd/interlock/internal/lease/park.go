@@ -14,8 +14,7 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 )
 
-// NewPark returns the command park.
-func NewPark(a *cli.App) *cobra.Command {
+func newPark(a *cli.App) *cobra.Command {
 	var keep, free bool
 	var limit time.Duration
 	var reason string
@@ -27,11 +26,11 @@ needs no renewal any more and belongs to no session: any caller with its id may 
 within --for. With --free others may hold the keys meanwhile; with --keep they may not.
 Without either the key pattern decides, else the keys are kept.
 
-With --reason it asks a person: "interlock approve" lists it, and the answer resumes it.
-"interlock resume" waits for that, resumes the lease and reports what may have changed.`,
-		Example: `  interlock park --free --for 8h --reason "refund of 1200.00: approve?"
-  interlock approve FENCE --yes     # by another person
-  eval "$(interlock resume --wait 10m)" || exit`,
+With --reason it asks a person: "interlock approval list" shows it, and the answer resumes it.
+"interlock lease resume" waits for that, resumes the lease and reports what may have changed.`,
+		Example: `  interlock lease park --free --for 8h --reason "refund of 1200.00: approve?"
+  interlock approval approve FENCE     # by another person
+  eval "$(interlock lease resume --wait 10m)" || exit`,
 		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.LeaseArg(args)
@@ -68,8 +67,8 @@ With --reason it asks a person: "interlock approve" lists it, and the answer res
 	f := cmd.Flags()
 	f.BoolVar(&keep, "keep", false, "others may not hold the keys meanwhile")
 	f.BoolVar(&free, "free", false, "others may hold the keys meanwhile")
-	f.DurationVar(
-		&limit, "for", 0,
+	cli.DurationVar(
+		f, &limit, "for", 0,
 		"how long it may be parked before it ends (default: the key pattern's, else "+interlock.DefaultPark.String()+")",
 	)
 	f.StringVar(&reason, "reason", "", "what a person is asked: the lease then waits for an answer")
@@ -94,8 +93,7 @@ func parkingText(p *api.Parking) string {
 	return text
 }
 
-// NewResume returns the command resume.
-func NewResume(a *cli.App) *cobra.Command {
+func newResume(a *cli.App) *cobra.Command {
 	var q cli.WaitFlags
 	var preempt, unapproved bool
 	cmd := &cobra.Command{
@@ -116,8 +114,8 @@ during which another resume continues to wait. With --wait 0 the lease stays par
 that is held already is simply shown.
 
 Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no server answered.`,
-		Example: `  eval "$(interlock resume --wait 10m)" || exit
-  interlock resume l_0123456789abcdef0123456789abcdef -o json | jq .lease.moved`,
+		Example: `  eval "$(interlock lease resume --wait 10m)" || exit
+  interlock lease resume l_0123456789abcdef0123456789abcdef -o json | jq .lease.moved`,
 		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.LeaseArg(args)
@@ -135,7 +133,7 @@ Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no
 			}
 			s := &longPollRequest{
 				asks: true, a: a, api: a.API(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"),
-				again: "interlock resume", late: lateFor,
+				again: "interlock lease resume", late: lateFor,
 				ask: cli.Request{Method: http.MethodPost, Path: view.LeasePath(id, "resume"), Body: body, ID: cli.FreshID()},
 			}
 			return s.stand(cmd.Context(), "resumed")

@@ -18,8 +18,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-// NewRevoke returns the command revoke.
-func NewRevoke(a *cli.App) *cobra.Command {
+func newRevoke(a *cli.App) *cobra.Command {
 	var fence uint64
 	var reason string
 	var yes bool
@@ -31,8 +30,8 @@ on in the meantime; without --fence it is the present holder's, if there is only
 holder is notified, and every guard refuses its later writes.
 
 On a terminal the command asks first, unless -y is set.`,
-		Example: `  interlock revoke account:12345 --reason "stuck since noon"
-  interlock revoke account:12345 --fence 17 -y`,
+		Example: `  interlock lease revoke account:12345 --reason "stuck since noon"
+  interlock lease revoke account:12345 --fence 17 -y`,
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,14 +15,11 @@ import (
 
 // New returns the command namespace.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "namespace",
-		Short: "Manage a namespace: its settings, its end",
-		Args:  cli.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newNamespaceGet(a), newNamespaceSet(a), newNamespaceDelete(a))
-	return cmd
+	return cli.Group(
+		"namespace", "Manage a namespace: its settings, its end",
+		"",
+		newNamespaceGet(a), newNamespaceSet(a), newNamespaceDelete(a),
+	)
 }
 
 // settings is the flags of a namespace's settings.
@@ -38,8 +35,8 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.strict, "strict-order", false, "require holders of keys to ask only for later ones, segment by segment")
 	f.BoolVar(&s.closed, "closed", false, "refuse keys that match none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
-	f.DurationVar(
-		&s.retention, "effect-retention", 0,
+	cli.DurationVar(
+		f, &s.retention, "effect-retention", 0,
 		"how long a done effect is remembered at least when there is no room for others; 0 is 7 days",
 	)
 	f.Var(
@@ -137,7 +134,7 @@ json" prints them, and settings in neither have their defaults.`,
 		},
 	}
 	s.flags(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "read the settings from this `file` of JSON")
+	cmd.Flags().StringVar(&file, "file", "", "read the settings from this `file` of JSON")
 	return cmd
 }
 

@@ -13,21 +13,16 @@ import (
 
 // New returns the command pattern.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "pattern",
-		Short: "Manage the rules for all keys of one shape",
-		Long: `Key patterns define the keys of a namespace and their rules: capacity, rate, times,
+	return cli.Group(
+		"pattern", "Manage the rules for all keys of one shape",
+		`Key patterns define the keys of a namespace and their rules: capacity, rate, times,
 claimants and modes. Keys that match no pattern stay open until "interlock namespace set
 --closed".
 
 docs/patterns.md shows how they are used.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newPatternSet(a), newPatternGet(a), newPatternLs(a), newPatternRm(a), newPatternRevisions(a), newPatternRevert(a),
+		newPatternList(a), newPatternGet(a), newPatternSet(a), newPatternDelete(a), newPatternRevisions(a),
+		newPatternRevert(a),
 	)
-	return cmd
 }
 
 func newPatternSet(a *cli.App) *cobra.Command {
@@ -48,7 +43,7 @@ With SHAPE, settings without a flag have their defaults, also when there was a p
 that name. Without SHAPE the pattern must exist, and settings without a flag stay as they
 are. A list is replaced as a whole; --alias "" and the like clear it.
 
---file reads patterns as "interlock pattern get -o json" and "ls -o json" print them:
+--file reads patterns as "interlock pattern get -o json" and "list -o json" print them:
 one object, or a list of objects with names; - is standard input. Each replaces the
 pattern of its name. With NAME and flags they change the one object of the file.`,
 		Example: `  interlock pattern set account 'account:{id:int}' --alias 'acct-{id:int}' --max-ttl 10m
@@ -56,7 +51,7 @@ pattern of its name. With NAME and flags they change the one object of the file.
   interlock pattern set model 'model:{name}' --rate 60/1m --burst 10
   interlock pattern set gpu 'gpu:{n:int}' --member 'gpu:{0..7}' --preempt revoke
   interlock pattern set runs --capacity 3
-  interlock pattern ls -o json > patterns.json && interlock pattern set --file patterns.json`,
+  interlock pattern list -o json > patterns.json && interlock pattern set --file patterns.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 2:
@@ -91,7 +86,7 @@ pattern of its name. With NAME and flags they change the one object of the file.
 		},
 	}
 	p.flags(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "read the pattern, or several, from this `file` of JSON")
+	cmd.Flags().StringVar(&file, "file", "", "read the pattern, or several, from this `file` of JSON")
 	return cmd
 }
 
@@ -160,12 +155,12 @@ func newPatternGet(a *cli.App) *cobra.Command {
 	}
 }
 
-func newPatternLs(a *cli.App) *cobra.Command {
+func newPatternList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "ls",
+		Use:   "list",
 		Short: "List the key patterns",
-		Example: `  interlock pattern ls
-  interlock pattern ls -o json | jq -r '.patterns[].pattern'`,
+		Example: `  interlock pattern list
+  interlock pattern list -o json | jq -r '.patterns[].pattern'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var answer struct {
@@ -187,19 +182,19 @@ func newPatternLs(a *cli.App) *cobra.Command {
 	}
 }
 
-func newPatternRm(a *cli.App) *cobra.Command {
+func newPatternDelete(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "rm NAME",
-		Short: "Forget a key pattern",
-		Long: `Forget a key pattern. Leases under it stay held. Its keys then follow other patterns; if the
+		Use:   "delete NAME",
+		Short: "Delete a key pattern",
+		Long: `Delete a key pattern. Leases under it stay held. Its keys then follow other patterns; if the
 namespace is closed and none fits, new claims on them are refused.`,
-		Example:           "  interlock pattern rm runs",
+		Example:           "  interlock pattern delete runs",
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := cli.Request{Method: http.MethodDelete, Path: patternPath(args[0]), ID: cli.FreshID(), Again: true}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
-				a.Say("removed: pattern %s\n", cli.Clean(args[0]))
+				a.Say("deleted: pattern %s\n", cli.Clean(args[0]))
 				return nil
 			})
 		},

@@ -48,7 +48,8 @@ func (p *policy) flags(cmd *cobra.Command) {
 	)
 	p.durations = map[string]*time.Duration{}
 	for _, d := range view.PatternDurations {
-		p.durations[d.Flag] = f.Duration(d.Flag, 0, d.Usage)
+		p.durations[d.Flag] = new(time.Duration)
+		cli.DurationVar(f, p.durations[d.Flag], d.Flag, 0, d.Usage)
 	}
 	f.Uint32Var(
 		&p.maxWaiters, "max-waiters", 0,

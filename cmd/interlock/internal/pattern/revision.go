@@ -15,7 +15,7 @@ func newPatternRevisions(a *cli.App) *cobra.Command {
 		Use:   "revisions NAME",
 		Short: "Show the earlier revisions of a key pattern",
 		Long: `Show the earlier revisions of a key pattern, the newest first. The last 16 changes are
-remembered, also those of a pattern that was dropped.`,
+remembered, also those of a pattern that was deleted.`,
 		Example:           "  interlock pattern revisions runs",
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
@@ -36,7 +36,7 @@ remembered, also those of a pattern that was dropped.`,
 					r := &got.Revisions[i]
 					shape, policy := cli.Clean(r.Policy.Shape), cli.OrDash(r.Policy.Line())
 					if r.Dropped {
-						shape, policy = "-", "dropped"
+						shape, policy = "-", "deleted"
 					}
 					if r.Reverted > 0 {
 						policy += " (as in " + strconv.FormatUint(r.Reverted, 10) + ")"
@@ -56,7 +56,7 @@ func newPatternRevert(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revert NAME",
 		Short: "Restore an earlier revision of a key pattern",
-		Long: `Restore an earlier revision of a key pattern, or a dropped pattern; without --to the
+		Long: `Restore an earlier revision of a key pattern, or a deleted pattern; without --to the
 revision before the present one. The result is a revision of its own, so a second revert
 undoes the first. Leases stay held, also above a smaller capacity.`,
 		Example: `  interlock pattern revert runs

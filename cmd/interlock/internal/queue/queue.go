@@ -19,18 +19,14 @@ import (
 
 // New returns the command queue.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "queue",
-		Short: "Manage task queues",
-		Long: `A queue is where tasks of one kind wait for their keys and for a worker. Its settings are
+	return cli.Group(
+		"queue", "Manage task queues",
+		`A queue is where tasks of one kind wait for their keys and for a worker. Its settings are
 the number of attempts, the pauses between them, the number of tasks that run at once, and
 the shares of groups, such as tenants.
 
 docs/tasks.md shows how queues are used.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newQueueSet(a), newQueueLs(a), newQueueShow(a),
+		newQueueSet(a), newQueueList(a), newQueueGet(a),
 		changingQueue(a, "pause", "Stop handing out the tasks of a queue",
 			`Stop handing out the tasks of a queue until it is resumed. Running tasks continue, and new
 ones are accepted.`, "paused"),
@@ -43,8 +39,8 @@ ones are accepted.`, "paused"),
 			a,
 			"resume", "Resume a queue that was paused or drained", `Resume a queue that was paused or drained.`, "open",
 		),
-		newQueueRm(a))
-	return cmd
+		newQueueDelete(a),
+	)
 }
 
 // queueFlags is the flags of queue set. Only those that were given become fields.
@@ -86,7 +82,8 @@ func (q *queueFlags) flags(f *pflag.FlagSet) {
 		q.counts[c.flag] = f.Int(c.flag, 0, c.usage)
 	}
 	for _, d := range queueDurations {
-		q.durations[d.flag] = f.Duration(d.flag, 0, d.usage)
+		q.durations[d.flag] = new(time.Duration)
+		cli.DurationVar(f, q.durations[d.flag], d.flag, 0, d.usage)
 	}
 	f.Var(
 		&q.groups, "group",
@@ -178,7 +175,7 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 				}
 				if refused {
 					a.Complain(
-						"it is new: `interlock task submit %s` brings it tasks, `interlock task work %s -- COMMAND` does them",
+						"it is new: `interlock task create %s` brings it tasks, `interlock task work %s -- COMMAND` does them",
 						cli.Quote(cli.Clean(args[0])), cli.Quote(cli.Clean(args[0])),
 					)
 				}
@@ -190,12 +187,12 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 	return cmd
 }
 
-func newQueueLs(a *cli.App) *cobra.Command {
+func newQueueList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "ls",
+		Use:   "list",
 		Short: "List the queues, with their numbers of tasks by state",
-		Example: `  interlock queue ls
-  interlock queue ls -o json | jq '.queues[] | select(.dead > 0)'`,
+		Example: `  interlock queue list
+  interlock queue list -o json | jq '.queues[] | select(.dead > 0)'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var got view.Queues
@@ -226,11 +223,11 @@ func newQueueLs(a *cli.App) *cobra.Command {
 	}
 }
 
-func newQueueShow(a *cli.App) *cobra.Command {
+func newQueueGet(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:               "show QUEUE",
+		Use:               "get QUEUE",
 		Short:             "Show a queue: its state and its settings",
-		Example:           "  interlock queue show billing",
+		Example:           "  interlock queue get billing",
 		Args:              cli.OneArg("a queue"),
 		ValidArgsFunction: view.CompleteQueues(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -247,7 +244,7 @@ func newQueueShow(a *cli.App) *cobra.Command {
 				case q.Paused || q.Drain:
 					a.Complain("`interlock queue resume %s` resumes it", name)
 				case q.Tasks.Dead > 0:
-					a.Complain("`interlock task ls --queue %s --state dead` lists its dead letters", name)
+					a.Complain("`interlock task list --queue %s --state dead` lists its dead letters", name)
 				case q.Tasks.Waiting > 0 && q.Tasks.Running+q.Idle == 0:
 					a.Complain("it has no worker: start one with `interlock task work %s -- COMMAND`", name)
 				}
@@ -278,19 +275,19 @@ func changingQueue(a *cli.App, verb, brief, long, does string) *cobra.Command {
 	}
 }
 
-func newQueueRm(a *cli.App) *cobra.Command {
+func newQueueDelete(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "rm QUEUE",
-		Short: "Forget a queue that has no tasks",
-		Long: `Forget a queue. One with tasks that are not settled stays: drain it, or cancel them,
+		Use:   "delete QUEUE",
+		Short: "Delete a queue that has no tasks",
+		Long: `Delete a queue. One with tasks that are not settled stays: drain it, or cancel them,
 first.`,
-		Example:           "  interlock queue drain billing && interlock queue rm billing",
+		Example:           "  interlock queue drain billing && interlock queue delete billing",
 		Args:              cli.OneArg("a queue"),
 		ValidArgsFunction: view.CompleteQueues(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := cli.Request{Method: http.MethodDelete, Path: view.QueuePath(args[0], ""), ID: cli.FreshID(), Again: true}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
-				a.Say("removed: queue %s\n", cli.Clean(args[0]))
+				a.Say("deleted: queue %s\n", cli.Clean(args[0]))
 				return nil
 			})
 		},

@@ -1,5 +1,5 @@
-// Package run is the commands that last as long as a process: run with its workflows, partition and
-// wait-for.
+// Package run is the commands that last as long as a process: run, workflow start, pool join and
+// agent wait.
 //
 // It must never let a command run on after its lease is lost, and never keep a lease after the
 // command has ended.

@@ -73,7 +73,7 @@ has
   INTERLOCK_LEASE    the lease's id, which is a secret
   INTERLOCK_FENCE    the fence: pass it along wherever the command writes
   INTERLOCK_KEYS     the keys, one a line
-  INTERLOCK_SESSION  the session's id, a secret too, for interlock wait-for
+  INTERLOCK_SESSION  the session's id, a secret too, for interlock agent wait
   INTERLOCK_URL      the server
 
 With --documents it also has the documents at the keys, read in the same step as the lease
@@ -83,13 +83,13 @@ was granted:
                        when the command has ended: "documents" and "as_of", as
                        "interlock lock --documents -o json" has them
   INTERLOCK_AS_OF      the version of the namespace that they are of, for
-                       "interlock commit --as-of"
+                       "interlock state commit --as-of"
 
 Messages on standard error report that another agent asks for the keys, that the lease is
 about to end, and why it ended. With --stall the command must report its progress, by
-"interlock renew --progress TEXT".
+"interlock lease renew --progress TEXT".
 
-Runs of workflows under an organisation's cap are started by "interlock run start".
+Runs of workflows under an organisation's cap are started by "interlock workflow start".
 
 A run inside another run, or inside the work at a task, has a session of its own. While it
 stands in line, the session around it counts as waiting for it.
@@ -145,12 +145,11 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	f.BoolVar(&r.skip, "skip", false, "when the keys are held already, do nothing and exit with 0")
 	f.StringVar(&r.note, "note", "", "a note for the next holder")
 	f.BoolVar(&r.documents, "documents", false, "hand the documents at the keys to the command, in a file")
-	f.DurationVar(
-		&r.killAfter, "kill-after", 0,
+	cli.DurationVar(
+		f, &r.killAfter, "kill-after", 0,
 		"time between SIGTERM and SIGKILL when the lease is lost (default: the lease's grace)",
 	)
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
-	cmd.AddCommand(newRunStart(a), newRunEnd(a), newRunLs(a))
 	return cmd
 }
 
@@ -360,7 +359,7 @@ func (r *invocation) finish(c *client.Client, lease *client.Lease, result job.Re
 	}
 	if r.isParked(lease) {
 		link.HangUp(c)
-		r.say("the command has parked the lease: run interlock resume with its id, the INTERLOCK_LEASE of the command")
+		r.say("the command has parked the lease: run interlock lease resume with its id, the INTERLOCK_LEASE of the command")
 		return exitAs(result)
 	}
 	err := r.giveBack(lease, outcome)

@@ -25,7 +25,19 @@ type admission struct {
 	id            string
 }
 
-func newRunStart(a *cli.App) *cobra.Command {
+// NewWorkflow returns the command workflow.
+func NewWorkflow(a *cli.App) *cobra.Command {
+	return cli.Group(
+		"workflow", "Run workflows under an organisation's caps",
+		`A run of a workflow is a lease on one permit of org:ORG/runs and one of
+org:ORG/workflow:WORKFLOW/runs. Key patterns set their capacities: how many run at once.
+
+docs/admission.md is a guide.`,
+		newStart(a), newEnd(a), newList(a),
+	)
+}
+
+func newStart(a *cli.App) *cobra.Command {
 	r := &invocation{a: a}
 	var start admission
 	cmd := &cobra.Command{
@@ -37,13 +49,13 @@ org:ORG/workflow:WORKFLOW/runs, if key patterns set a capacity for them. When th
 reached it stands in line for --wait, and then exits with 75.
 
 With a command, the run lasts as long as the command, as with "interlock run". Without
-one the run is printed as variables for a shell: it lives by "interlock renew", and
-"interlock run end" ends it. --id makes a start repeatable, also from another process:
+one the run is printed as variables for a shell: it lives by "interlock lease renew", and
+"interlock workflow end" ends it. --id makes a start repeatable, also from another process:
 the same id gets the same run as long as it lives, and a start that was refused is
 asked for anew.`,
-		Example: `  interlock run start --org acme --workflow triage -- ./triage
-  eval "$(interlock run start --org acme --workflow triage --id ticket-4711)" || exit
-  interlock run end --outcome done`,
+		Example: `  interlock workflow start --org acme --workflow triage -- ./triage
+  eval "$(interlock workflow start --org acme --workflow triage --id ticket-4711)" || exit
+  interlock workflow end --outcome done`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
 			case start.org == "":
@@ -83,21 +95,22 @@ asked for anew.`,
 	f := cmd.Flags()
 	f.StringVar(&start.org, "org", "", "the organisation that it counts towards")
 	f.StringVar(&start.workflow, "workflow", "", "the workflow that it counts towards")
-	f.DurationVar(
-		&start.wait, "wait", interlock.DefaultRunWait,
+	cli.DurationVar(
+		f, &start.wait, "wait", interlock.DefaultRunWait,
 		"how long to stand in line when the caps are reached, 0 to fail at once",
 	)
 	f.StringVar(&start.id, "id", "", "the same `id`, the same run")
-	f.DurationVar(
-		&r.q.TTL, "ttl", 0,
+	cli.DurationVar(
+		f, &r.q.TTL, "ttl", 0,
 		"how long the run outlives the last sign of life (default: the key pattern's, else "+interlock.DefaultTTL.String()+
 			")",
 	)
-	f.DurationVar(&r.q.MaxHold, "max-hold", 0, "how long it may last at all (default: the key pattern's, else no limit)")
+	cli.DurationVar(
+		f, &r.q.MaxHold, "max-hold", 0, "how long it may last at all (default: the key pattern's, else no limit)",
+	)
 	f.IntVar(&r.q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
 	f.StringVar(&r.q.Purpose, "purpose", "", "its purpose, for others to read")
-	f.StringVar(&r.q.Agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &r.q.Agent, "your `name`, for others to read")
 	f.StringVar(&r.note, "note", "", "a note for the next run")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
 	return cmd
@@ -127,7 +140,7 @@ func startRun(ctx context.Context, a *cli.App, start *admission, q *acquire.Flag
 	})
 }
 
-func newRunEnd(a *cli.App) *cobra.Command {
+func newEnd(a *cli.App) *cobra.Command {
 	var outcome, note string
 	cmd := &cobra.Command{
 		Use:   "end [RUN]",
@@ -156,12 +169,12 @@ before, so that another one may have taken its place.`,
 	return cmd
 }
 
-func newRunLs(a *cli.App) *cobra.Command {
+func newList(a *cli.App) *cobra.Command {
 	var org string
 	cmd := &cobra.Command{
-		Use:     "ls",
+		Use:     "list",
 		Short:   "List the runs that have not ended",
-		Example: `  interlock run ls --org acme`,
+		Example: `  interlock workflow list --org acme`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var got struct {

@@ -63,7 +63,7 @@ stands by, names the active one to its callers, and takes over when it dies or s
 Each prints "standby http=ADDR grpc=ADDR" or "ready ..." whenever its role changes.
 
 Without credentials it listens on loopback only. Make a credential with
-"interlock credential new".
+"interlock credential create".
 
 SIGTERM and SIGINT stop it in order: it grants nothing more, asks its clients to reconnect,
 writes everything and exits with 0; a second one ends it at once. Leases and places in line
@@ -96,7 +96,7 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	f.StringVar(
 		&cfg.GRPC, "grpc", cli.DefaultGRPC, "`address` for session streams, gRPC among them; port 0 picks a free one",
 	)
-	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential new")
+	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential create")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both doors then speak TLS only")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
 	f.BoolVar(
@@ -122,13 +122,13 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 		&cfg.Restored, "restored", false,
 		"the journal was restored from a backup: fences and versions begin far above all that may have been given out",
 	)
-	f.DurationVar(&cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
+	cli.DurationVar(f, &cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
 	f.IntVar(
 		&cfg.MaxConnections, "max-connections", 0,
 		"concurrent connections, HTTP and gRPC together (default: the limit of open files less the journal's)",
 	)
-	f.DurationVar(
-		&cfg.MaxDowntime, "max-downtime", 90*24*time.Hour,
+	cli.DurationVar(
+		f, &cfg.MaxDowntime, "max-downtime", 90*24*time.Hour,
 		"how far the clock may be ahead of the journal's newest entry at the start before it counts as wrong; 0: any time",
 	)
 	f.Int64Var(
@@ -149,11 +149,11 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 		"`URL` under which clients reach this server while others stand by (default: where it listens)",
 	)
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its gRPC door, likewise")
-	f.DurationVar(
-		&cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL,
+	cli.DurationVar(
+		f, &cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL,
 		"how long the active server may be silent before another one takes over: whole seconds, at least 2s",
 	)
-	cli.BindAll(f)
+	cli.BindAll(cmd)
 	return cmd
 }
 

@@ -57,8 +57,7 @@ func (c *commitFlags) shared(f *pflag.FlagSet) {
 		&c.leases, "lease", nil, "a `lease` that covers the write; may be repeated (default: $INTERLOCK_LEASE)",
 	)
 	f.StringVar(&c.note, "note", "", "the reason, for readers of the change")
-	f.StringVar(&c.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &c.agent, "your `name`, for others to read")
 }
 
 // complete adds to a commit's body what the flags say.
@@ -210,20 +209,20 @@ func tellCommitted(a *cli.App, answer []byte, err error) error {
 	return nil
 }
 
-func newStatePut(a *cli.App) *cobra.Command {
+func newStateSet(a *cli.App) *cobra.Command {
 	var c commitFlags
 	var kind string
 	var file string
 	cmd := &cobra.Command{
-		Use:   "put KEY [VALUE]",
+		Use:   "set KEY [VALUE]",
 		Short: "Write a document",
 		Long: `Write the document at KEY: VALUE, or the content of --file, or standard input, byte for
 byte. Its type is JSON unless --type names another.
 
 ` + overwriting + commitExits,
-		Example: `  interlock state put account:12345 '{"balance": 100}' --if-absent
-  interlock state put account:12345 --if-version 41 --note "late fee" < new.json
-  interlock state put page:home --type text/markdown --file home.md`,
+		Example: `  interlock state set account:12345 '{"balance": 100}' --if-absent
+  interlock state set account:12345 --if-version 41 --note "late fee" < new.json
+  interlock state set page:home --type text/markdown --file home.md`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -255,7 +254,7 @@ byte. Its type is JSON unless --type names another.
 	}
 	c.flags(cmd.Flags())
 	cmd.Flags().StringVar(&kind, "type", interlock.JSONType, "the content `type`")
-	cmd.Flags().StringVarP(&file, "file", "f", "", "read the document from this `file`; - is standard input")
+	cmd.Flags().StringVar(&file, "file", "", "read the document from this `file`; - is standard input")
 	return cmd
 }
 
@@ -344,10 +343,10 @@ would be below or above.
 	return cmd
 }
 
-func newStateRm(a *cli.App) *cobra.Command {
+func newStateDelete(a *cli.App) *cobra.Command {
 	var c commitFlags
 	cmd := &cobra.Command{
-		Use:   "rm KEY",
+		Use:   "delete KEY",
 		Short: "Delete a document; its version is never used again",
 		Long: `Delete the document at KEY. Its history stays as long as it would have, and its
 version stays behind: a document that is written there later has a higher one.
@@ -376,8 +375,8 @@ func keyAnd(what string) cobra.PositionalArgs {
 	}
 }
 
-// NewCommit returns the command commit.
-func NewCommit(a *cli.App) *cobra.Command {
+// newCommit returns the command state commit.
+func newCommit(a *cli.App) *cobra.Command {
 	var c commitFlags
 	var file string
 	cmd := &cobra.Command{
@@ -394,7 +393,7 @@ written, and the answer describes the changes.
               {"key": "draft:7", "delete": true}]}
 
 ` + commitExits,
-		Example: `  interlock commit --note "order 7" < change.json`,
+		Example: `  interlock state commit --note "order 7" < change.json`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			content, err := cli.ReadAll(a.In, orStdin(file))
@@ -412,6 +411,6 @@ written, and the answer describes the changes.
 		},
 	}
 	c.shared(cmd.Flags())
-	cmd.Flags().StringVarP(&file, "file", "f", "", "read the commit from this `file` of JSON; - is standard input")
+	cmd.Flags().StringVar(&file, "file", "", "read the commit from this `file` of JSON; - is standard input")
 	return cmd
 }

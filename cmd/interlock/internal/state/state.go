@@ -16,22 +16,16 @@ import (
 
 // New returns the command state.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "state",
-		Short: "Read and change the documents at keys, by version",
-		Long: `The guarded state of a key is a document, JSON or any bytes, with a version. A change names
+	return cli.Group(
+		"state", "Read and change the documents at keys, by version",
+		`The guarded state of a key is a document, JSON or any bytes, with a version. A change names
 the version that was read: if the document has changed since, nothing is written, and the
 answer describes the changes and their authors, in words for a prompt.
 
-"interlock commit" changes several keys at once, all or none.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newStateGet(a), newStateVersion(a), newStateLs(a), newStateHistory(a), newStateWatch(a),
-		newStatePut(a), newStateMerge(a), newStateAdd(a), newStateRm(a),
+"interlock state commit" changes several keys at once, all or none.`,
+		newStateGet(a), newStateVersion(a), newStateList(a), newStateHistory(a), newStateWatch(a),
+		newStateSet(a), newStateMerge(a), newStateAdd(a), newStateDelete(a), newCommit(a),
 	)
-	return cmd
 }
 
 // documents reads some keys as of one moment.
@@ -133,7 +127,7 @@ func newStateVersion(a *cli.App) *cobra.Command {
 document, so that a change between the two is noticed.`,
 		Example: `  v=$(interlock state version account:12345)
   interlock state get account:12345 | ./think > new.json
-  interlock state put account:12345 --if-version "$v" < new.json`,
+  interlock state set account:12345 --if-version "$v" < new.json`,
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -149,13 +143,13 @@ document, so that a change between the two is noticed.`,
 	}
 }
 
-func newStateLs(a *cli.App) *cobra.Command {
+func newStateList(a *cli.App) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "ls [PREFIX]",
+		Use:   "list [PREFIX]",
 		Short: "List the documents with their versions",
-		Example: `  interlock state ls account:
-  interlock state ls -o json | jq -r '.documents[].key'`,
+		Example: `  interlock state list account:
+  interlock state list -o json | jq -r '.documents[].key'`,
 		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {

@@ -72,7 +72,7 @@ server answered, 77 not allowed, 2 wrong flags.`,
 	f.StringArrayVar(&k.puts, "put", nil, "write a document, `KEY=JSON`; may be repeated")
 	f.StringArrayVar(&k.merge, "merge", nil, "change members of a document, `KEY=PATCH`; may be repeated")
 	f.StringArrayVar(&k.rms, "rm", nil, "remove the document at a `key`; may be repeated")
-	f.StringVarP(&k.file, "file", "f", "", "read the acknowledgement from this `file` of JSON; - is standard input")
+	f.StringVar(&k.file, "file", "", "read the acknowledgement from this `file` of JSON; - is standard input")
 	f.StringVar(&k.note, "note", "", "a note for the next holders of the keys")
 	return cmd
 }
@@ -226,7 +226,7 @@ attempt, or with --dead, it is a dead letter.`,
 	}
 	f := cmd.Flags()
 	leaseOf(f, &lease)
-	f.DurationVar(&in, "in", 0, "after which time it is tried again, such as 60s, or 0 (default: by the task's backoff)")
+	cli.DurationVar(f, &in, "in", 0, "after which time it is tried again, such as 60s, or 0 (default: by the task's backoff)")
 	f.BoolVar(&dead, "dead", false, "no other attempt can help")
 	return cmd
 }

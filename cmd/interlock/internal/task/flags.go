@@ -28,8 +28,7 @@ type Caller struct{ agent, session, flow string }
 
 func (c *Caller) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&c.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &c.agent, "your `name`, for others to read")
 	f.StringVar(&c.session, "session", "", "the `session` that you act for")
 	cli.Bind(f, "session", "")
 	f.StringVar(&c.flow, "flow", "", "the `flow` of that session which waits for the end")
@@ -73,7 +72,7 @@ type questionFlags struct {
 // flags adds them under their names, each behind prefix.
 func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
 	f := cmd.Flags()
-	f.DurationVar(&q.limit, prefix+"for", 0, "how long a person may take to answer (default: any time)")
+	cli.DurationVar(f, &q.limit, prefix+"for", 0, "how long a person may take to answer (default: any time)")
 	q.onLimit.Among(
 		cmd, prefix+"on-limit", "the answer that counts without one", interlock.Denied.String(), interlock.Approved.String(),
 	)
@@ -123,12 +122,12 @@ func (s *Flags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.purpose, "purpose", "", "its purpose, for others to read")
 	f.IntVar(&s.priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
-	f.DurationVar(&s.delay, "in", 0, "it may not run before this time has passed, such as 60s")
-	f.DurationVar(
-		&s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)",
+	cli.DurationVar(f, &s.delay, "in", 0, "it may not run before this time has passed, such as 60s")
+	cli.DurationVar(
+		f, &s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)",
 	)
 	f.IntVar(&s.maxAttempts, "max-attempts", 0, "how often it is tried (default: the queue's)")
-	f.StringVar(&s.question, "question", "", "have a person answer this before it runs: interlock approve")
+	f.StringVar(&s.question, "question", "", "have a person answer this before it runs: interlock approval approve")
 	s.questionFlags.flags(cmd, "question-")
 	s.Caller.flags(cmd)
 	f.StringVar(&s.ID, "id", "", "an `id` of your own: two submissions with one id make one task")

@@ -178,7 +178,7 @@ func placed(ctx context.Context, a *cli.App, t *view.Task) *view.Task {
 // goesOn returns how to come back to a task.
 func goesOn(id string) string {
 	if id == "" {
-		return "the task may have been submitted: `interlock task ls` shows it"
+		return "the task may have been submitted: `interlock task list` shows it"
 	}
 	return "it continues, and `interlock task wait " + cli.Clean(id) + "` waits for it"
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-func newTaskLs(a *cli.App) *cobra.Command {
+func newTaskList(a *cli.App) *cobra.Command {
 	var queue, state, group, key string
 	var ids bool
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "ls",
+		Use:   "list",
 		Short: "List tasks, the oldest first",
 		Long: `List tasks in the order in which they were submitted. Those that are settled are listed
 as long as they are remembered. TRY is the attempt and how many there are at most.`,
-		Example: `  interlock task ls --queue billing --state dead
-  interlock task ls --key account:12345
-  interlock task ls --state dead --ids | xargs interlock task replay`,
+		Example: `  interlock task list --queue billing --state dead
+  interlock task list --key account:12345
+  interlock task list --state dead --ids | xargs interlock task replay`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
@@ -100,12 +100,12 @@ func listTasks(ctx context.Context, a *cli.App, query url.Values, limit int, ids
 	return err
 }
 
-func newTaskShow(a *cli.App) *cobra.Command {
+func newTaskGet(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show TASK",
+		Use:   "get TASK",
 		Short: "Show a task: its state, its attempts, its result",
-		Example: `  interlock task show "$id"
-  interlock task show "$id" -o json | jq .task.payload`,
+		Example: `  interlock task get "$id"
+  interlock task get "$id" -o json | jq .task.payload`,
 		Args: cli.OneArg("a task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.TaskArg(args[0])

@@ -99,7 +99,7 @@ func newTaskPull(a *cli.App) *cobra.Command {
   INTERLOCK_APPROVAL approved, if a person was asked
   INTERLOCK_PAYLOAD  its payload, JSON; not exported, since it may be long
 
-Keep it alive with "interlock renew": the attempt has failed when --ttl has passed since the
+Keep it alive with "interlock lease renew": the attempt has failed when --ttl has passed since the
 last renewal. "interlock task work" does all of it around a command.
 
 Exit codes: 0 there is one, 75 there was none in time, 1 there is no such queue, 69 no
@@ -131,10 +131,9 @@ server answered, 77 not allowed, 2 wrong flags.`,
 	f := cmd.Flags()
 	limit = cli.Forever
 	f.Var(&limit, "wait", "how long to wait for a task: a `duration`, 0, or forever")
-	f.DurationVar(&ttl, "ttl", acquire.LockTTL, "how long the lease outlives the last renewal")
+	cli.DurationVar(f, &ttl, "ttl", acquire.LockTTL, "how long the lease outlives the last renewal")
 	f.IntVar(&p.max, "max", 1, "how many tasks to take at most, with -o json")
-	f.StringVar(&agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &agent, "your `name`, for others to read")
 	return cmd
 }
 
@@ -164,7 +163,7 @@ func pull(ctx context.Context, a *cli.App, p *pullFlags, limit cli.Wait) error {
 			return cli.ExitWith(
 				cli.ExitNotAcquired,
 				fmt.Errorf(
-					"queue %s has no task that can run: `interlock queue show %s` lists its tasks", cli.Clean(p.queue),
+					"queue %s has no task that can run: `interlock queue get %s` lists its tasks", cli.Clean(p.queue),
 					cli.Quote(cli.Clean(p.queue)),
 				),
 			)

@@ -15,31 +15,25 @@ import (
 
 // New returns the command task.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "task",
-		Short: "Submit tasks to a queue, and work on them",
-		Long: `A task is work that stands in line for its keys instead of a waiting agent. It holds nothing
+	return cli.Group(
+		"task", "Create tasks in queues, and work on them",
+		`A task is work that stands in line for its keys instead of a waiting agent. It holds nothing
 until its keys are free and a worker of its queue is idle; then the worker gets it with a
 lease on them. A failed task is tried again after a pause, and is a dead letter after the
 last attempt.
 
-  submit ─► scheduled ─► waiting ─► running ─┬─► done
+  create ─► scheduled ─► waiting ─► running ─┬─► done
                 ▲                       │    └─► dead ── replay ─► waiting
                 └───── again later ─────┘
 
 "interlock task work QUEUE -- COMMAND" is a whole worker. docs/tasks.md is a guide.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newTaskSubmit(a), newTaskLs(a), newTaskShow(a), newTaskWait(a), newTaskCancel(a), newTaskReschedule(a),
-		newTaskReplay(a), newTaskDiscard(a),
+		newTaskCreate(a), newTaskList(a), newTaskGet(a), newTaskWait(a), newTaskCancel(a), newTaskReschedule(a),
+		newTaskReplay(a), newTaskDelete(a),
 		newTaskPull(a), newTaskAck(a), newTaskNack(a), newTaskAsk(a), newTaskWork(a),
 	)
-	return cmd
 }
 
-func newTaskSubmit(a *cli.App) *cobra.Command {
+func newTaskCreate(a *cli.App) *cobra.Command {
 	var s Flags
 	var keys []string
 	var claims acquire.ClaimFlag
@@ -48,8 +42,8 @@ func newTaskSubmit(a *cli.App) *cobra.Command {
 	var backoff, maxBackoff time.Duration
 	var follow FollowFlags
 	cmd := &cobra.Command{
-		Use:   "submit QUEUE [PAYLOAD]",
-		Short: "Submit a task to a queue",
+		Use:   "create QUEUE [PAYLOAD]",
+		Short: "Create a task in a queue",
 		Long: `Put a task into QUEUE, and print its id. PAYLOAD is for the worker: JSON, @FILE with JSON,
 or - for standard input. The task runs when all of its keys are free together; until then it
 holds none of them, and its agent can do something else.
@@ -59,10 +53,10 @@ session: if the session's own leases keep the task from running, the command rep
 deadlock.
 
 ` + FollowExits,
-		Example: `  interlock task submit billing '{"fee": 3500}' --key account:12345 --purpose "late fee"
-  interlock task submit billing @fee.json --key account:12345 --in 60s
-  interlock task submit mail - --group acme --claim org:acme/mails=1 < letter.json
-  interlock task submit deploy --question "deploy release 42 on a Friday?" --question-for 8h`,
+		Example: `  interlock task create billing '{"fee": 3500}' --key account:12345 --purpose "late fee"
+  interlock task create billing @fee.json --key account:12345 --in 60s
+  interlock task create mail - --group acme --claim org:acme/mails=1 < letter.json
+  interlock task create deploy --question "deploy release 42 on a Friday?" --question-for 8h`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -120,11 +114,11 @@ deadlock.
 	)
 	f.StringVar(&kind, "kind", "", "the kind, where a queue has tasks of several kinds")
 	f.StringVar(&group, "group", "", "the `group`, such as a tenant, for the queue's turns and caps")
-	f.DurationVar(
-		&backoff, "backoff", 0,
+	cli.DurationVar(
+		f, &backoff, "backoff", 0,
 		"the pause after a first failure is up to this, and doubles with each one (default: the queue's)",
 	)
-	f.DurationVar(&maxBackoff, "max-backoff", 0, "up to this (default: the queue's)")
+	cli.DurationVar(f, &maxBackoff, "max-backoff", 0, "up to this (default: the queue's)")
 	s.Define(cmd)
 	follow.Define(cmd, 0)
 	return cmd
@@ -151,7 +145,7 @@ result.
 				return err
 			}
 			if follow.Wait == 0 {
-				return cli.Usagef("--wait 0: to wait for something takes a while; `interlock task show` shows how it stands")
+				return cli.Usagef("--wait 0: to wait for something takes a while; `interlock task get` shows how it stands")
 			}
 			return follow.follow(cmd.Context(), a, id, &c)
 		},
@@ -174,9 +168,10 @@ func tasksArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// changing makes a command that changes tasks, each by itself.
+// changing makes a command that changes tasks, each by itself. act is what it does to the
+// resource.
 func changing(a *cli.App,
-	verb, short, long, example string, flags func(*cobra.Command) (fields func(body map[string]any) error),
+	verb, act, short, long, example string, flags func(*cobra.Command) (fields func(body map[string]any) error),
 ) *cobra.Command {
 	cmd := &cobra.Command{Use: verb + " TASK...", Short: short, Long: long, Example: example, Args: tasksArgs}
 	fields := flags(cmd)
@@ -188,10 +183,12 @@ func changing(a *cli.App,
 		var failed []error
 		for _, id := range args {
 			var got view.TaskAnswer
-			r := cli.Request{Method: http.MethodPost, Path: view.TaskPath(id, verb), Body: body, ID: cli.FreshID(), Again: true}
+			r := cli.Request{
+				Method: http.MethodPost, Path: view.TaskPath(id, act), Body: body, ID: cli.FreshID(), Again: true,
+			}
 			err := a.Call(cmd.Context(), r, &got, func() error {
-				if verb == "discard" {
-					a.Say("%s  forgotten\n", id)
+				if act == "discard" {
+					a.Say("%s  deleted\n", id)
 					return nil
 				}
 				a.Say("%s  %s\n", id, got.Task.Stands())
@@ -221,38 +218,39 @@ func withReason(cmd *cobra.Command) func(body map[string]any) error {
 
 // withDelay adds --in.
 func withDelay(cmd *cobra.Command) func(body map[string]any) error {
-	delay := cmd.Flags().Duration("in", 0, "after which time it may run (default: at once)")
+	var delay time.Duration
+	cli.DurationVar(cmd.Flags(), &delay, "in", 0, "after which time it may run (default: at once)")
 	reason := withReason(cmd)
 	return func(body map[string]any) error {
-		if err := cli.CheckDurations(cli.Duration("--in", *delay, 0, interlock.MaxDelay)); err != nil {
+		if err := cli.CheckDurations(cli.Duration("--in", delay, 0, interlock.MaxDelay)); err != nil {
 			return err
 		}
-		cli.SetMillis(body, "delay_ms", *delay)
+		cli.SetMillis(body, "delay_ms", delay)
 		return reason(body)
 	}
 }
 
 func newTaskCancel(a *cli.App) *cobra.Command {
-	return changing(a, "cancel", "Cancel tasks that do not run",
-		`Cancel tasks that do not run. A running task is in a worker's hands: "interlock revoke" its
+	return changing(a, "cancel", "cancel", "Cancel tasks that do not run",
+		`Cancel tasks that do not run. A running task is in a worker's hands: "interlock lease revoke" its
 key, then cancel it.`, `  interlock task cancel "$id" --reason "the customer has paid"`, withReason)
 }
 
 func newTaskReschedule(a *cli.App) *cobra.Command {
-	return changing(a, "reschedule", "Run tasks at another time",
+	return changing(a, "reschedule", "reschedule", "Run tasks at another time",
 		`Make tasks that do not run due at once, or after --in, regardless of their schedule.`,
 		`  interlock task reschedule "$id" --in 1h`, withDelay)
 }
 
 func newTaskReplay(a *cli.App) *cobra.Command {
-	return changing(a, "replay", "Replay dead or cancelled tasks",
+	return changing(a, "replay", "replay", "Replay dead or cancelled tasks",
 		`Replay dead or cancelled tasks, with all their attempts before them.`,
 		`  interlock task replay "$id"
-  interlock task ls --queue billing --state dead --ids | xargs interlock task replay`, withDelay)
+  interlock task list --queue billing --state dead --ids | xargs interlock task replay`, withDelay)
 }
 
-func newTaskDiscard(a *cli.App) *cobra.Command {
-	return changing(a, "discard", "Forget tasks that are done, dead or cancelled",
-		`Forget tasks that are done, dead or cancelled, with their payloads and results.`,
-		`  interlock task ls --queue billing --state dead --ids | xargs interlock task discard`, withReason)
+func newTaskDelete(a *cli.App) *cobra.Command {
+	return changing(a, "delete", "discard", "Delete tasks that are done, dead or cancelled",
+		`Delete tasks that are done, dead or cancelled, with their payloads and results.`,
+		`  interlock task list --queue billing --state dead --ids | xargs interlock task delete`, withReason)
 }

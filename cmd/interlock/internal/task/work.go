@@ -130,16 +130,16 @@ command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&w.concurrency, "concurrency", 1, "how many commands run at once")
-	f.DurationVar(&w.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
-	f.DurationVar(
-		&w.later, "later", 0, "the pause after a command that ended with 75, such as 60s (default: the queue's backoff)",
+	cli.DurationVar(f, &w.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
+	cli.DurationVar(
+		f, &w.later, "later", 0,
+		"the pause after a command that ended with 75, such as 60s (default: the queue's backoff)",
 	)
 	f.IntVar(&w.dead, "dead-exit", 0, "the command's exit `code` that means no other attempt can help (default: none)")
-	f.DurationVar(&w.drain, "drain", 30*time.Second, "how long commands may run on when the worker stops")
+	cli.DurationVar(f, &w.drain, "drain", 30*time.Second, "how long commands may run on when the worker stops")
 	w.idle = cli.Forever
 	f.Var(&w.idle, "idle", "end when there was nothing to do for so long: a `duration`, 0, or forever")
-	f.StringVar(&w.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &w.agent, "your `name`, for others to read")
 	f.BoolVarP(&w.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }

@@ -84,8 +84,8 @@ and the most in brackets. Figures of different machines are not comparable.`,
 		&cfg.Leases, "leases", nil,
 		"how `many` leases, for keepalive, memory, growth and restart (default: the scenario's own)",
 	)
-	f.DurationVar(
-		&cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)",
+	cli.DurationVar(
+		f, &cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)",
 	)
 	f.IntVar(
 		&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)",

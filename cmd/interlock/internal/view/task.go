@@ -15,7 +15,7 @@ import (
 func TaskArg(id string) (string, error) {
 	if _, err := interlock.ParseTaskID(id); err != nil {
 		return "", cli.Usagef(
-			"%s is no task: want q_ and 32 hexadecimal digits, as `interlock task ls` shows them", cli.Quote(cli.Clean(id)),
+			"%s is no task: want q_ and 32 hexadecimal digits, as `interlock task list` shows them", cli.Quote(cli.Clean(id)),
 		)
 	}
 	return id, nil
@@ -216,9 +216,9 @@ func (t *Task) Next() string {
 	case t.Is(interlock.TaskWaiting):
 		return "`interlock task work " + cli.Quote(cli.Clean(t.Queue)) + " -- COMMAND` works for its queue"
 	case t.Is(interlock.TaskAsking):
-		return "answer with `interlock approve " + id + "` and --yes or --no"
+		return "answer with `interlock approval approve " + id + "` or `interlock approval deny " + id + "`"
 	case t.Is(interlock.TaskDead):
-		return "`interlock task replay " + id + "` tries it again, `interlock task discard " + id + "` forgets it"
+		return "`interlock task replay " + id + "` tries it again, `interlock task delete " + id + "` forgets it"
 	case t.Is(interlock.TaskCancelled):
 		return "`interlock task replay " + id + "` takes it up again"
 	}

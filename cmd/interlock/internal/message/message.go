@@ -1,4 +1,4 @@
-package mailbox
+package message
 
 import (
 	"context"
@@ -17,25 +17,21 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-// New returns the command mailbox.
+// New returns the command message.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "mailbox",
-		Short: "Send messages to the single writer of a key",
-		Long: `Keys with a single writer are changed by the workers of one queue only: all other callers
+	return cli.Group(
+		"message", "Send messages to the single writer of a key",
+		`Keys with a single writer are changed by the workers of one queue only: all other callers
 send messages, and the workers handle them, for each key one at a time, in order per sender,
 with the key's state at hand. The key's log has the decisions.
 
 docs/mailbox.md is a guide.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newMailboxSend(a, "send"), newMailboxSend(a, "ask"), newMailboxLog(a), newMailboxWriter(a))
-	return cmd
+		newSend(a, "send"), newSend(a, "ask"), newLog(a),
+	)
 }
 
-// newMailboxSend makes send, and ask, which waits for the reply.
-func newMailboxSend(a *cli.App, verb string) *cobra.Command {
+// newSend makes send, and ask, which waits for the reply.
+func newSend(a *cli.App, verb string) *cobra.Command {
 	var s task.Flags
 	var follow task.FollowFlags
 	cmd := &cobra.Command{
@@ -47,8 +43,8 @@ JSON, or - for standard input.
 
 Messages of one sender to one key are handled in the order in which they were sent. The
 sender is the session, else the credential, else the agent: use --agent to set it.`,
-		Example: `  interlock mailbox send account:12345 credit '{"cents": 2000}' --agent support-2 --purpose "goodwill"
-  interlock mailbox send account:12345 close --question "close the account of a customer since 2009?"`,
+		Example: `  interlock message send account:12345 credit '{"cents": 2000}' --agent support-2 --purpose "goodwill"
+  interlock message send account:12345 close --question "close the account of a customer since 2009?"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) < 2:
@@ -67,7 +63,7 @@ sender is the session, else the credential, else the agent: use --agent to set i
 				}
 			}
 			if verb == "ask" && follow.Wait == 0 {
-				return cli.Usagef("--wait 0: to wait for a reply takes a while; `interlock mailbox send` does not wait")
+				return cli.Usagef("--wait 0: to wait for a reply takes a while; `interlock message send` does not wait")
 			}
 			if err := s.Fields(body); err != nil {
 				return err
@@ -87,14 +83,14 @@ of the holder of that session's leases: if the writer, or a message before this 
 for them in turn, the command reports the deadlock and ends. The message stays.
 
 ` + task.FollowExits
-		cmd.Example = `  interlock mailbox ask account:12345 credit '{"cents": 2000}' --wait 30s
-  balance=$(interlock mailbox ask account:12345 balance | jq .cents)`
+		cmd.Example = `  interlock message ask account:12345 credit '{"cents": 2000}' --wait 30s
+  balance=$(interlock message ask account:12345 balance | jq .cents)`
 		follow.Define(cmd, cli.Forever)
 	}
 	return cmd
 }
 
-func newMailboxLog(a *cli.App) *cobra.Command {
+func newLog(a *cli.App) *cobra.Command {
 	var from uint64
 	var limit int
 	cmd := &cobra.Command{
@@ -103,8 +99,8 @@ func newMailboxLog(a *cli.App) *cobra.Command {
 		Long: `Show the log of KEY: each handled message, its outcome, and the resulting state, oldest
 first. The log is append-only; entries beyond its bounds are forgotten from its beginning.
 With -o json nothing is cut.`,
-		Example: `  interlock mailbox log account:12345
-  interlock mailbox log account:12345 --from 41 -o json | jq -c '.entries[] | [.kind, .reply]'`,
+		Example: `  interlock message log account:12345
+  interlock message log account:12345 --from 41 -o json | jq -c '.entries[] | [.kind, .reply]'`,
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -159,7 +155,7 @@ func showLog(ctx context.Context, a *cli.App, key string, from uint64, limit int
 	case a.JSON():
 	case shown == 0:
 		a.Complain(
-			"no message to %s was handled yet: `interlock task ls --key %s` shows those that wait", cli.Clean(key),
+			"no message to %s was handled yet: `interlock task list --key %s` shows those that wait", cli.Clean(key),
 			cli.Quote(cli.Clean(key)),
 		)
 	case shown == limit:
@@ -211,15 +207,13 @@ func showEntry(a *cli.App, e *view.LogEntry) {
 	}
 }
 
-func newMailboxWriter(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "writer",
-		Short: "Manage the single writers of key patterns",
-		Args:  cli.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newWriterSet(a), newWriterLs(a), newWriterRm(a))
-	return cmd
+// NewWriter returns the command writer.
+func NewWriter(a *cli.App) *cobra.Command {
+	return cli.Group(
+		"writer", "Manage the single writers of key patterns",
+		"",
+		newWriterSet(a), newWriterList(a), newWriterDelete(a),
+	)
 }
 
 func newWriterSet(a *cli.App) *cobra.Command {
@@ -231,7 +225,7 @@ func newWriterSet(a *cli.App) *cobra.Command {
 from now on a document at one of them changes only when such a worker acknowledges a
 message to it. The queue must exist. The pattern must, too, unless --shape makes it.`,
 		Example: `  interlock queue set accounts
-  interlock mailbox writer set account --queue accounts --shape 'account:{id}'
+  interlock writer set account --queue accounts --shape 'account:{id}'
   interlock task work accounts -- ./account-agent`,
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
@@ -262,11 +256,11 @@ message to it. The queue must exist. The pattern must, too, unless --shape makes
 	return cmd
 }
 
-func newWriterLs(a *cli.App) *cobra.Command {
+func newWriterList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls",
+		Use:     "list",
 		Short:   "List the key patterns that have a queue as single writer",
-		Example: "  interlock mailbox writer ls",
+		Example: "  interlock writer list",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var got struct {
@@ -278,7 +272,7 @@ func newWriterLs(a *cli.App) *cobra.Command {
 			}
 			return a.Get(cmd.Context(), "/v1/writers", nil, &got, func() error {
 				if len(got.Writers) == 0 {
-					a.Complain("no queue is a single writer: `interlock mailbox writer set` makes it one")
+					a.Complain("no queue is a single writer: `interlock writer set` makes it one")
 					return nil
 				}
 				t := a.Table("PATTERN", "SHAPE", "QUEUE")
@@ -291,17 +285,17 @@ func newWriterLs(a *cli.App) *cobra.Command {
 	}
 }
 
-func newWriterRm(a *cli.App) *cobra.Command {
+func newWriterDelete(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:               "rm PATTERN",
-		Short:             "Remove the single writer of a key pattern",
-		Example:           "  interlock mailbox writer rm account",
+		Use:               "delete PATTERN",
+		Short:             "Delete the single writer of a key pattern",
+		Example:           "  interlock writer delete account",
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := cli.Request{Method: http.MethodDelete, Path: view.WriterPath(args[0]), ID: cli.FreshID(), Again: true}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
-				a.Say("removed: pattern %s has no single writer any more\n", cli.Clean(args[0]))
+				a.Say("deleted: pattern %s has no single writer any more\n", cli.Clean(args[0]))
 				return nil
 			})
 		},

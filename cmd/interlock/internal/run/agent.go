@@ -22,7 +22,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-// waitFor is one use of wait-for.
+// waitFor is one use of agent wait.
 type waitFor struct {
 	a    *cli.App
 	on   cli.Party // the target of the wait
@@ -33,11 +33,15 @@ type waitFor struct {
 	q    cli.WaitFlags
 }
 
-// NewWaitFor returns the command wait-for.
-func NewWaitFor(a *cli.App) *cobra.Command {
+// NewAgent returns the command agent.
+func NewAgent(a *cli.App) *cobra.Command {
+	return cli.Group("agent", "Wait for another agent", "", newWait(a))
+}
+
+func newWait(a *cli.App) *cobra.Command {
 	d := &waitFor{a: a}
 	cmd := &cobra.Command{
-		Use:                   "wait-for [FLAGS] AGENT [-- COMMAND [ARGUMENT...]]",
+		Use:                   "wait [FLAGS] AGENT [-- COMMAND [ARGUMENT...]]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Declare that you wait for another agent",
 		Long: `Declare to the server that you wait for another agent: for an answer, a result, a tool call
@@ -50,13 +54,13 @@ deadlock's victim. Without one it lasts until the other's session is over, or --
 
 The wait belongs to a session and blocks with its leases: inside "interlock run" that is the
 run's session, elsewhere --session names one. AGENT is the other's name; if several agents
-have it, --on-session selects one by the public name that "interlock get" shows.
+have it, --on-session selects one by the public name that "interlock key get" shows.
 
 Exit codes: 0 the other is gone, or the command's own; 73 the wait would never end (and the
 command was ended); 75 not in time; 1 there is no agent of that name; 69 no server answered;
 2 wrong flags.`,
-		Example: `  interlock run account:12345 -- sh -c 'interlock wait-for auditor -- ./ask-auditor 12345'
-  interlock wait-for --wait 10m migrator`,
+		Example: `  interlock run account:12345 -- sh -c 'interlock agent wait auditor -- ./ask-auditor 12345'
+  interlock agent wait --wait 10m migrator`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			names := args
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -100,8 +104,7 @@ command was ended); 75 not in time; 1 there is no agent of that name; 69 no serv
 	cli.Bind(f, "session", "")
 	f.StringVar(&d.self.Flow, "flow", "", "the `flow` of that session which waits (default: main, as of interlock run)")
 	cli.Bind(f, "flow", "")
-	f.StringVar(&d.self.Agent, "agent", "", "your `name` when you have no session (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &d.self.Agent, "your `name` when you have no session")
 	f.StringVar(&d.why, "purpose", "", "the purpose of the wait, for others to read")
 	return cmd
 }
@@ -187,7 +190,7 @@ func nobody(err error) error {
 		return cli.ExitWith(
 			cli.ExitFailure,
 			fmt.Errorf(
-				"%s: there is nothing to wait for, or it has another name (`interlock ls` shows the holders of keys)",
+				"%s: there is nothing to wait for, or it has another name (`interlock key list` shows the holders of keys)",
 				cli.Clean(refusal.Message),
 			),
 		)

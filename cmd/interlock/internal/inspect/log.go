@@ -15,12 +15,12 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-// NewEvents returns the command events.
-func NewEvents(a *cli.App) *cobra.Command {
+// NewLog returns the command log.
+func NewLog(a *cli.App) *cobra.Command {
 	var follow bool
 	var from string
 	cmd := &cobra.Command{
-		Use:   "events",
+		Use:   "log",
 		Short: "Show the journal's events, or follow them",
 		Long: `Show the events of the journal, oldest first: requests, grants, and the ends of leases. With
 --follow it begins now and continues until it is interrupted, also across restarts of the
@@ -30,9 +30,9 @@ When the server cannot send all that it has, the command reports the reason and 
 exit code other than 0; with --follow it reports it and continues as soon as it can.
 
 With -o json each event is one line of JSON.`,
-		Example: `  interlock events --follow
-  interlock events --from 1041
-  interlock events -o json | jq 'select(.event == "ended" and .reason == "ttl")'`,
+		Example: `  interlock log --follow
+  interlock log --from 1041
+  interlock log -o json | jq 'select(.event == "ended" and .reason == "ttl")'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -13,12 +13,11 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-// NewLs returns the command ls.
-func NewLs(a *cli.App) *cobra.Command {
+func newList(a *cli.App) *cobra.Command {
 	var held, waiting, parked bool
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "ls [PREFIX]",
+		Use:   "list [PREFIX]",
 		Short: "List the keys that are held or waited for",
 		Long: `List the keys that are held or waited for, with their holders: all of them, or
 those that begin with PREFIX.
@@ -30,10 +29,10 @@ and the key opens when the lock_delay is over).
 
 With --parked it lists parked leases instead, the longest parked first: those that freed
 their keys are at no key, and their holder may come back for them.`,
-		Example: `  interlock ls
-  interlock ls --parked
-  interlock ls account: --waiting
-  interlock ls -o json | jq -r '.keys[].key'`,
+		Example: `  interlock key list
+  interlock key list --parked
+  interlock key list account: --waiting
+  interlock key list -o json | jq -r '.keys[].key'`,
 		Args:              cli.AtMostOneArg,
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,7 +46,7 @@ their keys are at no key, and their holder may come back for them.`,
 				return cli.Usagef("--limit %d: want at least 1", limit)
 			}
 			if parked {
-				return lsParked(cmd.Context(), a, limit)
+				return listParked(cmd.Context(), a, limit)
 			}
 			query := url.Values{}
 			if len(args) == 1 {
@@ -69,8 +68,8 @@ their keys are at no key, and their holder may come back for them.`,
 	return cmd
 }
 
-// lsParked lists parked leases.
-func lsParked(ctx context.Context, a *cli.App, limit int) error {
+// listParked lists parked leases.
+func listParked(ctx context.Context, a *cli.App, limit int) error {
 	t := a.Table("KEY", "MODE", "HOLDER", "KEYS", "PARKED", "ENDS", "FENCE", "REASON")
 	shown := 0
 	more, err := a.Pages(ctx, "/v1/parked", url.Values{}, limit, func(answer []byte) (int, string, error) {

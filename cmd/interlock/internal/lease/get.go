@@ -10,17 +10,16 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 )
 
-// NewShow returns the command show.
-func NewShow(a *cli.App) *cobra.Command {
+func newGet(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show [LEASE]",
+		Use:   "get [LEASE]",
 		Short: "Show one of your leases",
 		Long: `Show a lease as its holder sees it; without LEASE the one in $INTERLOCK_LEASE: the rest of
 its time, what would end it or has ended it, the agents that ask for it, whether it is
 parked, and its parts of a partitioned key. It is not renewed. Exit code 79 means that the
 lease is lost.`,
-		Example: `  interlock show
-  interlock show -o json | jq .lease.yield`,
+		Example: `  interlock lease get
+  interlock lease get -o json | jq .lease.yield`,
 		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.LeaseArg(args)

@@ -45,11 +45,20 @@ type partition struct {
 	reporting sync.Mutex
 }
 
-// NewPartition returns the command partition.
-func NewPartition(a *cli.App) *cobra.Command {
+// NewPool returns the command pool.
+func NewPool(a *cli.App) *cobra.Command {
+	return cli.Group(
+		"pool", "Share the parts of a key out among members",
+		`A partitioned key has parts, KEY/0, KEY/1 and so on, which its members share out among
+themselves. "interlock key get KEY" shows the members.`,
+		newJoin(a),
+	)
+}
+
+func newJoin(a *cli.App) *cobra.Command {
 	p := &partition{a: a, failed: make(chan error, 1)}
 	cmd := &cobra.Command{
-		Use:                   "partition [FLAGS] KEY --parts N -- COMMAND [ARGUMENT...]",
+		Use:                   "join [FLAGS] KEY --parts N -- COMMAND [ARGUMENT...]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Join a partitioned key, and run a command for each assigned part",
 		Long: `Become one of the members that share the parts KEY/0, KEY/1, ... of a key, and run the
@@ -74,8 +83,8 @@ and the variables of "interlock run", except a lease.
 Exit codes: 128+n after signal n, a failed command's own, 126 or 127 when it cannot be run,
 69 no server answered, 77 not allowed, 79 the membership was lost, 2 wrong flags, or the
 members divide the key into another number of parts.`,
-		Example: `  interlock partition queue:orders --parts 16 -- ./consume
-  interlock partition logs --parts 8 --divide range -- sh -c './index --shard "$INTERLOCK_PART"'`,
+		Example: `  interlock pool join queue:orders --parts 16 -- ./consume
+  interlock pool join logs --parts 8 --divide range -- sh -c './index --shard "$INTERLOCK_PART"'`,
 		Args: func(cmd *cobra.Command, args []string) (err error) {
 			p.key, p.argv, err = cli.OneAndCommand(cmd, "key", args)
 			return err
@@ -102,11 +111,10 @@ members divide the key into another number of parts.`,
 	p.divide.Among(
 		cmd, "divide", "how they are given to members; the first member decides", cli.Words[interlock.Division]()...,
 	)
-	f.DurationVar(&p.ttl, "ttl", interlock.DefaultTTL, "how long the membership outlives the last sign of life")
-	f.DurationVar(&p.grace, "grace", interlock.DefaultGrace, "how long stopping the command of a part may take")
+	cli.DurationVar(f, &p.ttl, "ttl", interlock.DefaultTTL, "how long the membership outlives the last sign of life")
+	cli.DurationVar(f, &p.grace, "grace", interlock.DefaultGrace, "how long stopping the command of a part may take")
 	f.StringVar(&p.purpose, "purpose", "", "its purpose, for others to read")
-	f.StringVar(&p.agent, "agent", "", "your `name`, for others to read (default: user@host:pid)")
-	cli.Bind(f, "agent", "")
+	cli.AgentVar(f, &p.agent, "your `name`, for others to read")
 	f.BoolVarP(&p.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
