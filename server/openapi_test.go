@@ -360,6 +360,7 @@ func samples() []sample {
 		{"GET", "/readyz", "", ""},
 		{"GET", "/metrics", "", ""},
 		{"GET", "/openapi.json", "", ""},
+		{"GET", "/llms.txt", "", ""},
 	}
 }
 

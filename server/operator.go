@@ -51,15 +51,3 @@ func (c *call) journalHead() {
 	j.str("head", head)
 	c.send(http.StatusOK, j, at)
 }
-
-func (c *call) openAPI() {
-	c.plain("application/json", c.s.openapi)
-}
-
-func (c *call) plain(contentType string, body []byte) {
-	c.answered = true
-	h := c.w.Header()
-	h.Set("Content-Type", contentType)
-	h["X-Content-Type-Options"] = noSniff
-	_, _ = c.w.Write(body)
-}

@@ -31,13 +31,14 @@ type method struct {
 var openRoutes = []route{
 	{"/healthz", []method{{"GET", (*call).healthz, mayAnything, nil}}},
 	{"/readyz", []method{{"GET", (*call).readyz, mayAnything, []string{"role"}}}},
-	{"/openapi.json", []method{{"GET", (*call).openAPI, mayAnything, nil}}},
+	{"/openapi.json", []method{{"GET", (*call).openAPI, mayAnything, []string{"tag"}}}},
+	{"/llms.txt", []method{{"GET", (*call).llms, mayAnything, nil}}},
 	{"/v1/fences/keys", []method{{"GET", (*call).fenceKeys, mayAnything, nil}}},
 }
 
 // aboutProcess are the paths that a standby answers too: they are about the process, not
 // about the shard.
-var aboutProcess = map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/metrics": true}
+var aboutProcess = map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true}
 
 var routes = []route{
 	{"/metrics", []method{{"GET", (*call).metrics, mayScrape, nil}}},

@@ -178,6 +178,7 @@ var crossings = map[string]foreignReference{
 	"getReadiness": {open: true, process: true},
 	"getMetrics":   {process: true},
 	"getOpenAPI":   {open: true, process: true},
+	"getGuide":     {open: true, process: true},
 }
 
 var served struct {
