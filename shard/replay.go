@@ -37,8 +37,21 @@ type replayResult struct {
 //
 // The hash chain begins with the snapshot's record and goes as far, if links is not nil.
 func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stages, links *links) (replayResult, error) {
-	r := replayResult{engine: engine.New(s.options...), links: links}
-	at, snapshot, err := s.journal.Snapshot(ctx)
+	return replay(ctx, s.journal, engine.New(s.options...), target, stages, links)
+}
+
+// source is the part of a journal that a replay reads.
+type source interface {
+	Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error)
+	Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error
+}
+
+// replay does it with any source, into an empty engine.
+func replay(
+	ctx context.Context, from source, into *engine.Engine, target interlock.Index, stages stages, links *links,
+) (replayResult, error) {
+	r := replayResult{engine: into, links: links}
+	at, snapshot, err := from.Snapshot(ctx)
 	if err != nil {
 		return r, fmt.Errorf("shard: the snapshot cannot be opened: %w", err)
 	}
@@ -56,7 +69,7 @@ func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stage
 		if at >= target {
 			return nil
 		}
-		return s.readLog(ctx, target, &r, p, hand)
+		return r.readLog(ctx, from, target, p, hand)
 	}, r.engine)
 	return r, err
 }
@@ -141,12 +154,14 @@ func (r *replayResult) readSnapshot(snapshot io.ReadCloser, p *portion, hand han
 
 // readLog hands over the events of the entries behind r.at, up to target, and counts
 // them in r.
-func (s *Shard) readLog(ctx context.Context, target interlock.Index, r *replayResult, p *portion, hand handOver) error {
+func (r *replayResult) readLog(
+	ctx context.Context, from source, target interlock.Index, p *portion, hand handOver,
+) error {
 	var (
 		pieces  Joiner
 		decoder record.Reader
 	)
-	err := s.journal.Read(ctx, r.at+1, func(e journal.Entry) error {
+	err := from.Read(ctx, r.at+1, func(e journal.Entry) error {
 		if e.Index > target {
 			return errReplayed
 		}

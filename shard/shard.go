@@ -48,6 +48,7 @@ type Shard struct {
 	links     links
 	resets    resets
 	replies   replies
+	backups   backups
 
 	size         meanSize
 	snapshotAt   atomic.Uint64 // index of the newest snapshot

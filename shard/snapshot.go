@@ -150,6 +150,9 @@ func (s *Shard) cut(ctx context.Context, at interlock.Index) error {
 		}
 		return nil
 	}
+	if before = s.backups.spare(before, s.journal.Low()); before <= first {
+		return nil // the next snapshot cuts what a backup reads now
+	}
 	if err := s.journal.Truncate(ctx, before); err != nil {
 		return err
 	}

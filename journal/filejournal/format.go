@@ -32,6 +32,7 @@ const (
 	reserveName    = "reserve"
 	identityName   = "identity"
 	cleanName      = "clean"
+	restoringName  = "restoring"
 )
 
 func indexName(i interlock.Index, suffix string) string { return fmt.Sprintf("%020d%s", i, suffix) }
@@ -60,6 +61,7 @@ const (
 	snapshotMagic = "ilocksnp"
 	identityMagic = "ilockidn"
 	cleanMagic    = "ilockcln"
+	restoreMagic  = "ilockrst"
 )
 
 func putPreamble(b []byte, magic string) {
@@ -188,4 +190,12 @@ func decodeClean(b []byte) (tail interlock.Index, chain uint32, ok bool, err err
 		return 0, 0, false, nil
 	}
 	return interlock.Index(order.Uint64(b[16:])), order.Uint32(b[24:]), true, nil
+}
+
+// restoring stands in a directory while a state is being written to it. It is a preamble and no
+// more: that there is such a file is all that counts.
+func encodeRestoring() []byte {
+	b := make([]byte, preambleSize)
+	putPreamble(b, restoreMagic)
+	return b
 }

@@ -47,6 +47,11 @@ func inspect(
 	if err != nil {
 		return nil, failedOpening(err)
 	}
+	if slices.Contains(names, restoringName) {
+		return nil, &journal.DamageError{
+			File: filepath.Join(path, restoringName), Reason: "a restore into this directory has not ended",
+		}
+	}
 	in := &inspection{
 		segments: segments(names),
 		log:      walker{dir: dir, path: path, live: live},
