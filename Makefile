@@ -124,7 +124,7 @@ etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, 
 	@scripts/etcd.sh $(FAILOVERS) | bin/suite -o dist/suites/etcd.json etcd
 
 # What is built for Windows, where no journal directory can be owned.
-PORTABLE := . ./client ./guard/... ./journal/... ./proto ./server ./shard ./writer/...
+PORTABLE := . ./client ./cmd/interlock/... ./guard/... ./journal/... ./proto ./server ./shard ./writer/...
 
 .PHONY: cross
 cross: ## Check that the other platforms build: vet for macOS and Linux on ARM, build for Windows.

@@ -89,9 +89,9 @@ var table = []rule{
 		folder: "cmd/interlock/internal/account",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/view", "client", "writer/account",
+			"cmd/interlock/internal/view", "client", "internal/filelock", "writer/account",
 		},
-		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
+		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/acquire",
@@ -138,8 +138,8 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/guard",
-		local:  []string{".", "cmd/interlock/internal/cli", "guard", "server"},
-		remote: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra", "golang.org/x/sys/unix"},
+		local:  []string{".", "cmd/interlock/internal/cli", "guard", "internal/filelock", "server"},
+		remote: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/inspect",
@@ -151,7 +151,7 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/job",
 		local:  []string{".", "cmd/interlock/internal/cli"},
-		remote: []string{"golang.org/x/sys/unix", "golang.org/x/term"},
+		remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows", "golang.org/x/term"},
 	},
 	{
 		folder: "cmd/interlock/internal/journal",

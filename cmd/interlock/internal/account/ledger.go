@@ -15,13 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/feed"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/filelock"
 	"github.com/interlockdev/interlock/writer/account"
 )
 
@@ -290,11 +289,11 @@ func openLedger(flag, name string, before []string) (l *account.Ledger, file *os
 			file.Close()
 		}
 	}()
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, nil, cli.Usagef("%s: %s: another process writes it: each needs a file of its own", flag, cli.Clean(name))
-		}
+	switch held, err := filelock.Try(file); {
+	case err != nil:
 		return nil, nil, cli.Usagef("%s: %s: %w", flag, cli.Clean(name), err)
+	case held:
+		return nil, nil, cli.Usagef("%s: %s: another process writes it: each needs a file of its own", flag, cli.Clean(name))
 	}
 	var earlier []io.Reader
 	for _, name := range before {

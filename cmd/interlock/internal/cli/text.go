@@ -2,14 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock/internal/invisible"
 	"github.com/interlockdev/interlock/internal/prose"
@@ -95,12 +91,4 @@ func Bytes(n int64) string {
 		f, i = f/unit, i+1
 	}
 	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[i])
-}
-
-// SignalName is SIGTERM rather than "terminated".
-func SignalName(s syscall.Signal) string {
-	if name := unix.SignalName(s); name != "" {
-		return name
-	}
-	return "signal " + strconv.Itoa(int(s))
 }

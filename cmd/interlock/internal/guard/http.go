@@ -8,10 +8,10 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/guard/proxy"
+	"github.com/interlockdev/interlock/internal/filelock"
 )
 
 // guardHTTP is the flags of guard http.
@@ -126,14 +126,13 @@ func openCalls(name string) (*os.File, error) {
 	if err != nil {
 		return nil, cli.Usagef("--calls: %w: %s", err, next)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	switch held, err := filelock.Try(file); {
+	case err != nil:
 		file.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, cli.Usagef(
-				"--calls: %s: another guard uses it: each needs one of its own: --calls FILE", cli.Clean(name),
-			)
-		}
 		return nil, cli.Usagef("--calls: %s: %w: %s", cli.Clean(name), err, next)
+	case held:
+		file.Close()
+		return nil, cli.Usagef("--calls: %s: another guard uses it: each needs one of its own: --calls FILE", cli.Clean(name))
 	}
 	return file, nil
 }

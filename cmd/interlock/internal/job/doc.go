@@ -3,5 +3,5 @@
 //
 // It must never let a process of the group run on after the lease is lost.
 //
-// Start reading at job.go.
+// Start reading at job.go: it has the policy, and job_unix.go and job_windows.go the means of the system.
 package job

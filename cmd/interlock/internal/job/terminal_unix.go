@@ -1,3 +1,5 @@
+//go:build unix
+
 package job
 
 import (
@@ -8,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the controlling terminal of this process. A nil one may be closed.
+// terminal is the controlling terminal of this process.
 type terminal struct {
 	fd    int
 	own   int // our process group
@@ -27,11 +29,7 @@ func openTerminal() *terminal {
 	return t
 }
 
-func (t *terminal) close() {
-	if t != nil {
-		_ = unix.Close(t.fd)
-	}
-}
+func (t *terminal) close() { _ = unix.Close(t.fd) }
 
 // foreground is the group that the terminal belongs to, or -1.
 func (t *terminal) foreground() int {
