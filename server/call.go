@@ -233,7 +233,8 @@ func (c *call) tooLarge(limit int) {
 	c.refuse(interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", limit))
 }
 
-// parseQuery keeps the parameters. Each must be known and stand once.
+// parseQuery keeps the parameters. Each must be known, stand once and have a value; an empty prefix is that of
+// all keys, and an empty cursor begins a listing.
 func (c *call) parseQuery(known []string) bool {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
@@ -259,6 +260,11 @@ func (c *call) parseQuery(known []string) bool {
 			return false
 		case len(list) > 1:
 			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s stands twice", name))
+			return false
+		case list[0] == "" && name != "prefix" && name != "cursor":
+			c.refuse(
+				interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s has no value: leave it out, or name one", name),
+			)
 			return false
 		}
 	}

@@ -38,7 +38,9 @@ var openRoutes = []route{
 
 // aboutProcess are the paths that a standby answers too: they are about the process, not
 // about the shard.
-var aboutProcess = map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true}
+var aboutProcess = map[string]bool{
+	"/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true,
+}
 
 var routes = []route{
 	{"/metrics", []method{{"GET", (*call).metrics, mayScrape, nil}}},

@@ -102,9 +102,12 @@ var crossings = map[string]foreignReference{
 	},
 	"listVersions": ofKey("values=true"),
 	"watchState":   {query: []string{"key={key}&from=1", "from=1&values=true"}, endless: true},
-	"commitState": body(`{"writes":[{"key":"g:doc","add":1}]}`, `{"session":"{session}","writes":[{"key":"g:doc","add":1}]}`,
+	"commitState": body(
+		`{"writes":[{"key":"g:doc","add":1}]}`,
+		`{"session":"{session}","writes":[{"key":"g:doc","add":1}]}`,
 		`{"leases":["{lease}"],"writes":[{"key":"g:doc","add":1}]}`,
-		`{"reads":[{"key":"{key}","version":"1"}],"writes":[{"key":"g:doc","add":1}]}`),
+		`{"reads":[{"key":"{key}","version":"1"}],"writes":[{"key":"g:doc","add":1}]}`,
+	),
 	"getContention": listing(),
 
 	"listEffects": listing("state=claimed", "cursor={cursor.effects}&limit=1"),
