@@ -13,7 +13,7 @@ type Error struct {
 	Holders      []Holder
 	Queue        *Queue
 	Cycle        []CycleStep
-	Nearest      []string  // for CodeUnknownPattern: shapes and keys that are spelled alike
+	Nearest      []string  // for CodeUnmatchedKey: shapes and keys that are spelled alike
 	Capacity     *Capacity // of the key, where it has one
 	EndedBy      string    // why a lease or ticket is gone: Lease.EndedBy
 	Advice       Advice
@@ -30,7 +30,7 @@ type Conflict struct {
 	Cycle   []CycleStep
 
 	Capacity *Capacity // of Key, where it has one
-	Nearest  []string  // for CodeUnknownPattern: shapes and keys that are spelled alike
+	Nearest  []string  // for CodeUnmatchedKey: shapes and keys that are spelled alike
 }
 
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }

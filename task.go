@@ -17,11 +17,11 @@ const (
 	// TaskScheduled means that its time has not come: it was delayed, or its last
 	// attempt failed and the next one comes after a pause.
 	TaskScheduled TaskState = 1 + iota
-	// TaskWaiting means that it waits for its keys, or for a worker. It holds nothing.
+	// TaskWaiting means that it waits for its keys or for a worker. It holds nothing.
 	TaskWaiting
 	// TaskRunning means that a worker has it, under a lease on its claims.
 	TaskRunning
-	// TaskAsking means that it waits for a person's word. It holds nothing.
+	// TaskAsking means that it waits for a decision. It holds nothing.
 	TaskAsking
 	// TaskDone means that it was acknowledged.
 	TaskDone

@@ -181,7 +181,7 @@ func unknown(ctx context.Context, what string) error {
 	cause := context.Cause(ctx)
 	return fmt.Errorf("%w: %w", &interlock.Error{
 		Code:    interlock.CodeOutcomeUnknown,
-		Message: what + " was not answered in time: it may or may not have happened",
+		Message: what + " was not answered in time: its outcome is unknown",
 	}, cause)
 }
 
@@ -241,7 +241,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.front, c.queue, c.late = nil, nil, nil
 	var k *call
 	if sess != nil {
-		why := &interlock.Error{Code: interlock.CodeSessionEnded, Message: "the client was closed, and its leases with it"}
+		why := &interlock.Error{Code: interlock.CodeSessionEnded, Message: "the client was closed, which released its leases"}
 		for _, g := range sess.leases {
 			sess.lost(g, why, true)
 		}

@@ -106,7 +106,7 @@ func (c *Client) failed(err error) {
 		default:
 			c.fail(k, &interlock.Error{
 				Code:    interlock.CodeOutcomeUnknown,
-				Message: "the connection broke before the answer came, and no server has answered since: it may or may not have happened",
+				Message: "the connection broke before the answer arrived, and no server has answered since: the outcome is unknown",
 			})
 		}
 	}
@@ -138,11 +138,11 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, attachTimeout, errors.New("the server says nothing"))
+	ctx, cancel := context.WithTimeoutCause(ctx, attachTimeout, errors.New("the server does not respond"))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		link.Close(&interlock.Error{
-			Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one",
+			Code: interlock.CodeUnreachable, Message: "the server does not respond: trying the next one",
 		})
 	})
 	defer stop()

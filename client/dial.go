@@ -18,7 +18,8 @@ const maxServerFrame = 64 << 20
 // dialer connects to the addresses in turn, beginning with the one that answered last.
 func dialer(cfg Config) (Dialer, error) {
 	if len(cfg.Addrs) == 0 {
-		return nil, errors.New("client: Config.Addrs is empty: name the host:port of a session door, such as 127.0.0.1:7421")
+		return nil, errors.New("client: Config.Addrs is empty: name the host:port of a server's session port, such as " +
+			"127.0.0.1:7421")
 	}
 	var start atomic.Uint32
 	return func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {

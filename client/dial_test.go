@@ -163,7 +163,7 @@ func TestStrangeListener(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	_, err := client.Dial(context.Background(), client.Config{Addrs: []string{web.Listener.Addr().String()}})
-	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), "no session door") {
+	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), "not the session port") {
 		t.Errorf("got %v", err)
 	}
 }

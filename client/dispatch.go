@@ -224,7 +224,7 @@ func goneHere(r *proto.Reply, at interlock.At) *interlock.Error {
 	key := keyOf(&r.Lease)
 	return &interlock.Error{
 		Code: interlock.CodeReleased, Key: key, At: at,
-		Message: "the lease on " + string(key) + " is not held here any more",
+		Message: "the lease on " + string(key) + " is no longer held by this client",
 	}
 }
 
@@ -404,7 +404,8 @@ func (c *Client) sessionOver(s *session, why *interlock.Error) {
 		case k.phase == sent && k.changesMore():
 			k.finish(nil, &interlock.Error{
 				Code: interlock.CodeOutcomeUnknown, At: why.At,
-				Message: "the session ended before the answer came: it may or may not have happened; look before you ask again",
+				Message: "the session ended before the answer arrived: the outcome is unknown; check the state before you " +
+					"try again",
 			})
 		default:
 			k.finish(nil, why)

@@ -63,7 +63,7 @@ func (c *Client) documents(ctx context.Context, version interlock.Version, keys 
 	if len(got.Documents) != len(keys) {
 		return Snapshot{}, &interlock.Error{
 			Code: interlock.CodeInternal, At: got.at,
-			Message: fmt.Sprintf("the server gave %d documents for %d keys", len(got.Documents), len(keys)),
+			Message: fmt.Sprintf("the server returned %d documents for %d keys", len(got.Documents), len(keys)),
 		}
 	}
 	return Snapshot{Version: got.Version, Documents: cloneDocuments(got.Documents), At: got.at}, nil

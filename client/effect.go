@@ -86,7 +86,7 @@ func (c *Client) Do(
 	returned := false
 	defer func() {
 		if !returned {
-			_ = c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: "what was to do it panicked"})
+			_ = c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: "the function that performs it panicked"})
 		}
 	}()
 	value, failure := act(ctx, effect)
@@ -97,22 +97,22 @@ func (c *Client) Do(
 			s.State = 0
 		}
 		if err := c.settle(ctx, s); err != nil {
-			return nil, errors.Join(failure, fmt.Errorf("and the server was not told: %w", err))
+			return nil, errors.Join(failure, fmt.Errorf("and reporting it to the server failed: %w", err))
 		}
 		return nil, failure
 	}
 	result, invalid := json.Marshal(value)
 	if len(result) > interlock.MaxResultBytes {
-		invalid = fmt.Errorf("it has %d bytes, and at most %d are kept", len(result), interlock.MaxResultBytes)
+		invalid = fmt.Errorf("it has %d bytes, and the maximum is %d", len(result), interlock.MaxResultBytes)
 	}
 	if invalid != nil {
 		result = []byte("null")
 	}
 	if err := c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectDone, Result: result}); err != nil {
-		return result, fmt.Errorf("it was done, and the server was not told: %w", err)
+		return result, fmt.Errorf("it was done, and reporting it to the server failed: %w", err)
 	}
 	if invalid != nil {
-		return result, fmt.Errorf("it was done, and its result cannot be kept: %w", invalid)
+		return result, fmt.Errorf("it was done, but its result cannot be recorded: %w", invalid)
 	}
 	return result, nil
 }
@@ -184,7 +184,7 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if effect, mine, _ := c.claim(limit, a, true); mine {
-		_ = c.settle(limit, Settlement{ID: effect.ID, Reason: "its caller went away before it was begun"})
+		_ = c.settle(limit, Settlement{ID: effect.ID, Reason: "its caller disconnected before it was started"})
 	}
 }
 

@@ -15,7 +15,7 @@ var (
 	ErrClosed = errors.New("client is closed")
 
 	// ErrSkipped reports that another holder already does it. The error is a *SkippedError.
-	ErrSkipped = errors.New("somebody else already does it")
+	ErrSkipped = errors.New("another caller is already doing it")
 )
 
 // SkippedError names the holder that made interlock.Skip skip the request.

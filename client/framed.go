@@ -45,7 +45,7 @@ func dialFramed(
 	}
 	if errors.Is(err, proto.ErrStranger) {
 		return nil, fmt.Errorf(
-			"what listens at %s is no session door of Interlock, or speaks TLS where none was asked for: use the address of serve --grpc",
+			"%s is not the session port of an Interlock server, or it requires TLS: use the address of serve --grpc",
 			addr,
 		)
 	}

@@ -83,7 +83,7 @@ func (l *grpcLink) Recv(f *proto.ServerFrame) error {
 	}
 	if refusal.Code() == grpccodes.Unimplemented {
 		l.failed()
-		return errors.New("what listens there is no gRPC door of Interlock: use the address of serve --grpc")
+		return errors.New("this is not the gRPC port of an Interlock server: use the address of serve --grpc")
 	}
 	if refusal.Code() == grpccodes.Unavailable {
 		l.failed()

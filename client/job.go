@@ -70,7 +70,7 @@ func Dead(err error) error { return &verdict{error: err, dead: true} }
 // is approved it is handed out again, with the answer in Task.Approval, and when it is
 // denied it is dead.
 func NeedsApproval(q Question) error {
-	return &verdict{error: errors.New("it waits for a person: " + q.Text), question: &q}
+	return &verdict{error: errors.New("it waits for a decision: " + q.Text), question: &q}
 }
 
 // QuestionOf returns the question of an error that NeedsApproval made, as OnError gets it.

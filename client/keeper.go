@@ -86,7 +86,7 @@ func (c *Client) due() time.Duration {
 		if silent > c.timed(s.shortest)/2 {
 			// Two heartbeats without an answer: the link is dead, whatever it reports.
 			c.conn.link.Close(&interlock.Error{
-				Code: interlock.CodeUnreachable, Message: "the server says nothing: it is left for the next one",
+				Code: interlock.CodeUnreachable, Message: "the server does not respond: trying the next one",
 			})
 			s.nextBeat = now.Add(c.beatAfter(s.shortest))
 		} else {

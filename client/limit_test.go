@@ -48,7 +48,7 @@ var limitScenarios = []scenario{
 		if err := c.DropPattern(s.ctx, "gpu"); err != nil {
 			t.Error(err)
 		}
-		if err := c.DropPattern(s.ctx, "gpu"); !isCode(err, interlock.CodeNoSuchPattern) {
+		if err := c.DropPattern(s.ctx, "gpu"); !isCode(err, interlock.CodeUnknownPattern) {
 			t.Errorf("dropped twice: %v", err)
 		}
 		if got, err := c.Patterns(s.ctx); err != nil || len(got) != 1 || got[0].Name != "units" {
@@ -108,7 +108,7 @@ var limitScenarios = []scenario{
 		}
 		_, err := c.Acquire(s.ctx, exclusively("acount:7"))
 		refusal, ok := errors.AsType[*interlock.Error](err)
-		if !ok || refusal.Code != interlock.CodeUnknownPattern || len(refusal.Nearest) == 0 ||
+		if !ok || refusal.Code != interlock.CodeUnmatchedKey || len(refusal.Nearest) == 0 ||
 			!strings.Contains(refusal.Nearest[0], "account:") {
 			t.Errorf("got %+v", err)
 		}

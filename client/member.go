@@ -86,7 +86,7 @@ func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 		_ = lease.Release(ctx, Outcome{}) // one of two handles
 		return nil, &interlock.Error{
 			Code: interlock.CodeInvalidRequest, Key: as.Key,
-			Message: fmt.Sprintf("flow %q is a member of %s already: use one flow for each member", lease.Flow(), as.Key),
+			Message: fmt.Sprintf("flow %q is already a member of %s: use one flow for each member", lease.Flow(), as.Key),
 		}
 	}
 	return m, nil
@@ -131,7 +131,7 @@ func (m *Member) Leave(ctx context.Context) error {
 }
 
 // errLeft is the cause of a part's context after Leave.
-var errLeft = &interlock.Error{Code: interlock.CodeReleased, Message: "the member leaves: stop the work on the part"}
+var errLeft = &interlock.Error{Code: interlock.CodeReleased, Message: "the member is leaving: stop work on the part"}
 
 // begin starts the work on a new part, after the earlier work on it. Client.mu is held.
 func (m *Member) begin(g *grant) {
@@ -252,9 +252,9 @@ func (s *session) disown(of *grant, why *interlock.Error, ended bool) {
 func passedOn(g *grant, code interlock.Code) *interlock.Error {
 	return &interlock.Error{
 		Code: code, Key: g.key(), At: g.at, EndedBy: "preempted",
-		Message: "the part " + string(g.key()) + " goes to another member: stop the work on it",
+		Message: "the part " + string(g.key()) + " goes to another member: stop work on it",
 		Advice: interlock.Advice{
-			Action: interlock.ActStop, Message: "stop the work on the part and write nothing more to it",
+			Action: interlock.ActStop, Message: "stop work on the part and write nothing more to it",
 		},
 	}
 }

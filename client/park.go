@@ -39,10 +39,10 @@ func (l *Lease) Park(ctx context.Context, p ParkRequest) error {
 func parkedHere(g *grant) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeParked, Key: g.key(), At: g.at,
-		Message: "the lease on " + string(g.key()) + " is parked: resume it before you go on",
+		Message: "the lease on " + string(g.key()) + " is parked: resume it before you continue",
 		Advice: interlock.Advice{
 			Action:  interlock.ActAskHuman,
-			Message: "wait for the decision, then resume the lease and read again what has moved",
+			Message: "wait for the decision, then resume the lease and read the changed keys again",
 		},
 	}
 }

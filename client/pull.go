@@ -110,7 +110,7 @@ func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At)
 		if k.forgotten {
 			back := c.newCall(proto.OpNackTask)
 			back.op.ID, back.forgotten = h.Lease.ID, true
-			back.op.Task = &proto.TaskOp{Delay: -1, Reason: "nobody waited for it any more"}
+			back.op.Task = &proto.TaskOp{Delay: -1, Reason: "its caller stopped waiting"}
 			c.submit(back)
 			continue
 		}

@@ -24,7 +24,7 @@ func TestQuestionCannotBeAsked(t *testing.T) {
 		_, err := c.Await(s.ctx, task.ID)
 		dead, ok := errors.AsType[*client.TaskError](err)
 		if !ok || dead.Task.State != interlock.TaskDead || dead.Task.Attempt != 1 ||
-			!strings.Contains(dead.Task.Reason, "it waits for a person") {
+			!strings.Contains(dead.Task.Reason, "it waits for a decision") {
 			t.Errorf("got %v", err)
 		}
 		x.stop()

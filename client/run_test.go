@@ -119,7 +119,7 @@ func TestCapsAreReverted(t *testing.T) {
 		if list, err := c.Patterns(s.ctx); err != nil || len(list) != 1 || list[0].Capacity != 2 {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if err := c.RevertPattern(s.ctx, "none", 0); !isCode(err, interlock.CodeNoSuchPattern) {
+		if err := c.RevertPattern(s.ctx, "none", 0); !isCode(err, interlock.CodeUnknownPattern) {
 			t.Error(err)
 		}
 	})

@@ -163,18 +163,18 @@ func endedHere(g *grant, now time.Time) *interlock.Error {
 	grace := g.capAt.Add(g.info.Grace).Sub(now).Round(time.Millisecond)
 	switch {
 	case silent >= g.info.TTL:
-		e.EndedBy, e.Message = "ttl", lease+" counts as lost: no server confirmed a heartbeat for "+
+		e.EndedBy, e.Message = "ttl", lease+" is considered lost: no server confirmed a heartbeat for "+
 			silent.Round(time.Millisecond).String()+
 			"; write nothing more under it, and acquire again when the server can be reached"
 	case capped && grace > 0:
 		e.Code, e.EndedBy, e.Message = interlock.CodeInGrace, "max_hold", lease+
-			" was held for as long as it may be; commit what is finished and release it within "+grace.String()
+			" reached its max_hold; commit finished work and release it within "+grace.String()
 		e.Advice = interlock.Advice{
 			Action:  interlock.ActStop,
-			Message: "begin nothing new; commit what is finished and release within " + grace.String(),
+			Message: "start nothing new; commit finished work and release within " + grace.String(),
 		}
 	case capped:
-		e.EndedBy, e.Message = "max_hold", lease+" was held for as long as it may be; write nothing more under it"
+		e.EndedBy, e.Message = "max_hold", lease+" reached its max_hold; write nothing more under it"
 	default:
 		e.EndedBy, e.Message = "stall", "no progress was reported for so long that "+lease+
 			" counts as stalled; write nothing more under it"

@@ -120,7 +120,7 @@ func taskOf(got *found, err error) (task interlock.Task, _ error) {
 		return task, &TaskError{Refusal: refusal, Task: task}
 	}
 	if err == nil && task.ID.IsZero() {
-		err = &interlock.Error{Code: interlock.CodeInternal, At: got.at, Message: "the server gave no task"}
+		err = &interlock.Error{Code: interlock.CodeInternal, At: got.at, Message: "the server returned no task"}
 	}
 	return task, err
 }

@@ -270,7 +270,7 @@ func TestWorkerFailures(t *testing.T) {
 	})
 }
 
-// Tasks that have not finished in time when a worker ends are handed to the next one at once.
+// Tasks that have not finished in time when a worker is stopping are handed to the next one at once.
 func TestWorkerDrains(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.queue(interlock.TaskQueue{Name: "q"})
@@ -324,7 +324,7 @@ func TestWorkerDrains(t *testing.T) {
 		if err := <-first.result; err != nil || time.Since(before) != 70*time.Second {
 			t.Errorf("the worker: %v after %v", err, time.Since(before))
 		}
-		if err := <-cause; err == nil || !strings.Contains(err.Error(), "worker ends") {
+		if err := <-cause; err == nil || !strings.Contains(err.Error(), "worker is stopping") {
 			t.Errorf("cause %v", err)
 		}
 		if len(told) != 1 {
@@ -490,7 +490,7 @@ func TestWorkerPullsMoreThanOnce(t *testing.T) {
 		if err := c.DropQueue(s.ctx, "q"); err != nil {
 			t.Error(err)
 		}
-		if err := <-worker.result; !isCode(err, interlock.CodeNoSuchQueue) {
+		if err := <-worker.result; !isCode(err, interlock.CodeUnknownQueue) {
 			t.Error(err)
 		}
 	})
@@ -500,7 +500,7 @@ func TestWorkerNeedsAQueue(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		handle := func(context.Context, *client.Job) (client.Done, error) { return client.Done{}, nil }
 		c := s.client("w")
-		if err := c.Work(s.ctx, client.Worker{Queue: "none", Handle: handle}); !isCode(err, interlock.CodeNoSuchQueue) {
+		if err := c.Work(s.ctx, client.Worker{Queue: "none", Handle: handle}); !isCode(err, interlock.CodeUnknownQueue) {
 			t.Error(err)
 		}
 		if err := c.Work(s.ctx, client.Worker{Queue: "none"}); err == nil {
@@ -515,7 +515,7 @@ func TestWorkerNeedsAQueue(t *testing.T) {
 		if err := c.DropQueue(s.ctx, "q"); err != nil {
 			t.Error(err)
 		}
-		if err := <-worker.result; !isCode(err, interlock.CodeNoSuchQueue) {
+		if err := <-worker.result; !isCode(err, interlock.CodeUnknownQueue) {
 			t.Error(err)
 		}
 	})
@@ -592,7 +592,7 @@ func TestWorkerEndsWhileAway(t *testing.T) {
 	})
 }
 
-// A worker ends, too, when the server does not come back; tasks that it may have been assigned
+// A worker is stopping, too, when the server does not come back; tasks that it may have been assigned
 // are returned when there is one again.
 func TestWorkerEndsWithoutAServer(t *testing.T) {
 	for _, given := range []bool{false, true} {

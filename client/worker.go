@@ -60,7 +60,7 @@ type Done struct {
 
 // errDraining is the cause of the contexts of jobs that have not finished in time when
 // their worker ended.
-var errDraining = errors.New("the worker ends, and its time to finish is over")
+var errDraining = errors.New("the worker is stopping, and its time to finish has passed")
 
 // Work works on the tasks of a queue until ctx ends. It asks for as many tasks as it has idle
 // handlers, and the server hands them out as soon as they can run, without polling. Connections
@@ -69,7 +69,7 @@ var errDraining = errors.New("the worker ends, and its time to finish is over")
 // When ctx ends, no more tasks are taken, and those under way have Worker.Drain to finish; then
 // their contexts end, and their tasks are returned at once, so that others get them. Work
 // returns when every Handle has returned: nil, or the error that ended it before, which only an
-// operator can mend, such as CodeNoSuchQueue. While no server answers it waits some seconds
+// operator can mend, such as CodeUnknownQueue. While no server answers it waits some seconds
 // more for the answers about its last assignments; these are returned when there is a server
 // again.
 func (c *Client) Work(ctx context.Context, w Worker) error {
@@ -120,8 +120,8 @@ func (w *work) learnTTL(ctx context.Context) error {
 		}
 	}
 	return &interlock.Error{
-		Code:    interlock.CodeNoSuchQueue,
-		Message: fmt.Sprintf("there is no queue %q: an operator registers queues", w.w.Queue),
+		Code:    interlock.CodeUnknownQueue,
+		Message: fmt.Sprintf("no queue is named %q: an operator creates queues", w.w.Queue),
 	}
 }
 

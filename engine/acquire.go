@@ -32,7 +32,7 @@ func (c *Acquire) decideAs(e *Engine, of record.Run) {
 		switch code {
 		case interlock.CodeInvalidKey:
 			eff.Conflict = &store.Conflict{Conflict: interlock.Conflict{Key: badKey(c.Claims)}}
-		case interlock.CodeUnknownPattern:
+		case interlock.CodeUnmatchedKey:
 			eff.Conflict = &store.Conflict{Conflict: interlock.Conflict{Nearest: e.PendingWork.NS.MemberLists()}}
 		}
 		return

@@ -23,7 +23,7 @@ func (c *Acquire) expand(e *Engine) (interlock.Code, *message.Text) {
 		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
 	}
 	if len(c.Claims) == 0 {
-		return interlock.CodeUnknownPattern, message.New(
+		return interlock.CodeUnmatchedKey, message.New(
 			message.NoMemberWithPrefix, message.Str(c.Namespace), message.Str(c.Prefix),
 		)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// Human approval: a task waits for a person's word, before it first runs or because
+// Human approval: a task waits for a decision, before it first runs or because
 // its worker asks. It holds nothing meanwhile, and stands in no line; when it is
 // approved it stands where it stood before.
 //

@@ -492,7 +492,7 @@ func TestEndOfAWaitIsExplained(t *testing.T) {
 	}
 	l.step(&engine.Leave{Head: l.head(s), Ticket: ticket})
 	if eff := l.step(&engine.Poll{Head: l.head(s), Ticket: ticket}); eff.Code != interlock.CodeLeft ||
-		!strings.HasPrefix(prose.Sentence(eff.Message), "the request for k was given up") {
+		!strings.HasPrefix(prose.Sentence(eff.Message), "the request for k was withdrawn") {
 		t.Errorf("%s: %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	var nobody interlock.SessionID

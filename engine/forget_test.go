@@ -41,12 +41,12 @@ func TestEmptyNamespacesMakeRoom(t *testing.T) {
 	first := l.take("one", "", 30*time.Second).Lease.Fence
 	l.take("two", "", time.Hour)
 	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces ||
-		!strings.Contains(prose.Sentence(eff.Message), "none of them is empty") {
+		!strings.Contains(prose.Sentence(eff.Message), "none is empty") {
 		t.Fatalf("a third one beside two in use: %s %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	l.later(time.Minute)
 	if eff := l.take("three", "", time.Minute); eff.Code != interlock.CodeTooManyNamespaces ||
-		!strings.Contains(prose.Sentence(eff.Message), "can be forgotten in 10m0s") {
+		!strings.Contains(prose.Sentence(eff.Message), "can be removed in 10m0s") {
 		t.Fatalf("one that has been empty for a moment: %s %s", eff.Code, prose.Sentence(eff.Message))
 	}
 	l.later(interlock.NamespaceIdle)

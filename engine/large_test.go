@@ -268,7 +268,7 @@ func TestManyPullsEnd(t *testing.T) {
 		workers int
 	}{
 		{
-			name: "drop the queue", alone: true, code: interlock.CodeNoSuchQueue, workers: n,
+			name: "drop the queue", alone: true, code: interlock.CodeUnknownQueue, workers: n,
 			command: func(l *load, s interlock.SessionID) engine.Command {
 				return &engine.DropQueue{Head: l.head(s), Name: "q"}
 			},

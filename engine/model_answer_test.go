@@ -73,7 +73,7 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectForgetting(c)
 	case *engine.SetPattern:
 		if c.Pattern.WriterQueue != "" && m.queue(head.Namespace, c.Pattern.WriterQueue) == nil {
-			return refusalKey(interlock.CodeInvalidPattern, interlock.CodeNoSuchQueue)
+			return refusalKey(interlock.CodeInvalidPattern, interlock.CodeUnknownQueue)
 		}
 		return refusalKey(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.Configure:
@@ -82,7 +82,7 @@ func (m *model) expect(cmd engine.Command) answer {
 		return m.expectDeletion(c)
 	case *engine.DropPattern:
 		if !slices.ContainsFunc(m.patterns[head.Namespace], func(p *interlock.Pattern) bool { return p.Name == c.Name }) {
-			return refusalKey(interlock.CodeNoSuchPattern)
+			return refusalKey(interlock.CodeUnknownPattern)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.RevertPattern:

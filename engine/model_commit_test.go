@@ -207,7 +207,7 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 	var reads, versioned, writes []interlock.Key
 	unknown := func(key interlock.Key) {
 		if m.pattern(c.Namespace, key) == nil && m.settings[c.Namespace].Closed {
-			codes = append(codes, interlock.CodeUnknownPattern)
+			codes = append(codes, interlock.CodeUnmatchedKey)
 		}
 	}
 	for _, r := range c.Reads {

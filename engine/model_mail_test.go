@@ -49,7 +49,7 @@ func (m *model) wrongMessage(ns interlock.Namespace, x *engine.TaskSpec) (codes 
 		return append(codes, interlock.CodeInvalidKey)
 	}
 	if m.pattern(ns, m.spell(ns, x.Key)) == nil && m.settings[ns].Closed {
-		codes = append(codes, interlock.CodeUnknownPattern)
+		codes = append(codes, interlock.CodeUnmatchedKey)
 	}
 	if m.writer(ns, x.Key) == "" {
 		codes = append(codes, interlock.CodeNoWriter)

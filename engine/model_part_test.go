@@ -95,7 +95,7 @@ func (m *model) foldPart(ev *record.Event) {
 	r.phase, r.queuedAt = waiting, m.events
 }
 
-// wanted reports whether another member is to have the part that r has.
+// wanted reports whether another member will get the part that r has.
 func (m *model) wanted(r *request) bool {
 	return slices.ContainsFunc(m.inPhase(waiting), func(q *request) bool {
 		return q.member != nil && q.member != r.member && q.ns == r.ns && q.claims[0].Key == r.claims[0].Key

@@ -154,7 +154,7 @@ func specific(p *interlock.Pattern) int {
 func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group string) (codes []interlock.Code) {
 	p := m.pattern(head.Namespace, c.Key)
 	if p == nil && m.settings[head.Namespace].Closed {
-		codes = append(codes, interlock.CodeUnknownPattern)
+		codes = append(codes, interlock.CodeUnmatchedKey)
 	}
 	if c.Mode == interlock.Permits {
 		switch {

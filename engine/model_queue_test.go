@@ -157,7 +157,7 @@ func (m *model) foldQueue(cmd engine.Command) {
 	}
 	name := cmd.(*engine.DropQueue).Name
 	m.queues = slices.DeleteFunc(m.queues, func(q *queue) bool { return q.ns == ns && q.Name == name })
-	m.dismiss(interlock.CodeNoSuchQueue, func(w *worker) bool { return w.pull.Namespace == ns && w.pull.Queue == name })
+	m.dismiss(interlock.CodeUnknownQueue, func(w *worker) bool { return w.pull.Namespace == ns && w.pull.Queue == name })
 }
 
 // dismiss ends the pulls of idle workers and reports the code to them; "" for those that know.

@@ -70,7 +70,7 @@ func (m *model) wrongWith(c *engine.Acquire) (codes []interlock.Code) {
 			codes = append(codes, interlock.CodeInvalidRequest)
 		}
 		if len(m.members(c.Namespace, c.Prefix)) == 0 {
-			codes = append(codes, interlock.CodeUnknownPattern)
+			codes = append(codes, interlock.CodeUnmatchedKey)
 		}
 	}
 	if c.Prefix != "" {

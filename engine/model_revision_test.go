@@ -102,9 +102,9 @@ func (m *model) foldRevision(cmd engine.Command) {
 func (m *model) expectRevert(c *engine.RevertPattern) answer {
 	switch x := m.revisionMeant(c); {
 	case len(m.revisionsOf(patternName{c.Namespace, c.Name})) == 0:
-		return refusalKey(interlock.CodeNoSuchPattern)
+		return refusalKey(interlock.CodeUnknownPattern)
 	case x == nil:
-		return refusalKey(interlock.CodeNoSuchRevision)
+		return refusalKey(interlock.CodeUnknownRevision)
 	case x.pattern == nil:
 		return answer{outcome: engine.Done}
 	}

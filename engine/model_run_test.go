@@ -57,7 +57,7 @@ func (m *model) expectRun(c *engine.StartRun) answer {
 	}
 	a := m.runAsk(c)
 	if len(a.Claims) == 0 { // that comes first, since no session helps
-		return refusalKey(interlock.CodeUnknownPattern)
+		return refusalKey(interlock.CodeUnmatchedKey)
 	}
 	if !c.Session.IsZero() {
 		if s := m.sessionByID(c.Namespace, c.Session); s == nil {

@@ -149,7 +149,7 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 	}
 	switch {
 	case q == nil:
-		codes = append(codes, interlock.CodeNoSuchQueue)
+		codes = append(codes, interlock.CodeUnknownQueue)
 	case q.Drain:
 		codes = append(codes, interlock.CodeQueueDraining)
 	case q.MaxTasks > 0 && len(m.openIn(head.Namespace, x.Queue))+beside >= q.MaxTasks:

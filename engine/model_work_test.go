@@ -78,7 +78,7 @@ func (m *model) expectPull(c *engine.Pull) answer {
 		return again
 	}
 	if q == nil {
-		return refusalKey(interlock.CodeNoSuchQueue)
+		return refusalKey(interlock.CodeUnknownQueue)
 	}
 	by := principalOf(c.Actor)
 	if !listed(q.Pull, by) {
@@ -292,7 +292,7 @@ func (m *model) expectChange(c *engine.ChangeTask) answer {
 			case t.state == interlock.TaskDone:
 				return refusalKey(interlock.CodeTaskSettled)
 			case q == nil:
-				return refusalKey(interlock.CodeNoSuchQueue)
+				return refusalKey(interlock.CodeUnknownQueue)
 			case q.MaxTasks > 0 && len(m.openIn(t.ns, q.Name)) >= q.MaxTasks:
 				return refusalKey(interlock.CodeTooManyTasks)
 			}
@@ -314,14 +314,14 @@ func (m *model) expectWork(cmd engine.Command) answer {
 	case *engine.SwitchQueue:
 		q := m.queue(head.Namespace, c.Name)
 		if q == nil {
-			return refusalKey(interlock.CodeNoSuchQueue)
+			return refusalKey(interlock.CodeUnknownQueue)
 		} else if !mayAdminister(&q.TaskQueue, principalOf(head.Actor)) {
 			return refusalKey(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done}
 	case *engine.DropQueue:
 		if m.queue(head.Namespace, c.Name) == nil {
-			return refusalKey(interlock.CodeNoSuchQueue)
+			return refusalKey(interlock.CodeUnknownQueue)
 		} else if len(m.openIn(head.Namespace, c.Name)) > 0 || m.isWriter(head.Namespace, c.Name) {
 			return refusalKey(interlock.CodeQueueInUse)
 		}

@@ -61,7 +61,7 @@ func (c *DropPattern) decide(e *Engine) {
 }
 
 func (e *Engine) refuseNoPattern(name string) {
-	e.refuse(interlock.CodeNoSuchPattern, message.New(message.UnknownPattern, message.Str(keypath.Clip(name, 64))))
+	e.refuse(interlock.CodeUnknownPattern, message.New(message.UnknownPattern, message.Str(keypath.Clip(name, 64))))
 }
 
 func (c *Configure) decide(e *Engine) {

@@ -5,6 +5,6 @@ import (
 )
 
 func (e *Engine) refuseQueue(name string) {
-	no := store.NoSuchQueue(name)
+	no := store.UnknownQueue(name)
 	e.refuse(no.Code, no.Message)
 }

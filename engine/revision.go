@@ -48,7 +48,7 @@ func (c *RevertPattern) decide(e *Engine) {
 		if c.Revision == 0 {
 			problem = message.New(message.NoEarlierRevision, message.Str(c.Name))
 		}
-		e.refuse(interlock.CodeNoSuchRevision, problem)
+		e.refuse(interlock.CodeUnknownRevision, problem)
 		return
 	}
 	if x.Blob == nil {

@@ -51,7 +51,7 @@ func TestEffectLimit(t *testing.T) {
 	s.settleEffect(first, interlock.EffectDone, "")
 	s.claimEffect("more")
 	s.refusedWith(t, interlock.CodeTooManyEffects)
-	for _, want := range []string{"99999 are claimed or unknown, and 1 done", "makes room in 168h0m0s"} {
+	for _, want := range []string{"99999 are claimed or unknown, and 1 done", "expires in 168h0m0s"} {
 		if text := prose.Sentence(s.out.Effects[0].Message); !strings.Contains(text, want) {
 			t.Errorf("the refusal says %q, and not %q", text, want)
 		}

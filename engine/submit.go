@@ -89,7 +89,7 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 		}
 		q := s.Registered(x.Queue)
 		if q == nil {
-			return nil, store.NoSuchQueue(x.Queue)
+			return nil, store.UnknownQueue(x.Queue)
 		}
 		if no := q.KeepsFrom(e.head.Principal, x.Message); no != nil {
 			return nil, no

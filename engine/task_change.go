@@ -77,7 +77,7 @@ func (c *DropQueue) decide(e *Engine) {
 	*e.draft() = record.Event{Kind: record.QueueDropped, Namespace: c.Namespace, QueueName: c.Name, Actor: c.Actor}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
-	e.dismissPulls(q, func(*interlock.Principal) *store.Refusal { return store.NoSuchQueue(q.Name) })
+	e.dismissPulls(q, func(*interlock.Principal) *store.Refusal { return store.UnknownQueue(q.Name) })
 	e.reply(Done)
 }
 
@@ -165,7 +165,7 @@ func (e *Engine) mayChange(t *store.Task, change TaskChange) *store.Refusal {
 				Code: interlock.CodeTaskSettled, Message: message.New(message.TaskNotReplayable, message.Str(t.State.String())),
 			}
 		case !t.Queue.Registered:
-			return store.NoSuchQueue(t.Queue.Name)
+			return store.UnknownQueue(t.Queue.Name)
 		case t.Queue.Open() >= store.Within(interlock.MaxTasks, t.Queue.MaxTasks):
 			return &store.Refusal{
 				Code: interlock.CodeTooManyTasks, Message: message.New(message.QueueFull, message.Str(t.Queue.Name)),

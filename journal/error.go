@@ -9,7 +9,7 @@ import (
 
 var (
 	// ErrFenced: another owner has opened a later epoch.
-	ErrFenced = errors.New("journal: another server has taken the shard over")
+	ErrFenced = errors.New("journal: another server has taken over the shard")
 
 	// ErrLocked: another process holds the journal. Only Open returns it, and only
 	// where a backend excludes by a lock rather than by the epoch alone.

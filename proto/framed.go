@@ -69,13 +69,13 @@ const (
 var ErrStranger = errors.New("it does not speak Interlock's session protocol")
 
 // ErrSilent reports that the other side has sent nothing, not even when it was asked.
-var ErrSilent = errors.New("the other side says nothing")
+var ErrSilent = errors.New("the peer does not respond")
 
 // TooLarge reports that a record is longer than the reader takes.
 type TooLarge struct{ Length, Limit int }
 
 func (e *TooLarge) Error() string {
-	return fmt.Sprintf("a frame has %d bytes, and at most %d are read", e.Length, e.Limit)
+	return fmt.Sprintf("a frame has %d bytes, and the maximum is %d", e.Length, e.Limit)
 }
 
 // IdleTimeouts is when a side that hears nothing begins to wonder.

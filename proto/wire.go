@@ -172,22 +172,22 @@ func nextField[B byteSeq](s B) (f field[B], rest B, err error) {
 			return f, rest, err
 		}
 		if n > uint64(len(s)) {
-			return f, rest, badFrame("a length of %d goes beyond the end", n)
+			return f, rest, badFrame("a length of %d exceeds the frame", n)
 		}
 		f.s = s[:n]
 		return f, s[n:], nil
 	case wireFixed64:
 		if len(s) < 8 {
-			return f, rest, badFrame("it is cut short")
+			return f, rest, badFrame("it is truncated")
 		}
 		return f, s[8:], nil
 	case wireFixed32:
 		if len(s) < 4 {
-			return f, rest, badFrame("it is cut short")
+			return f, rest, badFrame("it is truncated")
 		}
 		return f, s[4:], nil
 	}
-	return f, rest, badFrame("no such wire type: %d", f.tag&7)
+	return f, rest, badFrame("unknown wire type: %d", f.tag&7)
 }
 
 func varint[B byteSeq](s B) (v uint64, rest B, err error) {
@@ -205,7 +205,7 @@ func varint[B byteSeq](s B) (v uint64, rest B, err error) {
 		}
 	}
 	if len(s) < 10 {
-		return 0, rest, badFrame("it is cut short")
+		return 0, rest, badFrame("it is truncated")
 	}
 	return 0, rest, badFrame("a number is longer than 64 bits")
 }

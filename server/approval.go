@@ -59,7 +59,8 @@ func (c *call) listApprovals() {
 }
 
 // courtesy is the warning with an answer to a server that asks for no credentials.
-const courtesy = "this approval is a courtesy, not a control: the server asks for no credentials, so anyone on this machine, " +
+const courtesy = "this approval is a courtesy, not a control: the server asks for no credentials, so anyone on this " +
+	"machine, " +
 	"agents included, can answer under any name; start it with --credentials to make approvals hold"
 
 // outcomeCounted is the outcome of an approval before the last one of several.

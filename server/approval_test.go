@@ -125,7 +125,7 @@ func TestNobodyApprovesTheirOwnWork(t *testing.T) {
 		}
 		lease := d.post("/v1/queues/fees/pull", ``, as(shop)...).want(200).str("tasks.0.lease.id")
 		d.post("/v1/leases/"+lease+"/ask", `{"question":"refund?"}`, as(shop)...).want(200).is("outcome", "asking")
-		d.post(path, yes, as(shop)...).want(403, "forbidden").says("detail", "nobody approves their own work")
+		d.post(path, yes, as(shop)...).want(403, "forbidden").says("detail", "cannot approve its own work")
 		d.post(path, yes, as(desk)...).want(403, "forbidden")
 		denied := d.post(path, `{"verdict":"denied","by":"the CFO"}`, as(agent)...).want(200)
 		denied.is("task.reason", "denied by agent-7, claiming to be the CFO")
@@ -158,17 +158,17 @@ func TestSeveralApprovals(t *testing.T) {
 			"/v1/tasks", `{"queue":"fees","approval":{"question":"pay?","on_limit":"approved","limit_ms":60000}}`,
 			secrets["ops"]...,
 		).want(202)
-		submitted.says("warnings.0", "on_limit approved does not hold in queue \"fees\"")
+		submitted.says("warnings.0", "on_limit approved has no effect in queue \"fees\"")
 		id := submitted.str("task.id")
 		path := "/v1/approvals/" + id
 		const yes = `{"verdict":"approved","by":"the CFO"}`
-		d.post(path, yes, secrets["eve"]...).want(403, "forbidden").says("detail", "none of the approvers")
+		d.post(path, yes, secrets["eve"]...).want(403, "forbidden").says("detail", "is not an approver")
 		for range 2 {
 			first := d.post(path, yes, secrets["ann"]...).want(200).is("task.state", "asking").is(
 				"task.approval.on_limit", "denied",
 			)
 			first.is("outcome", "counted").says(
-				"advice.message", "has 1 of 2 approvals and misses 1; others have to answer, too",
+				"advice.message", "with 1 of 2 approvals, 1 missing; further approvals are needed",
 			)
 			first.is("task.approval.approvals.0.principal", "ann").is("task.approval.approvals.0.by", "the CFO")
 			if first.num("task.approval.needed") != 2 || first.at("task.approval.approvals.1") != nil {

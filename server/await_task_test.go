@@ -18,13 +18,13 @@ func TestAReplyThatCannotCome(t *testing.T) {
 		idle := d.get("/v1/why?agent=ann").want(200).is("chain.0.awaits", id)
 		idle.says("text", "ann waits for the end of task "+id+", which is in line.")
 		d.post("/v1/queues/bank/pull", `{"session":"`+banker+`"}`).want(200)
-		d.get("/v1/why?agent=ann").want(200).says("text", "ann waits for the end of task "+id+", which banker has.")
+		d.get("/v1/why?agent=ann").want(200).says("text", "ann waits for the end of task "+id+", which banker is running.")
 
 		d.post(
 			"/v1/leases", `{"session":"`+banker+`","flow":"`+id+`","priority":2,"on_conflict":"wait","claims":[{"key":"k"}]}`,
 		).want(202)
 		refused := (<-asking).want(409, "deadlock").is("task.id", id).is("task.state", "running")
-		refused.says("detail", "it goes on").is("cycle.0.agent", "ann")
+		refused.says("detail", "it cannot finish while you wait").is("cycle.0.agent", "ann")
 
 		// Nor does it help to ask after it.
 		d.get("/v1/tasks/"+id+"?wait_ms=50000&session="+ann).want(409, "deadlock").is("task.id", id)
@@ -33,7 +33,7 @@ func TestAReplyThatCannotCome(t *testing.T) {
 		d.delete("/v1/sessions/" + ann).want(200)
 		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+ann).want(410, "session_ended")
 		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+banker+"&flow="+id).want(400, "invalid_request").says(
-			"detail", "in hand",
+			"detail", "is running the task",
 		)
 	})
 }

@@ -20,9 +20,9 @@ func TestBarrier(t *testing.T) {
 			switch i {
 			case 0:
 				why := d.get("/v1/why?key=phase").want(200).says(
-					"text", "phase is a barrier of 3 parties; 1 is there (ann), 2 are missing.",
+					"text", "phase is a barrier of 3 parties; 1 has arrived (ann), 2 are missing.",
 				)
-				why.says("advice.message", "the parties that are missing have to come")
+				why.says("advice.message", "start the missing parties")
 				d.post("/v1/leases", `{"claims":[{"key":"phase","parties":2}]}`).want(409, "mismatch").says(
 					"detail", "barrier of 3",
 				)
@@ -44,7 +44,8 @@ func TestBarrier(t *testing.T) {
 		queued := arrive("ann", `{}`).want(202).is("conflict_kind", "barrier").is("holders.0.agent", "ben")
 		queued.says(
 			"advice.message",
-			"phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line, expected wait unknown: wait on the ticket",
+			"phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line, expected wait unknown: wait on "+
+				"the ticket",
 		)
 		queued.is("advice.action", "wait")
 		arrive("ben", `{}`).want(202)
@@ -55,7 +56,7 @@ func TestBarrier(t *testing.T) {
 		why := d.get("/v1/why?key=phase").want(200)
 		why.says(
 			"text",
-			"phase is a barrier of 3 parties that has opened 1 time; 2 are there again (ann, ben), still missing: cleo.",
+			"phase is a barrier of 3 parties that has opened 1 time; 2 have arrived again (ann, ben), still missing: cleo.",
 		).says("advice.message", "waits for cleo")
 		if got := arrive("cleo", `{"wait_ms":1000}`).want(200); got.num("lease.generation") != 2 {
 			t.Error(got.raw)
@@ -79,11 +80,11 @@ func TestBarrier(t *testing.T) {
 		}
 		why = d.get("/v1/why?key=phase").want(200).says(
 			"text",
-			"that has opened 2 times and is broken: it has lost a party and cannot open again; left of its set: ann, ben.",
+			"that has opened 2 times and is broken: it has lost a party and cannot open again; remaining parties: ann, ben.",
 		)
 		why.says("advice.message", "it cannot open again: ann, ben must release")
 		plain := d.acquire("solo", "other")
-		d.post("/v1/leases/"+plain+"/arrive", "").want(400, "invalid_request").says("detail", "not that of a party")
+		d.post("/v1/leases/"+plain+"/arrive", "").want(400, "invalid_request").says("detail", "does not belong to a party")
 	})
 }
 
@@ -98,6 +99,7 @@ func TestBarrierOffered(t *testing.T) {
 			pass(time.Second)
 		}
 		d.get("/v1/keys/phase").want(200).is("line.0.agent", "ann")
-		d.get("/v1/why?key=phase").want(200).says("text", "opened 1 time; nobody of its set has come again: ann, ben, cleo.")
+		d.get("/v1/why?key=phase").want(200).says("text", "opened 1 time; none of its parties has arrived again: ann, "+
+			"ben, cleo.")
 	})
 }

@@ -48,11 +48,12 @@ func (c *call) mutating() (h engine.Head, ok bool) {
 	case len(keys) == 0:
 		return h, true
 	case len(keys) > 1 || keys[0] == "":
-		c.refuse(interlock.CodeInvalidRequest, "the header Idempotency-Key must stand once, and not be empty")
+		c.refuse(interlock.CodeInvalidRequest, "the header Idempotency-Key must occur once, and not be empty")
 	case len(keys[0]) > interlock.MaxRequestIDBytes:
 		c.refuse(
 			interlock.CodeTooLong,
-			fmt.Sprintf("the header Idempotency-Key has %d bytes: at most %d", len(keys[0]), interlock.MaxRequestIDBytes),
+			fmt.Sprintf("the header Idempotency-Key has %d bytes, and the "+
+				"maximum is %d", len(keys[0]), interlock.MaxRequestIDBytes),
 		)
 	default:
 		h.RequestID = keys[0]
@@ -167,7 +168,7 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 	if err != nil {
 		// The client has gone, or sends too slowly; the connection ends either way.
 		c.w.Header().Set("Connection", "close")
-		c.refuse(interlock.CodeInvalidRequest, "the body did not arrive whole within "+readTimeout.String())
+		c.refuse(interlock.CodeInvalidRequest, "the body did not arrive completely within "+readTimeout.String())
 		return nil, false
 	}
 	if len(content) > limit {
@@ -181,7 +182,7 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 }
 
 // errNoRoom is why a body is not read on.
-var errNoRoom = errors.New("server: too many bytes are under way")
+var errNoRoom = errors.New("server: too many bytes in flight")
 
 // readBody reads the body, up to n bytes of it. A body that breaks off before its end is an error.
 // It takes memory for the bytes that have come, not for those announced: a caller that announces
@@ -239,7 +240,7 @@ func (c *call) parseQuery(known []string) bool {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
 		c.refuse(
-			interlock.CodeInvalidRequest, "the query cannot be read: write each parameter as name=value, percent-encoded",
+			interlock.CodeInvalidRequest, "the query is malformed: write each parameter as name=value, percent-encoded",
 		)
 		return false
 	}
@@ -259,7 +260,7 @@ func (c *call) parseQuery(known []string) bool {
 			)
 			return false
 		case len(list) > 1:
-			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s stands twice", name))
+			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s occurs twice", name))
 			return false
 		case list[0] == "" && name != "prefix" && name != "cursor":
 			c.refuse(
@@ -323,7 +324,7 @@ func badID(what, prefix string) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeInvalidID,
 		Message: fmt.Sprintf(
-			"that is not the id of a %s: it is %s and 32 hexadecimal digits, as the server gave it", what, prefix,
+			"invalid id of a %s: want %s and 32 hexadecimal digits, as the server returned it", what, prefix,
 		),
 	}
 }

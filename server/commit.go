@@ -30,14 +30,14 @@ func (c *call) putState() {
 		c.statusOverride = http.StatusUnsupportedMediaType
 		c.refuse(
 			interlock.CodeInvalidRequest,
-			"the header Content-Type is missing: say what the document is, such as application/json",
+			"the header Content-Type is missing: send the type of the document, such as application/json",
 		)
 	case isType(w.ContentType, formType):
 		c.statusOverride = http.StatusUnsupportedMediaType
 		c.refuse(
 			interlock.CodeInvalidRequest,
 			"content type "+formType+
-				", as curl says by itself: say -H 'Content-Type: application/json', or what else the document is",
+				", the default of curl: send -H 'Content-Type: application/json', or the type of the document",
 		)
 	default:
 		c.writeState(w)
@@ -130,12 +130,12 @@ func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.E
 		return nil, nil
 	case len(match)+len(none) > 1:
 		return nil, badHeader(
-			"give one of the headers If-Match and If-None-Match, and only once: there is one version that was read",
+			"send only one of the headers If-Match and If-None-Match, and only once",
 		)
 	case len(none) == 1 && none[0] == "*":
 		return []interlock.Read{{Key: key, Absent: true}}, nil
 	case len(none) == 1:
-		return nil, badHeader("the header If-None-Match: want *, which means that there must be nothing")
+		return nil, badHeader("the header If-None-Match: want *, which means that no document may exist")
 	case match[0] == "*":
 		return []interlock.Read{{Key: key, Present: true}}, nil
 	}
@@ -146,7 +146,7 @@ func condition(h http.Header, key interlock.Key) ([]interlock.Read, *interlock.E
 		}
 	}
 	return nil, badHeader(
-		"the header If-Match: want one version as an ETag says it, such as \"57\" with its quotation marks, found %s",
+		"the header If-Match: want one version in the form of an ETag, such as \"57\" with its quotation marks, found %s",
 		clipped(tag),
 	)
 }

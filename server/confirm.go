@@ -171,13 +171,13 @@ func (c *call) healthz() {
 // and name no tenant.
 func (c *call) failed() {
 	err := c.s.shard.Err()
-	c.s.log.Debug("health asked of a failed shard", "error", err)
+	c.s.log.Debug("health check of a failed shard", "error", err)
 	if e, ok := errors.AsType[*interlock.Error](err); ok {
 		c.refuse(e.Code, e.Message)
 		return
 	}
 	c.refuse(
-		interlock.CodeNotOwner, "this server no longer has its journal: restart it, or go to the server that took over",
+		interlock.CodeNotOwner, "this server has lost its journal: restart it, or use the server that took over",
 	)
 }
 

@@ -112,7 +112,7 @@ func parseCredentials(content []byte) (credentialTable, error) {
 			)
 		}
 		if !validNamespace(namespace) {
-			return nil, fmt.Errorf("line %d: %q cannot be a namespace", n, namespace)
+			return nil, fmt.Errorf("line %d: %q is not a valid namespace", n, namespace)
 		}
 		var digest [sha256.Size]byte
 		digits, ok := strings.CutPrefix(hash, credentialHash)
@@ -143,7 +143,7 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		return nil, fmt.Errorf("after line %d: %w", n, err)
 	}
 	if count == 0 {
-		return nil, fmt.Errorf("it names nobody: add a line made by `interlock credential create`")
+		return nil, fmt.Errorf("it is empty: add a line made by `interlock credential create`")
 	}
 	return table, nil
 }
@@ -168,11 +168,11 @@ func parseRights(p *interlock.Principal, words []string) error {
 		switch {
 		case !ok:
 			return fmt.Errorf(
-				"%q is no role: want %s, %sQUEUE or %sGROUP", word, interlock.AllRoles&^interlock.RoleWorker, workerWord,
+				"unknown role %q: want %s, %sQUEUE or %sGROUP", word, interlock.AllRoles&^interlock.RoleWorker, workerWord,
 				groupWord,
 			)
 		case role == interlock.RoleWorker:
-			return fmt.Errorf("whose worker? write %sQUEUE, or %s* for all queues", workerWord, workerWord)
+			return fmt.Errorf("the queue of the worker is missing: write %sQUEUE, or %s* for all queues", workerWord, workerWord)
 		}
 		p.Roles |= role
 	}
@@ -201,7 +201,7 @@ func parseNames(list *[]string, what, names string) error {
 	for name := range strings.SplitSeq(names, ",") {
 		if name == "" || len(name) > interlock.MaxNameBytes || cleanText(name) != name {
 			return fmt.Errorf(
-				"a %s has a name of 1 to %d bytes that can be printed, found %q", what, interlock.MaxNameBytes, clipped(name),
+				"the name of a %s must have 1 to %d printable bytes, found %q", what, interlock.MaxNameBytes, clipped(name),
 			)
 		}
 		*list = append(*list, name)
@@ -240,8 +240,8 @@ func NewCredential(p interlock.Principal, namespace interlock.Namespace) (secret
 	line = strings.Join(append([]string{line}, rightsOf(&p)...), " ")
 	table, err := parseCredentials([]byte(line))
 	if err != nil || !sameRights(table[[8]byte(digest[:8])][0].identity.Principal, &p) {
-		return "", "", fmt.Errorf("the name %q, the namespace %q, or the name of a queue or group cannot be used: "+
-			"none may be empty or hold spaces, nor the last two commas", p.Name, namespace)
+		return "", "", fmt.Errorf("the name %q, the namespace %q, or the name of a queue or group is invalid: "+
+			"none may be empty or contain spaces, and the names of queues and groups no commas", p.Name, namespace)
 	}
 	return secret, line, nil
 }

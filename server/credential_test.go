@@ -50,7 +50,7 @@ func TestCredentialDecidesNamespace(t *testing.T) {
 		secret := d.reopenWithCredentials()
 		bearer := "Bearer " + secret
 		d.get("/v1/keys").want(401, "unauthenticated").says("detail", "Authorization: Bearer")
-		d.get("/v1/keys", "Authorization", bearer+"0").want(401).says("detail", "not known")
+		d.get("/v1/keys", "Authorization", bearer+"0").want(401).says("detail", "unknown credential")
 		d.get("/v1/keys", "Authorization", "Basic "+secret).want(401)
 		d.get("/v1/keys", "Authorization", bearer, "Interlock-Namespace", "other").want(403, "forbidden")
 		d.get("/v1/keys", "Authorization", "bearer "+secret, "Interlock-Namespace", "acme").want(200)
@@ -124,17 +124,17 @@ func TestCredentialReload(t *testing.T) {
 func TestCredentialFileMistakes(t *testing.T) {
 	_, line := newSecret(t, "a", "b")
 	for text, want := range map[string]string{
-		"":                                    "names nobody",
-		"# only this":                         "names nobody",
+		"":                                    "it is empty",
+		"# only this":                         "it is empty",
 		"a b":                                 "line 1: want a name, a namespace",
 		"a b c d":                             "sha256:",
-		line + " boss":                        `line 1: "boss" is no role`,
-		line + " worker":                      "line 1: whose worker?",
-		line + " worker=a,,b":                 "line 1: a queue has a name",
-		line + " agent group=":                "line 1: a group has a name",
+		line + " boss":                        `line 1: unknown role "boss"`,
+		line + " worker":                      "line 1: the queue of the worker is missing",
+		line + " worker=a,,b":                 "line 1: the name of a queue",
+		line + " agent group=":                "line 1: the name of a group",
 		"a b sha256:1234":                     "64 hexadecimal digits",
 		"a b md5:" + line[len(line)-64:]:      "sha256:",
-		"a b/c sha256:" + line[len(line)-64:]: "cannot be a namespace",
+		"a b/c sha256:" + line[len(line)-64:]: "is not a valid namespace",
 		strings.Repeat("x", 200) + " b sha256:" + line[len(line)-64:]: "more than 128 bytes",
 		line + "\n" + line: "line 2: another line has the same hash",
 	} {

@@ -40,7 +40,7 @@ func (c *call) openCursor(listing string) (after string, ok bool) {
 
 // foreignCursor answers a call for its cursor, and returns false.
 func (c *call) foreignCursor() bool {
-	c.refuse(interlock.CodeNotFound, "this cursor is not of this listing: begin again without one")
+	c.refuse(interlock.CodeNotFound, "this cursor belongs to another listing: start again without a cursor")
 	return false
 }
 
@@ -75,7 +75,7 @@ func (c *call) prefixParam() (prefix string, ok bool) {
 	if len(prefix) > interlock.MaxKeyBytes {
 		c.refuse(
 			interlock.CodeInvalidKey,
-			fmt.Sprintf("parameter prefix has more than %d bytes, as no key has", interlock.MaxKeyBytes),
+			fmt.Sprintf("parameter prefix has more than %d bytes, the maximum of a key", interlock.MaxKeyBytes),
 		)
 		return "", false
 	}

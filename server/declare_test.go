@@ -24,7 +24,7 @@ func TestDeclaredWaits(t *testing.T) {
 			t.Error(edges.raw)
 		}
 		d.get("/v1/why?agent=planner").want(200).says(
-			"text", "planner holds plan (exclusive) for 3 s. planner says that it waits for reviewer.",
+			"text", "planner holds plan (exclusive) for 3 s. planner declares a wait for reviewer.",
 		).is("chain.1.does", "awaited")
 
 		// The reviewer wants what the planner holds: neither would ever go on.
@@ -58,7 +58,7 @@ func TestDeclaredWaits(t *testing.T) {
 		pass(time.Second)
 		d.delete("/v1/sessions/" + two).want(200)
 		over := (<-waiting).want(410, "session_ended").is("ended_by", "target_ended")
-		over.says("advice.message", "will not answer any more: go on without it")
+		over.says("advice.message", "will not answer: continue without it")
 		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(404, "unknown_session")
 	})
 }

@@ -17,7 +17,7 @@ import (
 func (c *call) pathKey() (interlock.Key, bool) {
 	text, err := url.PathUnescape(c.variable)
 	if err != nil {
-		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
+		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded: write % as %25")
 		return "", false
 	}
 	return c.key(text)
@@ -53,11 +53,11 @@ func (c *call) getState() {
 	case err != nil:
 		c.failWith(err)
 	case d.Absent && earlier:
-		c.noDocument(&d, fmt.Sprintf("there was nothing at %s as of version %d", d.Key, version), interlock.Advice{
+		c.noDocument(&d, fmt.Sprintf("there was no document at %s as of version %d", d.Key, version), interlock.Advice{
 			Action: interlock.ActReRead, Message: "look at the history of the key for the versions that are kept",
 		}, asOf, at)
 	case d.Absent:
-		c.noDocument(&d, fmt.Sprintf("there is nothing at %s", d.Key), prose.ForCode(interlock.CodeNoSuchDocument), asOf, at)
+		c.noDocument(&d, fmt.Sprintf("there is no document at %s", d.Key), prose.ForCode(interlock.CodeUnknownDocument), asOf, at)
 	default:
 		c.sendDocument(&d, asOf, at)
 	}
@@ -67,7 +67,7 @@ func (c *call) getState() {
 func (c *call) noDocument(
 	d *interlock.Document, detail string, advice interlock.Advice, asOf interlock.Version, at interlock.At,
 ) {
-	j, status := c.problem(interlock.CodeNoSuchDocument, detail, advice)
+	j, status := c.problem(interlock.CodeUnknownDocument, detail, advice)
 	j.str("key", string(d.Key))
 	j.decimal("version", uint64(d.Version))
 	j.decimal("as_of", uint64(asOf))
@@ -163,7 +163,7 @@ func (c *call) listState() {
 	for _, other := range []string{"prefix", "cursor", "limit"} {
 		if c.query.Has(other) {
 			c.refuse(
-				interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s is for a listing: leave it out, or leave key out", other),
+				interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s is for a listing: omit it, or omit key", other),
 			)
 			return
 		}

@@ -97,7 +97,7 @@ func (c *call) reconcile() {
 // forgetEffects is DELETE /v1/effects: of those that are done.
 func (c *call) forgetEffects() {
 	if c.query.Get("older_than_ms") == "" {
-		c.refuse(interlock.CodeInvalidRequest, "parameter older_than_ms: say how long ago the effects were done at least")
+		c.refuse(interlock.CodeInvalidRequest, "parameter older_than_ms is missing: the minimum age of the done effects")
 		return
 	}
 	age, ok := c.intParam("older_than_ms", 0, 0, interlock.EffectWindow.Milliseconds())
@@ -131,7 +131,7 @@ func (c *call) digest() (digest [32]byte, ok bool) {
 	if n, err := hex.Decode(digest[:], []byte(c.variable[:min(len(c.variable), 2*len(digest))])); err != nil ||
 		n != len(digest) || len(c.variable) != 2*n {
 		c.refuse(
-			interlock.CodeInvalidID, "that is not the digest of an action: it is 64 hexadecimal digits, as the server gave it",
+			interlock.CodeInvalidID, "invalid digest of an action: want 64 hexadecimal digits, as the server returned it",
 		)
 		return digest, false
 	}
@@ -153,7 +153,7 @@ func (c *call) showEffect() {
 	case !known:
 		c.refuse(
 			interlock.CodeUnknownEffect,
-			"no effect with this digest is known: it was never claimed, or found not done, or done long ago",
+			"no effect has this digest: it was never claimed, or was reconciled as not done, or was done long ago",
 		)
 		return
 	}

@@ -145,7 +145,7 @@ func (s *effectWatch) follow(ctx context.Context, ns interlock.Namespace, room *
 		unreadable, isRead := errors.AsType[*shard.UnreadableError](err)
 		switch {
 		case isRead:
-			s.log.Error("the journal could not be read for those who wait for effects", "error", unreadable)
+			s.log.Error("the journal could not be read for waits on effects", "error", unreadable)
 		case !errors.Is(err, &interlock.Error{Code: interlock.CodeHistoryTrimmed}):
 			return
 		}

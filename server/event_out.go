@@ -105,7 +105,7 @@ func (o *eventOut) send() error {
 				o.json.b = nil
 				return &interlock.Error{
 					Code:    interlock.CodeOverloaded,
-					Message: tooMuchInFlight + "go on after the last index, and read what comes without delay",
+					Message: tooMuchInFlight + "continue after the last index, and read events without delay",
 				}
 			}
 			defer o.c.s.flight.count(o.c.namespace, -n)

@@ -65,7 +65,7 @@ type view struct {
 // with follow beyond it.
 func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) {
 	if c.s.isDraining() {
-		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: ask again in a moment")
+		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: try again in a moment")
 		return
 	}
 	if first := c.s.shard.First(); from != 0 && from < first {
@@ -76,7 +76,7 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 	if !ok {
 		c.refuse(
 			interlock.CodeTooManyStreams,
-			fmt.Sprintf("namespace %s has %d readers of events, which is its limit", c.namespace, c.s.streams.max),
+			fmt.Sprintf("namespace %s has reached its limit of %d readers of events", c.namespace, c.s.streams.max),
 		)
 		return
 	}
@@ -102,14 +102,14 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
 	happened := func(index interlock.Index, asked string) bool {
 		if index > newest {
-			c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %s was never given out: the newest is %d", asked, newest))
+			c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %s does not exist yet: the newest is %d", asked, newest))
 		}
 		return index <= newest
 	}
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		index, err := parseDecimal(last)
 		if err != nil {
-			c.refuse(interlock.CodeInvalidRequest, "the header Last-Event-ID is not an index as this server gives it")
+			c.refuse(interlock.CodeInvalidRequest, "the header Last-Event-ID is not an index of this server")
 			return 0, false
 		}
 		return interlock.Index(index) + 1, happened(interlock.Index(index), last)
@@ -194,8 +194,9 @@ func endOfNamespace(events []record.Event) error {
 		return nil
 	}
 	return &interlock.Error{
-		Code:    interlock.CodeRevoked,
-		Message: "an operator has deleted the namespace: this is its last event, and what comes later is of another one with its name",
+		Code: interlock.CodeRevoked,
+		Message: "an operator has deleted the namespace: this is its last event, and later events belong to a new " +
+			"namespace with the same name",
 	}
 }
 
@@ -225,13 +226,13 @@ func (c *call) whyEnded(ctx context.Context, err error) *interlock.Error {
 	}
 	c.s.obs.figures.unreadable.Inc()
 	c.s.log.Error(
-		"the journal could not be read, and a reader of events was told so", "route", c.route, "namespace",
+		"the journal could not be read, and a reader of events was disconnected", "route", c.route, "namespace",
 		string(c.namespace), "error", err,
 	)
 	return &interlock.Error{
 		Code: interlock.CodeHistoryUnreadable,
-		Message: "the server could not read on in its journal, so there is more than was sent: " +
-			"connect again and go on after the last index, and tell the operator to look at the server's log",
+		Message: "the server could not read its journal further, so events are missing: " +
+			"connect again and continue after the last index, and ask the operator to check the server's log",
 	}
 }
 

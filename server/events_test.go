@@ -47,7 +47,8 @@ func TestEventsTellTheStory(t *testing.T) {
 		d.get("/v1/tickets/" + ticket).want(200)
 		pass(time.Hour)
 		got := lines(t, d.get("/v1/events").want(200).raw)
-		if story := kinds(got); story != "opened session_opened granted queued ended admitted claimed session_ended grace ended" {
+		if story := kinds(got); story != "opened session_opened granted queued ended admitted claimed session_ended "+
+			"grace ended" {
 			t.Fatal(story)
 		}
 		ended := got[4]

@@ -93,9 +93,9 @@ var ofCollector = collectors.GoRuntimeMetricsRule{
 func newFigures() *figures {
 	f := &figures{registry: prometheus.NewRegistry(), common: map[string]prometheus.Counter{}}
 	wait := prometheus.NewHistogramVec(histogram("interlock_wait_seconds",
-		"How long requests waited until they were granted, or left the line.", thinkBuckets), []string{"mode", "outcome"})
+		"Time that requests waited until they were granted or left the line.", thinkBuckets), []string{"mode", "outcome"})
 	hold := prometheus.NewHistogramVec(histogram("interlock_hold_seconds",
-		"How long leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
+		"Time that leases were held, by how they ended.", thinkBuckets), []string{"mode", "outcome"})
 	f.wait.vec, f.hold.vec = wait, hold
 	f.acquires = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_acquires_total",
@@ -109,7 +109,8 @@ func newFigures() *figures {
 	}
 	expiries := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_expiries_total",
-		Help: "Tiers of expiry that leases reached: soft (the holder was warned), grace (the hard end), ended (the key went on).",
+		Help: "Tiers of expiry that leases reached: soft (the holder was warned), grace (the hard end), ended (the key " +
+			"was passed on).",
 	}, []string{"tier"})
 	for tier, name := range [tiers]string{"soft", "grace", "ended"} {
 		f.expiries[tier] = expiries.WithLabelValues(name)
@@ -118,11 +119,11 @@ func newFigures() *figures {
 	f.newTaskFigures()
 	f.fenceRefusals = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "interlock_fence_refusals_total",
-		Help: "Fence checks and revocations that named a fence which is no live lease's.",
+		Help: "Fence checks and revocations with a fence that belongs to no live lease.",
 	})
 	f.deadlocks = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "interlock_deadlocks_total",
-		Help: "Waits that were ended because they closed a cycle.",
+		Help: "Waits that were ended to break a deadlock.",
 	})
 	f.yields = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "interlock_yield_requests_total",
@@ -137,20 +138,20 @@ func newFigures() *figures {
 		Help: "Readers of events and documents whose stream was ended because the journal could not be read.",
 	})
 	f.appendSeconds = prometheus.NewHistogram(histogram("interlock_journal_append_seconds",
-		"How long one durable append to the journal took.", storageBuckets))
+		"Duration of one durable append to the journal.", storageBuckets))
 	f.batchEntries = prometheus.NewHistogram(histogram("interlock_journal_batch_entries",
-		"How many entries one append made durable.", countBuckets))
+		"Entries in one durable append.", countBuckets))
 	f.batchBytes = prometheus.NewHistogram(histogram("interlock_journal_batch_bytes",
-		"How many bytes one append made durable.", byteBuckets))
+		"Bytes in one durable append.", byteBuckets))
 	f.lag = prometheus.NewHistogram(histogram("interlock_engine_lag_seconds",
-		"How long the oldest command of a group waited before the engine took it.", storageBuckets))
+		"Time that the oldest command of a group waited for the engine.", storageBuckets))
 	f.calls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_http_requests_total",
 		Help: "HTTP calls by route and status; 499 means that the caller left before its answer.",
 	}, []string{"route", "status"})
 	f.streams = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "interlock_event_streams",
-		Help: "Readers of /v1/events and /v1/watch at this moment.",
+		Help: "Current readers of /v1/events and /v1/watch.",
 	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.unreadable, f.appendSeconds,
 		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
@@ -258,13 +259,13 @@ func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {
 	o.limiter.Store(l)
 	o.watched.Do(func() {
 		o.figures.registry.MustRegister(&sizes{shard: shard}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "interlock_build_info", Help: "Always 1; the label says which version runs.",
+			Name: "interlock_build_info", Help: "Always 1; the label is the running version.",
 			ConstLabels: prometheus.Labels{"version": version},
 		}, func() float64 { return 1 }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "interlock_in_flight_bytes", Help: "Bytes of requests and answers under way.",
+			Name: "interlock_in_flight_bytes", Help: "Bytes of requests and answers in flight.",
 		}, func() float64 { return float64(f.bytes()) }), prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "interlock_in_flight_refused_total",
-			Help: "Calls and event readers refused because a namespace had too many bytes under way.",
+			Help: "Calls and event readers refused because a namespace had too many bytes in flight.",
 		}, func() float64 { return float64(f.refused.Load()) }))
 	})
 }
@@ -273,11 +274,11 @@ func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {
 type sizes struct{ shard Shard }
 
 var (
-	sizeLeases     = prometheus.NewDesc("interlock_leases", "Leases that are held now.", nil, nil)
-	sizeWaiters    = prometheus.NewDesc("interlock_waiters", "Requests that stand in line now.", nil, nil)
-	sizeSessions   = prometheus.NewDesc("interlock_sessions", "Sessions that live now.", nil, nil)
-	sizeKeys       = prometheus.NewDesc("interlock_keys", "Keys that are kept in memory now.", nil, nil)
-	sizeNamespaces = prometheus.NewDesc("interlock_namespaces", "Namespaces that are kept in memory now.", nil, nil)
+	sizeLeases     = prometheus.NewDesc("interlock_leases", "Current leases.", nil, nil)
+	sizeWaiters    = prometheus.NewDesc("interlock_waiters", "Current waiters.", nil, nil)
+	sizeSessions   = prometheus.NewDesc("interlock_sessions", "Current sessions.", nil, nil)
+	sizeKeys       = prometheus.NewDesc("interlock_keys", "Keys in memory.", nil, nil)
+	sizeNamespaces = prometheus.NewDesc("interlock_namespaces", "Namespaces in memory.", nil, nil)
 	sizeIndex      = prometheus.NewDesc("interlock_journal_index", "The newest durable index.", nil, nil)
 	sizeEpoch      = prometheus.NewDesc("interlock_epoch", "The epoch of this server's ownership.", nil, nil)
 )

@@ -25,7 +25,8 @@ func (f *figures) newStateFigures() {
 	}
 	effects := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_effects_total",
-		Help: "What effects came to: claimed, done, unknown (it was said that nobody can tell), free (it was said that it was not done).",
+		Help: "Transitions of effects: claimed, done, unknown (the outcome could not be determined), free (reconciled as " +
+			"not done).",
 	}, []string{"state"})
 	f.effects = map[string]prometheus.Counter{}
 	for state := interlock.EffectState(0); state <= interlock.EffectUnknown; state++ {

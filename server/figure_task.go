@@ -20,7 +20,7 @@ type taskFigures struct {
 func (f *figures) newTaskFigures() {
 	tasks := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_tasks_total",
-		Help: "What happened to tasks: submitted, handed_out, failed (an attempt), asking (a person), done, dead, cancelled.",
+		Help: "Transitions of tasks: submitted, handed_out, failed (an attempt), asking (a person), done, dead, cancelled.",
 	}, []string{"event"})
 	t := &f.tasks
 	t.submitted, t.handedOut, t.failed = tasks.WithLabelValues("submitted"), tasks.WithLabelValues(
@@ -32,7 +32,7 @@ func (f *figures) newTaskFigures() {
 		t.to[state] = tasks.WithLabelValues(state.String())
 	}
 	t.wait = prometheus.NewHistogram(histogram("interlock_task_wait_seconds",
-		"How long tasks stood in line until a worker had them.", thinkBuckets))
+		"Time that tasks waited until they were dispatched to a worker.", thinkBuckets))
 	f.registry.MustRegister(tasks, t.wait)
 }
 

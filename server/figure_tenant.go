@@ -87,9 +87,9 @@ func newTenantFigures(room int) *tenantFigures {
 		t.groups = append(t.groups, tenantFigure{
 			top: newBusiest(min(room, MaxSeries)),
 			wait: prometheus.NewDesc("interlock_"+of.label+"_wait_seconds",
-				"How long requests waited until they were granted, or left the line, "+of.what+".", labels, nil),
+				"Time that requests waited until they were granted or left the line, "+of.what+".", labels, nil),
 			hold: prometheus.NewDesc("interlock_"+of.label+"_hold_seconds",
-				"How long leases were held, "+of.what+".", labels, nil),
+				"Time that leases were held, "+of.what+".", labels, nil),
 		})
 	}
 	return t

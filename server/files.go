@@ -41,7 +41,7 @@ func newFiles(dirs map[interlock.Namespace]*file.Dir) map[interlock.Namespace]*s
 // enter waits until there is room for one more call.
 func (f *sharedFiles) enter(ctx context.Context) (leave func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fileWait, &interlock.Error{
-		Code: interlock.CodeOverloaded, Message: "too many calls about files are under way: try again in a moment",
+		Code: interlock.CodeOverloaded, Message: "too many file calls are in progress: try again in a moment",
 	})
 	defer cancel()
 	select {
@@ -57,13 +57,13 @@ func (f *sharedFiles) enter(ctx context.Context) (leave func(), err error) {
 func (c *call) inFiles(do func(d *file.Dir, path string, at interlock.At)) {
 	path, err := url.PathUnescape(c.variable)
 	if err != nil {
-		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
+		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded: write % as %25")
 		return
 	}
 	files := c.s.files[c.namespace]
 	if files == nil {
 		c.refuse(
-			interlock.CodeNotFound, "the namespace has no shared files here: the server would have to be started with --files",
+			interlock.CodeNotFound, "the namespace has no shared files on this server: start the server with --files",
 		)
 		return
 	}
@@ -151,19 +151,19 @@ func fileBase(h http.Header) (file.Version, *interlock.Error) {
 	switch {
 	case len(match)+len(none) > 1:
 		return "", badHeader(
-			"give one of the headers If-Match and If-None-Match, and only once: there is one version that was read",
+			"send only one of the headers If-Match and If-None-Match, and only once",
 		)
 	case len(none) == 1 && none[0] == "*":
 		return file.None, nil
 	case len(none) == 1:
-		return "", badHeader("the header If-None-Match: want *, which means that there must be no file")
+		return "", badHeader("the header If-None-Match: want *, which means that no file may exist")
 	case len(match) == 0:
 		return "", nil // which Write refuses
 	}
 	tag := match[0]
 	if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' || strings.Contains(tag, ",") {
 		return "", badHeader(
-			"the header If-Match: want one version as an ETag says it, with its quotation marks, found %s", clipped(tag),
+			"the header If-Match: want one version in the form of an ETag, with its quotation marks, found %s", clipped(tag),
 		)
 	}
 	return file.Version(tag[1 : len(tag)-1]), nil
@@ -177,11 +177,11 @@ func (c *call) fileFailed(path string, err error, at interlock.At) {
 	}
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		c.refuse(interlock.CodeNoSpace, fmt.Sprintf("the disk of the shared files is full: %q is as it was", path))
+		c.refuse(interlock.CodeNoSpace, fmt.Sprintf("the disk of the shared files is full: %q was not changed", path))
 	case errors.Is(err, fs.ErrPermission):
 		c.refuse(
 			interlock.CodeForbidden,
-			fmt.Sprintf("the server may not do that with %q: the modes of the file and its directory are against it", path),
+			fmt.Sprintf("permission denied on %q: check the modes of the file and its directory", path),
 		)
 	default:
 		c.failWith(err)

@@ -80,9 +80,9 @@ func tourFiles(t *testing.T, seen *sightings) {
 
 	// Deletion, and bytes.
 	d.delete(path, "If-Match", `"`+merged.str("version")+`"`).want(200).is("outcome", "deleted").is("version", "none")
-	d.get(path).want(404, "no_such_file")
+	d.get(path).want(404, "unknown_file")
 	d.put(path, "x", "If-Match", tag).want(412).is("packet.stale.0.now.version", "none")
-	d.delete(path, "If-None-Match", "*").want(404, "no_such_file")
+	d.delete(path, "If-None-Match", "*").want(404, "unknown_file")
 	d.put("/v1/files/bytes", "\xff\x00", "If-None-Match", "*").want(200)
 	if got := d.get("/v1/files/bytes").want(200); got.raw != "\xff\x00" || got.header.Get("Content-Type") != anyBytes {
 		t.Errorf("got %q, %v", got.raw, got.header)
@@ -175,7 +175,7 @@ func TestFilesAreBusy(t *testing.T) {
 		}
 		d.get("/v1/files/f").want(503, "overloaded")
 		<-d.server.files[interlock.DefaultNamespace].free
-		d.get("/v1/files/f").want(404, "no_such_file")
+		d.get("/v1/files/f").want(404, "unknown_file")
 	})
 }
 

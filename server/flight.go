@@ -133,7 +133,7 @@ func (c *call) crowdedOut() bool {
 }
 
 // tooMuchInFlight begins the refusal of a tenant that has as many bytes under way as are free.
-const tooMuchInFlight = "the requests and answers of this namespace that are under way take as much memory as is free: "
+const tooMuchInFlight = "the requests and answers of this namespace in flight have reached their memory limit: "
 
 // refuseInFlight refuses the call for that.
 func (c *call) refuseInFlight() {

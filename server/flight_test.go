@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// A tenant may have as many bytes under way as are free, so another one always finds room.
+// A tenant may have as many bytes in flight as are free, so another one always finds room.
 func TestFlightIsShared(t *testing.T) {
 	f := newFlight(1200)
 	for _, step := range []struct {
@@ -41,7 +41,7 @@ func TestFlightIsShared(t *testing.T) {
 	f.count("acme-2", -300)
 	f.count("globex", -150)
 	if f.bytes() != 0 || len(f.of) != 0 {
-		t.Errorf("nothing is under way any more, and %d bytes of %v are", f.bytes(), f.of)
+		t.Errorf("nothing is in flight any more, and %d bytes of %v are", f.bytes(), f.of)
 	}
 	if any := newFlight(0); !any.take("acme", 1<<40) || any.isFull("acme") || any.streamRoom("acme") != maxBulk {
 		t.Error("without a limit bytes are refused")
@@ -63,7 +63,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Bodies under way are bounded for each tenant; what keeps leases alive gets through.
+// Bodies in flight are bounded for each tenant; what keeps leases alive gets through.
 func TestBodiesInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t, func(cfg *Config) { cfg.MaxInFlight = 1300 << 10 })
@@ -75,10 +75,10 @@ func TestBodiesInFlight(t *testing.T) {
 		answer := d.start(slow)
 		synctest.Wait()
 		if n := d.server.flight.bytes(); n < 590<<10 {
-			t.Fatalf("%d bytes are under way", n)
+			t.Fatalf("%d bytes are in flight", n)
 		}
 		large := `{"agent":"a","claims":[{"key":"y"}]` + padding[:300<<10] + `}`
-		d.post("/v1/leases", large).want(503, "overloaded").says("detail", "under way")
+		d.post("/v1/leases", large).want(503, "overloaded").says("detail", "in flight")
 		d.post("/v1/sessions/"+session+"/heartbeat", `{}`).want(200)
 		d.post("/v1/leases/"+lease+"/renew", `{}`).want(200)
 		d.post("/v1/leases/"+lease+"/release", `{}`).want(200)
@@ -89,7 +89,7 @@ func TestBodiesInFlight(t *testing.T) {
 		// more than a half
 		d.post("/v1/leases", `{"agent":"a","claims":[{"key":"z"}]`+padding+padding[:200<<10]+`}`).want(503, "overloaded")
 		if n := d.server.flight.bytes(); n != 0 {
-			t.Errorf("all calls are over, and %d bytes are under way", n)
+			t.Errorf("all calls are over, and %d bytes are in flight", n)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func TestReadersThatNeverRead(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := d.server.flight.bytes(); n < 100<<10 || n > 1<<20 {
-			t.Errorf("%d bytes are under way to readers that do not read", n)
+			t.Errorf("%d bytes are in flight to readers that do not read", n)
 		}
 		late := dial()
 		if _, err := io.WriteString(late, ask); err != nil {
@@ -132,7 +132,7 @@ func TestReadersThatNeverRead(t *testing.T) {
 		}
 		pass(2 * writeTimeout)
 		if n := d.server.flight.bytes(); n != 0 {
-			t.Errorf("all readers were cut off, and %d bytes are under way", n)
+			t.Errorf("all readers were cut off, and %d bytes are in flight", n)
 		}
 		d.get("/v1/keys").want(200)
 	})

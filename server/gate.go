@@ -128,7 +128,7 @@ func (g *Gate) displace() *visitor {
 	}
 	v := oldest.Value.(*visitor)
 	v.leave()
-	g.warn("anonymous connections are closed to make room for others")
+	g.warn("anonymous connections are closed to admit others")
 	return v
 }
 
@@ -169,7 +169,7 @@ func (v *visitor) Close() error {
 // connections have taken them. An anonymous connection is closed and frees its own.
 func (g *Gate) crowded() {
 	g.mu.Lock()
-	g.warn("no file descriptor is left for a connection")
+	g.warn("no file descriptor left for a connection")
 	v := g.displace()
 	g.mu.Unlock()
 	if v != nil {
@@ -190,7 +190,7 @@ func (g *Gate) warn(what string) {
 func (g *Gate) refuse(conn *net.TCPConn, words bool) {
 	g.refused.Add(1)
 	g.mu.Lock()
-	g.warn("connections are refused: every place is taken")
+	g.warn("connections are refused: the limit is reached")
 	g.mu.Unlock()
 	if !words {
 		_ = conn.Close()
@@ -230,13 +230,15 @@ var fullAnswer = func() []byte {
 	j.str("code", string(interlock.CodeOverloaded))
 	j.str(
 		"detail",
-		"the server has as many connections as it may: repeat the request in a moment, and keep connections open between requests",
+		"the server has reached its limit of connections: repeat the request in a moment, and keep connections open "+
+			"between requests",
 	)
 	j.bool("retryable", true)
 	writeAdvice(j, prose.ForCode(interlock.CodeOverloaded))
 	j.close()
 	j.b = append(j.b, '\n')
-	return append([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n"+
+	return append([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nCache-Control: "+
+		"no-store\r\n"+
 		"Retry-After: 1\r\nConnection: close\r\n\r\n"), j.b...)
 }()
 

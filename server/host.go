@@ -21,8 +21,8 @@ func CheckListen(addr string, hasCredentials, insecure bool) error {
 	if hasCredentials || insecure || isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("address %q can be reached from other machines, and no credentials are set: "+
-		"listen on 127.0.0.1, or give a credentials file, or say --insecure", addr)
+	return fmt.Errorf("address %q is reachable from other machines, and no credentials are set: "+
+		"listen on 127.0.0.1, or use a credentials file, or --insecure", addr)
 }
 
 func isLoopback(host string) bool {
@@ -59,8 +59,8 @@ func newHostRule(hosts []string, hasCredentials bool) (hostRule, error) {
 // check returns nil, or an error with CodeForeignHost.
 func (h *hostRule) check(r *http.Request) *interlock.Error {
 	if !h.allowsHost(r) {
-		return foreign("the Host header %q is none of this server's names: address it as localhost or 127.0.0.1, "+
-			"or start it with --host and that name", r.Host)
+		return foreign("the Host header %q is not a name of this server: use localhost or 127.0.0.1, "+
+			"or start the server with --host and that name", r.Host)
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return foreign("a page of another site (Sec-Fetch-Site: %s) may not call this server: call it from a program, "+

@@ -129,7 +129,7 @@ func (d *jsonIn) object(names []string, read func(field int)) (seen given) {
 			d.fail("unknown field %s: known are %s", d.member(strconv.Quote(clipped(string(name)))), strings.Join(names, ", "))
 			return seen
 		case seen&(1<<field) != 0:
-			d.fail("field %s stands twice", d.member(names[field]))
+			d.fail("field %s occurs twice", d.member(names[field]))
 			return seen
 		}
 		seen |= 1 << field

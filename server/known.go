@@ -25,7 +25,7 @@ func (s *Server) whileKnown(ctx context.Context, id Identity) (known context.Con
 			if !s.credentials.holds(id) {
 				end(&interlock.Error{
 					Code:    interlock.CodeUnauthenticated,
-					Message: "the credential was taken back or changed by the operator: come in anew, with one that is known here",
+					Message: "the credential was revoked or changed by the operator: connect again with a valid credential",
 				})
 				return
 			}

@@ -183,14 +183,15 @@ func warningsOf(eff *engine.Effect) []string {
 	list := prose.Sentences(eff.Warnings)
 	if cut >= 0 {
 		list = append(list, fmt.Sprintf(
-			"documents without a value are too large to come with a grant: read them with GET /v1/state/{key}, such as %s",
+			"documents without a value are too large for a grant: read them with GET /v1/state/{key}, such as %s",
 			eff.Lease.Documents[cut].Key,
 		))
 	}
 	if eff.Lease.DocumentsMore {
 		list = append(
 			list,
-			"not all documents below the claimed keys came with the grant: read the others with GET /v1/state?prefix={key}/&values=true",
+			"the grant does not include all documents below the claimed keys: read the others with GET "+
+				"/v1/state?prefix={key}/&values=true",
 		)
 	}
 	return list

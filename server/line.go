@@ -100,7 +100,8 @@ func (c *call) await(cmd engine.Command, h *engine.Head, wait time.Duration, sta
 	switch {
 	case !ok:
 	case last.eff.Outcome == engine.Queued && follows && c.s.isDraining():
-		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: the ticket keeps its place, ask again in a moment")
+		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: the ticket keeps its position, try again in "+
+			"a moment")
 	default:
 		c.tell(&last.eff, last.at)
 	}

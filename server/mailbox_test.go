@@ -153,7 +153,7 @@ func TestWritersAreOperators(t *testing.T) {
 		)
 		d.put("/v1/writers/account", `{}`).want(400, "invalid_request").says("detail", "queue")
 		d.put("/v1/patterns/account", `{"pattern":"account:{id}","write":"single-writer","writer_queue":"none"}`).want(
-			404, "no_such_queue",
+			404, "unknown_queue",
 		)
 		d.delete("/v1/writers/account").want(200).is("outcome", "deleted")
 		d.get("/v1/patterns/account").want(200).is("write", "guarded").is("writer_queue", "")

@@ -58,7 +58,7 @@ func (st *stream) flush() bool {
 		o.goAway = false
 		o.frame.GoAway = &proto.GoAway{
 			RetryAfter: comeBackAfter,
-			Message:    "the server is shutting down: connect again in a moment; leases and places in line are kept",
+			Message:    "the server is shutting down: connect again in a moment; leases and queue positions are kept",
 		}
 		if len(o.batch) == 0 && !st.send() {
 			return false
@@ -127,7 +127,7 @@ func slowReader(n int) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeOverloaded,
 		Message: fmt.Sprintf(
-			"%d answers wait to be read: read faster, or use more streams; nothing is lost, connect again and attach", n,
+			"%d answers are unread: read faster, or use more streams; nothing is lost, connect again and attach", n,
 		),
 	}
 }
@@ -144,7 +144,7 @@ func shardFailed(err error) *interlock.Error {
 		return refusal
 	}
 	code, message := interlock.CodeOutcomeUnknown,
-		"the server's storage failed: connect again and repeat what was not answered"
+		"the server's storage failed: connect again and repeat the unanswered requests"
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
 		code = refusal.Code
 	}

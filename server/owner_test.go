@@ -227,7 +227,7 @@ func TestEveryCallIsAnswered(t *testing.T) {
 	d := newDoor(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	d.loose = true
 	d.get(path).want(500, "internal")
-	if !strings.Contains(log.String(), "left without an answer") || !strings.Contains(log.String(), "route="+path) {
+	if !strings.Contains(log.String(), "was not answered") || !strings.Contains(log.String(), "route="+path) {
 		t.Errorf("the log is %q", log.String())
 	}
 	log.Reset()

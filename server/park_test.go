@@ -26,7 +26,8 @@ func TestParkAndResume(t *testing.T) {
 			"advice.action", "ask_human",
 		)
 		parked.says(
-			"advice.message", "account:1 is kept for it: have the human decide, and resume the lease by its id within 2 h",
+			"advice.message", "account:1 stays reserved for the lease: ask the human to decide, then resume the lease by its "+
+				"id within 2 h",
 		)
 		if parked.num("lease.parking.left_ms") != 7_200_000 {
 			t.Error(parked.raw)
@@ -40,12 +41,12 @@ func TestParkAndResume(t *testing.T) {
 		).is("holders.0.parking.reason", "may I charge 900?").is("advice.action", "work_elsewhere")
 		held.says(
 			"advice.message",
-			`account:1 is held by billing-7 (parked while a human decides on "may I charge 900?", for 60 min at the longest`,
+			`account:1 is held by billing-7 (parked until a human decides on "may I charge 900?", for 60 min at most`,
 		)
-		d.get("/v1/why?key=account:1").want(200).says("text", `parked while a human decides on "may I charge 900?"`).is(
+		d.get("/v1/why?key=account:1").want(200).says("text", `parked until a human decides on "may I charge 900?"`).is(
 			"advice.action", "ask_human",
 		)
-		d.get("/v1/why?agent=billing-7").want(200).says("text", "1 of them is parked while a human decides").is(
+		d.get("/v1/why?agent=billing-7").want(200).says("text", "1 of them is parked until a human decides").is(
 			"advice.action", "ask_human",
 		)
 		d.get("/v1/keys/account:1").want(200).is("holders.0.parking.reason", "may I charge 900?").is(
@@ -83,7 +84,7 @@ func TestResumeAfterOthers(t *testing.T) {
 		).want(200).str("lease.id")
 		path := "/v1/leases/" + lease
 		d.post(path+"/park", `{"keys":"free"}`).want(200).is("lease.parking.keys", "freed").says(
-			"advice.message", "free for others meanwhile",
+			"advice.message", "free for others in the meantime",
 		)
 		other := d.acquire("support-2", "account:2")
 		d.post("/v1/leases", `{"agent":"late","on_conflict":"wait","claims":[{"key":"account:2"}]}`).want(202)
@@ -115,7 +116,7 @@ func TestParkingEnds(t *testing.T) {
 		d.post("/v1/leases/"+d.acquire("b", "never:1")+"/park", "").want(400, "invalid_request").says("detail", "never")
 		pass(61 * time.Second)
 		d.get("/v1/leases/"+lease).want(410, "expired").is("ended_by", "park_limit").says(
-			"advice.message", "because it was parked for as long as it may be",
+			"advice.message", "because its maximum parking time passed",
 		)
 		d.acquire("next", "account:1")
 	})
@@ -192,7 +193,7 @@ func TestAnswerIsKept(t *testing.T) {
 		path := "/v1/leases/" + d.acquire("billing-7", "account:1")
 		d.post(path+"/park", `{"reason":"refund 900?","for_ms":7200000}`).want(200)
 		d.post("/v1/approvals/1", `{"verdict":"approved"}`).want(400, "invalid_request").says(
-			"detail", "say the person's name",
+			"detail", "the name of the person who answers is missing",
 		)
 		d.post("/v1/approvals/1", `{"verdict":"approved","by":"ann"}`).want(200).says("warnings.0", "courtesy")
 		pass(time.Hour)

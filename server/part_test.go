@@ -32,7 +32,7 @@ func TestParts(t *testing.T) {
 		)
 		mine := d.get("/v1/leases/"+ann.str("lease.id")).want(200).is("advice.action", "stop")
 		mine.says(
-			"advice.message", "another member is to have jobs/",
+			"advice.message", "another member will get jobs/",
 			"and 1 more: stop work on it and release its lease within 10 s",
 		)
 		var kept, stopped []string

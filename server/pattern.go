@@ -50,7 +50,7 @@ func (c *call) ofNamed() (h engine.Head, name string, ok bool) {
 func (c *call) pathName() (string, bool) {
 	name, err := url.PathUnescape(c.variable)
 	if err != nil {
-		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded as it should be: write % as %25")
+		c.refuse(interlock.CodeInvalidRequest, "the path is not percent-encoded: write % as %25")
 		return "", false
 	}
 	return name, true
@@ -86,7 +86,7 @@ func (c *call) patternNamed(name string) (p interlock.Pattern, known bool, at in
 
 func (c *call) noSuchPattern(name string) {
 	c.refuse(
-		interlock.CodeNoSuchPattern, fmt.Sprintf("no pattern of namespace %s has the name %q", c.namespace, clipped(name)),
+		interlock.CodeUnknownPattern, fmt.Sprintf("namespace %s has no pattern named %q", c.namespace, clipped(name)),
 	)
 }
 

@@ -30,7 +30,7 @@ func TestKeysThatFitNoPattern(t *testing.T) {
 			}
 			d.put("/v1/namespace", `{"closed":true}`).want(200)
 		}
-		got := d.post("/v1/leases", `{"claims":[{"key":"accounts/12345"}]}`).want(400, "unknown_key_pattern")
+		got := d.post("/v1/leases", `{"claims":[{"key":"accounts/12345"}]}`).want(400, "unmatched_key")
 		got.is("nearest.0", "account:12345").is("nearest.1", "account:{id}").is("key", "accounts/12345")
 		got.says("advice.message", `spell the key like one of account:12345, "account:{id}"`)
 		if got.header.Get("Retry-After") != "" || got.at("retryable") != false {
@@ -52,14 +52,14 @@ func TestBadPatterns(t *testing.T) {
 		d := newDoor(t)
 		for body, words := range map[string]string{
 			`{"pattern":"a:{id"}`:                                                                                  `shape "a:{id"`,
-			`{"pattern":"a:{id}","burst":3}`:                                                                       "without a rate",
+			`{"pattern":"a:{id}","burst":3}`:                                                                       "need a rate",
 			`{"pattern":"a:{id}","ttl_ms":999}`:                                                                    "ttl",
 			`{"pattern":"a:{id}","ttl_ms":20000,"max_ttl_ms":10000}`:                                               "ttl 20s is above max_ttl 10s",
-			`{"pattern":"a:{id}","members":["b:1"]}`:                                                               "does not fit the shape",
-			`{"pattern":"a:{id}","groups":[{"name":"x","min":1}]}`:                                                 "groups share out a capacity",
+			`{"pattern":"a:{id}","members":["b:1"]}`:                                                               "does not match the shape",
+			`{"pattern":"a:{id}","groups":[{"name":"x","min":1}]}`:                                                 "groups divide a capacity",
 			`{"pattern":"a:{id}","capacity":4,"groups":[{"name":"x","min":3,"max":2}]}`:                            "min <= max <= capacity",
 			`{"pattern":"a:{id}","capacity":4,"groups":[{"name":"x","min":3},{"name":"y","min":2}]}`:               "add up to 5",
-			`{"pattern":"a:{id}","capacity":4,"groups":[{"name":"x","min":1},{"name":"x","max":2}]}`:               "stands twice",
+			`{"pattern":"a:{id}","capacity":4,"groups":[{"name":"x","min":1},{"name":"x","max":2}]}`:               "occurs twice",
 			`{"pattern":"` + strings.Repeat("a", 600) + `"}`:                                                       "shape",
 			`{"pattern":"a:{id}","aliases":[` + strings.TrimSuffix(strings.Repeat(`"b:{id}",`, 16), ",") + `,""]}`: "",
 		} {
@@ -71,7 +71,7 @@ func TestBadPatterns(t *testing.T) {
 		}
 		d.put("/v1/patterns/a%2Fb", `{"pattern":"a"}`).want(400, "invalid_pattern").says("detail", "no slash")
 		d.put("/v1/patterns/%FF", `{"pattern":"a"}`).want(400, "invalid_pattern")
-		d.send(d.request("GET", "/v1/patterns/none", "")).want(404, "no_such_pattern")
+		d.send(d.request("GET", "/v1/patterns/none", "")).want(404, "unknown_pattern")
 		if list := d.get("/v1/patterns").at("patterns").([]any); len(list) != 0 {
 			t.Error("a bad pattern was registered", list)
 		}
@@ -165,11 +165,11 @@ func TestPatternTimes(t *testing.T) {
 func TestAnyOfAPool(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
-		d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(400, "unknown_key_pattern").says(
-			"advice.message", "have an operator set one",
+		d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(400, "unmatched_key").says(
+			"advice.message", "ask an operator to set one",
 		)
 		d.pattern("gpu", `{"pattern":"gpu:{n:int}","members":["gpu:{0..1}"]}`)
-		d.post("/v1/leases", `{"any_prefix":"tpu:"}`).want(400, "unknown_key_pattern").is("nearest.0", "gpu:{0..1}").says(
+		d.post("/v1/leases", `{"any_prefix":"tpu:"}`).want(400, "unmatched_key").is("nearest.0", "gpu:{0..1}").says(
 			"advice.message", `like one of "gpu:{0..1}"`,
 		)
 		first := d.post("/v1/leases", `{"any_prefix":"gpu:"}`).want(200).is("lease.claims.0.key", "gpu:0")

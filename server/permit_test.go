@@ -53,10 +53,11 @@ func TestGroupLimits(t *testing.T) {
 			return d.post("/v1/leases", `{"agent":"a","group":"`+group+`","claims":[{"key":"gpu:0","permits":1}]}`)
 		}
 		take("batch").want(200)
-		take("batch").want(429, "at_capacity").says("detail", `that are left are not for group "batch"`).
+		take("batch").want(429, "at_capacity").says("detail", `are not available to group "batch"`).
 			says(
 				"advice.message",
-				"gpu:0 has 1 of 4 permits taken by a (1 permit, live), and group batch has 1 of its 1, and 2 free ones are kept for group prod",
+				"gpu:0 has 1 of 4 permits taken by a (1 permit, live), and group batch has 1 of its 1, and 2 free ones are "+
+					"reserved for group prod",
 			)
 		take("bach").want(200).says("warnings.0", `key gpu:0 has no group "bach"`, `"prod", "batch"`)
 	})
@@ -69,9 +70,9 @@ func TestPermits(t *testing.T) {
 		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "no_capacity")
 		d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":5}]}`).want(400, "too_many_permits").says(
 			"detail", "at most 3",
-		).says("advice.message", "waiting cannot help")
+		).says("advice.message", "waiting does not help")
 		d.post("/v1/leases", `{"group":"train","claims":[{"key":"gpu:a","permits":3}]}`).want(400, "too_many_permits").says(
-			"detail", `of group "train" gets at most 2`,
+			"detail", `of group "train" can have at most 2`,
 		)
 
 		held := d.post(
@@ -82,11 +83,11 @@ func TestPermits(t *testing.T) {
 		}
 		// One is kept free for the group, so no other claimant gets it.
 		kept := d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity").says(
-			"detail", "are not for those without a group",
+			"detail", "are not available to callers without a group",
 		)
 		kept.says(
 			"advice.message",
-			`gpu:a has 3 of 4 permits taken by serve (3 permits, live, "inference"), and 1 free one is kept for group train`,
+			`gpu:a has 3 of 4 permits taken by serve (3 permits, live, "inference"), and 1 free one is reserved for group train`,
 		)
 		if kept.is("capacity.groups.0.name", "train").num("capacity.groups.0.min") != 1 ||
 			kept.num("capacity.groups.0.max") != 2 || kept.num("capacity.groups.0.used") != 0 {
@@ -109,7 +110,8 @@ func TestPermits(t *testing.T) {
 		why := d.get("/v1/why?key=gpu:a").want(200)
 		why.says(
 			"text",
-			"gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more. Of these group train has 1 (min 1, max 2). 1 waiter is in line, first next",
+			"gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more. Of these group train has 1 "+
+				"(min 1, max 2). 1 waiter is in line, first next",
 		)
 
 		d.post("/v1/leases/"+held.str("lease.id")+"/release", "").want(200)
@@ -118,7 +120,7 @@ func TestPermits(t *testing.T) {
 			t.Error(got.raw)
 		}
 		d.post("/v1/leases", `{"claims":[{"key":"cpu:1","permits":1}]}`).want(400, "no_capacity").says(
-			"advice.message", "give its pattern a capacity or a rate",
+			"advice.message", "set a capacity or a rate in its pattern",
 		)
 	})
 }
@@ -139,10 +141,10 @@ func TestRate(t *testing.T) {
 		}
 		got.says(
 			"advice.message",
-			"model:x has 0 of 2 tokens left, the next in 6 s: ask again in 6 s, not before and not at a fixed beat",
+			"model:x has 0 of 2 tokens left, the next in 6 s: try again in 6 s or later, with jitter",
 		)
 		d.get("/v1/why?key=model:x").want(200).says("text", "model:x has 0 of 2 tokens left, the next in 6 s").says(
-			"advice.message", "stand in line with on_conflict wait",
+			"advice.message", "acquire it with on_conflict wait",
 		)
 		// A waiter gets it in the moment it is there.
 		start := time.Now()
@@ -161,7 +163,7 @@ func TestQuotas(t *testing.T) {
 		d := newDoor(t)
 		d.put("/v1/namespace", `{"quota":{"keys":2,"leases":3,"waiters":1,"sessions":1}}`).want(200)
 		d.session("one")
-		d.post("/v1/sessions", `{}`).want(429, "too_many_sessions").says("detail", "limit: close some first")
+		d.post("/v1/sessions", `{}`).want(429, "too_many_sessions").says("detail", "limit of 1 sessions: close some first")
 		for _, key := range []string{"a", "b"} {
 			d.acquire("x", key)
 		}

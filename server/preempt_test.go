@@ -37,7 +37,7 @@ func TestAskedToYield(t *testing.T) {
 			"warnings.0.lease.yield.purpose", "fix the outage",
 		)
 		beat.is("warnings.0.lease.yield.flow", "account:1").is("warnings.0.advice.action", "stop")
-		beat.says("warnings.0.advice.message", `support-2 ("fix the outage") asks for account:1`, "release it with a note")
+		beat.says("warnings.0.advice.message", `support-2 ("fix the outage") asks for account:1`, "release the lease with a note")
 		if beat.num("warnings.0.lease.yield.priority") != 3 || beat.num("warnings.0.lease.yield.since_ms") != 4000 ||
 			beat.at("warnings.0.lease.yield.revoked") != false {
 			t.Error(beat.raw)
@@ -90,15 +90,15 @@ func TestPreempted(t *testing.T) {
 			"text", "billing-7 (in grace, gone in 4 s at the latest, preempted by support-2)",
 			"support-2 asked billing-7 to yield 1 s ago, and it loses the lease in 4 s at the latest",
 		)
-		why.says("advice.message", "billing-7 was preempted for support-2; the key goes on in 4 s at the latest")
+		why.says("advice.message", "billing-7 was preempted for support-2; the key is passed on in 4 s at the latest")
 		d.get("/v1/keys/account:1").want(200).is("holders.0.ended_by", "preempted")
 		d.get("/v1/why?agent=billing-7").want(200).is(
-			"advice.message", "billing-7 was preempted for support-2, and loses what it holds in 4 s at the latest",
+			"advice.message", "billing-7 was preempted for support-2, and loses its leases in 4 s at the latest",
 		)
 		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200).is("losses.0.lease.state", "grace").is(
 			"losses.0.lease.ended_by", "preempted",
 		)
-		beat.says("losses.0.advice.message", "support-2 asks for account:1 and gets it in 4 s: begin nothing new")
+		beat.says("losses.0.advice.message", "support-2 asks for account:1 and gets it in 4 s: start nothing new")
 		if beat.at("losses.0.lease.yield.revoked") != true {
 			t.Error(beat.raw)
 		}
@@ -107,7 +107,7 @@ func TestPreempted(t *testing.T) {
 		got.says("detail", "support-2")
 		d.pattern("account", `{"pattern":"account:{id}","preempt":"never"}`)
 		d.post("/v1/leases", `{"wait_ms":0,"on_conflict":"preempt","claims":[{"key":"account:1"}]}`).want(202).says(
-			"warnings.0", "key account:1 may not be preempted",
+			"warnings.0", "the pattern of key account:1 does not allow preemption",
 		)
 	})
 }

@@ -50,9 +50,9 @@ func (s *Server) Authenticate(bearer string) (Identity, error) {
 	if p, ok := s.credentials.lookup(bearer); ok {
 		return p, nil
 	}
-	message := "the credential is not known here: ask the operator for a new one, made by `interlock credential create`"
+	message := "unknown credential: ask the operator for a new one, made by `interlock credential create`"
 	if bearer == "" {
-		message = "this server wants a credential: send the header Authorization: Bearer CREDENTIAL"
+		message = "this server requires a credential: send the header Authorization: Bearer CREDENTIAL"
 	}
 	return Identity{}, &interlock.Error{Code: interlock.CodeUnauthenticated, Message: message}
 }
@@ -67,14 +67,15 @@ func (id *Identity) Resolve(requested string) (interlock.Namespace, error) {
 		return interlock.DefaultNamespace, nil
 	case id.Namespace != "" && interlock.Namespace(requested) != id.Namespace:
 		return "", &interlock.Error{
-			Code:    interlock.CodeForbidden,
-			Message: "this credential is for another namespace than the one asked for: leave the header out, or use the credential of that namespace",
+			Code: interlock.CodeForbidden,
+			Message: "this credential is for another namespace: omit the header Interlock-Namespace, or use a credential of " +
+				"that namespace",
 		}
 	}
 	if !validNamespace(requested) {
 		return "", &interlock.Error{
 			Code:    interlock.CodeInvalidNamespace,
-			Message: "a namespace has 1 to 128 visible ASCII characters other than '/'",
+			Message: "a namespace must have 1 to 128 visible ASCII characters other than '/'",
 		}
 	}
 	return interlock.Namespace(requested), nil

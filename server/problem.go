@@ -78,7 +78,7 @@ func (c *call) failWith(err error) {
 		return
 	}
 	if e := shard.Refusal(err); e != nil {
-		c.s.log.Error("a call failed by the journal", "route", c.route, "error", err)
+		c.s.log.Error("a call failed because of the journal", "route", c.route, "error", err)
 		c.fail(e)
 		return
 	}
@@ -87,7 +87,7 @@ func (c *call) failWith(err error) {
 		return
 	}
 	c.s.log.Error("a call failed", "route", c.route, "error", err)
-	c.refuse(interlock.CodeInternal, "the server failed in this call: look at its log")
+	c.refuse(interlock.CodeInternal, "internal error in this call: check the server's log")
 }
 
 // statusClientGone is counted, never sent: the caller left before its answer.
@@ -104,10 +104,10 @@ func (c *call) unanswered() {
 	case c.gone():
 		c.status = statusClientGone
 	default:
-		c.s.log.Error("a call was left without an answer by a mistake of the server", "route", c.route, "method", c.r.Method)
+		c.s.log.Error("a call was not answered because of an internal error", "route", c.route, "method", c.r.Method)
 		c.refuse(
 			interlock.CodeInternal,
-			"the server made a mistake in this call, and its outcome is unknown: look at the server's log",
+			"internal error in this call, and its outcome is unknown: check the server's log",
 		)
 	}
 }

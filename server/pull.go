@@ -56,7 +56,7 @@ func (c *call) pull() {
 		}
 		if idle.Attach && len(last.eff.Handed) == 0 && c.s.isDraining() {
 			c.refuse(
-				interlock.CodeShuttingDown, "the server is shutting down, and nothing was handed out: ask again in a moment",
+				interlock.CodeShuttingDown, "the server is shutting down, and no task was dispatched: try again in a moment",
 			)
 			return
 		}

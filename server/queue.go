@@ -65,7 +65,7 @@ func (c *call) queue(name string) (q interlock.QueueStatus, at interlock.At, ok 
 }
 
 func (c *call) noSuchQueue(name string) {
-	c.refuse(interlock.CodeNoSuchQueue, "there is no queue "+strconv.Quote(clipped(name))+": an operator registers queues")
+	c.refuse(interlock.CodeUnknownQueue, "no queue is named "+strconv.Quote(clipped(name))+": an operator creates queues")
 }
 
 // showQueue is GET /v1/queues/{queue}.

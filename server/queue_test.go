@@ -19,9 +19,9 @@ func TestQueuesAreOperators(t *testing.T) {
 		d.put("/v1/queues/fees", `{"max_running":-1}`).want(400, "invalid_request")
 		d.put("/v1/queues/a%2Fb", ``).want(400, "invalid_queue")
 		d.submit(``)
-		d.delete("/v1/queues/fees").want(409, "queue_in_use").says("detail", "1 tasks")
+		d.delete("/v1/queues/fees").want(409, "queue_in_use").says("detail", "unsettled tasks (1)")
 		for path, want := range map[string]string{"pause": "paused", "drain": "draining", "resume": "resumed"} {
-			d.post("/v1/queues/none/"+path, ``).want(404, "no_such_queue")
+			d.post("/v1/queues/none/"+path, ``).want(404, "unknown_queue")
 			d.post("/v1/queues/fees/"+path, `{}`, "Idempotency-Key", path).want(200).is("outcome", want)
 		}
 	})

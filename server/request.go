@@ -60,7 +60,7 @@ func (d *jsonIn) ms() time.Duration {
 	case v < 0:
 		if d.err == nil {
 			d.err = &interlock.Error{
-				Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field %s: a duration is not negative", d.path),
+				Code: interlock.CodeInvalidTTL, Message: fmt.Sprintf("field %s: a duration cannot be negative", d.path),
 			}
 		}
 		return 0
@@ -74,7 +74,7 @@ func (d *jsonIn) priority() int {
 	v := d.int()
 	if (v < -interlock.MaxPriority || v > interlock.MaxPriority) && d.err == nil {
 		d.err = &interlock.Error{Code: interlock.CodeInvalidPriority, Message: fmt.Sprintf(
-			"field %s: a priority is from %d to %d", d.path, -interlock.MaxPriority, interlock.MaxPriority,
+			"field %s: a priority must be from %d to %d", d.path, -interlock.MaxPriority, interlock.MaxPriority,
 		)}
 	}
 	return int(v)
@@ -96,7 +96,8 @@ func (d *jsonIn) version() interlock.Version { return interlock.Version(d.decima
 // decimal reads a counter, which is a decimal string.
 func (d *jsonIn) decimal(what string) uint64 {
 	if d.i < len(d.b) && (d.b[d.i] >= '0' && d.b[d.i] <= '9') {
-		d.fail("field %s: %s is a decimal string, such as \"17\": a JSON number loses precision above 2^53", d.path, what)
+		d.fail("field %s: %s must be a decimal string, such as \"17\": a JSON number loses precision "+
+			"above 2^53", d.path, what)
 		return 0
 	}
 	text := d.str()
@@ -134,7 +135,7 @@ func decodeCheckFence(d *jsonIn, cmd *engine.CheckFence) (statement string) {
 	case has&checkFenceHasStatement == 0:
 		d.required(cmd.Key, cmd.Fence)
 	case has&checkFenceHasFence != 0:
-		d.fail("field statement: it names its fence: leave one of the two out")
+		d.fail("field statement: it contains its fence: omit one of the two")
 	case cmd.Key == "":
 		d.fail("field key is missing")
 	case statement == "":
@@ -154,6 +155,6 @@ func (d *jsonIn) required(key interlock.Key, fence interlock.Fence) {
 	case key == "":
 		d.fail("field key is missing")
 	case fence == 0:
-		d.fail("field fence is missing, or 0, which no lease has")
+		d.fail("field fence is missing or 0")
 	}
 }

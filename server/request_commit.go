@@ -23,7 +23,8 @@ const (
 func decodeCommit(d *jsonIn, cmd *engine.Commit) {
 	d.commitRequest(cmd)
 	if len(cmd.Reads) == 0 && len(cmd.Writes) == 0 {
-		d.fail("fields reads and writes are missing: name what was read with its version, what is to be written, or both")
+		d.fail("fields reads and writes are missing: name the documents that were read with their versions, the writes, " +
+			"or both")
 	}
 }
 
@@ -54,7 +55,8 @@ func (d *jsonIn) read() (r interlock.Read) {
 		d.fail("field %s: key is missing", d.path)
 	case len(given) == 0:
 		d.fail(
-			"field %s: give the version that was read, or \"absent\": true where there was nothing, or \"present\": true if any version will do",
+			"field %s: use the version that was read, or \"absent\": true if there was none, or \"present\": true to accept "+
+				"any version",
 			d.path,
 		)
 	case len(given) > 1:
@@ -93,7 +95,7 @@ func (d *jsonIn) write() (w interlock.Write) {
 		case "delete":
 			what(name, interlock.Delete)
 			if !d.yes() {
-				d.fail("field %s: it is true, or the field is left out", d.path)
+				d.fail("field %s: want true, or omit the field", d.path)
 			}
 		case "add":
 			what(name, interlock.Add)
@@ -111,11 +113,11 @@ func (d *jsonIn) write() (w interlock.Write) {
 	case w.Key == "":
 		d.fail("field %s: key is missing", d.path)
 	case how == "":
-		d.fail("field %s: say what to do: put, text, base64, delete, merge or add", d.path)
+		d.fail("field %s: the operation is missing: use put, text, base64, delete, merge or add", d.path)
 	case w.ContentType != "" && w.Op != interlock.Put:
-		d.fail("field %s: content_type is of what is put: leave it out", d.path)
+		d.fail("field %s: content_type is only for put, text and base64: omit it", d.path)
 	case (w.Min != nil || w.Max != nil) && w.Op != interlock.Add:
-		d.fail("field %s: min and max are bounds of what is added to: leave them out", d.path)
+		d.fail("field %s: min and max are only for add: omit them", d.path)
 	case how == "put" && w.ContentType != "" && !isJSONType(w.ContentType):
 		d.fail("field %s: put is for JSON: send a document of type %q as text or base64", d.path, clipped(w.ContentType))
 	case how == "text" && w.ContentType == "":

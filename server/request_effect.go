@@ -54,9 +54,9 @@ func decodeReconcile(d *jsonIn, cmd *engine.SettleEffect) {
 	switch {
 	case d.err != nil:
 	case has&reconcileHasHappened == 0:
-		d.fail("field happened is missing: say whether it was done, as you found out at the target")
+		d.fail("field happened is missing: true if the target shows that the effect happened, else false")
 	case cmd.Result != "" && !happened:
-		d.fail("field result: what did not happen has none")
+		d.fail("field result: an effect that did not happen has none")
 	}
 }
 

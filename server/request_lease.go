@@ -17,16 +17,17 @@ func decodeAcquire(d *jsonIn, cmd *engine.Acquire) (wait time.Duration) {
 	case d.err != nil:
 		return 0
 	case has&(acquireHasClaims|acquireHasPrefix) == 0:
-		d.fail("field claims is missing: name what is wanted, such as {\"claims\": [{\"key\": \"account:12345\"}]}")
+		d.fail("field claims is missing: name the keys to claim, such as {\"claims\": [{\"key\": \"account:12345\"}]}")
 	case has&acquireHasPrefix != 0 && has&(acquireHasClaims|acquireHasAny) != 0:
-		d.fail("field any_prefix stands for all keys of a pool: leave claims and any out")
+		d.fail("field any_prefix covers all keys of a pool: omit claims and any")
 	case has&acquireHasPrefix != 0 && cmd.Prefix == "":
-		d.fail("field any_prefix is empty: name the beginning of the pool's keys, such as gpu:")
+		d.fail("field any_prefix is empty: use the common prefix of the pool's keys, such as gpu:")
 	case !cmd.Any && len(cmd.Claims) > interlock.MaxClaims:
 		d.err = tooManyClaims()
 	case has&acquireHasDivision != 0 && !hasMode(cmd.Claims, interlock.Member):
 		d.fail(
-			"field divide: only a claim with parts is divided: claim {\"key\": \"queue:orders\", \"parts\": 16}, or leave divide out",
+			"field divide: only a claim with parts can be divided: claim {\"key\": \"queue:orders\", \"parts\": 16}, or " +
+				"omit divide",
 		)
 	}
 	cmd.Any = cmd.Any || cmd.Prefix != ""
@@ -53,7 +54,7 @@ func tooManyAlternatives() *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeTooManyClaims,
 		Message: fmt.Sprintf(
-			"more than %d alternatives: list the keys as members of a pattern and ask by any_prefix instead",
+			"more than %d alternatives: list the keys as members of a pattern and use any_prefix instead",
 			interlock.MaxAlternatives,
 		),
 	}
@@ -68,7 +69,7 @@ func (d *jsonIn) settle(c *interlock.OnConflict, wait time.Duration, has, waitMS
 	case has&(waitMS|onConflict) == waitMS:
 		*c = interlock.Wait
 	case wait > 0 && *c != interlock.Wait && *c != interlock.Preempt:
-		d.fail("field wait_ms: only a request with on_conflict wait or preempt waits: leave one of the two out")
+		d.fail("field wait_ms needs on_conflict wait or preempt: omit one of the two")
 	}
 	return min(wait, interlock.MaxLongPoll)
 }
@@ -76,7 +77,7 @@ func (d *jsonIn) settle(c *interlock.OnConflict, wait time.Duration, has, waitMS
 // settleHeld is settle for a caller that has a lease already and cannot skip.
 func (d *jsonIn) settleHeld(c *interlock.OnConflict, wait time.Duration, has, waitMS, onConflict given) time.Duration {
 	if *c == interlock.Skip {
-		d.fail("field on_conflict: what concerns a lease of one's own is not skipped: want wait, fail or preempt")
+		d.fail("field on_conflict: skip is not allowed for a lease that you hold: want wait, fail or preempt")
 	}
 	return d.settle(c, wait, has, waitMS, onConflict)
 }
@@ -137,11 +138,11 @@ func (d *jsonIn) claim() (c interlock.Claim) {
 	switch {
 	case d.err != nil:
 	case counted == "" && mode.Counts():
-		d.fail("field %s.mode: mode %s comes with a number: give the claim the field %s", d.path, mode, countField(mode))
+		d.fail("field %s.mode: mode %s needs a number: add the field %s to the claim", d.path, mode, countField(mode))
 	case counted == "":
 		c.Mode = mode
 	case mode != 0 && mode != c.Mode:
-		d.fail("field %s: a claim has a mode or %s, not both: leave one of them out", d.path, counted)
+		d.fail("field %s: a claim has a mode or %s, not both: omit one", d.path, counted)
 	}
 	return c
 }
@@ -171,7 +172,7 @@ func (d *jsonIn) grace() time.Duration {
 func decodeConvert(d *jsonIn, cmd *engine.Convert) (wait time.Duration) {
 	has := d.convertRequest(cmd, &wait)
 	if has&convertHasClaims == 0 {
-		d.fail("field claims is missing: name all that the lease is to claim afterwards, what it keeps included")
+		d.fail("field claims is missing: name all claims of the converted lease, including the unchanged ones")
 	}
 	return d.settleHeld(&cmd.OnConflict, wait, has, convertHasWait, convertHasOnConflict)
 }
@@ -197,11 +198,11 @@ func decodeDeclare(d *jsonIn, cmd *engine.Declare) (wait time.Duration) {
 	switch {
 	case strings.HasPrefix(cmd.On.Session, "s_"):
 		d.fail(
-			"field on.session: want the public name of a session, as holders and waits show it; an id is its owner's secret",
+			"field on.session: want the public name of a session, as holders and waits show it; the id is the owner's secret",
 		)
 	case cmd.On.Session == "" && cmd.On.Agent == "":
 		d.fail(
-			"field on is missing, or names nobody: name whom the wait is for, such as {\"on\": {\"agent\": \"support-2\"}}",
+			"field on is missing or empty: name the target of the wait, such as {\"on\": {\"agent\": \"support-2\"}}",
 		)
 	}
 	return min(wait, interlock.MaxLongPoll)

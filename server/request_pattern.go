@@ -13,14 +13,14 @@ import (
 func decodePattern(d *jsonIn, p *interlock.Pattern) {
 	d.patternRequest(p)
 	if p.Shape == "" {
-		d.fail("field pattern is missing: give the shape of the keys, such as {\"pattern\": \"account:{id}\"}")
+		d.fail("field pattern is missing: set the shape of the keys, such as {\"pattern\": \"account:{id}\"}")
 	}
 }
 
 func (d *jsonIn) rule() (r interlock.Rule) {
 	d.ruleRequest(&r)
 	if r.Principal == "" {
-		d.fail("field %s: principal is missing: name a credential, or \"*\" for everybody", d.path)
+		d.fail("field %s: principal is missing: name a credential, or \"*\" for all", d.path)
 	}
 	return r
 }

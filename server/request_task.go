@@ -27,7 +27,7 @@ func (d *jsonIn) task() (x engine.TaskSpec) {
 
 func (d *jsonIn) taskQueue(x *engine.TaskSpec) {
 	if x.Queue == "" {
-		d.fail("field %s is missing: name the queue whose workers are to do it", d.member("queue"))
+		d.fail("field %s is missing: name the queue of the task", d.member("queue"))
 	}
 }
 
@@ -38,7 +38,7 @@ func (d *jsonIn) json() []byte { return bytes.Clone(d.any(maxDocumentDepth)) }
 func (d *jsonIn) question() (q interlock.Question) {
 	d.questionRequest(&q)
 	if q.Text == "" {
-		d.fail("field %s is missing: say what the person is to decide", d.member("question"))
+		d.fail("field %s is missing: describe what the person has to decide", d.member("question"))
 	}
 	return q
 }
@@ -65,7 +65,7 @@ func (d *jsonIn) message() engine.TaskSpec {
 	x := engine.TaskSpec{TaskSpec: interlock.TaskSpec{Message: true}}
 	d.messageRequest(&x)
 	if x.Key == "" {
-		d.fail("field %s is missing: name the key to whose writer it goes", d.member("key"))
+		d.fail("field %s is missing: name the key of the message", d.member("key"))
 	}
 	return x
 }
@@ -82,7 +82,7 @@ func decodeSend(d *jsonIn, cmd *engine.Submit) (wait time.Duration) {
 func decodeNack(d *jsonIn, cmd *engine.Nack) {
 	delayed := d.nackRequest(cmd)&nackHasDelay != 0
 	if cmd.Dead && delayed {
-		d.fail("field delay_ms: what is dead has no other attempt: leave one of the two out")
+		d.fail("field delay_ms: a dead task has no further attempt: omit dead or delay_ms")
 	}
 	if delayed && cmd.Delay == 0 {
 		cmd.Delay = -1
@@ -93,7 +93,7 @@ func decodeNack(d *jsonIn, cmd *engine.Nack) {
 func decodeChange(d *jsonIn, cmd *engine.ChangeTask) {
 	delayed := d.changeTaskRequest(cmd)&changeTaskHasDelay != 0
 	if delayed && cmd.Change != engine.RescheduleTask && cmd.Change != engine.ReplayTask {
-		d.fail("field delay_ms: only a task that is rescheduled or replayed comes later: leave it out")
+		d.fail("field delay_ms is only for reschedule and replay: omit it")
 	}
 }
 
@@ -101,7 +101,7 @@ func decodeChange(d *jsonIn, cmd *engine.ChangeTask) {
 func decodeWriter(d *jsonIn) (queue, shape string) {
 	d.writerRequest(&queue, &shape)
 	if queue == "" {
-		d.fail("field queue is missing: name the queue whose workers alone may change the keys")
+		d.fail("field queue is missing: name the queue of the single writer")
 	}
 	return queue, shape
 }

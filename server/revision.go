@@ -21,8 +21,8 @@ func (c *call) listRevisions() {
 		return
 	case len(list) == 0:
 		c.refuse(
-			interlock.CodeNoSuchPattern,
-			fmt.Sprintf("no pattern of namespace %s has, or had, the name %q", c.namespace, clipped(name)),
+			interlock.CodeUnknownPattern,
+			fmt.Sprintf("namespace %s has no pattern named %q, and had none", c.namespace, clipped(name)),
 		)
 		return
 	}

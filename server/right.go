@@ -73,13 +73,14 @@ func refusal(p *interlock.Principal, r right, queue string) *interlock.Error {
 	g := &grants[r]
 	if !p.Has(g.roles) {
 		return &interlock.Error{Code: interlock.CodeForbidden, Message: fmt.Sprintf(
-			"credential %q may not %s: that needs the role %s, and it has %s; use another credential, or ask the operator for the role",
+			"credential %q may not %s: this needs the role %s, and it has %s; use another credential, or ask the operator "+
+				"for the role",
 			cleanText(p.Name), g.what, anyOf(g.roles), p.Roles,
 		)}
 	}
 	if queue != "" && !p.WorksFor(queue) {
 		return &interlock.Error{Code: interlock.CodeForbidden, Message: fmt.Sprintf(
-			"credential %q is no worker of queue %q: use a credential of one, or ask the operator for worker=%s",
+			"credential %q is not a worker of queue %q: use a worker's credential, or ask the operator for worker=%s",
 			cleanText(p.Name), cleanText(queue), cleanText(queue),
 		)}
 	}

@@ -72,7 +72,7 @@ func TestOnlyTheWriterWrites(t *testing.T) {
 
 		task = d.post("/v1/tasks", `{"queue":"jobs"}`, plain...).want(202).str("task.id")
 		d.post("/v1/tasks/"+task+"/cancel", `{}`, closer...).want(403, "forbidden").says(
-			"detail", "no administrators besides operators: ask one to do it",
+			"detail", "no administrators besides operators: ask an operator to do it",
 		)
 		d.post("/v1/queues/bank/pause", `{}`, plain...).want(403, "forbidden").says(
 			"detail", `ask one of its administrators, which are "group:closing", or an operator`,

@@ -228,10 +228,10 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		broken := recover()
 		if broken != nil && broken != http.ErrAbortHandler {
 			s.log.Error(
-				"a call failed by a mistake of the server", "route", c.route, "panic", broken, "stack", string(debug.Stack()),
+				"a call failed because of an internal error", "route", c.route, "panic", broken, "stack", string(debug.Stack()),
 			)
 			if !c.answered {
-				c.refuse(interlock.CodeInternal, "the server made a mistake in this call: look at its log")
+				c.refuse(interlock.CodeInternal, "internal error in this call: check the server's log")
 				broken = nil
 			}
 		}
@@ -260,14 +260,14 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		c.dispatch(rt)
 		return
 	}
-	c.refuse(interlock.CodeNotFound, "no such path: look at /openapi.json for the paths that there are")
+	c.refuse(interlock.CodeNotFound, "no such path: see /openapi.json for the available paths")
 }
 
 // identify finds out the caller, and its namespace.
 func (c *call) identify() bool {
 	asked := c.r.Header["Interlock-Namespace"]
 	if len(asked) > 1 {
-		c.refuse(interlock.CodeInvalidNamespace, "the header Interlock-Namespace stands twice")
+		c.refuse(interlock.CodeInvalidNamespace, "the header Interlock-Namespace occurs twice")
 		return false
 	}
 	id, err := c.s.Authenticate(bearerOf(c.r.Header.Get("Authorization")))

@@ -35,7 +35,7 @@ func (c *call) startRun() {
 	switch {
 	case !ok:
 	case last.eff.Outcome == engine.Refused && last.eff.Code == interlock.CodeTooManyRuns && c.s.isDraining():
-		c.refuse(interlock.CodeShuttingDown, "the server is shutting down, and nothing was started: ask again in a moment")
+		c.refuse(interlock.CodeShuttingDown, "the server is shutting down, and nothing was started: try again in a moment")
 	default:
 		c.started(&run, &last.eff, last.at)
 	}
@@ -48,7 +48,7 @@ func (c *call) started(run *interlock.Run, eff *engine.Effect, at interlock.At) 
 	case engine.Queued: // another call with the same request id has taken the place over
 		c.refuse(
 			interlock.CodeTooManyRuns,
-			"another call with this request id stands in line for the run: what it is told is the answer",
+			"another call with this request id is waiting for the run: it gets the answer",
 		)
 		return
 	default:

@@ -197,14 +197,14 @@ func TestRunsOfBadRequests(t *testing.T) {
 		d := newDoor(t)
 		d.post("/v1/runs", `{}`).want(400, "invalid_request").says("detail", "field org is missing")
 		d.post("/v1/runs", `{"org":""}`).want(400, "invalid_key")
-		d.post("/v1/runs", `{"org":"a/b"}`).want(400, "invalid_key").says("detail", "has a slash")
+		d.post("/v1/runs", `{"org":"a/b"}`).want(400, "invalid_key").says("detail", "contains a slash")
 		d.post("/v1/runs", `{"org":"a","workflow":"b/c"}`).want(400, "invalid_key").says(
-			"detail", `workflow "b/c" has a slash`,
+			"detail", `workflow "b/c" contains a slash`,
 		)
 		d.post("/v1/runs", `{"org":"a","wait_ms":-1}`).want(400, "invalid_ttl")
 		d.post("/v1/runs", `{"org":"a","claims":[]}`).want(400, "invalid_request").says("detail", "unknown field")
 		d.post("/v1/patterns/runs/revert", `{"revision":0}`).want(400, "invalid_request")
-		d.post("/v1/patterns/runs/revert", ``).want(404, "no_such_pattern")
+		d.post("/v1/patterns/runs/revert", ``).want(404, "unknown_pattern")
 		d.get("/v1/runs?limit=0").want(400, "invalid_request")
 	})
 }

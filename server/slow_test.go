@@ -72,7 +72,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		},
 		{
 			"half a chunk",
-			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: " +
+				"chunked\r\n\r\n5\r\n{",
 			readTimeout,
 		},
 		{"stays idle after a call", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 2 * time.Minute},
@@ -235,7 +236,7 @@ func TestBodyThatBreaksOff(t *testing.T) {
 		return d.send(r)
 	}
 	put(io.ErrUnexpectedEOF).want(400, "invalid_request")
-	d.get("/v1/state/doc").want(404, "no_such_document")
+	d.get("/v1/state/doc").want(404, "unknown_document")
 	put(io.EOF).want(200)
 	if got := d.get("/v1/state/doc").want(200).raw; got != "hello" {
 		t.Errorf("the document is %q", got)

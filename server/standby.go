@@ -23,7 +23,7 @@ type Active struct {
 // process. Config.Shard is not used.
 func NewStandby(cfg Config, where func() Active) (*Server, error) {
 	if where == nil {
-		return nil, errors.New("server: a standby must be told where the active server is")
+		return nil, errors.New("server: a standby needs the address of the active server")
 	}
 	cfg.Shard = standbyShard{where}
 	s, err := New(cfg)
@@ -38,11 +38,11 @@ func NewStandby(cfg Config, where func() Active) (*Server, error) {
 func notOwner(a Active) *interlock.Error {
 	err := &interlock.Error{Code: interlock.CodeNotOwner}
 	if a == (Active{}) {
-		err.Message = "this server stands by, and no server is active at this moment: repeat the request with the same id"
+		err.Message = "this server is a standby, and no server is active at the moment: repeat the request with the same id"
 		err.Advice = prose.ForCode(err.Code)
 		return err
 	}
-	err.Message = fmt.Sprintf("this server stands by; the active one is %s (gRPC %s)", a.HTTP, a.GRPC)
+	err.Message = fmt.Sprintf("this server is a standby; the active one is %s (gRPC %s)", a.HTTP, a.GRPC)
 	err.Advice = prose.ForCode(err.Code)
 	err.Advice.Message = fmt.Sprintf(
 		"repeat the request with the same request id at %s, or over gRPC at %s", a.HTTP, a.GRPC,

@@ -105,7 +105,7 @@ func TestConditionsOfAWrite(t *testing.T) {
 		}
 		deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 		put(deep(10_001)).want(400, "invalid_request").says("detail", "nested deeper than 10000")
-		put(`["`+deep(10_001)+`]`).want(400, "invalid_request").says("detail", "not one JSON value")
+		put(`["`+deep(10_001)+`]`).want(400, "invalid_request").says("detail", "not a single JSON value")
 		d.send(d.request("PATCH", "/v1/state/k", deep(10_001), "Content-Type", mergePatchType)).want(422, "bad_patch").says(
 			"detail", "nested deeper",
 		)
@@ -116,7 +116,7 @@ func TestConditionsOfAWrite(t *testing.T) {
 			428, "version_required",
 		)
 		d.delete("/v1/state/k").want(428, "version_required").says("advice.message", "If-Match", "lease")
-		put("3").want(428, "version_required").says("detail", "there is a document at k", "If-Match: *")
+		put("3").want(428, "version_required").says("detail", "a document exists at k", "If-Match: *")
 		d.send(d.request("PATCH", "/v1/state/k", `{"a":{"c":2}}`, "Content-Type", mergePatchType, "If-Match", "*")).want(200)
 		d.send(d.request("PATCH", "/v1/state/k", `{`, "Content-Type", mergePatchType)).want(422, "bad_patch")
 		if got := d.get("/v1/state/k").want(200).raw; got != `{"a":{"b":1,"c":2}}` {
@@ -124,8 +124,8 @@ func TestConditionsOfAWrite(t *testing.T) {
 		}
 		d.delete("/v1/state/k", "If-Match", `"3"`).want(412, "stale")
 		d.delete("/v1/state/k", "If-Match", `"4"`).want(200).is("documents.0.op", "delete")
-		d.get("/v1/state/k").want(404, "no_such_document").is("version", "5")
-		d.get("/v1/state/k?version=0").want(404, "no_such_document").says("detail", "there was nothing at k as of version 0")
+		d.get("/v1/state/k").want(404, "unknown_document").is("version", "5")
+		d.get("/v1/state/k?version=0").want(404, "unknown_document").says("detail", "there was no document at k as of version 0")
 		if got := d.get("/v1/state/k?version=4").want(200).raw; !strings.Contains(got, `"c":2`) {
 			t.Error(got)
 		}
@@ -149,7 +149,7 @@ func TestWriteOfALeasedKey(t *testing.T) {
 				"key", "account:1",
 			)
 			refused.is("conflict_kind", "other_agent").is("holders.0.agent", "ann").is("advice.action", "wait")
-			refused.says("advice.message", "held by ann", "acquire the key with on_conflict wait", "in the name of that lease")
+			refused.says("advice.message", "held by ann", "acquire the key with on_conflict wait", "under that lease")
 		}
 		d.post("/v1/commits", `{"writes":[{"key":"account:1","add":1}]}`).want(200)
 		d.send(d.request("PUT", "/v1/state/account:1", "2", "Interlock-Lease", lease)).want(200)
@@ -206,15 +206,15 @@ func TestCommitsAreReadStrictly(t *testing.T) {
 		for body, want := range map[string]string{
 			`{}`:                                  "fields reads and writes are missing",
 			`{"writes":[{}]}`:                     "writes[0]: key is missing",
-			`{"writes":[{"key":"k"}]}`:            "say what to do",
+			`{"writes":[{"key":"k"}]}`:            "the operation is missing",
 			`{"reads":[{"version":"1"}]}`:         "reads[0]: key is missing",
-			`{"reads":[{"key":"k"}]}`:             "give the version",
-			`{"reads":[{"key":"k","version":1}]}`: "a version is a decimal string",
+			`{"reads":[{"key":"k"}]}`:             "use the version that was read",
+			`{"reads":[{"key":"k","version":1}]}`: "a version must be a decimal string",
 			`{"reads":[{"key":"k","version":"1","absent":true}]}`:          "not both",
 			`{"reads":[{"key":"k","present":true,"absent":true}]}`:         "absent or present, not both",
 			`{"reads":[{"key":"k","present":true,"version":"1"}]}`:         "version or present, not both",
 			`{"writes":[{"key":"k","put":1,"delete":true}]}`:               "put or delete, not both",
-			`{"writes":[{"key":"k","delete":false}]}`:                      "it is true",
+			`{"writes":[{"key":"k","delete":false}]}`:                      "want true",
 			`{"writes":[{"key":"k","put":1,"min":0}]}`:                     "min and max",
 			`{"writes":[{"key":"k","merge":1,"content_type":"a/b"}]}`:      "content_type",
 			`{"writes":[{"key":"k","put":1,"content_type":"text/plain"}]}`: "as text or base64",
@@ -235,7 +235,7 @@ func TestCommitsAreReadStrictly(t *testing.T) {
 		d.post("/v1/commits", `{"writes":[{"key":"k","add":1},{"key":"k","add":1}]}`).want(400, "duplicate_claim")
 		d.post("/v1/commits", `{"reads":[{"key":"k","absent":true,"present":false}]}`).want(200).is("version", "0")
 		d.post("/v1/commits", `{"reads":[{"key":"k","present":true}]}`).want(412, "stale").says(
-			"detail", "there is nothing at k",
+			"detail", "there is no document at k",
 		)
 		large := strings.Repeat("AAAA", interlock.MaxDocumentBytes/4*4/3/4)
 		d.post("/v1/commits", `{"writes":[{"key":"k","base64":"`+large+`"}]}`).want(200)

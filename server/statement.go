@@ -94,7 +94,7 @@ func (c *call) rotateFenceKeys() {
 		c.failWith(err)
 		return
 	}
-	c.s.log.Info("the key that signs fences was rotated", "key_id", key, "by", c.identity.name())
+	c.s.log.Info("the signing key of fences was rotated", "key_id", key, "by", c.identity.name())
 	j := c.reply()
 	j.str("outcome", "rotated")
 	j.str("key_id", key)

@@ -143,7 +143,7 @@ func TestCheckStatement(t *testing.T) {
 		check("account:3", shared).want(403, "foreign_fence")
 		d.post("/v1/fences/check", `{"key":"account:1","fence":"1","statement":"`+text+`"}`).want(
 			400, "invalid_request",
-		).says("detail", "leave one")
+		).says("detail", "omit one")
 		d.post("/v1/fences/check", `{"key":"account:1","statement":""}`).want(400, "invalid_request")
 		d.post("/v1/fences/check", `{"statement":"`+text+`"}`).want(400, "invalid_request")
 		d.post("/v1/fences/check", `{"key":"account:1"}`).want(400, "invalid_request")

@@ -56,7 +56,7 @@ func NewStreams(s *Server, cfg StreamConfig) *Streams {
 		shard.OnReset(func() {
 			d.Cut(&interlock.Error{
 				Code:    interlock.CodeOutcomeUnknown,
-				Message: "the server began anew: connect again and repeat what was not answered",
+				Message: "the server restarted: connect again and repeat the unanswered requests",
 			})
 		})
 	}
@@ -107,7 +107,8 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 		return nil, &interlock.Error{
 			Code: interlock.CodeTooManyStreams,
 			Message: fmt.Sprintf(
-				"the server has %d streams, which is its limit: share one stream among the agents of a process, or connect again later",
+				"the server has reached its limit of %d streams: share one stream among the agents of a process, or connect "+
+					"again later",
 				d.cfg.MaxStreams,
 			),
 		}

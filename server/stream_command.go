@@ -47,7 +47,7 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 		if o.kind == proto.OpOpen && eff.Outcome == engine.Done && !st.bind(o.slot, eff.Session.ID) {
 			eff = &engine.Effect{
 				Outcome: engine.Refused, Code: interlock.CodeInvalidRequest,
-				Message: message.Plain("the slot is taken or there are too many: use another number, or another stream"),
+				Message: message.Plain("the slot is in use, or the limit of slots is reached: use another slot, or another stream"),
 			}
 		}
 	} else if o.kind == proto.OpAttach {
@@ -126,7 +126,8 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 	if listens(o) && (o.Slot == 0 || o.RequestID != "") {
 		st.refuse(
 			o, interlock.CodeInvalidRequest,
-			"who pulls tasks or follows one over a stream does so in the name of a session: open one, and submit without a request id or without attach",
+			"pulling and following tasks over a stream needs a session: open one, and submit without a request id or "+
+				"without attach",
 		)
 		return nil
 	}
@@ -217,6 +218,6 @@ func (st *stream) refuseWith(o *proto.Op, eff *engine.Effect) {
 
 // unanswered answers an operation that came to nothing, so that its caller does not wait for ever.
 func (st *stream) unanswered(o *proto.Op) {
-	st.d.s.log.Error("an operation was left without an answer by a mistake of the server", "kind", o.Kind)
-	st.refuse(o, interlock.CodeInternal, "the server made a mistake in this operation: look at its log")
+	st.d.s.log.Error("an operation was not answered because of an internal error", "kind", o.Kind)
+	st.refuse(o, interlock.CodeInternal, "internal error in this operation: check the server's log")
 }

@@ -138,7 +138,7 @@ func frameTooLarge(n int) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeBodyTooLarge,
 		Message: fmt.Sprintf(
-			"a frame has %d bytes, and at most %d are read: send its operations in several", n, proto.MaxFrameBytes,
+			"a frame has %d bytes, and the maximum is %d: send its operations in several frames", n, proto.MaxFrameBytes,
 		),
 	}
 }

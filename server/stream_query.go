@@ -104,7 +104,7 @@ func (r *queryResult) looking(ns interlock.Namespace, o proto.Op) func(*engine.E
 			if !known {
 				r.refuse(&interlock.Error{
 					Code:    interlock.CodeUnknownEffect,
-					Message: "no effect with this digest is known: it was never claimed, or is forgotten",
+					Message: "no effect has this digest: it was never claimed, or was deleted",
 				})
 				return
 			}
@@ -156,7 +156,7 @@ func rewind(
 		}
 		if size += len(doc.Body); size > interlock.MaxReadBytes {
 			return &interlock.Error{Code: interlock.CodeBodyTooLarge, Key: doc.Key, Message: fmt.Sprintf(
-				"the documents up to %s had more than %d bytes together: ask for fewer at once", doc.Key, interlock.MaxReadBytes,
+				"the documents up to %s have more than %d bytes together: read fewer at once", doc.Key, interlock.MaxReadBytes,
 			)}
 		}
 		list[i] = doc

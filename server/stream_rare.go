@@ -26,7 +26,8 @@ func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 	case proto.OpAttach:
 		if !st.bind(o.Slot, o.ID) {
 			st.refuse(
-				o, interlock.CodeInvalidRequest, "the slot is taken or there are too many: use another number, or another stream",
+				o, interlock.CodeInvalidRequest, "the slot is in use, or the limit of slots is reached: use another slot, or "+
+					"another stream",
 			)
 			return nil
 		}
@@ -44,7 +45,7 @@ func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 		return &engine.CheckFence{Head: h, Key: o.Key, Fence: o.Fence}
 	}
 	st.refuse(
-		o, interlock.CodeUnsupported, "this server does not know the operation: use a newer server, or an older client",
+		o, interlock.CodeUnsupported, "unknown operation: use a newer server, or an older client",
 	)
 	return nil
 }

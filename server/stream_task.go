@@ -243,7 +243,7 @@ func (r *queryResult) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engi
 			if !known {
 				r.refuse(&interlock.Error{
 					Code:    interlock.CodeUnknownTask,
-					Message: "there is no task with this id, or it was settled long ago and is forgotten",
+					Message: "no task has this id, or it was settled long ago and deleted",
 				})
 				return true
 			}

@@ -140,7 +140,7 @@ func (c *call) lookAtTask(id interlock.TaskID) {
 	switch {
 	case !ok:
 	case !known:
-		c.refuse(interlock.CodeUnknownTask, "there is no task with this id, or it was settled long ago and is forgotten")
+		c.refuse(interlock.CodeUnknownTask, "no task has this id, or it was settled long ago and deleted")
 	default:
 		c.sendTask(http.StatusOK, "", &eff, at)
 	}

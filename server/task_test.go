@@ -88,7 +88,7 @@ func TestTasksAreRefused(t *testing.T) {
 		large := strings.Repeat("x", interlock.MaxPayloadBytes)
 		for body, want := range map[string]string{
 			`{}`:                           "400 invalid_request queue is missing",
-			`{"queue":"none"}`:             "404 no_such_queue \"none\"",
+			`{"queue":"none"}`:             "404 unknown_queue \"none\"",
 			`{"queue":"fees","payload":1x`: "400 invalid_request the body",
 			`{"queue":"fees","payload":"` + large + `"}`:                                        "400 invalid_payload 262146 bytes",
 			`{"queue":"fees","claims":[{"key":"slots:1","permits":1},{"key":"slots:1"}]}`:       "400 never_together slots:1",
@@ -236,8 +236,8 @@ func TestPullsEnd(t *testing.T) {
 		idle = d.start(d.request("POST", "/v1/queues/fees/pull", `{"wait_ms":50000}`))
 		pass(1)
 		d.delete("/v1/queues/fees").want(200)
-		(<-idle).want(404, "no_such_queue")
-		d.post("/v1/queues/fees/pull", ``).want(404, "no_such_queue")
+		(<-idle).want(404, "unknown_queue")
+		d.post("/v1/queues/fees/pull", ``).want(404, "unknown_queue")
 		d.post("/v1/queues/fees/pull", `{"max":65}`).want(400, "invalid_request")
 		d.post("/v1/queues/fees/pull", `{"ttl_ms":1}`).want(400, "invalid_ttl")
 
@@ -314,10 +314,10 @@ func TestWhoHasATaskNow(t *testing.T) {
 		}
 		for _, path := range []string{"/ack", "/nack"} {
 			moved := d.post("/v1/leases/"+first.str("tasks.0.lease.id")+path, ``).want(410, "task_moved")
-			moved.says("detail", `"quick" has it now`, "attempt 2").is("holders.0.agent", "quick").is("task.state", "running")
+			moved.says("detail", `"quick" is running it`, "attempt 2").is("holders.0.agent", "quick").is("task.state", "running")
 		}
 		lease := d.acquire("somebody", "other")
-		d.post("/v1/leases/"+lease+"/ack", ``).want(400, "invalid_request").says("detail", "not that of a task")
+		d.post("/v1/leases/"+lease+"/ack", ``).want(400, "invalid_request").says("detail", "does not belong to a task")
 		d.post("/v1/leases/l_00000000000000000000000000000001/ack", ``).want(404, "unknown_lease")
 		d.post("/v1/leases/"+id+"/ack", ``).want(400, "invalid_id")
 	})
@@ -376,7 +376,7 @@ func TestTasksAreListed(t *testing.T) {
 			d.submit(lateFee), d.submit(`,"group":"acme"`),
 			d.post("/v1/tasks", `{"queue":"mails","delay_ms":1000}`).str("task.id"),
 		}
-		d.get("/v1/tasks?queue=none").want(404, "no_such_queue")
+		d.get("/v1/tasks?queue=none").want(404, "unknown_queue")
 		for query, want := range map[string][]string{
 			"":                        ids,
 			"?queue=fees":             ids[:2],
@@ -405,8 +405,8 @@ func TestTasksAreListed(t *testing.T) {
 		d.get("/v1/tasks/"+ids[0], other...).want(404, "unknown_task")
 		d.get("/v1/tasks/"+ids[0]+"?wait_ms=10", other...).want(404, "unknown_task")
 		d.post("/v1/tasks/"+ids[0]+"/cancel", ``, other...).want(404, "unknown_task")
-		d.get("/v1/queues/fees", other...).want(404, "no_such_queue")
-		d.post("/v1/queues/fees/pull", ``, other...).want(404, "no_such_queue")
+		d.get("/v1/queues/fees", other...).want(404, "unknown_queue")
+		d.post("/v1/queues/fees/pull", ``, other...).want(404, "unknown_queue")
 		lease := d.pull()
 		d.post("/v1/leases/"+lease+"/ack", ``, other...).want(404, "unknown_lease")
 		if got := d.get("/v1/tasks", other...).want(200); got.at("tasks.0") != nil {

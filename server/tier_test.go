@@ -25,16 +25,16 @@ func TestStall(t *testing.T) {
 		beat(`{"progress":"1/9"}`) // no progress
 		pass(12 * time.Second)
 		warned := beat("").is("warnings.0.lease.state", "soft").is("warnings.0.advice.action", "retry")
-		warned.says("warnings.0.advice.message", "the lease on k ends in 8 s unless progress is reported")
+		warned.says("warnings.0.advice.message", "the lease on k ends in 8 s unless you report progress")
 		pass(9 * time.Second)
 		lost := beat("").is("losses.0.lease.state", "grace").is("losses.0.lease.ended_by", "stall").is(
 			"losses.0.code", "in_grace",
 		)
-		lost.says("losses.0.advice.message", "because no progress was reported for too long")
+		lost.says("losses.0.advice.message", "because no progress was reported in time")
 		d.post("/v1/leases/"+got.str("lease.id")+"/renew", "").want(409, "in_grace").is("ended_by", "stall")
 		pass(2 * time.Second)
 		d.post("/v1/leases/"+got.str("lease.id")+"/renew", "").want(410, "expired").is("ended_by", "stall").says(
-			"advice.message", "because no progress was reported for too long",
+			"advice.message", "because no progress was reported in time",
 		)
 		if events := d.get("/v1/events").raw; !strings.Contains(events, `"reason":"stall"`) ||
 			!strings.Contains(events, `"stall_ms":30000`) {
@@ -63,7 +63,7 @@ func TestLockDelay(t *testing.T) {
 		why := d.get("/v1/why?key=k").want(200).says(
 			"text", "k stays closed for another 15 s, because its last holder careless died",
 		)
-		why.says("advice.message", "it opens by itself in 15 s", "may revoke fence 1").is("chain.0.liveness", "closed")
+		why.says("advice.message", "it opens automatically in 15 s", "can revoke fence 1").is("chain.0.liveness", "closed")
 		gone := d.get("/v1/leases/"+got.str("lease.id")).want(410, "expired").is("ended_by", "session_expired").is(
 			"advice.action", "re_read",
 		)

@@ -89,7 +89,8 @@ func (c *Certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			err = c.reload()
 		}
 		if err != nil {
-			c.log.Warn("the new certificate cannot be used, the earlier one stays", "error", err, "until", c.cert.Leaf.NotAfter)
+			c.log.Warn("the new certificate is invalid, the previous one "+
+				"stays in use", "error", err, "until", c.cert.Leaf.NotAfter)
 		}
 	}
 	return c.cert, nil

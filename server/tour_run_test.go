@@ -10,11 +10,11 @@ import (
 func tourRuns(d *door) {
 	ns := []string{"Interlock-Namespace", "admission"}
 	put := func(body string) { d.send(d.request("PUT", "/v1/patterns/runs", body, ns...)).want(200) }
-	d.get("/v1/patterns/runs/revisions", ns...).want(404, "no_such_pattern")
+	d.get("/v1/patterns/runs/revisions", ns...).want(404, "unknown_pattern")
 	put(`{"pattern":"org:{org}/runs","capacity":2}`)
 	put(`{"pattern":"org:{org}/runs","capacity":5}`)
 	d.post("/v1/patterns/runs/revert", ``, ns...).want(200).is("outcome", "reverted")
-	d.post("/v1/patterns/runs/revert", `{"revision":9}`, ns...).want(404, "no_such_revision")
+	d.post("/v1/patterns/runs/revert", `{"revision":9}`, ns...).want(404, "unknown_revision")
 	d.send(d.request("DELETE", "/v1/patterns/runs", "", ns...)).want(200)
 	d.post("/v1/patterns/runs/revert", `{"revision":1}`, ns...).want(200)
 	seen := d.get("/v1/patterns/runs/revisions", ns...).want(200).is("name", "runs")

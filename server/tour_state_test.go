@@ -118,7 +118,7 @@ func tourState(d *door) {
 		d.Error(raw.raw, raw.header)
 	}
 	d.get("/v1/state/doc:1", "If-None-Match", `"1"`).want(304)
-	d.get("/v1/state/none").want(404, "no_such_document").is("version", "0").is("as_of", "1")
+	d.get("/v1/state/none").want(404, "unknown_document").is("version", "0").is("as_of", "1")
 	d.get("/v1/state/doc:1?version=9").want(400, "future_version")
 	page := d.get("/v1/state?prefix=doc:&limit=2").want(200).is("documents.1.key", "doc:2")
 	d.get("/v1/state?prefix=doc:&limit=2&cursor="+page.str("cursor")).want(200).is("documents.0.key", "doc:3")

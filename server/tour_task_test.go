@@ -129,8 +129,8 @@ func tourTasks(d *door) {
 		}
 	}
 	d.delete("/v1/queues/full").want(200).is("outcome", "deleted")
-	d.delete("/v1/queues/full").want(404, "no_such_queue")
-	d.get("/v1/queues/full").want(404, "no_such_queue").says("detail", `"full"`)
+	d.delete("/v1/queues/full").want(404, "unknown_queue")
+	d.get("/v1/queues/full").want(404, "unknown_queue").says("detail", `"full"`)
 	d.put("/v1/queues/tour", ``).want(200)
 	d.post("/v1/queues/tour/pull", ``).want(200).is("outcome", "empty")
 	id := d.post("/v1/tasks", `{"queue":"tour","kind":"sum"}`).want(202).str("task.id")
@@ -151,7 +151,7 @@ func tourTasks(d *door) {
 	page := d.get("/v1/tasks?queue=tour&limit=1").want(200).is("tasks.0.id", id)
 	d.get("/v1/tasks?queue=tour&limit=1&cursor=" + page.str("cursor")).want(200)
 	d.get("/v1/tasks?cursor="+page.str("cursor")).want(404, "not_found")
-	d.get("/v1/tasks?queue=none").want(404, "no_such_queue")
+	d.get("/v1/tasks?queue=none").want(404, "unknown_queue")
 	d.get("/v1/approvals").want(200)
 	var parked []string
 	for _, key := range []string{"asking:1", "asking:2"} {
@@ -197,8 +197,8 @@ func tourTasks(d *door) {
 // tourMailbox sends messages to a single writer.
 func tourMailbox(d *door) {
 	d.put("/v1/queues/bank", ``).want(200)
-	d.put("/v1/writers/ledger", `{"queue":"bank"}`).want(404, "no_such_pattern")
-	d.put("/v1/writers/ledger", `{"queue":"none","pattern":"ledger:{id}"}`).want(404, "no_such_queue")
+	d.put("/v1/writers/ledger", `{"queue":"bank"}`).want(404, "unknown_pattern")
+	d.put("/v1/writers/ledger", `{"queue":"none","pattern":"ledger:{id}"}`).want(404, "unknown_queue")
 	d.put("/v1/writers/ledger", `{"queue":"bank","pattern":"ledger:{id}"}`).want(200).is("outcome", "set")
 	d.get("/v1/writers").want(200).is("writers.0.name", "ledger").is("writers.0.pattern", "ledger:{id}").is(
 		"writers.0.queue", "bank",
@@ -224,7 +224,7 @@ func tourMailbox(d *door) {
 	following := d.start(d.request("GET", "/v1/tasks/"+id+"?wait_ms=50000&session="+ann, ""))
 	pass(1)
 	d.get("/v1/waits").want(200)
-	d.get("/v1/why?agent=ann").want(200).says("text", "which banker has")
+	d.get("/v1/why?agent=ann").want(200).says("text", "which banker is running")
 	d.post(
 		"/v1/leases",
 		`{"session":"`+banker+`","flow":"`+id+`","priority":9,"on_conflict":"wait","claims":[{"key":"tour:9"}]}`,
@@ -237,6 +237,6 @@ func tourMailbox(d *door) {
 	)
 	d.delete("/v1/writers/ledger").want(200).is("outcome", "deleted")
 	d.delete("/v1/writers/ledger").want(409, "no_writer")
-	d.delete("/v1/writers/none").want(404, "no_such_pattern")
+	d.delete("/v1/writers/none").want(404, "unknown_pattern")
 	d.delete("/v1/patterns/ledger").want(200)
 }

@@ -317,7 +317,7 @@ func tourOperators(d *door) {
 	ns := []string{"Interlock-Namespace", "policy"}
 	put := func(path, body string) *reply { return d.send(d.request("PUT", path, body, ns...)) }
 	d.get("/v1/patterns", ns...).want(200)
-	d.get("/v1/patterns/gpu", ns...).want(404, "no_such_pattern").says("detail", `"gpu"`)
+	d.get("/v1/patterns/gpu", ns...).want(404, "unknown_pattern").says("detail", `"gpu"`)
 	put("/v1/patterns/gpu", "{"+fullPattern+"}").want(200).is("outcome", "set")
 	for _, path := range []string{"/v1/patterns/gpu", "/v1/patterns"} {
 		if got := d.get(path, ns...).want(200).raw; !strings.Contains(got, `"name":"gpu",`+fullPattern) {
@@ -333,7 +333,7 @@ func tourOperators(d *door) {
 		d.Errorf("the settings are %s, want %s", got, fullSettings)
 	}
 	d.send(d.request("DELETE", "/v1/patterns/gpu", "", ns...)).want(200).is("outcome", "deleted")
-	d.send(d.request("DELETE", "/v1/patterns/gpu", "", ns...)).want(404, "no_such_pattern")
+	d.send(d.request("DELETE", "/v1/patterns/gpu", "", ns...)).want(404, "unknown_pattern")
 	if got := d.get("/v1/patterns", ns...).want(200).raw; !strings.Contains(got, `"patterns":[]`) {
 		d.Error(got)
 	}

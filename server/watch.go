@@ -53,7 +53,7 @@ func (c *call) watched() (wanted func(key string) bool, ok bool) {
 	case text == "":
 		return func(key string) bool { return strings.HasPrefix(key, prefix) }, true
 	case prefix != "":
-		c.refuse(interlock.CodeInvalidRequest, "parameters key and prefix: give one of them")
+		c.refuse(interlock.CodeInvalidRequest, "parameters key and prefix: use exactly one of them")
 		return nil, false
 	}
 	var list []interlock.Document

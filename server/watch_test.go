@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 		for _, bad := range []string{"?from=x", "?values=1", "?key=a&prefix=b", "?follow=true"} {
 			d.get("/v1/watch"+bad).want(400, "invalid_request")
 		}
-		d.get("/v1/watch?from=1000000").want(400, "future_version").says("detail", "never given out")
+		d.get("/v1/watch?from=1000000").want(400, "future_version").says("detail", "does not exist yet")
 		d.get("/v1/watch?key=a//b").want(400, "invalid_key")
 		d.get("/v1/watch?prefix="+strings.Repeat("x", interlock.MaxKeyBytes+1)).want(400, "invalid_key")
 		d.send(d.request("HEAD", "/v1/watch", "")).want(405)

@@ -15,7 +15,7 @@ func (c *call) why() {
 	keyText, agent := c.query.Get("key"), c.query.Get("agent")
 	if (keyText == "") == (agent == "") {
 		c.refuse(
-			interlock.CodeInvalidRequest, "ask after one key, or after one agent: ?key=account:12345 or ?agent=billing-7",
+			interlock.CodeInvalidRequest, "name one key or one agent: ?key=account:12345 or ?agent=billing-7",
 		)
 		return
 	}

@@ -22,11 +22,11 @@ func TestWhyTasksWait(t *testing.T) {
 			t.Error(line.raw)
 		}
 		idle := d.get("/v1/why?key=account:12").want(200)
-		idle.is("text", "Nobody holds account:12 at this moment. 1 waiter is in line, first task "+id+
-			" of queue fees, which billing-7 submitted, for 12 s; it waits for a worker, and is in nobody's way.")
+		idle.is("text", "account:12 has no holder at the moment. 1 waiter is in line, first task "+id+
+			" of queue fees, which billing-7 submitted, for 12 s; it waits for a worker, and blocks no other request.")
 		idle.is("advice.action", "retry").says("advice.message", "start workers")
 		d.get("/v1/tasks/"+id).want(200).says(
-			"advice.message", "task "+id+" of queue fees waits for its keys, or for a worker",
+			"advice.message", "task "+id+" of queue fees waits for its keys or for a worker",
 		)
 
 		d.acquire("support-2", "account:12")
@@ -38,7 +38,7 @@ func TestWhyTasksWait(t *testing.T) {
 		d.get("/v1/tasks/"+id).want(200).is("task.blocker", "account:12").says(
 			"advice.message", "is 1st in line for account:12",
 		)
-		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It waits for nothing.")
+		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It is not waiting.")
 
 		// A task that could not run yet holds up later ones.
 		d.acquire("support-2", "account:21")
@@ -94,14 +94,16 @@ func TestWhyBarred(t *testing.T) {
 			t.Errorf("no worker is idle: %s", idle.raw)
 		}
 		idle := []<-chan *reply{pull("plain"), pull("plain"), pull("red")}
-		const text = "of ann-1 waits for a worker that may hold it: 3 workers are idle in queue books, and none of them may, since " +
-			"1 may not act for its group closing and the allow list of pattern month keeps 2 from mode exclusive; until then it is in nobody's way."
-		const next = "start a worker for queue books whose credential may act for group closing and may claim in mode exclusive by pattern month, " +
-			"or have an operator change that rule; the task then goes to the worker by itself"
+		const text = "of ann-1 waits for a worker with the required rights: 3 workers are idle in queue books, but " +
+			"1 may not act for its group closing and the allow list of pattern month denies 2 mode exclusive; until then it " +
+			"blocks no other request."
+		const next = "start a worker for queue books with a credential that may act for group closing and may claim in " +
+			"mode exclusive by pattern month, " +
+			"or ask an operator to change that rule; the task is then dispatched automatically"
 		for _, query := range []string{"key=month:7", "agent=ann-1"} {
 			why(query).says("text", "Task "+id+" "+text).is("advice.action", "ask_human").is("advice.message", next)
 		}
-		d.get("/v1/tasks/"+id, as["ann"]...).want(200).says("advice.message", "none of the idle ones may", "/v1/why")
+		d.get("/v1/tasks/"+id, as["ann"]...).want(200).says("advice.message", "no idle worker has them", "/v1/why")
 
 		// What holds its key is what it waits for then.
 		lease := d.post("/v1/leases", `{"claims":[{"key":"month:7"}]}`, as["closer"]...).want(200).str("lease.id")
@@ -132,7 +134,8 @@ func TestEventsOfTasks(t *testing.T) {
 		d.post("/v1/tasks/"+id+"/discard", ``).want(200)
 		raw := d.get("/v1/events").want(200).raw
 		got := lines(t, raw)
-		if story := kinds(got); story != "opened queue_set session_opened task_submitted task_dispatched task_attempt_failed ended task_moved task_dispatched task_moved ended task_forgotten" {
+		if story := kinds(got); story != "opened queue_set session_opened task_submitted task_dispatched "+
+			"task_attempt_failed ended task_moved task_dispatched task_moved ended task_forgotten" {
 			t.Fatal(story)
 		}
 		for _, secret := range []string{"3500", "secret result", `"l_`, `"s_`} {
@@ -187,15 +190,15 @@ func TestWhyMayNotClaim(t *testing.T) {
 		}
 		why("ann").is("advice.action", "retry").is("advice.message", "acquire it")
 		why("rea").is("advice.action", "retry").is("advice.message", "acquire it in mode shared")
-		why("eve").is("advice.action", "ask_human").says("advice.message", `pattern "month" does not let "eve" claim month:7`)
+		why("eve").is("advice.action", "ask_human").says("advice.message", `pattern "month" does not allow "eve" to claim month:7`)
 		why("view").is("advice.action", "ask_human").says("advice.message", `credential "view" may not hold leases`)
 
 		id := d.post(
 			"/v1/tasks", `{"queue":"books","group":"closing","claims":[{"key":"month:7"}]}`, as["ann"]...,
 		).want(202).str("task.id")
 		why("ann").says("text", "first task "+id+" of queue books, which credential ann submitted").says(
-			"advice.message", "acquire it: who is in line are tasks",
+			"advice.message", "acquire it: the only waiters are tasks",
 		)
-		why("eve").is("advice.action", "ask_human").says("advice.message", "does not let", "start workers for their queue")
+		why("eve").is("advice.action", "ask_human").says("advice.message", "does not allow", "start workers for their queue")
 	})
 }

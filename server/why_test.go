@@ -13,9 +13,9 @@ func TestWhy(t *testing.T) {
 		d := newDoor(t)
 		d.get("/v1/why?key=account:1").want(200).is(
 			"text",
-			"account:1 is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it.",
+			"account:1 is free: neither it nor a conflicting key above or below it is held, and there are no waiters.",
 		)
-		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It waits for nothing.")
+		d.get("/v1/why?agent=billing-7").want(200).is("text", "billing-7 holds nothing. It is not waiting.")
 
 		// support-2 waits for billing-7, which waits for audit-1, which thinks.
 		sessions := map[string]string{}
@@ -40,7 +40,7 @@ func TestWhy(t *testing.T) {
 			"text",
 			`account:1 is held by billing-7 (live, "late fee") for 12 s. 1 waiter is in line, first support-2 for 12 s. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.`,
 		)
-		key.says("advice.message", "what everybody waits for in the end is audit-1 with org:acme")
+		key.says("advice.message", "the root blocker is audit-1 with org:acme")
 		key.is("chain.0.agent", "billing-7").is("chain.0.does", "holds").is("chain.1.does", "waits").is(
 			"chain.2.agent", "audit-1",
 		).is("chain.2.does", "holds")
@@ -50,20 +50,21 @@ func TestWhy(t *testing.T) {
 			"text",
 			`support-2 holds nothing. support-2 waits for account:1, which billing-7 holds; billing-7 itself waits for org:acme/books, which lies under org:acme, which audit-1 holds.`,
 		)
-		agent.says("advice.message", "everything hangs on audit-1")
+		agent.says("advice.message", "the root blocker is audit-1")
 		d.get("/v1/why?agent=billing-7").want(200).says(
 			"text",
-			"billing-7 holds account:1 (exclusive) for 12 s. 1 other waits for it. billing-7 waits for org:acme/books, which lies under org:acme, which audit-1 holds.",
+			"billing-7 holds account:1 (exclusive) for 12 s. 1 other waits for it. billing-7 waits for org:acme/books, which "+
+				"lies under org:acme, which audit-1 holds.",
 		)
 		d.get("/v1/why?agent=audit-1").want(200).is(
-			"text", "audit-1 holds org:acme (exclusive) for 12 s. 1 other waits for it. It waits for nothing.",
-		).is("advice.message", "it is at work: let it finish")
+			"text", "audit-1 holds org:acme (exclusive) for 12 s. 1 other waits for it. It is not waiting.",
+		).is("advice.message", "it is working: let it finish")
 
 		pass(10 * time.Second)
 		d.get("/v1/why?key=account:1").says("text", "billing-7 (no heartbeat for 22 s").says(
-			"advice.message", "is silent; the key goes on in 8 s at the latest",
+			"advice.message", "is silent; the key is passed on in 8 s at the latest",
 		)
-		d.get("/v1/why?agent=audit-1").says("advice.message", "loses what it holds in 8 s at the latest")
+		d.get("/v1/why?agent=audit-1").says("advice.message", "loses its leases in 8 s at the latest")
 
 		for _, bad := range []string{"", "?key=", "?key=a&agent=b"} {
 			d.get("/v1/why"+bad).want(400, "invalid_request")
@@ -87,18 +88,21 @@ func TestWhyNobodyHasIt(t *testing.T) {
 		).
 			says(
 				"advice.message",
-				"org:acme/tickets lies under org:acme, which is wanted by 1 ahead, who waits for org:acme/books, which is held by audit-1 (live)",
+				"org:acme/tickets lies under org:acme, which has 1 earlier waiter, which waits for org:acme/books, which is "+
+					"held by audit-1 (live)",
 			)
 
 		key := d.get("/v1/why?key=org:acme/tickets").want(200)
-		key.is("text", "Nobody holds org:acme/tickets at this moment. 1 waiter is in line, first support-2 for less than 1 s. "+
-			"support-2 waits for org:acme/tickets, behind billing-7 in line for org:acme, which covers org:acme/books, which audit-1 holds.")
+		key.is("text", "org:acme/tickets has no holder at the moment. 1 waiter is in line, first support-2 for less "+
+			"than 1 s. "+
+			"support-2 waits for org:acme/tickets, behind billing-7 in line for org:acme, which covers org:acme/books, which "+
+			"audit-1 holds.")
 		key.is("chain.1.agent", "billing-7").is("chain.1.key", "org:acme").is("chain.2.does", "holds").is(
 			"chain.2.key", "org:acme/books",
 		)
 		key.is(
 			"advice.message",
-			"what everybody waits for in the end is audit-1 with org:acme/books: if that cannot finish, an operator may revoke it",
+			"the root blocker is audit-1 with org:acme/books: if it cannot finish, an operator can revoke its lease",
 		)
 	})
 }
@@ -114,7 +118,7 @@ func TestWhyFirstInLine(t *testing.T) {
 		d.post("/v1/leases/"+first+"/release", ``).want(200)
 		key := d.get("/v1/why?key=account:1").want(200)
 		key.says(
-			"text", "account:1 is held by B (offered, gone in 30 s unless it takes it up)", "1 waiter is in line, first C for",
+			"text", "account:1 is held by B (offered, gone in 30 s unless accepted)", "1 waiter is in line, first C for",
 		)
 	})
 }
@@ -135,7 +139,8 @@ func TestWhySeveralWaits(t *testing.T) {
 		two := d.get("/v1/why?agent=b").want(200)
 		two.is("text", "b holds nothing. b waits for account:a1, which a1 holds. b waits for account:a2, which a2 holds.")
 		two.is(
-			"advice.message", "it waits in several lines, which hang on a1 and a2: when one of them releases, its line moves",
+			"advice.message", "it waits in several lines, with the root blockers a1 and a2: when one of them releases, its "+
+				"line moves",
 		)
 		two.is("chain.1.agent", "a1").is("waits.0.chain.1.agent", "a1").is("waits.1.chain.1.agent", "a2").is(
 			"waits.1.chain.0.key", "account:a2",
@@ -153,14 +158,14 @@ func TestWhySeveralWaits(t *testing.T) {
 		for i := range prose.MaxToldWait {
 			ask("b", "account:a"+string(rune('1'+i%5)), 202)
 		}
-		many := d.get("/v1/why?agent=b").want(200).says("text", "It has 2 waits besides.")
+		many := d.get("/v1/why?agent=b").want(200).says("text", "It has 2 more waits.")
 		if n := many.num("more_waits"); n != 2 {
 			t.Errorf("%d more waits", n)
 		}
 		if n := len(many.at("waits").([]any)); n != prose.MaxToldWait {
 			t.Errorf("%d waits", n)
 		}
-		many.says("advice.message", "hang on a1, a2, a3 and 2 more")
+		many.says("advice.message", "the root blockers a1, a2, a3 and 2 more")
 	})
 }
 
@@ -177,10 +182,10 @@ func TestWhyMessageAsks(t *testing.T) {
 		pass(12 * time.Second)
 		free := d.get("/v1/why?key=account:1").want(200)
 		free.says("text", "account:1 is free", `Message `+first+
-			` of ann to account:1 waits for a person's word on "may she?", asked 12 s ago; `+
+			` of ann to account:1 waits for a decision on "may she?", asked 12 s ago; `+
 			"1 later message of its sender to account:1 waits behind it: messages of one sender to a key keep their order.")
 		free.is("advice.action", "ask_human").says("advice.message", "interlock approval get "+first)
-		d.get("/v1/why?agent=ann").want(200).says("text", "ann holds nothing. It waits for nothing. Message "+first).is(
+		d.get("/v1/why?agent=ann").want(200).says("text", "ann holds nothing. It is not waiting. Message "+first).is(
 			"advice.action", "ask_human",
 		)
 		if raw := d.get("/v1/why?key=account:2").want(200).raw; strings.Contains(raw, first) {
@@ -189,7 +194,8 @@ func TestWhyMessageAsks(t *testing.T) {
 		for range 5 {
 			d.submit(`,"agent":"bob","approval":{"question":"and this?"},"claims":[{"key":"doc:1"}]`)
 		}
-		d.get("/v1/why?agent=bob").want(200).says("text", "; until then it is in nobody's way. 2 others wait likewise.")
+		d.get("/v1/why?agent=bob").want(200).says("text", "; until then it blocks no other request. 2 others wait in the "+
+			"same way.")
 	})
 }
 

@@ -29,7 +29,7 @@ func (c *call) setWriter() {
 		c.refuse(
 			interlock.CodeInvalidPattern,
 			fmt.Sprintf(
-				"there is a pattern %q already, of the shape %q: leave pattern out, or name another", clipped(name),
+				"pattern %q already exists, with the shape %q: omit pattern, or use another name", clipped(name),
 				clipped(p.Shape),
 			),
 		)

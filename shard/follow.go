@@ -152,7 +152,7 @@ func (r *followerReader) read(ctx context.Context) error {
 		return &interlock.Error{
 			Code: interlock.CodeHistoryTrimmed,
 			Message: fmt.Sprintf(
-				"entry %d is no longer kept; the oldest is %d: begin there", uint64(r.next), uint64(r.s.First()),
+				"entry %d is no longer kept; the oldest is %d: start there", uint64(r.next), uint64(r.s.First()),
 			),
 		}
 	case err != nil:

@@ -78,7 +78,7 @@ func (m *mailbox) put(cmds []engine.Command) (news bool, err error) {
 	if own > m.limit-all {
 		return false, &interlock.Error{
 			Code:    interlock.CodeOverloaded,
-			Message: "more work of this namespace waits than its share of the server: repeat the request in a moment",
+			Message: "this namespace has more pending work than its share of the server: repeat the request in a moment",
 		}
 	}
 	q := m.backlog(first.Namespace)

@@ -200,15 +200,15 @@ func (o *owner) admit() {
 	}
 	switch {
 	case low && !o.limit.LowSpace:
-		o.s.log.Warn("journal runs out of space: nothing new is admitted, releases still work")
+		o.s.log.Warn("the journal is nearly out of space: nothing new is admitted, releases still work")
 	case !low && o.limit.LowSpace:
-		o.s.log.Info("journal has space again")
+		o.s.log.Info("the journal has space again")
 	}
 	switch {
 	case memory && !o.limit.LowMemory:
 		o.s.log.Warn("memory is nearly full: nothing new is admitted, releases still work")
 	case !memory && o.limit.LowMemory:
-		o.s.log.Info("there is memory again")
+		o.s.log.Info("memory is available again")
 	}
 	o.setLimit(low)
 }

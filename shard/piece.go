@@ -109,4 +109,4 @@ func (j *Joiner) Join(e journal.Entry) ([]byte, error) {
 }
 
 // errPiece is damage that no checksum has found, or our mistake.
-var errPiece = errors.New("it is a piece of an entry, and what should stand before it does not")
+var errPiece = errors.New("it is a piece of an entry, and the preceding piece is missing")

@@ -23,7 +23,7 @@ func (o *owner) rebuild(why error) error {
 	s := o.s
 	s.mail.freeze()
 	o.quiesce() // commands that were stepped ahead are refused: their generation is doomed
-	s.log.Warn("journal has no room: the last group is refused, and the engine is rebuilt from the journal", "error", why)
+	s.log.Warn("the journal is full: the last group is refused, and the engine is rebuilt from the journal", "error", why)
 
 	o.scarce = why
 	o.term = new(group) // keeps its entry until there is room for it

@@ -23,13 +23,15 @@ func refusalFor(err error) *interlock.Error {
 	switch {
 	case errors.Is(err, journal.ErrNoFiles):
 		return &interlock.Error{
-			Code:    interlock.CodeOverloaded,
-			Message: "the server has no file descriptor left for its journal, and nothing was recorded; holders keep what they have; repeat the request in a moment",
+			Code: interlock.CodeOverloaded,
+			Message: "the server has no file descriptor left for its journal, and nothing was recorded; leases stay as they " +
+				"are; repeat the request in a moment",
 		}
 	case errors.Is(err, journal.ErrNoSpace):
 		return &interlock.Error{
-			Code:    interlock.CodeNoSpace,
-			Message: "the server's disk, or etcd's quota, is full, and nothing was recorded; holders keep what they have; repeat the request when an operator has made room",
+			Code: interlock.CodeNoSpace,
+			Message: "the server's disk, or etcd's quota, is full, and nothing was recorded; leases stay as they are; repeat " +
+				"the request when an operator has freed space",
 		}
 	case errors.Is(err, journal.ErrFenced):
 		return &interlock.Error{
@@ -50,6 +52,6 @@ func closedFor(err error) *interlock.Error {
 	}
 	return &interlock.Error{
 		Code:    interlock.CodeShuttingDown,
-		Message: "the server is going down, and nothing was carried out; repeat the request in a moment",
+		Message: "the server is shutting down, and nothing was executed; repeat the request in a moment",
 	}
 }

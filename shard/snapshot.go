@@ -68,7 +68,7 @@ func (o *owner) snapshot() func(chain.Record) {
 		return func(chain.Record) {
 			defer s.snapshotting.Store(false)
 			if err := s.cut(s.ctx, interlock.Index(s.snapshotAt.Load())); err != nil && !errors.Is(err, context.Canceled) {
-				s.log.Warn("the journal cannot be cut", "error", err)
+				s.log.Warn("the journal cannot be truncated", "error", err)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (o *owner) snapshot() func(chain.Record) {
 		default:
 			// Nothing is lost by it: the next start replays more.
 			s.log.Warn(
-				"no snapshot; the next one is tried after as much again was written, or soon where space is low", "index", at,
+				"snapshot failed; the next attempt follows after the same amount of writes, or soon if space is low", "index", at,
 				"error", err,
 			)
 		}
@@ -145,7 +145,8 @@ func (s *Shard) cut(ctx context.Context, at interlock.Index) error {
 	s.kept.Store(before <= first)
 	if before <= first {
 		if s.journal.Low() {
-			s.log.Warn("space is low, and all of the journal is history that is to be kept: keep less (--keep-bytes), or make room on its disk",
+			s.log.Warn("space is low, and the whole journal is within --keep-bytes: keep less history, or free space on "+
+				"its disk",
 				"first", first, "snapshot", at, "keep_bytes", s.keepBytes)
 		}
 		return nil
@@ -157,7 +158,7 @@ func (s *Shard) cut(ctx context.Context, at interlock.Index) error {
 		return err
 	}
 	if now := s.journal.First(); now > first {
-		s.log.Info("the journal was cut", "first", now, "was", first)
+		s.log.Info("the journal was truncated", "first", now, "was", first)
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func (s *Shard) lastSnapshot(ctx context.Context) {
 		return
 	}
 	if err := s.save(ctx, at, s.owner.eng, s.links.record(s.journal.First())); err != nil {
-		s.log.Warn("no last snapshot; the next start replays the journal instead", "index", at, "error", err)
+		s.log.Warn("the final snapshot failed; the next start replays the journal instead", "index", at, "error", err)
 	}
 }
 

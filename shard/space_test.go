@@ -254,7 +254,7 @@ func TestLowSpaceAndHistory(t *testing.T) {
 			t.Error("history was cut")
 		}
 		r.close()
-		if !strings.Contains(log.String(), "history that is to be kept") {
+		if !strings.Contains(log.String(), "within --keep-bytes") {
 			t.Errorf("the log does not say why:\n%s", &log)
 		}
 	})

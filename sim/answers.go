@@ -16,7 +16,8 @@ func (a *audit) once(w *world, s *space, ev *record.Event) {
 	}
 	t := tag{s.name, ev.Scope, ev.RequestID, ev.Seq}
 	if before, ok := a.done[t]; ok && before.at != a.index {
-		w.fail("I14", "the command with request id %q or number %d of session %d is carried out at index %d and again at index %d (%s)",
+		w.fail("I14", "the command with request id %q or number %d of session %d is carried out at index %d and again at "+
+			"index %d (%s)",
 			ev.RequestID, ev.Seq, ev.Scope, before.at, a.index, ev.Kind)
 	}
 	a.done[t] = commandRecord{a.index, ev.Answer}

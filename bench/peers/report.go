@@ -24,7 +24,8 @@ func newReport(args []string) *report {
 	return &report{
 		Report: bench.Report{
 			Machine: bench.ThisMachine(revision()), Command: append([]string{"peers"}, args...), Figures: []bench.Figure{},
-			Server: "services of our own for each run; what is not called a peer is Interlock, with every answer synced to its disk",
+			Server: "services of our own for each run; what is not called a peer is Interlock, with every answer synced to " +
+				"its disk",
 		},
 		Peers: []promise{}, Missing: []string{}, Ratios: []bench.Figure{},
 	}

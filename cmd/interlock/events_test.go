@@ -41,7 +41,7 @@ func TestEventsThatCannotBeRead(t *testing.T) {
 	show := r.hideLog()
 	for _, format := range []string{"text", "json"} {
 		out, code := r.do("log", "-o", format)
-		if code != cli.ExitFailure || !strings.Contains(out, "could not read on in its journal") ||
+		if code != cli.ExitFailure || !strings.Contains(out, "could not read its journal further") ||
 			strings.Contains(out, "granted") {
 			t.Errorf("events -o %s: exit code %d\n%s", format, code, out)
 		}

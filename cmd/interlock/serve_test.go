@@ -141,7 +141,7 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"--data-dir", t.TempDir(), "--grpc", "[::]:0"}, cli.ExitUsage, "no credentials are set"},
 		{[]string{"--data-dir", t.TempDir(), "--http", "7420"}, cli.ExitUsage, "want host:port"},
 		{[]string{"--data-dir", t.TempDir(), "--credentials", missing}, cli.ExitUsage, "no such file"},
-		{[]string{"--data-dir", t.TempDir(), "--credentials", empty}, cli.ExitUsage, "it names nobody"},
+		{[]string{"--data-dir", t.TempDir(), "--credentials", empty}, cli.ExitUsage, "it is empty"},
 		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing}, cli.ExitUsage, "belong together"},
 		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing, "--tls-key", missing}, cli.ExitUsage, "no such file"},
 		{[]string{"--data-dir", t.TempDir(), "--log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},

@@ -37,7 +37,7 @@ func TestWaitForFindsADeadlock(t *testing.T) {
 	b.in.Write([]byte("\n"))
 	if out := b.ends(
 		cli.ExitDeadlock,
-	); !strings.Contains(out, "waiting would never end") || strings.Contains(out, "never\n") {
+	); !strings.Contains(out, "waiting would be a deadlock") || strings.Contains(out, "never\n") {
 		t.Error(out)
 	}
 	a.expect("b is gone: its session is over")

@@ -14,12 +14,12 @@ const (
 	ByLapse      Reason = 8  // the offer was not taken up, or the ticket not polled
 	ByLeaving    Reason = 9  // its waiter left the line
 	ByDeadlock   Reason = 10 // it was the victim of a cycle
-	ByWaitLimit  Reason = 11 // it stood in line for as long as it may
+	ByWaitLimit  Reason = 11 // it reached its maximum wait
 	ByPreemption Reason = 12 // another request asked for its keys, and the pattern let it
 	ByBreak      Reason = 13 // a party of its barrier died or left
 	ByConversion Reason = 14 // the conversion was granted: it is part of its lease now
 	ByBase       Reason = 15 // the lease that it would have changed or belongs to is over
-	ByParking    Reason = 16 // it was parked for as long as it may be
+	ByParking    Reason = 16 // its maximum parking time passed
 	ByTarget     Reason = 17 // the session that it waited for is over
 	ByPattern    Reason = 18 // its key will never have as many permits, besides those that its flow has
 	ByNack       Reason = 19 // its worker said that the attempt has failed

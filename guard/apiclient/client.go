@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// URL is the server's address, such as http://127.0.0.1:7420. Required.
 	URL string
-	// Credential is the guard's own, "" where the server asks for none.
+	// Credential is the guard's own, "" if the server requires none.
 	Credential string
 	// Namespace is the tenant; "" means the credential's, else "default".
 	Namespace interlock.Namespace
@@ -78,10 +78,10 @@ func (d *Client) call(ctx context.Context, method, path string, query url.Values
 		return d.failed(ctx, answer, err)
 	}
 	if answer.Status != http.StatusOK {
-		return fmt.Errorf("%w: what answers at %s is none (status %d)", ErrUnreachable, d.base, answer.Status)
+		return fmt.Errorf("%w: %s did not answer as one (status %d)", ErrUnreachable, d.base, answer.Status)
 	}
 	if err := json.Unmarshal(answer.Body, v); err != nil {
-		return fmt.Errorf("%w: what answers at %s is not understood (%v)", ErrUnreachable, d.base, err)
+		return fmt.Errorf("%w: the answer of %s is malformed (%v)", ErrUnreachable, d.base, err)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (d *Client) confirmed(it bool) error {
 	if it {
 		return nil
 	}
-	return fmt.Errorf("%w: what answers at %s says something else", ErrUnreachable, d.base)
+	return fmt.Errorf("%w: %s did not answer as one", ErrUnreachable, d.base)
 }
 
 // failed makes of an error of api.Client a Refusal, or ErrUnreachable.
@@ -101,7 +101,7 @@ func (d *Client) failed(ctx context.Context, answer *api.Answer, err error) erro
 		return &Refusal{Status: p.Status, Code: p.Code, Detail: p.Detail, Advice: p.Advice.Message, Document: answer.Body}
 	}
 	if _, ok := errors.AsType[*api.Stranger](err); ok {
-		return fmt.Errorf("%w: what answers at %s is none (status %d)", ErrUnreachable, d.base, answer.Status)
+		return fmt.Errorf("%w: %s did not answer as one (status %d)", ErrUnreachable, d.base, answer.Status)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -97,7 +97,7 @@ type File struct {
 }
 
 // Read returns a file. Its content is kept for a while, so that a change that is made from it
-// can be merged. The error is an *interlock.Error with CodeInvalidPath, CodeNoSuchFile or
+// can be merged. The error is an *interlock.Error with CodeInvalidPath, CodeUnknownFile or
 // CodeBodyTooLarge, or one of the operating system.
 func (d *Dir) Read(path string) (*File, error) {
 	f, err := d.read(path)
@@ -105,7 +105,7 @@ func (d *Dir) Read(path string) (*File, error) {
 		return nil, err
 	}
 	if f.Version == None {
-		return nil, refuse(interlock.CodeNoSuchFile, "there is no file %q: to make it, write it with the base none", path)
+		return nil, refuse(interlock.CodeUnknownFile, "file %q does not exist: to create it, write it with base none", path)
 	}
 	// A process that may not write below the root can still read; such a reader's changes come
 	// from somewhere else.
@@ -143,7 +143,7 @@ type Result struct {
 // Write carries out a change. When the file is not at the change's base and the two
 // changes cannot be merged, the error is a *StaleError; other refusals are an
 // *interlock.Error with CodeInvalidPath, CodeVersionRequired, CodeInvalidRequest,
-// CodeNoSuchFile, CodeTooLong, CodeBodyTooLarge or CodeOverloaded. After an error of the operating
+// CodeUnknownFile, CodeTooLong, CodeBodyTooLarge or CodeOverloaded. After an error of the operating
 // system the file has its old content or its new one, and repeating the change tells:
 // a change that is there already is a success.
 func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
@@ -155,7 +155,7 @@ func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, writeTime, refuse(interlock.CodeOverloaded,
-		"%q could not be written within %v: try again, and look at which process keeps the lock %s/%s", c.Path, writeTime,
+		"%q could not be written within %v: try again, and find the process that holds the lock %s/%s", c.Path, writeTime,
 		metaName, lockName))
 	defer cancel()
 	next := edit{Change: c, onto: c.Base}
@@ -216,7 +216,7 @@ func (d *Dir) attempt(ctx context.Context, meta *os.Root, e *edit) (now *File, e
 	version := e.version()
 	switch {
 	case now.Version == None && e.Delete && e.Base == None:
-		return nil, refuse(interlock.CodeNoSuchFile, "there is no file %q", e.Path)
+		return nil, refuse(interlock.CodeUnknownFile, "file %q does not exist", e.Path)
 	case now.Version == version:
 		return nil, nil // a repetition, or another writer had the same thought
 	case now.Version != e.onto:
@@ -260,7 +260,7 @@ func (d *Dir) read(path string) (*File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, refuse(interlock.CodeInvalidPath, "%q is no regular file", path)
+		return nil, refuse(interlock.CodeInvalidPath, "%q is not a regular file", path)
 	}
 	body, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
@@ -283,12 +283,12 @@ func (c *Change) check() error {
 	case c.Base == "":
 		return refuse(
 			interlock.CodeVersionRequired,
-			"name the version of %q that the change was made from: read the file first; for a new file it is none", c.Path,
+			"the base version of %q is missing: read the file first, and name its version; use none for a new file", c.Path,
 		)
 	case c.Base != None && !isVersion(c.Base):
 		return refuse(
 			interlock.CodeInvalidRequest,
-			"%q is no version: want none, or at least %d of the digits that reading the file gives", c.Base, MinShortBytes,
+			"%q is not a version: want none, or at least %d digits of the version that was read", c.Base, MinShortBytes,
 		)
 	case c.Delete && len(c.Body) > 0:
 		return refuse(interlock.CodeInvalidRequest, "a deletion has no content")

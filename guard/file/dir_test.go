@@ -119,7 +119,7 @@ func TestNewFilesAndDeletion(t *testing.T) {
 	root := t.TempDir()
 	d := open(t, root)
 	_, err := d.Read("new/deep/f")
-	wantCode(t, err, interlock.CodeNoSuchFile)
+	wantCode(t, err, interlock.CodeUnknownFile)
 	r := write(t, d, Change{Path: "new/deep/f", Base: None, Body: []byte("x"), Agent: "maker"})
 	stale := wantStale(t, d, Change{Path: "new/deep/f", Base: None, Body: []byte("y")})
 	if stale.Then != None || stale.Now != r.Version || stale.Packet.Changes[0].Now.Agent != "maker" ||
@@ -127,7 +127,7 @@ func TestNewFilesAndDeletion(t *testing.T) {
 		t.Errorf("stale %+v: %s", stale, stale.Packet.Message)
 	}
 	_, err = d.Write(t.Context(), Change{Path: "absent", Base: None, Delete: true})
-	wantCode(t, err, interlock.CodeNoSuchFile)
+	wantCode(t, err, interlock.CodeUnknownFile)
 	wantStale(t, d, Change{Path: "new/deep/f", Base: versionOf([]byte("other")), Delete: true})
 	if r := write(
 		t, d, Change{Path: "new/deep/f", Base: r.Version, Delete: true, Agent: "tidy", Note: "unused"},

@@ -38,7 +38,7 @@ func (d *Dir) open() (*os.Root, error) {
 	if info, err := d.root.Lstat(metaName); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no directory: remove it", metaName)
+		return nil, fmt.Errorf("%s is not a directory: remove it", metaName)
 	}
 	meta, err := d.root.OpenRoot(metaName)
 	if err != nil {

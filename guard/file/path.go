@@ -32,19 +32,20 @@ func checkPath(path string) error {
 	case len(path) > MaxPathBytes:
 		return refuse(interlock.CodeInvalidPath, "the path has %d bytes, more than %d", len(path), MaxPathBytes)
 	case !utf8.ValidString(path) || strings.ContainsFunc(path, invisible.Is):
-		return refuse(interlock.CodeInvalidPath, "the path %q has a character that cannot be seen", path)
+		return refuse(interlock.CodeInvalidPath, "the path %q contains an invisible character", path)
 	case !fs.ValidPath(path) || path == "." || !filepath.IsLocal(filepath.FromSlash(path)) ||
 		strings.ContainsRune(path, '\\'):
 		return refuse(
 			interlock.CodeInvalidPath,
-			"the path %q does not name a file below the root: want segments with / between them, and neither a first /, .. nor \\",
+			"the path %q does not name a file below the root: want segments with / between them, and neither a first /, "+
+				".. nor \\",
 			path,
 		)
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		folded := strings.ToLower(strings.ToUpper(segment)) // as file systems fold that know no case
 		if folded == ".git" || strings.HasPrefix(folded, metaName) {
-			return refuse(interlock.CodeInvalidPath, "the path %q leads into %s, which is not for agents", path, segment)
+			return refuse(interlock.CodeInvalidPath, "the path %q is inside %s, which is reserved", path, segment)
 		}
 	}
 	return nil
@@ -68,15 +69,15 @@ func (d *Dir) checkPath(path string) error {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case errors.Is(err, syscall.ENAMETOOLONG):
-			return refuse(interlock.CodeInvalidPath, "the path %q has a segment that is too long for a file's name", path)
+			return refuse(interlock.CodeInvalidPath, "the path %q has a segment that is too long for a file name", path)
 		case err != nil:
 			return err
 		case info.Mode()&fs.ModeSymlink != 0:
 			return refuse(interlock.CodeInvalidPath, "%q is a symbolic link: name the file itself", path[:end])
 		case !last && !info.IsDir():
-			return refuse(interlock.CodeInvalidPath, "%q is no directory", path[:end])
+			return refuse(interlock.CodeInvalidPath, "%q is not a directory", path[:end])
 		case last && !info.Mode().IsRegular():
-			return refuse(interlock.CodeInvalidPath, "%q is no regular file", path)
+			return refuse(interlock.CodeInvalidPath, "%q is not a regular file", path)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 )
 
 // errMoved means that the file changed between the verification and the rename.
-var errMoved = errors.New("the file was changed from outside between its verification and the write")
+var errMoved = errors.New("the file was changed by another program between verification and write")
 
 // replace writes the new content of the file at an edit's path, or removes it. The caller holds
 // the lock and has verified that the file is as in now. Whatever happens, the file has its old

@@ -25,7 +25,7 @@ func (e *StaleError) Error() string {
 
 func (e *StaleError) message() string {
 	return fmt.Sprintf(
-		"%q was at version %s when it was read and is at %s now: read it again and make the change anew", e.Path,
+		"%q had version %s when it was read and has %s now: read it again and repeat the change", e.Path,
 		e.Then.Short(), e.Now.Short(),
 	)
 }

@@ -99,12 +99,12 @@ func (h *Hook) shown(ctx context.Context) (fences []interlock.Fence, err error) 
 		id, err := interlock.ParseLeaseID(text)
 		if err != nil {
 			return nil, &RefusedError{
-				interlock.CodeInvalidID, "what you showed as interlock-lease is no lease's id: l_ and 32 hexadecimal digits",
+				interlock.CodeInvalidID, "interlock-lease is not the id of a lease: want l_ and 32 hexadecimal digits",
 			}
 		}
 		lease, err := h.Door.Lease(ctx, id)
 		if said, ok := errors.AsType[*apiclient.Refusal](err); ok {
-			return nil, &RefusedError{said.Code, fmt.Sprintf("the lease that you showed does not count: %s.\nDo not push what you made under it: acquire again, fetch, and decide again.", said.Detail)}
+			return nil, &RefusedError{said.Code, fmt.Sprintf("the lease of this push is not valid: %s.\nDo not push work done under it: acquire again, fetch, and decide again.", said.Detail)}
 		}
 		if err != nil {
 			return nil, err
@@ -220,11 +220,11 @@ func (h *Hook) answer(f *pathProblem, err error) (*pathProblem, error) {
 		return nil, err
 	}
 	switch said.Code {
-	case interlock.CodeInvalidKey, interlock.CodeUnknownPattern:
+	case interlock.CodeInvalidKey, interlock.CodeUnmatchedKey:
 		f.problem = "cannot be guarded: " + said.Detail
 		return f, nil
 	}
-	return nil, fmt.Errorf("the hook was refused by Interlock: %w", err)
+	return nil, fmt.Errorf("Interlock refused the hook: %w", err)
 }
 
 // maxShown bounds how many paths a refusal lists.
@@ -253,11 +253,12 @@ func (h *Hook) refusal(findings []pathProblem, of int) error {
 	switch {
 	case odd > 0:
 		code = interlock.CodeInvalidKey
-		b.WriteString("Rename what cannot be guarded.")
+		b.WriteString("Rename the paths that cannot be guarded.")
 	case held > 0:
 		code = interlock.CodeHeld
 		b.WriteString(
-			"Do not push around them: stand in line for them (interlock lock KEY --wait 10m), then fetch,\nlook at what changed, and push with that lease: git push -o interlock-lease=l_...",
+			"Do not bypass them: acquire them (interlock lock KEY --wait 10m), then fetch,\nlook at the changes, and push " +
+				"with that lease: git push -o interlock-lease=l_...",
 		)
 	default:
 		b.WriteString(

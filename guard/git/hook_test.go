@@ -20,7 +20,7 @@ func TestHeldByOthers(t *testing.T) {
 	r.commit("src/auth.ts", "2")
 	r.refused(`1 of 1 changed paths`, "main")
 	r.refused(`src/auth.ts: held by alice (exclusive, for TIME): "refactor  [31mlogin"`, "main")
-	r.refused(`look at what changed, and push with that lease`, "main")
+	r.refused(`look at the changes, and push with that lease`, "main")
 	if r.git(r.bare, "rev-parse", "main") != before {
 		t.Error("the ref moved")
 	}
@@ -31,9 +31,9 @@ func TestHeldByOthers(t *testing.T) {
 	r.pushes("-o", "interlock-lease="+held, "main")
 	r.release(held)
 	r.commit("src/auth.ts", "3")
-	r.refused("the lease that you showed does not count", "-o", "interlock-lease="+held, "main")
-	r.refused("no lease's id", "-o", "interlock-lease=l_1", "main")
-	r.refused("does not count", "-o", "interlock-lease=l_00000000000000000000000000000000", "main")
+	r.refused("the lease of this push is not valid", "-o", "interlock-lease="+held, "main")
+	r.refused("not the id of a lease", "-o", "interlock-lease=l_1", "main")
+	r.refused("is not valid", "-o", "interlock-lease=l_00000000000000000000000000000000", "main")
 	r.pushes("main")
 
 	// A directory, in every mode that keeps writers out.
@@ -115,7 +115,7 @@ func TestOddPaths(t *testing.T) {
 		"a\nb":                         "control character",
 		" a":                           "begins or ends with a space",
 		"a\u200bb":                     "invisible character",
-		"cafe\u0301":                   "normal form C",
+		"cafe\u0301":                   "normalization form C",
 		strings.Repeat("d/", 16) + "f": "segments",
 		strings.Repeat("d", 250) + "/" + strings.Repeat("e", 250) + "/f.txt": "bytes",
 	} {
@@ -123,7 +123,7 @@ func TestOddPaths(t *testing.T) {
 		r.commit(path, "1", "ordinary", "1")
 		r.refused("1 of 2 changed paths", "main")
 		r.refused(words, "main")
-		r.refused("Rename what cannot be guarded", "main")
+		r.refused("Rename the paths that cannot be guarded", "main")
 	}
 }
 

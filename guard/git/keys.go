@@ -17,7 +17,7 @@ type Keys struct{ before, after string }
 // a path in it.
 func NewKeys(template, repository string) (Keys, error) {
 	if repository == "" || strings.ContainsAny(repository, "{}") {
-		return Keys{}, fmt.Errorf("%q cannot be the name of a repository in a key", repository)
+		return Keys{}, fmt.Errorf("%q is not valid as the name of a repository in a key", repository)
 	}
 	before, after, found := strings.Cut(strings.ReplaceAll(template, "{name}", repository), "{path}")
 	if !found || strings.ContainsAny(before+after, "{}") {

@@ -134,7 +134,7 @@ func Load(path string) (*Config, error) {
 // rules checks the configuration.
 func (c *Config) rules() (rules []*rule, err error) {
 	if len(c.Routes) == 0 {
-		return nil, errors.New("routes: there are none, so every call would be refused")
+		return nil, errors.New("routes: the list is empty, so every call would be refused")
 	}
 	if c.MaxBodyBytes < 0 || c.MaxCalls < 0 || c.MaxWaiting < 0 {
 		return nil, errors.New("max_body_bytes, max_calls and max_waiting cannot be negative")
@@ -148,7 +148,7 @@ func (c *Config) rules() (rules []*rule, err error) {
 			return nil, fmt.Errorf("routes[%d]: %w", i, err)
 		}
 		if rule.Demand == DemandStatement && c.Statements == nil {
-			return nil, fmt.Errorf("routes[%d]: demand: statement needs the field statements, which says whose", i)
+			return nil, fmt.Errorf("routes[%d]: demand: statement needs the field statements", i)
 		}
 		rules = append(rules, rule)
 	}
@@ -161,7 +161,7 @@ func (r *Route) rule() (*rule, error) {
 	}
 	for _, m := range r.Methods {
 		if m != "*" && (!isToken(m) || m != strings.ToUpper(m)) {
-			return nil, fmt.Errorf("methods: %q is no method: write it in capitals", m)
+			return nil, fmt.Errorf("methods: %q is not a method: write it in capitals", m)
 		}
 		if slices.Contains(neverMethods, m) {
 			return nil, fmt.Errorf("methods: %s cannot be guarded", m)
@@ -170,11 +170,11 @@ func (r *Route) rule() (*rule, error) {
 	switch r.Demand {
 	case DemandLease, DemandStatement:
 		if r.Key == "" {
-			return nil, errors.New("key: say which key the lease must cover, such as account:{id}")
+			return nil, errors.New("key is missing: name the key that the lease must cover, such as account:{id}")
 		}
 	case DemandOpen:
 	case "":
-		return nil, errors.New("demand: say lease, statement, or open for what anybody may call")
+		return nil, errors.New("demand is missing: want lease, statement, or open for routes without a check")
 	default:
 		return nil, fmt.Errorf("demand: %q: want lease, statement or open", r.Demand)
 	}
@@ -222,9 +222,9 @@ func (c *Credential) read(config string) error {
 	case !isToken(c.Header) || strings.HasPrefix(c.Header, headerPrefix) || c.Header == "Host":
 		return fmt.Errorf("header %q cannot be used", c.Header)
 	case (c.File == "") == (c.Env == ""):
-		return errors.New("give one of file and env")
+		return errors.New("use exactly one of file and env")
 	case c.Scheme != "" && !isToken(c.Scheme):
-		return fmt.Errorf("scheme %q is none: such as Bearer", c.Scheme)
+		return fmt.Errorf("scheme %q is invalid: want one such as Bearer", c.Scheme)
 	}
 	secret := ""
 	if c.Env != "" {
@@ -238,7 +238,7 @@ func (c *Credential) read(config string) error {
 	}
 	secret = strings.TrimSpace(secret)
 	if secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return errors.New("it is empty, or has characters that no header can have")
+		return errors.New("it is empty, or contains characters that are not allowed in a header")
 	}
 	c.secret, c.value = secret, secret
 	if c.Scheme != "" {

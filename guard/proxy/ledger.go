@@ -58,7 +58,7 @@ func openLedger(file Calls) (*ledger, []openCall, error) {
 		return l, nil, nil
 	}
 	damaged := errors.New(
-		"the file is not what a guard wrote: make sure that the calls of the guard before have ended, and delete it",
+		"the file was not written by a guard: make sure that the calls of the previous guard have ended, and delete it",
 	)
 	var open []openCall
 	slot := make([]byte, slotBytes)

@@ -25,7 +25,7 @@ func splitPath(escaped string) ([]string, error) {
 	for i, s := range segments {
 		decoded, err := url.PathUnescape(s)
 		if err != nil {
-			return nil, errors.New("it is not percent-encoded as it should be: write % as %25")
+			return nil, errors.New("it is not percent-encoded: write % as %25")
 		}
 		if problem := segmentProblem(decoded, i == len(segments)-1); problem != "" {
 			return nil, errors.New(problem)
@@ -38,20 +38,20 @@ func splitPath(escaped string) ([]string, error) {
 func segmentProblem(s string, last bool) string {
 	switch {
 	case s == "" && !last:
-		return "it has an empty segment: write single slashes"
+		return "it contains an empty segment: use single slashes"
 	case s == "." || s == "..":
-		return "it has a segment . or ..: write the path without them"
+		return "it contains a segment . or ..: write the path without it"
 	case strings.ContainsAny(s, `/\`):
-		return "it has an encoded slash, or a backslash: servers do not agree on what that is"
+		return "it contains an encoded slash or a backslash, which servers interpret differently"
 	case strings.Contains(s, ";"):
-		return "it has a semicolon: some servers cut off what follows one"
+		return "it contains a semicolon: some servers ignore the rest"
 	case !utf8.ValidString(s):
 		return "it is not UTF-8"
 	}
 	for i := range len(s) {
 		switch {
 		case s[i] < ' ' || s[i] == 0x7f:
-			return "it has a control character"
+			return "it contains a control character"
 		case s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
 			return "it is encoded twice"
 		}

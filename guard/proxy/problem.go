@@ -32,19 +32,19 @@ const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/er
 // titles of the proxy's own refusals.
 var titles = map[interlock.Code]string{
 	interlock.CodeInvalidRequest:   "The request is malformed",
-	interlock.CodeInvalidID:        "That is not an id",
+	interlock.CodeInvalidID:        "Invalid id",
 	interlock.CodeBodyTooLarge:     "The body is too large",
 	interlock.CodeUnsupported:      "Not supported by this version",
 	interlock.CodeLeaseRequired:    "An exclusive lease is required",
-	interlock.CodeMethodNotAllowed: "This path does not take that method",
-	interlock.CodeFenced:           "The fence is not that of a live lease",
-	interlock.CodeInvalidStatement: "The signed fence is not good",
-	interlock.CodeForeignFence:     "The signed fence is for something else",
-	interlock.CodeForbidden:        "No route allows it",
+	interlock.CodeMethodNotAllowed: "Method not allowed",
+	interlock.CodeFenced:           "The fence does not belong to a live lease",
+	interlock.CodeInvalidStatement: "Invalid signed fence",
+	interlock.CodeForeignFence:     "The fence is for another key or namespace",
+	interlock.CodeForbidden:        "No route allows this call",
 	interlock.CodeForeignHost:      "The request is for another host",
-	interlock.CodeOverloaded:       "The guard has too much to do",
-	interlock.CodeUnreachable:      "A guard cannot reach what it needs",
-	interlock.CodeOutcomeUnknown:   "It is not known whether it was carried out",
+	interlock.CodeOverloaded:       "The guard is overloaded",
+	interlock.CodeUnreachable:      "A guard cannot reach its backend",
+	interlock.CodeOutcomeUnknown:   "Outcome unknown",
 }
 
 // statusOf is for the codes with which a signed fence is refused.
@@ -101,7 +101,8 @@ func refusalOf(err error, key interlock.Key) *refusal {
 	if passed, ok := errors.AsType[*passedError](err); ok {
 		return &refusal{
 			status: http.StatusConflict, code: interlock.CodeFenced, key: key, detail: passed.Error(), action: interlock.ActStop,
-			next: "do not write: your lease is over, and its successor is at work. Acquire again, read again, then decide again",
+			next: "do not write: your lease has ended, and another holder has the key. Acquire again, read again, then " +
+				"decide again",
 		}
 	}
 	if errors.Is(err, errCrowded) {
@@ -112,7 +113,7 @@ func refusalOf(err error, key interlock.Key) *refusal {
 		if advice == (interlock.Advice{}) {
 			advice = interlock.Advice{
 				Action:  interlock.ActRetry,
-				Message: "have the fence of a live lease on the key signed, and send the call again with that",
+				Message: "get a signed fence of a live lease on the key, and send the call again with it",
 			}
 		}
 		return &refusal{
@@ -125,17 +126,17 @@ func refusalOf(err error, key interlock.Key) *refusal {
 		case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost,
 			interlock.CodeInvalidNamespace:
 			// That is about the proxy, not about its caller.
-			return unreachable("Interlock does not let the guard in: its credential, namespace or address is wrong")
+			return unreachable("Interlock refuses the guard: its credential, namespace or address is wrong")
 		}
 		return &refusal{status: said.Status, code: said.Code, detail: said.Detail, document: said.Document}
 	}
-	return unreachable("the guard cannot ask Interlock, so it lets nobody through")
+	return unreachable("the guard cannot reach Interlock, so it refuses all calls")
 }
 
 func unreachable(detail string) *refusal {
 	return &refusal{
 		status: http.StatusServiceUnavailable, code: interlock.CodeUnreachable, detail: detail, action: interlock.ActRetry,
 		after: 2 * time.Second,
-		next:  "nothing was done: repeat the request a little later, and tell the operator of the guard if it stays so",
+		next:  "nothing was done: repeat the request a little later, and tell the guard's operator if this persists",
 	}
 }

@@ -61,13 +61,13 @@ func (p *Proxy) proof(c *call, header http.Header) (proof, *refusal) {
 		return nil, required(key, name)
 	}
 	if len(shown) > 1 || len(fences) > 1 {
-		return nil, malformed("the headers " + name + " and " + headerFence + " may stand once")
+		return nil, malformed("the headers " + name + " and " + headerFence + " may occur once")
 	}
 	var read interlock.Fence // that the caller claims to have read under
 	if len(fences) == 1 {
 		n, err := strconv.ParseUint(fences[0], 10, 64)
 		if err != nil || n == 0 {
-			return nil, malformed("the header " + headerFence + " is no decimal number above zero")
+			return nil, malformed("the header " + headerFence + " is not a decimal number above zero")
 		}
 		read = interlock.Fence(n)
 	}
@@ -79,8 +79,9 @@ func (p *Proxy) proof(c *call, header http.Header) (proof, *refusal) {
 		if err != nil {
 			return nil, &refusal{
 				status: http.StatusBadRequest, code: interlock.CodeInvalidID, key: key,
-				detail: "the header " + headerLease + " has no lease's id: l_ and 32 hexadecimal digits", action: interlock.ActStop,
-				next: "use the id exactly as Interlock gave it",
+				detail: "the header " + headerLease + " is not the id of a lease: want l_ and 32 " +
+					"hexadecimal digits", action: interlock.ActStop,
+				next: "use the id exactly as Interlock returned it",
 			}
 		}
 		good = p.byLease(id, key)
@@ -135,7 +136,7 @@ func another(key interlock.Key, read, now interlock.Fence) *refusal {
 	return &refusal{
 		status: http.StatusConflict, code: interlock.CodeFenced, key: key,
 		detail: fmt.Sprintf("the call is under fence %d, and the lease has fence %d", read, now), action: interlock.ActReRead,
-		next: "the lease was changed or resumed since: read again, then decide again under its present fence",
+		next: "the lease was converted or resumed since: read again, then decide again under its current fence",
 	}
 }
 

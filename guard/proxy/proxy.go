@@ -55,7 +55,7 @@ func New(o Options) (*Proxy, error) {
 	if o.Upstream.Host == "" || o.Upstream.Scheme != "http" && o.Upstream.Scheme != "https" || o.Upstream.User != nil ||
 		o.Upstream.RawQuery != "" {
 		return nil, fmt.Errorf(
-			"%q is no address of an API: want one such as https://api.example.com/v2", o.Upstream.Redacted(),
+			"%q is not the address of an API: want one such as https://api.example.com/v2", o.Upstream.Redacted(),
 		)
 	}
 	cfg := *o.Config
@@ -182,7 +182,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 	c.bound(start.Add(defaultTimeout))
 	if p.calls.Add(1) > int64(p.cfg.MaxCalls) {
 		p.calls.Add(-1)
-		c.refuse(overloaded("too many calls are under way"))
+		c.refuse(overloaded("too many calls are in progress"))
 		return
 	}
 	defer p.calls.Add(-1)
@@ -199,7 +199,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 	if c.rule.Demand != DemandOpen {
 		turn := p.turns.enter(c.record.Key, start)
 		if turn == nil {
-			c.refuse(overloaded("too many keys are remembered"))
+			c.refuse(overloaded("too many keys are tracked"))
 			return
 		}
 		defer func() { turn.leave(time.Now()) }()
@@ -219,7 +219,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 		})
 		if err != nil {
 			p.records.failed(err)
-			c.refuse(overloaded("the guard cannot write down that the call is under way"))
+			c.refuse(overloaded("the guard cannot record the call in its ledger"))
 			return
 		}
 		defer func() {
@@ -248,15 +248,15 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	if r.Header.Get("Upgrade") != "" || slices.Contains(neverMethods, r.Method) {
 		return &refusal{
 			status: http.StatusBadRequest, code: interlock.CodeUnsupported,
-			detail: "a connection that becomes another one cannot be guarded",
-			action: interlock.ActStop, next: "make an ordinary request",
+			detail: "a connection upgrade cannot be guarded",
+			action: interlock.ActStop, next: "send the request without an upgrade",
 		}
 	}
 	path, err := splitPath(r.URL.EscapedPath())
 	if err != nil {
 		return &refusal{
-			status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: "the path is refused: " + err.Error(),
-			action: interlock.ActStop, next: "write the path as the API's documentation has it",
+			status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: "invalid path: " + err.Error(),
+			action: interlock.ActStop, next: "write the path as in the API's documentation",
 		}
 	}
 	c.path = path
@@ -282,7 +282,7 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 		return &refusal{
 			status: http.StatusForbidden, code: interlock.CodeForbidden, detail: "no route of the guard allows this path",
 			action: interlock.ActAskHuman,
-			next:   "do not try other spellings; if the call is needed, ask the operator of the guard for a route",
+			next:   "do not try other spellings; if the call is needed, ask the guard's operator for a route",
 		}
 	}
 	list := make([]string, 0, len(allowed))
@@ -294,7 +294,7 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	return &refusal{
 		status: http.StatusMethodNotAllowed, code: interlock.CodeMethodNotAllowed,
 		detail: "this path takes " + strings.Join(list, " and ") + " only",
-		action: interlock.ActStop, next: "use a method that the Allow header names",
+		action: interlock.ActStop, next: "use a method in the Allow header",
 	}
 }
 

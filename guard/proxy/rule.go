@@ -42,10 +42,10 @@ func newRule(r Route) (*rule, error) {
 				return nil, fmt.Errorf("path %q: %w", r.Path, err)
 			}
 			if names[s.name] {
-				return nil, fmt.Errorf("path %q: variable %s stands twice", r.Path, s.name)
+				return nil, fmt.Errorf("path %q: variable %s occurs twice", r.Path, s.name)
 			}
 			if s.rest && i < len(segments)-1 {
-				return nil, fmt.Errorf("path %q: {%s...} stands for the rest, so nothing can follow it", r.Path, s.name)
+				return nil, fmt.Errorf("path %q: {%s...} matches the rest, so it must be last", r.Path, s.name)
 			}
 			names[s.name] = true
 		}

@@ -68,7 +68,7 @@ func (s *statements) verify(
 	}
 	if err == nil && found.Issued.Before(s.begun) {
 		err = &interlock.Error{Code: interlock.CodeInvalidStatement, Message: fmt.Sprintf(
-			"the signed fence is of %v before this guard was started, and so before what it remembers: have the lease's fence signed again",
+			"the signed fence was issued %v before this guard started: sign the lease's fence again",
 			s.begun.Sub(found.Issued).Round(time.Millisecond),
 		)}
 	}
@@ -111,7 +111,7 @@ func (s *statements) later(refusal *interlock.Error, now time.Time) error {
 	after := max(s.asked.Add(between).Sub(now), time.Second)
 	own := *refusal
 	own.Advice = interlock.Advice{Action: interlock.ActRetry, RetryAfter: after, Message: fmt.Sprintf(
-		"the guard looks for newer keys again in %v: send the call again then, with the lease's fence signed anew if this statement is over by then",
+		"the guard fetches newer keys in %v: send the call again then, with a new signed fence if this one has expired",
 		after.Round(time.Second),
 	)}
 	return &own

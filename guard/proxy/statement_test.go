@@ -108,7 +108,7 @@ func TestStatementsOfAnotherTime(t *testing.T) {
 	}
 	verify(sign(now.Add(time.Millisecond)), now.Add(time.Second), "", "")
 	verify(
-		sign(now.Add(-time.Second)), now.Add(time.Second), interlock.CodeInvalidStatement, "before this guard was started",
+		sign(now.Add(-time.Second)), now.Add(time.Second), interlock.CodeInvalidStatement, "before this guard started",
 	)
 	verify(sign(now), now.Add(signed.DefaultTTL+time.Second), interlock.CodeInvalidStatement, "expired")
 

@@ -22,7 +22,7 @@ func decodeStrict(content []byte, v any) error {
 		return located(content, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more behind the end of the object")
+		return errors.New("there is data after the object")
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func checkNames(d *json.Decoder, where string) error {
 			field, _ := name.(string)
 			folded := strings.ToLower(strings.ToUpper(field))
 			if seen[folded] {
-				return fmt.Errorf("field %s%s stands twice", where, field)
+				return fmt.Errorf("field %s%s occurs twice", where, field)
 			}
 			seen[folded] = true
 			if err := checkNames(d, where+field+"."); err != nil {
@@ -71,9 +71,9 @@ func located(content []byte, err error) error {
 		offset = syntax.Offset
 	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		offset = kind.Offset
-		err = fmt.Errorf("field %s: it cannot be %s", kind.Field, kind.Value)
+		err = fmt.Errorf("field %s: invalid type %s", kind.Field, kind.Value)
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it ends too early")
+		return errors.New("it is truncated")
 	}
 	if offset < 0 {
 		return err

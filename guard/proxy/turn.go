@@ -105,12 +105,12 @@ type passedError struct {
 }
 
 func (e *passedError) Error() string {
-	return fmt.Sprintf("fence %d comes too late for %s: fence %d was there", e.fence, e.key, e.highest)
+	return fmt.Sprintf("fence %d is stale for %s: fence %d was seen", e.fence, e.key, e.highest)
 }
 
 // errCrowded reports that too many calls wait at the key already. They are all of one holder,
 // and must leave room in the proxy for the calls of others.
-var errCrowded = errors.New("too many calls wait for their turn at this key")
+var errCrowded = errors.New("too many calls are waiting at this key")
 
 // take waits until no call under a lower fence is under way, and reports whether
 // it had to wait. It returns a *passedError when a higher fence was there, and

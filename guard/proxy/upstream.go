@@ -118,8 +118,8 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	no := &refusal{
 		status: http.StatusBadGateway, code: interlock.CodeOutcomeUnknown, key: c.record.Key, action: interlock.ActReRead,
-		detail: "the API was asked, and no whole answer came: it may or may not have done it",
-		next:   "look at the state first, then decide again",
+		detail: "the API did not answer completely: the outcome is unknown",
+		next:   "check the state first, then decide again",
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		no.status = http.StatusGatewayTimeout

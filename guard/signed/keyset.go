@@ -40,7 +40,7 @@ func ParseKeySet(b []byte) (KeySet, error) {
 	}
 	var set jwks
 	if err := json.Unmarshal(b, &set); err != nil {
-		return nil, fmt.Errorf("signed: this is no key set: %w", err)
+		return nil, fmt.Errorf("signed: this is not a key set: %w", err)
 	}
 	if len(set.Keys) > maxKeySetKeys {
 		return nil, fmt.Errorf("signed: a key set of more than %d keys", maxKeySetKeys)
@@ -53,7 +53,7 @@ func ParseKeySet(b []byte) (KeySet, error) {
 		}
 		x, err := decode(k.X)
 		if err != nil || len(x) != ed25519.PublicKeySize {
-			return nil, fmt.Errorf("signed: key %q is no Ed25519 key", k.ID)
+			return nil, fmt.Errorf("signed: key %q is not an Ed25519 key", k.ID)
 		}
 		if id := thumbprint(x); k.ID != id {
 			return nil, fmt.Errorf("signed: key %q should have the id %s", k.ID, id)

@@ -153,5 +153,5 @@ func (r *Ring) write(keys []*key) error {
 }
 
 var errRing = errors.New(
-	"is no key ring, or a damaged one: restore it from a backup, or remove it, and a new one is made",
+	"is not a key ring, or is damaged: restore it from a backup, or remove it to create a new one",
 )

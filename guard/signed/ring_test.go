@@ -39,7 +39,7 @@ func TestRotate(t *testing.T) {
 		t.Fatalf("signed with %s, %v; rotated from %s to %s", secondID, err, firstID, id)
 	}
 	if _, err := stale.Verify(second, noon, Want{Namespace: "acme"}); !isCode(err, interlock.CodeInvalidStatement) ||
-		!strings.Contains(err.Error(), "get the set anew") {
+		!strings.Contains(err.Error(), "fetch the set again") {
 		t.Errorf("an old key set says of a new key: %v", err)
 	}
 	for _, r := range []*Ring{r, openRing(t, path)} {

@@ -45,7 +45,7 @@ func (ks KeySet) Verify(statement string, now time.Time, want Want) (*Statement,
 		return nil, &interlock.Error{
 			Code: interlock.CodeForeignFence, Key: want.Key,
 			Message: fmt.Sprintf(
-				"the signed fence is of namespace %q, and what is to be written of %q: use a lease of that namespace", s.Namespace,
+				"the signed fence belongs to namespace %q, and the written key to %q: use a lease of that namespace", s.Namespace,
 				want.Namespace,
 			),
 		}
@@ -55,7 +55,8 @@ func (ks KeySet) Verify(statement string, now time.Time, want Want) (*Statement,
 		return nil, &interlock.Error{
 			Code: interlock.CodeFenced, Key: want.Key,
 			Message: fmt.Sprintf(
-				"fence %d is below %d, which was seen since: do not write; acquire the key again and read its state anew", s.Fence,
+				"fence %d is below %d, which was already seen: do not write; acquire the key again and read its "+
+					"state again", s.Fence,
 				want.Fence,
 			),
 		}
@@ -68,7 +69,8 @@ func NotCovered(key interlock.Key) *interlock.Error {
 	return &interlock.Error{
 		Code: interlock.CodeForeignFence, Key: key,
 		Message: fmt.Sprintf(
-			"the signed fence does not cover %s exclusively: acquire that key, or an ancestor of it, and have that lease's fence signed",
+			"the signed fence does not cover %s exclusively: acquire that key, or an ancestor of it, and sign that "+
+				"lease's fence",
 			key,
 		),
 	}
@@ -113,7 +115,7 @@ func (ks KeySet) keyFor(head string) (k ed25519.PublicKey, problem string) {
 	}
 	k, ok := ks[id]
 	if !ok {
-		return nil, "was signed with a key that is not in the key set: get the set anew, keys are rotated"
+		return nil, "was signed with a key that is not in the key set: fetch the set again, since keys are rotated"
 	}
 	return k, ""
 }
@@ -142,9 +144,9 @@ func keyID(head string) (id, problem string) {
 	}
 	switch {
 	case h.Algorithm != "EdDSA":
-		return "", "has another algorithm than EdDSA"
+		return "", "has an algorithm other than EdDSA"
 	case h.Type != Type:
-		return "", "is a token of another type than " + Type
+		return "", "is a token of a type other than " + Type
 	case !bytes.Equal(given, header(h.ID)):
 		return "", "is malformed: its header has another form than this version writes"
 	}
@@ -154,11 +156,12 @@ func keyID(head string) (id, problem string) {
 func (s *Statement) checkTime(now time.Time) (problem string) {
 	switch {
 	case !now.Before(s.Expires):
-		return fmt.Sprintf("expired %v ago: have the lease's fence signed again", now.Sub(s.Expires).Round(time.Second))
+		return fmt.Sprintf("expired %v ago: sign the lease's fence again", now.Sub(s.Expires).Round(time.Second))
 	case s.Issued.After(now.Add(Leeway)):
-		return fmt.Sprintf("was signed %v from now: one of the two clocks is wrong", s.Issued.Sub(now).Round(time.Second))
+		return fmt.Sprintf("was signed %v in the future: one of the two clocks "+
+			"is wrong", s.Issued.Sub(now).Round(time.Second))
 	case s.Expires.Sub(s.Issued) > MaxTTL:
-		return "holds for longer than any may"
+		return "is valid for longer than the maximum"
 	}
 	return ""
 }

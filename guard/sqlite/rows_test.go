@@ -15,7 +15,8 @@ import (
 func TestRows(t *testing.T) {
 	for _, kind := range []string{"", " WITHOUT ROWID"} {
 		t.Run("table"+kind, func(t *testing.T) {
-			b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, email TEXT UNIQUE, balance INTEGER CHECK (balance < 10000))"+
+			b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, email TEXT UNIQUE, balance INTEGER CHECK (balance "+
+				"< 10000))"+
 				kind,
 				"INSERT INTO account VALUES (1, 'a', 1000), (2, 'b', 1000)", attach(t, "account", "account:{id}"))
 			const rows = "1|a|1000\n2|b|1000"
@@ -93,8 +94,10 @@ func TestKeysOfRows(t *testing.T) {
 // Transactions of their own processes, with fences old and new: those that wrote a row
 // never go down.
 func TestFencesNeverGoDown(t *testing.T) {
-	b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER); INSERT INTO account VALUES (1, 0)", attach(t, "account", "account:{id}"),
-		"CREATE TABLE written (fence INTEGER); CREATE TRIGGER log AFTER UPDATE ON account BEGIN INSERT INTO written VALUES (NEW.fence); END")
+	b := newBank(t, "CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER); INSERT INTO account "+
+		"VALUES (1, 0)", attach(t, "account", "account:{id}"),
+		"CREATE TABLE written (fence INTEGER); CREATE TRIGGER log AFTER UPDATE ON account BEGIN INSERT INTO written "+
+			"VALUES (NEW.fence); END")
 	var group sync.WaitGroup
 	for w := range 4 {
 		random := rand.New(rand.NewPCG(1, uint64(w)))
@@ -108,7 +111,8 @@ func TestFencesNeverGoDown(t *testing.T) {
 	group.Wait()
 	b.shows(
 		"0",
-		"SELECT count(*) FROM written WHERE rowid > 1 AND fence < (SELECT w.fence FROM written w WHERE w.rowid = written.rowid - 1)",
+		"SELECT count(*) FROM written WHERE rowid > 1 AND fence < (SELECT w.fence FROM written w WHERE w.rowid = "+
+			"written.rowid - 1)",
 	)
 	b.shows("1", "SELECT count(*) >= 10 FROM written")
 }

@@ -78,7 +78,8 @@ func Attach(table, key string) (string, error) {
 			missing = append(missing, "NOT EXISTS (SELECT 1 FROM interlock_entered WHERE key = "+expression+")")
 		}
 		name := trigger(e.event, table)
-		fmt.Fprintf(&sql, "DROP TRIGGER IF EXISTS %s;\nCREATE TRIGGER %s AFTER %s ON %s\nWHEN %s BEGIN\n\tSELECT RAISE(ABORT, %s);\nEND;\n",
+		fmt.Fprintf(&sql, "DROP TRIGGER IF EXISTS %s;\nCREATE TRIGGER %s AFTER %s ON %s\nWHEN %s BEGIN\n\tSELECT "+
+			"RAISE(ABORT, %s);\nEND;\n",
 			name, name, e.event, identifier(table), strings.Join(missing, "\n  OR "),
 			literal("interlock: no fence was entered for this row's key, "+key+
 				": do not write; acquire the key, enter it in interlock_entered, and read again"))
@@ -126,9 +127,9 @@ COMMIT;
 func checkTable(table string) error {
 	switch {
 	case table == "" || strings.ContainsRune(table, 0):
-		return errors.New("a table has a name")
+		return errors.New("the table's name is missing")
 	case strings.HasPrefix(strings.ToLower(table), prefix):
-		return fmt.Errorf("%s is the guard's own", table)
+		return fmt.Errorf("%s belongs to the guard", table)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func TestAttach(t *testing.T) {
 		{"account", "account:{}", "is not text with columns in braces"},
 		{"account", "account:id}", "is not text with columns in braces"},
 		{"account", "account:{{id}}", "is not text with columns in braces"},
-		{"", "x", "a table has a name"},
+		{"", "x", "the table's name is missing"},
 		{"Interlock_fences", "x", "is the guard's own"},
 	} {
 		if _, err := sqlite.Attach(tt.table, tt.key); err == nil || !strings.Contains(err.Error(), tt.text) {

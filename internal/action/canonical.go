@@ -57,7 +57,8 @@ func Canonical(tool, target string, arguments []byte) (string, error) {
 	}
 	if len(form) > interlock.MaxActionBytes {
 		return "", &interlock.Error{Code: interlock.CodeTooLong, Message: fmt.Sprintf(
-			"the canonical action has %d bytes: at most %d; name large things by a hash", len(form), interlock.MaxActionBytes,
+			"the canonical action has %d bytes, and the maximum is %d; name large things "+
+				"by a hash", len(form), interlock.MaxActionBytes,
 		)}
 	}
 	return string(form), nil

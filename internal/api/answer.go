@@ -37,7 +37,7 @@ type ProblemDocument struct {
 	Key          string       `json:"key,omitempty" text:"line"`
 	ConflictKind ConflictKind `json:"conflict_kind,omitempty"`
 	Capacity     *Capacity    `json:"capacity,omitempty"`
-	// For unknown_key_pattern: patterns and keys that are spelled most like it.
+	// For unmatched_key: patterns and keys that are spelled most like it.
 	Nearest []string `json:"nearest,omitempty" text:"line"`
 	// The holders that block the request. If only earlier waiters block it: those that block the
 	// first of them.
@@ -55,9 +55,9 @@ type ProblemDocument struct {
 	Effect *Effect `json:"effect,omitempty"`
 	// For task_moved, task_settled and already_replied: as it is.
 	Task *Task `json:"task,omitempty"`
-	// For no_such_document: since when there is nothing.
+	// For unknown_document: since when there is nothing.
 	Version interlock.Version `json:"version,omitempty,string"`
-	// For no_such_document: of the namespace's state.
+	// For unknown_document: of the namespace's state.
 	AsOf interlock.Version `json:"as_of,omitempty,string"`
 	// For not_owner: the server to ask, as far as this one knows.
 	Active *ActiveServer `json:"active,omitempty"`

@@ -66,7 +66,7 @@ func ParseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(text, "/"))
 	if err != nil || base.Host == "" || base.Path != "" || base.User != nil ||
 		base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address of a server: want one such as http://127.0.0.1:7420", text)
+		return nil, fmt.Errorf("%q is not the address of a server: want one such as http://127.0.0.1:7420", text)
 	}
 	return base, nil
 }

@@ -54,7 +54,9 @@ type Stranger struct {
 	Body   []byte
 }
 
-func (e *Stranger) Error() string { return "what answers is no Interlock server: " + e.Status }
+func (e *Stranger) Error() string {
+	return "the answer did not come from an Interlock server: " + e.Status
+}
 
 // Problem is a refusal, as its problem document (RFC 9457) has it.
 type Problem struct {

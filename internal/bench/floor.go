@@ -12,9 +12,12 @@ import (
 var floorScenario = Scenario{
 	Name:  "floor",
 	Short: "what the machine can do: a durable write, a round trip, both",
-	About: "What this machine can do: one durable write of a block of 4 KiB to a file that has its space already, as the journal makes one for every " +
-		"group of commands, and one round trip of 64 bytes over a TCP connection on loopback to another process that does nothing else. " +
-		"Then both together: agents on one connection, each of which does two round trips, as many as a cycle has, to a process that syncs what has come and sends it back.",
+	About: "What this machine can do: one durable write of a block of 4 KiB to a file that has its space already, as " +
+		"the journal makes one for every " +
+		"group of commands, and one round trip of 64 bytes over a TCP connection on loopback to another process that does " +
+		"nothing else. " +
+		"Then both together: agents on one connection, each of which does two round trips, as many as a cycle has, to a " +
+		"process that syncs what has come and sends it back.",
 	Yardstick: true,
 	cases: func(cfg Config, targets []Target) ([]Case, error) {
 		d := cfg.duration(time.Second)

@@ -11,8 +11,10 @@ import (
 var growthScenario = Scenario{
 	Name:  "growth",
 	Short: "what a cycle costs beside ever more held keys",
-	About: "Agents acquire and release a key of their own beside many that are held: first beside as many as the smallest load has, then on the same " +
-		"server beside all. The ratios are of these two, so 1 means that what is held costs nothing. The engine's time is that of the engine alone, " +
+	About: "Agents acquire and release a key of their own beside many that are held: first beside as many as the " +
+		"smallest load has, then on the same " +
+		"server beside all. The ratios are of these two, so 1 means that what is held costs nothing. The engine's time is " +
+		"that of the engine alone, " +
 		"in the bench's process, on one core and with the same keys; its share is of the server's processor time.",
 	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {

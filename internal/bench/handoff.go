@@ -10,9 +10,12 @@ import (
 var handoffScenario = Scenario{
 	Name:  "handoff",
 	Short: "one key that goes from hand to hand",
-	About: "All agents want one key, hold it for no time and ask again at once. A hand-off takes from when the holder begins to release " +
-		"(or, if that is later, the next one to ask) until the next one, somebody else, knows that it holds. A grant overtakes when another agent was known " +
-		"to stand in line before the one who was granted had asked. Fairness is Jain's index of the grants to each agent, over whole rounds " +
+	About: "All agents want one key, hold it for no time and ask again at once. A hand-off takes from when the holder " +
+		"begins to release " +
+		"(or, if that is later, the next one to ask) until the next one, somebody else, knows that it holds. A grant " +
+		"overtakes when another agent was known " +
+		"to stand in line before the one who was granted had asked. Fairness is Jain's index of the grants to each agent, " +
+		"over whole rounds " +
 		"from when all stand in line, or over what there was ten seconds after the time was up.",
 	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {

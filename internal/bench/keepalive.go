@@ -12,7 +12,8 @@ const perSession = 100
 var keepaliveScenario = Scenario{
 	Name:  "keepalive",
 	Short: "what held leases cost while nothing happens",
-	About: "Leases are held, 100 in a session with a connection of its own and a ttl of 30 s, and nothing happens but that they are kept alive: " +
+	About: "Leases are held, 100 in a session with a connection of its own and a ttl of 30 s, and nothing happens but " +
+		"that they are kept alive: " +
 		"what of one core the server and the agents take for that, and by how much the journal grows.",
 	Doors: []Transport{Connections},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {

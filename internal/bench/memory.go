@@ -8,8 +8,10 @@ const perLine = 1000
 var memoryScenario = Scenario{
 	Name:  "memory",
 	Short: "bytes for each lease and each waiter",
-	About: "What a held lease takes of the server's memory above its key's own bytes, and what a waiter takes, with a tenth as many waiters as leases " +
-		"in lines of 1,000. Live is what the server's program needs; resident is what it occupies with all leases held, with the reserves of its garbage collector.",
+	About: "What a held lease takes of the server's memory above its key's own bytes, and what a waiter takes, with a " +
+		"tenth as many waiters as leases " +
+		"in lines of 1,000. Live is what the server's program needs; resident is what it occupies with all leases held, " +
+		"with the reserves of its garbage collector.",
 	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.leases(1_000_000) {

@@ -35,8 +35,10 @@ var replayScenario = Scenario{
 	Short: "an hour of real model requests: leases, commits, polling",
 	About: "Recorded requests to a model, each of them an agent that thinks about a shared entity for " + trace.Rates +
 		" (assumed rates) and then is done. " +
-		"They keep out of each other's way by leases in line; by commits on the version that they have read, thinking again when it is stale; or by " +
-		"trying again every 10 ms, or after a random pause of up to twice that. Times are as measured, so those of the agents are divided by the speed; " +
+		"They keep out of each other's way by leases in line; by commits on the version that they have read, thinking " +
+		"again when it is stale; or by " +
+		"trying again every 10 ms, or after a random pause of up to twice that. Times are as measured, so those of the " +
+		"agents are divided by the speed; " +
 		"waiting is from coming to the thought that counts. Data: " + trace.Source + ".",
 	Doors: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {

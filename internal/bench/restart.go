@@ -10,8 +10,10 @@ import (
 var restartScenario = Scenario{
 	Name:  "restart",
 	Short: "from the start of the process to the first answer",
-	About: "A server with many held leases is ended, in order or by SIGKILL, and started again on its journal: how long it takes from the start of " +
-		"its process until it has granted a lease. The files are in the system's cache, as after a crash of the process; not as after one of the machine.",
+	About: "A server with many held leases is ended, in order or by SIGKILL, and started again on its journal: how " +
+		"long it takes from the start of " +
+		"its process until it has granted a lease. The files are in the system's cache, as after a crash of the process; " +
+		"not as after one of the machine.",
 	Doors: []Transport{Stream},
 	Own:   true,
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {

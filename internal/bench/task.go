@@ -12,7 +12,8 @@ import (
 var taskScenario = Scenario{
 	Name:  "task",
 	Short: "submit, pull and acknowledge tasks",
-	About: "Agents submit a task for a key of their own, and the next one when it has reached the worker, which has a session and a stream of its own " +
+	About: "Agents submit a task for a key of their own, and the next one when it has reached the worker, which has a " +
+		"session and a stream of its own " +
 		"and does each at once. A task is a submission, a pull with a lease and an acknowledgement.",
 	Doors: []Transport{Stream},
 	Own:   true, // it makes a queue
@@ -24,7 +25,8 @@ var taskScenario = Scenario{
 var askScenario = Scenario{
 	Name:  "ask",
 	Short: "ask the single writer of a key",
-	About: "Agents ask the single writer of a key of their own and wait for its reply, which comes with a commit: mailbox, lease, " +
+	About: "Agents ask the single writer of a key of their own and wait for its reply, which comes with a commit: " +
+		"mailbox, lease, " +
 		"decision, document and reply.",
 	Doors: []Transport{Stream},
 	Own:   true, // it makes a queue and a pattern

@@ -356,6 +356,7 @@ func (s *ledgerScene) dismiss(c *client.Client) {
 }
 
 func (s *ledgerScene) opening() {
-	fmt.Fprintf(s.story.out, "%d agents charge late fees of %s and give goodwill credits of %s on one account. Nobody but\nits writer changes it; its journal is in %s\n\n",
+	fmt.Fprintf(s.story.out, "%d agents charge late fees of %s and give goodwill credits of %s on one account. Nobody "+
+		"but\nits writer changes it; its journal is in %s\n\n",
 		s.agents, cents(lateFee), cents(goodwill), filepath.Join(s.dir, "server"))
 }

@@ -310,7 +310,8 @@ func (f *field) kill(ctx context.Context, t task, holds func(), behind *watcher)
 	f.outcome.Killed = d
 	f.mu.Unlock()
 	f.thrown(t.real / 2)
-	f.story.say("its lease ended by itself: %s holds account %s under fence %s, %.1f s after the death. Its task begins anew.",
+	f.story.say("its lease ended by itself: %s holds account %s under fence %s, %.1f s after the death. Its task "+
+		"begins anew.",
 		d.Next, d.Account, d.NextFence, d.After.Seconds())
 	return f.agent(ctx, t)
 }

@@ -145,7 +145,8 @@ func Stale(ctx context.Context, cfg Config) (err error) {
 	if !cfg.JSON {
 		fmt.Fprintf(
 			cfg.Out,
-			"Two agents change one account and one file, in %d ways at once. Think times are divided by %d, and told as they were.\n",
+			"Two agents change one account and one file, in %d ways at once. Think times are divided by %d, and told as they "+
+				"were.\n",
 			len(stages), cfg.Speed,
 		)
 	}

@@ -180,7 +180,8 @@ func TestPurityCoversRooms(t *testing.T) {
 
 func TestStatelessRefuses(t *testing.T) {
 	sources := map[string]string{
-		"engine/event.go": "package engine\ntype Event struct {\n\tat Time\n\treq *request\n}\nfunc (ev *Event) f(x interface{ n() }) { x.n(); ev.req.free() }",
+		"engine/event.go": "package engine\ntype Event struct {\n\tat Time\n\treq *request\n}\nfunc (ev *Event) f(x " +
+			"interface{ n() }) { x.n(); ev.req.free() }",
 		"engine/time.go":  "package engine\ntype Time int",
 		"engine/state.go": "package engine\ntype request struct{ ev Event }\nfunc (r *request) free() {}",
 	}
@@ -207,8 +208,9 @@ func TestImportsRefuses(t *testing.T) {
 		{folder: "engine", local: []string{"."}},
 	}
 	root := plant(t, map[string]string{
-		"words.go":             "package interlock\nimport _ \"github.com/interlockdev/interlock/engine\"",
-		"engine/a.go":          "package engine\nimport (\n_ \"github.com/interlockdev/interlock\"\n_ \"github.com/interlockdev/interlock/engine/part\"\n_ \"github.com/interlockdev/interlock/server\"\n)",
+		"words.go": "package interlock\nimport _ \"github.com/interlockdev/interlock/engine\"",
+		"engine/a.go": "package engine\nimport (\n_ \"github.com/interlockdev/interlock\"\n_ " +
+			"\"github.com/interlockdev/interlock/engine/part\"\n_ \"github.com/interlockdev/interlock/server\"\n)",
 		"engine/a_test.go":     "package engine\nimport _ \"github.com/interlockdev/interlock/server\"",
 		"engine/part/b.go":     "package part\nimport _ \"example.org/a\"",
 		"server/c.go":          "package server\nimport (\n_ \"example.org/a/b\"\n_ \"example.org/ab\"\n_ \"fmt\"\n)",

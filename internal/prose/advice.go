@@ -26,14 +26,14 @@ func For(eff *engine.Effect) interlock.Advice {
 	case engine.Queued:
 		if eff.Question != nil {
 			return interlock.Advice{
-				Action: interlock.ActAskHuman, Message: "the lease is resumed when a person approves what it asks",
+				Action: interlock.ActAskHuman, Message: "the lease resumes when a person approves its question",
 			}
 		}
 		return queuedAdvice(&eff.Ticket, eff.Conflict)
 	case engine.Skipped:
-		message := "somebody already does this: there is nothing to do, go on with something else"
+		message := "another caller is already doing this: skip it and work on something else"
 		if c := eff.Conflict; c != nil {
-			message = situation(c) + ": it is being done already, go on with something else"
+			message = situation(c) + ": it is already being done; skip it and work on something else"
 		}
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, Message: message}
 	case engine.Warned, engine.Asked, engine.Done:
@@ -59,17 +59,17 @@ func grantedAdvice(l *interlock.Lease) interlock.Advice {
 	case l.State == interlock.Grace || l.Yield != nil || stops(l) != nil:
 	case len(l.Moved) > 0:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
-			"others may have written %s while the lease was parked: read it again, and decide again if it moved",
+			"others may have written %s while the lease was parked: read it again, and decide again if it changed",
 			several(l.Moved),
 		)}
 	case len(l.Stale) > 0:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
-			"%s was committed by others meanwhile: look at what changed and decide again before you write",
+			"%s was committed by others in the meantime: look at the changes and decide again before you write",
 			staleKeys(l.Stale, l.StaleMore),
 		)}
 	case l.Changed:
 		return interlock.Advice{Action: interlock.ActReRead, Message: fmt.Sprintf(
-			"somebody who could write held %s while you waited: read it again before you decide", claimed(l.Claims),
+			"another holder could write %s while you waited: read it again before you decide", claimed(l.Claims),
 		)}
 	}
 	return ForLease(l)
@@ -84,16 +84,17 @@ func ForLease(l *interlock.Lease) interlock.Advice {
 		return parkedAdvice(l)
 	case l.Yield != nil:
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"%s asks for %s: finish what cannot be left half done, release it with a note, then acquire again; or go on if your work is the more urgent, which nobody else can judge",
+			"%s asks for %s: finish work that must not be left half done, release the lease with a note, then acquire again; "+
+				"or continue if your work is more urgent",
 			asker(l.Yield), claimed(l.Claims),
 		)}
 	}
 	if parts := stops(l); parts != nil {
-		message := fmt.Sprintf("another member is to have %s: stop work on it and release its lease", several(parts))
+		message := fmt.Sprintf("another member will get %s: stop work on it and release its lease", several(parts))
 		if left := soonest(l.Parts); left > 0 {
-			message += fmt.Sprintf(" within %s, when it is taken away", short(left))
+			message += fmt.Sprintf(" within %s, before it is reassigned", short(left))
 		}
-		return interlock.Advice{Action: interlock.ActStop, Message: message + "; go on with the other parts"}
+		return interlock.Advice{Action: interlock.ActStop, Message: message + "; continue with your other parts"}
 	}
 	if l.State == interlock.Soft {
 		return warnedAdvice(l)
@@ -104,12 +105,13 @@ func ForLease(l *interlock.Lease) interlock.Advice {
 func graceAdvice(l *interlock.Lease) interlock.Advice {
 	if l.Yield != nil && l.Yield.Revoked {
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"%s asks for %s and gets it in %s: begin nothing new; commit what is finished and release it before",
+			"%s asks for %s and gets it in %s: start nothing new; commit finished work and release the lease before that",
 			asker(l.Yield), claimed(l.Claims), short(l.ExpiresIn),
 		)}
 	}
 	return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-		"the hard end has passed%s: begin nothing new; commit what is finished and release within %s", because(l.EndedBy),
+		"the lease has passed its hard end%s: start nothing new; commit finished work and release the lease "+
+			"within %s", because(l.EndedBy),
 		short(l.ExpiresIn),
 	)}
 }
@@ -126,7 +128,7 @@ func parkedAdvice(l *interlock.Lease) interlock.Advice {
 		)
 		if d.Verdict == interlock.Denied {
 			return interlock.Advice{
-				Action: interlock.ActStop, Message: what + ": do not do what was asked, and release the lease",
+				Action: interlock.ActStop, Message: what + ": do not perform the action, and release the lease",
 			}
 		}
 		return interlock.Advice{
@@ -134,12 +136,13 @@ func parkedAdvice(l *interlock.Lease) interlock.Advice {
 			Message: fmt.Sprintf("%s: resume the lease by its id within %s, or release it", what, short(p.Left)),
 		}
 	}
-	keys := "is kept for it"
+	keys := "stays reserved for the lease"
 	if p.Freed {
-		keys = "is free for others meanwhile, and its place in line is kept"
+		keys = "is free for others in the meantime, and the lease keeps its position in line"
 	}
 	return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
-		"%s %s: have the human decide, and resume the lease by its id within %s, or release it; it needs no heartbeat until then",
+		"%s %s: ask the human to decide, then resume the lease by its id within %s, or release it; it needs no heartbeat "+
+			"until then",
 		claimed(l.Claims), keys, short(p.Left),
 	)}
 }
@@ -150,8 +153,9 @@ const howToWait = " (GET /v1/tickets/{id}?wait_ms=55000, and again at least ever
 
 func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 	if t.Length == 0 {
-		return interlock.Advice{Action: interlock.ActWait, Message: "it counts as a wait from now on, also in the search for deadlocks: " +
-			"end it (DELETE /v1/tickets/{id}) as soon as what it is for has come; GET /v1/tickets/{id}?wait_ms=55000 tells when the other is over, and keeps it alive"}
+		return interlock.Advice{Action: interlock.ActWait, Message: "the declared wait now counts in deadlock detection: " +
+			"end it (DELETE /v1/tickets/{id}) as soon as you no longer wait; GET /v1/tickets/{id}?wait_ms=55000 reports when " +
+			"the other session has ended, and keeps the wait alive"}
 	}
 	var b strings.Builder
 	if c != nil {
@@ -162,7 +166,8 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 	if t.ETA > worthWaiting {
 		fmt.Fprintf(
 			&b,
-			"expected wait %s: do not wait, work on something else; the ticket keeps your place while you ask after it now and then, or leave the line",
+			"expected wait %s: do not wait, work on something else; poll the ticket from time to time to keep your position, "+
+				"or leave the line",
 			short(t.ETA),
 		)
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: time.Minute, Message: b.String()}
@@ -178,13 +183,14 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 func warnedAdvice(l *interlock.Lease) interlock.Advice {
 	if l.StallIn > 0 && l.StallIn <= l.ExpiresIn {
 		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
-			"the lease on %s ends in %s unless progress is reported, whatever heartbeats come: report how far the work is, in other words than last time, or finish and release",
+			"the lease on %s ends in %s unless you report progress; heartbeats do not extend it: report progress with a "+
+				"different text than last time, or finish and release",
 			claimed(l.Claims), short(l.StallIn),
 		)}
 	}
 	if l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn {
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"%s may be held for another %s and no longer, whatever heartbeats come: finish, write and release",
+			"%s can be held for at most another %s; heartbeats do not extend it: finish, write and release",
 			claimed(l.Claims), short(l.MaxHoldIn),
 		)}
 	}
@@ -210,7 +216,8 @@ func ForLoss(l *interlock.Lease, code interlock.Code) interlock.Advice {
 // closedAdvice is for the former holder of a lease when its keys stay closed for its lock_delay.
 func closedAdvice(l *interlock.Lease) interlock.Advice {
 	return interlock.Advice{Action: interlock.ActReRead, RetryAfter: l.ExpiresIn, Message: fmt.Sprintf(
-		"the lease on %s ended%s, and its keys stay closed for another %s: write nothing more under it; acquire again with on_conflict wait, and read again before you go on",
+		"the lease on %s ended%s, and its keys stay closed for another %s: write nothing more under it; acquire again "+
+			"with on_conflict wait, and read again before you continue",
 		claimed(l.Claims), because(l.EndedBy), short(l.ExpiresIn),
 	)}
 }
@@ -223,12 +230,12 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	switch eff.Code {
 	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeRateLimited:
 		if eff.Repeated {
-			return interlock.Advice{Action: interlock.ActRetry, RetryAfter: atLeastASecond(0), Message: "this is the earlier answer to this request id, " +
-				"and stays so: ask again under a fresh one, with on_conflict wait to stand in line"}
+			return interlock.Advice{Action: interlock.ActRetry, RetryAfter: atLeastASecond(0), Message: "this is the recorded answer to this request id " +
+				"and does not change: send a new request with a new id, and on_conflict wait to queue"}
 		}
 		if len(eff.Tasks) == 1 {
 			return say(
-				"%s: ask again when the attempt is over, or have its lease revoked first (POST /v1/revocations)",
+				"%s: try again when the attempt has ended, or revoke its lease first (POST /v1/revocations)",
 				taskText(&eff.Tasks[0]),
 			)
 		}
@@ -243,15 +250,15 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if c != nil && c.Kind == "" {
 			return interlock.Advice{
 				Action:  interlock.ActReRead,
-				Message: "look at the key and name the fence of its present holder, if there still is one to revoke",
+				Message: "look up the key and use the fence of its current holder, if it still needs to be revoked",
 			}
 		}
 	case interlock.CodeDeadlock:
 		if len(eff.Tasks) == 1 {
-			info.Next = "release what you hold in the cycle, then wait for the task again"
+			info.Next = "release your leases in the cycle, then wait for the task again"
 		}
 		if c != nil && len(c.Cycle) > 0 {
-			return say("waiting would never end, because %s: %s", cycleText(c.Cycle), info.Next)
+			return say("waiting would be a deadlock, because %s: %s", cycleText(c.Cycle), info.Next)
 		}
 	case interlock.CodeExpired:
 		if eff.Lease.ExpiresIn > 0 {
@@ -260,13 +267,13 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	case interlock.CodeTaken:
 		if c != nil {
 			return say(
-				"%s: write nothing more under the old lease; acquire again to stand in line, then read again", situation(c),
+				"%s: write nothing more under the old lease; acquire again to wait in line, then read again", situation(c),
 			)
 		}
 	case interlock.CodeStale:
 		message := info.Next
 		if len(eff.Stale) > 0 {
-			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since it was read, and " + message
+			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since you read it: " + message
 		}
 		if eff.Contention != nil {
 			if better := ForContention(eff.Contention).Message; better != "" {
@@ -288,24 +295,26 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			info.After = atLeastASecond(refill(c))
 			return say("%s", info.Next)
 		}
-	case interlock.CodeUnknownPattern:
+	case interlock.CodeUnmatchedKey:
 		if c != nil && len(c.Nearest) > 0 {
-			return say("spell the key like one of %s; a spelling of your own would exclude nobody", quotedList(c.Nearest))
+			return say("spell the key like one of %s; a lease on another spelling would protect nothing", quotedList(c.Nearest))
 		}
 		if c != nil && c.Key != "" {
 			return say(
-				"list the patterns with GET /v1/patterns, and use a key that fits one of them; any other would exclude nobody",
+				"list the patterns with GET /v1/patterns, and use a key that matches one of them; a lease on any other would " +
+					"protect nothing",
 			)
 		}
 		return interlock.Advice{
 			Action:  interlock.ActAskHuman,
-			Message: "no pattern of the namespace lists members: have an operator set one that does, or name the keys",
+			Message: "no pattern of the namespace lists members: ask an operator to set one that does, or name the keys",
 		}
 	}
 	if eff.Lease.EndedBy == record.ByTarget.String() {
 		return interlock.Advice{
-			Action:  interlock.ActReRead,
-			Message: "the one for whom you waited is over and will not answer any more: go on without it, or find out who has taken its work over",
+			Action: interlock.ActReRead,
+			Message: "the session that you waited for has ended and will not answer: continue without it, or find out which " +
+				"agent has taken over its work",
 		}
 	}
 	if reason := because(eff.Lease.EndedBy); reason != "" {
@@ -329,7 +338,7 @@ func fullAdvice(c *engine.Conflict) interlock.Advice {
 		)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-		"%s: ask again in about %s, not at a fixed beat, under the same request id; or with a longer wait_ms to stand in line",
+		"%s: try again in about %s, with jitter, under the same request id; or use a longer wait_ms to wait in line",
 		what, short(after),
 	)}
 }
@@ -339,7 +348,8 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 	what, eta := situation(c), c.Queue.ETA
 	if c.Writing {
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
-			"%s: acquire the key with on_conflict wait, read the document again, and commit in the name of that lease; or work on something else",
+			"%s: acquire the key with on_conflict wait, read the document again, and commit under that lease; or work on "+
+				"something else",
 			what,
 		)}
 	}
@@ -347,24 +357,25 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 	switch {
 	case c.Queue.Length == 0, c.Ahead > 0: // or it was said
 	case c.Queue.Length == 1:
-		line = " and 1 waits in line"
+		line = " and 1 request waits in line"
 	default:
-		line = fmt.Sprintf(" and %d wait in line", c.Queue.Length)
+		line = fmt.Sprintf(" and %d requests wait in line", c.Queue.Length)
 	}
 	switch {
 	case c.Kind == interlock.SameAgentOtherFlow:
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: what +
-			": that is another flow of your own session; let it finish and release, do not wait for it while it waits for you"}
+			": that is another flow of your own session; let it finish and release, and do not wait for it while it waits " +
+			"for you"}
 	case isParked(c):
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: atLeastASecond(max(
 			eta, worthWaiting,
 		)), Message: fmt.Sprintf(
-			"%s%s: nobody knows how long a human takes; work on something else, or ask that human", what, line,
+			"%s%s: the duration of a human decision is unknown; work on something else, or ask that human", what, line,
 		)}
 	case c.Kind == interlock.RateUsed && eta <= worthWaiting:
 		after := atLeastASecond(max(eta, refill(c)))
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-			"%s%s: ask again in %s, not before and not at a fixed beat, or ask with on_conflict wait to stand in line", what,
+			"%s%s: try again in %s or later, with jitter, or acquire it with on_conflict wait", what,
 			line, short(after),
 		)}
 	case eta > worthWaiting:
@@ -373,13 +384,13 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 		)}
 	case eta > 0:
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
-			"%s%s: expected wait %s; ask again with on_conflict wait to stand in line, or work on something else", what, line,
+			"%s%s: expected wait %s; acquire it with on_conflict wait, or work on something else", what, line,
 			short(eta),
 		)}
 	}
 	after := problem.Of(interlock.CodeHeld).After
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-		"%s%s: expected wait unknown; ask again with on_conflict wait to stand in line, or work on something else", what,
+		"%s%s: expected wait unknown; acquire it with on_conflict wait, or work on something else", what,
 		line,
 	)}
 }

@@ -11,7 +11,7 @@ import (
 // Advice about tasks. Like advice.go, but for callers that do not wait themselves.
 
 // howToFollow is for callers over HTTP, as howToWait.
-const howToFollow = "go on with something else, or follow it (GET /v1/tasks/{id}?wait_ms=55000)"
+const howToFollow = "continue with other work, or follow the task (GET /v1/tasks/{id}?wait_ms=55000)"
 
 // taskAdvice is for a caller that looks at a task, or has just submitted it: one that is done needs
 // none.
@@ -24,19 +24,19 @@ func taskAdvice(t *engine.Task) interlock.Advice {
 		if t.Barred && t.Blocker == "" {
 			return say(
 				interlock.ActWorkElsewhere,
-				"GET /v1/why?key= of one of its keys, or ?agent= of its sender, says which rule keeps them from it; "+howToFollow,
+				"GET /v1/why?key= with one of its keys, or ?agent= with its sender, shows the rule that prevents it; "+howToFollow,
 			)
 		}
-		return say(interlock.ActWorkElsewhere, "it needs nobody to wait for it: "+howToFollow)
+		return say(interlock.ActWorkElsewhere, "you do not need to wait for it: "+howToFollow)
 	case interlock.TaskAsking:
 		if a := t.Approval; a != nil && len(a.Approvals) > 0 && a.Needed > len(a.Approvals) {
-			return say(interlock.ActAskHuman, "others have to answer, too (POST /v1/approvals/{id})")
+			return say(interlock.ActAskHuman, "further approvals are needed (POST /v1/approvals/{id})")
 		}
-		return say(interlock.ActAskHuman, "it goes on when somebody has answered (POST /v1/approvals/{id})")
+		return say(interlock.ActAskHuman, "it continues when a person answers (POST /v1/approvals/{id})")
 	case interlock.TaskDead:
-		return say(interlock.ActAskHuman, "look at its attempts; when the cause is gone, have it replayed, else discard it")
+		return say(interlock.ActAskHuman, "look at its attempts; replay it when the cause is fixed, or discard it")
 	case interlock.TaskCancelled:
-		return say(interlock.ActStop, "it will not be done unless it is replayed")
+		return say(interlock.ActStop, "it will not run unless it is replayed")
 	}
 	return interlock.Advice{}
 }
@@ -60,20 +60,20 @@ func taskPlace(t *engine.Task) string {
 	case interlock.TaskWaiting:
 		switch {
 		case t.Blocker == "" && t.Barred:
-			return "waits for a worker that may hold it: none of the idle ones may"
+			return "waits for a worker with the required rights: no idle worker has them"
 		case t.Blocker == "":
-			return "waits for its keys, or for a worker"
+			return "waits for its keys or for a worker"
 		case t.Position > 0:
 			return fmt.Sprintf("is %s in line for %s", ordinal(t.Position), cleanText(string(t.Blocker)))
 		}
 		return "waits for " + cleanText(string(t.Blocker))
 	case interlock.TaskRunning:
-		return fmt.Sprintf("is in the hands of a worker, attempt %d of %d", t.Attempt, t.MaxAttempts)
+		return fmt.Sprintf("is running, attempt %d of %d", t.Attempt, t.MaxAttempts)
 	case interlock.TaskAsking:
 		if t.Approval != nil {
-			return fmt.Sprintf("waits for a person's word on %q", cleanText(t.Approval.Question)) + approvedSoFar(t.Approval)
+			return fmt.Sprintf("waits for a decision on %q", cleanText(t.Approval.Question)) + approvedSoFar(t.Approval)
 		}
-		return "waits for a person's word"
+		return "waits for a decision"
 	case interlock.TaskDone:
 		return "is done"
 	case interlock.TaskDead:
@@ -81,7 +81,7 @@ func taskPlace(t *engine.Task) string {
 	case interlock.TaskCancelled:
 		return "is cancelled" + saidWhy(Sentence(t.Reason))
 	}
-	return "is settled and forgotten"
+	return "was settled and deleted"
 }
 
 // approvedSoFar returns how many of several approvals a question has, and how many it misses.
@@ -90,7 +90,7 @@ func approvedSoFar(a *engine.Approval) string {
 	if given == 0 || a.Needed <= given {
 		return ""
 	}
-	return fmt.Sprintf(", which has %d of %d approvals and misses %d", given, a.Needed, a.Needed-given)
+	return fmt.Sprintf(", with %d of %d approvals, %d missing", given, a.Needed, a.Needed-given)
 }
 
 // saidWhy puts a person's words behind a sentence.

@@ -17,9 +17,9 @@ func Warning(l *interlock.Lease, left time.Duration) string {
 	switch {
 	case l.StallIn > 0 && l.StallIn <= l.ExpiresIn:
 		return "the lease ends in " + Short(left) +
-			" unless the command reports progress (interlock lease renew --progress), in other words than last time"
+			" unless the command reports progress (interlock lease renew --progress) with a different text than last time"
 	case l.MaxHoldIn > 0 && l.MaxHoldIn <= l.ExpiresIn:
-		return "the lease ends in " + Short(left) + ": it may not be held for longer (max_hold)"
+		return "the lease ends in " + Short(left) + ": it reaches its max_hold"
 	}
 	return "the lease ends in " + Short(left) + " unless a heartbeat arrives"
 }

@@ -56,7 +56,7 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 	key := cleanText(string(view.Key))
 	if len(view.Holders) == 0 && view.Length == 0 && !isDry(view.Capacity) {
 		text := key +
-			" is free: nobody holds it or anything above or below it that would stand in the way, and nobody is in line for it."
+			" is free: neither it nor a conflicting key above or below it is held, and there are no waiters."
 		if c := view.Capacity; c != nil {
 			text += " It has " + roomText(c) + "."
 			if len(c.Groups) > 0 {
@@ -85,7 +85,7 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 	case conflict.Kind == interlock.RateUsed: // what was taken has no holder any more
 		b.WriteString(situation(conflict) + ". ")
 	default:
-		fmt.Fprintf(&b, "Nobody holds %s at this moment. ", key)
+		fmt.Fprintf(&b, "%s has no holder at the moment. ", key)
 		if e := firstWait(view, edges); e != nil {
 			chain = append(chain, waitOf(e))
 		}
@@ -99,10 +99,10 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 	case view.Length > 0:
 		fmt.Fprintf(&b, "%s in line%s. ", Count(view.Length, "waiter is", "waiters are"), firstWaiter(view))
 	default:
-		b.WriteString("Nobody waits for it. ")
+		b.WriteString("It has no waiters. ")
 	}
 	if view.HoldTime > 0 {
-		fmt.Fprintf(&b, "Keys like it are usually held for %s. ", short(view.HoldTime))
+		fmt.Fprintf(&b, "Similar keys are usually held for %s. ", short(view.HoldTime))
 	}
 	if len(chain) > 0 {
 		chain = follow(chain, waysOn(edges))
@@ -149,50 +149,52 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 	}
 	if c.Kind == interlock.RateUsed && isDry(view.Capacity) {
 		return wait(
-			atLeastASecond(refill(c)), "the next token comes in %s: stand in line with on_conflict wait", short(refill(c)),
+			atLeastASecond(refill(c)), "the next token arrives in %s: acquire it with on_conflict wait", short(refill(c)),
 		)
 	}
 	if len(view.Holders) == 0 && view.Length > 0 && onlyDormant(view) {
 		return interlock.Advice{
-			Action:  interlock.ActRetry,
-			Message: "acquire it: who is in line are tasks that wait for a worker; if they wait for too long, start workers for their queue",
+			Action: interlock.ActRetry,
+			Message: "acquire it: the only waiters are tasks without a worker; if they wait too long, start workers for " +
+				"their queue",
 		}
 	}
 	if len(view.Holders) == 0 && len(chain) > 1 {
 		return wait(0, "%s", inTheEnd(chain))
 	}
 	if len(view.Holders) == 0 {
-		return wait(time.Second, "the key goes to the first in line: stand in line with on_conflict wait")
+		return wait(time.Second, "the key goes to the first waiter: acquire it with on_conflict wait")
 	}
 	h := &view.Holders[0]
 	switch {
 	case c.Kind == interlock.LockDelayed:
-		return wait(atLeastASecond(h.ExpiresIn), "it opens by itself in %s: stand in line with on_conflict wait; if nothing of %s can still be writing, an operator may revoke fence %s",
+		return wait(atLeastASecond(h.ExpiresIn), "it opens automatically in %s: acquire it with on_conflict wait; if no "+
+			"write of %s can still arrive, an operator can revoke fence %s",
 			short(h.ExpiresIn), agentName(h.Agent), h.Fence)
 	case h.Liveness == interlock.LiveParked:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
-			"a human has to decide: ask whoever runs %s, or work on something else; the parking ends in %s at the latest",
+			"a human has to decide: ask the operator of %s, or work on something else; the parking ends in %s at the latest",
 			agentName(h.Agent), short(h.ExpiresIn),
 		)}
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
 		return wait(
-			atLeastASecond(h.ExpiresIn), "%s; the key goes on in %s at the latest: stand in line with on_conflict wait",
+			atLeastASecond(h.ExpiresIn), "%s; the key is passed on in %s at the latest: acquire it with on_conflict wait",
 			over(h), short(h.ExpiresIn),
 		)
 	case len(chain) > 1:
 		return wait(0, "%s", inTheEnd(chain))
 	case h.Held > time.Hour:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
-			"%s lives, and has held it for %s: ask whoever runs it, or revoke fence %s", agentName(h.Agent), short(h.Held),
+			"%s is live, and has held it for %s: ask its operator, or revoke fence %s", agentName(h.Agent), short(h.Held),
 			h.Fence,
 		)}
 	case view.Length == 0 &&
 		(c.Kind == interlock.RateUsed || c.Kind == interlock.CapacityUsed && view.Capacity.Used < view.Capacity.Permits):
 		return interlock.Advice{
-			Action: interlock.ActRetry, Message: "acquire it: some are left, unless they are kept for a group",
+			Action: interlock.ActRetry, Message: "acquire it: some are free, unless they are reserved for a group",
 		}
 	}
-	return wait(problem.Of(interlock.CodeHeld).After, "stand in line with on_conflict wait, or work on something else")
+	return wait(problem.Of(interlock.CodeHeld).After, "acquire it with on_conflict wait, or work on something else")
 }
 
 // firstInLine returns the first waiter in the line of a key, nil for none. The waiters of
@@ -227,15 +229,15 @@ func inTheEnd(chain []Link) string {
 	last := &chain[len(chain)-1]
 	switch {
 	case last.Key == "":
-		return fmt.Sprintf("what everybody waits for in the end is %s: look at that agent", partyName(&last.FlowRef))
+		return fmt.Sprintf("the root blocker is %s: look at that agent", partyName(&last.FlowRef))
 	case last.Does == waits:
 		return fmt.Sprintf(
-			"what everybody waits for in the end is %s, which waits for %s", partyName(&last.FlowRef),
+			"the root blocker is %s, which waits for %s", partyName(&last.FlowRef),
 			cleanText(string(last.Key)),
 		)
 	}
 	return fmt.Sprintf(
-		"what everybody waits for in the end is %s with %s: if that cannot finish, an operator may revoke it",
+		"the root blocker is %s with %s: if it cannot finish, an operator can revoke its lease",
 		agentName(last.Agent), cleanText(string(last.Key)),
 	)
 }
@@ -267,7 +269,7 @@ func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 		)
 	}
 	if n := parkedAmong(held); n > 0 {
-		fmt.Fprintf(&b, "%s parked while a human decides. ", Count(n, "of them is", "of them are"))
+		fmt.Fprintf(&b, "%s parked until a human decides. ", Count(n, "of them is", "of them are"))
 	}
 	waitedFor := map[engine.FlowRef]bool{}
 	for i := range edges {
@@ -280,7 +282,7 @@ func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 	}
 	waits := waitsOf(agent, edges)
 	if len(waits) == 0 {
-		b.WriteString("It waits for nothing.")
+		b.WriteString("It is not waiting.")
 		return &Explanation{Text: b.String(), Advice: idleAdvice(held)}
 	}
 	x := &Explanation{More: max(0, len(waits)-MaxToldWait)}
@@ -291,7 +293,7 @@ func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge
 		b.WriteString(chainText(chain) + " ")
 	}
 	if x.More > 0 {
-		fmt.Fprintf(&b, "It has %s besides.", Count(x.More, "wait", "waits"))
+		fmt.Fprintf(&b, "It has %s.", Count(x.More, "more wait", "more waits"))
 	}
 	x.Text, x.Chain = strings.TrimSpace(b.String()), x.Waits[0]
 	x.Advice = interlock.Advice{Action: interlock.ActWait, Message: hangsOn(x.Waits)}
@@ -339,36 +341,37 @@ func hangsOn(chains [][]Link) string {
 		}
 	}
 	if len(names) == 1 {
-		return fmt.Sprintf("everything hangs on %s: when that releases, the line moves", names[0])
+		return fmt.Sprintf("the root blocker is %s: when it releases, the line moves", names[0])
 	}
 	list := enumerated(names)
 	if n := len(names) - most; n > 0 {
 		list = fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
 	}
-	return fmt.Sprintf("it waits in several lines, which hang on %s: when one of them releases, its line moves", list)
+	return fmt.Sprintf("it waits in several lines, with the root blockers %s: when one of them releases, its "+
+		"line moves", list)
 }
 
 // idleAdvice is about an agent that waits for nothing.
 func idleAdvice(held []interlock.Holder) interlock.Advice {
 	if len(held) == 0 {
 		return interlock.Advice{
-			Action: interlock.ActRetry, Message: "nothing stands in its way: if it seems stuck, look at the agent itself",
+			Action: interlock.ActRetry, Message: "it is not blocked: if it seems stuck, look at the agent itself",
 		}
 	}
 	h := &held[0]
 	switch {
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
-		message := fmt.Sprintf("%s, and loses what it holds in %s at the latest", over(h), short(h.ExpiresIn))
+		message := fmt.Sprintf("%s, and loses its leases in %s at the latest", over(h), short(h.ExpiresIn))
 		if h.Liveness == interlock.Suspect {
-			message += ", unless it comes back"
+			message += ", unless it returns"
 		}
 		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(h.ExpiresIn), Message: message}
 	case parkedAmong(held) == len(held):
 		return interlock.Advice{
-			Action: interlock.ActAskHuman, Message: "it waits for a human's decision: ask who has to decide",
+			Action: interlock.ActAskHuman, Message: "it waits for a human decision: ask the person who has to decide",
 		}
 	}
-	return interlock.Advice{Action: interlock.ActWait, Message: "it is at work: let it finish"}
+	return interlock.Advice{Action: interlock.ActWait, Message: "it is working: let it finish"}
 }
 
 // waysOn returns for each party the edge that best explains its wait: a holder rather than a waiter
@@ -439,7 +442,7 @@ func flowOf(p engine.FlowRef) engine.FlowRef {
 }
 
 // chainText reads: billing-7 waits for org:acme, which support-2 holds; support-2
-// itself waits for account:1, behind audit-1 in line; audit-1 itself says that it
+// itself waits for account:1, behind audit-1 in line; audit-1 itself declares a
 // waits for review-3.
 func chainText(chain []Link) string {
 	var b strings.Builder
@@ -449,7 +452,7 @@ func chainText(chain []Link) string {
 		case !chain[i].End.IsZero():
 			what = "waits for the end of task " + chain[i].End.String()
 		case chain[i].Key == "":
-			what = "says that it waits"
+			what = "declares a wait"
 		}
 		switch does := chain[i].Does; {
 		case i == 0 && does != waits:
@@ -492,13 +495,13 @@ func apart(key, other interlock.Key) string {
 func whoHas(p *engine.FlowRef, task interlock.TaskID) string {
 	switch {
 	case p.Task.IsZero():
-		return fmt.Sprintf(", which %s has", agentName(p.Agent))
+		return fmt.Sprintf(", which %s is running", agentName(p.Agent))
 	case p.Agent == "" && p.Request == 0:
-		return ", which nobody has"
+		return ", which has no worker"
 	case p.Task == task:
 		return ", which is in line"
 	}
-	return fmt.Sprintf(", which comes after %s", partyName(p))
+	return fmt.Sprintf(", which waits behind %s", partyName(p))
 }
 
 // parkedAmong counts those of a list of holds that are parked.
@@ -524,7 +527,7 @@ func firstWaiter(view *engine.KeyView) string {
 		submitterName(w.Agent, w.Owner), short(w.Waited),
 	)
 	if w.Dormant {
-		text += "; it waits for a worker, and is in nobody's way"
+		text += "; it waits for a worker, and blocks no other request"
 	}
 	return text
 }

@@ -13,9 +13,9 @@ type barrierView struct {
 	size       uint32
 	generation uint64
 	broken     bool     // the set has lost a party: those missing are what is left of it
-	there      []string // the parties that have come, for the first time or again
-	missing    []string // of a set that has opened before: the parties that have not come again
-	newcomers  int      // waiters for such a set to be over
+	there      []string // the parties that have arrived, for the first time or again
+	missing    []string // of a set that has opened before: the parties that have not arrived again
+	newcomers  int      // new parties that wait until such a set has ended
 }
 
 // gather returns nil for a key that is not used as a barrier.
@@ -23,8 +23,7 @@ func gather(view *engine.KeyView) *barrierView {
 	g := &barrierView{generation: view.Generation, broken: view.Broken}
 	came := map[engine.FlowRef]bool{}
 	for i := range view.Waiters {
-		// One that has not taken up the place that was offered is a holder already, and has not
-		// come again.
+		// A waiter with an offer is a holder already, and has not arrived again.
 		if w := &view.Waiters[i]; w.Mode == interlock.Barrier && !w.Offered {
 			g.size = max(g.size, w.Count)
 			came[engine.FlowRef{Agent: w.Agent, Session: w.Session, Flow: w.Flow}] = true
@@ -59,7 +58,7 @@ func gather(view *engine.KeyView) *barrierView {
 	return g
 }
 
-// text reads: gate is a barrier of 3 parties; 2 are there (a, b), 1 is missing.
+// text reads: gate is a barrier of 3 parties; 2 have arrived (a, b), 1 is missing.
 func (g *barrierView) text(key string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is a barrier of %d parties", key, g.size)
@@ -68,21 +67,21 @@ func (g *barrierView) text(key string) string {
 	}
 	switch {
 	case g.broken:
-		fmt.Fprintf(&b, " and is broken: it has lost a party and cannot open again; left of its set: %s", names(g.missing))
+		fmt.Fprintf(&b, " and is broken: it has lost a party and cannot open again; remaining parties: %s", names(g.missing))
 	case len(g.there) == 0:
-		fmt.Fprintf(&b, "; nobody of its set has come again: %s", names(g.missing))
+		fmt.Fprintf(&b, "; none of its parties has arrived again: %s", names(g.missing))
 	case g.generation == 0:
 		fmt.Fprintf(
-			&b, "; %s there (%s), %s missing", Count(len(g.there), "is", "are"), names(g.there),
+			&b, "; %s (%s), %s missing", Count(len(g.there), "has arrived", "have arrived"), names(g.there),
 			Count(int(g.size)-len(g.there), "is", "are"),
 		)
 	default:
 		fmt.Fprintf(
-			&b, "; %s there again (%s), still missing: %s", Count(len(g.there), "is", "are"), names(g.there), names(g.missing),
+			&b, "; %s again (%s), still missing: %s", Count(len(g.there), "has arrived", "have arrived"), names(g.there), names(g.missing),
 		)
 	}
 	if g.newcomers > 0 {
-		fmt.Fprintf(&b, "; %s until that set is over", Count(g.newcomers, "newcomer waits", "newcomers wait"))
+		fmt.Fprintf(&b, "; %s until this set has ended", Count(g.newcomers, "new party waits", "new parties wait"))
 	}
 	return b.String()
 }
@@ -91,17 +90,18 @@ func (g *barrierView) advice() interlock.Advice {
 	switch {
 	case g.broken:
 		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-			"it cannot open again: %s must release; then all can come to it anew", names(g.missing),
+			"it cannot open again: %s must release; then all parties can acquire it again", names(g.missing),
 		)}
 	case len(g.missing) > 0:
 		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-			"the barrier waits for %s: ask why that one does not come; if it dies or releases, the barrier is broken and all who wait are told",
+			"the barrier waits for %s: find out why it has not arrived; if it dies or releases, the barrier breaks and all "+
+				"waiters are notified",
 			g.missing[0],
 		)}
 	}
 	return interlock.Advice{
 		Action:  interlock.ActWait,
-		Message: "the parties that are missing have to come: start them, or have those who wait leave the line",
+		Message: "start the missing parties, or let the waiting ones leave the line",
 	}
 }
 

@@ -22,9 +22,9 @@ func (x *Explanation) AddStuck(l *engine.HeldBack) {
 	}
 	switch n := len(l.Rows) - maxToldStuck; {
 	case l.More:
-		fmt.Fprintf(&b, " More than %d others wait likewise.", n)
+		fmt.Fprintf(&b, " More than %d others wait in the same way.", n)
 	case n > 0:
-		fmt.Fprintf(&b, " %s likewise.", Count(n, "other waits", "others wait"))
+		fmt.Fprintf(&b, " %s in the same way.", Count(n, "other waits", "others wait"))
 	}
 	x.Text += b.String()
 	if x.Advice.Action != interlock.ActRetry || len(x.Chain) > 0 {
@@ -40,7 +40,7 @@ func (x *Explanation) AddStuck(l *engine.HeldBack) {
 	}
 }
 
-// answerIt is the next step for a task that waits for a person's word, "" for any other.
+// answerIt is the next step for a task that waits for a decision, "" for any other.
 func answerIt(row *engine.HeldTask) string {
 	t := &row.Task
 	if t.State != interlock.TaskAsking {
@@ -52,7 +52,7 @@ func answerIt(row *engine.HeldTask) string {
 		t.ID, t.ID,
 	)
 	if row.Behind > 0 {
-		text += "; messages that are not to wait behind it are sent in another session, or under another agent's name"
+		text += "; to avoid waiting behind it, send messages in another session, or under another agent's name"
 	}
 	return text
 }
@@ -75,11 +75,12 @@ func letWork(row *engine.HeldTask) string {
 			add(fmt.Sprintf("may claim in mode %s by pattern %s", b.Mode, quoteUnlessPlain(cleanText(b.Pattern))))
 		}
 	}
-	return fmt.Sprintf("start a worker for queue %s whose credential %s, or have an operator change that rule; the task then goes to the worker by itself",
+	return fmt.Sprintf("start a worker for queue %s with a credential that %s, or ask an operator to change that rule; "+
+		"the task is then dispatched automatically",
 		quoteUnlessPlain(cleanText(row.Task.Queue)), strings.Join(rules, " and "))
 }
 
-// stuckText reads: Message q_... of ann to account:1 waits for a person's word on "may she?"
+// stuckText reads: Message q_... of ann to account:1 waits for a decision on "may she?"
 // for 12 s, and 2 later messages of the same sender to account:1 wait behind it. Of one that
 // is barred: Task q_... of ann waits for a worker: 3 are idle in queue fees, and none of them
 // may hold it: pattern accounts does not let 3 claim in mode exclusive.
@@ -113,7 +114,7 @@ func stuckText(row *engine.HeldTask) string {
 			Count(row.Behind, "later message of its sender to "+key+" waits", "later messages of its sender to "+key+" wait"),
 		)
 	case t.State == interlock.TaskAsking, t.Barred && noun(t) != "message":
-		b.WriteString("; until then it is in nobody's way")
+		b.WriteString("; until then it blocks no other request")
 	}
 	return b.String() + "."
 }
@@ -134,11 +135,11 @@ func barredText(row *engine.HeldTask) string {
 		bars = append(
 			bars,
 			fmt.Sprintf(
-				"the allow list of pattern %s keeps %d from mode %s", quoteUnlessPlain(cleanText(b.Pattern)), b.Workers, b.Mode,
+				"the allow list of pattern %s denies %d mode %s", quoteUnlessPlain(cleanText(b.Pattern)), b.Workers, b.Mode,
 			),
 		)
 	}
-	return fmt.Sprintf("waits for a worker that may hold it: %s in queue %s, and none of them may, since %s",
+	return fmt.Sprintf("waits for a worker with the required rights: %s in queue %s, but %s",
 		Count(idle, "worker is idle", "workers are idle"), quoteUnlessPlain(cleanText(row.Task.Queue)),
 		strings.Join(bars, " and "))
 }

@@ -23,9 +23,11 @@ func TestChainsOfDeclaredWaits(t *testing.T) {
 		{Waiter: party("d"), Blocker: party("e")},
 	}
 	for agent, want := range map[string]string{
-		"a": "a holds nothing. a waits for k, which b holds; b itself says that it waits for c; c itself waits for l, behind d in line; d itself says that it waits for e.",
-		"b": "b holds nothing. 1 other waits for it. b says that it waits for c; c itself waits for l, behind d in line; d itself says that it waits for e.",
-		"d": "d holds nothing. 1 other waits for it. d says that it waits for e.",
+		"a": "a holds nothing. a waits for k, which b holds; b itself declares a wait for c; c itself waits for l, behind " +
+			"d in line; d itself declares a wait for e.",
+		"b": "b holds nothing. 1 other waits for it. b declares a wait for c; c itself waits for l, behind d in line; d " +
+			"itself declares a wait for e.",
+		"d": "d holds nothing. 1 other waits for it. d declares a wait for e.",
 	} {
 		x := ExplainAgent(agent, nil, edges)
 		if x.Text != want {
@@ -39,7 +41,7 @@ func TestChainsOfDeclaredWaits(t *testing.T) {
 		Agent: "a", Key: "gpu:1", Mode: interlock.Permits, Count: 2, Liveness: interlock.LiveParked, Held: time.Minute,
 	}}
 	x := ExplainAgent("a", parked, nil)
-	if x.Text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked while a human decides. It waits for nothing." ||
+	if x.Text != "a holds gpu:1 (2 permits) for 60 s. 1 of them is parked until a human decides. It is not waiting." ||
 		x.Advice.Action != interlock.ActAskHuman {
 		t.Errorf("%s %+v", x.Text, x.Advice)
 	}

@@ -142,7 +142,7 @@ func TestSentence(t *testing.T) {
 		"version 18446744073709551615 is from before the journal was restored: read again": message.New(
 			message.NotRestored, message.Num(^uint64(0)),
 		),
-		`key "a//b" has an empty segment: write single slashes, none at the start or end`: message.New(
+		`key "a//b" contains an empty segment: use single slashes, and none at the start or end`: message.New(
 			message.InvalidKey, message.Str("a//b"), message.Sub(message.New(message.KeyEmptySegment)),
 		),
 		"the lease on a was released by its holder": message.New(message.LeaseOver, message.Sub(message.New(

@@ -28,7 +28,7 @@ func situation(c *engine.Conflict) string {
 	case c.Kind == interlock.PartiesMissing && len(c.Holders) > 0:
 		return fmt.Sprintf("%s is a barrier that waits for %s%s", key, agentName(c.Holders[0].Agent), andMore(c))
 	case c.Kind == interlock.PartiesMissing:
-		return key + " is a barrier whose other parties are not there yet"
+		return key + " is a barrier whose other parties have not arrived yet"
 	case c.Ahead > 0:
 		return lineText(c)
 	case len(c.Holders) == 0 && c.Kind == interlock.LockDelayed:
@@ -54,21 +54,21 @@ func situation(c *engine.Conflict) string {
 	return text + andMore(c)
 }
 
-// lineText reads: a/y lies under a, which is wanted by 2 ahead, the first of whom waits for
+// lineText reads: a/y lies under a, which has 2 earlier waiters, the first of which waits for
 // a/x, which is held by billing-7 (live) for 12 s.
 func lineText(c *engine.Conflict) string {
 	text := cleanText(string(c.Key))
 	if c.Line != c.Key {
 		text += " lies under " + cleanText(string(c.Line)) + ", which"
 	}
-	text += fmt.Sprintf(" is wanted by %d ahead", c.Ahead)
+	text += " has " + Count(c.Ahead, "earlier waiter", "earlier waiters")
 	if len(c.Holders) == 0 {
 		return text
 	}
 	if h := &c.Holders[0]; c.Ahead == 1 {
-		text += ", who waits for " + heldText(h)
+		text += ", which waits for " + heldText(h)
 	} else {
-		text += ", the first of whom waits for " + heldText(h)
+		text += ", the first of which waits for " + heldText(h)
 	}
 	return text + andMore(c)
 }
@@ -121,7 +121,7 @@ func sharesText(c *engine.Conflict) string {
 	if kept > 0 {
 		free := full.Permits - full.Used
 		fmt.Fprintf(
-			&b, ", and %s kept for %s", Count(int(min(kept, free)), "free one is", "free ones are"),
+			&b, ", and %s reserved for %s", Count(int(min(kept, free)), "free one is", "free ones are"),
 			strings.Join(whose, " and "),
 		)
 	}
@@ -151,7 +151,7 @@ func groupName(name string) string {
 	if name = cleanText(name); name != "" {
 		return "group " + quoteUnlessPlain(name)
 	}
-	return "those without a group"
+	return "callers without a group"
 }
 
 // tokensText reads: 0 of 10 tokens left, the next in 3 s.
@@ -202,9 +202,9 @@ func who(h *interlock.Holder) string {
 	case interlock.Suspect:
 		state = "no heartbeat for " + short(h.HeartbeatAge) + ", gone in " + short(h.ExpiresIn) + " at the latest"
 	case interlock.LiveParked:
-		state = "parked while a human decides" + asks(h) + ", for " + short(h.ExpiresIn) + " at the longest"
+		state = "parked until a human decides" + asks(h) + ", for " + short(h.ExpiresIn) + " at most"
 	case interlock.Offered:
-		state = "offered, gone in " + short(h.ExpiresIn) + " unless it takes it up"
+		state = "offered, gone in " + short(h.ExpiresIn) + " unless accepted"
 	case interlock.LiveGrace:
 		state = "in grace, gone in " + short(h.ExpiresIn) + " at the latest"
 	}
@@ -246,7 +246,7 @@ func over(h *interlock.Holder) string {
 		}
 		return name + " was preempted"
 	}
-	return fmt.Sprintf("the time of %s is over%s", name, because(h.EndedBy))
+	return fmt.Sprintf("the lease of %s has passed its hard end%s", name, because(h.EndedBy))
 }
 
 // yields names the first few holders that were asked to release the keys: hot ("fix the outage")
@@ -300,7 +300,7 @@ func cycleText(cycle []interlock.CycleStep) string {
 			text += next + " at " + cleanText(string(cycle[i].Key))
 		case behind:
 			text += keyText(&cycle[i]) + map[interlock.BlockerRole]string{
-				0: ", for which it needs ", interlock.Holds: " held by ", interlock.Ahead: " in line behind ",
+				0: ", which needs ", interlock.Holds: " held by ", interlock.Ahead: " in line behind ",
 			}[cycle[i].Next] + next
 		default:
 			text += cleanText(string(cycle[i].Key))
@@ -323,7 +323,7 @@ func agentName(name string) string {
 	if name = cleanText(name); name != "" {
 		return quoteUnlessPlain(name)
 	}
-	return "an agent without a name"
+	return "an unnamed agent"
 }
 
 // submitterName names an agent, or one without a name by its credential.
@@ -418,16 +418,16 @@ func because(endedBy string) string {
 // endings are the values of Lease.EndedBy, which are record.Reason's names.
 var endings = map[string]string{
 	record.ByTTL.String():        "no heartbeat came within its ttl",
-	record.ByMaxHold.String():    "it was held for as long as it may be",
-	record.ByStall.String():      "no progress was reported for too long",
+	record.ByMaxHold.String():    "it reached its max_hold",
+	record.ByStall.String():      "no progress was reported in time",
 	record.ByDeath.String():      "its session went silent",
 	record.BySession.String():    "its session was closed",
-	record.ByDeadlock.String():   "it stood in a circle of waits that had to be broken",
+	record.ByDeadlock.String():   "it was chosen as the victim of a deadlock",
 	record.ByPreemption.String(): "another request asked for its keys",
-	record.ByBase.String():       "the lease to which it belonged is over",
-	record.ByParking.String():    "it was parked for as long as it may be",
-	record.ByTarget.String():     "the session for which it waited is over",
-	record.ByPattern.String():    "its key will never have as many permits besides those that its flow has",
+	record.ByBase.String():       "its base lease ended",
+	record.ByParking.String():    "its maximum parking time passed",
+	record.ByTarget.String():     "the session that it waited for ended",
+	record.ByPattern.String():    "its key will never have that many permits besides those that its flow holds",
 }
 
 // modeText is how a holder claims a key: exclusive, or 2 permits.

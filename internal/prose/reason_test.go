@@ -45,9 +45,9 @@ func TestReasons(t *testing.T) {
 	})
 	if want := (&interlock.Task{
 		Queue: "fees", State: interlock.TaskDead,
-		Attempts: []interlock.Attempt{{Number: 3, Reason: "the last of 3 attempts came to its end: ttl"}},
-		Approval: &interlock.Approval{Question: "may I?", Reason: "nobody answered within 1m0s"},
-		Reason:   "denied by policy: nobody answered within 1m0s",
+		Attempts: []interlock.Attempt{{Number: 3, Reason: "the last of 3 attempts ended: ttl"}},
+		Approval: &interlock.Approval{Question: "may I?", Reason: "no answer within 1m0s"},
+		Reason:   "denied by policy: no answer within 1m0s",
 	}); !reflect.DeepEqual(shown, want) {
 		t.Errorf("%+v, want %+v", shown, want)
 	}
@@ -63,7 +63,7 @@ func TestReasons(t *testing.T) {
 	}
 	decided := &record.Event{Kind: record.ApprovalDecided}
 	decided.SetVerdict("", none)
-	if got := EventNote(decided); got != "nobody answered within 1m0s" {
+	if got := EventNote(decided); got != "no answer within 1m0s" {
 		t.Errorf("a verdict of policy has the note %q", got)
 	}
 	if got := EventNote(&record.Event{Kind: record.Ended, Note: "left it"}); got != "left it" {

@@ -30,13 +30,14 @@ func ForContention(c *interlock.Contention) interlock.Advice {
 	switch {
 	case tried >= enoughCommits && c.Conflicts*conflictsOften >= tried:
 		return interlock.Advice{Action: interlock.ActWait, Message: fmt.Sprintf(
-			"%d of %d commits by version to %s were refused because somebody else was faster: acquire the key before reading it, so that nobody thinks in vain",
+			"%d of %d commits by version to %s were stale: acquire the key before you read it, so that no work is wasted",
 			c.Conflicts, tried, contended(c),
 		)}
 	case c.Write != interlock.WriteLease && c.Leased >= enoughCommits && c.Waited*waitsRare <= c.Leases &&
 		!conflictsMuch(c):
 		return interlock.Advice{Action: interlock.ActRetry, Message: fmt.Sprintf(
-			"%d of %d leases of %s were waited for: nobody is in the way there, so read without a lease, commit by version, and think again in the rare case that it is refused",
+			"%d of %d leases of %s had to wait: conflicts are rare, so read without a lease, commit by version, and decide "+
+				"again in the rare case of a stale commit",
 			c.Waited, c.Leases, contended(c),
 		)}
 	}

@@ -21,14 +21,14 @@ func TestTheBetterStrategyIsAdvised(t *testing.T) {
 			"one in four",
 			interlock.Contention{Pattern: "account", Commits: 15, Conflicts: 5},
 			interlock.ActWait,
-			"5 of 20 commits by version to account keys were refused",
+			"5 of 20 commits by version to account keys were stale",
 		},
 		{"one in five", interlock.Contention{Commits: 16, Conflicts: 4}, "", ""},
 		{
 			"no wait at all",
 			interlock.Contention{Leased: 20, Leases: 20},
 			interlock.ActRetry,
-			"0 of 20 leases of such keys were waited for",
+			"0 of 20 leases of such keys had to wait",
 		},
 		{
 			"one wait in twenty",

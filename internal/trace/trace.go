@@ -68,7 +68,8 @@ func Named(name string) ([]Request, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"read the trace: %w; without a file, the recorded hours are called conversation and code, and others have the columns %s",
+			"read the trace: %w; without a file, the recorded hours are called conversation and code, and others have the "+
+				"columns %s",
 			err, header,
 		)
 	}

@@ -142,7 +142,8 @@ func (v *Verifier) End() (Proof, error) {
 		reason := fmt.Sprintf("it ends with entry %s, before its own mark at %s", p.Head.Index, v.marks[0].Index)
 		return p, &TamperError{After: p.Head.Index, UpTo: v.marks[0].Index, Reason: reason}
 	case len(v.old) > 0:
-		return p, fmt.Errorf("%w: the chain can be computed behind entry %s only, and the head is %s: check a newer one, or a backup",
+		return p, fmt.Errorf("%w: the chain can be computed behind entry %s only, and the head is %s: check a newer one, "+
+			"or a backup",
 			ErrTooOld, p.From, v.old[0])
 	}
 	return p, nil

@@ -53,7 +53,8 @@ func lockDisk(path string) (*disk, error) {
 	if name := networkFileSystem(d.handle); name != "" {
 		d.Close()
 		return nil, fmt.Errorf(
-			"journal directory %s is on %s, a network file system, where neither its lock nor its syncs can be relied on: choose a local disk",
+			"journal directory %s is on %s, a network file system, where neither its lock nor its syncs can be relied on: "+
+				"choose a local disk",
 			path, name,
 		)
 	}

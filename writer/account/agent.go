@@ -63,7 +63,7 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) Handle(ctx context.Context, job *client.Job) (client.Done, error) {
 	task := job.Task()
 	if len(task.Claims) != 1 {
-		return client.Done{}, client.Dead(errors.New("not a message: it does not claim one account"))
+		return client.Done{}, client.Dead(errors.New("not a message: want a claim of exactly one account"))
 	}
 	doc := job.Document(task.Claims[0].Key)
 	state, err := Parse(doc)
@@ -97,7 +97,7 @@ func (a *Agent) Handle(ctx context.Context, job *client.Job) (client.Done, error
 	}
 	switch {
 	case d.Defer > 0:
-		return client.Done{}, client.RetryAfter(d.Defer, errors.New("put off by the account's adviser: "+cmd.Advice.Reason))
+		return client.Done{}, client.RetryAfter(d.Defer, errors.New("deferred by the account's adviser: "+cmd.Advice.Reason))
 	case d.Question != "":
 		return client.Done{}, client.NeedsApproval(client.Question{
 			Text: d.Question, Limit: policy.ApproveWithin, OnLimit: interlock.Denied, Reads: client.Seen(doc),

@@ -237,7 +237,7 @@ func TestAgent(t *testing.T) {
 	_, err = account.NewClient(rogue).Debit(ctx, "account:1", 100_01, account.Request{})
 	refusedWith(t, err, account.AboveMaximum)
 	_, err = account.NewClient(rogue).Credit(ctx, "account:none", 1, account.Request{})
-	refusedWith(t, err, account.NoSuchAccount)
+	refusedWith(t, err, account.UnknownAccount)
 
 	// Holds.
 	hold, err := treasury.Hold(ctx, "account:1", 50_00, account.Request{For: time.Hour})
@@ -262,7 +262,7 @@ func TestAgent(t *testing.T) {
 	if sent, err = treasury.Transfer(ctx, "account:1", "account:none", 70_00, account.Request{}); err != nil {
 		t.Fatal(err)
 	}
-	if f := b.ended("account:1", sent.ID); f.End != account.Voided || f.Code != account.NoSuchAccount {
+	if f := b.ended("account:1", sent.ID); f.End != account.Voided || f.Code != account.UnknownAccount {
 		t.Errorf("%+v", f)
 	}
 	if one, three := b.state("account:1"), b.state("account:3"); one.Balance != 100_00 || three.Balance != 70_00 {

@@ -122,7 +122,7 @@ func decode(body []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("there is something behind the JSON value")
+		return errors.New("there is data after the JSON value")
 	}
 	return nil
 }
@@ -142,20 +142,20 @@ func (o *Order) check(kind Kind) error {
 	} {
 		switch {
 		case field.given && !slices.Contains(field.may, kind):
-			return fmt.Errorf("a %s has no %s", kind, field.name)
+			return fmt.Errorf("a %s has no field %s", kind, field.name)
 		case !field.given && slices.Contains(field.has, kind):
-			return fmt.Errorf("a %s names its %s", kind, field.name)
+			return fmt.Errorf("a %s needs the field %s", kind, field.name)
 		}
 	}
 	switch {
 	case o.Amount < 0:
-		return errors.New("an amount is above 0: its kind says whether it comes or goes")
+		return errors.New("an amount must be above 0: the kind determines its direction")
 	case !o.Amount.inBounds():
-		return fmt.Errorf("an amount is at most %d", MaxMoney)
+		return fmt.Errorf("an amount can be at most %d", MaxMoney)
 	case o.ForMS < 0:
-		return errors.New("for_ms is above 0")
+		return errors.New("for_ms must be above 0")
 	case len(o.Memo) > MaxMemoBytes:
-		return fmt.Errorf("a memo has at most %d bytes", MaxMemoBytes)
+		return fmt.Errorf("a memo can have at most %d bytes", MaxMemoBytes)
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (b *book) admit(cmd *Command) *refusal {
 	switch {
 	case b.policy.Currency == "":
 		return &refusal{
-			NoSuchAccount, "there is no account " + string(b.key), "look the account up: its key may be spelled otherwise",
+			UnknownAccount, "there is no account " + string(b.key), "look the account up: its key may be spelled otherwise",
 		}
 	case !slices.Contains(kinds, cmd.Kind):
 		return &refusal{

@@ -107,17 +107,17 @@ func TestDecide(t *testing.T) {
 			{kind: Credit, by: "a", body: `{"amount":-1}`, want: InvalidCommand, says: "above 0"},
 			{kind: Credit, by: "a", body: `{"amount":9007199254740992}`, want: InvalidCommand, says: "at most 9007199254740991"},
 			{kind: Credit, by: "a", body: `{"amount":99999999999999999999}`, want: InvalidCommand},
-			{kind: Credit, by: "a", body: `{"amount":1}{}`, want: InvalidCommand, says: "behind"},
+			{kind: Credit, by: "a", body: `{"amount":1}{}`, want: InvalidCommand, says: "after the JSON value"},
 			{kind: Credit, by: "a", body: `{"amount":1,"by":"treasury"}`, want: InvalidCommand, says: "by"},
-			{kind: Credit, by: "a", body: `{"amount":1,"to":"account:2"}`, want: InvalidCommand, says: "a credit has no to"},
-			{kind: Credit, by: "a", body: `{}`, want: InvalidCommand, says: "a credit names its amount"},
+			{kind: Credit, by: "a", body: `{"amount":1,"to":"account:2"}`, want: InvalidCommand, says: "a credit has no field to"},
+			{kind: Credit, by: "a", body: `{}`, want: InvalidCommand, says: "a credit needs the field amount"},
 			{kind: Credit, by: "a", body: `{"amount":1,"currency":"USD"}`, want: WrongCurrency, says: "EUR, not in USD"},
 			{
 				kind: Credit, by: "a", body: `{"amount":1,"memo":"` + strings.Repeat("m", 513) + `"}`, want: InvalidCommand,
 				says: "memo",
 			},
 			{kind: Hold, by: "billing", body: `{"amount":1,"for_ms":-1}`, want: InvalidCommand, says: "for_ms"},
-			{kind: Void, by: "billing", body: `{"hold":"q_1","amount":1}`, want: InvalidCommand, says: "a void has no amount"},
+			{kind: Void, by: "billing", body: `{"hold":"q_1","amount":1}`, want: InvalidCommand, says: "a void has no field amount"},
 		}},
 		{"a day's budget", func(p *Policy) { p.Floor = -MaxMoney }, []told{
 			{kind: Debit, by: "billing", body: `{"amount":20000}`, balance: -200_00, available: -200_00},
@@ -140,7 +140,8 @@ func TestDecide(t *testing.T) {
 			},
 			{kind: Debit, by: "billing", body: `{"amount":30000}`, balance: -950_00, available: -950_00},
 		}},
-		{"what was held yesterday frees nothing of today's budget", func(p *Policy) { p.Floor, p.HoldFor = -MaxMoney, 0 }, []told{
+		{"what was held yesterday frees nothing of " +
+			"today's budget", func(p *Policy) { p.Floor, p.HoldFor = -MaxMoney, 0 }, []told{
 			{kind: Hold, by: "billing", body: `{"amount":30000}`, available: -300_00},
 			{kind: Debit, by: "billing", body: `{"amount":30000}`, after: 12 * time.Hour, balance: -300_00, available: -600_00},
 			{kind: Void, by: "billing", body: `{"hold":"m1"}`, balance: -300_00, available: -300_00},
@@ -260,15 +261,15 @@ func TestDecide(t *testing.T) {
 				available: 100_00,
 			},
 			{
-				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"account:1"}`, want: NoSuchAccount, balance: 100_00,
+				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"account:1"}`, want: UnknownAccount, balance: 100_00,
 				available: 100_00,
 			},
 			{
-				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"accounts/2"}`, want: NoSuchAccount, says: "account:12345",
+				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"accounts/2"}`, want: UnknownAccount, says: "account:12345",
 				balance: 100_00, available: 100_00,
 			},
 			{
-				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"account:2/x"}`, want: NoSuchAccount, balance: 100_00,
+				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"account:2/x"}`, want: UnknownAccount, balance: 100_00,
 				available: 100_00,
 			},
 			{
@@ -390,7 +391,7 @@ func TestDecide(t *testing.T) {
 		}},
 		{"money that may go nowhere", func(p *Policy) { p.TransferTo = "" }, []told{
 			{
-				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"account:2"}`, want: NoSuchAccount,
+				kind: Transfer, by: "treasury", body: `{"amount":1,"to":"account:2"}`, want: UnknownAccount,
 				says: "it may go nowhere",
 			},
 		}},
@@ -402,8 +403,8 @@ func TestDecide(t *testing.T) {
 			{kind: Debit, by: "a", body: `{"amount":1}`, want: BelowFloor, balance: -MaxMoney, available: -MaxMoney},
 		}},
 		{"there is no such account", func(p *Policy) { *p = Policy{} }, []told{
-			{kind: Credit, by: "a", body: `{"amount":1}`, want: NoSuchAccount},
-			{kind: "steal", by: "a", body: `{"amount":1}`, want: NoSuchAccount},
+			{kind: Credit, by: "a", body: `{"amount":1}`, want: UnknownAccount},
+			{kind: "steal", by: "a", body: `{"amount":1}`, want: UnknownAccount},
 		}},
 	}
 	seen := map[Code]bool{TooManyOpen: true} // TestFull
@@ -457,7 +458,7 @@ func TestDecide(t *testing.T) {
 var codes = []Code{
 	InvalidCommand, UnknownCommand, NotAllowed, NotFromWriter, TooUrgent, WrongCurrency, AboveMaximum, BelowFloor,
 	OverBudget, OutOfRange,
-	UnknownHold, HoldSettled, NotYours, AboveHold, TransferHold, NoSuchAccount, TooManyOpen, AdvisedAgainst, TransferLate,
+	UnknownHold, HoldSettled, NotYours, AboveHold, TransferHold, UnknownAccount, TooManyOpen, AdvisedAgainst, TransferLate,
 }
 
 func check(t *testing.T, n int, step told, d Decision) {

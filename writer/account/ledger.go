@@ -391,7 +391,8 @@ func (l *Ledger) Verify(
 		}
 		if doc.Version = now.Version; doc.Version < had {
 			return l.fail(&GapError{doc.Key, fmt.Sprintf(
-				"the server has version %d of the account, and the ledger version %d: is it another server's, or was the server restored?",
+				"the server has version %d of the account, and the ledger version %d: is it another server's, or was the server "+
+					"restored?",
 				doc.Version, had,
 			)})
 		}

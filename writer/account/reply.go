@@ -25,7 +25,7 @@ const (
 	NotYours       Code = "not_yours"          // another requester's hold
 	AboveHold      Code = "above_hold"         // more than was held
 	TransferHold   Code = "transfer_under_way" // it is kept for a transfer, which settles it by itself
-	NoSuchAccount  Code = "no_such_account"    // money may not go there
+	UnknownAccount Code = "unknown_account"    // money may not go there
 	TooManyOpen    Code = "too_many_open"      // the account has as much under way as it can
 	AdvisedAgainst Code = "advised_against"    // policy allows it, the adviser does not
 	TransferLate   Code = "transfer_late"      // the transfer's time was over before it arrived

@@ -27,7 +27,7 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 	switch {
 	case to == b.key:
 		return entry{}, &refusal{
-			NoSuchAccount, "a transfer goes to another account", "name the account that is to have the money",
+			UnknownAccount, "a transfer goes to another account", "name the account that is to have the money",
 		}
 	case !b.reaches(to):
 		where := "it may go nowhere"
@@ -35,7 +35,7 @@ func (b *book) transfer(cmd *Command, rule *Rule) (entry, *refusal) {
 			where = "it goes to keys such as " + b.policy.TransferTo + "12345"
 		}
 		return entry{}, &refusal{
-			NoSuchAccount, fmt.Sprintf("money of %s may not go to %q: %s", b.key, to, where),
+			UnknownAccount, fmt.Sprintf("money of %s may not go to %q: %s", b.key, to, where),
 			"look the account up and send its key",
 		}
 	}
@@ -158,7 +158,7 @@ func (b *book) receive(l *leg, asked bool) *refusal {
 	case asked || !b.now.Before(l.Until):
 		return &refusal{TransferLate, "the money had not arrived when the transfer's time was over", next}
 	case b.policy.Currency == "":
-		return &refusal{NoSuchAccount, "there is no account " + string(b.key), next}
+		return &refusal{UnknownAccount, "there is no account " + string(b.key), next}
 	case l.Currency != b.state.Currency || l.Currency != b.policy.Currency:
 		return &refusal{WrongCurrency, string(b.key) + " is kept in " + b.state.Currency + ", not in " + l.Currency, next}
 	case l.Amount <= 0 || !fits:

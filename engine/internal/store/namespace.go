@@ -620,7 +620,7 @@ func (s *Namespace) ExclusiveAt(key interlock.Key) *Need {
 // CheckWriters returns why a pattern cannot name the queue that it names, nil if it can.
 func (s *Namespace) CheckWriters(p *Policy) *Refusal {
 	if p.WriterQueue != "" && s.Registered(p.WriterQueue) == nil {
-		return NoSuchQueue(p.WriterQueue)
+		return UnknownQueue(p.WriterQueue)
 	}
 	return nil
 }

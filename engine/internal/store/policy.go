@@ -152,7 +152,7 @@ func (s *Namespace) UnknownKey(key interlock.Key) *Refusal {
 	slices.SortStableFunc(found, func(a, b near) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.policy.Name, b.policy.Name))
 	})
-	no := &Refusal{Code: interlock.CodeUnknownPattern, Key: key}
+	no := &Refusal{Code: interlock.CodeUnmatchedKey, Key: key}
 	if len(found) == 0 {
 		no.Message = message.New(message.NoPatternInClosed, message.Str(key))
 		return no

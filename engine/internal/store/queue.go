@@ -267,8 +267,8 @@ func (p *Pull) Dismiss() {
 	}
 }
 
-func NoSuchQueue(name string) *Refusal {
+func UnknownQueue(name string) *Refusal {
 	return &Refusal{
-		Code: interlock.CodeNoSuchQueue, Message: message.New(message.UnknownQueue, message.Str(keypath.Clip(name, 64))),
+		Code: interlock.CodeUnknownQueue, Message: message.New(message.UnknownQueue, message.Str(keypath.Clip(name, 64))),
 	}
 }

@@ -189,7 +189,7 @@ func TestTableOfFilesIsFull(t *testing.T) {
 	if err := server.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(server.Log(), "no file descriptor is left for a connection") {
+	if !strings.Contains(server.Log(), "no file descriptor left for a connection") {
 		t.Errorf("the table of open files was never full:\n%s", server.Log())
 	}
 	again := launchtest.Start(t, launch.Config{DataDir: dir, Log: io.Discard})

@@ -22,8 +22,10 @@ var secretName = regexp.MustCompile(
 
 // notSecret are comparisons of values that are only named like secrets. Each has its reason.
 var notSecret = map[string]string{
-	"server/credential.go: other.digest == digest":                 "two lines of the operator's own file, when it is read",
-	"guard/proxy/upstream.go: strings.Contains(credential.secret)": "an answer of the guarded API, from which the proxy takes its own credential out; no caller's guess is compared",
+	"server/credential.go: other.digest == digest": "two lines of the operator's own file, when it " +
+		"is read",
+	"guard/proxy/upstream.go: strings.Contains(credential.secret)": "an answer of the guarded API, from which the " +
+		"proxy takes its own credential out; no caller's guess is compared",
 }
 
 // comparing lists the comparisons of secrets in a file that are not constant in time.

@@ -22,7 +22,8 @@ var credentialAttacks = []attack{
 	},
 	{
 		10, "Credentials that are none",
-		"sends a good one shortened, lengthened, in another case, with spaces or NUL, doubled, as Basic, as a cookie or in the address, or a very long one",
+		"sends a good one shortened, lengthened, in another case, with spaces or NUL, doubled, as Basic, as a cookie or " +
+			"in the address, or a very long one",
 		"401, whatever is wrong with it", badCredentials,
 		[]string{"server.TestCredentialFileMistakes"},
 	},
@@ -38,7 +39,8 @@ var credentialAttacks = []attack{
 	},
 	{
 		13, "Agents that want to be operators",
-		"changes patterns, settings, queues, writers or the keys that sign fences with an agent's credential, over HTTP and the stream",
+		"changes patterns, settings, queues, writers or the keys that sign fences with an agent's credential, over HTTP " +
+			"and the stream",
 		"403 forbidden, and nothing is changed", notOperators,
 		[]string{"server.TestOperatorsOnTheStream"},
 	},
@@ -61,7 +63,8 @@ var credentialAttacks = []attack{
 	},
 	{
 		81, "The single writer of a key",
-		"pulls from the queue that is the writer of a key with an agent's credential, a worker's of another queue and a worker's that the queue does not list, and writes past the writer",
+		"pulls from the queue that is the writer of a key with an agent's credential, a worker's of another queue and a " +
+			"worker's that the queue does not list, and writes past the writer",
 		"403 forbidden or writer_only, and the key keeps its value", singleWriter,
 		[]string{"server.TestOnlyTheWriterWrites"},
 	},

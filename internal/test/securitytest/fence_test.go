@@ -43,7 +43,8 @@ var fenceAttacks = []attack{
 	},
 	{
 		68, "Other audiences",
-		"shows a good signed fence for another key, another tenant's namespace, after a newer fence, or a token that was made for something else",
+		"shows a good signed fence for another key, another tenant's namespace, after a newer fence, or a token that was " +
+			"made for something else",
 		"foreign_fence, fenced or invalid_statement", fenceAudiences,
 		[]string{"proxy.TestStatements", "signed.TestCovers"},
 	},

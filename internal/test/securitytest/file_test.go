@@ -15,7 +15,8 @@ import (
 var fileAttacks = []attack{
 	{
 		34, "Paths out of the shared directory",
-		"reads, writes and deletes by ../, absolute paths, backslashes, NUL, encoded slashes, .git and Interlock's own directory, over HTTP",
+		"reads, writes and deletes by ../, absolute paths, backslashes, NUL, encoded slashes, .git and Interlock's own " +
+			"directory, over HTTP",
 		"400 invalid_path, and nothing outside is touched", pathsOverHTTP,
 		[]string{"file.TestPathsThatAreRefused", "file.TestWhatIsNoFile"},
 	},

@@ -9,13 +9,15 @@ import (
 var foreignAttacks = []attack{
 	{
 		1, "A foreign Host",
-		"points a name of its own at the server's address, so that a browser sends its pages' calls there, and tries every operation with a good credential",
+		"points a name of its own at the server's address, so that a browser sends its pages' calls there, and tries " +
+			"every operation with a good credential",
 		"403 foreign_host, for the operations that need no credential too", foreignHost,
 		[]string{"server.TestForeignHostsAndOrigins", "server.TestAnyNameWithCredentials"},
 	},
 	{
 		2, "A foreign Origin",
-		"calls every operation from a page of another site, of no site (null), of another port or of a name that only looks alike",
+		"calls every operation from a page of another site, of no site (null), of another port or of a name that only " +
+			"looks alike",
 		"403 foreign_host", foreignOrigin,
 		[]string{"server.TestForeignPageTakesNoOffer"},
 	},

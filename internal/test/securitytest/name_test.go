@@ -12,7 +12,8 @@ import (
 var nameAttacks = []attack{
 	{
 		29, "Two spellings of one entity",
-		"locks the same thing under a second spelling: NFD, zero-width and bidirectional characters, dots, double slashes, spaces, variation selectors, odd UTF-8",
+		"locks the same thing under a second spelling: NFD, zero-width and bidirectional characters, dots, double " +
+			"slashes, spaces, variation selectors, odd UTF-8",
 		"400 invalid_key, over HTTP, in the path, on the stream and by the command: no second lock", spellings, nil,
 	},
 	{

@@ -166,7 +166,8 @@ func endlessChunks(t *testing.T, s *site) {
 		c := s.connect(t)
 		fmt.Fprintf(
 			c,
-			"POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+				"application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
 			path, s.secrets[rival],
 		)
 		written := make(chan int, 1)

@@ -10,13 +10,15 @@ import (
 var secretAttacks = []attack{
 	{
 		70, "Secrets in the log", "reads the log, at its most talkative level, after all that the cases before this one did",
-		"no credential, no key of a certificate, no id of a lease, session, ticket or effect, no request id and no content of a document stands in it",
+		"no credential, no key of a certificate, no id of a lease, session, ticket or effect, no request id and no " +
+			"content of a document stands in it",
 		secretsInLog,
 		[]string{"server.TestEndedLeaseIsLogged"},
 	},
 	{
 		71, "Secrets in answers",
-		"reads every answer, refusals, metrics and the output of every command among them, that the cases before this one got",
+		"reads every answer, refusals, metrics and the output of every command among them, that the cases before this " +
+			"one got",
 		"no credential stands in any, whether it was good or bad", secretsInAnswers,
 		[]string{"server.TestSecretsStayWithTheirHolder"},
 	},
@@ -34,7 +36,8 @@ var secretAttacks = []attack{
 	},
 	{
 		74, "Comparing secrets", "measures how long the server takes to find a credential wrong",
-		"secrets are compared by crypto/subtle, by digest, and no source file of the server or the guards compares one with ==",
+		"secrets are compared by crypto/subtle, by digest, and no source file of the server or the guards compares one " +
+			"with ==",
 		comparisons, nil,
 	},
 	{

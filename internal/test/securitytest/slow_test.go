@@ -326,7 +326,8 @@ func brokenWaits(t *testing.T, s *site) {
 		c := s.connect(t)
 		fmt.Fprintf(
 			c,
-			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+				"application/json\r\nContent-Length: %d\r\n\r\n%s",
 			s.secrets[rival], len(body), body,
 		)
 		all = append(all, c)

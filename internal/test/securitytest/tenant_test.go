@@ -25,13 +25,15 @@ var tenantAttacks = []attack{
 	},
 	{
 		20, "Ids of another tenant",
-		"has learnt every id of another tenant's, of leases, tickets, sessions, tasks, effects and runs, and uses it in every operation that takes one, in the path, the query, a header or the body",
+		"has learnt every id of another tenant's, of leases, tickets, sessions, tasks, effects and runs, and uses it in " +
+			"every operation that takes one, in the path, the query, a header or the body",
 		"404, in the same words as for an id that never was; the other tenant sees no change", crossIDs,
 		[]string{"server.TestTenantsDoNotMeet"},
 	},
 	{
 		21, "Names of another tenant",
-		"asks for, writes, locks, revokes and deletes what another tenant has, by its name, in every operation that takes one",
+		"asks for, writes, locks, revokes and deletes what another tenant has, by its name, in every operation that " +
+			"takes one",
 		"the answer is the one that a name gets that nobody ever used; the other tenant sees no change", crossNames, nil,
 	},
 	{

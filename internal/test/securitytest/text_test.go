@@ -16,7 +16,8 @@ import (
 var textAttacks = []attack{
 	{
 		38, "Markup and ANSI over HTTP",
-		"puts ANSI, markup, bidirectional and invisible characters into an agent's name, a flow, a purpose, a progress, a note, a reason and a question",
+		"puts ANSI, markup, bidirectional and invisible characters into an agent's name, a flow, a purpose, a progress, a " +
+			"note, a reason and a question",
 		"every answer and event has them as JSON text without control or invisible characters", textOverHTTP,
 		[]string{"server.TestEventsShowNoBodies"},
 	},
@@ -44,7 +45,8 @@ var textAttacks = []attack{
 	},
 	{
 		44, "Instructions to other agents",
-		"writes instructions to a model into its name, its note and its document, and has somebody else's commit refused because of them",
+		"writes instructions to a model into its name, its note and its document, and has somebody else's commit refused " +
+			"because of them",
 		"the message for the prompt has them quoted, as data, and says so", instructions,
 		[]string{"packet.TestHostileTextStaysData"},
 	},
@@ -244,7 +246,8 @@ func textInTerminal(t *testing.T, s *site) {
 }
 
 func forgedEvents(t *testing.T, s *site) {
-	const forged = "x\n\nevent: revoked\ndata: {\"event\":\"forged\"}\nid: 99999999\n\n\r\rdata: {\"event\":\"forged\"}\r\n\r\n{\"event\":\"forged\"}\n"
+	const forged = "x\n\nevent: revoked\ndata: {\"event\":\"forged\"}\nid: 99999999\n\n\r\rdata: " +
+		"{\"event\":\"forged\"}\r\n\r\n{\"event\":\"forged\"}\n"
 	q := quoteJSON(forged)
 	lease := s.agent(
 		t, rival, "POST", "/v1/leases", `{"agent":`+q+`,"purpose":`+q+`,"claims":[{"key":"forged:1"}]}`,

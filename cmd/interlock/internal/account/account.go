@@ -82,7 +82,7 @@ func lookUpSetup(ctx context.Context, a *cli.App, f *account.File) (s accountsSe
 	_, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: view.QueuePath(f.Queue, "")})
 	var queue struct{ Queue view.Queue }
 	switch {
-	case cli.IsRefused(err, interlock.CodeNoSuchQueue):
+	case cli.IsRefused(err, interlock.CodeUnknownQueue):
 		s.missing = true
 	case err != nil:
 		return s, err

@@ -115,8 +115,8 @@ func ExitForCode(code interlock.Code) int {
 	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable,
 		interlock.CodeOutcomeUnknown:
 		return ExitUnreachable
-	case interlock.CodeInternal, interlock.CodeHistoryUnreadable, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeNoSuchPattern, interlock.CodeNoSuchRevision,
-		interlock.CodeNoSuchDocument, interlock.CodeNoSuchFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeNoSuchQueue,
+	case interlock.CodeInternal, interlock.CodeHistoryUnreadable, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeUnknownPattern, interlock.CodeUnknownRevision,
+		interlock.CodeUnknownDocument, interlock.CodeUnknownFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeUnknownQueue,
 		interlock.CodeTaskSettled, interlock.CodeTaskNotSettled, interlock.CodeQueueInUse, interlock.CodeNamespaceInUse, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
 		return ExitFailure
 	}

@@ -16,9 +16,9 @@ func TestExitCodesOfRefusals(t *testing.T) {
 		interlock.CodeQuota:     ExitNotAcquired,
 		interlock.CodeWaitLimit: ExitNotAcquired, interlock.CodeBroken: ExitNotAcquired, interlock.CodePreempted: ExitLost,
 		interlock.CodeModeForbidden: ExitForbidden, interlock.CodeKeyOrder: ExitUsage, interlock.CodeNoCapacity: ExitUsage,
-		interlock.CodeTooManyPermits: ExitUsage, interlock.CodeUnknownPattern: ExitUsage,
-		interlock.CodeNoSuchPattern: ExitFailure,
-		interlock.CodeInvalidKey:    ExitUsage, interlock.CodeTooManyClaims: ExitUsage, interlock.CodeInternal: ExitFailure,
+		interlock.CodeTooManyPermits: ExitUsage, interlock.CodeUnmatchedKey: ExitUsage,
+		interlock.CodeUnknownPattern: ExitFailure,
+		interlock.CodeInvalidKey:     ExitUsage, interlock.CodeTooManyClaims: ExitUsage, interlock.CodeInternal: ExitFailure,
 	} {
 		if got := ExitCode(fmt.Errorf("wrapped: %w", &interlock.Error{Code: code})); got != want {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)

@@ -118,10 +118,9 @@ func RefusalText(e *interlock.Error) string {
 
 // flagNames are the fields of HTTP requests that the server's advice names, as flags.
 var flagNames = strings.NewReplacer(
-	"ask again with on_conflict wait to stand in line", "use --wait 30s to stand in line",
-	"with on_conflict wait", "with --wait 30s",
+	"on_conflict wait", "--wait 30s",
 	"resume it with wait_ms", "resume it with --wait",
-	"with a longer wait_ms", "with a longer --wait",
+	"a longer wait_ms", "a longer --wait",
 )
 
 // AsFlags returns the server's advice with flags instead of fields of HTTP requests.
@@ -134,9 +133,9 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeRevoked:         "write nothing more under it, and ask before you acquire again",
 	interlock.CodeExpired:         "write nothing more under it",
 	interlock.CodeTaken:           "write nothing more under it",
-	interlock.CodeNoSuchPattern:   "`interlock pattern list` lists the existing ones",
-	interlock.CodeNoSuchRevision:  "`interlock pattern revisions` lists the remembered ones",
-	interlock.CodeNoSuchQueue:     "`interlock queue list` lists the existing ones, and `interlock queue set` makes one",
+	interlock.CodeUnknownPattern:  "`interlock pattern list` lists the existing ones",
+	interlock.CodeUnknownRevision: "`interlock pattern revisions` lists the remembered ones",
+	interlock.CodeUnknownQueue:    "`interlock queue list` lists the existing ones, and `interlock queue set` makes one",
 	interlock.CodeUnknownTask:     "`interlock task list` lists the known ones",
 	interlock.CodeTaskSettled:     "`interlock task get` has its history",
 	interlock.CodeTaskMoved:       "drop what you have of it",

@@ -128,7 +128,7 @@ some other way it is the version only if it is asked for before the content.`,
 				switch {
 				case err == nil:
 					version = f.Version
-				case !errors.Is(err, &interlock.Error{Code: interlock.CodeNoSuchFile}):
+				case !errors.Is(err, &interlock.Error{Code: interlock.CodeUnknownFile}):
 					return err
 				}
 				if a.JSON() {

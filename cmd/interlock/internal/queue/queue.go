@@ -147,7 +147,7 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 			switch {
 			case err == nil:
 				err = json.Unmarshal(answer, &old)
-			case refused && refusal.Code == interlock.CodeNoSuchQueue:
+			case refused && refusal.Code == interlock.CodeUnknownQueue:
 				err = nil
 			}
 			if err != nil {

@@ -184,7 +184,7 @@ func (t *Task) Place() string {
 	case t.Is(interlock.TaskRunning):
 		text = fmt.Sprintf("is running, attempt %d of %d", t.Attempt, t.MaxAttempts)
 	case t.Is(interlock.TaskAsking):
-		text = "waits for a person's word"
+		text = "waits for a decision"
 	case t.Is(interlock.TaskDone):
 		text = fmt.Sprintf("done %s ago, in attempt %d", cli.Short(cli.Millis(t.Settled)), t.Attempt)
 	case t.Is(interlock.TaskDead):
