@@ -37,7 +37,7 @@ func TestWorkerKilled(t *testing.T) {
 	id := r.submit("--key", "account:1")
 	first := r.start(
 		"task", "work", "q", "--agent", "first", "--ttl", "1s", "--", "sh", "-c",
-		`echo "has $INTERLOCK_ATTEMPT $INTERLOCK_FENCE $INTERLOCK_LEASE" >&2; read x; sleep 1000`,
+		`echo "has $INTERLOCK_ATTEMPT $INTERLOCK_FENCE $INTERLOCK_LEASE" >&2; read x; exec sleep 1000`,
 	)
 	var attempt, fence, nextFence int
 	var lease string
@@ -137,7 +137,7 @@ func TestWorkerIsHurried(t *testing.T) {
 			r := queued(t)
 			id := r.submit()
 			p := r.start(append(
-				append([]string{"task", "work", "q"}, tt.args...), "--", "sh", "-c", "echo ready >&2; sleep 1000",
+				append([]string{"task", "work", "q"}, tt.args...), "--", "sh", "-c", "echo ready >&2; exec sleep 1000",
 			)...)
 			p.expect("ready")
 			p.signal(syscall.SIGTERM)
