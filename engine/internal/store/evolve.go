@@ -148,6 +148,8 @@ func (st *State) evolveSession(ev *record.Event) error {
 	s.NS.Sessions[id] = s
 	s.NS.Roll.add(s)
 	s.NS.ByNum[s.Num] = s
+	s.Place.Value = s
+	s.NS.Roster.Insert(&s.Place, func(a, b *Session) bool { return a.Num < b.Num })
 	st.SessionNum = max(st.SessionNum, s.Num)
 	return nil
 }
@@ -162,6 +164,7 @@ func (st *State) forgetSession(s *Session) {
 	delete(s.NS.Sessions, s.ID)
 	s.NS.kept.leave(&s.IDs)
 	delete(s.NS.ByNum, s.Num)
+	s.NS.Roster.Remove(&s.Place)
 	s.NS.EndedSessions.Push(endedSession{s.ID, s.Why})
 	s.NS.EndReasons[s.ID] = s.Why
 	if s.NS.EndedSessions.Len() > rememberedSessions {

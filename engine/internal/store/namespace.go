@@ -527,8 +527,9 @@ type Namespace struct {
 	Salt          collection.Salt            // of their hashes
 	Requests      collection.Table[*Request] // that are not over
 	Sessions      map[interlock.SessionID]*Session
-	ByNum         map[uint64]*Session // the same
-	turns         uint64              // counts the new progress texts; volatile
+	ByNum         map[uint64]*Session       // the same
+	Roster        collection.List[*Session] // the same, in the order of their numbers
+	turns         uint64                    // counts the new progress texts; volatile
 	Roll          sessionIndex
 	Tombstones    tombstones
 	EndedSessions collection.PagedQueue[endedSession] // sessions that are over

@@ -97,8 +97,9 @@ type Session struct {
 	ID       interlock.SessionID
 	NS       *Namespace
 	Agent    string
-	Owner    string // the principal that opened it
-	Name     string // public
+	Owner    string                       // the principal that opened it
+	Name     string                       // public
+	Place    collection.Element[*Session] // in Namespace.Roster
 	TTL      time.Duration
 	Opened   Time
 	Flows    collection.Table[*FlowState]

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
+)
+
+// RequestFilter chooses leases or tickets for a listing. What is empty chooses all.
+type RequestFilter struct {
+	Prefix    string // of a claimed key
+	Agent     string
+	Session   string // the public name
+	Principal string
+	After     uint64 // Next of the page before
+	Limit     int    // 0: 100, and at most 1000
+}
+
+func (f *RequestFilter) matches(r *store.Request) bool {
+	if r.Num <= f.After || f.Agent != "" && r.AgentName() != f.Agent {
+		return false
+	}
+	if f.Session != "" && sessionName(r) != f.Session || f.Principal != "" && r.Owner() != f.Principal {
+		return false
+	}
+	return f.Prefix == "" || slices.ContainsFunc(r.Claims(), func(c interlock.Claim) bool {
+		return strings.HasPrefix(string(c.Key), f.Prefix)
+	})
+}
+
+// sessionName returns the public name of the session of r, "" if it has none.
+func sessionName(r *store.Request) string {
+	if s := r.Session(); s != nil {
+		return s.Name
+	}
+	return ""
+}
+
+// LeaseRow is a lease as others see it: it has no id. Text in it came from agents.
+type LeaseRow struct {
+	Request      uint64 // its number, the same in all its events
+	Agent        string
+	Session      string // public name, "" for an anonymous holder
+	Flow         string
+	Principal    string // "" without credentials
+	Purpose      string
+	Progress     string
+	Claims       []interlock.Claim
+	Fence        interlock.Fence
+	Liveness     interlock.Liveness
+	Held         time.Duration
+	ExpiresIn    time.Duration
+	HeartbeatAge time.Duration
+	EndedBy      string // why it is in grace, or closed
+	Parking      *interlock.ParkStatus
+	Task         interlock.TaskID // that the lease is an attempt at
+}
+
+// LeaseList lists leases in the order in which they were requested.
+type LeaseList struct {
+	Namespace interlock.Namespace
+	Filter    RequestFilter
+	Liveness  interlock.Liveness // 0: all
+
+	Rows []LeaseRow
+	More bool   // there are more than the filter's limit
+	Next uint64 // the listing continues after it, whatever becomes of these leases
+
+	found first[*store.Request]
+	next  int
+}
+
+func (l *LeaseList) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	limit := rowsOf(l.Filter.Limit)
+	l.found.limit = limit + 1
+	if !sift(&l.found, s.Requests.Part, &l.next, l.wants, store.ByNumber) {
+		return false
+	}
+	for range glances / requestGlances {
+		switch len(l.Rows) {
+		case len(l.found.list):
+			return true
+		case limit:
+			l.More = true
+			return true
+		}
+		r := l.found.list[len(l.Rows)]
+		l.Next = r.Num
+		l.Rows = append(l.Rows, leaseRow(r))
+	}
+	return false
+}
+
+// A row of a lease or a ticket weighs as much as this many glances: it has up to 64 claims.
+const requestGlances = 8
+
+func (l *LeaseList) wants(r *store.Request) bool {
+	return r.Phase != store.Waiting && l.Filter.matches(r) && (l.Liveness == 0 || livenessOf(r) == l.Liveness)
+}
+
+// livenessOf returns the liveness of a lease, parked also for one that freed its keys.
+func livenessOf(r *store.Request) interlock.Liveness {
+	if r.IsParked() {
+		return interlock.LiveParked
+	}
+	return r.Holder(interlock.Claim{}).Liveness
+}
+
+func leaseRow(r *store.Request) LeaseRow {
+	h := r.Holder(interlock.Claim{})
+	return LeaseRow{
+		Request: r.Num, Agent: h.Agent, Session: h.Session, Flow: h.Flow, Principal: r.Owner(), Purpose: h.Purpose,
+		Progress: h.Progress, Claims: slices.Clone(r.Claims()), Fence: r.Fence, Liveness: livenessOf(r), Held: h.Held,
+		ExpiresIn: h.ExpiresIn, HeartbeatAge: h.HeartbeatAge, EndedBy: h.EndedBy, Parking: h.Parking, Task: r.AttemptAt(),
+	}
+}
+
+// TicketRow is a request in line as others see it: it has no id. Text in it came from agents.
+type TicketRow struct {
+	Request   uint64 // its number, the same in all its events
+	Agent     string
+	Session   string
+	Flow      string
+	Principal string // "" without credentials
+	Purpose   string
+	Claims    []interlock.Claim
+	Any       bool // one of the claims is granted
+	Priority  int  // with which it waits: its own, or one that it inherits
+	Position  int  // 0: it has an offer, or waits for an agent
+	Length    int
+	Waited    time.Duration
+	ETA       time.Duration
+	Offered   bool
+	On        *FlowRef // the party that a declared wait is for
+}
+
+// TicketList lists waiting and offered requests in the order of their arrival. Tasks in line are
+// in TaskList.
+type TicketList struct {
+	Namespace interlock.Namespace
+	Filter    RequestFilter
+	Waiting   bool // only those in line
+	Offered   bool // only those with an offer
+
+	Rows []TicketRow
+	More bool   // there are more than the filter's limit
+	Next uint64 // the listing continues after it, whatever becomes of these requests
+
+	found first[*store.Request]
+	next  int
+}
+
+func (l *TicketList) Look(e *Engine) (done bool) {
+	s := e.turnTo(l.Namespace)
+	if s == nil {
+		return true
+	}
+	limit := rowsOf(l.Filter.Limit)
+	l.found.limit = limit + 1
+	if !sift(&l.found, s.Requests.Part, &l.next, l.wants, store.ByNumber) {
+		return false
+	}
+	for range glances / requestGlances {
+		switch len(l.Rows) {
+		case len(l.found.list):
+			return true
+		case limit:
+			l.More = true
+			return true
+		}
+		r := l.found.list[len(l.Rows)]
+		l.Next = r.Num
+		l.Rows = append(l.Rows, ticketRow(r))
+	}
+	return false
+}
+
+func (l *TicketList) wants(r *store.Request) bool {
+	switch r.Phase {
+	case store.Waiting:
+		return !l.Offered && l.Filter.matches(r)
+	case store.Offered:
+		return !l.Waiting && l.Filter.matches(r)
+	}
+	return false
+}
+
+func ticketRow(r *store.Request) TicketRow {
+	w := waiterView(r, 0)
+	row := TicketRow{
+		Request: r.Num, Agent: w.Agent, Session: w.Session, Flow: w.Flow, Principal: w.Owner, Purpose: w.Purpose,
+		Claims: slices.Clone(r.Claims()), Any: r.Any, Priority: w.Priority, Waited: w.Waited, Offered: w.Offered,
+	}
+	switch {
+	case w.Offered:
+	case r.Target != nil:
+		row.On = &FlowRef{Agent: r.Target.Agent, Session: r.Target.Name, Flow: r.TargetFlow}
+	default:
+		t := r.SoonestAlternative().Ticket()
+		row.Position, row.Length, row.ETA = t.Position, t.Length, t.ETA
+	}
+	return row
+}
