@@ -158,7 +158,7 @@ func (e *Engine) verdict(
 ) *record.Event {
 	ev := e.standing(t, interlock.TaskWaiting)
 	ev.Kind, ev.Actor, ev.Agent = record.ApprovalDecided, principal, by
-	ev.SetVerdict(principal, why)
+	ev.SetVerdict(principal, t.Spec.Approval.Text, why)
 	switch left := t.Spec.Due.Sub(e.Clock); {
 	case v == interlock.Denied:
 		ev.Op = uint8(interlock.TaskDead)

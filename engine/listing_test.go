@@ -83,7 +83,8 @@ func TestListings(t *testing.T) {
 	s.scan(&next)
 	if rows := append(tickets.Rows, next.Rows...); len(rows) != agents-1 || !tickets.More || next.More {
 		t.Errorf("%d and %d tickets are listed of %d", len(tickets.Rows), len(next.Rows), agents-1)
-	} else if last := rows[len(rows)-1]; last.Position != agents-1 || last.Agent != "agent-7" || last.Claims[0].Key != "held:0/0" {
+	} else if last := rows[len(rows)-1]; last.Position != agents-1 || last.Agent != "agent-7" ||
+		last.Claims[0].Key != "held:0/0" {
 		t.Errorf("the last in line is %+v", last)
 	}
 
@@ -124,7 +125,8 @@ func TestListingsOfRareRequests(t *testing.T) {
 
 	tickets := engine.TicketList{Namespace: ns, Waiting: true}
 	s.scan(&tickets)
-	if len(tickets.Rows) != 1 || !tickets.Rows[0].Any || len(tickets.Rows[0].Claims) != 2 || tickets.Rows[0].Position != 1 {
+	if len(tickets.Rows) != 1 || !tickets.Rows[0].Any || len(tickets.Rows[0].Claims) != 2 ||
+		tickets.Rows[0].Position != 1 {
 		t.Errorf("tickets are %+v", tickets.Rows)
 	}
 	sessions := engine.SessionList{Namespace: ns}

@@ -34,3 +34,15 @@ func (e *Engine) spellMore(s *store.Namespace) {
 		note(s.Documents.Present[x.Docs])
 	}
 }
+
+// NearestName returns the one of some names that is spelled most like another, the first of several;
+// "" if there are none.
+func NearestName(name string, names []string) (nearest string) {
+	least := 0
+	for _, n := range names {
+		if d := keypath.Distance(name, n); nearest == "" || d < least {
+			nearest, least = n, d
+		}
+	}
+	return nearest
+}

@@ -351,6 +351,102 @@ func writeParkedLease(j *jsonOut, name string, r *engine.ParkedRow) {
 	j.close()
 }
 
+// writeListedLease writes an api.ListedLease as the member name, or as an element.
+func writeListedLease(j *jsonOut, name string, r *engine.LeaseRow) {
+	j.open(name)
+	j.decimal("request", uint64(r.Request))
+	j.text("agent", r.Agent)
+	j.str("session", r.Session)
+	j.text("flow", r.Flow)
+	j.said("principal", r.Principal)
+	j.text("purpose", r.Purpose)
+	j.text("progress", r.Progress)
+	j.openArray("claims")
+	for i := range r.Claims {
+		writeClaim(j, "", &r.Claims[i])
+	}
+	j.closeArray()
+	j.decimal("fence", uint64(r.Fence))
+	j.str("liveness", r.Liveness.String())
+	j.ms("held_ms", r.Held)
+	j.ms("heartbeat_age_ms", r.HeartbeatAge)
+	j.ms("expires_in_ms", r.ExpiresIn)
+	j.said("ended_by", r.EndedBy)
+	if r.Parking != nil {
+		writeParking(j, "parking", r.Parking)
+	}
+	if !r.Task.IsZero() {
+		j.str("task", r.Task.String())
+	}
+	j.close()
+}
+
+// writeListedTicket writes an api.ListedTicket as the member name, or as an element.
+func writeListedTicket(j *jsonOut, name string, r *engine.TicketRow) {
+	j.open(name)
+	j.decimal("request", uint64(r.Request))
+	j.text("agent", r.Agent)
+	j.str("session", r.Session)
+	j.text("flow", r.Flow)
+	j.said("principal", r.Principal)
+	j.text("purpose", r.Purpose)
+	j.openArray("claims")
+	for i := range r.Claims {
+		writeClaim(j, "", &r.Claims[i])
+	}
+	j.closeArray()
+	if r.Any {
+		j.bool("any", r.Any)
+	}
+	j.int("priority", int64(r.Priority))
+	j.int("position", int64(r.Position))
+	j.int("length", int64(r.Length))
+	j.ms("waited_ms", r.Waited)
+	j.ms("eta_ms", r.ETA)
+	j.bool("offered", r.Offered)
+	if r.On != nil {
+		writeFlow(j, "on", r.On)
+	}
+	j.close()
+}
+
+// writeFlow writes an api.Name as the member name, or as an element.
+func writeFlow(j *jsonOut, name string, f *engine.FlowRef) {
+	j.open(name)
+	j.text("agent", f.Agent)
+	j.str("session", f.Session)
+	j.text("flow", f.Flow)
+	j.close()
+}
+
+// writeListedSession writes an api.ListedSession as the member name, or as an element.
+func writeListedSession(j *jsonOut, name string, r *engine.SessionRow) {
+	j.open(name)
+	j.text("session", r.Name)
+	j.decimal("session_number", uint64(r.Number))
+	j.text("agent", r.Agent)
+	j.said("principal", r.Principal)
+	j.text("progress", r.Progress)
+	j.ms("open_ms", r.Open)
+	j.ms("heartbeat_age_ms", r.HeartbeatAge)
+	j.ms("expires_in_ms", r.ExpiresIn)
+	j.ms("ttl_ms", r.TTL)
+	j.bool("connected", r.Connected)
+	j.int("leases", int64(r.Leases))
+	j.int("waits", int64(r.Waits))
+	j.openArray("holds")
+	for i := range r.Holds {
+		writeClaim(j, "", &r.Holds[i])
+	}
+	j.closeArray()
+	j.openArray("waits_for")
+	for i := range r.WaitsFor {
+		writeClaim(j, "", &r.WaitsFor[i])
+	}
+	j.closeArray()
+	j.close()
+}
+
 // writeHotKey writes an api.HotKey as the member name, or as an element.
 func writeHotKey(j *jsonOut, name string, k *engine.HotKey) {
 	j.open(name)

@@ -190,11 +190,27 @@ func writeTaskEvent(j *jsonOut, ev *record.Event) bool {
 		return false
 	}
 	j.str("task", interlock.TaskID(id).String())
+	writeAnswer(j, ev)
 	j.count("attempt", ev.Generation)
 	if ev.Op != 0 {
 		j.said("state", interlock.TaskState(ev.Op).String())
 	}
 	return true
+}
+
+// writeAnswer writes the question of an approval, and the answer.
+func writeAnswer(j *jsonOut, ev *record.Event) {
+	if text := ev.Question(); text != "" {
+		j.note("question", text)
+	}
+	if ev.Kind != record.ApprovalDecided {
+		return
+	}
+	verdict := interlock.Approved
+	if interlock.TaskState(ev.Op) == interlock.TaskDead {
+		verdict = interlock.Denied
+	}
+	j.str("verdict", verdict.String())
 }
 
 // eventState returns an effect's state after an event: free, when it was found not done.

@@ -18,7 +18,7 @@ import (
 // events is GET /v1/events: the journal's events of the caller's namespace, as
 // JSON lines, or as server-sent events where Accept asks for text/event-stream.
 // Lines end at the newest event unless follow=true is given; server-sent events go
-// on unless follow=false is.
+// on unless follow=false is. Filters choose events by time, key, agent, kind and principal.
 //
 // The journal is read at the reader's pace and nothing waits for it, so one that stands still
 // costs a connection and blocks no other. One that has read nothing for writeTimeout is cut
@@ -40,6 +40,17 @@ func (c *call) events() {
 		c.refuse(interlock.CodeInvalidRequest, "parameter follow: want true or false")
 		return
 	}
+	filter, ok := c.eventFilter()
+	if !ok {
+		return
+	}
+	if filter.until > 0 {
+		if c.query.Get("follow") == "true" {
+			c.refuse(interlock.CodeInvalidRequest, "with parameter until there is an end: leave out follow=true")
+			return
+		}
+		follow = false
+	}
 	at, ok := c.confirm()
 	if !ok {
 		return
@@ -48,15 +59,28 @@ func (c *call) events() {
 	if !ok {
 		return
 	}
-	c.follow(newEventOut(c, sse, view{
-		shows: func(ev *record.Event) bool { return shown(ev.Kind) },
-		write: writeEvent,
-	}), from, at.Index, follow)
+	if filter.since > 0 && from == 0 {
+		if from, ok = c.seek(filter.since); !ok {
+			return
+		}
+	}
+	c.follow(newEventOut(c, sse, view{shows: filter.shows, ends: filter.ends, write: writeEvent}), from, at.Index, follow)
+}
+
+// seek returns an index before all events from a time on. ok is false when the call was answered.
+func (c *call) seek(since engine.Time) (from interlock.Index, ok bool) {
+	from, err := c.s.shard.Seek(c.r.Context(), since.Add(-seekMargin))
+	if err != nil {
+		c.failWith(c.whyEnded(c.r.Context(), err))
+		return 0, false
+	}
+	return from, true
 }
 
 // view is the part of the journal that a reader sees, and its form.
 type view struct {
 	shows func(*record.Event) bool
+	ends  func(entry []record.Event) bool // nothing that it shows can follow these; nil: never
 	write func(*jsonOut, *record.Event, interlock.Index, interlock.Epoch)
 }
 
@@ -115,13 +139,17 @@ func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
 		return interlock.Index(index) + 1, happened(interlock.Index(index), last)
 	}
 	text := c.query.Get("from")
-	if text == "" {
+	switch text {
+	case "", "oldest":
 		return 0, true
+	case "now":
+		return newest + 1, true
 	}
 	index, err := parseDecimal(text)
 	if err != nil {
 		c.refuse(
-			interlock.CodeInvalidRequest, fmt.Sprintf("parameter from: want an index such as 1041, found %q", clipped(text)),
+			interlock.CodeInvalidRequest,
+			fmt.Sprintf("parameter from: want an index such as 1041, oldest or now, found %q", clipped(text)),
 		)
 		return 0, false
 	}
@@ -153,8 +181,14 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 				if !follow && index > newest {
 					return errEnough
 				}
-				if err := out.entry(index, epoch, events); err != nil || index <= newest {
+				if err := out.entry(index, epoch, events); err != nil {
 					return err
+				}
+				if out.ends != nil && out.ends(events) {
+					return errEnough
+				}
+				if index <= newest {
+					return nil
 				}
 				return endOfNamespace(events)
 			},

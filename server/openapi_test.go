@@ -236,6 +236,7 @@ func TestOpenAPI(t *testing.T) {
 		tourBarrier(d)
 		tourParts(d)
 		tourParked(d)
+		tourListings(d)
 		tourEvents(d)
 		tourEventFields(d)
 		tourBadRequests(d)
@@ -337,6 +338,9 @@ func samples() []sample {
 		{"GET", "/v1/mailbox/account:1/log", "", ""},
 		{"GET", "/v1/approvals", "", ""},
 		{"GET", "/v1/parked", "", ""},
+		{"GET", "/v1/leases", "", ""},
+		{"GET", "/v1/tickets", "", ""},
+		{"GET", "/v1/sessions", "", ""},
 		{"POST", "/v1/approvals/" + task, `{"verdict":"approved"}`, ""},
 		{"GET", "/v1/runs", "", ""},
 		{"POST", "/v1/runs", `{"org":"acme","workflow":"triage","wait_ms":0}`, ""},

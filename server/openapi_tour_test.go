@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -257,7 +258,17 @@ func tourFaults(d *door) {
 
 func tourCredentials(d *door) {
 	bearer := "Bearer " + d.reopenWithCredentials()
-	d.post("/v1/sessions", `{}`, "Authorization", bearer).want(200)
+	session := d.post("/v1/sessions", `{}`, "Authorization", bearer).want(200).str("session.id")
+	for _, code := range []int{200, 202} {
+		d.post(
+			"/v1/leases",
+			fmt.Sprintf(`{"session":%q,"on_conflict":"wait","flow":"f%d","claims":[{"key":"mine"}]}`, session, code),
+			"Authorization", bearer,
+		).want(code)
+	}
+	for _, path := range []string{"leases", "tickets", "sessions"} {
+		d.get("/v1/"+path, "Authorization", bearer).want(200).is(path+".0.principal", "billing-swarm")
+	}
 	if events := d.get("/v1/events", "Authorization", bearer).want(200).raw; !strings.Contains(
 		events, `"actor":"billing-swarm"`,
 	) {

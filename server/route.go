@@ -45,7 +45,13 @@ var aboutProcess = map[string]bool{
 var routes = []route{
 	{"/metrics", []method{{"GET", (*call).metrics, mayScrape, nil}}},
 
-	{"/v1/leases", []method{{"POST", (*call).acquire, mayHold, nil}}},
+	{"/v1/leases", []method{
+		{
+			"GET", (*call).listLeases, mayRead,
+			[]string{"prefix", "agent", "session", "principal", "liveness", "cursor", "limit"},
+		},
+		{"POST", (*call).acquire, mayHold, nil},
+	}},
 	{"/v1/leases/{id}", []method{{"GET", (*call).getLease, mayLive, nil}}},
 	{"/v1/leases/{id}/renew", []method{{"POST", (*call).renew, mayLive, nil}}},
 	{"/v1/leases/{id}/release", []method{{"POST", (*call).release, mayLive, nil}}},
@@ -53,12 +59,18 @@ var routes = []route{
 	{"/v1/leases/{id}/arrive", []method{{"POST", (*call).arrive, mayHold, nil}}},
 	{"/v1/leases/{id}/park", []method{{"POST", (*call).park, mayLive, nil}}},
 	{"/v1/leases/{id}/resume", []method{{"POST", (*call).resume, mayLive, nil}}},
+	{"/v1/tickets", []method{{
+		"GET", (*call).listTickets, mayRead, []string{"prefix", "agent", "session", "principal", "state", "cursor", "limit"},
+	}}},
 	{"/v1/tickets/{id}", []method{
 		{"GET", (*call).followTicket, mayLive, []string{"wait_ms"}},
 		{"DELETE", (*call).leave, mayLive, nil},
 	}},
 
-	{"/v1/sessions", []method{{"POST", (*call).openSession, mayLive, nil}}},
+	{"/v1/sessions", []method{
+		{"GET", (*call).listSessions, mayRead, []string{"agent", "principal", "state", "cursor", "limit"}},
+		{"POST", (*call).openSession, mayLive, nil},
+	}},
 	{"/v1/sessions/{id}", []method{{"DELETE", (*call).closeSession, mayLive, nil}}},
 	{"/v1/sessions/{id}/heartbeat", []method{{"POST", (*call).heartbeat, mayLive, nil}}},
 
@@ -68,7 +80,10 @@ var routes = []route{
 	{"/v1/waits", []method{{"GET", (*call).waits, mayRead, nil}, {"POST", (*call).declare, mayHold, nil}}},
 	{"/v1/why", []method{{"GET", (*call).why, mayRead, []string{"key", "agent"}}}},
 	{"/v1/hot", []method{{"GET", (*call).hot, mayRead, []string{"limit"}}}},
-	{"/v1/events", []method{{"GET", (*call).events, mayRead, []string{"from", "follow"}}}},
+	{"/v1/events", []method{{
+		"GET", (*call).events, mayRead,
+		[]string{"from", "follow", "since", "until", "prefix", "agent", "event", "principal"},
+	}}},
 
 	{
 		"/v1/state",

@@ -75,6 +75,10 @@ func (e standbyShard) Survey(
 	return interlock.At{}, e.refusal()
 }
 
+func (e standbyShard) Seek(context.Context, engine.Time) (interlock.Index, error) {
+	return 0, e.refusal()
+}
+
 func (e standbyShard) Follow(context.Context, shard.Follower) error { return e.refusal() }
 
 func (e standbyShard) Head(context.Context) (string, interlock.At, error) {

@@ -265,6 +265,32 @@ func tourParked(d *door) {
 	d.get("/v1/parked?cursor="+d.get("/v1/keys?limit=1").str("cursor")).want(404, "not_found")
 }
 
+func tourListings(d *door) {
+	d.put("/v1/queues/listed", `{}`).want(200)
+	for range 2 {
+		d.post("/v1/tasks", `{"queue":"listed","claims":[{"key":"listed:1"}]}`).want(202)
+	}
+	d.post("/v1/queues/listed/pull", `{}`).want(200)
+	holder := d.session("holder")
+	for _, key := range []string{"listed:2", "listed:3"} {
+		d.post("/v1/leases", `{"session":"`+holder+`","claims":[{"key":"`+key+`"}]}`).want(200)
+	}
+	d.post("/v1/leases", `{"on_conflict":"wait","any":true,"claims":[{"key":"listed:2"},{"key":"listed:3"}]}`).want(202)
+	d.post("/v1/waits", `{"on":{"agent":"holder"},"wait_ms":0}`).want(202)
+	waiter := d.session("waiter")
+	d.post("/v1/leases", `{"session":"`+waiter+`","on_conflict":"wait","claims":[{"key":"listed:2"}]}`).want(202)
+	d.acquire("late", "late:1")
+	for _, path := range []string{"/v1/leases", "/v1/tickets", "/v1/sessions"} {
+		d.get(path+"?agent=holder&cursor="+d.get(path+"?limit=1").want(200).str("cursor")).want(404, "not_found")
+	}
+	d.get("/v1/leases?prefix=parked").want(200).is("leases.0.parking.keys", "freed")
+	d.get("/v1/leases?prefix=listed:1").want(200).says("leases.0.task", "q_")
+	d.get("/v1/tickets").want(200)
+	d.get("/v1/sessions").want(200)
+	pass(interlock.DefaultTTL + 1)
+	d.get("/v1/leases?prefix=late:1").want(200).is("leases.0.ended_by", "ttl")
+}
+
 func tourParts(d *door) {
 	lease := d.acquire("migration", "jobs")
 	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"jobs","parts":2}]}`).want(202)
@@ -294,7 +320,9 @@ func tourEventFields(d *door) {
 	written := full
 	written.Kind = record.Written
 	refused := record.Event{Kind: record.Refused, Outcome: "acquire", Code: interlock.CodeHeld, Num: 3}
-	for _, ev := range []*record.Event{&full, &written, &effect, &refused} {
+	decided := record.Event{Kind: record.ApprovalDecided, Op: uint8(interlock.TaskWaiting)}
+	decided.SetVerdict("ops", "refund 1200?", nil)
+	for _, ev := range []*record.Event{&full, &written, &effect, &refused, &decided} {
 		tourShown(d, "Event", func(j *jsonOut) { writeEvent(j, ev, 8, 9) })
 	}
 }

@@ -119,15 +119,17 @@ func DecodePrincipal(b []byte) (principal string, err error) {
 }
 
 // verdict is the principal that answers a question, as caller, and why, if that is a message of the
-// engine; words are the event's note.
+// engine; words are the event's note. Question is for readers of the trail; journals of earlier
+// versions do not have it.
 type verdict struct {
 	Principal string `journal:"1"`
 	Cause     []byte `journal:"2"`
+	Question  string `journal:"3"`
 }
 
 // SetVerdict sets the principal that answers a question, and why.
-func (ev *Event) SetVerdict(principal string, why *message.Text) {
-	v := verdict{Principal: principal}
+func (ev *Event) SetVerdict(principal, question string, why *message.Text) {
+	v := verdict{Principal: principal, Question: question}
 	ev.Note, v.Cause = splitText(why)
 	ev.Blob = appendVerdict(nil, &v)
 }
@@ -137,4 +139,21 @@ func (ev *Event) Verdict() (principal string, why *message.Text, err error) {
 	var v verdict
 	err = readVerdict(ev.Blob, &v)
 	return v.Principal, joinText(ev.Note, v.Cause), err
+}
+
+// Question returns the question that a person is asked, or has answered; "" if there is none, and
+// of an answer that an earlier version journaled.
+func (ev *Event) Question() string {
+	switch ev.Kind {
+	case ApprovalRequested:
+		if a, err := DecodeApproval(ev.Blob, ev.At); err == nil {
+			return a.Text
+		}
+	case ApprovalDecided:
+		var v verdict
+		if readVerdict(ev.Blob, &v) == nil {
+			return v.Question
+		}
+	}
+	return ""
 }

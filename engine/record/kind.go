@@ -113,7 +113,7 @@ const (
 	// the worker, Outcome or Cause (why it failed before), Blob (the question).
 	ApprovalRequested Kind = 29
 	// ApprovalDecided: a task's question is answered: ID, Num, Agent (the person), Note and Blob
-	// (the principal, and why: see Verdict), Op: the task's state since then, which is dead if the
+	// (the principal, why and the question: see Verdict), Op: the task's state since then, which is dead if the
 	// answer was no; Generation, Due, Outcome and Cause as of TaskMoved.
 	ApprovalDecided Kind = 30
 	// EffectsForgotten: done effects were forgotten before their time: the Num oldest, or the

@@ -29,7 +29,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%v is read as %v, in words %q", c.why, got.Why(), got.Outcome)
 		}
 		decided := &record.Event{Kind: record.ApprovalDecided, At: 7}
-		decided.SetVerdict("ops", c.why)
+		decided.SetVerdict("ops", "refund 1200?", c.why)
 		got := roundTrip(t, decided)
 		principal, why, err := got.Verdict()
 		if err != nil || principal != "ops" || got.Note != c.words || !reflect.DeepEqual(why, c.why) {

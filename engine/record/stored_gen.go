@@ -521,6 +521,7 @@ func appendVerdict(b []byte, x *verdict) []byte {
 	f := fieldList{b}
 	f.text(1, x.Principal)
 	f.blob(2, x.Cause)
+	f.text(3, x.Question)
 	return f.bytes
 }
 
@@ -533,6 +534,8 @@ func readVerdict(b []byte, x *verdict) error {
 			x.Principal = r.text()
 		case 2:
 			x.Cause = r.blob()
+		case 3:
+			x.Question = r.text()
 		default:
 			r.fail(ErrNewer)
 		}

@@ -97,7 +97,10 @@ type Event struct {
 	Session string `json:"session,omitempty" text:"line"`
 	// How the document was written.
 	Op WriteOp `json:"op,omitempty"`
-	// A person's answer about a parked lease: approved or denied.
+	// The question of an approval, in an agent's words. Earlier versions did not record it with the
+	// answer.
+	Question string `json:"question,omitempty" text:"lines"`
+	// A person's answer about a task or a parked lease: approved or denied.
 	Verdict string `json:"verdict,omitempty"`
 	// What the effect came to: claimed, done, unknown or free; or where the task stands since.
 	State string `json:"state,omitempty"`

@@ -91,6 +91,12 @@ var encoders = []encoder{
 		write: map[string]string{"Resource": `j.text("resource", resource)`},
 	},
 	{message: "ParkedLease", function: "writeParkedLease", from: "r *engine.ParkedRow"},
+	{message: "ListedLease", function: "writeListedLease", from: "r *engine.LeaseRow"},
+	{message: "ListedTicket", function: "writeListedTicket", from: "r *engine.TicketRow", write: map[string]string{
+		"On": "if r.On != nil {\nwriteFlow(j, \"on\", r.On)\n}",
+	}},
+	{message: "Name", function: "writeFlow", from: "f *engine.FlowRef"},
+	{message: "ListedSession", function: "writeListedSession", from: "r *engine.SessionRow"},
 	{message: "HotKey", function: "writeHotKey", from: "k *engine.HotKey"},
 	{message: "WaitEdge", function: "writeWaitEdge", from: "w *engine.WaitEdge"},
 	{message: "Party", function: "writeParty", from: "f *engine.FlowRef"},

@@ -403,7 +403,8 @@ func largeFrames(t *testing.T, s *site) {
 func largeAnswers(t *testing.T, s *site) {
 	for _, path := range []string{
 		"/v1/keys?limit=%s", "/v1/state?limit=%s", "/v1/tasks?limit=%s", "/v1/effects?limit=%s", "/v1/hot?limit=%s",
-		"/v1/approvals?limit=%s", "/v1/parked?limit=%s", "/v1/runs?limit=%s",
+		"/v1/approvals?limit=%s", "/v1/parked?limit=%s", "/v1/leases?limit=%s",
+		"/v1/tickets?limit=%s", "/v1/sessions?limit=%s", "/v1/runs?limit=%s",
 	} {
 		for _, limit := range []string{"1000000000", "-1", "0", "1e9", "18446744073709551617", "x"} {
 			if got := s.agent(t, rival, "GET", fmt.Sprintf(path, limit), ""); got.status != 400 {

@@ -95,6 +95,7 @@ func (s *site) world(t *testing.T) things {
 		"cursor.keys": "/v1/keys?limit=1", "cursor.state": "/v1/state?limit=1&prefix=" + mark,
 		"cursor.effects": "/v1/effects?limit=1",
 		"cursor.tasks":   "/v1/tasks?limit=1", "cursor.approvals": "/v1/approvals?limit=1",
+		"cursor.leases": "/v1/leases?limit=1", "cursor.sessions": "/v1/sessions?limit=1",
 		"cursor.parked": "/v1/parked?limit=1", "cursor.runs": "/v1/runs?limit=1",
 	} {
 		w[word] = url.QueryEscape(s.agent(t, acme, "GET", path, "").want(200).must("cursor"))
