@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/endpoint"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -21,6 +22,8 @@ import (
 type Client struct {
 	cfg  Config
 	dial Dialer
+	// servers are those of cfg.Addrs; nil if a Dialer of the caller finds the server.
+	servers *endpoint.List
 
 	ctx    context.Context // of the goroutines
 	cancel context.CancelFunc
@@ -45,23 +48,30 @@ type Client struct {
 	closed   error                           // ErrClosed once Close was called
 }
 
-// Dial connects to the first of cfg.Addrs that answers and opens a session. It tries each
-// address once, or retries for cfg.RetryFor. The error is an *interlock.Error when a server
-// refused, and else wraps ErrUnreachable.
+// Dial connects to the active server of cfg.Addrs and opens a session. It tries a single
+// address once, and several for the time of a fail-over, 10 s; or for cfg.RetryFor. The error is an
+// *interlock.Error when a server refused, and else wraps ErrUnreachable.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
-	dial, err := dialer(cfg)
-	if err != nil {
-		return nil, err
+	if len(cfg.Addrs) == 0 {
+		return nil, errors.New("client: Config.Addrs is empty: name the host:port of a server's session port, such as " +
+			"127.0.0.1:7421")
 	}
-	return New(ctx, dial, cfg)
+	servers := listOf(cfg.Addrs)
+	return dialFirst(ctx, dialer(cfg, servers), servers, cfg)
 }
 
 // New does the same over any Dialer, such as that of a server in this process.
 func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
+	return dialFirst(ctx, dialer, nil, cfg)
+}
+
+func dialFirst(ctx context.Context, dialer Dialer, servers *endpoint.List, cfg Config) (*Client, error) {
 	if cfg.SessionTTL == 0 {
 		cfg.SessionTTL = interlock.DefaultTTL
 	}
-	c := &Client{cfg: cfg, dial: dialer, kick: make(chan struct{}, 1), doing: map[interlock.EffectID]struct{}{}}
+	c := &Client{
+		cfg: cfg, dial: dialer, servers: servers, kick: make(chan struct{}, 1), doing: map[interlock.EffectID]struct{}{},
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	first, err := c.first(ctx)
 	if err != nil {
@@ -77,6 +87,10 @@ func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 func (c *Client) first(ctx context.Context) (*conn, error) {
 	began, pace := time.Now(), c.pace()
 	for {
+		patience := c.cfg.RetryFor
+		if c.several() {
+			patience = max(patience, takeover)
+		}
 		link, err := c.reach(ctx)
 		if err == nil {
 			return link, nil
@@ -84,7 +98,7 @@ func (c *Client) first(ctx context.Context) (*conn, error) {
 		if refusal, ok := errors.AsType[*interlock.Error](err); ok && !refusal.Code.Retryable() {
 			return nil, refusal
 		}
-		if ctx.Err() != nil || time.Since(began) >= c.cfg.RetryFor {
+		if ctx.Err() != nil || time.Since(began) >= patience {
 			if refusal, ok := errors.AsType[*interlock.Error](err); ok {
 				return nil, refusal
 			}

@@ -12,12 +12,15 @@ import (
 // Config holds the server's addresses and this client's identity. The zero value of each field
 // works, except that Dial needs Addrs.
 type Config struct {
-	// Addrs are host:port addresses of session doors. They are tried in order, and
-	// the first that answers is used; after a failure the next one is. Before an address,
-	// "grpc://" has the session carried over gRPC, for proxies that let nothing else
-	// through: that is slower. With several
-	// of them heartbeats come every two seconds at least, so that a server that has
-	// come to stand still is left for the next one within six.
+	// Addrs are the session addresses, host:port, of the servers of one cluster. They are
+	// tried in order, and the active server among them is used; after a failure, and after the answer
+	// of a standby, the next one is tried at once. A name with several addresses counts as
+	// several servers. Before an address, "grpc://" has the session carried over gRPC, for proxies
+	// that let nothing else through: that is slower.
+	//
+	// With several servers heartbeats come every two seconds at least, so that a server that
+	// has come to stand still is left for the next one within six, and an attempt to connect
+	// gets at most a quarter of the shortest ttl. A lease of 10 s or more outlives a fail-over.
 	Addrs []string
 
 	// TLS encrypts the connection. nil means plain text, which is for loopback

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/endpoint"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -58,27 +59,42 @@ const (
 	dialTimeout   = 5 * time.Second  // of one address
 	attachTimeout = 10 * time.Second // of opening or resuming the session on a link
 	reconnectMost = 5 * time.Second  // between two attempts to connect
-	followMost    = time.Second      // the same where another server may have taken over
+	takeover      = 10 * time.Second // by when a standby has taken over, also on a busy machine
 )
+
+// several reports whether there is another server to go to.
+func (c *Client) several() bool { return c.servers != nil && c.servers.Places() > 1 }
 
 // pace is that of attempts to connect.
 func (c *Client) pace() Backoff {
-	if len(c.cfg.Addrs) > 1 {
-		return Backoff{Most: followMost}
+	if c.several() {
+		return Backoff{Most: endpoint.MostPause}
 	}
 	return Backoff{Most: reconnectMost}
 }
 
-// reach connects to the server that owns the shard. One that only stands by sends on to
-// the next address at once.
+// reach connects to the server that owns the shard. It tries each server at most once; one that
+// does not answer, or only stands by, sends on to the next at once.
 func (c *Client) reach(ctx context.Context) (n *conn, err error) {
-	for range max(1, len(c.cfg.Addrs)) {
+	for tried := 1; ; tried++ {
 		n, err = c.connect(ctx)
-		if !errors.Is(err, &interlock.Error{Code: interlock.CodeNotOwner}) {
-			break
+		refusal, refused := errors.AsType[*interlock.Error](err)
+		if err == nil || refused && !leavesServer(refusal.Code) || ctx.Err() != nil || !c.several() ||
+			tried >= c.servers.Places() {
+			return n, err
 		}
 	}
-	return n, err
+}
+
+// attemptTimeout bounds one attempt to connect, or to open a session, that may take most. With other
+// servers to try it gets a quarter of the shortest ttl, so that a silent one costs no lease.
+func (c *Client) attemptTimeout(most time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.several() || c.sess == nil {
+		return most
+	}
+	return min(most, endpoint.Share(c.sess.shortest))
 }
 
 // failed takes note of an attempt to connect that did not succeed, and ends the
@@ -131,14 +147,16 @@ func (c *Client) fail(k *call, err error) {
 	k.finish(nil, err)
 }
 
+var errSilent = errors.New("the server does not respond")
+
 // connect makes a link and binds the session to it: the one that there is, or a
 // new one.
 func (c *Client) connect(ctx context.Context) (*conn, error) {
-	link, err := c.dial(ctx, proto.Hello{Namespace: c.cfg.Namespace, Credential: c.cfg.Credential})
+	link, err := c.dialOnce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, attachTimeout, errors.New("the server does not respond"))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.attemptTimeout(attachTimeout), errSilent)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		link.Close(&interlock.Error{
@@ -155,6 +173,16 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// dialOnce makes a link to the current server.
+func (c *Client) dialOnce(ctx context.Context) (proto.ClientLink, error) {
+	if c.servers != nil { // else the Dialer bounds itself
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.attemptTimeout(dialTimeout), errSilent)
+		defer cancel()
+	}
+	return c.dial(ctx, proto.Hello{Namespace: c.cfg.Namespace, Credential: c.cfg.Credential})
 }
 
 // handshake attaches the session, or opens one first. Nothing else is on the link

@@ -2,56 +2,65 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/endpoint"
 	"github.com/interlockdev/interlock/proto"
 )
 
 // maxServerFrame bounds the frames of a server.
 const maxServerFrame = 64 << 20
 
-// dialer connects to the addresses in turn, beginning with the one that answered last.
-func dialer(cfg Config) (Dialer, error) {
-	if len(cfg.Addrs) == 0 {
-		return nil, errors.New("client: Config.Addrs is empty: name the host:port of a server's session port, such as " +
-			"127.0.0.1:7421")
-	}
-	var start atomic.Uint32
-	return func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
-		var errs []error
-		for range cfg.Addrs {
-			addr := cfg.Addrs[int(start.Load())%len(cfg.Addrs)]
-			link, err := dialOne(ctx, addr, cfg, hello, sync.OnceFunc(func() { start.Add(1) }))
-			if err == nil {
-				return link, nil
-			}
-			if _, refused := errors.AsType[*interlock.Error](err); refused {
-				return nil, err
-			}
-			start.Add(1)
-			errs = append(errs, err)
-		}
-		return nil, errors.Join(errs...)
-	}, nil
-}
-
 // overGRPC begins an address that is to be spoken to over gRPC.
 const overGRPC = "grpc://"
 
-// dialOne connects to one address. After failed the next attempt goes to the next one; it
-// may be called more than once.
-func dialOne(ctx context.Context, addr string, cfg Config, hello proto.Hello, failed func()) (proto.ClientLink, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, errors.New(addr+" says nothing"))
-	defer cancel()
-	if rpc, ok := strings.CutPrefix(addr, overGRPC); ok {
-		return dialGRPC(ctx, rpc, cfg.TLS, hello, failed)
+// listOf returns the servers at addresses of Config.Addrs.
+func listOf(addrs []string) *endpoint.List {
+	list := make([]string, len(addrs))
+	for i, addr := range addrs {
+		list[i] = strings.TrimPrefix(addr, overGRPC)
 	}
-	return dialFramed(ctx, addr, cfg.TLS, hello, failed)
+	return endpoint.New(list)
+}
+
+// dialer connects to the current one of the servers.
+func dialer(cfg Config, servers *endpoint.List) Dialer {
+	return func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
+		at := servers.Current()
+		to := peer{
+			addr: servers.Addr(at), servers: servers, security: cfg.TLS, failed: sync.OnceFunc(func() { servers.Failed(at) }),
+		}
+		var link proto.ClientLink
+		var err error
+		if strings.HasPrefix(cfg.Addrs[at], overGRPC) {
+			link, err = dialGRPC(ctx, to, hello)
+		} else {
+			link, err = dialFramed(ctx, to, hello)
+		}
+		if err != nil {
+			if _, refused := errors.AsType[*interlock.Error](err); !refused {
+				to.failed()
+				err = fmt.Errorf("%s: %w", to.addr, err)
+			}
+			return nil, err
+		}
+		return link, nil
+	}
+}
+
+// peer is the server of one link. After failed the next attempt goes to another one; it
+// may be called more than once.
+type peer struct {
+	addr     string
+	servers  *endpoint.List
+	security *tls.Config
+	failed   func()
 }
 
 // CheckAddr returns an error if an address for Config.Addrs is malformed, or nil.

@@ -26,6 +26,19 @@
 // in line. Only when the session ended meanwhile are its leases lost; later work gets a new
 // session.
 //
+// # Several servers
+//
+// With servers over one journal, Config.Addrs lists all of them:
+//
+//	client.Config{Addrs: []string{"a.internal:7421", "b.internal:7421"}, Agent: "billing-7"}
+//
+// The client stays with the server that answered last. When that dies, is silent or stands by, the
+// next one is tried at once, and after a round over all of them there is a random pause of at most
+// a second. The session, its leases and its places in line go on at the new active server: a lease
+// with a ttl of 10 s or more outlives the death of its server.
+//
+// # Failures
+//
 // Two kinds of failure are kept apart. An [*interlock.Error] is the server's decision about the
 // request, unless its Code is CodeOutcomeUnknown, which means that it was sent and no answer
 // came. [ErrUnreachable] means that it never left this process.

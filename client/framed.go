@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -23,10 +22,8 @@ type framedLink struct {
 
 // dialFramed connects, and returns when the server has said that the client is welcome, or
 // why it is not.
-func dialFramed(
-	ctx context.Context, addr string, security *tls.Config, hello proto.Hello, failed func(),
-) (proto.ClientLink, error) {
-	conn, err := connectTo(ctx, addr, security)
+func dialFramed(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLink, error) {
+	conn, err := to.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,39 +34,53 @@ func dialFramed(
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		return &framedLink{link, failed}, nil
+		return &framedLink{link, to.failed}, nil
 	}
 	link.Close(nil)
 	if _, refused := errors.AsType[*interlock.Error](err); refused {
-		return nil, turnedAway(err, failed)
+		return nil, turnedAway(err, to.failed)
 	}
 	if errors.Is(err, proto.ErrStranger) {
-		return nil, fmt.Errorf(
-			"%s is not the session port of an Interlock server, or it requires TLS: use the address of serve --grpc",
-			addr,
+		return nil, errors.New(
+			"this is not the session port of an Interlock server, or it requires TLS: use the address of serve --grpc",
 		)
 	}
-	return nil, fmt.Errorf("%s: %w", addr, err)
+	return nil, err
 }
 
-func connectTo(ctx context.Context, addr string, security *tls.Config) (net.Conn, error) {
-	if security == nil {
-		var plain net.Dialer
-		return plain.DialContext(ctx, "tcp", addr)
+func (to *peer) connect(ctx context.Context) (net.Conn, error) {
+	conn, err := to.servers.DialContext(ctx, "tcp", to.addr)
+	if err != nil || to.security == nil {
+		return conn, err
 	}
-	security = security.Clone()
+	security := to.security.Clone()
 	security.NextProtos = []string{proto.Protocol}
-	return (&tls.Dialer{Config: security}).DialContext(ctx, "tcp", addr)
+	if security.ServerName == "" {
+		security.ServerName, _, _ = net.SplitHostPort(to.addr)
+	}
+	encrypted := tls.Client(conn, security)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return encrypted, nil
 }
 
 // turnedAway takes note of a refusal after which another address is tried next.
 func turnedAway(err error, failed func()) error {
-	refusal, _ := errors.AsType[*interlock.Error](err)
-	switch refusal.Code {
-	case interlock.CodeShuttingDown, interlock.CodeNotOwner, interlock.CodeTooManyStreams:
+	if refusal, _ := errors.AsType[*interlock.Error](err); leavesServer(refusal.Code) {
 		failed()
 	}
 	return err
+}
+
+// leavesServer reports whether another server may accept a client that one has refused with code.
+func leavesServer(code interlock.Code) bool {
+	switch code {
+	case interlock.CodeShuttingDown, interlock.CodeNotOwner, interlock.CodeTooManyStreams:
+		return true
+	}
+	return false
 }
 
 func (l *framedLink) Recv(f *proto.ServerFrame) error {

@@ -2,9 +2,9 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
@@ -26,15 +26,16 @@ type grpcLink struct {
 	failed func() // the next attempt goes to the next address
 }
 
-func dialGRPC(
-	ctx context.Context, addr string, security *tls.Config, hello proto.Hello, failed func(),
-) (proto.ClientLink, error) {
+func dialGRPC(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLink, error) {
 	transport := insecure.NewCredentials()
-	if security != nil {
-		transport = credentials.NewTLS(security)
+	if to.security != nil {
+		transport = credentials.NewTLS(to.security)
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return to.servers.DialContext(ctx, "tcp", addr)
+		}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(proto.Codec{}), grpc.MaxCallRecvMsgSize(maxServerFrame)),
 		grpc.WithInitialWindowSize(1 << 20),
 		grpc.WithInitialConnWindowSize(4 << 20),
@@ -42,9 +43,9 @@ func dialGRPC(
 			Time: silence.Ask, Timeout: silence.Expect, PermitWithoutStream: true,
 		}),
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, options...)
+	conn, err := grpc.NewClient("passthrough:///"+to.addr, options...)
 	if err != nil {
-		return nil, fmt.Errorf("client: address %q: %w", addr, err)
+		return nil, fmt.Errorf("client: %w", err)
 	}
 	own, cancel := context.WithCancel(context.Background())
 	if hello.Credential != "" {
@@ -67,7 +68,7 @@ func dialGRPC(
 		_ = conn.Close()
 		return nil, err
 	}
-	return &grpcLink{conn: conn, stream: stream, cancel: cancel, failed: failed}, nil
+	return &grpcLink{conn: conn, stream: stream, cancel: cancel, failed: to.failed}, nil
 }
 
 func (l *grpcLink) Send(f *proto.ClientFrame) error { return l.stream.SendMsg(f) }

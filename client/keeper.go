@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/endpoint"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -15,19 +16,13 @@ func beatAfter(ttl time.Duration) time.Duration {
 	return third - rand.N(third/5+1)
 }
 
-// attentive bounds the ttl that heartbeats are timed by when there is another server to go to:
-// they are then sent every two seconds or somewhat more often, so that a server that stands
-// still with its connections open is left within six seconds, and not only when the leases are
-// nearly over.
-const attentive = 6 * time.Second
-
 // beatAfter is when the next heartbeat of the client is due.
 func (c *Client) beatAfter(ttl time.Duration) time.Duration { return beatAfter(c.timed(ttl)) }
 
 // timed returns the ttl that heartbeats are timed by.
 func (c *Client) timed(ttl time.Duration) time.Duration {
-	if len(c.cfg.Addrs) > 1 {
-		return min(ttl, attentive)
+	if c.several() {
+		return min(ttl, endpoint.Attentive)
 	}
 	return ttl
 }

@@ -80,7 +80,7 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "github.com/prometheus/client_golang"},
 	},
 	{
-		folder: "client", local: []string{".", "proto"},
+		folder: "client", local: []string{".", "internal/endpoint", "proto"},
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
 	{folder: "cmd", local: []string{"sim"}},
@@ -107,7 +107,10 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/cli",
-		local:  []string{".", "client", "engine/record", "internal/api", "internal/invisible", "internal/prose", "journal"},
+		local: []string{
+			".", "client", "engine/record", "internal/api", "internal/endpoint", "internal/invisible", "internal/prose",
+			"journal",
+		},
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 	},
 	{
@@ -225,7 +228,7 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/try",
-		local:  []string{"cmd/interlock/internal/cli", "internal/bench", "internal/demo"},
+		local:  []string{"cmd/interlock/internal/cli", "internal/api", "internal/bench", "internal/demo"},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
 	},
 	{
@@ -257,7 +260,7 @@ var table = []rule{
 		},
 	},
 
-	{folder: "internal/api", local: []string{"."}},
+	{folder: "internal/api", local: []string{".", "internal/endpoint"}},
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{
 		folder: "internal/bench",
@@ -270,6 +273,7 @@ var table = []rule{
 		},
 		remote: []string{"golang.org/x/sys/unix"},
 	},
+	{folder: "internal/endpoint"},
 	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
 	{folder: "internal/gen", local: []string{".", "internal/problem"}},
 	{folder: "internal/invisible"},
