@@ -28,7 +28,7 @@ func newDoor(t *testing.T, cfg apiclient.Config) *apiclient.Client {
 
 func TestQuestions(t *testing.T) {
 	ctx := t.Context()
-	d := newDoor(t, apiclient.Config{URL: apitest.Serve(t).URL + "/"})
+	d := newDoor(t, apiclient.Config{URLs: []string{apitest.Serve(t).URL + "/"}})
 	const key = "repo:web/a b/ü%2F"
 	made, err := d.Acquire(ctx, "ann", "why", key, time.Minute)
 	if err != nil || made.ID.IsZero() || made.Fence == 0 || made.Agent != "ann" {
@@ -132,7 +132,7 @@ func TestUnreachable(t *testing.T) {
 			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) },
 		),
 	} {
-		d := newDoor(t, apiclient.Config{URL: url, Credential: "ilk_secret"})
+		d := newDoor(t, apiclient.Config{URLs: []string{url}, Credential: "ilk_secret"})
 		_, ofLease := d.Lease(t.Context(), id)
 		_, _, ofKey := d.Holders(t.Context(), "k")
 		_, _, ofKeys := d.List(t.Context(), "k", "", 10)
@@ -153,11 +153,12 @@ func TestUnreachable(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := newDoor(t, apiclient.Config{URL: other}).CheckFence(ctx, "k", 1); !errors.Is(err, context.Canceled) {
+	d := newDoor(t, apiclient.Config{URLs: []string{other}})
+	if err := d.CheckFence(ctx, "k", 1); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	for _, url := range []string{"", "127.0.0.1:7420", "ftp://x", "http://user@x", "http://x/path", "http://\x7f"} {
-		if _, err := apiclient.New(apiclient.Config{URL: url}); err == nil {
+		if _, err := apiclient.New(apiclient.Config{URLs: []string{url}}); err == nil {
 			t.Errorf("%q is taken", url)
 		}
 	}
@@ -173,7 +174,7 @@ func TestWhoAsks(t *testing.T) {
 		_, _ = io.WriteString(w, `{"outcome":"valid"}`)
 	}))
 	defer s.Close()
-	d := newDoor(t, apiclient.Config{URL: s.URL, Credential: "ilk_1", Namespace: "acme"})
+	d := newDoor(t, apiclient.Config{URLs: []string{s.URL}, Credential: "ilk_1", Namespace: "acme"})
 	if err := d.CheckFence(t.Context(), "k", 1<<63); err != nil {
 		t.Fatal(err)
 	}

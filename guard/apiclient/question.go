@@ -54,7 +54,7 @@ func (d *Client) Lease(ctx context.Context, id interlock.LeaseID) (Lease, error)
 // CheckFence asks whether a write under fence may go ahead at key: nil means that the fence is
 // that of a live lease that claims the key, or an ancestor, exclusively.
 func (d *Client) CheckFence(ctx context.Context, key interlock.Key, fence interlock.Fence) error {
-	return d.order(ctx, "/v1/fences/check", map[string]string{"key": string(key), "fence": decimal(fence)}, "valid")
+	return d.order(ctx, checkPath, map[string]string{"key": string(key), "fence": decimal(fence)}, "valid")
 }
 
 // Holders lists the holders that block a writer of key: those at it, those below it, and those

@@ -45,7 +45,7 @@ func beHook(text string) int {
 	if err != nil {
 		panic(err)
 	}
-	d, err := apiclient.New(apiclient.Config{URL: s.URL})
+	d, err := apiclient.New(apiclient.Config{URLs: []string{s.URL}})
 	if err != nil {
 		panic(err)
 	}

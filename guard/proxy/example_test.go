@@ -27,7 +27,7 @@ func Example() {
 	}))
 	defer api.Close()
 	upstream, _ := url.Parse(api.URL)
-	d, err := apiclient.New(apiclient.Config{URL: interlocked.URL})
+	d, err := apiclient.New(apiclient.Config{URLs: []string{interlocked.URL}})
 	if err != nil {
 		fmt.Println(err)
 		return

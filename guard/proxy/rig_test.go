@@ -53,7 +53,7 @@ func newRig(t *testing.T, config string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := apiclient.New(apiclient.Config{URL: r.interlock.URL})
+	d, err := apiclient.New(apiclient.Config{URLs: []string{r.interlock.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}

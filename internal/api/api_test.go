@@ -95,7 +95,7 @@ func TestRepeat(t *testing.T) {
 	} {
 		t.Run(tt.method+" "+tt.words, func(t *testing.T) {
 			s := &script{words: strings.Fields(tt.words)}
-			c := api.New(api.Config{Base: &url.URL{Scheme: "http", Host: "h"}, Transport: s})
+			c := api.New(api.Config{Bases: []*url.URL{{Scheme: "http", Host: "h"}}, Transport: s})
 			_, err := c.Repeat(t.Context(), api.Request{Method: tt.method, Path: "/", ID: "1"}, false, &counter{})
 			if got := outcome(err); got != tt.want || s.sent != tt.sent {
 				t.Errorf("it ended with %s after %d tries, want %s after %d", got, s.sent, tt.want, tt.sent)
@@ -107,7 +107,7 @@ func TestRepeat(t *testing.T) {
 // A place in line outlives a server that is away for a moment.
 func TestRepeatInLine(t *testing.T) {
 	s, pace := &script{words: []string{"away", "overloaded", "ok"}}, &counter{}
-	c := api.New(api.Config{Base: &url.URL{Scheme: "http", Host: "h"}, Transport: s})
+	c := api.New(api.Config{Bases: []*url.URL{{Scheme: "http", Host: "h"}}, Transport: s})
 	if _, err := c.Repeat(t.Context(), api.Request{Method: http.MethodGet, Path: "/"}, true, pace); err != nil ||
 		s.sent != 3 || pace.advised != 7 {
 		t.Errorf("%v after %d tries, with %d ms of advised pauses", err, s.sent, pace.advised)
@@ -115,7 +115,7 @@ func TestRepeatInLine(t *testing.T) {
 }
 
 func TestProblem(t *testing.T) {
-	c := api.New(api.Config{Base: &url.URL{Scheme: "http", Host: "h"}, Transport: &script{words: []string{"held"}}})
+	c := api.New(api.Config{Bases: []*url.URL{{Scheme: "http", Host: "h"}}, Transport: &script{words: []string{"held"}}})
 	answer, err := c.Do(t.Context(), api.Request{Method: http.MethodGet, Path: "/"})
 	p, ok := errors.AsType[*api.Problem](err)
 	if !ok || p.Code != interlock.CodeHeld || p.Status != 409 || p.Detail != "T" || p.Advice.Message != "M" ||

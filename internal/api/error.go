@@ -15,7 +15,8 @@ import (
 // Unanswered means that no whole answer came.
 type Unanswered struct {
 	Method string
-	Err    error // without the address that was called
+	Server string // host and port
+	Err    error  // without the address that was called
 }
 
 func (e *Unanswered) Error() string { return e.Err.Error() }
@@ -50,6 +51,7 @@ func (e *Unanswered) NotHTTP() bool {
 
 // Stranger means that what answered is no Interlock server.
 type Stranger struct {
+	Server string // host and port
 	Status string // such as "404 Not Found"
 	Body   []byte
 }
@@ -64,21 +66,22 @@ type Problem struct {
 	Code   interlock.Code
 	Detail string
 	Advice interlock.Advice
+	Active *ActiveServer // that a standby named; nil: none
 }
 
 func (e *Problem) Error() string { return string(e.Code) + ": " + e.Detail }
 
 // problemOf reads an answer that is none of success.
-func problemOf(a *Answer, status string) error {
+func problemOf(a *Answer, server, status string) error {
 	var p ProblemDocument
 	if !strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") ||
 		json.Unmarshal(a.Body, &p) != nil || p.Code == "" {
-		return &Stranger{Status: status, Body: a.Body}
+		return &Stranger{Server: server, Status: status, Body: a.Body}
 	}
 	if p.Detail == "" {
 		p.Detail = p.Title
 	}
-	return &Problem{Status: a.Status, Code: p.Code, Detail: p.Detail, Advice: interlock.Advice{
+	return &Problem{Status: a.Status, Code: p.Code, Detail: p.Detail, Active: p.Active, Advice: interlock.Advice{
 		Action: p.Advice.Action, RetryAfter: time.Duration(p.Advice.RetryAfter) * time.Millisecond, Message: p.Advice.Message,
 	}}
 }

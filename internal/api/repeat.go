@@ -14,13 +14,16 @@ type Pace interface {
 	Wait(ctx context.Context, advised time.Duration) error
 }
 
-// tries is how often a request is sent; with the pauses of the command line that takes half a
-// minute.
-const tries = 8
+// A request is sent so often, which takes half a minute with the pauses of the command line; or for so
+// long where Do itself tries several servers.
+const (
+	tries     = 8
+	repeatFor = 30 * time.Second
+)
 
 // Repeat is Do for a request with an ID. It sends the request again while its outcome is
 // unknown, or while the server is shutting down or overloaded: what was carried out is not
-// carried out again. A server that is not there ends it at once, unless the request was sent
+// carried out again. That no server is there ends it at once, unless the request was sent
 // before, or is about a place in line, which the server keeps for interlock.BareTicketTTL. If
 // no answer comes in the end and the request was sent, the error is the *Unanswered of that
 // try.
@@ -35,7 +38,8 @@ func (c *Client) Repeat(ctx context.Context, r Request, inLine bool, pace Pace) 
 		if err == nil || ctx.Err() != nil || !Passing(err) && !(isUnanswered(err) && (inLine || unknown != nil)) {
 			return answer, err
 		}
-		if try >= tries && !(inLine && time.Since(began) < interlock.BareTicketTTL) || pace.Wait(ctx, advised(err)) != nil {
+		enough := try >= tries || c.several() && time.Since(began) >= repeatFor
+		if enough && !(inLine && time.Since(began) < interlock.BareTicketTTL) || pace.Wait(ctx, advised(err)) != nil {
 			if unknown != nil && isUnanswered(err) {
 				return nil, unknown
 			}

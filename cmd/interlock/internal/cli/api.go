@@ -28,15 +28,19 @@ type API struct {
 // Request is a call of the HTTP API.
 type Request = api.Request
 
-// NewAPI returns the HTTP API of a server.
+// NewAPI returns the HTTP API of the target.
 func NewAPI(t *Target) *API {
 	return &API{target: t, Client: api.New(api.Config{
-		Base: t.Base, Credential: t.Credential, Namespace: t.Tenant(), TLS: t.TLS, UserAgent: "interlock/" + Version(),
+		Bases: t.Bases, Credential: t.Credential, Namespace: t.Tenant(), TLS: t.TLS, UserAgent: "interlock/" + Version(),
 	})}
 }
 
-// API returns the HTTP API of the server that the command talks to.
-func (a *App) API() *API { return NewAPI(&a.Server) }
+// API returns the HTTP API of the server that the command talks to. It is one for all calls of the
+// process, so that a server which was found to be the active one is asked first from then on.
+func (a *App) API() *API {
+	a.apiOnce.Do(func() { a.api = NewAPI(&a.Server) })
+	return a.api
+}
 
 // Do makes a call. answer is what came, also with an error that is the server's
 // refusal: then it is the problem document, and the error an *interlock.Error.
@@ -66,20 +70,23 @@ func (c *API) show(a *api.Answer, err error) (int, []byte, error) {
 	return a.Status, a.Body, c.Explain(a.Body, err)
 }
 
+// BeatAfter is Target.BeatAfter for the API's servers.
+func (c *API) BeatAfter(ttl time.Duration) time.Duration { return c.target.BeatAfter(ttl) }
+
 // Explain makes of an error of api.Client one that the commands show. answer is what came.
 func (c *API) Explain(answer []byte, err error) error {
-	host := c.target.Base.Host
 	if _, ok := errors.AsType[*api.Problem](err); ok {
 		return problem(answer)
 	}
 	if other, ok := errors.AsType[*api.Stranger](err); ok {
-		if bytes.Contains(other.Body, []byte("HTTP request to an HTTPS server")) {
+		if host := other.Server; bytes.Contains(other.Body, []byte("HTTP request to an HTTPS server")) {
 			return ExitWith(ExitUnreachable, fmt.Errorf("the server at %s speaks TLS: use https://%s", host, host))
 		}
 		return ExitWith(
 			ExitUnreachable,
 			fmt.Errorf(
-				"what answers at %s is no Interlock server (%s): check --url or INTERLOCK_URL", c.target.Base, Clean(other.Status),
+				"what answers at %s://%s is no Interlock server (%s): check --url or INTERLOCK_URL", c.target.Bases[0].Scheme,
+				other.Server, Clean(other.Status),
 			),
 		)
 	}
@@ -87,8 +94,9 @@ func (c *API) Explain(answer []byte, err error) error {
 	if !ok {
 		return err
 	}
+	host := failed.Server
 	if why := failed.Dial(); why != nil {
-		return c.target.unreachable(host, why)
+		return c.target.unreachable(false, why)
 	}
 	if errors.Is(failed, context.Canceled) {
 		return failed.Err
@@ -105,7 +113,7 @@ func (c *API) Explain(answer []byte, err error) error {
 			),
 		)
 	case !failed.Sent():
-		return c.target.unreachable(host, failed.Err)
+		return c.target.unreachable(false, failed.Err)
 	}
 	return &interlock.Error{Code: interlock.CodeOutcomeUnknown, Message: fmt.Sprintf(
 		"%s was asked, and no whole answer came (%v): it may or may not have happened", host, failed.Err,

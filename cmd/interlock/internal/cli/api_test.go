@@ -47,8 +47,8 @@ func TestServerDiesWithARequest(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				base := &url.URL{Scheme: "http", Host: "127.0.0.1:7420"}
-				c := &API{target: &Target{Base: base}, Client: api.New(api.Config{Base: base, Transport: &tt.door})}
+				bases := []*url.URL{{Scheme: "http", Host: "127.0.0.1:7420"}}
+				c := &API{target: &Target{Bases: bases}, Client: api.New(api.Config{Bases: bases, Transport: &tt.door})}
 				_, _, err := c.Insist(
 					t.Context(), Request{Method: http.MethodPost, Path: "/v1/commits", ID: "one", Again: true}, false,
 				)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,6 +26,9 @@ type App struct {
 
 	Server Target
 	Output string // -o
+
+	apiOnce sync.Once
+	api     *API // see API
 }
 
 // NewApp returns the app of a command line, with the streams of this process.

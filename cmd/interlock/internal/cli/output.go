@@ -63,11 +63,11 @@ func (a *App) Sentence(err error) string {
 	if own, ok := errors.AsType[*exitError](err); ok && own.err == nil {
 		return ""
 	}
-	if errors.Is(err, client.ErrUnreachable) && a.Server.Base != nil {
-		if failed := a.Server.handshake(a.Server.GRPC, err); failed != nil {
+	if errors.Is(err, client.ErrUnreachable) && a.Server.Bases != nil {
+		if failed := a.Server.handshake(strings.Join(a.Server.Sessions, ", "), err); failed != nil {
 			return Clean(failed.Error())
 		}
-		return a.Server.unreachable(a.Server.GRPC, errors.New(reason(err))).Error()
+		return a.Server.unreachable(true, errors.New(reason(err))).Error()
 	}
 	return Clean(err.Error())
 }
@@ -144,6 +144,7 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeParked:          "resume it with `interlock lease resume`",
 	interlock.CodeDenied:          "`interlock unlock` ends it, and `interlock lease resume --unapproved` continues with something else under it",
 	interlock.CodeOutcomeUnknown:  "look before you ask again",
+	interlock.CodeNotOwner:        "with the addresses of all servers in --url (INTERLOCK_URL) the active one is found",
 }
 
 // Complain writes a line to standard error.

@@ -11,25 +11,29 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/endpoint"
 )
 
-// Target is the server that a command talks to.
+// Target is the server that a command talks to, or the servers of a cluster, the first to be tried
+// first.
 type Target struct {
-	URL            string
-	GRPC           string
+	URL            string // one or several, with commas
+	GRPC           string // likewise
 	Namespace      string
 	Credential     string
 	CredentialFile string
 	CAFile         string
 
-	Base *url.URL
-	TLS  *tls.Config // nil without TLS
+	Bases    []*url.URL
+	Sessions []string    // their session addresses
+	TLS      *tls.Config // nil without TLS
 }
 
 // The addresses of a server on this machine that was started without any.
@@ -40,10 +44,14 @@ const (
 
 // Define adds the flags that select the server.
 func (t *Target) Define(flags *pflag.FlagSet) {
-	flags.StringVar(&t.URL, "url", "http://"+DefaultHTTP, "the server's HTTP `address`; https turns on TLS")
+	flags.StringVar(
+		&t.URL, "url", "http://"+DefaultHTTP,
+		"the server's HTTP `address`; https turns on TLS; with several servers all of theirs, with commas",
+	)
 	flags.StringVar(
 		&t.GRPC, "grpc-addr", "",
-		"the server's session `address`; grpc:// before it speaks gRPC, for proxies (default: the host of --url and the port after its own)",
+		"the server's session `address`, or several with commas; grpc:// before one speaks gRPC, for proxies "+
+			"(default: for each --url its host and the port after its own)",
 	)
 	flags.StringVarP(
 		&t.Namespace, "namespace", "n", "", "the `namespace` to work in (default: the credential's, else \"default\")",
@@ -64,22 +72,8 @@ func (t *Target) Define(flags *pflag.FlagSet) {
 
 // Complete checks what was given and works out the rest.
 func (t *Target) Complete() error {
-	text := strings.TrimRight(t.URL, "/")
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	base, err := api.ParseBase(text)
-	if err != nil {
-		return Usagef("--url %s: want an address such as http://%s", Clean(t.URL), DefaultHTTP)
-	}
-	t.Base = base
-	if t.GRPC == "" {
-		if t.GRPC, err = grpcBeside(base); err != nil {
-			return err
-		}
-	}
-	if client.CheckAddr(t.GRPC) != nil {
-		return Usagef("--grpc-addr %s: want host:port, such as %s", Clean(t.GRPC), DefaultGRPC)
+	if err := t.addresses(); err != nil {
+		return err
 	}
 	if t.Credential == "" && t.CredentialFile != "" {
 		content, err := os.ReadFile(t.CredentialFile)
@@ -96,15 +90,79 @@ func (t *Target) Complete() error {
 			"the credential has characters that no credential has: use it exactly as `interlock credential create` printed it",
 		)
 	}
-	if base.Scheme == "https" {
+	if t.Bases[0].Scheme == "https" {
 		t.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		if t.CAFile != "" {
+			var err error
 			if t.TLS.RootCAs, err = trusted(t.CAFile); err != nil {
 				return Usagef("--tls-ca: %w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// addresses reads the lists of addresses.
+func (t *Target) addresses() (err error) {
+	texts := strings.Split(t.URL, ",")
+	for i, text := range texts {
+		text = strings.TrimRight(strings.TrimSpace(text), "/")
+		if !strings.Contains(text, "://") {
+			text = "http://" + text
+		}
+		if _, err := api.ParseBase(text); err != nil {
+			return Usagef("--url %s: want an address such as http://%s", Clean(texts[i]), DefaultHTTP)
+		}
+		texts[i] = text
+	}
+	if t.Bases, err = api.ParseBases(texts); err != nil {
+		return Usagef("--url: %w", err)
+	}
+	t.Sessions = nil
+	if t.GRPC == "" {
+		for _, base := range t.Bases {
+			session, err := grpcBeside(base)
+			if err != nil {
+				return err
+			}
+			t.Sessions = append(t.Sessions, session)
+		}
+		return nil
+	}
+	for text := range strings.SplitSeq(t.GRPC, ",") {
+		session := strings.TrimSpace(text)
+		if client.CheckAddr(session) != nil {
+			return Usagef("--grpc-addr %s: want host:port, such as %s", Clean(text), DefaultGRPC)
+		}
+		t.Sessions = append(t.Sessions, session)
+	}
+	return nil
+}
+
+// URLs returns the HTTP addresses.
+func (t *Target) URLs() (list []string) {
+	for _, base := range t.Bases {
+		list = append(list, base.String())
+	}
+	return list
+}
+
+// hosts returns where the servers are, for messages.
+func (t *Target) hosts() string {
+	hosts := make([]string, len(t.Bases))
+	for i, base := range t.Bases {
+		hosts[i] = base.Host
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// BeatAfter returns how often to show a sign of life for a ttl: three times in it, and more often
+// where another server can take over, so that a server that stands still is noticed in time.
+func (t *Target) BeatAfter(ttl time.Duration) time.Duration {
+	if len(t.Bases) > 1 {
+		ttl = min(ttl, endpoint.Attentive)
+	}
+	return ttl / 3
 }
 
 // grpcBeside is the default address of the gRPC door: on the next port.
@@ -157,16 +215,20 @@ func (t *Target) handshake(addr string, err error) error {
 	return nil
 }
 
-// unreachable returns the message for an addr that does not answer.
-func (t *Target) unreachable(addr string, err error) error {
+// unreachable returns the message for servers that do not answer at their HTTP addresses, or at
+// their session addresses.
+func (t *Target) unreachable(sessions bool, err error) error {
+	addr := t.hosts()
+	if sessions {
+		addr = strings.Join(t.Sessions, ", ")
+	}
 	hint := "start one with `interlock serve --data-dir DIR`, or set INTERLOCK_URL"
 	switch text := err.Error(); {
-	case t.Base == nil:
 	case strings.HasSuffix(text, "no application protocol"), strings.Contains(text, "serve --grpc"): // a server answered
 		hint = "INTERLOCK_GRPC has to be the address of serve --grpc, and INTERLOCK_URL that of serve --http"
-	case text == "EOF" && t.Base.Scheme == "http":
-		hint = "the server there closes the connection: if it speaks TLS, use https://" + t.Base.Host
-	case addr != t.Base.Host:
+	case text == "EOF" && t.Bases[0].Scheme == "http":
+		hint = "the server there closes the connection: if it speaks TLS, use https://" + t.Bases[0].Host
+	case sessions:
 		hint += " (and INTERLOCK_GRPC where it is not on the next port)"
 	}
 	return ExitWith(ExitUnreachable, fmt.Errorf("cannot reach a server at %s (%w): %s", addr, err, hint))

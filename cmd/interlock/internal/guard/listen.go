@@ -103,6 +103,6 @@ const guardShutdown = 10 * time.Second
 func door(a *cli.App) (*apiclient.Client, error) {
 	t := &a.Server
 	return apiclient.New(apiclient.Config{
-		URL: t.Base.String(), Credential: t.Credential, Namespace: t.Tenant(), TLS: t.TLS,
+		URLs: t.URLs(), Credential: t.Credential, Namespace: t.Tenant(), TLS: t.TLS,
 	})
 }

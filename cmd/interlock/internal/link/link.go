@@ -15,7 +15,7 @@ import (
 
 const (
 	dialTimeout   = 10 * time.Second
-	LeaveTimeout  = 5 * time.Second // to release a lease or a place in line
+	LeaveTimeout  = 10 * time.Second // to release a lease or a place in line, also while a standby takes over
 	hangUpTimeout = time.Second
 )
 
@@ -27,7 +27,7 @@ func Dial(ctx context.Context, a *cli.App, agent string, ttl time.Duration) (*cl
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return client.Dial(ctx, client.Config{
-		Addrs: []string{a.Server.GRPC}, TLS: a.Server.TLS, Credential: a.Server.Credential, Namespace: a.Server.Tenant(),
+		Addrs: a.Server.Sessions, TLS: a.Server.TLS, Credential: a.Server.Credential, Namespace: a.Server.Tenant(),
 		Agent: agent, SessionTTL: ttl,
 	})
 }
@@ -47,8 +47,8 @@ func Environment(a *cli.App, session, flow string, pass []string, own ...string)
 		own,
 		"INTERLOCK_SESSION="+session,
 		"INTERLOCK_FLOW="+flow,
-		"INTERLOCK_URL="+a.Server.Base.String(),
-		"INTERLOCK_GRPC="+a.Server.GRPC,
+		"INTERLOCK_URL="+strings.Join(a.Server.URLs(), ","),
+		"INTERLOCK_GRPC="+strings.Join(a.Server.Sessions, ","),
 	), pass...)
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

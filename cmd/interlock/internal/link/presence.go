@@ -63,7 +63,7 @@ func (p *Presence) Forget(id string) {
 
 // Beat shows that this process lives, until ctx ends.
 func (p *Presence) Beat(ctx context.Context) {
-	tick := time.NewTicker(p.TTL / 3)
+	tick := time.NewTicker(p.API.BeatAfter(p.TTL))
 	defer tick.Stop()
 	for {
 		select {
@@ -75,13 +75,22 @@ func (p *Presence) Beat(ctx context.Context) {
 		if id == "" {
 			continue
 		}
-		_, _, err := p.API.Do(
-			ctx, cli.Request{Method: http.MethodPost, Path: sessionPath(id) + "/heartbeat", Body: struct{}{}},
-		)
+		err := p.beat(ctx, id)
 		if cli.ExitCode(err) == cli.ExitLost {
 			p.Forget(id)
 		}
 	}
+}
+
+// beat shows it once, for as long as the session may still live: a single server that is silent gets
+// a quarter of that where there are others.
+func (p *Presence) beat(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, p.TTL)
+	defer cancel()
+	_, _, err := p.API.Do(
+		ctx, cli.Request{Method: http.MethodPost, Path: sessionPath(id) + "/heartbeat", Body: struct{}{}, Again: true},
+	)
+	return err
 }
 
 // Close ends the session.

@@ -81,7 +81,7 @@ func (w *worker) retry(result job.Result) retry {
 // cancels; when the command has settled the task itself, there is nothing left to keep.
 func (w *worker) renew(h *assignment, cancel context.CancelCauseFunc, ended <-chan struct{}) {
 	ttl := cli.Millis(h.Lease.TTL)
-	tick := time.NewTicker(ttl / 3)
+	tick := time.NewTicker(w.api.BeatAfter(ttl))
 	defer tick.Stop()
 	heard := time.Now()
 	said := ""
@@ -117,7 +117,7 @@ func (w *worker) look(h *assignment) (got view.LeaseAnswer, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cli.Millis(h.Lease.TTL)/3)
 	defer cancel()
 	_, answer, err := w.api.Do(
-		ctx, cli.Request{Method: http.MethodPost, Path: view.LeasePath(h.Lease.ID, "renew"), Body: struct{}{}},
+		ctx, cli.Request{Method: http.MethodPost, Path: view.LeasePath(h.Lease.ID, "renew"), Body: struct{}{}, Again: true},
 	)
 	if err == nil {
 		err = json.Unmarshal(answer, &got)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/bench"
 )
 
@@ -130,11 +129,14 @@ func runBench(
 	}
 	var running *bench.Address
 	if namesServer(a, cmd) {
+		if err := oneServer(a, cmd); err != nil {
+			return err
+		}
 		running = &bench.Address{
-			HTTP: hostPort(a.Server.Base), GRPC: a.Server.GRPC, TLS: a.Server.TLS,
+			HTTP: api.HostPort(a.Server.Bases[0]), GRPC: a.Server.Sessions[0], TLS: a.Server.TLS,
 			Credential: a.Server.Credential, Namespace: a.Server.Tenant(),
 		}
-		report.Server = "the server at " + a.Server.Base.String() + ", with the journal and whatever else it has"
+		report.Server = "the server at " + a.Server.Bases[0].String() + ", with the journal and whatever else it has"
 	}
 	targets := make([][]bench.Target, len(scenarios))
 	for i, s := range scenarios {
@@ -225,17 +227,6 @@ func benchTargets(
 		targets = append(targets, bench.Echo{Command: []string{binary, "bench", "echo"}})
 	}
 	return targets, nil
-}
-
-// hostPort is where an address listens, also when it does not say the port.
-func hostPort(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Host
-	case u.Scheme == "https":
-		return net.JoinHostPort(u.Hostname(), "443")
-	}
-	return net.JoinHostPort(u.Hostname(), "80")
 }
 
 // newBenchEcho is the yardstick of the HTTP door, in a process of its own.

@@ -109,10 +109,13 @@ It starts a server of its own, and kills it.`,
 // runDemo plays a scene.
 func runDemo(a *cli.App, cmd *cobra.Command, cfg demo.Config, play func(context.Context, demo.Config) error) error {
 	if namesServer(a, cmd) {
+		if err := oneServer(a, cmd); err != nil {
+			return err
+		}
 		if a.Server.TLS != nil {
 			return cli.Usagef("%s does not speak TLS: leave the server out, and it starts one of its own", cmd.CommandPath())
 		}
-		cfg.Server, cfg.Namespace, cfg.Credential = a.Server.GRPC, a.Server.Namespace, a.Server.Credential
+		cfg.Server, cfg.Namespace, cfg.Credential = a.Server.Sessions[0], a.Server.Namespace, a.Server.Credential
 	}
 	cfg.Out, cfg.JSON = a.Out, a.Output == "json"
 	if term.IsTerminal(int(os.Stderr.Fd())) {
@@ -140,6 +143,14 @@ func namesServer(a *cli.App, cmd *cobra.Command) bool {
 		}
 	}
 	return false
+}
+
+// oneServer refuses a list of servers, which would not be measured or shown alike.
+func oneServer(a *cli.App, cmd *cobra.Command) error {
+	if len(a.Server.Bases) > 1 || len(a.Server.Sessions) > 1 {
+		return cli.Usagef("%s takes one server: name the active one", cmd.CommandPath())
+	}
+	return nil
 }
 
 // newDemoAgent is an agent of the race in a process of its own, because it will be

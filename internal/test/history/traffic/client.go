@@ -39,7 +39,7 @@ func (s *Site) Move(addresses ...string) {
 	s.servers = nil
 	for _, address := range addresses {
 		s.servers = append(s.servers, api.New(api.Config{
-			Base: &url.URL{Scheme: "http", Host: address}, Timeout: cmp.Or(s.Patience, 2*time.Second),
+			Bases: []*url.URL{{Scheme: "http", Host: address}}, Timeout: cmp.Or(s.Patience, 2*time.Second),
 		}))
 	}
 }
