@@ -77,6 +77,9 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	root.PersistentFlags().StringVarP(
 		&a.Output, "output", "o", "text", "the output `format`: text, or json for the server's own answers",
 	)
+	_ = root.RegisterFlagCompletionFunc(
+		"output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp),
+	)
 	root.SetFlagErrorFunc(cli.FlagError)
 	cobra.AddTemplateFunc("own", func(cmd *cobra.Command) string { return ownFlags(cmd).FlagUsagesWrapped(helpWidth) })
 	cobra.AddTemplateFunc("topics", topics)

@@ -65,3 +65,32 @@ func TestWaitForTheEnd(t *testing.T) {
 		t.Errorf("a wait was left behind:\n%s", out)
 	}
 }
+
+// A run inside another one has a session of its own. The chain leads through both to the holder
+// that the inner one waits for.
+func TestWhyThroughNestedRuns(t *testing.T) {
+	r := newRig(t)
+	self := launchtest.Binary(t)
+	last := r.start("run", "--agent", "a", "k:1", "--", "sh", "-c", "echo ready; read x")
+	last.expect("ready")
+	outer := r.start("run", "--agent", "b", "k:2", "--", self, "run", "--agent", "b2", "k:1", "--", "echo", "both")
+	outer.expect("waiting for k:1")
+	waiter := r.start("run", "--agent", "x", "k:2", "--", "echo", "mine")
+	waiter.expect("waiting for k:2")
+	for _, args := range [][]string{{"why", "--agent", "x"}, {"why", "x"}, {"why", "k:2"}} {
+		out := r.must(args...)
+		if !strings.Contains(out, "b2 waits for k:1") || !strings.Contains(out, "a holds k:1") ||
+			strings.Contains(out, "on b2") || strings.Contains(out, "/v1/") {
+			t.Errorf("%v wrote\n%s", args, out)
+		}
+	}
+	if out := r.must("key", "waits"); strings.Count(out, "b2 (") != 1 {
+		t.Errorf("the waits are no single tree:\n%s", out)
+	}
+	last.in.Write([]byte("\n"))
+	last.ends(0)
+	outer.expect("both")
+	outer.ends(0)
+	waiter.expect("mine")
+	waiter.ends(0)
+}

@@ -375,13 +375,20 @@ func idleAdvice(held []interlock.Holder) interlock.Advice {
 }
 
 // waysOn returns for each party the edge that best explains its wait: a holder rather than a waiter
-// ahead.
+// ahead. A session as a whole, which a declared wait may be for, waits where a flow of it does.
 func waysOn(edges []engine.WaitEdge) map[engine.FlowRef]*engine.WaitEdge {
 	next := map[engine.FlowRef]*engine.WaitEdge{}
 	for i := range edges {
 		e := &edges[i]
-		if have := next[flowOf(e.Waiter)]; have == nil || have.Ahead && !e.Ahead {
-			next[flowOf(e.Waiter)] = e
+		flow := flowOf(e.Waiter)
+		parties := []engine.FlowRef{flow}
+		if flow.Session != "" && flow.Flow != "" {
+			parties = append(parties, engine.FlowRef{Agent: flow.Agent, Session: flow.Session})
+		}
+		for _, p := range parties {
+			if have := next[p]; have == nil || have.Ahead && !e.Ahead {
+				next[p] = e
+			}
 		}
 	}
 	return next

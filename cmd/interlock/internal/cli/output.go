@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -29,10 +30,13 @@ func (a *App) Raw(answer []byte) error {
 }
 
 // Content prints what other agents wrote, byte by byte. On a terminal the characters that
-// could steer it, or hide or reorder text, are printed as \u escapes.
+// could steer it, or hide or reorder text, are printed as \u escapes, and the last line ends.
 func (a *App) Content(b []byte) error {
 	if a.screen {
 		b = []byte(escaped(string(b)))
+		if len(b) > 0 && b[len(b)-1] != '\n' {
+			b = append(b, '\n')
+		}
 	}
 	_, err := a.Out.Write(b)
 	return err
@@ -121,10 +125,28 @@ var flagNames = strings.NewReplacer(
 	"on_conflict wait", "--wait 30s",
 	"resume it with wait_ms", "resume it with --wait",
 	"a longer wait_ms", "a longer --wait",
+	"with GET /v1/patterns", "with `interlock pattern list`",
 )
 
-// AsFlags returns the server's advice with flags instead of fields of HTTP requests.
-func AsFlags(advice string) string { return flagNames.Replace(advice) }
+// httpCalls are the calls that the server's advice names beside the commands, with what is left.
+var httpCalls = []struct {
+	call *regexp.Regexp
+	left string
+}{
+	{regexp.MustCompile(`\((?:GET|POST|PUT|DELETE) /v1/[^(), ]*, `), "("},
+	{regexp.MustCompile(`, or (?:GET|POST|PUT|DELETE) /v1/[^(), ]*`), ""},
+	{regexp.MustCompile(` \((?:GET|POST|PUT|DELETE) /v1/[^()]*\)`), ""},
+}
+
+// AsFlags returns the server's advice with flags instead of fields of HTTP requests, and without
+// its calls.
+func AsFlags(advice string) string {
+	advice = flagNames.Replace(advice)
+	for _, c := range httpCalls {
+		advice = c.call.ReplaceAllString(advice, c.left)
+	}
+	return advice
+}
 
 // nextSteps are for refusals with server advice that speaks of HTTP, or repeats the message.
 var nextSteps = map[interlock.Code]string{

@@ -59,7 +59,10 @@ type effectAnswer struct {
 
 // text describes it in half a sentence.
 func (e *effect) text() string {
-	text := cli.Clean(e.State) + ", claimed by " + e.Name() + " " + cli.Short(cli.Millis(e.Age)) + " ago"
+	text := "claimed by " + e.Name() + " " + cli.Short(cli.Millis(e.Age)) + " ago"
+	if e.State != interlock.EffectClaimed.String() {
+		text = cli.Clean(e.State) + ", " + text
+	}
 	if e.Attempt > 1 {
 		text += fmt.Sprintf(" (attempt %d)", e.Attempt)
 	}

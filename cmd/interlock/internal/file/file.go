@@ -52,7 +52,7 @@ func (s *sharedFile) change(cmd *cobra.Command) *cobra.Command {
 		&s.base, "base", "", "the `version` that the change was made from, as printed by read; none for a new file",
 	)
 	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
-	f.StringVar(&s.note, "note", "", "the `reason` of the change, for reports of conflicts")
+	f.StringVar(&s.note, "note", "", "a `text` about the change, for reports of conflicts")
 	return cmd
 }
 

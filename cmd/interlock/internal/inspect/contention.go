@@ -27,7 +27,7 @@ Counts begin with the server's term, and older ones fade.`,
 			}
 			return a.Get(cmd.Context(), "/v1/contention", nil, &got, func() error {
 				if len(got.Patterns) == 0 {
-					a.Complain("nothing was committed or leased yet")
+					a.Complain("nothing was committed or leased since the server started")
 					return nil
 				}
 				t := a.Table("PATTERN", "COMMITS", "CONFLICTS", "RETRIES", "LEASED COMMITS", "LEASES", "WAITED")

@@ -39,7 +39,7 @@ func newGet(a *cli.App) *cobra.Command {
 		Long: `Show a key: the holders of it or of a key above or below it, its waiters and their expected
 waits, the notes that earlier holders left, and by its key pattern the permits taken and the
 tokens left. Parked holders keep the key for a person's decision; closed ones have died, and
-the key opens when their lock_delay is over.
+the key opens when their lock delay is over.
 
 With --resource, for a partitioned key: also the part that a resource belongs to, and the
 member that has it now.`,

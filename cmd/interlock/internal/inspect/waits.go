@@ -52,16 +52,24 @@ type forest struct {
 }
 
 func newForest(edges []edge) *forest {
-	direct := map[cli.Party]bool{} // waits for a holder
+	direct := map[cli.Party]bool{}         // waits for a holder
+	ofSession := map[cli.Party]cli.Party{} // the flow of a session that waits
 	for _, e := range edges {
 		if !e.Ahead {
 			direct[e.Waiter] = true
+		}
+		whole := cli.Party{Agent: e.Waiter.Agent, Session: e.Waiter.Session}
+		if _, known := ofSession[whole]; whole.Session != "" && !known {
+			ofSession[whole] = e.Waiter
 		}
 	}
 	f := &forest{below: map[cli.Party][]edge{}}
 	waits := map[cli.Party]bool{}
 	for _, e := range edges {
 		waits[e.Waiter] = true
+		if flow, ok := ofSession[e.Blocker]; ok { // a wait for a session as a whole
+			e.Blocker = flow
+		}
 		if e.Ahead && direct[e.Waiter] || slices.Contains(f.below[e.Blocker], e) {
 			continue
 		}

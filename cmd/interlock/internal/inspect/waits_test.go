@@ -33,6 +33,25 @@ holder [31m (s-holder [31m)
 	}
 }
 
+// A run inside another one has a session of its own, and the outer one declares to wait for it.
+func TestWaitsThroughNestedRuns(t *testing.T) {
+	flow := func(name string) cli.Party { return cli.Party{Agent: name, Session: "s-" + name, Flow: "main"} }
+	var out bytes.Buffer
+	newForest([]edge{
+		{Waiter: flow("inner"), Blocker: flow("a"), Key: "k:1", Mode: "exclusive", Waited: 3000},
+		{Waiter: flow("outer"), Blocker: cli.Party{Agent: "inner", Session: "s-inner"}, Waited: 2000},
+		{Waiter: flow("x"), Blocker: flow("outer"), Key: "k:2", Mode: "exclusive", Waited: 1000},
+	}).show(&cli.App{Out: &out})
+	want := `a (s-a, main)
+└─ inner (s-inner, main) waits for k:1 (exclusive) 3.0s
+   └─ outer (s-outer, main) waits for it, as it declared 2.0s
+      └─ x (s-x, main) waits for k:2 (exclusive) 1.0s
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
 // A circle, which anonymous agents of one name can seem to make, is shown once.
 func TestWaitsEndsInACircle(t *testing.T) {
 	a, b := cli.Party{Agent: "a"}, cli.Party{Agent: "b"}

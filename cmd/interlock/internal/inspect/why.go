@@ -1,6 +1,11 @@
 package inspect
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -31,34 +36,79 @@ type waitLink struct {
 
 // NewWhy returns the command why.
 func NewWhy(a *cli.App) *cobra.Command {
-	var agent string
+	var key, agent string
 	cmd := &cobra.Command{
-		Use:   "why KEY | --agent AGENT",
+		Use:   "why NAME",
 		Short: "Explain why a key or an agent is stuck, and what to do",
+		Long: `Explain why the key NAME is not free; if it is, the wait of the agent NAME. The answer has the
+chain of blockers, down to the last one, and the next step. --key and --agent restrict the
+search to a key or to an agent.`,
 		Example: `  interlock why account:12345
-  interlock why --agent billing-7`,
+  interlock why billing-7
+  interlock why --agent billing-7 -o json | jq .chain`,
 		Args:              cli.AtMostOneArg,
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) == 1) == cmd.Flags().Changed("agent") {
+			named := args
+			for _, name := range []string{key, agent} {
+				if name != "" {
+					named = append(named, name)
+				}
+			}
+			if len(named) != 1 {
 				return cli.Usagef("name one key, or one agent: %s", cli.UseLine(cmd))
 			}
-			query := url.Values{}
 			if len(args) == 1 {
-				query.Set("key", args[0])
-			} else {
-				query.Set("agent", agent)
+				return whyName(cmd.Context(), a, args[0])
+			}
+			query := url.Values{"key": {key}}
+			if agent != "" {
+				query = url.Values{"agent": {agent}}
 			}
 			var why whyAnswer
 			return a.Get(cmd.Context(), "/v1/why", query, &why, func() error { return showWhy(a, &why) })
 		},
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "the waiting `agent`")
+	cmd.Flags().StringVar(&key, "key", "", "the `key`")
+	cmd.Flags().StringVar(&agent, "agent", "", "the `agent`")
 	return cmd
 }
 
+// whyName explains a key, or the agent of that name when the key is free.
+func whyName(ctx context.Context, a *cli.App, name string) error {
+	ask := func(what string) (answer []byte, err error) {
+		_, answer, err = a.API().Do(ctx, cli.Request{
+			Method: http.MethodGet, Path: "/v1/why", Query: url.Values{what: {name}},
+		})
+		return answer, err
+	}
+	answer, err := ask("key")
+	if err == nil && isIdle(answer) || cli.IsRefused(err, interlock.CodeInvalidKey) {
+		if other, failed := ask("agent"); failed == nil && !isIdle(other) {
+			answer, err = other, nil
+		}
+	}
+	if a.JSON() && answer != nil {
+		return errors.Join(err, a.Raw(answer))
+	}
+	if err != nil {
+		return err
+	}
+	var why whyAnswer
+	if err := json.Unmarshal(answer, &why); err != nil {
+		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	}
+	return showWhy(a, &why)
+}
+
+// isIdle reports whether an answer is about a key that is free, or about an agent that does nothing.
+func isIdle(answer []byte) bool {
+	var why whyAnswer
+	return json.Unmarshal(answer, &why) == nil && why.Advice.Action == interlock.ActRetry
+}
+
 func showWhy(a *cli.App, why *whyAnswer) error {
-	a.Say("%s\n", cli.Clean(why.Text))
+	a.Say("%s\n", cli.AsFlags(cli.Clean(why.Text)))
 	if len(why.Waits) == 0 {
 		showChain(a, why.Chain)
 	}

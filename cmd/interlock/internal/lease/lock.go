@@ -146,6 +146,6 @@ lost before, so that another holder may have worked on the keys.`,
 		},
 	}
 	cmd.Flags().StringVar(&outcome, "outcome", "done", "the outcome, in a word")
-	cmd.Flags().StringVar(&note, "note", "", "a note for the next holder")
+	cmd.Flags().StringVar(&note, "note", "", "a `text` for the next holder")
 	return cmd
 }

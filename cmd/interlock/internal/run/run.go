@@ -64,8 +64,8 @@ command and all of its process group get SIGTERM, and after --kill-after SIGKILL
 that the command leaves behind in its group are ended too, before the lease is released; a
 daemon that is to survive leaves the group by setsid.
 
-With -o json the last line on standard error is the result; standard output is the
-command's.
+With -o json the last line on standard error is the result, also of a lease that is refused;
+standard output is the command's.
 
 Signals are passed on to the command, and on a terminal it has the terminal. Its environment
 has
@@ -143,7 +143,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	r.q.Define(cmd, interlock.DefaultTTL)
 	f := cmd.Flags()
 	f.BoolVar(&r.skip, "skip", false, "when the keys are held already, do nothing and exit with 0")
-	f.StringVar(&r.note, "note", "", "a note for the next holder")
+	f.StringVar(&r.note, "note", "", "a `text` for the next holder")
 	f.BoolVar(&r.documents, "documents", false, "hand the documents at the keys to the command, in a file")
 	cli.DurationVar(
 		f, &r.killAfter, "kill-after", 0,
@@ -172,6 +172,9 @@ func (r *invocation) run(ctx context.Context) error {
 			r.say("%s", skippedText(err))
 			return nil
 		}
+		if r.a.JSON() {
+			return r.reportRefusal(err)
+		}
 		return err
 	}
 	result, err := r.work(c, lease)
@@ -185,6 +188,38 @@ func (r *invocation) run(ctx context.Context) error {
 		err = errors.Join(err, r.report(lease, err))
 	}
 	return err
+}
+
+// reportRefusal prints one line to standard error about a lease that was not granted.
+func (r *invocation) reportRefusal(err error) error {
+	code := cli.ExitCode(err)
+	out := struct {
+		Keys      []interlock.Key `json:"keys,omitempty"`
+		AnyPrefix string          `json:"any_prefix,omitempty"`
+		Refused   bool            `json:"refused"`
+		Code      interlock.Code  `json:"code,omitempty"`
+		Detail    string          `json:"detail"`
+		Holders   []cli.Holder    `json:"holders,omitempty"`
+		Length    int             `json:"queue_length,omitempty"`
+		Advice    *cli.Advice     `json:"advice,omitempty"`
+		ExitCode  int             `json:"exit_code"`
+	}{
+		Keys: view.KeysOf(r.claims), AnyPrefix: r.q.AnyPrefix, Refused: true, Detail: r.a.Sentence(err), ExitCode: code,
+	}
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok {
+		out.Code, out.Detail = refusal.Code, refusal.Message
+		for i := range refusal.Holders {
+			out.Holders = append(out.Holders, cli.HolderOf(&refusal.Holders[i]))
+		}
+		if refusal.Queue != nil {
+			out.Length = refusal.Queue.Length
+		}
+		out.Advice = &cli.Advice{
+			Action: refusal.Advice.Action, RetryAfter: refusal.Advice.RetryAfter.Milliseconds(),
+			Message: cli.AsFlags(refusal.Advice.Message),
+		}
+	}
+	return errors.Join(cli.ExitWith(code, nil), json.NewEncoder(r.a.Err).Encode(out))
 }
 
 // report prints one line to standard error about how it went: standard output is the command's.

@@ -111,7 +111,7 @@ asked for anew.`,
 	f.IntVar(&r.q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
 	f.StringVar(&r.q.Purpose, "purpose", "", "its purpose, for others to read")
 	cli.AgentVar(f, &r.q.Agent, "your `name`, for others to read")
-	f.StringVar(&r.note, "note", "", "a note for the next run")
+	f.StringVar(&r.note, "note", "", "a `text` for the next run")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print errors only")
 	return cmd
 }
@@ -165,7 +165,7 @@ before, so that another one may have taken its place.`,
 		},
 	}
 	cmd.Flags().StringVar(&outcome, "outcome", "done", "the outcome, in a word")
-	cmd.Flags().StringVar(&note, "note", "", "a note for the next run")
+	cmd.Flags().StringVar(&note, "note", "", "a `text` for the next run")
 	return cmd
 }
 

@@ -56,7 +56,7 @@ func (c *commitFlags) shared(f *pflag.FlagSet) {
 	f.StringArrayVar(
 		&c.leases, "lease", nil, "a `lease` that covers the write; may be repeated (default: $INTERLOCK_LEASE)",
 	)
-	f.StringVar(&c.note, "note", "", "the reason, for readers of the change")
+	f.StringVar(&c.note, "note", "", "a `text` about the change, for readers of the change")
 	cli.AgentVar(f, &c.agent, "your `name`, for others to read")
 }
 

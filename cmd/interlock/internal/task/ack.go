@@ -73,7 +73,7 @@ server answered, 77 not allowed, 2 wrong flags.`,
 	f.StringArrayVar(&k.merge, "merge", nil, "change members of a document, `KEY=PATCH`; may be repeated")
 	f.StringArrayVar(&k.rms, "rm", nil, "remove the document at a `key`; may be repeated")
 	f.StringVar(&k.file, "file", "", "read the acknowledgement from this `file` of JSON; - is standard input")
-	f.StringVar(&k.note, "note", "", "a note for the next holders of the keys")
+	f.StringVar(&k.note, "note", "", "a `text` for the next holders of the keys")
 	return cmd
 }
 

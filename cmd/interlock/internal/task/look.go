@@ -88,7 +88,7 @@ func listTasks(ctx context.Context, a *cli.App, query url.Values, limit int, ids
 	case err != nil || a.JSON():
 		return err
 	case shown == 0:
-		a.Complain("there is no such task")
+		a.Complain("no tasks")
 		return nil
 	case !ids:
 		t.Fit(cli.TableWidth)
