@@ -193,9 +193,14 @@ const (
 	DefaultEffectTTL = time.Minute // of a claim with neither a session nor a lease
 	MaxEffectTTL     = 24 * time.Hour
 
-	MaxQueues         = 1000      // of a namespace
-	MaxTasks          = 1_000_000 // of a queue, not settled
-	MaxSettledTasks   = 100_000   // done, dead and cancelled ones that a namespace remembers; done ones go first
+	MaxWebhooks       = 100            // of a namespace
+	MaxAllWebhooks    = 10_000         // of all namespaces together
+	MaxURLBytes       = 2048           // of a webhook
+	MaxWebhookEvents  = 64             // types of events that a webhook lists
+	WebhookSecretTime = 24 * time.Hour // how long the former secret signs, too, after a rotation
+	MaxQueues         = 1000           // of a namespace
+	MaxTasks          = 1_000_000      // of a queue, not settled
+	MaxSettledTasks   = 100_000        // done, dead and cancelled ones that a namespace remembers; done ones go first
 	MaxPayloadBytes   = 256 << 10
 	TaskBytes         = 768     // that a task counts besides its claims, payload, result and texts
 	TaskClaimBytes    = 384     // that a claim of a task counts besides its key

@@ -40,6 +40,8 @@ const (
 	CodeInvalidPath      Code = "invalid_path"     // a path that leaves its root, or names no regular file
 	CodeUnknownFile      Code = "unknown_file"     // there is no file at the path
 	CodeUnknownQueue     Code = "unknown_queue"    // tasks are for queues that were registered
+	CodeUnknownWebhook   Code = "unknown_webhook"  // operators set webhooks
+	CodeInvalidWebhook   Code = "invalid_webhook"  // its URL may not be called, or its settings contradict their limits
 	CodeInvalidQueue     Code = "invalid_queue"    // a queue's settings contradict themselves or their limits
 	CodeQueueInUse       Code = "queue_in_use"     // it has tasks, or is a writer, and is not dropped
 	CodeInvalidPayload   Code = "invalid_payload"  // not one JSON value, or larger than MaxPayloadBytes
@@ -108,6 +110,7 @@ const (
 	CodeTooManyDocuments  Code = "too_many_documents"
 	CodeTooMuchState      Code = "too_much_state"
 	CodeTooManyQueues     Code = "too_many_queues"
+	CodeTooManyWebhooks   Code = "too_many_webhooks"
 	CodeTooManyTasks      Code = "too_many_tasks"
 	CodeQueueDraining     Code = "queue_draining" // the queue takes nothing new
 	CodeTooManyEffects    Code = "too_many_effects"

@@ -113,6 +113,10 @@ func (c *Answer) decide(e *Engine) {
 		e.refuse(interlock.CodeNotAsking, words).Tasks = []Task{t.Show()}
 		return
 	}
+	if c.Asked != 0 && c.Asked != t.Spec.Approval.Asked {
+		e.refuse(interlock.CodeNotAsking, message.New(message.AnotherQuestion)).Tasks = []Task{t.Show()}
+		return
+	}
 	no := t.NotAnsweredBy(c.Actor)
 	if no == nil {
 		no = t.Queue.NotApprover(c.Principal)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
 // The commands about tasks: requests that wait instead of their agents.
@@ -125,6 +126,8 @@ type Answer struct {
 	Verdict interlock.Verdict `fingerprint:"3"`
 	By      string            `fingerprint:"4"` // the person's name, beside Head.Actor
 	Reason  string            `fingerprint:"5"`
+	// Asked, if not 0, is when the only question that is answered was asked.
+	Asked store.Time `fingerprint:"+1"`
 }
 
 // ChangeTask cancels a task that does not run, has it due at another time, or takes a

@@ -130,6 +130,15 @@ func questionOf(r *store.Request) *LeaseQuestion {
 	}
 }
 
+// LeaseQuestion returns the question about the parked lease that had a fence, nil if none is asked.
+func (e *Engine) LeaseQuestion(ns interlock.Namespace, fence interlock.Fence) *LeaseQuestion {
+	s := e.turnTo(ns)
+	if s == nil || s.Aside[fence] == nil || !s.Aside[fence].Rare.Parking.Asks {
+		return nil
+	}
+	return questionOf(s.Aside[fence])
+}
+
 // LeaseQuestions lists the leases that are parked with an open question, the oldest first.
 type LeaseQuestions struct {
 	Namespace interlock.Namespace

@@ -38,6 +38,9 @@ type Effect struct {
 	Tasks    []Task         // of the commands about tasks
 	Handed   []Assignment   // Granted, of Pull
 
+	Webhook   *WebhookView // of the commands about webhooks
+	NewSecret bool         // the command made its secret, so its caller may see it
+
 	// Repeated marks the answer of an earlier command with the same request id.
 	Repeated bool
 

@@ -292,6 +292,7 @@ func (c *Answer) fingerprint() uint64 {
 	p.Number(uint64(c.Verdict))
 	p.Text(c.By)
 	p.Text(c.Reason)
+	p.Addition(1, uint64(c.Asked))
 	return uint64(p)
 }
 
@@ -324,6 +325,27 @@ func (c *RevertPattern) fingerprint() uint64 {
 	p.Number(31)
 	p.Text(c.Name)
 	p.Number(c.Revision)
+	return uint64(p)
+}
+
+func (c *SetWebhook) fingerprint() uint64 {
+	var p record.Fingerprint
+	p.Number(33)
+	p.Bytes(record.AppendWebhookSettings(nil, &c.Webhook))
+	return uint64(p)
+}
+
+func (c *DeleteWebhook) fingerprint() uint64 {
+	var p record.Fingerprint
+	p.Number(35)
+	p.Text(c.Name)
+	return uint64(p)
+}
+
+func (c *RotateWebhook) fingerprint() uint64 {
+	var p record.Fingerprint
+	p.Number(34)
+	p.Text(c.Name)
 	return uint64(p)
 }
 

@@ -108,7 +108,7 @@ func contents(s *store.Namespace) *message.Text {
 		message.Num(len(s.Documents.Present)),
 		message.Num(len(s.SideEffects.Known) - s.SideEffects.Done.Len() - s.SideEffects.Free.Len()),
 		message.Num(s.SideEffects.Done.Len()), message.Num(s.Logs.All.Len()), message.Num(len(s.Patterns)),
-		message.Num(len(s.Tasks.Queues)), message.Num(settings),
+		message.Num(len(s.Tasks.Queues)), message.Num(settings), message.Num(len(s.Webhooks)),
 	}
 	if !slices.ContainsFunc(counts, func(a message.Arg) bool { return a.Number != 0 }) {
 		return nil

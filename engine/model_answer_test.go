@@ -78,6 +78,8 @@ func (m *model) expect(cmd engine.Command) answer {
 		return refusalKey(interlock.CodeInvalidPattern, "") // or Done: what is wrong with it the scripts say
 	case *engine.Configure:
 		return refusalKey(interlock.CodeInvalidPattern, "") // likewise
+	case *engine.SetWebhook, *engine.RotateWebhook, *engine.DeleteWebhook, *engine.AckWebhook:
+		return m.expectWebhook(c)
 	case *engine.DeleteNamespace:
 		return m.expectDeletion(c)
 	case *engine.DropPattern:

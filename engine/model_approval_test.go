@@ -254,6 +254,9 @@ func (m *model) expectAnswer(c *engine.Answer) answer {
 			(q == nil || q.verdict != c.Verdict || q.by != answerer(c) || q.name != c.Actor) {
 			return refusalKey(interlock.CodeNotAsking)
 		}
+		if t.state == interlock.TaskAsking && c.Asked != 0 && c.Asked != q.asked {
+			return refusalKey(interlock.CodeNotAsking)
+		}
 		if t.state == interlock.TaskAsking &&
 			(t.isInvolved(c.Actor) || !listed(m.queueOf(t).Approvers, principalOf(c.Actor))) {
 			return refusalKey(interlock.CodeForbidden)

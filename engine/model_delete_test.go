@@ -22,7 +22,7 @@ type began struct {
 func (m *model) beginning(ns interlock.Namespace) interlock.Version {
 	b, known := m.began[ns]
 	switch {
-	case known && (b.kept || m.queued(ns)):
+	case known && (b.kept || m.queued(ns) || m.hasWebhooks(ns)):
 		return b.above
 	case m.cmd != nil && m.cmd.Header().Namespace == ns:
 		return m.past
@@ -44,17 +44,23 @@ func (m *model) begins(ev *record.Event) {
 		m.began = map[interlock.Namespace]began{}
 	}
 	b, known := m.began[ev.Namespace]
-	if !known || !b.kept && !m.queued(ev.Namespace) {
+	if !known || !b.kept && !m.queued(ev.Namespace) && !m.hasWebhooks(ev.Namespace) {
 		b.above = m.past
 	}
-	b.kept = b.kept || ev.RequestID != "" || ev.Kind != record.QueueSet && ev.Kind != record.QueueDropped
+	switch ev.Kind {
+	case record.QueueSet, record.QueueDropped, record.WebhookSet, record.WebhookRotated, record.WebhookDeleted,
+		record.WebhookDelivered: // a queue and a webhook leave nothing behind
+		b.kept = b.kept || ev.RequestID != ""
+	default:
+		b.kept = true
+	}
 	m.began[ev.Namespace] = b
 }
 
 // lives reports whether something is in a namespace that is not deleted without force.
 func (m *model) lives(ns interlock.Namespace) bool {
 	_, set := m.settings[ns]
-	return set || len(m.patterns[ns]) > 0 || m.queued(ns) ||
+	return set || len(m.patterns[ns]) > 0 || m.queued(ns) || m.hasWebhooks(ns) ||
 		slices.ContainsFunc(m.logs, func(x logEntry) bool { return x.ns == ns }) ||
 		slices.ContainsFunc(m.sessions, func(s *session) bool { return s.ns == ns && !s.ended }) ||
 		slices.ContainsFunc(m.requests, func(r *request) bool { return r.ns == ns && r.phase != over }) ||
@@ -145,6 +151,7 @@ func (m *model) foldDeletion(ns interlock.Namespace) {
 	maps.DeleteFunc(m.inUse, func(p queueEntry, _ int) bool { return p.ns == ns })
 	delete(m.patterns, ns)
 	delete(m.settings, ns)
+	maps.DeleteFunc(m.webhooks, func(k webhookOf, _ engine.WebhookView) bool { return k.ns == ns })
 }
 
 // checkFarewells returns the effects other than those of a deletion, and an error if one of

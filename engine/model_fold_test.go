@@ -107,6 +107,8 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		m.foldRules(cmd)
 	case record.QueueSet, record.QueueDropped:
 		m.foldQueue(cmd)
+	case record.WebhookSet, record.WebhookRotated, record.WebhookDeleted, record.WebhookDelivered:
+		m.foldWebhook(cmd)
 	case record.NamespaceDeleted:
 		m.foldDeletion(ev.Namespace)
 	case record.TaskSubmitted:

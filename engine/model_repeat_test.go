@@ -39,7 +39,8 @@ func repeatable(cmd engine.Command) bool {
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
 		*engine.SetPattern, *engine.DropPattern, *engine.RevertPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
 		*engine.SetQueue, *engine.SwitchQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask,
-		*engine.AskHuman, *engine.Answer, *engine.StartRun:
+		*engine.AskHuman, *engine.Answer, *engine.StartRun,
+		*engine.SetWebhook, *engine.RotateWebhook, *engine.DeleteWebhook:
 		return true
 	}
 	return false
@@ -132,6 +133,10 @@ func bodyOf(cmd engine.Command) string {
 		c.Jitter = 0
 	case *engine.StartRun:
 		c.MaxWait = 0
+	case *engine.SetWebhook:
+		c.ID, c.Secret, c.LinkKey, c.Cursor = "", nil, nil, 0
+	case *engine.RotateWebhook:
+		c.Secret, c.LinkKey = nil, nil
 	}
 	return fmt.Sprintf("%T%+v%+v", cmd, plain.Interface(), asked)
 }

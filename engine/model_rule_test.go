@@ -92,6 +92,8 @@ func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 		return m.permitWritten(cmd, ev)
 	case record.QueueSet, record.QueueDropped:
 		return m.permitQueue(cmd, ev)
+	case record.WebhookSet, record.WebhookRotated, record.WebhookDeleted, record.WebhookDelivered:
+		return m.permitWebhook(cmd, ev)
 	case record.NamespaceDeleted:
 		return m.permitDeletion(cmd, ev)
 	case record.TaskSubmitted:

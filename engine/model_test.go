@@ -297,6 +297,7 @@ type model struct {
 	wide      bool       // the bounds of request ids are the usual ones
 	logs      []logEntry // of all keys
 	queues    []*queue
+	webhooks  map[webhookOf]engine.WebhookView
 	workers   []*worker // idle ones, as they came
 	asking    *worker   // that asks by the step's command
 	dismissed []*worker // in this step

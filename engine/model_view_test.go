@@ -61,6 +61,9 @@ func (m *model) checkViews(e *engine.Engine, namespaces []interlock.Namespace, k
 		if err := m.checkDocuments(e, ns, keys); err != nil {
 			return fmt.Errorf("namespace %s: %w", ns, err)
 		}
+		if err := m.checkWebhooks(e, ns); err != nil {
+			return fmt.Errorf("namespace %s: %w", ns, err)
+		}
 		if err := m.checkWaits(e.Waits(ns), ns); err != nil {
 			return fmt.Errorf("Waits(%s): %w", ns, err)
 		}

@@ -83,7 +83,7 @@ func (e *Engine) changing(most int) (n int) {
 			len(s.Revisions) +
 			len(s.IDs.Known) + s.Documents.Recent.Len() + s.Documents.Past.Len() + len(s.SideEffects.Known) + len(
 			s.Tasks.Known,
-		) + s.Logs.All.Len()
+		) + s.Logs.All.Len() + len(s.Webhooks)
 		if n > most {
 			return n
 		}

@@ -138,6 +138,10 @@ func (p *player) pattern(o *op) error {
 			head.Actor = among(o.r[6]>>8, "", "web")
 			return p.step(&engine.DeleteNamespace{Head: head, Force: o.r[7]%4 > 0})
 		}
+	case 5:
+		if o.r[6]%4 < 3 {
+			return p.changeWebhook(head, o)
+		}
 	case 1:
 		return p.step(&engine.Configure{Head: head, Settings: interlock.Settings{
 			Closed: o.r[6]%2 == 1, StrictOrder: o.r[6]%4 == 1,

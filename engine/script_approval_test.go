@@ -31,6 +31,9 @@ func (s *script) answerTask(w *words) error {
 	if c.Fence == 0 {
 		c.Task = s.taskID(w.get("task"))
 	}
+	if w.has("asked") {
+		c.Asked = begin.Add(w.duration("asked"))
+	}
 	switch {
 	case w.has("approved"):
 		c.Verdict = interlock.Approved

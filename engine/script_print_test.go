@@ -575,6 +575,8 @@ func (s *script) show(w *words) error {
 		}
 	case w.has("task"), w.has("tasks"), w.has("queue"), w.has("log"), w.has("approvals"), w.has("stuck"):
 		return s.showTasks(ns, w)
+	case w.has("webhooks"):
+		s.showWebhooks(ns)
 	case w.has("runs"), w.has("revisions"):
 		s.showAdmission(ns, w)
 	case w.has("waits"):

@@ -447,6 +447,8 @@ func (s *script) do(line string) (err error) {
 	case "queue", "switch", "submit", "pull", "ack", "nack", "cancel", "replay", "reschedule", "discard", "follow",
 		"unfollow", "ask", "answer":
 		err = s.taskCommand(name, w)
+	case "webhook", "rotate", "unhook", "delivered":
+		err = s.webhookCommand(name, w)
 	case "pattern":
 		err = s.tell(&engine.SetPattern{Head: s.head(w), Pattern: patternOf(w)})
 	case "drop":

@@ -84,6 +84,7 @@ func (s *snapshotter) ns(sp *store.Namespace) {
 			},
 		)
 	}
+	s.webhooks(sp)
 	s.queues(sp)
 	s.revisions(sp)
 	sessions := sp.SortedSessions()
@@ -396,6 +397,15 @@ func (e *Engine) Hash() (sum [32]byte) {
 	}
 	copy(sum[:], h.Sum(nil))
 	return sum
+}
+
+// webhooks writes the webhooks of a namespace.
+func (s *snapshotter) webhooks(sp *store.Namespace) {
+	for _, w := range sp.SortedWebhooks() {
+		s.event(0, &record.Event{
+			Kind: record.WebhookSet, Namespace: sp.Name, WebhookName: w.Name, Blob: record.AppendWebhook(nil, w),
+		})
+	}
 }
 
 // queues writes which queues are registered.

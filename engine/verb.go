@@ -65,6 +65,7 @@ var repeatables = []repeatable{
 	(*Revoke)(nil), (*OpenSession)(nil), (*SetPattern)(nil), (*DropPattern)(nil), (*RevertPattern)(nil), (*Configure)(nil),
 	(*Commit)(nil), (*ClaimEffect)(nil), (*SettleEffect)(nil), (*SetQueue)(nil), (*SwitchQueue)(nil), (*DropQueue)(nil),
 	(*Submit)(nil), (*Ack)(nil), (*Nack)(nil), (*ChangeTask)(nil), (*AskHuman)(nil), (*Answer)(nil), (*StartRun)(nil),
+	(*SetWebhook)(nil), (*RotateWebhook)(nil), (*DeleteWebhook)(nil),
 }
 
 var _ = []claimant{

@@ -111,6 +111,12 @@ func parseCredentials(content []byte) (credentialTable, error) {
 				"line %d: the name has more than %d bytes or characters that cannot be printed", n, interlock.MaxNameBytes,
 			)
 		}
+		if interlock.IsWebhook(name) {
+			return nil, fmt.Errorf(
+				"line %d: names that begin with %s are those of links in messages: choose another one", n,
+				interlock.WebhookPrefix,
+			)
+		}
 		if !validNamespace(namespace) {
 			return nil, fmt.Errorf("line %d: %q is not a valid namespace", n, namespace)
 		}

@@ -59,6 +59,8 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	case record.Written, record.EffectChanged, record.AttemptFailed, record.TaskMoved, record.ApprovalRequested,
 		record.ApprovalDecided:
 		j.said("session", ev.SessionName)
+	case record.WebhookSet, record.WebhookDeleted, record.WebhookRotated, record.WebhookDelivered:
+		j.said("webhook", ev.WebhookName)
 	case record.Refused:
 		j.said("pattern", ev.PatternName)
 		j.said("operation", ev.Outcome)
@@ -160,6 +162,18 @@ func writePolicy(j *jsonOut, ev *record.Event) {
 			j.open("settings")
 			writeSettings(j, &s)
 			j.close()
+		}
+	case record.WebhookSet, record.WebhookRotated:
+		if w, err := ev.Webhook(); err == nil {
+			j.count("generation", w.Generation)
+		}
+	case record.WebhookDelivered:
+		if p, err := ev.WebhookProgress(); err == nil {
+			j.count("delivered", p.Delivered)
+			j.count("given_up", p.GivenUp)
+			if p.Gone {
+				j.bool("gone", true)
+			}
 		}
 	case record.QueueSet:
 		if q, err := ev.Queue(); err == nil {

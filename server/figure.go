@@ -46,9 +46,10 @@ type figures struct {
 
 	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
 
-	calls   *prometheus.CounterVec
-	byRoute sync.Map // of routeStatus to prometheus.Counter
-	streams prometheus.Gauge
+	calls    *prometheus.CounterVec
+	byRoute  sync.Map // of routeStatus to prometheus.Counter
+	streams  prometheus.Gauge
+	webhooks *prometheus.CounterVec
 }
 
 // The tiers of expiry: a holder was warned, its lease reached its hard end, its key

@@ -56,11 +56,33 @@ func newHostRule(hosts []string, hasCredentials bool) (hostRule, error) {
 	return r, nil
 }
 
-// check returns nil, or an error with CodeForeignHost.
+// addURL adds the name in the server's public URL, if it has one.
+func (h *hostRule) addURL(public string) error {
+	if public == "" {
+		return nil
+	}
+	u, err := url.Parse(public)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return fmt.Errorf("public URL %q: want an address such as https://interlock.example.com", public)
+	}
+	h.names[strings.ToLower(u.Host)], h.hasNames = true, true
+	return nil
+}
+
+// checkHost returns nil, or an error with CodeForeignHost if the request names another host.
+func (h *hostRule) checkHost(r *http.Request) *interlock.Error {
+	if h.allowsHost(r) {
+		return nil
+	}
+	return foreign("the Host header %q is not a name of this server: use localhost or 127.0.0.1, "+
+		"or start the server with --host and that name", r.Host)
+}
+
+// check returns nil, or an error with CodeForeignHost also if a page of another site sent the request.
 func (h *hostRule) check(r *http.Request) *interlock.Error {
-	if !h.allowsHost(r) {
-		return foreign("the Host header %q is not a name of this server: use localhost or 127.0.0.1, "+
-			"or start the server with --host and that name", r.Host)
+	if err := h.checkHost(r); err != nil {
+		return err
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return foreign("a page of another site (Sec-Fetch-Site: %s) may not call this server: call it from a program, "+

@@ -10,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/webhook"
 )
 
 // Observer counts what happens, and writes one log line per ended lease. Give the
@@ -30,6 +31,7 @@ type Observer struct {
 	once    sync.Once
 	watched sync.Once
 	limiter atomic.Pointer[limiter] // receives changed settings
+	sender  atomic.Pointer[webhook.Sender]
 }
 
 // logBacklog is how many lines may wait for the log's reader. The shard must not wait for it, so
@@ -63,6 +65,7 @@ func NewObserver(logger *slog.Logger, flush func() error) *Observer {
 		flush = func() error { return nil }
 	}
 	o := &Observer{figures: newFigures(), log: logger, flush: flush}
+	o.newWebhookFigures()
 	if logger != nil {
 		o.lines = make(chan endedLease, logBacklog)
 		o.many = make(chan struct{}, 1)
@@ -87,6 +90,9 @@ func (o *Observer) Committed(events []record.Event) {
 	for i := range events {
 		ev := &events[i]
 		o.figures.event(ev)
+		if w := o.sender.Load(); w != nil {
+			w.Committed(ev)
+		}
 		switch ev.Kind {
 		case record.Configured:
 			o.configured(ev)

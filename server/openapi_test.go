@@ -233,6 +233,7 @@ func TestOpenAPI(t *testing.T) {
 		tourTasks(d)
 		tourMailbox(d)
 		tourRuns(d)
+		tourWebhooks(d)
 		tourBarrier(d)
 		tourParts(d)
 		tourParked(d)
@@ -323,6 +324,12 @@ func samples() []sample {
 		{"GET", "/v1/queues", "", ""},
 		{"GET", "/v1/queues/fees", "", ""},
 		{"PUT", "/v1/queues/fees", `{}`, ""},
+		{"GET", "/v1/webhooks", ``, ""},
+		{"GET", "/v1/webhooks/ops", ``, ""},
+		{"PUT", "/v1/webhooks/ops", `{"url":"https://a.example/","events":["*"]}`, ""},
+		{"DELETE", "/v1/webhooks/ops", ``, ""},
+		{"POST", "/v1/webhooks/ops/rotate", `{}`, ""},
+		{"POST", "/v1/webhooks/ops/test", `{}`, ""},
 		{"DELETE", "/v1/queues/fees", "", ""},
 		{"POST", "/v1/queues/fees/pause", `{}`, ""},
 		{"POST", "/v1/queues/fees/drain", `{}`, ""},

@@ -992,6 +992,30 @@ func (d *jsonIn) shareRequest(s *interlock.Share) {
 	})
 }
 
+var webhookRequestFields = []string{"url", "events", "key", "format", "paused", "approve_links"}
+
+// webhookRequest reads a body of the kind api.WebhookRequest.
+func (d *jsonIn) webhookRequest(w *interlock.Webhook) {
+	d.object(webhookRequestFields, func(field int) {
+		switch field {
+		case 0: // url
+			w.URL = d.str()
+		case 1: // events
+			d.array(interlock.MaxWebhookEvents, d.tooLong(interlock.MaxWebhookEvents), func() {
+				w.Events = append(w.Events, d.str())
+			})
+		case 2: // key
+			w.Key = interlock.Key(d.str())
+		case 3: // format
+			w.Format = named(d, "standard or slack", interlock.ParseWebhookFormat)
+		case 4: // paused
+			w.Paused = d.yes()
+		case 5: // approve_links
+			w.ApproveLinks = d.yes()
+		}
+	})
+}
+
 var writerRequestFields = []string{"queue", "pattern"}
 
 // writerRequest reads a body of the kind api.WriterRequest.

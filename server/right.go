@@ -59,7 +59,7 @@ var grants = [...]struct {
 	mayWork:       {interlock.RoleWorker, "pull tasks or settle them"},
 	mayApprove:    {interlock.RoleApprover, "answer questions"},
 	mayRevoke:     {interlock.RoleOperator, "revoke leases"},
-	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues, writers or namespaces"},
+	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues, writers, webhooks or namespaces"},
 	mayRotate:     {interlock.RoleServer, "rotate the keys that sign fences, which all namespaces share"},
 	mayScrape:     {interlock.AllRoles, "read metrics"},
 }

@@ -138,6 +138,15 @@ var routes = []route{
 	{"/v1/approvals", []method{{"GET", (*call).listApprovals, mayRead, []string{"cursor", "limit"}}}},
 	{"/v1/approvals/{id}", []method{{"POST", (*call).answerTask, mayApprove, nil}}},
 
+	{"/v1/webhooks", []method{{"GET", (*call).listWebhooks, mayAdminister, nil}}},
+	{"/v1/webhooks/{name}", []method{
+		{"GET", (*call).getWebhook, mayAdminister, nil},
+		{"PUT", (*call).setWebhook, mayAdminister, nil},
+		{"DELETE", (*call).deleteWebhook, mayAdminister, nil},
+	}},
+	{"/v1/webhooks/{name}/rotate", []method{{"POST", (*call).rotateWebhook, mayAdminister, nil}}},
+	{"/v1/webhooks/{name}/test", []method{{"POST", (*call).testWebhook, mayAdminister, nil}}},
+
 	{"/v1/writers", []method{{"GET", (*call).listWriters, mayRead, nil}}},
 	{
 		"/v1/writers/{pattern}",
@@ -257,11 +266,21 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler) // an answer that was begun must not look whole
 		}
 	}()
-	if err := s.hosts.check(r); err != nil {
+	path := r.URL.EscapedPath()
+	token, link := isLink(path)
+	check := s.hosts.check
+	if link && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		check = s.hosts.checkHost // a chat links to the page, which changes nothing
+	}
+	if err := check(r); err != nil {
 		c.fail(err)
 		return
 	}
-	path := r.URL.EscapedPath()
+	if link {
+		c.variable = token
+		c.dispatch(&approveRoute)
+		return
+	}
 	if rt, ok := openByPath[path]; ok {
 		c.dispatch(rt)
 		return

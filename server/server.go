@@ -14,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock/guard/file"
 	"github.com/interlockdev/interlock/guard/signed"
 	"github.com/interlockdev/interlock/shard"
+	"github.com/interlockdev/interlock/webhook"
 )
 
 // Shard is the part of *shard.Shard that the APIs need.
@@ -88,6 +89,9 @@ type Config struct {
 	// restart nothing that was signed before can be verified.
 	Fences *signed.Ring
 
+	// Webhooks is how messages about events are sent. They are sent while SendWebhooks runs.
+	Webhooks WebhookConfig
+
 	// Version is shown by /openapi.json and as a metric. "" means "dev".
 	Version string
 
@@ -110,6 +114,7 @@ type Server struct {
 	flight      *flight
 	comparing   *fair // of bodies, for packets
 	settling    *effectWatch
+	sender      *webhook.Sender
 	confirmer   confirmer
 	version     string
 	log         *slog.Logger
@@ -160,13 +165,20 @@ func New(cfg Config) (*Server, error) {
 	if s.hosts, err = newHostRule(cfg.Hosts, cfg.Credentials != nil); err != nil {
 		return nil, err
 	}
+	if err := s.hosts.addURL(cfg.Webhooks.PublicURL); err != nil {
+		return nil, err
+	}
 	if s.openapi, err = openAPIDocument(s.version); err != nil {
 		return nil, err
 	}
 	s.limiter = newLimiter(s.shard)
 	s.confirmer.server = s
 	s.settling = newSettling(s.shard, s.log)
+	if s.sender, err = s.newSender(cfg.Webhooks); err != nil {
+		return nil, err
+	}
 	s.obs.watch(s.shard, s.version, s.limiter, s.flight)
+	s.obs.sender.Store(s.sender)
 	s.shard.OnReset(s.resets.all)
 	return s, nil
 }

@@ -26,7 +26,8 @@ func tourRefusals(d *door, healthy Shard) {
 			d.Fatal(err)
 		}
 		for status, code := range refusals {
-			if c.method == "GET" && !strings.HasPrefix(c.path, "/v1/leases/") || op.Responses.Status(status) == nil {
+			reads := c.method == "GET" && !strings.HasPrefix(c.path, "/v1/leases/") || op.OperationID == "testWebhook"
+			if reads || op.Responses.Status(status) == nil {
 				continue
 			}
 			d.server.shard = faulty{

@@ -26,6 +26,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/state"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/task"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/try"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/webhook"
 )
 
 // The topics of the commands. Those of every day have a line each on the first screen, all
@@ -101,7 +102,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			task.New(a), queue.New(a), approval.New(a), message.New(a), message.NewWriter(a), run.NewWorkflow(a),
 			account.New(a),
 		}},
-		{topicRules, []*cobra.Command{pattern.New(a), namespace.New(a), credential.New(a)}},
+		{topicRules, []*cobra.Command{pattern.New(a), namespace.New(a), webhook.New(a), credential.New(a)}},
 		{topicServers, []*cobra.Command{guard.New(a), inspect.NewHealth(a), journal.NewAdmin(a)}},
 		{topicTrials, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
 		{topicTool, []*cobra.Command{newVersion(a), newOptions(a)}},

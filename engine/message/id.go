@@ -437,14 +437,23 @@ const (
 	AnsweredByFew
 
 	// What a namespace has: sessions, leases, parked leases with freed keys, waiters, unfinished
-	// tasks, dead letters, documents, unsettled effects, done effects, log entries, patterns, queues
-	// and settings, as numbers. Journaled.
+	// tasks, dead letters, documents, unsettled effects, done effects, log entries, patterns, queues,
+	// settings and webhooks, as numbers. Journaled.
 	NamespaceContents
 
 	// Why the outcome of an effect is not known.
 	EffectLeaseEnded
 	EffectSessionEnded
 	EffectTimeOut
+
+	// Webhooks.
+	UnknownWebhook
+	WebhooksAtLimit
+	AllWebhooksAtLimit
+	WebhookURLLength
+	WebhookEventCount
+	WebhookFormatUnknown
+	AnotherQuestion
 	end // of the list: a new message goes before it, behind all others
 )
 

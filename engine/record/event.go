@@ -97,6 +97,7 @@ type Event struct {
 	PatternName string `journal:"8,name,for=PatternSet|PatternDropped|Refused"`
 	QueueName   string `journal:"8,name,for=QueueSet|QueueDropped"`
 	KeyClass    string `journal:"8,name,for=HoldTime"`
+	WebhookName string `journal:"8,name,for=WebhookSet|WebhookDeleted|WebhookRotated|WebhookDelivered"`
 	// SessionName is the public name of the session of a writer, a claimer or a worker.
 	SessionName string `journal:"8,name,for=Written|EffectChanged|AttemptFailed|TaskMoved|ApprovalRequested|ApprovalDecided|Logged"`
 	Result      string `journal:"18,for=EffectChanged"`

@@ -92,6 +92,8 @@ func (w *fieldWriter) fields(ev *Event) {
 		w.text(hasPurpose, ev.QueueName)
 	case HoldTime:
 		w.text(hasPurpose, ev.KeyClass)
+	case WebhookSet, WebhookDeleted, WebhookRotated, WebhookDelivered:
+		w.text(hasPurpose, ev.WebhookName)
 	case Written, EffectChanged, AttemptFailed, TaskMoved, ApprovalRequested, ApprovalDecided, Logged:
 		w.text(hasPurpose, ev.SessionName)
 	default:
@@ -191,6 +193,8 @@ func (d *decoder) field(bit uint64, ev *Event) {
 			ev.QueueName = d.name()
 		case HoldTime:
 			ev.KeyClass = d.name()
+		case WebhookSet, WebhookDeleted, WebhookRotated, WebhookDelivered:
+			ev.WebhookName = d.name()
 		case Written, EffectChanged, AttemptFailed, TaskMoved, ApprovalRequested, ApprovalDecided, Logged:
 			ev.SessionName = d.name()
 		default:

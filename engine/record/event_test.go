@@ -14,6 +14,7 @@ func TestMeanings(t *testing.T) {
 	set := func(ev *record.Event) *record.Event {
 		ev.Purpose, ev.PatternName, ev.QueueName, ev.KeyClass, ev.SessionName = "purpose", "pattern", "queue", "class",
 			"session"
+		ev.WebhookName = "webhook"
 		ev.Note, ev.Result = "note", "result"
 		ev.Waited, ev.Due, ev.After, ev.Idle = 1, 2, 3, 4
 		return ev
@@ -23,6 +24,7 @@ func TestMeanings(t *testing.T) {
 		record.PatternSet:     {PatternName: "pattern", Note: "note", Waited: 1},
 		record.Refused:        {PatternName: "pattern", Note: "note", Waited: 1},
 		record.QueueDropped:   {QueueName: "queue", Note: "note", Waited: 1},
+		record.WebhookSet:     {WebhookName: "webhook", Note: "note", Waited: 1},
 		record.HoldTime:       {KeyClass: "class", Note: "note", Waited: 1},
 		record.EffectChanged:  {SessionName: "session", Result: "result", Waited: 1},
 		record.Written:        {SessionName: "session", Note: "note", Waited: 1},
@@ -52,6 +54,7 @@ func TestEachFieldHasABit(t *testing.T) {
 	}
 	ev.PatternName, ev.QueueName, ev.KeyClass, ev.SessionName, ev.Result, ev.Due, ev.After, ev.Idle = "", "", "", "", "",
 		0, 0, 0
+	ev.WebhookName = ""
 	if got := roundTrip(t, ev); !reflect.DeepEqual(got, ev) {
 		t.Errorf("%+v is read as %+v", ev, got)
 	}

@@ -133,6 +133,14 @@ const (
 	// Decided: a person has answered the question about a parked lease. Num, Fence (the
 	// former one), Op (interlock.Verdict), Agent (the person), Actor, Note (why).
 	Decided Kind = 35
+	// WebhookSet: a webhook was set. WebhookName, Blob: all of it, its secrets among it.
+	WebhookSet Kind = 36
+	// WebhookDeleted: WebhookName.
+	WebhookDeleted Kind = 37
+	// WebhookRotated: a webhook has a new secret. WebhookName, Blob as for WebhookSet.
+	WebhookRotated Kind = 38
+	// WebhookDelivered: messages of a webhook were delivered, or given up. WebhookName, Blob.
+	WebhookDelivered Kind = 39
 
 	// The kinds from here on stand in snapshots only.
 
@@ -183,7 +191,8 @@ var kindNames = map[Kind]string{
 	TaskMoved: "task_moved", TaskForgotten: "task_forgotten",
 	ApprovalRequested: "approval_requested", ApprovalDecided: "approval_decided", EffectsForgotten: "effects_forgotten",
 	NamespaceDeleted: "namespace_deleted", NamespaceForgotten: "namespace_forgotten", Refused: "refused",
-	Decided: "decided",
+	Decided: "decided", WebhookSet: "webhook_set", WebhookDeleted: "webhook_deleted", WebhookRotated: "webhook_rotated",
+	WebhookDelivered: "webhook_delivered",
 }
 
 func (k Kind) String() string { return kindNames[k] }

@@ -581,3 +581,157 @@ func readLogText(b []byte, x *LogText) error {
 	}
 	return r.end()
 }
+
+// appendWebhook appends the fields of x that are not zero.
+func appendWebhook(b []byte, x *interlock.Webhook) []byte {
+	f := fieldList{b}
+	f.putText(1, x.Name)
+	f.text(2, x.URL)
+	for _, s := range x.Events {
+		f.putText(3, s)
+	}
+	f.text(4, string(x.Key))
+	f.value(5, uint64(x.Format))
+	f.flag(6, x.Paused)
+	f.flag(7, x.ApproveLinks)
+	return f.bytes
+}
+
+// readWebhook reads what appendWebhook wrote.
+func readWebhook(b []byte, x *interlock.Webhook) error {
+	r := fieldReader{rest: b}
+	for r.next() {
+		switch r.number {
+		case 1:
+			x.Name = r.text()
+		case 2:
+			x.URL = r.text()
+		case 3:
+			x.Events = append(x.Events, r.text())
+		case 4:
+			x.Key = interlock.Key(r.text())
+		case 5:
+			x.Format = interlock.WebhookFormat(r.value)
+		case 6:
+			x.Paused = true
+		case 7:
+			x.ApproveLinks = true
+		default:
+			r.fail(ErrNewer)
+		}
+	}
+	if x.Name == "" {
+		r.malformed = true
+	}
+	return r.end()
+}
+
+// appendWebhookState appends the fields of x that are not zero.
+func appendWebhookState(b []byte, x *WebhookState) []byte {
+	f := fieldList{b}
+	f.putText(1, x.Name)
+	f.text(2, x.URL)
+	for _, s := range x.Events {
+		f.putText(3, s)
+	}
+	f.text(4, string(x.Key))
+	f.value(5, uint64(x.Format))
+	f.flag(6, x.Paused)
+	f.flag(7, x.ApproveLinks)
+	f.text(8, x.ID)
+	f.value(9, x.Generation)
+	f.blob(10, x.Secret)
+	f.blob(11, x.LinkKey)
+	f.value(12, uint64(x.Rotated))
+	f.blob(13, x.Former)
+	f.value(14, uint64(x.FormerUntil))
+	f.value(15, uint64(x.Cursor))
+	f.value(16, x.Delivered)
+	f.value(17, x.GivenUp)
+	f.flag(18, x.Gone)
+	return f.bytes
+}
+
+// readWebhookState reads what appendWebhookState wrote.
+func readWebhookState(b []byte, x *WebhookState) error {
+	r := fieldReader{rest: b}
+	for r.next() {
+		switch r.number {
+		case 1:
+			x.Name = r.text()
+		case 2:
+			x.URL = r.text()
+		case 3:
+			x.Events = append(x.Events, r.text())
+		case 4:
+			x.Key = interlock.Key(r.text())
+		case 5:
+			x.Format = interlock.WebhookFormat(r.value)
+		case 6:
+			x.Paused = true
+		case 7:
+			x.ApproveLinks = true
+		case 8:
+			x.ID = r.text()
+		case 9:
+			x.Generation = r.value
+		case 10:
+			x.Secret = r.blob()
+		case 11:
+			x.LinkKey = r.blob()
+		case 12:
+			x.Rotated = Time(r.value)
+		case 13:
+			x.Former = r.blob()
+		case 14:
+			x.FormerUntil = Time(r.value)
+		case 15:
+			x.Cursor = interlock.Index(r.value)
+		case 16:
+			x.Delivered = r.value
+		case 17:
+			x.GivenUp = r.value
+		case 18:
+			x.Gone = true
+		default:
+			r.fail(ErrNewer)
+		}
+	}
+	if x.Name == "" {
+		r.malformed = true
+	}
+	return r.end()
+}
+
+// appendWebhookProgress appends the fields of x that are not zero.
+func appendWebhookProgress(b []byte, x *WebhookProgress) []byte {
+	f := fieldList{b}
+	f.text(1, x.ID)
+	f.value(2, uint64(x.Cursor))
+	f.value(3, x.Delivered)
+	f.value(4, x.GivenUp)
+	f.flag(5, x.Gone)
+	return f.bytes
+}
+
+// readWebhookProgress reads what appendWebhookProgress wrote.
+func readWebhookProgress(b []byte, x *WebhookProgress) error {
+	r := fieldReader{rest: b}
+	for r.next() {
+		switch r.number {
+		case 1:
+			x.ID = r.text()
+		case 2:
+			x.Cursor = interlock.Index(r.value)
+		case 3:
+			x.Delivered = r.value
+		case 4:
+			x.GivenUp = r.value
+		case 5:
+			x.Gone = true
+		default:
+			r.fail(ErrNewer)
+		}
+	}
+	return r.end()
+}

@@ -118,6 +118,14 @@ type Event struct {
 	Due Milliseconds `json:"due_in_ms,omitempty"`
 	// What the queue was set to.
 	QueueSettings *QueueSettings `json:"queue_settings,omitempty"`
+	// The webhook's name.
+	Webhook string `json:"webhook,omitempty" text:"line"`
+	// Messages of the webhook that were delivered since the last such event.
+	Delivered uint64 `json:"delivered,omitempty"`
+	// Messages of the webhook that were given up since the last such event.
+	GivenUp uint64 `json:"given_up,omitempty"`
+	// The webhook's receiver is gone, and the webhook pauses.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // RunNames are the names of a run.

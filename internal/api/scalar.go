@@ -194,6 +194,7 @@ type TaskOutcome = string
 //schema:enum queue_dropped,task_submitted,task_dispatched,task_attempt_failed,task_moved
 //schema:enum task_forgotten,approval_requested,approval_decided,effects_forgotten
 //schema:enum namespace_deleted,namespace_forgotten,refused
+//schema:enum webhook_set,webhook_deleted,webhook_rotated,webhook_delivered
 type EventKind = string
 
 // EndReason is why something ended.

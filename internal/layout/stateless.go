@@ -12,7 +12,7 @@ import (
 // They refer to each other and to no other file of the engine, so that each can be read alone
 // and can become a package of its own.
 var stateless = []string{
-	"engine/body.go", "engine/command.go", "engine/command_task.go", "engine/view.go",
+	"engine/body.go", "engine/command.go", "engine/command_task.go", "engine/command_webhook.go", "engine/view.go",
 	"engine/outcome.go", "engine/effect.go", "engine/shown.go", "engine/fingerprint_gen.go",
 	"engine/check.go", "engine/commit_form.go", "engine/task_form.go",
 	"engine/key.go", "engine/merge.go",

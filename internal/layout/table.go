@@ -68,6 +68,7 @@ var table = []rule{
 	},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/prose", "internal/simdisk"}},
+	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},
 	{folder: "proto/sessionpb", remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, tests: true},
@@ -75,7 +76,7 @@ var table = []rule{
 		folder: "server",
 		local: []string{
 			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
-			"internal/packet", "internal/problem", "internal/prose",
+			"internal/packet", "internal/problem", "internal/prose", "webhook",
 		},
 		remote: []string{"google.golang.org/grpc", "github.com/prometheus/client_golang"},
 	},
@@ -225,6 +226,11 @@ var table = []rule{
 			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "client", "internal/api",
 		},
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	},
+	{
+		folder: "cmd/interlock/internal/webhook",
+		local:  []string{".", "cmd/interlock/internal/cli", "internal/api"},
+		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/try",

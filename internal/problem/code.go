@@ -153,6 +153,14 @@ var codes = map[interlock.Code]Info{
 		404, "Unknown queue", interlock.ActStop, 0,
 		"list the queues with GET /v1/queues, or ask an operator to create this one",
 	},
+	interlock.CodeUnknownWebhook: {
+		404, "No such webhook", interlock.ActStop, 0,
+		"look at the webhooks that there are, or set this one",
+	},
+	interlock.CodeInvalidWebhook: {
+		400, "The webhook's settings are not allowed", interlock.ActStop, 0,
+		"correct what the message names; nothing was changed",
+	},
 	interlock.CodeInvalidQueue: {
 		400, "Invalid queue settings", interlock.ActStop, 0,
 		"correct the field that the message names; nothing was changed",
@@ -383,6 +391,10 @@ var codes = map[interlock.Code]Info{
 	interlock.CodeTooManyQueues: {
 		429, "Too many queues", interlock.ActStop, 0,
 		"delete unused queues",
+	},
+	interlock.CodeTooManyWebhooks: {
+		429, "Too many webhooks", interlock.ActStop, 0,
+		"delete webhooks that are not used any more",
 	},
 	interlock.CodeTooManyTasks: {
 		429, "Too many tasks", interlock.ActRetry, 30 * time.Second,

@@ -64,19 +64,20 @@ var things = [...]struct{ one, many string }{
 	{"log entry", "log entries"},
 	{"pattern", "patterns"},
 	{"queue", "queues"},
+	{}, // settings of its own
+	{"webhook", "webhooks"},
 }
 
-// contents lists what a namespace has. The value behind those of things reports whether it has
-// settings of its own.
+// contents lists what a namespace has.
 func contents(counts []message.Arg) string {
 	var list []string
 	for i := range counts {
 		switch n := counts[i].Number; {
 		case n == 0:
-		case i < len(things):
-			list = append(list, Count(int(n), things[i].one, things[i].many))
-		default:
+		case things[i].one == "":
 			list = append(list, "settings of its own")
+		default:
+			list = append(list, Count(int(n), things[i].one, things[i].many))
 		}
 	}
 	return enumerated(list)

@@ -437,4 +437,13 @@ var sentences = [message.Count]string{
 	message.EffectLeaseEnded:   "the lease of the claim ended before the effect was settled",
 	message.EffectSessionEnded: "the session of the claim ended before the effect was settled",
 	message.EffectTimeOut:      "the claim expired before the effect was settled",
+
+	// Webhooks.
+	message.UnknownWebhook:       "there is no webhook %q: `interlock webhook list` shows the existing ones",
+	message.WebhooksAtLimit:      "namespace %s has %d webhooks, which is its limit: delete one first",
+	message.AllWebhooksAtLimit:   "the server has %d webhooks, which is its limit: delete one first",
+	message.WebhookURLLength:     "a webhook needs a URL of at most %d bytes",
+	message.WebhookEventCount:    "a webhook lists 1 to %d types of events, or *",
+	message.WebhookFormatUnknown: "unknown format: want standard or slack",
+	message.AnotherQuestion:      "the task asks another question by now: read that one before you answer",
 }

@@ -51,6 +51,8 @@ func (st *State) Evolve(ev *record.Event) error {
 		err = st.Namespace(ev.Namespace).evolveEffectsForgotten(ev)
 	case record.QueueSet, record.QueueDropped:
 		err = st.evolveQueue(ev)
+	case record.WebhookSet, record.WebhookDeleted, record.WebhookRotated, record.WebhookDelivered:
+		err = st.evolveWebhook(ev)
 	case record.TaskSubmitted:
 		err = st.evolveTask(ev)
 	case record.TaskDispatched:

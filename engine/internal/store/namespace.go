@@ -227,7 +227,7 @@ func (s *Namespace) AwayWith(fence interlock.Fence, keys ...interlock.Key) *Requ
 func (s *Namespace) IsBare() bool {
 	return len(s.Sessions) == 0 &&
 		s.Nodes.Len()+s.Requests.Len()+s.Tombstones.Len()+s.EndedSessions.Len()+len(s.IDs.Known)+len(s.Holds)+
-			len(s.Revisions)+len(s.SideEffects.Known)+len(s.Tasks.Queues)+len(s.Logs.Known) == 0 &&
+			len(s.Revisions)+len(s.SideEffects.Known)+len(s.Tasks.Queues)+len(s.Logs.Known)+len(s.Webhooks) == 0 &&
 		uint64(s.Documents.Version) == s.Born && len(
 		s.Documents.Known,
 	) == 0 && s.Logs.Floor == s.Born && s.Unmatched == record.UnsetKeys
@@ -248,7 +248,8 @@ func (s *Namespace) highest() uint64 {
 // anything that a caller may come back for. Other remembered data, such as how leases have
 // ended, may go.
 func (s *Namespace) EmptyFrom() (at Time, ok bool) {
-	if len(s.Sessions)+s.Requests.Len()+len(s.Patterns)+len(s.Documents.Present) > 0 || s.Unmatched != record.UnsetKeys ||
+	if len(s.Webhooks)+len(s.Sessions)+s.Requests.Len()+len(s.Patterns)+len(s.Documents.Present) > 0 ||
+		s.Unmatched != record.UnsetKeys ||
 		len(s.Tasks.Queues)+len(s.Tasks.Known)+len(s.Tasks.Pulls)+len(s.Logs.Known) > 0 ||
 		s.SideEffects.Done.Len()+s.SideEffects.Free.Len() < len(s.SideEffects.Known) {
 		return 0, false
@@ -539,6 +540,7 @@ type Namespace struct {
 	kept          objectWindows              // ids that have left their windows
 	SideEffects   SideEffects
 	Tasks         Tasks
+	Webhooks      map[string]*record.WebhookState // never changed, but replaced
 	Holds         map[string]time.Duration
 	HoldsAndWaits []*FlowState // flows with leases and waits, in the order of FlowState.compare
 	Leases        int

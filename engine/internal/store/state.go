@@ -24,6 +24,7 @@ type State struct {
 	Writes      uint64            // number of ended leases that allowed to write
 	PastVersion uint64            // the highest version of a deleted namespace; those of new ones are above it
 	Namespaces  map[interlock.Namespace]*Namespace
+	Webhooks    int // of all namespaces
 
 	// All below is volatile.
 
@@ -269,6 +270,7 @@ func (st *State) Remove(s *Namespace) {
 	st.Alarms.Clear(&s.Agenda.Alarm)
 	st.Empty.Clear(&s.Agenda.Empty)
 	delete(st.Namespaces, s.Name)
+	st.Webhooks -= len(s.Webhooks)
 	if st.PendingWork == s.Agenda {
 		now := st.Clock
 		st.PendingWork = st.NewAgenda(nil)

@@ -12,6 +12,9 @@ var stored = []struct{ folder, name string }{
 	{folder, "caller"},
 	{folder, "verdict"},
 	{folder, "LogText"},
+	{".", "Webhook"},
+	{folder, "WebhookState"},
+	{folder, "WebhookProgress"},
 }
 
 // codecs are the tags of stored values. The structs of package interlock have theirs here, since
@@ -41,6 +44,9 @@ var codecs = scheme{
 		"Quota": {
 			"Keys": "0", "Leases": "1", "Waiters": "2", "Sessions": "3", "Requests": "4", "Bytes": "5", "Documents": "6",
 			"State": "7",
+		},
+		"Webhook": {
+			"Name": "1,required", "URL": "2", "Events": "3", "Key": "4", "Format": "5", "Paused": "6", "ApproveLinks": "7",
 		},
 		"Read":        {"Key": "0", "Version": "1", "Absent": "2", "Present": "3"},
 		"Endorsement": {"By": "0", "Principal": "1", "Reason": "2"},

@@ -71,6 +71,7 @@ var decoders = []decoder{
 	{message: "Quota", params: "q *interlock.Quota"},
 	{message: "QueueRequest", params: "q *interlock.TaskQueue"},
 	{message: "ShareRequest", params: "s *interlock.Share"},
+	{message: "WebhookRequest", params: "w *interlock.Webhook"},
 	{message: "WriterRequest", params: "queue *string, pattern *string"},
 }
 

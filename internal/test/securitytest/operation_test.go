@@ -42,6 +42,10 @@ func queue(bodies ...string) foreignReference {
 	return foreignReference{path: map[string]string{"queue": "queue"}, bodies: bodies}
 }
 
+func webhook(bodies ...string) foreignReference {
+	return foreignReference{path: map[string]string{"name": "webhook"}, bodies: bodies}
+}
+
 func effect(bodies ...string) foreignReference {
 	return foreignReference{path: map[string]string{"id": "effect"}, bodies: bodies}
 }
@@ -176,6 +180,12 @@ var crossings = map[string]foreignReference{
 	"revertPattern": foreignReference{
 		path: map[string]string{"name": "pattern"}, bodies: []string{`{}`},
 	}.forOperators(),
+	"listWebhooks":    listing().forOperators(),
+	"getWebhook":      webhook().forOperators(),
+	"setWebhook":      webhook(`{"url":"https://192.0.32.8/","events":["refused"],"paused":true}`).forOperators(),
+	"deleteWebhook":   webhook().forOperators(),
+	"rotateWebhook":   webhook(`{}`).forOperators(),
+	"testWebhook":     webhook(`{}`).forOperators(),
 	"getNamespace":    listing(),
 	"setNamespace":    body(`{"near_misses":true}`).forOperators(),
 	"deleteNamespace": foreignReference{path: map[string]string{"name": "namespace"}}.forOperators(),

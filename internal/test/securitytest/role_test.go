@@ -280,6 +280,8 @@ var arguments = map[string]string{
 	"namespace set":    "--near-misses",
 	"namespace delete": "acme", "effect delete": "--older-than 1h", "queue set": "g-made",
 	"queue delete": "g-unused", "queue pause": "g-unused", "queue drain": "g-unused", "queue resume": "g-unused",
+	"webhook set": "g https://192.0.32.8/ --events refused --paused", "webhook get": "g", "webhook list": "",
+	"webhook rotate": "g", "webhook test": "g", "webhook delete": "g",
 	"writer set":    "g --queue g-unused",
 	"writer delete": "g", "fence rotate": "",
 }

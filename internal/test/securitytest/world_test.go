@@ -25,7 +25,7 @@ func (w things) fill(text string) string {
 // cursors, which are one tenant's.
 func isNamed(word string) bool {
 	switch word {
-	case "queue", "pattern", "key", "file", "digest", "agent", "namespace":
+	case "queue", "pattern", "key", "file", "digest", "agent", "namespace", "webhook":
 		return true
 	}
 	return false
@@ -44,9 +44,10 @@ func (s *site) world(t *testing.T) things {
 	}
 	w := things{
 		"key": mark + ":held", "queue": mark + "-queue", "pattern": mark + "-pattern", "file": mark + ".txt",
-		"agent": mark + "-agent", "namespace": mark + "-namespace",
+		"agent": mark + "-agent", "namespace": mark + "-namespace", "webhook": mark + "-webhook",
 	}
 	put("/v1/queues/"+w["queue"], `{}`)
+	put("/v1/webhooks/"+w["webhook"], `{"url":"https://192.0.32.8/MARK","events":["refused"],"paused":true}`)
 	put("/v1/patterns/"+w["pattern"], `{"pattern":"MARK-p:{id}"}`)
 	put("/v1/patterns/"+mark+"-other", `{"pattern":"MARK-o:{id}"}`)
 	put("/v1/patterns/"+mark+"-runs", `{"pattern":"org:{org}/runs","capacity":4}`)

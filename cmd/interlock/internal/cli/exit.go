@@ -103,7 +103,8 @@ func ExitForCode(code interlock.Code) int {
 		interlock.CodeTooManyWaiters, interlock.CodeTooManySessions, interlock.CodeTooManyLeases, interlock.CodeTooManyStreams,
 		interlock.CodeTooManyNamespaces, interlock.CodeTooManyKeys, interlock.CodeTooManyPatterns, interlock.CodeQuota, interlock.CodeNoSpace,
 		interlock.CodeOutOfBounds, interlock.CodeEffectClaimed, interlock.CodeTooManyDocuments, interlock.CodeTooMuchState, interlock.CodeTooManyEffects,
-		interlock.CodeTooManyQueues, interlock.CodeTooManyTasks, interlock.CodeQueueDraining:
+		interlock.CodeTooManyQueues, interlock.CodeTooManyTasks, interlock.CodeQueueDraining,
+		interlock.CodeTooManyWebhooks:
 		return ExitNotAcquired
 	case interlock.CodeUnauthenticated, interlock.CodeForbidden, interlock.CodeForeignHost, interlock.CodeModeForbidden,
 		interlock.CodeWriterOnly, interlock.CodeLeaseRequired, interlock.CodeForeignFence, interlock.CodeInvalidStatement,
@@ -117,6 +118,7 @@ func ExitForCode(code interlock.Code) int {
 		return ExitUnreachable
 	case interlock.CodeInternal, interlock.CodeHistoryUnreadable, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeUnknownPattern, interlock.CodeUnknownRevision,
 		interlock.CodeUnknownDocument, interlock.CodeUnknownFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeUnknownQueue,
+		interlock.CodeUnknownWebhook,
 		interlock.CodeTaskSettled, interlock.CodeTaskNotSettled, interlock.CodeQueueInUse, interlock.CodeNamespaceInUse, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
 		return ExitFailure
 	}

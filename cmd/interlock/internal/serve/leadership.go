@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
@@ -61,6 +62,7 @@ type leadership struct {
 	shard    *shard.Shard
 	server   *server.Server
 	streams  *server.Streams
+	sending  sync.WaitGroup // of messages of webhooks
 }
 
 // openLeadership makes the shard and its doors over a journal, which it closes when it fails.
@@ -126,6 +128,7 @@ func openLeadership(
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	t.streams = server.NewStreams(t.server, p.streamConfig())
+	t.sending.Go(t.server.SendWebhooks)
 	return t, nil
 }
 
@@ -147,6 +150,8 @@ func (t *leadership) drain(ctx context.Context) {
 
 // close ends the tenure in order.
 func (t *leadership) close(ctx context.Context) error {
+	t.server.Drain() // ends the sending
+	t.sending.Wait()
 	err := t.shard.Close(ctx)
 	t.observer.Close()
 	if err == nil {
@@ -160,6 +165,10 @@ func (t *leadership) close(ctx context.Context) error {
 
 // abandon ends the parts of a tenure after its shard has failed, or before there was one.
 func (t *leadership) abandon(ctx context.Context) {
+	if t.server != nil {
+		t.server.Drain()
+		t.sending.Wait()
+	}
 	if t.shard != nil {
 		_ = t.shard.Close(ctx)
 	}

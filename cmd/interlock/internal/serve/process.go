@@ -157,6 +157,7 @@ func (p *process) serve() {
 func (p *process) serverConfig() server.Config {
 	return server.Config{
 		Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
+		Webhooks:        server.WebhookConfig{Allow: p.cfg.WebhookAllow, PublicURL: p.cfg.PublicURL},
 		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: cli.Version(), Logger: p.log,
 	}
 }

@@ -25,6 +25,8 @@ type serveConfig struct {
 	Credentials            string
 	TLSCert, TLSKey        string
 	Insecure               bool
+	WebhookAllow           []string
+	PublicURL              string
 	Hosts                  []string
 	Files                  []string
 	LogFormat, LogLevel    string
@@ -106,6 +108,14 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	f.StringSliceVar(
 		&cfg.Files, "files", nil,
 		"`directories` that agents share below /v1/files: DIR for the namespace default, or NAMESPACE=DIR",
+	)
+	f.StringSliceVar(
+		&cfg.WebhookAllow, "webhook-allow", nil,
+		"`networks`, addresses and hosts that webhooks may call besides public addresses: 10.1.0.0/16, hooks.internal",
+	)
+	f.StringVar(
+		&cfg.PublicURL, "public-url", "",
+		"`URL` of this server for people, such as https://interlock.example.com: messages of webhooks then have links",
 	)
 	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")

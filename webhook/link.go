@@ -1,0 +1,115 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/record"
+)
+
+// LinkPath is the path of the page behind a link in a message about a question. The token follows.
+const LinkPath = "/v1/approve/"
+
+// maxLink bounds how long a link can be used.
+const maxLink = 7 * 24 * time.Hour
+
+// Link is what the token of a link is bound to: one question, one webhook, one generation of its
+// secrets, and a time. It answers once, since an answered question is not asked any more.
+type Link struct {
+	Namespace  interlock.Namespace
+	Webhook    string
+	Generation uint64
+	Task       interlock.TaskID
+	Fence      interlock.Fence // of a parked lease, instead of Task
+	Asked      record.Time     // of a task: when that question was asked
+	Expires    time.Time
+}
+
+var errToken = errors.New("webhook: not a token of this server")
+
+const tokenContext = "interlock approve link v1\x00"
+
+func tokenSum(key, payload []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(tokenContext))
+	mac.Write(payload)
+	return mac.Sum(nil)
+}
+
+// token returns the token of a link, signed with the webhook's key for links.
+func (l *Link) token(key []byte) string {
+	b := appendPart(nil, string(l.Namespace))
+	b = appendPart(b, l.Webhook)
+	b = append(b, l.Task[:]...)
+	for _, n := range []uint64{l.Generation, uint64(l.Fence), uint64(l.Asked), uint64(l.Expires.Unix())} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, tokenSum(key, b)...))
+}
+
+func appendPart(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...)
+}
+
+// maxToken bounds the length of a token.
+const maxToken = 1024
+
+// parseToken reads a token. Nothing in it is proved yet: its last bytes are the signature.
+func parseToken(token string) (l Link, payload, sum []byte, err error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(token) > maxToken || len(raw) < sha256.Size {
+		return l, nil, nil, errToken
+	}
+	payload, sum = raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
+	rest := payload
+	part := func() string {
+		if len(rest) < 2 || len(rest)-2 < int(binary.BigEndian.Uint16(rest)) {
+			rest = nil
+			return ""
+		}
+		n := int(binary.BigEndian.Uint16(rest))
+		s := string(rest[2 : 2+n])
+		rest = rest[2+n:]
+		return s
+	}
+	l.Namespace, l.Webhook = interlock.Namespace(part()), part()
+	if len(rest) != len(l.Task)+4*8 {
+		return l, nil, nil, errToken
+	}
+	copy(l.Task[:], rest)
+	number := func(i int) uint64 { return binary.BigEndian.Uint64(rest[len(l.Task)+8*i:]) }
+	l.Generation, l.Fence, l.Asked = number(0), interlock.Fence(number(1)), record.Time(number(2))
+	l.Expires = time.Unix(int64(number(3)), 0)
+	return l, payload, sum, nil
+}
+
+// Open returns what a token is bound to, and the webhook. An error means that this server never
+// signed it, or that its webhook has other keys by now. Whether it has expired is for the caller
+// to compare, since a page explains it.
+func (s *Sender) Open(token string) (l Link, w engine.WebhookView, err error) {
+	l, payload, sum, err := parseToken(token)
+	if err != nil {
+		return l, w, err
+	}
+	w, known := s.webhook(l.Namespace, l.Webhook)
+	if !known || !hmac.Equal(tokenSum(w.LinkKey, payload), sum) || w.Generation != l.Generation {
+		return l, w, errToken
+	}
+	return l, w, nil
+}
+
+// url returns the link with which a reader of a message answers its question; "" if there is none.
+func (s *Sender) url(w *engine.WebhookView, l Link) string {
+	if !w.ApproveLinks || s.cfg.PublicURL == "" {
+		return ""
+	}
+	l.Webhook, l.Generation = w.Name, w.Generation
+	return strings.TrimSuffix(s.cfg.PublicURL, "/") + LinkPath + l.token(w.LinkKey)
+}
