@@ -132,7 +132,7 @@ cross: ## Check that the other platforms build: vet for macOS and Linux on ARM, 
 	GOOS=windows GOARCH=amd64 go build $(PORTABLE); echo "cross: all platforms build"
 
 .PHONY: packages
-packages: bin/suite ## Build a release of this platform twice, check its files, install the Debian package on a copy of this machine.
+packages: bin/suite ## Build a release of this platform twice, check its files, install it on a copy of this machine.
 	@install=(-skip '^TestInstall$$'); \
 	if unshare --mount --net true 2>/dev/null; then install=(-install); \
 	else echo "packages: not root, so the package is not installed" >&2; fi; \

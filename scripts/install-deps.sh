@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
-# the disk of the real server fail), iproute2 (a network is cut), systemd (it checks the unit of the packages),
+# the disk of the real server fail), iproute2 (a network is cut), systemd and rpm (they check the packages),
 # curl (an example uses it), and what fences are checked in: PostgreSQL,
 # SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 # It lists the missing packages before it installs them. With the option -n it only lists them.
@@ -31,6 +31,7 @@ tests)
     need strace strace
     need ip iproute2
     need systemd-analyze systemd
+    need rpm rpm
     need psql postgresql-client
     need redis-cli redis-tools
     need sqlite3 sqlite3

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Installs the Debian package on a copy of this machine, runs the server as its unit does, and purges the package:
+# Installs the Debian package on a copy of this machine, runs the server as its unit does and as the container does,
+# and purges the package; then installs the RPM and removes it:
 #
-#   unshare --mount --net --pid --fork --kill-child bash install.sh PACKAGE SCRATCH
+#   unshare --mount --net --pid --fork --kill-child bash install.sh DEB RPM DOCKERFILE SCRATCH
 #
 # The copy is an overlay in memory over the machine's own files, so that nothing of it stays.
 set -euo pipefail
-package=$1 scratch=$2
+deb=$1 rpm=$2 dockerfile=$3 scratch=$4
 
 mount -t tmpfs tmpfs "$scratch"
 mkdir "$scratch"/{upper,work,root}
 mount -t overlay overlay -o lowerdir=/,upperdir="$scratch/upper",workdir="$scratch/work" "$scratch/root"
-cp "$package" "$scratch/root/interlock.deb"
+cp "$deb" "$scratch/root/interlock.deb"
+cp "$rpm" "$scratch/root/interlock.rpm"
+cp "$dockerfile" "$scratch/root/Dockerfile"
 mount --rbind /dev "$scratch/root/dev"
 mount -t proc proc "$scratch/root/proc"
 ip link set lo up
@@ -32,7 +35,7 @@ systemd-analyze security --offline=true --threshold=20 "$unit" | tail -n 1
 install -d -m 0700 -o interlock -g interlock /var/lib/interlock
 set -a
 eval "$(sed -n 's/^Environment=//p' "$unit")"
-echo 'INTERLOCK_HTTP=127.0.0.1:7999' >> /etc/interlock/interlock.env
+echo 'INTERLOCK_SERVE_HTTP=127.0.0.1:7999' >> /etc/interlock/interlock.env
 . /etc/interlock/interlock.env
 set +a
 umask 0077
@@ -58,7 +61,30 @@ comm -23 <({ flat @system-service; flat @default; } | sort -u) <({ flat @privile
 echo "refused system calls: $(comm -23 /run/called /run/allowed | tr '\n' ' ')"
 echo "writable code: $(grep -cE 'PROT_WRITE\|PROT_EXEC' /var/lib/interlock/calls || true)"
 
+# The files of the image are the binary and an empty /data. Docker mounts /proc.
+install -d -m 0755 /image /image/proc
+install -d -m 0755 -o 65532 -g 65532 /image/data
+install -m 0755 /usr/bin/interlock /image/
+mount -t proc proc /image/proc
+inside() { exec env -i $(sed -n "s/^ENV //p" Dockerfile) /usr/sbin/chroot --userspec=65532:65532 /image "$@"; }
+inside /interlock serve --insecure > /run/ready &
+container=$!
+read -r line < /run/ready
+echo "container $line"
+(inside $(sed -nE 's/^HEALTHCHECK .*CMD \["(.*)"\]$/\1/p' Dockerfile | sed 's/", "/ /g')) && echo "the container is healthy"
+kill $container # chroot and env have become the server
+wait $container && echo "the container has stopped"
+umount /image/proc
+
 dpkg --purge interlock
 test -e /usr/bin/interlock || test -e /etc/interlock/interlock.env || echo "purged"
 ls /var/lib/interlock/*.log | wc -l
+
+# This machine's packages are no RPMs, so what the package needs cannot be looked up.
+rpm --force-debian --nodeps --install interlock.rpm
+rpm --verify --nodeps interlock && echo "verified the RPM"
+rpm --query --requires interlock
+interlock --version
+rpm --force-debian --erase interlock
+test -e /usr/bin/interlock || echo "erased"
 CHROOT

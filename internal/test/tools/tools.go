@@ -35,6 +35,7 @@ var programs = map[string]tool{
 	"python3":          {debian: "python3"},
 	"redis-cli":        {debian: "redis-tools"},
 	"redis-server":     {debian: "redis-server"},
+	"rpm":              {debian: "rpm"},
 	"sqlite3":          {debian: "sqlite3"},
 	"strace":           {debian: "strace"},
 	"unshare":          {debian: "util-linux"},
