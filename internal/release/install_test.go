@@ -21,7 +21,8 @@ func TestInstall(t *testing.T) {
 	out, err := exec.Command(
 		"unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "testdata/install.sh",
 		filepath.Join(r.out, "interlock_1.2.3_"+runtime.GOARCH+".deb"),
-		filepath.Join(r.out, "interlock_1.2.3_"+runtime.GOARCH+".rpm"), filepath.Join(r.root, "Dockerfile"), t.TempDir(),
+		filepath.Join(r.out, "interlock_1.2.3_"+runtime.GOARCH+".rpm"),
+		filepath.Join(r.root, "Dockerfile"), t.TempDir(),
 	).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -32,7 +33,8 @@ func TestInstall(t *testing.T) {
 		"\nrefused system calls: \nwritable code: 0\n",
 		"\ncontainer ready http=[::]:7420 grpc=[::]:7421\n", "\nthe container is healthy\n", "\nthe container has stopped\n",
 		"interlock: the journal is kept in /var/lib/interlock\npurged\n",
-		"\nverified the RPM\n", "\n/usr/sbin/useradd\n", "\ninterlock v1.2.3\ninterlock: the journal is kept", "\nerased\n",
+		"\nverified the RPM\n", "\n/usr/sbin/useradd\n",
+		"\ninterlock v1.2.3\ninterlock: the journal is kept", "\nerased\n",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output lacks %q", want)

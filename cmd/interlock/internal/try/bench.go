@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -117,6 +118,9 @@ func scenarioList() string {
 func runBench(
 	ctx context.Context, a *cli.App, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario, doors []string,
 ) error {
+	if err := refuse(runtime.GOOS); err != nil {
+		return err
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		return err

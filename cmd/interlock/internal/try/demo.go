@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -108,6 +109,9 @@ It starts a server of its own, and kills it.`,
 
 // runDemo plays a scene.
 func runDemo(a *cli.App, cmd *cobra.Command, cfg demo.Config, play func(context.Context, demo.Config) error) error {
+	if err := refuse(runtime.GOOS); err != nil {
+		return err
+	}
 	if namesServer(a, cmd) {
 		if err := oneServer(a, cmd); err != nil {
 			return err
