@@ -16,6 +16,7 @@
 //	task, queue, message, approval, account      what agents and people hand to each other
 //	inspect                                      key, why and log
 //	pattern, namespace, credential               what an operator sets
+//	contexts                                     servers by name, in the configuration file
 //	serve, guard, journal                        the server, the guards, the journal's tools
 //	try                                          demos and benchmarks
 //

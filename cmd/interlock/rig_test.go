@@ -47,7 +47,7 @@ func cleanEnvironment() (env []string) {
 			env = append(env, v)
 		}
 	}
-	return append(env, "NO_COLOR=1", "TZ=UTC", "LC_ALL=C.UTF-8")
+	return append(env, "INTERLOCK_CONFIG="+os.DevNull, "NO_COLOR=1", "TZ=UTC", "LC_ALL=C.UTF-8")
 }
 
 // restart starts the server again on the same addresses and journal.

@@ -10,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/account"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/approval"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/contexts"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/credential"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/effect"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/file"
@@ -75,6 +76,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	root.SetErr(a.Err)
 	root.SetHelpCommand(newHelp())
 	a.Server.Define(root.PersistentFlags())
+	a.DefineContext(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(
 		&a.Output, "output", "o", "text", "the output `format`: text, or json for the server's own answers",
 	)
@@ -105,7 +107,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 		{topicRules, []*cobra.Command{pattern.New(a), namespace.New(a), webhook.New(a), credential.New(a)}},
 		{topicServers, []*cobra.Command{guard.New(a), inspect.NewHealth(a), journal.NewAdmin(a)}},
 		{topicTrials, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
-		{topicTool, []*cobra.Command{newVersion(a), newOptions(a)}},
+		{topicTool, []*cobra.Command{contexts.New(a), newVersion(a), newOptions(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: topic.id, Title: topic.id})
 		for _, cmd := range topic.commands {

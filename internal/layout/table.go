@@ -115,6 +115,11 @@ var table = []rule{
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 	},
 	{
+		folder: "cmd/interlock/internal/contexts",
+		local:  []string{"cmd/interlock/internal/cli"},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
 		folder: "cmd/interlock/internal/credential",
 		local:  []string{".", "cmd/interlock/internal/cli", "server"},
 		remote: []string{"github.com/spf13/cobra"},

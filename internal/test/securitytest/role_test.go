@@ -241,7 +241,7 @@ func (l *link) code(seq uint64) string {
 
 // tenantless are the commands that work on files, or that bring a server of their own.
 var tenantless = []string{
-	"guard", "demo", "admin journal verify", "admin journal dump", "health", "help", "options", "credential", "bench", "serve",
+	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
 	"version", "admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
 }
 

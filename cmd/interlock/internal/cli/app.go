@@ -24,8 +24,9 @@ type App struct {
 	// Started reports that the command line was understood and the command runs.
 	Started bool
 
-	Server Target
-	Output string // -o
+	Server  Target
+	Output  string // -o
+	Context string // --context
 
 	apiOnce sync.Once
 	api     *API // see API
@@ -67,6 +68,9 @@ func (a *App) CheckGlobals(cmd *cobra.Command) error {
 	}
 	if annotated(cmd, Offline) {
 		return nil
+	}
+	if err := a.useContext(cmd); err != nil {
+		return err
 	}
 	if url, grpc := cmd.Flag("url"), cmd.Flag("grpc-addr"); url.Changed && !Given(url) && Given(grpc) {
 		a.Server.GRPC = "" // the variable is about another server than the flag

@@ -15,7 +15,7 @@ const completeTimeout = time.Second
 
 // LookUp asks the server for proposals; ok is false if the server cannot answer.
 func (a *App) LookUp(cmd *cobra.Command, path string, query url.Values, v any) (ok bool) {
-	if FromEnvironment(cmd.Flags()) != nil || a.Server.Complete() != nil {
+	if FromEnvironment(cmd.Flags()) != nil || a.useContext(cmd) != nil || a.Server.Complete() != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
