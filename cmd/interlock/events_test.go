@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
@@ -93,4 +94,18 @@ func TestEventsFollow(t *testing.T) {
 func TestEventsWithoutServer(t *testing.T) {
 	p := startProc(t, append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1"), "log", "--follow")
 	p.ends(cli.ExitUnreachable)
+}
+
+// A command with --watch shows what has changed, until it is interrupted.
+func TestWatch(t *testing.T) {
+	r := newRig(t)
+	p := r.start("key", "list", "--watch", "--interval", "100ms")
+	p.expect("nothing is held or waited for")
+	r.must("lock", "k", "--agent", "ann")
+	p.expect("exclusive  ann")
+	p.signal(syscall.SIGINT)
+	p.ends(0)
+	if out, code := r.do("key", "list", "-w", "--interval", "1ms"); code != cli.ExitUsage {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
 }

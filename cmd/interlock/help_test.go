@@ -39,7 +39,8 @@ wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
 | [cli-work.md](cli-work.md) | queues, approvals, messages, writers and workflows |
 | [cli-account.md](cli-account.md) | the account writer and its ledger |
 | [cli-guard.md](cli-guard.md) | guards |
-| [cli-operator.md](cli-operator.md) | servers and administration, demos and benchmarks |
+| [cli-rule.md](cli-rule.md) | patterns, namespaces, webhooks and credentials |
+| [cli-operator.md](cli-operator.md) | servers, demos and benchmarks |
 
 The flags that every command has are listed once, at [interlock options](#interlock-options). Commands that talk to no
 server do not have those that select one. ` + "`list`, `get`, `create` and `delete`" + ` have short forms:
@@ -65,10 +66,16 @@ server do not have those that select one. ` + "`list`, `get`, `create` and `dele
 		[]string{"guard"},
 	},
 	{
+		"cli-rule.md",
+		"# Commands: rules of a namespace\n\n" + made +
+			"\nThe guides are [patterns.md](../patterns.md) and [operations.md](../operations.md)." + shared,
+		[]string{topicRules},
+	},
+	{
 		"cli-operator.md",
-		"# Commands: servers and administration\n\n" + made +
+		"# Commands: servers, demos and benchmarks\n\n" + made +
 			"\nThe guide is [operations.md](../operations.md)." + shared,
-		[]string{"serve", topicRules, topicServers, topicTrials},
+		[]string{"serve", topicServers, topicTrials},
 	},
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,6 +115,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			cmd.GroupID = topic.id
 			root.AddCommand(cmd)
 			shortForms(cmd)
+			watchable(a, cmd)
 		}
 	}
 	root.SetHelpCommandGroupID(topicTool)
@@ -131,6 +133,17 @@ func shortForms(cmd *cobra.Command) {
 			sub.Aliases = append(sub.Aliases, short)
 		}
 		shortForms(sub)
+	}
+}
+
+// watchable adds --watch to the commands that ask a server how something stands.
+func watchable(a *cli.App, cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		watchable(a, sub)
+	}
+	looks := []string{"list", "get", "why", "status", "agents", "waits", "hot", "contention"}
+	if slices.Contains(looks, cmd.Name()) && !cmd.HasSubCommands() && cmd.Annotations[cli.Offline] == "" {
+		cli.Watchable(a, cmd)
 	}
 }
 
