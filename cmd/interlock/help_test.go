@@ -26,9 +26,9 @@ var references = []struct {
 
 ` + made + `
 
-Results go to standard output, diagnostics to standard error. With ` + "`-o json`" + ` standard output has the server's own
-answers, one per line, refusals included. A flag with a variable in square brackets can be set by that variable; the flag
-wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
+Results go to standard output, diagnostics to standard error. With ` + "`-o json`" + ` standard output has the server's
+own answers, one per line, refusals included. A flag with a variable in square brackets can be set by that variable;
+the flag wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns them off.
 
 | page | commands |
 |---|---|

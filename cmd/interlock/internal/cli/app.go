@@ -91,5 +91,8 @@ func hidden(cmd *cobra.Command, f *pflag.Flag) bool {
 
 func annotated(cmd *cobra.Command, key string) bool { return cmd.Annotations[key] != "" }
 
+// OnScreen reports whether a person at a terminal sees the results.
+func (a *App) OnScreen() bool { return a.screen }
+
 // IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }

@@ -335,6 +335,10 @@ func (p *process) announce(a *cli.App, role string) {
 	if err != nil {
 		p.log.Warn("standard output is closed", "error", err)
 	}
+	if a.OnScreen() && !a.JSON() && role == "active" {
+		a.Complain("try: interlock run demo:1 -- sleep 20")
+		return // the log would repeat it
+	}
 	kept := p.cfg.DataDir
 	if p.cfg.place != nil {
 		kept = p.cfg.Journal

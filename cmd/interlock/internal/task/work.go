@@ -217,6 +217,9 @@ func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 	p := &pullFlags{api: w.api, queue: w.queue}
 	pace := client.Backoff{Least: 250 * time.Millisecond, Most: pullAgain}
 	w.touch()
+	if cli.IsTerminal(os.Stderr) {
+		w.say("waiting for tasks of queue %s", cli.Clean(w.queue))
+	}
 	for {
 		select {
 		case slots <- struct{}{}:
