@@ -4,6 +4,7 @@
 # the disk of the real server fail), iproute2 (a network is cut), systemd and rpm (they check the packages),
 # curl (an example uses it), and what fences are checked in: PostgreSQL,
 # SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
+# Python and Node also run what reads the OpenAPI document: scripts/openapi-tools.sh installs it below dist.
 # It lists the missing packages before it installs them. With the option -n it only lists them.
 # With the argument "peers" it installs only what the comparison in bench/peers needs.
 set -euo pipefail
@@ -37,6 +38,9 @@ tests)
     need sqlite3 sqlite3
     need git-lfs git-lfs
     need python3 python3
+    need node nodejs
+    need npm npm
+    if ! python3 -c 'import ensurepip' >/dev/null 2>&1; then missing+=(python3-venv); fi
     if ! /usr/bin/python3 -c 'import cryptography' >/dev/null 2>&1; then missing+=(python3-cryptography); fi
     ;;
 peers) ;;
@@ -82,3 +86,5 @@ if ! have=$(go env GOVERSION 2>&1) || [[ $have != go* ]] ||
     echo "Interlock needs Go $want or newer; here is: ${have:-none}. Install it from https://go.dev/dl/ and put it first in PATH." >&2
     exit 1
 fi
+
+if [ "${1-tests}" = tests ]; then scripts/openapi-tools.sh ${list_only:+-n}; fi

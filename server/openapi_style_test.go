@@ -31,7 +31,7 @@ func TestOpenAPIStyle(t *testing.T) {
 		}
 		tags[tag.Name] = true
 	}
-	for _, name := range []string{"Namespace", "IdempotencyKey", "IfMatch", "FileIfMatch"} {
+	for _, name := range []string{"Namespace", "IfMatch", "FileIfMatch"} {
 		p := doc.Components.Parameters[name].Value
 		if p.In != openapi3.ParameterInHeader || p.Schema.Value.Pattern == "" {
 			t.Errorf("%s is no header with a pattern", name)

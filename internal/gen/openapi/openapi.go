@@ -115,20 +115,23 @@ func either(msg *model.Message) string {
 }
 
 func fieldSchema(m *model.Model, f *model.Field) *jsontext.Object {
+	doc := withDefault(f)
 	if f.Types != nil {
 		o := &jsontext.Object{}
 		o.Add("type", jsonTypes(f.Types))
-		describe(o, f.Doc)
+		describe(o, doc)
 		return o
 	}
-	o := typeSchema(m, f.Type, f.Doc, &f.Limits)
+	return typeSchema(m, f.Type, doc, &f.Limits)
+}
+
+// withDefault is the description of a field with its default. The keyword default would make generated clients
+// send the value, also where it excludes another field, and make the field mandatory in their types.
+func withDefault(f *model.Field) string {
 	if f.Default == nil {
-		return o
+		return f.Doc
 	}
-	if f.Doc == "" && f.Type.Name != "" {
-		o = (&jsontext.Object{}).Add("allOf", []*jsontext.Object{o})
-	}
-	return o.Add("default", f.Default)
+	return strings.TrimSpace(fmt.Sprintf("%s Default: %v.", f.Doc, f.Default))
 }
 
 func typeSchema(m *model.Model, t model.Type, doc string, limits *model.Limits) *jsontext.Object {

@@ -3,6 +3,8 @@ package tools
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -14,7 +16,7 @@ const Variable = "INTERLOCK_TEST_TOOLS"
 
 // tool describes a program that tests run.
 type tool struct {
-	debian string                  // the package that has it; scripts/install-deps.sh installs it
+	debian string                  // the package that has it, of Debian, PyPI or npm; scripts/install-deps.sh installs it
 	common bool                    // developers' machines have it, so tests run without Variable where it is present
 	find   func(name string) error // nil is exec.LookPath
 }
@@ -26,6 +28,7 @@ var programs = map[string]tool{
 	"bash":             {debian: "bash", common: true},
 	"git":              {debian: "git", common: true},
 	"curl":             {debian: "curl"},
+	"node":             {debian: "nodejs"},
 	"git-lfs":          {debian: "git-lfs"},
 	"ip":               {debian: "iproute2"},
 	"mount":            {debian: "mount"},
@@ -39,6 +42,37 @@ var programs = map[string]tool{
 	"sqlite3":          {debian: "sqlite3"},
 	"strace":           {debian: "strace"},
 	"unshare":          {debian: "util-linux"},
+
+	"openapi-python-client":  {debian: "openapi-python-client", find: findOpenAPI},
+	"openapi-spec-validator": {debian: "openapi-spec-validator", find: findOpenAPI},
+	"openapi-typescript":     {debian: "openapi-typescript", find: findOpenAPI},
+	"schemathesis":           {debian: "schemathesis", find: findOpenAPI},
+	"tsc":                    {debian: "typescript", find: findOpenAPI},
+}
+
+// openAPIFolder is below the root of the repository. scripts/openapi-tools.sh fills it.
+const openAPIFolder = "dist/openapi"
+
+// OpenAPIFolder returns the folder of the programs that read OpenAPI documents and of their modules.
+func OpenAPIFolder() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..", openAPIFolder)
+}
+
+// OpenAPIPath returns the folders of these programs, as in PATH.
+func OpenAPIPath() string {
+	return filepath.Join(OpenAPIFolder(), "venv/bin") + string(filepath.ListSeparator) +
+		filepath.Join(OpenAPIFolder(), "node_modules/.bin")
+}
+
+// findOpenAPI finds a program that is installed for this repository alone.
+func findOpenAPI(name string) error {
+	for _, folder := range filepath.SplitList(OpenAPIPath()) {
+		if _, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return nil
+		}
+	}
+	return &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
 // findPostgres finds the server's programs, which Debian keeps out of PATH.
