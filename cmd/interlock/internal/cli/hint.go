@@ -90,23 +90,33 @@ func nearCommands(cmd *cobra.Command, word string) (near []string) {
 	if near != nil {
 		return near
 	}
-	cmd.SuggestionsMinimumDistance = reach(word)
-	for _, name := range cmd.SuggestionsFor(word) {
-		add(name)
+	names := map[string]string{} // words, with the commands that they stand for
+	for _, sub := range cmd.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		names[sub.Name()] = sub.Name()
+		if strings.HasPrefix(sub.Name(), word) {
+			add(sub.Name())
+		}
 	}
-	if cmd.HasParent() || near != nil {
-		return near
+	if !cmd.HasParent() {
+		for name, lines := range Foreign {
+			names[name] = lines[0]
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(Foreign)) {
-		if distance(word, name) <= reach(word) {
-			add(Foreign[name][0])
+	sorted := slices.Sorted(maps.Keys(names))
+	for d := 1; d <= reach(word) && near == nil; d++ {
+		for _, name := range sorted {
+			if distance(word, name) == d {
+				add(names[name])
+			}
 		}
 	}
 	return near
 }
 
-// reach is how far a mistyped word may be from the one that is meant: two neighbours that changed
-// places are 2.
+// reach is how far a mistyped word may be from the one that is meant.
 func reach(word string) int { return min(2, len(word)/2) }
 
 // FlagError is an error in a flag, with what may have been meant.
@@ -166,22 +176,25 @@ func nearFlags(cmd *cobra.Command, name string) (near []string) {
 	return near
 }
 
-// distance is the Levenshtein distance of two words.
+// distance is how many letters of one word are to be added, dropped, changed or swapped with their
+// neighbour to get the other.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			change := diagonal
+			change := last[j]
 			if a[i] != b[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
+			row[j+1] = min(change, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]
