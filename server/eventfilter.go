@@ -16,6 +16,7 @@ type eventFilter struct {
 	since, until     engine.Time // 0: none
 	prefix           string      // of a claimed key
 	agent, principal string
+	about            string // a key with the keys below it, or an agent
 	kinds            []record.Kind
 }
 
@@ -29,8 +30,19 @@ func (f *eventFilter) shows(ev *record.Event) bool {
 	if f.agent != "" && ev.Agent != f.agent && ev.Asker != f.agent || f.principal != "" && ev.Actor != f.principal {
 		return false
 	}
+	if f.about != "" && !isAbout(ev, f.about) {
+		return false
+	}
 	return f.prefix == "" || slices.ContainsFunc(ev.Claims, func(c interlock.Claim) bool {
 		return strings.HasPrefix(string(c.Key), f.prefix)
+	})
+}
+
+// isAbout reports whether an event is of a key, a key below it, or the agent of that name.
+func isAbout(ev *record.Event, name string) bool {
+	return ev.Agent == name || ev.Asker == name || slices.ContainsFunc(ev.Claims, func(c interlock.Claim) bool {
+		below, ok := strings.CutPrefix(string(c.Key), name)
+		return ok && (below == "" || below[0] == '/')
 	})
 }
 
@@ -45,7 +57,7 @@ func (f *eventFilter) ends(events []record.Event) bool {
 
 // eventFilter reads the parameters that choose events. ok is false when the call was answered.
 func (c *call) eventFilter() (f eventFilter, ok bool) {
-	f.agent, f.principal = c.query.Get("agent"), c.query.Get("principal")
+	f.agent, f.principal, f.about = c.query.Get("agent"), c.query.Get("principal"), c.query.Get("about")
 	if f.prefix, ok = c.prefixParam(); !ok {
 		return f, false
 	}

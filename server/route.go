@@ -82,7 +82,7 @@ var routes = []route{
 	{"/v1/hot", []method{{"GET", (*call).hot, mayRead, []string{"limit"}}}},
 	{"/v1/events", []method{{
 		"GET", (*call).events, mayRead,
-		[]string{"from", "follow", "since", "until", "prefix", "agent", "event", "principal"},
+		[]string{"from", "follow", "since", "until", "prefix", "agent", "about", "event", "principal"},
 	}}},
 
 	{

@@ -98,7 +98,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewLog(a), serve.New(a),
 		}},
 		{topicLeases, []*cobra.Command{
-			lease.New(a), inspect.NewKey(a), run.NewAgent(a), lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
+			lease.New(a), inspect.NewKey(a), run.NewAgent(a), run.NewAgents(a), lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
 		}},
 		{topicData, []*cobra.Command{state.New(a), file.New(a), effect.New(a)}},
 		{topicWork, []*cobra.Command{

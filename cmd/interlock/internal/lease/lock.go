@@ -15,10 +15,10 @@ import (
 // New returns the command lease: what there is to do with a lease besides lock and unlock.
 func New(a *cli.App) *cobra.Command {
 	return cli.Group(
-		"lease", "Show, renew, convert, park or revoke a lease",
+		"lease", "List, show, renew, convert, park or revoke a lease",
 		`A lease that "interlock lock" took is named by its id, which is a secret; $INTERLOCK_LEASE has
 it where the command line does not. "interlock unlock" releases it.`,
-		newGet(a), newRenew(a), newConvert(a), newPark(a), newResume(a), newRevoke(a),
+		newList(a), newGet(a), newRenew(a), newConvert(a), newPark(a), newResume(a), newRevoke(a),
 	)
 }
 

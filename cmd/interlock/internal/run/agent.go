@@ -35,7 +35,7 @@ type waitFor struct {
 
 // NewAgent returns the command agent.
 func NewAgent(a *cli.App) *cobra.Command {
-	return cli.Group("agent", "Wait for another agent", "", newWait(a))
+	return cli.Group("agent", "List agents, or wait for one", "", newAgentList(a), newWait(a))
 }
 
 func newWait(a *cli.App) *cobra.Command {

@@ -73,7 +73,8 @@ type Event struct {
 	Op          string            `json:"op,omitempty"`
 	Size        *int64            `json:"size,omitempty"`
 	State       string            `json:"state,omitempty"`
-	Verdict     string            `json:"verdict,omitempty"` // on a parked lease
+	Verdict     string            `json:"verdict,omitempty"` // on a task or a parked lease
+	Question    string            `json:"question,omitempty"`
 	Action      string            `json:"action,omitempty"`
 	Attempt     uint64            `json:"attempt,omitempty"`
 
@@ -188,15 +189,20 @@ func (e *Event) task(ev *record.Event) {
 		id = ev.BaseID
 	}
 	e.Task, e.Attempt, e.Generation = interlock.TaskID(id).String(), ev.Generation, 0
-	e.State = interlock.TaskState(ev.Op).String()
+	e.State, e.Question = interlock.TaskState(ev.Op).String(), cli.CleanLines(ev.Question())
+	if ev.Kind == record.ApprovalDecided {
+		if e.Verdict = interlock.Approved.String(); interlock.TaskState(ev.Op) == interlock.TaskDead {
+			e.Verdict = interlock.Denied.String()
+		}
+	}
 }
 
 // Line is an event on one line, for people:
 //
-//	1041  12:03:07.512  granted   billing-7  account:12345  fence 17 exclusive "apply late fee"
+//	1041  2026-01-02T12:03:07.512Z  granted   billing-7  account:12345  fence 17 exclusive "apply late fee"
 func (e *Event) Line(a *cli.App) string {
 	var b strings.Builder
-	stamp := e.Time.Local().Format("15:04:05.000")
+	stamp := e.Time.Local().Format("2006-01-02T15:04:05.000Z07:00")
 	fmt.Fprintf(
 		&b, "%6s  %s  %s", e.Index, a.Tint(cli.Dim, stamp), a.Tint(eventColour(e), fmt.Sprintf("%-15s", cli.Clean(e.Event))),
 	)
@@ -281,6 +287,12 @@ func (e *Event) facts() (facts []string) {
 	}
 	if e.State != "" {
 		add("%s", cli.Clean(e.State))
+	}
+	if e.Question != "" {
+		add("%q", cli.Clean(e.Question))
+	}
+	if e.Verdict != "" {
+		add("%s", cli.Clean(e.Verdict))
 	}
 	if e.Attempt > 1 {
 		add("attempt %d", e.Attempt)

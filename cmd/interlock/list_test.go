@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+)
+
+// The commands that list show leases, requests in line and agents, and the log is filtered on the
+// server, with the date and the zone of each event.
+func TestListsAndLog(t *testing.T) {
+	r := newRig(t)
+	held := r.start("run", "account:1", "--agent", "billing-7", "--purpose", "late fee", "--", "cat")
+	until := func(want string, args ...string) (out string) {
+		t.Helper()
+		deadline := time.Now().Add(20 * time.Second)
+		for {
+			if out = r.must(args...); strings.Contains(out, want) {
+				return out
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%v: no %q in %s", args, want, out)
+			}
+		}
+	}
+	until("account:1", "lease", "list")
+	waits := r.start("run", "account:1", "--agent", "support-2", "--wait", "1m", "--", "true")
+	until("support-2", "lease", "list", "--waiting")
+	for _, c := range []struct {
+		args         string
+		shows, hides string
+	}{
+		{"lease list account: --agent billing-7", "late fee", "support-2"},
+		{"lease list --agent support-2", "there are no such leases", "late fee"},
+		{"lease list --waiting", "support-2", "billing-7"},
+		{"agents", "billing-7", "late fee"},
+		{"agent list --waiting", "account:1", "billing-7"},
+		{"agent list billing-7 -o json", `"leases":1`, "support-2"},
+		{"log account:1 --event granted", "billing-7", "support-2"},
+		{"log support-2 --since 1h", "queued", "billing-7"},
+		{"log --since 1h --until 30m", "", "billing-7"},
+		{"log --key account: --agent support-2", time.Now().Local().Format("2006-01-02T"), "billing-7"},
+		{"log --principal ops", "", "billing-7"},
+	} {
+		out := r.must(strings.Fields(c.args)...)
+		if !strings.Contains(out, c.shows) || strings.Contains(out, c.hides) {
+			t.Errorf("interlock %s shows %s", c.args, out)
+		}
+	}
+	for args, words := range map[string]string{
+		"log --since yesterday":          "12h or 7d",
+		"log --until 1h --follow":        "use one of them",
+		"lease list --limit 0":           "at least 1",
+		"agent list --holding --waiting": "use one of them",
+	} {
+		if out, code := r.do(strings.Fields(args)...); code != cli.ExitUsage || !strings.Contains(out, words) {
+			t.Errorf("interlock %s: exit code %d, %s", args, code, out)
+		}
+	}
+	if out, code := r.do("log", "--event", "grantd"); code == 0 || !strings.Contains(out, `"granted"`) {
+		t.Errorf("an unknown event: exit code %d, %s", code, out)
+	}
+	held.signal(2)
+	held.end()
+	waits.ends(0)
+}
