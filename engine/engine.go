@@ -235,6 +235,34 @@ func (e *Engine) Counts() (c Counts) {
 	return c
 }
 
+// NamespaceCounts are the sizes of one namespace.
+type NamespaceCounts struct {
+	Namespace interlock.Namespace
+
+	Keys        int
+	Leases      int
+	Waiters     int
+	Sessions    int
+	Documents   int
+	StateBytes  int // as interlock.MaxStateBytes counts them
+	Tasks       int // that are not settled
+	DeadLetters int
+	Approvals   int // tasks that ask a person
+}
+
+// Look completes the counts at once.
+func (c *NamespaceCounts) Look(e *Engine) (done bool) {
+	s := e.turnTo(c.Namespace)
+	if s == nil {
+		return true
+	}
+	t := &s.Tasks
+	c.Keys, c.Leases, c.Waiters, c.Sessions = s.Nodes.Len(), s.Leases, s.Waiters, len(s.Sessions)-s.Lingering
+	c.Documents, c.StateBytes = len(s.Documents.Present), s.Documents.Bytes
+	c.Tasks, c.DeadLetters, c.Approvals = len(t.Known)-t.Done.Len()-t.Failed.Len(), t.Dead, t.Asking.Len()
+	return true
+}
+
 // decide begins a term: see Recover.
 func (c *Recover) decide(e *Engine) {
 	e.enter(&e.Whole, e.newest) // no term begins before what an earlier one has seen

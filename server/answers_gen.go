@@ -351,6 +351,22 @@ func writeParkedLease(j *jsonOut, name string, r *engine.ParkedRow) {
 	j.close()
 }
 
+// writeNamespaceStatus writes an api.NamespaceStatus as the member name, or as an element.
+func writeNamespaceStatus(j *jsonOut, name string, c *engine.NamespaceCounts) {
+	j.open(name)
+	j.text("name", string(c.Namespace))
+	j.int("keys", int64(c.Keys))
+	j.int("leases", int64(c.Leases))
+	j.int("waiters", int64(c.Waiters))
+	j.int("sessions", int64(c.Sessions))
+	j.int("documents", int64(c.Documents))
+	j.int("state_bytes", int64(c.StateBytes))
+	j.int("tasks", int64(c.Tasks))
+	j.int("dead_letters", int64(c.DeadLetters))
+	j.int("approvals", int64(c.Approvals))
+	j.close()
+}
+
 // writeListedLease writes an api.ListedLease as the member name, or as an element.
 func writeListedLease(j *jsonOut, name string, r *engine.LeaseRow) {
 	j.open(name)

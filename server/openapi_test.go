@@ -344,6 +344,7 @@ func samples() []sample {
 		{"POST", "/v1/mailbox/account:1", `{}`, ""},
 		{"GET", "/v1/mailbox/account:1/log", "", ""},
 		{"GET", "/v1/approvals", "", ""},
+		{"GET", "/v1/status", "", ""},
 		{"GET", "/v1/parked", "", ""},
 		{"GET", "/v1/leases", "", ""},
 		{"GET", "/v1/tickets", "", ""},

@@ -43,6 +43,7 @@ var aboutProcess = map[string]bool{
 }
 
 var routes = []route{
+	{"/v1/status", []method{{"GET", (*call).showStatus, mayRead, nil}}},
 	{"/metrics", []method{{"GET", (*call).metrics, mayScrape, nil}}},
 
 	{"/v1/leases", []method{

@@ -41,6 +41,8 @@ type Shard interface {
 	// Follow visits the journal's events of a namespace, and then new ones, at the
 	// follower's own pace, until ctx ends or the follower returns an error.
 	Follow(ctx context.Context, f shard.Follower) error
+	// Condition returns what an operator should know.
+	Condition(ctx context.Context) (shard.Condition, interlock.At, error)
 	// Seek returns an index before all entries from a time on, and not far before the first of them.
 	Seek(ctx context.Context, t engine.Time) (interlock.Index, error)
 	// OnReset registers what to call when the engine was made anew and forgot its listeners.
@@ -92,6 +94,10 @@ type Config struct {
 	// Webhooks is how messages about events are sent. They are sent while SendWebhooks runs.
 	Webhooks WebhookConfig
 
+	// Disk returns how many bytes the journal takes and how many are free where it is. nil, or ok
+	// false, means that this is not known.
+	Disk func() (used, free int64, ok bool)
+
 	// Version is shown by /openapi.json and as a metric. "" means "dev".
 	Version string
 
@@ -117,6 +123,8 @@ type Server struct {
 	sender      *webhook.Sender
 	confirmer   confirmer
 	version     string
+	disk        func() (used, free int64, ok bool)
+	started     time.Time
 	log         *slog.Logger
 	standby     func() Active // nil for the owner of the shard
 
@@ -143,6 +151,8 @@ func New(cfg Config) (*Server, error) {
 		flight:      newFlight(cfg.MaxInFlight),
 		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
 		version:     cfg.Version,
+		disk:        cfg.Disk,
+		started:     time.Now(),
 		log:         cfg.Logger,
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())

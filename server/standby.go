@@ -75,6 +75,10 @@ func (e standbyShard) Survey(
 	return interlock.At{}, e.refusal()
 }
 
+func (e standbyShard) Condition(context.Context) (shard.Condition, interlock.At, error) {
+	return shard.Condition{}, interlock.At{}, e.refusal()
+}
+
 func (e standbyShard) Seek(context.Context, engine.Time) (interlock.Index, error) {
 	return 0, e.refusal()
 }

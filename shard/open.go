@@ -100,6 +100,7 @@ func (s *Shard) checkClock(last, now engine.Time) error {
 	case s.maxAhead > 0 && ahead > s.maxAhead:
 		return fmt.Errorf("%w: it says %s, and the journal was last written at %s", ErrClock, at(now), at(last))
 	case ahead < -behindFor:
+		s.behind = -ahead
 		s.log.Warn("the clock is behind the journal: the server uses the journal's time until the clock has caught up; "+
 			"set the clock if it is wrong",
 			"clock", at(now), "journal", at(last))

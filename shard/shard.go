@@ -51,10 +51,12 @@ type Shard struct {
 	backups   backups
 
 	size         meanSize
-	snapshotAt   atomic.Uint64 // index of the newest snapshot
-	snapshotSize atomic.Int64  // how many bytes it has
-	snapshotting atomic.Bool   // one is being made
-	kept         atomic.Bool   // all of the journal is history to keep, so that nothing can be cut
+	snapshotAt   atomic.Uint64         // index of the newest snapshot
+	snapshotSize atomic.Int64          // how many bytes it has
+	snapshotting atomic.Bool           // one is being made
+	kept         atomic.Bool           // all of the journal is history to keep, so that nothing can be cut
+	behind       time.Duration         // by how much the clock was behind the journal at the start, if far
+	unsaved      atomic.Pointer[error] // why the last snapshot failed; nil if it did not
 	background   sync.WaitGroup
 
 	err       error         // set before failed is closed

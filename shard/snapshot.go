@@ -85,10 +85,12 @@ func (o *owner) snapshot() func(chain.Record) {
 		}
 		switch {
 		case err == nil:
+			s.unsaved.Store(nil)
 			s.log.Info("snapshot", "index", at, "head", record.Last().Head(), "took", s.watch().Sub(began))
 		case errors.Is(err, context.Canceled): // by Close, which makes one itself
 		default:
 			// Nothing is lost by it: the next start replays more.
+			s.unsaved.Store(&err)
 			s.log.Warn(
 				"snapshot failed; the next attempt follows after the same amount of writes, or soon if space is low", "index", at,
 				"error", err,

@@ -66,3 +66,20 @@ func TestListsAndLog(t *testing.T) {
 	held.end()
 	waits.ends(0)
 }
+
+// The status fits on one screen, and has the disk of a journal in files.
+func TestStatus(t *testing.T) {
+	r := newRig(t)
+	r.must("state", "set", "doc:1", "1")
+	out := r.must("status")
+	for _, want := range []string{
+		"active", "up ", "default: 0 leases", "1 documents", "pending approvals", "free", "warning",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if lines := strings.Count(out, "\n"); lines > 12 {
+		t.Errorf("the status has %d lines", lines)
+	}
+}

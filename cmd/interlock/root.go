@@ -95,10 +95,12 @@ durable line of waiters, and fencing tokens that refuse late writers.
 		commands []*cobra.Command
 	}{
 		{topicDaily, []*cobra.Command{
-			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewLog(a), serve.New(a),
+			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewStatus(a),
+			inspect.NewLog(a), serve.New(a),
 		}},
 		{topicLeases, []*cobra.Command{
-			lease.New(a), inspect.NewKey(a), run.NewAgent(a), run.NewAgents(a), lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
+			lease.New(a), inspect.NewKey(a), run.NewAgent(a), run.NewAgents(a),
+			lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
 		}},
 		{topicData, []*cobra.Command{state.New(a), file.New(a), effect.New(a)}},
 		{topicWork, []*cobra.Command{

@@ -13,3 +13,5 @@ func fileID(fd int) (device, inode uint64, err error) {
 	}
 	return uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow), nil
 }
+
+func freeBytes(string) (free int64, ok bool) { return 0, false }

@@ -91,6 +91,7 @@ var encoders = []encoder{
 		write: map[string]string{"Resource": `j.text("resource", resource)`},
 	},
 	{message: "ParkedLease", function: "writeParkedLease", from: "r *engine.ParkedRow"},
+	{message: "NamespaceStatus", function: "writeNamespaceStatus", from: "c *engine.NamespaceCounts"},
 	{message: "ListedLease", function: "writeListedLease", from: "r *engine.LeaseRow"},
 	{message: "ListedTicket", function: "writeListedTicket", from: "r *engine.TicketRow", write: map[string]string{
 		"On": "if r.On != nil {\nwriteFlow(j, \"on\", r.On)\n}",

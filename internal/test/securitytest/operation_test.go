@@ -79,6 +79,7 @@ var crossings = map[string]foreignReference{
 	"deleteSession":    {path: map[string]string{"id": "session"}},
 	"heartbeatSession": {path: map[string]string{"id": "session"}, bodies: []string{`{}`}},
 
+	"getStatus": listing(),
 	"listLeases":   listing("prefix="+mark, "agent={agent}", "cursor={cursor.leases}&limit=1"),
 	"listTickets":  listing("prefix="+mark, "agent={agent}"),
 	"listSessions": listing("agent={agent}", "state=holding", "cursor={cursor.sessions}&limit=1"),

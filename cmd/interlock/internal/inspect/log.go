@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/feed"
@@ -78,14 +77,15 @@ With -o json each event is one line of JSON.`,
 	cmd.Flags().StringVar(
 		&from, "from", "", "the `index` to begin at, oldest, or now (default: oldest, with --follow now)",
 	)
-	f.register(cmd.Flags())
+	f.register(cmd)
 	return cmd
 }
 
 // logFilter is which events to show.
 type logFilter struct{ since, until, key, agent, event, principal string }
 
-func (f *logFilter) register(flags *pflag.FlagSet) {
+func (f *logFilter) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.since, "since", "", "only events since this `time`: how long ago, such as 12h, or in RFC 3339")
 	flags.StringVar(&f.until, "until", "", "only events before this `time`")
 	flags.StringVar(&f.key, "key", "", "only events of keys with this `prefix`")

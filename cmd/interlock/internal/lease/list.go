@@ -62,8 +62,8 @@ lease.`,
 	return cmd
 }
 
-// listed is a lease or a request in line.
-type listed struct {
+// leaseRow is a lease or a request in line.
+type leaseRow struct {
 	cli.Party
 	Claims    []view.Claim `json:"claims"`
 	Purpose   string       `json:"purpose"`
@@ -79,7 +79,7 @@ type listed struct {
 }
 
 // rows adds a line for each claim, with the rest on the first of them.
-func (l *listed) rows(t *cli.Table, rest ...any) {
+func (l *leaseRow) rows(t *cli.Table, rest ...any) {
 	if len(l.Claims) == 0 {
 		t.Row(append([]any{"-", "-"}, rest...)...)
 	}
@@ -92,7 +92,7 @@ func (l *listed) rows(t *cli.Table, rest ...any) {
 
 func listLeases(ctx context.Context, a *cli.App, query url.Values, limit int) error {
 	t := a.Table("KEY", "MODE", "HOLDER", "LIVENESS", "HELD", "EXPIRES", "FENCE", "PURPOSE")
-	return listPages(ctx, a, t, "leases", query, limit, func(l *listed) {
+	return listPages(ctx, a, t, "leases", query, limit, func(l *leaseRow) {
 		l.rows(
 			t, l.Name(), cli.Coloured(cli.Clean(l.Liveness), cli.LivenessColour(l.Liveness)),
 			cli.Short(cli.Millis(l.Held)), cli.Short(cli.Millis(l.ExpiresIn)), cli.Clean(l.Fence), cli.Clean(l.Purpose),
@@ -102,7 +102,7 @@ func listLeases(ctx context.Context, a *cli.App, query url.Values, limit int) er
 
 func listTickets(ctx context.Context, a *cli.App, query url.Values, limit int) error {
 	t := a.Table("KEY", "MODE", "WAITER", "POSITION", "LENGTH", "WAITED", "EXPECTED", "PURPOSE")
-	return listPages(ctx, a, t, "tickets", query, limit, func(l *listed) {
+	return listPages(ctx, a, t, "tickets", query, limit, func(l *leaseRow) {
 		position := any(l.Position)
 		if l.Offered {
 			position = "offered"
@@ -114,14 +114,14 @@ func listTickets(ctx context.Context, a *cli.App, query url.Values, limit int) e
 	})
 }
 
-// listPages writes a table of what GET /v1/KIND lists.
+// listPages writes a table of the rows of GET /v1/KIND.
 func listPages(
-	ctx context.Context, a *cli.App, t *cli.Table, kind string, query url.Values, limit int, row func(*listed),
+	ctx context.Context, a *cli.App, t *cli.Table, kind string, query url.Values, limit int, row func(*leaseRow),
 ) error {
 	shown := 0
 	more, err := a.Pages(ctx, "/v1/"+kind, query, limit, func(answer []byte) (int, string, error) {
 		var page struct {
-			Leases, Tickets []listed
+			Leases, Tickets []leaseRow
 			Cursor          string
 		}
 		if err := json.Unmarshal(answer, &page); err != nil {

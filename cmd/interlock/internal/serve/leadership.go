@@ -123,6 +123,9 @@ func openLeadership(
 		}
 	}
 	cfg := p.serverConfig()
+	if _, ok := j.(*directory); ok {
+		cfg.Disk = func() (used, free int64, ok bool) { return filejournal.Usage(p.cfg.DataDir) }
+	}
 	cfg.Shard, cfg.Observer, cfg.Fences = t.shard, t.observer, fences
 	if t.server, err = server.New(cfg); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)

@@ -1,0 +1,89 @@
+package inspect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+)
+
+// serverStatus is the answer of GET /v1/status.
+type serverStatus struct {
+	Role      string
+	Version   string
+	Started   time.Time
+	Up        int64 `json:"up_ms"`
+	Namespace struct {
+		Name                                              string
+		Keys, Leases, Waiters, Sessions, Documents, Tasks int
+		StateBytes                                        int64 `json:"state_bytes"`
+		DeadLetters                                       int   `json:"dead_letters"`
+		Approvals                                         int
+	}
+	Server *struct {
+		Namespaces, Keys, Leases, Waiters, Sessions int
+		Journal                                     struct {
+			First, Index, Snapshot string
+			Bytes                  int64
+			FreeBytes              int64 `json:"free_bytes"`
+		}
+	}
+	Warnings []string
+}
+
+// NewStatus returns the command status.
+func NewStatus(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how the server and the namespace are",
+		Long: `Show since when the server is up, its version, what there is in the namespace, and warnings. The
+sizes of the whole server, its journal and its disk are shown to the roles server and
+metrics, and to every caller of a server without credentials.`,
+		Example: `  interlock status
+  interlock status -o json | jq -r '.warnings[]?'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var s serverStatus
+			return a.Get(cmd.Context(), "/v1/status", nil, &s, func() error {
+				s.show(a)
+				return nil
+			})
+		},
+	}
+}
+
+func (s *serverStatus) show(a *cli.App) {
+	line := func(name, format string, args ...any) {
+		a.Say("%-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line(
+		"server", "%s, version %s, up %s, since %s", cli.Clean(s.Role), cli.Clean(s.Version), cli.Short(cli.Millis(s.Up)),
+		s.Started.Local().Format(time.RFC3339),
+	)
+	n := &s.Namespace
+	line(
+		"namespace", "%s: %d leases, %d waiters, %d sessions, %d keys", cli.Clean(n.Name), n.Leases, n.Waiters, n.Sessions,
+		n.Keys,
+	)
+	line("state", "%d documents, %s", n.Documents, cli.Bytes(n.StateBytes))
+	line("work", "%d tasks, %d dead letters, %d pending approvals", n.Tasks, n.DeadLetters, n.Approvals)
+	if w := s.Server; w != nil {
+		line(
+			"all", "%d namespaces: %d leases, %d waiters, %d sessions, %d keys", w.Namespaces, w.Leases, w.Waiters, w.Sessions,
+			w.Keys,
+		)
+		j := &w.Journal
+		line("journal", "entries %s to %s, snapshot at %s", cli.Clean(j.First), cli.Clean(j.Index), cli.Clean(j.Snapshot))
+		if j.Bytes > 0 {
+			line("disk", "%s used by the journal, %s free", cli.Bytes(j.Bytes), cli.Bytes(j.FreeBytes))
+		}
+	}
+	if len(s.Warnings) == 0 {
+		line("warnings", "none")
+	}
+	for _, w := range s.Warnings {
+		line("warning", "%s", a.Tint(cli.Yellow, cli.Clean(w)))
+	}
+}

@@ -1,0 +1,66 @@
+package api
+
+import "github.com/interlockdev/interlock"
+
+// ServerStatus is the answer of GET /v1/status.
+type ServerStatus struct {
+	Role string `json:"role" enum:"active"`
+	// As in openapi.json.
+	Version string `json:"version" text:"line"`
+	Started Time   `json:"started"`
+	// Since then.
+	Up        Milliseconds    `json:"up_ms"`
+	Namespace NamespaceStatus `json:"namespace"`
+	// Of the whole server. Only for the roles server and metrics; without credentials for every
+	// caller.
+	Server *ServerCounts `json:"server,omitempty"`
+	// What an operator should look at, the most urgent first: a name, a colon, and a sentence.
+	Warnings []string `json:"warnings,omitempty" text:"line"`
+	Stamp
+}
+
+// NamespaceStatus is the sizes of a namespace.
+type NamespaceStatus struct {
+	Namespace string `json:"name" text:"line"`
+	// Keys that are held, waited for or have notes.
+	Keys int `json:"keys" min:"0"`
+	// Leases that are held now.
+	Leases int `json:"leases" min:"0"`
+	// Requests in line.
+	Waiters   int `json:"waiters" min:"0"`
+	Sessions  int `json:"sessions" min:"0"`
+	Documents int `json:"documents" min:"0"`
+	// Of the documents.
+	StateBytes int `json:"state_bytes" min:"0" unit:"bytes"`
+	// Tasks that are not settled.
+	Tasks int `json:"tasks" min:"0"`
+	// Tasks that are not tried again by themselves.
+	DeadLetters int `json:"dead_letters" min:"0"`
+	// Tasks and parked leases with an open question to a person.
+	Approvals int `json:"approvals" min:"0"`
+}
+
+// ServerCounts is the sizes of a server.
+type ServerCounts struct {
+	Namespaces int `json:"namespaces" min:"0"`
+	// Of all namespaces, as the others.
+	Keys     int           `json:"keys" min:"0"`
+	Leases   int           `json:"leases" min:"0"`
+	Waiters  int           `json:"waiters" min:"0"`
+	Sessions int           `json:"sessions" min:"0"`
+	Journal  JournalStatus `json:"journal"`
+}
+
+// JournalStatus is how the journal of a server is.
+type JournalStatus struct {
+	// The oldest entry that is kept.
+	First interlock.Index `json:"first,string"`
+	// The newest durable entry.
+	Index interlock.Index `json:"index,string"`
+	// Up to which the newest snapshot goes; 0 for none since the start.
+	Snapshot interlock.Index `json:"snapshot,string"`
+	// What it takes on its disk; left out where that is not known.
+	Bytes int `json:"bytes,omitempty" min:"0" unit:"bytes"`
+	// What is free on that disk; left out where that is not known.
+	FreeBytes int `json:"free_bytes,omitempty" min:"0" unit:"bytes"`
+}
