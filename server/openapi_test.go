@@ -92,30 +92,35 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 	}
 }
 
+// TestOpenAPIExamples checks that every answer in JSON has an example, and that examples are valid. Those of
+// answers are real ones, which the tours got.
 func TestOpenAPIExamples(t *testing.T) {
 	doc, err := spec()
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
-	for path, item := range doc.Paths.Map() {
-		for method, op := range item.Operations() {
-			if op.RequestBody == nil {
+	check := func(at string, content openapi3.Content, required bool) {
+		for kind, media := range content {
+			if media.Example == nil {
+				if required && strings.Contains(kind, "json") && !media.Schema.Value.IsEmpty() {
+					t.Errorf("%s has no example of %s", at, kind)
+				}
 				continue
 			}
-			for _, content := range op.RequestBody.Value.Content {
-				if content.Example == nil {
-					continue
-				}
-				found++
-				if err := content.Schema.Value.VisitJSON(content.Example, openapi3.EnableJSONSchema2020()); err != nil {
-					t.Errorf("%s %s: the example is none: %v", method, path, err)
-				}
+			if err := media.Schema.Value.VisitJSON(media.Example, openapi3.EnableJSONSchema2020()); err != nil {
+				t.Errorf("%s: the example is none: %v", at, err)
 			}
 		}
 	}
-	if found == 0 {
-		t.Error("there are no examples")
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.RequestBody != nil {
+				check(method+" "+path, op.RequestBody.Value.Content, false)
+			}
+			for status, answer := range op.Responses.Map() {
+				check(method+" "+path+" "+status, answer.Value.Content, path != "/openapi.json")
+			}
+		}
 	}
 }
 
