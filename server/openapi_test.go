@@ -17,6 +17,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/problem"
+	"github.com/interlockdev/interlock/shard"
 )
 
 func TestOpenAPIHasTheRoutes(t *testing.T) {
@@ -362,6 +363,7 @@ func samples() []sample {
 		{"GET", "/v1/fences/keys", "", ""},
 		{"POST", "/v1/fences/keys/rotate", `{}`, ""},
 		{"GET", "/v1/journal/head", "", ""},
+		{"GET", "/v1/admin/backup", "", ""},
 		{"POST", "/v1/fences/check", `{"key":"a","fence":"1"}`, ""},
 		{"POST", "/v1/revocations", `{"key":"a","fence":"1"}`, ""},
 		{"GET", "/v1/patterns", "", ""},
@@ -418,6 +420,7 @@ func (f faulty) Survey(
 }
 
 func (f faulty) Head(context.Context) (string, interlock.At, error) { return "", interlock.At{}, f.err }
+func (f faulty) Backup(context.Context) (*shard.Backup, error)      { return nil, f.err }
 func (f faulty) Failed() <-chan struct{}                            { return closedChannel }
 func (f faulty) Err() error                                         { return f.err }
 

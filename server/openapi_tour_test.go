@@ -91,6 +91,7 @@ func tourLooking(d *door) {
 	d.get("/v1/why?agent=agent-many").want(200).is("waits.1.chain.1.agent", "agent-one").num("more_waits")
 	d.get("/v1/hot").want(200)
 	d.get("/v1/journal/head").want(200)
+	d.get("/v1/admin/backup").want(200)
 	// The cycle closes: the younger of two equals is the victim.
 	victim := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":1000,"claims":[{"key":"org:acme/x"}]}`).want(
 		409, "deadlock",

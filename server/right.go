@@ -40,6 +40,8 @@ const (
 	// mayRotate covers the keys that sign fences. They are those of all namespaces, so an
 	// operator of one does not have it.
 	mayRotate
+	// mayBackUp covers backups. They have all namespaces in them, and the ids that are secrets.
+	mayBackUp
 	// mayScrape covers the metrics. Every caller sees the sums of all namespaces; those by
 	// namespace are for RoleMetrics alone, see seesTenants.
 	mayScrape
@@ -61,6 +63,7 @@ var grants = [...]struct {
 	mayRevoke:     {interlock.RoleOperator, "revoke leases"},
 	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues, writers, webhooks or namespaces"},
 	mayRotate:     {interlock.RoleServer, "rotate the keys that sign fences, which all namespaces share"},
+	mayBackUp:     {interlock.RoleServer, "back up the server, with all that is in any namespace"},
 	mayScrape:     {interlock.AllRoles, "read metrics"},
 }
 

@@ -163,6 +163,7 @@ var routes = []route{
 
 	{"/v1/journal/head", []method{{"GET", (*call).journalHead, mayAdminister, nil}}},
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, mayLive, nil}}},
+	{"/v1/admin/backup", []method{{"GET", (*call).backup, mayBackUp, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayRotate, nil}}},
 	{"/v1/files/{path}", []method{
 		{"GET", (*call).getFile, mayRead, nil},
@@ -326,8 +327,8 @@ func (c *call) dispatch(rt *route) {
 	}
 	name := c.r.Method
 	if name == http.MethodHead {
-		// Except where looking may change something, or never ends.
-		if rt.path != "/v1/tickets/{id}" && rt.path != "/v1/events" && rt.path != "/v1/watch" {
+		// Except where looking may change something, never ends, or takes long.
+		if !slices.Contains([]string{"/v1/tickets/{id}", "/v1/events", "/v1/watch", "/v1/admin/backup"}, rt.path) {
 			name = http.MethodGet
 		}
 	}

@@ -38,6 +38,8 @@ type Shard interface {
 	) (interlock.At, error)
 	// Head returns the head of the journal's hash chain, of all that was answered before.
 	Head(ctx context.Context) (head string, at interlock.At, err error)
+	// Backup begins a backup of all that was answered before, which the caller closes.
+	Backup(ctx context.Context) (*shard.Backup, error)
 	// Follow visits the journal's events of a namespace, and then new ones, at the
 	// follower's own pace, until ctx ends or the follower returns an error.
 	Follow(ctx context.Context, f shard.Follower) error

@@ -89,6 +89,8 @@ func (e standbyShard) Head(context.Context) (string, interlock.At, error) {
 	return "", interlock.At{}, e.refusal()
 }
 
+func (e standbyShard) Backup(context.Context) (*shard.Backup, error) { return nil, e.refusal() }
+
 func (e standbyShard) OnReset(func())          {} // there is nothing to forget
 func (e standbyShard) At() interlock.At        { return interlock.At{} }
 func (e standbyShard) First() interlock.Index  { return 0 }

@@ -79,7 +79,7 @@ var crossings = map[string]foreignReference{
 	"deleteSession":    {path: map[string]string{"id": "session"}},
 	"heartbeatSession": {path: map[string]string{"id": "session"}, bodies: []string{`{}`}},
 
-	"getStatus": listing(),
+	"getStatus":    listing(),
 	"listLeases":   listing("prefix="+mark, "agent={agent}", "cursor={cursor.leases}&limit=1"),
 	"listTickets":  listing("prefix="+mark, "agent={agent}"),
 	"listSessions": listing("agent={agent}", "state=holding", "cursor={cursor.sessions}&limit=1"),
@@ -163,6 +163,7 @@ var crossings = map[string]foreignReference{
 	"revokeLease":     body(`{"key":"{key}","fence":"1"}`).forOperators(),
 	"listFenceKeys":   {open: true, process: true},
 	"getJournalHead":  foreignReference{process: true}.forOperators(),
+	"getBackup":       foreignReference{process: true}.forOperators(),
 	"rotateFenceKeys": foreignReference{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},
 	"setFile": {

@@ -242,7 +242,8 @@ func (l *link) code(seq uint64) string {
 // tenantless are the commands that work on files, or that bring a server of their own.
 var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
-	"version", "admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
+	"version", "admin backup verify",
+	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
 }
 
 // arguments make each command one that an allowed caller ends soon.
@@ -256,7 +257,7 @@ var arguments = map[string]string{
 	"task get": "{task}", "task wait": "{task}", "queue list": "",
 	"queue get": "g-queue", "message log": "g:1", "writer list": "", "workflow list": "", "pattern get": "g",
 	"pattern list": "", "pattern revisions": "g",
-	"namespace get": "", "admin journal head": "",
+	"namespace get": "", "admin journal head": "", "admin backup": "--to -",
 
 	"unlock": "", "lease renew": "", "lease park": "", "lease resume": "", "fence sign": "",
 

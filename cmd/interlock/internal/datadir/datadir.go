@@ -25,7 +25,7 @@ func OpenError(dir string, err error) error {
 	switch {
 	case errors.As(err, &damage):
 		return fmt.Errorf(
-			"%w; nothing was changed: run `interlock admin journal verify %s`, restore a backup with --restored, or ask for help with the files",
+			"%w; nothing was changed: run `interlock admin journal verify %s`, restore a backup with --restore FILE, or ask for help with the files",
 			err, cli.Quote(dir),
 		)
 	case errors.Is(err, journal.ErrNewer):

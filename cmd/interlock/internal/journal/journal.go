@@ -26,7 +26,9 @@ import (
 
 // NewAdmin returns the command admin.
 func NewAdmin(a *cli.App) *cobra.Command {
-	return cli.Group("admin", "Check, print and move a server's journal", "", newJournal(a), newMigrate(a))
+	return cli.Group(
+		"admin", "Back up a server; check, print and move its journal", "", newBackup(a), newJournal(a), newMigrate(a),
+	)
 }
 
 func newJournal(a *cli.App) *cobra.Command {
@@ -168,6 +170,14 @@ func (p *progress) show(done, total int64) {
 func (p *progress) count(entries int) {
 	if p.due() {
 		fmt.Fprintf(p.a.Err, "\r\x1b[K%s: %d entries", p.what, entries)
+	}
+}
+
+// bytes tells how much was done where the whole is unknown.
+func (p *progress) bytes(done int64) {
+	if p.due() {
+		rate := int64(float64(done) / time.Since(p.began).Seconds())
+		fmt.Fprintf(p.a.Err, "\r\x1b[K%s: %s, %s/s", p.what, cli.Bytes(done), cli.Bytes(rate))
 	}
 }
 

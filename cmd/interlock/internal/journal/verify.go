@@ -146,7 +146,7 @@ func verify(ctx context.Context, a *cli.App, dir string, heads []chain.Head) err
 func verifyFailed(err error) error {
 	var damage *journal.DamageError
 	if errors.As(err, &damage) {
-		return fmt.Errorf("%w; nothing was changed: restore a backup and start it with --restored", err)
+		return fmt.Errorf("%w; nothing was changed: restore a backup with interlock serve --restore FILE", err)
 	}
 	return err
 }

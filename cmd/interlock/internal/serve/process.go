@@ -48,6 +48,11 @@ func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *p
 			p.abandon()
 		}
 	}()
+	if cfg.Restore != "" {
+		if err := p.restore(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.place != nil {
 		if err := p.listen(ctx, cfg); err != nil {
 			return nil, err

@@ -34,6 +34,7 @@ type serveConfig struct {
 	KeepBytes              int64
 	SegmentBytes           int64
 	Restored               bool
+	Restore                string
 	ShutdownTimeout        time.Duration
 	MaxStreams, MaxWaiting int
 	MaxEventStreams        int
@@ -131,6 +132,10 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	f.BoolVar(
 		&cfg.Restored, "restored", false,
 		"the journal was restored from a backup: fences and versions begin far above all that may have been given out",
+	)
+	f.StringVar(
+		&cfg.Restore, "restore", "",
+		"start from the backup in this `file`, which interlock admin backup has made; the journal must be empty",
 	)
 	cli.DurationVar(f, &cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
 	f.IntVar(

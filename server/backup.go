@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// backup is GET /v1/admin/backup: the state of all namespaces as of one moment. It is read from
+// the journal at the reader's pace. A reader that takes nothing for writeTimeout is cut off, and an
+// answer that was cut off has no end, so that no reader takes it for a whole one.
+func (c *call) backup() {
+	if c.s.isDraining() {
+		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: ask again in a moment")
+		return
+	}
+	ctx, cancel := c.s.whileKnown(c.r.Context(), c.identity)
+	defer cancel()
+	defer context.AfterFunc(c.s.serving, cancel)()
+	b, err := c.s.shard.Backup(ctx)
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	defer b.Close()
+	c.answered = true
+	h := c.w.Header()
+	h["Content-Type"] = []string{anyBytes}
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	log := c.s.log.With("index", b.Header.Index, "principal", c.identity.name())
+	log.Info("a backup is made", "snapshot", b.Header.Snapshot)
+	began := time.Now()
+	length, err := b.WriteTo(ctx, &pacedWriter{c.w, http.NewResponseController(c.w)})
+	if err != nil {
+		if why := takenBack(ctx); why != nil {
+			err = errors.Join(err, why)
+		}
+		log.Warn("the backup was broken off", "error", err, "bytes", length, "took", time.Since(began))
+		panic(http.ErrAbortHandler)
+	}
+	log.Info("the backup was sent", "bytes", length, "took", time.Since(began))
+}
+
+// pacedWriter lets each write take up to writeTimeout.
+type pacedWriter struct {
+	w  io.Writer
+	rc *http.ResponseController
+}
+
+func (p *pacedWriter) Write(b []byte) (int, error) {
+	_ = p.rc.SetReadDeadline(time.Time{})
+	_ = p.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return p.w.Write(b)
+}
