@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// command is a process of the command line whose target is all servers.
+// command is a process of the command line with all servers as its target.
 type command struct {
 	testing.TB
 	cmd   *exec.Cmd
