@@ -66,9 +66,9 @@ func post(ctx context.Context, client *http.Client, w *engine.WebhookView, id st
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "interlock-webhook")
-	r.Header["webhook-id"] = []string{id}
-	r.Header["webhook-timestamp"] = []string{strconv.FormatInt(now.Unix(), 10)}
-	r.Header["webhook-signature"] = []string{signatures(w, id, now, body)}
+	r.Header.Set("webhook-id", id)
+	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
+	r.Header.Set("webhook-signature", signatures(w, id, now, body))
 	answer, err := client.Do(r)
 	if err != nil {
 		return Answer{Problem: problemOf(err)}

@@ -224,7 +224,7 @@ func (h *Hook) answer(f *pathProblem, err error) (*pathProblem, error) {
 		f.problem = "cannot be guarded: " + said.Detail
 		return f, nil
 	}
-	return nil, fmt.Errorf("Interlock refused the hook: %w", err)
+	return nil, fmt.Errorf("the hook was refused by the server: %w", err)
 }
 
 // maxShown bounds how many paths a refusal lists.
