@@ -174,7 +174,7 @@ func TestAttach(t *testing.T) {
 		{"account", "account:id}", "is not text with columns in braces"},
 		{"account", "account:{{id}}", "is not text with columns in braces"},
 		{"", "x", "the table's name is missing"},
-		{"Interlock_fences", "x", "is the guard's own"},
+		{"Interlock_fences", "x", "belongs to the guard"},
 	} {
 		if _, err := sqlite.Attach(tt.table, tt.key); err == nil || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("Attach(%q, %q): %v, want %s", tt.table, tt.key, err, tt.text)

@@ -182,9 +182,9 @@ func optionNames(t *testing.T, s *site) {
 		if got := s.agent(t, rival, "GET", "/v1/keys/"+url.PathEscape(key), ""); got.str("state") != "held" {
 			t.Errorf("%s: %s", key, got.raw)
 		}
-		out, code := s.command(t, rival, "get", "--", key)
+		out, code := s.command(t, rival, "key", "get", "--", key)
 		if code != 0 || !strings.Contains(out, key) || strings.Contains(out, "Usage:") {
-			t.Errorf("get -- %s: exit code %d, %s", key, code, out)
+			t.Errorf("key get -- %s: exit code %d, %s", key, code, out)
 		}
 	}
 }

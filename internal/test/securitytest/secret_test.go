@@ -120,16 +120,19 @@ func idsOfOthers(t *testing.T, s *site) {
 		s.agent(t, acme, "POST", "/v1/leases", `{"on_conflict":"skip","claims":[{"key":"`+theirs["key"]+`"}]}`).want(200).raw,
 	)
 	for _, args := range [][]string{
-		{"ls"},
-		{"get", theirs["key"]},
+		{"key", "list"},
+		{"key", "get", theirs["key"]},
+		{"lease", "list"},
+		{"agent", "list"},
+		{"status"},
 		{"why", theirs["key"]},
 		{"why", "--agent", theirs["agent"]},
-		{"waits"},
-		{"events"},
+		{"key", "waits"},
+		{"log"},
 		{"lock", "--wait=0s", theirs["key"]},
-		{"effect", "ls"},
+		{"effect", "list"},
 	} {
-		out, _ := s.command(t, acme, args...)
+		out := s.known(t, acme, args...)
 		all.WriteString(out)
 	}
 	secrets := map[string]string{}
@@ -155,9 +158,9 @@ func secretsInCommands(t *testing.T, s *site) {
 		}
 	}
 	for _, bad := range []string{"bad-secret-of-mine\x1b[2J", "bad-secret-of-mine and more", "bad-secret-of-mine"} {
-		for _, args := range [][]string{{"ls"}, {"get", "k"}, {"events"}} {
+		for _, args := range [][]string{{"key", "list"}, {"key", "get", "k"}, {"log"}} {
 			out, code := s.command(t, "", append(append(args, flags...), "--credential", bad)...)
-			if code == 0 || strings.Contains(out, "bad-secret") {
+			if code == 0 || strings.Contains(out, "bad-secret") || strings.Contains(out, "no command") {
 				t.Errorf("%v: exit code %d, %s", args, code, out)
 			}
 		}
@@ -185,7 +188,7 @@ func secretsAtRest(t *testing.T, s *site) {
 	}
 	lacks(t, "the journal", all.String(), s.hidden())
 	onlyOurs(t, s.dir)
-	dump, code := s.command(t, "", "journal", "dump", s.dir, "-o", "json")
+	dump, code := s.command(t, "", "admin", "journal", "dump", s.dir, "-o", "json")
 	if code != 0 || !strings.Contains(dump, mark) {
 		t.Fatalf("exit code %d: %.500s", code, dump)
 	}

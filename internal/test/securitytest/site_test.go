@@ -188,3 +188,13 @@ func (s *site) command(t *testing.T, tenant string, args ...string) (out string,
 	_, _ = s.said.Write(both.Bytes())
 	return both.String(), cmd.ProcessState.ExitCode()
 }
+
+// known is command for one that must exist with these arguments, whatever its exit code.
+func (s *site) known(t *testing.T, tenant string, args ...string) string {
+	t.Helper()
+	out, code := s.command(t, tenant, args...)
+	if code == 2 {
+		t.Errorf("interlock %s: exit code 2: %s", strings.Join(args, " "), out)
+	}
+	return out
+}

@@ -216,21 +216,23 @@ func textInTerminal(t *testing.T, s *site) {
 	key, session := hostileWorld(t, s)
 	told := 0
 	for _, args := range [][]string{
-		{"ls"},
-		{"get", key},
+		{"key", "list"},
+		{"key", "get", key},
+		{"lease", "list"},
+		{"agent", "list"},
 		{"why", key},
 		{"why", "--agent", hostile},
-		{"waits"},
+		{"key", "waits"},
 		{"state", "history", key},
-		{"task", "ls"},
-		{"effect", "ls"},
+		{"task", "list"},
+		{"effect", "list"},
 		{"lock", "--wait=0s", key},
-		{"events"},
-		{"contention"},
-		{"approve", "ls"},
-		{"queue", "ls"},
+		{"log"},
+		{"key", "contention"},
+		{"approval", "list"},
+		{"queue", "list"},
 	} {
-		out, _ := s.command(t, rival, args...)
+		out := s.known(t, rival, args...)
 		told += strings.Count(out, "eve")
 		harmless(t, "interlock "+strings.Join(args, " "), out)
 		for line := range strings.Lines(out) {
@@ -366,7 +368,7 @@ func instructions(t *testing.T, s *site) {
 		`{"agent":"bob","reads":[{"key":"orders:1","version":"1"}],"writes":[{"key":"orders:1","put":1}]}`,
 	).want(412, "stale")
 	check("a refused commit", stale.must("packet.message"))
-	out, code := s.command(t, rival, "state", "put", "orders:1", "1", "--if-version", "1")
+	out, code := s.command(t, rival, "state", "set", "orders:1", "1", "--if-version", "1")
 	if code != 65 {
 		t.Errorf("exit code %d: %s", code, out)
 	}

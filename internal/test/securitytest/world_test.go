@@ -53,6 +53,7 @@ func (s *site) world(t *testing.T) things {
 	put("/v1/patterns/"+mark+"-runs", `{"pattern":"org:{org}/runs","capacity":4}`)
 	put("/v1/writers/"+w["pattern"], `{"queue":"MARK-queue"}`)
 	w["session"] = post("/v1/sessions", `{"agent":"MARK-agent","ttl_ms":600000}`).want(200).must("session.id")
+	post("/v1/sessions", `{"agent":"MARK-other","ttl_ms":600000}`).want(200)
 	hold := func(key string) string {
 		return post(
 			"/v1/leases",
