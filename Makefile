@@ -23,7 +23,7 @@ SHORT      ?= -short
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/test/crashtest
-RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/...
+RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./internal/api/... ./internal/endpoint/...
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
 

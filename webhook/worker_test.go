@@ -47,6 +47,13 @@ func status(code int, header ...string) *http.Response {
 	return r
 }
 
+// answers changes the answers to later requests.
+func (r *receiver) answers(answer func(n int) *http.Response) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
 func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -56,9 +63,9 @@ func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
 	_ = json.Unmarshal(body, &b)
 	r.mu.Lock()
 	r.got = append(r.got, got{req.URL.Host, req.Header.Get("webhook-id"), b.Type, time.Now(), body, req.Header})
-	n := len(r.got)
+	n, answers := len(r.got), r.answer
 	r.mu.Unlock()
-	answer := r.answer(n)
+	answer := answers(n)
 	if answer == nil { // it hangs
 		<-req.Context().Done()
 		return nil, req.Context().Err()
@@ -217,6 +224,7 @@ func TestMessages(t *testing.T) {
 		}
 		key := bytes.Repeat([]byte("n"), record.WebhookKeyBytes)
 		r.do(&engine.RotateWebhook{Name: "ops", Secret: key, LinkKey: key})
+		synctest.Wait() // a message on its way while the secret changes has the former signature alone
 		r.change("d")
 		synctest.Wait()
 		fresh, _ := r.sender.webhook("acme", "ops")
@@ -250,7 +258,7 @@ func TestRetries(t *testing.T) {
 		r.hook("slow")
 		r.hook("good")
 		down := true
-		r.receiver.answer = func(n int) *http.Response {
+		r.receiver.answers(func(n int) *http.Response {
 			r.receiver.mu.Lock()
 			defer r.receiver.mu.Unlock()
 			switch host := r.receiver.got[n-1].host; {
@@ -260,7 +268,7 @@ func TestRetries(t *testing.T) {
 				return nil
 			}
 			return status(200)
-		}
+		})
 		r.change("a", "b")
 		synctest.Wait()
 		if n := len(r.receiver.list("good.example")); n != 2 {
@@ -311,7 +319,7 @@ func TestGivenUp(t *testing.T) {
 		r := newRig(t)
 		defer r.close()
 		r.hook("ops")
-		r.receiver.answer = func(int) *http.Response { return status(503, "Retry-After", "1800") }
+		r.receiver.answers(func(int) *http.Response { return status(503, "Retry-After", "1800") })
 		r.change("a")
 		synctest.Wait()
 		time.Sleep(20 * time.Minute)
@@ -322,7 +330,7 @@ func TestGivenUp(t *testing.T) {
 		r.change("b")
 		time.Sleep(3 * time.Hour)
 		first := r.receiver.list("ops.example")[0].id
-		r.receiver.answer = func(int) *http.Response { return status(200) }
+		r.receiver.answers(func(int) *http.Response { return status(200) })
 		time.Sleep(2 * time.Hour)
 		list := r.receiver.list("ops.example")
 		if last := list[len(list)-1]; last.id == first {
@@ -344,13 +352,13 @@ func TestGone(t *testing.T) {
 		r := newRig(t)
 		defer r.close()
 		r.hook("ops")
-		r.receiver.answer = func(int) *http.Response { return status(410) }
+		r.receiver.answers(func(int) *http.Response { return status(410) })
 		r.change("a", "b")
 		time.Sleep(24 * time.Hour)
 		if n := len(r.receiver.list("ops.example")); n != 1 {
 			t.Errorf("a receiver that is gone got %d messages", n)
 		}
-		r.receiver.answer = func(int) *http.Response { return status(200) }
+		r.receiver.answers(func(int) *http.Response { return status(200) })
 		r.hook("ops")
 		synctest.Wait()
 		if list := r.receiver.list("ops.example"); len(list) != 3 || list[1].id != list[0].id {
@@ -367,11 +375,11 @@ func TestRestart(t *testing.T) {
 		r.hook("ops")
 		r.change("a")
 		synctest.Wait()
-		r.receiver.answer = func(int) *http.Response { return status(500) }
+		r.receiver.answers(func(int) *http.Response { return status(500) })
 		r.change("b", "c")
 		synctest.Wait()
 		r.close()
-		r.receiver.answer = func(int) *http.Response { return status(200) }
+		r.receiver.answers(func(int) *http.Response { return status(200) })
 		r.open()
 		defer r.close()
 		synctest.Wait()

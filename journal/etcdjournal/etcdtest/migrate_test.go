@@ -38,7 +38,7 @@ func TestMigrate(t *testing.T) {
 	if err != nil || held.status != 200 {
 		t.Fatalf("acquire: %+v, %v", held, err)
 	}
-	if code, said := run(t, "migrate", "--from", dir, "--to", to); code != 4 {
+	if code, said := run(t, "admin", "migrate", "--from", dir, "--to", to); code != 4 {
 		t.Fatalf("migrate from a server that runs: exit code %d: %s", code, said)
 	}
 	s.signal(syscall.SIGTERM)
@@ -46,14 +46,14 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.cmd = nil
-	if code, said := run(t, "migrate", "--from", dir, "--to", to); code != 0 {
+	if code, said := run(t, "admin", "migrate", "--from", dir, "--to", to); code != 0 {
 		t.Fatalf("migrate: exit code %d: %s", code, said)
 	}
-	if code, said := run(t, "migrate", "--from", dir, "--to", to); code != 2 ||
+	if code, said := run(t, "admin", "migrate", "--from", dir, "--to", to); code != 2 ||
 		!strings.Contains(said, "a journal already") {
 		t.Fatalf("migrate to a journal that is there: exit code %d: %s", code, said)
 	}
-	if code, said := run(t, "migrate", "--from", dir+"/none", "--to", c.url("other")); code != 1 {
+	if code, said := run(t, "admin", "migrate", "--from", dir+"/none", "--to", c.url("other")); code != 1 {
 		t.Fatalf("migrate from nothing: exit code %d: %s", code, said)
 	}
 	one := serve(t, to)

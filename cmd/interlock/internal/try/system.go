@@ -6,7 +6,8 @@ import "errors"
 func refuse(system string) error {
 	if system == "windows" {
 		return errors.New(
-			"a Windows machine can neither own a journal directory nor freeze a process, as this command does: use Linux or macOS",
+			"a Windows machine can neither own a journal directory nor freeze a process, as this command does: use Linux "+
+				"or macOS",
 		)
 	}
 	return nil
