@@ -6,8 +6,7 @@ import "errors"
 func refuse(system string) error {
 	if system == "windows" {
 		return errors.New(
-			"a Windows machine can neither own a journal directory nor freeze a process, as this command does: use Linux "+
-				"or macOS",
+			"this command needs a system that can own a journal directory and freeze a process: use Linux or macOS",
 		)
 	}
 	return nil
