@@ -18,12 +18,12 @@ ben: pushed
 ben: refused
   the push is refused: 1 of 1 changed paths may not change now
     src/auth.ts: held by ann (exclusive, for TIME), who holds src: "rename the session type"
-  Do not push around them: stand in line for them (interlock lock KEY --wait 10m), then fetch,
-  look at what changed, and push with that lease: git push -o interlock-lease=l_...
+  Do not bypass them: acquire them (interlock lock KEY --wait 10m), then fetch,
+  look at the changes, and push with that lease: git push -o interlock-lease=l_...
 ann: pushed
 ann: refused
-  the lease that you showed does not count: the lease on repo:web/src was released by its holder.
-  Do not push what you made under it: acquire again, fetch, and decide again.
+  the lease of this push is not valid: the lease on repo:web/src was released by its holder.
+  Do not push work done under it: acquire again, fetch, and decide again.
 `
 
 const lfs = `interlock says: ann holds it
