@@ -32,6 +32,7 @@ func pool(n int) []interlock.Claim {
 // Eight agents repeatedly take the next of a thousand items until none is left. Each item has
 // one winner; a ninth agent that asks for any of them waits.
 func TestNextOfManyHasOneWinner(t *testing.T) {
+	t.Parallel()
 	const agents, items = 8, 1000
 	l := newLoad(t)
 	var sessions [agents]interlock.SessionID

@@ -256,6 +256,7 @@ func TestDeadlockIsFoundAfterRestart(t *testing.T) {
 // for more of them: no step looks at all, and it is broken all the same. A restart in
 // between begins the search anew.
 func TestSearchGoesOn(t *testing.T) {
+	t.Parallel()
 	const n = 600
 	for _, restart := range []bool{false, true} {
 		l := newLoad(t)

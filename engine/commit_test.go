@@ -57,6 +57,7 @@ func (s *stand) snapshots(t *testing.T) {
 // TestVersionsGrow: across writes, deletions and forgotten documents, a key never gets a
 // version that it, or any other, had before, and an old read is never taken for a current one.
 func TestVersionsGrow(t *testing.T) {
+	t.Parallel()
 	s := newStand()
 	const keys = interlock.MaxTombstones + 10
 	key := func(i int) string { return "k" + strconv.Itoa(i) }
@@ -112,6 +113,7 @@ func TestVersionsGrow(t *testing.T) {
 // TestHistoryBounds: of a key's earlier versions the last are kept, so many and so
 // much, and of a namespace's the last that were replaced.
 func TestHistoryBounds(t *testing.T) {
+	t.Parallel()
 	s := newStand()
 	for i := range interlock.MaxVersions + 2 {
 		s.commit(put("many", []byte{byte('a' + i)}))
@@ -333,6 +335,7 @@ func TestLongestCommit(t *testing.T) {
 // TestDeletionBytes: notes of deletions are bounded too, and forgetting one does not hide
 // others' deletions from a waiter.
 func TestDeletionBytes(t *testing.T) {
+	t.Parallel()
 	const most = 2 * interlock.MaxTombstoneBytes / interlock.MaxNoteBytes
 	s := newStand()
 	s.commit(put("begin", nil))

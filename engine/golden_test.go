@@ -118,6 +118,7 @@ func (g *golden) replay(e *engine.Engine, after interlock.Index) error {
 // TestGoldenJournals replays what earlier versions stored: from the beginning, and from
 // each snapshot.
 func TestGoldenJournals(t *testing.T) {
+	t.Parallel()
 	if *storeJournals != "" {
 		storeGolden(t, *storeJournals)
 	}

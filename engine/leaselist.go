@@ -83,22 +83,14 @@ func (l *LeaseList) Look(e *Engine) (done bool) {
 	if !sift(&l.found, s.Requests.Part, &l.next, l.wants, store.ByNumber) {
 		return false
 	}
-	for range glances / requestGlances {
-		switch len(l.Rows) {
-		case len(l.found.list):
-			return true
-		case limit:
-			l.More = true
-			return true
-		}
-		r := l.found.list[len(l.Rows)]
+	l.More, done = l.found.show(limit, requestGlances, func(r *store.Request) {
 		l.Next = r.Num
 		l.Rows = append(l.Rows, leaseRow(r))
-	}
-	return false
+	})
+	return done
 }
 
-// A row of a lease or a ticket weighs as much as this many glances: it has up to 64 claims.
+// A row with the claims of a request weighs as much as this many glances: it has up to 64 of them.
 const requestGlances = 8
 
 func (l *LeaseList) wants(r *store.Request) bool {
@@ -167,19 +159,11 @@ func (l *TicketList) Look(e *Engine) (done bool) {
 	if !sift(&l.found, s.Requests.Part, &l.next, l.wants, store.ByNumber) {
 		return false
 	}
-	for range glances / requestGlances {
-		switch len(l.Rows) {
-		case len(l.found.list):
-			return true
-		case limit:
-			l.More = true
-			return true
-		}
-		r := l.found.list[len(l.Rows)]
+	l.More, done = l.found.show(limit, requestGlances, func(r *store.Request) {
 		l.Next = r.Num
 		l.Rows = append(l.Rows, ticketRow(r))
-	}
-	return false
+	})
+	return done
 }
 
 func (l *TicketList) wants(r *store.Request) bool {

@@ -126,6 +126,7 @@ func TestLogIsBoundedByBytes(t *testing.T) {
 // TestLogsAreBoundedTogether has the oldest entries of a namespace go first, whichever
 // keys they are of. The numbers of a log that is forgotten are not given out again.
 func TestLogsAreBoundedTogether(t *testing.T) {
+	t.Parallel()
 	p := newPost(t)
 	p.settle("account:old", nil, "")
 	p.settle("account:old", nil, "")

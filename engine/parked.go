@@ -30,7 +30,6 @@ type ParkedList struct {
 
 	found first[*store.Request]
 	next  int
-	shown int // of found
 }
 
 func (l *ParkedList) Look(e *Engine) (done bool) {
@@ -46,27 +45,15 @@ func (l *ParkedList) Look(e *Engine) (done bool) {
 	) {
 		return false
 	}
-	for range glances / parkedGlances {
-		switch l.shown {
-		case len(l.found.list):
-			return true
-		case limit:
-			l.More = true
-			return true
-		}
-		r := l.found.list[l.shown]
-		l.shown++
+	l.More, done = l.found.show(limit, requestGlances, func(r *store.Request) {
 		l.Next = r.ParkedAt()
 		l.Rows = append(l.Rows, ParkedRow{
 			Agent: r.AgentName(), Flow: r.FlowName(), Purpose: r.Purpose, Claims: slices.Clone(r.Claims()), Fence: r.Fence,
 			Parking: *r.ParkStatus(),
 		})
-	}
-	return false
+	})
+	return done
 }
-
-// A row of ParkedList weighs as much as this many glances: it has up to 64 claims.
-const parkedGlances = 8
 
 func (l *ParkedList) wants(r *store.Request) bool {
 	return r.IsParked() && r.ParkedAt().Compare(l.After) > 0

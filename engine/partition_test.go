@@ -42,6 +42,7 @@ func (o owners) follow(t *testing.T, out *engine.Output, parts map[uint64]record
 // The largest key is shared out, joined, left and restarted in the middle: no step
 // is too large, no part ever has two owners, and in the end all have their share.
 func TestManyPartsMove(t *testing.T) {
+	t.Parallel()
 	l := newLoad(t)
 	key := interlock.Key(strings.Repeat("k", interlock.MaxKeyBytes-10))
 	has, parts := owners{}, map[uint64]record.Event{}
@@ -295,6 +296,7 @@ func (r *shareRun) settled() {
 // Members come, go and die at random, others block them, and the engine is rebuilt from its
 // journal or a snapshot. No part ever has two owners.
 func TestPartsHaveOneOwner(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		r := &shareRun{
 			load: newLoad(t), rnd: rand.New(rand.NewPCG(seed, 7)), has: owners{}, parts: map[uint64]record.Event{},

@@ -15,6 +15,7 @@ import (
 // wait, hang up, come back under the same request id, and crash together with the engine. gate
 // has the invariants.
 func TestRandomRuns(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(60) {
 		g := &gate{
 			rig: newRig().wide(), r: rand.New(rand.NewPCG(seed, 2)), born: map[uint64]string{}, admitted: map[string]uint64{},

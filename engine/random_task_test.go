@@ -19,6 +19,7 @@ import (
 // messages keep that of their sender, no worker is idle while there is something for
 // it, and none is lost.
 func TestRandomTasks(t *testing.T) {
+	t.Parallel()
 	for n := range max(1, *runs/3) {
 		first := *seed + uint64(n)
 		w := newTaskWorld(first)

@@ -270,6 +270,7 @@ func missing(met map[string]int) (list []string) {
 // TestModel runs random programs and compares the engine with the model after
 // every command.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	n, first := *runs, *seed
 	if s := os.Getenv("INTERLOCK_RUNS"); s != "" {
 		more, err := strconv.Atoi(s)
@@ -293,6 +294,7 @@ func TestModel(t *testing.T) {
 // TestModelLong is TestModel for runs that are long enough for states which short ones do
 // not come to.
 func TestModelLong(t *testing.T) {
+	t.Parallel()
 	seeds := []uint64{800099, 800139, 1, 2, 3, 4}
 	if testing.Short() {
 		seeds = seeds[:2]

@@ -15,6 +15,7 @@ import (
 // TestReader: a Reader's result for an entry, and CheckEntry's, are those of DecodeEntry, also
 // for an entry that is truncated or changed.
 func TestReader(t *testing.T) {
+	t.Parallel()
 	var r record.Reader
 	same := func(err, want error) bool {
 		return err == want || err != nil && want != nil && err.Error() == want.Error()

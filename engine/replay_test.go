@@ -14,6 +14,7 @@ import (
 // TestSnapshotCut: a snapshot without its end is refused, wherever it was cut, also between two
 // of its entries.
 func TestSnapshotCut(t *testing.T) {
+	t.Parallel()
 	_, snapshot := realJournal(t)
 	for n := range snapshot {
 		if _, err := engine.ReadSnapshot(bytes.NewReader(snapshot[:n])); err == nil {

@@ -37,6 +37,7 @@ func (s *stand) kept(name string) (numbers []uint64) {
 // TestRevisionsAreBoundedTogether has the oldest revisions of a namespace go first,
 // whichever patterns they are of, and present ones never: nor if they alone are too many.
 func TestRevisionsAreBoundedTogether(t *testing.T) {
+	t.Parallel()
 	s := newStand()
 	want := func(when, name string, numbers ...uint64) {
 		t.Helper()

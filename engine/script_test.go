@@ -94,6 +94,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 // grant also reports whether a possible writer held a key meanwhile; with "with ends" the
 // reasons for the ends of leases are printed.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)

@@ -89,6 +89,7 @@ func TestSettleBeyondEffectLimit(t *testing.T) {
 // TestEffectBytes: the bytes of remembered effects have a limit, too. A claimer at the limit
 // may still report that something was done.
 func TestEffectBytes(t *testing.T) {
+	t.Parallel()
 	s := newStand()
 	result := `"` + strings.Repeat("x", interlock.MaxResultBytes-2) + `"`
 	bytes := 0
@@ -137,6 +138,7 @@ func TestEffectBytes(t *testing.T) {
 
 // TestEffectsArePast: those that are past make room for a claim, too.
 func TestEffectsArePast(t *testing.T) {
+	t.Parallel()
 	s := newStand()
 	action := func(i int) string { return fmt.Sprint(i) + strings.Repeat("x", interlock.MaxActionBytes-8) }
 	result := `"` + strings.Repeat("x", interlock.MaxResultBytes-2) + `"`

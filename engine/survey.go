@@ -43,6 +43,7 @@ func (e *Engine) turnTo(name interlock.Namespace) *store.Namespace {
 type first[T any] struct {
 	list  []T
 	limit int
+	shown int // of list
 }
 
 func (f *first[T]) add(v T, order func(a, b T) int) {
@@ -52,6 +53,22 @@ func (f *first[T]) add(v T, order func(a, b T) int) {
 	i, _ := slices.BinarySearchFunc(f.list, v, order)
 	f.list = slices.Insert(f.list, i, v)
 	f.list = f.list[:min(len(f.list), f.limit)]
+}
+
+// show continues to show the first limit members, each of which weighs as much as this many glances.
+// It reports whether it has shown them, and whether there are more.
+func (f *first[T]) show(limit, weight int, row func(T)) (more, done bool) {
+	for range glances / weight {
+		switch f.shown {
+		case len(f.list):
+			return false, true
+		case limit:
+			return true, true
+		}
+		row(f.list[f.shown])
+		f.shown++
+	}
+	return false, false
 }
 
 // rowsOf returns the number of rows of a page: 100 if none is requested, and at most 1000.
@@ -105,22 +122,14 @@ func (l *KeyList) Look(e *Engine) (done bool) {
 	) {
 		return false
 	}
-	for range glances / MaxShownHolders {
-		switch len(l.Rows) {
-		case len(l.found.list):
-			return true
-		case limit:
-			l.More = true
-			return true
-		}
-		n := l.found.list[len(l.Rows)]
+	l.More, done = l.found.show(limit, MaxShownHolders, func(n *store.Node) {
 		v := e.View(MaxShownHolders, nil)
 		v.At(n, ^lockmode.Set(0))
 		l.Rows = append(
 			l.Rows, KeyRow{Key: interlock.Key(n.Key), Holders: v.Holders(), More: v.More, Length: n.Line.Length()},
 		)
-	}
-	return false
+	})
+	return done
 }
 
 func (l *KeyList) wants(n *store.Node) bool {
@@ -174,7 +183,6 @@ type WaitGraph struct {
 	found  first[*store.Request]
 	next   int
 	awaits int
-	shown  int
 }
 
 func (g *WaitGraph) Look(e *Engine) (done bool) {
@@ -187,12 +195,12 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		!sift(&g.found, s.Tasks.Awaits.Part, &g.awaits, (*store.Request).IsWaiting, store.ByNumber) {
 		return false
 	}
-	for before := len(g.Edges); len(g.Edges) < before+glances; g.shown++ {
-		if g.shown == len(g.found.list) || len(g.Edges) >= maxWaitEdges {
+	for before := len(g.Edges); len(g.Edges) < before+glances; g.found.shown++ {
+		if g.found.shown == len(g.found.list) || len(g.Edges) >= maxWaitEdges {
 			g.Edges = g.Edges[:min(len(g.Edges), maxWaitEdges)]
 			return true
 		}
-		g.Edges = appendWaits(g.Edges, g.found.list[g.shown])
+		g.Edges = appendWaits(g.Edges, g.found.list[g.found.shown])
 	}
 	return false
 }

@@ -48,6 +48,7 @@ const linesMany = logBacklog / 4
 // endedLease is a copy of the log line's content: events are valid during the call only.
 type endedLease struct {
 	at                             time.Time
+	level                          slog.Level
 	namespace, agent, flow, actor  string
 	purpose, reason, outcome, mode string
 	keys                           []string
@@ -86,7 +87,11 @@ func (o *Observer) Close() {
 
 // Committed is called by the shard for each durable group of events.
 func (o *Observer) Committed(events []record.Event) {
-	logs := o.log != nil && o.log.Enabled(context.Background(), slog.LevelInfo)
+	var usual, unusual bool // which ended leases are logged
+	if o.log != nil {
+		usual = o.log.Enabled(context.Background(), slog.LevelDebug)
+		unusual = o.log.Enabled(context.Background(), slog.LevelInfo)
+	}
 	for i := range events {
 		ev := &events[i]
 		o.figures.event(ev)
@@ -101,7 +106,7 @@ func (o *Observer) Committed(events []record.Event) {
 				l.configured(ev.Namespace, &interlock.Settings{})
 			}
 		}
-		if ev.Kind == record.Ended && logs {
+		if ev.Kind == record.Ended && (unusual && endLevel(ev.Reason) == slog.LevelInfo || usual) {
 			o.enqueue(ev)
 		}
 	}
@@ -145,12 +150,21 @@ func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {
 	}
 }
 
+// endLevel returns the level at which the end of a lease is logged: debug if its holder ended it.
+func endLevel(why record.Reason) slog.Level {
+	switch why {
+	case record.ByRelease, record.BySession, record.ByConversion:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
 // maxLoggedKeys bounds a log line.
 const maxLoggedKeys = 8
 
 func (o *Observer) enqueue(ev *record.Event) {
 	line := endedLease{
-		at: time.Unix(0, int64(ev.At)), namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
+		at: time.Unix(0, int64(ev.At)), level: endLevel(ev.Reason), namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
 		purpose: ev.Purpose, reason: ev.Reason.String(), outcome: ev.Outcome, fence: ev.Fence, held: ev.Held, trace: ev.Trace,
 		mode: strongest(ev.Claims).String(),
 	}
@@ -236,7 +250,7 @@ func (o *Observer) write(l *endedLease) {
 		add("span_id", l.trace[36:52])
 	}
 	ctx := context.Background()
-	record := slog.NewRecord(l.at, slog.LevelInfo, "lease ended", 0)
+	record := slog.NewRecord(l.at, l.level, "lease ended", 0)
 	record.AddAttrs(attrs...)
 	_ = o.log.Handler().Handle(ctx, record) // a log that fails cannot be reported
 }

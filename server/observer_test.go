@@ -119,12 +119,12 @@ func TestDeadlocksAreCounted(t *testing.T) {
 }
 
 // Each ended lease is one line, with the trace of the request that acquired it and
-// without any id.
+// without any id: at level debug if its holder ended it, else at info.
 func TestEndedLeaseIsLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		var log bytes.Buffer
-		obs := NewObserver(slog.New(slog.NewJSONHandler(&log, nil)), nil)
+		obs := NewObserver(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 		if err := d.shard.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -159,8 +159,8 @@ func TestEndedLeaseIsLogged(t *testing.T) {
 			t.Fatalf("%v in %s", err, log.String())
 		}
 		for name, want := range map[string]any{
-			"msg": "lease ended", "namespace": "default", "agent": "billing-7", "purpose": "fee [31m", "reason": "released",
-			"outcome": "done",
+			"msg": "lease ended", "level": "DEBUG", "namespace": "default", "agent": "billing-7", "purpose": "fee [31m",
+			"reason": "released", "outcome": "done",
 			"held_ms": 3000.0, "fence": 1.0, "mode": "exclusive", "trace_id": "0af7651916cd43dd8448eb211c80319c",
 			"span_id": "b7ad6b7169203331",
 		} {
@@ -175,6 +175,22 @@ func TestEndedLeaseIsLogged(t *testing.T) {
 			t.Error("the lease's id is in the log")
 		}
 	})
+}
+
+// With the default level only those leases are logged that their holders did not end.
+func TestUsualEndsAreNotLogged(t *testing.T) {
+	for reason := record.ByRelease; reason <= record.ByQuestion; reason++ {
+		var log bytes.Buffer
+		obs := NewObserver(slog.New(slog.NewTextHandler(&log, nil)), nil)
+		obs.Committed([]record.Event{{
+			Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k"}}, Reason: reason,
+		}})
+		obs.Close()
+		usual := reason == record.ByRelease || reason == record.BySession || reason == record.ByConversion
+		if got := log.String(); (got == "") != usual || !usual && !strings.Contains(got, "level=INFO") {
+			t.Errorf("the end by %q is logged as %q", reason, got)
+		}
+	}
 }
 
 // A line that comes by itself is written at once, and those that come soon after it
@@ -193,7 +209,7 @@ func TestLinesOfLogCollect(t *testing.T) {
 		defer obs.Close()
 		ended := []record.Event{{
 			Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
-			Reason: record.ByRelease,
+			Reason: record.ByTTL,
 		}}
 		expect := func(want ...int) {
 			t.Helper()
@@ -238,7 +254,7 @@ func TestStuckLogHoldsUpNobody(t *testing.T) {
 	obs := NewObserver(slog.New(slog.NewTextHandler(io.Writer(stuck), nil)), nil)
 	ended := []record.Event{{
 		Kind: record.Ended, Namespace: "default", Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
-		Reason: record.ByRelease,
+		Reason: record.ByTTL,
 	}}
 	obs.Committed(ended)
 	<-stuck.taken

@@ -33,7 +33,7 @@ func TestListsAndLog(t *testing.T) {
 		shows, hides string
 	}{
 		{"lease list account: --agent billing-7", "late fee", "support-2"},
-		{"lease list --agent support-2", "there are no such leases", "late fee"},
+		{"lease list --agent support-2", "no leases", "late fee"},
 		{"lease list --waiting", "support-2", "billing-7"},
 		{"agents", "billing-7", "late fee"},
 		{"agent list --waiting", "account:1", "billing-7"},

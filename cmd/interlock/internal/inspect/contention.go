@@ -27,7 +27,7 @@ Counts begin with the server's term, and older ones fade.`,
 			}
 			return a.Get(cmd.Context(), "/v1/contention", nil, &got, func() error {
 				if len(got.Patterns) == 0 {
-					a.Complain("nothing was committed or leased since the server started")
+					a.Complain("no statistics since the server started: they need commits, or leases in a namespace with documents")
 					return nil
 				}
 				t := a.Table("PATTERN", "COMMITS", "CONFLICTS", "RETRIES", "LEASED COMMITS", "LEASES", "WAITED")

@@ -138,7 +138,7 @@ func listPages(
 		return err
 	}
 	if shown == 0 {
-		a.Complain("there are no such %s", kind)
+		a.Complain("no %s", kind)
 		return nil
 	}
 	if err := t.Write(a.Out); err != nil {

@@ -96,7 +96,7 @@ func listAgents(ctx context.Context, a *cli.App, query url.Values, limit int) er
 		return err
 	}
 	if shown == 0 {
-		a.Complain("there are no such sessions")
+		a.Complain("no sessions")
 		return nil
 	}
 	if err := t.Write(a.Out); err != nil {
