@@ -55,8 +55,8 @@ func (f *first[T]) add(v T, order func(a, b T) int) {
 	f.list = f.list[:min(len(f.list), f.limit)]
 }
 
-// show continues to show the first limit members, each of which weighs as much as this many glances.
-// It reports whether it has shown them, and whether there are more.
+// show continues to show the first limit members. Each weighs as much as weight glances. It reports
+// whether all are shown, and whether there are more.
 func (f *first[T]) show(limit, weight int, row func(T)) (more, done bool) {
 	for range glances / weight {
 		switch f.shown {

@@ -150,7 +150,7 @@ func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {
 	}
 }
 
-// endLevel returns the level at which the end of a lease is logged: debug if its holder ended it.
+// endLevel returns the log level of a lease that ended: debug if its holder ended it.
 func endLevel(why record.Reason) slog.Level {
 	switch why {
 	case record.ByRelease, record.BySession, record.ByConversion:
