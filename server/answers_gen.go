@@ -212,7 +212,7 @@ func writeAdviceMembers(j *jsonOut, a *interlock.Advice) {
 	j.text("message", a.Message)
 }
 
-// writeLine writes an api.Queue as the member name, or as an element.
+// writeLine writes an api.Line as the member name, or as an element.
 func writeLine(j *jsonOut, name string, q *interlock.Queue) {
 	j.open(name)
 	j.int("length", int64(q.Length))
@@ -262,7 +262,7 @@ func writeKeyView(j *jsonOut, v *engine.KeyView, version interlock.Version) {
 	}
 	j.closeArray()
 	j.count("more_holders", uint64(v.More))
-	j.openArray("line")
+	j.openArray("waiters")
 	for i := range v.Waiters {
 		writeWaiter(j, "", &v.Waiters[i])
 	}

@@ -27,7 +27,8 @@ func TestBarrier(t *testing.T) {
 					"detail", "barrier of 3",
 				)
 			case 1:
-				d.get("/v1/keys/phase").want(200).is("line.1.agent", "ben").is("line.1.mode", "barrier").num("line.1.parties")
+				view := d.get("/v1/keys/phase").want(200).is("waiters.1.agent", "ben").is("waiters.1.mode", "barrier")
+				view.num("waiters.1.parties")
 			}
 		}
 		leases := map[string]string{}
@@ -98,7 +99,7 @@ func TestBarrierOffered(t *testing.T) {
 			d.post("/v1/leases", body)
 			pass(time.Second)
 		}
-		d.get("/v1/keys/phase").want(200).is("line.0.agent", "ann")
+		d.get("/v1/keys/phase").want(200).is("waiters.0.agent", "ann")
 		d.get("/v1/why?key=phase").want(200).says("text", "opened 1 time; none of its parties has arrived again: ann, "+
 			"ben, cleo.")
 	})

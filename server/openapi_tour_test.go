@@ -74,7 +74,7 @@ func tourLooking(d *door) {
 	d.post("/v1/leases", `{"on_conflict":"skip","claims":[{"key":"doc:1"}]}`).want(200).num("more_holders")
 	d.post("/v1/leases", `{"claims":[{"key":"doc:1"}]}`).want(409).num("more_holders")
 	pass(1e9)
-	d.get("/v1/keys/org:acme%2Fy").want(200).is("state", "held").is("line.0.agent", "agent-one")
+	d.get("/v1/keys/org:acme%2Fy").want(200).is("state", "held").is("waiters.0.agent", "agent-one")
 	d.get("/v1/keys/account:1").want(200).is("state", "free").num("hold_time_ms")
 	d.get("/v1/keys/doc:1").want(200).num("more_holders")
 	d.get("/v1/keys/account:1").want(200)

@@ -52,17 +52,17 @@ func TestInheritedPriority(t *testing.T) {
 		d.acquire("thinker", "b")
 		d.post("/v1/leases", `{"session":"`+low+`","claims":[{"key":"a"}]}`).want(200)
 		d.post("/v1/leases", `{"session":"`+low+`","priority":-5,"on_conflict":"wait","claims":[{"key":"b"}]}`).want(202)
-		if got := d.get("/v1/keys/b").want(200); got.num("line.0.priority") != -5 {
+		if got := d.get("/v1/keys/b").want(200); got.num("waiters.0.priority") != -5 {
 			t.Error(got.raw)
 		}
 		ticket := d.post(
 			"/v1/leases", `{"session":"`+high+`","priority":50,"on_conflict":"wait","claims":[{"key":"a"}]}`,
 		).want(202).str("ticket.id")
-		if got := d.get("/v1/keys/b").want(200); got.num("line.0.priority") != 50 {
+		if got := d.get("/v1/keys/b").want(200); got.num("waiters.0.priority") != 50 {
 			t.Error(got.raw)
 		}
 		d.delete("/v1/tickets/" + ticket).want(200)
-		if got := d.get("/v1/keys/b").want(200); got.num("line.0.priority") != -5 {
+		if got := d.get("/v1/keys/b").want(200); got.num("waiters.0.priority") != -5 {
 			t.Error(got.raw)
 		}
 	})

@@ -103,7 +103,7 @@ func TestPermits(t *testing.T) {
 			"advice.message",
 			"gpu:a has 4 of 4 permits taken by serve (3 permits, live, \"inference\") and 1 more; you are 1st of 1 in line",
 		)
-		view := d.get("/v1/keys/gpu:a").want(200).is("pattern", "gpu").is("line.0.mode", "permits")
+		view := d.get("/v1/keys/gpu:a").want(200).is("pattern", "gpu").is("waiters.0.mode", "permits")
 		if view.num("capacity.permits") != 4 || view.num("capacity.used") != 4 || view.num("holders.0.permits") != 3 {
 			t.Error(view.raw)
 		}

@@ -23,7 +23,7 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 		writeTexts(j, "nearest", x.Nearest)
 		if x.Kind != "" && x.Kind != interlock.VersionMoved || len(x.Holders) > 0 || x.Queue.Length > 0 {
 			writeHolders(j, x.Holders, x.More)
-			writeLine(j, "queue", &x.Queue)
+			writeLine(j, "line", &x.Queue)
 		}
 		if len(x.Cycle) > 0 {
 			j.openArray("cycle")

@@ -104,7 +104,7 @@ func TestRunOfCallerWhoHungUp(t *testing.T) {
 			hangUp()
 			<-gone
 			synctest.Wait()
-			if n := len(d.get("/v1/keys/org:acme%2Fruns").want(200).at("line").([]any)); n != 1 {
+			if n := len(d.get("/v1/keys/org:acme%2Fruns").want(200).at("waiters").([]any)); n != 1 {
 				t.Errorf("%d stand in line", n)
 			}
 			d.post("/v1/runs/"+run+"/end", ``).want(200)

@@ -174,7 +174,7 @@ func tourTasks(d *door) {
 		d.post("/v1/queues/tour/"+action, ``).want(200)
 	}
 	d.post("/v1/tasks", `{"queue":"tour","claims":[{"key":"tour:1"}]}`).want(202)
-	d.get("/v1/keys/tour:1").want(200).is("line.0.queue", "tour")
+	d.get("/v1/keys/tour:1").want(200).is("waiters.0.queue", "tour")
 	d.acquire("ann", "tour:2")
 	d.post("/v1/tasks", `{"queue":"tour","claims":[{"key":"tour:2"},{"key":"tour:3"}]}`).want(202)
 	d.post("/v1/leases", `{"agent":"bob","on_conflict":"wait","claims":[{"key":"tour:3"}]}`).want(202)

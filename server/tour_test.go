@@ -199,7 +199,7 @@ func tourEffects(d *door, healthy Shard) {
 			"conflict_kind", "capacity",
 		)
 		if refused.num("capacity.used") != 2 || refused.num("capacity.available") != 3 ||
-			refused.num("queue.eta_ms") != 40_000 {
+			refused.num("line.eta_ms") != 40_000 {
 			d.Error(refused.raw)
 		}
 		if after := refused.header.Get("Retry-After"); after != "40" {
@@ -240,7 +240,7 @@ func tourBarrier(d *door) {
 	for _, agent := range []string{"ann", "ben"} {
 		ticket := d.post("/v1/leases", `{"agent":"`+agent+`","on_conflict":"wait","claims":[{"key":"gate","parties":2}]}`)
 		if agent == "ann" {
-			d.get("/v1/keys/gate").want(200).num("line.0.parties")
+			d.get("/v1/keys/gate").want(200).num("waiters.0.parties")
 			continue
 		}
 		d.get("/v1/keys/gate").want(200).num("generation")
@@ -297,7 +297,7 @@ func tourListings(d *door) {
 func tourParts(d *door) {
 	lease := d.acquire("migration", "jobs")
 	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"jobs","parts":2}]}`).want(202)
-	d.get("/v1/keys/jobs").want(200).num("line.0.parts")
+	d.get("/v1/keys/jobs").want(200).num("waiters.0.parts")
 	d.post("/v1/leases", `{"agent":"m1","claims":[{"key":"shared","parts":2}]}`).want(200)
 	d.get("/v1/keys/shared?resource=order:1").want(200).is("part.resource", "order:1").is("part.holder.agent", "m1").num(
 		"part.parts",
@@ -358,7 +358,7 @@ func tourOperators(d *door) {
 	d.get("/v1/keys/gpu-03", ns...).want(200).is("key", "gpu:3").is("pattern", "gpu").num("capacity.permits")
 	d.post("/v1/leases", `{"claims":[{"key":"gpu:3","permits":3}]}`, ns...).want(200)
 	d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"gpu:3","permits":2}]}`, ns...).want(202)
-	d.get("/v1/keys/gpu:3", ns...).want(200).num("line.0.permits")
+	d.get("/v1/keys/gpu:3", ns...).want(200).num("waiters.0.permits")
 	put("/v1/namespace", "{"+fullSettings+"}").want(200).is("outcome", "set")
 	if got := d.get("/v1/namespace", ns...).want(200).raw; !strings.Contains(got, fullSettings) {
 		d.Errorf("the settings are %s, want %s", got, fullSettings)

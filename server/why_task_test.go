@@ -15,10 +15,10 @@ func TestWhyTasksWait(t *testing.T) {
 		d := newTaskDoor(t)
 		id := d.submit(lateFee)
 		pass(12 * time.Second)
-		line := d.get("/v1/keys/account:12").want(200).is("state", "waiting").is("line.0.task", id).is(
-			"line.0.queue", "fees",
-		).is("line.0.agent", "billing-7")
-		if line.at("line.0.dormant") != true {
+		line := d.get("/v1/keys/account:12").want(200).is("state", "waiting").is("waiters.0.task", id).is(
+			"waiters.0.queue", "fees",
+		).is("waiters.0.agent", "billing-7")
+		if line.at("waiters.0.dormant") != true {
 			t.Error(line.raw)
 		}
 		idle := d.get("/v1/why?key=account:12").want(200)
@@ -30,7 +30,7 @@ func TestWhyTasksWait(t *testing.T) {
 		)
 
 		d.acquire("support-2", "account:12")
-		if got := d.get("/v1/keys/account:12").want(200); got.at("line.0.dormant") != false {
+		if got := d.get("/v1/keys/account:12").want(200); got.at("waiters.0.dormant") != false {
 			t.Error(got.raw)
 		}
 		held := d.get("/v1/why?key=account:12").want(200)

@@ -43,8 +43,8 @@ type ProblemDocument struct {
 	// first of them.
 	Holders []Holder `json:"holders,omitempty"`
 	// Holders not shown.
-	More  int    `json:"more_holders,omitempty" min:"1"`
-	Queue *Queue `json:"queue,omitempty"`
+	More int   `json:"more_holders,omitempty" min:"1"`
+	Line *Line `json:"line,omitempty"`
 	// For a deadlock.
 	Cycle []CycleStep `json:"cycle,omitempty"`
 	// Why a lease or ticket is gone.

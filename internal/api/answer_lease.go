@@ -72,8 +72,8 @@ type Parked struct {
 	Stamp
 }
 
-// Queue is the line of a key.
-type Queue struct {
+// Line is the line of a key, for a caller that is not in it.
+type Line struct {
 	// Waiters in line.
 	Length int `json:"length" min:"0"`
 	// Expected wait of a newcomer.

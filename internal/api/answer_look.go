@@ -10,8 +10,8 @@ type KeyView struct {
 	Holders []Holder `json:"holders"`
 	// Holders not shown.
 	More int `json:"more_holders,omitempty" min:"1"`
-	// The first 100.
-	Waiters []Waiter `json:"line"`
+	// The first 100 of the line.
+	Waiters []Waiter `json:"waiters"`
 	// Waiters in line.
 	Length int `json:"length" min:"0"`
 	// The lowest fence that a guard may still accept: of a free key, the next that is given out.

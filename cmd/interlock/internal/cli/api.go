@@ -129,7 +129,7 @@ func problem(body []byte) error {
 		Key          interlock.Key
 		ConflictKind interlock.ConflictKind `json:"conflict_kind"`
 		Holders      []Holder
-		Queue        *struct {
+		Line         *struct {
 			Length int
 			ETA    int64 `json:"eta_ms"`
 		}
@@ -156,8 +156,8 @@ func problem(body []byte) error {
 	for i := range p.Cycle {
 		e.Cycle = append(e.Cycle, p.Cycle[i].word())
 	}
-	if p.Queue != nil {
-		e.Queue = &interlock.Queue{Length: p.Queue.Length, ETA: Millis(p.Queue.ETA)}
+	if p.Line != nil {
+		e.Queue = &interlock.Queue{Length: p.Line.Length, ETA: Millis(p.Line.ETA)}
 	}
 	return e
 }

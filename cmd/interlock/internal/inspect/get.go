@@ -124,11 +124,11 @@ func showKey(a *cli.App, k *view.Key) error {
 			}
 		}
 	}
-	if len(k.Line) > 0 {
+	if len(k.Waiters) > 0 {
 		a.Say("\n")
 		t := a.Table("PLACE", "WAITER", "MODE", "PRIORITY", "WAITED", "EXPECTED", "PURPOSE")
-		for i := range k.Line {
-			w := &k.Line[i]
+		for i := range k.Waiters {
+			w := &k.Waiters[i]
 			expected := "-"
 			switch {
 			case w.Offered:
@@ -144,7 +144,7 @@ func showKey(a *cli.App, k *view.Key) error {
 		if err := t.Write(a.Out); err != nil {
 			return err
 		}
-		if more := k.Length - len(k.Line); more > 0 {
+		if more := k.Length - len(k.Waiters); more > 0 {
 			a.Say("and %d more\n", more)
 		}
 	}

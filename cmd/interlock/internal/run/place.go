@@ -95,9 +95,9 @@ func (l *waiterRow) ask(ctx context.Context) {
 			if err != nil || json.Unmarshal(answer, &k) != nil {
 				continue
 			}
-			i := slices.IndexFunc(k.Line, func(w view.Waiter) bool { return w.Session == l.c.SessionName() })
-			if i >= 0 && (place == nil || k.Line[i].ETA > place.ETA) {
-				place, at = &k.Line[i], k
+			i := slices.IndexFunc(k.Waiters, func(w view.Waiter) bool { return w.Session == l.c.SessionName() })
+			if i >= 0 && (place == nil || k.Waiters[i].ETA > place.ETA) {
+				place, at = &k.Waiters[i], k
 			}
 		}
 		if place != nil {

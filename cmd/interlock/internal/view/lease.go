@@ -103,7 +103,7 @@ type Key struct {
 	State      string          `json:"state"`
 	Holders    []cli.Holder    `json:"holders"`
 	More       int             `json:"more_holders"`
-	Line       []Waiter        `json:"line"`
+	Waiters    []Waiter        `json:"waiters"`
 	Length     int             `json:"length"`
 	FenceFloor interlock.Fence `json:"fence_floor,string"`
 	Notes      []api.Note      `json:"notes"`
