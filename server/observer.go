@@ -164,7 +164,8 @@ const maxLoggedKeys = 8
 
 func (o *Observer) enqueue(ev *record.Event) {
 	line := endedLease{
-		at: time.Unix(0, int64(ev.At)), level: endLevel(ev.Reason), namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
+		at: time.Unix(0, int64(ev.At)), level: endLevel(ev.Reason),
+		namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
 		purpose: ev.Purpose, reason: ev.Reason.String(), outcome: ev.Outcome, fence: ev.Fence, held: ev.Held, trace: ev.Trace,
 		mode: strongest(ev.Claims).String(),
 	}
