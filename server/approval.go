@@ -66,8 +66,8 @@ const courtesy = "this approval is a courtesy, not a control: the server asks fo
 // outcomeCounted is the outcome of an approval before the last one of several.
 const outcomeCounted = "counted"
 
-// answerTask is POST /v1/approvals/{id}: of a task, or of a parked lease by its fence.
-func (c *call) answerTask() {
+// answerApproval is POST /v1/approvals/{id}: of a task, or of a parked lease by its fence.
+func (c *call) answerApproval() {
 	h, ok := c.mutating()
 	if !ok {
 		return

@@ -10,10 +10,10 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// backup is GET /v1/admin/backup: the state of all namespaces as of one moment. It is read from
+// getBackup is GET /v1/admin/backup: the state of all namespaces as of one moment. It is read from
 // the journal at the reader's pace. A reader that takes nothing for writeTimeout is cut off, and an
 // answer that was cut off has no end, so that no reader takes it for a whole one.
-func (c *call) backup() {
+func (c *call) getBackup() {
 	if c.s.isDraining() {
 		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: ask again in a moment")
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// commit is POST /v1/commits.
-func (c *call) commit() {
+// commitState is POST /v1/commits.
+func (c *call) commitState() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -22,8 +22,8 @@ func (c *call) commit() {
 	}
 }
 
-// putState is PUT /v1/state/{key}: the body, of whatever type, becomes the document.
-func (c *call) putState() {
+// setState is PUT /v1/state/{key}: the body, of whatever type, becomes the document.
+func (c *call) setState() {
 	w := interlock.Write{Op: interlock.Put, ContentType: c.r.Header.Get("Content-Type")}
 	switch {
 	case w.ContentType == "":
@@ -50,8 +50,8 @@ const formType = "application/x-www-form-urlencoded"
 // mergePatchType is the content type of RFC 7396.
 const mergePatchType = "application/merge-patch+json"
 
-// mergeState is PATCH /v1/state/{key}.
-func (c *call) mergeState() {
+// updateState is PATCH /v1/state/{key}.
+func (c *call) updateState() {
 	if kind := c.r.Header.Get("Content-Type"); kind != mergePatchType {
 		c.statusOverride = http.StatusUnsupportedMediaType
 		c.refuse(

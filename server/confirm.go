@@ -119,9 +119,9 @@ func (c *confirmer) ask() {
 // readyTimeout is how long /readyz waits for the journal.
 const readyTimeout = 2 * time.Second
 
-// readyz reports whether the server is ready for a role and does not drain. One is ready to be active if its journal
+// getReadiness reports whether the server is ready for a role and does not drain. One is ready to be active if its journal
 // has just confirmed that it owns the shard, and to stand by if it does.
-func (c *call) readyz() {
+func (c *call) getReadiness() {
 	role := c.query.Get("role")
 	switch role {
 	case "", "active", "standby", "any":
@@ -156,9 +156,9 @@ func (c *call) readyz() {
 	}
 }
 
-// healthz reports whether the process can still answer. If not, it must be restarted. It
+// getHealth reports whether the process can still answer. If not, it must be restarted. It
 // is about the process alone, and asks no journal.
-func (c *call) healthz() {
+func (c *call) getHealth() {
 	select {
 	case <-c.s.shard.Failed():
 		c.failed()

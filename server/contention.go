@@ -7,8 +7,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// contention is GET /v1/contention.
-func (c *call) contention() {
+// getContention is GET /v1/contention.
+func (c *call) getContention() {
 	var list []interlock.Contention
 	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { list = e.Contention(c.namespace) })
 	if !ok {

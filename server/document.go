@@ -224,8 +224,8 @@ func (c *call) listDocuments(values bool) {
 	c.send(http.StatusOK, j, at)
 }
 
-// history is GET /v1/history/{key}: the newest version first.
-func (c *call) history() {
+// listVersions is GET /v1/history/{key}: the newest version first.
+func (c *call) listVersions() {
 	key, ok := c.pathKey()
 	if !ok {
 		return

@@ -67,17 +67,17 @@ func (c *call) settle(decode func(*jsonIn, *engine.SettleEffect), state interloc
 	}
 }
 
-// effectDone is POST /v1/effects/{id}/done.
-func (c *call) effectDone() { c.settle(decodeDone, interlock.EffectDone) }
+// completeEffect is POST /v1/effects/{id}/done.
+func (c *call) completeEffect() { c.settle(decodeDone, interlock.EffectDone) }
 
-// effectUnknown is POST /v1/effects/{id}/unknown.
-func (c *call) effectUnknown() { c.settle((*jsonIn).reasonRequest, interlock.EffectUnknown) }
+// markEffectUnknown is POST /v1/effects/{id}/unknown.
+func (c *call) markEffectUnknown() { c.settle((*jsonIn).reasonRequest, interlock.EffectUnknown) }
 
-// effectCancelled is POST /v1/effects/{id}/cancel: it was not done.
-func (c *call) effectCancelled() { c.settle((*jsonIn).reasonRequest, 0) }
+// cancelEffect is POST /v1/effects/{id}/cancel: it was not done.
+func (c *call) cancelEffect() { c.settle((*jsonIn).reasonRequest, 0) }
 
-// reconcile is POST /v1/effects/{digest}/reconcile.
-func (c *call) reconcile() {
+// reconcileEffect is POST /v1/effects/{digest}/reconcile.
+func (c *call) reconcileEffect() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -94,8 +94,8 @@ func (c *call) reconcile() {
 	}
 }
 
-// forgetEffects is DELETE /v1/effects: of those that are done.
-func (c *call) forgetEffects() {
+// deleteEffects is DELETE /v1/effects: of those that are done.
+func (c *call) deleteEffects() {
 	if c.query.Get("older_than_ms") == "" {
 		c.refuse(interlock.CodeInvalidRequest, "parameter older_than_ms is missing: the minimum age of the done effects")
 		return
@@ -107,8 +107,8 @@ func (c *call) forgetEffects() {
 	c.forget(&engine.ForgetEffects{Head: c.head(), OlderThan: time.Duration(age) * time.Millisecond})
 }
 
-// forgetEffect is DELETE /v1/effects/{digest}.
-func (c *call) forgetEffect() {
+// deleteEffect is DELETE /v1/effects/{digest}.
+func (c *call) deleteEffect() {
 	if digest, ok := c.digest(); ok {
 		c.forget(&engine.ForgetEffects{Head: c.head(), One: true, Digest: digest})
 	}
@@ -138,8 +138,8 @@ func (c *call) digest() (digest [32]byte, ok bool) {
 	return digest, true
 }
 
-// showEffect is GET /v1/effects/{digest}.
-func (c *call) showEffect() {
+// getEffect is GET /v1/effects/{digest}.
+func (c *call) getEffect() {
 	digest, ok := c.digest()
 	if !ok {
 		return

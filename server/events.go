@@ -15,7 +15,7 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// events is GET /v1/events: the journal's events of the caller's namespace, as
+// listEvents is GET /v1/events: the journal's events of the caller's namespace, as
 // JSON lines, or as server-sent events where Accept asks for text/event-stream.
 // Lines end at the newest event unless follow=true is given; server-sent events go
 // on unless follow=false is. Filters choose events by time, key, agent, kind and principal.
@@ -27,7 +27,7 @@ import (
 //
 // A stream that ends on our side ends with the event "end", which contains the reason. An answer
 // that should have ended at the newest event and cannot get there is broken off besides.
-func (c *call) events() {
+func (c *call) listEvents() {
 	sse := acceptsSSE(c.r.Header.Values("Accept"))
 	follow := sse
 	switch c.query.Get("follow") {

@@ -312,9 +312,9 @@ func (s *sizes) Collect(ch chan<- prometheus.Metric) {
 	gauge(sizeNamespaces, float64(n.Namespaces))
 }
 
-// metrics is GET /metrics. With credentials it wants one, because the sums are
+// getMetrics is GET /metrics. With credentials it wants one, because the sums are
 // those of all tenants; and the role metrics, for the figures by namespace.
-func (c *call) metrics() {
+func (c *call) getMetrics() {
 	c.answered = true
 	c.w.Header()["X-Content-Type-Options"] = noSniff
 	handler := c.s.obs.figures.handler

@@ -94,8 +94,8 @@ func (c *call) getFile() {
 	})
 }
 
-// putFile is PUT /v1/files/{path}: the body becomes the content.
-func (c *call) putFile() {
+// setFile is PUT /v1/files/{path}: the body becomes the content.
+func (c *call) setFile() {
 	body, ok := c.content(file.MaxBytes)
 	if ok {
 		c.changeFile(file.Change{Body: body})

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// openSession is POST /v1/sessions.
-func (c *call) openSession() {
+// createSession is POST /v1/sessions.
+func (c *call) createSession() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -25,8 +25,8 @@ func (c *call) openSession() {
 	}
 }
 
-// heartbeat is POST /v1/sessions/{id}/heartbeat.
-func (c *call) heartbeat() {
+// heartbeatSession is POST /v1/sessions/{id}/heartbeat.
+func (c *call) heartbeatSession() {
 	id, ok := c.sessionID()
 	if !ok {
 		return
@@ -87,9 +87,9 @@ func writeLosses(j *jsonOut, losses []engine.Loss) {
 
 func isOver(s interlock.LeaseState) bool { return s == interlock.Grace || s == interlock.Ended }
 
-// closeSession is DELETE /v1/sessions/{id}. It needs no Idempotency-Key: a session
+// deleteSession is DELETE /v1/sessions/{id}. It needs no Idempotency-Key: a session
 // that was closed is closed.
-func (c *call) closeSession() {
+func (c *call) deleteSession() {
 	id, ok := c.sessionID()
 	if !ok {
 		return

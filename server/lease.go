@@ -13,8 +13,8 @@ import (
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// acquire is POST /v1/leases.
-func (c *call) acquire() {
+// acquireLease is POST /v1/leases.
+func (c *call) acquireLease() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -38,8 +38,8 @@ func (c *call) ofLease() (h engine.Head, id interlock.LeaseID, ok bool) {
 	return h, id, ok
 }
 
-// convert is POST /v1/leases/{id}/convert.
-func (c *call) convert() {
+// convertLease is POST /v1/leases/{id}/convert.
+func (c *call) convertLease() {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
@@ -52,8 +52,8 @@ func (c *call) convert() {
 	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, true)
 }
 
-// arrive is POST /v1/leases/{id}/arrive.
-func (c *call) arrive() {
+// arriveAtBarrier is POST /v1/leases/{id}/arrive.
+func (c *call) arriveAtBarrier() {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
@@ -66,8 +66,8 @@ func (c *call) arrive() {
 	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, true)
 }
 
-// park is POST /v1/leases/{id}/park.
-func (c *call) park() {
+// parkLease is POST /v1/leases/{id}/park.
+func (c *call) parkLease() {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
@@ -87,8 +87,8 @@ func (c *call) park() {
 	c.send(http.StatusOK, j, at)
 }
 
-// resume is POST /v1/leases/{id}/resume.
-func (c *call) resume() {
+// resumeLease is POST /v1/leases/{id}/resume.
+func (c *call) resumeLease() {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
@@ -231,9 +231,9 @@ func (c *call) getLease() {
 	}
 }
 
-// renew is POST /v1/leases/{id}/renew. It takes no Idempotency-Key: to repeat a
+// renewLease is POST /v1/leases/{id}/renew. It takes no Idempotency-Key: to repeat a
 // renewal is to renew.
-func (c *call) renew() {
+func (c *call) renewLease() {
 	id, ok := c.leaseID()
 	if !ok {
 		return
@@ -247,8 +247,8 @@ func (c *call) renew() {
 	}
 }
 
-// release is POST /v1/leases/{id}/release.
-func (c *call) release() { c.giveBack(&engine.Release{}, "released") }
+// releaseLease is POST /v1/leases/{id}/release.
+func (c *call) releaseLease() { c.giveBack(&engine.Release{}, "released") }
 
 // giveBack ends a lease by its holder's will, which cmd is the rest of; outcome is the
 // word for it.

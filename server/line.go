@@ -10,13 +10,13 @@ import (
 
 // The line over HTTP: tickets, declared waits, and waiting within a call.
 
-// followTicket is GET /v1/tickets/{id}. Asking after a ticket keeps it alive and
+// getTicket is GET /v1/tickets/{id}. Asking after a ticket keeps it alive and
 // takes up an offer, which no other GET of this door does. The reasons why it may:
 // the caller names a secret that only the waiter has; what it changes is what the
 // caller stood in line for; and an agent that must ask, see "offered", and then
 // send a second call to accept would lose offers between the two. A page of
 // another site cannot make a browser do it, because host.go refuses it first.
-func (c *call) followTicket() {
+func (c *call) getTicket() {
 	id, ok := c.ticketID()
 	if !ok {
 		return
@@ -29,8 +29,8 @@ func (c *call) followTicket() {
 	c.inLine(cmd, &cmd.Head, &cmd.Attach, min(time.Duration(wait)*time.Millisecond, interlock.MaxLongPoll), true)
 }
 
-// leave is DELETE /v1/tickets/{id}.
-func (c *call) leave() {
+// deleteTicket is DELETE /v1/tickets/{id}.
+func (c *call) deleteTicket() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -44,9 +44,9 @@ func (c *call) leave() {
 	}
 }
 
-// declare is POST /v1/waits: a wait for another agent, which only the waiter knows of. It has a
+// declareWait is POST /v1/waits: a wait for another agent, which only the waiter knows of. It has a
 // ticket like any other.
-func (c *call) declare() {
+func (c *call) declareWait() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -59,8 +59,8 @@ func (c *call) declare() {
 	c.inLine(cmd, &cmd.Head, &cmd.Attach, wait, h.RequestID != "")
 }
 
-// waits is GET /v1/waits.
-func (c *call) waits() {
+// listWaits is GET /v1/waits.
+func (c *call) listWaits() {
 	graph := engine.WaitGraph{Namespace: c.namespace}
 	at, ok := c.survey(&graph)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// showKey is GET /v1/keys/{key}.
-func (c *call) showKey() {
+// getKey is GET /v1/keys/{key}.
+func (c *call) getKey() {
 	key, ok := c.pathKey()
 	if !ok {
 		return
@@ -134,8 +134,8 @@ func (c *call) listParked() {
 	c.send(http.StatusOK, j, at)
 }
 
-// hot is GET /v1/hot.
-func (c *call) hot() {
+// listHotKeys is GET /v1/hot.
+func (c *call) listHotKeys() {
 	limit, ok := c.intParam("limit", 20, 1, 100)
 	if !ok {
 		return

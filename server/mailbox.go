@@ -48,9 +48,9 @@ func (c *call) sendMessage() {
 	c.send(status, j, at)
 }
 
-// showLog is GET /v1/mailbox/{key}/log: what became of the messages to a key, the oldest first. A
+// getMailboxLog is GET /v1/mailbox/{key}/log: what became of the messages to a key, the oldest first. A
 // caller that asks again from next misses nothing.
-func (c *call) showLog() {
+func (c *call) getMailboxLog() {
 	key, ok := c.pathKey()
 	if !ok {
 		return

@@ -131,8 +131,8 @@ func references(text []byte) (list []string) {
 	}
 }
 
-// openAPI is GET /openapi.json: the whole document, or the part with one tag.
-func (c *call) openAPI() {
+// getOpenAPI is GET /openapi.json: the whole document, or the part with one tag.
+func (c *call) getOpenAPI() {
 	if !c.query.Has("tag") {
 		c.plain("application/json", c.s.openapi)
 		return
@@ -157,8 +157,8 @@ func (c *call) openAPI() {
 	c.plain("application/json", part)
 }
 
-// llms is GET /llms.txt.
-func (c *call) llms() { c.plain("text/plain; charset=utf-8", llmsFile) }
+// getGuide is GET /llms.txt.
+func (c *call) getGuide() { c.plain("text/plain; charset=utf-8", llmsFile) }
 
 func (c *call) plain(contentType string, body []byte) {
 	c.answered = true

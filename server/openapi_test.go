@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +35,9 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 			if op == nil {
 				continue
 			}
+			if handler := handlerName(m.handle); handler != op.OperationID {
+				t.Errorf("%s %s: the handler is %s, the operationId %s", m.name, rt.path, handler, op.OperationID)
+			}
 			var query []string
 			for _, p := range op.Parameters {
 				if p.Value.In == openapi3.ParameterInQuery {
@@ -58,6 +63,12 @@ func TestOpenAPIHasTheRoutes(t *testing.T) {
 	if !slices.Equal(have, want) {
 		t.Errorf("the door has %v,\nopenapi.json has %v", have, want)
 	}
+}
+
+// handlerName returns the name of the method that a route calls.
+func handlerName(handle func(*call)) string {
+	name := runtime.FuncForPC(reflect.ValueOf(handle).Pointer()).Name()
+	return name[strings.LastIndex(name, ".")+1:]
 }
 
 func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {

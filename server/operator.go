@@ -24,8 +24,8 @@ func (c *call) checkFence() {
 	}
 }
 
-// revoke is POST /v1/revocations.
-func (c *call) revoke() {
+// revokeLease is POST /v1/revocations.
+func (c *call) revokeLease() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -39,9 +39,9 @@ func (c *call) revoke() {
 	}
 }
 
-// journalHead is GET /v1/journal/head. The head is of the whole shard, whichever namespace
+// getJournalHead is GET /v1/journal/head. The head is of the whole shard, whichever namespace
 // the call is for.
-func (c *call) journalHead() {
+func (c *call) getJournalHead() {
 	head, at, err := c.s.shard.Head(c.r.Context())
 	if err != nil {
 		c.failWith(err)

@@ -25,8 +25,8 @@ func (c *call) setPattern() {
 	}
 }
 
-// dropPattern is DELETE /v1/patterns/{name}.
-func (c *call) dropPattern() {
+// deletePattern is DELETE /v1/patterns/{name}.
+func (c *call) deletePattern() {
 	h, name, ok := c.ofNamed()
 	if !ok {
 		return
@@ -56,8 +56,8 @@ func (c *call) pathName() (string, bool) {
 	return name, true
 }
 
-// showPattern is GET /v1/patterns/{name}.
-func (c *call) showPattern() {
+// getPattern is GET /v1/patterns/{name}.
+func (c *call) getPattern() {
 	name, ok := c.pathName()
 	if !ok {
 		return
@@ -113,8 +113,8 @@ func (c *call) patterns() (list []interlock.Pattern, at interlock.At, ok bool) {
 	return list, at, ok
 }
 
-// configure is PUT /v1/namespace.
-func (c *call) configure() {
+// setNamespace is PUT /v1/namespace.
+func (c *call) setNamespace() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -159,8 +159,8 @@ func (c *call) deleteNamespace() {
 	}
 }
 
-// showSettings is GET /v1/namespace.
-func (c *call) showSettings() {
+// getNamespace is GET /v1/namespace.
+func (c *call) getNamespace() {
 	var s interlock.Settings
 	at, ok := c.read(func(e *engine.Engine, _ engine.Time) { s = e.Settings(c.namespace) })
 	if !ok {

@@ -14,10 +14,10 @@ import (
 
 // Workers' calls: they pull tasks, and report the outcomes.
 
-// pull is POST /v1/queues/{queue}/pull. Tasks handed to a caller that had hung up are returned
+// pullTasks is POST /v1/queues/{queue}/pull. Tasks handed to a caller that had hung up are returned
 // at once; tasks lost on the way to one are returned when their leases end. But the leases of a
 // session live as long as it does, so with one an Idempotency-Key returns the same tasks again.
-func (c *call) pull() {
+func (c *call) pullTasks() {
 	name, ok := c.pathName()
 	if !ok {
 		return
@@ -122,8 +122,8 @@ func (c *call) handedOut(eff *engine.Effect, at interlock.At) {
 	c.send(http.StatusOK, j, at)
 }
 
-// ack is POST /v1/leases/{id}/ack.
-func (c *call) ack() {
+// ackTask is POST /v1/leases/{id}/ack.
+func (c *call) ackTask() {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
@@ -137,8 +137,8 @@ func (c *call) ack() {
 	}
 }
 
-// nack is POST /v1/leases/{id}/nack.
-func (c *call) nack() {
+// nackTask is POST /v1/leases/{id}/nack.
+func (c *call) nackTask() {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return
@@ -158,8 +158,8 @@ func freshJitter() uint64 {
 	return binary.LittleEndian.Uint64(id[:8])
 }
 
-// askHuman is POST /v1/leases/{id}/ask.
-func (c *call) askHuman() {
+// requestApproval is POST /v1/leases/{id}/ask.
+func (c *call) requestApproval() {
 	h, id, ok := c.ofLease()
 	if !ok {
 		return

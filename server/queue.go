@@ -23,8 +23,8 @@ func (c *call) setQueue() {
 	}
 }
 
-// dropQueue is DELETE /v1/queues/{queue}.
-func (c *call) dropQueue() {
+// deleteQueue is DELETE /v1/queues/{queue}.
+func (c *call) deleteQueue() {
 	h, name, ok := c.ofNamed()
 	if !ok {
 		return
@@ -68,8 +68,8 @@ func (c *call) noSuchQueue(name string) {
 	c.refuse(interlock.CodeUnknownQueue, "no queue is named "+strconv.Quote(clipped(name))+": an operator creates queues")
 }
 
-// showQueue is GET /v1/queues/{queue}.
-func (c *call) showQueue() {
+// getQueue is GET /v1/queues/{queue}.
+func (c *call) getQueue() {
 	name, ok := c.pathName()
 	if !ok {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// listRevisions is GET /v1/patterns/{name}/revisions.
-func (c *call) listRevisions() {
+// listPatternRevisions is GET /v1/patterns/{name}/revisions.
+func (c *call) listPatternRevisions() {
 	name, ok := c.pathName()
 	if !ok {
 		return

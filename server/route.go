@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// A route is one path with the methods it takes. The paths are as in
-// openapi.json, to which a test compares this table.
+// A route is one path with the methods it takes. The paths are as in openapi.json, and each
+// handler has the name of its operationId; a test compares both.
 //
 // They are matched by hand, and on the path as it was sent: http.ServeMux would
 // clean "//" and ".." out of a key and answer for another one, and a path such as
@@ -29,11 +29,11 @@ type method struct {
 
 // openRoutes need no credential: they show nothing of any tenant.
 var openRoutes = []route{
-	{"/healthz", []method{{"GET", (*call).healthz, mayAnything, nil}}},
-	{"/readyz", []method{{"GET", (*call).readyz, mayAnything, []string{"role"}}}},
-	{"/openapi.json", []method{{"GET", (*call).openAPI, mayAnything, []string{"tag"}}}},
-	{"/llms.txt", []method{{"GET", (*call).llms, mayAnything, nil}}},
-	{"/v1/fences/keys", []method{{"GET", (*call).fenceKeys, mayAnything, nil}}},
+	{"/healthz", []method{{"GET", (*call).getHealth, mayAnything, nil}}},
+	{"/readyz", []method{{"GET", (*call).getReadiness, mayAnything, []string{"role"}}}},
+	{"/openapi.json", []method{{"GET", (*call).getOpenAPI, mayAnything, []string{"tag"}}}},
+	{"/llms.txt", []method{{"GET", (*call).getGuide, mayAnything, nil}}},
+	{"/v1/fences/keys", []method{{"GET", (*call).listFenceKeys, mayAnything, nil}}},
 }
 
 // aboutProcess are the paths that a standby answers too: they are about the process, not
@@ -43,46 +43,46 @@ var aboutProcess = map[string]bool{
 }
 
 var routes = []route{
-	{"/v1/status", []method{{"GET", (*call).showStatus, mayRead, nil}}},
-	{"/metrics", []method{{"GET", (*call).metrics, mayScrape, nil}}},
+	{"/v1/status", []method{{"GET", (*call).getStatus, mayRead, nil}}},
+	{"/metrics", []method{{"GET", (*call).getMetrics, mayScrape, nil}}},
 
 	{"/v1/leases", []method{
 		{
 			"GET", (*call).listLeases, mayRead,
 			[]string{"prefix", "agent", "session", "principal", "liveness", "cursor", "limit"},
 		},
-		{"POST", (*call).acquire, mayHold, nil},
+		{"POST", (*call).acquireLease, mayHold, nil},
 	}},
 	{"/v1/leases/{id}", []method{{"GET", (*call).getLease, mayLive, nil}}},
-	{"/v1/leases/{id}/renew", []method{{"POST", (*call).renew, mayLive, nil}}},
-	{"/v1/leases/{id}/release", []method{{"POST", (*call).release, mayLive, nil}}},
-	{"/v1/leases/{id}/convert", []method{{"POST", (*call).convert, mayHold, nil}}},
-	{"/v1/leases/{id}/arrive", []method{{"POST", (*call).arrive, mayHold, nil}}},
-	{"/v1/leases/{id}/park", []method{{"POST", (*call).park, mayLive, nil}}},
-	{"/v1/leases/{id}/resume", []method{{"POST", (*call).resume, mayLive, nil}}},
+	{"/v1/leases/{id}/renew", []method{{"POST", (*call).renewLease, mayLive, nil}}},
+	{"/v1/leases/{id}/release", []method{{"POST", (*call).releaseLease, mayLive, nil}}},
+	{"/v1/leases/{id}/convert", []method{{"POST", (*call).convertLease, mayHold, nil}}},
+	{"/v1/leases/{id}/arrive", []method{{"POST", (*call).arriveAtBarrier, mayHold, nil}}},
+	{"/v1/leases/{id}/park", []method{{"POST", (*call).parkLease, mayLive, nil}}},
+	{"/v1/leases/{id}/resume", []method{{"POST", (*call).resumeLease, mayLive, nil}}},
 	{"/v1/tickets", []method{{
 		"GET", (*call).listTickets, mayRead, []string{"prefix", "agent", "session", "principal", "state", "cursor", "limit"},
 	}}},
 	{"/v1/tickets/{id}", []method{
-		{"GET", (*call).followTicket, mayLive, []string{"wait_ms"}},
-		{"DELETE", (*call).leave, mayLive, nil},
+		{"GET", (*call).getTicket, mayLive, []string{"wait_ms"}},
+		{"DELETE", (*call).deleteTicket, mayLive, nil},
 	}},
 
 	{"/v1/sessions", []method{
 		{"GET", (*call).listSessions, mayRead, []string{"agent", "principal", "state", "cursor", "limit"}},
-		{"POST", (*call).openSession, mayLive, nil},
+		{"POST", (*call).createSession, mayLive, nil},
 	}},
-	{"/v1/sessions/{id}", []method{{"DELETE", (*call).closeSession, mayLive, nil}}},
-	{"/v1/sessions/{id}/heartbeat", []method{{"POST", (*call).heartbeat, mayLive, nil}}},
+	{"/v1/sessions/{id}", []method{{"DELETE", (*call).deleteSession, mayLive, nil}}},
+	{"/v1/sessions/{id}/heartbeat", []method{{"POST", (*call).heartbeatSession, mayLive, nil}}},
 
 	{"/v1/keys", []method{{"GET", (*call).listKeys, mayRead, []string{"prefix", "state", "cursor", "limit"}}}},
-	{"/v1/keys/{key}", []method{{"GET", (*call).showKey, mayRead, []string{"resource"}}}},
+	{"/v1/keys/{key}", []method{{"GET", (*call).getKey, mayRead, []string{"resource"}}}},
 	{"/v1/parked", []method{{"GET", (*call).listParked, mayRead, []string{"cursor", "limit"}}}},
-	{"/v1/waits", []method{{"GET", (*call).waits, mayRead, nil}, {"POST", (*call).declare, mayHold, nil}}},
-	{"/v1/why", []method{{"GET", (*call).why, mayRead, []string{"key", "agent"}}}},
-	{"/v1/hot", []method{{"GET", (*call).hot, mayRead, []string{"limit"}}}},
+	{"/v1/waits", []method{{"GET", (*call).listWaits, mayRead, nil}, {"POST", (*call).declareWait, mayHold, nil}}},
+	{"/v1/why", []method{{"GET", (*call).getWhy, mayRead, []string{"key", "agent"}}}},
+	{"/v1/hot", []method{{"GET", (*call).listHotKeys, mayRead, []string{"limit"}}}},
 	{"/v1/events", []method{{
-		"GET", (*call).events, mayRead,
+		"GET", (*call).listEvents, mayRead,
 		[]string{"from", "follow", "since", "until", "prefix", "agent", "about", "event", "principal"},
 	}}},
 
@@ -92,52 +92,52 @@ var routes = []route{
 	},
 	{"/v1/state/{key}", []method{
 		{"GET", (*call).getState, mayRead, []string{"version"}},
-		{"PUT", (*call).putState, mayHold, nil},
-		{"PATCH", (*call).mergeState, mayHold, nil},
+		{"PUT", (*call).setState, mayHold, nil},
+		{"PATCH", (*call).updateState, mayHold, nil},
 		{"DELETE", (*call).deleteState, mayHold, nil},
 	}},
-	{"/v1/history/{key}", []method{{"GET", (*call).history, mayRead, []string{"values"}}}},
-	{"/v1/watch", []method{{"GET", (*call).watch, mayRead, []string{"key", "prefix", "values", "from"}}}},
-	{"/v1/commits", []method{{"POST", (*call).commit, mayHold, nil}}},
-	{"/v1/contention", []method{{"GET", (*call).contention, mayRead, nil}}},
+	{"/v1/history/{key}", []method{{"GET", (*call).listVersions, mayRead, []string{"values"}}}},
+	{"/v1/watch", []method{{"GET", (*call).watchState, mayRead, []string{"key", "prefix", "values", "from"}}}},
+	{"/v1/commits", []method{{"POST", (*call).commitState, mayHold, nil}}},
+	{"/v1/contention", []method{{"GET", (*call).getContention, mayRead, nil}}},
 	{"/v1/effects", []method{
 		{"GET", (*call).listEffects, mayRead, []string{"state", "cursor", "limit"}},
 		{"POST", (*call).claimEffect, mayHold, nil},
-		{"DELETE", (*call).forgetEffects, mayAdminister, []string{"older_than_ms"}},
+		{"DELETE", (*call).deleteEffects, mayAdminister, []string{"older_than_ms"}},
 	}},
 	{
 		"/v1/effects/{digest}",
-		[]method{{"GET", (*call).showEffect, mayRead, nil}, {"DELETE", (*call).forgetEffect, mayAdminister, nil}},
+		[]method{{"GET", (*call).getEffect, mayRead, nil}, {"DELETE", (*call).deleteEffect, mayAdminister, nil}},
 	},
-	{"/v1/effects/{id}/done", []method{{"POST", (*call).effectDone, mayHold, nil}}},
-	{"/v1/effects/{id}/unknown", []method{{"POST", (*call).effectUnknown, mayHold, nil}}},
-	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).effectCancelled, mayHold, nil}}},
-	{"/v1/effects/{digest}/reconcile", []method{{"POST", (*call).reconcile, mayHold, nil}}},
+	{"/v1/effects/{id}/done", []method{{"POST", (*call).completeEffect, mayHold, nil}}},
+	{"/v1/effects/{id}/unknown", []method{{"POST", (*call).markEffectUnknown, mayHold, nil}}},
+	{"/v1/effects/{id}/cancel", []method{{"POST", (*call).cancelEffect, mayHold, nil}}},
+	{"/v1/effects/{digest}/reconcile", []method{{"POST", (*call).reconcileEffect, mayHold, nil}}},
 
 	{"/v1/tasks", []method{
 		{"GET", (*call).listTasks, mayRead, []string{"queue", "state", "group", "key", "cursor", "limit"}},
-		{"POST", (*call).submit, maySubmit, nil},
+		{"POST", (*call).createTask, maySubmit, nil},
 	}},
-	{"/v1/tasks/{id}", []method{{"GET", (*call).showTask, mayRead, []string{"wait_ms", "session", "flow"}}}},
+	{"/v1/tasks/{id}", []method{{"GET", (*call).getTask, mayRead, []string{"wait_ms", "session", "flow"}}}},
 	{"/v1/tasks/{id}/cancel", []method{{"POST", (*call).cancelTask, mayManage, nil}}},
 	{"/v1/tasks/{id}/reschedule", []method{{"POST", (*call).rescheduleTask, mayManage, nil}}},
 	{"/v1/tasks/{id}/replay", []method{{"POST", (*call).replayTask, mayManage, nil}}},
 	{"/v1/tasks/{id}/discard", []method{{"POST", (*call).discardTask, mayManage, nil}}},
 	{"/v1/queues", []method{{"GET", (*call).listQueues, mayRead, nil}}},
 	{"/v1/queues/{queue}", []method{
-		{"GET", (*call).showQueue, mayRead, nil},
+		{"GET", (*call).getQueue, mayRead, nil},
 		{"PUT", (*call).setQueue, mayAdminister, nil},
-		{"DELETE", (*call).dropQueue, mayAdminister, nil},
+		{"DELETE", (*call).deleteQueue, mayAdminister, nil},
 	}},
 	{"/v1/queues/{queue}/pause", []method{{"POST", (*call).pauseQueue, mayManage, nil}}},
 	{"/v1/queues/{queue}/drain", []method{{"POST", (*call).drainQueue, mayManage, nil}}},
 	{"/v1/queues/{queue}/resume", []method{{"POST", (*call).resumeQueue, mayManage, nil}}},
-	{"/v1/queues/{queue}/pull", []method{{"POST", (*call).pull, mayWork, nil}}},
-	{"/v1/leases/{id}/ack", []method{{"POST", (*call).ack, mayWork, nil}}},
-	{"/v1/leases/{id}/nack", []method{{"POST", (*call).nack, mayWork, nil}}},
-	{"/v1/leases/{id}/ask", []method{{"POST", (*call).askHuman, mayWork, nil}}},
+	{"/v1/queues/{queue}/pull", []method{{"POST", (*call).pullTasks, mayWork, nil}}},
+	{"/v1/leases/{id}/ack", []method{{"POST", (*call).ackTask, mayWork, nil}}},
+	{"/v1/leases/{id}/nack", []method{{"POST", (*call).nackTask, mayWork, nil}}},
+	{"/v1/leases/{id}/ask", []method{{"POST", (*call).requestApproval, mayWork, nil}}},
 	{"/v1/approvals", []method{{"GET", (*call).listApprovals, mayRead, []string{"cursor", "limit"}}}},
-	{"/v1/approvals/{id}", []method{{"POST", (*call).answerTask, mayApprove, nil}}},
+	{"/v1/approvals/{id}", []method{{"POST", (*call).answerApproval, mayApprove, nil}}},
 
 	{"/v1/webhooks", []method{{"GET", (*call).listWebhooks, mayAdminister, nil}}},
 	{"/v1/webhooks/{name}", []method{
@@ -151,40 +151,40 @@ var routes = []route{
 	{"/v1/writers", []method{{"GET", (*call).listWriters, mayRead, nil}}},
 	{
 		"/v1/writers/{pattern}",
-		[]method{{"PUT", (*call).setWriter, mayAdminister, nil}, {"DELETE", (*call).dropWriter, mayAdminister, nil}},
+		[]method{{"PUT", (*call).setWriter, mayAdminister, nil}, {"DELETE", (*call).deleteWriter, mayAdminister, nil}},
 	},
 	{"/v1/mailbox/{key}", []method{{"POST", (*call).sendMessage, maySubmit, nil}}},
-	{"/v1/mailbox/{key}/log", []method{{"GET", (*call).showLog, mayRead, []string{"from", "limit"}}}},
+	{"/v1/mailbox/{key}/log", []method{{"GET", (*call).getMailboxLog, mayRead, []string{"from", "limit"}}}},
 	{"/v1/runs", []method{
 		{"GET", (*call).listRuns, mayRead, []string{"org", "cursor", "limit"}},
 		{"POST", (*call).startRun, mayHold, nil},
 	}},
 	{"/v1/runs/{id}/end", []method{{"POST", (*call).endRun, mayHold, nil}}},
 
-	{"/v1/journal/head", []method{{"GET", (*call).journalHead, mayAdminister, nil}}},
-	{"/v1/leases/{id}/statement", []method{{"POST", (*call).sign, mayLive, nil}}},
-	{"/v1/admin/backup", []method{{"GET", (*call).backup, mayBackUp, nil}}},
+	{"/v1/journal/head", []method{{"GET", (*call).getJournalHead, mayAdminister, nil}}},
+	{"/v1/leases/{id}/statement", []method{{"POST", (*call).signLease, mayLive, nil}}},
+	{"/v1/admin/backup", []method{{"GET", (*call).getBackup, mayBackUp, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayRotate, nil}}},
 	{"/v1/files/{path}", []method{
 		{"GET", (*call).getFile, mayRead, nil},
-		{"PUT", (*call).putFile, mayHold, nil},
+		{"PUT", (*call).setFile, mayHold, nil},
 		{"DELETE", (*call).deleteFile, mayHold, nil},
 	}},
 
 	{"/v1/fences/check", []method{{"POST", (*call).checkFence, mayRead, nil}}},
-	{"/v1/revocations", []method{{"POST", (*call).revoke, mayRevoke, nil}}},
+	{"/v1/revocations", []method{{"POST", (*call).revokeLease, mayRevoke, nil}}},
 	{"/v1/patterns", []method{{"GET", (*call).listPatterns, mayRead, nil}}},
 	{"/v1/patterns/{name}", []method{
-		{"GET", (*call).showPattern, mayRead, nil},
+		{"GET", (*call).getPattern, mayRead, nil},
 		{"PUT", (*call).setPattern, mayAdminister, nil},
-		{"DELETE", (*call).dropPattern, mayAdminister, nil},
+		{"DELETE", (*call).deletePattern, mayAdminister, nil},
 	}},
-	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listRevisions, mayRead, nil}}},
+	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listPatternRevisions, mayRead, nil}}},
 	{"/v1/patterns/{name}/revert", []method{{"POST", (*call).revertPattern, mayAdminister, nil}}},
 	{"/v1/namespaces/{name}", []method{{"DELETE", (*call).deleteNamespace, mayAdminister, []string{"force"}}}},
 	{
 		"/v1/namespace",
-		[]method{{"GET", (*call).showSettings, mayRead, nil}, {"PUT", (*call).configure, mayAdminister, nil}},
+		[]method{{"GET", (*call).getNamespace, mayRead, nil}, {"PUT", (*call).setNamespace, mayAdminister, nil}},
 	},
 }
 

@@ -14,9 +14,9 @@ import (
 // Signed fences, for resources that check a fence without asking this server: see
 // guard/signed.
 
-// sign is POST /v1/leases/{id}/statement. A statement never holds for longer than the
+// signLease is POST /v1/leases/{id}/statement. A statement never holds for longer than the
 // lease would without another sign of life.
-func (c *call) sign() {
+func (c *call) signLease() {
 	id, ok := c.leaseID()
 	if !ok {
 		return
@@ -63,10 +63,10 @@ func (c *call) sign() {
 // keysTimeout is how long GET /v1/fences/keys waits for the journal.
 const keysTimeout = 10 * time.Second
 
-// fenceKeys is GET /v1/fences/keys. A verifier with an older set notices a new key by its id and
+// listFenceKeys is GET /v1/fences/keys. A verifier with an older set notices a new key by its id and
 // asks again, so the set may be kept for a while. A former owner of the shard does not have the
 // keys that its successor made, so it must not answer.
-func (c *call) fenceKeys() {
+func (c *call) listFenceKeys() {
 	if _, ok := c.confirmShared(keysTimeout); !ok {
 		return
 	}

@@ -19,10 +19,10 @@ type diskUse struct {
 	known      bool
 }
 
-// showStatus is GET /v1/status: how the server and the namespace are, and what an operator should look
+// getStatus is GET /v1/status: how the server and the namespace are, and what an operator should look
 // at. What is of the whole server is shown to the roles that reach beyond a namespace, and to every
 // caller of a server without credentials.
-func (c *call) showStatus() {
+func (c *call) getStatus() {
 	counts := engine.NamespaceCounts{Namespace: c.namespace}
 	questions := engine.LeaseQuestions{Namespace: c.namespace, Limit: 1000}
 	at, ok := c.survey(&counts, &questions)

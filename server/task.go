@@ -11,8 +11,8 @@ import (
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// submit is POST /v1/tasks.
-func (c *call) submit() {
+// createTask is POST /v1/tasks.
+func (c *call) createTask() {
 	h, ok := c.mutating()
 	if !ok {
 		return
@@ -93,9 +93,9 @@ func (c *call) taskID() (interlock.TaskID, bool) {
 	return id, c.idIsGood(err, "task", "q_")
 }
 
-// showTask is GET /v1/tasks/{id}. With wait_ms it waits for the end of the task, and
+// getTask is GET /v1/tasks/{id}. With wait_ms it waits for the end of the task, and
 // then tells how it stands, whatever that is.
-func (c *call) showTask() {
+func (c *call) getTask() {
 	id, ok := c.taskID()
 	if !ok {
 		return

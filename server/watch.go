@@ -9,11 +9,11 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// watch is GET /v1/watch: what is written to a key, below a prefix or anywhere in the namespace,
+// watchState is GET /v1/watch: what is written to a key, below a prefix or anywhere in the namespace,
 // from an index on or from now on: as server-sent events, or as JSON lines where Accept asks for
 // application/x-ndjson. It is read from the journal like the events are, so a slow reader holds up
 // no other.
-func (c *call) watch() {
+func (c *call) watchState() {
 	values, ok := c.yesParam("values")
 	if !ok {
 		return

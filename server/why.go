@@ -9,9 +9,9 @@ import (
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// why is GET /v1/why?key= and ?agent=: one paragraph, the chain down to the party that all wait for
+// getWhy is GET /v1/why?key= and ?agent=: one paragraph, the chain down to the party that all wait for
 // in the end, and what to do.
-func (c *call) why() {
+func (c *call) getWhy() {
 	keyText, agent := c.query.Get("key"), c.query.Get("agent")
 	if (keyText == "") == (agent == "") {
 		c.refuse(

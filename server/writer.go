@@ -46,8 +46,8 @@ func (c *call) setWriter() {
 	}
 }
 
-// dropWriter is DELETE /v1/writers/{pattern}: the keys have the default write policy again.
-func (c *call) dropWriter() {
+// deleteWriter is DELETE /v1/writers/{pattern}: the keys have the default write policy again.
+func (c *call) deleteWriter() {
 	h, name, ok := c.ofNamed()
 	if !ok {
 		return
