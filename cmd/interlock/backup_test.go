@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,6 +78,9 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 4
+	newer := bytes.Clone(whole)
+	newer[8]++
+	binary.LittleEndian.PutUint32(newer[12:], crc32.Checksum(newer[:12], crc32.MakeTable(crc32.Castagnoli)))
 	for name, x := range map[string]struct {
 		content []byte
 		code    int
@@ -83,6 +88,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}{
 		"cut off":     {whole[:len(whole)-1], cli.ExitDamaged, "it was cut off"},
 		"flipped":     {flipped, cli.ExitDamaged, "checksum of the chunk"},
+		"newer":       {newer, cli.ExitNewer, "newer"},
 		"no backup":   {[]byte("PK\x03\x04 something else"), cli.ExitDamaged, "so it is no backup"},
 		"not a file":  {nil, cli.ExitUsage, "there is no file"},
 		"empty":       {[]byte{}, cli.ExitDamaged, "so it is no backup"},

@@ -1,0 +1,53 @@
+package etcdtest
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The backup of a server over etcd is restored into another journal of the cluster: the lease is
+// held, the next fence is far above, and a journal that is there is not touched.
+func TestBackup(t *testing.T) {
+	c := startCluster(t)
+	file := filepath.Join(t.TempDir(), "backup")
+	s := serve(t, c.url("original"))
+	s.becomes("ready")
+	ctx := t.Context()
+	held, err := s.call(
+		ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","ttl_ms":600000,"claims":[{"key":"account:1"}]}`,
+	)
+	if err != nil || held.status != 200 {
+		t.Fatalf("acquire: %+v, %v", held, err)
+	}
+	if code, said := run(t, "--url", "http://"+s.http, "admin", "backup", "--to", file); code != 0 {
+		t.Fatalf("backup: exit code %d: %s", code, said)
+	}
+	if code, said := run(t, "admin", "backup", "verify", file); code != 0 {
+		t.Fatalf("verify: exit code %d: %s", code, said)
+	}
+	ports := freePorts(t, 2)
+	code, said := run(
+		t, "serve", "--journal", c.url("original"), "--http", ports[0], "--grpc", ports[1], "--restore", file,
+	)
+	if code != 2 || !strings.Contains(said, "nothing of it was changed: leave out --restore") {
+		t.Fatalf("over a journal: exit code %d: %s", code, said)
+	}
+
+	copied := serve(t, c.url("copy"), "--restore", file)
+	copied.becomes("ready")
+	renewed, err := copied.call(ctx, http.MethodPost, "/v1/leases/"+held.Lease.ID+"/renew", "{}")
+	if err != nil || renewed.status != 200 {
+		t.Fatalf("the lease after the restore: %+v, %v", renewed, err)
+	}
+	next, err := copied.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2"}]}`)
+	if err != nil || len(next.Lease.Fence) < 13 {
+		t.Fatalf("the next fence is %+v, %v", next, err)
+	}
+	// The original goes on, and knows nothing of the copy's leases.
+	own, err := s.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2"}]}`)
+	if err != nil || own.status != 200 || len(own.Lease.Fence) >= 13 {
+		t.Fatalf("the original grants %+v, %v", own, err)
+	}
+}
