@@ -46,11 +46,14 @@ type Credentials struct {
 // credentialTable finds candidates by the first bytes of their digest. The duration of a
 // look-up depends on digests only, and a caller cannot choose the digest of its token; the
 // comparison that decides is constant in time.
-type credentialTable map[[8]byte][]credentialLine
+type credentialTable map[[8]byte][]Identity
 
-type credentialLine struct {
-	digest   [sha256.Size]byte
-	identity Identity
+// CredentialLine is a line of a credentials file.
+type CredentialLine struct {
+	Number    int // from 1
+	Principal interlock.Principal
+	Namespace interlock.Namespace
+	Hash      string // SHA-256 of the secret, in hexadecimal
 }
 
 const (
@@ -94,64 +97,83 @@ func (c *Credentials) Reload() error {
 
 func parseCredentials(content []byte) (credentialTable, error) {
 	table := credentialTable{}
+	list, err := ListCredentials(content)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("it is empty: add a line made by `interlock credential create`")
+	}
+	for i := range list {
+		identity := Identity{Principal: &list[i].Principal, Namespace: list[i].Namespace}
+		if _, err := hex.Decode(identity.digest[:], []byte(list[i].Hash)); err != nil {
+			return nil, err
+		}
+		bucket := [8]byte(identity.digest[:8])
+		for _, other := range table[bucket] {
+			if other.digest == identity.digest {
+				return nil, fmt.Errorf("line %d: another line has the same hash", list[i].Number)
+			}
+		}
+		table[bucket] = append(table[bucket], identity)
+	}
+	return table, nil
+}
+
+// ListCredentials returns the credentials in the content of a file, in their order. The error names
+// the line.
+func ListCredentials(content []byte) (list []CredentialLine, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(content))
-	n, count := 0, 0
+	n := 0
 	for lines.Scan() {
 		n++
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		if len(fields) < 3 {
-			return nil, fmt.Errorf("line %d: want a name, a namespace and %shash, and then the roles", n, credentialHash)
-		}
-		name, namespace, hash := fields[0], fields[1], fields[2]
-		if len(name) > interlock.MaxNameBytes || cleanText(name) != name {
-			return nil, fmt.Errorf(
-				"line %d: the name has more than %d bytes or characters that cannot be printed", n, interlock.MaxNameBytes,
-			)
-		}
-		if interlock.IsWebhook(name) {
-			return nil, fmt.Errorf(
-				"line %d: names that begin with %s are those of links in messages: choose another one", n,
-				interlock.WebhookPrefix,
-			)
-		}
-		if !validNamespace(namespace) {
-			return nil, fmt.Errorf("line %d: %q is not a valid namespace", n, namespace)
-		}
-		var digest [sha256.Size]byte
-		digits, ok := strings.CutPrefix(hash, credentialHash)
-		if raw, err := hex.DecodeString(digits); !ok || err != nil || len(raw) != len(digest) {
-			return nil, fmt.Errorf(
-				"line %d: want %s and 64 hexadecimal digits, as `interlock credential create` prints them", n, credentialHash,
-			)
-		} else {
-			copy(digest[:], raw)
-		}
-		who := &interlock.Principal{Name: name}
-		if err := parseRights(who, fields[3:]); err != nil {
+		line, err := parseCredential(fields)
+		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		bucket := [8]byte(digest[:8])
-		for _, other := range table[bucket] {
-			if other.digest == digest {
-				return nil, fmt.Errorf("line %d: another line has the same hash", n)
-			}
-		}
-		table[bucket] = append(table[bucket], credentialLine{
-			digest:   digest,
-			identity: Identity{Principal: who, Namespace: interlock.Namespace(namespace), digest: digest},
-		})
-		count++
+		line.Number = n
+		list = append(list, line)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("after line %d: %w", n, err)
 	}
-	if count == 0 {
-		return nil, fmt.Errorf("it is empty: add a line made by `interlock credential create`")
+	return list, nil
+}
+
+func parseCredential(fields []string) (line CredentialLine, err error) {
+	if len(fields) < 3 {
+		return line, fmt.Errorf("want a name, a namespace and %shash, and then the roles", credentialHash)
 	}
-	return table, nil
+	name, namespace, hash := fields[0], fields[1], fields[2]
+	if len(name) > interlock.MaxNameBytes || cleanText(name) != name {
+		return line, fmt.Errorf(
+			"the name has more than %d bytes or characters that cannot be printed", interlock.MaxNameBytes,
+		)
+	}
+	if interlock.IsWebhook(name) {
+		return line, fmt.Errorf(
+			"names that begin with %s are those of links in messages: choose another one", interlock.WebhookPrefix,
+		)
+	}
+	if !validNamespace(namespace) {
+		return line, fmt.Errorf("%q is not a valid namespace", namespace)
+	}
+	digits, ok := strings.CutPrefix(hash, credentialHash)
+	raw, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(raw) != sha256.Size {
+		return line, fmt.Errorf(
+			"want %s and 64 hexadecimal digits, as `interlock credential create` prints them", credentialHash,
+		)
+	}
+	line = CredentialLine{
+		Principal: interlock.Principal{Name: name}, Namespace: interlock.Namespace(namespace),
+		Hash: hex.EncodeToString(raw),
+	}
+	return line, parseRights(&line.Principal, fields[3:])
 }
 
 // parseRights reads the words of a line that say what its credential may do.
@@ -188,6 +210,9 @@ func parseRights(p *interlock.Principal, words []string) error {
 	return nil
 }
 
+// Rights returns the words of the line for the rights of its credential.
+func (l *CredentialLine) Rights() []string { return rightsOf(&l.Principal) }
+
 // rightsOf returns the words of a line for the rights of p, the inverse of parseRights.
 func rightsOf(p *interlock.Principal) (words []string) {
 	if plain := p.Roles &^ interlock.RoleWorker; plain != 0 {
@@ -221,9 +246,9 @@ func (c *Credentials) lookup(secret string) (Identity, bool) {
 		return Identity{}, false
 	}
 	digest := sha256.Sum256([]byte(secret))
-	for _, line := range (*c.table.Load())[[8]byte(digest[:8])] {
-		if subtle.ConstantTimeCompare(line.digest[:], digest[:]) == 1 {
-			return line.identity, true
+	for _, identity := range (*c.table.Load())[[8]byte(digest[:8])] {
+		if subtle.ConstantTimeCompare(identity.digest[:], digest[:]) == 1 {
+			return identity, true
 		}
 	}
 	return Identity{}, false
@@ -244,8 +269,8 @@ func NewCredential(p interlock.Principal, namespace interlock.Namespace) (secret
 	}
 	line = fmt.Sprintf("%s %s %s%x", p.Name, namespace, credentialHash, digest)
 	line = strings.Join(append([]string{line}, rightsOf(&p)...), " ")
-	table, err := parseCredentials([]byte(line))
-	if err != nil || !sameRights(table[[8]byte(digest[:8])][0].identity.Principal, &p) {
+	list, err := ListCredentials([]byte(line))
+	if err != nil || len(list) != 1 || !sameRights(&list[0].Principal, &p) {
 		return "", "", fmt.Errorf("the name %q, the namespace %q, or the name of a queue or group is invalid: "+
 			"none may be empty or contain spaces, and the names of queues and groups no commas", p.Name, namespace)
 	}

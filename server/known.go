@@ -50,7 +50,7 @@ func takenBack(known context.Context) *interlock.Error {
 func (c *Credentials) holds(id Identity) bool {
 	for _, line := range (*c.table.Load())[[8]byte(id.digest[:8])] {
 		if subtle.ConstantTimeCompare(line.digest[:], id.digest[:]) == 1 {
-			return line.identity.equal(&id)
+			return line.equal(&id)
 		}
 	}
 	return false

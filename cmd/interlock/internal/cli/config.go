@@ -109,16 +109,27 @@ func (c *Config) Save() (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(dir, ".config-*") // with mode 0600
+	return ReplaceFile(file, append(content, '\n'), nil)
+}
+
+// ReplaceFile replaces the content of a file, as a whole or not at all. The new file has mode 0600
+// unless prepare, which may be nil, changes that.
+func ReplaceFile(path string, content []byte, prepare func(next *os.File) error) error {
+	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // with mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(next.Name())
-	_, err = next.Write(append(content, '\n'))
+	if prepare != nil {
+		err = prepare(next)
+	}
+	if err == nil {
+		_, err = next.Write(content)
+	}
 	if err = errors.Join(err, next.Sync(), next.Close()); err != nil {
 		return err
 	}
-	return os.Rename(next.Name(), file)
+	return os.Rename(next.Name(), path)
 }
 
 // useContext sets the flags without a value to those of the context that --context names, else of

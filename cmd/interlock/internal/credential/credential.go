@@ -16,12 +16,12 @@ import (
 func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "credential",
-		Short:       "Make credentials for a server",
+		Short:       "Make, list and revoke the credentials of a server",
 		Args:        cli.NoCommand,
 		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCredentialNew(a))
+	cmd.AddCommand(newCredentialNew(a), newList(a), newDelete(a))
 	return cmd
 }
 

@@ -1,7 +1,7 @@
-// Package credential is the command credential: it makes a credential and adds its hash to the
-// server's file.
+// Package credential is the command credential: it makes, lists and revokes credentials. They are
+// lines of the server's file with the hashes of the secrets.
 //
 // It prints a credential once, and must never store one.
 //
-// Start reading at credential.go.
+// Start reading at credential.go, then revoke.go.
 package credential
