@@ -119,8 +119,9 @@ func (c *confirmer) ask() {
 // readyTimeout is how long /readyz waits for the journal.
 const readyTimeout = 2 * time.Second
 
-// getReadiness reports whether the server is ready for a role and does not drain. One is ready to be active if its journal
-// has just confirmed that it owns the shard, and to stand by if it does.
+// getReadiness is GET /readyz: whether the server is ready for a role and does not drain. It is
+// ready to be active if its journal has just confirmed that it owns the shard, and ready to stand
+// by if it does so.
 func (c *call) getReadiness() {
 	role := c.query.Get("role")
 	switch role {
