@@ -172,9 +172,9 @@ func newAccountSetup(a *cli.App) *cobra.Command {
 		Use:   "setup --policy FILE",
 		Short: "Set up the queue and the key pattern that a policy file names",
 		Long: `Register the queue of the accounts' writer with the access lists of the policy file, as the
-single writer of the accounts' keys. What else the queue has stays as it is. It needs an
-operator's credential; "account serve" needs a worker's only, and refuses to start where
-the server differs from its file.`,
+single writer of the accounts' keys. Other settings of the queue stay as they are. The
+command needs an operator's credential; "account serve" needs only a worker's, and refuses
+to start if the server differs from its file.`,
 		Example: `  interlock account setup --policy accounts.json --credential-file ops.secret`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

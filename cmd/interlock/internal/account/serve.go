@@ -50,8 +50,8 @@ acknowledged decision is ever missing from it. Each process needs a file of its 
 gets the decisions of the others, too.
 
 When it works, it prints one line on standard output, "ready queue=NAME"; with -o json that
-line and the log are JSON. At SIGHUP it reads the policy file again; one that is refused
-leaves the policies as they are. At SIGTERM it accepts no new messages and ends when the
+line and the log are JSON. At SIGHUP it reads the policy file again; if the file is refused,
+the policies stay as they are. At SIGTERM it accepts no new messages and ends when the
 running ones are done, or after --drain.
 
 Exit codes: 0 stopped as asked; 1 the server does not match the file, or the ledger has a

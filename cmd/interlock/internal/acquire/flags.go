@@ -75,11 +75,11 @@ func (q *Flags) Define(cmd *cobra.Command, ttl time.Duration) {
 			interlock.DefaultGrace.String()+")",
 	)
 	cli.DurationVar(
-		f, &q.MaxHold, "max-hold", 0, "how long the keys may be held at all (default: the key pattern's, else no limit)",
+		f, &q.MaxHold, "max-hold", 0, "how long the keys may be held (default: the key pattern's, else no limit)",
 	)
 	cli.DurationVar(
 		f, &q.Stall, "stall", 0,
-		"how long the lease lives without news of progress, see interlock lease renew --progress (default: the key pattern's, else no limit)",
+		"how long the lease lives without new progress, see interlock lease renew --progress (default: the key pattern's, else no limit)",
 	)
 	cli.DurationVar(
 		f, &q.LockDelay, "lock-delay", 0,

@@ -26,7 +26,7 @@ func (q *WaitFlags) Define(cmd *cobra.Command) {
 	f.Var(&q.Wait, "wait", "how long to wait in line: a `duration`, 0 to fail at once, or forever")
 	DurationVar(
 		f, &q.MaxWait, "max-wait", 0,
-		"how long the request may stand in line at all, by the server's clock (default: the key pattern's, else no limit)",
+		"how long the request may wait in line, by the server's clock (default: the key pattern's, else no limit)",
 	)
 }
 

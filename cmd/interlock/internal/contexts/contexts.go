@@ -13,7 +13,7 @@ import (
 func New(a *cli.App) *cobra.Command {
 	return cli.Group(
 		"context", "Keep servers, namespaces and credentials by name",
-		`A context has the address of a server, or of the servers of a cluster, and what goes with it:
+		`A context has the address of a server, or of the servers of a cluster, with its settings:
 the namespace, the file with the credential, the certificates to trust, the agent's name. A
 flag wins over a variable, a variable over the context. With an address from a flag or a
 variable no address, credential or certificate of the context is used.

@@ -96,7 +96,7 @@ nothing else. Without a role it is an agent's. docs/security.md has the table of
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is good for")
+	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is for")
 	cmd.Flags().StringSliceVar(
 		&roles, "role", nil,
 		"a `role`: viewer, agent, worker, approver, operator, server or metrics; may be repeated (default agent)",

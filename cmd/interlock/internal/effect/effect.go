@@ -21,16 +21,16 @@ import (
 func New(a *cli.App) *cobra.Command {
 	return cli.Group(
 		"effect", "Perform an external action at most once",
-		`An effect is an action outside of Interlock that must not happen twice, such as a charge. It
-is identified by the action: tool, target and the arguments that matter. A second claim of
-the same action, under whatever idempotency key, returns the first result, or asks to find
-out what happened; the action is never performed twice.
+		`An effect is an action outside of Interlock that must not happen twice, such as a charge. Its
+tool, target and the arguments that matter identify it. A second claim of the same action,
+under any idempotency key, returns the first result, or asks for the outcome to be found
+out; the action is never performed twice.
 
   claim ──► done (result)
     │
     └─────► unknown ── reconcile ──► done, or free again
 
-"interlock effect run" does all of it around a command.`,
+"interlock effect run" does all of this around a command.`,
 		newEffectRun(a), newEffectClaim(a), newEffectDone(a), newEffectUnknown(a), newEffectCancel(a), newEffectReconcile(a),
 		newEffectGet(a), newEffectList(a), newEffectDelete(a),
 	)
@@ -85,7 +85,7 @@ type effectFlags struct {
 
 func (x *effectFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&x.tool, "tool", "", "what does it, such as stripe.charge")
+	f.StringVar(&x.tool, "tool", "", "the tool that performs it, such as stripe.charge")
 	f.StringVar(&x.target, "target", "", "the target of the action, such as customer:12")
 	f.StringVar(
 		&x.arguments, "args", "{}",
@@ -157,7 +157,7 @@ unknown: find out, and reconcile.`,
 		f, &ttl, "ttl", interlock.DefaultEffectTTL, "how long the claim lives without a lease; then it counts as unknown",
 	)
 	cli.DurationVar(f, &wait, "wait", 0, "how long to wait for another claimer")
-	f.StringVar(&lease, "lease", "", "the `lease` as long as which the claim lives (default: $INTERLOCK_LEASE)")
+	f.StringVar(&lease, "lease", "", "the claim lives as long as this `lease` (default: $INTERLOCK_LEASE)")
 	cli.AgentVar(f, &agent, "your `name`, for others to read")
 	return cmd
 }
@@ -325,7 +325,7 @@ claimer died or does not know the outcome. With --happened it counts as done; wi
 	f.BoolVar(&happened, "happened", false, "it was done")
 	f.BoolVar(&not, "did-not-happen", false, "it was not done")
 	f.StringVar(&result, "result", "", "its result, `JSON`, for later claimers")
-	f.StringVar(&reason, "reason", "", "how that was found out")
+	f.StringVar(&reason, "reason", "", "how the outcome was found out")
 	return cmd
 }
 
@@ -388,7 +388,7 @@ replace done ones that are older than the namespace's effect-retention.`,
 			}
 		},
 	}
-	cli.DurationVar(cmd.Flags(), &older, "older-than", 0, "all that were done so long ago, such as 240h")
+	cli.DurationVar(cmd.Flags(), &older, "older-than", 0, "effects done at least this long ago, such as 240h")
 	return cmd
 }
 

@@ -51,8 +51,8 @@ func newEffectRun(a *cli.App) *cobra.Command {
 		Use:                   "run --tool TOOL --target TARGET [FLAGS] -- COMMAND [ARGUMENT...]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Run a command that must not happen twice",
-		Long: `Run the command, unless the effect was done before by any claimer: then its result is
-printed, and nothing is run. While another claimer is about to do it, this command waits.
+		Long: `Run the command, unless any claimer has done the effect before: then print its result and run
+nothing. While another claimer performs the effect, this command waits.
 
 The command's standard output is the effect's result: JSON, or text, of up to 64 KiB. It is
 printed when the command has ended, in the same form as for later claimers: text as it is,

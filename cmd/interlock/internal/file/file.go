@@ -118,8 +118,8 @@ func newFileVersion(a *cli.App) *cobra.Command {
 	return s.command(&cobra.Command{
 		Use:   "version PATH",
 		Short: "Print the version of a file, and nothing else",
-		Long: `Print the version of a file, or none if it is not there. Of a content that was read
-some other way it is the version only if it is asked for before the content.`,
+		Long: `Print the version of a file, or none if it is not there. If you read the content in another
+way, get the version first: a change between the two is then noticed.`,
 		Example: `  base=$(interlock file version notes.md)`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return s.in(func(d *file.Dir) error {

@@ -16,9 +16,9 @@ import (
 func New(a *cli.App) *cobra.Command {
 	return cli.Group(
 		"guard", "Check fences where agents write",
-		`A lease keeps two agents from working on a thing at once, as long as both know whether they
-still hold it. One that was paused does not, and writes late. A guard stands where agents
-write, and refuses a write with a fence older than one it has seen.`,
+		`A lease keeps two agents from working on a resource at once, as long as both know whether
+they still hold it. A paused agent does not know, and writes late. A guard is a check at the
+resource: it refuses a write with a fence older than one that it has seen.`,
 		newGuardPostgres(a), newGuardSQLite(a), newGuardRedis(a), newGuardHTTP(a), newGuardGit(a),
 	)
 }

@@ -21,8 +21,8 @@ func newGuardPostgres(a *cli.App) *cobra.Command {
 		Use:   "postgres",
 		Short: "Let a PostgreSQL database refuse stale writers",
 		Long: `Let a PostgreSQL database (14 or later) refuse stale writers, in the transaction in
-which they write. A schema interlock is put into it once, and attached to each table
-that it is to guard. A transaction then begins with
+which they write. Install the schema interlock into it once, and attach it to each
+table to guard. A transaction then begins with
 
   SELECT interlock.enter('default', 'account:12345', FENCE)
 
@@ -248,7 +248,7 @@ func newGuardPostgresUninstall(a *cli.App) *cobra.Command {
 	return new(database).command(a, &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove the guard from a database",
-		Long: `Take the schema interlock out of a database, with all that it knows of fences. It
-refuses while a table is guarded.`,
+		Long: `Remove the schema interlock from a database, with the fences that it has seen. It fails
+while a table is guarded.`,
 	}, fixed(postgres.Uninstall), func() string { return "uninstalled" })
 }

@@ -22,9 +22,9 @@ func newGuardSQLite(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sqlite",
 		Short: "Let a SQLite file refuse stale writers",
-		Long: `Let a SQLite file refuse stale writers, in the transaction in which they write. Tables
-of the guard are put into the file once, and triggers on each table that it is to
-guard. A connection then begins with
+		Long: `Let a SQLite file refuse stale writers, in the transaction in which they write. Install the
+guard's tables into the file once, and attach its triggers to each table to guard. A
+connection then begins with
 
   PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON
 
@@ -133,8 +133,8 @@ func newGuardSQLiteInstall(a *cli.App) *cobra.Command {
 	return new(sqliteFile).command(a, &cobra.Command{
 		Use:   "install --file FILE",
 		Short: "Put the guard into a database file",
-		Long: `Put the tables of the guard into a SQLite file: the highest fence of each key, and what
-the running transaction has entered. Running it again brings an older guard up to date
+		Long: `Put the tables of the guard into a SQLite file: the highest fence of each key, and the
+entries of the running transaction. Running it again brings an older guard up to date
 and forgets nothing. It guards no table until it is attached to one.`,
 	}, fixed(sqlite.Schema), prints("installed"))
 }
@@ -219,7 +219,7 @@ func newGuardSQLiteUninstall(a *cli.App) *cobra.Command {
 	return new(sqliteFile).command(a, &cobra.Command{
 		Use:   "uninstall --file FILE",
 		Short: "Remove the guard from a database file",
-		Long: `Take the tables of the guard out of a SQLite file, with all that they know of fences.
-It fails while a table is guarded.`,
+		Long: `Remove the tables of the guard from a SQLite file, with the fences that they have seen. It
+fails while a table is guarded.`,
 	}, fixed(sqlite.Uninstall), prints("uninstalled"))
 }

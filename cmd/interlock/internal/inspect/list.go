@@ -23,9 +23,9 @@ func newList(a *cli.App) *cobra.Command {
 those that begin with PREFIX.
 
 LIVENESS comes from heartbeats, never from the age of a lease: live, suspect (heartbeats are
-missing), soft (it has been held for nearly --max-hold), grace (over, about to pass on), offered (to a waiter
-that has not answered yet), parked (kept while a person decides), closed (its holder died,
-and the key opens when its lock delay is over).
+missing), soft (nearly --max-hold is over), grace (ended, about to pass on), offered (to a
+waiter that has not answered yet), parked (kept while a person decides), closed (its holder
+died, and the key opens when its lock delay is over).
 
 With --parked it lists parked leases instead, the longest parked first: those that freed
 their keys are at no key, and their holder may come back for them.`,

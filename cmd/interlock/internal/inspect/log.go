@@ -28,14 +28,14 @@ func NewLog(a *cli.App) *cobra.Command {
 		Long: `Show the events of the journal, oldest first: requests, grants, and the ends of leases. With
 --follow it begins now and continues until it is interrupted, also across restarts of the
 server; nothing is left out. With KEY or AGENT it shows the events of that key and the keys
-below it, and those of the agent of that name. The flags choose among them, on the server; the
-last hours of a long journal are found without reading all of it.
+below it, and of the agent of that name. The server applies the flags; it finds the last
+hours of a long journal without reading all of it.
 
 Times are in RFC 3339. Refused requests are events of keys with a pattern that records them
 ("interlock pattern set --audit-refusals").
 
-When the server cannot send all that it has, the command reports the reason and ends with an
-exit code other than 0; with --follow it reports it and continues as soon as it can.
+If the server cannot send all events, the command reports the reason and ends with an exit
+code other than 0; with --follow it reports the reason and continues as soon as it can.
 
 With -o json each event is one line of JSON.`,
 		Example: `  interlock log --follow

@@ -37,10 +37,10 @@ type serverStatus struct {
 func NewStatus(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show how the server and the namespace are",
-		Long: `Show since when the server is up, its version, what there is in the namespace, and warnings. The
-sizes of the whole server, its journal and its disk are shown to the roles server and
-metrics, and to every caller of a server without credentials.`,
+		Short: "Show the state of the server and the namespace",
+		Long: `Show the server's uptime and version, the sizes of the namespace, and warnings. The sizes of
+the whole server, its journal and its disk are shown to the roles server and metrics, and to
+every caller of a server without credentials.`,
 		Example: `  interlock status
   interlock status -o json | jq -r '.warnings[]?'`,
 		Args: cli.NoArgs,

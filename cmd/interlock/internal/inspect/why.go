@@ -40,9 +40,9 @@ func NewWhy(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why NAME",
 		Short: "Explain why a key or an agent is stuck, and what to do",
-		Long: `Explain why the key NAME is not free; if it is, the wait of the agent NAME. The answer has the
-chain of blockers, down to the last one, and the next step. --key and --agent restrict the
-search to a key or to an agent.`,
+		Long: `Explain why the key NAME is not free; if it is, the wait of the agent NAME. The answer has
+the chain of blockers, down to the last one, and the next step. --key and --agent restrict
+the search to a key or to an agent.`,
 		Example: `  interlock why account:12345
   interlock why billing-7
   interlock why --agent billing-7 -o json | jq .chain`,

@@ -31,15 +31,17 @@ func newBackup(a *cli.App) *cobra.Command {
 		Use:   "backup [--to FILE]",
 		Short: "Back up a running server, or check a backup",
 		Long: `Back up a running server, to a file or to standard output. The backup is the state of all
-namespaces as of one moment: leases, places in line, sessions, documents, tasks, patterns, and
-the answers of requests that may be repeated. It has neither earlier events nor the keys that sign
-fences, nor the credentials and shared files, which are files of the server's machine.
+namespaces as of one moment: leases, places in line, sessions, documents, tasks, patterns,
+and the answers of requests that may be repeated. It has neither earlier events nor the keys
+that sign fences, nor the credentials and shared files, which are files of the server's
+machine.
 
-The server works on meanwhile. "interlock serve --restore FILE" starts a server from a backup. A
-backup is as secret as the server's journal: it needs a credential with the role server.
+The server continues meanwhile. "interlock serve --restore FILE" starts a server from a
+backup. A backup is as secret as the server's journal: it needs a credential with the role
+server.
 
-Exit codes: 0 made, 2 wrong flags or a FILE that exists, 69 no server answered or the backup was
-cut off, 77 no credential or one without the role, 1 anything else.`,
+Exit codes: 0 made, 2 wrong flags or a FILE that exists, 69 no server answered or the backup
+was cut off, 77 no credential or one without the role, 1 anything else.`,
 		Example: `  interlock admin backup --to interlock-$(date +%F).backup
   interlock admin backup | age -r KEY > interlock.backup.age`,
 		Args: cli.NoArgs,
@@ -194,11 +196,12 @@ func newBackupVerify(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check every byte of a backup",
-		Long: `Check every byte of a backup: its checksums, its end, and that each entry in it can be
-read, as "interlock serve --restore" does before it writes anything. It takes about as much memory
+		Long: `Check every byte of a backup: its checksums, its end, and that each entry in it can be read,
+as "interlock serve --restore" does before it writes anything. It takes about as much memory
 as a server with that state.
 
-Exit codes: 0 nothing is wrong, 3 damaged or cut off, 5 a newer version made it, 1 anything else.`,
+Exit codes: 0 nothing is wrong, 3 damaged or cut off, 5 a newer version made it, 1 anything
+else.`,
 		Example:     `  interlock admin backup verify interlock-2026-05-01.backup`,
 		Args:        cli.OneArg("the file of the backup"),
 		Annotations: map[string]string{cli.Offline: "true"},

@@ -20,8 +20,8 @@ func newJournalHead(a *cli.App) *cobra.Command {
 		Short: "Print the head of the journal's hash chain",
 		Long: `Print the head of the journal's hash chain: the index of the newest entry, a colon and a
 hash of everything up to it. Keep it out of reach of anyone who could change the journal: in
-a signed Git tag, a ticket, another machine's log. "interlock admin journal verify --head" proves
-later that nothing up to it was changed. An operator's credential is needed.`,
+a signed Git tag, a ticket, another machine's log. "interlock admin journal verify --head"
+proves later that nothing up to it was changed. An operator's credential is needed.`,
 		Example: `  interlock admin journal head
   git tag -s journal-$(date +%F) -m "$(interlock admin journal head)"`,
 		Args: cli.NoArgs,

@@ -51,7 +51,7 @@ no journal in DIR, or a head is older than the journal can prove.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(
-		&heads, "head", nil, "a published `INDEX:HASH` that the journal must lead to; may stand several times",
+		&heads, "head", nil, "a published `INDEX:HASH` that the journal must contain; may be repeated",
 	)
 	return cmd
 }

@@ -32,9 +32,9 @@ func newFenceSign(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign [LEASE]",
 		Short: "Print a signed statement of a lease's fence",
-		Long: `Print a signed statement of a lease's fence; without LEASE that of the one in
-$INTERLOCK_LEASE. Send it along with a write. It holds for --ttl, and never for longer
-than the lease has left.`,
+		Long: `Print a signed statement of a lease's fence; without LEASE it is the lease in
+$INTERLOCK_LEASE. Send the statement along with a write. It is valid for --ttl, and never
+longer than the lease.`,
 		Example: `  curl -X PUT -H "Interlock-Statement: $(interlock fence sign)" https://api.example.com/accounts/12345`,
 		Args:    cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ than the lease has left.`,
 			})
 		},
 	}
-	cli.DurationVar(cmd.Flags(), &ttl, "ttl", signed.DefaultTTL, "how long it shall hold")
+	cli.DurationVar(cmd.Flags(), &ttl, "ttl", signed.DefaultTTL, "how long the statement is valid")
 	return cmd
 }
 
@@ -74,8 +74,8 @@ func newFenceVerify(a *cli.App) *cobra.Command {
 Without STATEMENT it is read from standard input. With --keys no server is needed; without,
 the public keys are fetched from the server.
 
-A statement holds as of its signing. Remember the highest fence that was seen of each key,
-and pass it with --min-fence: that refuses holders that have lost the key since.
+A statement proves that the lease was live when it was signed. Remember the highest fence of
+each key and pass it with --min-fence: that refuses holders that have lost the key since.
 
 Exit codes: 0 it may write, 65 its fence is too low, 77 the statement is invalid or for
 something else, 69 no server answered.`,
@@ -192,9 +192,9 @@ func newFenceRotate(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate",
 		Short: "Sign with a new key from now on",
-		Long: `Sign with a new key from now on. The former one stays in the key set until the last
-statement that it signed has expired. The keys are those of all namespaces, so a credential
-with the role server is needed.`,
+		Long: `Sign with a new key from now on. The former key stays in the key set until the last
+statement that it signed has expired. All namespaces share the keys, so the command needs a
+credential with the role server.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var got struct {

@@ -18,10 +18,10 @@ func newList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "List leases, or the requests that wait for one",
-		Long: `List the leases with a key that begins with PREFIX, or all of them, in the order in which they
-were requested: the holder, its keys, and since when. With --waiting it lists the requests
-in line instead. The flags choose among them. No id is shown: an id is the right to act on a
-lease.`,
+		Long: `List the leases with a key that begins with PREFIX, or all of them, in the order in which
+they were requested: the holder, its keys, and how long it has held them. With --waiting it
+lists the requests in line instead. The flags choose among them. No id is shown: an id is
+the right to act on a lease.`,
 		Example: `  interlock lease list
   interlock lease list account: --agent billing-7
   interlock lease list --waiting`,

@@ -16,8 +16,8 @@ import (
 func New(a *cli.App) *cobra.Command {
 	return cli.Group(
 		"lease", "List, show, renew, convert, park or revoke a lease",
-		`A lease that "interlock lock" took is named by its id, which is a secret; $INTERLOCK_LEASE has
-it where the command line does not. "interlock unlock" releases it.`,
+		`The id of a lease that "interlock lock" took is a secret. Commands take it from the command
+line, else from $INTERLOCK_LEASE. "interlock unlock" releases the lease.`,
 		newList(a), newGet(a), newRenew(a), newConvert(a), newPark(a), newResume(a), newRevoke(a),
 	)
 }
@@ -30,12 +30,12 @@ func NewLock(a *cli.App) *cobra.Command {
 		Use:   "lock KEY...",
 		Short: "Take a lease for a script that renews and releases it",
 		Long: `Take a lease on all of the keys, or on none, and print it as variables for a shell. Keep it
-alive with "interlock lease renew": it ends when --ttl has passed since the last renewal. Prefer
-"interlock run" if the work is one command.
+alive with "interlock lease renew": it ends when --ttl has passed since the last renewal.
+Prefer "interlock run" if the work is one command.
 
 With --documents the documents at the keys come with the lease, read in the same step:
-with -o json as "documents", else in words on standard error. INTERLOCK_AS_OF is then
-the version of the namespace that they are of, for "interlock state commit --as-of".
+with -o json as "documents", else in words on standard error. INTERLOCK_AS_OF is then the
+version of the namespace at which they were read, for "interlock state commit --as-of".
 
 Inside "interlock run" or the work at a task, the session around this command counts as
 waiting while it stands in line.

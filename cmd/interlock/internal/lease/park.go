@@ -26,8 +26,9 @@ needs no renewal any more and belongs to no session: any caller with its id may 
 within --for. With --free others may hold the keys meanwhile; with --keep they may not.
 Without either the key pattern decides, else the keys are kept.
 
-With --reason it asks a person: "interlock approval list" shows it, and the answer resumes it.
-"interlock lease resume" waits for that, resumes the lease and reports what may have changed.`,
+With --reason it asks a person: "interlock approval list" shows it, and the answer resumes
+it. "interlock lease resume" waits for that, resumes the lease and reports what may have
+changed.`,
 		Example: `  interlock lease park --free --for 8h --reason "refund of 1200.00: approve?"
   interlock approval approve FENCE     # by another person
   eval "$(interlock lease resume --wait 10m)" || exit`,
@@ -113,7 +114,8 @@ When --wait is over or you are interrupted, the place in line is kept for two mi
 during which another resume continues to wait. With --wait 0 the lease stays parked. A lease
 that is held already is simply shown.
 
-Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no server answered.`,
+Exit codes: 0 held again, 75 not in time, 77 denied, 79 the lease is lost, 69 no server
+answered.`,
 		Example: `  eval "$(interlock lease resume --wait 10m)" || exit
   interlock lease resume l_0123456789abcdef0123456789abcdef -o json | jq .lease.moved`,
 		Args: cli.AtMostOneArg,

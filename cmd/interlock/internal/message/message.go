@@ -221,9 +221,9 @@ func newWriterSet(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set PATTERN",
 		Short: "Make a queue the single writer of a key pattern",
-		Long: `Have the workers of --queue be the single writer of the keys of the pattern named PATTERN:
-from now on a document at one of them changes only when such a worker acknowledges a
-message to it. The queue must exist. The pattern must, too, unless --shape makes it.`,
+		Long: `Make the workers of --queue the single writer of the keys of the pattern PATTERN: from now
+on, a document at such a key changes only when a worker acknowledges a message to it. The
+queue must exist, as must the pattern, unless --shape creates it.`,
 		Example: `  interlock queue set accounts
   interlock writer set account --queue accounts --shape 'account:{id}'
   interlock task work accounts -- ./account-agent`,

@@ -32,12 +32,12 @@ type settings struct {
 func (s *settings) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&s.strict, "strict-order", false, "require holders of keys to ask only for later ones, segment by segment")
+	f.BoolVar(&s.strict, "strict-order", false, "require holders of keys to claim only later keys, segment by segment")
 	f.BoolVar(&s.closed, "closed", false, "refuse keys that match none of the key patterns")
 	f.BoolVar(&s.near, "near-misses", false, "warn of a new key that is spelled almost like a live one")
 	cli.DurationVar(
 		f, &s.retention, "effect-retention", 0,
-		"how long a done effect is remembered at least when there is no room for others; 0 is 7 days",
+		"how long a done effect is remembered at least, even if there is no room for others; 0 is 7 days",
 	)
 	f.Var(
 		&s.quota, "quota",

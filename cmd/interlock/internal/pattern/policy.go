@@ -40,8 +40,8 @@ func (p *policy) flags(cmd *cobra.Command) {
 		"a `key` of the pool from which --any-prefix takes one, or several such as gpu:{0..7}; may be repeated",
 	)
 	f.Uint32Var(&p.capacity, "capacity", 0, "how many `permits` each key has")
-	f.Var(&p.rate, "rate", "how many tokens come back in which time, `N/TIME` such as 60/1m")
-	f.Uint32Var(&p.burst, "burst", 0, "how many `tokens` there are at most (default: those of --rate)")
+	f.Var(&p.rate, "rate", "how many tokens are added in which time, `N/TIME` such as 60/1m")
+	f.Uint32Var(&p.burst, "burst", 0, "the maximum of `tokens` (default: those of --rate)")
 	f.Var(
 		&p.groups, "group",
 		"the share of a claimant group in the capacity, `NAME=MIN..MAX` such as batch=1..4, batch=1.. or batch=..4; may be repeated",
@@ -60,9 +60,9 @@ func (p *policy) flags(cmd *cobra.Command) {
 		"allow claims: `WHO=MODES` such as billing=exclusive,shared or *=shared; without = all modes; the first that fits counts; may be repeated",
 	)
 	p.preempt.Among(cmd, "preempt", "what --preempt does to a holder", cli.Words[interlock.PreemptPolicy]()...)
-	p.park.Among(cmd, "park", "what becomes of the keys of a parked lease", cli.Words[interlock.ParkPolicy]()...)
+	p.park.Among(cmd, "park", "the treatment of the keys of a parked lease", cli.Words[interlock.ParkPolicy]()...)
 	p.onDeadlock.Among(
-		cmd, "on-deadlock", "what becomes of a deadlock victim's leases that others wait for",
+		cmd, "on-deadlock", "the treatment of a deadlock victim's leases that others wait for",
 		cli.Words[interlock.DeadlockPolicy]()...,
 	)
 	p.write.Among(cmd, "write", "the writers that may commit documents at the keys", cli.Words[interlock.WritePolicy]()...)

@@ -58,7 +58,7 @@ var (
 	queueCounts = []struct{ flag, usage string }{
 		{"max-attempts", fmt.Sprintf("the attempts of a task that sets none (default %d)", interlock.DefaultAttempts)},
 		{"max-running", "how many tasks run at once (default any number)"},
-		{"max-tasks", "how many tasks it has at most that are not settled"},
+		{"max-tasks", "the maximum of open tasks"},
 		{"min-approvals", "how many principals must approve a task that asks a person (default 1)"},
 	}
 	queueDurations = []struct{ flag, usage string }{
@@ -70,8 +70,8 @@ var (
 		{"max-backoff", "up to this (default " + interlock.DefaultMaxBackoff.String() + ")"},
 		{"ttl", "how long a worker's lease outlives the last sign of life (default " + interlock.DefaultTTL.String() + ")"},
 		{"grace", "time to finish after a lease has ended (default " + interlock.DefaultGrace.String() + ")"},
-		{"max-hold", "how long an attempt may take at all (default no limit)"},
-		{"stall", "how long an attempt lives without news of progress (default no limit)"},
+		{"max-hold", "the maximum duration of an attempt (default no limit)"},
+		{"stall", "how long an attempt lives without new progress (default no limit)"},
 	}
 )
 

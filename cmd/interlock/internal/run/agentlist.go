@@ -27,9 +27,9 @@ func newAgentList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [AGENT]",
 		Short: "List the sessions of agents",
-		Long: `List the sessions of AGENT, or of all agents, in the order in which they were opened: since
-when each is open, when it was last heard of, and what it holds and waits for. A lease without
-a session is in "interlock lease list" alone.`,
+		Long: `List the sessions of AGENT, or of all agents, in the order in which they were opened: the age
+of each, its last heartbeat, and the keys that it holds and waits for. Only "interlock lease
+list" shows leases without a session.`,
 		Example: `  interlock agent list
   interlock agent list --waiting
   interlock agents -o json | jq -r '.sessions[].agent'`,

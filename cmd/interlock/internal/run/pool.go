@@ -70,7 +70,7 @@ with -o json as lines of JSON.
 
 A command that ends with exit code 0 is not started again, and its part stays with this
 member. When one fails, the member leaves, so that others get its parts, and ends with
-that exit code. SIGINT, SIGTERM and SIGHUP make it leave in order.
+that exit code. SIGINT, SIGTERM and SIGHUP make it leave.
 
 Each command has an empty standard input, and finds in its environment
 
@@ -109,7 +109,7 @@ members divide the key into another number of parts.`,
 	f := cmd.Flags()
 	f.Var(&p.parts, "parts", "the `number` of parts of the key")
 	p.divide.Among(
-		cmd, "divide", "how they are given to members; the first member decides", cli.Words[interlock.Division]()...,
+		cmd, "divide", "how parts are assigned to members; the first member decides", cli.Words[interlock.Division]()...,
 	)
 	cli.DurationVar(f, &p.ttl, "ttl", interlock.DefaultTTL, "how long the membership outlives the last sign of life")
 	cli.DurationVar(f, &p.grace, "grace", interlock.DefaultGrace, "how long stopping the command of a part may take")

@@ -82,14 +82,14 @@ was granted:
   INTERLOCK_DOCUMENTS  the path of a JSON file that only you can read, which is removed
                        when the command has ended: "documents" and "as_of", as
                        "interlock lock --documents -o json" has them
-  INTERLOCK_AS_OF      the version of the namespace that they are of, for
+  INTERLOCK_AS_OF      the version of the namespace at which they were read, for
                        "interlock state commit --as-of"
 
 Messages on standard error report that another agent asks for the keys, that the lease is
 about to end, and why it ended. With --stall the command must report its progress, by
 "interlock lease renew --progress TEXT".
 
-Runs of workflows under an organisation's cap are started by "interlock workflow start".
+"interlock workflow start" starts runs of workflows under an organisation's cap.
 
 A run inside another run, or inside the work at a task, has a session of its own. While it
 stands in line, the session around it counts as waiting for it.

@@ -51,8 +51,7 @@ reached it stands in line for --wait, and then exits with 75.
 With a command, the run lasts as long as the command, as with "interlock run". Without
 one the run is printed as variables for a shell: it lives by "interlock lease renew", and
 "interlock workflow end" ends it. --id makes a start repeatable, also from another process:
-the same id gets the same run as long as it lives, and a start that was refused is
-asked for anew.`,
+the same id gets the same run as long as it lives, and repeats a start that was refused.`,
 		Example: `  interlock workflow start --org acme --workflow triage -- ./triage
   eval "$(interlock workflow start --org acme --workflow triage --id ticket-4711)" || exit
   interlock workflow end --outcome done`,
@@ -106,7 +105,7 @@ asked for anew.`,
 			")",
 	)
 	cli.DurationVar(
-		f, &r.q.MaxHold, "max-hold", 0, "how long it may last at all (default: the key pattern's, else no limit)",
+		f, &r.q.MaxHold, "max-hold", 0, "how long it may last (default: the key pattern's, else no limit)",
 	)
 	f.IntVar(&r.q.Priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
 	f.StringVar(&r.q.Purpose, "purpose", "", "its purpose, for others to read")

@@ -56,10 +56,10 @@ func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve --data-dir DIR",
 		Short: "Start a server",
-		Long: `Start a server. It keeps its journal in DIR, which is made when it is missing,
-and serves HTTP/JSON and the gRPC session stream. When it is ready it prints one line
-on standard output, "ready http=ADDR grpc=ADDR" or with -o json the same as an object;
-logs go to standard error.
+		Long: `Start a server. It keeps its journal in DIR, which it creates if it is missing, and serves
+HTTP/JSON and the session stream. When it is ready it prints one line on standard output,
+"ready http=ADDR grpc=ADDR", or with -o json the same as an object; logs go to standard
+error.
 
 With --journal etcd://HOST:PORT,HOST:PORT/NAME one server is active, and each other one
 stands by, names the active one to its callers, and takes over when it dies or stands still.
@@ -68,15 +68,16 @@ Each prints "standby http=ADDR grpc=ADDR" or "ready ..." whenever its role chang
 Without credentials it listens on loopback only. Make a credential with
 "interlock credential create".
 
-SIGTERM and SIGINT stop it in order: it grants nothing more, asks its clients to reconnect,
-writes everything and exits with 0; a second one ends it at once. Leases and places in line
-are kept either way. SIGHUP reads the credentials and the certificate again; without either
-it stops a server that was started on a terminal, since the terminal is gone then, and has
-no effect on any other.
+On SIGTERM or SIGINT it shuts down: it grants nothing more, asks its clients to reconnect,
+writes everything and exits with 0; a second signal ends it at once. Leases and places in
+line are kept either way. SIGHUP reads the credentials and the certificate again; without
+either it stops a server that was started on a terminal, since the terminal is gone then,
+and has no effect on any other.
 
 Exit codes: 0 stopped as asked, 2 wrong flags or configuration, 3 the journal is
 damaged, 4 another server holds the journal, 5 a newer version wrote the journal, 6 the
-clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as an address that is in use.`,
+clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as an address in
+use.`,
 		Example: `  interlock serve --data-dir data
   interlock serve --data-dir data --http 0.0.0.0:7420 --grpc 0.0.0.0:7421 \
       --credentials credentials.txt --tls-cert cert.pem --tls-key key.pem`,
@@ -95,12 +96,12 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 		&cfg.Journal, "journal", "",
 		"the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE",
 	)
-	f.StringVar(&cfg.HTTP, "http", cli.DefaultHTTP, "`address` of the HTTP/JSON door; port 0 picks a free one")
+	f.StringVar(&cfg.HTTP, "http", cli.DefaultHTTP, "`address` for HTTP/JSON; port 0 picks a free one")
 	f.StringVar(
 		&cfg.GRPC, "grpc", cli.DefaultGRPC, "`address` for session streams, gRPC among them; port 0 picks a free one",
 	)
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential create")
-	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both doors then speak TLS only")
+	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both listeners then accept only TLS")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
 	f.BoolVar(
 		&cfg.Insecure, "insecure", false, "listen on public addresses without credentials: every client may do everything",
@@ -119,7 +120,7 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 		"`URL` of this server for people, such as https://interlock.example.com: messages of webhooks then have links",
 	)
 	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
-	f.StringVar(&cfg.LogLevel, "log-level", "info", "the least `level` that is logged: debug, info, warn or error")
+	f.StringVar(&cfg.LogLevel, "log-level", "info", "the lowest `level` that is logged: debug, info, warn or error")
 	f.Int64Var(
 		&cfg.SnapshotBytes, "snapshot-bytes", 0,
 		"`bytes` of journal, more than the last snapshot has, after which the next one is made; bounds how long a start takes (default 64 MiB)",
@@ -131,13 +132,13 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 	f.Int64Var(&cfg.SegmentBytes, "segment-bytes", 0, "size of one file of the journal in `bytes` (default 64 MiB)")
 	f.BoolVar(
 		&cfg.Restored, "restored", false,
-		"the journal was restored from a backup: fences and versions begin far above all that may have been given out",
+		"the journal was restored from a backup: fences and versions begin far above all earlier ones",
 	)
 	f.StringVar(
 		&cfg.Restore, "restore", "",
 		"start from the backup in this `file`, which interlock admin backup has made; the journal must be empty",
 	)
-	cli.DurationVar(f, &cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long stopping in order may take")
+	cli.DurationVar(f, &cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a shutdown may take")
 	f.IntVar(
 		&cfg.MaxConnections, "max-connections", 0,
 		"concurrent connections, HTTP and gRPC together (default: the limit of open files less the journal's)",
@@ -163,7 +164,7 @@ clock is far ahead of the journal, 70 the disk failed, 1 anything else, such as 
 		&cfg.AdvertiseHTTP, "advertise-http", "",
 		"`URL` under which clients reach this server while others stand by (default: where it listens)",
 	)
-	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its gRPC door, likewise")
+	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its session streams, likewise")
 	cli.DurationVar(
 		f, &cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL,
 		"how long the active server may be silent before another one takes over: whole seconds, at least 2s",

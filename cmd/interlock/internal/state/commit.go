@@ -348,8 +348,8 @@ func newStateDelete(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete KEY",
 		Short: "Delete a document; its version is never used again",
-		Long: `Delete the document at KEY. Its history stays as long as it would have, and its
-version stays behind: a document that is written there later has a higher one.
+		Long: `Delete the document at KEY. Its history is kept as for any document, and its version is
+never used again: a later document at the key has a higher one.
 
 ` + overwriting + commitExits,
 		Args:              cli.OneArg("a key"),

@@ -74,7 +74,7 @@ func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
 	f := cmd.Flags()
 	cli.DurationVar(f, &q.limit, prefix+"for", 0, "how long a person may take to answer (default: any time)")
 	q.onLimit.Among(
-		cmd, prefix+"on-limit", "the answer that counts without one", interlock.Denied.String(), interlock.Approved.String(),
+		cmd, prefix+"on-limit", "the answer at the time limit", interlock.Denied.String(), interlock.Approved.String(),
 	)
 	f.StringArrayVar(
 		&q.reads, "read", nil,
@@ -124,10 +124,10 @@ func (s *Flags) Define(cmd *cobra.Command) {
 	f.IntVar(&s.priority, "priority", 0, "from -100 to 100; a higher one stands further ahead in line")
 	cli.DurationVar(f, &s.delay, "in", 0, "it may not run before this time has passed, such as 60s")
 	cli.DurationVar(
-		f, &s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: it has all the time)",
+		f, &s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: no deadline)",
 	)
 	f.IntVar(&s.maxAttempts, "max-attempts", 0, "how often it is tried (default: the queue's)")
-	f.StringVar(&s.question, "question", "", "have a person answer this before it runs: interlock approval approve")
+	f.StringVar(&s.question, "question", "", "a question that a person must answer before it runs: interlock approval approve")
 	s.questionFlags.flags(cmd, "question-")
 	s.Caller.flags(cmd)
 	f.StringVar(&s.ID, "id", "", "an `id` of your own: two submissions with one id make one task")

@@ -19,8 +19,8 @@ func newTaskList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, the oldest first",
-		Long: `List tasks in the order in which they were submitted. Those that are settled are listed
-as long as they are remembered. TRY is the attempt and how many there are at most.`,
+		Long: `List tasks in the order in which they were submitted. Settled tasks are listed as long as
+they are remembered. TRY is the attempt, and the maximum of attempts.`,
 		Example: `  interlock task list --queue billing --state dead
   interlock task list --key account:12345
   interlock task list --state dead --ids | xargs interlock task replay`,

@@ -99,8 +99,8 @@ func newTaskPull(a *cli.App) *cobra.Command {
   INTERLOCK_APPROVAL approved, if a person was asked
   INTERLOCK_PAYLOAD  its payload, JSON; not exported, since it may be long
 
-Keep it alive with "interlock lease renew": the attempt has failed when --ttl has passed since the
-last renewal. "interlock task work" does all of it around a command.
+Keep it alive with "interlock lease renew": the attempt has failed when --ttl has passed
+since the last renewal. "interlock task work" does all of this around a command.
 
 Exit codes: 0 there is one, 75 there was none in time, 1 there is no such queue, 69 no
 server answered, 77 not allowed, 2 wrong flags.`,

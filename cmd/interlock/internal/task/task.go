@@ -232,8 +232,8 @@ func withDelay(cmd *cobra.Command) func(body map[string]any) error {
 
 func newTaskCancel(a *cli.App) *cobra.Command {
 	return changing(a, "cancel", "cancel", "Cancel tasks that do not run",
-		`Cancel tasks that do not run. A running task is in a worker's hands: "interlock lease revoke" its
-key, then cancel it.`, `  interlock task cancel "$id" --reason "the customer has paid"`, withReason)
+		`Cancel tasks that do not run. To cancel a running task, first take its key from the worker
+with "interlock lease revoke".`, `  interlock task cancel "$id" --reason "the customer has paid"`, withReason)
 }
 
 func newTaskReschedule(a *cli.App) *cobra.Command {
@@ -244,7 +244,7 @@ func newTaskReschedule(a *cli.App) *cobra.Command {
 
 func newTaskReplay(a *cli.App) *cobra.Command {
 	return changing(a, "replay", "replay", "Replay dead or cancelled tasks",
-		`Replay dead or cancelled tasks, with all their attempts before them.`,
+		`Replay dead or cancelled tasks. Each has all its attempts again.`,
 		`  interlock task replay "$id"
   interlock task list --queue billing --state dead --ids | xargs interlock task replay`, withDelay)
 }

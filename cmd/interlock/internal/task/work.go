@@ -98,8 +98,8 @@ At SIGTERM or SIGINT the worker takes no new tasks and ends when its commands ha
 
 With -o json each event is one line of JSON on standard output.
 
-Exit codes: 0 stopped as asked, or idle for --idle; 1 there is no such queue; 126 or 127 when the
-command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
+Exit codes: 0 stopped as asked, or idle for --idle; 1 there is no such queue; 126 or 127
+when the command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 		Example: `  interlock task work billing -- ./charge
   interlock task work mail --concurrency 8 --later 60s -- ./send
   interlock task work accounts -- sh -c 'interlock task ack "$(./decide)" --put "$INTERLOCK_KEYS=$(cat new.json)"'
@@ -138,7 +138,7 @@ command cannot be run; 69 no server answered; 77 not allowed; 2 wrong flags.`,
 	f.IntVar(&w.dead, "dead-exit", 0, "the command's exit `code` that means no other attempt can help (default: none)")
 	cli.DurationVar(f, &w.drain, "drain", 30*time.Second, "how long commands may run on when the worker stops")
 	w.idle = cli.Forever
-	f.Var(&w.idle, "idle", "end when there was nothing to do for so long: a `duration`, 0, or forever")
+	f.Var(&w.idle, "idle", "end after this time without a task: a `duration`, 0, or forever")
 	cli.AgentVar(f, &w.agent, "your `name`, for others to read")
 	f.BoolVarP(&w.quiet, "quiet", "q", false, "print errors only")
 	return cmd

@@ -30,17 +30,17 @@ func NewBench(a *cli.App) *cobra.Command {
 		Use:   "bench [SCENARIO...]",
 		Short: "Measure what a lease costs on this machine",
 		Long: `Put load on a server and print the results. Without a scenario a short selection runs, about
-a minute and a half:` + strings.Join(bench.Short, ", ") + `; "all" runs everything.
+a minute and a half: ` + strings.Join(bench.Short, ", ") + `; "all" runs everything.
 
 ` + scenarioList() + `
 Every run has a server of its own, in a process of its own with its journal in a temporary
 directory, which is removed afterwards; every answer of it is durable. Agents and server
-share this machine, so other load on it falsifies everything. Use --url or --grpc-addr on
+share this machine, so other load on it distorts every figure. Use --url or --grpc-addr on
 the command line to measure a running server, with the scenarios that change only keys that
 begin with "bench"; the others report that they cannot.
 
-Repetitions alternate between the compared targets. A figure is their median, with the least
-and the most in brackets. Figures of different machines are not comparable.`,
+Repetitions alternate between the compared targets. A figure is their median, with the
+minimum and maximum in brackets. Figures of different machines are not comparable.`,
 		Example: `  interlock bench
   interlock bench cycle --transport stream --agents 256 --duration 10s
   interlock bench replay --trace code --speed 10 --entities 200
@@ -100,7 +100,7 @@ and the most in brackets. Figures of different machines are not comparable.`,
 	)
 	f.Float64Var(&cfg.Replay.Speed, "speed", 20, "how many times faster than recorded")
 	f.IntVar(&cfg.Replay.Entities, "entities", 1000, "how `many` entities the replayed agents share")
-	f.Float64Var(&cfg.Replay.Skew, "skew", 0.5, "how unevenly they do: 0 uniformly, 1 by Zipf's law")
+	f.Float64Var(&cfg.Replay.Skew, "skew", 0.5, "how unevenly they choose them: 0 uniformly, 1 by Zipf's law")
 	cmd.AddCommand(newBenchEcho(a))
 	return cmd
 }

@@ -88,8 +88,8 @@ func newDemoAccount(a *cli.App) *cobra.Command {
 		Short: "50 agents on one account that has a single writer",
 		Long: `Fifty agents charge late fees and grant goodwill credits on one account. None of them
 changes it: they send their commands to its writer, which decides them one after the other
-by policy. In the middle the writer is killed with a command in its hands, then the server
-is; both are started again. Meanwhile one agent tries to go around: it writes the account
+by policy. Half-way the writer is killed with a command in progress, then the server; both
+are started again. Meanwhile one agent tries to bypass the writer: it writes the account
 itself, pulls from the writer's queue, sends under another's name. With the credentials of
 the scene it is refused each time, with a code, the reason and the next step. The command
 fails if one attempt is not refused, the balance is not exact, or the account's log does not

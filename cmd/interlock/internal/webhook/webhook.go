@@ -18,9 +18,9 @@ func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "webhook",
 		Short: "Send messages about events to HTTP endpoints",
-		Long: `A webhook receives a signed message when something happens that a person or a system should
-hear of: an approval is asked for, a lease expired, a deadlock, a dead letter. Messages are
-tried again until the receiver takes them, also after a restart of the server.
+		Long: `A webhook sends a signed message to a URL at events such as a requested approval, an expired
+lease, a deadlock or a dead letter. Messages are retried until the receiver accepts them,
+also after a restart of the server.
 
 docs/webhooks.md lists the events and shows how to verify a signature.`,
 		Args: cli.NoCommand,
@@ -87,7 +87,7 @@ func change(cmd *cobra.Command, a *cli.App, method, path string, body any, done 
 func newList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List the webhooks, with how their deliveries stand",
+		Short:   "List the webhooks, with the state of their deliveries",
 		Example: "  interlock webhook list",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -124,7 +124,7 @@ func state(w *api.Webhook) string {
 func newGet(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "get NAME",
-		Short:   "Show a webhook, with how its deliveries stand",
+		Short:   "Show a webhook, with the state of its deliveries",
 		Example: "  interlock webhook get ops",
 		Args:    cli.OneArg("a webhook"),
 		RunE: func(cmd *cobra.Command, args []string) error {
