@@ -79,7 +79,8 @@ func (q *Flags) Define(cmd *cobra.Command, ttl time.Duration) {
 	)
 	cli.DurationVar(
 		f, &q.Stall, "stall", 0,
-		"how long the lease lives without new progress, see interlock lease renew --progress (default: the key pattern's, else no limit)",
+		"how long the lease lives without new progress, see interlock lease renew --progress "+
+			"(default: the key pattern's, else no limit)",
 	)
 	cli.DurationVar(
 		f, &q.LockDelay, "lock-delay", 0,

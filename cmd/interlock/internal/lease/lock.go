@@ -35,7 +35,7 @@ Prefer "interlock run" if the work is one command.
 
 With --documents the documents at the keys come with the lease, read in the same step:
 with -o json as "documents", else in words on standard error. INTERLOCK_AS_OF is then the
-version of the namespace at which they were read, for "interlock state commit --as-of".
+version of the namespace that they were read at, for "interlock state commit --as-of".
 
 Inside "interlock run" or the work at a task, the session around this command counts as
 waiting while it stands in line.

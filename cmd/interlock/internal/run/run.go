@@ -82,7 +82,7 @@ was granted:
   INTERLOCK_DOCUMENTS  the path of a JSON file that only you can read, which is removed
                        when the command has ended: "documents" and "as_of", as
                        "interlock lock --documents -o json" has them
-  INTERLOCK_AS_OF      the version of the namespace at which they were read, for
+  INTERLOCK_AS_OF      the version of the namespace that they were read at, for
                        "interlock state commit --as-of"
 
 Messages on standard error report that another agent asks for the keys, that the lease is

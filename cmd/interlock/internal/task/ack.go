@@ -66,7 +66,7 @@ server answered, 77 not allowed, 2 wrong flags.`,
 	f := cmd.Flags()
 	leaseOf(f, &k.lease)
 	f.StringArrayVar(
-		&k.reads, "read", nil, "a document that the decision is based on, `KEY=VERSION`, KEY=0 if there was none; may be repeated",
+		&k.reads, "read", nil, "a document that the decision depends on, `KEY=VERSION`, KEY=0 for none; may be repeated",
 	)
 	f.StringVar(&k.asOf, "as-of", "", "write only if none of the keys was written after this `version` of the namespace")
 	f.StringArrayVar(&k.puts, "put", nil, "write a document, `KEY=JSON`; may be repeated")

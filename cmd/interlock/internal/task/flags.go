@@ -127,7 +127,7 @@ func (s *Flags) Define(cmd *cobra.Command) {
 		f, &s.deadline, "deadline", 0, "if it is not done within this time it is dead (default: no deadline)",
 	)
 	f.IntVar(&s.maxAttempts, "max-attempts", 0, "how often it is tried (default: the queue's)")
-	f.StringVar(&s.question, "question", "", "a question that a person must answer before it runs: interlock approval approve")
+	f.StringVar(&s.question, "question", "", "a question to a person before it runs: interlock approval approve")
 	s.questionFlags.flags(cmd, "question-")
 	s.Caller.flags(cmd)
 	f.StringVar(&s.ID, "id", "", "an `id` of your own: two submissions with one id make one task")
