@@ -126,13 +126,13 @@ the old ones.`,
 }
 
 func fileFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "file", "", "the server's credentials `file` (required)")
-	if err := cmd.MarkFlagRequired("file"); err != nil {
-		panic(err)
-	}
+	cmd.Flags().StringVar(file, "file", "", "the server's credentials `file`")
 }
 
 func readFile(file string) (content []byte, all []server.CredentialLine, err error) {
+	if file == "" {
+		return nil, nil, cli.Usagef("set --file to the credentials file of the server")
+	}
 	if content, err = os.ReadFile(file); err != nil {
 		return nil, nil, err
 	}
