@@ -145,19 +145,19 @@ func (m *model) checkRuns(e *engine.Engine, ns interlock.Namespace) error {
 	l := engine.RunList{Namespace: ns, Limit: 1000}
 	for !l.Look(e) {
 	}
-	type listed struct {
+	type runRow struct {
 		fence                interlock.Fence
 		org, workflow, agent string
 	}
-	var want, got []listed
+	var want, got []runRow
 	for _, r := range m.requests {
 		if r.ns == ns && r.isRun() && (r.holds() || r.phase == parked) {
-			want = append(want, listed{r.fence, r.org, r.workflow, m.agentOf(r)})
+			want = append(want, runRow{r.fence, r.org, r.workflow, m.agentOf(r)})
 		}
 	}
-	slices.SortFunc(want, func(a, b listed) int { return cmp.Compare(a.fence, b.fence) })
+	slices.SortFunc(want, func(a, b runRow) int { return cmp.Compare(a.fence, b.fence) })
 	for _, row := range l.Rows {
-		got = append(got, listed{row.Holder.Fence, row.Org, row.Workflow, row.Holder.Agent})
+		got = append(got, runRow{row.Holder.Fence, row.Org, row.Workflow, row.Holder.Agent})
 	}
 	if !slices.Equal(want, got) {
 		return fmt.Errorf("the runs %v are listed, want %v", got, want)

@@ -291,7 +291,7 @@ func FuzzFramed(f *testing.F) {
 	f.Add([]byte(rawRecord(recordFrame, 2, "\x0a\x00") + rawRecord(recordPing, 0, "") + rawRecord(recordEnd, 0, "")))
 	f.Add([]byte(rawRecord(recordHello, 3, "\x0a\x01x") + rawRecord(recordFrame, 1, "")))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l := ServerFramed(&played{rest: b}, 1<<16, patient)
+		l := ServerFramed(&playback{rest: b}, 1<<16, patient)
 		var frame ClientFrame
 		for range len(b) + 1 { // each record takes bytes
 			if l.Recv(&frame) != nil {
@@ -302,13 +302,13 @@ func FuzzFramed(f *testing.F) {
 	})
 }
 
-// played is a connection on which some bytes come, and then nothing any more.
-type played struct {
+// playback is a connection that yields some bytes and then ends.
+type playback struct {
 	net.Conn
 	rest []byte
 }
 
-func (p *played) Read(b []byte) (int, error) {
+func (p *playback) Read(b []byte) (int, error) {
 	if len(p.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -316,6 +316,6 @@ func (p *played) Read(b []byte) (int, error) {
 	p.rest = p.rest[n:]
 	return n, nil
 }
-func (p *played) Write(b []byte) (int, error)      { return len(b), nil }
-func (p *played) SetReadDeadline(time.Time) error  { return nil }
-func (p *played) SetWriteDeadline(time.Time) error { return nil }
+func (p *playback) Write(b []byte) (int, error)      { return len(b), nil }
+func (p *playback) SetReadDeadline(time.Time) error  { return nil }
+func (p *playback) SetWriteDeadline(time.Time) error { return nil }

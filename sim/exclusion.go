@@ -241,7 +241,7 @@ func (s *space) opened(c interlock.Claim, generation uint64) {
 			return
 		}
 	}
-	s.opens = append(s.opens, sessionOpening{c.Key, generation, c.Count, 1})
+	s.opens = append(s.opens, sessionStart{c.Key, generation, c.Count, 1})
 }
 
 // spend takes tokens from a bucket of its own.

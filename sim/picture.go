@@ -71,7 +71,7 @@ type space struct {
 	written interlock.Version
 	counted int // writes to the counter of acknowledgements
 	acked   int // tasks that became done
-	opens   []sessionOpening
+	opens   []sessionStart
 }
 
 type session struct {
@@ -194,7 +194,7 @@ type bucket struct {
 	at    engine.Time
 }
 
-type sessionOpening struct {
+type sessionStart struct {
 	key        interlock.Key
 	generation uint64
 	parties    uint32

@@ -25,7 +25,7 @@ type etcdServer struct{}
 
 func (etcdServer) missing() string { return "" }
 
-func (etcdServer) start(ctx context.Context, dir string) (*running, error) {
+func (etcdServer) start(ctx context.Context, dir string) (*instance, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (etcdServer) start(ctx context.Context, dir string) (*running, error) {
 	tell := func(ctx context.Context, u *bench.Usage, settled bool) error {
 		return etcdTells(ctx, clients, u, settled)
 	}
-	return &running{process: p, addr: clients, quit: syscall.SIGKILL, tell: tell}, nil
+	return &instance{process: p, addr: clients, quit: syscall.SIGKILL, tell: tell}, nil
 }
 
 // etcdTells asks for the heap and for the bytes written to the log.

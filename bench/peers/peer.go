@@ -34,11 +34,11 @@ type service interface {
 	missing() string
 
 	// start starts it with its data in an empty directory.
-	start(ctx context.Context, dir string) (*running, error)
+	start(ctx context.Context, dir string) (*instance, error)
 }
 
-// running is a service that was started.
-type running struct {
+// instance is a service that was started.
+type instance struct {
 	*process
 	addr string
 	quit os.Signal
@@ -66,7 +66,7 @@ func (p *peer) Open(ctx context.Context) (bench.Site, error) {
 
 // site is a service that runs for a peer.
 type site struct {
-	*running
+	*instance
 	peer *peer
 	dir  string
 }

@@ -24,7 +24,7 @@ func (postgresServer) missing() string {
 	return ""
 }
 
-func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
+func (postgresServer) start(ctx context.Context, dir string) (*instance, error) {
 	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (postgresServer) start(ctx context.Context, dir string) (*running, error) {
 		return nil, err
 	}
 	// Immediate shutdown: it ends its children, which a SIGKILL would leave.
-	return &running{
+	return &instance{
 		process: p, addr: "host=127.0.0.1 port=" + ports[0] + " user=postgres dbname=postgres sslmode=disable",
 		quit: syscall.SIGQUIT,
 	}, nil

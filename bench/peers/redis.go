@@ -41,7 +41,7 @@ func (redisServer) missing() string {
 	return ""
 }
 
-func (s redisServer) start(ctx context.Context, dir string) (*running, error) {
+func (s redisServer) start(ctx context.Context, dir string) (*instance, error) {
 	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s redisServer) start(ctx context.Context, dir string) (*running, error) {
 	}
 	addr := "127.0.0.1:" + ports[0]
 	tell := func(ctx context.Context, u *bench.Usage, _ bool) error { return redisTells(ctx, addr, u) }
-	return &running{process: p, addr: addr, quit: syscall.SIGKILL, tell: tell}, nil // nothing of it is to be kept
+	return &instance{process: p, addr: addr, quit: syscall.SIGKILL, tell: tell}, nil // nothing of it is to be kept
 }
 
 // redisTells asks for memory in use, which has no garbage in it, and for the length of the

@@ -49,7 +49,7 @@ var (
 	// nouns end like participles, and are none.
 	nouns = map[string]bool{
 		"string": true, "ring": true, "thing": true, "setting": true, "feed": true, "seed": true, "encoding": true,
-		"embed": true,
+		"embed": true, "eventFeed": true,
 	}
 
 	word = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)

@@ -206,19 +206,19 @@ func (r *report) buildOutput(name string) (lines []string) {
 
 // stillRunning names the tests that have run longest.
 func (r *report) stillRunning(now time.Time) {
-	type running struct {
+	type activeTest struct {
 		name  string
 		since time.Time
 	}
-	var open []running
+	var open []activeTest
 	for _, p := range r.packages {
 		for name, t := range p.tests {
 			if !t.parent && !p.done {
-				open = append(open, running{short(p.name) + " " + name, t.started})
+				open = append(open, activeTest{short(p.name) + " " + name, t.started})
 			}
 		}
 	}
-	slices.SortFunc(open, func(a, b running) int {
+	slices.SortFunc(open, func(a, b activeTest) int {
 		if c := a.since.Compare(b.since); c != 0 {
 			return c
 		}
