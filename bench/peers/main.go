@@ -158,8 +158,8 @@ func measure(ctx context.Context, o options, args []string, errs io.Writer) (*re
 // measure runs one load of a scenario and divides.
 func (r *report) measure(ctx context.Context, p plan, l load, binary string, present []*peer) error {
 	var targets []bench.Target
-	for _, door := range p.doors {
-		targets = append(targets, bench.Interlock{Door: door, Binary: binary})
+	for _, transport := range p.transports {
+		targets = append(targets, bench.Interlock{Transport: transport, Binary: binary})
 	}
 	for _, peer := range present {
 		if peer.takesPart(p.scenario, l.agents) {

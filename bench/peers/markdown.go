@@ -10,7 +10,7 @@ import (
 )
 
 // writeMarkdown writes one small table for each scenario, for a document: the medians, and
-// in brackets what Interlock through its first door is to them.
+// in brackets what Interlock through its first transport is to them.
 func (r *report) writeMarkdown(w io.Writer) error {
 	m := r.Machine
 	var b strings.Builder
@@ -44,7 +44,7 @@ func (r *report) writePlan(b *strings.Builder, p plan, figures []bench.Figure) {
 			targets = append(targets, f.Target)
 		}
 	}
-	first := bench.Interlock{Door: p.doors[0]}.Name()
+	first := bench.Interlock{Transport: p.transports[0]}.Name()
 	columns := columnsOf(p.scenario, loads, common(figures, loads, targets))
 	fmt.Fprintf(
 		b, "\n%s. Medians; in brackets %s ÷ it, and the least and the most of that.\n\n| | durable |", p.scenario, first,

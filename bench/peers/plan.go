@@ -8,19 +8,19 @@ import (
 
 // plan is how a scenario is run beside peers.
 type plan struct {
-	scenario string
-	doors    []bench.Door // of Interlock: what is compared is not chosen anew for each peer
-	agents   []int        // the loads, unless the command line names others
-	leases   []int        // the same, where the load is leases
+	scenario   string
+	transports []bench.Transport // of Interlock: what is compared is not chosen anew for each peer
+	agents     []int             // the loads, unless the command line names others
+	leases     []int             // the same, where the load is leases
 }
 
 // plans are the scenarios in which peers take part, in their order. All of them take
 // about twenty minutes.
 var plans = []plan{
-	{"cycle", []bench.Door{bench.Stream, bench.Connections}, []int{1, 16, 64, 256}, nil},
-	{"handoff", []bench.Door{bench.Stream, bench.Connections}, []int{2, 10, 100, 1000}, nil},
-	{"keepalive", []bench.Door{bench.Connections}, nil, []int{10_000, 100_000}},
-	{"memory", []bench.Door{bench.Stream}, nil, []int{100_000}}, // the slowest take minutes for a million
+	{"cycle", []bench.Transport{bench.Stream, bench.Connections}, []int{1, 16, 64, 256}, nil},
+	{"handoff", []bench.Transport{bench.Stream, bench.Connections}, []int{2, 10, 100, 1000}, nil},
+	{"keepalive", []bench.Transport{bench.Connections}, nil, []int{10_000, 100_000}},
+	{"memory", []bench.Transport{bench.Stream}, nil, []int{100_000}}, // the slowest take minutes for a million
 }
 
 // load is one load of a plan.
@@ -74,5 +74,7 @@ func scenarioNames() (names []string) {
 
 // ours reports whether a target is Interlock.
 func ours(target string) bool {
-	return slices.ContainsFunc(bench.Doors, func(d bench.Door) bool { return bench.Interlock{Door: d}.Name() == target })
+	return slices.ContainsFunc(bench.Transports, func(t bench.Transport) bool {
+		return bench.Interlock{Transport: t}.Name() == target
+	})
 }

@@ -7,10 +7,10 @@ import (
 )
 
 var commitScenario = Scenario{
-	Name:  "commit",
-	Short: "conditional commits on distinct documents",
-	About: "Agents commit a document of their own, each time on the version that they have written before.",
-	Doors: []Transport{Stream},
+	Name:       "commit",
+	Short:      "conditional commits on distinct documents",
+	About:      "Agents commit a document of their own, each time on the version that they have written before.",
+	Transports: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.agents(1, 16, 64, 256) {
 			for _, t := range targets {

@@ -10,9 +10,9 @@ var cycleScenario = Scenario{
 	Name:  "cycle",
 	Short: "acquire and release of distinct keys, beside a bare HTTP echo",
 	About: "Agents acquire and release a key of their own, over and over: what a lease costs when nobody is in the way. " +
-		"Where a bare net/http JSON echo stands beside the HTTP door, it answers as many calls and does nothing.",
-	Doors:     Doors,
-	Yardstick: true,
+		"Where a bare net/http JSON echo stands beside the HTTP transport, it answers as many calls and does nothing.",
+	Transports: Transports,
+	Yardstick:  true,
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.agents(1, 16, 64, 256) {
 			for _, t := range targets {

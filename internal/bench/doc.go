@@ -7,7 +7,7 @@
 //
 // A [Scenario] is a workload. It is written against a [Target], which is one service
 // reached in one way, so that the same workload runs against Interlock through each of
-// its doors and against others. Repetitions alternate between the targets: what the
+// its transports and against others. Repetitions alternate between the targets: what the
 // machine does besides falls on all of them.
 //
 // The agents run in this process and the service in another; what they share is the

@@ -15,7 +15,7 @@ import (
 	"github.com/interlockdev/interlock/internal/launch"
 )
 
-// Echo is the yardstick of the HTTP door: net/http with a handler that decodes the JSON
+// Echo is the yardstick of the HTTP transport: net/http with a handler that decodes the JSON
 // of an acquire, encodes it again with a lease's id and does nothing else. Its server is
 // a process of its own, as Interlock's is, and its callers are the same.
 type Echo struct {

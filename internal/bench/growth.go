@@ -16,7 +16,7 @@ var growthScenario = Scenario{
 		"server beside all. The ratios are of these two, so 1 means that what is held costs nothing. The engine's time is " +
 		"that of the engine alone, " +
 		"in the bench's process, on one core and with the same keys; its share is of the server's processor time.",
-	Doors: []Transport{Stream},
+	Transports: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		sizes := cfg.leases(1_000, 10_000, 100_000, 1_000_000)
 		least := slices.Min(sizes)

@@ -17,7 +17,7 @@ var handoffScenario = Scenario{
 		"to stand in line before the one who was granted had asked. Fairness is Jain's index of the grants to each agent, " +
 		"over whole rounds " +
 		"from when all stand in line, or over what there was ten seconds after the time was up.",
-	Doors: []Transport{Stream},
+	Transports: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.agents(2, 10, 100, 1000) {
 			for _, t := range targets {

@@ -18,7 +18,7 @@ import (
 // Transport is a way into Interlock.
 type Transport string
 
-// The doors.
+// The transports.
 const (
 	Stream      Transport = "stream"      // all agents are flows of one session, on one connection
 	Connections Transport = "connections" // each agent has a session and a connection of its own
@@ -26,8 +26,8 @@ const (
 	HTTP        Transport = "http"        // each agent has a connection of its own, and sends JSON
 )
 
-// Doors are all of them.
-var Doors = []Transport{Stream, Connections, GRPC, HTTP}
+// Transports are all of them.
+var Transports = []Transport{Stream, Connections, GRPC, HTTP}
 
 // Address is where a server is, and our identity at it.
 type Address struct {
@@ -40,7 +40,7 @@ type Address struct {
 
 // Interlock is the target that is this program. Every answer of it is durable.
 type Interlock struct {
-	Door Transport
+	Transport Transport
 
 	// Binary is started as a server for each site, with its journal in a directory that
 	// is removed afterwards.
@@ -51,11 +51,11 @@ type Interlock struct {
 }
 
 // Name implements Target.
-func (t Interlock) Name() string { return "interlock " + string(t.Door) }
+func (t Interlock) Name() string { return "interlock " + string(t.Transport) }
 
 // Open implements Target.
 func (t Interlock) Open(ctx context.Context) (Site, error) {
-	s := &interlockSite{door: t.Door, binary: t.Binary}
+	s := &interlockSite{transport: t.Transport, binary: t.Binary}
 	if t.Running != nil {
 		s.at = *t.Running
 	}
@@ -74,13 +74,13 @@ func (t Interlock) Open(ctx context.Context) (Site, error) {
 	return s, nil
 }
 
-// interlockSite is a server, and the door that is used.
+// interlockSite is a server, and the transport that is used.
 type interlockSite struct {
-	door   Transport
-	at     Address
-	binary string
-	dir    string         // of our own server's journal
-	server *launch.Server // nil: not ours, or not running
+	transport Transport
+	at        Address
+	binary    string
+	dir       string         // of our own server's journal
+	server    *launch.Server // nil: not ours, or not running
 
 	scrapes *http.Transport // to read its metrics
 
@@ -117,7 +117,7 @@ func (s *interlockSite) Close() error {
 
 // Crew implements Site.
 func (s *interlockSite) Crew(ctx context.Context, n int) (*Crew, error) {
-	switch s.door {
+	switch s.transport {
 	case Stream, GRPC:
 		return s.streamCrew(ctx, n)
 	case Connections:
@@ -125,7 +125,7 @@ func (s *interlockSite) Crew(ctx context.Context, n int) (*Crew, error) {
 	case HTTP:
 		return s.httpCrew(ctx, n)
 	}
-	return nil, fmt.Errorf("no transport is called %q", s.door)
+	return nil, fmt.Errorf("no transport is called %q", s.transport)
 }
 
 // End implements Restarter.

@@ -19,12 +19,12 @@ var tiny = Config{
 	Replay: Replay{Speed: 100, Entities: 5},
 }
 
-// targetsOf are Interlock through doors, and the yardstick.
-func targetsOf(t *testing.T, s Scenario, doors []Transport) []Target {
+// targetsOf are Interlock through transports, and the yardstick.
+func targetsOf(t *testing.T, s Scenario, transports []Transport) []Target {
 	binary := launchtest.Binary(t)
 	var targets []Target
-	for _, door := range doors {
-		targets = append(targets, Interlock{Door: door, Binary: binary})
+	for _, transport := range transports {
+		targets = append(targets, Interlock{Transport: transport, Binary: binary})
 	}
 	if s.Yardstick {
 		targets = append(targets, Echo{Command: []string{binary, "bench", "echo"}})
@@ -42,20 +42,20 @@ func ordered(t *testing.T, figures []Figure, names ...string) {
 	}
 }
 
-// Every scenario runs against real servers, through every door that it knows, and its results
+// Every scenario runs against real servers, through every transport that it knows, and its results
 // can be true.
 func TestScenarios(t *testing.T) {
 	both := []Transport{Stream, Connections}
 	tests := []struct {
-		scenario Scenario
-		doors    []Transport
-		cases    int
-		positive []string
-		check    func(t *testing.T, figures []Figure)
+		scenario   Scenario
+		transports []Transport
+		cases      int
+		positive   []string
+		check      func(t *testing.T, figures []Figure)
 	}{
 		{floorScenario, nil, 4, []string{"p50"}, nil},
-		{cycleScenario, Doors, 5, []string{"cycles", "p50"}, nil},
-		{handoffScenario, Doors, 4, []string{"owner changes", "p50"}, func(t *testing.T, figures []Figure) {
+		{cycleScenario, Transports, 5, []string{"cycles", "p50"}, nil},
+		{handoffScenario, Transports, 4, []string{"owner changes", "p50"}, func(t *testing.T, figures []Figure) {
 			ordered(t, figures, "p50", "p99", "max")
 			if f := find(t, figures, "overtaking"); f.Max != 0 {
 				t.Errorf("%s: %v %% of the grants overtook somebody", f.Target, f.Max)
@@ -100,7 +100,7 @@ func TestScenarios(t *testing.T) {
 			case replayScenario.Name:
 				cfg.Duration = 100 * time.Millisecond
 			}
-			all, err := tt.scenario.Run(t.Context(), cfg, targetsOf(t, tt.scenario, tt.doors))
+			all, err := tt.scenario.Run(t.Context(), cfg, targetsOf(t, tt.scenario, tt.transports))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,8 +132,8 @@ func TestRunningServer(t *testing.T) {
 	s := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
 	at := &Address{HTTP: s.HTTP, GRPC: s.GRPC, Namespace: "bench"}
 	var targets []Target
-	for _, door := range Doors {
-		targets = append(targets, Interlock{Door: door, Running: at})
+	for _, transport := range Transports {
+		targets = append(targets, Interlock{Transport: transport, Running: at})
 	}
 	if _, err := cycleScenario.Run(t.Context(), tiny, targets); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestRunningServer(t *testing.T) {
 func TestOwnServerGoes(t *testing.T) {
 	binary := launchtest.Binary(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	site, err := Interlock{Door: Stream, Binary: binary}.Open(t.Context())
+	site, err := Interlock{Transport: Stream, Binary: binary}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func TestOwnServerGoes(t *testing.T) {
 }
 
 func TestTryIsRefused(t *testing.T) {
-	for _, door := range Doors {
-		site, err := Interlock{Door: door, Binary: launchtest.Binary(t)}.Open(t.Context())
+	for _, transport := range Transports {
+		site, err := Interlock{Transport: transport, Binary: launchtest.Binary(t)}.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,13 +186,13 @@ func TestTryIsRefused(t *testing.T) {
 		defer crew.Close()
 		lock, err := crew.Agents[0].Try(t.Context(), "k")
 		if err != nil {
-			t.Fatalf("%s: %v", door, err)
+			t.Fatalf("%s: %v", transport, err)
 		}
 		if _, err := crew.Agents[1].Try(t.Context(), "k"); !errors.Is(err, ErrHeld) {
-			t.Errorf("%s: error %v", door, err)
+			t.Errorf("%s: error %v", transport, err)
 		}
 		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("%s: %v", door, err)
+			t.Errorf("%s: %v", transport, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ var keepaliveScenario = Scenario{
 	About: "Leases are held, 100 in a session with a connection of its own and a ttl of 30 s, and nothing happens but " +
 		"that they are kept alive: " +
 		"what of one core the server and the agents take for that, and by how much the journal grows.",
-	Doors: []Transport{Connections},
+	Transports: []Transport{Connections},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.leases(10_000, 100_000) {
 			d := cfg.duration(30 * time.Second)

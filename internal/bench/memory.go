@@ -12,7 +12,7 @@ var memoryScenario = Scenario{
 		"tenth as many waiters as leases " +
 		"in lines of 1,000. Live is what the server's program needs; resident is what it occupies with all leases held, " +
 		"with the reserves of its garbage collector.",
-	Doors: []Transport{Stream},
+	Transports: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.leases(1_000_000) {
 			waiters := max(n/10, 1) // the limit of a namespace is on leases and waiters together

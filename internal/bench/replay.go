@@ -40,7 +40,7 @@ var replayScenario = Scenario{
 		"trying again every 10 ms, or after a random pause of up to twice that. Times are as measured, so those of the " +
 		"agents are divided by the speed; " +
 		"waiting is from coming to the thought that counts. Data: " + trace.Source + ".",
-	Doors: []Transport{Stream},
+	Transports: []Transport{Stream},
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		r := cfg.Replay
 		if r.Speed == 0 {

@@ -14,8 +14,8 @@ var restartScenario = Scenario{
 		"long it takes from the start of " +
 		"its process until it has granted a lease. The files are in the system's cache, as after a crash of the process; " +
 		"not as after one of the machine.",
-	Doors: []Transport{Stream},
-	Own:   true,
+	Transports: []Transport{Stream},
+	Own:        true,
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.leases(1_000_000) {
 			for _, t := range targets {

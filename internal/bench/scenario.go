@@ -14,8 +14,8 @@ type Scenario struct {
 	Short string // what it measures, in a line
 	About string // what it does and how it measures, for people
 
-	// Doors are the default APIs of Interlock that it uses.
-	Doors []Transport
+	// Transports are the default APIs of Interlock that it uses.
+	Transports []Transport
 
 	// Yardstick reports that Echo is among its targets.
 	Yardstick bool

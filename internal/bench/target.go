@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Target is one service, reached in one way: through one of its doors, or by one of
+// A Target is one service, reached in one way: through one of its transports, or by one of
 // its clients.
 type Target interface {
 	// Name returns the target's name in tables, such as "interlock stream".

@@ -15,8 +15,8 @@ var taskScenario = Scenario{
 	About: "Agents submit a task for a key of their own, and the next one when it has reached the worker, which has a " +
 		"session and a stream of its own " +
 		"and does each at once. A task is a submission, a pull with a lease and an acknowledgement.",
-	Doors: []Transport{Stream},
-	Own:   true, // it makes a queue
+	Transports: []Transport{Stream},
+	Own:        true, // it makes a queue
 	cases: func(cfg Config, targets []Target) ([]Case, error) {
 		return delegated(cfg, targets, tasks)
 	},
@@ -28,8 +28,8 @@ var askScenario = Scenario{
 	About: "Agents ask the single writer of a key of their own and wait for its reply, which comes with a commit: " +
 		"mailbox, lease, " +
 		"decision, document and reply.",
-	Doors: []Transport{Stream},
-	Own:   true, // it makes a queue and a pattern
+	Transports: []Transport{Stream},
+	Own:        true, // it makes a queue and a pattern
 	cases: func(cfg Config, targets []Target) ([]Case, error) {
 		return delegated(cfg, targets, asks)
 	},

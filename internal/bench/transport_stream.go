@@ -21,7 +21,7 @@ const (
 // Dial opens a session.
 func (s *interlockSite) Dial(ctx context.Context, agent string) (*client.Client, error) {
 	addr := s.at.GRPC
-	if s.door == GRPC {
+	if s.transport == GRPC {
 		addr = "grpc://" + addr
 	}
 	c, err := client.Dial(ctx, client.Config{

@@ -23,8 +23,8 @@ import (
 // NewBench returns the command bench.
 func NewBench(a *cli.App) *cobra.Command {
 	var (
-		cfg   bench.Config
-		doors []string
+		cfg        bench.Config
+		transports []string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [SCENARIO...]",
@@ -66,7 +66,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			err = runBench(ctx, a, cmd, cfg, scenarios, doors)
+			err = runBench(ctx, a, cmd, cfg, scenarios, transports)
 			if err != nil && ctx.Err() != nil {
 				return cli.ExitWith(
 					cli.ExitSignal+int(syscall.SIGINT), errors.New("the measurement was interrupted; its servers have ended"),
@@ -91,7 +91,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 		&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)",
 	)
 	f.StringSliceVar(
-		&doors, "transport", nil,
+		&transports, "transport", nil,
 		"which `transports`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)",
 	)
 	f.StringVar(
@@ -116,7 +116,7 @@ func scenarioList() string {
 
 // runBench runs scenarios and prints what each gave.
 func runBench(
-	ctx context.Context, a *cli.App, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario, doors []string,
+	ctx context.Context, a *cli.App, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario, transports []string,
 ) error {
 	if err := refuse(runtime.GOOS); err != nil {
 		return err
@@ -144,7 +144,7 @@ func runBench(
 	}
 	targets := make([][]bench.Target, len(scenarios))
 	for i, s := range scenarios {
-		if targets[i], err = benchTargets(s, doors, binary, running); err != nil {
+		if targets[i], err = benchTargets(s, transports, binary, running); err != nil {
 			return err
 		}
 		if err := s.Check(cfg, targets[i]); err != nil {
@@ -203,29 +203,29 @@ func built() string {
 	return id[:min(len(id), 12)]
 }
 
-// benchTargets are Interlock through each of the doors, and the yardstick where
+// benchTargets are Interlock through each of the transports, and the yardstick where
 // there is one: that is the network alone, or HTTP if the server is on this machine, too.
 func benchTargets(
-	s bench.Scenario, doors []string, binary string, running *bench.Address,
+	s bench.Scenario, transports []string, binary string, running *bench.Address,
 ) (targets []bench.Target, err error) {
 	if s.Own && running != nil {
 		return nil, cli.Usagef(
 			"bench %s stops its server, or sets rules: leave the server out, and it starts one of its own", s.Name,
 		)
 	}
-	through := s.Doors
-	if len(doors) > 0 && len(s.Doors) > 0 {
+	through := s.Transports
+	if len(transports) > 0 && len(s.Transports) > 0 {
 		through = nil
-		for _, name := range doors {
-			door := bench.Transport(name)
-			if !slices.Contains(bench.Doors, door) {
+		for _, name := range transports {
+			transport := bench.Transport(name)
+			if !slices.Contains(bench.Transports, transport) {
 				return nil, cli.Usagef("--transport %s: want stream, connections or http", cli.Clean(name))
 			}
-			through = append(through, door)
+			through = append(through, transport)
 		}
 	}
-	for _, door := range through {
-		targets = append(targets, bench.Interlock{Door: door, Binary: binary, Running: running})
+	for _, transport := range through {
+		targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Running: running})
 	}
 	if s.Yardstick && (len(through) == 0 || running == nil && slices.Contains(through, bench.HTTP)) {
 		targets = append(targets, bench.Echo{Command: []string{binary, "bench", "echo"}})
@@ -233,7 +233,7 @@ func benchTargets(
 	return targets, nil
 }
 
-// newBenchEcho is the yardstick of the HTTP door, in a process of its own.
+// newBenchEcho is the yardstick of the HTTP transport, in a process of its own.
 func newBenchEcho(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "echo",
