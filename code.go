@@ -117,7 +117,7 @@ const (
 	CodeQuota             Code = "quota_exceeded"  // the namespace or the principal has used up its quota
 	CodeHistoryTrimmed    Code = "history_trimmed" // the journal, or a document's history, no longer reaches back so far
 
-	// The door.
+	// The API.
 	CodeUnauthenticated Code = "unauthenticated"
 	CodeForbidden       Code = "forbidden"
 	CodeForeignHost     Code = "foreign_host"

@@ -217,6 +217,6 @@ type Quota struct {
 	Sessions  int
 	Documents int // of a namespace only
 	State     int // bytes that documents count, as for MaxStateBytes; of a namespace only
-	Requests  int // a second, at the door
-	Bytes     int // of request bodies and stream frames, a second, at the door
+	Requests  int // a second, at the API
+	Bytes     int // of request bodies and stream frames, a second, at the API
 }

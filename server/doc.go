@@ -1,6 +1,6 @@
-// Package server holds the doors: it decodes what clients send, authenticates them, hands commands
+// Package server holds the APIs: it decodes what clients send, authenticates them, hands commands
 // to the shard, and turns what the engine decided into answers. HTTP/JSON and the gRPC session
-// stream are two doors of one [Server] and give the same answers.
+// stream are two APIs of one [Server] and give the same answers.
 //
 //	HTTP/JSON ─┐                                      ┌─► problem documents, JSON
 //	           ├─► host, credential, strict decoding ─┤
@@ -19,6 +19,6 @@
 // (what can be asked for), lease.go and line.go (the life of a lease, and of a wait
 // for one, over HTTP), commit.go and effect.go (guarded state and what is done once),
 // events.go and watch.go (the journal as a stream), problem.go (how a refusal looks)
-// and advice.go (what it tells the reader to do next). openapi.json describes the HTTP door; a test holds it
+// and advice.go (what it tells the reader to do next). openapi.json describes the HTTP API; a test holds it
 // equal to what is answered.
 package server

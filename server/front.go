@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Front is the doors of a process with a changing role: the listeners stay, and what answers behind
+// Front is the APIs of a process with a changing role: the listeners stay, and what answers behind
 // them is exchanged. A call that is under way is finished by the server that began it. Show must be
 // called before any client is served.
 type Front struct{ now atomic.Pointer[frontTarget] }

@@ -19,7 +19,7 @@ import (
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// Gate bounds the connections of all doors together. Each takes a file descriptor, and the
+// Gate bounds the connections of all APIs together. Each takes a file descriptor, and the
 // journal needs some of those too.
 //
 //	accepted ─► anonymous ─── a request under a known credential ─► admitted
@@ -276,7 +276,7 @@ func admitRequest(r *http.Request) {
 	}
 }
 
-// admitConn admits a connection of the stream door.
+// admitConn admits a connection of the stream API.
 func admitConn(conn net.Conn) {
 	if v := visitorOf(conn); v != nil {
 		v.admit()

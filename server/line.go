@@ -11,7 +11,7 @@ import (
 // The line over HTTP: tickets, declared waits, and waiting within a call.
 
 // getTicket is GET /v1/tickets/{id}. Asking after a ticket keeps it alive and
-// takes up an offer, which no other GET of this door does. The reasons why it may:
+// takes up an offer, which no other GET of this API does. The reasons why it may:
 // the caller names a secret that only the waiter has; what it changes is what the
 // caller stood in line for; and an agent that must ask, see "offered", and then
 // send a second call to accept would lose offers between the two. A page of

@@ -245,7 +245,7 @@ func matchPath(method, path string) (pattern, variable string) {
 	return pattern, variable
 }
 
-// HTTPHandler is the HTTP/JSON door.
+// HTTPHandler is the HTTP API.
 func (s *Server) HTTPHandler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {

@@ -108,7 +108,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Server is the doors of one process. Its methods may be called by any number of
+// Server is the APIs of one process. Its methods may be called by any number of
 // goroutines.
 type Server struct {
 	shard       Shard
@@ -137,7 +137,7 @@ type Server struct {
 	openapi []byte
 }
 
-// New makes the doors over an open shard. Nothing listens yet: the caller serves
+// New makes the APIs over an open shard. Nothing listens yet: the caller serves
 // HTTPHandler, and registers the gRPC service, on listeners of its own.
 func New(cfg Config) (*Server, error) {
 	if cfg.Shard == nil {
@@ -225,7 +225,7 @@ func (s *Server) insist(cmd engine.Command) (ok bool) {
 }
 
 // HTTPServer is an http.Server around HTTPHandler with the timeouts that a public
-// door needs: a client that sends or reads slowly, or never, costs one connection
+// API needs: a client that sends or reads slowly, or never, costs one connection
 // and is cut off. The caller sets TLSConfig when it wants TLS, and serves.
 //
 // ReadTimeout covers header and body; a call that waits longer lifts it for

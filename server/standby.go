@@ -17,7 +17,7 @@ type Active struct {
 	GRPC string // host:port
 }
 
-// NewStandby makes the doors of a server that waits to become the owner of the shard. Every request
+// NewStandby makes the APIs of a server that waits to become the owner of the shard. Every request
 // is refused with not_owner and the address of the active server, as where returns it at that
 // moment; only the server's own paths (/healthz, /readyz, /metrics, /openapi.json) answer for this
 // process. Config.Shard is not used.

@@ -29,7 +29,7 @@ type StreamConfig struct {
 	TLS *tls.Config
 }
 
-// Streams is the door for session streams: over connections (see Server), and within the
+// Streams is the API for session streams: over connections (see Server), and within the
 // process.
 type Streams struct {
 	s   *Server
@@ -39,7 +39,7 @@ type Streams struct {
 	open map[*stream]struct{}
 }
 
-// NewStreams makes the door of a server. Server.Drain tells its clients to come
+// NewStreams returns the session streams of a server. Server.Drain tells its clients to come
 // back later, and leaves them connected: releases still work.
 func NewStreams(s *Server, cfg StreamConfig) *Streams {
 	if cfg.MaxStreams <= 0 {

@@ -96,7 +96,7 @@ func (c *Certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.cert, nil
 }
 
-// TLSConfig is for both doors. TLS 1.2 is the oldest that is spoken.
+// TLSConfig is for both APIs. TLS 1.2 is the oldest that is spoken.
 func (c *Certificate) TLSConfig() *tls.Config {
 	return &tls.Config{GetCertificate: c.current, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 }

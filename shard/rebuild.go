@@ -127,7 +127,7 @@ func (r *resets) call() {
 // OnReset registers what to call when the engine had to be rebuilt within this term, because the
 // journal had no space. Leases, sessions, tickets and request ids are as durable as ever, but the
 // engine has forgotten its listeners: no attached waiter gets a second answer, and no session gets
-// pushes, until they Poll or Attach again. So a door ends its streams (their clients come back,
+// pushes, until they Poll or Attach again. So an API ends its streams (their clients come back,
 // attach, and repeat what was not answered) and polls for its waiting calls.
 //
 // f is called after the last answer of the engine that was thrown away and before

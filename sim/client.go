@@ -260,7 +260,7 @@ func (l *line) down(o *op, eff engine.Effect, at interlock.At) {
 	}
 }
 
-// refuse is the server's door, which carries nothing out.
+// refuse is the server's API, which carries nothing out.
 func (l *line) refuse(o *op, code interlock.Code) {
 	if o != nil {
 		l.down(o, engine.Effect{Outcome: engine.Refused, Code: code}, interlock.At{})

@@ -17,7 +17,7 @@ import (
 
 func main() {
 	b := burst{client: http.DefaultClient}
-	addr := flag.String("http", "127.0.0.1:7420", "address of the server's HTTP door")
+	addr := flag.String("http", "127.0.0.1:7420", "address of the server's HTTP API")
 	plot := flag.String("plot", "admission.svg", "where to draw the plot; empty for none")
 	flag.IntVar(&b.starts, "starts", 100, "how many start at once")
 	flag.IntVar(&b.limit, "cap", 2, "how many may run at once")

@@ -35,7 +35,7 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Client is a server's HTTP/JSON door. Its methods may be called concurrently.
+// Client is a server's HTTP API. Its methods may be called concurrently.
 type Client struct {
 	bases  string // for messages
 	client *api.Client
@@ -43,7 +43,7 @@ type Client struct {
 
 const defaultTimeout = 10 * time.Second
 
-// New makes a Door. It connects to nothing yet.
+// New makes a Client. It connects to nothing yet.
 func New(cfg Config) (*Client, error) {
 	bases, err := api.ParseBases(cfg.URLs)
 	if err != nil {

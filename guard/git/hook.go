@@ -28,7 +28,7 @@ const (
 
 // Hook is a pre-receive hook. All fields are required unless it is said.
 type Hook struct {
-	Door    *apiclient.Client
+	API     *apiclient.Client
 	Keys    Keys
 	Require Require
 	// Refs are prefixes of the refs that are guarded, such as refs/heads/.
@@ -102,7 +102,7 @@ func (h *Hook) shown(ctx context.Context) (fences []interlock.Fence, err error) 
 				interlock.CodeInvalidID, "interlock-lease is not the id of a lease: want l_ and 32 hexadecimal digits",
 			}
 		}
-		lease, err := h.Door.Lease(ctx, id)
+		lease, err := h.API.Lease(ctx, id)
 		if said, ok := errors.AsType[*apiclient.Refusal](err); ok {
 			return nil, &RefusedError{said.Code, fmt.Sprintf("the lease of this push is not valid: %s.\nDo not push work done under it: acquire again, fetch, and decide again.", said.Detail)}
 		}
@@ -176,7 +176,7 @@ func (h *Hook) ask(ctx context.Context, path string, fences []interlock.Fence) (
 			return h.answer(f, err)
 		}
 	}
-	holders, more, err := h.Door.Holders(ctx, f.key)
+	holders, more, err := h.API.Holders(ctx, f.key)
 	if err != nil {
 		return h.answer(f, err)
 	}
@@ -205,7 +205,7 @@ func (h *Hook) ask(ctx context.Context, path string, fences []interlock.Fence) (
 // covered reports whether one of the fences may write a key.
 func (h *Hook) covered(ctx context.Context, key interlock.Key, fences []interlock.Fence) (bool, error) {
 	for _, fence := range fences {
-		err := h.Door.CheckFence(ctx, key, fence)
+		err := h.API.CheckFence(ctx, key, fence)
 		if apiclient.CodeOf(err) != interlock.CodeFenced {
 			return err == nil, err
 		}

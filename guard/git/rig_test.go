@@ -54,7 +54,7 @@ func beHook(text string) int {
 		panic(err)
 	}
 	hook := Hook{
-		Door: d, Keys: keys, Require: s.Require, Refs: s.Refs, MaxPaths: s.MaxPaths, Leases: Shown(os.Getenv), User: s.User,
+		API: d, Keys: keys, Require: s.Require, Refs: s.Refs, MaxPaths: s.MaxPaths, Leases: Shown(os.Getenv), User: s.User,
 	}
 	if err := hook.Check(context.Background(), os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, err)

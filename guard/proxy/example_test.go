@@ -37,7 +37,7 @@ func Example() {
 		Config: &proxy.Config{Routes: []proxy.Route{
 			{Methods: []string{"POST"}, Path: "/accounts/{id:int}/fees", Key: "account:{id}", Demand: proxy.DemandLease},
 		}},
-		Door: d, Upstream: upstream, Records: io.Discard, Failed: func(err error) { fmt.Println(err) },
+		API: d, Upstream: upstream, Records: io.Discard, Failed: func(err error) { fmt.Println(err) },
 	})
 	if err != nil {
 		fmt.Println(err)

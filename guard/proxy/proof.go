@@ -100,9 +100,9 @@ func (p *Proxy) proof(c *call, header http.Header) (proof, *refusal) {
 // have other spellings there.
 func (p *Proxy) byLease(id interlock.LeaseID, key interlock.Key) proof {
 	return func(ctx context.Context) (bearer, error) {
-		lease, err := p.door.Lease(ctx, id)
+		lease, err := p.api.Lease(ctx, id)
 		if err == nil {
-			err = p.door.CheckFence(ctx, key, lease.Fence)
+			err = p.api.CheckFence(ctx, key, lease.Fence)
 		}
 		return bearer{lease.Agent, lease.Session, lease.Fence}, err
 	}

@@ -21,7 +21,7 @@ import (
 // Options are the parts of a Proxy. All but Calls are required.
 type Options struct {
 	Config   *Config
-	Door     *apiclient.Client
+	API      *apiclient.Client
 	Upstream *url.URL    // the API; its path goes before that of each call
 	Records  io.Writer   // gets a Record for every call, one a line
 	Failed   func(error) // gets the errors of records and calls that could not be written
@@ -35,7 +35,7 @@ type Options struct {
 type Proxy struct {
 	cfg      *Config
 	rules    []*rule
-	door     *apiclient.Client
+	api      *apiclient.Client
 	upstream *url.URL
 	hosts    map[string]bool
 	signed   *statements // nil: no route demands them
@@ -69,11 +69,11 @@ func New(o Options) (*Proxy, error) {
 		cfg.MaxWaiting = max(1, cfg.MaxCalls/4)
 	}
 	p := &Proxy{
-		cfg: &cfg, rules: rules, door: o.Door, upstream: o.Upstream, hosts: map[string]bool{},
+		cfg: &cfg, rules: rules, api: o.API, upstream: o.Upstream, hosts: map[string]bool{},
 		records: recorder{to: o.Records, failed: o.Failed}, turns: turns{line: cfg.MaxWaiting},
 	}
 	if cfg.Statements != nil {
-		p.signed = newStatements(cfg.Statements, o.Door)
+		p.signed = newStatements(cfg.Statements, o.API)
 		p.turns.keep = signed.MaxTTL + signed.Leeway
 	}
 	for _, host := range cfg.Hosts {

@@ -61,7 +61,7 @@ func newRig(t *testing.T, config string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.options = Options{Config: cfg, Door: d, Upstream: upstream, Records: r.log, Failed: func(err error) { t.Error(err) }}
+	r.options = Options{Config: cfg, API: d, Upstream: upstream, Records: r.log, Failed: func(err error) { t.Error(err) }}
 	r.start()
 	return r
 }

@@ -28,7 +28,7 @@ type Config struct {
 	// directory for temporary files. It stays there for inspection.
 	Dir string
 
-	// Server is the address of a running server's gRPC door; Namespace and
+	// Server is the address of a running server's session streams; Namespace and
 	// Credential are what it asks for. "" starts a server for the time of the race.
 	Server     string
 	Namespace  string

@@ -3,7 +3,7 @@
 //
 // New takes what the engine found stale and returns, for each document, the version then and
 // now, all its authors, with time and note, and the difference; and Message, text ready for a
-// prompt. Every door that answers with a packet answers with this one.
+// prompt. Every API that answers with a packet answers with this one.
 //
 // Two things hold whatever the documents and the notes are. A packet is bounded in
 // size and in the work that it costs: what is cut is marked as cut, and documents

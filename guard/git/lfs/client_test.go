@@ -70,7 +70,7 @@ func newSite(t *testing.T) *site {
 func newHandler(t *testing.T, url string, cfg Config) *Handler {
 	t.Helper()
 	var err error
-	if cfg.Door, err = apiclient.New(apiclient.Config{URLs: []string{url}}); err != nil {
+	if cfg.API, err = apiclient.New(apiclient.Config{URLs: []string{url}}); err != nil {
 		t.Fatal(err)
 	}
 	if cfg.Keys, err = git.NewKeys(git.DefaultTemplate, "web"); err != nil {

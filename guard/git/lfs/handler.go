@@ -16,9 +16,9 @@ import (
 	"github.com/interlockdev/interlock/guard/git"
 )
 
-// Config is the configuration of a Handler. Door and Keys are required.
+// Config is the configuration of a Handler. API and Keys are required.
 type Config struct {
-	Door *apiclient.Client
+	API  *apiclient.Client
 	Keys git.Keys
 	// TTL is how long a lock lives; it is never renewed. 0 means interlock.MaxTTL, which is the
 	// longest.
@@ -114,7 +114,7 @@ func (c *call) lock() {
 		return
 	}
 	key := c.cfg.Keys.Key(body.Path)
-	lease, err := c.cfg.Door.Acquire(c.r.Context(), c.user, "locked with git lfs", key, c.cfg.TTL)
+	lease, err := c.cfg.API.Acquire(c.r.Context(), c.user, "locked with git lfs", key, c.cfg.TTL)
 	if apiclient.CodeOf(err) == interlock.CodeHeld {
 		c.held(key)
 		return
@@ -129,7 +129,7 @@ func (c *call) lock() {
 
 // held answers with the holder of the requested file, or of a path above or below it.
 func (c *call) held(key interlock.Key) {
-	holders, _, err := c.cfg.Door.Holders(c.r.Context(), key)
+	holders, _, err := c.cfg.API.Holders(c.r.Context(), key)
 	if err != nil {
 		c.fail(err)
 		return
@@ -230,7 +230,7 @@ func (c *call) unlock(id string) {
 		if l.Owner.Name != c.user {
 			reason = "unlocked by force by " + c.user + " with git lfs"
 		}
-		err := c.cfg.Door.Revoke(c.r.Context(), l.key, l.fence, reason)
+		err := c.cfg.API.Revoke(c.r.Context(), l.key, l.fence, reason)
 		if err != nil && apiclient.CodeOf(err) != interlock.CodeFenced { // else it is over already
 			c.fail(err)
 			return

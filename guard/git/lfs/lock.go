@@ -54,7 +54,7 @@ func (c *call) locks(cursor string, limit int) (locks []lock, next string, err e
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	held, next, err := c.cfg.Door.List(c.r.Context(), c.cfg.Keys.Prefix(), cursor, min(limit, maxLimit))
+	held, next, err := c.cfg.API.List(c.r.Context(), c.cfg.Keys.Prefix(), cursor, min(limit, maxLimit))
 	for i := range held {
 		if path, ok := c.cfg.Keys.Path(held[i].Key); ok {
 			locks = appendLocks(locks, path, held[i].Holders)
@@ -65,7 +65,7 @@ func (c *call) locks(cursor string, limit int) (locks []lock, next string, err e
 
 // locksAt returns the locks of one path.
 func (c *call) locksAt(path string) (locks []lock, err error) {
-	holders, _, err := c.cfg.Door.Holders(c.r.Context(), c.cfg.Keys.Key(path))
+	holders, _, err := c.cfg.API.Holders(c.r.Context(), c.cfg.Keys.Key(path))
 	for i := range holders {
 		if at, ok := c.cfg.Keys.Path(holders[i].Key); ok && at == path {
 			locks = appendLocks(locks, path, holders[i:i+1])

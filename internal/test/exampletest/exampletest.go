@@ -12,7 +12,7 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// Run calls run, which is an example's, with the address of the gRPC door of a new
+// Run calls run, which is an example's, with the address of the session streams of a new
 // server that keeps its journal in memory, and fails the test unless it prints want.
 func Run(t *testing.T, run func(ctx context.Context, addr string, out io.Writer) error, want string) {
 	t.Helper()

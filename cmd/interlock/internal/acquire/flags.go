@@ -191,7 +191,7 @@ func (q *ClaimFlags) OnConflict() interlock.OnConflict {
 	return interlock.Wait
 }
 
-// Fields returns its fields for the HTTP/JSON door.
+// Fields returns its fields for the HTTP API.
 func (q *ClaimFlags) Fields(body map[string]any) {
 	conflict := q.OnConflict()
 	body["on_conflict"] = conflict.String()

@@ -165,7 +165,7 @@ func (t *Target) BeatAfter(ttl time.Duration) time.Duration {
 	return ttl / 3
 }
 
-// grpcBeside is the default address of the gRPC door: on the next port.
+// grpcBeside is the default address of the session streams: on the next port.
 func grpcBeside(base *url.URL) (string, error) {
 	_, normal, _ := net.SplitHostPort(DefaultGRPC)
 	if base.Port() == "" {

@@ -103,12 +103,12 @@ func (p *preReceive) run(ctx context.Context, a *cli.App) error {
 	if p.maxPaths < 1 {
 		return cli.Usagef("--max-paths %d: want at least 1", p.maxPaths)
 	}
-	d, err := door(a)
+	d, err := serverAPI(a)
 	if err != nil {
 		return err
 	}
 	hook := git.Hook{
-		Door: d, Keys: keys, Require: git.RequireNone, Refs: p.refs, MaxPaths: p.maxPaths, Leases: git.Shown(os.Getenv),
+		API: d, Keys: keys, Require: git.RequireNone, Refs: p.refs, MaxPaths: p.maxPaths, Leases: git.Shown(os.Getenv),
 	}
 	if p.require.Value != "" {
 		hook.Require = git.Require(p.require.Value)

@@ -81,7 +81,7 @@ func (g *guardHTTP) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return cli.Usagef("--config: %w", err)
 	}
-	d, err := door(a)
+	d, err := serverAPI(a)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (g *guardHTTP) run(ctx context.Context, a *cli.App) error {
 		records = file
 	}
 	o := proxy.Options{
-		Config: cfg, Door: d, Upstream: upstream, Records: records,
+		Config: cfg, API: d, Upstream: upstream, Records: records,
 		Failed: func(err error) { a.Complain("a call could not be recorded: %v", err) },
 	}
 	if g.calls == "" {

@@ -63,11 +63,11 @@ func (g *guardLFS) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	d, err := door(a)
+	d, err := serverAPI(a)
 	if err != nil {
 		return err
 	}
-	cfg := lfs.Config{Door: d, Keys: keys, TTL: g.ttl, Path: g.path, Hosts: g.hosts}
+	cfg := lfs.Config{API: d, Keys: keys, TTL: g.ttl, Path: g.path, Hosts: g.hosts}
 	if g.users != "" {
 		if cfg.Users, err = lfs.LoadUsers(g.users); err != nil {
 			return cli.Usagef("--users: %w", err)

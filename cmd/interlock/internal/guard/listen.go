@@ -99,8 +99,8 @@ func (l *listenFlags) serve(ctx context.Context, a *cli.App, s *http.Server) err
 // guardShutdown is how long calls under way may go on after a signal.
 const guardShutdown = 10 * time.Second
 
-// door is the server's, as a guard uses it.
-func door(a *cli.App) (*apiclient.Client, error) {
+// serverAPI is the server's API, as a guard uses it.
+func serverAPI(a *cli.App) (*apiclient.Client, error) {
 	t := &a.Server
 	return apiclient.New(apiclient.Config{
 		URLs: t.URLs(), Credential: t.Credential, Namespace: t.Tenant(), TLS: t.TLS,

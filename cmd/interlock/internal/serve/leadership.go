@@ -65,7 +65,7 @@ type leadership struct {
 	sending  sync.WaitGroup // of messages of webhooks
 }
 
-// openLeadership makes the shard and its doors over a journal, which it closes when it fails.
+// openLeadership makes the shard and its APIs over a journal, which it closes when it fails.
 // Where the journal is a copy, fences jump. A copy also gets keys of its own: signed by
 // it, a fence that has jumped would lock out the original's holders.
 func openLeadership(

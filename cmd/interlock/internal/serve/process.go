@@ -16,7 +16,7 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// process is a running server: its doors, and behind them a tenure while it is the owner of
+// process is a running server: its APIs, and behind them a tenure while it is the owner of
 // the shard.
 type process struct {
 	cfg         *serveConfig
@@ -36,8 +36,8 @@ type process struct {
 	turn   *activeServer // nil where the journal has one server only
 }
 
-// startProcess opens the journal, replays it and serves both doors; or, where servers take
-// turns, serves both doors as a standby.
+// startProcess opens the journal, replays it and serves both APIs; or, where servers take
+// turns, serves both APIs as a standby.
 func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *process, err error) {
 	p := &process{cfg: cfg, log: log, failed: make(chan error, 2), memory: watchMemory(cfg.MaxMemory, log)}
 	if err := p.configure(cfg); err != nil {
@@ -131,7 +131,7 @@ func listenTCP(ctx context.Context, addr string, gate *server.Gate, words bool) 
 	return gate.Listener(l.(*net.TCPListener), words), nil
 }
 
-// serve lets the doors answer.
+// serve lets the APIs answer.
 func (p *process) serve() {
 	p.httpServer = p.front.HTTPServer(p.log)
 	if p.certificate != nil {
@@ -158,7 +158,7 @@ func (p *process) serve() {
 	}()
 }
 
-// serverConfig is what the doors of a tenure and those of a standby have in common.
+// serverConfig is what the APIs of a tenure and those of a standby have in common.
 func (p *process) serverConfig() server.Config {
 	return server.Config{
 		Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,

@@ -309,7 +309,7 @@ func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
 				log.Info("SIGHUP: there are neither credentials nor certificates to read again; going on")
 			}
 		case err := <-p.failed:
-			// A door that fails by itself leaves a server that no client can use.
+			// An API that fails by itself leaves a server that no client can use.
 			return errors.Join(fmt.Errorf("a listener failed: %w", err), p.shutdown(ctx, cfg.ShutdownTimeout))
 		case <-p.ended():
 			err := p.why()

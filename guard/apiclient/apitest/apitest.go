@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// Serve starts a server that ends with the test. Its URL is that of the HTTP door.
+// Serve starts a server that ends with the test. Its URL is that of the HTTP API.
 func Serve(t testing.TB) *httptest.Server {
 	t.Helper()
 	j, err := (&memjournal.Store{}).Open(t.Context())
