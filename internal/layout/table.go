@@ -89,15 +89,16 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/account",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/view", "client", "internal/filelock", "writer/account",
+			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/link",
+			"cmd/interlock/internal/view", "internal/api", "internal/filelock", "writer/account",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/acquire",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/link", "cmd/interlock/internal/view", "internal/prose",
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/link", "cmd/interlock/internal/view",
+			"internal/api", "internal/prose",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
 	},
@@ -131,14 +132,14 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/effect",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/job", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/view", "client",
+			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/job", "cmd/interlock/internal/link",
+			"cmd/interlock/internal/view", "internal/api",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/feed",
-		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "client"},
+		local:  []string{".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "internal/api"},
 	},
 	{
 		folder: "cmd/interlock/internal/file",
@@ -165,8 +166,8 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/journal",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "cmd/interlock/internal/view", "engine",
-			"journal", "shard",
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "cmd/interlock/internal/view",
+			"engine", "internal/api", "journal", "shard",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
 	},
@@ -180,27 +181,30 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/link",
-		local:  []string{"cmd/interlock/internal/cli", "client"},
+		local:  []string{"client", "cmd/interlock/internal/cli", "internal/api"},
 		remote: []string{"github.com/spf13/pflag"},
 	},
 	{
 		folder: "cmd/interlock/internal/message",
-		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/task", "cmd/interlock/internal/view"},
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/task", "cmd/interlock/internal/view",
+			"internal/api",
+		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/namespace",
-		local:  []string{"cmd/interlock/internal/cli", "cmd/interlock/internal/view"},
+		local:  []string{"cmd/interlock/internal/cli", "cmd/interlock/internal/view", "internal/api"},
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
 	},
 	{
 		folder: "cmd/interlock/internal/pattern",
-		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view"},
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "internal/api"},
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
 	},
 	{
 		folder: "cmd/interlock/internal/queue",
-		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view"},
+		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "internal/api"},
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
 	},
 	{
@@ -221,7 +225,10 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/state",
-		local:  []string{".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/view"},
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/view",
+			"internal/api",
+		},
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
 	},
 	{

@@ -14,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/writer/account"
 )
 
@@ -72,7 +73,7 @@ means that the file is refused.`,
 
 // accountsSetup is how the queue and the pattern of the accounts stand on a server.
 type accountsSetup struct {
-	queue   view.QueueSettings
+	queue   api.QueueRequest
 	missing bool // there is no such queue
 	writer  string
 	shape   string
@@ -80,7 +81,7 @@ type accountsSetup struct {
 
 func lookUpSetup(ctx context.Context, a *cli.App, f *account.File) (s accountsSetup, err error) {
 	_, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: view.QueuePath(f.Queue, "")})
-	var queue struct{ Queue view.Queue }
+	var queue api.QueueView
 	switch {
 	case cli.IsRefused(err, interlock.CodeUnknownQueue):
 		s.missing = true
@@ -90,26 +91,19 @@ func lookUpSetup(ctx context.Context, a *cli.App, f *account.File) (s accountsSe
 		if err := json.Unmarshal(answer, &queue); err != nil {
 			return s, err
 		}
-		s.queue = queue.Queue.QueueSettings
+		s.queue = queue.Queue.QueueRequest
 	}
 	writers, err := writers(ctx, a)
 	for _, w := range writers {
 		if w.Name == f.Pattern {
-			s.writer, s.shape = w.Queue, w.Shape
+			s.writer, s.shape = w.WriterQueue, w.Shape
 		}
 	}
 	return s, err
 }
 
-// writerAnswer is a pattern that names a queue as single writer of its keys.
-type writerAnswer struct {
-	Name  string `json:"name"`
-	Shape string `json:"pattern"`
-	Queue string `json:"queue"`
-}
-
-func writers(ctx context.Context, a *cli.App) ([]writerAnswer, error) {
-	var got struct{ Writers []writerAnswer }
+func writers(ctx context.Context, a *cli.App) ([]api.Writer, error) {
+	var got api.WriterList
 	_, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: "/v1/writers"})
 	if err == nil {
 		err = json.Unmarshal(answer, &got)
@@ -199,7 +193,9 @@ func setUpAccounts(ctx context.Context, a *cli.App, f *account.File) error {
 	}
 	q := s.queue
 	q.Pull, q.Submit, q.Approvers, q.MinApprovals = f.Writers, f.Senders, f.Approvers, f.MinApprovals
-	set := cli.Request{Method: http.MethodPut, Path: view.QueuePath(f.Queue, ""), Body: q, ID: cli.FreshID(), Again: true}
+	set := cli.Request{
+		Method: http.MethodPut, Path: view.QueuePath(f.Queue, ""), Body: &q, ID: cli.FreshID(), Again: true,
+	}
 	if err := a.Call(ctx, set, &struct{}{}, func() error {
 		a.Say(
 			"set: queue %s; %s may pull, %s may send, %s may approve\n", cli.Clean(f.Queue), cli.Clean(namesOr(f.Writers)),
@@ -210,8 +206,8 @@ func setUpAccounts(ctx context.Context, a *cli.App, f *account.File) error {
 		return err
 	}
 	set = cli.Request{
-		Method: http.MethodPut, Path: view.WriterPath(f.Pattern), Body: map[string]any{"queue": f.Queue, "pattern": f.Shape},
-		ID: cli.FreshID(), Again: true,
+		Method: http.MethodPut, Path: view.WriterPath(f.Pattern), ID: cli.FreshID(), Again: true,
+		Body: &api.WriterRequest{Queue: f.Queue, Pattern: f.Shape},
 	}
 	return a.Call(ctx, set, &struct{}{}, func() error {
 		a.Say("set: queue %s is the single writer of %s\n", cli.Clean(f.Queue), cli.Clean(f.Shape))

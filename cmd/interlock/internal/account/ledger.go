@@ -20,6 +20,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/feed"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/filelock"
 	"github.com/interlockdev/interlock/writer/account"
 )
@@ -35,10 +36,7 @@ func (l accountLogs) Log(ctx context.Context, key interlock.Key, from uint64) it
 			_, answer, err := l.api.Do(
 				ctx, cli.Request{Method: http.MethodGet, Path: view.MailboxPath(string(key)) + "/log", Query: query},
 			)
-			var page struct {
-				Entries []view.LogEntry `json:"entries"`
-				Next    uint64          `json:"next,string"`
-			}
+			var page api.Log
 			if err == nil {
 				err = json.Unmarshal(answer, &page)
 			}
@@ -61,9 +59,9 @@ func (l accountLogs) Log(ctx context.Context, key interlock.Key, from uint64) it
 }
 
 // entryOf is the entry as packages have it.
-func entryOf(e *view.LogEntry, key interlock.Key) (x interlock.LogEntry, err error) {
+func entryOf(e *api.LogEntry, key interlock.Key) (x interlock.LogEntry, err error) {
 	state, ok := interlock.ParseTaskState(e.State)
-	if !ok || e.Document == nil {
+	if !ok || e.Document.Key == "" {
 		return x, fmt.Errorf(
 			"entry %d of %s cannot be read: is this client older than the server?", e.Seq, cli.Clean(string(key)),
 		)
@@ -98,7 +96,7 @@ func keepLedger(ctx context.Context, a *cli.App, queue string, l *account.Ledger
 		return nil, err
 	}
 	for _, w := range writers {
-		if prefix, _, _ := strings.Cut(w.Shape, "{"); w.Queue == queue {
+		if prefix, _, _ := strings.Cut(w.Shape, "{"); w.WriterQueue == queue {
 			k.prefixes = append(k.prefixes, prefix)
 		}
 	}
@@ -121,7 +119,7 @@ func (k *ledgerKeeper) sweep(ctx context.Context) error {
 	done := map[interlock.Key]bool{}
 	for _, prefix := range k.prefixes {
 		err := k.pages(ctx, "/v1/state", url.Values{"prefix": {prefix}}, func(answer []byte) (string, error) {
-			var page view.Documents
+			var page api.Documents
 			if err := json.Unmarshal(answer, &page); err != nil {
 				return "", err
 			}
@@ -140,15 +138,12 @@ func (k *ledgerKeeper) sweep(ctx context.Context) error {
 		}
 	}
 	return k.pages(ctx, "/v1/tasks", url.Values{"queue": {k.queue}}, func(answer []byte) (string, error) {
-		var page struct {
-			Tasks  []view.Task
-			Cursor string
-		}
+		var page api.TaskList
 		if err := json.Unmarshal(answer, &page); err != nil {
 			return "", err
 		}
 		for i := range page.Tasks {
-			t := &page.Tasks[i]
+			t := view.TaskOf(&page.Tasks[i])
 			if len(t.Claims) != 1 || !k.concerns(t.Claims[0].Key) {
 				continue
 			}
@@ -176,7 +171,7 @@ func (k *ledgerKeeper) document(ctx context.Context, key interlock.Key) (d inter
 	if err != nil {
 		return d, err
 	}
-	var got view.Documents
+	var got api.Documents
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return d, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // Neighbours is the flow in which this command was started, by an "interlock run" or for a task, and
@@ -43,9 +44,8 @@ func (o *Neighbours) Await(name string, lost context.CancelCauseFunc) (end func(
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		body := map[string]any{
-			"session": o.session, "flow": o.flow, "on": map[string]string{"session": name}, "wait_ms": 0,
-			"purpose": "a command of its own",
+		body := &api.DeclareRequest{
+			Session: o.session, Flow: o.flow, On: api.PartyRequest{Session: name}, Purpose: "a command of its own",
 		}
 		ask := cli.Request{Method: http.MethodPost, Path: "/v1/waits", Body: body, ID: cli.FreshID()}
 		var got view.LeaseAnswer

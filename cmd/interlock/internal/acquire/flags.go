@@ -1,13 +1,15 @@
 package acquire
 
 import (
-	"strconv"
+	"cmp"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // Flags is the flags with which a lease is asked for, by run and by lock.
@@ -191,45 +193,28 @@ func (q *ClaimFlags) OnConflict() interlock.OnConflict {
 	return interlock.Wait
 }
 
-// Fields returns its fields for the HTTP API.
-func (q *ClaimFlags) Fields(body map[string]any) {
+// Conflict returns the fields of a request that say what becomes of it in a conflict.
+func (q *ClaimFlags) Conflict() (onConflict string, wait *api.Milliseconds, maxWait api.Milliseconds) {
 	conflict := q.OnConflict()
-	body["on_conflict"] = conflict.String()
 	if conflict == interlock.Wait {
-		body["wait_ms"] = 0
+		wait = new(api.Milliseconds)
 	}
-	cli.SetMillis(body, "max_wait_ms", q.MaxWait)
+	return conflict.String(), wait, q.MaxWait.Milliseconds()
 }
 
-// Fields sets the request's fields of the HTTP API.
-func (q *Flags) Fields(body map[string]any) {
-	q.ClaimFlags.Fields(body)
-	body["agent"], body["purpose"], body["priority"] = q.Agent, q.Purpose, q.Priority
-	if q.Agent == "" {
-		body["agent"] = cli.OwnName()
-	}
-	if q.Any {
-		body["any"] = true
-	}
-	if q.AnyPrefix != "" {
-		body["any_prefix"] = q.AnyPrefix
-	}
-	if q.Group != "" {
-		body["group"] = q.Group
-	}
-	if q.MaxPosition != 0 {
-		body["max_position"] = q.MaxPosition
-	}
-	if q.AsOf > 0 {
-		body["as_of"] = strconv.FormatUint(q.AsOf, 10)
+// Request returns the request for a lease on some keys.
+func (q *Flags) Request(claims []interlock.Claim) *api.AcquireRequest {
+	body := &api.AcquireRequest{
+		Agent: cmp.Or(q.Agent, cli.OwnName()), Purpose: q.Purpose, Priority: q.Priority, Any: q.Any, Prefix: q.AnyPrefix,
+		Group: q.Group, MaxPosition: q.MaxPosition, AsOf: interlock.Version(q.AsOf), Claims: view.ClaimsOf(claims),
+		TTL: q.TTL.Milliseconds(), MaxHold: q.MaxHold.Milliseconds(), Stall: q.Stall.Milliseconds(),
+		LockDelay: q.LockDelay.Milliseconds(),
 	}
 	if q.GraceGiven {
-		body["grace_ms"] = q.Grace.Milliseconds()
+		body.Grace = new(q.Grace.Milliseconds())
 	}
-	cli.SetMillis(body, "ttl_ms", q.TTL)
-	cli.SetMillis(body, "max_hold_ms", q.MaxHold)
-	cli.SetMillis(body, "stall_ms", q.Stall)
-	cli.SetMillis(body, "lock_delay_ms", q.LockDelay)
+	body.OnConflict, body.Wait, body.MaxWait = q.Conflict()
+	return body
 }
 
 // LockTTL is longer than a session's, because a lease that a script holds has no heartbeats.

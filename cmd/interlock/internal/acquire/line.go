@@ -11,15 +11,16 @@ import (
 	"golang.org/x/term"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // HeldBy returns the end of a sentence that names the first holder, "" if there is none.
-func HeldBy(holders []cli.Holder) string {
+func HeldBy(holders []api.Holder) string {
 	if len(holders) == 0 {
 		return ""
 	}
-	return prose.HeldBy(holders[0].Name(), holders[0].Purpose)
+	return prose.HeldBy(cli.AgentName(holders[0].Name), holders[0].Purpose)
 }
 
 // Line tells a person that a command stands in line: on a terminal by one line
@@ -38,7 +39,7 @@ type Line struct {
 	length   int
 	eta      time.Duration
 	etaAt    time.Time
-	holders  []cli.Holder
+	holders  []api.Holder
 	last     string
 	shown    bool
 	ended    bool
@@ -84,7 +85,7 @@ func (l *Line) tick() {
 }
 
 // Queued takes note of a place in line. length may be 0 when it is not known.
-func (l *Line) Queued(position, length int, eta time.Duration, holders []cli.Holder) {
+func (l *Line) Queued(position, length int, eta time.Duration, holders []api.Holder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -106,7 +107,7 @@ func (l *Line) Queued(position, length int, eta time.Duration, holders []cli.Hol
 }
 
 // Blockers returns the holders that were named last.
-func (l *Line) Blockers() []cli.Holder {
+func (l *Line) Blockers() []api.Holder {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.holders
@@ -150,7 +151,7 @@ func (l *Line) text(times bool) string {
 	}
 	for i := range min(len(l.holders), 1) {
 		h := &l.holders[i]
-		fmt.Fprintf(&b, "; held by %s", h.Name())
+		fmt.Fprintf(&b, "; held by %s", cli.AgentName(h.Name))
 		if times {
 			fmt.Fprintf(&b, " for %s (%s)", cli.Short(cli.Millis(h.Held)+time.Since(l.etaAt)), cli.OrDash(cli.Clean(h.Liveness)))
 		}

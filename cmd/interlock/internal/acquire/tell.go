@@ -3,26 +3,22 @@ package acquire
 import (
 	"strings"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // Tell prints a lease so that a shell can read it, and what its holder should know besides on
 // standard error. how names what has become of it.
 func Tell(a *cli.App, how string, got *view.LeaseAnswer) {
-	keys := make([]interlock.Key, len(got.Lease.Claims))
-	for i, c := range got.Lease.Claims {
-		keys[i] = c.Key
-	}
 	a.Say("export INTERLOCK_LEASE=%s\nexport INTERLOCK_FENCE=%s\nexport INTERLOCK_KEYS=%s\n",
-		cli.Quote(got.Lease.ID), got.Lease.Fence, cli.Quote(view.JoinKeys(keys, "\n")))
+		cli.Quote(got.Lease.ID), got.Lease.Fence, cli.Quote(view.JoinKeys(view.ClaimedKeys(got.Lease.Claims), "\n")))
 	if got.Documents != nil {
 		a.Say("export INTERLOCK_AS_OF=%s\n", got.AsOf)
 	}
 	a.Complain(
 		"%s under fence %s; it ends in %s unless it is renewed", how, got.Lease.Fence,
-		cli.Short(cli.Millis(got.Lease.ExpiresIn)),
+		cli.ShortMillis(got.Lease.ExpiresIn),
 	)
 	if got.Lease.Generation > 0 {
 		a.Complain("all parties are there: generation %d of the barrier", got.Lease.Generation)
@@ -31,7 +27,7 @@ func Tell(a *cli.App, how string, got *view.LeaseAnswer) {
 	if text := view.DecisionText(got.Lease.Decision); text != "" {
 		a.Complain("%s", text)
 	}
-	if moved := got.Lease.Moved; len(moved) > 0 && got.Packet.Message == "" {
+	if moved := got.Lease.Moved; len(moved) > 0 && got.Packet == nil {
 		a.Complain(
 			"others may have changed the documents that you read at %s: read them again before you act",
 			cli.Clean(view.JoinKeys(moved, ", ")),
@@ -43,30 +39,31 @@ func Tell(a *cli.App, how string, got *view.LeaseAnswer) {
 }
 
 // tellDocuments prints the documents at the keys of a lease on standard error.
-func tellDocuments(a *cli.App, list []view.Document) {
+func tellDocuments(a *cli.App, list []api.Document) {
 	for i := range list {
 		d := &list[i]
-		key := cli.Clean(string(d.Key))
+		key, written := cli.Clean(string(d.Key)), view.Written(&d.DocumentInfo, d.Age)
 		switch {
 		case d.Absent && d.Op == "":
 			a.Complain("there is nothing at %s (version %s)", key, d.Version)
 		case d.Absent:
-			a.Complain("there is nothing at %s: version %s removed it, %s", key, d.Version, d.Writer())
+			a.Complain("there is nothing at %s: version %s removed it, %s", key, d.Version, written)
 		default:
-			a.Complain("%s is at version %s, %s", key, d.Version, d.Writer())
+			a.Complain("%s is at version %s, %s", key, d.Version, written)
 		}
 		for k := len(d.Earlier) - 1; k >= 0; k-- {
-			how := d.Earlier[k].Writer()
-			if d.Earlier[k].Absent {
+			e := &d.Earlier[k]
+			how := view.Written(&e.DocumentInfo, e.Age)
+			if e.Absent {
 				how = "removed " + how
 			}
-			a.Complain("  before: version %s, %s", d.Earlier[k].Version, how)
+			a.Complain("  before: version %s, %s", cli.Clean(e.Version), how)
 		}
-		body, err := d.Body()
+		body, err := view.Body(&d.DocumentBody)
 		switch {
 		case d.Truncated:
 			a.Complain("  it has %d bytes: interlock state get %s", d.Size, cli.Quote(string(d.Key)))
-		case err != nil || d.Base64 != nil:
+		case err != nil || d.Base64 != "":
 			a.Complain("  %d bytes that are no text", d.Size)
 		default:
 			for line := range strings.SplitSeq(strings.TrimSpace(cli.CleanLines(string(body))), "\n") {

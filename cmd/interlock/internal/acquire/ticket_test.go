@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
@@ -24,7 +25,7 @@ func TestUndo(t *testing.T) {
 	ask := func(id string) cli.Request {
 		return cli.Request{
 			Method: http.MethodPost, Path: "/v1/leases", ID: id,
-			Body: map[string]any{"claims": []view.Claim{{Key: "k", Mode: "exclusive"}}, "on_conflict": "wait"},
+			Body: &api.AcquireRequest{Claims: []api.ClaimRequest{{Key: "k"}}, OnConflict: "wait"},
 		}
 	}
 	if _, _, err := c.Do(t.Context(), ask("first")); err != nil {
@@ -34,7 +35,7 @@ func TestUndo(t *testing.T) {
 	if err != nil || status != http.StatusAccepted {
 		t.Fatal(status, err)
 	}
-	look := func() (k view.Key) {
+	look := func() (k api.KeyView) {
 		t.Helper()
 		_, answer, err := c.Do(t.Context(), cli.Request{Method: http.MethodGet, Path: cli.KeyPath("k")})
 		if err == nil {

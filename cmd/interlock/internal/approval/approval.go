@@ -17,20 +17,6 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 )
 
-// leaseQuestion is the question to a person about a parked lease.
-type leaseQuestion struct {
-	Fence     string        `json:"fence"`
-	Question  string        `json:"question"`
-	Agent     string        `json:"agent"`
-	Principal string        `json:"principal"`
-	Purpose   string        `json:"purpose"`
-	Claims    []view.Claim  `json:"claims"`
-	Asked     int64         `json:"asked_ms"`
-	Left      int64         `json:"left_ms"`
-	Keys      string        `json:"keys"`
-	Decision  *api.Decision `json:"decision"`
-}
-
 // New returns the command approval.
 func New(a *cli.App) *cobra.Command {
 	return cli.Group(
@@ -86,9 +72,9 @@ func newGet(a *cli.App) *cobra.Command {
 			case fence != "":
 				return cli.Usagef("fence %s: `interlock approval list` shows the questions of parked leases", fence)
 			}
-			var got view.TaskAnswer
+			var got api.TaskView
 			return a.Get(cmd.Context(), view.TaskPath(task, ""), nil, &got, func() error {
-				showAsking(a, &got.Task)
+				showAsking(a, view.TaskOf(&got.Task))
 				return nil
 			})
 		},
@@ -118,10 +104,7 @@ func newAnswer(a *cli.App, verdict interlock.Verdict, use, short, long, example 
 			if by == "" {
 				by = cli.Person()
 			}
-			body := map[string]any{"verdict": verdict.String(), "by": by}
-			if reason != "" {
-				body["reason"] = reason
-			}
+			body := &api.AnswerRequest{Verdict: verdict.String(), By: by, Reason: reason}
 			r := cli.Request{
 				Method: http.MethodPost, Path: "/v1/approvals/" + url.PathEscape(task+fence), Body: body, ID: cli.FreshID(),
 				Again: true,
@@ -138,7 +121,7 @@ func newAnswer(a *cli.App, verdict interlock.Verdict, use, short, long, example 
 }
 
 func answerLease(ctx context.Context, a *cli.App, r cli.Request, verdict interlock.Verdict, by string) error {
-	var got leaseVerdict
+	var got api.LeaseDecision
 	return a.Call(ctx, r, &got, func() error {
 		how := verdict.String() + " by " + cli.Clean(by)
 		if q := got.Lease; q != nil && q.Decision != nil {
@@ -155,18 +138,19 @@ func answerLease(ctx context.Context, a *cli.App, r cli.Request, verdict interlo
 }
 
 func answerTask(ctx context.Context, a *cli.App, r cli.Request, verdict interlock.Verdict, by string) error {
-	var got view.TaskAnswer
+	var got api.TaskAnswer
 	return a.Call(ctx, r, &got, func() error {
-		how := got.Task.Place()
-		if got.Task.IsSettled() {
+		t := view.TaskOf(&got.Task)
+		how := t.Place()
+		if t.IsSettled() {
 			how = "is " + cli.Clean(got.Task.State)
 		}
 		who := cli.Clean(by)
 		if p := got.Task.Approval; p != nil {
-			who = interlock.Answerer(cli.Clean(p.Name), cli.Clean(p.By))
-			if n := len(p.Given); p.Verdict == "" && n > 0 {
-				last := p.Given[n-1]
-				who = interlock.Answerer(cli.Clean(last.Name), cli.Clean(last.By))
+			who = interlock.Answerer(cli.Clean(p.Principal), cli.Clean(p.By))
+			if n := len(p.Approvals); p.Verdict == "" && n > 0 {
+				last := p.Approvals[n-1]
+				who = interlock.Answerer(cli.Clean(last.Principal), cli.Clean(last.By))
 				how += fmt.Sprintf(": it has %d of %d approvals and misses %d", n, p.Needed, p.Needed-n)
 			}
 		}
@@ -186,11 +170,7 @@ func listApprovals(ctx context.Context, a *cli.App, limit int) error {
 	}
 	shown, leases := 0, false
 	more, err := a.Pages(ctx, "/v1/approvals", url.Values{}, limit, func(answer []byte) (int, string, error) {
-		var page struct {
-			Tasks  []view.Task
-			Leases []leaseQuestion
-			Cursor string
-		}
+		var page api.ApprovalList
 		if err := json.Unmarshal(answer, &page); err != nil || a.JSON() {
 			return len(page.Tasks), page.Cursor, err
 		}
@@ -203,7 +183,7 @@ func listApprovals(ctx context.Context, a *cli.App, limit int) error {
 		}
 		for i := range page.Tasks {
 			t := &page.Tasks[i]
-			var whole view.TaskAnswer // a listing does not say what has changed
+			var whole api.TaskView // a listing does not say what has changed
 			if _, answer, err := a.API().Do(
 				ctx, cli.Request{Method: http.MethodGet, Path: view.TaskPath(t.ID, "")},
 			); err == nil &&
@@ -213,7 +193,7 @@ func listApprovals(ctx context.Context, a *cli.App, limit int) error {
 			if shown++; shown > 1 {
 				a.Say("\n")
 			}
-			showAsking(a, t)
+			showAsking(a, view.TaskOf(t))
 		}
 		return len(page.Tasks), page.Cursor, nil
 	})
@@ -233,28 +213,18 @@ func listApprovals(ctx context.Context, a *cli.App, limit int) error {
 	return nil
 }
 
-// leaseVerdict is the result of an answer about a parked lease.
-type leaseVerdict struct {
-	Lease    *leaseQuestion `json:"lease"`
-	Warnings []string       `json:"warnings"`
-}
-
 // showLeaseQuestion prints what a person is asked about a parked lease.
-func showLeaseQuestion(a *cli.App, q *leaseQuestion) {
-	a.Say("%s  a parked lease\n", a.Tint(cli.Bold, cli.Clean(q.Fence)))
+func showLeaseQuestion(a *cli.App, q *api.LeaseQuestion) {
+	a.Say("%s  a parked lease\n", a.Tint(cli.Bold, q.Fence.String()))
 	for line := range strings.SplitSeq(strings.TrimSpace(cli.CleanLines(q.Question)), "\n") {
 		a.Say("  | %s\n", line)
 	}
 	view.Fact(
 		a, "asked",
-		fmt.Sprintf("%s ago, the lease ends in %s", cli.Short(cli.Millis(q.Asked)), cli.Short(cli.Millis(q.Left))),
+		fmt.Sprintf("%s ago, the lease ends in %s", cli.ShortMillis(q.Asked), cli.ShortMillis(q.Left)),
 	)
-	view.Fact(a, "asker", asPrincipal(cli.Party{Agent: q.Agent}.Name(), q.Principal))
-	keys := make([]string, len(q.Claims))
-	for i, c := range q.Claims {
-		keys[i] = cli.Clean(string(c.Key))
-	}
-	what := strings.Join(keys, ", ") + " (" + cli.Clean(q.Keys) + ")"
+	view.Fact(a, "asker", asPrincipal(cli.AgentName(api.Name{Agent: q.Agent}), q.Principal))
+	what := cli.Clean(view.JoinKeys(view.ClaimedKeys(q.Claims), ", ")) + " (" + cli.Clean(q.Keys) + ")"
 	if purpose := cli.Clean(q.Purpose); purpose != "" {
 		what = purpose + ", " + what
 	}
@@ -282,9 +252,9 @@ func showAsking(a *cli.App, t *view.Task) {
 // askerOf is the party that asks a person: the worker at the task, or the submitter.
 func askerOf(t *view.Task) string {
 	if t.Approval == nil || t.Approval.Agent == "" || t.Approval.Agent == t.Agent {
-		return asPrincipal(t.Name(), t.Principal)
+		return asPrincipal(t.Submitter(), t.Principal)
 	}
-	return cli.Clean(t.Approval.Agent) + ", at a task of " + asPrincipal(t.Name(), t.Principal)
+	return cli.Clean(t.Approval.Agent) + ", at a task of " + asPrincipal(t.Submitter(), t.Principal)
 }
 
 // asPrincipal is the name that an agent uses, with the credential that it has, if the two differ.

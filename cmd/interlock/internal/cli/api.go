@@ -122,24 +122,7 @@ func (c *API) Explain(answer []byte, err error) error {
 
 // problem reads a problem document.
 func problem(body []byte) error {
-	var p struct {
-		Title        string
-		Code         interlock.Code
-		Detail       string
-		Key          interlock.Key
-		ConflictKind interlock.ConflictKind `json:"conflict_kind"`
-		Holders      []Holder
-		Line         *struct {
-			Length int
-			ETA    int64 `json:"eta_ms"`
-		}
-		Cycle    []CycleStep
-		Nearest  []string
-		Capacity *Capacity
-		EndedBy  string `json:"ended_by"`
-		Advice   Advice
-		At       At
-	}
+	var p api.ProblemDocument
 	if err := json.Unmarshal(body, &p); err != nil {
 		return fmt.Errorf("the refusal cannot be read (%w): is this client older than the server?", err)
 	}
@@ -147,14 +130,18 @@ func problem(body []byte) error {
 		p.Detail = p.Title
 	}
 	e := &interlock.Error{
-		Code: p.Code, Message: p.Detail, Key: p.Key, ConflictKind: p.ConflictKind,
-		Nearest: p.Nearest, Capacity: p.Capacity.word(), EndedBy: p.EndedBy, Advice: p.Advice.word(), At: p.At.word(),
+		Code: p.Code, Message: p.Detail, Key: interlock.Key(p.Key), ConflictKind: p.ConflictKind,
+		Nearest: p.Nearest, Capacity: capacityOf(p.Capacity), EndedBy: p.EndedBy,
+		Advice: interlock.Advice{
+			Action: p.Advice.Action, RetryAfter: Millis(p.Advice.RetryAfter), Message: p.Advice.Message,
+		},
+		At: interlock.At{Shard: p.At.Shard, Epoch: p.At.Epoch, Index: p.At.Index},
 	}
 	for i := range p.Holders {
-		e.Holders = append(e.Holders, p.Holders[i].word())
+		e.Holders = append(e.Holders, holderOf(&p.Holders[i]))
 	}
 	for i := range p.Cycle {
-		e.Cycle = append(e.Cycle, p.Cycle[i].word())
+		e.Cycle = append(e.Cycle, cycleStepOf(&p.Cycle[i]))
 	}
 	if p.Line != nil {
 		e.Queue = &interlock.Queue{Length: p.Line.Length, ETA: Millis(p.Line.ETA)}
@@ -222,11 +209,4 @@ func RetryAfter(err error) time.Duration {
 func IsRefused(err error, code interlock.Code) bool {
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	return ok && refusal.Code == code
-}
-
-// SetMillis leaves out what was not asked for, so that the pattern's counts.
-func SetMillis(body map[string]any, name string, d time.Duration) {
-	if d != 0 {
-		body[name] = d.Milliseconds()
-	}
 }

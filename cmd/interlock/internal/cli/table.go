@@ -44,6 +44,9 @@ func LivenessColour(liveness string) Colour {
 	return Plain
 }
 
+// LivenessCell is a holder's liveness in its colour.
+func LivenessCell(liveness string) Cell { return Coloured(Clean(liveness), LivenessColour(liveness)) }
+
 // Table aligns columns by their visible width. (text/tabwriter would count the bytes of a colour.)
 type Table struct {
 	a    *App

@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
 	"github.com/interlockdev/interlock/internal/prose"
 )
@@ -60,7 +61,10 @@ func Clip(s string, n int) string { return strings.ToValidUTF8(s[:min(n, len(s))
 func Short(d time.Duration) string { return prose.Short(d) }
 
 // Millis converts milliseconds of the HTTP API.
-func Millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+func Millis(n api.Milliseconds) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// ShortMillis is a duration of the HTTP API for people.
+func ShortMillis(n api.Milliseconds) string { return Short(Millis(n)) }
 
 // Quote makes one word for a POSIX shell.
 func Quote(s string) string {

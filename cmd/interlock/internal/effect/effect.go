@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command effect.
@@ -36,30 +38,17 @@ out; the action is never performed twice.
 	)
 }
 
-// effect is an effect in the form of the HTTP API.
-type effect struct {
-	ID        string `json:"id"`
-	Action    string `json:"action"`
-	Canonical string `json:"canonical"`
-	State     string `json:"state"`
-	cli.Party
-	Principal string          `json:"principal"`
-	Age       int64           `json:"age_ms"`
-	ExpiresIn int64           `json:"expires_in_ms"`
-	Attempt   int             `json:"attempt"`
-	Result    json.RawMessage `json:"result"`
-	Reason    string          `json:"reason"`
-	Settled   int64           `json:"settled_ms"`
-}
+// effect is an effect with the texts that describe it.
+type effect api.Effect
 
-type effectAnswer struct {
-	Outcome string
-	Effect  effect
+// claimer returns the name of the agent that claimed it.
+func (e *effect) claimer() string {
+	return cli.AgentName(api.Name{Agent: e.Agent, Session: e.Session, Flow: e.Flow})
 }
 
 // text describes it in half a sentence.
 func (e *effect) text() string {
-	text := "claimed by " + e.Name() + " " + cli.Short(cli.Millis(e.Age)) + " ago"
+	text := "claimed by " + e.claimer() + " " + cli.ShortMillis(e.Age) + " ago"
 	if e.State != interlock.EffectClaimed.String() {
 		text = cli.Clean(e.State) + ", " + text
 	}
@@ -68,7 +57,7 @@ func (e *effect) text() string {
 	}
 	switch {
 	case e.State == interlock.EffectClaimed.String() && e.ExpiresIn > 0:
-		text += ", for " + cli.Short(cli.Millis(e.ExpiresIn)) + " more"
+		text += ", for " + cli.ShortMillis(e.ExpiresIn) + " more"
 	case len(e.Result) > 0:
 		text += ", result " + cli.Clean(string(e.Result))
 	}
@@ -104,9 +93,9 @@ func (x *effectFlags) check() error {
 	return nil
 }
 
-// fields is the action in the form of the HTTP API.
-func (x *effectFlags) fields() map[string]any {
-	return map[string]any{"tool": x.tool, "target": x.target, "arguments": json.RawMessage(x.arguments)}
+// request returns the claim of the effect.
+func (x *effectFlags) request() *api.EffectRequest {
+	return &api.EffectRequest{Tool: x.tool, Target: x.target, Arguments: json.RawMessage(x.arguments)}
 }
 
 func newEffectClaim(a *cli.App) *cobra.Command {
@@ -137,17 +126,11 @@ unknown: find out, and reconcile.`,
 			if err := x.check(); err != nil {
 				return err
 			}
-			body := x.fields()
-			if body["agent"] = agent; agent == "" {
-				body["agent"] = cli.OwnName()
+			body := x.request()
+			body.Agent, body.TTL = cmp.Or(agent, cli.OwnName()), ttl.Milliseconds()
+			if body.Lease = lease; lease == "" {
+				body.Lease, _ = view.LeaseFlag("")
 			}
-			if lease == "" {
-				lease, _ = view.LeaseFlag("")
-			}
-			if lease != "" {
-				body["lease"] = lease
-			}
-			cli.SetMillis(body, "ttl_ms", ttl)
 			return claim(cmd.Context(), a, body, x.target, wait)
 		},
 	}
@@ -163,16 +146,14 @@ unknown: find out, and reconcile.`,
 }
 
 // claim claims an effect, for as long as it may wait one call after another.
-func claim(ctx context.Context, a *cli.App, body map[string]any, target string, wait time.Duration) error {
+func claim(ctx context.Context, a *cli.App, body *api.EffectRequest, target string, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	// The claim's id proves, if the answer is lost, that this process is the one that claimed.
-	body["id"] = "e_" + cli.FreshID()
+	body.ID = "e_" + cli.FreshID()
 	r := cli.Request{Method: http.MethodPost, Path: "/v1/effects", Body: body, ID: cli.FreshID(), Again: true}
 	for {
 		left := min(max(0, time.Until(deadline)), interlock.MaxLongPoll)
-		delete(body, "wait_ms")
-		cli.SetMillis(body, "wait_ms", left)
-		r.Wait = left
+		body.Wait, r.Wait = left.Milliseconds(), left
 		_, answer, err := a.API().Insist(ctx, r, false)
 		refusal, ok := errors.AsType[*interlock.Error](err)
 		if !ok || refusal.Code != interlock.CodeEffectClaimed || time.Until(deadline) <= 0 {
@@ -191,15 +172,15 @@ func claimed(a *cli.App, answer []byte, err error, target string) error {
 		}
 		return err
 	}
-	var got effectAnswer
+	var got api.EffectAnswer
 	if broken := json.Unmarshal(answer, &got); broken != nil && err == nil {
 		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", broken)
 	}
-	e := &got.Effect
+	e := (*effect)(&got.Effect)
 	switch {
 	case err == nil:
 		a.Say("export INTERLOCK_EFFECT=%s\nexport INTERLOCK_EFFECT_STATE=%s\nexport INTERLOCK_EFFECT_ACTION=%s\nexport INTERLOCK_EFFECT_RESULT=%s\n",
-			cli.Quote(e.ID), cli.Quote(cli.Clean(e.State)), cli.Quote(cli.Clean(e.Action)), cli.Quote(string(e.Result)))
+			cli.Quote(e.ID), cli.Quote(cli.Clean(e.State)), cli.Quote(cli.Clean(e.Digest)), cli.Quote(string(e.Result)))
 		a.Complain("%s", e.text())
 	case e.State == interlock.EffectClaimed.String():
 		return cli.ExitWith(
@@ -207,7 +188,9 @@ func claimed(a *cli.App, answer []byte, err error, target string) error {
 			fmt.Errorf("%s: do not do it too; wait with --wait until it is settled, and use its result", e.text()),
 		)
 	case e.State == interlock.EffectUnknown.String():
-		return cli.ExitWith(cli.ExitCode(err), fmt.Errorf("%s: do not do it again; %s", e.text(), findOut(target, e.Action)))
+		return cli.ExitWith(
+			cli.ExitCode(err), fmt.Errorf("%s: do not do it again; %s", e.text(), findOut(target, e.Digest)),
+		)
 	}
 	return err
 }
@@ -215,38 +198,37 @@ func claimed(a *cli.App, answer []byte, err error, target string) error {
 func newEffectDone(a *cli.App) *cobra.Command {
 	return settling(a, "done [RESULT]", "Report that the claimed effect was done",
 		`Report that the effect in $INTERLOCK_EFFECT was done. RESULT, JSON or text, is returned to
-later claimers of the same action.`, func(args []string) (string, map[string]any, error) {
+later claimers of the same action.`, "done", func(args []string) (any, error) {
 			if len(args) == 0 {
-				return "done", map[string]any{}, nil
+				return &api.DoneRequest{}, nil
 			}
-			return "done", map[string]any{"result": cli.ResultOf(args[0])}, nil
+			result, err := json.Marshal(cli.ResultOf(args[0]))
+			return &api.DoneRequest{Result: result}, err
 		})
 }
 
 func newEffectUnknown(a *cli.App) *cobra.Command {
 	return settling(a, "unknown [REASON]", "Report that the outcome of the claimed effect is unknown",
 		`Report that the outcome of the effect in $INTERLOCK_EFFECT is unknown, such as after a
-time-out. It cannot be claimed again until it is reconciled.`, reasoned("unknown"))
+time-out. It cannot be claimed again until it is reconciled.`, "unknown", reasoned)
 }
 
 func newEffectCancel(a *cli.App) *cobra.Command {
 	return settling(a, "cancel [REASON]", "Report that the claimed effect was not done, and will not be",
 		`Report that the effect in $INTERLOCK_EFFECT was certainly not done. The next claimer may do
-it.`, reasoned("cancel"))
+it.`, "cancel", reasoned)
 }
 
-func reasoned(how string) func(args []string) (string, map[string]any, error) {
-	return func(args []string) (string, map[string]any, error) {
-		if len(args) == 0 {
-			return how, map[string]any{}, nil
-		}
-		return how, map[string]any{"reason": args[0]}, nil
+func reasoned(args []string) (any, error) {
+	if len(args) == 0 {
+		return &api.ReasonRequest{}, nil
 	}
+	return &api.ReasonRequest{Reason: args[0]}, nil
 }
 
 // settling makes a command for the claimer of an effect to report what became of it.
-func settling(a *cli.App,
-	use, short, long string, read func(args []string) (how string, body map[string]any, err error),
+func settling(
+	a *cli.App, use, short, long, how string, read func(args []string) (body any, err error),
 ) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
@@ -256,7 +238,7 @@ func settling(a *cli.App,
 				// The text is a secret if it is nearly right, so it is not repeated.
 				return cli.Usagef("name the claim: --id, or INTERLOCK_EFFECT as `interlock effect claim` prints it")
 			}
-			how, body, err := read(args)
+			body, err := read(args)
 			if err != nil {
 				return err
 			}
@@ -273,13 +255,13 @@ func settling(a *cli.App,
 }
 
 func settle(ctx context.Context, a *cli.App, r cli.Request) error {
-	var got effectAnswer
+	var got api.EffectAnswer
 	return a.Call(ctx, r, &got, func() error {
 		if got.Effect.State == "" || got.Effect.State == "free" {
 			a.Say("free: the next claimer may do it\n")
 			return nil
 		}
-		a.Say("%s\n", got.Effect.text())
+		a.Say("%s\n", (*effect)(&got.Effect).text())
 		return nil
 	})
 }
@@ -300,10 +282,7 @@ claimer died or does not know the outcome. With --happened it counts as done; wi
 			if happened == not {
 				return cli.Usagef("--happened or --did-not-happen: use one of them")
 			}
-			body := map[string]any{"happened": happened}
-			if reason != "" {
-				body["reason"] = reason
-			}
+			body := &api.ReconcileRequest{Happened: happened, Reason: reason}
 			if result != "" {
 				if not {
 					return cli.Usagef("--result is of something that happened")
@@ -311,7 +290,7 @@ claimer died or does not know the outcome. With --happened it counts as done; wi
 				if !json.Valid([]byte(result)) {
 					return cli.Usagef("--result: want JSON")
 				}
-				body["result"] = json.RawMessage(result)
+				body.Result = json.RawMessage(result)
 			}
 			r := cli.Request{
 				Method: http.MethodPost, Path: "/v1/effects/" + url.PathEscape(args[0]) + "/reconcile", Body: body,
@@ -335,9 +314,9 @@ func newEffectGet(a *cli.App) *cobra.Command {
 		Short: "Show an effect",
 		Args:  cli.OneArg("the digest of an action"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var got effectAnswer
+			var got api.EffectView
 			return a.Get(cmd.Context(), "/v1/effects/"+url.PathEscape(args[0]), nil, &got, func() error {
-				a.Say("%s\n%s\n", cli.Clean(got.Effect.Canonical), got.Effect.text())
+				a.Say("%s\n%s\n", cli.Clean(got.Effect.Action), (*effect)(&got.Effect).text())
 				return nil
 			})
 		},
@@ -372,10 +351,7 @@ replace done ones that are older than the namespace's effect-retention.`,
 				r.Path += "/" + url.PathEscape(args[0])
 			}
 			for forgotten := 0; ; {
-				var answer struct {
-					Forgotten int
-					More      bool
-				}
+				var answer api.ForgottenEffects
 				err := a.Call(cmd.Context(), r, &answer, func() error {
 					if forgotten += answer.Forgotten; !answer.More {
 						a.Say("deleted: %d\n", forgotten)
@@ -413,16 +389,13 @@ func newEffectList(a *cli.App) *cobra.Command {
 			}
 			t := a.Table("ACTION", "STATE", "BY", "AGE", "WHAT")
 			more, err := a.Pages(cmd.Context(), "/v1/effects", query, limit, func(answer []byte) (int, string, error) {
-				var page struct {
-					Effects []effect
-					Cursor  string
-				}
+				var page api.EffectList
 				if err := json.Unmarshal(answer, &page); err != nil {
 					return 0, "", err
 				}
 				for i := range page.Effects {
-					e := &page.Effects[i]
-					t.Row(cli.Clean(e.Action), cli.Clean(e.State), e.Name(), cli.Short(cli.Millis(e.Age)), cli.Clean(e.Canonical))
+					e := (*effect)(&page.Effects[i])
+					t.Row(cli.Clean(e.Digest), cli.Clean(e.State), e.claimer(), cli.ShortMillis(e.Age), cli.Clean(e.Action))
 				}
 				return len(page.Effects), page.Cursor, nil
 			})

@@ -20,6 +20,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // effectRun is one use of effect run.
@@ -265,8 +266,7 @@ func notBegun(ctx context.Context) error {
 }
 
 func claimer(e *interlock.Effect) string {
-	who := cli.Party{Agent: e.Agent, Session: e.Session, Flow: e.Flow}
-	return who.Name()
+	return cli.AgentName(api.Name{Agent: e.Agent, Session: e.Session, Flow: e.Flow})
 }
 
 func (r *effectRun) say(format string, args ...any) {

@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // Reader reads events, connection after connection.
@@ -49,7 +50,7 @@ func (r *Reader) Start(ctx context.Context, from string) error {
 		if err != nil {
 			return err
 		}
-		var health struct{ At cli.At }
+		var health api.Status
 		if err := json.Unmarshal(answer, &health); err != nil {
 			return fmt.Errorf("the answer cannot be read: %w", err)
 		}
@@ -152,11 +153,8 @@ func (r *Reader) Read(ctx context.Context) error {
 
 func (r *Reader) line(line []byte) error {
 	var e struct {
-		Event     string
-		Index     interlock.Index `json:"index,string"`
-		Retryable bool
-		Code      interlock.Code
-		Detail    string
+		api.StreamEnd
+		Index interlock.Index `json:"index,string"` // of an event, and of a line that keeps the stream alive
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return fmt.Errorf("an event cannot be read (%w): is this client older than the server?", err)

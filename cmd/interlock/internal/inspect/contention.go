@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newContention(a *cli.App) *cobra.Command {
@@ -18,13 +19,7 @@ where it would serve better.
 Counts begin with the server's term, and older ones fade.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got struct {
-				Patterns []struct {
-					Pattern                                             string
-					Commits, Conflicts, Retries, Leased, Leases, Waited uint64
-					Advice                                              cli.Advice
-				}
-			}
+			var got api.Contention
 			return a.Get(cmd.Context(), "/v1/contention", nil, &got, func() error {
 				if len(got.Patterns) == 0 {
 					a.Complain("no statistics since the server started: they need commits, or leases in a namespace with documents")
@@ -38,7 +33,7 @@ Counts begin with the server's term, and older ones fade.`,
 					return err
 				}
 				for _, p := range got.Patterns {
-					if next := cli.AsFlags(cli.Clean(p.Advice.Message)); next != "" {
+					if next := cli.Next(p.Advice); next != "" {
 						a.Complain("%s", next)
 					}
 				}

@@ -7,19 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 	"github.com/interlockdev/interlock/internal/api"
 )
-
-type hotAnswer struct {
-	Keys []struct {
-		Key     interlock.Key `json:"key"`
-		Holders int           `json:"holders"`
-		Length  int           `json:"length"`
-	} `json:"keys"`
-}
 
 // NewKey returns the command key.
 func NewKey(a *cli.App) *cobra.Command {
@@ -48,7 +39,7 @@ member that has it now.`,
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var key view.Key
+			var key api.KeyView
 			var query url.Values
 			if cmd.Flags().Changed("resource") {
 				query = url.Values{"resource": {resource}}
@@ -60,7 +51,7 @@ member that has it now.`,
 	return cmd
 }
 
-func showKey(a *cli.App, k *view.Key) error {
+func showKey(a *cli.App, k *api.KeyView) error {
 	facts := []string{cli.Clean(k.State)}
 	if k.Length > 0 {
 		facts = append(facts, cli.Count(k.Length, "waiter", "waiters"))
@@ -69,7 +60,7 @@ func showKey(a *cli.App, k *view.Key) error {
 		facts = append(facts, "pattern "+cli.Clean(k.Pattern))
 	}
 	if k.Capacity != nil {
-		facts = append(facts, k.Capacity.Text())
+		facts = append(facts, cli.CapacityText(k.Capacity))
 	}
 	if k.Generation > 0 {
 		facts = append(facts, "generation "+strconv.FormatUint(k.Generation, 10)+" of a barrier")
@@ -78,7 +69,7 @@ func showKey(a *cli.App, k *view.Key) error {
 		facts = append(facts, "broken: it cannot open again until its holders have released")
 	}
 	if k.HoldTime > 0 {
-		facts = append(facts, "keys like it are usually held for "+cli.Short(cli.Millis(k.HoldTime)))
+		facts = append(facts, "keys like it are usually held for "+cli.ShortMillis(k.HoldTime))
 	}
 	switch {
 	case len(k.Holders) > 0:
@@ -91,7 +82,7 @@ func showKey(a *cli.App, k *view.Key) error {
 	if p := k.Part; p != nil {
 		who := "no member has it at the moment"
 		if p.Holder != nil {
-			who = p.Holder.Full() + " has it, fence " + p.Holder.Fence.String()
+			who = cli.FullName(p.Holder.Name) + " has it, fence " + p.Holder.Fence.String()
 		}
 		a.Say(
 			"%s belongs to %s, one of %s: %s\n", cli.Clean(p.Resource), cli.Clean(string(p.Key)),
@@ -107,10 +98,11 @@ func showKey(a *cli.App, k *view.Key) error {
 			if progress := cli.Clean(h.Progress); progress != "" {
 				purpose = strings.TrimSpace(purpose + " [" + progress + "]")
 			}
-			t.Row(h.Full(), cli.Clean(
-				string(h.Key),
-			), h.What(h.Mode), h.Fence, cli.Coloured(cli.Clean(h.Liveness), cli.LivenessColour(h.Liveness)),
-				cli.Short(cli.Millis(h.Held)), cli.Short(cli.Millis(h.ExpiresIn)), cli.OrDash(purpose))
+			t.Row(
+				cli.FullName(h.Name), cli.Clean(string(h.Key)), cli.ModeText(h.Mode, h.Count), h.Fence,
+				cli.LivenessCell(h.Liveness),
+				cli.ShortMillis(h.Held), cli.ShortMillis(h.ExpiresIn), cli.OrDash(purpose),
+			)
 		}
 		if err := t.Write(a.Out); err != nil {
 			return err
@@ -120,7 +112,7 @@ func showKey(a *cli.App, k *view.Key) error {
 		}
 		for i := range k.Holders {
 			if h := &k.Holders[i]; h.Yield != nil {
-				a.Say("%s\n", h.Yield.Told(h.Name()))
+				a.Say("%s\n", cli.YieldTold(h.Yield, cli.AgentName(h.Name)))
 			}
 		}
 	}
@@ -134,11 +126,11 @@ func showKey(a *cli.App, k *view.Key) error {
 			case w.Offered:
 				expected = "offered"
 			case w.ETA > 0:
-				expected = cli.Short(cli.Millis(w.ETA))
+				expected = cli.ShortMillis(w.ETA)
 			}
 			t.Row(
-				w.Position, w.Full(), w.What(w.Mode), w.Priority, cli.Short(cli.Millis(w.Waited)), expected,
-				cli.OrDash(cli.Clean(w.Purpose)),
+				w.Position, cli.FullName(w.Name), cli.ModeText(w.Mode, w.Count), w.Priority,
+				cli.ShortMillis(w.Waited), expected, cli.OrDash(cli.Clean(w.Purpose)),
 			)
 		}
 		if err := t.Write(a.Out); err != nil {
@@ -160,7 +152,7 @@ func showKey(a *cli.App, k *view.Key) error {
 func showNotes(a *cli.App, notes []api.Note) {
 	for i := range notes {
 		n := &notes[i]
-		head := cli.Party{Agent: n.Agent}.Name() + ", " + cli.Short(cli.Millis(n.Age)) + " ago, fence " + n.Fence.String()
+		head := cli.AgentName(api.Name{Agent: n.Agent}) + ", " + cli.ShortMillis(n.Age) + " ago, fence " + n.Fence.String()
 		if outcome := cli.Clean(n.Outcome); outcome != "" {
 			head += ", " + outcome
 		}

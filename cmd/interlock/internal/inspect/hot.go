@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newHot(a *cli.App) *cobra.Command {
@@ -16,7 +17,7 @@ func newHot(a *cli.App) *cobra.Command {
 		Short: "List the busiest keys",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var hot hotAnswer
+			var hot api.Hot
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
 			return a.Get(cmd.Context(), "/v1/hot", query, &hot, func() error {
 				if len(hot.Keys) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newList(a *cli.App) *cobra.Command {
@@ -73,10 +74,7 @@ func listParked(ctx context.Context, a *cli.App, limit int) error {
 	t := a.Table("KEY", "MODE", "HOLDER", "KEYS", "PARKED", "ENDS", "FENCE", "REASON")
 	shown := 0
 	more, err := a.Pages(ctx, "/v1/parked", url.Values{}, limit, func(answer []byte) (int, string, error) {
-		var page struct {
-			Leases []view.ParkedLease
-			Cursor string
-		}
+		var page api.ParkedList
 		if err := json.Unmarshal(answer, &page); err != nil {
 			return 0, "", err
 		}
@@ -103,15 +101,14 @@ func listParked(ctx context.Context, a *cli.App, limit int) error {
 }
 
 // parkedRow adds a lease: a line for each of its keys, and the rest on the first of them.
-func parkedRow(t *cli.Table, l *view.ParkedLease) {
+func parkedRow(t *cli.Table, l *api.ParkedLease) {
 	rest := []any{
-		l.Name(), l.Parking.Keys, cli.Short(cli.Millis(l.Parking.Since)), cli.Short(cli.Millis(l.Parking.Left)),
-		l.Fence.String(),
-		cli.Clean(l.Parking.Reason),
+		cli.AgentName(api.Name{Agent: l.Agent}), l.Parking.Keys, cli.ShortMillis(l.Parking.Since),
+		cli.ShortMillis(l.Parking.Left), l.Fence.String(), cli.Clean(l.Parking.Reason),
 	}
 	for i := range l.Claims {
 		c := &l.Claims[i]
-		t.Row(append([]any{cli.Clean(string(c.Key)), c.What()}, rest...)...)
+		t.Row(append([]any{cli.Clean(string(c.Key)), view.ClaimText(c)}, rest...)...)
 		rest = nil
 	}
 }
@@ -121,7 +118,7 @@ func list(ctx context.Context, a *cli.App, query url.Values, limit int) error {
 	t := a.Table("KEY", "MODE", "HOLDER", "LIVENESS", "HELD", "EXPIRES", "WAITING")
 	shown := 0
 	more, err := a.Pages(ctx, "/v1/keys", query, limit, func(answer []byte) (int, string, error) {
-		var page view.Keys
+		var page api.KeyList
 		if err := json.Unmarshal(answer, &page); err != nil {
 			return 0, "", err
 		}
@@ -153,7 +150,7 @@ func beginning(prefix string) string {
 }
 
 // keyRows adds a page: a line for each holder, and the key on the first of them.
-func keyRows(t *cli.Table, page *view.Keys) {
+func keyRows(t *cli.Table, page *api.KeyList) {
 	for i := range page.Keys {
 		k := &page.Keys[i]
 		key, waiting := cli.Clean(string(k.Key)), "-"
@@ -166,9 +163,9 @@ func keyRows(t *cli.Table, page *view.Keys) {
 		for j := range k.Holders {
 			h := &k.Holders[j]
 			t.Row(
-				key, h.What(h.Mode), h.Name(), cli.Coloured(cli.Clean(h.Liveness), cli.LivenessColour(h.Liveness)),
-				cli.Short(cli.Millis(h.Held)),
-				cli.Short(cli.Millis(h.ExpiresIn)), waiting,
+				key, cli.ModeText(h.Mode, h.Count), cli.AgentName(h.Name), cli.LivenessCell(h.Liveness),
+				cli.ShortMillis(h.Held),
+				cli.ShortMillis(h.ExpiresIn), waiting,
 			)
 			key, waiting = "", ""
 		}

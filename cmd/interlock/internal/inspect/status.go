@@ -7,31 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
-
-// serverStatus is the answer of GET /v1/status.
-type serverStatus struct {
-	Role      string
-	Version   string
-	Started   time.Time
-	Up        int64 `json:"up_ms"`
-	Namespace struct {
-		Name                                              string
-		Keys, Leases, Waiters, Sessions, Documents, Tasks int
-		StateBytes                                        int64 `json:"state_bytes"`
-		DeadLetters                                       int   `json:"dead_letters"`
-		Approvals                                         int
-	}
-	Server *struct {
-		Namespaces, Keys, Leases, Waiters, Sessions int
-		Journal                                     struct {
-			First, Index, Snapshot string
-			Bytes                  int64
-			FreeBytes              int64 `json:"free_bytes"`
-		}
-	}
-	Warnings []string
-}
 
 // NewStatus returns the command status.
 func NewStatus(a *cli.App) *cobra.Command {
@@ -45,29 +22,29 @@ every caller of a server without credentials.`,
   interlock status -o json | jq -r '.warnings[]?'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var s serverStatus
+			var s api.ServerStatus
 			return a.Get(cmd.Context(), "/v1/status", nil, &s, func() error {
-				s.show(a)
+				showStatus(a, &s)
 				return nil
 			})
 		},
 	}
 }
 
-func (s *serverStatus) show(a *cli.App) {
+func showStatus(a *cli.App, s *api.ServerStatus) {
 	line := func(name, format string, args ...any) {
 		a.Say("%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	line(
-		"server", "%s, version %s, up %s, since %s", cli.Clean(s.Role), cli.Clean(s.Version), cli.Short(cli.Millis(s.Up)),
+		"server", "%s, version %s, up %s, since %s", cli.Clean(s.Role), cli.Clean(s.Version), cli.ShortMillis(s.Up),
 		s.Started.Local().Format(time.RFC3339),
 	)
 	n := &s.Namespace
 	line(
-		"namespace", "%s: %d leases, %d waiters, %d sessions, %d keys", cli.Clean(n.Name), n.Leases, n.Waiters, n.Sessions,
-		n.Keys,
+		"namespace", "%s: %d leases, %d waiters, %d sessions, %d keys", cli.Clean(n.Namespace), n.Leases, n.Waiters,
+		n.Sessions, n.Keys,
 	)
-	line("state", "%d documents, %s", n.Documents, cli.Bytes(n.StateBytes))
+	line("state", "%d documents, %s", n.Documents, cli.Bytes(int64(n.StateBytes)))
 	line("work", "%d tasks, %d dead letters, %d pending approvals", n.Tasks, n.DeadLetters, n.Approvals)
 	if w := s.Server; w != nil {
 		line(
@@ -75,9 +52,9 @@ func (s *serverStatus) show(a *cli.App) {
 			w.Keys,
 		)
 		j := &w.Journal
-		line("journal", "entries %s to %s, snapshot at %s", cli.Clean(j.First), cli.Clean(j.Index), cli.Clean(j.Snapshot))
+		line("journal", "entries %s to %s, snapshot at %s", j.First, j.Index, j.Snapshot)
 		if j.Bytes > 0 {
-			line("disk", "%s used by the journal, %s free", cli.Bytes(j.Bytes), cli.Bytes(j.FreeBytes))
+			line("disk", "%s used by the journal, %s free", cli.Bytes(int64(j.Bytes)), cli.Bytes(int64(j.FreeBytes)))
 		}
 	}
 	if len(s.Warnings) == 0 {

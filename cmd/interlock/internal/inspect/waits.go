@@ -6,19 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
-
-type edge struct {
-	Waiter  cli.Party     `json:"waiter"`
-	Blocker cli.Party     `json:"blocker"`
-	Key     interlock.Key `json:"key"`
-	Mode    string        `json:"mode"`
-	Ahead   bool          `json:"ahead"`
-	Task    string        `json:"task"` // the wait is for its end
-	Waited  int64         `json:"waited_ms"`
-}
 
 func newWaits(a *cli.App) *cobra.Command {
 	return &cobra.Command{
@@ -28,9 +18,7 @@ func newWaits(a *cli.App) *cobra.Command {
 its waiters, and so on.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var answer struct {
-				Edges []edge `json:"edges"`
-			}
+			var answer api.Waits
 			return a.Get(cmd.Context(), "/v1/waits", nil, &answer, func() error {
 				if len(answer.Edges) == 0 {
 					a.Complain("no waiters")
@@ -47,24 +35,24 @@ its waiters, and so on.`,
 // waiter ahead of it in line too; here it stands below the holders of the key, and below a
 // waiter ahead of it only when no holder blocks it.
 type forest struct {
-	roots []cli.Party
-	below map[cli.Party][]edge // by the target of the wait
+	roots []api.Party
+	below map[api.Party][]api.WaitEdge // by the target of the wait
 }
 
-func newForest(edges []edge) *forest {
-	direct := map[cli.Party]bool{}         // waits for a holder
-	ofSession := map[cli.Party]cli.Party{} // the flow of a session that waits
+func newForest(edges []api.WaitEdge) *forest {
+	direct := map[api.Party]bool{}         // waits for a holder
+	ofSession := map[api.Party]api.Party{} // the flow of a session that waits
 	for _, e := range edges {
 		if !e.Ahead {
 			direct[e.Waiter] = true
 		}
-		whole := cli.Party{Agent: e.Waiter.Agent, Session: e.Waiter.Session}
+		whole := api.Party{Name: api.Name{Agent: e.Waiter.Agent, Session: e.Waiter.Session}}
 		if _, known := ofSession[whole]; whole.Session != "" && !known {
 			ofSession[whole] = e.Waiter
 		}
 	}
-	f := &forest{below: map[cli.Party][]edge{}}
-	waits := map[cli.Party]bool{}
+	f := &forest{below: map[api.Party][]api.WaitEdge{}}
+	waits := map[api.Party]bool{}
 	for _, e := range edges {
 		waits[e.Waiter] = true
 		if flow, ok := ofSession[e.Blocker]; ok { // a wait for a session as a whole
@@ -76,7 +64,7 @@ func newForest(edges []edge) *forest {
 		f.below[e.Blocker] = append(f.below[e.Blocker], e)
 	}
 	for blocker, list := range f.below {
-		slices.SortStableFunc(list, func(a, b edge) int {
+		slices.SortStableFunc(list, func(a, b api.WaitEdge) int {
 			return cmp.Or(cmp.Compare(b.Waited, a.Waited), cmp.Compare(a.Key, b.Key), compareParties(a.Waiter, b.Waiter))
 		})
 		if !waits[blocker] {
@@ -87,7 +75,7 @@ func newForest(edges []edge) *forest {
 	return f
 }
 
-func compareParties(a, b cli.Party) int {
+func compareParties(a, b api.Party) int {
 	return cmp.Or(
 		cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Flow, b.Flow),
 		cmp.Compare(a.Task, b.Task),
@@ -97,20 +85,20 @@ func compareParties(a, b cli.Party) int {
 func (f *forest) show(a *cli.App) {
 	// Between anonymous agents of one name the answer does not tell, so there can be what looks
 	// like a circle. A party that was shown is not opened a second time.
-	shown := map[cli.Party]bool{}
+	shown := map[api.Party]bool{}
 	for _, root := range f.roots {
-		a.Say("%s\n", a.Tint(cli.Bold, root.Full()))
+		a.Say("%s\n", a.Tint(cli.Bold, cli.PartyName(root)))
 		f.branch(a, root, "", shown)
 	}
 	for blocker := range f.below {
 		if !shown[blocker] {
-			a.Say("%s\n", a.Tint(cli.Bold, blocker.Full()))
+			a.Say("%s\n", a.Tint(cli.Bold, cli.PartyName(blocker)))
 			f.branch(a, blocker, "", shown)
 		}
 	}
 }
 
-func (f *forest) branch(a *cli.App, of cli.Party, indent string, shown map[cli.Party]bool) {
+func (f *forest) branch(a *cli.App, of api.Party, indent string, shown map[api.Party]bool) {
 	shown[of] = true
 	list := f.below[of]
 	for i, e := range list {
@@ -118,7 +106,7 @@ func (f *forest) branch(a *cli.App, of cli.Party, indent string, shown map[cli.P
 		if i == len(list)-1 {
 			joint, next = "└─ ", "   "
 		}
-		how := "waits for " + cli.Clean(string(e.Key)) + " (" + cli.Clean(e.Mode) + ")"
+		how := "waits for " + cli.Clean(e.Key) + " (" + cli.Clean(e.Mode) + ")"
 		switch {
 		case e.Task != "" && e.Task == e.Blocker.Task:
 			how = "waits for its end"
@@ -127,7 +115,7 @@ func (f *forest) branch(a *cli.App, of cli.Party, indent string, shown map[cli.P
 		case e.Key == "":
 			how = "waits for it, as it declared"
 		case e.Ahead:
-			how = "waits behind it for " + cli.Clean(string(e.Key)) + " (" + cli.Clean(e.Mode) + ")"
+			how = "waits behind it for " + cli.Clean(e.Key) + " (" + cli.Clean(e.Mode) + ")"
 		}
 		again := shown[e.Waiter] && len(f.below[e.Waiter]) > 0
 		suffix := ""
@@ -135,7 +123,7 @@ func (f *forest) branch(a *cli.App, of cli.Party, indent string, shown map[cli.P
 			suffix = ", see above"
 		}
 		a.Say(
-			"%s%s%s %s %s%s\n", indent, joint, a.Tint(cli.Bold, e.Waiter.Full()), how, cli.Short(cli.Millis(e.Waited)), suffix,
+			"%s%s%s %s %s%s\n", indent, joint, a.Tint(cli.Bold, cli.PartyName(e.Waiter)), how, cli.ShortMillis(e.Waited), suffix,
 		)
 		if !again {
 			f.branch(a, e.Waiter, indent+next, shown)

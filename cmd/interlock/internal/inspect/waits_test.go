@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func TestWaitsIsATree(t *testing.T) {
-	who := func(name string) cli.Party { return cli.Party{Agent: name, Session: "s-" + name} }
-	edges := []edge{
+	who := func(name string) api.Party { return api.Party{Name: api.Name{Agent: name, Session: "s-" + name}} }
+	edges := []api.WaitEdge{
 		{Waiter: who("support"), Blocker: who("billing"), Key: "account:1", Mode: "exclusive", Waited: 5000},
 		{Waiter: who("audit"), Blocker: who("billing"), Key: "account:1", Mode: "shared", Waited: 3000},
 		{Waiter: who("audit"), Blocker: who("support"), Key: "account:1", Mode: "shared", Ahead: true, Waited: 3000},
@@ -35,11 +36,13 @@ holder [31m (s-holder [31m)
 
 // A run inside another one has a session of its own, and the outer one declares to wait for it.
 func TestWaitsThroughNestedRuns(t *testing.T) {
-	flow := func(name string) cli.Party { return cli.Party{Agent: name, Session: "s-" + name, Flow: "main"} }
+	flow := func(name string) api.Party {
+		return api.Party{Name: api.Name{Agent: name, Session: "s-" + name, Flow: "main"}}
+	}
 	var out bytes.Buffer
-	newForest([]edge{
+	newForest([]api.WaitEdge{
 		{Waiter: flow("inner"), Blocker: flow("a"), Key: "k:1", Mode: "exclusive", Waited: 3000},
-		{Waiter: flow("outer"), Blocker: cli.Party{Agent: "inner", Session: "s-inner"}, Waited: 2000},
+		{Waiter: flow("outer"), Blocker: api.Party{Name: api.Name{Agent: "inner", Session: "s-inner"}}, Waited: 2000},
 		{Waiter: flow("x"), Blocker: flow("outer"), Key: "k:2", Mode: "exclusive", Waited: 1000},
 	}).show(&cli.App{Out: &out})
 	want := `a (s-a, main)
@@ -54,9 +57,9 @@ func TestWaitsThroughNestedRuns(t *testing.T) {
 
 // A circle, which anonymous agents of one name can seem to make, is shown once.
 func TestWaitsEndsInACircle(t *testing.T) {
-	a, b := cli.Party{Agent: "a"}, cli.Party{Agent: "b"}
+	a, b := api.Party{Name: api.Name{Agent: "a"}}, api.Party{Name: api.Name{Agent: "b"}}
 	var out bytes.Buffer
-	newForest([]edge{
+	newForest([]api.WaitEdge{
 		{Waiter: a, Blocker: b, Key: "x", Mode: "shared"}, {Waiter: b, Blocker: a, Key: "y", Mode: "shared"},
 	}).show(&cli.App{Out: &out})
 	if n := strings.Count(out.String(), "\n"); n != 3 {

@@ -13,26 +13,8 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
-
-type whyAnswer struct {
-	Text  string     `json:"text"`
-	Chain []waitLink `json:"chain"`
-	Waits []struct { // of an agent, if it waits
-		Chain []waitLink `json:"chain"`
-	} `json:"waits"`
-	Advice cli.Advice `json:"advice"`
-}
-
-type waitLink struct {
-	cli.Party
-	Does     string        `json:"does"`
-	Key      interlock.Key `json:"key"`
-	Mode     string        `json:"mode"`
-	Since    int64         `json:"since_ms"`
-	Liveness string        `json:"liveness"`
-	Awaits   string        `json:"awaits"` // a task
-}
 
 // NewWhy returns the command why.
 func NewWhy(a *cli.App) *cobra.Command {
@@ -65,7 +47,7 @@ the search to a key or to an agent.`,
 			if agent != "" {
 				query = url.Values{"agent": {agent}}
 			}
-			var why whyAnswer
+			var why api.Why
 			return a.Get(cmd.Context(), "/v1/why", query, &why, func() error { return showWhy(a, &why) })
 		},
 	}
@@ -94,7 +76,7 @@ func whyName(ctx context.Context, a *cli.App, name string) error {
 	if err != nil {
 		return err
 	}
-	var why whyAnswer
+	var why api.Why
 	if err := json.Unmarshal(answer, &why); err != nil {
 		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}
@@ -103,11 +85,11 @@ func whyName(ctx context.Context, a *cli.App, name string) error {
 
 // isIdle reports whether an answer is about a key that is free, or about an agent that does nothing.
 func isIdle(answer []byte) bool {
-	var why whyAnswer
+	var why api.Why
 	return json.Unmarshal(answer, &why) == nil && why.Advice.Action == interlock.ActRetry
 }
 
-func showWhy(a *cli.App, why *whyAnswer) error {
+func showWhy(a *cli.App, why *api.Why) error {
 	a.Say("%s\n", cli.AsFlags(cli.Clean(why.Text)))
 	if len(why.Waits) == 0 {
 		showChain(a, why.Chain)
@@ -115,13 +97,13 @@ func showWhy(a *cli.App, why *whyAnswer) error {
 	for _, wait := range why.Waits {
 		showChain(a, wait.Chain)
 	}
-	if next := cli.AsFlags(cli.Clean(why.Advice.Message)); next != "" {
+	if next := cli.Next(&why.Advice); next != "" {
 		a.Say("\n%s %s\n", a.Tint(cli.Bold, "Next:"), next)
 	}
 	return nil
 }
 
-func showChain(a *cli.App, chain []waitLink) {
+func showChain(a *cli.App, chain []api.WaitLink) {
 	if len(chain) < 2 {
 		return
 	}
@@ -130,19 +112,19 @@ func showChain(a *cli.App, chain []waitLink) {
 	for _, link := range chain {
 		state := ""
 		if link.Since > 0 {
-			state = " for " + cli.Short(cli.Millis(link.Since))
+			state = " for " + cli.ShortMillis(link.Since)
 		}
-		what := "waits for " + cli.Clean(string(link.Key)) + " (" + cli.Clean(link.Mode) + ")"
+		what := "waits for " + cli.Clean(link.Key) + " (" + cli.Clean(link.Mode) + ")"
 		switch {
-		case link.Awaits != "":
-			what = "waits for the end of task " + cli.Clean(link.Awaits)
+		case link.End != "":
+			what = "waits for the end of task " + cli.Clean(link.End)
 		case link.Key == "" && link.Task != "":
 			continue // the link before has named it
 		case link.Does == "holds" && link.Key == "":
 			what = "is waited for, as that one declared"
 		case link.Does == "holds":
 			// The mode of such a link is the one that its waiter asked for.
-			what = "holds " + cli.Clean(string(link.Key))
+			what = "holds " + cli.Clean(link.Key)
 		case link.Key == "":
 			what = "waits for another agent, as declared"
 		}
@@ -150,6 +132,14 @@ func showChain(a *cli.App, chain []waitLink) {
 			state += ", " + a.Tint(cli.LivenessColour(link.Liveness), liveness)
 		}
 		depth++
-		a.Say("%*s%s %s%s\n", 2*depth, "", a.Tint(cli.Bold, link.Short()), what, state)
+		a.Say("%*s%s %s%s\n", 2*depth, "", a.Tint(cli.Bold, linkName(&link)), what, state)
 	}
+}
+
+// linkName returns the name of a link's party: the task in line, or the agent.
+func linkName(l *api.WaitLink) string {
+	if l.Task != "" {
+		return "task " + cli.Clean(l.Task)
+	}
+	return cli.AgentName(l.Name)
 }

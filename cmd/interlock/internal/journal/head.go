@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/journal/chain"
 	"github.com/interlockdev/interlock/journal/filejournal"
 )
@@ -26,9 +27,7 @@ proves later that nothing up to it was changed. An operator's credential is need
   git tag -s journal-$(date +%F) -m "$(interlock admin journal head)"`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got struct {
-				Head string `json:"head"`
-			}
+			var got api.JournalHead
 			return a.Get(cmd.Context(), "/v1/journal/head", nil, &got, func() error {
 				a.Say("%s\n", cli.Clean(got.Head))
 				return nil

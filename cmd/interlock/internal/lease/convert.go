@@ -8,6 +8,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newConvert(a *cli.App) *cobra.Command {
@@ -44,8 +45,8 @@ lost, 69 no server answered, 77 not allowed, 2 wrong flags or keys.`,
 			if err != nil {
 				return err
 			}
-			body := map[string]any{"claims": view.ClaimsOf(list)}
-			q.Fields(body)
+			body := &api.ConvertRequest{Claims: view.ClaimsOf(list)}
+			body.OnConflict, body.Wait, body.MaxWait = q.Conflict()
 			s := &longPollRequest{
 				a: a, api: a.API(), wait: q.Wait, undo: acquire.LeaveLine, late: lateFor,
 				ask: cli.Request{Method: http.MethodPost, Path: view.LeasePath(id, "convert"), Body: body, ID: cli.FreshID()},
@@ -98,11 +99,10 @@ answered.`,
 			if q.Wait == 0 {
 				return cli.Usagef("--wait 0: a party at a barrier waits for the others")
 			}
-			body := map[string]any{"wait_ms": 0}
-			cli.SetMillis(body, "max_wait_ms", q.MaxWait)
+			body := &api.ArriveRequest{MaxWait: q.MaxWait.Milliseconds()}
 			s := &longPollRequest{
 				a: a, api: a.API(), wait: q.Wait, undo: acquire.LeaveLine,
-				late: func(got *view.LeaseAnswer) string { return "not all parties came to " + cli.Clean(got.Key) },
+				late: func(got *view.LeaseAnswer) string { return "not all parties came to " + cli.Clean(string(got.Key)) },
 				ask:  cli.Request{Method: http.MethodPost, Path: view.LeasePath(id, "arrive"), Body: body, ID: cli.FreshID()},
 			}
 			return s.stand(cmd.Context(), "arrived")

@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 	"github.com/interlockdev/interlock/guard/signed"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // NewFence returns the command fence.
@@ -45,13 +46,10 @@ longer than the lease.`,
 			if err := cli.CheckDurations(cli.Duration("--ttl", ttl, time.Millisecond, signed.MaxTTL)); err != nil {
 				return err
 			}
-			var got struct {
-				Statement string
-				ExpiresIn int64 `json:"expires_in_ms"`
-			}
+			var got api.Statement
 			r := cli.Request{
 				Method: http.MethodPost, Path: view.LeasePath(id, "statement"),
-				Body:  map[string]int64{"ttl_ms": ttl.Milliseconds()},
+				Body:  &api.StatementRequest{TTL: ttl.Milliseconds()},
 				Again: true,
 			}
 			return a.Call(cmd.Context(), r, &got, func() error {
@@ -162,8 +160,7 @@ func tellStatement(a *cli.App, key interlock.Key, s *signed.Statement, now time.
 	}
 	a.Say(
 		"valid: %s may write %s under fence %s, for %s\n",
-		cli.Party{Agent: s.Holder.Agent, Session: s.Holder.Session, Flow: s.Holder.Flow}.Name(), cli.Clean(string(key)),
-		s.Fence,
+		cli.AgentName(api.Name{Agent: s.Holder.Agent, Session: s.Holder.Session}), cli.Clean(string(key)), s.Fence,
 		cli.Short(left),
 	)
 	return nil
@@ -197,9 +194,7 @@ statement that it signed has expired. All namespaces share the keys, so the comm
 credential with the role server.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got struct {
-				KeyID string `json:"key_id"`
-			}
+			var got api.Rotated
 			r := cli.Request{Method: http.MethodPost, Path: "/v1/fences/keys/rotate", Body: struct{}{}}
 			return a.Call(cmd.Context(), r, &got, func() error {
 				a.Say("rotated: %s signs from now on\n", cli.Clean(got.KeyID))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newGet(a *cli.App) *cobra.Command {
@@ -33,8 +34,9 @@ lease is lost.`,
 	}
 }
 
-func showLease(a *cli.App, l *view.Lease) error {
-	a.Say("%s  %s, fence %s\n", a.Tint(cli.Bold, l.What()), cli.Clean(l.State), l.Fence)
+func showLease(a *cli.App, l *api.Lease) error {
+	what := cli.Clean(view.JoinKeys(view.ClaimedKeys(l.Claims), ", "))
+	a.Say("%s  %s, fence %s\n", a.Tint(cli.Bold, what), cli.Clean(l.State), l.Fence)
 	fact := func(name, value string) {
 		if value != "" {
 			a.Say("  %-11s %s\n", name, value)
@@ -42,13 +44,13 @@ func showLease(a *cli.App, l *view.Lease) error {
 	}
 	after := func(name string, n int64) {
 		if n > 0 {
-			fact(name, cli.Short(cli.Millis(n)))
+			fact(name, cli.ShortMillis(n))
 		}
 	}
 	for i := range l.Claims {
-		fact("claims", cli.Clean(string(l.Claims[i].Key))+" ("+l.Claims[i].What()+")")
+		fact("claims", cli.Clean(string(l.Claims[i].Key))+" ("+view.ClaimText(&l.Claims[i])+")")
 	}
-	fact("holder", l.Holder.Full())
+	fact("holder", cli.FullName(l.Holder))
 	fact("purpose", cli.Clean(l.Purpose))
 	fact("group", cli.Clean(l.Group))
 	after("ends in", l.ExpiresIn)
@@ -64,7 +66,7 @@ func showLease(a *cli.App, l *view.Lease) error {
 		fact("answer", view.DecisionText(l.Decision))
 	}
 	if l.Yield != nil {
-		fact("asked", l.Yield.Text(l.What())+", "+cli.Short(cli.Millis(l.Yield.Since))+" ago")
+		fact("asked", cli.YieldText(l.Yield, what)+", "+cli.ShortMillis(l.Yield.Since)+" ago")
 	}
 	if len(l.Parts) == 0 {
 		return nil
@@ -77,7 +79,7 @@ func showLease(a *cli.App, l *view.Lease) error {
 		if p.Stop {
 			state = "to be given up"
 			if p.Left > 0 {
-				state += " within " + cli.Short(cli.Millis(p.Left))
+				state += " within " + cli.ShortMillis(p.Left)
 			}
 		}
 		t.Row(cli.Clean(string(p.Key)), p.Fence, state)

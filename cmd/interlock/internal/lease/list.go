@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newList(a *cli.App) *cobra.Command {
@@ -62,77 +63,64 @@ the right to act on a lease.`,
 	return cmd
 }
 
-// leaseRow is a lease or a request in line.
-type leaseRow struct {
-	cli.Party
-	Claims    []view.Claim `json:"claims"`
-	Purpose   string       `json:"purpose"`
-	Fence     string       `json:"fence"`
-	Liveness  string       `json:"liveness"`
-	Held      int64        `json:"held_ms"`
-	ExpiresIn int64        `json:"expires_in_ms"`
-	Position  int          `json:"position"`
-	Length    int          `json:"length"`
-	Waited    int64        `json:"waited_ms"`
-	ETA       int64        `json:"eta_ms"`
-	Offered   bool         `json:"offered"`
-}
-
-// rows adds a line for each claim, with the rest on the first of them.
-func (l *leaseRow) rows(t *cli.Table, rest ...any) {
-	if len(l.Claims) == 0 {
+// claimRows adds a row for each claim, with the rest on the first of them.
+func claimRows(t *cli.Table, claims []api.Claim, rest ...any) {
+	if len(claims) == 0 {
 		t.Row(append([]any{"-", "-"}, rest...)...)
 	}
-	for i := range l.Claims {
-		c := &l.Claims[i]
-		t.Row(append([]any{cli.Clean(string(c.Key)), c.What()}, rest...)...)
+	for i := range claims {
+		c := &claims[i]
+		t.Row(append([]any{cli.Clean(string(c.Key)), view.ClaimText(c)}, rest...)...)
 		rest = nil
 	}
 }
 
 func listLeases(ctx context.Context, a *cli.App, query url.Values, limit int) error {
 	t := a.Table("KEY", "MODE", "HOLDER", "LIVENESS", "HELD", "EXPIRES", "FENCE", "PURPOSE")
-	return listPages(ctx, a, t, "leases", query, limit, func(l *leaseRow) {
-		l.rows(
-			t, l.Name(), cli.Coloured(cli.Clean(l.Liveness), cli.LivenessColour(l.Liveness)),
-			cli.Short(cli.Millis(l.Held)), cli.Short(cli.Millis(l.ExpiresIn)), cli.Clean(l.Fence), cli.Clean(l.Purpose),
-		)
+	return listPages(ctx, a, t, "leases", query, limit, func(answer []byte) (int, string, error) {
+		var page api.LeaseList
+		err := json.Unmarshal(answer, &page)
+		for i := range page.Leases {
+			l := &page.Leases[i]
+			claimRows(
+				t, l.Claims, cli.AgentName(l.Name), cli.LivenessCell(l.Liveness),
+				cli.ShortMillis(l.Held), cli.ShortMillis(l.ExpiresIn), l.Fence, cli.Clean(l.Purpose),
+			)
+		}
+		return len(page.Leases), page.Cursor, err
 	})
 }
 
 func listTickets(ctx context.Context, a *cli.App, query url.Values, limit int) error {
 	t := a.Table("KEY", "MODE", "WAITER", "POSITION", "LENGTH", "WAITED", "EXPECTED", "PURPOSE")
-	return listPages(ctx, a, t, "tickets", query, limit, func(l *leaseRow) {
-		position := any(l.Position)
-		if l.Offered {
-			position = "offered"
+	return listPages(ctx, a, t, "tickets", query, limit, func(answer []byte) (int, string, error) {
+		var page api.TicketList
+		err := json.Unmarshal(answer, &page)
+		for i := range page.Tickets {
+			w := &page.Tickets[i]
+			position := any(w.Position)
+			if w.Offered {
+				position = "offered"
+			}
+			claimRows(
+				t, w.Claims, cli.AgentName(w.Name), position, w.Length, cli.ShortMillis(w.Waited),
+				cli.ShortMillis(w.ETA), cli.Clean(w.Purpose),
+			)
 		}
-		l.rows(
-			t, l.Name(), position, l.Length, cli.Short(cli.Millis(l.Waited)), cli.Short(cli.Millis(l.ETA)),
-			cli.Clean(l.Purpose),
-		)
+		return len(page.Tickets), page.Cursor, err
 	})
 }
 
-// listPages writes a table of the rows of GET /v1/KIND.
+// listPages writes a table of GET /v1/KIND; rows adds those of a page.
 func listPages(
-	ctx context.Context, a *cli.App, t *cli.Table, kind string, query url.Values, limit int, row func(*leaseRow),
+	ctx context.Context, a *cli.App, t *cli.Table, kind string, query url.Values, limit int,
+	rows func(answer []byte) (shown int, cursor string, err error),
 ) error {
 	shown := 0
 	more, err := a.Pages(ctx, "/v1/"+kind, query, limit, func(answer []byte) (int, string, error) {
-		var page struct {
-			Leases, Tickets []leaseRow
-			Cursor          string
-		}
-		if err := json.Unmarshal(answer, &page); err != nil {
-			return 0, "", err
-		}
-		all := append(page.Leases, page.Tickets...)
-		for i := range all {
-			row(&all[i])
-		}
-		shown += len(all)
-		return len(all), page.Cursor, nil
+		n, cursor, err := rows(answer)
+		shown += n
+		return n, cursor, err
 	})
 	if err != nil || a.JSON() {
 		return err

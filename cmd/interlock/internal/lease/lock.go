@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command lease: what there is to do with a lease besides lock and unlock.
@@ -66,20 +68,14 @@ func lock(ctx context.Context, a *cli.App, keys []string, q *acquire.Flags, docu
 	if err != nil {
 		return err
 	}
-	body := map[string]any{}
-	q.Fields(body)
-	if documents {
-		body["documents"] = true
-	}
-	if len(list) > 0 {
-		body["claims"] = view.ClaimsOf(list)
-	}
+	body := q.Request(list)
+	body.Documents = documents
 	s := &longPollRequest{
 		a: a, api: a.API(), wait: q.Wait, parties: q.Parties, undo: acquire.Undo, late: lateFor,
 		ask: cli.Request{Method: http.MethodPost, Path: "/v1/leases", Body: body, ID: cli.FreshID()},
 	}
 	if q.Wait != 0 {
-		s.around, s.own = acquire.Around(a), &link.Presence{API: s.api, Agent: body["agent"].(string), TTL: q.TTL}
+		s.around, s.own = acquire.Around(a), &link.Presence{API: s.api, Agent: body.Agent, TTL: q.TTL}
 	}
 	return s.stand(ctx, "granted")
 }
@@ -102,14 +98,17 @@ by run: the command of a run reports it with this command too.`,
 			if err != nil {
 				return err
 			}
-			var got view.LeaseAnswer
-			r := cli.Request{
-				Method: http.MethodPost, Path: view.LeasePath(id, "renew"), Body: map[string]string{"progress": progress},
-				Again: true,
+			var body api.RenewRequest
+			if progress != "" {
+				if body.Progress, err = json.Marshal(progress); err != nil {
+					return err
+				}
 			}
+			var got view.LeaseAnswer
+			r := cli.Request{Method: http.MethodPost, Path: view.LeasePath(id, "renew"), Body: &body, Again: true}
 			return a.Call(cmd.Context(), r, &got, func() error {
-				a.Say("renewed: fence %s ends in %s\n", got.Lease.Fence, cli.Short(cli.Millis(got.Lease.ExpiresIn)))
-				if next := cli.AsFlags(cli.Clean(got.Advice.Message)); next != "" {
+				a.Say("renewed: fence %s ends in %s\n", got.Lease.Fence, cli.ShortMillis(got.Lease.ExpiresIn))
+				if next := cli.Next(got.Advice); next != "" {
 					a.Complain("%s", next)
 				}
 				return nil
@@ -136,7 +135,7 @@ lost before, so that another holder may have worked on the keys.`,
 			}
 			r := cli.Request{
 				Method: http.MethodPost, Path: view.LeasePath(id, "release"),
-				Body: map[string]string{"outcome": outcome, "note": note},
+				Body: &api.ReleaseRequest{Outcome: outcome, Note: note},
 				ID:   cli.FreshID(), Again: true,
 			}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {

@@ -44,20 +44,16 @@ changed.`,
 			if err := cli.CheckDurations(cli.Duration("--for", limit, 0, interlock.MaxPark)); err != nil {
 				return err
 			}
-			body := map[string]any{}
+			body := api.ParkRequest{Reason: reason, For: limit.Milliseconds()}
 			switch {
 			case keep:
-				body["keys"] = "keep"
+				body.Keys = "keep"
 			case free:
-				body["keys"] = "free"
+				body.Keys = "free"
 			}
-			if reason != "" {
-				body["reason"] = reason
-			}
-			cli.SetMillis(body, "for_ms", limit)
-			var got view.LeaseAnswer
+			var got api.Parked
 			r := cli.Request{
-				Method: http.MethodPost, Path: view.LeasePath(id, "park"), Body: body, ID: cli.FreshID(), Again: true,
+				Method: http.MethodPost, Path: view.LeasePath(id, "park"), Body: &body, ID: cli.FreshID(), Again: true,
 			}
 			return a.Call(cmd.Context(), r, &got, func() error {
 				a.Say("parked %s\n", parkingText(got.Lease.Parking))
@@ -81,7 +77,7 @@ func parkingText(p *api.Parking) string {
 	if p == nil {
 		return "" // an answer without it would be a server's mistake
 	}
-	text := "for at most " + cli.Short(cli.Millis(p.Left))
+	text := "for at most " + cli.ShortMillis(p.Left)
 	switch p.Keys {
 	case "kept":
 		text += ", its keys are kept"
@@ -128,11 +124,8 @@ answered.`,
 			if err := w.Check(); err != nil {
 				return err
 			}
-			body := map[string]any{}
-			w.Fields(body)
-			if unapproved {
-				body["unapproved"] = true
-			}
+			body := &api.ResumeRequest{Unapproved: unapproved}
+			body.OnConflict, body.Wait, body.MaxWait = w.Conflict()
 			s := &longPollRequest{
 				asks: true, a: a, api: a.API(), wait: q.Wait, ticket: "t_" + strings.TrimPrefix(id, "l_"),
 				again: "interlock lease resume", late: lateFor,

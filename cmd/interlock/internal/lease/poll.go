@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // longPollRequest is a request over HTTP that may have to stand in line: for a lease, for
@@ -129,7 +129,7 @@ func (s *longPollRequest) follow(
 				defer stop()
 				go s.own.Beat(beating)
 			}
-			shown = acquire.NewLine(s.a, got.Key, s.parties, deadline)
+			shown = acquire.NewLine(s.a, string(got.Key), s.parties, deadline)
 			defer shown.End()
 		}
 		shown.Queued(got.Ticket.Position, got.Ticket.Length, cli.Millis(got.Ticket.ETA), got.Holders)
@@ -155,10 +155,9 @@ func (s *longPollRequest) answered(ctx context.Context, deadline time.Time) (ans
 				s.again,
 			))
 		}
-		ask := s.ask
-		body := maps.Clone(ask.Body.(map[string]any))
-		cli.SetMillis(body, "wait_ms", max(left, time.Millisecond))
-		ask.Body, ask.ID, ask.Wait = body, cli.FreshID(), left
+		ask, body := s.ask, *s.ask.Body.(*api.ResumeRequest)
+		body.Wait = new(max(left, time.Millisecond).Milliseconds())
+		ask.Body, ask.ID, ask.Wait = &body, cli.FreshID(), left
 		if _, answer, err = s.api.Insist(ctx, ask, true); !isUnanswered(err) {
 			return answer, err
 		}
@@ -188,24 +187,23 @@ func (s *longPollRequest) begin(ctx context.Context) (status int, answer []byte,
 // no session; one that has to wait gets one, which lives as long as the lease.
 func (s *longPollRequest) beginInside(ctx context.Context) (answer []byte, err error) {
 	wait := s.ask
-	body := maps.Clone(wait.Body.(map[string]any))
-	body["on_conflict"] = interlock.Fail.String()
-	delete(body, "wait_ms")
-	s.ask.Body, s.ask.ID = body, cli.FreshID()
+	body := *wait.Body.(*api.AcquireRequest)
+	inLine := body
+	body.OnConflict, body.Wait = interlock.Fail.String(), nil
+	s.ask.Body, s.ask.ID = &body, cli.FreshID()
 	_, answer, err = s.begin(ctx)
 	if _, refused := errors.AsType[*interlock.Error](err); !refused || cli.ExitCode(err) != cli.ExitNotAcquired {
 		return answer, err
 	}
-	body = maps.Clone(wait.Body.(map[string]any))
-	delete(body, "agent")
-	if body["session"], err = s.own.Open(ctx); err != nil {
+	inLine.Agent = ""
+	if inLine.Session, err = s.own.Open(ctx); err != nil {
 		return nil, err
 	}
 	s.ask = wait
-	s.ask.Body = body
+	s.ask.Body = &inLine
 	_, answer, err = s.begin(ctx)
 	return answer, err
 }
 
 // lateFor returns the message for keys that were not free in time.
-func lateFor(got *view.LeaseAnswer) string { return cli.Clean(got.Key) + " was not free" }
+func lateFor(got *view.LeaseAnswer) string { return cli.Clean(string(got.Key)) + " was not free" }

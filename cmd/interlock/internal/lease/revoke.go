@@ -16,6 +16,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newRevoke(a *cli.App) *cobra.Command {
@@ -49,12 +50,15 @@ On a terminal the command asks first, unless -y is set.`,
 					return err
 				}
 			}
-			body := map[string]string{"key": string(meant.Key), "fence": meant.Fence.String(), "reason": reason}
+			body := &api.RevokeRequest{Key: meant.Key, Fence: meant.Fence, Reason: reason}
 			return a.Call(
 				cmd.Context(),
 				cli.Request{Method: http.MethodPost, Path: "/v1/revocations", Body: body, ID: cli.FreshID(), Again: true},
 				&struct{}{}, func() error {
-					a.Say("revoked: %s no longer holds %s (fence %s)\n", meant.Name(), cli.Clean(string(meant.Key)), meant.Fence)
+					a.Say(
+						"revoked: %s no longer holds %s (fence %s)\n", cli.AgentName(meant.Name), cli.Clean(string(meant.Key)),
+						meant.Fence,
+					)
 					return nil
 				},
 			)
@@ -72,12 +76,12 @@ On a terminal the command asks first, unless -y is set.`,
 }
 
 // meant finds the holder of the lease to be revoked.
-func meant(ctx context.Context, a *cli.App, key string, fence interlock.Fence) (*cli.Holder, error) {
+func meant(ctx context.Context, a *cli.App, key string, fence interlock.Fence) (*api.Holder, error) {
 	_, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: cli.KeyPath(key)})
 	if err != nil {
 		return nil, err
 	}
-	var k view.Key
+	var k api.KeyView
 	if err := json.Unmarshal(answer, &k); err != nil {
 		return nil, fmt.Errorf("the answer cannot be read: %w", err)
 	}
@@ -87,11 +91,11 @@ func meant(ctx context.Context, a *cli.App, key string, fence interlock.Fence) (
 		if h.Fence == fence {
 			return h, nil
 		}
-		list = append(list, fmt.Sprintf("%s with fence %s", h.Name(), h.Fence))
+		list = append(list, fmt.Sprintf("%s with fence %s", cli.AgentName(h.Name), h.Fence))
 	}
 	switch {
 	case fence != 0 && k.More > 0:
-		return &cli.Holder{Key: interlock.Key(key), Fence: fence}, nil
+		return &api.Holder{Key: interlock.Key(key), Fence: fence}, nil
 	case fence != 0 && len(list) == 0:
 		return nil, cli.ExitWith(
 			cli.ExitConflict, fmt.Errorf("fence %s holds nothing at %s any more: the key is free", fence, cli.Clean(key)),
@@ -114,10 +118,10 @@ func meant(ctx context.Context, a *cli.App, key string, fence interlock.Fence) (
 var errNotConfirmed = errors.New("nothing was revoked")
 
 // confirm asks the person at the terminal.
-func confirm(ctx context.Context, a *cli.App, h *cli.Holder) error {
+func confirm(ctx context.Context, a *cli.App, h *api.Holder) error {
 	fmt.Fprintf(
 		a.Err, "%s is held by %s\nTake it back (fence %s)? What its holder has not written yet is lost. [y/N] ",
-		cli.Clean(string(h.Key)), h.Line(), h.Fence,
+		cli.Clean(string(h.Key)), cli.HolderText(h), h.Fence,
 	)
 	answers := make(chan string, 1)
 	go func() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // Presence is a session over HTTP that shows that this process lives. A session that is
@@ -29,14 +30,14 @@ func (p *Presence) Open(ctx context.Context) (id string, err error) {
 	if id = p.session(); id != "" {
 		return id, nil
 	}
-	body := map[string]any{"agent": p.Agent, "ttl_ms": p.TTL.Milliseconds()}
+	body := &api.OpenSessionRequest{Agent: p.Agent, TTL: p.TTL.Milliseconds()}
 	_, answer, err := p.API.Insist(
 		ctx, cli.Request{Method: http.MethodPost, Path: "/v1/sessions", Body: body, ID: cli.FreshID(), Again: true}, false,
 	)
 	if err != nil {
 		return "", err
 	}
-	var got struct{ Session struct{ ID, Name string } }
+	var got api.SessionView
 	if err := json.Unmarshal(answer, &got); err != nil || got.Session.ID == "" {
 		return "", fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/task"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command message.
@@ -56,20 +57,21 @@ sender is the session, else the credential, else the agent: use --agent to set i
 		},
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			body := map[string]any{"kind": args[1]}
+			var body api.SendRequest
+			body.Kind = args[1]
 			if len(args) == 3 {
-				if body["body"], err = cli.JSONArg(a.In, args[2], "the body", interlock.MaxPayloadBytes); err != nil {
+				if body.Payload, err = cli.JSONArg(a.In, args[2], "the body", interlock.MaxPayloadBytes); err != nil {
 					return err
 				}
 			}
 			if verb == "ask" && follow.Wait == 0 {
 				return cli.Usagef("--wait 0: to wait for a reply takes a while; `interlock message send` does not wait")
 			}
-			if err := s.Fields(body); err != nil {
+			if err := s.Fill(&body.Sender, &body.Work); err != nil {
 				return err
 			}
-			r := cli.Request{Method: http.MethodPost, Path: view.MailboxPath(args[0]), Body: body, ID: s.ID, Again: true}
-			return follow.Begin(cmd.Context(), a, r, &s.Caller)
+			r := cli.Request{Method: http.MethodPost, Path: view.MailboxPath(args[0]), Body: &body, ID: s.ID, Again: true}
+			return follow.Begin(cmd.Context(), a, r, &s.Caller, &body.Wait)
 		},
 	}
 	s.Define(cmd)
@@ -124,11 +126,7 @@ func showLog(ctx context.Context, a *cli.App, key string, from uint64, limit int
 		_, answer, err := a.API().Do(
 			ctx, cli.Request{Method: http.MethodGet, Path: view.MailboxPath(key) + "/log", Query: query},
 		)
-		var page struct {
-			Entries []view.LogEntry `json:"entries"`
-			First   uint64          `json:"first,string"`
-			Next    uint64          `json:"next,string"`
-		}
+		var page api.Log
 		if err == nil {
 			err = json.Unmarshal(answer, &page)
 		}
@@ -169,9 +167,9 @@ func showLog(ctx context.Context, a *cli.App, key string, from uint64, limit int
 //	41  credit {"cents":2000}, from support-2 3.0s ago
 //	    done by teller-1, attempt 1, fence 17: {"balance":8000}
 //	    version 43: {"cents":8000}
-func showEntry(a *cli.App, e *view.LogEntry) {
+func showEntry(a *cli.App, e *api.LogEntry) {
 	head := strings.TrimSpace(cli.Clean(e.Kind) + " " + cli.Clean(string(e.Body)))
-	from := ", from " + cli.Party{Agent: e.Agent}.Name() + " " + cli.Short(cli.Millis(e.Age)) + " ago"
+	from := ", from " + cli.AgentName(api.Name{Agent: e.Agent}) + " " + cli.ShortMillis(e.Age) + " ago"
 	number := strconv.FormatUint(e.Seq, 10)
 	room := cli.TableWidth - len(number) - 2
 	indent := strings.Repeat(" ", len(number)+2)
@@ -183,8 +181,8 @@ func showEntry(a *cli.App, e *view.LogEntry) {
 		if !t.Is(interlock.TaskDone) {
 			text += ", last tried"
 		}
-		text += " by " + cli.Party{Agent: e.Worker, Session: e.Session}.Name() + ", attempt " + strconv.Itoa(e.Attempt) +
-			", fence " + e.Fence.String()
+		worker := cli.AgentName(api.Name{Agent: e.Worker, Session: e.Session})
+		text += " by " + worker + ", attempt " + strconv.Itoa(e.Attempt) + ", fence " + e.Fence.String()
 	}
 	switch {
 	case len(e.Reply) > 0:
@@ -193,15 +191,15 @@ func showEntry(a *cli.App, e *view.LogEntry) {
 		text += ": " + cli.Clean(e.Reason)
 	}
 	a.Say("%s%s\n", indent, a.Tint(t.StateColour(), cli.Cut(text, room)))
-	if d := e.Document; e.Changed && d != nil {
+	if d := &e.Document; e.Changed {
 		text := "version " + d.Version.String() + ": "
-		switch body, err := d.Body(); {
+		switch body, err := view.Body(&d.DocumentBody); {
 		case d.Absent:
 			text += "removed"
 		case err == nil && len(body) > 0:
 			text += cli.Clean(string(body))
 		default:
-			text += cli.Bytes(d.Size) + " of " + cli.OrDash(cli.Clean(d.Type))
+			text += cli.Bytes(int64(d.Size)) + " of " + cli.OrDash(cli.Clean(d.ContentType))
 		}
 		a.Say("%s%s\n", indent, cli.Cut(text, room))
 	}
@@ -233,10 +231,7 @@ queue must exist, as must the pattern, unless --shape creates it.`,
 			if queue == "" {
 				return cli.Usagef("--queue is missing: name the queue that may write")
 			}
-			body := map[string]any{"queue": queue}
-			if shape != "" {
-				body["pattern"] = shape
-			}
+			body := &api.WriterRequest{Queue: queue, Pattern: shape}
 			r := cli.Request{Method: http.MethodPut, Path: view.WriterPath(args[0]), Body: body, ID: cli.FreshID(), Again: true}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
 				a.Say("set: queue %s is the single writer of pattern %s\n", cli.Clean(queue), cli.Clean(args[0]))
@@ -263,13 +258,7 @@ func newWriterList(a *cli.App) *cobra.Command {
 		Example: "  interlock writer list",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got struct {
-				Writers []struct {
-					Name  string `json:"name"`
-					Shape string `json:"pattern"`
-					Queue string `json:"queue"`
-				}
-			}
+			var got api.WriterList
 			return a.Get(cmd.Context(), "/v1/writers", nil, &got, func() error {
 				if len(got.Writers) == 0 {
 					a.Complain("no queue is a single writer: `interlock writer set` makes it one")
@@ -277,7 +266,7 @@ func newWriterList(a *cli.App) *cobra.Command {
 				}
 				t := a.Table("PATTERN", "SHAPE", "QUEUE")
 				for _, w := range got.Writers {
-					t.Row(cli.Clean(w.Name), cli.Clean(w.Shape), cli.Clean(w.Queue))
+					t.Row(cli.Clean(w.Name), cli.Clean(w.Shape), cli.Clean(w.WriterQueue))
 				}
 				return t.Write(a.Out)
 			})

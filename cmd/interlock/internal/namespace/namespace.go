@@ -11,6 +11,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command namespace.
@@ -144,10 +145,10 @@ func newNamespaceGet(a *cli.App) *cobra.Command {
 		Short: "Show a namespace's settings",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var s view.Settings
+			var s api.Settings
 			return a.Get(cmd.Context(), "/v1/namespace", nil, &s, func() error {
 				t := a.Table("SETTING", "VALUE")
-				for _, fact := range s.Facts() {
+				for _, fact := range view.SettingsFacts(&s.SettingsRequest) {
 					t.Row(fact[0], cli.OrDash(fact[1]))
 				}
 				return t.Write(a.Out)

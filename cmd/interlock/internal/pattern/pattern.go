@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command pattern.
@@ -143,10 +144,10 @@ func newPatternGet(a *cli.App) *cobra.Command {
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var p view.Pattern
+			var p api.Pattern
 			return a.Get(cmd.Context(), patternPath(args[0]), nil, &p, func() error {
 				a.Say("%s  %s\n", a.Tint(cli.Bold, cli.Clean(p.Name)), cli.Clean(p.Shape))
-				for _, fact := range p.Facts() {
+				for _, fact := range view.PatternFacts(&p.PatternRequest) {
 					a.Say("  %-12s %s\n", fact[0], fact[1])
 				}
 				return nil
@@ -163,9 +164,7 @@ func newPatternList(a *cli.App) *cobra.Command {
   interlock pattern list -o json | jq -r '.patterns[].pattern'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var answer struct {
-				Patterns []view.Pattern `json:"patterns"`
-			}
+			var answer api.Patterns
 			return a.Get(cmd.Context(), "/v1/patterns", nil, &answer, func() error {
 				if len(answer.Patterns) == 0 {
 					a.Complain("there is no key pattern: every key may be claimed, as long as it is well formed")
@@ -174,7 +173,7 @@ func newPatternList(a *cli.App) *cobra.Command {
 				t := a.Table("NAME", "SHAPE", "POLICY")
 				for i := range answer.Patterns {
 					p := &answer.Patterns[i]
-					t.Row(cli.Clean(p.Name), cli.Clean(p.Shape), cli.OrDash(p.Line()))
+					t.Row(cli.Clean(p.Name), cli.Clean(p.Shape), cli.OrDash(view.PatternLine(&p.PatternRequest)))
 				}
 				return t.Write(a.Out)
 			})

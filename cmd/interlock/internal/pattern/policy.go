@@ -11,6 +11,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // policy is the flags of a key pattern. Only those that were given become fields.
@@ -137,18 +138,18 @@ func (r *rateFlag) String() string {
 
 func (r *rateFlag) Type() string { return "rate" }
 
-type groupsFlag []view.ShareOf
+type groupsFlag []api.GroupRequest
 
 func (f *groupsFlag) Set(s string) error {
 	if s == "" {
-		*f = append(*f, view.ShareOf{})
+		*f = append(*f, api.GroupRequest{})
 		return nil
 	}
 	i := strings.LastIndexByte(s, '=')
 	if i < 0 {
 		return cli.Usagef("want NAME=MIN..MAX, such as batch=1..4")
 	}
-	g := view.ShareOf{Name: s[:i]}
+	g := api.GroupRequest{Name: s[:i]}
 	least, most, ok := strings.Cut(s[i+1:], "..")
 	for _, bound := range []struct {
 		text string
@@ -170,15 +171,15 @@ func (f *groupsFlag) Set(s string) error {
 
 func (f *groupsFlag) String() string {
 	list := make([]string, len(*f))
-	for i, g := range *f {
-		list[i] = g.String()
+	for i := range *f {
+		list[i] = view.GroupText(&(*f)[i])
 	}
 	return strings.Join(list, " ")
 }
 
 func (f *groupsFlag) Type() string { return "group" }
 
-type rulesFlag []*view.RuleOf
+type rulesFlag []*api.RuleRequest
 
 func (f *rulesFlag) Set(s string) error {
 	if s == "" {
@@ -186,7 +187,7 @@ func (f *rulesFlag) Set(s string) error {
 		return nil
 	}
 	who, list, given := strings.Cut(s, "=")
-	r := &view.RuleOf{Principal: who}
+	r := &api.RuleRequest{Principal: who}
 	if given {
 		r.Modes = strings.Split(list, ",")
 	}
@@ -205,7 +206,7 @@ func (f *rulesFlag) String() string {
 	list := make([]string, len(*f))
 	for i, r := range *f {
 		if r != nil {
-			list[i] = r.String()
+			list[i] = view.RuleText(r)
 		}
 	}
 	return strings.Join(list, " ")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newPatternRevisions(a *cli.App) *cobra.Command {
@@ -20,29 +21,20 @@ remembered, also those of a pattern that was deleted.`,
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var got struct {
-				Revisions []struct {
-					Revision uint64       `json:"revision"`
-					Actor    string       `json:"actor"`
-					Age      int64        `json:"age_ms"`
-					Reverted uint64       `json:"reverted"`
-					Dropped  bool         `json:"dropped"`
-					Policy   view.Pattern `json:"policy"`
-				} `json:"revisions"`
-			}
+			var got api.Revisions
 			return a.Get(cmd.Context(), patternPath(args[0])+"/revisions", nil, &got, func() error {
 				t := a.Table("REVISION", "AGE", "BY", "SHAPE", "POLICY")
 				for i := range got.Revisions {
 					r := &got.Revisions[i]
-					shape, policy := cli.Clean(r.Policy.Shape), cli.OrDash(r.Policy.Line())
-					if r.Dropped {
-						shape, policy = "-", "deleted"
+					shape, policy := "-", "deleted"
+					if p := r.Pattern; p != nil && !r.Dropped {
+						shape, policy = cli.Clean(p.Shape), cli.OrDash(view.PatternLine(&p.PatternRequest))
 					}
 					if r.Reverted > 0 {
-						policy += " (as in " + strconv.FormatUint(r.Reverted, 10) + ")"
+						policy += " (as in " + strconv.Itoa(r.Reverted) + ")"
 					}
 					t.Row(
-						strconv.FormatUint(r.Revision, 10), cli.Short(cli.Millis(r.Age)), cli.OrDash(cli.Clean(r.Actor)), shape, policy,
+						r.Revision, cli.ShortMillis(r.Age), cli.OrDash(cli.Clean(r.Actor)), shape, policy,
 					)
 				}
 				return t.Write(a.Out)
@@ -64,9 +56,11 @@ undoes the first. Leases stay held, also above a smaller capacity.`,
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]uint64{}
+			body := &api.RevertRequest{}
 			if cmd.Flags().Changed("to") {
-				body["revision"] = to
+				if body.Revision = to; to == 0 {
+					return cli.Usagef("--to 0: revisions are numbered from 1")
+				}
 			}
 			r := cli.Request{
 				Method: http.MethodPost, Path: patternPath(args[0]) + "/revert", Body: body, ID: cli.FreshID(), Again: true,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command queue.
@@ -48,12 +48,11 @@ type queueFlags struct {
 	counts    map[string]*int           // by flag
 	durations map[string]*time.Duration // by flag
 	groups    view.QueueTurns
-	lists     view.QueueSettings // its access lists
+	lists     api.QueueRequest // its access lists
 	approvers []string
 }
 
-// The flags of queue set with their usage; the field of each is the flag's name, of a
-// duration with _ms.
+// The flags of queue set with their usage.
 var (
 	queueCounts = []struct{ flag, usage string }{
 		{"max-attempts", fmt.Sprintf("the attempts of a task that sets none (default %d)", interlock.DefaultAttempts)},
@@ -89,7 +88,7 @@ func (q *queueFlags) flags(f *pflag.FlagSet) {
 		&q.groups, "group",
 		"the turns of a group and how many of its tasks run at once, `NAME=WEIGHT..MAX` such as acme=2..10, acme=2 or acme=..10; may be repeated",
 	)
-	for _, list := range q.lists.Access() {
+	for _, list := range view.QueueAccess(&q.lists) {
 		f.StringSliceVar(list.Entries, list.Flag, nil, list.Usage)
 	}
 	f.StringSliceVar(
@@ -98,29 +97,35 @@ func (q *queueFlags) flags(f *pflag.FlagSet) {
 	)
 }
 
-// into writes what the flags that were given say over the fields of a queue.
-func (q *queueFlags) into(fields map[string]any, f *pflag.FlagSet) {
-	name := func(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
-	for flag, n := range q.counts {
+// into writes the flags that were given over the settings of a queue.
+func (q *queueFlags) into(r *api.QueueRequest, f *pflag.FlagSet) {
+	for flag, to := range map[string]*int{
+		"max-attempts": &r.MaxAttempts, "max-running": &r.MaxRunning, "max-tasks": &r.MaxTasks,
+		"min-approvals": &r.MinApprovals,
+	} {
 		if f.Changed(flag) {
-			fields[name(flag)] = *n
+			*to = *q.counts[flag]
 		}
 	}
-	for flag, d := range q.durations {
+	for flag, to := range map[string]*api.Milliseconds{
+		"backoff": &r.Backoff, "max-backoff": &r.MaxBackoff, "ttl": &r.TTL, "grace": &r.Grace, "max-hold": &r.MaxHold,
+		"stall": &r.Stall,
+	} {
 		if f.Changed(flag) {
-			fields[name(flag)+"_ms"] = d.Milliseconds()
+			*to = q.durations[flag].Milliseconds()
 		}
 	}
 	if f.Changed("group") {
-		fields["groups"] = cli.Listed(q.groups)
+		r.Groups = cli.Listed(q.groups)
 	}
-	for _, list := range q.lists.Access() {
+	to := view.QueueAccess(r)
+	for i, list := range view.QueueAccess(&q.lists) {
 		if f.Changed(list.Flag) {
-			fields[list.Flag] = cli.Listed(slices.DeleteFunc(*list.Entries, func(entry string) bool { return entry == "" }))
+			*to[i].Entries = slices.DeleteFunc(*list.Entries, func(entry string) bool { return entry == "" })
 		}
 	}
 	if f.Changed("approvers") {
-		fields["approvers"] = append([]string{}, q.approvers...)
+		r.Approvers = q.approvers
 	}
 }
 
@@ -141,7 +146,7 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 		Args:              cli.OneArg("a queue"),
 		ValidArgsFunction: view.CompleteQueues(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var old struct{ Queue view.Queue }
+			var old api.QueueView
 			_, answer, err := a.API().Do(cmd.Context(), cli.Request{Method: http.MethodGet, Path: view.QueuePath(args[0], "")})
 			refusal, refused := errors.AsType[*interlock.Error](err)
 			switch {
@@ -153,25 +158,15 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 			if err != nil {
 				return err
 			}
-			body, err := json.Marshal(old.Queue.QueueSettings)
-			if err != nil {
-				return err
-			}
-			fields := map[string]any{}
-			if err := cli.DecodeNumbers(body, &fields); err != nil {
-				return err
-			}
-			q.into(fields, cmd.Flags())
+			body := &old.Queue.QueueRequest
+			q.into(body, cmd.Flags())
 			r := cli.Request{
-				Method: http.MethodPut, Path: view.QueuePath(args[0], ""), Body: fields, ID: cli.FreshID(), Again: true,
+				Method: http.MethodPut, Path: view.QueuePath(args[0], ""), Body: body, ID: cli.FreshID(), Again: true,
 			}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
 				a.Say("set: queue %s\n", cli.Clean(args[0]))
 				if f := cmd.Flags(); f.Changed("approvers") || f.Changed("min-approvals") {
-					var set view.QueueSettings
-					if body, err := json.Marshal(fields); err == nil && json.Unmarshal(body, &set) == nil {
-						view.TellLimits(a, &set)
-					}
+					view.TellLimits(a, body)
 				}
 				if refused {
 					a.Complain(
@@ -195,7 +190,7 @@ func newQueueList(a *cli.App) *cobra.Command {
   interlock queue list -o json | jq '.queues[] | select(.dead > 0)'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got view.Queues
+			var got api.QueueList
 			return a.Get(cmd.Context(), "/v1/queues", nil, &got, func() error {
 				if len(got.Queues) == 0 {
 					a.Complain("there is no queue: `interlock queue set NAME` makes one")
@@ -206,15 +201,15 @@ func newQueueList(a *cli.App) *cobra.Command {
 					q := &got.Queues[i]
 					oldest := "-"
 					if q.Oldest > 0 {
-						oldest = cli.Short(cli.Millis(q.Oldest))
+						oldest = cli.ShortMillis(q.Oldest)
 					}
 					dead := cli.Cell{Text: fmt.Sprint(q.Tasks.Dead)}
 					if q.Tasks.Dead > 0 {
 						dead.Colour = cli.Red
 					}
 					t.Row(
-						cli.Clean(q.Name), q.Mode(), q.Tasks.Waiting, oldest, q.Tasks.Running, q.Tasks.Scheduled, q.Tasks.Asking, dead,
-						q.Idle,
+						cli.Clean(q.Name), view.QueueMode(q), q.Tasks.Waiting, oldest, q.Tasks.Running, q.Tasks.Scheduled,
+						q.Tasks.Asking, dead, q.Idle,
 					)
 				}
 				return t.Write(a.Out)
@@ -231,15 +226,15 @@ func newQueueGet(a *cli.App) *cobra.Command {
 		Args:              cli.OneArg("a queue"),
 		ValidArgsFunction: view.CompleteQueues(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var got struct{ Queue view.Queue }
+			var got api.QueueView
 			return a.Get(cmd.Context(), view.QueuePath(args[0], ""), nil, &got, func() error {
 				q := &got.Queue
-				mode, name := q.Mode(), cli.Quote(cli.Clean(q.Name))
-				a.Say("%s  %s: %s\n", a.Tint(cli.Bold, cli.Clean(q.Name)), a.Tint(mode.Colour, mode.Text), q.Counts())
-				for _, fact := range q.Facts() {
+				mode, name := view.QueueMode(q), cli.Quote(cli.Clean(q.Name))
+				a.Say("%s  %s: %s\n", a.Tint(cli.Bold, cli.Clean(q.Name)), a.Tint(mode.Colour, mode.Text), view.QueueCounts(q))
+				for _, fact := range view.QueueFacts(&q.QueueRequest) {
 					a.Say("  %-12s %s\n", fact[0], fact[1])
 				}
-				view.TellLimits(a, &q.QueueSettings)
+				view.TellLimits(a, &q.QueueRequest)
 				switch {
 				case q.Paused || q.Drain:
 					a.Complain("`interlock queue resume %s` resumes it", name)

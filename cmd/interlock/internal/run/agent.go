@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,13 +21,14 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // waitFor is one use of agent wait.
 type waitFor struct {
 	a    *cli.App
-	on   cli.Party // the target of the wait
-	self cli.Party // the waiter; Session is a secret id here
+	on   api.PartyRequest // the target of the wait
+	self api.Name         // the waiter; Session is a secret id here
 	argv []string
 	path string
 	why  string
@@ -110,31 +112,20 @@ command was ended); 75 not in time; 1 there is no agent of that name; 69 no serv
 }
 
 // name is the target of the wait.
-func (d *waitFor) name() string { return d.on.Name() }
+func (d *waitFor) name() string {
+	return cli.AgentName(api.Name{Agent: d.on.Agent, Session: d.on.Session})
+}
 
-func (d *waitFor) body() map[string]any {
-	on := map[string]string{}
-	for field, value := range map[string]string{"agent": d.on.Agent, "session": d.on.Session, "flow": d.on.Flow} {
-		if value != "" {
-			on[field] = value
-		}
+func (d *waitFor) body() *api.DeclareRequest {
+	body := &api.DeclareRequest{
+		On: d.on, Purpose: d.why, Session: d.self.Session, Flow: d.self.Flow, MaxWait: d.q.MaxWait.Milliseconds(),
 	}
-	body := map[string]any{"on": on, "wait_ms": 0, "purpose": d.why}
-	switch {
-	case d.self.Session != "":
-		body["session"] = d.self.Session
-	case d.self.Agent != "":
-		body["agent"] = d.self.Agent
-	default:
-		body["agent"] = cli.OwnName()
-	}
-	if d.self.Flow != "" {
-		body["flow"] = d.self.Flow
+	if body.Session == "" {
+		body.Agent = cmp.Or(d.self.Agent, cli.OwnName())
 	}
 	if d.why == "" && len(d.argv) > 0 {
-		body["purpose"] = "run " + filepath.Base(d.argv[0])
+		body.Purpose = "run " + filepath.Base(d.argv[0])
 	}
-	cli.SetMillis(body, "max_wait_ms", d.q.MaxWait)
 	return body
 }
 
@@ -147,10 +138,10 @@ func (d *waitFor) run(ctx context.Context) (err error) {
 	signals := make(chan os.Signal, 16)
 	cli.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
-	api := d.a.API()
+	server := d.a.API()
 	ask := cli.Request{Method: http.MethodPost, Path: "/v1/waits", Body: d.body(), ID: cli.FreshID()}
 	deadline := d.q.Wait.Deadline()
-	_, answer, err := api.Insist(ctx, ask, false)
+	_, answer, err := server.Insist(ctx, ask, false)
 	var got view.LeaseAnswer
 	if err == nil {
 		err = json.Unmarshal(answer, &got)
@@ -158,17 +149,17 @@ func (d *waitFor) run(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(nobody(err), d.rawIfJSON(answer))
 	}
-	defer acquire.LeaveLine(api, ask, &got)
+	defer acquire.LeaveLine(server, ask, &got)
 	d.a.Warn(got.Warnings)
 	if len(d.argv) > 0 {
-		return d.work(ctx, api, got.Ticket.ID, deadline, signals)
+		return d.work(ctx, server, got.Ticket.ID, deadline, signals)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	taken := cli.CancelBySignal(signals, cancel)
 	defer taken()
 	d.a.Complain("waiting for %s", d.name())
-	answer, err = d.follow(ctx, api, got.Ticket.ID, deadline)
+	answer, err = d.follow(ctx, server, got.Ticket.ID, deadline)
 	var by *cli.SignalError
 	if errors.As(context.Cause(ctx), &by) {
 		return cli.ExitWith(cli.ExitSignal+int(by.Signal), errors.New("interrupted: the wait has ended"))
@@ -200,10 +191,10 @@ func nobody(err error) error {
 
 // follow waits for the end of the wait. It always ends with an error: nothing is ever granted.
 func (d *waitFor) follow(
-	ctx context.Context, api *cli.API, ticket string, deadline time.Time,
+	ctx context.Context, server *cli.API, ticket string, deadline time.Time,
 ) (answer []byte, err error) {
 	for err == nil {
-		answer, err = acquire.Follow(ctx, api, ticket, deadline)
+		answer, err = acquire.Follow(ctx, server, ticket, deadline)
 	}
 	return answer, err
 }
@@ -223,12 +214,12 @@ func (d *waitFor) over(err error) error {
 
 // work runs the command while the server knows of the wait.
 func (d *waitFor) work(
-	ctx context.Context, api *cli.API, ticket string, deadline time.Time, signals chan os.Signal,
+	ctx context.Context, server *cli.API, ticket string, deadline time.Time, signals chan os.Signal,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	lost, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		_, err := d.follow(ctx, api, ticket, deadline)
+		_, err := d.follow(ctx, server, ticket, deadline)
 		switch {
 		case ctx.Err() != nil:
 			err = nil

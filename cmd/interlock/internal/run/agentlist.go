@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
-	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // NewAgents returns the short form of "agent list".
@@ -66,26 +66,14 @@ func listAgents(ctx context.Context, a *cli.App, query url.Values, limit int) er
 	t := a.Table("AGENT", "SESSION", "OPEN", "HEARD", "HOLDS", "WAITS FOR", "PROGRESS")
 	shown := 0
 	more, err := a.Pages(ctx, "/v1/sessions", query, limit, func(answer []byte) (int, string, error) {
-		var page struct {
-			Sessions []struct {
-				cli.Party
-				Open         int64        `json:"open_ms"`
-				HeartbeatAge int64        `json:"heartbeat_age_ms"`
-				Leases       int          `json:"leases"`
-				Waits        int          `json:"waits"`
-				Holds        []view.Claim `json:"holds"`
-				WaitsFor     []view.Claim `json:"waits_for"`
-				Progress     string       `json:"progress"`
-			}
-			Cursor string
-		}
+		var page api.SessionList
 		if err := json.Unmarshal(answer, &page); err != nil {
 			return 0, "", err
 		}
 		for i := range page.Sessions {
 			s := &page.Sessions[i]
 			t.Row(
-				cli.Clean(s.Agent), cli.Clean(s.Session), cli.Short(cli.Millis(s.Open)), cli.Short(cli.Millis(s.HeartbeatAge)),
+				cli.Clean(s.Agent), cli.Clean(s.Name), cli.ShortMillis(s.Open), cli.ShortMillis(s.HeartbeatAge),
 				claimsText(s.Holds, s.Leases), claimsText(s.WaitsFor, s.Waits), cli.Clean(s.Progress),
 			)
 		}
@@ -109,7 +97,7 @@ func listAgents(ctx context.Context, a *cli.App, query url.Values, limit int) er
 }
 
 // claimsText names the first keys of some leases or waits.
-func claimsText(claims []view.Claim, count int) string {
+func claimsText(claims []api.Claim, count int) string {
 	const most = 2
 	if count == 0 {
 		return "-"

@@ -15,7 +15,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
-	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // waiterRow shows how a request stands in line, asking now and then.
@@ -47,7 +47,7 @@ func (l *waiterRow) queued(ticket interlock.Ticket, holders []interlock.Holder) 
 	if l.r.quiet {
 		return
 	}
-	list := make([]cli.Holder, len(holders))
+	list := make([]api.Holder, len(holders))
 	for i := range holders {
 		list[i] = cli.HolderOf(&holders[i])
 	}
@@ -85,17 +85,17 @@ func (l *waiterRow) ask(ctx context.Context) {
 	if l.shown.Live {
 		pace.Least, pace.Most = 500*time.Millisecond, 5*time.Second
 	}
-	api := l.r.a.API()
+	server := l.r.a.API()
 	for eta := time.Duration(0); pace.Wait(ctx, eta) == nil; {
-		var place *view.Waiter
-		var at view.Key
+		var place *api.Waiter
+		var at api.KeyView
 		for _, c := range l.r.claims[:min(len(l.r.claims), 8)] {
-			_, answer, err := api.Do(ctx, cli.Request{Method: http.MethodGet, Path: cli.KeyPath(string(c.Key))})
-			var k view.Key
+			_, answer, err := server.Do(ctx, cli.Request{Method: http.MethodGet, Path: cli.KeyPath(string(c.Key))})
+			var k api.KeyView
 			if err != nil || json.Unmarshal(answer, &k) != nil {
 				continue
 			}
-			i := slices.IndexFunc(k.Waiters, func(w view.Waiter) bool { return w.Session == l.c.SessionName() })
+			i := slices.IndexFunc(k.Waiters, func(w api.Waiter) bool { return w.Session == l.c.SessionName() })
 			if i >= 0 && (place == nil || k.Waiters[i].ETA > place.ETA) {
 				place, at = &k.Waiters[i], k
 			}
@@ -107,7 +107,7 @@ func (l *waiterRow) ask(ctx context.Context) {
 	}
 }
 
-func (l *waiterRow) holders() []cli.Holder {
+func (l *waiterRow) holders() []api.Holder {
 	if l.shown == nil {
 		return nil
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // invocation is one use of run.
@@ -199,9 +200,9 @@ func (r *invocation) reportRefusal(err error) error {
 		Refused   bool            `json:"refused"`
 		Code      interlock.Code  `json:"code,omitempty"`
 		Detail    string          `json:"detail"`
-		Holders   []cli.Holder    `json:"holders,omitempty"`
+		Holders   []api.Holder    `json:"holders,omitempty"`
 		Length    int             `json:"queue_length,omitempty"`
-		Advice    *cli.Advice     `json:"advice,omitempty"`
+		Advice    *api.Advice     `json:"advice,omitempty"`
 		ExitCode  int             `json:"exit_code"`
 	}{
 		Keys: view.KeysOf(r.claims), AnyPrefix: r.q.AnyPrefix, Refused: true, Detail: r.a.Sentence(err), ExitCode: code,
@@ -214,7 +215,7 @@ func (r *invocation) reportRefusal(err error) error {
 		if refusal.Queue != nil {
 			out.Length = refusal.Queue.Length
 		}
-		out.Advice = &cli.Advice{
+		out.Advice = &api.Advice{
 			Action: refusal.Advice.Action, RetryAfter: refusal.Advice.RetryAfter.Milliseconds(),
 			Message: cli.AsFlags(refusal.Advice.Message),
 		}
@@ -287,9 +288,9 @@ func (r *invocation) acquire(ctx context.Context, c *client.Client) (*client.Lea
 	}
 	r.a.Warn(lease.Warnings())
 	if !r.quiet {
-		var what view.Packet
+		var what *api.Packet
 		if p := lease.Packet(); p != nil {
-			what.Message = p.Message
+			what = &api.Packet{Message: p.Message}
 		}
 		view.TellNotes(r.a, info.Changed, what, notesOf(info.Notes))
 	}

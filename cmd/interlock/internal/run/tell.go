@@ -20,7 +20,7 @@ func (r *invocation) watch(lease *client.Lease, ended <-chan struct{}) {
 		case <-asked:
 			asked = nil
 			if y := lease.Yield(); y != nil {
-				r.a.Complain("%s", cli.YieldOf(y).Text(cli.Clean(view.JoinKeys(view.KeysOf(lease.Claims()), ", "))))
+				r.a.Complain("%s", cli.YieldText(cli.YieldOf(y), cli.Clean(view.JoinKeys(view.KeysOf(lease.Claims()), ", "))))
 			}
 		case <-warned:
 			warned = nil
@@ -66,7 +66,7 @@ func skippedText(err error) string {
 	var skipped *client.SkippedError
 	if errors.As(err, &skipped) && len(skipped.Holders) > 0 {
 		h := cli.HolderOf(&skipped.Holders[0])
-		text = fmt.Sprintf("skipped: %s is held by %s", cli.Clean(string(skipped.Key)), h.Line())
+		text = fmt.Sprintf("skipped: %s is held by %s", cli.Clean(string(skipped.Key)), cli.HolderText(&h))
 	}
 	return text
 }

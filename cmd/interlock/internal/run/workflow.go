@@ -117,24 +117,20 @@ the same id gets the same run as long as it lives, and repeats a start that was 
 
 // startRun starts a run that a script is to end.
 func startRun(ctx context.Context, a *cli.App, start *admission, q *acquire.Flags) error {
-	body := map[string]any{
-		"org": start.org, "workflow": start.workflow, "wait_ms": start.wait.Milliseconds(), "purpose": q.Purpose,
-		"priority": q.Priority,
-		"ttl_ms":   q.TTL.Milliseconds(), "max_hold_ms": q.MaxHold.Milliseconds(), "agent": cmp.Or(q.Agent, cli.OwnName()),
+	body := &api.RunRequest{
+		Org: start.org, Workflow: start.workflow, MaxWait: new(start.wait.Milliseconds()), Purpose: q.Purpose,
+		Priority: q.Priority, TTL: q.TTL.Milliseconds(), MaxHold: q.MaxHold.Milliseconds(),
+		Agent: cmp.Or(q.Agent, cli.OwnName()),
 	}
 	r := cli.Request{
 		Method: http.MethodPost, Path: "/v1/runs", Body: body, ID: cmp.Or(start.id, cli.FreshID()), Again: true,
 		Wait: start.wait,
 	}
-	var got struct {
-		Run struct {
-			Lease view.Lease `json:"lease"`
-		} `json:"run"`
-		Notes    []api.Note `json:"notes"`
-		Warnings []string   `json:"warnings"`
-	}
+	var got api.RunAnswer
 	return a.Call(ctx, r, &got, func() error {
-		acquire.Tell(a, "started", &view.LeaseAnswer{Lease: got.Run.Lease, Notes: got.Notes, Warnings: got.Warnings})
+		acquire.Tell(a, "started", &view.LeaseAnswer{
+			Granted: api.Granted{Lease: got.Run.Lease, Notes: got.Notes, Warnings: got.Warnings},
+		})
 		return nil
 	})
 }
@@ -152,7 +148,7 @@ before, so that another one may have taken its place.`,
 			if err != nil {
 				return err
 			}
-			body := map[string]string{"outcome": outcome, "note": note}
+			body := &api.ReleaseRequest{Outcome: outcome, Note: note}
 			r := cli.Request{
 				Method: http.MethodPost, Path: "/v1/runs/" + url.PathEscape(id) + "/end", Body: body, ID: cli.FreshID(),
 				Again: true,
@@ -176,14 +172,7 @@ func newList(a *cli.App) *cobra.Command {
 		Example: `  interlock workflow list --org acme`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var got struct {
-				Runs []struct {
-					Org      string     `json:"org"`
-					Workflow string     `json:"workflow"`
-					Holder   cli.Holder `json:"holder"`
-				} `json:"runs"`
-				Cursor string `json:"cursor"`
-			}
+			var got api.Runs
 			query := url.Values{"limit": {"1000"}}
 			if org != "" {
 				query.Set("org", org)
@@ -197,8 +186,8 @@ func newList(a *cli.App) *cobra.Command {
 				for i := range got.Runs {
 					r := &got.Runs[i]
 					t.Row(
-						cli.Clean(r.Org), cli.OrDash(cli.Clean(r.Workflow)), r.Holder.Name(), r.Holder.Liveness,
-						cli.Short(cli.Millis(r.Holder.Held)),
+						cli.Clean(r.Org), cli.OrDash(cli.Clean(r.Workflow)), cli.AgentName(r.Holder.Name), r.Holder.Liveness,
+						cli.ShortMillis(r.Holder.Held),
 						cli.OrDash(cli.Clean(r.Holder.Purpose)),
 					)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // commitFlags is the flags of commands that change documents.
@@ -155,7 +156,7 @@ func force(ctx context.Context, a *cli.App, key string, body map[string]any) (er
 
 // mayBePresent reports whether there is a document at a key, or it cannot be seen.
 func mayBePresent(ctx context.Context, a *cli.App, key string) bool {
-	var got view.Documents
+	var got api.Documents
 	_, answer, err := a.API().Do(
 		ctx, cli.Request{Method: http.MethodGet, Path: "/v1/state", Query: url.Values{"key": {key}}},
 	)
@@ -187,12 +188,7 @@ func tellCommitted(a *cli.App, answer []byte, err error) error {
 	if err != nil {
 		return view.Stale(a, answer, err)
 	}
-	var got struct {
-		Version   interlock.Version `json:"version,string"`
-		Documents []view.Document
-		Advice    cli.Advice
-		Warnings  []string
-	}
+	var got api.Committed
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}
@@ -203,7 +199,7 @@ func tellCommitted(a *cli.App, answer []byte, err error) error {
 		}
 	}
 	a.Warn(got.Warnings)
-	if next := cli.AsFlags(cli.Clean(got.Advice.Message)); next != "" {
+	if next := cli.Next(got.Advice); next != "" {
 		a.Complain("%s", next)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command state.
@@ -30,10 +31,10 @@ answer describes the changes and their authors, in words for a prompt.
 
 // documents reads some keys as of one moment.
 func documents(
-	ctx context.Context, a *cli.App, keys []string, query url.Values, show func(*view.Documents) error,
+	ctx context.Context, a *cli.App, keys []string, query url.Values, show func(*api.Documents) error,
 ) error {
 	query["key"] = keys
-	var got view.Documents
+	var got api.Documents
 	return a.Get(ctx, "/v1/state", query, &got, func() error { return show(&got) })
 }
 
@@ -79,12 +80,12 @@ func printDocument(ctx context.Context, a *cli.App, key, version string) error {
 // tellWriter prints the author of a version of a document. That is in the key's history, as far as
 // it is kept: with the document's bytes comes only its version.
 func tellWriter(ctx context.Context, a *cli.App, key, version string) {
-	var got historyAnswer
+	var got api.History
 	if _, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: historyPath(key)}); err == nil &&
 		json.Unmarshal(answer, &got) == nil {
 		for i := range got.Versions {
 			if d := &got.Versions[i]; d.Version.String() == version {
-				a.Complain("version %s %s", d.Version, d.Writer())
+				a.Complain("version %s %s", d.Version, view.Written(&d.DocumentInfo, d.Age))
 				return
 			}
 		}
@@ -109,7 +110,7 @@ func envelope(ctx context.Context, a *cli.App, key, version string) error {
 	if err != nil {
 		return err
 	}
-	var got view.Documents
+	var got api.Documents
 	if json.Unmarshal(answer, &got) == nil && len(got.Documents) > 0 && got.Documents[0].Absent {
 		return cli.ExitWith(cli.ExitFailure, nil)
 	}
@@ -131,7 +132,7 @@ document, so that a change between the two is noticed.`,
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return documents(cmd.Context(), a, args, url.Values{}, func(got *view.Documents) error {
+			return documents(cmd.Context(), a, args, url.Values{}, func(got *api.Documents) error {
 				var v interlock.Version
 				if len(got.Documents) > 0 {
 					v = got.Documents[0].Version
@@ -162,16 +163,16 @@ func newStateList(a *cli.App) *cobra.Command {
 			t := a.Table("KEY", "VERSION", "TYPE", "SIZE", "CHANGED", "BY", "NOTE")
 			more, err := a.Pages(
 				cmd.Context(), "/v1/state", query, limit, func(answer []byte) (shown int, cursor string, err error) {
-					var page view.Documents
+					var page api.Documents
 					if err := json.Unmarshal(answer, &page); err != nil {
 						return 0, "", err
 					}
 					for i := range page.Documents {
 						d := &page.Documents[i]
 						t.Row(
-							cli.Clean(string(d.Key)), d.Version.String(), cli.OrDash(cli.Clean(d.Type)), cli.Bytes(d.Size),
-							cli.Short(cli.Millis(d.Age))+" ago",
-							d.Name(), cli.Clean(d.Note),
+							cli.Clean(string(d.Key)), d.Version.String(), cli.OrDash(cli.Clean(d.ContentType)), cli.Bytes(int64(d.Size)),
+							cli.ShortMillis(d.Age)+" ago",
+							view.Writer(&d.DocumentInfo), cli.Clean(d.Note),
 						)
 					}
 					return len(page.Documents), page.Cursor, nil
@@ -190,11 +191,6 @@ func newStateList(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-type historyAnswer struct {
-	Versions []view.Document
-	Trimmed  bool
-}
-
 func historyPath(key string) string {
 	return cli.ResourcePath("history", key)
 }
@@ -208,15 +204,15 @@ func newStateHistory(a *cli.App) *cobra.Command {
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var got historyAnswer
+			var got api.History
 			return a.Get(cmd.Context(), historyPath(args[0]), nil, &got, func() error {
 				t := a.Table("VERSION", "WHAT", "TYPE", "SIZE", "WHEN", "BY", "NOTE")
 				for i := range got.Versions {
 					d := &got.Versions[i]
 					t.Row(
-						d.Version.String(), cli.OrDash(cli.Clean(d.Op)), cli.OrDash(cli.Clean(d.Type)), cli.Bytes(d.Size),
-						cli.Short(cli.Millis(d.Age))+" ago",
-						d.Name(), cli.Clean(d.Note),
+						d.Version.String(), cli.OrDash(cli.Clean(d.Op)), cli.OrDash(cli.Clean(d.ContentType)), cli.Bytes(int64(d.Size)),
+						cli.ShortMillis(d.Age)+" ago",
+						view.Writer(&d.DocumentInfo), cli.Clean(d.Note),
 					)
 				}
 				if err := t.Write(a.Out); err != nil {

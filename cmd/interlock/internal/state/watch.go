@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/feed"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newStateWatch(a *cli.App) *cobra.Command {
@@ -69,20 +69,15 @@ index on miss nothing between them.`,
 
 // written is one version of a document on a line.
 func written(a *cli.App, line []byte, values bool) (string, error) {
-	var d struct {
-		view.Document
-		Index interlock.Index `json:"index,string"`
-		Time  time.Time
-	}
+	var d api.Written
 	if err := json.Unmarshal(line, &d); err != nil {
 		return "", err
 	}
-	d.Age = max(0, time.Since(d.Time)).Milliseconds()
 	text := d.Index.String() + "  " + a.Tint(cli.Bold, cli.Clean(string(d.Key))) + "  " + cli.Clean(d.Op) + ", version " +
-		d.Version.String() + " " + d.Writer()
+		d.Version.String() + " " + view.Written(&d.DocumentInfo, max(0, time.Since(d.Time)).Milliseconds())
 	if !values || d.Absent {
 		return text, nil
 	}
-	body, err := d.Body()
+	body, err := view.Body(&d.DocumentBody)
 	return text + "\n  " + cli.Clean(string(body)), err
 }

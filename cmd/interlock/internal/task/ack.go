@@ -14,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // ackFlags is the flags of an acknowledgement.
@@ -105,11 +106,15 @@ func (k *ackFlags) body(a *cli.App, args []string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var writes []any
+	var writes []api.WriteRequest
 	for _, write := range []struct {
 		flag string
 		list []string
-	}{{"put", k.puts}, {"merge", k.merge}} {
+		of   func(*api.WriteRequest) *json.RawMessage
+	}{
+		{"put", k.puts, func(w *api.WriteRequest) *json.RawMessage { return &w.Put }},
+		{"merge", k.merge, func(w *api.WriteRequest) *json.RawMessage { return &w.Merge }},
+	} {
 		for _, text := range write.list {
 			key, value, ok := strings.Cut(text, "=")
 			if !ok || !json.Valid([]byte(value)) {
@@ -117,23 +122,33 @@ func (k *ackFlags) body(a *cli.App, args []string) (map[string]any, error) {
 					"--%s %s: want KEY=JSON, such as account:1='{\"balance\": 80}'", write.flag, cli.Cut(cli.Clean(text), 40),
 				)
 			}
-			writes = append(writes, map[string]any{"key": key, write.flag: json.RawMessage(value)})
+			w := api.WriteRequest{Key: interlock.Key(key)}
+			*write.of(&w) = json.RawMessage(value)
+			writes = append(writes, w)
 		}
 	}
 	for _, key := range k.rms {
-		writes = append(writes, map[string]any{"key": key, "delete": true})
+		writes = append(writes, api.WriteRequest{Key: interlock.Key(key), Delete: true})
 	}
-	for field, list := range map[string][]any{"reads": reads, "writes": writes} {
-		if old, ok := body[field].([]any); ok || len(list) > 0 {
-			body[field] = append(old, list...)
-		}
-	}
+	extend(body, "reads", reads)
+	extend(body, "writes", writes)
 	for field, text := range map[string]string{"as_of": k.asOf, "note": k.note} {
 		if text != "" {
 			body[field] = text
 		}
 	}
 	return body, nil
+}
+
+// extend appends a list to a member of an object.
+func extend[T any](body map[string]any, field string, list []T) {
+	all, ok := body[field].([]any)
+	for _, item := range list {
+		all = append(all, item)
+	}
+	if ok || len(list) > 0 {
+		body[field] = all
+	}
 }
 
 // resultArg is a result: JSON, or text, or @FILE or - with either.
@@ -164,11 +179,7 @@ func ack(ctx context.Context, a *cli.App, lease string, body map[string]any) err
 	if err != nil {
 		return view.Stale(a, answer, err)
 	}
-	var got struct {
-		Version   interlock.Version `json:"version,string"`
-		Documents []view.Document
-		Warnings  []string
-	}
+	var got api.Acknowledged
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}
@@ -180,7 +191,7 @@ func ack(ctx context.Context, a *cli.App, lease string, body map[string]any) err
 	return nil
 }
 
-func acknowledgement(lease string, body map[string]any) cli.Request {
+func acknowledgement(lease string, body any) cli.Request {
 	return cli.Request{
 		Method: http.MethodPost, Path: view.LeasePath(lease, "ack"), Body: body, ID: cli.FreshID(), Again: true,
 	}
@@ -211,15 +222,12 @@ attempt, or with --dead, it is a dead letter.`,
 			if err := cli.CheckDurations(cli.Duration("--in", in, 0, interlock.MaxDelay)); err != nil {
 				return err
 			}
-			body := map[string]any{}
+			body := &api.NackRequest{Dead: dead}
 			if len(args) == 1 {
-				body["reason"] = args[0]
+				body.Reason = args[0]
 			}
 			if given {
-				body["delay_ms"] = in.Milliseconds()
-			}
-			if dead {
-				body["dead"] = true
+				body.Delay = new(in.Milliseconds())
 			}
 			return settleAttempt(cmd.Context(), a, id, "nack", body)
 		},
@@ -248,7 +256,7 @@ changes since it was read; after a no the task is dead.`,
 			if err != nil {
 				return err
 			}
-			body, err := q.fields(args[0])
+			body, err := q.question(args[0])
 			if err != nil {
 				return err
 			}
@@ -261,13 +269,14 @@ changes since it was read; after a no the task is dead.`,
 }
 
 // settleAttempt ends an attempt without a result, and prints the task's state then.
-func settleAttempt(ctx context.Context, a *cli.App, lease, how string, body map[string]any) error {
-	var got view.TaskAnswer
+func settleAttempt(ctx context.Context, a *cli.App, lease, how string, body any) error {
+	var got api.TaskAnswer
 	r := cli.Request{Method: http.MethodPost, Path: view.LeasePath(lease, how), Body: body, ID: cli.FreshID(), Again: true}
 	return a.Call(ctx, r, &got, func() error {
-		a.Say("%s\n", got.Task.Stands())
+		t := view.TaskOf(&got.Task)
+		a.Say("%s\n", t.Stands())
 		a.Warn(got.Warnings)
-		if next := got.Task.Next(); next != "" {
+		if next := t.Next(); next != "" {
 			a.Complain("%s", next)
 		}
 		return nil

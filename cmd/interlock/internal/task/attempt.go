@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // attempt runs the command for a task that was handed to a session, and reports what came of it.
@@ -60,21 +60,20 @@ func (w *worker) attempt(h *assignment, session string) {
 	}
 }
 
-// A worker's word on a task's next attempt; nil leaves it to the task's backoff.
-type retry map[string]any
+// atOnce asks for the next attempt without a pause.
+var atOnce = api.NackRequest{Delay: new(api.Milliseconds)}
 
-var atOnce = retry{"delay_ms": 0}
-
-// retry returns what the command's exit code means for the next attempt.
-func (w *worker) retry(result job.Result) retry {
+// retry returns what the command's exit code means for the next attempt; the zero value leaves it to
+// the task's backoff.
+func (w *worker) retry(result job.Result) (next api.NackRequest) {
 	switch code := result.Code(); {
 	case result.Status.Signaled():
 	case code == exitLater && w.laterGiven:
-		return retry{"delay_ms": w.later.Milliseconds()}
+		next.Delay = new(w.later.Milliseconds())
 	case code == w.dead:
-		return retry{"dead": true}
+		next.Dead = true
 	}
-	return nil
+	return next
 }
 
 // renew keeps the lease of an attempt, until the command has ended. When it is lost, it
@@ -96,7 +95,7 @@ func (w *worker) renew(h *assignment, cancel context.CancelCauseFunc, ended <-ch
 		switch {
 		case err == nil:
 			heard = time.Now()
-			if advice := cli.AsFlags(cli.Clean(got.Advice.Message)); advice != "" && advice != said {
+			if advice := cli.Next(got.Advice); advice != "" && advice != said {
 				said = advice
 				w.say("%s: %s", cli.Clean(h.Task.ID), advice)
 			}
@@ -127,11 +126,7 @@ func (w *worker) look(h *assignment) (got view.LeaseAnswer, err error) {
 
 // ack reports that the task is done.
 func (w *worker) ack(h *assignment, result json.RawMessage) {
-	body := map[string]any{}
-	if result != nil {
-		body["result"] = result
-	}
-	_, err := w.settle(h, acknowledgement(h.Lease.ID, body))
+	_, err := w.settle(h, acknowledgement(h.Lease.ID, &api.AckRequest{Result: result}))
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {
 	case err == nil:
@@ -140,19 +135,18 @@ func (w *worker) ack(h *assignment, result json.RawMessage) {
 		w.over(h, err)
 	default:
 		// The result is not one that the server takes. Another attempt may have a better one.
-		w.nack(h, w.a.Sentence(err), nil)
+		w.nack(h, w.a.Sentence(err), api.NackRequest{})
 	}
 }
 
 // nack reports that the attempt has failed.
-func (w *worker) nack(h *assignment, reason string, next retry) {
-	body := map[string]any{"reason": cli.Clip(reason, interlock.MaxReasonBytes)}
-	maps.Copy(body, next)
+func (w *worker) nack(h *assignment, reason string, body api.NackRequest) {
+	body.Reason = cli.Clip(reason, interlock.MaxReasonBytes)
 	r := cli.Request{
-		Method: http.MethodPost, Path: view.LeasePath(h.Lease.ID, "nack"), Body: body, ID: cli.FreshID(), Again: true,
+		Method: http.MethodPost, Path: view.LeasePath(h.Lease.ID, "nack"), Body: &body, ID: cli.FreshID(), Again: true,
 	}
 	answer, err := w.settle(h, r)
-	var got view.TaskAnswer
+	var got api.TaskAnswer
 	if err == nil {
 		err = json.Unmarshal(answer, &got)
 	}
@@ -160,9 +154,10 @@ func (w *worker) nack(h *assignment, reason string, next retry) {
 		w.over(h, err)
 		return
 	}
-	how := got.Task.Place()
-	if got.Task.Is(interlock.TaskDead) {
-		how = "dead after " + cli.Count(got.Task.Attempt, "attempt", "attempts")
+	t := view.TaskOf(&got.Task)
+	how := t.Place()
+	if t.Is(interlock.TaskDead) {
+		how = "dead after " + cli.Count(t.Attempt, "attempt", "attempts")
 	}
 	w.report(h, "failed", reason+"; "+how)
 }
@@ -194,12 +189,12 @@ func (w *worker) over(h *assignment, why error) {
 		w.report(h, "lost", w.a.Sentence(why))
 		return
 	}
-	var got view.TaskAnswer
+	var got api.TaskView
 	ctx, cancel := context.WithTimeout(context.Background(), link.LeaveTimeout)
 	defer cancel()
 	_, answer, err := w.api.Do(ctx, cli.Request{Method: http.MethodGet, Path: view.TaskPath(h.Task.ID, "")})
 	if err == nil && json.Unmarshal(answer, &got) == nil {
-		w.report(h, "settled by the command", got.Task.Stands())
+		w.report(h, "settled by the command", view.TaskOf(&got.Task).Stands())
 		return
 	}
 	w.report(h, "settled by the command", "")

@@ -1,6 +1,8 @@
 package task
 
 import (
+	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // Flags holds the flags of a task, or of a message.
@@ -48,18 +51,12 @@ func (c *Caller) check() error {
 	return nil
 }
 
-func (c *Caller) fields(body map[string]any) {
-	switch {
-	case c.session != "":
-		body["session"] = c.session
-		if c.flow != "" {
-			body["flow"] = c.flow
-		}
-	case c.agent != "":
-		body["agent"] = c.agent
-	default:
-		body["agent"] = cli.OwnName()
+// sender returns the name in the form of the HTTP API.
+func (c *Caller) sender() api.Sender {
+	if c.session != "" {
+		return api.Sender{Session: c.session, Flow: c.flow}
 	}
+	return api.Sender{Agent: cmp.Or(c.agent, cli.OwnName())}
 }
 
 // questionFlags is the flags of a question to a person.
@@ -82,25 +79,17 @@ func (q *questionFlags) flags(cmd *cobra.Command, prefix string) {
 	)
 }
 
-// fields is the question in the form of the HTTP API.
-func (q *questionFlags) fields(text string) (map[string]any, error) {
+// question returns the question in the form of the HTTP API.
+func (q *questionFlags) question(text string) (*api.Question, error) {
 	if err := cli.CheckDurations(cli.Duration("--for", q.limit, 0, interlock.MaxDelay)); err != nil {
 		return nil, err
 	}
-	body := map[string]any{"question": text}
-	cli.SetMillis(body, "limit_ms", q.limit)
-	if q.onLimit.Value != "" {
-		body["on_limit"] = q.onLimit.Value
-	}
 	reads, err := readsOf(q.reads)
-	if len(reads) > 0 {
-		body["reads"] = reads
-	}
-	return body, err
+	return &api.Question{Text: text, Limit: q.limit.Milliseconds(), OnLimit: q.onLimit.Value, Reads: reads}, err
 }
 
 // readsOf reads KEY=VERSION. A key may have a = of its own, so the last one counts.
-func readsOf(list []string) (reads []any, err error) {
+func readsOf(list []string) (reads []api.ReadRequest, err error) {
 	for _, text := range list {
 		i := strings.LastIndexByte(text, '=')
 		if i <= 0 || i == len(text)-1 {
@@ -108,11 +97,13 @@ func readsOf(list []string) (reads []any, err error) {
 				"--read %s: want KEY=VERSION, such as account:12345=41, or KEY=0 for one that had nothing", cli.Clean(text),
 			)
 		}
-		read := map[string]any{"key": text[:i], "version": text[i+1:]}
-		if text[i+1:] == "0" {
-			read = map[string]any{"key": text[:i], "absent": true}
+		version, err := strconv.ParseUint(text[i+1:], 10, 64)
+		if err != nil {
+			return nil, cli.Usagef("--read %s: want a version such as 41, or 0 for none", cli.Clean(text))
 		}
-		reads = append(reads, read)
+		reads = append(reads, api.ReadRequest{
+			Key: interlock.Key(text[:i]), Version: interlock.Version(version), Absent: version == 0,
+		})
 	}
 	return reads, nil
 }
@@ -133,8 +124,8 @@ func (s *Flags) Define(cmd *cobra.Command) {
 	f.StringVar(&s.ID, "id", "", "an `id` of your own: two submissions with one id make one task")
 }
 
-// Fields adds to a body what the flags say.
-func (s *Flags) Fields(body map[string]any) error {
+// Fill writes the flags into the parts that the submission of a task and a message have in common.
+func (s *Flags) Fill(sender *api.Sender, work *api.Work) error {
 	if err := s.Caller.check(); err != nil {
 		return err
 	}
@@ -154,24 +145,15 @@ func (s *Flags) Fields(body map[string]any) error {
 	if s.question == "" && (s.limit != 0 || s.onLimit.Value != "" || len(s.reads) > 0) {
 		return cli.Usagef("--question-for, --question-on-limit and --read are about a question: add --question")
 	}
-	s.Caller.fields(body)
-	if s.purpose != "" {
-		body["purpose"] = s.purpose
-	}
-	if s.priority != 0 {
-		body["priority"] = s.priority
-	}
-	if s.maxAttempts != 0 {
-		body["max_attempts"] = s.maxAttempts
-	}
-	cli.SetMillis(body, "delay_ms", s.delay)
-	cli.SetMillis(body, "deadline_ms", s.deadline)
+	*sender = s.Caller.sender()
+	work.Purpose, work.Priority, work.MaxAttempts = s.purpose, s.priority, s.maxAttempts
+	work.Delay, work.Deadline = s.delay.Milliseconds(), s.deadline.Milliseconds()
 	if s.question != "" {
-		approval, err := s.questionFlags.fields(s.question)
+		question, err := s.questionFlags.question(s.question)
 		if err != nil {
 			return err
 		}
-		body["approval"] = approval
+		work.Ask = question
 	}
 	if s.ID == "" {
 		s.ID = cli.FreshID()

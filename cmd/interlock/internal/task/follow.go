@@ -19,6 +19,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // FollowExits is the part of a help text about exit codes after a wait for a task.
@@ -42,27 +43,24 @@ func (w *FollowFlags) Define(cmd *cobra.Command, normal cli.Wait) {
 
 // followResult is the part of an answer about a task, or about a message, which is one.
 type followResult struct {
-	Outcome string          `json:"outcome"`
-	Task    view.Task       `json:"task"`
-	Message *view.Task      `json:"message"`
+	api.TaskAnswer
+	Message *api.Task       `json:"message"`
 	Reply   json.RawMessage `json:"reply"`
-
-	Warnings []string `json:"warnings"`
 }
 
 func (f *followResult) task() *view.Task {
 	if f.Message == nil {
-		return &f.Task
+		return view.TaskOf(&f.Task)
 	}
 	if len(f.Reply) > 0 {
 		f.Message.Result = f.Reply
 	}
-	return f.Message
+	return view.TaskOf(f.Message)
 }
 
-// Begin submits r, and waits as long as is asked for.
-func (w *FollowFlags) Begin(ctx context.Context, a *cli.App, r cli.Request, c *Caller) error {
-	body := r.Body.(map[string]any)
+// Begin submits r, and waits as long as is asked for; wait is the member of r's body for the time to
+// wait within the call.
+func (w *FollowFlags) Begin(ctx context.Context, a *cli.App, r cli.Request, c *Caller, wait *api.Milliseconds) error {
 	if w.Wait == 0 {
 		var got followResult
 		return a.Call(ctx, r, &got, func() error {
@@ -78,8 +76,7 @@ func (w *FollowFlags) Begin(ctx context.Context, a *cli.App, r cli.Request, c *C
 		})
 	}
 	return w.run(ctx, a, c, func(ctx context.Context, left time.Duration) (string, []byte, error) {
-		body["wait_ms"] = left.Milliseconds()
-		r.Wait = left
+		*wait, r.Wait = left.Milliseconds(), left
 		_, answer, err := a.API().Insist(ctx, r, false)
 		var got followResult
 		if json.Unmarshal(answer, &got) != nil {
@@ -167,12 +164,12 @@ func placed(ctx context.Context, a *cli.App, t *view.Task) *view.Task {
 	if a.JSON() || !t.Is(interlock.TaskWaiting) {
 		return t
 	}
-	var got view.TaskAnswer
+	var got api.TaskView
 	if _, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: view.TaskPath(t.ID, "")}); err != nil ||
 		json.Unmarshal(answer, &got) != nil {
 		return t
 	}
-	return &got.Task
+	return view.TaskOf(&got.Task)
 }
 
 // goesOn returns how to come back to a task.

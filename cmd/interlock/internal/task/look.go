@@ -10,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 func newTaskList(a *cli.App) *cobra.Command {
@@ -63,21 +64,18 @@ func listTasks(ctx context.Context, a *cli.App, query url.Values, limit int, ids
 	t := a.Table("TASK", "STATE", "TRY", "AGE", "QUEUE", "FOR")
 	shown := 0
 	more, err := a.Pages(ctx, "/v1/tasks", query, limit, func(answer []byte) (int, string, error) {
-		var page struct {
-			Tasks  []view.Task
-			Cursor string
-		}
+		var page api.TaskList
 		if err := json.Unmarshal(answer, &page); err != nil {
 			return 0, "", err
 		}
 		for i := range page.Tasks {
-			k := &page.Tasks[i]
+			k := view.TaskOf(&page.Tasks[i])
 			if ids && !a.JSON() {
 				a.Say("%s\n", cli.Clean(k.ID))
 				continue
 			}
 			t.Row(
-				cli.Clean(k.ID), cli.Coloured(cli.Clean(k.State), k.StateColour()), k.Tries(), cli.Short(cli.Millis(k.Age)),
+				cli.Clean(k.ID), cli.Coloured(cli.Clean(k.State), k.StateColour()), k.Tries(), cli.ShortMillis(k.Age),
 				cli.Clean(k.Queue), k.What(),
 			)
 		}
@@ -112,8 +110,10 @@ func newTaskGet(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var got view.TaskAnswer
-			return a.Get(cmd.Context(), view.TaskPath(id, ""), nil, &got, func() error { return showTask(a, &got.Task) })
+			var got api.TaskView
+			return a.Get(cmd.Context(), view.TaskPath(id, ""), nil, &got, func() error {
+				return showTask(a, view.TaskOf(&got.Task))
+			})
 		},
 	}
 }
@@ -121,18 +121,18 @@ func newTaskGet(a *cli.App) *cobra.Command {
 // showTask prints all details of a task. Text of others is set off from ours.
 func showTask(a *cli.App, t *view.Task) error {
 	a.Say("%s  %s\n", a.Tint(cli.Bold, cli.Clean(t.ID)), a.Tint(t.StateColour(), t.Stands()))
-	from := t.Name() + ", " + cli.Short(cli.Millis(t.Age)) + " ago"
-	if t.Principal != "" && cli.Clean(t.Principal) != t.Name() {
+	from := t.Submitter() + ", " + cli.ShortMillis(t.Age) + " ago"
+	if t.Principal != "" && cli.Clean(t.Principal) != t.Submitter() {
 		from += ", as " + cli.Clean(t.Principal)
 	}
 	deadline := ""
 	if t.Deadline > 0 {
-		deadline = "in " + cli.Short(cli.Millis(t.Deadline))
+		deadline = "in " + cli.ShortMillis(t.Deadline)
 	}
 	view.Fact(a, "queue", cli.Clean(t.Queue))
 	view.Fact(a, "kind", cli.Clean(t.Kind))
 	for i := range t.Claims {
-		view.Fact(a, "key", cli.Clean(string(t.Claims[i].Key))+" ("+t.Claims[i].What()+")")
+		view.Fact(a, "key", cli.Clean(string(t.Claims[i].Key))+" ("+view.ClaimText(&t.Claims[i])+")")
 	}
 	view.Fact(a, "purpose", cli.Clean(t.Purpose))
 	view.Fact(a, "group", cli.Clean(t.Group))
@@ -149,9 +149,8 @@ func showTask(a *cli.App, t *view.Task) error {
 		for i := range t.Attempts {
 			x := &t.Attempts[i]
 			table.Row(
-				x.Number, x.Name(), x.Fence, cli.Short(cli.Millis(x.Held)), cli.Short(cli.Millis(x.Age))+" ago",
-				cli.OrDash(cli.Clean(x.EndedBy)),
-				cli.OrDash(cli.Clean(x.Reason)),
+				x.Number, cli.AgentName(api.Name{Agent: x.Agent, Session: x.Session}), x.Fence, cli.ShortMillis(x.Held),
+				cli.ShortMillis(x.Age)+" ago", cli.OrDash(cli.Clean(x.EndedBy)), cli.OrDash(cli.Clean(x.Reason)),
 			)
 		}
 		table.Fit(cli.TableWidth)

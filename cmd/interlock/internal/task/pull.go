@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,15 +19,10 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 )
 
-// assignment is a task in a worker's hands.
-type assignment struct {
-	Task      view.Task         `json:"task"`
-	Lease     view.Lease        `json:"lease"`
-	Changed   bool              `json:"changed"`
-	Notes     []api.Note        `json:"notes"`
-	Documents []view.Document   `json:"documents"`
-	AsOf      interlock.Version `json:"as_of,string"`
-}
+// assignment is a task in a worker's hands, with the texts that describe it.
+type assignment api.Assignment
+
+func (h *assignment) task() *view.Task { return view.TaskOf(&h.Task) }
 
 // variables are the environment of the task's worker.
 func (h *assignment) variables() [][2]string {
@@ -36,7 +32,7 @@ func (h *assignment) variables() [][2]string {
 		{"INTERLOCK_KIND", cli.Clean(h.Task.Kind)},
 		{"INTERLOCK_LEASE", h.Lease.ID},
 		{"INTERLOCK_FENCE", h.Lease.Fence.String()},
-		{"INTERLOCK_KEYS", view.JoinKeys(h.Task.Keys(), "\n")},
+		{"INTERLOCK_KEYS", view.JoinKeys(h.task().Keys(), "\n")},
 		{"INTERLOCK_AS_OF", h.AsOf.String()},
 		{"INTERLOCK_APPROVAL", ""},
 	}
@@ -48,8 +44,8 @@ func (h *assignment) variables() [][2]string {
 
 // text returns what the attempt is about.
 func (h *assignment) text() string {
-	text := fmt.Sprintf("attempt %s, fence %s", h.Task.Tries(), h.Lease.Fence)
-	if what := h.Task.What(); what != "-" {
+	text := fmt.Sprintf("attempt %s, fence %s", h.task().Tries(), h.Lease.Fence)
+	if what := h.task().What(); what != "-" {
 		text += ": " + what
 	}
 	return text
@@ -59,22 +55,21 @@ func (h *assignment) text() string {
 type pullFlags struct {
 	api   *cli.API
 	queue string
-	body  map[string]any
-	max   int
+	body  api.PullRequest
 	// id makes the pull of a session repeatable, so that nothing is lost that was handed
 	// out in an answer which did not arrive.
 	id string
 }
 
 // pull waits for up to left for tasks; without any, list is empty.
-func (p *pullFlags) pull(ctx context.Context, left time.Duration) (list []assignment, answer []byte, err error) {
+func (p *pullFlags) pull(ctx context.Context, left time.Duration) (list []api.Assignment, answer []byte, err error) {
 	left = min(max(left, 0), interlock.MaxLongPoll)
-	p.body["max"], p.body["wait_ms"] = p.max, left.Milliseconds()
-	r := cli.Request{Method: http.MethodPost, Path: view.QueuePath(p.queue, "pull"), Body: p.body, ID: p.id, Wait: left}
+	p.body.Wait = left.Milliseconds()
+	r := cli.Request{Method: http.MethodPost, Path: view.QueuePath(p.queue, "pull"), Body: &p.body, ID: p.id, Wait: left}
 	if _, answer, err = p.api.Insist(ctx, r, false); err != nil {
 		return nil, answer, err
 	}
-	var got struct{ Tasks []assignment }
+	var got api.Pulled
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return nil, nil, fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}
@@ -82,7 +77,7 @@ func (p *pullFlags) pull(ctx context.Context, left time.Duration) (list []assign
 }
 
 func newTaskPull(a *cli.App) *cobra.Command {
-	p := &pullFlags{body: map[string]any{}}
+	p := &pullFlags{}
 	var ttl time.Duration
 	var agent string
 	var limit cli.Wait
@@ -114,16 +109,13 @@ server answered, 77 not allowed, 2 wrong flags.`,
 			if err := cli.CheckDurations(cli.Duration("--ttl", ttl, interlock.MinTTL, interlock.MaxTTL)); err != nil {
 				return err
 			}
-			if p.max < 1 || p.max > interlock.MaxPull {
-				return cli.Usagef("--max %d: want a number from 1 to %d", p.max, interlock.MaxPull)
+			if p.body.Max < 1 || p.body.Max > interlock.MaxPull {
+				return cli.Usagef("--max %d: want a number from 1 to %d", p.body.Max, interlock.MaxPull)
 			}
-			if p.max > 1 && !a.JSON() {
-				return cli.Usagef("--max %d: a shell's variables hold one task: read several with -o json", p.max)
+			if p.body.Max > 1 && !a.JSON() {
+				return cli.Usagef("--max %d: a shell's variables hold one task: read several with -o json", p.body.Max)
 			}
-			if p.body["agent"] = agent; agent == "" {
-				p.body["agent"] = cli.OwnName()
-			}
-			cli.SetMillis(p.body, "ttl_ms", ttl)
+			p.body.Agent, p.body.TTL = cmp.Or(agent, cli.OwnName()), ttl.Milliseconds()
 			p.api, p.queue = a.API(), args[0]
 			return pull(cmd.Context(), a, p, limit)
 		},
@@ -132,7 +124,7 @@ server answered, 77 not allowed, 2 wrong flags.`,
 	limit = cli.Forever
 	f.Var(&limit, "wait", "how long to wait for a task: a `duration`, 0, or forever")
 	cli.DurationVar(f, &ttl, "ttl", acquire.LockTTL, "how long the lease outlives the last renewal")
-	f.IntVar(&p.max, "max", 1, "how many tasks to take at most, with -o json")
+	f.IntVar(&p.body.Max, "max", 1, "how many tasks to take at most, with -o json")
 	cli.AgentVar(f, &agent, "your `name`, for others to read")
 	return cmd
 }
@@ -168,7 +160,7 @@ func pull(ctx context.Context, a *cli.App, p *pullFlags, limit cli.Wait) error {
 				),
 			)
 		case !a.JSON():
-			tellHanded(a, &list[0])
+			tellHanded(a, (*assignment)(&list[0]))
 		}
 		return nil
 	}
@@ -179,7 +171,7 @@ func tellHanded(a *cli.App, h *assignment) {
 		a.Say("export %s=%s\n", v[0], cli.Quote(v[1]))
 	}
 	a.Say("INTERLOCK_PAYLOAD=%s\n", cli.Quote(string(h.Task.Payload)))
-	a.Complain("%s; the lease ends in %s unless it is renewed", h.text(), cli.Short(cli.Millis(h.Lease.ExpiresIn)))
+	a.Complain("%s; the lease ends in %s unless it is renewed", h.text(), cli.ShortMillis(h.Lease.ExpiresIn))
 	view.TellApproval(a, h.Task.Approval)
-	view.TellNotes(a, false, view.Packet{}, h.Notes)
+	view.TellNotes(a, false, nil, h.Notes)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command task.
@@ -68,9 +69,10 @@ deadlock.
 		},
 		ValidArgsFunction: view.CompleteQueues(a),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			body := map[string]any{"queue": args[0]}
+			var body api.SubmitRequest
+			body.Queue, body.Kind, body.Group = args[0], kind, group
 			if len(args) == 2 {
-				if body["payload"], err = cli.JSONArg(a.In, args[1], "the payload", interlock.MaxPayloadBytes); err != nil {
+				if body.Payload, err = cli.JSONArg(a.In, args[1], "the payload", interlock.MaxPayloadBytes); err != nil {
 					return err
 				}
 			}
@@ -82,27 +84,19 @@ deadlock.
 			for _, key := range keys {
 				list = append(list, interlock.Claim{Key: interlock.Key(key), Mode: mode})
 			}
-			if list = append(list, claims...); len(list) > 0 {
-				body["claims"] = view.ClaimsOf(list)
-			}
-			for field, text := range map[string]string{"kind": kind, "group": group} {
-				if text != "" {
-					body[field] = text
-				}
-			}
+			body.Claims = view.ClaimsOf(append(list, claims...))
 			if err := cli.CheckDurations(
 				cli.Duration("--backoff", backoff, 0, interlock.MaxDelay),
 				cli.Duration("--max-backoff", maxBackoff, 0, interlock.MaxDelay),
 			); err != nil {
 				return err
 			}
-			cli.SetMillis(body, "backoff_ms", backoff)
-			cli.SetMillis(body, "max_backoff_ms", maxBackoff)
-			if err := s.Fields(body); err != nil {
+			body.Backoff, body.MaxBackoff = backoff.Milliseconds(), maxBackoff.Milliseconds()
+			if err := s.Fill(&body.Sender, &body.Work); err != nil {
 				return err
 			}
-			r := cli.Request{Method: http.MethodPost, Path: "/v1/tasks", Body: body, ID: s.ID, Again: true}
-			return follow.Begin(cmd.Context(), a, r, &s.Caller)
+			r := cli.Request{Method: http.MethodPost, Path: "/v1/tasks", Body: &body, ID: s.ID, Again: true}
+			return follow.Begin(cmd.Context(), a, r, &s.Caller, &body.Wait)
 		},
 	}
 	f := cmd.Flags()
@@ -171,18 +165,18 @@ func tasksArgs(cmd *cobra.Command, args []string) error {
 // changing makes a command that changes tasks, each by itself. act is what it does to the
 // resource.
 func changing(a *cli.App,
-	verb, act, short, long, example string, flags func(*cobra.Command) (fields func(body map[string]any) error),
+	verb, act, short, long, example string, flags func(*cobra.Command) (fill func(body *api.ChangeTaskRequest) error),
 ) *cobra.Command {
 	cmd := &cobra.Command{Use: verb + " TASK...", Short: short, Long: long, Example: example, Args: tasksArgs}
-	fields := flags(cmd)
+	fill := flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		body := map[string]any{}
-		if err := fields(body); err != nil {
+		body := &api.ChangeTaskRequest{}
+		if err := fill(body); err != nil {
 			return err
 		}
 		var failed []error
 		for _, id := range args {
-			var got view.TaskAnswer
+			var got api.TaskAnswer
 			r := cli.Request{
 				Method: http.MethodPost, Path: view.TaskPath(id, act), Body: body, ID: cli.FreshID(), Again: true,
 			}
@@ -191,7 +185,7 @@ func changing(a *cli.App,
 					a.Say("%s  deleted\n", id)
 					return nil
 				}
-				a.Say("%s  %s\n", id, got.Task.Stands())
+				a.Say("%s  %s\n", id, view.TaskOf(&got.Task).Stands())
 				return nil
 			})
 			if err != nil && len(args) > 1 && !a.JSON() {
@@ -206,26 +200,24 @@ func changing(a *cli.App,
 }
 
 // withReason adds --reason.
-func withReason(cmd *cobra.Command) func(body map[string]any) error {
+func withReason(cmd *cobra.Command) func(body *api.ChangeTaskRequest) error {
 	reason := cmd.Flags().String("reason", "", "why, for others to read")
-	return func(body map[string]any) error {
-		if *reason != "" {
-			body["reason"] = *reason
-		}
+	return func(body *api.ChangeTaskRequest) error {
+		body.Reason = *reason
 		return nil
 	}
 }
 
 // withDelay adds --in.
-func withDelay(cmd *cobra.Command) func(body map[string]any) error {
+func withDelay(cmd *cobra.Command) func(body *api.ChangeTaskRequest) error {
 	var delay time.Duration
 	cli.DurationVar(cmd.Flags(), &delay, "in", 0, "after which time it may run (default: at once)")
 	reason := withReason(cmd)
-	return func(body map[string]any) error {
+	return func(body *api.ChangeTaskRequest) error {
 		if err := cli.CheckDurations(cli.Duration("--in", delay, 0, interlock.MaxDelay)); err != nil {
 			return err
 		}
-		cli.SetMillis(body, "delay_ms", delay)
+		body.Delay = delay.Milliseconds()
 		return reason(body)
 	}
 }

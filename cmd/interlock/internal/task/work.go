@@ -19,6 +19,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // worker is one use of task work.
@@ -229,10 +230,11 @@ func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 			return nil
 		}
 		session, err := w.presence.Open(ctx)
-		var list []assignment
+		var list []api.Assignment
 		if err == nil {
-			p.max = 1 + w.concurrency - len(slots)
-			p.body = map[string]any{"session": session, "ttl_ms": w.ttl.Milliseconds()}
+			p.body = api.PullRequest{
+				Session: session, TTL: w.ttl.Milliseconds(), Max: 1 + w.concurrency - len(slots),
+			}
 			if p.id == "" {
 				p.id = cli.FreshID()
 			}
@@ -262,7 +264,7 @@ func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 			running.Go(func() {
 				defer func() { <-slots }()
 				defer w.touch()
-				w.attempt(&list[i], session)
+				w.attempt((*assignment)(&list[i]), session)
 			})
 		}
 		switch {

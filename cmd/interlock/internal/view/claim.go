@@ -5,31 +5,33 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
-// Claim is a claim in the form of the HTTP API: with a mode, or with a count, named after what it
-// counts.
-type Claim struct {
-	Key  interlock.Key `json:"key"`
-	Mode string        `json:"mode,omitempty"`
-	cli.Amount
+// ClaimText returns what is wanted of the key.
+func ClaimText(c *api.Claim) string { return cli.ModeText(c.Mode, c.Count) }
+
+// claimOf converts a claim to the form of the HTTP API.
+func claimOf(c interlock.Claim) api.Claim {
+	return api.Claim{Key: c.Key, Mode: c.Mode.String(), Count: cli.CountOf(c.Mode, c.Count)}
 }
 
-// What describes what is wanted of the key.
-func (c *Claim) What() string { return c.Amount.What(c.Mode) }
-
-// claimOf is a claim in that form.
-func claimOf(c interlock.Claim) Claim {
-	return Claim{Key: c.Key, Mode: c.Mode.String(), Amount: cli.AmountOf(c.Mode, c.Count)}
-}
-
-// ClaimsOf converts claims to the form of the HTTP API.
-func ClaimsOf(list []interlock.Claim) []Claim {
-	claims := make([]Claim, len(list))
+// ClaimsOf converts claims of a request to the form of the HTTP API.
+func ClaimsOf(list []interlock.Claim) []api.ClaimRequest {
+	claims := make([]api.ClaimRequest, len(list))
 	for i := range list {
-		claims[i] = claimOf(list[i])
+		claims[i] = api.ClaimRequest(claimOf(list[i]))
 	}
 	return claims
+}
+
+// ClaimedKeys returns the keys of claims of an answer.
+func ClaimedKeys(claims []api.Claim) []interlock.Key {
+	keys := make([]interlock.Key, len(claims))
+	for i := range claims {
+		keys[i] = claims[i].Key
+	}
+	return keys
 }
 
 // KeysOf returns the keys of claims.

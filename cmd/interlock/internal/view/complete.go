@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // CompleteKeys completes up to most keys (-1: any number) from those that are held
@@ -22,7 +23,7 @@ func CompleteKeys(a *cli.App, most int) cobra.CompletionFunc {
 		if most >= 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var page Keys
+		var page api.KeyList
 		if !a.LookUp(cmd, "/v1/keys", url.Values{"prefix": {prefix}}, &page) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -34,7 +35,7 @@ func CompleteKeys(a *cli.App, most int) cobra.CompletionFunc {
 				continue
 			}
 			if len(k.Holders) > 0 {
-				key += "\t" + k.Holders[0].What(k.Holders[0].Mode) + ", " + k.Holders[0].Name()
+				key += "\t" + cli.ModeText(k.Holders[0].Mode, k.Holders[0].Count) + ", " + cli.AgentName(k.Holders[0].Name)
 			}
 			keys = append(keys, key)
 		}
@@ -45,9 +46,7 @@ func CompleteKeys(a *cli.App, most int) cobra.CompletionFunc {
 // CompletePatterns completes the name of a key pattern.
 func CompletePatterns(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		var answer struct {
-			Patterns []Pattern `json:"patterns"`
-		}
+		var answer api.Patterns
 		if len(args) > 0 || !a.LookUp(cmd, "/v1/patterns", nil, &answer) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -65,7 +64,7 @@ func CompletePatterns(a *cli.App) cobra.CompletionFunc {
 // CompleteQueues completes the name of a queue.
 func CompleteQueues(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		var got Queues
+		var got api.QueueList
 		if len(args) > 0 || !a.LookUp(cmd, "/v1/queues", nil, &got) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -73,7 +72,7 @@ func CompleteQueues(a *cli.App) cobra.CompletionFunc {
 		for i := range got.Queues {
 			q := &got.Queues[i]
 			if cli.Clean(q.Name) == q.Name && strings.HasPrefix(q.Name, prefix) {
-				names = append(names, q.Name+"\t"+q.Mode().Text+", "+cli.Count(q.Tasks.Waiting, "task waits", "tasks wait"))
+				names = append(names, q.Name+"\t"+QueueMode(q).Text+", "+cli.Count(q.Tasks.Waiting, "task waits", "tasks wait"))
 			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -2,51 +2,34 @@ package view
 
 import (
 	"encoding/base64"
-	"encoding/json"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
-// Document is guarded state in the form of the HTTP API.
-type Document struct {
-	Key     interlock.Key     `json:"key"`
-	Version interlock.Version `json:"version,string"`
-	Absent  bool              `json:"absent"`
-	Type    string            `json:"content_type"`
-	Size    int64             `json:"size"`
-	Value   json.RawMessage   `json:"value"`
-	Text    *string           `json:"text"`
-	Base64  *string           `json:"base64"`
-	cli.Party
-	Principal string          `json:"principal"`
-	Fence     interlock.Fence `json:"fence,string"`
-	Note      string          `json:"note"`
-	Age       int64           `json:"age_ms"`
-	Op        string          `json:"op"`
-
-	Truncated bool       `json:"truncated"`
-	Earlier   []Document `json:"earlier"`
-}
-
-// Body returns the document's bytes.
-func (d *Document) Body() ([]byte, error) {
+// Body returns a document's bytes.
+func Body(d *api.DocumentBody) ([]byte, error) {
 	switch {
-	case d.Text != nil:
-		return []byte(*d.Text), nil
-	case d.Base64 != nil:
-		return base64.StdEncoding.DecodeString(*d.Base64)
+	case d.Text != "":
+		return []byte(d.Text), nil
+	case d.Base64 != "":
+		return base64.StdEncoding.DecodeString(d.Base64)
 	}
 	return d.Value, nil
 }
 
-// Writer returns the author and the purpose, in half a sentence.
-func (d *Document) Writer() string {
-	name := d.Name()
+// Writer returns the name of a document's author.
+func Writer(d *api.DocumentInfo) string {
+	return cli.AgentName(api.Name{Agent: d.Agent, Session: d.Session, Flow: d.Flow})
+}
+
+// Written returns the author of a document and the purpose, in half a sentence.
+func Written(d *api.DocumentInfo, age api.Milliseconds) string {
+	name := Writer(d)
 	if d.Agent == "" && d.Session == "" && d.Principal != "" {
 		name = cli.Clean(d.Principal)
 	}
-	text := "by " + name + " " + cli.Short(cli.Millis(d.Age)) + " ago"
+	text := "by " + name + " " + cli.ShortMillis(age) + " ago"
 	if d.Fence > 0 {
 		text += " under fence " + d.Fence.String()
 	}
@@ -54,11 +37,4 @@ func (d *Document) Writer() string {
 		text += ": " + note
 	}
 	return text
-}
-
-// Documents is a list of documents at one version of the namespace.
-type Documents struct {
-	Documents []Document        `json:"documents"`
-	AsOf      interlock.Version `json:"as_of,string"`
-	Cursor    string            `json:"cursor"`
 }

@@ -11,91 +11,26 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// Event is one event as GET /v1/events has it. journal dump writes the same form, with the
-// namespace besides, and never an id: a lease's id is the right to act on it.
-type Event struct {
-	Event         string          `json:"event"`
-	Index         interlock.Index `json:"index,string"`
-	Epoch         interlock.Epoch `json:"epoch,string"`
-	Time          time.Time       `json:"time"`
-	Namespace     string          `json:"namespace,omitempty"`
-	Request       uint64          `json:"request,string,omitempty"`
-	Forgotten     uint64          `json:"forgotten,string,omitempty"`
-	LeftOut       uint64          `json:"left_out,string,omitempty"`
-	SessionNumber uint64          `json:"session_number,string,omitempty"`
-	Agent         string          `json:"agent,omitempty"`
-	Flow          string          `json:"flow,omitempty"`
-	Claims        []Claim         `json:"claims,omitempty"`
-	Fence         interlock.Fence `json:"fence,string,omitempty"`
-	Actor         string          `json:"actor,omitempty"`
-	Asker         string          `json:"asker,omitempty"`
-	Pattern       string          `json:"pattern,omitempty"`
-	Policy        *Pattern        `json:"policy,omitempty"`
-	Settings      *Settings       `json:"settings,omitempty"`
-	Purpose       string          `json:"purpose,omitempty"`
-	Trace         string          `json:"trace,omitempty"`
-	TTL           int64           `json:"ttl_ms,omitempty"`
-	Grace         int64           `json:"grace_ms,omitempty"`
-	MaxHold       int64           `json:"max_hold_ms,omitempty"`
-	Stall         int64           `json:"stall_ms,omitempty"`
-	LockDelay     int64           `json:"lock_delay_ms,omitempty"`
-	MaxWait       int64           `json:"max_wait_ms,omitempty"`
-	Priority      int             `json:"priority,omitempty"`
-	Any           bool            `json:"any,omitempty"`
-	Group         string          `json:"group,omitempty"`
-	Divide        string          `json:"divide,omitempty"`
-	Lead          bool            `json:"lead,omitempty"`
-	Base          uint64          `json:"base,string,omitempty"`
-	Part          bool            `json:"part,omitempty"`
-	TargetSession uint64          `json:"target_session,string,omitempty"`
-	TargetFlow    string          `json:"target_flow,omitempty"`
-	By            uint64          `json:"by,string,omitempty"`
-	Offer         bool            `json:"offer,omitempty"`
-	Reason        string          `json:"reason,omitempty"`
-	Outcome       string          `json:"outcome,omitempty"`
-	Operation     string          `json:"operation,omitempty"`
-	Note          string          `json:"note,omitempty"`
-	Waited        int64           `json:"waited_ms,omitempty"`
-	Held          int64           `json:"held_ms,omitempty"`
-	Generation    uint64          `json:"generation,omitempty"`
-	Freed         bool            `json:"freed,omitempty"`
-	Queued        bool            `json:"queued,omitempty"`
-	Cycle         []cli.CycleStep `json:"cycle,omitempty"`
+// Event is an event as GET /v1/events has it.
+type Event api.Event
 
-	// Of documents and effects: never their bodies.
-	Session     string            `json:"session,omitempty"`
-	Version     interlock.Version `json:"version,string,omitempty"`
-	AsOf        interlock.Version `json:"as_of,string,omitempty"`
-	ContentType string            `json:"content_type,omitempty"`
-	Op          string            `json:"op,omitempty"`
-	Size        *int64            `json:"size,omitempty"`
-	State       string            `json:"state,omitempty"`
-	Verdict     string            `json:"verdict,omitempty"` // on a task or a parked lease
-	Question    string            `json:"question,omitempty"`
-	Action      string            `json:"action,omitempty"`
-	Attempt     uint64            `json:"attempt,omitempty"`
-
-	// Of tasks and their queues: never what is in them.
-	Task          string         `json:"task,omitempty"`
-	Queue         string         `json:"queue,omitempty"`
-	Kind          string         `json:"kind,omitempty"`
-	Due           int64          `json:"due_in_ms,omitempty"`
-	QueueSettings *QueueSettings `json:"queue_settings,omitempty"`
-
-	// Of a refusal, and of the last line of a stream.
-	Code      interlock.Code `json:"code,omitempty"`
-	Detail    string         `json:"detail,omitempty"`
-	Retryable bool           `json:"retryable,omitempty"`
+// Recorded is an event of a journal: as GET /v1/events has it, with its namespace. It never contains
+// an id: a lease's id is the right to act on it.
+type Recorded struct {
+	Namespace string `json:"namespace,omitempty"`
+	*Event
+	Size *int `json:"size,omitempty"` // of a document, also of an empty one
 }
 
 // EventOf is an event of the journal in that form.
-func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Event {
-	e := Event{
+func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Recorded {
+	e := &Event{
 		Event: ev.Kind.String(), Index: index, Epoch: epoch, Time: time.Unix(0, int64(ev.At)).UTC(),
-		Namespace: string(ev.Namespace), Request: ev.Num, SessionNumber: ev.Session,
+		Request: ev.Num, SessionNumber: ev.Session,
 		Agent: cli.Clean(ev.Agent), Flow: cli.Clean(ev.Flow), Fence: ev.Fence, Actor: cli.Clean(ev.Actor),
 		Asker:   cli.Clean(ev.Asker),
 		Purpose: cli.Clean(ev.Purpose), Pattern: cli.Clean(ev.PatternName), Queue: cli.Clean(ev.QueueName),
@@ -110,6 +45,7 @@ func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Eve
 		Generation: ev.Generation, Freed: ev.Freed, Queued: ev.Queued,
 		Version: ev.Version, AsOf: ev.AsOf, ContentType: cli.Clean(ev.ContentType),
 	}
+	r := Recorded{Namespace: string(ev.Namespace), Event: e}
 	switch ev.Kind {
 	case record.EffectsForgotten:
 		e.Forgotten, e.Request = ev.Num, 0
@@ -119,7 +55,7 @@ func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Eve
 	case record.Decided:
 		e.Verdict = interlock.Verdict(ev.Op).String()
 	case record.Written:
-		e.written(ev)
+		r.written(ev)
 	case record.EffectChanged:
 		e.effect(ev)
 	case record.TaskSubmitted, record.TaskDispatched, record.AttemptFailed, record.TaskMoved, record.TaskForgotten,
@@ -143,22 +79,20 @@ func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Eve
 		e.Claims = append(e.Claims, claimOf(c))
 	}
 	for _, c := range ev.Cycle {
-		e.Cycle = append(
-			e.Cycle,
-			cli.CycleStep{
-				Party: cli.Party{Agent: cli.Clean(c.Agent), Session: c.Session, Flow: cli.Clean(c.Flow)},
-				Key:   c.Key, Mode: c.Mode.String(), Victim: c.Victim, Next: c.Next.String(),
-			},
-		)
+		e.Cycle = append(e.Cycle, api.CycleStep{
+			Name: api.Name{Agent: cli.Clean(c.Agent), Session: c.Session, Flow: cli.Clean(c.Flow)},
+			Key:  string(c.Key), Mode: c.Mode.String(), Victim: c.Victim, Next: c.Next.String(),
+		})
 	}
-	return e
+	return r
 }
 
 // written tells what became of a document.
-func (e *Event) written(ev *record.Event) {
+func (r *Recorded) written(ev *record.Event) {
 	op := interlock.WriteOp(ev.Op)
-	if e.Op = op.String(); op != interlock.Delete {
-		e.Size = new(int64(len(ev.Blob)))
+	if r.Op = op.String(); op != interlock.Delete {
+		r.Event.Size = len(ev.Blob)
+		r.Size = &r.Event.Size
 	}
 }
 
@@ -169,7 +103,7 @@ func (e *Event) effect(ev *record.Event) {
 	switch state := interlock.EffectState(ev.Op); {
 	case len(ev.Blob) > 0:
 		digest := sha256.Sum256(ev.Blob)
-		e.State, e.Action, e.Attempt = interlock.EffectClaimed.String(), hex.EncodeToString(digest[:]), ev.Generation
+		e.State, e.Action, e.Attempt = interlock.EffectClaimed.String(), hex.EncodeToString(digest[:]), int(ev.Generation)
 	case state == 0:
 		e.State = "free"
 	default:
@@ -188,7 +122,7 @@ func (e *Event) task(ev *record.Event) {
 	case record.TaskDispatched:
 		id = ev.BaseID
 	}
-	e.Task, e.Attempt, e.Generation = interlock.TaskID(id).String(), ev.Generation, 0
+	e.Task, e.Attempt, e.Generation = interlock.TaskID(id).String(), int(ev.Generation), 0
 	e.State, e.Question = interlock.TaskState(ev.Op).String(), cli.CleanLines(ev.Question())
 	if ev.Kind == record.ApprovalDecided {
 		if e.Verdict = interlock.Approved.String(); interlock.TaskState(ev.Op) == interlock.TaskDead {
@@ -197,17 +131,22 @@ func (e *Event) task(ev *record.Event) {
 	}
 }
 
+// Line is an event of a journal on one line, for people.
+func (r *Recorded) Line(a *cli.App) string { return r.line(a, r.Namespace) }
+
 // Line is an event on one line, for people:
 //
 //	1041  2026-01-02T12:03:07.512Z  granted   billing-7  account:12345  fence 17 exclusive "apply late fee"
-func (e *Event) Line(a *cli.App) string {
+func (e *Event) Line(a *cli.App) string { return e.line(a, "") }
+
+func (e *Event) line(a *cli.App, namespace string) string {
 	var b strings.Builder
 	stamp := e.Time.Local().Format("2006-01-02T15:04:05.000Z07:00")
 	fmt.Fprintf(
 		&b, "%6s  %s  %s", e.Index, a.Tint(cli.Dim, stamp), a.Tint(eventColour(e), fmt.Sprintf("%-15s", cli.Clean(e.Event))),
 	)
-	if e.Namespace != "" {
-		fmt.Fprintf(&b, "  %s", cli.Clean(e.Namespace))
+	if namespace != "" {
+		fmt.Fprintf(&b, "  %s", cli.Clean(namespace))
 	}
 	if who := e.who(); who != "" {
 		fmt.Fprintf(&b, "  %s", a.Tint(cli.Bold, who))
@@ -241,10 +180,11 @@ func (e *Event) who() string {
 func (e *Event) keys() string {
 	const most = 3
 	var list []string
-	for _, c := range e.Claims[:min(most, len(e.Claims))] {
+	for i := range e.Claims[:min(most, len(e.Claims))] {
+		c := &e.Claims[i]
 		text := cli.Clean(string(c.Key))
 		if c.Mode != interlock.Exclusive.String() {
-			text += " (" + c.What() + ")"
+			text += " (" + ClaimText(c) + ")"
 		}
 		list = append(list, text)
 	}
@@ -263,7 +203,7 @@ func (e *Event) facts() (facts []string) {
 		add("queue %s", cli.Clean(e.Queue))
 	}
 	if e.QueueSettings != nil {
-		for _, fact := range e.QueueSettings.Facts() {
+		for _, fact := range QueueFacts(&e.QueueSettings.QueueRequest) {
 			add("%s %s", fact[0], fact[1])
 		}
 	}
@@ -282,8 +222,8 @@ func (e *Event) facts() (facts []string) {
 	if e.Op != "" {
 		add("%s, version %s", cli.Clean(e.Op), e.Version)
 	}
-	if e.Size != nil {
-		add("%s, %s", cli.Clean(e.ContentType), cli.Bytes(*e.Size))
+	if e.Op != "" && e.Op != interlock.Delete.String() {
+		add("%s, %s", cli.Clean(e.ContentType), cli.Bytes(int64(e.Size)))
 	}
 	if e.State != "" {
 		add("%s", cli.Clean(e.State))
@@ -305,10 +245,10 @@ func (e *Event) facts() (facts []string) {
 	}
 	if e.Policy != nil {
 		add("%s", cli.Clean(e.Policy.Shape))
-		add("%s", e.Policy.Line())
+		add("%s", PatternLine(&e.Policy.PatternRequest))
 	}
 	if e.Settings != nil {
-		for _, fact := range e.Settings.Facts() {
+		for _, fact := range SettingsFacts(e.Settings) {
 			if fact[1] != "no" && fact[1] != "" {
 				add("%s %s", fact[0], fact[1])
 			}
@@ -342,13 +282,13 @@ func (e *Event) facts() (facts []string) {
 		add("by %s", cli.Clean(e.Actor))
 	}
 	if e.Due > 0 {
-		add("due in %s", cli.Short(cli.Millis(e.Due)))
+		add("due in %s", cli.ShortMillis(e.Due))
 	}
 	if e.Waited > 0 {
-		add("waited %s", cli.Short(cli.Millis(e.Waited)))
+		add("waited %s", cli.ShortMillis(e.Waited))
 	}
 	if e.Held > 0 {
-		add("held %s", cli.Short(cli.Millis(e.Held)))
+		add("held %s", cli.ShortMillis(e.Held))
 	}
 	if e.Outcome != "" {
 		add("%s", cli.Clean(e.Outcome))

@@ -13,47 +13,6 @@ import (
 	"github.com/interlockdev/interlock/internal/prose"
 )
 
-// Lease is a lease as its holder sees it.
-type Lease struct {
-	ID         string            `json:"id"`
-	Fence      interlock.Fence   `json:"fence,string"`
-	Claims     []Claim           `json:"claims"`
-	Holder     cli.Party         `json:"holder"`
-	Purpose    string            `json:"purpose"`
-	TTL        int64             `json:"ttl_ms"`
-	Grace      int64             `json:"grace_ms"`
-	ExpiresIn  int64             `json:"expires_in_ms"`
-	MaxHoldIn  int64             `json:"max_hold_in_ms"`
-	StallIn    int64             `json:"stall_in_ms"`
-	LockDelay  int64             `json:"lock_delay_ms"`
-	Group      string            `json:"group"`
-	State      string            `json:"state"`
-	EndedBy    string            `json:"ended_by"`
-	Moved      []interlock.Key   `json:"moved"`
-	Yield      *cli.YieldRequest `json:"yield"`
-	Parking    *api.Parking      `json:"parking"`
-	Decision   *api.Decision     `json:"decision"`
-	Generation uint64            `json:"generation"`
-	Parts      []api.HeldPart    `json:"parts"`
-}
-
-// What are the keys of a lease.
-func (l *Lease) What() string {
-	keys := make([]string, len(l.Claims))
-	for i, c := range l.Claims {
-		keys[i] = cli.Clean(string(c.Key))
-	}
-	return strings.Join(keys, ", ")
-}
-
-// ParkedLease is a parked lease as others see it.
-type ParkedLease struct {
-	cli.Party
-	Claims  []Claim         `json:"claims"`
-	Fence   interlock.Fence `json:"fence,string"`
-	Parking api.Parking     `json:"parking"`
-}
-
 // DecisionText is a decision in half a sentence, or nothing.
 func DecisionText(d *api.Decision) string {
 	if d == nil {
@@ -62,103 +21,42 @@ func DecisionText(d *api.Decision) string {
 	return prose.Verdict(d.Verdict, d.Principal, d.By, d.Reason)
 }
 
-// LeaseAnswer is the result of a request for a lease.
+// LeaseAnswer is the result of a request for a lease: the lease, or a place in line with the holders
+// that block it.
 type LeaseAnswer struct {
-	Outcome  string       `json:"outcome"`
-	Lease    Lease        `json:"lease"`
-	Changed  bool         `json:"changed"`
-	Notes    []api.Note   `json:"notes"`
-	Packet   Packet       `json:"packet"`
-	Ticket   api.Ticket   `json:"ticket"`
-	Key      string       `json:"key"`
-	Holders  []cli.Holder `json:"holders"`
-	Advice   cli.Advice   `json:"advice"`
-	Warnings []string     `json:"warnings"`
-
-	Documents []Document        `json:"documents"` // if they were asked for
-	AsOf      interlock.Version `json:"as_of,string"`
-}
-
-// Packet describes the changes, in words that are ready for a prompt.
-type Packet struct {
-	Message string `json:"message"`
-}
-
-// Waiter is a request that stands in line for a key.
-type Waiter struct {
-	cli.Party
-	Purpose string `json:"purpose"`
-	Mode    string `json:"mode"`
-	cli.Amount
-	Priority int   `json:"priority"`
-	Position int   `json:"position"`
-	Waited   int64 `json:"waited_ms"`
-	ETA      int64 `json:"eta_ms"`
-	Offered  bool  `json:"offered"`
-}
-
-// Key is a key with its holders and its line.
-type Key struct {
-	Key        interlock.Key   `json:"key"`
-	State      string          `json:"state"`
-	Holders    []cli.Holder    `json:"holders"`
-	More       int             `json:"more_holders"`
-	Waiters    []Waiter        `json:"waiters"`
-	Length     int             `json:"length"`
-	FenceFloor interlock.Fence `json:"fence_floor,string"`
-	Notes      []api.Note      `json:"notes"`
-	HoldTime   int64           `json:"hold_time_ms"`
-	Pattern    string          `json:"pattern"`
-	Capacity   *cli.Capacity   `json:"capacity"`
-	Generation uint64          `json:"generation"`
-	Broken     bool            `json:"broken"`
-	Part       *struct {
-		Resource string        `json:"resource"`
-		Parts    int           `json:"parts"`
-		Key      interlock.Key `json:"key"`
-		Holder   *cli.Holder   `json:"holder"`
-	} `json:"part"`
-}
-
-// Keys is a page of the keys that are held or waited for.
-type Keys struct {
-	Keys []struct {
-		Key     interlock.Key `json:"key"`
-		State   string        `json:"state"`
-		Holders []cli.Holder  `json:"holders"`
-		More    int           `json:"more_holders"`
-		Length  int           `json:"length"`
-	} `json:"keys"`
-	Cursor string `json:"cursor"`
+	api.Granted
+	Ticket  api.Ticket   `json:"ticket"`
+	Key     api.Key      `json:"key"`
+	Holders []api.Holder `json:"holders"`
 }
 
 // Stale returns what changed, if that is why something was refused.
 func Stale(a *cli.App, answer []byte, err error) error {
-	var problem struct{ Packet Packet }
-	if json.Unmarshal(answer, &problem) == nil && problem.Packet.Message != "" {
-		tellPacket(a, problem.Packet)
+	var problem api.ProblemDocument
+	if json.Unmarshal(answer, &problem) == nil && tellPacket(a, problem.Packet) {
 		return cli.ExitWith(cli.ExitCode(err), nil)
 	}
 	return err
 }
 
-// tellPacket prints to standard error what changed.
-func tellPacket(a *cli.App, p Packet) {
+// tellPacket prints to standard error what changed, and reports whether anything did.
+func tellPacket(a *cli.App, p *api.Packet) bool {
+	if p == nil || p.Message == "" {
+		return false
+	}
 	fmt.Fprintln(a.Err, strings.TrimSpace(cli.CleanLines(p.Message)))
+	return true
 }
 
 // TellNotes prints to standard error what a new holder should know.
-func TellNotes(a *cli.App, changed bool, what Packet, notes []api.Note) {
-	switch {
-	case what.Message != "":
-		tellPacket(a, what)
-	case changed:
+func TellNotes(a *cli.App, changed bool, what *api.Packet, notes []api.Note) {
+	if !tellPacket(a, what) && changed {
 		a.Complain("a possible writer held it while you waited: read it again before you decide")
 	}
 	for i := range notes {
 		n := &notes[i]
 		if text := cli.Clean(n.Text); text != "" {
-			a.Complain("note of %s (%s ago): %q", cli.Party{Agent: n.Agent}.Name(), cli.Short(cli.Millis(n.Age)), text)
+			a.Complain("note of %s (%s ago): %q", cli.AgentName(api.Name{Agent: n.Agent}), cli.ShortMillis(n.Age), text)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // QuotaNames are the fields of a quota.
@@ -52,37 +53,39 @@ func retentionText(d int64) string {
 	if d == 0 {
 		return ""
 	}
-	return cli.Short(cli.Millis(d))
+	return cli.ShortMillis(d)
 }
 
-// Settings is a namespace's settings in the form of the HTTP API.
-type Settings struct {
-	StrictOrder    bool      `json:"strict_order"`
-	Closed         bool      `json:"closed"`
-	NearMisses     bool      `json:"near_misses"`
-	Retention      int64     `json:"effect_retention_ms,omitempty"`
-	Quota          QuotaFlag `json:"quota"`
-	PrincipalQuota QuotaFlag `json:"principal_quota"`
-}
-
-// settingsOf is settings of a journal in that form.
-func settingsOf(s *interlock.Settings) *Settings {
-	quota := func(q interlock.Quota) QuotaFlag {
-		f := QuotaFlag{}
-		for i, n := range []int{q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes, q.Documents, q.State} {
-			if n > 0 {
-				f[QuotaNames[i]] = uint64(n)
-			}
+// quotaText returns the limits of a quota as --quota takes them.
+func quotaText(q *api.Quota) string {
+	if q == nil {
+		return ""
+	}
+	flag := QuotaFlag{}
+	for i, n := range []int{q.Keys, q.Leases, q.Waiters, q.Sessions, q.Requests, q.Bytes, q.Documents, q.State} {
+		if n > 0 {
+			flag[QuotaNames[i]] = uint64(n)
 		}
-		return f
 	}
-	return &Settings{
-		s.StrictOrder, s.Closed, s.NearMisses, s.EffectRetention.Milliseconds(), quota(s.Quota), quota(s.PrincipalQuota),
+	return flag.String()
+}
+
+// settingsOf converts settings of a journal to the form of the HTTP API.
+func settingsOf(s *interlock.Settings) *api.SettingsRequest {
+	quota := func(q interlock.Quota) *api.Quota {
+		return &api.Quota{
+			Keys: q.Keys, Leases: q.Leases, Waiters: q.Waiters, Sessions: q.Sessions, Requests: q.Requests, Bytes: q.Bytes,
+			Documents: q.Documents, State: q.State,
+		}
+	}
+	return &api.SettingsRequest{
+		StrictOrder: s.StrictOrder, Closed: s.Closed, NearMisses: s.NearMisses,
+		EffectRetention: s.EffectRetention.Milliseconds(), Quota: quota(s.Quota), PrincipalQuota: quota(s.PrincipalQuota),
 	}
 }
 
-// Facts are the settings, each with the name of its flag.
-func (s *Settings) Facts() [][2]string {
+// SettingsFacts are the settings of a namespace, each with the name of its flag.
+func SettingsFacts(s *api.SettingsRequest) [][2]string {
 	yes := func(on bool) string {
 		if on {
 			return "yes"
@@ -93,8 +96,8 @@ func (s *Settings) Facts() [][2]string {
 		{"strict-order", yes(s.StrictOrder)},
 		{"closed", yes(s.Closed)},
 		{"near-misses", yes(s.NearMisses)},
-		{"effect-retention", retentionText(s.Retention)},
-		{"quota", s.Quota.String()},
-		{"principal-quota", s.PrincipalQuota.String()},
+		{"effect-retention", retentionText(s.EffectRetention)},
+		{"quota", quotaText(s.Quota)},
+		{"principal-quota", quotaText(s.PrincipalQuota)},
 	}
 }

@@ -7,45 +7,13 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
-// Pattern is a key pattern in the form of the HTTP API.
-type Pattern struct {
-	Name       string    `json:"name"`
-	Shape      string    `json:"pattern"`
-	Aliases    []string  `json:"aliases,omitempty"`
-	Members    []string  `json:"members,omitempty"`
-	Capacity   uint32    `json:"capacity,omitempty"`
-	Rate       uint32    `json:"rate,omitempty"`
-	Per        int64     `json:"per_ms,omitempty"`
-	Burst      uint32    `json:"burst,omitempty"`
-	Groups     []ShareOf `json:"groups,omitempty"`
-	TTL        int64     `json:"ttl_ms,omitempty"`
-	MaxTTL     int64     `json:"max_ttl_ms,omitempty"`
-	Grace      int64     `json:"grace_ms,omitempty"`
-	MaxGrace   int64     `json:"max_grace_ms,omitempty"`
-	MaxHold    int64     `json:"max_hold_ms,omitempty"`
-	Stall      int64     `json:"stall_ms,omitempty"`
-	LockDelay  int64     `json:"lock_delay_ms,omitempty"`
-	MaxWait    int64     `json:"max_wait_ms,omitempty"`
-	MaxPark    int64     `json:"max_park_ms,omitempty"`
-	MaxWaiters int       `json:"max_waiters,omitempty"`
-	Allow      []RuleOf  `json:"allow,omitempty"`
-	Preempt    string    `json:"preempt"`
-	Park       string    `json:"park"`
-	OnDeadlock string    `json:"on_deadlock"`
-
-	Write       string `json:"write"`
-	Writer      string `json:"writer,omitempty"`
-	WriterQueue string `json:"writer_queue,omitempty"`
-
-	AuditRefusals bool `json:"audit_refusals,omitempty"`
-}
-
-// patternOf is a key pattern of a journal in that form.
-func patternOf(p *interlock.Pattern) *Pattern {
-	a := &Pattern{
-		Name: p.Name, Shape: p.Shape, Aliases: p.Aliases, Members: p.Members,
+// patternOf converts a key pattern of a journal to the form of the HTTP API.
+func patternOf(p *interlock.Pattern) *api.KeyPattern {
+	a := &api.KeyPattern{Name: p.Name, PatternRequest: api.PatternRequest{
+		Shape: p.Shape, Aliases: p.Aliases, Members: p.Members,
 		Capacity: p.Capacity, Rate: p.Rate, Per: p.Per.Milliseconds(), Burst: p.Burst,
 		TTL: p.TTL.Milliseconds(), MaxTTL: p.MaxTTL.Milliseconds(), Grace: p.Grace.Milliseconds(),
 		MaxGrace: p.MaxGrace.Milliseconds(),
@@ -53,12 +21,12 @@ func patternOf(p *interlock.Pattern) *Pattern {
 		MaxWait: p.MaxWait.Milliseconds(), MaxPark: p.MaxPark.Milliseconds(), MaxWaiters: p.MaxWaiters,
 		Preempt: p.Preempt.String(), Park: p.Park.String(), OnDeadlock: p.OnDeadlock.String(),
 		Write: p.Write.String(), Writer: p.Writer, WriterQueue: p.WriterQueue, AuditRefusals: p.AuditRefusals,
-	}
+	}}
 	for _, g := range p.Groups {
-		a.Groups = append(a.Groups, ShareOf(g))
+		a.Groups = append(a.Groups, api.GroupRequest(g))
 	}
 	for _, r := range p.Allow {
-		rule := RuleOf{Principal: r.Principal}
+		rule := api.RuleRequest{Principal: r.Principal}
 		for _, m := range r.Modes {
 			rule.Modes = append(rule.Modes, m.String())
 		}
@@ -67,17 +35,17 @@ func patternOf(p *interlock.Pattern) *Pattern {
 	return a
 }
 
-// Line returns the settings on one line.
-func (p *Pattern) Line() string {
+// PatternLine returns the settings of a pattern on one line.
+func PatternLine(p *api.PatternRequest) string {
 	var facts []string
-	for _, fact := range p.Facts() {
+	for _, fact := range PatternFacts(p) {
 		facts = append(facts, fact[0]+" "+fact[1])
 	}
 	return strings.Join(facts, ", ")
 }
 
-// Facts returns the settings that differ from the defaults, each with the name of its flag.
-func (p *Pattern) Facts() (facts [][2]string) {
+// PatternFacts returns the settings of a pattern that differ from the defaults, each with the name of its flag.
+func PatternFacts(p *api.PatternRequest) (facts [][2]string) {
 	add := func(flag, value string) {
 		if value != "" {
 			facts = append(facts, [2]string{flag, cli.Clean(value)})
@@ -99,19 +67,19 @@ func (p *Pattern) Facts() (facts [][2]string) {
 		add("rate", RateText(p.Rate, cli.Millis(p.Per)))
 	}
 	number("burst", p.Burst)
-	for _, g := range p.Groups {
-		add("group", g.String())
+	for i := range p.Groups {
+		add("group", GroupText(&p.Groups[i]))
 	}
 	for i, n := range []int64{
 		p.TTL, p.MaxTTL, p.Grace, p.MaxGrace, p.MaxHold, p.Stall, p.LockDelay, p.MaxWait, p.MaxPark,
 	} {
 		if n > 0 {
-			add(PatternDurations[i].Flag, cli.Short(cli.Millis(n)))
+			add(PatternDurations[i].Flag, cli.ShortMillis(n))
 		}
 	}
 	number("max-waiters", uint32(p.MaxWaiters))
 	for i := range p.Allow {
-		add("allow", p.Allow[i].String())
+		add("allow", RuleText(&p.Allow[i]))
 	}
 	for _, c := range []struct{ flag, value, normal string }{
 		{"preempt", p.Preempt, interlock.PreemptAsk.String()},
@@ -158,14 +126,8 @@ func RateText(tokens uint32, per time.Duration) string {
 	return strconv.FormatUint(uint64(tokens), 10) + "/" + text
 }
 
-// ShareOf is a claimant group in the form of the HTTP API.
-type ShareOf struct {
-	Name string `json:"name"`
-	Min  uint32 `json:"min,omitempty"`
-	Max  uint32 `json:"max,omitempty"`
-}
-
-func (g ShareOf) String() string {
+// GroupText returns the share of a claimant group as --group takes it.
+func GroupText(g *api.GroupRequest) string {
 	bounds := ".."
 	if g.Min > 0 {
 		bounds = strconv.FormatUint(uint64(g.Min), 10) + bounds
@@ -176,13 +138,8 @@ func (g ShareOf) String() string {
 	return g.Name + "=" + bounds
 }
 
-// RuleOf is a claim rule in the form of the door.
-type RuleOf struct {
-	Principal string   `json:"principal"`
-	Modes     []string `json:"modes,omitempty"`
-}
-
-func (r *RuleOf) String() string {
+// RuleText returns a claim rule as --allow takes it.
+func RuleText(r *api.RuleRequest) string {
 	if len(r.Modes) == 0 {
 		return r.Principal
 	}

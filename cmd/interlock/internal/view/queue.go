@@ -19,58 +19,23 @@ func QueuePath(name, action string) string {
 	return path
 }
 
-// Queues is the list of queues.
-type Queues struct {
-	Queues []Queue `json:"queues"`
-}
-
-// QueueSettings is an operator's settings of a queue, in the form of the HTTP API.
-type QueueSettings struct {
-	Paused       bool        `json:"paused,omitempty"`
-	Drain        bool        `json:"drain,omitempty"`
-	MaxAttempts  int         `json:"max_attempts,omitempty"`
-	Backoff      int64       `json:"backoff_ms,omitempty"`
-	MaxBackoff   int64       `json:"max_backoff_ms,omitempty"`
-	TTL          int64       `json:"ttl_ms,omitempty"`
-	Grace        int64       `json:"grace_ms,omitempty"`
-	MaxHold      int64       `json:"max_hold_ms,omitempty"`
-	Stall        int64       `json:"stall_ms,omitempty"`
-	MaxRunning   int         `json:"max_running,omitempty"`
-	MaxTasks     int         `json:"max_tasks,omitempty"`
-	Groups       []QueueTurn `json:"groups,omitempty"`
-	Pull         []string    `json:"pull,omitempty"`
-	Submit       []string    `json:"submit,omitempty"`
-	Admin        []string    `json:"admin,omitempty"`
-	Approvers    []string    `json:"approvers,omitempty"`
-	MinApprovals int         `json:"min_approvals,omitempty"`
-}
-
-// queueOf is a queue of a journal in that form.
-func queueOf(q *interlock.TaskQueue) *QueueSettings {
-	s := &QueueSettings{
+// queueOf converts a queue of a journal to the form of the HTTP API.
+func queueOf(q *interlock.TaskQueue) *api.QueueSettings {
+	s := &api.QueueSettings{Name: q.Name, QueueRequest: api.QueueRequest{
 		Paused: q.Paused, Drain: q.Drain, MaxAttempts: q.MaxAttempts, MaxRunning: q.MaxRunning, MaxTasks: q.MaxTasks,
 		Backoff: q.Backoff.Milliseconds(), MaxBackoff: q.MaxBackoff.Milliseconds(), TTL: q.TTL.Milliseconds(),
 		Grace: q.Grace.Milliseconds(), MaxHold: q.MaxHold.Milliseconds(), Stall: q.Stall.Milliseconds(),
 		Pull: q.Pull, Submit: q.Submit, Admin: q.Admin,
 		Approvers: q.Approvers, MinApprovals: q.MinApprovals,
-	}
+	}}
 	for _, g := range q.Groups {
-		s.Groups = append(s.Groups, QueueTurn{g.Group, g.Weight, g.Max})
+		s.Groups = append(s.Groups, api.ShareRequest(g))
 	}
 	return s
 }
 
-// Queue is a queue in the form of the HTTP API.
-type Queue struct {
-	Name string `json:"name"`
-	QueueSettings
-	Tasks  api.QueueTasks `json:"tasks"`
-	Idle   int            `json:"idle_workers"`
-	Oldest int64          `json:"oldest_ms"`
-}
-
-// Mode returns the mode of the queue, in a word.
-func (q *Queue) Mode() cli.Cell {
+// QueueMode returns the mode of a queue, in a word.
+func QueueMode(q *api.QueueStatus) cli.Cell {
 	switch {
 	case q.Paused && q.Drain:
 		return cli.Coloured("paused, draining", cli.Yellow)
@@ -82,11 +47,11 @@ func (q *Queue) Mode() cli.Cell {
 	return cli.Coloured("open", cli.Green)
 }
 
-// Counts returns the numbers of tasks by state.
-func (q *Queue) Counts() string {
+// QueueCounts returns the numbers of tasks by state.
+func QueueCounts(q *api.QueueStatus) string {
 	text := cli.Count(q.Tasks.Waiting, "task waits", "tasks wait")
 	if q.Oldest > 0 {
-		text += ", the first for " + cli.Short(cli.Millis(q.Oldest))
+		text += ", the first for " + cli.ShortMillis(q.Oldest)
 	}
 	for _, n := range []struct {
 		n    int
@@ -104,8 +69,8 @@ func (q *Queue) Counts() string {
 	return text + "; " + cli.Count(q.Idle, "worker is idle", "workers are idle")
 }
 
-// Facts returns the settings that differ from the defaults, each with the name of its flag.
-func (q *QueueSettings) Facts() (facts [][2]string) {
+// QueueFacts returns the settings that differ from the defaults, each with the name of its flag.
+func QueueFacts(q *api.QueueRequest) (facts [][2]string) {
 	number := func(flag string, n int) {
 		if n > 0 {
 			facts = append(facts, [2]string{flag, strconv.Itoa(n)})
@@ -113,7 +78,7 @@ func (q *QueueSettings) Facts() (facts [][2]string) {
 	}
 	time := func(flag string, n int64) {
 		if n > 0 {
-			facts = append(facts, [2]string{flag, cli.Short(cli.Millis(n))})
+			facts = append(facts, [2]string{flag, cli.ShortMillis(n)})
 		}
 	}
 	number("max-attempts", q.MaxAttempts)
@@ -127,10 +92,10 @@ func (q *QueueSettings) Facts() (facts [][2]string) {
 	if q.MaxTasks < interlock.MaxTasks {
 		number("max-tasks", q.MaxTasks)
 	}
-	for _, g := range q.Groups {
-		facts = append(facts, [2]string{"group", cli.Clean(g.String())})
+	for i := range q.Groups {
+		facts = append(facts, [2]string{"group", cli.Clean(shareText(&q.Groups[i]))})
 	}
-	for _, list := range q.Access() {
+	for _, list := range QueueAccess(q) {
 		if len(*list.Entries) > 0 {
 			facts = append(facts, [2]string{list.Flag, cli.Clean(strings.Join(*list.Entries, ","))})
 		}
@@ -143,7 +108,7 @@ func (q *QueueSettings) Facts() (facts [][2]string) {
 }
 
 // TellLimits prints what a time limit does in a queue with approvers of its own.
-func TellLimits(a *cli.App, q *QueueSettings) {
+func TellLimits(a *cli.App, q *api.QueueRequest) {
 	if len(q.Approvers) > 0 || q.MinApprovals > 0 {
 		a.Complain(
 			"a question that is not answered in time is denied here, also with --on-limit approved: the queue restricts its approvers, or requires several",
@@ -157,8 +122,8 @@ type AccessList struct {
 	Entries     *[]string
 }
 
-// Access returns the access lists of a queue, each with the name of its flag.
-func (q *QueueSettings) Access() []AccessList {
+// QueueAccess returns the access lists of a queue, each with the name of its flag.
+func QueueAccess(q *api.QueueRequest) []AccessList {
 	return []AccessList{
 		{
 			"pull",
@@ -173,14 +138,8 @@ func (q *QueueSettings) Access() []AccessList {
 	}
 }
 
-// QueueTurn is a group's part of a queue.
-type QueueTurn struct {
-	Group  string `json:"name"`
-	Weight int    `json:"weight,omitempty"`
-	Max    int    `json:"max,omitempty"`
-}
-
-func (g QueueTurn) String() string {
+// shareText returns a group's part of a queue as --group takes it.
+func shareText(g *api.ShareRequest) string {
 	text := g.Group + "="
 	if g.Weight > 0 {
 		text += strconv.Itoa(g.Weight)
@@ -192,18 +151,18 @@ func (g QueueTurn) String() string {
 }
 
 // QueueTurns reads NAME=WEIGHT..MAX.
-type QueueTurns []QueueTurn
+type QueueTurns []api.ShareRequest
 
 func (f *QueueTurns) Set(s string) error {
 	if s == "" {
-		*f = append(*f, QueueTurn{})
+		*f = append(*f, api.ShareRequest{})
 		return nil
 	}
 	i := strings.LastIndexByte(s, '=')
 	if i < 0 {
 		return cli.Usagef("want NAME=WEIGHT..MAX, such as acme=2..10")
 	}
-	g := QueueTurn{Group: s[:i]}
+	g := api.ShareRequest{Group: s[:i]}
 	weight, most, _ := strings.Cut(s[i+1:], "..")
 	ok := weight+most != ""
 	for _, n := range []struct {
@@ -226,8 +185,8 @@ func (f *QueueTurns) Set(s string) error {
 
 func (f *QueueTurns) String() string {
 	list := make([]string, len(*f))
-	for i, g := range *f {
-		list[i] = g.String()
+	for i := range *f {
+		list[i] = shareText(&(*f)[i])
 	}
 	return strings.Join(list, " ")
 }

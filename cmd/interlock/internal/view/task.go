@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // TaskArg is a task that was named.
@@ -21,90 +21,11 @@ func TaskArg(id string) (string, error) {
 	return id, nil
 }
 
-// Task is a task in the form of the HTTP API.
-type Task struct {
-	ID       string          `json:"id"`
-	Queue    string          `json:"queue"`
-	Kind     string          `json:"kind"`
-	Claims   []Claim         `json:"claims"`
-	Payload  json.RawMessage `json:"payload"`
-	Purpose  string          `json:"purpose"`
-	Group    string          `json:"group"`
-	Priority int             `json:"priority"`
-	State    string          `json:"state"`
-	cli.Party
-	Principal   string          `json:"principal"`
-	Age         int64           `json:"age_ms"`
-	Due         int64           `json:"due_in_ms"`
-	Deadline    int64           `json:"deadline_in_ms"`
-	Attempt     int             `json:"attempt"`
-	MaxAttempts int             `json:"max_attempts"`
-	Attempts    []Attempt       `json:"attempts"`
-	Position    int             `json:"position"`
-	ETA         int64           `json:"eta_ms"`
-	Blocker     interlock.Key   `json:"blocker"`
-	Barred      bool            `json:"barred"`
-	Approval    *Approval       `json:"approval"`
-	Result      json.RawMessage `json:"result"`
-	Settled     int64           `json:"settled_ms"`
-	Reason      string          `json:"reason"`
-}
+// Task is a task with the texts that describe it.
+type Task api.Task
 
-// Attempt is one go at a task that has ended.
-type Attempt struct {
-	Number int `json:"number"`
-	cli.Party
-	Fence   interlock.Fence `json:"fence,string"`
-	EndedBy string          `json:"ended_by"`
-	Reason  string          `json:"reason"`
-	Held    int64           `json:"held_ms"`
-	Age     int64           `json:"age_ms"`
-}
-
-// Approval is a question to a person, and the answer.
-type Approval struct {
-	Question string `json:"question"`
-	Agent    string `json:"agent"`
-	Asked    int64  `json:"asked_ms"`
-	Left     int64  `json:"left_ms"`
-	OnLimit  string `json:"on_limit"`
-	Verdict  string `json:"verdict"`
-	By       string `json:"by"`
-	Name     string `json:"principal"`
-	Reason   string `json:"reason"`
-	Needed   int    `json:"needed"`
-	Given    []struct {
-		By     string `json:"by"`
-		Name   string `json:"principal"`
-		Reason string `json:"reason"`
-	} `json:"approvals"`
-	Packet *struct {
-		Packet
-		Stale []Change `json:"stale"`
-	} `json:"packet"`
-}
-
-// Change is a document that has changed since it was read.
-type Change struct {
-	Key  interlock.Key `json:"key"`
-	Then Document      `json:"then"`
-	Now  Document      `json:"now"`
-
-	Between []Document `json:"between"`
-	Left    int        `json:"more_between"`
-
-	Diff struct {
-		Patch json.RawMessage `json:"patch"`
-		Text  string          `json:"text"`
-	} `json:"diff"`
-}
-
-// TaskAnswer is the answer to a request about a task.
-type TaskAnswer struct {
-	Outcome  string   `json:"outcome"`
-	Task     Task     `json:"task"`
-	Warnings []string `json:"warnings"`
-}
+// TaskOf returns the task of an answer.
+func TaskOf(t *api.Task) *Task { return (*Task)(t) }
 
 // TaskPath returns the path of a task, or of an action on it.
 func TaskPath(id, action string) string {
@@ -124,12 +45,11 @@ func (t *Task) IsSettled() bool {
 }
 
 // Keys are those that it claims.
-func (t *Task) Keys() []interlock.Key {
-	keys := make([]interlock.Key, len(t.Claims))
-	for i, c := range t.Claims {
-		keys[i] = c.Key
-	}
-	return keys
+func (t *Task) Keys() []interlock.Key { return ClaimedKeys(t.Claims) }
+
+// Submitter returns the name of the agent that submitted the task.
+func (t *Task) Submitter() string {
+	return cli.AgentName(api.Name{Agent: t.Agent, Session: t.Session, Flow: t.Flow})
 }
 
 // What the task is for, and on which keys, in a few words.
@@ -168,14 +88,14 @@ func (t *Task) Place() string {
 	text := cli.Clean(t.State)
 	switch {
 	case t.Is(interlock.TaskScheduled):
-		text = fmt.Sprintf("due in %s, attempt %d of %d", cli.Short(cli.Millis(t.Due)), t.Attempt+1, t.MaxAttempts)
+		text = fmt.Sprintf("due in %s, attempt %d of %d", cli.ShortMillis(t.Due), t.Attempt+1, t.MaxAttempts)
 	case t.Is(interlock.TaskWaiting) && t.Blocker != "":
 		text = "waits for " + cli.Clean(string(t.Blocker))
 		if t.Position > 0 {
 			text += ", place " + strconv.Itoa(t.Position)
 		}
 		if t.ETA > 0 {
-			text += ", about " + cli.Short(cli.Millis(t.ETA))
+			text += ", about " + cli.ShortMillis(t.ETA)
 		}
 	case t.Is(interlock.TaskWaiting) && t.Barred:
 		text = "waits for a worker that may hold it: no idle one may"
@@ -186,13 +106,13 @@ func (t *Task) Place() string {
 	case t.Is(interlock.TaskAsking):
 		text = "waits for a decision"
 	case t.Is(interlock.TaskDone):
-		text = fmt.Sprintf("done %s ago, in attempt %d", cli.Short(cli.Millis(t.Settled)), t.Attempt)
+		text = fmt.Sprintf("done %s ago, in attempt %d", cli.ShortMillis(t.Settled), t.Attempt)
 	case t.Is(interlock.TaskDead):
 		text = fmt.Sprintf(
-			"dead for %s, after %s", cli.Short(cli.Millis(t.Settled)), cli.Count(t.Attempt, "attempt", "attempts"),
+			"dead for %s, after %s", cli.ShortMillis(t.Settled), cli.Count(t.Attempt, "attempt", "attempts"),
 		)
 	case t.Is(interlock.TaskCancelled):
-		text = fmt.Sprintf("cancelled %s ago", cli.Short(cli.Millis(t.Settled)))
+		text = fmt.Sprintf("cancelled %s ago", cli.ShortMillis(t.Settled))
 	}
 	return text
 }

@@ -116,7 +116,7 @@ func state(w *api.Webhook) string {
 	case w.Paused:
 		return "paused"
 	case w.Delivery != nil && w.Delivery.Failures > 0:
-		return fmt.Sprintf("failing, next attempt in %s", cli.Short(cli.Millis(w.Delivery.Next)))
+		return fmt.Sprintf("failing, next attempt in %s", cli.ShortMillis(w.Delivery.Next))
 	}
 	return "ok"
 }
@@ -159,7 +159,7 @@ func facts(w *api.Webhook) (list [][2]string) {
 		add("given up", fmt.Sprint(w.GivenUp))
 	}
 	if w.FormerFor > 0 {
-		add("former secret", "signs for "+cli.Short(cli.Millis(w.FormerFor)))
+		add("former secret", "signs for "+cli.ShortMillis(w.FormerFor))
 	}
 	if d := w.Delivery; d != nil {
 		add("last attempt", d.Attempted.UTC().Format(time.RFC3339))
