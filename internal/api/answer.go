@@ -4,14 +4,14 @@ import "github.com/interlockdev/interlock"
 
 // Done is the answer to a call that was carried out.
 type Done struct {
-	// What was done.
+	// The outcome.
 	Outcome Outcome `json:"outcome"`
 	Stamp
 }
 
-// Advice is what to do next.
+// Advice is the recommended next step.
 type Advice struct {
-	// What to do next.
+	// The next step.
 	Action Action `json:"action"`
 	// When to come back; 0 when there is no such time.
 	RetryAfter Milliseconds `json:"retry_after_ms"`
@@ -23,12 +23,12 @@ type Advice struct {
 //
 //schema:name Problem
 type ProblemDocument struct {
-	// Where the code is described.
+	// The description of the code.
 	Type   URI    `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status" min:"400" max:"599"`
 	Code   Code   `json:"code"`
-	// What is wrong, with the next step.
+	// The problem, with the next step.
 	Detail string `json:"detail" text:"line"`
 	// Whether asking again can succeed without anybody changing the request.
 	Retryable bool   `json:"retryable"`
@@ -37,7 +37,7 @@ type ProblemDocument struct {
 	Key          string       `json:"key,omitempty" text:"line"`
 	ConflictKind ConflictKind `json:"conflict_kind,omitempty"`
 	Capacity     *Capacity    `json:"capacity,omitempty"`
-	// For unmatched_key: patterns and keys that are spelled most like it.
+	// For unmatched_key: the patterns and keys with the most similar spelling.
 	Nearest []string `json:"nearest,omitempty" text:"line"`
 	// The holders that block the request. If only earlier waiters block it: those that block the
 	// first of them.
@@ -45,19 +45,19 @@ type ProblemDocument struct {
 	// Holders not shown.
 	More int   `json:"more_holders,omitempty" min:"1"`
 	Line *Line `json:"line,omitempty"`
-	// For a deadlock.
+	// The cycle of a deadlock.
 	Cycle []CycleStep `json:"cycle,omitempty"`
 	// Why a lease or ticket is gone.
 	EndedBy string `json:"ended_by,omitempty" text:"line"`
-	// For stale: what has changed.
+	// For stale: the changes since the read.
 	Packet *Packet `json:"packet,omitempty"`
-	// For effect_claimed, effect_unknown and effect_done.
+	// The effect, for effect_claimed, effect_unknown and effect_done.
 	Effect *Effect `json:"effect,omitempty"`
-	// For task_moved, task_settled and already_replied: as it is.
+	// The present task, for task_moved, task_settled and already_replied.
 	Task *Task `json:"task,omitempty"`
-	// For unknown_document: since when there is nothing.
+	// For unknown_document: the version since which the document is absent.
 	Version interlock.Version `json:"version,omitempty,string"`
-	// For unknown_document: of the namespace's state.
+	// For unknown_document: the version of the namespace's state.
 	AsOf interlock.Version `json:"as_of,omitempty,string"`
 	// For not_owner: the server to ask, as far as this one knows.
 	Active *ActiveServer `json:"active,omitempty"`

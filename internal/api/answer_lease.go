@@ -12,7 +12,7 @@ type Granted struct {
 	Reused bool `json:"reused"`
 	// Oldest first.
 	Notes []Note `json:"notes"`
-	// What was committed at the claimed keys since as_of, or while the request waited.
+	// The commits at the claimed keys since as_of, or while the request waited.
 	Packet *Packet `json:"packet,omitempty"`
 	// If they were asked for: the documents at the claimed keys, in the order of the claims and
 	// absent ones among them, then those below keys claimed in a mode that covers the keys below,
@@ -22,7 +22,7 @@ type Granted struct {
 	AsOf interlock.Version `json:"as_of,omitempty,string"`
 	// Not all documents below the claimed keys are there: list them by their prefix.
 	DocumentsMore bool `json:"documents_more,omitempty"`
-	// About what was asked: a key that is spelled almost like another.
+	// Warnings about the request: a key that is spelled almost like another.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Advice   *Advice  `json:"advice,omitempty"`
 	Stamp
@@ -41,7 +41,7 @@ type Queued struct {
 	Holders []Holder `json:"holders"`
 	// Holders not shown.
 	More int `json:"more_holders,omitempty" min:"1"`
-	// About what was asked: a key that is spelled almost like another.
+	// Warnings about the request: a key that is spelled almost like another.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Advice   Advice   `json:"advice"`
 	Stamp
@@ -58,7 +58,7 @@ type Skipped struct {
 	Holders []Holder `json:"holders"`
 	// Holders not shown.
 	More int `json:"more_holders,omitempty" min:"1"`
-	// About what was asked: a key that is spelled almost like another.
+	// Warnings about the request: a key that is spelled almost like another.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Advice   Advice   `json:"advice"`
 	Stamp
@@ -82,28 +82,28 @@ type Line struct {
 
 // Capacity is how full a key with permits or tokens is.
 type Capacity struct {
-	// How many the key has.
+	// The number of permits of the key.
 	Permits int `json:"permits,omitempty" min:"1"`
 	// May be more than permits after those were made fewer.
 	Used int `json:"used,omitempty" min:"0"`
-	// What of the permits each claimant group has that the pattern lists.
+	// The permits of each claimant group in the pattern.
 	Groups []GroupUse `json:"groups,omitempty"`
-	// How many there are at most.
+	// The maximum of tokens.
 	Tokens int `json:"tokens,omitempty" min:"1"`
 	// Tokens that there are now.
 	Available int `json:"available,omitempty" min:"0"`
-	// Until the next token.
+	// The time until the next token.
 	Refill Milliseconds `json:"refill_ms,omitempty"`
 }
 
-// GroupUse is what a claimant group has of the permits.
+// GroupUse is a claimant group's use of the permits.
 type GroupUse struct {
 	// Empty: claims without a group.
 	Name string `json:"name" text:"line"`
 	Used int    `json:"used" min:"0"`
-	// How many are kept free for it.
+	// The number of permits kept free for the group.
 	Min int `json:"min" min:"0"`
-	// How many it gets at most; left out when there is no bound but the capacity.
+	// The maximum of permits for the group; left out if only the capacity bounds it.
 	Max int `json:"max,omitempty" min:"1"`
 }
 
@@ -134,7 +134,7 @@ type LeaseNotice struct {
 type LeaseLoss struct {
 	Lease Lease `json:"lease"`
 	Code  Code  `json:"code"`
-	// What happened to it; of a revocation, the credential and the reason.
+	// The cause; for a revocation, the credential and the reason.
 	Detail string `json:"detail" text:"line"`
 	Advice Advice `json:"advice"`
 }
@@ -152,9 +152,9 @@ type StartedRun struct {
 type RunAnswer struct {
 	Outcome string     `json:"outcome" enum:"granted"`
 	Run     StartedRun `json:"run"`
-	// Of earlier runs, oldest first.
+	// Notes of earlier runs, oldest first.
 	Notes []Note `json:"notes"`
-	// About what was asked: a key that is spelled almost like another.
+	// Warnings about the request: a key that is spelled almost like another.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Advice   *Advice  `json:"advice,omitempty"`
 	Stamp

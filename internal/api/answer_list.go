@@ -5,7 +5,7 @@ import "github.com/interlockdev/interlock"
 // LeaseList is the answer of GET /v1/leases.
 type LeaseList struct {
 	Leases []ListedLease `json:"leases"`
-	// Where the listing goes on; left out at its end. It belongs to this namespace and filter.
+	// The cursor of the next page; left out on the last one. It belongs to this namespace and filter.
 	Cursor string `json:"cursor,omitempty"`
 	Stamp
 }
@@ -27,7 +27,7 @@ type ListedLease struct {
 	Liveness     Liveness     `json:"liveness"`
 	Held         Milliseconds `json:"held_ms"`
 	HeartbeatAge Milliseconds `json:"heartbeat_age_ms"`
-	// Until it ends if nothing more is heard of the holder.
+	// The time until it ends if nothing more is heard of the holder.
 	ExpiresIn Milliseconds `json:"expires_in_ms"`
 	// Why it is in grace or closed, as in a lease; left out of any other.
 	EndedBy string   `json:"ended_by,omitempty" text:"line"`
@@ -39,7 +39,7 @@ type ListedLease struct {
 // TicketList is the answer of GET /v1/tickets.
 type TicketList struct {
 	Tickets []ListedTicket `json:"tickets"`
-	// Where the listing goes on; left out at its end. It belongs to this namespace and filter.
+	// The cursor of the next page; left out on the last one. It belongs to this namespace and filter.
 	Cursor string `json:"cursor,omitempty"`
 	Stamp
 }
@@ -57,7 +57,7 @@ type ListedTicket struct {
 	Claims []Claim `json:"claims"`
 	// The claims are alternatives: one of them is granted.
 	Any bool `json:"any,omitempty"`
-	// With which it waits: its own, or one that it inherits.
+	// The priority of the wait: its own, or an inherited one.
 	Priority int `json:"priority"`
 	// 1 is the next; 0 has an offer, or is a declared wait.
 	Position int `json:"position" min:"0"`
@@ -74,7 +74,7 @@ type ListedTicket struct {
 // SessionList is the answer of GET /v1/sessions.
 type SessionList struct {
 	Sessions []ListedSession `json:"sessions"`
-	// Where the listing goes on; left out at its end. It belongs to this namespace and filter.
+	// The cursor of the next page; left out on the last one. It belongs to this namespace and filter.
 	Cursor string `json:"cursor,omitempty"`
 	Stamp
 }
@@ -92,15 +92,15 @@ type ListedSession struct {
 	Progress     string       `json:"progress" text:"line"`
 	Open         Milliseconds `json:"open_ms"`
 	HeartbeatAge Milliseconds `json:"heartbeat_age_ms"`
-	// Until it ends if nothing more is heard of it.
+	// The time until it ends if nothing more is heard of it.
 	ExpiresIn Milliseconds `json:"expires_in_ms"`
 	TTL       Milliseconds `json:"ttl_ms"`
 	// It has a session stream at this moment. A session over HTTP has none.
 	Connected bool `json:"connected"`
 	Leases    int  `json:"leases" min:"0"`
 	Waits     int  `json:"waits" min:"0"`
-	// Of its first leases, at most 16.
+	// The claims of its first leases, at most 16.
 	Holds []Claim `json:"holds"`
-	// Of its first waits, at most 16.
+	// The claims of its first waits, at most 16.
 	WaitsFor []Claim `json:"waits_for"`
 }

@@ -17,19 +17,19 @@ type KeyView struct {
 	// The lowest fence that a guard may still accept: of a free key, the next that is given out.
 	FenceFloor interlock.Fence `json:"fence_floor,string"`
 	Notes      []Note          `json:"notes"`
-	// How long keys like this one are usually held; left out when none was seen.
+	// The usual hold time of keys like this one; left out if none was seen.
 	HoldTime Milliseconds `json:"hold_time_ms,omitempty"`
 	// Name of the pattern that the key fits; left out for none.
 	Pattern  string    `json:"pattern,omitempty" text:"line"`
 	Capacity *Capacity `json:"capacity,omitempty"`
-	// Of the document at the key.
+	// The version of the document at the key.
 	Version interlock.Version `json:"version,string"`
-	// Of the barrier that its holders belong to.
+	// The generation of the barrier that its holders belong to.
 	Generation uint64 `json:"generation,omitempty" min:"1"`
 	// True when that barrier has lost a party: it cannot open again, and can be begun anew when its
 	// holders have released. Left out otherwise.
 	Broken bool `json:"broken,omitempty"`
-	// With resource only.
+	// The part of the resource; only with the parameter resource.
 	Part *Part `json:"part,omitempty"`
 	Stamp
 }
@@ -37,7 +37,7 @@ type KeyView struct {
 // KeyList is the answer of GET /v1/keys.
 type KeyList struct {
 	Keys []KeyRow `json:"keys"`
-	// Where the listing goes on; left out at its end. It belongs to this namespace and filter.
+	// The cursor of the next page; left out on the last one. It belongs to this namespace and filter.
 	Cursor string `json:"cursor,omitempty"`
 	Stamp
 }
@@ -60,7 +60,7 @@ type Waiter struct {
 	Purpose string `json:"purpose" text:"line"`
 	Mode    Mode   `json:"mode"`
 	Count
-	// With which it waits: its own, or one that it inherits.
+	// The priority of the wait: its own, or an inherited one.
 	Priority int `json:"priority"`
 	// 1 is the next; 0 is offered the key already.
 	Position int          `json:"position" min:"0"`
@@ -80,7 +80,7 @@ type Waiter struct {
 // SHA-256 of the resource's name, as a number with the highest byte first, modulo the number of
 // parts.
 type Part struct {
-	// As it was asked for.
+	// The resource as in the request.
 	Resource string `json:"resource" text:"line"`
 	// The part's number.
 	Number int `json:"number" min:"0"`
@@ -94,7 +94,7 @@ type Part struct {
 // ParkedList is the answer of GET /v1/parked.
 type ParkedList struct {
 	Leases []ParkedLease `json:"leases"`
-	// Where the listing goes on; left out at its end. It belongs to this namespace and listing.
+	// The cursor of the next page; left out on the last one. It belongs to this namespace and listing.
 	Cursor string `json:"cursor,omitempty"`
 	Stamp
 }
@@ -105,7 +105,7 @@ type ParkedLease struct {
 	Agent string `json:"agent" text:"line"`
 	// The flow within its session.
 	Flow string `json:"flow" text:"line"`
-	// What the lease was acquired for: the holder's text.
+	// The purpose of the lease: the holder's text.
 	Purpose string  `json:"purpose" text:"line"`
 	Claims  []Claim `json:"claims"`
 	// The one that it had. It is given a new one when it is resumed.
@@ -161,7 +161,7 @@ type Party struct {
 // Why is the answer of GET /v1/why.
 type Why struct {
 	Key Key `json:"key,omitempty"`
-	// What was asked after: a key or an agent.
+	// The subject of the request: a key or an agent.
 	Agent string `json:"agent,omitempty" text:"line"`
 	// One paragraph.
 	Text string `json:"text" text:"line"`

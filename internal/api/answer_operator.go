@@ -25,7 +25,7 @@ type PatternRevision struct {
 	Reverted int `json:"reverted,omitempty" min:"1"`
 	// By it the pattern was taken away.
 	Dropped bool `json:"dropped"`
-	// What the pattern was set to.
+	// The new settings of the pattern.
 	Pattern *KeyPattern `json:"policy,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type Statement struct {
 	Statement string `json:"statement"`
 	// Which key of the key set signed it.
 	KeyID string `json:"key_id"`
-	// How long it holds.
+	// How long it is valid.
 	ExpiresIn Milliseconds `json:"expires_in_ms"`
 	Stamp
 }
@@ -95,7 +95,7 @@ type FileAnswer struct {
 	Version FileVersion `json:"version"`
 	// In bytes.
 	Size int `json:"size" min:"0" unit:"bytes"`
-	// The file has what others wrote meanwhile, too: read it again before the next change.
+	// The file also has changes of others: read it again before the next change.
 	Merged bool `json:"merged"`
 	Stamp
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// DocumentInfo is what a version of a document has besides its number and its body.
+// DocumentInfo describes a version of a document, without its number and its body.
 type DocumentInfo struct {
 	// There is nothing: never written, or deleted.
 	Absent      bool   `json:"absent,omitempty"`
 	ContentType string `json:"content_type,omitempty" text:"line"`
 	// In bytes.
 	Size int `json:"size,omitempty" min:"0" unit:"bytes"`
-	// How it was written.
+	// The operation that wrote it.
 	Op WriteOp `json:"op,omitempty"`
 	// The author; another agent's text.
 	Agent string `json:"agent,omitempty" text:"line"`
@@ -22,7 +22,7 @@ type DocumentInfo struct {
 	Flow    string `json:"flow,omitempty" text:"line"`
 	// The credential.
 	Principal string `json:"principal,omitempty" text:"line"`
-	// Of the lease that it was written under.
+	// The fence of the lease that it was written under.
 	Fence interlock.Fence `json:"fence,omitempty,string"`
 	// Why; another agent's text.
 	Note string `json:"note,omitempty" text:"lines"`
@@ -47,7 +47,7 @@ type Document struct {
 	DocumentBody
 	// The answer had no room for the body: read the document by its key.
 	Truncated bool `json:"truncated,omitempty"`
-	// Of a document that comes with a lease: earlier authors, oldest first.
+	// For a document that comes with a lease: earlier authors, oldest first.
 	Earlier []DocumentState `json:"earlier,omitempty" max:"3"`
 }
 
@@ -93,9 +93,9 @@ type History struct {
 // Committed is the answer to a commit.
 type Committed struct {
 	Outcome string `json:"outcome" enum:"committed"`
-	// Of the commit.
+	// The version of the commit.
 	Version interlock.Version `json:"version,string"`
-	// What was written; of counters with the sum.
+	// The written documents; for counters with the sum.
 	Documents []Document `json:"documents"`
 	// Keys that are spelled almost like others.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
@@ -103,12 +103,12 @@ type Committed struct {
 	Stamp
 }
 
-// Packet is what has changed since it was read: enough to decide again.
+// Packet describes the changes since the read: enough to decide again.
 type Packet struct {
 	Changes []StaleDocument `json:"stale"`
 	// Other documents have changed, too.
 	More bool `json:"more"`
-	// The same in words, ready for a prompt; what other agents wrote is quoted as data.
+	// The same in words, ready for a prompt; texts of other agents are quoted as data.
 	Message string `json:"message" text:"lines"`
 }
 
@@ -117,12 +117,12 @@ type StaleDocument struct {
 	Key  string        `json:"key" text:"line"`
 	Then EarlierState  `json:"then"`
 	Now  DocumentState `json:"now"`
-	// How often it was written since, as far as that is kept.
+	// The number of writes since then, as far as they are kept.
 	Writes int `json:"writes,omitempty" min:"1"`
 	// The writes before the one that made now, oldest first: the newest 15. The difference is what
 	// all of them made together.
 	Between []DocumentState `json:"between,omitempty" max:"15"`
-	// How many there were before those.
+	// The number of earlier ones.
 	Left int        `json:"more_between,omitempty" min:"1"`
 	Diff Difference `json:"diff"`
 }
@@ -136,9 +136,9 @@ type EarlierState struct {
 	Size        int        `json:"size,omitempty" min:"0" unit:"bytes"`
 }
 
-// Difference is what changed in the body.
+// Difference is the change of the body.
 type Difference struct {
-	// unknown: what was read is no longer kept.
+	// unknown: the version that was read is no longer kept.
 	Kind string `json:"kind" enum:"json_patch,unified,sizes,unknown"`
 	// A JSON patch (RFC 6902).
 	Patch []PatchOperation `json:"patch,omitempty"`
@@ -152,7 +152,7 @@ type Difference struct {
 
 // Effect is something done in the world outside that must not happen twice.
 type Effect struct {
-	// For its claimer alone: left out for all others.
+	// The id, for its claimer only.
 	ID     EffectID `json:"id,omitempty"`
 	Digest Digest   `json:"action"`
 	// The canonical JSON (RFC 8785) of tool, target and arguments.
@@ -166,23 +166,23 @@ type Effect struct {
 	Flow    string `json:"flow,omitempty" text:"line"`
 	// The credential.
 	Principal string `json:"principal,omitempty" text:"line"`
-	// Since it was claimed.
+	// The time since it was claimed.
 	Age Milliseconds `json:"age_ms"`
-	// Until a claim with neither a session nor a lease counts as unknown.
+	// The time until a claim with neither a session nor a lease counts as unknown.
 	ExpiresIn Milliseconds `json:"expires_in_ms,omitempty"`
 	// 1, and one more each time that it was found not done.
 	Attempt int `json:"attempt" min:"0"`
 	// The result; its claimer's text.
 	Result json.RawMessage `json:"result,omitempty"`
-	// What is known; another agent's text.
+	// The reason; another agent's text.
 	Reason string `json:"reason,omitempty" text:"line"`
-	// Since it is done or unknown.
+	// The time since it is done or unknown.
 	Settled Milliseconds `json:"settled_ms,omitempty"`
 }
 
 // EffectAnswer is the answer to a claim of an effect, and to a report on one.
 type EffectAnswer struct {
-	// What the effect came to.
+	// The state of the effect.
 	Outcome EffectState `json:"outcome"`
 	Effect  Effect      `json:"effect"`
 	Stamp
@@ -205,7 +205,7 @@ type EffectList struct {
 // ForgottenEffects is the answer of DELETE /v1/effects.
 type ForgottenEffects struct {
 	Outcome string `json:"outcome" enum:"forgotten"`
-	// How many.
+	// The number of deleted effects.
 	Forgotten int `json:"forgotten" min:"0"`
 	// There are others that are as old: ask again.
 	More bool `json:"more"`
@@ -234,7 +234,7 @@ type PatternContention struct {
 	Leased int `json:"leased" min:"0"`
 	// Grants of leases that may write.
 	Leases int `json:"leases" min:"0"`
-	// Of those, how many had to be waited for.
+	// The number of those granted after a wait.
 	Waited int `json:"waited" min:"0"`
 	// The pattern's write policy, which may leave no choice.
 	Write string `json:"write" enum:"guarded,version,lease,single-writer,open"`

@@ -5,16 +5,16 @@ import "github.com/interlockdev/interlock"
 // ServerStatus is the answer of GET /v1/status.
 type ServerStatus struct {
 	Role string `json:"role" enum:"active"`
-	// As in openapi.json.
+	// The version, as in openapi.json.
 	Version string `json:"version" text:"line"`
 	Started Time   `json:"started"`
-	// Since then.
+	// The time since the start.
 	Up        Milliseconds    `json:"up_ms"`
 	Namespace NamespaceStatus `json:"namespace"`
 	// Of the whole server. Only for the roles server and metrics; without credentials for every
 	// caller.
 	Server *ServerCounts `json:"server,omitempty"`
-	// What an operator should look at, the most urgent first: a name, a colon, and a sentence.
+	// Warnings for the operator, the most urgent first: a name, a colon, and a sentence.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Stamp
 }
@@ -30,7 +30,7 @@ type NamespaceStatus struct {
 	Waiters   int `json:"waiters" min:"0"`
 	Sessions  int `json:"sessions" min:"0"`
 	Documents int `json:"documents" min:"0"`
-	// Of the documents.
+	// The bytes of all documents.
 	StateBytes int `json:"state_bytes" min:"0" unit:"bytes"`
 	// Tasks that are not settled.
 	Tasks int `json:"tasks" min:"0"`
@@ -59,8 +59,8 @@ type JournalStatus struct {
 	Index interlock.Index `json:"index,string"`
 	// Up to which the newest snapshot goes; 0 for none since the start.
 	Snapshot interlock.Index `json:"snapshot,string"`
-	// What it takes on its disk; left out where that is not known.
+	// Its size on disk; left out if unknown.
 	Bytes int `json:"bytes,omitempty" min:"0" unit:"bytes"`
-	// What is free on that disk; left out where that is not known.
+	// The free space of that disk; left out if unknown.
 	FreeBytes int `json:"free_bytes,omitempty" min:"0" unit:"bytes"`
 }

@@ -32,13 +32,13 @@ type Task struct {
 	// key sends at its work, else `session:NAME`, else `principal:NAME agent:NAME`, `principal:NAME
 	// flow:FLOW` or `principal:NAME`, else `agent:NAME`.
 	Sender string `json:"sender,omitempty" text:"line"`
-	// Since it was submitted.
+	// The time since it was submitted.
 	Age Milliseconds `json:"age_ms,omitempty"`
-	// Until it may run.
+	// The time until it may run.
 	Due Milliseconds `json:"due_in_ms,omitempty"`
-	// Until it is dead if it is not done.
+	// The time until it is dead if it is not done.
 	Deadline Milliseconds `json:"deadline_in_ms,omitempty"`
-	// Of a running one, which it is; else how many there were that count.
+	// The number of the running attempt; else the number of attempts that count.
 	Attempt     int `json:"attempt,omitempty" min:"0"`
 	MaxAttempts int `json:"max_attempts,omitempty" min:"1"`
 	// The last of those that ended, oldest first.
@@ -55,7 +55,7 @@ type Task struct {
 	Approval *Approval `json:"approval,omitempty"`
 	// The result: its worker's JSON.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Since it is done, dead or cancelled.
+	// The time since it is done, dead or cancelled.
 	Settled Milliseconds `json:"settled_ms,omitempty"`
 	// Why it is dead or cancelled, or fails; another agent's text.
 	Reason string `json:"reason,omitempty" text:"line"`
@@ -63,13 +63,13 @@ type Task struct {
 
 // Approval is a question to a person, and the answer.
 type Approval struct {
-	// What the person decides; another agent's text.
+	// The question to the person; another agent's text.
 	Question string `json:"question" text:"lines"`
 	// The asker: the worker, or the submitter of the task; its own text.
 	Agent string `json:"agent" text:"line"`
-	// Since it was asked.
+	// The time since it was asked.
 	Asked Milliseconds `json:"asked_ms"`
-	// Until it answers itself.
+	// The time until the default answer applies.
 	Left Milliseconds `json:"left_ms,omitempty"`
 	// How.
 	OnLimit Verdict `json:"on_limit,omitempty"`
@@ -77,7 +77,7 @@ type Approval struct {
 	Needed int `json:"needed,omitempty" min:"2"`
 	// Approvals before the last one, of a queue that needs several.
 	Approvals []EarlierApproval `json:"approvals,omitempty"`
-	// Left out while it is open.
+	// The answer; left out while the question is open.
 	Verdict Verdict `json:"verdict,omitempty"`
 	// The name that the answerer claims; policy, if no answer came in time.
 	By string `json:"by,omitempty" text:"line"`
@@ -85,7 +85,7 @@ type Approval struct {
 	// if no answer came in time.
 	Principal string `json:"principal,omitempty" text:"line"`
 	Reason    string `json:"reason,omitempty" text:"line"`
-	// What changed since the asker read it.
+	// The changes since the asker's reads.
 	Packet *Packet `json:"packet,omitempty"`
 }
 
@@ -98,7 +98,7 @@ type EarlierApproval struct {
 	Reason    string `json:"reason,omitempty" text:"line"`
 }
 
-// LeaseQuestion is what a person is asked about a parked lease.
+// LeaseQuestion is a question to a person about a parked lease.
 type LeaseQuestion struct {
 	Kind string `json:"kind" enum:"lease"`
 	// That the lease had when it was parked: its name among the approvals.
@@ -110,9 +110,9 @@ type LeaseQuestion struct {
 	Principal string  `json:"principal,omitempty" text:"line"`
 	Purpose   string  `json:"purpose" text:"line"`
 	Claims    []Claim `json:"claims"`
-	// Since it was parked.
+	// The time since it was parked.
 	Asked Milliseconds `json:"asked_ms"`
-	// Until the parking ends, and the lease with it.
+	// The time until the parking ends, and the lease with it.
 	Left     Milliseconds `json:"left_ms"`
 	Keys     string       `json:"keys" enum:"kept,freed"`
 	Decision *Decision    `json:"decision,omitempty"`
@@ -131,7 +131,7 @@ type LeaseDecision struct {
 // ApprovalList is the answer of GET /v1/approvals.
 type ApprovalList struct {
 	Tasks []Task `json:"tasks"`
-	// With the first page: leases that are parked with a question, the oldest first, at most limit.
+	// On the first page: leases that are parked with a question, the oldest first, at most limit.
 	Leases []LeaseQuestion `json:"leases,omitempty"`
 	// There are more such leases than limit.
 	MoreLeases bool `json:"more_leases,omitempty"`
@@ -144,7 +144,7 @@ type ApprovalList struct {
 type TaskAnswer struct {
 	Outcome TaskOutcome `json:"outcome"`
 	Task    Task        `json:"task"`
-	// About what was asked: a key that is spelled almost like another.
+	// Warnings about the request: a key that is spelled almost like another.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Advice   *Advice  `json:"advice,omitempty"`
 	Stamp
@@ -177,7 +177,7 @@ type Assignment struct {
 	// absent, with the version that a commit that creates it names as read. One answer has at most
 	// 4 MiB of values: the documents that do not fit are truncated, and are read at `/v1/state`.
 	Documents []Document `json:"documents"`
-	// Of the namespace's state.
+	// The version of the namespace's state.
 	AsOf interlock.Version `json:"as_of,string"`
 }
 
@@ -192,11 +192,11 @@ type Pulled struct {
 type Acknowledged struct {
 	Outcome string `json:"outcome" enum:"done"`
 	Task    Task   `json:"task"`
-	// Of the commit; 0 if nothing was written.
+	// The version of the commit; 0 if nothing was written.
 	Version interlock.Version `json:"version,string"`
-	// What was written; of counters with the sum.
+	// The written documents; for counters with the sum.
 	Documents []Document `json:"documents"`
-	// About what was asked: a key that is spelled almost like another.
+	// Warnings about the request: a key that is spelled almost like another.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Advice   *Advice  `json:"advice,omitempty"`
 	Stamp
@@ -220,7 +220,7 @@ type Sent struct {
 	Message Task   `json:"message"`
 	// The writer's reply: any JSON.
 	Reply json.RawMessage `json:"reply,omitempty"`
-	// About what was asked: a key that is spelled almost like another.
+	// Warnings about the request: a key that is spelled almost like another.
 	Warnings []string `json:"warnings,omitempty" text:"line"`
 	Advice   *Advice  `json:"advice,omitempty"`
 	Stamp
@@ -231,12 +231,12 @@ type Log struct {
 	Entries []LogEntry `json:"entries"`
 	// The oldest that is kept.
 	First uint64 `json:"first,string"`
-	// Where to continue: the number of the next entry.
+	// The number of the next entry, for the next request.
 	Next uint64 `json:"next,string"`
 	Stamp
 }
 
-// LogEntry is a message, what was decided on it, and the state that this left.
+// LogEntry is a message, the decision on it, and the resulting state.
 type LogEntry struct {
 	// Counts the key's entries from 1.
 	Seq     uint64 `json:"seq,string"`

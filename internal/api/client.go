@@ -34,7 +34,7 @@ type Config struct {
 
 const dialTimeout = 5 * time.Second
 
-// maxAnswer bounds what is read of one answer. A listing of 1,000 keys is well below it.
+// maxAnswer bounds the bytes read of one answer. A listing of 1,000 keys is well below it.
 const maxAnswer = 64 << 20
 
 // Client calls a server. Its methods may be called concurrently.

@@ -43,13 +43,13 @@ func (e *Unanswered) handshake() bool {
 	return distrust || noTLS || errors.Is(e.Err, http.ErrSchemeMismatch)
 }
 
-// NotHTTP reports whether what answered does not speak HTTP.
+// NotHTTP reports whether the answer is not HTTP.
 func (e *Unanswered) NotHTTP() bool {
 	text := e.Err.Error()
 	return strings.Contains(text, "malformed HTTP") || strings.Contains(text, "readLoopPeekFailLocked")
 }
 
-// Stranger means that what answered is no Interlock server.
+// Stranger means that the answer is not from an Interlock server.
 type Stranger struct {
 	Server string // host and port
 	Status string // such as "404 Not Found"

@@ -2,23 +2,23 @@ package api
 
 import "github.com/interlockdev/interlock"
 
-// Event is one event of the journal. What is not set is left out.
+// Event is one event of the journal. Unset fields are left out.
 type Event struct {
-	// What happened.
+	// The kind of the event.
 	Event EventKind       `json:"event"`
 	Index interlock.Index `json:"index,string"`
 	Epoch interlock.Epoch `json:"epoch,string"`
 	Time  Time            `json:"time"`
 	// Number of the request: the same in all events of its life.
 	Request uint64 `json:"request,omitempty,string"`
-	// How many effects were forgotten; none for one that was named.
+	// The number of deleted effects; none for one that was named.
 	Forgotten uint64 `json:"forgotten,omitempty,string"`
 	// How many refusals at keys of the pattern were left out since the last event refused of the
 	// pattern.
 	LeftOut uint64 `json:"left_out,omitempty,string"`
 	// Why it was refused.
 	Code Code `json:"code,omitempty"`
-	// What was refused.
+	// The refused operation.
 	Operation AuditedOperation `json:"operation,omitempty"`
 	// Number of the session: the same in all its events.
 	SessionNumber uint64          `json:"session_number,omitempty,string"`
@@ -29,7 +29,7 @@ type Event struct {
 	// The credential that it was done with; never a name that an agent chose. Left out without
 	// credentials.
 	Actor string `json:"actor,omitempty" text:"line"`
-	// The agent that asks for the lease, with kind asked and with what a preemption ends.
+	// The agent that asks for the lease, for the kind asked and for leases that a preemption ends.
 	Asker   string `json:"asker,omitempty" text:"line"`
 	Purpose string `json:"purpose,omitempty" text:"line"`
 	// W3C traceparent of the request.
@@ -67,7 +67,7 @@ type Event struct {
 	TargetFlow    string `json:"target_flow,omitempty" text:"line"`
 	// Number of the request that asks.
 	By uint64 `json:"by,omitempty,string"`
-	// Of a barrier.
+	// The generation of the barrier.
 	Generation uint64 `json:"generation,omitempty" min:"1"`
 	// Others may hold the keys of the parked lease.
 	Freed bool `json:"freed,omitempty"`
@@ -75,48 +75,48 @@ type Event struct {
 	Queued bool `json:"queued,omitempty"`
 	// The pattern's name.
 	Pattern string `json:"pattern,omitempty" text:"line"`
-	// Of the pattern.
+	// The revision of the pattern.
 	Revision int `json:"revision,omitempty" min:"1"`
 	// The earlier revision that it brought back.
 	Reverted int `json:"reverted,omitempty" min:"1"`
-	// What the request is to start a run of.
+	// The workflow that the request starts a run of.
 	Run *RunNames `json:"run,omitempty"`
-	// What the pattern was set to.
+	// The new settings of the pattern.
 	Policy *KeyPattern `json:"policy,omitempty"`
-	// What the settings were set to.
+	// The new settings of the namespace.
 	Settings *SettingsRequest `json:"settings,omitempty"`
-	// Of the commit.
+	// The version of the commit.
 	Version interlock.Version `json:"version,omitempty,string"`
 	// The version that a request for a lease has read the claimed keys at.
 	AsOf interlock.Version `json:"as_of,omitempty,string"`
-	// Of the document.
+	// The content type of the document.
 	ContentType string `json:"content_type,omitempty" text:"line"`
-	// Of the document, in bytes.
+	// The size of the document.
 	Size int `json:"size,omitempty" min:"0" unit:"bytes"`
 	// Public name of the session that wrote the document, claimed the effect or had the task.
 	Session string `json:"session,omitempty" text:"line"`
-	// How the document was written.
+	// The operation that wrote the document.
 	Op WriteOp `json:"op,omitempty"`
 	// The question of an approval, in an agent's words. Earlier versions did not record it with the
 	// answer.
 	Question string `json:"question,omitempty" text:"lines"`
 	// A person's answer about a task or a parked lease: approved or denied.
 	Verdict string `json:"verdict,omitempty"`
-	// What the effect came to: claimed, done, unknown or free; or where the task stands since.
+	// The new state of the effect: claimed, done, unknown or free; or of the task.
 	State string `json:"state,omitempty"`
 	// Digest of the claimed action.
 	Action string `json:"action,omitempty"`
-	// How often the action was claimed, or the task handed out.
+	// The number of claims of the action, or of assignments of the task.
 	Attempt int `json:"attempt,omitempty" min:"1"`
 	// Which task it is about.
 	Task TaskID `json:"task,omitempty"`
 	// The queue's name.
 	Queue string `json:"queue,omitempty" text:"line"`
-	// Of the task.
+	// The kind of the task.
 	Kind string `json:"kind,omitempty" text:"line"`
-	// Until the task may run.
+	// The time until the task may run.
 	Due Milliseconds `json:"due_in_ms,omitempty"`
-	// What the queue was set to.
+	// The new settings of the queue.
 	QueueSettings *QueueSettings `json:"queue_settings,omitempty"`
 	// The webhook's name.
 	Webhook string `json:"webhook,omitempty" text:"line"`

@@ -6,7 +6,7 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Stamp is what every answer ends with.
+// Stamp is the end of every answer.
 type Stamp struct {
 	At         At        `json:"at"`
 	ServerTime time.Time `json:"server_time"`
@@ -32,7 +32,7 @@ type Name struct {
 	Flow string `json:"flow" text:"line"`
 }
 
-// Claim is one key with what is wanted of it.
+// Claim is one key with a mode.
 type Claim struct {
 	Key  Key  `json:"key"`
 	Mode Mode `json:"mode"`
@@ -49,11 +49,11 @@ type Lease struct {
 	Purpose string          `json:"purpose" text:"line"`
 	TTL     Milliseconds    `json:"ttl_ms"`
 	Grace   Milliseconds    `json:"grace_ms"`
-	// Until the hard end; in grace, or closed for its lock_delay, until the key passes on.
+	// The time until the hard end; in grace, or closed for its lock_delay, until the key passes on.
 	ExpiresIn Milliseconds `json:"expires_in_ms"`
-	// Until max_hold ends it; left out when there is no such cap.
+	// The time until max_hold ends it; left out when there is no such cap.
 	MaxHoldIn Milliseconds `json:"max_hold_in_ms,omitempty"`
-	// Until it ends unless progress is reported; left out when it has no stall.
+	// The time until it ends unless progress is reported; left out when it has no stall.
 	StallIn Milliseconds `json:"stall_in_ms,omitempty"`
 	// How long its keys stay closed if its holder dies.
 	LockDelay Milliseconds `json:"lock_delay_ms,omitempty"`
@@ -62,14 +62,14 @@ type Lease struct {
 	State LeaseState `json:"state"`
 	// Why it is in grace or over: ttl, max_hold, stall, revoked, preempted, ...
 	EndedBy string `json:"ended_by,omitempty" text:"line"`
-	// Of a lease that was resumed: the keys that others may have written meanwhile.
+	// For a resumed lease: the keys that others may have written meanwhile.
 	Moved    []Key     `json:"moved,omitempty"`
 	Yield    *Yield    `json:"yield,omitempty"`
 	Parking  *Parking  `json:"parking,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
-	// How often the barrier that it belongs to has opened.
+	// The number of openings of its barrier.
 	Generation uint64 `json:"generation,omitempty" min:"1"`
-	// What a member has of a shared-out key.
+	// The parts of a member of a partitioned key.
 	Parts []HeldPart `json:"parts,omitempty"`
 }
 
@@ -84,12 +84,12 @@ type Yield struct {
 	Revoked bool `json:"revoked"`
 }
 
-// Parking is what is known of a parked lease.
+// Parking describes a parked lease.
 type Parking struct {
-	// What the human is asked.
+	// The question to the person.
 	Reason string       `json:"reason" text:"line"`
 	Since  Milliseconds `json:"since_ms"`
-	// Until the parking ends, and the lease with it.
+	// The time until the parking ends, and the lease with it.
 	Left Milliseconds `json:"left_ms"`
 	Keys string       `json:"keys" enum:"kept,freed"`
 }
@@ -111,11 +111,11 @@ type HeldPart struct {
 	Fence interlock.Fence `json:"fence,string"`
 	// Another member is to have it: stop its work and release this lease.
 	Stop bool `json:"stop"`
-	// Until it is taken away.
+	// The time until it is taken away.
 	Left Milliseconds `json:"left_ms,omitempty"`
 }
 
-// Note is what an earlier holder left for the next.
+// Note is a text of an earlier holder for the next one.
 type Note struct {
 	Key Key `json:"key"`
 	// The earlier holder.
@@ -164,7 +164,7 @@ type Holder struct {
 	Liveness     Liveness     `json:"liveness"`
 	HeartbeatAge Milliseconds `json:"heartbeat_age_ms"`
 	Held         Milliseconds `json:"held_ms"`
-	// Until it ends if nothing more is heard of the holder.
+	// The time until it ends if nothing more is heard of the holder.
 	ExpiresIn Milliseconds `json:"expires_in_ms"`
 	// The holder's own text.
 	Progress string `json:"progress" text:"line"`
@@ -203,6 +203,6 @@ type Attempt struct {
 	// The worker's words.
 	Reason string       `json:"reason,omitempty" text:"line"`
 	Held   Milliseconds `json:"held_ms"`
-	// Since it ended.
+	// The time since it ended.
 	Age Milliseconds `json:"age_ms"`
 }

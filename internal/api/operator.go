@@ -29,7 +29,7 @@ type Settings struct {
 	Stamp
 }
 
-// QueueSettings is a queue as it is set. What is not set is left out.
+// QueueSettings are the settings of a queue. Unset ones are left out.
 //
 //schema:required paused,drain
 type QueueSettings struct {
@@ -40,7 +40,7 @@ type QueueSettings struct {
 // QueueStatus is a queue with its tasks.
 type QueueStatus struct {
 	QueueSettings
-	// How many there are.
+	// The numbers of tasks by state.
 	Tasks QueueTasks `json:"tasks"`
 	// Workers that ask for tasks.
 	Idle int `json:"idle_workers" min:"0"`

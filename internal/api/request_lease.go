@@ -31,15 +31,15 @@ type AcquireRequest struct {
 	// How long after the last heartbeat the lease lives. 0 or left out, as with all durations but
 	// grace_ms: the key's pattern decides, else 30000.
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
-	// How long after the hard end the holder may still commit and release; 5000 when left out.
+	// The time after the hard end in which the holder may still commit and release; 5000 if left out.
 	Grace *Milliseconds `json:"grace_ms,omitempty" max:"MaxGrace"`
 	// A cap that heartbeats cannot extend; none when left out or 0.
 	MaxHold Milliseconds `json:"max_hold_ms,omitempty" max:"MaxMaxHold"`
 	// The lease ends when no progress was reported for so long; never when left out or 0.
 	Stall Milliseconds `json:"stall_ms,omitempty" max:"MaxStall"`
-	// How long the keys stay closed if the holder dies; 0 when left out.
+	// How long the keys stay closed if the holder dies; 0 if left out.
 	LockDelay Milliseconds `json:"lock_delay_ms,omitempty" max:"MaxLockDelay"`
-	// How long the request may stand in line at all; for ever when left out or 0.
+	// The maximum time in line; for ever if left out or 0.
 	MaxWait  Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
 	Priority Priority     `json:"priority,omitempty"`
 	// A bound for the queue position: a request that would wait further back is refused with held.
@@ -54,12 +54,12 @@ type AcquireRequest struct {
 	// How long to wait within the call, 55000 at most. 0 with on_conflict wait: stand in line and
 	// answer at once.
 	Wait *Milliseconds `json:"wait_ms,omitempty"`
-	// What to do when the request cannot be granted at once. wait when wait_ms is present, else
+	// The behaviour if the request cannot be granted at once. wait if wait_ms is present, else
 	// fail. preempt waits, and asks the holders to yield.
 	OnConflict string `json:"on_conflict,omitempty" enum:"wait,fail,skip,preempt"`
 }
 
-// ClaimRequest is one key with what is wanted of it.
+// ClaimRequest is one key with a mode.
 type ClaimRequest struct {
 	Key Key `json:"key"`
 	// exclusive when left out. A claim has a mode, or one of permits, parties and parts.
@@ -67,13 +67,13 @@ type ClaimRequest struct {
 	Count
 }
 
-// Count is what a claim counts, if its mode comes with a count.
+// Count is the number of a claim with a count.
 type Count struct {
-	// How many permits, of a key with a capacity, or tokens, of one with a rate.
+	// The number of permits of a key with a capacity, or of tokens of a key with a rate.
 	Permits uint32 `json:"permits,omitempty" min:"1" max:"MaxCount"`
-	// How many parties the barrier waits for.
+	// The number of parties of the barrier.
 	Parties uint32 `json:"parties,omitempty" min:"1" max:"MaxParties"`
-	// How many parts the key is shared out in.
+	// The number of parts of the key.
 	Parts uint32 `json:"parts,omitempty" min:"1" max:"MaxParts"`
 }
 
@@ -84,7 +84,7 @@ type RenewRequest struct {
 
 // ReleaseRequest is the body of POST /v1/leases/{id}/release.
 type ReleaseRequest struct {
-	// How it went, in the holder's words.
+	// The outcome, in the holder's words.
 	Outcome string `json:"outcome,omitempty" max:"MaxNameBytes"`
 	// Handed to the next holders of the keys.
 	Note string `json:"note,omitempty" max:"MaxNoteBytes"`
@@ -99,7 +99,7 @@ type ConvertRequest struct {
 	Wait *Milliseconds `json:"wait_ms,omitempty"`
 	// wait when wait_ms is present, else fail.
 	OnConflict string `json:"on_conflict,omitempty" enum:"wait,fail,preempt"`
-	// How long the request may stand in line at all; for ever when left out or 0.
+	// The maximum time in line; for ever if left out or 0.
 	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
 }
 
@@ -107,7 +107,7 @@ type ConvertRequest struct {
 type ArriveRequest struct {
 	// How long to wait within the call, 55000 at most. 0: stand in line and answer at once.
 	Wait Milliseconds `json:"wait_ms,omitempty"`
-	// How long the request may stand in line at all; for ever when left out or 0.
+	// The maximum time in line; for ever if left out or 0.
 	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
 }
 
@@ -119,7 +119,7 @@ type ParkRequest struct {
 	// How long it may be parked; the pattern decides when left out or 0, else 24 hours. Then it
 	// ends.
 	For Milliseconds `json:"for_ms,omitempty" max:"MaxPark"`
-	// What a person is asked: the lease is then among the approvals, and resumed by the answer.
+	// The question to a person: the lease is then among the approvals, and the answer resumes it.
 	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
 }
 
@@ -134,7 +134,7 @@ type ResumeRequest struct {
 	Wait *Milliseconds `json:"wait_ms,omitempty"`
 	// wait when wait_ms is present, else fail.
 	OnConflict string `json:"on_conflict,omitempty" enum:"wait,fail,preempt"`
-	// How long the request may stand in line at all; for ever when left out or 0.
+	// The maximum time in line; for ever if left out or 0.
 	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
 	// Resume it although its question is open, which withdraws the question, or was denied.
 	Unapproved bool `json:"unapproved,omitempty"`
@@ -148,13 +148,13 @@ type DeclareRequest struct {
 	Flow string `json:"flow,omitempty" max:"MaxNameBytes" default:"main"`
 	// The agent's name, for people and for other waiters. A session has its own.
 	Agent string `json:"agent,omitempty" max:"MaxNameBytes"`
-	// What is waited for.
+	// The target of the wait.
 	Purpose string `json:"purpose,omitempty" max:"MaxPurposeBytes"`
 	// The session or the agent that the wait is for.
 	On PartyRequest `json:"on"`
 	// How long to wait within the call, 55000 at most. 0: stand in line and answer at once.
 	Wait Milliseconds `json:"wait_ms,omitempty"`
-	// How long the request may stand in line at all; for ever when left out or 0.
+	// The maximum time in line; for ever if left out or 0.
 	MaxWait Milliseconds `json:"max_wait_ms,omitempty" max:"MaxMaxWait"`
 }
 

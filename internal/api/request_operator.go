@@ -16,7 +16,7 @@ type CheckFenceRequest struct {
 
 // StatementRequest is the body of POST /v1/leases/{id}/statement.
 type StatementRequest struct {
-	// How long it shall hold, at most as long as the lease has left.
+	// The validity of the statement, at most the rest of the lease.
 	TTL Milliseconds `json:"ttl_ms,omitempty" min:"1" max:"300000" default:"30000"`
 }
 
@@ -37,13 +37,13 @@ type PatternRequest struct {
 	Aliases []string `json:"aliases,omitempty" text:"line" itemmax:"MaxShapeBytes" max:"16"`
 	// The keys of a pool, for any_prefix. gpu:{0..7} stands for eight.
 	Members []string `json:"members,omitempty" text:"line" itemmax:"MaxKeyBytes" max:"MaxMembers"`
-	// How many permits each key has.
+	// The number of permits of each key.
 	Capacity uint32 `json:"capacity,omitempty" min:"0" max:"MaxCount"`
-	// How many tokens come back every per_ms.
+	// The number of tokens added every per_ms.
 	Rate uint32 `json:"rate,omitempty" min:"0" max:"MaxCount"`
 	// The period of rate.
 	Per Milliseconds `json:"per_ms,omitempty" default:"1000"`
-	// How many tokens there are at most; rate when left out.
+	// The maximum of tokens; rate if left out.
 	Burst uint32 `json:"burst,omitempty" min:"0" max:"MaxCount"`
 	// Shares of the capacity.
 	Groups []GroupRequest `json:"groups,omitempty" max:"MaxGroups"`
@@ -61,16 +61,16 @@ type PatternRequest struct {
 	LockDelay Milliseconds `json:"lock_delay_ms,omitempty"`
 	// Default and maximum.
 	MaxWait Milliseconds `json:"max_wait_ms,omitempty"`
-	// Of each key's line.
+	// The maximum of waiters in each key's line.
 	MaxWaiters int `json:"max_waiters,omitempty" min:"0" max:"MaxWaitersPerKey"`
 	// Which principals may claim which modes: the first rule that names the principal counts. Left
 	// out: every principal, every mode.
 	Allow []RuleRequest `json:"allow,omitempty" max:"MaxGroups"`
-	// What on_conflict preempt may do to a holder.
+	// The effect of on_conflict preempt on a holder.
 	Preempt string `json:"preempt,omitempty" enum:"ask,revoke,never" default:"ask"`
-	// What becomes of the keys of a parked lease. choice: what its holder asks for.
+	// The treatment of the keys of a parked lease. choice: as its holder requests.
 	Park string `json:"park,omitempty" enum:"choice,keep,free,never" default:"choice"`
-	// How long a lease is parked at most.
+	// The maximum parking time.
 	MaxPark Milliseconds `json:"max_park_ms,omitempty" default:"DefaultPark"`
 	// Whether a deadlock's victim also loses the leases that the others wait for: with refuse it
 	// does not.
@@ -97,7 +97,7 @@ type GroupRequest struct {
 	Max uint32 `json:"max,omitempty" min:"0" max:"MaxCount"`
 }
 
-// RuleRequest is what a principal may claim.
+// RuleRequest is the right of a principal to claim.
 type RuleRequest struct {
 	// A credential's name, or * for all.
 	Principal string `json:"principal" max:"MaxNameBytes" text:"line"`
@@ -122,7 +122,7 @@ type Quota struct {
 	Waiters int `json:"waiters,omitempty" min:"0" max:"2147483647"`
 	// Sessions.
 	Sessions int `json:"sessions,omitempty" min:"0" max:"2147483647"`
-	// Of a namespace only.
+	// The maximum of documents; only for a namespace.
 	Documents int `json:"documents,omitempty" min:"0" max:"2147483647"`
 	// Bytes that all documents count: each its key, body and texts and 384 besides; of a namespace
 	// only.
@@ -144,9 +144,9 @@ type SettingsRequest struct {
 	// How long a done effect is remembered at least when there is no room for others; 0 or none is
 	// 7 days.
 	EffectRetention Milliseconds `json:"effect_retention_ms,omitempty" max:"EffectWindow"`
-	// Of the whole namespace.
+	// The quota of the whole namespace.
 	Quota *Quota `json:"quota,omitempty"`
-	// Of each of its principals.
+	// The quota of each of its principals.
 	PrincipalQuota *Quota `json:"principal_quota,omitempty"`
 }
 
@@ -156,13 +156,13 @@ type QueueRequest struct {
 	Paused bool `json:"paused,omitempty"`
 	// It takes nothing new.
 	Drain bool `json:"drain,omitempty"`
-	// How often a task is tried.
+	// The maximum of attempts of a task.
 	MaxAttempts int `json:"max_attempts,omitempty" min:"0" max:"MaxAttempts" default:"DefaultAttempts"`
 	// The pause after a first failure is random up to this, and doubles.
 	Backoff Milliseconds `json:"backoff_ms,omitempty" max:"MaxDelay" default:"DefaultBackoff"`
 	// Up to this.
 	MaxBackoff Milliseconds `json:"max_backoff_ms,omitempty" max:"MaxDelay" default:"DefaultMaxBackoff"`
-	// Of the leases under which its tasks run.
+	// The ttl of the leases of its attempts.
 	TTL     Milliseconds `json:"ttl_ms,omitempty"`
 	Grace   Milliseconds `json:"grace_ms,omitempty"`
 	MaxHold Milliseconds `json:"max_hold_ms,omitempty"`
@@ -195,7 +195,7 @@ type ShareRequest struct {
 	Group string `json:"name,omitempty" max:"MaxNameBytes"`
 	// Turns that it gets for each turn of a group of weight 1; 0: 1.
 	Weight int `json:"weight,omitempty" min:"0" max:"MaxTasks" default:"1"`
-	// Of its tasks that run at once; 0: any number.
+	// The maximum of tasks of the group that run at once; 0: any number.
 	Max int `json:"max,omitempty" min:"0" max:"MaxTasks"`
 }
 

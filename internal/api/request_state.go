@@ -6,11 +6,11 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// Changes are what a commit has read and writes.
+// Changes are the reads and writes of a commit.
 type Changes struct {
 	// No key that is named may have been written after this version, but for additions.
 	AsOf interlock.Version `json:"as_of,omitempty,string"`
-	// What must still be as it was read.
+	// The reads that must still be current.
 	Reads []ReadRequest `json:"reads,omitempty" max:"MaxReads"`
 	// No key twice.
 	Writes []WriteRequest `json:"writes,omitempty" max:"MaxWrites"`
@@ -30,13 +30,13 @@ type CommitRequest struct {
 	Leases []LeaseID `json:"leases,omitempty" max:"MaxClaims"`
 }
 
-// ReadRequest is what a commit depends on: a version, or absent, or present.
+// ReadRequest is a read that a commit depends on: a version, or absent, or present.
 type ReadRequest struct {
 	Key     Key               `json:"key"`
 	Version interlock.Version `json:"version,omitempty,string"`
 	// There must be nothing.
 	Absent bool `json:"absent,omitempty"`
-	// There must be something, whatever version.
+	// There must be a document, of any version.
 	Present bool `json:"present,omitempty"`
 }
 
@@ -56,7 +56,7 @@ type WriteRequest struct {
 	Delete bool `json:"delete,omitempty" enum:"true"`
 	// A JSON merge patch (RFC 7396).
 	Merge json.RawMessage `json:"merge,omitempty"`
-	// What to add to a counter; absent ones are 0.
+	// The number to add to a counter; an absent counter is 0.
 	Add *int64 `json:"add,omitempty"`
 	// The sum must not be below.
 	Min *int64 `json:"min,omitempty"`
@@ -80,27 +80,27 @@ type EffectRequest struct {
 	Lease LeaseID `json:"lease,omitempty"`
 	// The life of a claim with neither a session nor a lease.
 	TTL Milliseconds `json:"ttl_ms,omitempty" min:"MinTTL" max:"MaxEffectTTL" default:"DefaultEffectTTL"`
-	// What acts, such as stripe.charge.
+	// The tool that acts, such as stripe.charge.
 	Tool string `json:"tool" min:"1"`
-	// What is acted on, such as customer:12.
+	// The target of the action, such as customer:12.
 	Target string `json:"target" min:"1"`
 	// The arguments that matter: without what differs between two plans of the same, such as time
 	// stamps. Whole numbers beyond 2^53 and numbers of more than 15 significant digits are sent as
 	// strings. Every caller in the namespace can read them: no secret belongs there.
 	Arguments json.RawMessage `json:"arguments,omitempty" type:"object"`
-	// How long to wait for another caller that is about to do it; at most 55000.
+	// The time to wait for another claimer that is performing it; at most 55000.
 	Wait Milliseconds `json:"wait_ms,omitempty"`
 }
 
 // DoneRequest is the body of POST /v1/effects/{id}/done.
 type DoneRequest struct {
-	// What came of it, for another agent that plans it again.
+	// The result, for another agent that plans the action again.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // ReasonRequest is the body of POST /v1/effects/{id}/unknown and of /cancel.
 type ReasonRequest struct {
-	// What is known.
+	// The reason.
 	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
 }
 
@@ -108,8 +108,8 @@ type ReasonRequest struct {
 type ReconcileRequest struct {
 	// Whether it was done, as was found out at the target.
 	Happened bool `json:"happened"`
-	// What came of it.
+	// The result.
 	Result json.RawMessage `json:"result,omitempty"`
-	// How that was found out.
+	// How the outcome was found out.
 	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
 }

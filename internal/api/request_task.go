@@ -2,9 +2,9 @@ package api
 
 import "encoding/json"
 
-// Work is what the submissions of tasks and messages have in common.
+// Work has the fields that submissions of tasks and messages share.
 type Work struct {
-	// What is asked for, for workers of several kinds of work.
+	// The kind of work, for workers of several kinds.
 	Kind string `json:"kind,omitempty" max:"MaxNameBytes"`
 	// Why, for people that look on.
 	Purpose string `json:"purpose,omitempty" max:"MaxPurposeBytes"`
@@ -31,21 +31,21 @@ type Sender struct {
 	Session SessionID `json:"session,omitempty"`
 	// A strand of work within the session.
 	Flow string `json:"flow,omitempty" max:"MaxNameBytes"`
-	// How long to wait within the call for its end; at most 55000.
+	// The time to wait within the call for its end; at most 55000.
 	Wait Milliseconds `json:"wait_ms,omitempty"`
 }
 
 // Question is what a person is to decide: the body of POST /v1/leases/{id}/ask, and a part of a
 // task.
 type Question struct {
-	// What the person is to decide.
+	// The question to the person.
 	Text string `json:"question" min:"1" max:"MaxQuestionBytes"`
 	// How long it stands; 0: until it is answered. Time in which the server was down does not
 	// count.
 	Limit Milliseconds `json:"limit_ms,omitempty" max:"MaxDelay"`
 	// The answer then.
 	OnLimit string `json:"on_limit,omitempty" enum:"approved,denied" default:"denied"`
-	// What the asker has read. The next attempt lists what changed.
+	// The reads of the asker. The next attempt lists the changes since.
 	Reads []ReadRequest `json:"reads,omitempty" max:"MaxReads"`
 }
 
@@ -53,11 +53,11 @@ type Question struct {
 type TaskRequest struct {
 	// The queue of the workers that are to do it; an operator registers queues.
 	Queue string `json:"queue" min:"1" max:"MaxNameBytes"`
-	// What its worker is to hold: modes or permits.
+	// The claims that its worker holds: modes or permits.
 	Claims []ClaimRequest `json:"claims,omitempty" max:"MaxClaims"`
 	// Any JSON of at most 256 KiB.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// For the queue's shares and caps, and for permits.
+	// The group, for the queue's shares and caps, and for permits.
 	Group string `json:"group,omitempty" max:"MaxNameBytes"`
 	Work
 }
@@ -68,7 +68,7 @@ type SubmitRequest struct {
 	TaskRequest
 }
 
-// MessageBody is what messages have in common.
+// MessageBody has the fields that messages share.
 type MessageBody struct {
 	// Any JSON of at most 256 KiB.
 	Payload json.RawMessage `json:"body,omitempty"`
@@ -89,7 +89,7 @@ type SendRequest struct {
 
 // ChangeTaskRequest is the body of POST /v1/tasks/{id}/cancel, reschedule, replay and discard.
 type ChangeTaskRequest struct {
-	// For reschedule and replay: when it may run; 0: at once.
+	// For reschedule and replay: the delay until it may run; 0: at once.
 	Delay  Milliseconds `json:"delay_ms,omitempty" max:"MaxDelay"`
 	Reason string       `json:"reason,omitempty" max:"MaxReasonBytes"`
 }
@@ -99,31 +99,31 @@ type PullRequest struct {
 	// A name, for a worker without a session.
 	Agent   string    `json:"agent,omitempty" max:"MaxNameBytes"`
 	Session SessionID `json:"session,omitempty"`
-	// How many tasks at most.
+	// The maximum of tasks.
 	Max int `json:"max,omitempty" min:"1" max:"MaxPull" default:"1"`
 	// The ttl of the leases; else the queue's.
 	TTL Milliseconds `json:"ttl_ms,omitempty" min:"MinTTL" max:"MaxTTL"`
-	// How long to wait within the call for a task; at most 55000.
+	// The time to wait within the call for a task; at most 55000.
 	Wait Milliseconds `json:"wait_ms,omitempty"`
 }
 
 // AckRequest is the body of POST /v1/leases/{id}/ack.
 type AckRequest struct {
-	// Any JSON of at most 64 KiB: what came of it; of a message, the reply.
+	// The result, any JSON of at most 64 KiB; for a message, the reply.
 	Result json.RawMessage `json:"result,omitempty"`
 	Changes
 	// Submitted with it.
 	Tasks []TaskRequest `json:"tasks,omitempty" max:"MaxFollowUps"`
 	// Sent with it.
 	Messages []MessageRequest `json:"messages,omitempty" max:"MaxFollowUps"`
-	// For the next holder, and with what it wrote.
+	// A text for the next holder, and for readers of the writes.
 	Note string `json:"note,omitempty" max:"MaxNoteBytes"`
 }
 
 // NackRequest is the body of POST /v1/leases/{id}/nack.
 type NackRequest struct {
 	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
-	// Until the next attempt; 0: at once. Left out: by the task's backoff, with full jitter.
+	// The time until the next attempt; 0: at once. Left out: by the task's backoff, with full jitter.
 	Delay *Milliseconds `json:"delay_ms,omitempty" max:"MaxDelay"`
 	// There is to be no other attempt.
 	Dead bool `json:"dead,omitempty"`
@@ -157,7 +157,7 @@ type RunRequest struct {
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
 	// A cap that heartbeats cannot extend; none when left out or 0.
 	MaxHold Milliseconds `json:"max_hold_ms,omitempty" max:"MaxMaxHold"`
-	// How long it may stand in line within the call, 55000 at most; 0: not at all.
+	// The maximum time in line within the call, 55000 at most; 0: no wait.
 	MaxWait *Milliseconds `json:"wait_ms,omitempty" default:"DefaultRunWait"`
 }
 
@@ -165,6 +165,6 @@ type RunRequest struct {
 type OpenSessionRequest struct {
 	// The agent's name.
 	Agent string `json:"agent,omitempty" max:"MaxNameBytes"`
-	// How long after its last heartbeat the session lives; 0: 30000.
+	// How long the session lives after its last heartbeat; 0: 30000.
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL" default:"DefaultTTL"`
 }

@@ -88,7 +88,7 @@ type Time = time.Time
 //schema:constants Code
 type Code = interlock.Code
 
-// Action is what to do next.
+// Action is a recommended next step.
 //
 //schema:constants Action
 type Action = interlock.Action
@@ -174,19 +174,19 @@ type PatchOperation = json.RawMessage
 //schema:format uri
 type URI = string
 
-// Outcome is what was done.
+// Outcome is the outcome of a request.
 //
 //schema:enum released,ended,left,closed,revoked,valid,set,reverted,deleted,paused
 //schema:enum draining,resumed
 type Outcome = string
 
-// TaskOutcome is what was done with a task, or what came of the question about it.
+// TaskOutcome is the outcome of a request about a task, or of the question about it.
 //
 //schema:enum submitted,done,cancelled,rescheduled,replayed,discarded,nacked,asking
 //schema:enum counted,approved,denied
 type TaskOutcome = string
 
-// EventKind is what happened.
+// EventKind is the kind of an event.
 //
 //schema:enum opened,session_opened,session_ended,queued,granted,admitted,claimed,grace
 //schema:enum ended,left,converted,yield_requested,closed,parked,resumed,decided
@@ -204,7 +204,7 @@ type EventKind = string
 //schema:enum park_limit,target_ended,pattern_changed,nack,too_many_runs,question
 type EndReason = string
 
-// AuditedOperation is what was refused.
+// AuditedOperation is a refused operation.
 //
 //schema:enum acquire,convert,start_run,commit,ack_task,submit_task,check_fence,revoke
 type AuditedOperation = string

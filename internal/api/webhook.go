@@ -35,9 +35,9 @@ type Webhook struct {
 	GivenUp uint64 `json:"given_up"`
 	// It is paused since its receiver answered 410.
 	Gone bool `json:"gone,omitempty"`
-	// Until the former secret signs no more.
+	// The time until the former secret signs no more.
 	FormerFor Milliseconds `json:"former_secret_ms,omitempty"`
-	// How the deliveries stand, since the server has started or the webhook was set.
+	// The state of the deliveries, since the start of the server or the set of the webhook.
 	Delivery *WebhookDelivery `json:"delivery,omitempty"`
 }
 
@@ -51,7 +51,7 @@ type WebhookDelivery struct {
 	Problem string `json:"problem,omitempty"`
 	// Failed attempts in a row.
 	Failures int `json:"failures" min:"0"`
-	// Until the next attempt.
+	// The time until the next attempt.
 	Next Milliseconds `json:"next_ms,omitempty"`
 	// The age of the event of the message that is tried.
 	Pending Milliseconds `json:"pending_ms,omitempty"`
