@@ -96,6 +96,9 @@ type Config struct {
 	// Webhooks is how messages about events are sent. They are sent while SendWebhooks runs.
 	Webhooks WebhookConfig
 
+	// JournalKind is what keeps the journal: file, etcd or memory. "" means that this is not known.
+	JournalKind string
+
 	// Disk returns how many bytes the journal takes and how many are free where it is. nil, or ok
 	// false, means that this is not known.
 	Disk func() (used, free int64, ok bool)
@@ -125,6 +128,7 @@ type Server struct {
 	sender      *webhook.Sender
 	confirmer   confirmer
 	version     string
+	journalKind string
 	disk        func() (used, free int64, ok bool)
 	started     time.Time
 	log         *slog.Logger
@@ -153,6 +157,7 @@ func New(cfg Config) (*Server, error) {
 		flight:      newFlight(cfg.MaxInFlight),
 		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
 		version:     cfg.Version,
+		journalKind: cfg.JournalKind,
 		disk:        cfg.Disk,
 		started:     time.Now(),
 		log:         cfg.Logger,

@@ -51,6 +51,7 @@ func (c *call) getStatus() {
 		j.open("server")
 		writeServerCounts(j, &condition.Counts)
 		j.open("journal")
+		j.said("kind", c.s.journalKind)
 		j.decimal("first", uint64(condition.First))
 		j.decimal("index", uint64(at.Index))
 		j.decimal("snapshot", uint64(condition.Snapshot))

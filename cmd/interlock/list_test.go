@@ -1,11 +1,15 @@
 package main
 
 import (
+	"log/slog"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/server"
 )
 
 // The commands that list show leases, requests in line and agents, and the log is filtered on the
@@ -73,7 +77,7 @@ func TestStatus(t *testing.T) {
 	r.must("state", "set", "doc:1", "1")
 	out := r.must("status")
 	for _, want := range []string{
-		"active", "up ", "default: 0 leases", "1 documents", "pending approvals", "free", "warning",
+		"active", "up ", "default: 0 leases", "1 documents", "pending approvals", "file, entries", "free", "warning",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -81,5 +85,35 @@ func TestStatus(t *testing.T) {
 	}
 	if lines := strings.Count(out, "\n"); lines > 12 {
 		t.Errorf("the status has %d lines", lines)
+	}
+}
+
+// A standby names the active server, and a list of both leads to the active one.
+func TestStatusOfAStandby(t *testing.T) {
+	r := newRig(t)
+	active := server.Active{HTTP: "http://" + r.server.HTTP, GRPC: r.server.GRPC}
+	var seated atomic.Bool
+	s, err := server.NewStandby(server.Config{Logger: slog.New(slog.DiscardHandler)}, func() server.Active {
+		if seated.Load() {
+			return active
+		}
+		return server.Active{}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby := httptest.NewServer(s.HTTPHandler())
+	t.Cleanup(standby.Close)
+	out, code := r.do("status", "--url", standby.URL)
+	if want := "server      standby, no server is active at the moment\n"; code != cli.ExitUnreachable || out != want {
+		t.Errorf("exit code %d, %s; want %s", code, out, want)
+	}
+	seated.Store(true)
+	out, code = r.do("status", "--url", standby.URL)
+	if want := "server      standby, active server is " + active.HTTP + "\n"; code != cli.ExitUnreachable || out != want {
+		t.Errorf("exit code %d, %s; want %s", code, out, want)
+	}
+	if out := r.must("status", "--url", standby.URL+","+active.HTTP); !strings.HasPrefix(out, "server      active") {
+		t.Errorf("a list of both shows %s", out)
 	}
 }

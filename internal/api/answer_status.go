@@ -53,6 +53,8 @@ type ServerCounts struct {
 
 // JournalStatus is how the journal of a server is.
 type JournalStatus struct {
+	// What keeps it: a directory, etcd or memory alone; left out where that is not known.
+	Kind string `json:"kind,omitempty" enum:"file,etcd,memory"`
 	// The oldest entry that is kept.
 	First interlock.Index `json:"first,string"`
 	// The newest durable entry.

@@ -160,8 +160,12 @@ func (p *process) serve() {
 
 // serverConfig is what the APIs of a tenure and those of a standby have in common.
 func (p *process) serverConfig() server.Config {
+	kind := "file"
+	if p.cfg.place != nil {
+		kind = "etcd"
+	}
 	return server.Config{
-		Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
+		JournalKind: kind, Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
 		Webhooks:        server.WebhookConfig{Allow: p.cfg.WebhookAllow, PublicURL: p.cfg.PublicURL},
 		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: cli.Version(), Logger: p.log,
 	}
