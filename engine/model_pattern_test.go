@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -15,16 +16,50 @@ import (
 // variable is one in a pattern's shape.
 var variable = regexp.MustCompile(`\{([a-z_]+)(:[a-z]+|\.\.\.)?\}`)
 
-// shapes are those that were read before.
-var shapes = map[string]*regexp.Regexp{}
+// memo remembers the answers of a function that depend on nothing but the question.
+type memo[Q comparable, A any] struct {
+	work func(Q) A
 
-// shaped makes a regular expression of a shape: a group with the variable's name
-// for each variable.
-func shaped(shape string) (re *regexp.Regexp) {
-	if known := shapes[shape]; known != nil {
-		return known
+	mu    sync.RWMutex
+	known map[Q]A // guarded by mu
+}
+
+func newMemo[Q comparable, A any](work func(Q) A) *memo[Q, A] {
+	return &memo[Q, A]{work: work, known: map[Q]A{}}
+}
+
+func (m *memo[Q, A]) get(q Q) A {
+	m.mu.RLock()
+	a, ok := m.known[q]
+	m.mu.RUnlock()
+	if ok {
+		return a
 	}
-	defer func(whole string) { shapes[whole] = re }(shape)
+	a = m.work(q)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[q] = a
+	return a
+}
+
+var (
+	shapes   = newMemo(shapeRegexp)
+	literals = newMemo(literalBytes)
+	// spellings has "" for a key that does not fit.
+	spellings = newMemo(func(q spelledKey) string {
+		text, ok := spell(q.from, q.to, q.key)
+		if !ok {
+			return ""
+		}
+		return text
+	})
+)
+
+// shaped returns the regular expression of a shape: a group with the variable's name
+// for each variable.
+func shaped(shape string) *regexp.Regexp { return shapes.get(shape) }
+
+func shapeRegexp(shape string) *regexp.Regexp {
 	var b strings.Builder
 	for shape != "" {
 		at := variable.FindStringSubmatchIndex(shape)
@@ -52,21 +87,10 @@ func shaped(shape string) (re *regexp.Regexp) {
 // spelledKey is a question to spelled.
 type spelledKey struct{ from, to, key string }
 
-// spellings are the answers that were worked out before; "" stands for a key that does
-// not fit. They depend on nothing but the question.
-var spellings = map[spelledKey]string{}
-
 // spelled writes key, which fits the shape from, as the shape to has it; ok is false
 // when it does not fit.
 func spelled(from, to, key string) (text string, ok bool) {
-	q := spelledKey{from, to, key}
-	text, known := spellings[q]
-	if !known {
-		if text, ok = spell(from, to, key); !ok {
-			text = ""
-		}
-		spellings[q] = text
-	}
+	text = spellings.get(spelledKey{from, to, key})
 	return text, text != ""
 }
 
@@ -131,18 +155,12 @@ func (m *model) fit(ns interlock.Namespace, key interlock.Key) (best *interlock.
 	return best, text
 }
 
-// literals are the results of literal that were worked out before.
-var literals = map[string]int{}
-
 // literal counts the bytes of a shape that every key of it has. The slash before
 // segments that may be missing is none of them.
-func literal(shape string) int {
-	n, known := literals[shape]
-	if !known {
-		n = len(strings.TrimSuffix(variable.ReplaceAllString(shape, ""), "/"))
-		literals[shape] = n
-	}
-	return n
+func literal(shape string) int { return literals.get(shape) }
+
+func literalBytes(shape string) int {
+	return len(strings.TrimSuffix(variable.ReplaceAllString(shape, ""), "/"))
 }
 
 // specific ranks a pattern: first by its literal text, then by variables of a kind.
