@@ -12,7 +12,7 @@ type DocumentInfo struct {
 	Absent      bool   `json:"absent,omitempty"`
 	ContentType string `json:"content_type,omitempty" text:"line"`
 	// In bytes.
-	Size int `json:"size,omitempty" min:"0" unit:"bytes"`
+	Size *int `json:"size,omitempty" min:"0" unit:"bytes"`
 	// The operation that wrote it.
 	Op WriteOp `json:"op,omitempty"`
 	// The author; another agent's text.
@@ -33,9 +33,9 @@ type DocumentBody struct {
 	// The body, if it is JSON: the value, not its spelling.
 	Value json.RawMessage `json:"value,omitempty"`
 	// The body, if it is other text.
-	Text string `json:"text,omitempty"`
+	Text *string `json:"text,omitempty"`
 	// The body, if it is no text, or application/octet-stream.
-	Base64 string `json:"base64,omitempty"`
+	Base64 *string `json:"base64,omitempty"`
 }
 
 // Document is the guarded state of a key.
@@ -43,7 +43,7 @@ type Document struct {
 	Key     Key               `json:"key"`
 	Version interlock.Version `json:"version,string"`
 	DocumentInfo
-	Age Milliseconds `json:"age_ms,omitempty"`
+	Age *Milliseconds `json:"age_ms,omitempty"`
 	DocumentBody
 	// The answer had no room for the body: read the document by its key.
 	Truncated bool `json:"truncated,omitempty"`
@@ -55,7 +55,7 @@ type Document struct {
 type DocumentState struct {
 	Version AnyVersion `json:"version"`
 	DocumentInfo
-	Age Milliseconds `json:"age_ms,omitempty"`
+	Age *Milliseconds `json:"age_ms,omitempty"`
 }
 
 // Written is a version of a document, as /v1/watch sends it.
@@ -133,7 +133,7 @@ type EarlierState struct {
 	Version     AnyVersion `json:"version"`
 	Absent      bool       `json:"absent,omitempty"`
 	ContentType string     `json:"content_type,omitempty" text:"line"`
-	Size        int        `json:"size,omitempty" min:"0" unit:"bytes"`
+	Size        *int       `json:"size,omitempty" min:"0" unit:"bytes"`
 }
 
 // Difference is the change of the body.
@@ -144,8 +144,8 @@ type Difference struct {
 	Patch []PatchOperation `json:"patch,omitempty"`
 	// A unified diff, or of unknown the beginning of the present text.
 	Text      string `json:"text,omitempty" text:"lines"`
-	ThenBytes int    `json:"then_bytes,omitempty" min:"0" unit:"bytes"`
-	NowBytes  int    `json:"now_bytes,omitempty" min:"0" unit:"bytes"`
+	ThenBytes *int   `json:"then_bytes,omitempty" min:"0" unit:"bytes"`
+	NowBytes  *int   `json:"now_bytes,omitempty" min:"0" unit:"bytes"`
 	// It is longer; this is its beginning.
 	Cut bool `json:"cut,omitempty"`
 }

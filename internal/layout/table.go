@@ -143,7 +143,7 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/file",
-		local:  []string{".", "cmd/interlock/internal/cli", "guard/file"},
+		local:  []string{".", "cmd/interlock/internal/cli", "guard/file", "internal/api"},
 		remote: []string{"github.com/spf13/cobra"},
 	},
 	{

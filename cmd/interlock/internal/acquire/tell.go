@@ -62,9 +62,9 @@ func tellDocuments(a *cli.App, list []api.Document) {
 		body, err := view.Body(&d.DocumentBody)
 		switch {
 		case d.Truncated:
-			a.Complain("  it has %d bytes: interlock state get %s", d.Size, cli.Quote(string(d.Key)))
-		case err != nil || d.Base64 != "":
-			a.Complain("  %d bytes that are no text", d.Size)
+			a.Complain("  it has %d bytes: interlock state get %s", view.Size(&d.DocumentInfo), cli.Quote(string(d.Key)))
+		case err != nil || d.Base64 != nil:
+			a.Complain("  %d bytes that are no text", view.Size(&d.DocumentInfo))
 		default:
 			for line := range strings.SplitSeq(strings.TrimSpace(cli.CleanLines(string(body))), "\n") {
 				if line != "" {

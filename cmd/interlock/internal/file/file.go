@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/guard/file"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // New returns the command file.
@@ -92,7 +94,7 @@ Exit code 1 means that there is no such file.`,
 				}
 				if a.JSON() {
 					return a.Print(fileAnswer{
-						Path: f.Path, Version: f.Version, Size: len(f.Body), fileBody: bodyOf(f.Body),
+						Path: f.Path, Version: f.Version, Size: len(f.Body), DocumentBody: bodyOf(f.Body),
 						Agent: cli.Clean(f.Agent), Principal: cli.Clean(f.Principal), Note: cli.CleanLines(f.Note),
 						Age: f.Age.Milliseconds(),
 					})
@@ -200,7 +202,7 @@ func changeFile(ctx context.Context, a *cli.App, s *sharedFile, c file.Change) e
 		if a.JSON() {
 			answer := fileAnswer{Path: c.Path, Version: result.Version, Size: result.Size, Merged: &result.Merged}
 			if result.Merged {
-				answer.fileBody = bodyOf(result.Body)
+				answer.DocumentBody = bodyOf(result.Body)
 			}
 			return a.Print(answer)
 		}
@@ -220,92 +222,57 @@ type fileAnswer struct {
 	Version file.Version `json:"version"`
 	Merged  *bool        `json:"merged,omitempty"`
 	Size    int          `json:"size"`
-	fileBody
+	api.DocumentBody
 	Agent     string `json:"agent,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Note      string `json:"note,omitempty"`
 	Age       int64  `json:"age_ms,omitempty"`
 }
 
-// fileBody is a content: text if it can be.
-type fileBody struct {
-	Text   *string `json:"text,omitempty"`
-	Base64 []byte  `json:"base64,omitempty"`
+// bodyOf returns a content: text if it can be.
+func bodyOf(body []byte) api.DocumentBody {
+	if utf8.Valid(body) {
+		return api.DocumentBody{Text: new(string(body))}
+	}
+	return api.DocumentBody{Base64: new(base64.StdEncoding.EncodeToString(body))}
 }
 
-func bodyOf(body []byte) fileBody {
-	if utf8.Valid(body) {
-		text := string(body)
-		return fileBody{Text: &text}
+// stateOf returns one version of a file in the form of the HTTP API, without its size.
+func stateOf(version file.Version, d *interlock.Document) api.DocumentState {
+	s := api.DocumentState{Version: string(version), DocumentInfo: api.DocumentInfo{
+		Absent: d.Absent, Agent: cli.Clean(d.Agent), Principal: cli.Clean(d.Principal), Note: cli.CleanLines(d.Note),
+	}}
+	if age := d.Age.Milliseconds(); age > 0 {
+		s.Age = &age
 	}
-	return fileBody{Base64: body}
+	return s
 }
 
 // staleAnswer is a refusal in the form of the HTTP API.
 func staleAnswer(e *file.StaleError) any {
-	type state struct {
-		Version   file.Version `json:"version"`
-		Absent    bool         `json:"absent,omitempty"`
-		Size      *int         `json:"size,omitempty"` // where it is there and known
-		Agent     string       `json:"agent,omitempty"`
-		Principal string       `json:"principal,omitempty"`
-		Note      string       `json:"note,omitempty"`
-		Age       int64        `json:"age_ms,omitempty"`
-	}
-	type diff struct {
-		Kind      string `json:"kind"`
-		Text      string `json:"text,omitempty"`
-		ThenBytes *int   `json:"then_bytes,omitempty"`
-		NowBytes  *int   `json:"now_bytes,omitempty"`
-		Cut       bool   `json:"cut,omitempty"`
-	}
-	type change struct {
-		Key     string  `json:"key"`
-		Then    state   `json:"then"`
-		Now     state   `json:"now"`
-		Writes  int     `json:"writes,omitempty"`
-		Between []state `json:"between,omitempty"`
-		Left    int     `json:"more_between,omitempty"`
-		Diff    diff    `json:"diff"`
-	}
-	type packet struct {
-		Stale   []change `json:"stale"`
-		More    bool     `json:"more"`
-		Message string   `json:"message"`
-	}
 	c := &e.Packet.Changes[0]
-	then := state{Version: e.Then, Absent: c.Then.Absent}
-	if c.Known && !c.Then.Absent {
-		then.Size = &c.Then.Size
+	stale := api.StaleDocument{
+		Key: e.Path, Then: api.EarlierState{Version: string(e.Then), Absent: c.Then.Absent}, Now: stateOf(e.Now, &c.Now),
+		Writes: c.Writes, Left: c.Left,
+		Diff: api.Difference{Kind: c.Diff.Kind.String(), Text: c.Diff.Text, Cut: c.Diff.Cut},
 	}
-	now := state{
-		Version: e.Now, Absent: c.Now.Absent,
-		Agent: cli.Clean(c.Now.Agent), Principal: cli.Clean(c.Now.Principal), Note: cli.CleanLines(c.Now.Note),
-		Age: c.Now.Age.Milliseconds(),
+	if c.Known && !c.Then.Absent {
+		stale.Then.Size = &c.Then.Size
 	}
 	if !c.Now.Absent {
-		now.Size = &c.Now.Size
+		stale.Now.Size = &c.Now.Size
 	}
-	d := diff{Kind: c.Diff.Kind.String(), Text: c.Diff.Text, Cut: c.Diff.Cut}
 	if c.Diff.Kind == interlock.SizesOnly {
-		d.ThenBytes, d.NowBytes = &c.Then.Size, &c.Now.Size
+		stale.Diff.ThenBytes, stale.Diff.NowBytes = &c.Then.Size, &c.Now.Size
 	}
-	var between []state
 	for i := range c.Between {
-		b := &c.Between[i]
-		between = append(between, state{
-			Version: e.Between[i], Absent: b.Absent,
-			Agent: cli.Clean(b.Agent), Principal: cli.Clean(b.Principal), Note: cli.CleanLines(b.Note),
-			Age: b.Age.Milliseconds(),
-		})
+		stale.Between = append(stale.Between, stateOf(e.Between[i], &c.Between[i]))
 	}
 	return struct {
 		Code   interlock.Code `json:"code"`
 		Path   string         `json:"path"`
-		Packet packet         `json:"packet"`
-	}{interlock.CodeStale, e.Path, packet{
-		Stale:   []change{{Key: e.Path, Then: then, Now: now, Writes: c.Writes, Between: between, Left: c.Left, Diff: d}},
-		More:    e.Packet.More,
-		Message: e.Packet.Message,
+		Packet api.Packet     `json:"packet"`
+	}{interlock.CodeStale, e.Path, api.Packet{
+		Changes: []api.StaleDocument{stale}, More: e.Packet.More, Message: e.Packet.Message,
 	}}
 }

@@ -199,7 +199,7 @@ func showEntry(a *cli.App, e *api.LogEntry) {
 		case err == nil && len(body) > 0:
 			text += cli.Clean(string(body))
 		default:
-			text += cli.Bytes(int64(d.Size)) + " of " + cli.OrDash(cli.Clean(d.ContentType))
+			text += cli.Bytes(view.Size(&d.DocumentInfo)) + " of " + cli.OrDash(cli.Clean(d.ContentType))
 		}
 		a.Say("%s%s\n", indent, cli.Cut(text, room))
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"mime"
 	"os"
@@ -11,74 +12,51 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // handedDocuments are the documents of a lease as its command finds them in the file that
 // INTERLOCK_DOCUMENTS names: in the same form as `interlock lock --documents -o json` has them.
 type handedDocuments struct {
-	Documents []handedDocument  `json:"documents"`
+	Documents []api.Document    `json:"documents"`
 	AsOf      interlock.Version `json:"as_of,string"`
 	More      bool              `json:"documents_more,omitempty"`
 }
 
-type handedDocument struct {
-	Key interlock.Key `json:"key"`
-	handedVersion
-	Truncated bool             `json:"truncated,omitempty"`
-	Value     json.RawMessage  `json:"value,omitempty"`
-	Text      *string          `json:"text,omitempty"`
-	Base64    *[]byte          `json:"base64,omitempty"`
-	Earlier   []*handedVersion `json:"earlier,omitempty"`
-}
-
-type handedVersion struct {
-	Version   interlock.Version `json:"version,string"`
-	Absent    bool              `json:"absent,omitempty"`
-	Type      string            `json:"content_type,omitempty"`
-	Size      *int              `json:"size,omitempty"`
-	Op        string            `json:"op,omitempty"`
-	Agent     string            `json:"agent,omitempty"`
-	Session   string            `json:"session,omitempty"`
-	Flow      string            `json:"flow,omitempty"`
-	Principal string            `json:"principal,omitempty"`
-	Fence     interlock.Fence   `json:"fence,string,omitempty"`
-	Note      string            `json:"note,omitempty"`
-	Age       *int64            `json:"age_ms,omitempty"`
-}
-
-func versionToHand(d *interlock.Document) *handedVersion {
-	v := &handedVersion{
-		Version: d.Version, Absent: d.Absent, Op: d.Op.String(), Agent: cli.Clean(d.Agent), Session: cli.Clean(d.Session),
-		Flow:      cli.Clean(d.Flow),
-		Principal: cli.Clean(d.Principal), Fence: d.Fence, Note: cli.Clean(d.Note),
+// infoToHand returns what a version has besides its number and its body, and its age.
+func infoToHand(d *interlock.Document) (info api.DocumentInfo, age *api.Milliseconds) {
+	info = api.DocumentInfo{
+		Absent: d.Absent, Op: d.Op.String(), Agent: cli.Clean(d.Agent), Session: cli.Clean(d.Session),
+		Flow: cli.Clean(d.Flow), Principal: cli.Clean(d.Principal), Fence: d.Fence, Note: cli.Clean(d.Note),
 	}
 	if !d.Absent {
-		v.Type, v.Size = d.ContentType, &d.Size
+		info.ContentType, info.Size = d.ContentType, &d.Size
 	}
 	if d.Op != 0 {
-		age := d.Age.Milliseconds()
-		v.Age = &age
+		age = new(d.Age.Milliseconds())
 	}
-	return v
+	return info, age
 }
 
-func documentToHand(d *interlock.Document) handedDocument {
-	h := handedDocument{Key: d.Key, handedVersion: *versionToHand(d)}
+func documentToHand(d *interlock.Document) api.Document {
+	h := api.Document{Key: d.Key, Version: d.Version}
+	h.DocumentInfo, h.Age = infoToHand(d)
 	kind, _, _ := mime.ParseMediaType(d.ContentType)
 	switch {
 	case d.Absent:
 	case d.Size > 0 && d.Body == nil:
 		h.Truncated = true
 	case !utf8.Valid(d.Body) || kind == "application/octet-stream":
-		h.Base64 = &d.Body
+		h.Base64 = new(base64.StdEncoding.EncodeToString(d.Body))
 	case (kind == interlock.JSONType || strings.HasSuffix(kind, "+json")) && json.Valid(d.Body):
 		h.Value = d.Body
 	default:
-		text := string(d.Body)
-		h.Text = &text
+		h.Text = new(string(d.Body))
 	}
 	for i := range d.Earlier {
-		h.Earlier = append(h.Earlier, versionToHand(&d.Earlier[i]))
+		earlier := api.DocumentState{Version: d.Earlier[i].Version.String()}
+		earlier.DocumentInfo, earlier.Age = infoToHand(&d.Earlier[i])
+		h.Earlier = append(h.Earlier, earlier)
 	}
 	return h
 }
@@ -91,7 +69,7 @@ func (r *invocation) handDocuments(lease *client.Lease) (env []string, remove fu
 		return []string{"INTERLOCK_DOCUMENTS="}, func() {}, nil
 	}
 	snapshot, more := lease.Documents()
-	list := handedDocuments{Documents: []handedDocument{}, AsOf: snapshot.Version, More: more}
+	list := handedDocuments{Documents: []api.Document{}, AsOf: snapshot.Version, More: more}
 	for i := range snapshot.Documents {
 		list.Documents = append(list.Documents, documentToHand(&snapshot.Documents[i]))
 	}

@@ -170,9 +170,8 @@ func newStateList(a *cli.App) *cobra.Command {
 					for i := range page.Documents {
 						d := &page.Documents[i]
 						t.Row(
-							cli.Clean(string(d.Key)), d.Version.String(), cli.OrDash(cli.Clean(d.ContentType)), cli.Bytes(int64(d.Size)),
-							cli.ShortMillis(d.Age)+" ago",
-							view.Writer(&d.DocumentInfo), cli.Clean(d.Note),
+							cli.Clean(string(d.Key)), d.Version.String(), cli.OrDash(cli.Clean(d.ContentType)),
+							cli.Bytes(view.Size(&d.DocumentInfo)), view.Ago(d.Age), view.Writer(&d.DocumentInfo), cli.Clean(d.Note),
 						)
 					}
 					return len(page.Documents), page.Cursor, nil
@@ -210,9 +209,8 @@ func newStateHistory(a *cli.App) *cobra.Command {
 				for i := range got.Versions {
 					d := &got.Versions[i]
 					t.Row(
-						d.Version.String(), cli.OrDash(cli.Clean(d.Op)), cli.OrDash(cli.Clean(d.ContentType)), cli.Bytes(int64(d.Size)),
-						cli.ShortMillis(d.Age)+" ago",
-						view.Writer(&d.DocumentInfo), cli.Clean(d.Note),
+						d.Version.String(), cli.OrDash(cli.Clean(d.Op)), cli.OrDash(cli.Clean(d.ContentType)),
+						cli.Bytes(view.Size(&d.DocumentInfo)), view.Ago(d.Age), view.Writer(&d.DocumentInfo), cli.Clean(d.Note),
 					)
 				}
 				if err := t.Write(a.Out); err != nil {

@@ -74,7 +74,7 @@ func written(a *cli.App, line []byte, values bool) (string, error) {
 		return "", err
 	}
 	text := d.Index.String() + "  " + a.Tint(cli.Bold, cli.Clean(string(d.Key))) + "  " + cli.Clean(d.Op) + ", version " +
-		d.Version.String() + " " + view.Written(&d.DocumentInfo, max(0, time.Since(d.Time)).Milliseconds())
+		d.Version.String() + " " + view.Written(&d.DocumentInfo, new(max(0, time.Since(d.Time)).Milliseconds()))
 	if !values || d.Absent {
 		return text, nil
 	}
