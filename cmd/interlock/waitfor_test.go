@@ -34,6 +34,13 @@ func TestWaitForFindsADeadlock(t *testing.T) {
 	if out := r.must("key", "waits"); !strings.Contains(out, "waits for it, as it declared") {
 		t.Errorf("waits shows\n%s", out)
 	}
+	if out := r.must("why", "--agent", "a"); !strings.Contains(out, "  a waits for b, as it declared, for ") ||
+		!strings.Contains(out, "    b is awaited") {
+		t.Errorf("why shows\n%s", out)
+	}
+	if out := r.must("agents"); !strings.Contains(out, "another agent") {
+		t.Errorf("agents shows\n%s", out)
+	}
 	b.in.Write([]byte("\n"))
 	if out := b.ends(
 		cli.ExitDeadlock,

@@ -109,7 +109,8 @@ func showChain(a *cli.App, chain []api.WaitLink) {
 	}
 	a.Say("\n")
 	depth := 0
-	for _, link := range chain {
+	for i, link := range chain {
+		last := i == len(chain)-1
 		state := ""
 		if link.Since > 0 {
 			state = " for " + cli.ShortMillis(link.Since)
@@ -120,13 +121,17 @@ func showChain(a *cli.App, chain []api.WaitLink) {
 			what = "waits for the end of task " + cli.Clean(link.End)
 		case link.Key == "" && link.Task != "":
 			continue // the link before has named it
-		case link.Does == "holds" && link.Key == "":
-			what = "is waited for, as that one declared"
+		case link.Does == "awaited" && !last:
+			continue // likewise
+		case link.Does == "awaited":
+			what = "is awaited"
 		case link.Does == "holds":
 			// The mode of such a link is the one that its waiter asked for.
 			what = "holds " + cli.Clean(link.Key)
+		case link.Key == "" && !last:
+			what = "waits for " + linkName(&chain[i+1]) + ", as it declared,"
 		case link.Key == "":
-			what = "waits for another agent, as declared"
+			what = "waits for another agent, as it declared,"
 		}
 		if liveness := cli.Clean(link.Liveness); liveness != "" {
 			state += ", " + a.Tint(cli.LivenessColour(link.Liveness), liveness)

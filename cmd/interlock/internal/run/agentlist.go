@@ -103,7 +103,7 @@ func claimsText(claims []api.Claim, count int) string {
 		return "-"
 	}
 	if len(claims) == 0 {
-		return fmt.Sprintf("%d", count)
+		return "another agent" // as it declared
 	}
 	var keys []string
 	for _, c := range claims[:min(most, len(claims))] {
