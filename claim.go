@@ -74,7 +74,7 @@ func (m Mode) String() string {
 	return ""
 }
 
-// ParseMode reads what Mode.String wrote; ok is false for any other text.
+// ParseMode parses the text of Mode.String; ok is false for any other text.
 func ParseMode(s string) (m Mode, ok bool) {
 	for i, name := range modeNames {
 		if name != "" && name == s {
@@ -118,7 +118,7 @@ func (c OnConflict) String() string {
 	return ""
 }
 
-// ParseOnConflict reads what OnConflict.String wrote.
+// ParseOnConflict parses the text of OnConflict.String.
 func ParseOnConflict(s string) (c OnConflict, ok bool) {
 	for i, name := range onConflictNames {
 		if name == s {

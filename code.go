@@ -2,7 +2,7 @@ package interlock
 
 // Code names a reason for refusal. The list is closed and append-only: a code
 // keeps its meaning for ever and is the same in HTTP, gRPC, Go, Python and
-// TypeScript. docs/errors.md lists them with what to do.
+// TypeScript. docs/errors.md lists them with the next steps.
 type Code string
 
 const (
@@ -32,7 +32,7 @@ const (
 	CodeVersionRequired  Code = "version_required"  // the pattern demands that a commit names the version that it read
 	CodeLeaseRequired    Code = "lease_required"    // the pattern demands an exclusive lease on the key that is written
 	CodeWriterOnly       Code = "writer_only"       // only the pattern's writer may commit to the key
-	CodeBadPatch         Code = "bad_patch"         // the patch is not JSON, or what it is for is not
+	CodeBadPatch         Code = "bad_patch"         // the patch or the document is not JSON
 	CodeNotACounter      Code = "not_a_counter"     // the document is not an integer of 64 bits
 	// a signed fence that is malformed, expired or not signed by a known key
 	CodeInvalidStatement Code = "invalid_statement"
@@ -58,7 +58,7 @@ const (
 	CodeAtCapacity  Code = "at_capacity"    // all permits are taken, and the request did not want to wait
 	CodeTooManyRuns Code = "too_many_runs"  // as many runs as the caps allow, and none ended while the start waited
 	CodeRateLimited Code = "rate_limited"   // no tokens are left for now, and the request did not want to wait
-	CodeStale       Code = "stale"          // what was read has changed since: the answer describes how
+	CodeStale       Code = "stale"          // a read has changed since: the answer describes the changes
 	CodeOutOfBounds Code = "out_of_bounds"  // the counter would cross a bound
 	CodeBroken      Code = "barrier_broken" // a party of the barrier died or left before all were there
 
@@ -72,7 +72,7 @@ const (
 	CodeWaitLimit      Code = "wait_limit"      // the request stood in line for as long as it may
 	CodePreempted      Code = "preempted"       // it went to a request that asked its holder to yield
 	CodeParked         Code = "parked"          // the lease is parked: resume it first
-	CodeDenied         Code = "denied"          // a person denied what the parked lease asks
+	CodeDenied         Code = "denied"          // a person denied the question of the parked lease
 	CodeNotParked      Code = "not_parked"      // the lease is not parked, so there is nothing to resume
 	CodeSessionEnded   Code = "session_ended"   // the session is over, and its leases and waits with it
 	CodeUnknownLease   Code = "unknown_lease"   // never existed here, or is forgotten
@@ -96,7 +96,7 @@ const (
 
 	// Repetition.
 	CodeRequestIDReused Code = "request_id_reused" // same id, another body
-	CodeRequestTooOld   Code = "request_too_old"   // the id is older than what is remembered
+	CodeRequestTooOld   Code = "request_too_old"   // the id is older than all remembered ones
 
 	// A limit. The text names it.
 	CodeTooManyWaiters    Code = "too_many_waiters"
@@ -127,11 +127,11 @@ const (
 	CodeNotOwner       Code = "not_owner"       // another server owns the shard now
 	CodeShuttingDown   Code = "shutting_down"   // come back in a moment
 	CodeOverloaded     Code = "overloaded"      // more waiting work than the server accepts
-	CodeUnreachable    Code = "unreachable"     // a guard cannot reach Interlock, or what it guards: nothing was done
+	CodeUnreachable    Code = "unreachable"     // a guard cannot reach Interlock or its resource: nothing was done
 	CodeOutcomeUnknown Code = "outcome_unknown" // the request may or may not have happened: repeat it with the same id
 	CodeInternal       Code = "internal"        // our mistake
 
-	CodeHistoryUnreadable Code = "history_unreadable" // the journal could not be read: what was sent is not all there is
+	CodeHistoryUnreadable Code = "history_unreadable" // the journal could not be read: the answer is incomplete
 )
 
 // Transient reports whether a refusal with c is about the server and not about the request:

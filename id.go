@@ -45,31 +45,31 @@ func (id TaskID) IsZero() bool    { return id == TaskID{} }
 
 var errBadID = errors.New("not an id: want a prefix and 32 hexadecimal digits")
 
-// ParseLeaseID reads what LeaseID.String wrote.
+// ParseLeaseID parses the text of LeaseID.String.
 func ParseLeaseID(s string) (LeaseID, error) {
 	b, err := parseID(s, leasePrefix)
 	return LeaseID(b), err
 }
 
-// ParseTicketID reads what TicketID.String wrote.
+// ParseTicketID parses the text of TicketID.String.
 func ParseTicketID(s string) (TicketID, error) {
 	b, err := parseID(s, ticketPrefix)
 	return TicketID(b), err
 }
 
-// ParseSessionID reads what SessionID.String wrote.
+// ParseSessionID parses the text of SessionID.String.
 func ParseSessionID(s string) (SessionID, error) {
 	b, err := parseID(s, sessionPrefix)
 	return SessionID(b), err
 }
 
-// ParseEffectID reads what EffectID.String wrote.
+// ParseEffectID parses the text of EffectID.String.
 func ParseEffectID(s string) (EffectID, error) {
 	b, err := parseID(s, effectPrefix)
 	return EffectID(b), err
 }
 
-// ParseTaskID reads what TaskID.String wrote.
+// ParseTaskID parses the text of TaskID.String.
 func ParseTaskID(s string) (TaskID, error) {
 	b, err := parseID(s, taskPrefix)
 	return TaskID(b), err

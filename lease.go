@@ -153,13 +153,13 @@ type Yield struct {
 
 // ParkStatus is the state of a parked lease.
 type ParkStatus struct {
-	Reason string // what the human is asked; the holder's text
+	Reason string // the question to the person; the holder's text
 	Since  time.Duration
 	Left   time.Duration // until the parking ends, and the lease with it
 	Freed  bool          // others may hold the keys meanwhile
 }
 
-// Decision is a person's answer to what was asked about a parked lease.
+// Decision is a person's answer to the question of a parked lease.
 type Decision struct {
 	Verdict   Verdict
 	By        string // the name that the person claims
@@ -275,7 +275,7 @@ type Queue struct {
 	ETA    time.Duration
 }
 
-// ConflictKind is why a request could not have what it asked for.
+// ConflictKind is the reason why a request could not be granted.
 type ConflictKind string
 
 const (
@@ -312,7 +312,7 @@ type BlockerRole uint8
 
 const (
 	Holds BlockerRole = 1 + iota // it holds the key, or something above or below it
-	Ahead                        // it stands before it in line, and wants what excludes it
+	Ahead                        // it is ahead in line, with a mode that excludes it
 )
 
 func (s BlockerRole) String() string {

@@ -1,6 +1,6 @@
 package interlock
 
-// Outcome is what became of a command, or the kind of a push. Each has its part of the answer.
+// Outcome is the outcome of a command, or the kind of a push. Each has its part of the answer.
 type Outcome uint8
 
 const (

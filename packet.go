@@ -11,7 +11,7 @@ type Packet struct {
 	Message string
 }
 
-// Change is how a document differs from what was read.
+// Change is the difference of a document from the version that was read.
 type Change struct {
 	Then   Document // as it was read, without its body: Key and Version, and the rest if Known
 	Known  bool
@@ -19,7 +19,7 @@ type Change struct {
 	Writes int      // how many commits wrote it since, as far as they are kept
 	// Between are the commits that wrote it since, before the one that made Now, oldest
 	// first and without bodies; at most MaxBetween, the newest. Left is how many there
-	// were before those. Diff is what all of them made together.
+	// were before those. Diff is the combined change of all of them.
 	Between []Document
 	Left    int
 	Diff    Difference

@@ -147,7 +147,7 @@ func (p ParkPolicy) String() string     { return nameOf(parkNames[:], p) }
 func (p DeadlockPolicy) String() string { return nameOf(deadlockNames[:], p) }
 func (d Division) String() string       { return nameOf(divisionNames[:], d) }
 
-// The functions that read what String wrote; ok is false for any other text.
+// These functions parse the texts of String; ok is false for any other text.
 func ParsePreemptPolicy(s string) (PreemptPolicy, bool) {
 	return parseName[PreemptPolicy](preemptNames[:], s)
 }
@@ -209,7 +209,7 @@ type Settings struct {
 	PrincipalQuota Quota
 }
 
-// Quota bounds what one tenant may take. 0 means the limit of the version.
+// Quota bounds the use of one tenant. 0 means the limit of the version.
 type Quota struct {
 	Keys      int // keys with a holder or a waiter; of a namespace only
 	Leases    int

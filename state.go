@@ -42,7 +42,7 @@ const JSONType = "application/json"
 type Read struct {
 	Key     Key
 	Version Version // 0 means Absent, unless Present is set
-	Absent  bool    // there must be nothing, whatever version a deletion has left behind
+	Absent  bool    // there must be no document, whatever version its deletion had
 	// Present requires that there is something, whatever version; Version is 0 then. It
 	// protects from writing what was deleted meanwhile, not from writing over a change: under
 	// WriteGuarded it is how a commit declares that it means to overwrite unseen.
@@ -71,7 +71,7 @@ var writeOpNames = [...]string{Put: "put", Delete: "delete", Merge: "merge", Add
 // String returns the name that the HTTP API uses.
 func (o WriteOp) String() string { return nameOf(writeOpNames[:], o) }
 
-// ParseWriteOp reads what WriteOp.String wrote.
+// ParseWriteOp parses the text of WriteOp.String.
 func ParseWriteOp(s string) (WriteOp, bool) {
 	if s == "" {
 		return 0, false
@@ -141,7 +141,7 @@ var writePolicyNames = [...]string{
 // String returns the name that the HTTP API uses.
 func (p WritePolicy) String() string { return nameOf(writePolicyNames[:], p) }
 
-// ParseWritePolicy reads what WritePolicy.String wrote.
+// ParseWritePolicy parses the text of WritePolicy.String.
 func ParseWritePolicy(s string) (WritePolicy, bool) {
 	return parseName[WritePolicy](writePolicyNames[:], s)
 }
@@ -179,7 +179,7 @@ var effectStateNames = [...]string{EffectClaimed: "claimed", EffectDone: "done",
 // String returns the name that the HTTP API uses.
 func (s EffectState) String() string { return nameOf(effectStateNames[:], s) }
 
-// ParseEffectState reads what EffectState.String wrote.
+// ParseEffectState parses the text of EffectState.String.
 func ParseEffectState(s string) (EffectState, bool) {
 	if s == "" {
 		return 0, false
@@ -206,7 +206,7 @@ type Effect struct {
 	Attempt   int           // 1, and one more after each reconciliation that found it undone
 
 	Result  string        // of a done one: JSON; its claimer's text
-	Reason  string        // of an unknown one: what is known
+	Reason  string        // of an unknown one: the known facts
 	Settled time.Duration // since it is done or unknown
 }
 

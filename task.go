@@ -40,7 +40,7 @@ var taskStateNames = [...]string{
 // String returns the name that the HTTP API uses.
 func (s TaskState) String() string { return nameOf(taskStateNames[:], s) }
 
-// ParseTaskState reads what TaskState.String wrote.
+// ParseTaskState parses the text of TaskState.String.
 func ParseTaskState(s string) (TaskState, bool) {
 	if s == "" {
 		return 0, false
@@ -89,7 +89,7 @@ type Task struct {
 	Barred   bool          // it waits for a worker, and none of the idle ones may hold it
 
 	Approval *Approval
-	Result   []byte        // JSON: of a done one, what the worker said; of a message, the reply
+	Result   []byte        // JSON: of a done one, the worker's result; of a message, the reply
 	Settled  time.Duration // since it is done, dead or cancelled
 	Reason   string        // why it is dead or cancelled, or fails again and again
 }
@@ -172,7 +172,7 @@ type Attempt struct {
 
 // Approval is a question to a person, and the answer.
 type Approval struct {
-	Question string // what the person decides; the asker's text
+	Question string // the question to the person; the asker's text
 	Agent    string // the asker: the worker, or the submitter of the task
 	Asked    time.Duration
 	Left     time.Duration // until it answers itself; 0: never
@@ -234,7 +234,7 @@ var verdictNames = [...]string{Approved: "approved", Denied: "denied"}
 // String returns the name that the HTTP API uses.
 func (v Verdict) String() string { return nameOf(verdictNames[:], v) }
 
-// ParseVerdict reads what Verdict.String wrote.
+// ParseVerdict parses the text of Verdict.String.
 func ParseVerdict(s string) (Verdict, bool) {
 	if s == "" {
 		return 0, false
@@ -247,7 +247,7 @@ type TaskQueue struct {
 	Name string
 
 	Paused bool // hands nothing out
-	Drain  bool // takes nothing new; hands out what it has
+	Drain  bool // accepts no new tasks; dispatches the present ones
 
 	// Defaults of its tasks, and of the leases under which they run.
 	MaxAttempts int           // 0: DefaultAttempts

@@ -31,7 +31,7 @@ var webhookFormatNames = [...]string{WebhookStandard: "standard", WebhookSlack: 
 // String returns the name that the HTTP API uses.
 func (f WebhookFormat) String() string { return nameOf(webhookFormatNames[:], f) }
 
-// ParseWebhookFormat reads what WebhookFormat.String wrote; "" is WebhookStandard.
+// ParseWebhookFormat parses the text of WebhookFormat.String; "" is WebhookStandard.
 func ParseWebhookFormat(s string) (WebhookFormat, bool) {
 	if s == "" {
 		return WebhookStandard, true

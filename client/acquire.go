@@ -146,7 +146,7 @@ func (c *Client) attempt(
 	return c.await(ctx, k, what, queued)
 }
 
-// await waits for the end of an operation that may stand in line. what names it.
+// await waits for the end of an operation that may stand in line. what is its name in errors.
 func (c *Client) await(
 	ctx context.Context, k *call, what string, queued func(interlock.Ticket, []interlock.Holder),
 ) (*grant, error) {
@@ -220,7 +220,7 @@ func (c *Client) forget(k *call) (was phase, refusal error) {
 // clampPriority makes a priority one that can be sent. The server refuses values out of range.
 func clampPriority(p int) int { return max(min(p, 1<<20), -1<<20) }
 
-// body returns what req asks for, for flow, as it is sent.
+// body returns the operation that sends req for flow.
 func (req *Request) body(flow string) interlock.LeaseRequest {
 	return interlock.LeaseRequest{
 		Claims: claimsOf(req), Any: req.Any, Prefix: req.Prefix, Flow: flow, Purpose: req.Purpose, Trace: req.Trace,

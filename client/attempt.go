@@ -99,7 +99,7 @@ func (w *work) ack(job *Job, done Done) error {
 		if got != nil && got.Packet != nil {
 			stale.Packet = *got.Packet
 		}
-		w.nack(job, RetryAfter(0, stale)) // what the next one gets is fresh
+		w.nack(job, RetryAfter(0, stale)) // the next attempt reads fresh documents
 		return stale
 	}
 	w.nack(job, err)

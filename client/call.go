@@ -31,9 +31,9 @@ type call struct {
 	holders  []interlock.Holder
 	warnings []string
 	grant    *grant       // with phase done; at most one of grant and err is set
-	handed   []assignment // what a pull brought
+	handed   []assignment // the tasks of a pull
 	err      error
-	found    *found             // what a query found, or a commit or an effect came to
+	found    *found             // the result of a query, a commit or an effect
 	lease    *interlock.LeaseID // of a leave: look at this lease afterwards
 	member   *Member            // of an acquire that joins
 	task     interlock.TaskID   // with phase standing: the task that it waits for
@@ -155,7 +155,7 @@ func (k *call) finds() bool {
 	return k.reads()
 }
 
-// changesMore reports whether the operation changes what outlives the session, so
+// changesMore reports whether the operation changes state that outlives the session, so
 // that it must not be asked a second time under another number.
 func (k *call) changesMore() bool {
 	switch k.op.Kind {
@@ -178,7 +178,7 @@ func (k *call) left() phase {
 	return ready
 }
 
-// what names an operation in the error of a caller that gave it up.
+// what returns the name of an operation for the error of a caller that gave it up.
 func (k *call) what() string {
 	o := &k.op
 	switch o.Kind {
@@ -284,7 +284,7 @@ func (k *call) finish(g *grant, err error) {
 	k.tell()
 }
 
-// check refuses what a server could not even read: it would end the stream of
+// check refuses an operation that a server could not even read: it would end the stream of
 // every other agent of this process.
 func (k *call) check() error {
 	o := &k.op

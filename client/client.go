@@ -17,7 +17,7 @@ import (
 // Client is one session with a server, shared by any number of goroutines.
 //
 // One mutex guards all that is shared. Three goroutines live as long as the
-// Client or its link: run connects and takes answers, a writer sends what is
+// Client or its link: run connects and takes answers, a writer sends the calls that are
 // ready, keep sends heartbeats and watches the clock.
 type Client struct {
 	cfg  Config

@@ -23,7 +23,7 @@ type Conversion struct {
 	OnQueued func(ticket interlock.Ticket, holders []interlock.Holder)
 }
 
-// Convert changes what the lease claims: to a stronger or a weaker mode, to more keys or to
+// Convert changes the claims of the lease: to a stronger or a weaker mode, to more keys or to
 // fewer. A conversion that only drops claims is granted at once; one that asks for more waits
 // while the lease stays as it is, ahead of new requests for the keys that it has already. The
 // lease then has a new fence, and so have its other handles.

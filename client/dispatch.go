@@ -278,7 +278,7 @@ func (c *Client) beat(s *session, k *call, r *proto.Reply, at interlock.At) {
 	}
 }
 
-// losses takes what an attach or a heartbeat reports of the session's leases.
+// losses handles the losses that an attach or a heartbeat reports of the session's leases.
 func (c *Client) losses(s *session, r *proto.Reply) {
 	for i := range r.Losses {
 		loss := &r.Losses[i]
@@ -312,7 +312,7 @@ func lossOf(g *grant, loss *proto.Loss) *interlock.Error {
 	}
 }
 
-// pushed takes what the server sends unasked.
+// pushed handles a push of the server.
 func (c *Client) pushed(s *session, r *proto.Reply, at interlock.At) {
 	if r.Outcome == proto.Granted {
 		c.granted(s, r, at)

@@ -17,7 +17,7 @@ import (
 // such as a charge. Two of them are the same if their canonical forms (RFC 8785) are, however
 // they are written and whichever agent plans them.
 type Action struct {
-	Tool   string // what acts, such as "stripe.charge"
+	Tool   string // the tool that acts, such as "stripe.charge"
 	Target string // the target of the action, such as "account:12345"
 	// Arguments are the other values that identify the action, as a JSON object or a value that
 	// encoding/json encodes as one; nil: {}. No time and no random number belongs here, and
@@ -64,7 +64,7 @@ func (e *notDone) Unwrap() error { return e.error }
 // it was done before, by any claimer, act is not called and the result is that of then. While
 // another claimer is about to do it, Do waits.
 //
-// Do reports to the server what act returns: a result means that it was done, an error that the
+// Do reports the result of act to the server: a result means that it was done, an error that the
 // outcome is unknown (it may have happened before the answer was lost), unless it is marked by
 // NotDone. After a panic or the death of the process the outcome is unknown, too. It is not
 // done again then, and Do returns an *EffectError with CodeEffectUnknown: find out at the

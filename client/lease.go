@@ -27,7 +27,7 @@ type Lease struct {
 	err  error // of Release
 }
 
-// grant is a lease from the server, with all its handles. Client.mu guards what changes.
+// grant is a lease from the server, with all its handles. Client.mu guards the fields that change.
 type grant struct {
 	c    *Client
 	s    *session
@@ -67,7 +67,7 @@ func (g *grant) handle(ctx context.Context) *Lease {
 	return &Lease{g: g, ctx: ctx}
 }
 
-// update takes what the server reports of the lease now.
+// update stores the server's present report of the lease.
 func (g *grant) update(lease *interlock.Lease, packet *interlock.Packet, at interlock.At) {
 	notes, yield := g.info.Notes, g.info.Yield
 	g.info, g.at = *lease, at

@@ -16,7 +16,7 @@ import (
 type Message struct {
 	Key      interlock.Key
 	Kind     string // the kind, for writers that handle several kinds
-	Body     any    // what encoding/json makes of it; nil: nothing; at most interlock.MaxPayloadBytes
+	Body     any    // marshalled by encoding/json; nil: nothing; at most interlock.MaxPayloadBytes
 	Purpose  string
 	Priority int // among those to the same key; never ahead of an earlier one of the same sender
 

@@ -96,7 +96,7 @@ func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 // none does; to go on, join again.
 func (m *Member) Context() context.Context { return m.lease.Context() }
 
-// Parts lists what the member has now, in the order of the parts.
+// Parts returns the member's present parts, in order.
 func (m *Member) Parts() (list []Part) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()

@@ -100,7 +100,7 @@ func (s *session) pullAgain(k *call) *call {
 	return k
 }
 
-// handedOut takes what a pull got.
+// handedOut handles the answer of a pull.
 func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At) {
 	if !k.forgotten {
 		k.handed = make([]assignment, 0, len(r.Handed))

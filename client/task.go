@@ -19,7 +19,7 @@ type TaskSpec struct {
 	Queue   string // a registered one
 	Kind    string // the kind, for workers that handle several kinds
 	Claims  []interlock.Claim
-	Payload any // what encoding/json makes of it is handed to the worker; nil: nothing; at most interlock.MaxPayloadBytes
+	Payload any // marshalled by encoding/json for the worker; nil: nothing; at most interlock.MaxPayloadBytes
 	Purpose string
 	Group   string // for the queue's fairness and caps
 	// Priority is from -interlock.MaxPriority to interlock.MaxPriority.
@@ -232,7 +232,7 @@ func (c *Client) AnswerTask(
 	})
 }
 
-// AnswerLease answers what a parked lease asks a person; fence is the one that it had, and by
+// AnswerLease answers the question of a parked lease; fence is the lease's fence, and by
 // that person's name. A resumption that waits for the answer has it at once.
 func (c *Client) AnswerLease(
 	ctx context.Context, fence interlock.Fence, verdict interlock.Verdict, by, reason string,

@@ -44,7 +44,7 @@ const DefaultDrain = 30 * time.Second
 
 // Done is the result of a task, committed all or nothing.
 type Done struct {
-	Result any // what encoding/json makes of it is the task's result; of a message, the reply; nil: nothing
+	Result any // marshalled by encoding/json, the task's result; of a message, the reply; nil: nothing
 
 	// The commit, as of Commit: without current Reads nothing is written, and the task is
 	// handed out anew with the documents that are there by then.

@@ -38,10 +38,10 @@ var (
 	ErrMisuse = errors.New("journal: misuse")
 )
 
-// DamageError reports where stored bytes are not what was written. Nothing was changed. It is
+// DamageError reports where stored bytes differ from the written ones. Nothing was changed. It is
 // never returned for the torn tail of a crash, which is repaired.
 type DamageError struct {
-	File   string // or what a backend calls the place
+	File   string // or a backend's name for the place
 	Offset int64
 	Index  interlock.Index // the last good index before it
 	Reason string

@@ -16,7 +16,7 @@ const MaxAppendBytes = 1_000_000
 // to their bytes in every backend.
 const MaxAppendEntries = 100_000
 
-// CheckEntries returns what is wrong with the entries of an Append: an ErrMisuse, or nil.
+// CheckEntries checks the entries of an Append. It returns an ErrMisuse or nil.
 func CheckEntries(entries [][]byte) error {
 	if len(entries) == 0 {
 		return fmt.Errorf("%w: append of no entries", ErrMisuse)

@@ -54,7 +54,7 @@ func (l *links) head(ctx context.Context, index interlock.Index) (chain.Head, er
 	}
 }
 
-// record returns what a snapshot keeps of the chain as it is.
+// record returns the record of the present chain for a snapshot.
 func (l *links) record(first interlock.Index) chain.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -111,7 +111,7 @@ func (c *wallClock) stop() {
 // gapClock leaves the gaps out of a monotonic clock.
 type gapClock struct {
 	mu      sync.Mutex
-	last    time.Duration // what the last look was given
+	last    time.Duration // the result of the last look
 	skipped time.Duration // sum of the gaps
 }
 

@@ -17,7 +17,7 @@ import (
 //	                          │ A                    A is spare │   │ B
 //	committer                 └► write ─► deliver ──────────────┘   └► write ─► ...
 //
-// This file tells what becomes of a group, from top to bottom:
+// This file is the life of a group, from top to bottom:
 //
 //  1. The owner steps commands into its group (turn.go, group.go) until the group is full,
 //     until it is worth a turn, or until nothing more waits.
@@ -55,7 +55,7 @@ type otherGroup struct {
 	// receiver checks the state again.
 	back chan struct{}
 
-	mu    sync.Mutex // protects spare and what back has; never held while anything waits
+	mu    sync.Mutex // protects spare and the contents of back; never held while anything waits
 	spare *group     // nil while the group is in use
 }
 
@@ -163,7 +163,7 @@ type committer struct {
 	why    *interlock.Error
 }
 
-// run commits what the owner hands over, for as long as the shard lives.
+// run commits the groups of the owner, for as long as the shard lives.
 func (c *committer) run() {
 	defer close(c.s.stopped)
 	for g := range c.s.other.work {

@@ -8,14 +8,14 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// Condition is what an operator should know of a shard.
+// Condition is the state of a shard, for operators.
 type Condition struct {
 	Counts        engine.Counts   // of all namespaces
 	First         interlock.Index // the oldest entry of the journal
 	Snapshot      interlock.Index // up to which the newest snapshot goes; 0: there is none of this term
 	SnapshotBytes int64
 	SnapshotError error         // why the last snapshot failed; nil if it did not
-	LowSpace      bool          // only what frees something is admitted, for want of space
+	LowSpace      bool          // only commands that free something are admitted, for want of space
 	LowMemory     bool          // likewise, for want of memory
 	Draining      bool          // nothing new is granted
 	ClockBehind   time.Duration // by how much the clock was behind the journal at the start; 0: not far

@@ -21,10 +21,10 @@ type Config struct {
 	// Clock tells the time; nil means real time. A Clock serves one shard.
 	Clock Clock
 
-	// Logger receives what an operator must know; nil discards it.
+	// Logger receives messages for the operator; nil discards them.
 	Logger *slog.Logger
 
-	// Observer receives what was committed, for metrics and logs; nil discards it.
+	// Observer receives committed events, for metrics and logs; nil discards them.
 	Observer Observer
 
 	// Unattributed is for an Observer that does not count waits and holds by pattern,
@@ -74,13 +74,13 @@ type Config struct {
 	FenceJump uint64
 }
 
-// Observer receives what happens, from one goroutine at a time and before the answers of the same
+// Observer receives events, from one goroutine at a time and before the answers of the same
 // group leave. So its methods must be quick and must not call the shard.
 type Observer interface {
 	// Committed tells the events of the steps that one append made durable: of none
 	// when it was a piece of a large entry. They are valid during the call only.
 	Committed(events []record.Event)
-	// Appended reports how long one append took, and what was in it.
+	// Appended reports the duration and the contents of one append.
 	Appended(d time.Duration, entries, bytes int)
 	// Lag reports how long the command of a group that waited longest had waited before it was
 	// stepped.

@@ -1,6 +1,6 @@
-// Package shard runs one engine: one goroutine at a time owns it and steps it through
-// the commands that wait, their events are made durable in one append, and only
-// then the answers go.
+// Package shard runs one engine. One goroutine at a time owns it and steps it through
+// the waiting commands; one append makes their events durable, and only then the
+// answers leave.
 //
 //	Submit ─► mailbox ─► step ─► step ─► step ─┐ entries of the group
 //	          (a backlog for each namespace)   ▼
@@ -12,24 +12,24 @@
 // Namespaces are tenants, and none can slow another beyond a bound: they take turns at the owner
 // (turn.go). From Submit to its step a command waits
 //
-//   - for the commands of its own namespace that came before it,
-//   - for the turn that is under way, and for one turn of each other namespace with pending
+//   - for the earlier commands of its own namespace,
+//   - for the turn in progress, and for one turn of each other namespace with pending
 //     work: a turn is 64 commands or 96 µs of the owner's time, whichever comes first, and is
 //     overrun by at most 8 commands, one query (or one look of a survey) or one step of due
 //     work,
-//   - and, when the group is full, for the append that is under way.
+//   - and, when the group is full, for the append in progress.
 //
 // From its step to its answer it waits for that append and for its own, of 1,024 commands and
-// 256 KiB of entries at most, or what the large commit that ended the group adds to that: its
-// entry may be several appends long (piece.go). The overrun of a turn is taken from the same
-// namespace's next turns. A tenant that submits faster than it is served gets CodeOverloaded
-// while others still find room: it may have as much waiting as room is left. And at most once
-// for each Config.SnapshotBytes of entries all tenants wait for the picture that becomes the
-// snapshot (snapshot.go), for 2 ms at most.
+// 256 KiB of entries at most. A large commit that ends the group adds to that: its entry may be
+// several appends long (piece.go). The overrun of a turn shortens the same namespace's next
+// turns. A tenant that submits faster than it is served gets CodeOverloaded while others still
+// find room: its backlog may use the room that is left. And at most once for each
+// Config.SnapshotBytes of entries, all tenants wait for the picture that becomes the snapshot
+// (snapshot.go), for 2 ms at most.
 //
 // While the committer writes one group, the owner goroutine steps the next; it
-// never runs further ahead than one group. When a command comes to a shard that stands
-// still, the goroutine that brought it by Execute does all of this itself (drive.go).
+// never runs further ahead than one group. When a command arrives at an idle shard, the
+// goroutine that called Execute does all of this itself (drive.go).
 // Refusals and reads wait for the same durability as grants, so no answer ever shows
 // state above the durable index.
 //
@@ -44,17 +44,16 @@
 //	fenced        another server owns the shard: finished, "not owner"
 //	anything else the written part is unknown: finished, "outcome unknown"
 //
-// Of a group that takes several appends, the answers of each leave when it is
-// durable: what was written has happened, also when the next append fails. A finished
-// shard answers what it had not answered; its process opens the journal anew or ends.
+// If a group takes several appends, the answers of each leave when it is durable: its
+// commands have happened, also if the next append fails. A finished shard answers all
+// open commands; its process opens the journal again or ends.
 //
-// This is the place where time enters: the shard's clock is wall time when the
-// shard is opened and monotonic from then on, never goes back over a restart,
-// and leaves out gaps in which the process was paused. A command's time is that
-// of its arrival, so a heartbeat that had to wait counts as if it had not.
+// The shard's clock is the only source of time: it starts at wall time, is monotonic
+// from then on, never goes back over a restart, and skips gaps in which the process was
+// paused. A command's time is its arrival, so a wait does not make a heartbeat late.
 //
 // Package shard must never decide anything about leases, and never let an
 // effect out early.
 //
-// Start reading at shard.go, then owner.go. commit.go tells group commit from top to bottom.
+// Start reading at shard.go, then owner.go. commit.go has group commit from top to bottom.
 package shard

@@ -33,9 +33,9 @@ const (
 	driveLeft                  // the rest is left to the owner, which is woken for it
 )
 
-// drive carries out and answers what waits, or sees to it that the owner does.
+// drive executes and answers the waiting commands, or ensures that the owner does.
 func (s *Shard) drive() {
-	var g *group // what the driver commits, in driveCommitting
+	var g *group // the group that the driver commits, in driveCommitting
 	for state := driveArrived; state != driveDone; {
 		switch state {
 		case driveArrived:

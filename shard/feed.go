@@ -36,15 +36,15 @@ type followers struct {
 // newestBytes bounds the entries that are kept in memory for followers, decoded.
 const newestBytes = 16 << 20
 
-// lookBytes bounds what a follower takes of them at once: what it holds is not forgotten.
+// lookBytes bounds the bytes that a follower takes of them at once: those are not forgotten.
 const lookBytes = 64 << 10
 
-// recordBytes is about what a record takes besides its entry and its events.
+// recordBytes is about the size of a record without its entry and its events.
 const recordBytes = 256
 
 var eventBytes = int(reflect.TypeFor[record.Event]().Size())
 
-// eventFeed holds what is new in one namespace that has followers.
+// eventFeed holds the new entries of one namespace with followers.
 type eventFeed struct {
 	namespace interlock.Namespace
 	count     int // followers
@@ -134,9 +134,9 @@ func (f *followers) wait() {
 	<-f.idle
 }
 
-// look returns what a feed has from index next on, as much as fits into list. When
+// look returns the entries of a feed from index next on, as many as fit into list. When
 // there is nothing, and nothing is durable that the follower must read of the journal,
-// it returns what to wait for, and up to where everything was seen.
+// it returns the channel to wait on, and the index up to which everything was seen.
 func (f *followers) look(
 	fd *eventFeed, s *Shard, next interlock.Index, list []*feedRecord,
 ) ([]*feedRecord, *news, interlock.Index) {
@@ -159,7 +159,7 @@ func (f *followers) look(
 	return nil, fd.news, s.At().Index
 }
 
-// grow makes known what has become durable of the group, before any answer of that state leaves:
+// grow publishes the durable entries of the group, before any answer of that state leaves:
 // the steps that are whole. The first ones, as many as whole, were durable before. A follower that
 // sees the new index also finds the entries in memory.
 func (s *Shard) grow(g *group, whole int) {

@@ -90,13 +90,13 @@ type followerReader struct {
 	next   interlock.Index // everything before it was visited
 	pieces Joiner          // of the journal
 	found  bool            // an entry was read from the journal
-	stop   error           // what the follower has returned
+	stop   error           // the error of the follower
 	rested time.Time       // when the follower was called last
 	events []record.Event  // reused
 	batch  [64]*feedRecord // reused
 }
 
-// advance visits what there is, or waits until there is more.
+// advance visits the new entries, or waits until there are some.
 func (r *followerReader) advance(ctx context.Context) error {
 	records, news, at := r.s.followers.look(r.feed, r.s, r.next, r.batch[:0])
 	switch {
@@ -137,7 +137,7 @@ func (r *followerReader) recall(ctx context.Context, records []*feedRecord) erro
 	return nil
 }
 
-// read visits what the journal has, up to its end.
+// read visits the journal, up to its end.
 func (r *followerReader) read(ctx context.Context) error {
 	began := r.next
 	err := r.s.journal.Read(ctx, r.next, func(e journal.Entry) error { return r.take(ctx, e) })

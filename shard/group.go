@@ -65,9 +65,9 @@ type group struct {
 	refusal *interlock.Error
 
 	lag  time.Duration // how long the command that waited longest had waited
-	work time.Duration // what its steps count for
+	work time.Duration // the cost of its steps
 
-	entries [][]byte // what the next Append takes
+	entries [][]byte // of the next Append
 }
 
 // mark is where one step ends.

@@ -25,7 +25,7 @@ type backlog struct {
 	out    []engine.Command
 	next   int           // index in out of the next command
 	waited time.Time     // when the oldest of out came
-	credit time.Duration // what the owner may still spend on it; see turn.go
+	credit time.Duration // the time that the owner may still spend on it; see turn.go
 }
 
 // pop returns the next command that the owner has taken.
@@ -110,7 +110,7 @@ func (m *mailbox) backlog(namespace interlock.Namespace) *backlog {
 	return q
 }
 
-// exchange hands what waits in q to the owner, which has nothing of it left. The caller holds mu.
+// exchange hands the commands in q to the owner, which has none of them left. The caller holds mu.
 func (m *mailbox) exchange(q *backlog) {
 	m.waiting -= len(q.in)
 	q.in, q.out, q.next, q.waited = q.out[:0], q.in, 0, q.since

@@ -27,7 +27,7 @@ type mailbox struct {
 
 	clock  Clock
 	watch  func() time.Time // tells how long something takes, and no more
-	skew   time.Duration    // what is added to the clock's time
+	skew   time.Duration    // added to the clock's time
 	last   engine.Time      // the newest time given out
 	frozen bool             // time stands still at last
 
@@ -88,7 +88,7 @@ func (m *mailbox) ring() {
 	}
 }
 
-// close refuses what comes from now on. The first reason stays.
+// close refuses all later commands. The first reason stays.
 func (m *mailbox) close(why *interlock.Error) {
 	m.mu.Lock()
 	if m.closed == nil {

@@ -14,13 +14,13 @@ import (
 // journal reports that there is room.
 const fullFor = 5 * time.Second
 
-// owner owns the engine. Only the goroutine that has Shard.seat touches what is in here.
+// owner owns the engine. Only the goroutine that has Shard.seat touches its fields.
 type owner struct {
 	s   *Shard
 	eng *engine.Engine
 
 	generation int         // of the engine: how often it was rebuilt
-	cur        *group      // what is being filled
+	cur        *group      // the group that is being filled
 	armed      engine.Time // when the alarm is set for, in the clock's time; 0 when it is not
 	tick       engine.Tick
 
@@ -42,7 +42,7 @@ type owner struct {
 	pressPause    time.Duration // how long the last one was waited for
 }
 
-// run steps what waits until the mailbox is closed and empty, or the journal is
+// run steps the waiting commands until the mailbox is closed and empty, or the journal is
 // not usable any more.
 //
 // The committer can be slower than the commands come. While it is busy, the group
@@ -191,7 +191,7 @@ func (o *owner) arm() {
 	}
 }
 
-// admit tells the engine what it may admit, when that has changed.
+// admit tells the engine which commands it may admit, if that has changed.
 func (o *owner) admit() {
 	low := o.now < o.fullUntil || o.s.journal.Low()
 	kept, memory := low && o.s.kept.Load(), o.s.lowMemory()

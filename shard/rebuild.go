@@ -81,7 +81,7 @@ func (o *owner) unpark(closed bool) bool {
 	return o.fail(o.resume())
 }
 
-// park refuses what comes, for a while. It reports whether nothing more can come.
+// park refuses commands for a while. It reports whether no more can come.
 func (o *owner) park() (closed bool) {
 	timer := time.NewTimer(parkedFor)
 	defer timer.Stop()
@@ -124,7 +124,7 @@ func (r *resets) call() {
 	}
 }
 
-// OnReset registers what to call when the engine had to be rebuilt within this term, because the
+// OnReset registers a function to call when the engine was rebuilt within this term, because the
 // journal had no space. Leases, sessions, tickets and request ids are as durable as ever, but the
 // engine has forgotten its listeners: no attached waiter gets a second answer, and no session gets
 // pushes, until they Poll or Attach again. So an API ends its streams (their clients come back,

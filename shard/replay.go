@@ -17,7 +17,7 @@ import (
 // replayResult is an engine made from the journal.
 type replayResult struct {
 	engine   *engine.Engine
-	links    *links          // to which what is read is added, or nil
+	links    *links          // the entries that are read are added to it; may be nil
 	snapshot interlock.Index // where it began; 0 without a snapshot
 	size     byteCount       // of the snapshot
 	at       interlock.Index // up to where it goes

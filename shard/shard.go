@@ -124,7 +124,7 @@ func check(cmds []engine.Command) {
 	}
 }
 
-// prepare does what needs no state in the goroutine of the caller, not in the owner's.
+// prepare does the work that needs no state in the goroutine of the caller, not in the owner's.
 func prepare(cmds []engine.Command) {
 	for _, cmd := range cmds {
 		engine.Prepare(cmd)

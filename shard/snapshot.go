@@ -114,7 +114,7 @@ func (s *Shard) saveBeside(ctx context.Context, at interlock.Index, record chain
 // state is the source of a snapshot: an engine, or a picture of one.
 type state interface{ WriteSnapshot(io.Writer) error }
 
-// save stores a snapshot and lets the journal forget what is older than the
+// save stores a snapshot and lets the journal forget all entries older than the
 // history to keep.
 func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record chain.Record) error {
 	if got := record.Last().Index; got != at {
@@ -136,8 +136,8 @@ func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record c
 	return s.cut(ctx, at)
 }
 
-// cut lets the journal forget what a snapshot at this index covers, but for the history to keep.
-// While space is low it logs what prevents cutting more.
+// cut lets the journal forget the entries that a snapshot at this index covers, except the kept history.
+// While space is low it logs the reason for not cutting more.
 func (s *Shard) cut(ctx context.Context, at interlock.Index) error {
 	before := at + 1
 	if s.keepBytes > 0 {
@@ -177,7 +177,7 @@ func (s *Shard) lastSnapshot(ctx context.Context) {
 	}
 }
 
-// byteCount counts what is written to it.
+// byteCount counts the bytes written to it.
 type byteCount int64
 
 func (n *byteCount) Write(p []byte) (int, error) {

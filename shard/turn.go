@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The order in which the owner carries out what waits.
+// The order in which the owner executes the waiting commands.
 //
 // The namespaces with pending work stand in a ring, and each gets a turn when it has come to
 // the front: a slice of the owner's time, and then it is at the end again, behind those that

@@ -6,14 +6,14 @@
 //	   └── AckWebhook: the cursor, after the messages ◄─────────┘
 //
 // Each webhook has a worker of its own, which follows the journal from the webhook's durable
-// cursor, and has one request under way at most. So no receiver delays another one, the order of a
-// webhook's messages is that of the events, and memory is bounded by the number of webhooks. A
+// cursor, and has at most one request in progress. So no receiver delays another one, a webhook's
+// messages have the order of the events, and memory is bounded by the number of webhooks. A
 // message is delivered at least once: after a crash between a delivery and its acknowledgement it
 // comes again, under the same id.
 //
 // The package must never send a request to an address that Targets refuses, follow a redirect,
 // use a proxy from the environment, or put a URL or a secret into a log or an error. It must never
-// decide about anything: what it does is the state of the engine and nothing else.
+// decide about anything: it acts on the state of the engine alone.
 //
 // Start reading at Sender in sender.go, then worker.go; at event.go for the types of events.
 package webhook

@@ -43,7 +43,7 @@ func newClient(t *Targets) *http.Client {
 	}
 }
 
-// Answer is what came of one request to a receiver.
+// Answer is the result of one request to a receiver.
 type Answer struct {
 	Status     int    // 0: none came
 	Problem    string // why it counts as failed, "" for success

@@ -35,7 +35,7 @@ type Config struct {
 	Event func(*record.Event, interlock.Index, interlock.Epoch) json.RawMessage
 	// Count counts messages and attempts by their outcome: delivered, failed, given_up. It may be nil.
 	Count func(outcome string, n int)
-	// Logger receives what an operator must know; nil discards it.
+	// Logger receives messages for the operator; nil discards them.
 	Logger *slog.Logger
 	// Transport sends requests; nil means real ones.
 	Transport http.RoundTripper
@@ -221,7 +221,7 @@ func (s *Sender) webhook(ns interlock.Namespace, name string) (engine.WebhookVie
 	return w, ok
 }
 
-// Test sends a ping of a webhook now, and returns what its receiver answered.
+// Test sends a ping of a webhook now, and returns the receiver's answer.
 func (s *Sender) Test(ctx context.Context, ns interlock.Namespace, w *engine.WebhookView) Answer {
 	body, err := encode(w, ping(ns, w.Name))
 	if err != nil {

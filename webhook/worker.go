@@ -57,7 +57,7 @@ func (s *Sender) start(ctx context.Context, ns interlock.Namespace, view engine.
 	return w
 }
 
-// serves reports whether the worker does what a webhook wants.
+// serves reports whether the worker has the webhook's present settings.
 func (w *worker) serves(v *engine.WebhookView) bool {
 	return !v.Paused && v.ID == w.view.ID && v.Generation == w.view.Generation && v.URL == w.view.URL &&
 		slices.Equal(v.Events, w.view.Events) && v.Key == w.view.Key && v.Format == w.view.Format &&
@@ -235,7 +235,7 @@ func (w *worker) reportGap(ctx context.Context) bool {
 	return w.ack(ctx, &p)
 }
 
-// sent is what became of a message.
+// sent is the outcome of a message.
 type sent uint8
 
 const (

@@ -28,7 +28,7 @@ type Config struct {
 	Credential string
 	// Namespace is the tenant; "" means the credential's, else "default".
 	Namespace interlock.Namespace
-	// TLS is used with https; nil trusts what the system does.
+	// TLS is used with https; nil trusts the system's certificates.
 	TLS *tls.Config
 	// Timeout bounds one question at all servers together; 0 means 10 s. A guard's caller waits for
 	// it. With several servers it should be longer than a fail-over takes, some 5 s.

@@ -135,7 +135,7 @@ type Result struct {
 	Version Version // of the file's present content; None after a deletion
 	Size    int
 	// Merged reports that others had changed the file meanwhile, and that it has both changes
-	// now: Body is other than what was written.
+	// now: Body differs from the written content.
 	Merged bool
 	Body   []byte
 }
@@ -190,7 +190,7 @@ func (d *Dir) Write(ctx context.Context, c Change) (*Result, error) {
 // edit is a change on its way into a file.
 type edit struct {
 	Change
-	onto   Version // what the file must have
+	onto   Version // the version that the file must have
 	merged bool
 }
 
@@ -272,7 +272,7 @@ func (d *Dir) read(path string) (*File, error) {
 	return &File{Path: path, Version: versionOf(body), Body: body, info: info}, nil
 }
 
-// check refuses what is wrong with a change whatever the file is.
+// check refuses a change that is invalid for any file.
 func (c *Change) check() error {
 	if err := checkPath(c.Path); err != nil {
 		return err

@@ -42,7 +42,7 @@ func told(v Version) string {
 	return v.Short()
 }
 
-// stale describes what happened to the file since the change's base.
+// stale describes the changes of the file since the change's base.
 func (d *Dir) stale(meta *os.Root, c *Change, b base, now *File) error {
 	writes := d.credit(meta, now, b.version)
 	s := interlock.Stale{

@@ -63,7 +63,7 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, *b
 	return cmd, &complaint
 }
 
-// lines runs git and returns what it prints, line by line. ok is false when it exits with 1,
+// lines runs git and returns its output, line by line. ok is false when it exits with 1,
 // which for some commands is an answer.
 func (r *repository) lines(ctx context.Context, args ...string) (lines []string, ok bool, err error) {
 	cmd, complaint := r.command(ctx, args...)
@@ -158,7 +158,7 @@ func (r *repository) tips(ctx context.Context, refs func(string) bool) (map[stri
 	return tips, nil
 }
 
-// beyond returns the paths in which a commit differs from what it has in common with tips.
+// beyond returns the paths in which a commit differs from its common ancestor with tips.
 // Where there are several best common ancestors, a path counts that differs from each of them.
 func (r *repository) beyond(
 	ctx context.Context, commit string, tips map[string]string, limit int,

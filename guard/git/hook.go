@@ -20,7 +20,7 @@ import (
 type Require string
 
 const (
-	// RequireNone needs nothing, as long as no other agent holds what changes.
+	// RequireNone needs no lease, as long as no other agent holds a changed path.
 	RequireNone Require = "none"
 	// RequireLease needs a lease that covers every path that changes.
 	RequireLease Require = "lease"

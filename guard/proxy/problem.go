@@ -93,7 +93,7 @@ func (r *refusal) compose() []byte {
 	return body
 }
 
-// refusalOf returns what a failed question means for the caller.
+// refusalOf returns the refusal that a failed question means for the caller.
 func refusalOf(err error, key interlock.Key) *refusal {
 	if own, ok := errors.AsType[*refusal](err); ok {
 		return own

@@ -17,7 +17,7 @@ type bearer struct {
 	fence          interlock.Fence
 }
 
-// A proof looks whether what a caller showed is good at this moment.
+// A proof checks whether the lease or statement of a caller is valid at this moment.
 type proof func(ctx context.Context) (bearer, error)
 
 // pass lets a call through if its caller may write the key: when it returns nil, the turn is
@@ -49,7 +49,7 @@ func (p *Proxy) pass(ctx context.Context, c *call, r *http.Request, turn *fenceT
 	return nil
 }
 
-// proof reads what a caller shows.
+// proof reads the lease or statement of a caller.
 func (p *Proxy) proof(c *call, header http.Header) (proof, *refusal) {
 	key := c.record.Key
 	name := headerLease

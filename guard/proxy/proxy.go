@@ -235,7 +235,7 @@ func (p *Proxy) serve(c *call, r *http.Request, start time.Time) {
 // clientGone reports whether the caller has left, so that an answer has no receiver.
 func clientGone(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
 
-// admit finds the route of a call, and refuses what cannot be guarded.
+// admit finds the route of a call, and refuses a call that cannot be guarded.
 func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	if apiclient.Foreign(r, p.hosts) {
 		return &refusal{

@@ -26,7 +26,7 @@ type Record struct {
 	Code interlock.Code `json:"code,omitempty"`
 }
 
-// maxRecorded bounds what one text of a caller takes of a record.
+// maxRecorded bounds the length of one text of a caller in a record.
 const maxRecorded = 2048
 
 // recorder writes records, one a line.

@@ -40,7 +40,7 @@ func NewRing() *Ring { return &Ring{keys: []*key{newKey(time.Now())}} }
 // Keeper is where a ring is kept, as one text. A ring calls it from one goroutine at a
 // time. Its String is the name of the place, for errors.
 type Keeper interface {
-	// Load returns what was saved last, and nothing when nothing was.
+	// Load returns the last saved bytes, and none if nothing was saved.
 	Load() ([]byte, error)
 	// Save replaces it durably and as a whole, out of the reach of others.
 	Save(text []byte) error

@@ -104,7 +104,7 @@ func (ks KeySet) open(statement string) (s *Statement, problem string) {
 	return s, ""
 }
 
-// maxHeader bounds what is decoded before any signature was checked.
+// maxHeader bounds the bytes that are decoded before any signature is checked.
 const maxHeader = 256
 
 // keyFor finds the key that a statement's header names.

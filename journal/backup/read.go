@@ -23,7 +23,7 @@ type Reader struct {
 	off   int64           // behind the chunk in data
 	at    interlock.Index // of the last entry that was read
 	kind  uint32          // of the chunk in data
-	data  []byte          // of a chunk, what is left of it
+	data  []byte          // the rest of a chunk
 	chunk []byte          // reused
 	entry []byte          // reused
 }

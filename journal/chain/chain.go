@@ -25,7 +25,7 @@ type Link struct {
 	Hash  Hash
 }
 
-// Head returns what may be published of a link.
+// Head returns the part of a link that may be published.
 func (l Link) Head() Head {
 	return Head{Index: l.Index, Hash: sha256.Sum256(append([]byte("interlock journal head 1\n"), l.Hash[:]...))}
 }
@@ -40,10 +40,10 @@ type Head struct {
 // String returns the head as it is published: the index, a colon and 64 digits.
 func (h Head) String() string { return strconv.FormatUint(uint64(h.Index), 10) + ":" + h.Hash.String() }
 
-// errHead states what a head looks like.
+// errHead describes the form of a head.
 var errHead = errors.New("a head is an index, a colon and 64 hexadecimal digits, as `interlock admin journal head` prints it")
 
-// Parse reads what String has written.
+// Parse parses the text of String.
 func Parse(text string) (h Head, err error) {
 	index, digits, _ := strings.Cut(text, ":")
 	n, err := strconv.ParseUint(index, 10, 64)

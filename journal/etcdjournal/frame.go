@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// A frame is what one append stores, the value of one key. Integers are
+// A frame is the stored form of one append, the value of one key. Integers are
 // little-endian, checksums CRC32C.
 //
 //	0       4       8               16              24      28      32

@@ -19,7 +19,7 @@ import (
 type Journal struct {
 	store     *Store
 	epoch     interlock.Epoch
-	epochText string // what the key epoch holds as long as this is the owner
+	epochText string // the value of the key epoch as long as this is the owner
 	copied    atomic.Bool
 	low       atomic.Bool
 	snapshots int // made by this owner; used by SaveSnapshot only
@@ -176,7 +176,7 @@ func fencedBy(mine, newer interlock.Epoch) error {
 	return fmt.Errorf("%w: epoch %d was followed by %d", journal.ErrFenced, mine, newer)
 }
 
-// fenced returns what the value of the key epoch means for this owner: nil as long as it is the
+// fenced interprets the value of the key epoch for this owner. It returns nil as long as it is the
 // newest.
 func (j *Journal) fenced(epochText string) error {
 	if epochText == j.epochText {

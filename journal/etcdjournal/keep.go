@@ -29,7 +29,7 @@ func (j *Journal) Kept(name string) *Kept { return &Kept{j: j, name: name} }
 
 func (k *Kept) String() string { return k.j.store.key("keeps/" + k.name) }
 
-// Load returns what was saved last, and nil when nothing was.
+// Load returns the last saved bytes, and nil if nothing was saved.
 func (k *Kept) Load() ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -82,7 +82,7 @@ func (s *Store) Take(
 	}
 }
 
-// sit takes the seat if it is free, and returns what its key then holds.
+// sit takes the seat if it is free, and returns the value of its key afterwards.
 func (t *Seat) sit(ctx context.Context) (holder string, err error) {
 	s := t.store
 	if holder, err = s.value(ctx, "active"); err != nil || holder != "" {

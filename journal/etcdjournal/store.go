@@ -42,7 +42,7 @@ func Connect(at Place) (*Store, error) {
 		DialKeepAliveTime:    10 * time.Second, // as often as gRPC permits
 		DialKeepAliveTimeout: 2 * time.Second,
 		BackoffWaitBetween:   50 * time.Millisecond,
-		Logger:               zap.NewNop(), // what matters comes back as errors
+		Logger:               zap.NewNop(), // failures are returned as errors
 	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
@@ -81,7 +81,7 @@ type head struct {
 	copied    bool
 }
 
-// head reads it, and refuses what another version wrote.
+// head reads it, and refuses the format of another version.
 func (s *Store) head(ctx context.Context) (h head, err error) {
 	var got *clientv3.TxnResponse
 	err = s.read(ctx, func(ctx context.Context) (err error) {

@@ -19,7 +19,7 @@ type descriptors struct {
 	closed bool
 }
 
-// fill opens what is missing, as far as the table of open files has room.
+// fill opens missing files, as far as the table of open files has room.
 func (d *descriptors) fill() {
 	if d == nil {
 		return

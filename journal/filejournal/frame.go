@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// A frame is what one Append wrote, whole or not at all.
+// A frame is the stored form of one Append, whole or not at all.
 //
 //	0       4       8               16              24      28      32      36      40
 //	+-------+-------+---------------+---------------+-------+-------+-------+-------+
@@ -46,7 +46,7 @@ const pageSize = 4096
 // roundUp returns the next multiple of a page, which is a power of two.
 func roundUp(off, page int64) int64 { return (off + page - 1) &^ (page - 1) }
 
-// position is where a log stands: what the next frame must continue.
+// position is the end of a log, which the next frame must continue.
 type position struct {
 	index interlock.Index // the last one
 	epoch interlock.Epoch

@@ -105,7 +105,7 @@ func (in *inspection) lastName() string {
 	return in.segments[len(in.segments)-1].name
 }
 
-// judge checks that what was found belongs together.
+// judge checks that the files found belong together.
 func (in *inspection) judge(marked bool) error {
 	tail, first := in.log.at.index, in.first()
 	if len(in.segments) == 0 && (in.identity || marked || len(in.snapshots)+len(in.spoiled) > 0) {

@@ -214,7 +214,7 @@ func (j *Journal) enter(in *inspection) error {
 	return j.write(nil)
 }
 
-// settle makes durable what was read, and erases what was not.
+// settle makes the entries that were read durable, and erases the rest.
 //
 // The last frame is written again because the server that wrote it may have died
 // before its sync, or of a failed sync: then the page cache shows the frame and

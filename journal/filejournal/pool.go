@@ -123,7 +123,7 @@ func (p *pool) close() {
 	}
 }
 
-// fill makes what is missing: the reserve first, because it is the promise.
+// fill makes missing files: the reserve first, because it is the promise.
 func (p *pool) fill() {
 	p.filling.Lock()
 	defer p.filling.Unlock()

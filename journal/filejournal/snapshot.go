@@ -218,7 +218,7 @@ type snapshotReader struct {
 	want uint32
 }
 
-// openSnapshot checks what can be checked without reading the state.
+// openSnapshot makes the checks that need not read the state.
 func openSnapshot(dir directory, path string, at interlock.Index) (*snapshotReader, error) {
 	name := indexName(at, snapshotSuffix)
 	f, err := dir.Open(name, os.O_RDONLY)

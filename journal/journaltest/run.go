@@ -103,7 +103,7 @@ func (b *trial) append(j journal.Journal, entries ...string) {
 	}
 }
 
-// read returns what Read shows from index from, with copied data.
+// read returns the entries of Read from index from on, with copied data.
 func (b *trial) read(j journal.Journal, from interlock.Index) []journal.Entry {
 	b.Helper()
 	var got []journal.Entry

@@ -6,5 +6,5 @@
 // packages' tests take it for the truth. It must never be used where a restart
 // may lose state.
 //
-// Start reading at [Store]; what a test can make go wrong is in fault.go.
+// Start reading at [Store]; fault.go has the faults that a test can inject.
 package memjournal

@@ -37,7 +37,7 @@ func (s *Store) next() Fault {
 	return f
 }
 
-// SetLow sets what Low returns.
+// SetLow sets the result of Low.
 func (s *Store) SetLow(low bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
