@@ -472,7 +472,8 @@ func chainText(chain []Link) string {
 			fmt.Fprintf(&b, " for %s", name)
 		case b.Len() == 0:
 			fmt.Fprintf(&b, "%s %s", name, what)
-		case flowOf(chain[i-1].FlowRef) == flowOf(chain[i].FlowRef):
+		case flowOf(chain[i-1].FlowRef) == flowOf(chain[i].FlowRef),
+			chain[i-1].Does == awaited && chain[i-1].Session == chain[i].Session: // any flow of it
 			fmt.Fprintf(&b, "; %s itself %s", name, what)
 		case chain[i-1].Key != chain[i].Key:
 			fmt.Fprintf(&b, ", behind %s in line for %s", name, cleanText(string(chain[i].Key)))

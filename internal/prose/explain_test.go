@@ -37,6 +37,16 @@ func TestChainsOfDeclaredWaits(t *testing.T) {
 			t.Errorf("%s: the chain ends with %+v", agent, last)
 		}
 	}
+	// The wait of a nested run is for any flow of the inner one's session.
+	anyFlow := engine.FlowRef{Agent: "inner", Session: "s-inner"}
+	nested := ExplainAgent("outer", nil, []engine.WaitEdge{
+		{Waiter: party("outer"), Blocker: anyFlow},
+		{Waiter: party("inner"), Blocker: party("d"), Key: "l", Mode: interlock.Exclusive, Has: interlock.Claim{Key: "l"}},
+	})
+	want := "outer holds nothing. outer declares a wait for inner; inner itself waits for l, which d holds."
+	if nested.Text != want {
+		t.Errorf("%s\nwant %s", nested.Text, want)
+	}
 	parked := []interlock.Holder{{
 		Agent: "a", Key: "gpu:1", Mode: interlock.Permits, Count: 2, Liveness: interlock.LiveParked, Held: time.Minute,
 	}}
