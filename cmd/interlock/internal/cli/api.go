@@ -162,19 +162,36 @@ func (a *App) Call(ctx context.Context, r Request, v any, show func() error) err
 		do = func(ctx context.Context, r Request) (int, []byte, error) { return a.API().Insist(ctx, r, false) }
 	}
 	_, answer, err := do(ctx, r)
-	if a.JSON() && answer != nil {
-		if printed := a.Raw(answer); printed != nil && err == nil {
-			err = printed
-		}
+	if shown, err := a.RawAnswer(answer, err); shown {
 		return err
 	}
 	if err != nil {
 		return err
 	}
+	if err := Decode(answer, v); err != nil {
+		return err
+	}
+	return show()
+}
+
+// RawAnswer prints the answer of a call that ended with err, if there is one and -o json asks for
+// it. Then shown is set, and the command ends with the error that it returns.
+func (a *App) RawAnswer(answer []byte, err error) (shown bool, _ error) {
+	if !a.JSON() || answer == nil {
+		return false, err
+	}
+	if printed := a.Raw(answer); err == nil {
+		err = printed
+	}
+	return true, err
+}
+
+// Decode reads an answer into v.
+func Decode(answer []byte, v any) error {
 	if err := json.Unmarshal(answer, v); err != nil {
 		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
 	}
-	return show()
+	return nil
 }
 
 // KeyPath is the path of a key.

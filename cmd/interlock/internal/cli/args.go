@@ -37,6 +37,19 @@ func OneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+// TwoArgs demands two arguments.
+func TwoArgs(first, second string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < 2:
+			return Usagef("name %s and %s: %s", first, second, UseLine(cmd))
+		case len(args) > 2:
+			return Usagef("too many arguments: %s", UseLine(cmd))
+		}
+		return nil
+	}
+}
+
 // AtMostOneArg refuses a second argument.
 func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {

@@ -166,15 +166,12 @@ func claim(ctx context.Context, a *cli.App, body *api.EffectRequest, target stri
 // claimed prints what came of a claim. For a refused one it prints the first claimer, and what to
 // do.
 func claimed(a *cli.App, answer []byte, err error, target string) error {
-	if a.JSON() && answer != nil {
-		if printed := a.Raw(answer); printed != nil && err == nil {
-			err = printed
-		}
+	if shown, err := a.RawAnswer(answer, err); shown {
 		return err
 	}
 	var got api.EffectAnswer
-	if broken := json.Unmarshal(answer, &got); broken != nil && err == nil {
-		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", broken)
+	if broken := cli.Decode(answer, &got); broken != nil && err == nil {
+		return broken
 	}
 	e := (*effect)(&got.Effect)
 	switch {

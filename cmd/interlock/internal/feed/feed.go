@@ -51,8 +51,8 @@ func (r *Reader) Start(ctx context.Context, from string) error {
 			return err
 		}
 		var health api.Status
-		if err := json.Unmarshal(answer, &health); err != nil {
-			return fmt.Errorf("the answer cannot be read: %w", err)
+		if err := cli.Decode(answer, &health); err != nil {
+			return err
 		}
 		r.next = health.At.Index + 1
 		return nil

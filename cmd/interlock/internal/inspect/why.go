@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -77,8 +76,8 @@ func whyName(ctx context.Context, a *cli.App, name string) error {
 		return err
 	}
 	var why api.Why
-	if err := json.Unmarshal(answer, &why); err != nil {
-		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	if err := cli.Decode(answer, &why); err != nil {
+		return err
 	}
 	return showWhy(a, &why)
 }

@@ -3,7 +3,6 @@ package lease
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -82,8 +81,8 @@ func meant(ctx context.Context, a *cli.App, key string, fence interlock.Fence) (
 		return nil, err
 	}
 	var k api.KeyView
-	if err := json.Unmarshal(answer, &k); err != nil {
-		return nil, fmt.Errorf("the answer cannot be read: %w", err)
+	if err := cli.Decode(answer, &k); err != nil {
+		return nil, err
 	}
 	var list []string
 	for i := range k.Holders {

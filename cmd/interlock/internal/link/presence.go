@@ -2,8 +2,6 @@ package link
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
@@ -38,8 +36,8 @@ func (p *Presence) Open(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	var got api.SessionView
-	if err := json.Unmarshal(answer, &got); err != nil || got.Session.ID == "" {
-		return "", fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	if err := cli.Decode(answer, &got); err != nil {
+		return "", err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

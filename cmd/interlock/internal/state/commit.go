@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -179,18 +178,15 @@ func commit(ctx context.Context, a *cli.App, body any) error {
 // tellCommitted prints what came of a commit. One that was refused because something has changed
 // prints how, in words that are ready for a prompt.
 func tellCommitted(a *cli.App, answer []byte, err error) error {
-	if a.JSON() && answer != nil {
-		if printed := a.Raw(answer); printed != nil && err == nil {
-			err = printed
-		}
+	if shown, err := a.RawAnswer(answer, err); shown {
 		return err
 	}
 	if err != nil {
 		return view.Stale(a, answer, err)
 	}
 	var got api.Committed
-	if err := json.Unmarshal(answer, &got); err != nil {
-		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	if err := cli.Decode(answer, &got); err != nil {
+		return err
 	}
 	a.Say("version %s\n", got.Version)
 	for i := range got.Documents {
@@ -280,7 +276,7 @@ those of the document, null removes them, all others stay.
 
 ` + overwriting + commitExits,
 		Example:           `  interlock state merge account:12345 '{"status": "closed", "hold": null}' --if-version 41`,
-		Args:              keyAnd("a patch"),
+		Args:              cli.TwoArgs("a key", "a patch"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !json.Valid([]byte(args[1])) {
@@ -307,7 +303,7 @@ would be below or above.
 ` + commitExits,
 		Example: `  interlock state add balance:12345 250
   interlock state add balance:12345 --min 0 -- -1200`,
-		Args:              keyAnd("a number"),
+		Args:              cli.TwoArgs("a key", "a number"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write := map[string]any{}
@@ -356,19 +352,6 @@ never used again: a later document at the key has a higher one.
 	}
 	c.flags(cmd.Flags())
 	return cmd
-}
-
-// keyAnd is for commands with a key and one thing more.
-func keyAnd(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < 2:
-			return cli.Usagef("name a key and %s: %s", what, cli.UseLine(cmd))
-		case len(args) > 2:
-			return cli.Usagef("too many arguments: %s", cli.UseLine(cmd))
-		}
-		return nil
-	}
 }
 
 // newCommit returns the command state commit.

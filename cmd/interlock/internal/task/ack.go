@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -170,18 +169,15 @@ func resultArg(a *cli.App, text string) (any, error) {
 // output tells how, in words that are ready for a prompt.
 func ack(ctx context.Context, a *cli.App, lease string, body map[string]any) error {
 	_, answer, err := a.API().Insist(ctx, acknowledgement(lease, body), false)
-	if a.JSON() && answer != nil {
-		if printed := a.Raw(answer); printed != nil && err == nil {
-			err = printed
-		}
+	if shown, err := a.RawAnswer(answer, err); shown {
 		return err
 	}
 	if err != nil {
 		return view.Stale(a, answer, err)
 	}
 	var got api.Acknowledged
-	if err := json.Unmarshal(answer, &got); err != nil {
-		return fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	if err := cli.Decode(answer, &got); err != nil {
+		return err
 	}
 	a.Say("done\n")
 	for i := range got.Documents {

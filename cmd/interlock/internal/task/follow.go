@@ -133,8 +133,8 @@ func (w *FollowFlags) run(
 	id, answer, err := first(ctx, left())
 	for {
 		var got followResult
-		if broken := json.Unmarshal(answer, &got); broken != nil && err == nil {
-			err = fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", broken)
+		if broken := cli.Decode(answer, &got); broken != nil && err == nil {
+			err = broken
 		}
 		t := got.task()
 		by, interrupted := errors.AsType[*cli.SignalError](context.Cause(ctx))

@@ -3,7 +3,6 @@ package task
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -70,8 +69,8 @@ func (p *pullFlags) pull(ctx context.Context, left time.Duration) (list []api.As
 		return nil, answer, err
 	}
 	var got api.Pulled
-	if err := json.Unmarshal(answer, &got); err != nil {
-		return nil, nil, fmt.Errorf("the answer cannot be read (%w): is this client older than the server?", err)
+	if err := cli.Decode(answer, &got); err != nil {
+		return nil, nil, err
 	}
 	return got.Tasks, answer, nil
 }

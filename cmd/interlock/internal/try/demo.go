@@ -17,19 +17,15 @@ import (
 
 // NewDemo returns the command demo.
 func NewDemo(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Show what Interlock is for",
-		Args:  cli.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgent(a), newDemoWriter(a))
-	return cmd
+	return cli.Group(
+		"demo", "Show what Interlock is for", "",
+		newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgent(a), newDemoWriter(a),
+	)
 }
 
 func newDemoRace(a *cli.App) *cobra.Command {
 	var cfg demo.Config
-	cmd := &cobra.Command{
+	cmd := scene(a, &cfg, demo.Race, "the accounts", 6, &cobra.Command{
 		Use:   "race",
 		Short: "50 agents on 6 accounts, first without leases, then with them",
 		Long: `Fifty agents charge fees and grant credits on six accounts, which are plain files. First
@@ -42,23 +38,17 @@ command line for another one; its keys account:1001 and so on are held meanwhile
 		Example: `  interlock demo race
   interlock demo race --dir ./race --speed 3
   interlock demo race -o json`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, cfg, demo.Race) },
-	}
+	})
 	flags := cmd.Flags()
-	flags.StringVar(
-		&cfg.Dir, "dir", "", "an empty or new `directory` for the accounts (default: a temporary one, which stays)",
-	)
 	flags.IntVar(&cfg.Agents, "agents", 50, "how many agents, from 8 to 500")
 	flags.IntVar(&cfg.Accounts, "accounts", 6, "how many accounts, from 2 to a quarter of the agents")
-	flags.IntVar(&cfg.Speed, "speed", 6, "how many times faster than life")
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "which minutes of the recorded requests are replayed")
 	return cmd
 }
 
 func newDemoStale(a *cli.App) *cobra.Command {
 	var cfg demo.Config
-	cmd := &cobra.Command{
+	return scene(a, &cfg, demo.Stale, "the files", 2, &cobra.Command{
 		Use:   "stale",
 		Short: "Two agents, one account, one file: what each strategy costs",
 		Long: `One agent reads an account and a source file and thinks for six seconds; meanwhile another
@@ -70,20 +60,12 @@ It starts a server of its own for the time of the scene. Use --url or --grpc-add
 command line for another one; its keys begin with stale: and stay there.`,
 		Example: `  interlock demo stale
   interlock demo stale --speed 1 -o json`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, cfg, demo.Stale) },
-	}
-	flags := cmd.Flags()
-	flags.StringVar(
-		&cfg.Dir, "dir", "", "an empty or new `directory` for the files (default: a temporary one, which stays)",
-	)
-	flags.IntVar(&cfg.Speed, "speed", 2, "how many times faster than life")
-	return cmd
+	})
 }
 
 func newDemoAccount(a *cli.App) *cobra.Command {
 	var cfg demo.Config
-	cmd := &cobra.Command{
+	return scene(a, &cfg, demo.Account, "the journal", 0, &cobra.Command{
 		Use:   "account",
 		Short: "50 agents on one account that has a single writer",
 		Long: `Fifty agents charge late fees and grant goodwill credits on one account. None of them
@@ -98,12 +80,24 @@ yield the same when it is decided again.
 It starts a server of its own, and kills it.`,
 		Example: `  interlock demo account
   interlock demo account -o json`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, cfg, demo.Account) },
-	}
-	cmd.Flags().StringVar(
-		&cfg.Dir, "dir", "", "an empty or new `directory` for the journal (default: a temporary one, which stays)",
+	})
+}
+
+// scene adds to a command of a scene what all scenes have in common. what is kept in its directory;
+// speed is the default of --speed, 0: the scene has none.
+func scene(
+	a *cli.App, cfg *demo.Config, play func(context.Context, demo.Config) error, what string, speed int,
+	cmd *cobra.Command,
+) *cobra.Command {
+	cmd.Args = cli.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, *cfg, play) }
+	flags := cmd.Flags()
+	flags.StringVar(
+		&cfg.Dir, "dir", "", "an empty or new `directory` for "+what+" (default: a temporary one, which stays)",
 	)
+	if speed > 0 {
+		flags.IntVar(&cfg.Speed, "speed", speed, "how many times faster than life")
+	}
 	return cmd
 }
 

@@ -15,19 +15,15 @@ import (
 
 // New returns the command webhook.
 func New(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "webhook",
-		Short: "Send messages about events to HTTP endpoints",
-		Long: `A webhook sends a signed message to a URL at events such as a requested approval, an expired
+	return cli.Group(
+		"webhook", "Send messages about events to HTTP endpoints",
+		`A webhook sends a signed message to a URL at events such as a requested approval, an expired
 lease, a deadlock or a dead letter. Messages are retried until the receiver accepts them,
 also after a restart of the server.
 
 docs/webhooks.md lists the events and shows how to verify a signature.`,
-		Args: cli.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSet(a), newList(a), newGet(a), newRotate(a), newTest(a), newDelete(a))
-	return cmd
+		newSet(a), newList(a), newGet(a), newRotate(a), newTest(a), newDelete(a),
+	)
 }
 
 func path(name, verb string) string {
@@ -47,7 +43,7 @@ func newSet(a *cli.App) *cobra.Command {
 output, once. A webhook that exists keeps its secret and continues where it is.`,
 		Example: `  interlock webhook set ops https://hooks.example.com/x --events approval_requested,dead_letter
   interlock webhook set chat https://hooks.slack.com/services/T0/B0/X --events '*' --format slack`,
-		Args: cobra.ExactArgs(2),
+		Args: cli.TwoArgs("a webhook", "its URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body.URL = args[1]
 			return change(cmd, a, http.MethodPut, path(args[0], ""), &body, "set")
