@@ -32,8 +32,8 @@ type CommitRequest struct {
 
 // ReadRequest is a read that a commit depends on: a version, or absent, or present.
 type ReadRequest struct {
-	Key     Key               `json:"key"`
-	Version interlock.Version `json:"version,omitempty,string"`
+	Key     Key                `json:"key"`
+	Version *interlock.Version `json:"version,omitempty,string"`
 	// There must be nothing.
 	Absent bool `json:"absent,omitempty"`
 	// There must be a document, of any version.

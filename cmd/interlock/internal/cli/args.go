@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
 )
 
 // NoArgs refuses all arguments.
@@ -70,6 +73,18 @@ func OneAndCommand(cmd *cobra.Command, what string, args []string) (name string,
 		return "", nil, Usagef("name a command after the --: %s", UseLine(cmd))
 	}
 	return args[0], args[1:], nil
+}
+
+// ParseVersion reads the version that a flag names; "" is none.
+func ParseVersion(flag, text string) (*interlock.Version, error) {
+	if text == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, Usagef("%s %s: want a version, such as 41", flag, Clean(text))
+	}
+	return new(interlock.Version(n)), nil
 }
 
 // UseLine is how a command is typed.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -60,8 +61,8 @@ func (c *commitFlags) shared(f *pflag.FlagSet) {
 	cli.AgentVar(f, &c.agent, "your `name`, for others to read")
 }
 
-// complete adds to a commit's body what the flags say.
-func (c *commitFlags) complete(body map[string]any) error {
+// request returns the flags in the form of the HTTP API, without the keys.
+func (c *commitFlags) request() (*api.CommitRequest, error) {
 	if len(c.leases) == 0 {
 		if id, err := view.LeaseFlag(""); err == nil {
 			c.leases = []string{id}
@@ -69,63 +70,52 @@ func (c *commitFlags) complete(body map[string]any) error {
 	}
 	for _, id := range c.leases {
 		if _, err := view.LeaseFlag(id); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	set := func(field, value string) {
-		if value != "" {
-			body[field] = value
-		}
+	body := &api.CommitRequest{Agent: c.agent, Note: c.note, Leases: c.leases}
+	asOf, err := cli.ParseVersion("--as-of", c.asOf)
+	if asOf != nil {
+		body.AsOf = *asOf
 	}
-	set("note", c.note)
-	set("as_of", c.asOf)
-	set("agent", c.agent)
-	if body["agent"] == nil && body["session"] == nil {
-		body["agent"] = cli.OwnName()
-	}
-	if len(c.leases) > 0 {
-		body["leases"] = c.leases
-	}
-	return nil
+	return body, err
 }
 
 // reads is the condition under which a key is changed, if there is one.
-func (c *commitFlags) reads(key string) ([]any, error) {
-	read := map[string]any{"key": key}
-	if c.ifVersion != "" {
-		read["version"] = c.ifVersion
-	}
-	if c.ifAbsent {
-		read["absent"] = true
-	}
-	if c.ifPresent {
-		read["present"] = true
+func (c *commitFlags) reads(key interlock.Key) ([]api.ReadRequest, error) {
+	read := api.ReadRequest{Key: key, Absent: c.ifAbsent, Present: c.ifPresent}
+	conditions := 0
+	for _, given := range []bool{c.ifVersion != "", c.ifAbsent, c.ifPresent} {
+		if given {
+			conditions++
+		}
 	}
 	switch {
-	case c.force && (len(read) > 1 || c.asOf != ""):
+	case c.force && (conditions > 0 || c.asOf != ""):
 		return nil, cli.Usagef("--force and a condition: use one of them")
-	case len(read) == 1:
+	case conditions > 1:
+		return nil, cli.Usagef("--if-version, --if-absent and --if-present: use one of them")
+	case conditions == 0:
 		return nil, nil
-	case len(read) == 2:
-		return []any{read}, nil
 	}
-	return nil, cli.Usagef("--if-version, --if-absent and --if-present: use one of them")
+	var err error
+	read.Version, err = cli.ParseVersion("--if-version", c.ifVersion)
+	return []api.ReadRequest{read}, err
 }
 
 // one commits a change of one key.
-func one(ctx context.Context, a *cli.App, c *commitFlags, key string, write map[string]any) error {
-	write["key"] = key
-	body := map[string]any{"writes": []any{write}}
-	reads, err := c.reads(key)
+func one(ctx context.Context, a *cli.App, c *commitFlags, key string, write *api.WriteRequest) error {
+	write.Key = interlock.Key(key)
+	reads, err := c.reads(write.Key)
 	if err != nil {
 		return err
 	}
-	if len(reads) > 0 {
-		body["reads"] = reads
-	}
-	if err := c.complete(body); err != nil {
+	body, err := c.request()
+	if err != nil {
 		return err
 	}
+	body.Agent = cmp.Or(body.Agent, cli.OwnName())
+	body.Reads, body.Writes = reads, []api.WriteRequest{*write}
 	if c.force {
 		return force(ctx, a, key, body)
 	}
@@ -137,13 +127,13 @@ const forceTries = 6
 
 // force commits a change of one key to whatever document is there, or to nothing. It looks
 // first which of the two it is: a commit that is refused may stand in the trail.
-func force(ctx context.Context, a *cli.App, key string, body map[string]any) (err error) {
+func force(ctx context.Context, a *cli.App, key string, body *api.CommitRequest) (err error) {
 	var answer []byte
 	present := mayBePresent(ctx, a, key)
 	for range forceTries {
 		changed := interlock.CodeVersionRequired
-		if delete(body, "reads"); present {
-			body["reads"], changed = []any{map[string]any{"key": key, "present": true}}, interlock.CodeStale
+		if body.Reads = nil; present {
+			body.Reads, changed = []api.ReadRequest{{Key: interlock.Key(key), Present: true}}, interlock.CodeStale
 		}
 		if answer, err = sendCommit(ctx, a, body); !cli.IsRefused(err, changed) {
 			break
@@ -259,11 +249,11 @@ func orStdin(file string) string {
 
 // putting is a write of bytes in the form of the HTTP API: in Base64, so that no spelling of
 // JSON gets lost on the way.
-func putting(value []byte, kind string) (map[string]any, error) {
+func putting(value []byte, kind string) (*api.WriteRequest, error) {
 	if base, _, _ := strings.Cut(kind, ";"); base == interlock.JSONType && !json.Valid(value) {
 		return nil, cli.Usagef("the document is not JSON: correct it, or set its --type")
 	}
-	return map[string]any{"base64": base64.StdEncoding.EncodeToString(value), "content_type": kind}, nil
+	return &api.WriteRequest{Base64: new(base64.StdEncoding.EncodeToString(value)), ContentType: kind}, nil
 }
 
 func newStateMerge(a *cli.App) *cobra.Command {
@@ -282,7 +272,7 @@ those of the document, null removes them, all others stay.
 			if !json.Valid([]byte(args[1])) {
 				return cli.Usagef("the patch is not JSON")
 			}
-			return one(cmd.Context(), a, &c, args[0], map[string]any{"merge": json.RawMessage(args[1])})
+			return one(cmd.Context(), a, &c, args[0], &api.WriteRequest{Merge: json.RawMessage(args[1])})
 		},
 	}
 	c.flags(cmd.Flags())
@@ -306,10 +296,11 @@ would be below or above.
 		Args:              cli.TwoArgs("a key", "a number"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write := map[string]any{}
-			for _, n := range []struct{ what, field, text string }{
-				{"N", "add", args[1]}, {"--min", "min", least}, {"--max", "max", most},
-			} {
+			write := &api.WriteRequest{}
+			for _, n := range []struct {
+				what, text string
+				to         **int64
+			}{{"N", args[1], &write.Add}, {"--min", least, &write.Min}, {"--max", most, &write.Max}} {
 				if n.text == "" {
 					continue
 				}
@@ -317,7 +308,7 @@ would be below or above.
 				if err != nil {
 					return cli.Usagef("%s %s: want an integer of 64 bits", n.what, cli.Clean(n.text))
 				}
-				write[n.field] = json.Number(strconv.FormatInt(v, 10))
+				*n.to = &v
 			}
 			return one(cmd.Context(), a, &c, args[0], write)
 		},
@@ -347,11 +338,27 @@ never used again: a later document at the key has a higher one.
 		Args:              cli.OneArg("a key"),
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return one(cmd.Context(), a, &c, args[0], map[string]any{"delete": true})
+			return one(cmd.Context(), a, &c, args[0], &api.WriteRequest{Delete: true})
 		},
 	}
 	c.flags(cmd.Flags())
 	return cmd
+}
+
+// over writes the flags over the members of a commit.
+func (c *commitFlags) over(body map[string]any) error {
+	flags, err := c.request()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(flags)
+	if err == nil {
+		err = cli.DecodeNumbers(text, &body)
+	}
+	if body["agent"] == nil && body["session"] == nil {
+		body["agent"] = cli.OwnName()
+	}
+	return err
 }
 
 // newCommit returns the command state commit.
@@ -383,7 +390,7 @@ written, and the answer describes the changes.
 			if err := cli.DecodeNumbers(content, &body); err != nil {
 				return cli.Usagef("the commit cannot be read as JSON: %w", err)
 			}
-			if err := c.complete(body); err != nil {
+			if err := c.over(body); err != nil {
 				return err
 			}
 			return commit(cmd.Context(), a, body)

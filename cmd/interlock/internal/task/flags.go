@@ -2,7 +2,6 @@ package task
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -97,13 +96,15 @@ func readsOf(list []string) (reads []api.ReadRequest, err error) {
 				"--read %s: want KEY=VERSION, such as account:12345=41, or KEY=0 for one that had nothing", cli.Clean(text),
 			)
 		}
-		version, err := strconv.ParseUint(text[i+1:], 10, 64)
-		if err != nil {
-			return nil, cli.Usagef("--read %s: want a version such as 41, or 0 for none", cli.Clean(text))
+		read := api.ReadRequest{Key: interlock.Key(text[:i])}
+		var err error
+		if read.Version, err = cli.ParseVersion("--read "+cli.Clean(text[:i]), text[i+1:]); err != nil {
+			return nil, err
 		}
-		reads = append(reads, api.ReadRequest{
-			Key: interlock.Key(text[:i]), Version: interlock.Version(version), Absent: version == 0,
-		})
+		if *read.Version == 0 {
+			read.Version, read.Absent = nil, true
+		}
+		reads = append(reads, read)
 	}
 	return reads, nil
 }
