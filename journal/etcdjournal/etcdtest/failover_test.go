@@ -36,6 +36,14 @@ func TestFailOver(t *testing.T) {
 	if a := standby.get("/healthz"); a.status != 200 || a.Role != "standby" {
 		t.Fatalf("the standby's health: %+v", a)
 	}
+	want := "server      standby, active server is http://" + active.http
+	if line := begin(t, []*instance{standby}, "status").prints(); line != want {
+		t.Fatalf("the status of the standby begins with %q", line)
+	}
+	seen := begin(t, []*instance{standby, active}, "status", "-o", "json").prints()
+	if !strings.Contains(seen, `"kind":"etcd"`) {
+		t.Fatalf("the status of both is %s", seen)
+	}
 
 	holder, waiter, busy := dial(
 		t, "holder", active, standby,
