@@ -33,7 +33,7 @@ func (e *Engine) begin(h *Head) {
 	}
 }
 
-// finish does what a command has made possible.
+// finish carries out the follow-up work of a command.
 func (e *Engine) finish() {
 	if e.PendingWork != &e.Whole {
 		e.settle()

@@ -28,7 +28,7 @@ func (e *Engine) open(r *store.Request) bool {
 	return true
 }
 
-// lostState returns the word for what an event did to a party.
+// lostState returns the word for the effect of an event on a party.
 func lostState(ev *record.Event) string {
 	if ev.Kind == record.Parked {
 		return "parked"

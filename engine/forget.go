@@ -94,7 +94,7 @@ func (c *DeleteNamespace) decide(e *Engine) {
 	e.out.Effects = append(e.out.Effects, farewells...)
 }
 
-// contents returns what a caller would miss in s: the numbers of living things, and of permanent
+// contents returns what s contains: the numbers of living objects, and of permanent
 // settings and documents. It is nil if there are none. Remembered answers, results and notes do not
 // count.
 func contents(s *store.Namespace) *message.Text {

@@ -46,7 +46,7 @@ type SessionList struct {
 	row   sessionCount
 }
 
-// sessionCount is what a session has, counted in parts.
+// sessionCount counts the objects of a session, in parts.
 type sessionCount struct {
 	part         int
 	lists        [][]*store.Request

@@ -25,5 +25,5 @@ type Assignment struct {
 // interlock.Effect, which is empty.
 type SideEffect struct {
 	interlock.Effect
-	Reason *message.Text // of an unknown one: what is known
+	Reason *message.Text // of an unknown one: the known facts
 }

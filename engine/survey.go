@@ -205,7 +205,7 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 	return false
 }
 
-// Holdings lists what an agent holds, over all its sessions, in the order of the
+// Holdings lists the keys that an agent holds, over all its sessions, in the order of the
 // fences.
 type Holdings struct {
 	Namespace interlock.Namespace

@@ -20,7 +20,7 @@ type Command interface {
 // decide of a Head is that of a command that the engine does not know.
 func (h *Head) decide(*Engine) { panic("engine: unknown command") }
 
-// decide does nothing: Step ends what is due before it carries out any command.
+// decide does nothing: Step carries out due work before any command.
 func (c *Tick) decide(*Engine) {}
 
 // A repeatable command must not happen twice: its answer is remembered under its request id.
@@ -54,7 +54,7 @@ func (c *Ack) remembersHeld() bool { return false }
 // A claimant is a command that names keys, so its refusal can be recorded.
 type claimant interface {
 	Command
-	// summary returns what the command asks for.
+	// summary returns a summary of the request.
 	summary() requestSummary
 }
 

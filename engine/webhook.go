@@ -85,7 +85,7 @@ func (c *AckWebhook) decide(e *Engine) {
 	e.reply(Done)
 }
 
-// setWebhook emits what a webhook is from now on, and answers the command.
+// setWebhook emits the new settings of a webhook, and answers the command.
 func (e *Engine) setWebhook(kind record.Kind, w *record.WebhookState) *Effect {
 	*e.draft() = record.Event{
 		Kind: kind, Namespace: e.head.Namespace, WebhookName: w.Name, Blob: record.AppendWebhook(nil, w),
@@ -126,7 +126,7 @@ func (e *Engine) roomForWebhook(ns interlock.Namespace) bool {
 	return true
 }
 
-// checkWebhook returns what is wrong with the form of a webhook, nil for nothing. The server
+// checkWebhook checks the form of a webhook; it returns nil for a correct one. The server
 // checks the types of events and whether the URL may be called.
 func checkWebhook(w *interlock.Webhook) *message.Text {
 	if problem := store.CheckName("webhook", w.Name); problem != nil {

@@ -16,7 +16,7 @@ type writeResult struct {
 	contentType string
 }
 
-// carryOut works out what the writes of a commit make, or why they cannot be done.
+// carryOut computes the documents that the writes of a commit make, or why they cannot be done.
 // The documents that it makes have no more than interlock.MaxCommitBytes together,
 // nor those that it merges into or adds to, so that a step takes no longer than it may,
 // and fits an entry.

@@ -54,7 +54,7 @@ var approvePage = template.Must(template.New("approve").Parse(`<!doctype html>
 // pageFact is a line of the table on the page.
 type pageFact struct{ Name, Value string }
 
-// questionPage is what the page shows.
+// questionPage is the data of the page.
 type questionPage struct {
 	Title, Notice, Question string
 	Facts                   []pageFact

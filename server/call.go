@@ -117,7 +117,7 @@ func (c *call) look(look func(*engine.Engine) (done bool)) (at interlock.At, ok 
 	return at, true
 }
 
-// body reads what was sent and hands it to decode. ok is false when the call was answered. An empty
+// body reads the body and passes it to decode. ok is false when the call was answered. An empty
 // body stands for {}.
 func (c *call) body(decode func(*jsonIn)) (ok bool) {
 	return c.bodyUpTo(interlock.MaxBodyBytes, decode)
@@ -143,7 +143,7 @@ func (c *call) bodyUpTo(limit int, decode func(*jsonIn)) (ok bool) {
 	return true
 }
 
-// content reads what was sent, of whatever type. ok is false when the call was
+// content reads the body, of any type. ok is false when the call was
 // answered.
 func (c *call) content(limit int) (content []byte, ok bool) {
 	if c.r.ContentLength > int64(limit) {
@@ -350,7 +350,7 @@ func (c *call) reply() *jsonOut {
 	return j
 }
 
-// send adds what every answer has and writes it.
+// send adds the common members to an answer and writes it.
 func (c *call) send(status int, j *jsonOut, at interlock.At) { c.sendAs(status, jsonType, j, at) }
 
 func (c *call) sendAs(status int, contentType []string, j *jsonOut, at interlock.At) {

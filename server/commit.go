@@ -22,7 +22,7 @@ func (c *call) commitState() {
 	}
 }
 
-// setState is PUT /v1/state/{key}: the body, of whatever type, becomes the document.
+// setState is PUT /v1/state/{key}: the body, of any type, becomes the document.
 func (c *call) setState() {
 	w := interlock.Write{Op: interlock.Put, ContentType: c.r.Header.Get("Content-Type")}
 	switch {
@@ -155,7 +155,7 @@ func badHeader(format string, args ...any) *interlock.Error {
 	return &interlock.Error{Code: interlock.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// committed carries a commit out and answers with what it wrote.
+// committed carries out a commit and answers with its documents.
 func (c *call) committed(cmd *engine.Commit) {
 	eff, at, ok := c.do(cmd)
 	if !ok {

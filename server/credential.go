@@ -176,7 +176,7 @@ func parseCredential(fields []string) (line CredentialLine, err error) {
 	return line, parseRights(&line.Principal, fields[3:])
 }
 
-// parseRights reads the words of a line that say what its credential may do.
+// parseRights parses the words of a line that define the rights of its credential.
 func parseRights(p *interlock.Principal, words []string) error {
 	for _, word := range words {
 		if queues, ok := strings.CutPrefix(word, workerWord); ok {

@@ -84,7 +84,7 @@ func (c *call) sendDocument(d *interlock.Document, asOf interlock.Version, at in
 	c.sendBytes(d.Version.String(), d.ContentType, d.Body)
 }
 
-// sendBytes answers with what some agent wrote, in some version and under a content
+// sendBytes answers with an agent's document or file, in some version and under a content
 // type of its choice: a browser must not run it as a page of this server.
 func (c *call) sendBytes(version, contentType string, body []byte) {
 	tag := `"` + version + `"`

@@ -87,7 +87,7 @@ func (j *jsonOut) value(name string, value []byte) {
 	j.b = append(j.b, harmless.Bytes()...)
 }
 
-// isType reports whether a content type is of a kind, whatever its parameters.
+// isType reports whether a content type is of a kind, with any parameters.
 func isType(contentType, kind string) bool {
 	found, _, err := mime.ParseMediaType(contentType)
 	return err == nil && found == kind

@@ -235,7 +235,7 @@ func eventState(ev *record.Event) string {
 	return effectState(interlock.EffectState(ev.Op))
 }
 
-// writeSettled writes what an effect came to. Only the event of a claim contains its name; the
+// writeSettled writes the outcome of an effect. Only the event of a claim contains its name; the
 // others name it by its secret.
 func writeSettled(j *jsonOut, ev *record.Event) {
 	j.str("state", eventState(ev))

@@ -35,7 +35,7 @@ func newEventOut(c *call, sse bool, v view) *eventOut {
 	return &eventOut{sse: sse, view: v, c: c, rc: http.NewResponseController(c.w)}
 }
 
-// entry writes what the view shows of the events of an entry. In server-sent events
+// entry writes the events of an entry that the view shows. In server-sent events
 // the id stands at the last event of an entry, so that a reader that was cut off
 // in its middle gets all of it again.
 func (o *eventOut) entry(index interlock.Index, epoch interlock.Epoch, events []record.Event) error {
@@ -64,7 +64,7 @@ func (o *eventOut) entry(index interlock.Index, epoch interlock.Epoch, events []
 	return o.err
 }
 
-// rest sends what was collected if it is much. It may take as long as the reader does.
+// rest sends the collected events if they are large. It may take as long as the reader does.
 func (o *eventOut) rest() error {
 	if len(o.json.b) > flushAbove {
 		return o.send()
@@ -72,7 +72,7 @@ func (o *eventOut) rest() error {
 	return o.keepAlive()
 }
 
-// reached sends what was collected: there is nothing more to send it with.
+// reached sends the collected events at the end of the journal.
 func (o *eventOut) reached(index interlock.Index) error {
 	o.last = max(o.last, index)
 	if len(o.json.b) > 0 {
@@ -91,7 +91,7 @@ func (o *eventOut) writeID() {
 // and what stands in snapshots only.
 func shown(k record.Kind) bool { return k != record.Answered && k < record.Counters }
 
-// send sends what was collected to the reader, which has a time limit to take it.
+// send sends the collected events to the reader, which has a time limit to take them.
 func (o *eventOut) send() error {
 	if o.err != nil {
 		return o.err

@@ -11,7 +11,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// eventFilter is what a reader of events asks for. What is empty chooses all.
+// eventFilter is the filter of a reader of events. An empty field matches all.
 type eventFilter struct {
 	since, until     engine.Time // 0: none
 	prefix           string      // of a claimed key
@@ -46,7 +46,7 @@ func isAbout(ev *record.Event, name string) bool {
 	})
 }
 
-// isPast reports whether an event is behind what is asked for.
+// isPast reports whether an event is after the end of the filter.
 func (f *eventFilter) isPast(ev *record.Event) bool { return f.until > 0 && ev.At >= f.until }
 
 // ends reports whether nothing that is asked for can follow the events of an entry. The times of the

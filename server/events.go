@@ -84,7 +84,7 @@ type view struct {
 	write func(*jsonOut, *record.Event, interlock.Index, interlock.Epoch)
 }
 
-// follow answers with what a view shows of the journal, from an index on (0 is the
+// follow answers with the journal as a view shows it, from an index on (0 is the
 // oldest that is kept) up to newest, which the journal has confirmed for this call, or
 // with follow beyond it.
 func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) {
@@ -221,7 +221,7 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 	}
 }
 
-// endOfNamespace returns what a reader receives when its namespace is deleted while it reads; nil
+// endOfNamespace returns the last event of a reader when its namespace is deleted while it reads; nil
 // if the events contain no deletion.
 func endOfNamespace(events []record.Event) error {
 	if !slices.ContainsFunc(events, func(ev record.Event) bool { return ev.Kind == record.NamespaceDeleted }) {

@@ -255,7 +255,7 @@ func (o *Observer) httpCall(route string, status int) {
 	counter.Inc()
 }
 
-// watch adds what is read from the shard at each scrape.
+// watch adds the figures that each scrape reads from the shard.
 func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {
 	o.limiter.Store(l)
 	o.watched.Do(func() {

@@ -10,7 +10,7 @@ import (
 // The figures of tasks. GET /v1/queues reports how many a queue has in which state: the names of
 // queues are their tenants' own, and their number has no bound.
 
-// taskFigures count what happened to tasks, and how long they waited for it.
+// taskFigures count the events of tasks, and how long they waited.
 type taskFigures struct {
 	submitted, handedOut, failed prometheus.Counter
 	to                           [interlock.TaskCancelled + 1]prometheus.Counter // by where a task went; nil: not counted

@@ -144,7 +144,7 @@ func (t *tenantFigures) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends what was counted. Nothing waits for its reader: it is copied first.
+// Collect sends the counters. They are copied first, so nothing waits for their reader.
 func (t *tenantFigures) Collect(ch chan<- prometheus.Metric) {
 	type row struct {
 		name

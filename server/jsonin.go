@@ -36,7 +36,7 @@ func (d *jsonIn) fail(format string, args ...any) {
 	}
 }
 
-// want fails with what should be at this place.
+// want fails with the expected token at this place.
 func (d *jsonIn) want(what string) {
 	found := "the end of the body"
 	if d.i < len(d.b) {
@@ -153,7 +153,7 @@ func (d *jsonIn) object(names []string, read func(field int)) (seen given) {
 }
 
 // array reads an array; read must read one element. It stops at limit elements
-// with what tooMany returns.
+// with the result of tooMany.
 func (d *jsonIn) array(limit int, tooMany func() *interlock.Error, read func()) {
 	outer := len(d.path)
 	defer func() { d.path = d.path[:outer] }()
@@ -318,7 +318,7 @@ func (d *jsonIn) int() int64 {
 	return v
 }
 
-// number takes what JSON calls a number; nil when there is none.
+// number reads a JSON number; nil when there is none.
 func (d *jsonIn) number() []byte {
 	if d.err != nil {
 		return nil
@@ -422,7 +422,7 @@ func (d *jsonIn) member(name string) []byte {
 	return append(append(d.path, '.'), name...)
 }
 
-// clipped shortens what a caller sent before it goes into a message.
+// clipped shortens a caller's text for a message.
 func clipped(s string) string {
 	const limit = 64
 	if len(s) <= limit {

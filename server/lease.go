@@ -141,7 +141,7 @@ func untilAnswered(cmd *engine.Resume) *longPoll {
 	}
 }
 
-// tell answers with what became of a request for a lease.
+// tell answers with the outcome of a request for a lease.
 func (c *call) tell(eff *engine.Effect, at interlock.At) {
 	switch eff.Outcome {
 	case engine.Granted:
@@ -173,7 +173,7 @@ func (c *call) granted(eff *engine.Effect, at interlock.At) {
 	c.send(http.StatusOK, j, at)
 }
 
-// warningsOf returns the warnings of a grant, with what is missing of the documents that come with
+// warningsOf returns the warnings of a grant, and of documents missing from those that come with
 // it.
 func warningsOf(eff *engine.Effect) []string {
 	cut := slices.IndexFunc(eff.Lease.Documents, isTruncated)

@@ -13,7 +13,7 @@ import (
 	"github.com/interlockdev/interlock/webhook"
 )
 
-// Observer counts what happens, and writes one log line per ended lease. Give the
+// Observer counts events, and writes one log line per ended lease. Give the
 // same one to the shard (it implements shard.Observer) and to Config, and Close
 // it after the shard.
 //
@@ -76,7 +76,7 @@ func NewObserver(logger *slog.Logger, flush func() error) *Observer {
 	return o
 }
 
-// Close writes what is still to be logged and ends. Figures go on being counted.
+// Close writes the remaining log lines and ends. Figures are still counted.
 func (o *Observer) Close() {
 	if o.log == nil {
 		return

@@ -21,7 +21,7 @@ type outlet struct {
 	goAway  bool        // the next frame announces it
 }
 
-// write sends what is in st.out, whenever there is something that the reader does not send
+// write sends the contents of st.out, whenever there is something that the reader does not send
 // itself, until the stream ends.
 func (st *stream) write() {
 	draining := st.d.s.Draining()

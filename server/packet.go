@@ -26,7 +26,7 @@ func (c *call) writeStale(j *jsonOut, stale []interlock.Stale, more bool, occasi
 	}
 }
 
-// writeDifference writes what changed in a body. A patch is JSON itself; what is cut
+// writeDifference writes the change of a body. A patch is JSON itself; what is cut
 // is whole up to there.
 func writeDifference(j *jsonOut, c *interlock.Change) {
 	j.open("diff")

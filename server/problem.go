@@ -14,7 +14,7 @@ import (
 // problemBase is where a problem's type leads: the section of docs/errors.md.
 const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/errors.md#"
 
-// refused answers with what the engine refused.
+// refused answers with a refusal of the engine.
 func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	advice := prose.For(eff)
 	j, status := c.problem(eff.Code, prose.Sentence(eff.Message), advice)

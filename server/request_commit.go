@@ -37,7 +37,7 @@ func (d *jsonIn) leaseID() interlock.LeaseID {
 	return id
 }
 
-// read reads what a commit depends on.
+// read reads one read of a commit.
 func (d *jsonIn) read() (r interlock.Read) {
 	has := d.readRequest(&r)
 	var given []string

@@ -8,7 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-// The bodies of the calls about tasks, and what workers send.
+// The bodies of the calls about tasks, and of workers.
 
 // decodeSubmit reads the body of POST /v1/tasks. wait is how long the caller wants to
 // wait within the call for the task's end.
@@ -34,7 +34,7 @@ func (d *jsonIn) taskQueue(x *engine.TaskSpec) {
 // json reads any value, which is kept as it is.
 func (d *jsonIn) json() []byte { return bytes.Clone(d.any(maxDocumentDepth)) }
 
-// question reads what a person is to decide.
+// question reads a question to a person.
 func (d *jsonIn) question() (q interlock.Question) {
 	d.questionRequest(&q)
 	if q.Text == "" {

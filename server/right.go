@@ -18,9 +18,9 @@ type right uint8
 const (
 	// mayAnything is for routes that need no credential.
 	mayAnything right = iota
-	// mayRead covers what changes nothing.
+	// mayRead covers operations that change nothing.
 	mayRead
-	// mayLive covers sessions, and what the holder of a lease does with it.
+	// mayLive covers sessions, and the holder's operations on a lease.
 	mayLive
 	// mayHold covers new leases and waits, commits, effects, files and runs.
 	mayHold
@@ -29,7 +29,7 @@ const (
 	// mayManage covers changes of tasks, and pausing and draining queues: by the principal
 	// that submitted a task, by those in the queue's Admin list, and by operators.
 	mayManage
-	// mayWork covers pulling from a queue, and settling what was pulled.
+	// mayWork covers pulling from a queue, and settling the pulled tasks.
 	mayWork
 	// mayApprove covers answers to questions.
 	mayApprove

@@ -41,7 +41,7 @@ func (c *call) startRun() {
 	}
 }
 
-// started answers with what became of a start.
+// started answers with the outcome of a start.
 func (c *call) started(run *interlock.Run, eff *engine.Effect, at interlock.At) {
 	switch eff.Outcome {
 	case engine.Granted:

@@ -43,11 +43,11 @@ type Shard interface {
 	// Follow visits the journal's events of a namespace, and then new ones, at the
 	// follower's own pace, until ctx ends or the follower returns an error.
 	Follow(ctx context.Context, f shard.Follower) error
-	// Condition returns what an operator should know.
+	// Condition returns the state of the shard, for operators.
 	Condition(ctx context.Context) (shard.Condition, interlock.At, error)
 	// Seek returns an index before all entries from a time on, and not far before the first of them.
 	Seek(ctx context.Context, t engine.Time) (interlock.Index, error)
-	// OnReset registers what to call when the engine was made anew and forgot its listeners.
+	// OnReset registers a function to call when the engine was rebuilt and forgot its listeners.
 	OnReset(f func())
 	// At is the last durable state, First the oldest entry that is still kept.
 	At() interlock.At

@@ -85,13 +85,13 @@ type outgoingEffect struct {
 	bulk int // bytes of documents in it
 }
 
-// address returns what an effect answers.
+// address returns the call that an effect answers.
 type address struct {
 	at   interlock.At
 	kind proto.OpKind // 0 for a query and for input that never became a command
 	slot uint32
 	seq  uint64       // 0 for a push
-	read *queryResult // what a query adds
+	read *queryResult // the result of a query
 
 	brief   bool // without advice where nothing is refused
 	asAsked bool // without what of the lease was asked for
@@ -145,7 +145,7 @@ func (st *stream) cut(reason *interlock.Error) {
 	}
 }
 
-// read carries out what the client sends. It returns why it stopped.
+// read carries out the client's operations. It returns why it stopped.
 func (st *stream) read() *interlock.Error {
 	var frame proto.ClientFrame
 	for {
@@ -177,7 +177,7 @@ func (st *stream) read() *interlock.Error {
 	}
 }
 
-// more reports whether the next frame has arrived too and can go with what was read.
+// more reports whether the next frame has arrived too and can go with the frames that were read.
 func (st *stream) more() bool {
 	if st.ahead == nil || len(st.cmds) >= maxTogether {
 		return false

@@ -13,15 +13,15 @@ import (
 // lowFree is how many free bytes of a journal's disk are few.
 const lowFree = 1 << 30
 
-// diskUse is what is known of the disk of the journal.
+// diskUse is the known use of the journal's disk.
 type diskUse struct {
 	used, free int64
 	known      bool
 }
 
-// getStatus is GET /v1/status: how the server and the namespace are, and what an operator should look
-// at. What is of the whole server is shown to the roles that reach beyond a namespace, and to every
-// caller of a server without credentials.
+// getStatus is GET /v1/status: the state of the server and the namespace, with warnings. The figures
+// of the whole server are shown to the roles that reach beyond a namespace, and to every caller of
+// a server without credentials.
 func (c *call) getStatus() {
 	counts := engine.NamespaceCounts{Namespace: c.namespace}
 	questions := engine.LeaseQuestions{Namespace: c.namespace, Limit: 1000}
@@ -74,7 +74,7 @@ func writeServerCounts(j *jsonOut, n *engine.Counts) {
 	j.int("sessions", int64(n.Sessions))
 }
 
-// statusWarnings returns what an operator should look at, the most urgent first.
+// statusWarnings returns warnings for the operator, the most urgent first.
 func statusWarnings(n *engine.NamespaceCounts, s *shard.Condition, disk diskUse, whole bool) (list []string) {
 	warn := func(when bool, format string, args ...any) {
 		if when {

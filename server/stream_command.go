@@ -86,7 +86,7 @@ type acquire struct {
 	asked []interlock.Claim
 }
 
-// gets reports whether the effect grants what was asked for.
+// gets reports whether the effect grants exactly the request.
 func (c *acquire) gets(eff *engine.Effect) bool {
 	l := &eff.Lease
 	return eff.Outcome == engine.Granted && l.Flow == c.Flow && l.Purpose == c.Purpose && slices.Equal(l.Claims, c.asked)

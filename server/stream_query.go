@@ -79,7 +79,7 @@ type queryResult struct {
 	log        []engine.LogEntry
 }
 
-// looking returns what a query does in the engine, until it is done; r is then filled in.
+// looking returns the function of a query in the engine, which fills in r when it is done.
 func (r *queryResult) looking(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
 	once := func(look func(*engine.Engine)) func(*engine.Engine) bool {
 		return func(e *engine.Engine) bool {
@@ -176,7 +176,7 @@ func (r *queryResult) listing(ns interlock.Namespace, o proto.Op) func(*engine.E
 	}
 }
 
-// history reads what is kept of a key's.
+// history reads the kept versions of a key.
 func (r *queryResult) history(e *engine.Engine, ns interlock.Namespace, o proto.Op) {
 	list, trimmed, err := e.Versions(ns, o.Key)
 	if err != nil {

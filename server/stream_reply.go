@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// reply turns an effect into what the client of the stream receives. Text that came from agents is
+// reply turns an effect into the reply of the stream's client. Text that came from agents is
 // cleaned on the way.
 func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 	eff := &d.eff

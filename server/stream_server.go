@@ -145,7 +145,7 @@ func (s *StreamServer) enter(conn net.Conn) bool {
 	return true
 }
 
-// framed notes what a connection turned out to be, unless the server has stopped.
+// framed records a connection as a framed link, unless the server has stopped.
 func (s *StreamServer) framed(conn net.Conn, link *frameLink) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *StreamServer) leave(conn net.Conn) {
 	s.serving.Done()
 }
 
-// greet finds out what a connection is and serves it, or leaves it to gRPC.
+// greet detects the kind of a connection and serves it, or leaves it to gRPC.
 func (s *StreamServer) greet(raw net.Conn, rest *fallbackListener) {
 	defer s.leave(raw)
 	_ = raw.SetDeadline(time.Now().Add(s.greeting))
@@ -246,7 +246,7 @@ func (s *StreamServer) begin(d *Streams, link *frameLink) (*stream, error) {
 	return st, nil
 }
 
-// Recv reports in words what is wrong with a frame, so that the client receives it.
+// Recv reports the defect of a frame in words, so that the client receives it.
 func (l *frameLink) Recv(f *proto.ClientFrame) error {
 	err := l.FramedLink.Recv(f)
 	if tooLarge, ok := errors.AsType[*proto.TooLarge](err); ok {

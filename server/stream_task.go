@@ -234,7 +234,7 @@ func cleanEntry(x interlock.LogEntry) interlock.LogEntry {
 	return x
 }
 
-// lookAtTasks returns what a query about tasks does in the engine; nil means that it is none.
+// lookAtTasks returns the function of a query about tasks in the engine; nil for another query.
 func (r *queryResult) lookAtTasks(ns interlock.Namespace, o proto.Op) func(*engine.Engine) (done bool) {
 	switch o.Kind {
 	case proto.OpGetTask:

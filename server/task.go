@@ -202,7 +202,7 @@ func (c *call) sendTasks(rows []engine.Task, whole bool, cursor string, at inter
 	c.send(http.StatusOK, j, at)
 }
 
-// changeTask carries out what is done to a task that does not run.
+// changeTask carries out a change of a task that does not run.
 func (c *call) changeTask(change engine.TaskChange, outcome string) {
 	h, ok := c.mutating()
 	if !ok {

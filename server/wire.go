@@ -9,7 +9,7 @@ import (
 // alone (writeLease, writeTicket, writeSession); everything else here may be seen
 // by anybody in the namespace.
 
-// parkedKeys returns what becomes of the keys of a parked lease.
+// parkedKeys returns the treatment of the keys of a parked lease.
 func parkedKeys(p *interlock.ParkStatus) string {
 	if p.Freed {
 		return "freed"
@@ -52,7 +52,7 @@ func writeHolders(j *jsonOut, holders []interlock.Holder, more int) {
 	}
 }
 
-// writeConflict writes what both a refusal and an answer to a waiter contain about its blockers.
+// writeConflict writes the part about blockers that refusals and answers to waiters share.
 func writeConflict(j *jsonOut, c *engine.Conflict) {
 	if c.Key != "" {
 		j.text("key", string(c.Key)) // in a refusal it may be no key at all

@@ -16,7 +16,7 @@ type Approval struct {
 	Limit   time.Duration     `journal:"4"`  // after which it answers itself; 0: never
 	Paused  time.Duration     `journal:"15"` // since it was asked, while no answer was possible
 	OnLimit interlock.Verdict `journal:"5"`
-	Reads   []interlock.Read  `journal:"9"`  // what the asker had read
+	Reads   []interlock.Read  `journal:"9"`  // the reads of the asker
 	Askers  []string          `journal:"14"` // principals besides the submitter that cannot answer it
 
 	Given     []interlock.Endorsement `journal:"16"` // approvals so far, where one is not enough

@@ -1,4 +1,4 @@
-// Package record describes what is journaled: the events of an entry, the meaning of
+// Package record describes the contents of the journal: the events of an entry, the meaning of
 // their kinds, and how they are written as bytes.
 //
 // It knows nothing of the engine's state. An Event is a value that can be written, read and

@@ -90,7 +90,7 @@ type Event struct {
 	Made    uint8          `journal:"57"`
 	Code    interlock.Code `journal:"28"`
 	Message string         `journal:"29"` // of earlier versions; now it is Text
-	Text    []byte         `journal:"58"` // what it was answered: see Reply
+	Text    []byte         `journal:"58"` // the answer: see Reply
 	Cause   []byte         `journal:"59"` // the outcome as a message of the engine: see Why
 
 	// Other meanings of a bit, by kind.
@@ -118,7 +118,7 @@ type attributes struct {
 	group    string
 }
 
-// Attribute sets what the event of a request is counted under: see Patterns, Org and Claimants.
+// Attribute sets the names that the event of a request is counted under: see Patterns, Org and Claimants.
 // The caller does not change patterns after that.
 func (ev *Event) Attribute(patterns []string, org, group string) {
 	ev.attributes = attributes{patterns, org, group}
@@ -135,10 +135,10 @@ func (ev *Event) Org() string { return ev.attributes.org }
 // Claimants returns the group of a request, for the same events.
 func (ev *Event) Claimants() string { return ev.attributes.group }
 
-// Reply returns what the command was answered, nil for nothing.
+// Reply returns the answer of the command, nil for none.
 func (ev *Event) Reply() *message.Text { return joinText(ev.Message, ev.Text) }
 
-// SetReply sets what the command was answered. A sentence of an earlier version stays where that
+// SetReply sets the answer of the command. A sentence of an earlier version stays where that
 // version wrote it.
 func (ev *Event) SetReply(t *message.Text) { ev.Message, ev.Text = splitText(t) }
 

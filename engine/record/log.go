@@ -1,6 +1,6 @@
 package record
 
-// LogText is what an entry of a log has besides the fields of its event.
+// LogText has the fields of a log entry besides those of its event.
 type LogText struct {
 	Kind   string `journal:"1"`
 	Sender string `journal:"2"`

@@ -2,7 +2,7 @@ package record
 
 import "github.com/interlockdev/interlock"
 
-// Pattern returns what an PatternSet registered.
+// Pattern returns the pattern that a PatternSet registered.
 func (ev *Event) Pattern() (interlock.Pattern, error) { return DecodePattern(ev.Blob) }
 
 // AppendPattern appends a pattern to b.

@@ -2,7 +2,7 @@ package record
 
 import "github.com/interlockdev/interlock"
 
-// Queue returns what an QueueSet registered.
+// Queue returns the queue that a QueueSet registered.
 func (ev *Event) Queue() (interlock.TaskQueue, error) { return DecodeQueue(ev.Blob) }
 
 // AppendQueue appends a queue to b.

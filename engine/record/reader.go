@@ -25,7 +25,7 @@ func (r *Reader) Append(list []Event, entry []byte) ([]Event, error) {
 // the same few namespaces, agents and flows, which then are the same strings, too.
 type names [1024]string
 
-// longestName bounds what is looked for.
+// longestName bounds the length of a name to search for.
 const longestName = 64
 
 func (t *names) of(b []byte) string {

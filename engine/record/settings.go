@@ -2,7 +2,7 @@ package record
 
 import "github.com/interlockdev/interlock"
 
-// Settings returns what an Configured set.
+// Settings returns the settings of a Configured.
 func (ev *Event) Settings() (interlock.Settings, error) {
 	s, rule, err := DecodeSettings(ev.Blob)
 	s.Closed = rule != OpenKeys

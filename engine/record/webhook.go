@@ -35,13 +35,13 @@ type WebhookProgress struct {
 	Gone      bool            `journal:"5"` // the receiver is gone, so the webhook pauses
 }
 
-// Webhook returns what a WebhookSet or WebhookRotated left.
+// Webhook returns the webhook after a WebhookSet or WebhookRotated.
 func (ev *Event) Webhook() (w WebhookState, err error) {
 	err = readWebhookState(ev.Blob, &w)
 	return w, err
 }
 
-// WebhookProgress returns what a WebhookDelivered reports.
+// WebhookProgress returns the progress that a WebhookDelivered reports.
 func (ev *Event) WebhookProgress() (p WebhookProgress, err error) {
 	err = readWebhookProgress(ev.Blob, &p)
 	return p, err
@@ -50,7 +50,7 @@ func (ev *Event) WebhookProgress() (p WebhookProgress, err error) {
 // AppendWebhook appends a webhook to b.
 func AppendWebhook(b []byte, w *WebhookState) []byte { return appendWebhookState(b, w) }
 
-// AppendWebhookSettings appends what an operator sets of a webhook.
+// AppendWebhookSettings appends the settings of a webhook.
 func AppendWebhookSettings(b []byte, w *interlock.Webhook) []byte { return appendWebhook(b, w) }
 
 // AppendWebhookProgress appends a progress to b.

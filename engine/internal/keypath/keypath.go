@@ -26,7 +26,7 @@ func Parse(s string) (interlock.Key, error) {
 	return interlock.Key(s), nil
 }
 
-// Problem returns what is wrong with a key, in words that follow its name, or "" if it is
+// Problem returns the defect of a key, in words that follow its name, or "" if it is
 // valid.
 func Problem(s string) *message.Text {
 	if s == "" {

@@ -34,7 +34,7 @@ const (
 // MaxVariables bounds the variables of a shape, without one for the remaining segments.
 const MaxVariables = 16
 
-// ParseShape parses a shape, or returns what is wrong with it.
+// ParseShape parses a shape, or returns its defect.
 func ParseShape(s string) (sh Shape, problem *message.Text) {
 	if s == "" || len(s) > interlock.MaxShapeBytes {
 		return sh, message.New(message.ShapeLength, message.Num(interlock.MaxShapeBytes))

@@ -57,7 +57,7 @@ func Join(a, b interlock.Mode) interlock.Mode {
 	return SIX // the only two incomparable modes are shared and intent-exclusive
 }
 
-// Lock returns what a claim's mode is towards other claims on the same key.
+// Lock returns the mode of a claim towards other claims on the same key.
 func Lock(m interlock.Mode) interlock.Mode {
 	if m.Counts() {
 		return IX

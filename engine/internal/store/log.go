@@ -100,7 +100,7 @@ func (t *Task) logEnd(going *attempt, ev *record.Event) {
 	s.Logs.append(key, x)
 }
 
-// append makes x the last entry of a key's log, and forgets what has no room then.
+// append makes x the last entry of a key's log, and forgets entries without room.
 func (s *logs) append(key interlock.Key, x *LogEntry) {
 	l := s.Known[key]
 	if l == nil {

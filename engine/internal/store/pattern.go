@@ -14,7 +14,7 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// A namespace's key patterns, and what they say about a request.
+// A namespace's key patterns, and their rules for a request.
 
 // Policy is a registered pattern, ready for use.
 type Policy struct {

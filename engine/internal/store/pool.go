@@ -305,7 +305,7 @@ func (r *Request) KeptAt(n *Node) *residue {
 // endsBeside reports whether r, a lease, can come to its end while w, of the same flow, waits.
 func (r *Request) endsBeside(w *Request) bool { return r.IsRun() && w.Whole().IsRun() }
 
-// Ahead adds up what the waiters before r want.
+// Ahead returns the sum of permits that the waiters before r want.
 func (p *Pool) Ahead(r *Request) (sum uint64) {
 	if p.Node.Line != nil {
 		for c := p.Node.Line.First; c != nil; c = c.Next {
@@ -365,7 +365,7 @@ func (p *Policy) fits(mine int, n, used, ahead uint64, of func(group int) (used,
 	return total+rest <= capacity
 }
 
-// AheadIn adds up what the waiters of one group before r want.
+// AheadIn returns the sum of permits that the waiters of one group before r want.
 func (p *Pool) AheadIn(group int, r *Request) (sum uint64) {
 	if p.Node.Line != nil {
 		for c := p.Node.Line.First; c != nil; c = c.Next {

@@ -7,10 +7,10 @@ import (
 	"github.com/interlockdev/interlock/engine/record"
 )
 
-// Quotas: what a namespace and each of its principals may take. The limits of the
+// Quotas: the bounds of a namespace and of each of its principals. The limits of the
 // version hold for the namespace besides.
 
-// usage counts what a principal has.
+// usage counts the objects of a principal.
 type usage struct{ leases, waiters, sessions int }
 
 // Owner returns the principal that r is counted for, "" for none.
@@ -24,7 +24,7 @@ func (r *Request) Owner() string {
 	return ""
 }
 
-// count adds to what a principal has.
+// count adds to the usage of a principal.
 func (s *Namespace) count(owner string, by usage) {
 	if owner == "" {
 		return

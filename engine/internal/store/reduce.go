@@ -76,7 +76,7 @@ func (x *Search) BeginGathering() {
 	x.Heap, x.Waits, x.Stuck, x.Left, x.of = nil, nil, map[*Request]uint64{}, map[*FlowState]int{}, map[*Session]int{}
 }
 
-// Restart forgets what remains, but not what does not.
+// Restart forgets the remaining flows, but not the removed ones.
 func (d *Reduction) Restart() { *d = Reduction{Freed: d.Freed} }
 
 func (d *Reduction) NewRound() {

@@ -58,7 +58,7 @@ type IDBounds struct{ Namespace, Session, Least int }
 // windows are those of every engine but in tests: a replay needs the ones of the journal.
 var windows = IDBounds{interlock.MaxRequestIDs, interlock.MaxSessionRequestIDs, interlock.MinSessionRequestIDs}
 
-// lives reports whether what a command made is still there. A task and an effect are there
+// lives reports whether the object that a command made is still there. A task and an effect are there
 // until they are forgotten.
 func (s *Namespace) lives(x createdObject, now Time) bool {
 	switch x.kind {
@@ -104,7 +104,7 @@ func (s *Namespace) remember(w *IDWindow, id string, a StoredAnswer, limit, keep
 	}
 }
 
-// keep remembers an answer for as long as what it made lives.
+// keep remembers an answer for as long as the object that it made lives.
 func (s *Namespace) keep(w *IDWindow, id string, a StoredAnswer) {
 	x := a.thing()
 	if s.kept[x] != nil {

@@ -154,7 +154,7 @@ func (r *Request) NotSignedFor(by *interlock.Principal) *Refusal {
 	return nil
 }
 
-// NotWriter returns why a principal may not change what the queue is the writer of, nil
+// NotWriter returns why a principal may not change the keys of the queue's pattern, nil
 // if it may: it is a worker of the queue, and may pull from it.
 func (q *Queue) NotWriter(by *interlock.Principal) *Refusal {
 	if !by.WorksFor(q.Name) {

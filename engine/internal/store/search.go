@@ -114,7 +114,7 @@ func (x *Search) Visit(r *Request, from, need int) {
 	x.Hops = append(x.Hops, SearchStep{Wait: w, num: r.Num, From: from, Led: int16(need)})
 }
 
-// StillWaits reports whether the hop's wait is what it was.
+// StillWaits reports whether the hop's wait is unchanged.
 func (h *SearchStep) StillWaits() bool {
 	r := h.Req()
 	return r != nil && r.Num == h.num && r.Phase == Waiting && r.Wait == h.Wait
@@ -147,7 +147,7 @@ func (x *Search) Side(r *Request) int {
 	return 0
 }
 
-// Traced returns what the walk with a number has looked at at the line's key.
+// Traced returns the trace of the walk with a number at the line's key.
 func (l *waitQueue) Traced(number uint64) *trace {
 	if l.trace == nil {
 		l.trace = &trace{}

@@ -63,7 +63,7 @@ func (s *Session) dropIdleFlows() {
 	}
 }
 
-// Note sets what the next heartbeat reports of r, in place of an earlier report.
+// Note sets the next heartbeat's report of r, in place of an earlier report.
 func (s *Session) Note(r *Request, l Loss) {
 	switch i := s.noted(r); {
 	case i >= 0:
@@ -139,7 +139,7 @@ type Session struct {
 	SoftAt                     Time          // the first soft tier of the leases that Softly has checked so far
 }
 
-// publicName derives what others may see of a session from its secret id.
+// publicName derives the public name of a session from its secret id.
 func publicName(id interlock.SessionID) string {
 	sum := sha256.Sum256(id[:])
 	return "s-" + hex.EncodeToString(sum[:6])

@@ -90,7 +90,7 @@ func (st *State) Init() {
 	st.Whole.objects, st.Whole.views = &st.Visited, &st.Views
 }
 
-// newWait returns what a new waiter needs.
+// newWait returns the wait of a new waiter.
 func (st *State) newWait() *Wait {
 	i := len(st.waits) - 1
 	if i < 0 {

@@ -497,7 +497,7 @@ func (t *tree) CountBefore(r *Request) (n int) {
 	return n
 }
 
-// sumBefore adds up what the places before request r want.
+// sumBefore returns the sum of permits that the places before request r want.
 func (t *tree) sumBefore(r *Request) (sum uint64) {
 	for p := t.root; p != nil; {
 		if Before(p.Req, r) {

@@ -111,7 +111,7 @@ func writers(ctx context.Context, a *cli.App) ([]api.Writer, error) {
 	return got.Writers, err
 }
 
-// lacks returns what is not as the file wants it.
+// lacks returns the differences from the file.
 func (s *accountsSetup) lacks(f *account.File) (list []string) {
 	if s.missing {
 		list = append(list, "there is no queue "+f.Queue)

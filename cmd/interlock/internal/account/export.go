@@ -110,7 +110,7 @@ func sinceWhen(text string) (time.Time, error) {
 	return at, nil
 }
 
-// contentWriter writes what others have written, harmless on a terminal.
+// contentWriter writes texts of others, harmless on a terminal.
 type contentWriter struct{ a *cli.App }
 
 func (w contentWriter) Write(b []byte) (int, error) { return len(b), w.a.Content(b) }

@@ -182,7 +182,7 @@ func (q *Flags) Wanted(keys []string) ([]interlock.Claim, error) {
 
 var errNoKeys = cli.Usagef("name one key or more, with --claim where they want different things")
 
-// OnConflict returns what becomes of a request that cannot be granted at once.
+// OnConflict returns the treatment of a request that cannot be granted at once.
 func (q *ClaimFlags) OnConflict() interlock.OnConflict {
 	switch {
 	case q.Preempt:

@@ -81,7 +81,7 @@ func newGet(a *cli.App) *cobra.Command {
 	}
 }
 
-// askerArg is what asks: a task by its id, or a parked lease by its fence.
+// askerArg identifies the asker: a task by its id, or a parked lease by its fence.
 func askerArg(arg string) (task, fence string, err error) {
 	if n, wrong := strconv.ParseUint(arg, 10, 64); wrong == nil && n > 0 {
 		return "", strconv.FormatUint(n, 10), nil
@@ -213,7 +213,7 @@ func listApprovals(ctx context.Context, a *cli.App, limit int) error {
 	return nil
 }
 
-// showLeaseQuestion prints what a person is asked about a parked lease.
+// showLeaseQuestion prints the question of a parked lease.
 func showLeaseQuestion(a *cli.App, q *api.LeaseQuestion) {
 	a.Say("%s  a parked lease\n", a.Tint(cli.Bold, q.Fence.String()))
 	for line := range strings.SplitSeq(strings.TrimSpace(cli.CleanLines(q.Question)), "\n") {

@@ -30,7 +30,7 @@ type LeaseAnswer struct {
 	Holders []api.Holder `json:"holders"`
 }
 
-// Stale returns what changed, if that is why something was refused.
+// Stale prints what changed if the refusal is for a stale read, and returns the error to exit with.
 func Stale(a *cli.App, answer []byte, err error) error {
 	var problem api.ProblemDocument
 	if json.Unmarshal(answer, &problem) == nil && tellPacket(a, problem.Packet) {
@@ -61,7 +61,7 @@ func TellNotes(a *cli.App, changed bool, what *api.Packet, notes []api.Note) {
 	}
 }
 
-// LeaseArg is the lease that a command is about.
+// LeaseArg returns the lease that a command is about.
 func LeaseArg(args []string) (string, error) {
 	if len(args) == 1 {
 		return LeaseFlag(args[0])
@@ -84,7 +84,7 @@ func LeaseFlag(id string) (string, error) {
 	return id, nil
 }
 
-// LeasePath is where something is done with a lease, or without an action the lease.
+// LeasePath returns the path of an action on a lease, or without an action the path of the lease.
 func LeasePath(id, action string) string {
 	path := "/v1/leases/" + url.PathEscape(id)
 	if action != "" {
