@@ -1,7 +1,6 @@
-// Package interlock holds the words that every other package uses: the four
-// counters, the modes, what a request and an answer are made of, and the closed
-// list of error codes. It has no behaviour beyond turning these values into
-// text and back, and it imports the standard library only.
+// Package interlock has the types that every other package uses: the four counters, the modes,
+// the parts of requests and answers, and the closed list of error codes. It only converts these
+// values to text and back, and imports the standard library only.
 //
 // Start reading at [Claim] and [Mode] (requests), then [Lease], [Ticket] and [Holder]
 // (answers), then [Code] and [Error] (refusals). docs/architecture.md defines the terms and the

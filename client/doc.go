@@ -18,13 +18,12 @@
 // context is cancelled, with the reason as its cause, when the server reports that the lease is
 // lost, or when its ttl has passed on this machine's clock without a confirmed heartbeat. That
 // ttl is counted from the moment before the confirmed heartbeat was sent, so the client treats
-// a lease as lost no later than the server does. It is no proof at the place where the agent
+// a lease as lost no later than the server does. That is no proof at the resource that the agent
 // writes: pass the fence along and check it there.
 //
 // A connection may break at any moment. The client connects again, resumes its session, repeats
-// unanswered calls under the same numbers, so that it happens once, and goes back to its places
-// in line. Only when the session ended meanwhile are its leases lost; later work gets a new
-// session.
+// unanswered calls under the same numbers, so that each happens once, and keeps its places in
+// line. Its leases are lost only if the session ended meanwhile; later work gets a new session.
 //
 // # Several servers
 //
@@ -32,16 +31,16 @@
 //
 //	client.Config{Addrs: []string{"a.internal:7421", "b.internal:7421"}, Agent: "billing-7"}
 //
-// The client stays with the server that answered last. When that dies, is silent or stands by, the
-// next one is tried at once, and after a round over all of them there is a random pause of at most
-// a second. The session, its leases and its places in line go on at the new active server: a lease
-// with a ttl of 10 s or more outlives the death of its server.
+// The client stays with the server that answered last. When that server dies, is silent or stands
+// by, the client tries the next one at once, and after a round over all of them it pauses for a
+// random time of at most a second. The session, its leases and its places in line continue at the
+// new active server: a lease with a ttl of 10 s or more outlives the death of its server.
 //
 // # Failures
 //
-// Two kinds of failure are kept apart. An [*interlock.Error] is the server's decision about the
-// request, unless its Code is CodeOutcomeUnknown, which means that it was sent and no answer
-// came. [ErrUnreachable] means that it never left this process.
+// There are two kinds of failure. An [*interlock.Error] is the server's decision about the
+// request, unless its Code is CodeOutcomeUnknown: then the request was sent and no answer
+// arrived. [ErrUnreachable] means that the request never left this process.
 //
 // # Flows
 //
@@ -55,15 +54,15 @@
 //
 // A claim may be for permits of a key with a capacity or a rate, for a barrier of several
 // parties, or for any one of several keys ([Request]). A held lease may change its claims
-// ([Lease.Convert]), come to its barrier again ([Lease.Arrive]) or be put aside until a human
-// has decided ([Lease.Park], [Client.Resume]). A holder learns that its time runs out
-// ([Lease.Warned]) and that another request asks it to yield ([Lease.Asked]). [Client.WaitFor]
-// reports a wait to the server that it cannot see, and [Client.Join] makes this process a
-// member that takes parts of a partitioned key.
+// ([Lease.Convert]), arrive at its barrier again ([Lease.Arrive]) or be parked until a person
+// has decided ([Lease.Park], [Client.Resume]). A holder is notified when its lease ends soon
+// ([Lease.Warned]) and when another request asks it to yield ([Lease.Asked]). [Client.WaitFor]
+// declares a wait that the server cannot see, and [Client.Join] makes this process a member
+// that takes parts of a partitioned key.
 //
 // # Verify instead of lock
 //
-// The state that a lease guards may lie in Interlock itself, as documents with versions
+// The state that a lease guards may be stored in Interlock itself, as documents with versions
 // ([Client.Documents], [Client.List], [Client.History]). A commit names the versions that it
 // depends on, and is refused if one of them is not the present one:
 //
@@ -78,22 +77,22 @@
 //		... // think again, with stale.Message in the prompt
 //	}
 //
-// [Client.Update] is that in a loop, for changes that need no thought. Additions to counters
-// ([Add], [AddWithin]) never conflict. A lease that is granted after the state moved reports so
-// ([Lease.Packet]), and one that is asked for with Request.Documents brings the documents at
-// its keys ([Lease.Documents]). To learn of each commit, follow GET /v1/watch over HTTP: the
-// stream has no such operation.
+// [Client.Update] does that in a loop, for changes that need no thought. Additions to counters
+// ([Add], [AddWithin]) never conflict. A lease that is granted after a change of the state reports
+// the change ([Lease.Packet]), and Request.Documents makes the grant bring the documents at its
+// keys ([Lease.Documents]). To observe each commit, follow GET /v1/watch over HTTP: the stream has
+// no such operation.
 //
-// [Client.Do] carries out what must not happen twice in the world outside, such as a charge: a
-// caller that plans the same action gets the first one's result, and an effect with an unknown
-// outcome is never done again by itself.
+// [Client.Do] performs an external action that must not happen twice, such as a charge: a caller
+// that plans the same action gets the first result, and an effect with an unknown outcome is never
+// repeated automatically.
 //
 // # Tasks and workers
 //
-// Work that may be done later, or by others, need not have an agent that waits for its keys.
+// Work that may be done later, or by others, needs no agent that waits for its keys.
 // [Client.Submit] puts a task with its claims into a queue, where it stands in line like every
-// other request and holds nothing, and [Client.Await] waits for its result. A process that does
-// such work calls [Client.Work]:
+// other request and holds nothing, and [Client.Await] waits for its result. A worker process
+// calls [Client.Work]:
 //
 //	err := c.Work(ctx, client.Worker{
 //		Queue: "fees", Concurrency: 8,

@@ -21,7 +21,7 @@ var credentialAttacks = []attack{
 		noCredential, nil,
 	},
 	{
-		10, "Credentials that are none",
+		10, "Invalid credentials",
 		"sends a good one shortened, lengthened, in another case, with spaces or NUL, doubled, as Basic, as a cookie or " +
 			"in the address, or a very long one",
 		"401, whatever is wrong with it", badCredentials,
@@ -38,15 +38,15 @@ var credentialAttacks = []attack{
 		"the stream ends with unauthenticated or forbidden before anything is carried out", streamCredentials, nil,
 	},
 	{
-		13, "Agents that want to be operators",
+		13, "Agents that act as operators",
 		"changes patterns, settings, queues, writers or the keys that sign fences with an agent's credential, over HTTP " +
 			"and the stream",
 		"403 forbidden, and nothing is changed", notOperators,
 		[]string{"server.TestOperatorsOnTheStream"},
 	},
 	{
-		14, "A credential that was taken back",
-		"goes on with a stream, and with a reader of events, that it opened before the operator removed its line",
+		14, "A removed credential",
+		"continues a stream, and a reader of events, that it opened before the operator removed its line",
 		"new calls get 401 at once, and what was open ends", revoked,
 		[]string{"server.TestCredentialReload"},
 	},
@@ -57,7 +57,7 @@ var credentialAttacks = []attack{
 	},
 	{
 		16, "A public address without credentials", "hopes that the operator forgot them",
-		"the server does not start, unless it is told --insecure",
+		"the server does not start, unless --insecure is set",
 		publicAddress,
 		[]string{"server.TestCheckListen"},
 	},
@@ -75,7 +75,7 @@ var credentialAttacks = []attack{
 	},
 	{
 		17, "The credentials file", "reads the file, a backup or the journal's directory",
-		"the file has hashes only, and nobody else may read what the server writes", atRest,
+		"the file has hashes only, and only the server's user may read its files", atRest,
 		[]string{"server.TestCredentialIsHashedAtRest"},
 	},
 }

@@ -20,7 +20,7 @@ import (
 var fenceAttacks = []attack{
 	{
 		64, "Algorithms",
-		"takes a signed fence and says that it is not signed at all, or signed by HMAC with the public key as its secret",
+		"presents a signed fence with algorithm none, or signed by HMAC with the public key as its secret",
 		"invalid_statement", fenceAlgorithms,
 		[]string{"signed.TestMalformed"},
 	},

@@ -37,7 +37,7 @@ var foreignAttacks = []attack{
 		"415, and nothing happens", forms, nil,
 	},
 	{
-		6, "Reading that writes", "has a browser GET, or HEAD, whatever can be read",
+		6, "Reading that writes", "makes a browser GET, or HEAD, every readable resource",
 		"the journal does not grow; following a ticket is the one exception, and takes no HEAD",
 		readingThatWrites,
 		[]string{"server.TestLookingChangesNothing"},

@@ -23,7 +23,7 @@ var nameAttacks = []attack{
 		[]string{"server.TestUndocumentedPathsAreUnknown"},
 	},
 	{
-		31, "Aliases of a pattern", "locks an entity by the alias of its pattern while somebody else holds it by its name",
+		31, "Aliases of a pattern", "locks an entity by the alias of its pattern while another agent holds it by its name",
 		"both are one key: 409 held", aliases, nil,
 	},
 	{
@@ -33,7 +33,7 @@ var nameAttacks = []attack{
 	},
 	{
 		33, "Names that look like options",
-		"names a key, an agent or a file --help, -rf or --upload-pack=x, and has the command work with it",
+		"names a key, an agent or a file --help, -rf or --upload-pack=x, and passes it to the command",
 		"it is a name: behind -- nothing is taken for an option", optionNames, nil,
 	},
 }

@@ -21,14 +21,14 @@ import (
 var oversizeAttacks = []attack{
 	{
 		45, "Headers and addresses", "sends 100 KB of headers, 10,000 headers, or an address of 100 KB",
-		"431 or 400, before anybody looks at it", largeHeaders, nil,
+		"431 or 400, before the request is parsed", largeHeaders, nil,
 	},
 	{
 		46, "Bodies", "sends every operation a body above its bound, announced or in chunks",
 		"413 body_too_large, and the connection ends", largeBodies, nil,
 	},
 	{
-		47, "Lengths that are none",
+		47, "Invalid lengths",
 		"announces 2^63 bytes, a negative or a second length, or chunks in a form that others may read differently",
 		"400, or 413, and no second request is read out of the body", badLengths, nil,
 	},

@@ -59,7 +59,7 @@ var slowAttacks = []attack{
 	},
 	{
 		61, "Keys, waiters, leases and sessions without end",
-		"takes as many as there are, in the name of one tenant that has a quota",
+		"takes all of them, as one tenant with a quota",
 		"429 quota above it, in words; another tenant takes as many as before",
 		quotas,
 		[]string{"server.TestQuotas", "server.TestQuotaOfTwoTenants"},

@@ -14,7 +14,7 @@ import (
 
 var tenantAttacks = []attack{
 	{
-		18, "Listings", "lists whatever can be listed, with every filter", "nothing in any answer is another tenant's",
+		18, "Listings", "lists everything, with every filter", "nothing in any answer is another tenant's",
 		crossListings, nil,
 	},
 	{
@@ -25,25 +25,25 @@ var tenantAttacks = []attack{
 	},
 	{
 		20, "Ids of another tenant",
-		"has learnt every id of another tenant's, of leases, tickets, sessions, tasks, effects and runs, and uses it in " +
+		"knows every id of another tenant, of leases, tickets, sessions, tasks, effects and runs, and uses it in " +
 			"every operation that takes one, in the path, the query, a header or the body",
-		"404, in the same words as for an id that never was; the other tenant sees no change", crossIDs,
+		"404, in the same words as for an unknown id; the other tenant sees no change", crossIDs,
 		[]string{"server.TestTenantsDoNotMeet"},
 	},
 	{
 		21, "Names of another tenant",
 		"asks for, writes, locks, revokes and deletes what another tenant has, by its name, in every operation that " +
 			"takes one",
-		"the answer is the one that a name gets that nobody ever used; the other tenant sees no change", crossNames, nil,
+		"the same answer as for a name that was never used; the other tenant sees no change", crossNames, nil,
 	},
 	{
-		22, "Cursors of another tenant", "goes on with a listing where another tenant stopped",
-		"404 not_found, as for a cursor that never was", crossCursors, nil,
+		22, "Cursors of another tenant", "continues another tenant's listing by its cursor",
+		"404 not_found, as for an unknown cursor", crossCursors, nil,
 	},
 	{
 		23, "Ids of another tenant on the stream",
 		"uses them over the session stream, and attaches to another tenant's session",
-		"the same refusal as for an id that never was", crossOnStream, nil,
+		"the same refusal as for an unknown id", crossOnStream, nil,
 	},
 	{
 		24, "One request id for two",

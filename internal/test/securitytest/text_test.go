@@ -22,11 +22,11 @@ var textAttacks = []attack{
 		[]string{"server.TestEventsShowNoBodies"},
 	},
 	{
-		39, "The same on the stream", "does it over the session stream", "other agents are told the same texts without them",
+		39, "The same on the stream", "does it over the session stream", "other agents receive the same texts without them",
 		textOnStream, nil,
 	},
 	{
-		40, "The same in a terminal", "has a person look at it with interlock key, why, log, task and state watch",
+		40, "The same in a terminal", "shows it to a person with interlock key, why, log, task and state watch",
 		"no escape sequence and no line of the attacker's own reaches the terminal",
 		textInTerminal,
 		[]string{"main.TestClean", "main.TestQuote"},
