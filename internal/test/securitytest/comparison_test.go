@@ -22,7 +22,7 @@ var secretName = regexp.MustCompile(
 
 // notSecret are comparisons of values that are only named like secrets. Each has its reason.
 var notSecret = map[string]string{
-	"server/credential.go: other.digest == digest": "two lines of the operator's own file, when it " +
+	"server/credential.go: other.digest == identity.digest": "two lines of the operator's own file, when it " +
 		"is read",
 	"guard/proxy/upstream.go: strings.Contains(credential.secret)": "an answer of the guarded API, from which the " +
 		"proxy takes its own credential out; no caller's guess is compared",
