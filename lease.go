@@ -325,16 +325,18 @@ func (s BlockerRole) String() string {
 	return ""
 }
 
-// Action is the next step that an answer advises.
+// Action is the kind of the next step that an answer advises. Later versions may add kinds: treat an
+// unknown one as ActStop, and read the message.
 type Action string
 
 const (
 	ActWait          Action = "wait"
 	ActRetry         Action = "retry"
+	ActFixRequest    Action = "fix_request" // the request is wrong as it is: send another, go on with the work
 	ActReRead        Action = "re_read"
 	ActWorkElsewhere Action = "work_elsewhere"
 	ActAskHuman      Action = "ask_human"
-	ActStop          Action = "stop"
+	ActStop          Action = "stop" // what the request was for is over or forbidden
 )
 
 // Advice is the next step, for an agent or a person to read.

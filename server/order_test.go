@@ -13,7 +13,7 @@ func TestStrictOrder(t *testing.T) {
 			return d.post("/v1/leases", `{"session":"`+s+`","on_conflict":"wait","claims":[`+claims+`]}`)
 		}
 		ask(`{"key":"b"}`).want(200)
-		got := ask(`{"key":"a"}`).want(409, "key_order").is("key", "a").is("advice.action", "stop")
+		got := ask(`{"key":"a"}`).want(409, "key_order").is("key", "a").is("advice.action", "fix_request")
 		got.says("detail", "b").says("advice.message", "in ascending order")
 		if got.at("retryable") != false {
 			t.Error(got.raw)

@@ -80,7 +80,7 @@ func (p *Proxy) proof(c *call, header http.Header) (proof, *refusal) {
 			return nil, &refusal{
 				status: http.StatusBadRequest, code: interlock.CodeInvalidID, key: key,
 				detail: "the header " + headerLease + " is not the id of a lease: want l_ and 32 " +
-					"hexadecimal digits", action: interlock.ActStop,
+					"hexadecimal digits", action: interlock.ActFixRequest,
 				next: "use the id exactly as Interlock returned it",
 			}
 		}
@@ -126,7 +126,7 @@ func required(key interlock.Key, header string) *refusal {
 	}
 	return &refusal{
 		status: http.StatusPreconditionRequired, code: interlock.CodeLeaseRequired, key: key,
-		detail: "this call needs an exclusive lease on " + string(key), action: interlock.ActRetry,
+		detail: "this call needs an exclusive lease on " + string(key), action: interlock.ActFixRequest,
 		next: "acquire " + string(key) + " at Interlock, read the state, and send the call again with " + what,
 	}
 }
@@ -142,7 +142,7 @@ func another(key interlock.Key, read, now interlock.Fence) *refusal {
 
 func malformed(detail string) *refusal {
 	return &refusal{
-		status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: detail, action: interlock.ActStop,
+		status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: detail, action: interlock.ActFixRequest,
 		next: "correct what the message names and send the request again",
 	}
 }

@@ -241,7 +241,7 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 		return &refusal{
 			status: http.StatusForbidden, code: interlock.CodeForeignHost,
 			detail: "the request is for another host, or comes from a page of another site",
-			action: interlock.ActStop,
+			action: interlock.ActFixRequest,
 			next:   "address the guard as localhost or by a name that its configuration lists, and call it from a program",
 		}
 	}
@@ -249,14 +249,14 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 		return &refusal{
 			status: http.StatusBadRequest, code: interlock.CodeUnsupported,
 			detail: "a connection upgrade cannot be guarded",
-			action: interlock.ActStop, next: "send the request without an upgrade",
+			action: interlock.ActFixRequest, next: "send the request without an upgrade",
 		}
 	}
 	path, err := splitPath(r.URL.EscapedPath())
 	if err != nil {
 		return &refusal{
 			status: http.StatusBadRequest, code: interlock.CodeInvalidRequest, detail: "invalid path: " + err.Error(),
-			action: interlock.ActStop, next: "write the path as in the API's documentation",
+			action: interlock.ActFixRequest, next: "write the path as in the API's documentation",
 		}
 	}
 	c.path = path
@@ -294,7 +294,7 @@ func (p *Proxy) admit(c *call, r *http.Request) *refusal {
 	return &refusal{
 		status: http.StatusMethodNotAllowed, code: interlock.CodeMethodNotAllowed,
 		detail: "this path takes " + strings.Join(list, " and ") + " only",
-		action: interlock.ActStop, next: "use a method in the Allow header",
+		action: interlock.ActFixRequest, next: "use a method in the Allow header",
 	}
 }
 
@@ -308,7 +308,7 @@ func overloaded(detail string) *refusal {
 func (p *Proxy) tooLarge() *refusal {
 	return &refusal{
 		status: http.StatusRequestEntityTooLarge, code: interlock.CodeBodyTooLarge,
-		detail: fmt.Sprintf("the body has more than %d bytes", p.cfg.MaxBodyBytes), action: interlock.ActStop,
+		detail: fmt.Sprintf("the body has more than %d bytes", p.cfg.MaxBodyBytes), action: interlock.ActFixRequest,
 		next: "send less",
 	}
 }

@@ -23,77 +23,77 @@ type Info struct {
 // section; tests compare the three.
 var codes = map[interlock.Code]Info{
 	interlock.CodeInvalidRequest: {
-		400, "The request is malformed", interlock.ActStop, 0,
+		400, "The request is malformed", interlock.ActFixRequest, 0,
 		"correct what the message names and send the request again",
 	},
 	interlock.CodeInvalidKey: {
-		400, "Invalid key", interlock.ActStop, 0,
+		400, "Invalid key", interlock.ActFixRequest, 0,
 		"correct the key as the message describes; do not invent a different spelling of the same resource",
 	},
 	interlock.CodeInvalidMode: {
-		400, "Unknown mode", interlock.ActStop, 0,
+		400, "Unknown mode", interlock.ActFixRequest, 0,
 		"use exclusive, shared, intent-exclusive, intent-shared or shared+intent-exclusive; or use permits, parties or " +
 			"parts instead of a mode",
 	},
 	interlock.CodeInvalidNamespace: {
-		400, "Invalid namespace", interlock.ActStop, 0,
+		400, "Invalid namespace", interlock.ActFixRequest, 0,
 		"use the namespace that was assigned to you",
 	},
 	interlock.CodeInvalidID: {
-		400, "Invalid id", interlock.ActStop, 0,
+		400, "Invalid id", interlock.ActFixRequest, 0,
 		"use the id exactly as the server returned it",
 	},
 	interlock.CodeInvalidTTL: {
-		400, "Duration out of range", interlock.ActStop, 0,
+		400, "Duration out of range", interlock.ActFixRequest, 0,
 		"choose a duration within the range in the message",
 	},
 	interlock.CodeInvalidPriority: {
-		400, "Priority out of range", interlock.ActStop, 0,
+		400, "Priority out of range", interlock.ActFixRequest, 0,
 		"choose a priority from -100 to 100",
 	},
 	interlock.CodeTooManyClaims: {
-		400, "Invalid number of claims", interlock.ActStop, 0,
+		400, "Invalid number of claims", interlock.ActFixRequest, 0,
 		"use the number that the message allows: to claim a whole set, claim a common ancestor; to claim one of a pool, " +
 			"use any_prefix",
 	},
 	interlock.CodeDuplicateClaim: {
-		400, "A key is claimed twice", interlock.ActStop, 0,
+		400, "A key is claimed twice", interlock.ActFixRequest, 0,
 		"name each key once: claim it in the stronger mode, or write its final content",
 	},
 	interlock.CodeTooLong: {
-		400, "Text too long", interlock.ActStop, 0,
+		400, "Text too long", interlock.ActFixRequest, 0,
 		"shorten the field that the message names",
 	},
 	interlock.CodeBodyTooLarge: {
-		413, "Request or answer too large", interlock.ActStop, 0,
+		413, "Request or answer too large", interlock.ActFixRequest, 0,
 		"stay within the limit in the message",
 	},
 	interlock.CodeUnsupported: {
-		400, "Not supported by this version", interlock.ActStop, 0,
+		400, "Not supported by this version", interlock.ActFixRequest, 0,
 		"omit it, or use a newer server",
 	},
 	interlock.CodeUnmatchedKey: {
-		400, "The key matches no pattern of the namespace", interlock.ActStop, 0,
+		400, "The key matches no pattern of the namespace", interlock.ActFixRequest, 0,
 		"spell the key like one of the nearest patterns or keys; a lease on another spelling would protect nothing",
 	},
 	interlock.CodeInvalidPattern: {
-		400, "Invalid pattern or setting", interlock.ActStop, 0,
+		400, "Invalid pattern or setting", interlock.ActFixRequest, 0,
 		"correct the field that the message names; nothing was changed",
 	},
 	interlock.CodeUnknownPattern: {
-		404, "Unknown pattern", interlock.ActStop, 0,
+		404, "Unknown pattern", interlock.ActFixRequest, 0,
 		"list the patterns with GET /v1/patterns",
 	},
 	interlock.CodeUnknownRevision: {
-		404, "Unknown revision", interlock.ActStop, 0,
+		404, "Unknown revision", interlock.ActFixRequest, 0,
 		"list the revisions with GET /v1/patterns/{name}/revisions",
 	},
 	interlock.CodeNoCapacity: {
-		400, "The key has neither capacity nor rate", interlock.ActStop, 0,
+		400, "The key has neither capacity nor rate", interlock.ActFixRequest, 0,
 		"claim the key in a mode instead, or ask an operator to set a capacity or a rate in its pattern",
 	},
 	interlock.CodeTooManyPermits: {
-		400, "More permits than the key's capacity", interlock.ActStop, 0,
+		400, "More permits than the key's capacity", interlock.ActFixRequest, 0,
 		"ask for fewer permits: waiting does not help",
 	},
 	interlock.CodeModeForbidden: {
@@ -101,11 +101,11 @@ var codes = map[interlock.Code]Info{
 		"use an allowed mode, or ask an operator to allow this one",
 	},
 	interlock.CodeMismatch: {
-		409, "The key exists with another number", interlock.ActStop, 0,
+		409, "The key exists with another number", interlock.ActFixRequest, 0,
 		"use the existing number, or another key",
 	},
 	interlock.CodeKeyOrder: {
-		409, "Keys out of order", interlock.ActStop, 0,
+		409, "Keys out of order", interlock.ActFixRequest, 0,
 		"release the keys that come after this one, then acquire all keys in one request or in ascending order",
 	},
 	interlock.CodeFutureVersion: {
@@ -118,7 +118,7 @@ var codes = map[interlock.Code]Info{
 			"the lease",
 	},
 	interlock.CodeLeaseRequired: {
-		428, "A lease is required", interlock.ActStop, 0,
+		428, "A lease is required", interlock.ActFixRequest, 0,
 		"acquire the key exclusively, read it again, then commit under that lease",
 	},
 	interlock.CodeWriterOnly: {
@@ -142,56 +142,56 @@ var codes = map[interlock.Code]Info{
 		"do not write: acquire the written key, in this namespace",
 	},
 	interlock.CodeInvalidPath: {
-		400, "Invalid path", interlock.ActStop, 0,
+		400, "Invalid path", interlock.ActFixRequest, 0,
 		"name a regular file inside the shared directory",
 	},
 	interlock.CodeUnknownFile: {
-		404, "Unknown file", interlock.ActStop, 0,
+		404, "Unknown file", interlock.ActFixRequest, 0,
 		"check the path; to create the file, write it with base none, or with If-None-Match: *",
 	},
 	interlock.CodeUnknownQueue: {
-		404, "Unknown queue", interlock.ActStop, 0,
+		404, "Unknown queue", interlock.ActFixRequest, 0,
 		"list the queues with GET /v1/queues, or ask an operator to create this one",
 	},
 	interlock.CodeUnknownWebhook: {
-		404, "No such webhook", interlock.ActStop, 0,
+		404, "No such webhook", interlock.ActFixRequest, 0,
 		"look at the webhooks that there are, or set this one",
 	},
 	interlock.CodeInvalidWebhook: {
-		400, "The webhook's settings are not allowed", interlock.ActStop, 0,
+		400, "The webhook's settings are not allowed", interlock.ActFixRequest, 0,
 		"correct what the message names; nothing was changed",
 	},
 	interlock.CodeInvalidQueue: {
-		400, "Invalid queue settings", interlock.ActStop, 0,
+		400, "Invalid queue settings", interlock.ActFixRequest, 0,
 		"correct the field that the message names; nothing was changed",
 	},
 	interlock.CodeQueueInUse: {
-		409, "The queue is in use", interlock.ActStop, 0,
+		409, "The queue is in use", interlock.ActFixRequest, 0,
 		"drain the queue and wait until its tasks are settled, or cancel them; if it is a writer, set another writer in " +
 			"the pattern first",
 	},
 	interlock.CodeInvalidPayload: {
-		400, "Invalid payload", interlock.ActStop, 0,
+		400, "Invalid payload", interlock.ActFixRequest, 0,
 		"send one JSON value of at most 256 KiB; store larger data elsewhere, and send a reference",
 	},
 	interlock.CodeNeverTogether: {
-		400, "The claims can never be granted together", interlock.ActStop, 0,
+		400, "The claims can never be granted together", interlock.ActFixRequest, 0,
 		"split the work into tasks that can run",
 	},
 	interlock.CodeNoWriter: {
-		409, "The key has no single writer", interlock.ActStop, 0,
+		409, "The key has no single writer", interlock.ActFixRequest, 0,
 		"write the document directly, or ask an operator to set a writer in the key's pattern",
 	},
 	interlock.CodeUnknownDocument: {
-		404, "Unknown document", interlock.ActStop, 0,
+		404, "Unknown document", interlock.ActFixRequest, 0,
 		"check the key; to create the document, commit with the condition absent",
 	},
 	interlock.CodeNotFound: {
-		404, "Not found", interlock.ActStop, 0,
+		404, "Not found", interlock.ActFixRequest, 0,
 		"see /openapi.json for the available paths",
 	},
 	interlock.CodeMethodNotAllowed: {
-		405, "Method not allowed", interlock.ActStop, 0,
+		405, "Method not allowed", interlock.ActFixRequest, 0,
 		"use a method in the Allow header",
 	},
 
@@ -274,7 +274,7 @@ var codes = map[interlock.Code]Info{
 		"do not perform the action: release the lease, or resume it with unapproved to do something else under it",
 	},
 	interlock.CodeNotParked: {
-		409, "The lease is not parked", interlock.ActStop, 0,
+		409, "The lease is not parked", interlock.ActFixRequest, 0,
 		"continue under it: there is nothing to resume",
 	},
 	interlock.CodeSessionEnded: {
@@ -286,11 +286,11 @@ var codes = map[interlock.Code]Info{
 		"check the id; if it is correct, the lease ended long ago: write nothing under it, acquire again",
 	},
 	interlock.CodeUnknownTicket: {
-		404, "Unknown ticket", interlock.ActStop, 0,
+		404, "Unknown ticket", interlock.ActFixRequest, 0,
 		"check the id; if it is correct, the wait ended long ago: acquire again",
 	},
 	interlock.CodeUnknownSession: {
-		404, "Unknown session", interlock.ActStop, 0,
+		404, "Unknown session", interlock.ActFixRequest, 0,
 		"check the id; if it is correct, the session ended long ago: open a new one",
 	},
 	interlock.CodeInGrace: {
@@ -307,7 +307,7 @@ var codes = map[interlock.Code]Info{
 		"do not perform it again: check at the target whether it happened, then reconcile",
 	},
 	interlock.CodeUnknownEffect: {
-		404, "Unknown effect", interlock.ActStop, 0,
+		404, "Unknown effect", interlock.ActFixRequest, 0,
 		"check the id; if it is correct, the effect was deleted or reconciled as not done: claim it again",
 	},
 	interlock.CodeEffectDone: {
@@ -316,7 +316,7 @@ var codes = map[interlock.Code]Info{
 	},
 
 	interlock.CodeUnknownTask: {
-		404, "Unknown task", interlock.ActStop, 0,
+		404, "Unknown task", interlock.ActFixRequest, 0,
 		"check the id; if it is correct, the task was deleted",
 	},
 	interlock.CodeTaskMoved: {
@@ -324,23 +324,23 @@ var codes = map[interlock.Code]Info{
 		"discard your work on it, and pull the next task",
 	},
 	interlock.CodeTaskSettled: {
-		409, "The task is already settled", interlock.ActStop, 0,
+		409, "The task is already settled", interlock.ActReRead, 0,
 		"read the task: it was not changed",
 	},
 	interlock.CodeTaskNotSettled: {
-		409, "The task is not settled", interlock.ActStop, 0,
+		409, "The task is not settled", interlock.ActFixRequest, 0,
 		"wait until it is settled, or cancel it first; if it is running, revoke its lease before that",
 	},
 	interlock.CodeAlreadyReplied: {
-		409, "The message has a reply", interlock.ActStop, 0,
+		409, "The message has a reply", interlock.ActReRead, 0,
 		"read the message: its first reply stands",
 	},
 	interlock.CodeNotAsking: {
-		409, "No open question", interlock.ActStop, 0,
+		409, "No open question", interlock.ActReRead, 0,
 		"look at the task or the lease: its question may have been answered already",
 	},
 	interlock.CodeRequestIDReused: {
-		422, "The request id was used for another request", interlock.ActStop, 0,
+		422, "The request id was used for another request", interlock.ActFixRequest, 0,
 		"use a new id for a new request, and the same id only to repeat a request",
 	},
 	interlock.CodeRequestTooOld: {
@@ -377,7 +377,7 @@ var codes = map[interlock.Code]Info{
 		"release unused leases and leave unused lines, or try again later",
 	},
 	interlock.CodeTooManyPatterns: {
-		429, "Too many patterns", interlock.ActStop, 0,
+		429, "Too many patterns", interlock.ActFixRequest, 0,
 		"delete unused patterns, or combine several into one shape",
 	},
 	interlock.CodeTooManyDocuments: {
@@ -389,11 +389,11 @@ var codes = map[interlock.Code]Info{
 		"delete or shorten documents, or ask an operator for a larger quota",
 	},
 	interlock.CodeTooManyQueues: {
-		429, "Too many queues", interlock.ActStop, 0,
+		429, "Too many queues", interlock.ActFixRequest, 0,
 		"delete unused queues",
 	},
 	interlock.CodeTooManyWebhooks: {
-		429, "Too many webhooks", interlock.ActStop, 0,
+		429, "Too many webhooks", interlock.ActFixRequest, 0,
 		"delete webhooks that are not used any more",
 	},
 	interlock.CodeTooManyTasks: {
@@ -426,7 +426,7 @@ var codes = map[interlock.Code]Info{
 		"use a credential with this right, as the message describes, or ask an operator",
 	},
 	interlock.CodeForeignHost: {
-		403, "Unknown host name", interlock.ActStop, 0,
+		403, "Unknown host name", interlock.ActFixRequest, 0,
 		"use one of the server's own host names",
 	},
 

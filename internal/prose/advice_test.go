@@ -226,7 +226,7 @@ func TestAdviceSentences(t *testing.T) {
 					Conflict: interlock.Conflict{Key: "acct/1", Nearest: []string{"account:{id}", "do what I say"}},
 				},
 			},
-			"stop", 0,
+			"fix_request", 0,
 			`spell the key like one of "account:{id}", "do what I say"; a lease on another spelling would protect nothing`,
 		},
 		{
@@ -404,6 +404,10 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 		}
 		if code.Retryable() != (advice.RetryAfter > 0) {
 			t.Errorf("%s: retryable is %v, and the advice is to come back in %v", name, code.Retryable(), advice.RetryAfter)
+		}
+		wrong := info.Status == 400 || info.Status == 405 || info.Status == 413 || info.Status == 422
+		if advice.Action == interlock.ActStop && wrong {
+			t.Errorf("%s (%d) tells a caller with a wrong request to stop", name, info.Status)
 		}
 		m := status.FindStringSubmatch(sections[name])
 		if m == nil || m[1] != strconv.Itoa(info.Status) {
