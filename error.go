@@ -7,7 +7,7 @@ package interlock
 // request. With CodeOutcomeUnknown no answer came, and only the same request id can find out.
 type Error struct {
 	Code         Code
-	Message      string // lower-case, names the key and the next step
+	Message      string // lower-case, names the key and its holder; Advice has the next step
 	Key          Key
 	ConflictKind ConflictKind
 	Holders      []Holder

@@ -93,7 +93,7 @@ func (e *Engine) refuseGone(to store.Caller, r *store.Request) {
 	code := endedCode(r)
 	eff := e.effect(to, Refused)
 	eff.Code, eff.Lease = code, r.Lease()
-	eff.Message = r.Ending(r.AdviceAfter(code))
+	eff.Message = r.Ending(r.Aftermath(code))
 	if r.Reason == record.ByFull {
 		eff.Conflict = e.fullAt(r)
 	}

@@ -21,7 +21,7 @@ func TestContention(t *testing.T) {
 			d.post("/v1/commits", stale).want(412)
 		}
 		d.post("/v1/commits", stale).want(412).says(
-			"advice.message", "account:1 changed", "10 of 20 commits by version to accounts keys", "acquire the key before",
+			"advice.message", "10 of 20 commits by version to accounts keys", "acquire the key before",
 		)
 		d.post("/v1/commits", `{"agent":"ben","as_of":"`+version+`","writes":[{"key":"account:1","put":1}]}`).want(200).says(
 			"advice.message", "10 of 21",

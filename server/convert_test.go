@@ -70,7 +70,7 @@ func TestTwoUpgrades(t *testing.T) {
 		d.post("/v1/leases/"+leases[0]+"/convert", `{"claims":[{"key":"k"}],"on_conflict":"wait"}`).want(202)
 		start := time.Now()
 		d.post("/v1/leases/"+leases[1]+"/convert", `{"claims":[{"key":"k"}],"wait_ms":20000}`).want(409, "deadlock").says(
-			"advice.message", "two (you) waits for k held by one",
+			"detail", "two (you) waits for k held by one",
 		)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("told after %v", took)

@@ -32,7 +32,7 @@ func TestDeclaredWaits(t *testing.T) {
 			409, "deadlock",
 		)
 		got.says(
-			"advice.message", "reviewer (you) waits for plan (shared) held by planner, planner waits for reviewer (you)",
+			"detail", "reviewer (you) waits for plan (shared) held by planner, planner waits for reviewer (you)",
 		).is("cycle.1.key", "")
 
 		d.delete("/v1/tickets/"+ticket).want(200).is("outcome", "left")
@@ -49,7 +49,7 @@ func TestDeclaredWaits(t *testing.T) {
 			"/v1/leases", `{"session":"`+two+`","priority":1,"on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`,
 		).want(202)
 		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(409, "deadlock").says(
-			"advice.message", "planner (you) waits for reviewer",
+			"detail", "planner (you) waits for reviewer",
 		)
 		d.delete("/v1/tickets/" + held.str("ticket.id")).want(200)
 
@@ -58,7 +58,7 @@ func TestDeclaredWaits(t *testing.T) {
 		pass(time.Second)
 		d.delete("/v1/sessions/" + two).want(200)
 		over := (<-waiting).want(410, "session_ended").is("ended_by", "target_ended")
-		over.says("advice.message", "will not answer: continue without it")
+		over.says("advice.message", "continue without the session")
 		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"}}`).want(404, "unknown_session")
 	})
 }

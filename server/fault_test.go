@@ -26,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 			t.Error(full.raw)
 		}
 		full.says("detail", "nothing was recorded").says(
-			"advice.message", "can be released unless the message reports that nothing was recorded",
+			"advice.message", "unless the message reports that nothing was recorded",
 		)
 		synctest.Wait()
 		d.post("/v1/leases/"+lease+"/renew", "").want(200)

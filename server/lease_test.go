@@ -223,7 +223,7 @@ func TestGoneLeaseSaysWhy(t *testing.T) {
 		d.post("/v1/leases/"+id+"/release", "").want(410, "expired").is("advice.action", "re_read")
 		d.acquire("next", "k")
 		got := d.post("/v1/leases/"+id+"/release", "").want(410, "taken")
-		got.is("holders.0.agent", "next").says("advice.message", "k is held by next", "write nothing more")
+		got.is("holders.0.agent", "next").says("detail", "k is held by next").says("advice.message", "write nothing more")
 	})
 }
 

@@ -40,7 +40,7 @@ func TestAskingASingleWriter(t *testing.T) {
 			t.Error(message.raw)
 		}
 		put := d.send(d.request("PUT", "/v1/state/account:12", `{"balance":0}`, "Interlock-Lease", lease))
-		put.want(403, "writer_only").says("detail", `"bank"`, "send a message")
+		put.want(403, "writer_only").says("detail", `"bank"`).says("advice.message", "send the change to the writer")
 		d.post("/v1/commits", `{"writes":[{"key":"account:12","put":1}]}`).want(403, "writer_only")
 
 		d.post("/v1/leases/"+lease+"/ack", `{"result":{"ok":true},"writes":[{"key":"account:12","put":{"balance":-3500}}],

@@ -96,7 +96,7 @@ func tourLooking(d *door) {
 	victim := d.post("/v1/leases", `{"session":"`+two+`","wait_ms":1000,"claims":[{"key":"org:acme/x"}]}`).want(
 		409, "deadlock",
 	)
-	victim.says("advice.message", "waits for org:acme").says("cycle.0.key", "org:acme")
+	victim.says("detail", "waits for org:acme").says("cycle.0.key", "org:acme")
 	// Another one, which an agent of higher priority closes: the victim learns of it
 	// when it asks after its ticket.
 	three, four := d.session("agent-three"), d.session("agent-four")

@@ -40,7 +40,7 @@ func TestDeadlockRevokes(t *testing.T) {
 		beat := d.post("/v1/sessions/"+two+"/heartbeat", "").want(200).is("losses.0.lease.id", lost).is(
 			"losses.0.lease.ended_by", "deadlock",
 		)
-		beat.says("losses.0.advice.message", "because it was chosen as the victim of a deadlock: start nothing new")
+		beat.says("losses.0.detail", "deadlock").says("losses.0.advice.message", "start nothing new")
 	})
 }
 

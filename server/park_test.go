@@ -17,7 +17,7 @@ func TestParkAndResume(t *testing.T) {
 			"/v1/leases", `{"session":"`+s+`","purpose":"late fee","claims":[{"key":"account:1"}]}`,
 		).want(200).str("lease.id")
 		path := "/v1/leases/" + lease
-		d.post(path+"/resume", "").want(409, "not_parked").says("advice.message", "nothing to resume")
+		d.post(path+"/resume", "").want(409, "not_parked").says("advice.message", "continue under it")
 
 		parked := d.post(path+"/park", `{"reason":"may I charge 900?","for_ms":7200000}`).want(200).is(
 			"outcome", "parked",
@@ -40,7 +40,7 @@ func TestParkAndResume(t *testing.T) {
 			"holders.0.liveness", "parked",
 		).is("holders.0.parking.reason", "may I charge 900?").is("advice.action", "work_elsewhere")
 		held.says(
-			"advice.message",
+			"detail",
 			`account:1 is held by billing-7 (parked until a human decides on "may I charge 900?", for 60 min at most`,
 		)
 		d.get("/v1/why?key=account:1").want(200).says("text", `parked until a human decides on "may I charge 900?"`).is(
@@ -116,7 +116,7 @@ func TestParkingEnds(t *testing.T) {
 		d.post("/v1/leases/"+d.acquire("b", "never:1")+"/park", "").want(400, "invalid_request").says("detail", "never")
 		pass(61 * time.Second)
 		d.get("/v1/leases/"+lease).want(410, "expired").is("ended_by", "park_limit").says(
-			"advice.message", "because its maximum parking time passed",
+			"detail", "its maximum parking time passed",
 		)
 		d.acquire("next", "account:1")
 	})

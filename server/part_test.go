@@ -28,7 +28,7 @@ func TestParts(t *testing.T) {
 			"losses.0.lease.ended_by", "preempted",
 		)
 		beat.says("losses.0.lease.claims.0.key", "jobs/").is("losses.0.lease.yield.agent", "ben").says(
-			"losses.0.advice.message", "ben asks for jobs/", "gets it in 10 s",
+			"losses.0.detail", `was preempted`, `"ben"`,
 		)
 		mine := d.get("/v1/leases/"+ann.str("lease.id")).want(200).is("advice.action", "stop")
 		mine.says(

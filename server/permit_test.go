@@ -33,7 +33,7 @@ func TestCapOfTwo(t *testing.T) {
 			if got.num("holders.0.permits") != 1 || len(got.at("holders").([]any)) != 2 {
 				t.Error(got.raw)
 			}
-			got.says("advice.message", "org:acme/runs has 2 of 2 permits taken by run-")
+			got.says("detail", "org:acme/runs has 2 of 2 permits taken by run-")
 		}
 		if admitted != 2 {
 			t.Errorf("%d were admitted", admitted)
@@ -53,9 +53,9 @@ func TestGroupLimits(t *testing.T) {
 			return d.post("/v1/leases", `{"agent":"a","group":"`+group+`","claims":[{"key":"gpu:0","permits":1}]}`)
 		}
 		take("batch").want(200)
-		take("batch").want(429, "at_capacity").says("detail", `are not available to group "batch"`).
+		take("batch").want(429, "at_capacity").
 			says(
-				"advice.message",
+				"detail",
 				"gpu:0 has 1 of 4 permits taken by a (1 permit, live), and group batch has 1 of its 1, and 2 free ones are "+
 					"reserved for group prod",
 			)
@@ -82,11 +82,9 @@ func TestPermits(t *testing.T) {
 			t.Error(held.raw)
 		}
 		// One is kept free for the group, so no other claimant gets it.
-		kept := d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity").says(
-			"detail", "are not available to callers without a group",
-		)
+		kept := d.post("/v1/leases", `{"claims":[{"key":"gpu:a","permits":1}]}`).want(429, "at_capacity")
 		kept.says(
-			"advice.message",
+			"detail",
 			`gpu:a has 3 of 4 permits taken by serve (3 permits, live, "inference"), and 1 free one is reserved for group train`,
 		)
 		if kept.is("capacity.groups.0.name", "train").num("capacity.groups.0.min") != 1 ||
@@ -139,9 +137,8 @@ func TestRate(t *testing.T) {
 			got.header.Get("Retry-After") != "6" {
 			t.Errorf("%s %v", got.raw, got.header)
 		}
-		got.says(
-			"advice.message",
-			"model:x has 0 of 2 tokens left, the next in 6 s: try again in 6 s or later, with jitter",
+		got.says("detail", "model:x has 0 of 2 tokens left, the next in 6 s").says(
+			"advice.message", "try again in 6 s or later, with jitter",
 		)
 		d.get("/v1/why?key=model:x").want(200).says("text", "model:x has 0 of 2 tokens left, the next in 6 s").says(
 			"advice.message", "acquire it with on_conflict wait",
@@ -163,7 +160,7 @@ func TestQuotas(t *testing.T) {
 		d := newDoor(t)
 		d.put("/v1/namespace", `{"quota":{"keys":2,"leases":3,"waiters":1,"sessions":1}}`).want(200)
 		d.session("one")
-		d.post("/v1/sessions", `{}`).want(429, "too_many_sessions").says("detail", "limit of 1 sessions: close some first")
+		d.post("/v1/sessions", `{}`).want(429, "too_many_sessions").says("detail", "limit of 1 sessions")
 		for _, key := range []string{"a", "b"} {
 			d.acquire("x", key)
 		}

@@ -98,7 +98,7 @@ func TestPreempted(t *testing.T) {
 		beat := d.post("/v1/sessions/"+s+"/heartbeat", "").want(200).is("losses.0.lease.state", "grace").is(
 			"losses.0.lease.ended_by", "preempted",
 		)
-		beat.says("losses.0.advice.message", "support-2 asks for account:1 and gets it in 4 s: start nothing new")
+		beat.says("losses.0.detail", "account:1 was preempted", `"support-2"`).says("losses.0.advice.message", "start nothing new")
 		if beat.at("losses.0.lease.yield.revoked") != true {
 			t.Error(beat.raw)
 		}

@@ -17,7 +17,7 @@ const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/er
 // refused answers with a refusal of the engine.
 func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	advice := prose.For(eff)
-	j, status := c.problem(eff.Code, prose.Sentence(eff.Message), advice)
+	j, status := c.problem(eff.Code, prose.Detail(eff), advice)
 	if x := eff.Conflict; x != nil {
 		writeConflict(j, x)
 		writeTexts(j, "nearest", x.Nearest)

@@ -38,15 +38,13 @@ func NewStandby(cfg Config, where func() Active) (*Server, error) {
 func notOwner(a Active) *interlock.Error {
 	err := &interlock.Error{Code: interlock.CodeNotOwner}
 	if a == (Active{}) {
-		err.Message = "this server is a standby, and no server is active at the moment: repeat the request with the same id"
+		err.Message = "this server is a standby, and no server is active at the moment"
 		err.Advice = prose.ForCode(err.Code)
 		return err
 	}
 	err.Message = fmt.Sprintf("this server is a standby; the active one is %s (gRPC %s)", a.HTTP, a.GRPC)
 	err.Advice = prose.ForCode(err.Code)
-	err.Advice.Message = fmt.Sprintf(
-		"repeat the request with the same request id at %s, or over gRPC at %s", a.HTTP, a.GRPC,
-	)
+	err.Advice.Message = "repeat the request with the same request id at the active server"
 	return err
 }
 

@@ -60,7 +60,7 @@ func TestStandbyRefusesEverything(t *testing.T) {
 					body = "{}"
 				}
 				r := d.send(d.request(m.name, path, body)).want(503, "not_owner")
-				r.is("active.http", active.HTTP).says("advice.message", active.HTTP, active.GRPC).says("detail", active.HTTP)
+				r.is("active.http", active.HTTP).says("detail", active.HTTP, active.GRPC)
 				if r.header.Get("Retry-After") == "" {
 					t.Errorf("%s %s: no Retry-After", m.name, path)
 				}

@@ -149,7 +149,9 @@ func TestWriteOfALeasedKey(t *testing.T) {
 				"key", "account:1",
 			)
 			refused.is("conflict_kind", "other_agent").is("holders.0.agent", "ann").is("advice.action", "wait")
-			refused.says("advice.message", "held by ann", "acquire the key with on_conflict wait", "under that lease")
+			refused.says("detail", "held by ann").says(
+				"advice.message", "acquire the key with on_conflict wait", "under that lease",
+			)
 		}
 		d.post("/v1/commits", `{"writes":[{"key":"account:1","add":1}]}`).want(200)
 		d.send(d.request("PUT", "/v1/state/account:1", "2", "Interlock-Lease", lease)).want(200)

@@ -14,7 +14,7 @@ import (
 func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 	eff := &d.eff
 	r.Outcome, r.Slot, r.Seq, r.Index = interlock.Outcome(eff.Outcome), d.slot, d.seq, d.at.Index
-	r.Code, r.Message = eff.Code, cleanText(prose.Sentence(eff.Message))
+	r.Code, r.Message = eff.Code, cleanText(prose.Detail(eff))
 	switch eff.Outcome {
 	case engine.Granted, engine.Warned, engine.Lost, engine.Asked:
 		r.Lease = eff.Lease

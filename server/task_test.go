@@ -264,7 +264,7 @@ func TestAWorkerWithASession(t *testing.T) {
 		moved.is("task.state", "scheduled").is("task.attempts.0.ended_by", "session_closed").is(
 			"task.attempts.0.agent", "worker",
 		)
-		moved.says("advice.message", "is due in").says("advice.message", "pull the next task")
+		moved.says("detail", "it is now scheduled").says("advice.message", "pull the next task")
 	})
 }
 
@@ -359,8 +359,8 @@ func TestFailedAttempts(t *testing.T) {
 		lease := d.pull()
 		d.post("/v1/leases/"+lease+"/nack", `{"dead":true,"delay_ms":1}`).want(400, "invalid_request")
 		running := d.get("/v1/tasks?state=running").want(200).str("tasks.0.id")
-		d.post("/v1/tasks/"+running+"/cancel", ``).want(409, "held").says("detail", "revoke").says(
-			"advice.message", "attempt 1 of", "/v1/revocations",
+		d.post("/v1/tasks/"+running+"/cancel", ``).want(409, "held").says("detail", "is running the task").says(
+			"advice.message", "/v1/revocations",
 		)
 	})
 }

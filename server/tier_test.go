@@ -30,11 +30,11 @@ func TestStall(t *testing.T) {
 		lost := beat("").is("losses.0.lease.state", "grace").is("losses.0.lease.ended_by", "stall").is(
 			"losses.0.code", "in_grace",
 		)
-		lost.says("losses.0.advice.message", "because no progress was reported in time")
+		lost.says("losses.0.detail", "no progress")
 		d.post("/v1/leases/"+got.str("lease.id")+"/renew", "").want(409, "in_grace").is("ended_by", "stall")
 		pass(2 * time.Second)
 		d.post("/v1/leases/"+got.str("lease.id")+"/renew", "").want(410, "expired").is("ended_by", "stall").says(
-			"advice.message", "because no progress was reported in time",
+			"detail", "no progress",
 		)
 		if events := d.get("/v1/events").raw; !strings.Contains(events, `"reason":"stall"`) ||
 			!strings.Contains(events, `"stall_ms":30000`) {
@@ -56,7 +56,7 @@ func TestLockDelay(t *testing.T) {
 		held := d.post("/v1/leases", `{"claims":[{"key":"k"}]}`).want(409, "held").is("conflict_kind", "lock_delay").is(
 			"holders.0.liveness", "closed",
 		)
-		held.says("advice.message", "k stays closed for another 15 s, because its last holder careless died")
+		held.says("detail", "k stays closed for another 15 s, because its last holder careless died")
 		if held.header.Get("Retry-After") != "15" {
 			t.Errorf("%v", held.header)
 		}
@@ -67,7 +67,7 @@ func TestLockDelay(t *testing.T) {
 		gone := d.get("/v1/leases/"+got.str("lease.id")).want(410, "expired").is("ended_by", "session_expired").is(
 			"advice.action", "re_read",
 		)
-		gone.says("advice.message", "its keys stay closed for another 15 s", "on_conflict wait")
+		gone.says("detail", "its keys stay closed for 20s").says("advice.message", "on_conflict wait")
 		if gone.num("advice.retry_after_ms") != 15_000 || strings.Contains(gone.raw, "free") {
 			t.Error(gone.raw)
 		}

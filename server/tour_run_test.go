@@ -48,7 +48,7 @@ func tourRuns(d *door) {
 	if full.header.Get("Retry-After") == "" || full.at("retryable") != true || full.num("capacity.used") != 2 {
 		d.Error(full.raw)
 	}
-	full.says("advice.message", "org:acme/runs has 2 of 2 permits taken by triage-1", "under the same request id")
+	full.says("detail", "org:acme/runs has 2 of 2 permits taken by triage-1").says("advice.message", "under the same request id")
 	page := d.get("/v1/runs?org=acme&limit=1", ns...).want(200).is("runs.0.workflow", "triage").is(
 		"runs.0.holder.agent", "triage-1",
 	)

@@ -73,7 +73,7 @@ func tourWrites(d *door, send func(method, path, effect string, status int) *rep
 			d.Error(got.raw)
 		}
 		stale := send(c[0], c[1], "stale", 412).is("code", "stale").is("advice.action", "re_read").says(
-			"advice.message", "account:1",
+			"advice.message", "decide again",
 		)
 		stale.is("packet.stale.0.diff.kind", "json_patch").is("packet.stale.0.diff.patch.0.path", "/balance").is(
 			"packet.stale.0.now.note", "late fee",

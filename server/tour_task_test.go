@@ -57,7 +57,7 @@ func tourTaskAnswers(d *door, send func(method, path, effect string, status int)
 			d.Error(got.raw)
 		}
 		send("POST", path, "settled", 409).is("code", "task_settled").is("task.queue", "fees").says(
-			"advice.message", "queue fees",
+			"advice.message", "read the task",
 		)
 	}
 	send("POST", "/v1/tasks", "task", 202).is("outcome", "submitted")

@@ -206,7 +206,7 @@ func tourEffects(d *door, healthy Shard) {
 			d.Errorf("Retry-After is %q", after)
 		}
 		gone := send("POST", path, "gone", 410).is("code", "preempted").is("ended_by", "preempted")
-		gone.says("advice.message", "because another request asked for its keys")
+		gone.says("advice.message", "write nothing more under it")
 		if after := send("POST", path, "limit", 410).header.Get("Retry-After"); after != "30" {
 			d.Errorf("Retry-After is %q", after)
 		}

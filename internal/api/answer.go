@@ -15,7 +15,7 @@ type Advice struct {
 	Action Action `json:"action"`
 	// When to come back; 0 when there is no such time.
 	RetryAfter Milliseconds `json:"retry_after_ms"`
-	// The same in words, for an agent or a person.
+	// The next step in words, for an agent or a person; where an answer has no detail, also the situation.
 	Message string `json:"message" text:"line"`
 }
 
@@ -28,7 +28,7 @@ type ProblemDocument struct {
 	Title  string `json:"title"`
 	Status int    `json:"status" min:"400" max:"599"`
 	Code   Code   `json:"code"`
-	// The problem, with the next step.
+	// What is wrong in this instance: the holder, and since when. The next step is in advice.
 	Detail string `json:"detail" text:"line"`
 	// Whether asking again can succeed without anybody changing the request.
 	Retryable bool   `json:"retryable"`

@@ -16,7 +16,7 @@ type Info struct {
 	Title  string
 	Action interlock.Action
 	After  time.Duration // when to come back; 0 where coming back is no help
-	Next   string        // the next step, as a full clause in lower case
+	Next   string        // the next step, as a full clause in lower case, without what title and detail say
 }
 
 // codes has an entry for every code of the root package, and docs/errors.md a
@@ -155,7 +155,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeUnknownWebhook: {
 		404, "No such webhook", interlock.ActFixRequest, 0,
-		"look at the webhooks that there are, or set this one",
+		"list the webhooks with GET /v1/webhooks, or set this one",
 	},
 	interlock.CodeInvalidWebhook: {
 		400, "The webhook's settings are not allowed", interlock.ActFixRequest, 0,
@@ -168,7 +168,7 @@ var codes = map[interlock.Code]Info{
 	interlock.CodeQueueInUse: {
 		409, "The queue is in use", interlock.ActFixRequest, 0,
 		"drain the queue and wait until its tasks are settled, or cancel them; if it is a writer, set another writer in " +
-			"the pattern first",
+			"the pattern, or delete the pattern, first",
 	},
 	interlock.CodeInvalidPayload: {
 		400, "Invalid payload", interlock.ActFixRequest, 0,
@@ -176,11 +176,11 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeNeverTogether: {
 		400, "The claims can never be granted together", interlock.ActFixRequest, 0,
-		"split the work into tasks that can run",
+		"claim one of them, or split the work into tasks that can run",
 	},
 	interlock.CodeNoWriter: {
 		409, "The key has no single writer", interlock.ActFixRequest, 0,
-		"write the document directly, or ask an operator to set a writer in the key's pattern",
+		"submit a task, write the document, or ask an operator to set writer_queue in the key's pattern",
 	},
 	interlock.CodeUnknownDocument: {
 		404, "Unknown document", interlock.ActFixRequest, 0,
@@ -205,7 +205,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeFenced: {
 		409, "The fence does not belong to a live lease", interlock.ActStop, 0,
-		"do not write: no live lease with this fence covers the key. Acquire the key, read again, then decide again",
+		"do not write: acquire the key, read again, then decide again",
 	},
 	interlock.CodeAtCapacity: {
 		429, "All permits are taken", interlock.ActWait, 5 * time.Second,
@@ -221,29 +221,28 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeStale: {
 		412, "The commit is stale", interlock.ActReRead, 0,
-		"nothing was written; look at the changes, decide again, then commit with the new versions",
+		"look at the changes, decide again, then commit with the new versions",
 	},
 	interlock.CodeOutOfBounds: {
 		409, "The counter would cross a bound", interlock.ActRetry, 5 * time.Second,
-		"nothing was added: add less, or try again when other callers have subtracted",
+		"add less, or try again when other callers have subtracted",
 	},
 	interlock.CodeBroken: {
 		409, "The barrier is broken", interlock.ActRetry, time.Second,
-		"a party died or left before all had arrived: release your lease of this round, then all parties acquire the " +
-			"barrier again",
+		"release your lease of this round, then all parties acquire the barrier again",
 	},
 
 	interlock.CodeExpired: {
 		410, "The lease has expired", interlock.ActReRead, 0,
-		"write nothing more under it; the key is free now: acquire again and read again before you continue",
+		"write nothing more under it; acquire again and read again before you continue",
 	},
 	interlock.CodeTaken: {
 		410, "The lease has expired, and the key is taken", interlock.ActStop, 0,
-		"write nothing more under it: another holder has the key. Acquire again to wait in line, then read again",
+		"write nothing more under it; acquire again to wait in line, then read again",
 	},
 	interlock.CodeRevoked: {
 		410, "The lease was revoked", interlock.ActAskHuman, 0,
-		"write nothing more under it; it was revoked deliberately: ask the operator before you acquire again",
+		"write nothing more under it; ask the operator before you acquire again",
 	},
 	interlock.CodeReleased: {
 		410, "The lease was released", interlock.ActStop, 0,
@@ -255,7 +254,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeOfferLapsed: {
 		410, "The offer lapsed", interlock.ActRetry, 0,
-		"the key was offered to this ticket, then passed on: acquire again, and keep polling the ticket",
+		"acquire again, and keep polling the ticket",
 	},
 	interlock.CodeWaitLimit: {
 		410, "The maximum wait passed", interlock.ActWorkElsewhere, 30 * time.Second,
@@ -275,27 +274,27 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeNotParked: {
 		409, "The lease is not parked", interlock.ActFixRequest, 0,
-		"continue under it: there is nothing to resume",
+		"continue under it",
 	},
 	interlock.CodeSessionEnded: {
 		410, "The session has ended", interlock.ActReRead, 0,
-		"its leases and waits ended with it: open a new session, acquire again and read again",
+		"open a new session, acquire again and read again",
 	},
 	interlock.CodeUnknownLease: {
 		404, "Unknown lease", interlock.ActStop, 0,
-		"check the id; if it is correct, the lease ended long ago: write nothing under it, acquire again",
+		"check the id; if it is correct, write nothing more under it, and acquire again",
 	},
 	interlock.CodeUnknownTicket: {
 		404, "Unknown ticket", interlock.ActFixRequest, 0,
-		"check the id; if it is correct, the wait ended long ago: acquire again",
+		"check the id; if it is correct, acquire again",
 	},
 	interlock.CodeUnknownSession: {
 		404, "Unknown session", interlock.ActFixRequest, 0,
-		"check the id; if it is correct, the session ended long ago: open a new one",
+		"check the id, or open a new session",
 	},
 	interlock.CodeInGrace: {
 		409, "The lease is in its grace period", interlock.ActStop, 0,
-		"it cannot be renewed: start nothing new, commit finished work, release it, then acquire again",
+		"start nothing new, commit finished work, release it, then acquire again",
 	},
 
 	interlock.CodeEffectClaimed: {
@@ -308,16 +307,16 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeUnknownEffect: {
 		404, "Unknown effect", interlock.ActFixRequest, 0,
-		"check the id; if it is correct, the effect was deleted or reconciled as not done: claim it again",
+		"check the id; if it is correct, claim the effect again",
 	},
 	interlock.CodeEffectDone: {
 		409, "The effect is already settled", interlock.ActReRead, 0,
-		"read the effect: its first settlement stands",
+		"read the effect, and use its first settlement",
 	},
 
 	interlock.CodeUnknownTask: {
 		404, "Unknown task", interlock.ActFixRequest, 0,
-		"check the id; if it is correct, the task was deleted",
+		"check the id",
 	},
 	interlock.CodeTaskMoved: {
 		410, "The attempt has ended", interlock.ActStop, 0,
@@ -325,7 +324,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeTaskSettled: {
 		409, "The task is already settled", interlock.ActReRead, 0,
-		"read the task: it was not changed",
+		"read the task",
 	},
 	interlock.CodeTaskNotSettled: {
 		409, "The task is not settled", interlock.ActFixRequest, 0,
@@ -333,11 +332,11 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeAlreadyReplied: {
 		409, "The message has a reply", interlock.ActReRead, 0,
-		"read the message: its first reply stands",
+		"read the message, and use its first reply",
 	},
 	interlock.CodeNotAsking: {
 		409, "No open question", interlock.ActReRead, 0,
-		"look at the task or the lease: its question may have been answered already",
+		"read the task or the lease",
 	},
 	interlock.CodeRequestIDReused: {
 		422, "The request id was used for another request", interlock.ActFixRequest, 0,
@@ -345,7 +344,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeRequestTooOld: {
 		422, "The request id is too old", interlock.ActReRead, 0,
-		"its answer is no longer kept, and it was not executed again: look at the state, then use a new id",
+		"look at the state, then use a new id",
 	},
 
 	interlock.CodeTooManyWaiters: {
@@ -398,11 +397,11 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeTooManyTasks: {
 		429, "Too many tasks", interlock.ActRetry, 30 * time.Second,
-		"wait until workers have settled some, or start more workers",
+		"try again later, start more workers, or discard dead tasks",
 	},
 	interlock.CodeQueueDraining: {
 		503, "The queue is draining", interlock.ActRetry, 30 * time.Second,
-		"ask an operator when the queue resumes, or use another queue",
+		"use another queue, or try again when an operator has resumed this one",
 	},
 	interlock.CodeTooManyEffects: {
 		429, "Too many effects", interlock.ActRetry, 30 * time.Second,
@@ -432,8 +431,8 @@ var codes = map[interlock.Code]Info{
 
 	interlock.CodeNoSpace: {
 		503, "The journal's disk is full", interlock.ActAskHuman, 30 * time.Second,
-		"no new leases can be granted; existing leases stay, and can be released unless the message reports that nothing " +
-			"was recorded. Ask the operator to free disk space",
+		"release what you do not need, unless the message reports that nothing was recorded; ask the operator to free " +
+			"disk space",
 	},
 	interlock.CodeNotOwner: {
 		503, "Another server owns the shard", interlock.ActRetry, time.Second,
@@ -449,7 +448,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeUnreachable: {
 		503, "A guard cannot reach its backend", interlock.ActRetry, 2 * time.Second,
-		"nothing was done: repeat the request a little later, and tell the guard's operator if this persists",
+		"repeat the request a little later, and tell the guard's operator if this persists",
 	},
 	interlock.CodeOutcomeUnknown: {
 		503, "Outcome unknown", interlock.ActRetry, time.Second,
@@ -461,7 +460,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeHistoryUnreadable: {
 		503, "The history cannot be read", interlock.ActRetry, 2 * time.Second,
-		"the stream is incomplete: connect again and continue after the last index; tell the operator if this persists",
+		"connect again and continue after the last index; tell the operator if this persists",
 	},
 }
 

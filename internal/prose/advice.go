@@ -105,15 +105,17 @@ func ForLease(l *interlock.Lease) interlock.Advice {
 func graceAdvice(l *interlock.Lease) interlock.Advice {
 	if l.Yield != nil && l.Yield.Revoked {
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-			"%s asks for %s and gets it in %s: start nothing new; commit finished work and release the lease before that",
-			asker(l.Yield), claimed(l.Claims), short(l.ExpiresIn),
+			"%s asks for %s and gets it: %s", asker(l.Yield), claimed(l.Claims), graceStep(l),
 		)}
 	}
 	return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-		"the lease has passed its hard end%s: start nothing new; commit finished work and release the lease "+
-			"within %s", because(l.EndedBy),
-		short(l.ExpiresIn),
+		"the lease has passed its hard end%s: %s", because(l.EndedBy), graceStep(l),
 	)}
+}
+
+// graceStep is for the holder of a lease in its grace period.
+func graceStep(l *interlock.Lease) string {
+	return fmt.Sprintf("start nothing new; commit finished work and release the lease within %s", short(l.ExpiresIn))
 }
 
 func parkedAdvice(l *interlock.Lease) interlock.Advice {
@@ -200,26 +202,23 @@ func warnedAdvice(l *interlock.Lease) interlock.Advice {
 	)}
 }
 
+// ForLoss is for the former holder of a lease, beside the message about its end.
 func ForLoss(l *interlock.Lease, code interlock.Code) interlock.Advice {
 	if l.State == interlock.Grace {
-		return graceAdvice(l)
+		return interlock.Advice{Action: interlock.ActStop, Message: graceStep(l)}
 	}
 	if l.State == interlock.Ended && l.ExpiresIn > 0 {
 		return closedAdvice(l)
 	}
-	info := problem.Of(code)
-	return interlock.Advice{Action: info.Action, RetryAfter: info.After, Message: fmt.Sprintf(
-		"the lease on %s is lost (%s)%s: %s", claimed(l.Claims), code, because(l.EndedBy), info.Next,
-	)}
+	return ForCode(code)
 }
 
 // closedAdvice is for the former holder of a lease when its keys stay closed for its lock_delay.
 func closedAdvice(l *interlock.Lease) interlock.Advice {
-	return interlock.Advice{Action: interlock.ActReRead, RetryAfter: l.ExpiresIn, Message: fmt.Sprintf(
-		"the lease on %s ended%s, and its keys stay closed for another %s: write nothing more under it; acquire again "+
-			"with on_conflict wait, and read again before you continue",
-		claimed(l.Claims), because(l.EndedBy), short(l.ExpiresIn),
-	)}
+	return interlock.Advice{
+		Action: interlock.ActReRead, RetryAfter: l.ExpiresIn,
+		Message: "write nothing more under it; acquire again with on_conflict wait, and read again before you continue",
+	}
 }
 
 func refusedAdvice(eff *engine.Effect) interlock.Advice {
@@ -234,10 +233,7 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 				"and does not change: send a new request with a new id, and on_conflict wait to queue"}
 		}
 		if len(eff.Tasks) == 1 {
-			return say(
-				"%s: try again when the attempt has ended, or revoke its lease first (POST /v1/revocations)",
-				taskText(&eff.Tasks[0]),
-			)
+			return say("try again when the attempt has ended, or revoke its lease first (POST /v1/revocations)")
 		}
 		if c != nil {
 			return heldAdvice(c)
@@ -255,26 +251,14 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 	case interlock.CodeDeadlock:
 		if len(eff.Tasks) == 1 {
-			info.Next = "release your leases in the cycle, then wait for the task again"
-		}
-		if c != nil && len(c.Cycle) > 0 {
-			return say("waiting would be a deadlock, because %s: %s", cycleText(c.Cycle), info.Next)
+			return say("release your leases in the cycle, then wait for the task again")
 		}
 	case interlock.CodeExpired:
 		if eff.Lease.ExpiresIn > 0 {
 			return closedAdvice(&eff.Lease)
 		}
-	case interlock.CodeTaken:
-		if c != nil {
-			return say(
-				"%s: write nothing more under the old lease; acquire again to wait in line, then read again", situation(c),
-			)
-		}
 	case interlock.CodeStale:
 		message := info.Next
-		if len(eff.Stale) > 0 {
-			message = staleKeys(eff.Stale, eff.StaleMore) + " changed since you read it: " + message
-		}
 		if eff.Contention != nil {
 			if better := ForContention(eff.Contention).Message; better != "" {
 				message += "; " + better
@@ -286,10 +270,6 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			info.After = min(info.After, eff.Effect.ExpiresIn)
 			return say("%s", info.Next)
 		}
-	case interlock.CodeTaskMoved, interlock.CodeTaskSettled:
-		if len(eff.Tasks) == 1 {
-			return say("%s; %s", taskText(&eff.Tasks[0]), info.Next)
-		}
 	case interlock.CodeQuota:
 		if c != nil {
 			info.After = atLeastASecond(refill(c))
@@ -297,13 +277,10 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 	case interlock.CodeUnmatchedKey:
 		if c != nil && len(c.Nearest) > 0 {
-			return say("spell the key like one of %s; a lease on another spelling would protect nothing", quotedList(c.Nearest))
+			return say("spell the key like one of %s", quotedList(c.Nearest))
 		}
 		if c != nil && c.Key != "" {
-			return say(
-				"list the patterns with GET /v1/patterns, and use a key that matches one of them; a lease on any other would " +
-					"protect nothing",
-			)
+			return say("list the patterns with GET /v1/patterns, and use a key that matches one of them")
 		}
 		return interlock.Advice{
 			Action:  interlock.ActAskHuman,
@@ -312,13 +289,9 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	}
 	if eff.Lease.EndedBy == record.ByTarget.String() {
 		return interlock.Advice{
-			Action: interlock.ActReRead,
-			Message: "the session that you waited for has ended and will not answer: continue without it, or find out which " +
-				"agent has taken over its work",
+			Action:  interlock.ActReRead,
+			Message: "continue without the session, or find out which agent has taken over its work",
 		}
-	}
-	if reason := because(eff.Lease.EndedBy); reason != "" {
-		return say("it ended%s: %s", reason, info.Next)
 	}
 	return ForCode(eff.Code)
 }
@@ -331,66 +304,45 @@ func ForCode(code interlock.Code) interlock.Advice {
 
 // fullAdvice is for a caller that could not start a run.
 func fullAdvice(c *engine.Conflict) interlock.Advice {
-	what, after := situation(c), atLeastASecond(c.Queue.ETA)
+	after := atLeastASecond(c.Queue.ETA)
 	if c.Queue.ETA > worthWaiting {
-		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: after, Message: fmt.Sprintf(
-			"%s: do not wait (%s), work on something else", what, short(c.Queue.ETA),
-		)}
+		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: after, Message: elsewhere(after)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-		"%s: try again in about %s, with jitter, under the same request id; or use a longer wait_ms to wait in line",
-		what, short(after),
+		"try again in about %s, with jitter, under the same request id; or use a longer wait_ms to wait in line", short(after),
 	)}
+}
+
+// elsewhere is for a caller with too long a wait.
+func elsewhere(wait time.Duration) string {
+	return fmt.Sprintf("do not wait (%s), work on something else", short(wait))
 }
 
 // heldAdvice is for a caller that did not want to wait.
 func heldAdvice(c *engine.Conflict) interlock.Advice {
-	what, eta := situation(c), c.Queue.ETA
-	if c.Writing {
-		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
-			"%s: acquire the key with on_conflict wait, read the document again, and commit under that lease; or work on "+
-				"something else",
-			what,
-		)}
-	}
-	line := ""
+	eta := c.Queue.ETA
+	advice := interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta)}
 	switch {
-	case c.Queue.Length == 0, c.Ahead > 0: // or it was said
-	case c.Queue.Length == 1:
-		line = " and 1 request waits in line"
-	default:
-		line = fmt.Sprintf(" and %d requests wait in line", c.Queue.Length)
-	}
-	switch {
+	case c.Writing:
+		advice.Message = "acquire the key with on_conflict wait, read the document again, and commit under that lease; or " +
+			"work on something else"
 	case c.Kind == interlock.SameAgentOtherFlow:
-		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: what +
-			": that is another flow of your own session; let it finish and release, and do not wait for it while it waits " +
-			"for you"}
+		advice.Message = "let your other flow finish and release, and do not wait for it while it waits for you"
 	case isParked(c):
-		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: atLeastASecond(max(
-			eta, worthWaiting,
-		)), Message: fmt.Sprintf(
-			"%s%s: the duration of a human decision is unknown; work on something else, or ask that human", what, line,
-		)}
+		advice.Action, advice.RetryAfter = interlock.ActWorkElsewhere, atLeastASecond(max(eta, worthWaiting))
+		advice.Message = "work on something else, or ask that human: the duration of a human decision is unknown"
 	case c.Kind == interlock.RateUsed && eta <= worthWaiting:
-		after := atLeastASecond(max(eta, refill(c)))
-		return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-			"%s%s: try again in %s or later, with jitter, or acquire it with on_conflict wait", what,
-			line, short(after),
-		)}
+		advice.RetryAfter = atLeastASecond(max(eta, refill(c)))
+		advice.Message = fmt.Sprintf(
+			"try again in %s or later, with jitter, or acquire it with on_conflict wait", short(advice.RetryAfter),
+		)
 	case eta > worthWaiting:
-		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: eta, Message: fmt.Sprintf(
-			"%s%s: do not wait (%s), work on something else", what, line, short(eta),
-		)}
+		advice.Action, advice.Message = interlock.ActWorkElsewhere, elsewhere(eta)
 	case eta > 0:
-		return interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta), Message: fmt.Sprintf(
-			"%s%s: expected wait %s; acquire it with on_conflict wait, or work on something else", what, line,
-			short(eta),
-		)}
+		advice.Message = fmt.Sprintf("acquire it with on_conflict wait (about %s), or work on something else", short(eta))
+	default:
+		advice.RetryAfter = problem.Of(interlock.CodeHeld).After
+		advice.Message = "acquire it with on_conflict wait (time unknown), or work on something else"
 	}
-	after := problem.Of(interlock.CodeHeld).After
-	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-		"%s%s: expected wait unknown; acquire it with on_conflict wait, or work on something else", what,
-		line,
-	)}
+	return advice
 }

@@ -127,8 +127,8 @@ func (r *Request) Title() *message.Text {
 	return message.New(message.TheDeclaredWait)
 }
 
-// AdviceAfter returns what to do next after a lease has ended with a code, nil for nothing.
-func (r *Request) AdviceAfter(code interlock.Code) *message.Text {
+// Aftermath returns what holds since a lease has ended with a code, nil for nothing more.
+func (r *Request) Aftermath(code interlock.Code) *message.Text {
 	if !r.AttemptAt().IsZero() && (code == interlock.CodeTaken || code == interlock.CodeExpired) {
 		return message.New(message.DropTask)
 	}

@@ -89,14 +89,10 @@ func reason(err error) string {
 	return text
 }
 
-// RefusalText is the server's message. Its advice is the next step, except where the request itself
-// is wrong: then the message describes how it should be.
+// RefusalText is the server's message and its advice, the next step.
 func RefusalText(e *interlock.Error) string {
 	text, next := Clean(e.Message), Clean(e.Advice.Message)
-	if near := Clean(strings.Join(e.Nearest, ", ")); near != "" && !strings.Contains(text, Clean(e.Nearest[0])) {
-		text += "; spelled alike: " + near
-	}
-	if e.Code == interlock.CodeForbidden { // the message has the next step
+	if e.Code == interlock.CodeForbidden {
 		return strings.ReplaceAll(text, "leave the header out", "leave --namespace out")
 	}
 	if own, ok := nextSteps[e.Code]; ok {
@@ -112,12 +108,20 @@ func RefusalText(e *interlock.Error) string {
 		return "refused: " + string(e.Code)
 	case text == "":
 		return next
-	case next == "" || strings.Contains(text, next) || ExitForCode(e.Code) == ExitUsage:
+	case next == "" || saysHow[e.Code]:
 		return text
-	case e.Key != "" && strings.HasPrefix(next, Clean(string(e.Key))), strings.HasPrefix(next, text):
-		return next // it contains all of it
 	}
 	return text + ": " + next
+}
+
+// saysHow has the codes with messages that describe how the request should be.
+var saysHow = map[interlock.Code]bool{
+	interlock.CodeForbidden: true, interlock.CodeInvalidRequest: true, interlock.CodeInvalidKey: true,
+	interlock.CodeInvalidMode: true, interlock.CodeInvalidNamespace: true, interlock.CodeInvalidID: true,
+	interlock.CodeInvalidTTL: true, interlock.CodeInvalidPriority: true, interlock.CodeTooManyClaims: true,
+	interlock.CodeTooLong: true, interlock.CodeBodyTooLarge: true, interlock.CodeUnsupported: true,
+	interlock.CodeInvalidPattern: true, interlock.CodeInvalidQueue: true, interlock.CodeInvalidWebhook: true,
+	interlock.CodeInvalidPath: true, interlock.CodeKeyOrder: true,
 }
 
 // flagNames are the fields of HTTP requests that the server's advice names, as flags.
@@ -160,7 +164,6 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeUnknownQueue:    "`interlock queue list` lists the existing ones, and `interlock queue set` makes one",
 	interlock.CodeUnknownTask:     "`interlock task list` lists the known ones",
 	interlock.CodeTaskSettled:     "`interlock task get` has its history",
-	interlock.CodeTaskMoved:       "drop what you have of it",
 	interlock.CodeNoWriter:        "`interlock writer set` names one for the key's pattern",
 	interlock.CodePreempted:       "write nothing more under it",
 	interlock.CodeParked:          "resume it with `interlock lease resume`",
