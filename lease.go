@@ -131,8 +131,8 @@ type Lease struct {
 	Yield *Yield
 	// ParkStatus is set while the lease is parked.
 	Parking *ParkStatus
-	// Decision is a person's answer to what was asked when the lease was parked last, also
-	// after it was resumed; nil without one.
+	// Decision is a person's answer to the last question of the lease while parked, also after
+	// it was resumed; nil without one.
 	Decision *Decision
 	// Generation counts how often the barrier that the lease belongs to has opened.
 	Generation uint64

@@ -1,8 +1,8 @@
 package interlock
 
-// Packet describes what changed meanwhile, to an agent that had a commit refused as stale, or
-// was granted a lease after the state had moved: enough to decide again without reading
-// everything again. Its size is bounded.
+// Packet describes the changes of documents to an agent after the refusal of a stale commit, or
+// with a lease that was granted after a change: enough to decide again without reading everything
+// again. Its size is bounded.
 type Packet struct {
 	Changes []Change // at most MaxStale
 	More    bool     // there were more

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Principal is an authenticated caller: the name of its credential and what that
-// credential allows. A nil *Principal stands for a caller of a server that asks for
-// no credentials; it may do everything.
+// Principal is an authenticated caller: the name and the rights of its credential. A nil
+// *Principal stands for a caller of a server without credentials; it has all rights.
 type Principal struct {
 	Name   string
 	Roles  Roles
@@ -33,12 +32,12 @@ const (
 	// RoleOperator administers patterns, settings, queues and writers, changes anyone's
 	// tasks, reconciles effects and revokes leases.
 	RoleOperator
-	// RoleServer administers what all namespaces of a server share: it rotates the keys
-	// that sign fences. RoleOperator does not include it, since an operator's rights end
+	// RoleServer administers the parts that all namespaces of a server share: it rotates the
+	// keys that sign fences. RoleOperator does not include it, since an operator's rights end
 	// with its namespace.
 	RoleServer
 	// RoleMetrics reads the metrics with the names of all namespaces, and nothing else. It is
-	// for a monitoring system: its credential should not read what agents write.
+	// for a monitoring system: its credential should not read texts of agents.
 	RoleMetrics
 
 	// AllRoles is the set of all roles.

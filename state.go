@@ -43,9 +43,9 @@ type Read struct {
 	Key     Key
 	Version Version // 0 means Absent, unless Present is set
 	Absent  bool    // there must be no document, whatever version its deletion had
-	// Present requires that there is something, whatever version; Version is 0 then. It
-	// protects from writing what was deleted meanwhile, not from writing over a change: under
-	// WriteGuarded it is how a commit declares that it means to overwrite unseen.
+	// Present requires a document of any version; Version is 0 then. It prevents a write to a
+	// deleted document, but not the overwriting of a change: under WriteGuarded a commit
+	// declares with it that it overwrites a version that it has not read.
 	Present bool
 }
 
@@ -98,24 +98,24 @@ type Stale struct {
 	Known  bool     // Then is known in full
 	Now    Document // as it is
 	Writes int      // how many commits wrote it since, as far as they are kept
-	// Between are those of these commits before the one that made Now, oldest first: what
-	// each of them left, without its body. At most MaxBetween, the newest; Left tells
-	// how many there were before those.
+	// Between are the documents after each of these commits except the one that made Now,
+	// oldest first and without bodies. At most MaxBetween, the newest; Left returns the number
+	// of the earlier ones.
 	Between []Document
 }
 
 // Left counts the writes before the last that are not in Between.
 func (s *Stale) Left() int { return max(0, s.Writes-1-len(s.Between)) }
 
-// WritePolicy is which callers may commit to the keys of a pattern, and how.
+// WritePolicy defines which callers may commit to the keys of a pattern, and how.
 type WritePolicy uint8
 
 const (
-	// WriteGuarded keeps what is there from being overwritten unseen: a commit that puts,
+	// WriteGuarded protects documents from being overwritten unseen: a commit that puts,
 	// merges or deletes an existing document names the version that it read, or a lease that
 	// claims the key, or an ancestor of it, exclusively, or declares with Read.Present that any
 	// version will do. The first write of a document needs none of these. An exclusive lease of
-	// another holder keeps out each write that does not name it, also the first one of a
+	// another holder blocks each write that does not name it, also the first one of a
 	// document. Additions commute, so they are always free. It is also the policy of keys that
 	// match no pattern.
 	WriteGuarded WritePolicy = iota

@@ -129,10 +129,9 @@ type Question struct {
 	Reads []Read
 }
 
-// LogEntry is one entry in the log of a key that has a single writer: a message, what
-// was decided on it, and the state that this left. The log is append-only; what is
-// older than its bounds is forgotten from its beginning. Kind, Body, Reply and the
-// texts are other agents'.
+// LogEntry is one entry in the log of a key with a single writer: a message, the decision
+// on it, and the resulting state. The log is append-only; entries beyond its bounds are
+// forgotten from its beginning. Kind, Body, Reply and the texts are other agents'.
 type LogEntry struct {
 	Seq     uint64 // counts the key's entries; a log that was forgotten altogether begins again above all forgotten ones
 	Message TaskID

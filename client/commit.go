@@ -67,12 +67,12 @@ func (l *Lease) Commit(ctx context.Context, req Commit) (*CommitResult, error) {
 	return l.g.c.Commit(ctx, req)
 }
 
-// StaleError reports that what a commit is based on has changed, so that nothing was written.
+// StaleError reports that a read of a commit has changed, so that nothing was written.
 // It wraps an *interlock.Error with CodeStale.
 type StaleError struct {
 	Refusal *interlock.Error
-	// Packet describes what changed. Its Message is the same in words that are ready for a
-	// model's prompt, with what other agents wrote quoted in them as data.
+	// Packet describes the changes. Its Message has them in words for a model's prompt, with
+	// texts of other agents quoted as data.
 	interlock.Packet
 }
 
@@ -80,7 +80,7 @@ func (e *StaleError) Error() string { return e.Refusal.Error() }
 
 func (e *StaleError) Unwrap() error { return e.Refusal }
 
-// Seen returns the reads of a commit that depends on documents being as they are here.
+// Seen returns the reads of a commit that depends on the present versions of documents.
 func Seen(documents ...interlock.Document) []interlock.Read {
 	reads := make([]interlock.Read, len(documents))
 	for i := range documents {
@@ -90,10 +90,10 @@ func Seen(documents ...interlock.Document) []interlock.Read {
 	return reads
 }
 
-// SomeVersion returns the reads of a commit that depends on there being a document at each key,
-// whatever version it has. It does not keep from writing over a change: Seen does. A commit
-// that replaces a document without a version that it has Seen, and without a lease on the key,
-// declares so that it means to overwrite what it has not read.
+// SomeVersion returns the reads of a commit that requires a document of any version at each key.
+// It does not prevent the overwriting of a change; Seen does. A commit that replaces a document
+// without a version that it has Seen, and without a lease on the key, declares with it that it
+// overwrites a version that it has not read.
 func SomeVersion(keys ...interlock.Key) []interlock.Read {
 	reads := make([]interlock.Read, len(keys))
 	for i, key := range keys {

@@ -45,11 +45,11 @@ type Config struct {
 	// one loses leases to a pause of the network or the garbage collector.
 	SessionTTL time.Duration
 
-	// RetryFor bounds how long calls go on trying: from the beginning of an outage while no
-	// server answers, from the call while the server reports that it is overloaded or shutting
-	// down. It is looked at after each attempt, so a call may last longer by one and by the
-	// pause before it, of up to 5 s: what bounds a call exactly is its context. 0 means as long
-	// as that allows.
+	// RetryFor bounds the retries of calls: from the beginning of an outage while no server
+	// answers, from the call while the server reports that it is overloaded or shutting down. It
+	// is checked after each attempt, so a call may last longer by one attempt and the pause
+	// before it, of up to 5 s; only its context bounds a call exactly. 0 means that only the
+	// context bounds it.
 	RetryFor time.Duration
 }
 

@@ -13,8 +13,8 @@ import (
 
 // Snapshot is the state of several documents at one moment.
 type Snapshot struct {
-	// Version is that of the namespace's last commit: the moment. It is what Commit.AsOf
-	// and Request.AsOf take.
+	// Version is the version of the namespace's last commit: the moment. Commit.AsOf and
+	// Request.AsOf take it.
 	Version interlock.Version
 	// Documents are in the order in which their keys were named, absent ones among them.
 	Documents []interlock.Document
@@ -33,8 +33,7 @@ func (c *Client) Document(ctx context.Context, key interlock.Key) (interlock.Doc
 
 // Documents reads the guarded state of several keys as it is at one moment: at most
 // interlock.MaxReads of them, with bodies of not more than interlock.MaxReadBytes together
-// (else the error has code "body_too_large"). It sees what every commit has written that was
-// answered before.
+// (else the error has code "body_too_large"). It sees every commit that was answered before.
 func (c *Client) Documents(ctx context.Context, keys ...interlock.Key) (Snapshot, error) {
 	return c.documents(ctx, 0, keys)
 }

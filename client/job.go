@@ -27,10 +27,9 @@ func (j *Job) Task() interlock.Task { return j.task }
 // Lease is the lease on the task's keys. It ends with the job: release it not.
 func (j *Job) Lease() *Lease { return j.lease }
 
-// Documents are the guarded state of the task's keys as it was when the job was handed
-// out, absent ones among them: their Version is what a commit that creates them names as
-// read. Bodies of more than interlock.MaxReadBytes together
-// are as they were when Handle was called.
+// Documents returns the guarded state of the task's keys at the assignment of the job, with
+// absent documents: a commit that creates one names its Version as read. Bodies of more than
+// interlock.MaxReadBytes together are as they were when Handle was called.
 func (j *Job) Documents() []interlock.Document { return j.documents }
 
 // Document is the one of a key, absent if there is none.

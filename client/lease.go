@@ -277,8 +277,8 @@ func (l *Lease) Notes() []interlock.Note { return slices.Clone(l.look().Notes) }
 // waited, or while the lease was parked, or there is a Packet: read again before thinking.
 func (l *Lease) Changed() bool { return l.look().Changed }
 
-// Packet returns what documents at the lease's keys changed after Request.AsOf, or while the
-// request waited: nil if none did. Its Message is ready for a prompt.
+// Packet describes the documents at the lease's keys that changed after Request.AsOf, or while
+// the request waited. It is nil if none did. Its Message is ready for a prompt.
 func (l *Lease) Packet() *interlock.Packet {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
@@ -391,8 +391,8 @@ func releasedHere(g *grant) *interlock.Error {
 	}
 }
 
-// Release returns the handle; the last handle of a lease frees it. Calling it again returns
-// what the first call returned. An *interlock.Error reports that the lease was already gone,
+// Release returns the handle; the last handle of a lease frees it. Further calls return the
+// result of the first one. An *interlock.Error reports that the lease was already gone,
 // and why (expired, taken, revoked); with CodeOutcomeUnknown ctx ended before the answer came,
 // and the release continues in the background.
 func (l *Lease) Release(ctx context.Context, out Outcome) error {

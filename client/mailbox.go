@@ -78,8 +78,8 @@ func (m *Message) wire() (interlock.TaskSpec, error) {
 }
 
 // Log reads the log of a key that has a single writer, from the entry with the number from
-// on, or from the oldest that is kept. It asks for more as it goes, and ends with what
-// there is then. After an error nothing more comes.
+// on, or from the oldest that is kept. It fetches more as it goes, and ends at the present
+// end of the log. After an error it ends.
 func (c *Client) Log(ctx context.Context, key interlock.Key, from uint64) iter.Seq2[interlock.LogEntry, error] {
 	return func(yield func(interlock.LogEntry, error) bool) {
 		for {

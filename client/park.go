@@ -67,11 +67,12 @@ type ResumeRequest struct {
 }
 
 // Resume makes a parked lease held again, by this client. Lease.Changed and Lease.Moved report
-// what others may have written meanwhile: read that again. The errors are those of Acquire.
+// the keys that others may have written meanwhile: read these again. The errors are those of
+// Acquire.
 //
-// A lease that asks a person is resumed by the answer: [Lease.Decision] has it. Until then this
-// waits if OnConflict asks for that, and else the error has code "parked". If it was denied,
-// the error has code "denied".
+// The answer resumes a lease that asks a person; [Lease.Decision] has it. Until then Resume waits
+// if OnConflict asks for that; otherwise the error has code "parked". After a denial the error has
+// code "denied".
 //
 // Giving up, or losing the place in line, ends the resumption only: the lease is parked as it
 // was, for the rest of its time, and can be resumed again. If ctx ends before the answer, the

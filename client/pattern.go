@@ -26,8 +26,8 @@ func (c *Client) DropPattern(ctx context.Context, name string) error {
 	return err
 }
 
-// RevertPattern sets a key pattern to what an earlier revision of it said, also one that
-// was dropped; with revision 0 to the one before the present one.
+// RevertPattern restores an earlier revision of a key pattern, also of a deleted one; revision 0
+// is the revision before the present one.
 func (c *Client) RevertPattern(ctx context.Context, name string, revision uint64) error {
 	k := c.newCall(proto.OpRevertPattern)
 	k.op.Name, k.op.Revision = name, revision

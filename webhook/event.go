@@ -103,7 +103,7 @@ func typeOf(ev *record.Event) string {
 	return ""
 }
 
-// Types returns the names of the types that a webhook can list, with what each is about.
+// Types returns the names of the types that a webhook can list, with their descriptions.
 func Types() (names, about []string) {
 	for i := range types {
 		names, about = append(names, types[i].name), append(about, types[i].about)

@@ -20,8 +20,8 @@ const LinkPath = "/v1/approve/"
 // maxLink bounds how long a link can be used.
 const maxLink = 7 * 24 * time.Hour
 
-// Link is what the token of a link is bound to: one question, one webhook, one generation of its
-// secrets, and a time. It answers once, since an answered question is not asked any more.
+// Link is the content of a link's token: one question, one webhook, one generation of its secrets,
+// and a time. It answers once, because an answered question is not open any more.
 type Link struct {
 	Namespace  interlock.Namespace
 	Webhook    string
@@ -90,9 +90,9 @@ func parseToken(token string) (l Link, payload, sum []byte, err error) {
 	return l, payload, sum, nil
 }
 
-// Open returns what a token is bound to, and the webhook. An error means that this server never
-// signed it, or that its webhook has other keys by now. Whether it has expired is for the caller
-// to compare, since a page explains it.
+// Open returns the link of a token, and the webhook. An error means that this server never signed
+// it, or that its webhook has other keys by now. The caller checks whether it has expired, because
+// a page explains that.
 func (s *Sender) Open(token string) (l Link, w engine.WebhookView, err error) {
 	l, payload, sum, err := parseToken(token)
 	if err != nil {

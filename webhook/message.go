@@ -25,7 +25,7 @@ type Body struct {
 	Data      Data      `json:"data"`
 }
 
-// Data is what a message is about.
+// Data is the content of a message.
 type Data struct {
 	Namespace string `json:"namespace"`
 	Text      string `json:"text"` // one sentence

@@ -22,7 +22,7 @@ type Targets struct {
 	hosts []string
 }
 
-// ParseTargets reads what the operator of the server allows besides public addresses: networks
+// ParseTargets parses the targets that the operator allows besides public addresses: networks
 // (10.1.0.0/16), addresses and the names of hosts.
 func ParseTargets(allow []string) (*Targets, error) {
 	t := &Targets{}

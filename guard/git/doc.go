@@ -1,6 +1,6 @@
-// Package git is the guard of a git repository on the side of the server: a pre-receive hook
-// that refuses a push which changes what another agent holds. The package lfs below it is the
-// same for stock Git LFS clients.
+// Package git is the guard of a git repository on the git server: a pre-receive hook that
+// refuses a push which changes paths that another agent holds. The package lfs below it does
+// the same for stock Git LFS clients.
 //
 //	git push ──► git receive-pack ──► pre-receive ──► Interlock
 //	                                      │      GET the holders of repo:web/src/auth.ts

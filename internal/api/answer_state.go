@@ -119,8 +119,8 @@ type StaleDocument struct {
 	Now  DocumentState `json:"now"`
 	// The number of writes since then, as far as they are kept.
 	Writes int `json:"writes,omitempty" min:"1"`
-	// The writes before the one that made now, oldest first: the newest 15. The difference is what
-	// all of them made together.
+	// The writes before the one that made now, oldest first: the newest 15. The difference is the
+	// combined change of all of them.
 	Between []DocumentState `json:"between,omitempty" max:"15"`
 	// The number of earlier ones.
 	Left int        `json:"more_between,omitempty" min:"1"`

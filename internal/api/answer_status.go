@@ -51,9 +51,9 @@ type ServerCounts struct {
 	Journal  JournalStatus `json:"journal"`
 }
 
-// JournalStatus is how the journal of a server is.
+// JournalStatus is the state of a server's journal.
 type JournalStatus struct {
-	// What keeps it: a directory, etcd or memory alone; left out where that is not known.
+	// The backend: a directory, etcd or memory; left out if unknown.
 	Kind string `json:"kind,omitempty" enum:"file,etcd,memory"`
 	// The oldest entry that is kept.
 	First interlock.Index `json:"first,string"`

@@ -177,16 +177,15 @@ type Holder struct {
 // CycleStep is one wait of a deadlock.
 type CycleStep struct {
 	Name
-	// What it waits for, and the next one has or is ahead for; empty for a declared wait for the
-	// next one.
+	// The key that it waits for, and that the next one holds or is ahead for; empty for a declared
+	// wait for the next one.
 	Key string `json:"key"`
 	// As Mode; empty for a declared wait.
 	Mode string `json:"mode"`
 	// Whether its wait was ended.
 	Victim bool `json:"victim"`
-	// How the next one is in its way: holds, or ahead, which stands before it in line and wants what
-	// excludes it; empty at a barrier, for a declared wait, and in what an older version has
-	// decided.
+	// How the next one blocks it: holds, or ahead, which is ahead in line with a mode that excludes
+	// it; empty at a barrier, for a declared wait, and in decisions of an older version.
 	Next string `json:"next"`
 }
 

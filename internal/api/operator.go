@@ -1,7 +1,6 @@
 package api
 
-// KeyPattern is a pattern as it is shown: what PUT takes, and its name. What is not set is left
-// out.
+// KeyPattern is a pattern with its name and the settings that PUT takes. Unset ones are left out.
 //
 //schema:required preempt,park,on_deadlock,write
 type KeyPattern struct {

@@ -111,8 +111,8 @@ type RevertRequest struct {
 	Revision uint64 `json:"revision,omitempty" min:"1" max:"9007199254740992"`
 }
 
-// Quota is what a namespace or a principal may take. What is left out is bounded by the limits of
-// the version only.
+// Quota bounds a namespace or a principal. Only the limits of the version bound fields that are
+// left out.
 type Quota struct {
 	// Keys held or waited for.
 	Keys int `json:"keys,omitempty" min:"0" max:"2147483647"`

@@ -35,8 +35,7 @@ type Sender struct {
 	Wait Milliseconds `json:"wait_ms,omitempty"`
 }
 
-// Question is what a person is to decide: the body of POST /v1/leases/{id}/ask, and a part of a
-// task.
+// Question is a question to a person: the body of POST /v1/leases/{id}/ask, and a part of a task.
 type Question struct {
 	// The question to the person.
 	Text string `json:"question" min:"1" max:"MaxQuestionBytes"`
