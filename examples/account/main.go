@@ -15,6 +15,8 @@ import (
 
 func main() { program.Main(run) }
 
+var namespace = program.Namespace("account")
+
 const (
 	customer interlock.Key = "account:12345"
 	merchant interlock.Key = "account:777"
@@ -146,7 +148,7 @@ func (b *bank) tell(what string) func(account.Reply, error) (account.Reply, erro
 }
 
 func (b *bank) hire(ctx context.Context, agent string) (*client.Client, error) {
-	c, err := client.Dial(ctx, client.Config{Addrs: []string{b.addr}, Agent: agent})
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{b.addr}, Namespace: namespace, Agent: agent})
 	if err == nil {
 		b.staff = append(b.staff, c)
 	}

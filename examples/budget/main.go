@@ -14,6 +14,8 @@ import (
 
 func main() { program.Main(run) }
 
+var namespace = program.Namespace("budget")
+
 // The two keys of a model, and an operator's rules for all such keys.
 const (
 	calls = interlock.Key("model:large/calls")
@@ -88,7 +90,7 @@ type office struct {
 }
 
 func (o *office) hire(ctx context.Context, agent string) (*client.Client, error) {
-	c, err := client.Dial(ctx, client.Config{Addrs: []string{o.addr}, Agent: agent})
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{o.addr}, Namespace: namespace, Agent: agent})
 	if err == nil {
 		o.staff = append(o.staff, c)
 	}

@@ -1,13 +1,9 @@
 #!/usr/bin/env bash
 # A guard in a git repository: whatever an agent has on its disk, it cannot push a file
 # that another agent holds, nor one for which it lost its lease.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-export HOME=$work GIT_CONFIG_NOSYSTEM=1 LC_ALL=C # nobody's own configuration
+source "$(dirname "$0")/../example.sh" git
+cd "$dir"
+export HOME=$dir GIT_CONFIG_NOSYSTEM=1 LC_ALL=C # nobody's own configuration
 
 # The repository on the side of the server, with its hook.
 git init -q --bare -b main web.git
@@ -46,7 +42,8 @@ change ann README.md "read me"
 push ann
 
 # ann holds a directory while she works in it.
-eval "$(interlock lock repo:web/src --agent ann --purpose 'rename the session type' 2> lock.log)"
+answer=$(quiet interlock lock repo:web/src --agent ann --purpose 'rename the session type')
+eval "$answer"
 lease=$INTERLOCK_LEASE
 unset INTERLOCK_LEASE # the hook runs on this machine here, and would find it
 

@@ -1,20 +1,16 @@
 #!/usr/bin/env bash
 # Git LFS locks as leases, as a git-lfs client asks for them: what an agent holds is
 # locked, and what is locked is held.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
+source "$(dirname "$0")/../example.sh" curl
 
 exec 3< <(exec interlock guard git lfs --repo web --listen 127.0.0.1:0)
-guard=$!
-trap 'kill $guard' EXIT
-read -r ready <&3
+servers+=($!)
+read -r ready <&3 || fail "the guard does not start"
 locks=http://${ready#ready http=}/locks
 
 call() { # user method path [body]
     curl -sS -u "$1:" -X "$2" "$locks$3" -H 'Content-Type: application/vnd.git-lfs+json' ${4:+-d "$4"}
 }
-field() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
 
 # git lfs lock art/logo.png
 id=$(call ann POST '' '{"path": "art/logo.png"}' | field id)
@@ -22,7 +18,7 @@ echo "interlock says: $(interlock key get repo:web/art/logo.png | sed -n '/^ann 
 echo "ben is told: $(call ben POST '' '{"path": "art/logo.png"}' | field message | sed 's/since .*/since TIME/')"
 
 # git push asks what others have locked. An agent's lease counts.
-interlock lock repo:web/art/icon.png --agent painter-3 > /dev/null 2>&1
+quiet interlock lock repo:web/art/icon.png --agent painter-3 > /dev/null
 call ben POST /verify '{}' | grep -o '"theirs".*' | grep -o '"path":"[^"]*"' | sed 's/^/theirs: /'
 
 # git lfs unlock art/logo.png

@@ -1,29 +1,23 @@
 #!/usr/bin/env bash
 # A guard before an HTTP API: agents have no credential for the API, the guard has,
 # and lets through who holds the lease.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-here=$(dirname "$0")
-url=${INTERLOCK_URL:-http://127.0.0.1:7420}
-work=$(mktemp -d)
-servers=()
-trap 'kill "${servers[@]}" 2> /dev/null; rm -rf "$work"' EXIT
+source "$(dirname "$0")/../example.sh" curl python3
 
 # The API, and the guard before it. Each says where it listens.
-echo "token-of-the-api" > "$work/token"
-exec 3< <(exec python3 "$here/api.py" "$work/token")
+echo "token-of-the-api" > "$dir/token"
+exec 3< <(exec python3 "$here/api.py" "$dir/token")
 servers+=($!)
-read -r api <&3
-exec 4< <(exec env API_TOKEN="$(cat "$work/token")" interlock guard http --config "$here/guard.json" --upstream "$api" \
-    --listen 127.0.0.1:0 --record "$work/records" --calls "$work/calls")
-servers+=($!)
-read -r ready <&4
+read -r api <&3 || fail "the API does not start"
+exec 4< <(exec env API_TOKEN="$(cat "$dir/token")" interlock guard http --config "$here/guard.json" --upstream "$api" \
+    --listen 127.0.0.1:0 --record "$dir/records" --calls "$dir/calls")
+watch=$!
+servers+=("$watch")
+read -r ready <&4 || fail "the guard does not start"
 guard=http://${ready#ready http=}
 
-field() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
-acquire() { curl -sS "$url/v1/leases" -H 'Content-Type: application/json' -d "{\"agent\": \"$1\", \"claims\": [{\"key\": \"account:12345\"}]}" | field id; }
-release() { curl -sS "$url/v1/leases/$1/release" -H 'Content-Type: application/json' -d '{}' > /dev/null; }
+post() { curl -sS "$INTERLOCK_URL$1" "${headers[@]}" -H 'Content-Type: application/json' -d "$2"; }
+acquire() { post /v1/leases "{\"agent\": \"$1\", \"claims\": [{\"key\": \"account:12345\"}]}" | field id; }
+release() { post "/v1/leases/$1/release" '{}' > /dev/null; }
 charge() { curl -sS "$guard/accounts/12345/fees" ${1:+-H "Interlock-Lease: $1"} -d 35; }
 
 echo "straight to the API: $(curl -sS "$api/accounts/12345")"
@@ -43,8 +37,8 @@ echo "a path that no route allows: $(curl -sS --path-as-is "$guard/accounts/1234
 release "$support"
 
 # Who did what. A guard that is told to stop ends its calls, and so their records, first.
-kill "${servers[1]}" && wait "${servers[1]}"
+kill "$watch" && wait "$watch"
 echo "recorded:"
 while read -r record; do
     echo "  $(field agent <<< "$record" || true) $(field method <<< "$record") $(field path <<< "$record") $(grep -o '"status":[0-9]*' <<< "$record")"
-done < "$work/records"
+done < "$dir/records"

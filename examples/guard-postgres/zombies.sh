@@ -3,22 +3,26 @@
 # lease of one expires meanwhile, that of the other is revoked. Both wake up too late
 # and write what they had decided.
 #
-# Start a server first: interlock serve --data-dir data. The database is the one that
-# PGHOST, PGDATABASE and so on name; it gets a table account.
-set -euo pipefail
+# The database is the one that PGHOST, PGDATABASE and so on name. The script makes the schema
+# example_zombies there.
+source "$(dirname "$0")/../example.sh" psql
 
 sql() { psql --no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 --set VERBOSITY=terse; }
 
 # As the owner of the tables, once.
 interlock guard postgres install
-sql <<<"CREATE TABLE account (id bigint PRIMARY KEY, balance bigint); INSERT INTO account VALUES (12345, 1000);"
-interlock guard postgres attach --table account --key 'account:{id}'
+PGOPTIONS="-c client_min_messages=warning" sql <<<"
+DROP SCHEMA IF EXISTS example_zombies CASCADE;
+CREATE SCHEMA example_zombies;
+CREATE TABLE example_zombies.account (id bigint PRIMARY KEY, balance bigint);
+INSERT INTO example_zombies.account VALUES (12345, 1000);"
+interlock guard postgres attach --table example_zombies.account --key 'account:{id}' --for "$namespace"
 
 # under FENCE STATEMENT is one transaction.
 under() {
     sql <<END
 BEGIN;
-SELECT interlock.enter('default', 'account:12345', $1) \g /dev/null
+SELECT interlock.enter('$namespace', 'account:12345', $1) \g /dev/null
 $2;
 COMMIT;
 END
@@ -33,11 +37,13 @@ tell() {
 # agent NAME FEE [frozen] is one agent. Its thinking takes minutes in real life; a frozen
 # one is stopped in the middle of it.
 agent() {
-    eval "$(interlock lock account:12345 --agent "$1" --ttl 1s --grace 1ms --wait 30s 2>/dev/null)"
-    balance=$(under "$INTERLOCK_FENCE" "SELECT balance FROM account WHERE id = 12345")
+    lease=$(quiet interlock lock account:12345 --agent "$1" --ttl 1s --grace 1ms --wait 30s)
+    eval "$lease"
+    balance=$(under "$INTERLOCK_FENCE" "SELECT balance FROM example_zombies.account WHERE id = 12345")
     echo "$1: reads $balance under fence $INTERLOCK_FENCE"
     if [ "${3-}" = frozen ]; then kill -STOP "$BASHPID"; fi
-    tell "$1" "charges $2" under "$INTERLOCK_FENCE" "UPDATE account SET balance = $((balance - $2)) WHERE id = 12345"
+    tell "$1" "charges $2" under "$INTERLOCK_FENCE" \
+        "UPDATE example_zombies.account SET balance = $((balance - $2)) WHERE id = 12345"
 }
 
 # freezes PID waits until an agent is frozen.
@@ -57,5 +63,5 @@ agent billing-3 35
 
 wakes $first
 wakes $second
-tell somebody "writes without a fence" sql <<<"UPDATE account SET balance = 0;"
-echo "balance: $(sql <<<"SELECT balance FROM account;")"
+tell somebody "writes without a fence" sql <<<"UPDATE example_zombies.account SET balance = 0;"
+echo "balance: $(sql <<<"SELECT balance FROM example_zombies.account;")"

@@ -14,15 +14,17 @@ import (
 
 func main() { program.Main(run) }
 
+var namespace = program.Namespace("lease")
+
 const account = interlock.Key("account:12345")
 
 func run(ctx context.Context, addr string, out io.Writer) error {
-	billing, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Agent: "billing"})
+	billing, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Namespace: namespace, Agent: "billing"})
 	if err != nil {
 		return err
 	}
 	defer leave(billing)
-	support, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Agent: "support"})
+	support, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Namespace: namespace, Agent: "support"})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 
 func main() { program.Main(run) }
 
+var namespace = program.Namespace("partition")
+
 const (
 	site  = interlock.Key("crawl:example.com")
 	parts = 6
@@ -68,7 +70,7 @@ type crawler struct {
 }
 
 func hire(ctx context.Context, addr, name string, index *index) (*crawler, error) {
-	c, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Agent: name})
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Namespace: namespace, Agent: name})
 	if err != nil {
 		return nil, err
 	}

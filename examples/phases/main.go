@@ -16,6 +16,8 @@ import (
 
 func main() { program.Main(run) }
 
+var namespace = program.Namespace("phases")
+
 const barrier = interlock.Key("release:42/phase")
 
 var (
@@ -53,7 +55,7 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 
 // work is one agent's way through all phases.
 func work(ctx context.Context, addr, agent string, book *logbook) error {
-	c, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Agent: agent})
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{addr}, Namespace: namespace, Agent: agent})
 	if err != nil {
 		return err
 	}

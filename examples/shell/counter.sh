@@ -2,11 +2,7 @@
 # Ten shells add one to a number in a file, each under a lease, and each shows its
 # fence at the file: a shell that was frozen until its lease had passed on would be
 # refused there.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/../example.sh" flock
 export counter=$dir/counter
 echo 0 >"$counter"
 echo 0 >"$counter.fence"
@@ -18,7 +14,7 @@ guard() {
         flock 9
         read -r seen <"$counter.fence"
         if ((seen > $1)); then
-            echo "fence $1 is stale, the counter has seen $seen" >&2
+            echo "fence $1 is stale, the counter has seen fence $seen" >&2
             exit 65
         fi
         echo "$1" >"$counter.fence"
@@ -36,7 +32,7 @@ export -f guard add_one
 for _ in {1..10}; do
     interlock run --quiet counter -- bash -c add_one &
 done
-wait
+finish
 echo "ten shells, and the counter says $(<"$counter")"
 
 INTERLOCK_FENCE=1 add_one || echo "a late shell is refused with exit code $?"

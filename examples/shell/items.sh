@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # Eight workers race for the next of forty items. Each item has one winner: a worker
 # asks for any one member of the pool, and gets exactly one that nobody else has.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/../example.sh"
 
 interlock pattern set item 'item:{n:int}' --member 'item:{1..40}'
 
@@ -17,5 +13,5 @@ work() {
     done
 }
 for n in {1..8}; do work "worker-$n" & done
-wait
+finish
 echo "items taken: $(cat "$dir"/worker-* | wc -l), taken twice: $(sort "$dir"/worker-* | uniq -d | wc -l)"

@@ -1,18 +1,11 @@
 #!/usr/bin/env bash
 # A lease's whole life over HTTP, with curl: asked for, refused to another agent,
 # waited for, renewed, checked, given back with a note, handed on.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-url=${INTERLOCK_URL:-http://127.0.0.1:7420}
+source "$(dirname "$0")/../example.sh" curl
 
 call() { # method path [body]
-    curl -sS -X "$1" "$url$2" -H 'Content-Type: application/json' ${3:+-d "$3"}
+    curl -sS -X "$1" "$INTERLOCK_URL$2" "${headers[@]}" -H 'Content-Type: application/json' ${3:+-d "$3"}
 }
-
-# field NAME takes the first string of that name out of an answer. A program uses
-# a JSON library; a script that only has a shell can do with this.
-field() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
 
 answer=$(call POST /v1/leases '{"agent": "billing-7", "purpose": "apply late fee", "claims": [{"key": "account:12345"}]}')
 lease=$(field id <<<"$answer")

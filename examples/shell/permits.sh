@@ -2,11 +2,7 @@
 # An organisation may have two runs at a time, and ten callers come at once: exactly
 # two are admitted, and eight are told so at once, with exit code 75 and what they
 # could do instead.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/../example.sh"
 runs=org:acme/runs
 
 interlock pattern set runs 'org:{org}/runs' --capacity 2
@@ -17,7 +13,7 @@ ask() { # number
     echo "$code" >"$dir/$1.code"
 }
 for n in {1..10}; do ask "$n" & done
-wait
+finish
 echo "admitted: $(cat "$dir"/*.code | grep -cx 0), refused with 75: $(cat "$dir"/*.code | grep -cx 75)"
 
 # The permits of those who were admitted come back when they are done.

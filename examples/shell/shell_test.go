@@ -26,7 +26,7 @@ support-2: released
 `
 
 const counter = `ten shells, and the counter says 10
-fence 1 is stale, the counter has seen 10
+fence 1 is stale, the counter has seen fence 10
 a late shell is refused with exit code 65
 `
 
@@ -79,7 +79,9 @@ func TestExamples(t *testing.T) {
 		t.Run(tt.script, func(t *testing.T) {
 			tools.Need(t, "bash", "curl")
 			shared := t.TempDir()
-			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--files", shared}})
+			server := launchtest.Start(t, launch.Config{
+				DataDir: t.TempDir(), Args: []string{"--files", "example-shell-files=" + shared},
+			})
 			cmd := exec.CommandContext(t.Context(), tt.script)
 			cmd.Env = append(cmd.Environ(),
 				"PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"),

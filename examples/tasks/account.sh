@@ -2,14 +2,10 @@
 # Twenty agents charge and credit one account at once. None of them may write it: they
 # send, and the account's writer decides, one message after the other. A worker that is
 # killed in the middle loses nothing.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/../example.sh"
 export dir
 
-interlock queue set accounts --backoff 10ms --grace 100ms 2>/dev/null
+quiet interlock queue set accounts --backoff 10ms --grace 100ms
 interlock writer set account --queue accounts --shape 'account:{id}'
 
 cat >"$dir/teller" <<'TELLER'
@@ -25,12 +21,12 @@ fi
 interlock task ack "$((cents + amount))" --put "$INTERLOCK_KEYS=$((cents + amount))"
 TELLER
 
-interlock message send account:1 credit 10000 --agent branch >/dev/null 2>&1
+quiet interlock message send account:1 credit 10000 --agent branch >/dev/null
 for n in {1..10}; do
-    interlock message send account:1 fee --agent "billing-$n" -- -50 >/dev/null 2>&1 &
-    interlock message send account:1 credit 20 --agent "support-$n" >/dev/null 2>&1 &
+    quiet interlock message send account:1 fee --agent "billing-$n" -- -50 >/dev/null &
+    quiet interlock message send account:1 credit 20 --agent "support-$n" >/dev/null &
 done
-wait
+finish
 interlock state set account:1 1000000 2>/dev/null || echo "around the writer: refused with $?"
 
 { interlock task work accounts --quiet --idle 0 --ttl 1s --agent teller-1 -- bash "$dir/teller" || died=$?; } 2>/dev/null

@@ -3,14 +3,13 @@
 # not wait, and does not ask again every minute: it leaves a task, which waits for the
 # account. Its worker finds the card network down and is asked again in 60 seconds, which
 # an operator cuts short.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
+source "$(dirname "$0")/../example.sh"
 
-interlock queue set billing --max-attempts 3 2>/dev/null
+quiet interlock queue set billing --max-attempts 3
 
-eval "$(interlock lock account:12345 --agent support-2 --purpose goodwill 2>/dev/null)"
-task=$(interlock task create billing '{"fee": 3500}' --key account:12345 --agent billing-7 2>/dev/null)
+lease=$(quiet interlock lock account:12345 --agent support-2 --purpose goodwill)
+eval "$lease"
+task=$(quiet interlock task create billing '{"fee": 3500}' --key account:12345 --agent billing-7)
 echo "billing-7 has left a task and goes on"
 interlock task work billing --quiet --idle 0 -- echo "never: the account is taken"
 interlock unlock

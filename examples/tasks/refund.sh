@@ -1,13 +1,9 @@
 #!/usr/bin/env bash
 # A refund above a limit needs a person's word. The task asks, and holds neither account
 # nor worker meanwhile; the person sees who asks, why, and what has changed since.
-#
-# Start a server first: interlock serve --data-dir data
-set -euo pipefail
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+source "$(dirname "$0")/../example.sh"
 
-interlock queue set refunds 2>/dev/null
+quiet interlock queue set refunds
 interlock state set balance:12 5000 >/dev/null
 
 cat >"$dir/refund" <<'REFUND'
@@ -17,10 +13,10 @@ if ((amount > 1000)) && [[ $INTERLOCK_APPROVAL != approved ]]; then
 fi
 interlock task ack "refunded $amount" --put "balance:12=$(($(interlock state get balance:12 2>/dev/null) - amount))"
 REFUND
-work() { interlock task work refunds --quiet --idle 0 --agent refunds-1 -- bash "$dir/refund" 2>/dev/null; }
+work() { quiet interlock task work refunds --quiet --idle 0 --agent refunds-1 -- bash "$dir/refund"; }
 
-small=$(interlock task create refunds 300 --key balance:12 2>/dev/null)
-large=$(interlock task create refunds 1200 --key balance:12 --purpose "ticket 77" --agent support-2 2>/dev/null)
+small=$(quiet interlock task create refunds 300 --key balance:12)
+large=$(quiet interlock task create refunds 1200 --key balance:12 --purpose "ticket 77" --agent support-2)
 work
 interlock task wait "$small"
 interlock state set balance:12 4000 --if-version "$(interlock state version balance:12)" --agent fees-2 --note "fee of 700" >/dev/null

@@ -16,6 +16,8 @@ import (
 
 func main() { program.Main(run) }
 
+var namespace = program.Namespace("verify")
+
 const (
 	account = interlock.Key("account:12345")
 	balance = interlock.Key("account:12345/balance") // in cents
@@ -159,7 +161,7 @@ func changed(old interlock.Document, change func(*terms)) (interlock.Write, erro
 }
 
 func hire(ctx context.Context, addr, agent string) (*client.Client, error) {
-	return client.Dial(ctx, client.Config{Addrs: []string{addr}, Agent: agent})
+	return client.Dial(ctx, client.Config{Addrs: []string{addr}, Namespace: namespace, Agent: agent})
 }
 
 // leave ends a session, also when the program was interrupted.

@@ -15,6 +15,8 @@ import (
 
 func main() { program.Main(run) }
 
+var namespace = program.Namespace("writer")
+
 const bolts interlock.Key = "stock:bolts"
 
 func run(ctx context.Context, addr string, out io.Writer) error {
@@ -112,7 +114,7 @@ func (s *shop) ask(ctx context.Context, agent, kind string, n int) error {
 }
 
 func (s *shop) hire(ctx context.Context, agent string) (*client.Client, error) {
-	c, err := client.Dial(ctx, client.Config{Addrs: []string{s.addr}, Agent: agent})
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{s.addr}, Namespace: namespace, Agent: agent})
 	if err == nil {
 		s.staff = append(s.staff, c)
 	}

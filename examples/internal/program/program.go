@@ -5,9 +5,18 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
+
+	"github.com/interlockdev/interlock"
 )
+
+// Namespace returns a namespace for one run of an example: example-NAME-RANDOM. With namespaces of
+// their own, examples run in any order on one server, and again.
+func Namespace(name string) interlock.Namespace {
+	return interlock.Namespace(fmt.Sprintf("example-%s-%08x", name, rand.Uint32()))
+}
 
 // Main calls run with the address of the flag -grpc, and exits with code 1 if it fails. Its
 // context ends with Ctrl-C.
