@@ -157,6 +157,35 @@ func (c *call) getOpenAPI() {
 	c.plain("application/json", part)
 }
 
+// docsURL is where the documentation begins.
+const docsURL = "https://github.com/interlockdev/interlock/blob/main/docs/http.md"
+
+// getRoot is GET /: where things are.
+func (c *call) getRoot() {
+	j := c.reply()
+	j.str("name", "interlock")
+	j.str("version", c.s.version)
+	j.open("links")
+	for _, link := range [][2]string{
+		{"openapi", "/openapi.json"},
+		{"guide", "/llms.txt"},
+		{"health", "/healthz"},
+		{"ready", "/readyz"},
+		{"status", "/v1/status"},
+		{"namespace", "/v1/namespace"},
+		{"leases", "/v1/leases"},
+		{"keys", "/v1/keys"},
+		{"docs", docsURL},
+	} {
+		j.str(link[0], link[1])
+	}
+	j.close()
+	j.close()
+	j.b = append(j.b, '\n')
+	c.plain("application/json", j.b)
+	j.free()
+}
+
 // getGuide is GET /llms.txt.
 func (c *call) getGuide() { c.plain("text/plain; charset=utf-8", llmsFile) }
 

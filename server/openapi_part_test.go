@@ -98,3 +98,22 @@ func TestGuide(t *testing.T) {
 		t.Errorf("the guide has only %d requests with a body", bodies)
 	}
 }
+
+// TestRoot follows each link of GET /, without a credential: no link leads nowhere, and the answer has
+// nothing that /openapi.json does not have.
+func TestRoot(t *testing.T) {
+	d := newDoor(t)
+	root := d.get("/").want(200).is("name", "interlock")
+	links, _ := root.at("links").(map[string]any)
+	for name, link := range links {
+		if path, _ := link.(string); strings.HasPrefix(path, "/") {
+			d.get(path).want(200)
+		} else if path != docsURL {
+			t.Errorf("link %s leads to %v", name, link)
+		}
+	}
+	if version := root.str("version"); !strings.Contains(d.get("/openapi.json").want(200).raw, version) {
+		t.Errorf("the version %s is not that of the document", version)
+	}
+	d.post("/", "{}").want(405, "method_not_allowed")
+}

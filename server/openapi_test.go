@@ -391,6 +391,7 @@ func samples() []sample {
 		{"GET", "/metrics", "", ""},
 		{"GET", "/openapi.json", "", ""},
 		{"GET", "/llms.txt", "", ""},
+		{"GET", "/", "", ""},
 	}
 }
 
@@ -457,7 +458,7 @@ func TestUndocumentedPathsAreUnknown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		for _, path := range []string{
-			"/", "/v1", "/v1/", "/v2/leases", "/v1/lease", "/v1/leases/", "/v1/leases//renew", "/v1/leases/x/y/z",
+			"/v1", "/v1/", "/v2/leases", "/v1/lease", "/v1/leases/", "/v1/leases//renew", "/v1/leases/x/y/z",
 			"/v1/LEASES", "/v1%2Fkeys", "/healthz/", "//healthz", "/v1/../healthz", "/v1/keys"[:7], "/v1/fences/",
 			"/debug/pprof/", "/favicon.ico",
 		} {

@@ -216,7 +216,7 @@ func tourFaults(d *door) {
 				continue
 			}
 			switch c.path {
-			case "/healthz", "/readyz", "/metrics", "/openapi.json", "/llms.txt", "/v1/fences/keys":
+			case "/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/llms.txt", "/v1/fences/keys":
 				continue
 			}
 			d.sample(c, c.path, c.body).want(status, string(code))
@@ -242,6 +242,7 @@ func tourFaults(d *door) {
 	d.get("/metrics").want(200)
 	d.get("/openapi.json").want(200)
 	d.get("/llms.txt").want(200)
+	d.get("/").want(200).is("links.openapi", "/openapi.json")
 	d.server.shard = trimmedShard{healthy}
 	d.get("/v1/events?from=2").want(410, "history_trimmed")
 	d.get("/v1/watch?from=2").want(410, "history_trimmed")
@@ -277,7 +278,7 @@ func tourCredentials(d *door) {
 	}
 	for _, c := range samples() {
 		switch c.path {
-		case "/healthz", "/readyz", "/openapi.json", "/llms.txt", "/v1/fences/keys":
+		case "/", "/healthz", "/readyz", "/openapi.json", "/llms.txt", "/v1/fences/keys":
 			continue
 		}
 		d.sample(c, c.path, c.body).want(401, "unauthenticated")

@@ -38,7 +38,7 @@ func ownSamples() []sample {
 
 // ofTheProcess are the operations that a former owner of the shard still answers: they are
 // about the process alone.
-var ofTheProcess = map[string]bool{"/healthz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true}
+var ofTheProcess = map[string]bool{"/": true, "/healthz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true}
 
 // From the moment when another server owns the shard, it gets no answer, whatever is asked first:
 // each operation is tried at a server that has not noticed yet.

@@ -29,6 +29,7 @@ type method struct {
 
 // openRoutes need no credential: they show nothing of any tenant.
 var openRoutes = []route{
+	{"/", []method{{"GET", (*call).getRoot, mayAnything, nil}}},
 	{"/healthz", []method{{"GET", (*call).getHealth, mayAnything, nil}}},
 	{"/readyz", []method{{"GET", (*call).getReadiness, mayAnything, []string{"role"}}}},
 	{"/openapi.json", []method{{"GET", (*call).getOpenAPI, mayAnything, []string{"tag"}}}},
@@ -39,7 +40,7 @@ var openRoutes = []route{
 // aboutProcess are the paths that a standby answers too: they are about the process, not
 // about the shard.
 var aboutProcess = map[string]bool{
-	"/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true,
+	"/": true, "/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true,
 }
 
 var routes = []route{
