@@ -96,6 +96,7 @@ func ids(list []got) (ids []string) {
 type rig struct {
 	*testing.T
 	receiver *receiver
+	config   shard.Config // without journal and observer
 	store    *memjournal.Store
 	shard    *shard.Shard
 	sender   *Sender
@@ -128,7 +129,8 @@ func (r *rig) open() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.shard, err = shard.Open(r.Context(), shard.Config{Journal: j, Observer: observer{r}})
+	r.config.Journal, r.config.Observer = j, observer{r}
+	r.shard, err = shard.Open(r.Context(), r.config)
 	if err != nil {
 		r.Fatal(err)
 	}

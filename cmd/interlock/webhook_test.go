@@ -18,7 +18,7 @@ import (
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
-// delivery is a request of a webhook, whose answer the test chooses.
+// delivery is a request of a webhook. The test chooses its answer.
 type delivery struct {
 	header http.Header
 	body   []byte
