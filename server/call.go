@@ -28,6 +28,7 @@ type call struct {
 	variable  string // the escaped part of the path that the pattern leaves open
 	query     url.Values
 
+	brief          bool // the caller asked for it with a parameter
 	status         int
 	statusOverride int // for a refusal that has another status here than elsewhere
 	answered       bool
@@ -244,6 +245,9 @@ func (c *call) parseQuery(known []string) bool {
 		)
 		return false
 	}
+	if !c.takeView(values) {
+		return false
+	}
 	for name, list := range values {
 		many := slices.Contains(known, name+"...")
 		switch {
@@ -357,6 +361,9 @@ func (c *call) sendAs(status int, contentType []string, j *jsonOut, at interlock
 	j.at(at)
 	j.serverTime()
 	j.close()
+	if c.wantsBrief() {
+		c.shorten(j)
+	}
 	j.b = append(j.b, '\n')
 	c.answered, c.status = true, status
 	h := c.w.Header()

@@ -142,7 +142,8 @@ func (d *door) send(r *http.Request) *reply {
 			out.retryAfter(advice)
 		}
 	}
-	if !d.loose {
+	// openapi.json has the full form of an answer; TestBrief compares the brief one with it.
+	if brief := w.Header().Get("Preference-Applied") != ""; !d.loose && !brief {
 		if err := compare(r, w.Result(), out.raw, d.seen); err != nil {
 			d.Fatalf("%s answers %d %s, which is not what openapi.json says: %v", out.what, out.status, out.raw, err)
 		}

@@ -32,8 +32,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeInvalidMode: {
 		400, "Unknown mode", interlock.ActFixRequest, 0,
-		"use exclusive, shared, intent-exclusive, intent-shared or shared+intent-exclusive; or use permits, parties or " +
-			"parts instead of a mode",
+		"correct the mode, or use permits, parties or parts instead",
 	},
 	interlock.CodeInvalidNamespace: {
 		400, "Invalid namespace", interlock.ActFixRequest, 0,
