@@ -1,9 +1,7 @@
 package guardpostgres
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
@@ -32,7 +30,7 @@ func TestExample(t *testing.T) {
 	database := postgrestest.Start(t)
 	cmd := exec.CommandContext(t.Context(), "./zombies.sh")
 	cmd.Env = append(append(cmd.Environ(), database.Environment(t)...),
-		"PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"),
+		"INTERLOCK="+launchtest.Binary(t),
 		"INTERLOCK_URL=http://"+server.HTTP, "INTERLOCK_GRPC="+server.GRPC)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

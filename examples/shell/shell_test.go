@@ -1,9 +1,7 @@
 package shell
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
@@ -84,7 +82,7 @@ func TestExamples(t *testing.T) {
 			})
 			cmd := exec.CommandContext(t.Context(), tt.script)
 			cmd.Env = append(cmd.Environ(),
-				"PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"),
+				"INTERLOCK="+launchtest.Binary(t),
 				"INTERLOCK_URL=http://"+server.HTTP, "INTERLOCK_GRPC="+server.GRPC, "SHARED="+shared)
 			out, err := cmd.CombinedOutput()
 			if err != nil {

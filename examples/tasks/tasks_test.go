@@ -1,9 +1,7 @@
 package tasks
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
@@ -58,7 +56,7 @@ func TestExamples(t *testing.T) {
 			server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
 			cmd := exec.CommandContext(t.Context(), tt.script)
 			cmd.Env = append(cmd.Environ(),
-				"PATH="+filepath.Dir(launchtest.Binary(t))+":"+os.Getenv("PATH"),
+				"INTERLOCK="+launchtest.Binary(t),
 				"INTERLOCK_URL=http://"+server.HTTP, "INTERLOCK_GRPC="+server.GRPC)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
