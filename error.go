@@ -11,7 +11,7 @@ type Error struct {
 	Key          Key
 	ConflictKind ConflictKind
 	Holders      []Holder
-	Queue        *Queue
+	Line         *Line
 	Cycle        []CycleStep
 	Nearest      []string  // for CodeUnmatchedKey: shapes and keys that are spelled alike
 	Capacity     *Capacity // of the key, where it has one
@@ -26,7 +26,7 @@ type Conflict struct {
 	Kind    ConflictKind
 	Holders []Holder // at most MaxShownHolders, in the order of their fences
 	More    int      // holders not shown
-	Queue   Queue    // the queue as a newcomer would find it
+	Line    Line     // as a new request would find it
 	Cycle   []CycleStep
 
 	Capacity *Capacity // of Key, where it has one

@@ -269,8 +269,8 @@ type GroupUse struct {
 	Used uint32
 }
 
-// Queue is the line as seen by a caller that is not in it.
-type Queue struct {
+// Line is a line of waiters as seen by a caller that is not in it.
+type Line struct {
 	Length int
 	ETA    time.Duration
 }

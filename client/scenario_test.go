@@ -65,7 +65,7 @@ var basicScenarios = []scenario{
 		refusal, ok := errors.AsType[*interlock.Error](err)
 		if !ok || refusal.Code != interlock.CodeHeld || refusal.Key != "k" || refusal.ConflictKind != interlock.OtherAgent ||
 			len(refusal.Holders) != 1 || refusal.Holders[0].Agent != "a" || refusal.Holders[0].Purpose != " [31mred" ||
-			refusal.Queue == nil || refusal.Advice.Message == "" || refusal.At.Index == 0 {
+			refusal.Line == nil || refusal.Advice.Message == "" || refusal.At.Index == 0 {
 			t.Errorf("got %+v", refusal)
 		}
 	}},

@@ -282,7 +282,7 @@ func (e *Engine) replyQueued(r *store.Request) *Effect {
 	eff.Ticket = way.Ticket()
 	if i := way.Blocker(); i >= 0 {
 		eff.Conflict = way.ConflictAt(i)
-		eff.Conflict.Queue.ETA = eff.Ticket.ETA
+		eff.Conflict.Line.ETA = eff.Ticket.ETA
 	}
 	return eff
 }

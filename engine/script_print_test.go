@@ -451,9 +451,9 @@ func (s *script) flowIn(w *words) string {
 
 // explain writes the blockers of a request.
 func (s *script) explain(c *engine.Conflict) {
-	s.printf("  %s at %s, line of %d, eta=%v", c.Kind, c.Key, c.Queue.Length, c.Queue.ETA)
+	s.printf("  %s at %s, line of %d, eta=%v", c.Kind, c.Key, c.Line.Length, c.Line.ETA)
 	if c.Ahead > 0 {
-		s.printf("  behind %d who wait for %s", c.Ahead, c.Line)
+		s.printf("  behind %d who wait for %s", c.Ahead, c.LineKey)
 	}
 	for i := range c.Holders {
 		s.printHolder(&c.Holders[i])

@@ -103,7 +103,7 @@ func (c *Commit) leasedAway(e *Engine, key interlock.Key, sess *store.Session) *
 	line := m.Node.Line.Length()
 	conflict := &store.Conflict{Writing: true, Conflict: interlock.Conflict{
 		Key: key, Kind: interlock.OtherAgent, Holders: v.Holders(),
-		Queue: interlock.Queue{Length: line, ETA: m.Node.ETA(v.Found, line)},
+		Line: interlock.Line{Length: line, ETA: m.Node.ETA(v.Found, line)},
 	}}
 	switch {
 	case m.Node.Key != string(key):

@@ -1094,8 +1094,8 @@ func appendConflict(b []byte, num byte, x *interlock.Conflict) []byte {
 		b = appendHolder(b, 3, &x.Holders[i])
 	}
 	b = appendUint(b, 4, uint64(uint32(x.More)))
-	b = appendUint(b, 5, uint64(uint32(x.Queue.Length)))
-	b = appendDuration(b, 6, x.Queue.ETA)
+	b = appendUint(b, 5, uint64(uint32(x.Line.Length)))
+	b = appendDuration(b, 6, x.Line.ETA)
 	for i := range x.Cycle {
 		b = appendCycleStep(b, 7, &x.Cycle[i])
 	}
@@ -1123,9 +1123,9 @@ func decodeConflict(x *interlock.Conflict, s string) error {
 		case 4<<3 | wireVarint:
 			x.More = int(uint32(f.v))
 		case 5<<3 | wireVarint:
-			x.Queue.Length = int(uint32(f.v))
+			x.Line.Length = int(uint32(f.v))
 		case 6<<3 | wireVarint:
-			x.Queue.ETA = time.Duration(f.v)
+			x.Line.ETA = time.Duration(f.v)
 		case 7<<3 | wireBytes:
 			err = decodeCycleStep(grow(&x.Cycle), f.s)
 		case 8<<3 | wireBytes:

@@ -87,8 +87,8 @@ func (r *Reply) Error(shard uint32, epoch interlock.Epoch) *interlock.Error {
 	if c := r.Conflict; c != nil {
 		e.Key, e.ConflictKind, e.Holders, e.Cycle = c.Key, c.Kind, c.Holders, c.Cycle
 		e.Nearest, e.Capacity = c.Nearest, c.Capacity
-		queue := c.Queue
-		e.Queue = &queue
+		line := c.Line
+		e.Line = &line
 	}
 	return e
 }

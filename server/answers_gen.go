@@ -213,7 +213,7 @@ func writeAdviceMembers(j *jsonOut, a *interlock.Advice) {
 }
 
 // writeLine writes an api.Line as the member name, or as an element.
-func writeLine(j *jsonOut, name string, q *interlock.Queue) {
+func writeLine(j *jsonOut, name string, q *interlock.Line) {
 	j.open(name)
 	j.int("length", int64(q.Length))
 	j.ms("eta_ms", q.ETA)

@@ -155,7 +155,7 @@ func (p *questionPage) task(t *interlock.Task, asked *engine.TaskQuestion) {
 		p.add("Without an answer", a.OnLimit.String()+" at "+time.Unix(0, int64(asked.Until)).UTC().Format(time.RFC3339))
 	}
 	if p.Open = asked.Open; p.Open {
-		p.Title = "Your approval is asked for"
+		p.Title = "Approval requested"
 		return
 	}
 	p.decided(a.Verdict.String(), interlock.Answerer(a.Principal, a.By), a.Reason)
@@ -172,7 +172,7 @@ func (p *questionPage) lease(q *engine.LeaseQuestion) {
 	}
 	p.add("Without an answer", "the lease ends in "+q.Parking.Left.Round(time.Second).String())
 	if q.Decision == nil {
-		p.Title, p.Open = "Your approval is asked for", true
+		p.Title, p.Open = "Approval requested", true
 		return
 	}
 	p.decided(q.Decision.Verdict.String(), q.Decision.Answerer(), q.Decision.Reason)

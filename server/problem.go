@@ -21,9 +21,9 @@ func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	if x := eff.Conflict; x != nil {
 		writeConflict(j, x)
 		writeTexts(j, "nearest", x.Nearest)
-		if x.Kind != "" && x.Kind != interlock.VersionMoved || len(x.Holders) > 0 || x.Queue.Length > 0 {
+		if x.Kind != "" && x.Kind != interlock.VersionMoved || len(x.Holders) > 0 || x.Line.Length > 0 {
 			writeHolders(j, x.Holders, x.More)
-			writeLine(j, "line", &x.Queue)
+			writeLine(j, "line", &x.Line)
 		}
 		if len(x.Cycle) > 0 {
 			j.openArray("cycle")

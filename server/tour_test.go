@@ -81,7 +81,7 @@ func fullConflict() *engine.Conflict {
 			},
 			{Agent: "c", Key: "queue:orders", Mode: interlock.Member, Count: 16, Fence: 3, Liveness: interlock.Closed},
 		},
-		More: 1, Queue: interlock.Queue{Length: 2, ETA: 40 * time.Second},
+		More: 1, Line: interlock.Line{Length: 2, ETA: 40 * time.Second},
 		Cycle: []interlock.CycleStep{
 			{Agent: "a", Session: "s", Flow: "main", Victim: true},
 			{Agent: "b", Flow: "main", Key: "k", Mode: interlock.Exclusive},

@@ -304,8 +304,8 @@ func ForCode(code interlock.Code) interlock.Advice {
 
 // fullAdvice is for a caller that could not start a run.
 func fullAdvice(c *engine.Conflict) interlock.Advice {
-	after := atLeastASecond(c.Queue.ETA)
-	if c.Queue.ETA > worthWaiting {
+	after := atLeastASecond(c.Line.ETA)
+	if c.Line.ETA > worthWaiting {
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: after, Message: elsewhere(after)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
@@ -320,7 +320,7 @@ func elsewhere(wait time.Duration) string {
 
 // heldAdvice is for a caller that did not want to wait.
 func heldAdvice(c *engine.Conflict) interlock.Advice {
-	eta := c.Queue.ETA
+	eta := c.Line.ETA
 	advice := interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta)}
 	switch {
 	case c.Writing:

@@ -46,11 +46,11 @@ func queueText(c *engine.Conflict) string {
 	switch {
 	case c.Kind == interlock.SameAgentOtherFlow:
 		text = ", which is another flow of your session"
-	case c.Queue.Length == 0, c.Ahead > 0:
-	case c.Queue.Length == 1:
+	case c.Line.Length == 0, c.Ahead > 0:
+	case c.Line.Length == 1:
 		text = ", and 1 request waits in line"
 	default:
-		text = ", and " + Count(c.Queue.Length, "request", "requests") + " wait in line"
+		text = ", and " + Count(c.Line.Length, "request", "requests") + " wait in line"
 	}
 	return text
 }

@@ -17,11 +17,12 @@ func TestDetail(t *testing.T) {
 	held := message.New(message.KeyHeld, key)
 	plain := holder(nil)
 	long := holder(func(h *interlock.Holder) { h.Liveness, h.HeartbeatAge = interlock.Suspect, 21*time.Second })
-	long.Queue.Length = 3
+	long.Line.Length = 3
 	own := holder(nil)
 	own.Kind = interlock.SameAgentOtherFlow
 	behind := holder(func(h *interlock.Holder) { h.Key = "account:12345/cap" })
-	behind.Key, behind.Kind, behind.Ahead, behind.Line = "account:12345/fees", interlock.AncestorHeld, 1, "account:12345"
+	behind.Key, behind.Kind = "account:12345/fees", interlock.AncestorHeld
+	behind.Ahead, behind.LineKey = 1, "account:12345"
 	cycle := engine.Conflict{Conflict: interlock.Conflict{
 		Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}},
 	}}

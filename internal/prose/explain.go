@@ -121,7 +121,7 @@ func ExplainKey(view *engine.KeyView, edges []engine.WaitEdge) *Explanation {
 func conflictOfView(view *engine.KeyView) *engine.Conflict {
 	c := &engine.Conflict{Conflict: interlock.Conflict{
 		Key: view.Key, Kind: interlock.OtherAgent, Holders: view.Holders, More: view.More, Capacity: view.Capacity,
-		Queue: interlock.Queue{Length: view.Length},
+		Line: interlock.Line{Length: view.Length},
 	}}
 	switch {
 	case len(view.Holders) == 0 && isDry(view.Capacity):

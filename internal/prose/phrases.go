@@ -58,8 +58,8 @@ func situation(c *engine.Conflict) string {
 // a/x, which is held by billing-7 (live) for 12 s.
 func lineText(c *engine.Conflict) string {
 	text := cleanText(string(c.Key))
-	if c.Line != c.Key {
-		text += " lies under " + cleanText(string(c.Line)) + ", which"
+	if c.LineKey != c.Key {
+		text += " lies under " + cleanText(string(c.LineKey)) + ", which"
 	}
 	text += " has " + Count(c.Ahead, "earlier waiter", "earlier waiters")
 	if len(c.Holders) == 0 {

@@ -35,13 +35,13 @@ func (r *Request) ConflictAt(i int) *Conflict {
 		c.Kind = interlock.LockDelayed
 	}
 	line := r.ClaimNode(i).Line
-	c.Queue.Length = line.Length()
-	c.Queue.ETA = m.Node.ETA(v.Found, c.Queue.Length)
+	c.Line.Length = line.Length()
+	c.Line.ETA = m.Node.ETA(v.Found, c.Line.Length)
 	if len(v.Found) == 0 && m.Counts == interlock.Permits {
 		r.shortConflict(c, m, &v)
 	}
 	if len(v.Found) == 0 && m.Counts == interlock.Barrier {
-		c.Kind, c.Queue.ETA = interlock.PartiesMissing, 0
+		c.Kind, c.Line.ETA = interlock.PartiesMissing, 0
 		for _, x := range r.Absent(m) {
 			v.Add(x.Barrier())
 		}
@@ -60,12 +60,12 @@ func (r *Request) lineConflict(c *Conflict, m *Need, v *Viewer) {
 	if first == nil {
 		return
 	}
-	c.Ahead, c.Line = max(1, r.CountEarlier(m)), interlock.Key(m.Node.Key)
+	c.Ahead, c.LineKey = max(1, r.CountEarlier(m)), interlock.Key(m.Node.Key)
 	if !m.Claimed {
-		c.Kind, c.Queue.Length = interlock.AncestorHeld, c.Ahead
+		c.Kind, c.Line.Length = interlock.AncestorHeld, c.Ahead
 	}
 	v.behind(first)
-	c.Queue.ETA = m.Node.ETA(v.Found, c.Ahead)
+	c.Line.ETA = m.Node.ETA(v.Found, c.Ahead)
 }
 
 // shortConflict describes the permits or tokens of a key that r lacks, if any.
@@ -83,7 +83,7 @@ func (r *Request) shortConflict(c *Conflict, m *Need, v *Viewer) {
 	if c.Kind == interlock.CapacityUsed {
 		v.permits(m.Node)
 	}
-	c.Queue.ETA = r.expectPermits(m)
+	c.Line.ETA = r.expectPermits(m)
 }
 
 // Holder describes the holder of r's claim c as others see it.
@@ -243,9 +243,9 @@ func (s *Namespace) Situation(key interlock.Key) *Conflict {
 		v := Viewer{work: s.Agenda, limit: MaxShownHolders, shares: true}
 		v.At(n, ^lockmode.Set(0))
 		v.Above(n)
-		c.Holders, c.More, c.Queue.Length = v.Holders(), v.More, n.Line.Length()
+		c.Holders, c.More, c.Line.Length = v.Holders(), v.More, n.Line.Length()
 		if len(v.Found) > 0 {
-			c.Queue.ETA = n.ETA(v.Found, c.Queue.Length)
+			c.Line.ETA = n.ETA(v.Found, c.Line.Length)
 		}
 	}
 	return c

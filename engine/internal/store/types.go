@@ -27,8 +27,8 @@ type Conflict struct {
 
 	// Where no holder blocks, only waiters ahead in line: their number, and the key, Key or an
 	// ancestor, that they wait for. Holders are then the blockers of the first of them.
-	Ahead int
-	Line  interlock.Key
+	Ahead   int
+	LineKey interlock.Key
 
 	Group   string // the group that its permits were requested for
 	Writing bool   // a write met the lease, not a request for one

@@ -56,7 +56,7 @@ var encoders = []encoder{
 	{message: "CycleStep", function: "writeCycleStep", from: "c *interlock.CycleStep"},
 	{message: "Attempt", function: "writeAttempt", from: "a *interlock.Attempt"},
 	{message: "Advice", function: "writeAdviceMembers", from: "a *interlock.Advice", flat: true},
-	{message: "Line", function: "writeLine", from: "q *interlock.Queue"},
+	{message: "Line", function: "writeLine", from: "q *interlock.Line"},
 	{
 		message: "Capacity", function: "writeCapacity", from: "c *interlock.Capacity",
 		always: []string{"Permits", "Used", "Tokens", "Available"},

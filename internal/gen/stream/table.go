@@ -16,8 +16,8 @@ const (
 
 // paths are the places of fields with a different name in Go, by message and field.
 var paths = map[string]string{
-	"Conflict.queue_eta":    "Queue.ETA",
-	"Conflict.queue_length": "Queue.Length",
+	"Conflict.queue_eta":    "Line.ETA",
+	"Conflict.queue_length": "Line.Length",
 	"Question.for":          "Limit",
 	"QueueStatus.queue":     "TaskQueue",
 

@@ -144,7 +144,7 @@ func problem(body []byte) error {
 		e.Cycle = append(e.Cycle, cycleStepOf(&p.Cycle[i]))
 	}
 	if p.Line != nil {
-		e.Queue = &interlock.Queue{Length: p.Line.Length, ETA: Millis(p.Line.ETA)}
+		e.Line = &interlock.Line{Length: p.Line.Length, ETA: Millis(p.Line.ETA)}
 	}
 	return e
 }

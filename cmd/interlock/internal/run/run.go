@@ -212,8 +212,8 @@ func (r *invocation) reportRefusal(err error) error {
 		for i := range refusal.Holders {
 			out.Holders = append(out.Holders, cli.HolderOf(&refusal.Holders[i]))
 		}
-		if refusal.Queue != nil {
-			out.Length = refusal.Queue.Length
+		if refusal.Line != nil {
+			out.Length = refusal.Line.Length
 		}
 		out.Advice = &api.Advice{
 			Action: refusal.Advice.Action, RetryAfter: refusal.Advice.RetryAfter.Milliseconds(),
