@@ -150,7 +150,7 @@ func noCredential(t *testing.T, s *site) {
 			t.Errorf("%s: %s, elsewhere %s", op.id, now, words)
 		}
 	}
-	if open != 5 {
+	if open != 6 {
 		t.Errorf("%d operations are open", open)
 	}
 	// A caller without credentials does not learn which paths there are.

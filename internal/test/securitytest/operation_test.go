@@ -193,6 +193,7 @@ var crossings = map[string]foreignReference{
 	"deleteNamespace": foreignReference{path: map[string]string{"name": "namespace"}}.forOperators(),
 
 	"getHealth":    {open: true, process: true},
+	"getRoot":      {open: true, process: true},
 	"getReadiness": {open: true, process: true},
 	"getMetrics":   {process: true},
 	"getOpenAPI":   {open: true, process: true},
