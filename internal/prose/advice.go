@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/problem"
 )
@@ -234,6 +235,12 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		}
 		if len(eff.Tasks) == 1 {
 			return say("try again when the attempt has ended, or revoke its lease first (POST /v1/revocations)")
+		}
+		if c != nil && eff.Message != nil && eff.Message.ID == message.TooFarBack {
+			return interlock.Advice{
+				Action: interlock.ActWorkElsewhere, RetryAfter: atLeastASecond(c.Line.ETA),
+				Message: "work on something else, or ask for the key with a larger max_position",
+			}
 		}
 		if c != nil {
 			return heldAdvice(c)

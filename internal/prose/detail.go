@@ -22,6 +22,8 @@ func Detail(eff *engine.Effect) string {
 		return situation(c) + ", so its document can be written only under that lease"
 	case namesNoBlocker[id]:
 		return situation(c) + queueText(c)
+	case id == message.TooFarBack:
+		return situation(c) + "; " + text
 	case id == message.FollowDeadlock && len(c.Cycle) > 0:
 		return text + ": " + cycleText(c.Cycle)
 	case eff.Code == interlock.CodeDeadlock && len(c.Cycle) > 0:

@@ -420,7 +420,7 @@ var sentences = [message.Count]string{
 	message.GroupMaxNegative:   "max %d of group %q is below 0",
 	message.GroupMaxAboveQueue: "group %q may run %d tasks at once, above the limit of the queue, which is %d",
 	message.AccessCount:        "%d entries: an access list has at most %d",
-	message.TooFarBack:         "the queue position would be %d, and max_position is %d",
+	message.TooFarBack:         "the queue position would be %d, and the request allows at most %d",
 	message.AccessEntry:        "entry %q: use the name of a credential, %sNAME, or * for everyone",
 
 	// Why a task is dead, or why its question was answered.

@@ -129,6 +129,7 @@ var flagNames = strings.NewReplacer(
 	"on_conflict wait", "--wait 30s",
 	"resume it with wait_ms", "resume it with --wait",
 	"a longer wait_ms", "a longer --wait",
+	"max_position", "--max-position",
 	"with GET /v1/patterns", "with `interlock pattern list`",
 )
 
