@@ -43,12 +43,13 @@ func ConfigFile() (string, error) {
 	return filepath.Join(dir, "interlock", "config.json"), nil
 }
 
-// LoadConfig reads the configuration file. One that does not exist has no contexts.
+// LoadConfig reads the configuration file. One that does not exist has no contexts, and a process
+// without a home, as in a container, has no file.
 func LoadConfig() (*Config, error) {
 	c := &Config{Contexts: map[string]map[string]string{}}
 	file, err := ConfigFile()
 	if err != nil {
-		return nil, err
+		return c, nil
 	}
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(content)) == 0 {
