@@ -20,24 +20,21 @@ import (
 // their own.
 type leave map[string]leave
 
-var leftOut = func() leave {
-	lease := leave{
+var leftOut = leave{
+	// Of a problem: the words of type, title and status are those of code.
+	"type": nil, "title": nil, "status": nil, "retryable": nil,
+	"conflict_kind": nil, "holders": nil, "more_holders": nil, "line": nil, "cycle": nil, "capacity": nil,
+	"key": nil, "stale": nil, "packet": nil,
+	"at": nil, "server_time": nil,
+	"advice": {},
+	"lease": {
 		"holder": nil, "purpose": nil, "ttl_ms": nil, "grace_ms": nil, "group": nil, "progress": nil,
 		"lock_delay_ms": nil,
-	}
-	return leave{
-		// Of a problem: the words of type, title and status are those of code.
-		"type": nil, "title": nil, "status": nil, "retryable": nil,
-		"conflict_kind": nil, "holders": nil, "more_holders": nil, "line": nil, "cycle": nil, "capacity": nil,
-		"key": nil, "stale": nil, "packet": nil,
-		"at": nil, "server_time": nil,
-		"advice": {},
-		"lease":  lease,
-		"ticket": {"length": nil},
-		"task":   {"claims": nil, "payload": nil, "purpose": nil, "agent": nil, "session": nil, "flow": nil, "principal": nil},
-		"effect": {"canonical": nil, "agent": nil, "session": nil, "flow": nil, "principal": nil},
-	}
-}()
+	},
+	"ticket": {"length": nil},
+	"task":   {"claims": nil, "payload": nil, "purpose": nil, "agent": nil, "session": nil, "flow": nil, "principal": nil},
+	"effect": {"canonical": nil, "agent": nil, "session": nil, "flow": nil, "principal": nil},
+}
 
 // wantsBrief reports whether the caller prefers the brief form.
 func (c *call) wantsBrief() bool { return c.brief || prefersMinimal(c.r.Header["Prefer"]) }
@@ -70,10 +67,15 @@ func (c *call) takeView(values map[string][]string) (ok bool) {
 	return true
 }
 
-// shorten puts an answer into its brief form, if it has one.
+// hasBrief reports whether an answer has a brief form: a problem, or one that begins with an outcome.
+func hasBrief(contentType []string, answer []byte) bool {
+	return contentType[0] == problemType[0] || bytes.HasPrefix(answer, []byte(`{"outcome":`))
+}
+
+// shorten puts an answer into its brief form.
 func (c *call) shorten(j *jsonOut) {
 	short, ok := briefObject(j.b, leftOut)
-	if !ok || !bytes.Contains(short, []byte(`"outcome":`)) && !bytes.Contains(short, []byte(`"code":`)) {
+	if !ok {
 		return
 	}
 	j.b = append(j.b[:0], short...)

@@ -361,7 +361,7 @@ func (c *call) sendAs(status int, contentType []string, j *jsonOut, at interlock
 	j.at(at)
 	j.serverTime()
 	j.close()
-	if c.wantsBrief() {
+	if c.wantsBrief() && hasBrief(contentType, j.b) {
 		c.shorten(j)
 	}
 	j.b = append(j.b, '\n')

@@ -53,8 +53,12 @@ type CredentialLine struct {
 	Number    int // from 1
 	Principal interlock.Principal
 	Namespace interlock.Namespace
-	Hash      string // SHA-256 of the secret, in hexadecimal
+
+	digest [sha256.Size]byte
 }
+
+// Hash returns the SHA-256 of the secret, in hexadecimal.
+func (l *CredentialLine) Hash() string { return hex.EncodeToString(l.digest[:]) }
 
 const (
 	credentialPrefix  = "ilk_" // so that scanners for leaked secrets can find one
@@ -105,10 +109,7 @@ func parseCredentials(content []byte) (credentialTable, error) {
 		return nil, fmt.Errorf("it is empty: add a line made by `interlock credential create`")
 	}
 	for i := range list {
-		identity := Identity{Principal: &list[i].Principal, Namespace: list[i].Namespace}
-		if _, err := hex.Decode(identity.digest[:], []byte(list[i].Hash)); err != nil {
-			return nil, err
-		}
+		identity := Identity{Principal: &list[i].Principal, Namespace: list[i].Namespace, digest: list[i].digest}
 		bucket := [8]byte(identity.digest[:8])
 		for _, other := range table[bucket] {
 			if other.digest == identity.digest {
@@ -171,7 +172,7 @@ func parseCredential(fields []string) (line CredentialLine, err error) {
 	}
 	line = CredentialLine{
 		Principal: interlock.Principal{Name: name}, Namespace: interlock.Namespace(namespace),
-		Hash: hex.EncodeToString(raw),
+		digest: [sha256.Size]byte(raw),
 	}
 	return line, parseRights(&line.Principal, fields[3:])
 }

@@ -87,11 +87,6 @@ func (o *Observer) Close() {
 
 // Committed is called by the shard for each durable group of events.
 func (o *Observer) Committed(events []record.Event) {
-	var usual, unusual bool // which ended leases are logged
-	if o.log != nil {
-		usual = o.log.Enabled(context.Background(), slog.LevelDebug)
-		unusual = o.log.Enabled(context.Background(), slog.LevelInfo)
-	}
 	for i := range events {
 		ev := &events[i]
 		o.figures.event(ev)
@@ -106,8 +101,10 @@ func (o *Observer) Committed(events []record.Event) {
 				l.configured(ev.Namespace, &interlock.Settings{})
 			}
 		}
-		if ev.Kind == record.Ended && (unusual && endLevel(ev.Reason) == slog.LevelInfo || usual) {
-			o.enqueue(ev)
+		if ev.Kind == record.Ended && o.log != nil {
+			if level := endLevel(ev.Reason); o.log.Enabled(context.Background(), level) {
+				o.enqueue(ev, level)
+			}
 		}
 	}
 }
@@ -162,9 +159,9 @@ func endLevel(why record.Reason) slog.Level {
 // maxLoggedKeys bounds a log line.
 const maxLoggedKeys = 8
 
-func (o *Observer) enqueue(ev *record.Event) {
+func (o *Observer) enqueue(ev *record.Event, level slog.Level) {
 	line := endedLease{
-		at: time.Unix(0, int64(ev.At)), level: endLevel(ev.Reason),
+		at: time.Unix(0, int64(ev.At)), level: level,
 		namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
 		purpose: ev.Purpose, reason: ev.Reason.String(), outcome: ev.Outcome, fence: ev.Fence, held: ev.Held, trace: ev.Trace,
 		mode: strongest(ev.Claims).String(),
