@@ -23,6 +23,7 @@ import (
 
 // The exit codes of serve, as the HTTP API's page names them.
 const (
+	exitUsage   = 2
 	exitDamaged = 3
 	exitLocked  = 4
 	exitNewer   = 5

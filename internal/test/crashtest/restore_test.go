@@ -11,8 +11,6 @@ import (
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
-const exitUsage = 2
-
 // A server that is killed at any step of its restore is started again with the same command. If the
 // restore was complete, that is refused, and the server starts without it. Nothing of the backup is
 // lost either way.
