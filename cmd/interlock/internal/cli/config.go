@@ -110,27 +110,30 @@ func (c *Config) Save() (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return ReplaceFile(file, append(content, '\n'), nil)
+	return ReplaceFile(file, func(next *os.File) error {
+		_, err := next.Write(append(content, '\n'))
+		return err
+	})
 }
 
-// ReplaceFile replaces the content of a file, as a whole or not at all. The new file has mode 0600
-// unless prepare, which may be nil, changes that.
-func ReplaceFile(path string, content []byte, prepare func(next *os.File) error) error {
+// ReplaceFile replaces a file by one that write fills, as a whole or not at all. The new file has
+// mode 0600 unless write changes that.
+func ReplaceFile(path string, write func(next *os.File) error) error {
 	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // with mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(next.Name())
-	if prepare != nil {
-		err = prepare(next)
-	}
+	err = write(next)
 	if err == nil {
-		_, err = next.Write(content)
+		err = next.Sync()
 	}
-	if err = errors.Join(err, next.Sync(), next.Close()); err != nil {
-		return err
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), path)
 	}
-	return os.Rename(next.Name(), path)
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
 }
 
 // useContext sets the flags without a value to those of the context that --context names, else of

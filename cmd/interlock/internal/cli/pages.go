@@ -20,12 +20,7 @@ func (a *App) Pages(
 	for left := limit; left > 0; {
 		query.Set("limit", strconv.Itoa(min(PageSize, left)))
 		_, answer, err := client.Do(ctx, Request{Method: http.MethodGet, Path: path, Query: query})
-		if a.JSON() && answer != nil {
-			if printed := a.Raw(answer); printed != nil && err == nil {
-				err = printed
-			}
-		}
-		if err != nil {
+		if _, err := a.RawAnswer(answer, err); err != nil {
 			return false, err
 		}
 		shown, cursor, err := read(answer)

@@ -47,7 +47,7 @@ of the hashes.`,
 			rows := []credentialRow{}
 			for i := range all {
 				if l := &all[i]; space == "" || string(l.Namespace) == space {
-					rows = append(rows, credentialRow{l.Number, l.Principal.Name, l.Namespace, l.Rights(), l.Hash})
+					rows = append(rows, credentialRow{l.Number, l.Principal.Name, l.Namespace, l.Rights(), l.Hash()})
 				}
 			}
 			if a.JSON() {
@@ -148,7 +148,7 @@ func chosen(all []server.CredentialLine, name, space, hash string) (gone map[int
 	var spaces []string
 	for i := range all {
 		l := &all[i]
-		if l.Principal.Name != name || space != "" && string(l.Namespace) != space || !strings.HasPrefix(l.Hash, hash) {
+		if l.Principal.Name != name || space != "" && string(l.Namespace) != space || !strings.HasPrefix(l.Hash(), hash) {
 			continue
 		}
 		gone[l.Number] = true
@@ -189,7 +189,11 @@ func removeLines(file string, content []byte, gone map[int]bool) error {
 			rest = append(rest, line...)
 		}
 	}
-	return cli.ReplaceFile(path, rest, func(next *os.File) error {
-		return errors.Join(next.Chmod(info.Mode().Perm()), keepOwner(next, info))
+	return cli.ReplaceFile(path, func(next *os.File) error {
+		if err := errors.Join(next.Chmod(info.Mode().Perm()), keepOwner(next, info)); err != nil {
+			return err
+		}
+		_, err := next.Write(rest)
+		return err
 	})
 }

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 
@@ -69,10 +68,7 @@ func whyName(ctx context.Context, a *cli.App, name string) error {
 			answer, err = other, nil
 		}
 	}
-	if a.JSON() && answer != nil {
-		return errors.Join(err, a.Raw(answer))
-	}
-	if err != nil {
+	if shown, err := a.RawAnswer(answer, err); shown || err != nil {
 		return err
 	}
 	var why api.Why

@@ -68,31 +68,19 @@ was cut off, 77 no credential or one without the role, 1 anything else.`,
 }
 
 // backUp writes a backup to a file that appears when it is whole and durable.
-func backUp(ctx context.Context, a *cli.App, path string, force bool) (err error) {
+func backUp(ctx context.Context, a *cli.App, path string, force bool) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return cli.Usagef("%s exists: choose another name, or replace it with --force", cli.Clean(path))
 	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // with mode 0600
-	if err != nil {
+	var h backup.Header
+	var length int64
+	if err := cli.ReplaceFile(path, func(next *os.File) (err error) {
+		h, length, err = download(ctx, a, next)
+		return err
+	}); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}()
-	h, length, err := download(ctx, a, f)
-	if err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	if err := errors.Join(f.Close(), syncDirectory(dir)); err != nil {
+	if err := syncDirectory(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("the backup is there, and may not outlive a crash of this machine: %w", err)
 	}
 	if a.JSON() {
