@@ -279,6 +279,7 @@ var table = []rule{
 	},
 
 	{folder: "internal/api", local: []string{".", "internal/endpoint"}},
+	{folder: "internal/agent", local: []string{".", "internal/api", "internal/endpoint"}},
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{
 		folder: "internal/bench",

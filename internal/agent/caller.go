@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+// Caller is one agent at the API. Its methods may be called concurrently.
+type Caller struct {
+	hub  *Hub
+	id   Identity
+	seen time.Time // guarded by hub.mu
+
+	opening sync.Mutex // held while the session is opened
+
+	mu         sync.Mutex
+	session    api.SessionID // "" until it is open
+	generation int           // of the session: how many of the conversation were over
+	held       map[string]Held
+}
+
+// Held is a lease of a Caller.
+type Held struct {
+	Lease api.LeaseID
+	Flow  string
+	Keys  []string
+	Since time.Time
+}
+
+// Agent returns the name that others see.
+func (c *Caller) Agent() string { return c.id.Agent }
+
+// Do makes one call of the API under the agent's credential. The errors are those of api.Client.Do.
+func (c *Caller) Do(ctx context.Context, r api.Request) (*api.Answer, error) {
+	header := c.id.Origin.header.Clone()
+	for name, values := range r.Header {
+		if header == nil {
+			header = http.Header{}
+		}
+		header[name] = values
+	}
+	r.Header = header
+	return c.hub.cfg.API.Do(context.WithValue(ctx, originKey{}, c.id.Origin), r)
+}
+
+// Touch renews the agent's session, and opens one if there is none or the last one is over.
+func (c *Caller) Touch(ctx context.Context) error {
+	if c.id.Key == "" {
+		return nil
+	}
+	session, opened, err := c.open(ctx)
+	if err != nil || opened {
+		return err
+	}
+	if err := c.heartbeat(ctx, session); !isOver(err) {
+		return err
+	}
+	c.over(session)
+	_, _, err = c.open(ctx)
+	return err
+}
+
+// Session returns the id of the agent's session, which it opens if there is none; "" for an agent
+// without a key.
+func (c *Caller) Session(ctx context.Context) (api.SessionID, error) {
+	if c.id.Key == "" {
+		return "", nil
+	}
+	session, _, err := c.open(ctx)
+	return session, err
+}
+
+// open returns the session. A session that this process does not know yet is found by its
+// Idempotency-Key: the API answers with the one that an earlier process has opened. opened means that
+// it was opened or renewed just now.
+func (c *Caller) open(ctx context.Context) (session api.SessionID, opened bool, err error) {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	for {
+		c.mu.Lock()
+		session, generation := c.session, c.generation
+		c.mu.Unlock()
+		if session != "" {
+			return session, opened, nil
+		}
+		answer, err := c.Do(ctx, api.Request{
+			Method: http.MethodPost, Path: "/v1/sessions",
+			ID:   digest(c.hub.cfg.Door, c.id.Key, strconv.Itoa(generation)),
+			Body: api.OpenSessionRequest{Agent: c.id.Agent, TTL: c.hub.cfg.TTL.Milliseconds()},
+		})
+		if isOver(err) {
+			c.next(generation)
+			continue
+		}
+		if err != nil {
+			return "", false, err
+		}
+		var view api.SessionView
+		if err := json.Unmarshal(answer.Body, &view); err != nil || view.Session.ID == "" {
+			return "", false, fmt.Errorf("agent: the answer has no session: %w", errors.Join(err, errUnexpected))
+		}
+		if answer.Header.Get("Idempotency-Replayed") != "" {
+			switch err := c.heartbeat(ctx, view.Session.ID); {
+			case isOver(err):
+				c.next(generation)
+				continue
+			case err != nil:
+				return "", false, err
+			}
+		}
+		opened = true
+		c.mu.Lock()
+		c.session = view.Session.ID
+		c.mu.Unlock()
+	}
+}
+
+// errUnexpected means that an answer has not the form of the API.
+var errUnexpected = errors.New("want an answer of the HTTP API")
+
+func (c *Caller) heartbeat(ctx context.Context, session api.SessionID) error {
+	_, err := c.Do(ctx, api.Request{
+		Method: http.MethodPost, Path: "/v1/sessions/" + session + "/heartbeat", Body: api.RenewRequest{}, Again: true,
+	})
+	return err
+}
+
+// isOver reports whether err means that a session is over.
+func isOver(err error) bool {
+	p, ok := errors.AsType[*api.Problem](err)
+	return ok && (p.Code == interlock.CodeSessionEnded || p.Code == interlock.CodeUnknownSession)
+}
+
+func (c *Caller) next(generation int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation = generation + 1
+}
+
+// over forgets a session, and the leases that it had.
+func (c *Caller) over(session api.SessionID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == session {
+		c.session = ""
+		c.generation++
+		clear(c.held)
+	}
+}
+
+// End ends the session. All that it holds is released, and its places in line are given up.
+func (c *Caller) End(ctx context.Context) error {
+	session, err := c.Session(ctx)
+	if err != nil || session == "" {
+		return err
+	}
+	c.hub.forget(c)
+	_, err = c.Do(ctx, api.Request{Method: http.MethodDelete, Path: "/v1/sessions/" + session, Again: true})
+	if err == nil || isOver(err) {
+		c.over(session)
+		return nil
+	}
+	return err
+}
+
+// Leases returns the leases that were granted in a flow and not released, as far as this process
+// knows, oldest first. Time may have ended some of them.
+func (c *Caller) Leases(flow string) (list []Held) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, held := range c.held {
+		if held.Flow == flow {
+			list = append(list, held)
+		}
+	}
+	sortHeld(list)
+	return list
+}

@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/endpoint"
+)
+
+// Place is a ticket of an agent that does other work.
+type Place struct {
+	Ticket api.TicketID
+	Flow   string
+	Keys   []string
+	// Reply is the grant, once the turn has come.
+	Reply *Reply
+}
+
+// place is a ticket that the hub follows.
+//
+//	       turn comes              not there for Reserve
+//	waiting ─────────► reserved ──────────────────────────► returning ──► returned ──► gone
+//	   │                  │
+//	   └──────────────────┴── the agent takes it, leaves or ends ──► gone
+//
+// A returned one is remembered for a while: an answer that was on its way to the agent when the lease
+// was given back is then known to be out of date.
+type place struct {
+	Place
+	caller *Caller
+	cancel context.CancelFunc
+
+	returning chan struct{} // set when the lease is given back, closed when that is done; guarded by hub.mu
+}
+
+// Follow follows a ticket while its agent does other work: it takes the lease up when the turn comes
+// and keeps it for Config.Reserve. The agent has it by asking again for the same keys, or for the
+// ticket.
+func (c *Caller) Follow(f Place) {
+	h := c.hub
+	f.Flow, f.Reply = cmp.Or(f.Flow, mainFlow), nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil || h.followed[digits(f.Ticket)] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(h.ctx)
+	one := &place{Place: f, caller: c, cancel: cancel}
+	h.followed[digits(f.Ticket)] = one
+	h.busy.Go(func() {
+		defer cancel()
+		h.follow(ctx, one)
+	})
+}
+
+// News returns the turns of a flow that have come, and that the agent has not taken up.
+func (c *Caller) News(flow string) (list []Place) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	for _, f := range c.hub.followed {
+		if f.caller == c && f.Flow == cmp.Or(flow, mainFlow) && f.Reply != nil && f.returning == nil {
+			list = append(list, f.Place)
+		}
+	}
+	slices.SortFunc(list, func(a, b Place) int { return cmp.Compare(a.Ticket, b.Ticket) })
+	return list
+}
+
+// follow waits for the turn of a ticket, and returns the lease if the agent does not come for it.
+func (h *Hub) follow(ctx context.Context, f *place) {
+	id := digits(f.Ticket)
+	defer h.remove(id, f)
+	reply := h.awaitTurn(ctx, f)
+	if reply == nil {
+		return
+	}
+	h.mu.Lock()
+	f.Reply = reply
+	h.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(h.cfg.Reserve):
+	}
+	h.mu.Lock()
+	if h.followed[id] != f {
+		h.mu.Unlock()
+		return
+	}
+	f.returning = make(chan struct{})
+	h.mu.Unlock()
+	h.giveBack(ctx, f)
+	close(f.returning)
+	select {
+	case <-ctx.Done():
+	case <-time.After(h.cfg.Reserve):
+	}
+}
+
+// giveBack releases a lease that no agent took up.
+func (h *Hub) giveBack(ctx context.Context, f *place) {
+	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err := f.caller.Do(bounded, api.Request{
+		Method: "POST", Path: "/v1/leases/l_" + digits(f.Ticket) + "/release", Again: true,
+		Body: api.ReleaseRequest{Outcome: "not taken up", Note: "not taken up"},
+	})
+	if err != nil {
+		h.cfg.Log.Warn("a lease that no agent took up ends by itself", "keys", f.Keys, "error", err)
+	}
+}
+
+// awaitTurn returns the grant, or nil when there is none to come.
+func (h *Hub) awaitTurn(ctx context.Context, f *place) *Reply {
+	for failures := 0; ; {
+		reply, err := f.caller.look(ctx, f.Ticket, interlock.MaxLongPoll)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil || reply.Refused != nil && api.Passing(reply.Refused):
+			if endpoint.Pause(ctx, failures) != nil {
+				return nil
+			}
+			failures++
+		case reply.Queued != nil:
+			failures = 0
+		default:
+			if reply.Granted == nil {
+				return nil // its wait is over, or its session
+			}
+			return reply
+		}
+	}
+}
+
+// take ends the following of a lease, since its agent has it now. It returns false if the lease was
+// given back, when that is done.
+func (h *Hub) take(ctx context.Context, id string) bool {
+	h.mu.Lock()
+	f := h.followed[id]
+	if f == nil {
+		h.mu.Unlock()
+		return true
+	}
+	returning := f.returning
+	if returning == nil {
+		delete(h.followed, id)
+		f.cancel()
+	}
+	h.mu.Unlock()
+	if returning == nil {
+		return true
+	}
+	select {
+	case <-returning:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// drop ends the following of a ticket that is given up, or of a lease that is given back.
+func (h *Hub) drop(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.followed[id]; f != nil && f.returning == nil {
+		delete(h.followed, id)
+		f.cancel()
+	}
+}
+
+// forget ends the following of all tickets of a caller.
+func (h *Hub) forget(c *Caller) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, f := range h.followed {
+		if f.caller == c && f.returning == nil {
+			delete(h.followed, id)
+			f.cancel()
+		}
+	}
+}
+
+func (h *Hub) remove(id string, f *place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.followed[id] == f {
+		delete(h.followed, id)
+	}
+}

@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+// Config describes a door: a protocol through which agents reach the API.
+type Config struct {
+	// API is how the HTTP API is reached: with Transport Local within the server's process.
+	API *api.Client
+	// Door is the name of the protocol. Sessions of different doors are different.
+	Door string
+	// TTL is how long a session lives after the last call of its agent; 0 means 5 min.
+	TTL time.Duration
+	// Reserve is how long a lease is kept for an agent that was not there when its turn came; 0 means
+	// 60 s. Then it is released with the note "not taken up".
+	Reserve time.Duration
+	// Log receives what goes wrong without a caller; nil discards it.
+	Log *slog.Logger
+}
+
+// Hub knows the callers of one door. Its methods may be called concurrently.
+type Hub struct {
+	cfg  Config
+	ctx  context.Context
+	stop context.CancelFunc
+	busy sync.WaitGroup // followers
+
+	mu       sync.Mutex
+	callers  map[string]*Caller // by the digest of credential, namespace and key
+	followed map[string]*place  // by the digits of ticket and lease
+	swept    time.Time
+}
+
+// NewHub returns a Hub. Close it.
+func NewHub(cfg Config) *Hub {
+	cfg.TTL = cmp.Or(cfg.TTL, 5*time.Minute)
+	cfg.Reserve = cmp.Or(cfg.Reserve, time.Minute)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{cfg: cfg, callers: map[string]*Caller{}, followed: map[string]*place{}, swept: time.Now()}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	return h
+}
+
+// Close stops following tickets. Sessions, leases and places in line stay as they are.
+func (h *Hub) Close() {
+	h.stop()
+	h.busy.Wait()
+}
+
+// Identity names an agent to a door.
+type Identity struct {
+	Origin Origin
+	// Key is of the agent's conversation, such as the id that its harness has for it. Without one the
+	// agent has no session: its leases live by their own renewals.
+	Key string
+	// Agent is the name that others see.
+	Agent string
+}
+
+// Caller returns the agent's Caller: the same one for the same credential, namespace and key. Without
+// a key it is a new one.
+func (h *Hub) Caller(id Identity) *Caller {
+	if id.Key == "" {
+		return &Caller{hub: h, id: id}
+	}
+	key := digest(id.Origin.header.Get("Authorization"), id.Origin.header.Get("Interlock-Namespace"), id.Key)
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sweep(now)
+	c := h.callers[key]
+	if c == nil {
+		c = &Caller{hub: h, id: id, held: map[string]Held{}}
+		h.callers[key] = c
+	}
+	c.seen = now
+	return c
+}
+
+// sweep forgets callers with a session that is over by now, once per TTL.
+func (h *Hub) sweep(now time.Time) {
+	if now.Sub(h.swept) < h.cfg.TTL {
+		return
+	}
+	h.swept = now
+	for key, c := range h.callers {
+		if now.Sub(c.seen) > 2*h.cfg.TTL && !h.follows(c) {
+			delete(h.callers, key)
+		}
+	}
+}
+
+func (h *Hub) follows(c *Caller) bool {
+	for _, f := range h.followed {
+		if f.caller == c {
+			return true
+		}
+	}
+	return false
+}
+
+// digest is the SHA-256 of texts, in hexadecimal digits. Each text is preceded by its length, so that
+// different lists have different digests.
+func digest(texts ...string) string {
+	sum := sha256.New()
+	for _, text := range texts {
+		sum.Write([]byte(strconv.Itoa(len(text)) + ":" + text))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
