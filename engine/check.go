@@ -50,6 +50,24 @@ func checkAcquire(c *Acquire) (interlock.Code, *message.Text) {
 	return checkTimes(c)
 }
 
+func checkRenew(c *Renew) (interlock.Code, *message.Text) {
+	if code, problem := checkTTL(c.TTL); code != "" {
+		return code, problem
+	}
+	return store.CheckTexts(store.Text{Name: "progress", Value: c.Progress, Limit: interlock.MaxProgressBytes})
+}
+
+// checkTTL checks the ttl of a lease or a session, where 0 is none.
+func checkTTL(ttl time.Duration) (interlock.Code, *message.Text) {
+	if ttl != 0 && (ttl < interlock.MinTTL || ttl > interlock.MaxTTL) {
+		return interlock.CodeInvalidTTL, message.New(
+			message.NotBetween, message.Str("ttl"), message.Dur(ttl), message.Dur(interlock.MinTTL),
+			message.Dur(interlock.MaxTTL),
+		)
+	}
+	return "", nil
+}
+
 // checkSize returns the code and the description of an error in the size of c, or "".
 func checkSize(c *Acquire) (interlock.Code, *message.Text) {
 	n := len(c.Claims)
@@ -183,12 +201,10 @@ func badKey(claims []interlock.Claim) interlock.Key {
 }
 
 func checkTimes(c *Acquire) (interlock.Code, *message.Text) {
+	if code, problem := checkTTL(c.TTL); code != "" {
+		return code, problem
+	}
 	switch {
-	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
-		return interlock.CodeInvalidTTL, message.New(
-			message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL),
-			message.Dur(interlock.MaxTTL),
-		)
 	case c.Grace != NoGrace && (c.Grace < 0 || c.Grace > interlock.MaxGrace):
 		return interlock.CodeInvalidTTL, message.New(
 			message.NotUpTo, message.Str("grace"), message.Dur(c.Grace), message.Dur(interlock.MaxGrace),

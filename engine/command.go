@@ -307,13 +307,16 @@ type GetLease struct {
 }
 
 // Renew is a heartbeat for one anonymous lease; for a session's lease it is the
-// session's heartbeat, but Progress is of that lease alone. Answered by Granted
-// with the lease as it is now, or Refused when it is gone or in grace. Not
-// journaled.
+// session's heartbeat, but Progress is of that lease alone. A TTL other than 0 is
+// the lease's from then on, within the limits that Acquire has for it. Answered by
+// Granted with the lease as it is now, or Refused when it is gone or in grace. Only
+// a change of the ttl is journaled, and only with it is a request id remembered: a
+// repetition renews, and leaves the ttl as it is.
 type Renew struct {
-	Head
-	Lease    interlock.LeaseID
-	Progress string
+	Head     `fingerprint:"36"`
+	Lease    interlock.LeaseID `fingerprint:"1"`
+	Progress string            `fingerprint:"2"`
+	TTL      time.Duration     `fingerprint:"3"`
 }
 
 // Release releases a lease. Outcome is the holder's report of the result; Note is handed to the

@@ -184,6 +184,15 @@ func (c *Leave) fingerprint() uint64 {
 	return uint64(p)
 }
 
+func (c *Renew) fingerprint() uint64 {
+	var p record.Fingerprint
+	p.Number(36)
+	p.ID(c.Lease)
+	p.Text(c.Progress)
+	p.Number(uint64(c.TTL))
+	return uint64(p)
+}
+
 func (c *Release) fingerprint() uint64 {
 	var p record.Fingerprint
 	p.Number(2)

@@ -103,9 +103,7 @@ func (c *GetLease) decide(e *Engine) {
 }
 
 func (c *Renew) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{
-		Name: "progress", Value: c.Progress, Limit: interlock.MaxProgressBytes,
-	}); code != "" {
+	if code, problem := checkRenew(c); code != "" {
 		e.refuse(code, problem)
 		return
 	}
@@ -113,7 +111,25 @@ func (c *Renew) decide(e *Engine) {
 	if r == nil || !e.mayTake(r) {
 		return
 	}
+	ttl := r.TTL
+	if c.TTL != 0 {
+		if r.Share != nil {
+			e.refuse(interlock.CodeInvalidRequest, message.New(message.PartTTL, message.Str(r.Claims()[0].Key)))
+			return
+		}
+		ttl = ttlFor(r, c.TTL)
+	}
+	if ttl != r.TTL && e.lowSpace {
+		e.refuse(e.closedFor())
+		return
+	}
 	e.claim(r)
+	if ttl != r.TTL {
+		ev := e.event(record.TTLChanged, r)
+		ev.Fence, ev.TTL, ev.Actor = r.Fence, ttl, c.Actor
+		e.tag(ev, Granted)
+		e.emit(ev)
+	}
 	if s := r.Session(); s != nil {
 		e.beat(s, "")
 	} else {
@@ -131,6 +147,13 @@ func (c *Renew) decide(e *Engine) {
 		return
 	}
 	r.DescribeLease(&e.reply(Granted).Lease)
+}
+
+// again renews the lease. Its ttl stays, for another renewal may have changed it since.
+func (c *Renew) again(e *Engine, _ *store.StoredAnswer) {
+	plain := *c
+	plain.TTL = 0
+	plain.decide(e)
 }
 
 func (e *Engine) refuseInGrace(r *store.Request) {

@@ -120,12 +120,7 @@ func (m *model) expect(cmd engine.Command) answer {
 	case *engine.GetLease:
 		return m.withLease(head, c.Lease, func(r *request) answer { return answer{outcome: engine.Granted, about: r} })
 	case *engine.Renew:
-		return m.withHeld(head, c.Lease, func(r *request) answer {
-			if codes := m.notTaken(head, r); len(codes) > 0 {
-				return refusalKey(codes...)
-			}
-			return answer{outcome: engine.Granted, about: r}
-		})
+		return m.expectRenew(c)
 	case *engine.Release:
 		return m.withLease(head, c.Lease, func(r *request) answer {
 			if c.Run && !r.isRun() {
@@ -153,6 +148,27 @@ func (m *model) expect(cmd engine.Command) answer {
 		return refusalKey(interlock.CodeFenced)
 	}
 	return m.expectWork(cmd)
+}
+
+func (m *model) expectRenew(c *engine.Renew) answer {
+	if c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL) {
+		return refusalKey(interlock.CodeInvalidTTL)
+	}
+	return m.withHeld(&c.Head, c.Lease, func(r *request) answer {
+		if codes := m.notTaken(&c.Head, r); len(codes) > 0 {
+			return refusalKey(codes...)
+		}
+		if c.TTL != 0 && r.member != nil {
+			return refusalKey(interlock.CodeInvalidRequest)
+		}
+		ttl := m.renewedTTL(r, c.TTL)
+		return answer{outcome: engine.Granted, about: r, check: func(got *engine.Effect) error {
+			if got.Outcome == engine.Granted && got.Lease.TTL != ttl && r.member == nil {
+				return fmt.Errorf("%v is renewed with a ttl of %v, want %v", r, got.Lease.TTL, ttl)
+			}
+			return nil
+		}}
+	})
 }
 
 func (m *model) withSession(head *engine.Head, then func(*session) answer) answer {

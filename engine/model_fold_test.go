@@ -133,6 +133,14 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		m.open(m.made(cmd, 0))
 		m.convert(m.subjectOf(ev), ev.Claims, ev.Fence)
 		m.subjectOf(ev).upTo = 0
+	case record.TTLChanged:
+		r := m.subjectOf(ev)
+		r.ask.TTL = ev.TTL
+		for _, part := range m.requests {
+			if part.member == r {
+				part.ask.TTL = ev.TTL
+			}
+		}
 	case record.Closed:
 		r := m.subjectOf(ev)
 		m.breaks(r, ev.Reason)

@@ -248,6 +248,22 @@ func (m *model) terms(r *request) {
 	}
 }
 
+// renewedTTL is the ttl of r after a renewal that asks for one, 0 for none.
+func (m *model) renewedTTL(r *request, ttl time.Duration) time.Duration {
+	if ttl == 0 {
+		return r.ttl()
+	}
+	for _, c := range r.claims {
+		if p := m.pattern(r.ns, c.Key); p != nil && p.MaxTTL > 0 {
+			ttl = min(ttl, p.MaxTTL)
+		}
+	}
+	if r.session != nil {
+		ttl = min(ttl, r.session.ttl)
+	}
+	return ttl
+}
+
 // permitRules: a pattern or the settings are what was sent.
 func (m *model) permitRules(cmd engine.Command, ev *record.Event) error {
 	if ev.Kind != record.Configured {

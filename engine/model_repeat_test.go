@@ -40,7 +40,7 @@ func repeatable(cmd engine.Command) bool {
 		*engine.SetPattern, *engine.DropPattern, *engine.RevertPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
 		*engine.SetQueue, *engine.SwitchQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask,
 		*engine.AskHuman, *engine.Answer, *engine.StartRun,
-		*engine.SetWebhook, *engine.RotateWebhook, *engine.DeleteWebhook:
+		*engine.SetWebhook, *engine.RotateWebhook, *engine.DeleteWebhook, *engine.Renew:
 		return true
 	}
 	return false
@@ -199,6 +199,10 @@ func (m *model) expectRepeated(cmd engine.Command, known *storedReply) answer {
 	}
 	r := m.byNum(known.num)
 	switch c := cmd.(type) {
+	case *engine.Renew: // it renews, and leaves the ttl as it is
+		plain := *c
+		plain.TTL = 0
+		return m.expectRenew(&plain)
 	case *engine.Commit:
 		if known.outcome == engine.Done {
 			return m.expectCommitted(c, known.version)
@@ -241,6 +245,9 @@ func (m *model) checkRemembered(cmd engine.Command, before bool, out *engine.Out
 	switch cmd.(type) {
 	case *engine.StartRun, *engine.Commit, *engine.Ack:
 		again = true
+	case *engine.Renew: // which is remembered with a change of the ttl
+		changed := slices.ContainsFunc(out.Events, func(ev record.Event) bool { return ev.Kind == record.TTLChanged })
+		waits = func(*engine.Effect) bool { return !changed }
 	case *engine.Resume: // which is repeated when a person has answered
 		waits = func(e *engine.Effect) bool { return e.Question != nil }
 	}

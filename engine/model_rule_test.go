@@ -84,6 +84,15 @@ func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 		return m.permitRules(cmd, ev)
 	case record.Converted:
 		return m.permitConversion(cmd, ev)
+	case record.TTLChanged:
+		c, ok := cmd.(*engine.Renew)
+		r := m.subjectOf(ev)
+		if !ok || r == nil || c.Lease != interlock.LeaseID(r.ask.ID) || r.phase != held || r.member != nil {
+			return errors.New("nobody renews that lease")
+		}
+		if want := m.renewedTTL(r, c.TTL); ev.TTL != want || want == r.ttl() || ev.Fence != r.fence {
+			return fmt.Errorf("the ttl of %v becomes %v, it was %v and should be %v", r, ev.TTL, r.ttl(), want)
+		}
 	case record.EffectChanged:
 		return m.permitDeed(cmd, ev)
 	case record.EffectsForgotten:
@@ -284,6 +293,8 @@ func (m *model) asksFor(cmd engine.Command, r *request) bool {
 	case *engine.Commit:
 		return slices.Contains(c.Leases, interlock.LeaseID(r.ask.ID))
 	case *engine.ClaimEffect:
+		return c.Lease == interlock.LeaseID(r.ask.ID)
+	case *engine.Renew:
 		return c.Lease == interlock.LeaseID(r.ask.ID)
 	}
 	return false

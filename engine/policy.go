@@ -87,6 +87,14 @@ func (c *Acquire) bound(s *store.Namespace, bare bool) {
 	}
 }
 
+// ttlFor returns the ttl that lease r has when its holder asks for one: that of a new request for its
+// keys.
+func ttlFor(r *store.Request, ttl time.Duration) time.Duration {
+	c := Acquire{LeaseRequest: interlock.LeaseRequest{Claims: r.Claims(), Terms: interlock.Terms{TTL: ttl}}}
+	c.bound(r.NS, r.Session() == nil)
+	return withDefaults(c.Terms, r.Session()).TTL
+}
+
 // tighter returns the smaller of two bounds, where 0 is no bound.
 func tighter(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {

@@ -404,7 +404,7 @@ func (p *player) lease(o *op) error {
 	if o.r[1]%8 == 2 {
 		list = p.m.inPhase(parked)
 	}
-	if o.r[1]%8 == 0 && o.kind == opRelease {
+	if o.r[1]%8 == 0 && o.kind != opGetLease {
 		list = p.m.inPhase(held, inGrace, offered)
 	}
 	if o.r[1]%8 == 1 {
@@ -423,7 +423,14 @@ func (p *player) lease(o *op) error {
 	case opGetLease:
 		return p.step(&engine.GetLease{Head: head, Lease: id})
 	case opRenew:
-		return p.step(&engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])})
+		c := &engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])}
+		if o.r[4]%2 == 0 {
+			c.TTL = among(o.r[5], time.Millisecond, time.Second, 5*time.Second, 15*time.Second, time.Minute, 2*time.Hour)
+		}
+		if o.r[6]%3 == 0 {
+			c.RequestID = fmt.Sprintf("renewal %d of %d", o.r[6]>>8%3, r.num)
+		}
+		return p.step(c)
 	}
 	return p.step(&engine.Release{
 		Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note"), Run: r.isRun(),

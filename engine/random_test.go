@@ -79,7 +79,7 @@ const (
 
 var weights = map[opKind]int{
 	opAcquire: 40, opRepeat: 4, opOpen: 5, opClose: 1, opHeartbeat: 10, opAttach: 3, opDetach: 3, opPoll: 5, opLeave: 3,
-	opGetLease: 2, opRenew: 5, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1,
+	opGetLease: 2, opRenew: 8, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1,
 	opRestart: 1,
 	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 	opClaimEffect: 6, opSettleEffect: 6, opCommit: 16,
@@ -235,7 +235,7 @@ func missing(met map[string]int) (list []string) {
 		"left session_closed",
 		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl",
 		"closed stall",
-		"converted", "left lease_ended", "yield_requested", "grace preempted", "ended preempted", "pattern_set",
+		"converted", "ttl_changed", "left lease_ended", "yield_requested", "grace preempted", "ended preempted", "pattern_set",
 		"pattern_dropped", "configured", "left barrier_broken",
 		"parked", "resumed", "ended park_limit", "left target_ended", "left deadlock", "grace deadlock", "part",
 		"effect", "effect again", "effect settled done", "effect settled unknown", "effect settled ",

@@ -141,10 +141,7 @@ func (e *Engine) remember(cmd Command) {
 		return
 	}
 	eff := &e.out.Effects[e.replied]
-	if eff.Outcome == Refused && (eff.Code != interlock.CodeHeld || !c.remembersHeld()) {
-		return
-	}
-	if eff.Outcome == Queued && eff.Question != nil { // it waits for an answer, and is asked for again
+	if !c.remembers(eff) {
 		return
 	}
 	id := [16]byte(eff.Lease.ID)

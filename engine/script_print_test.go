@@ -181,6 +181,8 @@ func (s *script) printEvent(ev *record.Event, told map[[16]byte]bool) {
 			s.printf("parked %s %s fence=%d for %v, %s", l.claims, l.who, l.fence, ev.TTL, how)
 		}
 		l.actor = nil
+	case record.TTLChanged:
+		s.printf("ttl of %s %s fence=%d is %v", l.claims, l.who, ev.Fence, ev.TTL)
 	case record.Decided:
 		s.printf(
 			"%v %s %s fence=%d by %s", interlock.Verdict(ev.Op), l.claims, l.who, ev.Fence,

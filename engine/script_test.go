@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	convert fence=N key=K [mode=M] [key=K ...] [wait|preempt] [detached] [max_wait=D] [id=R] [explain]
 //	arrive fence=N [max_wait=D] [detached] [id=R]
 //	declare holder=NAME [flow=F] on=AGENT | on_session=NAME [on_flow=F] [detached] [max_wait=D] [id=R]
-//	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W]   get fence=N
+//	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W] [ttl=D] [id=R]   get fence=N
 //	poll ticket=tN [detached]   leave ticket=tN
 //	        (all of them in the name of the lease's holder, unless as=NAME; as=nobody omits the session)
 //	park fence=N [keep|free] [for=D] [reason="..."]
@@ -388,7 +388,7 @@ func (s *script) do(line string) (err error) {
 		})
 	case "renew":
 		head, id := s.byFence(w)
-		err = s.tell(&engine.Renew{Head: head, Lease: id, Progress: w.get("progress")})
+		err = s.tell(&engine.Renew{Head: head, Lease: id, Progress: w.get("progress"), TTL: w.duration("ttl")})
 	case "get":
 		head, id := s.byFence(w)
 		err = s.tell(&engine.GetLease{Head: head, Lease: id})

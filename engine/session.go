@@ -81,14 +81,8 @@ func (c *OpenSession) decide(e *Engine) {
 	if ttl == 0 {
 		ttl = interlock.DefaultTTL
 	}
-	if ttl < interlock.MinTTL || ttl > interlock.MaxTTL {
-		e.refuse(
-			interlock.CodeInvalidTTL,
-			message.New(
-				message.NotBetween, message.Str("ttl"), message.Dur(ttl), message.Dur(interlock.MinTTL),
-				message.Dur(interlock.MaxTTL),
-			),
-		)
+	if code, problem := checkTTL(ttl); code != "" {
+		e.refuse(code, problem)
 		return
 	}
 	if code, problem := e.closedFor(); code != "" {

@@ -206,11 +206,9 @@ func checkPull(c *Pull) (interlock.Code, *message.Text) {
 		)
 	case len(c.Leases) < c.Max:
 		return interlock.CodeInvalidRequest, message.New(message.PullWithoutIDs)
-	case c.TTL != 0 && (c.TTL < interlock.MinTTL || c.TTL > interlock.MaxTTL):
-		return interlock.CodeInvalidTTL, message.New(
-			message.NotBetween, message.Str("ttl"), message.Dur(c.TTL), message.Dur(interlock.MinTTL),
-			message.Dur(interlock.MaxTTL),
-		)
+	}
+	if code, problem := checkTTL(c.TTL); code != "" {
+		return code, problem
 	}
 	return store.CheckTexts(store.Text{Name: "agent", Value: c.Agent, Limit: interlock.MaxNameBytes})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
@@ -32,9 +33,10 @@ type repeatable interface {
 	fingerprint() uint64
 	// again repeats the answer that was sent before, with the present state of its subject.
 	again(e *Engine, a *store.StoredAnswer)
-	// remembersHeld reports whether a refusal because of a holder is the answer for good. A
-	// run and a commit are asked for again under the same id.
-	remembersHeld() bool
+	// remembers reports whether an answer counts for good although no event has the request id.
+	// Of the refusals only that because of a holder does, but a run and a commit are asked for
+	// again under the same id.
+	remembers(eff *Effect) bool
 	// counts reports whether an answer still counts: that to a run counts as long as it waits or
 	// runs.
 	counts(e *Engine, a *store.StoredAnswer) bool
@@ -43,13 +45,23 @@ type repeatable interface {
 // counts implements repeatable.
 func (h *Head) counts(*Engine, *store.StoredAnswer) bool { return true }
 
-func (h *Head) remembersHeld() bool { return true }
+func (h *Head) remembers(eff *Effect) bool {
+	return eff.Outcome != Refused || eff.Code == interlock.CodeHeld
+}
 
-func (c *StartRun) remembersHeld() bool { return false }
+func (c *StartRun) remembers(eff *Effect) bool { return eff.Outcome != Refused }
 
-func (c *Commit) remembersHeld() bool { return false }
+func (c *Commit) remembers(eff *Effect) bool { return eff.Outcome != Refused }
 
-func (c *Ack) remembersHeld() bool { return false }
+func (c *Ack) remembers(eff *Effect) bool { return eff.Outcome != Refused }
+
+// remembers implements repeatable: a resumption that waits for an answer is asked for again.
+func (c *Resume) remembers(eff *Effect) bool {
+	return c.Head.remembers(eff) && (eff.Outcome != Queued || eff.Question == nil)
+}
+
+// remembers implements repeatable: a renewal that changes nothing can happen again.
+func (c *Renew) remembers(*Effect) bool { return false }
 
 // A claimant is a command that names keys, so its refusal can be recorded.
 type claimant interface {
@@ -61,7 +73,7 @@ type claimant interface {
 // repeatables are all repeatable commands.
 var repeatables = []repeatable{
 	(*Acquire)(nil), (*Convert)(nil), (*Arrive)(nil), (*Declare)(nil), (*Park)(nil), (*Resume)(nil), (*Release)(nil),
-	(*Leave)(nil),
+	(*Leave)(nil), (*Renew)(nil),
 	(*Revoke)(nil), (*OpenSession)(nil), (*SetPattern)(nil), (*DropPattern)(nil), (*RevertPattern)(nil), (*Configure)(nil),
 	(*Commit)(nil), (*ClaimEffect)(nil), (*SettleEffect)(nil), (*SetQueue)(nil), (*SwitchQueue)(nil), (*DropQueue)(nil),
 	(*Submit)(nil), (*Ack)(nil), (*Nack)(nil), (*ChangeTask)(nil), (*AskHuman)(nil), (*Answer)(nil), (*StartRun)(nil),

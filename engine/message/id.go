@@ -454,6 +454,7 @@ const (
 	WebhookEventCount
 	WebhookFormatUnknown
 	AnotherQuestion
+	PartTTL
 	end // of the list: a new message goes before it, behind all others
 )
 

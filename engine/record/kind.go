@@ -141,6 +141,8 @@ const (
 	WebhookRotated Kind = 38
 	// WebhookDelivered: messages of a webhook were delivered, or given up. WebhookName, Blob.
 	WebhookDelivered Kind = 39
+	// TTLChanged: a renewal changed the ttl of a lease. Num, Fence, TTL.
+	TTLChanged Kind = 40
 
 	// The kinds from here on stand in snapshots only.
 
@@ -192,7 +194,7 @@ var kindNames = map[Kind]string{
 	ApprovalRequested: "approval_requested", ApprovalDecided: "approval_decided", EffectsForgotten: "effects_forgotten",
 	NamespaceDeleted: "namespace_deleted", NamespaceForgotten: "namespace_forgotten", Refused: "refused",
 	Decided: "decided", WebhookSet: "webhook_set", WebhookDeleted: "webhook_deleted", WebhookRotated: "webhook_rotated",
-	WebhookDelivered: "webhook_delivered",
+	WebhookDelivered: "webhook_delivered", TTLChanged: "ttl_changed",
 }
 
 func (k Kind) String() string { return kindNames[k] }

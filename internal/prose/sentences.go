@@ -448,4 +448,5 @@ var sentences = [message.Count]string{
 	message.WebhookEventCount:    "a webhook lists 1 to %d types of events, or *",
 	message.WebhookFormatUnknown: "unknown format: want standard or slack",
 	message.AnotherQuestion:      "the task asks another question by now: read that one before you answer",
+	message.PartTTL:              "the lease on %s is a part, and has the ttl of its member: renew the member's lease with the ttl",
 }

@@ -43,7 +43,8 @@ func (st *State) Evolve(ev *record.Event) error {
 	case record.Queued, record.Granted:
 		err = st.evolveRequest(ev)
 	case record.Admitted, record.Claimed, record.YieldRequested, record.Parked, record.Resumed, record.Decided,
-		record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.Tombstone:
+		record.KeysMoved, record.Grace, record.Closed, record.Ended, record.Left, record.Converted, record.TTLChanged,
+		record.Tombstone:
 		err = st.evolveProgress(ev)
 	case record.EffectChanged:
 		err = st.Namespace(ev.Namespace).evolveEffect(ev)
@@ -364,6 +365,11 @@ func (st *State) evolveProgress(ev *record.Event) error {
 		}
 		r.handOver(r, 0)
 		st.changeClaims(r, ev, false)
+	case record.TTLChanged:
+		if r.Phase != Held || ev.TTL <= 0 {
+			return errUnknown
+		}
+		r.setTTL(ev.TTL)
 	case record.Claimed:
 		if r.Phase != Offered {
 			return errUnknown

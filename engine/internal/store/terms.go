@@ -1,6 +1,8 @@
 package store
 
 import (
+	"time"
+
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
 )
@@ -38,6 +40,26 @@ func (s *Namespace) Agree(t interlock.Terms) *Conditions {
 		*kept = &Conditions{s, t}
 	}
 	return *kept
+}
+
+// setTTL changes the ttl of a lease. The parts that it has as a member of a partitioned key have the
+// same one.
+func (r *Request) setTTL(ttl time.Duration) {
+	t := r.Conditions.Terms
+	t.TTL = ttl
+	r.Conditions = r.NS.Agree(t)
+	m := r.Membership()
+	if m == nil || m.Node.Divided == nil {
+		return
+	}
+	for i := range m.Node.Divided.Parts {
+		s := &m.Node.Divided.Parts[i]
+		for _, part := range []*Request{s.Held, s.Next} {
+			if part != nil && part.Share.Member == r {
+				part.setTTL(ttl)
+			}
+		}
+	}
 }
 
 // plain returns the terms without those that only concern a live lease.

@@ -177,7 +177,8 @@ func (st *State) DisarmTask(t *Task) {
 // minTerm notes that r lives by the session's heartbeats.
 func (st *State) minTerm(s *Session, r *Request) {
 	s.MinTTL, s.Least = min(s.MinTTL, r.TTL), min(s.Least, r.TTL)
-	if at := r.Beat().Add(SoftAt(r.TTL)); s.Timer.Pos >= 0 && at < s.Timer.At {
+	at := r.Beat().Add(SoftAt(r.TTL))
+	if s.Next = min(s.Next, at); s.Timer.Pos >= 0 && at < s.Timer.At { // a sweep may have passed r already
 		st.Timers.Set(&s.Timer, at)
 	}
 }
