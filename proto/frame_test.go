@@ -89,7 +89,7 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 			kept.LeaseRequest, kept.Brief = o.LeaseRequest, o.Brief
 			kept.Priority *= []int{-1, 1}[r.IntN(2)]
 		case OpRenew:
-			kept.ID, kept.Progress = o.ID, o.Progress
+			kept.ID, kept.Progress, kept.TTL = o.ID, o.Progress, o.TTL
 		case OpRelease:
 			kept.ID, kept.Outcome, kept.Note = o.ID, o.Outcome, o.Note
 		case OpCheckFence:

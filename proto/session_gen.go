@@ -1087,6 +1087,7 @@ func decodeGetLease(x *Op, s string) error {
 func appendRenew(b []byte, x *Op) []byte {
 	b = appendID(b, 1, &x.ID)
 	b = appendString(b, 2, x.Progress)
+	b = appendDuration(b, 3, x.TTL)
 	return b
 }
 
@@ -1102,6 +1103,8 @@ func decodeRenew(x *Op, s string) error {
 			err = id(&x.ID, f.s)
 		case 2<<3 | wireBytes:
 			err = text(&x.Progress, f.s)
+		case 3<<3 | wireVarint:
+			x.TTL = time.Duration(f.v)
 		}
 		if err != nil {
 			return err

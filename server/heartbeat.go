@@ -33,7 +33,7 @@ func (c *call) heartbeatSession() {
 	}
 	cmd := &engine.Heartbeat{Head: c.head()}
 	cmd.Session = id
-	if !c.body(func(d *jsonIn) { d.renewRequest(&cmd.Progress) }) {
+	if !c.body(func(d *jsonIn) { d.heartbeatRequest(&cmd.Progress) }) {
 		return
 	}
 	eff, at, ok := c.do(cmd)

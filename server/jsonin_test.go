@@ -114,7 +114,7 @@ func TestProgressIsTextOrObject(t *testing.T) {
 	} {
 		var got string
 		d := jsonIn{b: []byte(body)}
-		d.renewRequest(&got)
+		d.heartbeatRequest(&got)
 		if failure, fails := strings.CutPrefix(want, "!"); fails {
 			if d.err == nil || !strings.Contains(d.err.Error(), failure) {
 				t.Errorf("%s: %v, want %q", body, d.err, failure)
@@ -222,7 +222,7 @@ func FuzzOtherBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, decode := range map[string]func(*jsonIn){
 			"release": func(d *jsonIn) { d.releaseRequest(&engine.Release{}) },
-			"renew":   func(d *jsonIn) { d.renewRequest(&(&engine.Renew{}).Progress) },
+			"renew":   func(d *jsonIn) { d.renewRequest(&engine.Renew{}) },
 			"session": func(d *jsonIn) { d.openSessionRequest(&engine.OpenSession{}) },
 			"check":   func(d *jsonIn) { decodeCheckFence(d, &engine.CheckFence{}) },
 			"revoke":  func(d *jsonIn) { decodeRevoke(d, &engine.Revoke{}) },

@@ -231,16 +231,21 @@ func (c *call) getLease() {
 	}
 }
 
-// renewLease is POST /v1/leases/{id}/renew. It takes no Idempotency-Key: to repeat a
-// renewal is to renew.
+// renewLease is POST /v1/leases/{id}/renew. An Idempotency-Key counts for a change of the ttl
+// alone: to repeat a renewal is to renew.
 func (c *call) renewLease() {
 	id, ok := c.leaseID()
 	if !ok {
 		return
 	}
 	cmd := &engine.Renew{Head: c.head(), Lease: id}
-	if !c.body(func(d *jsonIn) { d.renewRequest(&cmd.Progress) }) {
+	if !c.body(func(d *jsonIn) { d.renewRequest(cmd) }) {
 		return
+	}
+	if cmd.TTL != 0 {
+		if cmd.Head, ok = c.mutating(); !ok {
+			return
+		}
 	}
 	if eff, at, ok := c.do(cmd); ok {
 		c.granted(&eff, at)

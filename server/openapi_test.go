@@ -81,6 +81,7 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		"ArriveRequest": arriveRequestFields,
 		"ParkRequest":   parkRequestFields, "ResumeRequest": resumeRequestFields, "DeclareRequest": declareRequestFields,
 		"ReleaseRequest": releaseRequestFields, "RenewRequest": renewRequestFields,
+		"HeartbeatRequest":   heartbeatRequestFields,
 		"OpenSessionRequest": openSessionRequestFields,
 		"CheckFenceRequest":  checkFenceRequestFields, "StatementRequest": statementRequestFields,
 		"RevokeRequest": revokeRequestFields,

@@ -110,11 +110,25 @@ func (d *jsonIn) convertRequest(cmd *engine.Convert, wait *time.Duration) given 
 	})
 }
 
-var renewRequestFields = []string{"progress"}
+var renewRequestFields = []string{"progress", "ttl_ms"}
 
 // renewRequest reads a body of the kind api.RenewRequest.
-func (d *jsonIn) renewRequest(progress *string) {
+func (d *jsonIn) renewRequest(cmd *engine.Renew) {
 	d.object(renewRequestFields, func(field int) {
+		switch field {
+		case 0: // progress
+			cmd.Progress = d.progress()
+		case 1: // ttl_ms
+			cmd.TTL = d.ms()
+		}
+	})
+}
+
+var heartbeatRequestFields = []string{"progress"}
+
+// heartbeatRequest reads a body of the kind api.HeartbeatRequest.
+func (d *jsonIn) heartbeatRequest(progress *string) {
+	d.object(heartbeatRequestFields, func(field int) {
 		switch field {
 		case 0: // progress
 			*progress = d.progress()

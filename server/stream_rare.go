@@ -39,8 +39,6 @@ func (st *stream) rareCommand(o *proto.Op, h engine.Head) engine.Command {
 		return &engine.Poll{Head: h, Ticket: o.ID, Attach: true}
 	case proto.OpGetLease:
 		return &engine.GetLease{Head: h, Lease: o.ID}
-	case proto.OpRenew:
-		return &engine.Renew{Head: h, Lease: o.ID, Progress: o.Progress}
 	case proto.OpCheckFence:
 		return &engine.CheckFence{Head: h, Key: o.Key, Fence: o.Fence}
 	}
@@ -66,6 +64,8 @@ func (st *stream) numberedCommand(o *proto.Op, h engine.Head) engine.Command {
 	switch o.Kind {
 	case proto.OpLeave:
 		return &engine.Leave{Head: h, Ticket: o.ID}
+	case proto.OpRenew:
+		return &engine.Renew{Head: h, Lease: o.ID, Progress: o.Progress, TTL: o.TTL}
 	case proto.OpConvert:
 		return &engine.Convert{
 			Head: h, Lease: o.ID, ID: st.random.id(), Claims: slices.Clone(o.Claims), MaxWait: o.MaxWait,

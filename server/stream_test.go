@@ -195,6 +195,30 @@ func TestEveryOperation(t *testing.T) {
 	}
 }
 
+// A renewal with a ttl changes that of the lease once, however often its number comes.
+func TestRenewalChangesTheTTL(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	f := d.dial()
+	f.open(1)
+	f.send(acquireOp(1, 3, "k"))
+	lease := f.want(3, proto.Granted, "").Lease
+	renew := func(seq uint64, ttl time.Duration) proto.Op {
+		op := proto.Op{Kind: proto.OpRenew, Slot: 1, Seq: seq, ID: lease.ID}
+		op.TTL = ttl
+		return op
+	}
+	ops := []proto.Op{renew(4, 20*time.Second), renew(5, 0), renew(6, 10*time.Second), renew(4, 20*time.Second)}
+	for i, want := range []time.Duration{20 * time.Second, 20 * time.Second, 10 * time.Second, 10 * time.Second} {
+		f.send(ops[i])
+		if r := f.want(ops[i].Seq, proto.Granted, ""); r.Lease.TTL != want || r.Lease.ExpiresIn > want {
+			t.Errorf("%v: %+v, want a ttl of %v", ops[i], r.Lease, want)
+		}
+	}
+	f.send(renew(7, time.Millisecond), renew(6, time.Minute))
+	f.want(7, proto.Refused, interlock.CodeInvalidTTL)
+	f.want(6, proto.Refused, interlock.CodeRequestIDReused)
+}
+
 func TestSlotsAreBoundOnce(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	f := d.dial()

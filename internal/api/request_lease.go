@@ -77,8 +77,16 @@ type Count struct {
 	Parts uint32 `json:"parts,omitempty" min:"1" max:"MaxParts"`
 }
 
-// RenewRequest is the body of POST /v1/leases/{id}/renew, and of a session's heartbeat.
+// RenewRequest is the body of POST /v1/leases/{id}/renew.
 type RenewRequest struct {
+	Progress Progress `json:"progress,omitempty"`
+	// The ttl of the lease from this renewal on, within the limits of its keys' patterns and of its
+	// session's ttl. Unchanged when left out or 0.
+	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
+}
+
+// HeartbeatRequest is the body of POST /v1/sessions/{id}/heartbeat.
+type HeartbeatRequest struct {
 	Progress Progress `json:"progress,omitempty"`
 }
 

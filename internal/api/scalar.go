@@ -189,7 +189,7 @@ type TaskOutcome = string
 // EventKind is the kind of an event.
 //
 //schema:enum opened,session_opened,session_ended,queued,granted,admitted,claimed,grace
-//schema:enum ended,left,converted,yield_requested,closed,parked,resumed,decided
+//schema:enum ended,left,converted,ttl_changed,yield_requested,closed,parked,resumed,decided
 //schema:enum pattern_set,pattern_dropped,configured,written,effect,queue_set
 //schema:enum queue_dropped,task_submitted,task_dispatched,task_attempt_failed,task_moved
 //schema:enum task_forgotten,approval_requested,approval_decided,effects_forgotten

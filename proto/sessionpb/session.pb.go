@@ -2701,11 +2701,12 @@ func (x *GetLease) GetLease() []byte {
 	return nil
 }
 
-// Renew is a heartbeat for one lease that has no session.
+// Renew is a heartbeat for one lease that has no session. Of any lease it changes the ttl.
 type Renew struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         []byte                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	Progress      string                 `protobuf:"bytes,2,opt,name=progress,proto3" json:"progress,omitempty"`
+	Ttl           int64                  `protobuf:"varint,3,opt,name=ttl,proto3" json:"ttl,omitempty"` // from this renewal on, within the limits of acquire; 0: unchanged
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2752,6 +2753,13 @@ func (x *Renew) GetProgress() string {
 		return x.Progress
 	}
 	return ""
+}
+
+func (x *Renew) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
 }
 
 // Release gives a lease back.
@@ -3452,10 +3460,11 @@ const file_session_proto_rawDesc = "" +
 	"\x05Leave\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\" \n" +
 	"\bGetLease\x12\x14\n" +
-	"\x05lease\x18\x01 \x01(\fR\x05lease\"9\n" +
+	"\x05lease\x18\x01 \x01(\fR\x05lease\"K\n" +
 	"\x05Renew\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x1a\n" +
-	"\bprogress\x18\x02 \x01(\tR\bprogress\"M\n" +
+	"\bprogress\x18\x02 \x01(\tR\bprogress\x12\x10\n" +
+	"\x03ttl\x18\x03 \x01(\x03R\x03ttl\"M\n" +
 	"\aRelease\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\fR\x05lease\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x12\n" +
