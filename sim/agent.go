@@ -593,9 +593,15 @@ func (a *agent) getLease() {
 }
 
 func (a *agent) renew() {
-	if h := a.one(); h != nil {
-		a.send(fmt.Sprintf("renew fence %d", h.fence), func() engine.Command { return &engine.Renew{Lease: h.id} }, a.gone(h))
+	h := a.one()
+	if h == nil {
+		return
 	}
+	ttl := []time.Duration{0, 0, 1, 3, 20, 60}[a.rng(6)] * time.Second
+	a.send(
+		fmt.Sprintf("renew fence %d with ttl %v", h.fence, ttl),
+		func() engine.Command { return &engine.Renew{Lease: h.id, TTL: ttl} }, a.gone(h),
+	)
 }
 
 func (a *agent) checkFence() {

@@ -120,6 +120,16 @@ func (a *audit) shows(s *space, o *op, l *interlock.Lease, at interlock.Index) {
 		)
 		return
 	}
+	ttl := x.ttls[0].ttl
+	for _, t := range x.ttls {
+		if t.index <= at {
+			ttl = t.ttl
+		}
+	}
+	if ttl != l.TTL && !x.part { // a part has its member's
+		a.w.fail("I15", "%s was answered at index %d with a ttl of %v, and %v had one of %v", o.words, at, l.TTL, x, ttl)
+		return
+	}
 	var fence interlock.Fence
 	for _, f := range x.fences {
 		if f.index <= at {

@@ -75,7 +75,7 @@ func (c *client) send(words string, build func() engine.Command, then func(*engi
 		o.head.Actor = c.principal.Name
 	}
 	switch build().(type) {
-	case *engine.Heartbeat, *engine.Attach, *engine.Poll, *engine.GetLease, *engine.Renew, *engine.CheckFence,
+	case *engine.Heartbeat, *engine.Attach, *engine.Poll, *engine.GetLease, *engine.CheckFence,
 		*engine.Pull, *engine.FollowTask, *engine.CloseSession:
 	default:
 		if c.numbers && !c.session.IsZero() {

@@ -129,7 +129,6 @@ type request struct {
 	since   engine.Time // when its phase began
 	granted engine.Time
 	heard   engine.Time // a renewal that was acknowledged
-	ttl     time.Duration
 	grace   time.Duration
 	delay   time.Duration
 	maxHold time.Duration
@@ -137,12 +136,21 @@ type request struct {
 
 	from, heldFrom, to interlock.Index // from when to when it was there, and held
 	fences             []fenceAt
+	ttls               []ttlAt
 }
 
 type fenceAt struct {
 	index interlock.Index
 	fence interlock.Fence
 }
+
+type ttlAt struct {
+	index interlock.Index
+	ttl   time.Duration
+}
+
+// ttl is the ttl of the lease, also of one that is still waited for.
+func (r *request) ttl() time.Duration { return r.ttls[len(r.ttls)-1].ttl }
 
 func (r *request) fence() interlock.Fence {
 	if len(r.fences) == 0 {
@@ -267,7 +275,7 @@ func (a *audit) fold(w *world, ev *record.Event) {
 		record.TaskForgotten:
 		a.taskMoved(w, s, ev)
 	case record.Admitted, record.Claimed, record.Parked, record.Resumed, record.Grace, record.Closed, record.Ended,
-		record.Left, record.Converted:
+		record.Left, record.Converted, record.TTLChanged:
 		if r := s.requests[ev.ID]; r == nil || r.phase == over {
 			w.fail("journal", "%s at index %d is about a request that is not there", ev.Kind, p.index)
 		} else {
@@ -282,7 +290,7 @@ func (p *picture) came(s *space, ev *record.Event) *request {
 		id: ev.ID, num: ev.Num, space: s, session: ev.Session, flow: ev.Flow, agent: ev.Agent, actor: ev.Actor,
 		group: ev.Group, any: ev.Any, priority: ev.Priority, lead: ev.Lead,
 		part: ev.Part, run: len(ev.Blob) > 0, declared: ev.Target != 0, phase: waiting, arrived: ev.At, since: ev.At,
-		ttl: ev.TTL, grace: ev.Grace, delay: ev.LockDelay, maxHold: ev.MaxHold, from: p.index,
+		ttls: []ttlAt{{p.index, ev.TTL}}, grace: ev.Grace, delay: ev.LockDelay, maxHold: ev.MaxHold, from: p.index,
 	}
 	if r.session != 0 {
 		if x := p.sessions[r.session]; x != nil {
@@ -347,6 +355,8 @@ func (a *audit) progress(w *world, r *request, ev *record.Event) {
 		a.grant(w, r, ev, ev.Claims)
 	case record.Converted:
 		a.grant(w, r, ev, ev.Claims)
+	case record.TTLChanged:
+		a.retimed(w, r, ev)
 	case record.Claimed:
 		r.offer, r.granted, r.heard = false, ev.At, ev.At
 	case record.Grace:
@@ -368,6 +378,9 @@ func (a *audit) progress(w *world, r *request, ev *record.Event) {
 		}
 	case record.Resumed:
 		r.session, r.flow, r.lead = ev.Session, ev.Flow, ev.Lead
+		if s := a.sessions[r.session]; s != nil {
+			r.ttls = append(r.ttls, ttlAt{a.index, min(r.ttl(), s.ttl)})
+		}
 		r.space.drop(r)
 		if ev.Queued {
 			r.become(waiting, ev)

@@ -30,7 +30,7 @@ func (a *audit) early(w *world, r *request, ev *record.Event) {
 	}
 	switch ev.Reason {
 	case record.ByTTL:
-		ttl, heard := r.ttl, r.heard
+		ttl, heard := r.ttl(), r.heard
 		if s := a.sessions[r.session]; s != nil {
 			ttl, heard = min(ttl, s.ttl), max(heard, s.heard)
 		}
@@ -55,6 +55,18 @@ func (a *audit) overstay(w *world, r *request) {
 	w.fail(
 		"I8", "after index %d %v is held for %v, and its max_hold is %v", a.index, r, a.entryTime.Sub(r.granted), r.maxHold,
 	)
+}
+
+// retimed folds a change of a lease's ttl, which a renewal made.
+func (a *audit) retimed(w *world, r *request, ev *record.Event) {
+	s := a.sessions[r.session]
+	if r.phase != held || r.offer || ev.TTL == r.ttl() || s != nil && ev.TTL > s.ttl {
+		w.fail("I8", "the ttl of %v becomes %v at index %d, and was %v", r, ev.TTL, a.index, r.ttl())
+	}
+	r.ttls, r.heard = append(r.ttls, ttlAt{a.index, ev.TTL}), ev.At
+	if s != nil {
+		s.heard = max(s.heard, ev.At)
+	}
 }
 
 func (a *audit) sessionEnded(w *world, s *space, ev *record.Event) {
