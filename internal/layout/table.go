@@ -266,6 +266,7 @@ var table = []rule{
 	{folder: "guard/git", local: []string{".", "guard/apiclient"}},
 	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/apiclient", "guard/signed"}},
+	{folder: "hook/place"},
 	{folder: "writer", local: []string{".", "client"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 
