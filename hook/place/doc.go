@@ -1,4 +1,4 @@
-// Package place knows which checkout of which repository a path lies in, and where a path leads when all
+// Package place knows the checkout of a repository that a path lies in, and where a path leads when all
 // links are followed.
 //
 // It reads the file system only: it starts no git process, so that a hook costs microseconds. It imports the standard
