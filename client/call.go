@@ -65,11 +65,11 @@ func (k *call) stands() bool {
 	return false
 }
 
-// ttl returns the shortest possible ttl of a lease that the operation brings; 0 for the
+// ttl returns the shortest possible ttl of a lease that the operation brings or renews; 0 for the
 // session's. That of a parked lease is known only when it is back.
 func (k *call) ttl() time.Duration {
 	switch k.op.Kind {
-	case proto.OpAcquire, proto.OpStartRun:
+	case proto.OpAcquire, proto.OpStartRun, proto.OpRenew:
 		return k.op.TTL
 	case proto.OpResume:
 		return interlock.MinTTL

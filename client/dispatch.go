@@ -80,7 +80,7 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 		if pull := k.target; pull != nil {
 			s.withdrew(pull)
 		}
-	case proto.OpGetLease:
+	case proto.OpRenew, proto.OpGetLease:
 		if g := s.leases[k.op.ID]; g != nil && r.Outcome == proto.Granted {
 			g.update(&r.Lease, r.Packet, at)
 			g.bring(r, at)

@@ -54,7 +54,7 @@
 //
 // A claim may be for permits of a key with a capacity or a rate, for a barrier of several
 // parties, or for any one of several keys ([Request]). A held lease may change its claims
-// ([Lease.Convert]), arrive at its barrier again ([Lease.Arrive]) or be parked until a person
+// ([Lease.Convert]) and its ttl ([Lease.Renew]), arrive at its barrier again ([Lease.Arrive]) or be parked until a person
 // has decided ([Lease.Park], [Client.Resume]). A holder is notified when its lease ends soon
 // ([Lease.Warned]) and when another request asks it to yield ([Lease.Asked]). [Client.WaitFor]
 // declares a wait that the server cannot see, and [Client.Join] makes this process a member

@@ -262,8 +262,8 @@ var basicScenarios = []scenario{
 
 func TestScenarios(t *testing.T) {
 	for _, sc := range slices.Concat(
-		basicScenarios, limitScenarios, changeScenarios, parkScenarios, declareScenarios, memberScenarios, stateScenarios,
-		effectScenarios,
+		basicScenarios, limitScenarios, changeScenarios, renewScenarios, parkScenarios, declareScenarios, memberScenarios,
+		stateScenarios, effectScenarios,
 	) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Run("embedded", func(t *testing.T) {
