@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
@@ -82,6 +84,7 @@ func lock(ctx context.Context, a *cli.App, keys []string, q *acquire.Flags, docu
 
 func newRenew(a *cli.App) *cobra.Command {
 	var progress string
+	var ttl time.Duration
 	cmd := &cobra.Command{
 		Use:   "renew [LEASE]",
 		Short: "Renew a lease taken by lock",
@@ -90,22 +93,34 @@ means that the lease is lost: write nothing more.
 
 With --progress it also reports the progress of the work, for others to read. A lease with
 --stall ends when no new progress is reported for so long, whether it was taken by lock or
-by run: the command of a run reports it with this command too.`,
-		Example: `  interlock lease renew --progress 3/5`,
-		Args:    cli.AtMostOneArg,
+by run: the command of a run reports it with this command too.
+
+With --ttl the lease lives for this long after each renewal from now on, such as before a
+build in which no renewal is sent. A key pattern may bound it, and in a session the ttl of
+the session does.`,
+		Example: `  interlock lease renew --progress 3/5
+  interlock lease renew --ttl 30m`,
+		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := view.LeaseArg(args)
 			if err != nil {
 				return err
 			}
-			var body api.RenewRequest
+			if cmd.Flags().Changed("ttl") {
+				if err := cli.CheckDurations(cli.Duration("--ttl", ttl, interlock.MinTTL, interlock.MaxTTL)); err != nil {
+					return err
+				}
+			}
+			body := api.RenewRequest{TTL: ttl.Milliseconds()}
 			if progress != "" {
 				if body.Progress, err = json.Marshal(progress); err != nil {
 					return err
 				}
 			}
 			var got view.LeaseAnswer
-			r := cli.Request{Method: http.MethodPost, Path: view.LeasePath(id, "renew"), Body: &body, Again: true}
+			r := cli.Request{
+				Method: http.MethodPost, Path: view.LeasePath(id, "renew"), Body: &body, ID: cli.FreshID(), Again: true,
+			}
 			return a.Call(cmd.Context(), r, &got, func() error {
 				a.Say("renewed: fence %s ends in %s\n", got.Lease.Fence, cli.ShortMillis(got.Lease.ExpiresIn))
 				if next := cli.Next(got.Advice); next != "" {
@@ -116,6 +131,7 @@ by run: the command of a run reports it with this command too.`,
 		},
 	}
 	cmd.Flags().StringVar(&progress, "progress", "", "how far the work has come, for others to read, such as 3/5")
+	cli.DurationVar(cmd.Flags(), &ttl, "ttl", 0, "how long the lease outlives each renewal from now on (default: as before)")
 	return cmd
 }
 

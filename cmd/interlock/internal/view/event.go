@@ -266,6 +266,9 @@ func (e *Event) facts() (facts []string) {
 	if e.Offer {
 		add("offered")
 	}
+	if e.Event == record.TTLChanged.String() {
+		add("ttl %s", cli.ShortMillis(e.TTL))
+	}
 	if e.Freed {
 		add("keys freed")
 	}
