@@ -45,8 +45,9 @@ help: ## Say what can be made.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the binary bin/interlock.
+build: ## Build the binaries bin/interlock and bin/interlock-hook.
 	go build -o bin/interlock ./cmd/interlock
+	CGO_ENABLED=0 go build -ldflags="-s -w" -o bin/interlock-hook ./cmd/interlock-hook
 
 .PHONY: demo
 demo: build ## Start a server, let 50 agents race without and with leases, compare.

@@ -27,7 +27,7 @@ class Interlock < Formula
   end
 
   def install
-    bin.install "interlock"
+    bin.install "interlock", "interlock-hook"
     bash_completion.install "completions/interlock.bash" => "interlock"
     zsh_completion.install "completions/interlock.zsh" => "_interlock"
     fish_completion.install "completions/interlock.fish"
@@ -42,5 +42,6 @@ class Interlock < Formula
 
   test do
     assert_match version.to_s, shell_output("#{bin}/interlock version")
+    assert_match version.to_s, shell_output("#{bin}/interlock-hook --version")
   end
 end

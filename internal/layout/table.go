@@ -85,6 +85,7 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
 	{folder: "cmd", local: []string{"sim"}},
+	{folder: "cmd/interlock-hook", local: []string{"internal/home", "internal/invisible"}},
 	{folder: "cmd/interlock", remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{
 		folder: "cmd/interlock/internal/account",
@@ -110,8 +111,8 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/cli",
 		local: []string{
-			".", "client", "engine/record", "internal/api", "internal/endpoint", "internal/invisible", "internal/prose",
-			"journal",
+			".", "client", "engine/record", "internal/api", "internal/endpoint", "internal/home", "internal/invisible",
+			"internal/prose", "journal",
 		},
 		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 	},
@@ -296,6 +297,7 @@ var table = []rule{
 	{folder: "internal/endpoint"},
 	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
 	{folder: "internal/gen", local: []string{".", "internal/problem"}},
+	{folder: "internal/home"},
 	{folder: "internal/invisible"},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},

@@ -26,13 +26,17 @@ func (r *release) stem(b *binary) string {
 	return "interlock_" + r.number() + "_" + b.os + "_" + b.arch
 }
 
-// archive packs a binary with what a person unpacks beside it.
+// archive packs the binaries with what a person unpacks beside it.
 func (r *release) archive(b *binary, completions map[string][]byte) error {
 	program, err := os.ReadFile(b.path)
 	if err != nil {
 		return err
 	}
-	members := []member{{b.name(), 0o755, program}, {"THIRD_PARTY_LICENSES", 0o644, b.licences}}
+	hook, err := os.ReadFile(b.hook)
+	if err != nil {
+		return err
+	}
+	members := []member{{b.name(), 0o755, program}, {b.hookName(), 0o755, hook}, {"THIRD_PARTY_LICENSES", 0o644, b.licences}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		body, err := os.ReadFile(filepath.Join(r.root, name))
 		if err != nil {

@@ -14,24 +14,32 @@ import (
 const (
 	module  = "github.com/interlockdev/interlock"
 	command = module + "/cmd/interlock"
-	// variable is set to the version when the command is linked.
-	variable = command + "/internal/cli.release"
+	hook    = module + "/cmd/interlock-hook"
+	// variable and hookVariable are set to the version when the commands are linked.
+	variable     = command + "/internal/cli.release"
+	hookVariable = "main.release"
 )
 
-// binary is the command, built for one platform.
+// binary is the command, built for one platform, with the small one for hooks.
 type binary struct {
 	target
 	path     string
+	hook     string // path of interlock-hook, which has no module beside ours
 	info     *debug.BuildInfo
 	licences []byte // of the modules in it
 }
 
 // name is the name of the command on its platform.
-func (b *binary) name() string {
+func (b *binary) name() string { return "interlock" + b.suffix() }
+
+// hookName is likewise that of the command for hooks.
+func (b *binary) hookName() string { return "interlock-hook" + b.suffix() }
+
+func (b *binary) suffix() string {
 	if b.os == "windows" {
-		return "interlock.exe"
+		return ".exe"
 	}
-	return "interlock"
+	return ""
 }
 
 // compile builds the command for one platform below the folder work. Neither the paths of this machine nor the state
@@ -41,18 +49,20 @@ func (r *release) compile(t target, work string) (*binary, error) {
 	return b, r.compileTo(b, filepath.Join(work, t.os+"_"+t.arch, b.name()))
 }
 
-// compileTo builds the command for the platform of b at path.
+// compileTo builds the command for the platform of b at path, and the one for hooks beside it.
 func (r *release) compileTo(b *binary, path string) (err error) {
-	b.path = path
+	b.path, b.hook = path, filepath.Join(filepath.Dir(path), b.hookName())
 	env := []string{
 		"CGO_ENABLED=0", "GOOS=" + b.os, "GOARCH=" + b.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
 	}
-	err = do(
-		r.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+variable+"="+r.version,
-		"-o", path, command,
-	)
-	if err != nil {
-		return err
+	for _, c := range []struct{ path, command, variable string }{{path, command, variable}, {b.hook, hook, hookVariable}} {
+		err = do(
+			r.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+c.variable+"="+r.version,
+			"-o", c.path, c.command,
+		)
+		if err != nil {
+			return err
+		}
 	}
 	b.info, err = buildinfo.ReadFile(path)
 	return err

@@ -28,7 +28,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		"\nverified\ninterlock\ninterlock v1.2.3\n", "exit code 69\nthe unit is in order\n",
+		"\nverified\ninterlock\ninterlock v1.2.3\n", "\ninterlock-hook v1.2.3\n", "exit code 69\nthe unit is in order\n",
 		"\nready http=127.0.0.1:7999 grpc=127.0.0.1:7421\n", "\nlocked\nok active\n",
 		"\nrefused system calls: \nwritable code: 0\n",
 		"\ncontainer ready http=[::]:7420 grpc=[::]:7421\n", "\nthe container is healthy\n", "\nthe container has stopped\n",

@@ -23,7 +23,7 @@ func main() {
 	out := flag.String("o", "dist/release", "the `directory` to write to; it is emptied first")
 	only := flag.String("targets", "", "build only these `platforms`, such as linux/amd64,darwin/arm64")
 	version := flag.String("version", "", "the `version` to build, such as v0.2.0, instead of the commit's tag")
-	single := flag.Bool("binary", false, "build nothing but the binary of one platform")
+	single := flag.Bool("binary", false, "build nothing but the binaries of one platform")
 	flag.Parse()
 	if err := run(*out, *only, *version, *single); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -69,7 +69,7 @@ func choose(list string) ([]target, error) {
 	return chosen, nil
 }
 
-// single puts the binary of one platform, and nothing else, into the release's folder.
+// single puts the binaries of one platform, and nothing else, into the release's folder.
 func (r *release) single(wanted []target) error {
 	if len(wanted) != 1 {
 		return fmt.Errorf("-binary builds for one platform: name it with -targets, such as %v", targets[0])

@@ -31,7 +31,8 @@ func (r *release) packages(b *binary, completions map[string][]byte, work string
 		return err
 	}
 	config, err := r.fill("packaging/nfpm.yaml", map[string]string{
-		"Version": r.number(), "Arch": b.arch, "Binary": b.path, "Files": files, "Time": r.time.Format("2006-01-02T15:04:05Z"),
+		"Version": r.number(), "Arch": b.arch, "Binary": b.path, "Hook": b.hook, "Files": files,
+		"Time": r.time.Format("2006-01-02T15:04:05Z"),
 	})
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func TestSumsAndFormula(t *testing.T) {
 	}
 }
 
-// The archive's binary runs anywhere and knows its version.
+// The archive's binaries run anywhere and know their version.
 func TestArchive(t *testing.T) {
 	r := finished(t)
 	file, err := os.Open(filepath.Join(r.out, "interlock_1.2.3_linux_"+runtime.GOARCH+".tar.gz"))
@@ -139,7 +139,7 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(t.TempDir(), "interlock")
+	programs := t.TempDir()
 	var names []string
 	for archive := tar.NewReader(packed); ; {
 		header, err := archive.Next()
@@ -154,26 +154,28 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%s has %d bytes", header.Name, header.Size)
 		}
 		names = append(names, name)
-		if name == "interlock" {
+		if name == "interlock" || name == "interlock-hook" {
 			body, err := io.ReadAll(archive)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(binary, body, header.FileInfo().Mode()); err != nil {
+			if err := os.WriteFile(filepath.Join(programs, name), body, header.FileInfo().Mode()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	want := []string{
 		"CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_LICENSES", "completions/interlock.bash",
-		"completions/interlock.fish", "completions/interlock.zsh", "interlock",
+		"completions/interlock.fish", "completions/interlock.zsh", "interlock", "interlock-hook",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the archive has %q, want %q", names, want)
 	}
-	out, err := exec.Command(binary, "version").CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "interlock v1.2.3\n") {
-		t.Errorf("interlock version: %v\n%s", err, out)
+	for _, tt := range []struct{ program, arg string }{{"interlock", "version"}, {"interlock-hook", "--version"}} {
+		out, err := exec.Command(filepath.Join(programs, tt.program), tt.arg).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), tt.program+" v1.2.3\n") {
+			t.Errorf("%s %s: %v\n%s", tt.program, tt.arg, err, out)
+		}
 	}
 }
 

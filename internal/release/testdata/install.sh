@@ -24,6 +24,7 @@ dpkg -i interlock.deb
 dpkg --verify interlock && echo "verified"
 id -nG interlock
 interlock --version
+interlock-hook --version
 interlock health || echo "exit code $?"
 
 unit=/usr/lib/systemd/system/interlock.service

@@ -31,10 +31,11 @@ func build() {
 	}
 	built.path = filepath.Join(dir, "interlock")
 	out, err := exec.Command(
-		"go", "build", "-o", built.path, "github.com/interlockdev/interlock/cmd/interlock",
+		"go", "build", "-o", dir, "github.com/interlockdev/interlock/cmd/interlock",
+		"github.com/interlockdev/interlock/cmd/interlock-hook",
 	).CombinedOutput()
 	if err != nil {
-		built.err = fmt.Errorf("build the binary: %w\n%s", err, out)
+		built.err = fmt.Errorf("build the binaries: %w\n%s", err, out)
 	}
 }
 
@@ -47,8 +48,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Binary is the path of the interlock binary, built once per test process. Its
-// package's TestMain must call Main.
+// Binary is the path of the interlock binary, built once per test process, with interlock-hook
+// beside it. Its package's TestMain must call Main.
 func Binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(build)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock/internal/home"
 )
 
 // Config is the configuration file: named contexts, each with values for the flags that select a
@@ -33,14 +35,11 @@ var serverFlags = []string{"url", "grpc-addr", "credential-file", "tls-ca"}
 
 // ConfigFile returns the path of the configuration file.
 func ConfigFile() (string, error) {
-	if file := os.Getenv("INTERLOCK_CONFIG"); file != "" {
-		return file, nil
-	}
-	dir, err := os.UserConfigDir()
+	file, err := home.Config()
 	if err != nil {
-		return "", Usagef("no configuration file: set INTERLOCK_CONFIG (%w)", err)
+		return "", ExitWith(ExitUsage, err)
 	}
-	return filepath.Join(dir, "interlock", "config.json"), nil
+	return file, nil
 }
 
 // LoadConfig reads the configuration file. One that does not exist has no contexts, and a process
