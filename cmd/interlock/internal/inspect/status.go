@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,16 +67,16 @@ func showStatus(a *cli.App, s *api.ServerStatus) {
 		s.Started.Local().Format(time.RFC3339),
 	)
 	n := &s.Namespace
+	line("namespace", "%s: %s", cli.Clean(n.Namespace), sizes(n.Leases, n.Waiters, n.Sessions, n.Keys))
+	line("state", "%s, %s", cli.Count(n.Documents, "document", "documents"), cli.Bytes(int64(n.StateBytes)))
 	line(
-		"namespace", "%s: %d leases, %d waiters, %d sessions, %d keys", cli.Clean(n.Namespace), n.Leases, n.Waiters,
-		n.Sessions, n.Keys,
+		"work", "%s, %s, %s", cli.Count(n.Tasks, "task", "tasks"), cli.Count(n.DeadLetters, "dead letter", "dead letters"),
+		cli.Count(n.Approvals, "pending approval", "pending approvals"),
 	)
-	line("state", "%d documents, %s", n.Documents, cli.Bytes(int64(n.StateBytes)))
-	line("work", "%d tasks, %d dead letters, %d pending approvals", n.Tasks, n.DeadLetters, n.Approvals)
 	if w := s.Server; w != nil {
 		line(
-			"all", "%d namespaces: %d leases, %d waiters, %d sessions, %d keys", w.Namespaces, w.Leases, w.Waiters, w.Sessions,
-			w.Keys,
+			"all", "%s: %s", cli.Count(w.Namespaces, "namespace", "namespaces"),
+			sizes(w.Leases, w.Waiters, w.Sessions, w.Keys),
 		)
 		j := &w.Journal
 		kind := ""
@@ -93,4 +94,12 @@ func showStatus(a *cli.App, s *api.ServerStatus) {
 	for _, w := range s.Warnings {
 		line("warning", "%s", a.Tint(cli.Yellow, cli.Clean(w)))
 	}
+}
+
+// sizes reads: 1 lease, 2 waiters, 1 session, 3 keys.
+func sizes(leases, waiters, sessions, keys int) string {
+	return strings.Join([]string{
+		cli.Count(leases, "lease", "leases"), cli.Count(waiters, "waiter", "waiters"),
+		cli.Count(sessions, "session", "sessions"), cli.Count(keys, "key", "keys"),
+	}, ", ")
 }
