@@ -29,7 +29,7 @@ var Foreign = map[string][]string{
 	"approve": {"approval approve"}, "deny": {"approval deny"}, "approvals": {"approval list"},
 	"mailbox": {"message"}, "messages": {"message"}, "send": {"message send"}, "ask": {"message ask", "task ask"},
 	"submit": {"task create"}, "enqueue": {"task create"}, "work": {"task work"}, "worker": {"task work"},
-	"tasks": {"task list"}, "queues": {"queue list"}, "runs": {"workflow list"}, "start": {"serve", "workflow start"},
+	"session": {"agent list"}, "sessions": {"agent list"}, "tasks": {"task list"}, "queues": {"queue list"}, "runs": {"workflow list"}, "start": {"serve", "workflow start"},
 	"patterns": {"pattern list"}, "login": {"credential create"}, "token": {"credential create"},
 	"effects": {"effect list"}, "server": {"serve"}, "up": {"serve"}, "journal": {"admin journal"},
 	"verify": {"admin journal verify"}, "dump": {"admin journal dump"}, "migrate": {"admin migrate"},
@@ -42,7 +42,7 @@ var verbs = map[string][]string{
 	"edit": {"set"}, "apply": {"set"}, "register": {"set"}, "configure": {"set"}, "create": {"set"}, "start": {"create"},
 	"remove": {"delete"}, "del": {"delete"}, "drop": {"delete"}, "forget": {"delete"}, "discard": {"delete"},
 	"all": {"list"}, "read": {"get"}, "describe": {"get"}, "info": {"get"}, "print": {"get"}, "view": {"get"},
-	"yes": {"approve"}, "no": {"deny"}, "reject": {"deny"}, "release": {"unlock"}, "log": {"history"},
+	"yes": {"approve"}, "no": {"deny"}, "reject": {"deny"}, "release": {"unlock"}, "log": {"history"}, "list": {"log"}, "ls": {"log"}, "delete": {"revoke"}, "rm": {"revoke"},
 }
 
 // foreignFlags are names that other tools have for flags.
