@@ -18,13 +18,17 @@ type eventFilter struct {
 	agent, principal string
 	about            string // a key with the keys below it, or an agent
 	kinds            []record.Kind
+	reasons          []record.Reason // an event has one of the kinds, or one of the reasons
 }
 
 // seekMargin is how far entries of different namespaces can be out of the order of their times.
 const seekMargin = time.Minute
 
 func (f *eventFilter) shows(ev *record.Event) bool {
-	if !shown(ev.Kind) || ev.At < f.since || f.isPast(ev) || len(f.kinds) > 0 && !slices.Contains(f.kinds, ev.Kind) {
+	if !shown(ev.Kind) || ev.At < f.since || f.isPast(ev) {
+		return false
+	}
+	if len(f.kinds)+len(f.reasons) > 0 && !slices.Contains(f.kinds, ev.Kind) && !slices.Contains(f.reasons, ev.Reason) {
 		return false
 	}
 	if f.agent != "" && ev.Agent != f.agent && ev.Asker != f.agent || f.principal != "" && ev.Actor != f.principal {
@@ -76,15 +80,13 @@ func (c *call) eventFilter() (f eventFilter, ok bool) {
 		if names == "" {
 			break
 		}
-		kind, near := kindNamed(name)
-		if near != "" {
+		if near := f.addEvent(name); near != "" {
 			c.refuse(
 				interlock.CodeInvalidRequest,
 				fmt.Sprintf("parameter event: there is no event %q, the nearest is %q", clipped(name), near),
 			)
 			return f, false
 		}
-		f.kinds = append(f.kinds, kind)
 	}
 	return f, true
 }
@@ -129,17 +131,26 @@ func parseAgo(text string) (d time.Duration, ok bool) {
 // maxAgoDays is a hundred years.
 const maxAgoDays = 36_500
 
-// kindNamed returns the kind of event with a name, or the nearest name.
-func kindNamed(name string) (kind record.Kind, near string) {
+// addEvent adds the kind of event with a name, else the reason of that name. If there is neither, it
+// returns the nearest name.
+func (f *eventFilter) addEvent(name string) (near string) {
 	var names []string
 	for k := record.Kind(1); k < record.Counters; k++ {
 		if !shown(k) || k.String() == "" {
 			continue
 		}
 		if k.String() == name {
-			return k, ""
+			f.kinds = append(f.kinds, k)
+			return ""
 		}
 		names = append(names, k.String())
 	}
-	return 0, engine.NearestName(clipped(name), names)
+	for _, r := range record.Reasons() {
+		if r.String() == name {
+			f.reasons = append(f.reasons, r)
+			return ""
+		}
+		names = append(names, r.String())
+	}
+	return engine.NearestName(clipped(name), names)
 }

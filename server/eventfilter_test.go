@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,9 @@ func TestEventFilters(t *testing.T) {
 			"event=granted&about=account":                       "",
 			"event=granted&principal=ops":                       "",
 			"event=granted&from=now":                            "",
+			"event=released":                                    "night dawn day",
+			"event=released,granted&agent=dawn":                 "dawn dawn",
+			"event=revoked":                                     "",
 			"event=granted&prefix=account:n&since=2d&until=17h": "night",
 		} {
 			var agents []string
@@ -69,11 +73,22 @@ func TestEventFilters(t *testing.T) {
 	})
 }
 
-// Every kind that a reader of events sees can be named.
+// Every kind that a reader of events sees can be named, and so can every reason. A kind is meant by a
+// name that both have.
 func TestEventKindsHaveNames(t *testing.T) {
 	for k := record.Kind(1); k < record.Counters; k++ {
-		if got, near := kindNamed(k.String()); k.String() != "" && shown(k) && (got != k || near != "") {
-			t.Errorf("%s is %v, %q", k, got, near)
+		var f eventFilter
+		if k.String() == "" || !shown(k) {
+			continue
+		}
+		if near := f.addEvent(k.String()); near != "" || !slices.Equal(f.kinds, []record.Kind{k}) || f.reasons != nil {
+			t.Errorf("%s is %v and %v, %q", k, f.kinds, f.reasons, near)
+		}
+	}
+	for _, r := range record.Reasons() {
+		var f eventFilter
+		if near := f.addEvent(r.String()); near != "" || f.kinds == nil && !slices.Equal(f.reasons, []record.Reason{r}) {
+			t.Errorf("%s is %v and %v, %q", r, f.kinds, f.reasons, near)
 		}
 	}
 }

@@ -42,3 +42,13 @@ func (r Reason) String() string {
 	}
 	return ""
 }
+
+// Reasons returns all reasons.
+func Reasons() (list []Reason) {
+	for r := range reasonNames {
+		if reasonNames[r] != "" {
+			list = append(list, Reason(r))
+		}
+	}
+	return list
+}

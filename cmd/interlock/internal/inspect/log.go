@@ -41,6 +41,7 @@ With -o json each event is one line of JSON.`,
 		Example: `  interlock log --follow
   interlock log account:12345 --since 12h --until 6h
   interlock log billing-7 --event ended,approval_decided
+  interlock log --since 12h --event revoked,preempted,deadlock
   interlock log --since 2026-01-02T22:00:00Z --key account: --principal ops
   interlock log --from 1041
   interlock log -o json | jq 'select(.event == "ended" and .reason == "ttl")'`,
@@ -90,7 +91,7 @@ func (f *logFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.until, "until", "", "only events before this `time`")
 	flags.StringVar(&f.key, "key", "", "only events of keys with this `prefix`")
 	flags.StringVar(&f.agent, "agent", "", "only events of this `agent`")
-	flags.StringVar(&f.event, "event", "", "only these `events`, such as granted,ended")
+	flags.StringVar(&f.event, "event", "", "only these `events`, or those with these reasons, such as granted,revoked")
 	flags.StringVar(&f.principal, "principal", "", "only what was done with this credential's `name`")
 }
 
