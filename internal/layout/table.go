@@ -268,6 +268,10 @@ var table = []rule{
 	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/apiclient", "guard/signed"}},
 	{folder: "hook/place"},
+	{
+		folder: "mcp", local: []string{".", "internal/agent", "internal/api", "internal/invisible"},
+		remote: []string{"github.com/modelcontextprotocol/go-sdk"},
+	},
 	{folder: "writer", local: []string{".", "client"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 

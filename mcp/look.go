@@ -1,0 +1,220 @@
+package mcp
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+type lookArguments struct {
+	Keys      []string `json:"keys"`
+	Prefix    string   `json:"prefix"`
+	Documents bool     `json:"documents"`
+}
+
+const (
+	maxLook = 32
+	// maxDocuments bounds the documents of an answer, in bytes.
+	maxDocuments = 16 << 10
+	listed       = 8
+)
+
+// look is the tool that shows holders and documents.
+func look(v *visit) (*answer, error) {
+	var in lookArguments
+	if err := v.read(&in); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(in.Keys) > 0 && in.Prefix != "":
+		return nil, misuse("look takes keys or prefix, but not both.")
+	case len(in.Keys) > maxLook:
+		return nil, misusef("look takes at most %d keys: ask for the others in another call.", maxLook)
+	case in.Prefix != "":
+		return v.lookBelow(&in)
+	case len(in.Keys) == 0:
+		return v.lookAtOwn()
+	case len(in.Keys) == 1:
+		return v.lookAt(&in)
+	}
+	a := &answer{Outcome: "seen", quotes: true}
+	room, shown := rowsShare, 0
+	for _, key := range in.Keys {
+		k, err := v.key(key)
+		if err != nil {
+			return nil, err
+		}
+		row := rowOf(k.Key, k.State, k.Holders, k.Length, fmt.Sprint(k.Version))
+		if room -= weigh(row, rowsShare); room >= 0 && shown == len(a.Rows) {
+			a.Rows = append(a.Rows, row)
+		}
+		shown++
+	}
+	a.Message = fmt.Sprintf("These are %d of your %d keys, in your order.", len(a.Rows), len(in.Keys))
+	if len(a.Rows) < len(in.Keys) {
+		a.Message += " Ask for the others in another call."
+	}
+	return v.withDocuments(a, &in)
+}
+
+func (v *visit) key(key string) (*api.KeyView, error) {
+	var k api.KeyView
+	_, err := v.do(api.Request{Method: http.MethodGet, Path: keyPath("keys", key)}, &k)
+	return &k, err
+}
+
+// keyPath is the path of a key in a collection: each segment escaped, '/' between them.
+func keyPath(collection, key string) string {
+	segments := strings.Split(key, "/")
+	for i := range segments {
+		segments[i] = url.PathEscape(segments[i])
+	}
+	return "/v1/" + collection + "/" + strings.Join(segments, "/")
+}
+
+// lookAt shows one key.
+func (v *visit) lookAt(in *lookArguments) (*answer, error) {
+	k, err := v.key(in.Keys[0])
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{
+		Outcome: string(k.State), Version: fmt.Sprint(k.Version), Holders: holdersOf(k.Holders), Notes: notesOf(k.Notes),
+	}
+	switch {
+	case len(k.Holders) > 0:
+		a.Message = isHeld(k.Key, k.Holders)
+		if k.Length > 0 {
+			a.Message += fmt.Sprintf(" %d wait for it.", k.Length)
+		}
+		a.Message += " acquire puts you in its queue."
+	case k.State == "free":
+		a.Message = clip(string(k.Key), keyShare) + " is free: acquire takes it."
+	default:
+		a.Message = fmt.Sprintf("%s is offered to a waiter; %d wait for it. acquire puts you in its queue.",
+			clip(string(k.Key), keyShare), k.Length)
+	}
+	return v.withDocuments(a, in)
+}
+
+// rowOf is a key in one line.
+func rowOf(key api.Key, state api.KeyState, holders []api.Holder, waiters int, version string) string {
+	row := clip(string(key), keyShare) + ": " + string(state)
+	if len(holders) > 0 {
+		row = clip(string(key), keyShare) + ": held by " + quoted(holders[0].Agent) + " for " + span(holders[0].Held)
+	}
+	if waiters > 0 {
+		row += fmt.Sprintf(", %d waiting", waiters)
+	}
+	if version != "" && version != "0" {
+		row += ", version " + version
+	}
+	return row
+}
+
+// lookBelow shows the keys that begin so.
+func (v *visit) lookBelow(in *lookArguments) (*answer, error) {
+	var list api.KeyList
+	_, err := v.do(api.Request{
+		Method: http.MethodGet, Path: "/v1/keys", Query: url.Values{"prefix": {in.Prefix}, "limit": {fmt.Sprint(listed)}},
+	}, &list)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{Outcome: "seen", quotes: true}
+	room := rowsShare
+	for _, k := range list.Keys {
+		row := rowOf(k.Key, k.State, k.Holders, k.Length, "")
+		if room -= weigh(row, rowsShare); room < 0 {
+			break
+		}
+		a.Rows = append(a.Rows, row)
+	}
+	switch {
+	case len(list.Keys) == 0:
+		a.Message = "No key that begins so is held or waited for."
+	case len(a.Rows) < len(list.Keys) || list.Cursor != "":
+		a.Message = "These are the first keys in use that begin so; use a longer prefix for others."
+	default:
+		a.Message = "These are all keys in use that begin so."
+	}
+	return v.withDocuments(a, in)
+}
+
+// lookAtOwn shows the agent's own leases.
+func (v *visit) lookAtOwn() (*answer, error) {
+	a := &answer{Outcome: "seen"}
+	if !v.keyed {
+		a.Message = "This server cannot tell your calls from those of others, so it knows no leases of yours: keep their " +
+			"ids. Set the " +
+			"header Interlock-Agent to get a session."
+		return a, nil
+	}
+	held := v.agent.Leases(v.flow)
+	if len(held) == 0 {
+		a.Message = "You hold no lease."
+		return a, nil
+	}
+	room := rowsShare
+	for _, h := range held {
+		row := fmt.Sprintf(
+			"%s: lease %s, for %s",
+			clip(several(h.Keys), keyShare),
+			h.Lease,
+			span(time.Since(h.Since).Milliseconds()),
+		)
+		if room -= weigh(row, rowsShare); room < 0 {
+			break
+		}
+		a.Rows = append(a.Rows, row)
+	}
+	a.Message = fmt.Sprintf("You hold %d leases. Release those that you need no longer.", len(held))
+	if len(a.Rows) < len(held) {
+		a.Message += " The oldest are listed."
+	}
+	return a, nil
+}
+
+// withDocuments adds the documents that were asked for.
+func (v *visit) withDocuments(a *answer, in *lookArguments) (*answer, error) {
+	if !in.Documents {
+		return a, nil
+	}
+	query := url.Values{"values": {"true"}}
+	if in.Prefix != "" {
+		query.Set("prefix", in.Prefix)
+		query.Set("limit", fmt.Sprint(maxLook))
+	} else {
+		query["key"] = in.Keys
+	}
+	var list api.Documents
+	if _, err := v.do(api.Request{Method: http.MethodGet, Path: "/v1/state", Query: query}, &list); err != nil {
+		return nil, err
+	}
+	room := maxDocuments
+	for _, d := range list.Documents {
+		out := document{Key: string(d.Key), Version: fmt.Sprint(d.Version), Absent: d.Absent, TooLarge: d.Truncated}
+		size := len(out.Key) + len(d.Value)
+		if d.Text != nil {
+			size += len(*d.Text)
+		}
+		if d.Base64 != nil {
+			size += len(*d.Base64)
+		}
+		if room -= size; room < 0 {
+			out.TooLarge = true
+		} else {
+			out.Value, out.Text, out.Base64 = d.Value, d.Text, d.Base64
+		}
+		if room < -2*maxDocuments {
+			break
+		}
+		a.Documents = append(a.Documents, out)
+		a.quotes = a.quotes || !d.Absent
+	}
+	return a, nil
+}

@@ -1,0 +1,64 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/interlockdev/interlock/internal/agent"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+// door is what the two transports have in common.
+type door struct {
+	hub     *agent.Hub
+	places  places
+	version string
+	log     *slog.Logger
+	// ttl is that of new leases; 0 leaves it to the API.
+	ttl time.Duration
+	// open ends when the door closes.
+	open context.Context
+
+	// A door of one agent has these.
+	process string // the key of its session
+	name    string // the agent's name, "" for one made of the client's
+	noted   func(*agent.Caller)
+}
+
+// newDoor makes a door over the API. Sessions live for ttl after the last call.
+func newDoor(open context.Context, client *api.Client, ttl time.Duration, version string, log *slog.Logger) *door {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &door{
+		hub:     agent.NewHub(agent.Config{API: client, Door: "mcp", TTL: ttl, Log: log}),
+		version: cmp.Or(version, "dev"), log: log, open: open, noted: func(*agent.Caller) {},
+	}
+}
+
+// server is what the protocol announces: nothing that this door does not do.
+func (d *door) server() *sdk.Server {
+	s := sdk.NewServer(
+		&sdk.Implementation{Name: "interlock", Title: "Interlock", Version: d.version},
+		&sdk.ServerOptions{
+			Instructions: Instructions,
+			Capabilities: &sdk.ServerCapabilities{
+				Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{},
+			},
+			// Lists differ between versions only, but a client may reach another server by the same address.
+			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
+				c.TTLMs, c.CacheScope = 0, "private"
+			},
+		},
+	)
+	for i := range definitions {
+		s.AddTool(definitions[i].tool(), d.handle(&definitions[i]))
+	}
+	d.addResources(s)
+	d.addPrompt(s)
+	return s
+}

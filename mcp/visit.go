@@ -1,0 +1,214 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/interlockdev/interlock/internal/agent"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+const (
+	// maxCall is the longest time of a call. Clients cut calls off after 60 s.
+	maxCall = 50 * time.Second
+	// maxWait is the longest wait within a call: it leaves time for the answer.
+	maxWait = 49 * time.Second
+	// reportEvery is the longest time without progress for a client that asked for it.
+	reportEvery = 10 * time.Second
+	// lookEvery is how often a waiting call looks for a change of its queue position.
+	lookEvery = 2 * time.Second
+	// cleanUp bounds what is done for a client that has gone.
+	cleanUp = 10 * time.Second
+)
+
+// visit is one call of a tool.
+type visit struct {
+	door  *door
+	agent *agent.Caller
+	keyed bool   // the agent has a session
+	flow  string // the strand of work within the session
+	id    string // the Idempotency-Key, "" for none
+
+	ctx       context.Context // ends when the client cancels the call
+	began     time.Time
+	tool      string
+	arguments json.RawMessage
+
+	notify   func(progress float64, message string) // nil if the client does not ask for progress
+	reported float64
+}
+
+// arrival is what the transport knows of a call.
+type arrival struct {
+	origin agent.Origin
+	header http.Header
+	gone   context.Context // ends when the client is gone
+}
+
+type arrivalKey struct{}
+
+// arrived returns how the call of ctx came.
+func (d *door) arrived(ctx context.Context) *arrival {
+	if a, ok := ctx.Value(arrivalKey{}).(*arrival); ok {
+		return a
+	}
+	return &arrival{header: http.Header{}, gone: d.open}
+}
+
+// handle is the handler of a tool.
+func (d *door) handle(def *definition) sdk.ToolHandler {
+	return func(ctx context.Context, r *sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
+		defer d.recovered("tool "+def.name, &err)
+		from := d.arrived(ctx)
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(from.gone, cancel)()
+
+		who := d.identify(from, r.Params.Meta, r.ClientInfo())
+		v := &visit{
+			door: d, agent: d.hub.Caller(who.Identity), keyed: who.Key != "", flow: who.flow, id: requestID(r.Params.Meta),
+			ctx: inner, began: time.Now(), tool: def.name, arguments: r.Params.Arguments,
+		}
+		if token := r.Params.GetProgressToken(); token != nil {
+			v.notify = func(progress float64, message string) {
+				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+					ProgressToken: token, Progress: progress, Message: message,
+				})
+			}
+		}
+		// A call renews the session. One that needs a session and has none reports it by itself.
+		_ = v.agent.Touch(inner)
+		d.noted(v.agent)
+		a, err := def.call(v)
+		return v.result(a, err)
+	}
+}
+
+// recovered turns a panic of ours into an error of the call: the calls of other agents go on.
+func (d *door) recovered(what string, err *error) {
+	if broken := recover(); broken != nil {
+		d.log.Error("an MCP call failed because of an internal error", "call", what, "panic", broken,
+			"stack", string(debug.Stack()))
+		*err = fmt.Errorf("internal error in %s: check the server's log", what)
+	}
+}
+
+// identity is an agent with its strand of work.
+type identity struct {
+	agent.Identity
+	flow string
+}
+
+// identify finds out which agent calls. Over HTTP the key of a conversation is the thread that the
+// client names, else the name that its user configured, else the session that an older revision of
+// the protocol has. A process has one agent, and threads are strands of its work.
+func (d *door) identify(from *arrival, meta sdk.Meta, client *sdk.Implementation) identity {
+	thread := text(meta, "threadId")
+	name, session := from.header.Get(agentHeader), from.header.Get(sessionHeader)
+	id := identity{Identity: agent.Identity{Origin: from.origin}, flow: "main"}
+	switch {
+	case d.process != "":
+		id.Key, id.Agent = d.process, d.processName(client)
+		if thread != "" {
+			id.flow = "thread-" + fingerprint(thread)[:8]
+		}
+	case thread != "":
+		id.Key, id.Agent = "thread:"+thread, clientName(client, from)+"-"+fingerprint(thread)[:4]
+	case name != "":
+		id.Key = "agent:" + name
+	case session != "":
+		id.Key, id.Agent = "session:"+session, clientName(client, from)+"-"+fingerprint(session)[:4]
+	default:
+		id.Agent = clientName(client, from)
+	}
+	if name != "" && d.process == "" {
+		id.Agent = short(name, maxName)
+	}
+	return id
+}
+
+// maxName is how many bytes of the name of an agent or a client are kept.
+const maxName = 64
+
+// clientName is what a client calls itself: older revisions say it once only, in the session's id.
+func clientName(client *sdk.Implementation, from *arrival) string {
+	name := ""
+	if client != nil {
+		name = client.Name
+	}
+	if name == "" {
+		name, _, _ = strings.Cut(from.header.Get(sessionHeader), sessionMark)
+	}
+	if name == "" {
+		name, _, _ = strings.Cut(from.header.Get("User-Agent"), "/")
+	}
+	if name = short(name, maxName-5); name == "" {
+		name = "mcp"
+	}
+	return name
+}
+
+// text returns a text among the meta data of a call.
+func text(meta sdk.Meta, name string) string {
+	s, _ := meta[name].(string)
+	return s
+}
+
+// requestID is the Idempotency-Key of a call: made of the id that the client has for it. A call
+// without one is a new one each time, since asking twice on purpose is legal.
+func requestID(meta sdk.Meta) string {
+	if id := text(meta, "claudecode/toolUseId"); id != "" {
+		return fingerprint("claudecode", id)
+	}
+	if thread, call := text(meta, "threadId"), text(meta, "callId"); thread != "" && call != "" {
+		return fingerprint("thread", thread, call)
+	}
+	return ""
+}
+
+// fingerprint is a hash of texts, in hexadecimal digits.
+func fingerprint(texts ...string) string {
+	sum := sha256.New()
+	for _, t := range texts {
+		fmt.Fprintf(sum, "%d:%s", len(t), t)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// do makes a call of the API and reads its answer into v, in the time that is left.
+func (v *visit) do(r api.Request, into any) (*api.Answer, error) {
+	ctx, cancel := context.WithDeadline(v.ctx, v.began.Add(maxCall))
+	defer cancel()
+	answer, err := v.agent.Do(ctx, r)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(answer.Body, into); err != nil {
+		return nil, fmt.Errorf("the answer of the API cannot be read: %w", err)
+	}
+	return answer, nil
+}
+
+// lasting is a context for work that must be finished although the client may have gone.
+func (v *visit) lasting() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(v.ctx), cleanUp)
+}
+
+// report tells the client how the call stands. Progress is the time of the call in milliseconds, and
+// increases strictly.
+func (v *visit) report(message string) {
+	if v.notify == nil {
+		return
+	}
+	v.reported = max(v.reported+1, float64(time.Since(v.began).Milliseconds()))
+	v.notify(v.reported, message)
+}
