@@ -12,6 +12,7 @@ import (
 type player struct {
 	*rig
 	asked     []engine.Acquire     // those with a request id
+	renewed   []engine.Renew       // likewise
 	claimed   []engine.ClaimEffect // likewise
 	committed []engine.Commit      // likewise
 	submitted []engine.Submit      // likewise
@@ -423,18 +424,28 @@ func (p *player) lease(o *op) error {
 	case opGetLease:
 		return p.step(&engine.GetLease{Head: head, Lease: id})
 	case opRenew:
-		c := &engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])}
-		if o.r[4]%2 == 0 {
-			c.TTL = among(o.r[5], time.Millisecond, time.Second, 5*time.Second, 15*time.Second, time.Minute, 2*time.Hour)
-		}
-		if o.r[6]%3 == 0 {
-			c.RequestID = fmt.Sprintf("renewal %d of %d", o.r[6]>>8%3, r.num)
-		}
-		return p.step(c)
+		return p.renew(o, engine.Renew{Head: head, Lease: id, Progress: progress(o.r[3])})
 	}
 	return p.step(&engine.Release{
 		Head: head, Lease: id, Outcome: "done", Note: among(o.r[3], "", "a note"), Run: r.isRun(),
 	})
+}
+
+// renew sends a renewal, or one of before again.
+func (p *player) renew(o *op, c engine.Renew) error {
+	before, ok := pick(o.r[5], p.renewed)
+	if s := p.m.sessionByID(before.Namespace, before.Session); ok && o.r[4]%4 == 0 && (s == nil || !s.ended) {
+		before.From = nil
+		return p.step(&before)
+	}
+	if o.r[4]%4 > 1 {
+		c.TTL = among(o.r[5], time.Millisecond, time.Second, 5*time.Second, 15*time.Second, time.Minute, 2*time.Hour)
+	}
+	if o.r[6]%2 == 0 {
+		c.RequestID = fmt.Sprintf("renewal %d", o.r[6]>>8%16)
+		p.renewed = append(p.renewed, c)
+	}
+	return p.step(&c)
 }
 
 func (p *player) fenced(o *op) error {
