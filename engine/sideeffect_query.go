@@ -14,7 +14,19 @@ func (e *Engine) Effect(ns interlock.Namespace, digest [32]byte) (SideEffect, bo
 	if s == nil {
 		return SideEffect{}, false
 	}
-	d := s.SideEffects.At(digest, e.Clock)
+	return e.shownEffect(s.SideEffects.At(digest, e.Clock))
+}
+
+// ClaimedEffect describes the side effect with a claim, and reports whether it is known.
+func (e *Engine) ClaimedEffect(ns interlock.Namespace, id interlock.EffectID) (SideEffect, bool) {
+	s := e.turnTo(ns)
+	if s == nil {
+		return SideEffect{}, false
+	}
+	return e.shownEffect(s.SideEffects.Of(id, e.Clock))
+}
+
+func (e *Engine) shownEffect(d *store.SideEffect) (SideEffect, bool) {
 	if d == nil {
 		return SideEffect{}, false
 	}

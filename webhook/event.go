@@ -67,7 +67,7 @@ var types = []eventType{
 	{"barrier_broken", "A party of a barrier was lost.", func(ev *record.Event) bool {
 		return ev.Kind == record.Left && ev.Reason == record.ByBreak
 	}},
-	{"effect_unknown", "It is not known whether a side effect happened.", func(ev *record.Event) bool {
+	{"effect_unknown", "The claimer of an effect reported that its outcome is unknown.", func(ev *record.Event) bool {
 		return ev.Kind == record.EffectChanged && interlock.EffectState(ev.Op) == interlock.EffectUnknown
 	}},
 	{"refused", "A request was refused at a pattern that records refusals.", func(ev *record.Event) bool {

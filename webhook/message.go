@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,6 +33,7 @@ type Data struct {
 	// Event is the event as GET /v1/events shows it.
 	Event    json.RawMessage `json:"event,omitempty"`
 	Question *Question       `json:"question,omitempty"`
+	Effect   *Effect         `json:"effect,omitempty"`
 	Commands []string        `json:"commands,omitempty"` // that answer, or show more
 	Links    *Links          `json:"links,omitempty"`
 	Gap      *Gap            `json:"gap,omitempty"`
@@ -66,6 +68,16 @@ type Question struct {
 	Deadline     *time.Time      `json:"deadline,omitempty"`
 	AtDeadline   string          `json:"at_deadline,omitempty"` // approved, denied, or lost: the lease ends
 	Needed       int             `json:"approvals_needed,omitempty"`
+}
+
+// Effect is the effect that an event is about. The texts are agents' own.
+type Effect struct {
+	Action    string          `json:"action"`    // the digest, which names it
+	Canonical json.RawMessage `json:"canonical"` // tool, target and arguments
+	Agent     string          `json:"agent,omitempty"`
+	Principal string          `json:"principal,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Attempt   int             `json:"attempt"`
 }
 
 // Claim is a key with a mode.
@@ -136,9 +148,42 @@ func (s *Sender) message(
 		facts.Verdict, facts.Words = verdictOf(&ev.Event), prose.EventNote(&ev.Event)
 	case "dead_letter":
 		b.Data.Commands = append(b.Data.Commands, "interlock task replay "+id.String())
+	case "effect_unknown":
+		if err := s.tellEffect(ctx, ev, &facts, b); err != nil {
+			return nil, err
+		}
 	}
 	b.Data.Text = prose.NoticeOf(ev.typ, &facts)
 	return b, nil
+}
+
+// tellEffect adds the effect of an event, and how to settle it. One that is settled by now under another
+// claim is left out.
+func (s *Sender) tellEffect(ctx context.Context, ev *event, facts *prose.Notice, b *Body) error {
+	var effect engine.SideEffect
+	var known bool
+	_, err := s.cfg.Shard.Read(ctx, ev.Namespace, func(e *engine.Engine, _ engine.Time) {
+		effect, known = e.ClaimedEffect(ev.Namespace, ev.ID)
+	})
+	if err != nil || !known {
+		return err
+	}
+	digest := hex.EncodeToString(effect.Digest[:])
+	b.Data.Effect = &Effect{
+		Action: digest, Canonical: json.RawMessage(effect.Action), Agent: invisible.Line(effect.Agent),
+		Principal: effect.Principal, Reason: invisible.Lines(ev.Outcome), Attempt: effect.Attempt,
+	}
+	b.Data.Commands = append(
+		b.Data.Commands,
+		"interlock effect get "+digest, "interlock effect reconcile "+digest+" --happened",
+		"interlock effect reconcile "+digest+" --did-not-happen",
+	)
+	var action struct{ Tool, Target string }
+	if err := json.Unmarshal([]byte(effect.Action), &action); err != nil {
+		return fmt.Errorf("effect %s: %w", digest, err)
+	}
+	facts.Agent, facts.Effect = effect.Agent, action.Tool+" on "+action.Target
+	return nil
 }
 
 func firstOf(texts ...string) string {

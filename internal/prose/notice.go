@@ -22,18 +22,20 @@ type Notice struct {
 	Words    string // why, in words
 	Held     time.Duration
 	Name     string // of a pattern or a queue
+	Effect   string // tool and target of an effect
 }
 
 // NoticeOf returns one sentence about an event of a type that webhooks know.
 func NoticeOf(typ string, n *Notice) string {
-	agent := "An agent"
+	agent, first := "an agent", "An agent" // within a sentence, and at its beginning
 	if n.Agent != "" {
 		agent = invisible.Line(n.Agent)
+		first = agent
 	}
 	subject := n.subject()
 	switch typ {
 	case "approval_requested":
-		return fmt.Sprintf("%s asks about %s: %s", agent, subject, invisible.Line(n.Question))
+		return fmt.Sprintf("%s asks about %s: %s", first, subject, invisible.Line(n.Question))
 	case "approval_decided":
 		return fmt.Sprintf(
 			"%s was %s by %s%s.", capitalised(subject), n.Verdict,
@@ -42,13 +44,13 @@ func NoticeOf(typ string, n *Notice) string {
 	case "dead_letter":
 		return fmt.Sprintf("%s is dead and is not tried again%s.", capitalised(subject), n.because())
 	case "task_failed":
-		return fmt.Sprintf("An attempt of %s at %s failed%s.", invisible.Line(n.Agent), subject, n.because())
+		return fmt.Sprintf("An attempt of %s at %s failed%s.", agent, subject, n.because())
 	case "task_done":
 		return capitalised(subject) + " is done."
 	case "task_cancelled":
 		return fmt.Sprintf("%s was cancelled%s.", capitalised(subject), n.because())
 	case "lease_expired":
-		return fmt.Sprintf("%s lost its lease on %s after %v (%s).", agent, subject, n.Held.Round(time.Second), n.Reason)
+		return fmt.Sprintf("%s lost its lease on %s after %v (%s).", first, subject, n.Held.Round(time.Second), n.Reason)
 	case "lease_revoked":
 		return fmt.Sprintf("The lease of %s on %s was taken back (%s)%s.", agent, subject, n.Reason, n.because())
 	case "deadlock":
@@ -56,7 +58,11 @@ func NoticeOf(typ string, n *Notice) string {
 	case "barrier_broken":
 		return fmt.Sprintf("The barrier %s is broken: a party was lost.", subject)
 	case "effect_unknown":
-		return fmt.Sprintf("It is not known whether an effect of %s happened%s.", agent, n.because())
+		effect := "an effect"
+		if n.Effect != "" {
+			effect = invisible.Line(n.Effect)
+		}
+		return fmt.Sprintf("The outcome of %s by %s is unknown%s.", effect, agent, n.because())
 	case "refused":
 		return fmt.Sprintf("A request of %s for %s was refused.", agent, subject)
 	case "pattern_changed":
