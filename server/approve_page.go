@@ -151,8 +151,11 @@ func (p *questionPage) task(t *interlock.Task, asked *engine.TaskQuestion) {
 	for i := range a.Approvals {
 		p.add("Approved by", cleanText(a.Approvals[i].Answerer()))
 	}
-	if a.Left > 0 {
+	switch {
+	case a.Left > 0:
 		p.add("Without an answer", a.OnLimit.String()+" at "+time.Unix(0, int64(asked.Until)).UTC().Format(time.RFC3339))
+	case asked.Open:
+		p.add("Without an answer", "the task waits")
 	}
 	if p.Open = asked.Open; p.Open {
 		p.Title = "Approval requested"

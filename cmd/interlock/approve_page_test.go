@@ -30,12 +30,12 @@ func TestApproveLink(t *testing.T) {
 	}
 	r.must("queue", "set", "refunds")
 	const hostile = `Refund <script>alert(1)</script> to account:7?`
-	ask := func() (task, link string) {
+	ask := func(limit ...string) (task, link string) {
 		t.Helper()
-		out := r.must(
+		out := r.must(append([]string{
 			"task", "create", "refunds", `{"cents":120000}`, "--key", "account:7", "--agent", "support-2",
-			"--question", hostile, "--question-for", "8h",
-		)
+			"--question", hostile,
+		}, limit...)...)
 		task = out[strings.Index(out, "q_"):][:len("q_")+32]
 		d, _ := nextDelivery(t, deliveries, set.Secret)
 		d.answer <- http.StatusNoContent
@@ -51,7 +51,7 @@ func TestApproveLink(t *testing.T) {
 		}
 		path, found := strings.CutPrefix(message.Data.Links.Answer, "https://interlock.example/v1/approve/")
 		q, commands := &message.Data.Question, strings.Join(message.Data.Commands, "\n")
-		if !found || q.Question != hostile || q.Agent != "support-2" || q.Deadline == "" ||
+		if !found || q.Question != hostile || q.Agent != "support-2" || (q.Deadline != "") != (limit != nil) ||
 			!strings.Contains(commands, "approval approve "+task) {
 			t.Fatalf("the message is %s", d.body)
 		}
@@ -80,7 +80,7 @@ func TestApproveLink(t *testing.T) {
 		}
 		return shownPage{res.StatusCode, res.Header, string(text)}
 	}
-	task, link := ask()
+	task, link := ask("--question-for", "8h")
 
 	// Chats open links by themselves: looking changes nothing.
 	for range 2 {
@@ -137,6 +137,9 @@ func TestApproveLink(t *testing.T) {
 
 	// A new secret ends the links that the former one has signed.
 	task, link = ask()
+	if shown := do(http.MethodGet, link, nil); !strings.Contains(shown.text, "the task waits") {
+		t.Errorf("the page does not show that the question has no time limit: %s", shown.text)
+	}
 	r.must("webhook", "rotate", "desk")
 	if old := do(http.MethodPost, link, yes); old.status != http.StatusGone {
 		t.Errorf("after the rotation: %d %s", old.status, old.text)
