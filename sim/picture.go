@@ -128,6 +128,7 @@ type request struct {
 	arrived engine.Time
 	since   engine.Time // when its phase began
 	granted engine.Time
+	late    engine.Time // since when it is held beyond its max_hold; 0: it is not
 	heard   engine.Time // a renewal that was acknowledged
 	grace   time.Duration
 	delay   time.Duration
@@ -430,9 +431,7 @@ func (a *audit) check(w *world, s *space) {
 		}
 	}
 	for _, r := range s.holding {
-		if !a.term && r.phase == held && !r.offer && !r.returned && r.maxHold > 0 && a.entryTime >= r.granted.Add(r.maxHold) {
-			a.overstay(w, r)
-		}
+		a.overstay(w, r)
 	}
 	if s.moved || s.stalled {
 		a.lostWaiter(w, s)
