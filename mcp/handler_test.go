@@ -199,3 +199,21 @@ func TestOtherMethods(t *testing.T) {
 		}
 	}
 }
+
+// A server that stands by refuses as its API does.
+func TestStandby(t *testing.T) {
+	standby, err := server.NewStandby(server.Config{}, func() server.Active { return server.Active{HTTP: "http://a:7420"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := NewHandler(HandlerConfig{API: standby.HTTPHandler()})
+	web := httptest.NewServer(h)
+	t.Cleanup(func() {
+		web.Close()
+		h.Close()
+	})
+	status, text := post(t, web.URL, listTools, nil)
+	if status != 503 || !strings.Contains(text, `"not_owner"`) || !strings.Contains(text, "http://a:7420") {
+		t.Errorf("status %d, %s", status, text)
+	}
+}

@@ -23,11 +23,14 @@ func (f *Front) Show(s *Server, streams *Streams) {
 	f.now.Store(&frontTarget{s.HTTPHandler(), streams})
 }
 
-// HTTPServer is Server.HTTPServer for the current server.
-func (f *Front) HTTPServer(log *slog.Logger) *http.Server {
-	return newHTTPServer(
-		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.now.Load().http.ServeHTTP(w, r) }), log,
-	)
+// HTTPHandler is Server.HTTPHandler for the current server.
+func (f *Front) HTTPHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.now.Load().http.ServeHTTP(w, r) })
+}
+
+// HTTPServer is Server.HTTPServer for a handler in front of HTTPHandler, or for that itself.
+func (f *Front) HTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return newHTTPServer(handler, log)
 }
 
 // StreamServer is Streams.Server for the current server.

@@ -175,6 +175,7 @@ func (c *call) getRoot() {
 		{"namespace", "/v1/namespace"},
 		{"leases", "/v1/leases"},
 		{"keys", "/v1/keys"},
+		{"mcp", "/mcp"},
 		{"docs", docsURL},
 	} {
 		j.str(link[0], link[1])

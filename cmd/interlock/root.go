@@ -19,6 +19,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/inspect"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/journal"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/lease"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/mcp"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/message"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/namespace"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/pattern"
@@ -108,7 +109,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			account.New(a),
 		}},
 		{topicRules, []*cobra.Command{pattern.New(a), namespace.New(a), webhook.New(a), credential.New(a)}},
-		{topicServers, []*cobra.Command{guard.New(a), inspect.NewHealth(a), journal.NewAdmin(a)}},
+		{topicServers, []*cobra.Command{guard.New(a), mcp.New(a), inspect.NewHealth(a), journal.NewAdmin(a)}},
 		{topicTrials, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
 		{topicTool, []*cobra.Command{contexts.New(a), newVersion(a), newOptions(a)}},
 	} {

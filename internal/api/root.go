@@ -25,5 +25,7 @@ type Links struct {
 	Leases string `json:"leases"`
 	// The holders and waiters of keys.
 	Keys string `json:"keys"`
+	// The same for agents that speak the Model Context Protocol, where interlock serve answers.
+	MCP  string `json:"mcp"`
 	Docs URI    `json:"docs"`
 }

@@ -186,6 +186,13 @@ var table = []rule{
 		remote: []string{"github.com/spf13/pflag"},
 	},
 	{
+		folder: "cmd/interlock/internal/mcp",
+		local: []string{
+			"cmd/interlock/internal/cli", "cmd/interlock/internal/serve", "internal/agent", "internal/api", "mcp",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
 		folder: "cmd/interlock/internal/message",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/task", "cmd/interlock/internal/view",
@@ -220,7 +227,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/serve",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "journal",
-			"server", "shard",
+			"mcp", "server", "shard",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
 	},

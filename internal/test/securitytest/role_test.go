@@ -239,10 +239,11 @@ func (l *link) code(seq uint64) string {
 	}
 }
 
-// tenantless are the commands that work on files, or that bring a server of their own.
+// tenantless are the commands that work on files, that bring a server of their own, or that carry calls
+// of an agent, each with the right that it needs.
 var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
-	"version", "admin backup verify",
+	"mcp", "version", "admin backup verify",
 	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
 }
 

@@ -27,6 +27,7 @@ type process struct {
 
 	http, grpc   net.Listener
 	front        server.Front
+	doors        *doors
 	memory       *memory
 	httpServer   *http.Server
 	streamServer *server.StreamServer
@@ -133,7 +134,8 @@ func listenTCP(ctx context.Context, addr string, gate *server.Gate, words bool) 
 
 // serve lets the APIs answer.
 func (p *process) serve() {
-	p.httpServer = p.front.HTTPServer(p.log)
+	p.doors = openDoors(p.front.HTTPHandler(), p.log)
+	p.httpServer = p.front.HTTPServer(p.doors, p.log)
 	if p.certificate != nil {
 		p.httpServer.TLSConfig = p.certificate.TLSConfig()
 		p.streamServer = p.front.StreamServer(p.certificate.TLSConfig())
@@ -229,6 +231,7 @@ func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 		p.log.Warn("calls were cut off", "error", err)
 		_ = p.httpServer.Close()
 	}
+	p.doors.close()
 	if p.tenure != nil {
 		p.tenure.streams.Cut(&interlock.Error{
 			Code:    interlock.CodeShuttingDown,
@@ -266,6 +269,7 @@ func (p *process) abandon() {
 		short, done := context.WithTimeout(ctx, time.Second)
 		_ = p.httpServer.Shutdown(short)
 		done()
+		p.doors.close()
 		p.streamServer.Stop()
 	}
 	if p.tenure != nil {
