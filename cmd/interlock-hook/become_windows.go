@@ -14,7 +14,7 @@ func become(program string, args, env []string) error {
 		os.Exit(exit.ExitCode())
 	}
 	if err == nil {
-		os.Exit(exitOK)
+		os.Exit(0)
 	}
 	return err
 }

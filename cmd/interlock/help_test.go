@@ -35,6 +35,7 @@ the flag wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns th
 | this one | run, lock, unlock, why, log, and the tool itself |
 | [cli-lease.md](cli-lease.md) | leases, keys, agents, barriers, pools and fences |
 | [cli-state.md](cli-state.md) | documents, shared files and effects |
+| [cli-agent.md](cli-agent.md) | hooks of coding agents |
 | [cli-task.md](cli-task.md) | tasks |
 | [cli-work.md](cli-work.md) | queues, approvals, messages, writers and workflows |
 | [cli-account.md](cli-account.md) | the account writer and its ledger |
@@ -48,6 +49,10 @@ server do not have those that select one. ` + "`list`, `get`, `create` and `dele
 `, []string{topicDaily, topicTool}},
 	{"cli-lease.md", "# Commands: leases\n\n" + made + shared, []string{topicLeases}},
 	{"cli-state.md", "# Commands: documents, files and effects\n\n" + made + shared, []string{topicData}},
+	{
+		"cli-agent.md",
+		"# Commands: coding agents\n\n" + made + shared, []string{topicAgents},
+	},
 	{
 		"cli-account.md", "# Commands: accounts\n\n" + made + "\nThe guide is [account.md](../account.md)." + shared,
 		[]string{"account"},

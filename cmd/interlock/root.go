@@ -16,6 +16,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/effect"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/file"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/guard"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/hooks"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/inspect"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/journal"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/lease"
@@ -38,6 +39,7 @@ const (
 	topicDaily   = "daily"
 	topicLeases  = "leases"
 	topicData    = "data"
+	topicAgents  = "agents"
 	topicWork    = "work"
 	topicRules   = "rules"
 	topicServers = "servers"
@@ -104,6 +106,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
 		}},
 		{topicData, []*cobra.Command{state.New(a), file.New(a), effect.New(a)}},
+		{topicAgents, []*cobra.Command{hooks.New(a)}},
 		{topicWork, []*cobra.Command{
 			task.New(a), queue.New(a), approval.New(a), message.New(a), message.NewWriter(a), run.NewWorkflow(a),
 			account.New(a),

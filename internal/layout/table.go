@@ -85,7 +85,7 @@ var table = []rule{
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
 	{folder: "cmd", local: []string{"sim"}},
-	{folder: "cmd/interlock-hook", local: []string{"internal/home", "internal/invisible"}},
+	{folder: "cmd/interlock-hook", local: []string{"internal/home", "internal/hookclient"}},
 	{folder: "cmd/interlock", remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{
 		folder: "cmd/interlock/internal/account",
@@ -151,6 +151,14 @@ var table = []rule{
 		folder: "cmd/interlock/internal/guard",
 		local:  []string{".", "cmd/interlock/internal/cli", "guard", "internal/filelock", "server"},
 		remote: []string{"github.com/jackc/pgx/v5/pgconn", "github.com/spf13/cobra"},
+	},
+	{
+		folder: "cmd/interlock/internal/hooks",
+		local: []string{
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/settings", "hook/place", "internal/home",
+			"internal/hookclient",
+		},
+		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/inspect",
@@ -232,6 +240,11 @@ var table = []rule{
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
 	},
 	{
+		folder: "cmd/interlock/internal/settings",
+		local:  []string{"cmd/interlock/internal/cli", "internal/home"},
+		remote: []string{"github.com/aymanbagabas/go-udiff", "github.com/tailscale/hujson"},
+	},
+	{
 		folder: "cmd/interlock/internal/state",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/view",
@@ -309,6 +322,7 @@ var table = []rule{
 	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
 	{folder: "internal/gen", local: []string{".", "internal/problem"}},
 	{folder: "internal/home"},
+	{folder: "internal/hookclient", local: []string{"internal/invisible"}},
 	{folder: "internal/invisible"},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},

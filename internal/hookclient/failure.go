@@ -1,4 +1,4 @@
-package main
+package hookclient
 
 import (
 	"fmt"
@@ -14,23 +14,35 @@ import (
 // quiet is for how long one message about a failure is enough.
 const quiet = 10 * time.Minute
 
-// fail ends a run that has no answer of a server: open, unless the mode is strict.
-func (h *hook) fail(report io.Writer, err error) int {
+// Exit codes of a hook.
+const (
+	ExitOK = 0
+	// ExitRefuse, with the reason on standard error, is a refusal to every harness.
+	ExitRefuse = 2
+)
+
+// Fail ends a run that has no answer of a server, and returns its exit code: open, unless the mode is
+// strict.
+func (s *Settings) Fail(report io.Writer, err error) int {
 	text := line(err.Error())
-	if h.mode == "strict" {
+	if s.Mode == "strict" {
 		fmt.Fprintf(
-			report, "interlock: the file cannot be reserved, and hooks are strict here, so do not change it by another way. %s. "+
-				"A person can repair it: interlock hooks doctor\n", text,
+			report,
+			"interlock: the file cannot be reserved, and hooks are strict here, so do not change it by another way. %s. "+
+				"A person can repair it: interlock hooks doctor\n",
+			text,
 		)
-		return exitRefuse
+		return ExitRefuse
 	}
 	if due(time.Now()) {
 		fmt.Fprintf(
-			report, "interlock-hook: files are not reserved: %s (next message in %d minutes; interlock hooks doctor tests it)\n",
-			text, int(quiet.Minutes()),
+			report,
+			"interlock-hook: files are not reserved: %s (next message in %d minutes; interlock hooks doctor tests it)\n",
+			text,
+			int(quiet.Minutes()),
 		)
 	}
-	return exitOK
+	return ExitOK
 }
 
 // due reports whether a message is due, and notes that it was written. Without a place for the

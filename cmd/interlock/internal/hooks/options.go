@@ -1,0 +1,187 @@
+package hooks
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/hook/place"
+	"github.com/interlockdev/interlock/internal/home"
+)
+
+// scope is the owner of a settings file.
+type scope string
+
+const (
+	ownScope    scope = "own"    // of one person in a project
+	sharedScope scope = "shared" // of all people in a project
+	userScope   scope = "user"   // of one person in all projects
+)
+
+// options are the settings of an installation.
+type options struct {
+	mode, hold string
+	url        string // of the first server
+	servers    int
+	credential bool // it is in INTERLOCK_CREDENTIAL
+	filed      bool // it is in a file, or certificates are
+	namespace  string
+}
+
+// optionsOf are the options for the server that the flags name.
+func optionsOf(a *cli.App, mode, hold string) *options {
+	return &options{
+		mode:       mode,
+		hold:       hold,
+		url:        a.Server.Bases[0].String(),
+		servers:    len(a.Server.Bases),
+		credential: os.Getenv("INTERLOCK_CREDENTIAL") != "" && a.Server.Credential == os.Getenv("INTERLOCK_CREDENTIAL"),
+		filed: a.Server.Credential != "" && a.Server.Credential != os.Getenv("INTERLOCK_CREDENTIAL") ||
+			a.Server.CAFile != "",
+		namespace: a.Server.Namespace,
+	}
+}
+
+// direct reports whether a harness can call the server itself.
+func (o *options) direct() bool { return o.servers == 1 && !o.filed }
+
+// strict reports whether an event is refused when no server can be asked.
+func (o *options) strict(e event) bool { return o.mode == "strict" && e.before }
+
+// command is the command of an event. Codex confirms the very line, so it has no more in it than
+// what was asked for.
+func (o *options) command(harness string, e event) string {
+	line := "interlock-hook " + harness
+	if o.mode != "" && e.before {
+		line += " --mode " + o.mode
+	}
+	if o.hold != "" {
+		line += " --hold " + o.hold
+	}
+	return line
+}
+
+// address is the URL of an event.
+func (o *options) address(harness string, e event) string {
+	query := url.Values{}
+	if o.mode != "" && e.before {
+		query.Set("mode", o.mode)
+	}
+	if o.hold != "" {
+		query.Set("hold", o.hold)
+	}
+	address := o.url + "/v1/hooks/" + harness
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	return address
+}
+
+// where is the flags that select the file.
+type where struct {
+	project, user, shared bool
+}
+
+func (w *where) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&w.project, "project", false, "the settings of the project of this directory (default)")
+	f.BoolVar(&w.user, "user", false, "your settings for all projects")
+	f.BoolVar(
+		&w.shared,
+		"shared",
+		false,
+		"the project's settings that are committed, where there are others (claude-code)",
+	)
+	cmd.MarkFlagsMutuallyExclusive("project", "user")
+	cmd.MarkFlagsMutuallyExclusive("shared", "user")
+}
+
+// scope is the scope that the flags name.
+func (w *where) scope(h *harness) (scope, error) {
+	switch {
+	case w.user:
+		return userScope, nil
+	case w.shared && h.own == "":
+		return "", cli.Usagef("--shared: %s has one settings file in a project, which is the shared one", h.name)
+	case w.shared || h.own == "":
+		return sharedScope, nil
+	}
+	return ownScope, nil
+}
+
+// projectDir is the top of the checkout of the present directory, else that directory.
+func projectDir() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	if c, ok := place.Find(dir); ok {
+		return c.Root, nil
+	}
+	return dir, nil
+}
+
+// shown is a path as a person reads it: relative below the present directory, with ~ below the home.
+func shown(path string) string {
+	if dir, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(
+			dir,
+			path,
+		); err == nil && rel != ".." &&
+			!strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			return rel
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if rel, ok := strings.CutPrefix(path, filepath.Clean(home)+string(filepath.Separator)); ok {
+			return filepath.Join("~", rel)
+		}
+	}
+	return path
+}
+
+// serverOf is what a hook needs to reach the server that the flags name.
+func serverOf(a *cli.App) (home.Hook, error) {
+	h := home.Hook{URL: strings.Join(a.Server.URLs(), ","), Namespace: a.Server.Namespace}
+	for _, f := range []struct{ from, to *string }{
+		{&a.Server.CredentialFile, &h.CredentialFile}, {&a.Server.CAFile, &h.CAFile},
+	} {
+		if *f.from == "" {
+			continue
+		}
+		var err error
+		if *f.to, err = filepath.Abs(*f.from); err != nil {
+			return h, err
+		}
+	}
+	if h.CredentialFile == "" {
+		h.Credential = a.Server.Credential
+	}
+	return h, nil
+}
+
+// saveServer writes it to the file that interlock-hook reads, and reports whether that has changed.
+func saveServer(a *cli.App) (path string, changed bool, err error) {
+	wanted, err := serverOf(a)
+	if err != nil {
+		return "", false, err
+	}
+	path, err = home.HookFile()
+	if err != nil {
+		return "", false, cli.ExitWith(cli.ExitUsage, err)
+	}
+	if text, err := os.ReadFile(path); err == nil && string(text) == wanted.Text() {
+		return path, false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", false, err
+	}
+	return path, true, cli.ReplaceFile(path, func(next *os.File) error {
+		_, err := next.WriteString(wanted.Text())
+		return err
+	})
+}
