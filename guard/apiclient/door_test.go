@@ -26,6 +26,39 @@ func newDoor(t *testing.T, cfg apiclient.Config) *apiclient.Client {
 	return d
 }
 
+func TestGrants(t *testing.T) {
+	ctx := t.Context()
+	d := newDoor(t, apiclient.Config{URLs: []string{apitest.Serve(t).URL}})
+	began := time.Now()
+	for _, key := range []interlock.Key{"repo:web/a", "repo:web@copy/b", "other:c"} {
+		if _, err := d.Acquire(ctx, "ann", "", key, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Revoke(ctx, "repo:web/a", 1, "test"); err != nil {
+		t.Fatal(err)
+	}
+	// Since then: by the events. Since later: the one that is held, by the listing of keys.
+	for since, want := range map[time.Time]int{began.Add(-time.Minute): 2, began.Add(time.Hour): 1} {
+		grants, err := d.Grants(ctx, "repo:web", since)
+		if err != nil || len(grants) != want {
+			t.Fatalf("%v: %+v, %v", since, grants, err)
+		}
+		for _, g := range grants {
+			over := g.Claims[0].Key == "repo:web/a"
+			if g.Agent != "ann" || g.Claims[0].Mode != interlock.Exclusive || g.Ended.IsZero() == over ||
+				g.Began.Sub(began).Abs() > time.Minute {
+				t.Errorf("%+v", g)
+			}
+		}
+	}
+	if _, err := newDoor(t, apiclient.Config{URLs: []string{"http://127.0.0.1:1"}}).Grants(ctx, "", began); !errors.Is(
+		err, apiclient.ErrUnreachable,
+	) {
+		t.Error(err)
+	}
+}
+
 func TestQuestions(t *testing.T) {
 	ctx := t.Context()
 	d := newDoor(t, apiclient.Config{URLs: []string{apitest.Serve(t).URL + "/"}})

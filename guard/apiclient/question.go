@@ -1,8 +1,12 @@
 package apiclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -11,6 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/signed"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // Lease is the part of a lease that a guard needs.
@@ -135,6 +140,76 @@ func (d *Client) FenceKeys(ctx context.Context) (signed.KeySet, error) {
 }
 
 func decimal(fence interlock.Fence) string { return strconv.FormatUint(uint64(fence), 10) }
+
+// Grant is a lease of the journal, and when it was in force.
+type Grant struct {
+	Agent  string
+	Claims []interlock.Claim
+	Began  time.Time
+	Ended  time.Time // zero: it is in force
+}
+
+// Grants lists the leases on keys that begin with prefix and that were in force since then, as far as
+// the journal reaches back.
+func (d *Client) Grants(ctx context.Context, prefix string, since time.Time) (list []Grant, err error) {
+	answer, err := d.client.Do(ctx, api.Request{
+		Method: http.MethodGet, Path: "/v1/events", Query: url.Values{
+			"prefix": {prefix}, "event": {"granted,ended"}, "since": {since.UTC().Format(time.RFC3339)},
+		},
+	})
+	if err != nil {
+		return nil, d.failed(ctx, answer, err)
+	}
+	open := map[uint64]int{} // the grants without an end, by the number of the request
+	events := json.NewDecoder(bytes.NewReader(answer.Body))
+	for {
+		var ev api.Event
+		switch err := events.Decode(&ev); {
+		case errors.Is(err, io.EOF):
+			return d.stillHeld(ctx, prefix, since, list)
+		case err != nil || ev.Event == "end":
+			return nil, fmt.Errorf("%w: the events of %s broke off (%v)", ErrUnreachable, d.bases, err)
+		}
+		g := Grant{Agent: ev.Agent, Began: time.Time(ev.Time)}
+		for _, claim := range ev.Claims {
+			mode, _ := interlock.ParseMode(claim.Mode) // of a later version: none that this one knows
+			g.Claims = append(g.Claims, interlock.Claim{Key: claim.Key, Mode: mode})
+		}
+		if ev.Event == "granted" {
+			open[ev.Request] = len(list)
+			list = append(list, g)
+			continue
+		}
+		if i, known := open[ev.Request]; known {
+			delete(open, ev.Request)
+			list[i].Ended = g.Began
+			continue
+		}
+		g.Began, g.Ended = g.Began.Add(-milliseconds(ev.Held)), g.Began
+		list = append(list, g)
+	}
+}
+
+// stillHeld adds the leases that were granted before since and are in force.
+func (d *Client) stillHeld(ctx context.Context, prefix string, since time.Time, list []Grant) ([]Grant, error) {
+	now := time.Now()
+	for cursor := ""; ; {
+		held, next, err := d.List(ctx, prefix, cursor, 1000)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range held {
+			for _, h := range key.Holders {
+				if began := now.Add(-h.Held); began.Before(since) {
+					list = append(list, Grant{Agent: h.Agent, Claims: []interlock.Claim{{Key: h.Key, Mode: h.Mode}}, Began: began})
+				}
+			}
+		}
+		if cursor = next; cursor == "" {
+			return list, nil
+		}
+	}
+}
 
 // How the words look in JSON.
 type (

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -203,11 +204,27 @@ func (r *repository) beyond(
 
 // difference returns the paths in which two commits or trees differ.
 func (r *repository) difference(ctx context.Context, from, to string, limit int) (map[string]bool, error) {
+	return r.paths(ctx, limit, "--end-of-options", from, to)
+}
+
+// committed lists the paths that a commit changes, in order; those of a merge differ from all of its
+// parents.
+func (r *repository) committed(ctx context.Context, commit string, limit int) ([]string, error) {
+	paths, err := r.paths(ctx, limit, "--root", "-c", "--no-commit-id", "--end-of-options", commit)
+	if errors.Is(err, errTooMany) {
+		return nil, fmt.Errorf("the range changes more than --max-paths allows: %w", err)
+	}
+	return slices.Sorted(maps.Keys(paths)), err
+}
+
+// paths returns what git diff-tree lists.
+func (r *repository) paths(ctx context.Context, limit int, args ...string) (map[string]bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd, complaint := r.command(
-		ctx, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", "--end-of-options", from,
-		to,
+		ctx, append([]string{
+			"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none",
+		}, args...)...,
 	)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -227,8 +227,8 @@ func (h *Hook) answer(f *pathProblem, err error) (*pathProblem, error) {
 	return nil, fmt.Errorf("the hook was refused by the server: %w", err)
 }
 
-// maxShown bounds how many paths a refusal lists.
-const maxShown = 20
+// MaxShown bounds how many paths a refusal or a report lists.
+const MaxShown = 20
 
 // refusal names the blocked paths, the reason, and the next step.
 func (h *Hook) refusal(findings []pathProblem, of int) error {
@@ -243,10 +243,10 @@ func (h *Hook) refusal(findings []pathProblem, of int) error {
 		}
 	}
 	fmt.Fprintf(&b, "the push is refused: %d of %d changed paths may not change now\n", len(findings), of)
-	for _, f := range findings[:min(len(findings), maxShown)] {
+	for _, f := range findings[:min(len(findings), MaxShown)] {
 		b.WriteString("  " + f.text(h.Keys) + "\n")
 	}
-	if more := len(findings) - maxShown; more > 0 {
+	if more := len(findings) - MaxShown; more > 0 {
 		fmt.Fprintf(&b, "  and %d more\n", more)
 	}
 	code := interlock.CodeLeaseRequired
