@@ -105,7 +105,12 @@ func (h *hook) pass(in io.Reader, settings *home.Hook) error {
 	if err != nil {
 		return err
 	}
+	var headers []string
+	for _, h := range hookclient.Where(event) {
+		headers = append(headers, h.Name+": "+h.Value)
+	}
 	r := &request{
+		headers: headers,
 		path: h.Path() + "?" + h.Query().Encode(), body: event, credential: secret, namespace: settings.Namespace,
 		until: time.Now().Add(h.Wait + hookclient.Margin),
 	}

@@ -322,7 +322,7 @@ var table = []rule{
 	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
 	{folder: "internal/gen", local: []string{".", "internal/problem"}},
 	{folder: "internal/home"},
-	{folder: "internal/hookclient", local: []string{"internal/invisible"}},
+	{folder: "internal/hookclient", local: []string{"hook/place", "internal/invisible"}},
 	{folder: "internal/invisible"},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},

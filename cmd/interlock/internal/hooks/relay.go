@@ -86,10 +86,15 @@ func pass(ctx context.Context, settings *home.Hook, s *hookclient.Settings, even
 	if err := target.Complete(); err != nil {
 		return nil, err
 	}
+	header := http.Header{}
+	for _, h := range hookclient.Where(event) {
+		header.Add(h.Name, h.Value)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.Wait+hookclient.Margin)
 	defer cancel()
 	_, answer, err := cli.NewAPI(&target).Do(ctx, cli.Request{
 		Method: http.MethodPost, Path: s.Path(), Query: s.Query(), Body: json.RawMessage(event), Wait: s.Wait,
+		Header: header,
 	})
 	if refused, ok := errors.AsType[*interlock.Error](err); ok {
 		return nil, fmt.Errorf("%s (%s)", cli.RefusalText(refused), refused.Code)
