@@ -23,19 +23,19 @@ SHORT      ?= -short
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/test/crashtest
-RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./internal/api/... ./internal/endpoint/...
+RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./internal/agent/... ./internal/api/... ./internal/endpoint/...
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
-unit examples simulation race crash etcd packages cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
+unit examples simulation race crash etcd doors packages cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
 
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/test/crashtest$$|/internal/release$$|/examples/
+APART := /internal/test/crashtest$$|/internal/test/doorstest$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -68,7 +68,7 @@ test: deps lint fresh unit examples ## Before a change is sent, in minutes: inst
 	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: prove
-prove: deps simulation race fuzz crash etcd cross packages ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd, packages.
+prove: deps simulation race fuzz crash etcd doors cross packages ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd, foreign clients, packages.
 	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
@@ -123,6 +123,11 @@ crash: bin/suite ## Kill and stop real processes, fail disks, cut lines; CRASH_T
 .PHONY: etcd
 etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, with a real cluster.
 	@scripts/etcd.sh $(FAILOVERS) | bin/suite -o dist/suites/etcd.json etcd
+
+.PHONY: doors
+doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages.
+	@scripts/door-tools.sh
+	@go test -json -count=1 -timeout=4m ./internal/test/doorstest | bin/suite -o dist/suites/doors.json doors
 
 # What is built for Windows, where no journal directory can be owned.
 PORTABLE := . ./client ./cmd/interlock/... ./guard/... ./journal/... ./proto ./server ./shard ./writer/...

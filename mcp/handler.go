@@ -62,6 +62,7 @@ type Handler struct {
 
 	mu     sync.Mutex
 	active map[string]context.CancelFunc // calls of a conversation, by its key and the request's id
+	ended  map[string]time.Time          // conversations that their clients have ended
 }
 
 // NewHandler returns the door over HTTP: a streamable HTTP endpoint without sessions of its own, so
@@ -72,13 +73,8 @@ func NewHandler(cfg HandlerConfig) *Handler {
 	})
 	open, cancel := context.WithCancel(context.Background())
 	h := &Handler{
-		door: newDoor(
-			open,
-			client,
-			sessionTTL,
-			cfg.Version,
-			cfg.Log,
-		), close: cancel, active: map[string]context.CancelFunc{},
+		door: newDoor(open, client, sessionTTL, cfg.Version, cfg.Log), close: cancel,
+		active: map[string]context.CancelFunc{}, ended: map[string]time.Time{},
 	}
 	h.door.ttl = sessionTTL
 	s := h.door.server()
@@ -111,6 +107,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.end(w, r, from)
 		return
 	case http.MethodPost:
+		if h.isOver(from) {
+			refuse(w, http.StatusNotFound, "this conversation has ended: begin another one with initialize")
+			return
+		}
 		body, ok := readBody(w, r)
 		if !ok {
 			return
@@ -250,5 +250,38 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request, from *arrival) {
 		refuse(w, http.StatusServiceUnavailable, "the session could not be ended now: it ends by itself in a few minutes")
 		return
 	}
+	if conversation := h.conversation(from); conversation != "" {
+		h.remember(conversation)
+	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+const (
+	// rememberEnded is how many ended conversations are known at most, and rememberEndedFor how long at
+	// least if they are fewer.
+	rememberEnded    = 4096
+	rememberEndedFor = 10 * time.Minute
+)
+
+// remember notes that a conversation is over. What is forgotten may begin again, with nothing in hand.
+func (h *Handler) remember(conversation string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.ended) >= rememberEnded {
+		for key, at := range h.ended {
+			if time.Since(at) > rememberEndedFor || len(h.ended) >= 2*rememberEnded {
+				delete(h.ended, key)
+			}
+		}
+	}
+	h.ended[conversation] = time.Now()
+}
+
+// isOver reports whether the client has ended this conversation.
+func (h *Handler) isOver(from *arrival) bool {
+	conversation := h.conversation(from)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, over := h.ended[conversation]
+	return over
 }

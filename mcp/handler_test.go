@@ -200,6 +200,29 @@ func TestOtherMethods(t *testing.T) {
 	}
 }
 
+// An ended conversation does not go on, as the revisions with sessions want it.
+func TestEndedConversation(t *testing.T) {
+	address, credentials := guarded(t)
+	set := headerSet{"Authorization": "Bearer " + credentials["red"], sessionHeader: "mine"}
+	if status, text := post(t, address, acquireCall("k"), set); status != 200 || !strings.Contains(text, "You hold k.") {
+		t.Errorf("status %d, %s", status, text)
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, address, nil)
+	for name, value := range set {
+		r.Header.Set(name, value)
+	}
+	if res, err := http.DefaultClient.Do(r); err != nil || res.StatusCode != http.StatusNoContent {
+		t.Fatal(err, res)
+	}
+	if status, _ := post(t, address, listTools, set); status != http.StatusNotFound {
+		t.Errorf("status %d", status)
+	}
+	set[sessionHeader] = "other"
+	if status, text := post(t, address, acquireCall("k"), set); status != 200 || !strings.Contains(text, "You hold k.") {
+		t.Errorf("status %d, %s", status, text)
+	}
+}
+
 // A server that stands by refuses as its API does.
 func TestStandby(t *testing.T) {
 	standby, err := server.NewStandby(server.Config{}, func() server.Active { return server.Active{HTTP: "http://a:7420"} })

@@ -125,7 +125,7 @@ func (v *visit) lookBelow(in *lookArguments) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{Outcome: "seen", quotes: true}
+	a := &answer{Outcome: "seen", quotes: len(list.Keys) > 0}
 	room := rowsShare
 	for _, k := range list.Keys {
 		row := rowOf(k.Key, k.State, k.Holders, k.Length, "")

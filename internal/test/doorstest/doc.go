@@ -1,0 +1,13 @@
+// Package doorstest tries the doors of a real server with programs of others: the conformance suite of the
+// Model Context Protocol, its Inspector, and agents by the SDKs for Python and TypeScript.
+//
+//	testdata/requirements.txt   the Python packages with their hashes, made from requirements.in
+//	testdata/package-lock.json  the packages of npm
+//	testdata/client.py, .mjs    an agent by each SDK
+//
+// scripts/door-tools.sh installs the packages below dist.
+//
+// Package doorstest must never list a scenario of the conformance suite as passed that has warnings.
+//
+// Start reading at mcp_test.go.
+package doorstest

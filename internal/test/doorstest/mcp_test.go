@@ -1,0 +1,261 @@
+package doorstest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
+)
+
+func TestMain(m *testing.M) { launchtest.Main(m) }
+
+// limit bounds a program; it is generous, because test machines are slow.
+const limit = 2 * time.Minute
+
+// The newest revision, and the one before it.
+const (
+	newest = "2026-07-28"
+	older  = "2025-11-25"
+)
+
+// site is a server, and a folder with the packages of npm.
+type site struct {
+	*testing.T
+	server *launch.Server
+	url    string
+	folder string
+}
+
+func open(t *testing.T) *site {
+	t.Helper()
+	tools.Need(t, tools.DoorsNode)
+	server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
+	s := &site{T: t, server: server, url: "http://" + server.HTTP + "/mcp", folder: t.TempDir()}
+	for _, name := range []string{"node_modules", "package.json"} {
+		if err := os.Symlink(filepath.Join(tools.DoorsFolder(), name), filepath.Join(s.folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"client.py", "client.mjs"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(s.folder, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// command is a program in the folder of the site; "node" is the one of the packages.
+func (s *site) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(tools.DoorsFolder(), name), args...)
+	cmd.Dir = s.folder
+	cmd.Env = append(
+		os.Environ(), "PATH="+tools.DoorsFolder()+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+s.folder,
+		"NO_COLOR=1", "PYTHONDONTWRITEBYTECODE=1", "INTERLOCK_URL=http://"+s.server.HTTP,
+	)
+	return cmd
+}
+
+// run runs a program, and returns what it printed.
+func (s *site) run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	out, err := s.command(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// module is a program of a package of npm.
+func module(name, file string) string {
+	return filepath.Join(tools.DoorsFolder(), "node_modules/@modelcontextprotocol", name, file)
+}
+
+// passed is in the summary of a scenario.
+var passed = regexp.MustCompile(`(?m)^Passed: ([1-9]\d*)/(\d+), 0 failed, 0 warnings$`)
+
+// The scenarios need no tools and resources of the suite's own. The others are about those, about messages to
+// the client, or about features that a server may leave out.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for revision, scenarios := range map[string][]string{
+		older: {
+			"server-initialize", "server-session-lifecycle", "ping", "tools-list", "resources-list", "prompts-list",
+			"dns-rebinding-protection", "server-sse-multiple-streams",
+		},
+		newest: {
+			"tools-list", "resources-list", "prompts-list", "dns-rebinding-protection", "caching",
+			"http-header-validation", "sep-2164-resource-not-found", "input-required-result-unsupported-methods",
+			"server-sse-multiple-streams",
+		},
+	} {
+		for _, scenario := range scenarios {
+			t.Run(revision+"/"+scenario, func(t *testing.T) {
+				out := s.run(
+					t, "node", module("conformance", "dist/index.js"), "server", "--url", s.url, "--scenario", scenario,
+					"--spec-version", revision, "-o", t.TempDir(),
+				)
+				if m := passed.FindStringSubmatch(out); m == nil || m[1] != m[2] {
+					t.Errorf("the scenario has findings, or no checks:\n%s", out)
+				}
+			})
+		}
+	}
+}
+
+// The Inspector checks the schemas of the tools, over HTTP and with a process.
+func TestInspector(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, target := range map[string][]string{
+		"http": {"--transport", "http", "--server-url", s.url}, "stdio": {launchtest.Binary(t), "mcp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{module("inspector", "clients/launcher/build/index.js"), "--cli"}, target...)
+			out := s.run(t, "node", append(args, "--method", "tools/list", "--strict")...)
+			if strings.Count(out, `"inputSchema"`) != 7 {
+				t.Errorf("it lists other tools:\n%s", out)
+			}
+		})
+	}
+}
+
+// agent is a program that calls tools.
+type agent struct {
+	*testing.T
+	in      io.WriteCloser
+	answers *bufio.Scanner
+}
+
+// reply is an answer to a call.
+type reply struct {
+	Error      bool
+	Structured map[string]any
+	Text       string
+	Reports    []float64
+	Revision   string
+}
+
+func (s *site) agent(program, file string) *agent {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), limit)
+	cmd := s.command(ctx, program, file, s.url)
+	cmd.Stderr = s.Output()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		defer cancel()
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			s.Errorf("%s: %v", file, err)
+		}
+	})
+	return &agent{s.T, in, bufio.NewScanner(out)}
+}
+
+// begin begins a call.
+func (a *agent) begin(tool string, arguments map[string]any) {
+	a.Helper()
+	text, err := json.Marshal(map[string]any{"tool": tool, "arguments": arguments})
+	if err == nil {
+		_, err = a.in.Write(append(text, '\n'))
+	}
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
+// end waits for the answer, and checks that its text and its structured content are the same.
+func (a *agent) end(outcome string) reply {
+	a.Helper()
+	if !a.answers.Scan() {
+		a.Fatalf("no answer: %v", a.answers.Err())
+	}
+	var r reply
+	var text map[string]any
+	if err := json.Unmarshal(a.answers.Bytes(), &r); err != nil {
+		a.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(r.Text), &text); err != nil || len(text) != len(r.Structured) {
+		a.Errorf("the text is %s", r.Text)
+	}
+	if r.Error || r.Structured["outcome"] != outcome {
+		a.Fatalf("got %s, want %s", r.Text, outcome)
+	}
+	return r
+}
+
+func (a *agent) call(outcome, tool string, arguments map[string]any) reply {
+	a.Helper()
+	a.begin(tool, arguments)
+	return a.end(outcome)
+}
+
+// Two agents by the SDKs of two languages, which speak two revisions, take turns on one key.
+func TestTwoAgents(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	one, two := s.agent("venv/bin/python", "client.py"), s.agent("node", "client.mjs")
+	held := one.call("granted", "acquire", map[string]any{"keys": []string{"account:1"}, "purpose": "late fee"})
+	queued := two.call("queued", "acquire", map[string]any{"keys": []string{"account:1"}, "wait_s": 1})
+	if held.Revision != newest || queued.Revision != older {
+		t.Errorf("the agents speak %s and %s", held.Revision, queued.Revision)
+	}
+	if len(queued.Reports) == 0 {
+		t.Error("no progress")
+	}
+	two.begin("wait", map[string]any{"ticket": queued.Structured["ticket"]})
+	one.call("released", "release", map[string]any{"lease": held.Structured["lease"], "note": "fee written"})
+	got := two.end("granted")
+	if got.Structured["changed"] != true || got.Structured["notes"] == nil {
+		t.Errorf("granted: %s", got.Text)
+	}
+	one.call("held", "acquire", map[string]any{"keys": []string{"account:1"}, "if_held": "fail"})
+	two.call("released", "release", map[string]any{"lease": got.Structured["lease"]})
+}
+
+// A call that waits as long as it may ends before a client's time is up.
+func TestLongCall(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	one, two := s.agent("venv/bin/python", "client.py"), s.agent("node", "client.mjs")
+	one.call("granted", "acquire", map[string]any{"keys": []string{"account:1"}})
+	began := time.Now()
+	last := -1.0
+	for _, report := range two.call("queued", "acquire", map[string]any{"keys": []string{"account:1"}, "wait_s": 50}).Reports {
+		if report <= last || report-last > 15_000 {
+			t.Errorf("progress %v after %v", report, last)
+		}
+		last = report
+	}
+	if took := time.Since(began); took < 45*time.Second || last < 35_000 {
+		t.Errorf("the call took %v, and the last progress is %v", took, last)
+	}
+}
