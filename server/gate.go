@@ -224,7 +224,7 @@ var fullAnswer = func() []byte {
 	j := newJSON()
 	defer j.free()
 	j.open("")
-	j.str("type", problemBase+string(interlock.CodeOverloaded))
+	j.str("type", problem.Base+string(interlock.CodeOverloaded))
 	j.str("title", info.Title)
 	j.int("status", int64(info.Status))
 	j.str("code", string(interlock.CodeOverloaded))

@@ -11,9 +11,6 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// problemBase is where a problem's type leads: the section of docs/errors.md.
-const problemBase = "https://github.com/interlockdev/interlock/blob/main/docs/errors.md#"
-
 // refused answers with a refusal of the engine.
 func (c *call) refused(eff *engine.Effect, at interlock.At) {
 	advice := prose.For(eff)
@@ -124,7 +121,7 @@ func (c *call) problem(code interlock.Code, message string, advice interlock.Adv
 	}
 	c.retryAfter(advice.RetryAfter)
 	j := c.reply()
-	j.str("type", problemBase+string(code))
+	j.str("type", problem.Base+string(code))
 	j.str("title", info.Title)
 	j.int("status", int64(status))
 	j.str("code", string(code))

@@ -19,6 +19,9 @@ type Info struct {
 	Next   string        // the next step, as a full clause in lower case, without what title and detail say
 }
 
+// Base is where the type of a problem leads: the section of a code in docs/errors.md follows.
+const Base = "https://github.com/interlockdev/interlock/blob/main/docs/errors.md#"
+
 // codes has an entry for every code of the root package, and docs/errors.md a
 // section; tests compare the three.
 var codes = map[interlock.Code]Info{
