@@ -234,7 +234,7 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/serve",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "journal",
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "hook", "journal",
 			"mcp", "server", "shard",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
@@ -287,6 +287,10 @@ var table = []rule{
 	{folder: "guard/git", local: []string{".", "guard/apiclient"}},
 	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/apiclient", "guard/signed"}},
+	{
+		folder: "hook", local: []string{".", "internal/agent", "internal/api", "internal/invisible", "internal/problem"},
+		remote: []string{"golang.org/x/text/unicode/norm"},
+	},
 	{folder: "hook/place"},
 	{
 		folder: "mcp", local: []string{".", "internal/agent", "internal/api", "internal/invisible"},

@@ -1,0 +1,266 @@
+package hook
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/agent"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+// before decides whether a tool may run: it takes the files that the tool writes, and waits for them.
+func (v *visit) before(ctx context.Context) (Verdict, error) {
+	v.learnReads()
+	if deny, err := v.trees(ctx); err != nil || deny != "" {
+		return v.verdict(deny, ""), err
+	}
+	files := v.locator.files(v.ev.Writes)
+	if len(files) == 0 {
+		return Verdict{Tell: v.news()}, nil
+	}
+	if len(files) > interlock.MaxClaims {
+		files = files[:interlock.MaxClaims]
+	}
+	if err := v.yield(ctx, files); err != nil {
+		return Verdict{}, err
+	}
+	deny, tell, err := v.take(ctx, files)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return v.verdict(deny, join2(tell, v.news())), nil
+}
+
+func join2(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
+
+// verdict denies, or only tells where the mode is to warn.
+func (v *visit) verdict(deny, tell string) Verdict {
+	if v.o.mode == "warn" {
+		deny, tell = "", join2(deny, tell)
+	}
+	if !v.hears {
+		tell = ""
+	}
+	return Verdict{Deny: deny, Tell: tell}
+}
+
+// take acquires files, all or none. deny is why the tool may not run, tell what the model should know.
+func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err error) {
+	own := v.caller.Agent()
+	r := api.AcquireRequest{
+		Flow: v.flowName(), Purpose: v.purposeNow(), TTL: sessionTTL.Milliseconds(), OnConflict: "wait",
+	}
+	if v.o.mode == "warn" {
+		r.OnConflict = "skip"
+	}
+	for _, file := range files {
+		r.Claims = append(r.Claims, api.ClaimRequest{Key: file.Key})
+	}
+	reply, err := v.caller.Acquire(ctx, r, "")
+	if err != nil {
+		return "", "", err
+	}
+	waited := reply.Queued != nil
+	if queued := reply.Queued; queued != nil {
+		if reply, err = v.wait(ctx, queued, files); err != nil {
+			return "", "", err
+		}
+	}
+	switch {
+	case reply.Granted != nil:
+		deny, tell = v.granted(reply.Granted, files, waited)
+		return deny, tell, nil
+	case reply.Queued != nil:
+		return queuedText(reply.Queued, files, own), "", nil
+	case reply.Skipped != nil:
+		return "", warning(reply.Skipped, files, own), nil
+	}
+	p := reply.Refused
+	switch {
+	case failed(p) != nil:
+		return "", "", p
+	case conflict(p):
+		text := strings.TrimSuffix(p.Detail, ".")
+		if p.Advice.Message != "" {
+			text += ": " + p.Advice.Message
+		}
+		return text + ". Work on something else first; do not change the file by another way.", "", nil
+	case v.o.mode == "strict":
+		return unprotected(p, true), "", nil
+	}
+	return "", unprotected(p, false), nil
+}
+
+// wait follows a ticket until the time of the hook is up. The door goes on following it.
+func (v *visit) wait(ctx context.Context, q *api.Queued, files []File) (*agent.Reply, error) {
+	ticket := q.Ticket.ID
+	reply, err := &agent.Reply{Queued: q}, error(nil)
+	if v.o.wait > 0 {
+		reply, err = v.caller.Wait(ctx, v.flowName(), ticket, v.o.wait)
+	}
+	if err == nil && reply.Queued == nil {
+		return reply, nil
+	}
+	place := agent.Place{Ticket: ticket, Flow: v.flowName()}
+	for _, file := range files {
+		place.Keys = append(place.Keys, string(file.Key))
+	}
+	v.with(v.flowName(), func(f *flow) {
+		forgetOldest(f.waits, maxCalls, func([]File) time.Time { return time.Time{} })
+		f.waits[ticket] = files
+	})
+	v.caller.Follow(place)
+	return reply, err
+}
+
+// granted looks for changes that the agent has not seen.
+func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell string) {
+	ticket := "t_" + strings.TrimPrefix(g.Lease.ID, "l_")
+	v.with(v.flowName(), func(f *flow) {
+		came := !g.Reused || !f.seen[g.Lease.ID]
+		f.seen[g.Lease.ID] = true
+		told := f.told[ticket]
+		delete(f.told, ticket)
+		delete(f.waits, ticket)
+		if told {
+			f.know(files)
+			f.edit(files)
+			return
+		}
+		for _, file := range files {
+			c, when := v.changeOf(f, g, file, came)
+			if c == nil {
+				continue
+			}
+			// Between the question and the grant of one call the agent cannot have read the file. Otherwise
+			// it may have, unless the harness reports that.
+			if certain := waited || v.reads; certain && v.o.mode != "warn" {
+				deny = join2(deny, staleText(file.Name, c, when, true))
+			} else {
+				tell = join2(tell, staleText(file.Name, c, when, false))
+			}
+		}
+		if deny != "" || tell != "" {
+			f.know(files)
+		}
+		if deny == "" {
+			f.edit(files)
+		}
+	})
+	if deny == "" {
+		v.memory.wrote(v.conversation, v.caller.Agent(), v.flowName(), files)
+	}
+	return deny, tell
+}
+
+// changeOf returns the change of a file that the agent has not seen, nil for none. v.mu is held.
+func (v *visit) changeOf(f *flow, g *api.Granted, file File, came bool) (c *change, when string) {
+	knows, known := f.knows[file.Key]
+	unseen := func(age time.Duration) bool { return !known || time.Now().Add(-age).After(knows) }
+	w, ok := v.memory.lastWrite(v.conversation, v.caller.Agent(), v.flowName(), file.Key)
+	if ok && unseen(time.Since(w.at)) && (known || came && g.Changed) {
+		c = &change{
+			agent: name(&api.Name{Agent: w.agent, Flow: w.flow}, v.caller.Agent()), ago: time.Since(w.at), text: w.purpose,
+		}
+	}
+	if c == nil && came && known {
+		for _, note := range slices.Backward(g.Notes) {
+			age := milliseconds(note.Age)
+			if note.Key == file.Key && note.Outcome == edited && note.Agent != v.caller.Agent() && unseen(age) {
+				c = &change{agent: name(&api.Name{Agent: note.Agent}, ""), ago: age, text: note.Text}
+				break
+			}
+		}
+	}
+	if c == nil && came && g.Changed {
+		if c = v.changeIn(g); c != nil && c.agent != "" && !unseen(c.ago) {
+			c = nil
+		}
+	}
+	if known {
+		return c, "since you read it"
+	}
+	return c, "while you waited for it"
+}
+
+func (v *visit) purposeNow() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	text := v.purpose
+	if v.ev.Flow != mainFlow && v.ev.Type != "" {
+		text = strings.TrimSuffix(firstLine(v.ev.Type)+": "+text, ": ")
+	}
+	return clip(text, maxLine)
+}
+
+// yield releases what the main agent of the session holds of files that its sub-agent wants: the main
+// agent waits for the sub-agent, and would wait for itself.
+func (v *visit) yield(ctx context.Context, files []File) error {
+	if v.ev.Flow == mainFlow {
+		return nil
+	}
+	for _, held := range v.caller.Leases(mainFlow) {
+		if slices.ContainsFunc(held.Keys, func(key string) bool { return overlaps(key, files) }) {
+			if err := v.release(ctx, mainFlow, held); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func overlaps(key string, files []File) bool {
+	return slices.ContainsFunc(files, func(file File) bool {
+		k := string(file.Key)
+		return k == key || strings.HasPrefix(k, key+"/") || strings.HasPrefix(key, k+"/")
+	})
+}
+
+// trees denies a command that changes files at large while another session holds one of them. It takes
+// nothing: a lease on a whole checkout would stop all others.
+func (v *visit) trees(ctx context.Context) (deny string, err error) {
+	for _, folder := range v.ev.Trees {
+		tree := v.locator.file(folder)
+		var view api.KeyView
+		if err := v.get(ctx, "/v1/keys/"+url.PathEscape(string(tree.Key)), nil, &view); err != nil {
+			if err := ignoreProblem(err); err != nil {
+				return "", err
+			}
+			continue
+		}
+		for i := range view.Holders {
+			h := &view.Holders[i]
+			if h.Agent == v.caller.Agent() {
+				continue
+			}
+			files := []File{tree}
+			if prefix := string(tree.Key) + "/"; strings.HasPrefix(string(h.Key), prefix) {
+				files = append(files, File{Key: h.Key, Name: shown(strings.TrimPrefix(string(h.Key), prefix))})
+			}
+			return treeText(firstWord(v.ev.Tool), tree, h, files, v.caller.Agent()), nil
+		}
+	}
+	return "", nil
+}
+
+func firstWord(tool string) string { return clip(strings.ToLower(shown(tool)), 32) }
+
+// learnReads notes what the agent reads.
+func (v *visit) learnReads() {
+	if len(v.ev.Reads) == 0 {
+		return
+	}
+	targets := make([]Target, 0, len(v.ev.Reads))
+	for _, path := range v.ev.Reads {
+		targets = append(targets, Target{Path: path})
+	}
+	files := v.locator.files(targets)
+	v.with(v.flowName(), func(f *flow) {
+		v.reads = true
+		f.know(files)
+	})
+}

@@ -1,0 +1,72 @@
+package hook
+
+import "strings"
+
+// copilotBody is the input of a hook of Copilot CLI 1.0.102 under its own names, from its documentation. With
+// event names in PascalCase its bodies are those of Claude Code.
+type copilotBody struct {
+	Session string    `json:"sessionId"`
+	Dir     string    `json:"cwd"`
+	Tool    string    `json:"toolName"`
+	Args    toolInput `json:"toolArgs"`
+	Call    string    `json:"toolCallId"`
+	Prompt  string    `json:"prompt"`
+	Event   string    `json:"hookEventName"`
+	Result  *struct {
+		Type string `json:"resultType"`
+	} `json:"toolResult"`
+	Reason string `json:"reason"`
+}
+
+var copilotEvents = map[string]Kind{
+	"preToolUse": BeforeTool, "postToolUse": AfterTool, "userPromptSubmitted": Prompt, "sessionStart": SessionStart,
+	"sessionEnd": SessionEnd, "agentStop": TurnEnd, "AgentStop": TurnEnd,
+}
+
+var copilot = harness{
+	parse: func(body []byte, also map[string]string) (*Event, error) {
+		var in copilotBody
+		if err := decode(body, &in); err != nil {
+			return nil, err
+		}
+		if in.Session == "" {
+			return parseClaude(body, also)
+		}
+		ev := &Event{Name: in.Event, Session: in.Session, Call: in.Call, Dir: in.Dir, Prompt: firstLine(in.Prompt)}
+		if ev.Name == "" { // older versions do not name the event
+			switch {
+			case in.Tool != "" && in.Result != nil:
+				ev.Name = "postToolUse"
+			case in.Tool != "":
+				ev.Name = "preToolUse"
+			case in.Prompt != "":
+				ev.Name = "userPromptSubmitted"
+			case in.Reason != "":
+				ev.Name = "sessionEnd"
+			default:
+				ev.Name = "sessionStart"
+			}
+		}
+		ev.Kind = copilotEvents[ev.Name]
+		if ev.Kind == Other {
+			ev.Kind = claudeEvents[strings.ToUpper(ev.Name[:1])+ev.Name[1:]]
+		}
+		if ev.Kind == AfterTool && in.Result != nil && (in.Result.Type == "failure" || in.Result.Type == "denied") {
+			ev.Kind = FailedTool
+		}
+		ev.tool(in.Tool, in.Args, also)
+		return ev.check("hookEventName", "sessionId")
+	},
+	answer: func(ev *Event, v Verdict) any {
+		if v.Deny != "" && ev.Kind == BeforeTool {
+			return copilotAnswer{"deny", v.Deny}
+		}
+		return nil
+	},
+	hears: func(*Event) bool { return false },
+}
+
+type copilotAnswer struct {
+	Decision string `json:"permissionDecision"`
+	Reason   string `json:"permissionDecisionReason"`
+}

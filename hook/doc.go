@@ -1,0 +1,19 @@
+// Package hook is the door for the hooks of coding agents: POST /v1/hooks/{harness}. It takes the JSON of a
+// harness, such as Claude Code, leases the files that a tool is about to write, and answers in the
+// harness's own words. What it does, and what it cannot prevent, is on docs/hooks.md.
+//
+//	event.go     an event without a harness's own words, and the verdict about it
+//	harness.go   the harnesses, and what their bodies have in common; one file for each of them
+//	shell.go     the files that a shell command plainly writes; word.go splits it into words
+//	key.go       the keys of paths
+//	handler.go   the HTTP handler
+//	door.go      the agents that came by; before.go and after.go act on their events
+//	memory.go    what an agent knows of files, and their last writers
+//	speech.go    the sentences for agents
+//
+// The door calls the HTTP API under the agent's own credential, through package agent. It must never be
+// imported by package server, never keep the contents of a file, and never block a harness because of its own
+// failure: only strict mode refuses what could not be checked.
+//
+// Start reading at event.go, then handler.go.
+package hook

@@ -1,0 +1,460 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/interlockdev/interlock/journal/memjournal"
+	"github.com/interlockdev/interlock/server"
+	"github.com/interlockdev/interlock/shard"
+)
+
+// rig is the door in front of a server in the same process.
+type rig struct {
+	*testing.T
+	store   memjournal.Store
+	shard   *shard.Shard
+	api     http.Handler
+	handler *Handler
+	query   string
+}
+
+// inBubble runs a test with a rig in fake time.
+func inBubble(t *testing.T, test func(*rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{T: t}
+		r.open()
+		defer r.close()
+		test(r)
+	})
+}
+
+func (r *rig) open() {
+	r.Helper()
+	j, err := r.store.Open(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	if r.shard, err = shard.Open(r.Context(), shard.Config{Journal: j}); err != nil {
+		r.Fatal(err)
+	}
+	s, err := server.New(server.Config{Shard: r.shard})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.api = s.HTTPHandler()
+	r.handler = NewHandler(Config{API: r.api})
+}
+
+func (r *rig) close() {
+	r.handler.Close()
+	_ = r.shard.Close(context.Background())
+}
+
+// post sends a body, and returns the status and the answer.
+func (r *rig) post(harness, body string) (int, string) {
+	r.Helper()
+	q := httptest.NewRequestWithContext(
+		r.Context(), http.MethodPost, "http://127.0.0.1/v1/hooks/"+harness+r.query, strings.NewReader(body),
+	)
+	q.RemoteAddr = "127.0.0.1:50000"
+	q.Header.Set(HeaderHost, "ann")
+	q.Header.Set(HeaderRoot, "/w/web")
+	q.Header.Set(HeaderRepo, "web")
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, q)
+	return w.Code, w.Body.String()
+}
+
+// coder is a session of Claude Code, or a sub-agent of it.
+type coder struct {
+	*rig
+	session, flow string
+	calls         int
+}
+
+func (r *rig) coder(session string) *coder { return &coder{rig: r, session: session} }
+
+func (c *coder) sub(flow string) *coder { return &coder{rig: c.rig, session: c.session, flow: flow} }
+
+// hook sends an event with more fields, and returns the denial and the text for the model.
+func (c *coder) hook(event string, fields map[string]any) (deny, tell string) {
+	c.Helper()
+	body := map[string]any{"session_id": c.session, "hook_event_name": event, "cwd": "/w/web"}
+	if c.flow != "" {
+		body["agent_id"], body["agent_type"] = c.flow, "worker"
+	}
+	for name, value := range fields {
+		body[name] = value
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	status, answer := c.post("claude-code", string(text))
+	if status == http.StatusNoContent {
+		return "", ""
+	}
+	if status != http.StatusOK {
+		c.Fatalf("%s: %d %s", event, status, answer)
+	}
+	var out specificAnswer
+	if err := json.Unmarshal([]byte(answer), &out); err != nil || out.Output.Event != event {
+		c.Fatalf("%s: %s, %v", event, answer, err)
+	}
+	return out.Output.Reason, out.Output.Context
+}
+
+func (c *coder) tool(event, tool, call string, input map[string]any) (deny, tell string) {
+	c.Helper()
+	return c.hook(event, map[string]any{"tool_name": tool, "tool_input": input, "tool_use_id": call})
+}
+
+// before asks to edit a file.
+func (c *coder) before(file string) (deny, tell string) {
+	c.Helper()
+	c.calls++
+	return c.tool("PreToolUse", "Edit", c.flow+"call"+time.Duration(c.calls).String(), map[string]any{"file_path": file})
+}
+
+// edit edits a file, which nothing prevents.
+func (c *coder) edit(file string) (tell string) {
+	c.Helper()
+	deny, tell := c.before(file)
+	if deny != "" {
+		c.Fatalf("%s is denied: %s", file, deny)
+	}
+	_, more := c.tool("PostToolUse", "Edit", "", map[string]any{"file_path": file})
+	return tell + more
+}
+
+func (c *coder) bash(command string) (deny string) {
+	c.Helper()
+	c.calls++
+	deny, _ = c.tool("PreToolUse", "Bash", "bash"+time.Duration(c.calls).String(), map[string]any{"command": command})
+	return deny
+}
+
+func (c *coder) prompt(text string) (tell string) {
+	c.Helper()
+	_, tell = c.hook("UserPromptSubmit", map[string]any{"prompt": text})
+	return tell
+}
+
+func (c *coder) stop(message string) {
+	c.Helper()
+	c.hook("Stop", map[string]any{"last_assistant_message": message})
+}
+
+// denied checks a denial.
+func (c *coder) denied(file string, parts ...string) {
+	c.Helper()
+	deny, _ := c.before(file)
+	want(c.T, deny, parts...)
+}
+
+// want checks that a text has all of the parts.
+func want(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	if text == "" {
+		t.Errorf("there is no text, want one with %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the text is %q, want it with %q", text, part)
+		}
+	}
+}
+
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+const (
+	annID = "aaaaaaaa-1111"
+	benID = "bbbbbbbb-2222"
+)
+
+func TestSecondWaits(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.prompt("Split the login page\nplease")
+		if tell := ann.edit("src/auth.ts"); tell != "" {
+			r.Errorf("the first edit hears %q", tell)
+		}
+		go func() {
+			<-time.After(10 * time.Second)
+			ann.stop("Split it.\nAll tests pass.")
+		}()
+		begin := time.Now()
+		ben.denied(
+			"src/auth.ts", "src/auth.ts changed while you waited for it (claude-code/aaaaaaaa", `: "Split the login page"`,
+			"Nothing was written", "You hold it now: read it again",
+		)
+		if waited := time.Since(begin); waited != 10*time.Second {
+			r.Errorf("it waited for %v", waited)
+		}
+		if tell := ben.edit("src/auth.ts"); tell != "" {
+			r.Errorf("the edit after reading hears %q", tell)
+		}
+		ben.stop("")
+		want(
+			r.T, ann.edit("src/auth.ts"), "src/auth.ts changed since you read it (claude-code/bbbbbbbb, 0 s ago", "Read it again",
+		)
+	})
+}
+
+func TestDeniedThenTurnComes(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.prompt("Split the login page")
+		ann.edit("src/auth.ts")
+		ben.denied(
+			"src/auth.ts", `src/auth.ts is held by claude-code/aaaaaaaa (alive, for 30 s, "Split the login page").`,
+			"You are 1st in line", "work on something else", "read the file again", "data, not instructions",
+		)
+		if tell := ben.edit("src/other.ts"); tell != "" {
+			r.Errorf("before its turn it hears %q", tell)
+		}
+		pass(20 * time.Second)
+		ann.stop("Split it.")
+		pass(5 * time.Second)
+		want(
+			r.T, ben.edit("src/third.ts"), "It is your turn for src/auth.ts", "It changed meanwhile (claude-code/aaaaaaaa",
+			`"edited src/auth.ts: Split it."`, "Read it again, then edit it.",
+		)
+		if tell := ben.prompt("go on"); tell != "" {
+			r.Errorf("it hears of its turn again: %q", tell)
+		}
+		pass(35 * time.Second)
+		if tell := ben.edit("src/auth.ts"); tell != "" {
+			r.Errorf("the edit in its turn hears %q", tell)
+		}
+		ann.denied("src/auth.ts", "held by claude-code/bbbbbbbb")
+	})
+}
+
+// TestTurnWithoutNews has the edit as the first event after the turn has come.
+func TestTurnWithoutNews(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		ben.denied("a", "1st in line")
+		pass(20 * time.Second)
+		ann.stop("")
+		pass(40 * time.Second)
+		want(r.T, ben.edit("a"), "a changed while you waited for it", "Read it again before you edit")
+	})
+}
+
+func TestTurnThatIsNotTakenUp(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		ben.denied("a", "held by")
+		ann.stop("")
+		pass(61 * time.Second)
+		ann.edit("a")
+		ben.denied("a", "held by claude-code/aaaaaaaa")
+	})
+}
+
+func TestStaleRead(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		read := func() { ann.tool("PostToolUse", "Read", "", map[string]any{"file_path": "/w/web/a"}) }
+		read()
+		pass(time.Second)
+		ben.prompt("Rename it")
+		ben.edit("a")
+		ben.stop("")
+		pass(time.Second)
+		ann.denied("a", `a changed since you read it (claude-code/bbbbbbbb, 1 s ago: "Rename it"). Nothing was written.`)
+		read()
+		if tell := ann.edit("a"); tell != "" {
+			r.Errorf("it hears %q", tell)
+		}
+		// A crash leaves no note.
+		ann.stop("")
+		pass(time.Second)
+		ben.edit("a")
+		pass(6 * time.Minute)
+		ann.denied("a", "a changed since you read it (claude-code/bbbbbbbb, 6 min ago")
+		ann.edit("a")
+	})
+}
+
+func TestSubagents(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=1"
+		ann := r.coder(annID)
+		one, two := ann.sub("sub-1"), ann.sub("sub-2")
+		ann.prompt("Split it")
+		ann.edit("a")
+		one.edit("a") // main yields
+		two.denied("a", `held by your own session, sub-agent sub-1 (alive`, `"worker: Split it"`)
+		ann.denied("a", "sub-agent sub-1")
+		two.edit("b")
+		ann.stop("") // while they run
+		two.denied("a", "held by")
+		one.hook("SubagentStop", map[string]any{"last_assistant_message": "done"})
+		pass(time.Second)
+		want(r.T, two.edit("a"), "a changed while you waited for it (your own session, sub-agent sub-1", "Read it again")
+		ann.hook("Stop", map[string]any{"background_tasks": []any{}})
+		r.coder(benID).edit("a")
+	})
+}
+
+func TestEnds(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		for name, end := range map[string]func(){
+			"session end": func() { ann.hook("SessionEnd", map[string]any{"reason": "other"}) },
+			"failed stop": func() { ann.hook("StopFailure", nil) },
+			"crash":       func() { pass(5*time.Minute + 6*time.Second) },
+		} {
+			if deny, _ := ann.before("a"); deny != "" {
+				ann.before("a")
+			}
+			ben.denied("a", "held by")
+			ben.stop("") // leaves the line
+			end()
+			if deny, _ := ben.before("a"); deny != "" && !strings.Contains(deny, "You hold it now") {
+				r.Errorf("after %s: %s", name, deny)
+			}
+			ben.hook("SessionEnd", nil)
+		}
+	})
+}
+
+func TestHoldEdit(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?hold=edit&wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		ben.edit("a")
+		ann.before("a")
+		ann.before("b")
+		ben.denied("b", "held by")
+	})
+}
+
+func TestModes(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		r.query = "?mode=warn"
+		begin := time.Now()
+		want(r.T, ben.edit("a"), "a is held by claude-code/aaaaaaaa", "Your edit may meet theirs")
+		if time.Since(begin) != 0 {
+			r.Error("a warning waits")
+		}
+	})
+}
+
+func TestCommands(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("src/a")
+		want(r.T, ben.bash("sed -i 's/a/b/' src/a"), "src/a is held by")
+		want(
+			r.T, ben.bash("git checkout main"), "changes files of the checkout of web at large",
+			"src/a is held by claude-code/aaaa",
+		)
+		want(r.T, ben.bash("rm -rf src"), "changes files of src at large, and a is held by")
+		for _, command := range []string{
+			"go test ./... > /dev/null", "cd src", "git status", "rm -rf lib", "echo x > src/b",
+		} {
+			if deny := ben.bash(command); deny != "" {
+				r.Errorf("%s: %s", command, deny)
+			}
+		}
+		if deny := ann.bash("git stash"); !strings.Contains(deny, "src/b is held by claude-code/bbbb") {
+			r.Errorf("git stash: %q", deny)
+		}
+		ben.stop("")
+		if deny := ann.bash("git stash"); deny != "" {
+			r.Errorf("git stash over its own files: %q", deny)
+		}
+	})
+}
+
+func TestSeveralFiles(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("b")
+		want(r.T, ben.bash("rm a b"), "b is held by")
+		ann.edit("a") // all or none
+		ann.before("b")
+		if deny := ann.bash("rm a b c"); deny != "" {
+			r.Errorf("files that it has already, and one more: %s", deny)
+		}
+		ben.denied("c", "held by")
+	})
+}
+
+func TestDoubleFiring(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		ask := func() (string, string) {
+			return ben.tool("PreToolUse", "Edit", "call", map[string]any{"file_path": "a"})
+		}
+		type answer struct{ deny, tell string }
+		second := make(chan answer)
+		begin := time.Now()
+		go func() {
+			<-time.After(time.Second)
+			deny, tell := ask()
+			second <- answer{deny, tell}
+		}()
+		deny, tell := ask()
+		if got := <-second; got != (answer{deny, tell}) || deny == "" {
+			r.Errorf("the answers are %q and %+v", deny, got)
+		}
+		if third, _ := ask(); third != deny {
+			r.Errorf("later the answer is %q", third)
+		}
+		if waited := time.Since(begin); waited != 30*time.Second {
+			r.Errorf("together they waited for %v", waited)
+		}
+		ann.stop("")
+		pass(time.Minute)
+		if again, _ := ask(); again == deny {
+			r.Error("after a minute it is still the old answer")
+		}
+	})
+}
+
+func TestServerRestarts(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		r.close()
+		r.open()
+		ben.denied("a", "held by claude-code/aaaaaaaa")
+		ben.stop("")
+		if tell := ann.edit("a"); tell != "" {
+			r.Errorf("it hears %q", tell)
+		}
+		r.close()
+		r.open()
+		ann.sub("sub-1").edit("a") // main yields, also what it has from before
+		r.close()
+		r.open()
+		ann.hook("Stop", nil)
+		ann.sub("sub-1").hook("SubagentStop", nil)
+		ben.edit("a")
+	})
+}

@@ -1,0 +1,66 @@
+package hook
+
+import "encoding/json"
+
+// geminiBody is the input of a hook of Gemini CLI 0.61.0. A call of a tool has no id.
+type geminiBody struct {
+	Session  string          `json:"session_id"`
+	Event    string          `json:"hook_event_name"`
+	Dir      string          `json:"cwd"`
+	Tool     string          `json:"tool_name"`
+	Input    json.RawMessage `json:"tool_input"`
+	Response struct {
+		Error json.RawMessage `json:"error"`
+	} `json:"tool_response"`
+	Prompt  string `json:"prompt"`
+	Message string `json:"prompt_response"`
+}
+
+var geminiEvents = map[string]Kind{
+	"BeforeTool": BeforeTool, "AfterTool": AfterTool, "BeforeAgent": Prompt, "AfterAgent": TurnEnd,
+	"SessionStart": SessionStart, "SessionEnd": SessionEnd,
+}
+
+var gemini = harness{
+	parse: func(body []byte, also map[string]string) (*Event, error) {
+		var in geminiBody
+		if err := decode(body, &in); err != nil {
+			return nil, err
+		}
+		ev := &Event{
+			Kind: geminiEvents[in.Event], Name: in.Event, Session: in.Session, Dir: in.Dir,
+			Print: fingerprint(in.Tool, in.Input), Message: firstLine(in.Message),
+		}
+		if ev.Kind == Prompt {
+			ev.Prompt = firstLine(in.Prompt)
+		}
+		if ev.Kind == AfterTool && len(in.Response.Error) > 0 && string(in.Response.Error) != "null" {
+			ev.Kind = FailedTool
+		}
+		var input toolInput
+		_ = input.UnmarshalJSON(in.Input) // never an error
+		ev.tool(in.Tool, input, also)
+		return ev.check("hook_event_name", "session_id")
+	},
+	answer: func(ev *Event, v Verdict) any {
+		if v.Deny != "" && ev.Kind == BeforeTool {
+			return decision{Decision: "deny", Reason: v.Deny}
+		}
+		return specificOf(ev, Verdict{Tell: v.Tell}, geminiHears(ev))
+	},
+	hears: geminiHears,
+}
+
+func geminiHears(ev *Event) bool {
+	switch ev.Name {
+	case "AfterTool", "BeforeAgent", "SessionStart":
+		return true
+	}
+	return false
+}
+
+type decision struct {
+	Decision string `json:"decision,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Context  string `json:"context,omitempty"` // of OpenCode's plugin only
+}

@@ -1,0 +1,237 @@
+package hook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/agent"
+	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/problem"
+)
+
+const (
+	// Path is where the door stands; the name of the harness follows.
+	Path = "/v1/hooks/"
+	// MaxBody is the size of a body, in bytes.
+	MaxBody = 1 << 20
+	// maxWait is how long a call may wait in line. A harness waits a little longer.
+	maxWait     = 50 * time.Second
+	defaultWait = 30 * time.Second
+	// answerTime is how long an answer may take to be sent after the wait.
+	answerTime = 20 * time.Second
+	// sessionTTL is how long an agent lives after its last event.
+	sessionTTL = 5 * time.Minute
+	// reserve is how long a lease is kept for an agent that was not there when its turn came.
+	reserve = time.Minute
+)
+
+// Config describes the door.
+type Config struct {
+	// API is the HTTP API. Each call of it has the host, the credential and the namespace of the hook's own request.
+	API http.Handler
+	// Log receives what goes wrong without a caller; nil discards it.
+	Log *slog.Logger
+}
+
+// Handler answers hooks.
+type Handler struct {
+	hub    *agent.Hub
+	memory *memory
+	host   string // of this machine
+	log    *slog.Logger
+}
+
+// NewHandler returns the door. Close it.
+func NewHandler(cfg Config) *Handler {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	client := api.New(api.Config{
+		Bases: []*url.URL{{Scheme: "http", Host: "localhost"}}, Transport: agent.Local(cfg.API), UserAgent: "interlock-hooks",
+	})
+	return &Handler{
+		hub:    agent.NewHub(agent.Config{API: client, Door: "hook", TTL: sessionTTL, Reserve: reserve, Log: cfg.Log}),
+		memory: newMemory(), host: host, log: cfg.Log,
+	}
+}
+
+// Close stops following tickets. Leases and places in line stay.
+func (h *Handler) Close() { h.hub.Close() }
+
+// settings are what the query of a hook's address sets.
+type settings struct {
+	mode      string // warn, guard or strict
+	wait      time.Duration
+	perEdit   bool // hold=edit
+	noPrompts bool
+	also      map[string]string
+}
+
+func settingsOf(query url.Values) (o settings, err error) {
+	o = settings{mode: "guard", wait: defaultWait, also: map[string]string{}}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		value := query.Get(name)
+		oneOf := func(list ...string) {
+			if !slices.Contains(list, value) {
+				err = fmt.Errorf("parameter %s is %q: want %s", name, clip(value, 64), strings.Join(list, " or "))
+			}
+		}
+		switch name {
+		case "mode":
+			oneOf("warn", "guard", "strict")
+			o.mode = value
+		case "hold":
+			oneOf("edit", "turn")
+			o.perEdit = value == "edit"
+		case "prompts":
+			oneOf("on", "off")
+			o.noPrompts = value == "off"
+		case "wait_s":
+			seconds, bad := strconv.ParseUint(value, 10, 16)
+			if bad != nil || time.Duration(seconds)*time.Second > maxWait {
+				err = fmt.Errorf("parameter wait_s is %q: want 0 to %d", clip(value, 64), int(maxWait.Seconds()))
+			}
+			o.wait = time.Duration(seconds) * time.Second
+		case "also":
+			for _, pair := range query[name] {
+				tool, field, ok := strings.Cut(pair, ":")
+				if !ok || tool == "" || field == "" {
+					err = fmt.Errorf("parameter also is %q: want TOOL:FIELD", clip(pair, 64))
+				}
+				o.also[tool] = field
+			}
+		default:
+			err = fmt.Errorf("parameter %q is unknown: want mode, wait_s, hold, prompts or also", clip(name, 64))
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// ServeHTTP answers a hook. A request with a mistake gets a problem document, which no harness takes for a denial.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	kind := strings.TrimPrefix(r.URL.Path, Path)
+	harness := harnesses[kind]
+	if harness == nil {
+		fail(w, interlock.CodeNotFound, fmt.Sprintf(
+			"there is no harness %q: want one of %s", clip(kind, 64), strings.Join(slices.Sorted(maps.Keys(harnesses)), ", "),
+		))
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		fail(w, interlock.CodeMethodNotAllowed, "a hook is a POST of the harness's own JSON")
+		return
+	}
+	if r.Header.Get("Origin") != "" {
+		fail(w, interlock.CodeForeignHost, "the request comes from a web page: only programs may send hooks")
+		return
+	}
+	o, err := settingsOf(r.URL.Query())
+	if err != nil {
+		fail(w, interlock.CodeInvalidRequest, err.Error())
+		return
+	}
+	limit := http.NewResponseController(w)
+	_ = limit.SetWriteDeadline(time.Now().Add(o.wait + answerTime)) // where a test has no connection there is no deadline
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		fail(w, interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
+		return
+	}
+	if err != nil {
+		fail(w, interlock.CodeInvalidRequest, "the body did not arrive whole: send it again")
+		return
+	}
+	ev, err := harness.parse(body, o.also)
+	if err != nil {
+		fail(w, interlock.CodeInvalidRequest, err.Error())
+		return
+	}
+	if ev.foreign != nil {
+		harness, kind = ev.foreign, "cursor"
+	}
+	verdict, err := h.act(r, kind, harness, ev, o)
+	if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	answer := harness.answer(ev, verdict)
+	if answer == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	send(w, http.StatusOK, "application/json", answer)
+}
+
+func send(w http.ResponseWriter, status int, contentType string, answer any) {
+	text, err := json.Marshal(answer)
+	if err != nil { // all of them are structures of texts
+		panic(err)
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // a harness that went away hears nothing
+}
+
+// failWith answers with an error of the API.
+func (h *Handler) failWith(w http.ResponseWriter, err error) {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		sendProblem(w, p)
+		return
+	}
+	h.log.Error("a hook failed", "error", err)
+	fail(w, interlock.CodeInternal, "internal error in this call: check the server's log")
+}
+
+func fail(w http.ResponseWriter, code interlock.Code, detail string) {
+	info := problem.Of(code)
+	sendProblem(w, &api.Problem{
+		Status: info.Status, Code: code, Detail: detail,
+		Advice: interlock.Advice{Action: info.Action, RetryAfter: info.After, Message: info.Next},
+	})
+}
+
+// problemDocument is the form of a refusal at every path of the API.
+type problemDocument struct {
+	Type      string            `json:"type"`
+	Title     string            `json:"title"`
+	Status    int               `json:"status"`
+	Code      interlock.Code    `json:"code"`
+	Detail    string            `json:"detail"`
+	Retryable bool              `json:"retryable"`
+	Advice    api.Advice        `json:"advice"`
+	Active    *api.ActiveServer `json:"active,omitempty"`
+}
+
+func sendProblem(w http.ResponseWriter, p *api.Problem) {
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="interlock"`)
+	}
+	send(w, p.Status, "application/problem+json", problemDocument{
+		Type: problem.Base + string(p.Code), Title: problem.Of(p.Code).Title, Status: p.Status, Code: p.Code,
+		Detail: p.Detail, Retryable: p.Code.Retryable(), Active: p.Active,
+		Advice: api.Advice{
+			Action: p.Advice.Action, RetryAfter: p.Advice.RetryAfter.Milliseconds(), Message: p.Advice.Message,
+		},
+	})
+}
