@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/hook"
 	"github.com/interlockdev/interlock/mcp"
 )
 
@@ -25,7 +26,11 @@ type door struct {
 
 func openDoors(api http.Handler, log *slog.Logger) *doors {
 	protocol := mcp.NewHandler(mcp.HandlerConfig{API: api, Version: cli.Version(), Log: log})
-	return &doors{api: api, list: []door{{path: "/mcp", handler: protocol, close: protocol.Close}}}
+	hooks := hook.NewHandler(hook.Config{API: api, Log: log})
+	return &doors{api: api, list: []door{
+		{path: "/mcp", handler: protocol, close: protocol.Close},
+		{path: hook.Path, handler: hooks, close: hooks.Close},
+	}}
 }
 
 func (d *doors) ServeHTTP(w http.ResponseWriter, r *http.Request) {
