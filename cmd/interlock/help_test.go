@@ -35,7 +35,7 @@ the flag wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns th
 | this one | run, lock, unlock, why, log, and the tool itself |
 | [cli-lease.md](cli-lease.md) | leases, keys, agents, barriers, pools and fences |
 | [cli-state.md](cli-state.md) | documents, shared files and effects |
-| [cli-agent.md](cli-agent.md) | hooks of coding agents |
+| [cli-agent.md](cli-agent.md) | the setup of coding agents, and their hooks |
 | [cli-task.md](cli-task.md) | tasks |
 | [cli-work.md](cli-work.md) | queues, approvals, messages, writers and workflows |
 | [cli-account.md](cli-account.md) | the account writer and its ledger |

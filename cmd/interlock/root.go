@@ -106,7 +106,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
 		}},
 		{topicData, []*cobra.Command{state.New(a), file.New(a), effect.New(a)}},
-		{topicAgents, []*cobra.Command{hooks.New(a)}},
+		{topicAgents, []*cobra.Command{hooks.NewInit(a), hooks.New(a)}},
 		{topicWork, []*cobra.Command{
 			task.New(a), queue.New(a), approval.New(a), message.New(a), message.NewWriter(a), run.NewWorkflow(a),
 			account.New(a),

@@ -52,6 +52,13 @@ func (h *harness) install(f *settings.File, o *options) (keep bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	keep, err = h.add(d, f.Path, o)
+	f.New = d.Bytes()
+	return keep, err
+}
+
+// add adds the entries to a document, and reports whether it had none.
+func (h *harness) add(d *settings.Document, name string, o *options) (first bool, err error) {
 	before, err := h.entries(d)
 	if err != nil {
 		return false, err
@@ -66,7 +73,7 @@ func (h *harness) install(f *settings.File, o *options) (keep bool, err error) {
 				return false, err
 			}
 		case version != 1:
-			return false, cli.Usagef("%s has version %d, and this interlock knows version 1", cli.Clean(f.Path), version)
+			return false, cli.Usagef("%s has version %d, and this interlock knows version 1", cli.Clean(name), version)
 		}
 	}
 	for _, e := range h.events {
@@ -74,14 +81,13 @@ func (h *harness) install(f *settings.File, o *options) (keep bool, err error) {
 			return false, err
 		}
 	}
-	for _, name := range before {
-		if !slices.ContainsFunc(h.events, func(e event) bool { return e.name == name.event }) {
-			if err := h.drop(d, name.event, nil); err != nil {
+	for _, old := range before {
+		if !slices.ContainsFunc(h.events, func(e event) bool { return e.name == old.event }) {
+			if err := h.drop(d, old.event, nil); err != nil {
 				return false, err
 			}
 		}
 	}
-	f.New = d.Bytes()
 	return len(before) == 0, nil
 }
 
@@ -208,7 +214,7 @@ func (h *harness) entries(d *settings.Document) (all []found, err error) {
 	return all, nil
 }
 
-// uninstall plans a file without our entries: its first content, if nothing else has changed since.
+// uninstall plans a file without our entries.
 func (h *harness) uninstall(f *settings.File) error {
 	if f.Old == nil {
 		return nil
@@ -223,50 +229,37 @@ func (h *harness) uninstall(f *settings.File) error {
 	if err != nil {
 		return err
 	}
+	if found, err := h.remove(d, f.First()); err != nil || !found {
+		return err
+	}
+	f.Settle(d)
+	return nil
+}
+
+// remove removes the entries from a document, and reports whether there were any. first is the
+// document from before, if it is known.
+func (h *harness) remove(d, first *settings.Document) (found bool, err error) {
 	entries, err := h.entries(d)
 	if err != nil || len(entries) == 0 {
-		return err
+		return false, err
 	}
-	original, known := f.Original()
-	var first *settings.Document
-	if known {
-		if first, err = settings.Parse(f.Path, original); err != nil {
-			first, known = nil, false
-		}
-	}
-	bare := func(path ...string) bool { return d.Bare(path...) && (first == nil || !first.Has(path...)) }
 	for _, e := range entries {
 		if err := h.drop(d, e.event, nil); err != nil {
-			return err
+			return false, err
 		}
-		if bare("hooks", e.event) {
-			if err := d.Remove("hooks", e.event); err != nil {
-				return err
-			}
+		if err := d.Clear(first, "hooks", e.event); err != nil {
+			return false, err
 		}
 	}
-	if bare("hooks") {
-		if err := d.Remove("hooks"); err != nil {
-			return err
-		}
+	if err := d.Clear(first, "hooks"); err != nil {
+		return false, err
 	}
 	fields, err := d.Names()
-	if err != nil {
-		return err
+	if err != nil || !h.version {
+		return true, err
 	}
-	if h.version &&
-		(first != nil && !first.Has("version") || first == nil && slices.Equal(fields, []string{"version"})) {
-		if err := d.Remove("version"); err != nil {
-			return err
-		}
+	if first != nil && !first.Has("version") || first == nil && slices.Equal(fields, []string{"version"}) {
+		err = d.Remove("version")
 	}
-	switch {
-	case known && d.Same(first):
-		f.New = original
-	case !known && d.Bare():
-		f.New = nil
-	default:
-		f.New = d.Bytes()
-	}
-	return nil
+	return true, err
 }

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -118,25 +117,14 @@ var errNotConfirmed = errors.New("nothing was revoked")
 
 // confirm asks the person at the terminal.
 func confirm(ctx context.Context, a *cli.App, h *api.Holder) error {
-	fmt.Fprintf(
-		a.Err, "%s is held by %s\nTake it back (fence %s)? What its holder has not written yet is lost. [y/N] ",
-		cli.Clean(string(h.Key)), cli.HolderText(h), h.Fence,
-	)
-	answers := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(a.In).ReadString('\n')
-		answers <- line
-	}()
-	select {
-	case answer := <-answers:
-		switch strings.ToLower(strings.TrimSpace(answer)) {
-		case "y", "yes":
-			return nil
-		}
-		return errNotConfirmed
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	yes, err := a.Confirm(ctx, fmt.Sprintf(
+		"%s is held by %s\nTake it back (fence %s)? What its holder has not written yet is lost.", cli.Clean(string(h.Key)),
+		cli.HolderText(h), h.Fence,
+	))
+	if err == nil && !yes {
+		err = errNotConfirmed
 	}
+	return err
 }
 
 // whoami is the person at the keyboard, for the history.

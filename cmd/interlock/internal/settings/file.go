@@ -129,6 +129,47 @@ func (f *File) Original() ([]byte, bool) {
 	return content, err == nil
 }
 
+// First is the document from before the first change, nil if it is not known.
+func (f *File) First() *Document {
+	content, known := f.Original()
+	if !known {
+		return nil
+	}
+	d, err := Parse(f.Path, content)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// Settle plans the content of a document that our entries were removed from: the first one, if
+// nothing else has changed since, or no file, if there was none.
+func (f *File) Settle(d *Document) {
+	first := f.First()
+	switch {
+	case first != nil && d.Same(first):
+		f.New, _ = f.Original()
+	case first == nil && d.Bare():
+		f.New = nil
+	default:
+		f.New = d.Bytes()
+	}
+}
+
+// Clear removes an object or a list that is left without content, unless it was there at first.
+func (d *Document) Clear(first *Document, path ...string) error {
+	if !d.Bare(path...) || first != nil && first.Has(path...) {
+		return nil
+	}
+	return d.Remove(path...)
+}
+
+// Undone reports whether the planned content is the first one.
+func (f *File) Undone() bool {
+	first, known := f.Original()
+	return f.New == nil || known && bytes.Equal(f.New, first)
+}
+
 // backup is where the content from before the first change is kept.
 func (f *File) backup() (string, error) {
 	dir, err := home.Backups()
