@@ -243,7 +243,7 @@ func (l *link) code(seq uint64) string {
 // of an agent, each with the right that it needs.
 var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
-	"mcp", "version", "admin backup verify",
+	"mcp", "hooks", "init", "version", "admin backup verify",
 	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
 }
 

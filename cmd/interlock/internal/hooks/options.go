@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"crypto/subtle"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -34,15 +35,16 @@ type options struct {
 
 // optionsOf are the options for the server that the flags name.
 func optionsOf(a *cli.App, mode, hold string) *options {
+	variable := os.Getenv("INTERLOCK_CREDENTIAL")
+	inVariable := variable != "" && subtle.ConstantTimeCompare([]byte(a.Server.Credential), []byte(variable)) == 1
 	return &options{
 		mode:       mode,
 		hold:       hold,
 		url:        a.Server.Bases[0].String(),
 		servers:    len(a.Server.Bases),
-		credential: os.Getenv("INTERLOCK_CREDENTIAL") != "" && a.Server.Credential == os.Getenv("INTERLOCK_CREDENTIAL"),
-		filed: a.Server.Credential != "" && a.Server.Credential != os.Getenv("INTERLOCK_CREDENTIAL") ||
-			a.Server.CAFile != "",
-		namespace: a.Server.Namespace,
+		credential: inVariable,
+		filed:      a.Server.Credential != "" && !inVariable || a.Server.CAFile != "",
+		namespace:  a.Server.Namespace,
 	}
 }
 
