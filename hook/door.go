@@ -43,7 +43,10 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 		),
 	}
 	v.caller = h.hub.Caller(agent.Identity{Origin: agent.OriginOf(r), Key: ev.Session, Agent: agentName(kind, ev.Session)})
-	v.opened.Do(func() { v.open(ctx) })
+	if err := v.open(ctx); err != nil {
+		h.memory.forget(v.conversation)
+		return Verdict{}, err
+	}
 	if ev.Kind == Prompt && !o.noPrompts {
 		v.mu.Lock()
 		v.purpose = ev.Prompt
@@ -106,15 +109,26 @@ func (v *visit) touch(ctx context.Context) error {
 }
 
 // open prepares a conversation that this process does not know: it learns the name of its namespace, and takes
-// up what its agents were granted through an earlier process. Without the right to see either, it goes on without.
-func (v *visit) open(ctx context.Context) {
+// up what its agents were granted through an earlier process. Without the right to see either, it goes on without;
+// a caller without a valid credential is refused here.
+func (v *visit) open(ctx context.Context) error {
+	v.opening.Lock()
+	defer v.opening.Unlock()
+	if v.opened {
+		return nil
+	}
 	var status api.ServerStatus
-	if v.get(ctx, "/v1/status", nil, &status) == nil && status.Namespace.Namespace != "" {
+	err := v.get(ctx, "/v1/status", nil, &status)
+	if p, ok := errors.AsType[*api.Problem](err); err != nil && (!ok || p.Status != http.StatusForbidden) {
+		return err
+	}
+	if status.Namespace.Namespace != "" {
 		v.space = "namespace " + status.Namespace.Namespace
 	}
+	v.opened = true
 	var list api.LeaseList
 	if v.get(ctx, "/v1/leases", url.Values{"agent": {v.caller.Agent()}, "limit": {"100"}}, &list) != nil {
-		return
+		return nil
 	}
 	for _, lease := range list.Leases {
 		r := api.AcquireRequest{Flow: lease.Flow, OnConflict: "fail", TTL: sessionTTL.Milliseconds()}
@@ -125,6 +139,7 @@ func (v *visit) open(ctx context.Context) {
 			v.with(lease.Flow, func(f *flow) { f.seen[reply.Granted.Lease.ID] = true })
 		}
 	}
+	return nil
 }
 
 // get reads an answer of the API.

@@ -170,6 +170,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		harness, kind = ev.foreign, "cursor"
 	}
 	verdict, err := h.act(r, kind, harness, ev, o)
+	if r.Context().Err() != nil {
+		return // the harness went away
+	}
 	if err != nil {
 		h.failWith(w, err)
 		return

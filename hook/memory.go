@@ -3,6 +3,7 @@ package hook
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ const (
 	maxFlows         = 256    // of a conversation
 	maxCalls         = 256    // of a conversation
 	maxKnown         = 2_000  // files of a flow
-	maxWritten       = 50_000 // files in all
+	maxWritten       = 50_000 // files in all; half of them are forgotten at once
 	maxEdited        = 5      // names in a note
 )
 
@@ -25,7 +26,7 @@ const (
 type memory struct {
 	mu            sync.Mutex
 	conversations map[[sha256.Size]byte]*conversation
-	written       map[string]write // by namespace and key
+	written       [2]map[string]write // by namespace and key: the present half, and the one before
 }
 
 // write is the last time that an agent wrote a file.
@@ -36,7 +37,8 @@ type write struct {
 
 // conversation is a session of a harness.
 type conversation struct {
-	opened sync.Once
+	opening sync.Mutex
+	opened  bool // guarded by opening
 	// space is the namespace that its agents write in; without the right to see its name it is the conversation's own.
 	space string
 
@@ -75,7 +77,9 @@ type once struct {
 }
 
 func newMemory() *memory {
-	return &memory{conversations: map[[sha256.Size]byte]*conversation{}, written: map[string]write{}}
+	return &memory{
+		conversations: map[[sha256.Size]byte]*conversation{}, written: [2]map[string]write{{}, {}},
+	}
 }
 
 // conversation returns the one of a credential, a namespace and an id.
@@ -94,6 +98,13 @@ func (m *memory) conversation(credential, namespace, id string) *conversation {
 	c.used = now
 	c.mu.Unlock()
 	return c
+}
+
+// forget forgets a conversation.
+func (m *memory) forget(c *conversation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.conversations, func(_ [sha256.Size]byte, one *conversation) bool { return one == c })
 }
 
 func (c *conversation) lastUse() time.Time {
@@ -170,8 +181,10 @@ func (m *memory) unwrote(c *conversation, agent, flow string, files []File) {
 	defer m.mu.Unlock()
 	for _, file := range files {
 		key := c.space + "\x00" + string(file.Key)
-		if w := m.written[key]; w.agent == agent && w.flow == flow {
-			delete(m.written, key)
+		for _, half := range m.written {
+			if w := half[key]; w.agent == agent && w.flow == flow {
+				delete(half, key)
+			}
 		}
 	}
 }
@@ -185,8 +198,10 @@ func (m *memory) wrote(c *conversation, agent, flow string, files []File) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, file := range files {
-		forgetOldest(m.written, maxWritten, func(w write) time.Time { return w.at })
-		m.written[c.space+"\x00"+string(file.Key)] = w
+		if len(m.written[0]) == maxWritten/2 {
+			m.written[0], m.written[1] = map[string]write{}, m.written[0]
+		}
+		m.written[0][c.space+"\x00"+string(file.Key)] = w
 	}
 }
 
@@ -194,7 +209,10 @@ func (m *memory) wrote(c *conversation, agent, flow string, files []File) {
 func (m *memory) lastWrite(c *conversation, agent, flow string, key interlock.Key) (write, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w, ok := m.written[c.space+"\x00"+string(key)]
+	w, ok := m.written[0][c.space+"\x00"+string(key)]
+	if !ok {
+		w, ok = m.written[1][c.space+"\x00"+string(key)]
+	}
 	return w, ok && (w.agent != agent || w.flow != flow)
 }
 
