@@ -275,6 +275,14 @@ func wait(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p := reply.Refused; p != nil && p.Code == interlock.CodeReleased {
+		v.door.places.over(in.Ticket)
+		return &answer{
+			Outcome: "released", about: in.Ticket,
+			Message: "The lease of this ticket was released: by you, or since its turn came and was not taken up in time. " +
+				"Acquire the keys again if you still need them.",
+		}, nil
+	}
 	return v.told(reply, nil, in.Ticket)
 }
 

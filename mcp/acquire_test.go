@@ -270,3 +270,35 @@ func TestRepeatedCall(t *testing.T) {
 		}
 	})
 }
+
+// A turn that the agent does not take up passes on.
+func TestTurnNotTakenUp(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.overHTTP(newRevision, "ann"), r.overHTTP(newRevision, "ben")
+		first := ann.call("granted", "acquire", keys("k"))
+		queued := ben.call("queued", "acquire", arguments{"keys": []string{"k"}, "wait_s": 0})
+		ann.call("released", "release", arguments{"lease": first.Lease})
+		pass(70 * time.Second)
+		second := ann.call("granted", "acquire", keys("k"))
+		if len(second.Notes) != 1 || second.Notes[0].Text != "not taken up" {
+			t.Errorf("answer %s", second.text)
+		}
+		ben.call("released", "wait", arguments{"ticket": queued.Ticket})
+		again := ben.call("queued", "acquire", arguments{"keys": []string{"k"}, "wait_s": 0})
+		if again.Ticket == queued.Ticket {
+			t.Errorf("the old ticket is open: %s", again.text)
+		}
+	})
+}
+
+// Conversations of older revisions are apart although their users configured one name.
+func TestOneNameTwoConversations(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		one, two := r.overHTTP(oldRevision, "reviewer"), r.overHTTP(oldRevision, "reviewer")
+		one.call("granted", "acquire", keys("k"))
+		two.call("queued", "acquire", arguments{"keys": []string{"k"}, "wait_s": 0})
+		if again := one.call("granted", "acquire", keys("k")); !strings.HasPrefix(again.Message, "You hold already k.") {
+			t.Errorf("answer %s", again.text)
+		}
+	})
+}

@@ -383,7 +383,11 @@ func (v *visit) granted(g *api.Granted) *answer {
 		Changed: g.Changed,
 		Notes:   notesOf(g.Notes), about: g.Lease.ID,
 	}
-	a.Message = "You hold " + several(append([]string{clip(keys[0], heldShare)}, keys[1:]...)) + "."
+	verb := "You hold "
+	if g.Reused {
+		verb = "You hold already "
+	}
+	a.Message = verb + several(append([]string{clip(keys[0], heldShare)}, keys[1:]...)) + "."
 	if g.Changed {
 		a.Message += " It changed while you waited: read it again."
 	}

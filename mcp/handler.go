@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,6 +60,8 @@ type Handler struct {
 	door     *door
 	protocol http.Handler
 	close    context.CancelFunc
+
+	large atomic.Int64 // bytes of large bodies under way
 
 	mu     sync.Mutex
 	active map[string]context.CancelFunc // calls of a conversation, by its key and the request's id
@@ -111,6 +114,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusNotFound, "this conversation has ended: begin another one with initialize")
 			return
 		}
+		free, ok := h.reserve(w, r)
+		if !ok {
+			return
+		}
+		defer free()
 		body, ok := readBody(w, r)
 		if !ok {
 			return
@@ -144,6 +152,32 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request) bool {
 	w.WriteHeader(answer.Status)
 	_, _ = w.Write(answer.Body)
 	return false
+}
+
+const (
+	// smallBody is so small that it does not count.
+	smallBody = 16 << 10
+	// maxLarge bounds the bytes of large bodies under way: a call that waits keeps its own.
+	maxLarge = 64 << 20
+)
+
+// reserve makes room for a large body, or answers that there is none.
+func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) (free func(), ok bool) {
+	size := r.ContentLength
+	if size < 0 || size > maxBody {
+		size = maxBody
+	}
+	if size <= smallBody {
+		return func() {}, true
+	}
+	free = func() { h.large.Add(-size) }
+	if h.large.Add(size) > maxLarge {
+		free()
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "too many large bodies are under way: send it again in a moment")
+		return nil, false
+	}
+	return free, true
 }
 
 // readBody reads the body of a request.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal/memjournal"
@@ -223,9 +224,52 @@ func TestEndedConversation(t *testing.T) {
 	}
 }
 
+// A call is cancelled by a message of its conversation, although its stream stays open.
+func TestCancelledByMessage(t *testing.T) {
+	address, credentials := guarded(t)
+	set := headerSet{"Authorization": "Bearer " + credentials["red"], agentHeader: "ann"}
+	if _, text := post(t, address, acquireCall("k"), set); !strings.Contains(text, "You hold k.") {
+		t.Fatal(text)
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"acquire","arguments":{"keys":["k"],"wait_s":40},`+
+			`"_meta":{"progressToken":1}}}`,
+	))
+	set = headerSet{
+		"Authorization": set["Authorization"], "Content-Type": "application/json", sessionHeader: "mine",
+		"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": oldRevision,
+	}
+	for name, value := range set {
+		r.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if n, err := res.Body.Read(make([]byte, 4096)); n == 0 || err != nil { // the first progress: it stands in line
+		t.Fatal(n, err)
+	}
+	began := time.Now()
+	cancelled := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+	if status, text := post(t, address, cancelled, set); status != http.StatusAccepted {
+		t.Fatalf("status %d, %s", status, text)
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the call went on for %v", took)
+	}
+	look := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{"keys":["k"]}}}`
+	_, text := post(t, address, look, set)
+	if strings.Contains(text, "wait for it") || !strings.Contains(text, "held by") {
+		t.Errorf("the key is %s", text)
+	}
+}
+
 // A server that stands by refuses as its API does.
 func TestStandby(t *testing.T) {
-	standby, err := server.NewStandby(server.Config{}, func() server.Active { return server.Active{HTTP: "http://a:7420"} })
+	active := func() server.Active { return server.Active{HTTP: "http://a:7420"} }
+	standby, err := server.NewStandby(server.Config{}, active)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,8 +109,8 @@ type identity struct {
 }
 
 // identify finds out which agent calls. Over HTTP the key of a conversation is the thread that the
-// client names, else the name that its user configured, else the session that an older revision of
-// the protocol has. A process has one agent, and threads are strands of its work.
+// client names, else the name that its user configured and the session that an older revision of the
+// protocol has, as far as there are any. A process has one agent, and threads are strands of its work.
 func (d *door) identify(from *arrival, meta sdk.Meta, client *sdk.Implementation) identity {
 	thread := text(meta, "threadId")
 	name, session := from.header.Get(agentHeader), from.header.Get(sessionHeader)
@@ -124,7 +124,7 @@ func (d *door) identify(from *arrival, meta sdk.Meta, client *sdk.Implementation
 	case thread != "":
 		id.Key, id.Agent = "thread:"+thread, clientName(client, from)+"-"+fingerprint(thread)[:4]
 	case name != "":
-		id.Key = "agent:" + name
+		id.Key = "agent:" + fingerprint(name, session)
 	case session != "":
 		id.Key, id.Agent = "session:"+session, clientName(client, from)+"-"+fingerprint(session)[:4]
 	default:

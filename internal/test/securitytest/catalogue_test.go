@@ -38,6 +38,7 @@ var catalogue = []room{
 	{"What is too large", oversizeAttacks},
 	{"What is too slow, or too much", slowAttacks},
 	{"Signed fences", fenceAttacks},
+	{"Doors", doorAttacks},
 	{"Secrets", secretAttacks},
 }
 
