@@ -114,7 +114,8 @@ let reported = 0
 function complain(failure: unknown): void {
   if (Date.now() - reported < QUIET_MS) return
   reported = Date.now()
-  const text = String(failure).replace(/[\u0000-\u001f\u007f-\u009f]/g, " ")
+  const cause = failure instanceof Error && failure.cause ? failure.cause : failure
+  const text = String(cause).replace(/[\u0000-\u001f\u007f-\u009f]/g, " ")
   console.error(`interlock: files are not reserved: ${text} (interlock hooks doctor tests it)`)
 }
 

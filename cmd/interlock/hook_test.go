@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+)
+
+// The bodies that harnesses send go through the real interlock-hook to a real server. Of two sessions
+// that edit the same files, the second one gets the refusal in the words of its harness.
+func TestHookBodies(t *testing.T) {
+	bodies, err := filepath.Glob("../../hook/testdata/*/*.json")
+	if err != nil || len(bodies) < 30 {
+		t.Fatalf("there are %d bodies (%v)", len(bodies), err)
+	}
+	r := newRig(t)
+	r.env = append(r.env, "XDG_CACHE_HOME="+t.TempDir())
+	env := r.env
+	for i, body := range bodies {
+		r.env = append(slices.Clone(env), fmt.Sprintf("INTERLOCK_NAMESPACE=body-%d", i)) // they share files
+		event, err := os.ReadFile(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(strings.TrimSuffix(body, ".json") + ".want")
+		if err != nil {
+			t.Fatal(err)
+		}
+		harness := filepath.Base(filepath.Dir(body))
+		// The rival has the files that the event writes.
+		if out, code := r.hook(otherSession(t, event, "rival"), harness); out != "" || code != 0 {
+			t.Errorf("%s: the first session got %q, and exit code %d", body, out, code)
+		}
+		out, code := r.hook(otherSession(t, event, "late"), harness)
+		if code != 0 {
+			t.Errorf("%s: exit code %d", body, code)
+		}
+		pattern := "^$"
+		if refusal, ok := refusalOf(string(want)); ok {
+			pattern = "^" + strings.ReplaceAll(regexp.QuoteMeta(refusal), `"held"`, `".* is held by .*"`) + "$"
+		}
+		if !regexp.MustCompile(pattern).MatchString(out) {
+			t.Errorf("%s: the second session got\n%s\nwant\n%s", body, out, pattern)
+		}
+	}
+}
+
+// hook runs interlock-hook with an event.
+func (r *rig) hook(event []byte, args ...string) (out string, code int) {
+	r.t.Helper()
+	cmd := exec.Command(filepath.Join(filepath.Dir(launchtest.Binary(r.t)), "interlock-hook"), append(args, "--wait", "0s")...)
+	cmd.Env, cmd.Stdin = r.env, strings.NewReader(string(event))
+	all, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		r.t.Fatal(err)
+	}
+	return string(all), cmd.ProcessState.ExitCode()
+}
+
+// otherSession is an event of another session.
+func otherSession(t *testing.T, event []byte, name string) []byte {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal(event, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"session_id", "sessionId", "conversation_id", "sessionID", "rootID", "parentID"} {
+		if id, ok := fields[field].(string); ok {
+			fields[field] = name + id
+		}
+	}
+	changed, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+// refusalOf is the answer of a harness to an event before files are written, if it is one.
+func refusalOf(want string) (answer string, ok bool) {
+	if !strings.HasPrefix(want, "before-tool ") || !strings.Contains(want, "\nwrites: ") {
+		return "", false
+	}
+	_, rest, _ := strings.Cut(want, "\nheld -> ")
+	answer, _, ok = strings.Cut(rest, "\n")
+	return answer, ok
+}
