@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -92,4 +95,45 @@ func refusalOf(want string) (answer string, ok bool) {
 	_, rest, _ := strings.Cut(want, "\nheld -> ")
 	answer, _, ok = strings.Cut(rest, "\n")
 	return answer, ok
+}
+
+// A server with TLS and credentials is reached by interlock-hook, through the full binary. The secret
+// stays in its file.
+func TestHooksOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "credentials")
+	out, code := startProc(t, cleanEnvironment(), "credential", "create", "ada", "--file", file).end()
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	secret, _, _ := strings.Cut(out, "\n")
+	cert, key := certtest.SelfSigned(t, dir, 1)
+	server := launchtest.Start(t, launch.Config{
+		DataDir: t.TempDir(), Args: []string{"--credentials", file, "--tls-cert", cert, "--tls-key", key},
+	})
+	mine := filepath.Join(dir, "mine")
+	if err := os.WriteFile(mine, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t, append(cleanEnvironment(), "HOME="+dir, "INTERLOCK_CONFIG="+filepath.Join(dir, "config.json")))
+	for _, harness := range []string{"claude-code", "gemini"} {
+		out, code := s.run(
+			"interlock hooks install " + harness + " --url https://" + server.HTTP + " --credential-file " + mine + " --tls-ca " + cert,
+		)
+		if code != 0 {
+			t.Fatalf("exit code %d\n%s", code, out)
+		}
+		out, code = s.run("interlock hooks doctor " + harness)
+		if code != 0 || !regexp.MustCompile(`deny +ok +\S+ is held by`).MatchString(out) {
+			t.Errorf("%s: exit code %d\n%s", harness, code, out)
+		}
+		out, code = s.run("INTERLOCK_CREDENTIAL=another interlock hooks doctor " + harness)
+		if code != cli.ExitFailure || !strings.Contains(out, "unauthenticated") {
+			t.Errorf("%s with another credential: exit code %d\n%s", harness, code, out)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "hook.env")); err != nil || strings.Contains(string(text), secret) ||
+		!strings.Contains(string(text), mine) {
+		t.Errorf("hook.env has the secret, or not its file (%v):\n%s", err, text)
+	}
 }
