@@ -15,9 +15,9 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// BenchmarkEdit measures what hooks add to an edit that nothing stands in the way of: the event before the tool, which
-// leases a file durably on this machine's disk, and the one after it, by a client that keeps its connection. "new" edits
-// another file each time, "same" the same one. p99-ms is that of one edit, both events together.
+// BenchmarkEdit measures what hooks add to an edit of a free file: the event before the tool, which leases the file
+// durably on this machine's disk, and the one after it, by a client that keeps its connection. "new" edits another
+// file each time, "same" the same one. p99-ms is that of one edit, both events together.
 func BenchmarkEdit(b *testing.B) {
 	for _, name := range []string{"new", "same"} {
 		b.Run(name, func(b *testing.B) {

@@ -206,7 +206,8 @@ func TestSecondWaits(t *testing.T) {
 		}
 		ben.stop("")
 		want(
-			r.T, ann.edit("src/auth.ts"), "src/auth.ts changed since you read it (claude-code/bbbbbbbb, 0 s ago", "Read it again",
+			r.T, ann.edit("src/auth.ts"), "src/auth.ts changed since you read it (claude-code/bbbbbbbb, 0 s ago",
+			"Read it again",
 		)
 	})
 }

@@ -67,7 +67,11 @@ func TestReadCommand(t *testing.T) {
 		{"patch a.go < fix.patch", "a.go", ""},
 		{"patch -p1 < fix.patch", "", "."},
 		{"patch -p1 --dry-run < fix.patch", "", ""},
-		{"apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.go\n*** Move to: b.go\n*** Add File: c/d.go\n*** End Patch\nEOF", "a.go b.go c/d.go", ""},
+		{
+			"apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.go\n*** Move to: b.go\n*** Add File: c/d.go\n" +
+				"*** End Patch\nEOF",
+			"a.go b.go c/d.go", "",
+		},
 		{"cd sub && apply_patch '*** Begin Patch\n*** Delete File: a.go\n*** End Patch'", "sub/a.go", ""},
 		{"gofmt -w a.go b.go", "a.go b.go", ""},
 		{"gofmt -l .", "", ""},
@@ -176,7 +180,8 @@ func TestReadCommandOfUnknownFolder(t *testing.T) {
 // FuzzReadCommand has commands of any form: each is read to its end, and each path is absolute.
 func FuzzReadCommand(f *testing.F) {
 	for _, seed := range []string{
-		"echo x > 'a b' && cd \"$x\"; rm *.go", "cat <<EOF >a\nb\nEOF", "bash -c 'sh -c \"rm a\"'", "a)(b>&1<<-\t'", "sed -i -e",
+		"echo x > 'a b' && cd \"$x\"; rm *.go", "cat <<EOF >a\nb\nEOF", "bash -c 'sh -c \"rm a\"'", "a)(b>&1<<-\t'",
+		"sed -i -e",
 		"git -C", "mv -t", "perl -", "tee `", "cp $(a '(' ) b", "patch -p1 <<<x", "\\\n>\\",
 	} {
 		f.Add(seed)
