@@ -51,7 +51,8 @@ server do not have those that select one. ` + "`list`, `get`, `create` and `dele
 	{"cli-state.md", "# Commands: documents, files and effects\n\n" + made + shared, []string{topicData}},
 	{
 		"cli-agent.md",
-		"# Commands: coding agents\n\n" + made + shared, []string{topicAgents},
+		"# Commands: coding agents\n\n" + made + shared,
+		[]string{topicAgents},
 	},
 	{
 		"cli-account.md", "# Commands: accounts\n\n" + made + "\nThe guide is [account.md](../account.md)." + shared,

@@ -59,7 +59,8 @@ func TestHookBodies(t *testing.T) {
 // hook runs interlock-hook with an event.
 func (r *rig) hook(event []byte, args ...string) (out string, code int) {
 	r.t.Helper()
-	cmd := exec.Command(filepath.Join(filepath.Dir(launchtest.Binary(r.t)), "interlock-hook"), append(args, "--wait", "0s")...)
+	program := filepath.Join(filepath.Dir(launchtest.Binary(r.t)), "interlock-hook")
+	cmd := exec.Command(program, append(args, "--wait", "0s")...)
 	cmd.Env, cmd.Stdin = r.env, strings.NewReader(string(event))
 	all, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
@@ -118,7 +119,8 @@ func TestHooksOverTLS(t *testing.T) {
 	s := newShell(t, append(cleanEnvironment(), "HOME="+dir, "INTERLOCK_CONFIG="+filepath.Join(dir, "config.json")))
 	for _, harness := range []string{"claude-code", "gemini"} {
 		out, code := s.run(
-			"interlock hooks install " + harness + " --url https://" + server.HTTP + " --credential-file " + mine + " --tls-ca " + cert,
+			"interlock hooks install " + harness + " --url https://" + server.HTTP + " --credential-file " + mine +
+				" --tls-ca " + cert,
 		)
 		if code != 0 {
 			t.Fatalf("exit code %d\n%s", code, out)

@@ -14,7 +14,9 @@ func TestWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := filepath.Join(top, "web")
-	for _, dir := range []string{filepath.Join(web, ".git"), filepath.Join(web, "src"), filepath.Join(top, "a\nb", ".git")} {
+	for _, dir := range []string{
+		filepath.Join(web, ".git"), filepath.Join(web, "src"), filepath.Join(top, "a\nb", ".git"),
+	} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}

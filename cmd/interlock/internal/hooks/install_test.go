@@ -103,9 +103,12 @@ var files = []string{
 	`{"model":"m","hooks":{}}`,
 	"\xef\xbb\xbf{\n}\n",
 	"{\r\n\t\"model\": \"m\", // which\r\n\t\"hooks\": {\r\n\t}\r\n}",
-	"// head\n{\n    // mine\n    \"hooks\": {\n        \"EVENT\": [],\n    },\n    \"z\": [1, 2,], /* end */\n}\n// tail",
-	"{\n  \"hooks\": {\n    \"EVENT\": [\n      {\"matcher\": \"X\", \"hooks\": [ {\"type\": \"command\", \"command\": \"mine\"} ]}\n    ]\n  }\n}\n",
-	"{\n  \"hooks\": {\n    \"EVENT\": [{\"command\": \"mine --url http://x/v1/hook\"}], \"Other\": [ ]\n  },\n  \"mcpServers\": {}\n}",
+	"// head\n{\n    // mine\n    \"hooks\": {\n        \"EVENT\": [],\n    },\n" +
+		"    \"z\": [1, 2,], /* end */\n}\n// tail",
+	"{\n  \"hooks\": {\n    \"EVENT\": [\n      {\"matcher\": \"X\", " +
+		"\"hooks\": [ {\"type\": \"command\", \"command\": \"mine\"} ]}\n    ]\n  }\n}\n",
+	"{\n  \"hooks\": {\n    \"EVENT\": [{\"command\": \"mine --url http://x/v1/hook\"}], \"Other\": [ ]\n" +
+		"  },\n  \"mcpServers\": {}\n}",
 }
 
 // Install, install, uninstall returns the bytes and the mode of the file, and leaves nothing behind.
@@ -127,7 +130,8 @@ func TestInstallAndUninstall(t *testing.T) {
 				t.Errorf("%s, %q: the first installation changes nothing, or the second something", h.name, text)
 			}
 			installed := read(t, path)
-			for word := range strings.FieldsSeq(strings.NewReplacer(",", " ", "{", " ", "}", " ", "[", " ", "]", " ").Replace(text)) {
+			apart := strings.NewReplacer(",", " ", "{", " ", "}", " ", "[", " ", "]", " ").Replace(text)
+			for word := range strings.FieldsSeq(apart) {
 				if !strings.Contains(installed, word) {
 					t.Errorf("%s, %q: %q is lost:\n%s", h.name, text, word, installed)
 				}
@@ -171,8 +175,9 @@ func TestUninstallKeepsChanges(t *testing.T) {
 	write(t, path, text)
 	take(t, h, project)
 	want := "{\n  \"model\": \"b\", // better\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\n        " +
-		"\"matcher\": \"Edit|Write|NotebookEdit|Bash\",\n        \"hooks\": [\n          {\n            \"command\": \"also mine\"\n" +
-		"          }\n        ]\n      }\n    ],\n    \"Stop\": [\n      {\"hooks\": [{\"command\": \"mine\"}]}\n    ]\n  }\n}\n"
+		"\"matcher\": \"Edit|Write|NotebookEdit|Bash\",\n        \"hooks\": [\n          {\n" +
+		"            \"command\": \"also mine\"\n          }\n        ]\n      }\n" +
+		"    ],\n    \"Stop\": [\n      {\"hooks\": [{\"command\": \"mine\"}]}\n    ]\n  }\n}\n"
 	if got := read(t, path); got != want {
 		t.Errorf("it becomes\n%s\nwant\n%s", got, want)
 	}
@@ -185,17 +190,25 @@ func TestRefusals(t *testing.T) {
 		setup func(t *testing.T, project, home, path string)
 		want  string
 	}{
-		{"no JSON", func(t *testing.T, _, _, path string) { write(t, path, "{\n  \"a\": 1\n  \"b\"\n}") }, "line 3, column 3"},
+		{"no JSON", func(t *testing.T, _, _, path string) {
+			write(t, path, "{\n  \"a\": 1\n  \"b\"\n}")
+		}, "line 3, column 3"},
 		{"hooks are a text", func(t *testing.T, _, _, path string) { write(t, path, "{\"hooks\": \"x\"}") }, "line 1"},
-		{"an event is a text", func(t *testing.T, _, _, path string) { write(t, path, "{\"hooks\": {\"Stop\": 1}}") }, "line 1"},
+		{"an event is a number", func(t *testing.T, _, _, path string) {
+			write(t, path, "{\"hooks\": {\"Stop\": 1}}")
+		}, "line 1"},
 		{"a folder", func(t *testing.T, _, _, path string) { mkdir(t, path) }, "is no file"},
 		{"a file above", func(t *testing.T, _, _, path string) { write(t, filepath.Dir(path), "") }, "not a directory"},
 		{"a link out", func(t *testing.T, _, home, path string) {
 			write(t, filepath.Join(home, "profile"), "{}")
 			link(t, path, filepath.Join(home, "profile"))
 		}, "leads out of the project"},
-		{"a folder out", func(t *testing.T, _, home, path string) { link(t, filepath.Dir(path), home) }, "leads out of the project"},
-		{"a link to nothing", func(t *testing.T, _, home, path string) { link(t, path, filepath.Join(home, "x")) }, "link to nothing"},
+		{"a folder out", func(t *testing.T, _, home, path string) {
+			link(t, filepath.Dir(path), home)
+		}, "leads out of the project"},
+		{"a link to nothing", func(t *testing.T, _, home, path string) {
+			link(t, path, filepath.Join(home, "x"))
+		}, "link to nothing"},
 		{"a folder to nothing", func(t *testing.T, _, home, path string) {
 			link(t, filepath.Dir(path), filepath.Join(home, "x"))
 		}, "link to nothing"},
@@ -292,7 +305,8 @@ func TestEntries(t *testing.T) {
 		{
 			"claude-code", strict,
 			[]string{
-				`"url":"http://127.0.0.1:7420/v1/hooks/claude-code?mode=strict"`, `"onFailure":"block"`, `"Interlock-Namespace":"team"`,
+				`"url":"http://127.0.0.1:7420/v1/hooks/claude-code?mode=strict"`, `"onFailure":"block"`,
+				`"Interlock-Namespace":"team"`,
 				`"Authorization":"Bearer $INTERLOCK_CREDENTIAL"`, `"allowedEnvVars":["INTERLOCK_CREDENTIAL"]`,
 			},
 			[]string{"SessionStart", "interlock-hook"},

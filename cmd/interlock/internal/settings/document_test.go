@@ -105,10 +105,11 @@ func TestAddAndRemove(t *testing.T) {
 
 func TestStyle(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "{\n  \"k\": [\n    {\n      \"n\": 1\n    }\n  ]\n}\n",
-		"{\r\n\t\"a\": 1 // one\r\n}": "{\r\n\t\"a\": 1, // one\r\n\t\"k\": [\r\n\t\t{\r\n\t\t\t\"n\": 1\r\n\t\t}\r\n\t]\r\n}",
-		`{"a": 1}`:                    `{"a": 1,"k":[{"n":1}]}`,
-		"{\n \"k\": [\n  1,\n ],\n}":  "{\n \"k\": [\n  1,\n  {\n   \"n\": 1\n  },\n ],\n}",
+		"": "{\n  \"k\": [\n    {\n      \"n\": 1\n    }\n  ]\n}\n",
+		"{\r\n\t\"a\": 1 // one\r\n}": "{\r\n\t\"a\": 1, // one\r\n" +
+			"\t\"k\": [\r\n\t\t{\r\n\t\t\t\"n\": 1\r\n\t\t}\r\n\t]\r\n}",
+		`{"a": 1}`:                   `{"a": 1,"k":[{"n":1}]}`,
+		"{\n \"k\": [\n  1,\n ],\n}": "{\n \"k\": [\n  1,\n  {\n   \"n\": 1\n  },\n ],\n}",
 	} {
 		d := parse(t, text)
 		if err := d.Append(map[string]int{"n": 1}, "k"); err != nil {
