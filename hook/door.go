@@ -72,18 +72,17 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 	return Verdict{Tell: v.news()}, nil
 }
 
-// agentName is the name that others see: claude-code/3f2a9c1e.
+// agentName is the name that others see: claude-code/3f2a9c1e. It has the end of the session's id: in the ids of
+// OpenCode, and in UUIDs of version 7, sessions of the same minute begin alike.
 func agentName(kind, session string) string {
-	var b strings.Builder
-	for _, r := range session {
-		if b.Len() == 8 {
-			break
-		}
-		if r < 0x80 && (r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z') {
-			b.WriteRune(r)
+	var name []byte
+	for i := len(session) - 1; i >= 0 && len(name) < 8; i-- {
+		if c := session[i]; c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' {
+			name = append(name, c)
 		}
 	}
-	return kind + "/" + b.String()
+	slices.Reverse(name)
+	return kind + "/" + string(name)
 }
 
 // agentFlow is the flow that the API knows a sub-agent by.

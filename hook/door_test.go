@@ -178,8 +178,8 @@ func pass(d time.Duration) {
 }
 
 const (
-	annID = "aaaaaaaa-1111"
-	benID = "bbbbbbbb-2222"
+	annID = "1111-aaaaaaaa"
+	benID = "2222-bbbbbbbb"
 )
 
 func TestSecondWaits(t *testing.T) {
@@ -458,4 +458,17 @@ func TestServerRestarts(t *testing.T) {
 		ann.sub("sub-1").hook("SubagentStop", nil)
 		ben.edit("a")
 	})
+}
+
+// Agents of the same minute have different names.
+func TestAgentNames(t *testing.T) {
+	for session, want := range map[string]string{
+		"ses_de9e5ca9bffewQBZn65p8GrFEM":       "opencode/5p8GrFEM",
+		"0192f3a0-7c11-7abc-8def-0123456789ab": "opencode/456789ab",
+		"a b":                                  "opencode/ab", "": "opencode/", "\u202e/é": "opencode/",
+	} {
+		if got := agentName("opencode", session); got != want {
+			t.Errorf("the agent of %q is %q, want %q", session, got, want)
+		}
+	}
 }
