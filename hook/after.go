@@ -24,7 +24,6 @@ func (v *visit) after(ctx context.Context) error {
 	if len(files) == 0 {
 		return nil
 	}
-	own := v.caller.Agent()
 	sure := false
 	v.with(v.flowName(), func(f *flow) {
 		switch {
@@ -38,9 +37,9 @@ func (v *visit) after(ctx context.Context) error {
 		sure = f.sure
 	})
 	if v.ev.Kind == AfterTool {
-		v.memory.wrote(v.conversation, own, v.flowName(), files)
+		v.memory.wrote(v.conversation, v.caller.Agent(), v.flowName(), files)
 	} else if !sure {
-		v.memory.unwrote(v.conversation, own, v.flowName(), files)
+		v.memory.unwrote(v.conversation, v.flowName(), files)
 	}
 	if !v.o.perEdit {
 		return nil

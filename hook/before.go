@@ -22,25 +22,29 @@ func (v *visit) before(ctx context.Context) (Verdict, error) {
 	if len(files) == 0 {
 		return Verdict{Tell: v.news()}, nil
 	}
-	if len(files) > interlock.MaxClaims {
-		files = files[:interlock.MaxClaims]
-	}
 	if err := v.yield(ctx, files); err != nil {
 		return Verdict{}, err
 	}
-	deny, tell, err := v.take(ctx, files)
-	if err != nil {
-		return Verdict{}, err
+	var tell string
+	for part := range slices.Chunk(files, interlock.MaxClaims) {
+		deny, more, err := v.take(ctx, part)
+		if err != nil {
+			return Verdict{}, err
+		}
+		if tell = lines(tell, more); deny != "" {
+			return v.verdict(deny, tell), nil
+		}
 	}
-	return v.verdict(deny, join2(tell, v.news())), nil
+	return v.verdict("", lines(tell, v.news())), nil
 }
 
-func join2(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
+// lines joins two texts, each of which may be empty.
+func lines(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 
 // verdict denies, or only tells where the mode is to warn.
 func (v *visit) verdict(deny, tell string) Verdict {
 	if v.o.mode == "warn" {
-		deny, tell = "", join2(deny, tell)
+		deny, tell = "", lines(deny, tell)
 	}
 	if !v.hears {
 		tell = ""
@@ -50,7 +54,6 @@ func (v *visit) verdict(deny, tell string) Verdict {
 
 // take acquires files, all or none. deny is why the tool may not run, tell what the model should know.
 func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err error) {
-	own := v.caller.Agent()
 	r := api.AcquireRequest{
 		Flow: v.flowName(), Purpose: v.purposeNow(), TTL: sessionTTL.Milliseconds(), OnConflict: "wait",
 	}
@@ -75,9 +78,9 @@ func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err 
 		deny, tell = v.granted(reply.Granted, files, waited)
 		return deny, tell, nil
 	case reply.Queued != nil:
-		return queuedText(reply.Queued, files, own), "", nil
+		return queuedText(reply.Queued, files, v.own()), "", nil
 	case reply.Skipped != nil:
-		return "", warning(reply.Skipped, files, own), nil
+		return "", warning(reply.Skipped, files, v.own()), nil
 	}
 	p := reply.Refused
 	switch {
@@ -119,6 +122,7 @@ func (v *visit) wait(ctx context.Context, q *api.Queued, files []File) (*agent.R
 
 // granted looks for changes that the agent has not seen.
 func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell string) {
+	v.learnSession(g)
 	ticket := "t_" + strings.TrimPrefix(g.Lease.ID, "l_")
 	v.with(v.flowName(), func(f *flow) {
 		came := !g.Reused || !f.seen[g.Lease.ID]
@@ -139,9 +143,9 @@ func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell s
 			// Between the question and the grant of one call the agent cannot have read the file. Otherwise
 			// it may have, unless the harness reports that.
 			if certain := waited || v.reads; certain && v.o.mode != "warn" {
-				deny = join2(deny, staleText(file.Name, c, when, true))
+				deny = lines(deny, staleText(file.Name, c, when, true))
 			} else {
-				tell = join2(tell, staleText(file.Name, c, when, false))
+				tell = lines(tell, staleText(file.Name, c, when, false))
 			}
 		}
 		if deny != "" || tell != "" {
@@ -161,11 +165,14 @@ func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell s
 func (v *visit) changeOf(f *flow, g *api.Granted, file File, came bool) (c *change, when string) {
 	knows, known := f.knows[file.Key]
 	unseen := func(age time.Duration) bool { return !known || time.Now().Add(-age).After(knows) }
-	w, ok := v.memory.lastWrite(v.conversation, v.caller.Agent(), v.flowName(), file.Key)
+	w, ok := v.memory.lastWrite(v.conversation, v.flowName(), file.Key)
 	if ok && unseen(time.Since(w.at)) && (known || came && g.Changed) {
-		c = &change{
-			agent: name(&api.Name{Agent: w.agent, Flow: w.flow}, v.caller.Agent()), ago: time.Since(w.at), text: w.purpose,
+		by := api.Name{Agent: w.agent, Flow: w.flow, Session: w.agent}
+		own := ""
+		if w.by == v.conversation {
+			own = w.agent
 		}
+		c = &change{agent: name(&by, own), ago: time.Since(w.at), text: w.purpose}
 	}
 	if c == nil && came && known {
 		for _, note := range slices.Backward(g.Notes) {
@@ -203,6 +210,13 @@ func (v *visit) yield(ctx context.Context, files []File) error {
 	if v.ev.Flow == mainFlow {
 		return nil
 	}
+	for _, place := range v.caller.News(mainFlow) { // kept for the main agent, which has not come for it
+		if slices.ContainsFunc(place.Keys, func(key string) bool { return overlaps(key, files) }) {
+			if err := ignoreProblem(v.caller.Leave(ctx, place.Ticket)); err != nil {
+				return err
+			}
+		}
+	}
 	for _, held := range v.caller.Leases(mainFlow) {
 		if slices.ContainsFunc(held.Keys, func(key string) bool { return overlaps(key, files) }) {
 			if err := v.release(ctx, mainFlow, held); err != nil {
@@ -234,14 +248,14 @@ func (v *visit) trees(ctx context.Context) (deny string, err error) {
 		}
 		for i := range view.Holders {
 			h := &view.Holders[i]
-			if h.Agent == v.caller.Agent() {
+			if own := v.own(); own != "" && h.Session == own {
 				continue
 			}
 			files := []File{tree}
 			if prefix := string(tree.Key) + "/"; strings.HasPrefix(string(h.Key), prefix) {
 				files = append(files, File{Key: h.Key, Name: shown(strings.TrimPrefix(string(h.Key), prefix))})
 			}
-			return treeText(firstWord(v.ev.Tool), tree, h, files, v.caller.Agent()), nil
+			return treeText(firstWord(v.ev.Tool), tree, h, files, v.own()), nil
 		}
 	}
 	return "", nil

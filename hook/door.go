@@ -135,10 +135,25 @@ func (v *visit) open(ctx context.Context) error {
 			r.Claims = append(r.Claims, api.ClaimRequest{Key: claim.Key, Mode: claim.Mode})
 		}
 		if reply, err := v.caller.Acquire(ctx, r, ""); err == nil && reply.Granted != nil {
+			v.learnSession(reply.Granted)
 			v.with(lease.Flow, func(f *flow) { f.seen[reply.Granted.Lease.ID] = true })
 		}
 	}
 	return nil
+}
+
+// learnSession keeps the name by which others see the session.
+func (v *visit) learnSession(g *api.Granted) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.session = g.Lease.Holder.Session
+}
+
+// own is the name by which others see the session, "" while it never held anything.
+func (v *visit) own() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.session
 }
 
 // get reads an answer of the API.

@@ -472,3 +472,35 @@ func TestAgentNames(t *testing.T) {
 		}
 	}
 }
+
+// TestTurnForSubagent has a file that is kept for the main agent when its sub-agent wants it.
+func TestTurnForSubagent(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ben.edit("a")
+		ann.denied("a", "held by")
+		ben.stop("")
+		pass(time.Second)
+		if deny, _ := ann.sub("sub-1").before("a"); deny != "" {
+			r.Errorf("it is denied: %s", deny)
+		}
+	})
+}
+
+// TestManyFiles has more files than one lease can have.
+func TestManyFiles(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		command := "rm"
+		for i := range 150 {
+			command += " f" + time.Duration(i).String()
+		}
+		if deny := ann.bash(command); deny != "" {
+			r.Errorf("it is denied: %s", deny)
+		}
+		ben.denied("f"+time.Duration(149).String(), "held by")
+		ben.denied("f"+time.Duration(1).String(), "held by")
+	})
+}

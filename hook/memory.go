@@ -31,6 +31,7 @@ type memory struct {
 
 // write is the last time that an agent wrote a file.
 type write struct {
+	by                   *conversation
 	agent, flow, purpose string
 	at                   time.Time
 }
@@ -46,7 +47,8 @@ type conversation struct {
 	used    time.Time
 	touched time.Time
 	purpose string
-	reads   bool // the harness reports when a file is read
+	session string // the name by which others see its session
+	reads   bool   // the harness reports when a file is read
 	flows   map[string]*flow
 	calls   map[string]*once
 }
@@ -176,13 +178,13 @@ func (f *flow) unedit(files []File) {
 }
 
 // unwrote takes back that an agent was about to write files.
-func (m *memory) unwrote(c *conversation, agent, flow string, files []File) {
+func (m *memory) unwrote(c *conversation, flow string, files []File) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, file := range files {
 		key := c.space + "\x00" + string(file.Key)
 		for _, half := range m.written {
-			if w := half[key]; w.agent == agent && w.flow == flow {
+			if w := half[key]; w.by == c && w.flow == flow {
 				delete(half, key)
 			}
 		}
@@ -191,7 +193,7 @@ func (m *memory) unwrote(c *conversation, agent, flow string, files []File) {
 
 // wrote notes that an agent has written files.
 func (m *memory) wrote(c *conversation, agent, flow string, files []File) {
-	w := write{agent: agent, flow: flow, at: time.Now()}
+	w := write{by: c, agent: agent, flow: flow, at: time.Now()}
 	c.mu.Lock()
 	w.purpose = c.purpose
 	c.mu.Unlock()
@@ -206,14 +208,14 @@ func (m *memory) wrote(c *conversation, agent, flow string, files []File) {
 }
 
 // lastWrite returns the last time that another agent wrote a file, if it is known.
-func (m *memory) lastWrite(c *conversation, agent, flow string, key interlock.Key) (write, bool) {
+func (m *memory) lastWrite(c *conversation, flow string, key interlock.Key) (write, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w, ok := m.written[0][c.space+"\x00"+string(key)]
 	if !ok {
 		w, ok = m.written[1][c.space+"\x00"+string(key)]
 	}
-	return w, ok && (w.agent != agent || w.flow != flow)
+	return w, ok && (w.by != c || w.flow != flow)
 }
 
 const (

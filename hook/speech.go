@@ -30,10 +30,10 @@ func ago(d time.Duration) string {
 
 func milliseconds(ms api.Milliseconds) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// name is a party as an agent reads of it.
+// name is a party as an agent reads of it. own is the name of the agent's own session, "" for none.
 func name(n *api.Name, own string) string {
 	text := invisible.Line(n.Agent)
-	if text == own {
+	if own != "" && n.Session == own {
 		text = "your own session"
 	}
 	if n.Flow != "" && n.Flow != mainFlow {
@@ -176,7 +176,7 @@ func turnText(files []File, left time.Duration, c *change) string {
 		names = append(names, file.Name)
 	}
 	list := strings.Join(names, ", ")
-	text := fmt.Sprintf("It is your turn for %s, which is kept for you for %s.", list, ago(left))
+	text := fmt.Sprintf("It is your turn for %s, which is kept for you for up to %s.", list, ago(left))
 	if c != nil && c.agent != "" {
 		text += " It changed meanwhile" + c.String() + "."
 	}
