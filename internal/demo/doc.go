@@ -23,8 +23,11 @@
 // account (package writer/account), which is killed in the middle (SIGKILL), and so is
 // the server; one agent tries to go around the writer.
 //
-// Package demo must never print a figure that it has not counted, and never pass
-// when its claim does not hold: Race, Stale and Account then return an error.
+// In the agents scene coding agents edit one repository, without hooks and with them
+// (coding.go): each event goes to the hook program, and from there to a server.
 //
-// Start reading at race.go, stale.go and account.go.
+// Package demo must never print a figure that it has not counted, and never pass
+// when its claim does not hold: Race, Stale, Account and Agents then return an error.
+//
+// Start reading at race.go, stale.go, account.go and coding.go.
 package demo

@@ -19,7 +19,7 @@ import (
 func NewDemo(a *cli.App) *cobra.Command {
 	return cli.Group(
 		"demo", "Show what Interlock is for", "",
-		newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgent(a), newDemoWriter(a),
+		newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgents(a), newDemoAgent(a), newDemoWriter(a),
 	)
 }
 
@@ -81,6 +81,26 @@ It starts a server of its own, and kills it.`,
 		Example: `  interlock demo account
   interlock demo account -o json`,
 	})
+}
+
+func newDemoAgents(a *cli.App) *cobra.Command {
+	var cfg demo.Config
+	cmd := scene(a, &cfg, demo.Agents, "the repositories", 1, &cobra.Command{
+		Use:   "agents",
+		Short: "Coding agents in one repository, first without hooks, then with them",
+		Long: `Six coding agents add a feature each to one repository. They read a file, think, and write the
+whole file, as coding agents do; no model is needed. First they work as if they were alone.
+Then each of their events goes to the hook program, which asks a server: a second agent waits
+for the file, reads it again, and writes. Lost edits, builds that failed and the time are
+shown side by side, and the command fails if an edit is lost with hooks.
+
+It starts a server of its own for the time of the scene, and needs git, and the program
+interlock-hook beside this one.`,
+		Example: `  interlock demo agents
+  interlock demo agents --agents 12 -o json`,
+	})
+	cmd.Flags().IntVar(&cfg.Agents, "agents", 6, "how many agents, from 2 to 12")
+	return cmd
 }
 
 // scene adds to a command of a scene what all scenes have in common. what is kept in its directory;
