@@ -16,6 +16,7 @@ PEERS      ?=
 FAILOVERS  ?= 4
 CRASH_TIME ?= 20s
 CRASH_LIMIT ?= 10m
+LIVE_RUNS  ?= 20
 SIM_TIME   ?= 8h
 SIM_SEED   ?= 1000
 # The short form of tests leaves out what "make simulation" runs. SHORT= is for the long form.
@@ -162,6 +163,11 @@ seeded: ## Put known mistakes in, one at a time, and see which the checks find (
 reliability: ## Run what looks for broken promises, and write reliability.json.
 	@$(MAKE) --no-print-directory unit crash etcd SHORT=
 	@go run ./internal/test/reliability dist/suites/unit.json dist/suites/crash.json dist/suites/etcd.json
+
+.PHONY: live
+live: ## Run Gemini CLI and OpenCode with scripted models on one file, with and without hooks, LIVE_RUNS (20) times each.
+	@scripts/live-tools.sh
+	@go test -tags live -count=1 -timeout=60m ./internal/test/livetest -runs $(LIVE_RUNS) -v
 
 .PHONY: bench
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.
