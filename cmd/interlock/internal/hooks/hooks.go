@@ -41,13 +41,13 @@ func (m *modes) flags(cmd *cobra.Command) {
 	m.mode.Among(
 		cmd,
 		"mode",
-		"what a hook does about a file that another agent has (default guard: refuse; strict: refuse also when no "+
-			"server answers)",
-		"warn",
+		"what a hook does about a file that another agent has (guard refuses the edit, warn only tells of the holder, "+
+			"strict refuses also when no server answers)",
 		"guard",
+		"warn",
 		"strict",
 	)
-	m.hold.Among(cmd, "hold", "until when an agent has a file (default turn)", "turn", "edit")
+	m.hold.Among(cmd, "hold", "until when an agent has a file", "turn", "edit")
 }
 
 // outcome is what a command did to a file.
