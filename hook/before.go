@@ -38,7 +38,7 @@ func (v *visit) before(ctx context.Context) (Verdict, error) {
 	return v.verdict("", lines(tell, v.news())), nil
 }
 
-// lines joins two texts, each of which may be empty.
+// lines joins two texts; an empty one leaves the other.
 func lines(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
 
 // verdict denies, or only tells where the mode is to warn.

@@ -142,14 +142,14 @@ func (v *visit) open(ctx context.Context) error {
 	return nil
 }
 
-// learnSession keeps the name by which others see the session.
+// learnSession keeps the public name of the session.
 func (v *visit) learnSession(g *api.Granted) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.session = g.Lease.Holder.Session
 }
 
-// own is the name by which others see the session, "" while it never held anything.
+// own is the public name of the session, "" while it never held anything.
 func (v *visit) own() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -47,7 +47,7 @@ type conversation struct {
 	used    time.Time
 	touched time.Time
 	purpose string
-	session string // the name by which others see its session
+	session string // the public name of its session
 	reads   bool   // the harness reports when a file is read
 	flows   map[string]*flow
 	calls   map[string]*once
