@@ -58,12 +58,8 @@ func acquire(v *visit) (*answer, error) {
 	}
 	conflict := map[string]string{"wait": "wait", "fail": "fail", "ask_to_yield": "preempt"}[in.IfHeld]
 	request := api.AcquireRequest{
-		Claims: claimsOf(
-			in.Keys,
-			in.Mode,
-			in.Permits,
-		), Any: in.Any, Purpose: in.Purpose, Flow: v.flow, OnConflict: conflict,
-		TTL: v.door.ttl.Milliseconds(),
+		Claims: claimsOf(in.Keys, in.Mode, in.Permits), Any: in.Any, Purpose: in.Purpose, Flow: v.flow,
+		OnConflict: conflict, TTL: v.door.ttl.Milliseconds(),
 	}
 	reply, ticket, err := v.ask(request)
 	if err != nil {
@@ -196,10 +192,8 @@ func (v *visit) held(reply *agent.Reply) (*answer, error) {
 		return v.refused(reply.Refused)
 	}
 	a := &answer{Outcome: "held", Holders: holdersOf(p.Holders), quotes: true}
-	a.Message = isHeld(
-		api.Key(p.Key),
-		p.Holders,
-	) + " Do other work, or call acquire with if_held wait to stand in the queue."
+	a.Message = isHeld(api.Key(p.Key), p.Holders) +
+		" Do other work, or call acquire with if_held wait to stand in the queue."
 	if p.Line != nil {
 		eta := seconds(p.Line.ETA)
 		a.ExpectedWait = &eta

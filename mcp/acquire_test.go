@@ -116,8 +116,7 @@ func TestCancelledAcquire(t *testing.T) {
 				ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 				defer cancel()
 				if _, err := ben.try(ctx, "acquire", arguments{"keys": []string{"k"}, "wait_s": 40}, nil); !errors.Is(
-					err,
-					context.DeadlineExceeded,
+					err, context.DeadlineExceeded,
 				) {
 					t.Fatal(err)
 				}
@@ -301,4 +300,26 @@ func TestOneNameTwoConversations(t *testing.T) {
 			t.Errorf("answer %s", again.text)
 		}
 	})
+}
+
+// The threads that a client names are strands of one conversation where it has a session, else agents
+// of their own.
+func TestThreads(t *testing.T) {
+	for _, revision := range []string{oldRevision, newRevision} {
+		inBubble(t, func(r *rig) {
+			c := r.overHTTP(revision, "")
+			in := arguments{"keys": []string{"k"}, "wait_s": 0}
+			first := c.callWith("granted", "acquire", in, sdk.Meta{"threadId": "one", "callId": "1"})
+			c.callWith("queued", "acquire", in, sdk.Meta{"threadId": "two", "callId": "1"})
+			again := c.callWith("granted", "acquire", in, sdk.Meta{"threadId": "one", "callId": "2"})
+			if again.Lease != first.Lease {
+				t.Errorf("%s and %s", first.text, again.text)
+			}
+			_ = c.Close()
+			pass(time.Second)
+			if got := r.holder("k"); (got == "") != (revision == oldRevision) {
+				t.Errorf("after the end of the conversation the key is %q", got)
+			}
+		})
+	}
 }

@@ -141,10 +141,7 @@ func sentence(err error) string {
 	if u, ok := errors.AsType[*api.Unanswered](err); ok {
 		return fmt.Sprintf(
 			"The Interlock server at %s does not answer (%s): the outcome of this call is not known; try again in a moment, "+
-				"and "+
-				"change nothing that needs a lease meanwhile.",
-			clip(u.Server, 24),
-			clip(u.Error(), 40),
+				"and change nothing that needs a lease meanwhile.", clip(u.Server, 24), clip(u.Error(), 40),
 		)
 	}
 	return fmt.Sprintf("The call failed: %s; try again in a moment.", clip(err.Error(), 80))
@@ -172,9 +169,8 @@ func (v *visit) refused(p *api.Problem) (*answer, error) {
 	switch p.Code {
 	case interlock.CodeLeft, interlock.CodeOfferLapsed, interlock.CodeWaitLimit:
 		return &answer{
-			Outcome: string(
-				p.Code,
-			), Message: "This ticket is not in the queue any more. Acquire the keys again if you still need them.",
+			Outcome: string(p.Code),
+			Message: "This ticket is not in the queue any more. Acquire the keys again if you still need them.",
 		}, nil
 	case interlock.CodeUnknownLease:
 		return nil, misuse("There is no such lease: use the id exactly as acquire returned it, or acquire the keys again.")
@@ -219,8 +215,7 @@ func first(s string) string {
 // newsOf tells of a turn that has come. about is what the answer is about.
 func newsOf(places []agent.Place, about string) []string {
 	places = slices.DeleteFunc(
-		places,
-		func(p agent.Place) bool { return about != "" && digits(p.Ticket) == digits(about) },
+		places, func(p agent.Place) bool { return about != "" && digits(p.Ticket) == digits(about) },
 	)
 	if len(places) == 0 {
 		return nil
@@ -358,10 +353,8 @@ func cutJSON(raw json.RawMessage, share int) json.RawMessage {
 func holdersOf(list []api.Holder) (out []holder) {
 	for _, h := range list[:min(len(list), 1)] {
 		out = append(out, holder{
-			Agent: clip(
-				h.Agent,
-				nameShare,
-			), Purpose: clip(h.Purpose, purposeShare), Since: seconds(h.Held), Alive: h.Liveness == "live",
+			Agent: clip(h.Agent, nameShare), Purpose: clip(h.Purpose, purposeShare), Since: seconds(h.Held),
+			Alive: h.Liveness == "live",
 		})
 	}
 	return out
@@ -444,10 +437,7 @@ func (v *visit) queued(q *api.Queued) *answer {
 	}
 	a.Message = fmt.Sprintf(
 		"%s Your queue position is %d, the expected wait %s. Do other work, then call wait with this ticket; your place "+
-			"is kept.",
-		isHeld(q.Key, q.Holders),
-		q.Ticket.Position,
-		span(q.Ticket.ETA),
+			"is kept.", isHeld(q.Key, q.Holders), q.Ticket.Position, span(q.Ticket.ETA),
 	)
 	if len(q.Warnings) > 0 {
 		a.Warning = clip(q.Warnings[0], warningShare)

@@ -49,12 +49,8 @@ func shapes(text string) map[string]*answer {
 	const id = "9f86d081884c7d659a2feaa0c55ad015"
 	long := api.Milliseconds((90 * time.Hour).Milliseconds())
 	h := api.Holder{
-		Name: api.Name{
-			Agent:   text,
-			Session: text,
-			Flow:    text,
-		}, Purpose: text, Key: api.Key(text), Liveness: "suspect", Held: long,
-		Progress: text,
+		Name: api.Name{Agent: text, Session: text, Flow: text}, Purpose: text, Key: api.Key(text), Liveness: "suspect",
+		Held: long, Progress: text,
 	}
 	holders := []api.Holder{h, h, h, h}
 	notes := []api.Note{{Agent: text, Text: text}, {Agent: text, Text: text}}
@@ -104,11 +100,8 @@ func shapes(text string) map[string]*answer {
 	return map[string]*answer{
 		"granted": v.granted(granted),
 		"queued": v.queued(&api.Queued{
-			Ticket: api.Ticket{
-				ID:       "t_" + id,
-				Position: 10_000,
-				ETA:      long,
-			}, Key: api.Key(text), Holders: holders, Warnings: []string{text},
+			Ticket: api.Ticket{ID: "t_" + id, Position: 10_000, ETA: long}, Key: api.Key(text), Holders: holders,
+			Warnings: []string{text},
 		}),
 		"held":     held,
 		"stale":    changed,

@@ -38,18 +38,12 @@ func (v *visit) read(into any) error {
 			return misusef("The arguments of %s must be an object, not %s.", v.tool, article(wrong.Value))
 		}
 		return misusef(
-			"The argument %s of %s must be %s, not %s.",
-			wrong.Field,
-			v.tool,
-			kindOf(wrong.Type),
-			article(wrong.Value),
+			"The argument %s of %s must be %s, not %s.", wrong.Field, v.tool, kindOf(wrong.Type), article(wrong.Value),
 		)
 	}
 	if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
 		return misusef(
-			"%s has no argument %s: it takes %s.",
-			v.tool,
-			clip(name, 24),
+			"%s has no argument %s: it takes %s.", v.tool, clip(name, 24),
 			strings.Join(fieldsOf(reflect.TypeOf(into).Elem()), ", "),
 		)
 	}

@@ -46,8 +46,7 @@ func commit(v *visit) (*answer, error) {
 		n, err := strconv.ParseUint(r.Version, 10, 64)
 		if err != nil {
 			return nil, misusef(
-				"The version of the read of %s must be a string of digits, as look returned it.",
-				clip(r.Key, keyShare),
+				"The version of the read of %s must be a string of digits, as look returned it.", clip(r.Key, keyShare),
 			)
 		}
 		read := api.ReadRequest{Key: api.Key(r.Key), Absent: n == 0}
@@ -63,14 +62,11 @@ func commit(v *visit) (*answer, error) {
 		})
 	}
 	var done api.Committed
-	answered, err := v.inSession(
-		api.Request{Method: http.MethodPost, Path: "/v1/commits"},
-		&done,
-		func(session, name string) any {
-			request.Session, request.Agent, request.Flow = session, name, v.flow
-			return request
-		},
-	)
+	post := api.Request{Method: http.MethodPost, Path: "/v1/commits"}
+	answered, err := v.inSession(post, &done, func(session, name string) any {
+		request.Session, request.Agent, request.Flow = session, name, v.flow
+		return request
+	})
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Code == interlock.CodeStale && answered != nil {
 		return stale(answered.Body, p)
 	}

@@ -107,18 +107,14 @@ func already(state string, e *api.Effect) *answer {
 	switch state {
 	case "done":
 		a.Message = fmt.Sprintf(
-			"It is done already, by %s, %s ago: do not do it again; use the result.",
-			by,
-			span(e.Settled),
+			"It is done already, by %s, %s ago: do not do it again; use the result.", by, span(e.Settled),
 		)
 	case "unknown":
 		a.Message = fmt.Sprintf("%s could not tell whether it happened: do not do it again; ask a person to find out.", by)
 	default:
 		a.Outcome = "in_progress"
 		a.Message = fmt.Sprintf(
-			"%s claimed it %s ago and is doing it: do not do it; claim it again later to see its result.",
-			by,
-			span(e.Age),
+			"%s claimed it %s ago and is doing it: do not do it; claim it again later to see its result.", by, span(e.Age),
 		)
 	}
 	if e.Reason != "" {

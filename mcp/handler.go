@@ -273,9 +273,7 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request, from *arrival) {
 	who := h.door.identify(from, nil, nil)
 	if who.Key == "" {
 		refuse(
-			w,
-			http.StatusBadRequest,
-			"DELETE ends a conversation: name it with the header "+sessionHeader+" or "+agentHeader,
+			w, http.StatusBadRequest, "DELETE ends a conversation: name it with the header "+sessionHeader+" or "+agentHeader,
 		)
 		return
 	}

@@ -34,8 +34,7 @@ func guarded(t *testing.T) (address string, credentials map[string]string) {
 	var lines strings.Builder
 	for _, name := range []string{"red", "blue"} {
 		credential, line, err := server.NewCredential(
-			interlock.Principal{Name: name, Roles: interlock.RoleAgent},
-			interlock.Namespace(name),
+			interlock.Principal{Name: name, Roles: interlock.RoleAgent}, interlock.Namespace(name),
 		)
 		if err != nil {
 			t.Fatal(err)

@@ -162,10 +162,7 @@ func (v *visit) lookAtOwn() (*answer, error) {
 	room := rowsShare
 	for _, h := range held {
 		row := fmt.Sprintf(
-			"%s: lease %s, for %s",
-			clip(several(h.Keys), keyShare),
-			h.Lease,
-			span(time.Since(h.Since).Milliseconds()),
+			"%s: lease %s, for %s", clip(several(h.Keys), keyShare), h.Lease, span(time.Since(h.Since).Milliseconds()),
 		)
 		if room -= weigh(row, rowsShare); room < 0 {
 			break

@@ -79,8 +79,7 @@ func TestCommit(t *testing.T) {
 		ben.call("stale", "commit", write("0", 1))
 		large := strings.Repeat("x", maxDocuments)
 		ann.call(
-			"committed",
-			"commit",
+			"committed", "commit",
 			arguments{"writes": []any{arguments{"key": "large", "text": large}, arguments{"key": "small", "text": "s"}}},
 		)
 		docs := ben.call("seen", "look", arguments{"keys": []string{"small", "large"}, "documents": true}).Documents
@@ -113,8 +112,7 @@ func TestEffect(t *testing.T) {
 		}
 		claim["target"] = "customer:13"
 		ann.call(
-			"unknown",
-			"effect",
+			"unknown", "effect",
 			arguments{"do": "unknown", "effect": ann.call("claimed", "effect", claim).Effect, "reason": "time-out"},
 		)
 		if unknown := ben.call("unknown", "effect", claim); len(unknown.Notes) != 1 || unknown.Notes[0].Text != "time-out" {
@@ -202,8 +200,7 @@ func TestResourcesAndPrompt(t *testing.T) {
 			t.Errorf("templates %+v, %v", templates, err)
 		}
 		prompt, err := ann.GetPrompt(
-			r.Context(),
-			&sdk.GetPromptParams{Name: "leases", Arguments: map[string]string{"task": "fix\nthe login"}},
+			r.Context(), &sdk.GetPromptParams{Name: "leases", Arguments: map[string]string{"task": "fix\nthe login"}},
 		)
 		if err != nil || !strings.HasSuffix(prompt.Messages[0].Content.(*sdk.TextContent).Text, "The task: fix the login") {
 			t.Errorf("prompt %+v, %v", prompt, err)

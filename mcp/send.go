@@ -44,16 +44,13 @@ func send(v *visit) (*answer, error) {
 	var task api.Task
 	if in.To != "" {
 		var sent api.Sent
-		_, err = v.inSession(
-			api.Request{Method: http.MethodPost, Path: keyPath("mailbox", in.To)},
-			&sent,
-			func(session, name string) any {
-				return api.SendRequest{
-					Sender:      api.Sender{Agent: name, Session: session, Flow: v.flow},
-					MessageBody: api.MessageBody{Payload: in.Body, Work: work},
-				}
-			},
-		)
+		message := api.Request{Method: http.MethodPost, Path: keyPath("mailbox", in.To)}
+		_, err = v.inSession(message, &sent, func(session, name string) any {
+			return api.SendRequest{
+				Sender:      api.Sender{Agent: name, Session: session, Flow: v.flow},
+				MessageBody: api.MessageBody{Payload: in.Body, Work: work},
+			}
+		})
 		task = sent.Message
 	} else {
 		var submitted api.TaskAnswer

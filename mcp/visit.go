@@ -108,30 +108,36 @@ type identity struct {
 	flow string
 }
 
-// identify finds out which agent calls. Over HTTP the key of a conversation is the thread that the
-// client names, else the name that its user configured and the session that an older revision of the
-// protocol has, as far as there are any. A process has one agent, and threads are strands of its work.
+// identify finds out which agent calls, in which strand of its work. A process has one agent, and
+// so has a conversation of an older revision, which has a session; threads are strands of their work.
+// Other calls over HTTP belong to the thread that the client names, else to the name that its user
+// configured, else to no agent that is known.
 func (d *door) identify(from *arrival, meta sdk.Meta, client *sdk.Implementation) identity {
 	thread := text(meta, "threadId")
 	name, session := from.header.Get(agentHeader), from.header.Get(sessionHeader)
 	id := identity{Identity: agent.Identity{Origin: from.origin}, flow: "main"}
 	switch {
 	case d.process != "":
-		id.Key, id.Agent = d.process, d.processName(client)
-		if thread != "" {
-			id.flow = "thread-" + fingerprint(thread)[:8]
-		}
-	case thread != "":
-		id.Key, id.Agent = "thread:"+thread, clientName(client, from)+"-"+fingerprint(thread)[:4]
-	case name != "":
-		id.Key = "agent:" + fingerprint(name, session)
+		id.Key = d.process
 	case session != "":
-		id.Key, id.Agent = "session:"+session, clientName(client, from)+"-"+fingerprint(session)[:4]
+		id.Key = "session:" + session
+	case thread != "":
+		id.Key = "thread:" + thread
+	case name != "":
+		id.Key = "agent:" + name
+	}
+	if thread != "" && (d.process != "" || session != "") {
+		id.flow = "thread-" + fingerprint(thread)[:8]
+	}
+	switch {
+	case d.process != "":
+		id.Agent = d.processName(client)
+	case name != "":
+		id.Agent = short(name, maxName)
+	case id.Key != "":
+		id.Agent = clientName(client, from) + "-" + fingerprint(id.Key)[:4]
 	default:
 		id.Agent = clientName(client, from)
-	}
-	if name != "" && d.process == "" {
-		id.Agent = short(name, maxName)
 	}
 	return id
 }
