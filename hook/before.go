@@ -246,19 +246,55 @@ func (v *visit) trees(ctx context.Context) (deny string, err error) {
 			}
 			continue
 		}
-		for i := range view.Holders {
-			h := &view.Holders[i]
-			if own := v.own(); own != "" && h.Session == own {
+		holders := view.Holders
+		if view.More > 0 { // the session's own files may hide those of others
+			more, err := v.holdersBelow(ctx, tree)
+			if err != nil {
+				return "", err
+			}
+			holders = append(holders, more...)
+		}
+		own := v.own()
+		for i := range holders {
+			h := &holders[i]
+			if own != "" && h.Session == own {
 				continue
 			}
 			files := []File{tree}
 			if prefix := string(tree.Key) + "/"; strings.HasPrefix(string(h.Key), prefix) {
 				files = append(files, File{Key: h.Key, Name: shown(strings.TrimPrefix(string(h.Key), prefix))})
 			}
-			return treeText(firstWord(v.ev.Tool), tree, h, files, v.own()), nil
+			return treeText(firstWord(v.ev.Tool), tree, h, files, own), nil
 		}
 	}
 	return "", nil
+}
+
+// holdersBelow lists the holders of files below a folder.
+func (v *visit) holdersBelow(ctx context.Context, tree File) (holders []api.Holder, err error) {
+	prefix := string(tree.Key) + "/"
+	query := url.Values{"prefix": {prefix}, "limit": {"1000"}}
+	for {
+		var list api.LeaseList
+		if err := v.get(ctx, "/v1/leases", query, &list); err != nil {
+			return holders, ignoreProblem(err)
+		}
+		for _, lease := range list.Leases {
+			for _, claim := range lease.Claims {
+				if strings.HasPrefix(string(claim.Key), prefix) {
+					holders = append(holders, api.Holder{
+						Name: lease.Name, Purpose: lease.Purpose, Key: claim.Key, Liveness: lease.Liveness,
+						HeartbeatAge: lease.HeartbeatAge, Held: lease.Held,
+					})
+					break
+				}
+			}
+		}
+		if list.Cursor == "" {
+			return holders, nil
+		}
+		query.Set("cursor", list.Cursor)
+	}
 }
 
 func firstWord(tool string) string { return clip(strings.ToLower(shown(tool)), 32) }

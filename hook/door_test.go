@@ -504,3 +504,18 @@ func TestManyFiles(t *testing.T) {
 		ben.denied("f"+time.Duration(1).String(), "held by")
 	})
 }
+
+// TestOwnFilesHideNone has a file of another agent behind more files of one's own than an answer shows.
+func TestOwnFilesHideNone(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.coder(annID), r.coder(benID)
+		for i := range 40 {
+			ann.edit("f" + time.Duration(i).String())
+		}
+		if deny := ann.bash("git stash"); deny != "" {
+			r.Errorf("it is denied: %s", deny)
+		}
+		ben.edit("z")
+		want(r.T, ann.bash("git stash"), "z is held by claude-code/bbbbbbbb (alive")
+	})
+}
