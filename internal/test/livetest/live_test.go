@@ -138,10 +138,10 @@ func (h *harness) play(t *testing.T, url string, hooks bool, name string) outcom
 		"INTERLOCK_URL=" + url,
 	}
 	if hooks {
-		install := exec.CommandContext(t.Context(), launchtest.Binary(t), "hooks", "install", h.name, "--project")
+		install := exec.CommandContext(t.Context(), launchtest.Binary(t), "init", "--yes", "--harness", h.name)
 		install.Dir, install.Env = repo, append(slices.Clone(env), "HOME="+t.TempDir())
 		if out, err := install.CombinedOutput(); err != nil {
-			t.Fatalf("install: %v\n%s", err, out)
+			t.Fatalf("interlock init: %v\n%s", err, out)
 		}
 	}
 	lines := []string{"entry of agent-1", "entry of agent-2"}
