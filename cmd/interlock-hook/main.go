@@ -111,7 +111,7 @@ func (h *hook) pass(in io.Reader, settings *home.Hook) error {
 	}
 	r := &request{
 		headers: headers,
-		path: h.Path() + "?" + h.Query().Encode(), body: event, credential: secret, namespace: settings.Namespace,
+		path:    h.Path() + "?" + h.Query().Encode(), body: event, credential: secret, namespace: settings.Namespace,
 		until: time.Now().Add(h.Wait + hookclient.Margin),
 	}
 	answer, err := r.visit(servers)
