@@ -51,7 +51,8 @@ server do not have those that select one. ` + "`list`, `get`, `create` and `dele
 	{"cli-state.md", "# Commands: documents, files and effects\n\n" + made + shared, []string{topicData}},
 	{
 		"cli-agent.md",
-		"# Commands: coding agents\n\n" + made + shared,
+		"# Commands: coding agents\n\n" + made +
+			"\nThe guides are [hooks.md](../hooks.md) and [mcp.md](../mcp.md)." + shared,
 		[]string{topicAgents},
 	},
 	{

@@ -68,7 +68,13 @@ func (s *setup) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	w := &work{project: project, options: optionsOf(a, s.mode.Value, s.hold.Value), files: map[string]*draft{}}
+	command, err := serverCommand(a)
+	if err != nil {
+		return err
+	}
+	w := &work{
+		project: project, options: optionsOf(a, s.mode.Value, s.hold.Value), command: command, files: map[string]*draft{},
+	}
 	if s.undo {
 		err = w.undo()
 	} else {

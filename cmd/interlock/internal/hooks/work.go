@@ -12,6 +12,7 @@ import (
 type work struct {
 	project string
 	options *options
+	command []string // of the MCP server
 	files   map[string]*draft
 	order   []string
 	texts   []string // what a person has to do by hand
@@ -95,15 +96,15 @@ func (w *work) server(h *harness) error {
 		return nil
 	}
 	m := &servers[i]
-	if m.text != "" {
-		w.texts = append(w.texts, "MCP server for "+h.title+": "+m.text)
+	if m.text != nil {
+		w.texts = append(w.texts, "MCP server for "+h.title+": "+m.text(w.command))
 		return nil
 	}
 	e, err := w.json(filepath.Join(w.project, m.file(w.project)))
 	if err != nil {
 		return err
 	}
-	added, err := m.add(e.doc)
+	added, err := m.add(e.doc, w.command)
 	if err != nil || !added {
 		return err
 	}
