@@ -154,7 +154,7 @@ func TestGrantIsKeptForAnAbsentAgent(t *testing.T) {
 			r.Error("another flow or agent has the news, too")
 		}
 		again := r.granted(ben, "edit", "file:a")
-		if again.Lease.ID != news[0].Reply.Granted.Lease.ID || !again.Reused {
+		if again.Lease.ID != news[0].Reply.Granted.Lease.ID || !again.Changed {
 			r.Errorf("the reserved lease is another one: %+v", again)
 		}
 		if len(ben.News("edit")) != 0 {
@@ -207,6 +207,66 @@ func TestAskedForWhileItIsGivenBack(t *testing.T) {
 		synctest.Wait()
 		if got := r.holder("file:a"); got != "agent-ben" {
 			r.Errorf("the key is held by %q after %+v", got, again.Lease)
+		}
+	})
+}
+
+// An agent that asks again while it waits has one place in line.
+func TestAsksAgainWhileItWaits(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.caller("ann"), r.caller("ben")
+		r.granted(ann, "", "file:a", "file:b")
+		first := r.queued(ben, "edit", "file:a", "file:b").Ticket
+		ben.Follow(Place{Ticket: first.ID, Flow: "edit", Keys: []string{"file:b", "file:a"}})
+		if again := r.queued(ben, "edit", "file:a", "file:b").Ticket; again.ID != first.ID || again.Length != 1 {
+			r.Errorf("ticket %+v, the first one was %+v", again, first)
+		}
+		if other := r.queued(ben, "other", "file:a", "file:b").Ticket; other.ID == first.ID {
+			r.Error("another flow has the ticket, too")
+		}
+	})
+}
+
+// Following keeps no dead agent's session alive.
+func TestDeadAgentLeavesTheLine(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.caller("ann"), r.caller("ben")
+		r.granted(ann, "", "file:a")
+		r.granted(ben, "", "file:b")
+		ben.Follow(Place{Ticket: r.queued(ben, "", "file:a").Ticket.ID, Keys: []string{"file:a"}})
+		for range 12 {
+			pass(time.Minute)
+			if err := ann.Touch(r.Context()); err != nil {
+				r.Fatal(err)
+			}
+		}
+		if got := r.holder("file:b"); got != "" {
+			r.Errorf("the dead agent's key is held by %q", got)
+		}
+		if got := r.holder("file:a"); got != "agent-ann" {
+			r.Errorf("the key is held by %q", got)
+		}
+	})
+}
+
+// A lease with a ttl shorter than the reservation is renewed meanwhile.
+func TestReservedLeaseIsRenewed(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.caller("ann"), r.caller("ben")
+		if _, err := ann.Do(r.Context(), api.Request{Method: "PUT", Path: "/v1/patterns/files", Body: map[string]any{
+			"pattern": "file:{name}", "max_ttl_ms": 10_000,
+		}}); err != nil {
+			r.Fatal(err)
+		}
+		first := r.granted(ann, "", "file:a")
+		ben.Follow(Place{Ticket: r.queued(ben, "", "file:a").Ticket.ID, Keys: []string{"file:a"}})
+		r.release(ann, first)
+		pass(50 * time.Second)
+		if got := r.holder("file:a"); got != "agent-ben" {
+			r.Errorf("the key is held by %q", got)
+		}
+		if again := r.granted(ben, "", "file:a"); again.Lease.Fence != first.Lease.Fence+1 {
+			r.Errorf("the reserved lease is another one: %+v", again)
 		}
 	})
 }

@@ -57,6 +57,7 @@ func (c *Caller) Touch(ctx context.Context) error {
 	if c.id.Key == "" {
 		return nil
 	}
+	c.hub.hear(c)
 	session, opened, err := c.open(ctx)
 	if err != nil || opened {
 		return err

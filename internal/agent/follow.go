@@ -32,6 +32,7 @@ type Place struct {
 type place struct {
 	Place
 	caller *Caller
+	began  time.Time
 	cancel context.CancelFunc
 
 	returning chan struct{} // set when the lease is given back, closed when that is done; guarded by hub.mu
@@ -39,7 +40,8 @@ type place struct {
 
 // Follow follows a ticket while its agent does other work: it takes the lease up when the turn comes
 // and keeps it for Config.Reserve. The agent has it by asking again for the same keys, or for the
-// ticket.
+// ticket. An agent that nothing was heard from for Config.TTL has left: its ticket is given up, so that
+// following does not keep the session of a dead agent alive.
 func (c *Caller) Follow(f Place) {
 	h := c.hub
 	f.Flow, f.Reply = cmp.Or(f.Flow, mainFlow), nil
@@ -49,7 +51,7 @@ func (c *Caller) Follow(f Place) {
 		return
 	}
 	ctx, cancel := context.WithCancel(h.ctx)
-	one := &place{Place: f, caller: c, cancel: cancel}
+	one := &place{Place: f, caller: c, began: time.Now(), cancel: cancel}
 	h.followed[digits(f.Ticket)] = one
 	h.busy.Go(func() {
 		defer cancel()
@@ -81,10 +83,8 @@ func (h *Hub) follow(ctx context.Context, f *place) {
 	h.mu.Lock()
 	f.Reply = reply
 	h.mu.Unlock()
-	select {
-	case <-ctx.Done():
+	if h.keep(ctx, f, reply) != nil {
 		return
-	case <-time.After(h.cfg.Reserve):
 	}
 	h.mu.Lock()
 	if h.followed[id] != f {
@@ -99,6 +99,29 @@ func (h *Hub) follow(ctx context.Context, f *place) {
 	case <-ctx.Done():
 	case <-time.After(h.cfg.Reserve):
 	}
+}
+
+// keep renews a lease for as long as it is reserved. The error is that ctx is over.
+func (h *Hub) keep(ctx context.Context, f *place, reply *Reply) error {
+	end := time.Now().Add(h.cfg.Reserve)
+	// A pattern may bound the ttl to less than the reservation takes.
+	pause := max(time.Second, time.Duration(reply.Granted.Lease.ExpiresIn)*time.Millisecond/3)
+	for left := time.Until(end); left > 0; left = time.Until(end) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(pause, left)):
+		}
+		if time.Now().Before(end) {
+			_, err := f.caller.Do(ctx, api.Request{
+				Method: "POST", Path: "/v1/leases/l_" + digits(f.Ticket) + "/renew", Body: api.RenewRequest{}, Again: true,
+			})
+			if err != nil && ctx.Err() == nil {
+				h.cfg.Log.Warn("a reserved lease was not renewed", "keys", f.Keys, "error", err)
+			}
+		}
+	}
+	return nil
 }
 
 // giveBack releases a lease that no agent took up.
@@ -117,7 +140,12 @@ func (h *Hub) giveBack(ctx context.Context, f *place) {
 // awaitTurn returns the grant, or nil when there is none to come.
 func (h *Hub) awaitTurn(ctx context.Context, f *place) *Reply {
 	for failures := 0; ; {
-		reply, err := f.caller.look(ctx, f.Ticket, interlock.MaxLongPoll)
+		left := time.Until(h.heard(f).Add(h.cfg.TTL))
+		if left <= 0 {
+			_ = f.caller.Leave(ctx, f.Ticket) // an error leaves it to the end of the session
+			return nil
+		}
+		reply, err := f.caller.look(ctx, f.Ticket, min(left, interlock.MaxLongPoll))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -135,6 +163,35 @@ func (h *Hub) awaitTurn(ctx context.Context, f *place) *Reply {
 			return reply
 		}
 	}
+}
+
+// heard returns when the agent of a place was heard from last.
+func (h *Hub) heard(f *place) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.caller.seen.After(f.began) {
+		return f.caller.seen
+	}
+	return f.began
+}
+
+// ticketOf returns the ticket that is followed for a request of the same flow for the same keys; "" if
+// there is none.
+func (h *Hub) ticketOf(c *Caller, r api.AcquireRequest) api.TicketID {
+	var keys []string
+	for _, claim := range r.Claims {
+		keys = append(keys, string(claim.Key))
+	}
+	slices.Sort(keys)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.followed {
+		if f.caller == c && c.id.Key != "" && f.Flow == cmp.Or(r.Flow, mainFlow) && f.returning == nil &&
+			slices.Equal(keys, slices.Sorted(slices.Values(f.Keys))) {
+			return f.Ticket
+		}
+	}
+	return ""
 }
 
 // take ends the following of a lease, since its agent has it now. It returns false if the lease was

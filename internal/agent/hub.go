@@ -89,6 +89,13 @@ func (h *Hub) Caller(id Identity) *Caller {
 	return c
 }
 
+// hear notes that an agent lives.
+func (h *Hub) hear(c *Caller) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.seen = time.Now()
+}
+
 // sweep forgets callers with a session that is over by now, once per TTL.
 func (h *Hub) sweep(now time.Time) {
 	if now.Sub(h.swept) < h.cfg.TTL {

@@ -29,11 +29,20 @@ type Reply struct {
 
 // Acquire requests a lease in the agent's session. It does not wait: with r.OnConflict wait or preempt
 // a request that cannot be granted stands in line, and Reply.Queued has its ticket. A session that
-// asks again for the same keys gets its lease, or its ticket. id is the Idempotency-Key; "" means none.
+// asks again for keys that it holds gets its lease; one that asks again for the keys of a ticket that
+// is followed for the same flow gets that ticket. id is the Idempotency-Key; "" means none.
 func (c *Caller) Acquire(ctx context.Context, r api.AcquireRequest, id string) (*Reply, error) {
 	r.Agent, r.Wait = c.id.Agent, nil
 	if r.OnConflict == "wait" || r.OnConflict == "preempt" {
 		r.Wait = new(api.Milliseconds)
+	}
+	if r.Wait != nil {
+		if ticket := c.hub.ticketOf(c, r); ticket != "" {
+			if reply, err := c.Wait(ctx, r.Flow, ticket, 0); err != nil || reply.Refused == nil {
+				return reply, err
+			}
+			c.hub.drop(digits(ticket)) // its wait is over
+		}
 	}
 	for {
 		session, err := c.Session(ctx)
