@@ -179,8 +179,8 @@ func (v *verify) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if v.commits == "" {
-		return cli.Usagef("--range: name the commits, such as origin/main..HEAD")
+	if strings.HasPrefix(v.commits, "-") || !strings.Contains(v.commits, "..") {
+		return cli.Usagef("--range %q: want two commits, such as origin/main..HEAD", v.commits)
 	}
 	if v.maxPaths < 1 {
 		return cli.Usagef("--max-paths %d: want at least 1", v.maxPaths)
