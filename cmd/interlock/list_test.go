@@ -77,7 +77,7 @@ func TestStatus(t *testing.T) {
 	r.must("state", "set", "doc:1", "1")
 	out := r.must("status")
 	for _, want := range []string{
-		"active", "up ", "default: 0 leases", "1 documents", "pending approvals", "file, entries", "free", "warning",
+		"active", "up ", "default: 0 leases", "1 document,", "pending approvals", "file, entries", "free", "warning",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

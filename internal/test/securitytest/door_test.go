@@ -110,11 +110,15 @@ func mcpConversations(t *testing.T, s *site) {
 			t.Errorf("%s:\n%s\n%s", tool, known, strange)
 		}
 	}
-	if got := s.mcp(t, rival, "resources/read", `{"uri":"interlock://leases"}`); !strings.Contains(got.raw, "mcp:one") ||
+	if got := s.mcp(t, rival, "resources/read", `{"uri":"interlock://leases"}`); !strings.Contains(got.raw, `\"leases\"`) ||
 		strings.Contains(got.raw, "mcp:two") {
 		t.Errorf("the leases are %s", got.raw)
 	}
-	got := s.mcp(t, rival, "resources/read", `{"uri":"interlock://key/mcp:two"}`)
+	got := s.mcp(t, rival, "resources/read", `{"uri":"interlock://key/mcp:one"}`)
+	if !strings.Contains(got.raw, `\"held\"`) {
+		t.Errorf("the key is %s", got.raw)
+	}
+	got = s.mcp(t, rival, "resources/read", `{"uri":"interlock://key/mcp:two"}`)
 	if !strings.Contains(got.raw, `\"free\"`) {
 		t.Errorf("the key is %s", got.raw)
 	}
