@@ -242,10 +242,12 @@ func (c *call) renewLease() {
 	if !c.body(func(d *jsonIn) { d.renewRequest(cmd) }) {
 		return
 	}
-	if cmd.TTL != 0 {
-		if cmd.Head, ok = c.mutating(); !ok {
-			return
-		}
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	if cmd.TTL != 0 { // a renewal that changes nothing remembers nothing
+		cmd.Head = h
 	}
 	if eff, at, ok := c.do(cmd); ok {
 		c.granted(&eff, at)
