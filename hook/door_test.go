@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/interlockdev/interlock/hook/place"
 	"github.com/interlockdev/interlock/journal/memjournal"
 	"github.com/interlockdev/interlock/server"
 	"github.com/interlockdev/interlock/shard"
@@ -64,9 +65,9 @@ func (r *rig) post(harness, body string) (int, string) {
 		r.Context(), http.MethodPost, "http://127.0.0.1/v1/hooks/"+harness+r.query, strings.NewReader(body),
 	)
 	q.RemoteAddr = "127.0.0.1:50000"
-	q.Header.Set(HeaderHost, "ann")
-	q.Header.Set(HeaderRoot, "/w/web")
-	q.Header.Set(HeaderRepo, "web")
+	q.Header.Set(place.HeaderHost, "ann")
+	q.Header.Set(place.HeaderRoot, "/w/web")
+	q.Header.Set(place.HeaderRepo, "web")
 	w := httptest.NewRecorder()
 	r.handler.ServeHTTP(w, q)
 	return w.Code, w.Body.String()

@@ -19,17 +19,6 @@ import (
 	"github.com/interlockdev/interlock/internal/invisible"
 )
 
-// The headers in which interlock-hook names the origin of an event.
-const (
-	// HeaderRoot is the top folder of the checkout that the agent works in. It may stand twice: as the agent
-	// spells it, and with all links followed.
-	HeaderRoot = "X-Interlock-Root"
-	// HeaderRepo is the name of its repository, as place.Checkout has it.
-	HeaderRepo = "X-Interlock-Repo"
-	// HeaderHost is the name of the machine.
-	HeaderHost = "X-Interlock-Host"
-)
-
 // File is a file that an event is about.
 type File struct {
 	Key interlock.Key
@@ -49,7 +38,7 @@ type locator struct {
 // newLocator returns the locator for a request. own is the name of this machine.
 func newLocator(r *http.Request, own, dir string) *locator {
 	l := &locator{
-		roots: r.Header.Values(HeaderRoot), repo: r.Header.Get(HeaderRepo), host: r.Header.Get(HeaderHost), dir: dir,
+		roots: r.Header.Values(place.HeaderRoot), repo: r.Header.Get(place.HeaderRepo), host: r.Header.Get(place.HeaderHost), dir: dir,
 	}
 	remote, _, _ := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(remote)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/hook/place"
 )
 
 // from returns the locator of a request with headers in pairs.
@@ -36,8 +37,8 @@ func (l *locator) one(t *testing.T, path string) File {
 // TestKeyFromHeaders has paths of another machine.
 func TestKeyFromHeaders(t *testing.T) {
 	l := from(
-		t, "10.0.0.7", "/tmp/web/src", HeaderRoot, "/tmp/web", HeaderRoot, "/private/tmp/web",
-		HeaderRepo, "web@fix", HeaderHost, "ann",
+		t, "10.0.0.7", "/tmp/web/src", place.HeaderRoot, "/tmp/web", place.HeaderRoot, "/private/tmp/web",
+		place.HeaderRepo, "web@fix", place.HeaderHost, "ann",
 	)
 	for path, want := range map[string]string{
 		"auth.ts":                  "repo:web@fix/src/auth.ts",
@@ -57,7 +58,7 @@ func TestKeyFromHeaders(t *testing.T) {
 	if file := l.one(t, "auth.ts"); file.Name != "src/auth.ts" {
 		t.Errorf("it is shown as %s", file.Name)
 	}
-	windows := from(t, "10.0.0.7", `C:\src\web`, HeaderRoot, `C:\src\web`, HeaderRepo, "web", HeaderHost, "pc")
+	windows := from(t, "10.0.0.7", `C:\src\web`, place.HeaderRoot, `C:\src\web`, place.HeaderRepo, "web", place.HeaderHost, "pc")
 	if got := windows.one(t, `C:\src\web\a\b.cs`).Key; got != "repo:web/a/b.cs" {
 		t.Errorf("a path of Windows is %s", got)
 	}
@@ -95,7 +96,7 @@ func TestKeyOfOwnFiles(t *testing.T) {
 	if err := os.Symlink("web", filepath.Join(top, "short")); err != nil {
 		t.Fatal(err)
 	}
-	for _, header := range [][]string{nil, {HeaderHost, "own", HeaderRepo, "web", HeaderRoot, filepath.Join(top, "web")}} {
+	for _, header := range [][]string{nil, {place.HeaderHost, "own", place.HeaderRepo, "web", place.HeaderRoot, filepath.Join(top, "web")}} {
 		l := from(t, "127.0.0.1", filepath.Join(top, "short"), header...)
 		for path, want := range map[string]string{
 			"src/a": "repo:web/src/a", "../lib/a": "repo:lib/a", top + "/web/a": "repo:web/a", ".": "repo:web",

@@ -9,6 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // quoted marks the text of another agent, so that a model reads it as data.
@@ -64,22 +65,6 @@ func holder(h *api.Holder, own string) string {
 	return name(&h.Name, own) + " (" + strings.Join(facts, ", ") + ")"
 }
 
-// ordinal is 1st, 2nd, 3rd, 4th.
-func ordinal(n int) string {
-	ending := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			ending = "st"
-		case 2:
-			ending = "nd"
-		case 3:
-			ending = "rd"
-		}
-	}
-	return strconv.Itoa(n) + ending
-}
-
 // label is how the agent knows a key: by the name of the file.
 func label(key interlock.Key, files []File) string {
 	for _, file := range files {
@@ -113,7 +98,7 @@ func marked(text string, holders []api.Holder) string {
 // queuedText denies a tool before its turn.
 func queuedText(q *api.Queued, files []File, own string) string {
 	text := heldBy(q.Key, files, q.Holders, q.More, own)
-	text += fmt.Sprintf(" You are %s in line", ordinal(q.Ticket.Position))
+	text += fmt.Sprintf(" You are %s in line", prose.Ordinal(q.Ticket.Position))
 	if eta := milliseconds(q.Ticket.ETA); eta >= time.Second {
 		text += ", about " + ago(eta)
 	}

@@ -22,21 +22,21 @@ func Where(event []byte) (list []Header) {
 		}
 	}
 	host, _ := os.Hostname() // without a name the server takes the address
-	add("X-Interlock-Host", host)
+	add(place.HeaderHost, host)
 	dir := folder(event)
 	c, ok := place.Find(dir)
 	if !ok {
 		return list
 	}
 	// The root with links followed, and as the agent spells it.
-	add("X-Interlock-Root", c.Root)
+	add(place.HeaderRoot, c.Root)
 	for at := filepath.Clean(dir); at != filepath.Dir(at); at = filepath.Dir(at) {
 		if at != c.Root && place.Resolve(at) == c.Root {
-			add("X-Interlock-Root", at)
+			add(place.HeaderRoot, at)
 			break
 		}
 	}
-	add("X-Interlock-Repo", c.Repo)
+	add(place.HeaderRepo, c.Repo)
 	return list
 }
 

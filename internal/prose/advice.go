@@ -165,7 +165,7 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 		b.WriteString(situation(c))
 		b.WriteString("; ")
 	}
-	fmt.Fprintf(&b, "you are %s of %d in line, ", ordinal(t.Position), max(t.Length, t.Position))
+	fmt.Fprintf(&b, "you are %s of %d in line, ", Ordinal(t.Position), max(t.Length, t.Position))
 	if t.ETA > worthWaiting {
 		fmt.Fprintf(
 			&b,

@@ -64,7 +64,7 @@ func taskPlace(t *engine.Task) string {
 		case t.Blocker == "":
 			return "waits for its keys or for a worker"
 		case t.Position > 0:
-			return fmt.Sprintf("is %s in line for %s", ordinal(t.Position), cleanText(string(t.Blocker)))
+			return fmt.Sprintf("is %s in line for %s", Ordinal(t.Position), cleanText(string(t.Blocker)))
 		}
 		return "waits for " + cleanText(string(t.Blocker))
 	case interlock.TaskRunning:

@@ -341,7 +341,7 @@ func TestShortDurations(t *testing.T) {
 	for n, want := range map[int]string{
 		1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 111: "111th", 102: "102nd",
 	} {
-		if got := ordinal(n); got != want {
+		if got := Ordinal(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}

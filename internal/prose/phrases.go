@@ -472,7 +472,8 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%d days", (d+12*time.Hour)/(24*time.Hour))
 }
 
-func ordinal(n int) string {
+// Ordinal reads: 1st, 2nd, 3rd, 4th.
+func Ordinal(n int) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
 		switch n % 10 {

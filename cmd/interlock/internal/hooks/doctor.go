@@ -35,13 +35,9 @@ The exit code is 1 if a check has failed.`,
 		ValidArgsFunction: complete,
 		Annotations:       map[string]string{cli.Offline: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen := harnesses
-			if len(args) == 1 {
-				h, err := find(args[0])
-				if err != nil {
-					return err
-				}
-				chosen = []*harness{h}
+			chosen, err := choose(args)
+			if err != nil {
+				return err
 			}
 			return doctor(cmd.Context(), a, chosen)
 		},

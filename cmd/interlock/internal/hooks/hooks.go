@@ -280,6 +280,15 @@ func (un *uninstall) run(a *cli.App, h *harness) error {
 	return out.print(a)
 }
 
+// choose returns the harness that the arguments name, or all of them.
+func choose(args []string) ([]*harness, error) {
+	if len(args) == 0 {
+		return harnesses, nil
+	}
+	h, err := find(args[0])
+	return []*harness{h}, err
+}
+
 func newStatus(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:               "status [HARNESS]",
@@ -288,13 +297,9 @@ func newStatus(a *cli.App) *cobra.Command {
 		ValidArgsFunction: complete,
 		Annotations:       map[string]string{cli.Offline: "true"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			chosen := harnesses
-			if len(args) == 1 {
-				h, err := find(args[0])
-				if err != nil {
-					return err
-				}
-				chosen = []*harness{h}
+			chosen, err := choose(args)
+			if err != nil {
+				return err
 			}
 			return status(a, chosen)
 		},
