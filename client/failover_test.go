@@ -101,12 +101,15 @@ func TestDialDuringFailOver(t *testing.T) {
 	addr := w.listen()
 	w.stop()
 	second := standBy(t, "127.0.0.1:0")
+	started := make(chan struct{})
 	go func() {
+		defer close(started)
 		<-second.refused
 		<-second.refused
 		w.start() // at its address
 	}()
 	dialCluster(t, client.Config{Addrs: []string{addr, second.addr}})
+	<-started // a client can be there before start returns
 }
 
 // The active server dies. The other one stands by for some attempts, or is dead, too, and then takes
