@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"html/template"
 	"net/http"
 	"strings"
@@ -80,9 +81,12 @@ func isLink(path string) (token string, ok bool) {
 
 // openLink checks the token of a link. ok is false when the call was answered.
 func (c *call) openLink() (l webhook.Link, ok bool) {
-	l, w, err := c.s.sender.Open(c.variable)
+	l, err := c.s.sender.Open(c.r.Context(), c.variable)
 	switch {
-	case err != nil || !w.ApproveLinks:
+	case err != nil && !errors.Is(err, webhook.ErrLink):
+		c.unreadable()
+		return l, false
+	case err != nil:
 		c.page(http.StatusGone, &questionPage{
 			Title:  "This link is not valid",
 			Notice: "It is damaged, or its webhook was changed since it was sent. Answer with `interlock approval` instead.",
@@ -105,7 +109,7 @@ func (c *call) openLink() (l webhook.Link, ok bool) {
 // question reads the question of a link as it stands. ok is false when the call was answered.
 func (c *call) question(l *webhook.Link) (p *questionPage, ok bool) {
 	p = &questionPage{Title: "This question is not asked any more"}
-	at, err := c.s.shard.Read(c.r.Context(), c.namespace, func(e *engine.Engine, _ engine.Time) {
+	_, err := c.s.shard.Read(c.r.Context(), c.namespace, func(e *engine.Engine, _ engine.Time) {
 		if l.Fence != 0 {
 			if q := e.LeaseQuestion(c.namespace, l.Fence); q != nil {
 				p.lease(q)
@@ -122,14 +126,17 @@ func (c *call) question(l *webhook.Link) (p *questionPage, ok bool) {
 			p.task(prose.Task(&t), &asked)
 		}
 	})
-	_ = at
 	if err != nil {
-		c.page(http.StatusServiceUnavailable, &questionPage{
-			Title: "The question cannot be read now", Notice: "Try again in a moment.",
-		})
+		c.unreadable()
 		return nil, false
 	}
 	return p, true
+}
+
+func (c *call) unreadable() {
+	c.page(http.StatusServiceUnavailable, &questionPage{
+		Title: "The question cannot be read now", Notice: "Try again in a moment.",
+	})
 }
 
 // task describes the question about a task.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -32,7 +33,8 @@ type Link struct {
 	Expires    time.Time
 }
 
-var errToken = errors.New("webhook: not a token of this server")
+// ErrLink is the error of a token that opens no link.
+var ErrLink = errors.New("webhook: the link is not valid")
 
 const tokenContext = "interlock approve link v1\x00"
 
@@ -65,7 +67,7 @@ const maxToken = 1024
 func parseToken(token string) (l Link, payload, sum []byte, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(token) > maxToken || len(raw) < sha256.Size {
-		return l, nil, nil, errToken
+		return l, nil, nil, ErrLink
 	}
 	payload, sum = raw[:len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
 	rest := payload
@@ -81,7 +83,7 @@ func parseToken(token string) (l Link, payload, sum []byte, err error) {
 	}
 	l.Namespace, l.Webhook = interlock.Namespace(part()), part()
 	if len(rest) != len(l.Task)+4*8 {
-		return l, nil, nil, errToken
+		return l, nil, nil, ErrLink
 	}
 	copy(l.Task[:], rest)
 	number := func(i int) uint64 { return binary.BigEndian.Uint64(rest[len(l.Task)+8*i:]) }
@@ -90,19 +92,25 @@ func parseToken(token string) (l Link, payload, sum []byte, err error) {
 	return l, payload, sum, nil
 }
 
-// Open returns the link of a token, and the webhook. An error means that this server never signed
-// it, or that its webhook has other keys by now. The caller checks whether it has expired, because
-// a page explains that.
-func (s *Sender) Open(token string) (l Link, w engine.WebhookView, err error) {
+// Open returns the link of a token. It returns ErrLink if this server never signed it, if its webhook
+// was set, rotated or deleted since, or if that has no links any more. The caller checks whether the
+// link has expired, because a page explains that.
+func (s *Sender) Open(ctx context.Context, token string) (Link, error) {
 	l, payload, sum, err := parseToken(token)
 	if err != nil {
-		return l, w, err
+		return l, err
 	}
-	w, known := s.webhook(l.Namespace, l.Webhook)
-	if !known || !hmac.Equal(tokenSum(w.LinkKey, payload), sum) || w.Generation != l.Generation {
-		return l, w, errToken
+	var w engine.WebhookView
+	if _, err := s.cfg.Shard.Read(ctx, l.Namespace, func(e *engine.Engine, _ engine.Time) {
+		w, _ = e.Webhook(l.Namespace, l.Webhook)
+	}); err != nil {
+		return l, err
 	}
-	return l, w, nil
+	if w.LinkKey == nil || !hmac.Equal(tokenSum(w.LinkKey, payload), sum) ||
+		w.Generation != l.Generation || !w.ApproveLinks {
+		return l, ErrLink
+	}
+	return l, nil
 }
 
 // url returns the link with which a reader of a message answers its question; "" if there is none.

@@ -49,7 +49,6 @@ type Sender struct {
 
 	mu      sync.Mutex
 	workers map[place]*worker
-	known   map[place]engine.WebhookView // all webhooks, also paused ones
 	changed map[interlock.Namespace]bool // namespaces to look at
 	wake    chan struct{}                // has room for one
 }
@@ -69,7 +68,7 @@ func New(cfg Config) *Sender {
 		cfg.Count = func(string, int) {}
 	}
 	s := &Sender{
-		cfg: cfg, client: newClient(cfg.Targets), workers: map[place]*worker{}, known: map[place]engine.WebhookView{},
+		cfg: cfg, client: newClient(cfg.Targets), workers: map[place]*worker{},
 		changed: map[interlock.Namespace]bool{}, wake: make(chan struct{}, 1),
 	}
 	if cfg.Transport != nil {
@@ -167,11 +166,6 @@ func (s *Sender) reconcile(ctx context.Context, ns interlock.Namespace, list []e
 			delete(s.workers, at)
 		}
 	}
-	for at := range s.known {
-		if at.ns == ns && !slices.ContainsFunc(list, func(w engine.WebhookView) bool { return w.Name == at.name }) {
-			delete(s.known, at)
-		}
-	}
 	var ended []*worker
 	for _, w := range old {
 		i := slices.IndexFunc(list, func(v engine.WebhookView) bool { return v.Name == w.view.Name })
@@ -193,7 +187,6 @@ func (s *Sender) reconcile(ctx context.Context, ns interlock.Namespace, list []e
 	defer s.mu.Unlock()
 	for _, view := range list {
 		at := place{ns, view.Name}
-		s.known[at] = view
 		if !view.Paused && s.workers[at] == nil {
 			s.workers[at] = s.start(ctx, ns, view)
 		}
@@ -211,14 +204,6 @@ func (s *Sender) stopAll() {
 	for _, w := range list {
 		<-w.done
 	}
-}
-
-// webhook returns a webhook as it was when it was last set.
-func (s *Sender) webhook(ns interlock.Namespace, name string) (engine.WebhookView, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, ok := s.known[place{ns, name}]
-	return w, ok
 }
 
 // Test sends a ping of a webhook now, and returns the receiver's answer.

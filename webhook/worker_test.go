@@ -176,6 +176,17 @@ func (r *rig) hook(name string, change ...func(*interlock.Webhook)) {
 	r.do(&engine.SetWebhook{Webhook: w, ID: name, Secret: key, LinkKey: key, Cursor: r.shard.At().Index})
 }
 
+// view returns a webhook as the engine has it.
+func (r *rig) view(name string) (w engine.WebhookView) {
+	r.Helper()
+	if _, err := r.shard.Read(r.Context(), "acme", func(e *engine.Engine, _ engine.Time) {
+		w, _ = e.Webhook("acme", name)
+	}); err != nil {
+		r.Fatal(err)
+	}
+	return w
+}
+
 func (r *rig) change(names ...string) {
 	r.Helper()
 	for _, name := range names {
@@ -213,7 +224,7 @@ func TestMessages(t *testing.T) {
 		if len(list) != 3 || len(slices.Compact(slices.Sorted(slices.Values(ids(list))))) != 3 {
 			t.Fatalf("received %v", ids(list))
 		}
-		old, _ := r.sender.webhook("acme", "ops")
+		old := r.view("ops")
 		for i, g := range list {
 			if err := verify(Secret(&old), g); err != nil {
 				t.Error(err)
@@ -229,7 +240,7 @@ func TestMessages(t *testing.T) {
 		synctest.Wait() // a message on its way while the secret changes has the former signature alone
 		r.change("d")
 		synctest.Wait()
-		fresh, _ := r.sender.webhook("acme", "ops")
+		fresh := r.view("ops")
 		list = r.receiver.list("ops.example")
 		for _, w := range []engine.WebhookView{old, fresh} {
 			if err := verify(Secret(&w), list[3]); err != nil {
