@@ -1,0 +1,213 @@
+package scenariotest
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+)
+
+// limit bounds a step and a scenario; it is generous, because test machines are slow.
+const limit = time.Minute
+
+// stage is the server of one scenario, behind its proxies.
+type stage struct {
+	*testing.T
+	dir          string
+	faults       faults
+	http, stream *gate
+	control      *httptest.Server
+
+	mu     sync.Mutex
+	server *launch.Server
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{T: t, dir: t.TempDir()}
+	s.start()
+	s.http = newGate(t, (&forwarder{&s.faults, func() string { return s.at().HTTP }}).serve)
+	s.stream = newGate(t, (&pipe{&s.faults, func() string { return s.at().GRPC }}).serve)
+	s.control = httptest.NewServer(s)
+	t.Cleanup(s.control.Close)
+	t.Cleanup(func() { s.faults.silence(false) })
+	return s
+}
+
+func (s *stage) start() {
+	server := launchtest.Start(s.T, launch.Config{DataDir: s.dir})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server = server
+}
+
+func (s *stage) at() *launch.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server
+}
+
+// dead returns an address where nothing listens.
+func (s *stage) dead() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// order is the object of a step with control.
+type order struct {
+	Fault, Of, Server string
+	Times, Ms         int
+	Await             *struct {
+		Key              string
+		Holders, Waiters int
+	}
+}
+
+// ServeHTTP carries out the orders of runners in other processes.
+func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var text json.RawMessage
+	err := json.NewDecoder(r.Body).Decode(&text)
+	if err == nil {
+		err = s.obey(r.Context(), text)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+}
+
+// obey carries out an order.
+func (s *stage) obey(ctx context.Context, text json.RawMessage) error {
+	var o order
+	if err := decode(text, &o); err != nil {
+		return err
+	}
+	switch {
+	case o.Await != nil:
+		return s.await(ctx, &o)
+	case o.Server == "restart":
+		s.at().Kill()
+		s.start()
+		return nil
+	}
+	switch o.Fault {
+	case "cut":
+		s.http.cut()
+		s.stream.cut()
+	case "away":
+		s.http.shut()
+		s.stream.shut()
+	case "silent":
+		s.faults.silence(true)
+	case "back":
+		s.faults.silence(false)
+		s.http.listen()
+		s.stream.listen()
+	case loseRequest, loseAnswer, repeated, delayed:
+		path, err := pathOf(o.Of)
+		if err != nil {
+			return err
+		}
+		s.faults.arm(&fault{kind: o.Fault, path: path, times: o.Times, pause: time.Duration(o.Ms) * time.Millisecond})
+	default:
+		return fmt.Errorf("there is no order %s", text)
+	}
+	return nil
+}
+
+// operations are the method and the path of each operation.
+var operations = sync.OnceValues(func() (map[string]string, error) {
+	text, err := os.ReadFile("../../../clients/schema.json")
+	if err != nil {
+		return nil, err
+	}
+	var schema struct {
+		Operations []struct{ ID, Method, Path string }
+	}
+	paths := map[string]string{}
+	err = json.Unmarshal(text, &schema)
+	for _, op := range schema.Operations {
+		paths[op.ID] = op.Method + " " + op.Path
+	}
+	return paths, err
+})
+
+// pathOf returns a pattern for requests of an operation; nil without one.
+func pathOf(id string) (*regexp.Regexp, error) {
+	paths, err := operations()
+	if id == "" || err != nil {
+		return nil, err
+	}
+	path := paths[id]
+	if path == "" {
+		return nil, fmt.Errorf("there is no operation %s in clients/schema.json", id)
+	}
+	return regexp.Compile("^" + regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(path), "[^/]+") + "$")
+}
+
+// await follows the events of the server until a key has as many holders and waiters as ordered.
+func (s *stage) await(ctx context.Context, o *order) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	base := "http://" + s.at().HTTP
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/events?follow=true", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	events, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer events.Body.Close()
+	lines := bufio.NewScanner(events.Body)
+	for {
+		holders, waiters, err := s.count(ctx, base, o.Await.Key)
+		if err != nil {
+			return err
+		}
+		if holders == o.Await.Holders && waiters == o.Await.Waiters {
+			return nil
+		}
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
+		}
+		if ctx.Err() != nil || lines.Err() != nil {
+			return fmt.Errorf("%s has %d holders and %d waiters: %w", o.Await.Key, holders, waiters, cmp.Or(ctx.Err(), lines.Err()))
+		}
+	}
+}
+
+// count asks the server itself, not through the proxy.
+func (s *stage) count(ctx context.Context, base, key string) (holders, waiters int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/keys/"+url.PathEscape(key), nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer answer.Body.Close()
+	var view struct {
+		Holders []any
+		Length  int
+	}
+	err = json.NewDecoder(answer.Body).Decode(&view)
+	return len(view.Holders), view.Length, err
+}
