@@ -68,9 +68,14 @@ func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err 
 		return "", "", err
 	}
 	waited := reply.Queued != nil
-	if queued := reply.Queued; queued != nil {
+	if queued := reply.Queued; queued != nil && !v.memory.allowed(v.space, files) {
 		if reply, err = v.wait(ctx, queued, files); err != nil {
 			return "", "", err
+		}
+	}
+	if reply.Queued != nil || reply.Refused != nil && conflict(reply.Refused) {
+		if deny, tell, done, err := v.pass(ctx, reply, files); done {
+			return deny, tell, err
 		}
 	}
 	switch {

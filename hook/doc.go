@@ -8,6 +8,7 @@
 //	key.go       the keys of paths
 //	handler.go   the HTTP handler
 //	door.go      the agents that came by; before.go and after.go act on their events
+//	skip.go      edits that a person lets pass
 //	memory.go    what an agent knows of files, and their last writers
 //	speech.go    the sentences for agents
 //

@@ -122,7 +122,7 @@ func (v *visit) open(ctx context.Context) error {
 		return err
 	}
 	if status.Namespace.Namespace != "" {
-		v.space = "namespace " + status.Namespace.Namespace
+		v.space = spaceOf(&status)
 	}
 	v.opened = true
 	var list api.LeaseList

@@ -130,7 +130,7 @@ func settingsOf(query url.Values) (o settings, err error) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind := strings.TrimPrefix(r.URL.Path, Path)
 	harness := harnesses[kind]
-	if harness == nil {
+	if harness == nil && kind != skipName {
 		fail(w, interlock.CodeNotFound, fmt.Sprintf(
 			"there is no harness %q: want one of %s", clip(kind, 64), strings.Join(slices.Sorted(maps.Keys(harnesses)), ", "),
 		))
@@ -145,6 +145,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, interlock.CodeForeignHost, "the request comes from a web page: only programs may send hooks")
 		return
 	}
+	if kind == skipName {
+		if body, ok := readBody(w, r); ok {
+			h.allow(w, r, body)
+		}
+		return
+	}
 	o, err := settingsOf(r.URL.Query())
 	if err != nil {
 		fail(w, interlock.CodeInvalidRequest, err.Error())
@@ -152,13 +158,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limit := http.NewResponseController(w)
 	_ = limit.SetWriteDeadline(time.Now().Add(o.wait + answerTime)) // where a test has no connection there is no deadline
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		fail(w, interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
-		return
-	}
-	if err != nil {
-		fail(w, interlock.CodeInvalidRequest, "the body did not arrive whole: send it again")
+	body, ok := readBody(w, r)
+	if !ok {
 		return
 	}
 	ev, err := harness.parse(body, o.also)
@@ -183,6 +184,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	send(w, http.StatusOK, "application/json", answer)
+}
+
+// readBody reads the body of a request, or answers that it cannot.
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		fail(w, interlock.CodeBodyTooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
+		return nil, false
+	}
+	if err != nil {
+		fail(w, interlock.CodeInvalidRequest, "the body did not arrive whole: send it again")
+		return nil, false
+	}
+	return body, true
 }
 
 func send(w http.ResponseWriter, status int, contentType string, answer any) {

@@ -73,6 +73,10 @@ func TestBadRequests(t *testing.T) {
 			{"POST", "/v1/hooks/codex?hold=ever", goodBody, 400, interlock.CodeInvalidRequest, "edit or turn"},
 			{"POST", "/v1/hooks/codex?prompts=no", goodBody, 400, interlock.CodeInvalidRequest, "on or off"},
 			{"POST", "/v1/hooks/codex?also=x", goodBody, 400, interlock.CodeInvalidRequest, "TOOL:FIELD"},
+			{"GET", "/v1/hooks/skip", "", 405, interlock.CodeMethodNotAllowed, "POST"},
+			{"POST", "/v1/hooks/skip", "[]", 400, interlock.CodeInvalidRequest, "want an object"},
+			{"POST", "/v1/hooks/skip", `{"cwd":"/w"}`, 400, interlock.CodeInvalidRequest, "path"},
+			{"POST", "/v1/hooks/skip", `{"path":"a"}`, 400, interlock.CodeInvalidRequest, "path"},
 			{"POST", "/v1/hooks/codex?x=1", goodBody, 400, interlock.CodeInvalidRequest, "unknown"},
 		} {
 			refused(r.T, r.do(tt.method, tt.path, tt.body), tt.status, tt.code, tt.part)

@@ -20,6 +20,7 @@ const (
 	maxKnown         = 2_000  // files of a flow
 	maxWritten       = 50_000 // files in all; half of them are forgotten at once
 	maxEdited        = 5      // names in a note
+	maxSkips         = 1_000
 )
 
 // memory is what the door remembers. A restart may lose it: leases, places in line and notes are the server's.
@@ -27,6 +28,7 @@ type memory struct {
 	mu            sync.Mutex
 	conversations map[[sha256.Size]byte]*conversation
 	written       [2]map[string]write // by namespace and key: the present half, and the one before
+	skips         map[string]skip     // by namespace and key
 }
 
 // write is the last time that an agent wrote a file.
@@ -80,7 +82,7 @@ type once struct {
 
 func newMemory() *memory {
 	return &memory{
-		conversations: map[[sha256.Size]byte]*conversation{}, written: [2]map[string]write{{}, {}},
+		conversations: map[[sha256.Size]byte]*conversation{}, written: [2]map[string]write{{}, {}}, skips: map[string]skip{},
 	}
 }
 

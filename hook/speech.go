@@ -172,6 +172,15 @@ func turnText(files []File, left time.Duration, c *change) string {
 	return text
 }
 
+// passedText tells of a person's skip.
+func passedText(file, reason string) string {
+	text := "A person lets this one edit of " + file + " pass, although another agent holds it"
+	if reason != "" {
+		text += ": " + quoted(reason)
+	}
+	return text + ". The next edit of it is refused again."
+}
+
 // unprotected tells that a file could not be leased.
 func unprotected(p *api.Problem, strict bool) string {
 	text := "interlock cannot reserve this file: " + strings.TrimSuffix(p.Detail, ".") + "."

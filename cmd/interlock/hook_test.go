@@ -134,6 +134,12 @@ func TestHooksOverTLS(t *testing.T) {
 			t.Errorf("%s with another credential: exit code %d\n%s", harness, code, out)
 		}
 	}
+	out, code = s.run(
+		"interlock hooks skip --once a --url https://" + server.HTTP + " --credential-file " + mine + " --tls-ca " + cert,
+	)
+	if code != cli.ExitForbidden || !strings.Contains(out, "needs the role operator") {
+		t.Errorf("skip with the role agent: exit code %d\n%s", code, out)
+	}
 	if text, err := os.ReadFile(filepath.Join(dir, "hook.env")); err != nil || strings.Contains(string(text), secret) ||
 		!strings.Contains(string(text), mine) {
 		t.Errorf("hook.env has the secret, or not its file (%v):\n%s", err, text)

@@ -36,3 +36,20 @@ func (s *Settings) Query() url.Values {
 	}
 	return query
 }
+
+// SkipPath is where a person allows one edit of a file that another agent holds.
+const SkipPath = "/v1/hooks/skip"
+
+// Skip is the body of such a request. Path is absolute, or begins at Dir.
+type Skip struct {
+	Path   string `json:"path"`
+	Dir    string `json:"cwd"`
+	Reason string `json:"reason"`
+}
+
+// Skipped is its answer, with the file as agents know it.
+type Skipped struct {
+	Key       string `json:"key"`
+	File      string `json:"file"`
+	ExpiresIn int64  `json:"expires_in_ms"`
+}

@@ -288,7 +288,10 @@ var table = []rule{
 	{folder: "guard/signed", local: []string{"."}},
 	{folder: "guard/proxy", local: []string{".", "guard/apiclient", "guard/signed"}},
 	{
-		folder: "hook", local: []string{".", "internal/agent", "internal/api", "internal/invisible", "internal/prose", "internal/problem"},
+		folder: "hook",
+		local: []string{
+			".", "internal/agent", "internal/api", "internal/hookclient", "internal/invisible", "internal/prose", "internal/problem",
+		},
 		remote: []string{"golang.org/x/text/unicode/norm"},
 	},
 	{folder: "hook/place"},

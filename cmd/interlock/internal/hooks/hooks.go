@@ -22,7 +22,7 @@ copilot and opencode.
 
 Hooks are a help for agents, not a boundary: what an agent does by other ways is not seen.
 The boundary is a guard, see interlock help guard.`,
-		newInstall(a), newUninstall(a), newStatus(a), newDoctor(a), newRelay(a),
+		newInstall(a), newUninstall(a), newStatus(a), newDoctor(a), newSkip(a), newRelay(a),
 	)
 }
 
