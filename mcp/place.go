@@ -21,7 +21,7 @@ type places struct {
 
 // request is a request of an agent with a session.
 type request struct {
-	agent *agent.Caller
+	agent *agent.Party
 	body  string
 }
 
@@ -43,7 +43,7 @@ const (
 func (p *places) ask(c *agent.Caller, r api.AcquireRequest) (ticket string, asked func(string)) {
 	r.Purpose = ""
 	body, _ := json.Marshal(r)
-	of := request{c, string(body)}
+	of := request{c.Party, string(body)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.asking[of] != nil {

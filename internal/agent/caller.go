@@ -14,10 +14,16 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 )
 
-// Caller is one agent at the API. Its methods may be called concurrently.
+// Caller is one agent at the API, under the Origin of one of its requests. Its methods may be called
+// concurrently.
 type Caller struct {
-	hub  *Hub
-	id   Identity
+	*Party
+	hub *Hub
+	id  Identity
+}
+
+// Party is what all requests of an agent share. It is comparable: the same agent is the same *Party.
+type Party struct {
 	seen time.Time // guarded by hub.mu
 
 	opening sync.Mutex // held while the session is opened
@@ -57,7 +63,7 @@ func (c *Caller) Touch(ctx context.Context) error {
 	if c.id.Key == "" {
 		return nil
 	}
-	c.hub.hear(c)
+	c.hub.hear(c.Party)
 	session, opened, err := c.open(ctx)
 	if err != nil || opened {
 		return err

@@ -64,7 +64,7 @@ func (c *Caller) News(flow string) (list []Place) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	for _, f := range c.hub.followed {
-		if f.caller == c && f.Flow == cmp.Or(flow, mainFlow) && f.Reply != nil && f.returning == nil {
+		if f.caller.Party == c.Party && f.Flow == cmp.Or(flow, mainFlow) && f.Reply != nil && f.returning == nil {
 			list = append(list, f.Place)
 		}
 	}
@@ -186,7 +186,7 @@ func (h *Hub) ticketOf(c *Caller, r api.AcquireRequest) api.TicketID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.followed {
-		if f.caller == c && c.id.Key != "" && f.Flow == cmp.Or(r.Flow, mainFlow) && f.returning == nil &&
+		if f.caller.Party == c.Party && c.id.Key != "" && f.Flow == cmp.Or(r.Flow, mainFlow) && f.returning == nil &&
 			slices.Equal(keys, slices.Sorted(slices.Values(f.Keys))) {
 			return f.Ticket
 		}
@@ -234,7 +234,7 @@ func (h *Hub) forget(c *Caller) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, f := range h.followed {
-		if f.caller == c && f.returning == nil {
+		if f.caller.Party == c.Party && f.returning == nil {
 			delete(h.followed, id)
 			f.cancel()
 		}

@@ -36,8 +36,8 @@ type Hub struct {
 	busy sync.WaitGroup // followers
 
 	mu       sync.Mutex
-	callers  map[string]*Caller // by the digest of credential, namespace and key
-	followed map[string]*place  // by the digits of ticket and lease
+	parties  map[string]*Party // by the digest of credential, namespace and key
+	followed map[string]*place // by the digits of ticket and lease
 	swept    time.Time
 }
 
@@ -48,7 +48,7 @@ func NewHub(cfg Config) *Hub {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Hub{cfg: cfg, callers: map[string]*Caller{}, followed: map[string]*place{}, swept: time.Now()}
+	h := &Hub{cfg: cfg, parties: map[string]*Party{}, followed: map[string]*place{}, swept: time.Now()}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -69,49 +69,49 @@ type Identity struct {
 	Agent string
 }
 
-// Caller returns the agent's Caller: the same one for the same credential, namespace and key. Without
-// a key it is a new one.
+// Caller returns a Caller for one request of an agent. Its Party is the same one for the same
+// credential, namespace and key; without a key it is a new one.
 func (h *Hub) Caller(id Identity) *Caller {
 	if id.Key == "" {
-		return &Caller{hub: h, id: id}
+		return &Caller{Party: new(Party), hub: h, id: id}
 	}
 	key := digest(id.Origin.header.Get("Authorization"), id.Origin.header.Get("Interlock-Namespace"), id.Key)
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sweep(now)
-	c := h.callers[key]
-	if c == nil {
-		c = &Caller{hub: h, id: id, held: map[string]Held{}}
-		h.callers[key] = c
+	p := h.parties[key]
+	if p == nil {
+		p = &Party{held: map[string]Held{}}
+		h.parties[key] = p
 	}
-	c.seen = now
-	return c
+	p.seen = now
+	return &Caller{Party: p, hub: h, id: id}
 }
 
 // hear notes that an agent lives.
-func (h *Hub) hear(c *Caller) {
+func (h *Hub) hear(p *Party) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c.seen = time.Now()
+	p.seen = time.Now()
 }
 
-// sweep forgets callers with a session that is over by now, once per TTL.
+// sweep forgets agents with a session that is over by now, once per TTL.
 func (h *Hub) sweep(now time.Time) {
 	if now.Sub(h.swept) < h.cfg.TTL {
 		return
 	}
 	h.swept = now
-	for key, c := range h.callers {
-		if now.Sub(c.seen) > 2*h.cfg.TTL && !h.follows(c) {
-			delete(h.callers, key)
+	for key, p := range h.parties {
+		if now.Sub(p.seen) > 2*h.cfg.TTL && !h.follows(p) {
+			delete(h.parties, key)
 		}
 	}
 }
 
-func (h *Hub) follows(c *Caller) bool {
+func (h *Hub) follows(p *Party) bool {
 	for _, f := range h.followed {
-		if f.caller == c {
+		if f.caller.Party == p {
 			return true
 		}
 	}

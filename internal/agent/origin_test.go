@@ -45,14 +45,17 @@ func TestLocalCarriesTheOrigin(t *testing.T) {
 	}
 }
 
+// Each request of an agent has an Origin of its own, so neither a refused one nor an admitted one decides about others.
 func TestForeignHostIsRefused(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		q := httptest.NewRequest("POST", "http://evil.example/mcp", nil)
-		reply, err := r.hub.Caller(Identity{Origin: OriginOf(q), Key: "k"}).Acquire(
-			r.Context(), api.AcquireRequest{Claims: claims("a")}, "",
-		)
-		if err != nil || reply.Refused == nil || reply.Refused.Code != interlock.CodeForeignHost {
-			r.Errorf("reply %+v, %v", reply, err)
+		for i, host := range []string{"evil.example", "localhost", "evil.example", "localhost"} {
+			q := httptest.NewRequest("POST", "http://"+host+"/mcp", nil)
+			reply, err := r.hub.Caller(Identity{Origin: OriginOf(q), Key: "k"}).Acquire(
+				r.Context(), api.AcquireRequest{Claims: claims("a")}, "",
+			)
+			if err != nil || (host != "localhost") != (reply.Refused != nil && reply.Refused.Code == interlock.CodeForeignHost) {
+				r.Errorf("request %d, by %s: %+v, %v", i, host, reply, err)
+			}
 		}
 	})
 }
@@ -116,14 +119,14 @@ func TestLocalHandlerThatPanics(t *testing.T) {
 func TestCallersAreApart(t *testing.T) {
 	hub := NewHub(Config{})
 	defer hub.Close()
-	of := func(credential, namespace, key string) *Caller {
+	of := func(credential, namespace, key string) *Party {
 		r := httptest.NewRequest("POST", "http://localhost/", nil)
 		r.Header.Set("Authorization", credential)
 		r.Header.Set("Interlock-Namespace", namespace)
-		return hub.Caller(Identity{Origin: OriginOf(r), Key: key})
+		return hub.Caller(Identity{Origin: OriginOf(r), Key: key}).Party
 	}
-	seen := map[*Caller]bool{}
-	for _, c := range []*Caller{of("a", "", "k"), of("b", "", "k"), of("a", "n", "k"), of("a", "", "l"), of("", "a", "k")} {
+	seen := map[*Party]bool{}
+	for _, c := range []*Party{of("a", "", "k"), of("b", "", "k"), of("a", "n", "k"), of("a", "", "l"), of("", "a", "k")} {
 		seen[c] = true
 	}
 	if !seen[of("a", "", "k")] || len(seen) != 5 { // asking again returns the same one

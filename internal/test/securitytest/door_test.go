@@ -22,6 +22,20 @@ var doorAttacks = []attack{
 		"another session, and the same answer as for an unknown id; the other tenant sees no change", mcpConversations,
 		[]string{"mcp.TestTenantsAreApart"},
 	},
+	{
+		84, "Hooks past the checks of the API",
+		"sends events of each harness, and a skip, from a page of another site, under a foreign Host, without a " +
+			"credential, with a wrong one, for another tenant's namespace, and a skip with an agent's credential",
+		"the refusal that the API has for it: 401, 403 foreign_host or 403 forbidden; no edit is let pass", hookRefusals,
+		[]string{"hook.TestBadRequests", "hook.TestCredentials"},
+	},
+	{
+		85, "The session of another agent by hooks",
+		"reports edits, ends of turns and the end of a session under the id that another agent's harness has for its " +
+			"session, from another tenant and with another credential of the same tenant",
+		"it is another session: edits are refused while the agent holds the file, and the agent keeps it", hookSessions,
+		[]string{"hook.TestCredentials"},
+	},
 }
 
 // mcpHeader are the headers that a client of MCP sends.
@@ -127,4 +141,68 @@ func mcpConversations(t *testing.T, s *site) {
 	if !strings.Contains(got.raw, `"outcome":"kept"`) {
 		t.Errorf("%d %s", got.status, got.raw)
 	}
+}
+
+// hookEvent is an event of a session of Claude Code.
+func hookEvent(name string) string {
+	return `{"session_id":"same-3f2a9c1e","hook_event_name":"` + name + `","cwd":"/w/hooked","tool_name":"Edit",` +
+		`"tool_input":{"file_path":"/w/hooked/a.go"}}`
+}
+
+func hookRefusals(t *testing.T, s *site) {
+	for path, body := range map[string]string{
+		"claude-code": hookEvent("PreToolUse"), "codex": hookEvent("PreToolUse"),
+		"gemini":   `{"session_id":"same","hook_event_name":"BeforeTool","cwd":"/w","tool_name":"write_file","tool_input":{}}`,
+		"cursor":   `{"conversation_id":"same","hook_event_name":"beforeSubmitPrompt"}`,
+		"copilot":  hookEvent("PreToolUse"),
+		"opencode": `{"event":"tool.execute.before","sessionID":"same","tool":"edit","args":{"filePath":"/w/a"}}`,
+		"skip":     `{"path":"/w/hooked/a.go"}`,
+	} {
+		for _, x := range []struct {
+			secret string
+			header []string
+			status int
+			code   string
+		}{
+			{"", nil, 401, "unauthenticated"},
+			{"il_wrong", nil, 401, "unauthenticated"},
+			{s.secrets[rival], []string{"Host", "rebound.example"}, 403, "foreign_host"},
+			{s.secrets[rival], []string{"Origin", "https://evil.example"}, 403, "foreign_host"},
+			{s.secrets[rival], []string{"Sec-Fetch-Site", "cross-site"}, 403, "foreign_host"},
+			{s.secrets[rival], []string{"Interlock-Namespace", acme}, 403, "forbidden"},
+		} {
+			s.send(t, ask{
+				method: "POST", path: "/v1/hooks/" + path, body: body, header: x.header, as: x.secret,
+			}).want(x.status, x.code)
+		}
+	}
+	s.agent(t, rival, "POST", "/v1/hooks/skip", `{"path":"/w/hooked/a.go"}`).want(403, "forbidden")
+}
+
+func hookSessions(t *testing.T, s *site) {
+	post := func(secret, event string) *answer {
+		t.Helper()
+		return s.send(t, ask{
+			method: "POST", path: "/v1/hooks/claude-code?wait_s=0", body: hookEvent(event), as: secret,
+			header: []string{"X-Interlock-Host", "laptop", "X-Interlock-Root", "/w/hooked", "X-Interlock-Repo", "hooked"},
+		})
+	}
+	post(s.secrets[acme], "PreToolUse").want(204)
+	for _, secret := range []string{s.operators[acme], s.secrets[rival]} {
+		got := post(secret, "PreToolUse")
+		switch {
+		case secret == s.secrets[rival]: // the file of its own namespace
+			got.want(204)
+		case !strings.Contains(got.raw, "a.go is held by"):
+			t.Errorf("another credential of the tenant: %d %s", got.status, got.raw)
+		}
+		post(secret, "Stop").want(204)
+		post(secret, "SessionEnd").want(204)
+	}
+	key := "/v1/keys/repo:hooked/a.go"
+	if got := s.agent(t, acme, "GET", key, "").want(200); !strings.Contains(got.raw, `"agent":"claude-code/3f2a9c1e"`) {
+		t.Errorf("the agent has lost its file: %s", got.raw)
+	}
+	post(s.secrets[acme], "SessionEnd").want(204)
+	s.agent(t, acme, "GET", key, "").want(200)
 }
