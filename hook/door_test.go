@@ -520,3 +520,14 @@ func TestOwnFilesHideNone(t *testing.T) {
 		want(r.T, ann.bash("git stash"), "z is held by claude-code/bbbbbbbb (alive")
 	})
 }
+
+// The main agent hands its file to its sub-agent by the line: a waiter of another session comes first.
+func TestSubagentBehindAWaiter(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		ben.denied("a", "held by claude-code/aaaaaaaa")
+		ann.sub("s").denied("a", "held by claude-code/bbbbbbbb")
+	})
+}
