@@ -531,3 +531,19 @@ func TestSubagentBehindAWaiter(t *testing.T) {
 		ann.sub("s").denied("a", "held by claude-code/bbbbbbbb")
 	})
 }
+
+// The ids of tickets are known to their process only: after a restart an agent in line takes a new place.
+func TestRestartInLine(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		ben.denied("a", "You are 1st in line")
+		r.close()
+		r.open()
+		ben.denied("a", "You are 2nd in line")
+		ann.stop("")
+		pass(10 * time.Second) // the offer to the place from before lapses
+		ben.edit("a")
+	})
+}

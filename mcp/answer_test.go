@@ -116,7 +116,7 @@ func shapes(text string) map[string]*answer {
 		"away":      problem(interlock.CodeShuttingDown, http.StatusServiceUnavailable),
 		"forbidden": problem(interlock.CodeForbidden, http.StatusForbidden),
 		"key": {
-			Outcome: "held", Message: isHeld(api.Key(text), holders) + " 10000 wait for it. acquire puts you in its queue.",
+			Outcome: "held", Message: isHeld(api.Key(text), holders) + " 10000 agents wait for it. acquire puts you in its queue.",
 			Version: fmt.Sprint(uint64(math.MaxUint64)), Holders: holdersOf(holders), Notes: notesOf(notes),
 		},
 	}

@@ -89,16 +89,24 @@ func (v *visit) lookAt(in *lookArguments) (*answer, error) {
 	case len(k.Holders) > 0:
 		a.Message = isHeld(k.Key, k.Holders)
 		if k.Length > 0 {
-			a.Message += fmt.Sprintf(" %d wait for it.", k.Length)
+			a.Message += " " + waiting(k.Length) + " for it."
 		}
 		a.Message += " acquire puts you in its queue."
 	case k.State == "free":
 		a.Message = clip(string(k.Key), keyShare) + " is free: acquire takes it."
 	default:
-		a.Message = fmt.Sprintf("%s is offered to a waiter; %d wait for it. acquire puts you in its queue.",
-			clip(string(k.Key), keyShare), k.Length)
+		a.Message = fmt.Sprintf("%s is offered to a waiter; %s for it. acquire puts you in its queue.",
+			clip(string(k.Key), keyShare), waiting(k.Length))
 	}
 	return v.withDocuments(a, in)
+}
+
+// waiting counts the waiters of a key.
+func waiting(n int) string {
+	if n == 1 {
+		return "1 agent waits"
+	}
+	return fmt.Sprintf("%d agents wait", n)
 }
 
 // rowOf is a key in one line.
@@ -170,6 +178,9 @@ func (v *visit) lookAtOwn() (*answer, error) {
 		a.Rows = append(a.Rows, row)
 	}
 	a.Message = fmt.Sprintf("You hold %d leases. Release those that you need no longer.", len(held))
+	if len(held) == 1 {
+		a.Message = "You hold 1 lease. Release it when you need it no longer."
+	}
 	if len(a.Rows) < len(held) {
 		a.Message += " The oldest are listed."
 	}

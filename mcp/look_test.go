@@ -25,7 +25,7 @@ func TestLook(t *testing.T) {
 		ben.call("queued", "acquire", arguments{"keys": []string{"account:1"}, "wait_s": 0})
 		held := ben.call("held", "look", keys("account:1"))
 		if len(held.Holders) != 1 || held.Holders[0].Purpose != "refund" ||
-			!strings.Contains(held.Message, "1 wait for it") {
+			!strings.Contains(held.Message, "1 agent waits for it") {
 			t.Errorf("answer %s", held.text)
 		}
 		both := ben.call("seen", "look", keys("account:1", "account:2"))
