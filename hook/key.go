@@ -58,20 +58,33 @@ func isFolder(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// files returns the files of targets, each once, in the order of their keys. Paths that cannot be known are left out.
+// files returns the files of targets, each once, in the order of their keys. Paths that cannot be known are left out,
+// and so are the agent's own folder and those above it: a lease on one of them would stop all agents, and no tool
+// writes it as a file.
 func (l *locator) files(targets []Target) (files []File) {
 	for _, t := range targets {
 		full := join(l.dir, t.Path)
 		if full == "" {
 			continue
 		}
-		if t.Into != "" && l.here && isFolder(full) {
+		switch around := l.around(full); {
+		case around && t.Into == "":
+			continue
+		case t.Into != "" && (around || l.here && isFolder(full)):
 			full = path.Join(full, t.Into)
 		}
 		files = append(files, l.file(full))
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	return slices.CompactFunc(files, func(a, b File) bool { return a.Key == b.Key })
+}
+
+// around reports whether a path is the agent's folder or the checkout, or a folder above it.
+func (l *locator) around(full string) bool {
+	return slices.ContainsFunc(append([]string{l.dir}, l.roots...), func(folder string) bool {
+		_, ok := below(full, cleanPath(folder))
+		return ok && folder != ""
+	})
 }
 
 // file returns the file at an absolute path, or the folder.

@@ -46,9 +46,7 @@ func TestKeyFromHeaders(t *testing.T) {
 		"/private/tmp/web/a/../b":  "repo:web@fix/b",
 		"../../../etc/passwd":      "file:ann/etc/passwd",
 		"../../web/../web/src/x":   "repo:web@fix/src/x",
-		"../..":                    "file:ann/tmp",
 		"/tmp/web-2/a":             "file:ann/tmp/web-2/a",
-		"/tmp/web":                 "repo:web@fix",
 		"a\u202eb/ c\u0308 /\x07d": "repo:web@fix/src/a%E2%80%AEb/%20c\u0308%20/%07d",
 	} {
 		if got := string(l.one(t, path).Key); got != want {
@@ -57,6 +55,9 @@ func TestKeyFromHeaders(t *testing.T) {
 	}
 	if file := l.one(t, "auth.ts"); file.Name != "src/auth.ts" {
 		t.Errorf("it is shown as %s", file.Name)
+	}
+	if got := l.file("/tmp/web").Key; got != "repo:web@fix" {
+		t.Errorf("the checkout is %s", got)
 	}
 	windows := from(t, "10.0.0.7", `C:\src\web`, place.HeaderRoot, `C:\src\web`, place.HeaderRepo, "web", place.HeaderHost, "pc")
 	if got := windows.one(t, `C:\src\web\a\b.cs`).Key; got != "repo:web/a/b.cs" {
@@ -74,6 +75,21 @@ func TestKeyWithoutHeaders(t *testing.T) {
 	}
 	if files := from(t, "10.0.0.7", "").files([]Target{{Path: "a"}}); len(files) != 0 {
 		t.Errorf("a path below no folder is %+v", files)
+	}
+}
+
+// No tool writes the folder that its agent works in, or one above it; a lease on it would stop all agents.
+func TestFoldersAroundTheAgent(t *testing.T) {
+	l := from(
+		t, "10.0.0.7", "/tmp/web/src", place.HeaderRoot, "/private/tmp/web", place.HeaderRepo, "web", place.HeaderHost, "ann",
+	)
+	for _, path := range []string{".", "..", "../..", "/", "../src", "/tmp/web", "/private/tmp/web", "/private/tmp"} {
+		if files := l.files([]Target{{Path: path}}); len(files) != 0 {
+			t.Errorf("%s is %+v", path, files)
+		}
+	}
+	if files := l.files([]Target{{Path: "/private/tmp/web", Into: "a"}}); len(files) != 1 || files[0].Key != "repo:web/a" {
+		t.Errorf("a file that is moved there is %+v", files)
 	}
 }
 
@@ -99,12 +115,15 @@ func TestKeyOfOwnFiles(t *testing.T) {
 	for _, header := range [][]string{nil, {place.HeaderHost, "own", place.HeaderRepo, "web", place.HeaderRoot, filepath.Join(top, "web")}} {
 		l := from(t, "127.0.0.1", filepath.Join(top, "short"), header...)
 		for path, want := range map[string]string{
-			"src/a": "repo:web/src/a", "../lib/a": "repo:lib/a", top + "/web/a": "repo:web/a", ".": "repo:web",
+			"src/a": "repo:web/src/a", "../lib/a": "repo:lib/a", top + "/web/a": "repo:web/a",
 			"../plain/x": "file:own" + top + "/plain/x",
 		} {
 			if got := string(l.one(t, path).Key); got != want {
 				t.Errorf("%s is %s, want %s", path, got, want)
 			}
+		}
+		if got := l.file(top + "/short").Key; got != "repo:web" {
+			t.Errorf("the checkout is %s", got)
 		}
 		files := l.files([]Target{{Path: "src", Into: "a"}, {Path: "src/a"}, {Path: "new", Into: "a"}})
 		if len(files) != 2 || files[0].Key != "repo:web/new" || files[1].Key != "repo:web/src/a" {
