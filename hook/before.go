@@ -92,11 +92,7 @@ func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err 
 	case failed(p) != nil:
 		return "", "", p
 	case conflict(p):
-		text := strings.TrimSuffix(p.Detail, ".")
-		if p.Advice.Message != "" {
-			text += ": " + p.Advice.Message
-		}
-		return text + ". Work on something else first; do not change the file by another way.", "", nil
+		return conflictText(p), "", nil
 	case v.o.mode == "strict":
 		return unprotected(p, true), "", nil
 	}

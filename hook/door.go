@@ -61,6 +61,9 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 	if err := v.touch(ctx); err != nil {
 		return Verdict{}, err
 	}
+	if ev.Kind != BeforeTool || len(v.caller.News(v.flowName())) > 0 {
+		v.with(v.flowName(), func(f *flow) { f.steps++ })
+	}
 	switch ev.Kind {
 	case BeforeTool:
 		return v.decide(ev, func() (Verdict, error) { return v.before(ctx) })
@@ -183,7 +186,12 @@ func (v *visit) news() string {
 					files = append(files, File{Key: interlock.Key(key), Name: shown(key)})
 				}
 			}
-			texts = append(texts, turnText(files, reserve, v.changeIn(place.Reply.Granted)))
+			kept := time.Since(place.Came)
+			c := v.changeIn(place.Reply.Granted)
+			if c != nil {
+				c.ago += kept
+			}
+			texts = append(texts, turnText(files, reserve-kept, c))
 		})
 	}
 	return strings.Join(texts, "\n")

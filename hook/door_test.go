@@ -229,8 +229,8 @@ func TestDeniedThenTurnComes(t *testing.T) {
 		ann.stop("Split it.")
 		pass(5 * time.Second)
 		want(
-			r.T, ben.edit("src/third.ts"), "It is your turn for src/auth.ts", "It changed meanwhile (claude-code/aaaaaaaa",
-			`"edited src/auth.ts: Split it."`, "Read it again, then edit it.",
+			r.T, ben.edit("src/third.ts"), "It is your turn for src/auth.ts, which is kept for you for up to 55 s",
+			`It changed meanwhile (claude-code/aaaaaaaa, 5 s ago: "edited src/auth.ts: Split it.")`, "Read it again, then edit it.",
 		)
 		if tell := ben.prompt("go on"); tell != "" {
 			r.Errorf("it hears of its turn again: %q", tell)
@@ -240,6 +240,23 @@ func TestDeniedThenTurnComes(t *testing.T) {
 			r.Errorf("the edit in its turn hears %q", tell)
 		}
 		ann.denied("src/auth.ts", "held by claude-code/bbbbbbbb")
+	})
+}
+
+// Two agents that want each other's files do not wait for each other, and the one that is refused reads how it ends.
+func TestDeadlock(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.edit("a")
+		ben.edit("b")
+		ann.denied("b", "held by claude-code/bbbbbbbb")
+		ben.denied("a", "would be a deadlock", "end your turn: what you hold is released then")
+		ben.stop("")
+		pass(time.Millisecond)
+		if tell := ann.prompt("go on"); !strings.Contains(tell, "your turn for b") {
+			r.Errorf("behind the end of that turn the other hears %q", tell)
+		}
 	})
 }
 
@@ -434,6 +451,37 @@ func TestDoubleFiring(t *testing.T) {
 		pass(time.Minute)
 		if again, _ := ask(); again == deny {
 			r.Error("after a minute it is still the old answer")
+		}
+	})
+}
+
+// Gemini CLI has no ids of calls. What looks like the same call is a new one after another event, and at its turn.
+func TestRepetitionWithoutIDs(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		event := func(session, name string) string {
+			_, answer := r.post("gemini", `{"session_id":"`+session+`","hook_event_name":"`+name+`","cwd":"/w/web",`+
+				`"tool_name":"write_file","tool_input":{"file_path":"a"}}`)
+			return answer
+		}
+		event(annID, "BeforeTool")
+		held := event(benID, "BeforeTool")
+		pass(time.Millisecond)
+		if again := event(benID, "BeforeTool"); again != held || !strings.Contains(held, "held by gemini/aaaaaaaa (alive, for 0 s)") {
+			r.Errorf("the answers are %s and %s", held, again)
+		}
+		event(annID, "AfterTool")
+		event(annID, "AfterAgent")
+		pass(time.Millisecond)
+		if turn := event(benID, "BeforeTool"); strings.Contains(turn, "held by") {
+			r.Errorf("at its turn the answer is %s", turn)
+		}
+		event(benID, "AfterTool")
+		event(benID, "AfterAgent")
+		event(annID, "BeforeTool")
+		event(annID, "AfterAgent")
+		if after := event(benID, "BeforeTool"); strings.Contains(after, "held by") {
+			r.Errorf("after other events the answer is %s", after)
 		}
 	})
 }

@@ -65,6 +65,8 @@ type flow struct {
 	edited  []string
 	sure    bool
 	message string
+	// steps counts its events that are no questions for a tool, and questions at its turn.
+	steps int
 	// waits are the files of its tickets, told the tickets with a turn that it knows of.
 	waits map[api.TicketID][]File
 	told  map[api.TicketID]bool
@@ -223,20 +225,21 @@ func (m *memory) lastWrite(c *conversation, flow string, key interlock.Key) (wri
 const (
 	// sameCall is how long the answer to a call of a tool is that of a second hook for the same call.
 	sameCall = time.Minute
-	// samePrint is that where the harness has no ids of calls: then a repetition may be a new call.
+	// samePrint is that where the harness has no ids of calls. Then a repetition may be a new call, and is one if the
+	// agent had another event in between, or its turn has come.
 	samePrint = time.Second
 )
 
 // decide calls do, or returns what it returned for the same call before.
 func (c *conversation) decide(ev *Event, do func() (Verdict, error)) (Verdict, error) {
-	id, window := ev.Flow+"\x00"+ev.Call, sameCall
-	if ev.Call == "" {
-		id, window = ev.Flow+"\x00"+ev.Print, samePrint
-	}
 	if ev.Call == "" && ev.Print == "" {
 		return do()
 	}
 	c.mu.Lock()
+	id, window := ev.Flow+"\x00"+ev.Call, sameCall
+	if ev.Call == "" {
+		id, window = fmt.Sprintf("%s\x00%s\x00%d", ev.Flow, ev.Print, c.flow(agentFlow(ev.Flow)).steps), samePrint
+	}
 	if o := c.calls[id]; o != nil && (o.at.IsZero() || time.Since(o.at) < window) {
 		c.mu.Unlock()
 		<-o.done

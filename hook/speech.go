@@ -107,6 +107,20 @@ func queuedText(q *api.Queued, files []File, own string) string {
 	return marked(text, q.Holders)
 }
 
+// conflictText denies a tool that cannot stand in line. The advice of the API against a deadlock is for programs that
+// release leases: an agent releases by the end of its turn.
+func conflictText(p *api.Problem) string {
+	text := strings.TrimSuffix(p.Detail, ".")
+	if p.Code == interlock.CodeDeadlock {
+		return text + ". Finish what you can without this file and end your turn: what you hold is released then, and the " +
+			"other agents go on. Do not change the file by another way."
+	}
+	if p.Advice.Message != "" {
+		text += ": " + p.Advice.Message
+	}
+	return text + ". Work on something else first; do not change the file by another way."
+}
+
 // warning tells of a holder where the mode denies nothing.
 func warning(s *api.Skipped, files []File, own string) string {
 	text := heldBy(s.Key, files, s.Holders, s.More, own) + " Your edit may meet theirs: read the file again behind it."

@@ -16,8 +16,9 @@ type Place struct {
 	Ticket api.TicketID
 	Flow   string
 	Keys   []string
-	// Reply is the grant, once the turn has come.
+	// Reply is the grant, and Came the time of its arrival, once the turn has come.
 	Reply *Reply
+	Came  time.Time
 }
 
 // place is a ticket that the hub follows.
@@ -81,7 +82,7 @@ func (h *Hub) follow(ctx context.Context, f *place) {
 		return
 	}
 	h.mu.Lock()
-	f.Reply = reply
+	f.Reply, f.Came = reply, time.Now()
 	h.mu.Unlock()
 	if h.keep(ctx, f, reply) != nil {
 		return
