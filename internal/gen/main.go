@@ -17,6 +17,7 @@ import (
 	"github.com/interlockdev/interlock/internal/gen/schema"
 	"github.com/interlockdev/interlock/internal/gen/source"
 	"github.com/interlockdev/interlock/internal/gen/stream"
+	"github.com/interlockdev/interlock/internal/gen/typescript"
 )
 
 // emitter writes the files of one kind.
@@ -33,6 +34,7 @@ var emitters = []emitter{
 	{"openapi", openapi.Emit},
 	{"schema", schema.Emit},
 	{"stream", stream.Emit},
+	{"typescript", typescript.Emit},
 }
 
 func main() {

@@ -1,0 +1,287 @@
+import { orAborted, sleep, type Clock } from "./clock.js";
+import { InterlockError, LeaseLost, Unreachable, WaitTimeout, codesOfRestart, sessionIsGone } from "./errors.js";
+import type { Keeper, Session } from "./keeper.js";
+import type { Answer, RequestParameters, Transport } from "./transport.js";
+import { limits } from "./types.js";
+import type * as t from "./types.js";
+
+/** How long a request may wait. */
+export interface Waiting {
+  /** How long it may stand in line: 60 s if left out; 0 asks once; Infinity has no bound. */
+  waitMs?: number;
+  /** Ends the wait: the place in line is left, and a lease that was just granted is released. */
+  signal?: AbortSignal;
+  /** Is called with the place in line and the holders, whenever they are known anew. */
+  onQueued?: (ticket: t.Ticket, holders: readonly t.Holder[]) => void;
+}
+
+/** What is claimed, and how. */
+export interface LeaseOptions extends Waiting {
+  /** Why, in a few words. Others who wait read it. */
+  purpose?: string;
+  /** The mode of keys that are given as strings: exclusive if left out. */
+  mode?: t.Mode;
+  /** Takes so many permits of each key that is given as a string. */
+  permits?: number;
+  /** Takes exactly one of the keys: the first that is free. */
+  any?: boolean;
+  /** The flow: requests of one flow share their leases. Each request has its own if left out. */
+  flow?: string;
+  /** What to do about holders. preempt waits like wait, and asks them to yield. */
+  onConflict?: "wait" | "preempt";
+  /** How urgent it is, from -100 to 100. Each step counts as 10 s of waiting. */
+  priority?: number;
+  /** The claimant group that permits count for. */
+  group?: string;
+  ttlMs?: number;
+  graceMs?: number;
+  maxHoldMs?: number;
+  stallMs?: number;
+  lockDelayMs?: number;
+  /** Refuses the request at once if it would wait further back in the line. */
+  maxPosition?: number;
+  /** Brings the documents at the keys along. */
+  documents?: boolean;
+  /** The version that was read before: the lease reports later changes in its packet. */
+  asOf?: t.Decimal;
+  /** The traceparent of the caller, as W3C defines it. */
+  traceparent?: string;
+  /** Is called when the lease ends soon, or another agent asks for it. */
+  onWarning?: (advice: t.Advice, lease: t.Lease) => void;
+}
+
+/** Keys to claim: one or several, each as a string or as a claim with its own mode. */
+export type What = string | t.ClaimRequest | readonly (string | t.ClaimRequest)[] | { anyPrefix: string };
+
+/** How long a request stands in line unless the caller says otherwise. */
+export const defaultWaitMs = 60_000;
+
+/** How long an abort waits for its cleanup, which goes on in the background. */
+const cleanupMs = 2000;
+
+/** The part of a body that says how long to wait. */
+export interface WaitFields {
+  wait_ms: number;
+  on_conflict?: "wait" | "preempt" | "fail";
+  max_wait_ms?: number;
+}
+
+/** A request that may stand in line. */
+export type Ask = (wait: WaitFields, session: Session) => Waitable;
+
+type Waitable = {
+  [O in WaitingOperation]: { operation: O } & RequestParameters<O>;
+}[WaitingOperation];
+
+type WaitingOperation = "acquireLease" | "convertLease" | "arriveAtBarrier" | "resumeLease" | "declareWait";
+
+/** A grant, with the session that it was asked for in. */
+export interface Obtained {
+  granted: t.Granted;
+  session: Session;
+  sentAt: number;
+}
+
+/** Returns the claims of a request. */
+export function claimsOf(what: What, options: { mode?: t.Mode; permits?: number }): t.ClaimRequest[] {
+  const list = (Array.isArray(what) ? what : [what]) as readonly (string | t.ClaimRequest)[];
+  return list.map((one) => {
+    if (typeof one !== "string") return one;
+    const claim: t.ClaimRequest = { key: one };
+    if (options.mode !== undefined) claim.mode = options.mode;
+    if (options.permits !== undefined) claim.permits = options.permits;
+    return claim;
+  });
+}
+
+/** Returns the body of a request for a lease, without its wait. */
+export function bodyOf(what: What, options: LeaseOptions, session: Session, flow: string): t.AcquireRequest {
+  const body: t.AcquireRequest = { session: session.id, flow };
+  if (typeof what === "object" && "anyPrefix" in what) body.any_prefix = what.anyPrefix;
+  else body.claims = claimsOf(what, options);
+  const fields: Partial<t.AcquireRequest> = {
+    purpose: options.purpose,
+    any: options.any,
+    priority: options.priority,
+    group: options.group,
+    ttl_ms: options.ttlMs,
+    grace_ms: options.graceMs,
+    max_hold_ms: options.maxHoldMs,
+    stall_ms: options.stallMs,
+    lock_delay_ms: options.lockDelayMs,
+    max_position: options.maxPosition,
+    documents: options.documents,
+    as_of: options.asOf,
+  } as Partial<t.AcquireRequest>;
+  return Object.assign(body, Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
+}
+
+/** Asks once, and then stands in line with a ticket until the grant comes. */
+export class Line {
+  readonly #undoing = new Set<Promise<unknown>>();
+
+  constructor(
+    readonly transport: Transport,
+    readonly keeper: Keeper,
+    readonly clock: Clock,
+  ) {}
+
+  /**
+   * Obtains a lease. When the signal ends the wait, nothing stays behind: the ticket is left, and a
+   * lease that was granted in that moment is released, or with late "return" returned.
+   */
+  async obtain(ask: Ask, waiting: Waiting, late: "release" | "return", onConflict: "wait" | "preempt" = "wait"): Promise<Obtained> {
+    const wait = waiting.waitMs ?? defaultWaitMs;
+    const until = this.clock.now() + wait;
+    for (;;) {
+      const session = await this.keeper.session(waiting.signal);
+      try {
+        return await this.#once(ask, waiting, late, session, until, onConflict);
+      } catch (error) {
+        if (!(error instanceof InterlockError)) throw error;
+        if (sessionIsGone(error.code)) this.keeper.sessionLost(session, error);
+        const restarts = late === "release" && codesOfRestart.has(error.code);
+        if (!restarts || this.keeper.closed.aborted || (this.clock.now() >= until && wait > 0)) throw error;
+      }
+    }
+  }
+
+  async #once(
+    ask: Ask,
+    waiting: Waiting,
+    late: "release" | "return",
+    session: Session,
+    until: number,
+    onConflict: "wait" | "preempt",
+  ): Promise<Obtained> {
+    const { signal } = waiting;
+    signal?.throwIfAborted();
+    const left = until - this.clock.now();
+    const fields: WaitFields = { wait_ms: 0 };
+    if ((waiting.waitMs ?? defaultWaitMs) > 0) {
+      fields.on_conflict = onConflict;
+      if (left < limits.maxMaxWaitMs) fields.max_wait_ms = Math.max(1, Math.ceil(left));
+    } else {
+      fields.on_conflict = "fail";
+    }
+    const { operation, ...parameters } = ask(fields, session);
+    // The signal does not end the request: its answer tells what is to be undone.
+    const asking = this.transport.send(operation, parameters as RequestParameters<typeof operation>, {
+      signal: this.keeper.closed,
+    });
+    let answer: Answer<Waited>;
+    try {
+      answer = await orAborted<Answer<Waited>>(asking, signal);
+    } catch (error) {
+      if (!signal?.aborted || error !== signal.reason) throw error;
+      const undone = asking.then((a) => this.#undo(a, late, session), () => undefined);
+      const kept = await this.#shielded(undone);
+      if (kept) return kept;
+      throw error;
+    }
+    return this.#follow(answer, waiting, late, session, until);
+  }
+
+  /** Follows the ticket of an answer until it is granted. */
+  async #follow(
+    answer: Answer<Waited>,
+    waiting: Waiting,
+    late: "release" | "return",
+    session: Session,
+    until: number,
+  ): Promise<Obtained> {
+    let ticket: t.Ticket | undefined;
+    for (;;) {
+      const { data } = answer;
+      if ("lease" in data && data.outcome === "granted") {
+        return { granted: data as t.Granted, session, sentAt: answer.sentAt };
+      }
+      if (!("ticket" in data)) throw unexpected(data);
+      ticket = data.ticket;
+      try {
+        waiting.onQueued?.(ticket, data.holders);
+        const left = until - this.clock.now();
+        if (left <= -cleanupMs) throw overdue(data);
+        const wait = Math.round(Math.min(limits.maxLongPollMs, Math.max(left, 0) + 1000));
+        const signal = waiting.signal ? AbortSignal.any([waiting.signal, this.keeper.closed]) : this.keeper.closed;
+        answer = await this.transport.send(
+          "getTicket",
+          { path: { id: ticket.id }, query: { wait_ms: wait } },
+          { signal, waitMs: wait, retryForMs: Math.min(this.transport.config.retryForMs, Math.max(0, left)) },
+        );
+      } catch (error) {
+        if (error instanceof InterlockError && error.problem) throw error; // the server has ended the wait
+        if (this.keeper.closed.aborted) throw this.keeper.closed.reason;
+        const kept = await this.#shielded(this.#leave(ticket, late, session));
+        if (kept) return kept;
+        if (error instanceof Unreachable && this.clock.now() >= until) throw overdue(data);
+        throw error;
+      }
+    }
+  }
+
+  /** Gives back what an answer brought that its caller does not wait for any more. */
+  async #undo(answer: Answer<Waited>, late: "release" | "return", session: Session): Promise<Obtained | undefined> {
+    const { data } = answer;
+    if ("ticket" in data) return this.#leave(data.ticket, late, session);
+    if (!("lease" in data)) return undefined;
+    if (late === "return") return { granted: data as t.Granted, session, sentAt: answer.sentAt };
+    if (this.keeper.grants.has(data.lease.id)) return undefined; // an earlier request of the flow holds it
+    await this.transport.send("releaseLease", { path: { id: data.lease.id } }, { signal: this.keeper.closed });
+    return undefined;
+  }
+
+  /** Leaves the line. A grant that was not received is withdrawn with it. */
+  async #leave(ticket: t.Ticket, late: "release" | "return", session: Session): Promise<Obtained | undefined> {
+    const { closed } = this.keeper;
+    if (late === "return") {
+      const { data, sentAt } = await this.transport.send("getTicket", { path: { id: ticket.id } }, { signal: closed });
+      if ("lease" in data) return { granted: data, session, sentAt };
+    }
+    await this.transport.send("deleteTicket", { path: { id: ticket.id } }, { signal: closed });
+    return undefined;
+  }
+
+  /** Waits for a cleanup, at most two seconds. It goes on in the background. */
+  async #shielded<T>(work: Promise<T>): Promise<T | undefined> {
+    const quiet = work.catch(() => undefined);
+    this.#undoing.add(quiet);
+    const done = quiet.finally(() => this.#undoing.delete(quiet));
+    const limit = new AbortController();
+    try {
+      return await Promise.race([done, sleep(cleanupMs, limit.signal).then(() => undefined, () => undefined)]);
+    } finally {
+      limit.abort();
+    }
+  }
+
+  /** Waits for the cleanups. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#undoing]);
+  }
+}
+
+type Waited = t.Granted | t.Queued | t.Skipped;
+
+function unexpected(data: Waited): InterlockError {
+  return new LeaseLost({ code: "internal", message: `the server answered ${data.outcome} instead of a lease or a ticket` });
+}
+
+/** The error of a wait that its caller's clock ends, because no server did. */
+function overdue(queued: t.Queued): WaitTimeout {
+  const { holders, key, ticket } = queued;
+  return new WaitTimeout({
+    code: "wait_limit",
+    message: `the lease was not granted in time: it was ${ticket.position} of ${ticket.length} in line`,
+    problem: { ...problemless, detail: "", holders, ...(key === undefined ? {} : { key }), at: queued.at, server_time: queued.server_time },
+  });
+}
+
+const problemless = {
+  type: "about:blank",
+  title: "The maximum wait passed",
+  status: 410,
+  code: "wait_limit",
+  retryable: true,
+  advice: { action: "work_elsewhere", retry_after_ms: 0, message: "work on something else, then acquire again" },
+} as const;

@@ -1,0 +1,33 @@
+/**
+ * The client of Interlock: leases that live as long as the process that holds them, and documents
+ * that are committed by their versions.
+ *
+ * @packageDocumentation
+ */
+export { Client, type ClientOptions, type RequestOptions, type ResumeOptions } from "./client.js";
+export { Lease, type Outcome } from "./lease.js";
+export type { LeaseOptions, Waiting, What } from "./acquire.js";
+export { add, merge, put, remove, seen, text, type Commit } from "./state.js";
+export type { WatchOptions } from "./watch.js";
+export type { OperationName, RequestParameters, Sending } from "./transport.js";
+export { Clock } from "./clock.js";
+export {
+  ClientClosed,
+  Deadlock,
+  EffectTaken,
+  Exhausted,
+  Forbidden,
+  Held,
+  InterlockError,
+  InvalidRequest,
+  LeaseLost,
+  OutcomeUnknown,
+  Refused,
+  Stale,
+  TaskMoved,
+  Unreachable,
+  WaitTimeout,
+  type Reason,
+} from "./errors.js";
+export { codes, limits, operations, type CodeInfo, type Operations } from "./types.js";
+export type * as api from "./types.js";

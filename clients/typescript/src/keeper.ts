@@ -1,0 +1,358 @@
+import { orAborted, sleep, unref, type Clock } from "./clock.js";
+import { ClientClosed, InterlockError, LeaseLost, Refused, errorOf, leaseIsGone, sessionIsGone } from "./errors.js";
+import { attentiveMs, type Servers } from "./servers.js";
+import type { Transport } from "./transport.js";
+import type { Advice, Heartbeat, Lease, SessionID, Yield } from "./types.js";
+
+/** The session of a client: what its heartbeats renew. */
+export interface Session {
+  id: SessionID;
+  /** The public name. */
+  name: string;
+  ttlMs: number;
+  /** The time before the last confirmed heartbeat was sent. */
+  beatAt: number;
+}
+
+/** A lease that the server has granted. The handles of one flow for one lease share it. */
+export class Grant {
+  readonly aborting = new AbortController();
+  /** Why it is not held any more. */
+  lost: LeaseLost | undefined;
+  /** Handles that were not released. */
+  handles = 0;
+  yield: Yield | undefined;
+  warning: Advice | undefined;
+  listener: ((advice: Advice, lease: Lease) => void) | undefined;
+  #capAt = Infinity;
+
+  constructor(
+    readonly keeper: Keeper,
+    readonly session: Session,
+    public info: Lease,
+    /** The time before the request was sent that the server has confirmed it with. */
+    public confirmedAt: number,
+  ) {
+    this.update(info, confirmedAt);
+  }
+
+  /** Takes over what the server says of the lease in answer to a request that was sent at sentAt. */
+  update(info: Lease, sentAt: number): void {
+    this.info = info;
+    this.yield = info.yield ?? this.yield;
+    this.confirmedAt = Math.max(this.confirmedAt, sentAt);
+    this.#capAt = info.max_hold_in_ms === undefined ? Infinity : sentAt + info.max_hold_in_ms;
+  }
+
+  /** When it counts as lost by this machine's clock, if nothing is heard of the server. */
+  get deadline(): number {
+    const { session } = this;
+    const own = Math.max(session.beatAt, this.confirmedAt) + this.info.ttl_ms - margin(this.info.ttl_ms);
+    return Math.min(own, session.beatAt + session.ttlMs - margin(session.ttlMs), this.#capAt);
+  }
+
+  /** Reports the loss to the holder, once. */
+  lose(why: LeaseLost): void {
+    if (this.lost) return;
+    this.lost = why;
+    this.keeper.forget(this);
+    this.aborting.abort(why);
+  }
+}
+
+/** How much earlier than the server a client counts a lease as lost. */
+export function margin(ttlMs: number): number {
+  return Math.max(100, ttlMs / 20);
+}
+
+/** Makes the loss of a lease out of the server's refusal, or of what a heartbeat reports. */
+export function lossOf(error: InterlockError): LeaseLost {
+  if (error instanceof LeaseLost) return error;
+  return new LeaseLost({
+    code: error.code,
+    message: error.message,
+    advice: { action: "stop", retry_after_ms: error.retryAfterMs, message: error.nextStep },
+    ...(error.problem ? { problem: error.problem } : {}),
+  });
+}
+
+/** Settings of a keeper. */
+export interface KeeperConfig {
+  transport: Transport;
+  servers: Servers;
+  clock: Clock;
+  agent: string;
+  sessionTTLMs: number;
+}
+
+/** Keeps the leases of a client alive: one session, one timer, however many leases there are. */
+export class Keeper {
+  readonly grants = new Map<string, Grant>();
+  #session: Session | undefined;
+  #opening: Promise<Session> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #beating: Promise<void> | undefined;
+  #nextBeat = Infinity;
+  #failures = 0;
+  #slept = 0;
+  /** Whether a heartbeat may have reported losses that did not arrive. */
+  #unsure = false;
+  #coming = new Map<object, number>();
+  readonly #closing = new AbortController();
+
+  constructor(readonly config: KeeperConfig) {}
+
+  /** Ends when the client is closed. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** The shortest ttl that is kept alive, for the share of an attempt. */
+  get shortestMs(): number {
+    let shortest = this.#session?.ttlMs ?? this.config.sessionTTLMs;
+    for (const g of this.grants.values()) shortest = Math.min(shortest, g.info.ttl_ms);
+    for (const ttl of this.#coming.values()) shortest = Math.min(shortest, ttl);
+    return shortest;
+  }
+
+  /** Returns the session, and opens it first if there is none. */
+  session(signal?: AbortSignal): Promise<Session> {
+    if (this.#closing.signal.aborted) return Promise.reject(this.#closing.signal.reason);
+    if (this.#session) return Promise.resolve(this.#session);
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return orAborted(this.#opening, signal);
+  }
+
+  async #open(): Promise<Session> {
+    const { transport, agent, sessionTTLMs } = this.config;
+    const body = { agent, ttl_ms: sessionTTLMs };
+    const answer = await transport.send("createSession", { body }, { signal: this.#closing.signal });
+    const { id, name, ttl_ms } = answer.data.session;
+    this.#session = { id, name, ttlMs: ttl_ms, beatAt: answer.sentAt };
+    this.#planBeat();
+    return this.#session;
+  }
+
+  /** Heartbeats come often enough for a lease of this ttl that is being asked for. */
+  expect(ttlMs: number | undefined): () => void {
+    if (ttlMs === undefined) return () => {};
+    const token = {};
+    this.#coming.set(token, ttlMs);
+    this.#planBeat();
+    return () => this.#coming.delete(token);
+  }
+
+  /** Takes a granted lease over. */
+  async adopt(session: Session, info: Lease, sentAt: number): Promise<Grant> {
+    const known = this.grants.get(info.id);
+    if (known) {
+      known.update(info, sentAt);
+      return known;
+    }
+    const grant = new Grant(this, session, info, sentAt);
+    this.grants.set(info.id, grant);
+    if (grant.deadline - this.config.clock.now() < info.ttl_ms / 2) await this.#confirm(grant);
+    this.#planBeat();
+    return grant;
+  }
+
+  /** Renews a lease whose grant has been on its way for long. */
+  async #confirm(grant: Grant): Promise<void> {
+    try {
+      const path = { id: grant.info.id };
+      const answer = await this.config.transport.send("renewLease", { path, body: {} }, { signal: this.#closing.signal });
+      grant.update(answer.data.lease, answer.sentAt);
+    } catch (error) {
+      if (error instanceof InterlockError && leaseIsGone(error.code)) grant.lose(lossOf(error));
+      this.grants.delete(grant.info.id);
+      throw error;
+    }
+  }
+
+  forget(grant: Grant): void {
+    if (this.grants.get(grant.info.id) === grant) this.grants.delete(grant.info.id);
+  }
+
+  /** Takes note that the session is gone, with all its leases. */
+  sessionLost(session: Session, error: InterlockError): void {
+    if (this.#session === session) this.#session = undefined;
+    for (const g of [...this.grants.values()]) {
+      if (g.session === session) g.lose(lossOf(error));
+    }
+  }
+
+  /** When the next heartbeat is due: after a third of the shortest ttl or somewhat less. */
+  #planBeat(): void {
+    const shortest = this.config.servers.several ? Math.min(this.shortestMs, attentiveMs) : this.shortestMs;
+    const third = shortest / 3;
+    const from = this.#session ? this.#session.beatAt : this.config.clock.now();
+    this.#nextBeat = Math.min(this.#nextBeat, from + third - (Math.random() * third) / 5);
+    this.#schedule();
+  }
+
+  /** Sets the timer: at least once a second while there is something to lose, as timers stand still in sleep. */
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    if (!this.#session || this.#closing.signal.aborted) return;
+    let next = this.#beating ? Infinity : this.#nextBeat;
+    for (const g of this.grants.values()) next = Math.min(next, g.deadline);
+    const now = this.config.clock.now();
+    const most = this.grants.size > 0 ? 1000 : 60_000;
+    this.#timer = setTimeout(() => this.#tick(), Math.max(1, Math.min(next - now, most)));
+    unref(this.#timer);
+  }
+
+  #tick(): void {
+    const { clock } = this.config;
+    const now = clock.now();
+    const woke = clock.slept > this.#slept; // the wall clock may only have been set: the server knows
+    this.#slept = clock.slept;
+    if (woke) {
+      this.#beat();
+    } else if (!this.#checking) {
+      this.#drop(now);
+      if (now >= this.#nextBeat) this.#beat();
+    }
+    this.#schedule();
+  }
+
+  /** Whether a heartbeat after a sleep is on its way, which decides what is lost. */
+  #checking = false;
+
+  /** Gives up the leases that are over by this machine's clock. */
+  #drop(now: number): void {
+    for (const g of [...this.grants.values()]) {
+      if (now < g.deadline) continue;
+      g.lose(expired(g, now));
+      const path = { id: g.info.id };
+      // The server may still count it as held. If it does not answer, the ttl frees the key.
+      this.config.transport.send("releaseLease", { path }, { signal: this.#closing.signal, retryForMs: 0 }).catch(() => {});
+    }
+  }
+
+  #beat(): void {
+    if (this.#beating || !this.#session) return;
+    const woke = this.config.clock.now() >= Math.min(...[...this.grants.values()].map((g) => g.deadline));
+    this.#checking = woke;
+    this.#beating = this.#heartbeat(this.#session).finally(() => {
+      this.#beating = undefined;
+      this.#checking = false;
+      this.#drop(this.config.clock.now());
+      this.#schedule();
+    });
+  }
+
+  /** Sends one heartbeat. */
+  async #heartbeat(session: Session): Promise<void> {
+    const { transport, clock, servers } = this.config;
+    const sending = { signal: this.#closing.signal, retryForMs: 0, attemptMs: Math.min(10_000, this.#shareMs()) };
+    try {
+      const answer = await transport.send("heartbeatSession", { path: { id: session.id }, body: {} }, sending);
+      session.beatAt = answer.sentAt;
+      this.#failures = 0;
+      this.#nextBeat = Infinity;
+      this.#planBeat();
+      this.#report(answer.data);
+      if (this.#unsure) {
+        this.#unsure = false;
+        await this.#verify(session);
+      }
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      if (error instanceof InterlockError && sessionIsGone(error.code)) {
+        this.sessionLost(session, error);
+        return;
+      }
+      this.#unsure = true;
+      this.#failures++;
+      const refused = error instanceof Refused ? error.retryAfterMs : 0;
+      this.#nextBeat = clock.now() + Math.max(refused, Math.min(servers.pause(this.#failures, 0), session.ttlMs / 10));
+    }
+  }
+
+  /** The share of the ttl that one attempt may use, so that a silent server costs no lease. */
+  #shareMs(): number {
+    return Math.max(200, this.shortestMs / 4);
+  }
+
+  #report(beat: Heartbeat): void {
+    for (const { lease, code, detail, advice } of beat.losses) {
+      const g = this.grants.get(lease.id);
+      if (!g) continue;
+      g.info = lease;
+      g.lose(lossOf(errorOf({ code, message: detail, advice })));
+    }
+    for (const { lease, advice } of beat.warnings) {
+      const g = this.grants.get(lease.id);
+      if (!g) continue;
+      g.update(lease, g.confirmedAt);
+      g.warning = advice;
+      g.listener?.(advice, lease);
+    }
+  }
+
+  /** Asks after each lease: the answer to an earlier heartbeat, which may have had losses, did not arrive. */
+  async #verify(session: Session): Promise<void> {
+    for (const g of [...this.grants.values()]) {
+      if (g.session !== session) continue;
+      await this.verify(g).catch(() => {
+        this.#unsure = true;
+      });
+    }
+  }
+
+  /** Asks the server whether a lease is held. */
+  async verify(g: Grant): Promise<void> {
+    try {
+      const sending = { signal: this.#closing.signal, retryForMs: 0 };
+      const answer = await this.config.transport.send("getLease", { path: { id: g.info.id } }, sending);
+      g.update(answer.data.lease, g.confirmedAt);
+    } catch (error) {
+      if (!(error instanceof InterlockError) || !leaseIsGone(error.code)) throw error;
+      g.lose(lossOf(error));
+    }
+  }
+
+  /** Ends the session, which releases its leases and leaves all lines. */
+  async close(): Promise<void> {
+    const session = this.#session;
+    clearTimeout(this.#timer);
+    this.#closing.abort(new ClientClosed());
+    for (const g of [...this.grants.values()]) g.lose(lossOf(new ClientClosed()));
+    const opening = this.#opening;
+    this.#session = undefined;
+    await Promise.allSettled([this.#beating, opening]);
+    if (!session) return;
+    try {
+      const sending = { retryForMs: Math.min(5000, session.ttlMs) };
+      await this.config.transport.send("deleteSession", { path: { id: session.id } }, sending);
+    } catch (error) {
+      if (!(error instanceof InterlockError)) throw error; // else its ttl ends it
+    }
+  }
+
+  /** Waits like sleep, and ends with the client. */
+  pause(ms: number, signal?: AbortSignal): Promise<void> {
+    return sleep(ms, signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal);
+  }
+}
+
+/** The loss of a lease by this machine's clock. */
+export function expired(g: Grant, now: number): LeaseLost {
+  const key = g.info.claims[0]?.key ?? "";
+  const silent = Math.round(now - Math.max(g.session.beatAt, g.confirmedAt));
+  const capped = silent < g.info.ttl_ms - margin(g.info.ttl_ms);
+  return new LeaseLost({
+    code: "expired",
+    message: capped
+      ? `the lease on ${key} reached its max_hold`
+      : `the lease on ${key} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
+    advice: {
+      action: "re_read",
+      retry_after_ms: 0,
+      message: "write nothing more under it; acquire again and read again",
+    },
+  });
+}

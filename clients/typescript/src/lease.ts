@@ -1,0 +1,276 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import type { Ask, Waiting } from "./acquire.js";
+import type { Client } from "./client.js";
+import type { Commit } from "./state.js";
+import { ClientClosed, InterlockError, LeaseLost, leaseIsGone } from "./errors.js";
+import { Grant, expired, lossOf } from "./keeper.js";
+import type * as t from "./types.js";
+
+/** A report to the next holders. */
+export interface Outcome {
+  /** The holder's word for how it went, such as "done". */
+  outcome?: string;
+  /** What was changed, for the next holder. */
+  note?: string;
+}
+
+/**
+ * A handle of a granted lease. Several handles of one flow may stand for the same lease, which the
+ * last release frees.
+ */
+export class Lease implements AsyncDisposable {
+  readonly #client: Client;
+  readonly #grant: Grant;
+  #granted: t.Granted;
+  readonly #own = new AbortController();
+  readonly #flow: string;
+  #releasing: Promise<void> | undefined;
+  #reported = false;
+
+  /** @internal */
+  constructor(client: Client, grant: Grant, granted: t.Granted, flow: string) {
+    this.#client = client;
+    this.#grant = grant;
+    this.#granted = granted;
+    this.#flow = flow;
+    grant.handles++;
+    const { signal } = grant.aborting;
+    const end = () => this.#own.abort(signal.reason);
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true, signal: this.#own.signal });
+  }
+
+  /** The lease's id: a secret of its holder. */
+  get id(): t.LeaseID {
+    return this.#grant.info.id;
+  }
+
+  /** The number to pass along wherever the agent writes. convert, arrive and resume change it. */
+  get fence(): t.Decimal {
+    return this.#grant.info.fence;
+  }
+
+  get claims(): readonly t.Claim[] {
+    return this.#grant.info.claims;
+  }
+
+  get keys(): readonly t.Key[] {
+    return this.claims.map((c) => c.key);
+  }
+
+  /** The first key: of a request for any one, the one that it got. */
+  get key(): t.Key {
+    return this.claims[0]?.key ?? "";
+  }
+
+  /** The flow that holds it. A request of the same flow is granted the same key again. */
+  get flow(): string {
+    return this.#flow;
+  }
+
+  /** Whether another holder may have written since: read again before you decide. */
+  get changed(): boolean {
+    return this.#granted.changed;
+  }
+
+  /** The notes of earlier holders: other agents' texts, never instructions. */
+  get notes(): readonly t.Note[] {
+    return this.#granted.notes;
+  }
+
+  /** The documents at the keys that changed meanwhile; its message is ready for a prompt. */
+  get packet(): t.Packet | undefined {
+    return this.#granted.packet;
+  }
+
+  /** The documents at the keys, if they were asked for. */
+  get documents(): readonly t.Document[] {
+    return this.#granted.documents ?? [];
+  }
+
+  /** The server's remarks, such as that a key is spelled almost like another one. */
+  get warnings(): readonly string[] {
+    return this.#granted.warnings ?? [];
+  }
+
+  /** A person's answer to the question of the last parking. */
+  get decision(): t.Decision | undefined {
+    return this.#grant.info.decision;
+  }
+
+  /** The last request of another agent to yield. Its purpose is that agent's text. */
+  get yield(): t.Yield | undefined {
+    return this.#grant.yield;
+  }
+
+  /** What the server warned of last: the lease ends soon, or another agent asks for it. */
+  get warning(): t.Advice | undefined {
+    return this.#grant.warning;
+  }
+
+  /** The lease as the server showed it last. */
+  get info(): Readonly<t.Lease> {
+    return this.#grant.info;
+  }
+
+  /** How long it lives on if nothing more is heard of the server. */
+  get leftMs(): number {
+    return this.held ? Math.max(0, this.#grant.deadline - this.#client.clock.now()) : 0;
+  }
+
+  /** Aborts when the lease is lost or released, with a LeaseLost as its reason. */
+  get signal(): AbortSignal {
+    return this.#own.signal;
+  }
+
+  /** Whether it is held, as far as this client can tell. */
+  get held(): boolean {
+    return this.#loss() === undefined;
+  }
+
+  /** Throws the LeaseLost with the reason if it is not held any more. It sends no request. */
+  check(): void {
+    const lost = this.#loss();
+    if (lost) {
+      this.#reported = true;
+      throw lost;
+    }
+  }
+
+  #loss(): LeaseLost | undefined {
+    if (this.#own.signal.aborted) return this.#own.signal.reason as LeaseLost;
+    if (this.#grant.lost) return this.#grant.lost;
+    const now = this.#client.clock.now();
+    return now >= this.#grant.deadline ? expired(this.#grant, now) : undefined;
+  }
+
+  /**
+   * Frees the lease, and reports to the next holders. Further calls return the result of the first.
+   * It rejects with LeaseLost if the lease was already gone.
+   */
+  release(report: Outcome = {}): Promise<void> {
+    this.#releasing ??= this.#release(report);
+    return this.#releasing;
+  }
+
+  async #release(report: Outcome): Promise<void> {
+    const grant = this.#grant;
+    grant.handles--;
+    if (grant.lost) throw grant.lost;
+    this.#own.abort(
+      new LeaseLost({
+        code: "released",
+        message: `the lease on ${this.key} was released`,
+        advice: { action: "stop", retry_after_ms: 0, message: "acquire again if there is more to do" },
+      }),
+    );
+    if (grant.handles > 0) return;
+    grant.keeper.forget(grant);
+    const body: t.ReleaseRequest = {};
+    if (report.outcome !== undefined) body.outcome = report.outcome;
+    if (report.note !== undefined) body.note = report.note;
+    const left = Math.max(0, grant.deadline - this.#client.clock.now());
+    try {
+      await this.#client.request("releaseLease", { path: { id: this.id }, body }, { retryForMs: left });
+    } catch (error) {
+      if (error instanceof InterlockError && leaseIsGone(error.code)) throw lossOf(error);
+      throw error;
+    }
+  }
+
+  /**
+   * Releases the lease. It throws only LeaseLost, if the lease was lost and check has not said so:
+   * if no server can be reached, the ttl frees the keys.
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.release();
+    } catch (error) {
+      if (!(error instanceof LeaseLost)) {
+        if (error instanceof InterlockError) return;
+        throw error;
+      }
+      if (error.code === "released" || this.#reported || this.#grant.lost?.cause instanceof ClientClosed) return;
+      this.#reported = true;
+      throw error;
+    }
+  }
+
+  /** Renews the lease by itself, changes its ttl from now on, or reports progress to those who wait. */
+  async renew(change: { ttlMs?: number; progress?: t.Progress } = {}): Promise<void> {
+    const body: t.RenewRequest = {};
+    if (change.ttlMs !== undefined) body.ttl_ms = change.ttlMs;
+    if (change.progress !== undefined) body.progress = change.progress;
+    const { data, sentAt } = await this.#ask("renewLease", { path: { id: this.id }, body });
+    this.#grant.update(data.lease, sentAt);
+  }
+
+  /** Replaces the claims: more, fewer, or in another mode. Waits like a request. */
+  async convert(claims: t.ClaimRequest[], waiting: Waiting = {}): Promise<void> {
+    await this.#change((wait) => ({ operation: "convertLease", path: { id: this.id }, body: { claims, ...wait } }), waiting);
+  }
+
+  /** Arrives at its barrier again, and waits for the other parties. */
+  async arrive(waiting: Waiting = {}): Promise<void> {
+    await this.#change(({ on_conflict: _, ...body }) => ({ operation: "arriveAtBarrier", path: { id: this.id }, body }), waiting);
+  }
+
+  async #change(ask: Ask, waiting: Waiting): Promise<void> {
+    this.check();
+    const { granted, sentAt } = await this.#guard(() => this.#client.line.obtain(ask, waiting, "return"));
+    this.#granted = granted;
+    this.#grant.update(granted.lease, sentAt);
+  }
+
+  /** Commits documents under this lease. */
+  commit(commit: Commit): Promise<t.Committed> {
+    this.check();
+    const leases = [...(commit.leases ?? []), this];
+    return this.#guard(() => this.#client.commit({ flow: this.flow, ...commit, leases }));
+  }
+
+  /**
+   * Parks the lease until a person has answered, or until forMs has passed: it needs no heartbeat.
+   * The handle ends; Client.resume makes a new one out of the id that this returns.
+   */
+  async park(parking: { keys?: "keep" | "free"; forMs?: number; reason?: string } = {}): Promise<t.LeaseID> {
+    this.check();
+    const body: t.ParkRequest = {};
+    if (parking.keys !== undefined) body.keys = parking.keys;
+    if (parking.forMs !== undefined) body.for_ms = parking.forMs;
+    if (parking.reason !== undefined) body.reason = parking.reason;
+    await this.#ask("parkLease", { path: { id: this.id }, body });
+    const { id } = this;
+    this.#releasing = Promise.resolve();
+    this.#grant.lose(
+      new LeaseLost({
+        code: "parked",
+        message: `the lease on ${this.key} was parked`,
+        advice: { action: "stop", retry_after_ms: 0, message: "resume it when the answer is there" },
+      }),
+    );
+    return id;
+  }
+
+  #ask: Client["answer"] = (operation, parameters, options) =>
+    this.#guard(() => this.#client.answer(operation, parameters, options));
+
+  /** Takes note of a refusal that says that the lease is gone. */
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof InterlockError && error.problem && leaseIsGone(error.code)) {
+        const lost = lossOf(error);
+        this.#grant.lose(lost);
+        throw lost;
+      }
+      throw error;
+    }
+  }
+
+  /** @internal */
+  onWarning(listener: ((advice: t.Advice, lease: t.Lease) => void) | undefined): void {
+    this.#grant.listener = listener ?? this.#grant.listener;
+  }
+}

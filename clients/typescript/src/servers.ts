@@ -1,0 +1,69 @@
+import { backoff } from "./clock.js";
+
+/** With several servers, signs of life are timed as if the ttl were at most this long. */
+export const attentiveMs = 6000;
+
+/** The servers of a cluster, in the order in which they are tried. It stays with the one that answered last. */
+export class Servers {
+  readonly #urls: string[];
+  #current = 0;
+  #leaving: AbortController[];
+
+  constructor(urls: string | readonly string[]) {
+    const list = (typeof urls === "string" ? urls.split(",") : [...urls]).map((u) => u.trim()).filter((u) => u !== "");
+    if (list.length === 0) throw new TypeError("no URL of a server: pass url, such as http://127.0.0.1:7420");
+    this.#urls = list.map((url) => {
+      const parsed = new URL(url.includes("://") ? url : `http://${url}`);
+      if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
+        throw new TypeError(`${url} is no address of HTTP: use http:// or https://`);
+      }
+      return parsed.origin + parsed.pathname.replace(/\/+$/, "");
+    });
+    this.#leaving = this.#urls.map(() => new AbortController());
+  }
+
+  get several(): boolean {
+    return this.#urls.length > 1;
+  }
+
+  get count(): number {
+    return this.#urls.length;
+  }
+
+  /** The index of the server to use. */
+  get current(): number {
+    return this.#current;
+  }
+
+  url(index: number): string {
+    return this.#urls[index] ?? "";
+  }
+
+  /** Ends when the server is left for another one. */
+  leaving(index: number): AbortSignal | undefined {
+    return this.several ? this.#leaving[index]?.signal : undefined;
+  }
+
+  /** Takes note that a server did not answer, or is not the active one: the next one is tried. */
+  failed(index: number): void {
+    if (!this.several || this.#current !== index) return;
+    this.#current = (index + 1) % this.#urls.length;
+    this.#leaving[index]?.abort(new Error(`${this.url(index)} was left for another server`));
+    this.#leaving[index] = new AbortController();
+  }
+
+  /** Goes to the active server that a standby named. Only an address of the list is followed. */
+  follow(url: string | undefined): boolean {
+    if (!url) return false;
+    const index = this.#urls.indexOf(url.replace(/\/+$/, ""));
+    if (index >= 0) this.#current = index;
+    return index >= 0;
+  }
+
+  /** The pause between two rounds over all servers: a standby takes over within seconds. */
+  pause(tries: number, estimate: number): number {
+    if (!this.several) return backoff(tries, estimate, 5000);
+    const round = Math.floor(tries / this.#urls.length);
+    return tries % this.#urls.length === 0 ? Math.random() * Math.min(1000, 100 * 2 ** Math.min(round, 8)) : 0;
+  }
+}

@@ -1,0 +1,110 @@
+import { orAborted, sleep } from "./clock.js";
+import { InterlockError, Unreachable, errorOf, refusal } from "./errors.js";
+import { parse } from "./json.js";
+import { problemOf, type Transport } from "./transport.js";
+import type { Decimal, Key, KeepAlive, StreamEnd, Written } from "./types.js";
+
+/** What a watch follows. */
+export interface WatchOptions {
+  key?: Key;
+  prefix?: string;
+  /** The index of the journal to begin at; from now on if left out. */
+  from?: Decimal;
+  /** Whether the writes come with their values: yes if left out. */
+  values?: boolean;
+  signal?: AbortSignal;
+}
+
+/** How long a stream may be silent: the server sends a sign of life more often. */
+const silentMs = 60_000;
+
+/** The ends of a stream after which another server, or the same one later, goes on with it. */
+const resumable: ReadonlySet<string> = new Set(["shutting_down", "not_owner", "overloaded", "too_many_streams"]);
+
+/** Follows writes, across broken connections and changes of the server, until the signal ends it. */
+export async function* watch(transport: Transport, closed: AbortSignal, options: WatchOptions): AsyncGenerator<Written> {
+  const { servers, retryForMs, clock } = transport.config;
+  const outer = options.signal ? AbortSignal.any([options.signal, closed]) : closed;
+  let last: Decimal | undefined;
+  let failedAt = -1;
+  for (let tries = 0; ; tries++) {
+    outer.throwIfAborted();
+    const query: Record<string, unknown> = { values: options.values === false ? "false" : "true" };
+    if (options.key !== undefined) query.key = options.key;
+    if (options.prefix !== undefined) query.prefix = options.prefix;
+    if (last === undefined && options.from !== undefined) query.from = options.from;
+    const header = last === undefined ? {} : { "Last-Event-ID": last };
+    const index = servers.current;
+    const stop = new AbortController();
+    const signal = AbortSignal.any([outer, stop.signal]);
+    let cause: unknown;
+    try {
+      const response = await transport.open("watchState", { query, header }, undefined, index, signal);
+      if (!response.ok || !response.body) {
+        const problem = problemOf(await response.text());
+        const error = problem ? refusal(problem) : new Error(`the server answered ${response.status}`);
+        if (problem?.code === "not_owner" && servers.follow(problem.active?.http)) continue;
+        if (problem && !resumable.has(problem.code)) throw error;
+        throw new Interruption(error);
+      }
+      for await (const line of lines(response.body, silentMs, signal)) {
+        tries = 0;
+        failedAt = -1;
+        const event = parse(line) as Written | KeepAlive | StreamEnd;
+        if (!("event" in event)) {
+          yield event;
+          last = event.index;
+        } else if ("code" in event) {
+          const error = errorOf({ code: event.code, message: event.detail, advice: event.advice });
+          if (!resumable.has(event.code)) throw error;
+          throw new Interruption(error);
+        } else {
+          last = event.index;
+        }
+      }
+      cause = new Error("the stream ended");
+    } catch (error) {
+      outer.throwIfAborted();
+      if (error instanceof InterlockError) throw error;
+      cause = error instanceof Interruption ? error.cause : error;
+    } finally {
+      stop.abort();
+    }
+    servers.failed(index);
+    if (failedAt < 0) failedAt = clock.now();
+    const pause = servers.pause(tries + 1, 0);
+    if (clock.now() + pause - failedAt >= retryForMs) {
+      if (cause instanceof InterlockError) throw cause;
+      throw new Unreachable({ code: "unreachable", message: `no server answered: ${String(cause)}`, cause });
+    }
+    await sleep(pause, outer);
+  }
+}
+
+/** The end of a stream that goes on elsewhere. */
+class Interruption extends Error {
+  constructor(cause: unknown) {
+    super("the stream was interrupted", { cause });
+  }
+}
+
+/** Reads a stream line by line. It throws when the stream is silent for too long. */
+async function* lines(stream: ReadableStream<Uint8Array>, silent: number, signal: AbortSignal): AsyncGenerator<string> {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const quiet = AbortSignal.timeout(silent);
+      const { done, value } = await orAborted(reader.read(), AbortSignal.any([quiet, signal]));
+      if (done) return;
+      const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
+      rest = parts.pop() ?? "";
+      for (const part of parts) {
+        if (part.trim() !== "") yield part;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
