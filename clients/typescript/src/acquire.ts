@@ -1,7 +1,16 @@
-import { orAborted, sleep, type Clock } from "./clock.js";
-import { InterlockError, LeaseLost, Unreachable, WaitTimeout, codesOfRestart, sessionIsGone } from "./errors.js";
+import type { Clock } from "./clock.js";
+import {
+  InterlockError,
+  LeaseLost,
+  OutcomeUnknown,
+  Unreachable,
+  WaitTimeout,
+  codesOfRestart,
+  sessionIsGone,
+} from "./errors.js";
 import type { Keeper, Session } from "./keeper.js";
-import type { Answer, RequestParameters, Transport } from "./transport.js";
+import { linked, orAborted, sleep, type Signal } from "./stop.js";
+import type { Answer, RequestParameters, Sending, Transport } from "./transport.js";
 import { limits } from "./types.js";
 import type * as t from "./types.js";
 
@@ -10,7 +19,7 @@ export interface Waiting {
   /** How long it may stand in line: 60 s if left out; 0 asks once; Infinity has no bound. */
   waitMs?: number;
   /** Ends the wait: the place in line is left, and a lease that was just granted is released. */
-  signal?: AbortSignal;
+  signal?: Signal;
   /** Is called with the place in line and the holders, whenever they are known anew. */
   onQueued?: (ticket: t.Ticket, holders: readonly t.Holder[]) => void;
 }
@@ -53,13 +62,13 @@ export interface LeaseOptions extends Waiting {
 /** Keys to claim: one or several, each as a string or as a claim with its own mode. */
 export type What = string | t.ClaimRequest | readonly (string | t.ClaimRequest)[] | { anyPrefix: string };
 
-/** How long a request stands in line unless the caller says otherwise. */
+/** How long a request stands in line if the caller does not choose. */
 export const defaultWaitMs = 60_000;
 
 /** How long an abort waits for its cleanup, which goes on in the background. */
 const cleanupMs = 2000;
 
-/** The part of a body that says how long to wait. */
+/** The part of a body about the wait. */
 export interface WaitFields {
   wait_ms: number;
   on_conflict?: "wait" | "preempt" | "fail";
@@ -113,7 +122,10 @@ export function bodyOf(what: What, options: LeaseOptions, session: Session, flow
     documents: options.documents,
     as_of: options.asOf,
   } as Partial<t.AcquireRequest>;
-  return Object.assign(body, Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
+  return Object.assign(
+    body,
+    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)),
+  );
 }
 
 /** Asks once, and then stands in line with a ticket until the grant comes. */
@@ -130,9 +142,15 @@ export class Line {
    * Obtains a lease. When the signal ends the wait, nothing stays behind: the ticket is left, and a
    * lease that was granted in that moment is released, or with late "return" returned.
    */
-  async obtain(ask: Ask, waiting: Waiting, late: "release" | "return", onConflict: "wait" | "preempt" = "wait"): Promise<Obtained> {
+  async obtain(
+    ask: Ask,
+    waiting: Waiting,
+    late: "release" | "return",
+    onConflict: "wait" | "preempt" = "wait",
+  ): Promise<Obtained> {
     const wait = waiting.waitMs ?? defaultWaitMs;
     const until = this.clock.now() + wait;
+    waiting.signal?.throwIfAborted();
     for (;;) {
       const session = await this.keeper.session(waiting.signal);
       try {
@@ -165,18 +183,26 @@ export class Line {
       fields.on_conflict = "fail";
     }
     const { operation, ...parameters } = ask(fields, session);
+    const idempotencyKey = crypto.randomUUID();
+    const send = (retryForMs?: number): Promise<Answer<Waited>> =>
+      this.transport.send(operation, parameters as RequestParameters<typeof operation>, {
+        signal: this.keeper.closed,
+        idempotencyKey,
+        retryForMs,
+      });
     // The signal does not end the request: its answer tells what is to be undone.
-    const asking = this.transport.send(operation, parameters as RequestParameters<typeof operation>, {
-      signal: this.keeper.closed,
-    });
+    const asking = send();
     let answer: Answer<Waited>;
     try {
-      answer = await orAborted<Answer<Waited>>(asking, signal);
+      answer = await orAborted(asking, signal);
     } catch (error) {
-      if (!signal?.aborted || error !== signal.reason) throw error;
-      const undone = asking.then((a) => this.#undo(a, late, session), () => undefined);
-      const kept = await this.#shielded(undone);
-      if (kept) return kept;
+      if (signal?.aborted && error === signal.reason) {
+        const undone = asking.catch(() => send(Infinity)).then((a) => this.#undo(a, late, session));
+        const kept = await this.#shielded(undone);
+        if (kept) return kept;
+      } else if (error instanceof OutcomeUnknown) {
+        this.#background(send(Infinity).then((a) => this.#undo(a, "release", session)));
+      }
       throw error;
     }
     return this.#follow(answer, waiting, late, session, until);
@@ -203,12 +229,15 @@ export class Line {
         const left = until - this.clock.now();
         if (left <= -cleanupMs) throw overdue(data);
         const wait = Math.round(Math.min(limits.maxLongPollMs, Math.max(left, 0) + 1000));
-        const signal = waiting.signal ? AbortSignal.any([waiting.signal, this.keeper.closed]) : this.keeper.closed;
-        answer = await this.transport.send(
-          "getTicket",
-          { path: { id: ticket.id }, query: { wait_ms: wait } },
-          { signal, waitMs: wait, retryForMs: Math.min(this.transport.config.retryForMs, Math.max(0, left)) },
-        );
+        const retryForMs = Math.min(this.transport.config.retryForMs, Math.max(0, left));
+        const { signal, end } = linked([waiting.signal, this.keeper.closed]);
+        answer = await this.transport
+          .send(
+            "getTicket",
+            { path: { id: ticket.id }, query: { wait_ms: wait } },
+            { signal, waitMs: wait, retryForMs },
+          )
+          .finally(end);
       } catch (error) {
         if (error instanceof InterlockError && error.problem) throw error; // the server has ended the wait
         if (this.keeper.closed.aborted) throw this.keeper.closed.reason;
@@ -220,42 +249,64 @@ export class Line {
     }
   }
 
-  /** Gives back what an answer brought that its caller does not wait for any more. */
-  async #undo(answer: Answer<Waited>, late: "release" | "return", session: Session): Promise<Obtained | undefined> {
+  /** Returns what an answer brought that its caller does not wait for any more. */
+  async #undo(
+    answer: Answer<Waited>,
+    late: "release" | "return",
+    session: Session,
+  ): Promise<Obtained | undefined> {
     const { data } = answer;
     if ("ticket" in data) return this.#leave(data.ticket, late, session);
     if (!("lease" in data)) return undefined;
     if (late === "return") return { granted: data as t.Granted, session, sentAt: answer.sentAt };
     if (this.keeper.grants.has(data.lease.id)) return undefined; // an earlier request of the flow holds it
-    await this.transport.send("releaseLease", { path: { id: data.lease.id } }, { signal: this.keeper.closed });
+    await this.transport.send("releaseLease", { path: { id: data.lease.id } }, this.#insisting);
     return undefined;
   }
 
   /** Leaves the line. A grant that was not received is withdrawn with it. */
-  async #leave(ticket: t.Ticket, late: "release" | "return", session: Session): Promise<Obtained | undefined> {
-    const { closed } = this.keeper;
+  async #leave(
+    ticket: t.Ticket,
+    late: "release" | "return",
+    session: Session,
+  ): Promise<Obtained | undefined> {
+    const path = { id: ticket.id };
     if (late === "return") {
-      const { data, sentAt } = await this.transport.send("getTicket", { path: { id: ticket.id } }, { signal: closed });
+      const { data, sentAt } = await this.transport.send("getTicket", { path }, this.#insisting);
       if ("lease" in data) return { granted: data, session, sentAt };
     }
-    await this.transport.send("deleteTicket", { path: { id: ticket.id } }, { signal: closed });
+    await this.transport.send("deleteTicket", { path }, this.#insisting);
     return undefined;
+  }
+
+  /** A cleanup goes on until a server has answered, or the client is closed, which ends all. */
+  get #insisting(): Sending {
+    return { signal: this.keeper.closed, retryForMs: Infinity };
+  }
+
+  #background<T>(work: Promise<T>): Promise<T | undefined> {
+    const quiet = work.catch(() => undefined);
+    this.#undoing.add(quiet);
+    return quiet.finally(() => this.#undoing.delete(quiet));
   }
 
   /** Waits for a cleanup, at most two seconds. It goes on in the background. */
   async #shielded<T>(work: Promise<T>): Promise<T | undefined> {
-    const quiet = work.catch(() => undefined);
-    this.#undoing.add(quiet);
-    const done = quiet.finally(() => this.#undoing.delete(quiet));
     const limit = new AbortController();
     try {
-      return await Promise.race([done, sleep(cleanupMs, limit.signal).then(() => undefined, () => undefined)]);
+      return await Promise.race([
+        this.#background(work),
+        sleep(cleanupMs, limit.signal).then(
+          () => undefined,
+          () => undefined,
+        ),
+      ]);
     } finally {
       limit.abort();
     }
   }
 
-  /** Waits for the cleanups. */
+  /** Waits for the cleanups that go on in the background. */
   async settled(): Promise<void> {
     await Promise.allSettled([...this.#undoing]);
   }
@@ -264,7 +315,10 @@ export class Line {
 type Waited = t.Granted | t.Queued | t.Skipped;
 
 function unexpected(data: Waited): InterlockError {
-  return new LeaseLost({ code: "internal", message: `the server answered ${data.outcome} instead of a lease or a ticket` });
+  return new LeaseLost({
+    code: "internal",
+    message: `the server answered ${data.outcome} instead of a lease or a ticket`,
+  });
 }
 
 /** The error of a wait that its caller's clock ends, because no server did. */
@@ -273,7 +327,14 @@ function overdue(queued: t.Queued): WaitTimeout {
   return new WaitTimeout({
     code: "wait_limit",
     message: `the lease was not granted in time: it was ${ticket.position} of ${ticket.length} in line`,
-    problem: { ...problemless, detail: "", holders, ...(key === undefined ? {} : { key }), at: queued.at, server_time: queued.server_time },
+    problem: {
+      ...problemless,
+      detail: "",
+      holders,
+      ...(key === undefined ? {} : { key }),
+      at: queued.at,
+      server_time: queued.server_time,
+    },
   });
 }
 
@@ -283,5 +344,9 @@ const problemless = {
   status: 410,
   code: "wait_limit",
   retryable: true,
-  advice: { action: "work_elsewhere", retry_after_ms: 0, message: "work on something else, then acquire again" },
+  advice: {
+    action: "work_elsewhere",
+    retry_after_ms: 0,
+    message: "work on something else, then acquire again",
+  },
 } as const;

@@ -1,11 +1,18 @@
 import { Line, bodyOf, type LeaseOptions, type What } from "./acquire.js";
 import { Clock } from "./clock.js";
-import { LeaseLost, Refused } from "./errors.js";
+import { Refused } from "./errors.js";
 import { Keeper, type Session } from "./keeper.js";
 import { Lease } from "./lease.js";
 import { Servers, attentiveMs } from "./servers.js";
 import { commitBody, type Commit } from "./state.js";
-import { Transport, type Answer, type OperationName, type RequestParameters, type Sending } from "./transport.js";
+import { linked, type Signal } from "./stop.js";
+import {
+  Transport,
+  type Answer,
+  type OperationName,
+  type RequestParameters,
+  type Sending,
+} from "./transport.js";
 import { limits, type Operations } from "./types.js";
 import type * as t from "./types.js";
 import { watch, type WatchOptions } from "./watch.js";
@@ -69,7 +76,8 @@ export class Client implements AsyncDisposable {
       token: options.token ?? environment("INTERLOCK_TOKEN"),
       namespace: options.namespace ?? environment("INTERLOCK_NAMESPACE"),
       retryForMs: options.retryForMs ?? 30_000,
-      attemptMs: () => (servers.several ? Math.min(attentiveMs, Math.max(250, this.keeper.shortestMs / 4)) : 10_000),
+      attemptMs: () =>
+        servers.several ? Math.min(attentiveMs, Math.max(250, this.keeper.shortestMs / 4)) : 10_000,
       fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     });
     this.keeper = new Keeper({
@@ -95,25 +103,19 @@ export class Client implements AsyncDisposable {
     const flow = options.flow ?? this.newFlow();
     const expected = this.keeper.expect(options.ttlMs);
     try {
-      for (;;) {
-        const { granted, session, sentAt } = await this.line.obtain(
-          (wait, session) => ({
-            operation: "acquireLease",
-            body: { ...bodyOf(what, options, session, flow), ...wait },
-            header: { traceparent: options.traceparent },
-          }),
-          options,
-          "release",
-          options.onConflict,
-        );
-        const lease = await this.#adopt(granted, session, sentAt, flow).catch((error: unknown) => {
-          if (error instanceof LeaseLost) return undefined; // it was over before it arrived
-          throw error;
-        });
-        if (!lease) continue;
-        lease.onWarning(options.onWarning);
-        return lease;
-      }
+      const { granted, session, sentAt } = await this.line.obtain(
+        (wait, session) => ({
+          operation: "acquireLease",
+          body: { ...bodyOf(what, options, session, flow), ...wait },
+          header: { traceparent: options.traceparent },
+        }),
+        options,
+        "release",
+        options.onConflict,
+      );
+      const lease = await this.#adopt(granted, session, sentAt, flow);
+      lease.onWarning(options.onWarning);
+      return lease;
     } finally {
       expected();
     }
@@ -144,19 +146,24 @@ export class Client implements AsyncDisposable {
     const work = typeof second === "function" ? second : third;
     if (!work) throw new TypeError("withLease needs a function to run under the lease");
     const lease = await this.lease(what, options);
-    const signal = options.signal ? AbortSignal.any([lease.signal, options.signal]) : lease.signal;
+    const { signal, end } = linked([lease.signal, options.signal]);
     let result: T;
     try {
       result = await work(lease, signal);
     } catch (error) {
       await lease.release().catch(() => {}); // the failure of the work is what counts
       throw error;
+    } finally {
+      end();
     }
     await lease[Symbol.asyncDispose]();
     return result;
   }
 
-  /** Resumes a parked lease. It rejects with the code parked if no answer comes within waitMs, which is 0 if left out. */
+  /**
+   * Resumes a parked lease. It rejects with the code parked if no answer comes within waitMs, which is
+   * 0 if left out.
+   */
   async resume(id: t.LeaseID, options: ResumeOptions = {}): Promise<Lease> {
     const flow = options.flow ?? this.newFlow();
     const waiting = { ...options, waitMs: options.waitMs ?? 0 };
@@ -178,7 +185,7 @@ export class Client implements AsyncDisposable {
     return this.request("getKey", { path: { key } }, options);
   }
 
-  /** Says in words why a key is held, or what an agent waits for. */
+  /** Explains in words why a key is held, or what an agent waits for. */
   why(about: t.Key | { agent: string }, options: RequestOptions = {}): Promise<t.Why> {
     const query = typeof about === "string" ? { key: about } : about;
     return this.request("getWhy", { query }, options);
@@ -203,10 +210,16 @@ export class Client implements AsyncDisposable {
   }
 
   /** Lists the documents with a prefix of their keys, in their order. */
-  async *list(prefix: string, options: RequestOptions & { values?: boolean } = {}): AsyncGenerator<t.Document> {
+  async *list(
+    prefix: string,
+    options: RequestOptions & { values?: boolean } = {},
+  ): AsyncGenerator<t.Document> {
     let cursor: string | undefined;
     do {
-      const query: NonNullable<Operations["listState"]["query"]> = { prefix, values: options.values === false ? "false" : "true" };
+      const query: NonNullable<Operations["listState"]["query"]> = {
+        prefix,
+        values: options.values === false ? "false" : "true",
+      };
       if (cursor !== undefined) query.cursor = cursor;
       const page = await this.request("listState", { query }, options);
       yield* page.documents;
@@ -221,9 +234,14 @@ export class Client implements AsyncDisposable {
 
   /** Commits documents, all or none. It rejects with Stale if a read is not the present version. */
   async commit(commit: Commit): Promise<t.Committed> {
-    const session = commit.flow !== undefined || commit.leases !== undefined ? (await this.keeper.session(commit.signal)).id : undefined;
     const { idempotencyKey, signal } = commit;
-    return this.request("commitState", { body: commitBody(commit, this.agent, session) }, { idempotencyKey, signal });
+    const bound = commit.flow !== undefined || commit.leases !== undefined;
+    const session = bound ? (await this.keeper.session(signal)).id : undefined;
+    return this.request(
+      "commitState",
+      { body: commitBody(commit, this.agent, session) },
+      { idempotencyKey, signal },
+    );
   }
 
   /**
@@ -233,7 +251,7 @@ export class Client implements AsyncDisposable {
   async update<V = unknown>(
     key: t.Key,
     change: (value: V | undefined, document: t.Document) => V | PromiseLike<V>,
-    options: { note?: string; signal?: AbortSignal; tries?: number } = {},
+    options: { note?: string; signal?: Signal; tries?: number } = {},
   ): Promise<t.Committed> {
     const { tries = 16, ...rest } = options;
     for (let n = 1; ; n++) {
@@ -274,18 +292,17 @@ export class Client implements AsyncDisposable {
     options: RequestOptions = {},
   ): Promise<Answer<Operations[O]["answer"]>> {
     const { closed } = this.keeper;
-    const signal = options.signal ? AbortSignal.any([options.signal, closed]) : closed;
+    const { signal, end } = linked([options.signal, closed]);
     try {
       return await this.transport.send(operation, parameters, { ...options, signal });
-    } catch (error) {
-      if (options.signal?.aborted) throw options.signal.reason;
-      throw error;
+    } finally {
+      end();
     }
   }
 
   /** Ends the session: its leases are released and its places in line left. Pending calls reject. */
   close(): Promise<void> {
-    this.#closing ??= this.line.settled().then(() => this.keeper.close());
+    this.#closing ??= this.keeper.close();
     return this.#closing;
   }
 
@@ -299,9 +316,7 @@ export interface ResumeOptions {
   /** How long to wait for the answer, and for keys that were freed. */
   waitMs?: number;
   flow?: string;
-  signal?: AbortSignal;
+  signal?: Signal;
   /** Resumes without an answer, or in spite of a denial. */
   unapproved?: boolean;
 }
-
-

@@ -39,51 +39,7 @@ export class Clock {
   }
 }
 
-/** Waits, and rejects with the reason of the signal when that ends first. */
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason);
-      return;
-    }
-    const end = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", end);
-      resolve();
-    }, ms);
-    signal?.addEventListener("abort", end, { once: true });
-  });
-}
-
 /** Returns the pause before another try: random, on average doubled by each try, at most most. */
 export function backoff(tries: number, estimate: number, most: number): number {
   return Math.random() * Math.min(most, 2 * Math.max(estimate, 50) * 2 ** Math.min(tries, 16));
-}
-
-/** Lets a timer not keep the process alive, where the runtime knows such a thing. */
-export function unref(timer: unknown): void {
-  if (typeof timer === "object" && timer !== null && "unref" in timer && typeof timer.unref === "function") {
-    timer.unref();
-    return;
-  }
-  const runtime = (globalThis as { Deno?: { unrefTimer?(id: unknown): void } }).Deno;
-  runtime?.unrefTimer?.(timer);
-}
-
-/** Settles as work does, or rejects with the reason of the signal. The work goes on. */
-export function orAborted<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
-  if (!signal) return work;
-  return new Promise((resolve, reject) => {
-    const end = () => reject(signal.reason);
-    if (signal.aborted) {
-      end();
-      work.catch(() => {});
-      return;
-    }
-    signal.addEventListener("abort", end, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", end));
-  });
 }

@@ -221,7 +221,12 @@ export function leaseIsGone(code: Code): boolean {
 }
 
 /** The codes after which a request that was in line, and holds nothing, is asked anew. */
-export const codesOfRestart: ReadonlySet<Code> = new Set<Code>(["offer_lapsed", "session_ended", "unknown_session", "unknown_ticket"]);
+export const codesOfRestart: ReadonlySet<Code> = new Set<Code>([
+  "offer_lapsed",
+  "session_ended",
+  "unknown_session",
+  "unknown_ticket",
+]);
 
 /** Returns the error of its group. */
 export function errorOf(reason: Reason): InterlockError {

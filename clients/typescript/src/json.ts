@@ -8,7 +8,9 @@ const large = /\d{16}/;
 export function parse(text: string): unknown {
   if (!large.test(text)) return JSON.parse(text);
   const exact = text.replace(tokens, (token) =>
-    token.startsWith('"') || /[.eE]/.test(token) || Number.isSafeInteger(Number(token)) ? token : `"${token}"`,
+    token.startsWith('"') || /[.eE]/.test(token) || Number.isSafeInteger(Number(token))
+      ? token
+      : `"${token}"`,
   );
   return JSON.parse(exact);
 }

@@ -1,6 +1,15 @@
-import { orAborted, sleep, unref, type Clock } from "./clock.js";
-import { ClientClosed, InterlockError, LeaseLost, Refused, errorOf, leaseIsGone, sessionIsGone } from "./errors.js";
+import type { Clock } from "./clock.js";
+import {
+  ClientClosed,
+  InterlockError,
+  LeaseLost,
+  Refused,
+  errorOf,
+  leaseIsGone,
+  sessionIsGone,
+} from "./errors.js";
 import { attentiveMs, type Servers } from "./servers.js";
+import { Stop, orAborted, unref, type Signal } from "./stop.js";
 import type { Transport } from "./transport.js";
 import type { Advice, Heartbeat, Lease, SessionID, Yield } from "./types.js";
 
@@ -24,7 +33,8 @@ export class Grant {
   yield: Yield | undefined;
   warning: Advice | undefined;
   listener: ((advice: Advice, lease: Lease) => void) | undefined;
-  #capAt = Infinity;
+  /** When its max_hold ends it. */
+  capAt = Infinity;
 
   constructor(
     readonly keeper: Keeper,
@@ -36,19 +46,19 @@ export class Grant {
     this.update(info, confirmedAt);
   }
 
-  /** Takes over what the server says of the lease in answer to a request that was sent at sentAt. */
+  /** Takes over the server's view of the lease, in answer to a request that was sent at sentAt. */
   update(info: Lease, sentAt: number): void {
     this.info = info;
     this.yield = info.yield ?? this.yield;
     this.confirmedAt = Math.max(this.confirmedAt, sentAt);
-    this.#capAt = info.max_hold_in_ms === undefined ? Infinity : sentAt + info.max_hold_in_ms;
+    this.capAt = info.max_hold_in_ms === undefined ? Infinity : sentAt + info.max_hold_in_ms;
   }
 
   /** When it counts as lost by this machine's clock, if nothing is heard of the server. */
   get deadline(): number {
     const { session } = this;
     const own = Math.max(session.beatAt, this.confirmedAt) + this.info.ttl_ms - margin(this.info.ttl_ms);
-    return Math.min(own, session.beatAt + session.ttlMs - margin(session.ttlMs), this.#capAt);
+    return Math.min(own, session.beatAt + session.ttlMs - margin(session.ttlMs), this.capAt);
   }
 
   /** Reports the loss to the holder, once. */
@@ -76,6 +86,9 @@ export function lossOf(error: InterlockError): LeaseLost {
   });
 }
 
+/** How long close tries to reach a server; after that the ttl ends the session. */
+const closeMs = 2000;
+
 /** Settings of a keeper. */
 export interface KeeperConfig {
   transport: Transport;
@@ -98,13 +111,13 @@ export class Keeper {
   /** Whether a heartbeat may have reported losses that did not arrive. */
   #unsure = false;
   #coming = new Map<object, number>();
-  readonly #closing = new AbortController();
+  readonly #closing = new Stop();
 
   constructor(readonly config: KeeperConfig) {}
 
   /** Ends when the client is closed. */
-  get closed(): AbortSignal {
-    return this.#closing.signal;
+  get closed(): Signal {
+    return this.#closing;
   }
 
   /** The shortest ttl that is kept alive, for the share of an attempt. */
@@ -116,8 +129,8 @@ export class Keeper {
   }
 
   /** Returns the session, and opens it first if there is none. */
-  session(signal?: AbortSignal): Promise<Session> {
-    if (this.#closing.signal.aborted) return Promise.reject(this.#closing.signal.reason);
+  session(signal?: Signal): Promise<Session> {
+    if (this.#closing.aborted) return Promise.reject(this.#closing.reason);
     if (this.#session) return Promise.resolve(this.#session);
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
@@ -128,7 +141,7 @@ export class Keeper {
   async #open(): Promise<Session> {
     const { transport, agent, sessionTTLMs } = this.config;
     const body = { agent, ttl_ms: sessionTTLMs };
-    const answer = await transport.send("createSession", { body }, { signal: this.#closing.signal });
+    const answer = await transport.send("createSession", { body }, { signal: this.#closing });
     const { id, name, ttl_ms } = answer.data.session;
     this.#session = { id, name, ttlMs: ttl_ms, beatAt: answer.sentAt };
     this.#planBeat();
@@ -153,22 +166,13 @@ export class Keeper {
     }
     const grant = new Grant(this, session, info, sentAt);
     this.grants.set(info.id, grant);
-    if (grant.deadline - this.config.clock.now() < info.ttl_ms / 2) await this.#confirm(grant);
+    // A grant that has been on its way for long is confirmed by a heartbeat, or is over already.
+    for (let n = 0; n < 2 && grant.deadline - this.config.clock.now() < info.ttl_ms / 2; n++)
+      await this.#beat();
+    this.#drop(this.config.clock.now());
+    if (grant.lost) throw grant.lost;
     this.#planBeat();
     return grant;
-  }
-
-  /** Renews a lease whose grant has been on its way for long. */
-  async #confirm(grant: Grant): Promise<void> {
-    try {
-      const path = { id: grant.info.id };
-      const answer = await this.config.transport.send("renewLease", { path, body: {} }, { signal: this.#closing.signal });
-      grant.update(answer.data.lease, answer.sentAt);
-    } catch (error) {
-      if (error instanceof InterlockError && leaseIsGone(error.code)) grant.lose(lossOf(error));
-      this.grants.delete(grant.info.id);
-      throw error;
-    }
   }
 
   forget(grant: Grant): void {
@@ -195,7 +199,7 @@ export class Keeper {
   /** Sets the timer: at least once a second while there is something to lose, as timers stand still in sleep. */
   #schedule(): void {
     clearTimeout(this.#timer);
-    if (!this.#session || this.#closing.signal.aborted) return;
+    if (!this.#session || this.#closing.aborted) return;
     let next = this.#beating ? Infinity : this.#nextBeat;
     for (const g of this.grants.values()) next = Math.min(next, g.deadline);
     const now = this.config.clock.now();
@@ -210,10 +214,10 @@ export class Keeper {
     const woke = clock.slept > this.#slept; // the wall clock may only have been set: the server knows
     this.#slept = clock.slept;
     if (woke) {
-      this.#beat();
+      void this.#beat();
     } else if (!this.#checking) {
       this.#drop(now);
-      if (now >= this.#nextBeat) this.#beat();
+      if (now >= this.#nextBeat) void this.#beat();
     }
     this.#schedule();
   }
@@ -221,19 +225,22 @@ export class Keeper {
   /** Whether a heartbeat after a sleep is on its way, which decides what is lost. */
   #checking = false;
 
-  /** Gives up the leases that are over by this machine's clock. */
+  /** Drops the leases that are over by this machine's clock. */
   #drop(now: number): void {
     for (const g of [...this.grants.values()]) {
       if (now < g.deadline) continue;
       g.lose(expired(g, now));
       const path = { id: g.info.id };
       // The server may still count it as held. If it does not answer, the ttl frees the key.
-      this.config.transport.send("releaseLease", { path }, { signal: this.#closing.signal, retryForMs: 0 }).catch(() => {});
+      this.config.transport
+        .send("releaseLease", { path }, { signal: this.#closing, retryForMs: Infinity })
+        .catch(() => {});
     }
   }
 
-  #beat(): void {
-    if (this.#beating || !this.#session) return;
+  /** Sends a heartbeat, or joins the one that is on its way. */
+  #beat(): Promise<void> {
+    if (this.#beating || !this.#session) return this.#beating ?? Promise.resolve();
     const woke = this.config.clock.now() >= Math.min(...[...this.grants.values()].map((g) => g.deadline));
     this.#checking = woke;
     this.#beating = this.#heartbeat(this.#session).finally(() => {
@@ -242,14 +249,23 @@ export class Keeper {
       this.#drop(this.config.clock.now());
       this.#schedule();
     });
+    return this.#beating;
   }
 
   /** Sends one heartbeat. */
   async #heartbeat(session: Session): Promise<void> {
     const { transport, clock, servers } = this.config;
-    const sending = { signal: this.#closing.signal, retryForMs: 0, attemptMs: Math.min(10_000, this.#shareMs()) };
+    const sending = {
+      signal: this.#closing,
+      retryForMs: 0,
+      attemptMs: Math.min(10_000, this.#shareMs()),
+    };
     try {
-      const answer = await transport.send("heartbeatSession", { path: { id: session.id }, body: {} }, sending);
+      const answer = await transport.send(
+        "heartbeatSession",
+        { path: { id: session.id }, body: {} },
+        sending,
+      );
       session.beatAt = answer.sentAt;
       this.#failures = 0;
       this.#nextBeat = Infinity;
@@ -260,7 +276,7 @@ export class Keeper {
         await this.#verify(session);
       }
     } catch (error) {
-      if (this.#closing.signal.aborted) return;
+      if (this.#closing.aborted) return;
       if (error instanceof InterlockError && sessionIsGone(error.code)) {
         this.sessionLost(session, error);
         return;
@@ -268,7 +284,8 @@ export class Keeper {
       this.#unsure = true;
       this.#failures++;
       const refused = error instanceof Refused ? error.retryAfterMs : 0;
-      this.#nextBeat = clock.now() + Math.max(refused, Math.min(servers.pause(this.#failures, 0), session.ttlMs / 10));
+      this.#nextBeat =
+        clock.now() + Math.max(refused, Math.min(servers.pause(this.#failures, 0), session.ttlMs / 10));
     }
   }
 
@@ -306,7 +323,7 @@ export class Keeper {
   /** Asks the server whether a lease is held. */
   async verify(g: Grant): Promise<void> {
     try {
-      const sending = { signal: this.#closing.signal, retryForMs: 0 };
+      const sending = { signal: this.#closing, retryForMs: 0 };
       const answer = await this.config.transport.send("getLease", { path: { id: g.info.id } }, sending);
       g.update(answer.data.lease, g.confirmedAt);
     } catch (error) {
@@ -326,16 +343,11 @@ export class Keeper {
     await Promise.allSettled([this.#beating, opening]);
     if (!session) return;
     try {
-      const sending = { retryForMs: Math.min(5000, session.ttlMs) };
+      const sending = { retryForMs: closeMs, attemptMs: closeMs };
       await this.config.transport.send("deleteSession", { path: { id: session.id } }, sending);
     } catch (error) {
       if (!(error instanceof InterlockError)) throw error; // else its ttl ends it
     }
-  }
-
-  /** Waits like sleep, and ends with the client. */
-  pause(ms: number, signal?: AbortSignal): Promise<void> {
-    return sleep(ms, signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal);
   }
 }
 
@@ -343,12 +355,12 @@ export class Keeper {
 export function expired(g: Grant, now: number): LeaseLost {
   const key = g.info.claims[0]?.key ?? "";
   const silent = Math.round(now - Math.max(g.session.beatAt, g.confirmedAt));
-  const capped = silent < g.info.ttl_ms - margin(g.info.ttl_ms);
   return new LeaseLost({
     code: "expired",
-    message: capped
-      ? `the lease on ${key} reached its max_hold`
-      : `the lease on ${key} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
+    message:
+      now >= g.capAt
+        ? `the lease on ${key} reached its max_hold`
+        : `the lease on ${key} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
     advice: {
       action: "re_read",
       retry_after_ms: 0,

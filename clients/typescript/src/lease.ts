@@ -1,8 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Ask, Waiting } from "./acquire.js";
 import type { Client } from "./client.js";
+import { linked, orAborted } from "./stop.js";
 import type { Commit } from "./state.js";
-import { ClientClosed, InterlockError, LeaseLost, leaseIsGone } from "./errors.js";
+import { InterlockError, LeaseLost, OutcomeUnknown, leaseIsGone } from "./errors.js";
 import { Grant, expired, lossOf } from "./keeper.js";
 import type * as t from "./types.js";
 
@@ -169,12 +170,24 @@ export class Lease implements AsyncDisposable {
     const body: t.ReleaseRequest = {};
     if (report.outcome !== undefined) body.outcome = report.outcome;
     if (report.note !== undefined) body.note = report.note;
-    const left = Math.max(0, grant.deadline - this.#client.clock.now());
+    // It goes on in the background: heartbeats of the session would keep the lease alive otherwise.
+    const { closed } = grant.keeper;
+    const sending = { signal: closed, retryForMs: Infinity };
+    const work = this.#client.transport.send("releaseLease", { path: { id: this.id }, body }, sending);
+    const { signal: limit, end } = linked([], Math.max(0, grant.deadline - this.#client.clock.now()));
     try {
-      await this.#client.request("releaseLease", { path: { id: this.id }, body }, { retryForMs: left });
+      await orAborted(work, limit);
     } catch (error) {
+      if (closed.aborted) return; // the end of the session released it
       if (error instanceof InterlockError && leaseIsGone(error.code)) throw lossOf(error);
-      throw error;
+      if (!limit.aborted) throw error;
+      throw new OutcomeUnknown({
+        code: "outcome_unknown",
+        message: `no server confirmed the release of ${this.key} before its ttl was over`,
+        cause: error,
+      });
+    } finally {
+      end();
     }
   }
 
@@ -190,7 +203,7 @@ export class Lease implements AsyncDisposable {
         if (error instanceof InterlockError) return;
         throw error;
       }
-      if (error.code === "released" || this.#reported || this.#grant.lost?.cause instanceof ClientClosed) return;
+      if (error.code === "released" || this.#reported || this.#grant.keeper.closed.aborted) return;
       this.#reported = true;
       throw error;
     }
@@ -207,12 +220,18 @@ export class Lease implements AsyncDisposable {
 
   /** Replaces the claims: more, fewer, or in another mode. Waits like a request. */
   async convert(claims: t.ClaimRequest[], waiting: Waiting = {}): Promise<void> {
-    await this.#change((wait) => ({ operation: "convertLease", path: { id: this.id }, body: { claims, ...wait } }), waiting);
+    await this.#change(
+      (wait) => ({ operation: "convertLease", path: { id: this.id }, body: { claims, ...wait } }),
+      waiting,
+    );
   }
 
   /** Arrives at its barrier again, and waits for the other parties. */
   async arrive(waiting: Waiting = {}): Promise<void> {
-    await this.#change(({ on_conflict: _, ...body }) => ({ operation: "arriveAtBarrier", path: { id: this.id }, body }), waiting);
+    await this.#change(
+      ({ on_conflict: _, ...body }) => ({ operation: "arriveAtBarrier", path: { id: this.id }, body }),
+      waiting,
+    );
   }
 
   async #change(ask: Ask, waiting: Waiting): Promise<void> {
@@ -255,7 +274,7 @@ export class Lease implements AsyncDisposable {
   #ask: Client["answer"] = (operation, parameters, options) =>
     this.#guard(() => this.#client.answer(operation, parameters, options));
 
-  /** Takes note of a refusal that says that the lease is gone. */
+  /** Takes note of a refusal because the lease is gone. */
   async #guard<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();

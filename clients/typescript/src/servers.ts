@@ -1,4 +1,5 @@
 import { backoff } from "./clock.js";
+import { Stop } from "./stop.js";
 
 /** With several servers, signs of life are timed as if the ttl were at most this long. */
 export const attentiveMs = 6000;
@@ -7,10 +8,12 @@ export const attentiveMs = 6000;
 export class Servers {
   readonly #urls: string[];
   #current = 0;
-  #leaving: AbortController[];
+  #leaving: Stop[];
 
   constructor(urls: string | readonly string[]) {
-    const list = (typeof urls === "string" ? urls.split(",") : [...urls]).map((u) => u.trim()).filter((u) => u !== "");
+    const list = (typeof urls === "string" ? urls.split(",") : [...urls])
+      .map((u) => u.trim())
+      .filter((u) => u !== "");
     if (list.length === 0) throw new TypeError("no URL of a server: pass url, such as http://127.0.0.1:7420");
     this.#urls = list.map((url) => {
       const parsed = new URL(url.includes("://") ? url : `http://${url}`);
@@ -19,7 +22,7 @@ export class Servers {
       }
       return parsed.origin + parsed.pathname.replace(/\/+$/, "");
     });
-    this.#leaving = this.#urls.map(() => new AbortController());
+    this.#leaving = this.#urls.map(() => new Stop());
   }
 
   get several(): boolean {
@@ -40,8 +43,8 @@ export class Servers {
   }
 
   /** Ends when the server is left for another one. */
-  leaving(index: number): AbortSignal | undefined {
-    return this.several ? this.#leaving[index]?.signal : undefined;
+  leaving(index: number): Stop | undefined {
+    return this.several ? this.#leaving[index] : undefined;
   }
 
   /** Takes note that a server did not answer, or is not the active one: the next one is tried. */
@@ -49,7 +52,7 @@ export class Servers {
     if (!this.several || this.#current !== index) return;
     this.#current = (index + 1) % this.#urls.length;
     this.#leaving[index]?.abort(new Error(`${this.url(index)} was left for another server`));
-    this.#leaving[index] = new AbortController();
+    this.#leaving[index] = new Stop();
   }
 
   /** Goes to the active server that a standby named. Only an address of the list is followed. */
@@ -64,6 +67,8 @@ export class Servers {
   pause(tries: number, estimate: number): number {
     if (!this.several) return backoff(tries, estimate, 5000);
     const round = Math.floor(tries / this.#urls.length);
-    return tries % this.#urls.length === 0 ? Math.random() * Math.min(1000, 100 * 2 ** Math.min(round, 8)) : 0;
+    return tries % this.#urls.length === 0
+      ? Math.random() * Math.min(1000, 100 * 2 ** Math.min(round, 8))
+      : 0;
   }
 }

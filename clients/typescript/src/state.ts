@@ -1,4 +1,5 @@
 import type { Lease } from "./lease.js";
+import type { Signal } from "./stop.js";
 import type * as t from "./types.js";
 
 /** A change of documents, all or none. */
@@ -16,7 +17,7 @@ export interface Commit {
   flow?: string;
   /** Repetitions with the same key happen once. Left out, each call has its own. */
   idempotencyKey?: string;
-  signal?: AbortSignal;
+  signal?: Signal;
 }
 
 /** Makes a document of a JSON value. */
@@ -35,7 +36,11 @@ export function text(key: string, content: string, contentType?: string): t.Writ
 }
 
 /** Adds to a counter. It needs no version, and the server checks the bounds of the sum. */
-export function add(key: string, number: number | bigint, bounds: { min?: number; max?: number } = {}): t.WriteRequest {
+export function add(
+  key: string,
+  number: number | bigint,
+  bounds: { min?: number; max?: number } = {},
+): t.WriteRequest {
   return { key, add: number as number, ...bounds };
 }
 

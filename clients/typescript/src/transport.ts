@@ -1,7 +1,8 @@
-import { Clock, orAborted, sleep } from "./clock.js";
+import type { Clock } from "./clock.js";
 import { InterlockError, Unreachable, OutcomeUnknown, refusal } from "./errors.js";
 import { encode, parse } from "./json.js";
 import type { Servers } from "./servers.js";
+import { linked, orAborted, sleep, type Signal } from "./stop.js";
 import { operations, type Operations, type Problem } from "./types.js";
 
 export type OperationName = keyof Operations;
@@ -11,7 +12,7 @@ export type RequestParameters<O extends OperationName> = Omit<Operations[O], "an
 
 /** How a request is sent. */
 export interface Sending {
-  signal?: AbortSignal | undefined;
+  signal?: Signal | undefined;
   /** Repetitions with the same key happen once. Left out, each call has its own. */
   idempotencyKey?: string | undefined;
   /** How long the server may keep the answer back, besides what a request takes. */
@@ -102,7 +103,9 @@ export class Transport {
       unknown ||= result.maybe;
       if (!again && unknown) throw this.#gaveUp(operation, true, result.error);
       if (first.failedAt < 0) first.failedAt = sentAt;
-      const pause = result.next ? 0 : Math.max(servers.pause(tries + 1, 0), result.retryAfterMs * (0.5 + Math.random() / 2));
+      const pause = result.next
+        ? 0
+        : Math.max(servers.pause(tries + 1, 0), result.retryAfterMs * (0.5 + Math.random() / 2));
       if (clock.now() + pause - first.failedAt >= limit) throw this.#gaveUp(operation, unknown, result.error);
       await sleep(pause, sending.signal);
     }
@@ -133,8 +136,8 @@ export class Transport {
     unknown: boolean,
   ): Promise<Omit<Answer<unknown>, "sentAt"> | Failure> {
     const { servers } = this.config;
-    const timeout = AbortSignal.timeout((sending.attemptMs ?? this.config.attemptMs()) + (sending.waitMs ?? 0));
-    const signals = [timeout, sending.signal, servers.leaving(index)].filter((s) => s !== undefined);
+    const most = (sending.attemptMs ?? this.config.attemptMs()) + (sending.waitMs ?? 0);
+    const { signal, end } = linked([sending.signal, servers.leaving(index)], most);
     const failed = (error: unknown, maybe: boolean): Failure => {
       if (sending.signal?.aborted) throw sending.signal.reason;
       servers.failed(index);
@@ -142,15 +145,17 @@ export class Transport {
     };
     let response: Response;
     let text: string | Uint8Array;
-    const signal = AbortSignal.any(signals);
     try {
       response = await orAborted(this.open(operation, parameters, key, index, signal), signal);
       text = await orAborted(body(response), signal);
     } catch (error) {
       return failed(detail(error), !wasUnsent(error));
+    } finally {
+      end();
     }
     if (response.ok || response.status === 304) {
-      if (typeof text !== "string" || !isJSON(response)) return { data: text, status: response.status, headers: response.headers };
+      if (typeof text !== "string" || !isJSON(response))
+        return { data: text, status: response.status, headers: response.headers };
       try {
         return { data: parse(text), status: response.status, headers: response.headers };
       } catch (error) {
@@ -159,7 +164,9 @@ export class Transport {
     }
     const problem = problemOf(text);
     if (!problem) {
-      const error = new Error(`${servers.url(index)} answered ${response.status}, which is no answer of Interlock`);
+      const error = new Error(
+        `${servers.url(index)} answered ${response.status}, which is no answer of Interlock`,
+      );
       return failed(error, response.status >= 500);
     }
     return this.#judge(problem, index, unknown);
@@ -171,7 +178,8 @@ export class Transport {
     const error = refusal(problem);
     switch (problem.code) {
       case "not_owner": {
-        if (servers.follow(problem.active?.http)) return { maybe: false, retryAfterMs: 0, next: servers.several, error };
+        if (servers.follow(problem.active?.http))
+          return { maybe: false, retryAfterMs: 0, next: servers.several, error };
         servers.failed(index);
         return { maybe: false, retryAfterMs: servers.several ? 0 : error.retryAfterMs, next: false, error };
       }
@@ -201,7 +209,9 @@ export class Transport {
   ): Promise<Response> {
     const call = operations[operation];
     const path = (parameters.path ?? {}) as Record<string, string>;
-    let url = this.config.servers.url(index) + call.path.replace(/\{(\w+)\}/g, (_all, name: string) => segments(path[name] ?? ""));
+    let url =
+      this.config.servers.url(index) +
+      call.path.replace(/\{(\w+)\}/g, (_all, name: string) => segments(path[name] ?? ""));
     const query = queryOf((parameters.query ?? {}) as Record<string, unknown>);
     if (query !== "") url += `?${query}`;
     const headers = new Headers();
@@ -215,7 +225,8 @@ export class Transport {
     const init: RequestInit = { method: call.method, headers, redirect: "error", signal };
     if (call.sends !== undefined && parameters.body !== undefined) {
       if (!headers.has("Content-Type")) headers.set("Content-Type", call.sends);
-      init.body = parameters.body instanceof Uint8Array ? (parameters.body as BodyInit) : encode(parameters.body);
+      init.body =
+        parameters.body instanceof Uint8Array ? (parameters.body as BodyInit) : encode(parameters.body);
     }
     return this.config.fetch(url, init);
   }
@@ -237,12 +248,19 @@ function queryOf(values: Record<string, unknown>): string {
 }
 
 function isJSON(response: Response): boolean {
-  return /[/+]json\b/.test(response.headers.get("Content-Type") ?? "") && !response.headers.has("Interlock-Version");
+  return (
+    /[/+]json\b/.test(response.headers.get("Content-Type") ?? "") &&
+    !response.headers.has("Interlock-Version")
+  );
 }
 
 /** Reads a body: as text, or as bytes where it is a document. */
 async function body(response: Response): Promise<string | Uint8Array> {
-  if (response.ok && (response.headers.has("Interlock-Version") || !/text|json/.test(response.headers.get("Content-Type") ?? ""))) {
+  if (
+    response.ok &&
+    (response.headers.has("Interlock-Version") ||
+      !/text|json/.test(response.headers.get("Content-Type") ?? ""))
+  ) {
     return new Uint8Array(await response.arrayBuffer());
   }
   return response.text();
@@ -253,7 +271,9 @@ export function problemOf(text: string | Uint8Array): Problem | undefined {
   if (typeof text !== "string") return undefined;
   try {
     const value = parse(text) as Partial<Problem> | null;
-    return typeof value?.code === "string" && typeof value.detail === "string" ? (value as Problem) : undefined;
+    return typeof value?.code === "string" && typeof value.detail === "string"
+      ? (value as Problem)
+      : undefined;
   } catch {
     return undefined;
   }
@@ -268,6 +288,7 @@ function wasUnsent(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   if (unsent.has(code)) return true;
-  if (cause instanceof AggregateError) return cause.errors.length > 0 && cause.errors.every((e) => wasUnsent(e));
+  if (cause instanceof AggregateError)
+    return cause.errors.length > 0 && cause.errors.every((e) => wasUnsent(e));
   return cause !== undefined && wasUnsent(cause);
 }

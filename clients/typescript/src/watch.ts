@@ -1,6 +1,6 @@
-import { orAborted, sleep } from "./clock.js";
 import { InterlockError, Unreachable, errorOf, refusal } from "./errors.js";
 import { parse } from "./json.js";
+import { linked, orAborted, sleep, type Signal } from "./stop.js";
 import { problemOf, type Transport } from "./transport.js";
 import type { Decimal, Key, KeepAlive, StreamEnd, Written } from "./types.js";
 
@@ -12,19 +12,40 @@ export interface WatchOptions {
   from?: Decimal;
   /** Whether the writes come with their values: yes if left out. */
   values?: boolean;
-  signal?: AbortSignal;
+  signal?: Signal;
 }
 
 /** How long a stream may be silent: the server sends a sign of life more often. */
 const silentMs = 60_000;
 
 /** The ends of a stream after which another server, or the same one later, goes on with it. */
-const resumable: ReadonlySet<string> = new Set(["shutting_down", "not_owner", "overloaded", "too_many_streams"]);
+const resumable: ReadonlySet<string> = new Set([
+  "shutting_down",
+  "not_owner",
+  "overloaded",
+  "too_many_streams",
+]);
 
 /** Follows writes, across broken connections and changes of the server, until the signal ends it. */
-export async function* watch(transport: Transport, closed: AbortSignal, options: WatchOptions): AsyncGenerator<Written> {
+export async function* watch(
+  transport: Transport,
+  closed: Signal,
+  options: WatchOptions,
+): AsyncGenerator<Written> {
+  const { signal: outer, end } = linked([options.signal, closed]);
+  try {
+    yield* follow(transport, outer, options);
+  } finally {
+    end();
+  }
+}
+
+async function* follow(
+  transport: Transport,
+  outer: AbortSignal,
+  options: WatchOptions,
+): AsyncGenerator<Written> {
   const { servers, retryForMs, clock } = transport.config;
-  const outer = options.signal ? AbortSignal.any([options.signal, closed]) : closed;
   let last: Decimal | undefined;
   let failedAt = -1;
   for (let tries = 0; ; tries++) {
@@ -36,7 +57,7 @@ export async function* watch(transport: Transport, closed: AbortSignal, options:
     const header = last === undefined ? {} : { "Last-Event-ID": last };
     const index = servers.current;
     const stop = new AbortController();
-    const signal = AbortSignal.any([outer, stop.signal]);
+    const { signal, end } = linked([outer, stop.signal]);
     let cause: unknown;
     try {
       const response = await transport.open("watchState", { query, header }, undefined, index, signal);
@@ -69,6 +90,7 @@ export async function* watch(transport: Transport, closed: AbortSignal, options:
       cause = error instanceof Interruption ? error.cause : error;
     } finally {
       stop.abort();
+      end();
     }
     servers.failed(index);
     if (failedAt < 0) failedAt = clock.now();
@@ -89,14 +111,18 @@ class Interruption extends Error {
 }
 
 /** Reads a stream line by line. It throws when the stream is silent for too long. */
-async function* lines(stream: ReadableStream<Uint8Array>, silent: number, signal: AbortSignal): AsyncGenerator<string> {
+async function* lines(
+  stream: ReadableStream<Uint8Array>,
+  silent: number,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
   const reader = stream.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   try {
     for (;;) {
-      const quiet = AbortSignal.timeout(silent);
-      const { done, value } = await orAborted(reader.read(), AbortSignal.any([quiet, signal]));
+      const { signal: quiet, end } = linked([signal], silent);
+      const { done, value } = await orAborted(reader.read(), quiet).finally(end);
       if (done) return;
       const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = parts.pop() ?? "";

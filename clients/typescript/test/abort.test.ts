@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Client } from "../src/index.js";
+import { Server, failure, until } from "./server.js";
+
+let server: Server;
+let other: Client;
+
+before(async () => {
+  server = await Server.start();
+  other = server.client("support-2");
+});
+after(() => server[Symbol.asyncDispose]());
+
+/** Where a call may be when its caller ends it: before and after the server has got each request. */
+type Point = { request: number; after: boolean };
+
+/** Returns a fetch that ends the caller's signal at a point, and the number of requests so far. */
+function ending(point: Point, controller: AbortController): { fetch: typeof fetch; count: () => number } {
+  let count = 0;
+  const cut: typeof fetch = async (input, init) => {
+    const here = ++count === point.request;
+    if (here && !point.after) controller.abort(new Error("the caller has left"));
+    const answer = await fetch(input, init);
+    if (here && point.after) controller.abort(new Error("the caller has left"));
+    return answer;
+  };
+  return { fetch: cut, count: () => count };
+}
+
+for (const held of [false, true]) {
+  const scene = held ? "a key that another agent holds" : "a free key";
+  test(`a call that is ended at any point leaves neither a lease nor a ticket: ${scene}`, async () => {
+    let points = 0;
+    for (let request = 1; ; request++) {
+      let reached = false;
+      for (const after of [false, true]) {
+        const key = `end:${held}:${request}:${after}`;
+        const holder = held ? await other.lease(key) : undefined;
+        const controller = new AbortController();
+        const { fetch, count } = ending({ request, after }, controller);
+        const client = server.client("billing-7", { fetch });
+        const work = client.lease(key, { signal: controller.signal });
+        const freed = holder !== undefined && (request > 3 || (request === 3 && after)); // 3 waits for that
+        if (freed) {
+          await until(other, key, 1, 1);
+          await holder.release();
+        }
+        const lease = await work.catch((error: Error) => {
+          assert.equal(error.message, "the caller has left");
+          return undefined;
+        });
+        await lease?.release();
+        reached ||= count() >= request && controller.signal.aborted;
+        await client.line.settled();
+        await until(other, key, holder && !freed ? 1 : 0, 0);
+        await holder?.release();
+        points++;
+      }
+      if (!reached) break;
+    }
+    assert.ok(points >= 6, `only ${points} points`);
+  });
+}
+
+test("a signal that has ended sends nothing", async () => {
+  let count = 0;
+  const counting: typeof fetch = (input, init) => {
+    count++;
+    return fetch(input, init);
+  };
+  const client = server.client("billing-7", { fetch: counting });
+  const reason = new Error("never");
+  assert.equal(await failure(client.lease("end:1", { signal: AbortSignal.abort(reason) })), reason);
+  assert.equal(await failure(client.look("end:1", { signal: AbortSignal.abort(reason) })), reason);
+  assert.equal(count, 0);
+});
+
+test("a caller that leaves the line wakes nobody and the next one is granted", async () => {
+  const holder = await other.lease("end:2");
+  const controller = new AbortController();
+  const client = server.client("billing-7");
+  const leaving = failure(client.lease("end:2", { signal: controller.signal }));
+  await until(other, "end:2", 1, 1);
+  const staying = client.lease("end:2");
+  await until(other, "end:2", 1, 2);
+  controller.abort();
+  assert.equal(((await leaving) as Error).name, "AbortError");
+  await until(other, "end:2", 1, 1);
+  await holder.release();
+  await (await staying).release();
+});

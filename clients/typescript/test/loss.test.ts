@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Clock, LeaseLost, Unreachable, type Client } from "../src/index.js";
+import { Server, aborted, failure, until } from "./server.js";
+
+let server: Server;
+let operator: Client;
+
+before(async () => {
+  server = await Server.start();
+  operator = server.client("operator");
+});
+after(() => server[Symbol.asyncDispose]());
+
+async function revoke(key: string, fence: string): Promise<void> {
+  await operator.request("revokeLease", { body: { key, fence } });
+}
+
+test("a revoked lease aborts the signal of its work, and withLease rejects", async () => {
+  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  let reason: unknown;
+  const error = await failure(
+    client.withLease("account:1", { graceMs: 0 }, async (lease, signal) => {
+      await revoke("account:1", lease.fence);
+      reason = await aborted(signal);
+      assert.equal(lease.held, false);
+      return "done in vain";
+    }),
+  );
+  assert.ok(error instanceof LeaseLost);
+  assert.equal(error, reason);
+  assert.equal(error.code, "revoked");
+  assert.match(String(error), /account:1.*Next step: /);
+});
+
+test("disposing a lease throws its loss once, unless check has thrown it", async () => {
+  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  const silent = await client.lease("account:2", { graceMs: 0 });
+  const checked = await client.lease("account:3", { graceMs: 0 });
+  await Promise.all([revoke("account:2", silent.fence), revoke("account:3", checked.fence)]);
+  await Promise.all([aborted(silent.signal), aborted(checked.signal)]);
+  assert.ok((await failure(silent[Symbol.asyncDispose]())) instanceof LeaseLost);
+  await silent[Symbol.asyncDispose]();
+  assert.throws(() => checked.check(), LeaseLost);
+  await checked[Symbol.asyncDispose]();
+});
+
+test("the failure of the work counts, and not the loss", async () => {
+  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  const broken = new Error("the tool broke");
+  const error = await failure(
+    client.withLease("account:4", { graceMs: 0 }, async (lease, signal) => {
+      await revoke("account:4", lease.fence);
+      await aborted(signal);
+      throw broken;
+    }),
+  );
+  assert.equal(error, broken);
+});
+
+test("a request of a lost lease tells that it is lost", async () => {
+  const client = server.client("billing-7");
+  const lease = await client.lease("account:5", { graceMs: 0 });
+  await revoke("account:5", lease.fence);
+  const error = await failure(lease.renew());
+  assert.ok(error instanceof LeaseLost && error.code === "revoked");
+  assert.equal(lease.held, false);
+  assert.equal(lease.signal.reason, error);
+});
+
+test("the end of a session loses its leases, and the next lease has a new session", async () => {
+  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  const lease = await client.lease("account:6");
+  const session = await client.keeper.session();
+  await operator.request("deleteSession", { path: { id: session.id } });
+  const reason = await aborted(lease.signal);
+  assert.ok(reason instanceof LeaseLost && reason.code === "session_ended");
+  await using next = await client.lease("account:6");
+  assert.equal(next.held, true);
+  assert.notEqual((await client.keeper.session()).id, session.id);
+});
+
+test("a server that stands still costs the lease no later than the server ends it", async () => {
+  const other = await Server.start();
+  try {
+    const client = other.client("billing-7", { sessionTTLMs: 1000, retryForMs: 200 });
+    const lease = await client.lease("account:1");
+    other.signal("SIGSTOP");
+    const began = performance.now();
+    const reason = await aborted(lease.signal);
+    const took = performance.now() - began;
+    assert.ok(reason instanceof LeaseLost && reason.code === "expired");
+    assert.ok(took < 1000, `it took ${took} ms, and the ttl is 1000 ms`);
+    assert.match(reason.message, /^the lease on account:1 is considered lost: no server confirmed/);
+  } finally {
+    other.signal("SIGCONT");
+    await other[Symbol.asyncDispose]();
+  }
+});
+
+test("a lease outlives a restart of the server, and a place in line does", async () => {
+  const other = await Server.start();
+  try {
+    const one = other.client("billing-7");
+    const two = other.client("support-2");
+    const lease = await one.lease("account:1");
+    const waiting = two.lease("account:1");
+    await until(one, "account:1", 1, 1);
+    await other.restart();
+    lease.check();
+    await one.checkFence("account:1", lease.fence);
+    await lease.release({ note: "after the restart" });
+    await using next = await waiting;
+    assert.equal(next.notes[0]?.text, "after the restart");
+  } finally {
+    await other[Symbol.asyncDispose]();
+  }
+});
+
+test("without a server a request is unreachable, and says at which address", async () => {
+  const other = await Server.start();
+  await other.kill();
+  const client = other.client("billing-7", { retryForMs: 50 });
+  const error = await failure(client.lease("account:1"));
+  assert.ok(error instanceof Unreachable);
+  assert.ok(error.message.includes(other.url) && error.message.includes("ECONNREFUSED"), error.message);
+  await other[Symbol.asyncDispose]();
+});
+
+/** A clock that the test sets. */
+function handClock(): { clock: Clock; monotonic: number; wall: number } {
+  const hands = { monotonic: performance.now(), wall: Date.now() };
+  const began = performance.now();
+  const ran = () => performance.now() - began;
+  const read = { monotonic: () => hands.monotonic + ran(), wall: () => hands.wall + ran() };
+  return Object.assign(hands, { clock: new Clock(read) });
+}
+
+test("after a sleep of the machine a lease is not held until the server has confirmed it", async () => {
+  const hands = handClock();
+  let beat = () => {};
+  const beaten = new Promise<void>((resolve) => (beat = resolve));
+  const noticing: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init);
+    if (String(input).endsWith("/heartbeat")) beat();
+    return answer;
+  };
+  const client = server.client("billing-7", { clock: hands.clock, fetch: noticing });
+  const lease = await client.lease("account:7");
+  lease.check();
+  hands.wall += 3_600_000; // an hour that the monotonic clock does not count
+  assert.equal(lease.held, false);
+  assert.throws(
+    () => lease.check(),
+    (e) => e instanceof LeaseLost && e.code === "expired",
+  );
+  assert.equal(lease.signal.aborted, false);
+  await beaten; // the server knows better: the clock was set
+  await new Promise((resolve) => setImmediate(resolve));
+  lease.check();
+  await lease.release();
+});
+
+test("many leases are kept by one heartbeat", async () => {
+  let beats = 0;
+  let fourth = () => {};
+  const enough = new Promise<void>((resolve) => (fourth = resolve));
+  const counting: typeof fetch = (input, init) => {
+    if (String(input).endsWith("/heartbeat") && ++beats === 4) fourth();
+    return fetch(input, init);
+  };
+  const client = server.client("billing-7", { sessionTTLMs: 1000, fetch: counting });
+  const leases = await Promise.all(Array.from({ length: 100 }, (_, n) => client.lease(`many:${n}`)));
+  beats = 0;
+  const began = performance.now();
+  await enough;
+  assert.ok(performance.now() - began > 500, "a heartbeat comes after a third of the ttl, for all leases");
+  for (const lease of leases) lease.check();
+});

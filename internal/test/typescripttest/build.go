@@ -1,0 +1,74 @@
+package typescripttest
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/test/tools"
+)
+
+// limit bounds a program; it is generous, because test machines are slow.
+const limit = 3 * time.Minute
+
+// source returns the folder of the client.
+func source() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../../clients/typescript")
+}
+
+// Build compiles the client with its tests into folder/build.
+func Build(t testing.TB, folder string) {
+	t.Helper()
+	stage(t, folder)
+	run(t, folder, filepath.Join(folder, "node_modules/.bin/tsc"), "-p", "tsconfig.test.json")
+}
+
+// stage copies the client into a folder, with the packages that it is built with.
+func stage(t testing.TB, folder string) {
+	t.Helper()
+	tools.Need(t, "node", tools.TypeScriptCompiler)
+	if err := os.CopyFS(folder, packageFiles{os.DirFS(source())}); err != nil {
+		t.Fatal(err)
+	}
+	modules := filepath.Join(tools.TypeScriptFolder(), "node_modules")
+	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// packageFiles are the files of the client without what a developer has built there.
+type packageFiles struct{ fs.FS }
+
+func (p packageFiles) ReadDir(name string) ([]fs.DirEntry, error) {
+	all, err := fs.ReadDir(p.FS, name)
+	var list []fs.DirEntry
+	for _, e := range all {
+		switch e.Name() {
+		case "node_modules", "dist", "build":
+		default:
+			list = append(list, e)
+		}
+	}
+	return list, err
+}
+
+// run runs a program in a folder, and returns what it printed.
+func run(t testing.TB, folder, name string, args ...string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = folder
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	}
+	return out
+}

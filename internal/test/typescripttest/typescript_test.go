@@ -1,0 +1,69 @@
+package typescripttest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+)
+
+func TestMain(m *testing.M) { launchtest.Main(m) }
+
+// TestFormat checks that the sources are formatted.
+func TestFormat(t *testing.T) {
+	folder := t.TempDir()
+	stage(t, folder)
+	run(t, folder, filepath.Join(folder, "node_modules/.bin/prettier"), "--check", ".")
+}
+
+// result is a line of test/reporter.ts.
+type result struct {
+	File, Name, Error string
+	Passed            bool
+}
+
+// TestClient runs the tests of the client, each as a test of its own.
+func TestClient(t *testing.T) {
+	folder := t.TempDir()
+	Build(t, folder)
+	files, err := filepath.Glob(filepath.Join(folder, "build/test/*.test.js"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no tests in %s: %v", folder, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	reporter := filepath.Join(folder, "build/test/reporter.js")
+	cmd := exec.CommandContext(
+		ctx, "node", append([]string{"--test", "--test-concurrency=4", "--test-reporter=" + reporter}, files...)...,
+	)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "INTERLOCK_BINARY="+launchtest.Binary(t), "NO_COLOR=1")
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, failed := cmd.Output()
+	passed := 0
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var r result
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatalf("the reporter prints %q: %v", lines.Text(), err)
+		}
+		t.Run(r.File+"/"+r.Name, func(t *testing.T) {
+			if !r.Passed {
+				t.Error(r.Error)
+				return
+			}
+			passed++
+		})
+	}
+	if failed != nil || passed == 0 {
+		t.Errorf("%d tests passed: %v\n%s", passed, failed, complaints.Bytes())
+	}
+}
