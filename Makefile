@@ -24,7 +24,7 @@ SHORT      ?= -short
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/test/crashtest
-RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./internal/agent/... ./internal/api/... ./internal/endpoint/...
+RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/...
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
 
@@ -131,7 +131,7 @@ doors: bin/suite ## Try the doors with programs of others: the conformance suite
 	@go test -json -count=1 -timeout=4m ./internal/test/doorstest | bin/suite -o dist/suites/doors.json doors
 
 # What is built for Windows, where no journal directory can be owned.
-PORTABLE := . ./client ./cmd/interlock/... ./guard/... ./journal/... ./proto ./server ./shard ./writer/...
+PORTABLE := . ./client ./cmd/interlock/... ./cmd/interlock-hook ./guard/... ./journal/... ./proto ./server ./shard ./writer/...
 
 .PHONY: cross
 cross: ## Check that what no test builds compiles: vet for macOS and Linux on ARM and of bench/peers, build for Windows.

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,10 +11,12 @@ import (
 )
 
 // build builds the binary as a release has it.
-func build(t testing.TB) string {
+func build(t testing.TB) string { return buildFrom(t, ".") }
+
+func buildFrom(t testing.TB, source string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "interlock-hook")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, source)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -69,29 +70,6 @@ func TestRelayWithoutBinary(t *testing.T) {
 	if out != "" || !strings.Contains(report, "needs the binary interlock") || code != 0 {
 		t.Errorf("it wrote %q and %q, and exited with %d", out, report, code)
 	}
-}
-
-// BenchmarkStart measures a whole run of the binary, with a server that answers at once.
-func BenchmarkStart(b *testing.B) {
-	own := build(b)
-	b.Setenv("INTERLOCK_URL", benchServer(b))
-	event := `{"session_id":"s","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Edit","tool_input":{"file_path":"/a"}}`
-	for b.Loop() {
-		cmd := exec.Command(own, "claude-code")
-		cmd.Stdin = strings.NewReader(event)
-		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			b.Fatalf("%q (%v)", out, err)
-		}
-	}
-}
-
-func benchServer(b *testing.B) string {
-	b.Helper()
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })}
-	l := listen(b)
-	go s.Serve(l)
-	b.Cleanup(func() { s.Close() })
-	return l.Addr().String()
 }
 
 // FuzzAnswer feeds answers of hostile servers to the reader.
