@@ -1,7 +1,9 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -220,6 +222,9 @@ func (v *visit) policies(h *harness, s scope, f *settings.File, add func(name, s
 		if off {
 			add("policy", "failed", "%s has hooksConfig.enabled: false, so no hook runs", shown(f.Path))
 		}
+		if s != userScope {
+			v.trustFolder(add)
+		}
 	}
 }
 
@@ -236,6 +241,57 @@ func (v *visit) trust(h *harness, s scope, add func(name, state, format string, 
 		return
 	}
 	add("trust", "failed", "Codex skips it until a person confirms it: start codex, type /hooks")
+}
+
+// trustFolder looks for the trust of a person in the project's folder, without which Gemini CLI runs none of its
+// hooks.
+func (v *visit) trustFolder(add func(name, state, format string, args ...any)) {
+	home, _ := os.UserHomeDir()
+	user := filepath.Join(home, ".gemini", "settings.json")
+	text, _ := os.ReadFile(user) // without one each folder has to be trusted
+	var asks bool
+	if d := parsed(user, text); d != nil {
+		if ok, err := d.Get(&asks, "security", "folderTrust", "enabled"); ok && err == nil && !asks {
+			return
+		}
+	}
+	if os.Getenv("GEMINI_CLI_TRUST_WORKSPACE") == "true" {
+		add("trust", "ok", "by the variable GEMINI_CLI_TRUST_WORKSPACE")
+		return
+	}
+	list := filepath.Join(home, ".gemini", "trustedFolders.json")
+	file := cmp.Or(os.Getenv("GEMINI_CLI_TRUSTED_FOLDERS_PATH"), list)
+	text, _ = os.ReadFile(file) // without one no folder is trusted
+	switch trustOf(text, v.project) {
+	case "TRUST_FOLDER", "TRUST_PARENT":
+		add("trust", "ok", "in %s", shown(file))
+	case "DO_NOT_TRUST":
+		add("trust", "failed", "%s has this folder as not trusted, so Gemini CLI runs none of its hooks", shown(file))
+	default:
+		add("trust", "note", "Gemini CLI runs it once a person trusts this folder: start gemini here")
+	}
+}
+
+// trustOf returns what Gemini CLI's list of folders has about one: the word of the longest path that it is below.
+func trustOf(list []byte, folder string) (word string) {
+	var folders map[string]string
+	_ = json.Unmarshal(list, &folders) // what is no such list has no folder
+	longest := -1
+	for path, trust := range folders {
+		top := path
+		if trust == "TRUST_PARENT" {
+			top = filepath.Dir(path)
+		}
+		if real, err := filepath.EvalSymlinks(top); err == nil {
+			top = real
+		}
+		rest, err := filepath.Rel(top, folder)
+		inside := err == nil && rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
+		if inside && len(path) > longest {
+			longest, word = len(path), trust
+		}
+	}
+	return word
 }
 
 func codexHome() string {

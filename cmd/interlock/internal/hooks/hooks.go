@@ -126,13 +126,25 @@ func (in *install) run(a *cli.App, h *harness) error {
 	if p.file.Changed() {
 		out.State = "installed"
 	}
+	var server *serverFile
+	if h.indirect(o) {
+		if server, err = newServerFile(a); err != nil {
+			return err
+		}
+	}
 	if in.dryRun {
 		if !a.JSON() {
+			if server.changed() {
+				a.Say("%s", server.diff())
+			}
 			a.Say("%s", p.file.Diff())
 		}
 		return out.print(a)
 	}
-	if err := p.apply(a, o); err != nil {
+	if err := server.write(a); err != nil {
+		return err
+	}
+	if err := p.apply(); err != nil {
 		return err
 	}
 	if err := out.print(a); err != nil {
@@ -159,16 +171,7 @@ func newPlan(h *harness, s scope, project string, o *options) (*plan, error) {
 }
 
 // apply carries the plan out.
-func (p *plan) apply(a *cli.App, o *options) error {
-	if p.h.indirect(o) {
-		path, changed, err := saveServer(a)
-		if err != nil {
-			return err
-		}
-		if changed && !a.JSON() {
-			a.Say("written: the server of the hooks, %s\n", cli.Clean(shown(path)))
-		}
-	}
+func (p *plan) apply() error {
 	if !p.file.Changed() {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/settings"
+	"github.com/interlockdev/interlock/internal/home"
 )
 
 //go:embed lines.txt
@@ -34,10 +35,10 @@ func NewInit(a *cli.App) *cobra.Command {
 		Use: "init", Short: "Set up the coding agents of a project", Args: cli.NoArgs,
 		Long: `Set up the coding agents of the project of this directory. It finds those that are in use, by
 their folders and by their programs on PATH, and offers three things: their hooks (see interlock
-help hooks), the entry of the MCP server (interlock mcp), and a few lines for AGENTS.md and
-CLAUDE.md. Every change is shown first, and nothing is written without a yes.
+help hooks), the entry of the MCP server (interlock mcp), and a few lines for AGENTS.md,
+CLAUDE.md or GEMINI.md. Every change is shown first, and nothing is written without a yes.
 
---undo removes what it has added; a file without other changes gets its bytes back.`,
+--undo removes what it has added to the project; a file without other changes gets its bytes back.`,
 		Example: `  interlock init
   interlock init --yes --harness claude-code,codex
   interlock init --undo`,
@@ -83,16 +84,24 @@ func (s *setup) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
+	server, err := s.server(a, w.options, chosen)
+	if err != nil {
+		return err
+	}
 	changed := w.changed()
-	s.show(a, w, changed)
-	if len(changed) == 0 || s.dryRun {
+	s.show(a, w, server, changed)
+	count := len(changed)
+	if server.changed() {
+		count++
+	}
+	if count == 0 || s.dryRun {
 		return nil
 	}
 	if !s.yes {
 		if !cli.IsTerminal(a.In) || !a.OnScreen() {
 			return cli.Usagef("no terminal for the question, so nothing was written: use --yes, or --dry-run to look only")
 		}
-		yes, err := a.Confirm(ctx, "Write "+cli.Count(len(changed), "file", "files")+"?")
+		yes, err := a.Confirm(ctx, "Write "+cli.Count(count, "file", "files")+"?")
 		if err != nil {
 			return err
 		}
@@ -101,7 +110,16 @@ func (s *setup) run(ctx context.Context, a *cli.App) error {
 			return nil
 		}
 	}
-	return s.write(a, w, changed, chosen)
+	return s.write(a, server, changed, chosen)
+}
+
+// server plans the file with the server of the hooks; nil if none of the chosen needs it.
+func (s *setup) server(a *cli.App, o *options, chosen []*harness) (*serverFile, error) {
+	indirect := slices.ContainsFunc(chosen, func(h *harness) bool { return h.indirect(o) })
+	if !indirect || s.undo || slices.Contains(s.skip, "hooks") {
+		return nil, nil
+	}
+	return newServerFile(a)
 }
 
 // choose returns the harnesses that were named, else those in use.
@@ -144,19 +162,36 @@ func (s *setup) plan(w *work, chosen []*harness) error {
 	if slices.Contains(s.skip, "text") {
 		return nil
 	}
-	names := []string{"AGENTS.md"}
-	if slices.ContainsFunc(chosen, func(h *harness) bool { return h.name == "claude-code" }) {
-		names = append(names, "CLAUDE.md") // Claude Code reads no other
-		if len(chosen) == 1 && !exists(filepath.Join(w.project, "AGENTS.md")) {
-			names = names[1:]
-		}
-	}
-	for _, name := range names {
-		if err := w.text(name, lines); err != nil {
-			return err
+	for _, name := range texts {
+		reads := func(h *harness) bool { return h.reads(w.project) == name }
+		if slices.ContainsFunc(chosen, reads) || name == texts[0] && exists(filepath.Join(w.project, name)) {
+			if err := w.text(name, lines); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// texts are the files with instructions that agents read.
+var texts = []string{"AGENTS.md", "CLAUDE.md", "GEMINI.md"}
+
+// reads returns which of them a harness reads in a project. For Gemini CLI it is a setting.
+func (h *harness) reads(project string) string {
+	switch h.name {
+	case "claude-code":
+		return texts[1]
+	case "gemini":
+		for _, s := range h.scopes() {
+			if f, err := h.open(s, project); err == nil {
+				if d := parsed(f.Path, f.Old); d != nil && d.Has("context", "fileName") {
+					return texts[0]
+				}
+			}
+		}
+		return texts[2]
+	}
+	return texts[0]
 }
 
 func exists(path string) bool {
@@ -165,9 +200,12 @@ func exists(path string) bool {
 }
 
 // show shows the changes.
-func (s *setup) show(a *cli.App, w *work, changed []*draft) {
+func (s *setup) show(a *cli.App, w *work, server *serverFile, changed []*draft) {
 	if a.JSON() {
 		return
+	}
+	if server.changed() {
+		a.Say("%s", server.diff())
 	}
 	for _, e := range changed {
 		a.Say("%s", e.file.Diff())
@@ -175,21 +213,14 @@ func (s *setup) show(a *cli.App, w *work, changed []*draft) {
 	for _, text := range w.texts {
 		a.Say("%s\n", text)
 	}
-	if len(changed) == 0 {
+	if len(changed) == 0 && !server.changed() {
 		a.Say("nothing to change in %s\n", cli.Clean(shown(w.project)))
 	}
 }
 
-func (s *setup) write(a *cli.App, w *work, changed []*draft, chosen []*harness) error {
-	indirect := slices.ContainsFunc(chosen, func(h *harness) bool { return h.indirect(w.options) })
-	if indirect && !s.undo && !slices.Contains(s.skip, "hooks") {
-		path, saved, err := saveServer(a)
-		if err != nil {
-			return err
-		}
-		if saved && !a.JSON() {
-			a.Say("written: the server of the hooks, %s\n", cli.Clean(shown(path)))
-		}
+func (s *setup) write(a *cli.App, server *serverFile, changed []*draft, chosen []*harness) error {
+	if err := server.write(a); err != nil {
+		return err
 	}
 	for _, e := range changed {
 		state, err := e.write()
@@ -205,6 +236,9 @@ func (s *setup) write(a *cli.App, w *work, changed []*draft, chosen []*harness) 
 		a.Say("%s: %s\n", state, cli.Clean(e.file.Path))
 	}
 	if s.undo {
+		if path, err := home.HookFile(); err == nil && exists(path) {
+			a.Complain("the server of the hooks stays in %s: other projects may use it", cli.Clean(shown(path)))
+		}
 		return nil
 	}
 	for _, h := range chosen {

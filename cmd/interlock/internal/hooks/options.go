@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/settings"
 	"github.com/interlockdev/interlock/hook/place"
 	"github.com/interlockdev/interlock/internal/home"
 )
@@ -166,24 +167,62 @@ func serverOf(a *cli.App) (home.Hook, error) {
 	return h, nil
 }
 
-// saveServer writes it to the file that interlock-hook reads, and reports whether that has changed.
-func saveServer(a *cli.App) (path string, changed bool, err error) {
+// serverFile is the file that interlock-hook reads, with the texts that it has and is to get.
+type serverFile struct {
+	path     string
+	old, new string
+}
+
+// newServerFile plans the file for the server that the flags name. An old file that cannot be read is replaced.
+func newServerFile(a *cli.App) (*serverFile, error) {
 	wanted, err := serverOf(a)
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
-	path, err = home.HookFile()
+	path, err := home.HookFile()
 	if err != nil {
-		return "", false, cli.ExitWith(cli.ExitUsage, err)
+		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	if text, err := os.ReadFile(path); err == nil && string(text) == wanted.Text() {
-		return path, false, nil
+	old, _ := os.ReadFile(path)
+	return &serverFile{path: path, old: string(old), new: wanted.Text()}, nil
+}
+
+// changed reports whether there is something to write. No file may be planned.
+func (f *serverFile) changed() bool { return f != nil && f.old != f.new }
+
+// diff is the change as a person reads it, without credentials.
+func (f *serverFile) diff() string {
+	before, after := home.ParseHook(f.old), home.ParseHook(f.new)
+	same := before.Credential == after.Credential
+	for _, c := range []*string{&before.Credential, &after.Credential} {
+		if *c != "" {
+			*c = "(not shown)"
+		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", false, err
+	if !same && before.Credential == after.Credential {
+		after.Credential = "(another one, not shown)"
 	}
-	return path, true, cli.ReplaceFile(path, func(next *os.File) error {
-		_, err := next.WriteString(wanted.Text())
+	shownFile := settings.File{Path: shown(f.path), New: []byte(after.Text())}
+	if f.old != "" {
+		shownFile.Old = []byte(before.Text())
+	}
+	return shownFile.Diff()
+}
+
+// write carries the change out, and reports it.
+func (f *serverFile) write(a *cli.App) error {
+	if !f.changed() {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	err := cli.ReplaceFile(f.path, func(next *os.File) error {
+		_, err := next.WriteString(f.new)
 		return err
 	})
+	if err == nil && !a.JSON() {
+		a.Say("written: the server of the hooks, %s\n", cli.Clean(shown(f.path)))
+	}
+	return err
 }

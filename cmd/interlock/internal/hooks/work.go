@@ -160,7 +160,7 @@ func (w *work) undo() error {
 			e.file.Settle(e.doc)
 		}
 	}
-	for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
+	for _, name := range texts {
 		if err := w.text(name, ""); err != nil {
 			return err
 		}
