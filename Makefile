@@ -126,7 +126,7 @@ etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, 
 	@scripts/etcd.sh $(FAILOVERS) | bin/suite -o dist/suites/etcd.json etcd
 
 .PHONY: doors
-doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages.
+doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode.
 	@scripts/door-tools.sh
 	@go test -json -count=1 -timeout=4m ./internal/test/doorstest | bin/suite -o dist/suites/doors.json doors
 

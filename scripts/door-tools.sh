@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the clients and suites of the Model Context Protocol into dist/doors: the conformance suite, the
-# Inspector, the SDKs for TypeScript and Python, and a Node that is new enough for them. The lock files of
-# internal/test/doorstest name each package with its version and its hash. What was installed from the same lock
-# files stays. With the option -n it only reports what it would do.
+# Inspector, the SDKs for TypeScript and Python, and a Node that is new enough for them; and the types of OpenCode's
+# plugins with the compiler that checks them. The lock files of internal/test/doorstest name each package with its
+# version and its hash. What was installed from the same lock files stays. With the option -n it only reports what it
+# would do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
