@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/release/npm"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -34,7 +35,11 @@ func TestPages(t *testing.T) {
 		if len(transcript) > 0 && file != accountPage {
 			t.Run(filepath.Base(file)+"/shell", func(t *testing.T) {
 				t.Parallel()
-				page.paste(newRig(t), transcript)
+				r := newRig(t)
+				if prepare := preparations[filepath.Base(file)]; prepare != nil {
+					prepare(r)
+				}
+				page.paste(r, transcript)
 			})
 		}
 		if exchanges := page.of("http"); len(exchanges) > 0 {
@@ -44,6 +49,27 @@ func TestPages(t *testing.T) {
 			})
 		}
 	}
+}
+
+// preparations add what the commands of a page need, in environment variables.
+var preparations = map[string]func(*rig){
+	"typescript.md": packTypeScript,
+}
+
+// packTypeScript builds the package of the client for TypeScript into the folder PACKAGES.
+func packTypeScript(r *rig) {
+	tools.Need(r.t, "node", tools.TypeScriptCompiler)
+	body, err := npm.Pack("../..", "1.2.3", time.Unix(0, 0))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	folder := r.t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, npm.Name("1.2.3")), body, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.env = append(
+		r.env, "PACKAGES="+folder, "npm_config_cache="+folder, "npm_config_audit=false", "npm_config_fund=false",
+	)
 }
 
 // maxNotRun is how many blocks of commands may be left out, in all pages together.

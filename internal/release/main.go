@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/interlockdev/interlock/internal/release/npm"
 )
 
 // target is a platform that a release is built for.
@@ -51,6 +53,15 @@ func run(out, only, version string, single bool) error {
 	}
 	fmt.Printf("release %s of commit %s is in %s\n", r.version, r.commit, out)
 	return nil
+}
+
+// npm writes the package of the client for TypeScript.
+func (r *release) npm() error {
+	body, err := npm.Pack(r.root, r.number(), r.time)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.out, npm.Name(r.number())), body, 0o644)
 }
 
 // choose returns the targets that a list names, or all of them.
@@ -114,6 +125,9 @@ func (r *release) build(wanted []target) error {
 				return err
 			}
 		}
+	}
+	if err := r.npm(); err != nil {
+		return err
 	}
 	if err := r.formula(); err != nil {
 		return err

@@ -46,21 +46,20 @@ async function* follow(
   options: WatchOptions,
 ): AsyncGenerator<Written> {
   const { servers, retryForMs, clock } = transport.config;
-  let last: Decimal | undefined;
+  const place = new Place(options.from);
   let failedAt = -1;
   for (let tries = 0; ; tries++) {
     outer.throwIfAborted();
     const query: Record<string, unknown> = { values: options.values === false ? "false" : "true" };
     if (options.key !== undefined) query.key = options.key;
     if (options.prefix !== undefined) query.prefix = options.prefix;
-    if (last === undefined && options.from !== undefined) query.from = options.from;
-    const header = last === undefined ? {} : { "Last-Event-ID": last };
+    if (place.from !== undefined) query.from = place.from;
     const index = servers.current;
     const stop = new AbortController();
     const { signal, end } = linked([outer, stop.signal]);
     let cause: unknown;
     try {
-      const response = await transport.open("watchState", { query, header }, undefined, index, signal);
+      const response = await transport.open("watchState", { query }, undefined, index, signal);
       if (!response.ok || !response.body) {
         const problem = problemOf(await response.text());
         const error = problem ? refusal(problem) : new Error(`the server answered ${response.status}`);
@@ -73,14 +72,13 @@ async function* follow(
         failedAt = -1;
         const event = parse(line) as Written | KeepAlive | StreamEnd;
         if (!("event" in event)) {
-          yield event;
-          last = event.index;
+          if (place.isNew(event)) yield event;
         } else if ("code" in event) {
           const error = errorOf({ code: event.code, message: event.detail, advice: event.advice });
           if (!resumable.has(event.code)) throw error;
           throw new Interruption(error);
         } else {
-          last = event.index;
+          place.after(event.index);
         }
       }
       cause = new Error("the stream ended");
@@ -100,6 +98,34 @@ async function* follow(
       throw new Unreachable({ code: "unreachable", message: `no server answered: ${String(cause)}`, cause });
     }
     await sleep(pause, outer);
+  }
+}
+
+/** Where a watch goes on: a commit has one index, and may write several keys. */
+class Place {
+  from: Decimal | undefined;
+  /** The keys that have arrived with this index; all of them if it is undefined. */
+  #keys: Set<Key> | undefined = new Set();
+
+  constructor(from: Decimal | undefined) {
+    this.from = from;
+  }
+
+  /** Takes note of a write, and reports whether it arrives for the first time. */
+  isNew({ index, key }: Written): boolean {
+    if (index !== this.from) {
+      this.from = index;
+      this.#keys = new Set();
+    }
+    if (!this.#keys || this.#keys.has(key)) return false;
+    this.#keys.add(key);
+    return true;
+  }
+
+  /** Takes note that everything up to an index has arrived. */
+  after(index: Decimal): void {
+    this.from = index;
+    this.#keys = undefined;
   }
 }
 

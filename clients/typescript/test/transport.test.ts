@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  Client,
+  Held,
+  InterlockError,
+  LeaseLost,
+  OutcomeUnknown,
+  Refused,
+  Unreachable,
+  codes,
+  type api,
+} from "../src/index.js";
+import { encode, parse } from "../src/json.js";
+import { errorOf } from "../src/errors.js";
+import { failure } from "./server.js";
+
+/** A request as it was sent. */
+interface Sent {
+  url: string;
+  method: string;
+  headers: Headers;
+  body: string;
+}
+
+/** Returns a fetch that answers each request by a function, and the requests. */
+function answering(...answers: (() => Response | Promise<Response>)[]): {
+  fetch: typeof fetch;
+  sent: Sent[];
+} {
+  const sent: Sent[] = [];
+  const answer: typeof fetch = async (input, init) => {
+    const headers = new Headers(init?.headers);
+    sent.push({ url: String(input), method: init?.method ?? "GET", headers, body: String(init?.body ?? "") });
+    const next = answers[Math.min(sent.length, answers.length) - 1];
+    assert.ok(next);
+    return next();
+  };
+  return { fetch: answer, sent };
+}
+
+const json = (status: number, value: unknown) => () =>
+  new Response(encode(value), { status, headers: { "Content-Type": "application/json" } });
+
+const problem = (code: api.Code, more: object = {}) =>
+  json(codes[code].status, {
+    code,
+    detail: "because",
+    advice: { action: "retry", retry_after_ms: 1, message: "x" },
+    ...more,
+  });
+
+const refusedConnection = () => {
+  throw new TypeError("fetch failed", {
+    cause: Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
+  });
+};
+const broken = () => {
+  throw new TypeError("fetch failed", {
+    cause: Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }),
+  });
+};
+
+const two = ["http://a:1", "http://b:1"];
+
+test("a request is repeated under its key, and a repetition goes to the next server", async () => {
+  const { fetch, sent } = answering(broken, json(200, { outcome: "committed", version: "7", documents: [] }));
+  const client = new Client({ url: two, fetch, token: "secret", namespace: "acme", agent: "x" });
+  assert.equal((await client.commit({ writes: [] })).version, "7");
+  assert.deepEqual(
+    sent.map((s) => s.url),
+    ["http://a:1/v1/commits", "http://b:1/v1/commits"],
+  );
+  assert.equal(sent[0]?.headers.get("Idempotency-Key"), sent[1]?.headers.get("Idempotency-Key"));
+  assert.equal(sent[0]?.body, sent[1]?.body);
+  assert.equal(sent[0]?.headers.get("Authorization"), "Bearer secret");
+  assert.equal(sent[0]?.headers.get("Interlock-Namespace"), "acme");
+});
+
+test("an unknown outcome is distinct from no server, and from a refusal", async () => {
+  const client = (...answers: (() => Response)[]) =>
+    new Client({ url: "http://a:1", fetch: answering(...answers).fetch, retryForMs: 0 });
+  assert.ok((await failure(client(broken).commit({}))) instanceof OutcomeUnknown);
+  assert.ok((await failure(client(refusedConnection).commit({}))) instanceof Unreachable);
+  assert.ok((await failure(client(broken).look("k"))) instanceof Unreachable, "a query has no outcome");
+  const held = await failure(client(problem("held")).commit({}));
+  assert.ok(held instanceof Held && held instanceof Refused);
+  assert.ok(
+    (await failure(client(() => new Response("oops", { status: 502 })).commit({}))) instanceof OutcomeUnknown,
+  );
+  assert.ok(
+    (await failure(client(() => new Response("oops", { status: 404 })).commit({}))) instanceof Unreachable,
+  );
+});
+
+test("a request without a key is not repeated after an unknown outcome", async () => {
+  const { fetch, sent } = answering(broken, json(200, { rotated: true }));
+  const client = new Client({ url: "http://a:1", fetch });
+  assert.ok((await failure(client.request("rotateFenceKeys", { body: {} }))) instanceof OutcomeUnknown);
+  assert.equal(sent.length, 1);
+  const second = answering(refusedConnection, json(200, { rotated: true }));
+  await new Client({ url: "http://a:1", fetch: second.fetch }).request("rotateFenceKeys", { body: {} });
+  assert.equal(second.sent.length, 2);
+});
+
+test("a quota does not decide about a request that may have been carried out", async () => {
+  const { fetch, sent } = answering(broken, problem("quota_exceeded"), json(200, { version: "7" }));
+  const client = new Client({ url: "http://a:1", fetch });
+  assert.equal((await client.commit({})).version, "7");
+  assert.equal(new Set(sent.map((s) => s.headers.get("Idempotency-Key"))).size, 1);
+  const alone = new Client({ url: "http://a:1", fetch: answering(problem("quota_exceeded")).fetch });
+  assert.equal(((await failure(alone.commit({}))) as InterlockError).code, "quota_exceeded");
+});
+
+test("a standby is left for the active server, and only addresses of the list are followed", async () => {
+  const active = (http: string) => problem("not_owner", { active: { http, grpc: "" } });
+  const three = [...two, "http://c:1"];
+  const named = answering(active("http://c:1"), json(200, { version: "7" }));
+  await new Client({ url: three, fetch: named.fetch }).commit({});
+  assert.deepEqual(
+    named.sent.map((s) => new URL(s.url).host),
+    ["a:1", "c:1"],
+  );
+  const foreign = answering(active("http://evil:1"), json(200, { version: "7" }));
+  await new Client({ url: three.join(", "), fetch: foreign.fetch }).commit({});
+  assert.deepEqual(
+    foreign.sent.map((s) => new URL(s.url).host),
+    ["a:1", "b:1"],
+  );
+});
+
+test("keys are encoded in the path, and parameters may be repeated", async () => {
+  const { fetch, sent } = answering(json(200, { documents: [{ key: "x" }, { key: "y" }] }));
+  const client = new Client({ url: "http://a:1/base/", fetch });
+  await client.look("repo:web/a b?.ts");
+  await client.readAll(["x", "y&z"]);
+  assert.deepEqual(
+    sent.map((s) => s.url),
+    [
+      "http://a:1/base/v1/keys/repo%3Aweb/a%20b%3F.ts",
+      "http://a:1/base/v1/state?key=x&key=y%26z&values=true",
+    ],
+  );
+});
+
+test("an address that is no address is refused at once", () => {
+  assert.throws(() => new Client({ url: "ftp://a" }), /is no address of HTTP/);
+  assert.throws(() => new Client({ url: [] }), /no URL of a server/);
+  new Client({ url: "127.0.0.1:7420" });
+});
+
+test("integers beyond 2^53 are strings, and a bigint is sent in full", () => {
+  assert.deepEqual(
+    parse('{"a": 9007199254740993, "b": [1, -9007199254740993], "c": "9007199254740993", "d": 1.5e300}'),
+    {
+      a: "9007199254740993",
+      b: [1, "-9007199254740993"],
+      c: "9007199254740993",
+      d: 1.5e300,
+    },
+  );
+  assert.deepEqual(parse('{"text": "say \\"9007199254740993\\" \\\\", "n": 9007199254740991}'), {
+    text: 'say "9007199254740993" \\',
+    n: 9007199254740991,
+  });
+  assert.equal(encode({ a: 9007199254740993n, b: "x" }), '{"a":9007199254740993,"b":"x"}');
+});
+
+test("every code has an error with a sentence and a next step", () => {
+  for (const code of Object.keys(codes) as api.Code[]) {
+    const error = errorOf({ code, message: "it is so." });
+    assert.equal(error.code, code);
+    assert.equal(String(error), `it is so. Next step: ${codes[code].next}`);
+    assert.equal(error.retryable, codes[code].retryable);
+    assert.equal(error.name, error.constructor.name);
+  }
+  assert.ok(errorOf({ code: "taken", message: "" }) instanceof LeaseLost);
+});
