@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,32 +91,91 @@ func module(name, file string) string {
 // passed is in the summary of a scenario.
 var passed = regexp.MustCompile(`(?m)^Passed: ([1-9]\d*)/(\d+), 0 failed, 0 warnings$`)
 
-// The scenarios need no tools and resources of the suite's own. The others are about those, about messages to
-// the client, or about features that a server may leave out.
+// scenarios are those of the suite that need no tools, resources and prompts of its own, by revision. docs/mcp.md has
+// the others with the reasons.
+var scenarios = map[string][]string{
+	older: {
+		"server-initialize", "server-session-lifecycle", "ping", "tools-list", "resources-list", "prompts-list",
+		"dns-rebinding-protection", "server-sse-multiple-streams",
+	},
+	newest: {
+		"tools-list", "resources-list", "prompts-list", "dns-rebinding-protection", "caching",
+		"http-header-validation", "sep-2164-resource-not-found", "input-required-result-unsupported-methods",
+		"server-sse-multiple-streams",
+	},
+}
+
+// suite runs the conformance suite.
+func (s *site) suite(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	all, err := s.command(ctx, "node", append([]string{module("conformance", "dist/index.js")}, args...)...).CombinedOutput()
+	return string(all), err
+}
+
+func (s *site) scenario(t *testing.T, revision, name string) (out string, err error) {
+	t.Helper()
+	return s.suite(t, "server", "--url", s.url, "--scenario", name, "--spec-version", revision, "-o", t.TempDir())
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for revision, scenarios := range map[string][]string{
-		older: {
-			"server-initialize", "server-session-lifecycle", "ping", "tools-list", "resources-list", "prompts-list",
-			"dns-rebinding-protection", "server-sse-multiple-streams",
-		},
-		newest: {
-			"tools-list", "resources-list", "prompts-list", "dns-rebinding-protection", "caching",
-			"http-header-validation", "sep-2164-resource-not-found", "input-required-result-unsupported-methods",
-			"server-sse-multiple-streams",
-		},
-	} {
-		for _, scenario := range scenarios {
-			t.Run(revision+"/"+scenario, func(t *testing.T) {
-				out := s.run(
-					t, "node", module("conformance", "dist/index.js"), "server", "--url", s.url, "--scenario", scenario,
-					"--spec-version", revision, "-o", t.TempDir(),
-				)
-				if m := passed.FindStringSubmatch(out); m == nil || m[1] != m[2] {
-					t.Errorf("the scenario has findings, or no checks:\n%s", out)
+	for revision, list := range scenarios {
+		for _, name := range list {
+			t.Run(revision+"/"+name, func(t *testing.T) {
+				out, err := s.scenario(t, revision, name)
+				if m := passed.FindStringSubmatch(out); err != nil || m == nil || m[1] != m[2] {
+					t.Errorf("the scenario has findings, or no checks (%v):\n%s", err, out)
 				}
 			})
+		}
+	}
+}
+
+// Of the scenario about requests without a session, the checks that fail are those that call a tool of the suite's own.
+func TestStateless(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	out, _ := s.scenario(t, newest, "server-stateless") // its exit code is that of the failed checks
+	var failed []string
+	for _, m := range regexp.MustCompile(`(?m)\[(sep-[\w-]+) *\] (?:\x1b\[\d+m)?FAILURE`).FindAllStringSubmatch(out, -1) {
+		failed = append(failed, m[1])
+	}
+	slices.Sort(failed)
+	want := []string{
+		"sep-2575-http-server-no-independent-requests-on-stream", "sep-2575-missing-capability-http-400",
+		"sep-2575-server-no-log-without-loglevel", "sep-2575-server-rejects-undeclared-capability",
+	}
+	if !slices.Equal(failed, want) || !strings.Contains(out, "4 failed, 0 warnings") {
+		t.Errorf("the failed checks are %q, want %q:\n%s", failed, want, out)
+	}
+}
+
+// docs/mcp.md names each scenario of the two revisions that is not carried out.
+func TestScenariosAreNamed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	page, err := os.ReadFile("../../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## Conformance\n")
+	out, err := s.suite(t, "list", "--server")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	list := regexp.MustCompile(`(?m)^ +- ([\w-]+) \[(.*)\]$`).FindAllStringSubmatch(out, -1)
+	if len(list) < 50 {
+		t.Errorf("the suite lists %d scenarios:\n%s", len(list), out)
+	}
+	for _, m := range list {
+		name := m[1]
+		run := slices.Contains(scenarios[older], name) || slices.Contains(scenarios[newest], name)
+		known := strings.Contains(m[2], older) || strings.Contains(m[2], newest)
+		if named := strings.Contains(section, "`"+name+"`"); known && named == run {
+			t.Errorf("%s: carried out is %t, and named on the page is %t", name, run, named)
 		}
 	}
 }
