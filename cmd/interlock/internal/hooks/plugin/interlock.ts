@@ -102,11 +102,17 @@ async function post(report: Report, waitS: number, timeout: number): Promise<Ans
       failure = new Error(`the server at ${server} refused the event: ${text.slice(0, 300)}`)
       if (answer.status !== 503) break
     } catch (err) {
-      failure = err
+      const cause = err instanceof Error && err.cause ? err.cause : err
+      const text = signal.aborted ? "it did not answer in time" : reasonOf(cause)
+      failure = new Error(`the server at ${server} cannot be asked: ${text}`)
       if (signal.aborted) break
     }
   }
   throw failure
+}
+
+function reasonOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure)
 }
 
 let reported = 0
@@ -114,8 +120,7 @@ let reported = 0
 function complain(failure: unknown): void {
   if (Date.now() - reported < QUIET_MS) return
   reported = Date.now()
-  const cause = failure instanceof Error && failure.cause ? failure.cause : failure
-  const text = String(cause).replace(/[\u0000-\u001f\u007f-\u009f]/g, " ")
+  const text = reasonOf(failure).replace(/[\u0000-\u001f\u007f-\u009f]/g, " ")
   console.error(`interlock: files are not reserved: ${text} (interlock hooks doctor tests it)`)
 }
 
@@ -165,7 +170,7 @@ export const Interlock = async ({ directory }: { directory: string }) => {
         answer = {
           decision: "deny",
           reason: "The file cannot be reserved, and hooks are strict here, so do not change it by another way. " +
-            `${failure}. A person can repair it: interlock hooks doctor`,
+            `${reasonOf(failure)}. A person can repair it: interlock hooks doctor`,
         }
       }
       if (answer.decision === "deny") throw new Error(answer.reason ?? "refused by Interlock")
