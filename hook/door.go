@@ -186,12 +186,11 @@ func (v *visit) news() string {
 					files = append(files, File{Key: interlock.Key(key), Name: shown(key)})
 				}
 			}
-			kept := time.Since(place.Came)
 			c := v.changeIn(place.Reply.Granted)
 			if c != nil {
-				c.ago += kept
+				c.ago += time.Since(place.Came)
 			}
-			texts = append(texts, turnText(files, reserve-kept, c))
+			texts = append(texts, turnText(files, time.Until(place.Until), c))
 		})
 	}
 	return strings.Join(texts, "\n")

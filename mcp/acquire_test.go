@@ -170,7 +170,7 @@ func TestGrantIsKept(t *testing.T) {
 		ann.call("released", "release", arguments{"lease": first.Lease})
 		pass(35 * time.Second)
 		if other := ben.call("free", "look", keys("other")); len(other.News) != 1 ||
-			!strings.Contains(other.News[0], queued.Ticket) {
+			!strings.HasSuffix(other.News[0], " call wait with ticket "+queued.Ticket+" within 25 s.") {
 			t.Errorf("no news of the turn: %s", other.text)
 		}
 		if got := ben.call("granted", "wait", arguments{"ticket": queued.Ticket}); len(got.News) != 0 {
@@ -296,7 +296,7 @@ func TestOneNameTwoConversations(t *testing.T) {
 		one, two := r.overHTTP(oldRevision, "reviewer"), r.overHTTP(oldRevision, "reviewer")
 		one.call("granted", "acquire", keys("k"))
 		two.call("queued", "acquire", arguments{"keys": []string{"k"}, "wait_s": 0})
-		if again := one.call("granted", "acquire", keys("k")); !strings.HasPrefix(again.Message, "You hold already k.") {
+		if again := one.call("granted", "acquire", keys("k")); !strings.HasPrefix(again.Message, "You still hold k.") {
 			t.Errorf("answer %s", again.text)
 		}
 	})

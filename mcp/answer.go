@@ -221,8 +221,8 @@ func newsOf(places []agent.Place, about string) []string {
 		return nil
 	}
 	line := fmt.Sprintf(
-		"It is your turn for %s: call wait with ticket %s within a minute.", clip(several(places[0].Keys), keyShare/2),
-		places[0].Ticket,
+		"It is your turn for %s: call wait with ticket %s within %s.", clip(several(places[0].Keys), keyShare/2),
+		places[0].Ticket, span(api.Milliseconds(max(0, time.Until(places[0].Until).Milliseconds()))),
 	)
 	if more := len(places) - 1; more > 0 {
 		line += fmt.Sprintf(" %d more turns have come.", more)
@@ -262,9 +262,9 @@ func span(ms api.Milliseconds) string {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%d s", seconds(ms))
 	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
 	default:
-		return fmt.Sprintf("%d h", int(d.Hours()))
+		return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
 	}
 }
 
@@ -378,7 +378,7 @@ func (v *visit) granted(g *api.Granted) *answer {
 	}
 	verb := "You hold "
 	if g.Reused {
-		verb = "You hold already "
+		verb = "You still hold "
 	}
 	a.Message = verb + several(append([]string{clip(keys[0], heldShare)}, keys[1:]...)) + "."
 	if g.Changed {

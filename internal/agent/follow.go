@@ -16,9 +16,9 @@ type Place struct {
 	Ticket api.TicketID
 	Flow   string
 	Keys   []string
-	// Reply is the grant, and Came the time of its arrival, once the turn has come.
-	Reply *Reply
-	Came  time.Time
+	// Reply is the grant, once the turn has come: at Came, and it is kept until Until.
+	Reply       *Reply
+	Came, Until time.Time
 }
 
 // place is a ticket that the hub follows.
@@ -83,8 +83,9 @@ func (h *Hub) follow(ctx context.Context, f *place) {
 	}
 	h.mu.Lock()
 	f.Reply, f.Came = reply, time.Now()
+	f.Until = f.Came.Add(h.cfg.Reserve)
 	h.mu.Unlock()
-	if h.keep(ctx, f, reply) != nil {
+	if h.keep(ctx, f, reply, f.Until) != nil {
 		return
 	}
 	h.mu.Lock()
@@ -102,9 +103,8 @@ func (h *Hub) follow(ctx context.Context, f *place) {
 	}
 }
 
-// keep renews a lease for as long as it is reserved. The error is that ctx is over.
-func (h *Hub) keep(ctx context.Context, f *place, reply *Reply) error {
-	end := time.Now().Add(h.cfg.Reserve)
+// keep renews a lease until the end of its reservation. The error is that ctx is over.
+func (h *Hub) keep(ctx context.Context, f *place, reply *Reply, end time.Time) error {
 	// A pattern may bound the ttl to less than the reservation takes.
 	pause := max(time.Second, time.Duration(reply.Granted.Lease.ExpiresIn)*time.Millisecond/3)
 	for left := time.Until(end); left > 0; left = time.Until(end) {
