@@ -1,6 +1,6 @@
 // Command gen writes the generated files of this repository, which "make generate" writes and
-// "make fresh" checks: the Go files *_gen.go, the schemas in server/openapi.json, and
-// clients/schema.json, the API as a table for clients in other languages.
+// "make fresh" checks: the Go files *_gen.go, the schemas in server/openapi.json,
+// clients/schema.json, the API as a table for clients in other languages, and the types of these clients.
 //
 //	go run ./internal/gen          # write the files that changed
 //	go run ./internal/gen -check   # write nothing, fail if a file is stale

@@ -14,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock/internal/gen/journal"
 	"github.com/interlockdev/interlock/internal/gen/jsoncodec"
 	"github.com/interlockdev/interlock/internal/gen/openapi"
+	"github.com/interlockdev/interlock/internal/gen/python"
 	"github.com/interlockdev/interlock/internal/gen/schema"
 	"github.com/interlockdev/interlock/internal/gen/source"
 	"github.com/interlockdev/interlock/internal/gen/stream"
@@ -32,6 +33,7 @@ var emitters = []emitter{
 	{"journal", journal.Emit},
 	{"jsoncodec", jsoncodec.Emit},
 	{"openapi", openapi.Emit},
+	{"python", python.Emit},
 	{"schema", schema.Emit},
 	{"stream", stream.Emit},
 	{"typescript", typescript.Emit},
