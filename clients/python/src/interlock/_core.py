@@ -1,0 +1,569 @@
+"""The session, its leases and what keeps them alive, without any input or output."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from ._call import LEAST_ANSWER, Caller
+from ._clock import now
+from ._errors import (
+    Closed,
+    ForkedError,
+    Held,
+    InterlockError,
+    LeaseLost,
+    OutcomeUnknown,
+    Refused,
+    Unreachable,
+    WaitTimeout,
+)
+from ._grant import Grant
+from ._types import Problem, Ticket
+from ._wire import Idle, LockSession, Reply, Send, Steps, ms, new_key, without_none
+
+logger = logging.getLogger("interlock")
+
+#: The longest wait of one request, in seconds; the server allows 55.
+LONG_POLL = 55.0
+#: Signs of life with more than one server, in seconds.
+ATTENTIVE = 2.0
+#: How long the keeper sleeps at most: after a suspension of the machine it has to look at the clock.
+MOST_IDLE = 1.0
+#: How long what is given back in the background is tried for, in seconds.
+GIVE_BACK = 60.0
+
+#: How long a lease that was given up is remembered, in seconds: longer than any answer takes.
+REMEMBER = 600.0
+#: How long one attempt to say goodbye may take, in seconds: without an answer the leases run out.
+GOODBYE = 2.0
+
+T = TypeVar("T")
+
+_GONE = frozenset({"unknown_session", "session_ended"})
+_ANEW = frozenset({"offer_lapsed", "unknown_ticket"})
+
+
+@dataclass
+class Session:
+    """The session with the server."""
+
+    id: str
+    name: str
+    ttl: float
+    deadline: float
+    next_beat: float
+
+
+@dataclass
+class Job:
+    """Something that the keeper gives back to the server."""
+
+    steps: Callable[[], Steps[Any]]
+    until: float
+    after: float = 0.0
+
+
+@dataclass
+class Ask:
+    """What an acquisition asks for, as POST /v1/leases has it, without the session."""
+
+    body: dict[str, Any]
+    wait: float
+    preempt: bool = False
+    on_queued: Callable[[Ticket], None] | None = None
+    what: str = ""
+    operation: str = "acquireLease"
+    path: dict[str, str] = field(default_factory=dict)
+    #: It changes a lease that there is: giving up ends the change only.
+    of_lease: bool = False
+
+
+class Core:
+    """The rules of a client. Its mutex guards all that threads share; no effect is yielded under it."""
+
+    def __init__(
+        self, caller: Caller, session_ttl: float, wake: Callable[[], None], unlock: Callable[[], None]
+    ) -> None:
+        self.caller = caller
+        self.session_ttl = session_ttl
+        self.wake = wake
+        self.unlock = unlock
+        self.mutex = threading.Lock()
+        self.session: Session | None = None
+        self.grants: dict[str, Grant] = {}
+        self.jobs: deque[Job] = deque()
+        #: The leases that were given up here, and when. The server may grant one to its flow again in that moment.
+        self.leaving: dict[str, float] = {}
+        self.progress: str | None = None
+        self.sent_progress: str | None = None
+        self.closed = False
+        self.forked = False
+        caller.most = self.share
+
+    # The session.
+
+    def usable(self) -> None:
+        """Raises an error if the client is of no use any more."""
+        if self.forked:
+            raise ForkedError
+        if self.closed:
+            raise Closed
+
+    def shortest(self) -> float:
+        """Returns the shortest ttl of what a heartbeat renews. mutex is held."""
+        ttl = self.session.ttl if self.session else self.session_ttl
+        return min([ttl, *(g.ttl for g in self.grants.values())])
+
+    def share(self) -> float:
+        """Returns how long one attempt may take while another server can be tried."""
+        if len(self.caller.servers.all) == 1:
+            return float("inf")
+        with self.mutex:
+            return self.shortest() / 4
+
+    def interval(self) -> float:
+        """Returns the time between two heartbeats. mutex is held."""
+        third = self.shortest() / 3
+        return min(third, ATTENTIVE) if len(self.caller.servers.all) > 1 else third
+
+    def open(self) -> Steps[Session]:
+        """Returns the session, and opens one if there is none."""
+        self.usable()
+        if self.session is not None:
+            return self.session
+        yield LockSession()
+        try:
+            self.usable()
+            if self.session is not None:
+                return self.session
+            body = {"agent": self.caller.agent, "ttl_ms": ms(self.session_ttl)}
+            reply = yield from self.caller.request("createSession", body=body)
+            made = reply.parse()["session"]
+            ttl = made["ttl_ms"] / 1000
+            with self.mutex:
+                self.session = Session(made["id"], made["name"], ttl, reply.sent + ttl, 0.0)
+                self.session.next_beat = reply.sent + self.interval()
+                opened = self.session
+            self.wake()
+            return opened
+        finally:
+            self.unlock()
+
+    def ended(self, session: Session, error: Refused) -> None:
+        """Notes that the server has ended the session."""
+        with self.mutex:
+            if self.session is not session:
+                return
+            self.session = None
+            lost = list(self.grants.values())
+            self.grants.clear()
+        for grant in lost:
+            grant.lose(
+                "session_ended", f"the session with the lease on {', '.join(grant.keys)} has ended: {error.message}"
+            )
+
+    def within(self, steps: Callable[[Session], Steps[Reply]]) -> Steps[tuple[Reply, Session]]:
+        """Carries out a request of the session; if the session is gone, once more in a new one."""
+        for last in (False, True):
+            session = yield from self.open()
+            try:
+                reply = yield from steps(session)
+                return reply, session
+            except Refused as error:
+                if error.code not in _GONE or last:
+                    raise
+                self.ended(session, error)
+        raise AssertionError("unreachable")
+
+    # Leases.
+
+    def acquire(self, ask: Ask) -> Steps[Grant]:
+        """Asks once, and then stands in line."""
+        deadline = now() + ask.wait
+        while True:
+            try:
+                grant = yield from self._attempt(ask, deadline)
+                if grant is not None:
+                    return grant
+            except Refused as error:
+                if error.code not in _ANEW or now() >= deadline:
+                    raise
+
+    def _attempt(self, ask: Ask, deadline: float) -> Steps[Grant | None]:
+        """Asks once, and stands in line. None: the server has granted a lease that is just being given up here."""
+        key = new_key()
+        conflict = "preempt" if ask.preempt else "wait" if ask.wait > 0 else "fail"
+        undo: Callable[[], Steps[Any]] | None = None
+        asked = False
+        try:
+
+            def begin(session: Session) -> Steps[Reply]:
+                nonlocal undo
+                body = {**ask.body, "session": session.id, "on_conflict": conflict, "wait_ms": 0}
+                if ask.operation == "arriveAtBarrier":
+                    del body["on_conflict"]
+                if conflict == "fail":
+                    del body["wait_ms"]
+                if ask.of_lease:
+                    del body["session"]
+                undo = partial(self._take_back, ask, body, key)
+                return (yield from self.caller.request(ask.operation, path=ask.path, body=body, key=key))
+
+            reply, session = yield from self.within(begin)
+            holders: Any = []
+            while reply.status == 202:
+                answer = reply.parse()
+                ticket: Ticket = answer["ticket"]
+                holders = answer["holders"]
+                undo, asked = partial(self._leave, ticket["id"]), True
+                if ask.on_queued is not None:
+                    ask.on_queued(ticket)
+                left = deadline - now()
+                if left <= 0:
+                    yield from self._leave(ticket["id"])
+                    undo = None
+                    raise self._over(ask, holders, answer)
+                wait = min(LONG_POLL, left)
+                reply = yield from self.caller.request(
+                    "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
+                )
+            undo = None
+            lease = reply.parse()["lease"]["id"]
+            if lease not in self.leaving:
+                return self.granted(reply, session.id)
+            yield from self._release(lease)
+            return None
+        except Refused:
+            undo = None  # it has left the line, or never stood there
+            raise
+        except Unreachable:
+            if not asked:
+                undo = None
+            raise
+        finally:
+            if undo is not None:
+                self.later(undo)
+
+    def _over(self, ask: Ask, holders: Any, answer: Any) -> WaitTimeout:
+        names = ", ".join(sorted({h["agent"] for h in holders})) or "others"
+        text = f"{answer.get('key') or ask.what} is held by {names}, and the wait of {ask.wait:g} s is over"
+        advice = {
+            "action": "wait",
+            "retry_after_ms": answer["ticket"]["eta_ms"],
+            "message": "do other work, then ask again",
+        }
+        problem: dict[str, Any] = {
+            "type": "",
+            "title": "The wait is over",
+            "status": 409,
+            "code": "held",
+            "detail": text,
+            "retryable": True,
+            "advice": advice,
+            "holders": holders,
+            "at": answer["at"],
+            "server_time": answer["server_time"],
+        }
+        if answer.get("key"):
+            problem["key"] = answer["key"]
+        shaped: Problem = problem  # type: ignore[assignment]
+        return WaitTimeout(shaped)
+
+    def granted(self, reply: Reply, session: str) -> Grant:
+        """Takes note of a lease. A flow that has it already gets another handle on the same one."""
+        answer = reply.parse()
+        lease = answer["lease"]
+        with self.mutex:
+            grant = self.grants.get(lease["id"])
+            if grant is None or grant.loss is not None:
+                grant = Grant(lease, session, reply.sent)
+                self.grants[lease["id"]] = grant
+            else:
+                grant.refs += 1
+                grant.take(lease, reply.sent)
+            grant.bring(answer)
+            if self.session is not None:
+                self.session.next_beat = min(self.session.next_beat, reply.sent + self.interval())
+        self.wake()
+        return grant
+
+    def adopt(self, lease: Any, session: str, sent: float) -> Grant:
+        """Takes note of a lease that came without a request of its own, such as that of a task."""
+        with self.mutex:
+            grant = Grant(lease, session, sent)
+            self.grants[grant.id] = grant
+            if self.session is not None:
+                self.session.next_beat = min(self.session.next_beat, sent + self.interval())
+        self.wake()
+        return grant
+
+    def check(self, grant: Grant) -> None:
+        """Raises LeaseLost unless the lease is held. No request is sent."""
+        if self.forked:
+            raise ForkedError
+        grant.expire(now())
+        if grant.loss is not None:
+            raise LeaseLost(grant.loss.code, grant.loss.message, grant.keys)
+
+    def drop(self, grant: Grant, code: str, message: str) -> bool:
+        """Gives up one handle, and reports whether it was the last one of a lease that is held."""
+        with self.mutex:
+            grant.refs -= 1
+            if grant.refs > 0 or grant.loss is not None:
+                return False
+            self.grants.pop(grant.id, None)
+            self.leaving[grant.id] = now()
+        grant.lose(code, message)
+        return True
+
+    def release(self, grant: Grant, outcome: str | None = None, note: str | None = None) -> Steps[None]:
+        """Gives a lease back. What keeps it from being answered now is tried again in the background."""
+        if self.forked or not self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} was released"):
+            return
+        key = new_key()
+        done = False
+        try:
+            yield from self._release(grant.id, outcome, note, key)
+            done = True
+        except (OutcomeUnknown, Unreachable):
+            pass
+        finally:
+            if not done:
+                self.later(lambda: self._release(grant.id, outcome, note, key))
+
+    def parked(self, grant: Grant) -> None:
+        """Notes that a lease is parked, for all handles on it. It may come back."""
+        grant.refs = 1
+        self.drop(grant, "parked", f"the lease on {', '.join(grant.keys)} is parked")
+        with self.mutex:
+            self.leaving.pop(grant.id, None)
+
+    def settle(self, grant: Grant) -> None:
+        """Notes that the server has ended a lease by an answer, as that to an acknowledgement."""
+        self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} has ended with its task")
+
+    def update(self, grant: Grant, reply: Reply) -> None:
+        """Takes the present state of a lease from an answer."""
+        with self.mutex:
+            grant.take(reply.parse()["lease"], reply.sent)
+            grant.bring(reply.parse())
+        self.wake()
+
+    def _release(
+        self, lease: str, outcome: str | None = None, note: str | None = None, key: str | None = None
+    ) -> Steps[None]:
+        body = without_none({"outcome": outcome, "note": note})
+        try:
+            yield from self.caller.request("releaseLease", path={"id": lease}, body=body, key=key)
+        except Refused as error:  # it has ended
+            logger.debug("release: %s", error)
+
+    def _leave(self, ticket: str) -> Steps[None]:
+        """Leaves the line. A lease that was granted meanwhile is released by the server."""
+        yield from self.caller.request("deleteTicket", path={"id": ticket})
+
+    def _take_back(self, ask: Ask, body: Mapping[str, Any], key: str) -> Steps[None]:
+        """Finds out what a request has brought by its key, and gives that back."""
+        reply = yield from self.caller.request(ask.operation, path=ask.path, body=body, key=key)
+        answer = reply.parse()
+        if reply.status == 202:
+            yield from self._leave(answer["ticket"]["id"])
+        elif not ask.of_lease:
+            lease = answer["lease"]["id"]
+            with self.mutex:
+                kept = lease in self.grants  # another handle of the same flow has it
+            if kept:
+                return
+            if ask.operation == "resumeLease":
+                yield from self._leave("t_" + lease[2:])  # it is parked again
+            else:
+                yield from self._release(lease)
+
+    # The keeper.
+
+    def later(self, steps: Callable[[], Steps[Any]]) -> None:
+        """Lets the keeper do something."""
+        if not self.closed and not self.forked:
+            self.jobs.append(Job(steps, now() + GIVE_BACK))
+            self.wake()
+
+    def keep(self) -> Steps[None]:
+        """Keeps the session alive, until the client is closed. It never raises an error."""
+        while not self.closed:
+            yield Idle(self._idle())
+            if self.closed:
+                return
+            self.expire()
+            if self._due():
+                yield from self._beat()
+                self.expire()
+            for _ in range(len(self.jobs)):
+                job = self.jobs.popleft()
+                if job.after > now():
+                    self.jobs.append(job)
+                    continue
+                yield from self._work(job)
+                self.expire()
+                if self._due():
+                    break
+
+    def _idle(self) -> float:
+        moment = now()
+        with self.mutex:
+            ends = [g.end for g in self.grants.values()]
+            beat = [self.session.next_beat] if self.session else []
+        jobs = [job.after for job in self.jobs]
+        return max(0.0, min([MOST_IDLE, *(x - moment for x in (*ends, *beat, *jobs))]))
+
+    def _due(self) -> bool:
+        session = self.session
+        return session is not None and now() >= session.next_beat
+
+    def expire(self) -> None:
+        """Ends the leases whose time is up, and gives them back: the session may turn out to live on."""
+        moment = now()
+        with self.mutex:
+            over = [g for g in self.grants.values() if moment >= g.end]
+            for grant in over:
+                del self.grants[grant.id]
+                self.leaving[grant.id] = moment
+            for lease in [lease for lease, since in self.leaving.items() if moment - since > REMEMBER]:
+                del self.leaving[lease]
+        for grant in over:
+            grant.expire(moment)
+            self.later(partial(self._release, grant.id))
+
+    def _bound(self) -> Callable[[], float]:
+        """Returns a function for the time that an attempt of the keeper may take: it must see each lease end."""
+        with self.mutex:
+            quarter = max(self.shortest() / 4, LEAST_ANSWER)
+            first = min([g.end for g in self.grants.values()], default=float("inf"))
+        return lambda: min(quarter, max(first - now(), 0.05))
+
+    def _try(self, steps: Steps[T], bound: Callable[[], float] | None = None) -> Steps[T]:
+        """Carries out steps with a bound for each attempt: the keeper's, unless there is another."""
+        limit = bound or self._bound()
+        value: Any = None
+        thrown: Exception | None = None
+        while True:
+            try:
+                effect = steps.send(value) if thrown is None else steps.throw(thrown)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            value, thrown = None, None
+            if isinstance(effect, Send):
+                effect = replace(effect, timeout=min(effect.timeout, limit()))
+            try:
+                value = yield effect
+            except Exception as error:  # it belongs to the steps
+                thrown = error
+
+    def _beat(self) -> Steps[None]:
+        session = self.session
+        if session is None:
+            return
+        progress = self.progress if self.progress != self.sent_progress else None
+        try:
+            reply = yield from self._try(
+                self.caller.request(
+                    "heartbeatSession", path={"id": session.id}, body=without_none({"progress": progress}), retry_for=0
+                )
+            )
+        except Refused as error:
+            if error.code in _GONE:
+                self.ended(session, error)
+                return
+            logger.warning("the heartbeat was refused: %s", error)
+            self._again(session)
+        except InterlockError as error:
+            logger.info("the heartbeat failed: %s", error)
+            self._again(session)
+        else:
+            self._confirmed(session, reply, progress)
+
+    def _again(self, session: Session) -> None:
+        with self.mutex:
+            session.next_beat = now() + random.uniform(0.05, min(1.0, self.shortest() / 8))
+
+    def _confirmed(self, session: Session, reply: Reply, progress: str | None) -> None:
+        answer = reply.parse()
+        lost: list[tuple[Grant, Any]] = []
+        with self.mutex:
+            if progress is not None:
+                self.sent_progress = progress
+            gone = {loss["lease"]["id"] for loss in answer["losses"]}
+            for grant in self.grants.values():
+                if grant.id not in gone and grant.session == session.id:
+                    grant.confirm(reply.sent, progress is not None)
+            for loss in answer["losses"]:
+                grant_or_none = self.grants.pop(loss["lease"]["id"], None)
+                if grant_or_none is not None:
+                    lost.append((grant_or_none, loss))
+            for notice in answer["warnings"]:
+                told = self.grants.get(notice["lease"]["id"])
+                if told is not None:
+                    told.asked = notice["lease"].get("yield")
+            session.deadline = reply.sent + session.ttl
+            session.next_beat = reply.sent + self.interval()
+        for grant, loss in lost:
+            grant.lose(loss["code"], loss["detail"])
+
+    def _work(self, job: Job) -> Steps[None]:
+        try:
+            yield from self._try(job.steps())
+        except Refused as error:
+            logger.debug("nothing to give back: %s", error)
+        except InterlockError as error:
+            if now() < job.until:
+                job.after = now() + random.uniform(0.05, 1.0)
+                self.jobs.append(job)
+            else:
+                logger.warning("given up after %g s: %s", GIVE_BACK, error)
+
+    # The end.
+
+    def close(self) -> Steps[None]:
+        """Ends the session: its leases are released, its waits end."""
+        with self.mutex:
+            self.closed = True
+            session, self.session = self.session, None
+            held = list(self.grants.values())
+            self.grants.clear()
+        for grant in held:
+            grant.lose("closed", f"the client that held the lease on {', '.join(grant.keys)} is closed")
+        self.wake()
+        if session is None:
+            return
+        try:
+            steps = self.caller.request("deleteSession", path={"id": session.id}, retry_for=1.0)
+            yield from self._try(steps, lambda: GOODBYE)
+        except InterlockError as error:
+            logger.info("the session was not ended, its leases run out: %s", error)
+
+
+def claims_of(
+    keys: Sequence[str | Mapping[str, Any]], mode: str, permits: int | None, parties: int | None
+) -> list[dict[str, Any]]:
+    """Returns the claims of a request. A key may be a claim, as the HTTP API has it."""
+    claims: list[dict[str, Any]] = []
+    for key in keys:
+        if not isinstance(key, str):
+            claims.append(dict(key))
+        elif permits is not None:
+            claims.append({"key": key, "permits": permits})
+        elif parties is not None:
+            claims.append({"key": key, "parties": parties})
+        else:
+            claims.append({"key": key, "mode": mode})
+    return claims
+
+
+__all__ = ["Ask", "Core", "Held", "Job", "Session", "claims_of"]

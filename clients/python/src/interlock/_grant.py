@@ -1,0 +1,102 @@
+"""A granted lease on this machine's clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ._errors import LeaseLost
+from ._types import Document, Granted, Note, Packet, Yield
+
+#: The part of the ttl by which a lease counts as lost before the server ends it, and the least of it, in seconds.
+MARGIN = 0.05
+LEAST_MARGIN = 0.1
+
+
+class Grant:
+    """The state of a lease that several handles may share. Its owner's mutex guards it.
+
+    Its end is counted from the moment before the confirmed request was sent, so that it is never later than the
+    server's.
+    """
+
+    def __init__(self, lease: Any, session: str, sent: float) -> None:
+        self.session = session
+        self.refs = 1
+        self.loss: LeaseLost | None = None
+        self.listeners: list[Callable[[], None]] = []
+        self.ended = threading.Event()
+        self._first = threading.Lock()  # the first to take it ends the lease
+        self.changed = False
+        self.notes: list[Note] = []
+        self.packet: Packet | None = None
+        self.documents: list[Document] = []
+        self.as_of = ""
+        self.warnings: list[str] = []
+        self.asked: Yield | None = None
+        self.deadline = 0.0
+        self.take(lease, sent)
+
+    def take(self, lease: Any, sent: float) -> None:
+        """Takes the lease of an answer to a request that was sent then."""
+        self.lease = lease
+        self.id: str = lease["id"]
+        self.fence = int(lease["fence"])
+        self.keys: tuple[str, ...] = tuple(claim["key"] for claim in lease["claims"])
+        self.flow: str = lease["holder"]["flow"]
+        before = getattr(self, "ttl", 0.0)
+        self.ttl: float = lease["ttl_ms"] / 1000
+        self.cap = _after(sent, lease.get("max_hold_in_ms"))
+        stall = lease.get("stall_in_ms")
+        self.stall = _after(sent, stall)
+        self.stall_for = 0.0 if stall is None else max(stall / 1000, getattr(self, "stall_for", 0.0))
+        end = sent + lease["expires_in_ms"] / 1000
+        self.deadline = max(self.deadline, end) if self.ttl >= before else end
+        self.asked = lease.get("yield")
+
+    def bring(self, answer: Granted) -> None:
+        """Takes what an answer has beside the lease."""
+        self.changed = self.changed or answer["changed"]
+        self.notes = answer["notes"] or self.notes
+        self.packet = answer.get("packet") or self.packet
+        self.documents = answer.get("documents", self.documents)
+        self.as_of = answer.get("as_of", self.as_of)
+        self.warnings = answer.get("warnings", self.warnings)
+
+    @property
+    def margin(self) -> float:
+        return max(LEAST_MARGIN, MARGIN * self.ttl)
+
+    @property
+    def end(self) -> float:
+        """The moment from which it counts as lost."""
+        return min(self.deadline, self.cap, self.stall) - self.margin
+
+    def confirm(self, sent: float, progress: bool) -> None:
+        """Notes that the server has renewed it by a request that was sent then."""
+        if self.loss is None:
+            self.deadline = max(self.deadline, sent + self.ttl)
+            if progress and self.stall_for:
+                self.stall = max(self.stall, sent + self.stall_for)
+
+    def lose(self, code: str, message: str) -> None:
+        """Ends it, once."""
+        if not self._first.acquire(blocking=False):
+            return
+        self.loss = LeaseLost(code, message, self.keys)
+        self.ended.set()
+        for listener in self.listeners:
+            listener()
+
+    def expire(self, now: float) -> None:
+        """Ends it if its time is up."""
+        if self.loss is None and now >= self.end:
+            code = "expired"
+            self.lose(
+                code, f"the lease on {', '.join(self.keys)} was not confirmed in time: the server may have ended it"
+            )
+
+
+def _after(sent: float, left: int | None) -> float:
+    return float("inf") if left is None else sent + left / 1000

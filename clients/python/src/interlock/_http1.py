@@ -1,0 +1,160 @@
+"""HTTP/1.1 over the streams of asyncio: as much of it as a client of one API needs."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+from ._wire import Broken, NotSent, Reply, Send, Server
+
+#: How long a connection may take to be made, in seconds.
+CONNECT = 5.0
+#: How many idle connections are kept.
+IDLE = 8
+#: The longest line of a head, in bytes.
+LINE = 1 << 16
+
+
+class Connection:
+    """One connection to a server. A request that fails, or is cancelled, ends it."""
+
+    def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.server = server
+        self.reader = reader
+        self.writer = writer
+
+    def fresh(self) -> bool:
+        """Reports whether it is open, and has nothing that was not asked for."""
+        return not self.reader.at_eof() and not self.writer.is_closing()
+
+    def abort(self) -> None:
+        """Ends it at once."""
+        self.writer.transport.abort()
+
+    async def exchange(self, send: Send) -> tuple[Reply, bool]:
+        """Sends a request, and returns its answer, and whether the connection can be used again."""
+        late = asyncio.get_running_loop().call_later(send.timeout, self.abort)
+        usable = False
+        try:
+            self.writer.write(_head(send) + send.body)
+            await self.writer.drain()
+            reply, usable = await self._answer()
+            return reply, usable
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+            raise Broken(f"{send.server.url}: {error or type(error).__name__}") from error
+        finally:
+            late.cancel()
+            if not usable:
+                self.abort()
+
+    async def _answer(self) -> tuple[Reply, bool]:
+        while True:
+            version, status = _status(await self._line())
+            headers = await self._headers()
+            if status >= 200 or status == 101:
+                break
+        usable = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
+        if status in (204, 304):
+            return Reply(status, headers, b""), usable
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            return Reply(status, headers, await self._chunks()), usable
+        if "content-length" in headers:
+            return Reply(status, headers, await self.reader.readexactly(int(headers["content-length"]))), usable
+        return Reply(status, headers, await self.reader.read()), False
+
+    async def _line(self) -> str:
+        line = await self.reader.readuntil(b"\n")
+        return line.decode("latin-1").rstrip("\r\n")
+
+    async def _headers(self) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        while line := await self._line():
+            name, colon, value = line.partition(":")
+            if not colon:
+                raise ValueError("a line of the head has no colon")
+            headers[name.strip().lower()] = value.strip()
+        return headers
+
+    async def _chunks(self) -> bytes:
+        body = bytearray()
+        while size := int((await self._line()).split(";")[0], 16):
+            body += await self.reader.readexactly(size)
+            await self._line()
+        await self._headers()  # the trailer
+        return bytes(body)
+
+
+def _head(send: Send) -> bytes:
+    host = send.server.url.split("://", 1)[1].split("/", 1)[0]
+    lines = [f"{send.method} {send.target} HTTP/1.1", f"Host: {host}"]
+    lines += [f"{name}: {value}" for name, value in send.headers.items()]
+    if send.body or send.method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {len(send.body)}")
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header of the request has a line break")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _status(line: str) -> tuple[str, int]:
+    version, _, rest = line.partition(" ")
+    if not version.startswith("HTTP/1."):
+        raise ValueError(f"this is no answer of HTTP/1.1: {line[:40]!r}")
+    return version, int(rest[:3])
+
+
+class Connections:
+    """Connections that are kept open between requests."""
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        self.context = context
+        self.idle: list[Connection] = []
+        self.closed = False
+
+    async def send(self, send: Send) -> Reply:
+        """Carries out a request on an idle connection, or on a new one."""
+        conn = self._take(send.server) or await self._connect(send)
+        reply, usable = await conn.exchange(send)
+        if usable and not self.closed and len(self.idle) < IDLE:
+            self.idle.append(conn)
+        else:
+            conn.abort()
+        return reply
+
+    def _take(self, server: Server) -> Connection | None:
+        for conn in [conn for conn in self.idle if conn.server == server]:
+            self.idle.remove(conn)
+            if conn.fresh():
+                return conn
+            conn.abort()
+        return None
+
+    async def _connect(self, send: Send) -> Connection:
+        server = send.server
+        context = (self.context or ssl.create_default_context()) if server.scheme == "https" else None
+        opening = asyncio.ensure_future(asyncio.open_connection(server.host, server.port, ssl=context, limit=LINE))
+        try:
+            # Unlike wait_for of Python 3.10 and 3.11, this never swallows a cancellation.
+            await asyncio.wait({opening}, timeout=min(CONNECT, send.timeout))
+            if not opening.done():
+                raise NotSent(f"{server.url}: no connection within {min(CONNECT, send.timeout):g} s")
+            reader, writer = opening.result()
+        except OSError as error:
+            raise NotSent(f"{server.url}: {error}") from error
+        except BaseException:
+            opening.add_done_callback(_discard)
+            opening.cancel()
+            raise
+        return Connection(server, reader, writer)
+
+    def close(self) -> None:
+        """Ends all idle connections."""
+        self.closed = True
+        idle, self.idle = self.idle, []
+        for conn in idle:
+            conn.abort()
+
+
+def _discard(opening: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
+    """Ends a connection that came too late."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result()[1].transport.abort()

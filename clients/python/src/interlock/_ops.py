@@ -1,0 +1,469 @@
+"""The operations of a client, as steps that both shells carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, cast
+
+from ._clock import now
+from ._core import LONG_POLL, Ask, Core, Session, claims_of
+from ._errors import LeaseLost, Refused
+from ._grant import Grant
+from ._types import (
+    Approval,
+    Committed,
+    Document,
+    Documents,
+    Effect,
+    EffectAnswer,
+    KeyView,
+    LeaseDecision,
+    LogEntry,
+    Question,
+    ReadRequest,
+    ServerStatus,
+    Task,
+    TaskAnswer,
+    Ticket,
+    Why,
+    WriteRequest,
+)
+from ._wire import Reply, Steps, ms, new_key
+
+_DAY = 86400.0
+
+
+class Operations:
+    """What a client can do."""
+
+    def __init__(self, core: Core, flow: Callable[[], str]) -> None:
+        self.core = core
+        self.flow = flow
+
+    # Leases.
+
+    def acquire(
+        self,
+        *keys: str | Mapping[str, Any],
+        purpose: str | None = None,
+        wait: float = 60.0,
+        mode: str = "exclusive",
+        permits: int | None = None,
+        parties: int | None = None,
+        any_of: bool = False,
+        any_prefix: str | None = None,
+        group: str | None = None,
+        ttl: float | None = None,
+        grace: float | None = None,
+        max_hold: float | None = None,
+        stall: float | None = None,
+        lock_delay: float | None = None,
+        priority: int | None = None,
+        max_position: int | None = None,
+        preempt: bool = False,
+        as_of: str | None = None,
+        documents: bool | None = None,
+        flow: str | None = None,
+        on_lost: Callable[[], None] | None = None,
+        on_queued: Callable[[Ticket], None] | None = None,
+    ) -> Steps[Grant]:
+        """Acquires a lease on keys: all of them, or with any_of exactly one.
+
+        It asks once, and then stands in line for at most wait seconds; with wait=0 a key that is taken is refused at
+        once. The error is Held, or WaitTimeout after a wait. Durations are seconds.
+        """
+        body: dict[str, Any] = {
+            "flow": flow or self.flow(),
+            "purpose": purpose,
+            "claims": claims_of(keys, mode, permits, parties) if keys else None,
+            "any": any_of or None,
+            "any_prefix": any_prefix,
+            "group": group,
+            "ttl_ms": ms(ttl),
+            "grace_ms": ms(grace),
+            "max_hold_ms": ms(max_hold),
+            "stall_ms": ms(stall),
+            "lock_delay_ms": ms(lock_delay),
+            "priority": priority,
+            "max_position": max_position,
+            "as_of": as_of,
+            "documents": documents,
+        }
+        what = any_prefix or ", ".join(k if isinstance(k, str) else str(k["key"]) for k in keys)
+        ask = Ask(body, min(wait, 365 * _DAY), preempt, on_queued, what)
+        grant = yield from self.core.acquire(ask)
+        if on_lost is not None:
+            self.listen(grant, on_lost)
+        return grant
+
+    def listen(self, grant: Grant, listener: Callable[[], None]) -> None:
+        """Calls listener when the lease is lost; at once if it is."""
+        grant.listeners.append(listener)
+        if grant.loss is not None:
+            listener()
+
+    def renew(self, grant: Grant, ttl: float | None = None, progress: Any = None) -> Steps[None]:
+        """Renews a lease now, and may change its ttl. Heartbeats renew it without this."""
+        self.core.check(grant)
+        body = {"ttl_ms": ms(ttl), "progress": progress}
+        try:
+            reply = yield from self.core.caller.request("renewLease", path={"id": grant.id}, body=body)
+        except Refused as error:
+            self.gone(grant, error)
+            raise
+        self.core.update(grant, reply)
+
+    def gone(self, grant: Grant, error: Refused) -> None:
+        """Ends a lease on this side if the server says that it has ended, and raises LeaseLost."""
+        if error.problem["status"] in (404, 410):
+            grant.lose(error.code, error.message)
+            raise LeaseLost(error.code, error.message, grant.keys) from error
+
+    def convert(self, grant: Grant, claims: Sequence[str | Mapping[str, Any]], wait: float = 60.0) -> Steps[None]:
+        """Replaces the claims of a lease by others. It keeps its old ones until the new ones are granted."""
+        self.core.check(grant)
+        body = {"claims": claims_of(claims, "exclusive", None, None)}
+        again = yield from self._line(grant, "convertLease", body, wait)
+        self.core.drop(again, "released", "another handle was released")
+
+    def arrive(self, grant: Grant, wait: float = 60.0) -> Steps[None]:
+        """Arrives at the barrier again, and waits for the other parties."""
+        self.core.check(grant)
+        again = yield from self._line(grant, "arriveAtBarrier", {}, wait)
+        self.core.drop(again, "released", "another handle was released")
+
+    def _line(self, grant: Grant, operation: str, body: dict[str, Any], wait: float) -> Steps[Grant]:
+        ask = Ask(body, wait, what=", ".join(grant.keys), operation=operation, path={"id": grant.id}, of_lease=True)
+        return (yield from self.core.acquire(ask))
+
+    def park(
+        self, grant: Grant, reason: str | None = None, keep: bool | None = None, for_: float | None = None
+    ) -> Steps[str]:
+        """Parks a lease, which then needs no heartbeat; with a reason it asks a person. Returns the id to resume."""
+        self.core.check(grant)
+        keys = None if keep is None else "keep" if keep else "free"
+        body = {"keys": keys, "for_ms": ms(for_), "reason": reason}
+        yield from self.core.caller.request("parkLease", path={"id": grant.id}, body=body)
+        self.core.parked(grant)
+        return grant.id
+
+    def resume(self, lease: str, wait: float = 60.0, flow: str | None = None) -> Steps[Grant]:
+        """Resumes a parked lease, and waits for the answer of a person, if it asks one."""
+        ask = Ask(
+            {"flow": flow or self.flow()}, wait, what="the parked lease", operation="resumeLease", path={"id": lease}
+        )
+        return (yield from self.core.acquire(ask))
+
+    def start_run(
+        self,
+        org: str,
+        workflow: str | None = None,
+        purpose: str | None = None,
+        wait: float = 2.0,
+        max_hold: float | None = None,
+    ) -> Steps[Grant]:
+        """Admits a run of a workflow, as a lease. Its release ends the run. Without room the error is Held."""
+        body = {
+            "org": org,
+            "workflow": workflow,
+            "purpose": purpose,
+            "flow": self.flow(),
+            "max_hold_ms": ms(max_hold),
+            "wait_ms": ms(min(wait, LONG_POLL)),
+        }
+        key = new_key()
+        reply, session = yield from self.core.within(
+            lambda s: self.core.caller.request("startRun", body={**body, "session": s.id}, key=key, wait=wait)
+        )
+        return self.core.adopt(reply.parse()["run"]["lease"], session.id, reply.sent)
+
+    # Looking.
+
+    def status(self) -> Steps[ServerStatus]:
+        """Returns the state of the server and the namespace."""
+        reply = yield from self.core.caller.request("getStatus")
+        return cast(ServerStatus, reply.parse())
+
+    def look(self, key: str) -> Steps[KeyView]:
+        """Returns the holders of a key and its line."""
+        reply = yield from self.core.caller.request("getKey", path={"key": key})
+        return cast(KeyView, reply.parse())
+
+    def why(self, key: str | None = None, agent: str | None = None) -> Steps[Why]:
+        """Explains why a key is taken, or what an agent waits for."""
+        reply = yield from self.core.caller.request("getWhy", query={"key": key, "agent": agent})
+        return cast(Why, reply.parse())
+
+    def check_fence(self, key: str, fence: int) -> Steps[None]:
+        """Returns if a write under the fence may go ahead, else the error is Refused with the code fenced."""
+        yield from self.core.caller.request("checkFence", body={"key": key, "fence": str(fence)})
+
+    def set_progress(self, text: str) -> None:
+        """Sets what the next heartbeat reports of this client to the agents that wait for it."""
+        self.core.progress = text
+
+    # Documents.
+
+    def documents(self, *keys: str, prefix: str | None = None) -> Steps[Documents]:
+        """Reads the documents at keys, or below a prefix, as of one moment. One that is not there has absent."""
+        documents: list[Document] = []
+        cursor: str | None = None
+        while True:
+            query = {"key": list(keys), "prefix": prefix, "values": True, "cursor": cursor}
+            reply = yield from self.core.caller.request("listState", query=query)
+            page = cast(Documents, reply.parse())
+            documents += page["documents"]
+            cursor = page.get("cursor")
+            if not cursor:
+                page["documents"] = documents
+                return page
+
+    def read(self, key: str) -> Steps[Document]:
+        """Reads the document at a key, with its version."""
+        page = yield from self.documents(key)
+        return page["documents"][0]
+
+    def commit(
+        self,
+        writes: Sequence[WriteRequest],
+        reads: Sequence[ReadRequest] = (),
+        note: str | None = None,
+        leases: Sequence[Grant] = (),
+        as_of: str | None = None,
+        flow: str | None = None,
+    ) -> Steps[Committed]:
+        """Carries out writes, all or none, if what was read is still so. Else the error is Stale, with the changes."""
+        for grant in leases:
+            self.core.check(grant)
+        body = {
+            "writes": list(writes),
+            "reads": list(reads) or None,
+            "note": note,
+            "as_of": as_of,
+            "leases": [grant.id for grant in leases] or None,
+            "flow": flow or self.flow(),
+        }
+        key = new_key()
+        reply, _ = yield from self.core.within(
+            lambda s: self.core.caller.request("commitState", body={**body, "session": s.id}, key=key)
+        )
+        return cast(Committed, reply.parse())
+
+    # Effects.
+
+    def claim_effect(
+        self, tool: str, target: str, arguments: Any = None, wait: float = 60.0, lease: Grant | None = None
+    ) -> Steps[Effect]:
+        """Claims an action that must not happen twice. Its state is claimed, or done with the earlier result."""
+        if lease is not None:
+            self.core.check(lease)
+        deadline = now() + wait
+        while True:
+            left = max(0.0, min(LONG_POLL, deadline - now()))
+            body = {
+                "tool": tool,
+                "target": target,
+                "arguments": arguments,
+                "flow": self.flow(),
+                "wait_ms": ms(left) or None,
+                "lease": lease.id if lease is not None else None,
+            }
+            try:
+                reply, _ = yield from self.core.within(partial(self._claim, body, new_key(), left))
+                return cast(EffectAnswer, reply.parse())["effect"]
+            except Refused as error:
+                if error.code != "effect_claimed" or now() >= deadline:
+                    raise
+
+    def _claim(self, body: dict[str, Any], key: str, wait: float, session: Session) -> Steps[Reply]:
+        body = {**body, "session": session.id}
+        return (yield from self.core.caller.request("claimEffect", body=body, key=key, wait=wait))
+
+    def settle_effect(
+        self,
+        effect: str,
+        outcome: Literal["done", "cancelled", "unknown"],
+        result: Any = None,
+        reason: str | None = None,
+    ) -> Steps[Effect]:
+        """Reports the outcome of an effect that was claimed, by its id."""
+        if outcome == "done":
+            reply = yield from self.core.caller.request("completeEffect", path={"id": effect}, body={"result": result})
+        else:
+            operation = "cancelEffect" if outcome == "cancelled" else "markEffectUnknown"
+            reply = yield from self.core.caller.request(operation, path={"id": effect}, body={"reason": reason})
+        return cast(EffectAnswer, reply.parse())["effect"]
+
+    # Tasks, messages, approvals.
+
+    def submit(
+        self,
+        queue: str,
+        payload: Any = None,
+        claims: Sequence[str | Mapping[str, Any]] = (),
+        kind: str | None = None,
+        purpose: str | None = None,
+        group: str | None = None,
+        priority: int | None = None,
+        delay: float | None = None,
+        deadline: float | None = None,
+        max_attempts: int | None = None,
+        approval: Question | None = None,
+    ) -> Steps[Task]:
+        """Puts a task into a queue. It stands in line for its claims by itself, and a worker gets it with a lease."""
+        body = {
+            "queue": queue,
+            "payload": payload,
+            "claims": claims_of(claims, "exclusive", None, None) or None,
+            "kind": kind,
+            "purpose": purpose,
+            "group": group,
+            "priority": priority,
+            "delay_ms": ms(delay),
+            "deadline_ms": ms(deadline),
+            "max_attempts": max_attempts,
+            "approval": approval,
+            "flow": self.flow(),
+        }
+        key = new_key()
+        reply, _ = yield from self.core.within(
+            lambda s: self.core.caller.request("createTask", body={**body, "session": s.id}, key=key)
+        )
+        return cast(TaskAnswer, reply.parse())["task"]
+
+    def task(self, task: str, wait: float = 0.0) -> Steps[Task]:
+        """Returns a task, and waits up to so many seconds for its end."""
+        deadline = now() + wait
+        while True:
+            left = max(0.0, min(LONG_POLL, deadline - now()))
+            reply = yield from self.core.caller.request(
+                "getTask", path={"id": task}, query={"wait_ms": ms(left) or None}, wait=left
+            )
+            found = cast(Task, reply.parse()["task"])
+            if found.get("state") in ("done", "dead", "cancelled") or now() >= deadline:
+                return found
+
+    def cancel_task(self, task: str, reason: str | None = None) -> Steps[Task]:
+        """Takes back a task that does not run."""
+        reply = yield from self.core.caller.request("cancelTask", path={"id": task}, body={"reason": reason})
+        return cast(TaskAnswer, reply.parse())["task"]
+
+    def pull(self, queue: str, most: int = 1, wait: float = LONG_POLL) -> Steps[list[tuple[Any, Grant]]]:
+        """Takes tasks out of a queue, each with the lease on its claims."""
+        key = new_key()
+        wait = min(wait, LONG_POLL)
+        reply, session = yield from self.core.within(
+            lambda s: self.core.caller.request(
+                "pullTasks",
+                path={"queue": queue},
+                key=key,
+                wait=wait,
+                body={"session": s.id, "max": most, "wait_ms": ms(wait) or None},
+            )
+        )
+        taken = []
+        for assignment in reply.parse()["tasks"]:
+            grant = self.core.adopt(assignment["lease"], session.id, reply.sent)
+            grant.changed, grant.notes = assignment["changed"], assignment["notes"]
+            grant.documents, grant.as_of = assignment["documents"], assignment["as_of"]
+            taken.append((assignment, grant))
+        return taken
+
+    def ack(
+        self,
+        grant: Grant,
+        result: Any = None,
+        writes: Sequence[WriteRequest] = (),
+        reads: Sequence[ReadRequest] = (),
+        tasks: Sequence[Mapping[str, Any]] = (),
+        note: str | None = None,
+    ) -> Steps[Task]:
+        """Ends a task: its result, its writes and its follow-up tasks take effect together, or not at all."""
+        body = {
+            "result": result,
+            "writes": list(writes) or None,
+            "reads": list(reads) or None,
+            "tasks": list(tasks) or None,
+            "note": note,
+        }
+        reply = yield from self.core.caller.request("ackTask", path={"id": grant.id}, body=body)
+        self.core.settle(grant)
+        return cast(Task, reply.parse()["task"])
+
+    def nack(self, grant: Grant, reason: str, delay: float | None = None, dead: bool = False) -> Steps[Task]:
+        """Reports that the attempt at a task has failed. There is another one, unless it is dead."""
+        body = {"reason": reason, "delay_ms": ms(delay), "dead": dead or None}
+        reply = yield from self.core.caller.request("nackTask", path={"id": grant.id}, body=body)
+        self.core.settle(grant)
+        return cast(Task, reply.parse()["task"])
+
+    def ask_person(self, grant: Grant, question: str, limit: float | None = None) -> Steps[Task]:
+        """Ends the attempt at a task with a question. The next attempt has the answer in its approval."""
+        body = {"question": question, "limit_ms": ms(limit)}
+        reply = yield from self.core.caller.request("requestApproval", path={"id": grant.id}, body=body)
+        self.core.settle(grant)
+        return cast(Task, reply.parse()["task"])
+
+    def send(self, key: str, message: Any = None, kind: str | None = None, purpose: str | None = None) -> Steps[Task]:
+        """Sends a message to the single writer of a key. task() waits for the reply, as its result."""
+        body = {"body": message, "kind": kind, "purpose": purpose, "flow": self.flow()}
+        idempotency = new_key()
+        reply, _ = yield from self.core.within(
+            lambda s: self.core.caller.request(
+                "sendMessage", path={"key": key}, body={**body, "session": s.id}, key=idempotency
+            )
+        )
+        return cast(Task, reply.parse()["message"])
+
+    def log(self, key: str, start: str | None = None) -> Steps[list[LogEntry]]:
+        """Returns entries of the log of a key with a single writer, beginning with the one of that number."""
+        reply = yield from self.core.caller.request("getMailboxLog", path={"key": key}, query={"from": start})
+        return cast("list[LogEntry]", reply.parse()["entries"])
+
+    def approvals(self) -> Steps[tuple[list[Task], list[Any]]]:
+        """Returns the tasks and the parked leases that ask a person."""
+        reply = yield from self.core.caller.request("listApprovals")
+        found = reply.parse()
+        return found.get("tasks", []), found.get("leases", [])
+
+    def answer(
+        self, question: str, verdict: Literal["approved", "denied"], by: str | None = None, reason: str | None = None
+    ) -> Steps[TaskAnswer | LeaseDecision]:
+        """Answers a question of a task, by its id, or of a parked lease, by its fence."""
+        body = {"verdict": verdict, "by": by, "reason": reason}
+        reply = yield from self.core.caller.request("answerApproval", path={"id": question}, body=body)
+        return cast("TaskAnswer | LeaseDecision", reply.parse())
+
+
+def put(key: str, value: Any) -> WriteRequest:
+    """A write that replaces a document by a JSON value."""
+    return {"key": key, "put": value}
+
+
+def merge(key: str, patch: Any) -> WriteRequest:
+    """A write that applies a JSON merge patch."""
+    return {"key": key, "merge": patch}
+
+
+def delete(key: str) -> WriteRequest:
+    """A write that removes a document."""
+    return {"key": key, "delete": True}  # type: ignore[typeddict-item]
+
+
+def add(key: str, number: int, least: int | None = None, most: int | None = None) -> WriteRequest:
+    """A write that adds to a counter, which must stay within its bounds. Additions need no version."""
+    write: WriteRequest = {"key": key, "add": number}
+    if least is not None:
+        write["min"] = least
+    if most is not None:
+        write["max"] = most
+    return write
+
+
+def seen(*documents: Document) -> list[ReadRequest]:
+    """The reads of a commit that depends on documents as they were read."""
+    return [{"key": document["key"], "version": document["version"]} for document in documents]
+
+
+__all__ = ["Approval", "Operations", "add", "delete", "merge", "put", "seen"]

@@ -1,0 +1,359 @@
+"""The client for threads."""
+
+from __future__ import annotations
+
+import functools
+import os
+import ssl
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+from ._call import Caller
+from ._errors import LeaseLost, OutcomeUnknown
+from ._grant import Grant
+from ._guard import enter, leave
+from ._handle import Handle
+from ._ops import Operations
+from ._threads import CancelToken, Engine, thread_flow
+from ._types import Committed, Effect, ReadRequest, Task, WriteRequest
+from ._wire import Steps
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Outcome = Literal["done", "cancelled", "unknown"]
+
+DEFAULT_URL = "http://127.0.0.1:7420"
+
+
+def urls_of(url: str | Sequence[str] | None) -> list[str]:
+    """Returns the addresses: given, of the environment, or that of a server on this machine."""
+    if url is None:
+        url = os.environ.get("INTERLOCK_URL") or DEFAULT_URL
+    return [one.strip() for one in url.split(",")] if isinstance(url, str) else list(url)
+
+
+def caller_of(
+    url: str | Sequence[str] | None, token: str | None, namespace: str | None, agent: str | None, retry_for: float
+) -> Caller:
+    """Returns the identity of a client. What is not given is of the environment."""
+    return Caller(
+        urls_of(url),
+        token or os.environ.get("INTERLOCK_TOKEN"),
+        namespace or os.environ.get("INTERLOCK_NAMESPACE"),
+        retry_for,
+        agent or os.environ.get("INTERLOCK_AGENT") or f"python-{os.getpid()}",
+    )
+
+
+def _blocking(steps: Callable[Concatenate[Operations, P], Steps[T]]) -> Callable[Concatenate[Client, P], T]:
+    """Makes a method that blocks."""
+
+    @functools.wraps(steps)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._engine.run(steps(self._operations, *args, **kwargs))
+
+    return method
+
+
+def _acquiring(steps: Callable[Concatenate[Operations, P], Steps[Grant]]) -> Callable[Concatenate[Client, P], Lease]:
+    """Makes a method that returns a lease."""
+
+    @functools.wraps(steps)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Lease:
+        return Lease(self, self._engine.run(steps(self._operations, *args, **kwargs)))
+
+    return method
+
+
+def _leasing(
+    steps: Callable[Concatenate[Operations, P], Steps[Grant]],
+) -> Callable[Concatenate[Client, P], LeaseContext]:
+    """Makes a method that returns a context with a lease."""
+
+    @functools.wraps(steps)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> LeaseContext:
+        return LeaseContext(self, lambda: steps(self._operations, *args, **kwargs))
+
+    return method
+
+
+class Client:
+    """One session with a server, for any number of threads.
+
+    One thread keeps it and its leases alive; it starts with the first lease. Each thread is a flow of its own: a key
+    that a flow already holds is granted to it again. The client is used in a with block, or closed by close().
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str] | None = None,
+        *,
+        agent: str | None = None,
+        token: str | None = None,
+        namespace: str | None = None,
+        session_ttl: float = 30.0,
+        retry_for: float = 30.0,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._engine = Engine(caller_of(url, token, namespace, agent, retry_for), session_ttl, ssl_context)
+        self._operations = Operations(self._engine.core, thread_flow)
+
+    acquire = _acquiring(Operations.acquire)
+    lease = _leasing(Operations.acquire)
+    resume = _acquiring(Operations.resume)
+    start_run = _acquiring(Operations.start_run)
+    status = _blocking(Operations.status)
+    look = _blocking(Operations.look)
+    why = _blocking(Operations.why)
+    check_fence = _blocking(Operations.check_fence)
+    documents = _blocking(Operations.documents)
+    read = _blocking(Operations.read)
+    claim_effect = _blocking(Operations.claim_effect)
+    settle_effect = _blocking(Operations.settle_effect)
+    submit = _blocking(Operations.submit)
+    task = _blocking(Operations.task)
+    cancel_task = _blocking(Operations.cancel_task)
+    send = _blocking(Operations.send)
+    log = _blocking(Operations.log)
+    approvals = _blocking(Operations.approvals)
+    answer = _blocking(Operations.answer)
+
+    def commit(
+        self,
+        writes: Sequence[WriteRequest],
+        reads: Sequence[ReadRequest] = (),
+        note: str | None = None,
+        leases: Sequence[Lease] = (),
+        as_of: str | None = None,
+    ) -> Committed:
+        """Carries out writes, all or none, if what was read is still so. Else the error is Stale, with the changes."""
+        grants = [lease._grant for lease in leases]
+        return self._engine.run(self._operations.commit(writes, reads, note, grants, as_of))
+
+    @contextmanager
+    def effect(
+        self, tool: str, target: str, arguments: Any = None, wait: float = 60.0, lease: Lease | None = None
+    ) -> Iterator[EffectClaim]:
+        """Claims an action that must not happen twice, for the body of a with block.
+
+        If claim.done is set, it was done before, and claim.result is its result. Else the body performs it and calls
+        claim.complete(result). A body that raises an error leaves an unknown outcome, unless it calls claim.cancel().
+        """
+        grant = lease._grant if lease is not None else None
+        claimed = self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, grant))
+        claim = EffectClaim(claimed)
+        try:
+            yield claim
+        except BaseException as error:
+            if not claim.done:
+                outcome: Outcome = claim.outcome or "unknown"
+                reason = claim.reason or f"{type(error).__name__}: {error}"[:512]
+                self.settle_effect(claim.id, outcome, claim.result, reason)
+            raise
+        if not claim.done:
+            self.settle_effect(claim.id, claim.outcome or "done", claim.result, claim.reason)
+
+    def work(
+        self,
+        queue: str,
+        handle: Callable[[Job], Any],
+        *,
+        stop: threading.Event | None = None,
+        wait: float = 20.0,
+        once: bool = False,
+    ) -> None:
+        """Works on the tasks of a queue, one at a time, until stop is set; once: until no task came.
+
+        The result of handle is the task's; an error is another attempt. More threads that call it work on more tasks.
+        """
+        while stop is None or not stop.is_set():
+            taken = self._engine.run(self._operations.pull(queue, 1, wait))
+            for assignment, grant in taken:
+                Job(self, assignment, grant)._handle(handle)
+            if once and not taken:
+                return
+
+    def set_progress(self, text: str) -> None:
+        """Sets what the next heartbeat reports of this client to the agents that wait for it."""
+        self._operations.set_progress(text)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed, or belongs to the parent of this process."""
+        return self._engine.core.closed
+
+    def close(self) -> None:
+        """Ends the session: its leases are released, its waits end."""
+        self._engine.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        engine = getattr(self, "_engine", None)
+        if engine is not None and not engine.core.closed:
+            warnings.warn(f"unclosed {type(self).__name__}", ResourceWarning, 2, source=self)
+            engine.abandon()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a client cannot be pickled: make one in each process")
+
+
+class Lease(Handle):
+    """A lease that a client keeps alive, until it is released or lost."""
+
+    def __init__(self, client: Client, grant: Grant) -> None:
+        super().__init__(client._engine.core, grant)
+        self._client = client
+
+    @property
+    def lost(self) -> threading.Event:
+        """An event that is set when the lease is not held any more: wait for it, or look at it between steps."""
+        return self._grant.ended
+
+    def release(self, outcome: str | None = None, note: str | None = None) -> None:
+        """Gives the lease back, with a note for the next holders. To do it again does nothing."""
+        if not self._released:
+            self._released = True
+            core = self._client._engine.core
+            self._client._engine.run(core.release(self._grant, outcome or self.outcome, note or self.note))
+
+    def renew(self, ttl: float | None = None, progress: Any = None) -> None:
+        """Renews the lease now, and may change its ttl. Heartbeats renew it without this."""
+        self._client._engine.run(self._client._operations.renew(self._grant, ttl, progress))
+
+    def convert(self, *claims: str | dict[str, Any], wait: float = 60.0) -> None:
+        """Replaces the claims by others. The old ones stay until the new ones are granted."""
+        self._client._engine.run(self._client._operations.convert(self._grant, claims, wait))
+
+    def arrive(self, wait: float = 60.0) -> None:
+        """Arrives at the barrier again, and waits for the other parties."""
+        self._client._engine.run(self._client._operations.arrive(self._grant, wait))
+
+    def park(self, reason: str | None = None, keep: bool | None = None, for_: float | None = None) -> str:
+        """Parks the lease, which then needs no heartbeat; with a reason it asks a person. Returns the id to resume."""
+        return self._client._engine.run(self._client._operations.park(self._grant, reason, keep, for_))
+
+    def commit(
+        self, writes: Sequence[WriteRequest], reads: Sequence[ReadRequest] = (), note: str | None = None
+    ) -> Committed:
+        """Commits writes under this lease."""
+        return self._client.commit(writes, reads, note, [self])
+
+    def __enter__(self) -> Lease:
+        enter(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        leave(self)
+        loss = self.loss
+        self._failed(error)
+        lost = loss is not None and not self._released and not self._core.forked
+        self.release()
+        if lost and loss is not None:
+            if error is None:
+                raise LeaseLost(loss.code, loss.message, loss.keys)
+            if error.__context__ is None and not isinstance(error, LeaseLost):
+                error.__context__ = loss
+
+
+class LeaseContext:
+    """A lease for the body of a with block."""
+
+    def __init__(self, client: Client, steps: Callable[[], Steps[Grant]]) -> None:
+        self._client = client
+        self._steps = steps
+        self._lease: Lease | None = None
+
+    def __enter__(self) -> Lease:
+        if self._lease is not None:
+            raise RuntimeError("the lease of this block is held already: call client.lease again")
+        self._lease = Lease(self._client, self._client._engine.run(self._steps()))
+        return self._lease.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.__exit__(kind, error, at)
+
+
+class EffectClaim:
+    """The claim to an effect, as the body of a with block has it."""
+
+    def __init__(self, effect: Effect) -> None:
+        self.effect = effect
+        self.id = effect.get("id", "")
+        #: Whether it was done before: then do nothing.
+        self.done = effect["state"] == "done"
+        self.result: Any = effect.get("result")
+        self.outcome: Outcome | None = None
+        self.reason: str | None = None
+
+    def complete(self, result: Any = None) -> None:
+        """Notes that it was done. The report is sent at the end of the block."""
+        self.outcome, self.result = "done", result
+
+    def cancel(self, reason: str) -> None:
+        """Notes that it certainly was not done, so that the next claimer may do it."""
+        self.outcome, self.reason = "cancelled", reason
+
+
+class Job:
+    """One attempt at a task, with the lease on its claims."""
+
+    def __init__(self, client: Client, assignment: Any, grant: Grant) -> None:
+        self._client = client
+        self.task: Task = assignment["task"]
+        self.lease = Lease(client, grant)
+        #: The writes, the reads, the follow-up tasks and the note that the end of the task has.
+        self.writes: list[WriteRequest] = []
+        self.reads: list[ReadRequest] = []
+        self.tasks: list[dict[str, Any]] = []
+        self.note: str | None = None
+        self._settled = False
+
+    @property
+    def payload(self) -> Any:
+        """What was submitted. It is another agent's text."""
+        return self.task.get("payload")
+
+    def fail(self, reason: str, delay: float | None = None, dead: bool = False) -> None:
+        """Reports that the attempt has failed: there is another one after a pause, unless it is dead."""
+        self._settled = True
+        self._client._engine.run(self._client._operations.nack(self.lease._grant, reason, delay, dead))
+
+    def ask(self, question: str, limit: float | None = None) -> None:
+        """Ends the attempt with a question to a person. The next attempt has the answer in task["approval"]."""
+        self._settled = True
+        self._client._engine.run(self._client._operations.ask_person(self.lease._grant, question, limit))
+
+    def _handle(self, handle: Callable[[Job], Any]) -> None:
+        enter(self.lease)
+        try:
+            result = handle(self)
+            if not self._settled:
+                self._client._engine.run(
+                    self._client._operations.ack(
+                        self.lease._grant, result, self.writes, self.reads, self.tasks, self.note
+                    )
+                )
+        except LeaseLost:
+            pass  # the server has ended the attempt: another one follows
+        except OutcomeUnknown:
+            raise
+        except Exception as error:
+            if not self._settled and self.lease.held:
+                self.fail(f"{type(error).__name__}: {error}"[:512])
+        finally:
+            leave(self.lease)
+
+
+__all__ = ["CancelToken", "Client", "EffectClaim", "Job", "Lease", "LeaseContext"]

@@ -1,0 +1,267 @@
+"""The shell for threads: blocking sockets, and one thread that keeps the leases of a client alive."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Generator
+from types import TracebackType
+from typing import TypeVar
+
+from . import _life
+from ._call import Caller
+from ._core import Core
+from ._errors import Cancelled, ForkedError
+from ._wire import Broken, Effect, Idle, LockSession, NotSent, Pause, Reply, Send, Server, Steps
+
+T = TypeVar("T")
+
+#: How long a connection may take to be made, in seconds.
+CONNECT = 5.0
+#: How many idle connections are kept.
+IDLE = 8
+
+_local = threading.local()
+_numbers = itertools.count(1)
+
+
+def thread_flow() -> str:
+    """Returns the flow of this thread. A number of its own: identifiers of threads are used again."""
+    name: str | None = getattr(_local, "flow", None)
+    if name is None:
+        name = _local.flow = f"thread-{next(_numbers)}"
+    return name
+
+
+class CancelToken:
+    """Cancels what a thread waits for, from another thread.
+
+    In the body of `with token:` every call of this thread is broken off by token.cancel(), with the error Cancelled.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        """Breaks off what is under way, and what is begun later."""
+        self._event.set()
+        with self._lock:
+            for sock in self._sockets:
+                _shut(sock)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._event.is_set()
+
+    def __enter__(self) -> CancelToken:
+        self._outer: CancelToken | None = getattr(_local, "token", None)
+        _local.token = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        _local.token = self._outer
+
+    def _add(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._sockets.add(sock)
+        if self.cancelled:
+            _shut(sock)
+
+    def _remove(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._sockets.discard(sock)
+
+
+def _shut(sock: socket.socket) -> None:
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it is closed already
+
+
+class Pool:
+    """Connections that are kept open between requests."""
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        self.context = context
+        self.lock = threading.Lock()
+        self.idle: list[tuple[Server, http.client.HTTPConnection]] = []
+        self.closed = False
+
+    def take(self, server: Server) -> http.client.HTTPConnection:
+        while True:
+            with self.lock:
+                index = next((i for i, (at, _) in enumerate(self.idle) if at == server), -1)
+                found = self.idle.pop(index)[1] if index >= 0 else None
+            if found is None:
+                break
+            if _fresh(found):
+                return found
+            found.close()
+        if server.scheme == "https":
+            context = self.context or ssl.create_default_context()
+            return http.client.HTTPSConnection(server.host, server.port, timeout=CONNECT, context=context)
+        return http.client.HTTPConnection(server.host, server.port, timeout=CONNECT)
+
+    def put(self, server: Server, conn: http.client.HTTPConnection) -> None:
+        with self.lock:
+            if not self.closed and len(self.idle) < IDLE:
+                self.idle.append((server, conn))
+                return
+        conn.close()
+
+    def close(self) -> None:
+        with self.lock:
+            self.closed = True
+            idle, self.idle = self.idle, []
+        for _, conn in idle:
+            conn.close()
+
+
+def _fresh(conn: http.client.HTTPConnection) -> bool:
+    """Reports whether an idle connection is still open: an answer that nobody asked for is its end."""
+    if conn.sock is None:
+        return False
+    try:
+        poll = select.poll()
+        poll.register(conn.sock, select.POLLIN)
+        return not poll.poll(0)
+    except AttributeError:  # Windows has no poll
+        return not select.select([conn.sock], [], [], 0)[0]
+
+
+class Engine:
+    """Carries out steps with blocking calls. It outlives its client by its keeper's last step only."""
+
+    def __init__(self, caller: Caller, session_ttl: float, context: ssl.SSLContext | None) -> None:
+        self.pool = Pool(context)
+        self.session_lock = threading.Lock()
+        self.woken = threading.Event()
+        self.starting = threading.Lock()
+        self.keeper: threading.Thread | None = None
+        self.core = Core(caller, session_ttl, self.wake, lambda: self.session_lock.release())
+        _life.add(self)
+
+    def wake(self) -> None:
+        """Has the keeper look again. The first call starts it."""
+        self.woken.set()
+        if self.keeper is None and not self.core.closed:
+            with self.starting:
+                if self.keeper is None:
+                    self.keeper = threading.Thread(target=self._keep, name="interlock-keeper", daemon=True)
+                    self.keeper.start()
+
+    def _keep(self) -> None:
+        self.run(self.core.keep())
+
+    def run(self, steps: Steps[T]) -> T:
+        """Carries out steps, and returns their result."""
+        value: object = None
+        thrown: BaseException | None = None
+        while True:
+            try:
+                effect = _next(steps, value, thrown)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            value, thrown = None, None
+            try:
+                value = self._perform(effect)
+            except BaseException as error:  # the steps decide, and clean up
+                thrown = error
+
+    def _perform(self, effect: Effect) -> object:
+        if self.core.forked:
+            raise ForkedError
+        if isinstance(effect, Send):
+            return self._send(effect)
+        if isinstance(effect, LockSession):
+            self.session_lock.acquire()
+        elif isinstance(effect, Idle):
+            self.woken.wait(effect.seconds)
+            self.woken.clear()
+        elif isinstance(effect, Pause):
+            token: CancelToken | None = getattr(_local, "token", None)
+            if token is None:
+                time.sleep(effect.seconds)
+            elif token._event.wait(effect.seconds):
+                raise Cancelled
+        return None
+
+    def _send(self, send: Send) -> Reply:
+        token: CancelToken | None = getattr(_local, "token", None)
+        if token is not None and token.cancelled:
+            raise Cancelled
+        conn = self.pool.take(send.server)
+        usable = False
+        try:
+            if conn.sock is None:
+                conn.timeout = min(CONNECT, send.timeout)
+                try:
+                    conn.connect()
+                except OSError as error:
+                    raise NotSent(f"{send.server.url}: {error}") from error
+            sock = conn.sock
+            sock.settimeout(send.timeout)
+            if token is not None:
+                token._add(sock)
+            try:
+                conn.request(send.method, send.target, send.body or None, dict(send.headers))
+                answer = conn.getresponse()
+                body = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                if token is not None and token.cancelled:
+                    raise Cancelled from None
+                raise Broken(f"{send.server.url}: {error or type(error).__name__}") from error
+            finally:
+                if token is not None:
+                    token._remove(sock)
+            usable = not answer.will_close
+            headers = {name.lower(): value for name, value in answer.getheaders()}
+            return Reply(answer.status, headers, body)
+        finally:
+            if usable:
+                self.pool.put(send.server, conn)
+            else:
+                conn.close()
+
+    def close(self) -> None:
+        """Ends the session, the keeper and the connections."""
+        if self.core.forked:
+            return
+        try:
+            if not self.core.closed:
+                self.run(self.core.close())
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Ends the keeper and the connections. The leases run out, if the session was not ended."""
+        self.core.closed = True
+        self.woken.set()
+        keeper = self.keeper
+        if keeper is not None and keeper is not threading.current_thread():
+            keeper.join(15.0)
+        self.pool.close()
+        _life.remove(self)
+
+    def forked(self) -> None:
+        """Detaches the engine in the child of a fork: all of it belongs to the parent."""
+        self.core.forked = self.core.closed = True
+        self.core.mutex = threading.Lock()
+        idle, self.pool.idle = self.pool.idle, []
+        self.pool.lock = threading.Lock()
+        for _, conn in idle:
+            conn.close()
+
+
+def _next(steps: Generator[Effect, object, T], value: object, thrown: BaseException | None) -> Effect:
+    return steps.send(value) if thrown is None else steps.throw(thrown)

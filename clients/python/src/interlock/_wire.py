@@ -1,0 +1,142 @@
+"""What the core asks of a shell, and what it gets: requests and answers, pauses, the lock of the session.
+
+The core is generators that yield these effects. A shell carries each out, and sends the result in; a failure it
+throws in. So all rules are written once, and the two shells have none.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send a request, and wait for its answer. The result is a Reply; the failures are NotSent and Broken."""
+
+    server: Server
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+    timeout: float
+    #: A wait on the server, that a CancelToken may break off.
+    poll: bool = False
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait for so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Wait for at most so many seconds, or until the keeper is woken."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LockSession:
+    """Take the lock under which a session is opened. It is given back by a call."""
+
+
+Effect = Send | Pause | Idle | LockSession
+Steps = Generator[Effect, Any, T]
+
+
+@dataclass(frozen=True)
+class Server:
+    """One address."""
+
+    scheme: str
+    host: str
+    port: int
+    base: str = ""
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.base}"
+
+
+def parse_server(url: str) -> Server:
+    """Returns the server of a URL; without a scheme it is http."""
+    parts = urlsplit(url if "://" in url else "http://" + url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+        raise ValueError(f"{url!r} is no address of a server: it should look like http://127.0.0.1:7420")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return Server(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+
+
+class Failure(Exception):
+    """A request without an answer."""
+
+
+class NotSent(Failure):
+    """No server got it."""
+
+
+class Broken(Failure):
+    """A server may have got it."""
+
+
+@dataclass
+class Reply:
+    """An answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    #: When the request was sent, on the clock of leases.
+    sent: float = 0.0
+    value: Any = field(default=None)
+
+    def parse(self) -> Any:
+        """Returns the body as JSON, or None."""
+        if self.value is None and self.body and "json" in self.headers.get("content-type", ""):
+            try:
+                self.value = json.loads(self.body)
+            except ValueError:
+                self.value = None
+        return self.value
+
+
+def new_key() -> str:
+    """Returns a key for requests that have to happen once."""
+    return uuid.uuid4().hex
+
+
+def fill(path: str, values: Mapping[str, str]) -> str:
+    """Puts values into a path such as /v1/leases/{id}."""
+    for name, value in values.items():
+        path = path.replace("{" + name + "}", quote(value, safe=""))
+    return path
+
+
+def query_of(values: Mapping[str, Any]) -> str:
+    """Returns the query of a request, with its question mark. A list is a parameter that is repeated."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is not None:
+                pairs.append((name, str(one).lower() if isinstance(one, bool) else str(one)))
+    return "?" + urlencode(pairs) if pairs else ""
+
+
+def ms(seconds: float | None) -> int | None:
+    """Returns whole milliseconds."""
+    return None if seconds is None else max(0, round(seconds * 1000))
+
+
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaves out what is None."""
+    return {name: value for name, value in values.items() if value is not None}

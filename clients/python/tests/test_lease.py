@@ -1,0 +1,229 @@
+"""Leases in threads, with a real server."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from interlock import (
+    Cancelled,
+    CancelToken,
+    Client,
+    Closed,
+    Held,
+    LeaseLost,
+    OutcomeUnknown,
+    Unreachable,
+    WaitTimeout,
+)
+from interlock.testing import LocalServer
+
+
+def test_life(interlock_client: Client, other: Client, key: str) -> None:
+    with interlock_client.lease(key, purpose="late fee") as lease:
+        assert lease.keys == (key,) and lease.key == key and lease.fence > 0 and lease.held
+        assert lease.headers == {"Interlock-Fence": str(lease.fence)}
+        assert 25 < lease.expires_in < 30 and not lease.lost.is_set()
+        lease.check()
+        other.check_fence(key, lease.fence)
+        with pytest.raises(Held) as refused:
+            other.acquire(key, wait=0)
+        assert refused.value.code == "held" and refused.value.holders[0]["agent"] == "test"
+        assert refused.value.key == key and refused.value.next_step and "test" in str(refused.value)
+        lease.note = "fee applied"
+    assert not lease.held and lease.lost.is_set()
+    with pytest.raises(LeaseLost):
+        lease.check()
+    with other.lease(key, wait=0) as next_lease:
+        assert next_lease.fence > lease.fence and next_lease.notes[0]["text"] == "fee applied"
+        assert next_lease.claims == [{"key": key, "mode": "exclusive"}]
+
+
+def test_wait_is_bounded(interlock_client: Client, other: Client, key: str) -> None:
+    queued: list[Any] = []
+    with interlock_client.lease(key):
+        with pytest.raises(WaitTimeout) as timeout:
+            other.acquire(key, wait=0.2, on_queued=queued.append)
+        assert timeout.value.holders[0]["agent"] == "test" and queued[0]["position"] == 1
+        assert isinstance(timeout.value, Held) and isinstance(timeout.value, TimeoutError)
+        assert other.look(key)["length"] == 0
+
+
+def test_waiter_is_granted_at_release(interlock_client: Client, other: Client, key: str) -> None:
+    lease = interlock_client.acquire(key)
+    stands = threading.Event()
+    found: list[Any] = []
+    waiter = threading.Thread(target=lambda: found.append(other.acquire(key, on_queued=lambda _: stands.set())))
+    waiter.start()
+    assert stands.wait(10)
+    lease.release(note="written")
+    waiter.join(10)
+    assert found[0].changed and found[0].notes[0]["text"] == "written"
+    found[0].release()
+
+
+def test_flow_has_its_lease_again(interlock_client: Client, other: Client, key: str) -> None:
+    with interlock_client.lease(key) as outer:
+        with interlock_client.lease(key, wait=0) as inner:
+            assert inner.id == outer.id
+        outer.check()
+        held: list[BaseException] = []
+
+        def another_thread() -> None:
+            try:
+                interlock_client.acquire(key, wait=0)
+            except Held as error:
+                held.append(error)
+
+        thread = threading.Thread(target=another_thread)
+        thread.start()
+        thread.join()
+        assert len(held) == 1
+    other.acquire(key, wait=0).release()
+
+
+def test_modes_and_permits(interlock_client: Client, other: Client, key: str, put: Callable[[str, Any], None]) -> None:
+    put("/v1/patterns/py-runs", {"pattern": "py-runs:{n}", "capacity": 2})
+    with interlock_client.lease(key, mode="shared"), other.lease(key, mode="shared", wait=0):
+        with interlock_client.lease(key, key + "b", any_of=True, wait=0) as either:
+            assert either.key == key + "b"
+    with interlock_client.lease("py-runs:1", permits=2), pytest.raises(Held) as full:
+        other.acquire("py-runs:1", permits=1, wait=0)
+    assert full.value.code == "at_capacity"
+    with interlock_client.lease({"key": key, "mode": "exclusive"}, key + "c") as both:
+        assert both.keys == (key, key + "c")
+
+
+def test_renew_and_convert(interlock_client: Client, other: Client, key: str) -> None:
+    with interlock_client.lease(key, ttl=2) as lease:
+        assert lease.expires_in < 2
+        lease.renew(ttl=20, progress="1/2")
+        assert 15 < lease.expires_in < 20
+        lease.renew(ttl=3)
+        assert lease.expires_in < 3
+        lease.convert(key, key + "/more")
+        assert lease.keys == (key, key + "/more")
+    other.acquire(key, wait=0).release()
+
+
+def test_preempt_asks_the_holder(interlock_client: Client, other: Client, key: str) -> None:
+    with interlock_client.lease(key) as lease:
+        with pytest.raises(WaitTimeout):
+            other.acquire(key, wait=0.1, preempt=True, purpose="hotfix")
+        stands = threading.Event()
+        token = CancelToken()
+
+        def ask() -> None:
+            with token, pytest.raises(Cancelled):
+                other.acquire(key, preempt=True, purpose="hotfix", on_queued=lambda _: stands.set())
+
+        asker = threading.Thread(target=ask)
+        asker.start()
+        assert stands.wait(10)
+        lease.renew()
+        assert lease.asked is not None and lease.asked["purpose"] == "hotfix"
+        token.cancel()
+        asker.join(10)
+
+
+def test_error_of_the_body_comes_out(interlock_client: Client, other: Client, key: str) -> None:
+    with pytest.raises(KeyError), interlock_client.lease(key):
+        raise KeyError("x")
+    with other.lease(key, wait=0) as lease:
+        assert lease.notes[0]["outcome"] == "failed" and lease.notes[0]["text"] == "ended with KeyError"
+
+
+def test_loss_while_the_server_stands_still() -> None:
+    lost: list[str] = []
+    with LocalServer() as server, Client(server.url, session_ttl=1.5, retry_for=0.5) as client:
+        with pytest.raises(LeaseLost) as loss, client.lease("k", on_lost=lambda: lost.append("k")) as lease:
+            server.pause()
+            assert lease.lost.wait(5)
+            with pytest.raises(LeaseLost):
+                lease.check()
+            server.resume()
+        assert loss.value.code == "expired" and loss.value.keys == ("k",) and lost == ["k"]
+        with client.lease("k", wait=20) as again:
+            assert again.fence > lease.fence
+
+
+def test_body_error_wins_over_the_loss() -> None:
+    with LocalServer() as server, Client(server.url, session_ttl=1.5, retry_for=0.2) as client:
+        with pytest.raises(ValueError) as error, client.lease("k") as lease:
+            server.pause()
+            assert lease.lost.wait(5)
+            server.resume()
+            raise ValueError("body")
+        assert isinstance(error.value.__context__, LeaseLost)
+
+
+def test_revoked_lease_is_lost_with_its_reason(interlock_server: LocalServer, key: str) -> None:
+    with Client(interlock_server.url, session_ttl=1.5) as client:
+        lease = client.acquire(key, grace=0)
+        order = {"key": key, "fence": str(lease.fence), "reason": "the operator says so"}
+        body = json.dumps(order).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(interlock_server.url + "/v1/revocations", body, headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            answer.read()
+        assert lease.lost.wait(5)
+        assert lease.loss is not None and lease.loss.code == "revoked" and "the operator says so" in lease.loss.message
+
+
+def test_server_that_is_killed_and_started_again() -> None:
+    with LocalServer() as server, Client(server.url, agent="a") as client, client.lease("k") as lease:
+        server.kill()
+        lease.check()
+        server.start()
+        client.check_fence("k", lease.fence)
+        lease.check()
+
+
+def test_no_server_and_unknown_outcome() -> None:
+    with LocalServer() as server, Client(server.url, retry_for=0.2) as client:
+        lease = client.acquire("k")
+        server.kill()
+        with pytest.raises((Unreachable, OutcomeUnknown)):
+            client.acquire("j", wait=0)
+        with pytest.raises(Unreachable) as error:
+            client.acquire("j", wait=0)
+        assert error.value.code == "unreachable"
+        lease.release()  # goes on in the background
+
+
+def test_closed_client(interlock_server: LocalServer, key: str) -> None:
+    client = Client(interlock_server.url)
+    lease = client.acquire(key)
+    client.close()
+    client.close()
+    assert client.closed and lease.loss is not None and lease.loss.code == "closed"
+    with pytest.raises(Closed):
+        client.acquire(key)
+    assert not [t for t in threading.enumerate() if t.name == "interlock-keeper" and t is client._engine.keeper]
+
+
+def test_cancel_token_leaves_nothing(interlock_client: Client, other: Client, key: str) -> None:
+    token = CancelToken()
+    stands = threading.Event()
+    errors: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            with token:
+                other.acquire(key, on_queued=lambda _: stands.set())
+        except Cancelled as error:
+            errors.append(error)
+
+    with interlock_client.lease(key):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert stands.wait(10)
+        token.cancel()
+        thread.join(10)
+    assert len(errors) == 1
+    interlock_client.acquire(key, wait=10).release()

@@ -1,0 +1,270 @@
+"""The rules of the core, without a server: clocks, servers, retries, and answers that are no answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from interlock import Client, Held, InterlockError, OutcomeUnknown, Refused, Stale, Unreachable
+from interlock._call import Caller, Servers
+from interlock._errors import as_problem, refusal
+from interlock._grant import Grant
+from interlock._http1 import Connections
+from interlock._wire import Broken, NotSent, Pause, Reply, Send, fill, parse_server, query_of
+
+
+def lease(**members: Any) -> dict[str, Any]:
+    return {
+        "id": "l_1",
+        "fence": "7",
+        "claims": [{"key": "k", "mode": "exclusive"}],
+        "ttl_ms": 30000,
+        "expires_in_ms": 30000,
+        "holder": {"agent": "a", "session": "s", "flow": "f"},
+        **members,
+    }
+
+
+def test_end_counts_from_before_the_request() -> None:
+    grant = Grant(lease(), "s", 100.0)
+    assert grant.end == 100 + 30 - 1.5
+    grant.confirm(110.0, False)
+    assert grant.end == 110 + 30 - 1.5
+    grant.confirm(105.0, False)  # the answer of an earlier heartbeat
+    assert grant.end == 110 + 30 - 1.5
+    assert Grant(lease(ttl_ms=1000, expires_in_ms=1000), "s", 0.0).margin == 0.1
+
+
+def test_heartbeats_do_not_extend_a_cap_or_a_stall() -> None:
+    grant = Grant(lease(max_hold_in_ms=5000), "s", 100.0)
+    grant.confirm(104.0, True)
+    assert grant.end == 105 - 1.5
+    stalled = Grant(lease(stall_in_ms=5000), "s", 100.0)
+    stalled.confirm(104.0, False)
+    assert stalled.end == 105 - 1.5
+    stalled.confirm(104.0, True)
+    assert stalled.end == 109 - 1.5
+
+
+def test_loss_is_told_once() -> None:
+    told: list[int] = []
+    grant = Grant(lease(), "s", 100.0)
+    grant.listeners.append(lambda: told.append(1))
+    grant.expire(128.0)
+    assert grant.loss is None
+    grant.expire(128.5)
+    grant.lose("taken", "later")
+    grant.confirm(200.0, False)
+    assert told == [1] and grant.loss is not None and grant.loss.code == "expired" and grant.ended.is_set()
+
+
+def test_clock_goes_on_while_the_machine_sleeps() -> None:
+    import sys
+    import time
+
+    from interlock import _clock
+
+    if sys.platform == "linux":
+        assert _clock._ID == time.CLOCK_BOOTTIME
+    assert _clock.now() <= _clock.now()
+
+
+def test_servers_are_tried_in_turn() -> None:
+    servers = Servers(["http://a:1", "b:2", "https://c"])
+    assert [s.port for s in servers.all] == [1, 2, 443]
+    servers.failed(0)
+    servers.failed(0)  # a second request that failed there
+    assert servers.current == 1
+    assert servers.follow("https://c:443") and servers.current == 2
+    assert not servers.follow("http://evil:7420") and not servers.follow("ftp://x") and servers.current == 2
+    assert parse_server("http://[::1]:7420").url == "http://[::1]:7420"
+    for bad in ("ftp://a", "http://", "http://u:p@a", "http://a?x"):
+        with pytest.raises(ValueError):
+            parse_server(bad)
+
+
+def test_paths_and_queries_are_encoded() -> None:
+    assert fill("/v1/keys/{key}", {"key": "a/b c?ü"}) == "/v1/keys/a%2Fb%20c%3F%C3%BC"
+    assert query_of({"key": ["a", "b"], "none": None, "yes": True, "n": 3}) == "?key=a&key=b&yes=true&n=3"
+    assert query_of({}) == ""
+
+
+Script = list[Any]
+
+
+def carry_out(
+    script: Script, operation: str = "commitState", retry_for: float = 5.0, urls: int = 2
+) -> tuple[Any, list[Any]]:
+    """Carries out a request with answers of a script, and returns its end and the effects."""
+    caller = Caller([f"http://s{i}" for i in range(urls)], "secret", "ns", retry_for, "a")
+    steps = caller.request(operation, path={"id": "x"} if operation != "commitState" else None, body={})
+    effects: list[Any] = []
+    value: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            effect = steps.send(value) if error is None else steps.throw(error)
+        except StopIteration as stop:
+            return stop.value, effects
+        except InterlockError as final:
+            return final, effects
+        effects.append(effect)
+        value, error = None, None
+        if isinstance(effect, Send):
+            answer = script.pop(0)
+            if isinstance(answer, BaseException):
+                error = answer
+            else:
+                value = answer
+
+
+def answer(status: int, **body: Any) -> Reply:
+    return Reply(status, {"content-type": "application/problem+json"}, json.dumps(body).encode())
+
+
+def test_repeats_use_one_key_over_all_servers() -> None:
+    end, effects = carry_out([Broken("x"), NotSent("y"), answer(503, code="overloaded"), answer(200, outcome="ok")])
+    sends = [e for e in effects if isinstance(e, Send)]
+    assert end.parse() == {"outcome": "ok"}
+    assert len({s.headers["Idempotency-Key"] for s in sends}) == 1
+    assert [s.server.host for s in sends] == ["s0", "s1", "s0", "s1"]
+    assert all(s.headers["Authorization"] == "Bearer secret" for s in sends)
+    pauses = [e.seconds for e in effects if isinstance(e, Pause)]
+    assert len(pauses) == 1 and 0 < pauses[0] <= 1.1
+
+
+def test_the_last_word_tells_what_may_have_happened() -> None:
+    assert isinstance(carry_out([NotSent("x")], retry_for=0)[0], Unreachable)
+    assert isinstance(carry_out([Broken("x")], retry_for=0)[0], OutcomeUnknown)
+    assert isinstance(carry_out([Broken("x")], "getLease", retry_for=0)[0], Unreachable)
+    refused = carry_out([answer(409, code="held", detail="k is held")], retry_for=0)[0]
+    assert isinstance(refused, Held) and refused.message == "k is held"
+    busy = carry_out([answer(503, code="overloaded", detail="busy")], retry_for=0)[0]
+    assert isinstance(busy, Refused) and busy.code == "overloaded"
+    assert isinstance(carry_out([answer(500, code="outcome_unknown")], retry_for=0)[0], OutcomeUnknown)
+    unsafe = carry_out([Broken("x")], "rotateFenceKeys")[0]
+    assert isinstance(unsafe, OutcomeUnknown)
+
+
+def test_a_standby_names_the_active_server() -> None:
+    moved = answer(503, code="not_owner", active={"http": "http://s1:80", "grpc": ""})
+    end, effects = carry_out([moved, answer(200, outcome="ok")], urls=3)
+    assert [e.server.host for e in effects if isinstance(e, Send)] == ["s0", "s1"] and end.status == 200
+    stranger = answer(503, code="not_owner", active={"http": "http://evil:80", "grpc": ""})
+    _, effects = carry_out([stranger, answer(200, outcome="ok")], urls=2)
+    assert [e.server.host for e in effects if isinstance(e, Send)] == ["s0", "s1"]
+
+
+def test_problems_of_others_are_completed() -> None:
+    error = refusal(as_problem("<html>", 502))
+    assert error.code == "outcome_unknown" and "502" in str(error)
+    assert as_problem({"code": "held", "advice": 5}, 409)["advice"]["message"] == ""
+    stale = refusal(as_problem({"code": "stale", "packet": {"stale": [], "more": False, "message": "changed"}}, 412))
+    assert isinstance(stale, Stale) and str(stale) == "changed"
+
+
+HOSTILE = [
+    b"",
+    b"\r\n\r\n",
+    b"HTTP/1.1 2",
+    b"SSH-2.0-OpenSSH\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+    b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"HTTP/1.1 200 OK\r\n" + b"a: " + b"b" * 70000,
+]
+
+
+class OneAnswer:
+    """A server that sends the same bytes to every connection, and closes it."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.serve)
+
+    def serve(self) -> None:
+        while True:
+            try:
+                conn, _ = self.socket.accept()
+            except OSError:
+                return
+            with conn:
+                try:
+                    conn.recv(65536)
+                    conn.sendall(self.text)
+                except OSError:
+                    continue
+
+    def __enter__(self) -> OneAnswer:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join()
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_is_no_answer_is_a_broken_connection(text: bytes) -> None:
+    async def main(url: str) -> None:
+        connections = Connections(None)
+        send = Send(parse_server(url), "GET", "/v1/status", {}, b"", 5.0)
+        with pytest.raises(Broken):
+            await connections.send(send)
+        await asyncio.sleep(0)
+
+    with OneAnswer(text) as server:
+        asyncio.run(main(server.url))
+        with Client(server.url, retry_for=0) as client, pytest.raises(InterlockError):
+            client.status()
+
+
+def test_chunked_answers_and_lasting_connections() -> None:
+    text = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nT: r\r\n\r\n"
+
+    async def main(url: str) -> Reply:
+        connections = Connections(None)
+        reply = await connections.send(Send(parse_server(url), "GET", "/", {}, b"", 5.0))
+        assert len(connections.idle) == 1
+        connections.close()
+        await asyncio.sleep(0)
+        return reply
+
+    with OneAnswer(text) as server:
+        assert asyncio.run(main(server.url)).body == b"abcde"
+
+
+def test_a_header_cannot_be_smuggled() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            send = Send(parse_server(url), "GET", "/", {"Interlock-Namespace": "a\r\nX: y"}, b"", 5.0)
+            with pytest.raises(Broken):
+                await Connections(None).send(send)
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
+def test_a_client_does_not_pickle() -> None:
+    with Client("http://127.0.0.1:1", retry_for=0) as client, pytest.raises(TypeError):
+        pickle.dumps(client)
+
+
+def test_an_unclosed_client_warns_and_leaves_no_thread() -> None:
+    client = Client("http://127.0.0.1:1", retry_for=0)
+    dropped: Callable[[], None] = client.__del__
+    with pytest.warns(ResourceWarning):
+        dropped()
+    assert client.closed

@@ -1,0 +1,94 @@
+package pythontest
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
+)
+
+func TestMain(m *testing.M) { launchtest.Main(m) }
+
+// limit bounds a program; it is generous, because test machines are slow.
+const limit = 5 * time.Minute
+
+func folder() string { return filepath.Join(tools.Root(), "clients/python") }
+
+// command is a program in the folder of the client that uses its source.
+func command(t *testing.T, name string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = folder()
+	cmd.Env = append(
+		os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+filepath.Join(folder(), "src")+":"+tools.PythonLib(),
+		"NO_COLOR=1", "HOME="+t.TempDir(),
+	)
+	return cmd
+}
+
+// The types of the package, of its tests and of its runners are complete and right.
+func TestTypes(t *testing.T) {
+	tools.Need(t, tools.PythonVenv)
+	cmd := command(
+		t, filepath.Join(tools.Root(), tools.PythonVenv), "-m", "mypy", "--strict", "--python-version", "3.10",
+		"--cache-dir", t.TempDir(), "src", "tests",
+	)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("mypy: %v\n%s", err, out)
+	}
+}
+
+// The source is formatted, and ruff has no findings. The files that are generated are left out.
+func TestFormat(t *testing.T) {
+	tools.Need(t, tools.PythonVenv)
+	for _, args := range [][]string{{"format", "--check"}, {"check"}} {
+		args = append([]string{"-m", "ruff"}, append(args, "--no-cache", ".")...)
+		cmd := command(t, filepath.Join(tools.Root(), tools.PythonVenv), args...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// TestPytest runs the tests of the client on every interpreter. A line of pytest ends in PASSED or FAILED.
+func TestPytest(t *testing.T) {
+	tools.Need(t, tools.PythonVenv)
+	pythons, err := tools.Pythons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := launchtest.Binary(t)
+	for _, python := range pythons {
+		t.Run(python.Version, func(t *testing.T) {
+			t.Parallel()
+			cmd := command(t, python.Path, "-W", "error", "-m", "pytest", "-p", "no:cacheprovider", "-v", "-rN", "tests")
+			cmd.Env = append(cmd.Env, "INTERLOCK_BINARY="+binary)
+			out, err := cmd.CombinedOutput()
+			ran := 0
+			for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {
+				fields := strings.Fields(lines.Text())
+				if len(fields) < 2 || !strings.Contains(fields[0], "::") {
+					continue
+				}
+				ran++
+				t.Run(strings.TrimPrefix(fields[0], "tests/"), func(t *testing.T) {
+					if fields[1] != "PASSED" {
+						t.Errorf("%s on Python %s", fields[1], python.Version)
+					}
+				})
+			}
+			if err != nil || ran < 20 {
+				t.Errorf("%d tests: %v\n%s", ran, err, out)
+			}
+		})
+	}
+	t.Logf("ran on %v", pythons)
+}
