@@ -270,14 +270,11 @@ func (un *uninstall) run(a *cli.App, h *harness) error {
 	case un.dryRun && !a.JSON():
 		a.Say("%s", f.Diff())
 	case !un.dryRun && f.Changed():
-		undone := f.Undone()
 		if err := f.Write(); err != nil {
 			return err
 		}
-		if undone { // else there are other entries of ours, such as that of the MCP server
-			if err := f.Forget(); err != nil {
-				return err
-			}
+		if err := forget(f); err != nil {
+			return err
 		}
 	}
 	return out.print(a)

@@ -274,7 +274,6 @@ func (e *draft) write() (state string, err error) {
 	default:
 		state = "changed"
 	}
-	undone := e.doc != nil && e.file.Undone()
 	if e.doc != nil && e.touched && !e.had {
 		if err := e.file.Forget(); err != nil {
 			return state, err
@@ -286,8 +285,8 @@ func (e *draft) write() (state string, err error) {
 	if err := e.file.Write(); err != nil {
 		return state, err
 	}
-	if undone {
-		return state, e.file.Forget()
+	if e.doc != nil {
+		return state, forget(e.file)
 	}
 	return state, nil
 }

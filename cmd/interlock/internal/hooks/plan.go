@@ -214,6 +214,23 @@ func (h *harness) entries(d *settings.Document) (all []found, err error) {
 	return all, nil
 }
 
+// forget removes the copy of a file from before our first entry, once none of ours is left in it.
+func forget(f *settings.File) error {
+	if d := parsed(f.Path, f.New); f.New != nil && d != nil && !f.Undone() {
+		for _, h := range harnesses {
+			if entries, err := h.entries(d); err != nil || len(entries) > 0 {
+				return err
+			}
+		}
+		for _, m := range servers {
+			if len(m.path) > 0 && d.Has(m.path...) {
+				return nil
+			}
+		}
+	}
+	return f.Forget()
+}
+
 // uninstall plans a file without our entries.
 func (h *harness) uninstall(f *settings.File) error {
 	if f.Old == nil {
