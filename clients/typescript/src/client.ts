@@ -21,8 +21,8 @@ import { watch, type WatchOptions } from "./watch.js";
 export interface ClientOptions {
   /** The URLs of the servers of one cluster, in a list or separated by commas: INTERLOCK_URL if left out. */
   url?: string | readonly string[];
-  /** The bearer credential: INTERLOCK_TOKEN if left out. */
-  token?: string;
+  /** The credential: INTERLOCK_CREDENTIAL if left out. */
+  credential?: string;
   /** The tenant; the credential's if left out. */
   namespace?: string;
   /** The name that other agents and people see: INTERLOCK_AGENT if left out. */
@@ -73,7 +73,7 @@ export class Client implements AsyncDisposable {
     this.transport = new Transport({
       servers,
       clock: this.clock,
-      token: options.token ?? environment("INTERLOCK_TOKEN"),
+      credential: options.credential ?? environment("INTERLOCK_CREDENTIAL"),
       namespace: options.namespace ?? environment("INTERLOCK_NAMESPACE"),
       retryForMs: options.retryForMs ?? 30_000,
       attemptMs: () =>

@@ -36,7 +36,7 @@ export interface Answer<T> {
 export interface TransportConfig {
   servers: Servers;
   clock: Clock;
-  token?: string | undefined;
+  credential?: string | undefined;
   namespace?: string | undefined;
   retryForMs: number;
   /** How long one attempt may take, besides waiting; asked anew for each attempt. */
@@ -220,7 +220,7 @@ export class Transport {
     }
     headers.set("Accept", call.streams ? "application/x-ndjson" : "*/*");
     if (key !== undefined) headers.set("Idempotency-Key", key);
-    if (this.config.token) headers.set("Authorization", `Bearer ${this.config.token}`);
+    if (this.config.credential) headers.set("Authorization", `Bearer ${this.config.credential}`);
     if (this.config.namespace) headers.set("Interlock-Namespace", this.config.namespace);
     const init: RequestInit = { method: call.method, headers, redirect: "error", signal };
     if (call.sends !== undefined && parameters.body !== undefined) {

@@ -65,7 +65,7 @@ const two = ["http://a:1", "http://b:1"];
 
 test("a request is repeated under its key, and a repetition goes to the next server", async () => {
   const { fetch, sent } = answering(broken, json(200, { outcome: "committed", version: "7", documents: [] }));
-  const client = new Client({ url: two, fetch, token: "secret", namespace: "acme", agent: "x" });
+  const client = new Client({ url: two, fetch, credential: "secret", namespace: "acme", agent: "x" });
   assert.equal((await client.commit({ writes: [] })).version, "7");
   assert.deepEqual(
     sent.map((s) => s.url),

@@ -73,13 +73,13 @@ class AsyncClient:
         url: str | Sequence[str] | None = None,
         *,
         agent: str | None = None,
-        token: str | None = None,
+        credential: str | None = None,
         namespace: str | None = None,
         session_ttl: float = 30.0,
         retry_for: float = 30.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._engine = Engine(caller_of(url, token, namespace, agent, retry_for), session_ttl, ssl_context)
+        self._engine = Engine(caller_of(url, credential, namespace, agent, retry_for), session_ttl, ssl_context)
         self._operations = Operations(self._engine.core, task_flow)
 
     acquire = _acquiring(Operations.acquire)

@@ -69,14 +69,14 @@ class Caller:
     """Makes requests with the identity of a client."""
 
     def __init__(
-        self, urls: list[str], token: str | None, namespace: str | None, retry_for: float, agent: str | None
+        self, urls: list[str], credential: str | None, namespace: str | None, retry_for: float, agent: str | None
     ) -> None:
         self.servers = Servers(urls)
         self.retry_for = retry_for
         self.agent = agent
         self.headers: dict[str, str] = {"Accept": "application/json", "User-Agent": "interlock-client-python"}
-        if token:
-            self.headers["Authorization"] = "Bearer " + token
+        if credential:
+            self.headers["Authorization"] = "Bearer " + credential
         if namespace:
             self.headers["Interlock-Namespace"] = namespace
         #: How long one attempt may take at most, while a lease depends on it.

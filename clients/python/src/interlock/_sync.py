@@ -38,12 +38,16 @@ def urls_of(url: str | Sequence[str] | None) -> list[str]:
 
 
 def caller_of(
-    url: str | Sequence[str] | None, token: str | None, namespace: str | None, agent: str | None, retry_for: float
+    url: str | Sequence[str] | None,
+    credential: str | None,
+    namespace: str | None,
+    agent: str | None,
+    retry_for: float,
 ) -> Caller:
     """Returns the identity of a client. What is not given is of the environment."""
     return Caller(
         urls_of(url),
-        token or os.environ.get("INTERLOCK_TOKEN"),
+        credential or os.environ.get("INTERLOCK_CREDENTIAL"),
         namespace or os.environ.get("INTERLOCK_NAMESPACE"),
         retry_for,
         agent or os.environ.get("INTERLOCK_AGENT") or f"python-{os.getpid()}",
@@ -94,13 +98,13 @@ class Client:
         url: str | Sequence[str] | None = None,
         *,
         agent: str | None = None,
-        token: str | None = None,
+        credential: str | None = None,
         namespace: str | None = None,
         session_ttl: float = 30.0,
         retry_for: float = 30.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._engine = Engine(caller_of(url, token, namespace, agent, retry_for), session_ttl, ssl_context)
+        self._engine = Engine(caller_of(url, credential, namespace, agent, retry_for), session_ttl, ssl_context)
         self._operations = Operations(self._engine.core, thread_flow)
 
     acquire = _acquiring(Operations.acquire)
