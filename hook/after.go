@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // Outcomes of leases: its holder wrote one of its files, or none.
@@ -146,7 +147,7 @@ func (v *visit) release(ctx context.Context, name string, held agent.Held) error
 			if f.message != "" {
 				r.Note += ": " + f.message
 			}
-			r.Note = clip(r.Note, maxLine)
+			r.Note = invisible.Clip(r.Note, maxLine)
 		}
 	})
 	return ignoreProblem(v.caller.Release(ctx, held.Lease, r))

@@ -10,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // before decides whether a tool may run: it takes the files that the tool writes, and waits for them.
@@ -124,7 +125,7 @@ func (v *visit) wait(ctx context.Context, q *api.Queued, files []File) (*agent.R
 // granted looks for changes that the agent has not seen.
 func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell string) {
 	v.learnSession(g)
-	ticket := "t_" + strings.TrimPrefix(g.Lease.ID, "l_")
+	ticket := api.TicketOf(g.Lease.ID)
 	v.with(v.flowName(), func(f *flow) {
 		came := !g.Reused || !f.seen[g.Lease.ID]
 		f.seen[g.Lease.ID] = true
@@ -202,7 +203,7 @@ func (v *visit) purposeNow() string {
 	if v.ev.Flow != mainFlow && v.ev.Type != "" {
 		text = strings.TrimSuffix(firstLine(v.ev.Type)+": "+text, ": ")
 	}
-	return clip(text, maxLine)
+	return invisible.Clip(text, maxLine)
 }
 
 // yield releases what the main agent of the session holds of files that its sub-agent wants: the main
@@ -298,7 +299,7 @@ func (v *visit) holdersBelow(ctx context.Context, tree File) (holders []api.Hold
 	}
 }
 
-func firstWord(tool string) string { return clip(strings.ToLower(shown(tool)), 32) }
+func firstWord(tool string) string { return invisible.Clip(strings.ToLower(shown(tool)), 32) }
 
 // learnReads notes what the agent reads.
 func (v *visit) learnReads() {

@@ -89,7 +89,7 @@ func agentName(kind, session string) string {
 }
 
 // agentFlow is the flow that the API knows a sub-agent by.
-func agentFlow(flow string) string { return clip(segment(flow), interlock.MaxNameBytes) }
+func agentFlow(flow string) string { return invisible.Clip(segment(flow), interlock.MaxNameBytes) }
 
 func (v *visit) flowName() string { return agentFlow(v.ev.Flow) }
 

@@ -2,7 +2,6 @@ package hook
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/interlockdev/interlock/internal/invisible"
 )
@@ -77,19 +76,8 @@ const (
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(invisible.Line(line)); line != "" {
-			return clip(line, maxLine)
+			return invisible.Clip(line, maxLine)
 		}
 	}
 	return ""
-}
-
-// clip cuts a text to n bytes, and marks the cut.
-func clip(s string, n int) string {
-	const mark = "…"
-	if len(s) <= n {
-		return s
-	}
-	for n -= len(mark); n > 0 && !utf8.RuneStart(s[n]); n-- {
-	}
-	return s[:n] + mark
 }

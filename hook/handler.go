@@ -18,6 +18,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/invisible"
 	"github.com/interlockdev/interlock/internal/problem"
 )
 
@@ -89,7 +90,7 @@ func settingsOf(query url.Values) (o settings, err error) {
 		value := query.Get(name)
 		oneOf := func(list ...string) {
 			if !slices.Contains(list, value) {
-				err = fmt.Errorf("parameter %s is %q: want %s", name, clip(value, 64), strings.Join(list, " or "))
+				err = fmt.Errorf("parameter %s is %q: want %s", name, invisible.Clip(value, 64), strings.Join(list, " or "))
 			}
 		}
 		switch name {
@@ -105,19 +106,19 @@ func settingsOf(query url.Values) (o settings, err error) {
 		case "wait_s":
 			seconds, bad := strconv.ParseUint(value, 10, 16)
 			if bad != nil || time.Duration(seconds)*time.Second > maxWait {
-				err = fmt.Errorf("parameter wait_s is %q: want 0 to %d", clip(value, 64), int(maxWait.Seconds()))
+				err = fmt.Errorf("parameter wait_s is %q: want 0 to %d", invisible.Clip(value, 64), int(maxWait.Seconds()))
 			}
 			o.wait = time.Duration(seconds) * time.Second
 		case "also":
 			for _, pair := range query[name] {
 				tool, field, ok := strings.Cut(pair, ":")
 				if !ok || tool == "" || field == "" {
-					err = fmt.Errorf("parameter also is %q: want TOOL:FIELD", clip(pair, 64))
+					err = fmt.Errorf("parameter also is %q: want TOOL:FIELD", invisible.Clip(pair, 64))
 				}
 				o.also[tool] = field
 			}
 		default:
-			err = fmt.Errorf("parameter %q is unknown: want mode, wait_s, hold, prompts or also", clip(name, 64))
+			err = fmt.Errorf("parameter %q is unknown: want mode, wait_s, hold, prompts or also", invisible.Clip(name, 64))
 		}
 		if err != nil {
 			return o, err
@@ -132,7 +133,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harness := harnesses[kind]
 	if harness == nil && kind != skipName {
 		fail(w, interlock.CodeNotFound, fmt.Sprintf(
-			"there is no harness %q: want one of %s", clip(kind, 64), strings.Join(slices.Sorted(maps.Keys(harnesses)), ", "),
+			"there is no harness %q: want one of %s", invisible.Clip(kind, 64), strings.Join(slices.Sorted(maps.Keys(harnesses)), ", "),
 		))
 		return
 	}

@@ -137,7 +137,7 @@ func below(folder, file string) (rest string, ok bool) {
 }
 
 // shown returns a path as a text for the model: what it knows, on one line.
-func shown(name string) string { return clip(invisible.Line(name), maxLine) }
+func shown(name string) string { return invisible.Clip(invisible.Line(name), maxLine) }
 
 // keyOf returns the key of a path below a first segment. A path that can be a key is itself, as in the keys of the git
 // guard. What keys cannot have is escaped, and a path too long or too deep ends with a digest.
@@ -158,7 +158,7 @@ func keyOf(first, rest string) interlock.Key {
 	for len(kept) > 1 && len(strings.Join(kept, "/"))+1+len(digest) > interlock.MaxKeyBytes {
 		kept = kept[:len(kept)-1]
 	}
-	return interlock.Key(clip(strings.Join(kept, "/"), interlock.MaxKeyBytes-1-len(digest)) + "/" + digest)
+	return interlock.Key(invisible.Clip(strings.Join(kept, "/"), interlock.MaxKeyBytes-1-len(digest)) + "/" + digest)
 }
 
 // segment returns a name as a segment of a key.

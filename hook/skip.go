@@ -57,7 +57,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, body []byte) {
 		h.failWith(w, err)
 		return
 	}
-	file, reason := l.file(full), clip(invisible.Line(in.Reason), maxLine)
+	file, reason := l.file(full), invisible.Clip(invisible.Line(in.Reason), maxLine)
 	h.memory.allow(spaceOf(&status), file.Key, skip{reason: reason, until: time.Now().Add(skipLife)})
 	h.log.Info("one edit may pass another agent's lease", "key", string(file.Key), "reason", reason)
 	send(w, http.StatusOK, "application/json", hookclient.Skipped{

@@ -215,7 +215,7 @@ func first(s string) string {
 // newsOf tells of a turn that has come. about is what the answer is about.
 func newsOf(places []agent.Place, about string) []string {
 	places = slices.DeleteFunc(
-		places, func(p agent.Place) bool { return about != "" && digits(p.Ticket) == digits(about) },
+		places, func(p agent.Place) bool { return about != "" && api.Digits(p.Ticket) == api.Digits(about) },
 	)
 	if len(places) == 0 {
 		return nil
@@ -228,12 +228,6 @@ func newsOf(places []agent.Place, about string) []string {
 		line += fmt.Sprintf(" %d more turns have come.", more)
 	}
 	return []string{line}
-}
-
-// digits returns what the ids of a ticket and of its lease have in common.
-func digits(id string) string {
-	_, rest, _ := strings.Cut(id, "_")
-	return rest
 }
 
 // several names keys.

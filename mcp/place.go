@@ -61,7 +61,7 @@ func (p *places) ask(c *agent.Caller, r api.AcquireRequest) (ticket string, aske
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if old := p.open[of]; old != "" && old != ticket {
-			p.remove(digits(old))
+			p.remove(api.Digits(old))
 		}
 		if ticket != "" {
 			p.enter(ticket).of = of
@@ -83,11 +83,11 @@ func (p *places) enter(ticket string) *place {
 	if p.list == nil {
 		p.list, p.open, p.asking = map[string]*place{}, map[request]string{}, map[request]chan struct{}{}
 	}
-	one := p.list[digits(ticket)]
+	one := p.list[api.Digits(ticket)]
 	if one == nil {
 		p.sweep()
 		one = &place{ticket: ticket}
-		p.list[digits(ticket)] = one
+		p.list[api.Digits(ticket)] = one
 	}
 	one.calls++
 	return one
@@ -98,14 +98,14 @@ func (p *places) enter(ticket string) *place {
 func (p *places) exit(ticket string, answered bool) (known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.list[digits(ticket)]
+	one := p.list[api.Digits(ticket)]
 	if one == nil {
 		return false
 	}
 	one.calls--
 	known = one.calls > 0 || !one.known.IsZero()
 	if !known && !answered {
-		p.remove(digits(ticket))
+		p.remove(api.Digits(ticket))
 	}
 	return known
 }
@@ -123,7 +123,7 @@ func (p *places) given(ticket string) {
 func (p *places) over(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.remove(digits(id))
+	p.remove(api.Digits(id))
 }
 
 func (p *places) remove(id string) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // Types of messages that are about no event of the journal. Every webhook gets them.
@@ -121,14 +122,14 @@ func CheckEvents(events []string) error {
 		}
 		nearest := slices.MinFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
 		return fmt.Errorf("unknown event %q: did you mean %s? The events are %s, or * for all",
-			clip(name, 64), nearest, strings.Join(names, ", "))
+			invisible.Clip(name, 64), nearest, strings.Join(names, ", "))
 	}
 	return nil
 }
 
 // distance is the number of bytes to insert, delete or replace to get from one text to another.
 func distance(a, b string) int {
-	a = clip(a, 64)
+	a = invisible.Clip(a, 64)
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -145,11 +146,4 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

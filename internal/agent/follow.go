@@ -48,12 +48,12 @@ func (c *Caller) Follow(f Place) {
 	f.Flow, f.Reply = cmp.Or(f.Flow, mainFlow), nil
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Err() != nil || h.followed[digits(f.Ticket)] != nil {
+	if h.ctx.Err() != nil || h.followed[api.Digits(f.Ticket)] != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(h.ctx)
 	one := &place{Place: f, caller: c, began: time.Now(), cancel: cancel}
-	h.followed[digits(f.Ticket)] = one
+	h.followed[api.Digits(f.Ticket)] = one
 	h.busy.Go(func() {
 		defer cancel()
 		h.follow(ctx, one)
@@ -75,7 +75,7 @@ func (c *Caller) News(flow string) (list []Place) {
 
 // follow waits for the turn of a ticket, and returns the lease if the agent does not come for it.
 func (h *Hub) follow(ctx context.Context, f *place) {
-	id := digits(f.Ticket)
+	id := api.Digits(f.Ticket)
 	defer h.remove(id, f)
 	reply := h.awaitTurn(ctx, f)
 	if reply == nil {
@@ -115,7 +115,7 @@ func (h *Hub) keep(ctx context.Context, f *place, reply *Reply, end time.Time) e
 		}
 		if time.Now().Before(end) {
 			_, err := f.caller.Do(ctx, api.Request{
-				Method: "POST", Path: "/v1/leases/l_" + digits(f.Ticket) + "/renew", Body: api.RenewRequest{}, Again: true,
+				Method: "POST", Path: "/v1/leases/" + api.LeaseOf(f.Ticket) + "/renew", Body: api.RenewRequest{}, Again: true,
 			})
 			if err != nil && ctx.Err() == nil {
 				h.cfg.Log.Warn("a reserved lease was not renewed", "keys", f.Keys, "error", err)
@@ -130,7 +130,7 @@ func (h *Hub) giveBack(ctx context.Context, f *place) {
 	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	_, err := f.caller.Do(bounded, api.Request{
-		Method: "POST", Path: "/v1/leases/l_" + digits(f.Ticket) + "/release", Again: true,
+		Method: "POST", Path: "/v1/leases/" + api.LeaseOf(f.Ticket) + "/release", Again: true,
 		Body: api.ReleaseRequest{Outcome: "not taken up", Note: "not taken up"},
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func (c *Caller) Acquire(ctx context.Context, r api.AcquireRequest, id string) (
 			if reply, err := c.Wait(ctx, r.Flow, ticket, 0); err != nil || reply.Refused == nil {
 				return reply, err
 			}
-			c.hub.drop(digits(ticket)) // its wait is over
+			c.hub.drop(api.Digits(ticket)) // its wait is over
 		}
 	}
 	for {
@@ -100,25 +100,25 @@ func (c *Caller) look(ctx context.Context, ticket api.TicketID, d time.Duration)
 
 // Leave leaves the line. If the turn has come meanwhile, it releases the lease.
 func (c *Caller) Leave(ctx context.Context, ticket api.TicketID) error {
-	c.hub.drop(digits(ticket))
+	c.hub.drop(api.Digits(ticket))
 	_, err := c.Do(ctx, api.Request{
 		Method: http.MethodDelete, Path: "/v1/tickets/" + url.PathEscape(ticket), Again: true,
 	})
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Code != interlock.CodeInvalidID {
-		return c.Release(ctx, "l_"+digits(ticket), api.ReleaseRequest{})
+		return c.Release(ctx, api.LeaseOf(ticket), api.ReleaseRequest{})
 	}
 	return err
 }
 
 // Release releases a lease. The error is that of the API, also for a lease that is over already.
 func (c *Caller) Release(ctx context.Context, lease api.LeaseID, r api.ReleaseRequest) error {
-	c.hub.drop(digits(lease))
+	c.hub.drop(api.Digits(lease))
 	_, err := c.Do(ctx, api.Request{
 		Method: http.MethodPost, Path: "/v1/leases/" + url.PathEscape(lease) + "/release", Body: r, Again: true,
 	})
 	if _, answered := errors.AsType[*api.Problem](err); err == nil || answered {
 		c.mu.Lock()
-		delete(c.held, digits(lease))
+		delete(c.held, api.Digits(lease))
 		c.mu.Unlock()
 	}
 	return err
@@ -127,13 +127,13 @@ func (c *Caller) Release(ctx context.Context, lease api.LeaseID, r api.ReleaseRe
 // took notes that the agent has a lease. It returns false if the lease was given back meanwhile, since
 // the agent had not come for it.
 func (c *Caller) took(ctx context.Context, g *api.Granted, flow string) bool {
-	if !c.hub.take(ctx, digits(g.Lease.ID)) {
+	if !c.hub.take(ctx, api.Digits(g.Lease.ID)) {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held != nil {
-		c.held[digits(g.Lease.ID)] = Held{
+		c.held[api.Digits(g.Lease.ID)] = Held{
 			Lease: g.Lease.ID, Flow: cmp.Or(flow, mainFlow), Keys: keysOf(g), Since: time.Now(),
 		}
 	}
@@ -152,12 +152,6 @@ func keysOf(g *api.Granted) (keys []string) {
 
 func sortHeld(list []Held) {
 	slices.SortFunc(list, func(a, b Held) int { return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Lease, b.Lease)) })
-}
-
-// digits returns the part that the id of a ticket and the id of its lease have in common.
-func digits(id string) string {
-	_, digits, _ := strings.Cut(id, "_")
-	return digits
 }
 
 // replyOf reads an answer of the API. A refusal is a Reply; other errors are returned.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock/internal/invisible"
@@ -68,10 +67,4 @@ func due(now time.Time) bool {
 }
 
 // line makes text of a server, or of the environment, safe for a terminal, on one line.
-func line(s string) string {
-	const most = 400
-	if s = invisible.Line(s); len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func line(s string) string { return invisible.Clip(invisible.Line(s), 400) }

@@ -42,6 +42,19 @@ func Line(s string) string { return clean(s, false) }
 // Lines is Line for text that may have lines: it keeps '\n' and '\t'.
 func Lines(s string) string { return clean(s, true) }
 
+// Clip returns s cut to n bytes, with a mark at the cut.
+func Clip(s string, n int) string {
+	const mark = "…"
+	if len(s) <= n {
+		return s
+	}
+	n = max(n-len(mark), 0)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + mark
+}
+
 func clean(s string, lines bool) string {
 	kept := func(r rune) bool { return !Is(r) || lines && (r == '\n' || r == '\t') }
 	plain := true

@@ -1,8 +1,10 @@
 package invisible
 
 import (
+	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // ignorable are the characters with the property Default_Ignorable_Code_Point of
@@ -60,6 +62,24 @@ func TestLine(t *testing.T) {
 		}
 		if got := Lines(c.in); got != c.lines {
 			t.Errorf("Lines(%q) is %q, want %q", c.in, got, c.lines)
+		}
+	}
+}
+
+// A cut text fits, is UTF-8, and ends with the mark.
+func TestClip(t *testing.T) {
+	const text = "aü€😀 end"
+	for n := range len(text) + 2 {
+		got := Clip(text, n)
+		switch {
+		case n >= len(text):
+			if got != text {
+				t.Errorf("%d bytes: %q is cut", n, got)
+			}
+		case len(got) > max(n, len("…")) || !utf8.ValidString(got) || !strings.HasSuffix(got, "…"):
+			t.Errorf("%d bytes: %q", n, got)
+		case !strings.HasPrefix(text, strings.TrimSuffix(got, "…")):
+			t.Errorf("%d bytes: %q is no beginning", n, got)
 		}
 	}
 }
