@@ -184,28 +184,49 @@ export class Line {
     }
     const { operation, ...parameters } = ask(fields, session);
     const idempotencyKey = crypto.randomUUID();
-    const send = (retryForMs?: number): Promise<Answer<Waited>> =>
-      this.transport.send(operation, parameters as RequestParameters<typeof operation>, {
-        signal: this.keeper.closed,
-        idempotencyKey,
-        retryForMs,
-      });
-    // The signal does not end the request: its answer tells what is to be undone.
-    const asking = send();
+    let kept: Obtained | undefined;
     let answer: Answer<Waited>;
     try {
-      answer = await orAborted(asking, signal);
+      answer = await this.undoable<Answer<Waited>>(
+        (retryForMs) =>
+          this.transport.send(operation, parameters as RequestParameters<typeof operation>, {
+            signal: this.keeper.closed,
+            idempotencyKey,
+            retryForMs,
+          }),
+        async (a) => {
+          kept = await this.#undo(a, late, session);
+        },
+        signal,
+      );
     } catch (error) {
-      if (signal?.aborted && error === signal.reason) {
-        const undone = asking.catch(() => send(Infinity)).then((a) => this.#undo(a, late, session));
-        const kept = await this.#shielded(undone);
-        if (kept) return kept;
-      } else if (error instanceof OutcomeUnknown) {
-        this.#background(send(Infinity).then((a) => this.#undo(a, "release", session)));
-      }
+      if (kept) return kept;
       throw error;
     }
     return this.#follow(answer, waiting, late, session, until);
+  }
+
+  /**
+   * Sends a request, and undoes what it did if the signal ends before the answer has come, or if it is
+   * unknown whether it was carried out. The signal does not end the request: the answer tells what is
+   * to be undone.
+   */
+  async undoable<T>(
+    send: (retryForMs?: number) => Promise<T>,
+    undo: (answer: T) => Promise<unknown>,
+    signal: Signal | undefined,
+  ): Promise<T> {
+    const asking = send();
+    try {
+      return await orAborted(asking, signal);
+    } catch (error) {
+      if (signal?.aborted && error === signal.reason) {
+        await this.#shielded(asking.catch(() => send(Infinity)).then(undo));
+      } else if (error instanceof OutcomeUnknown) {
+        void this.#background(send(Infinity).then(undo));
+      }
+      throw error;
+    }
   }
 
   /** Follows the ticket of an answer until it is granted. */

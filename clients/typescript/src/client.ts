@@ -1,9 +1,12 @@
 import { Line, bodyOf, type LeaseOptions, type What } from "./acquire.js";
 import { Clock } from "./clock.js";
-import { Refused } from "./errors.js";
+import { Refused, TaskMoved, WaitTimeout } from "./errors.js";
 import { Keeper, type Session } from "./keeper.js";
 import { Lease } from "./lease.js";
 import { Servers, attentiveMs } from "./servers.js";
+import { perform, type Action, type EffectOptions } from "./effect.js";
+import { startRun, type RunOptions } from "./run.js";
+import { work, type Done, type Job, type WorkOptions } from "./worker.js";
 import { commitBody, type Commit } from "./state.js";
 import { linked, type Signal } from "./stop.js";
 import {
@@ -145,8 +148,16 @@ export class Client implements AsyncDisposable {
     const options = typeof second === "function" ? {} : second;
     const work = typeof second === "function" ? second : third;
     if (!work) throw new TypeError("withLease needs a function to run under the lease");
-    const lease = await this.lease(what, options);
-    const { signal, end } = linked([lease.signal, options.signal]);
+    return this.#under(await this.lease(what, options), options.signal, work);
+  }
+
+  /** Runs work under a lease, and releases it. */
+  async #under<T>(
+    lease: Lease,
+    outer: Signal | undefined,
+    work: (lease: Lease, signal: AbortSignal) => T | PromiseLike<T>,
+  ): Promise<T> {
+    const { signal, end } = linked([lease.signal, outer]);
     let result: T;
     try {
       result = await work(lease, signal);
@@ -269,6 +280,112 @@ export class Client implements AsyncDisposable {
   /** Follows the writes to a key, or below a prefix. It goes on after a broken connection. */
   watch(options: WatchOptions): AsyncGenerator<t.Written> {
     return watch(this.transport, this.keeper.closed, options);
+  }
+
+  /**
+   * Does something that must not happen twice, such as a charge. If it was done before, by any caller,
+   * act is not called, and the result is that of then. While another caller is about to do it, this
+   * one waits. An error of act leaves the outcome unknown, and it is not done again until a person has
+   * found out; a NotDone frees it for the next caller.
+   */
+  effect<T>(
+    action: Action,
+    act: (effect: t.Effect) => T | PromiseLike<T>,
+    options: EffectOptions = {},
+  ): Promise<T> {
+    return perform(this, action, act, options);
+  }
+
+  /** Submits a task, which stands in line for its keys and holds nothing until a worker gets it. */
+  async submit(task: t.TaskRequest, options: RequestOptions = {}): Promise<t.Task> {
+    const body: t.SubmitRequest = { agent: this.agent, ...task };
+    return (await this.request("createTask", { body }, options)).task;
+  }
+
+  /** Waits for the end of a task or of a message: it is then done, dead or cancelled. */
+  async finished(id: t.TaskID, options: RequestOptions & { waitMs?: number } = {}): Promise<t.Task> {
+    const until = this.clock.now() + (options.waitMs ?? Infinity);
+    const settled: ReadonlySet<string | undefined> = new Set(["done", "dead", "cancelled"]);
+    for (;;) {
+      const wait = Math.round(Math.max(0, Math.min(limits.maxLongPollMs, until - this.clock.now())));
+      const { signal } = options;
+      const view = await this.request(
+        "getTask",
+        { path: { id }, query: { wait_ms: wait } },
+        { signal, waitMs: wait },
+      );
+      if (settled.has(view.task.state) || this.clock.now() >= until) return view.task;
+    }
+  }
+
+  /**
+   * Works on the tasks of a queue until the signal ends, and then finishes those that run. What handle
+   * returns ends the task, with its result, its writes and its follow-up tasks, all or nothing. An
+   * error is another attempt; RetryAfter, Dead and NeedsApproval change that.
+   */
+  work(
+    options: WorkOptions,
+    handle: (job: Job) => Done | undefined | void | PromiseLike<Done | undefined | void>,
+  ): Promise<void> {
+    return work(this, options, handle);
+  }
+
+  /** Sends a message to the single writer of a key. The task that it returns ends with the reply. */
+  async send(key: t.Key, message: t.SendRequest, options: RequestOptions = {}): Promise<t.Task> {
+    const body = { agent: this.agent, ...message };
+    return (await this.request("sendMessage", { path: { key }, body }, options)).message;
+  }
+
+  /** Sends a message to the single writer of a key, and returns the reply. */
+  async ask<T = unknown>(
+    key: t.Key,
+    message: t.SendRequest,
+    options: RequestOptions & { waitMs?: number } = {},
+  ): Promise<T> {
+    const { id } = await this.send(key, message, options);
+    const task = await this.finished(id, options);
+    if (task.state === "done") return task.result as T;
+    if (task.state === "dead" || task.state === "cancelled") {
+      throw new TaskMoved({
+        code: "task_settled",
+        message: `the message to ${key} is ${task.state}: ${task.reason ?? ""}`,
+      });
+    }
+    throw new WaitTimeout({
+      code: "wait_limit",
+      message: `there is no reply of the writer of ${key} yet`,
+      advice: {
+        action: "work_elsewhere",
+        retry_after_ms: 0,
+        message: `work on something else; the message ${id} goes on`,
+      },
+    });
+  }
+
+  /** Lists what waits for a person's answer: tasks and parked leases. */
+  approvals(options: RequestOptions = {}): Promise<t.ApprovalList> {
+    return this.request("listApprovals", {}, options);
+  }
+
+  /** Answers a question: the id of its task, or the fence of its lease. */
+  async answerApproval(
+    id: t.QuestionID,
+    answer: t.AnswerRequest,
+    options: RequestOptions = {},
+  ): Promise<void> {
+    await this.request("answerApproval", { path: { id }, body: answer }, options);
+  }
+
+  /**
+   * Admits a run of a workflow, as many at once as an organisation may have, and runs work in it. It
+   * rejects with Held if there is no room within waitMs, which is 2 s if left out.
+   */
+  async run<T>(
+    options: RunOptions,
+    work: (lease: Lease, signal: AbortSignal) => T | PromiseLike<T>,
+  ): Promise<T> {
+    const lease = await startRun(this, options);
+    return this.#under(lease, options.signal, work);
   }
 
   /** Shows the server and the namespace. */

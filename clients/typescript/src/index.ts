@@ -7,6 +7,10 @@
 export { Client, type ClientOptions, type RequestOptions, type ResumeOptions } from "./client.js";
 export { Lease, type Outcome } from "./lease.js";
 export type { LeaseOptions, Waiting, What } from "./acquire.js";
+export { NotDone, type Action, type EffectOptions } from "./effect.js";
+export { guarded, type Tool } from "./guarded.js";
+export type { RunOptions } from "./run.js";
+export { Dead, NeedsApproval, RetryAfter, type Done, type Job, type WorkOptions } from "./worker.js";
 export { add, merge, put, remove, seen, text, type Commit } from "./state.js";
 export type { WatchOptions } from "./watch.js";
 export type { OperationName, RequestParameters, Sending } from "./transport.js";

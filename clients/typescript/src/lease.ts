@@ -288,6 +288,18 @@ export class Lease implements AsyncDisposable {
     }
   }
 
+  /** Ends the handle of a lease that ended with another request. @internal */
+  end(why: string): void {
+    this.#releasing ??= Promise.resolve();
+    this.#grant.lose(
+      new LeaseLost({
+        code: "released",
+        message: `the lease on ${this.key} is over: ${why}`,
+        advice: { action: "stop", retry_after_ms: 0, message: "acquire again if there is more to do" },
+      }),
+    );
+  }
+
   /** @internal */
   onWarning(listener: ((advice: t.Advice, lease: t.Lease) => void) | undefined): void {
     this.#grant.listener = listener ?? this.#grant.listener;

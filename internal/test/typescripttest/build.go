@@ -27,7 +27,13 @@ func source() string {
 func Build(t testing.TB, folder string) {
 	t.Helper()
 	stage(t, folder)
-	run(t, folder, filepath.Join(folder, "node_modules/.bin/tsc"), "-p", "tsconfig.test.json")
+	compile(t, folder)
+}
+
+func compile(t testing.TB, folder string, more ...string) {
+	t.Helper()
+	args := append([]string{"-p", "tsconfig.test.json"}, more...)
+	run(t, folder, filepath.Join(folder, "node_modules/.bin/tsc"), args...)
 }
 
 // stage copies the client into a folder, with the packages that it is built with.

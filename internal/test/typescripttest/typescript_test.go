@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/test/launchtest"
@@ -22,6 +24,37 @@ func TestFormat(t *testing.T) {
 	run(t, folder, filepath.Join(folder, "node_modules/.bin/prettier"), "--check", ".")
 }
 
+// snippets writes the blocks of docs/typescript.md that are not run into files, so that they are compiled.
+func snippets(t *testing.T, folder string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(source(), "../../docs/typescript.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```ts\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) < 3 {
+		t.Fatalf("docs/typescript.md has %d blocks", len(blocks))
+	}
+	for i, block := range blocks {
+		text := prelude + string(block[1]) + "\nexport {};\n"
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("test/page%d.ts", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// prelude declares what the blocks take for granted.
+const prelude = `import { Client, NotDone, Stale, guarded, put, seen } from "../src/index.js";
+declare const client: Client;
+declare const changed: unknown;
+declare const chargeFee: (more: { fence: string; signal: AbortSignal }) => Promise<void>;
+type With = { fence: string; signal: AbortSignal };
+declare const bank: { refund(id: string, cents: number, more: With): Promise<object> };
+declare const stripe: { charge(more: { idempotencyKey: string }): Promise<{ id: string }> };
+declare const stop: AbortController;
+void [Client, NotDone, Stale, guarded, put, seen, client, changed, chargeFee, bank, stripe, stop];
+`
+
 // result is a line of test/reporter.ts.
 type result struct {
 	File, Name, Error string
@@ -31,7 +64,9 @@ type result struct {
 // TestClient runs the tests of the client, each as a test of its own.
 func TestClient(t *testing.T) {
 	folder := t.TempDir()
-	Build(t, folder)
+	stage(t, folder)
+	snippets(t, folder)
+	compile(t, folder, "--noUnusedLocals", "false") // the blocks end before they use all
 	files, err := filepath.Glob(filepath.Join(folder, "build/test/*.test.js"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no tests in %s: %v", folder, err)

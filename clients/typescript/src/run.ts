@@ -1,0 +1,43 @@
+import type { Client } from "./client.js";
+import { Lease } from "./lease.js";
+import type { Signal } from "./stop.js";
+import { limits } from "./types.js";
+import type * as t from "./types.js";
+
+/** A run of a workflow that is to be admitted. */
+export interface RunOptions {
+  org: string;
+  workflow?: string;
+  purpose?: string;
+  priority?: number;
+  ttlMs?: number;
+  maxHoldMs?: number;
+  /** How long it may stand in line: 2 s if left out, and 55 s at most. */
+  waitMs?: number;
+  signal?: Signal;
+}
+
+/** Starts a run, as a lease on a permit of the organisation and of the workflow. */
+export async function startRun(client: Client, options: RunOptions): Promise<Lease> {
+  const session = await client.keeper.session(options.signal);
+  const flow = client.newFlow();
+  const wait = Math.min(options.waitMs ?? limits.defaultRunWaitMs, limits.maxLongPollMs);
+  const body: t.RunRequest = { org: options.org, session: session.id, flow, wait_ms: wait };
+  if (options.workflow !== undefined) body.workflow = options.workflow;
+  if (options.purpose !== undefined) body.purpose = options.purpose;
+  if (options.priority !== undefined) body.priority = options.priority;
+  if (options.ttlMs !== undefined) body.ttl_ms = options.ttlMs;
+  if (options.maxHoldMs !== undefined) body.max_hold_ms = options.maxHoldMs;
+  const idempotencyKey = crypto.randomUUID();
+  const { data, sentAt } = await client.line.undoable(
+    (retryForMs) => {
+      const sending = { signal: client.keeper.closed, idempotencyKey, waitMs: wait, retryForMs };
+      return client.transport.send("startRun", { body }, sending);
+    },
+    ({ data }) => client.request("endRun", { path: { id: data.run.id }, body: {} }),
+    options.signal,
+  );
+  const grant = await client.keeper.adopt(session, data.run.lease, sentAt);
+  const granted: t.Granted = { ...data, lease: data.run.lease, changed: false, reused: false };
+  return new Lease(client, grant, granted, flow);
+}
