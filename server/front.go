@@ -14,14 +14,18 @@ type Front struct{ now atomic.Pointer[frontTarget] }
 
 // frontTarget is the handler that answers.
 type frontTarget struct {
+	server  *Server
 	http    http.Handler
 	streams *Streams
 }
 
 // Show makes a server and its streams the ones that answer from now on.
 func (f *Front) Show(s *Server, streams *Streams) {
-	f.now.Store(&frontTarget{s.HTTPHandler(), streams})
+	f.now.Store(&frontTarget{s, s.HTTPHandler(), streams})
 }
+
+// Server returns the current server.
+func (f *Front) Server() *Server { return f.now.Load().server }
 
 // HTTPHandler is Server.HTTPHandler for the current server.
 func (f *Front) HTTPHandler() http.Handler {

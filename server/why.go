@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/interlockdev/interlock"
@@ -31,17 +32,29 @@ func (c *call) getWhy() {
 }
 
 func (c *call) whyKey(key interlock.Key) {
+	x, canonical, at, err := c.s.explainKey(c.r.Context(), c.namespace, c.identity.Principal, key)
+	if err != nil {
+		c.failWith(err)
+		return
+	}
+	c.tellWhy("key", string(canonical), x, at)
+}
+
+// explainKey explains the state of a key to a principal, and returns the key as it is spelled.
+func (s *Server) explainKey(
+	ctx context.Context, namespace interlock.Namespace, principal *interlock.Principal, key interlock.Key,
+) (x *prose.Explanation, canonical interlock.Key, at interlock.At, err error) {
 	var view engine.KeyView
-	var err error
-	graph, stuck := engine.WaitGraph{Namespace: c.namespace}, engine.HeldBack{Namespace: c.namespace}
+	var bad error
+	graph, stuck := engine.WaitGraph{Namespace: namespace}, engine.HeldBack{Namespace: namespace}
 	seen, told := false, false
 	var mode interlock.Mode
 	var problem *message.Text
-	at, ok := c.look(func(e *engine.Engine) bool {
+	at, err = s.shard.Survey(ctx, namespace, func(e *engine.Engine, _ engine.Time) bool {
 		if !seen {
-			view, err = e.Key(c.namespace, key)
+			view, bad = e.Key(namespace, key)
 			seen, stuck.Key = true, view.Key
-			mode, problem = e.MayClaim(c.namespace, view.Key, c.identity.Principal)
+			mode, problem = e.MayClaim(namespace, view.Key, principal)
 		}
 		if !told {
 			told = stuck.Look(e)
@@ -49,21 +62,20 @@ func (c *call) whyKey(key interlock.Key) {
 		}
 		return graph.Look(e)
 	})
-	if !ok {
-		return
+	if err == nil {
+		err = bad
 	}
 	if err != nil {
-		c.failWith(err)
-		return
+		return nil, "", at, err
 	}
-	x := prose.ExplainKey(&view, graph.Edges)
+	x = prose.ExplainKey(&view, graph.Edges)
 	x.AddStuck(&stuck)
 	text := prose.Sentence(problem)
-	if no := refusal(c.identity.Principal, mayHold, ""); no != nil {
+	if no := refusal(principal, mayHold, ""); no != nil {
 		mode, text = 0, no.Message
 	}
 	x.Advice = prose.AdviceToClaim(x.Advice, mode, text)
-	c.tellWhy("key", string(view.Key), x, at)
+	return x, view.Key, at, nil
 }
 
 func (c *call) whyAgent(agent string) {

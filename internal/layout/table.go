@@ -235,7 +235,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/serve",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "hook", "journal",
-			"mcp", "server", "shard",
+			"mcp", "resp", "server", "shard",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
 	},
@@ -299,6 +299,7 @@ var table = []rule{
 		folder: "mcp", local: []string{".", "internal/agent", "internal/api", "internal/invisible"},
 		remote: []string{"github.com/modelcontextprotocol/go-sdk"},
 	},
+	{folder: "resp", local: []string{".", "engine", "internal/invisible", "server"}},
 	{folder: "writer", local: []string{".", "client"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 

@@ -13,6 +13,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/guard/file"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/resp"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -26,6 +27,8 @@ type process struct {
 	files       map[interlock.Namespace]*file.Dir
 
 	http, grpc   net.Listener
+	resp         net.Listener // nil without --resp
+	respServer   *resp.Server
 	front        server.Front
 	doors        *doors
 	memory       *memory
@@ -40,7 +43,7 @@ type process struct {
 // startProcess opens the journal, replays it and serves both APIs; or, where servers take
 // turns, serves both APIs as a standby.
 func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *process, err error) {
-	p := &process{cfg: cfg, log: log, failed: make(chan error, 2), memory: watchMemory(cfg.MaxMemory, log)}
+	p := &process{cfg: cfg, log: log, failed: make(chan error, 3), memory: watchMemory(cfg.MaxMemory, log)}
 	if err := p.configure(cfg); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
@@ -89,7 +92,7 @@ func (p *process) configure(cfg *serveConfig) (err error) {
 		if p.certificate, err = server.LoadCertificate(cfg.TLSCert, cfg.TLSKey, p.log); err != nil {
 			return err
 		}
-	} else if public(cfg.HTTP) || public(cfg.GRPC) {
+	} else if public(cfg.HTTP) || public(cfg.GRPC) || cfg.RESP != "" && public(cfg.RESP) {
 		p.log.Warn(
 			"other machines can reach the server without TLS: credentials and purposes travel in clear text", "next",
 			"set --tls-cert and --tls-key",
@@ -118,6 +121,11 @@ func (p *process) listen(ctx context.Context, cfg *serveConfig) (err error) {
 	}
 	if p.grpc, err = listenTCP(ctx, cfg.GRPC, gate, false); err != nil {
 		return fmt.Errorf("--grpc: %w: choose another address, or stop what uses it", err)
+	}
+	if cfg.RESP != "" {
+		if p.resp, err = listenTCP(ctx, cfg.RESP, gate, false); err != nil {
+			return fmt.Errorf("--resp: %w: choose another address, or stop what uses it", err)
+		}
 	}
 	return nil
 }
@@ -155,6 +163,23 @@ func (p *process) serve() {
 	}()
 	go func() {
 		if err := p.streamServer.Serve(p.grpc); err != nil {
+			p.failed <- err
+		}
+	}()
+	if p.resp != nil {
+		p.serveRESP()
+	}
+}
+
+// serveRESP lets the door for clients of Redis answer.
+func (p *process) serveRESP() {
+	cfg := resp.Config{API: p.front.Server, Strip: p.cfg.RESPStrip, Test: p.cfg.RESPTest, Version: cli.Version(), Log: p.log}
+	if p.certificate != nil {
+		cfg.TLS = p.certificate.TLSConfig()
+	}
+	p.respServer = resp.NewServer(cfg)
+	go func() {
+		if err := p.respServer.Serve(p.resp); err != nil {
 			p.failed <- err
 		}
 	}()
@@ -232,6 +257,9 @@ func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 		_ = p.httpServer.Close()
 	}
 	p.doors.close()
+	if p.respServer != nil {
+		p.respServer.Shutdown(ctx)
+	}
 	if p.tenure != nil {
 		p.tenure.streams.Cut(&interlock.Error{
 			Code:    interlock.CodeShuttingDown,
@@ -251,7 +279,7 @@ func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 // abandon ends what there is of a server, without order: the shard has failed, or
 // never came to be.
 func (p *process) abandon() {
-	for _, l := range []net.Listener{p.http, p.grpc} {
+	for _, l := range []net.Listener{p.http, p.grpc, p.resp} {
 		if l != nil {
 			_ = l.Close()
 		}
@@ -271,6 +299,11 @@ func (p *process) abandon() {
 		done()
 		p.doors.close()
 		p.streamServer.Stop()
+	}
+	if p.respServer != nil {
+		short, done := context.WithTimeout(ctx, time.Second)
+		p.respServer.Shutdown(short)
+		done()
 	}
 	if p.tenure != nil {
 		p.tenure.abandon(ctx)

@@ -22,6 +22,8 @@ import (
 type serveConfig struct {
 	DataDir, Journal       string
 	HTTP, GRPC             string
+	RESP, RESPStrip        string
+	RESPTest               bool
 	Credentials            string
 	TLSCert, TLSKey        string
 	Insecure               bool
@@ -100,6 +102,15 @@ use.`,
 	f.StringVar(
 		&cfg.GRPC, "grpc", cli.DefaultGRPC, "`address` for session streams, gRPC among them; port 0 picks a free one",
 	)
+	f.StringVar(
+		&cfg.RESP, "resp", "",
+		"`address` for programs that take their locks from Redis, such as 127.0.0.1:6379; off without it",
+	)
+	f.StringVar(
+		&cfg.RESPStrip, "resp-strip", "",
+		"`prefix` that is cut off the keys of --resp: with lock: their key lock:account:1 is account:1 for all others",
+	)
+	f.BoolVar(&cfg.RESPTest, "resp-test", false, "let any client of --resp delete the keys of others, as test suites of libraries do")
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential create")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both listeners then accept only TLS")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
@@ -196,7 +207,13 @@ func (c *serveConfig) check() error {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return cli.Usagef("--tls-cert and --tls-key belong together: set both, or neither")
 	}
-	for flag, addr := range map[string]string{"--http": c.HTTP, "--grpc": c.GRPC} {
+	if c.RESP == "" && (c.RESPStrip != "" || c.RESPTest) {
+		return cli.Usagef("--resp-strip and --resp-test are about --resp: set that, too")
+	}
+	for flag, addr := range map[string]string{"--http": c.HTTP, "--grpc": c.GRPC, "--resp": c.RESP} {
+		if addr == "" && flag == "--resp" {
+			continue
+		}
 		if err := server.CheckListen(addr, c.Credentials != "", c.Insecure); err != nil {
 			return cli.Usagef("%s: %w", flag, err)
 		}
@@ -319,10 +336,19 @@ func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
 	}
 }
 
+// addresses returns where the server listens, as names and addresses in turn.
+func (p *process) addresses() []string {
+	list := []string{"http", p.http.Addr().String(), "grpc", p.grpc.Addr().String()}
+	if p.resp != nil {
+		list = append(list, "resp", p.resp.Addr().String())
+	}
+	return list
+}
+
 // announce prints to standard output what the server is now: "ready" when it is the one that
 // serves, "standby" when it waits for that.
 func (p *process) announce(a *cli.App, role string) {
-	httpAddr, grpcAddr := p.http.Addr().String(), p.grpc.Addr().String()
+	where := p.addresses()
 	word := "ready"
 	if role != "active" {
 		word = role
@@ -334,9 +360,14 @@ func (p *process) announce(a *cli.App, role string) {
 			Role  string `json:"role"`
 			HTTP  string `json:"http"`
 			GRPC  string `json:"grpc"`
-		}{role == "active", role, httpAddr, grpcAddr})
+			RESP  string `json:"resp,omitempty"`
+		}{role == "active", role, where[1], where[3], strings.Join(where[min(5, len(where)):], "")})
 	} else {
-		_, err = fmt.Fprintf(a.Out, "%s http=%s grpc=%s\n", word, httpAddr, grpcAddr)
+		line := word
+		for i := 0; i < len(where); i += 2 {
+			line += " " + where[i] + "=" + where[i+1]
+		}
+		_, err = fmt.Fprintln(a.Out, line)
 	}
 	if err != nil {
 		p.log.Warn("standard output is closed", "error", err)
@@ -349,6 +380,10 @@ func (p *process) announce(a *cli.App, role string) {
 	if p.cfg.place != nil {
 		kept = p.cfg.Journal
 	}
-	p.log.Info(word, "http", httpAddr, "grpc", grpcAddr, "journal", kept,
-		"credentials", p.cfg.Credentials != "", "tls", p.cfg.TLSCert != "", "version", cli.Version())
+	var told []any
+	for _, text := range where {
+		told = append(told, text)
+	}
+	p.log.Info(word, append(told, "journal", kept,
+		"credentials", p.cfg.Credentials != "", "tls", p.cfg.TLSCert != "", "version", cli.Version())...)
 }

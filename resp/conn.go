@@ -1,0 +1,236 @@
+package resp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/invisible"
+	"github.com/interlockdev/interlock/server"
+)
+
+// client is one connection.
+type client struct {
+	door      *Server
+	raw, conn net.Conn // with and without TLS
+	ctx       context.Context
+	id        int64
+	w         writer
+
+	in   []byte // read, from the first command that was not carried out
+	room []byte // what in is a part of
+	held int    // bytes of room that the server counts
+
+	name, library, libraryVersion string
+	user, bearer, namespace       string
+	shown                         string         // the name that others see; "" until it is needed
+	caller                        *server.Caller // nil until a command needs one
+	admitted                      bool
+	over                          bool // after this answer
+}
+
+const (
+	// idleBytes are what a connection keeps to read into while it waits.
+	idleBytes = 512
+	// fullAnswers is how many bytes of answers are collected before they are sent.
+	fullAnswers = 16 << 10
+)
+
+// serve carries out the commands of the connection, one after the other, until it ends.
+func (c *client) serve() {
+	defer c.door.leave(c)
+	defer func() {
+		if broken := recover(); broken != nil {
+			c.door.cfg.Log.Error(
+				"a command failed because of an internal error", "panic", broken, "stack", string(debug.Stack()),
+			)
+		}
+		c.count(-c.held)
+		_ = c.conn.Close()
+	}()
+	if !c.greet() {
+		return
+	}
+	for !c.over {
+		args, n, want, err := parse(c.in, c.limits())
+		switch {
+		case err != nil:
+			c.protocolError(err)
+			return
+		case n == 0:
+			if !c.flush() || c.door.isDraining() || !c.read(want) {
+				return
+			}
+		default:
+			if len(args) > 0 {
+				c.execute(args)
+			}
+			c.in = c.in[n:]
+			if len(c.w.b) >= fullAnswers && !c.flush() {
+				return
+			}
+		}
+	}
+	c.flush()
+}
+
+// greet makes the connection of a client with TLS.
+func (c *client) greet() bool {
+	t, ok := c.conn.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.door.cfg.Greeting)
+	defer cancel()
+	return t.HandshakeContext(ctx) == nil
+}
+
+func (c *client) limits() limits {
+	if c.admitted {
+		return knownLimits
+	}
+	return strangerLimits
+}
+
+func (c *client) protocolError(err error) {
+	if bytes.HasPrefix(c.in, []byte{0x16, 0x03}) {
+		err = errors.New("this port does not speak TLS: set --tls-cert and --tls-key, or use redis://")
+	}
+	c.w.fail("ERR Protocol error: " + invisible.Line(err.Error()))
+	c.flush()
+}
+
+// read reads more of a command that will have at least want bytes. While nothing of it has come the client
+// may take any time, and then it has to hurry. So a client that is idle costs a small buffer.
+func (c *client) read(want int) bool {
+	if len(c.in) == 0 {
+		if len(c.room) > 4*idleBytes {
+			c.count(-c.held)
+			c.room = nil
+		}
+		if c.room == nil {
+			c.room = make([]byte, idleBytes)
+		}
+		c.in = c.room[:0]
+		if !c.deadline(time.Time{}) {
+			return false
+		}
+	} else {
+		if !c.deadline(time.Now().Add(c.door.cfg.Greeting)) {
+			return false
+		}
+		if want = max(want, len(c.in)+1); want > cap(c.in) {
+			// Room for what has come and as much again, not for what was announced.
+			size := min(max(want, 2*idleBytes), 4*max(len(c.in), idleBytes))
+			if size > len(c.room) {
+				if !c.count(size - c.held) {
+					c.w.fail(errorLine(&interlock.Error{
+						Code: interlock.CodeOverloaded, Message: "the requests of this namespace in flight have reached their memory limit",
+					}))
+					c.flush()
+					return false
+				}
+				room := make([]byte, size)
+				c.in = room[:copy(room, c.in)]
+				c.room = room
+			} else {
+				c.in = c.room[:copy(c.room, c.in)]
+			}
+		}
+	}
+	n, err := c.conn.Read(c.in[len(c.in):cap(c.in)])
+	c.in = c.in[:len(c.in)+n]
+	return n > 0 || err == nil
+}
+
+// deadline sets the time until which a command must have come. The end of the door comes first.
+func (c *client) deadline(t time.Time) bool {
+	if c.raw.SetReadDeadline(t) != nil {
+		return false
+	}
+	if c.door.isDraining() {
+		_ = c.raw.SetReadDeadline(time.Unix(1, 0))
+	}
+	return true
+}
+
+// count has the server count n more bytes of buffers, beyond a small one, and reports whether there was room.
+func (c *client) count(n int) bool {
+	if c.caller == nil || n > 0 && c.held+n <= 8*idleBytes {
+		return true
+	}
+	if !c.caller.Carry(n) {
+		return false
+	}
+	c.held += n
+	return true
+}
+
+// flush sends the answers. A client that does not read them is cut off.
+func (c *client) flush() bool {
+	if len(c.w.b) == 0 {
+		return true
+	}
+	_ = c.raw.SetWriteDeadline(time.Now().Add(c.door.cfg.Patience))
+	_, err := c.conn.Write(c.w.b)
+	if c.w.b = c.w.b[:0]; cap(c.w.b) > 4*idleBytes {
+		c.w.b = nil
+	}
+	return err == nil
+}
+
+// identify finds the caller of a command that the server carries out.
+func (c *client) identify() (err error) {
+	api := c.door.cfg.API()
+	if c.caller == nil {
+		if c.caller, err = api.Caller(c.bearer, c.namespace); err != nil {
+			c.caller = nil
+			return err
+		}
+	} else {
+		next, err := c.caller.On(api)
+		if err != nil {
+			return err
+		}
+		if next != c.caller {
+			c.caller, c.held = next, 0
+		}
+	}
+	if !c.admitted {
+		c.admitted = true
+		server.Admit(c.raw)
+	}
+	return nil
+}
+
+// agent returns the name of the client that others see.
+func (c *client) agent() string {
+	if c.shown == "" {
+		name := invisible.Line("redis:" + cmp.Or(c.name, c.user, c.raw.RemoteAddr().String()))
+		c.shown = strings.ToValidUTF8(name[:min(len(name), interlock.MaxNameBytes)], "")
+	}
+	return c.shown
+}
+
+// owner names those that may delete a key without its value: the clients of one user and credential, or
+// this connection.
+func (c *client) owner() string {
+	if c.door.cfg.Test {
+		return anyOwner
+	}
+	if c.user != "" {
+		return "user " + c.caller.Name() + "/" + c.user
+	}
+	return "connection " + strconv.FormatInt(c.id, 10)
+}
+
+// nameOf names a key in the table of grants.
+func (c *client) nameOf(key string) string { return nameOf(c.caller.Namespace(), key) }

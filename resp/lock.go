@@ -1,0 +1,256 @@
+package resp
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+)
+
+// permanentTTL is the ttl of a key that was set without one.
+const permanentTTL = interlock.MaxTTL
+
+// state is what a key is.
+type state uint8
+
+const (
+	free    state = iota
+	ours          // a lease that this door gave out
+	foreign       // whatever else keeps SET NX from it
+)
+
+// held is a key with its lease.
+type held struct {
+	state     state
+	lease     interlock.LeaseID
+	fence     interlock.Fence
+	value     string
+	permanent bool // set without a ttl
+	keys      int  // of the lease
+	left      time.Duration
+	mine      bool   // the client may delete it without its value
+	agent     string // the holder's name
+}
+
+// shows returns what GET answers for a key that is not free.
+func (h *held) shows() string {
+	if h.state == ours {
+		return h.value
+	}
+	return "interlock:" + h.agent
+}
+
+// look reads what a key is from the shard.
+func (c *client) look(key string) (h held, err error) {
+	if err := c.endEarly(key); err != nil {
+		return h, err
+	}
+	var lease interlock.Lease
+	var exists bool
+	var view engine.KeyView
+	err = c.caller.Read(c.ctx, func(e *engine.Engine, namespace interlock.Namespace) (err error) {
+		if lease, exists, err = e.LeaseAt(namespace, interlock.Key(key)); err == nil && !exists {
+			view, err = e.Key(namespace, interlock.Key(key))
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return h, err
+	case exists:
+		h = held{state: foreign, lease: lease.ID, fence: lease.Fence, keys: len(lease.Claims), left: lease.ExpiresIn, agent: lease.Agent}
+		value, permanent, marked := valueOf(lease.Purpose)
+		if lease.Session != "" || !marked {
+			return h, nil
+		}
+		h.state, h.value, h.permanent = ours, value, permanent
+		if x := c.door.grants.byLease(c.nameOf(key), lease.ID); x != nil {
+			h.mine = x.owner == c.owner()
+			if early := c.door.grants.endsEarly(x); !early.IsZero() {
+				h.left = max(time.Millisecond, time.Until(early))
+			}
+		}
+	case len(view.Holders) > 0:
+		h = held{state: foreign, agent: view.Holders[0].Agent, left: view.Holders[0].ExpiresIn}
+	}
+	return h, nil
+}
+
+// withValue calls do with the key's lease if that has the value. do reports whether it found the lease
+// alive. The answer is the state of the key and, for ours, whether it had the value and do was done.
+func (c *client) withValue(key, value string, do func(h *held) (alive bool, err error)) (state, bool, error) {
+	if x := c.door.grants.get(c.nameOf(key)); x != nil && x.value == value {
+		if early := c.door.grants.endsEarly(x); early.IsZero() || time.Now().Before(early) {
+			alive, err := do(&held{state: ours, lease: x.lease, value: value, keys: len(x.keys)})
+			if err != nil || alive {
+				return ours, alive, err
+			}
+			c.door.grants.drop(x)
+		}
+	}
+	h, err := c.look(key)
+	if err != nil || h.state != ours || h.value != value {
+		return h.state, false, err
+	}
+	alive, err := do(&h)
+	if err != nil || alive {
+		return ours, alive, err
+	}
+	return free, false, nil
+}
+
+// acquire takes keys that are all free, as one lease. A ttl of 0 is none. ok is false if they are not free.
+func (c *client) acquire(keys []string, value string, ttl time.Duration) (ok bool, err error) {
+	permanent := ttl == 0
+	if permanent {
+		ttl = permanentTTL
+	}
+	purpose, err := purposeOf(value, permanent)
+	if err != nil {
+		return false, err
+	}
+	cmd := &engine.Acquire{Agent: c.agent(), LeaseRequest: interlock.LeaseRequest{
+		Purpose: purpose, OnConflict: interlock.Fail,
+		Terms: interlock.Terms{TTL: max(ttl, interlock.MinTTL), Grace: interlock.NoGrace},
+	}}
+	_, _ = rand.Read(cmd.ID[:])
+	bytes, names := len(value), make([]string, len(keys))
+	for i, key := range keys {
+		if err := c.endEarly(key); err != nil {
+			return false, err
+		}
+		cmd.Claims = append(cmd.Claims, interlock.Claim{Key: interlock.Key(key), Mode: interlock.Exclusive})
+		names[i] = c.nameOf(key)
+		bytes += len(key)
+	}
+	eff, err := c.caller.Do(c.ctx, cmd, bytes)
+	if isHeld(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	lease := &eff.Lease
+	x := &grant{lease: lease.ID, value: value, keys: names, owner: c.owner()}
+	if lease.TTL < ttl {
+		short := lease.TTL
+		_, err := c.release(&held{lease: x.lease})
+		return false, errors.Join(err, tooLong(ttl, short))
+	}
+	c.setTime(x, ttl, lease.LockDelay > 0)
+	c.door.grants.put(x, time.Now())
+	return true, nil
+}
+
+// tooLong refuses a ttl that the server would shorten: the client would believe that it holds the key
+// longer than it does.
+func tooLong(ttl, most time.Duration) error {
+	return &usageError{fmt.Sprintf("the pattern of the key allows a ttl of %v at most, and not %v: set a shorter one", most, ttl)}
+}
+
+// setTime sets the time of a grant. A ttl below the server's minimum is kept here: the lease lives for
+// the minimum, and the door releases it early. If the process ends before that, the lease lives longer,
+// never shorter. Keys that stay closed when their holder dies are left to the server.
+func (c *client) setTime(x *grant, ttl time.Duration, closed bool) {
+	now := time.Now()
+	ends, early := now.Add(ttl), time.Time{}
+	if ttl < interlock.MinTTL && !closed {
+		ends, early = now.Add(interlock.MinTTL), ends
+	}
+	door, bearer, namespace := c.door, c.bearer, c.namespace
+	c.door.grants.time(x, ends, early, func() { door.endInTime(x, bearer, namespace) })
+}
+
+// release releases a lease. alive is false if it was over.
+func (c *client) release(h *held) (alive bool, err error) {
+	_, err = c.caller.Do(c.ctx, &engine.Release{Lease: h.lease}, 0)
+	if isGone(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// delete releases the lease of a key, for a client that names all of its keys or its only one.
+func (c *client) delete(key string, named int) func(h *held) (bool, error) {
+	return func(h *held) (bool, error) {
+		if h.keys > named {
+			return false, &usageError{fmt.Sprintf(
+				"%d keys were acquired together and are one lease: release all of them together", h.keys,
+			)}
+		}
+		alive, err := c.release(h)
+		if x := c.door.grants.byLease(c.nameOf(key), h.lease); x != nil && err == nil {
+			c.door.grants.drop(x)
+		}
+		return alive, err
+	}
+}
+
+// expire gives the lease of a key another ttl. One that is not above zero ends it.
+func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, error) {
+	return func(h *held) (alive bool, err error) {
+		if ttl <= 0 {
+			return c.delete(key, 1)(h)
+		}
+		eff, err := c.caller.Do(c.ctx, &engine.Renew{Lease: h.lease, TTL: max(ttl, interlock.MinTTL)}, 0)
+		if isGone(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if eff.Lease.TTL < ttl {
+			return false, tooLong(ttl, eff.Lease.TTL)
+		}
+		closed := eff.Lease.LockDelay > 0
+		x := c.door.grants.byLease(c.nameOf(key), h.lease)
+		if x == nil { // of an earlier process: now it is known
+			x = &grant{lease: h.lease, value: h.value, owner: noOwner}
+			for _, claim := range eff.Lease.Claims {
+				x.keys = append(x.keys, c.nameOf(string(claim.Key)))
+			}
+			c.setTime(x, ttl, closed)
+			c.door.grants.put(x, time.Now())
+			return true, nil
+		}
+		c.setTime(x, ttl, closed)
+		return true, nil
+	}
+}
+
+// noOwner is the owner of a lease that no client may delete without its value.
+const noOwner = ""
+
+// endEarly ends the lease of a key if its ttl below the server's minimum is over.
+func (c *client) endEarly(key string) error {
+	x := c.door.grants.get(c.nameOf(key))
+	if x == nil {
+		return nil
+	}
+	if early := c.door.grants.endsEarly(x); early.IsZero() || time.Now().Before(early) {
+		return nil
+	}
+	_, err := c.release(&held{lease: x.lease})
+	if err == nil {
+		c.door.grants.drop(x)
+	}
+	return err
+}
+
+// endInTime ends a lease at the end of its ttl below the server's minimum, if that was not changed.
+func (s *Server) endInTime(x *grant, bearer, namespace string) {
+	early := s.grants.endsEarly(x)
+	if early.IsZero() || time.Now().Before(early) {
+		return
+	}
+	caller, err := s.cfg.API().Caller(bearer, namespace)
+	if err != nil {
+		return // the server's minimum ends it
+	}
+	if _, err := caller.Do(s.ctx, &engine.Release{Lease: x.lease}, 0); err == nil || isGone(err) {
+		s.grants.drop(x)
+	}
+}
