@@ -65,8 +65,8 @@ var instead = []struct {
 	{
 		"ZADD ZRANGE ZRANGEBYSCORE ZREM ZPOPMIN BZPOPMIN ZCARD ZSCORE LPUSH RPUSH LPOP RPOP BLPOP BRPOP LMOVE BLMOVE " +
 			"BRPOPLPUSH RPOPLPUSH LRANGE LLEN LREM XADD XREAD XREADGROUP XACK XGROUP",
-		"interlock is not a database. For a queue of work, also of retries, use POST /v1/tasks with delay_ms, or interlock " +
-			"task submit --in 60s: a task survives the crash of its worker",
+		"interlock is not a database. For a queue of work, also of retries, use POST /v1/tasks with delay_ms, or " +
+			"interlock task submit --in 60s: a task survives the crash of its worker",
 	},
 	{
 		"PUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE",
@@ -74,8 +74,8 @@ var instead = []struct {
 	},
 	{
 		"MULTI EXEC DISCARD WATCH UNWATCH",
-		"interlock has no transactions of Redis. Send the commands without MULTI, or use POST /v1/commits, which writes all " +
-			"documents or none",
+		"interlock has no transactions of Redis. Send the commands without MULTI, or use POST /v1/commits, which " +
+			"writes all documents or none",
 	},
 	{
 		"SADD HSET HGET HGETALL HDEL HMSET HINCRBY MSET MGET APPEND SREM SMEMBERS SISMEMBER JSON.SET JSON.GET",
@@ -83,8 +83,8 @@ var instead = []struct {
 	},
 	{
 		"INCR INCRBY DECR DECRBY INCRBYFLOAT",
-		"interlock is not a database. For a counter use POST /v1/commits with add; for a limit of rate or number, a pattern " +
-			"with permits",
+		"interlock is not a database. For a counter use POST /v1/commits with add; for a limit of rate or number, a " +
+			"pattern with permits",
 	},
 	{
 		"KEYS SCAN RANDOMKEY DBSIZE",

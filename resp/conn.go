@@ -1,11 +1,9 @@
 package resp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"runtime/debug"
 	"strconv"
@@ -101,9 +99,6 @@ func (c *client) limits() limits {
 }
 
 func (c *client) protocolError(err error) {
-	if bytes.HasPrefix(c.in, []byte{0x16, 0x03}) {
-		err = errors.New("this port does not speak TLS: set --tls-cert and --tls-key, or use redis://")
-	}
 	c.w.fail("ERR Protocol error: " + invisible.Line(err.Error()))
 	c.flush()
 }
@@ -128,12 +123,13 @@ func (c *client) read(want int) bool {
 			return false
 		}
 		if want = max(want, len(c.in)+1); want > cap(c.in) {
-			// Room for what has come and as much again, not for what was announced.
+			// Room for the bytes that have come and as many again, not for those announced.
 			size := min(max(want, 2*idleBytes), 4*max(len(c.in), idleBytes))
 			if size > len(c.room) {
 				if !c.count(size - c.held) {
 					c.w.fail(errorLine(&interlock.Error{
-						Code: interlock.CodeOverloaded, Message: "the requests of this namespace in flight have reached their memory limit",
+						Code:    interlock.CodeOverloaded,
+						Message: "the requests of this namespace in flight have reached their memory limit",
 					}))
 					c.flush()
 					return false

@@ -75,7 +75,7 @@ func (c *client) auth(args [][]byte) error {
 }
 
 // login takes a credential. The user is the agent's name, or namespace/name for a credential that may
-// enter several namespaces; "default" names nobody.
+// enter several namespaces; "default" is no name.
 func (c *client) login(user, credential string) error {
 	namespace, name, both := strings.Cut(user, "/")
 	if !both {
@@ -164,14 +164,16 @@ func (c *client) client(args [][]byte) error {
 		return c.ok()
 	case word == "INFO" && len(args) == 1:
 		c.w.bulk(fmt.Sprintf(
-			"id=%d addr=%s name=%s db=0 resp=%d lib-name=%s lib-ver=%s user=%s\n", c.id, c.raw.RemoteAddr(), c.name, c.w.version,
-			c.library, c.libraryVersion, c.user,
+			"id=%d addr=%s name=%s db=0 resp=%d lib-name=%s lib-ver=%s user=%s\n",
+			c.id, c.raw.RemoteAddr(), c.name, c.w.version, c.library, c.libraryVersion, c.user,
 		))
 		return nil
 	case (word == "NO-EVICT" || word == "NO-TOUCH") && len(args) == 2:
 		return c.ok()
 	case word == "TRACKING" || word == "CACHING":
-		return &usageError{"interlock sends no invalidations: a client that waits for a key uses POST /v1/leases with wait_ms"}
+		return &usageError{
+			"interlock sends no invalidations: a client that waits for a key uses POST /v1/leases with wait_ms",
+		}
 	}
 	return &usageError{"unknown subcommand of CLIENT: want ID, INFO, GETNAME, SETNAME or SETINFO"}
 }

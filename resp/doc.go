@@ -17,7 +17,7 @@
 // agents of all other doors, and survives a restart. Commands go to the shard through server.Caller,
 // behind the same checks as every call of the HTTP API.
 //
-// This package must never run Lua, end a lease that another door gave out, or end one before its
+// This package must never run Lua, end a lease of another door, or end one before its
 // client's time. It must never hold state that matters: what grants.go forgets is read from the shard.
 //
 // Start reading at lock.go.

@@ -105,8 +105,12 @@ func (c *client) call(form script.Form, args [][]byte) error {
 	if !form.Takes(n, len(argv)) {
 		return &usageError{"the script " + form.String() + " is called with other keys or arguments than its library sends"}
 	}
-	if err := c.isNoLock(form, keys); err != nil {
-		return err
+	if c.isNoLock(keys) {
+		if form != script.AcquireAll {
+			return &wordError{"WRONGTYPE", "Operation against a key holding the wrong kind of value"}
+		}
+		c.w.int(0)
+		return nil
 	}
 	value := string(argv[0])
 	switch form {
@@ -133,7 +137,7 @@ func (c *client) callOne(form script.Form, key, value string, argv [][]byte) (er
 	}
 	switch form {
 	case script.CompareDelete, script.Release, script.DeleteOrGone, script.Unset:
-		state, done, err := c.withValue(key, value, c.delete(key, 1))
+		state, done, err := c.withValue(key, value, c.delete([]string{key}))
 		switch {
 		case err != nil:
 			return err
@@ -285,22 +289,24 @@ func (c *client) acquireAll(keys []string, value string, px []byte) error {
 	return nil
 }
 
-// matching finds the leases with a value at keys, and how many of the keys each has.
-func (c *client) matching(keys []string, value string) (leases []held, of []string, named map[string]int, err error) {
-	named = map[string]int{}
+// matching finds the leases with a value at keys, and the keys of each.
+func (c *client) matching(keys []string, value string) (leases []held, of [][]string, err error) {
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
 		h, err := c.look(key)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		if h.state != ours || h.value != value {
 			continue
 		}
-		if named[string(h.lease[:])]++; named[string(h.lease[:])] == 1 {
-			leases, of = append(leases, h), append(of, key)
+		i := slices.IndexFunc(leases, func(known held) bool { return known.lease == h.lease })
+		if i < 0 {
+			i = len(leases)
+			leases, of = append(leases, h), append(of, nil)
 		}
+		of[i] = append(of[i], key)
 	}
-	return leases, of, named, nil
+	return leases, of, nil
 }
 
 // extendAll sets the ttl of all keys if all have the value.
@@ -312,20 +318,13 @@ func (c *client) extendAll(keys []string, value string, px []byte) error {
 	if err != nil {
 		return err
 	}
-	leases, of, named, err := c.matching(keys, value)
+	leases, of, err := c.matching(keys, value)
 	if err != nil {
 		return err
 	}
-	found := 0
-	for _, n := range named {
-		found += n
-	}
-	alive := found == len(slices.Compact(slices.Sorted(slices.Values(keys))))
-	for i := range leases {
-		if !alive {
-			break
-		}
-		if alive, err = c.expire(of[i], ttl)(&leases[i]); err != nil {
+	alive := len(slices.Concat(of...)) == len(slices.Compact(slices.Sorted(slices.Values(keys))))
+	for i := 0; alive && i < len(leases); i++ {
+		if alive, err = c.expire(of[i][0], ttl)(&leases[i]); err != nil {
 			return err
 		}
 	}
@@ -340,25 +339,24 @@ func (c *client) extendAll(keys []string, value string, px []byte) error {
 // releaseAll deletes the keys that have the value.
 func (c *client) releaseAll(keys []string, value string) error {
 	if len(keys) == 1 {
-		_, done, err := c.withValue(keys[0], value, c.delete(keys[0], 1))
+		_, done, err := c.withValue(keys[0], value, c.delete(keys))
 		if err == nil {
 			c.w.yes(done)
 		}
 		return err
 	}
-	leases, of, named, err := c.matching(keys, value)
+	leases, of, err := c.matching(keys, value)
 	if err != nil {
 		return err
 	}
 	count := 0
 	for i := range leases {
-		n := named[string(leases[i].lease[:])]
-		alive, err := c.delete(of[i], n)(&leases[i])
+		alive, err := c.delete(of[i])(&leases[i])
 		if err != nil {
 			return err
 		}
 		if alive {
-			count += n
+			count += len(of[i])
 		}
 	}
 	c.w.int(int64(count))

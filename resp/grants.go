@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,10 +13,10 @@ import (
 type grant struct {
 	lease interlock.LeaseID
 	value string
-	keys  []string // with the namespace, as the client named them
-	owner string   // may delete it without its value
+	owner string // may delete it without its value
 
 	// Guarded by grants.mu.
+	keys  []string    // with the namespace, as the client named them
 	ends  time.Time   // no later than the ttl ends it by itself
 	early time.Time   // when the door ends it, for a ttl below the server's minimum; zero: it does not
 	timer *time.Timer // for early
@@ -75,6 +76,21 @@ func (g *grants) drop(x *grant) {
 	}
 }
 
+// cut forgets some keys of a lease.
+func (g *grants) cut(lease interlock.LeaseID, nameOf func(string) string, keys []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, key := range keys {
+		name := nameOf(key)
+		x := g.byKey[name]
+		if x == nil || x.lease != lease {
+			continue
+		}
+		delete(g.byKey, name)
+		x.keys = slices.DeleteFunc(slices.Clone(x.keys), func(have string) bool { return have == name })
+	}
+}
+
 // byLease returns the grant of a lease at a key, nil if it is not remembered.
 func (g *grants) byLease(name string, lease interlock.LeaseID) *grant {
 	if x := g.get(name); x != nil && x.lease == lease {
@@ -95,6 +111,24 @@ func (g *grants) time(x *grant, ends, early time.Time, end func()) {
 	if !early.IsZero() {
 		x.timer = time.AfterFunc(time.Until(early), end)
 	}
+}
+
+// stop ends the timers: the server's minimum ends what they would have ended.
+func (g *grants) stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, x := range g.byKey {
+		if x.timer != nil {
+			x.timer.Stop()
+		}
+	}
+}
+
+// count returns how many keys a grant has.
+func (g *grants) count(x *grant) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(x.keys)
 }
 
 // endsEarly returns when the door ends a grant; zero if it does not.

@@ -140,7 +140,7 @@ func (c *client) put(key, value string, o *setOptions, before *held) (done bool,
 			return alive, err
 		}
 	default:
-		if _, err := c.delete(key, 1)(before); err != nil {
+		if _, err := c.delete([]string{key})(before); err != nil {
 			return false, err
 		}
 	}
@@ -196,19 +196,12 @@ func (c *client) del(args [][]byte) error {
 		if x == nil || x.owner != c.owner() {
 			continue
 		}
-		named := 0
-		for _, other := range c.keys(args) {
-			if c.door.grants.get(c.nameOf(other)) == x {
-				named++
-			}
-		}
-		alive, err := c.delete(key, named)(&held{lease: x.lease, keys: len(x.keys)})
+		alive, err := c.delete([]string{key})(&held{lease: x.lease, keys: c.door.grants.count(x)})
 		if err != nil {
 			return err
 		}
-		c.door.grants.drop(x)
 		if alive {
-			deleted += int64(len(x.keys))
+			deleted++
 		}
 	}
 	c.w.int(deleted)
@@ -258,7 +251,9 @@ func (c *client) expireAtS(args [][]byte) error  { return c.setTTL(args, until, 
 func (c *client) expireAtMS(args [][]byte) error { return c.setTTL(args, until, time.Millisecond) }
 
 // setTTL sets the ttl of a key that the client took itself: 1, else 0.
-func (c *client) setTTL(args [][]byte, read func([]byte, time.Duration) (time.Duration, error), unit time.Duration) error {
+func (c *client) setTTL(
+	args [][]byte, read func([]byte, time.Duration) (time.Duration, error), unit time.Duration,
+) error {
 	ttl, err := read(args[1], unit)
 	if err != nil {
 		return err
@@ -292,7 +287,7 @@ func (c *client) fence(args [][]byte) error {
 	return nil
 }
 
-// why is INTERLOCK.WHY key: who has it, who waits, and what to do.
+// why is INTERLOCK.WHY key: its holder, its waiters, and what to do.
 func (c *client) why(args [][]byte) error {
 	x, err := c.caller.Why(c.ctx, interlock.Key(c.key(args[0])))
 	if err != nil {

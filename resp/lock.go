@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -18,7 +19,7 @@ type state uint8
 
 const (
 	free    state = iota
-	ours          // a lease that this door gave out
+	ours          // a lease of this door
 	foreign       // whatever else keeps SET NX from it
 )
 
@@ -61,7 +62,10 @@ func (c *client) look(key string) (h held, err error) {
 	case err != nil:
 		return h, err
 	case exists:
-		h = held{state: foreign, lease: lease.ID, fence: lease.Fence, keys: len(lease.Claims), left: lease.ExpiresIn, agent: lease.Agent}
+		h = held{
+			state: foreign, lease: lease.ID, fence: lease.Fence, keys: len(lease.Claims), left: lease.ExpiresIn,
+			agent: lease.Agent,
+		}
 		value, permanent, marked := valueOf(lease.Purpose)
 		if lease.Session != "" || !marked {
 			return h, nil
@@ -84,7 +88,7 @@ func (c *client) look(key string) (h held, err error) {
 func (c *client) withValue(key, value string, do func(h *held) (alive bool, err error)) (state, bool, error) {
 	if x := c.door.grants.get(c.nameOf(key)); x != nil && x.value == value {
 		if early := c.door.grants.endsEarly(x); early.IsZero() || time.Now().Before(early) {
-			alive, err := do(&held{state: ours, lease: x.lease, value: value, keys: len(x.keys)})
+			alive, err := do(&held{state: ours, lease: x.lease, value: value, keys: c.door.grants.count(x)})
 			if err != nil || alive {
 				return ours, alive, err
 			}
@@ -148,7 +152,9 @@ func (c *client) acquire(keys []string, value string, ttl time.Duration) (ok boo
 // tooLong refuses a ttl that the server would shorten: the client would believe that it holds the key
 // longer than it does.
 func tooLong(ttl, most time.Duration) error {
-	return &usageError{fmt.Sprintf("the pattern of the key allows a ttl of %v at most, and not %v: set a shorter one", most, ttl)}
+	return &usageError{fmt.Sprintf(
+		"the pattern of the key allows a ttl of %v at most, and not %v: set a shorter one", most, ttl,
+	)}
 }
 
 // setTime sets the time of a grant. A ttl below the server's minimum is kept here: the lease lives for
@@ -173,27 +179,56 @@ func (c *client) release(h *held) (alive bool, err error) {
 	return err == nil, err
 }
 
-// delete releases the lease of a key, for a client that names all of its keys or its only one.
-func (c *client) delete(key string, named int) func(h *held) (bool, error) {
-	return func(h *held) (bool, error) {
-		if h.keys > named {
-			return false, &usageError{fmt.Sprintf(
-				"%d keys were acquired together and are one lease: release all of them together", h.keys,
-			)}
+// delete releases the lease of keys. If it has others, too, it is converted to those, and has another
+// fence from then on.
+func (c *client) delete(keys []string) func(h *held) (alive bool, err error) {
+	return func(h *held) (alive bool, err error) {
+		if h.keys > len(keys) {
+			return c.deleteSome(h.lease, keys)
 		}
-		alive, err := c.release(h)
-		if x := c.door.grants.byLease(c.nameOf(key), h.lease); x != nil && err == nil {
+		alive, err = c.release(h)
+		if x := c.door.grants.byLease(c.nameOf(keys[0]), h.lease); x != nil && err == nil {
 			c.door.grants.drop(x)
 		}
 		return alive, err
 	}
 }
 
-// expire gives the lease of a key another ttl. One that is not above zero ends it.
+// deleteSome takes keys out of the lease that they have with others.
+func (c *client) deleteSome(id interlock.LeaseID, keys []string) (alive bool, err error) {
+	cmd := &engine.Convert{Lease: id, OnConflict: interlock.Fail}
+	_, _ = rand.Read(cmd.ID[:])
+	err = c.caller.Read(c.ctx, func(e *engine.Engine, namespace interlock.Namespace) error {
+		lease, exists, err := e.LeaseAt(namespace, interlock.Key(keys[0]))
+		if err != nil || !exists || lease.ID != id {
+			return err
+		}
+		cmd.Claims = slices.Clone(lease.Claims)
+		for _, key := range keys {
+			view, err := e.Key(namespace, interlock.Key(key)) // as it is spelled
+			if err != nil {
+				return err
+			}
+			cmd.Claims = slices.DeleteFunc(cmd.Claims, func(claim interlock.Claim) bool { return claim.Key == view.Key })
+		}
+		return nil
+	})
+	if err != nil || len(cmd.Claims) == 0 {
+		return false, err
+	}
+	_, err = c.caller.Do(c.ctx, cmd, 0)
+	if isGone(err) {
+		return false, nil
+	}
+	c.door.grants.cut(cmd.Lease, c.nameOf, keys)
+	return err == nil, err
+}
+
+// expire sets the ttl of the lease of a key. One that is not above zero ends it.
 func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, error) {
 	return func(h *held) (alive bool, err error) {
 		if ttl <= 0 {
-			return c.delete(key, 1)(h)
+			return c.delete([]string{key})(h)
 		}
 		eff, err := c.caller.Do(c.ctx, &engine.Renew{Lease: h.lease, TTL: max(ttl, interlock.MinTTL)}, 0)
 		if isGone(err) {

@@ -15,7 +15,7 @@ type limits struct {
 }
 
 var (
-	// knownLimits are those of a client that has proved who it is, or need not.
+	// knownLimits are those of a client with a proven credential, or at a server that asks for none.
 	knownLimits = limits{args: 64, arg: 64 << 10, bytes: 1 << 20}
 	// strangerLimits are those of one that still has to send AUTH.
 	strangerLimits = limits{args: 16, arg: 4 << 10, bytes: 16 << 10}
@@ -28,12 +28,18 @@ const maxLine = 4 << 10
 // send such bytes to a port of this machine.
 var errWebPage = errors.New("this port speaks the Redis protocol and no HTTP; the HTTP API is at --http")
 
+// errTLS means that a client begins TLS.
+var errTLS = errors.New("this port does not speak TLS: set --tls-cert and --tls-key, or use redis://")
+
 // parse reads the first command in b. args are slices of b, and n is its length; n is 0 if b does not
 // have all of it. A command without arguments means nothing. want is how many bytes an incomplete one
 // will have at least. An error ends the connection.
 func parse(b []byte, l limits) (args [][]byte, n, want int, err error) {
 	if len(b) == 0 {
 		return nil, 0, 1, nil
+	}
+	if b[0] == 0x16 {
+		return nil, 0, 0, errTLS
 	}
 	if b[0] != '*' {
 		return parseLine(b, l)
@@ -140,8 +146,10 @@ func parseLine(b []byte, l limits) (args [][]byte, n, want int, err error) {
 		}
 		args = append(args, word)
 	}
-	if len(args) > 0 && (bytes.HasPrefix(args[len(args)-1], []byte("HTTP/")) || bytes.EqualFold(args[0], []byte("Host:"))) {
-		return nil, 0, 0, errWebPage
+	if n := len(args); n > 0 {
+		if bytes.HasPrefix(args[n-1], []byte("HTTP/")) || bytes.EqualFold(args[0], []byte("Host:")) {
+			return nil, 0, 0, errWebPage
+		}
 	}
 	return args, end + 1, 0, nil
 }

@@ -13,13 +13,15 @@ type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
-// wordError is an error with a word by which clients know it.
+// wordError is an error that begins with a word for clients.
 type wordError struct{ word, text string }
 
 func (e *wordError) Error() string { return e.text }
 
 var (
-	errNoAuth  = &wordError{"NOAUTH", "Authentication required: send AUTH CREDENTIAL, or connect to redis://NAME:CREDENTIAL@HOST:PORT"}
+	errNoAuth = &wordError{
+		"NOAUTH", "Authentication required: send AUTH CREDENTIAL, or connect to redis://NAME:CREDENTIAL@HOST:PORT",
+	}
 	errNoProto = &wordError{"NOPROTO", "unsupported protocol version: want 2 or 3"}
 )
 
@@ -80,8 +82,8 @@ func isHeld(err error) bool {
 // isGone reports whether an operation was refused because the lease is over, or as good as over.
 func isGone(err error) bool {
 	switch codeOf(err) {
-	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased, interlock.CodePreempted,
-		interlock.CodeUnknownLease, interlock.CodeInGrace, interlock.CodeParked:
+	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodeReleased,
+		interlock.CodePreempted, interlock.CodeUnknownLease, interlock.CodeInGrace, interlock.CodeParked:
 		return true
 	}
 	return false

@@ -142,7 +142,7 @@ func (s *Server) Shutdown(ctx context.Context) {
 		_ = l.Close()
 	}
 	for c := range s.conns {
-		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // a reader that waits for a command gives up
+		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // for a reader that waits for a command
 	}
 	s.mu.Unlock()
 	done := make(chan struct{})
@@ -161,5 +161,6 @@ func (s *Server) Shutdown(ctx context.Context) {
 		s.cancel()
 		<-done
 	}
+	s.grants.stop()
 	s.cancel()
 }

@@ -33,7 +33,7 @@ func (w *writer) bulk(s string) {
 	w.b = append(append(w.b, s...), '\r', '\n')
 }
 
-// null is the answer for what is not there.
+// null is the answer where nothing is.
 func (w *writer) null() {
 	if w.version == 3 {
 		w.b = append(w.b, "_\r\n"...)

@@ -71,12 +71,13 @@ func (c *Caller) Carry(n int) bool {
 	return true
 }
 
-// Do carries out an Acquire that does not wait, a Renew or a Release, and returns its answer until the
-// next call. A refusal is an error, and the answer has its details.
+// Do carries out an Acquire or a Convert that does not wait, a Renew or a Release, and returns its answer
+// until the next call. A refusal is an error, and the answer has its details.
 func (c *Caller) Do(ctx context.Context, cmd engine.Command, bytes int) (*engine.Effect, error) {
-	needs, vital := mayLive, true
-	if _, ok := cmd.(*engine.Acquire); ok {
-		needs, vital = mayHold, false
+	needs, vital := mayHold, false
+	switch cmd.(type) {
+	case *engine.Renew, *engine.Release:
+		needs, vital = mayLive, true
 	}
 	if err := c.admit(ctx, needs, bytes, vital); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ import (
 //
 // Test plumbing stands in HTML comments: "<!-- run: COMMANDS -->" runs commands at that place,
 // and "<!-- not run: REASON -->" right before a block leaves it out. A server's address is the
-// default one.
+// default one, and 127.0.0.1:6379 that of its door for clients of Redis, with --resp-strip lock:.
 func TestPages(t *testing.T) {
 	for _, file := range pageFiles(t) {
 		page := readPage(t, file)
@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 		if len(transcript) > 0 && file != accountPage {
 			t.Run(filepath.Base(file)+"/shell", func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t)
+				r := newRig(t, "--resp", "127.0.0.1:0", "--resp-strip", "lock:")
 				if prepare := preparations[filepath.Base(file)]; prepare != nil {
 					prepare(r)
 				}
@@ -247,7 +247,9 @@ func (p page) paste(r *rig, blocks []pageBlock) {
 		if b.kind == "console" {
 			s.play(p.file, strings.Repeat("\n", b.line-1)+b.text)
 		} else {
-			text := strings.NewReplacer("127.0.0.1:7420", r.server.HTTP, "localhost:7420", r.server.HTTP).Replace(b.text)
+			text := strings.NewReplacer(
+				"127.0.0.1:7420", r.server.HTTP, "localhost:7420", r.server.HTTP, "127.0.0.1:6379", r.server.RESP,
+			).Replace(b.text)
 			out, code := s.run("set -ea\n" + text + "set +ea\n")
 			got, want := digits.ReplaceAllString(out, "0"), digits.ReplaceAllString(b.prints, "0")
 			if code != 0 {

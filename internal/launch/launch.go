@@ -37,6 +37,8 @@ type Config struct {
 type Server struct {
 	HTTP string // address, host:port
 	GRPC string
+	// RESP is where the server answers clients of Redis; "" if it does not.
+	RESP string
 
 	cmd   *exec.Cmd
 	log   *tail
@@ -95,7 +97,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 
 	select {
 	case line := <-ready:
-		if _, err := fmt.Sscanf(line, "ready http=%s grpc=%s", &s.HTTP, &s.GRPC); err != nil {
+		if n, _ := fmt.Sscanf(line, "ready http=%s grpc=%s resp=%s", &s.HTTP, &s.GRPC, &s.RESP); n < 2 {
 			s.Kill()
 			return nil, fmt.Errorf("the server's first line is %q, want ready http=ADDR grpc=ADDR", line)
 		}

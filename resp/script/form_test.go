@@ -77,7 +77,8 @@ func TestShipped(t *testing.T) {
 // not count.
 func TestSpellings(t *testing.T) {
 	for source, want := range map[string]Form{
-		"-- mine\nif redis.call('GET',KEYS[1])==ARGV[1]\r\nthen return redis.call('DEL',KEYS[1]);\nelse return 0;end": CompareDelete,
+		"-- mine\nif redis.call('GET',KEYS[1])==ARGV[1]\r\nthen return redis.call('DEL',KEYS[1]);\nelse return 0;" +
+			"end": CompareDelete,
 		`local t = redis.call("get", KEYS[1]) if not t or t ~= ARGV[1] then return 0 end --[[ mine
 			]] redis.call("del", KEYS[1]) return 1`: Release,
 	} {
@@ -92,7 +93,8 @@ func TestUnknown(t *testing.T) {
 	for _, source := range []string{
 		"", "return 1", `return redis.call("del", KEYS[1])`,
 		// A global that has the name of a numbered local, and a local of another scope.
-		`local token = redis.call("get", KEYS[1]) if not v0 or v0 ~= ARGV[1] then return 0 end redis.call("del", KEYS[1]) return 1`,
+		`local token = redis.call("get", KEYS[1]) if not v0 or v0 ~= ARGV[1] then return 0 end
+			redis.call("del", KEYS[1]) return 1`,
 		`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[2]) else return 0 end`,
 		`if redis.call("get", KEYS[1]) ~= ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`,
 		`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end return 1`,
@@ -116,8 +118,14 @@ func TestArguments(t *testing.T) {
 		keys, args int
 		want       bool
 	}{
-		{Release, 1, 1, true}, {Release, 1, 3, true}, {Release, 0, 1, false}, {Release, 2, 1, false}, {Release, 1, 0, false},
-		{AcquireAll, 3, 2, true}, {AcquireAll, 0, 2, false}, {Unknown, 1, 1, false},
+		{Release, 1, 1, true},
+		{Release, 1, 3, true},
+		{Release, 0, 1, false},
+		{Release, 2, 1, false},
+		{Release, 1, 0, false},
+		{AcquireAll, 3, 2, true},
+		{AcquireAll, 0, 2, false},
+		{Unknown, 1, 1, false},
 	} {
 		if got := c.form.Takes(c.keys, c.args); got != c.want {
 			t.Errorf("%v takes %d keys and %d arguments: %t", c.form, c.keys, c.args, got)

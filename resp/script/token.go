@@ -80,7 +80,9 @@ func skipComment(text string) (rest string, ok bool) {
 	return rest, true
 }
 
-func isPair(s string) bool { return s == "==" || s == "~=" || s == "<=" || s == ">=" || s == ".." }
+func isPair(s string) bool {
+	return s == "==" || s == "~=" || s == "<=" || s == ">=" || s == ".."
+}
 
 func isNameByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -128,8 +130,8 @@ func renameLocals(tokens []string) []string {
 
 func isKeyword(t string) bool {
 	switch t {
-	case "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
-		"repeat", "return", "then", "true", "until", "while":
+	case "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not",
+		"or", "repeat", "return", "then", "true", "until", "while":
 		return true
 	}
 	return false

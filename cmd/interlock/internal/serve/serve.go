@@ -61,7 +61,8 @@ func New(a *cli.App) *cobra.Command {
 		Long: `Start a server. It keeps its journal in DIR, which it creates if it is missing, and serves
 HTTP/JSON and the session stream. When it is ready it prints one line on standard output,
 "ready http=ADDR grpc=ADDR", or with -o json the same as an object; logs go to standard
-error.
+error. With --resp it also answers programs that take their locks from Redis; the line
+then ends in "resp=ADDR".
 
 With --journal etcd://HOST:PORT,HOST:PORT/NAME one server is active, and each other one
 stands by, names the active one to its callers, and takes over when it dies or stands still.
@@ -336,19 +337,14 @@ func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
 	}
 }
 
-// addresses returns where the server listens, as names and addresses in turn.
-func (p *process) addresses() []string {
-	list := []string{"http", p.http.Addr().String(), "grpc", p.grpc.Addr().String()}
-	if p.resp != nil {
-		list = append(list, "resp", p.resp.Addr().String())
-	}
-	return list
-}
-
 // announce prints to standard output what the server is now: "ready" when it is the one that
 // serves, "standby" when it waits for that.
 func (p *process) announce(a *cli.App, role string) {
-	where := p.addresses()
+	httpAddr, grpcAddr, respAddr, resp := p.http.Addr().String(), p.grpc.Addr().String(), "", ""
+	if p.resp != nil {
+		respAddr = p.resp.Addr().String()
+		resp = " resp=" + respAddr
+	}
 	word := "ready"
 	if role != "active" {
 		word = role
@@ -361,13 +357,9 @@ func (p *process) announce(a *cli.App, role string) {
 			HTTP  string `json:"http"`
 			GRPC  string `json:"grpc"`
 			RESP  string `json:"resp,omitempty"`
-		}{role == "active", role, where[1], where[3], strings.Join(where[min(5, len(where)):], "")})
+		}{role == "active", role, httpAddr, grpcAddr, respAddr})
 	} else {
-		line := word
-		for i := 0; i < len(where); i += 2 {
-			line += " " + where[i] + "=" + where[i+1]
-		}
-		_, err = fmt.Fprintln(a.Out, line)
+		_, err = fmt.Fprintf(a.Out, "%s http=%s grpc=%s%s\n", word, httpAddr, grpcAddr, resp)
 	}
 	if err != nil {
 		p.log.Warn("standard output is closed", "error", err)
@@ -380,10 +372,6 @@ func (p *process) announce(a *cli.App, role string) {
 	if p.cfg.place != nil {
 		kept = p.cfg.Journal
 	}
-	var told []any
-	for _, text := range where {
-		told = append(told, text)
-	}
-	p.log.Info(word, append(told, "journal", kept,
-		"credentials", p.cfg.Credentials != "", "tls", p.cfg.TLSCert != "", "version", cli.Version())...)
+	p.log.Info(word, "http", httpAddr, "grpc", grpcAddr, "resp", respAddr, "journal", kept,
+		"credentials", p.cfg.Credentials != "", "tls", p.cfg.TLSCert != "", "version", cli.Version())
 }

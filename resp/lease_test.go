@@ -1,0 +1,303 @@
+package resp
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/server"
+)
+
+// TestPair: an agent over HTTP and a program of Redis exclude each other, on the same key.
+func TestPair(t *testing.T) {
+	inBubble(t, Config{Strip: "lock:"}, func(r *rig) {
+		r.wants("a", "SET lock:account:1 one NX EX 30", "+OK")
+		status, body := r.http(http.MethodPost, "/v1/leases", `{"claims": [{"key": "account:1"}], "agent": "billing-7"}`)
+		if status != http.StatusConflict || !strings.Contains(body, `"agent":"redis:pipe"`) {
+			t.Errorf("over HTTP: %d %s", status, body)
+		}
+		fence := strings.TrimPrefix(r.do("a", "INTERLOCK.FENCE", "lock:account:1", "one"), "$")
+		check := func(fence string) int {
+			status, _ := r.http(http.MethodPost, "/v1/fences/check", fmt.Sprintf(`{"key": "account:1", "fence": %q}`, fence))
+			return status
+		}
+		if got := check(fence); got != http.StatusOK {
+			t.Errorf("the fence %s is refused: %d", fence, got)
+		}
+		r.wants("a", "DEL lock:account:1", ":1")
+		if got := check(fence); got == http.StatusOK {
+			t.Errorf("the fence %s is good after the release", fence)
+		}
+
+		lease := part(r.hold("account:1", "billing-7"), "id")
+		r.wants("a", "SET lock:account:1 one NX EX 30", "nil")
+		r.wants("a", "GET lock:account:1", "$interlock:billing-7")
+		r.wants("a", "EXISTS lock:account:1", ":1")
+		r.wants("a", "SET lock:account:1 one", "-ERR key account:1 is held by billing-7*")
+		r.wants("a", "SET lock:account:1 one XX", "-ERR key account:1 is held by billing-7*")
+		r.wants("a", "INTERLOCK.FENCE lock:account:1 interlock:billing-7", "nil")
+		r.wants("a", "INTERLOCK.WHY lock:account:1", `$account:1 is held by billing-7 *`)
+		if status, body := r.http(http.MethodPost, "/v1/leases/"+lease+"/release", `{}`); status != http.StatusOK {
+			t.Errorf("%d %s", status, body)
+		}
+		r.wants("a", "SET lock:account:1 one NX EX 30", "+OK")
+		r.wants("a", "GET account:1", "$one")
+	})
+}
+
+// TestForeignLease: a lease of another door cannot be deleted or extended, whatever a client knows of it.
+func TestForeignLease(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		lease := part(r.hold("account:1", "billing-7"), "id")
+		for _, value := range []string{"billing-7", "interlock:billing-7", "", "main", lease} {
+			for _, script := range []string{
+				"seed-001", "redis-py-release", "redsync-delete", "redlock-5-release", "aioredlock-unset-lock",
+			} {
+				if got := r.do("a", "EVAL", shippedText(t, script), "1", "account:1", value); got != ":0" && got != "-ERROR" {
+					t.Errorf("%s with %q: %s", script, value, got)
+				}
+			}
+			for _, script := range []string{"redis-py-reacquire", "redislock-refresh", "redlock-5-extend"} {
+				if got := r.do("a", "EVAL", shippedText(t, script), "1", "account:1", value, "5000"); got != ":0" {
+					t.Errorf("%s with %q: %s", script, value, got)
+				}
+			}
+		}
+		r.wants("a", "DEL account:1", ":0")
+		r.wants("a", "EXPIRE account:1 0", ":0")
+		r.wants("a", "PEXPIRE account:1 1", ":0")
+		if status, body := r.http(http.MethodGet, "/v1/leases/"+lease, ""); status != http.StatusOK {
+			t.Errorf("the lease is gone: %d %s", status, body)
+		}
+	})
+}
+
+// TestOwner: DEL and SET without a proof count for keys that the client took itself: over one connection, or
+// under one user.
+func TestOwner(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		r.wants("a", "SET k LOCKED NX EX 30", "+OK")
+		r.wants("b", "DEL k", ":0")
+		r.wants("b", "PEXPIRE k 1", ":0")
+		r.wants("b", "SET k mine", "-ERR key k is held by redis:pipe*")
+		r.wants("b", "SET k LOCKED EX 60", "+OK") // it knows the value
+		r.wants("a", "TTL k", ":60")
+		r.wants("a", "DEL k", ":1")
+		for _, client := range []string{"c", "d"} {
+			r.wants(client, "AUTH agent-7 any", "+OK")
+		}
+		r.wants("c", "SET k LOCKED NX EX 30", "+OK")
+		r.wants("a", "INTERLOCK.WHY k", `$k is held by redis:agent-7 *`)
+		r.wants("b", "DEL k", ":0")
+		r.wants("d", "DEL k", ":1")
+	})
+}
+
+// TestZombie: a holder that slept through its ttl releases nothing, and its fence is refused.
+func TestZombie(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		r.wants("zombie", "SET k one NX PX 5000", "+OK")
+		old := strings.TrimPrefix(r.do("zombie", "INTERLOCK.FENCE", "k", "one"), "$")
+		r.pass(5001 * time.Millisecond)
+		r.wants("next", "SET k two NX PX 30000", "+OK")
+		for _, script := range []string{"seed-001", "redis-py-release", "redsync-delete"} {
+			if got := r.do("zombie", "EVAL", shippedText(t, script), "1", "k", "one"); got != ":0" {
+				t.Errorf("%s of the zombie: %s", script, got)
+			}
+		}
+		r.wants("zombie", "DEL k", ":0")
+		r.wants("zombie", "INTERLOCK.FENCE k one", "nil")
+		r.wants("next", "GET k", "$two")
+		body := fmt.Sprintf(`{"key": "k", "fence": %q}`, old)
+		if status, answer := r.http(http.MethodPost, "/v1/fences/check", body); status != http.StatusConflict {
+			t.Errorf("the zombie's fence: %d %s", status, answer)
+		}
+		// The same value as before, as with a constant one, is another holder's all the same.
+		r.wants("next", "DEL k", ":1")
+		r.wants("zombie", "SET k LOCKED NX PX 5000", "+OK")
+		r.pass(5001 * time.Millisecond)
+		r.wants("next", "SET k LOCKED NX PX 30000", "+OK")
+		r.wants("zombie", "DEL k", ":0")
+		r.wants("next", "EXISTS k", ":1")
+	})
+}
+
+// TestShortTTL: a ttl below the server's minimum ends in time, and again after it was changed.
+func TestShortTTL(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		r.wants("a", "SET k one NX PX 100", "+OK")
+		r.wants("a", "PTTL k", ":100")
+		r.pass(99 * time.Millisecond)
+		r.wants("b", "SET k two NX PX 100", "nil")
+		r.pass(2 * time.Millisecond)
+		r.wants("b", "SET k two NX PX 100", "+OK")
+		r.wants("a", "DEL k", ":0")
+		if got := r.do("b", "EVAL", shippedText(t, "redislock-refresh"), "1", "k", "two", "5000"); got != ":1" {
+			t.Error(got)
+		}
+		r.pass(4 * time.Second)
+		r.wants("a", "SET k one NX PX 100", "nil")
+		r.wants("b", "PEXPIRE k 50", ":1")
+		r.pass(51 * time.Millisecond)
+		r.wants("a", "GET k", "nil")
+		// The agents of other doors need not look for it to end.
+		r.wants("a", "SET k one NX PX 100", "+OK")
+		r.pass(101 * time.Millisecond)
+		r.hold("k", "billing-7")
+	})
+}
+
+// TestRestart: the value and the ttl survive a restart, and a compare finds them. A ttl below the minimum
+// becomes longer.
+func TestRestart(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		binary := "\x00\xff\"\n one"
+		r.do("a", "SET", "k", binary, "NX", "PX", "30000")
+		r.wants("a", "SET permanent one", "+OK")
+		r.wants("a", "SET short one NX PX 100", "+OK")
+		if got := r.do("a", "EVAL", shippedText(t, "redlock-5-acquire"), "2", "m", "n", "one", "30000"); got != ":2" {
+			t.Error(got)
+		}
+		r.restart()
+		if got := r.do("b", "GET", "k"); got != "$"+binary {
+			t.Errorf("GET k: %q", got)
+		}
+		r.wants("b", "TTL permanent", ":-1")
+		r.wants("b", "DEL permanent", ":0")
+		r.wants("b", "SET short two NX PX 100", "nil")
+		release := shippedText(t, "seed-001")
+		if got := r.do("b", "EVAL", release, "1", "k", "other"); got != ":0" {
+			t.Error(got)
+		}
+		if got := r.do("b", "EVAL", shippedText(t, "redis-py-reacquire"), "1", "k", binary, "20000"); got != ":1" {
+			t.Error(got)
+		}
+		r.wants("b", "TTL k", ":20")
+		if got := r.do("b", "EVAL", release, "1", "k", binary); got != ":1" {
+			t.Error(got)
+		}
+		if got := r.do("b", "EVAL", shippedText(t, "redlock-5-release"), "2", "m", "n", "one"); got != ":2" {
+			t.Error(got)
+		}
+		r.pass(1200 * time.Millisecond)
+		r.wants("b", "SET short two NX PX 100", "+OK")
+	})
+}
+
+// TestValues: a value that does not fit is refused in words; so is a ttl that a pattern would shorten.
+func TestValues(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		r.wants("a", "SET k "+strings.Repeat("x", 480)+" NX EX 30", "+OK")
+		r.wants("a", "SET l "+strings.Repeat("x", 600)+" NX EX 30", "-ERR the value is too long*")
+		r.wants("a", "SET l one NX EX 90000", "-ERR invalid_ttl: *")
+		r.wants("a", "SET a//b one NX EX 30", "-ERR invalid_key: *")
+		status, body := r.http(http.MethodPut, "/v1/patterns/accounts", `{"pattern": "account:{id}", "max_ttl_ms": 10000}`)
+		if status != http.StatusOK {
+			t.Fatal(status, body)
+		}
+		r.wants("a", "SET account:1 one NX EX 30", "-ERR the pattern of the key allows a ttl of 10s at most*")
+		r.wants("a", "EXISTS account:1", ":0")
+		r.wants("a", "SET account:1 one NX EX 10", "+OK")
+		r.wants("a", "EXPIRE account:1 30", "-ERR the pattern of the key allows a ttl of 10s at most*")
+		r.wants("a", "TTL account:1", ":10")
+	})
+}
+
+// TestUnknownCommands: what is not answered is refused with what to use instead.
+func TestUnknownCommands(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		for command, want := range map[string]string{
+			"ZADD q 1 a":                    "-ERR unsupported command ZADD: *",
+			"lpush q a":                     "-ERR unsupported command LPUSH: *",
+			"PUBLISH c m":                   "-ERR unsupported command PUBLISH: *",
+			"MULTI":                         "-ERR unsupported command MULTI: *",
+			"SADD s a":                      "-ERR unsupported command SADD: *",
+			"FROBNICATE":                    "-ERR unknown command 'FROBNICATE': *",
+			"FLUSHDB":                       "-ERR FLUSHDB would end the leases of others*",
+			"FLUSHALL":                      "-ERR FLUSHDB would end the leases of others*",
+			"SELECT 1":                      "-ERR DB index is out of range: *",
+			"EVAL return_1 0":               "-ERR interlock runs no Lua. *",
+			"SCRIPT LOAD return_1":          "-ERR interlock runs no Lua. *",
+			"CLIENT TRACKING on":            "-ERR interlock sends no invalidations: *",
+			"HELLO 4":                       "-NOPROTO *",
+			"GET":                           "-ERR wrong number of arguments for 'get' command",
+			"COMMAND COUNT":                 fmt.Sprintf(":%d", len(commands)),
+			"SET k v NX PX 1 EX":            "-ERR syntax error",
+			"SCRIPT EXISTS abcd":            "[:0]",
+			"INTERLOCK.FENCE k":             "-ERR wrong number of arguments*",
+			"CLIENT SETNAME käse":           "-ERR a client's name *",
+			"CLIENT MAINT_NOTIFICATIONS ON": "-ERR unknown subcommand of CLIENT: *",
+		} {
+			r.wants("a", command, want)
+		}
+		got := r.do("a", "EVAL", shippedText(t, "seed-001"), "2", "k", "l", "v")
+		if !strings.HasPrefix(got, "-ERR the script compare and delete is called") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestCredentials: without a credential a client may greet and nothing more; with one it is in its
+// namespace, under its rights.
+func TestCredentials(t *testing.T) {
+	secret, line, err := server.NewCredential(interlock.Principal{Name: "swarm"}, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	looker := interlock.Principal{Name: "looker", Roles: interlock.RoleViewer}
+	viewer, viewerLine, err := server.NewCredential(looker, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(file, []byte(line+"\n"+viewerLine+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	credentials, err := server.LoadCredentials(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, Config{}, func(r *rig) {
+		r.stop()
+		r.credentials = credentials
+		r.start()
+		r.wants("a", "PING", "+PONG")
+		for _, command := range []string{"SET k one NX EX 30", "GET k", "HELLO 3", "ZADD q 1 a", "EVAL x 0", "FLUSHDB"} {
+			r.wants("a", command, "-NOAUTH Authentication required*")
+		}
+		r.wants("a", "AUTH wrong", "-WRONGPASS unauthenticated: *")
+		r.wants("a", "AUTH other/agent "+secret, "-NOPERM forbidden: *")
+		r.wants("a", "GET k", "-NOAUTH *")
+		r.wants("a", "HELLO 3 AUTH acme/agent-7 "+secret+" SETNAME w", "[$server *")
+		r.wants("a", "SET k one NX EX 30", "+OK")
+		r.wants("b", "AUTH "+viewer, "+OK")
+		r.wants("b", "GET k", "$one")
+		r.wants("b", "SET l one NX EX 30", "-NOPERM forbidden: *")
+		r.wants("a", "RESET", "+RESET")
+		r.wants("a", "GET k", "-NOAUTH *")
+		r.wants("a", "AUTH agent-7 "+secret, "+OK")
+		r.wants("a", "DEL k", ":1")
+		// A credential that is withdrawn ends at once.
+		if err := os.WriteFile(file, []byte(viewerLine+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := credentials.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		r.wants("a", "SET k one NX EX 30", "-WRONGPASS *")
+	})
+}
+
+func shippedText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("script", "testdata", "shipped", name+".lua"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
