@@ -173,7 +173,9 @@ func (p *process) serve() {
 
 // serveRESP lets the door for clients of Redis answer.
 func (p *process) serveRESP() {
-	cfg := resp.Config{API: p.front.Server, Strip: p.cfg.RESPStrip, Test: p.cfg.RESPTest, Version: cli.Version(), Log: p.log}
+	cfg := resp.Config{
+		API: p.front.Server, Strip: p.cfg.RESPStrip, Test: p.cfg.RESPTest, Version: cli.Version(), Log: p.log,
+	}
 	if p.certificate != nil {
 		cfg.TLS = p.certificate.TLSConfig()
 	}

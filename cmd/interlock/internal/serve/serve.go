@@ -111,7 +111,10 @@ use.`,
 		&cfg.RESPStrip, "resp-strip", "",
 		"`prefix` that is cut off the keys of --resp: with lock: their key lock:account:1 is account:1 for all others",
 	)
-	f.BoolVar(&cfg.RESPTest, "resp-test", false, "let any client of --resp delete the keys of others, as test suites of libraries do")
+	f.BoolVar(
+		&cfg.RESPTest, "resp-test", false,
+		"let any client of --resp delete the keys of others, as test suites of libraries do",
+	)
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential create")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both listeners then accept only TLS")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
