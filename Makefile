@@ -141,6 +141,7 @@ cross: ## Check that what no test builds compiles: vet for macOS and Linux on AR
 .PHONY: packages
 packages: bin/suite ## Build a release of this platform twice, check its files, install it on a copy of this machine.
 	@scripts/typescript-tools.sh
+	@scripts/python-tools.sh
 	@install=(-skip '^TestInstall$$'); \
 	if unshare --mount --net true 2>/dev/null; then install=(-install); \
 	else echo "packages: not root, so the package is not installed" >&2; fi; \
@@ -149,6 +150,7 @@ packages: bin/suite ## Build a release of this platform twice, check its files, 
 .PHONY: release
 release: ## Build all files of a release into dist/release: the commit's tag is the version.
 	@scripts/typescript-tools.sh
+	@scripts/python-tools.sh
 	go run ./internal/release -o dist/release
 
 .PHONY: sim

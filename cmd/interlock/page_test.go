@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/release/npm"
+	"github.com/interlockdev/interlock/internal/release/wheel"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -53,7 +54,18 @@ func TestPages(t *testing.T) {
 
 // preparations add what the commands of a page need, in environment variables.
 var preparations = map[string]func(*rig){
+	"python.md":     buildPython,
 	"typescript.md": packTypeScript,
+}
+
+// buildPython builds the packages of the client for Python into the folder PACKAGES.
+func buildPython(r *rig) {
+	tools.Need(r.t, "python3", tools.PythonVenv)
+	folder := r.t.TempDir()
+	if err := wheel.Build("../..", folder, "1.2.3", time.Unix(0, 0)); err != nil {
+		r.t.Fatal(err)
+	}
+	r.env = append(r.env, "PACKAGES="+folder, "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INDEX=1")
 }
 
 // packTypeScript builds the package of the client for TypeScript into the folder PACKAGES.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock/internal/release/npm"
+	"github.com/interlockdev/interlock/internal/release/wheel"
 )
 
 // target is a platform that a release is built for.
@@ -127,6 +128,9 @@ func (r *release) build(wanted []target) error {
 		}
 	}
 	if err := r.npm(); err != nil {
+		return err
+	}
+	if err := wheel.Build(r.root, r.out, r.number(), r.time); err != nil {
 		return err
 	}
 	if err := r.formula(); err != nil {

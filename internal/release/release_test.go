@@ -53,7 +53,7 @@ func buildInto(out string) (*release, error) {
 // finished returns the release. It needs the module of nfpm, which "go run" fetches.
 func finished(t *testing.T) *release {
 	t.Helper()
-	tools.Need(t, "git", "dpkg-deb", "node", tools.TypeScriptCompiler)
+	tools.Need(t, "git", "dpkg-deb", "node", tools.TypeScriptCompiler, tools.PythonVenv)
 	r, err := built()
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +87,7 @@ func TestReproducible(t *testing.T) {
 	want := []string{
 		"SHA256SUMS", "interlock.rb", "interlock_1.2.3_ARCH.deb", "interlock_1.2.3_ARCH.rpm",
 		"interlock_1.2.3_linux_ARCH.cdx.json", "interlock_1.2.3_linux_ARCH.tar.gz",
+		"interlock_client-1.2.3-py3-none-any.whl", "interlock_client-1.2.3.tar.gz",
 		"interlockdev-client-1.2.3.tgz",
 	}
 	if !slices.Equal(names, want) {
@@ -108,8 +109,8 @@ func TestSumsAndFormula(t *testing.T) {
 			t.Errorf("%s has the sum %s, and SHA256SUMS has %s (%v)", name, found, sum, err)
 		}
 	}
-	if len(of) != 6 {
-		t.Errorf("SHA256SUMS has %d files, want 6:\n%s", len(of), sums)
+	if len(of) != 8 {
+		t.Errorf("SHA256SUMS has %d files, want 8:\n%s", len(of), sums)
 	}
 	formula, err := os.ReadFile(filepath.Join(r.out, "interlock.rb"))
 	if err != nil {

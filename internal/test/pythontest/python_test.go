@@ -92,3 +92,20 @@ func TestPytest(t *testing.T) {
 	}
 	t.Logf("ran on %v", pythons)
 }
+
+// TestReadme compares the example of the package with the one that docs/python.md runs.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(folder(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(tools.Root(), "docs/python.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(readme), "```python\n")
+	example, _, _ = strings.Cut(example, "```")
+	if example == "" || !strings.Contains(string(page), example) {
+		t.Errorf("docs/python.md does not have the example of the package:\n%s", example)
+	}
+}
