@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -11,17 +10,13 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/hook/place"
-	"github.com/interlockdev/interlock/journal/memjournal"
-	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
+	"github.com/interlockdev/interlock/internal/test/apitest"
 )
 
 // rig is the door in front of a server in the same process.
 type rig struct {
 	*testing.T
-	store   memjournal.Store
-	shard   *shard.Shard
-	api     http.Handler
+	api     apitest.API
 	handler *Handler
 	query   string
 }
@@ -38,24 +33,13 @@ func inBubble(t *testing.T, test func(*rig)) {
 
 func (r *rig) open() {
 	r.Helper()
-	j, err := r.store.Open(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
-	if r.shard, err = shard.Open(r.Context(), shard.Config{Journal: j}); err != nil {
-		r.Fatal(err)
-	}
-	s, err := server.New(server.Config{Shard: r.shard})
-	if err != nil {
-		r.Fatal(err)
-	}
-	r.api = s.HTTPHandler()
-	r.handler = NewHandler(Config{API: r.api})
+	r.api.Open(r)
+	r.handler = NewHandler(Config{API: r.api.Handler})
 }
 
 func (r *rig) close() {
 	r.handler.Close()
-	_ = r.shard.Close(context.Background())
+	r.api.Close()
 }
 
 // post sends a body, and returns the status and the answer.

@@ -133,7 +133,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	harness := harnesses[kind]
 	if harness == nil && kind != skipName {
 		fail(w, interlock.CodeNotFound, fmt.Sprintf(
-			"there is no harness %q: want one of %s", invisible.Clip(kind, 64), strings.Join(slices.Sorted(maps.Keys(harnesses)), ", "),
+			"there is no harness %q: want one of %s", invisible.Clip(kind, 64),
+			strings.Join(slices.Sorted(maps.Keys(harnesses)), ", "),
 		))
 		return
 	}

@@ -178,7 +178,7 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	inBubble(t, func(r *rig) {
-		s, err := server.New(server.Config{Shard: r.shard, Credentials: known})
+		s, err := server.New(server.Config{Shard: r.api.Shard, Credentials: known})
 		if err != nil {
 			r.Fatal(err)
 		}

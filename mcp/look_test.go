@@ -149,7 +149,7 @@ func (r *rig) put(path, body string) {
 	r.Helper()
 	req, _ := http.NewRequestWithContext(r.Context(), http.MethodPut, "http://localhost"+path, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
-	res, err := agent.Local(r.api).RoundTrip(req)
+	res, err := agent.Local(r.api.Handler).RoundTrip(req)
 	if err != nil {
 		r.Fatal(err)
 	}

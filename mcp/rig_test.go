@@ -16,9 +16,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
-	"github.com/interlockdev/interlock/journal/memjournal"
-	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
+	"github.com/interlockdev/interlock/internal/test/apitest"
 )
 
 // The revisions that the tests speak.
@@ -30,44 +28,24 @@ const (
 // rig is a door in front of a server in the same process, in fake time.
 type rig struct {
 	*testing.T
-	api     http.Handler
+	api     apitest.API
 	handler *Handler
 	busy    sync.WaitGroup
-
-	mu    sync.Mutex
-	calls []string
-	ends  []func()
+	ends    []func()
 }
 
 func inBubble(t *testing.T, test func(*rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t}
-		j, err := (&memjournal.Store{}).Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := shard.Open(t.Context(), shard.Config{Journal: j})
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv, err := server.New(server.Config{Shard: s})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.api = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			r.mu.Lock()
-			r.calls = append(r.calls, q.Method+" "+q.URL.Path)
-			r.mu.Unlock()
-			srv.HTTPHandler().ServeHTTP(w, q)
-		})
-		r.handler = NewHandler(HandlerConfig{API: r.api})
+		r.api.Open(t)
+		r.handler = NewHandler(HandlerConfig{API: r.api.Handler})
 		defer func() {
 			for _, end := range r.ends {
 				end()
 			}
 			r.handler.Close()
 			r.busy.Wait()
-			_ = s.Close(context.Background())
+			r.api.Close()
 		}()
 		test(r)
 	})
@@ -141,7 +119,7 @@ func (r *rig) overStdio(revision, name string) *process {
 	outRead, outWrite := io.Pipe()
 	p := &process{in: inWrite, done: make(chan struct{})}
 	direct := api.New(api.Config{
-		Bases: []*url.URL{{Scheme: "http", Host: "127.0.0.1"}}, Transport: agent.Local(r.api),
+		Bases: []*url.URL{{Scheme: "http", Host: "127.0.0.1"}}, Transport: agent.Local(r.api.Handler),
 	})
 	r.busy.Go(func() {
 		defer close(p.done)
@@ -238,7 +216,7 @@ func (c *client) misuse(tool string, in any) string {
 func (r *rig) holder(key string) string {
 	r.Helper()
 	req, _ := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://localhost"+keyPath("keys", key), nil)
-	res, err := agent.Local(r.api).RoundTrip(req)
+	res, err := agent.Local(r.api.Handler).RoundTrip(req)
 	if err != nil {
 		r.Fatal(err)
 	}

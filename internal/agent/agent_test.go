@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,17 +11,14 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/api"
-	"github.com/interlockdev/interlock/journal/memjournal"
-	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
+	"github.com/interlockdev/interlock/internal/test/apitest"
 )
 
 // rig is a hub in front of a server in the same process.
 type rig struct {
 	*testing.T
-	store memjournal.Store
-	shard *shard.Shard
-	hub   *Hub
+	api apitest.API
+	hub *Hub
 
 	mu    sync.Mutex
 	calls []string
@@ -40,22 +36,12 @@ func inBubble(t *testing.T, test func(*rig)) {
 
 func (r *rig) open() {
 	r.Helper()
-	j, err := r.store.Open(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
-	if r.shard, err = shard.Open(r.Context(), shard.Config{Journal: j}); err != nil {
-		r.Fatal(err)
-	}
-	s, err := server.New(server.Config{Shard: r.shard})
-	if err != nil {
-		r.Fatal(err)
-	}
+	r.api.Open(r)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.mu.Lock()
 		r.calls = append(r.calls, q.Method+" "+q.URL.Path)
 		r.mu.Unlock()
-		s.HTTPHandler().ServeHTTP(w, q)
+		r.api.ServeHTTP(w, q)
 	})
 	r.hub = NewHub(Config{Door: "test", API: api.New(api.Config{
 		Bases: []*url.URL{{Scheme: "http", Host: "127.0.0.1"}}, Transport: Local(handler),
@@ -64,7 +50,7 @@ func (r *rig) open() {
 
 func (r *rig) close() {
 	r.hub.Close()
-	_ = r.shard.Close(context.Background())
+	r.api.Close()
 }
 
 func (r *rig) caller(key string) *Caller {

@@ -343,6 +343,7 @@ var table = []rule{
 	{folder: "internal/release"},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},
+	{folder: "internal/test/apitest", local: []string{"journal", "server", "shard"}, tests: true},
 	{folder: "internal/test/crashtest", local: []string{"."}, tests: true},
 	{folder: "internal/test/exampletest", local: []string{"journal", "server", "shard"}, tests: true},
 	{

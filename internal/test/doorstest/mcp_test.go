@@ -110,7 +110,8 @@ func (s *site) suite(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	all, err := s.command(ctx, "node", append([]string{module("conformance", "dist/index.js")}, args...)...).CombinedOutput()
+	args = append([]string{module("conformance", "dist/index.js")}, args...)
+	all, err := s.command(ctx, "node", args...).CombinedOutput()
 	return string(all), err
 }
 
