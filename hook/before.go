@@ -102,7 +102,7 @@ func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err 
 
 // wait follows a ticket until the time of the hook is up. The door goes on following it.
 func (v *visit) wait(ctx context.Context, q *api.Queued, files []File) (*agent.Reply, error) {
-	ticket := q.Ticket.ID
+	ticket, asked := q.Ticket.ID, time.Now()
 	reply, err := &agent.Reply{Queued: q}, error(nil)
 	if v.o.wait > 0 {
 		reply, err = v.caller.Wait(ctx, v.flowName(), ticket, v.o.wait)
@@ -117,6 +117,7 @@ func (v *visit) wait(ctx context.Context, q *api.Queued, files []File) (*agent.R
 	v.with(v.flowName(), func(f *flow) {
 		forgetOldest(f.waits, maxCalls, func([]File) time.Time { return time.Time{} })
 		f.waits[ticket] = files
+		f.refuse(files, q.Holders, asked)
 	})
 	v.caller.Follow(place)
 	return reply, err
@@ -166,6 +167,11 @@ func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell s
 // changeOf returns the change of a file that the agent has not seen, nil for none. v.mu is held.
 func (v *visit) changeOf(f *flow, g *api.Granted, file File, came bool) (c *change, when string) {
 	knows, known := f.knows[file.Key]
+	when = "since you read it"
+	if !known {
+		knows, known = f.refused[file.Key]
+		when = "while you waited for it"
+	}
 	unseen := func(age time.Duration) bool { return !known || time.Now().Add(-age).After(knows) }
 	w, ok := v.memory.lastWrite(v.conversation, v.flowName(), file.Key)
 	if ok && unseen(time.Since(w.at)) && (known || came && g.Changed) {
@@ -190,10 +196,7 @@ func (v *visit) changeOf(f *flow, g *api.Granted, file File, came bool) (c *chan
 			c = nil
 		}
 	}
-	if known {
-		return c, "since you read it"
-	}
-	return c, "while you waited for it"
+	return c, when
 }
 
 func (v *visit) purposeNow() string {

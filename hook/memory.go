@@ -60,6 +60,9 @@ type flow struct {
 	used time.Time
 	// knows has when the agent last saw the contents of a file.
 	knows map[interlock.Key]time.Time
+	// refused has when others began to hold files that it was refused and is not known to have seen. What it knows of
+	// them is older.
+	refused map[interlock.Key]time.Time
 	// edited are the names of files that it has written or was about to, the last ones last; sure after the first that
 	// the harness has reported as written.
 	edited  []string
@@ -140,7 +143,7 @@ func (c *conversation) flow(name string) *flow {
 	if f == nil {
 		forgetOldest(c.flows, maxFlows, func(f *flow) time.Time { return f.used })
 		f = &flow{
-			knows: map[interlock.Key]time.Time{}, waits: map[api.TicketID][]File{}, told: map[api.TicketID]bool{},
+			knows: map[interlock.Key]time.Time{}, refused: map[interlock.Key]time.Time{}, waits: map[api.TicketID][]File{}, told: map[api.TicketID]bool{},
 			seen: map[api.LeaseID]bool{},
 		}
 		c.flows[name] = f
@@ -162,6 +165,19 @@ func (f *flow) know(files []File) {
 	for _, file := range files {
 		forgetOldest(f.knows, maxKnown, func(t time.Time) time.Time { return t })
 		f.knows[file.Key] = now
+		delete(f.refused, file.Key)
+	}
+}
+
+// refuse notes that others hold files which the agent wanted to edit.
+func (f *flow) refuse(files []File, holders []api.Holder, at time.Time) {
+	for _, h := range holders {
+		for _, file := range files {
+			if _, known := f.knows[file.Key]; !known && overlaps(string(h.Key), []File{file}) {
+				forgetOldest(f.refused, maxKnown, func(t time.Time) time.Time { return t })
+				f.refused[file.Key] = at.Add(-milliseconds(h.Held) - time.Millisecond) // it is cut to milliseconds
+			}
+		}
 	}
 }
 
