@@ -16,11 +16,14 @@ from interlock import (
     Client,
     Closed,
     Held,
+    Lease,
     LeaseLost,
     OutcomeUnknown,
     Unreachable,
     WaitTimeout,
 )
+from interlock._clock import now
+from interlock._wire import LockSession
 from interlock.testing import LocalServer
 
 
@@ -227,3 +230,83 @@ def test_cancel_token_leaves_nothing(interlock_client: Client, other: Client, ke
         thread.join(10)
     assert len(errors) == 1
     interlock_client.acquire(key, wait=10).release()
+
+
+class Interrupted:
+    """Raises KeyboardInterrupt in the calls of this thread, before or after the effect with a number."""
+
+    def __init__(self, client: Client, point: int, after: bool) -> None:
+        self.engine, self.point, self.after, self.count = client._engine, point, after, 0
+        self.thread = threading.current_thread()
+        self.perform = self.engine._perform
+
+    def __call__(self, effect: Any) -> object:
+        if threading.current_thread() is not self.thread:
+            return self.perform(effect)
+        self.count += 1
+        if self.count == self.point and not self.after:
+            raise KeyboardInterrupt
+        result = self.perform(effect)
+        if self.count == self.point:
+            if isinstance(effect, LockSession):
+                self.engine.session_lock.release()
+            raise KeyboardInterrupt
+        return result
+
+
+def releasing(lease: Lease) -> Callable[[Any], None]:
+    """Returns a function that releases the lease when another request stands in line for it."""
+    return lambda _: lease.release()
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("taken", [False, True])
+def test_interrupt_at_every_effect_leaves_nothing(
+    interlock_server: LocalServer, other: Client, key: str, taken: bool, after: bool
+) -> None:
+    """Interrupts a lease at each of its effects, and finds its key free while the client lives on."""
+    for point in range(1, 50):
+        name = f"{key}/{point}"
+        with Client(interlock_server.url, agent="interrupted") as client:
+            holder = other.acquire(name) if taken else None
+            queued = releasing(holder) if holder is not None else None
+            interrupted = Interrupted(client, point, after)
+            client._engine._perform = interrupted  # type: ignore[method-assign]
+            try:
+                with client.lease(name, wait=20, on_queued=queued):
+                    pass
+                whole = True
+            except KeyboardInterrupt:
+                whole = False
+            client._engine._perform = interrupted.perform  # type: ignore[method-assign]
+            if holder is not None:
+                holder.release()
+            other.acquire(name, wait=10).release()
+            assert other.look(name)["length"] == 0
+        if whole:
+            assert point > 3
+            return
+    raise AssertionError("it never ends")
+
+
+def test_listener_that_fails_costs_no_other_lease(interlock_server: LocalServer, key: str) -> None:
+    def fails() -> None:
+        raise ValueError
+
+    with Client(interlock_server.url, session_ttl=1.5) as client:
+        first = client.acquire(key, max_hold=1.2, grace=0, on_lost=fails)
+        second = client.acquire(key + "b")
+        assert first.lost.wait(5)
+        assert not second.lost.wait(2)
+        second.check()
+
+
+def test_loss_that_is_reported_before_the_grant(interlock_server: LocalServer, key: str) -> None:
+    with Client(interlock_server.url) as client:
+        core = client._engine.core
+        lease = client.acquire(key)
+        with core.mutex:
+            core.leaving[lease.id] = now()
+        again = client.acquire(key, wait=0)  # the flow has it, as far as the server knows
+        assert again.id != lease.id
+        assert again.fence > lease.fence

@@ -2,6 +2,7 @@ package scenariotest
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -72,9 +73,10 @@ func (s *stage) dead() string {
 
 // order is the object of a step with control.
 type order struct {
-	Fault, Of, Server string
-	Times, Ms         int
-	Await             *struct {
+	Fault, Of, Server, Revoke string
+
+	Times, Ms int
+	Await     *struct {
 		Key              string
 		Holders, Waiters int
 	}
@@ -101,6 +103,8 @@ func (s *stage) obey(ctx context.Context, text json.RawMessage) error {
 	switch {
 	case o.Await != nil:
 		return s.await(ctx, &o)
+	case o.Revoke != "":
+		return s.revoke(ctx, o.Revoke)
 	case o.Server == "restart":
 		s.at().Kill()
 		s.start()
@@ -178,10 +182,11 @@ func (s *stage) await(ctx context.Context, o *order) error {
 	defer events.Body.Close()
 	lines := bufio.NewScanner(events.Body)
 	for {
-		holders, waiters, err := s.count(ctx, base, o.Await.Key)
+		view, err := s.look(ctx, o.Await.Key)
 		if err != nil {
 			return err
 		}
+		holders, waiters := len(view.Holders), view.Length
 		if holders == o.Await.Holders && waiters == o.Await.Waiters {
 			return nil
 		}
@@ -193,21 +198,49 @@ func (s *stage) await(ctx context.Context, o *order) error {
 	}
 }
 
-// count asks the server itself, not through the proxy.
-func (s *stage) count(ctx context.Context, base, key string) (holders, waiters int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/keys/"+url.PathEscape(key), nil)
+// keyView is what the server shows of a key.
+type keyView struct {
+	Holders []struct{ Fence string }
+	Length  int
+}
+
+// look asks the server itself, not through the proxy.
+func (s *stage) look(ctx context.Context, key string) (view keyView, err error) {
+	return view, s.ask(ctx, http.MethodGet, "/v1/keys/"+url.PathEscape(key), nil, &view)
+}
+
+// revoke ends the lease on a key, as an operator does.
+func (s *stage) revoke(ctx context.Context, key string) error {
+	view, err := s.look(ctx, key)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	answer, err := http.DefaultClient.Do(req)
+	for _, holder := range view.Holders {
+		body := map[string]string{"key": key, "fence": holder.Fence}
+		if err := s.ask(ctx, http.MethodPost, "/v1/revocations", body, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) ask(ctx context.Context, method, path string, body, answer any) error {
+	text, err := json.Marshal(body)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	defer answer.Body.Close()
-	var view struct {
-		Holders []any
-		Length  int
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.at().HTTP+path, bytes.NewReader(text))
+	if err != nil {
+		return err
 	}
-	err = json.NewDecoder(answer.Body).Decode(&view)
-	return len(view.Holders), view.Length, err
+	req.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s is answered with %s", method, path, got.Status)
+	}
+	return json.NewDecoder(got.Body).Decode(answer)
 }

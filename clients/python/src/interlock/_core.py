@@ -32,6 +32,8 @@ logger = logging.getLogger("interlock")
 
 #: The longest wait of one request, in seconds; the server allows 55.
 LONG_POLL = 55.0
+#: The age of an answer from which the time of its lease is asked for anew, in seconds.
+FRESH = 0.05
 #: Signs of life with more than one server, in seconds.
 ATTENTIVE = 2.0
 #: How long the keeper sleeps at most: after a suspension of the machine it has to look at the clock.
@@ -59,6 +61,8 @@ class Session:
     ttl: float
     deadline: float
     next_beat: float
+    #: A heartbeat was not answered, so the leases that its answer reported as lost are not known.
+    doubt: bool = False
 
 
 @dataclass
@@ -234,8 +238,12 @@ class Core:
                 reply = yield from self.caller.request(
                     "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
                 )
-            undo = None
             lease = reply.parse()["lease"]["id"]
+            if now() - reply.sent > FRESH:
+                # The answer is that of a long wait: count the time from a request that is answered at once.
+                undo = partial(self._release, lease)
+                reply = yield from self._again_from_now(lease, reply)
+            undo = None
             if lease not in self.leaving:
                 return self.granted(reply, session.id)
             yield from self._release(lease)
@@ -250,6 +258,13 @@ class Core:
         finally:
             if undo is not None:
                 self.later(undo)
+
+    def _again_from_now(self, lease: str, granted: Reply) -> Steps[Reply]:
+        """Returns the answer of a grant with the time that its lease has left by now."""
+        reply = yield from self.caller.request("getLease", path={"id": lease})
+        granted.parse()["lease"] = reply.parse()["lease"]
+        granted.sent = reply.sent
+        return granted
 
     def _over(self, ask: Ask, holders: Any, answer: Any) -> WaitTimeout:
         names = ", ".join(sorted({h["agent"] for h in holders})) or "others"
@@ -298,9 +313,13 @@ class Core:
         """Takes note of a lease that came without a request of its own, such as that of a task."""
         with self.mutex:
             grant = Grant(lease, session, sent)
-            self.grants[grant.id] = grant
+            over = grant.id in self.leaving
+            if not over:
+                self.grants[grant.id] = grant
             if self.session is not None:
                 self.session.next_beat = min(self.session.next_beat, sent + self.interval())
+        if over:
+            grant.lose("ended", f"the lease on {', '.join(grant.keys)} has ended")
         self.wake()
         return grant
 
@@ -485,9 +504,45 @@ class Core:
             self._again(session)
         except InterlockError as error:
             logger.info("the heartbeat failed: %s", error)
+            session.doubt = session.doubt or isinstance(error, OutcomeUnknown)
             self._again(session)
         else:
-            self._confirmed(session, reply, progress)
+            try:
+                self._confirmed(session, reply, progress)
+            except (KeyError, TypeError):  # something in between has answered
+                logger.exception("the answer to the heartbeat is not one of Interlock")
+                session.doubt = True
+                self._again(session)
+            if session.doubt:
+                yield from self._verify(session)
+
+    def _verify(self, session: Session) -> Steps[None]:
+        """Asks for each lease. The server reports a loss once, and that answer may be one that has not arrived."""
+        with self.mutex:
+            grants = [grant for grant in self.grants.values() if grant.session == session.id]
+        for grant in grants:
+            self.expire()
+            if grant.loss is not None:
+                continue
+            try:
+                reply = yield from self._try(self.caller.request("getLease", path={"id": grant.id}, retry_for=0))
+            except Refused as error:
+                if error.problem["status"] not in (404, 410):
+                    return
+                with self.mutex:
+                    self.grants.pop(grant.id, None)
+                grant.lose(error.code, error.message)
+            except InterlockError:
+                return  # the next heartbeat tries again
+            else:
+                lease = reply.parse()["lease"]
+                with self.mutex:
+                    grant.take(lease, reply.sent)
+                if lease["state"] in ("grace", "ended"):
+                    with self.mutex:
+                        self.grants.pop(grant.id, None)
+                    grant.lose(lease.get("ended_by", "ended"), f"the lease on {', '.join(grant.keys)} has ended")
+        session.doubt = False
 
     def _again(self, session: Session) -> None:
         with self.mutex:
@@ -501,12 +556,14 @@ class Core:
                 self.sent_progress = progress
             gone = {loss["lease"]["id"] for loss in answer["losses"]}
             for grant in self.grants.values():
-                if grant.id not in gone and grant.session == session.id:
+                if grant.id not in gone and grant.session == session.id and not session.doubt:
                     grant.confirm(reply.sent, progress is not None)
             for loss in answer["losses"]:
                 grant_or_none = self.grants.pop(loss["lease"]["id"], None)
                 if grant_or_none is not None:
                     lost.append((grant_or_none, loss))
+                else:  # the answer that grants it is still on its way
+                    self.leaving[loss["lease"]["id"]] = now()
             for notice in answer["warnings"]:
                 told = self.grants.get(notice["lease"]["id"])
                 if told is not None:

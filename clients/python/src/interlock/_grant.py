@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from ._errors import LeaseLost
 from ._types import Document, Granted, Note, Packet, Yield
+
+logger = logging.getLogger("interlock")
 
 #: The part of the ttl by which a lease counts as lost before the server ends it, and the least of it, in seconds.
 MARGIN = 0.05
@@ -87,7 +90,10 @@ class Grant:
         self.loss = LeaseLost(code, message, self.keys)
         self.ended.set()
         for listener in self.listeners:
-            listener()
+            try:
+                listener()
+            except Exception:  # the keeper has other leases to keep
+                logger.exception("on_lost of the lease on %s", ", ".join(self.keys))
 
     def expire(self, now: float) -> None:
         """Ends it if its time is up."""

@@ -147,6 +147,7 @@ class Engine:
         self.woken = threading.Event()
         self.starting = threading.Lock()
         self.keeper: threading.Thread | None = None
+        self.parting = CancelToken()  # it breaks off what the keeper waits for
         self.core = Core(caller, session_ttl, self.wake, lambda: self.session_lock.release())
         _life.add(self)
 
@@ -160,7 +161,8 @@ class Engine:
                     self.keeper.start()
 
     def _keep(self) -> None:
-        self.run(self.core.keep())
+        with self.parting:
+            self.run(self.core.keep())
 
     def run(self, steps: Steps[T]) -> T:
         """Carries out steps, and returns their result."""
@@ -247,6 +249,7 @@ class Engine:
         """Ends the keeper and the connections. The leases run out, if the session was not ended."""
         self.core.closed = True
         self.woken.set()
+        self.parting.cancel()
         keeper = self.keeper
         if keeper is not None and keeper is not threading.current_thread():
             keeper.join(15.0)
