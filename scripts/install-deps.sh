@@ -93,5 +93,6 @@ if [ "${1-tests}" = tests ]; then
     scripts/openapi-tools.sh ${list_only:+-n}
     scripts/door-tools.sh ${list_only:+-n}
     scripts/typescript-tools.sh ${list_only:+-n}
+    scripts/typescript-tools.sh ${list_only:+-n} doors
     scripts/python-tools.sh ${list_only:+-n}
 fi

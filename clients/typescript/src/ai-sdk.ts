@@ -1,0 +1,66 @@
+/**
+ * Leases for the tools of the Vercel AI SDK.
+ *
+ * @packageDocumentation
+ */
+import type { LeaseOptions, What } from "./acquire.js";
+import type { Client } from "./client.js";
+import { guarded } from "./guarded.js";
+
+/** The keys of a tool's call: a template such as "account:{account_id}", or a function of its input. */
+export type Keys = string | readonly string[] | ((input: never) => What);
+
+/** What a tool of the AI SDK is made of, as far as it matters here. */
+interface Executable {
+  execute?: ((input: never, call: never) => unknown) | undefined;
+}
+
+/**
+ * Returns the tools of a model with some of them guarded: each call of such a tool acquires its lease,
+ * runs, and releases it. The model reads a refusal as the tool's result, and the abort signal of the
+ * call ends the wait. A tool that yields intermediate results returns the last one.
+ */
+export function guardTools<T extends Record<string, object>>(
+  client: Client,
+  tools: T,
+  keys: { [Name in keyof T]?: Keys },
+  options: LeaseOptions = {},
+): T {
+  const all: Record<string, object> = { ...tools };
+  for (const [name, of] of Object.entries(keys) as [string, Keys | undefined][]) {
+    const tool = all[name];
+    if (!tool) throw new TypeError(`there is no tool ${name} to guard`);
+    if (of !== undefined) all[name] = guardTool(client, tool, of, options);
+  }
+  return all as T;
+}
+
+/** Returns one tool guarded. */
+export function guardTool<T extends object>(
+  client: Client,
+  tool: T,
+  keys: Keys,
+  options: LeaseOptions = {},
+): T {
+  const { execute } = tool as Executable;
+  if (typeof execute !== "function") {
+    throw new TypeError("a tool without execute runs elsewhere, and cannot be guarded here");
+  }
+  const guardedExecute = (input: object, call: { abortSignal?: AbortSignal }) =>
+    guarded<object, unknown>(
+      client,
+      keys as string | ((input: object) => What),
+      (args, _lease, signal) =>
+        last(execute.call(tool, args as never, { ...call, abortSignal: signal } as never)),
+      options,
+    )(input, call);
+  return { ...tool, execute: guardedExecute };
+}
+
+/** Returns a result, or the last one of several. */
+async function last(result: unknown): Promise<unknown> {
+  if (typeof result !== "object" || result === null || !(Symbol.asyncIterator in result)) return result;
+  let value: unknown;
+  for await (const one of result as AsyncIterable<unknown>) value = one;
+  return value;
+}
