@@ -53,7 +53,8 @@ func run(args []string, in io.Reader, out, report io.Writer) (code int) {
 const usage = `interlock-hook passes an event of a coding agent from standard input to an Interlock server.
 
 Usage:
-  interlock-hook HARNESS [--mode warn|guard|strict] [--hold turn|edit] [--wait 30s]
+  interlock-hook HARNESS [--mode warn|guard|strict] [--hold turn|edit] [--wait 30s] [--prompts on|off]
+                 [--also TOOL:FIELD]...
 
 The server is that of INTERLOCK_URL, or of the file that ` + "`interlock hooks install`" + ` has written.
 `
@@ -64,6 +65,11 @@ func (h *hook) parse(args []string, out io.Writer) (done bool, err error) {
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&h.Mode, "mode", "", "")
 	flags.StringVar(&h.Hold, "hold", "", "")
+	flags.StringVar(&h.Prompts, "prompts", "", "")
+	flags.Func("also", "", func(pair string) error {
+		h.Also = append(h.Also, pair)
+		return nil
+	})
 	flags.DurationVar(&h.Wait, "wait", hookclient.DefaultWait, "")
 	version := flags.Bool("version", false, "")
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {

@@ -11,15 +11,18 @@ const (
 	MaxEvent = 1 << 20
 	// DefaultWait is how long an event may wait for a file.
 	DefaultWait = 30 * time.Second
+	// MaxWait is the limit of the server on it.
+	MaxWait = 50 * time.Second
 	// Margin is how long a server may take beyond the wait that it was asked for.
 	Margin = 2 * time.Second
 )
 
 // Settings are those of one event.
 type Settings struct {
-	Harness    string
-	Mode, Hold string
-	Wait       time.Duration
+	Harness             string
+	Mode, Hold, Prompts string
+	Wait                time.Duration
+	Also                []string // TOOL:FIELD
 }
 
 // Path is the path of the request.
@@ -33,6 +36,12 @@ func (s *Settings) Query() url.Values {
 	}
 	if s.Hold != "" {
 		query.Set("hold", s.Hold)
+	}
+	if s.Prompts != "" {
+		query.Set("prompts", s.Prompts)
+	}
+	for _, pair := range s.Also {
+		query.Add("also", pair)
 	}
 	return query
 }

@@ -34,22 +34,6 @@ func complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellC
 	return names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// modes are the flags about how strict hooks are.
-type modes struct{ mode, hold cli.Choice }
-
-func (m *modes) flags(cmd *cobra.Command) {
-	m.mode.Among(
-		cmd,
-		"mode",
-		"what a hook does about a file that another agent has (guard refuses the edit, warn only tells of the holder, "+
-			"strict refuses also when no server answers)",
-		"guard",
-		"warn",
-		"strict",
-	)
-	m.hold.Among(cmd, "hold", "until when an agent has a file", "turn", "edit")
-}
-
 // outcome is what a command did to a file.
 type outcome struct {
 	Harness string `json:"harness"`
@@ -114,7 +98,10 @@ func (in *install) run(a *cli.App, h *harness) error {
 	if err != nil {
 		return err
 	}
-	o := optionsOf(a, in.mode.Value, in.hold.Value)
+	o, err := optionsOf(a, &in.modes)
+	if err != nil {
+		return err
+	}
 	if in.print {
 		return h.printed(a, o)
 	}

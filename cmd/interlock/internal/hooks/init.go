@@ -73,9 +73,11 @@ func (s *setup) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	w := &work{
-		project: project, options: optionsOf(a, s.mode.Value, s.hold.Value), command: command, files: map[string]*draft{},
+	o, err := optionsOf(a, &s.modes)
+	if err != nil {
+		return err
 	}
+	w := &work{project: project, options: o, command: command, files: map[string]*draft{}}
 	if s.undo {
 		err = w.undo()
 	} else {

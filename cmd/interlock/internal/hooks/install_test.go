@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/settings"
+	"github.com/interlockdev/interlock/internal/hookclient"
 )
 
 // person is a user with a project, and nothing in either.
@@ -31,7 +33,9 @@ func person(t *testing.T) (project, home string) {
 	return project, home
 }
 
-var plain = options{url: "http://127.0.0.1:7420", servers: 1}
+var plain = options{
+	parameters: parameters{wait: hookclient.DefaultWait}, url: "http://127.0.0.1:7420", servers: 1,
+}
 
 // put installs the hooks in a project, and reports whether the file has changed.
 func put(t *testing.T, h *harness, project string, o *options) bool {
@@ -268,6 +272,41 @@ func TestLinkOfUser(t *testing.T) {
 	}
 }
 
+// Each setting of hooks reaches the entry of an event that it is about, and the harness waits and looks accordingly.
+func TestSettingsInEntries(t *testing.T) {
+	o := plain
+	o.parameters = parameters{
+		mode: "strict", hold: "edit", prompts: "off", wait: 50 * time.Second, also: []string{"mcp_fs_write:path", "x:y"},
+	}
+	for name, want := range map[string][]string{
+		"claude-code": {
+			`claude-code?also=mcp_fs_write%3Apath&also=x%3Ay&hold=edit&mode=strict&prompts=off&wait_s=50"`,
+			`claude-code?also=mcp_fs_write%3Apath&also=x%3Ay&hold=edit&prompts=off"`,
+			`"Edit|Write|NotebookEdit|Bash|mcp_fs_write|x"`, `"timeout": 60`,
+		},
+		"codex": {
+			`codex --mode strict --hold edit --prompts off --also mcp_fs_write:path --also x:y --wait 50s"`,
+			`codex --hold edit --prompts off --also mcp_fs_write:path --also x:y"`, `"^(Bash|apply_patch|mcp_fs_write|x)$"`,
+		},
+		"gemini":   {`"timeout": 60000`, `"write_file|replace|run_shell_command|mcp_fs_write|x"`},
+		"opencode": {`PROMPTS: string = "off"`, `ALSO: string[] = ["mcp_fs_write:path","x:y"]`, `WAIT_S = 50 //`},
+	} {
+		h, err := find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f settings.File
+		if _, err := h.install(&f, &o); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(string(f.New), text) {
+				t.Errorf("%s has no %s:\n%s", name, text, f.New)
+			}
+		}
+	}
+}
+
 // A plugin of another author is not overwritten, nor removed.
 func TestForeignPlugin(t *testing.T) {
 	project, _ := person(t)
@@ -294,8 +333,10 @@ func TestForeignPlugin(t *testing.T) {
 
 // The settings of a harness have what its documentation demands.
 func TestEntries(t *testing.T) {
-	strict := options{url: "http://127.0.0.1:7420", servers: 1, mode: "strict", credential: true, namespace: "team"}
-	filed := options{url: "https://example.com", servers: 2, filed: true}
+	strict := plain
+	strict.mode, strict.credential, strict.namespace = "strict", true, "team"
+	filed := plain
+	filed.url, filed.servers, filed.filed = "https://example.com", 2, true
 	for _, tt := range []struct {
 		harness string
 		o       options

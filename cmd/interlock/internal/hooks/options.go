@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"crypto/subtle"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +25,7 @@ const (
 
 // options are the settings of an installation.
 type options struct {
-	mode, hold string
+	parameters
 	url        string // of the first server
 	servers    int
 	credential bool // it is in INTERLOCK_CREDENTIAL
@@ -35,18 +34,21 @@ type options struct {
 }
 
 // optionsOf are the options for the server that the flags name.
-func optionsOf(a *cli.App, mode, hold string) *options {
+func optionsOf(a *cli.App, m *modes) (*options, error) {
+	p, err := m.options()
+	if err != nil {
+		return nil, err
+	}
 	variable := os.Getenv("INTERLOCK_CREDENTIAL")
 	inVariable := variable != "" && subtle.ConstantTimeCompare([]byte(a.Server.Credential), []byte(variable)) == 1
 	return &options{
-		mode:       mode,
-		hold:       hold,
+		parameters: p,
 		url:        a.Server.Bases[0].String(),
 		servers:    len(a.Server.Bases),
 		credential: inVariable,
 		filed:      a.Server.Credential != "" && !inVariable || a.Server.CAFile != "",
 		namespace:  a.Server.Namespace,
-	}
+	}, nil
 }
 
 // direct reports whether a harness can call the server itself.
@@ -55,31 +57,11 @@ func (o *options) direct() bool { return o.servers == 1 && !o.filed }
 // strict reports whether an event is refused when no server can be asked.
 func (o *options) strict(e event) bool { return o.mode == "strict" && e.before }
 
-// command is the command of an event. Codex confirms the very line, so it has no more in it than
-// what was asked for.
-func (o *options) command(harness string, e event) string {
-	line := "interlock-hook " + harness
-	if o.mode != "" && e.before {
-		line += " --mode " + o.mode
-	}
-	if o.hold != "" {
-		line += " --hold " + o.hold
-	}
-	return line
-}
-
 // address is the URL of an event.
 func (o *options) address(harness string, e event) string {
-	query := url.Values{}
-	if o.mode != "" && e.before {
-		query.Set("mode", o.mode)
-	}
-	if o.hold != "" {
-		query.Set("hold", o.hold)
-	}
 	address := o.url + "/v1/hooks/" + harness
-	if len(query) > 0 {
-		address += "?" + query.Encode()
+	if query := o.query(e); query != "" {
+		address += "?" + query
 	}
 	return address
 }

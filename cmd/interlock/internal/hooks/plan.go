@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
@@ -19,6 +20,9 @@ func pluginText(o *options) string {
 	return strings.NewReplacer(
 		`const MODE: string = ""`, `const MODE: string = `+string(settings.JSON(o.mode)),
 		`const HOLD: string = ""`, `const HOLD: string = `+string(settings.JSON(o.hold)),
+		`const PROMPTS: string = ""`, `const PROMPTS: string = `+string(settings.JSON(o.prompts)),
+		`const ALSO: string[] = []`, `const ALSO: string[] = `+string(settings.JSON(append([]string{}, o.also...))),
+		`const WAIT_S = 30 `, `const WAIT_S = `+strconv.Itoa(int(o.wait.Seconds()))+` `,
 	).Replace(plugin)
 }
 
@@ -93,6 +97,7 @@ func (h *harness) add(d *settings.Document, name string, o *options) (first bool
 
 // entry is the element of an event's list.
 func (h *harness) entry(o *options, e event) []byte {
+	e = o.adapt(e)
 	handler := h.handler(o, e)
 	if h.flat {
 		return settings.JSON(handler)

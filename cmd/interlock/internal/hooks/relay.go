@@ -42,6 +42,8 @@ standard error reports it once in ten minutes. With --mode strict it is a refusa
 	f := cmd.Flags()
 	f.StringVar(&s.Mode, "mode", "", "warn, guard or strict, see interlock hooks install (default `guard`)")
 	f.StringVar(&s.Hold, "hold", "", "turn or edit (default `turn`)")
+	f.StringVar(&s.Prompts, "prompts", "", "on or off (default `on`)")
+	f.StringArrayVar(&s.Also, "also", nil, "a `tool:field` of an MCP server that writes the file in that field")
 	f.DurationVar(&s.Wait, "wait", hookclient.DefaultWait, "how long the event may wait for a file")
 	return cmd
 }

@@ -8,11 +8,15 @@ import { dirname, join } from "node:path"
 
 const MODE: string = ""
 const HOLD: string = ""
+const PROMPTS: string = ""
+const ALSO: string[] = [] // tools of MCP servers that write a file: TOOL:FIELD
 const WAIT_S = 30 // how long an edit may wait for a file
 const SHORT_MS = 5_000 // for events that wait for nothing
 const QUIET_MS = 600_000 // between two messages about a failure
 
-const WRITES = new Set(["edit", "write", "multiedit", "apply_patch", "patch", "bash"])
+const WRITES = new Set([
+  "edit", "write", "multiedit", "apply_patch", "patch", "bash", ...ALSO.map((pair) => pair.split(":")[0]),
+])
 const READS = new Set(["read"])
 
 interface Settings {
@@ -90,6 +94,8 @@ async function post(report: Report, waitS: number, timeout: number): Promise<Ans
   const query = new URLSearchParams({ wait_s: String(waitS) })
   if (MODE) query.set("mode", MODE)
   if (HOLD) query.set("hold", HOLD)
+  if (PROMPTS) query.set("prompts", PROMPTS)
+  for (const pair of ALSO) query.append("also", pair)
   const signal = AbortSignal.timeout(timeout)
   let failure: unknown
   for (const server of servers) {
