@@ -568,18 +568,30 @@ func TestSubagentBehindAWaiter(t *testing.T) {
 	})
 }
 
-// The ids of tickets are known to their process only: after a restart an agent in line takes a new place.
+// Places in line outlive a restart of the server: the door finds the tickets again, and follows them.
 func TestRestartInLine(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.query = "?wait_s=0"
-		ann, ben := r.coder(annID), r.coder(benID)
+		ann, ben, cat := r.coder(annID), r.coder(benID), r.coder("3333-cccccccc")
 		ann.edit("a")
+		ben.prompt("Split the login page")
+		for range 2 { // the first place is over at the end of the turn
+			ben.denied("a", "You are 1st in line")
+			ben.stop("")
+		}
 		ben.denied("a", "You are 1st in line")
+		cat.denied("a", "You are 2nd in line")
 		r.close()
 		r.open()
-		ben.denied("a", "in line")
+		ben.denied("a", "You are 1st in line")
+		cat.denied("a", "You are 2nd in line")
 		ann.stop("")
-		pass(10 * time.Second) // the offer to the place from before lapses
+		pass(30 * time.Second)
+		want(r.T, ben.prompt("go on"), "It is your turn for a")
 		ben.edit("a")
+		cat.denied("a", "held by claude-code/bbbbbbbb")
+		ben.stop("")
+		pass(30 * time.Second)
+		cat.edit("a")
 	})
 }

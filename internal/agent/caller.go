@@ -125,6 +125,9 @@ func (c *Caller) open(ctx context.Context) (session api.SessionID, opened bool, 
 			}
 		}
 		opened = true
+		if answer.Header.Get("Idempotency-Replayed") != "" {
+			c.takeUp(ctx, &view.Session)
+		}
 		c.mu.Lock()
 		c.session = view.Session.ID
 		c.mu.Unlock()

@@ -33,10 +33,12 @@ type Reply struct {
 // is followed for the same flow gets that ticket. id is the Idempotency-Key; "" means none.
 func (c *Caller) Acquire(ctx context.Context, r api.AcquireRequest, id string) (*Reply, error) {
 	r.Agent, r.Wait = c.id.Agent, nil
-	if r.OnConflict == "wait" || r.OnConflict == "preempt" {
+	waits := r.OnConflict == "wait" || r.OnConflict == "preempt"
+	if waits {
 		r.Wait = new(api.Milliseconds)
-	}
-	if r.Wait != nil {
+		if _, err := c.Session(ctx); err != nil { // with it the tickets from before are known
+			return refusedOr(nil, err)
+		}
 		if ticket := c.hub.ticketOf(c, r); ticket != "" {
 			if reply, err := c.Wait(ctx, r.Flow, ticket, 0); err != nil || reply.Refused == nil {
 				return reply, err
@@ -52,7 +54,14 @@ func (c *Caller) Acquire(ctx context.Context, r api.AcquireRequest, id string) (
 		if r.Session = session; session != "" {
 			r.Agent = "" // a session has its own
 		}
-		reply, err := replyOf(c.Do(ctx, api.Request{Method: http.MethodPost, Path: "/v1/leases", Body: r, ID: id}))
+		now := r
+		if waits && session != "" {
+			now.OnConflict, now.Wait = "skip", nil
+		}
+		reply, err := replyOf(c.Do(ctx, api.Request{Method: http.MethodPost, Path: "/v1/leases", Body: now, ID: id}))
+		if err == nil && reply.Skipped != nil && waits {
+			reply, _, err = c.enqueue(ctx, canonical(r))
+		}
 		if err != nil {
 			return nil, err
 		}
