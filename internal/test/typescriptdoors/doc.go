@@ -1,5 +1,5 @@
 // Package typescriptdoors tries the package of the client for TypeScript where its users have it: with the AI SDK and
-// LangGraph.js, whose models are fake, on Deno and Bun, and under the checks of publint and attw.
+// LangGraph.js with fake models, on Deno and Bun, and under the checks of publint and attw.
 //
 //	testdata/package-lock.json   the packages of npm with their hashes
 //	testdata/scenes.ts           the scenes that each framework plays

@@ -175,13 +175,13 @@ func (f *serverFile) changed() bool { return f != nil && f.old != f.new }
 // diff is the change as a person reads it, without credentials.
 func (f *serverFile) diff() string {
 	before, after := home.ParseHook(f.old), home.ParseHook(f.new)
-	same := before.Credential == after.Credential
+	same := subtle.ConstantTimeCompare([]byte(before.Credential), []byte(after.Credential)) == 1
 	for _, c := range []*string{&before.Credential, &after.Credential} {
 		if *c != "" {
 			*c = "(not shown)"
 		}
 	}
-	if !same && before.Credential == after.Credential {
+	if !same && before.Credential != "" && after.Credential != "" {
 		after.Credential = "(another one, not shown)"
 	}
 	shownFile := settings.File{Path: shown(f.path), New: []byte(after.Text())}
