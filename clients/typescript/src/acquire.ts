@@ -188,11 +188,10 @@ export class Line {
     let answer: Answer<Waited>;
     try {
       answer = await this.undoable<Answer<Waited>>(
-        (retryForMs) =>
+        (sending) =>
           this.transport.send(operation, parameters as RequestParameters<typeof operation>, {
-            signal: this.keeper.closed,
+            ...sending,
             idempotencyKey,
-            retryForMs,
           }),
         async (a) => {
           kept = await this.#undo(a, late, session);
@@ -212,18 +211,18 @@ export class Line {
    * to be undone.
    */
   async undoable<T>(
-    send: (retryForMs?: number) => Promise<T>,
+    send: (sending: Sending) => Promise<T>,
     undo: (answer: T) => Promise<unknown>,
     signal: Signal | undefined,
   ): Promise<T> {
-    const asking = send();
+    const asking = send({ signal: this.keeper.closed });
     try {
       return await orAborted(asking, signal);
     } catch (error) {
       if (signal?.aborted && error === signal.reason) {
-        await this.#shielded(asking.catch(() => send(Infinity)).then(undo));
+        await this.#shielded(asking.catch(() => send(this.#insisting)).then(undo));
       } else if (error instanceof OutcomeUnknown) {
-        void this.#background(send(Infinity).then(undo));
+        void this.#background(send(this.#insisting).then(undo));
       }
       throw error;
     }
@@ -300,9 +299,8 @@ export class Line {
     return undefined;
   }
 
-  /** A cleanup goes on until a server has answered, or the client is closed, which ends all. */
   get #insisting(): Sending {
-    return { signal: this.keeper.closed, retryForMs: Infinity };
+    return this.keeper.insisting;
   }
 
   #background<T>(work: Promise<T>): Promise<T | undefined> {

@@ -88,10 +88,8 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
     const idempotencyKey = crypto.randomUUID();
     try {
       const { data } = await client.line.undoable(
-        (retryForMs) => {
-          const sending = { signal: client.keeper.closed, idempotencyKey, waitMs: sliceMs, retryForMs };
-          return client.transport.send("claimEffect", { body }, sending);
-        },
+        (sending) =>
+          client.transport.send("claimEffect", { body }, { ...sending, idempotencyKey, waitMs: sliceMs }),
         async ({ data: { effect, outcome } }) => {
           if (outcome !== "claimed" || effect.id === undefined) return;
           const reason = "its caller left before it was started";

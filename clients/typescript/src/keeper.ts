@@ -10,7 +10,7 @@ import {
 } from "./errors.js";
 import { attentiveMs, type Servers } from "./servers.js";
 import { Stop, orAborted, unref, type Signal } from "./stop.js";
-import type { Transport } from "./transport.js";
+import type { Sending, Transport } from "./transport.js";
 import type { Advice, Heartbeat, Lease, SessionID, Yield } from "./types.js";
 
 /** The session of a client: what its heartbeats renew. */
@@ -47,10 +47,10 @@ export class Grant {
   }
 
   /** Takes over the server's view of the lease, in answer to a request that was sent at sentAt. */
-  update(info: Lease, sentAt: number): void {
+  update(info: Lease, sentAt: number, renewed = true): void {
     this.info = info;
     this.yield = info.yield ?? this.yield;
-    this.confirmedAt = Math.max(this.confirmedAt, sentAt);
+    if (renewed) this.confirmedAt = Math.max(this.confirmedAt, sentAt);
     this.capAt = info.max_hold_in_ms === undefined ? Infinity : sentAt + info.max_hold_in_ms;
   }
 
@@ -118,6 +118,11 @@ export class Keeper {
   /** Ends when the client is closed. */
   get closed(): Signal {
     return this.#closing;
+  }
+
+  /** How a cleanup is sent: until a server has answered, or the client is closed, which ends all. */
+  get insisting(): Sending {
+    return { signal: this.#closing, retryForMs: Infinity, background: true };
   }
 
   /** The shortest ttl that is kept alive, for the share of an attempt. */
@@ -214,7 +219,7 @@ export class Keeper {
     const woke = clock.slept > this.#slept; // the wall clock may only have been set: the server knows
     this.#slept = clock.slept;
     if (woke) {
-      void this.#beat();
+      void this.#beat(true);
     } else if (!this.#checking) {
       this.#drop(now);
       if (now >= this.#nextBeat) void this.#beat();
@@ -232,17 +237,14 @@ export class Keeper {
       g.lose(expired(g, now));
       const path = { id: g.info.id };
       // The server may still count it as held. If it does not answer, the ttl frees the key.
-      this.config.transport
-        .send("releaseLease", { path }, { signal: this.#closing, retryForMs: Infinity })
-        .catch(() => {});
+      this.config.transport.send("releaseLease", { path }, this.insisting).catch(() => {});
     }
   }
 
   /** Sends a heartbeat, or joins the one that is on its way. */
-  #beat(): Promise<void> {
+  #beat(afterSleep = false): Promise<void> {
     if (this.#beating || !this.#session) return this.#beating ?? Promise.resolve();
-    const woke = this.config.clock.now() >= Math.min(...[...this.grants.values()].map((g) => g.deadline));
-    this.#checking = woke;
+    this.#checking = afterSleep;
     this.#beating = this.#heartbeat(this.#session).finally(() => {
       this.#beating = undefined;
       this.#checking = false;
@@ -270,7 +272,7 @@ export class Keeper {
       this.#failures = 0;
       this.#nextBeat = Infinity;
       this.#planBeat();
-      this.#report(answer.data);
+      this.#report(answer.data, answer.sentAt);
       if (this.#unsure) {
         this.#unsure = false;
         await this.#verify(session);
@@ -294,7 +296,7 @@ export class Keeper {
     return Math.max(200, this.shortestMs / 4);
   }
 
-  #report(beat: Heartbeat): void {
+  #report(beat: Heartbeat, sentAt: number): void {
     for (const { lease, code, detail, advice } of beat.losses) {
       const g = this.grants.get(lease.id);
       if (!g) continue;
@@ -304,7 +306,7 @@ export class Keeper {
     for (const { lease, advice } of beat.warnings) {
       const g = this.grants.get(lease.id);
       if (!g) continue;
-      g.update(lease, g.confirmedAt);
+      g.update(lease, sentAt);
       g.warning = advice;
       g.listener?.(advice, lease);
     }
@@ -325,7 +327,7 @@ export class Keeper {
     try {
       const sending = { signal: this.#closing, retryForMs: 0 };
       const answer = await this.config.transport.send("getLease", { path: { id: g.info.id } }, sending);
-      g.update(answer.data.lease, g.confirmedAt);
+      g.update(answer.data.lease, answer.sentAt, false);
     } catch (error) {
       if (!(error instanceof InterlockError) || !leaseIsGone(error.code)) throw error;
       g.lose(lossOf(error));

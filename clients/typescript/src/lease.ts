@@ -172,8 +172,11 @@ export class Lease implements AsyncDisposable {
     if (report.note !== undefined) body.note = report.note;
     // It goes on in the background: heartbeats of the session would keep the lease alive otherwise.
     const { closed } = grant.keeper;
-    const sending = { signal: closed, retryForMs: Infinity };
-    const work = this.#client.transport.send("releaseLease", { path: { id: this.id }, body }, sending);
+    const work = this.#client.transport.send(
+      "releaseLease",
+      { path: { id: this.id }, body },
+      grant.keeper.insisting,
+    );
     const { signal: limit, end } = linked([], Math.max(0, grant.deadline - this.#client.clock.now()));
     try {
       await orAborted(work, limit);

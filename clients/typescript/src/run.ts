@@ -30,10 +30,7 @@ export async function startRun(client: Client, options: RunOptions): Promise<Lea
   if (options.maxHoldMs !== undefined) body.max_hold_ms = options.maxHoldMs;
   const idempotencyKey = crypto.randomUUID();
   const { data, sentAt } = await client.line.undoable(
-    (retryForMs) => {
-      const sending = { signal: client.keeper.closed, idempotencyKey, waitMs: wait, retryForMs };
-      return client.transport.send("startRun", { body }, sending);
-    },
+    (sending) => client.transport.send("startRun", { body }, { ...sending, idempotencyKey, waitMs: wait }),
     ({ data }) => client.request("endRun", { path: { id: data.run.id }, body: {} }),
     options.signal,
   );

@@ -77,8 +77,11 @@ export function orAborted<T>(work: Promise<T>, signal?: Signal): Promise<T> {
   });
 }
 
-/** Waits, and rejects with the reason of the signal when that ends first. */
-export function sleep(ms: number, signal?: Signal): Promise<void> {
+/**
+ * Waits, and rejects with the reason of the signal when that ends first. In the background it does not
+ * keep the process alive.
+ */
+export function sleep(ms: number, signal?: Signal, background = false): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason);
@@ -92,6 +95,7 @@ export function sleep(ms: number, signal?: Signal): Promise<void> {
       signal?.removeEventListener("abort", end);
       resolve();
     }, ms);
+    if (background) unref(timer);
     signal?.addEventListener("abort", end, { once: true });
   });
 }

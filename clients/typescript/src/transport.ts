@@ -19,6 +19,8 @@ export interface Sending {
   waitMs?: number | undefined;
   /** How long one attempt may take, besides waitMs. */
   attemptMs?: number | undefined;
+  /** Its caller does not wait for it: the pauses between attempts do not keep the process alive. */
+  background?: boolean | undefined;
   /** How long it is tried again from the first failure on. */
   retryForMs?: number | undefined;
 }
@@ -107,7 +109,7 @@ export class Transport {
         ? 0
         : Math.max(servers.pause(tries + 1, 0), result.retryAfterMs * (0.5 + Math.random() / 2));
       if (clock.now() + pause - first.failedAt >= limit) throw this.#gaveUp(operation, unknown, result.error);
-      await sleep(pause, sending.signal);
+      await sleep(pause, sending.signal, sending.background);
     }
   }
 

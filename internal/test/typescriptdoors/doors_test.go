@@ -35,7 +35,7 @@ type site struct {
 
 func open(t *testing.T) *site {
 	t.Helper()
-	tools.Need(t, "node", tools.TypeScriptCompiler, tools.TypeScriptDoors)
+	tools.Need(t, "node", tools.TypeScriptCompiler, tools.TypeScriptDoors, tools.DoorsNode)
 	server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
 	s := &site{T: t, folder: t.TempDir()}
 	s.env = append(
@@ -97,7 +97,7 @@ func (s *site) install(tarball []byte) {
 // command is a program in the folder of the site; a name with a slash is one of its packages.
 func (s *site) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	s.Helper()
-	if strings.Contains(name, "/") {
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		found, err := filepath.Glob(filepath.Join(s.folder, "node_modules", name))
 		if err != nil || len(found) == 0 {
 			s.Fatalf("there is no %s for this platform: %v", name, err)
@@ -139,14 +139,15 @@ func TestFrameworks(t *testing.T) {
 func TestRuntimes(t *testing.T) {
 	s := open(t)
 	for runtime, command := range map[string][]string{
-		"node": {"node", "smoke.mjs"},
-		"deno": {"@deno/*/deno", "run", "--allow-env", "--allow-net", "smoke.mjs"},
-		"bun":  {"@oven/bun-*/bin/bun", "run", "smoke.mjs"},
+		"node":       {"node", "smoke.mjs"},
+		"newer/node": {filepath.Join(tools.DoorsFolder(), "node"), "smoke.mjs"},
+		"deno":       {"@deno/*/deno", "run", "--allow-env", "--allow-net", "smoke.mjs"},
+		"bun":        {"@oven/bun-*/bin/bun", "run", "smoke.mjs"},
 	} {
 		t.Run(runtime, func(t *testing.T) {
 			one := *s
 			one.T = t
-			if out := one.run(command[0], command[1:]...); out != runtime+": ok\n" {
+			if out := one.run(command[0], command[1:]...); out != filepath.Base(runtime)+": ok\n" {
 				t.Errorf("smoke.mjs prints %q", out)
 			}
 		})

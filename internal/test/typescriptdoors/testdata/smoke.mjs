@@ -5,7 +5,7 @@ const url = globalThis.Deno ? Deno.env.get("INTERLOCK_URL") : process.env.INTERL
 const name = globalThis.Deno ? "deno" : globalThis.Bun ? "bun" : "node";
 const one = new Client({ url, agent: `${name}-1` });
 const two = new Client({ url, agent: `${name}-2` });
-const key = `smoke:${name}`;
+const key = `smoke:${crypto.randomUUID()}`; // another process may still hold one
 const lease = await one.lease(key);
 const refusal = await two.lease(key, { waitMs: 0 }).catch((error) => error);
 if (!(refusal instanceof Held) || refusal.holders[0].agent !== `${name}-1`) throw refusal;
