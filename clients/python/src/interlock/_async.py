@@ -6,7 +6,7 @@ import asyncio
 import functools
 import ssl
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -18,7 +18,7 @@ from ._handle import Handle
 from ._ops import Operations
 from ._sync import EffectClaim, Outcome, caller_of
 from ._tasks import Engine, task_flow
-from ._types import Committed, ReadRequest, Task, WriteRequest
+from ._types import Committed, ReadRequest, Task, WriteRequest, Written
 from ._wire import Steps
 
 P = ParamSpec("P")
@@ -150,6 +150,15 @@ class AsyncClient:
                 await AsyncJob(self, assignment, grant)._handle(handle)
             if once and not taken:
                 return
+
+    def watch(
+        self, key: str | None = None, prefix: str | None = None, values: bool = True, start: str | None = None
+    ) -> AsyncGenerator[Written, None]:
+        """Follows the writes to a key, or below a prefix, from now on or from an index of the journal.
+
+        It goes on after a broken connection, and reports each write once.
+        """
+        return self._engine.follow(self._operations.watch(key, prefix, values, start))
 
     def set_progress(self, text: str) -> None:
         """Sets what the next heartbeat reports of this client to the agents that wait for it."""

@@ -22,6 +22,8 @@ class Connection:
         self.server = server
         self.reader = reader
         self.writer = writer
+        self.chunked = False
+        self.rest = bytearray()  # of an answer that is read line by line
 
     def fresh(self) -> bool:
         """Reports whether it is open, and has nothing that was not asked for."""
@@ -46,6 +48,48 @@ class Connection:
             late.cancel()
             if not usable:
                 self.abort()
+
+    async def open(self, send: Send) -> Reply:
+        """Sends a request whose answer is read line by line. An answer without success is read whole."""
+        late = asyncio.get_running_loop().call_later(send.timeout, self.abort)
+        try:
+            self.writer.write(_head(send))
+            await self.writer.drain()
+            _, status = _status(await self._line())
+            headers = await self._headers()
+            self.chunked = headers.get("transfer-encoding", "").lower() == "chunked"
+            body = b""
+            if status != 200:
+                body = await (
+                    self._chunks() if self.chunked else self.reader.read(int(headers.get("content-length", -1)))
+                )
+            return Reply(status, headers, body)
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+            raise Broken(f"{send.server.url}: {error or type(error).__name__}") from error
+        finally:
+            late.cancel()
+
+    async def line(self, silent: float) -> str:
+        """Returns the next line of an open answer; nothing at its end."""
+        late = asyncio.get_running_loop().call_later(silent, self.abort)
+        try:
+            while b"\n" not in self.rest:
+                if self.chunked:
+                    size = int((await self._line()).split(";")[0], 16)
+                    more = await self.reader.readexactly(size)
+                    await self._line()
+                else:
+                    more = await self.reader.read(LINE)
+                if not more:
+                    return ""
+                self.rest += more
+            line, _, rest = bytes(self.rest).partition(b"\n")
+            self.rest = bytearray(rest)
+            return line.decode() + "\n"
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+            raise Broken(f"the stream broke: {error or type(error).__name__}") from error
+        finally:
+            late.cancel()
 
     async def _answer(self) -> tuple[Reply, bool]:
         while True:
@@ -112,7 +156,7 @@ class Connections:
 
     async def send(self, send: Send) -> Reply:
         """Carries out a request on an idle connection, or on a new one."""
-        conn = self._take(send.server) or await self._connect(send)
+        conn = self._take(send.server) or await self.connect(send)
         reply, usable = await conn.exchange(send)
         if usable and not self.closed and len(self.idle) < IDLE:
             self.idle.append(conn)
@@ -128,7 +172,8 @@ class Connections:
             conn.abort()
         return None
 
-    async def _connect(self, send: Send) -> Connection:
+    async def connect(self, send: Send) -> Connection:
+        """Returns a new connection."""
         server = send.server
         context = (self.context or ssl.create_default_context()) if server.scheme == "https" else None
         opening = asyncio.ensure_future(asyncio.open_connection(server.host, server.port, ssl=context, limit=LINE))

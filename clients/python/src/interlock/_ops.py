@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -29,6 +29,7 @@ from ._types import (
     Why,
     WriteRequest,
 )
+from ._watch import WatchEffect, watch
 from ._wire import Reply, Steps, ms, new_key
 
 _DAY = 86400.0
@@ -249,6 +250,15 @@ class Operations:
             lambda s: self.core.caller.request("commitState", body={**body, "session": s.id}, key=key)
         )
         return cast(Committed, reply.parse())
+
+    def watch(
+        self, key: str | None = None, prefix: str | None = None, values: bool = True, start: str | None = None
+    ) -> Generator[WatchEffect, Any, None]:
+        """Follows the writes to a key, or below a prefix, from now on or from an index of the journal.
+
+        It goes on after a broken connection, and reports each write once.
+        """
+        return watch(self.core.caller, key, prefix, values, start)
 
     # Effects.
 

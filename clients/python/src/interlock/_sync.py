@@ -7,7 +7,7 @@ import os
 import ssl
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -19,7 +19,7 @@ from ._guard import enter, leave
 from ._handle import Handle
 from ._ops import Operations
 from ._threads import CancelToken, Engine, thread_flow
-from ._types import Committed, Effect, ReadRequest, Task, WriteRequest
+from ._types import Committed, Effect, ReadRequest, Task, WriteRequest, Written
 from ._wire import Steps
 
 P = ParamSpec("P")
@@ -181,6 +181,15 @@ class Client:
                 Job(self, assignment, grant)._handle(handle)
             if once and not taken:
                 return
+
+    def watch(
+        self, key: str | None = None, prefix: str | None = None, values: bool = True, start: str | None = None
+    ) -> Generator[Written, None, None]:
+        """Follows the writes to a key, or below a prefix, from now on or from an index of the journal.
+
+        It goes on after a broken connection, and reports each write once.
+        """
+        return self._engine.follow(self._operations.watch(key, prefix, values, start))
 
     def set_progress(self, text: str) -> None:
         """Sets what the next heartbeat reports of this client to the agents that wait for it."""

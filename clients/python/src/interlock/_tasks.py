@@ -6,13 +6,16 @@ import asyncio
 import itertools
 import ssl
 import weakref
+from collections.abc import AsyncGenerator, Generator
 from typing import Any, TypeVar
 
 from . import _life
 from ._call import Caller
 from ._core import Core
 from ._errors import ForkedError
-from ._http1 import Connections
+from ._http1 import Connection, Connections
+from ._types import Written
+from ._watch import SILENT, Emit, Line, Open, WatchEffect
 from ._wire import Effect, Idle, LockSession, Pause, Send, Steps
 
 T = TypeVar("T")
@@ -85,6 +88,36 @@ class Engine:
         finally:
             timer.cancel()
         self.woken.clear()
+
+    async def follow(self, steps: Generator[WatchEffect, object, None]) -> AsyncGenerator[Written, None]:
+        """Carries out the steps of a watch, and yields its writes."""
+        stream: Connection | None = None
+        value: object = None
+        thrown: BaseException | None = None
+        try:
+            while True:
+                effect = steps.send(value) if thrown is None else steps.throw(thrown)
+                value, thrown = None, None
+                if isinstance(effect, Emit):
+                    yield effect.write
+                    continue
+                try:
+                    self.core.usable()
+                    if isinstance(effect, Open):
+                        if stream is not None:
+                            stream.abort()
+                        stream = await self.connections.connect(effect.send)
+                        value = await stream.open(effect.send)
+                    elif isinstance(effect, Line):
+                        value = await stream.line(SILENT) if stream is not None else ""
+                    else:
+                        value = await self._perform(effect)
+                except BaseException as error:
+                    thrown = error
+        finally:
+            if stream is not None:
+                stream.abort()
+            steps.close()
 
     async def aclose(self) -> None:
         """Ends the session, the keeper and the connections."""

@@ -17,6 +17,8 @@ from . import _life
 from ._call import Caller
 from ._core import Core
 from ._errors import Cancelled, ForkedError
+from ._types import Written
+from ._watch import Emit, Line, Open, WatchEffect
 from ._wire import Broken, Effect, Idle, LockSession, NotSent, Pause, Reply, Send, Server, Steps
 
 T = TypeVar("T")
@@ -106,6 +108,10 @@ class Pool:
             if _fresh(found):
                 return found
             found.close()
+        return self.make(server)
+
+    def make(self, server: Server) -> http.client.HTTPConnection:
+        """Returns a connection that is not made yet."""
         if server.scheme == "https":
             context = self.context or ssl.create_default_context()
             return http.client.HTTPSConnection(server.host, server.port, timeout=CONNECT, context=context)
@@ -220,9 +226,7 @@ class Engine:
                 answer = conn.getresponse()
                 body = answer.read()
             except (OSError, http.client.HTTPException) as error:
-                if token is not None and token.cancelled:
-                    raise Cancelled from None
-                raise Broken(f"{send.server.url}: {error or type(error).__name__}") from error
+                raise _broken(send, error) from error
             finally:
                 if token is not None:
                     token._remove(sock)
@@ -234,6 +238,32 @@ class Engine:
                 self.pool.put(send.server, conn)
             else:
                 conn.close()
+
+    def follow(self, steps: Generator[WatchEffect, object, None]) -> Generator[Written, None, None]:
+        """Carries out the steps of a watch, and yields its writes."""
+        stream = _Stream(self.pool)
+        value: object = None
+        thrown: BaseException | None = None
+        try:
+            while True:
+                effect = steps.send(value) if thrown is None else steps.throw(thrown)
+                value, thrown = None, None
+                if isinstance(effect, Emit):
+                    yield effect.write
+                    continue
+                try:
+                    self.core.usable()
+                    if isinstance(effect, Open):
+                        value = stream.open(effect.send)
+                    elif isinstance(effect, Line):
+                        value = stream.line()
+                    else:
+                        value = self._perform(effect)
+                except BaseException as error:
+                    thrown = error
+        finally:
+            stream.close()
+            steps.close()
 
     def close(self) -> None:
         """Ends the session, the keeper and the connections."""
@@ -264,6 +294,61 @@ class Engine:
         self.pool.lock = threading.Lock()
         for _, conn in idle:
             conn.close()
+
+
+class _Stream:
+    """An answer that is read line by line, on a connection of its own."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.conn: http.client.HTTPConnection | None = None
+        self.answer: http.client.HTTPResponse | None = None
+
+    def open(self, send: Send) -> Reply:
+        self.close()
+        self.conn = conn = self.pool.make(send.server)
+        token: CancelToken | None = getattr(_local, "token", None)
+        try:
+            conn.connect()
+        except OSError as error:
+            raise NotSent(f"{send.server.url}: {error}") from error
+        conn.sock.settimeout(send.timeout)
+        if token is not None:
+            token._add(conn.sock)
+        try:
+            conn.request(send.method, send.target, None, dict(send.headers))
+            self.answer = answer = conn.getresponse()
+            body = b"" if answer.status == 200 else answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise _broken(send, error) from error
+        return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+
+    def line(self) -> str:
+        if self.answer is None:
+            return ""
+        try:
+            return self.answer.readline().decode()
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            token: CancelToken | None = getattr(_local, "token", None)
+            if token is not None and token.cancelled:
+                raise Cancelled from None
+            raise Broken(f"the stream broke: {error or type(error).__name__}") from error
+
+    def close(self) -> None:
+        answer, self.answer = self.answer, None
+        conn, self.conn = self.conn, None
+        if answer is not None:
+            answer.close()
+        if conn is not None:
+            conn.close()
+
+
+def _broken(send: Send, error: Exception) -> Exception:
+    """Returns the failure of a request that was sent."""
+    token: CancelToken | None = getattr(_local, "token", None)
+    if token is not None and token.cancelled:
+        return Cancelled()
+    return Broken(f"{send.server.url}: {error or type(error).__name__}")
 
 
 def _next(steps: Generator[Effect, object, T], value: object, thrown: BaseException | None) -> Effect:
