@@ -34,15 +34,23 @@ func command(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// The types of the package, of its tests and of its runners are complete and right.
+// The types of the package, of its tests and of its runners are complete and right, as two checkers see them.
 func TestTypes(t *testing.T) {
-	tools.Need(t, tools.PythonVenv)
-	cmd := command(
-		t, filepath.Join(tools.Root(), tools.PythonVenv), "-m", "mypy", "--strict", "--python-version", "3.10",
-		"--cache-dir", t.TempDir(), "src", "tests",
-	)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("mypy: %v\n%s", err, out)
+	tools.Need(t, tools.PythonVenv, "node")
+	python := filepath.Join(tools.Root(), tools.PythonVenv)
+	for name, args := range map[string][]string{
+		"mypy": {python, "-m", "mypy", "--strict", "--python-version", "3.10", "--cache-dir", t.TempDir()},
+		"pyright": {
+			"node", filepath.Join(tools.Root(), "dist/python/node_modules/pyright/index.js"), "--pythonversion", "3.10",
+			"--pythonpath", python,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := command(t, args[0], append(args[1:], "src", "tests")...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 
@@ -90,7 +98,7 @@ func TestPytest(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("ran on %v", pythons)
+	t.Logf("pytest ran on %v", pythons)
 }
 
 // TestReadme compares the example of the package with the one that docs/python.md runs.

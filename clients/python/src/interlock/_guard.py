@@ -78,7 +78,7 @@ def guarded(
         def lease_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            chosen = client() if callable(client) else client
+            chosen: Any = client() if callable(client) else client
             if chosen is None:
                 chosen = _default(inspect.iscoroutinefunction(function))
             settings = {"purpose": function.__name__, **options}

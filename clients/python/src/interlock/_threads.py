@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Generator
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from . import _life
 from ._call import Caller
@@ -211,13 +211,7 @@ class Engine:
         conn = self.pool.take(send.server)
         usable = False
         try:
-            if conn.sock is None:
-                conn.timeout = min(CONNECT, send.timeout)
-                try:
-                    conn.connect()
-                except OSError as error:
-                    raise NotSent(f"{send.server.url}: {error}") from error
-            sock = conn.sock
+            sock = _connected(conn, send)
             sock.settimeout(send.timeout)
             if token is not None:
                 token._add(sock)
@@ -308,13 +302,10 @@ class _Stream:
         self.close()
         self.conn = conn = self.pool.make(send.server)
         token: CancelToken | None = getattr(_local, "token", None)
-        try:
-            conn.connect()
-        except OSError as error:
-            raise NotSent(f"{send.server.url}: {error}") from error
-        conn.sock.settimeout(send.timeout)
+        sock = _connected(conn, send)
+        sock.settimeout(send.timeout)
         if token is not None:
-            token._add(conn.sock)
+            token._add(sock)
         try:
             conn.request(send.method, send.target, None, dict(send.headers))
             self.answer = answer = conn.getresponse()
@@ -341,6 +332,19 @@ class _Stream:
             answer.close()
         if conn is not None:
             conn.close()
+
+
+def _connected(conn: http.client.HTTPConnection, send: Send) -> socket.socket:
+    """Makes the connection, if there is none, and returns its socket."""
+    if conn.sock is None:
+        conn.timeout = min(CONNECT, send.timeout)
+        try:
+            conn.connect()
+        except OSError as error:
+            raise NotSent(f"{send.server.url}: {error}") from error
+    made: Any = conn.sock
+    sock: socket.socket = made
+    return sock
 
 
 def _broken(send: Send, error: Exception) -> Exception:
