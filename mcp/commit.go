@@ -75,7 +75,13 @@ func commit(v *visit) (*answer, error) {
 	}
 	a := &answer{
 		Outcome: "committed", Version: fmt.Sprint(done.Version),
-		Message: fmt.Sprintf("Written: %d documents now have this version.", len(done.Documents)),
+		Message: "Written.",
+	}
+	switch n := len(done.Documents); {
+	case n == 1:
+		a.Message = "Written: the document now has this version."
+	case n > 1:
+		a.Message = fmt.Sprintf("Written: %d documents now have this version.", n)
 	}
 	if len(in.Writes) == 1 && in.Writes[0].Add != nil && len(done.Documents) == 1 {
 		a.Result = cutJSON(done.Documents[0].Value, resultShare)

@@ -123,6 +123,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !ok {
 			return
 		}
+		if !json.Valid(body) {
+			refuseAs(w, http.StatusBadRequest, parseError, "the body is not JSON: send one message of JSON-RPC 2.0")
+			return
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		defer h.peek(w, from, body, cancel)()
 	}
@@ -196,10 +200,20 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 
 // refuse answers a request that the protocol does not get to see with an error of JSON-RPC.
 func refuse(w http.ResponseWriter, status int, message string) {
+	refuseAs(w, status, invalidRequest, message)
+}
+
+// The codes of JSON-RPC.
+const (
+	parseError     = -32700
+	invalidRequest = -32600
+)
+
+func refuseAs(w http.ResponseWriter, status, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": message},
+		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message},
 	})
 }
 
