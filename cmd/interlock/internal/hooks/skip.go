@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/home"
 	"github.com/interlockdev/interlock/internal/hookclient"
 )
 
@@ -36,6 +38,9 @@ it; a restart of the server forgets a skip that no edit has used.`,
 			}
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
 				return cli.Usagef("%s is a folder: a skip is for one file", cli.Clean(args[0]))
+			}
+			if err := asHooks(a, cmd); err != nil {
+				return err
 			}
 			in := hookclient.Skip{Path: path, Dir: filepath.Dir(path), Reason: reason}
 			if in.Reason == "" {
@@ -66,4 +71,20 @@ it; a restart of the server forgets a skip that no edit has used.`,
 	cmd.Flags().BoolVar(&once, "once", false, "one edit (there is no other skip)")
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the agents and for the log (default: your name)")
 	return cmd
+}
+
+// asHooks returns an error if the hooks of this machine ask another server than the command, which
+// no flag has named.
+func asHooks(a *cli.App, cmd *cobra.Command) error {
+	if url := cmd.Flag("url"); url.Changed && !cli.Given(url) {
+		return nil
+	}
+	h, err := home.LoadHook()
+	if err != nil {
+		return err
+	}
+	if asked := strings.Join(a.Server.URLs(), ","); h.URL != "" && h.URL != asked {
+		return cli.Usagef("the hooks ask %s, and this command %s: add --url %s", cli.Clean(h.URL), asked, cli.Clean(h.URL))
+	}
+	return nil
 }
