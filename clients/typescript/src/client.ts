@@ -28,7 +28,7 @@ export interface ClientOptions {
   credential?: string;
   /** The tenant; the credential's if left out. */
   namespace?: string;
-  /** The name that other agents and people see: INTERLOCK_AGENT if left out. */
+  /** The name that other agents and people see: INTERLOCK_AGENT if left out, else typescript and a number. */
   agent?: string;
   /** How long the session, with its leases, outlives its last heartbeat. */
   sessionTTLMs?: number;
@@ -42,6 +42,12 @@ export interface ClientOptions {
 
 /** The settings of a request. */
 export interface RequestOptions extends Sending {}
+
+/** The id of the process, or where there is none a random number. */
+function processID(): number {
+  const { process } = globalThis as { process?: { pid?: number } };
+  return process?.pid ?? Math.floor(Math.random() * 1e6);
+}
 
 function environment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
@@ -71,7 +77,7 @@ export class Client implements AsyncDisposable {
 
   constructor(options: ClientOptions = {}) {
     const servers = new Servers(options.url ?? environment("INTERLOCK_URL") ?? "http://127.0.0.1:7420");
-    this.agent = options.agent ?? environment("INTERLOCK_AGENT") ?? "";
+    this.agent = options.agent ?? environment("INTERLOCK_AGENT") ?? `typescript-${processID()}`;
     this.clock = options.clock ?? new Clock();
     this.transport = new Transport({
       servers,

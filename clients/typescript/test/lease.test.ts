@@ -210,3 +210,35 @@ test("a client that is closed frees what it holds", async () => {
   await (await b.lease("account:9", { waitMs: 0 })).release();
   assert.ok((await failure(client.lease("account:9"))) instanceof Error);
 });
+
+test("a crowd at one key is served in order, without a poll too many", async () => {
+  const sent = new Map<string, number>();
+  const counting: typeof fetch = (input, init) => {
+    const kind = String(input).includes("/v1/tickets/")
+      ? "ticket"
+      : (new URL(String(input)).pathname.split("/").pop() ?? "");
+    sent.set(kind, (sent.get(kind) ?? 0) + 1);
+    return fetch(input, init);
+  };
+  const crowd = server.client("crowd", { fetch: counting });
+  const first = await crowd.lease("crowd:1");
+  const places = new Map<string, number>();
+  const served: number[] = [];
+  const callers = Array.from({ length: 50 }, async (_, n) => {
+    const onQueued = (ticket: { id: string; position: number }) => {
+      if (!places.has(String(n))) places.set(String(n), ticket.position);
+    };
+    const lease = await crowd.lease("crowd:1", { onQueued });
+    served.push(places.get(String(n)) ?? 0);
+    await lease.release();
+  });
+  await until(a, "crowd:1", 1, 50);
+  await first.release();
+  await Promise.all(callers);
+  assert.deepEqual(
+    served,
+    [...served].sort((x, y) => x - y),
+  );
+  assert.equal(sent.get("leases"), 51);
+  assert.equal(sent.get("ticket"), 50);
+});

@@ -146,7 +146,7 @@ test("keys are encoded in the path, and parameters may be repeated", async () =>
 test("an address that is no address is refused at once", () => {
   assert.throws(() => new Client({ url: "ftp://a" }), /is no address of HTTP/);
   assert.throws(() => new Client({ url: [] }), /no URL of a server/);
-  new Client({ url: "127.0.0.1:7420" });
+  assert.equal(new Client({ url: "127.0.0.1:7420" }).agent, `typescript-${process.pid}`);
 });
 
 test("integers beyond 2^53 are strings, and a bigint is sent in full", () => {
