@@ -32,7 +32,9 @@ type client struct {
 	shown                         string         // the name that others see; "" until it is needed
 	caller                        *server.Caller // nil until a command needs one
 	admitted                      bool
-	over                          bool // after this answer
+	over                          bool      // after this answer
+	hurries                       bool      // a deadline is set for the command
+	patient                       time.Time // the deadline for sending answers
 }
 
 const (
@@ -64,7 +66,7 @@ func (c *client) serve() {
 			c.protocolError(err)
 			return
 		case n == 0:
-			if !c.flush() || c.door.isDraining() || !c.read(want) {
+			if !c.flush() || c.door.draining.Load() || !c.read(want) {
 				return
 			}
 		default:
@@ -115,13 +117,15 @@ func (c *client) read(want int) bool {
 			c.room = make([]byte, idleBytes)
 		}
 		c.in = c.room[:0]
-		if !c.deadline(time.Time{}) {
+		if c.hurries && !c.deadline(time.Time{}) {
 			return false
 		}
+		c.hurries = false
 	} else {
 		if !c.deadline(time.Now().Add(c.door.cfg.Greeting)) {
 			return false
 		}
+		c.hurries = true
 		if want = max(want, len(c.in)+1); want > cap(c.in) {
 			// Room for the bytes that have come and as many again, not for those announced.
 			size := min(max(want, 2*idleBytes), 4*max(len(c.in), idleBytes))
@@ -152,7 +156,7 @@ func (c *client) deadline(t time.Time) bool {
 	if c.raw.SetReadDeadline(t) != nil {
 		return false
 	}
-	if c.door.isDraining() {
+	if c.door.draining.Load() {
 		_ = c.raw.SetReadDeadline(time.Unix(1, 0))
 	}
 	return true
@@ -175,7 +179,10 @@ func (c *client) flush() bool {
 	if len(c.w.b) == 0 {
 		return true
 	}
-	_ = c.raw.SetWriteDeadline(time.Now().Add(c.door.cfg.Patience))
+	if now := time.Now(); c.patient.Sub(now) < c.door.cfg.Patience/2 { // a deadline costs more than a look at the clock
+		c.patient = now.Add(c.door.cfg.Patience)
+		_ = c.raw.SetWriteDeadline(c.patient)
+	}
 	_, err := c.conn.Write(c.w.b)
 	if c.w.b = c.w.b[:0]; cap(c.w.b) > 4*idleBytes {
 		c.w.b = nil

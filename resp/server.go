@@ -45,8 +45,9 @@ type Server struct {
 	ctx     context.Context // ends when connections are cut
 	cancel  context.CancelFunc
 
+	draining atomic.Bool // is set under mu
+
 	mu        sync.Mutex
-	draining  bool
 	listeners map[net.Listener]struct{}
 	conns     map[*client]struct{}
 	noLocks   map[string]bool // with Config.Test
@@ -70,7 +71,7 @@ func NewServer(cfg Config) *Server {
 // Serve accepts connections until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
-	if s.draining {
+	if s.draining.Load() {
 		s.mu.Unlock()
 		return l.Close()
 	}
@@ -85,10 +86,7 @@ func (s *Server) Serve(l net.Listener) error {
 			}
 			continue
 		}
-		s.mu.Lock()
-		draining := s.draining
-		s.mu.Unlock()
-		if draining {
+		if s.draining.Load() {
 			return nil
 		}
 		if temporary, ok := errors.AsType[interface {
@@ -110,7 +108,7 @@ func (s *Server) enter(conn net.Conn) *client {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.draining {
+	if s.draining.Load() {
 		_ = conn.Close()
 		return nil
 	}
@@ -127,17 +125,11 @@ func (s *Server) leave(c *client) {
 	s.serving.Done()
 }
 
-func (s *Server) isDraining() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draining
-}
-
 // Shutdown closes the listeners and the idle connections, waits for the commands that are carried out,
 // and cuts them off when ctx ends.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.mu.Lock()
-	s.draining = true
+	s.draining.Store(true)
 	for l := range s.listeners {
 		_ = l.Close()
 	}

@@ -132,7 +132,7 @@ func measure(ctx context.Context, o options, args []string, errs io.Writer) (*re
 		return nil, fmt.Errorf("%w: make build makes it", err)
 	}
 	r := newReport(args)
-	present := r.choose(o.only)
+	present := r.choose(o.only, o.binary)
 	if len(present) == 0 {
 		return nil, fmt.Errorf("there is no peer to compare with; missing: %s", strings.Join(r.Missing, " "))
 	}

@@ -12,8 +12,8 @@ import (
 // fixedPause is how long an agent that polls waits before it tries again.
 const fixedPause = 10 * time.Millisecond
 
-// peers are all of them, in the order of the tables.
-func peers() (list []*peer) {
+// peers are all of them, in the order of the tables. binary is the interlock program.
+func peers(binary string) (list []*peer) {
 	const (
 		anyone  = "none: who tries first after a release has it"
 		arrival = "in the order of arrival"
@@ -65,8 +65,16 @@ func peers() (list []*peer) {
 		synced  = "yes: synced by its one member before the answer"
 		session = "as long as its session, which its client renews"
 	)
+	const durable = "yes: synced before the answer"
 	return append(
 		list,
+		&peer{
+			promise{"interlock resp SET NX 10 ms", durable, anyone, caller},
+			short,
+			0,
+			respDoor{binary},
+			setNXCrew(func() time.Duration { return fixedPause }),
+		},
 		&peer{
 			promise{"etcd", synced, arrival, session},
 			[]string{"cycle", "handoff", "keepalive", "memory"},

@@ -44,8 +44,8 @@ func readReport(file string) (*report, error) {
 }
 
 // choose notes what the peers that take part promise, and what is missing for others.
-func (r *report) choose(only string) (present []*peer) {
-	for _, p := range peers() {
+func (r *report) choose(only, binary string) (present []*peer) {
+	for _, p := range peers(binary) {
 		if !slices.ContainsFunc(
 			strings.Split(only, ","), func(part string) bool { return strings.Contains(p.Peer, strings.TrimSpace(part)) },
 		) {
