@@ -170,6 +170,8 @@ func (c *client) client(args [][]byte) error {
 		return nil
 	case (word == "NO-EVICT" || word == "NO-TOUCH") && len(args) == 2:
 		return c.ok()
+	case word == "TRACKING" && len(args) == 3 && strings.EqualFold(string(args[2]), "OPTIN"):
+		return c.ok() // nothing is tracked before CLIENT CACHING, which is refused
 	case word == "TRACKING" || word == "CACHING":
 		return &usageError{
 			"interlock sends no invalidations: a client that waits for a key uses POST /v1/leases with wait_ms",

@@ -146,7 +146,7 @@ func (c *client) callOne(form script.Form, key, value string, argv [][]byte) (er
 		case state == free && form == script.Unset:
 			return c.ok()
 		case !done && form == script.Unset:
-			c.w.fail("ERROR")
+			c.w.fail("ERR ERROR")
 		default:
 			c.w.yes(done)
 		}
@@ -185,7 +185,7 @@ func (c *client) tellHolder(form script.Form, key, value string) error {
 	case same:
 		c.w.int(h.leftIn(time.Second))
 	default:
-		c.w.fail("ERROR")
+		c.w.fail("ERR ERROR")
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *client) touchOrSet(form script.Form, key, value string, ttl time.Durati
 	case done:
 		return c.ok()
 	default:
-		c.w.fail("ERROR")
+		c.w.fail("ERR ERROR")
 	}
 	return nil
 }

