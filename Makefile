@@ -24,7 +24,7 @@ SHORT      ?= -short
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/test/crashtest
-RACE  := ./guard/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/...
+RACE  := ./guard/... ./resp/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/...
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
 
@@ -36,7 +36,7 @@ TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/test/crashtest$$|/internal/test/doorstest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
+APART := /internal/test/crashtest$$|/internal/test/doorstest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -126,10 +126,11 @@ etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, 
 	@scripts/etcd.sh $(FAILOVERS) | bin/suite -o dist/suites/etcd.json etcd
 
 .PHONY: doors
-doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode; and our client in frameworks, Deno and Bun.
+doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis; and our client in frameworks, Deno and Bun.
 	@scripts/door-tools.sh
+	@scripts/redis-tools.sh
 	@scripts/typescript-tools.sh doors
-	@go test -json -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/typescriptdoors | bin/suite -o dist/suites/doors.json doors
+	@go test -json -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/redistest ./internal/test/typescriptdoors | bin/suite -o dist/suites/doors.json doors
 
 # What is built for Windows, where no journal directory can be owned.
 PORTABLE := . ./client ./cmd/interlock/... ./cmd/interlock-hook ./guard/... ./journal/... ./proto ./server ./shard ./writer/...

@@ -11,7 +11,7 @@ folder=dist/redis
 want=$(cat $locks/requirements.txt $locks/suites.txt $locks/package-lock.json | sha256sum | cut -d' ' -f1)
 if [ "$(cat $folder/installed 2>/dev/null)" = "$want" ]; then exit 0; fi
 if [ "${1-}" = -n ]; then
-    echo "missing: the packages of $locks/requirements.txt, suites.txt and package-lock.json, to be installed into $folder"
+    echo "missing: the packages of requirements.txt, suites.txt and package-lock.json in $locks, for $folder"
     exit 0
 fi
 echo "installing the packages of $locks/requirements.txt, suites.txt and package-lock.json into $folder"

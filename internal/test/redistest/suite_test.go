@@ -22,13 +22,20 @@ import (
 // limit bounds a suite; it is generous, because test machines are slow.
 const limit = 3 * time.Minute
 
-// suitesExpect the default address of Redis.
+// redisAddress is the default address of Redis, which some suites expect.
 const redisAddress = "127.0.0.1:6379"
 
 // door starts a server that answers at an address, for tests.
 func door(t *testing.T, address string) *launch.Server {
 	t.Helper()
 	return launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--resp", address, "--resp-test"}})
+}
+
+// snippetDoor starts a server as users do, and returns where it answers.
+func snippetDoor(t *testing.T) string {
+	t.Helper()
+	args := []string{"--resp", "127.0.0.1:0", "--resp-strip", "lock:"}
+	return launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: args}).RESP
 }
 
 // suite is a program that prints a line for each of its tests.
@@ -54,6 +61,7 @@ func (s *suite) run(t *testing.T, program string, args ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, append(os.Environ(), s.env...), time.Second
+	cmd.Env = append(cmd.Env, "PYTHONDONTWRITEBYTECODE=1")
 	// Servers that the suite has started and left behind end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -1,0 +1,29 @@
+package redistest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestSnippets: the code that articles about locks for agents print does what it promises, and the one that
+// deletes a constant value no longer deletes the next holder's lock.
+func TestSnippets(t *testing.T) {
+	program := python(t)
+	for file, want := range map[string]string{
+		"constant_value.py": "held None 0 True\n" +
+			"refused Entity 7 is currently locked by another Agent. Aborting run.\nfree 0\nthe next holder's LOCKED 1\n",
+		"compare_value.py": "True False\n0 1\nTrue 1\n",
+	} {
+		t.Run(file, func(t *testing.T) {
+			server := snippetDoor(t)
+			cmd := exec.CommandContext(t.Context(), program, filepath.Join("testdata", file))
+			cmd.Env = append(os.Environ(), "REDIS_URL=redis://"+server+"/0")
+			out, err := cmd.CombinedOutput()
+			if err != nil || string(out) != want {
+				t.Errorf("%v\n%s\nwant\n%s", err, out, want)
+			}
+		})
+	}
+}
