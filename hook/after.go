@@ -141,9 +141,17 @@ func (v *visit) release(ctx context.Context, name string, held agent.Held) error
 	r := api.ReleaseRequest{Outcome: untouched}
 	v.with(name, func(f *flow) {
 		delete(f.seen, held.Lease)
-		if len(f.edited) > 0 {
+		var names []string
+		f.edited = slices.DeleteFunc(f.edited, func(file File) bool {
+			under := slices.ContainsFunc(held.Keys, func(key string) bool { return overlaps(key, []File{file}) })
+			if under {
+				names = append(names, file.Name)
+			}
+			return under
+		})
+		if len(names) > 0 {
 			r.Outcome = edited
-			r.Note = "edited " + strings.Join(f.edited, ", ")
+			r.Note = "edited " + strings.Join(names[max(0, len(names)-maxEdited):], ", ")
 			if f.message != "" {
 				r.Note += ": " + f.message
 			}

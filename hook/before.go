@@ -202,7 +202,7 @@ func (v *visit) changeOf(f *flow, g *api.Granted, file File, came bool) (c *chan
 func (v *visit) purposeNow() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	text := v.purpose
+	text := v.purposeOf(v.flowName())
 	if v.ev.Flow != mainFlow && v.ev.Type != "" {
 		text = strings.TrimSuffix(firstLine(v.ev.Type)+": "+text, ": ")
 	}

@@ -48,9 +48,11 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 		return Verdict{}, err
 	}
 	if ev.Kind == Prompt && !o.noPrompts {
-		v.mu.Lock()
-		v.purpose = ev.Prompt
-		v.mu.Unlock()
+		v.with(v.flowName(), func(f *flow) {
+			if f.purpose = ev.Prompt; ev.Flow == mainFlow {
+				v.purpose = ev.Prompt
+			}
+		})
 	}
 	switch ev.Kind {
 	case SessionEnd:

@@ -245,6 +245,49 @@ func TestDeadlock(t *testing.T) {
 	})
 }
 
+// The note of a lease has what was edited under it, and nothing of the other leases of the turn.
+func TestNoteOfALease(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		ann, ben := r.coder(annID), r.coder(benID)
+		ann.tool("PostToolUse", "Read", "", map[string]any{"file_path": "b"})
+		pass(time.Second)
+		ben.edit("b")
+		ben.stop("")
+		ann.edit("a")
+		ann.denied("b", "b changed since you read it")
+		ben.tool("PostToolUse", "Read", "", map[string]any{"file_path": "a"})
+		ben.denied("a", "held by claude-code/aaaaaaaa")
+		ben.denied("b", "held by claude-code/aaaaaaaa")
+		ann.stop("Done.")
+		pass(time.Second)
+		tell := ben.prompt("go on")
+		want(r.T, tell, `It changed meanwhile (claude-code/aaaaaaaa, 1 s ago: "edited a: Done.")`)
+		if strings.Count(tell, "It changed meanwhile") != 1 {
+			r.Errorf("a file that was not edited has a change: %q", tell)
+		}
+	})
+}
+
+// A sub-agent of OpenCode has a prompt of its own, which is not that of the main agent.
+func TestPurposeOfSubAgent(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		send := func(event, session, file, prompt string) string {
+			_, answer := r.post("opencode", `{"event":"`+event+`","sessionID":"`+session+`","rootID":"main-11111111",`+
+				`"directory":"/w/web","tool":"edit","args":{"filePath":"`+file+`"},"prompt":"`+prompt+`"}`)
+			return answer
+		}
+		send("chat.message", "main-11111111", "", "Split the page")
+		send("chat.message", "child-2222", "", "Write the tests")
+		send("tool.execute.before", "child-2222", "b", "")
+		send("tool.execute.before", "main-11111111", "a", "")
+		ben := r.coder(benID)
+		ben.denied("a", `"Split the page"`)
+		ben.denied("b", `"Write the tests"`)
+	})
+}
+
 // TestTurnWithoutNews has the edit as the first event after the turn has come.
 func TestTurnWithoutNews(t *testing.T) {
 	inBubble(t, func(r *rig) {

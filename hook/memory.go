@@ -63,11 +63,13 @@ type flow struct {
 	// refused has when others began to hold files that it was refused and is not known to have seen. What it knows of
 	// them is older.
 	refused map[interlock.Key]time.Time
-	// edited are the names of files that it has written or was about to, the last ones last; sure after the first that
-	// the harness has reported as written.
-	edited  []string
+	// edited are the files of its leases that it has written or was about to, the last ones last; sure after the first
+	// that the harness has reported as written.
+	edited  []File
 	sure    bool
 	message string
+	// purpose is the first line of the prompt of a sub-agent that has a conversation of its own.
+	purpose string
 	// steps counts its events that are no questions for a tool, and questions at its turn.
 	steps int
 	// waits are the files of its tickets, told the tickets with a turn that it knows of.
@@ -143,13 +145,22 @@ func (c *conversation) flow(name string) *flow {
 	if f == nil {
 		forgetOldest(c.flows, maxFlows, func(f *flow) time.Time { return f.used })
 		f = &flow{
-			knows: map[interlock.Key]time.Time{}, refused: map[interlock.Key]time.Time{}, waits: map[api.TicketID][]File{}, told: map[api.TicketID]bool{},
+			knows: map[interlock.Key]time.Time{}, refused: map[interlock.Key]time.Time{},
+			waits: map[api.TicketID][]File{}, told: map[api.TicketID]bool{},
 			seen: map[api.LeaseID]bool{},
 		}
 		c.flows[name] = f
 	}
 	f.used = time.Now()
 	return f
+}
+
+// purposeOf returns the purpose of an agent: its own, else that of the session. c.mu is held.
+func (c *conversation) purposeOf(name string) string {
+	if f := c.flows[name]; f != nil && f.purpose != "" {
+		return f.purpose
+	}
+	return c.purpose
 }
 
 // with calls do with an agent's memory.
@@ -185,15 +196,15 @@ func (f *flow) refuse(files []File, holders []api.Holder, at time.Time) {
 func (f *flow) edit(files []File) {
 	for _, file := range files {
 		f.unedit([]File{file})
-		f.edited = append(f.edited, file.Name)
+		f.edited = append(f.edited, file)
 	}
-	f.edited = f.edited[max(0, len(f.edited)-maxEdited):]
+	f.edited = f.edited[max(0, len(f.edited)-maxKnown):]
 }
 
 // unedit takes back that files were about to be written.
 func (f *flow) unedit(files []File) {
-	f.edited = slices.DeleteFunc(f.edited, func(name string) bool {
-		return slices.ContainsFunc(files, func(file File) bool { return file.Name == name })
+	f.edited = slices.DeleteFunc(f.edited, func(one File) bool {
+		return slices.ContainsFunc(files, func(file File) bool { return file.Key == one.Key })
 	})
 }
 
@@ -215,7 +226,7 @@ func (m *memory) unwrote(c *conversation, flow string, files []File) {
 func (m *memory) wrote(c *conversation, agent, flow string, files []File) {
 	w := write{by: c, agent: agent, flow: flow, at: time.Now()}
 	c.mu.Lock()
-	w.purpose = c.purpose
+	w.purpose = c.purposeOf(flow)
 	c.mu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
