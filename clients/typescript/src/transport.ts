@@ -125,7 +125,16 @@ export class Transport {
         cause,
       });
     }
-    return new Unreachable({ code: "unreachable", message: `no server answered at ${url}: ${words}`, cause });
+    return new Unreachable({
+      code: "unreachable",
+      message: `no server answered at ${url}: ${words}`,
+      advice: {
+        action: "retry",
+        retry_after_ms: 2000,
+        message: "try again a little later, and check that a server runs at that address",
+      },
+      cause,
+    });
   }
 
   /** Sends the request once. It throws what decides: a refusal, or the reason of the caller's signal. */

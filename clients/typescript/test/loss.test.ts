@@ -124,6 +124,7 @@ test("without a server a request is unreachable, and says at which address", asy
   const error = await failure(client.lease("account:1"));
   assert.ok(error instanceof Unreachable);
   assert.ok(error.message.includes(other.url) && error.message.includes("ECONNREFUSED"), error.message);
+  assert.match(String(error), /Next step: try again a little later, and check that a server runs/);
   await other[Symbol.asyncDispose]();
 });
 
