@@ -69,9 +69,8 @@ func TestClient(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	reporter := filepath.Join(folder, "build/test/reporter.js")
-	cmd := exec.CommandContext(
-		ctx, "node", append([]string{"--test", "--test-concurrency=4", "--test-reporter=" + reporter}, files...)...,
-	)
+	args := []string{"--test", "--test-concurrency=4", "--test-timeout=120000", "--test-reporter=" + reporter}
+	cmd := exec.CommandContext(ctx, "node", append(args, files...)...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "INTERLOCK_BINARY="+launchtest.Binary(t), "NO_COLOR=1")
 	if Report(t, cmd) == 0 {
