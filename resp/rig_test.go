@@ -48,11 +48,12 @@ func inBubble(t *testing.T, cfg Config, test func(*rig)) {
 func (r *rig) start() {
 	r.Helper()
 	j, err := r.store.Open(r.Context())
+	observer := server.NewObserver(nil, nil)
 	if err == nil {
-		r.shard, err = shard.Open(r.Context(), shard.Config{Journal: j})
+		r.shard, err = shard.Open(r.Context(), shard.Config{Journal: j, Observer: observer})
 	}
 	if err == nil {
-		r.api, err = server.New(server.Config{Shard: r.shard, Credentials: r.credentials})
+		r.api, err = server.New(server.Config{Shard: r.shard, Observer: observer, Credentials: r.credentials})
 	}
 	if err != nil {
 		r.Fatal(err)
