@@ -36,7 +36,7 @@ TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/test/crashtest$$|/internal/test/doorstest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
+APART := /internal/test/crashtest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -130,7 +130,9 @@ doors: bin/suite ## Try the doors with programs of others: the conformance suite
 	@scripts/door-tools.sh
 	@scripts/redis-tools.sh
 	@scripts/typescript-tools.sh doors
-	@go test -json -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/redistest ./internal/test/typescriptdoors | bin/suite -o dist/suites/doors.json doors
+	@scripts/python-tools.sh
+	@scripts/framework-tools.sh
+	@go test -json -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/frameworktest ./internal/test/redistest ./internal/test/typescriptdoors | bin/suite -o dist/suites/doors.json doors
 
 # What is built for Windows, where no journal directory can be owned.
 PORTABLE := . ./client ./cmd/interlock/... ./cmd/interlock-hook ./guard/... ./journal/... ./proto ./server ./shard ./writer/...

@@ -22,6 +22,14 @@ func Root() string {
 // PythonLib returns the folder of pytest and what it needs, for every interpreter.
 func PythonLib() string { return filepath.Join(Root(), "dist/python/lib") }
 
+// Frameworks is one of the venvs that scripts/framework-tools.sh makes, beside the others.
+const Frameworks = "dist/frameworks/adk"
+
+func findFrameworks(name string) error {
+	_, err := exec.LookPath(filepath.Join(Root(), name, "bin/python"))
+	return err
+}
+
 func findPythonVenv(name string) error {
 	_, err := exec.LookPath(filepath.Join(Root(), name))
 	return err

@@ -56,6 +56,7 @@ var programs = map[string]tool{
 	TypeScriptDoors:    {debian: "publint", find: findTypeScriptDoors},
 
 	PythonVenv: {debian: "mypy", find: findPythonVenv},
+	Frameworks: {debian: "google-adk", find: findFrameworks},
 }
 
 // openAPIFolder is below the root of the repository. scripts/openapi-tools.sh fills it.

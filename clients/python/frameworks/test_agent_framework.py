@@ -1,0 +1,45 @@
+"""Leases for the Agent Framework, with a fake chat client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_framework import Agent, BaseChatClient, ChatResponse, Content, FunctionInvocationLayer, Message
+from agent_framework import tool as as_tool
+from conftest import Tool
+
+from interlock import AsyncClient
+from interlock.ext.agent_framework import Leases
+
+
+class Model(FunctionInvocationLayer, BaseChatClient):
+    """A fake model that calls the tool once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    async def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> Any:
+        results = [c for m in messages for c in m.contents if c.type == "function_result"]
+        if results:
+            self.found.append(str(results[0].result))
+            return ChatResponse(messages=[Message(role="assistant", contents=["done"])])
+        call = Content.from_function_call("c1", "refund", arguments={"account_id": "7"})
+        return ChatResponse(messages=[Message(role="assistant", contents=[call])])
+
+
+async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
+    @as_tool(approval_mode="never_require")
+    async def refund(account_id: str) -> str:
+        """Refunds."""
+        return await tool.run(account_id)
+
+    model = Model()
+    leases = Leases({"refund": "account:{account_id}"}, client=client, wait=wait)
+    actor: Any = Agent(client=model, tools=[refund], middleware=[leases])
+    await actor.run("refund it")
+    return model.found[0]
+
+
+def test_cases(cases: Any) -> None:
+    cases(agent)

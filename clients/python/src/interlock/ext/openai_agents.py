@@ -1,0 +1,31 @@
+"""Leases for the tools of the OpenAI Agents SDK: tools=[leased(refund, "account:{account_id}")]."""
+
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from agents import FunctionTool
+
+from .._async import AsyncClient
+from .._errors import Held, LeaseLost
+from .._guard import refusal_text
+from . import ToolKeys
+
+
+def leased(tool: FunctionTool, key: str, client: AsyncClient | None = None, **options: Any) -> FunctionTool:
+    """Returns the tool as one that runs under a lease. A key that is taken is its result, for the model."""
+    tools = ToolKeys({tool.name: key}, client, **options)
+
+    async def invoke(context: Any, text: str) -> Any:
+        lease: Any = tools.lease(tool.name, json.loads(text or "{}"))
+        try:
+            async with lease:
+                return await tool.on_invoke_tool(context, text)
+        except (Held, LeaseLost) as error:
+            return refusal_text(error)
+
+    return dataclasses.replace(tool, on_invoke_tool=invoke)
