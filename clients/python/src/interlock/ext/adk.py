@@ -2,6 +2,8 @@
 
 Put the plugin first: another one whose callback returns a result keeps the callbacks after it from being called. What
 is left then is released at the end of the run.
+
+The module also has the four classic primitives of interlock.primitives, which need no ADK.
 """
 
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
@@ -16,6 +18,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from .._async import AsyncClient, AsyncLease
 from .._errors import Held
 from .._guard import enter, leave, refusal_text
+from ..primitives import Barrier, DistributedLock, ReadWriteLock, Semaphore
 from . import ToolKeys
 
 
@@ -64,3 +67,6 @@ class Leases(BasePlugin):
     async def _finish(self, context: Any, error: BaseException | None) -> None:
         for call in [call for call in self._held if call[0] == context.invocation_id]:
             await self._release(call, error)
+
+
+__all__ = ["Barrier", "DistributedLock", "Leases", "ReadWriteLock", "Semaphore"]
