@@ -20,6 +20,9 @@ type grant struct {
 	ends  time.Time   // no later than the ttl ends it by itself
 	early time.Time   // when the door ends it, for a ttl below the server's minimum; zero: it does not
 	timer *time.Timer // for early
+	// A grant is ended early only while no client renews it, and is not renewed once that has begun.
+	renewals int
+	ending   bool
 }
 
 // grants finds the newest lease that this process took on a key, so that a compare needs no look at the
@@ -129,6 +132,34 @@ func (g *grants) count(x *grant) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(x.keys)
+}
+
+// beginRenewal reports whether a grant may be renewed. If so, endRenewal has to follow.
+func (g *grants) beginRenewal(x *grant) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if x.ending {
+		return false
+	}
+	x.renewals++
+	return true
+}
+
+func (g *grants) endRenewal(x *grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x.renewals--
+}
+
+// beginEnd reports whether a grant is to be ended early: it is due, and no client renews it.
+func (g *grants) beginEnd(x *grant) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if x.early.IsZero() || time.Now().Before(x.early) || x.renewals > 0 {
+		return false
+	}
+	x.ending = true
+	return true
 }
 
 // endsEarly returns when the door ends a grant; zero if it does not.

@@ -152,6 +152,30 @@ func TestShortTTL(t *testing.T) {
 	})
 }
 
+// TestRenewalAtTheEnd: a short ttl that is renewed at its end is not ended, and one that is being ended is not
+// renewed.
+func TestRenewalAtTheEnd(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		r.wants("a", "SET k one NX PX 100", "+OK")
+		x := r.door.grants.get(nameOf(interlock.DefaultNamespace, "k"))
+		if !r.door.grants.beginRenewal(x) {
+			t.Fatal("it cannot be renewed")
+		}
+		r.pass(101 * time.Millisecond)
+		if r.door.grants.beginEnd(x) {
+			t.Error("it ends while it is renewed")
+		}
+		r.wants("b", "SET k two NX PX 100", "nil")
+		r.door.grants.endRenewal(x)
+		if !r.door.grants.beginEnd(x) {
+			t.Error("it does not end")
+		}
+		if got := r.do("a", "EVAL", shippedText(t, "redislock-refresh"), "1", "k", "one", "5000"); got != ":0" {
+			t.Errorf("it is renewed while it ends: %s", got)
+		}
+	})
+}
+
 // TestRestart: the value and the ttl survive a restart, and a compare finds them. A ttl below the minimum
 // becomes longer.
 func TestRestart(t *testing.T) {

@@ -230,6 +230,13 @@ func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, erro
 		if ttl <= 0 {
 			return c.delete([]string{key})(h)
 		}
+		x := c.door.grants.byLease(c.nameOf(key), h.lease)
+		if x != nil {
+			if !c.door.grants.beginRenewal(x) {
+				return false, nil
+			}
+			defer c.door.grants.endRenewal(x)
+		}
 		eff, err := c.caller.Do(c.ctx, &engine.Renew{Lease: h.lease, TTL: max(ttl, interlock.MinTTL)}, 0)
 		if isGone(err) {
 			return false, nil
@@ -241,7 +248,6 @@ func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, erro
 			return false, tooLong(ttl, eff.Lease.TTL)
 		}
 		closed := eff.Lease.LockDelay > 0
-		x := c.door.grants.byLease(c.nameOf(key), h.lease)
 		if x == nil { // of an earlier process: now it is known
 			x = &grant{lease: h.lease, value: h.value, owner: noOwner}
 			for _, claim := range eff.Lease.Claims {
@@ -265,7 +271,7 @@ func (c *client) endEarly(key string) error {
 	if x == nil {
 		return nil
 	}
-	if early := c.door.grants.endsEarly(x); early.IsZero() || time.Now().Before(early) {
+	if !c.door.grants.beginEnd(x) {
 		return nil
 	}
 	_, err := c.release(&held{lease: x.lease})
@@ -277,8 +283,7 @@ func (c *client) endEarly(key string) error {
 
 // endInTime ends a lease at the end of its ttl below the server's minimum, if that was not changed.
 func (s *Server) endInTime(x *grant, bearer, namespace string) {
-	early := s.grants.endsEarly(x)
-	if early.IsZero() || time.Now().Before(early) {
+	if !s.grants.beginEnd(x) {
 		return
 	}
 	caller, err := s.cfg.API().Caller(bearer, namespace)

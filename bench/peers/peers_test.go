@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // it, which proves that the bench learns when an agent stands in it.
 func TestPeersAreMeasured(t *testing.T) {
 	cfg := bench.Config{Agents: []int{3}, Leases: []int{200}, Duration: 5 * time.Millisecond, Repeat: 1}
-	for _, p := range peers("../../bin/interlock") {
+	for _, p := range peers(*binary) {
 		t.Run(p.Peer, func(t *testing.T) {
 			installed(t, p)
 			scenarios, err := bench.Named(p.scenarios)
@@ -68,7 +68,7 @@ func TestPeersAreMeasured(t *testing.T) {
 // queued before it holds.
 func TestAgentsExcludeOneAnother(t *testing.T) {
 	const agents, turns = 4, 3
-	for _, p := range peers("../../bin/interlock") {
+	for _, p := range peers(*binary) {
 		t.Run(p.Peer, func(t *testing.T) {
 			installed(t, p)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
