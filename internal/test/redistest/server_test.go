@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if err := isolate(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	launchtest.Main(m)
 }
 

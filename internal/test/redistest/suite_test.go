@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,7 +21,8 @@ import (
 // limit bounds a suite; it is generous, because test machines are slow.
 const limit = 3 * time.Minute
 
-// redisAddress is the default address of Redis, which some suites expect.
+// redisAddress is the default address of Redis, which some suites expect. It is that of the network
+// namespace of the tests.
 const redisAddress = "127.0.0.1:6379"
 
 // door starts a server that answers at an address, for tests.
@@ -197,32 +197,28 @@ func TestRedlock(t *testing.T) {
 	s.run(t, "node", "node_modules/mocha/bin/mocha", "--exit", "--reporter", "tap", "node_modules/redlock/test.js")
 }
 
-// module returns a copy of the folder of a Go module that bench/peers uses.
+// module returns a copy of the folder of a Go module.
 func module(t *testing.T, path string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", path)
-	cmd.Dir = "../../../bench/peers"
-	out, err := cmd.Output()
-	var found struct{ Dir string }
-	if err == nil {
-		err = json.Unmarshal(out, &found)
-	}
+	source, err := sourceOf(path)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", path, err, out)
+		t.Fatal(err)
 	}
-	return copyOf(t, found.Dir)
+	return copyOf(t, source)
 }
 
 func TestRedislock(t *testing.T) {
 	door(t, redisAddress)
-	s := suite{dir: module(t, "github.com/bsm/redislock"), line: goLine, all: 17, row: "bsm/redislock 0.9.4"}
+	s := suite{dir: module(t, redislock), line: goLine, all: 17, row: "bsm/redislock 0.9.4"}
 	s.run(t, "go", "test", "-v", ".")
 }
 
 func TestRedsync(t *testing.T) {
 	s := suite{
-		dir: module(t, "github.com/go-redsync/redsync/v4"), line: goLine, all: 95,
-		env: []string{"PATH=" + redisServer(t) + string(filepath.ListSeparator) + os.Getenv("PATH")},
+		dir: module(t, redsync), line: goLine, all: 95,
+		env: []string{
+			"PATH=" + redisServer(t) + string(filepath.ListSeparator) + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(),
+		},
 		row: "redsync 4.18.1, over six clients and 48 servers",
 	}
 	s.run(t, "go", "test", "-v", ".")
