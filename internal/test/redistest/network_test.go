@@ -39,7 +39,7 @@ func isolate() error {
 	return syscall.Exec(unshare, append(args, os.Args[1:]...), append(os.Environ(), isolatedVariable+"=1"))
 }
 
-// The modules whose suites run here, in the versions of bench/peers.
+// The modules with suites that run here, in the versions of bench/peers.
 const (
 	redislock = "github.com/bsm/redislock"
 	redsync   = "github.com/go-redsync/redsync/v4"
