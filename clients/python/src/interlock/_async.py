@@ -202,7 +202,7 @@ class AsyncLease(Handle):
         client._operations.listen(grant, self.lost.set)
 
     async def release(self, outcome: str | None = None, note: str | None = None) -> None:
-        """Gives the lease back, with a note for the next holders. To do it again does nothing."""
+        """Releases the lease, with a note for the next holders. A second call does nothing."""
         if not self._released:
             self._released = True
             core = self._client._engine.core

@@ -332,7 +332,7 @@ class Core:
             raise LeaseLost(grant.loss.code, grant.loss.message, grant.keys)
 
     def drop(self, grant: Grant, code: str, message: str) -> bool:
-        """Gives up one handle, and reports whether it was the last one of a lease that is held."""
+        """Drops one handle, and reports whether it was the last one of a lease that is held."""
         with self.mutex:
             grant.refs -= 1
             if grant.refs > 0 or grant.loss is not None:
@@ -343,7 +343,7 @@ class Core:
         return True
 
     def release(self, grant: Grant, outcome: str | None = None, note: str | None = None) -> Steps[None]:
-        """Gives a lease back. What keeps it from being answered now is tried again in the background."""
+        """Releases a lease. A release that gets no answer is repeated in the background."""
         if self.forked or not self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} was released"):
             return
         key = new_key()

@@ -133,7 +133,7 @@ class Pool:
 
 
 def _fresh(conn: http.client.HTTPConnection) -> bool:
-    """Reports whether an idle connection is still open: an answer that nobody asked for is its end."""
+    """Reports whether an idle connection is still open: an answer without a request ends it."""
     if conn.sock is None:
         return False
     try:
