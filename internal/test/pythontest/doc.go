@@ -1,5 +1,6 @@
-// Package pythontest checks and tests the client for Python, in clients/python: its types with mypy and pyright,
-// its source with ruff, and its tests with pytest on every supported interpreter of this machine.
+// Package pythontest checks and tests the client for Python, in clients/python: its types with mypy and pyright, also
+// as the wheel has them, its source with ruff, and its tests with pytest on every supported interpreter of this
+// machine.
 //
 //	testdata/requirements.txt   mypy, ruff and hatchling with their hashes, made from requirements.in
 //	testdata/pytest.txt         pytest as pure Python, made from pytest.in

@@ -41,7 +41,7 @@ func TestTypes(t *testing.T) {
 	for name, args := range map[string][]string{
 		"mypy": {python, "-m", "mypy", "--strict", "--python-version", "3.10", "--cache-dir", t.TempDir()},
 		"pyright": {
-			"node", filepath.Join(tools.Root(), "dist/python/node_modules/pyright/index.js"), "--pythonversion", "3.10",
+			"node", tools.Pyright(), "--pythonversion", "3.10",
 			"--pythonpath", python,
 		},
 	} {

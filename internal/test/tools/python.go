@@ -22,6 +22,14 @@ func Root() string {
 // PythonLib returns the folder of pytest and what it needs, for every interpreter.
 func PythonLib() string { return filepath.Join(Root(), "dist/python/lib") }
 
+// Pyright returns the script of pyright, for node. With PathOf it finds what an interpreter would import.
+func Pyright() string { return filepath.Join(Root(), "dist/python/node_modules/pyright/index.js") }
+
+// PathOf returns PATH, as in an environment, so that it begins with the folder of an interpreter.
+func PathOf(python string) string {
+	return "PATH=" + filepath.Dir(python) + string(filepath.ListSeparator) + os.Getenv("PATH")
+}
+
 // Frameworks is one of the venvs that scripts/framework-tools.sh makes, beside the others.
 const Frameworks = "dist/frameworks/adk"
 

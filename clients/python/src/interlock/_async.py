@@ -9,7 +9,7 @@ import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from ._errors import LeaseLost, OutcomeUnknown
 from ._grant import Grant
@@ -82,25 +82,25 @@ class AsyncClient:
         self._engine = Engine(caller_of(url, credential, namespace, agent, retry_for), session_ttl, ssl_context)
         self._operations = Operations(self._engine.core, task_flow)
 
-    acquire = _acquiring(Operations.acquire)
-    lease = _leasing(Operations.acquire)
-    resume = _acquiring(Operations.resume)
-    start_run = _acquiring(Operations.start_run)
-    status = _awaiting(Operations.status)
-    look = _awaiting(Operations.look)
-    why = _awaiting(Operations.why)
-    check_fence = _awaiting(Operations.check_fence)
-    documents = _awaiting(Operations.documents)
-    read = _awaiting(Operations.read)
-    claim_effect = _awaiting(Operations.claim_effect)
-    settle_effect = _awaiting(Operations.settle_effect)
-    submit = _awaiting(Operations.submit)
-    task = _awaiting(Operations.task)
-    cancel_task = _awaiting(Operations.cancel_task)
-    send = _awaiting(Operations.send)
-    log = _awaiting(Operations.log)
-    approvals = _awaiting(Operations.approvals)
-    answer = _awaiting(Operations.answer)
+    acquire: Final = _acquiring(Operations.acquire)
+    lease: Final = _leasing(Operations.acquire)
+    resume: Final = _acquiring(Operations.resume)
+    start_run: Final = _acquiring(Operations.start_run)
+    status: Final = _awaiting(Operations.status)
+    look: Final = _awaiting(Operations.look)
+    why: Final = _awaiting(Operations.why)
+    check_fence: Final = _awaiting(Operations.check_fence)
+    documents: Final = _awaiting(Operations.documents)
+    read: Final = _awaiting(Operations.read)
+    claim_effect: Final = _awaiting(Operations.claim_effect)
+    settle_effect: Final = _awaiting(Operations.settle_effect)
+    submit: Final = _awaiting(Operations.submit)
+    task: Final = _awaiting(Operations.task)
+    cancel_task: Final = _awaiting(Operations.cancel_task)
+    send: Final = _awaiting(Operations.send)
+    log: Final = _awaiting(Operations.log)
+    approvals: Final = _awaiting(Operations.approvals)
+    answer: Final = _awaiting(Operations.answer)
 
     async def commit(
         self,
@@ -197,7 +197,7 @@ class AsyncLease(Handle):
     def __init__(self, client: AsyncClient, grant: Grant) -> None:
         super().__init__(client._engine.core, grant)
         self._client = client
-        self.lost = asyncio.Event()
+        self.lost: asyncio.Event = asyncio.Event()
         """An event that is set when the lease is not held any more."""
         client._operations.listen(grant, self.lost.set)
 
@@ -299,7 +299,7 @@ class AsyncJob:
     def __init__(self, client: AsyncClient, assignment: Any, grant: Grant) -> None:
         self._client = client
         self.task: Task = assignment["task"]
-        self.lease = AsyncLease(client, grant)
+        self.lease: AsyncLease = AsyncLease(client, grant)
         #: The writes, the reads, the follow-up tasks and the note that the end of the task has.
         self.writes: list[WriteRequest] = []
         self.reads: list[ReadRequest] = []

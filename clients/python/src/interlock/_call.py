@@ -45,8 +45,8 @@ class Servers:
     def __init__(self, urls: list[str]) -> None:
         if not urls:
             raise ValueError("a client needs the address of a server")
-        self.all = [parse_server(url) for url in urls]
-        self.current = 0
+        self.all: list[Server] = [parse_server(url) for url in urls]
+        self.current: int = 0
 
     def failed(self, index: int) -> None:
         """Goes to the next one, unless another request has done so."""
@@ -71,7 +71,7 @@ class Caller:
     def __init__(
         self, urls: list[str], credential: str | None, namespace: str | None, retry_for: float, agent: str | None
     ) -> None:
-        self.servers = Servers(urls)
+        self.servers: Servers = Servers(urls)
         self.retry_for = retry_for
         self.agent = agent
         self.headers: dict[str, str] = {"Accept": "application/json", "User-Agent": "interlock-client-python"}

@@ -99,7 +99,7 @@ class Core:
         self.session_ttl = session_ttl
         self.wake = wake
         self.unlock = unlock
-        self.mutex = threading.Lock()
+        self.mutex: threading.Lock = threading.Lock()
         self.session: Session | None = None
         self.grants: dict[str, Grant] = {}
         self.jobs: deque[Job] = deque()
@@ -107,7 +107,7 @@ class Core:
         self.leaving: dict[str, float] = {}
         self.progress: str | None = None
         self.sent_progress: str | None = None
-        self.closed = False
+        self.closed: bool = False
         self.forked = False
         caller.most = self.share
 

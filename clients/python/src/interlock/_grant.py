@@ -29,31 +29,32 @@ class Grant:
         self.refs = 1
         self.loss: LeaseLost | None = None
         self.listeners: list[Callable[[], None]] = []
-        self.ended = threading.Event()
+        self.ended: threading.Event = threading.Event()
         self._first = threading.Lock()  # the first to take it ends the lease
-        self.changed = False
+        self.changed: bool = False
         self.notes: list[Note] = []
         self.packet: Packet | None = None
         self.documents: list[Document] = []
-        self.as_of = ""
+        self.as_of: str = ""
         self.warnings: list[str] = []
         self.asked: Yield | None = None
-        self.deadline = 0.0
+        self.deadline: float = 0.0
+        self.stall_for: float = 0.0
         self.take(lease, sent)
 
     def take(self, lease: Any, sent: float) -> None:
         """Takes the lease of an answer to a request that was sent then."""
         self.lease = lease
         self.id: str = lease["id"]
-        self.fence = int(lease["fence"])
+        self.fence: int = int(lease["fence"])
         self.keys: tuple[str, ...] = tuple(claim["key"] for claim in lease["claims"])
         self.flow: str = lease["holder"]["flow"]
         before = getattr(self, "ttl", 0.0)
         self.ttl: float = lease["ttl_ms"] / 1000
-        self.cap = _after(sent, lease.get("max_hold_in_ms"))
+        self.cap: float = _after(sent, lease.get("max_hold_in_ms"))
         stall = lease.get("stall_in_ms")
-        self.stall = _after(sent, stall)
-        self.stall_for = 0.0 if stall is None else max(stall / 1000, getattr(self, "stall_for", 0.0))
+        self.stall: float = _after(sent, stall)
+        self.stall_for = 0.0 if stall is None else max(stall / 1000, self.stall_for)
         end = sent + lease["expires_in_ms"] / 1000
         self.deadline = max(self.deadline, end) if self.ttl >= before else end
         self.asked = lease.get("yield")

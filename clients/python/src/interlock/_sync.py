@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from ._call import Caller
 from ._errors import LeaseLost, OutcomeUnknown
@@ -107,25 +107,25 @@ class Client:
         self._engine = Engine(caller_of(url, credential, namespace, agent, retry_for), session_ttl, ssl_context)
         self._operations = Operations(self._engine.core, thread_flow)
 
-    acquire = _acquiring(Operations.acquire)
-    lease = _leasing(Operations.acquire)
-    resume = _acquiring(Operations.resume)
-    start_run = _acquiring(Operations.start_run)
-    status = _blocking(Operations.status)
-    look = _blocking(Operations.look)
-    why = _blocking(Operations.why)
-    check_fence = _blocking(Operations.check_fence)
-    documents = _blocking(Operations.documents)
-    read = _blocking(Operations.read)
-    claim_effect = _blocking(Operations.claim_effect)
-    settle_effect = _blocking(Operations.settle_effect)
-    submit = _blocking(Operations.submit)
-    task = _blocking(Operations.task)
-    cancel_task = _blocking(Operations.cancel_task)
-    send = _blocking(Operations.send)
-    log = _blocking(Operations.log)
-    approvals = _blocking(Operations.approvals)
-    answer = _blocking(Operations.answer)
+    acquire: Final = _acquiring(Operations.acquire)
+    lease: Final = _leasing(Operations.acquire)
+    resume: Final = _acquiring(Operations.resume)
+    start_run: Final = _acquiring(Operations.start_run)
+    status: Final = _blocking(Operations.status)
+    look: Final = _blocking(Operations.look)
+    why: Final = _blocking(Operations.why)
+    check_fence: Final = _blocking(Operations.check_fence)
+    documents: Final = _blocking(Operations.documents)
+    read: Final = _blocking(Operations.read)
+    claim_effect: Final = _blocking(Operations.claim_effect)
+    settle_effect: Final = _blocking(Operations.settle_effect)
+    submit: Final = _blocking(Operations.submit)
+    task: Final = _blocking(Operations.task)
+    cancel_task: Final = _blocking(Operations.cancel_task)
+    send: Final = _blocking(Operations.send)
+    log: Final = _blocking(Operations.log)
+    approvals: Final = _blocking(Operations.approvals)
+    answer: Final = _blocking(Operations.answer)
 
     def commit(
         self,
@@ -303,9 +303,9 @@ class EffectClaim:
 
     def __init__(self, effect: Effect) -> None:
         self.effect = effect
-        self.id = effect.get("id", "")
+        self.id: str = effect.get("id", "")
         #: Whether it was done before: then do nothing.
-        self.done = effect["state"] == "done"
+        self.done: bool = effect["state"] == "done"
         self.result: Any = effect.get("result")
         self.outcome: Outcome | None = None
         self.reason: str | None = None
@@ -325,7 +325,7 @@ class Job:
     def __init__(self, client: Client, assignment: Any, grant: Grant) -> None:
         self._client = client
         self.task: Task = assignment["task"]
-        self.lease = Lease(client, grant)
+        self.lease: Lease = Lease(client, grant)
         #: The writes, the reads, the follow-up tasks and the note that the end of the task has.
         self.writes: list[WriteRequest] = []
         self.reads: list[ReadRequest] = []

@@ -29,8 +29,8 @@ class LocalServer:
         if not found:
             raise FileNotFoundError("there is no interlock in the PATH: install it, or set INTERLOCK_BINARY")
         self.binary = found
-        self.folder = tempfile.TemporaryDirectory(prefix="interlock-")
-        self.url = ""
+        self.folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(prefix="interlock-")
+        self.url: str = ""
         self._address = "127.0.0.1:0"
         self._process: subprocess.Popen[str] | None = None
 

@@ -18,7 +18,7 @@ class ToolKeys:
     """The keys that tools have to hold while they run."""
 
     def __init__(self, keys: Mapping[str, str], client: AsyncClient | None = None, **options: Any) -> None:
-        self.keys = dict(keys)
+        self.keys: dict[str, str] = dict(keys)
         self.client = client
         self.options = options
 
