@@ -1,4 +1,4 @@
-"""What the tests of all frameworks share: a tool, and the five cases that each has to pass."""
+"""What the tests of all frameworks share: a tool, and the cases that each has to pass."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class Tool:
         self.runs = self.failures = self.inside = 0
         self.raises = False
         self.waits: asyncio.Event | None = None
+        #: What the model passes.
+        self.arguments = {"account_id": "7"}
 
     async def run(self, account_id: str) -> str:
         self.inside += 1
@@ -62,6 +64,20 @@ def cases(interlock_server: LocalServer, other: Client) -> Callable[[Agent], Non
         asyncio.run(_cases(agent, interlock_server.url, other))
 
     return check
+
+
+@pytest.fixture
+def missing(interlock_server: LocalServer) -> Callable[[Agent], None]:
+    """Runs an agent whose model forgets the argument that the key names: it reads that, and nothing is run."""
+
+    async def run(agent: Agent) -> None:
+        tool = Tool()
+        tool.arguments = {}
+        async with AsyncClient(interlock_server.url) as client:
+            assert "lacks an argument that its key account:{account_id} names" in await agent(tool, client, 0)
+        assert tool.runs == 0
+
+    return lambda agent: asyncio.run(run(agent))
 
 
 async def _cases(agent: Agent, url: str, other: Client) -> None:

@@ -21,6 +21,7 @@ class Model(BaseLlm):
     """A fake model that calls the tool once."""
 
     model: str = "fake"
+    arguments: dict[str, str] = Field(default_factory=dict)
     found: list[str] = Field(default_factory=list)
 
     async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
@@ -30,7 +31,7 @@ class Model(BaseLlm):
             self.found.append(str(response.get("error") or response.get("result")))
             part = types.Part(text="done")
         else:
-            part = types.Part(function_call=types.FunctionCall(name="refund", args={"account_id": "7"}))
+            part = types.Part(function_call=types.FunctionCall(name="refund", args=self.arguments))
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
@@ -39,7 +40,7 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
         """Refunds."""
         return await tool.run(account_id)
 
-    model = Model()
+    model = Model(arguments=tool.arguments)
     leases = Leases({"refund": "account:{account_id}"}, client=client, wait=wait)
     app = App(name="bank", root_agent=LlmAgent(name="teller", model=model, tools=[refund]), plugins=[leases])
     runner = InMemoryRunner(app=app)
@@ -52,3 +53,7 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
 
 def test_cases(cases: Any) -> None:
     cases(agent)
+
+
+def test_missing_argument(missing: Any) -> None:
+    missing(agent)

@@ -18,7 +18,8 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
         """Refunds."""
         return await tool.run(account_id)
 
-    model = ScriptedModel([[function_call("refund", {"account_id": "7"}, call_id="c1")], [assistant_message("done")]])
+    call: Any = function_call("refund", tool.arguments, call_id="c1")
+    model = ScriptedModel([[call], [assistant_message("done")]])
     actor: Any = Agent(name="a", model=model, tools=[leased(refund, "account:{account_id}", client=client, wait=wait)])
     result = await Runner.run(actor, "refund it", run_config=RunConfig(tracing_disabled=True))
     return next(str(item.output) for item in result.new_items if item.type == "tool_call_output_item")
@@ -26,3 +27,7 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
 
 def test_cases(cases: Any) -> None:
     cases(agent)
+
+
+def test_missing_argument(missing: Any) -> None:
+    missing(agent)

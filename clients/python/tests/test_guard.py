@@ -48,6 +48,29 @@ def test_a_refusal_can_be_an_error(interlock_client: Client, other: Client, key:
         tool(key)
 
 
+def test_a_deadlock_is_a_text(interlock_client: Client, other: Client, key: str) -> None:
+    """The tool would wait for a holder that waits for what its caller holds."""
+
+    @guarded("tool:{name}", client=interlock_client, wait=30)
+    def tool(name: str) -> str:
+        return "done"
+
+    queued = threading.Event()
+
+    def opposite() -> None:
+        with other.lease(f"tool:{key}"):
+            other.acquire(f"mine:{key}", wait=30, on_queued=lambda ticket: queued.set()).release()
+
+    with interlock_client.lease(f"mine:{key}"):
+        thread = threading.Thread(target=opposite)
+        thread.start()
+        assert queued.wait(30)
+        text = tool(key)
+    thread.join()
+    assert text.startswith("Not done. ") and "deadlock" in text
+    assert tool(key) == "done"
+
+
 def test_a_key_must_name_arguments() -> None:
     with pytest.raises(TypeError):
 

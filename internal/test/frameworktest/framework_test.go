@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/pythontest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -17,6 +18,24 @@ func TestMain(m *testing.M) { launchtest.Main(m) }
 
 // limit bounds the test of a framework; it is generous, because test machines are slow.
 const limit = 3 * time.Minute
+
+// topics are the files of tests that a framework has, test_TOPIC.py in clients/python/frameworks.
+var topics = map[string][]string{
+	"adk":             {"adk", "adk_session"},
+	"agent-framework": {"agent_framework"},
+	"langchain":       {"langchain", "langgraph"},
+	"openai-agents":   {"openai_agents"},
+	"pydantic-ai":     {"pydantic_ai"},
+}
+
+// modules are those of the client that a framework has.
+var modules = map[string][]string{
+	"adk":             {"interlock.ext.adk"},
+	"agent-framework": {"interlock.ext.agent_framework"},
+	"langchain":       {"interlock.ext.langchain", "interlock.ext.langgraph"},
+	"openai-agents":   {"interlock.ext.openai_agents"},
+	"pydantic-ai":     {"interlock.ext.pydantic_ai"},
+}
 
 // TestFrameworks carries out the cases with each framework, and checks that the types of its extra are complete. A
 // proxy where nothing listens keeps it from the network.
@@ -34,23 +53,28 @@ func TestFrameworks(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			python := filepath.Join(tools.Root(), filepath.Dir(tools.Frameworks), name, "bin/python")
-			module := strings.ReplaceAll(name, "-", "_")
 			path := []string{filepath.Join(client, "src"), filepath.Join(client, "frameworks"), tools.PythonLib()}
 			env := append(
 				os.Environ(), "PYTHONPATH="+strings.Join(path, ":"), "PYTHONDONTWRITEBYTECODE=1", "HOME="+t.TempDir(),
 				"INTERLOCK_BINARY="+binary, "https_proxy=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1",
 				tools.PathOf(python),
 			)
-			test := exec.CommandContext(
-				ctx, python, "-m", "pytest", "-p", "no:cacheprovider", "-q", "frameworks/test_"+module+".py",
-			)
-			types := exec.CommandContext(
-				ctx, "node", tools.Pyright(), "--verifytypes", "interlock.ext."+module, "--ignoreexternal",
-			)
-			for want, cmd := range map[string]*exec.Cmd{"1 passed": test, "completeness score: 100%": types} {
+			command := func(name string, args ...string) *exec.Cmd {
+				cmd := exec.CommandContext(ctx, name, args...)
 				cmd.Dir, cmd.Env = client, env
-				if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-					t.Errorf("%v: %v\n%s", cmd.Args, err, out)
+				return cmd
+			}
+			tests := []string{"-m", "pytest", "-p", "no:cacheprovider", "-v", "-rN"}
+			for _, topic := range topics[name] {
+				tests = append(tests, "frameworks/test_"+topic+".py")
+			}
+			if passed := pythontest.Report(t, command(python, tests...)); passed < len(topics[name]) {
+				t.Errorf("only %d tests passed", passed)
+			}
+			for _, module := range modules[name] {
+				out, err := command("node", tools.Pyright(), "--verifytypes", module, "--ignoreexternal").CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "completeness score: 100%") {
+					t.Errorf("%s: %v\n%s", module, err, out)
 				}
 			}
 		})

@@ -10,10 +10,13 @@ import string
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from ._errors import Held, InterlockError, LeaseLost
+from ._errors import Deadlock, Held, InterlockError, LeaseLost
 from ._handle import Handle
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: What becomes a text for the model.
+REFUSALS = (Deadlock, Held, LeaseLost)
 
 _leases: contextvars.ContextVar[tuple[Handle, ...]] = contextvars.ContextVar("interlock_leases", default=())
 
@@ -61,9 +64,9 @@ def guarded(
     """Lets a tool run only while it holds a lease.
 
     A key names arguments of the function in braces: guarded("account:{account_id}"). The lease is acquired before
-    the call and released after it; current_lease() returns it. A key that is taken, and a lease that is lost, become a
-    text for the model, unless refuse is None: then the error is raised. options are those of Client.lease.
-    An async function needs an AsyncClient. client may be a function that returns one.
+    the call and released after it; current_lease() returns it. A key that is taken, a wait that would never end, and a
+    lease that is lost become a text for the model, unless refuse is None: then the error is raised. options are those
+    of Client.lease. An async function needs an AsyncClient. client may be a function that returns one.
     """
 
     def decorate(function: F) -> F:
@@ -91,7 +94,7 @@ def guarded(
                 try:
                     async with lease_for(args, kwargs):
                         return await function(*args, **kwargs)
-                except (Held, LeaseLost) as error:
+                except REFUSALS as error:
                     if refuse is None:
                         raise
                     return refuse(error)
@@ -103,7 +106,7 @@ def guarded(
             try:
                 with lease_for(args, kwargs):
                     return function(*args, **kwargs)
-            except (Held, LeaseLost) as error:
+            except REFUSALS as error:
                 if refuse is None:
                     raise
                 return refuse(error)

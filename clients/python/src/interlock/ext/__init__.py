@@ -8,32 +8,68 @@ All of them take the keys of tools, by the names of the tools, with arguments in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
+from .._errors import InterlockError
+from .._guard import REFUSALS as _REFUSALS
 from .._guard import _default
+from .._sync import Client, LeaseContext
+
+C = TypeVar("C", Client, AsyncClient)
+
+
+class NoKey(InterlockError):
+    """A model has called a tool without an argument that the key of the tool names."""
+
+    def __init__(self, tool: str, template: str) -> None:
+        message = f"the call of {tool} lacks an argument that its key {template} names"
+        super().__init__("invalid_request", message, "call it again with all arguments")
+
+
+#: What becomes the result of a tool, for the model.
+REFUSALS = (*_REFUSALS, NoKey)
 
 
 class ToolKeys:
     """The keys that tools have to hold while they run."""
 
-    def __init__(self, keys: Mapping[str, str], client: AsyncClient | None = None, **options: Any) -> None:
+    def __init__(self, keys: Mapping[str, str], client: AsyncClient | Client | None = None, **options: Any) -> None:
         self.keys: dict[str, str] = dict(keys)
         self.client = client
         self.options = options
 
     def lease(self, tool: str, arguments: Mapping[str, Any]) -> AsyncLeaseContext | None:
         """Returns the lease for a call of a tool, or None if the tool needs none."""
-        template = self.keys.get(tool)
-        if template is None:
+        if tool not in self.keys:
             return None
-        client: AsyncClient = self.client or _default(True)
-        return client.lease(template.format(**arguments), **{"purpose": tool, **self.options})
+        return self._client(AsyncClient).lease(self._key(tool, arguments), **self._options(tool))
+
+    def blocking(self, tool: str, arguments: Mapping[str, Any]) -> LeaseContext | None:
+        """Returns the lease for a call that blocks its thread, or None if the tool needs none."""
+        if tool not in self.keys:
+            return None
+        return self._client(Client).lease(self._key(tool, arguments), **self._options(tool))
 
     async def acquire(self, tool: str, arguments: Mapping[str, Any]) -> AsyncLease | None:
         """Acquires the lease for a call of a tool, where the end of the call is another callback."""
-        template = self.keys.get(tool)
-        if template is None:
+        if tool not in self.keys:
             return None
-        client: AsyncClient = self.client or _default(True)
-        return await client.acquire(template.format(**arguments), **{"purpose": tool, **self.options})
+        return await self._client(AsyncClient).acquire(self._key(tool, arguments), **self._options(tool))
+
+    def _client(self, kind: type[C]) -> C:
+        if self.client is None:
+            found: C = _default(kind is AsyncClient)
+            return found
+        if not isinstance(self.client, kind):
+            raise TypeError(f"the client is of type {type(self.client).__name__}: these calls need a {kind.__name__}")
+        return self.client
+
+    def _key(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        try:
+            return self.keys[tool].format(**arguments)
+        except (AttributeError, LookupError, TypeError):
+            raise NoKey(tool, self.keys[tool]) from None
+
+    def _options(self, tool: str) -> dict[str, Any]:
+        return {"purpose": tool, **self.options}

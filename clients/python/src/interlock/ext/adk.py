@@ -3,7 +3,8 @@
 Put the plugin first: another one whose callback returns a result keeps the callbacks after it from being called. What
 is left then is released at the end of the run.
 
-The module also has the four classic primitives of interlock.primitives, which need no ADK.
+session_lease is for a session that several processes may run. The module also has the four classic primitives of
+interlock.primitives, which need no ADK.
 """
 
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
@@ -12,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from google.adk.plugins.base_plugin import BasePlugin
 
-from .._async import AsyncClient, AsyncLease
-from .._errors import Held
-from .._guard import enter, leave, refusal_text
+from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
+from .._guard import _default, enter, leave, refusal_text
 from ..primitives import Barrier, DistributedLock, ReadWriteLock, Semaphore
-from . import ToolKeys
+from . import REFUSALS, ToolKeys
 
 
 class Leases(BasePlugin):
@@ -33,7 +34,7 @@ class Leases(BasePlugin):
     async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> Any:
         try:
             lease = await self._tools.acquire(tool.name, tool_args)
-        except Held as error:
+        except REFUSALS as error:
             return {"error": refusal_text(error)}
         if lease is not None:
             self._held[tool_context.invocation_id, tool_context.function_call_id] = lease
@@ -69,4 +70,17 @@ class Leases(BasePlugin):
             await self._release(call, error)
 
 
-__all__ = ["Barrier", "DistributedLock", "Leases", "ReadWriteLock", "Semaphore"]
+def session_lease(
+    runner: Any, *, user_id: str, session_id: str, client: AsyncClient | None = None, **options: Any
+) -> AsyncLeaseContext:
+    """Returns a lease on a session of a runner's app, for an async with block around runner.run_async.
+
+    Runs of one session, in however many processes, then follow each other: each reads all that the earlier ones have
+    written, where ADK mixes their events or stops one of them as stale. A lost lease cancels the run.
+    """
+    chosen: AsyncClient = client or _default(True)
+    key = "/".join(["adk:" + quote(runner.app_name, safe=""), quote(user_id, safe=""), quote(session_id, safe="")])
+    return chosen.lease(key, **{"purpose": "run of a session", **options})
+
+
+__all__ = ["Barrier", "DistributedLock", "Leases", "ReadWriteLock", "Semaphore", "session_lease"]

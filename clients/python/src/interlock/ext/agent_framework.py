@@ -10,9 +10,8 @@ from typing import Any
 from agent_framework import FunctionMiddleware
 
 from .._async import AsyncClient
-from .._errors import Held, LeaseLost
 from .._guard import refusal_text
-from . import ToolKeys
+from . import REFUSALS, ToolKeys
 
 
 class Leases(FunctionMiddleware):
@@ -22,15 +21,14 @@ class Leases(FunctionMiddleware):
         self._tools = ToolKeys(keys, client, **options)
 
     async def process(self, context: Any, call_next: Any) -> None:
-        arguments = context.arguments
-        lease = self._tools.lease(
-            context.function.name, arguments if isinstance(arguments, Mapping) else arguments.model_dump()
-        )
-        if lease is None:
-            await call_next()
-            return
+        given = context.arguments
+        arguments = given if isinstance(given, Mapping) else given.model_dump()
         try:
+            lease = self._tools.lease(context.function.name, arguments)
+            if lease is None:
+                await call_next()
+                return
             async with lease:
                 await call_next()
-        except (Held, LeaseLost) as error:
+        except REFUSALS as error:
             context.result = refusal_text(error)

@@ -11,9 +11,8 @@ from typing import Any
 from agents import FunctionTool
 
 from .._async import AsyncClient
-from .._errors import Held, LeaseLost
 from .._guard import refusal_text
-from . import ToolKeys
+from . import REFUSALS, ToolKeys
 
 
 def leased(tool: FunctionTool, key: str, client: AsyncClient | None = None, **options: Any) -> FunctionTool:
@@ -21,11 +20,15 @@ def leased(tool: FunctionTool, key: str, client: AsyncClient | None = None, **op
     tools = ToolKeys({tool.name: key}, client, **options)
 
     async def invoke(context: Any, text: str) -> Any:
-        lease: Any = tools.lease(tool.name, json.loads(text or "{}"))
         try:
+            arguments = json.loads(text or "{}")
+        except ValueError:
+            arguments = {}  # what the model wrote is not JSON
+        try:
+            lease: Any = tools.lease(tool.name, arguments)
             async with lease:
                 return await tool.on_invoke_tool(context, text)
-        except (Held, LeaseLost) as error:
+        except REFUSALS as error:
             return refusal_text(error)
 
     return dataclasses.replace(tool, on_invoke_tool=invoke)

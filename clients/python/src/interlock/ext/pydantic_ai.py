@@ -10,9 +10,8 @@ from typing import Any
 from pydantic_ai.capabilities import AbstractCapability
 
 from .._async import AsyncClient
-from .._errors import Held, LeaseLost
 from .._guard import refusal_text
-from . import ToolKeys
+from . import REFUSALS, ToolKeys
 
 
 class Leases(AbstractCapability[Any]):
@@ -22,11 +21,11 @@ class Leases(AbstractCapability[Any]):
         self._tools = ToolKeys(keys, client, **options)
 
     async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
-        lease = self._tools.lease(tool_def.name, args)
-        if lease is None:
-            return await handler(args)
         try:
+            lease = self._tools.lease(tool_def.name, args)
+            if lease is None:
+                return await handler(args)
             async with lease:
                 return await handler(args)
-        except (Held, LeaseLost) as error:
+        except REFUSALS as error:
             return refusal_text(error)
