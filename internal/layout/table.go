@@ -354,6 +354,9 @@ var table = []rule{
 		folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"},
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
 	},
+	{
+		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"}, tests: true,
+	},
 	{folder: "internal/trace"},
 }
 

@@ -40,7 +40,7 @@ func build() {
 }
 
 // Main runs the tests and removes the binary that they built; TestMain calls it.
-func Main(m *testing.M) {
+func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if built.path != "" {
 		os.RemoveAll(filepath.Dir(built.path))

@@ -74,6 +74,10 @@ func (p *forwarder) pass(ctx context.Context, conn net.Conn, req *http.Request, 
 	case loseAnswer:
 		_, _ = io.Copy(io.Discard, answer.Body)
 		return false
+	case killing:
+		_, _ = io.Copy(io.Discard, answer.Body)
+		p.kill()
+		return false
 	case delayed:
 		pause(ctx, x.pause)
 	}

@@ -7,75 +7,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
-	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
-
-// limit bounds a step and a scenario; it is generous, because test machines are slow.
-const limit = time.Minute
-
-// stage is the server of one scenario, behind its proxies.
-type stage struct {
-	*testing.T
-	dir          string
-	faults       faults
-	http, stream *gate
-	control      *httptest.Server
-
-	mu     sync.Mutex
-	server *launch.Server
-}
-
-func newStage(t *testing.T) *stage {
-	s := &stage{T: t, dir: t.TempDir()}
-	s.start()
-	s.http = newGate(t, (&forwarder{&s.faults, func() string { return s.at().HTTP }}).serve)
-	s.stream = newGate(t, (&pipe{&s.faults, func() string { return s.at().GRPC }}).serve)
-	s.control = httptest.NewServer(s)
-	t.Cleanup(s.control.Close)
-	t.Cleanup(func() { s.faults.silence(false) })
-	return s
-}
-
-func (s *stage) start() {
-	server := launchtest.Start(s.T, launch.Config{DataDir: s.dir})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.server = server
-}
-
-func (s *stage) at() *launch.Server {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.server
-}
-
-// dead returns an address where nothing listens.
-func (s *stage) dead() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // order is the object of a step with control.
 type order struct {
 	Fault, Of, Server, Revoke string
 
 	Times, Ms int
+	Suspend   int `json:"suspend_ms"`
 	Await     *struct {
 		Key              string
 		Holders, Waiters int
@@ -105,25 +54,31 @@ func (s *stage) obey(ctx context.Context, text json.RawMessage) error {
 		return s.await(ctx, &o)
 	case o.Revoke != "":
 		return s.revoke(ctx, o.Revoke)
+	case o.Suspend != 0:
+		return s.suspend(ctx, time.Duration(o.Suspend)*time.Millisecond)
 	case o.Server == "restart":
-		s.at().Kill()
+		s.kill()
 		s.start()
+		return nil
+	case o.Server == "kill":
+		s.kill()
 		return nil
 	}
 	switch o.Fault {
 	case "cut":
-		s.http.cut()
-		s.stream.cut()
+		s.cut()
 	case "away":
-		s.http.shut()
-		s.stream.shut()
+		for _, g := range s.gates() {
+			g.shut()
+		}
 	case "silent":
 		s.faults.silence(true)
 	case "back":
 		s.faults.silence(false)
-		s.http.listen()
-		s.stream.listen()
-	case loseRequest, loseAnswer, repeated, delayed:
+		for _, g := range s.gates() {
+			g.listen()
+		}
+	case loseRequest, loseAnswer, repeated, delayed, killing:
 		path, err := pathOf(o.Of)
 		if err != nil {
 			return err
@@ -135,9 +90,16 @@ func (s *stage) obey(ctx context.Context, text json.RawMessage) error {
 	return nil
 }
 
+// cut breaks all connections.
+func (s *stage) cut() {
+	for _, g := range s.gates() {
+		g.cut()
+	}
+}
+
 // operations are the method and the path of each operation.
 var operations = sync.OnceValues(func() (map[string]string, error) {
-	text, err := os.ReadFile("../../../clients/schema.json")
+	text, err := os.ReadFile(filepath.Join(tools.Root(), "clients/schema.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +131,7 @@ func pathOf(id string) (*regexp.Regexp, error) {
 func (s *stage) await(ctx context.Context, o *order) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	base := "http://" + s.at().HTTP
+	base := s.active()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/events?follow=true", nil)
 	if err != nil {
 		return err
@@ -204,7 +166,13 @@ type keyView struct {
 	Length  int
 }
 
-// look asks the server itself, not through the proxy.
+// active returns the URL of the active server itself, not of its proxy.
+func (s *stage) active() string {
+	i := s.servers.Active()
+	return "http://" + s.servers.Addrs()[i].HTTP
+}
+
+// look asks the server itself.
 func (s *stage) look(ctx context.Context, key string) (view keyView, err error) {
 	return view, s.ask(ctx, http.MethodGet, "/v1/keys/"+url.PathEscape(key), nil, &view)
 }
@@ -229,7 +197,7 @@ func (s *stage) ask(ctx context.Context, method, path string, body, answer any) 
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.at().HTTP+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, s.active()+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ const (
 	loseAnswer  = "lose_answer"
 	repeated    = "repeat"
 	delayed     = "delay"
+	killing     = "kill"
 )
 
 // fault is one that waits for its request.
@@ -28,6 +29,7 @@ type faults struct {
 	mu     sync.Mutex
 	armed  []*fault
 	silent chan struct{} // closed at the end of the silence; nil without one
+	kill   func()        // kills the active server
 }
 
 func (f *faults) arm(x *fault) {

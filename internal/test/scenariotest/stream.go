@@ -26,7 +26,7 @@ func (p *pipe) serve(conn net.Conn) {
 		_ = server.Close()
 	}
 	defer end()
-	var lost atomic.Bool // the next answer does not reach the client
+	var lost, kill atomic.Bool // the next answer does not reach the client; and the server is killed
 	var both sync.WaitGroup
 	both.Go(func() {
 		defer end()
@@ -35,9 +35,8 @@ func (p *pipe) serve(conn net.Conn) {
 				return false
 			}
 			x := p.next(func(x *fault) bool { return x.kind != delayed && x.kind != repeated })
-			if x.kind == loseAnswer {
-				lost.Store(true)
-			}
+			kill.CompareAndSwap(false, x.kind == killing)
+			lost.CompareAndSwap(false, x.kind == loseAnswer || x.kind == killing)
 			return x.kind != loseRequest
 		})
 	})
@@ -46,6 +45,9 @@ func (p *pipe) serve(conn net.Conn) {
 		copyBytes(conn, server, func() bool {
 			if x := p.next(func(x *fault) bool { return x.kind == delayed }); x.kind == delayed {
 				pause(ctx, x.pause)
+			}
+			if kill.Load() {
+				p.kill()
 			}
 			return !lost.Load() && !p.quiet(ctx)
 		})

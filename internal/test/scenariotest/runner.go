@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -42,14 +45,15 @@ func readScenario(file string) (s scenario, err error) {
 	return s, err
 }
 
-// runner carries out a scenario with the client library in Go.
+// runner carries out steps with the client library in Go.
 type runner struct {
-	scenario
-	addrs   []string
-	control func(context.Context, json.RawMessage) error
-	clients map[string]*client.Client
-	results results
-	begun   map[string]*operation
+	addrs []string
+	begun map[string]*operation
+
+	mu       sync.Mutex
+	settings map[string]settings
+	clients  map[string]*client.Client
+	results  results
 }
 
 // operation is one that was begun.
@@ -61,31 +65,91 @@ type operation struct {
 	ended  chan struct{}
 }
 
-func (r *runner) run(ctx context.Context) error {
-	r.clients, r.results, r.begun = map[string]*client.Client{}, results{}, map[string]*operation{}
-	defer func() {
-		for _, o := range r.begun {
-			o.cancel(nil)
-			<-o.ended
-		}
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // the server may be away
-		defer cancel()
-		for name := range r.clients {
-			_ = r.close(ctx, name)
-		}
-	}()
-	for i := range r.Steps {
-		if err := r.step(ctx, &r.Steps[i]); err != nil {
+func newRunner(addrs []string) *runner {
+	return &runner{
+		addrs: addrs, clients: map[string]*client.Client{}, results: results{}, begun: map[string]*operation{},
+	}
+}
+
+// run carries out a scenario.
+func (r *runner) run(ctx context.Context, x *scenario) error {
+	r.settings = x.Clients
+	defer r.end(ctx)
+	for i := range x.Steps {
+		if err := r.step(ctx, &x.Steps[i]); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
+// end ends everything that is under way.
+func (r *runner) end(ctx context.Context) {
+	for _, o := range r.begun {
+		o.cancel(nil)
+		<-o.ended
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // the server may be away
+	defer cancel()
+	for name := range r.clients {
+		_ = r.close(ctx, name)
+	}
+}
+
+// serve carries out the steps that come, each at once, and writes the result of each when it is there.
+func (r *runner) serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	var writing sync.Mutex
+	lines := json.NewEncoder(out)
+	defer r.end(ctx)
+	for steps := json.NewDecoder(in); ; {
+		var s line
+		if err := steps.Decode(&s); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if s.Clients != nil {
+			r.settings = s.Clients
+			continue
+		}
+		o, err := r.begin(ctx, &s.step)
+		if err != nil {
+			return err
+		}
+		r.begun[s.ID] = o
+		go func() {
+			<-o.ended
+			answer := map[string]any{"id": s.ID}
+			if o.err != nil {
+				answer["error"] = describe(o.err)
+			} else {
+				answer["result"] = shown(o.result)
+			}
+			writing.Lock()
+			defer writing.Unlock()
+			_ = lines.Encode(answer)
+		}()
+	}
+}
+
+// line is one line of standard input: the clients, or a step.
+type line struct {
+	Clients map[string]settings
+	ID      string
+	step
+}
+
+// shown returns a result without what only this process can use.
+func shown(result map[string]any) map[string]any {
+	x := maps.Clone(result)
+	delete(x, "lease")
+	return x
+}
+
 func (r *runner) step(ctx context.Context, s *step) error {
 	switch {
 	case s.Control != nil:
-		return r.control(ctx, s.Control)
+		return control(ctx, s.Control)
 	case s.Join != "" || s.Cancel != "":
 		o := r.begun[s.Join+s.Cancel]
 		if o == nil {
@@ -96,20 +160,10 @@ func (r *runner) step(ctx context.Context, s *step) error {
 		}
 		return r.judge(s, o)
 	}
-	c, err := r.client(ctx, s.Client)
+	o, err := r.begin(ctx, s)
 	if err != nil {
 		return err
 	}
-	with, err := r.results.resolve(s.With)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	o := &operation{as: s.As, cancel: cancel, ended: make(chan struct{})}
-	go func() {
-		defer close(o.ended)
-		o.result, o.err = r.do(ctx, c, s, with.(map[string]any))
-	}()
 	if s.Start != "" {
 		r.begun[s.Start] = o
 		return nil
@@ -117,37 +171,68 @@ func (r *runner) step(ctx context.Context, s *step) error {
 	return r.judge(s, o)
 }
 
+// begin begins an operation.
+func (r *runner) begin(ctx context.Context, s *step) (*operation, error) {
+	with, err := r.resolve(s.With)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	o := &operation{as: s.As, cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		defer cancel(nil)
+		c, err := r.client(ctx, s.Client)
+		if err != nil {
+			o.err = err
+			return
+		}
+		if o.result, o.err = r.do(ctx, c, s, with.(map[string]any)); o.as != "" && o.err == nil {
+			r.keep(o.as, o.result)
+		}
+	}()
+	return o, nil
+}
+
 // judge waits for the end of an operation, and compares it with what is expected.
 func (r *runner) judge(s *step, o *operation) error {
 	<-o.ended
-	o.cancel(nil)
 	if s.Error != nil {
 		if o.err == nil {
 			return fmt.Errorf("it succeeds with %v, and should fail with %v", o.result, s.Error)
 		}
 		return match("error", s.Error, describe(o.err))
 	}
-	if o.err != nil || o.result == nil {
+	if o.err != nil || o.result == nil || s.Expect == nil {
 		return o.err
 	}
-	if o.as != "" {
-		r.results[o.as] = o.result
-	}
-	if s.Expect == nil {
-		return nil
-	}
-	want, err := r.results.resolve(s.Expect)
+	want, err := r.resolve(s.Expect)
 	if err != nil {
 		return err
 	}
 	return match("result", want, o.result)
 }
 
+func (r *runner) keep(name string, result map[string]any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.results[name] = result
+}
+
+func (r *runner) resolve(v any) (any, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.results.resolve(v)
+}
+
+// client returns the client of a name, and makes it first if there is none.
 func (r *runner) client(ctx context.Context, name string) (*client.Client, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if c := r.clients[name]; c != nil {
 		return c, nil
 	}
-	set, ok := r.Clients[name]
+	set, ok := r.settings[name]
 	if !ok {
 		return nil, fmt.Errorf("there is no client %s", name)
 	}
@@ -161,8 +246,10 @@ func (r *runner) client(ctx context.Context, name string) (*client.Client, error
 }
 
 func (r *runner) close(ctx context.Context, name string) error {
+	r.mu.Lock()
 	c := r.clients[name]
 	delete(r.clients, name)
+	r.mu.Unlock()
 	return c.Close(ctx)
 }
 
@@ -198,7 +285,9 @@ func describe(err error) map[string]any {
 		x["code"], x["key"] = string(refusal.Code), string(refusal.Key)
 		holders := []any{}
 		for i := range refusal.Holders {
-			holders = append(holders, map[string]any{"agent": refusal.Holders[i].Agent})
+			holders = append(holders, map[string]any{
+				"agent": refusal.Holders[i].Agent, "purpose": refusal.Holders[i].Purpose,
+			})
 		}
 		x["holders"] = holders
 	}

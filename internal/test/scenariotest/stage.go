@@ -1,0 +1,182 @@
+package scenariotest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
+)
+
+// limit bounds a step and a scenario; it is generous, because test machines are slow.
+const limit = time.Minute
+
+// Servers are the servers of one scenario.
+type Servers interface {
+	// Addrs returns the addresses of each as they are now.
+	Addrs() []Addr
+	// Active waits until one of them is active, and returns its index.
+	Active() int
+	// Kill kills the active one, and returns its index.
+	Kill() int
+	// Start starts the one that was killed, over its journal.
+	Start()
+}
+
+// Addr is the addresses of one server.
+type Addr struct{ HTTP, GRPC string }
+
+// single is a server with its journal in a folder.
+type single struct {
+	*testing.T
+	cfg launch.Config
+
+	mu     sync.Mutex
+	server *launch.Server
+}
+
+// Single starts one server with its journal in a folder of its own.
+func Single(t *testing.T) Servers {
+	s := &single{T: t, cfg: launch.Config{DataDir: t.TempDir()}}
+	s.Start()
+	return s
+}
+
+func (s *single) Start() {
+	server := launchtest.Start(s.T, s.cfg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server = server
+}
+
+func (s *single) Addrs() []Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []Addr{{s.server.HTTP, s.server.GRPC}}
+}
+
+func (s *single) Active() int { return 0 }
+
+func (s *single) Kill() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server.Kill()
+	return 0
+}
+
+// stage is the servers of one scenario, behind their proxies.
+type stage struct {
+	*testing.T
+	servers      Servers
+	faults       faults
+	http, stream []*gate // one for each server
+	control      *httptest.Server
+
+	mu     sync.Mutex
+	runner *os.Process
+}
+
+func newStage(t *testing.T, servers Servers) *stage {
+	s := &stage{T: t, servers: servers}
+	for i := range servers.Addrs() {
+		s.http = append(s.http, newGate(t, (&forwarder{&s.faults, func() string { return servers.Addrs()[i].HTTP }}).serve))
+		s.stream = append(s.stream, newGate(t, (&pipe{&s.faults, func() string { return servers.Addrs()[i].GRPC }}).serve))
+	}
+	s.faults.kill = s.kill
+	s.control = httptest.NewServer(s)
+	t.Cleanup(s.control.Close)
+	t.Cleanup(func() { s.faults.silence(false) })
+	return s
+}
+
+// gates are all proxies.
+func (s *stage) gates() []*gate { return append(append([]*gate(nil), s.http...), s.stream...) }
+
+// kill kills the active server. Connections to it break, and new ones are refused.
+func (s *stage) kill() {
+	i := s.servers.Kill()
+	s.http[i].shut()
+	s.stream[i].shut()
+}
+
+// start starts it again.
+func (s *stage) start() {
+	s.servers.Start()
+	for _, g := range s.gates() {
+		g.listen()
+	}
+}
+
+// dead returns an address where nothing listens.
+func (s *stage) dead() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// command prepares the runner of a library with its arguments.
+func (s *stage) command(ctx context.Context, l *Library, deadFirst bool, args ...string) *exec.Cmd {
+	gates, scheme := s.http, "http://"
+	if l.streams {
+		gates, scheme = s.stream, ""
+	}
+	var urls []string
+	if deadFirst {
+		urls = append(urls, scheme+s.dead())
+	}
+	for _, g := range gates {
+		urls = append(urls, scheme+g.addr)
+	}
+	argv := append(l.command(s.T), args...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(
+		append(os.Environ(), l.env...), "INTERLOCK_URL="+strings.Join(urls, ","), "INTERLOCK_CONTROL="+s.control.URL,
+	)
+	cmd.SysProcAttr = launch.Attributes()
+	return cmd
+}
+
+// play lets the runner of a library carry out a scenario.
+func (s *stage) play(ctx context.Context, l *Library, file string) error {
+	x, err := readScenario(file)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	cmd := s.command(ctx, l, x.DeadFirst, file)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.runner = cmd.Process
+	s.mu.Unlock()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%w: %s", err, out.String())
+	}
+	return nil
+}
+
+// suspend stops the process of the runner for some time, as the lid of a laptop does.
+func (s *stage) suspend(ctx context.Context, d time.Duration) error {
+	s.mu.Lock()
+	runner := s.runner
+	s.mu.Unlock()
+	if err := runner.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	pause(ctx, d)
+	return runner.Signal(syscall.SIGCONT)
+}
