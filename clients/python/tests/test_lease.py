@@ -23,7 +23,7 @@ from interlock import (
     WaitTimeout,
 )
 from interlock._clock import now
-from interlock._wire import LockSession
+from interlock._wire import LockSession, NotSent, Send
 from interlock.testing import LocalServer
 
 
@@ -310,3 +310,22 @@ def test_loss_that_is_reported_before_the_grant(interlock_server: LocalServer, k
         again = client.acquire(key, wait=0)  # the flow has it, as far as the server knows
         assert again.id != lease.id
         assert again.fence > lease.fence
+
+
+def test_grant_that_cannot_be_confirmed_is_given_back(
+    interlock_server: LocalServer, other: Client, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer was slow, so that the lease is asked for once more, and no server can be reached for that."""
+    monkeypatch.setattr("interlock._core.FRESH", -1.0)
+    with Client(interlock_server.url, retry_for=0) as client:
+        perform = client._engine._perform
+
+        def unreachable(effect: Any) -> object:
+            if isinstance(effect, Send) and effect.method == "GET":
+                raise NotSent("refused")
+            return perform(effect)
+
+        monkeypatch.setattr(client._engine, "_perform", unreachable)
+        with pytest.raises(OutcomeUnknown, match="given back"):
+            client.acquire(key)
+        other.acquire(key, wait=10).release()

@@ -263,8 +263,13 @@ export class Line {
         if (this.keeper.closed.aborted) throw this.keeper.closed.reason;
         const kept = await this.#shielded(this.#leave(ticket, late, session));
         if (kept) return kept;
-        if (error instanceof Unreachable && this.clock.now() >= until) throw overdue(data);
-        throw error;
+        if (!(error instanceof Unreachable)) throw error;
+        if (this.clock.now() >= until) throw overdue(data);
+        throw new OutcomeUnknown({
+          code: "outcome_unknown",
+          message: `${error.message}, since the request was in line: what it has got is given back`,
+          cause: error,
+        });
       }
     }
   }

@@ -205,7 +205,7 @@ class Core:
         key = new_key()
         conflict = "preempt" if ask.preempt else "wait" if ask.wait > 0 else "fail"
         undo: Callable[[], Steps[Any]] | None = None
-        asked = False
+        reached = False
         try:
 
             def begin(session: Session) -> Steps[Reply]:
@@ -221,12 +221,13 @@ class Core:
                 return (yield from self.caller.request(ask.operation, path=ask.path, body=body, key=key))
 
             reply, session = yield from self.within(begin)
+            reached = True
             holders: Any = []
             while reply.status == 202:
                 answer = reply.parse()
                 ticket: Ticket = answer["ticket"]
                 holders = answer["holders"]
-                undo, asked = partial(self._leave, ticket["id"]), True
+                undo = partial(self._leave, ticket["id"])
                 if ask.on_queued is not None:
                     ask.on_queued(ticket)
                 left = deadline - now()
@@ -251,9 +252,12 @@ class Core:
         except Refused:
             undo = None  # it has left the line, or never stood there
             raise
-        except Unreachable:
-            if not asked:
-                undo = None
+        except Unreachable as error:
+            if reached:
+                raise OutcomeUnknown(
+                    f"{error.message}, since the request was in line: what it has got is given back"
+                ) from error
+            undo = None
             raise
         finally:
             if undo is not None:
