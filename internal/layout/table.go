@@ -355,7 +355,8 @@ var table = []rule{
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
 	},
 	{
-		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"}, tests: true,
+		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"},
+		tests: true,
 	},
 	{folder: "internal/trace"},
 }

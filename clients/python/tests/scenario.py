@@ -1,4 +1,4 @@
-"""Carries out one scenario with the client for threads. Usage: scenario.py FILE"""
+"""Carries out one scenario with the client for threads, or the steps of standard input. Usage: scenario.py FILE|-"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from scenario_value import Failed, acquisition, control, granted, judge, resolve
+from scenario_value import Failed, acquisition, answer, control, granted, judge, resolve
 
 from interlock import CancelToken, Client
 
@@ -40,6 +40,7 @@ class Runner:
         self.clients: dict[str, Client] = {}
         self.results: dict[str, Any] = {}
         self.begun: dict[str, Operation] = {}
+        self.making = threading.Lock()
 
     def run(self) -> None:
         try:
@@ -49,11 +50,37 @@ class Runner:
                 except Exception as error:
                     raise Failed(f"step {number}: {error!r}") from error
         finally:
-            for operation in self.begun.values():
-                operation.token.cancel()
-                operation.join()
-            for client in self.clients.values():
-                client.close()
+            self.end()
+
+    def end(self) -> None:
+        for operation in self.begun.values():
+            operation.token.cancel()
+            operation.join()
+        for client in self.clients.values():
+            client.close()
+
+    def serve(self) -> None:
+        """Carries out the steps that come, each at once, and writes the result of each when it is there."""
+        writing = threading.Lock()
+
+        def write(operation: Operation) -> None:
+            operation.join()
+            text = answer(self.results, operation.step, operation.result, operation.error)
+            with writing:
+                print(text, flush=True)
+
+        try:
+            for line in sys.stdin:
+                step = json.loads(line)
+                if "clients" in step:
+                    self.scenario["clients"] = step["clients"]
+                    continue
+                operation = Operation(self, step, resolve(self.results, step.get("with", {})))
+                self.begun[step["id"]] = operation
+                operation.start()
+                threading.Thread(target=write, args=(operation,), daemon=True).start()
+        finally:
+            self.end()
 
     def step(self, step: dict[str, Any]) -> None:
         if "control" in step:
@@ -73,15 +100,16 @@ class Runner:
         judge(self.results, step, operation.step.get("as"), operation.result, operation.error)
 
     def client(self, name: str) -> Client:
-        if name not in self.clients:
-            given = self.scenario["clients"][name]
-            options = {
-                option: given[member] / 1000
-                for member, option in {"session_ttl_ms": "session_ttl", "retry_for_ms": "retry_for"}.items()
-                if member in given
-            }
-            self.clients[name] = Client(os.environ["INTERLOCK_URL"], agent=given["agent"], **options)
-        return self.clients[name]
+        with self.making:
+            if name not in self.clients:
+                given = self.scenario["clients"][name]
+                options = {
+                    option: given[member] / 1000
+                    for member, option in {"session_ttl_ms": "session_ttl", "retry_for_ms": "retry_for"}.items()
+                    if member in given
+                }
+                self.clients[name] = Client(os.environ["INTERLOCK_URL"], agent=given["agent"], **options)
+            return self.clients[name]
 
     def do(self, step: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         client = self.client(step["client"])
@@ -119,6 +147,9 @@ class Runner:
 
 if __name__ == "__main__":
     try:
-        Runner(json.loads(Path(sys.argv[1]).read_text())).run()
+        if sys.argv[1] == "-":
+            Runner({}).serve()
+        else:
+            Runner(json.loads(Path(sys.argv[1]).read_text())).run()
     except Failed as failure:
         sys.exit(str(failure))

@@ -1,15 +1,19 @@
-"""Carries out one scenario with the client for asyncio. Usage: scenario_async.py FILE"""
+"""Carries out one scenario with the client for asyncio, or the steps of standard input.
+
+Usage: scenario_async.py FILE|-
+"""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from scenario_value import Failed, acquisition, control, granted, judge, resolve
+from scenario_value import Failed, acquisition, answer, control, granted, judge, resolve
 
 from interlock import AsyncClient, Cancelled
 
@@ -31,11 +35,33 @@ class Runner:
                 except Exception as error:
                     raise Failed(f"step {number}: {error!r}") from error
         finally:
-            for _, operation in self.begun.values():
-                operation.cancel()
-            await asyncio.gather(*(operation for _, operation in self.begun.values()), return_exceptions=True)
-            for client in self.clients.values():
-                await client.close()
+            await self.end()
+
+    async def end(self) -> None:
+        for _, operation in self.begun.values():
+            operation.cancel()
+        await asyncio.gather(*(operation for _, operation in self.begun.values()), return_exceptions=True)
+        for client in self.clients.values():
+            await client.close()
+
+    async def serve(self) -> None:
+        """Carries out the steps that come, each at once, and writes the result of each when it is there."""
+        try:
+            while line := await asyncio.to_thread(sys.stdin.readline):
+                step = json.loads(line)
+                if "clients" in step:
+                    self.scenario["clients"] = step["clients"]
+                    continue
+                operation = asyncio.create_task(self.do(step, resolve(self.results, step.get("with", {}))))
+                self.begun[step["id"]] = step, operation
+                operation.add_done_callback(functools.partial(self.write, step))
+        finally:
+            await self.end()
+
+    def write(self, step: dict[str, Any], operation: asyncio.Task[dict[str, Any]]) -> None:
+        error = Cancelled() if operation.cancelled() else operation.exception()
+        result = None if error is not None else operation.result()
+        print(answer(self.results, step, result, error), flush=True)
 
     async def step(self, step: dict[str, Any]) -> None:
         if "control" in step:
@@ -103,6 +129,9 @@ class Runner:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(Runner(json.loads(Path(sys.argv[1]).read_text())).run())
+        if sys.argv[1] == "-":
+            asyncio.run(Runner({}).serve())
+        else:
+            asyncio.run(Runner(json.loads(Path(sys.argv[1]).read_text())).run())
     except Failed as failure:
         sys.exit(str(failure))

@@ -65,7 +65,9 @@ def describe(error: BaseException) -> dict[str, Any]:
         found["code"] = error.code
     if isinstance(error, Refused):
         found["key"] = error.key
-        found["holders"] = [{"agent": holder["agent"]} for holder in error.holders]
+        found["holders"] = [
+            {"agent": holder["agent"], "purpose": holder.get("purpose", "")} for holder in error.holders
+        ]
     return found
 
 
@@ -84,6 +86,15 @@ def judge(
         results[name] = result
     if "expect" in step:
         match("result", resolve(results, step["expect"]), result)
+
+
+def answer(results: dict[str, Any], step: dict[str, Any], result: Any, error: BaseException | None) -> str:
+    """Returns the line about the end of an operation."""
+    if error is not None:
+        return json.dumps({"id": step["id"], "error": describe(error)})
+    if "as" in step:
+        results[step["as"]] = result
+    return json.dumps({"id": step["id"], "result": {name: result[name] for name in result if name != "lease"}})
 
 
 def control(order: Any) -> None:

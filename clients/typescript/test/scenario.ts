@@ -1,6 +1,7 @@
-/** Carries out a scenario of clients/scenarios; the README there describes what a runner does. */
-import { isDeepStrictEqual } from "node:util";
+/** Carries out a scenario of clients/scenarios, or with - the steps of standard input: see the README there. */
 import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { isDeepStrictEqual } from "node:util";
 import {
   Client,
   InterlockError,
@@ -17,6 +18,7 @@ import {
 type Value = Record<string, unknown>;
 
 interface Step {
+  id?: string;
   title?: string;
   client?: string;
   do?: string;
@@ -63,7 +65,7 @@ class Runner {
   readonly #results = new Map<string, Value>();
   readonly #begun = new Map<string, Operation>();
 
-  constructor(readonly scenario: Scenario) {}
+  constructor(readonly scenario: Pick<Scenario, "clients" | "steps">) {}
 
   async run(): Promise<void> {
     try {
@@ -75,12 +77,51 @@ class Runner {
         });
       }
     } finally {
-      for (const o of this.#begun.values()) {
-        o.controller.abort();
-        await o.end;
-      }
-      await Promise.all([...this.#clients.values()].map((c) => c.close()));
+      await this.#end();
     }
+  }
+
+  async #end(): Promise<void> {
+    for (const o of this.#begun.values()) {
+      o.controller.abort();
+      await o.end;
+    }
+    await Promise.all([...this.#clients.values()].map((c) => c.close()));
+  }
+
+  /** Carries out the steps that come, each at once, and writes the result of each when it is there. */
+  async serve(): Promise<void> {
+    try {
+      for await (const line of createInterface(process.stdin)) {
+        const step = JSON.parse(line) as Step & Partial<Scenario>;
+        const { id = "" } = step;
+        if (step.clients) this.scenario.clients = step.clients;
+        else {
+          const operation = this.#begin(step);
+          this.#begun.set(id, operation);
+          void operation.end.then((end) => {
+            if ("result" in end && step.as !== undefined) this.#results.set(step.as, end.result);
+            const answer =
+              "result" in end
+                ? { result: { ...end.result, lease: undefined } }
+                : { error: describe(end.failure) };
+            console.log(JSON.stringify({ id, ...answer }));
+          });
+        }
+      }
+    } finally {
+      await this.#end();
+    }
+  }
+
+  #begin(step: Step): Operation {
+    const controller = new AbortController();
+    const work = this.#do(step, this.#resolve(step.with ?? {}) as Value, controller.signal);
+    const end = work.then(
+      (result) => ({ result }),
+      (failure: unknown) => ({ failure }),
+    );
+    return { as: step.as, end, controller };
   }
 
   async #step(step: Step): Promise<void> {
@@ -100,13 +141,7 @@ class Runner {
       if (step.cancel !== undefined) begun.controller.abort();
       return this.#judge(step, begun);
     }
-    const controller = new AbortController();
-    const work = this.#do(step, this.#resolve(step.with ?? {}) as Value, controller.signal);
-    const end = work.then(
-      (result) => ({ result }),
-      (failure: unknown) => ({ failure }),
-    );
-    const operation = { as: step.as, end, controller };
+    const operation = this.#begin(step);
     if (step.start !== undefined) this.#begun.set(step.start, operation);
     else await this.#judge(step, operation);
   }
@@ -244,7 +279,10 @@ function describe(error: unknown): Value {
   else if (error instanceof Refused) kind = "refused";
   else if (error instanceof DOMException && error.name === "AbortError") kind = "cancelled";
   if (!(error instanceof InterlockError)) return { kind, message: String(error) };
-  const holders = (error.problem?.holders ?? []).map((h: api.Holder) => ({ agent: h.agent }));
+  const holders = (error.problem?.holders ?? []).map((h: api.Holder) => ({
+    agent: h.agent,
+    purpose: h.purpose,
+  }));
   return { kind, code: error.code, key: error.key, holders, message: error.message };
 }
 
@@ -273,5 +311,6 @@ function match(where: string, want: unknown, got: unknown): void {
   }
 }
 
-const text = await readFile(process.argv[2] ?? "", "utf8");
-await new Runner(JSON.parse(text) as Scenario).run();
+const file = process.argv[2] ?? "";
+if (file === "-") await new Runner({ clients: {}, steps: [] }).serve();
+else await new Runner(JSON.parse(await readFile(file, "utf8")) as Scenario).run();

@@ -24,6 +24,15 @@ func Check(ops []*Op) []string {
 	return v.problems
 }
 
+// CheckResults reports everything about the results of client libraries that no correct server and library can have
+// given. A result has no index of the journal and no count of requests, so that only porcupine decides: by the time of
+// each operation, key by key. The Lease of an operation is the ID of its acquisition.
+func CheckResults(ops []*Op) []string {
+	v := &verdict{ops: ops}
+	v.linearizable()
+	return v.problems
+}
+
 // verdict is the result of the checks.
 type verdict struct {
 	ops      []*Op

@@ -22,6 +22,8 @@ const (
 	Submit     Kind = "submit"      // a task whose payload is the operation's ID
 	Pull       Kind = "pull"        // a task of the queue
 	Ack        Kind = "ack"         // the task under Lease is done; with its Writes
+	Held       Kind = "held"        // whether Lease is held, as far as its holder's client knows
+	Lapse      Kind = "lapse"       // of Lease by itself at some time from Call on, or never; it stays open
 )
 
 // Never is the return of an operation with an unknown outcome.

@@ -58,6 +58,9 @@ func (t traces) operation(number int, op *Op, in, out any) (list []porcupine.Ope
 			return nil
 		}
 	}
+	if end < op.Call {
+		return nil
+	}
 	return []porcupine.Operation{{ClientId: number, Input: in, Output: out, Call: int64(op.Call), Return: int64(end)}}
 }
 
@@ -72,10 +75,11 @@ func numbers(ops []*Op) map[string]int {
 	return list
 }
 
-// lockIn is an operation on a lock: taken, released, or looked at.
+// lockIn is an operation on a lock: taken, released, looked at, or used.
 type lockIn struct {
 	kind    Kind
 	request string // that asked for the lease
+	lapses  bool   // the lease may have ended by itself
 }
 
 // lockOut is the answer.
@@ -99,9 +103,14 @@ var lockModel = porcupine.Model{
 		switch {
 		case in.kind == Look, out.refused && in.kind == Acquire:
 			return s.holder == out.holder, s
-		case out.unknown && in.kind == Acquire && s.holder != "", out.unknown && in.kind == Release && s.holder != in.request:
+		case out.refused:
+			return s.holder != in.request, s
+		case in.kind == Held, in.kind == CheckFence, in.kind == Commit:
+			return s.holder == in.request, s
+		case out.unknown && in.kind == Acquire && s.holder != "",
+			(out.unknown || in.lapses) && (in.kind == Release || in.kind == Lapse) && s.holder != in.request:
 			return true, s // it comes too late to do anything
-		case in.kind == Release:
+		case in.kind == Release, in.kind == Lapse:
 			return s.holder == in.request, lockState{"", s.fence}
 		case s.holder != "" || !out.unknown && out.fence <= s.fence:
 			return false, s
@@ -110,26 +119,61 @@ var lockModel = porcupine.Model{
 	},
 }
 
-// lockOps returns the operations on keys that were only ever taken alone and exclusively, by
-// leases that cannot have expired within the history: on these the end of a lease is always a
-// client's operation.
+// locks are the keys that were only ever taken alone and exclusively, by leases that cannot have expired within the
+// history, or lapse in it: on these the end of a lease is always an operation.
+type locks struct {
+	*verdict
+	keys   map[string]bool
+	lapses map[string]*Op // by the ID of the acquisition
+	byKey  map[string][]porcupine.Operation
+	number map[string]int
+	seen   traces
+
+	// The acquisitions, by their ID, by the lease and by the fence.
+	byID, byLease map[string]*Op
+	byFence       map[lockFence]*Op
+}
+
+type lockFence struct {
+	key   string
+	fence interlock.Fence
+}
+
+// lockOps returns the operations on locks.
 func (v *verdict) lockOps() map[string][]porcupine.Operation {
-	var whole time.Duration
+	l := &locks{
+		verdict: v, keys: map[string]bool{}, lapses: map[string]*Op{}, byKey: map[string][]porcupine.Operation{},
+		number: numbers(v.ops), seen: traces{},
+		byID: map[string]*Op{}, byLease: map[string]*Op{}, byFence: map[lockFence]*Op{},
+	}
+	l.find()
+	l.trace()
 	for _, op := range v.ops {
+		l.add(op)
+	}
+	return l.byKey
+}
+
+// find finds the keys.
+func (l *locks) find() {
+	var whole time.Duration
+	for _, op := range l.ops {
 		if !op.Open() {
 			whole = max(whole, op.Return)
 		}
 		whole = max(whole, op.Call)
+		if op.Kind == Lapse {
+			l.lapses[op.Lease] = op
+		}
 	}
-	locks, others := map[string]bool{}, map[string]bool{}
-	request := map[string]string{} // by lease
-	byID := map[string]*Op{}
-	for _, op := range v.ops {
-		if op.Kind == Acquire && len(op.Claims) == 1 && op.Claims[0].Mode == interlock.Exclusive && op.TTL > whole {
-			locks[op.Claims[0].Key] = true
-			byID[op.ID] = op
-			if op.Granted != nil {
-				request[op.Granted.Lease] = op.ID
+	others := map[string]bool{}
+	for _, op := range l.ops {
+		if op.Kind == Acquire && len(op.Claims) == 1 && op.Claims[0].Mode == interlock.Exclusive &&
+			(op.TTL > whole || op.Code != "" || l.lapses[op.ID] != nil) {
+			l.keys[op.Claims[0].Key] = true
+			l.byID[op.ID], l.byLease[op.ID] = op, op
+			if g := op.Granted; g != nil {
+				l.byLease[g.Lease], l.byFence[lockFence{op.Claims[0].Key, g.Fence}] = op, op
 			}
 			continue
 		}
@@ -141,7 +185,7 @@ func (v *verdict) lockOps() map[string][]porcupine.Operation {
 			others[c.Key] = op.Kind != Renew || others[c.Key]
 		}
 	}
-	maps.DeleteFunc(locks, func(key string, _ bool) bool {
+	maps.DeleteFunc(l.keys, func(key string, _ bool) bool {
 		for other := range others {
 			if others[other] && (other == key || strings.HasPrefix(other, key+"/") || strings.HasPrefix(key, other+"/")) {
 				return true
@@ -149,45 +193,87 @@ func (v *verdict) lockOps() map[string][]porcupine.Operation {
 		}
 		return false
 	})
-	byKey, number, seen := map[string][]porcupine.Operation{}, numbers(v.ops), traces{}
-	for _, op := range v.ops {
+}
+
+// trace finds when a request without an answer was first seen to have been carried out. The absence of a holder is no
+// trace of its own; but an end that no grant with a higher fence has waited for can only be of no effect.
+func (l *locks) trace() {
+	for _, op := range l.ops {
 		for _, h := range op.Holders {
-			seen.see(h.Request, op)
+			l.seen.see(h.Request, op)
 		}
-		if op.Kind == Release && op.Open() {
-			seen[op.ID] = Never // the absence of a holder is no trace of its own
-		}
-	}
-	add := func(key string, op *Op, in lockIn, out lockOut) {
-		out.unknown = op.Open()
-		if locks[key] {
-			byKey[key] = append(byKey[key], seen.operation(number[op.Client], op, in, out)...)
+		for _, d := range op.Docs {
+			l.seen.see(d.Request, op)
 		}
 	}
-	for _, op := range v.ops {
-		holder := ""
-		if len(op.Holders) > 0 {
-			holder = op.Holders[0].Request
-		}
-		switch op.Kind {
-		case Acquire:
-			if byID[op.ID] == nil {
-				continue
-			}
-			out := lockOut{refused: op.Code != "", holder: holder}
-			if op.Granted != nil {
-				out.fence = op.Granted.Fence
-			}
-			add(op.Claims[0].Key, op, lockIn{Acquire, op.ID}, out)
-		case Release:
-			if by := byID[request[op.Lease]]; by != nil && op.Code == "" {
-				add(by.Claims[0].Key, op, lockIn{Release, by.ID}, lockOut{})
-			}
-		case Look:
-			add(op.Key, op, lockIn{kind: Look}, lockOut{holder: holder})
+	for _, op := range l.ops {
+		if by := l.byLease[op.Lease]; by != nil && op.Open() && (op.Kind == Release || op.Kind == Lapse) {
+			l.seen[op.ID] = l.succeeded(by)
 		}
 	}
-	return byKey
+}
+
+// succeeded returns when the next holder is known, or Never.
+func (l *locks) succeeded(by *Op) time.Duration {
+	at := Never
+	for _, next := range l.byID {
+		if by.Granted != nil && next.Granted != nil && next.Claims[0].Key == by.Claims[0].Key &&
+			next.Granted.Fence > by.Granted.Fence {
+			at = min(at, next.Return)
+		}
+	}
+	return at
+}
+
+// add adds an operation to those of its key.
+func (l *locks) add(op *Op) {
+	out := lockOut{unknown: op.Open(), refused: op.Code != ""}
+	if len(op.Holders) > 0 {
+		out.holder = op.Holders[0].Request
+	}
+	by := l.of(op)
+	if op.Kind == Look {
+		l.put(op.Key, op, lockIn{kind: Look}, out)
+		return
+	}
+	if by == nil {
+		return
+	}
+	in := lockIn{op.Kind, by.ID, l.lapses[by.ID] != nil}
+	switch op.Kind {
+	case Acquire:
+		if op.Granted != nil {
+			out.fence = op.Granted.Fence
+		}
+	case Release, Lapse:
+		if out.refused {
+			return
+		}
+	case Held, CheckFence, Commit:
+		if out.refused && (in.lapses || op.Code == interlock.CodeStale) || out.unknown && op.Kind != Commit {
+			return
+		}
+	default:
+		return
+	}
+	l.put(by.Claims[0].Key, op, in, out)
+}
+
+// of returns the acquisition of the lease that an operation concerns.
+func (l *locks) of(op *Op) *Op {
+	switch op.Kind {
+	case Acquire:
+		return l.byID[op.ID]
+	case CheckFence:
+		return l.byFence[lockFence{op.Key, op.Fence}]
+	}
+	return l.byLease[op.Lease]
+}
+
+func (l *locks) put(key string, op *Op, in lockIn, out lockOut) {
+	if l.keys[key] {
+		l.byKey[key] = append(l.byKey[key], l.seen.operation(l.number[op.Client], op, in, out)...)
+	}
 }
 
 // registerIn is a document that is read, or written on a version of it or on any.

@@ -113,6 +113,17 @@ func (r *Recorder) Ops() []*Op {
 // a file.
 func (r *Recorder) Verify(t testing.TB) {
 	t.Helper()
+	r.verify(t, Check)
+}
+
+// VerifyResults does the same with a history of the results of client libraries.
+func (r *Recorder) VerifyResults(t testing.TB) {
+	t.Helper()
+	r.verify(t, CheckResults)
+}
+
+func (r *Recorder) verify(t testing.TB, check func([]*Op) []string) {
+	t.Helper()
 	ops := r.Ops()
 	open := 0
 	for _, op := range ops {
@@ -124,7 +135,7 @@ func (r *Recorder) Verify(t testing.TB) {
 	t.Attr("count.history_operations", fmt.Sprint(len(ops)))
 	t.Attr("count.history_unknowns", fmt.Sprint(open))
 	began := time.Now()
-	problems := Check(ops)
+	problems := check(ops)
 	t.Logf(
 		"%d operations, %d of unknown outcome, checked in %v", len(ops), open, time.Since(began).Round(time.Millisecond),
 	)

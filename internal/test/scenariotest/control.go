@@ -43,15 +43,19 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// obey carries out an order.
+// obey reads an order and carries it out.
 func (s *stage) obey(ctx context.Context, text json.RawMessage) error {
 	var o order
 	if err := decode(text, &o); err != nil {
 		return err
 	}
+	return s.carryOut(ctx, &o)
+}
+
+func (s *stage) carryOut(ctx context.Context, o *order) error {
 	switch {
 	case o.Await != nil:
-		return s.await(ctx, &o)
+		return s.await(ctx, o)
 	case o.Revoke != "":
 		return s.revoke(ctx, o.Revoke)
 	case o.Suspend != 0:
@@ -85,7 +89,7 @@ func (s *stage) obey(ctx context.Context, text json.RawMessage) error {
 		}
 		s.faults.arm(&fault{kind: o.Fault, path: path, times: o.Times, pause: time.Duration(o.Ms) * time.Millisecond})
 	default:
-		return fmt.Errorf("there is no order %s", text)
+		return fmt.Errorf("there is no order %+v", *o)
 	}
 	return nil
 }

@@ -25,9 +25,9 @@ type scenario struct {
 }
 
 type settings struct {
-	Agent      string
-	SessionTTL int64 `json:"session_ttl_ms"`
-	RetryFor   int64 `json:"retry_for_ms"`
+	Agent      string `json:"agent"`
+	SessionTTL int64  `json:"session_ttl_ms,omitempty"`
+	RetryFor   int64  `json:"retry_for_ms,omitempty"`
 }
 
 type step struct {

@@ -1,12 +1,8 @@
-package scenariotest_test
+package scenariotest
 
-import (
-	"testing"
+import "testing"
 
-	"github.com/interlockdev/interlock/internal/test/scenariotest"
-)
-
-func TestMain(m *testing.M) { scenariotest.Main(m) }
+func TestMain(m *testing.M) { Main(m) }
 
 // TestScenarios carries out every scenario with every library.
-func TestScenarios(t *testing.T) { scenariotest.Run(t, "clients/scenarios", scenariotest.Single) }
+func TestScenarios(t *testing.T) { Run(t, "clients/scenarios", Single) }

@@ -1,0 +1,137 @@
+package history
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+)
+
+// take is a grant to a client library: the lease has the name of its acquisition.
+func (h *tale) take(key string, fence interlock.Fence, ttl time.Duration) *Op {
+	op := h.grant(key, fence, 0, ttl)
+	op.Granted.Lease = op.ID
+	return op
+}
+
+// lapse is the end of a lease by itself, from the time of its ttl on.
+func (h *tale) lapse(of *Op) {
+	op := unknown(h.add(Op{Kind: Lapse, Lease: of.ID}, 0, Answer{}))
+	op.Call = of.Call + of.TTL
+}
+
+// use is an operation under a lease, with its answer.
+func (h *tale) use(kind Kind, of *Op, a Answer) *Op {
+	op := Op{Kind: kind, Lease: of.ID}
+	switch kind {
+	case CheckFence:
+		op.Lease, op.Key, op.Fence = "", of.Claims[0].Key, of.Granted.Fence
+	case Commit:
+		op.Writes = []Write{{Key: "doc"}}
+	}
+	return h.add(op, 0, a)
+}
+
+// Each of these histories of results is impossible, and the check reports it; the others are possible.
+func TestResults(t *testing.T) {
+	gone := Answer{Code: interlock.CodeExpired}
+	const locks, registers = "locks at k are Illegal", "registers at doc are Illegal"
+	for _, tt := range []struct {
+		name string
+		tell func(h *tale)
+		want string
+	}{
+		{"held, used and released", func(h *tale) {
+			a := h.take("k", 1, long)
+			h.use(Held, a, Answer{})
+			h.use(Commit, a, Answer{Version: 1})
+			h.use(CheckFence, a, Answer{})
+			h.use(Release, a, Answer{})
+			h.use(CheckFence, a, Answer{Code: interlock.CodeFenced})
+			h.take("k", 2, long)
+		}, ""},
+		{"a lease whose ttl is over", func(h *tale) {
+			a := h.take("k", 1, time.Second)
+			h.lapse(a)
+			b := h.take("k", 2, long)
+			h.use(Held, a, gone)
+			h.use(Commit, a, gone)
+			h.use(Release, a, Answer{})
+			h.use(Held, b, Answer{})
+		}, ""},
+		{"a lease that ends before its ttl", func(h *tale) {
+			a := h.take("k", 1, 10*time.Second)
+			h.lapse(a)
+			h.take("k", 2, long)
+		}, locks},
+		{"a lease that is lost for no reason", func(h *tale) {
+			a := h.take("k", 1, long)
+			h.use(Held, a, gone)
+		}, locks},
+		{"a holder that does not know of its end", func(h *tale) {
+			a := h.take("k", 1, time.Second)
+			h.lapse(a)
+			h.take("k", 2, long)
+			h.use(Held, a, Answer{})
+		}, locks},
+		{"a write of a holder that has slept", func(h *tale) {
+			a := h.take("k", 1, time.Second)
+			h.lapse(a)
+			h.take("k", 2, long)
+			h.use(Commit, a, Answer{Version: 1})
+		}, locks},
+		{"its fence, which counts", func(h *tale) {
+			a := h.take("k", 1, time.Second)
+			h.lapse(a)
+			h.take("k", 2, long)
+			h.use(CheckFence, a, Answer{})
+		}, locks},
+		{"a fence that is not above the last one", func(h *tale) {
+			h.use(Release, h.take("k", 2, long), Answer{})
+			h.take("k", 1, long)
+		}, locks},
+		{"an acknowledged release that is lost", func(h *tale) {
+			a := h.take("k", 1, long)
+			h.use(Release, a, Answer{})
+			h.wait(a, 0).Wait = false
+		}, locks},
+		{"a write that others see, without an answer", func(h *tale) {
+			a := h.take("k", 1, time.Second)
+			h.lapse(a)
+			c := unknown(h.use(Commit, a, Answer{Version: 1}))
+			h.read("doc", 1, 0, c, 1)
+			h.take("k", 2, long)
+		}, ""},
+		{"the same, but the lease was another's", func(h *tale) {
+			a := h.take("k", 1, time.Second)
+			h.lapse(a)
+			h.take("k", 2, long)
+			c := unknown(h.use(Commit, a, Answer{Version: 1}))
+			h.read("doc", 1, 0, c, 1)
+		}, locks},
+		{"an acquisition given up, whose lease goes back", func(h *tale) {
+			a := unknown(h.take("k", 1, long))
+			op := unknown(h.add(Op{Kind: Lapse, Lease: a.ID}, 0, Answer{}))
+			op.Call = a.Call
+			h.wait(&Op{
+				ID: a.ID, Claims: a.Claims, Answer: Answer{Granted: &Grant{Fence: 1}},
+			}, 0).Call = a.Call
+			h.take("k", 2, long)
+		}, ""},
+		{"a lost update", func(h *tale) {
+			a := h.take("k", 1, long)
+			h.use(Commit, a, Answer{Version: 1}).Reads = []Version{{"doc", 0}}
+			h.use(Commit, a, Answer{Version: 2}).Reads = []Version{{"doc", 0}}
+		}, registers},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := &tale{}
+			tt.tell(h)
+			got := strings.Join(CheckResults(h.ops), "\n")
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
