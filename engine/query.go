@@ -133,28 +133,30 @@ func waiterView(r *store.Request, mode interlock.Mode) WaiterView {
 	return w
 }
 
-// LeaseAt returns the running lease that claims this very key exclusively, as its holder sees it; ok is
-// false if there is none. Its id is a secret: the caller shows it to the holder alone. The error is
-// ParseKey's.
-func (e *Engine) LeaseAt(ns interlock.Namespace, key interlock.Key) (l interlock.Lease, ok bool, err error) {
+// LeaseAt returns the running lease that claims this very key exclusively, as its holder sees it, and the
+// credential that took it, "" without credentials; ok is false if there is none. Its id is a secret: the
+// caller shows it to the holder alone. The error is ParseKey's.
+func (e *Engine) LeaseAt(
+	ns interlock.Namespace, key interlock.Key,
+) (l interlock.Lease, credential string, ok bool, err error) {
 	if _, err := keypath.Parse(string(key)); err != nil {
-		return l, false, err
+		return l, "", false, err
 	}
 	s := e.turnTo(ns)
 	if s == nil {
-		return l, false, nil
+		return l, "", false, nil
 	}
 	if p, canonical := s.Fit(key); p != nil {
 		key = canonical
 	}
 	n := s.NodeAt(string(key))
 	if n == nil {
-		return l, false, nil
+		return l, "", false, nil
 	}
 	for h := n.First; h != nil; h = h.Next {
 		if h.Claimed && h.ModeOf() == interlock.Exclusive && h.Req.IsRunning() {
-			return h.Req.Lease(), true, nil
+			return h.Req.Lease(), h.Req.Owner(), true, nil
 		}
 	}
-	return l, false, nil
+	return l, "", false, nil
 }

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/invisible"
 )
 
@@ -138,7 +139,11 @@ func (c *client) run(name string, args [][]byte) error {
 			return noAuth(err)
 		}
 	}
-	return cmd.run(c, args)
+	err := cmd.run(c, args)
+	if !cmd.free && codeOf(err) == interlock.CodeUnauthenticated {
+		c.over = true // the credential was withdrawn
+	}
+	return err
 }
 
 // upper appends the name of a command in capital letters.

@@ -33,7 +33,7 @@ type client struct {
 	caller                        *server.Caller // nil until a command needs one
 	admitted                      bool
 	over                          bool      // after this answer
-	hurries                       bool      // a deadline is set for the command
+	begun, hurries                bool      // a command has begun to come; a deadline for one is set
 	patient                       time.Time // the deadline for sending answers
 }
 
@@ -73,7 +73,7 @@ func (c *client) serve() {
 			if len(args) > 0 {
 				c.execute(args)
 			}
-			c.in = c.in[n:]
+			c.in, c.begun = c.in[n:], false
 			if len(c.w.b) >= fullAnswers && !c.flush() {
 				return
 			}
@@ -106,7 +106,7 @@ func (c *client) protocolError(err error) {
 }
 
 // read reads more of a command that will have at least want bytes. While nothing of it has come the client
-// may take any time, and then it has to hurry. So a client that is idle costs a small buffer.
+// may take any time, and then it has one deadline for all of it. So a client that is idle costs a small buffer.
 func (c *client) read(want int) bool {
 	if len(c.in) == 0 {
 		if len(c.room) > 4*idleBytes {
@@ -122,10 +122,10 @@ func (c *client) read(want int) bool {
 		}
 		c.hurries = false
 	} else {
-		if !c.deadline(time.Now().Add(c.door.cfg.Greeting)) {
+		if !c.begun && !c.deadline(time.Now().Add(c.door.cfg.Greeting)) {
 			return false
 		}
-		c.hurries = true
+		c.begun, c.hurries = true, true
 		if want = max(want, len(c.in)+1); want > cap(c.in) {
 			// Room for the bytes that have come and as many again, not for those announced.
 			size := min(max(want, 2*idleBytes), 4*max(len(c.in), idleBytes))
@@ -224,15 +224,15 @@ func (c *client) agent() string {
 }
 
 // owner names those that may delete a key without its value: the clients of one user and credential, or
-// this connection.
+// this connection under its credential. The name of a credential has no blank.
 func (c *client) owner() string {
 	if c.door.cfg.Test {
 		return anyOwner
 	}
 	if c.user != "" {
-		return "user " + c.caller.Name() + "/" + c.user
+		return "user " + c.caller.Name() + " " + c.user
 	}
-	return "connection " + strconv.FormatInt(c.id, 10)
+	return "connection " + c.caller.Name() + " " + strconv.FormatInt(c.id, 10)
 }
 
 // nameOf names a key in the table of grants.

@@ -19,6 +19,7 @@ import (
 // ends reads what a client still gets, and waits for the end of its connection.
 func (r *rig) ends(client string) string {
 	r.Helper()
+	_ = r.peer(client).conn.SetReadDeadline(time.Now().Add(time.Hour))
 	b, err := io.ReadAll(r.peer(client).in)
 	if err != nil && !errors.Is(err, io.ErrClosedPipe) {
 		r.Errorf("%s: %v", client, err)
@@ -89,6 +90,31 @@ func TestHostileClients(t *testing.T) {
 		if got := r.ends("slow"); got != "" || time.Since(began) != 10*time.Second {
 			t.Errorf("slow: %q after %v", got, time.Since(began))
 		}
+		// The 10 s are for the whole command, and the next one has its own.
+		began = time.Now()
+		for _, b := range encode([]string{"ECHO", strings.Repeat("x", 30)})[:40] {
+			if _, err := r.peer("drops").conn.Write([]byte{b}); err != nil {
+				break
+			}
+			r.pass(time.Second)
+		}
+		if got := r.ends("drops"); got != "" || time.Since(began) > 12*time.Second {
+			t.Errorf("drops: %q after %v", got, time.Since(began))
+		}
+		for range 3 {
+			r.send("steady", []byte("ECHO x"))
+			r.pass(6 * time.Second)
+			p := r.peer("steady")
+			go func() { _, _ = p.conn.Write([]byte("\r\nECHO ")) }()
+			if got := r.answer(p); got != "$x" {
+				t.Errorf("steady: %s", got)
+			}
+			r.pass(6 * time.Second)
+			go func() { _, _ = p.conn.Write([]byte("x\r\n")) }()
+			if got := r.answer(p); got != "$x" {
+				t.Errorf("steady: %s", got)
+			}
+		}
 		// One that does not read is cut off after 30 s, and one that is idle is not.
 		r.send("deaf", bytes.Repeat(encode([]string{"PING"}), 3))
 		r.pass(31 * time.Second)
@@ -112,6 +138,11 @@ func TestStrangers(t *testing.T) {
 		go func() { _, _ = b.conn.Write(encode([]string{"ECHO", strings.Repeat("x", 60000)})) }()
 		if got := r.answer(b); len(got) != 60001 {
 			t.Errorf("%d bytes", len(got))
+		}
+		r.wants("b", "RESET", "+RESET") // and it is a stranger again
+		go func() { _, _ = b.conn.Write(encode([]string{"ECHO", strings.Repeat("x", 5000)})) }()
+		if got := r.ends("b"); !strings.HasPrefix(got, want) {
+			t.Error(got)
 		}
 	})
 }

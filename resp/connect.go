@@ -124,7 +124,7 @@ func (c *client) choose(args [][]byte) error {
 
 func (c *client) reset(_ [][]byte) error {
 	c.forget()
-	c.user, c.bearer, c.namespace, c.name, c.shown = "", "", "", "", ""
+	c.user, c.bearer, c.namespace, c.name, c.shown, c.admitted = "", "", "", "", "", false
 	c.w.version = 2
 	c.w.simple("RESET")
 	return nil

@@ -303,7 +303,7 @@ func TestCredentials(t *testing.T) {
 		r.wants("a", "HELLO 3 AUTH acme/agent-7 "+secret+" SETNAME w", "[$server *")
 		r.wants("a", "SET k one NX EX 30", "+OK")
 		r.wants("b", "AUTH "+viewer, "+OK")
-		r.wants("b", "GET k", "$one")
+		r.wants("b", "GET k", "$interlock:redis:w")
 		r.wants("b", "SET l one NX EX 30", "-NOPERM forbidden: *")
 		r.wants("a", "RESET", "+RESET")
 		r.wants("a", "GET k", "-NOAUTH *")
@@ -317,6 +317,71 @@ func TestCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.wants("a", "SET k one NX EX 30", "-WRONGPASS *")
+		if got := r.ends("a"); got != "" {
+			t.Errorf("after the end: %q", got)
+		}
+	})
+}
+
+// TestOtherCredential: the value of a key proves nothing under another credential of the namespace, which
+// could read it in a listing; not even after a restart.
+func TestOtherCredential(t *testing.T) {
+	owner, ownerLine, err := server.NewCredential(interlock.Principal{Name: "owner"}, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, otherLine, err := server.NewCredential(interlock.Principal{Name: "other"}, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(file, []byte(ownerLine+"\n"+otherLine+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	credentials, err := server.LoadCredentials(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, Config{}, func(r *rig) {
+		r.credentials = credentials
+		for first := true; ; first = false {
+			r.restart()
+			r.wants("owner", "AUTH agent-7 "+owner, "+OK")
+			r.wants("other", "AUTH agent-7 "+other, "+OK")
+			if first {
+				r.wants("owner", "SET k one NX EX 300", "+OK")
+			}
+			for _, command := range []string{"DEL k", "EXPIRE k 0", "PEXPIRE k 1"} {
+				r.wants("other", command, ":0")
+			}
+			for _, script := range []string{"seed-001", "redis-py-release", "redsync-delete"} {
+				if got := r.do("other", "EVAL", shippedText(t, script), "1", "k", "one"); got != ":0" {
+					t.Errorf("%s: %s", script, got)
+				}
+			}
+			if got := r.do("other", "EVAL", shippedText(t, "redis-py-reacquire"), "1", "k", "one", "5000"); got != ":0" {
+				t.Errorf("reacquire: %s", got)
+			}
+			r.wants("other", "GET k", "$interlock:redis:agent-7")
+			r.wants("other", "INTERLOCK.FENCE k one", "nil")
+			r.wants("other", "SET k one EX 1", "-ERR key k is held by redis:agent-7*")
+			r.wants("owner", "GET k", "$one")
+			if !first {
+				break
+			}
+			r.wants("owner", "TTL k", ":300")
+		}
+		if got := r.do("owner", "EVAL", shippedText(t, "seed-001"), "1", "k", "one"); got != ":1" {
+			t.Errorf("the owner's release: %s", got)
+		}
+		// A connection that changes its credential does not take its keys along.
+		r.wants("owner", "RESET", "+RESET")
+		r.wants("owner", "AUTH "+owner, "+OK")
+		r.wants("owner", "SET k one NX EX 300", "+OK")
+		r.wants("owner", "AUTH "+other, "+OK")
+		r.wants("owner", "DEL k", ":0")
+		r.wants("owner", "AUTH "+owner, "+OK")
+		r.wants("owner", "DEL k", ":1")
 	})
 }
 

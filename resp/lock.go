@@ -19,7 +19,7 @@ type state uint8
 
 const (
 	free    state = iota
-	ours          // a lease of this door
+	ours          // a lease of this door, under the client's credential
 	foreign       // whatever else keeps SET NX from it
 )
 
@@ -50,10 +50,11 @@ func (c *client) look(key string) (h held, err error) {
 		return h, err
 	}
 	var lease interlock.Lease
+	var credential string
 	var exists bool
 	var view engine.KeyView
 	err = c.caller.Read(c.ctx, func(e *engine.Engine, namespace interlock.Namespace) (err error) {
-		if lease, exists, err = e.LeaseAt(namespace, interlock.Key(key)); err == nil && !exists {
+		if lease, credential, exists, err = e.LeaseAt(namespace, interlock.Key(key)); err == nil && !exists {
 			view, err = e.Key(namespace, interlock.Key(key))
 		}
 		return err
@@ -67,7 +68,7 @@ func (c *client) look(key string) (h held, err error) {
 			agent: lease.Agent,
 		}
 		value, permanent, marked := valueOf(lease.Purpose)
-		if lease.Session != "" || !marked {
+		if lease.Session != "" || !marked || credential != c.caller.Name() {
 			return h, nil
 		}
 		h.state, h.value, h.permanent = ours, value, permanent
@@ -86,7 +87,7 @@ func (c *client) look(key string) (h held, err error) {
 // withValue calls do with the key's lease if that has the value. do reports whether it found the lease
 // alive. The answer is the state of the key and, for ours, whether it had the value and do was done.
 func (c *client) withValue(key, value string, do func(h *held) (alive bool, err error)) (state, bool, error) {
-	if x := c.door.grants.get(c.nameOf(key)); x != nil && x.value == value {
+	if x := c.door.grants.get(c.nameOf(key)); x != nil && x.value == value && x.credential == c.caller.Name() {
 		if early := c.door.grants.endsEarly(x); early.IsZero() || time.Now().Before(early) {
 			alive, err := do(&held{state: ours, lease: x.lease, value: value, keys: c.door.grants.count(x)})
 			if err != nil || alive {
@@ -138,7 +139,7 @@ func (c *client) acquire(keys []string, value string, ttl time.Duration) (ok boo
 		return false, err
 	}
 	lease := &eff.Lease
-	x := &grant{lease: lease.ID, value: value, keys: names, owner: c.owner()}
+	x := &grant{lease: lease.ID, credential: c.caller.Name(), value: value, keys: names, owner: c.owner()}
 	if lease.TTL < ttl {
 		short := lease.TTL
 		_, err := c.release(&held{lease: x.lease})
@@ -199,7 +200,7 @@ func (c *client) deleteSome(id interlock.LeaseID, keys []string) (alive bool, er
 	cmd := &engine.Convert{Lease: id, OnConflict: interlock.Fail}
 	_, _ = rand.Read(cmd.ID[:])
 	err = c.caller.Read(c.ctx, func(e *engine.Engine, namespace interlock.Namespace) error {
-		lease, exists, err := e.LeaseAt(namespace, interlock.Key(keys[0]))
+		lease, _, exists, err := e.LeaseAt(namespace, interlock.Key(keys[0]))
 		if err != nil || !exists || lease.ID != id {
 			return err
 		}
@@ -249,7 +250,7 @@ func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, erro
 		}
 		closed := eff.Lease.LockDelay > 0
 		if x == nil { // of an earlier process: now it is known
-			x = &grant{lease: h.lease, value: h.value, owner: noOwner}
+			x = &grant{lease: h.lease, credential: c.caller.Name(), value: h.value, owner: noOwner}
 			for _, claim := range eff.Lease.Claims {
 				x.keys = append(x.keys, c.nameOf(string(claim.Key)))
 			}

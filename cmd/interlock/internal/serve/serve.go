@@ -214,6 +214,11 @@ func (c *serveConfig) check() error {
 	if c.RESP == "" && (c.RESPStrip != "" || c.RESPTest) {
 		return cli.Usagef("--resp-strip and --resp-test are about --resp: set that, too")
 	}
+	if c.RESPTest && public(c.RESP) {
+		return cli.Usagef(
+			"--resp-test lets any client delete the keys of others: listen on loopback, such as --resp 127.0.0.1:6379",
+		)
+	}
 	for flag, addr := range map[string]string{"--http": c.HTTP, "--grpc": c.GRPC, "--resp": c.RESP} {
 		if addr == "" && flag == "--resp" {
 			continue
