@@ -54,6 +54,7 @@ func TestPages(t *testing.T) {
 
 // preparations add what the commands of a page need, in environment variables.
 var preparations = map[string]func(*rig){
+	"frameworks.md": buildPython,
 	"python.md":     buildPython,
 	"typescript.md": packTypeScript,
 }

@@ -6,9 +6,22 @@
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
 import { guarded } from "./guarded.js";
+import type { Lease } from "./lease.js";
 
 /** The keys of a tool's call: a template such as "account:{account_id}", or a function of its input. */
 export type Keys = string | readonly string[] | ((input: never) => What);
+
+const leases = new WeakMap<AbortSignal, Lease>();
+
+/**
+ * Returns the lease of a call of a guarded tool, by the options that its execute is called with: pass
+ * its fence along with the writes of the tool. The signal of the options must be the one of the call.
+ */
+export function leaseOf(call: { abortSignal?: AbortSignal | undefined }): Lease {
+  const lease = call.abortSignal && leases.get(call.abortSignal);
+  if (!lease) throw new TypeError("these are not the options of a call of a guarded tool");
+  return lease;
+}
 
 /** What a tool of the AI SDK is made of, as far as it matters here. */
 interface Executable {
@@ -50,8 +63,10 @@ export function guardTool<T extends object>(
     guarded<object, unknown>(
       client,
       keys as string | ((input: object) => What),
-      (args, _lease, signal) =>
-        last(execute.call(tool, args as never, { ...call, abortSignal: signal } as never)),
+      (args, lease, signal) => {
+        leases.set(signal, lease);
+        return last(execute.call(tool, args as never, { ...call, abortSignal: signal } as never));
+      },
       options,
     )(input, call);
   return { ...tool, execute: guardedExecute };

@@ -5,6 +5,7 @@
  */
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
+import { LeaseLost } from "./errors.js";
 import type { Lease } from "./lease.js";
 
 /** The configuration that a node is called with, as far as it matters here. */
@@ -33,27 +34,62 @@ export function leasedNode<S, C extends Config, R>(
   };
 }
 
-/** What a checkpoint saver writes with. */
+/** What a checkpoint saver reads and writes with, as far as it matters here. */
 interface Saver {
+  getTuple(config: never): Promise<{ metadata?: object | undefined } | undefined>;
   put(...args: never[]): Promise<unknown>;
   putWrites(...args: never[]): Promise<unknown>;
+  deleteThread(...args: never[]): Promise<unknown>;
 }
 
+/** The name of the fence in the metadata of a checkpoint. */
+const fenceName = "interlock_fence";
+
 /**
- * Wraps a checkpoint saver: it writes only while the lease is held, and rejects with LeaseLost
- * afterwards. Take the lease on the thread, such as `thread:42`: of two processes that run one thread,
- * the one that lost it cannot overwrite the checkpoints of the other, as far as its clock can tell.
+ * Wraps a checkpoint saver: it writes under a lease on the thread, such as `thread:42`, and keeps the
+ * fence of the lease beside each checkpoint. A write rejects with LeaseLost if the lease is lost, or if
+ * the thread has a checkpoint under a higher fence: then a later holder has written, and this process
+ * was paused without noticing it. The comparison and the write are two steps: only a guard in the
+ * database of the saver closes the gap between them.
  */
 export function leasedSaver<T extends Saver>(saver: T, lease: Lease): T {
-  const checked =
-    (target: T, name: "put" | "putWrites") =>
-    async (...args: never[]): Promise<unknown> => {
-      lease.check();
-      return target[name](...args);
-    };
+  const enter = async (configurable: { thread_id?: unknown; checkpoint_ns?: unknown } = {}) => {
+    lease.check();
+    for (const namespace of new Set(["", configurable.checkpoint_ns ?? ""])) {
+      const place = { configurable: { thread_id: configurable.thread_id, checkpoint_ns: namespace } };
+      const latest = (await saver.getTuple(place as never))?.metadata as Record<string, unknown> | undefined;
+      const fence = BigInt(String(latest?.[fenceName] ?? 0));
+      if (fence > BigInt(lease.fence)) {
+        throw new LeaseLost({
+          code: "fenced",
+          message: `the thread has a checkpoint under fence ${fence}, above ${lease.fence} of this lease`,
+          advice: { action: "stop", retry_after_ms: 0, message: "acquire again, and read the thread again" },
+        });
+      }
+    }
+  };
+  const writes = {
+    async put(config: { configurable?: object }, checkpoint: never, metadata: object, ...rest: never[]) {
+      await enter(config.configurable);
+      return saver.put(
+        config as never,
+        checkpoint,
+        { ...metadata, [fenceName]: lease.fence } as never,
+        ...rest,
+      );
+    },
+    async putWrites(config: { configurable?: object }, ...rest: never[]) {
+      await enter(config.configurable);
+      return saver.putWrites(config as never, ...rest);
+    },
+    async deleteThread(thread: string, ...rest: never[]) {
+      await enter({ thread_id: thread });
+      return saver.deleteThread(thread as never, ...rest);
+    },
+  };
   return new Proxy(saver, {
     get(target, name) {
-      if (name === "put" || name === "putWrites") return checked(target, name);
+      if (Object.hasOwn(writes, name)) return writes[name as keyof typeof writes];
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? value.bind(target) : value;
     },

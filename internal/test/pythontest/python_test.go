@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/test/frameworkpage"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -53,11 +54,11 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// The source is formatted, and ruff has no findings. The files that are generated are left out.
+// The source is formatted, and ruff has no findings, also in the examples. The files that are generated are left out.
 func TestFormat(t *testing.T) {
 	tools.Need(t, tools.PythonVenv)
 	for _, args := range [][]string{{"format", "--check"}, {"check"}} {
-		args = append([]string{"-m", "ruff"}, append(args, "--no-cache", ".")...)
+		args = append([]string{"-m", "ruff"}, append(args, "--no-cache", "--config", "pyproject.toml", ".", frameworkpage.Folder())...)
 		cmd := command(t, filepath.Join(tools.Root(), tools.PythonVenv), args...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", args, err, out)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/release/npm"
+	"github.com/interlockdev/interlock/internal/test/frameworkpage"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 	"github.com/interlockdev/interlock/internal/test/typescripttest"
@@ -132,6 +133,32 @@ func TestFrameworks(t *testing.T) {
 	))
 	if passed < 10 {
 		t.Errorf("only %d scenes were played", passed)
+	}
+}
+
+// TestExamples compiles the examples of the frameworks, and compares what they print with their page.
+func TestExamples(t *testing.T) {
+	s := open(t)
+	files, err := filepath.Glob(filepath.Join(frameworkpage.Folder(), "*.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(s.folder, filepath.Base(file)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.run(".bin/tsc", "-p", ".")
+	for _, example := range frameworkpage.Examples(t, ".ts") {
+		t.Run(example, func(t *testing.T) {
+			one := *s
+			one.T = t
+			frameworkpage.Check(t, example, one.run("node", "build/"+strings.TrimSuffix(example, ".ts")+".js"))
+		})
 	}
 }
 

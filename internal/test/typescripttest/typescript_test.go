@@ -9,15 +9,29 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/test/frameworkpage"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
 
-// TestFormat checks that the sources are formatted.
+// TestFormat checks that the sources are formatted, and the examples with frameworks.
 func TestFormat(t *testing.T) {
 	folder := t.TempDir()
 	stage(t, folder)
+	examples, err := filepath.Glob(filepath.Join(frameworkpage.Folder(), "*.ts"))
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	for _, example := range examples {
+		text, err := os.ReadFile(example)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, "src", filepath.Base(example)), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	run(t, folder, filepath.Join(folder, "node_modules/.bin/prettier"), "--check", ".")
 }
 

@@ -1,7 +1,7 @@
 import { generateText, stepCountIs, tool } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 import { z } from "zod";
-import { guardTools } from "@interlockdev/client/ai-sdk";
+import { guardTools, leaseOf } from "@interlockdev/client/ai-sdk";
 import { scenes } from "./scenes.js";
 
 const usage = {
@@ -39,7 +39,10 @@ scenes("ai-sdk", async (client, account, run, signal) => {
   const refund = tool({
     description: "Refunds a fee",
     inputSchema: z.object({ account_id: z.string() }),
-    execute: () => run(),
+    execute: (_input, call) => {
+      leaseOf(call).check();
+      return run();
+    },
   });
   const tools = guardTools(client, { refund }, { refund: "account:{account_id}" }, { waitMs: 0 });
   const { text } = await generateText({

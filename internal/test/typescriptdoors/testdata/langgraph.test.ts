@@ -5,7 +5,7 @@ import { tool } from "@langchain/core/tools";
 import { Annotation, END, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode, toolsCondition } from "@langchain/langgraph/prebuilt";
 import { z } from "zod";
-import { Client, Held, LeaseLost, guarded } from "@interlockdev/client";
+import { Client, Held, type Lease, LeaseLost, guarded } from "@interlockdev/client";
 import { leasedNode, leasedSaver } from "@interlockdev/client/langgraph";
 import { scenes } from "./scenes.js";
 
@@ -66,15 +66,49 @@ test("a node runs under a lease, and a retry policy waits for a holder", async (
   assert.deepEqual((await client.look("account:node")).holders, []);
 });
 
-test("a saver writes checkpoints only while the lease of its thread is held", async () => {
-  await using client = new Client({ agent: "thread-1" });
-  const lease = await client.lease("thread:42");
-  const saver = leasedSaver(new MemorySaver(), lease);
-  const graph = new StateGraph(State)
+const charge = (saver: MemorySaver) =>
+  new StateGraph(State)
     .addNode("charge", () => ({ done: "yes" }))
     .addEdge(START, "charge")
     .addEdge("charge", END)
     .compile({ checkpointer: saver });
+
+/** Ends a lease on the server. Its holder notices it at its next heartbeat, in 10 s. */
+async function revoke(lease: Lease): Promise<void> {
+  const body = JSON.stringify({ key: lease.key, fence: lease.fence, reason: "it was silent" });
+  const headers = { "Content-Type": "application/json" };
+  const answer = await fetch(`${process.env["INTERLOCK_URL"]}/v1/revocations`, {
+    method: "POST",
+    body,
+    headers,
+  });
+  assert.ok(answer.ok, await answer.text());
+}
+
+test("a saver refuses a holder that has not noticed that there is a later one", async () => {
+  await using client = new Client({ agent: "thread-1" });
+  await using other = new Client({ agent: "thread-2" });
+  const config = { configurable: { thread_id: "43" } };
+  const memory = new MemorySaver();
+  const first = await client.lease("thread:43", { graceMs: 0 });
+  await revoke(first);
+  await using later = await other.lease("thread:43");
+  await charge(leasedSaver(memory, later)).invoke({ account: "later" }, config);
+  assert.ok(first.held);
+  const stale = charge(leasedSaver(memory, first));
+  const fenced = (error: unknown) => error instanceof LeaseLost && error.code === "fenced";
+  await assert.rejects(stale.invoke({ account: "first" }, config), fenced);
+  await assert.rejects(stale.updateState(config, { account: "first" }), fenced);
+  await assert.rejects(leasedSaver(memory, first).putWrites(config, [["account", "first"]], "task"), fenced);
+  await assert.rejects(leasedSaver(memory, first).deleteThread("43"), fenced);
+  assert.equal((await stale.getState(config)).values.account, "later");
+  await charge(leasedSaver(memory, later)).invoke({ account: "again" }, config);
+});
+
+test("a saver writes checkpoints only while the lease of its thread is held", async () => {
+  await using client = new Client({ agent: "thread-1" });
+  const lease = await client.lease("thread:42");
+  const graph = charge(leasedSaver(new MemorySaver(), lease));
   const config = { configurable: { thread_id: "42" } };
   assert.equal((await graph.invoke({ account: "x" }, config)).done, "yes");
   assert.equal((await graph.getState(config)).values.done, "yes");

@@ -37,7 +37,7 @@ class FencedSaver(BaseCheckpointSaver[Any]):
 
     def _check(self, latest: list[Any]) -> None:
         self._lease.check()
-        highest = max((found.metadata.get(FENCE, 0) for found in latest if found is not None), default=0)
+        highest = max((int(found.metadata.get(FENCE, 0)) for found in latest if found is not None), default=0)
         if highest > self._lease.fence:
             message = f"the thread has a checkpoint under fence {highest}, above {self._lease.fence} of this lease"
             raise LeaseLost("fenced", message, self._lease.keys)
