@@ -102,5 +102,5 @@ def test_invoke_of_two_agents(interlock_server: LocalServer, interlock_client: C
 
 
 def test_invoke_needs_a_client_that_blocks(interlock_server: LocalServer) -> None:
-    with pytest.raises(TypeError, match="is of type AsyncClient: these calls need a Client"):
+    with pytest.raises(TypeError, match="refund is not awaited, and so needs a Client"):
         blocking(lambda: "refunded", AsyncClient(interlock_server.url), 0)  # type: ignore[arg-type]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -77,6 +79,29 @@ def test_a_key_must_name_arguments() -> None:
         @guarded("tool:{nothing}")
         def tool(name: str) -> str:
             return name
+
+
+def test_what_cannot_be_guarded(interlock_client: Client) -> None:
+    decorate: Any = guarded("tool", client=interlock_client)
+    with pytest.raises(TypeError, match="takes a function, and this is a dict: put it below"):
+        decorate({"name": "tool"})
+
+    def generator() -> Iterator[int]:
+        yield 1
+
+    async def stream() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (generator, stream):
+        with pytest.raises(TypeError, match="yields, and would run on after its lease"):
+            decorate(function)
+
+    @guarded("tool", client=interlock_client)
+    async def tool() -> None:
+        pass
+
+    with pytest.raises(TypeError, match="tool is awaited, and so needs an AsyncClient"):
+        asyncio.run(tool())
 
 
 def test_the_client_of_the_process(interlock_server: LocalServer, other: Client, key: str) -> None:

@@ -10,7 +10,8 @@ export type Tool<A, R> = (args: A, lease: Lease, signal: AbortSignal) => R | Pro
  * Wraps the function of a tool: a call acquires a lease, runs the tool under it, and releases it. The
  * keys are a template such as "account:{account_id}", filled in with the arguments of the call, or a
  * function of them. A refusal is returned as a text for the model: what is wrong and what to do next.
- * Other errors of the tool are thrown.
+ * Other errors of the tool are thrown. A tool that yields cannot be guarded: it would run on after its
+ * lease.
  */
 export function guarded<A extends object, R>(
   client: Client,
@@ -21,6 +22,9 @@ export function guarded<A extends object, R>(
   args: A,
   call?: { abortSignal?: AbortSignal | undefined; signal?: AbortSignal | undefined },
 ) => Promise<R | string> {
+  if (Object.prototype.toString.call(tool).endsWith("GeneratorFunction]")) {
+    throw new TypeError("a tool that yields would run on after its lease: return a result instead");
+  }
   return async (args, call) => {
     const signal = call?.abortSignal ?? call?.signal ?? options.signal;
     const what = typeof keys === "function" ? keys(args) : fill(keys, args);

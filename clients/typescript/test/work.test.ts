@@ -272,6 +272,10 @@ test("a guarded tool runs under a lease, and a refusal is a text for the model",
   assert.ok(typeof text === "string" && /^customer:7 is held by support-2 .*Next step: /.test(text));
   await holder.release();
   await assert.rejects(refund({ customer_id: "", cents: 5 } as never), /needs the argument customer_id/);
+  const yields = async function* () {
+    yield 1;
+  };
+  assert.throws(() => guarded(a, "customer", yields), /would run on after its lease/);
 });
 
 test("of two agents that race for one key, one tool runs at a time", async () => {

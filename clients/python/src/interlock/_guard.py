@@ -58,6 +58,19 @@ def _default(asynchronous: bool) -> Any:
     return found
 
 
+def client_for(given: Any, asynchronous: bool, what: str) -> Any:
+    """Returns the client that was given, if it is of the kind that is needed, or the one of this process."""
+    from . import AsyncClient, Client
+
+    if given is None:
+        return _default(asynchronous)
+    if asynchronous and isinstance(given, Client):
+        raise TypeError(f"{what} is awaited, and so needs an AsyncClient")
+    if not asynchronous and isinstance(given, AsyncClient):
+        raise TypeError(f"{what} is not awaited, and so needs a Client")
+    return given
+
+
 def guarded(
     *keys: str, client: Any = None, refuse: Callable[[InterlockError], Any] | None = refusal_text, **options: Any
 ) -> Callable[[F], F]:
@@ -70,6 +83,15 @@ def guarded(
     """
 
     def decorate(function: F) -> F:
+        if not inspect.isroutine(function):
+            raise TypeError(
+                f"guarded takes a function, and this is a {type(function).__name__}: "
+                "put it below the decorator of the framework"
+            )
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"{function.__qualname__} yields, and would run on after its lease: return a result instead"
+            )
         signature = inspect.signature(function)
         fields = {name for key in keys for _, name, _, _ in string.Formatter().parse(key) if name}
         unknown = {name.split(".")[0].split("[")[0] for name in fields} - set(signature.parameters)
@@ -81,9 +103,9 @@ def guarded(
         def lease_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            chosen: Any = client() if callable(client) else client
-            if chosen is None:
-                chosen = _default(inspect.iscoroutinefunction(function))
+            chosen = client_for(
+                client() if callable(client) else client, inspect.iscoroutinefunction(function), function.__name__
+            )
             settings = {"purpose": function.__name__, **options}
             return chosen.lease(*(key.format(**bound.arguments) for key in keys), **settings)
 

@@ -8,15 +8,13 @@ All of them take the keys of tools, by the names of the tools, with arguments in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
 from .._errors import InterlockError
 from .._guard import REFUSALS as _REFUSALS
-from .._guard import _default
+from .._guard import client_for
 from .._sync import Client, LeaseContext
-
-C = TypeVar("C", Client, AsyncClient)
 
 
 class NoKey(InterlockError):
@@ -43,27 +41,22 @@ class ToolKeys:
         """Returns the lease for a call of a tool, or None if the tool needs none."""
         if tool not in self.keys:
             return None
-        return self._client(AsyncClient).lease(self._key(tool, arguments), **self._options(tool))
+        client: AsyncClient = client_for(self.client, True, tool)
+        return client.lease(self._key(tool, arguments), **self._options(tool))
 
     def blocking(self, tool: str, arguments: Mapping[str, Any]) -> LeaseContext | None:
         """Returns the lease for a call that blocks its thread, or None if the tool needs none."""
         if tool not in self.keys:
             return None
-        return self._client(Client).lease(self._key(tool, arguments), **self._options(tool))
+        client: Client = client_for(self.client, False, tool)
+        return client.lease(self._key(tool, arguments), **self._options(tool))
 
     async def acquire(self, tool: str, arguments: Mapping[str, Any]) -> AsyncLease | None:
         """Acquires the lease for a call of a tool, where the end of the call is another callback."""
         if tool not in self.keys:
             return None
-        return await self._client(AsyncClient).acquire(self._key(tool, arguments), **self._options(tool))
-
-    def _client(self, kind: type[C]) -> C:
-        if self.client is None:
-            found: C = _default(kind is AsyncClient)
-            return found
-        if not isinstance(self.client, kind):
-            raise TypeError(f"the client is of type {type(self.client).__name__}: these calls need a {kind.__name__}")
-        return self.client
+        client: AsyncClient = client_for(self.client, True, tool)
+        return await client.acquire(self._key(tool, arguments), **self._options(tool))
 
     def _key(self, tool: str, arguments: Mapping[str, Any]) -> str:
         try:

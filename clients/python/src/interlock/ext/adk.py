@@ -18,7 +18,7 @@ from urllib.parse import quote
 from google.adk.plugins.base_plugin import BasePlugin
 
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
-from .._guard import _default, enter, leave, refusal_text
+from .._guard import client_for, enter, leave, refusal_text
 from ..primitives import Barrier, DistributedLock, ReadWriteLock, Semaphore
 from . import REFUSALS, ToolKeys
 
@@ -78,7 +78,7 @@ def session_lease(
     Runs of one session, in however many processes, then follow each other: each reads all that the earlier ones have
     written, where ADK mixes their events or stops one of them as stale. A lost lease cancels the run.
     """
-    chosen: AsyncClient = client or _default(True)
+    chosen: AsyncClient = client_for(client, True, "session_lease")
     key = "/".join(["adk:" + quote(runner.app_name, safe=""), quote(user_id, safe=""), quote(session_id, safe="")])
     return chosen.lease(key, **{"purpose": "run of a session", **options})
 
