@@ -49,8 +49,8 @@ const fenceName = "interlock_fence";
  * Wraps a checkpoint saver: it writes under a lease on the thread, such as `thread:42`, and keeps the
  * fence of the lease beside each checkpoint. A write rejects with LeaseLost if the lease is lost, or if
  * the thread has a checkpoint under a higher fence: then a later holder has written, and this process
- * was paused without noticing it. The comparison and the write are two steps: only a guard in the
- * database of the saver closes the gap between them.
+ * was paused without noticing it. The comparison and the write are two steps: a process that
+ * is paused between them may still write once.
  */
 export function leasedSaver<T extends Saver>(saver: T, lease: Lease): T {
   const enter = async (configurable: { thread_id?: unknown; checkpoint_ns?: unknown } = {}) => {

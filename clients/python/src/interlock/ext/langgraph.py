@@ -28,7 +28,7 @@ class FencedSaver(BaseCheckpointSaver[Any]):
 
     A write raises LeaseLost if the lease is lost, or if its thread has a checkpoint under a higher fence: then a later
     holder has written, and this process was paused without noticing it. Reads need no lease. The comparison and the
-    write are two steps: only a guard in the database of the saver closes the gap between them.
+    write are two steps: a process that is paused between them may still write once.
     """
 
     def __init__(self, saver: BaseCheckpointSaver[Any], lease: Handle) -> None:
