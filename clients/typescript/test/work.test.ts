@@ -16,6 +16,7 @@ import {
   type Client,
   type Job,
 } from "../src/index.js";
+import { guardTools, leaseOf } from "../src/ai-sdk.js";
 import { Server, aborted, failure, until } from "./server.js";
 
 let server: Server;
@@ -276,6 +277,15 @@ test("a guarded tool runs under a lease, and a refusal is a text for the model",
     yield 1;
   };
   assert.throws(() => guarded(a, "customer", yields), /would run on after its lease/);
+});
+
+test("a tool of the AI SDK has the lease of its call", async () => {
+  const execute = (_input: { id: number }, call: { abortSignal?: AbortSignal }) => leaseOf(call).key;
+  const { charge } = guardTools(a, { charge: { execute } }, { charge: "charge:{id}" });
+  assert.equal(await charge.execute({ id: 1 }, {}), "charge:1");
+  assert.throws(() => leaseOf({}), /not the options of a call of a guarded tool/);
+  assert.throws(() => leaseOf({ abortSignal: new AbortController().signal }), TypeError);
+  assert.throws(() => guardTools(a, {}, { charge: "charge:1" } as never), /there is no tool charge to guard/);
 });
 
 test("of two agents that race for one key, one tool runs at a time", async () => {
