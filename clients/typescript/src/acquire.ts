@@ -11,7 +11,7 @@ import {
 import type { Keeper, Session } from "./keeper.js";
 import { linked, orAborted, sleep, type Signal } from "./stop.js";
 import type { Answer, RequestParameters, Sending, Transport } from "./transport.js";
-import { limits } from "./types.js";
+import { codes, limits } from "./types.js";
 import type * as t from "./types.js";
 
 /** How long a request may wait. */
@@ -259,11 +259,11 @@ export class Line {
           )
           .finally(end);
       } catch (error) {
-        if (error instanceof InterlockError && error.problem) throw error; // the server has ended the wait
+        if (error instanceof InterlockError && error.problem && isDecided(error)) throw error;
         if (this.keeper.closed.aborted) throw this.keeper.closed.reason;
         const kept = await this.#shielded(this.#leave(ticket, late, session));
         if (kept) return kept;
-        if (!(error instanceof Unreachable)) throw error;
+        if (!(error instanceof InterlockError) || isDecided(error)) throw error;
         if (this.clock.now() >= until) throw overdue(data);
         throw new OutcomeUnknown({
           code: "outcome_unknown",
@@ -337,6 +337,11 @@ export class Line {
 }
 
 type Waited = t.Granted | t.Queued | t.Skipped;
+
+/** Whether a server has ended the wait with this error. */
+function isDecided(error: InterlockError): boolean {
+  return !(error instanceof Unreachable) && !codes[error.code].transient && error.code !== "quota_exceeded";
+}
 
 function unexpected(data: Waited): InterlockError {
   return new LeaseLost({

@@ -133,6 +133,9 @@ func (a *agent) expected(op *history.Op, r reply) error {
 			return nil
 		}
 	case "refused":
+		if a.hasty && code.Transient() {
+			return nil
+		}
 		switch code {
 		case interlock.CodeHeld, interlock.CodeFenced, interlock.CodeStale:
 			return nil
@@ -147,9 +150,10 @@ func (a *agent) expected(op *history.Op, r reply) error {
 
 // refusal returns the code of a refusal, or of a loss; "" if the outcome is unknown.
 func (r *reply) refusal() interlock.Code {
-	switch r.Error["kind"] {
-	case "refused", "lost":
-		return interlock.Code(fmt.Sprint(r.Error["code"]))
+	code := interlock.Code(fmt.Sprint(r.Error["code"]))
+	switch kind := r.Error["kind"]; {
+	case kind == "refused" && !code.Transient(), kind == "lost":
+		return code
 	}
 	return ""
 }
@@ -171,7 +175,7 @@ func (a *agent) acquire(key string, wait int) (*history.Op, error) {
 			a.record.End(op, history.Answer{Code: code, Holders: r.holders(claims[0])})
 			return nil, nil
 		}
-		if r.Error["kind"] != "unreachable" {
+		if r.Error["kind"] == "unknown" {
 			a.lapse(op) // its client returns what it was granted
 		}
 		return nil, nil

@@ -41,7 +41,12 @@ func (r *runner) do(ctx context.Context, c *client.Client, s *step, with argumen
 	case "acquire":
 		return acquire(ctx, c, with)
 	case "release":
-		return none, with.lease().Release(ctx, client.Outcome{Outcome: with.text("outcome"), Note: with.text("note")})
+		lost := lostOf(with.lease())
+		err := with.lease().Release(ctx, client.Outcome{Outcome: with.text("outcome"), Note: with.text("note")})
+		if err != nil && lost != nil {
+			err = lost
+		}
+		return none, err
 	case "check":
 		return none, lostOf(with.lease())
 	case "lost":

@@ -29,12 +29,12 @@ func (b *table) set(library, scenario, result string) {
 // text has a line for each scenario and a column for each library.
 func (b *table) text(names []string) string {
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "%-14s", "")
+	fmt.Fprintf(&lines, "%-16s", "")
 	for _, l := range b.libraries {
 		fmt.Fprintf(&lines, " %-16s", l.Name)
 	}
 	for _, name := range names {
-		fmt.Fprintf(&lines, "\n%-14s", name)
+		fmt.Fprintf(&lines, "\n%-16s", name)
 		for _, l := range b.libraries {
 			fmt.Fprintf(&lines, " %-16s", b.cells[l.Name+"/"+name])
 		}

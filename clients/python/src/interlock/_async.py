@@ -202,11 +202,24 @@ class AsyncLease(Handle):
         client._operations.listen(grant, self.lost.set)
 
     async def release(self, outcome: str | None = None, note: str | None = None) -> None:
-        """Releases the lease, with a note for the next holders. A second call does nothing."""
-        if not self._released:
-            self._released = True
-            core = self._client._engine.core
-            await self._client._engine.run(core.release(self._grant, outcome or self.outcome, note or self.note))
+        """Releases the lease, with a note for the next holders. A second call does nothing.
+
+        The error is LeaseLost if it was not held any more.
+        """
+        loss = await self._end(outcome, note)
+        if loss is not None:
+            raise LeaseLost(loss.code, loss.message, loss.keys)
+
+    async def _end(self, outcome: str | None = None, note: str | None = None) -> LeaseLost | None:
+        """Releases the lease, once, and returns why it was not held any more."""
+        if self._released or self._core.forked:
+            return None
+        loss, self._released = self.loss, True
+        try:
+            await self._client._engine.run(self._core.release(self._grant, outcome or self.outcome, note or self.note))
+        except LeaseLost as error:
+            return loss or error
+        return loss
 
     async def renew(self, ttl: float | None = None, progress: Any = None) -> None:
         """Renews the lease now, and may change its ttl. Heartbeats renew it without this."""
@@ -272,9 +285,8 @@ class AsyncLeaseContext:
         leave(lease)
         ours = self._cancelled and self._take_back(error)
         self._cancelled = False
-        loss = lease.loss if not lease._released and not self._client._engine.core.forked else None
         lease._failed(error)
-        await lease.release()
+        loss = await lease._end()
         if loss is not None and (error is None or ours):
             raise LeaseLost(loss.code, loss.message, loss.keys) from None
 

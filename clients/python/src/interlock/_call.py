@@ -39,6 +39,11 @@ REPEATABLE = frozenset({"heartbeatSession", "deleteSession", "checkFence", "sign
 UNDECIDED = frozenset({"quota_exceeded", "outcome_unknown"})
 
 
+def decided(error: Refused) -> bool:
+    """Reports whether a refusal is the last word: else the same request can still be carried out."""
+    return error.code not in TRANSIENT and error.code not in UNDECIDED
+
+
 class Servers:
     """The list of servers. It stays with the one that answered last."""
 
@@ -154,7 +159,7 @@ class _Retry:
 
     def refused(self, index: int, error: Refused) -> float:
         """Returns the pause after a refusal, or raises it."""
-        if error.code not in TRANSIENT and error.code not in UNDECIDED:
+        if decided(error):
             raise error
         if error.code == "outcome_unknown":
             self.executed = not self.reads

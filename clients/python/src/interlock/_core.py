@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ._call import LEAST_ANSWER, Caller
+from ._api import TRANSIENT
+from ._call import LEAST_ANSWER, Caller, decided
 from ._clock import now
 from ._errors import (
     Closed,
@@ -249,16 +250,13 @@ class Core:
                 return self.granted(reply, session.id)
             yield from self._release(lease)
             return None
-        except Refused:
-            undo = None  # it has left the line, or never stood there
-            raise
-        except Unreachable as error:
-            if reached:
-                raise OutcomeUnknown(
-                    f"{error.message}, since the request was in line: what it has got is given back"
-                ) from error
-            undo = None
-            raise
+        except (Refused, Unreachable) as error:
+            if not reached or (isinstance(error, Refused) and decided(error)):
+                undo = None  # it has left the line, or never stood there
+                raise
+            raise OutcomeUnknown(
+                f"{error.message}, since the request was in line: what it has got is given back"
+            ) from error
         finally:
             if undo is not None:
                 self.later(undo)
@@ -347,16 +345,26 @@ class Core:
         return True
 
     def release(self, grant: Grant, outcome: str | None = None, note: str | None = None) -> Steps[None]:
-        """Releases a lease. A release that gets no answer is repeated in the background."""
+        """Releases a lease. A release that gets no answer is repeated in the background.
+
+        The error is LeaseLost if the server has ended the lease before.
+        """
         if self.forked or not self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} was released"):
             return
         key = new_key()
         done = False
         try:
-            yield from self._release(grant.id, outcome, note, key)
+            yield from self._free(grant.id, outcome, note, key)
             done = True
         except (OutcomeUnknown, Unreachable):
             pass
+        except Refused as error:
+            if decided(error):
+                done = error.problem["status"] in (404, 410)
+                if done:
+                    raise LeaseLost(error.code, error.message, grant.keys) from error
+                outcome, note, key = None, None, new_key()  # the text was refused, and not the release
+                raise
         finally:
             if not done:
                 self.later(lambda: self._release(grant.id, outcome, note, key))
@@ -379,14 +387,19 @@ class Core:
             grant.bring(reply.parse())
         self.wake()
 
+    def _free(self, lease: str, outcome: str | None, note: str | None, key: str | None) -> Steps[Reply]:
+        body = without_none({"outcome": outcome, "note": note})
+        return (yield from self.caller.request("releaseLease", path={"id": lease}, body=body, key=key))
+
     def _release(
         self, lease: str, outcome: str | None = None, note: str | None = None, key: str | None = None
     ) -> Steps[None]:
-        body = without_none({"outcome": outcome, "note": note})
         try:
-            yield from self.caller.request("releaseLease", path={"id": lease}, body=body, key=key)
-        except Refused as error:  # it has ended
-            logger.debug("release: %s", error)
+            yield from self._free(lease, outcome, note, key)
+        except Refused as error:
+            if not decided(error):
+                raise
+            logger.debug("release: %s", error)  # it has ended
 
     def _leave(self, ticket: str) -> Steps[None]:
         """Leaves the line. A lease that was granted meanwhile is released by the server."""
@@ -504,7 +517,8 @@ class Core:
             if error.code in _GONE:
                 self.ended(session, error)
                 return
-            logger.warning("the heartbeat was refused: %s", error)
+            level = logging.INFO if error.code in TRANSIENT else logging.WARNING
+            logger.log(level, "the heartbeat was refused: %s", error)
             self._again(session)
         except InterlockError as error:
             logger.info("the heartbeat failed: %s", error)
@@ -580,10 +594,10 @@ class Core:
     def _work(self, job: Job) -> Steps[None]:
         try:
             yield from self._try(job.steps())
-        except Refused as error:
-            logger.debug("nothing to give back: %s", error)
         except InterlockError as error:
-            if now() < job.until:
+            if isinstance(error, Refused) and decided(error):
+                logger.debug("nothing to give back: %s", error)
+            elif now() < job.until:
                 job.after = now() + random.uniform(0.05, 1.0)
                 self.jobs.append(job)
             else:

@@ -233,11 +233,24 @@ class Lease(Handle):
         return self._grant.ended
 
     def release(self, outcome: str | None = None, note: str | None = None) -> None:
-        """Releases the lease, with a note for the next holders. A second call does nothing."""
-        if not self._released:
-            self._released = True
-            core = self._client._engine.core
-            self._client._engine.run(core.release(self._grant, outcome or self.outcome, note or self.note))
+        """Releases the lease, with a note for the next holders. A second call does nothing.
+
+        The error is LeaseLost if it was not held any more.
+        """
+        loss = self._end(outcome, note)
+        if loss is not None:
+            raise LeaseLost(loss.code, loss.message, loss.keys)
+
+    def _end(self, outcome: str | None = None, note: str | None = None) -> LeaseLost | None:
+        """Releases the lease, once, and returns why it was not held any more."""
+        if self._released or self._core.forked:
+            return None
+        loss, self._released = self.loss, True
+        try:
+            self._client._engine.run(self._core.release(self._grant, outcome or self.outcome, note or self.note))
+        except LeaseLost as error:
+            return loss or error
+        return loss
 
     def renew(self, ttl: float | None = None, progress: Any = None) -> None:
         """Renews the lease now, and may change its ttl. Heartbeats renew it without this."""
@@ -267,11 +280,9 @@ class Lease(Handle):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         leave(self)
-        loss = self.loss
         self._failed(error)
-        lost = loss is not None and not self._released and not self._core.forked
-        self.release()
-        if lost and loss is not None:
+        loss = self._end()
+        if loss is not None:
             if error is None:
                 raise LeaseLost(loss.code, loss.message, loss.keys)
             if error.__context__ is None and not isinstance(error, LeaseLost):

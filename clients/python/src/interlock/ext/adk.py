@@ -60,9 +60,8 @@ class Leases(BasePlugin):
         if lease is None:
             return None
         leave(lease)
-        loss = lease.loss
         lease._failed(error)
-        await lease.release()
+        loss = await lease._end()
         return None if loss is None else refusal_text(loss)
 
     async def _finish(self, context: Any, error: BaseException | None) -> None:
