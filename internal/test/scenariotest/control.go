@@ -67,6 +67,9 @@ func (s *stage) carryOut(ctx context.Context, o *order) error {
 	case o.Server == "kill":
 		s.kill()
 		return nil
+	case o.Server == "start":
+		s.start()
+		return nil
 	}
 	switch o.Fault {
 	case "cut":

@@ -39,7 +39,6 @@ var catalogue = []room{
 	{"What is too slow, or too much", slowAttacks},
 	{"Signed fences", fenceAttacks},
 	{"Doors", doorAttacks},
-	{"The Redis port", redisAttacks},
 	{"Secrets", secretAttacks},
 }
 

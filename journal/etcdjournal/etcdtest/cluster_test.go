@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"go.uber.org/zap"
 
+	"github.com/interlockdev/interlock/internal/test/scenariotest"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		etcdmain.Main(os.Args)
 		return
 	}
-	os.Exit(m.Run())
+	scenariotest.Main(m)
 }
 
 // cluster is three members of etcd, each a process.

@@ -17,7 +17,7 @@ import (
 	"github.com/interlockdev/interlock/internal/test/history"
 )
 
-var seed = flag.Uint64("seed", 1, "what the agents of TestHistory do, and when which fault comes")
+var seed = flag.Uint64("seed", 1, "what the agents of a history do, and which fault comes when")
 
 // crowd is the agents of a history, in the processes of their libraries.
 type crowd struct {
@@ -79,16 +79,16 @@ func (c *crowd) disturb(ctx context.Context) {
 	}
 }
 
-// Clients of all libraries take the keys of one server at the same time and write under their leases, while
-// connections break, answers are lost and repeated, the server is killed and started again, processes are stopped for
-// longer than their ttl, and one is killed. What their callers are shown is a history that is possible. In the end no
-// key is left behind.
-func TestHistory(t *testing.T) {
+// History lets clients of all libraries take the keys of servers at the same time and write under their leases, while
+// connections break, answers are lost and repeated, the active server is killed and started again, processes are
+// stopped for longer than their ttl, and one is killed. What their callers are shown must be a history that is
+// possible. In the end no key is left behind.
+func History(t *testing.T, servers Servers) {
 	Build(t)
 	t.Logf("-seed=%d", *seed)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
 	defer cancel()
-	c := &crowd{T: t, stage: newStage(t, Single(t)), record: history.NewRecorder(), faults: map[string]int{}}
+	c := &crowd{T: t, stage: newStage(t, servers), record: history.NewRecorder(), faults: map[string]int{}}
 	c.prepare(ctx)
 	libraries := Libraries()
 	for _, l := range libraries {
