@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // hello is HELLO [version [AUTH user password] [SETNAME name]].
@@ -165,7 +166,7 @@ func (c *client) client(args [][]byte) error {
 	case word == "INFO" && len(args) == 1:
 		c.w.bulk(fmt.Sprintf(
 			"id=%d addr=%s name=%s db=0 resp=%d lib-name=%s lib-ver=%s user=%s\n",
-			c.id, c.raw.RemoteAddr(), c.name, c.w.version, c.library, c.libraryVersion, c.user,
+			c.id, c.raw.RemoteAddr(), c.name, c.w.version, c.library, c.libraryVersion, invisible.Line(c.user),
 		))
 		return nil
 	case (word == "NO-EVICT" || word == "NO-TOUCH") && len(args) == 2:

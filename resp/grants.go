@@ -11,10 +11,10 @@ import (
 
 // grant is a lease that this process took for a client.
 type grant struct {
-	lease      interlock.LeaseID
-	credential string // its name; with another one the value proves nothing
-	value      string
-	owner      string // may delete it without its value
+	lease     interlock.LeaseID
+	principal string // of its credential; under another one the value proves nothing
+	value     string
+	owner     string // may delete it without its value
 
 	// Guarded by grants.mu.
 	keys  []string    // with the namespace, as the client named them

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/invisible"
 )
 
 // permanentTTL is the ttl of a key that was set without one.
@@ -41,7 +42,7 @@ func (h *held) shows() string {
 	if h.state == ours {
 		return h.value
 	}
-	return "interlock:" + h.agent
+	return "interlock:" + invisible.Line(h.agent)
 }
 
 // look reads what a key is from the shard.
@@ -50,11 +51,11 @@ func (c *client) look(key string) (h held, err error) {
 		return h, err
 	}
 	var lease interlock.Lease
-	var credential string
+	var principal string
 	var exists bool
 	var view engine.KeyView
 	err = c.caller.Read(c.ctx, func(e *engine.Engine, namespace interlock.Namespace) (err error) {
-		if lease, credential, exists, err = e.LeaseAt(namespace, interlock.Key(key)); err == nil && !exists {
+		if lease, principal, exists, err = e.LeaseAt(namespace, interlock.Key(key)); err == nil && !exists {
 			view, err = e.Key(namespace, interlock.Key(key))
 		}
 		return err
@@ -68,7 +69,7 @@ func (c *client) look(key string) (h held, err error) {
 			agent: lease.Agent,
 		}
 		value, permanent, marked := valueOf(lease.Purpose)
-		if lease.Session != "" || !marked || credential != c.caller.Name() {
+		if lease.Session != "" || !marked || principal != c.caller.Name() {
 			return h, nil
 		}
 		h.state, h.value, h.permanent = ours, value, permanent
@@ -87,7 +88,7 @@ func (c *client) look(key string) (h held, err error) {
 // withValue calls do with the key's lease if that has the value. do reports whether it found the lease
 // alive. The answer is the state of the key and, for ours, whether it had the value and do was done.
 func (c *client) withValue(key, value string, do func(h *held) (alive bool, err error)) (state, bool, error) {
-	if x := c.door.grants.get(c.nameOf(key)); x != nil && x.value == value && x.credential == c.caller.Name() {
+	if x := c.door.grants.get(c.nameOf(key)); x != nil && x.value == value && x.principal == c.caller.Name() {
 		if early := c.door.grants.endsEarly(x); early.IsZero() || time.Now().Before(early) {
 			alive, err := do(&held{state: ours, lease: x.lease, value: value, keys: c.door.grants.count(x)})
 			if err != nil || alive {
@@ -139,7 +140,7 @@ func (c *client) acquire(keys []string, value string, ttl time.Duration) (ok boo
 		return false, err
 	}
 	lease := &eff.Lease
-	x := &grant{lease: lease.ID, credential: c.caller.Name(), value: value, keys: names, owner: c.owner()}
+	x := &grant{lease: lease.ID, principal: c.caller.Name(), value: value, keys: names, owner: c.owner()}
 	if lease.TTL < ttl {
 		short := lease.TTL
 		_, err := c.release(&held{lease: x.lease})
@@ -250,7 +251,7 @@ func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, erro
 		}
 		closed := eff.Lease.LockDelay > 0
 		if x == nil { // of an earlier process: now it is known
-			x = &grant{lease: h.lease, credential: c.caller.Name(), value: h.value, owner: noOwner}
+			x = &grant{lease: h.lease, principal: c.caller.Name(), value: h.value, owner: noOwner}
 			for _, claim := range eff.Lease.Claims {
 				x.keys = append(x.keys, c.nameOf(string(claim.Key)))
 			}

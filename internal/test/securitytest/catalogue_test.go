@@ -39,6 +39,7 @@ var catalogue = []room{
 	{"What is too slow, or too much", slowAttacks},
 	{"Signed fences", fenceAttacks},
 	{"Doors", doorAttacks},
+	{"The Redis port", redisAttacks},
 	{"Secrets", secretAttacks},
 }
 

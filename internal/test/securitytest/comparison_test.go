@@ -115,6 +115,9 @@ func text(e ast.Expr) string {
 	return fmt.Sprintf("%T", e)
 }
 
+// serving are the folders with sources of the server, the guards, the client and the command.
+var serving = []string{"server", "resp", "guard", "client", "cmd"}
+
 // sources calls each with every source file below some folders, tests left out.
 func sources(t *testing.T, folders []string, each func(name string, fset *token.FileSet, file *ast.File)) {
 	t.Helper()
@@ -145,7 +148,7 @@ func sources(t *testing.T, folders []string, each func(name string, fset *token.
 
 func comparisons(t *testing.T, s *site) {
 	seen, constantTime := map[string]bool{}, 0
-	sources(t, []string{"server", "guard", "cmd", "client"}, func(name string, fset *token.FileSet, file *ast.File) {
+	sources(t, serving, func(name string, fset *token.FileSet, file *ast.File) {
 		for _, found := range comparing(fset, file) {
 			where := name + ": " + found
 			if notSecret[where] == "" {
@@ -198,7 +201,7 @@ return false }`: 1,
 }
 
 func guessing(t *testing.T, s *site) {
-	sources(t, []string{"server", "guard", "client", "cmd"}, func(name string, fset *token.FileSet, file *ast.File) {
+	sources(t, serving, func(name string, fset *token.FileSet, file *ast.File) {
 		for _, spec := range file.Imports {
 			if path, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(path, "math/rand") && !idless[name] {
 				t.Errorf("%s imports %s", name, path)

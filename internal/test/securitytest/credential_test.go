@@ -350,7 +350,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 func oldTLS(t *testing.T, s *site) {
-	for _, addr := range []string{s.server.HTTP, s.server.GRPC} {
+	for _, addr := range []string{s.server.HTTP, s.server.GRPC, s.server.RESP} {
 		c, err := net.DialTimeout("tcp", addr, patience)
 		if err != nil {
 			t.Fatal(err)
@@ -384,7 +384,9 @@ func oldTLS(t *testing.T, s *site) {
 }
 
 func publicAddress(t *testing.T, s *site) {
-	for _, flags := range [][]string{{"--http", "0.0.0.0:0"}, {"--grpc", "[::]:0"}, {"--http", ":0"}} {
+	for _, flags := range [][]string{
+		{"--http", "0.0.0.0:0"}, {"--grpc", "[::]:0"}, {"--http", ":0"}, {"--resp", "0.0.0.0:0"},
+	} {
 		out, code := s.command(
 			t, "",
 			append([]string{"serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"}, flags...)...,
@@ -392,6 +394,12 @@ func publicAddress(t *testing.T, s *site) {
 		if code != 2 || !strings.Contains(out, "no credentials are set") {
 			t.Errorf("%v: exit code %d, %s", flags, code, out)
 		}
+	}
+	out, code := s.command(
+		t, "", "serve", "--data-dir", t.TempDir(), "--credentials", s.credentials, "--resp", "0.0.0.0:0", "--resp-test",
+	)
+	if code != 2 || !strings.Contains(out, "--resp-test lets any client delete the keys of others") {
+		t.Errorf("--resp-test: exit code %d, %s", code, out)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package securitytest attacks a real server, as a process with credentials of two
-// tenants and TLS: over HTTP, over the session stream, and by the command. Each
+// tenants and TLS: over HTTP, over the session stream, at the Redis port and by the command. Each
 // attack is a case with a number, and docs/security.md lists them all.
 //
 // It must never count a case that was not carried out, weaken a case so that a new

@@ -110,7 +110,7 @@ func newSite(t *testing.T) *site {
 	s.server = launchtest.Start(t, launch.Config{DataDir: s.dir, Log: s.log, Args: []string{
 		"--credentials", s.credentials, "--tls-cert", s.certificate, "--tls-key", keyFile,
 		"--files", acme + "=" + s.files[acme] + "," + rival + "=" + s.files[rival],
-		"--log-level", "debug", "--log-format", "json",
+		"--resp", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json",
 	}})
 	transport := &http.Transport{TLSClientConfig: s.tls(), MaxIdleConnsPerHost: 64, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
