@@ -14,10 +14,13 @@ import pytest
 
 from interlock import Client, Held, InterlockError, OutcomeUnknown, Refused, Stale, Unreachable
 from interlock._call import Caller, Servers
+from interlock._clock import now
+from interlock._core import REMEMBER, Core
 from interlock._errors import as_problem, refusal
 from interlock._grant import Grant
 from interlock._http1 import Connections
-from interlock._wire import Broken, NotSent, Pause, Reply, Send, fill, parse_server, query_of
+from interlock._threads import Pool
+from interlock._wire import Broken, Idle, NotSent, Pause, Reply, Send, fill, parse_server, query_of
 
 
 def lease(**members: Any) -> dict[str, Any]:
@@ -51,6 +54,61 @@ def test_heartbeats_do_not_extend_a_cap_or_a_stall() -> None:
     assert stalled.end == 105 - 1.5
     stalled.confirm(104.0, True)
     assert stalled.end == 109 - 1.5
+
+
+def core(woken: list[int]) -> Core:
+    return Core(Caller(["http://127.0.0.1:1"], None, None, 30.0, "a"), 30.0, lambda: woken.append(1), lambda: None)
+
+
+def test_keeper_is_woken_for_what_comes_before_its_next_look() -> None:
+    woken: list[int] = []
+    rules = core(woken)
+    keeper = rules.keep()
+    idle = next(keeper)
+    assert isinstance(idle, Idle) and 0.9 < idle.seconds <= 1.0
+
+    def grant(number: int, ms: int) -> None:
+        answer = {"lease": lease(id=f"l_{number}", ttl_ms=ms, expires_in_ms=ms), "changed": False, "notes": []}
+        rules.granted(Reply(200, {}, b"", now(), answer), "s")
+
+    for number in range(100):
+        grant(number, 30_000)
+    assert not woken
+    grant(100, 1000)
+    assert woken == [1]
+    idle = keeper.send(None)
+    assert isinstance(idle, Idle) and idle.seconds <= 0.9
+    grant(101, 1000)  # after the first one
+    assert woken == [1]
+    rules.later(lambda: iter(()))  # type: ignore[arg-type, return-value]
+    assert woken == [1, 1]
+
+
+def test_leases_that_were_given_up_are_forgotten() -> None:
+    rules = core([])
+    rules.leaving["l_1"] = now() - REMEMBER - 2
+    rules.leaving["l_2"] = now() - REMEMBER - 1
+    rules.leaving["l_3"] = now()
+    rules.expire()
+    assert list(rules.leaving) == ["l_3"]
+
+
+def test_the_connection_that_was_used_last_is_used_first() -> None:
+    server = parse_server("http://127.0.0.1:1")
+    pool = Pool(None)
+    pairs = [socket.socketpair() for _ in range(3)]
+    connections = [pool.make(server) for _ in pairs]
+    for connection, (ours, _) in zip(connections, pairs, strict=True):
+        connection.sock = ours
+        pool.put(server, connection)
+    pairs[2][1].close()  # the server has ended it
+    assert pool.take(server) is connections[1]
+    assert connections[2].sock is None
+    assert pool.take(parse_server("http://127.0.0.1:2")).sock is None
+    assert pool.take(server) is connections[0]
+    for connection, (_, theirs) in zip(connections, pairs, strict=True):
+        connection.close()
+        theirs.close()
 
 
 def test_loss_is_told_once() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -104,8 +104,11 @@ class Core:
         self.session: Session | None = None
         self.grants: dict[str, Grant] = {}
         self.jobs: deque[Job] = deque()
-        #: The leases that were given up here, and when. The server may grant one to its flow again in that moment.
-        self.leaving: dict[str, float] = {}
+        #: When the keeper looks at the leases next, if nothing wakes it.
+        self.looks: float = float("inf")
+        #: The leases that were given up here, and when, the oldest first. The server may grant one to its flow again in
+        #: that moment.
+        self.leaving: OrderedDict[str, float] = OrderedDict()
         self.progress: str | None = None
         self.sent_progress: str | None = None
         self.closed: bool = False
@@ -306,9 +309,9 @@ class Core:
                 grant.refs += 1
                 grant.take(lease, reply.sent)
             grant.bring(answer)
-            if self.session is not None:
-                self.session.next_beat = min(self.session.next_beat, reply.sent + self.interval())
-        self.wake()
+            late = self._is_late(grant, reply.sent)
+        if late:
+            self.wake()
         return grant
 
     def adopt(self, lease: Any, session: str, sent: float) -> Grant:
@@ -318,12 +321,23 @@ class Core:
             over = grant.id in self.leaving
             if not over:
                 self.grants[grant.id] = grant
-            if self.session is not None:
-                self.session.next_beat = min(self.session.next_beat, sent + self.interval())
+            late = self._is_late(grant, sent)
         if over:
             grant.lose("ended", f"the lease on {', '.join(grant.keys)} has ended")
-        self.wake()
+        if late:
+            self.wake()
         return grant
+
+    def _is_late(self, grant: Grant, sent: float) -> bool:
+        """Notes when a lease needs a heartbeat, and reports whether the keeper looks after that. mutex is held.
+
+        Most leases of a busy client need none before the keeper looks anyway, and waking its thread costs a request as
+        much as a system call does.
+        """
+        beat = float("inf")
+        if self.session is not None:
+            beat = self.session.next_beat = min(self.session.next_beat, sent + self.interval())
+        return min(grant.end, beat) < self.looks
 
     def check(self, grant: Grant) -> None:
         """Raises LeaseLost unless the lease is held. No request is sent."""
@@ -455,8 +469,9 @@ class Core:
         with self.mutex:
             ends = [g.end for g in self.grants.values()]
             beat = [self.session.next_beat] if self.session else []
-        jobs = [job.after for job in self.jobs]
-        return max(0.0, min([MOST_IDLE, *(x - moment for x in (*ends, *beat, *jobs))]))
+            jobs = [job.after for job in list(self.jobs)]  # a copy, as threads append to it without the mutex
+            self.looks = max(moment, min([moment + MOST_IDLE, *ends, *beat, *jobs]))
+        return self.looks - moment
 
     def _due(self) -> bool:
         session = self.session
@@ -470,7 +485,10 @@ class Core:
             for grant in over:
                 del self.grants[grant.id]
                 self.leaving[grant.id] = moment
-            for lease in [lease for lease, since in self.leaving.items() if moment - since > REMEMBER]:
+            while self.leaving:
+                lease, since = next(iter(self.leaving.items()))
+                if moment - since <= REMEMBER:
+                    break
                 del self.leaving[lease]
         for grant in over:
             grant.expire(moment)

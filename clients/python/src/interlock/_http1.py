@@ -9,8 +9,8 @@ from ._wire import Broken, NotSent, Reply, Send, Server
 
 #: How long a connection may take to be made, in seconds.
 CONNECT = 5.0
-#: How many idle connections are kept.
-IDLE = 8
+#: How many idle connections are kept. Those that were used last are used first, so the server ends the others.
+IDLE = 64
 #: The longest line of a head, in bytes.
 LINE = 1 << 16
 
@@ -38,7 +38,7 @@ class Connection:
         late = asyncio.get_running_loop().call_later(send.timeout, self.abort)
         usable = False
         try:
-            self.writer.write(_head(send) + send.body)
+            self.writer.write(head(send) + send.body)
             await self.writer.drain()
             reply, usable = await self._answer()
             return reply, usable
@@ -53,7 +53,7 @@ class Connection:
         """Sends a request whose answer is read line by line. An answer without success is read whole."""
         late = asyncio.get_running_loop().call_later(send.timeout, self.abort)
         try:
-            self.writer.write(_head(send))
+            self.writer.write(head(send))
             await self.writer.drain()
             _, status = _status(await self._line())
             headers = await self._headers()
@@ -128,7 +128,8 @@ class Connection:
         return bytes(body)
 
 
-def _head(send: Send) -> bytes:
+def head(send: Send) -> bytes:
+    """Returns the head of a request."""
     host = send.server.url.split("://", 1)[1].split("/", 1)[0]
     lines = [f"{send.method} {send.target} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in send.headers.items()]
@@ -165,11 +166,12 @@ class Connections:
         return reply
 
     def _take(self, server: Server) -> Connection | None:
-        for conn in [conn for conn in self.idle if conn.server == server]:
-            self.idle.remove(conn)
-            if conn.fresh():
-                return conn
-            conn.abort()
+        for i in range(len(self.idle) - 1, -1, -1):
+            if self.idle[i].server == server:
+                conn = self.idle.pop(i)
+                if conn.fresh():
+                    return conn
+                conn.abort()
         return None
 
     async def connect(self, send: Send) -> Connection:

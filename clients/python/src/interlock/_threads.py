@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Generator
+from contextlib import closing
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from . import _life
 from ._call import Caller
 from ._core import Core
 from ._errors import Cancelled, ForkedError
+from ._http1 import head
 from ._types import Written
 from ._watch import Emit, Line, Open, WatchEffect
 from ._wire import Broken, Effect, Idle, LockSession, NotSent, Pause, Reply, Send, Server, Steps
@@ -25,8 +27,8 @@ T = TypeVar("T")
 
 #: How long a connection may take to be made, in seconds.
 CONNECT = 5.0
-#: How many idle connections are kept.
-IDLE = 8
+#: How many idle connections are kept. Those that were used last are used first, so the server ends the others.
+IDLE = 64
 
 _local = threading.local()
 _numbers = itertools.count(1)
@@ -101,7 +103,8 @@ class Pool:
     def take(self, server: Server) -> http.client.HTTPConnection:
         while True:
             with self.lock:
-                index = next((i for i, (at, _) in enumerate(self.idle) if at == server), -1)
+                last = len(self.idle) - 1
+                index = next((i for i in range(last, -1, -1) if self.idle[i][0] == server), -1)
                 found = self.idle.pop(index)[1] if index >= 0 else None
             if found is None:
                 break
@@ -216,9 +219,10 @@ class Engine:
             if token is not None:
                 token._add(sock)
             try:
-                conn.request(send.method, send.target, send.body or None, dict(send.headers))
-                answer = conn.getresponse()
-                body = answer.read()
+                sock.sendall(head(send) + send.body)  # conn.request would send the body by itself
+                with closing(http.client.HTTPResponse(sock, method=send.method)) as answer:
+                    answer.begin()
+                    body = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 raise _broken(send, error) from error
             finally:
