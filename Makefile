@@ -13,6 +13,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 FUZZ_TIME  ?= 5000x
 BENCH_TIME ?= 1s
 PEERS      ?=
+CLIENTS    ?=
 FAILOVERS  ?= 4
 CRASH_TIME ?= 20s
 CRASH_LIMIT ?= 10m
@@ -189,6 +190,17 @@ peers: build ## Compare with Redis, etcd and PostgreSQL in one run of some 20 mi
 .PHONY: peers-test
 peers-test: build ## Check that each peer can be measured.
 	@cd bench/peers && go vet . && go test -count=1 . -binary ../../bin/interlock
+
+.PHONY: clients
+clients: build ## Compare the clients of Python and TypeScript with locks of Redis, in some 13 minutes; CLIENTS="-callers 16" says what.
+	@scripts/install-deps.sh peers
+	@scripts/redis-tools.sh
+	@scripts/typescript-tools.sh
+	@go run ./bench/clients $(CLIENTS)
+
+.PHONY: clients-test
+clients-test: ## Check that each client can be measured.
+	@$(MAKE) --no-print-directory clients CLIENTS="-rounds 1 -callers 2 -duration 50ms -leases 20 -hold 100ms"
 
 .PHONY: cover
 cover: ## Say how much of the code the tests reach, by function in dist/cover.txt.

@@ -303,6 +303,7 @@ var table = []rule{
 	{folder: "writer", local: []string{".", "client"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 
+	{folder: "bench/clients", local: []string{"internal/bench", "internal/launch"}},
 	{
 		folder: "bench/peers", local: []string{"internal/bench", "internal/launch"},
 		remote: []string{
