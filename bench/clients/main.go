@@ -140,7 +140,8 @@ func open(ctx context.Context, o *options) (s *services, err error) {
 	}
 	s.env = append(
 		os.Environ(), "PYTHONPATH="+filepath.Join(root, "clients/python/src"),
-		"PYTHONPYCACHEPREFIX="+filepath.Join(s.dir, "python"), "INTERLOCK_CLIENT="+built, "REDIS_MODULES="+filepath.Join(root, "dist/redis"),
+		"PYTHONPYCACHEPREFIX="+filepath.Join(s.dir, "python"), "INTERLOCK_CLIENT="+built,
+		"REDIS_MODULES="+filepath.Join(root, "dist/redis"),
 	)
 	s.interlock, err = launch.Start(ctx, launch.Config{
 		Binary: filepath.Join(root, "bin/interlock"), DataDir: filepath.Join(s.dir, "interlock"),
