@@ -196,7 +196,7 @@ func (l *locks) find() {
 }
 
 // trace finds when a request without an answer was first seen to have been carried out. The absence of a holder is no
-// trace of its own; but an end that no grant with a higher fence has waited for can only be of no effect.
+// trace of its own, but a lease has ended when the next holder is known.
 func (l *locks) trace() {
 	for _, op := range l.ops {
 		for _, h := range op.Holders {
@@ -213,9 +213,18 @@ func (l *locks) trace() {
 	}
 }
 
-// succeeded returns when the next holder is known, or Never.
+// succeeded returns when the end of a lease is known, by its release or by the next holder; or Never. An acquisition
+// that left no trace has no lease that could end.
 func (l *locks) succeeded(by *Op) time.Duration {
+	if _, seen := l.seen[by.ID]; by.Open() && !seen {
+		return 0
+	}
 	at := Never
+	for _, op := range l.ops {
+		if op.Kind == Release && op.OK() && l.byLease[op.Lease] == by {
+			at = min(at, op.Return)
+		}
+	}
 	for _, next := range l.byID {
 		if by.Granted != nil && next.Granted != nil && next.Claims[0].Key == by.Claims[0].Key &&
 			next.Granted.Fence > by.Granted.Fence {
@@ -242,6 +251,9 @@ func (l *locks) add(op *Op) {
 	in := lockIn{op.Kind, by.ID, l.lapses[by.ID] != nil}
 	switch op.Kind {
 	case Acquire:
+		if op.More > 0 && len(op.Holders) == 0 {
+			return // refused because of a holder that is not shown
+		}
 		if op.Granted != nil {
 			out.fence = op.Granted.Fence
 		}

@@ -119,6 +119,19 @@ func TestResults(t *testing.T) {
 			}, 0).Call = a.Call
 			h.take("k", 2, long)
 		}, ""},
+		{"two holders after many acquisitions that were given up", func(h *tale) {
+			for range 40 {
+				a := unknown(h.take("k", 1, long))
+				unknown(h.add(Op{Kind: Lapse, Lease: a.ID}, 0, Answer{})).Call = a.Call
+			}
+			for fence := range interlock.Fence(40) {
+				a := h.take("k", fence+1, long)
+				h.use(Held, a, Answer{})
+				h.use(Release, a, Answer{})
+			}
+			h.take("k", 41, long)
+			h.take("k", 42, long)
+		}, locks},
 		{"a lost update", func(h *tale) {
 			a := h.take("k", 1, long)
 			h.use(Commit, a, Answer{Version: 1}).Reads = []Version{{"doc", 0}}

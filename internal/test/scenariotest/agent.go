@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -65,7 +66,7 @@ func (a *agent) round(ctx context.Context) error {
 	key := hotKeys[a.random.IntN(len(hotKeys))]
 	wait := 0
 	if a.random.IntN(4) > 0 {
-		wait = 30_000
+		wait = 60_000
 	}
 	lease, err := a.acquire(key, wait)
 	if err != nil || lease == nil {
@@ -129,7 +130,7 @@ func (a *agent) expected(op *history.Op, r reply) error {
 			return nil
 		}
 	case "lost":
-		if a.ttl < lasting && op.Kind != history.Acquire {
+		if a.ttl < lasting {
 			return nil
 		}
 	case "refused":
@@ -139,7 +140,8 @@ func (a *agent) expected(op *history.Op, r reply) error {
 		switch code {
 		case interlock.CodeHeld, interlock.CodeFenced, interlock.CodeStale:
 			return nil
-		case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeReleased, interlock.CodeSessionEnded:
+		case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeReleased, interlock.CodeSessionEnded,
+			interlock.CodeUnknownSession, interlock.CodeUnknownLease:
 			if a.ttl < lasting {
 				return nil
 			}
@@ -171,12 +173,11 @@ func (a *agent) acquire(key string, wait int) (*history.Op, error) {
 		return nil, err
 	}
 	if result == nil {
-		if code := r.refusal(); code != "" {
+		switch code := r.refusal(); {
+		case code == interlock.CodeHeld:
 			a.record.End(op, history.Answer{Code: code, Holders: r.holders(claims[0])})
-			return nil, nil
-		}
-		if r.Error["kind"] == "unknown" {
-			a.lapse(op) // its client returns what it was granted
+		case code != "" || r.Error["kind"] == "unknown": // it was granted too late, or its client returns it
+			a.lapse(op)
 		}
 		return nil, nil
 	}
@@ -204,6 +205,9 @@ func (r *reply) holders(claim history.Claim) (list []history.Holder) {
 	for _, h := range all {
 		h, _ := h.(map[string]any)
 		purpose, _ := h["purpose"].(string)
+		if value, ok := strings.CutPrefix(purpose, "redis "); ok {
+			purpose, _ = strconv.Unquote(value)
+		}
 		list = append(list, history.Holder{Claim: claim, Request: purpose})
 	}
 	return list

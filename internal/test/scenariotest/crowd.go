@@ -79,10 +79,10 @@ func (c *crowd) disturb(ctx context.Context) {
 	}
 }
 
-// History lets clients of all libraries take the keys of servers at the same time and write under their leases, while
-// connections break, answers are lost and repeated, the active server is killed and started again, processes are
-// stopped for longer than their ttl, and one is killed. What their callers are shown must be a history that is
-// possible. In the end no key is left behind.
+// History lets clients of all libraries, and a program for Redis where the servers answer it, take the keys at the same
+// time and write under their leases, while connections break, answers are lost and repeated, the active server is
+// killed and started again, processes are stopped for longer than their ttl, and one is killed. What their callers are
+// shown must be a history that is possible. In the end no key is left behind.
 func History(t *testing.T, servers Servers) {
 	Build(t)
 	t.Logf("-seed=%d", *seed)
@@ -107,6 +107,14 @@ func History(t *testing.T, servers Servers) {
 
 	disturbing, enough := context.WithCancel(ctx)
 	var faults, all sync.WaitGroup
+	for _, g := range c.stage.redis {
+		a := &redisAgent{name: "redis", addr: g.addr, record: c.record, random: rand.New(rand.NewPCG(*seed, 1<<33))}
+		all.Go(func() {
+			if err := a.work(ctx, 60); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	faults.Go(func() { c.disturb(disturbing) })
 	for _, a := range c.agents {
 		all.Go(func() {

@@ -12,6 +12,7 @@
 //	value.go      its references and its matching
 //	process.go    a runner that is sent its steps
 //	agent.go      a client of a history, in such a runner
+//	redis.go      a program for Redis in a history
 //	crowd.go      the clients of a history, and the faults
 //
 // Package scenariotest must never let an expectation depend on the request that a fault meets.

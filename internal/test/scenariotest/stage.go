@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,8 +33,8 @@ type Servers interface {
 	Start()
 }
 
-// Addr is the addresses of one server.
-type Addr struct{ HTTP, GRPC string }
+// Addr is the addresses of one server. RESP is empty if it does not answer programs for Redis.
+type Addr struct{ HTTP, GRPC, RESP string }
 
 // single is a server with its journal in a folder.
 type single struct {
@@ -46,7 +47,9 @@ type single struct {
 
 // Single starts one server with its journal in a folder of its own.
 func Single(t *testing.T) Servers {
-	s := &single{T: t, cfg: launch.Config{DataDir: t.TempDir()}}
+	s := &single{T: t, cfg: launch.Config{
+		DataDir: t.TempDir(), Args: []string{"--resp", "127.0.0.1:0", "--resp-strip", stripped},
+	}}
 	s.Start()
 	return s
 }
@@ -61,7 +64,7 @@ func (s *single) Start() {
 func (s *single) Addrs() []Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []Addr{{s.server.HTTP, s.server.GRPC}}
+	return []Addr{{s.server.HTTP, s.server.GRPC, s.server.RESP}}
 }
 
 func (s *single) Active() int { return 0 }
@@ -76,10 +79,11 @@ func (s *single) Kill() int {
 // stage is the servers of one scenario, behind their proxies.
 type stage struct {
 	*testing.T
-	servers      Servers
-	faults       faults
-	http, stream []*gate // one for each server
-	control      *httptest.Server
+	servers Servers
+	faults  faults
+	control *httptest.Server
+	// The proxies, one for each server.
+	http, stream, redis []*gate
 
 	mu     sync.Mutex
 	runner *os.Process
@@ -87,9 +91,12 @@ type stage struct {
 
 func newStage(t *testing.T, servers Servers) *stage {
 	s := &stage{T: t, servers: servers}
-	for i := range servers.Addrs() {
+	for i, addr := range servers.Addrs() {
 		s.http = append(s.http, newGate(t, (&forwarder{&s.faults, func() string { return servers.Addrs()[i].HTTP }}).serve))
 		s.stream = append(s.stream, newGate(t, (&pipe{&s.faults, func() string { return servers.Addrs()[i].GRPC }}).serve))
+		if addr.RESP != "" {
+			s.redis = append(s.redis, newGate(t, (&pipe{&s.faults, func() string { return servers.Addrs()[i].RESP }}).serve))
+		}
 	}
 	s.faults.kill = s.kill
 	s.control = httptest.NewServer(s)
@@ -99,13 +106,16 @@ func newStage(t *testing.T, servers Servers) *stage {
 }
 
 // gates are all proxies.
-func (s *stage) gates() []*gate { return append(append([]*gate(nil), s.http...), s.stream...) }
+func (s *stage) gates() []*gate { return slices.Concat(s.http, s.stream, s.redis) }
 
 // kill kills the active server. Connections to it break, and new ones are refused.
 func (s *stage) kill() {
 	i := s.servers.Kill()
-	s.http[i].shut()
-	s.stream[i].shut()
+	for _, gates := range [][]*gate{s.http, s.stream, s.redis} {
+		if i < len(gates) {
+			gates[i].shut()
+		}
+	}
 }
 
 // start starts it again.
