@@ -316,7 +316,7 @@ func fullAdvice(c *engine.Conflict) interlock.Advice {
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: after, Message: elsewhere(after)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-		"try again in about %s, with jitter, under the same request id; or use a longer wait_ms to wait in line", short(after),
+		"try again in %s, with jitter, under the same request id; or use a longer wait_ms to wait in line", roughly(after),
 	)}
 }
 
@@ -346,7 +346,7 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 	case eta > worthWaiting:
 		advice.Action, advice.Message = interlock.ActWorkElsewhere, elsewhere(eta)
 	case eta > 0:
-		advice.Message = fmt.Sprintf("acquire it with on_conflict wait (about %s), or work on something else", short(eta))
+		advice.Message = fmt.Sprintf("acquire it with on_conflict wait (%s), or work on something else", roughly(eta))
 	default:
 		advice.RetryAfter = problem.Of(interlock.CodeHeld).After
 		advice.Message = "acquire it with on_conflict wait (time unknown), or work on something else"

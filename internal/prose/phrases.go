@@ -472,6 +472,14 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%d days", (d+12*time.Hour)/(24*time.Hour))
 }
 
+// roughly is short for an estimate.
+func roughly(d time.Duration) string {
+	if d < time.Second {
+		return short(d)
+	}
+	return "about " + short(d)
+}
+
 // Ordinal reads: 1st, 2nd, 3rd, 4th.
 func Ordinal(n int) string {
 	suffix := "th"

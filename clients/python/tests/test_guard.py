@@ -26,7 +26,7 @@ def test_a_tool_runs_under_its_lease(interlock_client: Client, other: Client, ke
     assert tool.__doc__ == "Takes money." and list(inspect.signature(tool).parameters) == ["name", "amount"]
     with other.lease(f"tool:{key}"):
         text = tool(name=key)
-        assert text.startswith("Not done. ") and "other" in text
+        assert text.startswith("Not done: ") and "other" in text
     with pytest.raises(LookupError):
         current_lease()
 
@@ -69,7 +69,7 @@ def test_a_deadlock_is_a_text(interlock_client: Client, other: Client, key: str)
         assert queued.wait(30)
         text = tool(key)
     thread.join()
-    assert text.startswith("Not done. ") and "deadlock" in text
+    assert text.startswith("Not done: ") and "deadlock" in text
     assert tool(key) == "done"
 
 
@@ -164,7 +164,7 @@ def test_an_async_tool(interlock_server: LocalServer, other: Client, key: str) -
             assert await tool(key) == f"tool:{key}"
             assert inspect.iscoroutinefunction(tool)
             with other.lease(f"tool:{key}"):
-                assert (await tool(key)).startswith("Not done. ")
+                assert (await tool(key)).startswith("Not done: ")
             task = asyncio.create_task(tool(key))
             await asyncio.sleep(0)
             task.cancel()

@@ -41,7 +41,7 @@ def current_lease() -> Any:
 
 def refusal_text(error: InterlockError) -> str:
     """Returns a refusal as text for a model: what the case is, and what to do next."""
-    return f"Not done. {str(error)[:1].upper()}{str(error)[1:]}."
+    return f"Not done: {error}."
 
 
 _clients: dict[Any, Any] = {}
