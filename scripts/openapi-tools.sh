@@ -1,23 +1,11 @@
 #!/usr/bin/env bash
 # Installs the programs that read the OpenAPI document into dist/openapi: validators, generators of clients,
-# schemathesis. The lock files of internal/test/openapitest name each package with its version and its hash.
-# What was installed from the same lock files stays. With the option -n it only reports what it would do.
-set -euo pipefail
-cd "$(dirname "$0")/.."
+# schemathesis.
+. "$(dirname "$0")/tools.bash"
 
 locks=internal/test/openapitest/testdata
 folder=dist/openapi
-want=$(cat $locks/requirements.txt $locks/package-lock.json | sha256sum | cut -d' ' -f1)
-if [ "$(cat $folder/installed 2>/dev/null)" = "$want" ]; then exit 0; fi
-if [ "${1-}" = -n ]; then
-    echo "missing: the packages of $locks/requirements.txt and package-lock.json, to be installed into $folder"
-    exit 0
-fi
-echo "installing the packages of $locks/requirements.txt and package-lock.json into $folder"
-rm -rf $folder
-mkdir -p $folder
-python3 -m venv $folder/venv
-$folder/venv/bin/pip install -q --disable-pip-version-check --require-hashes --no-deps -r $locks/requirements.txt
-cp $locks/package.json $locks/package-lock.json $folder
-(cd $folder && npm ci --silent --ignore-scripts --no-audit --no-fund)
-echo "$want" >$folder/installed
+wanted $folder $locks/requirements.txt $locks/package-lock.json || exit 0
+from_pip $folder/venv install -r $locks/requirements.txt
+from_npm $locks $folder
+installed $folder
