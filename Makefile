@@ -192,7 +192,7 @@ peers-test: build ## Check that each peer can be measured.
 	@cd bench/peers && go vet . && go test -count=1 . -binary ../../bin/interlock
 
 .PHONY: clients
-clients: build ## Compare the clients of Python and TypeScript with locks of Redis, in some 13 minutes; CLIENTS="-callers 16" says what.
+clients: build ## Compare the clients of Python and TypeScript with locks of Redis, in some 14 minutes; CLIENTS="-callers 16" says what.
 	@scripts/install-deps.sh peers
 	@scripts/redis-tools.sh
 	@scripts/typescript-tools.sh

@@ -61,7 +61,7 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	})
 	f.IntVar(&o.leases, "leases", 1000, "how `many` leases a process holds; 0 leaves this measurement out")
 	f.IntVar(&o.rounds, "rounds", 5, "how many `runs` each client has under each load; with leases half of them")
-	f.DurationVar(&o.warm, "warm", 500*time.Millisecond, "the `time` before each measurement in which clients connect")
+	f.DurationVar(&o.warm, "warm", time.Second, "the `time` before each measurement in which clients get warm")
 	f.DurationVar(&o.duration, "duration", 2*time.Second, "the `time` of each measurement of cycles")
 	f.DurationVar(&o.hold, "hold", 30*time.Second, "the `time` of each measurement of held leases")
 	f.StringVar(&o.only, "only", "", "only clients with one of these in their `names`, between commas")
