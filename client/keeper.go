@@ -66,15 +66,7 @@ func (c *Client) due() time.Duration {
 	}
 	now := c.now()
 	if !now.Before(s.check) {
-		for _, g := range s.overdue(now) {
-			s.gaveUp[g.flow] = true
-			why := endedHere(g, now)
-			over := why.Code != interlock.CodeInGrace
-			s.lost(g, why, over)
-			if over && g.of == nil { // a part goes with its membership
-				c.drop(s, g, proto.OpRelease) // the server may still think that it is held
-			}
-		}
+		c.giveUp(s, now)
 	}
 	if !now.Before(s.nextBeat) && c.conn != nil {
 		silent := s.beatSent.Sub(s.beatAt)
@@ -96,6 +88,19 @@ func (c *Client) due() time.Duration {
 		next = min(next, time.Second)
 	}
 	return max(next, time.Millisecond)
+}
+
+// giveUp drops the leases of a session that are over by this machine's clock. mu is held.
+func (c *Client) giveUp(s *session, now time.Time) {
+	for _, g := range s.overdue(now) {
+		s.gaveUp[g.flow] = true
+		why := endedHere(g, now)
+		over := why.Code != interlock.CodeInGrace
+		s.lost(g, why, over)
+		if over && g.of == nil { // a part goes with its membership
+			c.drop(s, g, proto.OpRelease) // the server may still think that it is held
+		}
+	}
 }
 
 // sendBeat makes a heartbeat ready. mu is held.

@@ -372,10 +372,17 @@ func (l *Lease) Yield() *interlock.Yield {
 }
 
 // Err is nil while the lease is held, as far as this client can tell, and then the
-// *interlock.Error with the reason why it is not.
+// *interlock.Error with the reason why it is not. It looks at the clock, so that it is right at
+// once after the machine has slept.
 func (l *Lease) Err() error {
-	l.g.c.mu.Lock()
-	defer l.g.c.mu.Unlock()
+	c, s := l.g.c, l.g.s
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s == c.sess && s.leases[l.g.id] == l.g {
+		if now := c.now(); !now.Before(l.g.giveUpAt()) {
+			c.giveUp(s, now)
+		}
+	}
 	switch {
 	case l.g.why != nil:
 		return l.g.why
