@@ -63,9 +63,10 @@ var table = []rule{
 		remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	},
 	{
-		folder: "journal/etcdjournal", local: []string{".", "journal"},
+		folder: "journal/etcdjournal", local: []string{".", "journal", "journal/remote"},
 		remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 	},
+	{folder: "journal/remote", local: []string{".", "journal"}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/prose", "internal/simdisk"}},
 	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},

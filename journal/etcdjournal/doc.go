@@ -1,6 +1,5 @@
-// Package etcdjournal keeps a shard's journal in an etcd cluster, so that another machine can
-// go on where one has died. A [Store] is one journal in one cluster, its Open fences the owner
-// before, and a [Seat] decides which of several servers tries to be the owner.
+// Package etcdjournal keeps a shard's journal in an etcd cluster. It is the driver of etcd for
+// package remote, which has what all such journals have in common.
 //
 // All keys of a journal stand below interlock/NAME/SHARD/:
 //
@@ -21,20 +20,16 @@
 //     transaction and a group of the shard has a thousand entries. It is named by its
 //     last index, so that the append that holds an index is the first key from that
 //     index on: etcd walks keys upwards only.
-//   - Every transaction compares the whole value of epoch, and each append that of tail too. So
-//     an append may be sent again when no answer came: it is carried out once at most, and its
-//     chain in tail shows whether it was. That is why a member of the cluster may die or stand
-//     still without a change of owner.
+//   - Every transaction compares the whole value of epoch, and each append that of tail too.
 //   - etcd can carry a transaction out and answer "no space" all the same (the append that
-//     reaches the quota). The outcome is read, never taken from the error.
+//     reaches the quota).
 //   - Truncation deletes and puts nothing, because etcd under its alarm for space still
 //     takes what only deletes.
-//   - Nothing is read at a revision of the past, except the chunks of a snapshot that was
-//     replaced during the read: so etcd may compact as it likes.
+//   - Nothing is read at a revision of the past, so etcd may compact as it likes.
+//   - A barrier is one linearizable read: a majority of the members takes part in it, so an old
+//     leader that was cut off does not answer.
 //
-// The package must never answer before a majority of the cluster has the entries, and
-// never take its lease, its seat or its clock for a proof of ownership: only the
-// comparison of epochs is one.
+// The package must never read from a single member, because it may not know the newest state.
 //
-// Start reading at [Journal] in journal.go, then frame.go.
+// Start reading at store.go.
 package etcdjournal

@@ -29,8 +29,7 @@ type Place struct {
 	CA, Cert, Key string
 
 	// Patience is how long a request may go unanswered before the journal fails, or a waiting
-	// server tries again. 0 means 8 seconds. Short, and a cluster that elects a leader costs a
-	// change of owner; long, and callers wait longer to learn that the outcome is unknown.
+	// server tries again. 0 means remote.DefaultPatience.
 	Patience time.Duration
 }
 

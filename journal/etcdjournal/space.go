@@ -9,39 +9,30 @@ import (
 )
 
 const (
-	spaceEvery   = 5 * time.Second // between two looks at the cluster's space
-	spaceTimeout = time.Second     // of one member's answer
+	spaceTimeout = time.Second // of one member's answer
 
 	// reserveShare is the part of a member's quota that is left for operations that free
 	// something: a sixteenth.
 	reserveShare = 16
 )
 
-// watchSpace keeps low up to date. A member counts when it answers; the fullest decides.
-func (j *Journal) watchSpace(ctx context.Context) {
-	defer close(j.watched)
-	ticker := time.NewTicker(spaceEvery)
-	defer ticker.Stop()
-	for {
-		answered, low := false, false
-		for _, endpoint := range j.store.client.Endpoints() {
-			limit, done := context.WithTimeout(ctx, spaceTimeout)
-			status, err := j.store.client.Status(limit, endpoint)
-			done()
-			if err == nil {
-				answered = true
-				low = low || runsOut(status)
-			}
-		}
-		if answered {
-			j.low.Store(low)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
+// Low implements remote.Driver. A member counts when it answers; the fullest decides.
+func (d *driver) Low(ctx context.Context) (low bool, err error) {
+	answered := false
+	for _, endpoint := range d.client.Endpoints() {
+		limit, done := context.WithTimeout(ctx, spaceTimeout)
+		var status *clientv3.StatusResponse
+		status, err = d.client.Status(limit, endpoint)
+		done()
+		if err == nil {
+			answered = true
+			low = low || runsOut(status)
 		}
 	}
+	if answered {
+		return low, nil
+	}
+	return false, explain(err)
 }
 
 // runsOut judges as etcd does: by the size of the file; a part of it may be free for new data

@@ -2,39 +2,34 @@ package etcdjournal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // formatNumber is the layout of the keys that this package knows.
 const formatNumber = 1
 
-// Store is one journal in a cluster, with any owner. Its methods may be called by any number of
-// goroutines.
-type Store struct {
-	client   *clientv3.Client
-	prefix   string
-	patience time.Duration
+// driver is one journal in a cluster.
+type driver struct {
+	client *clientv3.Client
+	prefix string
 }
+
+var _ remote.Driver = (*driver)(nil)
 
 // Connect makes a store. It sends nothing yet, so it succeeds also when no member of
 // the cluster can be reached.
-func Connect(at Place) (*Store, error) {
+func Connect(at Place) (*remote.Store, error) {
 	security, err := at.security()
 	if err != nil {
 		return nil, err
-	}
-	if at.Patience <= 0 {
-		at.Patience = defaultPatience
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            at.Endpoints,
@@ -47,81 +42,127 @@ func Connect(at Place) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	return &Store{client: client, prefix: at.prefix(), patience: at.Patience}, nil
+	return remote.New(&driver{client: client, prefix: at.prefix()}, at.Patience), nil
 }
 
-// Close ends the connections. Journals of the store must be closed before.
-func (s *Store) Close() error { return s.client.Close() }
+// Close implements remote.Driver.
+func (d *driver) Close() error { return d.client.Close() }
 
-func (s *Store) key(name string) string { return s.prefix + name }
+// Place implements remote.Driver: every name is the end of a key.
+func (d *driver) Place(name string) string { return d.key(name) }
 
-// logKey returns the key of the append that has its last entry at index.
-func (s *Store) logKey(index interlock.Index) string {
-	return fmt.Sprintf("%slog/%020d", s.prefix, index)
-}
+func (d *driver) key(name string) string { return d.prefix + name }
 
-// logEnd is above all keys of appends.
-func (s *Store) logEnd() string { return s.prefix + "log0" }
-
-// logIndex is the index in the key of an append.
-func (s *Store) logIndex(key []byte) (interlock.Index, error) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(string(key), s.prefix+"log/"), 10, 64)
-	if err != nil || s.logKey(interlock.Index(n)) != string(key) {
-		return 0, &journal.DamageError{File: string(key), Reason: "the key names no index"}
-	}
-	return interlock.Index(n), nil
-}
-
-// head is how far a journal has come, as it was at one moment.
-type head struct {
-	epochText string // "" in an empty store
-	tailText  string // "" before the first epoch record
-	epoch     interlock.Epoch
-	tail      position
-	copied    bool
-}
-
-// head reads it, and refuses the format of another version.
-func (s *Store) head(ctx context.Context) (h head, err error) {
-	var got *clientv3.TxnResponse
-	err = s.read(ctx, func(ctx context.Context) (err error) {
-		got, err = s.client.Txn(ctx).Then(clientv3.OpGet(s.key("format")), clientv3.OpGet(s.key("epoch")),
-			clientv3.OpGet(s.key("tail")), clientv3.OpGet(s.key("copied"))).Commit()
-		return err
-	})
+// Head implements remote.Driver, and refuses the format of another version.
+func (d *driver) Head(ctx context.Context) (h remote.Head, err error) {
+	got, err := d.client.Txn(ctx).Then(clientv3.OpGet(d.key("format")), clientv3.OpGet(d.key("epoch")),
+		clientv3.OpGet(d.key("tail")), clientv3.OpGet(d.key(remote.CopiedName))).Commit()
 	if err != nil {
-		return h, unreachable(err)
+		return h, explain(err)
 	}
 	format, epoch, tail, copied := valueOf(got, 0), valueOf(got, 1), valueOf(got, 2), valueOf(got, 3)
-	h.epochText, h.tailText, h.copied = epoch, tail, copied != ""
 	switch {
 	case format == "" && epoch == "" && tail == "":
 		return h, nil
 	case format != strconv.Itoa(formatNumber):
 		if n, err := strconv.Atoi(format); err == nil && n > formatNumber {
 			return h, fmt.Errorf(
-				"%w: the format of %s is %d, and this version knows %d", journal.ErrNewer, s.prefix, n, formatNumber,
+				"%w: the format of %s is %d, and this version knows %d", journal.ErrNewer, d.prefix, n, formatNumber,
 			)
 		}
-		return h, s.damaged("format", "it names no format")
+		return h, d.damaged("format", "it names no format")
+	case epoch == "":
+		return h, d.damaged("epoch", "it is missing")
 	}
-	var word string
-	if _, err := fmt.Sscanf(epoch, "%d %s", &h.epoch, &word); err != nil || h.epoch == 0 {
-		return h, s.damaged("epoch", "it names no epoch")
+	h.Moved = copied != ""
+	if h.Owner, err = remote.ParseOwner(epoch); err != nil {
+		return h, d.damaged("epoch", err.Error())
 	}
-	if tail == "" {
-		return h, nil
-	}
-	if h.tail, err = parsePosition(tail); err != nil {
-		return h, s.damaged("tail", err.Error())
+	if h.Tail, err = remote.ParsePosition(tail); err != nil {
+		return h, d.damaged("tail", err.Error())
 	}
 	return h, nil
 }
 
-// Empty reports whether the store has never been written to.
-func (s *Store) Empty(ctx context.Context) (bool, error) {
-	h, err := s.head(ctx)
-	return err == nil && h.epochText == "", err
+func (d *driver) damaged(key, reason string) error {
+	return &journal.DamageError{File: d.key(key), Reason: reason}
+}
+
+// commit carries operations out if all conditions hold.
+func (d *driver) commit(
+	ctx context.Context, conditions []clientv3.Cmp, ops ...clientv3.Op,
+) (revision string, done bool, err error) {
+	got, err := d.client.Txn(ctx).If(conditions...).Then(ops...).Commit()
+	if err != nil {
+		return "", false, explain(err)
+	}
+	return strconv.FormatInt(got.Header.Revision, 10), got.Succeeded, nil
+}
+
+// owned is the condition that an owner is the newest, in an empty store that there is none.
+func (d *driver) owned(by remote.Owner) clientv3.Cmp { return is(d.key("epoch"), by.String()) }
+
+// Fence implements remote.Driver.
+func (d *driver) Fence(ctx context.Context, was, to remote.Owner) (bool, error) {
+	put := []clientv3.Op{clientv3.OpPut(d.key("epoch"), to.String())}
+	if (was == remote.Owner{}) {
+		put = append(put, clientv3.OpPut(d.key("format"), strconv.Itoa(formatNumber)))
+	}
+	_, done, err := d.commit(ctx, []clientv3.Cmp{d.owned(was)}, put...)
+	return done, err
+}
+
+// Found implements remote.Driver.
+func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []byte) (bool, error) {
+	put := []clientv3.Op{
+		clientv3.OpPut(d.key("format"), strconv.Itoa(formatNumber)),
+		clientv3.OpPut(d.key("epoch"), h.Owner.String()),
+		clientv3.OpPut(d.key("tail"), h.Tail.String()),
+		clientv3.OpPut(d.key(name), string(data)),
+	}
+	if h.Moved {
+		put = append(put, clientv3.OpPut(d.key(remote.CopiedName), "yes"))
+	}
+	_, done, err := d.commit(ctx, []clientv3.Cmp{d.owned(remote.Owner{})}, put...)
+	return done, err
+}
+
+// Confirm implements remote.Driver by one linearizable read.
+func (d *driver) Confirm(ctx context.Context, by remote.Owner, _ remote.Position) (bool, error) {
+	got, err := d.client.Get(ctx, d.key("epoch"))
+	if err != nil || len(got.Kvs) == 0 {
+		return false, explain(err)
+	}
+	return string(got.Kvs[0].Value) == by.String(), nil
+}
+
+// Get implements remote.Driver.
+func (d *driver) Get(ctx context.Context, name string) (v remote.Value, err error) {
+	got, err := d.client.Get(ctx, d.key(name))
+	if err != nil || len(got.Kvs) == 0 {
+		return v, explain(err)
+	}
+	return remote.Value{Data: got.Kvs[0].Value, Version: strconv.FormatInt(got.Kvs[0].ModRevision, 10)}, nil
+}
+
+// Put implements remote.Driver. The version of a value is the revision of etcd that it was written at.
+func (d *driver) Put(
+	ctx context.Context, by remote.Owner, name string, data []byte, was string,
+) (version string, done bool, err error) {
+	conditions := []clientv3.Cmp{d.owned(by)}
+	if was != remote.AnyVersion {
+		revision, _ := strconv.ParseInt(was, 10, 64) // 0 where there is no value
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(d.key(name)), "=", revision))
+	}
+	return d.commit(ctx, conditions, clientv3.OpPut(d.key(name), string(data)))
+}
+
+// Remove implements remote.Driver.
+func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (bool, error) {
+	_, done, err := d.commit(
+		ctx, []clientv3.Cmp{d.owned(by)}, clientv3.OpDelete(d.key(from), clientv3.WithRange(d.key(to))),
+	)
+	return done, err
 }
 
 // valueOf returns the value that the i-th operation of a transaction has read; "" if there is
@@ -140,25 +181,4 @@ func is(key, value string) clientv3.Cmp {
 		return clientv3.Compare(clientv3.Version(key), "=", 0)
 	}
 	return clientv3.Compare(clientv3.Value(key), "=", value)
-}
-
-func (p position) String() string { return fmt.Sprintf("%d %08x", uint64(p.index), p.chain) }
-
-func parsePosition(text string) (p position, err error) {
-	if _, err := fmt.Sscanf(text, "%d %x", (*uint64)(&p.index), &p.chain); err != nil || p.String() != text {
-		return position{}, errors.New("it names no place in the log")
-	}
-	return p, nil
-}
-
-func (s *Store) damaged(key, reason string) error {
-	return &journal.DamageError{File: s.key(key), Reason: reason}
-}
-
-// unreachable returns what an error means before anything depends on its outcome.
-func unreachable(err error) error {
-	if noSpace(err) {
-		return fmt.Errorf("%w: %w", journal.ErrNoSpace, err)
-	}
-	return fmt.Errorf("etcd: %w", err)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/test/scenariotest"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
+	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // asMember makes the test's own binary a member of a cluster: it links etcd anyway, and
@@ -255,7 +256,7 @@ func (c *cluster) place() etcdjournal.Place {
 }
 
 // store connects to a place.
-func (c *cluster) store(at etcdjournal.Place) *etcdjournal.Store {
+func (c *cluster) store(at etcdjournal.Place) *remote.Store {
 	c.Helper()
 	s, err := etcdjournal.Connect(at)
 	if err != nil {

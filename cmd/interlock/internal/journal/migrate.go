@@ -21,6 +21,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
 	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -90,7 +91,7 @@ func migrate(ctx context.Context, a *cli.App, from string, to etcdjournal.Place)
 		err = errors.Join(err, source.Close(context.WithoutCancel(ctx)))
 	}()
 	at, err := seed(ctx, source, store)
-	if errors.Is(err, etcdjournal.ErrNotEmpty) {
+	if errors.Is(err, remote.ErrNotEmpty) {
 		return mustBeEmpty(ctx, store)
 	}
 	if err != nil {
@@ -109,7 +110,7 @@ func migrate(ctx context.Context, a *cli.App, from string, to etcdjournal.Place)
 }
 
 // seed writes the state of a shard, as of one moment, to an empty store.
-func seed(ctx context.Context, source *shard.Shard, store *etcdjournal.Store) (at interlock.At, err error) {
+func seed(ctx context.Context, source *shard.Shard, store *remote.Store) (at interlock.At, err error) {
 	// Into memory, because the engine stands still meanwhile, and etcd may be slow.
 	var state bytes.Buffer
 	var failed error
@@ -123,7 +124,7 @@ func seed(ctx context.Context, source *shard.Shard, store *etcdjournal.Store) (a
 	})
 }
 
-func mustBeEmpty(ctx context.Context, store *etcdjournal.Store) error {
+func mustBeEmpty(ctx context.Context, store *remote.Store) error {
 	empty, err := store.Empty(ctx)
 	if err != nil {
 		return cli.ExitWith(

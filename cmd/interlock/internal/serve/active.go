@@ -14,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
+	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -31,15 +32,15 @@ import (
 // taking the shard from each other again and again.
 type activeServer struct {
 	p       *process
-	store   *etcdjournal.Store
-	me      etcdjournal.Holder
+	store   *remote.Store
+	me      remote.Holder
 	standby *server.Server
 	streams *server.Streams
 	active  atomic.Pointer[server.Active] // the holder of the seat; nil when unknown
 
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed when run has ended
-	seat    *etcdjournal.Seat
+	seat    *remote.Seat
 
 	ended chan struct{} // closed when no turn can be taken any more
 	err   error         // why; set before ended is closed
@@ -56,7 +57,7 @@ func newActiveServer(p *process) (*activeServer, error) {
 	}
 	t := &activeServer{
 		p: p, store: store, cancel: func() {}, ended: make(chan struct{}), stopped: make(chan struct{}),
-		me: etcdjournal.Holder{
+		me: remote.Holder{
 			HTTP: advertised(p.cfg.AdvertiseHTTP, p.http, p.scheme()),
 			GRPC: advertised(p.cfg.AdvertiseGRPC, p.grpc, ""),
 		},
@@ -150,7 +151,7 @@ func (t *activeServer) take(ctx context.Context, announce func(string)) error {
 }
 
 // seen is called with the holder of the seat.
-func (t *activeServer) seen(h etcdjournal.Holder) {
+func (t *activeServer) seen(h remote.Holder) {
 	t.active.Store(&server.Active{HTTP: h.HTTP, GRPC: h.GRPC})
 	t.p.log.Info("standing by", "active", h.HTTP, "grpc", h.GRPC)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/interlockdev/interlock/journal/backup"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
 	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -52,7 +53,7 @@ func (c *serveConfig) fill(ctx context.Context, f *backup.File) error {
 			ctx, c.DataDir, filejournal.Options{SegmentBytes: c.SegmentBytes}, state.Epoch, state.Index, state.WriteSnapshot,
 		)
 	} else {
-		err = c.inEtcd(func(store *etcdjournal.Store) error {
+		err = c.inEtcd(func(store *remote.Store) error {
 			return store.Seed(ctx, state.Epoch, state.Index, state.WriteSnapshot)
 		})
 	}
@@ -75,7 +76,7 @@ func (c *serveConfig) checkEmpty(ctx context.Context) error {
 		}
 		return nil
 	}
-	return c.inEtcd(func(store *etcdjournal.Store) error {
+	return c.inEtcd(func(store *remote.Store) error {
 		empty, err := store.Empty(ctx)
 		if err == nil && !empty {
 			err = c.notEmpty()
@@ -85,7 +86,7 @@ func (c *serveConfig) checkEmpty(ctx context.Context) error {
 }
 
 func isNotEmpty(err error) bool {
-	return errors.Is(err, filejournal.ErrNotEmpty) || errors.Is(err, etcdjournal.ErrNotEmpty)
+	return errors.Is(err, filejournal.ErrNotEmpty) || errors.Is(err, remote.ErrNotEmpty)
 }
 
 func (c *serveConfig) notEmpty() error {
@@ -103,7 +104,7 @@ func (c *serveConfig) where() string {
 	return c.DataDir
 }
 
-func (c *serveConfig) inEtcd(do func(*etcdjournal.Store) error) error {
+func (c *serveConfig) inEtcd(do func(*remote.Store) error) error {
 	store, err := etcdjournal.Connect(*c.place)
 	if err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)

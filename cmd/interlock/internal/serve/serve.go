@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
+	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -181,7 +182,7 @@ use.`,
 	)
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its session streams, likewise")
 	cli.DurationVar(
-		f, &cfg.StandbyAfter, "standby-after", etcdjournal.DefaultSeatTTL,
+		f, &cfg.StandbyAfter, "standby-after", remote.DefaultSeatTTL,
 		"how long the active server may be silent before another one takes over: whole seconds, at least 2s",
 	)
 	cli.BindAll(cmd)

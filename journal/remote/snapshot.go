@@ -1,4 +1,4 @@
-package etcdjournal
+package remote
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
@@ -17,7 +15,14 @@ import (
 // wait long behind it.
 const chunkBytes = 256 << 10
 
-// snapshot is the content of the key state.
+// stateName is the value that names the newest snapshot.
+const stateName = "state"
+
+// CopiedName is the value that marks a journal which was moved here. A driver that keeps the mark
+// elsewhere takes it from there when this name is removed.
+const CopiedName = "copied"
+
+// snapshot is the content of that value.
 type snapshot struct {
 	index  interlock.Index
 	epoch  interlock.Epoch // of the owner that made it
@@ -42,35 +47,26 @@ func parseSnapshot(text string) (n snapshot, err error) {
 }
 
 // folder is where the chunks of a snapshot are. Those of an older one sort below.
-func (s *Store) folder(n *snapshot) string {
-	return fmt.Sprintf("%sstate/%020d-%010d/", s.prefix, uint64(n.epoch), n.number)
+func (n *snapshot) folder() string {
+	return fmt.Sprintf("state/%020d-%010d/", uint64(n.epoch), n.number)
 }
 
-func chunkKey(folder string, i int) string { return fmt.Sprintf("%s%010d", folder, i) }
+func chunkName(folder string, i int) string { return fmt.Sprintf("%s%010d", folder, i) }
 
-// newest reads which snapshot is the newest; its index is 0 when there is none.
-func (s *Store) newest(ctx context.Context) (snapshot, error) {
-	n, _, err := s.newestAt(ctx)
-	return n, err
-}
-
-// newestAt also returns the revision of etcd that it was read at.
-func (s *Store) newestAt(ctx context.Context) (n snapshot, revision int64, err error) {
-	var got *clientv3.GetResponse
-	err = s.read(ctx, func(ctx context.Context) (err error) {
-		got, err = s.client.Get(ctx, s.key("state"))
-		return err
-	})
+// newest reads which snapshot is the newest, and the version of the value; the snapshot's index is
+// 0 when there is none.
+func (s *Store) newest(ctx context.Context) (n snapshot, version string, err error) {
+	v, err := s.get(ctx, stateName)
 	switch {
 	case err != nil:
-		return n, 0, fmt.Errorf("%w: reading which snapshot is the newest: %w", journal.ErrFailed, err)
-	case len(got.Kvs) == 0:
-		return n, got.Header.Revision, nil
+		return n, "", failed("reading which snapshot is the newest", err)
+	case v.Version == "":
+		return n, "", nil
 	}
-	if n, err = parseSnapshot(string(got.Kvs[0].Value)); err != nil {
-		return n, 0, s.damaged("state", err.Error())
+	if n, err = parseSnapshot(string(v.Data)); err != nil {
+		return n, "", s.damaged(stateName, err.Error())
 	}
-	return n, got.Header.Revision, nil
+	return n, v.Version, nil
 }
 
 // SaveSnapshot implements journal.Journal. After an error that is not ErrFenced the journal
@@ -82,7 +78,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	}
 	defer j.calls.Done()
 	s := j.store
-	earlier, err := s.newest(ctx)
+	earlier, version, err := s.newest(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,21 +91,37 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 		)
 	}
 	j.snapshots++
-	n := snapshot{index: at, epoch: j.epoch, number: j.snapshots}
-	folder := s.folder(&n)
+	n := snapshot{index: at, epoch: j.owner.Epoch, number: j.snapshots}
+	folder := n.folder()
 	if err := n.fill(write, func(i int, chunk []byte) error {
-		return j.guarded(ctx, clientv3.OpPut(chunkKey(folder, i), string(chunk)))
+		return j.must(ctx, func(ctx context.Context) (done bool, err error) {
+			_, done, err = s.driver.Put(ctx, j.owner, chunkName(folder, i), chunk, AnyVersion)
+			return done, err
+		})
 	}); err != nil {
-		// Keys that are left behind go with the next snapshot.
-		_ = j.guarded(context.WithoutCancel(ctx), clientv3.OpDelete(folder, clientv3.WithPrefix()))
+		// What is left behind goes with the next snapshot.
+		_ = j.remove(context.WithoutCancel(ctx), folder, behind(folder))
 		return err
 	}
-	if err := j.guarded(ctx, clientv3.OpPut(s.key("state"), n.String())); err != nil {
+	if _, err := j.replace(ctx, stateName, []byte(n.String()), version); err != nil {
 		return err
 	}
 	// The snapshot is in force, whether or not the room of the earlier ones is freed.
-	_ = j.guarded(ctx, clientv3.OpDelete(s.key("state/"), clientv3.WithRange(folder)))
+	_ = j.remove(ctx, stateName+"/", j.oldestRead(folder))
 	return nil
+}
+
+// behind is above all names in a folder, which ends in a slash.
+func behind(folder string) string { return folder[:len(folder)-1] + string(rune('/'+1)) }
+
+// oldestRead is the oldest folder with an open reader, or newest if there is none below.
+func (j *Journal) oldestRead(newest string) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for folder := range j.open {
+		newest = min(newest, folder)
+	}
+	return newest
 }
 
 // fill hands a state over in chunks, and notes what there was of it.
@@ -159,33 +171,57 @@ func (w *chunker) flush() error {
 }
 
 // Snapshot implements journal.Journal. The reader reads chunk by chunk, and ctx bounds
-// that too.
+// that too. As long as it is open no later snapshot of this owner removes what it reads.
 func (j *Journal) Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error) {
+	for {
+		n, _, err := j.newest(ctx)
+		if err != nil || n.index == 0 {
+			return 0, nil, err
+		}
+		folder := n.folder()
+		j.hold(folder, 1)
+		// It may have been replaced before it was held.
+		again, _, err := j.newest(ctx)
+		if err == nil && again == n {
+			return n.index, &chunkReader{ctx: ctx, j: j, snapshot: n, folder: folder}, nil
+		}
+		j.hold(folder, -1)
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+}
+
+func (j *Journal) newest(ctx context.Context) (snapshot, string, error) {
 	j.mu.Lock()
 	closed := j.closed
 	j.mu.Unlock()
 	if closed {
-		return 0, nil, fmt.Errorf("%w: used after Close", journal.ErrMisuse)
+		return snapshot{}, "", fmt.Errorf("%w: used after Close", journal.ErrMisuse)
 	}
-	n, revision, err := j.store.newestAt(ctx)
-	if err != nil || n.index == 0 {
-		return 0, nil, err
-	}
-	return n.index, &chunkReader{ctx: ctx, store: j.store, snapshot: n, revision: revision}, nil
+	return j.store.newest(ctx)
 }
 
-// chunkReader reads a snapshot as it was at a revision, because it may be replaced
-// meanwhile. Chunks never change, so where etcd has forgotten that revision the newest
-// one is as good, as long as it has them.
+// hold counts the readers of a folder.
+func (j *Journal) hold(folder string, more int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.open[folder] += more; j.open[folder] == 0 {
+		delete(j.open, folder)
+	}
+}
+
+// chunkReader reads a snapshot, which may be replaced meanwhile.
 type chunkReader struct {
 	ctx      context.Context
-	store    *Store
+	j        *Journal
 	snapshot snapshot
-	revision int64 // 0: the newest
+	folder   string
 	next     int
 	rest     []byte
 	size     int64
 	crc      uint32
+	closed   bool
 }
 
 func (r *chunkReader) Read(p []byte) (int, error) {
@@ -206,27 +242,18 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 }
 
 func (r *chunkReader) fetch() error {
-	key := chunkKey(r.store.folder(&r.snapshot), r.next)
-	var got *clientv3.GetResponse
-	err := r.store.read(r.ctx, func(ctx context.Context) (err error) {
-		got, err = r.store.client.Get(ctx, key, clientv3.WithRev(r.revision))
-		if compacted(err) {
-			r.revision = 0
-			got, err = r.store.client.Get(ctx, key)
+	chunk, err := r.j.store.get(r.ctx, chunkName(r.folder, r.next))
+	if err != nil {
+		return failed(fmt.Sprintf("reading the snapshot of index %d", r.snapshot.index), err)
+	}
+	if chunk.Version == "" {
+		// A later owner removes what no reader of its own needs.
+		if newest, _, err := r.j.store.newest(r.ctx); err != nil || newest != r.snapshot {
+			return failed(fmt.Sprintf("the snapshot of index %d was replaced while it was read", r.snapshot.index), err)
 		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: reading the snapshot of index %d: %w", journal.ErrFailed, r.snapshot.index, err)
-	case len(got.Kvs) == 0 && r.revision == 0:
-		return fmt.Errorf(
-			"%w: the snapshot of index %d was replaced and compacted while it was read", journal.ErrFailed, r.snapshot.index,
-		)
-	case len(got.Kvs) == 0:
 		return r.damaged("a chunk is missing")
 	}
-	r.rest = got.Kvs[0].Value
+	r.rest = chunk.Data
 	r.next++
 	r.size += int64(len(r.rest))
 	r.crc = crc32.Update(r.crc, castagnoli, r.rest)
@@ -235,8 +262,15 @@ func (r *chunkReader) fetch() error {
 
 func (r *chunkReader) damaged(reason string) error {
 	return &journal.DamageError{
-		File: chunkKey(r.store.folder(&r.snapshot), max(0, r.next-1)), Offset: 0, Index: r.snapshot.index, Reason: reason,
+		File: r.j.store.driver.Place(chunkName(r.folder, max(0, r.next-1))), Index: r.snapshot.index, Reason: reason,
 	}
 }
 
-func (r *chunkReader) Close() error { return nil }
+// Close lets a later snapshot remove the chunks.
+func (r *chunkReader) Close() error {
+	if !r.closed {
+		r.closed = true
+		r.j.hold(r.folder, -1)
+	}
+	return nil
+}

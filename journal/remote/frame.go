@@ -1,4 +1,4 @@
-package etcdjournal
+package remote
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// A frame is the stored form of one append, the value of one key. Integers are
+// A frame is the stored form of one append, in every engine. Integers are
 // little-endian, checksums CRC32C.
 //
 //	0       4       8               16              24      28      32
@@ -31,15 +31,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// position is an end of the log: the index of an entry, and the chain up to it.
-type position struct {
-	index interlock.Index
-	chain uint32
-}
-
 // encodeFrame makes the frame that continues the log at p, and returns the position after it.
 // No entries make an epoch record.
-func encodeFrame(p position, epoch interlock.Epoch, entries [][]byte) ([]byte, position) {
+func encodeFrame(p Position, epoch interlock.Epoch, entries [][]byte) ([]byte, Position) {
 	if len(entries) == 0 {
 		entries = [][]byte{nil}
 	}
@@ -49,22 +43,22 @@ func encodeFrame(p position, epoch interlock.Epoch, entries [][]byte) ([]byte, p
 	}
 	b := make([]byte, frameHeader, size)
 	copy(b, frameMagic)
-	binary.LittleEndian.PutUint64(b[8:], uint64(p.index+1))
+	binary.LittleEndian.PutUint64(b[8:], uint64(p.Index+1))
 	binary.LittleEndian.PutUint64(b[16:], uint64(epoch))
 	binary.LittleEndian.PutUint32(b[24:], uint32(len(entries)))
-	binary.LittleEndian.PutUint32(b[28:], p.chain)
+	binary.LittleEndian.PutUint32(b[28:], p.Chain)
 	for _, e := range entries {
 		b = binary.AppendUvarint(b, uint64(len(e)))
 		b = append(b, e...)
 	}
 	crc := crc32.Checksum(b[8:], castagnoli)
 	binary.LittleEndian.PutUint32(b[4:], crc)
-	return b, position{p.index + interlock.Index(len(entries)), crc}
+	return b, Position{p.Index + interlock.Index(len(entries)), crc}
 }
 
 // frame is one that was read and has a right checksum.
 type frame struct {
-	key   string
+	name  string
 	first interlock.Index
 	epoch interlock.Epoch
 	count uint32
@@ -76,19 +70,20 @@ type frame struct {
 func (f *frame) last() interlock.Index { return f.first + interlock.Index(f.count) - 1 }
 
 // decodeFrame checks a frame by itself; what it must continue is the reader's to check.
-// The frame refers to value.
-func decodeFrame(key string, last interlock.Index, value []byte) (frame, error) {
+// The frame refers to what was read.
+func decodeFrame(read *Frame) (frame, error) {
+	value := read.Data
 	bad := func(offset int, reason string) error {
-		return &journal.DamageError{File: key, Offset: int64(offset), Reason: reason}
+		return &journal.DamageError{File: read.Name, Offset: int64(offset), Reason: reason}
 	}
 	switch {
 	case len(value) >= len(frameMagic) && string(value[:3]) == frameMagic[:3] && string(value[:4]) != frameMagic:
-		return frame{}, fmt.Errorf("%w: the append %s", journal.ErrNewer, key)
+		return frame{}, fmt.Errorf("%w: the append %s", journal.ErrNewer, read.Name)
 	case len(value) < frameHeader || string(value[:4]) != frameMagic:
 		return frame{}, bad(0, "this is no append")
 	}
 	f := frame{
-		key:   key,
+		name:  read.Name,
 		crc:   binary.LittleEndian.Uint32(value[4:]),
 		first: interlock.Index(binary.LittleEndian.Uint64(value[8:])),
 		epoch: interlock.Epoch(binary.LittleEndian.Uint64(value[16:])),
@@ -99,11 +94,14 @@ func decodeFrame(key string, last interlock.Index, value []byte) (frame, error) 
 	switch {
 	case crc32.Checksum(value[8:], castagnoli) != f.crc:
 		return f, bad(4, "the checksum does not hold")
-	case f.count == 0 || f.first == 0 || f.last() != last:
-		return f, bad(8, "its entries are not those that its key names")
+	case f.count == 0 || f.first == 0 || differs(read.First, f.first) || differs(read.Last, f.last()):
+		return f, bad(8, "its entries are not those that its name says")
 	}
 	return f, nil
 }
+
+// differs compares an index with that in a frame's name, if there is one.
+func differs(named, is interlock.Index) bool { return named != 0 && named != is }
 
 // visit visits the entries from index from on, which are valid during the call.
 func (f *frame) visit(from interlock.Index, visit func(journal.Entry) error) error {
@@ -112,7 +110,7 @@ func (f *frame) visit(from interlock.Index, visit func(journal.Entry) error) err
 		size, n := binary.Uvarint(rest)
 		if n <= 0 || size > uint64(len(rest)-n) || size == 0 && f.count != 1 {
 			return &journal.DamageError{
-				File: f.key, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.first + interlock.Index(i) - 1,
+				File: f.name, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.first + interlock.Index(i) - 1,
 				Reason: "an entry has no length",
 			}
 		}
@@ -128,7 +126,7 @@ func (f *frame) visit(from interlock.Index, visit func(journal.Entry) error) err
 	}
 	if len(rest) > 0 {
 		return &journal.DamageError{
-			File: f.key, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.last(),
+			File: f.name, Offset: int64(frameHeader + len(f.body) - len(rest)), Index: f.last(),
 			Reason: "bytes follow the last entry",
 		}
 	}

@@ -1,11 +1,9 @@
-package etcdjournal
+package remote
 
 import (
 	"context"
 	"errors"
 	"fmt"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
@@ -16,53 +14,41 @@ const pageBytes = 4 << 20
 
 // page is how many appends are read at once: few at first, and then as many as pageBytes
 // holds, by the mean of the page before.
-type page int64
+type page int
 
-func (p *page) learn(appends, bytes int) {
-	*p = page(min(max(1, pageBytes*appends/max(1, bytes)), 1000))
+func (p *page) learn(list []frame) {
+	bytes := 0
+	for i := range list {
+		bytes += frameHeader + len(list[i].body)
+	}
+	*p = page(min(max(1, pageBytes*len(list)/max(1, bytes)), 1000))
 }
 
-// appends reads frames from the one that holds index from, at most limit of them and
+// frames reads appends from the one that holds index from, at most limit of them and
 // none that begins after index to.
-func (s *Store) appends(
-	ctx context.Context, from, to interlock.Index, limit page,
-) (list []frame, bytes int, err error) {
-	var got *clientv3.GetResponse
+func (s *Store) frames(ctx context.Context, from, to interlock.Index, limit page) (list []frame, err error) {
+	var got []Frame
 	err = s.read(ctx, func(ctx context.Context) (err error) {
-		got, err = s.client.Get(ctx, s.logKey(from), clientv3.WithRange(s.logEnd()), clientv3.WithLimit(int64(limit)))
+		got, err = s.driver.Frames(ctx, from, int(limit))
 		return err
 	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("%w: reading the log from index %d: %w", journal.ErrFailed, from, err)
+	if _, damaged := errors.AsType[*journal.DamageError](err); damaged {
+		return nil, err
 	}
-	for _, kv := range got.Kvs {
-		last, err := s.logIndex(kv.Key)
+	if err != nil {
+		return nil, failed(fmt.Sprintf("reading the log from index %d", from), err)
+	}
+	for i := range got {
+		f, err := decodeFrame(&got[i])
 		if err != nil {
-			return nil, 0, err
-		}
-		f, err := decodeFrame(string(kv.Key), last, kv.Value)
-		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if f.first > to {
 			break
 		}
 		list = append(list, f)
-		bytes += len(kv.Value)
 	}
-	return list, bytes, nil
-}
-
-// oldest is the first index that is kept.
-func (s *Store) oldest(ctx context.Context) (interlock.Index, error) {
-	list, _, err := s.appends(ctx, 0, ^interlock.Index(0), 1)
-	if err != nil {
-		return 0, err
-	}
-	if len(list) == 0 {
-		return 0, s.damaged("log/", "there are no entries")
-	}
-	return list[0].first, nil
+	return list, nil
 }
 
 // Read implements journal.Journal.
@@ -78,8 +64,8 @@ func (j *Journal) Read(ctx context.Context, from interlock.Index, visit func(jou
 	}
 	limit := page(16)
 	var before *frame
-	for next := from; next <= tail.index; {
-		list, bytes, err := j.store.appends(ctx, next, tail.index, limit)
+	for next := from; next <= tail.Index; {
+		list, err := j.store.frames(ctx, next, tail.Index, limit)
 		if damage, ok := errors.AsType[*journal.DamageError](err); ok && before != nil {
 			damage.Index = before.last()
 		}
@@ -87,16 +73,16 @@ func (j *Journal) Read(ctx context.Context, from interlock.Index, visit func(jou
 			return err
 		}
 		if len(list) == 0 {
-			return j.missing(ctx, next, tail.index)
+			return j.missing(ctx, next, j.store.driver.Place("log/"))
 		}
 		for i := range list {
 			f := &list[i]
 			if err := j.continues(ctx, f, before, next); err != nil {
 				return err
 			}
-			if f.last() == tail.index && f.crc != tail.chain {
+			if f.last() == tail.Index && f.crc != tail.Chain {
 				return &journal.DamageError{
-					File: f.key, Offset: 4, Index: f.first - 1, Reason: "it is not the last append that was acknowledged",
+					File: f.name, Offset: 4, Index: f.first - 1, Reason: "it is not the last append that was acknowledged",
 				}
 			}
 			if err := f.visit(next, visit); err != nil {
@@ -104,7 +90,7 @@ func (j *Journal) Read(ctx context.Context, from interlock.Index, visit func(jou
 			}
 			before, next = f, f.last()+1
 		}
-		limit.learn(len(list), bytes)
+		limit.learn(list)
 	}
 	return nil
 }
@@ -112,10 +98,10 @@ func (j *Journal) Read(ctx context.Context, from interlock.Index, visit func(jou
 // continues checks that a frame stands where index next is to be found.
 func (j *Journal) continues(ctx context.Context, f, before *frame, next interlock.Index) error {
 	if f.first > next {
-		return j.missing(ctx, next, f.last())
+		return j.missing(ctx, next, f.name)
 	}
 	bad := func(offset int64, reason string) error {
-		return &journal.DamageError{File: f.key, Offset: offset, Index: next - 1, Reason: reason}
+		return &journal.DamageError{File: f.name, Offset: offset, Index: next - 1, Reason: reason}
 	}
 	if before == nil {
 		return nil
@@ -133,7 +119,7 @@ func (j *Journal) continues(ctx context.Context, f, before *frame, next interloc
 
 // missing returns why an entry is not there: it was truncated, by a later owner or beside the
 // reader, or lost.
-func (j *Journal) missing(ctx context.Context, index, seen interlock.Index) error {
+func (j *Journal) missing(ctx context.Context, index interlock.Index, place string) error {
 	first, err := j.store.oldest(ctx)
 	switch {
 	case err != nil:
@@ -142,6 +128,6 @@ func (j *Journal) missing(ctx context.Context, index, seen interlock.Index) erro
 		return fmt.Errorf("%w: index %d, the first is %d", journal.ErrTrimmed, index, first)
 	}
 	return &journal.DamageError{
-		File: j.store.logKey(seen), Index: index - 1, Reason: fmt.Sprintf("entry %d is missing before it", uint64(index)),
+		File: place, Index: index - 1, Reason: fmt.Sprintf("entry %d is missing before it", uint64(index)),
 	}
 }

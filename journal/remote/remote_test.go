@@ -1,0 +1,279 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/journaltest"
+)
+
+// engines are the two kinds: one that compares, and one that only creates.
+var engines = map[string]bool{"Compares": false, "Creates": true}
+
+// The law holds over both kinds of engines.
+func TestConformance(t *testing.T) {
+	for name, creates := range engines {
+		t.Run(name, func(t *testing.T) {
+			journaltest.Run(t, func(*testing.T) journaltest.Open {
+				s := New(newMemory(creates), 0)
+				return func(ctx context.Context) (journal.Journal, error) { return s.Open(ctx) }
+			})
+		})
+	}
+}
+
+// own opens a store and closes the journal at the end of the test.
+func own(t *testing.T, s *Store) *Journal {
+	t.Helper()
+	j, err := s.Open(t.Context())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func add(t *testing.T, j *Journal, text string) {
+	t.Helper()
+	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
+		t.Fatalf("append at %d: %v", j.Tail()+1, err)
+	}
+}
+
+func texts(t *testing.T, j *Journal) string {
+	t.Helper()
+	var list []string
+	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
+		list = append(list, string(e.Data))
+		return nil
+	}); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return strings.Join(list, " ")
+}
+
+func write(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+// Requests that do not arrive, and answers that are lost, cost repetitions and nothing else.
+func TestLostAnswers(t *testing.T) {
+	for name, creates := range engines {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(creates)
+				random := rand.New(rand.NewPCG(1, 2))
+				m.fault = func(string) fault { return []fault{none, none, none, none, lost, answered}[random.IntN(6)] }
+				s := New(m, 0)
+				want := ""
+				for owner := range 20 {
+					j := own(t, s)
+					if owner > 0 {
+						want += " "
+					}
+					for i := range 20 {
+						text := fmt.Sprint(owner, "-", i)
+						add(t, j, text)
+						want += " " + text
+						if err := j.Barrier(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if err := j.SaveSnapshot(t.Context(), j.Tail(), write(want)); err != nil {
+						t.Fatal(err)
+					}
+					if err := j.Kept("ring").Save([]byte(want)); err != nil {
+						t.Fatal(err)
+					}
+					if got := texts(t, j); got != want {
+						t.Fatalf("the journal holds %q, want %q", got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An append that gets no answer ends the ownership, and its outcome stays what the next owner finds. One
+// that gets an answer at last is done.
+func TestAppendWithoutAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault fault
+		times int // that it happens
+		err   error
+		want  string
+	}{
+		{"LostOnce", lost, 1, nil, " perhaps "},
+		{"AnsweredOnce", answered, 1, nil, " perhaps "},
+		{"Lost", lost, 1000, journal.ErrFailed, " "},
+		{"Answered", answered, 1000, journal.ErrFailed, " perhaps "},
+	} {
+		for name, creates := range engines {
+			t.Run(c.name+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m := newMemory(creates)
+					s := New(m, 0)
+					j := own(t, s)
+					var faults atomic.Int32
+					m.fault = func(method string) fault {
+						if method == "append" && faults.Add(-1) >= 0 {
+							return c.fault
+						}
+						return none
+					}
+					faults.Store(int32(c.times))
+					if err := j.Append(t.Context(), 2, [][]byte{[]byte("perhaps")}); !errors.Is(err, c.err) {
+						t.Fatalf("append: %v", err)
+					}
+					faults.Store(0)
+					if err := j.Barrier(t.Context()); !errors.Is(err, c.err) {
+						t.Errorf("barrier after it: %v", err)
+					}
+					if got := texts(t, own(t, s)); got != c.want {
+						t.Errorf("the journal holds %q, want %q", got, c.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A snapshot stays as long as it is read, and goes with the next one.
+func TestSnapshotStaysUnderReader(t *testing.T) {
+	m := newMemory(false)
+	j := own(t, New(m, 0))
+	state := strings.Repeat("0123456789abcdef", 40_000)
+	if err := j.SaveSnapshot(t.Context(), 1, write(state)); err != nil {
+		t.Fatal(err)
+	}
+	_, r, err := j.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, next := range []string{"one", "two"} {
+		if err := j.SaveSnapshot(t.Context(), 1, write(next)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := io.ReadAll(r); string(got) != state || err != nil {
+		t.Fatalf("the replaced snapshot reads %d bytes, %v", len(got), err)
+	}
+	r.Close()
+	if err := j.SaveSnapshot(t.Context(), 1, write("three")); err != nil {
+		t.Fatal(err)
+	}
+	if left := m.keys("state/"); len(left) != 1 {
+		t.Errorf("chunks %q are left of one", left)
+	}
+}
+
+// A store starts from a state of another journal once, also if answers are lost.
+func TestSeed(t *testing.T) {
+	m := newMemory(false)
+	s := New(m, 0)
+	if err := s.Seed(t.Context(), 7, 41, write("state")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Seed(t.Context(), 7, 41, write("another")); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("a second seed: %v", err)
+	}
+	j := own(t, s)
+	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
+		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
+	}
+	at, r, err := j.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if state, err := io.ReadAll(r); at != interlock.Index(41) || string(state) != "state" || err != nil {
+		t.Errorf("snapshot %d is %q, %v", at, state, err)
+	}
+	if err := j.Adopt(); err != nil {
+		t.Fatal(err)
+	}
+	if own(t, s).Copied() {
+		t.Error("it is still a copy after Adopt")
+	}
+}
+
+// A change of the stored bytes from outside is found, and located.
+func TestDamage(t *testing.T) {
+	for name, damage := range map[string]func(log map[interlock.Index]stored){
+		"FlippedBit": func(log map[interlock.Index]stored) { log[3].data[len(log[3].data)-1] ^= 1 },
+		"Missing":    func(log map[interlock.Index]stored) { delete(log, 3) },
+		"Oldest":     func(log map[interlock.Index]stored) { delete(log, 1) },
+		"Moved":      func(log map[interlock.Index]stored) { log[3] = log[2] },
+		"Newer":      func(log map[interlock.Index]stored) { log[3].data[3] = '2' },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(false)
+			s := New(m, 0)
+			j := own(t, s)
+			for i := range 4 {
+				add(t, j, fmt.Sprint("e", i))
+			}
+			damage(m.log)
+			j, err := s.Open(t.Context())
+			if err == nil {
+				t.Cleanup(func() { j.Close() })
+				err = j.Read(t.Context(), j.First(), func(journal.Entry) error { return nil })
+			}
+			_, damaged := errors.AsType[*journal.DamageError](err)
+			if newer := errors.Is(err, journal.ErrNewer); newer != (name == "Newer") || damaged == newer {
+				t.Fatalf("got %v", err)
+			}
+		})
+	}
+}
+
+// One server holds the seat; another one gets it when it is left.
+func TestSeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(newMemory(false), 0)
+		failed := func(err error) { t.Error(err) }
+		first, err := s.Take(t.Context(), Holder{HTTP: "one"}, 0, func(Holder) {}, failed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := make(chan *Seat)
+		seen := make(chan Holder, 1)
+		go func() {
+			seat, err := s.Take(t.Context(), Holder{HTTP: "two"}, 0, func(h Holder) { seen <- h }, failed)
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- seat
+		}()
+		if h := <-seen; h.HTTP != "one" {
+			t.Errorf("the holder is %q", h.HTTP)
+		}
+		synctest.Wait()
+		select {
+		case <-taken:
+			t.Fatal("two hold the seat")
+		default:
+		}
+		first.Leave(t.Context())
+		second := <-taken
+		select {
+		case <-second.Lost():
+			t.Error("the seat is lost")
+		default:
+		}
+		second.Leave(t.Context())
+	})
+}
