@@ -22,6 +22,9 @@ const stripped = "lock:"
 // redisTTL is the time of a lock. Nothing renews it.
 const redisTTL = 3 * time.Second
 
+// betweenTries is the pause after a key that was taken, or a server that was away.
+const betweenTries = 50 * time.Millisecond
+
 // compareAndDelete is how libraries for Redis release a lock.
 const compareAndDelete = `if redis.call("get", KEYS[1]) == ARGV[1] then
     return redis.call("del", KEYS[1])
@@ -61,7 +64,7 @@ func (a *redisAgent) round(ctx context.Context) error {
 	_, err := a.call("SET", stripped+key, op.ID, "NX", "PX", strconv.FormatInt(redisTTL.Milliseconds(), 10))
 	if errors.Is(err, errNil) {
 		a.record.End(op, history.Answer{Code: interlock.CodeHeld, More: 1}) // the holder is not shown
-		pause(ctx, 20*time.Millisecond)
+		pause(ctx, betweenTries)
 		return nil
 	}
 	lapse := a.begin(&history.Op{Kind: history.Lapse, Lease: op.ID})
@@ -117,6 +120,7 @@ func (a *redisAgent) broken(ctx context.Context, err error) error {
 		return err
 	}
 	a.drop()
+	pause(ctx, betweenTries)
 	return ctx.Err()
 }
 
