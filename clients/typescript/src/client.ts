@@ -4,6 +4,8 @@ import { Refused, TaskMoved, WaitTimeout } from "./errors.js";
 import { Keeper, type Session } from "./keeper.js";
 import { Lease } from "./lease.js";
 import { Servers, attentiveMs } from "./servers.js";
+import { NodeSender } from "./node.js";
+import { FetchSender, type Sender } from "./sender.js";
 import { perform, type Action, type EffectOptions } from "./effect.js";
 import { startRun, type RunOptions } from "./run.js";
 import { work, type Done, type Job, type WorkOptions } from "./worker.js";
@@ -34,7 +36,7 @@ export interface ClientOptions {
   sessionTTLMs?: number;
   /** How long a request is tried again while no server answers. */
   retryForMs?: number;
-  /** Sends the requests in place of the global fetch. */
+  /** Sends the requests in place of the HTTP of Node, and of the global fetch elsewhere. */
   fetch?: typeof fetch;
   /** The clock that leases are timed by. */
   clock?: Clock;
@@ -47,6 +49,10 @@ export interface RequestOptions extends Sending {}
 function processID(): number {
   const { process } = globalThis as { process?: { pid?: number } };
   return process?.pid ?? Math.floor(Math.random() * 1e6);
+}
+
+function defaultSender(): Sender {
+  return NodeSender.find() ?? new FetchSender((input, init) => fetch(input, init));
 }
 
 function environment(name: string): string | undefined {
@@ -87,7 +93,7 @@ export class Client implements AsyncDisposable {
       retryForMs: options.retryForMs ?? 30_000,
       attemptMs: () =>
         servers.several ? Math.min(attentiveMs, Math.max(250, this.keeper.shortestMs / 4)) : 10_000,
-      fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+      sender: options.fetch ? new FetchSender(options.fetch) : defaultSender(),
     });
     this.keeper = new Keeper({
       transport: this.transport,
@@ -425,7 +431,7 @@ export class Client implements AsyncDisposable {
 
   /** Ends the session: its leases are released and its places in line left. Pending calls reject. */
   close(): Promise<void> {
-    this.#closing ??= this.keeper.close();
+    this.#closing ??= this.keeper.close().finally(() => this.transport.close());
     return this.#closing;
   }
 

@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.js";
 import { InterlockError, Unreachable, OutcomeUnknown, refusal } from "./errors.js";
 import { encode, parse } from "./json.js";
+import type { Flow, Outgoing, Sender, Whole } from "./sender.js";
 import type { Servers } from "./servers.js";
 import { linked, orAborted, sleep, type Signal } from "./stop.js";
 import { operations, type Operations, type Problem } from "./types.js";
@@ -9,6 +10,14 @@ export type OperationName = keyof Operations;
 
 /** The parameters and the body of an operation. */
 export type RequestParameters<O extends OperationName> = Omit<Operations[O], "answer">;
+
+/** The same for any operation. */
+interface RequestParts {
+  path?: unknown;
+  query?: unknown;
+  header?: unknown;
+  body?: unknown;
+}
 
 /** How a request is sent. */
 export interface Sending {
@@ -43,7 +52,7 @@ export interface TransportConfig {
   retryForMs: number;
   /** How long one attempt may take, besides waiting; asked anew for each attempt. */
   attemptMs(): number;
-  fetch: typeof fetch;
+  sender: Sender;
 }
 
 /** Operations that may be repeated without a key: they read, or once is as good as twice. */
@@ -56,11 +65,12 @@ const repeatable: ReadonlySet<OperationName> = new Set([
   "deleteEffect",
 ] as const);
 
-/** The errors of fetch that come before anything was sent. */
+/** The errors that come before anything was sent. */
 const unsent: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",
+  "EADDRNOTAVAIL",
   "EHOSTUNREACH",
   "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
@@ -140,7 +150,7 @@ export class Transport {
   /** Sends the request once. It throws what decides: a refusal, or the reason of the caller's signal. */
   async #attempt(
     operation: OperationName,
-    parameters: { path?: unknown; query?: unknown; header?: unknown; body?: unknown },
+    parameters: RequestParts,
     sending: Sending,
     key: string | undefined,
     index: number,
@@ -154,31 +164,30 @@ export class Transport {
       servers.failed(index);
       return { maybe, retryAfterMs: 0, next: false, error };
     };
-    let response: Response;
-    let text: string | Uint8Array;
+    let answer: Whole;
     try {
-      response = await orAborted(this.open(operation, parameters, key, index, signal), signal);
-      text = await orAborted(body(response), signal);
+      const request = this.#request(operation, parameters, key, index, signal);
+      answer = await orAborted(this.config.sender.send(request), signal);
     } catch (error) {
       return failed(detail(error), !wasUnsent(error));
     } finally {
       end();
     }
-    if (response.ok || response.status === 304) {
-      if (typeof text !== "string" || !isJSON(response))
-        return { data: text, status: response.status, headers: response.headers };
+    const { status, headers } = answer;
+    const good = isGood(status);
+    const data = good && isDocument(headers) ? answer.body : utf8.decode(answer.body);
+    if (good || status === 304) {
+      if (typeof data !== "string" || !isJSON(headers)) return { data, status, headers };
       try {
-        return { data: parse(text), status: response.status, headers: response.headers };
+        return { data: parse(data), status, headers };
       } catch (error) {
         return failed(error, true);
       }
     }
-    const problem = problemOf(text);
+    const problem = problemOf(data);
     if (!problem) {
-      const error = new Error(
-        `${servers.url(index)} answered ${response.status}, which is no answer of Interlock`,
-      );
-      return failed(error, response.status >= 500);
+      const error = new Error(`${servers.url(index)} answered ${status}, which is no answer of Interlock`);
+      return failed(error, status >= 500);
     }
     return this.#judge(problem, index, unknown);
   }
@@ -210,38 +219,60 @@ export class Transport {
     }
   }
 
-  /** Sends the request once, and returns the response with its body unread. */
-  open(
+  /** Sends the request once, and returns the answer when that begins. */
+  async open(
     operation: OperationName,
-    parameters: { path?: unknown; query?: unknown; header?: unknown; body?: unknown },
+    parameters: RequestParts,
+    index: number,
+    signal: AbortSignal,
+  ): Promise<Flow> {
+    const request = this.#request(operation, parameters, undefined, index, signal);
+    return orAborted(this.config.sender.open(request), signal);
+  }
+
+  /** Closes the connections. */
+  close(): void {
+    this.config.sender.close();
+  }
+
+  #request(
+    operation: OperationName,
+    parameters: RequestParts,
     key: string | undefined,
     index: number,
     signal: AbortSignal,
-  ): Promise<Response> {
+  ): Outgoing {
+    const { servers, credential, namespace } = this.config;
     const call = operations[operation];
     const path = (parameters.path ?? {}) as Record<string, string>;
     let url =
-      this.config.servers.url(index) +
+      servers.url(index) +
       call.path.replace(/\{(\w+)\}/g, (_all, name: string) => segments(path[name] ?? ""));
     const query = queryOf((parameters.query ?? {}) as Record<string, unknown>);
     if (query !== "") url += `?${query}`;
-    const headers = new Headers();
-    for (const [name, value] of Object.entries((parameters.header ?? {}) as Record<string, unknown>)) {
-      if (value !== undefined) headers.set(name, String(value));
-    }
-    headers.set("Accept", call.streams ? "application/x-ndjson" : "*/*");
-    if (key !== undefined) headers.set("Idempotency-Key", key);
-    if (this.config.credential) headers.set("Authorization", `Bearer ${this.config.credential}`);
-    if (this.config.namespace) headers.set("Interlock-Namespace", this.config.namespace);
-    const init: RequestInit = { method: call.method, headers, redirect: "error", signal };
+    const headers: Record<string, string> = {};
+    const set = (name: string, value: unknown) => {
+      if (value !== undefined) headers[name.toLowerCase()] = String(value).replace(blanks, "");
+    };
+    let body: Uint8Array | undefined;
     if (call.sends !== undefined && parameters.body !== undefined) {
-      if (!headers.has("Content-Type")) headers.set("Content-Type", call.sends);
-      init.body =
-        parameters.body instanceof Uint8Array ? (parameters.body as BodyInit) : encode(parameters.body);
+      set("content-type", call.sends);
+      body = parameters.body instanceof Uint8Array ? parameters.body : bytes.encode(encode(parameters.body));
     }
-    return this.config.fetch(url, init);
+    for (const [name, value] of Object.entries(parameters.header ?? {})) set(name, value);
+    set("accept", call.streams ? "application/x-ndjson" : "*/*");
+    set("idempotency-key", key);
+    set("authorization", credential ? `Bearer ${credential}` : undefined);
+    set("interlock-namespace", namespace || undefined);
+    return { method: call.method, url, headers, body, signal };
   }
 }
+
+const bytes = new TextEncoder();
+const utf8 = new TextDecoder();
+
+/** The blanks around the value of a header, which fetch leaves out too: a credential may come from a file. */
+const blanks = /^[\t\n\r ]+|[\t\n\r ]+$/g;
 
 /** Encodes a value of a path. Slashes separate the segments of a key and stay. */
 function segments(value: string): string {
@@ -258,23 +289,18 @@ function queryOf(values: Record<string, unknown>): string {
   return query.toString();
 }
 
-function isJSON(response: Response): boolean {
-  return (
-    /[/+]json\b/.test(response.headers.get("Content-Type") ?? "") &&
-    !response.headers.has("Interlock-Version")
-  );
+/** Reports whether a status is that of success. */
+export function isGood(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
-/** Reads a body: as text, or as bytes where it is a document. */
-async function body(response: Response): Promise<string | Uint8Array> {
-  if (
-    response.ok &&
-    (response.headers.has("Interlock-Version") ||
-      !/text|json/.test(response.headers.get("Content-Type") ?? ""))
-  ) {
-    return new Uint8Array(await response.arrayBuffer());
-  }
-  return response.text();
+function isJSON(headers: Headers): boolean {
+  return /[/+]json\b/.test(headers.get("Content-Type") ?? "") && !headers.has("Interlock-Version");
+}
+
+/** Reports whether a body is a document, whose bytes are its value. */
+function isDocument(headers: Headers): boolean {
+  return headers.has("Interlock-Version") || !/text|json/.test(headers.get("Content-Type") ?? "");
 }
 
 /** Returns the refusal that a body is, if it is one. */
@@ -290,16 +316,17 @@ export function problemOf(text: string | Uint8Array): Problem | undefined {
   }
 }
 
-/** Returns the error in words: fetch hides it in the cause. */
+/** Returns the error in words: fetch hides it in the cause, and a host has one for each of its addresses. */
 function detail(error: unknown): unknown {
-  return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return inner instanceof AggregateError ? (inner.errors[0] ?? inner) : inner;
 }
 
 function wasUnsent(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, cause } = error as { code?: unknown; cause?: unknown };
+  if (error instanceof AggregateError)
+    return error.errors.length > 0 && error.errors.every((e) => wasUnsent(e));
   if (unsent.has(code)) return true;
-  if (cause instanceof AggregateError)
-    return cause.errors.length > 0 && cause.errors.every((e) => wasUnsent(e));
   return cause !== undefined && wasUnsent(cause);
 }

@@ -1,7 +1,7 @@
 import { InterlockError, Unreachable, errorOf, refusal } from "./errors.js";
 import { parse } from "./json.js";
 import { linked, orAborted, sleep, type Signal } from "./stop.js";
-import { problemOf, type Transport } from "./transport.js";
+import { isGood, problemOf, type Transport } from "./transport.js";
 import type { Decimal, Key, KeepAlive, StreamEnd, Written } from "./types.js";
 
 /** What a watch follows. */
@@ -59,15 +59,15 @@ async function* follow(
     const { signal, end } = linked([outer, stop.signal]);
     let cause: unknown;
     try {
-      const response = await transport.open("watchState", { query }, undefined, index, signal);
-      if (!response.ok || !response.body) {
-        const problem = problemOf(await response.text());
-        const error = problem ? refusal(problem) : new Error(`the server answered ${response.status}`);
+      const { status, chunks } = await transport.open("watchState", { query }, index, signal);
+      if (!isGood(status)) {
+        const problem = problemOf(await all(chunks));
+        const error = problem ? refusal(problem) : new Error(`the server answered ${status}`);
         if (problem?.code === "not_owner" && servers.follow(problem.active?.http)) continue;
         if (problem && !resumable.has(problem.code)) throw error;
         throw new Interruption(error);
       }
-      for await (const line of lines(response.body, silentMs, signal)) {
+      for await (const line of lines(chunks, silentMs, signal)) {
         tries = 0;
         failedAt = -1;
         const event = parse(line) as Written | KeepAlive | StreamEnd;
@@ -136,19 +136,27 @@ class Interruption extends Error {
   }
 }
 
+/** Reads all of a stream as text. */
+async function all(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  return text + decoder.decode();
+}
+
 /** Reads a stream line by line. It throws when the stream is silent for too long. */
 async function* lines(
-  stream: ReadableStream<Uint8Array>,
+  chunks: AsyncIterable<Uint8Array>,
   silent: number,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
-  const reader = stream.getReader();
+  const source = chunks[Symbol.asyncIterator]();
   const decoder = new TextDecoder();
   let rest = "";
   try {
     for (;;) {
       const { signal: quiet, end } = linked([signal], silent);
-      const { done, value } = await orAborted(reader.read(), quiet).finally(end);
+      const { done, value } = await orAborted(source.next(), quiet).finally(end);
       if (done) return;
       const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = parts.pop() ?? "";
@@ -157,6 +165,6 @@ async function* lines(
       }
     }
   } finally {
-    reader.cancel().catch(() => {});
+    source.return?.().catch(() => {});
   }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Client } from "../src/index.js";
+import { NodeSender } from "../src/node.js";
 import { Server, failure, until } from "./server.js";
 
 let server: Server;
@@ -15,31 +16,58 @@ after(() => server[Symbol.asyncDispose]());
 /** Where a call may be when its caller ends it: before and after the server has got each request. */
 type Point = { request: number; after: boolean };
 
-/** Returns a fetch that ends the caller's signal at a point, and the number of requests so far. */
-function ending(point: Point, controller: AbortController): { fetch: typeof fetch; count: () => number } {
+/** A client whose caller ends its signal at a point, and the number of requests so far. */
+type Ended = { client: Client; count: () => number };
+
+/** Returns a function that does work, and ends the signal before or after it if it is the one of the point. */
+function ending(point: Point, controller: AbortController) {
   let count = 0;
-  const cut: typeof fetch = async (input, init) => {
+  const around = async <T>(work: () => Promise<T>): Promise<T> => {
     const here = ++count === point.request;
     if (here && !point.after) controller.abort(new Error("the caller has left"));
-    const answer = await fetch(input, init);
+    const answer = await work();
     if (here && point.after) controller.abort(new Error("the caller has left"));
     return answer;
   };
-  return { fetch: cut, count: () => count };
+  return { around, count: () => count };
 }
 
-for (const held of [false, true]) {
+const ways: Record<string, (point: Point, controller: AbortController) => Ended> = {
+  "with fetch": (point, controller) => {
+    const { around, count } = ending(point, controller);
+    const cut: typeof fetch = (input, init) => around(() => fetch(input, init));
+    return { client: server.client("billing-7", { fetch: cut }), count };
+  },
+  "with the HTTP of Node": (point, controller) => {
+    const { around, count } = ending(point, controller);
+    const client = server.client("billing-7");
+    const { sender } = client.transport.config;
+    assert.ok(sender instanceof NodeSender);
+    client.transport.config.sender = {
+      send: (request) => around(() => sender.send(request)),
+      open: (request) => sender.open(request),
+      close: () => sender.close(),
+    };
+    return { client, count };
+  },
+};
+
+const scenes = Object.entries(ways).flatMap(([by, way]) => [
+  { by, way, held: false },
+  { by, way, held: true },
+]);
+
+for (const { by, way, held } of scenes) {
   const scene = held ? "a key that another agent holds" : "a free key";
-  test(`a call that is ended at any point leaves neither a lease nor a ticket: ${scene}`, async () => {
+  test(`a call that is ended at any point leaves neither a lease nor a ticket: ${scene}, ${by}`, async () => {
     let points = 0;
     for (let request = 1; ; request++) {
       let reached = false;
       for (const after of [false, true]) {
-        const key = `end:${held}:${request}:${after}`;
+        const key = `end:${by}:${held}:${request}:${after}`;
         const holder = held ? await other.lease(key) : undefined;
         const controller = new AbortController();
-        const { fetch, count } = ending({ request, after }, controller);
-        const client = server.client("billing-7", { fetch });
+        const { client, count } = way({ request, after }, controller);
         const work = client.lease(key, { signal: controller.signal });
         const freed = holder !== undefined && (request > 3 || (request === 3 && after)); // 3 waits for that
         if (freed) {

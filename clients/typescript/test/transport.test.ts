@@ -55,6 +55,13 @@ const refusedConnection = () => {
     cause: Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
   });
 };
+/** A host with several addresses refuses with an error for each, and the code of the first. */
+const refusedByAll =
+  (...list: string[]) =>
+  () => {
+    const errors = list.map((code) => Object.assign(new Error(`connect ${code}`), { code }));
+    throw Object.assign(new AggregateError(errors), { code: list[0] });
+  };
 const broken = () => {
   throw new TypeError("fetch failed", {
     cause: Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }),
@@ -83,6 +90,11 @@ test("an unknown outcome is distinct from no server, and from a refusal", async 
   assert.ok((await failure(client(broken).commit({}))) instanceof OutcomeUnknown);
   assert.ok((await failure(client(refusedConnection).commit({}))) instanceof Unreachable);
   assert.ok((await failure(client(broken).look("k"))) instanceof Unreachable, "a query has no outcome");
+  const several = await failure(client(refusedByAll("ECONNREFUSED", "EADDRNOTAVAIL")).commit({}));
+  assert.ok(several instanceof Unreachable && several.message.includes("connect ECONNREFUSED"));
+  assert.ok(
+    (await failure(client(refusedByAll("ECONNREFUSED", "ECONNRESET")).commit({}))) instanceof OutcomeUnknown,
+  );
   const held = await failure(client(problem("held")).commit({}));
   assert.ok(held instanceof Held && held instanceof Refused);
   assert.ok(
