@@ -33,6 +33,8 @@ type client struct {
 	caller                        *server.Caller // nil until a command needs one
 	admitted                      bool
 	over                          bool      // after this answer
+	broken                        bool      // by an internal error
+	floods                        bool      // more has come than an idle connection has room for
 	begun, hurries                bool      // a command has begun to come; a deadline for one is set
 	patient                       time.Time // the deadline for sending answers
 }
@@ -40,26 +42,24 @@ type client struct {
 const (
 	// idleBytes are what a connection keeps to read into while it waits.
 	idleBytes = 512
+	// floodBytes are what it keeps while more comes than that. The server does not count them.
+	floodBytes = 8 * idleBytes
 	// fullAnswers is how many bytes of answers are collected before they are sent.
 	fullAnswers = 16 << 10
 )
 
-// serve carries out the commands of the connection, one after the other, until it ends.
+// serve carries out the commands of the connection until it ends.
 func (c *client) serve() {
 	defer c.door.leave(c)
 	defer func() {
-		if broken := recover(); broken != nil {
-			c.door.cfg.Log.Error(
-				"a command failed because of an internal error", "panic", broken, "stack", string(debug.Stack()),
-			)
-		}
 		c.count(-c.held)
 		_ = c.conn.Close()
 	}()
+	defer c.recover()
 	if !c.greet() {
 		return
 	}
-	for !c.over {
+	for !c.over && !c.broken {
 		args, n, want, err := parse(c.in, c.limits())
 		switch {
 		case err != nil:
@@ -71,7 +71,9 @@ func (c *client) serve() {
 			}
 		default:
 			if len(args) > 0 {
-				c.execute(args)
+				var list [][][]byte
+				list, n = c.together(args, n)
+				c.carryOut(list)
 			}
 			c.in, c.begun = c.in[n:], false
 			if len(c.w.b) >= fullAnswers && !c.flush() {
@@ -80,6 +82,14 @@ func (c *client) serve() {
 		}
 	}
 	c.flush()
+}
+
+// recover ends a connection with a command that failed because of an internal error.
+func (c *client) recover() {
+	if why := recover(); why != nil {
+		c.broken = true
+		c.door.cfg.Log.Error("a command failed because of an internal error", "panic", why, "stack", string(debug.Stack()))
+	}
 }
 
 // greet makes the connection of a client with TLS.
@@ -109,12 +119,13 @@ func (c *client) protocolError(err error) {
 // may take any time, and then it has one deadline for all of it. So a client that is idle costs a small buffer.
 func (c *client) read(want int) bool {
 	if len(c.in) == 0 {
-		if len(c.room) > 4*idleBytes {
-			c.count(-c.held)
-			c.room = nil
+		size, most := idleBytes, 4*idleBytes
+		if c.floods {
+			size, most = floodBytes, floodBytes
 		}
-		if c.room == nil {
-			c.room = make([]byte, idleBytes)
+		if len(c.room) < size || len(c.room) > most {
+			c.count(-c.held)
+			c.room = make([]byte, size)
 		}
 		c.in = c.room[:0]
 		if c.hurries && !c.deadline(time.Time{}) {
@@ -148,6 +159,7 @@ func (c *client) read(want int) bool {
 	}
 	n, err := c.conn.Read(c.in[len(c.in):cap(c.in)])
 	c.in = c.in[:len(c.in)+n]
+	c.floods = len(c.in) >= idleBytes
 	return n > 0 || err == nil
 }
 
@@ -164,7 +176,7 @@ func (c *client) deadline(t time.Time) bool {
 
 // count has the server count n more bytes of buffers, beyond a small one, and reports whether there was room.
 func (c *client) count(n int) bool {
-	if c.caller == nil || n > 0 && c.held+n <= 8*idleBytes {
+	if c.caller == nil || n > 0 && c.held+n <= floodBytes {
 		return true
 	}
 	if !c.caller.Carry(n) {

@@ -113,11 +113,16 @@ func (r *rig) answer(p *peer) string {
 	return got
 }
 
+// matches compares an answer. A want that ends in * is its beginning.
+func matches(got, want string) bool {
+	begin, open := strings.CutSuffix(want, "*")
+	return got == want || open && strings.HasPrefix(got, begin)
+}
+
 // wants sends a command and compares the answer. A want that ends in * is its beginning.
 func (r *rig) wants(client, command, want string) {
 	r.Helper()
-	got := r.do(client, strings.Fields(command)...)
-	if begin, open := strings.CutSuffix(want, "*"); got != want && (!open || !strings.HasPrefix(got, begin)) {
+	if got := r.do(client, strings.Fields(command)...); !matches(got, want) {
 		r.Errorf("%s> %s\n%s\nwant %s", client, command, got, want)
 	}
 }

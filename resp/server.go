@@ -46,6 +46,7 @@ type Server struct {
 	cancel  context.CancelFunc
 
 	draining atomic.Bool // is set under mu
+	lanes    sync.Pool   // of *client, for commands that are carried out at the same time
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
