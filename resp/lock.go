@@ -188,36 +188,48 @@ func (c *client) delete(keys []string) func(h *held) (alive bool, err error) {
 		if h.keys > len(keys) {
 			return c.deleteSome(h.lease, keys)
 		}
-		alive, err = c.release(h)
-		if x := c.door.grants.byLease(c.nameOf(keys[0]), h.lease); x != nil && err == nil {
-			c.door.grants.drop(x)
-		}
-		return alive, err
+		return c.deleteAll(h.lease, keys[0])
 	}
 }
 
-// deleteSome takes keys out of the lease that they have with others.
+// deleteAll releases a lease with a key.
+func (c *client) deleteAll(id interlock.LeaseID, key string) (alive bool, err error) {
+	alive, err = c.release(&held{lease: id})
+	if x := c.door.grants.byLease(c.nameOf(key), id); x != nil && err == nil {
+		c.door.grants.drop(x)
+	}
+	return alive, err
+}
+
+// deleteSome takes keys out of the lease that they have with others. If no other is left by now, the lease
+// ends.
 func (c *client) deleteSome(id interlock.LeaseID, keys []string) (alive bool, err error) {
-	cmd := &engine.Convert{Lease: id, OnConflict: interlock.Fail}
-	_, _ = rand.Read(cmd.ID[:])
+	c.door.cuts.Lock() // from the look at the keys of the lease until they are changed
+	defer c.door.cuts.Unlock()
+	var left []interlock.Claim
 	err = c.caller.Read(c.ctx, func(e *engine.Engine, namespace interlock.Namespace) error {
 		lease, _, exists, err := e.LeaseAt(namespace, interlock.Key(keys[0]))
 		if err != nil || !exists || lease.ID != id {
 			return err
 		}
-		cmd.Claims = slices.Clone(lease.Claims)
+		alive, left = true, slices.Clone(lease.Claims)
 		for _, key := range keys {
 			view, err := e.Key(namespace, interlock.Key(key)) // as it is spelled
 			if err != nil {
 				return err
 			}
-			cmd.Claims = slices.DeleteFunc(cmd.Claims, func(claim interlock.Claim) bool { return claim.Key == view.Key })
+			left = slices.DeleteFunc(left, func(claim interlock.Claim) bool { return claim.Key == view.Key })
 		}
 		return nil
 	})
-	if err != nil || len(cmd.Claims) == 0 {
+	if err != nil || !alive {
 		return false, err
 	}
+	if len(left) == 0 {
+		return c.deleteAll(id, keys[0])
+	}
+	cmd := &engine.Convert{Lease: id, OnConflict: interlock.Fail, Claims: left}
+	_, _ = rand.Read(cmd.ID[:])
 	_, err = c.caller.Do(c.ctx, cmd, 0)
 	if isGone(err) {
 		return false, nil

@@ -46,6 +46,7 @@ type Server struct {
 	cancel  context.CancelFunc
 
 	draining atomic.Bool // is set under mu
+	cuts     sync.Mutex  // is held while keys are taken out of a lease
 	lanes    sync.Pool   // of *client, for commands that are carried out at the same time
 
 	mu        sync.Mutex

@@ -124,6 +124,19 @@ func TestTogetherUnderOneOwner(t *testing.T) {
 	})
 }
 
+// TestDeleteKeysOfOneLease: commands that each take a key out of the same lease do not undo one another.
+func TestDeleteKeysOfOneLease(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		if got := r.do("a", "EVAL", shippedText(t, "redlock-5-acquire"), "3", "l", "m", "n", "one", "30000"); got != ":3" {
+			t.Fatal(got)
+		}
+		if got := r.sendAll("a", "DEL l", "DEL m", "DEL n"); !slices.Equal(got, []string{":1", ":1", ":1"}) {
+			t.Errorf("answers %q", got)
+		}
+		r.wants("b", "EXISTS l m n", ":0")
+	})
+}
+
 // TestTogetherBroken: an internal error in one of them ends the connection behind the answers before it.
 func TestTogetherBroken(t *testing.T) {
 	inBubble(t, Config{Log: slog.New(slog.DiscardHandler)}, func(r *rig) {
