@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,7 +119,7 @@ func (c *client) lane() *client {
 		lane = new(client)
 	}
 	caller, answers := lane.caller, lane.w.b[:0]
-	if lane.bearer != c.bearer || lane.namespace != c.namespace {
+	if subtle.ConstantTimeCompare([]byte(lane.bearer), []byte(c.bearer)) == 0 || lane.namespace != c.namespace {
 		caller = nil
 	}
 	*lane = *c
