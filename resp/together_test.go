@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // sendAll sends commands of words at once, and returns their answers.
@@ -164,7 +163,8 @@ func TestTogetherInPieces(t *testing.T) {
 	inBubble(t, Config{}, func(r *rig) {
 		r.wants("a", "GET k", "nil")
 		b := slices.Concat(
-			encode([]string{"SET", "a", "1", "NX", "EX", "300"}), encode([]string{"SET", "b", strings.Repeat("v", 400), "NX", "EX", "300"}),
+			encode([]string{"SET", "a", "1", "NX", "EX", "300"}),
+			encode([]string{"SET", "b", strings.Repeat("v", 400), "NX", "EX", "300"}),
 			encode([]string{"SET", "c", "1", "NX", "EX", "300"}),
 		)
 		conn := r.peer("a").conn
@@ -174,7 +174,7 @@ func TestTogetherInPieces(t *testing.T) {
 				t.Error(got)
 			}
 		}
-		time.Sleep(time.Second)
+		synctest.Wait()
 		r.send("a", b[len(b)-10:])
 		if got := r.answer(r.peer("a")); got != "+OK" {
 			t.Error(got)
