@@ -52,7 +52,7 @@ func (s *Server) Authenticate(bearer string) (Identity, error) {
 	}
 	message := "unknown credential: ask the operator for a new one, made by `interlock credential create`"
 	if bearer == "" {
-		message = "this server requires a credential: send the header Authorization: Bearer CREDENTIAL"
+		message = "this server requires a credential"
 	}
 	return Identity{}, &interlock.Error{Code: interlock.CodeUnauthenticated, Message: message}
 }
