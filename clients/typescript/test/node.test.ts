@@ -190,10 +190,8 @@ test("a huge answer arrives in full", async () => {
   assert.ok(committed.value === value);
 });
 
-test("an abort while the answer is awaited closes the connection, and nothing listens any more", async () => {
-  let arrived = () => {};
-  const here = new Promise<void>((resolve) => (arrived = resolve));
-  await using scripted = await Scripted.open(() => arrived());
+/** Aborts a request once it is here: the caller gets the reason, and nothing of the request is left. */
+async function abortedOnce(here: Promise<void>, scripted: Scripted): Promise<void> {
   const client = new Client({ url: scripted.url });
   const controller = new AbortController();
   const { signal, listening } = counted(controller);
@@ -204,6 +202,13 @@ test("an abort while the answer is awaited closes the connection, and nothing li
   assert.equal(await failed, reason);
   await gone(scripted.sockets[0]);
   assert.equal(listening(), 0);
+}
+
+test("an abort while the answer is awaited closes the connection, and nothing listens any more", async () => {
+  let arrived = () => {};
+  const here = new Promise<void>((resolve) => (arrived = resolve));
+  await using scripted = await Scripted.open(() => arrived());
+  await abortedOnce(here, scripted);
 });
 
 test("an abort within the body closes the connection, and nothing listens any more", async () => {
@@ -212,16 +217,7 @@ test("an abort within the body closes the connection, and nothing listens any mo
   await using scripted = await Scripted.open((socket) => {
     socket.write("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", () => begun());
   });
-  const client = new Client({ url: scripted.url });
-  const controller = new AbortController();
-  const { signal, listening } = counted(controller);
-  const failed = failure(client.look("k", { signal }));
-  await here;
-  const reason = new Error("the caller has left");
-  controller.abort(reason);
-  assert.equal(await failed, reason);
-  await gone(scripted.sockets[0]);
-  assert.equal(listening(), 0);
+  await abortedOnce(here, scripted);
 });
 
 test("nothing listens to a signal after many requests", async () => {
