@@ -18,6 +18,9 @@ type command struct {
 	run         func(c *client, args [][]byte) error
 }
 
+// takes reports whether the command may have n arguments.
+func (cmd *command) takes(n int) bool { return n >= cmd.least && (cmd.most < 0 || n <= cmd.most) }
+
 // commands are those that are answered. Free ones need no credential.
 var commands map[string]*command
 
@@ -131,7 +134,7 @@ func (c *client) run(name string, args [][]byte) error {
 		}
 		return unknown(name)
 	}
-	if len(args) < cmd.least || cmd.most >= 0 && len(args) > cmd.most {
+	if !cmd.takes(len(args)) {
 		return &usageError{"wrong number of arguments for '" + strings.ToLower(name) + "' command"}
 	}
 	if !cmd.free {

@@ -63,7 +63,7 @@ func subjects(args [][]byte) [][]byte {
 	name := upper(small[:0], args[0])
 	cmd, args := commands[string(name)], args[1:]
 	switch {
-	case cmd == nil || len(args) < cmd.least || cmd.most >= 0 && len(args) > cmd.most:
+	case cmd == nil || !cmd.takes(len(args)):
 		return nil
 	case bytes.HasPrefix(name, []byte("EVAL")):
 		if n, err := strconv.Atoi(string(args[1])); err == nil && n > 0 && n <= len(args)-2 {
