@@ -15,6 +15,11 @@ var (
 	// where a backend excludes by a lock rather than by the epoch alone.
 	ErrLocked = errors.New("journal: another server holds it")
 
+	// ErrLost: entries that were acknowledged are not in the journal any more. The storage has
+	// gone back to an older state, as a database does when a replica that lags behind is promoted. The
+	// next Open lets fences jump.
+	ErrLost = errors.New("journal: acknowledged entries are lost")
+
 	// ErrNoSpace: nothing was written, and the journal is still usable.
 	ErrNoSpace = errors.New("journal: no space left")
 

@@ -10,7 +10,7 @@ import (
 // Refusal returns the meaning of a journal's error for the affected caller, or nil for any
 // other error.
 func Refusal(err error) *interlock.Error {
-	for _, known := range []error{journal.ErrFenced, journal.ErrNoSpace, journal.ErrFailed} {
+	for _, known := range []error{journal.ErrFenced, journal.ErrLost, journal.ErrNoSpace, journal.ErrFailed} {
 		if errors.Is(err, known) {
 			return refusalFor(err)
 		}
@@ -30,7 +30,7 @@ func refusalFor(err error) *interlock.Error {
 	case errors.Is(err, journal.ErrNoSpace):
 		return &interlock.Error{
 			Code: interlock.CodeNoSpace,
-			Message: "the server's disk, or etcd's quota, is full, and nothing was recorded; leases stay as they are; repeat " +
+			Message: "the server's disk, or the journal's engine, is full, and nothing was recorded; leases stay as they are; repeat " +
 				"the request when an operator has freed space",
 		}
 	case errors.Is(err, journal.ErrFenced):

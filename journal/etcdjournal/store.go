@@ -56,7 +56,7 @@ func (d *driver) key(name string) string { return d.prefix + name }
 // Head implements remote.Driver, and refuses the format of another version.
 func (d *driver) Head(ctx context.Context) (h remote.Head, err error) {
 	got, err := d.client.Txn(ctx).Then(clientv3.OpGet(d.key("format")), clientv3.OpGet(d.key("epoch")),
-		clientv3.OpGet(d.key("tail")), clientv3.OpGet(d.key(remote.CopiedName))).Commit()
+		clientv3.OpGet(d.key("tail")), clientv3.OpGet(d.key("copied"))).Commit()
 	if err != nil {
 		return h, explain(err)
 	}
@@ -103,12 +103,21 @@ func (d *driver) commit(
 func (d *driver) owned(by remote.Owner) clientv3.Cmp { return is(d.key("epoch"), by.String()) }
 
 // Fence implements remote.Driver.
-func (d *driver) Fence(ctx context.Context, was, to remote.Owner) (bool, error) {
+func (d *driver) Fence(ctx context.Context, was, to remote.Owner, moved bool) (bool, error) {
 	put := []clientv3.Op{clientv3.OpPut(d.key("epoch"), to.String())}
 	if (was == remote.Owner{}) {
 		put = append(put, clientv3.OpPut(d.key("format"), strconv.Itoa(formatNumber)))
 	}
+	if moved {
+		put = append(put, clientv3.OpPut(d.key("copied"), "yes"))
+	}
 	_, done, err := d.commit(ctx, []clientv3.Cmp{d.owned(was)}, put...)
+	return done, err
+}
+
+// Adopt implements remote.Driver.
+func (d *driver) Adopt(ctx context.Context, by remote.Owner) (bool, error) {
+	_, done, err := d.commit(ctx, []clientv3.Cmp{d.owned(by)}, clientv3.OpDelete(d.key("copied")))
 	return done, err
 }
 
@@ -121,7 +130,7 @@ func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []b
 		clientv3.OpPut(d.key(name), string(data)),
 	}
 	if h.Moved {
-		put = append(put, clientv3.OpPut(d.key(remote.CopiedName), "yes"))
+		put = append(put, clientv3.OpPut(d.key("copied"), "yes"))
 	}
 	_, done, err := d.commit(ctx, []clientv3.Cmp{d.owned(remote.Owner{})}, put...)
 	return done, err

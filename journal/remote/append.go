@@ -31,7 +31,7 @@ func (j *Journal) Append(ctx context.Context, first interlock.Index, entries [][
 	case err != nil:
 		return j.fail(err)
 	}
-	if err := j.fenced(found); err != nil {
+	if err := j.fenced(ctx, old, found); err != nil {
 		return err
 	}
 	if found.Tail != next {
@@ -76,7 +76,7 @@ func (j *Journal) send(ctx context.Context, next Position, frame []byte) (found 
 // guarded makes a request that compares the owner, and reads why the comparison failed if it did: done
 // is false if the owner is still this one. An error other than ErrFenced leaves the journal usable.
 func (j *Journal) guarded(ctx context.Context, request func(context.Context) (bool, error)) (done bool, err error) {
-	s := j.store
+	s, tail := j.store, j.position()
 	_, err = s.attempts(ctx, func(ctx context.Context) (err error) {
 		done, err = request(ctx)
 		return err
@@ -93,7 +93,7 @@ func (j *Journal) guarded(ctx context.Context, request func(context.Context) (bo
 	if err != nil {
 		return false, failed("reading the newest owner", err)
 	}
-	return false, j.fenced(h)
+	return false, j.fenced(ctx, tail, h)
 }
 
 // must is guarded for a request that nothing but another owner can refuse.
@@ -113,9 +113,7 @@ func (j *Journal) remove(ctx context.Context, from, to string) error {
 
 // stillOwner is the guard of a call that changes nothing.
 func (j *Journal) stillOwner(ctx context.Context) error {
-	j.mu.Lock()
-	tail := j.tail
-	j.mu.Unlock()
+	tail := j.position()
 	return j.must(ctx, func(ctx context.Context) (bool, error) {
 		return j.store.driver.Confirm(ctx, j.owner, tail)
 	})
@@ -128,7 +126,7 @@ func (j *Journal) Barrier(ctx context.Context) error {
 	}
 	defer j.calls.Done()
 	err := j.stillOwner(ctx)
-	if err == nil || errors.Is(err, journal.ErrFenced) {
+	if err == nil || errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrLost) {
 		return err
 	}
 	return j.fail(fmt.Errorf("%w: it is unknown whether epoch %d is still the newest: %w",

@@ -45,8 +45,12 @@ type Driver interface {
 	// *journal.DamageError for a value that this package cannot have written.
 	Head(ctx context.Context) (Head, error)
 
-	// Fence makes to the owner if the owner is still was. The zero Owner means an empty store.
-	Fence(ctx context.Context, was, to Owner) (bool, error)
+	// Fence makes to the owner if the owner is still was. The zero Owner means an empty store. With
+	// moved it also marks the journal as moved.
+	Fence(ctx context.Context, was, to Owner, moved bool) (bool, error)
+
+	// Adopt takes the mark of a moved journal away if by is the owner.
+	Adopt(ctx context.Context, by Owner) (bool, error)
 
 	// Append stores a frame if by is the owner and the log ends at after; the log then ends at next.
 	Append(ctx context.Context, by Owner, after, next Position, frame []byte) (bool, error)
@@ -128,7 +132,8 @@ type Head struct {
 	Owner Owner    // the newest one
 	Tail  Position // of the log
 	// Moved reports that entries may have been written elsewhere, or lost with a machine: fences
-	// must jump before the journal is used.
+	// must jump before the journal is used. A driver may see more reasons than a mark: a database
+	// knows that it was restored, or that a replica was promoted.
 	Moved bool
 }
 

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -105,7 +106,7 @@ func (j *Journal) takeOver(ctx context.Context, was Owner) error {
 func (j *Journal) fence(ctx context.Context, was Owner) error {
 	done := false
 	_, err := j.store.attempts(ctx, func(ctx context.Context) (err error) {
-		done, err = j.store.driver.Fence(ctx, was, j.owner)
+		done, err = j.store.driver.Fence(ctx, was, j.owner, false)
 		return err
 	})
 	if err != nil || done {
@@ -122,10 +123,12 @@ func (j *Journal) fence(ctx context.Context, was Owner) error {
 func (j *Journal) Epoch() interlock.Epoch { return j.owner.Epoch }
 
 // Tail implements journal.Journal.
-func (j *Journal) Tail() interlock.Index {
+func (j *Journal) Tail() interlock.Index { return j.position().Index }
+
+func (j *Journal) position() Position {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.tail.Index
+	return j.tail
 }
 
 // First implements journal.Journal.
@@ -148,7 +151,9 @@ func (j *Journal) Adopt() error {
 		return err
 	}
 	defer j.calls.Done()
-	err := j.remove(context.Background(), CopiedName, CopiedName+"\x00")
+	err := j.must(context.Background(), func(ctx context.Context) (bool, error) {
+		return j.store.driver.Adopt(ctx, j.owner)
+	})
 	if err == nil {
 		j.moved.Store(false)
 	}
@@ -189,8 +194,12 @@ func fencedBy(mine, newer interlock.Epoch) error {
 	return fmt.Errorf("%w: epoch %d was followed by %d", journal.ErrFenced, mine, newer)
 }
 
-// fenced interprets a head for this owner. It returns nil as long as it is the newest.
-func (j *Journal) fenced(h Head) error {
+// fenced interprets a head for this owner. It returns nil as long as it is the newest and nothing is
+// lost. tail is this owner's from before the head was read.
+func (j *Journal) fenced(ctx context.Context, tail Position, h Head) error {
+	if lost := j.lost(ctx, tail, h); lost != nil {
+		return j.fail(errors.Join(lost, j.declareLost(ctx, h)))
+	}
 	if h.Owner == j.owner {
 		return nil
 	}

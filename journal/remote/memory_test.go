@@ -21,6 +21,7 @@ type memory struct {
 
 	mu      sync.Mutex // guards the fields below
 	head    Head
+	moved   bool
 	log     map[interlock.Index]stored // by the index of its first entry
 	values  map[string]Value
 	version int
@@ -94,13 +95,13 @@ func (m *memory) current() Head {
 func (m *memory) Head(ctx context.Context) (h Head, err error) {
 	_, err = m.write(ctx, "head", func() bool {
 		h = m.current()
-		h.Moved = m.values[CopiedName].Version != ""
+		h.Moved = m.moved
 		return true
 	})
 	return h, err
 }
 
-func (m *memory) Fence(ctx context.Context, was, to Owner) (bool, error) {
+func (m *memory) Fence(ctx context.Context, was, to Owner, moved bool) (bool, error) {
 	return m.write(ctx, "fence", func() bool {
 		if m.creates {
 			return true
@@ -108,8 +109,19 @@ func (m *memory) Fence(ctx context.Context, was, to Owner) (bool, error) {
 		ok := m.head.Owner == was
 		if ok {
 			m.head.Owner = to
+			m.moved = m.moved || moved
 		}
 		return ok
+	})
+}
+
+func (m *memory) Adopt(ctx context.Context, by Owner) (bool, error) {
+	return m.write(ctx, "adopt", func() bool {
+		if !m.owned(by) {
+			return false
+		}
+		m.moved = false
+		return true
 	})
 }
 
@@ -212,9 +224,7 @@ func (m *memory) Found(ctx context.Context, h Head, name string, data []byte) (b
 		}
 		m.head = h
 		m.set(name, data)
-		if h.Moved {
-			m.set(CopiedName, []byte("yes"))
-		}
+		m.moved = h.Moved
 		return true
 	})
 }

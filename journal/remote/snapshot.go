@@ -18,10 +18,6 @@ const chunkBytes = 256 << 10
 // stateName is the value that names the newest snapshot.
 const stateName = "state"
 
-// CopiedName is the value that marks a journal which was moved here. A driver that keeps the mark
-// elsewhere takes it from there when this name is removed.
-const CopiedName = "copied"
-
 // snapshot is the content of that value.
 type snapshot struct {
 	index  interlock.Index

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,6 +72,10 @@ func (s *Store) oldest(ctx context.Context) (interlock.Index, error) {
 	}
 	return list[0].first, nil
 }
+
+// ErrUnsafe: the engine's settings are such that it may lose what it has acknowledged. A driver refuses it
+// unless loss is allowed.
+var ErrUnsafe = errors.New("the engine may lose what it has acknowledged")
 
 func failed(doing string, err error) error {
 	return fmt.Errorf("%w: %s: %w", journal.ErrFailed, doing, err)

@@ -1,0 +1,145 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/interlockdev/interlock/journal"
+)
+
+// checkpoint returns a function that takes the engine back to its present state, as a replica that is
+// promoted with what it has.
+func (m *memory) checkpoint() (back func()) {
+	head, log, values := m.head, maps.Clone(m.log), maps.Clone(m.values)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.head, m.log, m.values = head, log, values
+	}
+}
+
+// An engine that goes back to an older state is noticed by the living owner: it stops before the next
+// answer, every other owner is fenced, and the next one knows that fences must jump.
+func TestLoss(t *testing.T) {
+	write := func(j *Journal) error { return j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte("next")}) }
+	barrier := func(j *Journal) error { return j.Barrier(t.Context()) }
+	for _, c := range []struct {
+		name   string
+		notice func(*Journal) error
+		lose   int  // entries of the owner; -1: also its epoch record
+		other  bool // another owner opened the journal meanwhile, and appended as much
+	}{
+		{"Append", write, 1, false},
+		{"Barrier", barrier, 1, false},
+		{"AppendEpoch", write, -1, false},
+		{"BarrierEpoch", barrier, -1, false},
+		{"AppendOther", write, 1, true},
+		{"BarrierOther", barrier, 2, true},
+		{"BarrierEpochOther", barrier, -1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMemory(false)
+			s := New(m, 0)
+			add(t, own(t, s), "before")
+			back := m.checkpoint()
+			j := own(t, s)
+			if c.lose > 0 {
+				add(t, j, "kept")
+				back = m.checkpoint()
+			}
+			for range c.lose {
+				add(t, j, "lost")
+			}
+			back()
+			var other *Journal
+			if c.other {
+				other = own(t, s)
+				for range 3 {
+					add(t, other, "other")
+				}
+			}
+			if err := c.notice(j); !errors.Is(err, journal.ErrLost) {
+				t.Fatalf("got %v", err)
+			}
+			if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrLost) {
+				t.Errorf("the next call: %v", err)
+			}
+			if other != nil {
+				if err := other.Barrier(t.Context()); !errors.Is(err, journal.ErrFenced) {
+					t.Errorf("another owner goes on without the lost entries: %v", err)
+				}
+			}
+			next := own(t, s)
+			if !next.Copied() || next.Epoch() <= j.Epoch() {
+				t.Errorf("the next owner: copied %v, epoch %d after %d", next.Copied(), next.Epoch(), j.Epoch())
+			}
+			if err := next.Adopt(); err != nil {
+				t.Fatal(err)
+			}
+			if own(t, s).Copied() {
+				t.Error("fences jump twice")
+			}
+		})
+	}
+}
+
+// lateHead reads the head, and something happens before its reader sees it.
+type lateHead struct {
+	*memory
+	meanwhile func()
+}
+
+func (l *lateHead) Head(ctx context.Context) (Head, error) {
+	h, err := l.memory.Head(ctx)
+	if then := l.meanwhile; then != nil {
+		l.meanwhile = nil
+		then()
+	}
+	return h, err
+}
+
+// A head that was read before an append ended is no loss.
+func TestAppendDuringSnapshotIsNoLoss(t *testing.T) {
+	m := newMemory(false)
+	late := &lateHead{memory: m}
+	j := own(t, New(late, 0))
+	puts := 0
+	m.fault = func(method string) fault {
+		if method != "put" {
+			return none
+		}
+		if puts++; puts == 2 { // that of the newest snapshot's name, which is then refused
+			return answered
+		}
+		return none
+	}
+	late.meanwhile = func() { add(t, j, "meanwhile") }
+	if err := j.SaveSnapshot(t.Context(), 1, write("state")); err != nil {
+		t.Fatal(err)
+	}
+	if late.meanwhile != nil {
+		t.Fatal("no head was read")
+	}
+	add(t, j, "after")
+}
+
+// A former owner with all entries in the log was fenced, and nothing else.
+func TestFencedIsNoLoss(t *testing.T) {
+	for name, creates := range engines {
+		t.Run(name, func(t *testing.T) {
+			s := New(newMemory(creates), 0)
+			j := own(t, s)
+			add(t, j, "kept")
+			next := own(t, s)
+			add(t, next, "more")
+			if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrLost) {
+				t.Fatalf("got %v", err)
+			}
+			if err := next.Barrier(t.Context()); err != nil || next.Copied() {
+				t.Errorf("the owner: %v, copied %v", err, next.Copied())
+			}
+		})
+	}
+}
