@@ -33,6 +33,7 @@ var programs = map[string]tool{
 	"ip":               {debian: "iproute2"},
 	"mount":            {debian: "mount"},
 	"postgres":         {debian: "postgresql", find: findPostgres},
+	"pgbouncer":        {debian: "pgbouncer", find: findBouncer},
 	"psql":             {debian: "postgresql-client"},
 	"/usr/bin/python3": {debian: "python3-cryptography"},
 	"python3":          {debian: "python3"},
@@ -146,6 +147,14 @@ func findPostgres(name string) error {
 		return &exec.Error{Name: name, Err: exec.ErrNotFound}
 	}
 	return nil
+}
+
+// Bouncer is the pooler of PostgreSQL, which Debian keeps out of the PATH of most users.
+const Bouncer = "/usr/sbin/pgbouncer"
+
+func findBouncer(string) error {
+	_, err := exec.LookPath(Bouncer)
+	return err
 }
 
 // Need skips the test unless all these programs may be used. If [Variable] is set, it
