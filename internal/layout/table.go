@@ -66,6 +66,10 @@ var table = []rule{
 		folder: "journal/etcdjournal", local: []string{".", "journal", "journal/remote"},
 		remote: []string{"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 	},
+	{
+		folder: "journal/pgjournal", local: []string{".", "journal", "journal/remote"},
+		remote: []string{"github.com/jackc/pgx/v5/pgconn"},
+	},
 	{folder: "journal/remote", local: []string{".", "journal"}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/prose", "internal/simdisk"}},
@@ -355,6 +359,10 @@ var table = []rule{
 	{
 		folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"},
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
+	},
+	{
+		folder: "internal/test/remotetest", local: []string{".", "client", "internal/test"},
+		tests: true,
 	},
 	{
 		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"},

@@ -1,0 +1,407 @@
+package pgjournal_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/pgjournal"
+	"github.com/interlockdev/interlock/journal/remote"
+)
+
+// durable are the settings of a server that loses nothing.
+var durable = []string{"-c", "fsync=on"}
+
+// place reads a URL.
+func place(t testing.TB, url string) pgjournal.Place {
+	t.Helper()
+	at, err := pgjournal.ParsePlace(url)
+	if err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
+	return at
+}
+
+// own opens a store and closes the journal at the end of the test.
+func own(t testing.TB, s *remote.Store) *remote.Journal {
+	t.Helper()
+	j, err := s.Open(t.Context())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func add(t testing.TB, j *remote.Journal, text string) {
+	t.Helper()
+	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
+		t.Fatalf("append at %d: %v", j.Tail()+1, err)
+	}
+}
+
+func texts(t testing.TB, j *remote.Journal) string {
+	t.Helper()
+	var list []string
+	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
+		list = append(list, string(e.Data))
+		return nil
+	}); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return strings.Join(list, " ")
+}
+
+// A server that stops in any way, and starts again, costs time and nothing else: the owner goes on.
+func TestServerStops(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	for name, by := range map[string]syscall.Signal{
+		"Fast": syscall.SIGINT, "Immediate": syscall.SIGQUIT, "Killed": syscall.SIGKILL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := own(t, connect(t, place(t, server.URL(t))))
+			want := ""
+			for round := range 3 {
+				for i := range 10 {
+					text := fmt.Sprint(round, "-", i)
+					add(t, j, text)
+					want += " " + text
+				}
+				if err := j.SaveSnapshot(t.Context(), j.Tail(), func(w io.Writer) error {
+					_, err := io.WriteString(w, want)
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+				server.Stop(t, by)
+				down := make(chan error, 1)
+				go func() { down <- j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte("meanwhile")}) }()
+				server.Restart(t)
+				if err := <-down; err != nil {
+					t.Fatalf("an append while the server was down: %v", err)
+				}
+				want += " meanwhile"
+				if err := j.Barrier(t.Context()); err != nil {
+					t.Fatalf("barrier: %v", err)
+				}
+				if got := texts(t, j); got != want {
+					t.Fatalf("the journal holds %q, want %q", got, want)
+				}
+				if j.Copied() {
+					t.Fatal("a restart makes fences jump")
+				}
+			}
+		})
+	}
+}
+
+// A server that stays away ends the ownership, and nothing is acknowledged.
+func TestServerStaysAway(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	at := place(t, server.URL(t))
+	at.Patience = 2 * time.Second
+	s := connect(t, at)
+	j, k := own(t, s), own(t, connect(t, place(t, server.URL(t))))
+	add(t, j, "sure")
+	server.Stop(t, syscall.SIGKILL)
+	if err := j.Append(t.Context(), 3, [][]byte{[]byte("perhaps")}); !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("append: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- k.Barrier(t.Context()) }()
+	server.Restart(t)
+	if err := <-ended; err != nil {
+		t.Errorf("a barrier that waited for the server: %v", err)
+	}
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
+		t.Errorf("barrier after a failure: %v", err)
+	}
+	if got := texts(t, own(t, s)); got != " sure " {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// A standby that lags behind is promoted. The living owner notices at its next append or barrier, and
+// fences jump at the next Open.
+func TestLostTail(t *testing.T) {
+	for name, notice := range map[string]func(*testing.T, *remote.Journal) error{
+		"Append": func(t *testing.T, j *remote.Journal) error {
+			return j.Append(t.Context(), j.Tail()+1, [][]byte{{1}})
+		},
+		"Barrier": func(t *testing.T, j *remote.Journal) error { return j.Barrier(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			primary := postgrestest.Start(t, durable...)
+			standby := primary.Standby(t, durable...)
+			s := connect(t, place(t, primary.URL(t, standby)))
+			j := own(t, s)
+			add(t, j, "kept")
+			standby.Caught(t, primary)
+			standby.Stop(t, syscall.SIGINT)
+			add(t, j, "lost")
+			primary.Stop(t, syscall.SIGKILL)
+			standby.Restart(t)
+			standby.Promote(t)
+			if err := notice(t, j); !errors.Is(err, journal.ErrLost) {
+				t.Fatalf("got %v", err)
+			}
+			next := own(t, s)
+			if !next.Copied() {
+				t.Error("fences do not jump")
+			}
+			if got := texts(t, next); got != " kept " {
+				t.Errorf("the journal holds %q", got)
+			}
+			if err := next.Adopt(); err != nil {
+				t.Fatal(err)
+			}
+			if again := own(t, s); again.Copied() {
+				t.Error("fences jump twice")
+			}
+		})
+	}
+}
+
+// Without a living owner it is the server's new timeline that makes fences jump.
+func TestPromotedWithoutOwner(t *testing.T) {
+	primary := postgrestest.Start(t, durable...)
+	standby := primary.Standby(t, durable...)
+	s := connect(t, place(t, primary.URL(t, standby)))
+	j := own(t, s)
+	add(t, j, "kept")
+	standby.Caught(t, primary)
+	j.Close()
+	primary.Stop(t, syscall.SIGKILL)
+	standby.Promote(t)
+	next := own(t, s)
+	if !next.Copied() {
+		t.Error("fences do not jump")
+	}
+	if err := next.Adopt(); err != nil {
+		t.Fatal(err)
+	}
+	if own(t, s).Copied() {
+		t.Error("fences jump twice")
+	}
+}
+
+// With a synchronous standby nothing is acknowledged that it does not have, and a primary that lost it
+// confirms nothing.
+func TestSynchronousStandby(t *testing.T) {
+	primary := postgrestest.Start(t, append(durable, "-c", "synchronous_standby_names=standby")...)
+	standby := primary.Standby(t, durable...)
+	at := place(t, primary.URL(t, standby))
+	at.Patience = 3 * time.Second
+	s := connect(t, at)
+	j := own(t, s)
+	add(t, j, "kept")
+	standby.Stop(t, syscall.SIGKILL)
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("barrier of a primary without its standby: %v", err)
+	}
+	primary.Stop(t, syscall.SIGKILL)
+	standby.Restart(t)
+	standby.Promote(t)
+	next := own(t, s)
+	if got := texts(t, next); got != " kept " {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// An append that was committed locally, and not at the standby, is not taken for done after the primary
+// has crashed and is back.
+func TestCommittedLocally(t *testing.T) {
+	primary := postgrestest.Start(t, append(durable, "-c", "synchronous_standby_names=standby")...)
+	standby := primary.Standby(t, durable...)
+	at := place(t, primary.URL(t, standby))
+	at.Patience = 4 * time.Second
+	j := own(t, connect(t, at))
+	add(t, j, "kept")
+	standby.Stop(t, syscall.SIGKILL)
+	result := make(chan error, 1)
+	go func() { result <- j.Append(t.Context(), 3, [][]byte{[]byte("local")}) }()
+	// Wait until the commit waits for the standby, and let it become visible by a crash.
+	for primary.Value(t, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
+		continue
+	}
+	primary.Stop(t, syscall.SIGKILL)
+	primary.Restart(t)
+	if err := <-result; !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("an append that only the primary has: %v", err)
+	}
+}
+
+// Through a pooler in transaction mode, where sessions change from statement to statement.
+func TestPooler(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	at := place(t, server.Bouncer(t))
+	s := connect(t, at)
+	j := own(t, s)
+	want := ""
+	for i := range 50 {
+		add(t, j, fmt.Sprint(i))
+		want += fmt.Sprint(" ", i)
+	}
+	if err := j.Barrier(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, j); got != want {
+		t.Errorf("the journal holds %q", got)
+	}
+	server.Stop(t, syscall.SIGQUIT)
+	server.Restart(t)
+	add(t, j, "after")
+	next := own(t, s)
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("the owner before: %v", err)
+	}
+	if got := texts(t, next); got != want+" after " {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// A server that may forget what it has acknowledged is refused, unless loss is allowed.
+func TestUnsafeServer(t *testing.T) {
+	for _, setting := range []string{"fsync=off", "full_page_writes=off", "synchronous_commit=off"} {
+		t.Run(setting, func(t *testing.T) {
+			server := postgrestest.Start(t, append(durable, "-c", setting)...)
+			at := place(t, server.URL(t))
+			_, err := connect(t, at).Open(t.Context())
+			name, _, _ := strings.Cut(setting, "=")
+			for _, want := range []string{name + " is off", "--allow-loss"} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
+				}
+			}
+			at.AllowLoss = true
+			own(t, connect(t, at))
+		})
+	}
+}
+
+// A store starts from a state of another journal once.
+func TestSeed(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	s := connect(t, place(t, server.URL(t)))
+	if empty, err := s.Empty(t.Context()); !empty || err != nil {
+		t.Fatalf("empty %v, %v", empty, err)
+	}
+	state := strings.Repeat("0123456789abcdef", 100_000)
+	seed := func(text string) error {
+		return s.Seed(t.Context(), 7, 41, func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		})
+	}
+	if err := seed(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed("another"); !errors.Is(err, remote.ErrNotEmpty) {
+		t.Errorf("a second seed: %v", err)
+	}
+	j := own(t, s)
+	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
+		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
+	}
+	at, r, err := j.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := io.ReadAll(r); at != 41 || string(got) != state || err != nil {
+		t.Errorf("snapshot %d has %d bytes, %v", at, len(got), err)
+	}
+}
+
+// Of two servers one holds the seat; the other one gets it when it is left, or when its holder is silent.
+func TestSeat(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	at := place(t, server.URL(t))
+	one, two := connect(t, at), connect(t, at)
+	failed := func(err error) { t.Error(err) }
+	first, err := one.Take(t.Context(), remote.Holder{HTTP: "one"}, 2*time.Second, func(remote.Holder) {}, failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, taken := make(chan remote.Holder, 1), make(chan *remote.Seat, 1)
+	go func() {
+		seat, err := two.Take(
+			t.Context(), remote.Holder{HTTP: "two"}, 2*time.Second, func(h remote.Holder) { seen <- h }, failed,
+		)
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- seat
+	}()
+	if h := <-seen; h.HTTP != "one" {
+		t.Errorf("the holder is %q", h.HTTP)
+	}
+	first.Leave(t.Context())
+	second := <-taken
+	select {
+	case <-second.Lost():
+		t.Error("the seat is lost")
+	default:
+	}
+	third, err := one.Take(t.Context(), remote.Holder{HTTP: "three"}, 2*time.Second, func(h remote.Holder) {
+		if h.HTTP == "two" {
+			second.Leave(t.Context())
+		}
+	}, failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	third.Leave(t.Context())
+}
+
+// A seat is free when its time is over, and a holder notices that another one has it.
+func TestSilentHolder(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	url := server.URL(t)
+	s := connect(t, place(t, url))
+	take := func() *remote.Seat {
+		failed := func(err error) { t.Error(err) }
+		seat, err := s.Take(t.Context(), remote.Holder{}, 2*time.Second, func(remote.Holder) {}, failed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seat
+	}
+	first := take()
+	postgrestest.Execute(
+		t, url, "UPDATE interlock_seat SET holder = '{}', until = clock_timestamp() + interval '1 hour'",
+	)
+	<-first.Lost()
+	postgrestest.Execute(t, url, "UPDATE interlock_seat SET until = clock_timestamp() - interval '1 second'")
+	second := take()
+	first.Leave(t.Context())
+	if holder := postgrestest.Value(t, url, "SELECT holder FROM interlock_seat"); !strings.Contains(holder, "http") {
+		t.Errorf("the seat of the second holder is %q after the first one left", holder)
+	}
+	second.Leave(t.Context())
+}
+
+// A role that may only use tables, or make them, is enough, and knows which server it talks to.
+func TestPlainRole(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	url := server.URL(t)
+	postgrestest.Execute(t, url, "CREATE ROLE plain LOGIN; REVOKE CREATE ON SCHEMA public FROM public")
+	plain := strings.Replace(url, "postgres@", "plain@", 1)
+	_, err := connect(t, place(t, plain)).Open(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "GRANT CREATE") {
+		t.Fatalf("without the right to make tables: %v", err)
+	}
+	postgrestest.Execute(t, url, "GRANT CREATE ON SCHEMA public TO plain")
+	add(t, own(t, connect(t, place(t, plain))), "made")
+	postgrestest.Execute(t, url, "REVOKE CREATE ON SCHEMA public FROM plain")
+	add(t, own(t, connect(t, place(t, plain+"&journal=other"))), "used")
+	if name := postgrestest.Value(t, url, "SELECT min(server) FROM interlock_head"); !strings.Contains(name, "/") {
+		t.Errorf("the server is known as %q", name)
+	}
+}
