@@ -361,7 +361,7 @@ var table = []rule{
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
 	},
 	{
-		folder: "internal/test/remotetest", local: []string{".", "client", "internal/test"},
+		folder: "internal/test/remotetest", local: []string{".", "client", "internal/launch", "internal/test", "journal"},
 		tests: true,
 	},
 	{

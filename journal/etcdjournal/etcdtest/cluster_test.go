@@ -3,7 +3,6 @@ package etcdtest
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"go.uber.org/zap"
 
+	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/internal/test/scenariotest"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
 	"github.com/interlockdev/interlock/journal/remote"
@@ -68,7 +68,7 @@ func startClusterWith(t testing.TB, with *papers, flags ...string) *cluster {
 		)
 	}
 	const size = 3
-	ports := freePorts(t, 2*size)
+	ports := remotetest.FreePorts(t, 2*size)
 	var initial []string
 	for i := range size {
 		initial = append(initial, fmt.Sprintf("m%d=http://%s", i, ports[size+i]))
@@ -92,19 +92,6 @@ func startClusterWith(t testing.TB, with *papers, flags ...string) *cluster {
 	})
 	c.settled()
 	return c
-}
-
-func freePorts(t testing.TB, n int) (ports []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().String())
-	}
-	return ports
 }
 
 // start starts a member, also again after a kill.

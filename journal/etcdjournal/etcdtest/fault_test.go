@@ -1,12 +1,10 @@
 package etcdtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/remote"
 )
@@ -206,7 +205,7 @@ func TestNoSpace(t *testing.T) {
 		// A member compares the quota with its size at its last commit, which comes up to 100 ms after a
 		// write. If appends were faster, they could store more than the quota, and deleting what others
 		// keep would not free enough.
-		waitFor(t, "the members to count the last append", func() bool {
+		remotetest.WaitFor(t, "the members to count the last append", func() bool {
 			for _, m := range c.members {
 				status, err := etcd.Status(t.Context(), m.client)
 				if err != nil {
@@ -239,7 +238,7 @@ func TestNoSpace(t *testing.T) {
 	if got := c.texts(j); len(got) != 1+stored {
 		t.Fatalf("the journal holds %d entries, and %d appends were acknowledged", len(got), stored)
 	}
-	waitFor(t, "the journal to say that space is low", j.Low)
+	remotetest.WaitFor(t, "the journal to say that space is low", j.Low)
 
 	// An operator's actions.
 	rev, err := etcd.Delete(t.Context(), "others/", clientv3.WithPrefix())
@@ -260,7 +259,7 @@ func TestNoSpace(t *testing.T) {
 			t.Log("the members at the last try:", sizes)
 		}
 	})
-	waitFor(t, "an append after the alarms", func() bool {
+	remotetest.WaitFor(t, "an append after the alarms", func() bool {
 		now, err := etcd.Get(t.Context(), "others/")
 		if err != nil {
 			t.Fatal(err)
@@ -338,60 +337,6 @@ func TestKept(t *testing.T) {
 	save(next, "four")
 }
 
-// Of several that open a store at once each one either gets an epoch of its own or the error
-// that it was fenced, and one of them is the owner.
-func TestOpenTogether(t *testing.T) {
-	c := startCluster(t)
-	at := c.place()
-	const openers = 8
-	var mu sync.Mutex
-	epochs := map[interlock.Epoch]bool{}
-	var owners []*remote.Journal
-	var wg sync.WaitGroup
-	for range openers {
-		s := c.store(at)
-		wg.Go(func() {
-			j, err := s.Open(t.Context())
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case errors.Is(err, journal.ErrFenced):
-			case err != nil:
-				t.Errorf("open: %v", err)
-			case epochs[j.Epoch()]:
-				t.Errorf("epoch %d was given twice", j.Epoch())
-			default:
-				epochs[j.Epoch()] = true
-				owners = append(owners, j)
-			}
-		})
-	}
-	wg.Wait()
-	alive := 0
-	for _, j := range owners {
-		if err := j.Barrier(t.Context()); err == nil {
-			alive++
-		} else if !errors.Is(err, journal.ErrFenced) {
-			t.Errorf("barrier: %v", err)
-		}
-		j.Close()
-	}
-	if alive > 1 {
-		t.Errorf("%d owners at once", alive)
-	}
-	j := c.own(c.store(at))
-	last := interlock.Epoch(0)
-	if err := j.Read(t.Context(), 1, func(e journal.Entry) error {
-		if len(e.Data) > 0 || e.Epoch <= last {
-			t.Errorf("entry %d of epoch %d after epoch %d: %q", e.Index, e.Epoch, last, e.Data)
-		}
-		last = e.Epoch
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A change of the keys from outside is found, and located.
 func TestDamage(t *testing.T) {
 	c := startCluster(t)
@@ -457,19 +402,5 @@ func TestDamage(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 		})
-	}
-}
-
-// waitFor waits for another process to bring about an event.
-func waitFor(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for !happened() {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }

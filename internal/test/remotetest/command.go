@@ -1,4 +1,4 @@
-package etcdtest
+package remotetest
 
 import (
 	"bufio"
@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
 )
 
 // command is a process of the command line with all servers as its target.
@@ -25,7 +27,7 @@ type command struct {
 }
 
 // begin starts one, which is ended with the test.
-func begin(t testing.TB, servers []*instance, args ...string) *command {
+func begin(t testing.TB, servers []*Instance, args ...string) *command {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -34,7 +36,7 @@ func begin(t testing.TB, servers []*instance, args ...string) *command {
 	c := &command{TB: t, cmd: exec.Command(path, args...)}
 	c.cmd.Env = append(os.Environ(), "INTERLOCK_URL="+urlsOf(servers), "INTERLOCK_GRPC="+grpcsOf(servers))
 	c.cmd.Stderr = &c.errs
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.cmd.SysProcAttr = launch.Attributes()
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func begin(t testing.TB, servers []*instance, args ...string) *command {
 	return c
 }
 
-func urlsOf(servers []*instance) string {
+func urlsOf(servers []*Instance) string {
 	list := make([]string, len(servers))
 	for i, s := range servers {
 		list[i] = "http://" + s.http
@@ -64,7 +66,7 @@ func urlsOf(servers []*instance) string {
 	return strings.Join(list, ",")
 }
 
-func grpcsOf(servers []*instance) string {
+func grpcsOf(servers []*Instance) string {
 	list := make([]string, len(servers))
 	for i, s := range servers {
 		list[i] = s.grpc
@@ -81,8 +83,8 @@ func (c *command) prints() string {
 	return c.lines.Text()
 }
 
-// mustCall makes a call that a server carries out.
-func (s *instance) mustCall(method, path, body string, v any) {
+// MustCall makes a call that a server carries out.
+func (s *Instance) MustCall(method, path, body string, v any) {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, "http://"+s.http+path, strings.NewReader(body))
 	if err != nil {
@@ -111,38 +113,40 @@ type held struct {
 	}
 }
 
-// Commands that know both servers outlive the death of the active one, and its standstill with open
-// connections: a command under a lease of 10 s, the attempt of a worker at a task, and a guard.
-func TestCommandsOutliveTheirServer(t *testing.T) {
-	c := startCluster(t)
-	t.Run("Killed", func(t *testing.T) { commandsOutlive(t, c.url("killed"), (*instance).kill) })
+// CommandsOutliveTheirServer checks that commands which know both servers outlive the death of the active
+// one, and its standstill with open connections: a command under a lease of 10 s, the attempt of a worker at a task,
+// and a guard.
+func CommandsOutliveTheirServer(t *testing.T, e Engine) {
+	t.Run("Killed", func(t *testing.T) { commandsOutlive(t, e.URL("killed"), (*Instance).Kill) })
 	t.Run("Paused", func(t *testing.T) {
-		commandsOutlive(t, c.url("paused"), func(s *instance) { s.signal(syscall.SIGSTOP) })
+		commandsOutlive(t, e.URL("paused"), func(s *Instance) { s.signal(syscall.SIGSTOP) })
 	})
 }
 
-func commandsOutlive(t *testing.T, at string, takeAway func(*instance)) {
+func commandsOutlive(t *testing.T, at string, takeAway func(*Instance)) {
 	active, standby := serveTwo(t, at, at)
-	both := []*instance{active, standby}
+	both := []*Instance{active, standby}
 	var task struct{ Task struct{ ID, State string } }
 	var lease struct{ Lease struct{ ID, Fence string } }
-	active.mustCall(http.MethodPut, "/v1/queues/fees", `{}`, &struct{}{})
-	active.mustCall(
+	active.MustCall(http.MethodPut, "/v1/queues/fees", `{}`, &struct{}{})
+	active.MustCall(
 		http.MethodPost, "/v1/tasks", `{"queue": "fees", "payload": 1, "claims": [{"key": "fee:1"}]}`, &task,
 	)
-	active.mustCall(http.MethodPost, "/v1/leases", `{"ttl_ms": 120000, "claims": [{"key": "guarded"}]}`, &lease)
+	active.MustCall(http.MethodPost, "/v1/leases", `{"ttl_ms": 120000, "claims": [{"key": "guarded"}]}`, &lease)
 
 	// The command shows the list that it inherits, and ends when it reads a line.
-	run := begin(t, both, "run", "account:1", "--ttl", "10s", "--", "sh", "-c", `echo "$INTERLOCK_URL"; read line; echo "$line"`)
+	run := begin(
+		t, both, "run", "account:1", "--ttl", "10s", "--", "sh", "-c", `echo "$INTERLOCK_URL"; read line; echo "$line"`,
+	)
 	if urls := run.prints(); urls != urlsOf(both) {
 		t.Errorf("the command inherits %s", urls)
 	}
 	done, running := filepath.Join(t.TempDir(), "done"), filepath.Join(t.TempDir(), "running")
 	begin(
-		t, []*instance{standby, active}, "task", "work", "fees", "--ttl", "10s", "--", "sh", "-c",
+		t, []*Instance{standby, active}, "task", "work", "fees", "--ttl", "10s", "--", "sh", "-c",
 		`echo x >>"$0"; while ! [ -e "$1" ]; do sleep 0.1; done; echo '{"charged": true}'`, running, done,
 	)
-	waitFor(t, "the worker to begin", func() bool { _, err := os.Stat(running); return err == nil })
+	WaitFor(t, "the worker to begin", func() bool { _, err := os.Stat(running); return err == nil })
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "charged")
 	}))
@@ -173,7 +177,7 @@ func commandsOutlive(t *testing.T, at string, takeAway func(*instance)) {
 		t.Fatalf("the guard before: %d %s", status, text)
 	}
 	var before held
-	active.mustCall(http.MethodGet, "/v1/keys/account:1", "", &before)
+	active.MustCall(http.MethodGet, "/v1/keys/account:1", "", &before)
 
 	takeAway(active)
 	died := time.Now()
@@ -181,12 +185,12 @@ func commandsOutlive(t *testing.T, at string, takeAway func(*instance)) {
 		t.Errorf("the guard during the fail-over: %d %s", status, text)
 	}
 	t.Logf("a call through the guard took %v", time.Since(died).Round(time.Millisecond))
-	standby.becomes("ready")
+	standby.Becomes("ready")
 	for _, key := range []string{"account:1", "fee:1"} {
 		var now held
-		waitFor(t, "heartbeats for "+key+" after the ttl", func() bool {
+		WaitFor(t, "heartbeats for "+key+" after the ttl", func() bool {
 			now = held{}
-			standby.mustCall(http.MethodGet, "/v1/keys/"+key, "", &now)
+			standby.MustCall(http.MethodGet, "/v1/keys/"+key, "", &now)
 			return time.Since(died) > 12*time.Second && len(now.Holders) == 1 && now.Holders[0].HeartbeatAge < 4000
 		})
 		if key == "account:1" && now.Holders[0].Fence != before.Holders[0].Fence {
@@ -205,12 +209,12 @@ func commandsOutlive(t *testing.T, at string, takeAway func(*instance)) {
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	standby.mustCall(http.MethodGet, "/v1/tasks/"+task.Task.ID+"?wait_ms=20000", "", &task)
+	standby.MustCall(http.MethodGet, "/v1/tasks/"+task.Task.ID+"?wait_ms=20000", "", &task)
 	if attempts, err := os.ReadFile(running); task.Task.State != "done" || string(attempts) != "x\n" {
 		t.Errorf("the task is %s after %d attempts, %v", task.Task.State, len(attempts)/2, err)
 	}
 	var free held
-	standby.mustCall(http.MethodGet, "/v1/keys/account:1", "", &free)
+	standby.MustCall(http.MethodGet, "/v1/keys/account:1", "", &free)
 	if len(free.Holders) != 0 {
 		t.Errorf("the key is still held: %+v", free.Holders)
 	}

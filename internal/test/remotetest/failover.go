@@ -1,12 +1,9 @@
-package etcdtest
+package remotetest
 
 import (
 	"context"
 	"flag"
-	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -16,19 +13,17 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
-	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
-var failovers = flag.Int("failovers", 4, "how often TestFailOver takes the active server away")
+var failovers = flag.Int("failovers", 4, "how often FailOver takes the active server away")
 
-// The active server is killed and paused in turn. Each time the standby takes over within ten
+// FailOver kills and pauses the active server in turn. Each time the standby takes over within ten
 // seconds, and clients that know both addresses follow by themselves: their leases stay with
 // the same fence, waiters stay in line, and new fences are higher than all before.
-func TestFailOver(t *testing.T) {
-	c := startCluster(t)
-	at := c.url("failover")
+func FailOver(t *testing.T, e Engine) {
+	at := e.URL("failover")
 	active, standby := serveTwo(t, at, at)
-	waitFor(t, "the standby to name the active server", func() bool {
+	WaitFor(t, "the standby to name the active server", func() bool {
 		a := standby.get("/readyz")
 		return a.status == 503 && a.Code == "not_owner" && a.Active.HTTP == "http://"+active.http &&
 			a.Active.GRPC == active.grpc
@@ -37,11 +32,11 @@ func TestFailOver(t *testing.T) {
 		t.Fatalf("the standby's health: %+v", a)
 	}
 	want := "server      standby, active server is http://" + active.http
-	if line := begin(t, []*instance{standby}, "status").prints(); line != want {
+	if line := begin(t, []*Instance{standby}, "status").prints(); line != want {
 		t.Fatalf("the status of the standby begins with %q", line)
 	}
-	seen := begin(t, []*instance{standby, active}, "status", "-o", "json").prints()
-	if !strings.Contains(seen, `"kind":"etcd"`) {
+	seen := begin(t, []*Instance{standby, active}, "status", "-o", "json").prints()
+	if !strings.Contains(seen, `"kind":"`+e.Kind()+`"`) {
 		t.Fatalf("the status of both is %s", seen)
 	}
 
@@ -84,12 +79,12 @@ func TestFailOver(t *testing.T) {
 		if paused {
 			active.signal(syscall.SIGSTOP)
 		} else {
-			active.kill()
+			active.Kill()
 		}
 		began := time.Now()
 		ready := make(chan time.Duration, 1)
 		go func() {
-			standby.becomes("ready")
+			standby.Becomes("ready")
 			ready <- time.Since(began)
 		}()
 		cycle()
@@ -98,11 +93,11 @@ func TestFailOver(t *testing.T) {
 		if paused {
 			active.signal(syscall.SIGCONT)
 		} else {
-			active.start()
+			active.Start()
 		}
-		active.becomes("standby")
+		active.Becomes("standby")
 		active, standby = standby, active
-		waitFor(t, "the former owner to name the new one", func() bool {
+		WaitFor(t, "the former owner to name the new one", func() bool {
 			a := standby.get("/readyz")
 			return a.status == 503 && a.Active.GRPC == active.grpc
 		})
@@ -139,14 +134,13 @@ func TestFailOver(t *testing.T) {
 	report("a client had its lease", followed)
 }
 
-// A server that is stopped in order leaves its seat at once.
-func TestHandOver(t *testing.T) {
-	c := startCluster(t)
-	at := c.url("handover")
+// HandOver checks that a server that is stopped in order leaves its seat at once.
+func HandOver(t *testing.T, e Engine) {
+	at := e.URL("handover")
 	one, two := serveTwo(t, at, at)
 	began := time.Now()
 	one.signal(syscall.SIGTERM)
-	two.becomes("ready")
+	two.Becomes("ready")
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("it took %v", took)
 	}
@@ -156,92 +150,32 @@ func TestHandOver(t *testing.T) {
 	one.cmd = nil
 }
 
-// While the active server cannot reach etcd, its clients still reach it. From the moment
+// CutOff cuts the active server off from the engine, while its clients still reach it. From the moment
 // another one has answered, it answers nothing: no grant, no renewal, no read.
-func TestCutFromEtcd(t *testing.T) {
-	c := startCluster(t)
-	var cable []*proxy
-	var through []string
-	for _, m := range c.members {
-		p := newProxy(t, "127.0.0.1", m.client)
-		cable = append(cable, p)
-		through = append(through, p.addr)
-	}
-	cut := func(cut bool) {
-		for _, p := range cable {
-			p.set(cut)
-		}
-	}
+func CutOff(t *testing.T, e Engine) {
 	for _, what := range []struct {
 		name string
-		asks []question
-	}{{"Looking", looking}, {"Granting", granting}} {
+		asks []Question
+	}{{"Looking", Looking}, {"Granting", granting}} {
 		t.Run(what.name, func(t *testing.T) {
-			old, next := serveTwo(t, c.url(what.name, through...), c.url(what.name))
-			oldOwnerIsSilent(t, old, next, what.asks, cut)
+			through, cut := e.Cable(t, what.name)
+			old, next := serveTwo(t, through, e.URL(what.name))
+			OldOwnerIsSilent(t, old, next, what.asks, cut)
 		})
 	}
 }
 
-var namespaces = flag.Bool(
-	"namespaces", false, "also cut a network between two namespaces, which takes root and iproute2",
-)
-
-// The same with a network of its own for the old owner: its link to etcd goes down while that
-// to its clients stays.
-func TestCutByNamespace(t *testing.T) {
-	tools.Asked(t, *namespaces, "-namespaces", "etcd")
-	ip := func(args ...string) {
-		t.Helper()
-		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %v: %v: %s", args, err, out)
-		}
-	}
-	space := fmt.Sprint("ilk", os.Getpid())
-	ip("netns", "add", space)
-	t.Cleanup(func() { ip("netns", "del", space) })
-	ip("netns", "exec", space, "ip", "link", "set", "lo", "up")
-	// Two cables: 0 to etcd, 1 to the clients.
-	for i := range 2 {
-		outer, inner := fmt.Sprint(space, "o", i), fmt.Sprint(space, "i", i)
-		ip("link", "add", outer, "type", "veth", "peer", "name", inner)
-		ip("link", "set", inner, "netns", space)
-		ip("addr", "add", fmt.Sprintf("10.213.%d.1/30", i), "dev", outer)
-		ip("link", "set", outer, "up")
-		ip("netns", "exec", space, "ip", "addr", "add", fmt.Sprintf("10.213.%d.2/30", i), "dev", inner)
-		ip("netns", "exec", space, "ip", "link", "set", inner, "up")
-	}
-	c := startCluster(t)
-	var through []string
-	for _, m := range c.members {
-		through = append(through, newProxy(t, "10.213.0.1", m.client).addr)
-	}
-	old := serveAt(t, []string{"ip", "netns", "exec", space}, "10.213.1.2:7420", "10.213.1.2:7421",
-		"--insecure", "--journal", c.url("cut", through...))
-	old.becomes("ready")
-	next := serve(t, c.url("cut"))
-	next.becomes("standby")
-	oldOwnerIsSilent(t, old, next, looking, func(cut bool) {
-		state := "up"
-		if cut {
-			state = "down"
-		}
-		ip("link", "set", space+"o0", state)
-	})
-}
-
-// A server that stood still while another one took the shard over is asked when it continues.
+// PausedOwnerIsSilent asks a server that stood still while another one took the shard over when it continues.
 // All calls are sent after the new owner's first answer, so each answer is a refusal.
-func TestPausedOwnerIsSilent(t *testing.T) {
-	c := startCluster(t)
-	at := c.url("paused")
+func PausedOwnerIsSilent(t *testing.T, e Engine) {
+	at := e.URL("paused")
 	old, next := serveTwo(t, at, at)
 	ctx := t.Context()
 	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
 	if err != nil || lease.status != 200 {
 		t.Fatalf("acquire: %+v, %v", lease, err)
 	}
-	questions := slices.Concat(looking, granting, []question{
+	questions := slices.Concat(Looking, granting, []Question{
 		{"look at its readiness", http.MethodGet, "/readyz", ""},
 		{"read of the keys that sign fences", http.MethodGet, "/v1/fences/keys", ""},
 		{"rotation of the keys that sign fences", http.MethodPost, "/v1/fences/keys/rotate", "{}"},
@@ -249,7 +183,7 @@ func TestPausedOwnerIsSilent(t *testing.T) {
 		{"signature", http.MethodPost, "/v1/leases/LEASE/statement", "{}"},
 	})
 	old.signal(syscall.SIGSTOP)
-	next.becomes("ready")
+	next.Becomes("ready")
 	if a, err := next.call(ctx, http.MethodPost, "/v1/fences/keys/rotate", "{}"); err != nil || a.status != 200 {
 		t.Fatalf("the next owner: %+v, %v", a, err)
 	}
@@ -273,23 +207,23 @@ func TestPausedOwnerIsSilent(t *testing.T) {
 	}
 }
 
-// question is a request that is repeated. LEASE and FENCE stand for those of a lease.
-type question struct{ what, method, path, body string }
+// Question is a request that is repeated. LEASE and FENCE stand for those of a lease.
+type Question struct{ what, method, path, body string }
 
 // Those that change nothing are answered after a barrier only. They are asked apart from
 // those that append, behind which they would wait and show nothing.
 var (
-	looking = []question{
+	Looking = []Question{
 		{"read", http.MethodGet, "/v1/keys/account:1", ""},
 		{"renewal", http.MethodPost, "/v1/leases/LEASE/renew", "{}"},
 		{"fence check", http.MethodPost, "/v1/fences/check", `{"key":"account:1","fence":"FENCE"}`},
 	}
-	granting = []question{{"grant", http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`}}
+	granting = []Question{{"grant", http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`}}
 )
 
-// oldOwnerIsSilent cuts a server off while it is asked without pause, and checks that it sends
+// OldOwnerIsSilent cuts a server off while it is asked without pause, and checks that it sends
 // no answer after the next owner's first.
-func oldOwnerIsSilent(t *testing.T, old, next *instance, questions []question, cut func(bool)) {
+func OldOwnerIsSilent(t *testing.T, old, next *Instance, questions []Question, cut func(bool)) {
 	t.Helper()
 	ctx := t.Context()
 	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
@@ -328,7 +262,7 @@ func oldOwnerIsSilent(t *testing.T, old, next *instance, questions []question, c
 		}
 	}
 	cut(true)
-	next.becomes("ready")
+	next.Becomes("ready")
 	first, err := next.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2","mode":"shared"}]}`)
 	if err != nil || first.status != 200 {
 		t.Fatalf("the next owner: %+v, %v", first, err)
@@ -342,7 +276,7 @@ func oldOwnerIsSilent(t *testing.T, old, next *instance, questions []question, c
 	case <-ctx.Done():
 	}
 	cut(false)
-	old.becomes("standby")
+	old.Becomes("standby")
 	cancel()
 	for _, done := range askers {
 		<-done

@@ -1,4 +1,4 @@
-package etcdtest
+package remotetest
 
 import (
 	"bufio"
@@ -14,30 +14,31 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // binary builds the real program, once.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "interlock-etcd-")
+	dir, err := os.MkdirTemp("", "interlock-remote-")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "interlock")
-	cmd := exec.Command("go", "build", "-C", "../../..", "-o", path, "./cmd/interlock")
+	cmd := exec.Command("go", "build", "-C", tools.Root(), "-o", path, "./cmd/interlock")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return path, nil
 })
 
-// instance is one server process with an address of its own, which it has again after a
+// Instance is one server process with an address of its own, which it has again after a
 // restart.
-type instance struct {
+type Instance struct {
 	testing.TB
 	http, grpc string
 	args       []string
@@ -46,35 +47,35 @@ type instance struct {
 	roles      chan string // its standard output: "standby", "ready"
 }
 
-// serve starts a server over a journal, which is stopped at the end of the test.
-func serve(t testing.TB, journal string, flags ...string) *instance {
+// Serve starts a server over a journal, which is stopped at the end of the test.
+func Serve(t testing.TB, journal string, flags ...string) *Instance {
 	t.Helper()
-	ports := freePorts(t, 2)
-	return serveAt(t, nil, ports[0], ports[1], append([]string{"--journal", journal}, flags...)...)
+	ports := FreePorts(t, 2)
+	return ServeAt(t, nil, ports[0], ports[1], append([]string{"--journal", journal}, flags...)...)
 }
 
 // serveTwo starts a server that takes the shard, and one that stands by.
-func serveTwo(t testing.TB, journal, standing string) (active, standby *instance) {
+func serveTwo(t testing.TB, journal, standing string) (active, standby *Instance) {
 	t.Helper()
-	active = serve(t, journal)
-	active.becomes("ready")
-	standby = serve(t, standing)
-	standby.becomes("standby")
+	active = Serve(t, journal)
+	active.Becomes("ready")
+	standby = Serve(t, standing)
+	standby.Becomes("standby")
 	return active, standby
 }
 
-// serveAt starts one at its addresses, by way of another program if one is given.
-func serveAt(t testing.TB, by []string, http, grpc string, flags ...string) *instance {
+// ServeAt starts one at its addresses, by way of another program if one is given.
+func ServeAt(t testing.TB, by []string, http, grpc string, flags ...string) *Instance {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &instance{TB: t, http: http, grpc: grpc, log: filepath.Join(t.TempDir(), "log")}
+	s := &Instance{TB: t, http: http, grpc: grpc, log: filepath.Join(t.TempDir(), "log")}
 	s.args = slices.Concat(by, []string{path, "serve", "--http", http, "--grpc", grpc}, flags)
-	s.start()
+	s.Start()
 	t.Cleanup(func() {
-		s.kill()
+		s.Kill()
 		if t.Failed() {
 			text, _ := os.ReadFile(s.log)
 			t.Logf("the log of %s:\n%s", s.http, text)
@@ -83,7 +84,8 @@ func serveAt(t testing.TB, by []string, http, grpc string, flags ...string) *ins
 	return s
 }
 
-func (s *instance) start() {
+// Start starts the server again.
+func (s *Instance) Start() {
 	s.Helper()
 	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -92,7 +94,7 @@ func (s *instance) start() {
 	defer log.Close()
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
 	s.cmd.Stderr = log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.cmd.SysProcAttr = launch.Attributes()
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		s.Fatal(err)
@@ -111,7 +113,8 @@ func (s *instance) start() {
 	}()
 }
 
-func (s *instance) kill() {
+// Kill is kill -9.
+func (s *Instance) Kill() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
@@ -119,15 +122,26 @@ func (s *instance) kill() {
 	}
 }
 
-func (s *instance) signal(sig os.Signal) {
+func (s *Instance) signal(sig os.Signal) {
 	s.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// becomes waits until the server reports that it has a role.
-func (s *instance) becomes(role string) {
+// Ends waits until the server has ended by itself, and returns its exit code.
+func (s *Instance) Ends() int {
+	s.Helper()
+	for range s.roles { // until its output has ended
+	}
+	_ = s.cmd.Wait()
+	code := s.cmd.ProcessState.ExitCode()
+	s.cmd = nil
+	return code
+}
+
+// Becomes waits until the server reports that it has a role.
+func (s *Instance) Becomes(role string) {
 	s.Helper()
 	timer := time.NewTimer(30 * time.Second)
 	defer timer.Stop()
@@ -161,7 +175,7 @@ type answer struct {
 
 var plain = &http.Client{Timeout: 20 * time.Second}
 
-func (s *instance) call(ctx context.Context, method, path, body string) (a answer, err error) {
+func (s *Instance) call(ctx context.Context, method, path, body string) (a answer, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(body))
 	if err != nil {
 		return a, err
@@ -182,7 +196,7 @@ func (s *instance) call(ctx context.Context, method, path, body string) (a answe
 	return a, json.Unmarshal(text, &a)
 }
 
-func (s *instance) get(path string) answer {
+func (s *Instance) get(path string) answer {
 	s.Helper()
 	a, err := s.call(s.Context(), http.MethodGet, path, "")
 	if err != nil {
@@ -191,8 +205,20 @@ func (s *instance) get(path string) answer {
 	return a
 }
 
+// Status makes a call and returns the status of its answer; 0 if there was none.
+func (s *Instance) Status(method, path string) int {
+	a, _ := s.call(s.Context(), method, path, "")
+	return a.status
+}
+
+// Logged reports whether the log of the server contains a text.
+func (s *Instance) Logged(text string) bool {
+	log, err := os.ReadFile(s.log)
+	return err == nil && strings.Contains(string(log), text)
+}
+
 // dial connects package client to servers.
-func dial(t testing.TB, agent string, servers ...*instance) *client.Client {
+func dial(t testing.TB, agent string, servers ...*Instance) *client.Client {
 	t.Helper()
 	cfg := client.Config{Agent: agent}
 	for _, s := range servers {
@@ -213,90 +239,30 @@ func dial(t testing.TB, agent string, servers ...*instance) *client.Client {
 	return c
 }
 
-// url is the journal's at a place, by way of these endpoints or, with none, the
-// members themselves.
-func (c *cluster) url(name string, endpoints ...string) string {
-	if len(endpoints) == 0 {
-		endpoints = c.endpoints()
-	}
-	return "etcd://" + strings.Join(endpoints, ",") + "/" + name
-}
-
-// proxy stands before one address and can stop forwarding, in both directions and
-// without closing anything: what a cut cable looks like.
-type proxy struct {
-	addr string
-	mu   sync.Mutex
-	open *sync.Cond
-	cut  bool
-}
-
-func newProxy(t testing.TB, host, to string) *proxy {
+// FreePorts returns addresses of loopback that nothing listens on.
+func FreePorts(t testing.TB, n int) (ports []string) {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{addr: l.Addr().String()}
-	p.open = sync.NewCond(&p.mu)
-	t.Cleanup(func() {
-		l.Close()
-		p.set(false)
-	})
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.forward(in, to)
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}()
-	return p
-}
-
-func (p *proxy) set(cut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = cut
-	p.open.Broadcast()
-}
-
-// pass waits while the cable is cut.
-func (p *proxy) pass() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.cut {
-		p.open.Wait()
+		defer l.Close()
+		ports = append(ports, l.Addr().String())
 	}
+	return ports
 }
 
-func (p *proxy) forward(in net.Conn, to string) {
-	defer in.Close()
-	p.pass()
-	out, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer out.Close()
-	done := make(chan struct{}, 2)
-	pump := func(dst, src net.Conn) {
-		defer func() { done <- struct{}{} }()
-		buf := make([]byte, 32<<10)
-		for {
-			n, err := src.Read(buf)
-			p.pass()
-			if n > 0 {
-				if _, err := dst.Write(buf[:n]); err != nil {
-					return
-				}
-			}
-			if err != nil {
-				return
-			}
+// WaitFor waits for another process to bring about an event.
+func WaitFor(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for !happened() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
 		}
 	}
-	go pump(out, in)
-	go pump(in, out)
-	<-done
 }

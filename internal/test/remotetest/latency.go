@@ -1,4 +1,4 @@
-package etcdtest
+package remotetest
 
 import (
 	"slices"
@@ -9,11 +9,10 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// The cost of an acquire over a real cluster, for docs/operations.md.
-func TestLatencyOfAcquire(t *testing.T) {
-	c := startCluster(t)
-	s := serve(t, c.url("latency"))
-	s.becomes("ready")
+// LatencyOfAcquire prints the cost of an acquire, for docs/operations.md.
+func LatencyOfAcquire(t *testing.T, e Engine) {
+	s := Serve(t, e.URL("latency"))
+	s.Becomes("ready")
 	one := dial(t, "one", s)
 	var took []time.Duration
 	for range 1000 {

@@ -1,4 +1,4 @@
-package etcdtest
+package remotetest
 
 import (
 	"net/http"
@@ -7,13 +7,12 @@ import (
 	"testing"
 )
 
-// The backup of a server over etcd is restored into another journal of the cluster: the lease is
+// Backup restores the backup of a server into another journal of the engine: the lease is
 // held, the next fence is far above, and a journal that is there is not touched.
-func TestBackup(t *testing.T) {
-	c := startCluster(t)
+func Backup(t *testing.T, e Engine) {
 	file := filepath.Join(t.TempDir(), "backup")
-	s := serve(t, c.url("original"))
-	s.becomes("ready")
+	s := Serve(t, e.URL("original"))
+	s.Becomes("ready")
 	ctx := t.Context()
 	held, err := s.call(
 		ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","ttl_ms":600000,"claims":[{"key":"account:1"}]}`,
@@ -27,16 +26,16 @@ func TestBackup(t *testing.T) {
 	if code, said := run(t, "admin", "backup", "verify", file); code != 0 {
 		t.Fatalf("verify: exit code %d: %s", code, said)
 	}
-	ports := freePorts(t, 2)
+	ports := FreePorts(t, 2)
 	code, said := run(
-		t, "serve", "--journal", c.url("original"), "--http", ports[0], "--grpc", ports[1], "--restore", file,
+		t, "serve", "--journal", e.URL("original"), "--http", ports[0], "--grpc", ports[1], "--restore", file,
 	)
 	if code != 2 || !strings.Contains(said, "nothing of it was changed: leave out --restore") {
 		t.Fatalf("over a journal: exit code %d: %s", code, said)
 	}
 
-	copied := serve(t, c.url("copy"), "--restore", file)
-	copied.becomes("ready")
+	copied := Serve(t, e.URL("copy"), "--restore", file)
+	copied.Becomes("ready")
 	renewed, err := copied.call(ctx, http.MethodPost, "/v1/leases/"+held.Lease.ID+"/renew", "{}")
 	if err != nil || renewed.status != 200 {
 		t.Fatalf("the lease after the restore: %+v, %v", renewed, err)

@@ -1,4 +1,4 @@
-package etcdtest
+package remotetest
 
 import (
 	"strings"
@@ -8,28 +8,27 @@ import (
 	"github.com/interlockdev/interlock/internal/test/scenariotest"
 )
 
-// Two servers over one journal lose the active one while clients of every library hold leases, wait and write.
-func TestScenariosOfFailOver(t *testing.T) {
-	c := startCluster(t)
+// ScenariosOfFailOver lets two servers over one journal lose the active one while clients of every library hold leases,
+// wait and write.
+func ScenariosOfFailOver(t *testing.T, e Engine) {
 	scenariotest.Run(t, "clients/scenarios/failover", func(t *testing.T) scenariotest.Servers {
-		return servePair(t, c.url(strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())))
+		return servePair(t, e.URL(strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())))
 	})
 }
 
-// Clients of every library compete while one server after the other takes over.
-func TestHistoryOfLibraries(t *testing.T) {
-	c := startCluster(t)
-	scenariotest.History(t, servePair(t, c.url("libraries")))
+// HistoryOfLibraries lets clients of every library compete while one server after the other takes over.
+func HistoryOfLibraries(t *testing.T, e Engine) {
+	scenariotest.History(t, servePair(t, e.URL("libraries")))
 }
 
 func servePair(t *testing.T, at string) *pair {
 	active, standby := serveTwo(t, at, at)
-	return &pair{servers: [2]*instance{active, standby}}
+	return &pair{servers: [2]*Instance{active, standby}}
 }
 
 // pair is two servers over one journal.
 type pair struct {
-	servers [2]*instance
+	servers [2]*Instance
 
 	mu     sync.Mutex
 	active int
@@ -47,7 +46,7 @@ func (p *pair) Active() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.moving {
-		p.servers[p.active].becomes("ready")
+		p.servers[p.active].Becomes("ready")
 		p.moving = false
 	}
 	return p.active
@@ -57,13 +56,13 @@ func (p *pair) Kill() int {
 	killed := p.Active()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.servers[killed].kill()
+	p.servers[killed].Kill()
 	p.active, p.moving = 1-killed, true
 	return killed
 }
 
 func (p *pair) Start() {
 	stopped := p.servers[1-p.Active()]
-	stopped.start()
-	stopped.becomes("standby")
+	stopped.Start()
+	stopped.Becomes("standby")
 }

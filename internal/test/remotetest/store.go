@@ -1,0 +1,67 @@
+package remotetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/remote"
+)
+
+// OpenTogether lets several open a store at once. Each one either gets an epoch of its own or the error
+// that it was fenced, and one of them is the owner.
+func OpenTogether(t *testing.T, connect func() *remote.Store) {
+	const openers = 8
+	var mu sync.Mutex
+	epochs := map[interlock.Epoch]bool{}
+	var owners []*remote.Journal
+	var wg sync.WaitGroup
+	for range openers {
+		s := connect()
+		wg.Go(func() {
+			j, err := s.Open(t.Context())
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, journal.ErrFenced):
+			case err != nil:
+				t.Errorf("open: %v", err)
+			case epochs[j.Epoch()]:
+				t.Errorf("epoch %d was given twice", j.Epoch())
+			default:
+				epochs[j.Epoch()] = true
+				owners = append(owners, j)
+			}
+		})
+	}
+	wg.Wait()
+	alive := 0
+	for _, j := range owners {
+		if err := j.Barrier(t.Context()); err == nil {
+			alive++
+		} else if !errors.Is(err, journal.ErrFenced) {
+			t.Errorf("barrier: %v", err)
+		}
+		j.Close()
+	}
+	if alive > 1 {
+		t.Errorf("%d owners at once", alive)
+	}
+	j, err := connect().Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	last := interlock.Epoch(0)
+	if err := j.Read(t.Context(), 1, func(e journal.Entry) error {
+		if len(e.Data) > 0 || e.Epoch <= last {
+			t.Errorf("entry %d of epoch %d after epoch %d: %q", e.Index, e.Epoch, last, e.Data)
+		}
+		last = e.Epoch
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
