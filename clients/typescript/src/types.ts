@@ -1452,8 +1452,8 @@ export interface ServerCounts {
 
 /** The state of a server's journal. */
 export interface JournalStatus {
-  /** The backend: a directory, etcd or memory; left out if unknown. */
-  kind?: "file" | "etcd" | "memory";
+  /** The backend: a directory, etcd, PostgreSQL or memory; left out if unknown. */
+  kind?: "file" | "etcd" | "postgres" | "memory";
   /** The oldest entry that is kept. */
   first: string;
   /** The newest durable entry. */

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // NoJournal explains err where it means that dir has no journal.
@@ -28,6 +29,8 @@ func OpenError(dir string, err error) error {
 			"%w; nothing was changed: run `interlock admin journal verify %s`, restore a backup with --restore FILE, or ask for help with the files",
 			err, cli.Quote(dir),
 		)
+	case errors.Is(err, remote.ErrUnsafe):
+		return cli.ExitWith(cli.ExitUsage, err)
 	case errors.Is(err, journal.ErrNewer):
 		return fmt.Errorf("%w: start that version or a later one", err)
 	case errors.Is(err, journal.ErrNoSpace):

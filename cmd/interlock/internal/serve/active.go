@@ -13,7 +13,6 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/journal"
-	"github.com/interlockdev/interlock/journal/etcdjournal"
 	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/server"
 )
@@ -51,7 +50,7 @@ const pauseAfter = 500 * time.Millisecond
 
 // newActiveServer makes the standby and lets it answer. Listeners are open.
 func newActiveServer(p *process) (*activeServer, error) {
-	store, err := etcdjournal.Connect(*p.cfg.place)
+	store, err := p.cfg.place.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +124,7 @@ func (t *activeServer) run(ctx context.Context, announce func(role string)) {
 func (t *activeServer) take(ctx context.Context, announce func(string)) error {
 	log := t.p.log
 	seat, err := t.store.Take(ctx, t.me, t.p.cfg.StandbyAfter, t.seen, func(err error) {
-		log.Warn("etcd does not name an active server", "error", err)
+		log.Warn("the journal's engine does not name an active server", "journal", t.p.cfg.where(), "error", err)
 	})
 	if err != nil {
 		return nil
@@ -140,6 +139,12 @@ func (t *activeServer) take(ctx context.Context, announce func(string)) error {
 	t.endLeadership()
 	if code := cli.ExitCode(err); code == cli.ExitDamaged || code == cli.ExitNewer || code == cli.ExitUsage {
 		return err
+	}
+	if errors.Is(err, journal.ErrLost) {
+		log.Error(
+			"the engine of the journal has lost acknowledged entries: leases and answers of that time may be gone; fences jump, so "+
+				"no old one counts; replicate synchronously to prevent it", "error", err,
+		)
 	}
 	log.Warn("this server stands by again", "reason", err)
 	announce("standby")
@@ -162,7 +167,7 @@ func (t *activeServer) serveUntilLost(ctx context.Context, announce func(string)
 	began := time.Now()
 	j, err := t.store.Open(ctx)
 	if err != nil {
-		return datadir.OpenError(p.cfg.Journal, err)
+		return datadir.OpenError(p.cfg.where(), err)
 	}
 	p.tenure, err = openLeadership(ctx, p, j, j.Kept(fenceKeysName), p.cfg.Restored)
 	if err != nil {

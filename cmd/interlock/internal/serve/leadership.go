@@ -89,8 +89,8 @@ func openLeadership(
 	if copied := j.Copied(); copied || restored {
 		jump = fenceJump
 		p.log.Warn(
-			"the journal is a copy or was restored: fences jump ahead, so that none is given out twice", "copied", copied,
-			"jump", jump,
+			"the journal is a copy, was restored, or its engine has another primary: fences jump ahead, so that none is given out twice",
+			"copied", copied, "jump", jump,
 		)
 	}
 	fences, err := signed.OpenRing(keys, jump > 0)

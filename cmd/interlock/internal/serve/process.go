@@ -57,7 +57,7 @@ func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *p
 			return nil, err
 		}
 	}
-	if cfg.place != nil {
+	if cfg.place.Remote() {
 		if err := p.listen(ctx, cfg); err != nil {
 			return nil, err
 		}
@@ -189,12 +189,8 @@ func (p *process) serveRESP() {
 
 // serverConfig is what the APIs of a tenure and those of a standby have in common.
 func (p *process) serverConfig() server.Config {
-	kind := "file"
-	if p.cfg.place != nil {
-		kind = "etcd"
-	}
 	return server.Config{
-		JournalKind: kind, Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
+		JournalKind: p.cfg.place.Kind, Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
 		Webhooks:        server.WebhookConfig{Allow: p.cfg.WebhookAllow, PublicURL: p.cfg.PublicURL},
 		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: cli.Version(), Logger: p.log,
 	}

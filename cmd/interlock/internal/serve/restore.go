@@ -11,7 +11,6 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/journal/backup"
-	"github.com/interlockdev/interlock/journal/etcdjournal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/shard"
@@ -48,12 +47,12 @@ func (c *serveConfig) fill(ctx context.Context, f *backup.File) error {
 	if err != nil {
 		return datadir.ReplayError(fmt.Errorf("--restore: %w; nothing was restored: use another backup", err))
 	}
-	if c.place == nil {
+	if !c.place.Remote() {
 		err = filejournal.Seed(
 			ctx, c.DataDir, filejournal.Options{SegmentBytes: c.SegmentBytes}, state.Epoch, state.Index, state.WriteSnapshot,
 		)
 	} else {
-		err = c.inEtcd(func(store *remote.Store) error {
+		err = c.inEngine(func(store *remote.Store) error {
 			return store.Seed(ctx, state.Epoch, state.Index, state.WriteSnapshot)
 		})
 	}
@@ -68,7 +67,7 @@ func (c *serveConfig) fill(ctx context.Context, f *backup.File) error {
 
 // checkEmpty returns why the journal cannot be filled, before time is spent on the backup.
 func (c *serveConfig) checkEmpty(ctx context.Context) error {
-	if c.place == nil {
+	if !c.place.Remote() {
 		if err := filejournal.CheckEmpty(c.DataDir); isNotEmpty(err) {
 			return c.notEmpty()
 		} else if err != nil {
@@ -76,7 +75,7 @@ func (c *serveConfig) checkEmpty(ctx context.Context) error {
 		}
 		return nil
 	}
-	return c.inEtcd(func(store *remote.Store) error {
+	return c.inEngine(func(store *remote.Store) error {
 		empty, err := store.Empty(ctx)
 		if err == nil && !empty {
 			err = c.notEmpty()
@@ -98,14 +97,14 @@ func (c *serveConfig) notEmpty() error {
 
 // where names the place of the journal.
 func (c *serveConfig) where() string {
-	if c.place != nil {
-		return c.Journal
+	if c.place.Remote() {
+		return c.place.Text
 	}
 	return c.DataDir
 }
 
-func (c *serveConfig) inEtcd(do func(*remote.Store) error) error {
-	store, err := etcdjournal.Connect(*c.place)
+func (c *serveConfig) inEngine(do func(*remote.Store) error) error {
+	store, err := c.place.Connect()
 	if err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
-	"github.com/interlockdev/interlock/journal/etcdjournal"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/server"
 )
@@ -48,9 +47,10 @@ type serveConfig struct {
 	AdvertiseHTTP          string
 	AdvertiseGRPC          string
 	StandbyAfter           time.Duration
+	AllowLoss              bool
 
-	place *etcdjournal.Place // of the journal; nil where it is a directory
-	level slog.Level         // LogLevel, parsed
+	place datadir.Place // of the journal
+	level slog.Level    // LogLevel, parsed
 }
 
 // New returns the command serve.
@@ -65,9 +65,17 @@ HTTP/JSON and the session stream. When it is ready it prints one line on standar
 error. With --resp it also answers programs that take their locks from Redis; the line
 then ends in "resp=ADDR".
 
-With --journal etcd://HOST:PORT,HOST:PORT/NAME one server is active, and each other one
-stands by, names the active one to its callers, and takes over when it dies or stands still.
-Each prints "standby http=ADDR grpc=ADDR" or "ready ..." whenever its role changes.
+Where the journal may be (--journal):
+
+  file:DIR    a local disk: the fastest, for one server; the same as --data-dir DIR
+  etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE
+              several servers; loses nothing while most members of etcd have their disks
+  postgres://USER@HOST,HOST/DATABASE?journal=NAME&sslmode=verify-full
+              several servers; loses nothing if the database replicates synchronously
+
+Over etcd and PostgreSQL one server is active, and each other one stands by, names the active
+one to its callers, and takes over when it dies or stands still. Each prints
+"standby http=ADDR grpc=ADDR" or "ready ..." whenever its role changes.
 
 Without credentials it listens on loopback only. Make a credential with
 "interlock credential create".
@@ -98,7 +106,11 @@ use.`,
 	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
 	f.StringVar(
 		&cfg.Journal, "journal", "",
-		"the journal as a `URL`, in place of --data-dir: file:DIR, or etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE",
+		"the journal as a `URL`, in place of --data-dir: file:, etcd:// or postgres://",
+	)
+	f.BoolVar(
+		&cfg.AllowLoss, "allow-loss", false,
+		"accept a database with settings under which a crash may lose acknowledged entries, such as fsync = off",
 	)
 	f.StringVar(&cfg.HTTP, "http", cli.DefaultHTTP, "`address` for HTTP/JSON; port 0 picks a free one")
 	f.StringVar(
@@ -194,20 +206,16 @@ func (c *serveConfig) check() error {
 	switch {
 	case c.DataDir != "" && c.Journal != "":
 		return cli.Usagef("--journal and --data-dir are two places of the journal: use one of them")
-	case strings.HasPrefix(c.Journal, "etcd:"):
-		place, err := journalPlace(c.Journal)
-		if err != nil {
-			return err
-		}
-		c.place = &place
 	case c.Journal != "":
-		dir, err := journalDir(c.Journal)
+		place, err := datadir.ParsePlace(c.Journal, c.AllowLoss)
 		if err != nil {
-			return err
+			return cli.Usagef("--journal %s: %w", cli.Clean(c.Journal), err)
 		}
-		c.DataDir = dir
+		c.place, c.DataDir = place, place.Dir
 	case c.DataDir == "":
 		return cli.Usagef("name the place of the journal: interlock serve --data-dir DIR")
+	default:
+		c.place = datadir.Place{Kind: "file", Text: c.DataDir, Dir: c.DataDir}
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return cli.Usagef("--tls-cert and --tls-key belong together: set both, or neither")
@@ -243,8 +251,11 @@ func (c *serveConfig) check() error {
 	if c.SegmentBytes != 0 && c.SegmentBytes < leastSegment {
 		return cli.Usagef("--segment-bytes %d: want at least %d", c.SegmentBytes, leastSegment)
 	}
-	if c.place != nil && c.SegmentBytes != 0 {
-		return cli.Usagef("--segment-bytes is about the files of a directory: leave it out with --journal etcd://")
+	if c.place.Remote() && c.SegmentBytes != 0 {
+		return cli.Usagef("--segment-bytes is about the files of a directory: leave it out with this --journal")
+	}
+	if c.AllowLoss && c.place.Kind != "postgres" {
+		return cli.Usagef("--allow-loss is about a journal in PostgreSQL: leave it out with this one")
 	}
 	if c.StandbyAfter < 2*time.Second || c.StandbyAfter%time.Second != 0 {
 		return cli.Usagef("--standby-after %v: want whole seconds, at least 2s", c.StandbyAfter)
@@ -260,38 +271,6 @@ func (c *serveConfig) check() error {
 
 // leastSegment is the smallest file of a journal that is accepted.
 const leastSegment = 4 << 10
-
-// journalPlace reads the URL of a journal in etcd.
-func journalPlace(text string) (etcdjournal.Place, error) {
-	place, err := etcdjournal.ParsePlace(text)
-	if err != nil {
-		return place, cli.Usagef("--journal %s: %w", cli.Clean(text), err)
-	}
-	return place, nil
-}
-
-// journalDir reads the URL of a journal in a directory.
-func journalDir(text string) (string, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme == "":
-		return "", cli.Usagef(
-			"--journal %s: want a URL such as file:/var/lib/interlock, or use --data-dir DIR", cli.Clean(text),
-		)
-	case u.Scheme != "file":
-		return "", cli.Usagef(
-			"--journal %s: this version keeps journals in directories and in etcd: use file:DIR, --data-dir DIR or etcd://HOST:PORT/NAME",
-			cli.Clean(text),
-		)
-	case u.Host != "":
-		return "", cli.Usagef("--journal %s: a file URL has no host: write file:DIR or file:///DIR", cli.Clean(text))
-	case u.Opaque != "":
-		return u.Opaque, nil
-	case u.Path != "":
-		return u.Path, nil
-	}
-	return "", cli.Usagef("--journal %s: it names no directory", cli.Clean(text))
-}
 
 func (c *serveConfig) logger(to io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.level}
@@ -377,10 +356,6 @@ func (p *process) announce(a *cli.App, role string) {
 		a.Complain("try: interlock run demo:1 -- sleep 20")
 		return // the log would repeat it
 	}
-	kept := p.cfg.DataDir
-	if p.cfg.place != nil {
-		kept = p.cfg.Journal
-	}
-	p.log.Info(word, "http", httpAddr, "grpc", grpcAddr, "resp", respAddr, "journal", kept,
+	p.log.Info(word, "http", httpAddr, "grpc", grpcAddr, "resp", respAddr, "journal", p.cfg.where(),
 		"credentials", p.cfg.Credentials != "", "tls", p.cfg.TLSCert != "", "version", cli.Version())
 }
