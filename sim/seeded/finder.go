@@ -61,6 +61,13 @@ var finders = []finder{
 		name: "etcd-faults", folder: "journal/etcdjournal/etcdtest",
 		args: suite("-test.run=^(TestBarrierWithoutMajority|TestCompaction)$"),
 	},
+	{
+		name: "pgjournal", folder: "journal/pgjournal",
+		args: suite(
+			"-test.run=^(TestConformance|TestUnsafeServer|TestLostTail|TestPromotedWithoutOwner|TestSynchronousStandby|" +
+				"TestCommittedLocally)$",
+		),
+	},
 	{name: "fences", folder: "guard", args: suite()}, // of Redis, SQLite and PostgreSQL, as an agent uses them
 	{name: "postgres", folder: "guard/postgres", args: suite("-test.run=^(TestScripts|TestInstall)$")},
 	{name: "sqlite", folder: "guard/sqlite", args: suite()},
