@@ -123,8 +123,12 @@ func (t *activeServer) run(ctx context.Context, announce func(role string)) {
 // is stopped: then the turn continues.
 func (t *activeServer) take(ctx context.Context, announce func(string)) error {
 	log := t.p.log
+	said := ""
 	seat, err := t.store.Take(ctx, t.me, t.p.cfg.StandbyAfter, t.seen, func(err error) {
-		log.Warn("the journal's engine does not name an active server", "journal", t.p.cfg.where(), "error", err)
+		if text := err.Error(); text != said { // it comes back twice a second
+			said = text
+			log.Warn("the journal's engine does not name an active server", "journal", t.p.cfg.where(), "error", err)
+		}
 	})
 	if err != nil {
 		return nil
