@@ -137,12 +137,16 @@ func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []b
 }
 
 // Confirm implements remote.Driver by one linearizable read.
-func (d *driver) Confirm(ctx context.Context, by remote.Owner, _ remote.Position) (bool, error) {
-	got, err := d.client.Get(ctx, d.key("epoch"))
-	if err != nil || len(got.Kvs) == 0 {
+func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Position) (bool, error) {
+	got, err := d.client.Txn(ctx).Then(clientv3.OpGet(d.key("epoch")), clientv3.OpGet(d.key("tail"))).Commit()
+	if err != nil {
 		return false, explain(err)
 	}
-	return string(got.Kvs[0].Value) == by.String(), nil
+	now, err := remote.ParsePosition(valueOf(got, 1))
+	if err != nil {
+		return false, d.damaged("tail", err.Error())
+	}
+	return valueOf(got, 0) == by.String() && now.Index >= tail.Index, nil
 }
 
 // Get implements remote.Driver.

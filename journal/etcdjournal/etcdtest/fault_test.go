@@ -337,6 +337,37 @@ func TestKept(t *testing.T) {
 	save(next, "four")
 }
 
+// A cluster that goes back to an older state, as one that is restored from its snapshot, is noticed by the owner.
+func TestLoss(t *testing.T) {
+	c := startCluster(t)
+	at := c.place()
+	s := c.store(at)
+	j := c.own(s)
+	c.append(j, "kept")
+	prefix := "interlock/" + at.Name + "/0/"
+	etcd := c.client()
+	tail, err := etcd.Get(t.Context(), prefix+"tail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.append(j, "lost")
+	if _, err := etcd.Txn(t.Context()).Then(
+		clientv3.OpPut(prefix+"tail", string(tail.Kvs[0].Value)), clientv3.OpDelete(prefix+"log/00000000000000000003"),
+	).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrLost) {
+		t.Fatalf("got %v", err)
+	}
+	next := c.own(s)
+	if !next.Copied() {
+		t.Error("fences do not jump")
+	}
+	if got := c.texts(next); fmt.Sprint(got) != "[ kept ]" {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
 // A change of the keys from outside is found, and located.
 func TestDamage(t *testing.T) {
 	c := startCluster(t)

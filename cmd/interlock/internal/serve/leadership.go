@@ -89,7 +89,7 @@ func openLeadership(
 	if copied := j.Copied(); copied || restored {
 		jump = fenceJump
 		p.log.Warn(
-			"the journal is a copy, was restored, or its engine has another primary: fences jump ahead, so that none is given out twice",
+			"the journal is a copy, was restored, or has another primary: fences jump ahead, so that none is given out twice",
 			"copied", copied, "jump", jump,
 		)
 	}
