@@ -43,6 +43,7 @@ type figures struct {
 	yields        prometheus.Counter
 	droppedLines  prometheus.Counter
 	unreadable    prometheus.Counter
+	jumped        prometheus.Gauge
 
 	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
 
@@ -138,6 +139,10 @@ func newFigures() *figures {
 		Name: "interlock_history_unreadable_total",
 		Help: "Readers of events and documents whose stream was ended because the journal could not be read.",
 	})
+	f.jumped = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "interlock_fences_jumped",
+		Help: "1 if fences jumped when this ownership began: the journal is a copy, was restored, or has another primary.",
+	})
 	f.appendSeconds = prometheus.NewHistogram(histogram("interlock_journal_append_seconds",
 		"Duration of one durable append to the journal.", storageBuckets))
 	f.batchEntries = prometheus.NewHistogram(histogram("interlock_journal_batch_entries",
@@ -154,8 +159,8 @@ func newFigures() *figures {
 		Name: "interlock_event_streams",
 		Help: "Current readers of /v1/events and /v1/watch.",
 	})
-	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.unreadable, f.appendSeconds,
-		f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
+	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.unreadable,
+		f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -254,6 +259,9 @@ func (o *Observer) httpCall(route string, status int) {
 	o.figures.byRoute.Store(key, counter)
 	counter.Inc()
 }
+
+// FencesJumped notes that fences jumped when this ownership began.
+func (o *Observer) FencesJumped() { o.figures.jumped.Set(1) }
 
 // watch adds the figures that each scrape reads from the shard.
 func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {

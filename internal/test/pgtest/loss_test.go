@@ -34,6 +34,9 @@ func TestLostTail(t *testing.T) {
 			server := remotetest.Serve(t, at)
 			server.Becomes("ready")
 			kept := grant(t, server, "account:1")
+			if jumped := server.Metric("interlock_fences_jumped"); jumped != "0" {
+				t.Errorf("interlock_fences_jumped is %s before", jumped)
+			}
 			follower.Caught(t, primary)
 			follower.Stop(t, syscall.SIGINT)
 			lost := grant(t, server, "account:2")
@@ -53,6 +56,9 @@ func TestLostTail(t *testing.T) {
 			server.Becomes("ready")
 			if fence := grant(t, server, "account:2"); fence < lost+1<<40 || fence < kept {
 				t.Errorf("fence %d after %d, which was lost", fence, lost)
+			}
+			if jumped := server.Metric("interlock_fences_jumped"); jumped != "1" {
+				t.Errorf("interlock_fences_jumped is %s", jumped)
 			}
 			want := "fences jump ahead"
 			if lives {

@@ -211,6 +211,23 @@ func (s *Instance) Status(method, path string) int {
 	return a.status
 }
 
+// Metric returns the value of a metric without labels, as it is printed.
+func (s *Instance) Metric(name string) string {
+	s.Helper()
+	got, err := plain.Get("http://" + s.http + "/metrics")
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer got.Body.Close()
+	for lines := bufio.NewScanner(got.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return value
+		}
+	}
+	s.Fatalf("there is no metric %s", name)
+	return ""
+}
+
 // Logged reports whether the log of the server contains a text.
 func (s *Instance) Logged(text string) bool {
 	log, err := os.ReadFile(s.log)

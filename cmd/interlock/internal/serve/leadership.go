@@ -88,6 +88,7 @@ func openLeadership(
 	jump := uint64(0)
 	if copied := j.Copied(); copied || restored {
 		jump = fenceJump
+		t.observer.FencesJumped()
 		p.log.Warn(
 			"the journal is a copy, was restored, or has another primary: fences jump ahead, so that none is given out twice",
 			"copied", copied, "jump", jump,
