@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -256,18 +258,26 @@ func dial(t testing.TB, agent string, servers ...*Instance) *client.Client {
 	return c
 }
 
-// FreePorts returns addresses of loopback that nothing listens on.
+// FreePorts returns addresses of loopback that nothing listens on. They are below the ports that outgoing
+// connections take: a server that is started again finds its own still free.
 func FreePorts(t testing.TB, n int) (ports []string) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	const lowest, above = 12_000, 32_000
+	var refused error
+	for range 1000 {
+		if len(ports) == n {
+			return ports
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(above-lowest))))
 		if err != nil {
-			t.Fatal(err)
+			refused = err
+			continue
 		}
 		defer l.Close()
 		ports = append(ports, l.Addr().String())
 	}
-	return ports
+	t.Fatalf("there are no free ports: %v", refused)
+	return nil
 }
 
 // WaitFor waits for another process to bring about an event.
