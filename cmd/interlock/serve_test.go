@@ -148,7 +148,7 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, cli.ExitUsage, "want text or json"},
 		{[]string{"--data-dir", t.TempDir(), "--host", "http://example.com"}, cli.ExitUsage, "without a scheme"},
 		{[]string{"--data-dir", t.TempDir(), "--journal", "file:" + dir}, cli.ExitUsage, "use one of them"},
-		{[]string{"--journal", "redis://127.0.0.1"}, cli.ExitUsage, "in directories and in etcd"},
+		{[]string{"--journal", "mysql://127.0.0.1"}, cli.ExitUsage, "this version keeps journals in directories"},
 		{[]string{"--journal", "etcd://127.0.0.1"}, cli.ExitUsage, "want a name of the journal"},
 		{[]string{"--journal", "etcd://root:secret@127.0.0.1/one"}, cli.ExitUsage, "by a certificate"},
 		{[]string{"--journal", "etcd://127.0.0.1/one", "--segment-bytes", "1048576"}, cli.ExitUsage, "leave it out"},
