@@ -164,10 +164,22 @@ func (d *driver) Put(
 ) (version string, done bool, err error) {
 	conditions := []clientv3.Cmp{d.owned(by)}
 	if was != remote.AnyVersion {
-		revision, _ := strconv.ParseInt(was, 10, 64) // 0 where there is no value
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(d.key(name)), "=", revision))
+		conditions = append(conditions, d.unchanged(name, was))
 	}
 	return d.commit(ctx, conditions, clientv3.OpPut(d.key(name), string(data)))
+}
+
+// Swap implements remote.Driver.
+func (d *driver) Swap(
+	ctx context.Context, name string, data []byte, was string,
+) (version string, done bool, err error) {
+	return d.commit(ctx, []clientv3.Cmp{d.unchanged(name, was)}, clientv3.OpPut(d.key(name), string(data)))
+}
+
+// unchanged is the condition that a value still has a version.
+func (d *driver) unchanged(name, version string) clientv3.Cmp {
+	revision, _ := strconv.ParseInt(version, 10, 64) // 0 where there is no value
+	return clientv3.Compare(clientv3.ModRevision(d.key(name)), "=", revision)
 }
 
 // Remove implements remote.Driver.

@@ -19,6 +19,12 @@ func TestOpenTogether(t *testing.T) {
 	remotetest.OpenTogether(t, func() *remote.Store { return connect(t, at) })
 }
 
+func TestShare(t *testing.T) {
+	server := postgrestest.Start(t, durable...)
+	at := place(t, server.URL(t))
+	remotetest.Share(t, func() *remote.Store { return connect(t, at) })
+}
+
 // A dump that is restored at another server continues there, and fences jump. The original goes on.
 func TestRestoredDump(t *testing.T) {
 	server, other := postgrestest.Start(t, durable...), postgrestest.Start(t, durable...)

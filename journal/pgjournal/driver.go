@@ -241,6 +241,9 @@ func (d *driver) Drop(
 // Get implements remote.Driver.
 func (d *driver) Get(ctx context.Context, name string) (v remote.Value, err error) {
 	rows, err := d.rows(ctx, sqlGet, []int16{0, 1}, name)
+	if noTable(err) {
+		return v, nil
+	}
 	if err != nil || len(rows) == 0 {
 		return v, err
 	}
@@ -256,6 +259,22 @@ func (d *driver) Put(
 		return "1", done, err
 	}
 	r, err := d.one(ctx, sqlPut, by.Epoch, by.Word, name, data, was)
+	if err != nil || r == nil {
+		return "", false, err
+	}
+	return r.text(0), true, nil
+}
+
+// Swap implements remote.Driver. The version of such a value is a counter of its own.
+func (d *driver) Swap(
+	ctx context.Context, name string, data []byte, was string,
+) (version string, done bool, err error) {
+	r, err := d.one(ctx, sqlSwap, name, data, was)
+	if noTable(err) {
+		if err = d.makeTables(ctx); err == nil {
+			r, err = d.one(ctx, sqlSwap, name, data, was)
+		}
+	}
 	if err != nil || r == nil {
 		return "", false, err
 	}

@@ -1,8 +1,10 @@
 package pgjournal
 
 // schema makes the tables. Frames are checksummed and mostly small, so PostgreSQL need not try to compress
-// them. The row of a head changes with each append: it gets room to do so in its page.
+// them. The row of a head changes with each append: it gets room to do so in its page. Several
+// servers may make them at once, so they take a lock.
 const schema = `
+SELECT pg_advisory_xact_lock(hashtext('interlock'));
 CREATE TABLE IF NOT EXISTS interlock_head (
 	journal text NOT NULL, shard integer NOT NULL, format integer NOT NULL, epoch bigint NOT NULL, word text NOT NULL,
 	tail bigint NOT NULL, chain bigint NOT NULL, moved boolean NOT NULL, server text NOT NULL, beat bigint NOT NULL,
@@ -90,6 +92,13 @@ const (
 	sqlPutEmpty = `INSERT INTO interlock_value SELECT $1, $2, $3, 1, $4
 			WHERE NOT EXISTS (SELECT FROM interlock_head WHERE journal = $1 AND shard = $2)
 		ON CONFLICT (journal, shard, name) DO UPDATE SET version = 1, data = EXCLUDED.data RETURNING 1`
+
+	// sqlSwap has the name, the data and the version to replace.
+	sqlSwap = `INSERT INTO interlock_value SELECT $1, $2, $3, 1, $4
+			WHERE $5 = '' OR EXISTS (SELECT FROM interlock_value WHERE journal = $1 AND shard = $2 AND name = $3)
+		ON CONFLICT (journal, shard, name) DO UPDATE SET version = interlock_value.version + 1, data = EXCLUDED.data
+			WHERE interlock_value.version::text = $5
+		RETURNING version`
 
 	sqlRemove = `WITH h AS (` + beat + `),
 		gone AS (DELETE FROM interlock_value WHERE journal = $1 AND shard = $2 AND EXISTS (SELECT FROM h)

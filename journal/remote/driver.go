@@ -76,6 +76,11 @@ type Driver interface {
 	// The zero Owner means that the store is empty. A value has at most MaxValueBytes.
 	Put(ctx context.Context, by Owner, name string, data []byte, was string) (version string, done bool, err error)
 
+	// Swap is Put for a value that belongs to no owner, such as the table of servers: it compares the
+	// version alone, also in an empty store, and does not take AnyVersion. Such a value proves nothing
+	// about the journal.
+	Swap(ctx context.Context, name string, data []byte, was string) (version string, done bool, err error)
+
 	// Remove deletes the values with from <= name < to, compared by bytes, if by is the owner.
 	Remove(ctx context.Context, by Owner, from, to string) (bool, error)
 

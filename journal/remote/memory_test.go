@@ -200,6 +200,17 @@ func (m *memory) Put(
 	return version, done, err
 }
 
+func (m *memory) Swap(ctx context.Context, name string, data []byte, was string) (version string, done bool, err error) {
+	done, err = m.write(ctx, "swap", func() bool {
+		if m.values[name].Version != was {
+			return false
+		}
+		version = m.set(name, data)
+		return true
+	})
+	return version, done, err
+}
+
 func (m *memory) set(name string, data []byte) string {
 	m.version++
 	v := strconv.Itoa(m.version)

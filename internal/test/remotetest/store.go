@@ -2,6 +2,7 @@ package remotetest
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -63,5 +64,48 @@ func OpenTogether(t *testing.T, connect func() *remote.Store) {
 		return nil
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Share lets several count in one shared value. Each count is made once, and a version that was replaced, or
+// of a value that is not there, is refused.
+func Share(t *testing.T, connect func() *remote.Store) {
+	const counters, counts = 8, 10
+	var wg sync.WaitGroup
+	for range counters {
+		value := connect().Shared("counter")
+		wg.Go(func() {
+			for done := 0; done < counts; {
+				v, err := value.Load(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n, _ := strconv.Atoi(string(v.Data))
+				version, ok, err := value.Swap(t.Context(), strconv.AppendInt(nil, int64(n+1), 10), v.Version)
+				if err != nil || ok && (version == "" || version == v.Version) {
+					t.Errorf("swap of version %q: version %q, %v", v.Version, version, err)
+					return
+				}
+				if ok {
+					done++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	value := connect().Shared("counter")
+	v, err := value.Load(t.Context())
+	if want := strconv.Itoa(counters * counts); err != nil || string(v.Data) != want {
+		t.Errorf("the counter is %q, want %s (%v)", v.Data, want, err)
+	}
+	if _, ok, err := value.Swap(t.Context(), []byte("new"), ""); ok || err != nil {
+		t.Errorf("a value was created over another one: %t, %v", ok, err)
+	}
+	if _, ok, err := connect().Shared("none").Swap(t.Context(), []byte("new"), v.Version); ok || err != nil {
+		t.Errorf("a value that is missing was replaced: %t, %v", ok, err)
+	}
+	if empty, err := connect().Empty(t.Context()); err != nil || !empty {
+		t.Errorf("a shared value made the store one with a journal: %t, %v", empty, err)
 	}
 }

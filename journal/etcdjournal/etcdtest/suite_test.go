@@ -31,6 +31,12 @@ func TestOpenTogether(t *testing.T) {
 	remotetest.OpenTogether(t, func() *remote.Store { return c.store(at) })
 }
 
+func TestShare(t *testing.T) {
+	c := startCluster(t)
+	at := c.place()
+	remotetest.Share(t, func() *remote.Store { return c.store(at) })
+}
+
 // Kind implements remotetest.Engine.
 func (c *cluster) Kind() string { return "etcd" }
 
