@@ -1,20 +1,16 @@
-# The server in an image without a shell, for a user that is not root:
-#
-#   docker build -t interlock .
-#   docker run -p 127.0.0.1:7420:7420 -p 127.0.0.1:7421:7421 -v interlock:/data interlock serve --insecure
-#
-# The checkout needs its .git folder, from which the version comes.
-FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
-ARG TARGETOS TARGETARCH
-WORKDIR /src
-COPY go.mod go.sum ./
-RUN go mod download
-COPY . .
-RUN go run ./internal/release -binary -targets $TARGETOS/$TARGETARCH -o /out && mkdir /data
-
-FROM gcr.io/distroless/static-debian12:nonroot
-COPY --from=build /out/interlock /interlock
-COPY --from=build --chown=65532:65532 /data /data
+# The server in an image that has nothing else: no shell, no libraries, no user that is root. It needs no network:
+# "make image" puts the files that it copies into dist/image/files, and builds it.
+FROM scratch
+ARG TARGETOS TARGETARCH VERSION REVISION
+LABEL org.opencontainers.image.title="interlock" \
+      org.opencontainers.image.description="Traffic control for swarms of AI agents" \
+      org.opencontainers.image.source="https://github.com/interlockdev/interlock" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
+COPY every /
+COPY --chown=65532:65532 data /data
+COPY $TARGETOS/$TARGETARCH/interlock /interlock
 USER 65532:65532
 ENV INTERLOCK_SERVE_DATA_DIR=/data INTERLOCK_SERVE_HTTP=0.0.0.0:7420 INTERLOCK_SERVE_GRPC=0.0.0.0:7421
 EXPOSE 7420 7421

@@ -149,12 +149,12 @@ cross: ## Check that what no test builds compiles: vet for macOS and Linux on AR
 	GOOS=windows GOARCH=amd64 go build $(PORTABLE); echo "cross: all platforms and bench/peers build"
 
 .PHONY: packages
-packages: bin/suite ## Build a release of this platform twice, check its files, install it on a copy of this machine.
+packages: bin/suite ## Build a release of this platform and the images twice, check their files, run both on a copy of this machine.
 	@scripts/typescript-tools.sh
 	@scripts/python-tools.sh
-	@install=(-skip '^TestInstall$$'); \
+	@install=(-skip '^Test(Install|Image)$$'); \
 	if unshare --mount --net true 2>/dev/null; then install=(-install); \
-	else echo "packages: not root, so the package is not installed" >&2; fi; \
+	else echo "packages: not root, so the package is not installed and no image is built" >&2; fi; \
 	go test -json -count=1 -timeout=10m ./internal/release "$${install[@]}" | bin/suite -o dist/suites/packages.json packages
 
 .PHONY: release
@@ -162,6 +162,10 @@ release: ## Build all files of a release into dist/release: the commit's tag is 
 	@scripts/typescript-tools.sh
 	@scripts/python-tools.sh
 	go run ./internal/release -o dist/release
+
+.PHONY: image
+image: ## Build the image of the server for Linux on amd64 and arm64 into dist/image: with buildah, or else with docker.
+	go run ./internal/release -image -o dist/image
 
 .PHONY: sim
 sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on.

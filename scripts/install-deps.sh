@@ -2,8 +2,8 @@
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
 # the disk of the real server fail), iproute2 (a network is cut), systemd and rpm (they check the packages),
-# curl (an example uses it), a pooler of PostgreSQL, and what fences are checked in: PostgreSQL,
-# SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
+# buildah (it builds the image), curl (an example uses it), a pooler of PostgreSQL, and what fences are checked in:
+# PostgreSQL, SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 # Python and Node also run what reads the OpenAPI document, the clients of the doors, and the tests of the clients for
 # TypeScript and Python: scripts/openapi-tools.sh, scripts/door-tools.sh, scripts/redis-tools.sh,
 # scripts/typescript-tools.sh and scripts/python-tools.sh install them below dist.
@@ -35,6 +35,7 @@ tests)
     need ip iproute2
     need systemd-analyze systemd
     need rpm rpm
+    need buildah buildah
     need psql postgresql-client
     if [ ! -x /usr/sbin/pgbouncer ]; then missing+=(pgbouncer); fi
     need redis-cli redis-tools

@@ -346,7 +346,7 @@ var table = []rule{
 	},
 	{folder: "internal/problem", local: []string{"."}},
 	{folder: "internal/prose", local: []string{".", "engine", "internal/invisible", "internal/problem"}},
-	{folder: "internal/release"},
+	{folder: "internal/release", remote: []string{"golang.org/x/crypto/x509roots/fallback/bundle"}},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},
 	{folder: "internal/test/apitest", local: []string{"journal", "server", "shard"}, tests: true},

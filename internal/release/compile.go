@@ -42,30 +42,36 @@ func (b *binary) suffix() string {
 	return ""
 }
 
-// compile builds the command for one platform below the folder work. Neither the paths of this machine nor the state
-// of the checkout get into it.
+// compile builds the command for one platform below the folder work, and the one for hooks beside it. Neither the paths
+// of this machine nor the state of the checkout get into them.
 func (r *release) compile(t target, work string) (*binary, error) {
 	b := &binary{target: t}
-	return b, r.compileTo(b, filepath.Join(work, t.os+"_"+t.arch, b.name()))
+	if err := r.command(b, filepath.Join(work, t.os+"_"+t.arch, b.name())); err != nil {
+		return nil, err
+	}
+	b.hook = filepath.Join(filepath.Dir(b.path), b.hookName())
+	return b, r.link(b, b.hook, hook, hookVariable)
 }
 
-// compileTo builds the command for the platform of b at path, and the one for hooks beside it.
-func (r *release) compileTo(b *binary, path string) (err error) {
-	b.path, b.hook = path, filepath.Join(filepath.Dir(path), b.hookName())
-	env := []string{
-		"CGO_ENABLED=0", "GOOS=" + b.os, "GOARCH=" + b.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
-	}
-	for _, c := range []struct{ path, command, variable string }{{path, command, variable}, {b.hook, hook, hookVariable}} {
-		err = do(
-			r.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+c.variable+"="+r.version,
-			"-o", c.path, c.command,
-		)
-		if err != nil {
-			return err
-		}
+// command builds the command alone.
+func (r *release) command(b *binary, path string) (err error) {
+	b.path = path
+	if err := r.link(b, path, command, variable); err != nil {
+		return err
 	}
 	b.info, err = buildinfo.ReadFile(path)
 	return err
+}
+
+// link builds a command with its version for the platform of b.
+func (r *release) link(b *binary, path, command, variable string) error {
+	env := []string{
+		"CGO_ENABLED=0", "GOOS=" + b.os, "GOARCH=" + b.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
+	}
+	return do(
+		r.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+variable+"="+r.version,
+		"-o", path, command,
+	)
 }
 
 // modules lists the modules in the binary, with what replaces them.

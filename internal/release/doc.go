@@ -10,9 +10,13 @@
 //	interlock.rb                             the Homebrew formula, with the checksums of the archives
 //	SHA256SUMS                               of all the others
 //
+// With -image it builds the image of the server instead, by the Dockerfile, with buildah or docker:
+//
+//	go run ./internal/release -image -o dist/image
+//
 // The version is the tag of the commit; without one it is v0.0.0 with the time and the id of the commit, as Go writes
-// it. All files depend on the commit and the versions of Go, of the TypeScript compiler and of hatchling alone: built
-// twice they have the same bytes.
+// it. All files, and the ids of images, depend on the commit and the versions of Go, of the TypeScript compiler and of
+// hatchling alone: built twice they have the same bytes.
 //
 // Command release must never upload or tag, and never publish a checkout with changes under a version.
 //

@@ -26,15 +26,15 @@ func main() {
 	out := flag.String("o", "dist/release", "the `directory` to write to; it is emptied first")
 	only := flag.String("targets", "", "build only these `platforms`, such as linux/amd64,darwin/arm64")
 	version := flag.String("version", "", "the `version` to build, such as v0.2.0, instead of the commit's tag")
-	single := flag.Bool("binary", false, "build nothing but the binaries of one platform")
+	image := flag.Bool("image", false, "build nothing but the image, for linux/amd64 and linux/arm64")
 	flag.Parse()
-	if err := run(*out, *only, *version, *single); err != nil {
+	if err := run(*out, *only, *version, *image); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, only, version string, single bool) error {
+func run(out, only, version string, image bool) error {
 	r, err := describe(".", version)
 	if err != nil {
 		return err
@@ -42,12 +42,21 @@ func run(out, only, version string, single bool) error {
 	if r.out, err = filepath.Abs(out); err != nil {
 		return err
 	}
-	wanted, err := choose(only)
+	all := targets
+	if image {
+		all = imageTargets
+	}
+	wanted, err := choose(all, only)
 	if err != nil {
 		return err
 	}
-	if single {
-		return r.single(wanted)
+	if image {
+		ids, err := r.image(wanted)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("image interlock:%s of commit %s: %s\n", r.number(), r.commit, strings.Join(ids, " "))
+		return nil
 	}
 	if err := r.build(wanted); err != nil {
 		return err
@@ -66,7 +75,7 @@ func (r *release) npm() error {
 }
 
 // choose returns the targets that a list names, or all of them.
-func choose(list string) ([]target, error) {
+func choose(targets []target, list string) ([]target, error) {
 	if list == "" {
 		return targets, nil
 	}
@@ -79,15 +88,6 @@ func choose(list string) ([]target, error) {
 		chosen = append(chosen, targets[i])
 	}
 	return chosen, nil
-}
-
-// single puts the binaries of one platform, and nothing else, into the release's folder.
-func (r *release) single(wanted []target) error {
-	if len(wanted) != 1 {
-		return fmt.Errorf("-binary builds for one platform: name it with -targets, such as %v", targets[0])
-	}
-	b := &binary{target: wanted[0]}
-	return r.compileTo(b, filepath.Join(r.out, b.name()))
 }
 
 // build writes all files of the release.

@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# Installs the Debian package on a copy of this machine, runs the server as its unit does and as the container does,
-# and purges the package; then installs the RPM and removes it:
+# Installs the Debian package on a copy of this machine, runs the server as its unit does, and purges the package; then
+# installs the RPM and removes it:
 #
-#   unshare --mount --net --pid --fork --kill-child bash install.sh DEB RPM DOCKERFILE SCRATCH
+#   unshare --mount --net --pid --fork --kill-child bash install.sh DEB RPM SCRATCH
 #
 # The copy is an overlay in memory over the machine's own files, so that nothing of it stays.
 set -euo pipefail
-deb=$1 rpm=$2 dockerfile=$3 scratch=$4
+deb=$1 rpm=$2 scratch=$3
 
 mount -t tmpfs tmpfs "$scratch"
 mkdir "$scratch"/{upper,work,root}
 mount -t overlay overlay -o lowerdir=/,upperdir="$scratch/upper",workdir="$scratch/work" "$scratch/root"
 cp "$deb" "$scratch/root/interlock.deb"
 cp "$rpm" "$scratch/root/interlock.rpm"
-cp "$dockerfile" "$scratch/root/Dockerfile"
 mount --rbind /dev "$scratch/root/dev"
 mount -t proc proc "$scratch/root/proc"
 ip link set lo up
@@ -61,21 +60,6 @@ flat() { # the system calls of a group, and of the groups in it
 comm -23 <({ flat @system-service; flat @default; } | sort -u) <({ flat @privileged; flat @resources; } | sort -u) > /run/allowed
 echo "refused system calls: $(comm -23 /run/called /run/allowed | tr '\n' ' ')"
 echo "writable code: $(grep -cE 'PROT_WRITE\|PROT_EXEC' /var/lib/interlock/calls || true)"
-
-# The files of the image are the binary and an empty /data. Docker mounts /proc.
-install -d -m 0755 /image /image/proc
-install -d -m 0755 -o 65532 -g 65532 /image/data
-install -m 0755 /usr/bin/interlock /image/
-mount -t proc proc /image/proc
-inside() { exec env -i $(sed -n "s/^ENV //p" Dockerfile) /usr/sbin/chroot --userspec=65532:65532 /image "$@"; }
-inside /interlock serve --insecure > /run/ready &
-container=$!
-read -r line < /run/ready
-echo "container $line"
-(inside $(sed -nE 's/^HEALTHCHECK .*CMD \["(.*)"\]$/\1/p' Dockerfile | sed 's/", "/ /g')) && echo "the container is healthy"
-kill $container # chroot and env have become the server
-wait $container && echo "the container has stopped"
-umount /image/proc
 
 dpkg --purge interlock
 test -e /usr/bin/interlock || test -e /etc/interlock/interlock.env || echo "purged"

@@ -25,6 +25,7 @@ type tool struct {
 var programs = map[string]tool{
 	"dpkg-deb":         {debian: "dpkg"},
 	"systemd-analyze":  {debian: "systemd"},
+	"buildah":          {debian: "buildah"},
 	"bash":             {debian: "bash", common: true},
 	"git":              {debian: "git", common: true},
 	"curl":             {debian: "curl"},
