@@ -71,6 +71,7 @@ var table = []rule{
 		remote: []string{"github.com/jackc/pgx/v5/pgconn"},
 	},
 	{folder: "journal/remote", local: []string{".", "journal"}},
+	{folder: "placement", local: []string{"."}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/prose", "internal/simdisk"}},
 	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},
