@@ -32,7 +32,8 @@ import (
 //	└────────┴─────────────┴─────────┴─
 //
 // The body of a frame is a ClientFrame or a ServerFrame of session.proto. A hello is a
-// message of the namespace (1), the credential (2) and whether a server forwards it (3), all empty from a server; an end is
+// message of the namespace (1), the credential (2) and whether a server forwards it (3), all empty from a server; an
+// end is
 // one of the code (1) and the message (2). A ping asks for a pong, which has no body either.
 // A side that is asked more than once a second need not answer each time.
 type recordKind uint8

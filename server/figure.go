@@ -161,8 +161,8 @@ func newFigures() *figures {
 		Name: "interlock_forwarded_total",
 		Help: "Calls and streams that were forwarded to the owner of another shard, by API: http or stream.",
 	}, []string{"api"})
-	f.registry.MustRegister(f.forwarded, wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.unreadable,
-		f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
+	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines,
+		f.unreadable, f.forwarded, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.limitSeries(DefaultSeries)

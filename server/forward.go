@@ -106,7 +106,9 @@ func (f *Forwarder) failure(to Active, method string, err error) *interlock.Erro
 	op, dialing := errors.AsType[*net.OpError](err)
 	if dialing && op.Op == "dial" || method == http.MethodGet || method == http.MethodHead {
 		no := notOwner(to)
-		no.Message = fmt.Sprintf("the owner of the shard, %s, does not answer: another server takes over within seconds", to.HTTP)
+		no.Message = fmt.Sprintf(
+			"the owner of the shard, %s, does not answer: another server takes over within seconds", to.HTTP,
+		)
 		return no
 	}
 	return &interlock.Error{
@@ -115,7 +117,7 @@ func (f *Forwarder) failure(to Active, method string, err error) *interlock.Erro
 	}
 }
 
-// patientWriter gives the client time for each piece of an answer.
+// patientWriter renews the time that the client has with each piece of an answer.
 type patientWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController

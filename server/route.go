@@ -192,7 +192,7 @@ var routes = []route{
 // keysPath is the path of the keys that verify fences, of all shards.
 const keysPath = "/v1/fences/keys"
 
-// namespacePath is the path whose variable, and not a header, names the namespace.
+// namespacePath is the path that names its namespace itself, whatever is in the header.
 const namespacePath = "/v1/namespaces/{name}"
 
 var (

@@ -37,7 +37,7 @@ type Directory interface {
 	Locations() []Location
 }
 
-// NewRouter makes the APIs of a server in front of shards, some of which may be here. It authenticates a
+// NewRouter makes the APIs of a server in front of shards, here and elsewhere. It authenticates a
 // caller and finds the shard of its namespace. A shard of this process answers the call itself; a call of
 // another one goes to its owner by way of Config.Forward, once: a forwarded call that arrives at a server that
 // is not the owner is refused with not_owner, as all calls are without Config.Forward. The server's own paths

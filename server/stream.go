@@ -48,19 +48,19 @@ type carrier interface {
 	cut(reason *interlock.Error)
 }
 
-// admitted is a client that was let in.
-type admitted struct {
+// admission is a client that was let in.
+type admission struct {
 	carrier
 	identity Identity
 	d        *Streams // counts it
 }
 
-func (a *admitted) serve() *interlock.Error {
+func (a *admission) serve() *interlock.Error {
 	defer a.forget()
 	return a.run()
 }
 
-func (a *admitted) forget() {
+func (a *admission) forget() {
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	delete(a.d.open, a.carrier)
@@ -115,7 +115,7 @@ func (d *Streams) Cut(reason *interlock.Error) {
 }
 
 // begin authenticates a client and admits its stream; the caller serves it.
-func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*admitted, error) {
+func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*admission, error) {
 	identity, err := d.s.Authenticate(hello.Credential)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*admitted, er
 }
 
 // admit counts a client, unless there are too many.
-func (d *Streams) admit(c carrier, identity Identity) (*admitted, error) {
+func (d *Streams) admit(c carrier, identity Identity) (*admission, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.open) >= d.cfg.MaxStreams {
@@ -165,5 +165,5 @@ func (d *Streams) admit(c carrier, identity Identity) (*admitted, error) {
 		}
 	}
 	d.open[c] = struct{}{}
-	return &admitted{carrier: c, identity: identity, d: d}, nil
+	return &admission{carrier: c, identity: identity, d: d}, nil
 }

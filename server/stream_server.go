@@ -228,7 +228,7 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 }
 
 // begin lets a client in that has identified itself.
-func (s *StreamServer) begin(d *Streams, link *frameLink) (*admitted, error) {
+func (s *StreamServer) begin(d *Streams, link *frameLink) (*admission, error) {
 	late := time.AfterFunc(s.greeting, func() { link.Close(nil) })
 	defer late.Stop()
 	hello, err := link.Hello()

@@ -92,7 +92,7 @@ func parseToken(token string) (l Link, payload, sum []byte, err error) {
 	return l, payload, sum, nil
 }
 
-// LinkNamespace returns the namespace in a token, which is not proved yet; "" for what is no token.
+// LinkNamespace returns the namespace in a token before the token is verified; "" if it has none.
 func LinkNamespace(token string) interlock.Namespace {
 	l, _, _, _ := parseToken(token)
 	return l.Namespace

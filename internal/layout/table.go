@@ -84,7 +84,9 @@ var table = []rule{
 			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
 			"internal/packet", "internal/problem", "internal/prose", "webhook",
 		},
-		remote: []string{"google.golang.org/grpc", "github.com/prometheus/client_golang"},
+		remote: []string{
+			"google.golang.org/grpc", "github.com/prometheus/client_golang", "github.com/prometheus/client_model",
+		},
 	},
 	{
 		folder: "client", local: []string{".", "internal/endpoint", "proto"},

@@ -87,6 +87,10 @@ type Driver interface {
 	// Found makes an empty store one with this head, and with a value, as a whole.
 	Found(ctx context.Context, h Head, name string, data []byte) (bool, error)
 
+	// Shard returns the driver of another shard of the same journal, over the same connections, which it
+	// does not close.
+	Shard(n int) Driver
+
 	// Seat makes an applicant for the seat. me is what it stores there, ttl after how long
 	// without a renewal the seat is free.
 	Seat(me string, ttl time.Duration) Applicant
