@@ -30,7 +30,7 @@ RACE  := ./guard/... ./resp/... ./shard/... ./client/... ./server/... ./journal/
 LONG  := ./engine ./journal/filejournal ./shard ./sim/... ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
-unit examples simulation race crash etcd postgres doors packages cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
+unit examples simulation race crash etcd postgres doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
 
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
@@ -70,7 +70,7 @@ test: deps lint fresh unit examples ## Before a change is sent, in minutes: inst
 	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: prove
-prove: deps simulation race fuzz crash etcd postgres doors cross packages ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd and PostgreSQL, foreign clients, packages.
+prove: deps simulation race fuzz crash etcd postgres doors cross packages deploy ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd and PostgreSQL, foreign clients, packages, the chart.
 	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
@@ -156,6 +156,11 @@ packages: bin/suite ## Build a release of this platform and the images twice, ch
 	if unshare --mount --net true 2>/dev/null; then install=(-install); \
 	else echo "packages: not root, so the package is not installed and no image is built" >&2; fi; \
 	go test -json -count=1 -timeout=10m ./internal/release "$${install[@]}" | bin/suite -o dist/suites/packages.json packages
+
+.PHONY: deploy
+deploy: bin/suite ## Check the Helm chart and the manifests: lint, the API's types, flags, and a rollout of real servers.
+	@go -C deploy vet ./...
+	@go -C deploy test -json -count=1 -timeout=5m ./... | bin/suite -o dist/suites/deploy.json deploy
 
 .PHONY: release
 release: ## Build all files of a release into dist/release: the commit's tag is the version.

@@ -321,6 +321,8 @@ var table = []rule{
 		},
 	},
 
+	{folder: "deploy"},
+
 	{folder: "internal/api", local: []string{".", "internal/endpoint"}},
 	{folder: "internal/agent", local: []string{".", "internal/api", "internal/endpoint"}},
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
