@@ -37,11 +37,13 @@ type place struct {
 
 var _ remote.Driver = (*driver)(nil)
 
-// newDriver makes a driver. where names the journal, for all servers alike.
-func newDriver(o objects, where string, gather time.Duration) *driver {
-	sum := sha256.Sum256([]byte(where))
+func newDriver(o objects, gather time.Duration) *driver {
+	sum := sha256.Sum256([]byte(o.where()))
 	return &driver{objects: o, home: hex.EncodeToString(sum[:8]), gather: gather, turn: make(chan struct{}, 1)}
 }
+
+// Shard implements remote.Driver.
+func (d *driver) Shard(n int) remote.Driver { return newDriver(d.objects.shard(n), d.gather) }
 
 // Close implements remote.Driver.
 func (d *driver) Close() error {

@@ -29,7 +29,7 @@ func ConnectFirestore(at FirestorePlace) (*remote.Store, error) {
 		return nil, err
 	}
 	f := &firestore{client: newClient(), at: at, token: token, base: at.base()}
-	return remote.New(newDriver(f, at.where(), 0), at.Patience), nil
+	return remote.New(newDriver(f, 0), at.Patience), nil
 }
 
 // firestore is a journal's objects in Firestore, by its REST interface.
@@ -64,6 +64,14 @@ type change struct {
 }
 
 var absent = func() *precondition { no := false; return &precondition{Exists: &no} }()
+
+func (f *firestore) where() string { return f.at.where() }
+
+func (f *firestore) shard(n int) objects {
+	other := *f
+	other.at.Shard = n
+	return &other
+}
 
 // check does nothing: Firestore is what it is.
 func (f *firestore) check(context.Context) error { return nil }

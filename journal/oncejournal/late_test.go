@@ -23,7 +23,7 @@ type server struct {
 }
 
 func (m *memory) server(t *testing.T, epoch interlock.Epoch) *server {
-	return &server{T: t, driver: newDriver(m, "memory", 0), me: remote.Owner{Epoch: epoch, Word: fmt.Sprint("w", epoch)}}
+	return &server{T: t, driver: newDriver(m, 0), me: remote.Owner{Epoch: epoch, Word: fmt.Sprint("w", epoch)}}
 }
 
 // look reads the head.
@@ -198,8 +198,8 @@ func TestSeat(t *testing.T) {
 				t.Fatalf("the seat is of %q, want %q (%v)", holder, want, err)
 			}
 		}
-		one := newDriver(m, "memory", 0).Seat("one", 4*time.Second)
-		two := newDriver(m, "memory", 0).Seat("two", 4*time.Second)
+		one := newDriver(m, 0).Seat("one", 4*time.Second)
+		two := newDriver(m, 0).Seat("two", 4*time.Second)
 		sit(one, "one")
 		for range 10 {
 			time.Sleep(3 * time.Second)

@@ -13,6 +13,8 @@ import (
 
 // memory is a store in this process.
 type memory struct {
+	name string
+
 	mu      sync.Mutex // guards the fields below
 	all     map[string]object
 	version int
@@ -31,7 +33,11 @@ const (
 
 var errNoAnswer = errors.New("no answer")
 
-func newMemory() *memory { return &memory{all: map[string]object{}} }
+func newMemory() *memory { return &memory{name: "memory", all: map[string]object{}} }
+
+func (m *memory) where() string { return m.name }
+
+func (m *memory) shard(int) objects { return newMemory() }
 
 func (m *memory) check(context.Context) error { return nil }
 
@@ -102,4 +108,4 @@ func (m *memory) count(prefix string) int {
 }
 
 // store makes a store of its own, as each server has one.
-func (m *memory) store() *remote.Store { return remote.New(newDriver(m, "memory", 0), 0) }
+func (m *memory) store() *remote.Store { return remote.New(newDriver(m, 0), 0) }

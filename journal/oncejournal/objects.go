@@ -9,6 +9,12 @@ import (
 // objects is a store of named objects. A method makes one attempt; an error means what it does in remote.Driver. All
 // may be called concurrently. A read returns every write that returned before the read began.
 type objects interface {
+	// where names the journal, for all servers alike.
+	where() string
+
+	// shard returns the objects of another shard, over the same connections.
+	shard(n int) objects
+
 	// check refuses a store that cannot keep a journal.
 	check(ctx context.Context) error
 

@@ -112,7 +112,7 @@ func TestFind(t *testing.T) {
 	j := own(t, m.store())
 	for n := 2; n < 400; n++ {
 		add(t, j, fmt.Sprint(n))
-		other := newDriver(m, "memory", 0)
+		other := newDriver(m, 0)
 		if h, err := other.Head(t.Context()); err != nil || h.Tail.Index != j.Tail() {
 			t.Fatalf("the log of %d entries ends at %d, %v", n, h.Tail.Index, err)
 		}
@@ -153,7 +153,9 @@ func TestSeed(t *testing.T) {
 		t.Error("it is still a copy after Adopt")
 	}
 	// The same objects under another name are a copy.
-	copied := own(t, remote.New(newDriver(m, "elsewhere", 0), 0))
+	elsewhere := newMemory()
+	elsewhere.name, elsewhere.all, elsewhere.version = "elsewhere", m.all, m.version
+	copied := own(t, elsewhere.store())
 	if !copied.Copied() {
 		t.Error("a restored backup is taken for the original")
 	}
@@ -161,7 +163,7 @@ func TestSeed(t *testing.T) {
 	if err := copied.Adopt(); err != nil {
 		t.Fatal(err)
 	}
-	if own(t, remote.New(newDriver(m, "elsewhere", 0), 0)).Copied() {
+	if own(t, elsewhere.store()).Copied() {
 		t.Error("fences jump twice")
 	}
 }

@@ -23,10 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // emulator is Google's emulator. It keeps its documents in memory.
-type emulator struct {
-	addr string
-	stop func()
-}
+type emulator struct{ addr string }
 
 var (
 	shared   *emulator // of all tests of this package, because it takes seconds to start
@@ -85,7 +82,7 @@ func launchEmulator(t testing.TB) *emulator {
 	if failure := <-ready; failure != "" {
 		t.Fatal(failure)
 	}
-	return &emulator{addr, func() { _ = cmd.Process.Kill() }}
+	return &emulator{addr}
 }
 
 // suite is the emulator for one test: its journals have names of their own.
