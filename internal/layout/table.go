@@ -70,6 +70,7 @@ var table = []rule{
 		folder: "journal/pgjournal", local: []string{".", "journal", "journal/remote"},
 		remote: []string{"github.com/jackc/pgx/v5/pgconn"},
 	},
+	{folder: "journal/oncejournal", local: []string{".", "journal", "journal/remote"}},
 	{folder: "journal/remote", local: []string{".", "journal"}},
 	{folder: "placement", local: []string{"."}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},

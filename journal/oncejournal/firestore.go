@@ -14,7 +14,7 @@ import (
 )
 
 // A journal in Firestore is the documents interlock/NAME.SHARD/interlock_object/ID. A record's ID begins with a
-// hash of its number, so that appends are spread over the store; all others are the name with "~" for "/". A document
+// hash of its number, so that appends are spread over the store; all others are the name with ":" for "/". A document
 // has the fields "head" and "data". A frame above partBytes continues in the document ID~1, which is created in the
 // same commit.
 const (
@@ -87,7 +87,7 @@ func (f *firestore) id(name string) string {
 	if number, ok := strings.CutPrefix(name, "log/"); ok {
 		return fmt.Sprintf("%02x-%s", crc32.ChecksumIEEE([]byte(number))&0xff, number)
 	}
-	return strings.ReplaceAll(name, "/", "~")
+	return strings.ReplaceAll(name, "/", ":")
 }
 
 func (f *firestore) document(name string) string {
@@ -261,7 +261,7 @@ func (f *firestore) list(ctx context.Context, prefix string) (names []string, er
 	for _, g := range got {
 		if g.Document != nil {
 			id := g.Document.Name[strings.LastIndexByte(g.Document.Name, '/')+1:]
-			names = append(names, strings.ReplaceAll(id, "~", "/"))
+			names = append(names, strings.ReplaceAll(id, ":", "/"))
 		}
 	}
 	return names, nil

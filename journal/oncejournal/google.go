@@ -34,8 +34,8 @@ const (
 	tokenMargin = 5 * time.Minute
 )
 
-// cached makes a token when the one before it is about to end.
-type cached struct {
+// tokenCache makes a token when the one before it is about to end.
+type tokenCache struct {
 	make func(ctx context.Context) (token string, ends time.Time, err error)
 
 	mu    sync.Mutex // guards the fields below
@@ -43,7 +43,7 @@ type cached struct {
 	ends  time.Time
 }
 
-func (c *cached) get(ctx context.Context) (string, error) {
+func (c *tokenCache) get(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.token != "" && time.Until(c.ends) > tokenMargin {
@@ -80,7 +80,7 @@ func newServiceAccount(file, audience string) (tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: its private key: %w", file, err)
 	}
-	return &cached{make: func(context.Context) (string, time.Time, error) {
+	return &tokenCache{make: func(context.Context) (string, time.Time, error) {
 		now := time.Now()
 		ends := now.Add(tokenTime)
 		token, err := signToken(key, account.ID, map[string]any{
@@ -132,7 +132,7 @@ func newMetadata(host string) tokens {
 		host = "metadata.google.internal"
 	}
 	client := newClient()
-	return &cached{make: func(ctx context.Context) (string, time.Time, error) {
+	return &tokenCache{make: func(ctx context.Context) (string, time.Time, error) {
 		began := time.Now()
 		body, err := fetch(
 			ctx, client, http.MethodGet,

@@ -207,9 +207,9 @@ func TestSeat(t *testing.T) {
 			sit(one, "one")
 		}
 		sit(two, "one")
-		time.Sleep(4*time.Second - 1)
+		time.Sleep(4*time.Second - time.Nanosecond)
 		sit(two, "one")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		sit(two, "two")
 		sit(one, "two")
 		if err := one.Rise(t.Context()); err != nil {

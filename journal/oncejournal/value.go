@@ -24,7 +24,9 @@ func (d *driver) plain(o *object) ([]byte, error) {
 	return o.data[wordBytes:], nil
 }
 
-func valueName(name string) string { return "value/" + name }
+// valueName returns the name of the object with a value. No object's name lies below that of another one, as files
+// do not below files.
+func valueName(name string) string { return "value/" + strings.ReplaceAll(name, "/", "~") }
 
 // founded is the version of the value that a journal was founded with, until it is replaced.
 const founded = "founded"
@@ -101,7 +103,8 @@ func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (
 	}
 	var list []object
 	for _, name := range names {
-		if value := strings.TrimPrefix(name, "value/"); from <= value && value < to {
+		value := strings.ReplaceAll(strings.TrimPrefix(name, "value/"), "~", "/")
+		if from <= value && value < to {
 			list = append(list, object{name: name})
 		}
 	}

@@ -32,10 +32,11 @@ import (
 //	etcd                    one transaction             a linearizable read
 //	PostgreSQL              one statement               a write: an old primary still answers reads
 //	Redis, Valkey           one script                  a write, and a wait for replicas
-//	Firestore, S3           create-if-absent of the     the name behind the tail is free
-//	                        name behind the tail
+//	Firestore, S3           create-if-absent of the     the name behind the newest record is free
+//	                        name behind the newest
+//	                        record
 //
-// Where creation alone fences, Fence writes nothing: the epoch record, which Open appends next, is the
+// Where creation alone fences, Fence may write nothing: the epoch record, which Open appends next, is then the
 // fence, and an Append under a name that is taken returns false.
 //
 // All methods may be called concurrently, except that appends follow each other.

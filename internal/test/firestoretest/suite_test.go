@@ -12,8 +12,6 @@ func TestCutOff(t *testing.T)                     { remotetest.CutOff(t, begin(t
 func TestPausedOwnerIsSilent(t *testing.T)        { remotetest.PausedOwnerIsSilent(t, begin(t)) }
 func TestCommandsOutliveTheirServer(t *testing.T) { remotetest.CommandsOutliveTheirServer(t, begin(t)) }
 func TestHistoryOfFailOvers(t *testing.T)         { remotetest.HistoryOfFailOvers(t, begin(t)) }
-func TestScenariosOfFailOver(t *testing.T)        { remotetest.ScenariosOfFailOver(t, begin(t)) }
-func TestHistoryOfLibraries(t *testing.T)         { remotetest.HistoryOfLibraries(t, begin(t)) }
 func TestMigrate(t *testing.T)                    { remotetest.Migrate(t, begin(t)) }
 func TestBackup(t *testing.T)                     { remotetest.Backup(t, begin(t)) }
 func TestLatencyOfAcquire(t *testing.T)           { remotetest.LatencyOfAcquire(t, begin(t)) }

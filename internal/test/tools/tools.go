@@ -18,7 +18,7 @@ const Variable = "INTERLOCK_TEST_TOOLS"
 // tool describes a program that tests run.
 type tool struct {
 	// debian is the package that has it, of Debian, PyPI or npm, which scripts/install-deps.sh installs. It is "" where
-	// no registry has it, and the error of find says how to get it.
+	// no registry has it, and the error of find explains how to get it.
 	debian string
 	common bool                    // developers' machines have it, so tests run without Variable where it is present
 	find   func(name string) error // nil is exec.LookPath
