@@ -14,13 +14,14 @@
 // most one to give up. From the same view all planners make the same plan (NewPlan):
 //
 //   - A free shard goes to the member with the lowest level, which is (2*held+1)/weight; members with the
-//     same level are in rendezvous order (Order). This is the method of Sainte-Laguë: the shares it leads
-//     to differ from weight*shards/all weights by less than one if the weights are alike.
-//   - A held shard moves only if its holder is above that level by so much that the shares become more
-//     even, so every move lowers the sum of held²/weight. Two servers can never pass a shard to each
-//     other in turn, and the fewest shards move that restore even shares.
-//   - Members that drain, that rest after they lost seats, or that left seats free which were theirs to
-//     take receive nothing as long as there is another. Draining ones give all up. A shard goes only to
+//     same level are in rendezvous order (Order). This is the method of Sainte-Laguë: with equal weights
+//     each share is shards/members, rounded down or up, and with others the same part of the weights, one
+//     shard more or less (with twenty members sometimes two).
+//   - A held shard moves only if that makes the shares more even: the sum of held²/weight over all members
+//     becomes smaller with every move. So servers never pass a shard to each other in turn. A member that
+//     leaves moves its own shards only, and one that joins receives its share and moves no others.
+//   - Draining members give all up. They, members that rest after they lost seats, and members that left a
+//     seat free that was theirs to take receive nothing as long as there is another. A shard goes only to
 //     members that can read the newest entry of its journal.
 //
 // The plan is advice. If two servers have different views, both may try to take one seat: the store

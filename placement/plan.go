@@ -8,8 +8,10 @@ import (
 
 // View is what a server sees in the store at one time.
 type View struct {
-	Members []Member // the living ones, in any order
-	Seats   []Seat   // of shard 0, 1 and so on
+	// Members are the living ones, in any order. A server that begins to drain has that in its own view at
+	// once, and does not wait until the store has it.
+	Members []Member
+	Seats   []Seat // of shard 0, 1 and so on
 }
 
 // Seat is the seat of a shard, as a server sees it.
@@ -45,16 +47,21 @@ type Transfer struct {
 }
 
 // NewPlan returns the plan for a view.
-func NewPlan(v View) Plan { return newTable(v).plan() }
+func NewPlan(v View) Plan {
+	var c rankCache
+	return newTable(v, &c).plan()
+}
 
 // table is a view in the form in which it is planned with.
 type table struct {
 	members []Member // by ID
+	weights []uint64 // by member
 	held    []uint64 // by member: the shards that it holds, or is to have
+	now     []uint64 // the same without transfers that are put off
 	tiers   []tier   // by member
 	seats   []Seat
 	holders []int // by shard: the member, or -1
-	rank    [][]int
+	rank    ranks
 }
 
 // tier is how much a member is to be preferred for a shard, whatever it holds.
@@ -66,13 +73,16 @@ const (
 	leaving       // it drains
 )
 
-func newTable(v View) *table {
+func newTable(v View, cache *rankCache) *table {
 	t := &table{members: slices.Clone(v.Members), seats: v.Seats}
 	slices.SortFunc(t.members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	t.members = slices.CompactFunc(t.members, func(a, b Member) bool { return a.ID == b.ID })
+	t.weights = make([]uint64, len(t.members))
 	t.held = make([]uint64, len(t.members))
+	t.now = make([]uint64, len(t.members))
 	t.tiers = make([]tier, len(t.members))
 	for i, m := range t.members {
+		t.weights[i] = m.weight()
 		switch {
 		case m.Draining:
 			t.tiers[i] = leaving
@@ -80,20 +90,19 @@ func newTable(v View) *table {
 			t.tiers[i] = hesitant
 		}
 	}
+	t.rank = cache.of(len(t.seats), t.members)
 	t.holders = make([]int, len(t.seats))
-	t.rank = make([][]int, len(t.seats))
 	for s, seat := range t.seats {
 		t.holders[s] = t.find(seat.Holder)
 		if m := t.holders[s]; m >= 0 {
 			t.held[m]++
 		}
-		t.rank[s] = make([]int, len(t.members))
-		for i, id := range Order(s, t.members) {
-			t.rank[s][t.find(id)] = i
-		}
 	}
 	return t
 }
+
+// doubt makes a member hesitant.
+func (t *table) doubt(m int) { t.tiers[m] = max(t.tiers[m], hesitant) }
 
 // find returns the number of the member with an ID, or -1.
 func (t *table) find(id string) int {
@@ -114,21 +123,34 @@ func (l level) compare(o level) int { return cmp.Compare(l.num*o.den, o.num*l.de
 // above is the level of a member that receives one more shard, below that of one that loses one. A shard
 // moves only if the receiver's level is lower than the loser's. That is so exactly if the move lowers
 // the sum of held²/weight over all members.
-func (t *table) above(m int) level { return level{2*t.held[m] + 1, t.members[m].weight()} }
+func (t *table) above(held []uint64, m int) level { return level{2*held[m] + 1, t.weights[m]} }
 
-func (t *table) below(m int) level { return level{2*t.held[m] - 1, t.members[m].weight()} }
+func (t *table) below(held []uint64, m int) level { return level{2*max(held[m], 1) - 1, t.weights[m]} }
 
-// choice returns the member that is to have a shard, other than one, or -1.
-func (t *table) choice(shard, other int) int {
+// taker returns the member that is to take a shard, or -1.
+func (t *table) taker(shard int) int { return t.choice(shard, -1, present) }
+
+// receiver returns the member that is to have a shard instead of its holder, or -1. It may be a hesitant
+// one: then the shard stays until that is present, instead of taking a way round.
+func (t *table) receiver(shard, from int) int {
+	if t.tiers[from] == leaving {
+		return t.choice(shard, from, present)
+	}
+	return t.choice(shard, from, hesitant)
+}
+
+// choice returns the member that is best for a shard, besides one, or -1. Tiers up to alike count as one.
+func (t *table) choice(shard, besides int, alike tier) int {
 	best := -1
+	rank := t.rank[shard]
 	for m := range t.members {
-		if m == other || !t.able(m, shard) {
+		if m == besides || !t.able(m, shard) {
 			continue
 		}
 		if best < 0 || cmp.Or(
-			cmp.Compare(t.tiers[m], t.tiers[best]),
-			t.above(m).compare(t.above(best)),
-			cmp.Compare(t.rank[shard][m], t.rank[shard][best]),
+			cmp.Compare(max(t.tiers[m], alike), max(t.tiers[best], alike)),
+			t.above(t.held, m).compare(t.above(t.held, best)),
+			cmp.Compare(rank[m], rank[best]),
 		) < 0 {
 			best = m
 		}
@@ -142,20 +164,24 @@ func (t *table) plan() Plan {
 		if holder >= 0 {
 			continue
 		}
-		if m := t.choice(s, -1); m >= 0 {
+		if m := t.taker(s); m >= 0 {
 			p.Takers[s] = t.members[m].ID
 			t.held[m]++
 		}
 	}
+	copy(t.now, t.held)
 	for {
 		s, to := t.transfer()
 		if s < 0 {
 			return p
 		}
 		from := t.holders[s]
-		p.Transfers = append(p.Transfers, Transfer{
-			Shard: s, From: t.members[from].ID, To: t.members[to].ID, Drains: t.tiers[from] == leaving,
-		})
+		drains := t.tiers[from] == leaving
+		if drains || t.tiers[to] == present && t.above(t.now, to).compare(t.below(t.now, from)) < 0 {
+			p.Transfers = append(p.Transfers, Transfer{s, t.members[from].ID, t.members[to].ID, drains})
+			t.now[from]--
+			t.now[to]++
+		}
 		t.held[from]--
 		t.held[to]++
 		t.holders[s] = -1 // a plan moves a shard once
@@ -166,18 +192,27 @@ func (t *table) plan() Plan {
 // highest to the lowest level, and of several the one that leads to the higher rank in rendezvous order.
 func (t *table) transfer() (shard, to int) {
 	shard, to = -1, -1
+	lowest := t.lowest()
 	for s, from := range t.holders {
-		if from < 0 {
+		if from < 0 || t.tiers[from] < leaving && lowest.compare(t.below(t.held, from)) >= 0 {
 			continue
 		}
-		m := t.choice(s, from)
+		first := -1 // whether this giver is before that of the best so far
+		if shard >= 0 {
+			first = cmp.Or(
+				cmp.Compare(t.tiers[t.holders[shard]]/leaving, t.tiers[from]/leaving),
+				t.below(t.held, t.holders[shard]).compare(t.below(t.held, from)),
+			)
+		}
+		if first > 0 {
+			continue
+		}
+		m := t.receiver(s, from)
 		if m < 0 || !t.better(s, from, m) {
 			continue
 		}
-		if shard < 0 || cmp.Or(
-			cmp.Compare(t.tiers[t.holders[shard]]/leaving, t.tiers[from]/leaving),
-			t.below(t.holders[shard]).compare(t.below(from)),
-			t.above(m).compare(t.above(to)),
+		if first < 0 || cmp.Or(
+			t.above(t.held, m).compare(t.above(t.held, to)),
 			cmp.Compare(t.rank[s][m], t.rank[shard][to]),
 		) < 0 {
 			shard, to = s, m
@@ -186,10 +221,21 @@ func (t *table) transfer() (shard, to int) {
 	return shard, to
 }
 
+// lowest returns the lowest level of a member that stays: a member below it has nothing to pass on.
+func (t *table) lowest() level {
+	l := level{1, 0}
+	for m := range t.members {
+		if above := t.above(t.held, m); t.tiers[m] < leaving && above.compare(l) < 0 {
+			l = above
+		}
+	}
+	return l
+}
+
 // better reports whether a shard should move.
 func (t *table) better(shard, from, to int) bool {
 	if t.tiers[from] == leaving {
 		return t.tiers[to] < leaving
 	}
-	return t.tiers[to] == present && t.above(to).compare(t.below(from)) < 0
+	return t.tiers[to] < leaving && t.above(t.held, to).compare(t.below(t.held, from)) < 0
 }

@@ -41,9 +41,12 @@ type Planner struct {
 	ttl time.Duration
 
 	seats    []seatMemory
+	ranks    rankCache
 	giving   int
 	gaveAt   time.Time
 	wishedAt time.Time // since when the plan wants a shard of this server; zero if it does not
+	next     Transfer  // the next one to the member that is to receive a shard of this server
+	nextAt   time.Time // since when
 	lostAt   time.Time // the last loss
 	restEnd  time.Time
 	slow     map[string]time.Time // the members that left a seat free, and until when they are passed over
@@ -69,24 +72,38 @@ func NewPlanner(id string, ttl time.Duration) *Planner {
 func (p *Planner) Step(now time.Time, v View) Decision {
 	p.observe(now, v)
 	d := Decision{Give: None, Resting: now.Before(p.restEnd)}
-	t := newTable(v)
+	t := newTable(v, &p.ranks)
 	me := t.find(p.id)
 	if me < 0 {
 		p.wishedAt = time.Time{}
 		return d // the others believe that this server is dead
 	}
 	if d.Resting {
-		t.tiers[me] = max(t.tiers[me], hesitant)
+		t.doubt(me)
 	}
-	for m := range t.members {
-		if m != me && now.Before(p.slow[t.members[m].ID]) {
-			t.tiers[m] = max(t.tiers[m], hesitant)
+	willing, plan := t.tiers[me] == present, t.plan()
+	wary := plan
+	if slices.ContainsFunc(t.members, func(m Member) bool { return now.Before(p.slow[m.ID]) }) {
+		wary = p.wary(now, v, d.Resting)
+	}
+	for s := range v.Seats {
+		if p.takes(now, s, plan.Takers[s], wary.Takers[s], willing && t.able(me, s)) {
+			d.Take = append(d.Take, s)
 		}
 	}
-	plan := t.plan()
-	d.Take = p.take(now, t, me, plan)
-	d.Give = p.give(now, plan)
+	d.Give = p.give(now, wary)
 	return d
+}
+
+// wary returns the plan that passes over the members that left seats free.
+func (p *Planner) wary(now time.Time, v View, resting bool) Plan {
+	t := newTable(v, &p.ranks)
+	for m := range t.members {
+		if id := t.members[m].ID; id == p.id && resting || now.Before(p.slow[id]) {
+			t.doubt(m)
+		}
+	}
+	return t.plan()
 }
 
 // observe compares a view with what the planner remembers.
@@ -106,13 +123,13 @@ func (p *Planner) observe(now time.Time, v View) {
 		}
 		o.mine = holder == p.id
 		switch {
-		case holder != "":
-			o.freeAt, o.taker = time.Time{}, ""
-		case o.freeAt.IsZero():
+		case holder == "" && o.freeAt.IsZero():
 			o.freeAt = now
-		}
-		if o.taker != "" && o.taker != p.id && now.Sub(o.takerAt) >= p.ttl*3/16 {
+		case holder == "" && o.taker != p.id && o.taker != "" && now.Sub(o.takerAt) >= p.ttl*3/16:
 			p.slow[o.taker] = now.Add(distrust)
+		case holder != "" && !o.freeAt.IsZero():
+			o.freeAt, o.taker = time.Time{}, ""
+			delete(p.slow, holder)
 		}
 	}
 	if p.giving != None && now.Sub(p.gaveAt) >= giveLimit {
@@ -128,22 +145,19 @@ func (p *Planner) observe(now time.Time, v View) {
 	p.lostAt = now
 }
 
-// take returns the seats to try to take.
-func (p *Planner) take(now time.Time, t *table, me int, plan Plan) (shards []int) {
-	for s := range t.seats {
-		o := &p.seats[s]
-		if o.freeAt.IsZero() {
-			continue
-		}
-		if taker := plan.Takers[s]; taker != o.taker {
-			o.taker, o.takerAt = taker, now
-		}
-		late := now.Sub(o.freeAt) >= p.ttl*3/8 && t.tiers[me] == present && t.able(me, s)
-		if o.taker == p.id || late {
-			shards = append(shards, s)
-		}
+// takes reports whether to try to take a shard. taker is the member that should take it, next the one
+// that should if taker is slow.
+func (p *Planner) takes(now time.Time, shard int, taker, next string, able bool) bool {
+	o := &p.seats[shard]
+	if o.freeAt.IsZero() {
+		return false
 	}
-	return shards
+	if taker != o.taker {
+		o.taker, o.takerAt = taker, now
+	}
+	return taker == p.id ||
+		next == p.id && now.Sub(o.takerAt) >= p.ttl*3/16 ||
+		able && now.Sub(o.freeAt) >= p.ttl*3/8
 }
 
 // give returns the shard to give up, or None.
@@ -157,10 +171,27 @@ func (p *Planner) give(now time.Time, plan Plan) int {
 		p.wishedAt = now
 	}
 	t := plan.Transfers[i]
-	if p.giving != None || !t.Drains && (now.Sub(p.wishedAt) < p.ttl/4 || now.Sub(p.gaveAt) < givePause) {
+	turn := p.turn(now, plan, t)
+	switch {
+	case p.giving != None:
+		return None
+	case !t.Drains && (!turn || now.Sub(p.wishedAt) < p.ttl/4 || now.Sub(p.gaveAt) < givePause):
 		return None
 	}
 	p.giving, p.gaveAt = t.Shard, now
 	p.seats[t.Shard].given = true
 	return t.Shard
+}
+
+// turn reports whether a transfer is the next to its receiver: a member that joins takes one shard after
+// the other. A transfer that comes before and is not carried out is not waited for.
+func (p *Planner) turn(now time.Time, plan Plan, t Transfer) bool {
+	if slices.Contains(plan.Takers, t.To) {
+		return false
+	}
+	next := plan.Transfers[slices.IndexFunc(plan.Transfers, func(o Transfer) bool { return o.To == t.To })]
+	if next != p.next {
+		p.next, p.nextAt = next, now
+	}
+	return next == t || now.Sub(p.nextAt) >= 2*givePause
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
@@ -181,12 +182,13 @@ func (h *histogramCounts) send(ch chan<- prometheus.Metric, desc *prometheus.Des
 func (o *Observer) LimitSeries(n int) { o.figures.limitSeries(n) }
 
 func (f *figures) limitSeries(n int) {
-	f.tenants, f.theirs = newTenantFigures(n), nil
+	f.tenants, f.all = newTenantFigures(n), f.handler
 	if f.tenants == nil {
 		return
 	}
-	f.theirs = prometheus.NewRegistry()
-	f.theirs.MustRegister(f.tenants)
+	theirs := prometheus.NewRegistry()
+	theirs.MustRegister(f.tenants)
+	f.all = promhttp.HandlerFor(prometheus.Gatherers{f.registry, theirs}, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
 // seesTenants reports whether a caller may see the figures by namespace.

@@ -55,8 +55,10 @@ func (c *call) fail(err *interlock.Error) {
 	if err.Key != "" {
 		j.text("key", string(err.Key))
 	}
-	if err.Code == interlock.CodeNotOwner && c.active != (Active{}) {
-		writeActive(j, "active", &c.active)
+	if c.s.standby != nil && err.Code == interlock.CodeNotOwner {
+		if a := c.s.standby(); a != (Active{}) {
+			writeActive(j, "active", &a)
+		}
 	}
 	c.sendAs(status, problemType, j, at)
 }

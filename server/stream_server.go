@@ -224,11 +224,11 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 			st.cut(refusal)
 		}
 	})()
-	st.serve()
+	d.serve(st)
 }
 
 // begin lets a client in that has identified itself.
-func (s *StreamServer) begin(d *Streams, link *frameLink) (*admission, error) {
+func (s *StreamServer) begin(d *Streams, link *frameLink) (*stream, error) {
 	late := time.AfterFunc(s.greeting, func() { link.Close(nil) })
 	defer late.Stop()
 	hello, err := link.Hello()
@@ -240,7 +240,7 @@ func (s *StreamServer) begin(d *Streams, link *frameLink) (*admission, error) {
 		return nil, err
 	}
 	if err := link.Welcome(); err != nil {
-		st.forget()
+		d.forget(st)
 		return nil, err
 	}
 	return st, nil

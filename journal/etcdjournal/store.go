@@ -19,8 +19,7 @@ const formatNumber = 1
 // driver is one journal in a cluster.
 type driver struct {
 	client *clientv3.Client
-	at     Place
-	prefix string // of its keys
+	prefix string
 }
 
 var _ remote.Driver = (*driver)(nil)
@@ -43,14 +42,7 @@ func Connect(at Place) (*remote.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	return remote.New(&driver{client, at, at.prefix()}, at.Patience), nil
-}
-
-// Shard implements remote.Driver.
-func (d *driver) Shard(n int) remote.Driver {
-	at := d.at
-	at.Shard = n
-	return &driver{d.client, at, at.prefix()}
+	return remote.New(&driver{client: client, prefix: at.prefix()}, at.Patience), nil
 }
 
 // Close implements remote.Driver.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostIdle bounds the connections that are kept when nothing uses them. Each further shard adds one.
+// mostIdle bounds the connections that are kept when nothing uses them.
 const mostIdle = 4
 
 // pool is the connections to a database. Each carries one statement at a time.
@@ -16,7 +16,6 @@ type pool struct {
 
 	mu     sync.Mutex // guards the fields below
 	idle   []*pgconn.PgConn
-	most   int
 	closed bool
 }
 
@@ -29,14 +28,7 @@ func newPool(dsn string) (*pool, error) {
 		// Of several hosts the one that takes writes is wanted.
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	return &pool{config: config, most: mostIdle}, nil
-}
-
-// share makes room for the connections of another shard.
-func (p *pool) share() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.most++
+	return &pool{config: config}, nil
 }
 
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
@@ -60,7 +52,7 @@ func (p *pool) give(c *pgconn.PgConn, err error) {
 	case c.IsClosed() || elsewhere(err):
 		go hangUp(c)
 		p.drop()
-	case p.closed || len(p.idle) >= p.most:
+	case p.closed || len(p.idle) >= mostIdle:
 		go hangUp(c)
 	default:
 		p.idle = append(p.idle, c)
