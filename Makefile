@@ -30,14 +30,14 @@ RACE  := ./guard/... ./resp/... ./shard/... ./client/... ./server/... ./journal/
 LONG  := ./engine ./journal/filejournal ./placement ./shard ./sim/... ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
-unit examples simulation race crash etcd postgres doors packages cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
+unit examples simulation race crash etcd postgres firestore doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
 
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/test/crashtest$$|/internal/test/pgtest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
+APART := /internal/test/crashtest$$|/internal/test/pgtest$$|/internal/test/firestoretest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -70,7 +70,7 @@ test: deps lint fresh unit examples ## Before a change is sent, in minutes: inst
 	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: prove
-prove: deps simulation race fuzz crash etcd postgres doors cross packages ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, real etcd and PostgreSQL, foreign clients, packages.
+prove: deps simulation race fuzz crash etcd postgres firestore doors cross packages deploy ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart.
 	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
@@ -131,6 +131,10 @@ postgres: bin/suite ## Test the journal in PostgreSQL, and fail-over FAILOVERS (
 	@{ go test -json -count=1 -timeout=5m ./journal/pgjournal; \
 	go test -json -count=1 -timeout=15m ./internal/test/pgtest -failovers $(FAILOVERS); } | bin/suite -o dist/suites/postgres.json postgres
 
+.PHONY: firestore
+firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Google's emulator.
+	@go test -json -count=1 -timeout=8m ./internal/test/firestoretest -failovers 2 -history 10s | bin/suite -o dist/suites/firestore.json firestore
+
 .PHONY: doors
 doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis; and our client in frameworks, Deno and Bun.
 	@scripts/door-tools.sh
@@ -156,6 +160,11 @@ packages: bin/suite ## Build a release of this platform and the images twice, ch
 	if unshare --mount --net true 2>/dev/null; then install=(-install); \
 	else echo "packages: not root, so the package is not installed and no image is built" >&2; fi; \
 	go test -json -count=1 -timeout=10m ./internal/release "$${install[@]}" | bin/suite -o dist/suites/packages.json packages
+
+.PHONY: deploy
+deploy: bin/suite ## Check the Helm chart and the manifests: lint, the API's types, flags, and a rollout of real servers.
+	@go -C deploy vet ./...
+	@go -C deploy test -json -count=1 -timeout=5m ./... | bin/suite -o dist/suites/deploy.json deploy
 
 .PHONY: release
 release: ## Build all files of a release into dist/release: the commit's tag is the version.

@@ -32,7 +32,8 @@ import (
 //	└────────┴─────────────┴─────────┴─
 //
 // The body of a frame is a ClientFrame or a ServerFrame of session.proto. A hello is a
-// message of the namespace (1) and the credential (2), both empty from a server; an end is
+// message of the namespace (1), the credential (2) and whether a server forwards it (3), all empty from a server; an
+// end is
 // one of the code (1) and the message (2). A ping asks for a pong, which has no body either.
 // A side that is asked more than once a second need not answer each time.
 type recordKind uint8
@@ -132,6 +133,7 @@ func (l *FramedLink[Out, In]) Begin(hello Hello) error {
 	b := append([]byte(Preface), make([]byte, recordHead)...)
 	b = appendString(b, 1, hello.Namespace)
 	b = appendString(b, 2, hello.Credential)
+	b = appendBool(b, 3, hello.Forwarded)
 	putHead(b[len(Preface):], recordHello)
 	if err := l.write(b); err != nil {
 		return err
@@ -157,6 +159,8 @@ func (l *FramedLink[Out, In]) Hello() (hello Hello, err error) {
 			return text(&hello.Namespace, f.s)
 		case 2<<3 | wireBytes:
 			return text(&hello.Credential, f.s)
+		case 3<<3 | wireVarint:
+			hello.Forwarded = f.v != 0
 		}
 		return nil
 	})

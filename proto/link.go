@@ -50,4 +50,5 @@ type (
 type Hello struct {
 	Namespace  interlock.Namespace // "": the credential's, else "default"
 	Credential string              // the bearer credential, or ""
+	Forwarded  bool                // by a server that does not own the shard
 }

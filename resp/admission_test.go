@@ -41,7 +41,7 @@ func TestStandby(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.api = standby
-		r.wants("a", "GET k", "-READONLY not_owner: this server is a standby; the active one is http://other:7420*")
+		r.wants("a", "GET k", "-READONLY not_owner: this server does not own the shard; the active one is http://other:7420*")
 		r.wants("a", "SET k one NX EX 30", "-READONLY *")
 		r.wants("a", "PING", "+PONG")
 		r.api = active

@@ -27,6 +27,7 @@ type call struct {
 	namespace interlock.Namespace
 	variable  string // the escaped part of the path that the pattern leaves open
 	query     url.Values
+	active    Active // the owner of the shard, where that is another server
 
 	brief          bool // the caller asked for it with a parameter
 	status         int

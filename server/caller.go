@@ -15,7 +15,8 @@ import (
 // Its commands go straight to the shard, behind the checks of every call: credential, rights, quotas,
 // bytes in flight. One goroutine at a time uses it.
 type Caller struct {
-	s         *Server
+	door      *Server // where it came in
+	s         *Server // of the shard; the door itself until a router has found it
 	bearer    string
 	requested string
 	identity  Identity
@@ -29,7 +30,7 @@ type Caller struct {
 // Caller returns the caller that a credential proves, in the namespace that it asks for; "" is that of
 // the credential. The error is an *interlock.Error, as of all methods of a Caller.
 func (s *Server) Caller(bearer, namespace string) (*Caller, error) {
-	c := &Caller{s: s, bearer: bearer, requested: namespace, answered: make(chan struct{}, 1)}
+	c := &Caller{door: s, s: s, bearer: bearer, requested: namespace, answered: make(chan struct{}, 1)}
 	return c, c.identify()
 }
 
@@ -38,7 +39,7 @@ func Admit(conn net.Conn) { admitConn(conn) }
 
 // identify looks the credential up again: it may have been withdrawn, or have other rights.
 func (c *Caller) identify() (err error) {
-	if c.identity, err = c.s.Authenticate(c.bearer); err == nil {
+	if c.identity, err = c.door.Authenticate(c.bearer); err == nil {
 		c.namespace, err = c.identity.Resolve(c.requested)
 	}
 	return err
@@ -46,7 +47,7 @@ func (c *Caller) identify() (err error) {
 
 // On returns the caller at the server that answers now, if that is another one than before.
 func (c *Caller) On(s *Server) (*Caller, error) {
-	if c.s == s {
+	if c.door == s {
 		return c, nil
 	}
 	c.Carry(-c.carried)
@@ -126,11 +127,21 @@ func (c *Caller) Why(ctx context.Context, key interlock.Key) (*prose.Explanation
 
 // admit makes the checks of a call.
 func (c *Caller) admit(ctx context.Context, needs right, bytes int, vital bool) error {
-	if c.s.standby != nil {
-		return notOwner(c.s.standby())
-	}
 	if err := c.identify(); err != nil {
 		return err
+	}
+	if c.door.directory != nil {
+		at := c.door.directory.Locate(c.namespace)
+		if at.Server == nil {
+			return notOwner(at.Active)
+		}
+		if c.s != at.Server {
+			carried := c.carried
+			c.Carry(-carried)
+			c.s = at.Server
+			c.s.flight.count(c.namespace, carried)
+			c.carried = carried
+		}
 	}
 	if no := refusal(c.identity.Principal, needs, ""); no != nil {
 		return no

@@ -27,10 +27,10 @@ func (c *call) confirm() (at interlock.At, ok bool) {
 // confirmShared is confirm for a call that is about no tenant: it needs no credential,
 // so however many of them come, the journal is asked once for all. A journal that does
 // not answer within limit refuses the call.
-func (c *call) confirmShared(limit time.Duration) (at interlock.At, ok bool) {
+func (c *call) confirmShared(s *Server, limit time.Duration) (at interlock.At, ok bool) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), limit)
 	defer cancel()
-	at, err := c.s.confirmer.confirm(ctx)
+	at, err := s.confirmer.confirm(ctx)
 	switch {
 	case err == nil:
 		return at, true
@@ -120,8 +120,9 @@ func (c *confirmer) ask() {
 const readyTimeout = 2 * time.Second
 
 // getReadiness is GET /readyz: whether the server is ready for a role and does not drain. It is
-// ready to be active if its journal has just confirmed that it owns the shard, and ready to stand
-// by if it does so.
+// ready to be active if its journal has just confirmed that it owns a shard, and ready to stand by if it owns
+// none. Without a role it is ready if it answers for every namespace: as the owner of the shard, or by way of the
+// owner.
 func (c *call) getReadiness() {
 	role := c.query.Get("role")
 	switch role {
@@ -141,20 +142,48 @@ func (c *call) getReadiness() {
 		return
 	default:
 	}
-	switch standsBy := c.s.standby != nil; {
-	case standsBy && (role == "standby" || role == "any"):
+	owned := []*Server{c.s}
+	if c.s.directory != nil {
+		owned = here(c.s.directory)
+	}
+	switch {
+	case role == "any", role == "standby" && len(owned) == 0:
 		c.ok(c.s.shard.At())
-		return
-	case standsBy:
-		c.fail(notOwner(c.s.standby()))
 		return
 	case role == "standby":
 		c.refuse(interlock.CodeNotOwner, "this server is active and does not stand by")
 		return
+	case c.s.directory != nil && !c.reaches(role):
+		return
 	}
-	if at, ok := c.confirmShared(readyTimeout); ok {
-		c.ok(at)
+	at, ok := interlock.At{}, true
+	for _, s := range owned {
+		if at, ok = c.confirmShared(s, readyTimeout); !ok {
+			return
+		}
 	}
+	c.ok(at)
+}
+
+// reaches reports whether a router owns a shard, or, without a role, knows the owner of each. When not, the call
+// was answered.
+func (c *call) reaches(role string) bool {
+	owned := 0
+	for _, at := range c.s.directory.Locations() {
+		if at.Server != nil {
+			owned++
+		} else if role == "" && (c.s.forward == nil || at.Active.HTTP == "") {
+			c.active = at.Active
+			c.fail(notOwner(at.Active))
+			return false
+		}
+	}
+	if role == "active" && owned == 0 {
+		c.active = c.s.directory.Locate(interlock.DefaultNamespace).Active
+		c.fail(notOwner(c.active))
+		return false
+	}
+	return true
 }
 
 // getHealth reports whether the process can still answer. If not, it must be restarted. It
@@ -185,7 +214,7 @@ func (c *call) failed() {
 func (c *call) ok(at interlock.At) {
 	j := c.reply()
 	j.str("status", "ok")
-	if c.s.standby != nil {
+	if c.s.directory != nil && len(here(c.s.directory)) == 0 {
 		j.str("role", "standby")
 	} else {
 		j.str("role", "active")

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"regexp"
 	"strconv"
 	"sync"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -24,9 +22,8 @@ import (
 // first used, so that a scrape is not mostly zeros.
 type figures struct {
 	registry *prometheus.Registry
-	handler  http.Handler // for the figures that every caller may see
-	all      http.Handler // that, and the figures by namespace
 	tenants  *tenantFigures
+	theirs   *prometheus.Registry // of tenants; nil without them
 
 	wait, hold    byModeAndReason
 	acquires      *prometheus.CounterVec
@@ -47,10 +44,11 @@ type figures struct {
 
 	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
 
-	calls    *prometheus.CounterVec
-	byRoute  sync.Map // of routeStatus to prometheus.Counter
-	streams  prometheus.Gauge
-	webhooks *prometheus.CounterVec
+	forwarded *prometheus.CounterVec
+	calls     *prometheus.CounterVec
+	byRoute   sync.Map // of routeStatus to prometheus.Counter
+	streams   prometheus.Gauge
+	webhooks  *prometheus.CounterVec
 }
 
 // The tiers of expiry: a holder was warned, its lease reached its hard end, its key
@@ -159,11 +157,14 @@ func newFigures() *figures {
 		Name: "interlock_event_streams",
 		Help: "Current readers of /v1/events and /v1/watch.",
 	})
-	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines, f.unreadable,
-		f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
+	f.forwarded = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "interlock_forwarded_total",
+		Help: "Calls and streams that were forwarded to the owner of another shard, by API: http or stream.",
+	}, []string{"api"})
+	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines,
+		f.unreadable, f.forwarded, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	f.handler = promhttp.HandlerFor(f.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	f.limitSeries(DefaultSeries)
 	return f
 }
@@ -325,9 +326,9 @@ func (s *sizes) Collect(ch chan<- prometheus.Metric) {
 func (c *call) getMetrics() {
 	c.answered = true
 	c.w.Header()["X-Content-Type-Options"] = noSniff
-	handler := c.s.obs.figures.handler
+	handler := c.s.metrics
 	if seesTenants(c.identity.Principal) {
-		handler = c.s.obs.figures.all
+		handler = c.s.allMetrics
 	}
 	handler.ServeHTTP(c.w, c.r)
 }

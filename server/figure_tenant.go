@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
@@ -182,13 +181,12 @@ func (h *histogramCounts) send(ch chan<- prometheus.Metric, desc *prometheus.Des
 func (o *Observer) LimitSeries(n int) { o.figures.limitSeries(n) }
 
 func (f *figures) limitSeries(n int) {
-	f.tenants, f.all = newTenantFigures(n), f.handler
+	f.tenants, f.theirs = newTenantFigures(n), nil
 	if f.tenants == nil {
 		return
 	}
-	theirs := prometheus.NewRegistry()
-	theirs.MustRegister(f.tenants)
-	f.all = promhttp.HandlerFor(prometheus.Gatherers{f.registry, theirs}, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	f.theirs = prometheus.NewRegistry()
+	f.theirs.MustRegister(f.tenants)
 }
 
 // seesTenants reports whether a caller may see the figures by namespace.

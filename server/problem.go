@@ -55,10 +55,8 @@ func (c *call) fail(err *interlock.Error) {
 	if err.Key != "" {
 		j.text("key", string(err.Key))
 	}
-	if c.s.standby != nil && err.Code == interlock.CodeNotOwner {
-		if a := c.s.standby(); a != (Active{}) {
-			writeActive(j, "active", &a)
-		}
+	if err.Code == interlock.CodeNotOwner && c.active != (Active{}) {
+		writeActive(j, "active", &c.active)
 	}
 	c.sendAs(status, problemType, j, at)
 }

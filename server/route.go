@@ -34,13 +34,13 @@ var openRoutes = []route{
 	{"/readyz", []method{{"GET", (*call).getReadiness, mayAnything, []string{"role"}}}},
 	{"/openapi.json", []method{{"GET", (*call).getOpenAPI, mayAnything, []string{"tag"}}}},
 	{"/llms.txt", []method{{"GET", (*call).getGuide, mayAnything, nil}}},
-	{"/v1/fences/keys", []method{{"GET", (*call).listFenceKeys, mayAnything, nil}}},
+	{keysPath, []method{{"GET", (*call).listFenceKeys, mayAnything, nil}}},
 }
 
-// aboutProcess are the paths that a standby answers too: they are about the process, not
-// about the shard.
+// aboutProcess are the paths that a router answers itself: they are about the process, or about all shards.
 var aboutProcess = map[string]bool{
 	"/": true, "/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true,
+	keysPath: true,
 }
 
 var routes = []route{
@@ -182,12 +182,18 @@ var routes = []route{
 	}},
 	{"/v1/patterns/{name}/revisions", []method{{"GET", (*call).listPatternRevisions, mayRead, nil}}},
 	{"/v1/patterns/{name}/revert", []method{{"POST", (*call).revertPattern, mayAdminister, nil}}},
-	{"/v1/namespaces/{name}", []method{{"DELETE", (*call).deleteNamespace, mayAdminister, []string{"force"}}}},
+	{namespacePath, []method{{"DELETE", (*call).deleteNamespace, mayAdminister, []string{"force"}}}},
 	{
 		"/v1/namespace",
 		[]method{{"GET", (*call).getNamespace, mayRead, nil}, {"PUT", (*call).setNamespace, mayAdminister, nil}},
 	},
 }
+
+// keysPath is the path of the keys that verify fences, of all shards.
+const keysPath = "/v1/fences/keys"
+
+// namespacePath is the path that names its namespace itself, whatever is in the header.
+const namespacePath = "/v1/namespaces/{name}"
 
 var (
 	openByPath = indexRoutes(openRoutes)
@@ -264,7 +270,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		c.unanswered()
 		c.land()
-		s.obs.httpCall(c.route, c.status)
+		c.s.obs.httpCall(c.route, c.status)
 		if broken != nil {
 			panic(http.ErrAbortHandler) // an answer that was begun must not look whole
 		}
@@ -322,9 +328,12 @@ func (c *call) identify() bool {
 
 func (c *call) dispatch(rt *route) {
 	c.route = rt.path
-	if c.s.standby != nil && !aboutProcess[rt.path] {
-		c.fail(notOwner(c.s.standby()))
-		return
+	if c.s.directory != nil && !aboutProcess[rt.path] {
+		owner := c.toOwner(rt)
+		if owner == nil {
+			return
+		}
+		c.s = owner
 	}
 	name := c.r.Method
 	if name == http.MethodHead {

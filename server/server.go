@@ -103,6 +103,9 @@ type Config struct {
 	// false, means that this is not known.
 	Disk func() (used, free int64, ok bool)
 
+	// Forward carries the calls of a router to the owners of other shards. nil means that they are refused.
+	Forward *Forwarder
+
 	// Version is shown by /openapi.json and as a metric. "" means "dev".
 	Version string
 
@@ -132,7 +135,10 @@ type Server struct {
 	disk        func() (used, free int64, ok bool)
 	started     time.Time
 	log         *slog.Logger
-	standby     func() Active // nil for the owner of the shard
+	directory   Directory // of a router; nil for the owner of a shard
+	forward     *Forwarder
+	metrics     http.Handler
+	allMetrics  http.Handler // with the figures by namespace
 
 	links   atomic.Uint64   // the last number given to a connection or a call
 	resets  broadcast       // when the engine forgot its listeners
@@ -197,6 +203,7 @@ func New(cfg Config) (*Server, error) {
 	s.obs.watch(s.shard, s.version, s.limiter, s.flight)
 	s.obs.sender.Store(s.sender)
 	s.shard.OnReset(s.resets.all)
+	s.metrics, s.allMetrics = s.showMetrics()
 	return s, nil
 }
 

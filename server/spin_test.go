@@ -9,7 +9,7 @@ import (
 
 // countingShard is a shard that carries nothing out, and counts.
 type countingShard struct {
-	standbyShard
+	noShard
 	came uint64
 }
 

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -67,16 +69,55 @@ const keysTimeout = 10 * time.Second
 // asks again, so the set may be kept for a while. A former owner of the shard does not have the
 // keys that its successor made, so it must not answer.
 func (c *call) listFenceKeys() {
-	if _, ok := c.confirmShared(keysTimeout); !ok {
+	keys := c.s.fences.KeySet(time.Now())
+	if c.s.directory != nil {
+		var ok bool
+		if keys, ok = c.allKeys(); !ok {
+			return
+		}
+	} else if _, ok := c.confirmShared(c.s, keysTimeout); !ok {
 		return
 	}
-	set, err := json.Marshal(c.s.fences.KeySet(time.Now()))
+	set, err := json.Marshal(keys)
 	if err != nil {
 		c.failWith(err)
 		return
 	}
 	c.w.Header().Set("Cache-Control", "public, max-age=60")
 	c.plain("application/jwk-set+json", set)
+}
+
+// allKeys collects the keys of all shards, each from its owner. When one is missing, the call was refused: a
+// verifier must not take a set for whole that lacks keys.
+func (c *call) allKeys() (keys signed.KeySet, ok bool) {
+	ctx, cancel := context.WithTimeout(c.r.Context(), keysTimeout)
+	defer cancel()
+	keys = signed.KeySet{}
+	asked := map[string]bool{}
+	for _, at := range c.s.directory.Locations() {
+		switch {
+		case at.Server != nil:
+			if _, ok := c.confirmShared(at.Server, keysTimeout); !ok {
+				return nil, false
+			}
+			maps.Copy(keys, at.Server.fences.KeySet(time.Now()))
+			continue
+		case c.r.Header.Get(hopsHeader) != "", asked[at.Active.HTTP]:
+			continue // another server collects, or has them already
+		}
+		asked[at.Active.HTTP] = true
+		theirs, err := signed.KeySet(nil), error(notOwner(at.Active))
+		if c.s.forward != nil && at.Active.HTTP != "" {
+			theirs, err = c.s.forward.keys(ctx, at.Active)
+		}
+		if err != nil {
+			c.active = at.Active
+			c.fail(notOwner(at.Active))
+			return nil, false
+		}
+		maps.Copy(keys, theirs)
+	}
+	return keys, true
 }
 
 // rotateFenceKeys is POST /v1/fences/keys/rotate.

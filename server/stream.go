@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -36,7 +37,33 @@ type Streams struct {
 	cfg StreamConfig
 
 	mu   sync.Mutex
-	open map[*stream]struct{}
+	open map[carrier]struct{}
+}
+
+// carrier carries the frames of one client: to the shard (stream), or to the owner of the shard (relay).
+type carrier interface {
+	// run returns when the client has left or was cut, with the reason.
+	run() *interlock.Error
+	// cut ends it. Only the first reason counts; nil means that the client left.
+	cut(reason *interlock.Error)
+}
+
+// admission is a client that was let in.
+type admission struct {
+	carrier
+	identity Identity
+	d        *Streams // counts it
+}
+
+func (a *admission) serve() *interlock.Error {
+	defer a.forget()
+	return a.run()
+}
+
+func (a *admission) forget() {
+	a.d.mu.Lock()
+	defer a.d.mu.Unlock()
+	delete(a.d.open, a.carrier)
 }
 
 // NewStreams returns the session streams of a server. Server.Drain tells its clients to come
@@ -51,7 +78,7 @@ func NewStreams(s *Server, cfg StreamConfig) *Streams {
 	if cfg.WriteTimeout <= 0 {
 		cfg.WriteTimeout = 30 * time.Second
 	}
-	d := &Streams{s: s, cfg: cfg, open: map[*stream]struct{}{}}
+	d := &Streams{s: s, cfg: cfg, open: map[carrier]struct{}{}}
 	if shard, ok := s.shard.(interface{ OnReset(func()) }); ok {
 		shard.OnReset(func() {
 			d.Cut(&interlock.Error{
@@ -70,14 +97,14 @@ func (d *Streams) Dial(_ context.Context, hello proto.Hello) (proto.ClientLink, 
 	if err != nil {
 		return nil, err
 	}
-	go d.serve(st)
+	go st.serve()
 	return theirs, nil
 }
 
 // Cut ends all streams. The clients connect again at once.
 func (d *Streams) Cut(reason *interlock.Error) {
 	d.mu.Lock()
-	all := make([]*stream, 0, len(d.open))
+	all := make([]carrier, 0, len(d.open))
 	for st := range d.open {
 		all = append(all, st)
 	}
@@ -88,7 +115,7 @@ func (d *Streams) Cut(reason *interlock.Error) {
 }
 
 // begin authenticates a client and admits its stream; the caller serves it.
-func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, error) {
+func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*admission, error) {
 	identity, err := d.s.Authenticate(hello.Credential)
 	if err != nil {
 		return nil, err
@@ -97,10 +124,34 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 	if err != nil {
 		return nil, err
 	}
-	if d.s.standby != nil {
-		return nil, notOwner(d.s.standby())
+	if d.s.directory == nil {
+		return d.admit(newStream(d, link, namespace, identity), identity)
 	}
-	st := newStream(d, link, namespace, identity)
+	switch at := d.s.directory.Locate(namespace); {
+	case at.Streams != nil:
+		return at.Streams.admit(newStream(at.Streams, link, namespace, identity), identity)
+	case d.s.forward != nil && at.Active.GRPC != "" && !hello.Forwarded:
+		owner, err := d.s.forward.dial(d.s.serving, at.Active, hello)
+		if _, refused := errors.AsType[*interlock.Error](err); err != nil && !refused {
+			d.s.log.Debug("the owner of the shard cannot be reached", "grpc", at.Active.GRPC, "error", err)
+			err = notOwner(at.Active)
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.s.obs.figures.forwarded.WithLabelValues("stream").Inc()
+		st, err := d.admit(&relay{client: link, owner: owner}, identity)
+		if err != nil {
+			owner.Close(nil)
+		}
+		return st, err
+	default:
+		return nil, notOwner(at.Active)
+	}
+}
+
+// admit counts a client, unless there are too many.
+func (d *Streams) admit(c carrier, identity Identity) (*admission, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.open) >= d.cfg.MaxStreams {
@@ -113,17 +164,6 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*stream, erro
 			),
 		}
 	}
-	d.open[st] = struct{}{}
-	return st, nil
-}
-
-func (d *Streams) serve(st *stream) *interlock.Error {
-	defer d.forget(st)
-	return st.run()
-}
-
-func (d *Streams) forget(st *stream) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.open, st)
+	d.open[c] = struct{}{}
+	return &admission{carrier: c, identity: identity, d: d}, nil
 }

@@ -63,7 +63,7 @@ func (d *Streams) handle(stream grpc.ServerStream) error {
 			addr.visitor.admit()
 		}
 	}
-	go d.serve(st)
+	go st.serve()
 	known, stop := d.s.whileKnown(stream.Context(), st.identity)
 	defer stop()
 	var reason *interlock.Error
@@ -89,6 +89,7 @@ func helloOf(ctx context.Context) (hello proto.Hello) {
 	if v := md.Get("interlock-namespace"); len(v) == 1 {
 		hello.Namespace = interlock.Namespace(v[0])
 	}
+	hello.Forwarded = len(md.Get(hopsHeader)) > 0
 	return hello
 }
 

@@ -224,11 +224,11 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 			st.cut(refusal)
 		}
 	})()
-	d.serve(st)
+	st.serve()
 }
 
 // begin lets a client in that has identified itself.
-func (s *StreamServer) begin(d *Streams, link *frameLink) (*stream, error) {
+func (s *StreamServer) begin(d *Streams, link *frameLink) (*admission, error) {
 	late := time.AfterFunc(s.greeting, func() { link.Close(nil) })
 	defer late.Stop()
 	hello, err := link.Hello()
@@ -240,7 +240,7 @@ func (s *StreamServer) begin(d *Streams, link *frameLink) (*stream, error) {
 		return nil, err
 	}
 	if err := link.Welcome(); err != nil {
-		d.forget(st)
+		st.forget()
 		return nil, err
 	}
 	return st, nil

@@ -92,6 +92,12 @@ func parseToken(token string) (l Link, payload, sum []byte, err error) {
 	return l, payload, sum, nil
 }
 
+// LinkNamespace returns the namespace in a token before the token is verified; "" if it has none.
+func LinkNamespace(token string) interlock.Namespace {
+	l, _, _, _ := parseToken(token)
+	return l.Namespace
+}
+
 // Open returns the link of a token. It returns ErrLink if this server never signed it, if its webhook
 // was set, rotated or deleted since, or if that has no links any more. The caller checks whether the
 // link has expired, because a page explains that.

@@ -14,8 +14,8 @@ import (
 type KeySet map[string]ed25519.PublicKey
 
 const (
-	maxKeySetBytes = 64 << 10
-	maxKeySetKeys  = 256
+	maxKeySetBytes = 1 << 20 // a journal has up to 1,024 shards, each with keys of its own
+	maxKeySetKeys  = 4096
 )
 
 // jwk is a public key (RFC 7517, 8037).

@@ -70,6 +70,7 @@ var table = []rule{
 		folder: "journal/pgjournal", local: []string{".", "journal", "journal/remote"},
 		remote: []string{"github.com/jackc/pgx/v5/pgconn"},
 	},
+	{folder: "journal/oncejournal", local: []string{".", "journal", "journal/remote"}},
 	{folder: "journal/remote", local: []string{".", "journal"}},
 	{folder: "placement", local: []string{"."}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
@@ -84,7 +85,9 @@ var table = []rule{
 			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
 			"internal/packet", "internal/problem", "internal/prose", "webhook",
 		},
-		remote: []string{"google.golang.org/grpc", "github.com/prometheus/client_golang"},
+		remote: []string{
+			"google.golang.org/grpc", "github.com/prometheus/client_golang", "github.com/prometheus/client_model",
+		},
 	},
 	{
 		folder: "client", local: []string{".", "internal/endpoint", "proto"},
@@ -318,6 +321,8 @@ var table = []rule{
 			"github.com/redis/rueidis", "go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3", "go.uber.org/zap",
 		},
 	},
+
+	{folder: "deploy"},
 
 	{folder: "internal/api", local: []string{".", "internal/endpoint"}},
 	{folder: "internal/agent", local: []string{".", "internal/api", "internal/endpoint"}},

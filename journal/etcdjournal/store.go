@@ -19,7 +19,8 @@ const formatNumber = 1
 // driver is one journal in a cluster.
 type driver struct {
 	client *clientv3.Client
-	prefix string
+	at     Place
+	prefix string // of its keys
 }
 
 var _ remote.Driver = (*driver)(nil)
@@ -42,7 +43,14 @@ func Connect(at Place) (*remote.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	return remote.New(&driver{client: client, prefix: at.prefix()}, at.Patience), nil
+	return remote.New(&driver{client, at, at.prefix()}, at.Patience), nil
+}
+
+// Shard implements remote.Driver.
+func (d *driver) Shard(n int) remote.Driver {
+	at := d.at
+	at.Shard = n
+	return &driver{d.client, at, at.prefix()}
 }
 
 // Close implements remote.Driver.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostIdle bounds the connections that are kept when nothing uses them.
+// mostIdle bounds the connections that are kept when nothing uses them. Each further shard adds one.
 const mostIdle = 4
 
 // pool is the connections to a database. Each carries one statement at a time.
@@ -16,6 +16,7 @@ type pool struct {
 
 	mu     sync.Mutex // guards the fields below
 	idle   []*pgconn.PgConn
+	most   int
 	closed bool
 }
 
@@ -28,7 +29,14 @@ func newPool(dsn string) (*pool, error) {
 		// Of several hosts the one that takes writes is wanted.
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	return &pool{config: config}, nil
+	return &pool{config: config, most: mostIdle}, nil
+}
+
+// share makes room for the connections of another shard.
+func (p *pool) share() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.most++
 }
 
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
@@ -52,7 +60,7 @@ func (p *pool) give(c *pgconn.PgConn, err error) {
 	case c.IsClosed() || elsewhere(err):
 		go hangUp(c)
 		p.drop()
-	case p.closed || len(p.idle) >= mostIdle:
+	case p.closed || len(p.idle) >= p.most:
 		go hangUp(c)
 	default:
 		p.idle = append(p.idle, c)

@@ -27,6 +27,14 @@ func Connect(at Place) (*remote.Store, error) {
 	return remote.New(&driver{p, at}, at.Patience), nil
 }
 
+// Shard implements remote.Driver.
+func (d *driver) Shard(n int) remote.Driver {
+	at := d.at
+	at.Shard = n
+	d.share()
+	return &driver{d.pool, at}
+}
+
 // Close implements remote.Driver.
 func (d *driver) Close() error {
 	d.close()

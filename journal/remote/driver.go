@@ -32,10 +32,11 @@ import (
 //	etcd                    one transaction             a linearizable read
 //	PostgreSQL              one statement               a write: an old primary still answers reads
 //	Redis, Valkey           one script                  a write, and a wait for replicas
-//	Firestore, S3           create-if-absent of the     the name behind the tail is free
-//	                        name behind the tail
+//	Firestore, S3           create-if-absent of the     the name behind the newest record is free
+//	                        name behind the newest
+//	                        record
 //
-// Where creation alone fences, Fence writes nothing: the epoch record, which Open appends next, is the
+// Where creation alone fences, Fence may write nothing: the epoch record, which Open appends next, is then the
 // fence, and an Append under a name that is taken returns false.
 //
 // All methods may be called concurrently, except that appends follow each other.
@@ -86,6 +87,10 @@ type Driver interface {
 
 	// Found makes an empty store one with this head, and with a value, as a whole.
 	Found(ctx context.Context, h Head, name string, data []byte) (bool, error)
+
+	// Shard returns the driver of another shard of the same journal, over the same connections, which it
+	// does not close.
+	Shard(n int) Driver
 
 	// Seat makes an applicant for the seat. me is what it stores there, ttl after how long
 	// without a renewal the seat is free.

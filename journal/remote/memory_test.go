@@ -240,6 +240,8 @@ func (m *memory) Found(ctx context.Context, h Head, name string, data []byte) (b
 	})
 }
 
+func (m *memory) Shard(int) Driver { return newMemory(m.creates) }
+
 func (m *memory) Low(context.Context) (bool, error) { return false, nil }
 func (m *memory) Place(name string) string          { return "memory/" + name }
 func (m *memory) Close() error                      { return nil }

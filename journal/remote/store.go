@@ -34,6 +34,10 @@ func New(d Driver, patience time.Duration) *Store {
 // Close ends the connections. Journals of the store must be closed before.
 func (s *Store) Close() error { return s.driver.Close() }
 
+// Shard returns the store of another shard of the same journal. It has the connections of s, and is not
+// closed.
+func (s *Store) Shard(n int) *Store { return &Store{s.driver.Shard(n), s.patience} }
+
 // Empty reports whether the store has never been written to.
 func (s *Store) Empty(ctx context.Context) (bool, error) {
 	h, err := s.head(ctx)

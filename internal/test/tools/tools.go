@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,9 @@ const Variable = "INTERLOCK_TEST_TOOLS"
 
 // tool describes a program that tests run.
 type tool struct {
-	debian string                  // the package that has it, of Debian, PyPI or npm; scripts/install-deps.sh installs it
+	// debian is the package that has it, of Debian, PyPI or npm, which scripts/install-deps.sh installs. It is "" where
+	// no registry has it, and the error of find explains how to get it.
+	debian string
 	common bool                    // developers' machines have it, so tests run without Variable where it is present
 	find   func(name string) error // nil is exec.LookPath
 }
@@ -56,6 +59,8 @@ var programs = map[string]tool{
 
 	TypeScriptCompiler: {debian: "typescript", find: findTypeScript},
 	TypeScriptDoors:    {debian: "publint", find: findTypeScriptDoors},
+
+	Firestore: {find: findFirestore},
 
 	PythonVenv: {debian: "mypy", find: findPythonVenv},
 	Frameworks: {debian: "google-adk", find: findFrameworks},
@@ -158,6 +163,34 @@ func findBouncer(string) error {
 	return err
 }
 
+// Firestore is Google's emulator of Firestore, a program for Java.
+const Firestore = "firestore-emulator"
+
+// firestoreJar is where Google's package for Debian has it.
+const firestoreJar = "/usr/lib/google-cloud-sdk/platform/cloud-firestore-emulator/cloud-firestore-emulator.jar"
+
+// FirestoreJar returns the file of the emulator.
+func FirestoreJar() string {
+	if jar := os.Getenv("INTERLOCK_FIRESTORE_EMULATOR"); jar != "" {
+		return jar
+	}
+	return firestoreJar
+}
+
+func findFirestore(string) error {
+	_, err := os.Stat(FirestoreJar())
+	if err == nil {
+		_, err = exec.LookPath("java")
+	}
+	if err != nil {
+		return fmt.Errorf(
+			"%w: install Java 17 (openjdk-17-jre-headless) and Google's package google-cloud-cli-firestore-emulator from the "+
+				"package archive of the Google Cloud CLI, or name the emulator's jar in INTERLOCK_FIRESTORE_EMULATOR", err,
+		)
+	}
+	return nil
+}
+
 // Need skips the test unless all these programs may be used. If [Variable] is set, it
 // fails the test when one is missing.
 func Need(t testing.TB, names ...string) {
@@ -170,6 +203,8 @@ func Need(t testing.TB, names ...string) {
 		}
 		missing := p.missing(name)
 		switch {
+		case asked && missing != nil && p.debian == "":
+			t.Fatal(missing)
 		case asked && missing != nil:
 			t.Fatalf("%v: make deps installs the package %s", missing, p.debian)
 		case !asked && (!p.common || missing != nil):

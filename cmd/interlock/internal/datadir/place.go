@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock/journal/etcdjournal"
+	"github.com/interlockdev/interlock/journal/oncejournal"
 	"github.com/interlockdev/interlock/journal/pgjournal"
 	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // Place is where a journal is: in a directory, or in an engine that several machines can reach.
 type Place struct {
-	Kind string // file, etcd or postgres
+	Kind string // file, etcd, postgres or firestore
 	Text string // as it was written; it contains no password
 	Dir  string // of the kind file
 
@@ -21,10 +22,12 @@ type Place struct {
 	Connect func() (*remote.Store, error)
 }
 
+var names = map[string]string{"postgres": "PostgreSQL", "firestore": "Firestore"}
+
 // Engine is what people call the engine.
 func (p *Place) Engine() string {
-	if p.Kind == "postgres" {
-		return "PostgreSQL"
+	if name, ok := names[p.Kind]; ok {
+		return name
 	}
 	return p.Kind
 }
@@ -33,7 +36,7 @@ func (p *Place) Engine() string {
 func (p *Place) Remote() bool { return p.Connect != nil }
 
 // Engines are the forms of URLs of journals in engines.
-const Engines = "etcd://HOST:PORT/NAME or postgres://USER@HOST/DATABASE"
+const Engines = "etcd://HOST:PORT/NAME, postgres://USER@HOST/DATABASE or firestore://PROJECT/DATABASE/NAME"
 
 // ParsePlace reads the URL of a journal. allowLoss accepts an engine with settings under which it may
 // lose what was acknowledged.
@@ -49,6 +52,10 @@ func ParsePlace(text string, allowLoss bool) (p Place, err error) {
 		at.AllowLoss = allowLoss
 		p.Kind, p.Connect = "postgres", func() (*remote.Store, error) { return pgjournal.Connect(at) }
 		return p, err
+	case "firestore":
+		at, err := oncejournal.ParseFirestore(text)
+		p.Kind, p.Connect = scheme, func() (*remote.Store, error) { return oncejournal.ConnectFirestore(at) }
+		return p, err
 	}
 	p.Kind = "file"
 	u, err := url.Parse(text)
@@ -57,7 +64,7 @@ func ParsePlace(text string, allowLoss bool) (p Place, err error) {
 		return p, errors.New("want a URL such as file:/var/lib/interlock, or use --data-dir DIR")
 	case u.Scheme != "file":
 		return p, fmt.Errorf(
-			"this version keeps journals in directories, in etcd and in PostgreSQL: use file:DIR, --data-dir DIR, %s", Engines,
+			"this version keeps journals in directories, etcd, PostgreSQL and Firestore: use file:DIR, --data-dir DIR, %s", Engines,
 		)
 	case u.Host != "":
 		return p, errors.New("a file URL has no host: write file:DIR or file:///DIR")

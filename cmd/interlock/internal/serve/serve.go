@@ -72,8 +72,10 @@ Where the journal may be (--journal):
               several servers; loses nothing while most members of etcd have their disks
   postgres://USER@HOST,HOST/DATABASE?journal=NAME&sslmode=verify-full
               several servers; loses nothing if the database replicates synchronously
+  firestore://PROJECT/DATABASE/NAME
+              several servers; loses nothing; for agents that think for seconds
 
-Over etcd and PostgreSQL one server is active, and each other one stands by, names the active
+Over an engine one server is active, and each other one stands by, names the active
 one to its callers, and takes over when it dies or stands still. Each prints
 "standby http=ADDR grpc=ADDR" or "ready ..." whenever its role changes.
 
@@ -106,7 +108,7 @@ use.`,
 	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
 	f.StringVar(
 		&cfg.Journal, "journal", "",
-		"the journal as a `URL`, in place of --data-dir: file:, etcd:// or postgres://",
+		"the journal as a `URL`, in place of --data-dir: file:, etcd://, postgres:// or firestore://",
 	)
 	f.BoolVar(
 		&cfg.AllowLoss, "allow-loss", false,

@@ -1,0 +1,169 @@
+package oncejournal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/interlockdev/interlock/internal/test/remotetest"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/journaltest"
+	"github.com/interlockdev/interlock/journal/remote"
+)
+
+func TestConformance(t *testing.T) {
+	t.Run("OneStore", func(t *testing.T) {
+		journaltest.Run(t, func(*testing.T) journaltest.Open {
+			s := newMemory().store()
+			return func(ctx context.Context) (journal.Journal, error) { return s.Open(ctx) }
+		})
+	})
+	t.Run("StoreOfEachOwner", func(t *testing.T) {
+		journaltest.Run(t, func(*testing.T) journaltest.Open {
+			m := newMemory()
+			return func(ctx context.Context) (journal.Journal, error) { return m.store().Open(ctx) }
+		})
+	})
+}
+
+func TestOpenTogether(t *testing.T) { remotetest.OpenTogether(t, newMemory().store) }
+func TestShare(t *testing.T)        { remotetest.Share(t, newMemory().store) }
+
+// own opens a store and closes the journal at the end of the test.
+func own(t testing.TB, s *remote.Store) *remote.Journal {
+	t.Helper()
+	j, err := s.Open(t.Context())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func add(t testing.TB, j *remote.Journal, text string) {
+	t.Helper()
+	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
+		t.Fatalf("append at %d: %v", j.Tail()+1, err)
+	}
+}
+
+func texts(t testing.TB, j *remote.Journal) string {
+	t.Helper()
+	var list []string
+	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
+		list = append(list, string(e.Data))
+		return nil
+	}); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return strings.Join(list, " ")
+}
+
+func write(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+// Requests that do not arrive, and answers that are lost, cost repetitions and nothing else.
+func TestLostAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		random := rand.New(rand.NewPCG(1, 2))
+		m.fault = func(context.Context, object) fault {
+			return []fault{none, none, none, none, lost, answered}[random.IntN(6)]
+		}
+		want := ""
+		for owner := range 10 {
+			j := own(t, m.store())
+			if owner > 0 {
+				want += " "
+			}
+			for i := range 20 {
+				text := fmt.Sprint(owner, "-", i)
+				add(t, j, text)
+				want += " " + text
+				if err := j.Barrier(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := j.SaveSnapshot(t.Context(), j.Tail(), write(want)); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Kept("ring").Save([]byte(want)); err != nil {
+				t.Fatal(err)
+			}
+			if got := texts(t, j); got != want {
+				t.Fatalf("the journal holds %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// Whatever the length of the log is, its end is found, and each index in it.
+func TestFind(t *testing.T) {
+	m := newMemory()
+	j := own(t, m.store())
+	for n := 2; n < 400; n++ {
+		add(t, j, fmt.Sprint(n))
+		other := newDriver(m, 0)
+		if h, err := other.Head(t.Context()); err != nil || h.Tail.Index != j.Tail() {
+			t.Fatalf("the log of %d entries ends at %d, %v", n, h.Tail.Index, err)
+		}
+		index := j.Tail() / 2
+		list, err := other.Frames(t.Context(), index, 1)
+		if err != nil || len(list) != 1 || list[0].Last != index {
+			t.Fatalf("of %d entries, entry %d is in %+v, %v", n, index, list, err)
+		}
+	}
+}
+
+// A store starts from a state of another journal once, and names its place.
+func TestSeed(t *testing.T) {
+	m := newMemory()
+	s := m.store()
+	if err := s.Seed(t.Context(), 7, 41, write("state")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Seed(t.Context(), 7, 41, write("another")); !errors.Is(err, remote.ErrNotEmpty) {
+		t.Errorf("a second seed: %v", err)
+	}
+	j := own(t, s)
+	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
+		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
+	}
+	at, r, err := j.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if state, err := io.ReadAll(r); at != 41 || string(state) != "state" || err != nil {
+		t.Errorf("snapshot %d is %q, %v", at, state, err)
+	}
+	if err := j.Adopt(); err != nil {
+		t.Fatal(err)
+	}
+	if own(t, s).Copied() {
+		t.Error("it is still a copy after Adopt")
+	}
+	// The same objects under another name are a copy.
+	elsewhere := newMemory()
+	elsewhere.name, elsewhere.all, elsewhere.version = "elsewhere", m.all, m.version
+	copied := own(t, elsewhere.store())
+	if !copied.Copied() {
+		t.Error("a restored backup is taken for the original")
+	}
+	add(t, copied, "more")
+	if err := copied.Adopt(); err != nil {
+		t.Fatal(err)
+	}
+	if own(t, elsewhere.store()).Copied() {
+		t.Error("fences jump twice")
+	}
+}

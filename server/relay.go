@@ -1,0 +1,64 @@
+package server
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
+)
+
+// relay carries the frames of a client to the owner of its shard, and those of the owner back. Each side reads
+// when the other one has taken what came before, so a slow reader slows its own sender alone.
+//
+//	client ◄──► relay ◄──► owner
+//
+// When either ends, so does the other, for the same reason.
+type relay struct {
+	client proto.ServerLink
+	owner  proto.ClientLink
+
+	once   sync.Once
+	reason *interlock.Error
+}
+
+func (r *relay) run() *interlock.Error {
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		var frame proto.ServerFrame
+		err := error(nil)
+		for err == nil {
+			if err = r.owner.Recv(&frame); err == nil {
+				err = r.client.Send(&frame)
+			}
+		}
+		reason, refused := errors.AsType[*interlock.Error](err)
+		if !refused {
+			reason = &interlock.Error{
+				Code:    interlock.CodeNotOwner,
+				Message: "the owner of the shard does not answer: connect again and repeat the unanswered requests",
+			}
+		}
+		r.cut(reason)
+	}()
+	var frame proto.ClientFrame
+	err := error(nil)
+	for err == nil {
+		if err = r.client.Recv(&frame); err == nil {
+			err = r.owner.Send(&frame)
+		}
+	}
+	refusal, _ := errors.AsType[*interlock.Error](err)
+	r.cut(refusal)
+	<-back
+	return r.reason
+}
+
+func (r *relay) cut(reason *interlock.Error) {
+	r.once.Do(func() {
+		r.reason = reason
+		r.owner.Close(nil)
+		r.client.Close(reason)
+	})
+}
