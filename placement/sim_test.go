@@ -46,6 +46,65 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
+// TestOneChange makes one change at a time to servers at rest, and lets them come to rest again: exactly
+// those shards move that have to.
+func TestOneChange(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		w := newSimStage(seed)
+		for range 1 + w.r.IntN(5) {
+			w.join(simStep)
+		}
+		w.settle()
+		for range 6 {
+			w.change(func(most int) {
+				if w.failed != "" || w.tally.Moves > most {
+					t.Fatalf("seed %d: %d moves, want at most %d; %s", seed, w.tally.Moves, most, w.failed)
+				}
+			})
+		}
+	}
+}
+
+// change changes one thing and passes on how many moves that may cost.
+func (w *simWorld) change(check func(most int)) {
+	var up []*simServer
+	for _, v := range w.servers {
+		if v.up {
+			up = append(up, v)
+		}
+	}
+	v := up[w.r.IntN(len(up))]
+	joins := (len(w.store.seats) + len(up)) / (len(up) + 1) // the share of one more, rounded up
+	returns := (len(w.store.seats) + len(up) - 1) / len(up)
+	most := 0
+	kind := w.r.IntN(4)
+	if len(up) == 1 {
+		kind = 0
+	}
+	switch kind {
+	case 0:
+		w.join(w.now + simStep)
+		most = joins
+	case 1:
+		most = v.holding()
+		v.draining, v.leaveAt = true, w.now+time.Hour
+	case 2:
+		most = v.holding()
+		v.up = false
+	case 3:
+		// All of its seats are free before it goes on.
+		most = v.holding() + returns
+		v.paused = w.now + seatTTL + 4*time.Second
+		w.epoch++
+	}
+	w.epoch++
+	w.tally.Moves = 0
+	w.settle()
+	w.epoch++
+	check(most)
+}
+
 func (t *simTally) add(o simTally) {
 	t.Disturbances += o.Disturbances
 	t.Moves += o.Moves

@@ -33,12 +33,19 @@ type simTally struct {
 
 const simStep = 20 * time.Millisecond
 
-func newSimWorld(seed uint64) *simWorld {
+// newSimStage has no servers.
+func newSimStage(seed uint64) *simWorld {
 	w := &simWorld{r: rand.New(rand.NewPCG(seed, 3))}
 	shards := 1 + w.r.IntN(64)
 	w.store = newSimStore(shards)
 	w.unowned = make([]time.Duration, shards)
 	w.given = make([]simGiven, shards)
+	return w
+}
+
+// newSimWorld has servers that start one after the other.
+func newSimWorld(seed uint64) *simWorld {
+	w := newSimStage(seed)
 	w.mixed, w.weighted = w.r.IntN(3) == 0, w.r.IntN(3) == 0
 	w.gap = w.between(2*time.Second, 20*time.Second)
 	for range 1 + w.r.IntN(9) {
@@ -70,6 +77,14 @@ func (w *simWorld) run(disturbed time.Duration) {
 		}
 	}
 	w.heal()
+	w.settle()
+	if w.failed == "" {
+		w.checkRest()
+	}
+}
+
+// settle lets the servers come to rest.
+func (w *simWorld) settle() {
 	// A server rests for 30 s, is distrusted for a minute, and loses a shard each 5 s.
 	limit := w.now + rest + distrust + time.Duration(len(w.store.seats)+2)*(givePause+time.Second)
 	for quiet := w.now; w.failed == "" && w.now < quiet+15*time.Second; {
@@ -81,9 +96,6 @@ func (w *simWorld) run(disturbed time.Duration) {
 		if moves != w.tally.Moves+w.tally.Gives || !w.even() {
 			quiet = w.now
 		}
-	}
-	if w.failed == "" {
-		w.checkRest()
 	}
 }
 
