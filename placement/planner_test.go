@@ -102,7 +102,7 @@ func TestNotLiving(t *testing.T) {
 	r.want(10*time.Second, nil, None)
 }
 
-// TestGive gives shards up to a member that joins: the first after a second, in which the members could
+// TestGive lets shards go to a member that joins: the first after a second, in which the members could
 // change again, and each next one 5 s later.
 func TestGive(t *testing.T) {
 	r := newTrial(t, "ab", "a", "a", "a", "a")
@@ -152,7 +152,7 @@ func TestGiveInTurn(t *testing.T) {
 	r.want(2*givePause, nil, NewPlan(r.view).Transfers[1].Shard)
 }
 
-// TestDrain gives all up without pauses, one after the other.
+// TestDrain lets all go without pauses, one after the other.
 func TestDrain(t *testing.T) {
 	r := newTrial(t, "abc", "a", "a", "a", "b")
 	r.view.Members[0].Draining = true
@@ -169,7 +169,7 @@ func TestDrain(t *testing.T) {
 	r.want(10*time.Second, nil, None)
 }
 
-// TestSlowReceiver gives a shard up to a member that does not take it, and so none for a minute.
+// TestSlowReceiver lets a shard go to a member that does not take it: it receives none for a minute.
 func TestSlowReceiver(t *testing.T) {
 	r := newTrial(t, "abc", "a", "a", "a", "a", "c", "c")
 	first := NewPlan(r.view).Transfers[0]
@@ -261,7 +261,7 @@ func TestFlap(t *testing.T) {
 	}
 }
 
-// TestGivenIsNotLost gives up shards to two members that join: this is no reason to rest.
+// TestGivenIsNotLost lets shards go to two members that join: this is no reason to rest.
 func TestGivenIsNotLost(t *testing.T) {
 	r := newTrial(t, "abc", "a", "a", "a", "a", "a", "a")
 	for range 200 {
