@@ -30,7 +30,7 @@ RACE  := ./guard/... ./resp/... ./shard/... ./client/... ./server/... ./journal/
 LONG  := ./engine ./journal/filejournal ./placement ./shard ./sim/... ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
-unit examples simulation race crash etcd postgres firestore doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
+unit examples simulation race crash etcd postgres firestore s3 doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
 
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
@@ -44,7 +44,7 @@ FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 
 .PHONY: help
 help: ## Say what can be made.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the binaries bin/interlock and bin/interlock-hook.
@@ -70,7 +70,7 @@ test: deps lint fresh unit examples ## Before a change is sent, in minutes: inst
 	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: prove
-prove: deps simulation race fuzz crash etcd postgres firestore doors cross packages deploy ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart.
+prove: deps simulation race fuzz crash etcd postgres firestore s3 doors cross packages deploy ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart.
 	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
@@ -134,6 +134,10 @@ postgres: bin/suite ## Test the journal in PostgreSQL, and fail-over FAILOVERS (
 .PHONY: firestore
 firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Google's emulator.
 	@go test -json -count=1 -timeout=8m ./internal/test/firestoretest -failovers 2 -history 10s | bin/suite -o dist/suites/firestore.json firestore
+
+.PHONY: s3
+s3: bin/suite ## Test the journal in S3, and fail-over, with two implementations of S3 and a proxy that lets requests fail.
+	@go -C journal/oncejournal/s3test test -json -count=1 -timeout=8m . -failovers 2 -history 10s | bin/suite -o dist/suites/s3.json s3
 
 .PHONY: doors
 doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis; and our client in frameworks, Deno and Bun.

@@ -149,7 +149,7 @@ func isSelector(e ast.Expr, pkg, name string) bool {
 var (
 	fence    = regexp.MustCompile("(?ms)^```.*?^```$")
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
-	makeWord = regexp.MustCompile("(?m)^`?\\s*make ([a-z][a-z-]*)")
+	makeWord = regexp.MustCompile("(?m)^`?\\s*make ([a-z][a-z0-9-]*)")
 	// scriptName is a script as docs/guarantees.md names it: its folder, its name.
 	scriptName = regexp.MustCompile("^`([a-z]+/[a-z]+(?:_[a-z]+)*)`$")
 	testName   = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)

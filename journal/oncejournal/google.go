@@ -141,7 +141,7 @@ func newMetadata(host string) tokens {
 		)
 		if err != nil {
 			return "", began, fmt.Errorf(
-				"the metadata server gives no token, and GOOGLE_APPLICATION_CREDENTIALS names no key: %w", err,
+				"the metadata server returns no token, and GOOGLE_APPLICATION_CREDENTIALS names no key: %w", err,
 			)
 		}
 		var got struct {

@@ -14,7 +14,7 @@ import (
 
 // Place is where a journal is: in a directory, or in an engine that several machines can reach.
 type Place struct {
-	Kind string // file, etcd, postgres or firestore
+	Kind string // file, etcd, postgres, firestore or s3
 	Text string // as it was written; it contains no password
 	Dir  string // of the kind file
 
@@ -22,7 +22,9 @@ type Place struct {
 	Connect func() (*remote.Store, error)
 }
 
-var names = map[string]string{"postgres": "PostgreSQL", "firestore": "Firestore"}
+var names = map[string]string{
+	"postgres": "PostgreSQL", "firestore": "Firestore", "s3": "a service with the interface of S3",
+}
 
 // Engine is what people call the engine.
 func (p *Place) Engine() string {
@@ -36,7 +38,8 @@ func (p *Place) Engine() string {
 func (p *Place) Remote() bool { return p.Connect != nil }
 
 // Engines are the forms of URLs of journals in engines.
-const Engines = "etcd://HOST:PORT/NAME, postgres://USER@HOST/DATABASE or firestore://PROJECT/DATABASE/NAME"
+const Engines = "etcd://HOST:PORT/NAME, postgres://USER@HOST/DATABASE, firestore://PROJECT/DATABASE/NAME or " +
+	"s3://BUCKET/PREFIX"
 
 // ParsePlace reads the URL of a journal. allowLoss accepts an engine with settings under which it may
 // lose what was acknowledged.
@@ -56,6 +59,10 @@ func ParsePlace(text string, allowLoss bool) (p Place, err error) {
 		at, err := oncejournal.ParseFirestore(text)
 		p.Kind, p.Connect = scheme, func() (*remote.Store, error) { return oncejournal.ConnectFirestore(at) }
 		return p, err
+	case "s3":
+		at, err := oncejournal.ParseS3(text)
+		p.Kind, p.Connect = scheme, func() (*remote.Store, error) { return oncejournal.ConnectS3(at) }
+		return p, err
 	}
 	p.Kind = "file"
 	u, err := url.Parse(text)
@@ -64,7 +71,8 @@ func ParsePlace(text string, allowLoss bool) (p Place, err error) {
 		return p, errors.New("want a URL such as file:/var/lib/interlock, or use --data-dir DIR")
 	case u.Scheme != "file":
 		return p, fmt.Errorf(
-			"this version keeps journals in directories, etcd, PostgreSQL and Firestore: use file:DIR, --data-dir DIR, %s", Engines,
+			"this version keeps journals in directories, etcd, PostgreSQL, Firestore and S3: use file:DIR, --data-dir DIR, %s",
+			Engines,
 		)
 	case u.Host != "":
 		return p, errors.New("a file URL has no host: write file:DIR or file:///DIR")

@@ -37,11 +37,11 @@ documents, tasks, and the answers of requests that may be repeated. Its history 
 where it is: print that of a directory with "interlock admin journal dump DIR".
 
 A journal is a directory, etcd://HOST:PORT,HOST:PORT/NAME,
-postgres://USER@HOST/DATABASE?journal=NAME or firestore://PROJECT/DATABASE/NAME. The source
-must not be in use, and the target must be empty. At the target fences begin far above all
-that the source has assigned, so a write under an old lease that was ended meanwhile is
-refused also if the source is started again by mistake. Servers of the target sign fences
-with new keys.
+postgres://USER@HOST/DATABASE?journal=NAME, firestore://PROJECT/DATABASE/NAME or
+s3://BUCKET/PREFIX?region=REGION. The source must not be in use, and the target must be
+empty. At the target fences begin far above all that the source has assigned, so a write
+under an old lease that was ended meanwhile is refused also if the source is started again
+by mistake. Servers of the target sign fences with new keys.
 
 Exit codes: 0 moved, 2 wrong flags or a target that is not empty, 3 the source is
 damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything else.`,

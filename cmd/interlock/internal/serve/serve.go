@@ -74,6 +74,8 @@ Where the journal may be (--journal):
               several servers; loses nothing if the database replicates synchronously
   firestore://PROJECT/DATABASE/NAME
               several servers; loses nothing; for agents that think for seconds
+  s3://BUCKET/PREFIX?region=REGION&endpoint=URL
+              the same in a bucket of S3, or of a service with conditional writes
 
 Over an engine one server is active, and each other one stands by, names the active
 one to its callers, and takes over when it dies or stands still. Each prints
@@ -108,7 +110,7 @@ use.`,
 	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
 	f.StringVar(
 		&cfg.Journal, "journal", "",
-		"the journal as a `URL`, in place of --data-dir: file:, etcd://, postgres:// or firestore://",
+		"the journal as a `URL`, in place of --data-dir: file:, etcd://, postgres://, firestore:// or s3://",
 	)
 	f.BoolVar(
 		&cfg.AllowLoss, "allow-loss", false,
