@@ -1,5 +1,6 @@
 // Package deploy tests what deploys Interlock: the Helm chart in helm/interlock, and the plain manifests in kubernetes,
-// which the chart renders. It is a module of its own, because Helm and the types of Kubernetes are large.
+// which the chart renders; and what a server that runs there pushes to a collector of OpenTelemetry, read with the
+// collector's own decoder. It is a module of its own, because these programs are large.
 //
 //	go test .          checks the chart with the values in testdata/values
 //	go test . -update  writes the manifests anew

@@ -2,7 +2,9 @@ package deploy
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,12 +27,14 @@ const patience = 30 * time.Second
 type running struct {
 	t     *testing.T
 	cmd   *exec.Cmd
-	lines chan string // of its standard output
-	http  string      // its address, once it has printed one
+	lines chan string   // of its standard output
+	log   *bytes.Buffer // to be read when it has ended
+	http  string        // its address, once it has printed one
 	probe *core.Container
 }
 
-// run starts the server as a kubelet would, but on loopback and below the folder dir. Secrets are variables of the test.
+// run starts the server as a kubelet would, but on loopback and below the folder dir. The variables of OpenTelemetry are
+// the test's own.
 func run(t *testing.T, c *core.Container, dir string, secrets map[string]string) *running {
 	t.Helper()
 	path, err := program()
@@ -60,8 +64,15 @@ func run(t *testing.T, c *core.Container, dir string, secrets map[string]string)
 		}
 		args = append(args, arg)
 	}
-	s := &running{t: t, cmd: exec.Command(path, args...), lines: make(chan string, 16), probe: c}
-	s.cmd.Stderr, s.cmd.SysProcAttr = t.Output(), launch.Attributes()
+	s := &running{
+		t: t, cmd: exec.Command(path, args...), lines: make(chan string, 16), log: new(bytes.Buffer), probe: c,
+	}
+	s.cmd.Stderr, s.cmd.SysProcAttr = io.MultiWriter(s.log, t.Output()), launch.Attributes()
+	for _, e := range os.Environ() {
+		if strings.HasPrefix(e, "OTEL_") {
+			s.cmd.Env = append(s.cmd.Env, e)
+		}
+	}
 	for name, value := range variables {
 		s.cmd.Env = append(s.cmd.Env, name+"="+value)
 	}
@@ -101,11 +112,15 @@ func (s *running) becomes(role string) {
 }
 
 // stop ends the server as a kubelet does.
-func (s *running) stop() {
+func (s *running) stop() { s.t.Helper(); s.stopWhile(func() {}) }
+
+// stopWhile calls f while the server stops.
+func (s *running) stopWhile(f func()) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatal(err)
 	}
+	f()
 	for range s.lines { // until it closes its output
 	}
 	if err := s.cmd.Wait(); err != nil {

@@ -17,15 +17,26 @@ import (
 // namespace, too.
 func (s *Server) showMetrics() (common, all http.Handler) {
 	show := func(tenants bool) http.Handler {
-		gather := func() ([]*dto.MetricFamily, error) {
-			if s.directory != nil {
-				return s.gatherShards(tenants)
-			}
-			return s.obs.figures.gatherer(tenants).Gather()
-		}
-		return promhttp.HandlerFor(prometheus.GathererFunc(gather), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+		return promhttp.HandlerFor(s.gatherer(tenants), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	}
 	return show(false), show(true)
+}
+
+// Metrics returns what /metrics shows to the role metrics.
+func (s *Server) Metrics() prometheus.Gatherer { return s.gatherer(true) }
+
+// gatherer returns what /metrics shows, with the figures by namespace or without.
+func (s *Server) gatherer(tenants bool) prometheus.Gatherer {
+	own := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		if s.directory != nil {
+			return s.gatherShards(tenants)
+		}
+		return s.obs.figures.gatherer(tenants).Gather()
+	})
+	if s.process == nil {
+		return own
+	}
+	return prometheus.Gatherers{own, s.process}
 }
 
 // gatherer returns the figures that every caller may see, or with the role metrics.

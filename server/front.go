@@ -5,6 +5,9 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Front is the APIs of a process with a changing role: the listeners stay, and what answers behind
@@ -26,6 +29,11 @@ func (f *Front) Show(s *Server, streams *Streams) {
 
 // Server returns the current server.
 func (f *Front) Server() *Server { return f.now.Load().server }
+
+// Metrics is Server.Metrics for the current server.
+func (f *Front) Metrics() prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return f.Server().Metrics().Gather() })
+}
 
 // HTTPHandler is Server.HTTPHandler for the current server.
 func (f *Front) HTTPHandler() http.Handler {

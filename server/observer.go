@@ -246,6 +246,7 @@ func (o *Observer) write(l *endedLease) {
 	if traceparent(l.trace) != "" {
 		add("trace_id", l.trace[3:35])
 		add("span_id", l.trace[36:52])
+		add("trace_flags", l.trace[53:55])
 	}
 	ctx := context.Background()
 	record := slog.NewRecord(l.at, l.level, "lease ended", 0)

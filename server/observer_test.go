@@ -162,7 +162,7 @@ func TestEndedLeaseIsLogged(t *testing.T) {
 			"msg": "lease ended", "level": "DEBUG", "namespace": "default", "agent": "billing-7", "purpose": "fee [31m",
 			"reason": "released", "outcome": "done",
 			"held_ms": 3000.0, "fence": 1.0, "mode": "exclusive", "trace_id": "0af7651916cd43dd8448eb211c80319c",
-			"span_id": "b7ad6b7169203331",
+			"span_id": "b7ad6b7169203331", "trace_flags": "01",
 		} {
 			if line[name] != want {
 				t.Errorf("%s is %v, want %v", name, line[name], want)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/guard/file"
@@ -107,6 +109,9 @@ type Config struct {
 	// Forward carries the calls of a router to the owners of other shards. nil means that they are refused.
 	Forward *Forwarder
 
+	// Process has metrics that the process counts outside of the server, and /metrics shows. nil means none.
+	Process prometheus.Gatherer
+
 	// Version is shown by /openapi.json and as a metric. "" means "dev".
 	Version string
 
@@ -120,6 +125,7 @@ type Config struct {
 type Server struct {
 	shard       Shard
 	obs         *Observer
+	process     prometheus.Gatherer // nil if there are no metrics but those of obs
 	credentials *Credentials
 	fences      *signed.Ring
 	hosts       hostRule
@@ -157,6 +163,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		shard:       cfg.Shard,
 		obs:         cfg.Observer,
+		process:     cfg.Process,
 		credentials: cfg.Credentials,
 		fences:      cfg.Fences,
 		streams:     streamLimit{max: cfg.MaxEventStreams},

@@ -145,7 +145,15 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing}, cli.ExitUsage, "belong together"},
 		{[]string{"--data-dir", t.TempDir(), "--tls-cert", missing, "--tls-key", missing}, cli.ExitUsage, "no such file"},
 		{[]string{"--data-dir", t.TempDir(), "--log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},
-		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, cli.ExitUsage, "want text or json"},
+		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, cli.ExitUsage, "want text, json or gcp"},
+		{
+			[]string{"--data-dir", t.TempDir(), "--otlp-metrics", "collector:4318"},
+			cli.ExitUsage, "--otlp-metrics: want a URL",
+		},
+		{
+			[]string{"--data-dir", t.TempDir(), "--otlp-metrics", "http://127.0.0.1:4318", "--otlp-interval", "10ms"},
+			cli.ExitUsage, "--otlp-interval 10ms: want at least 1s",
+		},
 		{[]string{"--data-dir", t.TempDir(), "--host", "http://example.com"}, cli.ExitUsage, "without a scheme"},
 		{[]string{"--data-dir", t.TempDir(), "--journal", "file:" + dir}, cli.ExitUsage, "use one of them"},
 		{[]string{"--journal", "mysql://127.0.0.1"}, cli.ExitUsage, "this version keeps journals in directories"},
@@ -191,6 +199,16 @@ func TestServeEnvironment(t *testing.T) {
 		out, "INTERLOCK_SERVE_SNAPSHOT_BYTES: ",
 	) {
 		t.Error(out)
+	}
+	for variable, want := range map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS=secret":            "OTEL_EXPORTER_OTLP_HEADERS: want name=value",
+		"OTEL_EXPORTER_OTLP_METRICS_HEADERS=a=%secret": "OTEL_EXPORTER_OTLP_METRICS_HEADERS: the value of a",
+		"OTEL_RESOURCE_ATTRIBUTES=secret":              "OTEL_RESOURCE_ATTRIBUTES: want name=value",
+	} {
+		out := startProc(t, append(env, variable), "serve", "--otlp-metrics", "http://127.0.0.1:1").ends(cli.ExitUsage)
+		if !strings.Contains(out, want) || strings.Contains(out, "secret") {
+			t.Errorf("%s: %s", variable, out)
+		}
 	}
 	out := startProc(t, append(env, "INTERLOCK_SERVE_INSECURE=perhaps"), "serve").ends(cli.ExitUsage)
 	if !strings.Contains(

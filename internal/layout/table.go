@@ -243,7 +243,8 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/serve",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "hook", "journal",
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "hook",
+			"internal/otlp", "journal",
 			"mcp", "resp", "server", "shard",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
@@ -352,6 +353,13 @@ var table = []rule{
 	},
 	{folder: "internal/problem", local: []string{"."}},
 	{folder: "internal/prose", local: []string{".", "engine", "internal/invisible", "internal/problem"}},
+	{
+		folder: "internal/otlp", local: []string{"internal/invisible"},
+		remote: []string{
+			"github.com/prometheus/client_golang/prometheus", "github.com/prometheus/client_model/go",
+			"go.opentelemetry.io/proto/slim/otlp", "google.golang.org/protobuf",
+		},
+	},
 	{folder: "internal/release", remote: []string{"golang.org/x/crypto/x509roots/fallback/bundle"}},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},

@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -48,5 +50,40 @@ func TestLinesOfLogGoOutTogether(t *testing.T) {
 	to.fail = nil
 	if err := c.flush(); err != nil || len(to.got) != 5 {
 		t.Errorf("what was lost is written again: %v, %.20q", err, to.got)
+	}
+}
+
+// Google Cloud Logging finds the severity, the message and the trace under the names that it knows; the rest stays.
+func TestLogForGoogleCloud(t *testing.T) {
+	cfg := serveConfig{LogFormat: "gcp", level: slog.LevelDebug}
+	for _, tt := range []struct {
+		project, flags, want string
+		level                slog.Level
+	}{
+		{"swarm-1", "01", `"severity":"WARNING","message":"lease ended","agent":"a","logging.googleapis.com/trace":` +
+			`"projects/swarm-1/traces/0af7651916cd43dd8448eb211c80319c","logging.googleapis.com/spanId":"b7ad6b7169203331",` +
+			`"logging.googleapis.com/trace_sampled":true}`, slog.LevelWarn},
+		{"", "00", `"severity":"DEBUG","message":"lease ended","agent":"a","logging.googleapis.com/trace":` +
+			`"0af7651916cd43dd8448eb211c80319c","logging.googleapis.com/spanId":"b7ad6b7169203331",` +
+			`"logging.googleapis.com/trace_sampled":false}`, slog.LevelDebug},
+		{"", "0b", `,"logging.googleapis.com/trace_sampled":true}`, slog.LevelInfo},
+		{"", "0a", `,"logging.googleapis.com/trace_sampled":false}`, slog.LevelError},
+	} {
+		t.Setenv("GOOGLE_CLOUD_PROJECT", tt.project)
+		var line bytes.Buffer
+		cfg.logger(&line).Log(
+			t.Context(), tt.level, "lease ended", "agent", "a", "trace_id", "0af7651916cd43dd8448eb211c80319c", "span_id",
+			"b7ad6b7169203331", "trace_flags", tt.flags,
+		)
+		got := strings.TrimSpace(line.String())
+		if !strings.HasSuffix(got, tt.want) || !strings.HasPrefix(got, `{"time":"2`) {
+			t.Errorf("project %q: %s\nwant     ...%s", tt.project, got, tt.want)
+		}
+	}
+	var line bytes.Buffer
+	cfg.logger(&line).Info("ready", "level", "high", slog.Group("inside", "msg", "kept", "trace_id", "kept"))
+	if got := line.String(); !strings.Contains(got, `"severity":"INFO","message":"ready","level":"high"`) ||
+		!strings.Contains(got, `"inside":{"msg":"kept","trace_id":"kept"}`) {
+		t.Errorf("a group is %s", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/guard/file"
+	"github.com/interlockdev/interlock/internal/otlp"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/resp"
 	"github.com/interlockdev/interlock/server"
@@ -34,7 +35,9 @@ type process struct {
 	memory       *memory
 	httpServer   *http.Server
 	streamServer *server.StreamServer
-	failed       chan error // of a listener
+	failed       chan error   // of a listener
+	pusher       *otlp.Pusher // nil without --otlp-metrics
+	stopPushing  func()
 
 	tenure *leadership   // nil in a server that stands by
 	turn   *activeServer // nil where the journal has one server only
@@ -44,6 +47,7 @@ type process struct {
 // turns, serves both APIs as a standby.
 func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *process, err error) {
 	p := &process{cfg: cfg, log: log, failed: make(chan error, 3), memory: watchMemory(cfg.MaxMemory, log)}
+	p.preparePushing()
 	if err := p.configure(cfg); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
@@ -189,11 +193,15 @@ func (p *process) serveRESP() {
 
 // serverConfig is what the APIs of a tenure and those of a standby have in common.
 func (p *process) serverConfig() server.Config {
-	return server.Config{
+	cfg := server.Config{
 		JournalKind: p.cfg.place.Kind, Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
 		Webhooks:        server.WebhookConfig{Allow: p.cfg.WebhookAllow, PublicURL: p.cfg.PublicURL},
 		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: cli.Version(), Logger: p.log,
 	}
+	if p.pusher != nil {
+		cfg.Process = p.pusher
+	}
+	return cfg
 }
 
 func (p *process) streamConfig() server.StreamConfig {
@@ -265,6 +273,7 @@ func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 		})
 	}
 	p.streamServer.Stop()
+	p.stopPushing()
 	if p.tenure != nil {
 		if err := p.tenure.close(ctx); err != nil {
 			return err
@@ -303,6 +312,7 @@ func (p *process) abandon() {
 		p.respServer.Shutdown(short)
 		done()
 	}
+	p.stopPushing()
 	if p.tenure != nil {
 		p.tenure.abandon(ctx)
 	}

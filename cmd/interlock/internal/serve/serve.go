@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
+	"github.com/interlockdev/interlock/internal/otlp"
 	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/server"
 )
@@ -32,6 +33,8 @@ type serveConfig struct {
 	Hosts                  []string
 	Files                  []string
 	LogFormat, LogLevel    string
+	OTLPMetrics            string
+	OTLPInterval           time.Duration
 	SnapshotBytes          int64
 	KeepBytes              int64
 	SegmentBytes           int64
@@ -51,6 +54,7 @@ type serveConfig struct {
 
 	place datadir.Place // of the journal
 	level slog.Level    // LogLevel, parsed
+	otlp  *otlp.Config  // of OTLPMetrics, and of the environment; nil without it
 }
 
 // New returns the command serve.
@@ -151,8 +155,16 @@ use.`,
 		&cfg.PublicURL, "public-url", "",
 		"`URL` of this server for people, such as https://interlock.example.com: messages of webhooks then have links",
 	)
-	f.StringVar(&cfg.LogFormat, "log-format", "text", "`form` of the logs: text or json")
+	f.StringVar(
+		&cfg.LogFormat, "log-format", "text",
+		"`form` of the logs: text, json, or gcp, which is json with the names of Google Cloud Logging",
+	)
 	f.StringVar(&cfg.LogLevel, "log-level", "info", "the lowest `level` that is logged: debug, info, warn or error")
+	f.StringVar(
+		&cfg.OTLPMetrics, "otlp-metrics", "",
+		"`URL` of a collector of OpenTelemetry, such as http://127.0.0.1:4318, to push the metrics to, too; off without it",
+	)
+	cli.DurationVar(f, &cfg.OTLPInterval, "otlp-interval", 30*time.Second, "time from one push to the next")
 	f.Int64Var(
 		&cfg.SnapshotBytes, "snapshot-bytes", 0,
 		"`bytes` of journal, more than the last snapshot has, after which the next one is made; bounds how long a start takes (default 64 MiB)",
@@ -267,22 +279,14 @@ func (c *serveConfig) check() error {
 	if err := c.level.UnmarshalText([]byte(c.LogLevel)); err != nil || strings.ContainsAny(c.LogLevel, "+-") {
 		return cli.Usagef("--log-level %s: want debug, info, warn or error", cli.Clean(c.LogLevel))
 	}
-	if c.LogFormat != "text" && c.LogFormat != "json" {
-		return cli.Usagef("--log-format %s: want text or json", cli.Clean(c.LogFormat))
+	if !slices.Contains(logFormats, c.LogFormat) {
+		return cli.Usagef("--log-format %s: want text, json or gcp", cli.Clean(c.LogFormat))
 	}
-	return nil
+	return c.checkOTLP()
 }
 
 // leastSegment is the smallest file of a journal that is accepted.
 const leastSegment = 4 << 10
-
-func (c *serveConfig) logger(to io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.level}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
-}
 
 // serve runs a server until ctx ends or the server fails.
 func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
@@ -298,6 +302,7 @@ func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
 		}
 		return err
 	}
+	p.startPushing()
 	announce := func(role string) { p.announce(a, role) }
 	if p.turn != nil {
 		p.turn.run(ctx, announce)
