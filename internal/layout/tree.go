@@ -153,7 +153,7 @@ var (
 	// scriptName is a script as docs/guarantees.md names it: its folder, its name.
 	scriptName = regexp.MustCompile("^`([a-z]+/[a-z]+(?:_[a-z]+)*)`$")
 	testName   = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
-	target     = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*## `)
+	target     = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):.*## `)
 )
 
 // page checks that a page's links lead somewhere, and that the make targets and
