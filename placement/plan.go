@@ -49,7 +49,7 @@ type Transfer struct {
 // NewPlan returns the plan for a view.
 func NewPlan(v View) Plan {
 	var c rankCache
-	return newTable(v, &c).plan()
+	return newTable(v, &c).plan(-1)
 }
 
 // table is a view in the form in which it is planned with.
@@ -158,7 +158,10 @@ func (t *table) choice(shard, besides int, alike tier) int {
 	return best
 }
 
-func (t *table) plan() Plan {
+// plan returns the plan, or as much of it as one member needs to know: the takers, and the transfers up to
+// the first that is its own. It may leave out one that comes after others to this member: a later view
+// shows it.
+func (t *table) plan(me int) Plan {
 	p := Plan{Takers: make([]string, len(t.seats))}
 	for s, holder := range t.holders {
 		if holder >= 0 {
@@ -170,15 +173,18 @@ func (t *table) plan() Plan {
 		}
 	}
 	copy(t.now, t.held)
-	for {
+	for me < 0 || t.passesOn(me, t.lowest()) {
 		s, to := t.transfer()
 		if s < 0 {
-			return p
+			break
 		}
 		from := t.holders[s]
 		drains := t.tiers[from] == leaving
 		if drains || t.tiers[to] == present && t.above(t.now, to).compare(t.below(t.now, from)) < 0 {
 			p.Transfers = append(p.Transfers, Transfer{s, t.members[from].ID, t.members[to].ID, drains})
+			if from == me {
+				break
+			}
 			t.now[from]--
 			t.now[to]++
 		}
@@ -186,6 +192,7 @@ func (t *table) plan() Plan {
 		t.held[to]++
 		t.holders[s] = -1 // a plan moves a shard once
 	}
+	return p
 }
 
 // transfer returns the best next move, or -1. Those from draining members come first, then those from the
@@ -194,7 +201,7 @@ func (t *table) transfer() (shard, to int) {
 	shard, to = -1, -1
 	lowest := t.lowest()
 	for s, from := range t.holders {
-		if from < 0 || t.tiers[from] < leaving && lowest.compare(t.below(t.held, from)) >= 0 {
+		if from < 0 || !t.passesOn(from, lowest) {
 			continue
 		}
 		first := -1 // whether this giver is before that of the best so far
@@ -221,7 +228,13 @@ func (t *table) transfer() (shard, to int) {
 	return shard, to
 }
 
-// lowest returns the lowest level of a member that stays: a member below it has nothing to pass on.
+// passesOn reports whether a member may have to pass on a shard when this is the lowest level. The lowest
+// level never falls in the course of a plan.
+func (t *table) passesOn(m int, lowest level) bool {
+	return t.tiers[m] == leaving || lowest.compare(t.below(t.held, m)) < 0
+}
+
+// lowest returns the lowest level of a member that stays.
 func (t *table) lowest() level {
 	l := level{1, 0}
 	for m := range t.members {

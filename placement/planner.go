@@ -81,7 +81,7 @@ func (p *Planner) Step(now time.Time, v View) Decision {
 	if d.Resting {
 		t.doubt(me)
 	}
-	willing, plan := t.tiers[me] == present, t.plan()
+	willing, plan := t.tiers[me] == present, t.plan(me)
 	wary := plan
 	if slices.ContainsFunc(t.members, func(m Member) bool { return now.Before(p.slow[m.ID]) }) {
 		wary = p.wary(now, v, d.Resting)
@@ -103,7 +103,7 @@ func (p *Planner) wary(now time.Time, v View, resting bool) Plan {
 			t.doubt(m)
 		}
 	}
-	return t.plan()
+	return t.plan(t.find(p.id))
 }
 
 // observe compares a view with what the planner remembers.
