@@ -117,6 +117,10 @@ func (c *call) allKeys() (keys signed.KeySet, ok bool) {
 		}
 		maps.Copy(keys, theirs)
 	}
+	if len(keys) == 0 {
+		c.fail(notOwner(Active{}))
+		return nil, false
+	}
 	return keys, true
 }
 

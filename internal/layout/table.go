@@ -93,6 +93,7 @@ var table = []rule{
 		folder: "client", local: []string{".", "internal/endpoint", "proto"},
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
+	{folder: "cluster", local: []string{".", "journal/remote", "placement"}},
 	{folder: "cmd", local: []string{"sim"}},
 	{folder: "cmd/interlock-hook", local: []string{"internal/home", "internal/hookclient"}},
 	{folder: "cmd/interlock", remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
@@ -184,7 +185,8 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/journal",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "cmd/interlock/internal/view",
+			".", "cluster", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir",
+			"cmd/interlock/internal/view", "placement",
 			"engine", "internal/api", "journal", "shard",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
@@ -243,9 +245,8 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/serve",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "guard/file", "guard/signed", "hook",
-			"internal/otlp", "journal",
-			"mcp", "resp", "server", "shard",
+			".", "cluster", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "engine/record", "guard/file",
+			"guard/signed", "hook", "internal/otlp", "journal", "mcp", "placement", "resp", "server", "shard",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
 	},

@@ -188,49 +188,6 @@ func TestLostTail(t *testing.T) {
 	}
 }
 
-// The seat is free when it has not changed for its time, and not before, whatever the server did meanwhile.
-func TestSeat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
-		sit := func(a remote.Applicant, want string) {
-			t.Helper()
-			if holder, err := a.Sit(t.Context()); err != nil || holder != want {
-				t.Fatalf("the seat is of %q, want %q (%v)", holder, want, err)
-			}
-		}
-		one := newDriver(m, 0).Seat("one", 4*time.Second)
-		two := newDriver(m, 0).Seat("two", 4*time.Second)
-		sit(one, "one")
-		for range 10 {
-			time.Sleep(3 * time.Second)
-			sit(two, "one")
-			sit(one, "one")
-		}
-		sit(two, "one")
-		time.Sleep(4*time.Second - time.Nanosecond)
-		sit(two, "one")
-		time.Sleep(time.Nanosecond)
-		sit(two, "two")
-		sit(one, "two")
-		if err := one.Rise(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		sit(one, "two")
-		if err := two.Rise(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		sit(one, "one")
-		// A renewal without an answer is no loss.
-		m.fault = func(context.Context, object) fault { return answered }
-		if _, err := one.Sit(t.Context()); err == nil {
-			t.Error("an answer that was lost is no error")
-		}
-		m.fault = nil
-		sit(one, "one")
-		sit(two, "one")
-	})
-}
-
 // Barriers that come in a row begin at least so far apart.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

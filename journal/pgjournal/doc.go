@@ -7,7 +7,6 @@
 //	                  moved; which server of the database it was adopted on; and a counter of writes
 //	interlock_log     a row for each append, by the index of its last entry
 //	interlock_value   snapshots in chunks, the name of the newest one, keys that sign fences
-//	interlock_seat    the seat's holder, and until when
 //
 // Why so:
 //
@@ -22,7 +21,6 @@
 //     An owner that lives notices, because its tail is not there (journal.ErrLost). And the head remembers the
 //     system identifier and the timeline of the server: with another one fences jump, whether or not
 //     anything was lost. That covers a database that was restored from a backup.
-//   - The seat's time is that of the database.
 //   - A server with settings under which a commit is not durable is refused, unless loss is allowed.
 //
 // The package must never read from a standby, and never hold a lock longer than one statement.

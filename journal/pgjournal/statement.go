@@ -15,10 +15,7 @@ CREATE TABLE IF NOT EXISTS interlock_log (
 ALTER TABLE interlock_log ALTER COLUMN frame SET STORAGE EXTERNAL;
 CREATE TABLE IF NOT EXISTS interlock_value (
 	journal text NOT NULL, shard integer NOT NULL, name text COLLATE "C" NOT NULL, version bigint NOT NULL,
-	data bytea NOT NULL, PRIMARY KEY (journal, shard, name));
-CREATE TABLE IF NOT EXISTS interlock_seat (
-	journal text NOT NULL, shard integer NOT NULL, holder text NOT NULL, until timestamptz NOT NULL,
-	PRIMARY KEY (journal, shard)) WITH (fillfactor = 50);`
+	data bytea NOT NULL, PRIMARY KEY (journal, shard, name));`
 
 // formatNumber is the layout of the tables that this package knows.
 const formatNumber = 1
@@ -104,15 +101,4 @@ const (
 		gone AS (DELETE FROM interlock_value WHERE journal = $1 AND shard = $2 AND EXISTS (SELECT FROM h)
 			AND name >= $5 AND name < $6 RETURNING 1)
 		SELECT 1 FROM h`
-
-	sqlHolder = `SELECT holder FROM interlock_seat WHERE journal = $1 AND shard = $2 AND until > clock_timestamp()`
-
-	// sqlSit has the holder and its time in milliseconds.
-	sqlSit = `INSERT INTO interlock_seat AS s
-		VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
-		ON CONFLICT (journal, shard) DO UPDATE SET holder = EXCLUDED.holder, until = EXCLUDED.until
-			WHERE s.holder = EXCLUDED.holder OR s.until <= clock_timestamp()
-		RETURNING holder`
-
-	sqlRise = `DELETE FROM interlock_seat WHERE journal = $1 AND shard = $2 AND holder = $3`
 )

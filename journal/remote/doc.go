@@ -2,8 +2,9 @@
 // where one has died. It is everything that such journals have in common; a [Driver] is what
 // differs between engines.
 //
-// A [Store] is one journal in one engine, its Open fences the owner before, and a [Seat] decides which
-// of several servers tries to be the owner. In a store there are:
+// A [Store] is one shard of a journal in one engine, and its Open fences the owner before. Which of several
+// servers tries to be the owner is decided elsewhere (package cluster), by [Shared] values of shard 0. In a
+// store there are:
 //
 //	head        the newest owner, which is an epoch and a word that only the owner knows; the tail;
 //	            and the mark of a journal that was moved here, until its fences have jumped
@@ -12,7 +13,7 @@
 //	            name, how many chunks and bytes it has, and their checksum
 //	state/…     the chunks of a snapshot: state/…7-…2/…0 is the first of epoch 7, its second snapshot
 //	keeps/NAME  small values for the server, such as the keys that sign fences
-//	seat        which server is the active one, for a time
+//	shared/NAME values that belong to no owner
 //
 // Why so:
 //
@@ -29,7 +30,7 @@
 //     of it, so no engine needs a memory of its past.
 //
 // The package must never answer before the engine has the entries as durably as it promises, and
-// never take the seat or a clock for a proof of ownership: only the comparison of owners is one.
+// never take a shared value or a clock for a proof of ownership: only the comparison of owners is one.
 //
 // Start reading at [Driver] in driver.go, then [Journal] in journal.go.
 package remote

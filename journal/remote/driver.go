@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -92,10 +91,6 @@ type Driver interface {
 	// does not close.
 	Shard(n int) Driver
 
-	// Seat makes an applicant for the seat. me is what it stores there, ttl after how long
-	// without a renewal the seat is free.
-	Seat(me string, ttl time.Duration) Applicant
-
 	// Low reports that space runs out in the engine.
 	Low(ctx context.Context) (bool, error)
 
@@ -104,17 +99,6 @@ type Driver interface {
 
 	// Close ends the connections.
 	Close() error
-}
-
-// Applicant is one server's part in the choice of the active one. It compares no clocks: time is
-// the engine's, or that of changes which it has seen itself. Its methods are called one at a time.
-type Applicant interface {
-	// Sit takes the seat if it is free, renews it if it is the applicant's own, and returns what is
-	// stored there afterwards: "" when it became free just now.
-	Sit(ctx context.Context) (holder string, err error)
-
-	// Rise frees the seat if it is the applicant's own.
-	Rise(ctx context.Context) error
 }
 
 // MaxValueBytes bounds a value, because some engines take little more.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -25,7 +24,6 @@ type memory struct {
 	log     map[interlock.Index]stored // by the index of its first entry
 	values  map[string]Value
 	version int
-	seat    string
 
 	// fault is called with each write and decides what becomes of it.
 	fault func(method string) fault
@@ -245,35 +243,6 @@ func (m *memory) Shard(int) Driver { return newMemory(m.creates) }
 func (m *memory) Low(context.Context) (bool, error) { return false, nil }
 func (m *memory) Place(name string) string          { return "memory/" + name }
 func (m *memory) Close() error                      { return nil }
-
-func (m *memory) Seat(me string, _ time.Duration) Applicant { return &memorySeat{m, me} }
-
-// memorySeat is free only when its holder rises.
-type memorySeat struct {
-	*memory
-	me string
-}
-
-func (s *memorySeat) Sit(ctx context.Context) (holder string, err error) {
-	_, err = s.write(ctx, "sit", func() bool {
-		if s.seat == "" {
-			s.seat = s.me
-		}
-		holder = s.seat
-		return true
-	})
-	return holder, err
-}
-
-func (s *memorySeat) Rise(ctx context.Context) error {
-	_, err := s.write(ctx, "rise", func() bool {
-		if s.seat == s.me {
-			s.seat = ""
-		}
-		return true
-	})
-	return err
-}
 
 // keys lists the values below a prefix.
 func (m *memory) keys(prefix string) (list []string) {

@@ -24,16 +24,18 @@ func FailOver(t *testing.T, e Engine) {
 	at := e.URL("failover")
 	active, standby := serveTwo(t, at, at)
 	WaitFor(t, "the standby to name the active server", func() bool {
-		a := standby.get("/readyz")
+		a := standby.get("/readyz?role=active")
 		return a.status == 503 && a.Code == "not_owner" && a.Active.HTTP == "http://"+active.http &&
 			a.Active.GRPC == active.grpc
 	})
 	if a := standby.get("/healthz"); a.status != 200 || a.Role != "standby" {
 		t.Fatalf("the standby's health: %+v", a)
 	}
-	want := "server      standby, active server is http://" + active.http
-	if line := begin(t, []*Instance{standby}, "status").prints(); line != want {
-		t.Fatalf("the status of the standby begins with %q", line)
+	if a := standby.get("/readyz"); a.status != 200 {
+		t.Fatalf("the standby is not ready to forward: %+v", a)
+	}
+	if line := begin(t, []*Instance{standby}, "status").prints(); !strings.HasPrefix(line, "server      active, ") {
+		t.Fatalf("the status by way of the standby begins with %q", line)
 	}
 	seen := begin(t, []*Instance{standby, active}, "status", "-o", "json").prints()
 	if !strings.Contains(seen, `"kind":"`+e.Kind()+`"`) {
@@ -98,7 +100,7 @@ func FailOver(t *testing.T, e Engine) {
 		active.Becomes("standby")
 		active, standby = standby, active
 		WaitFor(t, "the former owner to name the new one", func() bool {
-			a := standby.get("/readyz")
+			a := standby.get("/readyz?role=active")
 			return a.status == 503 && a.Active.GRPC == active.grpc
 		})
 		if err := held.Err(); err != nil {
@@ -170,13 +172,14 @@ func CutOff(t *testing.T, e Engine) {
 func PausedOwnerIsSilent(t *testing.T, e Engine) {
 	at := e.URL("paused")
 	old, next := serveTwo(t, at, at)
+	old.alone = true
 	ctx := t.Context()
 	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
 	if err != nil || lease.status != 200 {
 		t.Fatalf("acquire: %+v, %v", lease, err)
 	}
 	questions := slices.Concat(Looking, granting, []Question{
-		{"look at its readiness", http.MethodGet, "/readyz", ""},
+		{"look at its readiness", http.MethodGet, "/readyz?role=active", ""},
 		{"read of the keys that sign fences", http.MethodGet, "/v1/fences/keys", ""},
 		{"rotation of the keys that sign fences", http.MethodPost, "/v1/fences/keys/rotate", "{}"},
 		{"read of the events", http.MethodGet, "/v1/events", ""},
@@ -225,6 +228,7 @@ var (
 // no answer after the next owner's first.
 func OldOwnerIsSilent(t *testing.T, old, next *Instance, questions []Question, cut func(bool)) {
 	t.Helper()
+	old.alone = true
 	ctx := t.Context()
 	lease, err := old.call(ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"account:1"}]}`)
 	if err != nil || lease.status != 200 {

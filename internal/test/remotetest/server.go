@@ -47,13 +47,14 @@ type Instance struct {
 	log        string
 	cmd        *exec.Cmd
 	roles      chan string // its standard output: "standby", "ready"
+	alone      bool        // it forwards no call of this test to another server
 }
 
-// Serve starts a server over a journal, which is stopped at the end of the test.
+// Serve starts a server over a journal with one shard, which is stopped at the end of the test.
 func Serve(t testing.TB, journal string, flags ...string) *Instance {
 	t.Helper()
 	ports := FreePorts(t, 2)
-	return ServeAt(t, nil, ports[0], ports[1], append([]string{"--journal", journal}, flags...)...)
+	return ServeAt(t, nil, ports[0], ports[1], append([]string{"--journal", journal, "--shards", "1"}, flags...)...)
 }
 
 // serveTwo starts a server that takes the shard, and one that stands by.
@@ -184,6 +185,9 @@ func (s *Instance) call(ctx context.Context, method, path, body string) (a answe
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if s.alone {
+		r.Header.Set("Interlock-Hops", "1")
 	}
 	got, err := plain.Do(r)
 	if err != nil {

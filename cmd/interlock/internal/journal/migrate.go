@@ -17,12 +17,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cluster"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/remote"
+	"github.com/interlockdev/interlock/placement"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -94,7 +96,7 @@ func place(flag, text string, allowLoss bool) (datadir.Place, error) {
 }
 
 // migrate reads the source by opening it as a server would, so that it is locked, whole
-// and replayed, and seeds the target with its state.
+// and replayed, and seeds the target with its state, shard by shard.
 func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error) {
 	target, err := newTarget(to)
 	if err != nil {
@@ -105,51 +107,69 @@ func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error
 		return err
 	}
 	began := time.Now()
-	j, leave, err := openSource(ctx, from)
+	source, err := openSource(ctx, from)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	source, err := shard.Open(ctx, shard.Config{Journal: j, SnapshotBytes: -1, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return errors.Join(datadir.ReplayError(err), j.Close())
+	defer source.leave()
+	if source.directory.Shards > 1 && !to.Remote() {
+		return cli.Usagef(
+			"the source has %d shards, and a directory has room for one: move it to an engine, such as %s",
+			source.directory.Shards, datadir.Engines,
+		)
 	}
-	defer func() {
-		err = errors.Join(err, source.Close(context.WithoutCancel(ctx)))
-	}()
-	at, err := seed(ctx, source, target)
-	if isNotEmpty(err) {
-		return notEmpty(to)
-	}
-	if err != nil {
+	if err := target.prepare(ctx, source.directory); err != nil {
 		return err
+	}
+	var at interlock.At
+	for number := range source.directory.Shards {
+		moved, err := source.move(ctx, number, target)
+		if isNotEmpty(err) {
+			return notEmpty(to)
+		}
+		if err != nil {
+			return err
+		}
+		if number == 0 {
+			at = moved
+		}
 	}
 	if a.JSON() {
 		return a.Print(struct {
-			Moved bool            `json:"moved"`
-			Index interlock.Index `json:"index,string"`
-			Epoch interlock.Epoch `json:"epoch,string"`
-		}{true, at.Index, at.Epoch})
+			Moved  bool            `json:"moved"`
+			Shards int             `json:"shards"`
+			Index  interlock.Index `json:"index,string"`
+			Epoch  interlock.Epoch `json:"epoch,string"`
+		}{true, source.directory.Shards, at.Index, at.Epoch})
 	}
-	a.Say("moved the state after entry %d in %v; start the servers with --journal %s, and do not start one with %s again\n",
-		uint64(at.Index), time.Since(began).Round(time.Millisecond), cli.Quote(to.URL()), cli.Quote(from.URL()))
+	what := fmt.Sprintf("state after entry %d", uint64(at.Index))
+	if n := source.directory.Shards; n > 1 {
+		what = fmt.Sprintf("state of %d shards", n)
+	}
+	a.Say("moved the %s in %v; start the servers with --journal %s, and do not start one with %s again\n",
+		what, time.Since(began).Round(time.Millisecond), cli.Quote(to.URL()), cli.Quote(from.URL()))
 	return nil
 }
 
-// openSource opens the journal of a stopped server. leave ends what it has taken.
-func openSource(ctx context.Context, from datadir.Place) (j journal.Journal, leave func(), err error) {
+// source is the journal of stopped servers.
+type source struct {
+	from      datadir.Place
+	directory placement.Directory
+	store     *remote.Store // nil for a directory
+	leave     func()        // ends what openSource has taken
+}
+
+// openSource keeps servers away from a journal.
+func openSource(ctx context.Context, from datadir.Place) (s *source, err error) {
+	s = &source{from: from, leave: func() {}}
 	if !from.Remote() {
-		j, err := filejournal.Open(ctx, from.Dir, filejournal.Options{Accept: datadir.Readable()})
-		if err != nil {
-			return nil, nil, datadir.OpenError(from.Dir, err)
-		}
-		return j, func() {}, nil
+		s.directory, err = placement.NewDirectory(1)
+		return s, err
 	}
-	store, err := from.Connect()
-	if err != nil {
-		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
+	if s.store, err = from.Connect(); err != nil {
+		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	empty, err := store.Empty(ctx)
+	empty, err := s.store.Empty(ctx)
 	switch {
 	case err != nil:
 		err = unreachable("source", "--from", from, err)
@@ -157,40 +177,52 @@ func openSource(ctx context.Context, from datadir.Place) (j journal.Journal, lea
 		err = fmt.Errorf("there is no journal at %s: check the name in --from", cli.Clean(from.Text))
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+		return nil, errors.Join(err, s.store.Close())
 	}
-	seat, err := takeSeat(ctx, store)
+	reserved, err := cluster.Reserve(ctx, s.store.Shared(cluster.DirectoryName), s.store.Shared(cluster.ServersName),
+		"interlock admin migrate")
+	if inUse, ok := errors.AsType[*cluster.InUseError](err); ok {
+		err = fmt.Errorf("%w: %w: stop all servers of the source first", journal.ErrLocked, inUse)
+	}
 	if err != nil {
-		store.Close()
-		return nil, nil, err
+		return nil, errors.Join(err, s.store.Close())
 	}
-	leave = func() {
-		seat.Leave(context.WithoutCancel(ctx))
-		store.Close()
+	s.directory = reserved.Directory
+	s.leave = func() {
+		reserved.Release(context.WithoutCancel(ctx))
+		s.store.Close()
 	}
-	opened, err := store.Open(ctx)
-	if err != nil {
-		leave()
-		return nil, nil, datadir.OpenError(from.Text, err)
-	}
-	return opened, leave, nil
+	return s, nil
 }
 
-// takeSeat keeps servers from the source meanwhile. A server that holds the seat is in the way.
-func takeSeat(ctx context.Context, store *remote.Store) (*remote.Seat, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	seat, err := store.Take(ctx, remote.Holder{HTTP: "interlock admin migrate"}, 0, func(h remote.Holder) {
-		cancel(fmt.Errorf("%w: the server at %s has the source open: stop all its servers first", journal.ErrLocked, h.HTTP))
-	}, func(err error) { cancel(err) })
-	if err != nil {
-		return nil, context.Cause(ctx)
+// move seeds a shard of the target with the state of the source's. A shard that was never used has none.
+func (s *source) move(ctx context.Context, number int, to *target) (at interlock.At, err error) {
+	var j journal.Journal
+	if s.store == nil {
+		j, err = filejournal.Open(ctx, s.from.Dir, filejournal.Options{Accept: datadir.Readable()})
+	} else {
+		store := s.store.Shard(number)
+		empty, failed := store.Empty(ctx)
+		if failed != nil || empty {
+			return at, failed
+		}
+		j, err = store.Open(ctx)
 	}
-	return seat, nil
+	if err != nil {
+		return at, datadir.OpenError(s.from.Text, err)
+	}
+	opened, err := shard.Open(
+		ctx, shard.Config{Journal: j, Number: number, SnapshotBytes: -1, Logger: slog.New(slog.DiscardHandler)},
+	)
+	if err != nil {
+		return at, errors.Join(datadir.ReplayError(err), j.Close())
+	}
+	defer func() { err = errors.Join(err, opened.Close(context.WithoutCancel(ctx))) }()
+	return seed(ctx, opened, to, number)
 }
 
 // seed writes the state of a shard, as of one moment, to an empty journal.
-func seed(ctx context.Context, source *shard.Shard, to *target) (at interlock.At, err error) {
+func seed(ctx context.Context, source *shard.Shard, to *target, number int) (at interlock.At, err error) {
 	// Into memory, because the engine stands still meanwhile, and the target may be slow.
 	var state bytes.Buffer
 	var failed error
@@ -198,7 +230,7 @@ func seed(ctx context.Context, source *shard.Shard, to *target) (at interlock.At
 	if err = errors.Join(err, failed); err != nil {
 		return at, err
 	}
-	return at, to.seed(ctx, at, func(w io.Writer) error {
+	return at, to.seed(ctx, number, at, func(w io.Writer) error {
 		_, err := w.Write(state.Bytes())
 		return err
 	})

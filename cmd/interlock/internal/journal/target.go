@@ -7,10 +7,12 @@ import (
 	"io"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/cluster"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/remote"
+	"github.com/interlockdev/interlock/placement"
 )
 
 // target is the journal that a state is moved to.
@@ -47,17 +49,33 @@ func (t *target) mustBeEmpty(ctx context.Context) error {
 	if err != nil {
 		return unreachable("target", "--to", t.at, err)
 	}
-	if !empty {
+	directory, err := t.store.Shared(cluster.DirectoryName).Load(ctx)
+	if err != nil {
+		return unreachable("target", "--to", t.at, err)
+	}
+	if !empty || directory.Version != "" {
 		return notEmpty(t.at)
 	}
 	return nil
 }
 
-func (t *target) seed(ctx context.Context, at interlock.At, write func(io.Writer) error) error {
+// prepare makes the directory of shards. A journal without one gets one shard when a server starts.
+func (t *target) prepare(ctx context.Context, d placement.Directory) error {
+	if t.store == nil || d.Shards == 1 {
+		return nil
+	}
+	_, done, err := t.store.Shared(cluster.DirectoryName).Swap(ctx, d.Encode(), "")
+	if err == nil && !done {
+		err = remote.ErrNotEmpty
+	}
+	return err
+}
+
+func (t *target) seed(ctx context.Context, number int, at interlock.At, write func(io.Writer) error) error {
 	if t.store == nil {
 		return filejournal.Seed(ctx, t.at.Dir, filejournal.Options{}, at.Epoch, at.Index, write)
 	}
-	return t.store.Seed(ctx, at.Epoch, at.Index, write)
+	return t.store.Shard(number).Seed(ctx, at.Epoch, at.Index, write)
 }
 
 func isNotEmpty(err error) bool {

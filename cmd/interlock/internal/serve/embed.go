@@ -17,7 +17,7 @@ func Embed(ctx context.Context, dir string, log *slog.Logger) (*Embedded, error)
 	if err != nil {
 		return nil, err
 	}
-	if p.tenure, err = openLeadership(ctx, p, j, j.keeper(), false); err != nil {
+	if p.tenure, err = openLeadership(ctx, p, 0, j, j.keeper(), false); err != nil {
 		return nil, err
 	}
 	return &Embedded{p}, nil

@@ -69,7 +69,7 @@ type leadership struct {
 // Where the journal is a copy, fences jump. A copy also gets keys of its own: signed by
 // it, a fence that has jumped would lock out the original's holders.
 func openLeadership(
-	ctx context.Context, p *process, j ownedJournal, keys signed.Keeper, restored bool,
+	ctx context.Context, p *process, number int, j ownedJournal, keys signed.Keeper, restored bool,
 ) (_ *leadership, err error) {
 	lines := &collector{to: os.Stderr}
 	t := &leadership{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
@@ -100,7 +100,7 @@ func openLeadership(
 	}
 	collect := collectLater()
 	t.shard, err = shard.Open(ctx, shard.Config{
-		Journal: j, Logger: p.log, Observer: t.observer, Unattributed: p.cfg.MetricSeries == 0, FenceJump: jump,
+		Journal: j, Number: number, Logger: p.log, Observer: t.observer, Unattributed: p.cfg.MetricSeries == 0, FenceJump: jump,
 		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
 		LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
 	})
@@ -140,8 +140,25 @@ func openLeadership(
 // replay makes state that stays, and next to no garbage, so that collections while it runs find
 // little and cost most of its time. A limit of the memory (GOMEMLIMIT) still makes it collect.
 func collectLater() (collect func()) {
-	before := debug.SetGCPercent(-1)
-	return func() { debug.SetGCPercent(before) }
+	replays.Lock()
+	defer replays.Unlock()
+	if replays.running++; replays.running == 1 {
+		replays.percent = debug.SetGCPercent(-1)
+	}
+	return func() {
+		replays.Lock()
+		defer replays.Unlock()
+		if replays.running--; replays.running == 0 {
+			debug.SetGCPercent(replays.percent)
+		}
+	}
+}
+
+// replays counts those that run, since shards are replayed at the same time.
+var replays struct {
+	sync.Mutex
+	running int
+	percent int // of the collector, without replays
 }
 
 // drain grants nothing more and asks waiters to come back.

@@ -18,8 +18,7 @@ import (
 	"github.com/interlockdev/interlock/server"
 )
 
-// process is a running server: its APIs, and behind them a tenure while it is the owner of
-// the shard.
+// process is a running server: its APIs, and behind them the shards that it owns.
 type process struct {
 	cfg         *serveConfig
 	log         *slog.Logger
@@ -39,12 +38,12 @@ type process struct {
 	pusher       *otlp.Pusher // nil without --otlp-metrics
 	stopPushing  func()
 
-	tenure *leadership   // nil in a server that stands by
-	turn   *activeServer // nil where the journal has one server only
+	tenure *leadership // of the journal in a directory
+	fleet  *fleet      // of a journal in an engine
 }
 
-// startProcess opens the journal, replays it and serves both APIs; or, where servers take
-// turns, serves both APIs as a standby.
+// startProcess opens the journal, replays it and serves both APIs; or, where servers share the
+// shards, serves both APIs as a router.
 func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *process, err error) {
 	p := &process{cfg: cfg, log: log, failed: make(chan error, 3), memory: watchMemory(cfg.MaxMemory, log)}
 	p.preparePushing()
@@ -65,7 +64,7 @@ func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *p
 		if err := p.listen(ctx, cfg); err != nil {
 			return nil, err
 		}
-		if p.turn, err = newActiveServer(p); err != nil {
+		if p.fleet, err = newFleet(p); err != nil {
 			return nil, cli.ExitWith(cli.ExitUsage, err)
 		}
 		p.serve()
@@ -78,7 +77,7 @@ func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *p
 	if err := p.listen(ctx, cfg); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if p.tenure, err = openLeadership(ctx, p, j, j.keeper(), cfg.Restored); err != nil {
+	if p.tenure, err = openLeadership(ctx, p, 0, j, j.keeper(), cfg.Restored); err != nil {
 		return nil, err
 	}
 	p.front.Show(p.tenure.server, p.tenure.streams)
@@ -210,15 +209,15 @@ func (p *process) streamConfig() server.StreamConfig {
 
 // ended is closed when the site cannot go on by itself; why is the reason.
 func (p *process) ended() <-chan struct{} {
-	if p.turn != nil {
-		return p.turn.ended
+	if p.fleet != nil {
+		return p.fleet.ended
 	}
 	return p.tenure.shard.Failed()
 }
 
 func (p *process) why() error {
-	if p.turn != nil {
-		return p.turn.err
+	if p.fleet != nil {
+		return p.fleet.err
 	}
 	return shardFailed(p.tenure.shard.Err())
 }
@@ -251,9 +250,9 @@ func (p *process) reload() (any bool) {
 func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if p.turn != nil {
-		p.turn.stop() // whatever role the server has now, it keeps
-		defer p.turn.leave(ctx)
+	if p.fleet != nil {
+		defer p.fleet.close()
+		p.fleet.leave(ctx)
 	}
 	if p.tenure != nil {
 		p.tenure.drain(ctx)
@@ -293,9 +292,9 @@ func (p *process) abandon() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if p.turn != nil {
-		p.turn.stop()
-		defer p.turn.leave(ctx)
+	if p.fleet != nil {
+		defer p.fleet.close()
+		p.fleet.leave(ctx)
 	}
 	if p.tenure != nil {
 		p.tenure.server.Drain() // callers with lost answers are getting the error at this moment

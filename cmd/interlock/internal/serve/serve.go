@@ -12,10 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock/cluster"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/internal/otlp"
-	"github.com/interlockdev/interlock/journal/remote"
+	"github.com/interlockdev/interlock/placement"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -51,6 +52,9 @@ type serveConfig struct {
 	AdvertiseGRPC          string
 	StandbyAfter           time.Duration
 	AllowLoss              bool
+	Shards                 int
+	Weight                 int
+	PeerCA                 string
 
 	place datadir.Place // of the journal
 	level slog.Level    // LogLevel, parsed
@@ -81,9 +85,10 @@ Where the journal may be (--journal):
   s3://BUCKET/PREFIX?region=REGION&endpoint=URL
               the same in a bucket of S3, or of a service with conditional writes
 
-Over an engine one server is active, and each other one stands by, names the active
-one to its callers, and takes over when it dies or stands still. Each prints
-"standby http=ADDR grpc=ADDR" or "ready ..." whenever its role changes.
+Over an engine several servers share the shards of the journal. Any of them answers
+every call: it forwards those of another one's shards. When a server dies or stands still,
+the others take its shards over. Each prints "ready http=ADDR grpc=ADDR" when it owns a
+shard, and "standby ..." when it owns none.
 
 Without credentials it listens on loopback only. Make a credential with
 "interlock credential create".
@@ -210,8 +215,17 @@ use.`,
 	)
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its session streams, likewise")
 	cli.DurationVar(
-		f, &cfg.StandbyAfter, "standby-after", remote.DefaultSeatTTL,
+		f, &cfg.StandbyAfter, "standby-after", cluster.DefaultTTL,
 		"how long the active server may be silent before another one takes over: whole seconds, at least 2s",
+	)
+	f.IntVar(
+		&cfg.Shards, "shards", 0,
+		"`parts` that a new journal in an engine is made with, which its servers share: 1 to 1024 (default 16)",
+	)
+	f.IntVar(&cfg.Weight, "weight", 1, "this server's `part` of the shards, relative to the others: 1 to 1000")
+	f.StringVar(
+		&cfg.PeerCA, "peer-ca", "",
+		"`file` with the authorities (PEM) that signed the other servers' certificates (default: the system's)",
 	)
 	cli.BindAll(cmd)
 	return cmd
@@ -235,6 +249,18 @@ func (c *serveConfig) check() error {
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return cli.Usagef("--tls-cert and --tls-key belong together: set both, or neither")
+	}
+	if c.Shards < 0 || c.Shards > placement.MaxShards {
+		return cli.Usagef("--shards %d: want 1 to %d", c.Shards, placement.MaxShards)
+	}
+	if c.Shards > 1 && !c.place.Remote() {
+		return cli.Usagef("--shards: a journal in a directory has one shard: put it into an engine with --journal")
+	}
+	if c.Weight < 1 || c.Weight > placement.MaxWeight {
+		return cli.Usagef("--weight %d: want 1 to %d", c.Weight, placement.MaxWeight)
+	}
+	if c.PeerCA != "" && c.TLSCert == "" {
+		return cli.Usagef("--peer-ca is about TLS: set --tls-cert and --tls-key, too")
 	}
 	if c.RESP == "" && (c.RESPStrip != "" || c.RESPTest) {
 		return cli.Usagef("--resp-strip and --resp-test are about --resp: set that, too")
@@ -304,8 +330,8 @@ func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
 	}
 	p.startPushing()
 	announce := func(role string) { p.announce(a, role) }
-	if p.turn != nil {
-		p.turn.run(ctx, announce)
+	if p.fleet != nil {
+		p.fleet.run(ctx, announce)
 	} else {
 		announce("active")
 	}

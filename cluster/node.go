@@ -1,0 +1,563 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/interlockdev/interlock/journal/remote"
+	"github.com/interlockdev/interlock/placement"
+)
+
+// Value is a value beside the journal that servers compare and swap. *remote.Shared is one.
+type Value interface {
+	Load(ctx context.Context) (remote.Value, error)
+	Swap(ctx context.Context, data []byte, was string) (version string, done bool, err error)
+}
+
+// Owned is a shard that this server owns, with its APIs.
+type Owned interface {
+	// Failed is closed when the shard can no longer answer; Err returns why.
+	Failed() <-chan struct{}
+	Err() error
+	// Leave ends the ownership in order: nothing is granted any more, and the journal is closed.
+	Leave(ctx context.Context)
+	// Abandon ends it without order: another server owns the shard, or the shard has failed.
+	Abandon(ctx context.Context)
+}
+
+// Config describes a node.
+type Config struct {
+	// Me is how others find this server. Its ID and its beat are the node's.
+	Me Member
+	// TTL is how long a member may be silent before others take its shards.
+	TTL time.Duration
+	// Directory and Table are the shared values.
+	Directory, Table Value
+	// Open makes this server the owner of a shard after it took the seat.
+	Open func(ctx context.Context, shard int) (Owned, error)
+	// Fatal reports whether no server of this version can open the shard, so that a node of one shard ends.
+	Fatal func(error) bool
+	// Changed is called after each change of the view, by one goroutine.
+	Changed func(*View)
+
+	Logger *slog.Logger
+}
+
+// The names of the shared values beside a journal.
+const (
+	DirectoryName = "directory"
+	ServersName   = "servers"
+)
+
+// DefaultTTL is the time without a beat after which a member's seats are free.
+const DefaultTTL = 4 * time.Second
+
+// Beats and looks at the table, in parts of the TTL, and the pauses of a node.
+const (
+	beats = 4
+	looks = 8
+
+	// joinTimeout bounds one attempt to read or to make the directory.
+	joinTimeout = 2 * time.Second
+
+	// openAtOnce bounds the journals that are being opened: a replay takes a core.
+	openAtOnce = 2
+	// retryAfter is how long a shard is left to others after it could not be opened, and fatalAfter the same for one that
+	// this server cannot open.
+	retryAfter = 500 * time.Millisecond
+	fatalAfter = 30 * time.Second
+)
+
+// View is what a node knows. It does not change.
+type View struct {
+	Me        string
+	Directory placement.Directory
+	Members   []Member
+	// Holders has the member with the seat of each shard; nil where it is free.
+	Holders []*Member
+	// Owned has the shards that this server answers for; nil where it does not.
+	Owned []Owned
+}
+
+// Node is this server among the members. Run runs it; the other methods may be called by any number of
+// goroutines.
+type Node struct {
+	cfg     Config
+	id      string
+	planner *placement.Planner
+	view    atomic.Pointer[View]
+	wake    chan struct{} // something has happened that the table should show
+	opening chan struct{} // a place for each shard that is being opened
+	life    context.Context
+	end     context.CancelFunc // when Run returns
+
+	mu       sync.Mutex // guards the fields below
+	shards   []local
+	draining bool
+	left     chan struct{} // closed when a draining node has left the table
+	done     sync.WaitGroup
+
+	// Only Run uses these.
+	table  *table
+	beat   uint64
+	beatAt time.Time // when the last one was stored
+	looked time.Time // when the table was last read
+	seen   map[string]sign
+	said   string // the last error that was logged
+}
+
+// local is what this server does about a shard.
+type local struct {
+	phase phase
+	owned Owned // in the phases owned and leaving
+	err   error // of the phase failed
+	until time.Time
+	stop  context.CancelFunc // of taking and of watching
+}
+
+type phase uint8
+
+const (
+	idle    phase = iota // it is another server's, or free
+	taking               // the journal is being opened
+	owned                // this server answers for it
+	leaving              // it is drained and closed, and then idle
+	failed               // the seat goes back, and for a while it is left to others
+)
+
+// sign is the last sign of life of a member.
+type sign struct {
+	beat uint64
+	at   time.Time
+}
+
+// Join makes a node over the directory of a journal. If there is none, it makes one with so many shards as
+// shards returns.
+func Join(ctx context.Context, cfg Config, shards func(context.Context) (int, error)) (*Node, error) {
+	if cfg.TTL == 0 {
+		cfg.TTL = DefaultTTL
+	}
+	directory, err := openDirectory(ctx, cfg.Directory, shards)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1), opening: make(chan struct{}, openAtOnce),
+		shards: make([]local, directory.Shards), left: make(chan struct{}), seen: map[string]sign{},
+	}
+	n.life, n.end = context.WithCancel(context.Background())
+	n.planner = placement.NewPlanner(n.id, cfg.TTL)
+	n.view.Store(&View{
+		Me: n.id, Directory: directory, Holders: make([]*Member, directory.Shards), Owned: make([]Owned, directory.Shards),
+	})
+	return n, nil
+}
+
+// openDirectory reads the directory, or makes it.
+func openDirectory(
+	ctx context.Context, at Value, shards func(context.Context) (int, error),
+) (d placement.Directory, err error) {
+	for {
+		v, err := load(ctx, at)
+		if err != nil {
+			return d, err
+		}
+		if v.Version != "" {
+			return placement.DecodeDirectory(v.Data)
+		}
+		n, err := shards(ctx)
+		if err != nil {
+			return d, err
+		}
+		if d, err = placement.NewDirectory(n); err != nil {
+			return d, err
+		}
+		limit, cancel := context.WithTimeout(ctx, joinTimeout)
+		_, _, err = at.Swap(limit, d.Encode(), "")
+		cancel()
+		if err != nil {
+			return d, err
+		}
+	}
+}
+
+func load(ctx context.Context, at Value) (remote.Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	return at.Load(ctx)
+}
+
+// View returns what the node knows now.
+func (n *Node) View() *View { return n.view.Load() }
+
+// Run takes part until ctx ends, or until this version can open no shard. Owned shards stay owned, and are no
+// longer watched.
+func (n *Node) Run(ctx context.Context) error {
+	defer n.end()
+	for ctx.Err() == nil {
+		if err := n.step(ctx); err != nil && ctx.Err() == nil {
+			if text := err.Error(); text != n.said { // it comes back twice a second
+				n.said = text
+				n.cfg.Logger.Warn("the table of servers cannot be used", "error", err)
+			}
+			if n.table != nil {
+				n.show(n.table) // what has happened here
+			}
+		} else if err == nil {
+			n.said = ""
+		}
+		if err := n.fatal(); err != nil {
+			return err
+		}
+		timer := time.NewTimer(n.cfg.TTL / looks)
+		select {
+		case <-timer.C:
+		case <-n.wake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// step reads the table, changes it where this server has something to change, and acts on it.
+func (n *Node) step(ctx context.Context) error {
+	for range 4 {
+		limit, cancel := context.WithTimeout(ctx, n.cfg.TTL/beats)
+		v, err := n.cfg.Table.Load(limit)
+		cancel()
+		if err != nil {
+			return err
+		}
+		t := newTable(len(n.shards))
+		if v.Version != "" {
+			if t, err = decodeTable(v.Data, len(n.shards)); err != nil {
+				return err
+			}
+		}
+		now := time.Now()
+		n.observe(t, now)
+		next, changed := n.plan(t, now)
+		if !changed && now.Sub(n.beatAt) < n.cfg.TTL/beats {
+			n.adopt(t)
+			return nil
+		}
+		done, err := n.save(ctx, next, v.Version, now)
+		if err != nil {
+			return err
+		}
+		if done {
+			return nil
+		}
+		// Another server was faster: look again.
+	}
+	return nil
+}
+
+// save stores a table in the place of a version, with a new beat.
+func (n *Node) save(ctx context.Context, next *table, was string, now time.Time) (done bool, err error) {
+	n.beat++
+	if me := next.member(n.id); me != nil {
+		me.Beat = n.beat
+	}
+	text, err := next.encode()
+	if err != nil {
+		return false, err
+	}
+	limit, cancel := context.WithTimeout(ctx, n.cfg.TTL/beats)
+	defer cancel()
+	_, done, err = n.cfg.Table.Swap(limit, text, was)
+	if err != nil || !done {
+		return false, err // if it was stored all the same, the next look shows it
+	}
+	n.beatAt = now
+	n.observe(next, now)
+	n.adopt(next)
+	return true, nil
+}
+
+// observe takes note of signs of life. In a time without a look nothing could be seen, so it does not count.
+func (n *Node) observe(t *table, now time.Time) {
+	blind := now.Sub(n.looked) >= n.cfg.TTL/2
+	n.looked = now
+	for i := range t.Members {
+		m := &t.Members[i]
+		if s, known := n.seen[m.ID]; !known || blind || s.beat != m.Beat {
+			n.seen[m.ID] = sign{m.Beat, now}
+		}
+	}
+	for id := range n.seen {
+		if t.member(id) == nil {
+			delete(n.seen, id)
+		}
+	}
+}
+
+// silent reports whether a member has shown no sign of life for the TTL.
+func (n *Node) silent(id string, now time.Time) bool {
+	return id != n.id && now.Sub(n.seen[id].at) >= n.cfg.TTL
+}
+
+// plan returns the table as this server wants it, and whether more than its beat is different.
+func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
+	next = t.clone()
+	for _, m := range t.Members {
+		if n.silent(m.ID, now) {
+			n.cfg.Logger.Info("a server is silent: its shards are free", "http", m.HTTP, "silent", now.Sub(n.seen[m.ID].at))
+			next.remove(m.ID)
+			changed = true
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.draining && n.nothing() {
+		if next.member(n.id) == nil {
+			return next, changed
+		}
+		next.remove(n.id)
+		return next, true
+	}
+	me := next.member(n.id)
+	if me == nil {
+		if len(next.Members) >= maxTableMembers {
+			n.cfg.Logger.Error("the cluster has its greatest number of servers: this one stands by", "servers", maxTableMembers)
+			return next, changed
+		}
+		m := n.cfg.Me
+		m.ID = n.id
+		next.Members = append(next.Members, m)
+		me, changed = &next.Members[len(next.Members)-1], true
+	}
+	if me.Draining != n.draining {
+		me.Draining, changed = n.draining, true
+	}
+	for s := range n.shards {
+		seat, l := &next.Seats[s], &n.shards[s]
+		switch {
+		case seat.Holder == n.id && l.phase == failed:
+			seat.Holder, changed = "", true
+		case seat.Holder == "" && (l.phase == owned || l.phase == taking):
+			// This server was silent for too long, and no other one has taken its place.
+			seat.Holder, changed = n.id, true
+		}
+	}
+	decision := n.planner.Step(now, next.situation())
+	if me.Resting != decision.Resting {
+		me.Resting, changed = decision.Resting, true
+	}
+	for _, s := range decision.Take {
+		l := &n.shards[s]
+		if l.phase == failed && now.Before(l.until) || l.phase == leaving {
+			continue
+		}
+		next.Seats[s] = Seat{n.id, max(next.Seats[s].Needs, n.cfg.Me.Reads)}
+		changed = true
+	}
+	if s := decision.Give; s != placement.None && n.shards[s].phase == owned {
+		n.leave(s)
+	}
+	return next, changed
+}
+
+// adopt acts on a table that is stored.
+func (n *Node) adopt(t *table) {
+	n.mu.Lock()
+	n.table = t
+	for s := range n.shards {
+		l, mine := &n.shards[s], t.Seats[s].Holder == n.id
+		switch {
+		case mine && (l.phase == idle || l.phase == failed) && !n.draining:
+			n.take(s)
+		case !mine && l.phase == taking:
+			l.stop()
+		case !mine && l.phase == owned && t.Seats[s].Holder != "":
+			n.cfg.Logger.Warn("another server has the seat of a shard", "shard", s)
+			n.abandon(s, errors.New("another server has the seat"))
+		case !mine && l.phase == failed:
+			l.phase = idle
+		}
+	}
+	gone := n.draining && n.nothing() && t.member(n.id) == nil
+	n.mu.Unlock()
+	n.show(t)
+	if gone {
+		n.closeLeft()
+	}
+}
+
+// nothing needs mu. It reports whether this server does nothing about any shard.
+func (n *Node) nothing() bool {
+	for s := range n.shards {
+		if p := n.shards[s].phase; p != idle && p != failed {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *Node) fatal() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.shards) == 1 && n.shards[0].phase == failed && n.cfg.Fatal(n.shards[0].err) {
+		return n.shards[0].err
+	}
+	return nil
+}
+
+func (n *Node) ring() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (n *Node) closeLeft() {
+	select {
+	case <-n.left:
+	default:
+		close(n.left)
+	}
+}
+
+// take needs mu. It opens a shard.
+func (n *Node) take(s int) {
+	ctx, stop := context.WithCancel(n.life)
+	n.shards[s] = local{phase: taking, stop: stop}
+	n.done.Go(func() {
+		defer stop()
+		defer n.ring()
+		var got Owned
+		err := error(nil)
+		select {
+		case n.opening <- struct{}{}:
+			got, err = n.cfg.Open(ctx, s)
+			<-n.opening
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		l := &n.shards[s]
+		if err != nil {
+			n.fail(s, fmt.Errorf("opening: %w", err), err)
+			return
+		}
+		l.phase, l.owned = owned, got
+		if n.draining {
+			n.leave(s)
+			return
+		}
+		watched, unwatch := context.WithCancel(n.life)
+		l.stop = unwatch
+		n.done.Go(func() { n.watch(watched, s, got) })
+	})
+}
+
+// watch abandons a shard when it fails.
+func (n *Node) watch(ctx context.Context, s int, o Owned) {
+	select {
+	case <-o.Failed():
+	case <-ctx.Done():
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l := &n.shards[s]; l.phase == owned && l.owned == o {
+		n.abandon(s, o.Err())
+	}
+}
+
+// fail needs mu. It leaves a shard to others for a while.
+func (n *Node) fail(s int, logged, err error) {
+	wait := retryAfter
+	if n.cfg.Fatal(err) {
+		wait = fatalAfter
+	}
+	n.shards[s] = local{phase: failed, err: err, until: time.Now().Add(wait)}
+	if !errors.Is(err, context.Canceled) {
+		n.cfg.Logger.Warn("this server does not own a shard", "shard", s, "error", logged)
+	}
+}
+
+// abandon needs mu.
+func (n *Node) abandon(s int, why error) {
+	o := n.shards[s].owned
+	n.shards[s].stop()
+	n.shards[s] = local{phase: leaving}
+	n.done.Go(func() {
+		defer n.ring()
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		defer cancel()
+		o.Abandon(ctx)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.fail(s, why, why)
+	})
+}
+
+// endTimeout bounds how long a shard is drained and closed.
+const endTimeout = 5 * time.Second
+
+// leave needs mu. It gives up a shard in order.
+func (n *Node) leave(s int) {
+	o := n.shards[s].owned
+	n.shards[s].stop()
+	n.shards[s] = local{phase: leaving, owned: o}
+	n.done.Go(func() {
+		defer n.ring()
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		defer cancel()
+		o.Leave(ctx)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.shards[s] = local{phase: failed, until: time.Now().Add(n.cfg.TTL)}
+	})
+}
+
+// Drain gives up all shards at once, tells the others, and returns when this server has left the table or ctx
+// ends. Run must be running.
+func (n *Node) Drain(ctx context.Context) error {
+	n.mu.Lock()
+	n.draining = true
+	for s := range n.shards {
+		switch l := &n.shards[s]; l.phase {
+		case owned:
+			n.leave(s)
+		case taking:
+			l.stop()
+		}
+	}
+	n.mu.Unlock()
+	n.ring()
+	select {
+	case <-n.left:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// show publishes the view.
+func (n *Node) show(t *table) {
+	before := n.view.Load()
+	v := &View{
+		Me: n.id, Directory: before.Directory, Members: t.Members, Holders: make([]*Member, len(t.Seats)),
+		Owned: make([]Owned, len(t.Seats)),
+	}
+	n.mu.Lock()
+	for s := range t.Seats {
+		v.Holders[s] = t.member(t.Seats[s].Holder)
+		if l := &n.shards[s]; l.phase == owned || l.phase == leaving {
+			v.Owned[s] = l.owned
+		}
+	}
+	n.mu.Unlock()
+	n.view.Store(v)
+	n.cfg.Changed(v)
+}
