@@ -79,7 +79,7 @@ func (s *shard) Err() error              { return s.err }
 
 // Leave takes half a second, as a server does.
 func (s *shard) Leave(context.Context) {
-	time.Sleep(500 * time.Millisecond)
+	<-time.After(500 * time.Millisecond)
 	s.end()
 }
 func (s *shard) Abandon(context.Context) { s.end() }
@@ -144,7 +144,7 @@ func (e *engine) start(t *testing.T, name string, change ...func(*cluster.Config
 	return out
 }
 
-// kill ends a server as kill -9 does: it still stands in the table, and its journals are fenced by nobody yet.
+// kill ends a server as kill -9 does: it still stands in the table, and nothing fences its journals yet.
 func (n *node) kill() {
 	n.stop()
 	<-n.done
@@ -267,7 +267,7 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// An engine that answers nobody for a while takes no shard from its owner.
+// An engine that answers no server for a while takes no shard from its owner.
 func TestEngineIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(4)
@@ -292,7 +292,7 @@ func TestEngineIsAway(t *testing.T) {
 	})
 }
 
-// A shard whose journal cannot be opened at one server goes to another one.
+// A shard goes to another server if one cannot open its journal.
 func TestOpenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(4)

@@ -5,7 +5,7 @@
 //	servers     the members with their addresses and beats, and which of them has the seat of each shard
 //
 // A node beats once a second, reads the table twice a second, and lets [placement.Planner] decide which free
-// seat it takes and which one it gives up:
+// seat it takes and which one it leaves to others:
 //
 //	        seat taken          journal opened
 //	free ──────────────► taking ──────────────► owned ──► leaving ──► free

@@ -504,7 +504,7 @@ func (n *Node) abandon(s int, why error) {
 // endTimeout bounds how long a shard is drained and closed.
 const endTimeout = 5 * time.Second
 
-// leave needs mu. It gives up a shard in order.
+// leave needs mu. It leaves a shard to others in order.
 func (n *Node) leave(s int) {
 	o := n.shards[s].owned
 	n.shards[s].stop()
@@ -520,7 +520,7 @@ func (n *Node) leave(s int) {
 	})
 }
 
-// Drain gives up all shards at once, tells the others, and returns when this server has left the table or ctx
+// Drain leaves all shards at once, tells the others, and returns when this server has left the table or ctx
 // ends. Run must be running.
 func (n *Node) Drain(ctx context.Context) error {
 	n.mu.Lock()

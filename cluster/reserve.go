@@ -88,7 +88,7 @@ func Reserve(ctx context.Context, directory, servers Value, name string) (*Reser
 	return r, nil
 }
 
-// alive returns a member that has given a sign of life between two looks at the table.
+// alive returns a member that showed a sign of life between two looks at the table.
 func alive(before, now *table) *Member {
 	i := slices.IndexFunc(now.Members, func(m Member) bool {
 		was := before.member(m.ID)

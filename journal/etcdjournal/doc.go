@@ -11,7 +11,7 @@
 //	                    name, how many chunks and bytes it has, and their checksum
 //	state/…7-…2/…0      a chunk of the snapshot 7-2: epoch 7, its second
 //	copied              only in a journal that was moved here, until its fences have jumped
-//	active              the seat's holder, bound to a lease of etcd
+//	shared/NAME         values that belong to no owner
 //	keeps/NAME          small values for the server, such as the keys that sign fences
 //
 // Why so:

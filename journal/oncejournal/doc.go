@@ -10,7 +10,6 @@
 //	log/00…4   owner    epoch 2 begins                  <- the old owner wanted this name for its next append
 //	begin              the first record that is kept, and the first one that may not be deleted yet
 //	value/NAME         snapshots in chunks, the name of the newest one, keys that sign fences
-//	seat               the seat's holder
 //
 // Why so:
 //
@@ -33,7 +32,6 @@
 //     makes no new version of a write that changes nothing.
 //   - A record names the place that it was adopted at. Where a journal finds itself at another place, as after the
 //     restore of a backup of Firestore, fences jump.
-//   - The seat is free when its object has not changed for its time by the clock of the server that looks at it.
 //
 // The package must never take an object's date or the order of a listing for a proof, and never delete a record that
 // begins an ownership.

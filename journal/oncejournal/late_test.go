@@ -1,7 +1,6 @@
 package oncejournal
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"

@@ -46,7 +46,7 @@ type fleet struct {
 	mu       sync.Mutex // guards the fields below
 	role     string     // as it was announced
 	stopping bool
-	jumped   map[int]bool // the shards of which --restored is done
+	jumped   map[int]bool // the shards after their jump by --restored
 
 	ended chan struct{} // closed when this server can own no shard any more
 	err   error         // why; set before ended is closed
@@ -224,7 +224,8 @@ func (f *fleet) config(announce func(string)) cluster.Config {
 		Version: cli.Version(),
 	}
 	return cluster.Config{
-		Me: me, TTL: p.cfg.StandbyAfter, Directory: f.store.Shared(cluster.DirectoryName), Table: f.store.Shared(cluster.ServersName),
+		Me: me, TTL: p.cfg.StandbyAfter,
+		Directory: f.store.Shared(cluster.DirectoryName), Table: f.store.Shared(cluster.ServersName),
 		Open: f.own, Fatal: f.fatal, Changed: func(v *cluster.View) { f.changed(v, announce) }, Logger: p.log,
 	}
 }
@@ -321,7 +322,7 @@ func (f *fleet) changed(v *cluster.View, announce func(string)) {
 	announce(role)
 }
 
-// leave gives all shards up, and returns when other servers can take them.
+// leave frees all shards, and returns when other servers can take them.
 func (f *fleet) leave(ctx context.Context) {
 	f.mu.Lock()
 	f.stopping = true
