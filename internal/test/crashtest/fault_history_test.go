@@ -30,7 +30,7 @@ type play struct {
 func begin(t *testing.T, site *traffic.Site, seed uint64) *play {
 	t.Helper()
 	p := &play{T: t, site: site, record: history.NewRecorder(), random: rand.New(rand.NewPCG(seed, 3))}
-	crowd, err := traffic.Start(t.Context(), site, p.record, seed)
+	crowd, err := traffic.Start(t.Context(), site, p.record, seed, traffic.Full)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,7 @@ func TestCutOff(t *testing.T)                     { remotetest.CutOff(t, start(t
 func TestPausedOwnerIsSilent(t *testing.T)        { remotetest.PausedOwnerIsSilent(t, start(t)) }
 func TestCommandsOutliveTheirServer(t *testing.T) { remotetest.CommandsOutliveTheirServer(t, start(t)) }
 func TestHistoryOfFailOvers(t *testing.T)         { remotetest.HistoryOfFailOvers(t, start(t)) }
+func TestHistoryOfShares(t *testing.T)            { remotetest.HistoryOfShares(t, start(t)) }
 func TestScenariosOfFailOver(t *testing.T)        { remotetest.ScenariosOfFailOver(t, start(t)) }
 func TestHistoryOfLibraries(t *testing.T)         { remotetest.HistoryOfLibraries(t, start(t)) }
 func TestMigrate(t *testing.T)                    { remotetest.Migrate(t, start(t)) }

@@ -25,7 +25,7 @@ func HistoryOfFailOvers(t *testing.T, e Engine) {
 	site := &traffic.Site{Patience: time.Second}
 	site.Move(active.http, standby.http)
 	record := history.NewRecorder()
-	crowd, err := traffic.Start(t.Context(), site, record, 5)
+	crowd, err := traffic.Start(t.Context(), site, record, 5, traffic.Full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func HistoryOfFaults(t *testing.T, e Engine, faults map[string]func()) {
 	site := &traffic.Site{Patience: time.Second}
 	site.Move(server.http)
 	record := history.NewRecorder()
-	crowd, err := traffic.Start(t.Context(), site, record, 5)
+	crowd, err := traffic.Start(t.Context(), site, record, 5, traffic.Full)
 	if err != nil {
 		t.Fatal(err)
 	}

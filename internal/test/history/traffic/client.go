@@ -25,6 +25,9 @@ type Site struct {
 	// itself allows. 0 stands for 2 s.
 	Patience time.Duration
 
+	// Namespace is that of all operations; "" is the default one.
+	Namespace interlock.Namespace
+
 	// Doubled means that a request that is sent once may arrive twice.
 	Doubled bool
 
@@ -40,6 +43,7 @@ func (s *Site) Move(addresses ...string) {
 	for _, address := range addresses {
 		s.servers = append(s.servers, api.New(api.Config{
 			Bases: []*url.URL{{Scheme: "http", Host: address}}, Timeout: cmp.Or(s.Patience, 2*time.Second),
+			Namespace: s.Namespace,
 		}))
 	}
 }

@@ -46,8 +46,17 @@ type Crowd struct {
 // agent does some operations, and is asked again and again.
 type agent func(ctx context.Context, c *Client) error
 
+// Mix is the number of agents of each kind.
+type Mix struct{ Lockers, Sharers, Editors, Keepers, Workers int }
+
+// The mixes of a history in one namespace, and of one among many.
+var (
+	Full  = Mix{Lockers: 8, Sharers: 6, Editors: 6, Keepers: 4, Workers: 4}
+	Small = Mix{Lockers: 1, Sharers: 1, Editors: 1, Keepers: 1}
+)
+
 // Start prepares the server and sets a crowd to work, until Stop.
-func Start(ctx context.Context, site *Site, record *history.Recorder, seed uint64) (*Crowd, error) {
+func Start(ctx context.Context, site *Site, record *history.Recorder, seed uint64, mix Mix) (*Crowd, error) {
 	w := &Crowd{record: record, site: site, stop: make(chan struct{}), audit: NewClient("audit", site, record, seed)}
 	w.audit.patient = true
 	if err := w.audit.prepare(ctx); err != nil {
@@ -58,7 +67,13 @@ func Start(ctx context.Context, site *Site, record *history.Recorder, seed uint6
 		name string
 		n    int
 		do   agent
-	}{{"locker", 8, lock}, {"sharer", 6, share}, {"editor", 6, edit}, {"keeper", 4, keep}, {"worker", 4, work}} {
+	}{
+		{"locker", mix.Lockers, lock},
+		{"sharer", mix.Sharers, share},
+		{"editor", mix.Editors, edit},
+		{"keeper", mix.Keepers, keep},
+		{"worker", mix.Workers, work},
+	} {
 		for i := range kind.n {
 			c := NewClient(fmt.Sprint(kind.name, i), site, record, seed)
 			w.all.Go(func() { w.run(ctx, c, kind.do) })
