@@ -101,7 +101,7 @@ func openLeadership(
 	collect := collectLater()
 	t.shard, err = shard.Open(ctx, shard.Config{
 		Journal: j, Number: number, Logger: p.log, Observer: t.observer, Unattributed: p.cfg.MetricSeries == 0,
-		FenceJump: jump,
+		FenceJump:     jump,
 		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
 		LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
 	})
