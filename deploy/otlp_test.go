@@ -63,7 +63,7 @@ func collect(t *testing.T) (url string, pushes <-chan push) {
 // scrape returns the numbers of /metrics: each by its name, its labels, and the part of it.
 func (s *running) scrape() map[string]float64 {
 	s.t.Helper()
-	answer, err := http.Get("http://" + s.http + "/metrics")
+	answer, err := http.Get(s.url + "/metrics")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestPushedMetricsAreThoseOfAScrape(t *testing.T) {
 	s := run(t, c, t.TempDir(), nil)
 	s.becomes("ready")
 	const lease = `{"claims": [{"key": "account:1"}], "ttl_ms": 60000, "agent": "billing-7"}`
-	answer, err := http.Post("http://"+s.http+"/v1/leases", "application/json", strings.NewReader(lease))
+	answer, err := http.Post(s.url+"/v1/leases", "application/json", strings.NewReader(lease))
 	if err != nil || answer.StatusCode/100 != 2 {
 		t.Fatalf("no lease: %v %v", answer, err)
 	}

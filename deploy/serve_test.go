@@ -3,13 +3,18 @@ package deploy
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +22,7 @@ import (
 	core "k8s.io/api/core/v1"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
@@ -29,23 +35,33 @@ type running struct {
 	cmd   *exec.Cmd
 	lines chan string   // of its standard output
 	log   *bytes.Buffer // to be read when it has ended
-	http  string        // its address, once it has printed one
+	url   string        // its own, as a probe reaches it
 	probe *core.Container
+	roots *x509.CertPool // its certificate; nil without TLS
 }
 
-// run starts the server as a kubelet would, but on loopback and below the folder dir. The variables of OpenTelemetry are
-// the test's own.
+// podIPs counts the addresses that servers were given.
+var podIPs atomic.Uint32
+
+// podIP returns an address of this machine that no other server of the tests has, as each pod has one.
+func podIP() string {
+	process := os.Getpid()
+	return netip.AddrFrom4([4]byte{127, byte(process >> 8 & 0x7f), byte(process), byte(podIPs.Add(1) + 1)}).String()
+}
+
+// run starts the server as a kubelet would, but on an address of loopback and below the folder dir. The variables of
+// OpenTelemetry are the test's own.
 func run(t *testing.T, c *core.Container, dir string, secrets map[string]string) *running {
 	t.Helper()
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	variables := map[string]string{}
+	variables, ip := map[string]string{}, podIP()
 	for _, e := range c.Env {
 		switch from := e.ValueFrom; {
 		case from.FieldRef != nil && from.FieldRef.FieldPath == "status.podIP":
-			variables[e.Name] = "127.0.0.1"
+			variables[e.Name] = ip
 		case from.SecretKeyRef != nil:
 			variables[e.Name] = secrets[from.SecretKeyRef.Name+"/"+from.SecretKeyRef.Key]
 		default:
@@ -57,8 +73,7 @@ func run(t *testing.T, c *core.Container, dir string, secrets map[string]string)
 		for name, value := range variables {
 			arg = strings.ReplaceAll(arg, "$("+name+")", value)
 		}
-		arg = strings.ReplaceAll(arg, "=0.0.0.0:7420", "=127.0.0.1:0")
-		arg = strings.ReplaceAll(arg, "=0.0.0.0:7421", "=127.0.0.1:0")
+		arg = strings.ReplaceAll(arg, "=0.0.0.0:", "="+ip+":")
 		for _, m := range c.VolumeMounts {
 			arg = strings.ReplaceAll(arg, m.MountPath, filepath.Join(dir, m.Name))
 		}
@@ -66,6 +81,10 @@ func run(t *testing.T, c *core.Container, dir string, secrets map[string]string)
 	}
 	s := &running{
 		t: t, cmd: exec.Command(path, args...), lines: make(chan string, 16), log: new(bytes.Buffer), probe: c,
+		url: "http://" + ip + ":7420",
+	}
+	if c.ReadinessProbe.HTTPGet.Scheme == core.URISchemeHTTPS {
+		s.url, s.roots = "https://"+ip+":7420", certtest.Roots(t, filepath.Join(dir, "tls/tls.crt"))
 	}
 	s.cmd.Stderr, s.cmd.SysProcAttr = io.MultiWriter(s.log, t.Output()), launch.Attributes()
 	for _, e := range os.Environ() {
@@ -102,13 +121,30 @@ func (s *running) becomes(role string) {
 			if !ok {
 				s.t.Fatalf("the server ended before it was %s", role)
 			}
-			if _, err := fmt.Sscanf(line, role+" http=%s", &s.http); err == nil {
+			if strings.HasPrefix(line, role+" ") {
 				return
 			}
 		case <-time.After(patience):
 			s.t.Fatalf("the server is not %s", role)
 		}
 	}
+}
+
+// joins waits until the server is ready, by its probe, as a kubelet does.
+func (s *running) joins() {
+	s.t.Helper()
+	s.becomes("standby")
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	late := time.After(patience)
+	for s.status(s.probe.ReadinessProbe.HTTPGet.Path) != http.StatusOK {
+		select {
+		case <-again.C:
+		case <-late:
+			s.t.Fatal("the server is not ready")
+		}
+	}
+	s.passes()
 }
 
 // stop ends the server as a kubelet does.
@@ -131,12 +167,21 @@ func (s *running) stopWhile(f func()) {
 // status requests a path of the server.
 func (s *running) status(path string) int {
 	s.t.Helper()
-	answer, err := http.Get("http://" + s.http + path)
+	answer, err := s.client().Get(s.url + path)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer answer.Body.Close()
 	return answer.StatusCode
+}
+
+// client returns one that trusts the server's certificate, for the name of its Service.
+func (s *running) client() *http.Client {
+	if s.roots == nil {
+		return http.DefaultClient
+	}
+	security := &tls.Config{RootCAs: s.roots, ServerName: "prod-interlock.locks.svc"}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}}
 }
 
 // passes checks that all probes of the container pass.
@@ -160,20 +205,9 @@ func container(t *testing.T, values string) *core.Container {
 // The server starts with what the chart writes, and passes its probes.
 func TestServerOnAVolume(t *testing.T) {
 	dir := t.TempDir()
-	credentials := filepath.Join(dir, "credentials/credentials.txt")
-	if err := os.MkdirAll(filepath.Dir(credentials), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	credentials(t, dir, "acme")
 	if err := os.MkdirAll(filepath.Join(dir, "data/lost+found"), 0o755); err != nil { // as on a fresh file system
 		t.Fatal(err)
-	}
-	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	create := exec.Command(path, "credential", "create", "agents", "--for", "acme", "--file", credentials)
-	if out, err := create.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
 	}
 	s := run(t, container(t, "file"), dir, nil)
 	s.becomes("ready")
@@ -187,57 +221,144 @@ func TestServerOnAVolume(t *testing.T) {
 	}
 }
 
-// A rollout starts a new server, waits until it is ready, and stops an old one. It comes to its end whatever the roles
-// are: a standby passes the probes, too. The path without a role finds the active server at each step.
+// A rollout starts a new server, waits until it is ready, and stops an old one. At each step every server that is ready
+// answers for every namespace, by way of its owner, and what was leased before stays leased.
 func TestRolloutOverPostgres(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprintf("tls=%t", secure), func(t *testing.T) { rollOut(t, secure) })
+	}
+}
+
+func rollOut(t *testing.T, secure bool) {
 	database := postgrestest.Start(t, "-c", "fsync=on")
-	c := container(t, "postgres")
+	in, dir := valuesOf(t, "postgres"), t.TempDir()
+	if secure {
+		in.values["tls"] = map[string]any{"secret": "interlock-tls"}
+		certificates(t, filepath.Join(dir, "tls"))
+	}
+	c := &pod(t, objects(t, in)).Spec.Containers[0]
 	secrets := map[string]string{
 		"interlock-journal/url": database.URL(t), "interlock-journal/password": "unused",
 	}
-	for i, arg := range c.Args {
-		if strings.HasPrefix(arg, "--credentials=") {
-			c.Args[i] = "--insecure"
+	start := func() *running {
+		s := run(t, c, dir, secrets)
+		s.joins()
+		return s
+	}
+	agents := credentials(t, dir, "acme", "globex", "hooli", "initech", "umbrella", "default")
+	serving := []*running{start(), start()}
+	for namespace, secret := range agents {
+		if holder := serving[0].claims(secret, "first"); holder != "first" {
+			t.Errorf("in %s the key is held by %q", namespace, holder)
 		}
 	}
-	start := func() *running { return run(t, c, t.TempDir(), secrets) }
-	old := []*running{start()}
-	old[0].becomes("ready")
-	old = append(old, start())
-	old[1].becomes("standby")
-	roles := func(active, standby *running) {
-		t.Helper()
-		for _, s := range []*running{active, standby} {
-			s.passes()
-		}
-		if a, b := active.status("/readyz"), standby.status("/readyz"); a != 200 || b != 503 {
-			t.Errorf("/readyz without a role answers %d at the active server and %d at the standby", a, b)
+	for range 2 {
+		serving = append(serving, start())
+		serving[0].stop()
+		serving = serving[1:]
+		for namespace, secret := range agents {
+			for _, s := range serving {
+				if holder := s.claims(secret, "second"); holder != "first" {
+					t.Errorf("after a step the key of %s is held by %q, by the word of %s", namespace, holder, s.url)
+				}
+			}
 		}
 	}
-	roles(old[0], old[1])
+}
 
-	first := start()
-	first.becomes("standby")
-	first.passes()
-	old[1].stop() // the standby
-	roles(old[0], first)
-	second := start()
-	second.becomes("standby")
-	second.passes()
-	old[0].stop() // the active one
-	active, standby := first, second
-	select {
-	case line := <-first.lines:
-		if !strings.HasPrefix(line, "ready ") {
-			t.Fatalf("the first new server prints %q", line)
+// A server that does not reach the journal is alive and never ready, so that a rollout with a wrong URL stops there.
+func TestRolloutOfAWrongURL(t *testing.T) {
+	dir := t.TempDir()
+	credentials(t, dir, "acme")
+	s := run(t, container(t, "postgres"), dir, map[string]string{
+		"interlock-journal/url": "postgres://interlock@127.0.0.1:1/none", "interlock-journal/password": "unused",
+	})
+	s.becomes("standby")
+	for path, want := range map[string]int{
+		s.probe.LivenessProbe.HTTPGet.Path: http.StatusOK, s.probe.ReadinessProbe.HTTPGet.Path: http.StatusServiceUnavailable,
+	} {
+		if got := s.status(path); got != want {
+			t.Errorf("%s answers %d, want %d", path, got, want)
 		}
-	case line := <-second.lines:
-		if !strings.HasPrefix(line, "ready ") {
-			t.Fatalf("the second new server prints %q", line)
-		}
-		active, standby = second, first
-	case <-time.After(patience):
-		t.Fatal("no new server has taken over")
 	}
-	roles(active, standby)
+	s.stop()
+}
+
+// claims requests a key in the namespace of a credential until the server answers, and returns the key's holder.
+func (s *running) claims(secret, agent string) (holder string) {
+	s.t.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	late := time.After(patience)
+	for {
+		body := `{"claims": [{"key": "account:1"}], "ttl_ms": 60000, "agent": "` + agent + `"}`
+		r, err := http.NewRequest(http.MethodPost, s.url+"/v1/leases", strings.NewReader(body))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+secret)
+		answer, err := s.client().Do(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var said struct {
+			Lease   struct{ State string }
+			Holders []struct{ Agent string }
+			Detail  string
+		}
+		err = json.NewDecoder(answer.Body).Decode(&said)
+		answer.Body.Close()
+		switch {
+		case err != nil:
+			s.t.Fatal(err)
+		case answer.StatusCode == http.StatusOK:
+			return agent
+		case answer.StatusCode == http.StatusConflict && len(said.Holders) > 0:
+			return said.Holders[0].Agent
+		case answer.StatusCode != http.StatusServiceUnavailable:
+			s.t.Fatalf("%s answers %d: %s", s.url, answer.StatusCode, said.Detail)
+		}
+		select {
+		case <-again.C:
+		case <-late:
+			s.t.Fatalf("%s does not answer: %s", s.url, said.Detail)
+		}
+	}
+}
+
+// credentials writes what the Secret with the credentials has, one for each namespace, and returns the secrets.
+func credentials(t *testing.T, dir string, namespaces ...string) (secrets map[string]string) {
+	t.Helper()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "credentials/credentials.txt")
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	secrets = map[string]string{}
+	for _, namespace := range namespaces {
+		out, err := exec.Command(path, "credential", "create", "agents", "--for", namespace, "--file", file).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[namespace], _, _ = strings.Cut(string(out), "\n")
+	}
+	return secrets
+}
+
+// certificates writes what a Secret of cert-manager has: one for the names of the Services, which signed itself.
+func certificates(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	certificate, key := certtest.SelfSigned(t, dir, 1, "prod-interlock.locks.svc", "prod-interlock-peers.locks.svc")
+	for name, file := range map[string]string{"tls.crt": certificate, "ca.crt": certificate, "tls.key": key} {
+		if err := os.Link(file, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -147,6 +147,10 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"--data-dir", t.TempDir(), "--log-level", "loud"}, cli.ExitUsage, "want debug, info, warn or error"},
 		{[]string{"--data-dir", t.TempDir(), "--log-format", "xml"}, cli.ExitUsage, "want text, json or gcp"},
 		{
+			[]string{"--data-dir", t.TempDir(), "--peer-name", "interlock.internal"},
+			cli.ExitUsage, "--peer-ca and --peer-name are about TLS",
+		},
+		{
 			[]string{"--data-dir", t.TempDir(), "--otlp-metrics", "collector:4318"},
 			cli.ExitUsage, "--otlp-metrics: want a URL",
 		},

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// SelfSigned writes a certificate for 127.0.0.1 that vouches for itself to cert.pem in dir,
+// SelfSigned writes a certificate for 127.0.0.1, or else for names, that vouches for itself to cert.pem in dir,
 // and its key to key.pem. It is good for an hour.
-func SelfSigned(t testing.TB, dir string, serial int64) (certFile, keyFile string) {
+func SelfSigned(t testing.TB, dir string, serial int64, names ...string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -28,6 +28,9 @@ func SelfSigned(t testing.TB, dir string, serial int64) (certFile, keyFile strin
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	if len(names) > 0 {
+		template.IPAddresses, template.DNSNames = nil, names
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

@@ -88,7 +88,7 @@ func (p *process) peerSecurity() (*tls.Config, error) {
 	if p.certificate == nil {
 		return nil, nil
 	}
-	security := &tls.Config{MinVersion: tls.VersionTLS12}
+	security := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: p.cfg.PeerName}
 	if p.cfg.PeerCA == "" {
 		return security, nil
 	}

@@ -54,7 +54,7 @@ type serveConfig struct {
 	AllowLoss              bool
 	Shards                 int
 	Weight                 int
-	PeerCA                 string
+	PeerCA, PeerName       string
 
 	place datadir.Place // of the journal
 	level slog.Level    // LogLevel, parsed
@@ -227,6 +227,10 @@ use.`,
 		&cfg.PeerCA, "peer-ca", "",
 		"`file` with the authorities (PEM) that signed the other servers' certificates (default: the system's)",
 	)
+	f.StringVar(
+		&cfg.PeerName, "peer-name", "",
+		"`name` that the other servers' certificates have (default: the host of their advertised address)",
+	)
 	cli.BindAll(cmd)
 	return cmd
 }
@@ -259,8 +263,8 @@ func (c *serveConfig) check() error {
 	if c.Weight < 1 || c.Weight > placement.MaxWeight {
 		return cli.Usagef("--weight %d: want 1 to %d", c.Weight, placement.MaxWeight)
 	}
-	if c.PeerCA != "" && c.TLSCert == "" {
-		return cli.Usagef("--peer-ca is about TLS: set --tls-cert and --tls-key, too")
+	if (c.PeerCA != "" || c.PeerName != "") && c.TLSCert == "" {
+		return cli.Usagef("--peer-ca and --peer-name are about TLS: set --tls-cert and --tls-key, too")
 	}
 	if c.RESP == "" && (c.RESPStrip != "" || c.RESPTest) {
 		return cli.Usagef("--resp-strip and --resp-test are about --resp: set that, too")

@@ -122,6 +122,12 @@ spec:
         {{- if .Values.tls.secret }}
         - --tls-cert=/etc/interlock/tls/tls.crt
         - --tls-key=/etc/interlock/tls/tls.key
+        {{- if $remote }}
+        {{- with .Values.tls.ca }}
+        - --peer-ca=/etc/interlock/tls/{{ . }}
+        {{- end }}
+        - --peer-name={{ include "interlock.fullname" . }}-peers.{{ .Release.Namespace }}.svc
+        {{- end }}
         {{- end }}
         {{- range $flag, $value := .Values.settings }}
         - {{ printf "--%s=%v" $flag $value | quote }}
@@ -165,8 +171,8 @@ spec:
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 3
-      readinessProbe: # a standby is ready, so that a rollout, a drain and helm --wait come to their end
-        {{- include "interlock.probe" (dict "root" . "path" "/readyz?role=any") | nindent 8 }}
+      readinessProbe:
+        {{- include "interlock.probe" (dict "root" . "path" "/readyz") | nindent 8 }}
         periodSeconds: 5
         timeoutSeconds: 3
       {{- if $remote }}
