@@ -86,15 +86,25 @@ func (d *driver) start(ctx context.Context) (record, error) {
 	return d.current(ctx)
 }
 
-// follow returns the newest record, at or behind one that exists.
+// follow returns the newest record, at or behind one that exists. It looks ever further ahead, to overtake an owner that
+// appends meanwhile.
 func (d *driver) follow(ctx context.Context, at record) (record, error) {
-	for {
-		list, err := d.heads(ctx, at.number+1)
-		if err != nil || list[0].number == 0 {
+	for ahead := uint64(1); ; ahead = min(2*ahead, readAtOnce) {
+		var numbers []uint64
+		for i := range ahead {
+			numbers = append(numbers, at.number+1+i)
+		}
+		list, err := d.heads(ctx, numbers...)
+		if err != nil {
 			return at, err
 		}
-		at = list[0]
-		d.learn(at)
+		for i := range list {
+			if list[i].number == 0 {
+				return at, nil
+			}
+			at = list[i]
+			d.learn(at)
+		}
 	}
 }
 

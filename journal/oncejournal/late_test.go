@@ -121,27 +121,29 @@ func TestLateOwner(t *testing.T) {
 
 // A server that wanted to be the owner long ago, of a log that has been truncated since, is none.
 func TestLateTakeOver(t *testing.T) {
-	m := newMemory()
-	owner, late, stale := m.server(t, 1), m.server(t, 2), m.server(t, 3)
-	owner.fence(owner.look())
-	owner.append(10)
-	seen := late.look()
-	stale.look()
-	owner.append(150)
-	owner.truncate()
-	if late.fence(seen) {
-		t.Fatal("a late take-over succeeded")
-	}
-	for _, s := range []*server{late, stale, m.server(t, 4), owner} {
-		if h := s.look(); h.Owner != owner.me || h.Tail != owner.tail {
-			t.Errorf("server %d sees %+v", s.me.Epoch, h)
+	for _, before := range []int{0, 10} { // 0: the record before stays, as it begins the ownership
+		m := newMemory()
+		owner, late, stale := m.server(t, 1), m.server(t, 2), m.server(t, 3)
+		owner.fence(owner.look())
+		owner.append(before)
+		seen := late.look()
+		stale.look()
+		owner.append(150)
+		owner.truncate()
+		if late.fence(seen) {
+			t.Fatal("a late take-over succeeded")
 		}
-	}
-	if !owner.confirmed() || !owner.append(1) {
-		t.Error("the owner is disturbed")
-	}
-	if !late.fence(late.look()) || owner.append(1) {
-		t.Error("a take-over in time did not succeed")
+		for _, s := range []*server{late, stale, m.server(t, 4), owner} {
+			if h := s.look(); h.Owner != owner.me || h.Tail != owner.tail {
+				t.Errorf("server %d sees %+v", s.me.Epoch, h)
+			}
+		}
+		if !owner.confirmed() || !owner.append(1) {
+			t.Error("the owner is disturbed")
+		}
+		if !late.fence(late.look()) || owner.append(1) {
+			t.Error("a take-over in time did not succeed")
+		}
 	}
 }
 

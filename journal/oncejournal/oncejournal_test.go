@@ -17,21 +17,14 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	t.Run("OneStore", func(t *testing.T) {
-		journaltest.Run(t, func(*testing.T) journaltest.Open {
-			s := newMemory().store()
-			return func(ctx context.Context) (journal.Journal, error) { return s.Open(ctx) }
-		})
-	})
-	t.Run("StoreOfEachOwner", func(t *testing.T) {
-		journaltest.Run(t, func(*testing.T) journaltest.Open {
-			m := newMemory()
-			return func(ctx context.Context) (journal.Journal, error) { return m.store().Open(ctx) }
-		})
+	journaltest.Run(t, func(*testing.T) journaltest.Open {
+		s := newMemory().store()
+		return func(ctx context.Context) (journal.Journal, error) { return s.Open(ctx) }
 	})
 }
 
 func TestOpenTogether(t *testing.T) { remotetest.OpenTogether(t, newMemory().store) }
+func TestReplaced(t *testing.T)     { remotetest.Replaced(t, newMemory().store) }
 func TestShare(t *testing.T)        { remotetest.Share(t, newMemory().store) }
 
 // own opens a store and closes the journal at the end of the test.

@@ -69,6 +69,9 @@ var finders = []finder{
 				"TestCommittedLocally)$",
 		),
 	},
+	{name: "oncejournal", folder: "journal/oncejournal", args: suite()},
+	{name: "s3", folder: "journal/oncejournal/s3test", args: suite("-test.run=^(TestReplaced|TestUnsafeStore)$")},
+	{name: "firestore", folder: "internal/test/firestoretest", args: suite("-test.run=^(TestReplaced|TestConformance)$")},
 	{name: "fences", folder: "guard", args: suite()}, // of Redis, SQLite and PostgreSQL, as an agent uses them
 	{name: "postgres", folder: "guard/postgres", args: suite("-test.run=^(TestScripts|TestInstall)$")},
 	{name: "sqlite", folder: "guard/sqlite", args: suite()},

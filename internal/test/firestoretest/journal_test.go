@@ -26,6 +26,11 @@ func TestOpenTogether(t *testing.T) {
 	remotetest.OpenTogether(t, func() *remote.Store { return connect(t, e.URL("a")) })
 }
 
+func TestReplaced(t *testing.T) {
+	e := begin(t)
+	remotetest.Replaced(t, func() *remote.Store { return connect(t, e.URL("a")) })
+}
+
 func TestShare(t *testing.T) {
 	e := begin(t)
 	remotetest.Share(t, func() *remote.Store { return connect(t, e.URL("a")) })

@@ -2,6 +2,7 @@ package remotetest
 
 import (
 	"errors"
+	"io"
 	"strconv"
 	"sync"
 	"testing"
@@ -107,5 +108,61 @@ func Share(t *testing.T, connect func() *remote.Store) {
 	}
 	if empty, err := connect().Empty(t.Context()); err != nil || !empty {
 		t.Errorf("a shared value made the store one with a journal: %t, %v", empty, err)
+	}
+}
+
+// Replaced lets an owner do everything after another process has opened the store; it knows nothing of that.
+// All is refused.
+func Replaced(t *testing.T, connect func() *remote.Store) {
+	entry := func(text string) [][]byte { return [][]byte{[]byte(text)} }
+	write := func(w io.Writer) error {
+		_, err := io.WriteString(w, "state")
+		return err
+	}
+	for name, do := range map[string]func(*remote.Journal) error{
+		"append":   func(j *remote.Journal) error { return j.Append(t.Context(), j.Tail()+1, entry("late")) },
+		"barrier":  func(j *remote.Journal) error { return j.Barrier(t.Context()) },
+		"snapshot": func(j *remote.Journal) error { return j.SaveSnapshot(t.Context(), j.Tail(), write) },
+		"truncate": func(j *remote.Journal) error { return j.Truncate(t.Context(), 2) },
+		"keep":     func(j *remote.Journal) error { return j.Kept("late").Save([]byte("late")) },
+	} {
+		old, err := connect().Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := old.Append(t.Context(), old.Tail()+1, entry("before")); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.SaveSnapshot(t.Context(), old.Tail(), write); err != nil {
+			t.Fatal(err)
+		}
+		next, err := connect().Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Append(t.Context(), next.Tail()+1, entry("after")); err != nil {
+			t.Fatal(err)
+		}
+		at, r, err := next.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		if err := do(old); !errors.Is(err, journal.ErrFenced) {
+			t.Errorf("%s by an owner that was replaced: %v", name, err)
+		}
+		again, r, err := next.Snapshot(t.Context())
+		if err != nil || again != at {
+			t.Errorf("the snapshot was of entry %d, and is of %d (%v)", at, again, err)
+		}
+		r.Close()
+		if v, err := next.Kept("late").Load(); err != nil || v != nil {
+			t.Errorf("a value was kept late: %q, %v", v, err)
+		}
+		if err := next.Barrier(t.Context()); err != nil {
+			t.Errorf("the later owner: %v", err)
+		}
+		old.Close()
+		next.Close()
 	}
 }

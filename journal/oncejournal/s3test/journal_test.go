@@ -45,6 +45,12 @@ func TestOpenTogether(t *testing.T) {
 	})
 }
 
+func TestReplaced(t *testing.T) {
+	onBoth(t, func(t *testing.T, e *store) {
+		remotetest.Replaced(t, func() *remote.Store { return connect(t, e.URL("a")) })
+	})
+}
+
 func TestShare(t *testing.T) {
 	onBoth(t, func(t *testing.T, e *store) {
 		remotetest.Share(t, func() *remote.Store { return connect(t, e.URL("a")) })
