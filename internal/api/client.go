@@ -244,6 +244,7 @@ func (c *Client) send(ctx context.Context, base *url.URL, r Request) (*http.Resp
 	}
 	res, err := c.http.Do(req)
 	if err == nil {
+		c.prefer(base, res.Header.Get("Interlock-Owner"))
 		return res, nil
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {

@@ -79,6 +79,16 @@ func (c *Client) moveOn(at int, err error, seen map[string]bool) {
 	c.servers.Failed(at)
 }
 
+// prefer has the next call go to the owner of the shard, after the server at base has forwarded one to it.
+func (c *Client) prefer(base *url.URL, owner string) {
+	if owner == "" {
+		return
+	}
+	if u, err := url.Parse(owner); err == nil && u.Scheme == base.Scheme {
+		c.servers.Follow(HostPort(u))
+	}
+}
+
 // awaitsAnother reports whether a round that ended with err is followed by another one.
 func (c *Client) awaitsAnother(err error) bool {
 	return c.servers.Len() > 1 || c.several() && isElsewhere(err)

@@ -69,8 +69,12 @@ func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
+	header := http.Header{}
+	if owner, forwarded := strings.CutPrefix(word, "owner-"); forwarded {
+		header.Set("Interlock-Owner", "http://"+owner+":80")
+	}
 	return &http.Response{
-		StatusCode: 200, Status: "200 OK", Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{}`)),
+		StatusCode: 200, Status: "200 OK", Header: header, Body: io.NopCloser(strings.NewReader(`{}`)),
 	}, nil
 }
 
@@ -221,6 +225,21 @@ func TestSendFailsOver(t *testing.T) {
 	}
 	if sent := strings.Join(servers.sent, " "); sent != "a b" {
 		t.Errorf("it asked %s", sent)
+	}
+}
+
+// A client asks the owner of the shard next, after another server has forwarded a call to it; but only if it is on
+// the list.
+func TestOwnerIsAskedNext(t *testing.T) {
+	c, bases := clusterOf("a: owner-c owner-evil ok, b: ok, c: owner-evil ok")
+	client := api.New(api.Config{Bases: bases, Transport: c})
+	for range 3 {
+		if _, err := client.Do(t.Context(), api.Request{Method: "GET", Path: "/"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent := strings.Join(c.sent, " "); sent != "a c c" {
+		t.Errorf("asked %s", sent)
 	}
 }
 

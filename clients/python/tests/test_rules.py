@@ -220,6 +220,21 @@ def test_a_standby_names_the_active_server() -> None:
     assert [e.server.host for e in effects if isinstance(e, Send)] == ["s0", "s1"]
 
 
+def test_the_owner_of_the_shard_is_asked_next() -> None:
+    caller = Caller(["http://s0", "http://s1"], None, None, 5.0, "a")
+    for owner, current in [("http://s1:80", 1), ("http://evil:80", 1), ("not a url", 1), (None, 1), ("http://s0", 0)]:
+        caller.servers.prefer(owner)
+        assert caller.servers.current == current
+    steps = caller.request("commitState", body={})
+    next(steps)
+    forwarded = Reply(200, {"content-type": "application/json", "interlock-owner": "http://s1:80"}, b"{}")
+    try:
+        steps.send(forwarded)
+    except StopIteration as stop:
+        assert stop.value is forwarded
+    assert caller.servers.current == 1
+
+
 def test_problems_of_others_are_completed() -> None:
     error = refusal(as_problem("<html>", 502))
     assert error.code == "outcome_unknown" and "502" in str(error)

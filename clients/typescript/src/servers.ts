@@ -55,8 +55,8 @@ export class Servers {
     this.#leaving[index] = new Stop();
   }
 
-  /** Goes to the active server that a standby named. Only an address of the list is followed. */
-  follow(url: string | undefined): boolean {
+  /** Goes to the owner of the shard that another server named. Only an address of the list is followed. */
+  follow(url: string | null | undefined): boolean {
     if (!url) return false;
     const index = this.#urls.indexOf(url.replace(/\/+$/, ""));
     if (index >= 0) this.#current = index;

@@ -174,6 +174,7 @@ export class Transport {
       end();
     }
     const { status, headers } = answer;
+    servers.follow(headers.get("Interlock-Owner")); // another server has forwarded the request to it
     const good = isGood(status);
     const data = good && isDocument(headers) ? answer.body : utf8.decode(answer.body);
     if (good || status === 304) {

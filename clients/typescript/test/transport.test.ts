@@ -141,6 +141,24 @@ test("a standby is left for the active server, and only addresses of the list ar
   );
 });
 
+test("the owner of the shard is asked next, if it is on the list", async () => {
+  const forwarded = (owner: string) => () =>
+    new Response(encode({ version: "7" }), {
+      headers: { "Content-Type": "application/json", "Interlock-Owner": owner },
+    });
+  const { fetch, sent } = answering(
+    forwarded("http://b:1"),
+    forwarded("http://evil:1"),
+    json(200, { version: "8" }),
+  );
+  const client = new Client({ url: two, fetch });
+  for (let i = 0; i < 3; i++) await client.commit({});
+  assert.deepEqual(
+    sent.map((s) => new URL(s.url).host),
+    ["a:1", "b:1", "b:1"],
+  );
+});
+
 test("keys are encoded in the path, and parameters may be repeated", async () => {
   const { fetch, sent } = answering(json(200, { documents: [{ key: "x" }, { key: "y" }] }));
   const client = new Client({ url: "http://a:1/base/", fetch });

@@ -58,6 +58,11 @@ class Servers:
         if self.current == index:
             self.current = (index + 1) % len(self.all)
 
+    def prefer(self, owner: str | None) -> None:
+        """Goes to the server that owns the shard, after another one has forwarded a request to it."""
+        if owner:
+            self.follow(owner)
+
     def follow(self, url: str) -> bool:
         """Goes to the server that a standby has named, if it is on the list: a credential goes to no other."""
         try:
@@ -126,6 +131,7 @@ class Caller:
                 pause = retry.failed(index, failure, safe)
             else:
                 reply.sent = sent
+                self.servers.prefer(reply.headers.get("interlock-owner"))
                 if reply.status >= 400:
                     pause = retry.refused(index, refusal(as_problem(reply.parse(), reply.status)))
                 elif isinstance(reply.parse(), dict):
