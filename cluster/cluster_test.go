@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,16 @@ func (n *node) kill() {
 	<-n.done
 }
 
+// drain takes at most as long as a server has for its shutdown.
+func (n *node) drain(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := n.Drain(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // shares counts the shards of each server. The count of "" is that of shards without an owner.
 func (e *engine) shares() map[string]int {
 	e.mu.Lock()
@@ -226,9 +237,7 @@ func TestDeathAndDrain(t *testing.T) {
 		if n := e.shares()[""]; n > 0 {
 			t.Errorf("%d shards have no owner 6 s after a death", n)
 		}
-		if err := a.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		a.drain(t)
 		a.kill()
 		time.Sleep(1500 * time.Millisecond)
 		e.wantShares(t, map[string]int{"c": 16})
@@ -296,11 +305,18 @@ func TestEngineIsAway(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(4)
+		var tried atomic.Int64
 		a := e.start(t, "a", func(c *cluster.Config) {
-			c.Open = func(context.Context, int) (cluster.Owned, error) { return nil, errors.New("damaged") }
+			c.Open = func(context.Context, int) (cluster.Owned, error) {
+				tried.Add(1)
+				return nil, errors.New("damaged")
+			}
 			c.Fatal = func(error) bool { return true }
 		})
 		time.Sleep(5 * time.Second)
+		if n := tried.Load(); n != 4 {
+			t.Errorf("4 journals that cannot be opened were tried %d times in 5 s", n)
+		}
 		e.wantShares(t, map[string]int{"": 4})
 		b := e.start(t, "b")
 		time.Sleep(time.Minute)
@@ -337,9 +353,7 @@ func TestMixedVersions(t *testing.T) {
 		older := e.start(t, "older")
 		time.Sleep(time.Minute)
 		e.wantShares(t, map[string]int{"newer": 4})
-		if err := newer.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		newer.drain(t)
 		newer.kill()
 		time.Sleep(10 * time.Second)
 		e.wantShares(t, map[string]int{"": 4})

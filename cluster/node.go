@@ -353,7 +353,7 @@ func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
 	}
 	for _, s := range decision.Take {
 		l := &n.shards[s]
-		if l.phase == failed && now.Before(l.until) || l.phase == leaving {
+		if l.phase == failed || l.phase == leaving {
 			continue
 		}
 		next.Seats[s] = Seat{n.id, max(next.Seats[s].Needs, n.cfg.Me.Reads)}
@@ -372,14 +372,14 @@ func (n *Node) adopt(t *table) {
 	for s := range n.shards {
 		l, mine := &n.shards[s], t.Seats[s].Holder == n.id
 		switch {
-		case mine && (l.phase == idle || l.phase == failed) && !n.draining:
+		case mine && l.phase == idle && !n.draining:
 			n.take(s)
 		case !mine && l.phase == taking:
 			l.stop()
 		case !mine && l.phase == owned && t.Seats[s].Holder != "":
 			n.cfg.Logger.Warn("another server has the seat of a shard", "shard", s)
 			n.abandon(s, errors.New("another server has the seat"))
-		case !mine && l.phase == failed:
+		case !mine && l.phase == failed && !time.Now().Before(l.until):
 			l.phase = idle
 		}
 	}

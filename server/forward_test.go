@@ -28,7 +28,7 @@ type member struct {
 	owns       int
 	apis       *server.Server
 	streams    *server.Streams
-	others     *[2]atomic.Pointer[member] // by shard
+	others     [2]atomic.Pointer[member] // the owners of the shards, as this server believes
 	lost       atomic.Bool                // it owns nothing any more
 }
 
@@ -53,10 +53,9 @@ func (m *member) Locations() []server.Location {
 // serveMembers starts two servers over two shards, with sockets of the loopback.
 func serveMembers(t *testing.T, credentials *server.Credentials) (members [2]*member) {
 	t.Helper()
-	var owners [2]atomic.Pointer[member]
 	quiet := slog.New(slog.DiscardHandler)
 	for i := range members {
-		m := &member{owns: i, others: &owners}
+		m := &member{owns: i}
 		j, err := (&memjournal.Store{}).Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -89,8 +88,10 @@ func serveMembers(t *testing.T, credentials *server.Credentials) (members [2]*me
 			_ = owned.Close(context.Background())
 			cfg.Forward.Close()
 		})
-		owners[i].Store(m)
 		members[i] = m
+	}
+	for i, m := range members {
+		m.others[1-i].Store(members[1-i])
 	}
 	return members
 }
@@ -182,7 +183,8 @@ func TestForwardOnce(t *testing.T) {
 		a.body["active"].(map[string]any)["http"] != members[0].http {
 		t.Errorf("a second hop: %+v", a)
 	}
-	members[0].lost.Store(true) // and members[1] does not know yet
+	members[0].lost.Store(true) // each believes that the other one owns the shard
+	members[0].others[0].Store(members[1])
 	if a = members[1].call(t, "GET", "/v1/keys/account:1", ns, ""); a.status != 503 || a.body["code"] != "not_owner" {
 		t.Errorf("by way of a stale table: %+v", a)
 	}
@@ -290,6 +292,7 @@ func TestRelay(t *testing.T) {
 func TestRelayOnce(t *testing.T) {
 	members := serveMembers(t, nil)
 	members[0].lost.Store(true)
+	members[0].others[0].Store(members[1])
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := client.Dial(ctx, client.Config{

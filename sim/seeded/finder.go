@@ -53,6 +53,7 @@ var finders = []finder{
 	{name: "rights", folder: "internal/test/securitytest", args: suite("-test.run=^TestRoles$")},
 	{name: "proto", folder: "proto", args: suite()},
 	{name: "placement", folder: "placement", args: suite()},
+	{name: "cluster", folder: "cluster", args: suite()},
 	{name: "remote", folder: "journal/remote", args: suite()},
 	{
 		name: "etcd", folder: "journal/etcdjournal/etcdtest",
