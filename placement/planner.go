@@ -33,7 +33,7 @@ type Decision struct {
 //
 //	take   at once      the plan wants it
 //	       3/16 ttl     another member should have taken it and did not: it is passed over, for a minute
-//	       3/8 ttl      whichever member should have it
+//	       1/4 ttl      whichever member should have it
 //	give   at once      this server drains, and the shard before is given up
 //	       1/4 ttl      the plan has wanted it for so long, and 5 s after the shard before
 type Planner struct {
@@ -157,7 +157,7 @@ func (p *Planner) takes(now time.Time, shard int, taker, next string, able bool)
 	}
 	return taker == p.id ||
 		next == p.id && now.Sub(o.takerAt) >= p.ttl*3/16 ||
-		able && now.Sub(o.freeAt) >= p.ttl*3/8
+		able && now.Sub(o.freeAt) >= p.ttl/4
 }
 
 // give returns the shard to give up, or None.

@@ -65,12 +65,16 @@ func TestTakeFree(t *testing.T) {
 	r.want(0, []int{mine}, None)
 	r.view.Seats[mine].Holder = "a"
 	r.want(2*pollEvery, []int{other}, None)
+
+	// Another shard of the other server is not taken any earlier.
+	r.view.Seats[mine].Holder, r.view.Seats[other].Holder = "", "a"
+	r.want(2*pollEvery, []int{mine}, None)
 }
 
 // TestTakeLate has a shard that two other servers should take, one after the other, and do not.
 func TestTakeLate(t *testing.T) {
 	r := newTrial(t, "abc", "a", "a", "")
-	r.want(3*pollEvery, []int{2}, None)
+	r.want(2*pollEvery, []int{2}, None)
 
 	r = newTrial(t, "abc", "a", "a", "")
 	r.view.Seats[2].Needs = 1

@@ -26,10 +26,11 @@ func (w *simWorld) returns(v *simServer) {
 	w.tally.Allowed += (len(w.store.seats)*int(v.weight) + all - 1) / all
 }
 
-// moved checks that a shard never comes back to a server that gave it up since the last disturbance.
+// moved checks that a shard never comes back to a server that gave it up since the last disturbance, unless
+// a server takes no seats, which others do not know until they have tried it.
 func (w *simWorld) moved(shard int, v *simServer) {
 	w.tally.Moves++
-	if g := &w.given[shard]; g.epoch == w.epoch && g.by[v.number] {
+	if g := &w.given[shard]; g.epoch == w.epoch && g.by[v.number] && !w.refused() {
 		w.fail("shard %d comes back to %s", shard, simID(v.number))
 	}
 }
@@ -42,7 +43,7 @@ func (w *simWorld) gave(shard int, v *simServer) {
 	g := &w.given[shard]
 	if g.epoch != w.epoch {
 		*g = simGiven{epoch: w.epoch}
-	} else if len(g.by) > 0 && !w.mixed {
+	} else if len(g.by) > 0 && !w.mixed && !w.refused() {
 		w.fail("shard %d is given up twice since the last disturbance", shard)
 	}
 	if g.by == nil {
@@ -50,6 +51,9 @@ func (w *simWorld) gave(shard int, v *simServer) {
 	}
 	g.by[v.number] = true
 }
+
+// refused reports whether a server takes no seats.
+func (w *simWorld) refused() bool { return slices.ContainsFunc(w.servers, (*simServer).refuses) }
 
 // simGiven are the servers that gave a shard up between two disturbances.
 type simGiven struct {
@@ -79,7 +83,7 @@ func (w *simWorld) checkDecision(v *simServer) {
 // checkOwners checks that no shard is without an owner for too long while a server could be it.
 func (w *simWorld) checkOwners() {
 	for _, v := range w.servers {
-		if !v.reaches() || w.now < v.unwilling || v.draining || v.resting || w.store.members[v.number].expires <= w.now {
+		if !v.reaches() || v.refuses() || v.draining || v.resting || w.store.members[v.number].expires <= w.now {
 			v.well = w.now
 		}
 	}
@@ -161,8 +165,8 @@ func (w *simWorld) checkRest() {
 		w.checkShares()
 	}
 	// The first seats are no moves, and neither are those of servers that start one after the other.
-	if w.tally.Moves > w.tally.Allowed {
-		w.fail("%d moves, and at most %d are allowed", w.tally.Moves, w.tally.Allowed)
+	if w.tally.Moves > w.tally.Allowed || w.tally.Gives > w.tally.Allowed {
+		w.fail("%d moves, and %d shards given up: at most %d are allowed", w.tally.Moves, w.tally.Gives, w.tally.Allowed)
 	}
 }
 

@@ -36,6 +36,23 @@ func (v *simServer) holder() simHolder { return simHolder{v.number, v.life} }
 
 func (v *simServer) reaches() bool { return v.up && v.w.now >= v.paused && v.w.now >= v.cut }
 
+// refuses reports whether the server takes no seats.
+func (v *simServer) refuses() bool { return v.up && v.w.now < v.unwilling }
+
+// recover ends the disturbances of a server that are over.
+func (v *simServer) recover() {
+	for _, until := range []*time.Duration{&v.paused, &v.cut, &v.unwilling} {
+		if *until == 0 || v.w.now < *until {
+			continue
+		}
+		if until == &v.unwilling && v.up {
+			v.w.returns(v)
+		}
+		*until = 0
+		v.w.epoch++
+	}
+}
+
 // start begins a new life.
 func (v *simServer) start() {
 	v.life++
@@ -165,7 +182,7 @@ func (v *simServer) close() {
 func (v *simServer) act() {
 	w := v.w
 	for _, s := range v.decision.Take {
-		if !v.reaches() || w.now < v.unwilling {
+		if !v.reaches() || v.refuses() {
 			break
 		}
 		done, moved := w.store.sit(s, v.holder())

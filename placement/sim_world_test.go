@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -19,7 +20,8 @@ type simWorld struct {
 	mixed    bool            // servers of several versions
 	weighted bool            // servers of several weights
 	gap      time.Duration   // between two disturbances, on the average
-	epoch    int             // the number of disturbances so far
+	members  []Member        // the living ones
+	epoch    int             // the number of disturbances so far, and of changes of the members
 	unowned  []time.Duration // by shard: since when
 	given    []simGiven      // by shard
 	tally    simTally
@@ -103,12 +105,11 @@ func (w *simWorld) tick() {
 	w.now += simStep
 	w.store.now = w.now
 	for _, v := range w.servers {
-		if w.now-simStep < max(v.paused, v.cut, v.unwilling) && w.now >= max(v.paused, v.cut, v.unwilling) {
-			w.epoch++
-			if v.up && v.unwilling > 0 {
-				w.returns(v)
-			}
-		}
+		v.recover()
+	}
+	if m := w.store.readMembers(); !slices.Equal(m, w.members) {
+		w.members = m
+		w.epoch++
 	}
 	first := w.r.IntN(len(w.servers))
 	for i := range w.servers {
