@@ -22,14 +22,14 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// member is a server in front of two shards, of which it owns one.
+// member is a server in front of two shards. It owns one of them.
 type member struct {
 	http, grpc string
 	owns       int
 	apis       *server.Server
 	streams    *server.Streams
 	others     [2]atomic.Pointer[member] // the owners of the shards, as this server believes
-	lost       atomic.Bool                // it owns nothing any more
+	lost       atomic.Bool               // it owns nothing any more
 }
 
 func (m *member) Locate(ns interlock.Namespace) server.Location {
