@@ -19,6 +19,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	core "k8s.io/api/core/v1"
+
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 // push is what came to the collector.
@@ -180,12 +183,25 @@ func next(t *testing.T, pushes <-chan push) push {
 // What a server pushes is what /metrics shows: read by the collector's decoder, each number of a push lies between
 // those of the scrapes before and after it, and no series is missing or more.
 func TestPushedMetricsAreThoseOfAScrape(t *testing.T) {
+	t.Run("one shard", func(t *testing.T) { comparePushes(t, container(t, "insecure"), nil, "") })
+	t.Run("16 shards", func(t *testing.T) {
+		in := valuesOf(t, "postgres")
+		delete(in.values, "credentials")
+		in.values["insecure"] = true
+		secrets := map[string]string{
+			"interlock-journal/url": postgrestest.Start(t, "-c", "fsync=on").URL(t), "interlock-journal/password": "unused",
+		}
+		comparePushes(t, &pod(t, objects(t, in)).Spec.Containers[0], secrets, " shard=")
+	})
+}
+
+// comparePushes compares the pushes of a server with its scrapes. Its metrics have the label shard, or not.
+func comparePushes(t *testing.T, c *core.Container, secrets map[string]string, shard string) {
 	url, pushes := collect(t)
-	c := container(t, "insecure")
 	c.Args = append(c.Args, "--otlp-metrics="+url, "--otlp-interval=1s")
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=sesame")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-	s := run(t, c, t.TempDir(), nil)
+	s := run(t, c, t.TempDir(), secrets)
 	s.becomes("ready")
 	const lease = `{"claims": [{"key": "account:1"}], "ttl_ms": 60000, "agent": "billing-7"}`
 	answer, err := http.Post(s.url+"/v1/leases", "application/json", strings.NewReader(lease))
@@ -212,8 +228,14 @@ func TestPushedMetricsAreThoseOfAScrape(t *testing.T) {
 		}
 	}
 	pushed := numbersOf(t, got.metrics)
-	if pushed["interlock_acquires_total outcome=granted counter"] != 1 || pushed["interlock_leases gauge"] != 1 ||
-		pushed["interlock_otlp_pushes_total outcome=failed counter"] != 0 || len(pushed) < 150 {
+	granted := 0.0
+	for name, value := range pushed {
+		if strings.HasPrefix(name, "interlock_acquires_total outcome=granted") && strings.Contains(name, shard) {
+			granted += value
+		}
+	}
+	if failed, ok := pushed["interlock_otlp_pushes_total outcome=failed counter"]; granted != 1 || failed != 0 || !ok ||
+		len(pushed) < 150 {
 		t.Errorf("pushed were %d numbers: %v", len(pushed), pushed)
 	}
 	for name, value := range pushed {
