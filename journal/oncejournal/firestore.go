@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock/journal/remote"
@@ -207,8 +209,28 @@ func (f *firestore) read(ctx context.Context, names []string, whole bool) ([]obj
 	return list, nil
 }
 
+// documentsAtOnce bounds the whole documents of one answer, which may have a megabyte each.
+const documentsAtOnce = 20
+
 // documents reads documents by their names. One that does not exist is left out.
 func (f *firestore) documents(ctx context.Context, names []string, whole bool) (map[string]document, error) {
+	groups := [][]string{names}
+	if whole {
+		groups = slices.Collect(slices.Chunk(names, documentsAtOnce))
+	}
+	answers := make([]map[string]document, len(groups))
+	err := each(len(groups), func(i int) (err error) {
+		answers[i], err = f.group(ctx, groups[i], whole)
+		return err
+	})
+	found := map[string]document{}
+	for _, answer := range answers {
+		maps.Copy(found, answer)
+	}
+	return found, err
+}
+
+func (f *firestore) group(ctx context.Context, names []string, whole bool) (map[string]document, error) {
 	request := map[string]any{"documents": names}
 	if !whole {
 		request["mask"] = map[string]any{"fieldPaths": []string{"head", "parts"}}

@@ -131,7 +131,7 @@ func newMetadata(host string) tokens {
 	if host == "" {
 		host = "metadata.google.internal"
 	}
-	client := newClient()
+	client := newLocalClient()
 	return &tokenCache{make: func(ctx context.Context) (string, time.Time, error) {
 		began := time.Now()
 		body, err := fetch(

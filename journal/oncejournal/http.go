@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"sync"
 	"time"
 )
 
@@ -15,16 +17,22 @@ import (
 const mostBytes = 64 << 20
 
 // atOnce bounds the requests of one read to a store that answers one name at a time.
-const atOnce = 16
+const atOnce = 64
 
-// newClient makes a client of a store. It follows no redirection, because a signature is for one host.
-func newClient() *http.Client {
+// newClient makes a client of a store, by way of a proxy if the environment names one. It follows no redirection,
+// because a signature is for one host.
+func newClient() *http.Client { return newClientBy(http.ProxyFromEnvironment) }
+
+// newLocalClient makes a client of an endpoint of the machine, for which a proxy cannot answer.
+func newLocalClient() *http.Client { return newClientBy(nil) }
+
+func newClientBy(proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
+			Proxy:                 proxy,
 			DialContext:           (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 10 * time.Second}).DialContext,
 			ForceAttemptHTTP2:     true,
-			MaxIdleConnsPerHost:   2 * atOnce,
+			MaxIdleConnsPerHost:   atOnce,
 			IdleConnTimeout:       90 * time.Second,
 			TLSHandshakeTimeout:   2 * time.Second,
 			ExpectContinueTimeout: time.Second,
@@ -56,8 +64,10 @@ func send(client *http.Client, r *http.Request) (a answer, err error) {
 }
 
 // fetch gets a small text, such as a token, from an endpoint of the machine.
-func fetch(ctx context.Context, client *http.Client, method, url string, header map[string]string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+func fetch(
+	ctx context.Context, client *http.Client, method, address string, header map[string]string,
+) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -72,4 +82,32 @@ func fetch(ctx context.Context, client *http.Client, method, url string, header 
 		return nil, fmt.Errorf("%s answered with %d", r.URL.Host, a.status)
 	}
 	return bytes.TrimSpace(a.body), nil
+}
+
+// each calls do with the numbers below n, several at a time, and returns an error of one.
+func each(n int, do func(i int) error) error {
+	if n == 1 {
+		return do(0)
+	}
+	errs := make([]error, n)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(n, atOnce) {
+		wg.Go(func() {
+			for i := range next {
+				errs[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

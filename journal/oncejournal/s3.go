@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock/journal"
@@ -24,7 +23,7 @@ const headHeader = "X-Amz-Meta-Interlock"
 
 // ConnectS3 makes a store. It sends nothing yet.
 func ConnectS3(at S3Place) (*remote.Store, error) {
-	s := &s3{client: newClient(), at: at, base: at.base(), keys: newKeySource(newClient())}
+	s := &s3{client: newClient(), at: at, base: at.base(), keys: newKeySource(newLocalClient())}
 	return remote.New(newDriver(s, s3Gather), at.Patience), nil
 }
 
@@ -138,34 +137,6 @@ func (s *s3) read(ctx context.Context, names []string, whole bool) ([]object, er
 		}
 		return nil
 	})
-}
-
-// each calls do with the numbers below n, several at a time, and returns an error of one.
-func each(n int, do func(i int) error) error {
-	if n == 1 {
-		return do(0)
-	}
-	errs := make([]error, n)
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(n, atOnce) {
-		wg.Go(func() {
-			for i := range next {
-				errs[i] = do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // list implements objects.
