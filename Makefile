@@ -70,7 +70,7 @@ test: deps lint fresh unit examples ## Before a change is sent, in minutes: inst
 	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: prove
-prove: deps simulation race fuzz crash etcd postgres firestore s3 doors cross packages deploy ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart.
+prove: deps simulation race fuzz crash engines doors cross packages deploy ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart.
 	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
@@ -130,6 +130,10 @@ etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, 
 postgres: bin/suite ## Test the journal in PostgreSQL, and fail-over FAILOVERS (4) times, with real servers, standbys and a pooler.
 	@{ go test -json -count=1 -timeout=5m ./journal/pgjournal; \
 	go test -json -count=1 -timeout=15m ./internal/test/pgtest -failovers $(FAILOVERS); } | bin/suite -o dist/suites/postgres.json postgres
+
+.PHONY: engines
+engines: bin/suite ## Run the suites of all engines that can keep a journal, two at a time.
+	@$(TOOK) scripts/together.sh "postgres" "etcd firestore s3"
 
 .PHONY: firestore
 firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Google's emulator.
