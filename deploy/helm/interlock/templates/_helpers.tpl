@@ -175,6 +175,7 @@ spec:
         {{- include "interlock.probe" (dict "root" . "path" "/readyz") | nindent 8 }}
         periodSeconds: 5
         timeoutSeconds: 3
+        failureThreshold: 3 # 15 s, which is longer than a fail-over
       {{- if $remote }}
       lifecycle:
         preStop: # until no endpoint is left that leads here
