@@ -23,7 +23,7 @@ const atOnce = 64
 // because a signature is for one host.
 func newClient() *http.Client { return newClientBy(http.ProxyFromEnvironment) }
 
-// newLocalClient makes a client of an endpoint of the machine, for which a proxy cannot answer.
+// newLocalClient makes a client of an endpoint of the machine. No proxy can answer for that.
 func newLocalClient() *http.Client { return newClientBy(nil) }
 
 func newClientBy(proxy func(*http.Request) (*url.URL, error)) *http.Client {
