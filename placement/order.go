@@ -11,7 +11,8 @@ const MaxWeight = 8
 
 // Member is a living server, as it describes itself in the store.
 type Member struct {
-	// ID is the same after a restart, and no two servers have the same.
+	// ID is that of one process: a server that starts again has a new one, so that it does not take the
+	// seats of its earlier life for its own.
 	ID string `json:"id"`
 	// Weight is the member's part of the shards, relative to the others. 0 means 1.
 	Weight uint32 `json:"weight,omitempty"`

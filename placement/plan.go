@@ -16,17 +16,13 @@ type View struct {
 
 // Seat is the seat of a shard, as a server sees it.
 type Seat struct {
-	// Holder is the ID of the member that holds the seat, or "" if it is free. The seat of an earlier
-	// process of a member is held by no member until its time is over: Former.
+	// Holder is the ID of the member that holds the seat, or "" if it is free. It may be that of a server
+	// that is dead: then no member holds the seat, and it becomes free when its time is over.
 	Holder string
 	// Needs is the format of the newest entry of the shard's journal: only members with Reads at least
 	// Needs can own it.
 	Needs uint32
 }
-
-// Former is the holder of a seat that an earlier process of the same member took, and that is not over
-// yet. No member has this ID.
-const Former = "\x00former"
 
 // Plan is what all servers do about a view. It depends on nothing else.
 type Plan struct {

@@ -130,6 +130,29 @@ func TestPlanOfOne(t *testing.T) {
 	}
 }
 
+// TestRestingKeepsShare has members that rest: the shards that they should have wait for them, and no other
+// receives more than its share in the meantime.
+func TestRestingKeepsShare(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		v := View{Members: randomMembers(r, 2+r.IntN(8)), Seats: make([]Seat, 1+r.IntN(100))}
+		for i := range v.Members {
+			v.Members[i].Weight, v.Members[i].Resting = 1, r.IntN(3) == 0
+		}
+		for s := range v.Seats {
+			v.Seats[s].Holder = v.Members[r.IntN(1+r.IntN(len(v.Members)))].ID
+		}
+		before := loads(v)
+		v = carryOut(t, seed, v)
+		share := (len(v.Seats) + len(v.Members) - 1) / len(v.Members)
+		for id, n := range loads(v) {
+			if n > max(share, before[id]) {
+				t.Fatalf("seed %d: %s has %d shards after %d, and its share is %d", seed, id, n, before[id], share)
+			}
+		}
+	}
+}
+
 // TestMixedPlans has members of several versions that drain and rest. Each plan is for members that are
 // able; draining ones have nothing in the end and resting ones get nothing, where there are others; and
 // plans come to an end without a shard that goes back to a member that it left.

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -282,12 +281,10 @@ func TestGivenIsNotLost(t *testing.T) {
 	}
 }
 
-// TestFormer starts a server again: it neither has nor takes the seats of its earlier life.
-func TestFormer(t *testing.T) {
-	r := newTrial(t, "a", Former, Former)
+// TestDeadHolder has seats of a server that is dead: they are taken when they are free, and not before.
+func TestDeadHolder(t *testing.T) {
+	r := newTrial(t, "a", "x", "x")
 	r.want(seatTTL, nil, None)
 	r.view.Seats[0].Holder, r.view.Seats[1].Holder = "", ""
-	if d := r.step(pollEvery); d.Resting || fmt.Sprint(d.Take) != "[0 1]" {
-		t.Errorf("the decision is %+v", d)
-	}
+	r.want(0, []int{0, 1}, None)
 }

@@ -31,7 +31,7 @@ func (w *simWorld) returns(v *simServer) {
 func (w *simWorld) moved(shard int, v *simServer) {
 	w.tally.Moves++
 	if g := &w.given[shard]; g.epoch == w.epoch && g.by[v.number] && !w.refused() {
-		w.fail("shard %d comes back to %s", shard, simID(v.number))
+		w.fail("shard %d comes back to %s", shard, v.id)
 	}
 }
 
@@ -39,7 +39,7 @@ func (w *simWorld) moved(shard int, v *simServer) {
 // all shards, one may have to move on to make room.
 func (w *simWorld) gave(shard int, v *simServer) {
 	w.tally.Gives++
-	w.note("%s gives up shard %d", simID(v.number), shard)
+	w.note("%s gives up shard %d", v.id, shard)
 	g := &w.given[shard]
 	if g.epoch != w.epoch {
 		*g = simGiven{epoch: w.epoch}
@@ -67,16 +67,16 @@ func (w *simWorld) checkDecision(v *simServer) {
 	for _, s := range d.Take {
 		switch {
 		case seats[s].Holder != "":
-			w.fail("%s takes shard %d, which %s holds", simID(v.number), s, seats[s].Holder)
+			w.fail("%s takes shard %d, which %s holds", v.id, s, seats[s].Holder)
 		case seats[s].Needs > v.reads:
-			w.fail("%s takes shard %d with format %d, and reads %d", simID(v.number), s, seats[s].Needs, v.reads)
+			w.fail("%s takes shard %d with format %d, and reads %d", v.id, s, seats[s].Needs, v.reads)
 		}
 	}
 	switch {
-	case d.Give != None && seats[d.Give].Holder != simID(v.number):
-		w.fail("%s gives up shard %d, which %q holds", simID(v.number), d.Give, seats[d.Give].Holder)
+	case d.Give != None && seats[d.Give].Holder != v.id:
+		w.fail("%s gives up shard %d, which %q holds", v.id, d.Give, seats[d.Give].Holder)
 	case d.Give != None && slices.ContainsFunc(v.closing, func(at time.Duration) bool { return at != 0 }):
-		w.fail("%s gives up shard %d before another is closed", simID(v.number), d.Give)
+		w.fail("%s gives up shard %d before another is closed", v.id, d.Give)
 	}
 }
 
@@ -190,7 +190,7 @@ func (w *simWorld) checkShares() {
 		}
 		parts := len(w.store.seats) * int(v.weight)
 		if n < parts/all-slack || n > (parts+all-1)/all+slack {
-			w.fail("%s has %d of %d shards, and weight %d of %d", simID(i), n, len(w.store.seats), v.weight, all)
+			w.fail("%s has %d of %d shards, and weight %d of %d", v.id, n, len(w.store.seats), v.weight, all)
 		}
 	}
 }

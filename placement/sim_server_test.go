@@ -9,6 +9,7 @@ import (
 type simServer struct {
 	w        *simWorld
 	number   int
+	id       string // of this life
 	weight   uint32
 	reads    uint32
 	draining bool
@@ -56,14 +57,15 @@ func (v *simServer) recover() {
 // start begins a new life.
 func (v *simServer) start() {
 	v.life++
+	v.id = v.holder().id()
 	v.up, v.draining, v.resting = true, false, false
 	v.paused, v.cut, v.unwilling, v.restart, v.seatsAt, v.actAt = 0, 0, 0, 0, 0, 0
-	v.planner = NewPlanner(simID(v.number), seatTTL)
+	v.planner = NewPlanner(v.id, seatTTL)
 	v.holds = make([]bool, len(v.w.store.seats))
 	v.closing = make([]time.Duration, len(v.holds))
 	v.renewAt, v.pollAt = v.w.now, v.w.now+v.w.between(0, pollEvery)
 	v.well = v.w.now
-	v.w.note("%s starts, reads %d, weight %d", simID(v.number), v.reads, v.weight)
+	v.w.note("%s starts, reads %d, weight %d", v.id, v.reads, v.weight)
 }
 
 // stop ends a life in order: all seats are free at once.
@@ -77,7 +79,7 @@ func (v *simServer) stop() {
 		v.w.store.members[v.number].expires = v.w.now
 	}
 	v.up = false
-	v.w.note("%s is down", simID(v.number))
+	v.w.note("%s is down", v.id)
 }
 
 func (v *simServer) holding() (n int) {
@@ -118,9 +120,9 @@ func (v *simServer) tick() {
 	if v.seatsAt != 0 && now >= v.seatsAt {
 		v.seatsAt = 0
 		if v.reaches() {
-			v.view.Seats = w.store.readSeats(v.holder())
+			v.view.Seats = w.store.readSeats()
 			for i := range v.view.Members {
-				if m := &v.view.Members[i]; m.ID == simID(v.number) {
+				if m := &v.view.Members[i]; m.ID == v.id {
 					m.Draining = v.draining
 				}
 			}
@@ -145,7 +147,7 @@ func (v *simServer) renew() {
 		return
 	}
 	w.store.members[v.number] = simMember{
-		Member{ID: simID(v.number), Weight: v.weight, Draining: v.draining, Resting: v.resting, Reads: v.reads},
+		Member{ID: v.id, Weight: v.weight, Draining: v.draining, Resting: v.resting, Reads: v.reads},
 		w.now + memberTTL,
 	}
 	for s := range v.holds {
@@ -159,7 +161,7 @@ func (v *simServer) renew() {
 		if !done {
 			v.holds[s], v.closing[s] = false, 0
 			w.tally.Allowed += 2 // it went, and another one comes instead
-			w.note("%s lost shard %d", simID(v.number), s)
+			w.note("%s lost shard %d", v.id, s)
 		}
 	}
 }
@@ -173,7 +175,7 @@ func (v *simServer) close() {
 		v.holds[s], v.closing[s] = false, 0
 		if v.reaches() {
 			v.w.store.rise(s, v.holder())
-			v.w.note("%s gave up shard %d", simID(v.number), s)
+			v.w.note("%s gave up shard %d", v.id, s)
 		}
 	}
 }
@@ -197,7 +199,7 @@ func (v *simServer) act() {
 		if w.r.IntN(2) == 0 {
 			w.store.seats[s].needs = max(w.store.seats[s].needs, v.reads)
 		}
-		w.note("%s took shard %d", simID(v.number), s)
+		w.note("%s took shard %d", v.id, s)
 	}
 	if s := v.decision.Give; s != None && v.holds[s] {
 		v.closing[s] = w.now + stopTime

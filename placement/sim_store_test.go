@@ -81,20 +81,17 @@ func (st *simStore) readMembers() (list []Member) {
 	return list
 }
 
-// readSeats returns the seats as one life of a server sees them.
-func (st *simStore) readSeats(viewer simHolder) []Seat {
+func (st *simStore) readSeats() []Seat {
 	list := make([]Seat, len(st.seats))
 	for s := range st.seats {
 		list[s].Needs = st.seats[s].needs
-		switch h := st.holder(s); {
-		case h.life == 0:
-		case h.server == viewer.server && h.life != viewer.life:
-			list[s].Holder = Former
-		default:
-			list[s].Holder = simID(h.server)
+		if h := st.holder(s); h.life != 0 {
+			list[s].Holder = h.id()
 		}
 	}
 	return list
 }
 
-func simID(server int) string { return "server-" + strconv.Itoa(server) }
+func (h simHolder) id() string {
+	return "server-" + strconv.Itoa(h.server) + "." + strconv.Itoa(h.life)
+}

@@ -135,26 +135,26 @@ func (w *simWorld) disturb() {
 		if w.mixed && w.r.IntN(2) == 0 {
 			v.reads++
 		}
-		w.note("%s crashes", simID(v.number))
+		w.note("%s crashes", v.id)
 	case 2, 3:
 		w.epoch++
 		v.paused = w.now + long
-		w.note("%s stands still until %v", simID(v.number), v.paused)
+		w.note("%s stands still until %v", v.id, v.paused)
 	case 4, 5:
 		w.epoch++
 		v.cut = w.now + long
-		w.note("%s is cut off until %v", simID(v.number), v.cut)
+		w.note("%s is cut off until %v", v.id, v.cut)
 	case 6, 7:
 		w.leaves(v)
 		v.draining, v.leaveAt = true, w.now+time.Minute
 		if w.r.IntN(4) > 0 {
 			v.restart = w.now + 2*long
 		}
-		w.note("%s drains", simID(v.number))
+		w.note("%s drains", v.id)
 	case 8:
 		w.epoch++
 		v.unwilling = w.now + 4*long
-		w.note("%s takes no seat until %v", simID(v.number), v.unwilling)
+		w.note("%s takes no seat until %v", v.id, v.unwilling)
 	case 9:
 		if len(w.servers) < 9 {
 			w.join(w.now + simStep)
