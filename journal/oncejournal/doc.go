@@ -20,8 +20,8 @@
 //     deleted: these are the names that an owner before them may still want to create, however late. And a new owner
 //     that has created its record reads afterwards where the log begins: if that is behind its record, the name was
 //     used before, and it is no owner. "begin" moves first, and records are deleted afterwards.
-//   - A take-over has to win the race for a name. From an owner that appends without pause, which the seat prevents,
-//     that takes some attempts.
+//   - A take-over has to win the race for a name. From an owner that appends without pause, which has to give its shard
+//     up or seem dead first, that takes some attempts.
 //   - Names are dense, so the end of the log is found by looking whether some names exist, in a few rounds.
 //   - Confirm looks whether the name behind the newest record is free, and whether that record is there. The first
 //     is a proof, because no later owner can be without that name.
