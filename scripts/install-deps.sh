@@ -6,7 +6,7 @@
 # PostgreSQL, SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 # Python and Node also run what reads the OpenAPI document, the clients of the doors, and the tests of the clients for
 # TypeScript and Python: scripts/openapi-tools.sh, scripts/door-tools.sh, scripts/redis-tools.sh,
-# scripts/typescript-tools.sh and scripts/python-tools.sh install them below dist.
+# scripts/typescript-tools.sh and scripts/python-tools.sh install them below dist, and scripts/valkey.sh a Valkey.
 # It lists the missing packages before it installs them. With the option -n it only lists them.
 # With the argument "peers" it installs only what the comparison in bench/peers needs.
 set -euo pipefail
@@ -98,4 +98,5 @@ if [ "${1-tests}" = tests ]; then
     scripts/typescript-tools.sh ${list_only:+-n}
     scripts/typescript-tools.sh ${list_only:+-n} doors
     scripts/python-tools.sh ${list_only:+-n}
+    scripts/valkey.sh ${list_only:+-n}
 fi

@@ -71,6 +71,7 @@ var table = []rule{
 		remote: []string{"github.com/jackc/pgx/v5/pgconn"},
 	},
 	{folder: "journal/oncejournal", local: []string{".", "journal", "journal/remote"}},
+	{folder: "journal/redisjournal", local: []string{".", "journal", "journal/remote"}},
 	{folder: "journal/remote", local: []string{".", "journal"}},
 	{folder: "placement", local: []string{"."}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
@@ -375,6 +376,7 @@ var table = []rule{
 		folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"},
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
 	},
+	{folder: "internal/test/redisserver", local: []string{"internal/launch", "internal/test"}, tests: true},
 	{
 		folder: "internal/test/remotetest", local: []string{".", "client", "internal/launch", "internal/test", "journal"},
 		tests: true,

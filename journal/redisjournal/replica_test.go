@@ -1,0 +1,238 @@
+package redisjournal_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/test/redisserver"
+	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/remote"
+)
+
+// group is a primary with replicas that have what it has.
+func group(t *testing.T, k redisserver.Kind, replicas int) (primary *redisserver.Server, others []*redisserver.Server) {
+	t.Helper()
+	primary = durable(t, k)
+	for range replicas {
+		r := primary.Replica(t, redisserver.Durable...)
+		r.Caught(t, primary)
+		others = append(others, r)
+	}
+	return primary, others
+}
+
+// noticing is what an owner does.
+var noticing = map[string]func(*testing.T, *remote.Journal) error{
+	"Append": func(t *testing.T, j *remote.Journal) error {
+		return j.Append(t.Context(), j.Tail()+1, [][]byte{{1}})
+	},
+	"Barrier": func(t *testing.T, j *remote.Journal) error { return j.Barrier(t.Context()) },
+}
+
+// Of two replicas the one that lags behind becomes the primary. The living owner notices at its next append or barrier,
+// and fences jump at the next Open.
+func TestLostTail(t *testing.T) {
+	kinds(t, func(t *testing.T, k redisserver.Kind) {
+		for name, notice := range noticing {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				primary, replicas := group(t, k, 2)
+				current, stale := replicas[0], replicas[1]
+				s := connect(t, place(t, primary.URL("j", current, stale)))
+				j := own(t, s)
+				add(t, j, "kept")
+				stale.Caught(t, primary)
+				stale.Stop(t, syscall.SIGKILL)
+				add(t, j, "lost")
+				primary.Stop(t, syscall.SIGKILL)
+				stale.Restart(t)
+				stale.Promote(t)
+				current.Follow(t, stale)
+				if err := notice(t, j); !errors.Is(err, journal.ErrLost) {
+					t.Fatalf("got %v", err)
+				}
+				next := own(t, s)
+				if !next.Copied() {
+					t.Error("fences do not jump")
+				}
+				if got := texts(t, next); got != " kept " {
+					t.Errorf("the journal holds %q", got)
+				}
+				if err := next.Adopt(); err != nil {
+					t.Fatal(err)
+				}
+				if again := own(t, s); again.Copied() {
+					t.Error("fences jump twice")
+				}
+			})
+		}
+	})
+}
+
+// Without a living owner it is the server's new replication id that makes fences jump.
+func TestPromotedWithoutOwner(t *testing.T) {
+	kinds(t, func(t *testing.T, k redisserver.Kind) {
+		primary, replicas := group(t, k, 1)
+		at := place(t, primary.URL("j", replicas...))
+		j := own(t, connect(t, at))
+		add(t, j, "kept")
+		if again := own(t, connect(t, at)); again.Copied() {
+			t.Error("fences jump without a reason")
+		}
+		primary.Stop(t, syscall.SIGKILL)
+		replicas[0].Promote(t)
+		replicas[0].Replica(t, redisserver.Durable...).Caught(t, replicas[0])
+		s := connect(t, at)
+		next := own(t, s)
+		if !next.Copied() {
+			t.Error("fences do not jump")
+		}
+		if err := next.Adopt(); err != nil {
+			t.Fatal(err)
+		}
+		if own(t, s).Copied() {
+			t.Error("fences jump twice")
+		}
+	})
+}
+
+// Nothing is acknowledged that only the primary has, also not after a new connection. When the primary is killed and
+// its replica promoted, all that was acknowledged is there.
+func TestReplicaHasIt(t *testing.T) {
+	kinds(t, func(t *testing.T, k redisserver.Kind) {
+		for name, notice := range noticing {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				primary, replicas := group(t, k, 1)
+				at := place(t, primary.URL("j", replicas...))
+				at.Patience = 2 * time.Second
+				j := own(t, connect(t, at))
+				add(t, j, "kept")
+				replicas[0].Stop(t, syscall.SIGKILL)
+				if err := notice(t, j); !errors.Is(err, journal.ErrFailed) {
+					t.Fatalf("a primary without its replica: %v", err)
+				}
+				if _, err := connect(t, at).Open(t.Context()); err == nil {
+					t.Fatal("a primary without its replica accepts an owner")
+				}
+				primary.Stop(t, syscall.SIGKILL)
+				replicas[0].Restart(t)
+				replicas[0].Promote(t)
+				replicas[0].Replica(t, redisserver.Durable...).Caught(t, replicas[0])
+				next := own(t, connect(t, at))
+				if got := texts(t, next); !strings.HasPrefix(got, " kept ") {
+					t.Errorf("the journal holds %q", got)
+				}
+			})
+		}
+	})
+}
+
+// Valkey waits until the replica has synced an append, and not only until it has heard of it.
+func TestReplicaHasSynced(t *testing.T) {
+	primary, replicas := group(t, redisserver.Valkey, 1)
+	at := place(t, primary.URL("j", replicas...))
+	at.Patience = 2 * time.Second
+	j := own(t, connect(t, at))
+	add(t, j, "kept")
+	replicas[0].Do(t, "CONFIG", "SET", "appendonly", "no")
+	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{{1}}); !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("an append that the replica does not sync: %v", err)
+	}
+}
+
+// A primary that was cut off, and does not know that another one was promoted, confirms nothing: an owner that still
+// reaches it leaves it for the new one.
+func TestCutOffPrimary(t *testing.T) {
+	primary, replicas := group(t, redisserver.Valkey, 1)
+	at := place(t, primary.URL("j", replicas...))
+	j := own(t, connect(t, at))
+	add(t, j, "kept")
+	replicas[0].Promote(t)
+	replicas[0].Replica(t, redisserver.Durable...).Caught(t, replicas[0])
+	reversed := place(t, replicas[0].URL("j", primary))
+	next := own(t, connect(t, reversed))
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("the owner at the old primary: %v", err)
+	}
+	add(t, next, "after")
+	if got := texts(t, next); got != " kept  after" {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// How many replicas each write waits for can be lowered on purpose, and not otherwise.
+func TestFewerReplicas(t *testing.T) {
+	primary, replicas := group(t, redisserver.Valkey, 1)
+	at := place(t, primary.URL("j"))
+	at.Patience = 2 * time.Second
+	add(t, own(t, connect(t, at)), "one")
+	replicas[0].Stop(t, syscall.SIGKILL)
+	if _, err := connect(t, at).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "too few") {
+		t.Fatalf("without the replica: %v", err)
+	}
+	primary.Stop(t, syscall.SIGKILL)
+	primary.Restart(t) // which has not seen the replica
+	if _, err := connect(t, at).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "too few") {
+		t.Fatalf("after a restart without the replica: %v", err)
+	}
+	none := at
+	none.Replicas = 0
+	add(t, own(t, connect(t, none)), "two")
+	if got := texts(t, own(t, connect(t, at))); got != " one  two " {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// A copy of the files at another server continues there, and fences jump. The original goes on.
+func TestCopiedFiles(t *testing.T) {
+	server, other := durable(t, redisserver.Valkey), durable(t, redisserver.Valkey)
+	j := own(t, connect(t, place(t, server.URL("j"))))
+	add(t, j, "before")
+	other.Stop(t, syscall.SIGKILL)
+	if err := os.RemoveAll(other.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(other.Dir, os.DirFS(server.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	add(t, j, "after")
+	other.Restart(t)
+	copied := own(t, connect(t, place(t, other.URL("j"))))
+	if !copied.Copied() {
+		t.Error("fences do not jump")
+	}
+	if got := texts(t, copied); got != " before " {
+		t.Errorf("the copy holds %q", got)
+	}
+	if err := j.Barrier(t.Context()); err != nil || texts(t, j) != " before after" {
+		t.Errorf("the original: %v", err)
+	}
+}
+
+// An owner that the promoted replica has never heard of is not mistaken for the one that has its epoch there.
+func TestLostEpoch(t *testing.T) {
+	primary, replicas := group(t, redisserver.Redis, 2)
+	current, stale := replicas[0], replicas[1]
+	s := connect(t, place(t, primary.URL("j", current, stale)))
+	own(t, s)
+	stale.Caught(t, primary)
+	stale.Stop(t, syscall.SIGKILL)
+	lost := own(t, s)
+	primary.Stop(t, syscall.SIGKILL)
+	stale.Restart(t)
+	stale.Promote(t)
+	current.Follow(t, stale)
+	next := own(t, connect(t, place(t, stale.URL("j"))))
+	if next.Epoch() != lost.Epoch() {
+		t.Fatalf("the owners have the epochs %d and %d: the test would show nothing", next.Epoch(), lost.Epoch())
+	}
+	add(t, next, "after")
+	if err := lost.Barrier(t.Context()); !errors.Is(err, journal.ErrLost) {
+		t.Errorf("the lost owner: %v", err)
+	}
+}
