@@ -30,14 +30,14 @@ RACE  := ./guard/... ./resp/... ./shard/... ./client/... ./server/... ./journal/
 LONG  := ./engine ./journal/filejournal ./placement ./shard ./sim/... ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
-unit examples simulation race crash etcd postgres firestore s3 doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
+unit examples simulation race crash etcd postgres firestore s3 redis doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
 
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/test/crashtest$$|/internal/test/pgtest$$|/internal/test/firestoretest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
+APART := /internal/test/crashtest$$|/internal/test/pgtest$$|/internal/test/firestoretest$$|/internal/test/valkeytest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -133,11 +133,17 @@ postgres: bin/suite ## Test the journal in PostgreSQL, and fail-over FAILOVERS (
 
 .PHONY: engines
 engines: bin/suite ## Run the suites of all engines that can keep a journal, two at a time.
-	@$(TOOK) scripts/together.sh "postgres" "etcd firestore s3"
+	@$(TOOK) scripts/together.sh "postgres redis" "etcd firestore s3"
 
 .PHONY: firestore
 firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Google's emulator.
 	@go test -json -count=1 -timeout=8m ./internal/test/firestoretest -failovers 2 -history 10s | bin/suite -o dist/suites/firestore.json firestore
+
+.PHONY: redis
+redis: bin/suite ## Test the journal in Redis and Valkey, and fail-over, with real servers, replicas and a cluster.
+	@scripts/valkey.sh
+	@{ go test -json -count=1 -timeout=5m ./journal/redisjournal; \
+	go test -json -count=1 -timeout=8m -parallel=3 ./internal/test/valkeytest -failovers 2 -history 8s; } | bin/suite -o dist/suites/redis.json redis
 
 .PHONY: s3
 s3: bin/suite ## Test the journal in S3, and fail-over, with two implementations of S3 and a proxy that lets requests fail.

@@ -6,62 +6,43 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/interlockdev/interlock/journal/etcdjournal"
-	"github.com/interlockdev/interlock/journal/oncejournal"
-	"github.com/interlockdev/interlock/journal/pgjournal"
 	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // Place is where a journal is: in a directory, or in an engine that several machines can reach.
 type Place struct {
-	Kind string // file, etcd, postgres, firestore or s3
+	Kind string // file, or that of an engine
 	Text string // as it was written; it contains no password
 	Dir  string // of the kind file
 
 	// Connect makes a store of another kind. It sends nothing yet.
 	Connect func() (*remote.Store, error)
-}
 
-var names = map[string]string{
-	"postgres": "PostgreSQL", "firestore": "Firestore", "s3": "a service with the interface of S3",
+	engine *engine // of another kind
 }
 
 // Engine is what people call the engine.
 func (p *Place) Engine() string {
-	if name, ok := names[p.Kind]; ok {
-		return name
+	if p.engine == nil {
+		return p.Kind
 	}
-	return p.Kind
+	return p.engine.name
 }
 
 // Remote reports whether the journal is in an engine.
 func (p *Place) Remote() bool { return p.Connect != nil }
 
-// Engines are the forms of URLs of journals in engines.
-const Engines = "etcd://HOST:PORT/NAME, postgres://USER@HOST/DATABASE, firestore://PROJECT/DATABASE/NAME or " +
-	"s3://BUCKET/PREFIX"
+// MayLose reports whether --allow-loss means something to the engine.
+func (p *Place) MayLose() bool { return p.engine != nil && p.engine.mayLose }
 
 // ParsePlace reads the URL of a journal. allowLoss accepts an engine with settings under which it may
 // lose what was acknowledged.
 func ParsePlace(text string, allowLoss bool) (p Place, err error) {
 	p.Text = text
-	switch scheme, _, _ := strings.Cut(text, ":"); scheme {
-	case "etcd":
-		at, err := etcdjournal.ParsePlace(text)
-		p.Kind, p.Connect = scheme, func() (*remote.Store, error) { return etcdjournal.Connect(at) }
-		return p, err
-	case "postgres", "postgresql":
-		at, err := pgjournal.ParsePlace(text)
-		at.AllowLoss = allowLoss
-		p.Kind, p.Connect = "postgres", func() (*remote.Store, error) { return pgjournal.Connect(at) }
-		return p, err
-	case "firestore":
-		at, err := oncejournal.ParseFirestore(text)
-		p.Kind, p.Connect = scheme, func() (*remote.Store, error) { return oncejournal.ConnectFirestore(at) }
-		return p, err
-	case "s3":
-		at, err := oncejournal.ParseS3(text)
-		p.Kind, p.Connect = scheme, func() (*remote.Store, error) { return oncejournal.ConnectS3(at) }
+	scheme, _, _ := strings.Cut(text, ":")
+	if p.engine = find(scheme); p.engine != nil {
+		p.Kind = p.engine.kind
+		p.Connect, err = p.engine.parse(text, allowLoss)
 		return p, err
 	}
 	p.Kind = "file"
@@ -71,8 +52,8 @@ func ParsePlace(text string, allowLoss bool) (p Place, err error) {
 		return p, errors.New("want a URL such as file:/var/lib/interlock, or use --data-dir DIR")
 	case u.Scheme != "file":
 		return p, fmt.Errorf(
-			"this version keeps journals in directories, etcd, PostgreSQL, Firestore and S3: use file:DIR, --data-dir DIR, %s",
-			Engines,
+			"this version keeps journals in directories, %s: use file:DIR, --data-dir DIR, %s",
+			join(engines, " and ", nameOf), Engines(),
 		)
 	case u.Host != "":
 		return p, errors.New("a file URL has no host: write file:DIR or file:///DIR")

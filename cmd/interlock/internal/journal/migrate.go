@@ -38,12 +38,11 @@ func newMigrate(a *cli.App) *cobra.Command {
 documents, tasks, and the answers of requests that may be repeated. Its history stays
 where it is: print that of a directory with "interlock admin journal dump DIR".
 
-A journal is a directory, etcd://HOST:PORT,HOST:PORT/NAME,
-postgres://USER@HOST/DATABASE?journal=NAME, firestore://PROJECT/DATABASE/NAME or
-s3://BUCKET/PREFIX?region=REGION. The source must not be in use, and the target must be
-empty. At the target fences begin far above all that the source has assigned, so a write
-under an old lease that was ended meanwhile is refused also if the source is started again
-by mistake. Servers of the target sign fences with new keys.
+A journal is a directory, or a URL as for --journal of "interlock serve", such as
+etcd://10.0.0.1/main. The source must not be in use, and the target must be empty. At the
+target fences begin far above all that the source has assigned, so a write under an old
+lease that was ended meanwhile is refused also if the source is started again by mistake.
+Servers of the target sign fences with new keys.
 
 Exit codes: 0 moved, 2 wrong flags or a target that is not empty, 3 the source is
 damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything else.`,
@@ -53,7 +52,7 @@ damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything 
 		Annotations: map[string]string{cli.Offline: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" || to == "" {
-				return cli.Usagef("name the source and the target: interlock admin migrate --from DIR --to %s", datadir.Engines)
+				return cli.Usagef("name the source and the target: interlock admin migrate --from DIR --to %s", datadir.Engines())
 			}
 			source, err := place("--from", from, allowLoss)
 			if err != nil {
@@ -77,7 +76,7 @@ damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything 
 	f.StringVar(&from, "from", "", "the `journal` of the stopped server, as serve --data-dir or --journal was given it")
 	f.StringVar(&to, "to", "", "the new `journal`, as serve --data-dir or --journal will be given it")
 	f.BoolVar(
-		&allowLoss, "allow-loss", false, "accept a database with settings under which a crash may lose acknowledged entries",
+		&allowLoss, "allow-loss", false, "accept an engine with settings under which a crash may lose acknowledged entries",
 	)
 	cli.BindAll(cmd)
 	return cmd
@@ -115,7 +114,7 @@ func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error
 	if source.directory.Shards > 1 && !to.Remote() {
 		return cli.Usagef(
 			"the source has %d shards, and a directory has room for one: move it to an engine, such as %s",
-			source.directory.Shards, datadir.Engines,
+			source.directory.Shards, datadir.Engines(),
 		)
 	}
 	if err := target.prepare(ctx, source.directory); err != nil {

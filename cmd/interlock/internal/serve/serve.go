@@ -73,18 +73,9 @@ HTTP/JSON and the session stream. When it is ready it prints one line on standar
 error. With --resp it also answers programs that take their locks from Redis; the line
 then ends in "resp=ADDR".
 
-Where the journal may be (--journal):
+Which journal to choose (--journal); docs/journals.md compares them:
 
-  file:DIR    a local disk: the fastest, for one server; the same as --data-dir DIR
-  etcd://HOST:PORT,HOST:PORT/NAME?ca=FILE&cert=FILE&key=FILE
-              several servers; loses nothing while most members of etcd have their disks
-  postgres://USER@HOST,HOST/DATABASE?journal=NAME&sslmode=verify-full
-              several servers; loses nothing if the database replicates synchronously
-  firestore://PROJECT/DATABASE/NAME
-              several servers; loses nothing; for agents that think for seconds
-  s3://BUCKET/PREFIX?region=REGION&endpoint=URL
-              the same in a bucket of S3, or of a service with conditional writes
-
+` + datadir.Choice() + `
 Over an engine several servers share the shards of the journal. Any of them answers
 every call: it forwards those of another one's shards. When a server dies or stands still,
 the others take its shards over. Each prints "ready http=ADDR grpc=ADDR" when it owns a
@@ -119,11 +110,11 @@ use.`,
 	f.StringVar(&cfg.DataDir, "data-dir", "", "the `directory` of the journal; made when it is missing")
 	f.StringVar(
 		&cfg.Journal, "journal", "",
-		"the journal as a `URL`, in place of --data-dir: file:, etcd://, postgres://, firestore:// or s3://",
+		"the journal as a `URL`, in place of --data-dir: "+datadir.Schemes(),
 	)
 	f.BoolVar(
 		&cfg.AllowLoss, "allow-loss", false,
-		"accept a database with settings under which a crash may lose acknowledged entries, such as fsync = off",
+		"accept an engine with settings under which a crash may lose acknowledged entries, such as fsync = off",
 	)
 	f.StringVar(&cfg.HTTP, "http", cli.DefaultHTTP, "`address` for HTTP/JSON; port 0 picks a free one")
 	f.StringVar(
@@ -300,8 +291,8 @@ func (c *serveConfig) check() error {
 	if c.place.Remote() && c.SegmentBytes != 0 {
 		return cli.Usagef("--segment-bytes is about the files of a directory: leave it out with this --journal")
 	}
-	if c.AllowLoss && c.place.Kind != "postgres" {
-		return cli.Usagef("--allow-loss is about a journal in PostgreSQL: leave it out with this one")
+	if c.AllowLoss && !c.place.MayLose() {
+		return cli.Usagef("--allow-loss is about a journal in %s: leave it out with this one", datadir.MayLose())
 	}
 	if c.StandbyAfter < 2*time.Second || c.StandbyAfter%time.Second != 0 {
 		return cli.Usagef("--standby-after %v: want whole seconds, at least 2s", c.StandbyAfter)
