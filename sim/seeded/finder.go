@@ -76,6 +76,13 @@ var finders = []finder{
 		name: "firestore", folder: "internal/test/firestoretest",
 		args: suite("-test.run=^(TestReplaced|TestConformance)$/^AppendLargest$"),
 	},
+	{
+		name: "redisjournal", folder: "journal/redisjournal",
+		args: suite(
+			"-test.run=^(TestConformance|TestUnsafeServer|TestLostTail|TestLostEpoch|TestPromotedWithoutOwner|" +
+				"TestReplicaHasIt|TestReplicaHasSynced|TestFewerReplicas)$",
+		),
+	},
 	{name: "fences", folder: "guard", args: suite()}, // of Redis, SQLite and PostgreSQL, as an agent uses them
 	{name: "postgres", folder: "guard/postgres", args: suite("-test.run=^(TestScripts|TestInstall)$")},
 	{name: "sqlite", folder: "guard/sqlite", args: suite()},
