@@ -143,7 +143,7 @@ firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Googl
 redis: bin/suite ## Test the journal in Redis and Valkey, and fail-over, with real servers, replicas and a cluster.
 	@scripts/valkey.sh
 	@{ go test -json -count=1 -timeout=5m ./journal/redisjournal; \
-	go test -json -count=1 -timeout=8m -parallel=3 ./internal/test/valkeytest -failovers 2 -history 8s; } | bin/suite -o dist/suites/redis.json redis
+	go test -json -count=1 -timeout=8m -parallel=3 ./internal/test/valkeytest -failovers 2 -history 8s -shares 15s; } | bin/suite -o dist/suites/redis.json redis
 
 .PHONY: s3
 s3: bin/suite ## Test the journal in S3, and fail-over, with two implementations of S3 and a proxy that lets requests fail.
