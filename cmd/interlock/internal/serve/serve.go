@@ -213,7 +213,7 @@ use.`,
 		&cfg.Shards, "shards", 0,
 		"`parts` that a new journal in an engine is made with, which its servers share: 1 to 1024 (default 16)",
 	)
-	f.IntVar(&cfg.Weight, "weight", 1, "this server's `part` of the shards, relative to the others: 1 to 1000")
+	f.IntVar(&cfg.Weight, "weight", 1, "this server's `part` of the shards, relative to the others: 1 to 8")
 	f.StringVar(
 		&cfg.PeerCA, "peer-ca", "",
 		"`file` with the authorities (PEM) that signed the other servers' certificates (default: the system's)",
