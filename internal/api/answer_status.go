@@ -53,8 +53,8 @@ type ServerCounts struct {
 
 // JournalStatus is the state of a server's journal.
 type JournalStatus struct {
-	// The backend: a directory, etcd, PostgreSQL or memory; left out if unknown.
-	Kind string `json:"kind,omitempty" enum:"file,etcd,postgres,memory"`
+	// The backend: a directory, memory, or an engine; left out if unknown.
+	Kind string `json:"kind,omitempty" enum:"file,etcd,postgres,firestore,s3,redis,memory"`
 	// The oldest entry that is kept.
 	First interlock.Index `json:"first,string"`
 	// The newest durable entry.

@@ -1452,8 +1452,8 @@ export interface ServerCounts {
 
 /** The state of a server's journal. */
 export interface JournalStatus {
-  /** The backend: a directory, etcd, PostgreSQL or memory; left out if unknown. */
-  kind?: "file" | "etcd" | "postgres" | "memory";
+  /** The backend: a directory, memory, or an engine; left out if unknown. */
+  kind?: "file" | "etcd" | "postgres" | "firestore" | "s3" | "redis" | "memory";
   /** The oldest entry that is kept. */
   first: string;
   /** The newest durable entry. */

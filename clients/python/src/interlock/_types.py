@@ -1466,8 +1466,8 @@ class _JournalStatusRequired(TypedDict):
 
 # The state of a server's journal.
 class JournalStatus(_JournalStatusRequired, total=False):
-    # The backend: a directory, etcd, PostgreSQL or memory; left out if unknown.
-    kind: Literal["file", "etcd", "postgres", "memory"]
+    # The backend: a directory, memory, or an engine; left out if unknown.
+    kind: Literal["file", "etcd", "postgres", "firestore", "s3", "redis", "memory"]
     # Its size on disk; left out if unknown.
     bytes: int
     # The free space of that disk; left out if unknown.
