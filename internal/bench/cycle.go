@@ -10,15 +10,20 @@ var cycleScenario = Scenario{
 	Name:  "cycle",
 	Short: "acquire and release of distinct keys, beside a bare HTTP echo",
 	About: "Agents acquire and release a key of their own, over and over: what a lease costs when nobody is in the way. " +
-		"Where a bare net/http JSON echo stands beside the HTTP transport, it answers as many calls and does nothing.",
+		"Where a bare net/http JSON echo stands beside the HTTP transport, it answers as many calls and does nothing. " +
+		"With --journal the same runs over journals in engines, and ratio is cycles there to those with a directory.",
 	Transports: Transports,
 	Yardstick:  true,
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
 		for _, n := range cfg.agents(1, 16, 64, 256) {
 			for _, t := range targets {
-				cases = append(cases, on(t, headcount(n), 3, func(ctx context.Context, site Site) ([]Value, error) {
+				c := on(t, headcount(n), 3, func(ctx context.Context, site Site) ([]Value, error) {
 					return cycles(ctx, site, n, cfg.duration(time.Second))
-				}))
+				})
+				if over, ok := t.(Interlock); ok && over.Journal != "" {
+					c.Against = Interlock{Transport: over.Transport}.Name()
+				}
+				cases = append(cases, c)
 			}
 		}
 		return cases, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,16 +47,24 @@ type Interlock struct {
 	// is removed afterwards.
 	Binary string
 
+	// Journal is the URL of a journal that the server is to have instead, in an engine. It is not removed.
+	Journal string
+
 	// Running is a server to be used instead; nil: none.
 	Running *Address
 }
 
 // Name implements Target.
-func (t Interlock) Name() string { return "interlock " + string(t.Transport) }
+func (t Interlock) Name() string {
+	if engine, _, over := strings.Cut(t.Journal, ":"); over {
+		return "interlock " + string(t.Transport) + " over " + engine
+	}
+	return "interlock " + string(t.Transport)
+}
 
 // Open implements Target.
 func (t Interlock) Open(ctx context.Context) (Site, error) {
-	s := &interlockSite{transport: t.Transport, binary: t.Binary}
+	s := &interlockSite{transport: t.Transport, binary: t.Binary, journal: t.Journal}
 	if t.Running != nil {
 		s.at = *t.Running
 	}
@@ -79,6 +88,7 @@ type interlockSite struct {
 	transport Transport
 	at        Address
 	binary    string
+	journal   string         // of our own server, in an engine
 	dir       string         // of our own server's journal
 	server    *launch.Server // nil: not ours, or not running
 
@@ -89,24 +99,37 @@ type interlockSite struct {
 }
 
 func (s *interlockSite) launch(ctx context.Context) (err error) {
-	s.server, err = launch.Start(ctx, launch.Config{
-		Binary: s.binary, DataDir: s.dir,
+	cfg := launch.Config{
+		Binary: s.binary, DataDir: s.dir, Journal: s.journal,
 		// Safety limits must not be what is measured.
 		Args: []string{"--log-level", "warn", "--max-streams", fmt.Sprint(interlock.MaxSessions)},
-	})
+	}
+	if s.journal != "" {
+		cfg.Args = append(cfg.Args, "--shards", "1") // a directory has one
+	}
+	s.server, err = launch.Start(ctx, cfg)
 	if err == nil {
 		s.at = Address{HTTP: s.server.HTTP, GRPC: s.server.GRPC}
 	}
 	return err
 }
 
-// Close implements Site. Nothing of a server of our own is to be kept, so it is killed.
+// Close implements Site. Nothing of a server of our own is to be kept, so it is killed. One over an engine is
+// stopped in order, or the next one would wait until its seat is free.
 func (s *interlockSite) Close() error {
 	s.scrapes.CloseIdleConnections()
 	if s.dir != "" {
 		defer s.cutOff()
 	}
-	if s.server != nil {
+	switch {
+	case s.server == nil:
+	case s.journal != "":
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		if err := s.server.Stop(ctx); err != nil {
+			s.server.Kill()
+		}
+	default:
 		s.server.Kill()
 	}
 	if s.dir != "" {
@@ -114,6 +137,9 @@ func (s *interlockSite) Close() error {
 	}
 	return nil
 }
+
+// stopTime is how long a server may take to stop.
+const stopTime = 20 * time.Second
 
 // Crew implements Site.
 func (s *interlockSite) Crew(ctx context.Context, n int) (*Crew, error) {

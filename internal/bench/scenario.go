@@ -119,7 +119,8 @@ type Case struct {
 	Scenario string
 	Load     string // such as "64 agents"
 	Target   string
-	Repeat   int // how many runs, by default
+	Repeat   int    // how many runs, by default
+	Against  string // the target that each run is compared with, of the same load; "" is none
 
 	run func(ctx context.Context) ([]Value, error)
 }
@@ -199,9 +200,23 @@ func alternate(ctx context.Context, cfg Config, scenario string, cases []Case) (
 			runs[i] = append(runs[i], values)
 		}
 	}
+	compare(cases, runs)
 	var figures []Figure
 	for i, c := range cases {
 		figures = append(figures, summarize(c, runs[i])...)
 	}
 	return figures, nil
+}
+
+// compare adds to each run of a case with Against the ratio of its first value to that of the run beside it.
+func compare(cases []Case, runs [][][]Value) {
+	for i, c := range cases {
+		beside := slices.IndexFunc(cases, func(o Case) bool { return o.Target == c.Against })
+		if c.Against == "" || beside < 0 {
+			continue
+		}
+		for r := range runs[i] {
+			runs[i][r] = append(runs[i][r], Value{"ratio", Index, runs[i][r][0].V / runs[beside][r][0].V})
+		}
+	}
 }

@@ -17,8 +17,12 @@ type Config struct {
 	// Binary is the interlock binary. Required.
 	Binary string
 
-	// DataDir is where the server keeps its journal. Required.
+	// DataDir is where the server keeps its journal. Required without Journal.
 	DataDir string
+
+	// Journal is the URL of a journal in an engine, in place of DataDir. The server is ready when it
+	// owns a shard.
+	Journal string
 
 	// Args are more arguments of serve, after the data directory and the addresses,
 	// so they win.
@@ -61,7 +65,12 @@ func (e *ExitError) Error() string {
 // server is killed.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	args := append(append([]string(nil), cfg.Wrap...), cfg.Binary, "serve",
-		"--data-dir", cfg.DataDir, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0")
+		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0")
+	if cfg.Journal != "" {
+		args = append(args, "--journal", cfg.Journal)
+	} else {
+		args = append(args, "--data-dir", cfg.DataDir)
+	}
 	args = append(args, cfg.Args...)
 
 	s := &Server{log: &tail{next: cfg.Log}, ended: make(chan struct{})}
@@ -82,6 +91,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		// Wait may only be called when the pipe has been read to its end.
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "standby ") {
+				continue
+			}
 			select {
 			case ready <- lines.Text():
 			default:

@@ -25,6 +25,7 @@ func NewBench(a *cli.App) *cobra.Command {
 	var (
 		cfg        bench.Config
 		transports []string
+		journals   []string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [SCENARIO...]",
@@ -43,6 +44,7 @@ Repetitions alternate between the compared targets. A figure is their median, wi
 minimum and maximum in brackets. Figures of different machines are not comparable.`,
 		Example: `  interlock bench
   interlock bench cycle --transport stream --agents 256 --duration 10s
+  interlock bench cycle --journal postgres://interlock@db.internal/interlock?journal=bench
   interlock bench replay --trace code --speed 10 --entities 200
   interlock bench all -o json`,
 		Args:        cobra.ArbitraryArgs,
@@ -66,7 +68,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			err = runBench(ctx, a, cmd, cfg, scenarios, transports)
+			err = runBench(ctx, a, cmd, cfg, scenarios, transports, journals)
 			if err != nil && ctx.Err() != nil {
 				return cli.ExitWith(
 					cli.ExitSignal+int(syscall.SIGINT), errors.New("the measurement was interrupted; its servers have ended"),
@@ -94,6 +96,10 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 		&transports, "transport", nil,
 		"which `transports`: stream (all agents on one), connections (one each), grpc (all agents on one gRPC stream), http (default: the scenario's own)",
 	)
+	f.StringArrayVar(
+		&journals, "journal", nil,
+		"for cycle: a `URL` as for serve --journal, measured beside a directory by turns; use a journal that nothing else has",
+	)
 	f.StringVar(
 		&cfg.Replay.Trace, "trace", "conversation",
 		"which hour is replayed: conversation, code, or a `file` with the columns TIMESTAMP,ContextTokens,GeneratedTokens",
@@ -116,7 +122,8 @@ func scenarioList() string {
 
 // runBench runs scenarios and prints what each gave.
 func runBench(
-	ctx context.Context, a *cli.App, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario, transports []string,
+	ctx context.Context, a *cli.App, cmd *cobra.Command, cfg bench.Config, scenarios []bench.Scenario,
+	transports, journals []string,
 ) error {
 	if err := refuse(runtime.GOOS); err != nil {
 		return err
@@ -144,7 +151,7 @@ func runBench(
 	}
 	targets := make([][]bench.Target, len(scenarios))
 	for i, s := range scenarios {
-		if targets[i], err = benchTargets(s, transports, binary, running); err != nil {
+		if targets[i], err = benchTargets(s, transports, journals, binary, running); err != nil {
 			return err
 		}
 		if err := s.Check(cfg, targets[i]); err != nil {
@@ -206,14 +213,20 @@ func built() string {
 // benchTargets are Interlock through each of the transports, and the yardstick where
 // there is one: that is the network alone, or HTTP if the server is on this machine, too.
 func benchTargets(
-	s bench.Scenario, transports []string, binary string, running *bench.Address,
+	s bench.Scenario, transports, journals []string, binary string, running *bench.Address,
 ) (targets []bench.Target, err error) {
 	if s.Own && running != nil {
 		return nil, cli.Usagef(
 			"bench %s stops its server, or sets rules: leave the server out, and it starts one of its own", s.Name,
 		)
 	}
+	if len(journals) > 0 && (s.Name != "cycle" || running != nil) {
+		return nil, cli.Usagef("--journal is for interlock bench cycle with servers of its own")
+	}
 	through := s.Transports
+	if len(journals) > 0 {
+		through = []bench.Transport{bench.Stream}
+	}
 	if len(transports) > 0 && len(s.Transports) > 0 {
 		through = nil
 		for _, name := range transports {
@@ -226,6 +239,9 @@ func benchTargets(
 	}
 	for _, transport := range through {
 		targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Running: running})
+		for _, journal := range journals {
+			targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Journal: journal})
+		}
 	}
 	if s.Yardstick && (len(through) == 0 || running == nil && slices.Contains(through, bench.HTTP)) {
 		targets = append(targets, bench.Echo{Command: []string{binary, "bench", "echo"}})
