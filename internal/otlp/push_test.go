@@ -28,7 +28,7 @@ type fakeCollector struct {
 	hang    bool          // until the push is given up
 	took    []time.Time   // of all pushes
 	last    *http.Request // its body is in message
-	message collector.ExportMetricsServiceRequest
+	message *collector.ExportMetricsServiceRequest
 	after   func(time.Duration) // lets a time pass
 	ended   func()              // called when the pusher has ended
 }
@@ -50,7 +50,8 @@ func (f *fakeCollector) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := proto.Unmarshal(body, &f.message); err != nil {
+	f.message = &collector.ExportMetricsServiceRequest{}
+	if err := proto.Unmarshal(body, f.message); err != nil {
 		f.t.Fatal(err)
 	}
 	return &http.Response{
@@ -131,7 +132,7 @@ func TestPush(t *testing.T) {
 		metric := resource.ScopeMetrics[0].Metrics[0]
 		if resource.Resource.Attributes[0].Value.GetStringValue() != "interlock" ||
 			metric.Name != "interlock_things_total" || metric.GetSum().DataPoints[0].GetAsDouble() != 3 {
-			t.Errorf("the message is %v", &c.message)
+			t.Errorf("the message is %v", c.message)
 		}
 		c.took = nil
 		c.ended = func() {
