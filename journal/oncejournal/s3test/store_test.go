@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -92,38 +91,21 @@ func inMemory(t testing.TB) *store {
 type gateway struct {
 	*store
 	dir string
+	log string
 	cmd *exec.Cmd
 }
 
-var (
-	shared   *gateway // of all tests that do not stop it
-	starting sync.Once
-)
+// onDisk starts a gateway that is killed at the end of the test.
+func onDisk(t testing.TB) *store { return newGateway(t).store }
 
-// onDisk returns a store of the gateway that all tests share. It ends with this process.
-func onDisk(t testing.TB) *store {
+func newGateway(t testing.TB) *gateway {
 	t.Helper()
-	starting.Do(func() {
-		dir, err := os.MkdirTemp("", "interlock-s3-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared = newGateway(t, dir)
-	})
-	if shared == nil {
-		t.Fatal("the gateway did not start")
-	}
-	return named(shared.addr)
-}
-
-// newGateway starts one over a directory that it makes a bucket in.
-func newGateway(t testing.TB, dir string) *gateway {
-	t.Helper()
-	g := &gateway{store: named(remotetest.FreePorts(t, 1)[0]), dir: dir}
-	if err := os.Mkdir(filepath.Join(dir, bucket), 0o755); err != nil {
+	g := &gateway{store: named(remotetest.FreePorts(t, 1)[0]), dir: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
+	if err := os.Mkdir(filepath.Join(g.dir, bucket), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	g.start(t)
+	t.Cleanup(func() { g.kill(t) })
 	return g
 }
 
@@ -134,7 +116,7 @@ func (g *gateway) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.OpenFile(g.dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,8 +37,7 @@ func (p *flaky) URL(name string) string { return p.at(name, p.proxy.Addr) }
 
 // Requests fail in all ways, and the service is killed and started again, under agents at work.
 func TestHistoryOfFaults(t *testing.T) {
-	g := newGateway(t, t.TempDir())
-	t.Cleanup(func() { g.kill(t) })
+	g := newGateway(t)
 	p := &flaky{g, remotetest.NewHTTPProxy(t, g.addr)}
 	faults := p.proxy.Faults()
 	faults["kill9"] = func() { g.restart(t) }
