@@ -10,6 +10,7 @@ import (
 
 // The command bench measures a journal beside a directory.
 func TestBench(t *testing.T) {
+	t.Parallel()
 	g := pair(t)
 	cmd := exec.Command(
 		launchtest.Binary(t), "bench", "cycle", "--journal", g.URL("bench"), "--agents", "2", "--repeat", "2", "--duration",

@@ -13,6 +13,7 @@ import (
 // The primary is killed under agents at work, and its replica promoted, or it is started again. As each write waits for
 // the replica, every answer fits one history.
 func TestHistoryOfFaults(t *testing.T) {
+	t.Parallel()
 	for _, k := range redisserver.Kinds {
 		t.Run(k.String(), func(t *testing.T) {
 			t.Parallel()
@@ -56,6 +57,7 @@ func grant(t *testing.T, s *remotetest.Instance, key string) (fence uint64) {
 // Of two replicas the one that lags behind is promoted, under a server that lives, and under one that died with the
 // primary. Either way no fence is given out twice, and the operator reads in the log what happened.
 func TestLostTail(t *testing.T) {
+	t.Parallel()
 	for _, lives := range []bool{true, false} {
 		t.Run(fmt.Sprint("owner lives ", lives), func(t *testing.T) {
 			t.Parallel()

@@ -68,7 +68,6 @@ func TestCommandsOutliveTheirServer(t *testing.T) {
 	at(t, pair(t), remotetest.CommandsOutliveTheirServer)
 }
 func TestHistoryOfFailOvers(t *testing.T) { at(t, pair(t), remotetest.HistoryOfFailOvers) }
-func TestHistoryOfShares(t *testing.T)    { at(t, pair(t), remotetest.HistoryOfShares) }
 func TestMigrate(t *testing.T)            { at(t, pair(t), remotetest.Migrate) }
 func TestBackup(t *testing.T)             { at(t, pair(t), remotetest.Backup) }
 
