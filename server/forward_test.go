@@ -50,6 +50,10 @@ func (m *member) Locations() []server.Location {
 	return list
 }
 
+func (m *member) Peers() []server.Peer {
+	return []server.Peer{{ID: "a", Active: server.Active{HTTP: m.http, GRPC: m.grpc}, Version: "1", Weight: 1}}
+}
+
 // serveMembers starts two servers over two shards, with sockets of the loopback.
 func serveMembers(t *testing.T, credentials *server.Credentials) (members [2]*member) {
 	t.Helper()

@@ -242,6 +242,7 @@ func TestOpenAPI(t *testing.T) {
 		d.seen = seen
 		tourLeases(d)
 		tourLooking(d)
+		tourShards(d)
 		tourStandby(d)
 		tourSessions(d)
 		tourOperators(d)
@@ -373,6 +374,7 @@ func samples() []sample {
 		{"POST", "/v1/runs/" + lease + "/end", `{}`, ""},
 		{"POST", "/v1/leases/" + lease + "/statement", `{}`, ""},
 		{"GET", "/v1/fences/keys", "", ""},
+		{"GET", "/v1/shards", "", ""},
 		{"POST", "/v1/fences/keys/rotate", `{}`, ""},
 		{"GET", "/v1/journal/head", "", ""},
 		{"GET", "/v1/admin/backup", "", ""},

@@ -42,6 +42,8 @@ const (
 	mayRotate
 	// mayBackUp covers backups. They have all namespaces in them, and the ids that are secrets.
 	mayBackUp
+	// maySeeServers covers the servers over the journal, and the shards that they own.
+	maySeeServers
 	// mayScrape covers the metrics. Every caller sees the sums of all namespaces; those by
 	// namespace are for RoleMetrics alone, see seesTenants.
 	mayScrape
@@ -64,6 +66,7 @@ var grants = [...]struct {
 	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues, writers, webhooks or namespaces"},
 	mayRotate:     {interlock.RoleServer, "rotate the keys that sign fences, which all namespaces share"},
 	mayBackUp:     {interlock.RoleServer, "back up the server, with all that is in any namespace"},
+	maySeeServers: {interlock.RoleServer, "see the servers and their shards"},
 	mayScrape:     {interlock.AllRoles, "read metrics"},
 }
 

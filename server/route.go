@@ -40,7 +40,7 @@ var openRoutes = []route{
 // aboutProcess are the paths that a router answers itself: they are about the process, or about all shards.
 var aboutProcess = map[string]bool{
 	"/": true, "/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true,
-	keysPath: true,
+	keysPath: true, shardsPath: true,
 }
 
 var routes = []route{
@@ -164,6 +164,7 @@ var routes = []route{
 
 	{"/v1/journal/head", []method{{"GET", (*call).getJournalHead, mayAdminister, nil}}},
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).signLease, mayLive, nil}}},
+	{shardsPath, []method{{"GET", (*call).listShards, maySeeServers, nil}}},
 	{"/v1/admin/backup", []method{{"GET", (*call).getBackup, mayBackUp, nil}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayRotate, nil}}},
 	{"/v1/files/{path}", []method{
@@ -191,6 +192,9 @@ var routes = []route{
 
 // keysPath is the path of the keys that verify fences, of all shards.
 const keysPath = "/v1/fences/keys"
+
+// shardsPath is the path of the shards and the servers.
+const shardsPath = "/v1/shards"
 
 // namespacePath is the path that names its namespace itself, whatever is in the header.
 const namespacePath = "/v1/namespaces/{name}"

@@ -19,10 +19,20 @@ type Active struct {
 	GRPC string // host:port
 }
 
+// Peer is a server over the same journal.
+type Peer struct {
+	ID       string // new with each start
+	Active   Active
+	Version  string
+	Weight   int
+	Draining bool
+}
+
 // Location is where the calls of a shard are answered: here if Server is set, and otherwise by the server
 // that Active names.
 type Location struct {
 	Shard   int
+	Owner   string // the ID of the peer that has it; "" without one
 	Server  *Server
 	Streams *Streams
 	Active  Active // the owner's addresses; empty when none is known
@@ -35,6 +45,8 @@ type Directory interface {
 	Locate(interlock.Namespace) Location
 	// Locations lists all shards by their numbers.
 	Locations() []Location
+	// Peers lists the servers, this one among them.
+	Peers() []Peer
 }
 
 // NewRouter makes the APIs of a server in front of shards, here and elsewhere. It authenticates a
@@ -70,6 +82,7 @@ type elsewhere func() Active
 
 func (e elsewhere) Locate(interlock.Namespace) Location { return Location{Active: e()} }
 func (e elsewhere) Locations() []Location               { return []Location{{Active: e()}} }
+func (e elsewhere) Peers() []Peer                       { return nil }
 
 // toOwner finds the server of this process that answers a call. It is nil when the call was answered: by the
 // shard's owner, or with a refusal.

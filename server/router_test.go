@@ -21,6 +21,40 @@ func (d *door) asStandby(active *Active) {
 	d.server, d.handler = s, s.HTTPHandler()
 }
 
+// twoServers is a directory of two shards, one here and one at another server.
+type twoServers struct{ here *Server }
+
+func (d twoServers) Locate(interlock.Namespace) Location { return Location{Owner: "one", Server: d.here} }
+
+func (d twoServers) Locations() []Location {
+	return []Location{
+		{Shard: 0, Owner: "one", Server: d.here},
+		{Shard: 1, Owner: "two", Active: Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"}},
+	}
+}
+
+func (d twoServers) Peers() []Peer {
+	return []Peer{
+		{ID: "one", Active: Active{HTTP: "http://10.0.0.2:7420", GRPC: "10.0.0.2:7421"}, Version: "0.3.0", Weight: 1},
+		{ID: "two", Active: Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"}, Version: "0.3.0", Weight: 2},
+	}
+}
+
+// tourShards asks one server, and one of two.
+func tourShards(d *door) {
+	d.get("/v1/shards").want(200).has("shards.0.here", "true")
+	owner, handler := d.server, d.handler
+	defer func() { d.server, d.handler = owner, handler }()
+	s, err := NewRouter(Config{}, twoServers{owner})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.server, d.handler = s, s.HTTPHandler()
+	r := d.get("/v1/shards").want(200).is("shards.0.server", "one").has("shards.0.here", "true")
+	r.is("shards.1.server", "two").has("shards.1.here", "false")
+	r.is("servers.1.http", "http://10.0.0.1:7420").has("servers.1.shards", "1").has("servers.1.weight", "2")
+}
+
 func tourStandby(d *door) {
 	owner, handler := d.server, d.handler
 	defer func() { d.server, d.handler = owner, handler }()

@@ -79,6 +79,41 @@ type SigningKey struct {
 	Use       string `json:"use" enum:"sig"`
 }
 
+// ShardList is the answer of GET /v1/shards. The time is that of the answering server, which reads the table of
+// servers twice a second.
+type ShardList struct {
+	// All shards of the journal, by their numbers.
+	Shards []ShardOwner `json:"shards"`
+	// The servers over the journal, in the order in which they came; left out for a journal in a directory.
+	Servers []ClusterServer `json:"servers,omitempty"`
+	Stamp
+}
+
+// ShardOwner is the owner of a shard.
+type ShardOwner struct {
+	Shard int `json:"shard" min:"0"`
+	// The id of the server that owns it, or opens it now; left out if there is none.
+	Server string `json:"server,omitempty" text:"line"`
+	// Whether the answering server answers for it.
+	Here bool `json:"here"`
+}
+
+// ClusterServer is a server that shares the shards of a journal with others.
+type ClusterServer struct {
+	// New with each start.
+	ID   string `json:"id" text:"line"`
+	HTTP string `json:"http" text:"line"`
+	GRPC string `json:"grpc" text:"line"`
+	// The version, as in openapi.json.
+	Version string `json:"version" text:"line"`
+	// Its part of the shards, relative to the others.
+	Weight int `json:"weight" min:"1"`
+	// The shards that it has.
+	Shards int `json:"shards" min:"0"`
+	// Whether it leaves.
+	Draining bool `json:"draining"`
+}
+
 // Rotated is the answer of POST /v1/fences/keys/rotate.
 type Rotated struct {
 	Outcome string `json:"outcome" enum:"rotated"`

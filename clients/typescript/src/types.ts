@@ -1101,6 +1101,47 @@ export interface SigningKey {
   use: "sig";
 }
 
+/**
+ * The answer of GET /v1/shards. The time is that of the answering server, which reads the table of
+ * servers twice a second.
+ */
+export interface ShardList {
+  /** All shards of the journal, by their numbers. */
+  shards: ShardOwner[];
+  /**
+   * The servers over the journal, in the order in which they came; left out for a journal in a
+   * directory.
+   */
+  servers?: ClusterServer[];
+  at: At;
+  server_time: Time;
+}
+
+/** The owner of a shard. */
+export interface ShardOwner {
+  shard: number;
+  /** The id of the server that owns it, or opens it now; left out if there is none. */
+  server?: string;
+  /** Whether the answering server answers for it. */
+  here: boolean;
+}
+
+/** A server that shares the shards of a journal with others. */
+export interface ClusterServer {
+  /** New with each start. */
+  id: string;
+  http: string;
+  grpc: string;
+  /** The version, as in openapi.json. */
+  version: string;
+  /** Its part of the shards, relative to the others. */
+  weight: number;
+  /** The shards that it has. */
+  shards: number;
+  /** Whether it leaves. */
+  draining: boolean;
+}
+
 /** The answer of POST /v1/fences/keys/rotate. */
 export interface Rotated {
   outcome: "rotated";
@@ -5366,6 +5407,10 @@ export interface Operations {
   getBackup: {
     answer: Uint8Array;
   };
+  /** List shards and servers. */
+  listShards: {
+    answer: ShardList;
+  };
   /** Rotate the key that signs fences. */
   rotateFenceKeys: {
     body: Empty;
@@ -5578,6 +5623,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   listFenceKeys: { method: "GET", path: "/v1/fences/keys" },
   getJournalHead: { method: "GET", path: "/v1/journal/head" },
   getBackup: { method: "GET", path: "/v1/admin/backup" },
+  listShards: { method: "GET", path: "/v1/shards" },
   rotateFenceKeys: { method: "POST", path: "/v1/fences/keys/rotate", sends: "application/json" },
   revokeLease: { method: "POST", path: "/v1/revocations", keyed: true, sends: "application/json" },
   listPatterns: { method: "GET", path: "/v1/patterns" },

@@ -164,6 +164,7 @@ var crossings = map[string]foreignReference{
 	"listFenceKeys":   {open: true, process: true},
 	"getJournalHead":  foreignReference{process: true}.forOperators(),
 	"getBackup":       foreignReference{process: true}.forOperators(),
+	"listShards":      foreignReference{process: true}.forOperators(),
 	"rotateFenceKeys": foreignReference{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},
 	"setFile": {

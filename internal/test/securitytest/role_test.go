@@ -258,7 +258,7 @@ var arguments = map[string]string{
 	"task get": "{task}", "task wait": "{task}", "queue list": "",
 	"queue get": "g-queue", "message log": "g:1", "writer list": "", "workflow list": "", "pattern get": "g",
 	"pattern list": "", "pattern revisions": "g",
-	"namespace get": "", "admin journal head": "", "admin backup": "--to -",
+	"namespace get": "", "admin journal head": "", "admin backup": "--to -", "admin shards": "", "admin members": "",
 
 	"unlock": "", "lease renew": "", "lease park": "", "lease resume": "", "fence sign": "",
 

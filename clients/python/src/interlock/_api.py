@@ -99,6 +99,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "listFenceKeys": Operation("GET", "/v1/fences/keys", False),
     "getJournalHead": Operation("GET", "/v1/journal/head", False),
     "getBackup": Operation("GET", "/v1/admin/backup", False),
+    "listShards": Operation("GET", "/v1/shards", False),
     "rotateFenceKeys": Operation("POST", "/v1/fences/keys/rotate", False),
     "revokeLease": Operation("POST", "/v1/revocations", True),
     "listPatterns": Operation("GET", "/v1/patterns", False),

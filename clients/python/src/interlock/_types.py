@@ -1077,6 +1077,48 @@ class SigningKey(TypedDict):
     use: Literal["sig"]
 
 
+class _ShardListRequired(TypedDict):
+    # All shards of the journal, by their numbers.
+    shards: list[ShardOwner]
+    at: At
+    server_time: Time
+
+
+# The answer of GET /v1/shards. The time is that of the answering server, which reads the table of servers twice a
+# second.
+class ShardList(_ShardListRequired, total=False):
+    # The servers over the journal, in the order in which they came; left out for a journal in a directory.
+    servers: list[ClusterServer]
+
+
+class _ShardOwnerRequired(TypedDict):
+    shard: int
+    # Whether the answering server answers for it.
+    here: bool
+
+
+# The owner of a shard.
+class ShardOwner(_ShardOwnerRequired, total=False):
+    # The id of the server that owns it, or opens it now; left out if there is none.
+    server: str
+
+
+# A server that shares the shards of a journal with others.
+class ClusterServer(TypedDict):
+    # New with each start.
+    id: str
+    http: str
+    grpc: str
+    # The version, as in openapi.json.
+    version: str
+    # Its part of the shards, relative to the others.
+    weight: int
+    # The shards that it has.
+    shards: int
+    # Whether it leaves.
+    draining: bool
+
+
 # The answer of POST /v1/fences/keys/rotate.
 class Rotated(TypedDict):
     outcome: Literal["rotated"]

@@ -151,8 +151,26 @@ func (f *fleet) Locations() []server.Location {
 	return list
 }
 
+// Peers implements server.Directory.
+func (f *fleet) Peers() (list []server.Peer) {
+	n := f.node.Load()
+	if n == nil {
+		return nil
+	}
+	for _, m := range n.View().Members {
+		list = append(list, server.Peer{
+			ID: m.ID, Active: server.Active{HTTP: m.HTTP, GRPC: m.GRPC}, Version: m.Version,
+			Weight: max(1, int(m.Weight)), Draining: m.Draining,
+		})
+	}
+	return list
+}
+
 func locate(v *cluster.View, s int) server.Location {
 	at := server.Location{Shard: s}
+	if v.Holders[s] != nil {
+		at.Owner = v.Holders[s].ID
+	}
 	if l, ok := v.Owned[s].(*leadership); ok {
 		at.Server, at.Streams = l.server, l.streams
 	} else if m := v.Holders[s]; m != nil && m.ID != v.Me {

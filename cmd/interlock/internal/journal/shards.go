@@ -1,0 +1,75 @@
+package journal
+
+import (
+	"cmp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
+)
+
+const shardsPath = "/v1/shards"
+
+func newShards(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "shards",
+		Short: "List the shards of the journal with their owners",
+		Long: `List the shards of the journal with the servers that own them. A shard without an owner is
+taken within seconds. This needs the role server.`,
+		Example: `  interlock admin shards
+  interlock admin shards -o json | jq '[.shards[] | select(.server == null)] | length'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list api.ShardList
+			return a.Get(cmd.Context(), shardsPath, nil, &list, func() error {
+				owners := map[string]string{}
+				for _, s := range list.Servers {
+					owners[s.ID] = cli.Clean(s.HTTP)
+				}
+				t := a.Table("SHARD", "OWNER")
+				for _, s := range list.Shards {
+					owner := cmp.Or(owners[s.Server], cli.Clean(s.Server))
+					if owner == "" && s.Here {
+						owner = "this server"
+					}
+					t.Row(s.Shard, cmp.Or(owner, "none"))
+				}
+				return t.Write(a.Out)
+			})
+		},
+	}
+}
+
+func newMembers(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "members",
+		Short: "List the servers over the journal",
+		Long: `List the servers over a journal in an engine, with the number of shards that each one owns.
+A server that dies stays in the list for the time of serve --standby-after. This needs the
+role server.`,
+		Example: `  interlock admin members`,
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list api.ShardList
+			return a.Get(cmd.Context(), shardsPath, nil, &list, func() error {
+				if len(list.Servers) == 0 {
+					a.Say("one server, with its journal in a directory\n")
+					return nil
+				}
+				t := a.Table("SERVER", "STREAMS", "VERSION", "WEIGHT", "SHARDS", "STATE")
+				for _, s := range list.Servers {
+					state := "active"
+					switch {
+					case s.Draining:
+						state = "draining"
+					case s.Shards == 0:
+						state = "standby"
+					}
+					t.Row(cli.Clean(s.HTTP), cli.Clean(s.GRPC), cli.Clean(s.Version), s.Weight, s.Shards, state)
+				}
+				return t.Write(a.Out)
+			})
+		},
+	}
+}
