@@ -24,7 +24,9 @@ func (d *door) asStandby(active *Active) {
 // twoServers is a directory of two shards, one here and one at another server.
 type twoServers struct{ here *Server }
 
-func (d twoServers) Locate(interlock.Namespace) Location { return Location{Owner: "one", Server: d.here} }
+func (d twoServers) Locate(interlock.Namespace) Location {
+	return Location{Owner: "one", Server: d.here}
+}
 
 func (d twoServers) Locations() []Location {
 	return []Location{
