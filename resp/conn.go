@@ -31,7 +31,9 @@ type client struct {
 	user, bearer, namespace       string
 	shown                         string         // the name that others see; "" until it is needed
 	caller                        *server.Caller // nil until a command needs one
+	from                          string         // its address, as the server that relays it has named it
 	admitted                      bool
+	forwarded                     bool      // by another server
 	over                          bool      // after this answer
 	broken                        bool      // by an internal error
 	floods                        bool      // more has come than an idle connection has room for
@@ -71,6 +73,9 @@ func (c *client) serve() {
 			}
 		default:
 			if len(args) > 0 {
+				if c.door.cfg.Dial != nil && c.relay(string(upper(nil, args[0]))) {
+					return
+				}
 				var list [][][]byte
 				list, n = c.together(args, n)
 				c.carryOut(list)
@@ -229,7 +234,7 @@ func (c *client) identify() (err error) {
 // agent returns the name of the client that others see.
 func (c *client) agent() string {
 	if c.shown == "" {
-		name := invisible.Line("redis:" + cmp.Or(c.name, c.user, c.raw.RemoteAddr().String()))
+		name := invisible.Line("redis:" + cmp.Or(c.name, c.user, c.from, c.raw.RemoteAddr().String()))
 		c.shown = strings.ToValidUTF8(name[:min(len(name), interlock.MaxNameBytes)], "")
 	}
 	return c.shown

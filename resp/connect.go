@@ -149,6 +149,12 @@ func (c *client) client(args [][]byte) error {
 			return err
 		}
 		return c.ok()
+	case word == "FORWARDED" && len(args) == 2:
+		if len(args[1]) > interlock.MaxNameBytes {
+			return &usageError{"CLIENT FORWARDED takes an address"}
+		}
+		c.forwarded, c.from, c.shown = true, string(args[1]), ""
+		return c.ok()
 	case word == "SETINFO" && len(args) == 3:
 		value := string(args[2])
 		if strings.ContainsAny(value, " \r\n") || len(value) > interlock.MaxNameBytes {

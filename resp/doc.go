@@ -4,6 +4,7 @@
 //	server.go    the listener: connections, limits, the end
 //	conn.go      one connection: reads commands, lets them be carried out, answers
 //	together.go  commands that came together are carried out at the same time
+//	relay.go     a connection about the keys of another server
 //	reader.go    the protocol's commands; writer.go its answers, in versions 2 and 3
 //	command.go   the table of commands
 //	connect.go   HELLO, AUTH, CLIENT and what else clients send before they begin

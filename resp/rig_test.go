@@ -82,12 +82,14 @@ type peer struct {
 	in   *bufio.Reader
 }
 
+func newPeer(conn net.Conn) *peer { return &peer{conn: conn, in: bufio.NewReader(conn)} }
+
 // peer returns a client's connection, and makes it if it is not there.
 func (r *rig) peer(name string) *peer {
 	p := r.conns[name]
 	if p == nil {
 		near, far := net.Pipe()
-		p = &peer{conn: near, in: bufio.NewReader(near)}
+		p = newPeer(near)
 		r.conns[name] = p
 		go r.door.enter(far).serve()
 	}

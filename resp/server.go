@@ -19,6 +19,9 @@ import (
 type Config struct {
 	// API returns the server that answers now.
 	API func() *server.Server
+	// Dial connects to the door of another server, to which connections about its keys are relayed. nil means
+	// that they are refused.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// TLS has connections encrypted; nil means that they are not.
 	TLS *tls.Config
 	// Strip is cut off the beginning of every key that has it: with "lock:" the key lock:account:1 is

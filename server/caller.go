@@ -54,6 +54,18 @@ func (c *Caller) On(s *Server) (*Caller, error) {
 	return s.Caller(c.bearer, c.requested)
 }
 
+// Elsewhere returns the server that owns the caller's namespace, if it is another one.
+func (c *Caller) Elsewhere() (Active, bool) {
+	if c.door.directory == nil {
+		return Active{}, false
+	}
+	at := c.door.directory.Locate(c.namespace)
+	return at.Active, at.Server == nil && at.Active != (Active{})
+}
+
+// Forwarded counts that the caller was led to the owner.
+func (c *Caller) Forwarded() { c.door.obs.figures.forwarded.WithLabelValues("resp").Inc() }
+
 // Namespace returns the one of the caller's commands.
 func (c *Caller) Namespace() interlock.Namespace { return c.namespace }
 

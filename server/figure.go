@@ -159,7 +159,7 @@ func newFigures() *figures {
 	})
 	f.forwarded = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_forwarded_total",
-		Help: "Calls and streams that were forwarded to the owner of another shard, by API: http or stream.",
+		Help: "Calls and streams that were forwarded to the owner of another shard, by API: http, stream or resp.",
 	}, []string{"api"})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines,
 		f.unreadable, f.forwarded, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,

@@ -28,7 +28,7 @@ import (
 type Forwarder struct {
 	transport *http.Transport
 	dialer    net.Dialer
-	security  *tls.Config // of streams; nil for plain text
+	security  *tls.Config // nil for plain text
 }
 
 const (
@@ -49,14 +49,10 @@ const (
 
 // NewForwarder makes one. With security it encrypts what it sends, and verifies the owner's certificate.
 func NewForwarder(security *tls.Config) *Forwarder {
-	f := &Forwarder{dialer: net.Dialer{Timeout: reachTimeout}}
+	f := &Forwarder{dialer: net.Dialer{Timeout: reachTimeout}, security: security}
 	f.transport = &http.Transport{
 		DialContext: f.dialer.DialContext, TLSClientConfig: security, TLSHandshakeTimeout: reachTimeout,
 		MaxIdleConnsPerHost: maxForwardIdle, IdleConnTimeout: forwardIdleTimeout, DisableCompression: true,
-	}
-	if security != nil {
-		f.security = security.Clone()
-		f.security.NextProtos = []string{proto.Protocol}
 	}
 	return f
 }
@@ -153,24 +149,36 @@ func (f *Forwarder) keys(ctx context.Context, owner Active) (signed.KeySet, erro
 	return signed.ParseKeySet(text)
 }
 
+// DialRESP connects to the owner's door for clients of Redis.
+func (f *Forwarder) DialRESP(ctx context.Context, addr string) (net.Conn, error) {
+	return f.connect(ctx, addr, nil)
+}
+
+// connect connects to a port of the owner, with TLS if servers have it.
+func (f *Forwarder) connect(ctx context.Context, addr string, protocols []string) (net.Conn, error) {
+	conn, err := f.dialer.DialContext(ctx, "tcp", addr)
+	if err != nil || f.security == nil {
+		return conn, err
+	}
+	security := f.security.Clone()
+	security.NextProtos = protocols
+	if security.ServerName == "" {
+		security.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secure := tls.Client(conn, security)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
+}
+
 // dial opens a stream at the owner, in the name of the caller.
 func (f *Forwarder) dial(ctx context.Context, to Active, hello proto.Hello) (proto.ClientLink, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	conn, err := f.dialer.DialContext(ctx, "tcp", to.GRPC)
+	conn, err := f.connect(ctx, to.GRPC, []string{proto.Protocol})
 	if err != nil {
 		return nil, err
-	}
-	if f.security != nil {
-		security := f.security.Clone()
-		if security.ServerName == "" {
-			security.ServerName, _, _ = net.SplitHostPort(to.GRPC)
-		}
-		secure := tls.Client(conn, security)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-		conn = secure
 	}
 	link := proto.ClientFramed(conn, maxOwnerFrame, proto.IdleTimeouts{Ask: serverAsks, Expect: serverExpects})
 	stop := context.AfterFunc(ctx, func() { link.Close(nil) })

@@ -17,6 +17,7 @@ import (
 type Active struct {
 	HTTP string // a URL
 	GRPC string // host:port
+	RESP string // host:port; "" without the door for clients of Redis
 }
 
 // Peer is a server over the same journal.

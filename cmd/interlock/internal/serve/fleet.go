@@ -128,6 +128,16 @@ func advertised(said string, l net.Listener, scheme string) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
+// advertisedRESP is where others reach the door for clients of Redis: at the host of the session streams.
+func advertisedRESP(l net.Listener, grpc string) string {
+	host, _, failed := net.SplitHostPort(grpc)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if failed != nil || err != nil {
+		return l.Addr().String()
+	}
+	return net.JoinHostPort(host, port)
+}
+
 // Locate implements server.Directory.
 func (f *fleet) Locate(namespace interlock.Namespace) server.Location {
 	if n := f.node.Load(); n != nil {
@@ -174,7 +184,7 @@ func locate(v *cluster.View, s int) server.Location {
 	if l, ok := v.Owned[s].(*leadership); ok {
 		at.Server, at.Streams = l.server, l.streams
 	} else if m := v.Holders[s]; m != nil && m.ID != v.Me {
-		at.Active = server.Active{HTTP: m.HTTP, GRPC: m.GRPC}
+		at.Active = server.Active{HTTP: m.HTTP, GRPC: m.GRPC, RESP: m.RESP}
 	}
 	return at
 }
@@ -240,6 +250,9 @@ func (f *fleet) config(announce func(string)) cluster.Config {
 		HTTP:    advertised(p.cfg.AdvertiseHTTP, p.http, p.scheme()),
 		GRPC:    advertised(p.cfg.AdvertiseGRPC, p.grpc, ""),
 		Version: cli.Version(),
+	}
+	if p.resp != nil {
+		me.RESP = advertisedRESP(p.resp, me.GRPC)
 	}
 	return cluster.Config{
 		Me: me, TTL: p.cfg.StandbyAfter,

@@ -182,6 +182,9 @@ func (p *process) serveRESP() {
 	if p.certificate != nil {
 		cfg.TLS = p.certificate.TLSConfig()
 	}
+	if p.fleet != nil {
+		cfg.Dial = p.fleet.forward.DialRESP
+	}
 	p.respServer = resp.NewServer(cfg)
 	go func() {
 		if err := p.respServer.Serve(p.resp); err != nil {
