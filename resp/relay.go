@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A connection whose keys another server owns is relayed there: with the client's credential, and with what it
+// A connection about the keys of another server is relayed there: with the client's credential, and with what it
 // has said of itself before. From then on bytes pass both ways, until either side ends. The owner gets the first
 // command that is about keys, and all behind it.
 //

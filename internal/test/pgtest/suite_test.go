@@ -44,6 +44,7 @@ func TestPausedOwnerIsSilent(t *testing.T)        { remotetest.PausedOwnerIsSile
 func TestCommandsOutliveTheirServer(t *testing.T) { remotetest.CommandsOutliveTheirServer(t, start(t)) }
 func TestHistoryOfFailOvers(t *testing.T)         { remotetest.HistoryOfFailOvers(t, start(t)) }
 func TestHistoryOfShares(t *testing.T)            { remotetest.HistoryOfShares(t, start(t)) }
+func TestRollingUpgrade(t *testing.T)             { remotetest.RollingUpgrade(t, start(t)) }
 func TestScenariosOfFailOver(t *testing.T)        { remotetest.ScenariosOfFailOver(t, start(t)) }
 func TestHistoryOfLibraries(t *testing.T)         { remotetest.HistoryOfLibraries(t, start(t)) }
 func TestMigrate(t *testing.T)                    { remotetest.Migrate(t, start(t)) }

@@ -47,6 +47,7 @@ type Instance struct {
 	log        string
 	cmd        *exec.Cmd
 	roles      chan string // its standard output: "standby", "ready"
+	namespace  string      // of the calls of this test; "" is the default one
 	alone      bool        // it forwards no call of this test to another server
 }
 
@@ -185,6 +186,9 @@ func (s *Instance) call(ctx context.Context, method, path, body string) (a answe
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if s.namespace != "" {
+		r.Header.Set("Interlock-Namespace", s.namespace)
 	}
 	if s.alone {
 		r.Header.Set("Interlock-Hops", "1")
