@@ -538,6 +538,8 @@ func (n *Node) Drain(ctx context.Context) error {
 	select {
 	case <-n.left:
 		return nil
+	case <-n.life.Done():
+		return errors.New("cluster: the node has ended")
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -196,7 +198,7 @@ func (p *process) serveRESP() {
 // serverConfig is what the APIs of a tenure and those of a standby have in common.
 func (p *process) serverConfig() server.Config {
 	cfg := server.Config{
-		JournalKind: p.cfg.place.Kind, Credentials: p.credentials, Hosts: p.cfg.Hosts, Files: p.files,
+		JournalKind: p.cfg.place.Kind, Credentials: p.credentials, Hosts: p.cfg.hosts(), Files: p.files,
 		Webhooks:        server.WebhookConfig{Allow: p.cfg.WebhookAllow, PublicURL: p.cfg.PublicURL},
 		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: cli.Version(), Logger: p.log,
 	}
@@ -204,6 +206,16 @@ func (p *process) serverConfig() server.Config {
 		cfg.Process = p.pusher
 	}
 	return cfg
+}
+
+// hosts returns the names of the server. Other servers forward calls to the name that it advertises, which is one of
+// them where names are checked at all.
+func (c *serveConfig) hosts() []string {
+	u, err := url.Parse(c.AdvertiseHTTP)
+	if err != nil || u.Host == "" || len(c.Hosts) == 0 && c.Credentials != "" {
+		return c.Hosts
+	}
+	return append(slices.Clone(c.Hosts), u.Host)
 }
 
 func (p *process) streamConfig() server.StreamConfig {
