@@ -161,20 +161,24 @@ func keyOf(first, rest string) interlock.Key {
 	return interlock.Key(invisible.Clip(strings.Join(kept, "/"), interlock.MaxKeyBytes-1-len(digest)) + "/" + digest)
 }
 
-// segment returns a name as a segment of a key.
+// segment returns a name as a segment of a key. An accent behind something escaped is escaped, too: it would make another
+// letter of the last hexadecimal digit.
 func segment(name string) string {
 	name = norm.NFC.String(strings.ToValidUTF8(name, "\uFFFD"))
 	var b strings.Builder
+	escaped := false
 	for i, r := range name {
 		text := string(r)
 		atEnd := i == 0 || i+len(text) == len(name)
 		switch {
 		case r == '/', r == 0x7f, r == ' ' && atEnd, invisible.Is(r), r == invisible.EmojiStyle,
-			r != ' ' && unicode.Is(unicode.Zs, r):
+			r != ' ' && unicode.Is(unicode.Zs, r), escaped && !norm.NFC.PropertiesString(text).BoundaryBefore():
+			escaped = true
 			for _, c := range []byte(text) {
 				b.WriteString("%" + strings.ToUpper(hex.EncodeToString([]byte{c})))
 			}
 		default:
+			escaped = false
 			b.WriteString(text)
 		}
 	}

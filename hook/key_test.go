@@ -157,6 +157,7 @@ func TestKeysAreValid(t *testing.T) {
 func FuzzKey(f *testing.F) {
 	f.Add("web", "src/a.go")
 	f.Add("..", "a\u0301/\u200b/./ b")
+	f.Add("0", "\x1a\u0301")
 	f.Fuzz(func(t *testing.T, repo, path string) {
 		key := keyOf("repo:"+segment(repo), path)
 		if _, err := engine.ParseKey(string(key)); err != nil {
