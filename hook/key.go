@@ -161,8 +161,8 @@ func keyOf(first, rest string) interlock.Key {
 	return interlock.Key(invisible.Clip(strings.Join(kept, "/"), interlock.MaxKeyBytes-1-len(digest)) + "/" + digest)
 }
 
-// segment returns a name as a segment of a key. An accent behind something escaped is escaped, too: it would make another
-// letter of the last hexadecimal digit.
+// segment returns a name as a segment of a key. An accent behind an escape is escaped, too: it would change the last
+// digit of the escape.
 func segment(name string) string {
 	name = norm.NFC.String(strings.ToValidUTF8(name, "\uFFFD"))
 	var b strings.Builder
