@@ -27,7 +27,8 @@ import (
 // NewAdmin returns the command admin.
 func NewAdmin(a *cli.App) *cobra.Command {
 	return cli.Group(
-		"admin", "Back up a server; check, print and move its journal", "", newBackup(a), newJournal(a), newMigrate(a), newMembers(a), newShards(a),
+		"admin", "Back up a server; check, print and move its journal; list its shards", "",
+		newBackup(a), newJournal(a), newMigrate(a), newMembers(a), newShards(a),
 	)
 }
 

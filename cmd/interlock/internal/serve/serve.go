@@ -202,12 +202,12 @@ use.`,
 	)
 	f.StringVar(
 		&cfg.AdvertiseHTTP, "advertise-http", "",
-		"`URL` under which clients reach this server while others stand by (default: where it listens)",
+		"`URL` under which clients and other servers reach this one (default: where it listens)",
 	)
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its session streams, likewise")
 	cli.DurationVar(
 		f, &cfg.StandbyAfter, "standby-after", cluster.DefaultTTL,
-		"how long the active server may be silent before another one takes over: whole seconds, at least 2s",
+		"how long a server may be silent before others take its shards over: whole seconds, at least 2s",
 	)
 	f.IntVar(
 		&cfg.Shards, "shards", 0,
