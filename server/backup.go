@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -10,12 +11,19 @@ import (
 	"github.com/interlockdev/interlock"
 )
 
-// getBackup is GET /v1/admin/backup: the state of all namespaces as of one moment. It is read from
+// maxShard is the highest number of a shard.
+const maxShard = 1023
+
+// getBackup is GET /v1/admin/backup: the state of all namespaces of a shard as of one moment. It is read from
 // the journal at the reader's pace. A reader that takes nothing for writeTimeout is cut off, and an
 // answer that was cut off has no end, so that no reader takes it for a whole one.
 func (c *call) getBackup() {
 	if c.s.isDraining() {
 		c.refuse(interlock.CodeShuttingDown, "the server is shutting down: ask again in a moment")
+		return
+	}
+	number, ok := c.intParam("shard", 0, 0, maxShard)
+	if !ok {
 		return
 	}
 	ctx, cancel := c.s.whileKnown(c.r.Context(), c.identity)
@@ -27,6 +35,10 @@ func (c *call) getBackup() {
 		return
 	}
 	defer b.Close()
+	if c.query.Has("shard") && int(number) != b.Header.Shard {
+		c.noShard(number)
+		return
+	}
 	c.answered = true
 	h := c.w.Header()
 	h["Content-Type"] = []string{anyBytes}
@@ -44,6 +56,11 @@ func (c *call) getBackup() {
 		panic(http.ErrAbortHandler)
 	}
 	log.Info("the backup was sent", "bytes", length, "took", time.Since(began))
+}
+
+// noShard refuses the number of a shard that the journal does not have.
+func (c *call) noShard(number int64) {
+	c.refuse(interlock.CodeNotFound, fmt.Sprintf("there is no shard %d in this journal: see /v1/shards", number))
 }
 
 // pacedWriter lets each write take up to writeTimeout.

@@ -165,7 +165,7 @@ var routes = []route{
 	{"/v1/journal/head", []method{{"GET", (*call).getJournalHead, mayAdminister, nil}}},
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).signLease, mayLive, nil}}},
 	{shardsPath, []method{{"GET", (*call).listShards, maySeeServers, nil}}},
-	{"/v1/admin/backup", []method{{"GET", (*call).getBackup, mayBackUp, nil}}},
+	{backupPath, []method{{"GET", (*call).getBackup, mayBackUp, []string{"shard"}}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayRotate, nil}}},
 	{"/v1/files/{path}", []method{
 		{"GET", (*call).getFile, mayRead, nil},
@@ -195,6 +195,9 @@ const keysPath = "/v1/fences/keys"
 
 // shardsPath is the path of the shards and the servers.
 const shardsPath = "/v1/shards"
+
+// backupPath is the path with a parameter that names the shard.
+const backupPath = "/v1/admin/backup"
 
 // namespacePath is the path that names its namespace itself, whatever is in the header.
 const namespacePath = "/v1/namespaces/{name}"
@@ -342,7 +345,7 @@ func (c *call) dispatch(rt *route) {
 	name := c.r.Method
 	if name == http.MethodHead {
 		// Except where looking may change something, never ends, or takes long.
-		if !slices.Contains([]string{"/v1/tickets/{id}", "/v1/events", "/v1/watch", "/v1/admin/backup"}, rt.path) {
+		if !slices.Contains([]string{"/v1/tickets/{id}", "/v1/events", "/v1/watch", backupPath}, rt.path) {
 			name = http.MethodGet
 		}
 	}

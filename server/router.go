@@ -89,6 +89,12 @@ func (e elsewhere) Peers() []Peer                       { return nil }
 // shard's owner, or with a refusal.
 func (c *call) toOwner(rt *route) *Server {
 	at := c.s.directory.Locate(c.routedBy(rt))
+	if rt == byPath[backupPath] {
+		var ok bool
+		if at, ok = c.shardToBackUp(); !ok {
+			return nil
+		}
+	}
 	switch {
 	case at.Server != nil:
 		return at.Server
@@ -99,6 +105,31 @@ func (c *call) toOwner(rt *route) *Server {
 		c.fail(notOwner(at.Active))
 	}
 	return nil
+}
+
+// shardToBackUp returns the shard that a backup is of. A backup is of one shard, so a caller that does not name
+// one of several is refused: it might take the backup for one of all. ok is false when the call was answered.
+func (c *call) shardToBackUp() (at Location, ok bool) {
+	if !c.allowed(mayBackUp) || !c.parseQuery([]string{"shard"}) {
+		return at, false
+	}
+	locations := c.s.directory.Locations()
+	if !c.query.Has("shard") && len(locations) > 1 {
+		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
+			"the journal has %d shards: back up each one with the parameter shard, as interlock admin backup --to DIR does",
+			len(locations),
+		))
+		return at, false
+	}
+	n, ok := c.intParam("shard", 0, 0, maxShard)
+	if !ok {
+		return at, false
+	}
+	if n >= int64(len(locations)) {
+		c.noShard(n)
+		return at, false
+	}
+	return locations[n], true
 }
 
 // routedBy returns the namespace that a call is about.

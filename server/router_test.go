@@ -45,6 +45,7 @@ func (d twoServers) Peers() []Peer {
 // tourShards asks one server, and one of two.
 func tourShards(d *door) {
 	d.get("/v1/shards").want(200).has("shards.0.here", "true")
+	d.get("/v1/admin/backup?shard=7").want(404, "not_found")
 	owner, handler := d.server, d.handler
 	defer func() { d.server, d.handler = owner, handler }()
 	s, err := NewRouter(Config{}, twoServers{owner})
@@ -54,6 +55,9 @@ func tourShards(d *door) {
 	d.server, d.handler = s, s.HTTPHandler()
 	r := d.get("/v1/shards").want(200).is("shards.0.server", "one").has("shards.0.here", "true")
 	r.is("shards.1.server", "two").has("shards.1.here", "false")
+	d.get("/v1/admin/backup").want(400, "invalid_request").says("detail", "2 shards")
+	d.get("/v1/admin/backup?shard=2").want(404, "not_found")
+	d.get("/v1/admin/backup?shard=1").want(503, "not_owner").is("active.http", "http://10.0.0.1:7420")
 	r.is("servers.1.http", "http://10.0.0.1:7420").has("servers.1.shards", "1").has("servers.1.weight", "2")
 }
 

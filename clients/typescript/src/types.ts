@@ -5405,6 +5405,13 @@ export interface Operations {
   };
   /** Back up the server. */
   getBackup: {
+    query?: {
+      /**
+       * The number of the shard. It is required where the journal has several: a backup is of one
+       * shard.
+       */
+      shard?: number;
+    };
     answer: Uint8Array;
   };
   /** List shards and servers. */

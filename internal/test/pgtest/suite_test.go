@@ -49,4 +49,5 @@ func TestScenariosOfFailOver(t *testing.T)        { remotetest.ScenariosOfFailOv
 func TestHistoryOfLibraries(t *testing.T)         { remotetest.HistoryOfLibraries(t, start(t)) }
 func TestMigrate(t *testing.T)                    { remotetest.Migrate(t, start(t)) }
 func TestBackup(t *testing.T)                     { remotetest.Backup(t, start(t)) }
+func TestBackupOfShards(t *testing.T)             { remotetest.BackupOfShards(t, start(t)) }
 func TestLatencyOfAcquire(t *testing.T)           { remotetest.LatencyOfAcquire(t, start(t)) }

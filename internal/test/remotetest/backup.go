@@ -2,6 +2,7 @@ package remotetest
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,5 +49,61 @@ func Backup(t *testing.T, e Engine) {
 	own, err := s.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2"}]}`)
 	if err != nil || own.status != 200 || len(own.Lease.Fence) >= 13 {
 		t.Fatalf("the original grants %+v, %v", own, err)
+	}
+}
+
+// BackupOfShards restores the backup of a journal with several shards: each namespace has its lease, with a higher
+// fence for the next one, and a backup that lacks a shard is refused.
+func BackupOfShards(t *testing.T, e Engine) {
+	const namespaces = 12
+	dir := filepath.Join(t.TempDir(), "backup")
+	s := Serve(t, e.URL("original"), "--shards", "4")
+	s.Becomes("ready")
+	ctx := t.Context()
+	held := make([]answer, namespaces)
+	for i := range held {
+		var err error
+		held[i], err = s.as(namespace(i)).call(
+			ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","ttl_ms":600000,"claims":[{"key":"account:1"}]}`,
+		)
+		if err != nil || held[i].status != 200 {
+			t.Fatalf("acquire: %+v, %v", held[i], err)
+		}
+	}
+	if code, said := run(t, "--url", "http://"+s.http, "admin", "backup", "--to", "-"); code != 2 ||
+		!strings.Contains(said, "has 4 shards") {
+		t.Fatalf("backup to one file: exit code %d: %s", code, said)
+	}
+	if a := s.get("/v1/admin/backup"); a.status != 400 || a.Code != "invalid_request" {
+		t.Fatalf("backup without a shard: %+v", a)
+	}
+	if code, said := run(t, "--url", "http://"+s.http, "admin", "backup", "--to", dir); code != 0 {
+		t.Fatalf("backup: exit code %d: %s", code, said)
+	}
+	if code, said := run(t, "admin", "backup", "verify", dir); code != 0 || strings.Count(said, "nothing is wrong") != 4 {
+		t.Fatalf("verify: exit code %d: %s", code, said)
+	}
+
+	copied := Serve(t, e.URL("copy"), "--restore", dir)
+	copied.Becomes("ready")
+	for i := range held {
+		c := copied.as(namespace(i))
+		renewed, err := c.call(ctx, http.MethodPost, "/v1/leases/"+held[i].Lease.ID+"/renew", "{}")
+		if err != nil || renewed.status != 200 || renewed.Lease.Fence != held[i].Lease.Fence {
+			t.Fatalf("the lease of namespace %d after the restore: %+v, %v", i, renewed, err)
+		}
+		next, err := c.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2"}]}`)
+		if err != nil || len(next.Lease.Fence) < 13 {
+			t.Fatalf("the next fence of namespace %d is %+v, %v", i, next, err)
+		}
+	}
+
+	if err := os.Remove(filepath.Join(dir, "shard-0002.backup")); err != nil {
+		t.Fatal(err)
+	}
+	ports := FreePorts(t, 2)
+	code, said := run(t, "serve", "--journal", e.URL("third"), "--http", ports[0], "--grpc", ports[1], "--restore", dir)
+	if code != 2 || !strings.Contains(said, "shard-0002.backup") {
+		t.Fatalf("a backup without a shard: exit code %d: %s", code, said)
 	}
 }

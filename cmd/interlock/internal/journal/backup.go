@@ -2,14 +2,17 @@ package journal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
+	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/backup"
 	"github.com/interlockdev/interlock/shard"
@@ -28,7 +32,7 @@ func newBackup(a *cli.App) *cobra.Command {
 	var to string
 	var force bool
 	cmd := &cobra.Command{
-		Use:   "backup [--to FILE]",
+		Use:   "backup [--to PATH]",
 		Short: "Back up a running server, or check a backup",
 		Long: `Back up a running server, to a file or to standard output. The backup is the state of all
 namespaces as of one moment: leases, places in line, sessions, documents, tasks, patterns,
@@ -36,11 +40,14 @@ and the answers of requests that may be repeated. It has neither earlier events 
 that sign fences, nor the credentials and shared files, which are files of the server's
 machine.
 
-The server continues meanwhile. "interlock serve --restore FILE" starts a server from a
+Where the journal has several shards, PATH is a directory, with a file for each shard: each is
+the state of its shard as of one moment.
+
+The server continues meanwhile. "interlock serve --restore PATH" starts a server from a
 backup. A backup is as secret as the server's journal: it needs a credential with the role
 server.
 
-Exit codes: 0 made, 2 wrong flags or a FILE that exists, 69 no server answered or the backup
+Exit codes: 0 made, 2 wrong flags or a file that exists, 69 no server answered or the backup
 was cut off, 77 no credential or one without the role, 1 anything else.`,
 		Example: `  interlock admin backup --to interlock-$(date +%F).backup
   interlock admin backup | age -r KEY > interlock.backup.age`,
@@ -48,45 +55,88 @@ was cut off, 77 no credential or one without the role, 1 anything else.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			var list api.ShardList
+			if _, text, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: shardsPath}); err != nil {
+				return err
+			} else if err := json.Unmarshal(text, &list); err != nil {
+				return err
+			}
+			if n := len(list.Shards); n > 1 {
+				if to == "" || to == "-" {
+					return cli.Usagef("the journal has %d shards, and each has a backup of its own: name a directory with --to DIR", n)
+				}
+				return backUpShards(ctx, a, to, n, force)
+			}
 			if to == "" || to == "-" {
 				if f, ok := a.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 					return cli.Usagef("a backup is no text for a terminal: name a file with --to FILE, or redirect the output")
 				}
-				h, length, err := download(ctx, a, a.Out)
+				h, length, err := download(ctx, a, 0, a.Out)
 				if err == nil {
 					fmt.Fprintf(a.Err, "backed up the state after entry %s, %s\n", h.Index, cli.Bytes(length))
 				}
 				return err
 			}
-			return backUp(ctx, a, to, force)
+			report, err := backUp(ctx, a, 0, to, force)
+			if err != nil {
+				return err
+			}
+			if a.JSON() {
+				return a.Print(report)
+			}
+			a.Say("backed up the state after entry %s to %s, %s\n", report.Index, cli.Clean(to), cli.Bytes(report.Bytes))
+			return nil
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the `file` to write; - is standard output, and the default")
+	cmd.Flags().StringVar(&to, "to", "", "the `file` or directory to write; - is standard output, and the default")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
 	cmd.AddCommand(newBackupVerify(a))
 	return cmd
 }
 
 // backUp writes a backup to a file that appears when it is whole and durable.
-func backUp(ctx context.Context, a *cli.App, path string, force bool) error {
+func backUp(ctx context.Context, a *cli.App, number int, path string, force bool) (r backupReport, err error) {
 	if _, err := os.Lstat(path); err == nil && !force {
-		return cli.Usagef("%s exists: choose another name, or replace it with --force", cli.Clean(path))
+		return r, cli.Usagef("%s exists: choose another name, or replace it with --force", cli.Clean(path))
 	}
 	var h backup.Header
 	var length int64
 	if err := cli.ReplaceFile(path, func(next *os.File) (err error) {
-		h, length, err = download(ctx, a, next)
+		h, length, err = download(ctx, a, number, next)
 		return err
 	}); err != nil {
-		return err
+		return r, err
 	}
 	if err := syncDirectory(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("the backup is there, and may not outlive a crash of this machine: %w", err)
+		return r, fmt.Errorf("the backup is there, and may not outlive a crash of this machine: %w", err)
+	}
+	return reportOf(path, h, length), nil
+}
+
+// backUpShards writes a backup of each shard to a directory.
+func backUpShards(ctx context.Context, a *cli.App, dir string, shards int, force bool) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if files, err := datadir.ShardBackups(dir); err == nil && len(files) > shards {
+		return cli.Usagef("%s has the backups of %d shards, and there are %d: choose another directory",
+			cli.Clean(dir), len(files), shards)
+	}
+	var reports []backupReport
+	total := int64(0)
+	for n := range shards {
+		r, err := backUp(ctx, a, n, filepath.Join(dir, datadir.ShardBackup(n)), force)
+		if err != nil {
+			return err
+		}
+		reports, total = append(reports, r), total+r.Bytes
 	}
 	if a.JSON() {
-		return a.Print(reportOf(path, h, length))
+		return a.Print(struct {
+			Shards []backupReport `json:"shards"`
+		}{reports})
 	}
-	a.Say("backed up the state after entry %s to %s, %s\n", h.Index, cli.Clean(path), cli.Bytes(length))
+	a.Say("backed up %d shards to %s, %s\n", shards, cli.Clean(dir), cli.Bytes(total))
 	return nil
 }
 
@@ -106,11 +156,13 @@ func syncDirectory(path string) error {
 const backupSilence = 45 * time.Second
 
 // download writes a backup to w and checks it on the way.
-func download(ctx context.Context, a *cli.App, w io.Writer) (h backup.Header, length int64, err error) {
+func download(ctx context.Context, a *cli.App, number int, w io.Writer) (h backup.Header, length int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	api := a.API()
-	req := cli.Request{Method: http.MethodGet, Path: "/v1/admin/backup"}
+	req := cli.Request{
+		Method: http.MethodGet, Path: "/v1/admin/backup", Query: url.Values{"shard": {strconv.Itoa(number)}},
+	}
 	res, err := api.Client.Send(ctx, req)
 	if err != nil {
 		return h, 0, api.Explain(nil, err)
@@ -182,7 +234,7 @@ func reportOf(path string, h backup.Header, length int64) backupReport {
 
 func newBackupVerify(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify FILE",
+		Use:   "verify PATH",
 		Short: "Check every byte of a backup",
 		Long: `Check every byte of a backup: its checksums, its end, and that each entry in it can be read,
 as "interlock serve --restore" does before it writes anything. It takes about as much memory
@@ -191,7 +243,7 @@ as a server with that state.
 Exit codes: 0 nothing is wrong, 3 damaged or cut off, 5 a newer version made it, 1 anything
 else.`,
 		Example:     `  interlock admin backup verify interlock-2026-05-01.backup`,
-		Args:        cli.OneArg("the file of the backup"),
+		Args:        cli.OneArg("the file or the directory of the backup"),
 		Annotations: map[string]string{cli.Offline: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -202,6 +254,23 @@ else.`,
 }
 
 func verifyBackup(ctx context.Context, a *cli.App, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return verifyFile(ctx, a, path)
+	}
+	files, err := datadir.ShardBackups(path)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := verifyFile(ctx, a, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func verifyFile(ctx context.Context, a *cli.App, path string) error {
 	f, err := backup.Open(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no file %s", cli.Clean(path))

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime/debug"
 	"time"
 
+	"github.com/interlockdev/interlock/cluster"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/journal/backup"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/remote"
+	"github.com/interlockdev/interlock/placement"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -22,27 +25,75 @@ func (p *process) restore(ctx context.Context, cfg *serveConfig) error {
 	if err := cfg.checkEmpty(ctx); err != nil {
 		return err
 	}
-	began := time.Now()
-	f, err := backup.Open(ctx, cfg.Restore)
-	if errors.Is(err, fs.ErrNotExist) {
-		return cli.Usagef("--restore: there is no file %s", cli.Clean(cfg.Restore))
+	files := []string{cfg.Restore}
+	if info, err := os.Stat(cfg.Restore); err == nil && info.IsDir() {
+		if files, err = datadir.ShardBackups(cfg.Restore); err != nil {
+			return cli.Usagef("--restore: %w", err)
+		}
+		if len(files) > 1 && !cfg.place.Remote() {
+			return cli.Usagef(
+				"--restore: the backup has %d shards, and a directory has room for one: use a journal in an engine", len(files),
+			)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("--restore: %w; nothing was restored: use another backup", err)
+	shards := make([]*backup.File, len(files))
+	for number, path := range files {
+		var err error
+		if shards[number], err = openBackup(ctx, number, path); err != nil {
+			return err
+		}
 	}
-	if err := cfg.fill(ctx, f); err != nil {
-		return err
+	if len(files) > 1 {
+		if err := cfg.prepare(ctx, len(files)); err != nil {
+			return err
+		}
 	}
-	debug.FreeOSMemory() // of the state, which is read again from the journal
-	p.log.Info(
-		"a backup was restored", "file", cfg.Restore, "index", f.Header.Index, "made", f.Header.Time, "bytes", f.Length,
-		"took", time.Since(began),
-	)
+	for number, f := range shards {
+		began := time.Now()
+		if err := cfg.fill(ctx, number, f); err != nil {
+			return err
+		}
+		debug.FreeOSMemory() // of the state, which is read again from the journal
+		p.log.Info(
+			"a backup was restored", "file", files[number], "shard", number, "index", f.Header.Index, "made", f.Header.Time,
+			"bytes", f.Length, "took", time.Since(began),
+		)
+	}
 	return nil
 }
 
+// openBackup checks the backup of a shard.
+func openBackup(ctx context.Context, number int, path string) (*backup.File, error) {
+	f, err := backup.Open(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cli.Usagef("--restore: there is no file %s", cli.Clean(path))
+	}
+	if err == nil && f.Header.Shard != number {
+		err = fmt.Errorf("%s is of shard %d, and not of %d", path, f.Header.Shard, number)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--restore: %w; nothing was restored: use another backup", err)
+	}
+	return f, nil
+}
+
+// prepare makes the directory of shards.
+func (c *serveConfig) prepare(ctx context.Context, shards int) error {
+	d, err := placement.NewDirectory(shards)
+	if err != nil {
+		return cli.Usagef("--restore: %w", err)
+	}
+	return c.inEngine(func(store *remote.Store) error {
+		_, done, err := store.Shared(cluster.DirectoryName).Swap(ctx, d.Encode(), "")
+		if err == nil && !done {
+			err = c.notEmpty()
+		}
+		return err
+	})
+}
+
 // fill decodes a backup and writes its state to the journal.
-func (c *serveConfig) fill(ctx context.Context, f *backup.File) error {
+func (c *serveConfig) fill(ctx context.Context, number int, f *backup.File) error {
 	state, err := shard.ReadBackup(ctx, f)
 	if err != nil {
 		return datadir.ReplayError(fmt.Errorf("--restore: %w; nothing was restored: use another backup", err))
@@ -53,7 +104,7 @@ func (c *serveConfig) fill(ctx context.Context, f *backup.File) error {
 		)
 	} else {
 		err = c.inEngine(func(store *remote.Store) error {
-			return store.Seed(ctx, state.Epoch, state.Index, state.WriteSnapshot)
+			return store.Shard(number).Seed(ctx, state.Epoch, state.Index, state.WriteSnapshot)
 		})
 	}
 	if isNotEmpty(err) {
@@ -77,7 +128,11 @@ func (c *serveConfig) checkEmpty(ctx context.Context) error {
 	}
 	return c.inEngine(func(store *remote.Store) error {
 		empty, err := store.Empty(ctx)
-		if err == nil && !empty {
+		if err != nil {
+			return err
+		}
+		directory, err := store.Shared(cluster.DirectoryName).Load(ctx)
+		if err == nil && (!empty || directory.Version != "") {
 			err = c.notEmpty()
 		}
 		return err

@@ -176,7 +176,7 @@ use.`,
 	)
 	f.StringVar(
 		&cfg.Restore, "restore", "",
-		"start from the backup in this `file`, which interlock admin backup has made; the journal must be empty",
+		"start from the backup at this `path`, which interlock admin backup has made; the journal must be empty",
 	)
 	cli.DurationVar(f, &cfg.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a shutdown may take")
 	f.IntVar(
