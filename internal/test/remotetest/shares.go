@@ -161,12 +161,12 @@ func RollingUpgrade(t *testing.T, e Engine) {
 	}
 	leases := make([]answer, namespaces)
 	for i := range leases {
-		leases[i], err = servers[i%shareServers].as(namespace(i)).call(
-			t.Context(), http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"held"}],"ttl_ms":20000}`,
-		)
-		if err != nil || leases[i].status != http.StatusOK {
-			t.Fatalf("acquire: %+v, %v", leases[i], err)
-		}
+		WaitFor(t, "a lease in each namespace", func() bool { // its shard may be on the move
+			leases[i], err = servers[i%shareServers].as(namespace(i)).call(
+				t.Context(), http.MethodPost, "/v1/leases", `{"agent":"holder","claims":[{"key":"held"}],"ttl_ms":20000}`,
+			)
+			return err == nil && leases[i].status == http.StatusOK
+		})
 	}
 	stop, cancel := context.WithCancel(t.Context())
 	var renewing sync.WaitGroup
