@@ -101,7 +101,6 @@ type Node struct {
 	shards   []local
 	draining bool
 	left     chan struct{} // closed when a draining node has left the table
-	done     sync.WaitGroup
 
 	// Only Run uses these.
 	table  *table
@@ -429,7 +428,7 @@ func (n *Node) closeLeft() {
 func (n *Node) take(s int) {
 	ctx, stop := context.WithCancel(n.life)
 	n.shards[s] = local{phase: taking, stop: stop}
-	n.done.Go(func() {
+	go func() {
 		defer stop()
 		defer n.ring()
 		var got Owned
@@ -455,8 +454,8 @@ func (n *Node) take(s int) {
 		}
 		watched, unwatch := context.WithCancel(n.life)
 		l.stop = unwatch
-		n.done.Go(func() { n.watch(watched, s, got) })
-	})
+		go n.watch(watched, s, got)
+	}()
 }
 
 // watch abandons a shard when it fails.
@@ -490,7 +489,7 @@ func (n *Node) abandon(s int, why error) {
 	o := n.shards[s].owned
 	n.shards[s].stop()
 	n.shards[s] = local{phase: leaving}
-	n.done.Go(func() {
+	go func() {
 		defer n.ring()
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
@@ -498,7 +497,7 @@ func (n *Node) abandon(s int, why error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.fail(s, why, why)
-	})
+	}()
 }
 
 // endTimeout bounds how long a shard is drained and closed.
@@ -509,7 +508,7 @@ func (n *Node) leave(s int) {
 	o := n.shards[s].owned
 	n.shards[s].stop()
 	n.shards[s] = local{phase: leaving, owned: o}
-	n.done.Go(func() {
+	go func() {
 		defer n.ring()
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
@@ -517,7 +516,7 @@ func (n *Node) leave(s int) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.shards[s] = local{phase: failed, until: time.Now().Add(n.cfg.TTL)}
-	})
+	}()
 }
 
 // Drain leaves all shards at once, tells the others, and returns when this server has left the table or ctx
