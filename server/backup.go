@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -47,7 +46,7 @@ func (c *call) getBackup() {
 	log := c.s.log.With("index", b.Header.Index, "principal", c.identity.name())
 	log.Info("a backup is made", "snapshot", b.Header.Snapshot)
 	began := time.Now()
-	length, err := b.WriteTo(ctx, &pacedWriter{c.w, http.NewResponseController(c.w)})
+	length, err := b.WriteTo(ctx, pace(c.w))
 	if err != nil {
 		if why := takenBack(ctx); why != nil {
 			err = errors.Join(err, why)
@@ -65,12 +64,17 @@ func (c *call) noShard(number int64) {
 
 // pacedWriter lets each write take up to writeTimeout.
 type pacedWriter struct {
-	w  io.Writer
+	http.ResponseWriter
 	rc *http.ResponseController
 }
+
+func pace(w http.ResponseWriter) *pacedWriter { return &pacedWriter{w, http.NewResponseController(w)} }
 
 func (p *pacedWriter) Write(b []byte) (int, error) {
 	_ = p.rc.SetReadDeadline(time.Time{})
 	_ = p.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	return p.w.Write(b)
+	return p.ResponseWriter.Write(b)
 }
+
+// Unwrap is for http.ResponseController.
+func (p *pacedWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }

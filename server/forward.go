@@ -94,7 +94,7 @@ func (f *Forwarder) forwardCall(c *call, to Active) {
 			c.fail(f.failure(to, c.r.Method, err))
 		},
 	}
-	proxy.ServeHTTP(&patientWriter{c.w, http.NewResponseController(c.w)}, c.r)
+	proxy.ServeHTTP(pace(c.w), c.r)
 }
 
 // failure explains a call that the owner did not answer.
@@ -112,20 +112,6 @@ func (f *Forwarder) failure(to Active, method string, err error) *interlock.Erro
 		Message: fmt.Sprintf("the owner of the shard, %s, broke off before it answered", to.HTTP),
 	}
 }
-
-// patientWriter renews the time that the client has with each piece of an answer.
-type patientWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-func (w *patientWriter) Write(b []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap is for http.ResponseController.
-func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // keys returns the keys of all shards that an owner has.
 func (f *Forwarder) keys(ctx context.Context, owner Active) (signed.KeySet, error) {

@@ -2,15 +2,15 @@ package etcdjournal
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // Place is where a journal is.
@@ -93,23 +93,5 @@ func (p *Place) security() (*tls.Config, error) {
 	if p.CA == "" && p.Cert == "" {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if p.CA != "" {
-		pem, err := os.ReadFile(p.CA)
-		if err != nil {
-			return nil, err
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", p.CA)
-		}
-	}
-	if p.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
-		if err != nil {
-			return nil, err
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	return remote.Security(p.CA, p.Cert, p.Key)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/remote"
 )
@@ -172,19 +173,19 @@ func TestSweep(t *testing.T) {
 func TestLostTail(t *testing.T) {
 	m := newMemory()
 	s := m.store()
-	j := own(t, s)
-	add(t, j, "kept")
+	j := remotetest.Own(t, s)
+	remotetest.Add(t, j, "kept")
 	before := maps.Clone(m.all)
-	add(t, j, "lost")
+	remotetest.Add(t, j, "lost")
 	m.all = before
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrLost) {
 		t.Fatalf("got %v", err)
 	}
-	next := own(t, s)
+	next := remotetest.Own(t, s)
 	if !next.Copied() {
 		t.Error("fences do not jump")
 	}
-	if got := texts(t, next); got != " kept " {
+	if got := remotetest.Texts(t, next); got != " kept " {
 		t.Errorf("the journal holds %q", got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -27,36 +26,6 @@ func TestOpenTogether(t *testing.T) { remotetest.OpenTogether(t, newMemory().sto
 func TestReplaced(t *testing.T)     { remotetest.Replaced(t, newMemory().store) }
 func TestShare(t *testing.T)        { remotetest.Share(t, newMemory().store) }
 
-// own opens a store and closes the journal at the end of the test.
-func own(t testing.TB, s *remote.Store) *remote.Journal {
-	t.Helper()
-	j, err := s.Open(t.Context())
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(func() { j.Close() })
-	return j
-}
-
-func add(t testing.TB, j *remote.Journal, text string) {
-	t.Helper()
-	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
-		t.Fatalf("append at %d: %v", j.Tail()+1, err)
-	}
-}
-
-func texts(t testing.TB, j *remote.Journal) string {
-	t.Helper()
-	var list []string
-	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
-		list = append(list, string(e.Data))
-		return nil
-	}); err != nil {
-		t.Fatalf("read: %v", err)
-	}
-	return strings.Join(list, " ")
-}
-
 func write(text string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -74,13 +43,13 @@ func TestLostAnswers(t *testing.T) {
 		}
 		want := ""
 		for owner := range 10 {
-			j := own(t, m.store())
+			j := remotetest.Own(t, m.store())
 			if owner > 0 {
 				want += " "
 			}
 			for i := range 20 {
 				text := fmt.Sprint(owner, "-", i)
-				add(t, j, text)
+				remotetest.Add(t, j, text)
 				want += " " + text
 				if err := j.Barrier(t.Context()); err != nil {
 					t.Fatal(err)
@@ -92,7 +61,7 @@ func TestLostAnswers(t *testing.T) {
 			if err := j.Kept("ring").Save([]byte(want)); err != nil {
 				t.Fatal(err)
 			}
-			if got := texts(t, j); got != want {
+			if got := remotetest.Texts(t, j); got != want {
 				t.Fatalf("the journal holds %q, want %q", got, want)
 			}
 		}
@@ -102,9 +71,9 @@ func TestLostAnswers(t *testing.T) {
 // Whatever the length of the log is, its end is found, and each index in it.
 func TestFind(t *testing.T) {
 	m := newMemory()
-	j := own(t, m.store())
+	j := remotetest.Own(t, m.store())
 	for n := 2; n < 400; n++ {
-		add(t, j, fmt.Sprint(n))
+		remotetest.Add(t, j, fmt.Sprint(n))
 		other := newDriver(m, 0)
 		if h, err := other.Head(t.Context()); err != nil || h.Tail.Index != j.Tail() {
 			t.Fatalf("the log of %d entries ends at %d, %v", n, h.Tail.Index, err)
@@ -127,7 +96,7 @@ func TestSeed(t *testing.T) {
 	if err := s.Seed(t.Context(), 7, 41, write("another")); !errors.Is(err, remote.ErrNotEmpty) {
 		t.Errorf("a second seed: %v", err)
 	}
-	j := own(t, s)
+	j := remotetest.Own(t, s)
 	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
 		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
 	}
@@ -142,21 +111,21 @@ func TestSeed(t *testing.T) {
 	if err := j.Adopt(); err != nil {
 		t.Fatal(err)
 	}
-	if own(t, s).Copied() {
+	if remotetest.Own(t, s).Copied() {
 		t.Error("it is still a copy after Adopt")
 	}
 	// The same objects under another name are a copy.
 	elsewhere := newMemory()
 	elsewhere.name, elsewhere.all, elsewhere.version = "elsewhere", m.all, m.version
-	copied := own(t, elsewhere.store())
+	copied := remotetest.Own(t, elsewhere.store())
 	if !copied.Copied() {
 		t.Error("a restored backup is taken for the original")
 	}
-	add(t, copied, "more")
+	remotetest.Add(t, copied, "more")
 	if err := copied.Adopt(); err != nil {
 		t.Fatal(err)
 	}
-	if own(t, elsewhere.store()).Copied() {
+	if remotetest.Own(t, elsewhere.store()).Copied() {
 		t.Error("fences jump twice")
 	}
 }

@@ -29,15 +29,15 @@ func TestShare(t *testing.T) {
 func TestRestoredDump(t *testing.T) {
 	server, other := postgrestest.Start(t, durable...), postgrestest.Start(t, durable...)
 	url := server.URL(t)
-	j := own(t, connect(t, place(t, url)))
-	add(t, j, "before")
+	j := remotetest.Own(t, connect(t, place(t, url)))
+	remotetest.Add(t, j, "before")
 	dump := filepath.Join(t.TempDir(), "dump")
 	if out, err := exec.Command(
 		filepath.Join(server.Programs, "pg_dump"), "--file="+dump, url,
 	).CombinedOutput(); err != nil {
 		t.Fatalf("pg_dump: %v\n%s", err, out)
 	}
-	add(t, j, "after")
+	remotetest.Add(t, j, "after")
 	sql, err := os.ReadFile(dump)
 	if err != nil {
 		t.Fatal(err)
@@ -49,20 +49,20 @@ func TestRestoredDump(t *testing.T) {
 		t.Fatalf("psql: %v\n%s", err, out)
 	}
 	s := connect(t, place(t, into))
-	restored := own(t, s)
+	restored := remotetest.Own(t, s)
 	if !restored.Copied() {
 		t.Error("fences do not jump")
 	}
-	if got := texts(t, restored); got != " before " {
+	if got := remotetest.Texts(t, restored); got != " before " {
 		t.Errorf("the restored journal holds %q", got)
 	}
 	if err := restored.Adopt(); err != nil {
 		t.Fatal(err)
 	}
-	if own(t, s).Copied() {
+	if remotetest.Own(t, s).Copied() {
 		t.Error("fences jump twice")
 	}
-	if err := j.Barrier(t.Context()); err != nil || texts(t, j) != " before after" {
+	if err := j.Barrier(t.Context()); err != nil || remotetest.Texts(t, j) != " before after" {
 		t.Errorf("the original: %v", err)
 	}
 }

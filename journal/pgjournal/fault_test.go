@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
+	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/pgjournal"
 	"github.com/interlockdev/interlock/journal/remote"
@@ -28,36 +29,6 @@ func place(t testing.TB, url string) pgjournal.Place {
 	return at
 }
 
-// own opens a store and closes the journal at the end of the test.
-func own(t testing.TB, s *remote.Store) *remote.Journal {
-	t.Helper()
-	j, err := s.Open(t.Context())
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(func() { j.Close() })
-	return j
-}
-
-func add(t testing.TB, j *remote.Journal, text string) {
-	t.Helper()
-	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
-		t.Fatalf("append at %d: %v", j.Tail()+1, err)
-	}
-}
-
-func texts(t testing.TB, j *remote.Journal) string {
-	t.Helper()
-	var list []string
-	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
-		list = append(list, string(e.Data))
-		return nil
-	}); err != nil {
-		t.Fatalf("read: %v", err)
-	}
-	return strings.Join(list, " ")
-}
-
 // A server that stops in any way, and starts again, costs time and nothing else: the owner goes on.
 func TestServerStops(t *testing.T) {
 	server := postgrestest.Start(t, durable...)
@@ -65,12 +36,12 @@ func TestServerStops(t *testing.T) {
 		"Fast": syscall.SIGINT, "Immediate": syscall.SIGQUIT, "Killed": syscall.SIGKILL,
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := own(t, connect(t, place(t, server.URL(t))))
+			j := remotetest.Own(t, connect(t, place(t, server.URL(t))))
 			want := ""
 			for round := range 3 {
 				for i := range 10 {
 					text := fmt.Sprint(round, "-", i)
-					add(t, j, text)
+					remotetest.Add(t, j, text)
 					want += " " + text
 				}
 				if err := j.SaveSnapshot(t.Context(), j.Tail(), func(w io.Writer) error {
@@ -90,7 +61,7 @@ func TestServerStops(t *testing.T) {
 				if err := j.Barrier(t.Context()); err != nil {
 					t.Fatalf("barrier: %v", err)
 				}
-				if got := texts(t, j); got != want {
+				if got := remotetest.Texts(t, j); got != want {
 					t.Fatalf("the journal holds %q, want %q", got, want)
 				}
 				if j.Copied() {
@@ -107,8 +78,8 @@ func TestServerStaysAway(t *testing.T) {
 	at := place(t, server.URL(t))
 	at.Patience = 2 * time.Second
 	s := connect(t, at)
-	j, k := own(t, s), own(t, connect(t, place(t, server.URL(t))))
-	add(t, j, "sure")
+	j, k := remotetest.Own(t, s), remotetest.Own(t, connect(t, place(t, server.URL(t))))
+	remotetest.Add(t, j, "sure")
 	server.Stop(t, syscall.SIGKILL)
 	if err := j.Append(t.Context(), 3, [][]byte{[]byte("perhaps")}); !errors.Is(err, journal.ErrFailed) {
 		t.Fatalf("append: %v", err)
@@ -122,7 +93,7 @@ func TestServerStaysAway(t *testing.T) {
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
 		t.Errorf("barrier after a failure: %v", err)
 	}
-	if got := texts(t, own(t, s)); got != " sure " {
+	if got := remotetest.Texts(t, remotetest.Own(t, s)); got != " sure " {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -140,28 +111,28 @@ func TestLostTail(t *testing.T) {
 			primary := postgrestest.Start(t, durable...)
 			standby := primary.Standby(t, durable...)
 			s := connect(t, place(t, primary.URL(t, standby)))
-			j := own(t, s)
-			add(t, j, "kept")
+			j := remotetest.Own(t, s)
+			remotetest.Add(t, j, "kept")
 			standby.Caught(t, primary)
 			standby.Stop(t, syscall.SIGINT)
-			add(t, j, "lost")
+			remotetest.Add(t, j, "lost")
 			primary.Stop(t, syscall.SIGKILL)
 			standby.Restart(t)
 			standby.Promote(t)
 			if err := notice(t, j); !errors.Is(err, journal.ErrLost) {
 				t.Fatalf("got %v", err)
 			}
-			next := own(t, s)
+			next := remotetest.Own(t, s)
 			if !next.Copied() {
 				t.Error("fences do not jump")
 			}
-			if got := texts(t, next); got != " kept " {
+			if got := remotetest.Texts(t, next); got != " kept " {
 				t.Errorf("the journal holds %q", got)
 			}
 			if err := next.Adopt(); err != nil {
 				t.Fatal(err)
 			}
-			if again := own(t, s); again.Copied() {
+			if again := remotetest.Own(t, s); again.Copied() {
 				t.Error("fences jump twice")
 			}
 		})
@@ -173,20 +144,20 @@ func TestPromotedWithoutOwner(t *testing.T) {
 	primary := postgrestest.Start(t, durable...)
 	standby := primary.Standby(t, durable...)
 	s := connect(t, place(t, primary.URL(t, standby)))
-	j := own(t, s)
-	add(t, j, "kept")
+	j := remotetest.Own(t, s)
+	remotetest.Add(t, j, "kept")
 	standby.Caught(t, primary)
 	j.Close()
 	primary.Stop(t, syscall.SIGKILL)
 	standby.Promote(t)
-	next := own(t, s)
+	next := remotetest.Own(t, s)
 	if !next.Copied() {
 		t.Error("fences do not jump")
 	}
 	if err := next.Adopt(); err != nil {
 		t.Fatal(err)
 	}
-	if own(t, s).Copied() {
+	if remotetest.Own(t, s).Copied() {
 		t.Error("fences jump twice")
 	}
 }
@@ -199,8 +170,8 @@ func TestSynchronousStandby(t *testing.T) {
 	at := place(t, primary.URL(t, standby))
 	at.Patience = 3 * time.Second
 	s := connect(t, at)
-	j := own(t, s)
-	add(t, j, "kept")
+	j := remotetest.Own(t, s)
+	remotetest.Add(t, j, "kept")
 	standby.Stop(t, syscall.SIGKILL)
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
 		t.Fatalf("barrier of a primary without its standby: %v", err)
@@ -208,8 +179,8 @@ func TestSynchronousStandby(t *testing.T) {
 	primary.Stop(t, syscall.SIGKILL)
 	standby.Restart(t)
 	standby.Promote(t)
-	next := own(t, s)
-	if got := texts(t, next); got != " kept " {
+	next := remotetest.Own(t, s)
+	if got := remotetest.Texts(t, next); got != " kept " {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -221,8 +192,8 @@ func TestCommittedLocally(t *testing.T) {
 	standby := primary.Standby(t, durable...)
 	at := place(t, primary.URL(t, standby))
 	at.Patience = 4 * time.Second
-	j := own(t, connect(t, at))
-	add(t, j, "kept")
+	j := remotetest.Own(t, connect(t, at))
+	remotetest.Add(t, j, "kept")
 	standby.Stop(t, syscall.SIGKILL)
 	result := make(chan error, 1)
 	go func() { result <- j.Append(t.Context(), 3, [][]byte{[]byte("local")}) }()
@@ -242,26 +213,26 @@ func TestPooler(t *testing.T) {
 	server := postgrestest.Start(t, durable...)
 	at := place(t, server.Bouncer(t))
 	s := connect(t, at)
-	j := own(t, s)
+	j := remotetest.Own(t, s)
 	want := ""
 	for i := range 50 {
-		add(t, j, fmt.Sprint(i))
+		remotetest.Add(t, j, fmt.Sprint(i))
 		want += fmt.Sprint(" ", i)
 	}
 	if err := j.Barrier(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(t, j); got != want {
+	if got := remotetest.Texts(t, j); got != want {
 		t.Errorf("the journal holds %q", got)
 	}
 	server.Stop(t, syscall.SIGQUIT)
 	server.Restart(t)
-	add(t, j, "after")
-	next := own(t, s)
+	remotetest.Add(t, j, "after")
+	next := remotetest.Own(t, s)
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("the owner before: %v", err)
 	}
-	if got := texts(t, next); got != want+" after " {
+	if got := remotetest.Texts(t, next); got != want+" after " {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -280,7 +251,7 @@ func TestUnsafeServer(t *testing.T) {
 				}
 			}
 			at.AllowLoss = true
-			own(t, connect(t, at))
+			remotetest.Own(t, connect(t, at))
 		})
 	}
 }
@@ -305,7 +276,7 @@ func TestSeed(t *testing.T) {
 	if err := seed("another"); !errors.Is(err, remote.ErrNotEmpty) {
 		t.Errorf("a second seed: %v", err)
 	}
-	j := own(t, s)
+	j := remotetest.Own(t, s)
 	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
 		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
 	}
@@ -330,9 +301,9 @@ func TestPlainRole(t *testing.T) {
 		t.Fatalf("without the right to make tables: %v", err)
 	}
 	postgrestest.Execute(t, url, "GRANT CREATE ON SCHEMA public TO plain")
-	add(t, own(t, connect(t, place(t, plain))), "made")
+	remotetest.Add(t, remotetest.Own(t, connect(t, place(t, plain))), "made")
 	postgrestest.Execute(t, url, "REVOKE CREATE ON SCHEMA public FROM plain")
-	add(t, own(t, connect(t, place(t, plain+"&journal=other"))), "used")
+	remotetest.Add(t, remotetest.Own(t, connect(t, place(t, plain+"&journal=other"))), "used")
 	if name := postgrestest.Value(t, url, "SELECT min(server) FROM interlock_head"); !strings.Contains(name, "/") {
 		t.Errorf("the server is known as %q", name)
 	}

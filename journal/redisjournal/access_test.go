@@ -36,8 +36,8 @@ func TestUserOverTLS(t *testing.T) {
 	}
 	refused("WRONGPASS")
 	t.Setenv(redisjournal.PasswordVariable, "secret")
-	j := own(t, connect(t, at))
-	add(t, j, "secured")
+	j := remotetest.Own(t, connect(t, at))
+	remotetest.Add(t, j, "secured")
 	server.Do(t, "ACL", "SETUSER", "locks", "-config|get")
 	refused("allow it CONFIG GET")
 	server.Do(t, "ACL", "SETUSER", "locks", "~{other}*", "resetkeys")
@@ -64,10 +64,10 @@ func TestCluster(t *testing.T) {
 		}
 		s := connect(t, place(t, nodes[0].URL("j")))
 		for shard := range 8 {
-			j := own(t, s.Shard(shard))
-			add(t, j, "one")
-			if again := own(t, s.Shard(shard)); texts(t, again) != " one " {
-				t.Errorf("shard %d holds %q", shard, texts(t, again))
+			j := remotetest.Own(t, s.Shard(shard))
+			remotetest.Add(t, j, "one")
+			if again := remotetest.Own(t, s.Shard(shard)); remotetest.Texts(t, again) != " one " {
+				t.Errorf("shard %d holds %q", shard, remotetest.Texts(t, again))
 			}
 		}
 		for i, node := range nodes {
@@ -77,7 +77,7 @@ func TestCluster(t *testing.T) {
 		}
 		nodes[1].Stop(t, syscall.SIGKILL)
 		nodes[1].Restart(t)
-		add(t, own(t, s.Shard(0)), "two")
+		remotetest.Add(t, remotetest.Own(t, s.Shard(0)), "two")
 	})
 }
 

@@ -32,48 +32,18 @@ func place(t testing.TB, url string) redisjournal.Place {
 	return at
 }
 
-// own opens a store and closes the journal at the end of the test.
-func own(t testing.TB, s *remote.Store) *remote.Journal {
-	t.Helper()
-	j, err := s.Open(t.Context())
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(func() { j.Close() })
-	return j
-}
-
-func add(t testing.TB, j *remote.Journal, text string) {
-	t.Helper()
-	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
-		t.Fatalf("append at %d: %v", j.Tail()+1, err)
-	}
-}
-
-func texts(t testing.TB, j *remote.Journal) string {
-	t.Helper()
-	var list []string
-	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
-		list = append(list, string(e.Data))
-		return nil
-	}); err != nil {
-		t.Fatalf("read: %v", err)
-	}
-	return strings.Join(list, " ")
-}
-
 // A server that stops in any way, and starts again, costs time and nothing else: the owner goes on.
 func TestServerStops(t *testing.T) {
 	kinds(t, func(t *testing.T, k redisserver.Kind) {
 		server := durable(t, k)
 		for name, by := range map[string]syscall.Signal{"Asked": syscall.SIGTERM, "Killed": syscall.SIGKILL} {
 			t.Run(name, func(t *testing.T) {
-				j := own(t, connect(t, place(t, server.URL(name))))
+				j := remotetest.Own(t, connect(t, place(t, server.URL(name))))
 				want := ""
 				for round := range 3 {
 					for i := range 10 {
 						text := fmt.Sprint(round, "-", i)
-						add(t, j, text)
+						remotetest.Add(t, j, text)
 						want += " " + text
 					}
 					if err := j.SaveSnapshot(t.Context(), j.Tail(), func(w io.Writer) error {
@@ -93,7 +63,7 @@ func TestServerStops(t *testing.T) {
 					if err := j.Barrier(t.Context()); err != nil {
 						t.Fatalf("barrier: %v", err)
 					}
-					if got := texts(t, j); got != want {
+					if got := remotetest.Texts(t, j); got != want {
 						t.Fatalf("the journal holds %q, want %q", got, want)
 					}
 				}
@@ -108,8 +78,8 @@ func TestServerStaysAway(t *testing.T) {
 	at := place(t, server.URL("j"))
 	at.Patience = 2 * time.Second
 	s := connect(t, at)
-	j, k := own(t, s), own(t, connect(t, place(t, server.URL("k"))))
-	add(t, j, "sure")
+	j, k := remotetest.Own(t, s), remotetest.Own(t, connect(t, place(t, server.URL("k"))))
+	remotetest.Add(t, j, "sure")
 	server.Stop(t, syscall.SIGKILL)
 	if err := j.Append(t.Context(), 3, [][]byte{[]byte("perhaps")}); !errors.Is(err, journal.ErrFailed) {
 		t.Fatalf("append: %v", err)
@@ -123,7 +93,7 @@ func TestServerStaysAway(t *testing.T) {
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFailed) {
 		t.Errorf("barrier after a failure: %v", err)
 	}
-	if got := texts(t, own(t, s)); got != " sure " {
+	if got := remotetest.Texts(t, remotetest.Own(t, s)); got != " sure " {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -147,7 +117,7 @@ func TestUnsafeServer(t *testing.T) {
 			}
 			allowed := at
 			allowed.AllowLoss = true
-			own(t, connect(t, allowed))
+			remotetest.Own(t, connect(t, allowed))
 		})
 	}
 	t.Run("replicas", func(t *testing.T) {
@@ -167,7 +137,7 @@ func TestMemoryIsFull(t *testing.T) {
 	kinds(t, func(t *testing.T, k redisserver.Kind) {
 		server := durable(t, k)
 		s := connect(t, place(t, server.URL("j")))
-		j := own(t, s)
+		j := remotetest.Own(t, s)
 		big := [][]byte{[]byte(strings.Repeat("0123456789", 50_000))}
 		for range 8 {
 			if err := j.Append(t.Context(), j.Tail()+1, big); err != nil {
@@ -192,9 +162,9 @@ func TestMemoryIsFull(t *testing.T) {
 			t.Fatalf("truncate: %v", err)
 		}
 		server.Do(t, "CONFIG", "SET", "maxmemory", "100mb")
-		add(t, j, "small")
-		next := own(t, s)
-		if got := texts(t, next); !strings.HasSuffix(got, " small ") {
+		remotetest.Add(t, j, "small")
+		next := remotetest.Own(t, s)
+		if got := remotetest.Texts(t, next); !strings.HasSuffix(got, " small ") {
 			t.Errorf("the journal ends in %q", got[max(0, len(got)-20):])
 		}
 	})
@@ -220,7 +190,7 @@ func TestSeed(t *testing.T) {
 	if err := seed("another"); !errors.Is(err, remote.ErrNotEmpty) {
 		t.Errorf("a second seed: %v", err)
 	}
-	j := own(t, s)
+	j := remotetest.Own(t, s)
 	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
 		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
 	}

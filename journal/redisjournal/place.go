@@ -2,16 +2,16 @@ package redisjournal
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // Place is where a journal is.
@@ -153,23 +153,5 @@ func (p *Place) security() (*tls.Config, error) {
 	if !p.TLS {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if p.CA != "" {
-		pem, err := os.ReadFile(p.CA)
-		if err != nil {
-			return nil, err
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", p.CA)
-		}
-	}
-	if p.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
-		if err != nil {
-			return nil, err
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	return remote.Security(p.CA, p.Cert, p.Key)
 }

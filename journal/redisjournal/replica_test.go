@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/test/redisserver"
+	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/remote"
 )
@@ -43,11 +44,11 @@ func TestLostTail(t *testing.T) {
 				primary, replicas := group(t, k, 2)
 				current, stale := replicas[0], replicas[1]
 				s := connect(t, place(t, primary.URL("j", current, stale)))
-				j := own(t, s)
-				add(t, j, "kept")
+				j := remotetest.Own(t, s)
+				remotetest.Add(t, j, "kept")
 				stale.Caught(t, primary)
 				stale.Stop(t, syscall.SIGKILL)
-				add(t, j, "lost")
+				remotetest.Add(t, j, "lost")
 				primary.Stop(t, syscall.SIGKILL)
 				stale.Restart(t)
 				stale.Promote(t)
@@ -55,17 +56,17 @@ func TestLostTail(t *testing.T) {
 				if err := notice(t, j); !errors.Is(err, journal.ErrLost) {
 					t.Fatalf("got %v", err)
 				}
-				next := own(t, s)
+				next := remotetest.Own(t, s)
 				if !next.Copied() {
 					t.Error("fences do not jump")
 				}
-				if got := texts(t, next); got != " kept " {
+				if got := remotetest.Texts(t, next); got != " kept " {
 					t.Errorf("the journal holds %q", got)
 				}
 				if err := next.Adopt(); err != nil {
 					t.Fatal(err)
 				}
-				if again := own(t, s); again.Copied() {
+				if again := remotetest.Own(t, s); again.Copied() {
 					t.Error("fences jump twice")
 				}
 			})
@@ -78,23 +79,23 @@ func TestPromotedWithoutOwner(t *testing.T) {
 	kinds(t, func(t *testing.T, k redisserver.Kind) {
 		primary, replicas := group(t, k, 1)
 		at := place(t, primary.URL("j", replicas...))
-		j := own(t, connect(t, at))
-		add(t, j, "kept")
-		if again := own(t, connect(t, at)); again.Copied() {
+		j := remotetest.Own(t, connect(t, at))
+		remotetest.Add(t, j, "kept")
+		if again := remotetest.Own(t, connect(t, at)); again.Copied() {
 			t.Error("fences jump without a reason")
 		}
 		primary.Stop(t, syscall.SIGKILL)
 		replicas[0].Promote(t)
 		replicas[0].Replica(t, redisserver.Durable...).Caught(t, replicas[0])
 		s := connect(t, at)
-		next := own(t, s)
+		next := remotetest.Own(t, s)
 		if !next.Copied() {
 			t.Error("fences do not jump")
 		}
 		if err := next.Adopt(); err != nil {
 			t.Fatal(err)
 		}
-		if own(t, s).Copied() {
+		if remotetest.Own(t, s).Copied() {
 			t.Error("fences jump twice")
 		}
 	})
@@ -110,8 +111,8 @@ func TestReplicaHasIt(t *testing.T) {
 				primary, replicas := group(t, k, 1)
 				at := place(t, primary.URL("j", replicas...))
 				at.Patience = 2 * time.Second
-				j := own(t, connect(t, at))
-				add(t, j, "kept")
+				j := remotetest.Own(t, connect(t, at))
+				remotetest.Add(t, j, "kept")
 				replicas[0].Stop(t, syscall.SIGKILL)
 				if err := notice(t, j); !errors.Is(err, journal.ErrFailed) {
 					t.Fatalf("a primary without its replica: %v", err)
@@ -123,8 +124,8 @@ func TestReplicaHasIt(t *testing.T) {
 				replicas[0].Restart(t)
 				replicas[0].Promote(t)
 				replicas[0].Replica(t, redisserver.Durable...).Caught(t, replicas[0])
-				next := own(t, connect(t, at))
-				if got := texts(t, next); !strings.HasPrefix(got, " kept ") {
+				next := remotetest.Own(t, connect(t, at))
+				if got := remotetest.Texts(t, next); !strings.HasPrefix(got, " kept ") {
 					t.Errorf("the journal holds %q", got)
 				}
 			})
@@ -137,8 +138,8 @@ func TestReplicaHasSynced(t *testing.T) {
 	primary, replicas := group(t, redisserver.Valkey, 1)
 	at := place(t, primary.URL("j", replicas...))
 	at.Patience = 2 * time.Second
-	j := own(t, connect(t, at))
-	add(t, j, "kept")
+	j := remotetest.Own(t, connect(t, at))
+	remotetest.Add(t, j, "kept")
 	replicas[0].Do(t, "CONFIG", "SET", "appendonly", "no")
 	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{{1}}); !errors.Is(err, journal.ErrFailed) {
 		t.Fatalf("an append that the replica does not sync: %v", err)
@@ -150,17 +151,17 @@ func TestReplicaHasSynced(t *testing.T) {
 func TestCutOffPrimary(t *testing.T) {
 	primary, replicas := group(t, redisserver.Valkey, 1)
 	at := place(t, primary.URL("j", replicas...))
-	j := own(t, connect(t, at))
-	add(t, j, "kept")
+	j := remotetest.Own(t, connect(t, at))
+	remotetest.Add(t, j, "kept")
 	replicas[0].Promote(t)
 	replicas[0].Replica(t, redisserver.Durable...).Caught(t, replicas[0])
 	reversed := place(t, replicas[0].URL("j", primary))
-	next := own(t, connect(t, reversed))
+	next := remotetest.Own(t, connect(t, reversed))
 	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("the owner at the old primary: %v", err)
 	}
-	add(t, next, "after")
-	if got := texts(t, next); got != " kept  after" {
+	remotetest.Add(t, next, "after")
+	if got := remotetest.Texts(t, next); got != " kept  after" {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -170,7 +171,7 @@ func TestFewerReplicas(t *testing.T) {
 	primary, replicas := group(t, redisserver.Valkey, 1)
 	at := place(t, primary.URL("j"))
 	at.Patience = 2 * time.Second
-	add(t, own(t, connect(t, at)), "one")
+	remotetest.Add(t, remotetest.Own(t, connect(t, at)), "one")
 	replicas[0].Stop(t, syscall.SIGKILL)
 	if _, err := connect(t, at).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "too few") {
 		t.Fatalf("without the replica: %v", err)
@@ -182,8 +183,8 @@ func TestFewerReplicas(t *testing.T) {
 	}
 	none := at
 	none.Replicas = 0
-	add(t, own(t, connect(t, none)), "two")
-	if got := texts(t, own(t, connect(t, at))); got != " one  two " {
+	remotetest.Add(t, remotetest.Own(t, connect(t, none)), "two")
+	if got := remotetest.Texts(t, remotetest.Own(t, connect(t, at))); got != " one  two " {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -191,8 +192,8 @@ func TestFewerReplicas(t *testing.T) {
 // A copy of the files at another server continues there, and fences jump. The original goes on.
 func TestCopiedFiles(t *testing.T) {
 	server, other := durable(t, redisserver.Valkey), durable(t, redisserver.Valkey)
-	j := own(t, connect(t, place(t, server.URL("j"))))
-	add(t, j, "before")
+	j := remotetest.Own(t, connect(t, place(t, server.URL("j"))))
+	remotetest.Add(t, j, "before")
 	other.Stop(t, syscall.SIGKILL)
 	if err := os.RemoveAll(other.Dir); err != nil {
 		t.Fatal(err)
@@ -200,16 +201,16 @@ func TestCopiedFiles(t *testing.T) {
 	if err := os.CopyFS(other.Dir, os.DirFS(server.Dir)); err != nil {
 		t.Fatal(err)
 	}
-	add(t, j, "after")
+	remotetest.Add(t, j, "after")
 	other.Restart(t)
-	copied := own(t, connect(t, place(t, other.URL("j"))))
+	copied := remotetest.Own(t, connect(t, place(t, other.URL("j"))))
 	if !copied.Copied() {
 		t.Error("fences do not jump")
 	}
-	if got := texts(t, copied); got != " before " {
+	if got := remotetest.Texts(t, copied); got != " before " {
 		t.Errorf("the copy holds %q", got)
 	}
-	if err := j.Barrier(t.Context()); err != nil || texts(t, j) != " before after" {
+	if err := j.Barrier(t.Context()); err != nil || remotetest.Texts(t, j) != " before after" {
 		t.Errorf("the original: %v", err)
 	}
 }
@@ -219,19 +220,19 @@ func TestLostEpoch(t *testing.T) {
 	primary, replicas := group(t, redisserver.Redis, 2)
 	current, stale := replicas[0], replicas[1]
 	s := connect(t, place(t, primary.URL("j", current, stale)))
-	own(t, s)
+	remotetest.Own(t, s)
 	stale.Caught(t, primary)
 	stale.Stop(t, syscall.SIGKILL)
-	lost := own(t, s)
+	lost := remotetest.Own(t, s)
 	primary.Stop(t, syscall.SIGKILL)
 	stale.Restart(t)
 	stale.Promote(t)
 	current.Follow(t, stale)
-	next := own(t, connect(t, place(t, stale.URL("j"))))
+	next := remotetest.Own(t, connect(t, place(t, stale.URL("j"))))
 	if next.Epoch() != lost.Epoch() {
 		t.Fatalf("the owners have the epochs %d and %d: the test would show nothing", next.Epoch(), lost.Epoch())
 	}
-	add(t, next, "after")
+	remotetest.Add(t, next, "after")
 	if err := lost.Barrier(t.Context()); !errors.Is(err, journal.ErrLost) {
 		t.Errorf("the lost owner: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -165,4 +166,36 @@ func Replaced(t *testing.T, connect func() *remote.Store) {
 		old.Close()
 		next.Close()
 	}
+}
+
+// Own opens a store and closes the journal at the end of the test.
+func Own(t testing.TB, s *remote.Store) *remote.Journal {
+	t.Helper()
+	j, err := s.Open(t.Context())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+// Add appends an entry.
+func Add(t testing.TB, j *remote.Journal, text string) {
+	t.Helper()
+	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
+		t.Fatalf("append at %d: %v", j.Tail()+1, err)
+	}
+}
+
+// Texts returns all entries of a journal, with blanks between.
+func Texts(t testing.TB, j *remote.Journal) string {
+	t.Helper()
+	var list []string
+	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
+		list = append(list, string(e.Data))
+		return nil
+	}); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return strings.Join(list, " ")
 }
