@@ -2,7 +2,6 @@ package valkeytest
 
 import (
 	"fmt"
-	"net/http"
 	"syscall"
 	"testing"
 
@@ -41,19 +40,6 @@ func TestUnsafeServer(t *testing.T) {
 	accepted.Becomes("ready")
 }
 
-// grant acquires a key and returns the lease's fence.
-func grant(t *testing.T, s *remotetest.Instance, key string) (fence uint64) {
-	t.Helper()
-	var got struct {
-		Lease struct {
-			Fence uint64 `json:",string"`
-		}
-	}
-	body := fmt.Sprintf(`{"agent":"holder","ttl_ms":600000,"claims":[{"key":%q}]}`, key)
-	s.MustCall(http.MethodPost, "/v1/leases", body, &got)
-	return got.Lease.Fence
-}
-
 // Of two replicas the one that lags behind is promoted, under a server that lives, and under one that died with the
 // primary. Either way no fence is given out twice, and the operator reads in the log what happened.
 func TestLostTail(t *testing.T) {
@@ -65,41 +51,19 @@ func TestLostTail(t *testing.T) {
 			current, stale := g.replicas[0], g.replicas[1]
 			server := remotetest.Serve(t, g.URL("j"))
 			server.Becomes("ready")
-			kept := grant(t, server, "account:1")
+			kept := server.Grant("account:1")
 			if jumped := server.Metric("interlock_fences_jumped"); jumped != "0" {
 				t.Errorf("interlock_fences_jumped is %s before", jumped)
 			}
 			stale.Caught(t, g.primary)
 			stale.Stop(t, syscall.SIGKILL)
-			lost := grant(t, server, "account:2")
+			lost := server.Grant("account:2")
 			g.primary.Stop(t, syscall.SIGKILL)
-			if !lives {
-				server.Kill()
-			}
-			stale.Restart(t)
-			stale.Promote(t)
-			current.Follow(t, stale)
-			if lives {
-				// It notices at the next request, and stands by.
-				server.Status(http.MethodGet, "/v1/keys/account:1")
-				server.Becomes("standby")
-			} else {
-				server.Start()
-			}
-			server.Becomes("ready")
-			if fence := grant(t, server, "account:2"); fence < lost+1<<40 || fence < kept {
-				t.Errorf("fence %d after %d, which was lost", fence, lost)
-			}
-			if jumped := server.Metric("interlock_fences_jumped"); jumped != "1" {
-				t.Errorf("interlock_fences_jumped is %s", jumped)
-			}
-			want := "fences jump ahead"
-			if lives {
-				want = "acknowledged entries are lost"
-			}
-			if !server.Logged(want) {
-				t.Errorf("the log does not contain %q", want)
-			}
+			server.LosesTail(lives, kept, lost, func() {
+				stale.Restart(t)
+				stale.Promote(t)
+				current.Follow(t, stale)
+			})
 		})
 	}
 }
