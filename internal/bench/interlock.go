@@ -64,7 +64,7 @@ func (t Interlock) Name() string {
 
 // Open implements Target.
 func (t Interlock) Open(ctx context.Context) (Site, error) {
-	s := &interlockSite{transport: t.Transport, binary: t.Binary, journal: t.Journal}
+	s := &interlockSite{transport: t.Transport, binary: t.Binary, journal: t.Journal, shards: 1} // as a directory has
 	if t.Running != nil {
 		s.at = *t.Running
 	}
@@ -89,6 +89,7 @@ type interlockSite struct {
 	at        Address
 	binary    string
 	journal   string         // of our own server, in an engine
+	shards    int            // of that journal, if it is new
 	dir       string         // of our own server's journal
 	server    *launch.Server // nil: not ours, or not running
 
@@ -105,7 +106,7 @@ func (s *interlockSite) launch(ctx context.Context) (err error) {
 		Args: []string{"--log-level", "warn", "--max-streams", fmt.Sprint(interlock.MaxSessions)},
 	}
 	if s.journal != "" {
-		cfg.Args = append(cfg.Args, "--shards", "1") // a directory has one
+		cfg.Args = append(cfg.Args, "--shards", fmt.Sprint(s.shards))
 	}
 	s.server, err = launch.Start(ctx, cfg)
 	if err == nil {

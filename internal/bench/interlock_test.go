@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
+	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
@@ -39,6 +40,19 @@ func ordered(t *testing.T, figures []Figure, names ...string) {
 		if low, high := find(t, figures, names[i]), find(t, figures, names[i+1]); low.Median > high.Median || low.Median < 0 {
 			t.Errorf("%s: %s is %v, and %s is %v", low.Target, low.Name, low.Median, high.Name, high.Median)
 		}
+	}
+}
+
+// kept checks that no lease was lost, and that holding them is not written.
+func kept(t *testing.T, figures []Figure) {
+	t.Helper()
+	for _, name := range []string{"leases lost", "bundled appended", "single appended"} {
+		if f := find(t, figures, name); f.Max != 0 {
+			t.Errorf("%s: %s is %v", f.Target, name, f.Max)
+		}
+	}
+	if f := find(t, figures, "appended per lease"); f.Min <= 0 {
+		t.Errorf("%s: a lease takes %v bytes of the journal", f.Target, f.Min)
 	}
 }
 
@@ -75,6 +89,7 @@ func TestScenarios(t *testing.T) {
 		{memoryScenario, []Transport{Stream}, 1, []string{"key"}, nil},
 		{growthScenario, []Transport{Stream}, 2, []string{"cycles", "time ÷ least", "engine", "engine ÷ least"}, nil},
 		{restartScenario, []Transport{Stream, HTTP}, 4, []string{"first answer", "resident"}, nil},
+		{scaleScenario, []Transport{Stream}, 1, []string{"namespaces moved", "fail-over p50"}, kept},
 		{replayScenario, []Transport{Stream}, 4, []string{"hold p50", "tries each"}, func(t *testing.T, figures []Figure) {
 			ordered(t, figures, "wait p50", "wait p99", "wait max")
 			ordered(t, figures, "hold p50", "hold p99")
@@ -124,6 +139,46 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%d cases, want %d", cases, tt.cases)
 			}
 		})
+	}
+}
+
+// The servers over one engine die in turn. Their sessions go on at the others, and lose nothing.
+func TestScaleOverServers(t *testing.T) {
+	journal := postgrestest.Start(t, "-c", "fsync=on").URL(t)
+	cfg := Config{Sessions: 200, Leases: []int{1000}, Servers: 2, Shards: 2, Duration: 20 * time.Millisecond}
+	target := Interlock{Transport: Stream, Binary: launchtest.Binary(t), Journal: journal}
+	figures, err := scaleScenario.Run(t.Context(), cfg, []Target{target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept(t, figures)
+	if f := find(t, figures, "namespaces moved"); f.Median < leastTrunks/2 || f.Median > 2*leastTrunks {
+		t.Errorf("%v namespaces moved", f.Median)
+	}
+}
+
+// Sessions and leases are shared out to the last one, and no stream has too many.
+func TestSwarm(t *testing.T) {
+	for _, tt := range []struct{ sessions, leases, trunks int }{
+		{1, 1, 1}, {7, 20, 7}, {100_000, 1_000_000, 100}, {100_050, 999_999, 101}, {250_000, 10, 250},
+	} {
+		w := newSwarm(nil, tt.sessions, tt.leases)
+		sessions, leases := 0, 0
+		for _, s := range w.trunks {
+			if len(s.members) > perTrunk {
+				t.Errorf("%+v: a stream has %d sessions", tt, len(s.members))
+			}
+			sessions += len(s.members)
+			for _, m := range s.members {
+				if m.first != leases {
+					t.Errorf("%+v: the first lease is %d, want %d", tt, m.first, leases)
+				}
+				leases += m.want
+			}
+		}
+		if sessions != tt.sessions || leases != tt.leases || len(w.trunks) != tt.trunks {
+			t.Errorf("%+v: %d sessions, %d leases, %d namespaces", tt, sessions, leases, len(w.trunks))
+		}
 	}
 }
 

@@ -55,8 +55,12 @@ func WriteTable(w io.Writer, s Scenario, figures []Figure) error {
 		}
 		(*row)[column] = cell(f)
 	}
-	widths := make([]int, len(headings))
+	if s.Tall {
+		rows, headings = turned(rows, headings), nil
+	}
+	var widths []int
 	for _, row := range append(rows, headings) {
+		widths = append(widths, make([]int, max(len(row)-len(widths), 0))...)
 		for i, text := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(text))
 		}
@@ -67,11 +71,17 @@ func WriteTable(w io.Writer, s Scenario, figures []Figure) error {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	b.WriteByte('\n')
-	for _, row := range slices.Insert(rows, 0, headings) {
+	left := 2
+	if s.Tall {
+		left = 1
+	} else {
+		rows = slices.Insert(rows, 0, headings)
+	}
+	for _, row := range rows {
 		line := ""
 		for i, text := range row {
 			gap := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
-			if i < 2 {
+			if i < left {
 				line += "  " + text + gap
 			} else {
 				line += "  " + gap + text
@@ -81,6 +91,22 @@ func WriteTable(w io.Writer, s Scenario, figures []Figure) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// turned is a table with its columns as rows.
+func turned(rows [][]string, headings []string) [][]string {
+	columns := make([][]string, len(headings))
+	for i, heading := range headings {
+		columns[i] = append(columns[i], heading)
+		for _, row := range rows {
+			text := ""
+			if i < len(row) {
+				text = row[i]
+			}
+			columns[i] = append(columns[i], text)
+		}
+	}
+	return columns
 }
 
 const aboutWidth = 98

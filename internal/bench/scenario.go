@@ -23,13 +23,19 @@ type Scenario struct {
 	// Own reports that it needs a server of its own, to stop it or to set rules.
 	Own bool
 
+	// Engine reports that its servers can have a journal in an engine, without one in a directory beside it.
+	Engine bool
+
+	// Tall reports that it has so many figures that they are printed one below the other.
+	Tall bool
+
 	cases func(cfg Config, targets []Target) ([]Case, error)
 }
 
 // Scenarios are all of them, in the order in which they are run and printed.
 var Scenarios = []Scenario{
 	floorScenario, cycleScenario, handoffScenario, commitScenario, taskScenario, askScenario, keepaliveScenario,
-	memoryScenario, growthScenario, restartScenario, replayScenario,
+	memoryScenario, growthScenario, restartScenario, scaleScenario, replayScenario,
 }
 
 // Short names those that run when none is named.
@@ -59,6 +65,10 @@ type Config struct {
 	// Leases are how many are held in scenarios about many of them.
 	Leases []int
 
+	// Sessions are how many hold the leases of scale, and Servers how many share its journal in an engine, which has
+	// so many Shards if it is new.
+	Sessions, Servers, Shards int
+
 	// Duration is how long one run takes, without what comes before and after.
 	Duration time.Duration
 
@@ -78,6 +88,11 @@ func (cfg Config) Check() error {
 		if n < 1 {
 			return fmt.Errorf("%d agents or leases: want at least one", n)
 		}
+	}
+	if cfg.Sessions < 0 || cfg.Servers < 0 || cfg.Shards < 0 {
+		return fmt.Errorf(
+			"%d sessions, %d servers and %d shards: want at least one of each", cfg.Sessions, cfg.Servers, cfg.Shards,
+		)
 	}
 	if cfg.Duration < 0 {
 		return fmt.Errorf("a duration of %v: want one above zero", cfg.Duration)

@@ -20,7 +20,7 @@ const (
 	written     = "interlock_journal_batch_bytes_sum"
 )
 
-// metrics are those of a server that have no labels, by their names.
+// metrics are those of a server by their names, summed up over their labels.
 type metrics map[string]float64
 
 func (m metrics) usage() Usage {
@@ -62,15 +62,19 @@ func (s *interlockSite) metrics(ctx context.Context) (metrics, error) {
 	m := metrics{}
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), " ")
-		if !ok || name == "#" || strings.Contains(name, "{") {
+		line := lines.Text()
+		at := strings.LastIndexByte(line, ' ')
+		if at < 0 || line[0] == '#' {
 			continue
 		}
-		if m[name], err = strconv.ParseFloat(value, 64); err != nil {
+		name, _, _ := strings.Cut(line[:at], "{")
+		v, err := strconv.ParseFloat(line[at+1:], 64)
+		if err != nil {
 			return nil, fmt.Errorf("the metric %s: %w", name, err)
 		}
+		m[name] += v
 	}
-	for _, name := range []string{cpuSeconds, resident, liveHeap, collections, pauses, written} {
+	for _, name := range []string{cpuSeconds, resident, liveHeap, collections, pauses} { // written is of a shard's owner
 		if _, ok := m[name]; !ok && lines.Err() == nil {
 			return nil, fmt.Errorf("the server has no metric %s", name)
 		}

@@ -332,7 +332,7 @@ var table = []rule{
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{
 		folder: "internal/bench",
-		local:  []string{".", "client", "engine", "internal/launch", "internal/prose", "internal/trace"},
+		local:  []string{".", "client", "engine", "internal/launch", "internal/prose", "internal/trace", "proto"},
 	},
 	{
 		folder: "internal/demo",

@@ -45,6 +45,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 		Example: `  interlock bench
   interlock bench cycle --transport stream --agents 256 --duration 10s
   interlock bench cycle --journal postgres://interlock@db.internal/interlock?journal=bench
+  interlock bench scale --journal postgres://interlock@db.internal/interlock?journal=bench --leases 100000
   interlock bench replay --trace code --speed 10 --entities 200
   interlock bench all -o json`,
 		Args:        cobra.ArbitraryArgs,
@@ -84,13 +85,22 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 	)
 	f.IntSliceVar(
 		&cfg.Leases, "leases", nil,
-		"how `many` leases, for keepalive, memory, growth and restart (default: the scenario's own)",
-	)
-	cli.DurationVar(
-		f, &cfg.Duration, "duration", 0, "how long each run takes (default 1s; keepalive 30s; replay all of the trace)",
+		"how `many` leases, for keepalive, memory, growth, restart and scale (default: the scenario's own)",
 	)
 	f.IntVar(
-		&cfg.Repeat, "repeat", 0, "how many `runs` each case has (default 3; keepalive, memory, restart and replay 1)",
+		&cfg.Sessions, "sessions", 0, "how `many` sessions hold the leases of scale (default a tenth of the leases)",
+	)
+	f.IntVar(
+		&cfg.Servers, "servers", 0, "how `many` servers share the journal of scale (default 3; over a directory 1)",
+	)
+	f.IntVar(&cfg.Shards, "shards", 0, "how `many` shards the journal of scale is made with (default 16)")
+	cli.DurationVar(
+		f, &cfg.Duration, "duration", 0,
+		"how long each run takes (default 1s; keepalive and scale 30s; replay all of the trace)",
+	)
+	f.IntVar(
+		&cfg.Repeat, "repeat", 0,
+		"how many `runs` each case has (default 3; keepalive, memory, restart, scale and replay 1)",
 	)
 	f.StringSliceVar(
 		&transports, "transport", nil,
@@ -98,7 +108,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 	)
 	f.StringArrayVar(
 		&journals, "journal", nil,
-		"for cycle: a `URL` as for serve --journal, measured beside a directory by turns; use a journal that nothing else has",
+		"a `URL` as for serve --journal, which nothing else has: for cycle, beside a directory by turns, and for scale",
 	)
 	f.StringVar(
 		&cfg.Replay.Trace, "trace", "conversation",
@@ -220,8 +230,8 @@ func benchTargets(
 			"bench %s stops its server, or sets rules: leave the server out, and it starts one of its own", s.Name,
 		)
 	}
-	if len(journals) > 0 && (s.Name != "cycle" || running != nil) {
-		return nil, cli.Usagef("--journal is for interlock bench cycle with servers of its own")
+	if len(journals) > 0 && (s.Name != "cycle" && !s.Engine || running != nil) {
+		return nil, cli.Usagef("--journal is for interlock bench cycle or scale with servers of its own")
 	}
 	through := s.Transports
 	if len(journals) > 0 {
@@ -238,7 +248,9 @@ func benchTargets(
 		}
 	}
 	for _, transport := range through {
-		targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Running: running})
+		if len(journals) == 0 || !s.Engine {
+			targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Running: running})
+		}
 		for _, journal := range journals {
 			targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Journal: journal})
 		}
