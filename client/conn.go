@@ -15,6 +15,7 @@ import (
 // conn is one link to a server, with a session bound to it.
 type conn struct {
 	link  proto.ClientLink
+	owner string        // the address of the server that the other side relays to; "" if it is the owner itself
 	wake  chan struct{} // something is ready to be sent
 	acked uint64        // the last acknowledgement that the server has
 	dead  bool          // guarded by Client.mu
@@ -34,12 +35,18 @@ func (n *conn) ring() {
 
 // run keeps the client connected until it is closed.
 func (c *Client) run(n *conn) {
-	for {
-		if n != nil {
-			c.serve(n)
+	for follows := 0; ; {
+		direct := make(chan proto.ClientLink, 1)
+		go func(n *conn, follows int) { direct <- c.toOwner(n, follows) }(n, follows)
+		c.serve(n)
+		n = nil
+		if link := <-direct; link == nil {
+			follows = 0
+		} else {
+			follows++
+			n, _ = c.bind(c.ctx, link) // if it fails, another server is tried
 		}
-		pace := c.pace()
-		for n = nil; n == nil; {
+		for pace := c.pace(); n == nil; {
 			c.mu.Lock()
 			away := c.goAway
 			c.goAway = 0
@@ -53,6 +60,24 @@ func (c *Client) run(n *conn) {
 			}
 		}
 	}
+}
+
+// toOwner opens a link to the owner of the shard, if the server at the other end of n only relays to it, and then ends
+// n. Until then n goes on, and it stays if the owner cannot be reached from here. follows is how many links in a row
+// ended so: servers with different tables must not send a client around for ever.
+//
+// An owner that is not on the client's own list is not followed, because the credential would go to an address of the
+// answering server's choice.
+func (c *Client) toOwner(n *conn, follows int) proto.ClientLink {
+	if n.owner == "" || !c.several() || follows >= c.servers.Places() || !c.servers.Follow(n.owner) {
+		return nil
+	}
+	link, err := c.dialOnce(c.ctx)
+	if err != nil {
+		return nil
+	}
+	n.link.Close(nil)
+	return link
 }
 
 const (
@@ -156,6 +181,11 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.bind(ctx, link)
+}
+
+// bind binds the session to a link.
+func (c *Client) bind(ctx context.Context, link proto.ClientLink) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.attemptTimeout(attachTimeout), errSilent)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -307,6 +337,9 @@ func (c *Client) ask(n *conn, op proto.Op) (reply proto.Reply, err error) {
 	for {
 		if err := n.link.Recv(&frame); err != nil {
 			return reply, err
+		}
+		if frame.Owner != "" {
+			n.owner = frame.Owner
 		}
 		for i := range frame.Replies {
 			r := &frame.Replies[i]

@@ -90,6 +90,7 @@ type ServerFrame struct {
 	Epoch   interlock.Epoch
 	Replies []Reply
 	GoAway  *GoAway
+	Owner   string // the session address of the shard's owner, from a server that relays the stream to it
 }
 
 // GoAway announces that the server stops soon.
@@ -122,7 +123,7 @@ func (f *ServerFrame) AppendTo(b []byte) []byte {
 	if f.GoAway != nil {
 		b = appendGoAway(b, 4, f.GoAway)
 	}
-	return b
+	return appendString(b, 5, f.Owner)
 }
 
 // Decode replaces the frame's content by that of b. Nothing of b is kept.
@@ -144,6 +145,8 @@ func (f *ServerFrame) Decode(b []byte) error {
 		case 4<<3 | wireBytes:
 			f.GoAway = &GoAway{}
 			err = decodeGoAway(f.GoAway, string(x.s))
+		case 5<<3 | wireBytes:
+			err = text(&f.Owner, string(x.s))
 		}
 		if err != nil {
 			return err

@@ -45,6 +45,7 @@ type figures struct {
 	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
 
 	forwarded *prometheus.CounterVec
+	relayed   prometheus.Gauge
 	calls     *prometheus.CounterVec
 	byRoute   sync.Map // of routeStatus to prometheus.Counter
 	streams   prometheus.Gauge
@@ -161,8 +162,13 @@ func newFigures() *figures {
 		Name: "interlock_forwarded_total",
 		Help: "Calls and streams that were forwarded to the owner of another shard, by API: http, stream or resp.",
 	}, []string{"api"})
+	f.relayed = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "interlock_relayed_streams",
+		Help: "Current session streams that this server relays to the owner of another shard.",
+	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines,
-		f.unreadable, f.forwarded, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls, f.streams,
+		f.unreadable, f.forwarded, f.relayed, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls,
+		f.streams,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.limitSeries(DefaultSeries)

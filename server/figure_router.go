@@ -62,7 +62,8 @@ func (s *Server) gatherShards(tenants bool) ([]*dto.MetricFamily, error) {
 		theirs, err := at.Server.obs.figures.gatherer(tenants).Gather()
 		failed = errors.Join(failed, err)
 		for _, f := range theirs {
-			if !strings.HasPrefix(f.GetName(), "interlock_") || f.GetName() == "interlock_build_info" {
+			if !strings.HasPrefix(f.GetName(), "interlock_") || f.GetName() == "interlock_build_info" ||
+				f.GetName() == "interlock_relayed_streams" {
 				continue // of the process: the router has it
 			}
 			if len(locations) > 1 {

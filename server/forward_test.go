@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 // member is a server in front of two shards. It owns one of them.
 type member struct {
 	http, grpc string
+	sessions   *door // at grpc
 	owns       int
 	apis       *server.Server
 	streams    *server.Streams
@@ -78,12 +80,13 @@ func serveMembers(t *testing.T, credentials *server.Credentials) (members [2]*me
 		if err != nil {
 			t.Fatal(err)
 		}
-		web, session := listen(t), listen(t)
-		m.http, m.grpc = "http://"+web.Addr().String(), session.Addr().String()
+		web := listen(t)
+		m.sessions = &door{Listener: listen(t), came: make(chan *visit, 100)}
+		m.http, m.grpc = "http://"+web.Addr().String(), m.sessions.Addr().String()
 		served := router.HTTPServer()
 		streams := server.NewStreams(router, server.StreamConfig{}).Server()
 		go served.Serve(web)
-		go streams.Serve(session)
+		go streams.Serve(m.sessions)
 		t.Cleanup(func() {
 			router.Drain()
 			m.apis.Drain()
@@ -107,6 +110,61 @@ func listen(t *testing.T) net.Listener {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// door is a listener that announces its connections, before the server sees them.
+type door struct {
+	net.Listener
+	came chan *visit
+	shut atomic.Bool // connections wait until they are admitted
+}
+
+// visit is a connection of a door.
+type visit struct {
+	net.Conn
+	once     sync.Once
+	admitted chan struct{}
+	left     chan struct{} // closed with the connection
+}
+
+func (d *door) Accept() (net.Conn, error) {
+	conn, err := d.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	v := &visit{Conn: conn, admitted: make(chan struct{}), left: make(chan struct{})}
+	d.came <- v
+	if d.shut.Load() {
+		<-v.admitted
+	}
+	return v, nil
+}
+
+func (v *visit) Close() error {
+	v.once.Do(func() { close(v.left) })
+	return v.Conn.Close()
+}
+
+// visitor returns the next connection of a door.
+func (d *door) visitor(t *testing.T) *visit {
+	t.Helper()
+	select {
+	case v := <-d.came:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatal("there is no further connection")
+		return nil
+	}
+}
+
+// leaves waits for the end of a connection.
+func (v *visit) leaves(t *testing.T) {
+	t.Helper()
+	select {
+	case <-v.left:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the connection from %s stays", v.RemoteAddr())
+	}
 }
 
 // namespaceOf returns a namespace of a shard.
@@ -329,6 +387,7 @@ func TestRouterCollects(t *testing.T) {
 	text := members[1].call(t, "GET", "/metrics", "default", "").text
 	for _, want := range []string{
 		`interlock_leases{shard="1"} 0`, `interlock_forwarded_total{api="http"} 1`, "interlock_build_info{",
+		"interlock_relayed_streams 0\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %s", want)

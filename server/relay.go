@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
 )
@@ -13,21 +15,26 @@ import (
 //
 //	client ◄──► relay ◄──► owner
 //
-// When either ends, so does the other, for the same reason.
+// When either ends, so does the other, for the same reason. The first frame names the owner to the client, which opens
+// its next stream there if it knows the address.
 type relay struct {
 	client proto.ServerLink
 	owner  proto.ClientLink
+	addr   string // the owner's session address
+	count  prometheus.Gauge
 
 	once   sync.Once
 	reason *interlock.Error
 }
 
 func (r *relay) run() *interlock.Error {
+	r.count.Inc()
+	defer r.count.Dec()
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		var frame proto.ServerFrame
-		err := error(nil)
+		frame := proto.ServerFrame{Owner: r.addr}
+		err := r.client.Send(&frame)
 		for err == nil {
 			if err = r.owner.Recv(&frame); err == nil {
 				err = r.client.Send(&frame)

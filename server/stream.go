@@ -140,7 +140,9 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*admission, e
 			return nil, err
 		}
 		d.s.obs.figures.forwarded.WithLabelValues("stream").Inc()
-		st, err := d.admit(&relay{client: link, owner: owner}, identity)
+		st, err := d.admit(&relay{
+			client: link, owner: owner, addr: at.Active.GRPC, count: d.s.obs.figures.relayed,
+		}, identity)
 		if err != nil {
 			owner.Close(nil)
 		}

@@ -2885,7 +2885,11 @@ type ServerFrame struct {
 	Replies []*Reply               `protobuf:"bytes,3,rep,name=replies,proto3" json:"replies,omitempty"`
 	// go_away says that this server stops soon: connect again, elsewhere or after
 	// a moment. What is on its way on this stream is still answered.
-	GoAway        *GoAway `protobuf:"bytes,4,opt,name=go_away,json=goAway,proto3" json:"go_away,omitempty"`
+	GoAway *GoAway `protobuf:"bytes,4,opt,name=go_away,json=goAway,proto3" json:"go_away,omitempty"`
+	// owner is the session address, host:port, of the server that owns the shard. This server relays the stream to it:
+	// all works as it does there, and a client that opens its next stream there saves a hop. It comes in a frame before
+	// any answer. A client follows it only to an address of its own configuration, because its credential goes there.
+	Owner         string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2946,6 +2950,13 @@ func (x *ServerFrame) GetGoAway() *GoAway {
 		return x.GoAway
 	}
 	return nil
+}
+
+func (x *ServerFrame) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 type GoAway struct {
@@ -3472,12 +3483,13 @@ const file_session_proto_rawDesc = "" +
 	"\n" +
 	"CheckFence\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05fence\x18\x02 \x01(\x04R\x05fence\"\x97\x01\n" +
+	"\x05fence\x18\x02 \x01(\x04R\x05fence\"\xad\x01\n" +
 	"\vServerFrame\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12-\n" +
 	"\areplies\x18\x03 \x03(\v2\x13.interlock.v1.ReplyR\areplies\x12-\n" +
-	"\ago_away\x18\x04 \x01(\v2\x14.interlock.v1.GoAwayR\x06goAway\"C\n" +
+	"\ago_away\x18\x04 \x01(\v2\x14.interlock.v1.GoAwayR\x06goAway\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\tR\x05owner\"C\n" +
 	"\x06GoAway\x12\x1f\n" +
 	"\vretry_after\x18\x01 \x01(\x03R\n" +
 	"retryAfter\x12\x18\n" +
