@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -29,14 +30,19 @@ type place struct {
 	seq  uint64
 }
 
-// exchange sends operations, and again after a broken link or when the server has no room, until each has its
-// answer.
-func (t *trunk) exchange(ctx context.Context, ops []proto.Op, take func(*member, *proto.Op, *proto.Reply) error) error {
+// unanswered are operations by their places.
+func unanswered(ops []proto.Op) map[place]*proto.Op {
 	left := make(map[place]*proto.Op, len(ops))
 	for i := range ops {
 		left[place{ops[i].Slot, ops[i].Seq}] = &ops[i]
 	}
-	for len(left) > 0 {
+	return left
+}
+
+// exchange sends operations, and again after a broken link or when the server has no room, until each has its
+// answer.
+func (t *trunk) exchange(ctx context.Context, ops []proto.Op, take func(*member, *proto.Op, *proto.Reply) error) error {
+	for left := unanswered(ops); len(left) > 0; {
 		if err := t.connected(ctx); err != nil {
 			return err
 		}
@@ -151,29 +157,27 @@ func (t *trunk) connect(ctx context.Context) (done bool, err error) {
 // attach resumes the sessions on a new link. That counts as a heartbeat.
 func (t *trunk) attach(ctx context.Context) (done bool, err error) {
 	var ops []proto.Op
-	left := map[place]*proto.Op{}
 	for i := range t.members {
-		if m := &t.members[i]; m.id != (interlock.SessionID{}) && !m.gone {
+		if m := &t.members[i]; m.alive() {
 			ops = append(ops, proto.Op{Kind: proto.OpAttach, Slot: m.slot, Seq: 1, ID: m.id})
 		}
 	}
-	for i := range ops {
-		left[place{ops[i].Slot, ops[i].Seq}] = &ops[i]
-	}
-	for len(left) > 0 {
-		broken, err := t.attempt(ctx, ops, left, func(m *member, op *proto.Op, r *proto.Reply) error {
-			if r.Outcome == proto.Refused && ended(r.Code) {
-				m.gone = true
-				return nil
-			}
-			return t.expect(op, r, proto.Done)
-		})
-		if err != nil || broken {
-			return false, err
-		}
-		if len(left) > 0 {
-			if err := pause(ctx, fullPause); err != nil {
+	for bundle := range slices.Chunk(ops, chunk) {
+		for left := unanswered(bundle); len(left) > 0; {
+			broken, err := t.attempt(ctx, bundle, left, func(m *member, op *proto.Op, r *proto.Reply) error {
+				if r.Outcome == proto.Refused && ended(r.Code) {
+					m.gone = true
+					return nil
+				}
+				return t.expect(op, r, proto.Done)
+			})
+			if err != nil || broken {
 				return false, err
+			}
+			if len(left) > 0 {
+				if err := pause(ctx, fullPause); err != nil {
+					return false, err
+				}
 			}
 		}
 	}

@@ -20,9 +20,9 @@ var scaleScenario = Scenario{
 	Short: "many sessions with many leases, and the death of each server",
 	About: "Leases are held, 10 in a session, in 100 namespaces or more, so that all shards have some. A stream carries " +
 		"all sessions of a namespace, at most 1,000. The streams end at the servers in turn, which forward to the owners " +
-		"of the shards. All are kept alive, with a ttl of 30 s and a heartbeat every 10 s: first bundled, all of a stream " +
-		"in a frame, then single, each in a frame of its own. Then each server is killed in turn, and but for the last one " +
-		"started again when all leases were read. A fail-over is the time from the kill until each session of a namespace " +
+		"of the shards. All are kept alive, with a ttl of 30 s and a heartbeat every 10 s: first bundled, 250 in a " +
+		"frame, then single, each in a frame of its own. Then, with bundles, each server is killed in turn, and but " +
+		"for the last one started again when all leases were read. A fail-over is the time from the kill until each session of a namespace " +
 		"has had an answer to a heartbeat that was sent after it. p50 and max are over the namespaces whose shard had to " +
 		"move, hop max over the others.",
 	Transports: []Transport{Stream},
@@ -112,6 +112,9 @@ func scale(ctx context.Context, f *fleet, sessions, leases int, d time.Duration)
 		}
 		values = append(values, held...)
 	}
+	if err := w.pace(ctx, false); err != nil {
+		return nil, err
+	}
 	died, err := w.die(ctx)
 	if err != nil {
 		return nil, err
@@ -121,10 +124,7 @@ func scale(ctx context.Context, f *fleet, sessions, leases int, d time.Duration)
 
 // keep measures what it takes to keep all leases alive for d.
 func (w *swarm) keep(ctx context.Context, single bool, d time.Duration) ([]Value, error) {
-	if err := w.all(ctx, func(t *trunk, _ context.Context) error {
-		t.pace(single)
-		return nil
-	}); err != nil {
+	if err := w.pace(ctx, single); err != nil {
 		return nil, err
 	}
 	before, err := w.fleet.usage(ctx)

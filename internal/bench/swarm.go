@@ -83,6 +83,14 @@ func (w *swarm) all(ctx context.Context, do func(*trunk, context.Context) error)
 	})
 }
 
+// pace chooses how heartbeats are sent from now on.
+func (w *swarm) pace(ctx context.Context, single bool) error {
+	return w.all(ctx, func(t *trunk, _ context.Context) error {
+		t.pace(single)
+		return nil
+	})
+}
+
 // verify reads every lease and returns how many are not held any more with their fences.
 func (w *swarm) verify(ctx context.Context) (int, error) {
 	w.lost.Store(0)

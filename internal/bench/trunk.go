@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -12,8 +13,8 @@ import (
 const (
 	// beatEvery is between two heartbeats of a session: a third of the ttl.
 	beatEvery = 10 * time.Second
-	// chunk is how many operations of a stream are under way. All streams together stay below the number of
-	// commands that may wait for an engine.
+	// chunk is how many operations of a stream are under way: all streams together stay below the number of commands
+	// that may wait for an engine, and a stream's buffers in the server stay small.
 	chunk = 250
 )
 
@@ -66,8 +67,9 @@ func (t *trunk) run(ctx context.Context) error {
 			return nil
 		case j := <-t.jobs:
 			j.done <- j.do(t, j.ctx)
-		case a := <-t.frames: // pushes need no answer
+		case a := <-t.frames:
 			if a.err == nil {
+				t.heard(a.frame)
 				continue
 			}
 			t.hangUp()
@@ -115,36 +117,59 @@ func (t *trunk) beat(ctx context.Context) error {
 		t.beatAt = time.Now().Add(beatEvery)
 		return t.heartbeat(ctx)
 	}
+	if err := t.connected(ctx); err != nil {
+		return err
+	}
 	t.beatAt = t.beatAt.Add(beatEvery / time.Duration(len(t.members)))
 	m := &t.members[t.beatNext]
 	t.beatNext = (t.beatNext + 1) % len(t.members)
-	return t.heartbeats(ctx, []*member{m})
-}
-
-// heartbeat renews all leases of all sessions, and counts as their beat.
-func (t *trunk) heartbeat(ctx context.Context) error {
-	members := make([]*member, len(t.members))
-	for i := range t.members {
-		members[i] = &t.members[i]
+	if m.alive() {
+		// A link that breaks is found by its reader, and the next attach is a heartbeat too.
+		_ = t.link.Send(&proto.ClientFrame{Ops: []proto.Op{m.op(proto.OpHeartbeat)}})
 	}
-	return t.heartbeats(ctx, members)
+	return nil
 }
 
-func (t *trunk) heartbeats(ctx context.Context, members []*member) error {
+// heard takes answers to heartbeats that nothing waits for.
+func (t *trunk) heard(f *proto.ServerFrame) {
+	for i := range f.Replies {
+		switch r := &f.Replies[i]; {
+		case r.Seq == 0: // a push
+		case r.Outcome == proto.Done:
+			t.swarm.beats.Add(1)
+		case r.Outcome == proto.Refused && ended(r.Code):
+			t.members[r.Slot-1].gone = true
+		}
+	}
+}
+
+// alive reports whether the session is open.
+func (m *member) alive() bool { return m.id != (interlock.SessionID{}) && !m.gone }
+
+// heartbeat renews all leases of all sessions.
+func (t *trunk) heartbeat(ctx context.Context) error {
 	var ops []proto.Op
-	for _, m := range members {
-		if m.id != (interlock.SessionID{}) && !m.gone {
+	for i := range t.members {
+		if m := &t.members[i]; m.alive() {
 			ops = append(ops, m.op(proto.OpHeartbeat))
 		}
 	}
-	return t.exchange(ctx, ops, func(m *member, op *proto.Op, r *proto.Reply) error {
-		if r.Outcome == proto.Refused && ended(r.Code) {
-			m.gone = true
-			return nil
+	for bundle := range slices.Chunk(ops, chunk) {
+		if err := t.exchange(ctx, bundle, t.renewed); err != nil {
+			return err
 		}
-		t.swarm.beats.Add(1)
-		return t.expect(op, r, proto.Done)
-	})
+	}
+	return nil
+}
+
+// renewed takes the answer to a heartbeat.
+func (t *trunk) renewed(m *member, op *proto.Op, r *proto.Reply) error {
+	if r.Outcome == proto.Refused && ended(r.Code) {
+		m.gone = true
+		return nil
+	}
+	t.swarm.beats.Add(1)
+	return t.expect(op, r, proto.Done)
 }
 
 // open opens all sessions.
@@ -164,18 +189,21 @@ func (t *trunk) open(ctx context.Context) error {
 	})
 }
 
-// acquire takes all leases.
+// acquire takes all leases: one of each session, then the next ones. So a session has all answers but one.
 func (t *trunk) acquire(ctx context.Context) error {
-	return t.inChunks(ctx, len(t.members), func(i int) []proto.Op {
-		m := &t.members[i]
-		ops := make([]proto.Op, m.want)
-		acked := m.seq
-		for k := range ops {
-			ops[k] = m.op(proto.OpAcquire)
-			ops[k].Acked, ops[k].Brief, ops[k].OnConflict = acked, true, interlock.Fail
-			ops[k].Claims = []interlock.Claim{{Key: interlock.Key(fmt.Sprint("bench:", m.first+k))}}
+	most := 0
+	for i := range t.members {
+		most = max(most, t.members[i].want)
+	}
+	return t.inChunks(ctx, most*len(t.members), func(i int) []proto.Op {
+		m, k := &t.members[i%len(t.members)], i/len(t.members)
+		if k >= m.want {
+			return nil
 		}
-		return ops
+		op := m.op(proto.OpAcquire)
+		op.Acked, op.Brief, op.OnConflict = m.seq-1, true, interlock.Fail
+		op.Claims = []interlock.Claim{{Key: interlock.Key(fmt.Sprint("bench:", m.first+k))}}
+		return []proto.Op{op}
 	}, func(m *member, op *proto.Op, r *proto.Reply) error {
 		m.leases = append(m.leases, grip{r.Lease.ID, r.Lease.Fence})
 		return t.expect(op, r, proto.Granted)
