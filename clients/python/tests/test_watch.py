@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from interlock import AsyncClient, Cancelled, CancelToken, Client, Refused, put
 from interlock._call import Caller
 from interlock._watch import Emit, Line, Open, Place, watch
-from interlock._wire import Broken, Pause, Reply
+from interlock._wire import Broken, NotSent, Pause, Reply
 from interlock.testing import LocalServer
 
 
@@ -85,6 +86,47 @@ def test_place_reports_each_write_once() -> None:
     assert [place.is_new(write) for write in writes] == [True, True, False, True]
     place.after("7")
     assert not place.is_new(writes[3])
+
+
+def forwarded(owner: str) -> Reply:
+    return Reply(200, {"interlock-owner": owner}, b"")
+
+
+def refused(active: str) -> Reply:
+    body = {"code": "not_owner", "detail": "x", "active": {"http": active, "grpc": ""}}
+    return Reply(503, {"content-type": "application/problem+json"}, json.dumps(body).encode())
+
+
+AWAY = NotSent("refused")
+LINE = '{"index":"6","key":"k"}\n'
+
+
+@pytest.mark.parametrize(
+    ("answers", "hosts"),
+    [
+        ([forwarded("http://b"), Reply(200, {}, b""), LINE], "ab"),
+        ([forwarded("http://evil"), LINE], "a"),
+        ([forwarded("http://a"), LINE], "a"),  # one address in front of all servers
+        ([refused("http://b"), forwarded("http://a"), forwarded("http://b"), LINE], "aba"),
+        ([forwarded("http://b"), AWAY, forwarded("http://b"), AWAY, forwarded("http://b"), LINE], "ababa"),
+        ([refused("http://b"), refused("http://a"), refused("http://b"), Reply(200, {}, b""), LINE], "abab"),
+    ],
+)
+def test_stream_goes_to_the_owner(answers: list[Any], hosts: str) -> None:
+    """A forwarded stream is opened again at the owner, if it is on the list, and not for ever."""
+    steps = watch(Caller(["http://a", "http://b"], None, None, 5.0, "x"), "k", None, True, None)
+    opened = ""
+    value: Any = None
+    while True:
+        effect = steps.throw(value) if isinstance(value, Exception) else steps.send(value)
+        value = None
+        if isinstance(effect, Emit):
+            break
+        if isinstance(effect, Open):
+            opened += effect.send.server.host
+        if not isinstance(effect, Pause):
+            value = answers.pop(0)
+    assert (opened, answers) == (hosts, [])
 
 
 def test_streams_that_end_go_on_elsewhere() -> None:

@@ -48,6 +48,7 @@ async function* follow(
   const { servers, retryForMs, clock } = transport.config;
   const place = new Place(options.from);
   let failedAt = -1;
+  let follows = 0; // without a line in between: servers that name each other must not send it around for ever
   for (let tries = 0; ; tries++) {
     outer.throwIfAborted();
     const query: Record<string, unknown> = { values: options.values === false ? "false" : "true" };
@@ -59,16 +60,22 @@ async function* follow(
     const { signal, end } = linked([outer, stop.signal]);
     let cause: unknown;
     try {
-      const { status, chunks } = await transport.open("watchState", { query }, index, signal);
+      const { status, headers, chunks } = await transport.open("watchState", { query }, index, signal);
+      const follow = (url: string | null | undefined): boolean => {
+        if (follows >= servers.count || !servers.follow(url)) return false;
+        follows++;
+        return servers.current !== index;
+      };
       if (!isGood(status)) {
         const problem = problemOf(await all(chunks));
         const error = problem ? refusal(problem) : new Error(`the server answered ${status}`);
-        if (problem?.code === "not_owner" && servers.follow(problem.active?.http)) continue;
+        if (problem?.code === "not_owner" && follow(problem.active?.http)) continue;
         if (problem && !resumable.has(problem.code)) throw error;
         throw new Interruption(error);
       }
+      if (follow(headers.get("Interlock-Owner"))) continue; // another server forwards the stream
       for await (const line of lines(chunks, silentMs, signal)) {
-        tries = 0;
+        tries = follows = 0;
         failedAt = -1;
         const event = parse(line) as Written | KeepAlive | StreamEnd;
         if (!("event" in event)) {

@@ -159,6 +159,41 @@ test("the owner of the shard is asked next, if it is on the list", async () => {
   );
 });
 
+test("a stream of writes is opened again at the owner of the shard, if that is on the list, and not for ever", async () => {
+  const line = encode({ index: "6", key: "k" }) + "\n";
+  const stream = (owner?: string) => () =>
+    new Response(line, {
+      headers: { "Content-Type": "application/x-ndjson", ...(owner ? { "Interlock-Owner": owner } : {}) },
+    });
+  const refused = (http: string) => problem("not_owner", { active: { http, grpc: "" } });
+  const cases: [(() => Response)[], string][] = [
+    [[stream("http://b:1"), stream()], "ab"],
+    [[stream("http://evil:1")], "a"],
+    [[stream("http://a:1")], "a"], // one address in front of all servers
+    [[refused("http://b:1"), stream("http://a:1"), stream("http://b:1")], "aba"],
+    [
+      [
+        stream("http://b:1"),
+        refusedConnection,
+        stream("http://b:1"),
+        refusedConnection,
+        stream("http://b:1"),
+      ],
+      "ababa",
+    ],
+    [[refused("http://b:1"), refused("http://a:1"), refused("http://b:1"), stream()], "abab"],
+  ];
+  for (const [answers, hosts] of cases) {
+    const { fetch, sent } = answering(...answers);
+    const client = new Client({ url: two, fetch });
+    for await (const write of client.watch({ key: "k" })) {
+      assert.equal(write.key, "k");
+      break;
+    }
+    assert.equal(sent.map((s) => new URL(s.url).hostname).join(""), hosts);
+  }
+});
+
 test("keys are encoded in the path, and parameters may be repeated", async () => {
   const { fetch, sent } = answering(json(200, { documents: [{ key: "x" }, { key: "y" }] }));
   const client = new Client({ url: "http://a:1/base/", fetch });

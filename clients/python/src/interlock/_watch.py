@@ -68,10 +68,23 @@ class Place:
 def watch(
     caller: Caller, key: str | None, prefix: str | None, values: bool, start: str | None
 ) -> Generator[WatchEffect, Any, None]:
-    """Follows the writes to a key, or below a prefix, without an end."""
+    """Follows the writes to a key, or below a prefix, without an end.
+
+    A stream that another server forwards is opened again at the owner of the shard, if that is on the list. Without a
+    line in between it goes at most as often to a server that another one named as there are servers.
+    """
     place = Place(start)
     failed_at: float | None = None
     rounds = 0
+    follows = 0
+
+    def follow(url: str | None) -> bool:
+        nonlocal follows
+        if url is None or follows >= len(caller.servers.all) or not caller.servers.follow(url):
+            return False
+        follows += 1
+        return caller.servers.current != index
+
     while True:
         index = caller.servers.current
         server = caller.servers.all[index]
@@ -83,9 +96,11 @@ def watch(
             reply: Reply = yield Open(Send(server, "GET", target, headers, b"", SILENT))
             if reply.status != 200:
                 raise refusal(as_problem(reply.parse(), reply.status))
+            if follow(reply.headers.get("interlock-owner")):
+                continue
             while text := (yield Line()):
                 event = _parse(text)
-                failed_at, rounds = None, 0
+                failed_at, rounds, follows = None, 0, 0
                 if event.get("event") == "end":
                     raise refusal(as_problem(event, 503))
                 if event.get("event") == "keep_alive":
@@ -98,7 +113,7 @@ def watch(
             if error.code not in RESUMABLE:
                 raise
             active = error.problem.get("active")
-            if active and caller.servers.follow(active["http"]):
+            if active and follow(active["http"]):
                 continue
             cause = error
         except Failure as failure:
