@@ -58,7 +58,18 @@ func (t *trunk) exchange(ctx context.Context, ops []proto.Op, take func(*member,
 			}
 		}
 	}
-	return nil
+	return t.follow(ctx)
+}
+
+// follow moves the trunk to the owner of its shard, if the server at the other end has named one.
+func (t *trunk) follow(ctx context.Context) error {
+	i := t.swarm.fleet.at(t.owner)
+	if t.owner = ""; i < 0 {
+		return nil
+	}
+	t.hangUp()
+	t.server = i
+	return t.connected(ctx)
 }
 
 // attempt sends those of the operations that are left, and takes answers until each had one, or the link breaks.
@@ -85,6 +96,10 @@ func (t *trunk) attempt(
 		}
 		if a.err != nil {
 			return true, nil
+		}
+		if a.frame.Owner != "" { // it answers nothing
+			t.owner = a.frame.Owner
+			continue
 		}
 		t.epoch = a.frame.Epoch
 		for i := range a.frame.Replies {
@@ -207,5 +222,5 @@ func (t *trunk) hangUp() {
 		for range rest {
 		}
 	}(t.frames)
-	t.link, t.frames = nil, nil
+	t.link, t.frames, t.owner = nil, nil, ""
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -63,6 +64,13 @@ func (f *fleet) port(i int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ports[i%len(f.ports)]
+}
+
+// at returns which server takes streams at an address; -1: none.
+func (f *fleet) at(addr string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Index(f.ports, addr)
 }
 
 // close ends all servers. Whatever they hold was released before.

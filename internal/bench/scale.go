@@ -18,13 +18,14 @@ const perAgent = 10
 var scaleScenario = Scenario{
 	Name:  "scale",
 	Short: "many sessions with many leases, and the death of each server",
-	About: "Leases are held, 10 in a session, in 100 namespaces or more, so that all shards have some. A stream carries " +
-		"all sessions of a namespace, at most 1,000. The streams end at the servers in turn, which forward to the owners " +
-		"of the shards. All are kept alive, with a ttl of 30 s and a heartbeat every 10 s: first bundled, 250 in a " +
-		"frame, then single, each in a frame of its own. Then, with bundles, each server is killed in turn, and but " +
-		"for the last one started again when all leases were read. A fail-over is the time from the kill until each session of a namespace " +
-		"has had an answer to a heartbeat that was sent after it. p50 and max are over the namespaces whose shard had to " +
-		"move, hop max over the others.",
+	About: "Leases are held, 10 in a session, in 100 namespaces or more, so that all shards have some. A stream " +
+		"carries all sessions of a namespace, at most 1,000. Streams begin at the servers in turn and move to the " +
+		"owners of their shards, as the Go client does. All leases are kept alive, with a ttl of 30 s and a " +
+		"heartbeat every 10 s: first bundled, 250 in a frame, then single, each in a frame of its own. Then, with " +
+		"bundles, each server is killed in turn and, but for the last one, started again when all leases were " +
+		"read. A fail-over is the time from the kill until each session of a namespace has had an answer to a " +
+		"heartbeat that was sent after it. p50 and max are over the namespaces whose shard had to move, hop max " +
+		"over the others.",
 	Transports: []Transport{Stream},
 	Own:        true,
 	Engine:     true,

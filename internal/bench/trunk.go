@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,6 +35,7 @@ type trunk struct {
 	link   proto.ClientLink // nil: none
 	frames chan arrival     // what comes on it
 	server int              // that is tried next, or is connected
+	owner  string           // the address of the server that the connected one relays to; "" if it does not
 	epoch  interlock.Epoch  // of the shard that answered last
 
 	single   bool      // heartbeats go one by one
@@ -132,6 +134,7 @@ func (t *trunk) beat(ctx context.Context) error {
 
 // heard takes answers to heartbeats that nothing waits for.
 func (t *trunk) heard(f *proto.ServerFrame) {
+	t.owner = cmp.Or(f.Owner, t.owner)
 	for i := range f.Replies {
 		switch r := &f.Replies[i]; {
 		case r.Seq == 0: // a push
