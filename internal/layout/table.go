@@ -75,7 +75,13 @@ var table = []rule{
 	{folder: "journal/remote", local: []string{".", "journal"}},
 	{folder: "placement", local: []string{"."}},
 	{folder: "shard", local: []string{".", "engine", "journal"}, remote: []string{"golang.org/x/sys/unix"}},
-	{folder: "sim", local: []string{".", "engine", "journal", "shard", "internal/prose", "internal/simdisk"}},
+	{
+		folder: "sim",
+		local: []string{
+			".", "engine", "journal", "journal/remote", "placement", "shard", "internal/prose", "internal/simdisk",
+			"internal/simengine",
+		},
+	},
 	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},
@@ -364,6 +370,7 @@ var table = []rule{
 	},
 	{folder: "internal/release", remote: []string{"golang.org/x/crypto/x509roots/fallback/bundle"}},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
+	{folder: "internal/simengine", local: []string{".", "journal"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},
 	{folder: "internal/test/apitest", local: []string{"journal", "server", "shard"}, tests: true},
 	{folder: "internal/test/crashtest", local: []string{"."}, tests: true},
@@ -378,8 +385,9 @@ var table = []rule{
 	},
 	{folder: "internal/test/redisserver", local: []string{"internal/launch", "internal/test"}, tests: true},
 	{
-		folder: "internal/test/remotetest", local: []string{".", "client", "internal/launch", "internal/test", "journal"},
-		tests: true,
+		folder: "internal/test/remotetest",
+		local:  []string{".", "client", "internal/launch", "internal/test", "journal", "placement"},
+		tests:  true,
 	},
 	{
 		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"},

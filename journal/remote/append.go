@@ -126,8 +126,8 @@ func (j *Journal) Barrier(ctx context.Context) error {
 	}
 	defer j.calls.Done()
 	err := j.stillOwner(ctx)
-	if err == nil || errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrLost) {
-		return err
+	if err == nil || noSpace(err) || errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrLost) {
+		return err // without room nothing was confirmed, and the journal goes on when there is room again
 	}
 	return j.fail(fmt.Errorf("%w: it is unknown whether epoch %d is still the newest: %w",
 		journal.ErrFailed, j.owner.Epoch, err))

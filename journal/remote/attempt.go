@@ -36,7 +36,7 @@ func (s *Store) attempts(ctx context.Context, request func(context.Context) erro
 			return unsure, err
 		}
 		unsure = true
-		if !pause(ctx, wait) {
+		if !s.around.Pause(ctx, wait) {
 			return unsure, err
 		}
 		limit, wait = 2*limit, min(2*wait, longestPause)
@@ -57,15 +57,3 @@ func decided(err error) bool {
 }
 
 func noSpace(err error) bool { return errors.Is(err, journal.ErrNoSpace) }
-
-// pause waits, and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

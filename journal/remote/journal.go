@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,7 +20,7 @@ type Journal struct {
 	snapshots int // made by this owner; used by SaveSnapshot only
 
 	stop    context.CancelFunc // ends the look-out for space
-	watched chan struct{}      // closed when it has ended
+	watched <-chan struct{}    // closed when it has ended
 
 	mu     sync.Mutex // guards the fields below; begin adds to calls under it
 	tail   Position
@@ -42,9 +41,7 @@ func (s *Store) Open(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{
-		store: s, owner: Owner{h.Owner.Epoch + 1, rand.Text()}, watched: make(chan struct{}), open: map[string]int{},
-	}
+	j := &Journal{store: s, owner: Owner{h.Owner.Epoch + 1, s.around.Word()}, open: map[string]int{}}
 	if err := j.takeOver(ctx, h.Owner); err != nil {
 		return nil, err
 	}
@@ -62,7 +59,7 @@ func (s *Store) Open(ctx context.Context) (*Journal, error) {
 	}
 	watch, stop := context.WithCancel(context.Background())
 	j.stop = stop
-	go j.watchSpace(watch)
+	j.watched = j.watchSpace(watch)
 	return j, nil
 }
 

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 
 	"github.com/interlockdev/interlock/journal"
@@ -43,7 +42,7 @@ func (j *Journal) lost(ctx context.Context, tail Position, h Head) error {
 func (j *Journal) declareLost(ctx context.Context, h Head) error {
 	ctx = context.WithoutCancel(ctx)
 	for {
-		next := Owner{max(h.Owner.Epoch, j.owner.Epoch) + 1, "lost-" + rand.Text()}
+		next := Owner{max(h.Owner.Epoch, j.owner.Epoch) + 1, "lost-" + j.store.around.Word()}
 		done := false
 		_, err := j.store.attempts(ctx, func(ctx context.Context) (err error) {
 			done, err = j.store.driver.Fence(ctx, h.Owner, next, true)

@@ -1,33 +1,23 @@
-package remote
+package remote_test
 
 import (
 	"context"
 	"errors"
-	"maps"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/simengine"
 	"github.com/interlockdev/interlock/journal"
+	"github.com/interlockdev/interlock/journal/remote"
 )
-
-// checkpoint returns a function that takes the engine back to its present state, as a replica that is
-// promoted with what it has.
-func (m *memory) checkpoint() (back func()) {
-	head, log, values := m.head, maps.Clone(m.log), maps.Clone(m.values)
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.head, m.log, m.values = head, log, values
-	}
-}
 
 // An engine that goes back to an older state is noticed by the living owner: it stops before the next
 // answer, every other owner is fenced, and the next one knows that fences must jump.
 func TestLoss(t *testing.T) {
-	write := func(j *Journal) error { return j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte("next")}) }
-	barrier := func(j *Journal) error { return j.Barrier(t.Context()) }
+	write := func(j *remote.Journal) error { return j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte("next")}) }
+	barrier := func(j *remote.Journal) error { return j.Barrier(t.Context()) }
 	for _, c := range []struct {
 		name   string
-		notice func(*Journal) error
+		notice func(*remote.Journal) error
 		lose   int  // entries of the owner; -1: also its epoch record
 		other  bool // another owner opened the journal meanwhile, and appended as much
 	}{
@@ -40,20 +30,20 @@ func TestLoss(t *testing.T) {
 		{"BarrierEpochOther", barrier, -1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := newMemory(false)
-			s := New(m, 0)
+			m := simengine.New(false)
+			s := remote.New(m, 0)
 			add(t, own(t, s), "before")
-			back := m.checkpoint()
+			back := m.Mark()
 			j := own(t, s)
 			if c.lose > 0 {
 				add(t, j, "kept")
-				back = m.checkpoint()
+				back = m.Mark()
 			}
 			for range c.lose {
 				add(t, j, "lost")
 			}
-			back()
-			var other *Journal
+			back(false)
+			var other *remote.Journal
 			if c.other {
 				other = own(t, s)
 				for range 3 {
@@ -87,12 +77,12 @@ func TestLoss(t *testing.T) {
 
 // lateHead reads the head, and something happens before its reader sees it.
 type lateHead struct {
-	*memory
+	*simengine.Driver
 	meanwhile func()
 }
 
-func (l *lateHead) Head(ctx context.Context) (Head, error) {
-	h, err := l.memory.Head(ctx)
+func (l *lateHead) Head(ctx context.Context) (remote.Head, error) {
+	h, err := l.Driver.Head(ctx)
 	if then := l.meanwhile; then != nil {
 		l.meanwhile = nil
 		then()
@@ -102,18 +92,18 @@ func (l *lateHead) Head(ctx context.Context) (Head, error) {
 
 // A head that was read before an append ended is no loss.
 func TestAppendDuringSnapshotIsNoLoss(t *testing.T) {
-	m := newMemory(false)
-	late := &lateHead{memory: m}
-	j := own(t, New(late, 0))
+	m := simengine.New(false)
+	late := &lateHead{Driver: m}
+	j := own(t, remote.New(late, 0))
 	puts := 0
-	m.fault = func(method string) fault {
+	m.Fault = func(method string) simengine.Fault {
 		if method != "put" {
-			return none
+			return simengine.None
 		}
 		if puts++; puts == 2 { // that of the newest snapshot's name, which is then refused
-			return answered
+			return simengine.Answered
 		}
-		return none
+		return simengine.None
 	}
 	late.meanwhile = func() { add(t, j, "meanwhile") }
 	if err := j.SaveSnapshot(t.Context(), 1, write("state")); err != nil {
@@ -129,7 +119,7 @@ func TestAppendDuringSnapshotIsNoLoss(t *testing.T) {
 func TestFencedIsNoLoss(t *testing.T) {
 	for name, creates := range engines {
 		t.Run(name, func(t *testing.T) {
-			s := New(newMemory(creates), 0)
+			s := remote.New(simengine.New(creates), 0)
 			j := own(t, s)
 			add(t, j, "kept")
 			next := own(t, s)

@@ -1,4 +1,4 @@
-package remote
+package remote_test
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 	"testing/synctest"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/simengine"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/journaltest"
+	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // engines are the two kinds: one that compares, and one that only creates.
@@ -24,7 +26,7 @@ func TestConformance(t *testing.T) {
 	for name, creates := range engines {
 		t.Run(name, func(t *testing.T) {
 			journaltest.Run(t, func(*testing.T) journaltest.Open {
-				s := New(newMemory(creates), 0)
+				s := remote.New(simengine.New(creates), 0)
 				return func(ctx context.Context) (journal.Journal, error) { return s.Open(ctx) }
 			})
 		})
@@ -32,7 +34,7 @@ func TestConformance(t *testing.T) {
 }
 
 // own opens a store and closes the journal at the end of the test.
-func own(t *testing.T, s *Store) *Journal {
+func own(t *testing.T, s *remote.Store) *remote.Journal {
 	t.Helper()
 	j, err := s.Open(t.Context())
 	if err != nil {
@@ -42,14 +44,14 @@ func own(t *testing.T, s *Store) *Journal {
 	return j
 }
 
-func add(t *testing.T, j *Journal, text string) {
+func add(t *testing.T, j *remote.Journal, text string) {
 	t.Helper()
 	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{[]byte(text)}); err != nil {
 		t.Fatalf("append at %d: %v", j.Tail()+1, err)
 	}
 }
 
-func texts(t *testing.T, j *Journal) string {
+func texts(t *testing.T, j *remote.Journal) string {
 	t.Helper()
 	var list []string
 	if err := j.Read(t.Context(), j.First(), func(e journal.Entry) error {
@@ -73,10 +75,12 @@ func TestLostAnswers(t *testing.T) {
 	for name, creates := range engines {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := newMemory(creates)
+				m := simengine.New(creates)
 				random := rand.New(rand.NewPCG(1, 2))
-				m.fault = func(string) fault { return []fault{none, none, none, none, lost, answered}[random.IntN(6)] }
-				s := New(m, 0)
+				m.Fault = func(string) simengine.Fault {
+					return []simengine.Fault{0, 0, 0, 0, simengine.Lost, simengine.Answered}[random.IntN(6)]
+				}
+				s := remote.New(m, 0)
 				want := ""
 				for owner := range 20 {
 					j := own(t, s)
@@ -111,28 +115,28 @@ func TestLostAnswers(t *testing.T) {
 func TestAppendWithoutAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		fault fault
+		fault simengine.Fault
 		times int // that it happens
 		err   error
 		want  string
 	}{
-		{"LostOnce", lost, 1, nil, " perhaps "},
-		{"AnsweredOnce", answered, 1, nil, " perhaps "},
-		{"Lost", lost, 1000, journal.ErrFailed, " "},
-		{"Answered", answered, 1000, journal.ErrFailed, " perhaps "},
+		{"LostOnce", simengine.Lost, 1, nil, " perhaps "},
+		{"AnsweredOnce", simengine.Answered, 1, nil, " perhaps "},
+		{"Lost", simengine.Lost, 1000, journal.ErrFailed, " "},
+		{"Answered", simengine.Answered, 1000, journal.ErrFailed, " perhaps "},
 	} {
 		for name, creates := range engines {
 			t.Run(c.name+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					m := newMemory(creates)
-					s := New(m, 0)
+					m := simengine.New(creates)
+					s := remote.New(m, 0)
 					j := own(t, s)
 					var faults atomic.Int32
-					m.fault = func(method string) fault {
+					m.Fault = func(method string) simengine.Fault {
 						if method == "append" && faults.Add(-1) >= 0 {
 							return c.fault
 						}
-						return none
+						return simengine.None
 					}
 					faults.Store(int32(c.times))
 					if err := j.Append(t.Context(), 2, [][]byte{[]byte("perhaps")}); !errors.Is(err, c.err) {
@@ -151,10 +155,40 @@ func TestAppendWithoutAnswer(t *testing.T) {
 	}
 }
 
+// An engine without room refuses, and the journal goes on when there is room again.
+func TestWithoutRoom(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		do     func(j *remote.Journal) error
+	}{
+		{"append", func(j *remote.Journal) error { return j.Append(t.Context(), 2, [][]byte{[]byte("first")}) }},
+		{"confirm", func(j *remote.Journal) error { return j.Barrier(t.Context()) }},
+	} {
+		t.Run(c.method, func(t *testing.T) {
+			m := simengine.New(false)
+			j := own(t, remote.New(m, 0))
+			m.Fault = func(method string) simengine.Fault {
+				if method == c.method {
+					return simengine.Full
+				}
+				return simengine.None
+			}
+			if err := c.do(j); !errors.Is(err, journal.ErrNoSpace) {
+				t.Fatalf("without room: %v", err)
+			}
+			m.Fault = nil
+			if err := c.do(j); err != nil {
+				t.Errorf("with room again: %v", err)
+			}
+			add(t, j, "next")
+		})
+	}
+}
+
 // A snapshot stays as long as it is read, and goes with the next one.
 func TestSnapshotStaysUnderReader(t *testing.T) {
-	m := newMemory(false)
-	j := own(t, New(m, 0))
+	m := simengine.New(false)
+	j := own(t, remote.New(m, 0))
 	state := strings.Repeat("0123456789abcdef", 40_000)
 	if err := j.SaveSnapshot(t.Context(), 1, write(state)); err != nil {
 		t.Fatal(err)
@@ -175,19 +209,19 @@ func TestSnapshotStaysUnderReader(t *testing.T) {
 	if err := j.SaveSnapshot(t.Context(), 1, write("three")); err != nil {
 		t.Fatal(err)
 	}
-	if left := m.keys("state/"); len(left) != 1 {
+	if left := m.Names("state/"); len(left) != 1 {
 		t.Errorf("chunks %q are left of one", left)
 	}
 }
 
 // A store starts from a state of another journal once, also if answers are lost.
 func TestSeed(t *testing.T) {
-	m := newMemory(false)
-	s := New(m, 0)
+	m := simengine.New(false)
+	s := remote.New(m, 0)
 	if err := s.Seed(t.Context(), 7, 41, write("state")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Seed(t.Context(), 7, 41, write("another")); !errors.Is(err, ErrNotEmpty) {
+	if err := s.Seed(t.Context(), 7, 41, write("another")); !errors.Is(err, remote.ErrNotEmpty) {
 		t.Errorf("a second seed: %v", err)
 	}
 	j := own(t, s)
@@ -212,21 +246,21 @@ func TestSeed(t *testing.T) {
 
 // A change of the stored bytes from outside is found, and located.
 func TestDamage(t *testing.T) {
-	for name, damage := range map[string]func(log map[interlock.Index]stored){
-		"FlippedBit": func(log map[interlock.Index]stored) { log[3].data[len(log[3].data)-1] ^= 1 },
-		"Missing":    func(log map[interlock.Index]stored) { delete(log, 3) },
-		"Oldest":     func(log map[interlock.Index]stored) { delete(log, 1) },
-		"Moved":      func(log map[interlock.Index]stored) { log[3] = log[2] },
-		"Newer":      func(log map[interlock.Index]stored) { log[3].data[3] = '2' },
+	for name, damage := range map[string]func(log map[interlock.Index]simengine.Record){
+		"FlippedBit": func(log map[interlock.Index]simengine.Record) { log[3].Data[len(log[3].Data)-1] ^= 1 },
+		"Missing":    func(log map[interlock.Index]simengine.Record) { delete(log, 3) },
+		"Oldest":     func(log map[interlock.Index]simengine.Record) { delete(log, 1) },
+		"Moved":      func(log map[interlock.Index]simengine.Record) { log[3] = log[2] },
+		"Newer":      func(log map[interlock.Index]simengine.Record) { log[3].Data[3] = '2' },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMemory(false)
-			s := New(m, 0)
+			m := simengine.New(false)
+			s := remote.New(m, 0)
 			j := own(t, s)
 			for i := range 4 {
 				add(t, j, fmt.Sprint("e", i))
 			}
-			damage(m.log)
+			damage(m.Log())
 			j, err := s.Open(t.Context())
 			if err == nil {
 				t.Cleanup(func() { j.Close() })

@@ -20,15 +20,19 @@ const DefaultPatience = 8 * time.Second
 type Store struct {
 	driver   Driver
 	patience time.Duration
+	around   Surroundings
 }
 
 // New makes a store. It sends nothing yet. A patience of 0 means DefaultPatience. The store closes
 // the driver.
-func New(d Driver, patience time.Duration) *Store {
+func New(d Driver, patience time.Duration) *Store { return NewOn(d, patience, actual) }
+
+// NewOn is New for a simulation, which takes time and chance from its seed.
+func NewOn(d Driver, patience time.Duration, s Surroundings) *Store {
 	if patience <= 0 {
 		patience = DefaultPatience
 	}
-	return &Store{driver: d, patience: patience}
+	return &Store{driver: d, patience: patience, around: s}
 }
 
 // Close ends the connections. Journals of the store must be closed before.
@@ -36,7 +40,7 @@ func (s *Store) Close() error { return s.driver.Close() }
 
 // Shard returns the store of another shard of the same journal. It has the connections of s, and is not
 // closed.
-func (s *Store) Shard(n int) *Store { return &Store{s.driver.Shard(n), s.patience} }
+func (s *Store) Shard(n int) *Store { return &Store{s.driver.Shard(n), s.patience, s.around} }
 
 // Empty reports whether the store has never been written to.
 func (s *Store) Empty(ctx context.Context) (bool, error) {
