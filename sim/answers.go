@@ -55,18 +55,26 @@ func (a *audit) left(r *receiver, eff *engine.Effect, at interlock.At) {
 			return
 		}
 	}
-	if at.Index > a.tail() {
-		w.fail("I15", "host %d answers %s with index %d, and %d is durable", r.host.number, o.words, at.Index, a.tail())
-		return
-	}
-	if at.Epoch < a.epoch && r.arrived > a.since && eff.Outcome < engine.Warned {
+	if r.tenure < a.tenures && r.arrived > a.since && eff.Outcome < engine.Warned {
 		w.fail(
-			"I16", "host %d of epoch %d answers %s, which came after epoch %d was opened", r.host.number, at.Epoch, o.words,
+			"I16", "host %d of epoch %d answers %s, which came after epoch %d was opened", r.owner.h.number, at.Epoch, o.words,
 			a.epoch,
 		)
 		return
 	}
-	if at.Epoch == a.epoch {
+	if a.loss.open && r.arrived > a.loss.at && eff.Outcome < engine.Warned {
+		w.fail("I15", "host %d answers %s, which came after the engine had lost entry %d", r.owner.h.number, o.words,
+			a.loss.after+1)
+		return
+	}
+	if r.losses < a.loss.count {
+		return // it was true
+	}
+	if at.Index > a.tail() {
+		w.fail("I15", "host %d answers %s with index %d, and %d is durable", r.owner.h.number, o.words, at.Index, a.tail())
+		return
+	}
+	if r.tenure == a.tenures {
 		a.hears(r, eff)
 	}
 	s := a.spaces[o.c.namespace]
@@ -197,7 +205,7 @@ func (a *audit) committed(s *space, o *op, c *engine.Commit, eff *engine.Effect,
 // received checks an answer as it reaches its client: it is not older than what any client had
 // received before the command was sent.
 func (a *audit) received(o *op, eff *engine.Effect, at interlock.At) {
-	if at.Index == 0 {
+	if at.Index == 0 || o.losses < a.loss.count {
 		return
 	}
 	if at.Index < o.floor {

@@ -18,17 +18,27 @@ type audit struct {
 	w *world
 
 	// The journal as it is known: what was acknowledged, or was found by a later owner.
-	sums   []uint64 // of the entry with index i+1
-	epoch  interlock.Epoch
-	since  time.Duration // when the newest epoch was opened
-	owner  *host
-	join   shard.Joiner
-	shadow *engine.Engine // to which every entry was applied, and nothing else
+	entries []journal.Entry // the one with index i+1
+	epoch   interlock.Epoch
+	tenures int           // how often it was opened
+	since   time.Duration // when it was opened last
+	owner   *owner
+	join    shard.Joiner
+	shadow  *engine.Engine // to which every entry was applied, and nothing else
 
 	// The highest index that clients have received.
 	told interlock.Index
 
+	loss loss
 	picture
+}
+
+// loss is what is known of a tail that the engine of the journal has lost.
+type loss struct {
+	open  bool            // since then no owner has begun
+	after interlock.Index // the last entry that is left
+	at    time.Duration
+	count int // of those with a later owner
 }
 
 func newAudit(w *world) *audit {
@@ -36,12 +46,16 @@ func newAudit(w *world) *audit {
 }
 
 // tail is the index of the last entry that is known to be durable.
-func (a *audit) tail() interlock.Index { return interlock.Index(len(a.sums)) }
+func (a *audit) tail() interlock.Index { return interlock.Index(len(a.entries)) }
 
 // appended is called when an append has returned success.
-func (a *audit) appended(epoch interlock.Epoch, first interlock.Index, entries [][]byte) {
-	if epoch < a.epoch {
+func (a *audit) appended(o *owner, epoch interlock.Epoch, first interlock.Index, entries [][]byte) {
+	if o.tenure < a.tenures {
 		a.w.fail("I16", "an append of epoch %d succeeded at index %d, after epoch %d was opened", epoch, first, a.epoch)
+		return
+	}
+	if a.loss.open {
+		a.w.fail("I15", "an append of epoch %d succeeded at index %d, and the entries before it are lost", epoch, first)
 		return
 	}
 	if first != a.tail()+1 {
@@ -55,7 +69,14 @@ func (a *audit) appended(epoch interlock.Epoch, first interlock.Index, entries [
 
 // opened is called when a host has opened the journal: it compares what is there with what was
 // acknowledged, and takes what was acknowledged to no client.
-func (a *audit) opened(h *host, j journal.Journal) error {
+func (a *audit) opened(o *owner, j journal.Journal) error {
+	if a.loss.open {
+		if jump(j) == 0 {
+			a.w.fail("I2", "entries behind %d are lost, and epoch %d does not let fences jump", a.loss.after, j.Epoch())
+			return nil
+		}
+		a.rewind()
+	}
 	if j.Tail() < a.tail() {
 		a.w.fail("I15", "%d entries were acknowledged, and epoch %d finds %d", a.tail(), j.Epoch(), j.Tail())
 		return nil
@@ -69,13 +90,36 @@ func (a *audit) opened(h *host, j journal.Journal) error {
 		switch {
 		case e.Index > known:
 			a.take(e)
-		case a.sums[e.Index-1] != sumOf(e):
+		case sumOf(a.entries[e.Index-1]) != sumOf(e):
 			a.w.fail("I15", "entry %d is not what was acknowledged", e.Index)
 		}
 		return nil
 	})
-	a.epoch, a.since, a.owner = j.Epoch(), a.w.now, h
+	a.epoch, a.since, a.owner = j.Epoch(), a.w.now, o
+	a.tenures++
+	o.tenure = a.tenures
 	return err
+}
+
+// loses is called when the engine of the journal has lost all entries behind one.
+func (a *audit) loses(after interlock.Index) { a.loss = loss{true, after, a.w.now, a.loss.count} }
+
+// rewind goes back to what is left after a loss. What was given out before stays given out.
+func (a *audit) rewind() {
+	left, before := a.entries[:a.loss.after], a.picture
+	a.entries, a.join, a.shadow, a.picture = nil, shard.Joiner{}, engine.New(), newPicture()
+	for _, e := range left {
+		a.take(e)
+	}
+	a.fence = max(a.fence, before.fence)
+	for name, s := range before.spaces {
+		if now := a.spaces[name]; now != nil {
+			now.version = max(now.version, s.version)
+		}
+	}
+	a.told = min(a.told, a.tail())
+	a.loss.open, a.epoch = false, 0
+	a.loss.count++
 }
 
 func sumOf(e journal.Entry) uint64 { return sum(e.Data) ^ uint64(e.Epoch) }
@@ -83,14 +127,13 @@ func sumOf(e journal.Entry) uint64 { return sum(e.Data) ^ uint64(e.Epoch) }
 // take folds the next entry.
 func (a *audit) take(e journal.Entry) {
 	w := a.w
-	n := sumOf(e)
-	a.sums = append(a.sums, n)
-	w.story.mix(n)
+	e.Data = bytes.Clone(e.Data)
+	a.entries = append(a.entries, e)
+	w.story.mix(sumOf(e))
 	if a.entryEpoch > e.Epoch || len(e.Data) == 0 && a.entryEpoch == e.Epoch {
 		w.fail("I16", "entry %d of epoch %d follows one of epoch %d", e.Index, e.Epoch, a.entryEpoch)
 	}
 	a.entryEpoch = e.Epoch
-	e.Data = bytes.Clone(e.Data)
 	entry, err := a.join.Join(e)
 	if err != nil {
 		w.fail("journal", "%v", err)
@@ -117,14 +160,15 @@ func (a *audit) take(e journal.Entry) {
 }
 
 // compare checks that the live engine has the state that the journal yields.
-func (a *audit) compare(h *host) {
-	if h.shard == nil || !h.shard.Settled() || h.shard.Parked() || h.shard.At().Index != a.tail() || h.epoch != a.epoch {
+func (a *audit) compare(o *owner) {
+	if o.shard == nil || !o.shard.Settled() || o.shard.Parked() || o.shard.At().Index != a.tail() ||
+		o.tenure != a.tenures || a.loss.open {
 		return
 	}
 	a.w.totals.Compared++
-	live, replayed := h.shard.Engine().Hash(), a.shadow.Hash()
+	live, replayed := o.shard.Engine().Hash(), a.shadow.Hash()
 	a.w.story.mixBytes(live[:])
 	if live != replayed {
-		a.w.fail("I17", "at index %d the engine of host %d is not what a replay of the journal gives", a.tail(), h.number)
+		a.w.fail("I17", "at index %d the engine of host %d is not what a replay of the journal gives", a.tail(), o.h.number)
 	}
 }

@@ -33,6 +33,8 @@ type line struct {
 	c      *client
 	host   *host
 	life   int
+	owner  *owner // that it has reached, perhaps by way of the host; nil for none yet
+	tenure int    // of that owner
 	number uint64 // engine.Head.Link
 	broken bool
 	order  [2]time.Duration // when the last message of each direction arrives: a stream keeps its order
@@ -48,7 +50,7 @@ type op struct {
 	head     engine.Head
 	invoked  time.Duration
 	floor    interlock.Index // the highest index in an answer before it was sent
-	epoch    interlock.Epoch // the newest that had been opened before it was sent
+	losses   int             // how often the journal had lost its tail when it was sent
 	tries    int
 	patience int // tries left
 	answered bool
@@ -64,10 +66,10 @@ const (
 
 // send begins an operation. then gets every answer to it, the ends of waits too.
 func (c *client) send(words string, build func() engine.Command, then func(*engine.Effect, interlock.At)) *op {
-	w := c.w
+	w, a := c.w, c.audit()
 	w.ids++
 	o := &op{
-		c: c, number: w.ids, words: words, build: build, invoked: w.now, floor: w.audit.told, epoch: w.audit.epoch,
+		c: c, number: w.ids, words: words, build: build, invoked: w.now, floor: a.told, losses: a.loss.count,
 		patience: 2 + c.rng(12), then: then,
 		head: engine.Head{Namespace: c.namespace, Session: c.session, Principal: c.principal},
 	}
@@ -148,14 +150,17 @@ func (c *client) connect() {
 	c.w.links++
 	hosts := c.w.hosts
 	at := c.rng(len(hosts))
-	if now := c.w.audit.owner; now != nil && c.rng(3) > 0 {
-		at = now.number - 1
+	if now := c.audit().owner; now != nil && c.rng(3) > 0 {
+		at = now.h.number - 1
 	}
 	c.line = &line{c: c, host: hosts[at], life: hosts[at].life, number: c.w.links}
 	if c.attach != nil {
 		c.attach()
 	}
 }
+
+// audit is that of the shard that the client's namespace is in.
+func (c *client) audit() *audit { return c.w.ledgerOf(c.namespace).audit }
 
 // lost ends the client's line; the server hears of it later.
 func (c *client) lost() {
@@ -166,7 +171,7 @@ func (c *client) lost() {
 	l.broken = true
 	head := engine.Head{Namespace: c.namespace, Session: c.session, Link: l.number}
 	c.w.after(c.w.about(pick(c.w.rng, 200*time.Millisecond, 8*time.Second)), func() {
-		l.host.run(l.life, func() { l.host.take(&engine.Detach{Head: head}, l, nil) })
+		l.host.run(l.life, func() { l.host.take(&engine.Detach{Head: head}, l, nil, false) })
 	})
 }
 
@@ -175,6 +180,22 @@ func (c *client) lostHost(h *host) {
 	if c.line != nil && c.line.host == h {
 		c.line.broken = true
 	}
+}
+
+// lostOwner ends the client's line when the owner has gone that its commands have reached.
+func (c *client) lostOwner(o *owner) {
+	if c.line != nil && c.line.owner == o && c.line.tenure <= o.tenure {
+		c.line.broken = true
+	}
+}
+
+// reaches reports whether the line may carry a command to an owner. It belongs to the first one that it reached: the
+// next one knows nothing of it.
+func (l *line) reaches(o *owner) bool {
+	if l.owner == nil {
+		l.owner, l.tenure = o, o.tenure
+	}
+	return l.owner == o && l.tenure == o.tenure
 }
 
 // passes returns how often a message arrives, and when; it may cut the line.
@@ -220,8 +241,8 @@ func (l *line) up(o *op) {
 				cmd := o.build()
 				h := cmd.Header()
 				*h = o.head
-				h.Link, h.From = l.number, &receiver{line: l, op: o, host: l.host, life: l.life, cmd: cmd, arrived: l.c.w.now}
-				l.host.take(cmd, l, o)
+				h.Link, h.From = l.number, &receiver{line: l, op: o, cmd: cmd}
+				l.host.take(cmd, l, o, false)
 			})
 		})
 	}
@@ -231,21 +252,25 @@ func (l *line) up(o *op) {
 type receiver struct {
 	line *line
 	op   *op
-	host *host
-	life int
+	cmd  engine.Command
 
-	cmd     engine.Command
+	// Where it arrived, and when.
+	owner   *owner
+	life    int
+	tenure  int
+	losses  int
 	arrived time.Duration
 }
 
 // Deliver implements shard.Receiver.
 func (r *receiver) Deliver(eff *engine.Effect, at interlock.At) {
-	h := r.host
-	if h.life != r.life || h.w.store.dead(h) {
+	o := r.owner
+	if o.life != r.life || o.l.store.dead(o) {
 		return // the process died before it could report it
 	}
-	h.w.story.mix(uint64(h.w.now), r.op.number, uint64(eff.Outcome), uint64(at.Index), uint64(eff.Lease.Fence))
-	h.w.audit.left(r, eff, at)
+	w := o.h.w
+	w.story.mix(uint64(w.now), r.op.number, uint64(eff.Outcome), uint64(at.Index), uint64(eff.Lease.Fence))
+	o.l.audit.left(r, eff, at)
 	r.line.down(r.op, *eff, at)
 }
 
@@ -283,7 +308,7 @@ func (o *op) answer(eff *engine.Effect, at interlock.At) {
 		}
 	}
 	w.totals.Answers++
-	w.audit.received(o, eff, at)
+	c.audit().received(o, eff, at)
 	if w.story.told() {
 		w.story.tell("%s ← %v %s, index %d", c.name, o.words, shown(eff), at.Index)
 	}

@@ -73,17 +73,22 @@ func Run(seed uint64, o Options) Result {
 	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x1e71))}
 	w.story = &story{w: w, out: o.Story}
 	w.plan = w.draw()
-	w.audit = newAudit(w)
 	w.story.tell("seed %d: %+v", seed, w.plan)
-	if w.plan.disk {
-		w.store = &disk{w: w, disk: simdisk.New()}
-	} else {
-		w.store = &memory{w: w}
+	for i := range w.plan.shards {
+		l := &ledger{w: w, number: i, audit: newAudit(w)}
+		if w.plan.disk {
+			l.store = &disk{w: w, disk: simdisk.New()}
+		} else {
+			l.store = newRental(w, l)
+		}
+		w.ledgers = append(w.ledgers, l)
 	}
 	for i := range w.plan.hosts {
 		w.hosts = append(w.hosts, newHost(w, i+1))
 	}
-	w.hosts[0].start()
+	for i := range w.ledgers {
+		w.hosts[i%len(w.hosts)].owners[i].start()
+	}
 	for i := range w.plan.agents {
 		w.agents = append(w.agents, newAgent(w, i+1))
 		w.clients = append(w.clients, w.agents[i].client)
@@ -97,7 +102,9 @@ func Run(seed uint64, o Options) Result {
 	w.recover()
 	w.totals.Seeds = 1
 	w.totals.Simulated = w.now
-	w.story.mix(uint64(w.now), uint64(w.audit.tail()), uint64(w.totals.Commands))
+	for _, l := range w.ledgers {
+		w.story.mix(uint64(w.now), uint64(l.audit.tail()), uint64(w.totals.Commands))
+	}
 	return Result{Totals: w.totals, Hash: w.story.hash, Err: w.failed}
 }
 
@@ -132,39 +139,62 @@ func (w *world) trouble() {
 	some := func() *host { return w.hosts[w.rng.IntN(len(w.hosts))] }
 	w.every(p.crash, func() {
 		h := some()
+		o := h.owners[w.rng.IntN(len(w.ledgers))]
 		switch {
-		case h.shard == nil:
-			h.start() // another owner, perhaps beside one that lives
+		case o.shard == nil:
+			o.start() // another owner, perhaps beside one that lives
 			w.totals.fault("takeover")
 		case w.chance(0.2):
 			h.stop()
+		case len(w.ledgers) > 1 && w.chance(0.3):
+			o.leave()
 		default:
 			w.totals.fault("crash")
 			h.die("crashes", w.chance(0.5))
 		}
 	})
 	w.every(p.crash/2, func() {
-		if w.audit.owner == nil || w.audit.owner.shard == nil || len(w.hosts) > 1 && w.chance(0.2) {
-			some().start()
+		for i, l := range w.ledgers {
+			if l.served() == nil || len(w.hosts) > 1 && w.chance(0.2) {
+				some().owners[i].start()
+			}
 		}
 	})
+	for _, l := range w.ledgers {
+		if r, ok := l.store.(*rental); ok {
+			w.every(p.loss/10, r.mark)
+			w.every(p.loss, r.goBack)
+		}
+	}
 	w.every(p.pause, func() { some().freeze(w.about(pick(w.rng, 200*time.Millisecond, 3*time.Second, 20*time.Second))) })
 	w.every(p.partition, func() {
 		h := some()
+		if !p.disk && w.chance(0.5) {
+			w.totals.fault("cut off from the engine")
+			h.deaf = true
+			w.after(w.about(3*time.Second), func() { h.deaf = false })
+			return
+		}
 		w.totals.fault("partition")
 		h.cut = true
 		w.after(w.about(3*time.Second), func() { h.cut = false })
 	})
 	w.every(p.space, func() {
 		w.totals.fault("disk full")
-		w.store.full(true)
-		w.after(w.about(3*time.Second), func() { w.store.full(false) })
+		l := w.ledgers[w.rng.IntN(len(w.ledgers))]
+		l.store.full(true)
+		w.after(w.about(3*time.Second), func() { l.store.full(false) })
 	})
-	w.every(6*time.Second, func() {
-		for _, h := range w.hosts {
-			w.audit.compare(h)
+	w.every(6*time.Second, w.compare)
+}
+
+// compare compares every live engine with a replay.
+func (w *world) compare() {
+	for _, h := range w.hosts {
+		for _, o := range h.owners {
+			o.l.audit.compare(o)
 		}
-	})
+	}
 }
 
 // recover ends all faults and the agents' work, and checks that everything comes to an end.
@@ -174,42 +204,37 @@ func (w *world) recover() {
 	}
 	w.story.tell("no faults from here on, and no new work")
 	w.calm, w.ending = true, true
-	w.store.full(false)
-	if m, ok := w.store.(*memory); ok {
-		m.disarm()
-	} else if d, ok := w.store.(*disk); ok && d.holder == nil {
-		d.disk.Restart()
+	for _, l := range w.ledgers {
+		l.store.full(false)
+		l.store.settle()
 	}
 	for _, h := range w.hosts {
-		h.cut = false
+		h.cut, h.deaf = false, false
 	}
 	w.after(25*time.Second, func() {
-		for _, h := range w.hosts {
-			if owner := w.audit.owner; owner == nil || owner.shard == nil || owner.epoch != w.audit.epoch {
-				h.start()
+		for i, l := range w.ledgers {
+			for _, h := range w.hosts {
+				if !l.owned() {
+					h.owners[i].start()
+				}
 			}
 		}
 	})
 	for _, a := range w.agents {
 		a.client.patient()
 	}
-	quiet := func() bool {
-		if w.audit.owner == nil || w.audit.owner.shard == nil {
-			return false
+	for _, l := range w.ledgers {
+		quiet := func() bool { return l.served() != nil && l.audit.left0() == nil }
+		if !w.runUntil(bound, quiet) && w.failed == nil {
+			words := "no server serves"
+			if r := l.audit.left0(); r != nil && l.served() != nil {
+				words = fmt.Sprintf("%v is still there (since %v)", r, l.audit.time.Sub(r.since))
+			}
+			w.fail("liveness", "%v after the last fault, in shard %d %s", bound, l.number, words)
 		}
-		return w.audit.left0() == nil
-	}
-	if !w.runUntil(bound, quiet) && w.failed == nil {
-		words := "no server serves"
-		if r := w.audit.left0(); r != nil {
-			words = fmt.Sprintf("%v is still there (since %v)", r, w.audit.time.Sub(r.since))
-		}
-		w.fail("liveness", "%v after the last fault, %s", bound, words)
 	}
 	w.runUntil(30*time.Second, func() bool { return false })
-	for _, h := range w.hosts {
-		w.audit.compare(h)
-	}
+	w.compare()
 }
 
 // left0 returns a request that still waits or holds, or nil.
@@ -233,8 +258,6 @@ func (c *client) patient() {
 		o.patience = 1 << 20
 	}
 }
-
-func (m *memory) disarm() { m.store.Disarm() }
 
 // String prints the totals for people.
 func (t Totals) String() string {

@@ -30,13 +30,24 @@ func TestWorlds(t *testing.T) {
 	for _, err := range failed {
 		t.Errorf("%v; repeat it with: go run ./cmd/interlock-sim -seed N", err)
 	}
-	if !testing.Short() && (totals.Commands < 2_000_000 || totals.Recoveries < 2_000) {
+	if testing.Short() {
+		return
+	}
+	if totals.Commands < 2_000_000 || totals.Recoveries < 2_000 {
 		t.Errorf("only %d commands and %d recoveries", totals.Commands, totals.Recoveries)
+	}
+	for _, kind := range []string{
+		"forwarded", "shard given up", "takeover", "takeover between two attempts", "cut off from the engine",
+		"late request carried out", "late request refused", "tail lost", "lost tail noticed by its owner",
+	} {
+		if totals.Faults[kind] < 10 {
+			t.Errorf("%s: only %d times", kind, totals.Faults[kind])
+		}
 	}
 }
 
-// TestOneSeedIsOneRun writes a seed's story twice, in memory and on a disk, and beside other
-// runs: it is the same to the letter, and another seed's is not.
+// TestOneSeedIsOneRun writes a seed's story twice, with one server and with several, on a disk and in an engine, and
+// beside other runs: it is the same to the letter, and another seed's is not.
 func TestOneSeedIsOneRun(t *testing.T) {
 	tell := func(seed uint64) (string, uint64) {
 		var b bytes.Buffer
@@ -46,8 +57,8 @@ func TestOneSeedIsOneRun(t *testing.T) {
 		}
 		return b.String(), r.Hash
 	}
-	seen := map[uint64]bool{}
-	for seed := range uint64(6) {
+	seen, several := map[uint64]bool{}, false
+	for seed := range uint64(10) {
 		type told struct {
 			story string
 			hash  uint64
@@ -65,9 +76,13 @@ func TestOneSeedIsOneRun(t *testing.T) {
 			t.Errorf("seed %d has the hash of another one", seed)
 		}
 		seen[hash] = true
-		if !strings.Contains(story, "owns the shard") {
-			t.Errorf("the story of seed %d does not tell who owns the shard", seed)
+		if !strings.Contains(story, "owns shard 0") {
+			t.Errorf("the story of seed %d names no owner of shard 0", seed)
 		}
+		several = several || strings.Contains(story, "host 2 owns shard 1")
+	}
+	if !several {
+		t.Error("no seed has several shards with several owners")
 	}
 }
 

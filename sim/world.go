@@ -27,11 +27,10 @@ type world struct {
 	order uint64 // of the events that were put into the queue
 
 	plan    plan
-	store   store
+	ledgers []*ledger // by shard
 	hosts   []*host
 	clients []*client
 	agents  []*agent
-	audit   *audit
 	story   *story
 	totals  Totals
 	ids     uint64
@@ -48,7 +47,9 @@ const epochStart = engine.Time(1_900_000_000_000_000_000)
 
 // plan is the random parameters of a whole run: how hard the world is.
 type plan struct {
-	disk        bool // the file journal on a simulated disk, else the journal in memory
+	disk        bool // the file journal on a simulated disk, else a journal in a simulated engine
+	creates     bool // the engine can do no more than create what is not there
+	shards      int
 	hosts       int
 	agents      int
 	namespaces  int
@@ -64,6 +65,8 @@ type plan struct {
 	space       time.Duration // between two times in which the disk is full
 	drift       float64       // clocks are fast or slow by up to this part
 	boundary    float64       // the chance that a process dies at a boundary
+	trouble     float64       // the chance that an append goes wrong
+	loss        time.Duration // between two times in which the engine loses what it has acknowledged
 	snapshot    int64         // bytes between two snapshots
 	keep        int64
 	picture     int // events of a state that the owner takes a picture of
@@ -91,8 +94,17 @@ func (w *world) draw() plan {
 	p.tangled, p.segment = r.IntN(4) == 0, pick[int64](r, 8<<10, 64<<10)
 	p.picture = pick(r, 0, 50, -1)
 	p.credentials = r.IntN(2) == 0
-	if p.disk {
-		p.hosts = min(p.hosts, 2)
+	p.shards, p.creates = pick(r, 1, 1, 2, 4), r.IntN(3) == 0
+	p.trouble = pick(r, 0.001, 0.004, 0.02)
+	p.loss = pick[time.Duration](r, 0, 0, 20, 60) * time.Second
+	switch {
+	case p.disk:
+		p.hosts, p.shards, p.trouble = min(p.hosts, 2), 1, p.boundary
+	case p.shards > 1:
+		p.hosts, p.namespaces = 2+r.IntN(3), p.shards+r.IntN(3)
+	}
+	if p.creates {
+		p.loss = 0 // a bucket keeps what it has
 	}
 	return p
 }
@@ -146,7 +158,9 @@ func (w *world) fail(rule, format string, args ...any) {
 	if w.failed == nil {
 		w.failed = &Violation{Seed: w.seed, Rule: rule, At: w.now, Words: fmt.Sprintf(format, args...)}
 		w.story.tell("VIOLATION of %s: %s", rule, w.failed.(*Violation).Words)
-		w.audit.show(w.story)
+		for _, l := range w.ledgers {
+			l.audit.show(w.story)
+		}
 	}
 }
 

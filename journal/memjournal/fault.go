@@ -98,10 +98,3 @@ func (s *Store) pass(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// Disarm forgets the faults that were injected and have not come to pass.
-func (s *Store) Disarm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = nil
-}
