@@ -180,9 +180,18 @@ type answer struct {
 var plain = &http.Client{Timeout: 20 * time.Second}
 
 func (s *Instance) call(ctx context.Context, method, path, body string) (a answer, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(body))
+	status, text, err := s.fetch(ctx, method, path, body)
 	if err != nil {
 		return a, err
+	}
+	a.status = status
+	return a, json.Unmarshal(text, &a)
+}
+
+func (s *Instance) fetch(ctx context.Context, method, path, body string) (status int, text []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -195,15 +204,11 @@ func (s *Instance) call(ctx context.Context, method, path, body string) (a answe
 	}
 	got, err := plain.Do(r)
 	if err != nil {
-		return a, err
+		return 0, nil, err
 	}
 	defer got.Body.Close()
-	text, err := io.ReadAll(got.Body)
-	if err != nil {
-		return a, err
-	}
-	a.status = got.StatusCode
-	return a, json.Unmarshal(text, &a)
+	text, err = io.ReadAll(got.Body)
+	return got.StatusCode, text, err
 }
 
 func (s *Instance) get(path string) answer {

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,12 +48,16 @@ type Crowd struct {
 type agent func(ctx context.Context, c *Client) error
 
 // Mix is the number of agents of each kind.
-type Mix struct{ Lockers, Sharers, Editors, Keepers, Workers int }
+type Mix struct {
+	Lockers, Sharers, Editors, Keepers, Workers int
+	// Rest is the longest pause of an agent between two pieces of work. 0 stands for 20 ms.
+	Rest time.Duration
+}
 
 // The mixes of a history in one namespace, and of one among many.
 var (
 	Full  = Mix{Lockers: 8, Sharers: 6, Editors: 6, Keepers: 4, Workers: 4}
-	Small = Mix{Lockers: 1, Sharers: 1, Editors: 1, Keepers: 1}
+	Small = Mix{Lockers: 1, Sharers: 1, Editors: 1, Keepers: 1, Rest: time.Second}
 )
 
 // Start prepares the server and sets a crowd to work, until Stop.
@@ -63,6 +68,7 @@ func Start(ctx context.Context, site *Site, record *history.Recorder, seed uint6
 		return nil, err
 	}
 	ctx, w.cancel = context.WithCancel(ctx)
+	rest := cmp.Or(mix.Rest, 20*time.Millisecond)
 	for _, kind := range []struct {
 		name string
 		n    int
@@ -76,13 +82,13 @@ func Start(ctx context.Context, site *Site, record *history.Recorder, seed uint6
 	} {
 		for i := range kind.n {
 			c := NewClient(fmt.Sprint(kind.name, i), site, record, seed)
-			w.all.Go(func() { w.run(ctx, c, kind.do) })
+			w.all.Go(func() { w.run(ctx, c, kind.do, rest) })
 		}
 	}
 	return w, nil
 }
 
-func (w *Crowd) run(ctx context.Context, c *Client, do agent) {
+func (w *Crowd) run(ctx context.Context, c *Client, do agent, rest time.Duration) {
 	for {
 		select {
 		case <-w.stop:
@@ -97,7 +103,7 @@ func (w *Crowd) run(ctx context.Context, c *Client, do agent) {
 			w.mu.Unlock()
 			return
 		}
-		c.sleep(ctx, time.Duration(c.random.IntN(20))*time.Millisecond)
+		c.sleep(ctx, time.Duration(c.random.Int64N(int64(rest))))
 	}
 }
 
