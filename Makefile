@@ -15,6 +15,7 @@ BENCH_TIME ?= 1s
 PEERS      ?=
 CLIENTS    ?=
 FAILOVERS  ?= 4
+SHARES_TIME ?= 5m
 CRASH_TIME ?= 20s
 CRASH_LIMIT ?= 10m
 LIVE_RUNS  ?= 20
@@ -127,13 +128,13 @@ etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, 
 	@scripts/etcd.sh $(FAILOVERS) | bin/suite -o dist/suites/etcd.json etcd
 
 .PHONY: postgres
-postgres: bin/suite ## Test the journal in PostgreSQL, and fail-over FAILOVERS (4) times, with real servers, standbys and a pooler.
+postgres: bin/suite ## Test the journal in PostgreSQL, fail-over FAILOVERS (4) times, and several servers for SHARES_TIME (5m), with real servers, standbys and a pooler.
 	@{ go test -json -count=1 -timeout=5m ./journal/pgjournal; \
-	go test -json -count=1 -timeout=15m ./internal/test/pgtest -failovers $(FAILOVERS); } | bin/suite -o dist/suites/postgres.json postgres
+	go test -json -count=1 -timeout=30m ./internal/test/pgtest -failovers $(FAILOVERS) -shares $(SHARES_TIME); } | bin/suite -o dist/suites/postgres.json postgres
 
 .PHONY: engines
 engines: bin/suite ## Run the suites of all engines that can keep a journal, two at a time.
-	@$(TOOK) scripts/together.sh "postgres redis" "etcd firestore s3"
+	@$(TOOK) scripts/together.sh "postgres" "redis etcd firestore s3"
 
 .PHONY: firestore
 firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Google's emulator.
