@@ -7,12 +7,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostIdle bounds the connections that are kept when nothing uses them. Each further shard adds one.
-const mostIdle = 4
+const (
+	// mostIdle bounds the connections that are kept when nothing uses them. Each further shard adds one.
+	mostIdle = 4
+	// mostOpen bounds all of them, so that three servers fit into PostgreSQL's default of 100, however many shards
+	// they have. What comes beyond waits for its turn.
+	mostOpen = 30
+)
 
 // pool is the connections to a database. Each carries one statement at a time.
 type pool struct {
 	config *pgconn.Config
+	turns  chan struct{} // has an element for each connection in use
 
 	mu     sync.Mutex // guards the fields below
 	idle   []*pgconn.PgConn
@@ -29,17 +35,23 @@ func newPool(dsn string) (*pool, error) {
 		// Of several hosts the one that takes writes is wanted.
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	return &pool{config: config, most: mostIdle}, nil
+	return &pool{config: config, turns: make(chan struct{}, mostOpen), most: mostIdle}, nil
 }
 
 // share makes room for the connections of another shard.
 func (p *pool) share() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.most++
+	p.most = min(p.most+1, mostOpen)
 }
 
+// take returns a connection, which is the caller's until give.
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
 		c := p.idle[n-1]
@@ -48,12 +60,17 @@ func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 		return c, nil
 	}
 	p.mu.Unlock()
-	return pgconn.ConnectConfig(ctx, p.config)
+	c, err := pgconn.ConnectConfig(ctx, p.config)
+	if err != nil {
+		<-p.turns
+	}
+	return c, err
 }
 
 // give takes a connection back after a statement. If it broke, or leads to a server that is no primary
 // any more, so do the others, most likely.
 func (p *pool) give(c *pgconn.PgConn, err error) {
+	defer func() { <-p.turns }()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
