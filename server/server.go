@@ -98,8 +98,8 @@ type Config struct {
 	// Webhooks is how messages about events are sent. They are sent while SendWebhooks runs.
 	Webhooks WebhookConfig
 
-	// JournalKind is what keeps the journal: file, etcd, postgres, firestore, s3 or memory. "" means that this is
-	// not known.
+	// JournalKind is what keeps the journal: file, etcd, postgres, firestore, s3, redis or memory. "" means that this
+	// is not known.
 	JournalKind string
 
 	// Disk returns how many bytes the journal takes and how many are free where it is. nil, or ok

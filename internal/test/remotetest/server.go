@@ -43,7 +43,9 @@ var binary = sync.OnceValues(func() (string, error) {
 type Instance struct {
 	testing.TB
 	http, grpc string
-	args       []string
+	by         []string // another program that runs it, if any
+	path       string   // of its program
+	flags      []string // of serve
 	log        string
 	cmd        *exec.Cmd
 	roles      chan string // its standard output: "standby", "ready"
@@ -75,9 +77,16 @@ func ServeAt(t testing.TB, by []string, http, grpc string, flags ...string) *Ins
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Instance{TB: t, http: http, grpc: grpc, log: filepath.Join(t.TempDir(), "log")}
-	s.args = slices.Concat(by, []string{path, "serve", "--http", http, "--grpc", grpc}, flags)
+	s := newInstance(t, by, path, http, grpc, flags)
 	s.Start()
+	return s
+}
+
+// newInstance makes one that is not started yet.
+func newInstance(t testing.TB, by []string, path, http, grpc string, flags []string) *Instance {
+	s := &Instance{
+		TB: t, http: http, grpc: grpc, by: by, path: path, flags: flags, log: filepath.Join(t.TempDir(), "log"),
+	}
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() {
@@ -96,7 +105,8 @@ func (s *Instance) Start() {
 		s.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = exec.Command(s.args[0], s.args[1:]...)
+	args := slices.Concat(s.by, []string{s.path, "serve", "--http", s.http, "--grpc", s.grpc}, s.flags)
+	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Stderr = log
 	s.cmd.SysProcAttr = launch.Attributes()
 	out, err := s.cmd.StdoutPipe()
