@@ -4,12 +4,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/redisserver"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
+	"github.com/interlockdev/interlock/internal/test/scenariotest"
 )
 
-func TestMain(m *testing.M) { launchtest.Main(m) }
+func TestMain(m *testing.M) { scenariotest.Main(m) }
 
 // group is a primary and its replicas.
 type group struct {
@@ -68,6 +68,10 @@ func TestCommandsOutliveTheirServer(t *testing.T) {
 	at(t, pair(t), remotetest.CommandsOutliveTheirServer)
 }
 func TestHistoryOfFailOvers(t *testing.T) { at(t, pair(t), remotetest.HistoryOfFailOvers) }
+func TestScenariosOfFailOver(t *testing.T) {
+	at(t, pair(t), remotetest.ScenariosOfFailOver)
+}
+func TestHistoryOfLibraries(t *testing.T) { at(t, pair(t), remotetest.HistoryOfLibraries) }
 func TestMigrate(t *testing.T)            { at(t, pair(t), remotetest.Migrate) }
 func TestBackup(t *testing.T)             { at(t, pair(t), remotetest.Backup) }
 
