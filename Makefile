@@ -138,6 +138,7 @@ engines: bin/suite ## Run the suites of all engines that can keep a journal, two
 
 .PHONY: firestore
 firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Google's emulator.
+	@scripts/valkey.sh
 	@go test -json -count=1 -timeout=8m ./internal/test/firestoretest -failovers 2 -history 10s | bin/suite -o dist/suites/firestore.json firestore
 
 .PHONY: redis

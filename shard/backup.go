@@ -132,7 +132,7 @@ func (k *backups) spare(before interlock.Index, low bool) interlock.Index {
 	return min(before, k.from)
 }
 
-// State is the state of a shard as of one moment, read from a backup.
+// State is the state of a shard as of one moment, read from a backup or from a journal that no shard serves.
 type State struct {
 	Index interlock.Index
 	Epoch interlock.Epoch
@@ -143,17 +143,24 @@ type State struct {
 
 // ReadBackup reads and decodes all of a backup.
 func ReadBackup(ctx context.Context, f *backup.File) (*State, error) {
+	return readState(ctx, f, f.Header.Index, f.Header.Epoch)
+}
+
+// ReadState reads and decodes all of a journal. It changes nothing.
+func ReadState(ctx context.Context, j journal.Journal) (*State, error) {
+	return readState(ctx, j, j.Tail(), j.Epoch())
+}
+
+func readState(ctx context.Context, from source, at interlock.Index, epoch interlock.Epoch) (*State, error) {
 	var l links
-	r, err := replay(ctx, f, engine.New(), f.Header.Index, ahead, &l)
+	r, err := replay(ctx, from, engine.New(), at, ahead, &l)
 	if err != nil {
 		return nil, err
 	}
-	if r.at != f.Header.Index {
-		return nil, fmt.Errorf(
-			"shard: invariant broken: the backup of entry %d was read up to %d", f.Header.Index, r.at,
-		)
+	if r.at != at {
+		return nil, fmt.Errorf("shard: invariant broken: the state after entry %d was read up to %d", at, r.at)
 	}
-	return &State{Index: r.at, Epoch: f.Header.Epoch, engine: r.engine, record: l.record(r.at + 1)}, nil
+	return &State{Index: r.at, Epoch: epoch, engine: r.engine, record: l.record(r.at + 1)}, nil
 }
 
 // Head is the head of the journal's hash chain at the state.

@@ -386,7 +386,7 @@ var table = []rule{
 	{folder: "internal/test/redisserver", local: []string{"internal/launch", "internal/test"}, tests: true},
 	{
 		folder: "internal/test/remotetest",
-		local:  []string{".", "client", "internal/launch", "internal/test", "journal", "placement"},
+		local:  []string{".", "client", "internal/launch", "internal/test", "journal", "placement", "shard"},
 		tests:  true,
 	},
 	{

@@ -1,12 +1,18 @@
 package remotetest
 
 import (
+	"errors"
+	"maps"
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/interlockdev/interlock/journal/remote"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // run runs the program to its end.
@@ -22,6 +28,90 @@ func run(t *testing.T, args ...string) (code int, said string) {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// Place is where a journal is, for the program and for this process.
+type Place struct {
+	URL     string
+	Connect func() (*remote.Store, error)
+}
+
+// MigrateAcross moves the state of several shards from one place to the next, without a directory between. Each
+// journal begins with the state with which the one before ended, and a server over the last has all leases.
+func MigrateAcross(t *testing.T, places ...Place) {
+	const shards, namespaces = 4, 12
+	s := Serve(t, places[0].URL, "--shards", strconv.Itoa(shards))
+	s.Becomes("ready")
+	ctx := t.Context()
+	held := make([]answer, namespaces)
+	for i := range held {
+		var err error
+		held[i], err = s.as(namespace(i)).call(
+			ctx, http.MethodPost, "/v1/leases", `{"agent":"holder","ttl_ms":600000,"claims":[{"key":"account:1"}]}`,
+		)
+		if err != nil || held[i].status != 200 {
+			t.Fatalf("acquire: %+v, %v", held[i], err)
+		}
+		if a, err := s.as(namespace(i)).call(
+			ctx, http.MethodPost, "/v1/commits", `{"writes":[{"key":"account:2","put":{"balance":100}}]}`,
+		); err != nil || a.status != 200 {
+			t.Fatalf("commit: %+v, %v", a, err)
+		}
+	}
+	drain(t, s)
+	for i, to := range places[1:] {
+		from := places[i]
+		if code, said := run(t, "admin", "migrate", "--from", from.URL, "--to", to.URL); code != 0 {
+			t.Fatalf("migrate from %s to %s: exit code %d: %s", from.URL, to.URL, code, said)
+		}
+		was, is := from.states(t, shards), to.states(t, shards)
+		if len(was) == 0 || !maps.Equal(was, is) {
+			t.Errorf("the states of %s are %x, and those of %s are %x", from.URL, was, to.URL, is)
+		}
+	}
+	last := Serve(t, places[len(places)-1].URL)
+	last.Becomes("ready")
+	for i := range held {
+		c := last.as(namespace(i))
+		renewed, err := c.call(ctx, http.MethodPost, "/v1/leases/"+held[i].Lease.ID+"/renew", "{}")
+		if err != nil || renewed.status != 200 || renewed.Lease.Fence != held[i].Lease.Fence {
+			t.Fatalf("the lease of namespace %d after the moves: %+v, %v", i, renewed, err)
+		}
+		next, err := c.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:3"}]}`)
+		if err != nil || len(next.Lease.Fence) < 13 {
+			t.Fatalf("the next fence of namespace %d is %+v, %v", i, next, err)
+		}
+	}
+}
+
+// states returns the hashes of the states of all shards that have one. No server is there.
+func (p *Place) states(t *testing.T, shards int) map[int][32]byte {
+	t.Helper()
+	store, err := p.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	all := map[int][32]byte{}
+	for n := range shards {
+		empty, err := store.Shard(n).Empty(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if empty {
+			continue
+		}
+		j, err := store.Shard(n).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, err := shard.ReadState(t.Context(), j)
+		if err = errors.Join(err, j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		all[n] = state.Hash()
+	}
+	return all
 }
 
 // Migrate moves a stopped server's state to the engine and back: the lease is held, the next fence is far above,
