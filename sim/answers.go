@@ -15,12 +15,43 @@ func (a *audit) once(w *world, s *space, ev *record.Event) {
 		return // a run that could not start is asked for anew under its id
 	}
 	t := tag{s.name, ev.Scope, ev.RequestID, ev.Seq}
+	if a.never[t] {
+		w.fail("I15", "the command with request id %q or number %d of session %d was refused without room, "+
+			"and is carried out at index %d", ev.RequestID, ev.Seq, ev.Scope, a.index)
+	}
 	if before, ok := a.done[t]; ok && before.at != a.index {
 		w.fail("I14", "the command with request id %q or number %d of session %d is carried out at index %d and again at "+
 			"index %d (%s)",
 			ev.RequestID, ev.Seq, ev.Scope, before.at, a.index, ev.Kind)
 	}
 	a.done[t] = commandRecord{a.index, ev.Answer}
+}
+
+// tagOf is the tag of a command, once its session is known.
+func (a *audit) tagOf(cmd engine.Command) tag {
+	h := cmd.Header()
+	t := tag{space: h.Namespace, id: h.RequestID, seq: h.Seq}
+	if s := a.spaces[h.Namespace]; s != nil {
+		if x := s.sessions[h.Session]; x != nil {
+			t.scope = x.num
+		}
+	}
+	return t
+}
+
+// submitted notes that a command has reached an owner, and refusedWithoutRoom that one was refused there because there
+// was no room. When all that were sent of a command have been refused so, it was never carried out.
+func (a *audit) submitted(cmd engine.Command) {
+	t := a.tagOf(cmd)
+	a.sent[t]++
+	delete(a.never, t)
+}
+
+func (a *audit) refusedWithoutRoom(cmd engine.Command) {
+	t := a.tagOf(cmd)
+	if a.sent[t]--; a.sent[t] == 0 {
+		a.never[t] = true
+	}
 }
 
 // denied checks that no caller is refused what was carried out, when it only asks again.
@@ -34,14 +65,10 @@ func (a *audit) denied(s *space, r *receiver, eff *engine.Effect, at interlock.I
 	case interlock.CodeRequestTooOld, interlock.CodeOverloaded:
 		return
 	}
-	h := r.cmd.Header()
-	t := tag{space: s.name, id: h.RequestID, seq: h.Seq}
-	if x := s.sessions[h.Session]; x != nil {
-		if t.scope = x.num; x.ended {
-			return // what was remembered in the session is gone with it
-		}
+	if x := s.sessions[r.cmd.Header().Session]; x != nil && x.ended {
+		return // what was remembered in the session is gone with it
 	}
-	if c, ok := a.done[t]; ok && c.at <= at && c.answer == engine.Done {
+	if c, ok := a.done[a.tagOf(r.cmd)]; ok && c.at <= at && c.answer == engine.Done {
 		a.w.fail("I14", "%s was carried out at index %d, and is refused (%s) at index %d", r.op.words, c.at, eff.Code, at)
 	}
 }
@@ -50,6 +77,9 @@ func (a *audit) denied(s *space, r *receiver, eff *engine.Effect, at interlock.I
 func (a *audit) left(r *receiver, eff *engine.Effect, at interlock.At) {
 	w, o := a.w, r.op
 	if eff.Outcome == engine.Refused {
+		if eff.Code == interlock.CodeNoSpace {
+			a.refusedWithoutRoom(r.cmd)
+		}
 		switch eff.Code {
 		case interlock.CodeNotOwner, interlock.CodeOutcomeUnknown, interlock.CodeShuttingDown, interlock.CodeNoSpace:
 			return

@@ -29,6 +29,9 @@ type audit struct {
 	// The highest index that clients have received.
 	told interlock.Index
 
+	sent  map[tag]int  // how often a command has reached an owner and was not refused without room
+	never map[tag]bool // the commands that were refused without room each time
+
 	loss loss
 	picture
 }
@@ -42,7 +45,7 @@ type loss struct {
 }
 
 func newAudit(w *world) *audit {
-	return &audit{w: w, shadow: engine.New(), picture: newPicture()}
+	return &audit{w: w, shadow: engine.New(), picture: newPicture(), sent: map[tag]int{}, never: map[tag]bool{}}
 }
 
 // tail is the index of the last entry that is known to be durable.

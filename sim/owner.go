@@ -209,7 +209,7 @@ func (o *owner) snapshot() {
 	if o.shard == nil || !o.shard.Snapshotting() || o.boundary("before a snapshot") {
 		return
 	}
-	if w.chance(0.1) && !w.calm {
+	if w.chance(w.plan.snapshots) && !w.calm {
 		o.l.store.armSnapshot(o)
 	}
 	o.shard.Snapshot()
@@ -303,6 +303,7 @@ func (o *owner) take(cmd engine.Command, from *line, to *op) {
 	if r, ok := cmd.Header().From.(*receiver); ok {
 		r.owner, r.life, r.tenure, r.losses, r.arrived = o, o.life, o.tenure, o.l.audit.loss.count, o.h.w.now
 	}
+	o.l.audit.submitted(cmd)
 	if err := o.shard.Submit(cmd); err != nil {
 		code := interlock.CodeInternal
 		var e *interlock.Error

@@ -101,7 +101,7 @@ func (r *rental) fate(o *owner, method string) simengine.Fault {
 	f := r.script[0]
 	r.script = r.script[1:]
 	if f == simengine.Late {
-		r.w.after(r.w.about(pick(r.w.rng, 5*time.Millisecond, 500*time.Millisecond, 5*time.Second)), r.land)
+		r.w.after(r.w.about(pick(r.w.rng, 5*time.Millisecond, 500*time.Millisecond, 5*time.Second, 20*time.Second)), r.land)
 	}
 	return f
 }
@@ -117,7 +117,7 @@ func (r *rental) land() {
 func (r *rental) pause(context.Context, time.Duration) bool {
 	if !r.pausing {
 		r.pausing = true
-		if r.w.chance(0.3) {
+		if r.w.chance(0.6) {
 			r.land()
 		}
 		if r.rival {
@@ -190,13 +190,21 @@ func (r *rental) arm(*owner) {
 	r.script, r.blind, r.attempts, r.rival = t.script, t.blind, t.attempts, t.rival
 }
 
-// armSnapshot lets the writes of a snapshot go wrong.
+// snapshotTrips are the faults of a snapshot. Its first write is mostly its only part, the second one names the newest
+// snapshot, and the third one removes the one before.
+var snapshotTrips = [][]simengine.Fault{
+	{lost},
+	{answered},
+	{late},
+	{simengine.None, lost},
+	{simengine.None, answered},
+	{simengine.None, late},
+	{simengine.None, simengine.None, answered},
+}
+
 func (r *rental) armSnapshot(*owner) {
 	r.w.totals.fault("snapshot without an answer")
-	for range 1 + r.w.rng.IntN(4) {
-		r.script = append(r.script, pick(r.w.rng, simengine.None, lost, answered, late))
-	}
-	r.attempts = r.w.rng.IntN(4)
+	r.script, r.attempts = snapshotTrips[r.w.rng.IntN(len(snapshotTrips))], r.w.rng.IntN(3)
 }
 
 func (r *rental) disarm() { r.script, r.blind, r.attempts, r.rival = nil, 0, 0, false }

@@ -220,6 +220,13 @@ func (w *world) recover() {
 			}
 		}
 	})
+	w.after(time.Minute, func() {
+		for _, l := range w.ledgers {
+			if o := l.served(); o != nil && o.shard.Parked() {
+				w.fail("liveness", "a minute after the last fault, shard %d still waits for room", l.number)
+			}
+		}
+	})
 	for _, a := range w.agents {
 		a.client.patient()
 	}

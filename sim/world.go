@@ -66,6 +66,7 @@ type plan struct {
 	drift       float64       // clocks are fast or slow by up to this part
 	boundary    float64       // the chance that a process dies at a boundary
 	trouble     float64       // the chance that an append goes wrong
+	snapshots   float64       // the chance that a snapshot goes wrong
 	loss        time.Duration // between two times in which the engine loses what it has acknowledged
 	snapshot    int64         // bytes between two snapshots
 	keep        int64
@@ -95,11 +96,12 @@ func (w *world) draw() plan {
 	p.picture = pick(r, 0, 50, -1)
 	p.credentials = r.IntN(2) == 0
 	p.shards, p.creates = pick(r, 1, 1, 2, 4), r.IntN(3) == 0
-	p.trouble = pick(r, 0.001, 0.004, 0.02)
-	p.loss = pick[time.Duration](r, 0, 0, 20, 60) * time.Second
+	p.trouble = pick(r, 0.002, 0.006, 0.02)
+	p.snapshots = 0.5
+	p.loss = pick[time.Duration](r, 0, 12, 40) * time.Second
 	switch {
 	case p.disk:
-		p.hosts, p.shards, p.trouble = min(p.hosts, 2), 1, p.boundary
+		p.hosts, p.shards, p.trouble, p.snapshots = min(p.hosts, 2), 1, p.boundary, 0.1
 	case p.shards > 1:
 		p.hosts, p.namespaces = 2+r.IntN(3), p.shards+r.IntN(3)
 	}
