@@ -15,7 +15,9 @@ type Config struct {
 	// Addrs are the session addresses, host:port, of the servers of one cluster. They are
 	// tried in order, and the active server among them is used; after a failure, and after the answer
 	// of a standby, the next one is tried at once. A name with several addresses counts as
-	// several servers. Before an address, "grpc://" has the session carried over gRPC, for proxies
+	// several servers. If a server relays the session to another one of them, which owns the shard
+	// of the namespace, the session moves there; an address that is not here is never used.
+	// Before an address, "grpc://" has the session carried over gRPC, for proxies
 	// that let nothing else through: that is slower.
 	//
 	// With several servers heartbeats come every two seconds at least, so that a server that
