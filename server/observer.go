@@ -24,7 +24,7 @@ type Observer struct {
 	figures *figures
 	log     *slog.Logger
 	flush   func() error
-	lines   chan endedLease
+	lines   chan *endedLease
 	many    chan struct{} // lines wait that should not collect any longer
 	stop    chan struct{}
 	stopped chan struct{}
@@ -68,7 +68,7 @@ func NewObserver(logger *slog.Logger, flush func() error) *Observer {
 	o := &Observer{figures: newFigures(), log: logger, flush: flush}
 	o.newWebhookFigures()
 	if logger != nil {
-		o.lines = make(chan endedLease, logBacklog)
+		o.lines = make(chan *endedLease, logBacklog)
 		o.many = make(chan struct{}, 1)
 		o.stop, o.stopped = make(chan struct{}), make(chan struct{})
 		go o.writeLines()
@@ -160,7 +160,7 @@ func endLevel(why record.Reason) slog.Level {
 const maxLoggedKeys = 8
 
 func (o *Observer) enqueue(ev *record.Event, level slog.Level) {
-	line := endedLease{
+	line := &endedLease{
 		at: time.Unix(0, int64(ev.At)), level: level,
 		namespace: string(ev.Namespace), agent: ev.Agent, flow: ev.Flow, actor: ev.Actor,
 		purpose: ev.Purpose, reason: ev.Reason.String(), outcome: ev.Outcome, fence: ev.Fence, held: ev.Held, trace: ev.Trace,
@@ -192,7 +192,7 @@ func (o *Observer) writeLines() {
 	for {
 		select {
 		case line := <-o.lines:
-			o.write(&line)
+			o.write(line)
 			o.writeWaiting()
 		case <-o.stop:
 			o.writeWaiting()
@@ -213,7 +213,7 @@ func (o *Observer) writeWaiting() {
 	for {
 		select {
 		case line := <-o.lines:
-			o.write(&line)
+			o.write(line)
 		default:
 			_ = o.flush() // a log that fails cannot be reported
 			return

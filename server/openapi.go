@@ -25,9 +25,20 @@ var openAPIFile []byte
 //go:embed llms.txt
 var llmsFile []byte
 
+// openAPIDocuments are the documents of /openapi.json by the version in them: of one, for all shards of a process.
+var openAPIDocuments sync.Map
+
 // openAPIDocument returns the document of /openapi.json: the file with this version in it.
 func openAPIDocument(version string) ([]byte, error) {
-	return withVersion(openAPIFile, `"version": `, version)
+	if doc, made := openAPIDocuments.Load(version); made {
+		return doc.([]byte), nil
+	}
+	doc, err := withVersion(openAPIFile, `"version": `, version)
+	if err != nil {
+		return nil, err
+	}
+	shared, _ := openAPIDocuments.LoadOrStore(version, doc)
+	return shared.([]byte), nil
 }
 
 // withVersion replaces the version of a document, which begins after mark.

@@ -455,6 +455,10 @@ func TestOpenAPIServesItsVersion(t *testing.T) {
 	if err != nil || !json.Valid(doc) || !bytes.Contains(doc, []byte(`"version": "1.2.3-\"quoted\""`)) {
 		t.Fatalf("%v %.200s", err, doc)
 	}
+	again, err := openAPIDocument(`1.2.3-"quoted"`)
+	if err != nil || &again[0] != &doc[0] {
+		t.Errorf("another server of this version has a document of its own, error %v", err)
+	}
 }
 
 func TestUndocumentedPathsAreUnknown(t *testing.T) {
