@@ -30,6 +30,7 @@ type rental struct {
 	pausing  bool
 
 	back    func(known bool) (before, after interlock.Index) // to an older state; nil before there is one
+	marked  int                                              // the tenure then
 	lost    bool                                             // since then no owner has begun
 	noticed bool                                             // by the owner that lived
 }
@@ -239,14 +240,15 @@ func (r *rental) settle() {
 // mark keeps the present state, to which the engine may go back.
 func (r *rental) mark() {
 	if !r.lost {
-		r.back = r.engine.Mark()
+		r.back, r.marked = r.engine.Mark(), r.l.audit.tenures
 	}
 }
 
 // goBack takes the engine back to the state that is kept, as a replica that is promoted with what it has. What was
-// acknowledged since then is lost.
+// acknowledged since then is lost. It does not go back behind a take-over: the owner before would be the owner again,
+// and until the later one writes, no comparison tells it that anything was lost.
 func (r *rental) goBack() {
-	if r.back == nil || r.lost {
+	if r.back == nil || r.lost || r.marked != r.l.audit.tenures {
 		return
 	}
 	known := r.w.chance(0.3)
