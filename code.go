@@ -125,6 +125,7 @@ const (
 	// The server. Nothing is wrong with the request.
 	CodeNoSpace        Code = "no_space"        // the journal's disk is full: no new leases, releases still work
 	CodeNotOwner       Code = "not_owner"       // another server owns the shard now
+	CodeMoving         Code = "moving"          // the namespace moves to another shard, and answers there in a moment
 	CodeShuttingDown   Code = "shutting_down"   // come back in a moment
 	CodeOverloaded     Code = "overloaded"      // more waiting work than the server accepts
 	CodeUnreachable    Code = "unreachable"     // a guard cannot reach Interlock or its resource: nothing was done
@@ -137,7 +138,7 @@ const (
 // Transient reports whether a refusal with c is about the server and not about the request:
 // nothing came of it, and the same request may be carried out in a moment.
 func (c Code) Transient() bool {
-	return c == CodeShuttingDown || c == CodeOverloaded || c == CodeNotOwner
+	return c == CodeShuttingDown || c == CodeOverloaded || c == CodeNotOwner || c == CodeMoving
 }
 
 // Retryable reports whether asking for the same again can lead to another outcome. A refusal of
@@ -146,7 +147,8 @@ func (c Code) Transient() bool {
 func (c Code) Retryable() bool {
 	switch c {
 	case CodeHeld, CodeOutOfBounds, CodeEffectClaimed, CodeTooManyTasks, CodeQueueDraining, CodeTooManyDocuments, CodeTooMuchState, CodeTooManyEffects, CodeAtCapacity, CodeTooManyRuns, CodeRateLimited, CodeBroken, CodeWaitLimit, CodeTooManyKeys, CodeQuota, CodeTooManyWaiters, CodeTooManySessions, CodeTooManyLeases, CodeTooManyStreams, CodeDeadlock,
-		CodeNoSpace, CodeNotOwner, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown, CodeHistoryUnreadable:
+		CodeNoSpace, CodeNotOwner, CodeMoving, CodeShuttingDown, CodeOverloaded, CodeUnreachable, CodeOutcomeUnknown,
+		CodeHistoryUnreadable:
 		return true
 	}
 	return false

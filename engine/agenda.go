@@ -27,7 +27,7 @@ func (e *Engine) begin(h *Head) {
 		return
 	}
 	e.enter(e.agendaOf(h.Namespace), h.At)
-	if e.Live {
+	if e.Live && !e.isMoving() {
 		e.expire()
 		e.settle()
 	}
@@ -35,7 +35,7 @@ func (e *Engine) begin(h *Head) {
 
 // finish carries out the follow-up work of a command.
 func (e *Engine) finish() {
-	if e.PendingWork != &e.Whole {
+	if e.PendingWork != &e.Whole && !e.isMoving() {
 		e.settle()
 		e.rearm()
 	}

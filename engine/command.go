@@ -5,6 +5,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/store"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Head is the common part of all commands. A command that is remembered under its request id has
@@ -363,6 +364,26 @@ type Recover struct {
 	Head
 	Epoch     interlock.Epoch
 	FenceJump uint64
+}
+
+// MoveNamespace carries out a step of the namespace's move between shards: see record.MoveStep. A step that was
+// carried out already changes nothing. Answered by Done; a step that does not follow the one before is
+// refused.
+type MoveNamespace struct {
+	Head
+	Number uint64 // of the move
+	Other  int    // the other shard
+	Step   record.MoveStep
+	From   NamespaceExport // of MoveArriving
+	Piece  []byte          // of MoveCopied: it belongs to the engine
+	Cursor interlock.Index // of MoveOpened: the newest durable entry
+}
+
+// NamespaceExport is what a shard has given out when it closed a namespace for a move.
+type NamespaceExport struct {
+	Num, Session uint64 // the highest numbers of a request and a session
+	Fence        interlock.Fence
+	Version      interlock.Version // see record.Opened
 }
 
 // Limit changes what the engine currently admits; it is not journaled. LowSpace refuses

@@ -82,7 +82,11 @@ func (e *Engine) Step(cmd Command, out *Output) {
 	e.Visited, e.Views.Looked, e.Looks.Spent, e.Ranks.Spent, e.tries = 0, 0, 0, 0, 0
 	e.begin(h)
 	e.before = len(out.Events)
-	if !e.repeat(cmd) {
+	if e.isClosedTo(cmd) {
+		if cmd.IsAnswered() {
+			e.refuse(interlock.CodeMoving, message.New(message.NamespaceMoving, message.Str(h.Namespace)))
+		}
+	} else if !e.repeat(cmd) {
 		highest := e.Num
 		cmd.decide(e)
 		e.remember(cmd)
@@ -284,52 +288,61 @@ func (c *Recover) decide(e *Engine) {
 	e.Began, e.Live, e.lowSpace, e.kept, e.lowMem, e.draining = e.Clock, true, false, false, false, false
 	e.Alarms, e.Empty, e.Agendas = store.Timers{}, store.Timers{}, 0
 	for _, s := range e.Sorted() {
-		for _, c := range s.Agenda.Ready {
-			c.Place.Ready = false
+		if s.Move.IsUnderWay() {
+			s.Agenda.Alarm.Pos, s.Agenda.Empty.Pos = -1, -1
+			continue
 		}
-		for s.Agenda.Suspects.Len() > 0 {
-			if p := s.Agenda.Suspects.Pop().FlowState; p != nil {
-				p.Suspected = false
-			}
-		}
-		s.RepoolAll()
-		for ; s.Agenda.Departed.Len() > 0; s.Agenda.Departed.Pop() {
-			for sess := s.Agenda.Departed.At(0); sess.Follows.Len() > 0; {
-				sess.Follows.Back().Value.Unfollow()
-			}
-		}
-		s.Agenda, s.Contended = e.NewAgenda(s), nil
-		e.enter(s.Agenda, e.Whole.Clock)
-		for _, sess := range s.SortedSessions() {
-			sess.Caller, sess.Link, sess.Losses, sess.MinTTL = nil, 0, nil, sess.TTL
-			sess.Dying, sess.Aging, sess.Softly, sess.Detachments = false, nil, store.Sweep{}, nil
-			for sess.Pulls = (collection.List[*store.Pull]{}); sess.Follows.Len() > 0; {
-				sess.Follows.Front().Value.Unfollow()
-			}
-			sess.Timer = store.Timer{Pos: -1, Ord: sess.Num<<1 | 1, Sess: sess}
-			sess.Renewed, sess.Spared = e.Clock, true
-			if sess.Dead {
-				e.expireSession(sess)
-			} else {
-				e.Timers.Set(&sess.Timer, e.Clock.Add(store.SoftAt(sess.TTL)))
-			}
-		}
-		e.recoverRequests(s)
-		e.RecoverTasks(s)
-		for _, p := range s.Pools {
-			p.Timer = nil
-			e.ArmPool(p)
-		}
-		for _, d := range s.Shared {
-			d.Uneven = false
-			d.Touch()
-		}
-		e.SuspectAll(s) // the last term may have ended before it looked
-		e.settle()
-		e.rearm()
-		e.watchEmpty(s)
+		e.recoverNamespace(s, e.Whole.Clock)
 	}
 	e.PendingWork = &e.Whole
+}
+
+// recoverNamespace begins the term for a namespace that answers from now on.
+func (e *Engine) recoverNamespace(s *store.Namespace, now store.Time) {
+	for _, c := range s.Agenda.Ready {
+		c.Place.Ready = false
+	}
+	for s.Agenda.Suspects.Len() > 0 {
+		if p := s.Agenda.Suspects.Pop().FlowState; p != nil {
+			p.Suspected = false
+		}
+	}
+	s.RepoolAll()
+	for ; s.Agenda.Departed.Len() > 0; s.Agenda.Departed.Pop() {
+		for sess := s.Agenda.Departed.At(0); sess.Follows.Len() > 0; {
+			sess.Follows.Back().Value.Unfollow()
+		}
+	}
+	s.Agenda, s.Contended = e.NewAgenda(s), nil
+	e.enter(s.Agenda, now)
+	for _, sess := range s.SortedSessions() {
+		sess.Caller, sess.Link, sess.Losses, sess.MinTTL = nil, 0, nil, sess.TTL
+		sess.Dying, sess.Aging, sess.Softly, sess.Detachments = false, nil, store.Sweep{}, nil
+		for sess.Pulls = (collection.List[*store.Pull]{}); sess.Follows.Len() > 0; {
+			sess.Follows.Front().Value.Unfollow()
+		}
+		sess.Timer = store.Timer{Pos: -1, Ord: sess.Num<<1 | 1, Sess: sess}
+		sess.Renewed, sess.Spared = e.Clock, true
+		if sess.Dead {
+			e.expireSession(sess)
+		} else {
+			e.Timers.Set(&sess.Timer, e.Clock.Add(store.SoftAt(sess.TTL)))
+		}
+	}
+	e.recoverRequests(s)
+	e.RecoverTasks(s)
+	for _, p := range s.Pools {
+		p.Timer = nil
+		e.ArmPool(p)
+	}
+	for _, d := range s.Shared {
+		d.Uneven = false
+		d.Touch()
+	}
+	e.SuspectAll(s) // the last term may have ended before it looked
+	e.settle()
+	e.rearm()
+	e.watchEmpty(s)
 }
 
 // recoverRequests begins the term for all requests of a namespace. Most are leases, which are
@@ -371,8 +384,9 @@ func (e *Engine) recoverRequests(s *store.Namespace) {
 func (c *Limit) decide(e *Engine) {
 	e.lowSpace, e.kept, e.lowMem, e.draining = c.LowSpace, c.Kept, c.LowMemory, c.Draining
 	for _, s := range e.Sorted() {
-		e.PendingWork = s.Agenda
-		e.rearm()
+		if e.PendingWork = s.Agenda; !e.isMoving() {
+			e.rearm()
+		}
 	}
 	e.PendingWork = &e.Whole
 }

@@ -241,9 +241,12 @@ func candidates(t *testing.T) (lives []*life) {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".txt")
 		lives = append(lives, &life{name: strings.ReplaceAll(name, "/", "-"), steps: runScript(t, file).journal})
 	}
-	lives = append(lives, &life{name: "traced", steps: traced(t)}, &life{name: "forgotten", steps: forgotten(t)})
-	// Each is to have two snapshots, and something before and after them.
-	return slices.DeleteFunc(lives, func(x *life) bool { return len(x.steps) < 6 })
+	lives = append(
+		lives, &life{name: "traced", steps: traced(t)}, &life{name: "forgotten", steps: forgotten(t)},
+		&life{name: "moved", steps: moved(t)},
+	)
+	// Each is to begin with a term, to have two snapshots, and something before and after them.
+	return slices.DeleteFunc(lives, func(x *life) bool { return len(x.steps) < 6 || !opensTerm(t, x.steps[0]) })
 }
 
 // traced runs requests that carry a trace, which no script does.

@@ -126,7 +126,11 @@ func (p *player) play(o *op) error {
 		return p.snap()
 	case opRestart:
 		p.now = p.now.Add(among(o.r[0], 0, time.Second, time.Minute))
-		if err := p.restart(uint64(among(o.r[1], 0, 0, 1000))); err != nil {
+		again := func() error { return p.restart(uint64(among(o.r[1], 0, 0, 1000))) }
+		if o.r[2]%3 == 0 {
+			again = p.relocate
+		}
+		if err := again(); err != nil {
 			return err
 		}
 		return p.advance(p.now, atOnce)

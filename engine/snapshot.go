@@ -76,6 +76,28 @@ func (s *snapshotter) ns(sp *store.Namespace) {
 	if sp.IsBare() {
 		return
 	}
+	switch sp.Move.Step {
+	case record.MoveClosed, record.MoveArriving:
+		s.moveStep(sp, sp.Move.Step)
+	case record.MoveLeft:
+		s.moveStep(sp, record.MoveLeft)
+		return
+	case record.MoveArrived:
+		s.moveStep(sp, record.MoveArriving)
+		defer s.moveStep(sp, record.MoveArrived)
+	}
+	s.contents(sp)
+}
+
+// moveStep writes a step of a namespace's move.
+func (s *snapshotter) moveStep(sp *store.Namespace, step record.MoveStep) {
+	s.event(0, &record.Event{
+		Kind: record.NamespaceMoved, Namespace: sp.Name, Op: uint8(step), Generation: sp.Move.Number,
+		OtherShard: uint64(sp.Move.Other),
+	})
+}
+
+func (s *snapshotter) contents(sp *store.Namespace) {
 	if sp.Unmatched != record.UnsetKeys {
 		s.event(
 			0,

@@ -202,10 +202,11 @@ func (e *Engine) Webhook(ns interlock.Namespace, name string) (w WebhookView, ok
 	return w, false
 }
 
-// WebhooksOf lists the webhooks of a namespace in the order of their names.
+// WebhooksOf lists the webhooks of a namespace in the order of their names. A copy that has not opened yet
+// sends nothing; the source sends what was due when it closed.
 func (e *Engine) WebhooksOf(ns interlock.Namespace) (list []WebhookView) {
 	s := e.turnTo(ns)
-	if s == nil {
+	if s == nil || s.Move.IsCopy() {
 		return nil
 	}
 	for _, w := range s.SortedWebhooks() {
@@ -220,7 +221,7 @@ func (e *Engine) WebhookNamespaces() (list []interlock.Namespace) {
 		return nil
 	}
 	for _, s := range e.Sorted() {
-		if len(s.Webhooks) > 0 {
+		if len(s.Webhooks) > 0 && !s.Move.IsCopy() {
 			list = append(list, s.Name)
 		}
 	}

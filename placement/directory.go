@@ -25,6 +25,7 @@ var (
 	ErrMoving        = errors.New("a move of the namespace is under way")
 	ErrUnknownMove   = errors.New("no such move is under way")
 	ErrSwitched      = errors.New("the move cannot be taken back, because the directory names its target already")
+	ErrNotClosed     = errors.New("the source has not closed the namespace yet")
 	ErrNotSwitched   = errors.New("the move cannot be finished, because the directory names its source")
 	ErrDirectoryFull = errors.New("the directory is full")
 )
@@ -50,20 +51,21 @@ type Step string
 
 // The steps that a directory distinguishes:
 //
-//	      Begin          Switch           Finish
-//	(none) ───► leaving ───────► arrived ───────► (none)
-//	  ▲            │
-//	  └────────────┘ TakeBack
+//	      Begin          Close          Switch           Finish
+//	(none) ───► leaving ───────► closed ───────► arrived ───────► (none)
+//	  ▲            │                │
+//	  └────────────┴────────────────┘ TakeBack
 //
-// While a namespace is leaving, the directory names the source, which closes it and exports its state,
-// and the target takes the state over without answering for it. Switch makes the target the only shard
-// that may answer. Then the source forgets what it has, and Finish removes the move.
+// While a namespace is leaving, the directory names the source, which closes it: nothing is answered for it
+// from then on. Once it is closed, the target copies its state, without answering for it. Switch makes the target
+// the only shard that may answer. Then the source forgets what it has, and Finish removes the move.
 //
 // A server finds out from the directory what to do after a crash. A source with a closed namespace and
 // move n opens it again if the directory names the source and has no move n: it was taken back. A target
 // with a copy of move n forgets it if the directory does not name the target and has no move n.
 const (
 	StepLeaving Step = "leaving"
+	StepClosed  Step = "closed"
 	StepArrived Step = "arrived"
 )
 
@@ -142,7 +144,7 @@ func (d Directory) Validate() error {
 		switch {
 		case m.Namespace == "" || len(m.Namespace) > interlock.MaxNamespaceBytes:
 			return wrong("move %d has %.140q, which is not the name of a namespace", m.Number, m.Namespace)
-		case m.Step != StepLeaving && m.Step != StepArrived:
+		case m.Step != StepLeaving && m.Step != StepClosed && m.Step != StepArrived:
 			return wrong("move %d has step %.40q", m.Number, m.Step)
 		case m.Number == 0 || m.Number > d.LastMove || i > 0 && m.Number <= d.Moves[i-1].Number:
 			return wrong("move %d is out of order, and the last was %d", m.Number, d.LastMove)
@@ -211,11 +213,23 @@ func (d Directory) Begin(namespace string, to int) (Directory, Move, error) {
 func (d Directory) room() int {
 	n := MaxExceptions - len(d.Exceptions)
 	for _, m := range d.Moves {
-		if _, ok := d.Exceptions[m.Namespace]; !ok && m.Step == StepLeaving {
+		if _, ok := d.Exceptions[m.Namespace]; !ok && m.Step != StepArrived {
 			n--
 		}
 	}
 	return n
+}
+
+// Close notes that the source of a move has closed its namespace. If it is noted already, Close returns the
+// directory as it is.
+func (d Directory) Close(number uint64) (Directory, error) {
+	i, err := d.find(number)
+	if err != nil || d.Moves[i].Step != StepLeaving {
+		return d, err
+	}
+	c := d.next()
+	c.Moves[i].Step = StepClosed
+	return c, nil
 }
 
 // Switch makes the target of a move the shard of its namespace. If it is already, Switch returns the
@@ -224,6 +238,9 @@ func (d Directory) Switch(number uint64) (Directory, error) {
 	i, err := d.find(number)
 	if err != nil || d.Moves[i].Step == StepArrived {
 		return d, err
+	}
+	if d.Moves[i].Step != StepClosed {
+		return d, fmt.Errorf("placement: move %d: %w", number, ErrNotClosed)
 	}
 	c := d.next()
 	m := &c.Moves[i]

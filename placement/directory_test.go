@@ -33,11 +33,21 @@ func TestMove(t *testing.T) {
 		t.Errorf("a second move returns %v", err)
 	}
 
-	arrived := check(t)(leaving.Switch(1))
-	if arrived.Version != 3 || arrived.Shard("acme") != away || leaving.Shard("acme") != home {
+	if _, err := leaving.Switch(1); !errors.Is(err, ErrNotClosed) {
+		t.Errorf("Switch before Close returns %v", err)
+	}
+	closed := check(t)(leaving.Close(1))
+	if closed.Moves[0].Step != StepClosed || closed.Shard("acme") != home || closed.Version != 3 {
+		t.Errorf("after Close the directory is %+v", closed)
+	}
+	if same := check(t)(closed.Close(1)); same.Version != 3 {
+		t.Errorf("Close again returns version %d", same.Version)
+	}
+	arrived := check(t)(closed.Switch(1))
+	if arrived.Version != 4 || arrived.Shard("acme") != away || leaving.Shard("acme") != home {
 		t.Errorf("after Switch the directory is %+v, and was %+v", arrived, leaving)
 	}
-	if same := check(t)(arrived.Switch(1)); same.Version != 3 {
+	if same := check(t)(arrived.Switch(1)); same.Version != 4 {
 		t.Errorf("Switch again returns version %d", same.Version)
 	}
 	if _, err := arrived.TakeBack(1); !errors.Is(err, ErrSwitched) {
@@ -45,7 +55,7 @@ func TestMove(t *testing.T) {
 	}
 
 	moved := check(t)(arrived.Finish(1))
-	if _, moving := moved.Moving("acme"); moving || moved.Version != 4 || moved.Shard("acme") != away {
+	if _, moving := moved.Moving("acme"); moving || moved.Version != 5 || moved.Shard("acme") != away {
 		t.Errorf("after Finish the directory is %+v", moved)
 	}
 	if _, err := moved.Finish(1); !errors.Is(err, ErrUnknownMove) {
@@ -62,7 +72,7 @@ func TestMove(t *testing.T) {
 	if taken := check(t)(back.TakeBack(2)); taken.Shard("acme") != away || len(taken.Moves) != 0 || taken.LastMove != 2 {
 		t.Errorf("after TakeBack the directory is %+v", taken)
 	}
-	home2 := check(t)(check(t)(back.Switch(2)).Finish(2))
+	home2 := check(t)(check(t)(check(t)(back.Close(2)).Switch(2)).Finish(2))
 	if home2.Shard("acme") != home || len(home2.Exceptions) != 0 {
 		t.Errorf("back in the shard of its hash the directory is %+v", home2)
 	}
@@ -145,14 +155,14 @@ func TestFullDirectory(t *testing.T) {
 		}
 		d = check(t)(next, err)
 		if i%MaxMoves != 0 {
-			d = check(t)(check(t)(d.Switch(m.Number)).Finish(m.Number))
+			d = check(t)(check(t)(check(t)(d.Close(m.Number)).Switch(m.Number)).Finish(m.Number))
 		}
 	}
 	if n := len(d.Exceptions) + len(d.Moves); n != MaxExceptions {
 		t.Errorf("%d namespaces are or will be exceptions, want %d", n, MaxExceptions)
 	}
 	for _, m := range slices.Clone(d.Moves) {
-		d = check(t)(check(t)(d.Switch(m.Number)).Finish(m.Number))
+		d = check(t)(check(t)(check(t)(d.Close(m.Number)).Switch(m.Number)).Finish(m.Number))
 	}
 	if _, _, err := d.Begin("tenant-1", Shard("tenant-1", 2)); err != nil {
 		t.Errorf("a move back from a full directory returns %v", err)

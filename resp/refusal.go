@@ -40,6 +40,7 @@ var prefixes = map[interlock.Code]string{
 	interlock.CodeForbidden:       "NOPERM",
 	interlock.CodeModeForbidden:   "NOPERM",
 	interlock.CodeNotOwner:        "READONLY",
+	interlock.CodeMoving:          "LOADING",
 	interlock.CodeShuttingDown:    "LOADING",
 }
 

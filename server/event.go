@@ -30,6 +30,12 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	j.decimal("index", uint64(index))
 	j.decimal("epoch", uint64(epoch))
 	j.timestamp("time", time.Unix(0, int64(ev.At)))
+	if ev.Kind == record.NamespaceMoved {
+		j.said("actor", ev.Actor)
+		writeMove(j, ev)
+		j.close()
+		return
+	}
 
 	// The owner and the object.
 	switch ev.Kind {

@@ -25,7 +25,7 @@ type eventFilter struct {
 const seekMargin = time.Minute
 
 func (f *eventFilter) shows(ev *record.Event) bool {
-	if !shown(ev.Kind) || ev.At < f.since || f.isPast(ev) {
+	if !shown(ev.Kind) || isOfCopy(ev) || ev.At < f.since || f.isPast(ev) {
 		return false
 	}
 	if len(f.kinds)+len(f.reasons) > 0 && !slices.Contains(f.kinds, ev.Kind) && !slices.Contains(f.reasons, ev.Reason) {

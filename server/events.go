@@ -221,9 +221,14 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 	}
 }
 
-// endOfNamespace returns the last event of a reader when its namespace is deleted while it reads; nil
-// if the events contain no deletion.
+// endOfNamespace returns the last event of a reader when its namespace is deleted or leaves the shard while it
+// reads; nil if the events contain neither.
 func endOfNamespace(events []record.Event) error {
+	for i := range events {
+		if ev := &events[i]; ev.Kind == record.NamespaceMoved && record.MoveStep(ev.Op) == record.MoveClosed {
+			return namespaceMoves(ev.Namespace)
+		}
+	}
 	if !slices.ContainsFunc(events, func(ev record.Event) bool { return ev.Kind == record.NamespaceDeleted }) {
 		return nil
 	}

@@ -32,6 +32,7 @@ type Observer struct {
 	watched sync.Once
 	limiter atomic.Pointer[limiter] // receives changed settings
 	sender  atomic.Pointer[webhook.Sender]
+	leavers leavers
 }
 
 // logBacklog is how many lines may wait for the log's reader. The shard must not wait for it, so
@@ -96,6 +97,8 @@ func (o *Observer) Committed(events []record.Event) {
 		switch ev.Kind {
 		case record.Configured:
 			o.configured(ev)
+		case record.NamespaceMoved:
+			o.leavers.committed(ev)
 		case record.NamespaceDeleted, record.NamespaceForgotten:
 			if l := o.limiter.Load(); l != nil {
 				l.configured(ev.Namespace, &interlock.Settings{})

@@ -211,6 +211,7 @@ func New(cfg Config) (*Server, error) {
 	s.obs.watch(s.shard, s.version, s.limiter, s.flight)
 	s.obs.sender.Store(s.sender)
 	s.shard.OnReset(s.resets.all)
+	s.obs.leavers.add(func(interlock.Namespace) { s.resets.all() })
 	s.metrics, s.allMetrics = s.showMetrics()
 	return s, nil
 }

@@ -87,6 +87,7 @@ func NewStreams(s *Server, cfg StreamConfig) *Streams {
 			})
 		})
 	}
+	s.obs.leavers.add(d.leave)
 	return d
 }
 

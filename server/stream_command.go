@@ -37,6 +37,9 @@ func (o *operation) Deliver(eff *engine.Effect, at interlock.At) {
 		to.asAsked = o.answered(eff)
 		if eff.Outcome == engine.Refused {
 			switch eff.Code {
+			case interlock.CodeMoving:
+				st.cut(namespaceMoves(st.namespace)) // likewise
+				return
 			case interlock.CodeOutcomeUnknown, interlock.CodeNotOwner:
 				// Nothing is known about this command, so it gets no answer: the client
 				// repeats it, under the same number, on its next stream.

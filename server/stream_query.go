@@ -27,7 +27,8 @@ func (st *stream) query(o *proto.Op) *interlock.Error {
 		func(at interlock.At, err error) {
 			if err != nil {
 				refusal, _ := errors.AsType[*interlock.Error](err)
-				if refusal != nil && (refusal.Code == interlock.CodeOutcomeUnknown || refusal.Code == interlock.CodeNotOwner) {
+				if refusal != nil && (refusal.Code == interlock.CodeOutcomeUnknown || refusal.Code == interlock.CodeNotOwner ||
+					refusal.Code == interlock.CodeMoving) {
 					st.cut(refusal) // the client asks again on its next stream
 					return
 				}

@@ -27,6 +27,7 @@ type visit struct {
 	run         func(o *owner, now engine.Time) (done bool)
 	generation  int // of the engine with which it began; 0 before
 	tick        engine.Tick
+	moving      bool // the namespace answers nothing, so run was not called
 
 	// finish is called with Survey's result, by the committer or, for a discarded visit, by the
 	// owner. It must not block.

@@ -248,7 +248,7 @@ func (c *committer) deliver(g *group) {
 			}
 		}
 		if v, ok := g.cmds[g.told].(*visit); ok {
-			v.finish(at, nil)
+			v.finish(at, v.refusal(at))
 		}
 	}
 	c.s.extend(g)

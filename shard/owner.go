@@ -158,6 +158,10 @@ func (o *owner) visit(v *visit) (done bool) {
 	switch v.generation {
 	case o.generation:
 	case 0:
+		if v.moving = o.eng.IsMoving(v.Namespace); v.moving {
+			o.cur.mark(v, len(o.cur.out.Entry))
+			return true
+		}
 		v.generation = o.generation
 		if v.Namespace != "" {
 			// A query sees its namespace as of its own time.

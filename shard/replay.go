@@ -40,15 +40,15 @@ func (s *Shard) replay(ctx context.Context, target interlock.Index, stages stage
 	return replay(ctx, s.journal, engine.New(s.options...), target, stages, links)
 }
 
-// source is the part of a journal that a replay reads.
-type source interface {
+// Source is the part of a journal that a replay reads. It may have another owner.
+type Source interface {
 	Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error)
 	Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error
 }
 
 // replay does it with any source, into an empty engine.
 func replay(
-	ctx context.Context, from source, into *engine.Engine, target interlock.Index, stages stages, links *links,
+	ctx context.Context, from Source, into *engine.Engine, target interlock.Index, stages stages, links *links,
 ) (replayResult, error) {
 	r := replayResult{engine: into, links: links}
 	at, snapshot, err := from.Snapshot(ctx)
@@ -155,7 +155,7 @@ func (r *replayResult) readSnapshot(snapshot io.ReadCloser, p *portion, hand han
 // readLog hands over the events of the entries behind r.at, up to target, and counts
 // them in r.
 func (r *replayResult) readLog(
-	ctx context.Context, from source, target interlock.Index, p *portion, hand handOver,
+	ctx context.Context, from Source, target interlock.Index, p *portion, hand handOver,
 ) error {
 	var (
 		pieces  Joiner

@@ -110,7 +110,7 @@ func (s *Sender) message(
 	var asked engine.TaskQuestion
 	id := interlock.TaskID(ev.ID)
 	if isAboutTask(ev) {
-		_, err := s.cfg.Shard.Read(ctx, ev.Namespace, func(e *engine.Engine, _ engine.Time) {
+		_, err := s.cfg.Shard.Read(ctx, "", func(e *engine.Engine, _ engine.Time) {
 			if t, ok := e.Task(ev.Namespace, id); ok {
 				task, asked = prose.Task(&t), e.TaskQuestion(ev.Namespace, id)
 			}
@@ -162,7 +162,7 @@ func (s *Sender) message(
 func (s *Sender) tellEffect(ctx context.Context, ev *event, facts *prose.Notice, b *Body) error {
 	var effect engine.SideEffect
 	var known bool
-	_, err := s.cfg.Shard.Read(ctx, ev.Namespace, func(e *engine.Engine, _ engine.Time) {
+	_, err := s.cfg.Shard.Read(ctx, "", func(e *engine.Engine, _ engine.Time) {
 		effect, known = e.ClaimedEffect(ev.Namespace, ev.ID)
 	})
 	if err != nil || !known {

@@ -80,7 +80,7 @@ func New(cfg Config) *Sender {
 // Committed takes notice of durable events. It neither blocks nor calls the shard.
 func (s *Sender) Committed(ev *record.Event) {
 	switch ev.Kind {
-	case record.WebhookSet, record.WebhookRotated, record.WebhookDeleted, record.NamespaceDeleted:
+	case record.WebhookSet, record.WebhookRotated, record.WebhookDeleted, record.NamespaceDeleted, record.NamespaceMoved:
 		s.look(ev.Namespace)
 	}
 }
@@ -104,7 +104,7 @@ func (s *Sender) Run(ctx context.Context) {
 	defer s.stopAll()
 	defer cancel()
 	var all []interlock.Namespace
-	if !s.read(ctx, "", func(e *engine.Engine, _ engine.Time) { all = e.WebhookNamespaces() }) {
+	if !s.read(ctx, func(e *engine.Engine, _ engine.Time) { all = e.WebhookNamespaces() }) {
 		return
 	}
 	s.look(all...)
@@ -122,7 +122,7 @@ func (s *Sender) Run(ctx context.Context) {
 		s.mu.Unlock()
 		for ns := range namespaces {
 			var list []engine.WebhookView
-			if !s.read(ctx, ns, func(e *engine.Engine, _ engine.Time) { list = e.WebhooksOf(ns) }) {
+			if !s.read(ctx, func(e *engine.Engine, _ engine.Time) { list = e.WebhooksOf(ns) }) {
 				return
 			}
 			s.reconcile(ctx, ns, list)
@@ -130,10 +130,11 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// read is a query that is repeated until it is carried out, or the shard or ctx ends.
-func (s *Sender) read(ctx context.Context, ns interlock.Namespace, query func(*engine.Engine, engine.Time)) bool {
+// read is a query that is repeated until it is carried out, or the shard or ctx ends. It is about the whole
+// shard, because a namespace that moves still has messages to send and answers no query.
+func (s *Sender) read(ctx context.Context, query func(*engine.Engine, engine.Time)) bool {
 	for {
-		if _, err := s.cfg.Shard.Read(ctx, ns, query); err == nil {
+		if _, err := s.cfg.Shard.Read(ctx, "", query); err == nil {
 			return true
 		}
 		if !s.sleep(ctx, time.Second) {
@@ -180,7 +181,7 @@ func (s *Sender) reconcile(ctx context.Context, ns interlock.Namespace, list []e
 		w.cancel()
 		<-w.done // its successor begins where it has ended
 	}
-	if len(ended) > 0 && !s.read(ctx, ns, func(e *engine.Engine, _ engine.Time) { list = e.WebhooksOf(ns) }) {
+	if len(ended) > 0 && !s.read(ctx, func(e *engine.Engine, _ engine.Time) { list = e.WebhooksOf(ns) }) {
 		return
 	}
 	s.mu.Lock()
@@ -218,6 +219,19 @@ func (s *Sender) Test(ctx context.Context, ns interlock.Namespace, w *engine.Web
 
 // CheckURL returns why a URL cannot be that of a webhook, nil if it can.
 func (s *Sender) CheckURL(url string) error { return s.cfg.Targets.CheckURL(url) }
+
+// IsBehind reports whether a webhook of a namespace has not settled its messages about all events up to an index.
+// Paused ones do not count.
+func (s *Sender) IsBehind(ns interlock.Namespace, index interlock.Index) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, w := range s.workers {
+		if at.ns == ns && !w.hasEnded() && w.reached.Load() < uint64(index) {
+			return true
+		}
+	}
+	return s.changed[ns]
+}
 
 // Status is how the deliveries of a webhook stand, since the server or the webhook has started.
 type Status struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -36,6 +37,8 @@ type worker struct {
 	position interlock.Index // every event up to here was looked at, and is delivered or in the batch
 	batch    []event
 	bytes    int
+
+	reached atomic.Uint64 // every event up to here was looked at, and its messages are settled
 
 	mu    sync.Mutex
 	stat  Status
@@ -130,6 +133,9 @@ func (w *worker) collect(ctx context.Context) error {
 		},
 		Reached: func(index interlock.Index) error {
 			w.position = max(w.position, index)
+			if len(w.batch) == 0 {
+				w.reached.Store(uint64(w.position))
+			}
 			if len(w.batch) > 0 || w.isOld() {
 				return errStop
 			}

@@ -455,6 +455,10 @@ const (
 	WebhookFormatUnknown
 	AnotherQuestion
 	PartTTL
+
+	// Moves between shards.
+	NamespaceMoving
+	MoveOutOfOrder
 	end // of the list: a new message goes before it, behind all others
 )
 

@@ -34,7 +34,7 @@ const entryVersion = 1
 // Format numbers what entries may contain. It rises by one whenever this version writes something that the
 // version before it refuses with ErrNewer: an event, a field, a value of one. Servers of several versions
 // compare it before one takes over a journal that another has written.
-const Format = 1
+const Format = 2
 
 const entryHead = 9
 

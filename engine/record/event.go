@@ -70,7 +70,7 @@ type Event struct {
 	ContentType string            `journal:"54"`
 	// Queued, Granted: wantsDocuments or 0; Written: interlock.WriteOp; EffectChanged:
 	// interlock.EffectState; Decided: interlock.Verdict; Parked: asksPerson; of a task
-	// interlock.TaskState
+	// interlock.TaskState; NamespaceMoved: MoveStep
 	Op uint8 `journal:"55"`
 
 	// Opened, Counters.
@@ -104,7 +104,8 @@ type Event struct {
 	// Due is how long after At the task is due.
 	Due time.Duration `journal:"19,for=AttemptFailed|TaskMoved|ApprovalDecided"`
 	// After is how long after At a task came to stand where it stands, or a bucket will be full.
-	After time.Duration `journal:"19,for=TaskSubmitted|Bucket"`
+	After      time.Duration `journal:"19,for=TaskSubmitted|Bucket"`
+	OtherShard uint64        `journal:"42,for=NamespaceMoved"`
 	// Idle is the time since the event before the term.
 	Idle time.Duration `journal:"19,for=Opened"`
 

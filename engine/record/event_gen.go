@@ -146,7 +146,12 @@ func (w *fieldWriter) fields(ev *Event) {
 	w.flag(hasLead, ev.Lead)
 	w.number(hasBase, ev.Base)
 	w.flag(hasPart, ev.Part)
-	w.number(hasTarget, ev.Target)
+	switch ev.Kind {
+	case NamespaceMoved:
+		w.number(hasTarget, ev.OtherShard)
+	default:
+		w.number(hasTarget, ev.Target)
+	}
 	w.text(hasTargetFlow, ev.TargetFlow)
 	w.number(hasBy, ev.By)
 	w.number(hasGeneration, ev.Generation)
@@ -281,7 +286,12 @@ func (d *decoder) field(bit uint64, ev *Event) {
 	case hasPart:
 		ev.Part = true
 	case hasTarget:
-		ev.Target = d.number()
+		switch ev.Kind {
+		case NamespaceMoved:
+			ev.OtherShard = d.number()
+		default:
+			ev.Target = d.number()
+		}
 	case hasTargetFlow:
 		ev.TargetFlow = d.text()
 	case hasBy:

@@ -17,24 +17,26 @@ func TestMeanings(t *testing.T) {
 		ev.WebhookName = "webhook"
 		ev.Note, ev.Result = "note", "result"
 		ev.Waited, ev.Due, ev.After, ev.Idle = 1, 2, 3, 4
+		ev.Target, ev.OtherShard = 5, 6
 		return ev
 	}
 	for kind, want := range map[record.Kind]record.Event{
-		record.Granted:        {Purpose: "purpose", Note: "note", Waited: 1},
-		record.PatternSet:     {PatternName: "pattern", Note: "note", Waited: 1},
-		record.Refused:        {PatternName: "pattern", Note: "note", Waited: 1},
-		record.QueueDropped:   {QueueName: "queue", Note: "note", Waited: 1},
-		record.WebhookSet:     {WebhookName: "webhook", Note: "note", Waited: 1},
-		record.HoldTime:       {KeyClass: "class", Note: "note", Waited: 1},
-		record.EffectChanged:  {SessionName: "session", Result: "result", Waited: 1},
-		record.Written:        {SessionName: "session", Note: "note", Waited: 1},
-		record.TaskMoved:      {SessionName: "session", Note: "note", Due: 2},
-		record.TaskSubmitted:  {Purpose: "purpose", Note: "note", After: 3},
-		record.Bucket:         {Purpose: "purpose", Note: "note", After: 3},
-		record.Opened:         {Purpose: "purpose", Note: "note", Idle: 4},
-		record.TaskDispatched: {Purpose: "purpose", Note: "note", Waited: 1},
-		record.AttemptFailed:  {SessionName: "session", Note: "note", Due: 2},
-		record.PatternDropped: {PatternName: "pattern", Note: "note", Waited: 1},
+		record.Granted:        {Purpose: "purpose", Note: "note", Waited: 1, Target: 5},
+		record.PatternSet:     {PatternName: "pattern", Note: "note", Waited: 1, Target: 5},
+		record.Refused:        {PatternName: "pattern", Note: "note", Waited: 1, Target: 5},
+		record.QueueDropped:   {QueueName: "queue", Note: "note", Waited: 1, Target: 5},
+		record.WebhookSet:     {WebhookName: "webhook", Note: "note", Waited: 1, Target: 5},
+		record.HoldTime:       {KeyClass: "class", Note: "note", Waited: 1, Target: 5},
+		record.EffectChanged:  {SessionName: "session", Result: "result", Waited: 1, Target: 5},
+		record.Written:        {SessionName: "session", Note: "note", Waited: 1, Target: 5},
+		record.TaskMoved:      {SessionName: "session", Note: "note", Due: 2, Target: 5},
+		record.TaskSubmitted:  {Purpose: "purpose", Note: "note", After: 3, Target: 5},
+		record.Bucket:         {Purpose: "purpose", Note: "note", After: 3, Target: 5},
+		record.Opened:         {Purpose: "purpose", Note: "note", Idle: 4, Target: 5},
+		record.TaskDispatched: {Purpose: "purpose", Note: "note", Waited: 1, Target: 5},
+		record.AttemptFailed:  {SessionName: "session", Note: "note", Due: 2, Target: 5},
+		record.NamespaceMoved: {Purpose: "purpose", Note: "note", Waited: 1, OtherShard: 6},
+		record.PatternDropped: {PatternName: "pattern", Note: "note", Waited: 1, Target: 5},
 	} {
 		want.Kind, want.At = kind, 7
 		got := roundTrip(t, set(&record.Event{Kind: kind, At: 7}))
@@ -54,7 +56,7 @@ func TestEachFieldHasABit(t *testing.T) {
 	}
 	ev.PatternName, ev.QueueName, ev.KeyClass, ev.SessionName, ev.Result, ev.Due, ev.After, ev.Idle = "", "", "", "", "",
 		0, 0, 0
-	ev.WebhookName = ""
+	ev.WebhookName, ev.OtherShard = "", 0
 	if got := roundTrip(t, ev); !reflect.DeepEqual(got, ev) {
 		t.Errorf("%+v is read as %+v", ev, got)
 	}

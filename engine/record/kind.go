@@ -143,6 +143,12 @@ const (
 	WebhookDelivered Kind = 39
 	// TTLChanged: a renewal changed the ttl of a lease. Num, Fence, TTL.
 	TTLChanged Kind = 40
+	// NamespaceMoved: a step of a namespace's move between shards. Generation (the number of the
+	// move), OtherShard, Op (MoveStep). Of MoveArriving Num, Session and Fence, the highest
+	// ones of the source, and Version, as in Counters; of MoveCopied Blob, entries of a snapshot with
+	// their lengths; of MoveOpened By, the index up to which webhooks have nothing to send. Only Op,
+	// OtherShard and Generation in a snapshot.
+	NamespaceMoved Kind = 41
 
 	// The kinds from here on stand in snapshots only.
 
@@ -194,7 +200,7 @@ var kindNames = map[Kind]string{
 	ApprovalRequested: "approval_requested", ApprovalDecided: "approval_decided", EffectsForgotten: "effects_forgotten",
 	NamespaceDeleted: "namespace_deleted", NamespaceForgotten: "namespace_forgotten", Refused: "refused",
 	Decided: "decided", WebhookSet: "webhook_set", WebhookDeleted: "webhook_deleted", WebhookRotated: "webhook_rotated",
-	WebhookDelivered: "webhook_delivered", TTLChanged: "ttl_changed",
+	WebhookDelivered: "webhook_delivered", TTLChanged: "ttl_changed", NamespaceMoved: "namespace_moved",
 }
 
 func (k Kind) String() string { return kindNames[k] }

@@ -104,6 +104,12 @@ type Event struct {
 	Verdict string `json:"verdict,omitempty"`
 	// The new state of the effect: claimed, done, unknown or free; or of the task.
 	State string `json:"state,omitempty"`
+	// Number of the namespace's move to another shard.
+	Move uint64 `json:"move,omitempty,string"`
+	// What the shard of this event did for the move.
+	Step string `json:"step,omitempty" enum:"closed,reopened,left,opened,dropped"`
+	// The other shard of the move: for opened the source, where the earlier events are.
+	OtherShard *int `json:"other_shard,omitempty" min:"0"`
 	// Digest of the claimed action.
 	Action string `json:"action,omitempty"`
 	// The number of claims of the action, or of assignments of the task.

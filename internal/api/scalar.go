@@ -193,7 +193,7 @@ type TaskOutcome = string
 //schema:enum pattern_set,pattern_dropped,configured,written,effect,queue_set
 //schema:enum queue_dropped,task_submitted,task_dispatched,task_attempt_failed,task_moved
 //schema:enum task_forgotten,approval_requested,approval_decided,effects_forgotten
-//schema:enum namespace_deleted,namespace_forgotten,refused
+//schema:enum namespace_deleted,namespace_forgotten,namespace_moved,refused
 //schema:enum webhook_set,webhook_deleted,webhook_rotated,webhook_delivered
 type EventKind = string
 

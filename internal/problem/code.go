@@ -440,6 +440,10 @@ var codes = map[interlock.Code]Info{
 		503, "Another server owns the shard", interlock.ActRetry, time.Second,
 		"connect again and repeat the request with the same request id",
 	},
+	interlock.CodeMoving: {
+		503, "The namespace moves to another shard", interlock.ActRetry, time.Second,
+		"repeat the request in a moment with the same request id: leases, fences and queue positions are kept",
+	},
 	interlock.CodeShuttingDown: {
 		503, "The server is shutting down", interlock.ActRetry, 2 * time.Second,
 		"repeat the request in a moment with the same request id: leases and queue positions are kept",

@@ -449,4 +449,8 @@ var sentences = [message.Count]string{
 	message.WebhookFormatUnknown: "unknown format: want standard or slack",
 	message.AnotherQuestion:      "the task asks another question by now: read that one before you answer",
 	message.PartTTL:              "the lease on %s is a part, and has the ttl of its member: renew the member's lease with the ttl",
+
+	// Moves between shards.
+	message.NamespaceMoving: "namespace %q moves to another shard: its leases and queue positions are kept; repeat the request in a moment",
+	message.MoveOutOfOrder:  "namespace %q is at another step of a move",
 }

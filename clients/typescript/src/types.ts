@@ -159,6 +159,7 @@ export type Code =
   | "foreign_host"
   | "no_space"
   | "not_owner"
+  | "moving"
   | "shutting_down"
   | "overloaded"
   | "unreachable"
@@ -337,6 +338,7 @@ export type EventKind =
   | "effects_forgotten"
   | "namespace_deleted"
   | "namespace_forgotten"
+  | "namespace_moved"
   | "refused"
   | "webhook_set"
   | "webhook_deleted"
@@ -1897,6 +1899,12 @@ export interface Event {
   verdict?: string;
   /** The new state of the effect: claimed, done, unknown or free; or of the task. */
   state?: string;
+  /** Number of the namespace's move to another shard. */
+  move?: string;
+  /** What the shard of this event did for the move. */
+  step?: "closed" | "reopened" | "left" | "opened" | "dropped";
+  /** The other shard of the move: for opened the source, where the earlier events are. */
+  other_shard?: number;
   /** Digest of the claimed action. */
   action?: string;
   /** The number of claims of the action, or of assignments of the task. */
@@ -4447,6 +4455,17 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     retryAfterMs: 1000,
     next:
       "connect again and repeat the request with the same request id",
+  },
+  /** the namespace moves to another shard, and answers there in a moment */
+  moving: {
+    status: 503,
+    title: "The namespace moves to another shard",
+    retryable: true,
+    transient: true,
+    action: "retry",
+    retryAfterMs: 1000,
+    next:
+      "repeat the request in a moment with the same request id: leases, fences and queue positions are kept",
   },
   /** come back in a moment */
   shutting_down: {

@@ -97,6 +97,8 @@ func (st *State) Evolve(ev *record.Event) error {
 		return nil
 	case record.NamespaceDeleted, record.NamespaceForgotten:
 		err = st.evolveNamespaceGone(ev)
+	case record.NamespaceMoved:
+		return st.evolveMoved(ev)
 	case record.Logged:
 		return st.Namespace(ev.Namespace).evolveLogged(ev)
 	case record.Bucket:

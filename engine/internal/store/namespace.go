@@ -225,7 +225,7 @@ func (s *Namespace) AwayWith(fence interlock.Fence, keys ...interlock.Key) *Requ
 // IsBare reports whether nothing is left of s, and nothing of it was ever journaled that
 // counts.
 func (s *Namespace) IsBare() bool {
-	return len(s.Sessions) == 0 &&
+	return len(s.Sessions) == 0 && !s.Move.IsUnderWay() &&
 		s.Nodes.Len()+s.Requests.Len()+s.Tombstones.Len()+s.EndedSessions.Len()+len(s.IDs.Known)+len(s.Holds)+
 			len(s.Revisions)+len(s.SideEffects.Known)+len(s.Tasks.Queues)+len(s.Logs.Known)+len(s.Webhooks) == 0 &&
 		uint64(s.Documents.Version) == s.Born && len(
@@ -248,7 +248,8 @@ func (s *Namespace) highest() uint64 {
 // anything that a caller may come back for. Other remembered data, such as how leases have
 // ended, may go.
 func (s *Namespace) EmptyFrom() (at Time, ok bool) {
-	if len(s.Webhooks)+len(s.Sessions)+s.Requests.Len()+len(s.Patterns)+len(s.Documents.Present) > 0 ||
+	if s.Move.IsUnderWay() ||
+		len(s.Webhooks)+len(s.Sessions)+s.Requests.Len()+len(s.Patterns)+len(s.Documents.Present) > 0 ||
 		s.Unmatched != record.UnsetKeys ||
 		len(s.Tasks.Queues)+len(s.Tasks.Known)+len(s.Tasks.Pulls)+len(s.Logs.Known) > 0 ||
 		s.SideEffects.Done.Len()+s.SideEffects.Free.Len() < len(s.SideEffects.Known) {
@@ -568,6 +569,8 @@ type Namespace struct {
 	Alike         map[string][]SpelledKey // by skeleton; nil unless the settings require it
 	kinds         kinds                   // empty unless the settings require it
 	Respelling    *spellingScan           // volatile: nil if Alike has all keys
+
+	Move Move // of the namespace to another shard, or from one
 
 	Documents Documents
 	Logs      logs

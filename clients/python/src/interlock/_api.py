@@ -127,6 +127,7 @@ RETRYABLE: Final = frozenset({
     "effect_claimed",
     "held",
     "history_unreadable",
+    "moving",
     "no_space",
     "not_owner",
     "out_of_bounds",
@@ -150,7 +151,7 @@ RETRYABLE: Final = frozenset({
     "wait_limit",
 })
 # The codes of a server that cannot decide now: another server, or a later moment, can.
-TRANSIENT: Final = frozenset({"not_owner", "overloaded", "shutting_down"})
+TRANSIENT: Final = frozenset({"moving", "not_owner", "overloaded", "shutting_down"})
 
 DEFAULT_ATTEMPTS: Final = 5
 DEFAULT_BACKOFF_MS: Final = 1000

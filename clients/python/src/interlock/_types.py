@@ -144,6 +144,7 @@ Code = Literal[
     "foreign_host",
     "no_space",
     "not_owner",
+    "moving",
     "shutting_down",
     "overloaded",
     "unreachable",
@@ -261,6 +262,7 @@ EventKind = Literal[
     "effects_forgotten",
     "namespace_deleted",
     "namespace_forgotten",
+    "namespace_moved",
     "refused",
     "webhook_set",
     "webhook_deleted",
@@ -1925,6 +1927,12 @@ class Event(_EventRequired, total=False):
     verdict: str
     # The new state of the effect: claimed, done, unknown or free; or of the task.
     state: str
+    # Number of the namespace's move to another shard.
+    move: str
+    # What the shard of this event did for the move.
+    step: Literal["closed", "reopened", "left", "opened", "dropped"]
+    # The other shard of the move: for opened the source, where the earlier events are.
+    other_shard: int
     # Digest of the claimed action.
     action: str
     # The number of claims of the action, or of assignments of the task.

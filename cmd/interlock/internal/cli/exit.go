@@ -113,8 +113,8 @@ func ExitForCode(code interlock.Code) int {
 	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeReleased, interlock.CodeSessionEnded,
 		interlock.CodeUnknownLease, interlock.CodeUnknownSession, interlock.CodeInGrace, interlock.CodeTaskMoved:
 		return ExitLost
-	case interlock.CodeNotOwner, interlock.CodeShuttingDown, interlock.CodeOverloaded, interlock.CodeUnreachable,
-		interlock.CodeOutcomeUnknown:
+	case interlock.CodeNotOwner, interlock.CodeMoving, interlock.CodeShuttingDown, interlock.CodeOverloaded,
+		interlock.CodeUnreachable, interlock.CodeOutcomeUnknown:
 		return ExitUnreachable
 	case interlock.CodeInternal, interlock.CodeHistoryUnreadable, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeUnknownPattern, interlock.CodeUnknownRevision,
 		interlock.CodeUnknownDocument, interlock.CodeUnknownFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeUnknownQueue,
