@@ -26,11 +26,15 @@ type engine struct {
 	owners []*shard // the newest owner of each shard
 	cut    map[string]bool
 	// moves counts changes of owners.
-	moves int
+	moves   int
+	tenants map[string]*tenants // what the journals have of namespaces, for moves
 }
 
 func newEngine(shards int) *engine {
-	return &engine{values: map[string]remote.Value{}, owners: make([]*shard, shards), cut: map[string]bool{}}
+	return &engine{
+		values: map[string]remote.Value{}, owners: make([]*shard, shards), cut: map[string]bool{},
+		tenants: map[string]*tenants{},
+	}
 }
 
 // value is a shared value as one server reaches it.

@@ -29,6 +29,10 @@ type Owned interface {
 	Leave(ctx context.Context)
 	// Abandon ends it without order: another server owns the shard, or the shard has failed.
 	Abandon(ctx context.Context)
+	// Moving lists the namespaces that answer nothing, because they move.
+	Moving(ctx context.Context) ([]Moving, error)
+	// Take takes a step of a move. It may be repeated. done is false if the step is not possible yet.
+	Take(ctx context.Context, step MoveStep, m Moving) (done bool, err error)
 }
 
 // Config describes a node.
@@ -97,16 +101,19 @@ type Node struct {
 	life    context.Context
 	end     context.CancelFunc // when Run returns
 
-	mu       sync.Mutex // guards the fields below
-	shards   []local
-	draining bool
-	left     chan struct{} // closed when a draining node has left the table
+	mu         sync.Mutex // guards the fields below
+	shards     []local
+	directory  placement.Directory // the newest one that was read
+	draining   bool
+	evacuating bool          // see Evacuate
+	left       chan struct{} // closed when a draining node has left the table
 
 	// Only Run uses these.
 	table  *table
 	beat   uint64
 	beatAt time.Time // when the last one was stored
 	looked time.Time // when the table was last read
+	asked  time.Time // when the directory was last read
 	seen   map[string]sign
 	said   string // the last error that was logged
 }
@@ -118,6 +125,9 @@ type local struct {
 	err   error // of the phase failed
 	until time.Time
 	stop  context.CancelFunc // of taking and of watching
+
+	tending   bool // a goroutine takes steps of moves
+	unsettled bool // a namespace may be in the middle of a move
 }
 
 type phase uint8
@@ -148,7 +158,7 @@ func Join(ctx context.Context, cfg Config, shards func(context.Context) (int, er
 	}
 	n := &Node{
 		cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1), opening: make(chan struct{}, openAtOnce),
-		shards: make([]local, directory.Shards), left: make(chan struct{}), seen: map[string]sign{},
+		shards: make([]local, directory.Shards), directory: directory, left: make(chan struct{}), seen: map[string]sign{},
 	}
 	n.life, n.end = context.WithCancel(context.Background())
 	n.planner = placement.NewPlanner(n.id, cfg.TTL)
@@ -200,7 +210,11 @@ func (n *Node) View() *View { return n.view.Load() }
 func (n *Node) Run(ctx context.Context) error {
 	defer n.end()
 	for ctx.Err() == nil {
-		if err := n.step(ctx); err != nil && ctx.Err() == nil {
+		err := n.step(ctx)
+		if err == nil {
+			err = n.look(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			if text := err.Error(); text != n.said { // it comes back twice a second
 				n.said = text
 				n.cfg.Logger.Warn("the table of servers cannot be used", "error", err)
@@ -257,6 +271,22 @@ func (n *Node) step(ctx context.Context) error {
 		// Another server was faster: look again.
 	}
 	return nil
+}
+
+// look reads the directory once in the time of a beat, and always while namespaces move.
+func (n *Node) look(ctx context.Context) error {
+	n.mu.Lock()
+	moves := len(n.directory.Moves) > 0
+	n.mu.Unlock()
+	now := time.Now()
+	if !moves && now.Sub(n.asked) < n.cfg.TTL/beats {
+		return nil
+	}
+	n.asked = now
+	limit, cancel := context.WithTimeout(ctx, n.cfg.TTL/beats)
+	defer cancel()
+	_, _, err := n.readDirectory(limit)
+	return err
 }
 
 // save stores a table in the place of a version, with a new beat.
@@ -333,8 +363,8 @@ func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
 		next.Members = append(next.Members, m)
 		me, changed = &next.Members[len(next.Members)-1], true
 	}
-	if me.Draining != n.draining {
-		me.Draining, changed = n.draining, true
+	if draining := n.draining || n.evacuating; me.Draining != draining {
+		me.Draining, changed = draining, true
 	}
 	for s := range n.shards {
 		seat, l := &next.Seats[s], &n.shards[s]
@@ -382,6 +412,7 @@ func (n *Node) adopt(t *table) {
 			l.phase = idle
 		}
 	}
+	n.follow()
 	gone := n.draining && n.nothing() && t.member(n.id) == nil
 	n.mu.Unlock()
 	n.show(t)
@@ -447,7 +478,7 @@ func (n *Node) take(s int) {
 			n.fail(s, fmt.Errorf("opening: %w", err), err)
 			return
 		}
-		l.phase, l.owned = owned, got
+		l.phase, l.owned, l.unsettled = owned, got, true
 		if n.draining {
 			n.leave(s)
 			return
@@ -546,12 +577,12 @@ func (n *Node) Drain(ctx context.Context) error {
 
 // show publishes the view.
 func (n *Node) show(t *table) {
-	before := n.view.Load()
 	v := &View{
-		Me: n.id, Directory: before.Directory, Members: t.Members, Holders: make([]*Member, len(t.Seats)),
+		Me: n.id, Members: t.Members, Holders: make([]*Member, len(t.Seats)),
 		Owned: make([]Owned, len(t.Seats)),
 	}
 	n.mu.Lock()
+	v.Directory = n.directory
 	for s := range t.Seats {
 		v.Holders[s] = t.member(t.Seats[s].Holder)
 		if l := &n.shards[s]; l.phase == owned || l.phase == leaving {
