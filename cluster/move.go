@@ -33,6 +33,10 @@ const (
 	DropNamespace                       // the move was taken back
 )
 
+func (s MoveStep) String() string {
+	return [...]string{"", "close", "reopen", "leave", "copy", "open", "drop"}[s]
+}
+
 // Moving is a namespace that answers nothing in a shard, because it moves.
 type Moving struct {
 	Namespace string
@@ -246,10 +250,15 @@ func (n *Node) change(ctx context.Context, f func(placement.Directory) (placemen
 // Move begins to move a namespace to a shard; the owners of both shards do the rest. If the move is under way
 // already, Move returns it.
 func (n *Node) Move(ctx context.Context, namespace string, to int) (m placement.Move, err error) {
+	begun := false
 	err = n.change(ctx, func(d placement.Directory) (next placement.Directory, err error) {
 		next, m, err = d.Begin(namespace, to)
+		begun = next.Version != d.Version
 		return next, err
 	})
+	if begun && err == nil {
+		n.cfg.Logger.Info("a namespace moves", "namespace", namespace, "from", m.From, "to", m.To, "move", m.Number)
+	}
 	return m, err
 }
 
@@ -258,11 +267,43 @@ func (n *Node) TakeBack(ctx context.Context, move uint64) error {
 	return n.change(ctx, func(d placement.Directory) (placement.Directory, error) { return d.TakeBack(move) })
 }
 
-// Evacuate has this server leave its shards to others, one after the other, and take none as long as there is another
-// server, or ends that. It stays a member, and forwards calls.
-func (n *Node) Evacuate(on bool) {
-	n.mu.Lock()
-	n.evacuating = on
-	n.mu.Unlock()
-	n.ring()
+// ErrUnknownMember: no server has that ID or that address.
+var ErrUnknownMember = errors.New("there is no such server")
+
+// Evacuate has a member, by its ID or its HTTP address, leave its shards to others, one after the other, and take none
+// as long as there is another member, or ends that. It stays a member, and forwards calls.
+func (n *Node) Evacuate(ctx context.Context, member string, on bool) error {
+	for {
+		v, err := load(ctx, n.cfg.Table)
+		if err != nil {
+			return err
+		}
+		t, err := decodeTable(v.Data, len(n.shards))
+		if err != nil {
+			return err
+		}
+		found, changed := false, false
+		for i := range t.Members {
+			if m := &t.Members[i]; m.ID == member || m.HTTP == member {
+				found, changed = true, changed || m.Evacuate != on
+				m.Evacuate = on
+			}
+		}
+		switch {
+		case !found:
+			return fmt.Errorf("server %q: %w: see interlock admin members", member, ErrUnknownMember)
+		case !changed:
+			return nil
+		}
+		text, err := t.encode()
+		if err != nil {
+			return err
+		}
+		limit, cancel := context.WithTimeout(ctx, joinTimeout)
+		_, done, err := n.cfg.Table.Swap(limit, text, v.Version)
+		cancel()
+		if done || err != nil {
+			return err
+		}
+	}
 }

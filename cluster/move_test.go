@@ -364,13 +364,20 @@ func TestEvacuate(t *testing.T) {
 		a, b := e.start(t, "a"), e.start(t, "b")
 		time.Sleep(20 * time.Second)
 		e.wantShares(t, map[string]int{"a": 4, "b": 4})
-		a.Evacuate(true)
+		if err := b.Evacuate(t.Context(), "http://a", true); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Evacuate(t.Context(), "http://x", true); !errors.Is(err, cluster.ErrUnknownMember) {
+			t.Errorf("an unknown server: %v", err)
+		}
 		time.Sleep(30 * time.Second)
 		e.wantShares(t, map[string]int{"b": 8})
 		if n := len(b.View().Members); n != 2 {
 			t.Errorf("the table has %d servers", n)
 		}
-		a.Evacuate(false)
+		if err := b.Evacuate(t.Context(), "http://a", false); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(60 * time.Second)
 		e.wantShares(t, map[string]int{"a": 4, "b": 4})
 		a.kill()

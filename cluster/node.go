@@ -101,12 +101,11 @@ type Node struct {
 	life    context.Context
 	end     context.CancelFunc // when Run returns
 
-	mu         sync.Mutex // guards the fields below
-	shards     []local
-	directory  placement.Directory // the newest one that was read
-	draining   bool
-	evacuating bool          // see Evacuate
-	left       chan struct{} // closed when a draining node has left the table
+	mu        sync.Mutex // guards the fields below
+	shards    []local
+	directory placement.Directory // the newest one that was read
+	draining  bool
+	left      chan struct{} // closed when a draining node has left the table
 
 	// Only Run uses these.
 	table  *table
@@ -363,7 +362,7 @@ func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
 		next.Members = append(next.Members, m)
 		me, changed = &next.Members[len(next.Members)-1], true
 	}
-	if draining := n.draining || n.evacuating; me.Draining != draining {
+	if draining := n.draining || me.Evacuate; me.Draining != draining {
 		me.Draining, changed = draining, true
 	}
 	for s := range n.shards {

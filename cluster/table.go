@@ -16,7 +16,8 @@ type Member struct {
 	GRPC             string `json:"grpc"` // host:port
 	RESP             string `json:"resp,omitempty"`
 	Version          string `json:"version,omitempty"`
-	Beat             uint64 `json:"beat"` // changes with each sign of life
+	Evacuate         bool   `json:"evacuate,omitempty"` // an operator wants it to leave its shards
+	Beat             uint64 `json:"beat"`               // changes with each sign of life
 }
 
 // Seat is which server tries to own a shard.

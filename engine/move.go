@@ -126,6 +126,15 @@ func (e *Engine) MovingNamespaces() (list []MovingNamespace) {
 	return list
 }
 
+// Arrived returns the index after which the events of a namespace in this shard begin, because it came from another
+// shard; 0 for one that began here.
+func (e *Engine) Arrived(ns interlock.Namespace) interlock.Index {
+	if s := e.Namespaces[ns]; s != nil {
+		return s.Arrival.After
+	}
+	return 0
+}
+
 // IsMoving reports whether a namespace answers nothing here because it moves, so that a query
 // must not show it.
 func (e *Engine) IsMoving(ns interlock.Namespace) bool {

@@ -82,6 +82,13 @@ func (s *snapshotter) ns(sp *store.Namespace) {
 	case record.MoveLeft:
 		s.moveStep(sp, record.MoveLeft)
 		return
+	case 0:
+		if a := sp.Arrival; a.Number != 0 {
+			s.event(0, &record.Event{
+				Kind: record.NamespaceMoved, Namespace: sp.Name, Op: uint8(record.MoveOpened), Generation: a.Number,
+				OtherShard: uint64(a.Other), By: uint64(a.After),
+			})
+		}
 	case record.MoveArrived:
 		s.moveStep(sp, record.MoveArriving)
 		defer s.moveStep(sp, record.MoveArrived)

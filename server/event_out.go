@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -83,6 +84,9 @@ func (o *eventOut) reached(index interlock.Index) error {
 
 func (o *eventOut) writeID() {
 	o.json.b = append(o.json.b, "id: "...)
+	if o.c.s.shared {
+		o.json.b = append(strconv.AppendInt(o.json.b, int64(o.c.s.shard.At().Shard), 10), ':')
+	}
 	o.json.b = append(o.json.b, o.last.String()...)
 	o.json.b = append(o.json.b, '\n', '\n')
 }

@@ -61,7 +61,7 @@ func TestEventFilters(t *testing.T) {
 			"since=99999999999d":                  "12h or 7d",
 			"since=1h&until=2h":                   "after since",
 			"until=1h&follow=true":                "follow",
-			"from=2000-01-01":                     "oldest or now",
+			"from=2000-01-01":                     "oldest, arrival or now",
 			"prefix=" + strings.Repeat("a", 5000): "prefix",
 		} {
 			d.get("/v1/events?"+query).want(400).says("detail", words)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -123,6 +124,9 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 // eventsFrom is the index to begin at; 0 when none is given. It refuses to begin behind
 // an index above newest, which was never given out (one from before an older journal was
 // restored, for example): the events up to it would be missed in silence.
+//
+// An id of server-sent events names the shard, too, where servers share several. After a move of the namespace
+// an id of its former shard means all that happened here, and so does arrival.
 func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
 	happened := func(index interlock.Index, asked string) bool {
 		if index > newest {
@@ -131,6 +135,12 @@ func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
 		return index <= newest
 	}
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		if shard, index, ok := strings.Cut(last, ":"); ok {
+			if number, err := strconv.Atoi(shard); err == nil && number != c.s.shard.At().Shard {
+				return c.arrival()
+			}
+			last = index
+		}
 		index, err := parseDecimal(last)
 		if err != nil {
 			c.refuse(interlock.CodeInvalidRequest, "the header Last-Event-ID is not an index of this server")
@@ -144,16 +154,25 @@ func (c *call) eventsFrom(newest interlock.Index) (interlock.Index, bool) {
 		return 0, true
 	case "now":
 		return newest + 1, true
+	case "arrival":
+		return c.arrival()
 	}
 	index, err := parseDecimal(text)
 	if err != nil {
 		c.refuse(
 			interlock.CodeInvalidRequest,
-			fmt.Sprintf("parameter from: want an index such as 1041, oldest or now, found %q", clipped(text)),
+			fmt.Sprintf("parameter from: want an index such as 1041, oldest, arrival or now, found %q", clipped(text)),
 		)
 		return 0, false
 	}
 	return interlock.Index(index), index == 0 || happened(interlock.Index(index-1), text)
+}
+
+// arrival returns the index of the first event since the namespace came into this shard. ok is false when the
+// call was answered.
+func (c *call) arrival() (from interlock.Index, ok bool) {
+	_, ok = c.read(func(e *engine.Engine, _ engine.Time) { from = e.Arrived(c.namespace) + 1 })
+	return max(from, c.s.shard.First()), ok
 }
 
 func acceptsSSE(accept []string) bool   { return accepts(accept, "text/event-stream") }

@@ -78,7 +78,7 @@ func TestEventsShowAllTheyHave(t *testing.T) {
 	}
 	kinds := map[string]record.Kind{
 		"Op": record.Written, "PatternName": record.PatternSet, "QueueName": record.QueueSet, "SessionName": record.Written,
-		"WebhookName": record.WebhookSet, "Due": record.TaskMoved, "Idle": record.Opened,
+		"WebhookName": record.WebhookSet, "Due": record.TaskMoved, "Idle": record.Opened, "OtherShard": record.NamespaceMoved,
 	}
 	show := func(ev *record.Event) string {
 		var j jsonOut

@@ -44,6 +44,8 @@ const (
 	mayBackUp
 	// maySeeServers covers the servers over the journal, and the shards that they own.
 	maySeeServers
+	// mayPlace covers moves of namespaces between shards, and servers that leave theirs.
+	mayPlace
 	// mayScrape covers the metrics. Every caller sees the sums of all namespaces; those by
 	// namespace are for RoleMetrics alone, see seesTenants.
 	mayScrape
@@ -67,6 +69,7 @@ var grants = [...]struct {
 	mayRotate:     {interlock.RoleServer, "rotate the keys that sign fences, which all namespaces share"},
 	mayBackUp:     {interlock.RoleServer, "back up the server, with all that is in any namespace"},
 	maySeeServers: {interlock.RoleServer, "see the servers and their shards"},
+	mayPlace:      {interlock.RoleServer, "move namespaces between shards, or drain servers"},
 	mayScrape:     {interlock.AllRoles, "read metrics"},
 }
 

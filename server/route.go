@@ -40,7 +40,7 @@ var openRoutes = []route{
 // aboutProcess are the paths that a router answers itself: they are about the process, or about all shards.
 var aboutProcess = map[string]bool{
 	"/": true, "/healthz": true, "/readyz": true, "/openapi.json": true, "/llms.txt": true, "/metrics": true,
-	keysPath: true, shardsPath: true,
+	keysPath: true, shardsPath: true, movesPath: true, movePath: true, drainPath: true,
 }
 
 var routes = []route{
@@ -165,6 +165,9 @@ var routes = []route{
 	{"/v1/journal/head", []method{{"GET", (*call).getJournalHead, mayAdminister, nil}}},
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).signLease, mayLive, nil}}},
 	{shardsPath, []method{{"GET", (*call).listShards, maySeeServers, nil}}},
+	{movesPath, []method{{"POST", (*call).moveNamespace, mayPlace, nil}}},
+	{movePath, []method{{"DELETE", (*call).deleteMove, mayPlace, nil}}},
+	{drainPath, []method{{"POST", (*call).drainServer, mayPlace, nil}}},
 	{backupPath, []method{{"GET", (*call).getBackup, mayBackUp, []string{"shard"}}}},
 	{"/v1/fences/keys/rotate", []method{{"POST", (*call).rotateFenceKeys, mayRotate, nil}}},
 	{"/v1/files/{path}", []method{

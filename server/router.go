@@ -64,7 +64,7 @@ func NewRouter(cfg Config, directory Directory) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.directory, s.forward = directory, cfg.Forward
+	s.directory, s.forward, s.operations = directory, cfg.Forward, cfg.Operations
 	return s, nil
 }
 

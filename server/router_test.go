@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,6 +60,69 @@ func tourShards(d *door) {
 	d.get("/v1/admin/backup?shard=2").want(404, "not_found")
 	d.get("/v1/admin/backup?shard=1").want(503, "not_owner").is("active.http", "http://10.0.0.1:7420")
 	r.is("servers.1.http", "http://10.0.0.1:7420").has("servers.1.shards", "1").has("servers.1.weight", "2")
+	tourMoves(d, owner)
+}
+
+// operations records what it is asked for.
+type operations struct {
+	move  *NamespaceMove
+	asked string
+	err   error
+}
+
+func (o *operations) Moves() []NamespaceMove { return []NamespaceMove{{3, "acme", 1, 0, "closed"}} }
+
+func (o *operations) Move(_ context.Context, ns interlock.Namespace, to int) (*NamespaceMove, error) {
+	o.asked = fmt.Sprintf("move %s to %d", ns, to)
+	return o.move, o.err
+}
+
+func (o *operations) TakeBack(_ context.Context, number uint64) error {
+	o.asked = fmt.Sprintf("take back %d", number)
+	return o.err
+}
+
+func (o *operations) Drain(_ context.Context, server string, on bool) error {
+	o.asked = fmt.Sprintf("drain %s %v", server, on)
+	return o.err
+}
+
+// tourMoves asks one server of two to move a namespace and to drain the other one.
+func tourMoves(d *door, owner *Server) {
+	ops := &operations{}
+	s, err := NewRouter(Config{Operations: ops}, twoServers{owner})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.server, d.handler = s, s.HTTPHandler()
+	asked := func(want string) {
+		d.Helper()
+		if ops.asked != want {
+			d.Errorf("the operation is %q, want %q", ops.asked, want)
+		}
+		ops.asked = ""
+	}
+	d.get("/v1/shards").want(200).is("moves.0.number", "3").is("moves.0.step", "closed")
+	ops.move = &NamespaceMove{4, "acme", 1, 0, "leaving"}
+	r := d.post("/v1/moves", `{"namespace":"acme","shard":0}`).want(200).is("outcome", "moving")
+	r.is("move.namespace", "acme").has("move.from", "1").has("move.to", "0").is("move.number", "4")
+	asked("move acme to 0")
+	ops.move = nil
+	d.post("/v1/moves", `{"namespace":"acme","shard":0}`).want(200).is("outcome", "moved")
+	asked("move acme to 0")
+	d.post("/v1/moves", `{"namespace":"acme"}`).want(400, "invalid_request").says("detail", "namespace and shard")
+	d.post("/v1/moves", `{"namespace":"acme","shard":1024}`).want(400, "invalid_request")
+	asked("")
+	d.delete("/v1/moves/4").want(200).is("outcome", "taken_back")
+	asked("take back 4")
+	d.delete("/v1/moves/four").want(404, "not_found")
+	d.post("/v1/servers/drain", `{"server":"two"}`).want(200).is("outcome", "draining")
+	asked("drain two true")
+	d.post("/v1/servers/drain", `{"server":"two","drain":false}`).want(200).is("outcome", "resumed")
+	asked("drain two false")
+	d.post("/v1/servers/drain", `{}`).want(400, "invalid_request").says("detail", "server is missing")
+	ops.err = &interlock.Error{Code: interlock.CodeMoving, Message: "a move is under way"}
+	d.post("/v1/moves", `{"namespace":"acme","shard":0}`).want(503, "moving")
 }
 
 func tourStandby(d *door) {

@@ -109,6 +109,12 @@ type Config struct {
 	// Forward carries the calls of a router to the owners of other shards. nil means that they are refused.
 	Forward *Forwarder
 
+	// Shared tells that the journal has several shards, or may have them: ids of events name the shard.
+	Shared bool
+
+	// Operations moves namespaces and drains servers, for a router. nil means that there is one shard.
+	Operations Operations
+
 	// Process has metrics that the process counts outside of the server, and /metrics shows. nil means none.
 	Process prometheus.Gatherer
 
@@ -144,6 +150,8 @@ type Server struct {
 	log         *slog.Logger
 	directory   Directory // of a router; nil for the owner of a shard
 	forward     *Forwarder
+	operations  Operations
+	shared      bool
 	metrics     http.Handler
 	allMetrics  http.Handler // with the figures by namespace
 
@@ -171,7 +179,7 @@ func New(cfg Config) (*Server, error) {
 		flight:      newFlight(cfg.MaxInFlight),
 		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
 		version:     cfg.Version,
-		journalKind: cfg.JournalKind,
+		journalKind: cfg.JournalKind, shared: cfg.Shared,
 		disk:        cfg.Disk,
 		started:     time.Now(),
 		log:         cfg.Logger,

@@ -42,5 +42,16 @@ func (c *call) listShards() {
 		}
 		j.closeArray()
 	}
+	if c.s.operations != nil {
+		if moves := c.s.operations.Moves(); len(moves) > 0 {
+			j.openArray("moves")
+			for i := range moves {
+				j.open("")
+				writeNamespaceMove(j, &moves[i])
+				j.close()
+			}
+			j.closeArray()
+		}
+	}
 	c.send(http.StatusOK, j, at)
 }

@@ -26,7 +26,8 @@ func tourRefusals(d *door, healthy Shard) {
 			d.Fatal(err)
 		}
 		for status, code := range refusals {
-			reads := c.method == "GET" && !strings.HasPrefix(c.path, "/v1/leases/") || op.OperationID == "testWebhook"
+			reads := c.method == "GET" && !strings.HasPrefix(c.path, "/v1/leases/") || op.OperationID == "testWebhook" ||
+				op.OperationID == "deleteMove"
 			if reads || op.Responses.Status(status) == nil {
 				continue
 			}
@@ -330,7 +331,10 @@ func tourEventFields(d *door) {
 	refused := record.Event{Kind: record.Refused, Outcome: "acquire", Code: interlock.CodeHeld, Num: 3}
 	decided := record.Event{Kind: record.ApprovalDecided, Op: uint8(interlock.TaskWaiting)}
 	decided.SetVerdict("ops", "refund 1200?", nil)
-	for _, ev := range []*record.Event{&full, &written, &effect, &refused, &decided} {
+	moved := record.Event{
+		Kind: record.NamespaceMoved, Actor: "ops", Generation: 3, OtherShard: 7, Op: uint8(record.MoveOpened),
+	}
+	for _, ev := range []*record.Event{&full, &written, &effect, &refused, &decided, &moved} {
 		tourShown(d, "Event", func(j *jsonOut) { writeEvent(j, ev, 8, 9) })
 	}
 }

@@ -146,8 +146,8 @@ const (
 	// NamespaceMoved: a step of a namespace's move between shards. Generation (the number of the
 	// move), OtherShard, Op (MoveStep). Of MoveArriving Num, Session and Fence, the highest
 	// ones of the source, and Version, as in Counters; of MoveCopied Blob, entries of a snapshot with
-	// their lengths; of MoveOpened By, the index up to which webhooks have nothing to send. Only Op,
-	// OtherShard and Generation in a snapshot.
+	// their lengths; of MoveOpened By, the index before it. In a snapshot those that describe the
+	// state, without numbers and pieces.
 	NamespaceMoved Kind = 41
 
 	// The kinds from here on stand in snapshots only.

@@ -86,6 +86,27 @@ type ShardList struct {
 	Shards []ShardOwner `json:"shards"`
 	// The servers over the journal, in the order in which they came; left out for a journal in a directory.
 	Servers []ClusterServer `json:"servers,omitempty"`
+	// The moves of namespaces under way.
+	Moves []NamespaceMove `json:"moves,omitempty"`
+	Stamp
+}
+
+// NamespaceMove is a move of a namespace to another shard.
+type NamespaceMove struct {
+	Number    uint64 `json:"number,string"`
+	Namespace string `json:"namespace" text:"line"`
+	From      int    `json:"from" min:"0"`
+	To        int    `json:"to" min:"0"`
+	// How far it is: the source still answers, neither shard does, or the target does.
+	Step string `json:"step" enum:"leaving,closed,arrived"`
+}
+
+// MoveAnswer is the answer of POST /v1/moves.
+type MoveAnswer struct {
+	// Whether it moves, or answers in the shard already.
+	Outcome string `json:"outcome" enum:"moving,moved"`
+	// Left out when it has moved.
+	Move *NamespaceMove `json:"move,omitempty"`
 	Stamp
 }
 

@@ -20,6 +20,21 @@ type StatementRequest struct {
 	TTL Milliseconds `json:"ttl_ms,omitempty" min:"1" max:"300000" default:"30000"`
 }
 
+// MoveRequest is the body of POST /v1/moves.
+type MoveRequest struct {
+	Namespace string `json:"namespace" min:"1" max:"MaxNamespaceBytes"`
+	// The number of the shard that it moves to.
+	Shard int `json:"shard" min:"0" max:"1023"`
+}
+
+// DrainRequest is the body of POST /v1/servers/drain.
+type DrainRequest struct {
+	// The id of the server, or its HTTP address, as /v1/shards lists them.
+	Server string `json:"server" min:"1" max:"512"`
+	// False ends it: the server takes shards again.
+	Drain *bool `json:"drain,omitempty"`
+}
+
 // RevokeRequest is the body of POST /v1/revocations.
 type RevokeRequest struct {
 	Key   Key             `json:"key"`

@@ -286,7 +286,8 @@ export type Outcome =
   | "deleted"
   | "paused"
   | "draining"
-  | "resumed";
+  | "resumed"
+  | "taken_back";
 
 /** The outcome of a request about a task, or of the question about it. */
 export type TaskOutcome =
@@ -1115,6 +1116,28 @@ export interface ShardList {
    * directory.
    */
   servers?: ClusterServer[];
+  /** The moves of namespaces under way. */
+  moves?: NamespaceMove[];
+  at: At;
+  server_time: Time;
+}
+
+/** A move of a namespace to another shard. */
+export interface NamespaceMove {
+  number: string;
+  namespace: string;
+  from: number;
+  to: number;
+  /** How far it is: the source still answers, neither shard does, or the target does. */
+  step: "leaving" | "closed" | "arrived";
+}
+
+/** The answer of POST /v1/moves. */
+export interface MoveAnswer {
+  /** Whether it moves, or answers in the shard already. */
+  outcome: "moving" | "moved";
+  /** Left out when it has moved. */
+  move?: NamespaceMove;
   at: At;
   server_time: Time;
 }
@@ -2652,6 +2675,21 @@ export interface CheckFenceRequest {
 export interface StatementRequest {
   /** The validity of the statement, at most the rest of the lease. Default: 30000. */
   ttl_ms?: Milliseconds;
+}
+
+/** The body of POST /v1/moves. */
+export interface MoveRequest {
+  namespace: string;
+  /** The number of the shard that it moves to. */
+  shard: number;
+}
+
+/** The body of POST /v1/servers/drain. */
+export interface DrainRequest {
+  /** The id of the server, or its HTTP address, as /v1/shards lists them. */
+  server: string;
+  /** False ends it: the server takes shards again. */
+  drain?: boolean;
 }
 
 /** The body of POST /v1/revocations. */
@@ -5094,7 +5132,10 @@ export interface Operations {
   /** List or follow events. */
   listEvents: {
     query?: {
-      /** The index to begin at, `oldest` or `now`; the oldest that is kept when left out. */
+      /**
+       * The index to begin at, `oldest`, `now`, or `arrival`: the first event since the namespace
+       * came from another shard. The oldest that is kept when left out.
+       */
       from?: string;
       /** Only events from this time on: in RFC 3339, or how long ago, such as 12h or 7d. */
       since?: string;
@@ -5123,8 +5164,8 @@ export interface Operations {
       follow?: "true" | "false";
     };
     header?: {
-      /** Continue after this index. */
-      "Last-Event-ID"?: Decimal;
+      /** Continue after this id. */
+      "Last-Event-ID"?: string;
     };
     answer: Event | KeepAlive | StreamEnd;
   };
@@ -5265,12 +5306,15 @@ export interface Operations {
       prefix?: string;
       /** Whether to include the bodies. */
       values?: "true" | "false";
-      /** The index of the journal to begin at; from now on if left out. */
-      from?: Decimal;
+      /**
+       * The index of the journal to begin at, or `arrival`: the first write since the namespace
+       * came from another shard. From now on if left out.
+       */
+      from?: string;
     };
     header?: {
-      /** Continue after this index. */
-      "Last-Event-ID"?: Decimal;
+      /** Continue after this id. */
+      "Last-Event-ID"?: string;
     };
     answer: Written | KeepAlive | StreamEnd;
   };
@@ -5421,6 +5465,24 @@ export interface Operations {
   /** Get the head of the journal's hash chain. */
   getJournalHead: {
     answer: JournalHead;
+  };
+  /** Move a namespace to another shard. */
+  moveNamespace: {
+    body: MoveRequest;
+    answer: MoveAnswer;
+  };
+  /** Take a move back. */
+  deleteMove: {
+    path: {
+      /** The number of the move, as /v1/shards lists it. */
+      id: Decimal;
+    };
+    answer: Done;
+  };
+  /** Drain a server. */
+  drainServer: {
+    body: DrainRequest;
+    answer: Done;
   };
   /** Back up the server. */
   getBackup: {
@@ -5648,6 +5710,9 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   checkFence: { method: "POST", path: "/v1/fences/check", sends: "application/json" },
   listFenceKeys: { method: "GET", path: "/v1/fences/keys" },
   getJournalHead: { method: "GET", path: "/v1/journal/head" },
+  moveNamespace: { method: "POST", path: "/v1/moves", sends: "application/json" },
+  deleteMove: { method: "DELETE", path: "/v1/moves/{id}" },
+  drainServer: { method: "POST", path: "/v1/servers/drain", sends: "application/json" },
   getBackup: { method: "GET", path: "/v1/admin/backup" },
   listShards: { method: "GET", path: "/v1/shards" },
   rotateFenceKeys: { method: "POST", path: "/v1/fences/keys/rotate", sends: "application/json" },

@@ -22,6 +22,7 @@ const silentMs = 60_000;
 const resumable: ReadonlySet<string> = new Set([
   "shutting_down",
   "not_owner",
+  "moving",
   "overloaded",
   "too_many_streams",
 ]);
@@ -83,6 +84,7 @@ async function* follow(
         } else if ("code" in event) {
           const error = errorOf({ code: event.code, message: event.detail, advice: event.advice });
           if (!resumable.has(event.code)) throw error;
+          if (event.code === "moving") place.arrive();
           throw new Interruption(error);
         } else {
           place.after(event.index);
@@ -110,7 +112,7 @@ async function* follow(
 
 /** Where a watch goes on: a commit has one index, and may write several keys. */
 class Place {
-  from: Decimal | undefined;
+  from: Decimal | "arrival" | undefined;
   /** The keys that have arrived with this index; all of them if it is undefined. */
   #keys: Set<Key> | undefined = new Set();
 
@@ -127,6 +129,12 @@ class Place {
     if (!this.#keys || this.#keys.has(key)) return false;
     this.#keys.add(key);
     return true;
+  }
+
+  /** Takes note that everything in this shard has arrived, and the namespace goes on in another one. */
+  arrive(): void {
+    this.from = "arrival";
+    this.#keys = new Set();
   }
 
   /** Takes note that everything up to an index has arrived. */

@@ -17,6 +17,13 @@ type Move struct {
 	Step   record.MoveStep // MoveClosed or MoveLeft at the source; MoveArriving or MoveArrived at the target
 }
 
+// Arrival is how a namespace came from another shard the last time. It is zero for one that began here.
+type Arrival struct {
+	Number uint64          // of the move
+	Other  int             // the shard that it came from
+	After  interlock.Index // what happened here since then has higher indexes
+}
+
 // IsUnderWay reports whether the namespace answers nothing here.
 func (m Move) IsUnderWay() bool { return m.Step != 0 }
 
@@ -36,6 +43,10 @@ func (st *State) evolveMoved(ev *record.Event) error {
 		return nil
 	case record.MoveArriving:
 		return st.evolveArriving(ev, s)
+	}
+	if step == record.MoveOpened && (s == nil || !s.Move.IsUnderWay()) { // in a snapshot
+		st.Namespace(ev.Namespace).Arrival = Arrival{ev.Generation, int(ev.OtherShard), interlock.Index(ev.By)}
+		return nil
 	}
 	if s == nil && step == record.MoveLeft { // in a snapshot
 		st.Namespace(ev.Namespace).Move = Move{ev.Generation, int(ev.OtherShard), step}
@@ -61,6 +72,7 @@ func (st *State) evolveMoved(ev *record.Event) error {
 		s.Move.Step = step
 	case step == record.MoveOpened && at == record.MoveArrived:
 		s.Move = Move{}
+		s.Arrival = Arrival{ev.Generation, int(ev.OtherShard), interlock.Index(ev.By)}
 		for _, w := range s.SortedWebhooks() {
 			moved := *w // queries share the old one
 			moved.Cursor = interlock.Index(ev.By)

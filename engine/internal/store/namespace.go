@@ -225,7 +225,7 @@ func (s *Namespace) AwayWith(fence interlock.Fence, keys ...interlock.Key) *Requ
 // IsBare reports whether nothing is left of s, and nothing of it was ever journaled that
 // counts.
 func (s *Namespace) IsBare() bool {
-	return len(s.Sessions) == 0 && !s.Move.IsUnderWay() &&
+	return len(s.Sessions) == 0 && !s.Move.IsUnderWay() && s.Arrival.Number == 0 &&
 		s.Nodes.Len()+s.Requests.Len()+s.Tombstones.Len()+s.EndedSessions.Len()+len(s.IDs.Known)+len(s.Holds)+
 			len(s.Revisions)+len(s.SideEffects.Known)+len(s.Tasks.Queues)+len(s.Logs.Known)+len(s.Webhooks) == 0 &&
 		uint64(s.Documents.Version) == s.Born && len(
@@ -570,7 +570,8 @@ type Namespace struct {
 	kinds         kinds                   // empty unless the settings require it
 	Respelling    *spellingScan           // volatile: nil if Alike has all keys
 
-	Move Move // of the namespace to another shard, or from one
+	Move    Move // of the namespace to another shard, or from one
+	Arrival Arrival
 
 	Documents Documents
 	Logs      logs

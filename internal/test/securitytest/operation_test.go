@@ -159,12 +159,17 @@ var crossings = map[string]foreignReference{
 	"startRun":      body(`{"org":"g","wait_ms":0}`, `{"org":"g","wait_ms":0,"session":"{session}"}`),
 	"endRun":        {path: map[string]string{"id": "run"}, bodies: []string{`{}`}},
 
-	"checkFence":      body(`{"key":"{key}","fence":"1"}`),
-	"revokeLease":     body(`{"key":"{key}","fence":"1"}`).forOperators(),
-	"listFenceKeys":   {open: true, process: true},
-	"getJournalHead":  foreignReference{process: true}.forOperators(),
-	"getBackup":       foreignReference{process: true}.forOperators(),
-	"listShards":      foreignReference{process: true}.forOperators(),
+	"checkFence":     body(`{"key":"{key}","fence":"1"}`),
+	"revokeLease":    body(`{"key":"{key}","fence":"1"}`).forOperators(),
+	"listFenceKeys":  {open: true, process: true},
+	"getJournalHead": foreignReference{process: true}.forOperators(),
+	"getBackup":      foreignReference{process: true}.forOperators(),
+	"listShards":     foreignReference{process: true}.forOperators(),
+	"moveNamespace": foreignReference{
+		bodies: []string{`{"namespace":"{namespace}","shard":0}`}, process: true,
+	}.forOperators(),
+	"deleteMove":      foreignReference{process: true}.forOperators(),
+	"drainServer":     foreignReference{bodies: []string{`{"server":"g"}`}, process: true}.forOperators(),
 	"rotateFenceKeys": foreignReference{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},
 	"setFile": {
@@ -299,7 +304,7 @@ func (op *operation) call(tr trial, w things, as string) ask {
 // credential returns the credential that a tenant's call of the operation needs.
 func (op *operation) credential(s *site, tenant string) string {
 	switch {
-	case op.id == "rotateFenceKeys":
+	case slices.Contains([]string{"rotateFenceKeys", "moveNamespace", "deleteMove", "drainServer"}, op.id):
 		return s.servers[tenant]
 	case op.only:
 		return s.operators[tenant]

@@ -259,6 +259,7 @@ var arguments = map[string]string{
 	"queue get": "g-queue", "message log": "g:1", "writer list": "", "workflow list": "", "pattern get": "g",
 	"pattern list": "", "pattern revisions": "g",
 	"namespace get": "", "admin journal head": "", "admin backup": "--to -", "admin shards": "", "admin members": "",
+	"admin move": "g --to 0", "admin drain": "http://g",
 
 	"unlock": "", "lease renew": "", "lease park": "", "lease resume": "", "fence sign": "",
 

@@ -211,6 +211,7 @@ Outcome = Literal[
     "paused",
     "draining",
     "resumed",
+    "taken_back",
 ]
 # The outcome of a request about a task, or of the question about it.
 TaskOutcome = Literal[
@@ -1091,6 +1092,43 @@ class _ShardListRequired(TypedDict):
 class ShardList(_ShardListRequired, total=False):
     # The servers over the journal, in the order in which they came; left out for a journal in a directory.
     servers: list[ClusterServer]
+    # The moves of namespaces under way.
+    moves: list[NamespaceMove]
+
+
+class _NamespaceMoveRequired(TypedDict):
+    number: str
+    namespace: str
+    to: int
+    # How far it is: the source still answers, neither shard does, or the target does.
+    step: Literal["leaving", "closed", "arrived"]
+
+
+_NamespaceMoveKeywords = TypedDict(
+    "_NamespaceMoveKeywords",
+    {
+        "from": "int",
+    },
+    total=True,
+)
+
+
+# A move of a namespace to another shard.
+class NamespaceMove(_NamespaceMoveRequired, _NamespaceMoveKeywords, total=False):
+    pass
+
+
+class _MoveAnswerRequired(TypedDict):
+    # Whether it moves, or answers in the shard already.
+    outcome: Literal["moving", "moved"]
+    at: At
+    server_time: Time
+
+
+# The answer of POST /v1/moves.
+class MoveAnswer(_MoveAnswerRequired, total=False):
+    # Left out when it has moved.
+    move: NamespaceMove
 
 
 class _ShardOwnerRequired(TypedDict):
@@ -2662,6 +2700,24 @@ class CheckFenceRequest(_CheckFenceRequestRequired, total=False):
 class StatementRequest(TypedDict, total=False):
     # The validity of the statement, at most the rest of the lease.
     ttl_ms: Milliseconds
+
+
+# The body of POST /v1/moves.
+class MoveRequest(TypedDict):
+    namespace: str
+    # The number of the shard that it moves to.
+    shard: int
+
+
+class _DrainRequestRequired(TypedDict):
+    # The id of the server, or its HTTP address, as /v1/shards lists them.
+    server: str
+
+
+# The body of POST /v1/servers/drain.
+class DrainRequest(_DrainRequestRequired, total=False):
+    # False ends it: the server takes shards again.
+    drain: bool
 
 
 class _RevokeRequestRequired(TypedDict):

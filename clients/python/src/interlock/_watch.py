@@ -60,6 +60,10 @@ class Place:
         self.keys.add(write["key"])
         return True
 
+    def arrive(self) -> None:
+        """Takes note that everything in this shard has arrived, and the namespace goes on in another one."""
+        self.start, self.keys = "arrival", set()
+
     def after(self, index: str) -> None:
         """Takes note that everything up to an index has arrived."""
         self.start, self.keys = index, None
@@ -102,6 +106,8 @@ def watch(
                 event = _parse(text)
                 failed_at, rounds, follows = None, 0, 0
                 if event.get("event") == "end":
+                    if event.get("code") == "moving":
+                        place.arrive()
                     raise refusal(as_problem(event, 503))
                 if event.get("event") == "keep_alive":
                     place.after(event["index"])

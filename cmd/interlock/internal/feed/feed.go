@@ -167,6 +167,10 @@ func (r *Reader) line(line []byte) error {
 		return nil
 	case "end":
 		r.Again = e.Retryable
+		if e.Code == interlock.CodeMoving { // all events of this shard have come: go on in the next one
+			r.next, r.seen = 0, 0
+			r.Query.Set("from", "arrival")
+		}
 		return &interlock.Error{Code: e.Code, Message: e.Detail}
 	}
 	if e.Index == r.next && r.skip > 0 {

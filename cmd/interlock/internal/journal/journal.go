@@ -28,7 +28,7 @@ import (
 func NewAdmin(a *cli.App) *cobra.Command {
 	return cli.Group(
 		"admin", "Back up a server; check, print and move its journal; list its shards", "",
-		newBackup(a), newJournal(a), newMigrate(a), newMembers(a), newShards(a),
+		newBackup(a), newJournal(a), newMigrate(a), newMembers(a), newShards(a), newMove(a), newDrain(a),
 	)
 }
 

@@ -35,6 +35,14 @@ taken within seconds. This needs the role server.`,
 					}
 					t.Row(s.Shard, cmp.Or(owner, "none"))
 				}
+				if err := t.Write(a.Out); err != nil || len(list.Moves) == 0 {
+					return err
+				}
+				a.Say("\n")
+				t = a.Table("MOVE", "NAMESPACE", "FROM", "TO", "STEP")
+				for _, m := range list.Moves {
+					t.Row(m.Number, cli.Clean(m.Namespace), m.From, m.To, m.Step)
+				}
 				return t.Write(a.Out)
 			})
 		},

@@ -74,7 +74,7 @@ func newFleet(p *process) (*fleet, error) {
 	}
 	f.forward = server.NewForwarder(security)
 	cfg := p.serverConfig()
-	cfg.Forward = f.forward
+	cfg.Forward, cfg.Operations = f.forward, f
 	if f.router, err = server.NewRouter(cfg, f); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -271,11 +271,7 @@ func (f *fleet) fatal(err error) bool {
 func (f *fleet) own(ctx context.Context, shard int) (cluster.Owned, error) {
 	p := f.p
 	began := time.Now()
-	store := f.store
-	if shard > 0 {
-		store = store.Shard(shard)
-	}
-	j, err := store.Open(ctx)
+	j, err := f.sibling(shard).Open(ctx)
 	if err != nil {
 		return nil, datadir.OpenError(p.cfg.where(), err)
 	}
@@ -286,11 +282,20 @@ func (f *fleet) own(ctx context.Context, shard int) (cluster.Owned, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.sibling = f.sibling
 	f.mu.Lock()
 	f.jumped[shard] = true
 	f.mu.Unlock()
 	p.log.Info("this server is active", "shard", shard, "epoch", j.Epoch(), "took", time.Since(began))
 	return l, nil
+}
+
+// sibling returns the store of a shard.
+func (f *fleet) sibling(shard int) *remote.Store {
+	if shard == 0 {
+		return f.store
+	}
+	return f.store.Shard(shard)
 }
 
 // Failed implements cluster.Owned.

@@ -11,11 +11,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/guard/signed"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/server"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -63,6 +65,10 @@ type leadership struct {
 	server   *server.Server
 	streams  *server.Streams
 	sending  sync.WaitGroup // of messages of webhooks
+	sibling  func(shard int) *remote.Store
+
+	mu     sync.Mutex
+	closed map[uint64]interlock.Index // by move: see closedAt
 }
 
 // openLeadership makes the shard and its APIs over a journal, which it closes when it fails.
@@ -125,7 +131,8 @@ func openLeadership(
 		}
 	}
 	cfg := p.serverConfig()
-	if _, ok := j.(*directory); ok {
+	_, alone := j.(*directory)
+	if cfg.Shared = !alone; alone {
 		cfg.Disk = func() (used, free int64, ok bool) { return filejournal.Usage(p.cfg.DataDir) }
 	}
 	cfg.Shard, cfg.Observer, cfg.Fences = t.shard, t.observer, fences
