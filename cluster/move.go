@@ -262,7 +262,7 @@ func (n *Node) Move(ctx context.Context, namespace string, to int) (m placement.
 	return m, err
 }
 
-// TakeBack ends a move whose target does not answer yet: the namespace stays where it was.
+// TakeBack ends a move before its target answers: the namespace stays where it was.
 func (n *Node) TakeBack(ctx context.Context, move uint64) error {
 	return n.change(ctx, func(d placement.Directory) (placement.Directory, error) { return d.TakeBack(move) })
 }

@@ -159,7 +159,7 @@ func (s *shard) Take(_ context.Context, step cluster.MoveStep, m cluster.Moving)
 // settle waits until no move is under way, and checks where the namespace answers.
 func (e *engine) settle(t *testing.T, n *node, ns string) {
 	t.Helper()
-	time.Sleep(2 * time.Second) // until the server has seen the directory
+	<-time.After(2 * time.Second) // until the server has seen the directory
 	for range 300 {
 		if d := n.View().Directory; len(d.Moves) == 0 && e.write(ns, d.Shard(ns)) {
 			if err := e.check(ns); err != nil {
@@ -167,7 +167,7 @@ func (e *engine) settle(t *testing.T, n *node, ns string) {
 			}
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -218,23 +218,23 @@ func TestMoveNamespace(t *testing.T) {
 // its end, or to its beginning if it is taken back.
 func TestCrashInEachStep(t *testing.T) {
 	for at := range 5 {
-		for _, who := range []string{"source", "target", "both"} {
+		for _, dies := range []string{"source", "target", "both"} {
 			for _, back := range []bool{false, true} {
-				t.Run(fmt.Sprintf("step %d, %s, taken back %v", at, who, back), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { crash(t, at, who, back) })
+				t.Run(fmt.Sprintf("step %d, %s, taken back %v", at, dies, back), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { crash(t, at, dies, back) })
 				})
 			}
 		}
 	}
 }
 
-func crash(t *testing.T, at int, who string, back bool) {
+func crash(t *testing.T, at int, dies string, back bool) {
 	e := newEngine(4)
 	nodes := map[string]*node{}
 	for _, name := range []string{"a", "b", "c"} {
 		nodes[name] = e.start(t, name)
 	}
-	time.Sleep(8 * time.Second)
+	<-time.After(8 * time.Second)
 	from := placement.Shard("acme", 4)
 	to := (from + 1) % 4
 	if !e.write("acme", from) {
@@ -248,10 +248,10 @@ func crash(t *testing.T, at int, who string, back bool) {
 		}
 	}
 	victims := map[string]bool{}
-	if who != "target" {
+	if dies != "target" {
 		victims[e.owners[from].server] = true
 	}
-	if who != "source" {
+	if dies != "source" {
 		victims[e.owners[to].server] = true
 	}
 	e.mu.Unlock()

@@ -157,7 +157,8 @@ func Join(ctx context.Context, cfg Config, shards func(context.Context) (int, er
 	}
 	n := &Node{
 		cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1), opening: make(chan struct{}, openAtOnce),
-		shards: make([]local, directory.Shards), directory: directory, left: make(chan struct{}), seen: map[string]sign{},
+		shards: make([]local, directory.Shards), directory: directory, left: make(chan struct{}),
+		seen: map[string]sign{},
 	}
 	n.life, n.end = context.WithCancel(context.Background())
 	n.planner = placement.NewPlanner(n.id, cfg.TTL)

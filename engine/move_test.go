@@ -140,8 +140,8 @@ func (g *rig) relocate() error {
 			return err
 		}
 		opened := engine.EncodeEntry([]record.Event{{
-			Kind: record.NamespaceMoved, At: at, Namespace: ns, Op: uint8(record.MoveOpened), Generation: number, OtherShard: 3,
-			By: 0,
+			Kind: record.NamespaceMoved, At: at, Namespace: ns, Op: uint8(record.MoveOpened), Generation: number,
+			OtherShard: 3,
 		}})
 		if err := target.e.Apply(opened); err != nil {
 			return err
@@ -234,6 +234,13 @@ func (m *mover) do(s *shardOf, cmd engine.Command) engine.Effect {
 	return out.Effects[0]
 }
 
+// takes has a shard take a step of a move.
+func (m *mover) takes(s *shardOf, number uint64, step record.MoveStep) {
+	m.t.Helper()
+	c := &engine.MoveNamespace{Number: number, Other: m.from.number + m.to.number - s.number, Step: step, Cursor: 7}
+	must(m.t, s.step(c, moving, m.now, engine.Done))
+}
+
 func (m *mover) open(s *shardOf) interlock.SessionID {
 	eff := m.do(s, &engine.OpenSession{ID: interlock.SessionID(m.id()), Agent: "agent", TTL: 30 * time.Second})
 	return eff.Session.ID
@@ -258,7 +265,7 @@ func TestClosedNamespace(t *testing.T) {
 		if lease.ID.IsZero() || ticket.Outcome != engine.Queued {
 			t.Fatalf("want a lease and a waiter, got %+v and %+v", lease, ticket)
 		}
-		must(t, m.from.step(&engine.MoveNamespace{Number: 1, Other: 5, Step: record.MoveClosed}, moving, m.now, engine.Done))
+		m.takes(m.from, 1, record.MoveClosed)
 		m.now = m.now.Add(time.Hour)
 		if eff := m.acquire(m.from, holder, "other"); eff.Code != interlock.CodeMoving {
 			t.Errorf("a closed namespace answers %+v", eff)
@@ -281,15 +288,15 @@ func TestClosedNamespace(t *testing.T) {
 		}
 		at := m.from
 		if back {
-			must(t, m.from.step(&engine.MoveNamespace{Number: 1, Step: record.MoveReopened}, moving, m.now, engine.Done))
+			m.takes(m.from, 1, record.MoveReopened)
 		} else {
 			at = m.to
 			must(t, carry(m.from, m.to, moving, 1, m.now))
 			if eff := m.do(m.to, beat); eff.Code != interlock.CodeMoving {
 				t.Errorf("a copy answers a heartbeat with %+v", eff)
 			}
-			must(t, m.to.step(&engine.MoveNamespace{Number: 1, Step: record.MoveOpened, Cursor: 7}, moving, m.now, engine.Done))
-			must(t, m.from.step(&engine.MoveNamespace{Number: 1, Step: record.MoveLeft}, moving, m.now, engine.Done))
+			m.takes(m.to, 1, record.MoveOpened)
+			m.takes(m.from, 1, record.MoveLeft)
 			if eff := m.acquire(m.from, holder, "late"); eff.Code != interlock.CodeMoving {
 				t.Errorf("the source answers %+v after the namespace has left", eff)
 			}
@@ -324,19 +331,18 @@ func moved(t *testing.T) [][]byte {
 	x := m.open(m.from)
 	m.acquire(m.from, x, "k")
 	m.acquire(m.from, m.open(m.from), "k")
-	step := func(s *shardOf, number uint64, other int, step record.MoveStep) {
-		must(t, s.step(&engine.MoveNamespace{Number: number, Other: other, Step: step}, moving, m.now, engine.Done))
-	}
-	step(m.from, 1, 5, record.MoveClosed)
+	m.takes(m.from, 1, record.MoveClosed)
 	must(t, carry(m.from, m.to, moving, 1, m.now))
-	step(m.to, 1, 3, record.MoveOpened)
+	m.takes(m.to, 1, record.MoveOpened)
 	m.acquire(m.to, x, "other")
-	step(m.to, 2, 4, record.MoveClosed)
-	step(m.to, 2, 4, record.MoveReopened)
+	m.takes(m.to, 2, record.MoveClosed)
+	m.takes(m.to, 2, record.MoveReopened)
 	m.acquire(m.to, x, "third")
-	step(m.to, 3, 4, record.MoveClosed)
-	step(m.to, 3, 4, record.MoveLeft)
-	m.do(m.to, &engine.OpenSession{Head: engine.Head{Namespace: "other"}, ID: interlock.SessionID(m.id()), Agent: "agent"})
+	m.takes(m.to, 3, record.MoveClosed)
+	m.takes(m.to, 3, record.MoveLeft)
+	m.do(m.to, &engine.OpenSession{
+		Head: engine.Head{Namespace: "other"}, ID: interlock.SessionID(m.id()), Agent: "agent",
+	})
 	return m.to.journal
 }
 
@@ -355,9 +361,9 @@ func TestFenceAboveBoth(t *testing.T) {
 				m.do(s, remove)
 			}
 		}
-		must(t, m.from.step(&engine.MoveNamespace{Number: 1, Other: 5, Step: record.MoveClosed}, moving, m.now, engine.Done))
+		m.takes(m.from, 1, record.MoveClosed)
 		must(t, carry(m.from, m.to, moving, 1, m.now))
-		must(t, m.to.step(&engine.MoveNamespace{Number: 1, Step: record.MoveOpened}, moving, m.now, engine.Done))
+		m.takes(m.to, 1, record.MoveOpened)
 		if got := m.acquire(m.to, m.open(m.to), "new").Lease.Fence; got <= highest {
 			t.Errorf("the first fence after the move is %d, and %d was given out before", got, highest)
 		}

@@ -24,7 +24,7 @@ type Operations interface {
 	// Move begins to move a namespace to a shard, and returns the move; also one that is under way already. It
 	// returns nil if the namespace is in that shard.
 	Move(ctx context.Context, ns interlock.Namespace, to int) (*NamespaceMove, error)
-	// TakeBack ends a move whose target does not answer yet.
+	// TakeBack ends a move before its target answers.
 	TakeBack(ctx context.Context, number uint64) error
 	// Drain has a server, by its ID or its HTTP address, leave its shards to others, or ends that.
 	Drain(ctx context.Context, server string, on bool) error

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/proto"
 )
@@ -15,10 +14,7 @@ import (
 // step takes a step of the move of namespace default.
 func (d *door) step(step record.MoveStep) {
 	d.Helper()
-	err := d.shard.Move(d.Context(), &engine.MoveNamespace{
-		Head: engine.Head{Namespace: interlock.DefaultNamespace}, Number: 1, Other: 7, Step: step,
-	})
-	if err != nil {
+	if err := d.shard.Move(d.Context(), interlock.DefaultNamespace, 1, 7, step); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -68,7 +64,7 @@ func TestClosedForAMove(t *testing.T) {
 			t.Errorf("the stream of another namespace ends with %v", err)
 		}
 
-		time.Sleep(time.Hour) // nothing ends meanwhile
+		<-time.After(time.Hour) // nothing ends meanwhile
 		d.step(record.MoveReopened)
 		d.post("/v1/leases/"+lease+"/renew", `{}`).want(200)
 		far.Close(nil)

@@ -180,9 +180,9 @@ func New(cfg Config) (*Server, error) {
 		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
 		version:     cfg.Version,
 		journalKind: cfg.JournalKind, shared: cfg.Shared,
-		disk:        cfg.Disk,
-		started:     time.Now(),
-		log:         cfg.Logger,
+		disk:    cfg.Disk,
+		started: time.Now(),
+		log:     cfg.Logger,
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
 	if s.log == nil {

@@ -20,7 +20,11 @@ func (s *Shard) Moving(ctx context.Context) (list []engine.MovingNamespace, err 
 }
 
 // Move takes a step of a move that needs nothing but the shard: all but those of a copy.
-func (s *Shard) Move(ctx context.Context, cmd *engine.MoveNamespace) error {
+func (s *Shard) Move(ctx context.Context, ns interlock.Namespace, move uint64, other int, step record.MoveStep) error {
+	return s.move(ctx, &engine.MoveNamespace{Head: engine.Head{Namespace: ns}, Number: move, Other: other, Step: step})
+}
+
+func (s *Shard) move(ctx context.Context, cmd *engine.MoveNamespace) error {
 	cmd.Cursor = s.At().Index
 	eff, _, err := s.Do(ctx, cmd)
 	if err == nil && eff.Outcome != engine.Done {
@@ -41,7 +45,7 @@ func (s *Shard) CopyNamespace(
 		return err
 	}
 	step := func(step record.MoveStep, export engine.NamespaceExport, piece []byte) error {
-		return s.Move(ctx, &engine.MoveNamespace{
+		return s.move(ctx, &engine.MoveNamespace{
 			Head: engine.Head{Namespace: ns}, Number: move, Other: other, Step: step, From: export, Piece: piece,
 		})
 	}

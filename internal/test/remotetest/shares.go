@@ -34,7 +34,7 @@ const (
 
 // HistoryOfShares lets 200 agents work in 50 namespaces of 16 shards over three servers, while these are killed,
 // paused, cut off from the engine, stopped in order and started again, and a fourth one comes and goes. Each namespace
-// has a history of its own, to which every answer of every server must fit. None is without an owner for long, no more
+// has a history of its own, to which every answer of every server must fit, and some move from shard to shard. None is without an owner for long, no more
 // shards move than a fault explains, and in the end every server knows the owner of every namespace.
 func HistoryOfShares(t *testing.T, e Engine) {
 	through, cut := e.Cable(t, "shares")
@@ -70,6 +70,8 @@ func HistoryOfShares(t *testing.T, e Engine) {
 	}
 	var down atomic.Pointer[Instance] // the server with a fault
 	watch := watchShares(t, servers, &down)
+
+	endMoves := moveAround(t, servers, &down)
 
 	work := func() { worked(t.Context(), records[0], 100) }
 	faults := []struct {
@@ -130,6 +132,11 @@ func HistoryOfShares(t *testing.T, e Engine) {
 		WaitFor(t, "an answer in every namespace after "+fault.name, func() bool { return watch.answeredSince(over) })
 		down.Store(nil)
 		done[fault.name]++
+	}
+	begun, refused := endMoves()
+	t.Logf("%d moves of %d namespaces have begun, and %d were refused", begun, movedNamespaces, refused)
+	if t.Attr("count.namespace_moves", fmt.Sprint(begun)); begun == 0 {
+		t.Error("no namespace has moved")
 	}
 	WaitFor(t, "every server to name the owner of every namespace", func() bool { return allKnowOwners(t, servers) })
 	watch.end()

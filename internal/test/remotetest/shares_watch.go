@@ -83,7 +83,11 @@ func (w *sharesWatch) ask(ctx context.Context, s *Instance, n int) {
 
 // answered needs mu.
 func (w *sharesWatch) answered(n int, now time.Time) {
-	if d := now.Sub(w.last[n]); d > w.longest {
+	d := now.Sub(w.last[n])
+	if n < movedNamespaces {
+		d /= movesFor
+	}
+	if d > w.longest {
 		w.longest, w.worst = d, fmt.Sprintf("%s, fault %d: %s", w.newestFault, w.faults, namespace(n))
 	}
 	w.last[n] = now

@@ -30,7 +30,7 @@ func newMove(a *cli.App) *cobra.Command {
 		Long: `Move a namespace to another shard, for example away from a busy one. The command waits until the
 other shard answers; if it is interrupted, the move goes on. In between, usually for a
 second, the namespace answers nothing, and clients repeat their requests. Leases do not end
-meanwhile. --take-back ends a move whose target does not answer yet. This needs the role
+meanwhile. --take-back ends a move before its target answers. This needs the role
 server.`,
 		Example: `  interlock admin shards
   interlock admin move acme --to 7
@@ -41,7 +41,8 @@ server.`,
 			case takes && (len(args) > 0 || cmd.Flags().Changed("to")):
 				return cli.Usagef("--take-back names the move, and nothing else is given: %s", cli.UseLine(cmd))
 			case takes:
-				r := cli.Request{Method: http.MethodDelete, Path: movesPath + "/" + strconv.FormatUint(back, 10), Again: true}
+				path := movesPath + "/" + strconv.FormatUint(back, 10)
+				r := cli.Request{Method: http.MethodDelete, Path: path, Again: true}
 				return a.Call(cmd.Context(), r, &struct{}{}, func() error {
 					a.Say("move %d was taken back\n", back)
 					return nil
@@ -112,7 +113,8 @@ needs the role server.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			drain := !undo
 			r := cli.Request{
-				Method: http.MethodPost, Path: drainPath, Body: api.DrainRequest{Server: args[0], Drain: &drain}, Again: true,
+				Method: http.MethodPost, Path: drainPath, Again: true,
+				Body: api.DrainRequest{Server: args[0], Drain: &drain},
 			}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
 				if undo {

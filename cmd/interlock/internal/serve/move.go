@@ -8,7 +8,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cluster"
-	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/placement"
 	"github.com/interlockdev/interlock/server"
@@ -58,18 +57,18 @@ func (t *leadership) Take(ctx context.Context, step cluster.MoveStep, m cluster.
 		}
 	}
 	if step != cluster.CopyNamespace {
-		err = t.shard.Move(ctx, &engine.MoveNamespace{
-			Head: engine.Head{Namespace: ns}, Number: m.Move, Other: m.Other, Step: moveSteps[step],
-		})
+		err = t.shard.Move(ctx, ns, m.Move, m.Other, moveSteps[step])
 	}
 	if err != nil {
 		return false, err
 	}
-	t.log.Info("a step of a move", "shard", t.shard.At().Shard, "namespace", m.Namespace, "move", m.Move, "step", step.String())
+	t.log.Info(
+		"a step of a move", "shard", t.shard.At().Shard, "namespace", m.Namespace, "move", m.Move, "step", step.String(),
+	)
 	return true, nil
 }
 
-// closedAt returns an index at which the namespace of a move was closed already, the same one each time.
+// closedAt returns an index that the journal had when the namespace of a move was closed, the same one each time.
 func (t *leadership) closedAt(move uint64) interlock.Index {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +162,9 @@ func (f *fleet) refused(err error) error {
 // away is the answer while the engine of the journal does not answer.
 func (f *fleet) away() error {
 	return &interlock.Error{
-		Code:    interlock.CodeOutcomeUnknown,
-		Message: fmt.Sprintf("the journal's engine at %s does not answer: see interlock admin shards, and repeat", f.p.cfg.where()),
+		Code: interlock.CodeOutcomeUnknown,
+		Message: fmt.Sprintf(
+			"the journal's engine at %s does not answer: see interlock admin shards, and repeat", f.p.cfg.where(),
+		),
 	}
 }
