@@ -151,7 +151,11 @@ func HistoryOfShares(t *testing.T, e Engine) {
 	}
 	stopping.Wait()
 	for i := range records {
-		records[i].Verify(t)
+		if i < movedNamespaces {
+			records[i].VerifyResults(t) // indexes of several journals are not in one order
+		} else {
+			records[i].Verify(t)
+		}
 		operations += len(records[i].Ops())
 		records[i] = nil // what it took to check a long history is free for the next one
 	}
