@@ -186,9 +186,10 @@ func (n *Node) tendOnce(ctx context.Context, s int, o Owned) (left int, progress
 			continue
 		}
 		next, failed := a.change(d, a.Move)
-		if failed == nil {
-			_, failed = n.swapDirectory(ctx, next, version)
+		if failed != nil || next.Version == d.Version {
+			return len(here), false, errors.Join(err, failed)
 		}
+		_, failed = n.swapDirectory(ctx, next, version)
 		return len(here), failed == nil, errors.Join(err, failed) // also if another server was faster
 	}
 	return len(here), progress, err

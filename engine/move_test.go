@@ -356,6 +356,7 @@ func TestFenceAboveBoth(t *testing.T) {
 			for n := range 3 + 20*(i^ahead) {
 				highest = max(highest, m.acquire(s, x, interlock.Key(fmt.Sprintf("k%d", n))).Lease.Fence)
 			}
+			m.do(s, &engine.CloseSession{Head: engine.Head{Session: x}}) // the highest fence is no living lease's
 			if i == 1 {
 				remove := &engine.DeleteNamespace{Force: true}
 				m.do(s, remove)
