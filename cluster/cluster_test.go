@@ -352,7 +352,7 @@ func TestFatal(t *testing.T) {
 func TestMixedVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(4)
-		newer := e.start(t, "newer", func(c *cluster.Config) { c.Me.Reads = 2 })
+		newer := e.start(t, "newer", func(c *cluster.Config) { c.Me.Reads, c.Writes = 2, 2 })
 		time.Sleep(2 * time.Second)
 		older := e.start(t, "older")
 		time.Sleep(time.Minute)
@@ -361,11 +361,47 @@ func TestMixedVersions(t *testing.T) {
 		newer.kill()
 		time.Sleep(10 * time.Second)
 		e.wantShares(t, map[string]int{"": 4})
-		again := e.start(t, "again", func(c *cluster.Config) { c.Me.Reads = 2 })
+		again := e.start(t, "again", func(c *cluster.Config) { c.Me.Reads, c.Writes = 2, 2 })
 		time.Sleep(10 * time.Second)
 		e.wantShares(t, map[string]int{"again": 4})
 		again.kill()
 		older.kill()
+	})
+}
+
+// Servers of a newer version can be exchanged for older ones again, as long as no namespace has moved. After a move
+// only its two shards need the newer ones.
+func TestUpgradeUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(4)
+		upgraded := func(c *cluster.Config) { c.Me.Reads, c.Writes = 2, 1 }
+		newer := e.start(t, "newer", upgraded)
+		time.Sleep(10 * time.Second)
+		older := e.start(t, "older")
+		time.Sleep(10 * time.Second)
+		newer.drain(t)
+		newer.kill()
+		time.Sleep(10 * time.Second)
+		e.wantShares(t, map[string]int{"older": 4})
+		again := e.start(t, "again", upgraded)
+		older.drain(t)
+		older.kill()
+		time.Sleep(10 * time.Second)
+		e.wantShares(t, map[string]int{"again": 4})
+		if _, err := again.Move(t.Context(), "tenant", (placement.Shard("tenant", 4)+1)%4); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := e.check("tenant"); err != nil {
+			t.Error(err)
+		}
+		last := e.start(t, "last")
+		time.Sleep(10 * time.Second)
+		again.drain(t)
+		again.kill()
+		time.Sleep(10 * time.Second)
+		e.wantShares(t, map[string]int{"last": 2, "": 2})
+		last.kill()
 	})
 }
 

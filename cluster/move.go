@@ -176,6 +176,10 @@ func (n *Node) tendOnce(ctx context.Context, s int, o Owned) (left int, progress
 	if err != nil {
 		return len(here), false, err
 	}
+	if concerns(d, s) && !n.needsThis(s) {
+		n.ring() // the table has to show first that older servers cannot read what follows
+		return 1, false, nil
+	}
 	for _, a := range planMoves(d, s, here) {
 		if a.step != 0 {
 			done, failed := o.Take(ctx, a.step, a.Moving)
@@ -193,6 +197,13 @@ func (n *Node) tendOnce(ctx context.Context, s int, o Owned) (left int, progress
 		return len(here), failed == nil, errors.Join(err, failed) // also if another server was faster
 	}
 	return len(here), progress, err
+}
+
+// needsThis reports whether the table keeps a shard from servers that cannot read all entries of this version.
+func (n *Node) needsThis(s int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.table != nil && n.table.Seats[s].Needs >= n.cfg.Me.Reads
 }
 
 // readDirectory reads the directory, and lets the node follow it.

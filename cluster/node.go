@@ -39,6 +39,9 @@ type Owned interface {
 type Config struct {
 	// Me is how others find this server. Its ID and its beat are the node's.
 	Me Member
+	// Writes is the format of the newest entries that an owner of this version writes as long as no namespace moves.
+	// Only a shard with a move needs servers that read all of this version, so an upgrade can be undone before one.
+	Writes uint32
 	// TTL is how long a member may be silent before others take its shards.
 	TTL time.Duration
 	// Directory and Table are the shared values.
@@ -375,6 +378,9 @@ func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
 			// This server was silent for too long, and no other one has taken its place.
 			seat.Holder, changed = n.id, true
 		}
+		if seat.Holder == n.id && seat.Needs < n.cfg.Me.Reads && concerns(n.directory, s) {
+			seat.Needs, changed = n.cfg.Me.Reads, true
+		}
 	}
 	decision := n.planner.Step(now, next.situation())
 	if me.Resting != decision.Resting {
@@ -385,7 +391,7 @@ func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
 		if l.phase == failed || l.phase == leaving {
 			continue
 		}
-		next.Seats[s] = Seat{n.id, max(next.Seats[s].Needs, n.cfg.Me.Reads)}
+		next.Seats[s] = Seat{n.id, max(next.Seats[s].Needs, n.cfg.Writes)}
 		changed = true
 	}
 	if s := decision.Give; s != placement.None && n.shards[s].phase == owned {

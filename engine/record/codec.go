@@ -36,6 +36,9 @@ const entryVersion = 1
 // compare it before one takes over a journal that another has written.
 const Format = 2
 
+// UsualFormat is the format of the entries that are written as long as no namespace moves.
+const UsualFormat = 1
+
 const entryHead = 9
 
 var (

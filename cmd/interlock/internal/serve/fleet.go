@@ -255,7 +255,7 @@ func (f *fleet) config(announce func(string)) cluster.Config {
 		me.RESP = advertisedRESP(p.resp, me.GRPC)
 	}
 	return cluster.Config{
-		Me: me, TTL: p.cfg.StandbyAfter,
+		Me: me, Writes: record.UsualFormat, TTL: p.cfg.StandbyAfter,
 		Directory: f.store.Shared(cluster.DirectoryName), Table: f.store.Shared(cluster.ServersName),
 		Open: f.own, Fatal: f.fatal, Changed: func(v *cluster.View) { f.changed(v, announce) }, Logger: p.log,
 	}
