@@ -151,7 +151,7 @@ func ReadState(ctx context.Context, j journal.Journal) (*State, error) {
 	return readState(ctx, j, j.Tail(), j.Epoch())
 }
 
-func readState(ctx context.Context, from source, at interlock.Index, epoch interlock.Epoch) (*State, error) {
+func readState(ctx context.Context, from Source, at interlock.Index, epoch interlock.Epoch) (*State, error) {
 	var l links
 	r, err := replay(ctx, from, engine.New(), at, ahead, &l)
 	if err != nil {

@@ -33,9 +33,10 @@ const (
 )
 
 // HistoryOfShares lets 200 agents work in 50 namespaces of 16 shards over three servers, while these are killed,
-// paused, cut off from the engine, stopped in order and started again, and a fourth one comes and goes. Each namespace
-// has a history of its own, to which every answer of every server must fit, and some move from shard to shard. None is without an owner for long, no more
-// shards move than a fault explains, and in the end every server knows the owner of every namespace.
+// paused, cut off from the engine, stopped in order and started again, and a fourth one comes and goes. Each
+// namespace has a history of its own, to which every answer of every server must fit, and some move from shard to
+// shard. None is without an owner for long, no more shards move than a fault explains, and in the end every
+// server knows the owner of every namespace.
 func HistoryOfShares(t *testing.T, e Engine) {
 	through, cut := e.Cable(t, "shares")
 	servers := make([]*Instance, shareServers)
