@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
@@ -14,6 +16,8 @@ import (
 type driver struct {
 	*pool
 	at Place
+
+	timeline atomic.Pointer[string] // of the server on which this driver's newest owner has begun; nil or "": not known
 }
 
 var _ remote.Driver = (*driver)(nil)
@@ -24,7 +28,7 @@ func Connect(at Place) (*remote.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return remote.New(&driver{p, at}, at.Patience), nil
+	return remote.New(&driver{pool: p, at: at}, at.Patience), nil
 }
 
 // Shard implements remote.Driver.
@@ -32,7 +36,7 @@ func (d *driver) Shard(n int) remote.Driver {
 	at := d.at
 	at.Shard = n
 	d.share()
-	return &driver{d.pool, at}
+	return &driver{pool: d.pool, at: at}
 }
 
 // Close implements remote.Driver.
@@ -184,6 +188,12 @@ func (d *driver) makeTables(ctx context.Context) error {
 
 // Fence implements remote.Driver.
 func (d *driver) Fence(ctx context.Context, was, to remote.Owner, moved bool) (bool, error) {
+	server, err := d.server(ctx)
+	if err != nil {
+		return false, err
+	}
+	_, timeline, _ := strings.Cut(server, "/")
+	d.timeline.Store(&timeline)
 	if (was == remote.Owner{}) {
 		return d.create(ctx, sqlCreate, remote.Head{Owner: to, Moved: moved})
 	}
@@ -209,12 +219,20 @@ func (d *driver) Adopt(ctx context.Context, by remote.Owner) (bool, error) {
 func (d *driver) Append(
 	ctx context.Context, by remote.Owner, after, next remote.Position, frame []byte,
 ) (bool, error) {
-	return d.done(ctx, sqlAppend, by.Epoch, by.Word, after.Index, after.Chain, next.Index, next.Chain, frame)
+	return d.done(ctx, sqlAppend, by.Epoch, by.Word, after.Index, after.Chain, next.Index, next.Chain, frame, d.began())
+}
+
+// began returns the timeline on which the owner has begun; "" if it is not known.
+func (d *driver) began() string {
+	if t := d.timeline.Load(); t != nil {
+		return *t
+	}
+	return ""
 }
 
 // Confirm implements remote.Driver by a write.
 func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Position) (bool, error) {
-	return d.done(ctx, sqlConfirm, by.Epoch, by.Word, tail.Index)
+	return d.done(ctx, sqlConfirm, by.Epoch, by.Word, tail.Index, d.began())
 }
 
 // Frames implements remote.Driver.

@@ -308,3 +308,29 @@ func TestPlainRole(t *testing.T) {
 		t.Errorf("the server is known as %q", name)
 	}
 }
+
+// A standby is promoted that lacks a takeover, so the owner before is the newest one again. It ends all the same, and
+// fences jump: the later one may have given some out.
+func TestLostTakeover(t *testing.T) {
+	primary := postgrestest.Start(t, durable...)
+	standby := primary.Standby(t, durable...)
+	s, other := connect(t, place(t, primary.URL(t, standby))), connect(t, place(t, primary.URL(t, standby)))
+	j := remotetest.Own(t, s)
+	remotetest.Add(t, j, "kept")
+	standby.Caught(t, primary)
+	standby.Stop(t, syscall.SIGINT)
+	remotetest.Add(t, remotetest.Own(t, other), "of a later owner")
+	primary.Stop(t, syscall.SIGKILL)
+	standby.Restart(t)
+	standby.Promote(t)
+	if err := j.Append(t.Context(), j.Tail()+1, [][]byte{{1}}); !errors.Is(err, journal.ErrFailed) {
+		t.Fatalf("the owner before the lost takeover appends: %v", err)
+	}
+	next := remotetest.Own(t, s)
+	if !next.Copied() {
+		t.Error("fences do not jump")
+	}
+	if got := remotetest.Texts(t, next); got != " kept " {
+		t.Errorf("the journal holds %q", got)
+	}
+}

@@ -30,8 +30,7 @@ const (
 
 	// sqlServer names the server's data and its timeline, which changes when a standby is promoted or
 	// a backup restored. Not every managed database answers it.
-	sqlServer = `SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' ||
-		substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+	sqlServer = `SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || ` + timeline
 
 	sqlHead = `UPDATE interlock_head SET beat = beat + 1 WHERE journal = $1 AND shard = $2
 		RETURNING format, epoch, word, tail, chain, moved::text, server`
@@ -55,11 +54,17 @@ const (
 
 	sqlAdopt = `UPDATE interlock_head SET moved = false, server = $5` + owned + ` RETURNING 1`
 
-	sqlConfirm = `UPDATE interlock_head SET beat = beat + 1` + owned + ` AND tail >= $5 RETURNING 1`
+	// timeline is that of the server; sqlConfirm and sqlAppend compare it with that of the server on which the
+	// owner has begun, "" if that is not known. A promoted standby may lack the word of a later owner.
+	timeline = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 
-	// sqlAppend has the tail and chain before and after, and the frame.
+	sqlConfirm = `UPDATE interlock_head SET beat = beat + 1` + owned + ` AND tail >= $5
+		AND CASE WHEN $6 = '' THEN true ELSE $6 = ` + timeline + ` END RETURNING 1`
+
+	// sqlAppend has the tail and chain before and after, the frame and the timeline.
 	sqlAppend = `WITH h AS (UPDATE interlock_head SET tail = $7, chain = $8` + owned + `
-			AND tail = $5 AND chain = $6 RETURNING 1)
+			AND tail = $5 AND chain = $6
+			AND CASE WHEN $10 = '' THEN true ELSE $10 = ` + timeline + ` END RETURNING 1)
 		INSERT INTO interlock_log SELECT $1, $2, $7, $9 FROM h RETURNING 1`
 
 	sqlFrames = `SELECT last, frame FROM interlock_log WHERE journal = $1 AND shard = $2 AND last >= $3
