@@ -20,7 +20,8 @@
 //   - A replica that lags behind and is promoted has lost what was acknowledged. No client can prevent it.
 //     An owner that lives notices, because its tail is not there (journal.ErrLost). And the head remembers the
 //     system identifier and the timeline of the server: with another one fences jump, whether or not
-//     anything was lost. That covers a database that was restored from a backup.
+//     anything was lost. That covers a database that was restored from a backup. Appends and confirmations
+//     compare the timeline, too: what was lost may be the word of a later owner.
 //   - A server with settings under which a commit is not durable is refused, unless loss is allowed.
 //
 // The package must never read from a standby, and never hold a lock longer than one statement.

@@ -198,12 +198,6 @@ func (j *Journal) fenced(ctx context.Context, tail Position, h Head) error {
 		return j.fail(errors.Join(lost, j.declareLost(ctx, h)))
 	}
 	if h.Owner == j.owner {
-		if h.Moved && !j.moved.Load() {
-			return j.fail(fmt.Errorf(
-				"%w: the engine has another primary than at the start of epoch %d, which may lack the word of a later owner",
-				journal.ErrFailed, j.owner.Epoch,
-			))
-		}
 		return nil
 	}
 	return j.fail(fencedBy(j.owner.Epoch, h.Owner.Epoch))
