@@ -384,6 +384,10 @@ func TestUpgradeUndone(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		e.wantShares(t, map[string]int{"older": 4})
 		again := e.start(t, "again", upgraded)
+		time.Sleep(time.Second)
+		if _, err := again.Move(t.Context(), "tenant", 0); !errors.Is(err, cluster.ErrOlder) {
+			t.Errorf("a move beside an older server: %v", err)
+		}
 		older.drain(t)
 		older.kill()
 		time.Sleep(10 * time.Second)

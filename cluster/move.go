@@ -261,8 +261,14 @@ func (n *Node) change(ctx context.Context, f func(placement.Directory) (placemen
 
 // Move begins to move a namespace to a shard; the owners of both shards do the rest. If the move is under way
 // already, Move returns it.
+// A server of an older version reads the directory at its start only, so there must be none.
 func (n *Node) Move(ctx context.Context, namespace string, to int) (m placement.Move, err error) {
 	begun := false
+	for _, m := range n.View().Members {
+		if m.Reads < n.cfg.Me.Reads {
+			return placement.Move{}, fmt.Errorf("server %s, version %s: %w: upgrade it first", m.HTTP, m.Version, ErrOlder)
+		}
+	}
 	err = n.change(ctx, func(d placement.Directory) (next placement.Directory, err error) {
 		next, m, err = d.Begin(namespace, to)
 		begun = next.Version != d.Version
@@ -278,6 +284,9 @@ func (n *Node) Move(ctx context.Context, namespace string, to int) (m placement.
 func (n *Node) TakeBack(ctx context.Context, move uint64) error {
 	return n.change(ctx, func(d placement.Directory) (placement.Directory, error) { return d.TakeBack(move) })
 }
+
+// ErrOlder: a server cannot follow a move.
+var ErrOlder = errors.New("it knows no moves of namespaces")
 
 // ErrUnknownMember: no server has that ID or that address.
 var ErrUnknownMember = errors.New("there is no such server")

@@ -67,7 +67,8 @@ var finders = []finder{
 	{
 		name: "pgjournal", folder: "journal/pgjournal",
 		args: suite(
-			"-test.run=^(TestConformance|TestUnsafeServer|TestLostTail|TestPromotedWithoutOwner|TestLostTakeover|TestSynchronousStandby|" +
+			"-test.run=^(TestConformance|TestUnsafeServer|TestLostTail|TestPromotedWithoutOwner|TestLostTakeover|" +
+				"TestSynchronousStandby|" +
 				"TestCommittedLocally)$",
 		),
 	},

@@ -141,6 +141,7 @@ var moveCodes = []struct {
 	{placement.ErrUnknownMove, interlock.CodeNotFound},
 	{cluster.ErrUnknownMember, interlock.CodeInvalidRequest},
 	{placement.ErrSwitched, interlock.CodeInvalidRequest},
+	{cluster.ErrOlder, interlock.CodeInvalidRequest},
 	{placement.ErrMoving, interlock.CodeMoving},
 	{placement.ErrDirectoryFull, interlock.CodeOverloaded},
 }
