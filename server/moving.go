@@ -61,21 +61,16 @@ func (d *Streams) leave(ns interlock.Namespace) {
 	}
 }
 
-// moveSteps are the names of the steps of a move that readers of events see: the others are about the copy.
-var moveSteps = map[record.MoveStep]string{
-	record.MoveClosed: "closed", record.MoveReopened: "reopened", record.MoveLeft: "left", record.MoveOpened: "opened",
-	record.MoveDropped: "dropped",
-}
-
-// isOfCopy reports whether an event is about the copy of a namespace that moves.
+// isOfCopy reports whether an event is about the copy of a namespace that moves, which readers do not see.
 func isOfCopy(ev *record.Event) bool {
-	return ev.Kind == record.NamespaceMoved && moveSteps[record.MoveStep(ev.Op)] == ""
+	step := record.MoveStep(ev.Op)
+	return ev.Kind == record.NamespaceMoved && record.MoveArriving <= step && step <= record.MoveArrived
 }
 
 // writeMove writes a step of a move.
 func writeMove(j *jsonOut, ev *record.Event) {
 	j.decimal("move", ev.Generation)
-	j.str("step", moveSteps[record.MoveStep(ev.Op)])
+	j.str("step", record.MoveStep(ev.Op).String())
 	j.int("other_shard", int64(ev.OtherShard))
 }
 

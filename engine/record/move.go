@@ -26,3 +26,11 @@ const (
 	MoveOpened   MoveStep = 7 // the target answers
 	MoveDropped  MoveStep = 8 // the move was taken back: the target forgets the copy
 )
+
+func (s MoveStep) String() string {
+	names := [...]string{"", "closed", "reopened", "left", "arriving", "copied", "arrived", "opened", "dropped"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return ""
+}

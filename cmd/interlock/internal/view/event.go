@@ -52,6 +52,8 @@ func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Rec
 	case record.Refused:
 		e.LeftOut, e.Request = ev.Num, 0
 		e.Operation, e.Outcome = e.Outcome, ""
+	case record.NamespaceMoved:
+		e.moved(ev)
 	case record.Decided:
 		e.Verdict = interlock.Verdict(ev.Op).String()
 	case record.Written:
@@ -85,6 +87,15 @@ func EventOf(ev *record.Event, index interlock.Index, epoch interlock.Epoch) Rec
 		})
 	}
 	return r
+}
+
+// moved tells what a shard did for the move of a namespace.
+func (e *Event) moved(ev *record.Event) {
+	other := int(ev.OtherShard)
+	*e = Event{
+		Event: e.Event, Index: e.Index, Epoch: e.Epoch, Time: e.Time, Actor: e.Actor, Move: ev.Generation,
+		Step: record.MoveStep(ev.Op).String(), OtherShard: &other,
+	}
 }
 
 // written tells what became of a document.
@@ -218,6 +229,9 @@ func (e *Event) facts() (facts []string) {
 	}
 	if e.Event == "opened" {
 		add("epoch %s", e.Epoch)
+	}
+	if e.Step != "" && e.OtherShard != nil {
+		add("%s, move %d, other shard %d", cli.Clean(e.Step), e.Move, *e.OtherShard)
 	}
 	if e.Op != "" {
 		add("%s, version %s", cli.Clean(e.Op), e.Version)
