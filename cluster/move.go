@@ -219,6 +219,12 @@ func (n *Node) readDirectory(ctx context.Context) (d placement.Directory, versio
 	return d, v.Version, nil
 }
 
+// Directory returns the directory as it is now.
+func (n *Node) Directory(ctx context.Context) (placement.Directory, error) {
+	d, _, err := n.readDirectory(ctx)
+	return d, err
+}
+
 // swapDirectory stores a directory in the place of a version. done is false if another server was faster.
 func (n *Node) swapDirectory(ctx context.Context, d placement.Directory, was string) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)

@@ -16,11 +16,18 @@ type NamespaceMove struct {
 	Step      string // leaving, closed or arrived
 }
 
+// Placement is where namespaces are that have moved.
+type Placement struct {
+	Moves    []NamespaceMove             // under way
+	Moved    map[interlock.Namespace]int // those that are not in the shard of their name's hash
+	LastMove uint64                      // the number of the last move that has begun
+}
+
 // Operations changes where the shards and the namespaces of a journal are. An error is an *interlock.Error,
 // or else the journal's engine does not answer. Its methods may be called by any number of goroutines.
 type Operations interface {
-	// Moves lists the moves under way.
-	Moves() []NamespaceMove
+	// Placement returns where namespaces are: as this server knows it, or as the directory has it now.
+	Placement(ctx context.Context, now bool) (Placement, error)
 	// Move begins to move a namespace to a shard, and returns the move; also one that is under way already. It
 	// returns nil if the namespace is in that shard.
 	Move(ctx context.Context, ns interlock.Namespace, to int) (*NamespaceMove, error)

@@ -70,7 +70,12 @@ type operations struct {
 	err   error
 }
 
-func (o *operations) Moves() []NamespaceMove { return []NamespaceMove{{3, "acme", 1, 0, "closed"}} }
+func (o *operations) Placement(_ context.Context, now bool) (Placement, error) {
+	if now && o.err != nil {
+		return Placement{}, o.err
+	}
+	return Placement{[]NamespaceMove{{3, "acme", 1, 0, "closed"}}, map[interlock.Namespace]int{"bolt": 1}, 3}, nil
+}
 
 func (o *operations) Move(_ context.Context, ns interlock.Namespace, to int) (*NamespaceMove, error) {
 	o.asked = fmt.Sprintf("move %s to %d", ns, to)
@@ -102,7 +107,8 @@ func tourMoves(d *door, owner *Server) {
 		}
 		ops.asked = ""
 	}
-	d.get("/v1/shards").want(200).is("moves.0.number", "3").is("moves.0.step", "closed")
+	d.get("/v1/shards").want(200).is("moves.0.number", "3").is("moves.0.step", "closed").
+		is("moved.0.namespace", "bolt").has("moved.0.shard", "1").is("last_move", "3")
 	ops.move = &NamespaceMove{4, "acme", 1, 0, "leaving"}
 	r := d.post("/v1/moves", `{"namespace":"acme","shard":0}`).want(200).is("outcome", "moving")
 	r.is("move.namespace", "acme").has("move.from", "1").has("move.to", "0").is("move.number", "4")
@@ -123,6 +129,8 @@ func tourMoves(d *door, owner *Server) {
 	d.post("/v1/servers/drain", `{}`).want(400, "invalid_request").says("detail", "server is missing")
 	ops.err = &interlock.Error{Code: interlock.CodeMoving, Message: "a move is under way"}
 	d.post("/v1/moves", `{"namespace":"acme","shard":0}`).want(503, "moving")
+	d.get("/v1/shards?now=true").want(503, "moving")
+	d.get("/v1/shards?now=false").want(200)
 }
 
 func tourStandby(d *door) {

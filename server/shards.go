@@ -1,6 +1,10 @@
 package server
 
-import "net/http"
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
 
 // listShards is GET /v1/shards. A router answers from the table of servers that it knows, and another server for
 // its only shard.
@@ -12,6 +16,14 @@ func (c *call) listShards() {
 	} else {
 		var ok bool
 		if at, ok = c.confirm(); !ok {
+			return
+		}
+	}
+	var placed Placement
+	if c.s.operations != nil {
+		var err error
+		if placed, err = c.s.operations.Placement(c.r.Context(), c.query.Get("now") == "true"); err != nil {
+			c.failWith(err)
 			return
 		}
 	}
@@ -42,16 +54,31 @@ func (c *call) listShards() {
 		}
 		j.closeArray()
 	}
-	if c.s.operations != nil {
-		if moves := c.s.operations.Moves(); len(moves) > 0 {
-			j.openArray("moves")
-			for i := range moves {
-				j.open("")
-				writeNamespaceMove(j, &moves[i])
-				j.close()
-			}
-			j.closeArray()
-		}
-	}
+	writePlacement(j, &placed)
 	c.send(http.StatusOK, j, at)
+}
+
+func writePlacement(j *jsonOut, p *Placement) {
+	if len(p.Moves) > 0 {
+		j.openArray("moves")
+		for i := range p.Moves {
+			j.open("")
+			writeNamespaceMove(j, &p.Moves[i])
+			j.close()
+		}
+		j.closeArray()
+	}
+	if len(p.Moved) > 0 {
+		j.openArray("moved")
+		for _, ns := range slices.Sorted(maps.Keys(p.Moved)) {
+			j.open("")
+			j.str("namespace", string(ns))
+			j.int("shard", int64(p.Moved[ns]))
+			j.close()
+		}
+		j.closeArray()
+	}
+	if p.LastMove > 0 {
+		j.decimal("last_move", p.LastMove)
+	}
 }

@@ -88,7 +88,17 @@ type ShardList struct {
 	Servers []ClusterServer `json:"servers,omitempty"`
 	// The moves of namespaces under way.
 	Moves []NamespaceMove `json:"moves,omitempty"`
+	// The namespaces that are not in the shard of their name's hash, because they have moved.
+	Moved []MovedNamespace `json:"moved,omitempty"`
+	// The number of the last move that has begun.
+	LastMove uint64 `json:"last_move,omitempty,string"`
 	Stamp
+}
+
+// MovedNamespace is a namespace with a shard of its own.
+type MovedNamespace struct {
+	Namespace string `json:"namespace" text:"line"`
+	Shard     int    `json:"shard" min:"0"`
 }
 
 // NamespaceMove is a move of a namespace to another shard.

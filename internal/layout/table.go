@@ -145,7 +145,7 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/datadir",
-		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "journal", "shard"},
+		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "journal", "placement", "shard"},
 	},
 	{
 		folder: "cmd/interlock/internal/effect",

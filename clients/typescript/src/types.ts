@@ -1118,8 +1118,18 @@ export interface ShardList {
   servers?: ClusterServer[];
   /** The moves of namespaces under way. */
   moves?: NamespaceMove[];
+  /** The namespaces that are not in the shard of their name's hash, because they have moved. */
+  moved?: MovedNamespace[];
+  /** The number of the last move that has begun. */
+  last_move?: string;
   at: At;
   server_time: Time;
+}
+
+/** A namespace with a shard of its own. */
+export interface MovedNamespace {
+  namespace: string;
+  shard: number;
 }
 
 /** A move of a namespace to another shard. */
@@ -5497,6 +5507,10 @@ export interface Operations {
   };
   /** List shards and servers. */
   listShards: {
+    query?: {
+      /** With true the directory of moved namespaces is read anew. Default: false. */
+      now?: boolean;
+    };
     answer: ShardList;
   };
   /** Rotate the key that signs fences. */

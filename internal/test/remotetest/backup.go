@@ -1,6 +1,7 @@
 package remotetest
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,8 +53,8 @@ func Backup(t *testing.T, e Engine) {
 	}
 }
 
-// BackupOfShards restores the backup of a journal with several shards: each namespace has its lease, with a higher
-// fence for the next one, and a backup that lacks a shard is refused.
+// BackupOfShards restores the backup of a journal with several shards, between which namespaces have moved: each
+// has its lease, with a higher fence for the next one, and a backup that lacks a shard is refused.
 func BackupOfShards(t *testing.T, e Engine) {
 	const namespaces = 12
 	dir := filepath.Join(t.TempDir(), "backup")
@@ -70,6 +71,17 @@ func BackupOfShards(t *testing.T, e Engine) {
 			t.Fatalf("acquire: %+v, %v", held[i], err)
 		}
 	}
+	for shard := range 4 { // some are there already
+		name := namespace(shard)
+		code, said := run(t, "--url", "http://"+s.http, "admin", "move", name, "--to", fmt.Sprint(shard))
+		if code != 0 || !strings.Contains(said, fmt.Sprintf("namespace %s is in shard %d", name, shard)) {
+			t.Fatalf("move: exit code %d: %s", code, said)
+		}
+	}
+	WaitFor(t, "the end of all moves", func() bool {
+		_, text, err := s.fetch(ctx, http.MethodGet, "/v1/shards?now=true", "")
+		return err == nil && !strings.Contains(string(text), `"moves"`)
+	})
 	if code, said := run(t, "--url", "http://"+s.http, "admin", "backup", "--to", "-"); code != 2 ||
 		!strings.Contains(said, "has 4 shards") {
 		t.Fatalf("backup to one file: exit code %d: %s", code, said)

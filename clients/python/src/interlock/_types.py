@@ -1094,6 +1094,16 @@ class ShardList(_ShardListRequired, total=False):
     servers: list[ClusterServer]
     # The moves of namespaces under way.
     moves: list[NamespaceMove]
+    # The namespaces that are not in the shard of their name's hash, because they have moved.
+    moved: list[MovedNamespace]
+    # The number of the last move that has begun.
+    last_move: str
+
+
+# A namespace with a shard of its own.
+class MovedNamespace(TypedDict):
+    namespace: str
+    shard: int
 
 
 class _NamespaceMoveRequired(TypedDict):

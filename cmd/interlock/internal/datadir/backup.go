@@ -1,9 +1,13 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/interlockdev/interlock/placement"
 )
 
 // ShardBackup is the name of the file with the backup of a shard, in the directory of a backup.
@@ -26,4 +30,24 @@ func ShardBackups(dir string) (files []string, err error) {
 		return nil, fmt.Errorf("there is no backup in %s: it has no file %s", dir, ShardBackup(0))
 	}
 	return files, nil
+}
+
+// DirectoryBackup is the name of the file that tells, in a backup of several shards, in which of them namespaces are.
+const DirectoryBackup = "directory.json"
+
+// BackedUpDirectory returns the directory of a backup of several shards. A backup without one is older than moves of
+// namespaces.
+func BackedUpDirectory(dir string, shards int) (placement.Directory, error) {
+	data, err := os.ReadFile(filepath.Join(dir, DirectoryBackup))
+	if errors.Is(err, fs.ErrNotExist) {
+		return placement.NewDirectory(shards)
+	}
+	if err != nil {
+		return placement.Directory{}, err
+	}
+	d, err := placement.DecodeDirectory(data)
+	if err == nil && d.Shards != shards {
+		err = fmt.Errorf("%s is of %d shards, and the backup has %d", DirectoryBackup, d.Shards, shards)
+	}
+	return d, err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/backup"
+	"github.com/interlockdev/interlock/placement"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -55,17 +56,15 @@ was cut off, 77 no credential or one without the role, 1 anything else.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			var list api.ShardList
-			if _, text, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: shardsPath}); err != nil {
-				return err
-			} else if err := json.Unmarshal(text, &list); err != nil {
+			list, err := shardsNow(ctx, a)
+			if err != nil {
 				return err
 			}
 			if n := len(list.Shards); n > 1 {
 				if to == "" || to == "-" {
 					return cli.Usagef("the journal has %d shards, and each has a backup of its own: name a directory with --to DIR", n)
 				}
-				return backUpShards(ctx, a, to, n, force)
+				return backUpShards(ctx, a, to, list, force)
 			}
 			if to == "" || to == "-" {
 				if f, ok := a.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -114,7 +113,12 @@ func backUp(ctx context.Context, a *cli.App, number int, path string, force bool
 }
 
 // backUpShards writes a backup of each shard to a directory.
-func backUpShards(ctx context.Context, a *cli.App, dir string, shards int, force bool) error {
+func backUpShards(ctx context.Context, a *cli.App, dir string, list *api.ShardList, force bool) error {
+	shards := len(list.Shards)
+	d, err := directoryOf(list)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -131,6 +135,19 @@ func backUpShards(ctx context.Context, a *cli.App, dir string, shards int, force
 		}
 		reports, total = append(reports, r), total+r.Bytes
 	}
+	again, err := shardsNow(ctx, a)
+	if err != nil {
+		return err
+	}
+	if again.LastMove != list.LastMove {
+		return errMoved
+	}
+	if err := cli.ReplaceFile(filepath.Join(dir, datadir.DirectoryBackup), func(next *os.File) error {
+		_, err := next.Write(d.Encode())
+		return err
+	}); err != nil {
+		return err
+	}
 	if a.JSON() {
 		return a.Print(struct {
 			Shards []backupReport `json:"shards"`
@@ -138,6 +155,37 @@ func backUpShards(ctx context.Context, a *cli.App, dir string, shards int, force
 	}
 	a.Say("backed up %d shards to %s, %s\n", shards, cli.Clean(dir), cli.Bytes(total))
 	return nil
+}
+
+// errMoved ends a backup in which a namespace would be in two shards, or in none.
+var errMoved = errors.New("a namespace moves, or has moved since the backup began: see interlock admin shards, and " +
+	"repeat the command with --force when no move is under way")
+
+// shardsNow asks for the shards, and where namespaces are at this moment.
+func shardsNow(ctx context.Context, a *cli.App) (*api.ShardList, error) {
+	list := &api.ShardList{}
+	r := cli.Request{Method: http.MethodGet, Path: shardsPath, Query: url.Values{"now": {"true"}}}
+	_, text, err := a.API().Do(ctx, r)
+	if err == nil {
+		err = json.Unmarshal(text, list)
+	}
+	return list, err
+}
+
+// directoryOf returns the directory of shards. It is an error while a namespace moves.
+func directoryOf(list *api.ShardList) (placement.Directory, error) {
+	d, err := placement.NewDirectory(len(list.Shards))
+	if err != nil {
+		return d, err
+	}
+	if len(list.Moves) > 0 {
+		return d, errMoved
+	}
+	d.LastMove, d.Exceptions = list.LastMove, map[string]int{}
+	for _, m := range list.Moved {
+		d.Exceptions[m.Namespace] = m.Shard
+	}
+	return d, d.Validate()
 }
 
 func syncDirectory(path string) error {
@@ -261,6 +309,9 @@ func verifyBackup(ctx context.Context, a *cli.App, path string) error {
 	files, err := datadir.ShardBackups(path)
 	if err != nil {
 		return err
+	}
+	if _, err := datadir.BackedUpDirectory(path, len(files)); err != nil {
+		return cli.ExitWith(cli.ExitDamaged, err)
 	}
 	for _, f := range files {
 		if err := verifyFile(ctx, a, f); err != nil {

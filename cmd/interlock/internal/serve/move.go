@@ -81,14 +81,26 @@ func (t *leadership) closedAt(move uint64) interlock.Index {
 	return t.closed[move]
 }
 
-// Moves implements server.Operations.
-func (f *fleet) Moves() (list []server.NamespaceMove) {
-	if n := f.node.Load(); n != nil {
-		for _, m := range n.View().Directory.Moves {
-			list = append(list, namespaceMove(m))
+// Placement implements server.Operations.
+func (f *fleet) Placement(ctx context.Context, now bool) (p server.Placement, err error) {
+	n := f.node.Load()
+	if n == nil {
+		return p, f.away()
+	}
+	d := n.View().Directory
+	if now {
+		if d, err = n.Directory(ctx); err != nil {
+			return p, f.refused(err)
 		}
 	}
-	return list
+	p.LastMove, p.Moved = d.LastMove, map[interlock.Namespace]int{}
+	for _, m := range d.Moves {
+		p.Moves = append(p.Moves, namespaceMove(m))
+	}
+	for ns, shard := range d.Exceptions {
+		p.Moved[interlock.Namespace(ns)] = shard
+	}
+	return p, nil
 }
 
 func namespaceMove(m placement.Move) server.NamespaceMove {

@@ -44,7 +44,11 @@ func (p *process) restore(ctx context.Context, cfg *serveConfig) error {
 		}
 	}
 	if len(files) > 1 {
-		if err := cfg.prepare(ctx, len(files)); err != nil {
+		d, err := datadir.BackedUpDirectory(cfg.Restore, len(files))
+		if err != nil {
+			return fmt.Errorf("--restore: %w; nothing was restored: use another backup", err)
+		}
+		if err := cfg.prepare(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -78,11 +82,7 @@ func openBackup(ctx context.Context, number int, path string) (*backup.File, err
 }
 
 // prepare makes the directory of shards.
-func (c *serveConfig) prepare(ctx context.Context, shards int) error {
-	d, err := placement.NewDirectory(shards)
-	if err != nil {
-		return cli.Usagef("--restore: %w", err)
-	}
+func (c *serveConfig) prepare(ctx context.Context, d placement.Directory) error {
 	return c.inEngine(func(store *remote.Store) error {
 		_, done, err := store.Shared(cluster.DirectoryName).Swap(ctx, d.Encode(), "")
 		if err == nil && !done {
