@@ -24,6 +24,7 @@ type engine struct {
 	values map[string]remote.Value
 	writes int
 	owners []*shard // the newest owner of each shard
+	hashed int      // shards that the directory is made with
 	cut    map[string]bool
 	// moves counts changes of owners.
 	moves   int
@@ -33,7 +34,7 @@ type engine struct {
 func newEngine(shards int) *engine {
 	return &engine{
 		values: map[string]remote.Value{}, owners: make([]*shard, shards), cut: map[string]bool{},
-		tenants: map[string]*tenants{},
+		hashed: shards, tenants: map[string]*tenants{},
 	}
 }
 
@@ -136,7 +137,7 @@ func (e *engine) start(t *testing.T, name string, change ...func(*cluster.Config
 	for _, f := range change {
 		f(&cfg)
 	}
-	n, err := cluster.Join(t.Context(), cfg, func(context.Context) (int, error) { return len(e.owners), nil })
+	n, err := cluster.Join(t.Context(), cfg, func(context.Context) (int, error) { return e.hashed, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

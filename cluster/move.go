@@ -297,6 +297,11 @@ var ErrOlder = errors.New("it knows no moves of namespaces")
 // ErrUnknownMember: no server has that ID or that address.
 var ErrUnknownMember = errors.New("there is no such server")
 
+// AddShards adds shards in a store, by its name.
+func (n *Node) AddShards(ctx context.Context, store string, shards int) error {
+	return n.change(ctx, func(d placement.Directory) (placement.Directory, error) { return d.AddShards(store, shards) })
+}
+
 // Evacuate has a member, by its ID or its HTTP address, leave its shards to others, one after the other, and take none
 // as long as there is another member, or ends that. It stays a member, and forwards calls.
 func (n *Node) Evacuate(ctx context.Context, member string, on bool) error {

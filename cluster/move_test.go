@@ -36,7 +36,7 @@ var errLostAnswer = errors.New("the answer was lost")
 // place returns the part of a shard. The namespace begins in the shard of its hash.
 func (e *engine) place(ns string, shard int) *part {
 	if e.tenants[ns] == nil {
-		e.tenants[ns] = &tenants{parts: map[int]*part{placement.Shard(ns, len(e.owners)): {open: true}}}
+		e.tenants[ns] = &tenants{parts: map[int]*part{placement.Shard(ns, e.hashed): {open: true}}}
 	}
 	parts := e.tenants[ns].parts
 	if parts[shard] == nil {
@@ -382,5 +382,48 @@ func TestEvacuate(t *testing.T) {
 		e.wantShares(t, map[string]int{"a": 4, "b": 4})
 		a.kill()
 		b.kill()
+	})
+}
+
+// TestAddShards: shards that are added in another store get owners at all servers, also at one that starts later, and
+// namespaces can be moved there and back.
+func TestAddShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(4)
+		a, b := e.start(t, "a"), e.start(t, "b")
+		time.Sleep(10 * time.Second)
+		if !e.write("acme", placement.Shard("acme", 4)) {
+			t.Fatal("the namespace does not answer")
+		}
+		e.mu.Lock()
+		e.owners = append(e.owners, nil, nil)
+		e.mu.Unlock()
+		if err := a.AddShards(t.Context(), "fast", 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		e.wantShares(t, map[string]int{"a": 3, "b": 3})
+		for _, n := range []*node{a, b} {
+			if v := n.View(); len(v.Owned) != 6 || len(v.Holders) != 6 || v.Directory.Store(5) != "fast" {
+				t.Errorf("server %s sees %d shards, the last in %q", n.name, len(v.Owned), v.Directory.Store(5))
+			}
+		}
+		if _, err := b.Move(t.Context(), "acme", 5); err != nil {
+			t.Fatal(err)
+		}
+		e.settle(t, a, "acme")
+		if !e.write("acme", 5) {
+			t.Error("the namespace does not answer in the new shard")
+		}
+		c := e.start(t, "c")
+		time.Sleep(60 * time.Second)
+		e.wantShares(t, map[string]int{"a": 2, "b": 2, "c": 2})
+		if _, err := c.Move(t.Context(), "acme", placement.Shard("acme", 4)); err != nil {
+			t.Fatal(err)
+		}
+		e.settle(t, c, "acme")
+		for _, n := range []*node{a, b, c} {
+			n.kill()
+		}
 	})
 }

@@ -160,13 +160,14 @@ func Join(ctx context.Context, cfg Config, shards func(context.Context) (int, er
 	}
 	n := &Node{
 		cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1), opening: make(chan struct{}, openAtOnce),
-		shards: make([]local, directory.Shards), directory: directory, left: make(chan struct{}),
+		shards: make([]local, directory.All()), directory: directory, left: make(chan struct{}),
 		seen: map[string]sign{},
 	}
 	n.life, n.end = context.WithCancel(context.Background())
 	n.planner = placement.NewPlanner(n.id, cfg.TTL)
 	n.view.Store(&View{
-		Me: n.id, Directory: directory, Holders: make([]*Member, directory.Shards), Owned: make([]Owned, directory.Shards),
+		Me: n.id, Directory: directory, Holders: make([]*Member, directory.All()),
+		Owned: make([]Owned, directory.All()),
 	})
 	return n, nil
 }
@@ -251,9 +252,13 @@ func (n *Node) step(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		n.grow()
 		t := newTable(len(n.shards))
 		if v.Version != "" {
-			if t, err = decodeTable(v.Data, len(n.shards)); err != nil {
+			if t, err = decodeTable(v.Data, len(n.shards)); errors.Is(err, errMoreSeats) {
+				n.asked = time.Time{} // another server knows a newer directory
+				return n.look(ctx)
+			} else if err != nil {
 				return err
 			}
 		}
@@ -274,6 +279,15 @@ func (n *Node) step(ctx context.Context) error {
 		// Another server was faster: look again.
 	}
 	return nil
+}
+
+// grow takes in shards that came since. Only Run calls it, so that the number of shards does not change in a step.
+func (n *Node) grow() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for len(n.shards) < n.directory.All() {
+		n.shards = append(n.shards, local{})
+	}
 }
 
 // look reads the directory once in the time of a beat, and always while namespaces move.
@@ -584,11 +598,11 @@ func (n *Node) Drain(ctx context.Context) error {
 // show publishes the view.
 func (n *Node) show(t *table) {
 	v := &View{
-		Me: n.id, Members: t.Members, Holders: make([]*Member, len(t.Seats)),
-		Owned: make([]Owned, len(t.Seats)),
+		Me: n.id, Members: t.Members,
 	}
 	n.mu.Lock()
 	v.Directory = n.directory
+	v.Holders, v.Owned = make([]*Member, v.Directory.All()), make([]Owned, v.Directory.All())
 	for s := range t.Seats {
 		v.Holders[s] = t.member(t.Seats[s].Holder)
 		if l := &n.shards[s]; l.phase == owned || l.phase == leaving {

@@ -103,16 +103,16 @@ func alive(before, now *table) *Member {
 func (r *Reservation) look(ctx context.Context) (version string, t *table, err error) {
 	v, err := load(ctx, r.servers)
 	if err != nil || v.Version == "" {
-		return "", newTable(r.Directory.Shards), err
+		return "", newTable(r.Directory.All()), err
 	}
-	t, err = decodeTable(v.Data, r.Directory.Shards)
+	t, err = decodeTable(v.Data, r.Directory.All())
 	return v.Version, t, err
 }
 
 // store replaces the table by one with nothing but the reservation in it.
 func (r *Reservation) store(ctx context.Context, name, was string) (done bool, err error) {
 	r.beat++
-	t := newTable(r.Directory.Shards)
+	t := newTable(r.Directory.All())
 	t.Members = []Member{{Member: placement.Member{ID: r.id}, HTTP: name, Beat: r.beat}}
 	for i := range t.Seats {
 		t.Seats[i].Holder = r.id
@@ -140,7 +140,7 @@ func (r *Reservation) Release(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		if done, err := r.swap(ctx, newTable(r.Directory.Shards), v); done || err != nil {
+		if done, err := r.swap(ctx, newTable(r.Directory.All()), v); done || err != nil {
 			return
 		}
 	}

@@ -52,11 +52,19 @@ func decodeTable(text []byte, shards int) (*table, error) {
 	switch {
 	case t.Format > tableFormat:
 		return nil, fmt.Errorf("the table of servers has format %d, and this version knows %d", t.Format, tableFormat)
-	case t.Format != tableFormat, len(t.Seats) != shards, len(t.Members) > maxTableMembers:
+	case t.Format == tableFormat && len(t.Seats) > shards:
+		return nil, errMoreSeats
+	case t.Format != tableFormat, len(t.Members) > maxTableMembers:
 		return nil, errors.New("the table of servers is damaged: it does not fit the directory of shards")
+	}
+	for len(t.Seats) < shards {
+		t.Seats = append(t.Seats, Seat{}) // shards that came since
 	}
 	return t, nil
 }
+
+// errMoreSeats: the table has more seats than the directory that was read has shards.
+var errMoreSeats = errors.New("the table of servers has more seats than the directory has shards")
 
 func (t *table) encode() ([]byte, error) { return json.Marshal(t) }
 

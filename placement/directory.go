@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 )
@@ -27,6 +28,8 @@ var (
 	ErrSwitched      = errors.New("the move cannot be taken back, because the directory names its target already")
 	ErrNotClosed     = errors.New("the source has not closed the namespace yet")
 	ErrNotSwitched   = errors.New("the move cannot be finished, because the directory names its source")
+	ErrStoreName     = errors.New("the name of the store is invalid")
+	ErrTooManyShards = errors.New("the number of shards is out of range")
 	ErrDirectoryFull = errors.New("the directory is full")
 )
 
@@ -36,8 +39,11 @@ var (
 // that an old one is wrong is noticed by the server that it leads to.
 type Directory struct {
 	Version uint64 `json:"version"` // from 1
-	// Shards is fixed when the journal is made.
+	// Shards is fixed when the journal is made: hashes spread namespaces over them.
 	Shards int `json:"shards"`
+	// More has the stores of the shards behind those, by their names: engines that came later. Only namespaces
+	// that were moved there are in them.
+	More []string `json:"more,omitempty"`
 	// LastMove is the number of the last move that was begun. Numbers are never used twice.
 	LastMove uint64 `json:"last_move,omitempty"`
 	// Exceptions are the namespaces that are not in the shard of their hash, with the shard they are in.
@@ -121,6 +127,10 @@ func (d Directory) Validate() error {
 		return wrong("its version is 0")
 	case d.Shards < 1 || d.Shards > MaxShards:
 		return wrong("it has %d shards, and not 1 to %d", d.Shards, MaxShards)
+	case d.All() > MaxShards:
+		return wrong("it has %d shards, and not at most %d", d.All(), MaxShards)
+	case slices.ContainsFunc(d.More, func(name string) bool { return !ValidStore(name) }):
+		return wrong("it has a store with an invalid name")
 	case len(d.Exceptions) > MaxExceptions:
 		return wrong("it has %d exceptions, and not at most %d", len(d.Exceptions), MaxExceptions)
 	case len(d.Moves) > MaxMoves:
@@ -131,7 +141,7 @@ func (d Directory) Validate() error {
 		case namespace == "" || len(namespace) > interlock.MaxNamespaceBytes:
 			return wrong("%.140q is not the name of a namespace", namespace)
 		case !d.has(shard):
-			return wrong("namespace %q is in shard %d, and there are %d", namespace, shard, d.Shards)
+			return wrong("namespace %q is in shard %d, and there are %d", namespace, shard, d.All())
 		case shard == Shard(namespace, d.Shards):
 			return wrong("namespace %q is an exception, and in the shard %d of its hash", namespace, shard)
 		}
@@ -149,7 +159,7 @@ func (d Directory) Validate() error {
 		case m.Number == 0 || m.Number > d.LastMove || i > 0 && m.Number <= d.Moves[i-1].Number:
 			return wrong("move %d is out of order, and the last was %d", m.Number, d.LastMove)
 		case !d.has(m.From) || !d.has(m.To) || m.From == m.To:
-			return wrong("move %d is from shard %d to %d, and there are %d", m.Number, m.From, m.To, d.Shards)
+			return wrong("move %d is from shard %d to %d, and there are %d", m.Number, m.From, m.To, d.All())
 		case named != d.Shard(m.Namespace):
 			return wrong("move %d is %s, and namespace %q is in shard %d", m.Number, m.Step, m.Namespace, d.Shard(m.Namespace))
 		case slices.ContainsFunc(d.Moves[:i], func(o Move) bool { return o.Namespace == m.Namespace }):
@@ -159,7 +169,42 @@ func (d Directory) Validate() error {
 	return nil
 }
 
-func (d Directory) has(shard int) bool { return 0 <= shard && shard < d.Shards }
+func (d Directory) has(shard int) bool { return 0 <= shard && shard < d.All() }
+
+// All is the number of shards in all stores.
+func (d Directory) All() int { return d.Shards + len(d.More) }
+
+// Store returns the name of the store of a shard; "" is the journal's own.
+func (d Directory) Store(shard int) string {
+	if shard < d.Shards || !d.has(shard) {
+		return ""
+	}
+	return d.More[shard-d.Shards]
+}
+
+// maxStoreName bounds the name of a store.
+const maxStoreName = 32
+
+// ValidStore reports whether a store may have the name.
+func ValidStore(name string) bool {
+	return name != "" && len(name) <= maxStoreName && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// AddShards adds shards in another store.
+func (d Directory) AddShards(store string, shards int) (Directory, error) {
+	switch {
+	case !ValidStore(store):
+		return d, fmt.Errorf("placement: store %.64q: %w: use up to %d of a-z, 0-9 and -", store, ErrStoreName, maxStoreName)
+	case shards < 1 || d.All()+shards > MaxShards:
+		return d, fmt.Errorf("placement: %d more shards: %w: there are %d, and at most %d", shards, ErrTooManyShards, d.All(),
+			MaxShards)
+	}
+	c := d.next()
+	for range shards {
+		c.More = append(c.More, store)
+	}
+	return c, nil
+}
 
 // Shard returns the only shard that may answer for a namespace by this version of the directory.
 func (d Directory) Shard(namespace string) int {
@@ -188,7 +233,7 @@ func (d Directory) Begin(namespace string, to int) (Directory, Move, error) {
 	case namespace == "" || len(namespace) > interlock.MaxNamespaceBytes:
 		return d, Move{}, fmt.Errorf("placement: %.140q is not the name of a namespace", namespace)
 	case !d.has(to):
-		return d, Move{}, fmt.Errorf("placement: shard %d: %w: they are 0 to %d", to, ErrUnknownShard, d.Shards-1)
+		return d, Move{}, fmt.Errorf("placement: shard %d: %w: they are 0 to %d", to, ErrUnknownShard, d.All()-1)
 	case moving && under.To == to:
 		return d, under, nil
 	case moving:
@@ -294,6 +339,7 @@ func (d Directory) without(i int) Directory {
 // next returns a copy that shares nothing, with the next version.
 func (d Directory) next() Directory {
 	d.Version++
+	d.More = slices.Clone(d.More)
 	d.Moves = slices.Clone(d.Moves)
 	d.Exceptions = maps.Clone(d.Exceptions)
 	if d.Exceptions == nil {

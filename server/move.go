@@ -18,6 +18,7 @@ type NamespaceMove struct {
 
 // Placement is where namespaces are that have moved.
 type Placement struct {
+	Stores   map[int]string              // of the shards that are not in the journal's own engine
 	Moves    []NamespaceMove             // under way
 	Moved    map[interlock.Namespace]int // those that are not in the shard of their name's hash
 	LastMove uint64                      // the number of the last move that has begun
@@ -33,6 +34,8 @@ type Operations interface {
 	Move(ctx context.Context, ns interlock.Namespace, to int) (*NamespaceMove, error)
 	// TakeBack ends a move before its target answers.
 	TakeBack(ctx context.Context, number uint64) error
+	// AddShards adds shards in a store, by its name.
+	AddShards(ctx context.Context, store string, shards int) error
 	// Drain has a server, by its ID or its HTTP address, leave its shards to others, or ends that.
 	Drain(ctx context.Context, server string, on bool) error
 }
@@ -95,6 +98,32 @@ func (c *call) deleteMove() {
 	}
 	c.s.log.Info("a move was taken back", "move", number, "by", c.identity.name())
 	c.done("taken_back", interlock.At{})
+}
+
+// addShards is POST /v1/shards.
+func (c *call) addShards() {
+	var store string
+	var shards int64
+	if !c.isJSON() || !c.body(func(d *jsonIn) {
+		names := []string{"store", "shards"}
+		if seen := d.object(names, func(field int) {
+			if field == 0 {
+				store = d.str()
+			} else {
+				shards = d.whole(1, maxShard)
+			}
+		}); seen != 3 && d.err == nil {
+			d.fail("the body needs the fields store and shards")
+		}
+	}) || !c.operates() {
+		return
+	}
+	if err := c.s.operations.AddShards(c.r.Context(), store, int(shards)); err != nil {
+		c.failWith(err)
+		return
+	}
+	c.s.log.Info("shards were added", "store", store, "shards", shards, "by", c.identity.name())
+	c.done("added", interlock.At{})
 }
 
 // drainServer is POST /v1/servers/drain.

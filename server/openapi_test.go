@@ -375,6 +375,7 @@ func samples() []sample {
 		{"POST", "/v1/leases/" + lease + "/statement", `{}`, ""},
 		{"GET", "/v1/fences/keys", "", ""},
 		{"GET", "/v1/shards", "", ""},
+		{"POST", "/v1/shards", `{"store":"fast","shards":4}`, ""},
 		{"POST", "/v1/moves", `{"namespace":"acme","shard":7}`, ""},
 		{"DELETE", "/v1/moves/3", "", ""},
 		{"POST", "/v1/servers/drain", `{"server":"http://10.0.0.1:7420"}`, ""},

@@ -164,7 +164,10 @@ var routes = []route{
 
 	{"/v1/journal/head", []method{{"GET", (*call).getJournalHead, mayAdminister, nil}}},
 	{"/v1/leases/{id}/statement", []method{{"POST", (*call).signLease, mayLive, nil}}},
-	{shardsPath, []method{{"GET", (*call).listShards, maySeeServers, []string{"now"}}}},
+	{shardsPath, []method{
+		{"GET", (*call).listShards, maySeeServers, []string{"now"}},
+		{"POST", (*call).addShards, mayPlace, nil},
+	}},
 	{movesPath, []method{{"POST", (*call).moveNamespace, mayPlace, nil}}},
 	{movePath, []method{{"DELETE", (*call).deleteMove, mayPlace, nil}}},
 	{drainPath, []method{{"POST", (*call).drainServer, mayPlace, nil}}},

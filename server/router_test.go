@@ -74,7 +74,10 @@ func (o *operations) Placement(_ context.Context, now bool) (Placement, error) {
 	if now && o.err != nil {
 		return Placement{}, o.err
 	}
-	return Placement{[]NamespaceMove{{3, "acme", 1, 0, "closed"}}, map[interlock.Namespace]int{"bolt": 1}, 3}, nil
+	return Placement{
+		Stores: map[int]string{1: "fast"}, Moves: []NamespaceMove{{3, "acme", 1, 0, "closed"}},
+		Moved: map[interlock.Namespace]int{"bolt": 1}, LastMove: 3,
+	}, nil
 }
 
 func (o *operations) Move(_ context.Context, ns interlock.Namespace, to int) (*NamespaceMove, error) {
@@ -84,6 +87,11 @@ func (o *operations) Move(_ context.Context, ns interlock.Namespace, to int) (*N
 
 func (o *operations) TakeBack(_ context.Context, number uint64) error {
 	o.asked = fmt.Sprintf("take back %d", number)
+	return o.err
+}
+
+func (o *operations) AddShards(_ context.Context, store string, shards int) error {
+	o.asked = fmt.Sprintf("add %d in %s", shards, store)
 	return o.err
 }
 
@@ -108,7 +116,10 @@ func tourMoves(d *door, owner *Server) {
 		ops.asked = ""
 	}
 	d.get("/v1/shards").want(200).is("moves.0.number", "3").is("moves.0.step", "closed").
-		is("moved.0.namespace", "bolt").has("moved.0.shard", "1").is("last_move", "3")
+		is("moved.0.namespace", "bolt").has("moved.0.shard", "1").is("last_move", "3").is("shards.1.store", "fast")
+	d.post("/v1/shards", `{"store":"fast","shards":4}`).want(200).is("outcome", "added")
+	asked("add 4 in fast")
+	d.post("/v1/shards", `{"store":"fast"}`).want(400, "invalid_request").says("detail", "store and shards")
 	ops.move = &NamespaceMove{4, "acme", 1, 0, "leaving"}
 	r := d.post("/v1/moves", `{"namespace":"acme","shard":0}`).want(200).is("outcome", "moving")
 	r.is("move.namespace", "acme").has("move.from", "1").has("move.to", "0").is("move.number", "4")

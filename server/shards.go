@@ -36,6 +36,7 @@ func (c *call) listShards() {
 		j.int("shard", int64(l.Shard))
 		j.said("server", l.Owner)
 		j.bool("here", l.Server != nil)
+		j.said("store", placed.Stores[l.Shard])
 		j.close()
 	}
 	j.closeArray()

@@ -127,6 +127,8 @@ type ShardOwner struct {
 	Server string `json:"server,omitempty" text:"line"`
 	// Whether the answering server answers for it.
 	Here bool `json:"here"`
+	// The store that it is in, by its name; left out for the journal's own engine.
+	Store string `json:"store,omitempty" text:"line"`
 }
 
 // ClusterServer is a server that shares the shards of a journal with others.

@@ -27,6 +27,14 @@ type MoveRequest struct {
 	Shard int `json:"shard" min:"0" max:"1023"`
 }
 
+// AddShardsRequest is the body of POST /v1/shards.
+type AddShardsRequest struct {
+	// The name of a store, as all servers know it by --store.
+	Store string `json:"store" min:"1" max:"32"`
+	// How many shards it gets.
+	Shards int `json:"shards" min:"1" max:"1023"`
+}
+
 // DrainRequest is the body of POST /v1/servers/drain.
 type DrainRequest struct {
 	// The id of the server, or its HTTP address, as /v1/shards lists them.

@@ -34,12 +34,6 @@ func (j *Journal) Append(ctx context.Context, first interlock.Index, entries [][
 	if err := j.fenced(ctx, old, found); err != nil {
 		return err
 	}
-	if found.Tail == old && found.Moved && !j.moved.Load() {
-		return j.fail(fmt.Errorf(
-			"%w: the engine has another primary than at the start of epoch %d, which may lack the word of a later owner",
-			journal.ErrFailed, j.owner.Epoch,
-		))
-	}
 	if found.Tail != next {
 		return j.fail(fmt.Errorf(
 			"%w: the append at index %d found the tail at %q", journal.ErrFailed, first, found.Tail,

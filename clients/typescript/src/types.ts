@@ -287,7 +287,8 @@ export type Outcome =
   | "paused"
   | "draining"
   | "resumed"
-  | "taken_back";
+  | "taken_back"
+  | "added";
 
 /** The outcome of a request about a task, or of the question about it. */
 export type TaskOutcome =
@@ -1159,6 +1160,8 @@ export interface ShardOwner {
   server?: string;
   /** Whether the answering server answers for it. */
   here: boolean;
+  /** The store that it is in, by its name; left out for the journal's own engine. */
+  store?: string;
 }
 
 /** A server that shares the shards of a journal with others. */
@@ -2692,6 +2695,14 @@ export interface MoveRequest {
   namespace: string;
   /** The number of the shard that it moves to. */
   shard: number;
+}
+
+/** The body of POST /v1/shards. */
+export interface AddShardsRequest {
+  /** The name of a store, as all servers know it by --store. */
+  store: string;
+  /** How many shards it gets. */
+  shards: number;
 }
 
 /** The body of POST /v1/servers/drain. */
@@ -5513,6 +5524,11 @@ export interface Operations {
     };
     answer: ShardList;
   };
+  /** Add shards in another store. */
+  addShards: {
+    body: AddShardsRequest;
+    answer: Done;
+  };
   /** Rotate the key that signs fences. */
   rotateFenceKeys: {
     body: Empty;
@@ -5729,6 +5745,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   drainServer: { method: "POST", path: "/v1/servers/drain", sends: "application/json" },
   getBackup: { method: "GET", path: "/v1/admin/backup" },
   listShards: { method: "GET", path: "/v1/shards" },
+  addShards: { method: "POST", path: "/v1/shards", sends: "application/json" },
   rotateFenceKeys: { method: "POST", path: "/v1/fences/keys/rotate", sends: "application/json" },
   revokeLease: { method: "POST", path: "/v1/revocations", keyed: true, sends: "application/json" },
   listPatterns: { method: "GET", path: "/v1/patterns" },

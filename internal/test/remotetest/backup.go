@@ -58,9 +58,12 @@ func Backup(t *testing.T, e Engine) {
 func BackupOfShards(t *testing.T, e Engine) {
 	const namespaces = 12
 	dir := filepath.Join(t.TempDir(), "backup")
-	s := Serve(t, e.URL("original"), "--shards", "4")
+	s := Serve(t, e.URL("original"), "--shards", "4", "--store", "fast="+e.URL("fast"))
 	s.Becomes("ready")
 	ctx := t.Context()
+	if code, said := run(t, "--url", "http://"+s.http, "admin", "shards", "add", "fast", "--count", "2"); code != 0 {
+		t.Fatalf("more shards: exit code %d: %s", code, said)
+	}
 	held := make([]answer, namespaces)
 	for i := range held {
 		var err error
@@ -71,7 +74,11 @@ func BackupOfShards(t *testing.T, e Engine) {
 			t.Fatalf("acquire: %+v, %v", held[i], err)
 		}
 	}
-	for shard := range 4 { // some are there already
+	WaitFor(t, "the shards in the other store", func() bool {
+		_, text, err := s.fetch(ctx, http.MethodGet, "/v1/shards", "")
+		return err == nil && strings.Count(string(text), `"here":true,"store":"fast"`) == 2
+	})
+	for shard := range 6 { // some are there already
 		name := namespace(shard)
 		code, said := run(t, "--url", "http://"+s.http, "admin", "move", name, "--to", fmt.Sprint(shard))
 		if code != 0 || !strings.Contains(said, fmt.Sprintf("namespace %s is in shard %d", name, shard)) {
@@ -83,7 +90,7 @@ func BackupOfShards(t *testing.T, e Engine) {
 		return err == nil && !strings.Contains(string(text), `"moves"`)
 	})
 	if code, said := run(t, "--url", "http://"+s.http, "admin", "backup", "--to", "-"); code != 2 ||
-		!strings.Contains(said, "has 4 shards") {
+		!strings.Contains(said, "has 6 shards") {
 		t.Fatalf("backup to one file: exit code %d: %s", code, said)
 	}
 	if a := s.get("/v1/admin/backup"); a.status != 400 || a.Code != "invalid_request" {
@@ -92,11 +99,11 @@ func BackupOfShards(t *testing.T, e Engine) {
 	if code, said := run(t, "--url", "http://"+s.http, "admin", "backup", "--to", dir); code != 0 {
 		t.Fatalf("backup: exit code %d: %s", code, said)
 	}
-	if code, said := run(t, "admin", "backup", "verify", dir); code != 0 || strings.Count(said, "nothing is wrong") != 4 {
+	if code, said := run(t, "admin", "backup", "verify", dir); code != 0 || strings.Count(said, "nothing is wrong") != 6 {
 		t.Fatalf("verify: exit code %d: %s", code, said)
 	}
 
-	copied := Serve(t, e.URL("copy"), "--restore", dir)
+	copied := Serve(t, e.URL("copy"), "--restore", dir, "--store", "fast="+e.URL("fastcopy"))
 	copied.Becomes("ready")
 	for i := range held {
 		c := copied.as(namespace(i))

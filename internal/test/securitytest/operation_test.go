@@ -169,6 +169,7 @@ var crossings = map[string]foreignReference{
 		bodies: []string{`{"namespace":"{namespace}","shard":0}`}, process: true,
 	}.forOperators(),
 	"deleteMove":      foreignReference{process: true}.forOperators(),
+	"addShards":       foreignReference{bodies: []string{`{"store":"g","shards":1}`}, process: true}.forOperators(),
 	"drainServer":     foreignReference{bodies: []string{`{"server":"g"}`}, process: true}.forOperators(),
 	"rotateFenceKeys": foreignReference{bodies: []string{`{}`}, process: true}.forOperators(),
 	"getFile":         {path: map[string]string{"path": "file"}},
@@ -304,7 +305,7 @@ func (op *operation) call(tr trial, w things, as string) ask {
 // credential returns the credential that a tenant's call of the operation needs.
 func (op *operation) credential(s *site, tenant string) string {
 	switch {
-	case slices.Contains([]string{"rotateFenceKeys", "moveNamespace", "deleteMove", "drainServer"}, op.id):
+	case slices.Contains([]string{"rotateFenceKeys", "moveNamespace", "deleteMove", "drainServer", "addShards"}, op.id):
 		return s.servers[tenant]
 	case op.only:
 		return s.operators[tenant]

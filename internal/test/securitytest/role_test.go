@@ -260,6 +260,7 @@ var arguments = map[string]string{
 	"pattern list": "", "pattern revisions": "g",
 	"namespace get": "", "admin journal head": "", "admin backup": "--to -", "admin shards": "", "admin members": "",
 	"admin move": "g --to 0", "admin drain": "http://g",
+	"admin shards add": "g",
 
 	"unlock": "", "lease renew": "", "lease park": "", "lease resume": "", "fence sign": "",
 

@@ -103,6 +103,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "drainServer": Operation("POST", "/v1/servers/drain", False),
     "getBackup": Operation("GET", "/v1/admin/backup", False),
     "listShards": Operation("GET", "/v1/shards", False),
+    "addShards": Operation("POST", "/v1/shards", False),
     "rotateFenceKeys": Operation("POST", "/v1/fences/keys/rotate", False),
     "revokeLease": Operation("POST", "/v1/revocations", True),
     "listPatterns": Operation("GET", "/v1/patterns", False),

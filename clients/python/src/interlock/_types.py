@@ -212,6 +212,7 @@ Outcome = Literal[
     "draining",
     "resumed",
     "taken_back",
+    "added",
 ]
 # The outcome of a request about a task, or of the question about it.
 TaskOutcome = Literal[
@@ -1151,6 +1152,8 @@ class _ShardOwnerRequired(TypedDict):
 class ShardOwner(_ShardOwnerRequired, total=False):
     # The id of the server that owns it, or opens it now; left out if there is none.
     server: str
+    # The store that it is in, by its name; left out for the journal's own engine.
+    store: str
 
 
 # A server that shares the shards of a journal with others.
@@ -2717,6 +2720,14 @@ class MoveRequest(TypedDict):
     namespace: str
     # The number of the shard that it moves to.
     shard: int
+
+
+# The body of POST /v1/shards.
+class AddShardsRequest(TypedDict):
+    # The name of a store, as all servers know it by --store.
+    store: str
+    # How many shards it gets.
+    shards: int
 
 
 class _DrainRequestRequired(TypedDict):

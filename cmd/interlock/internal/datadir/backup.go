@@ -46,8 +46,8 @@ func BackedUpDirectory(dir string, shards int) (placement.Directory, error) {
 		return placement.Directory{}, err
 	}
 	d, err := placement.DecodeDirectory(data)
-	if err == nil && d.Shards != shards {
-		err = fmt.Errorf("%s is of %d shards, and the backup has %d", DirectoryBackup, d.Shards, shards)
+	if err == nil && d.All() != shards {
+		err = fmt.Errorf("%s is of %d shards, and the backup has %d", DirectoryBackup, d.All(), shards)
 	}
 	return d, err
 }

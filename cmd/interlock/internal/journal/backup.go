@@ -174,10 +174,17 @@ func shardsNow(ctx context.Context, a *cli.App) (*api.ShardList, error) {
 
 // directoryOf returns the directory of shards. It is an error while a namespace moves.
 func directoryOf(list *api.ShardList) (placement.Directory, error) {
-	d, err := placement.NewDirectory(len(list.Shards))
+	var more []string
+	for _, s := range list.Shards {
+		if s.Store != "" {
+			more = append(more, s.Store)
+		}
+	}
+	d, err := placement.NewDirectory(len(list.Shards) - len(more))
 	if err != nil {
 		return d, err
 	}
+	d.More = more
 	if len(list.Moves) > 0 {
 		return d, errMoved
 	}

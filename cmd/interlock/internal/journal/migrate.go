@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -111,6 +113,9 @@ func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error
 		return err
 	}
 	defer source.leave()
+	if err := source.inOneEngine(); err != nil {
+		return err
+	}
 	if source.directory.Shards > 1 && !to.Remote() {
 		return cli.Usagef(
 			"the source has %d shards, and a directory has room for one: move it to an engine, such as %s",
@@ -156,6 +161,24 @@ type source struct {
 	directory placement.Directory
 	store     *remote.Store // nil for a directory
 	leave     func()        // ends what openSource has taken
+}
+
+// inOneEngine leaves out the shards in other stores, in which there must be no namespace.
+func (s *source) inOneEngine() error {
+	d := &s.directory
+	for _, name := range slices.Sorted(maps.Keys(d.Exceptions)) {
+		if d.Exceptions[name] >= d.Shards {
+			return cli.Usagef(
+				"namespace %s is in store %s: move it to a shard below %d first, with interlock admin move",
+				cli.Clean(name), d.Store(d.Exceptions[name]), d.Shards,
+			)
+		}
+	}
+	if len(d.Moves) > 0 {
+		return cli.Usagef("namespace %s moves: let the move end first", cli.Clean(d.Moves[0].Namespace))
+	}
+	d.More = nil
+	return nil
 }
 
 // openSource keeps servers away from a journal.

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ import (
 const shardsPath = "/v1/shards"
 
 func newShards(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "shards",
 		Short: "List the shards of the journal with their owners",
 		Long: `List the shards of the journal with the servers that own them. A shard without an owner is
@@ -27,13 +28,13 @@ taken within seconds. This needs the role server.`,
 				for _, s := range list.Servers {
 					owners[s.ID] = cli.Clean(s.HTTP)
 				}
-				t := a.Table("SHARD", "OWNER")
+				t := a.Table("SHARD", "STORE", "OWNER")
 				for _, s := range list.Shards {
 					owner := cmp.Or(owners[s.Server], cli.Clean(s.Server))
 					if owner == "" && s.Here {
 						owner = "this server"
 					}
-					t.Row(s.Shard, cmp.Or(owner, "none"))
+					t.Row(s.Shard, cmp.Or(cli.Clean(s.Store), "journal"), cmp.Or(owner, "none"))
 				}
 				if err := t.Write(a.Out); err != nil || len(list.Moves) == 0 {
 					return err
@@ -47,6 +48,33 @@ taken within seconds. This needs the role server.`,
 			})
 		},
 	}
+	cmd.AddCommand(newAddShards(a))
+	return cmd
+}
+
+func newAddShards(a *cli.App) *cobra.Command {
+	var count int
+	cmd := &cobra.Command{
+		Use:   "add STORE --count N",
+		Short: "Add shards in another engine",
+		Long: `Add shards in another engine, for namespaces that are moved there: a journal's own shards, over
+which hashes spread namespaces, stay as they are. STORE is its name in serve --store, with
+which all servers must have been started. This needs the role server.`,
+		Example: `  interlock admin shards add fast --count 4
+  interlock admin move acme --to 16`,
+		Args: cli.OneArg("the store"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := cli.Request{
+				Method: http.MethodPost, Path: shardsPath, Body: api.AddShardsRequest{Store: args[0], Shards: count},
+			}
+			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
+				a.Say("added: see interlock admin shards\n")
+				return nil
+			})
+		},
+	}
+	cmd.Flags().IntVar(&count, "count", 1, "the `number` of new shards")
+	return cmd
 }
 
 func newMembers(a *cli.App) *cobra.Command {

@@ -34,7 +34,8 @@ import (
 // each other again and again.
 type fleet struct {
 	p       *process
-	store   *remote.Store // of shard 0
+	store   *remote.Store            // of shard 0
+	stores  map[string]*remote.Store // of more shards, by their names
 	forward *server.Forwarder
 	router  *server.Server
 	streams *server.Streams
@@ -66,17 +67,22 @@ func newFleet(p *process) (*fleet, error) {
 	}
 	f := &fleet{
 		p: p, store: store, cancel: func() {}, ended: make(chan struct{}), stopped: make(chan struct{}),
-		jumped: map[int]bool{},
+		jumped: map[int]bool{}, stores: map[string]*remote.Store{},
+	}
+	for name, place := range p.cfg.stores {
+		if f.stores[name], err = place.Connect(); err != nil {
+			return nil, errors.Join(err, f.closeStores())
+		}
 	}
 	security, err := p.peerSecurity()
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(err, f.closeStores())
 	}
 	f.forward = server.NewForwarder(security)
 	cfg := p.serverConfig()
 	cfg.Forward, cfg.Operations = f.forward, f
 	if f.router, err = server.NewRouter(cfg, f); err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(err, f.closeStores())
 	}
 	f.streams = server.NewStreams(f.router, p.streamConfig())
 	p.front.Show(f.router, f.streams)
@@ -271,7 +277,11 @@ func (f *fleet) fatal(err error) bool {
 func (f *fleet) own(ctx context.Context, shard int) (cluster.Owned, error) {
 	p := f.p
 	began := time.Now()
-	j, err := f.sibling(shard).Open(ctx)
+	store, err := f.sibling(shard)
+	if err != nil {
+		return nil, err
+	}
+	j, err := store.Open(ctx)
 	if err != nil {
 		return nil, datadir.OpenError(p.cfg.where(), err)
 	}
@@ -291,11 +301,30 @@ func (f *fleet) own(ctx context.Context, shard int) (cluster.Owned, error) {
 }
 
 // sibling returns the store of a shard.
-func (f *fleet) sibling(shard int) *remote.Store {
+func (f *fleet) sibling(shard int) (*remote.Store, error) {
 	if shard == 0 {
-		return f.store
+		return f.store, nil
 	}
-	return f.store.Shard(shard)
+	name, from := "", f.store
+	if n := f.node.Load(); n != nil {
+		name = n.View().Directory.Store(shard)
+	}
+	if name != "" {
+		if from = f.stores[name]; from == nil {
+			return nil, cli.Usagef("shard %d is in store %s: start the server with --store %s=URL", shard, name, name)
+		}
+	}
+	return from.Shard(shard), nil
+}
+
+func (f *fleet) closeStores() error {
+	err := f.store.Close()
+	for _, s := range f.stores {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return err
 }
 
 // Failed implements cluster.Owned.
@@ -385,5 +414,5 @@ func (f *fleet) stop() {
 // close ends the connections. Nothing answers any more.
 func (f *fleet) close() {
 	f.forward.Close()
-	_ = f.store.Close()
+	_ = f.closeStores()
 }

@@ -65,7 +65,7 @@ type leadership struct {
 	server   *server.Server
 	streams  *server.Streams
 	sending  sync.WaitGroup // of messages of webhooks
-	sibling  func(shard int) *remote.Store
+	sibling  func(shard int) (*remote.Store, error)
 
 	mu     sync.Mutex
 	closed map[uint64]interlock.Index // by move: see closedAt

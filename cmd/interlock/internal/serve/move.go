@@ -44,7 +44,11 @@ func (t *leadership) Take(ctx context.Context, step cluster.MoveStep, m cluster.
 	ns := interlock.Namespace(m.Namespace)
 	switch step {
 	case cluster.CopyNamespace:
-		from, err := t.sibling(m.Other).Reader(ctx)
+		store, err := t.sibling(m.Other)
+		if err != nil {
+			return false, err
+		}
+		from, err := store.Reader(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -93,7 +97,10 @@ func (f *fleet) Placement(ctx context.Context, now bool) (p server.Placement, er
 			return p, f.refused(err)
 		}
 	}
-	p.LastMove, p.Moved = d.LastMove, map[interlock.Namespace]int{}
+	p.LastMove, p.Moved, p.Stores = d.LastMove, map[interlock.Namespace]int{}, map[int]string{}
+	for i, store := range d.More {
+		p.Stores[d.Shards+i] = store
+	}
 	for _, m := range d.Moves {
 		p.Moves = append(p.Moves, namespaceMove(m))
 	}
@@ -135,6 +142,21 @@ func (f *fleet) TakeBack(ctx context.Context, number uint64) error {
 	return f.refused(n.TakeBack(ctx, number))
 }
 
+// AddShards implements server.Operations. The server itself must have the store, so that a name is not misspelled.
+func (f *fleet) AddShards(ctx context.Context, store string, shards int) error {
+	n := f.node.Load()
+	switch {
+	case n == nil:
+		return f.away()
+	case f.stores[store] == nil:
+		return &interlock.Error{
+			Code:    interlock.CodeInvalidRequest,
+			Message: fmt.Sprintf("this server has no store %q: start all servers with --store %s=URL first", store, store),
+		}
+	}
+	return f.refused(n.AddShards(ctx, store, shards))
+}
+
 // Drain implements server.Operations.
 func (f *fleet) Drain(ctx context.Context, member string, on bool) error {
 	n := f.node.Load()
@@ -153,6 +175,8 @@ var moveCodes = []struct {
 	{placement.ErrUnknownMove, interlock.CodeNotFound},
 	{cluster.ErrUnknownMember, interlock.CodeInvalidRequest},
 	{placement.ErrSwitched, interlock.CodeInvalidRequest},
+	{placement.ErrStoreName, interlock.CodeInvalidRequest},
+	{placement.ErrTooManyShards, interlock.CodeInvalidRequest},
 	{cluster.ErrOlder, interlock.CodeInvalidRequest},
 	{placement.ErrMoving, interlock.CodeMoving},
 	{placement.ErrDirectoryFull, interlock.CodeOverloaded},

@@ -43,10 +43,16 @@ func (p *process) restore(ctx context.Context, cfg *serveConfig) error {
 			return err
 		}
 	}
+	var d placement.Directory
 	if len(files) > 1 {
-		d, err := datadir.BackedUpDirectory(cfg.Restore, len(files))
-		if err != nil {
+		var err error
+		if d, err = datadir.BackedUpDirectory(cfg.Restore, len(files)); err != nil {
 			return fmt.Errorf("--restore: %w; nothing was restored: use another backup", err)
+		}
+		for _, name := range d.More {
+			if _, ok := cfg.stores[name]; !ok {
+				return cli.Usagef("--restore: the backup has shards in store %s: name an engine with --store %s=URL", name, name)
+			}
 		}
 		if err := cfg.prepare(ctx, d); err != nil {
 			return err
@@ -54,7 +60,7 @@ func (p *process) restore(ctx context.Context, cfg *serveConfig) error {
 	}
 	for number, f := range shards {
 		began := time.Now()
-		if err := cfg.fill(ctx, number, f); err != nil {
+		if err := cfg.fill(ctx, number, d.Store(number), f); err != nil {
 			return err
 		}
 		debug.FreeOSMemory() // of the state, which is read again from the journal
@@ -92,8 +98,8 @@ func (c *serveConfig) prepare(ctx context.Context, d placement.Directory) error 
 	})
 }
 
-// fill decodes a backup and writes its state to the journal.
-func (c *serveConfig) fill(ctx context.Context, number int, f *backup.File) error {
+// fill decodes a backup and writes its state to the journal, in the store of a name.
+func (c *serveConfig) fill(ctx context.Context, number int, name string, f *backup.File) error {
 	state, err := shard.ReadBackup(ctx, f)
 	if err != nil {
 		return datadir.ReplayError(fmt.Errorf("--restore: %w; nothing was restored: use another backup", err))
@@ -103,7 +109,11 @@ func (c *serveConfig) fill(ctx context.Context, number int, f *backup.File) erro
 			ctx, c.DataDir, filejournal.Options{SegmentBytes: c.SegmentBytes}, state.Epoch, state.Index, state.WriteSnapshot,
 		)
 	} else {
-		err = c.inEngine(func(store *remote.Store) error {
+		place := c.place
+		if name != "" {
+			place = c.stores[name]
+		}
+		err = inEngine(place, func(store *remote.Store) error {
 			return store.Shard(number).Seed(ctx, state.Epoch, state.Index, state.WriteSnapshot)
 		})
 	}
@@ -158,8 +168,10 @@ func (c *serveConfig) where() string {
 	return c.DataDir
 }
 
-func (c *serveConfig) inEngine(do func(*remote.Store) error) error {
-	store, err := c.place.Connect()
+func (c *serveConfig) inEngine(do func(*remote.Store) error) error { return inEngine(c.place, do) }
+
+func inEngine(place datadir.Place, do func(*remote.Store) error) error {
+	store, err := place.Connect()
 	if err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}

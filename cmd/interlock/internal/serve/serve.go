@@ -53,12 +53,14 @@ type serveConfig struct {
 	StandbyAfter           time.Duration
 	AllowLoss              bool
 	Shards                 int
+	Stores                 []string
 	Weight                 int
 	PeerCA, PeerName       string
 
-	place datadir.Place // of the journal
-	level slog.Level    // LogLevel, parsed
-	otlp  *otlp.Config  // of OTLPMetrics, and of the environment; nil without it
+	place  datadir.Place            // of the journal
+	stores map[string]datadir.Place // of more shards
+	level  slog.Level               // LogLevel, parsed
+	otlp   *otlp.Config             // of OTLPMetrics, and of the environment; nil without it
 }
 
 // New returns the command serve.
@@ -111,6 +113,10 @@ use.`,
 	f.StringVar(
 		&cfg.Journal, "journal", "",
 		"the journal as a `URL`, in place of --data-dir: "+datadir.Schemes(),
+	)
+	f.StringArrayVar(
+		&cfg.Stores, "store", nil,
+		"another engine for shards that interlock admin shards add makes, as `NAME=URL`; may be repeated",
 	)
 	f.BoolVar(
 		&cfg.AllowLoss, "allow-loss", false,
@@ -226,6 +232,25 @@ use.`,
 	return cmd
 }
 
+// checkStores reads the engines of more shards.
+func (c *serveConfig) checkStores() error {
+	c.stores = map[string]datadir.Place{}
+	for _, text := range c.Stores {
+		name, url, _ := strings.Cut(text, "=")
+		place, err := datadir.ParsePlace(url, c.AllowLoss)
+		switch {
+		case err != nil:
+			return cli.Usagef("--store %s: %w", cli.Clean(name), err)
+		case !placement.ValidStore(name) || !place.Remote():
+			return cli.Usagef("--store %s: want NAME=URL, a name of a-z, 0-9 and -, and an engine", cli.Clean(name))
+		case !c.place.Remote():
+			return cli.Usagef("--store: a journal in a directory has one shard: put it into an engine with --journal")
+		}
+		c.stores[name] = place
+	}
+	return nil
+}
+
 // check makes sense of the flags before anything is touched.
 func (c *serveConfig) check() error {
 	switch {
@@ -241,6 +266,9 @@ func (c *serveConfig) check() error {
 		return cli.Usagef("name the place of the journal: interlock serve --data-dir DIR")
 	default:
 		c.place = datadir.Place{Kind: "file", Text: c.DataDir, Dir: c.DataDir}
+	}
+	if err := c.checkStores(); err != nil {
+		return err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return cli.Usagef("--tls-cert and --tls-key belong together: set both, or neither")
