@@ -136,9 +136,12 @@ func (l *Line) wipe() {
 // text is the line; without times it tells whether something happened.
 func (l *Line) text(times bool) string {
 	var b strings.Builder
-	if l.position <= l.parties {
+	switch {
+	case l.parties > 0 && l.position <= l.parties:
 		fmt.Fprintf(&b, "waiting for %s: %d of %d parties are there", l.key, min(l.length, l.parties), l.parties)
-	} else {
+	case l.position < 1: // its offer is open, or its place is not known yet
+		fmt.Fprintf(&b, "waiting for %s", l.key)
+	default:
 		fmt.Fprintf(&b, "waiting for %s: place %d of %d", l.key, l.position, l.length)
 	}
 	if times {
