@@ -48,17 +48,10 @@ func namespaceMoves(ns interlock.Namespace) *interlock.Error {
 
 // leave ends the streams of a namespace that moves.
 func (d *Streams) leave(ns interlock.Namespace) {
-	d.mu.Lock()
-	var list []carrier
-	for c := range d.open {
-		if st, ok := c.(*stream); ok && st.namespace == ns {
-			list = append(list, c)
-		}
-	}
-	d.mu.Unlock()
-	for _, c := range list {
-		c.cut(namespaceMoves(ns))
-	}
+	d.cutThose(func(c carrier) bool {
+		st, ok := c.(*stream)
+		return ok && st.namespace == ns
+	}, namespaceMoves(ns))
 }
 
 // isOfCopy reports whether an event is about the copy of a namespace that moves, which readers do not see.

@@ -104,14 +104,21 @@ func (d *Streams) Dial(_ context.Context, hello proto.Hello) (proto.ClientLink, 
 
 // Cut ends all streams. The clients connect again at once.
 func (d *Streams) Cut(reason *interlock.Error) {
+	d.cutThose(func(carrier) bool { return true }, reason)
+}
+
+// cutThose ends the streams that are meant.
+func (d *Streams) cutThose(meant func(carrier) bool, reason *interlock.Error) {
 	d.mu.Lock()
-	all := make([]carrier, 0, len(d.open))
-	for st := range d.open {
-		all = append(all, st)
+	var list []carrier
+	for c := range d.open {
+		if meant(c) {
+			list = append(list, c)
+		}
 	}
 	d.mu.Unlock()
-	for _, st := range all {
-		st.cut(reason)
+	for _, c := range list {
+		c.cut(reason)
 	}
 }
 

@@ -105,17 +105,7 @@ func BackupOfShards(t *testing.T, e Engine) {
 
 	copied := Serve(t, e.URL("copy"), "--restore", dir, "--store", "fast="+e.URL("fastcopy"))
 	copied.Becomes("ready")
-	for i := range held {
-		c := copied.as(namespace(i))
-		renewed, err := c.call(ctx, http.MethodPost, "/v1/leases/"+held[i].Lease.ID+"/renew", "{}")
-		if err != nil || renewed.status != 200 || renewed.Lease.Fence != held[i].Lease.Fence {
-			t.Fatalf("the lease of namespace %d after the restore: %+v, %v", i, renewed, err)
-		}
-		next, err := c.call(ctx, http.MethodPost, "/v1/leases", `{"claims":[{"key":"account:2"}]}`)
-		if err != nil || len(next.Lease.Fence) < 13 {
-			t.Fatalf("the next fence of namespace %d is %+v, %v", i, next, err)
-		}
-	}
+	copied.keeps(t, held, "account:2")
 
 	if err := os.Remove(filepath.Join(dir, "shard-0002.backup")); err != nil {
 		t.Fatal(err)
@@ -124,5 +114,22 @@ func BackupOfShards(t *testing.T, e Engine) {
 	code, said := run(t, "serve", "--journal", e.URL("third"), "--http", ports[0], "--grpc", ports[1], "--restore", dir)
 	if code != 2 || !strings.Contains(said, "shard-0002.backup") {
 		t.Fatalf("a backup without a shard: exit code %d: %s", code, said)
+	}
+}
+
+// keeps checks that a server over another journal has the lease of each namespace, and that the fence of a free key
+// has jumped.
+func (s *Instance) keeps(t *testing.T, held []answer, free string) {
+	t.Helper()
+	for i := range held {
+		c := s.as(namespace(i))
+		renewed, err := c.call(t.Context(), http.MethodPost, "/v1/leases/"+held[i].Lease.ID+"/renew", "{}")
+		if err != nil || renewed.status != 200 || renewed.Lease.Fence != held[i].Lease.Fence {
+			t.Fatalf("the lease of namespace %d in the other journal: %+v, %v", i, renewed, err)
+		}
+		next, err := c.call(t.Context(), http.MethodPost, "/v1/leases", fmt.Sprintf(`{"claims":[{"key":%q}]}`, free))
+		if err != nil || len(next.Lease.Fence) < 13 {
+			t.Fatalf("the next fence of namespace %d is %+v, %v", i, next, err)
+		}
 	}
 }
