@@ -137,8 +137,8 @@ func (c *call) versionParam(name string) (v interlock.Version, given, ok bool) {
 	return interlock.Version(n), true, true
 }
 
-// yesParam reads a parameter that is true or false; false when it is not there.
-func (c *call) yesParam(name string) (yes, ok bool) {
+// boolParam reads a parameter that is true or false; false when it is not there.
+func (c *call) boolParam(name string) (yes, ok bool) {
 	switch c.query.Get(name) {
 	case "", "false":
 		return false, true
@@ -151,7 +151,7 @@ func (c *call) yesParam(name string) (yes, ok bool) {
 
 // listState is GET /v1/state: some documents as of one moment, or a listing.
 func (c *call) listState() {
-	values, ok := c.yesParam("values")
+	values, ok := c.boolParam("values")
 	if !ok {
 		return
 	}
@@ -230,7 +230,7 @@ func (c *call) listVersions() {
 	if !ok {
 		return
 	}
-	values, ok := c.yesParam("values")
+	values, ok := c.boolParam("values")
 	if !ok {
 		return
 	}

@@ -145,15 +145,11 @@ func (c *call) deleteNamespace() {
 	if !ok {
 		return
 	}
-	cmd := &engine.DeleteNamespace{Head: h}
-	switch force := c.query.Get("force"); force {
-	case "", "false":
-	case "true":
-		cmd.Force = true
-	default:
-		c.refuse(interlock.CodeInvalidRequest, "parameter force: want true or false")
+	force, ok := c.boolParam("force")
+	if !ok {
 		return
 	}
+	cmd := &engine.DeleteNamespace{Head: h, Force: force}
 	if _, at, ok := c.do(cmd); ok {
 		c.done("deleted", at)
 	}

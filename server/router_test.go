@@ -142,6 +142,7 @@ func tourMoves(d *door, owner *Server) {
 	d.post("/v1/moves", `{"namespace":"acme","shard":0}`).want(503, "moving")
 	d.get("/v1/shards?now=true").want(503, "moving")
 	d.get("/v1/shards?now=false").want(200)
+	d.get("/v1/shards?now=AAA").want(400, "invalid_request")
 }
 
 func tourStandby(d *door) {

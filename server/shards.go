@@ -9,12 +9,15 @@ import (
 // listShards is GET /v1/shards. A router answers from the table of servers that it knows, and another server for
 // its only shard.
 func (c *call) listShards() {
+	now, ok := c.boolParam("now")
+	if !ok {
+		return
+	}
 	locations, at := []Location{{Server: c.s}}, c.s.shard.At()
 	var peers []Peer
 	if c.s.directory != nil {
 		locations, peers = c.s.directory.Locations(), c.s.directory.Peers()
 	} else {
-		var ok bool
 		if at, ok = c.confirm(); !ok {
 			return
 		}
@@ -22,7 +25,7 @@ func (c *call) listShards() {
 	var placed Placement
 	if c.s.operations != nil {
 		var err error
-		if placed, err = c.s.operations.Placement(c.r.Context(), c.query.Get("now") == "true"); err != nil {
+		if placed, err = c.s.operations.Placement(c.r.Context(), now); err != nil {
 			c.failWith(err)
 			return
 		}

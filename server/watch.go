@@ -14,7 +14,7 @@ import (
 // application/x-ndjson. It is read from the journal like the events are, so a slow reader holds up
 // no other.
 func (c *call) watchState() {
-	values, ok := c.yesParam("values")
+	values, ok := c.boolParam("values")
 	if !ok {
 		return
 	}
