@@ -319,6 +319,7 @@ var table = []rule{
 	},
 	{folder: "resp", local: []string{".", "engine", "internal/invisible", "server"}},
 	{folder: "writer", local: []string{".", "client"}},
+	{folder: "merge", local: []string{"internal/git"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 
 	{folder: "bench/clients", local: []string{"internal/bench", "internal/launch"}},
@@ -350,6 +351,7 @@ var table = []rule{
 	{folder: "internal/endpoint"},
 	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
 	{folder: "internal/gen", local: []string{".", "internal/problem"}},
+	{folder: "internal/git"},
 	{folder: "internal/home"},
 	{folder: "internal/hookclient", local: []string{"hook/place", "internal/invisible"}},
 	{folder: "internal/invisible"},
