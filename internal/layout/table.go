@@ -317,6 +317,8 @@ var table = []rule{
 		folder: "mcp", local: []string{".", "internal/agent", "internal/api", "internal/invisible"},
 		remote: []string{"github.com/modelcontextprotocol/go-sdk"},
 	},
+	{folder: "merge/sequence"},
+	{folder: "merge/train"},
 	{folder: "resp", local: []string{".", "engine", "internal/invisible", "server"}},
 	{folder: "writer", local: []string{".", "client"}},
 	{folder: "merge", local: []string{"internal/git"}},

@@ -1,0 +1,169 @@
+package sequence
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Rule demands a sequence of the files in a directory, not of those below it. "." is the root of the repository.
+type Rule struct {
+	Directory string
+	Pattern   Pattern
+}
+
+// Problem is a file of a submission with a number that it may not have.
+type Problem struct {
+	Rule   Rule
+	Path   string
+	Number uint64
+	// TakenBy is the file that has the number already. It is empty if the number is free, but not above Highest.
+	TakenBy string
+	// Highest is the highest number of the target, 0 if it has none. Free is the next one.
+	Highest, Free uint64
+}
+
+// String is one sentence for the author.
+func (p Problem) String() string {
+	number := p.Rule.Pattern.Number
+	if p.TakenBy != "" {
+		return fmt.Sprintf("%s: number %s is taken by %s; %s is free",
+			p.Path, number(p.Number), path.Base(p.TakenBy), number(p.Free))
+	}
+	return fmt.Sprintf("%s: number %s is below %s, the highest on the target; %s is free",
+		p.Path, number(p.Number), number(p.Highest), number(p.Free))
+}
+
+// Rename is one file with its old and its new path.
+type Rename struct{ From, To string }
+
+// step is one position of a sequence: the files that share a number and the name up to its first dot.
+type step struct {
+	number uint64
+	stem   string
+	files  []string
+}
+
+// steps finds the steps of a rule among paths, ordered by number and stem.
+func (r Rule) steps(paths []string) []step {
+	var list []step
+	for _, p := range paths {
+		if path.Dir(p) != path.Clean(r.Directory) {
+			continue
+		}
+		number, name, ok := r.Pattern.Match(path.Base(p))
+		if !ok {
+			continue
+		}
+		stem, _, _ := strings.Cut(name, ".")
+		i := slices.IndexFunc(list, func(s step) bool { return s.number == number && s.stem == stem })
+		if i < 0 {
+			i = len(list)
+			list = append(list, step{number: number, stem: stem})
+		}
+		list[i].files = append(list[i].files, p)
+	}
+	for _, s := range list {
+		slices.Sort(s.files)
+	}
+	slices.SortFunc(list, func(a, b step) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.stem, b.stem))
+	})
+	return list
+}
+
+// Check compares the files that a submission adds with those of the tree that it is merged onto. A new file of a
+// step that the target has is no problem.
+func Check(rules []Rule, target, added []string) []Problem {
+	var problems []Problem
+	for _, r := range rules {
+		own := r.steps(added)
+		if len(own) == 0 {
+			continue
+		}
+		old := r.steps(target)
+		var highest uint64
+		if len(old) > 0 {
+			highest = old[len(old)-1].number
+		}
+		for i, s := range own {
+			if slices.ContainsFunc(old, s.same) {
+				continue
+			}
+			p := Problem{Rule: r, Path: s.files[0], Number: s.number, Highest: highest, Free: highest + 1}
+			taken := func(o step) bool { return o.number == s.number }
+			if j := slices.IndexFunc(old, taken); j >= 0 {
+				p.TakenBy = old[j].files[0]
+			} else if j := slices.IndexFunc(own[:i], taken); j >= 0 {
+				p.TakenBy = own[j].files[0]
+				p.Free = max(highest, own[len(own)-1].number) + 1
+			}
+			if p.TakenBy != "" || len(old) > 0 && s.number <= highest {
+				problems = append(problems, p)
+			}
+		}
+	}
+	return problems
+}
+
+func (s step) same(o step) bool { return s.number == o.number && s.stem == o.stem }
+
+// Renumber lists renames that leave no problem: the new steps of a sequence that has one get the numbers above the
+// target's highest, in their order. Files of one step stay together. Carry out the renames in the order of the list.
+func Renumber(rules []Rule, target, added []string) []Rename {
+	var renames []Rename
+	for _, r := range rules {
+		if len(Check([]Rule{r}, target, added)) == 0 {
+			continue
+		}
+		old := r.steps(target)
+		var next uint64 = 1
+		if len(old) > 0 {
+			next = old[len(old)-1].number + 1
+		}
+		own := slices.DeleteFunc(r.steps(added), func(s step) bool { return slices.ContainsFunc(old, s.same) })
+		var list []Rename
+		for _, s := range own {
+			for _, f := range s.files {
+				_, name, _ := r.Pattern.Match(path.Base(f))
+				to := path.Join(path.Dir(f), r.Pattern.Format(next, name))
+				if to != f {
+					list = append(list, Rename{From: f, To: to})
+				}
+			}
+			next++
+		}
+		renames = append(renames, ordered(list)...)
+	}
+	return renames
+}
+
+// ordered sorts renames so that none overwrites a file that is still to be renamed. The numbers of steps keep their
+// order, so there is no cycle.
+func ordered(list []Rename) []Rename {
+	var done []Rename
+	for len(list) > 0 {
+		i := slices.IndexFunc(list, func(r Rename) bool {
+			return !slices.ContainsFunc(list, func(o Rename) bool { return o.From == r.To })
+		})
+		done = append(done, list[i])
+		list = slices.Delete(list, i, i+1)
+	}
+	return done
+}
+
+// Command fills in the words of a user's command that carries out one rename, for tools that must also change the
+// contents: {from} and {to} are paths, {directory} is their directory, and {n} is the new number as the file has it.
+func (r Rule) Command(words []string, rename Rename) []string {
+	number, _, _ := r.Pattern.Match(path.Base(rename.To))
+	replace := strings.NewReplacer(
+		"{from}", rename.From, "{to}", rename.To, "{directory}", path.Dir(rename.To), "{n}", r.Pattern.Number(number),
+	)
+	filled := make([]string, len(words))
+	for i, w := range words {
+		filled[i] = replace.Replace(w)
+	}
+	return filled
+}
