@@ -1,0 +1,131 @@
+package merge
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// commit is what this package reads of a commit, and writes into one.
+type commit struct {
+	id      string
+	tree    string
+	parents []string
+	// author and committer are "NAME <EMAIL>".
+	author, committer string
+	// authored and committed are seconds since 1970.
+	authored, committed int64
+	message             string
+}
+
+// readCommit reads a commit.
+func (b *Boundary) readCommit(ctx context.Context, id string) (commit, error) {
+	content, err := b.object(ctx, "commit", id)
+	if err != nil {
+		return commit{}, err
+	}
+	c, err := parseCommit(content)
+	c.id = id
+	return c, err
+}
+
+// parseCommit reads a commit's content. Headers that it does not know, such as a signature, are left out.
+func parseCommit(content []byte) (c commit, err error) {
+	head, message, _ := strings.Cut(string(content), "\n\n")
+	c.message = message
+	for line := range strings.SplitSeq(head, "\n") {
+		name, value, _ := strings.Cut(line, " ")
+		switch name {
+		case "tree":
+			c.tree = value
+		case "parent":
+			c.parents = append(c.parents, value)
+		case "author":
+			c.author, c.authored, err = parseIdentity(value)
+		case "committer":
+			c.committer, c.committed, err = parseIdentity(value)
+		}
+		if err != nil {
+			return commit{}, err
+		}
+	}
+	if c.tree == "" || c.author == "" || c.committer == "" {
+		return commit{}, fmt.Errorf("a commit without tree, author or committer: %.200q", head)
+	}
+	return c, nil
+}
+
+// parseIdentity reads "NAME <EMAIL> SECONDS ZONE".
+func parseIdentity(value string) (identity string, seconds int64, err error) {
+	end := strings.LastIndexByte(value, '>')
+	if end < 0 {
+		return "", 0, fmt.Errorf("%.200q is no author or committer", value)
+	}
+	if fields := strings.Fields(value[end+1:]); len(fields) > 0 {
+		// Broken dates occur in old histories. The boundary copies no date, so they may stay zero.
+		seconds, _ = strconv.ParseInt(fields[0], 10, 64)
+	}
+	return value[:end+1], seconds, nil
+}
+
+// encode is the content of a commit object, with both times in UTC. The text is UTF-8, so it needs no header.
+func (c *commit) encode() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", c.tree)
+	for _, p := range c.parents {
+		fmt.Fprintf(&b, "parent %s\n", p)
+	}
+	fmt.Fprintf(&b, "author %s %d +0000\n", c.author, c.authored)
+	fmt.Fprintf(&b, "committer %s %d +0000\n\n", c.committer, c.committed)
+	b.WriteString(c.message)
+	return b.Bytes()
+}
+
+// writeCommit writes a commit, and returns its id. The id is computed here, and git has to agree.
+func (b *Boundary) writeCommit(ctx context.Context, c *commit) (string, error) {
+	content := c.encode()
+	id, err := b.git.Feed(ctx, content, "hash-object", "-w", "-t", "commit", "--stdin")
+	if err != nil {
+		return "", err
+	}
+	if want := objectID(b.idLength, "commit", content); id != want {
+		return "", fmt.Errorf("git wrote the commit %s as %s", want, id)
+	}
+	return id, nil
+}
+
+// objectID is the id of an object with the content given.
+func objectID(length int, kind string, content []byte) string {
+	var h hash.Hash = sha1.New()
+	if length == 64 {
+		h = sha256.New()
+	}
+	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
+	h.Write(content)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// person makes an identity of another commit safe to repeat: valid UTF-8, one line, with a name.
+func person(identity string) string {
+	identity = strings.ToValidUTF8(identity, "\uFFFD")
+	name, email, _ := strings.Cut(strings.TrimSuffix(identity, ">"), "<")
+	clean := func(s string) string {
+		return strings.TrimSpace(strings.Map(func(c rune) rune {
+			if c < ' ' || c == 0x7f || c == '<' || c == '>' || c == utf8.RuneError {
+				return -1
+			}
+			return c
+		}, s))
+	}
+	if name = clean(name); name == "" {
+		name = "unknown"
+	}
+	return name + " <" + clean(email) + ">"
+}

@@ -1,0 +1,85 @@
+package merge
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reason is why a submission cannot land. The list is closed.
+type Reason string
+
+const (
+	// ReasonConflict is a change that the target has also changed. Refusal.Conflicts has the details.
+	ReasonConflict Reason = "conflict"
+	// ReasonEmpty is a submission of changes that the target has already.
+	ReasonEmpty Reason = "empty"
+	// ReasonLimit is a submission that changes more than [MaxPaths] paths.
+	ReasonLimit Reason = "limit"
+	// ReasonPath is a path that git refuses to check out, such as one with a part "..".
+	ReasonPath Reason = "path"
+	// ReasonBase is a head without common history with the target, or one that its own base is no ancestor of.
+	ReasonBase Reason = "base"
+)
+
+// Refusal is the boundary's answer to a submission that cannot land. It depends on the turn and the profile alone, and
+// nothing has changed.
+type Refusal struct {
+	Reason Reason `json:"reason"`
+	// Paths are the paths in question, in order: those in conflict, or those refused. At most 1,000.
+	Paths []string `json:"paths,omitempty"`
+	// Conflicts has each path in conflict, in order, at most 1,000. All hunks together have at most 16 KiB.
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+	// Truncated is set when there are more conflicts.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// maxNamed is how many paths a refusal names.
+const maxNamed = 1000
+
+// Error is one sentence, and the next step. Paths are quoted: other agents chose them.
+func (r *Refusal) Error() string {
+	switch r.Reason {
+	case ReasonConflict:
+		return fmt.Sprintf(
+			"the target has changed %s: resolve the conflict on the target's commit, and submit again", names(r.Paths),
+		)
+	case ReasonEmpty:
+		return "the target has all changes of the submission already: nothing is left to land"
+	case ReasonLimit:
+		return fmt.Sprintf("the submission changes more than %d paths: submit it in parts", MaxPaths)
+	case ReasonPath:
+		return fmt.Sprintf("the submission has paths that git refuses to check out, %s: rename them", names(r.Paths))
+	case ReasonBase:
+		return "the submission's head does not descend from its base, or has no history in common with the target: " +
+			"merge the target into it, and submit again"
+	}
+	return "the submission cannot land: " + string(r.Reason)
+}
+
+// names quotes the first paths of a list.
+func names(paths []string) string {
+	const shown = 3
+	quoted := make([]string, 0, shown)
+	for _, path := range paths[:min(len(paths), shown)] {
+		quoted = append(quoted, fmt.Sprintf("%q", path))
+	}
+	text := strings.Join(quoted, ", ")
+	if more := len(paths) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Damage is a merge of git that breaks an invariant: it changes paths that the submission does not touch. Nothing may
+// land from it.
+type Damage struct {
+	Submission, Parent, Tree string
+	// Paths are in order.
+	Paths []string
+}
+
+// Error names the first paths.
+func (e *Damage) Error() string {
+	return fmt.Sprintf("the merge of %s into %s changes %s, which the submission does not touch: "+
+		"land nothing, and compare the tree %s", e.Submission, e.Parent, names(e.Paths), e.Tree)
+}

@@ -1,0 +1,244 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock/internal/git"
+)
+
+// Finding is one thing that Verify found, about one commit of a branch.
+type Finding struct {
+	Kind FindingKind `json:"kind"`
+	// Sequence is 0 for a commit that is no landing.
+	Sequence uint64 `json:"sequence,omitempty"`
+	Commit   string `json:"commit"`
+	// Detail is one sentence.
+	Detail string `json:"detail"`
+}
+
+// FindingKind is what Verify can find. The list is closed.
+type FindingKind string
+
+const (
+	// FoundTree is a landing that has another tree than its inputs make under its own profile.
+	FoundTree FindingKind = "tree"
+	// FoundPath is a landing that changes paths which its submission does not touch. No profile excuses it.
+	FoundPath FindingKind = "path"
+	// FoundCommit is a landing with the right tree in a commit that the boundary would not write so.
+	FoundCommit FindingKind = "commit"
+	// FoundRefused is a landing that the boundary refuses under its own profile.
+	FoundRefused FindingKind = "refused"
+	// FoundForeign is a commit between landings that is none: something moved the branch beside the boundary.
+	FoundForeign FindingKind = "foreign"
+	// FoundSequence is a landing with a number that does not follow that of the landing before.
+	FoundSequence FindingKind = "sequence"
+	// FoundMissing is a landing with a submission that is gone from the repository. It cannot be checked.
+	FoundMissing FindingKind = "missing"
+	// FoundProfile is a landing that comes out differently here and now, under another profile than its own. It
+	// cannot be judged: repeat Verify where Interlock, git and the drivers have the landing's profile.
+	FoundProfile FindingKind = "profile"
+)
+
+// Damage reports whether the finding shows that the branch is not what the boundary made. FoundMissing and
+// FoundProfile show only that it cannot be checked here.
+func (k FindingKind) Damage() bool { return k != FoundMissing && k != FoundProfile }
+
+// Report is the result of Verify.
+type Report struct {
+	// Landings is how many landings were recomputed or could not be.
+	Landings int `json:"landings"`
+	// Same is how many have the tree and the commit that they should have.
+	Same int `json:"same"`
+	// OtherProfile is how many were made under another profile than the boundary's. Those that come out alike are
+	// counted in Same, too.
+	OtherProfile int `json:"other_profile"`
+	// Findings are in the order of the branch, at most 1,000.
+	Findings []Finding `json:"findings,omitempty"`
+	// Truncated is set if there are more.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// Damaged reports whether any finding shows damage.
+func (r *Report) Damaged() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind.Damage() })
+}
+
+const maxFindings = 1000
+
+func (r *Report) add(kind FindingKind, sequence uint64, commit, format string, args ...any) {
+	if len(r.Findings) == maxFindings {
+		// Damage is never left out for findings that are none.
+		other := slices.IndexFunc(r.Findings, func(f Finding) bool { return !f.Kind.Damage() })
+		r.Truncated = true
+		if !kind.Damage() || other < 0 {
+			return
+		}
+		r.Findings = slices.Delete(r.Findings, other, other+1)
+	}
+	r.Findings = append(r.Findings, Finding{kind, sequence, commit, fmt.Sprintf(format, args...)})
+}
+
+// Verify recomputes the landings on a branch, from the one numbered from up to head, and reports what differs. 0 means
+// all. It needs nothing but the repository: each landing's commit has its inputs. progress, if not nil, is called
+// after each landing with the number done and the number of all.
+func (b *Boundary) Verify(ctx context.Context, head string, from uint64, progress func(done, all int)) (Report, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	line, err := b.line(ctx, head, from)
+	if err != nil {
+		return Report{}, err
+	}
+	var r Report
+	before := uint64(0)
+	for i, c := range line {
+		t, profile, ok := c.turn()
+		if !ok {
+			r.add(FoundForeign, 0, c.id, "the commit is no landing, and lies between landings")
+			before = 0
+			continue
+		}
+		if before != 0 && t.Sequence != before+1 && t.Sequence != 1 {
+			r.add(FoundSequence, t.Sequence, c.id, "landing %d follows landing %d", t.Sequence, before)
+		}
+		before = t.Sequence
+		if err := b.verify(ctx, &r, &c, t, profile); err != nil {
+			return r, err
+		}
+		if progress != nil {
+			progress(i+1, len(line))
+		}
+	}
+	return r, nil
+}
+
+// line returns the commits of a branch along first parents, from the oldest landing that counts, in their order.
+func (b *Boundary) line(ctx context.Context, head string, from uint64) (line []commit, err error) {
+	if err := git.CheckObject(head); err != nil {
+		return nil, err
+	}
+	// Git finds the landings of a long history faster than one request for each commit.
+	found, err := b.git.Output(ctx, "rev-list", "--first-parent", "--extended-regexp",
+		"--grep=^"+trailerLanding+": [0-9]+$", "--end-of-options", head)
+	if err != nil {
+		return nil, err
+	}
+	ids := strings.Fields(found)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	for id := head; ; {
+		c, err := b.readCommit(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		line = append(line, c)
+		t, _, ok := c.turn()
+		if id == ids[len(ids)-1] || ok && t.Sequence == from || len(c.parents) == 0 {
+			break
+		}
+		id = c.parents[0]
+	}
+	slices.Reverse(line)
+	// A commit that only mentions a landing is no landing: the line begins with the first real one.
+	first := slices.IndexFunc(line, func(c commit) bool { _, _, ok := c.turn(); return ok })
+	if first < 0 {
+		return nil, nil
+	}
+	return line[first:], nil
+}
+
+// verify recomputes one landing.
+func (b *Boundary) verify(ctx context.Context, r *Report, c *commit, t Turn, profile string) error {
+	r.Landings++
+	if profile != b.digest {
+		r.OtherProfile++
+	}
+	strays, err := b.recordedStrays(ctx, c, t)
+	if missing, ok := errors.AsType[*Missing](err); ok {
+		r.add(FoundMissing, t.Sequence, c.id, "%v", missing)
+		return nil
+	}
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		r.add(FoundRefused, t.Sequence, c.id, "%v", refusal)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(strays) > 0 {
+		r.add(FoundPath, t.Sequence, c.id, "the tree changes %s, which the submission does not touch", names(strays))
+	}
+	landing, err := b.land(ctx, t, profile)
+	refusal, refused := errors.AsType[*Refusal](err)
+	_, broken := errors.AsType[*Damage](err)
+	switch {
+	case refused && profile == b.digest:
+		r.add(FoundRefused, t.Sequence, c.id, "%v", refusal)
+	case refused:
+		r.add(FoundProfile, t.Sequence, c.id, "under %s: %v", b.digest, refusal)
+	case broken:
+		r.add(FoundProfile, t.Sequence, c.id, "under %s: %v", b.digest, err)
+	case err != nil:
+		return err
+	case landing.Tree != c.tree && profile == b.digest:
+		r.add(FoundTree, t.Sequence, c.id, "the tree is %s, and its inputs make %s", c.tree, landing.Tree)
+	case landing.Tree != c.tree:
+		r.add(FoundProfile, t.Sequence, c.id, "the tree is %s, and %s makes %s", c.tree, b.digest, landing.Tree)
+	case landing.Commit != c.id:
+		r.add(FoundCommit, t.Sequence, c.id, "the commit should be %s: its text, names or dates differ", landing.Commit)
+	default:
+		r.Same++
+	}
+	return nil
+}
+
+// recordedStrays checks the tree that a landing has, whatever profile made it.
+func (b *Boundary) recordedStrays(ctx context.Context, c *commit, t Turn) ([]string, error) {
+	if err := t.check(); err != nil {
+		return nil, &Refusal{Reason: ReasonBase}
+	}
+	parent, err := b.readCommit(ctx, t.Parent)
+	if err != nil {
+		return nil, err
+	}
+	head, err := b.readCommit(ctx, t.Head)
+	if err != nil {
+		return nil, err
+	}
+	bases, err := b.bases(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	touched, err := b.touched(ctx, bases.trees, head.tree)
+	if err != nil {
+		return nil, tooMany(err)
+	}
+	landed, err := b.compare(ctx, parent.tree, c.tree, maxDrift)
+	if err != nil {
+		return nil, err
+	}
+	return b.strayed(ctx, bases.trees, parent.tree, touched, landed)
+}
+
+// Turns reads the turns of a branch from its commits, in their order: those from the landing numbered from up to head.
+// 0 means all. Replay takes them.
+func (b *Boundary) Turns(ctx context.Context, head string, from uint64) (turns []Turn, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	line, err := b.line(ctx, head, from)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range line {
+		t, _, ok := c.turn()
+		if !ok {
+			return nil, fmt.Errorf("commit %s lies between landings and is none: it cannot be replayed", c.id)
+		}
+		turns = append(turns, t)
+	}
+	return turns, nil
+}
