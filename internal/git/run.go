@@ -30,6 +30,9 @@ type Repository struct {
 	Alternates []string
 	// Config has more configuration, as "name=value", which is stronger than [Pinned].
 	Config []string
+	// Through is a command, with arguments, that runs git: git's own command line is put behind it. It must pass the
+	// environment on, and exit with git's code. Empty means that git runs directly.
+	Through []string
 	// Env has more variables, as "NAME=VALUE". [Remote] has those that reach a remote repository.
 	Env []string
 }
@@ -124,7 +127,8 @@ func (r *Repository) Feed(ctx context.Context, in []byte, args ...string) (strin
 // command makes the process of a call. Its environment is complete: nothing of the caller's is left but PATH and
 // what an operating system needs to start a program.
 func (r *Repository) command(ctx context.Context, c Call) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "git", c.Args...)
+	argv := slices.Concat(r.Through, []string{"git"}, c.Args)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = slices.Concat(base(), r.place(), configuration(slices.Concat(Pinned(), r.Config)), r.Env, c.Env)
 	switch {
 	case r.Folder != "":

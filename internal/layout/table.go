@@ -82,6 +82,10 @@ var table = []rule{
 			"internal/simengine",
 		},
 	},
+	{
+		folder: "workspace", local: []string{"internal/filelock", "internal/git"},
+		remote: []string{"golang.org/x/sys/unix"},
+	},
 	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},

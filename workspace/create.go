@@ -1,0 +1,279 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/interlockdev/interlock/internal/git"
+)
+
+// Options describe a new workspace.
+type Options struct {
+	// Name is unique among the workspaces of a repository.
+	Name string
+	// Source is a path in the repository, or of a bare one.
+	Source string
+	// Repo is the repository's name in keys and paths. Empty means the last part of its origin's URL,
+	// else the name of its folder.
+	Repo string
+	// Upstream is the repository that submissions are pushed to, as a path or a URL. Empty means the source.
+	Upstream string
+	// Target is the branch that the work is for. Empty means the one that is checked out in the source.
+	Target string
+	// Kind is how the files come to be there. Empty means Auto.
+	Kind Kind
+	// Include lists files and folders that git ignores, to be copied, relative to the source's top.
+	Include []string
+	// Share lists folders that git ignores, to be links to the source's: caches that all write.
+	Share []string
+	// Sparse lists the folders to check out, for kind Sparse.
+	Sparse []string
+	// Ports are names of ports that are claimed while a command runs.
+	Ports []string
+	// Agent and Purpose are for others to read.
+	Agent, Purpose string
+}
+
+// Plan is where a workspace will be, before it is made.
+type Plan struct {
+	Repo, Name, Target string
+	opts               Options
+	source             *source
+}
+
+// Key is the key of the workspace's lease and document.
+func (p *Plan) Key() string { return (&Record{Repo: p.Repo, Name: p.Name}).Key() }
+
+// Prepare looks at the source and checks the options. It changes nothing.
+func (h *Host) Prepare(ctx context.Context, o Options) (*Plan, error) {
+	if err := CheckName("workspace", o.Name); err != nil {
+		return nil, err
+	}
+	s, err := openSource(ctx, o.Source)
+	if err != nil {
+		return nil, err
+	}
+	repo := cmp.Or(o.Repo, s.name)
+	if err := CheckName("repository", repo); err != nil {
+		return nil, err
+	}
+	target := cmp.Or(o.Target, s.head)
+	if target == "" {
+		return nil, problem(CodeSource, "%s has no branch checked out: name one with --target", s.dir)
+	}
+	o.Kind = cmp.Or(o.Kind, Auto)
+	for _, port := range o.Ports {
+		if err := CheckName("port", port); err != nil {
+			return nil, err
+		}
+	}
+	return &Plan{Repo: repo, Name: o.Name, Target: target, opts: o, source: s}, nil
+}
+
+// Create makes a workspace. If it fails, nothing is left that the next attempt does not remove.
+// Errors: ErrExists, ErrLimit, ErrKind, ErrBaseChanged, ErrInclude, and those of git.
+func (h *Host) Create(ctx context.Context, p *Plan) (w *Workspace, err error) {
+	unlock, err := h.lock(p.Repo)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	switch old, err := h.find(p.Repo, p.Name); {
+	case err == nil && old.Phase == Creating:
+		if err := old.destroy(ctx); err != nil {
+			return nil, err
+		}
+	case err == nil:
+		return nil, problem(CodeExists, "workspace %s/%s exists: use it, delete it, or choose another name", p.Repo, p.Name)
+	case !errors.Is(err, ErrUnknown):
+		return nil, err
+	}
+	if err := h.sameSource(p); err != nil {
+		return nil, err
+	}
+	if err := h.admit(); err != nil {
+		return nil, err
+	}
+	w, err = h.plan(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	// Without a record there is no work in the folder: it is what a crash left.
+	if err := errors.Join(removeAll(w.dir), os.MkdirAll(w.Path(), 0o700)); err != nil {
+		return nil, err
+	}
+	if err := w.write(w.dir); err != nil {
+		return nil, err
+	}
+	if err := w.build(ctx, p); err != nil {
+		return nil, errors.Join(err, w.destroy(context.WithoutCancel(ctx)))
+	}
+	w.Phase = Ready
+	return w, w.write(w.dir)
+}
+
+// sameSource refuses a second repository under one name.
+func (h *Host) sameSource(p *Plan) error {
+	list, err := h.List(p.Repo)
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		if w.Source != p.source.dir {
+			return problem(CodeExists, "%s is the name of %s already: name this repository with --repo-name", p.Repo, w.Source)
+		}
+	}
+	return nil
+}
+
+// plan decides on all of the record.
+func (h *Host) plan(ctx context.Context, p *Plan) (*Workspace, error) {
+	start, err := p.source.commit(ctx, p.Target)
+	if err != nil {
+		return nil, err
+	}
+	var probe prober = machine{}
+	if h.probe != nil {
+		probe = h.probe
+	}
+	choice, err := chooseKind(filepath.Join(h.Root, p.Repo), p.opts.Kind, p.opts.Sparse, probe)
+	if err != nil {
+		return nil, err
+	}
+	id := make([]byte, 8)
+	if _, err := rand.Read(id); err != nil {
+		return nil, err
+	}
+	author := p.source.author
+	if author.Name == "" {
+		author.Name = cmp.Or(p.opts.Agent, p.Name)
+	}
+	if author.Email == "" {
+		author.Email = p.Name + "@interlock.invalid"
+	}
+	upstream := p.opts.Upstream
+	if upstream == "" {
+		upstream = p.source.dir
+	} else if exists(upstream) {
+		if upstream, err = filepath.Abs(upstream); err != nil {
+			return nil, err
+		}
+	}
+	return &Workspace{
+		host: h, dir: filepath.Join(h.Root, p.Repo, p.Name),
+		Record: Record{
+			Repo: p.Repo, Name: p.Name, Phase: Creating, Kind: choice.kind, Why: choice.why, Rootless: choice.rootless,
+			Source: p.source.dir, Copied: !writable(p.source.dir), Upstream: upstream, Target: p.Target, Branch: p.Name,
+			Start: start, Base: start, ID: hex.EncodeToString(id), Author: author,
+			Agent: p.opts.Agent, Purpose: p.opts.Purpose, Created: time.Now().UTC().Truncate(time.Second),
+			Include: p.opts.Include, Share: p.opts.Share, Sparse: p.opts.Sparse, Ports: p.opts.Ports,
+		},
+	}, nil
+}
+
+// build fills the folder of a workspace.
+func (w *Workspace) build(ctx context.Context, p *Plan) error {
+	if !w.Copied {
+		if err := w.host.stopPruning(ctx, w.Repo, p.source); err != nil {
+			return err
+		}
+		if err := w.keep(ctx, w.Start); err != nil {
+			return err
+		}
+	}
+	if err := w.makePrivate(ctx, p.source); err != nil {
+		return err
+	}
+	if err := errors.Join(w.checkPaths(ctx, p.source, w.Include), w.checkPaths(ctx, p.source, w.Share)); err != nil {
+		return err
+	}
+	if err := errors.Join(w.exclude(w.Include), w.exclude(w.Share)); err != nil {
+		return err
+	}
+	switch w.Kind {
+	case Overlay:
+		return w.buildOverlay(ctx, p)
+	case Reflink:
+		if err := w.buildReflink(ctx); err != nil {
+			return err
+		}
+	case Sparse:
+		r := w.plainGit()
+		if _, err := r.Output(
+			ctx, append([]string{"sparse-checkout", "set", "--cone", "--end-of-options"}, w.Sparse...)...,
+		); err != nil {
+			return problem(
+				CodeKind,
+				"the folders cannot be checked out alone (%v): name folders relative to the repository's top", err,
+			)
+		}
+		if _, err := r.Output(ctx, "read-tree", "-m", "-u", "HEAD"); err != nil {
+			return err
+		}
+	case Worktree:
+		if err := checkOut(ctx, w.GitDir(), w.Path(), filepath.Join(w.GitDir(), "index"), w.Start); err != nil {
+			return err
+		}
+	}
+	if err := w.link(w.Path()); err != nil {
+		return err
+	}
+	return w.bring(p.source, w.Path())
+}
+
+// plainGit calls git in a tree that needs no mount, and a git directory that no agent had yet.
+func (w *Workspace) plainGit() *git.Repository {
+	return &git.Repository{Dir: w.GitDir(), WorkTree: w.Path(), Env: w.Author.env()}
+}
+
+// link makes git find the private git directory from the tree.
+func (w *Workspace) link(tree string) error {
+	return os.WriteFile(filepath.Join(tree, ".git"), []byte("gitdir: "+w.GitDir()+"\n"), 0o600)
+}
+
+// buildOverlay makes an overlay, and mounts it unless it is rootless.
+func (w *Workspace) buildOverlay(ctx context.Context, p *Plan) error {
+	b, err := w.useBase(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Mkdir(w.upper(), 0o755), os.Mkdir(w.work(), 0o700)); err != nil {
+		return err
+	}
+	// The upper folder is written before the mount, the rest of it is seen through.
+	if err := errors.Join(w.link(w.upper()), w.bring(p.source, w.upper())); err != nil {
+		return err
+	}
+	if w.Rootless {
+		return nil
+	}
+	return mountOverlay(b.files(), w.upper(), w.work(), w.Path())
+}
+
+func (w *Workspace) buildReflink(ctx context.Context) error {
+	b, err := w.useBase(ctx)
+	if err != nil {
+		return err
+	}
+	return reflinkTree(ctx, b.files(), w.Path())
+}
+
+// useBase makes or opens the base checkout and copies its index. The times of files are those of the
+// base in the tree, too, so git need not read them.
+func (w *Workspace) useBase(ctx context.Context) (*base, error) {
+	b, err := w.host.makeBase(ctx, w.GitDir(), w.Repo, w.Start)
+	if err != nil {
+		return nil, err
+	}
+	index, err := os.ReadFile(b.index())
+	if err != nil {
+		return nil, err
+	}
+	return b, os.WriteFile(filepath.Join(w.GitDir(), "index"), index, 0o600)
+}
