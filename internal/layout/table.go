@@ -297,6 +297,7 @@ var table = []rule{
 		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "internal/api", "internal/prose"},
 		remote: []string{"github.com/spf13/cobra"},
 	},
+	{folder: "workspace/sandbox", remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "guard"},
 	{folder: "guard/postgres"},
 	{folder: "guard/sqlite"},

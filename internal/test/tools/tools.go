@@ -29,6 +29,7 @@ var programs = map[string]tool{
 	"dpkg-deb":         {debian: "dpkg"},
 	"systemd-analyze":  {debian: "systemd"},
 	"buildah":          {debian: "buildah"},
+	"bwrap":            {debian: "bubblewrap"},
 	"bash":             {debian: "bash", common: true},
 	"git":              {debian: "git", common: true},
 	"curl":             {debian: "curl"},

@@ -1,0 +1,52 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"os"
+)
+
+// Main returns: there are no sandboxes on this system.
+func Main() {}
+
+// Sandbox is for Linux.
+type Sandbox struct{}
+
+// New fails on this system.
+func New(Config) (*Sandbox, error) {
+	return nil, refuse(CodeUnavailable, "run the command without one, or on Linux", "there is no sandbox on this system")
+}
+
+// Path is for Linux.
+func (*Sandbox) Path() string { return "" }
+
+// Args is for Linux.
+func (*Sandbox) Args() []string { return nil }
+
+// Environ is for Linux.
+func (*Sandbox) Environ() []string { return nil }
+
+// Files is for Linux.
+func (*Sandbox) Files(_, _, _ *os.File) []*os.File { return nil }
+
+// Mechanism is for Linux.
+func (*Sandbox) Mechanism() Mechanism { return Auto }
+
+// Enforced is for Linux.
+func (*Sandbox) Enforced() []Enforcement { return nil }
+
+// Started is for Linux.
+func (*Sandbox) Started() {}
+
+// TimeUp is for Linux.
+func (*Sandbox) TimeUp() bool { return false }
+
+// OutOfMemory is for Linux.
+func (*Sandbox) OutOfMemory() bool { return false }
+
+// Close is for Linux.
+func (*Sandbox) Close() error { return nil }
+
+// Run is for Linux.
+func (*Sandbox) Run(context.Context, *os.File, *os.File, *os.File) (int, error) { return 0, nil }
