@@ -62,14 +62,18 @@ const (
 	ServersName   = "servers"
 )
 
-// DefaultTTL is the time without a beat after which a member's seats are free.
-const DefaultTTL = 4 * time.Second
+// DefaultTTL is the time without a beat after which a member's seats are free. With two looks and the time to open
+// journals, a shard of a dead server has an owner again within 6 s.
+const DefaultTTL = 3500 * time.Millisecond
 
-// Beats and looks at the table, in parts of the TTL, and the pauses of a node.
+// looks is the number of looks at the table in the TTL, and looksInBeat that of each beat.
 const (
-	beats = 4
-	looks = 8
+	looks       = 7
+	looksInBeat = 2
+)
 
+// The pauses of a node.
+const (
 	// joinTimeout bounds one attempt to read or to make the directory.
 	joinTimeout = 2 * time.Second
 
@@ -80,6 +84,8 @@ const (
 	retryAfter = 500 * time.Millisecond
 	fatalAfter = 30 * time.Second
 )
+
+func beatEvery(ttl time.Duration) time.Duration { return ttl * looksInBeat / looks }
 
 // View is what a node knows. It does not change.
 type View struct {
@@ -246,7 +252,7 @@ func (n *Node) Run(ctx context.Context) error {
 // step reads the table, changes it where this server has something to change, and acts on it.
 func (n *Node) step(ctx context.Context) error {
 	for range 4 {
-		limit, cancel := context.WithTimeout(ctx, n.cfg.TTL/beats)
+		limit, cancel := context.WithTimeout(ctx, beatEvery(n.cfg.TTL))
 		v, err := n.cfg.Table.Load(limit)
 		cancel()
 		if err != nil {
@@ -265,7 +271,7 @@ func (n *Node) step(ctx context.Context) error {
 		now := time.Now()
 		n.observe(t, now)
 		next, changed := n.plan(t, now)
-		if !changed && now.Sub(n.beatAt) < n.cfg.TTL/beats {
+		if !changed && now.Sub(n.beatAt) < beatEvery(n.cfg.TTL) {
 			n.adopt(t)
 			return nil
 		}
@@ -296,11 +302,11 @@ func (n *Node) look(ctx context.Context) error {
 	moves := len(n.directory.Moves) > 0
 	n.mu.Unlock()
 	now := time.Now()
-	if !moves && now.Sub(n.asked) < n.cfg.TTL/beats {
+	if !moves && now.Sub(n.asked) < beatEvery(n.cfg.TTL) {
 		return nil
 	}
 	n.asked = now
-	limit, cancel := context.WithTimeout(ctx, n.cfg.TTL/beats)
+	limit, cancel := context.WithTimeout(ctx, beatEvery(n.cfg.TTL))
 	defer cancel()
 	_, _, err := n.readDirectory(limit)
 	return err
@@ -316,7 +322,7 @@ func (n *Node) save(ctx context.Context, next *table, was string, now time.Time)
 	if err != nil {
 		return false, err
 	}
-	limit, cancel := context.WithTimeout(ctx, n.cfg.TTL/beats)
+	limit, cancel := context.WithTimeout(ctx, beatEvery(n.cfg.TTL))
 	defer cancel()
 	_, done, err = n.cfg.Table.Swap(limit, text, was)
 	if err != nil || !done {

@@ -76,16 +76,27 @@ func Reserve(ctx context.Context, directory, servers Value, name string) (*Reser
 		defer close(r.done)
 		for {
 			select {
-			case <-time.After(r.ttl / beats):
-				if v, _, err := r.look(keep); err == nil {
-					_, _ = r.store(keep, name, v)
-				}
+			case <-time.After(beatEvery(r.ttl)):
+				r.renew(keep, name)
 			case <-keep.Done():
 				return
 			}
 		}
 	}()
 	return r, nil
+}
+
+// renew stores the reservation with a new beat. A server that stores its own at the same time may be faster.
+func (r *Reservation) renew(ctx context.Context, name string) {
+	for range 4 {
+		v, _, err := r.look(ctx)
+		if err != nil {
+			return
+		}
+		if done, err := r.store(ctx, name, v); done || err != nil {
+			return
+		}
+	}
 }
 
 // alive returns a member that showed a sign of life between two looks at the table.

@@ -168,7 +168,7 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"--data-dir", t.TempDir(), "--shards", "2"}, cli.ExitUsage, "has one shard"},
 		{[]string{"--journal", "etcd://root:secret@127.0.0.1/one"}, cli.ExitUsage, "by a certificate"},
 		{[]string{"--journal", "etcd://127.0.0.1/one", "--segment-bytes", "1048576"}, cli.ExitUsage, "leave it out"},
-		{[]string{"--journal", "etcd://127.0.0.1/one", "--standby-after", "1500ms"}, cli.ExitUsage, "whole seconds"},
+		{[]string{"--journal", "etcd://127.0.0.1/one", "--standby-after", "1500ms"}, cli.ExitUsage, "at least 2s"},
 		{[]string{"--journal", "file:" + dir}, cli.ExitLocked, "another server holds it"},
 		{[]string{"--data-dir", filepath.Join(empty, "below")}, cli.ExitFailure, "not a directory"},
 		{[]string{"--data-dir", t.TempDir(), "--segment-bytes", "1"}, cli.ExitUsage, "at least"},
