@@ -297,6 +297,7 @@ var table = []rule{
 		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "internal/api", "internal/prose"},
 		remote: []string{"github.com/spf13/cobra"},
 	},
+	{folder: "workspace/database", remote: []string{"github.com/jackc/pgx/v5/pgconn"}},
 	{folder: "workspace/sandbox", remote: []string{"golang.org/x/sys/unix"}},
 	{folder: "guard"},
 	{folder: "guard/postgres"},
