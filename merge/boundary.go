@@ -39,6 +39,8 @@ type Boundary struct {
 	mu         sync.Mutex
 	read, diff coprocess
 	attributes attributeCache
+	// ungraphed counts the landings since the graph was written.
+	ungraphed int
 }
 
 // Open makes a boundary. Close removes its folder.

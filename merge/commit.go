@@ -6,11 +6,14 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/interlockdev/interlock/internal/git"
 )
 
 // commit is what this package reads of a commit, and writes into one.
@@ -99,6 +102,24 @@ func (b *Boundary) writeCommit(ctx context.Context, c *commit) (string, error) {
 		return "", fmt.Errorf("git wrote the commit %s as %s", want, id)
 	}
 	return id, nil
+}
+
+// graphEvery is after how many landings the commit graph is written. Git finds merge bases by walking back from both
+// commits, and reads each commit on its way that the graph lacks. On 50,000 files, 300 landings after a submission's
+// base, that is 11 ms of 14 for a merge, and the graph takes 7 ms to write.
+const graphEvery = 32
+
+// graph writes the commit graph now and then. It changes no result, so it may fail where another git writes it.
+func (b *Boundary) graph(ctx context.Context, id string) error {
+	if b.ungraphed++; b.ungraphed < graphEvery {
+		return nil
+	}
+	b.ungraphed = 0
+	_, err := b.git.Feed(ctx, []byte(id+"\n"), "commit-graph", "write", "--split", "--stdin-commits")
+	if _, failed := errors.AsType[*git.Error](err); failed {
+		return nil
+	}
+	return err
 }
 
 // objectID is the id of an object with the content given.

@@ -132,6 +132,9 @@ func (b *Boundary) land(ctx context.Context, t Turn, profile string) (Landing, e
 	if err != nil {
 		return Landing{}, err
 	}
+	if err := b.graph(ctx, id); err != nil {
+		return Landing{}, err
+	}
 	return Landing{
 		Sequence: t.Sequence, Submission: t.ID, Commit: id, Tree: tree, Parent: t.Parent, Profile: profile,
 		Paths: slices.Sorted(maps.Keys(landed)),

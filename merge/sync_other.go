@@ -2,5 +2,5 @@
 
 package merge
 
-// syncFolder does nothing: the file system journals names by itself, and a folder cannot be synced.
-func syncFolder(string) error { return nil }
+// foldersSync tells that a folder cannot be synced: the file system journals names by itself.
+const foldersSync = false

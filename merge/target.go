@@ -282,15 +282,14 @@ func (t *Target) updateRefs(ctx context.Context, steps []step) error {
 	if err != nil {
 		return err
 	}
+	var folders []string
 	for _, s := range steps {
 		for folder := filepath.Dir(filepath.Join(common, filepath.FromSlash(s.ref))); len(folder) >= len(common); {
-			if err := syncFolder(folder); err != nil {
-				return err
-			}
+			folders = append(folders, folder)
 			folder = filepath.Dir(folder)
 		}
 	}
-	return nil
+	return syncFolders(folders)
 }
 
 // commonDir is the folder of refs and objects. It is not Dir in a linked work tree.
@@ -338,34 +337,27 @@ func (t *Target) syncObjects(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	folders := map[string]bool{}
+	var files, folders []string
 	for id := range strings.SplitSeq(list, "\n") {
 		if len(id) < 3 {
 			continue
 		}
 		folder := filepath.Join(objects, id[:2])
-		f, err := os.Open(filepath.Join(folder, id[2:]))
-		if errors.Is(err, os.ErrNotExist) {
-			continue // in a pack, or in an object store that this repository borrows from
-		}
-		if err != nil {
+		name := filepath.Join(folder, id[2:])
+		if _, err := os.Stat(name); err == nil {
+			files, folders = append(files, name), append(folders, folder)
+		} else if !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		err = errors.Join(f.Sync(), f.Close())
-		if err != nil {
-			return fmt.Errorf("sync of object %s: %w", id, err)
-		}
-		folders[folder] = true
+		// Else it is in a pack, or in an object store that this repository borrows from.
 	}
-	if len(folders) == 0 {
+	if len(files) == 0 {
 		return nil
 	}
-	for folder := range folders {
-		if err := syncFolder(folder); err != nil {
-			return err
-		}
+	if err := syncEach(files); err != nil {
+		return err
 	}
-	return syncFolder(objects)
+	return syncFolders(append(folders, objects))
 }
 
 // RemoveLocks removes the lock files that a killed git left at the target's refs in this repository. Call it only
@@ -379,8 +371,12 @@ func (t *Target) RemoveLocks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, ref := range []string{t.Ref, FenceRef(t.Ref)} {
-		err := os.Remove(filepath.Join(common, filepath.FromSlash(ref)+".lock"))
+	// Git locks HEAD, too, where that points to the ref.
+	for _, name := range []string{
+		filepath.Join(t.Repository.Dir, "HEAD"),
+		filepath.Join(common, filepath.FromSlash(t.Ref)), filepath.Join(common, filepath.FromSlash(FenceRef(t.Ref))),
+	} {
+		err := os.Remove(name + ".lock")
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

@@ -88,6 +88,11 @@ func (r *Report) add(kind FindingKind, sequence uint64, commit, format string, a
 func (b *Boundary) Verify(ctx context.Context, head string, from uint64, progress func(done, all int)) (Report, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// Git takes parents from the commit graph where there is one, so a wrong graph has other merge bases.
+	if _, err := b.git.Output(ctx, "commit-graph", "verify"); err != nil {
+		return Report{}, fmt.Errorf("the commit graph is not that of the commits: write it again with "+
+			"git commit-graph write --reachable, and repeat: %w", err)
+	}
 	line, err := b.line(ctx, head, from)
 	if err != nil {
 		return Report{}, err
