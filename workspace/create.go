@@ -63,7 +63,10 @@ func (h *Host) Prepare(ctx context.Context, o Options) (*Plan, error) {
 	if err := CheckName("repository", repo); err != nil {
 		return nil, err
 	}
-	target := cmp.Or(o.Target, s.head)
+	target := o.Target
+	if target == "" {
+		target = s.branch(ctx)
+	}
 	if target == "" {
 		return nil, problem(CodeSource, "%s has no branch checked out: name one with --target", s.dir)
 	}
@@ -84,7 +87,7 @@ func (h *Host) Create(ctx context.Context, p *Plan) (w *Workspace, err error) {
 		return nil, err
 	}
 	defer unlock()
-	switch old, err := h.find(p.Repo, p.Name); {
+	switch old, err := h.Find(p.Repo, p.Name); {
 	case err == nil && old.Phase == Creating:
 		if err := old.destroy(ctx); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func (h *Host) Delete(ctx context.Context, repo, name string, force bool) (*Dele
 		return nil, err
 	}
 	defer unlock()
-	w, err := h.find(repo, name)
+	w, err := h.Find(repo, name)
 	if err != nil {
 		return nil, err
 	}

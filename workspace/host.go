@@ -69,7 +69,7 @@ func (r *Record) Key() string { return "workspace:" + r.Repo + "/" + r.Name }
 
 // Open opens a workspace that is ready.
 func (h *Host) Open(repo, name string) (*Workspace, error) {
-	w, err := h.find(repo, name)
+	w, err := h.Find(repo, name)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (h *Host) Open(repo, name string) (*Workspace, error) {
 	return w, nil
 }
 
-// find opens a workspace in any phase.
-func (h *Host) find(repo, name string) (*Workspace, error) {
+// Find opens a workspace in any phase.
+func (h *Host) Find(repo, name string) (*Workspace, error) {
 	if err := errors.Join(CheckName("repository", repo), CheckName("workspace", name)); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (h *Host) At(path string) (*Workspace, error) {
 	if err != nil || len(parts) < 2 || parts[0] == ".." {
 		return nil, problem(CodeUnknown, "%s is in no workspace", path)
 	}
-	return h.find(parts[0], parts[1])
+	return h.Find(parts[0], parts[1])
 }
 
 func escapeGlob(path string) string {

@@ -16,8 +16,8 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// nameFrom makes a name of a text such as the path of a repository, or "" if nothing of it can be used.
-func nameFrom(text string) string {
+// NameFrom makes a name of a text such as the path of a repository, or "" if nothing of it can be used.
+func NameFrom(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(text) {
 		switch {

@@ -20,12 +20,19 @@ func (r *Record) targetRef() string { return "refs/remotes/origin/" + r.Target }
 // makePrivate makes the private git directory, at the commit Start, without files.
 func (w *Workspace) makePrivate(ctx context.Context, s *source) error {
 	dir := w.GitDir()
-	r := git.Repository{Dir: dir}
-	init := git.Repository{Folder: w.dir}
-	if _, err := init.Output(
-		ctx, "init", "--quiet", "--bare", "--template=", "--object-format="+s.format, dir,
-	); err != nil {
-		return err
+	// What git init makes is little, and four runs of git would be most of the time that an overlay takes.
+	branch, target := filepath.Join(dir, "refs", "heads", w.Branch), filepath.Join(dir, filepath.FromSlash(w.targetRef()))
+	for _, folder := range []string{filepath.Join(dir, "objects", "pack"), filepath.Dir(branch), filepath.Dir(target)} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+	}
+	for file, content := range map[string]string{
+		branch: w.Start + "\n", target: w.Start + "\n", filepath.Join(dir, "HEAD"): "ref: refs/heads/" + w.Branch + "\n",
+	} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			return err
+		}
 	}
 	version := 0
 	if s.format != "sha1" {
@@ -82,16 +89,10 @@ func (w *Workspace) makePrivate(ctx context.Context, s *source) error {
 			return err
 		}
 	}
-	refs := "create refs/heads/" + w.Branch + " " + w.Start + "\ncreate " + w.targetRef() + " " + w.Start + "\n"
-	if _, err := r.Feed(ctx, []byte(refs), "update-ref", "--stdin"); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "HEAD"), []byte("ref: refs/heads/"+w.Branch+"\n"), 0o600); err != nil {
-		return err
-	}
 	if !w.Copied {
 		return nil
 	}
+	r := git.Repository{Dir: dir}
 	if _, err := r.Output(ctx, "repack", "-a", "-d", "-q"); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func TestNameFrom(t *testing.T) {
 		"Web": "web", "My App": "my-app", ".dotfiles": "dotfiles", "a..b": "a-b", "x.lock": "x", "": "", "---": "",
 		strings.Repeat("a", 80): strings.Repeat("a", 64), "größe": "gr--e",
 	} {
-		got := nameFrom(text)
+		got := NameFrom(text)
 		if got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
@@ -264,7 +264,8 @@ func TestUnmounted(t *testing.T) {
 	w := r.create(Options{Name: "a", Kind: Overlay})
 	move := "git mv src source"
 	if w.Rootless {
-		move = "mkdir source; git mv src/* source" // an overlay in a user namespace cannot rename a folder of the base
+		// An overlay in a user namespace cannot rename a folder of the base.
+		move = "mkdir -p source/deep; git mv src/auth.go source; git mv src/deep/a.txt source/deep"
 	}
 	r.in(w, "echo x > x; "+move)
 	if err := w.unmountTree(); err != nil {

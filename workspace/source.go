@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +14,10 @@ type source struct {
 	dir    string // the git directory, which linked worktrees share, absolute
 	tree   string // the folder of its files, or "" for a bare one
 	format string // of object ids
-	head   string // the branch that is checked out, or ""
 	name   string // what to call it in keys
 	author Identity
+	// prune is gc.pruneExpire in the source's own configuration, nil if it has none.
+	prune *string
 	// exclude is what the user or the repository ignores besides .gitignore.
 	exclude []byte
 }
@@ -35,30 +34,41 @@ func openSource(ctx context.Context, path string) (*source, error) {
 	// Git looks for the repository of a folder; with GIT_DIR set it would not ask whether its owner is
 	// trusted. So the question is asked once, here.
 	discover := &git.Repository{Folder: path, Env: personal()}
-	out, err := discover.Output(
-		ctx, "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format",
-		"--is-bare-repository",
-	)
+	result, err := discover.Run(ctx, git.Call{
+		Args: []string{
+			"rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format", "--is-bare-repository",
+			"--show-toplevel", // it fails in a bare repository, behind the answers to the others
+		},
+		Answers: []int{128},
+	})
 	if err != nil {
-		if failure, ok := errors.AsType[*git.Error](err); ok && failure.Mentions("dubious ownership") {
-			return nil, problem(CodeSource, "%s belongs to another user: clone it, or add it to git's safe.directory", path)
-		}
-		return nil, problem(CodeSource, "%s is in no git repository: name one with --repo", path)
+		return nil, err
 	}
-	facts := strings.Split(out, "\n")
-	if len(facts) != 3 {
-		return nil, fmt.Errorf("git describes %s as %q", path, out)
+	facts := strings.Split(strings.TrimSuffix(string(result.Out), "\n"), "\n")
+	switch {
+	case strings.Contains(result.Stderr, "dubious ownership"):
+		return nil, problem(CodeSource, "%s belongs to another user: clone it, or add it to git's safe.directory", path)
+	case len(facts) < 3:
+		return nil, problem(CodeSource, "%s is in no git repository: name one with --repo", path)
 	}
 	s := &source{dir: facts[0], format: facts[1]}
 	if facts[2] == "false" {
-		if s.tree, err = discover.Output(ctx, "rev-parse", "--path-format=absolute", "--show-toplevel"); err != nil {
-			return nil, err
+		if len(facts) != 4 {
+			return nil, problem(CodeSource, "%s is inside a .git folder: name the folder above it", path)
 		}
-		s.head, _ = discover.Output(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
-	} else {
-		s.head, _ = s.repository().Output(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+		s.tree = facts[3]
 	}
 	return s, s.configuration(ctx)
+}
+
+// branch is the branch that is checked out, or "".
+func (s *source) branch(ctx context.Context) string {
+	r := s.repository()
+	if s.tree != "" {
+		r = &git.Repository{Folder: s.tree} // a linked worktree has a HEAD of its own
+	}
+	name, _ := r.Output(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	return name
 }
 
 // personal is the environment in which git finds the user's own configuration.
@@ -85,8 +95,8 @@ func (s *source) configuration(ctx context.Context) error {
 	r.Env = personal()
 	result, err := r.Run(ctx, git.Call{
 		Args: []string{
-			"config", "--null", "--get-regexp",
-			`^(user\.(name|email)|remote\.origin\.url|core\.excludesfile|extensions\.partialclone)$`,
+			"config", "--null", "--show-scope", "--get-regexp",
+			`^(user\.(name|email)|remote\.origin\.url|core\.excludesfile|extensions\.partialclone|gc\.pruneexpire)$`,
 		},
 		Answers: []int{1},
 	})
@@ -94,9 +104,15 @@ func (s *source) configuration(ctx context.Context) error {
 		return err
 	}
 	origin, excludes := "", ""
-	for item := range strings.SplitSeq(string(result.Out), "\x00") {
-		name, value, _ := strings.Cut(item, "\n")
+	items := strings.Split(string(result.Out), "\x00")
+	for i := 0; i+1 < len(items); i += 2 {
+		scope := items[i]
+		name, value, _ := strings.Cut(items[i+1], "\n")
 		switch name {
+		case "gc.pruneexpire":
+			if scope == "local" {
+				s.prune = &value
+			}
 		case "user.name":
 			s.author.Name = value
 		case "user.email":
@@ -115,12 +131,12 @@ func (s *source) configuration(ctx context.Context) error {
 			)
 		}
 	}
-	s.name = nameFrom(lastPart(origin))
+	s.name = NameFrom(lastPart(origin))
 	if s.name == "" && s.tree != "" {
-		s.name = nameFrom(filepath.Base(s.tree))
+		s.name = NameFrom(filepath.Base(s.tree))
 	}
 	if s.name == "" {
-		s.name = nameFrom(strings.TrimSuffix(filepath.Base(s.dir), ".git"))
+		s.name = NameFrom(strings.TrimSuffix(filepath.Base(s.dir), ".git"))
 	}
 	home, _ := os.UserHomeDir()
 	if rest, ok := strings.CutPrefix(excludes, "~/"); ok {
@@ -217,23 +233,14 @@ const pruneKey = "gc.pruneExpire"
 // writes no object that it finds in a borrowed store, so a workspace may come to need an object that
 // only an old branch of the source had, or that only lay there.
 func (h *Host) stopPruning(ctx context.Context, repo string, s *source) error {
-	r := s.repository()
-	result, err := r.Run(ctx, git.Call{Args: []string{"config", "--local", pruneKey}, Answers: []int{1}})
-	if err != nil {
-		return err
-	}
-	before := strings.TrimSuffix(string(result.Out), "\n")
-	if before == "never" {
+	if s.prune != nil && *s.prune == "never" {
 		return nil
 	}
-	p := expiry{Source: s.dir}
-	if result.Exit == 0 {
-		p.Before = &before
-	}
+	p := expiry{Source: s.dir, Before: s.prune}
 	if err := writeJSON(h.pruningFile(repo), &p); err != nil {
 		return err
 	}
-	_, err = r.Output(ctx, "config", "--local", pruneKey, "never")
+	_, err := s.repository().Output(ctx, "config", "--local", pruneKey, "never")
 	return err
 }
 

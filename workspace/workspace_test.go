@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -107,13 +108,14 @@ func TestDeleteSavesAll(t *testing.T) {
 			r.in(w, `echo stash1 > src/auth.go; git stash -q
 				echo stash2 > src/auth.go; git stash -q
 				git switch -qc other; echo other > src/other.txt; git add src; git commit -qm other
-				git switch -q fix-1; echo dirty > src/auth.go; echo untracked > src/un.txt; mkdir -p build; echo o > build/o`)
+				git switch -q fix-1; echo dirty `+strconv.Itoa(n)+` > src/auth.go
+				 echo untracked > src/un.txt; mkdir -p build; echo o > build/o`)
 			d, err := r.host.Delete(r.ctx, "web", "fix-1", true)
 			if err != nil {
 				r.t.Fatal(err)
 			}
 			r.want("ref", d.Saved, savedRef("fix-1", n))
-			r.want("dirty", r.git("show", d.Saved+":src/auth.go"), "dirty")
+			r.want("dirty", r.git("show", d.Saved+":src/auth.go"), "dirty "+strconv.Itoa(n))
 			r.want("untracked", r.git("show", d.Saved+":src/un.txt"), "untracked")
 			all := r.git("log", "--format=%s", d.Saved)
 			for _, want := range []string{"other", "WIP on fix-1", "Saved workspace web/fix-1"} {

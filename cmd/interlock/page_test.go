@@ -57,6 +57,20 @@ var preparations = map[string]func(*rig){
 	"frameworks.md": buildPython,
 	"python.md":     buildPython,
 	"typescript.md": packTypeScript,
+	"workspaces.md": unmountAtEnd,
+}
+
+// unmountAtEnd unmounts what a page that failed half-way has left mounted, before its folder is removed.
+func unmountAtEnd(r *rig) {
+	below := filepath.Dir(r.dir) + string(filepath.Separator)
+	r.t.Cleanup(func() {
+		mounts, _ := os.ReadFile("/proc/self/mountinfo")
+		for line := range strings.Lines(string(mounts)) {
+			if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], below) {
+				_ = exec.Command("umount", fields[4]).Run()
+			}
+		}
+	})
 }
 
 // buildPython builds the packages of the client for Python into the folder PACKAGES.

@@ -31,6 +31,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/task"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/try"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/webhook"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/workspace"
 )
 
 // The topics of the commands. Those of every day have a line each on the first screen, all
@@ -106,7 +107,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
 		}},
 		{topicData, []*cobra.Command{state.New(a), file.New(a), effect.New(a)}},
-		{topicAgents, []*cobra.Command{hooks.NewInit(a), hooks.New(a)}},
+		{topicAgents, []*cobra.Command{workspace.New(a), hooks.NewInit(a), hooks.New(a)}},
 		{topicWork, []*cobra.Command{
 			task.New(a), queue.New(a), approval.New(a), message.New(a), message.NewWriter(a), run.NewWorkflow(a),
 			account.New(a),

@@ -299,6 +299,14 @@ var table = []rule{
 	},
 	{folder: "workspace/database", remote: []string{"github.com/jackc/pgx/v5/pgconn"}},
 	{folder: "workspace/sandbox", remote: []string{"golang.org/x/sys/unix"}},
+	{
+		folder: "cmd/interlock/internal/workspace",
+		local: []string{
+			".", "client", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/link",
+			"cmd/interlock/internal/run", "internal/api", "workspace",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
 	{folder: "guard"},
 	{folder: "guard/postgres"},
 	{folder: "guard/sqlite"},

@@ -46,6 +46,8 @@ type invocation struct {
 	// obtain asks for the lease in place of an Acquire, if it is set.
 	obtain func(context.Context, *client.Client, client.Request) (*client.Lease, error)
 
+	under *Under // the command of another topic, if it is one
+
 	granted time.Time
 	waited  time.Duration
 	signals chan os.Signal // those that end a wait, and are passed on to the command later
@@ -155,8 +157,10 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 }
 
 func (r *invocation) run(ctx context.Context) error {
-	if err := r.find(); err != nil {
-		return err
+	if r.under == nil {
+		if err := r.find(); err != nil {
+			return err
+		}
 	}
 	// From here on no signal gets lost between the wait and the command.
 	r.signals = make(chan os.Signal, 16)
@@ -176,6 +180,11 @@ func (r *invocation) run(ctx context.Context) error {
 		if r.a.JSON() {
 			return r.reportRefusal(err)
 		}
+		return err
+	}
+	if err := r.prepare(ctx, c); err != nil {
+		r.giveBack(lease, "not run")
+		link.HangUp(c)
 		return err
 	}
 	result, err := r.work(c, lease)
@@ -246,6 +255,20 @@ func (r *invocation) find() (err error) {
 		return job.CannotRun(r.argv[0], err)
 	}
 	return nil
+}
+
+// prepare lets another topic make ready what its command needs.
+func (r *invocation) prepare(ctx context.Context, c *client.Client) error {
+	if r.under == nil {
+		return nil
+	}
+	if r.under.Prepare != nil {
+		if err := r.under.Prepare(ctx, c, r.under); err != nil {
+			return err
+		}
+	}
+	r.argv = r.under.Argv
+	return r.find()
 }
 
 // acquire stands in line until the lease is there, the time is over, or a signal interrupts.
@@ -363,6 +386,9 @@ func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, er
 		return job.Result{}, fmt.Errorf("the documents for it could not be written: %v", err)
 	}
 	defer remove()
+	if r.under != nil {
+		documents = append(documents, r.under.Env...)
+	}
 	env := link.Environment(r.a, c.SessionID().String(), client.SharedFlow, r.pass, append(documents,
 		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(),
 		"INTERLOCK_KEYS="+view.JoinKeys(view.KeysOf(lease.Claims()), "\n"))...)

@@ -1,0 +1,63 @@
+package workspace
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/workspace"
+)
+
+func newDelete(a *cli.App) *cobra.Command {
+	var p place
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a workspace",
+		Long: `Delete a workspace. While it has work that was not submitted, it refuses. With --force it first
+saves that work in the repository, under the ref refs/interlock/saved/NAME, or NAME@2 and so
+on where there is one already: changed and untracked files, all branches, and stashes. Files
+that git ignores go, those of --include as well.
+
+Exit codes: 1 unsubmitted work, or a program still works inside; 69 no server answered,
+75 another command has the workspace, 79 the lease was lost.`,
+		Example: `  interlock workspace delete fix-login
+  interlock workspace delete fix-login --force && git log refs/interlock/saved/fix-login`,
+		Args: cli.OneArg("the workspace"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, w, err := p.find(cmd.Context(), args)
+			if err != nil {
+				return exit(err)
+			}
+			return remove(cmd.Context(), a, h, w, force)
+		},
+	}
+	p.define(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "save unsubmitted work under a ref, and delete the workspace")
+	return cmd
+}
+
+// remove deletes a workspace under its lease, and reports what was saved.
+func remove(ctx context.Context, a *cli.App, h *workspace.Host, w *workspace.Workspace, force bool) error {
+	return holding(ctx, a, w.Key(), w.Agent, "delete the workspace", func(ctx context.Context, held *hold) error {
+		d, err := h.Delete(ctx, w.Repo, w.Name, force)
+		if err != nil {
+			return err
+		}
+		if err := held.forget(ctx); err != nil {
+			return err
+		}
+		if a.JSON() {
+			return a.Print(d)
+		}
+		a.Say("deleted %s/%s\n", w.Repo, w.Name)
+		if d.Saved != "" {
+			a.Complain("saved %s: git --git-dir %s show %s", d.Had, cli.Quote(d.In), d.Saved)
+		}
+		if d.Kept != "" {
+			a.Complain("the changed files are in %s", d.Kept)
+		}
+		return nil
+	})
+}

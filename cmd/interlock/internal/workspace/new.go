@@ -1,0 +1,144 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/workspace"
+)
+
+// creation is one use of new.
+type creation struct {
+	a *cli.App
+	place
+	o       workspace.Options
+	kind    cli.Choice
+	minFree int
+	export  bool
+}
+
+func newNew(a *cli.App) *cobra.Command {
+	c := &creation{a: a}
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Make a workspace, and print its path",
+		Long: `Make a workspace of the repository, at the target branch as it is now, and print the path of
+its files. Standard error tells which kind was chosen, and why:
+
+  overlay   mounted over a checkout that all workspaces at this commit share: nothing is copied.
+            Only root may mount for all programs; as an ordinary user the files are visible to
+            "interlock workspace run" only, so it has to be asked for.
+  reflink   a copy that shares blocks, on Btrfs, XFS and APFS
+  worktree  all files checked out
+  sparse    the folders of --sparse checked out, and the files above and beside them
+  auto      overlay as root, else reflink, else worktree
+
+Stash, configuration, hooks and branches are the workspace's own. It has the user's name for
+commits, and what the repository ignores.
+
+Exit codes: 75 too many workspaces or too little free disk, or another command has the
+workspace; 69 no server answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
+		Example: `  cd "$(interlock workspace new fix-login --purpose "rename login")"
+  interlock workspace new fix-1 --repo ~/src/web --target main --include .env --share node_modules
+  interlock workspace new docs-1 --sparse docs
+  eval "$(interlock workspace new fix-2 --port web --export)"`,
+		Args: cli.OneArg("the workspace"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.o.Name, c.o.Kind, c.o.Repo = args[0], workspace.Kind(c.kind.Value), c.repo
+			if c.minFree < 0 || c.minFree > 100 {
+				return cli.Usagef("--min-free %d: want a percentage from 0 to 100", c.minFree)
+			}
+			w, err := c.create(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.print(w)
+		},
+	}
+	c.define(cmd)
+	f := cmd.Flags()
+	f.StringVar(&c.o.Source, "repo", ".", "a `path` in the repository, or of a bare one")
+	f.StringVar(&c.o.Target, "target", "", "the `branch` that the work is for (default: the one that is checked out)")
+	f.StringVar(
+		&c.o.Upstream, "upstream", "",
+		"the `repository` of the merge queue, as a path or URL: submissions go there, and the target is taken from there "+
+			"(default: --repo)",
+	)
+	c.kind.Value = string(workspace.Auto)
+	c.kind.Among(
+		cmd, "kind", "how the files come to be there",
+		string(workspace.Auto), string(workspace.Overlay), string(workspace.Reflink), string(workspace.Worktree),
+		string(workspace.Sparse),
+	)
+	f.StringArrayVar(&c.o.Include, "include", nil, "a `file` or folder that git ignores, to be copied; may be repeated")
+	f.StringArrayVar(
+		&c.o.Share, "share", nil,
+		"a `folder` that git ignores, to be a link to the repository's, such as a build cache; may be repeated",
+	)
+	f.StringArrayVar(&c.o.Sparse, "sparse", nil, "a `folder` to check out alone, for kind sparse; may be repeated")
+	f.StringArrayVar(
+		&c.o.Ports, "port", nil,
+		"the `name` of a network port: each run claims one of the pool port: for it; may be repeated",
+	)
+	f.StringVar(&c.o.Purpose, "purpose", "", "its purpose, for others to read, also in conflict markers")
+	cli.AgentVar(f, &c.o.Agent, "the agent's `name`")
+	f.IntVar(&c.minFree, "min-free", workspace.DefaultMinFree, "how many `percent` of the disk must be free")
+	f.BoolVar(&c.export, "export", false, "print variables for a shell in place of the path")
+	return cmd
+}
+
+// create makes the workspace under its lease.
+func (c *creation) create(ctx context.Context) (w *workspace.Workspace, err error) {
+	h, err := c.host()
+	if err != nil {
+		return nil, err
+	}
+	h.MinFree = c.minFree
+	c.o.Agent = cmp.Or(c.o.Agent, cli.OwnName())
+	plan, err := h.Prepare(ctx, c.o)
+	if err != nil {
+		return nil, exit(err)
+	}
+	purpose := cmp.Or(c.o.Purpose, "create the workspace")
+	err = holding(ctx, c.a, plan.Key(), c.o.Agent, purpose, func(ctx context.Context, held *hold) error {
+		if w, err = h.Create(ctx, plan); err != nil {
+			return err
+		}
+		return held.describe(ctx, w)
+	})
+	return w, err
+}
+
+func (c *creation) print(w *workspace.Workspace) error {
+	if c.a.JSON() {
+		return c.a.Print(&w.Record)
+	}
+	how := string(w.Kind)
+	if w.Copied {
+		how += ", with a copy of the objects, because the repository cannot be written"
+	}
+	c.a.Complain("%s: %s at %s of %s (%s)", w.Key(), how, w.Start[:12], cli.Clean(w.Target), w.Why)
+	if !c.export {
+		c.a.Say("%s\n", w.Path())
+		return nil
+	}
+	for _, v := range variables(w) {
+		name, value, _ := strings.Cut(v, "=")
+		c.a.Say("export %s=%s\n", name, cli.Quote(value))
+	}
+	return nil
+}
+
+// variables are what a program in the workspace may want to know.
+func variables(w *workspace.Workspace) []string {
+	return []string{
+		"INTERLOCK_WORKSPACE=" + w.Repo + "/" + w.Name,
+		"INTERLOCK_WORKSPACE_PATH=" + w.Path(),
+		fmt.Sprintf("INTERLOCK_WORKSPACE_TARGET=%s", w.Target),
+	}
+}
