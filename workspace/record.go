@@ -104,14 +104,11 @@ func readRecord(dir string) (Record, error) {
 	return r, nil
 }
 
-// write replaces the record durably. A workspace that holds no work yet needs no such care.
-func (r *Record) write(dir string) error {
-	return writeJSON(filepath.Join(dir, recordFile), r, r.Phase != Creating)
-}
+// write replaces the record, and syncs it.
+func (r *Record) write(dir string) error { return writeJSON(filepath.Join(dir, recordFile), r) }
 
-// writeJSON replaces a file by the JSON of v. After a crash the file is the old one or the new one; if it
-// is durable, the new one.
-func writeJSON(path string, v any, durable bool) (err error) {
+// writeJSON replaces a file by the JSON of v. After a crash the file is the old one or the new one.
+func writeJSON(path string, v any) (err error) {
 	content, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
@@ -126,16 +123,11 @@ func writeJSON(path string, v any, durable bool) (err error) {
 		}
 	}()
 	_, err = f.Write(append(content, '\n'))
-	if durable && err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil || !durable {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
+	return os.Rename(f.Name(), path)
 }
 
 func readJSON(path string, v any) error {

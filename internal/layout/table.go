@@ -331,6 +331,7 @@ var table = []rule{
 		folder: "mcp", local: []string{".", "internal/agent", "internal/api", "internal/invisible"},
 		remote: []string{"github.com/modelcontextprotocol/go-sdk"},
 	},
+	{folder: "merge/merger", local: []string{".", "client", "internal/git", "merge"}},
 	{folder: "merge/sequence"},
 	{folder: "merge/train"},
 	{folder: "resp", local: []string{".", "engine", "internal/invisible", "server"}},

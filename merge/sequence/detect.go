@@ -23,8 +23,7 @@ var separators = []string{"__", "_", "-", "."}
 func Detect(paths []string) []Rule {
 	byDirectory := map[string][]string{}
 	for _, p := range paths {
-		d := path.Dir(p)
-		if directories[strings.ToLower(path.Base(d))] || directories[strings.ToLower(path.Base(path.Dir(d)))] {
+		if d := path.Dir(p); Usual(d) {
 			byDirectory[d] = append(byDirectory[d], p)
 		}
 	}
@@ -48,6 +47,13 @@ func Detect(paths []string) []Rule {
 		}
 	}
 	return rules
+}
+
+// Usual reports whether a directory has a name, or a parent with a name, that usually holds numbered files. Only such
+// directories can have a sequence that Detect finds.
+func Usual(directory string) bool {
+	return directories[strings.ToLower(path.Base(directory))] ||
+		directories[strings.ToLower(path.Base(path.Dir(directory)))]
 }
 
 // guess finds the pattern that one name could have: the end is what follows the last dot.

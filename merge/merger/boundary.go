@@ -1,0 +1,76 @@
+package merger
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge"
+)
+
+// Boundary computes landings: a *merge.Boundary.
+type Boundary interface {
+	// Land returns the landing of a turn. It depends on the turn alone and can be repeated. The error is a
+	// *merge.Refusal or *merge.Missing if the submission cannot land.
+	Land(ctx context.Context, t merge.Turn) (merge.Landing, error)
+}
+
+// Ref is the ref of the target: a *merge.Target.
+type Ref interface {
+	// Read returns where the ref and its fence are.
+	Read(ctx context.Context) (merge.Position, error)
+	// Claim raises the fence. It can be repeated, and fails with *merge.Stale if it is higher.
+	Claim(ctx context.Context, token uint64) (merge.Position, error)
+	// Move moves the ref and the fence, both or none, durably. It can be repeated.
+	Move(ctx context.Context, m merge.Move) error
+}
+
+// Files reads what a repository holds.
+type Files interface {
+	// List returns the paths of the files right in a folder of a commit. A folder that is not there has none.
+	List(ctx context.Context, commit, folder string) ([]string, error)
+	// Tree returns the tree of a commit.
+	Tree(ctx context.Context, commit string) (string, error)
+}
+
+// Repository is Files of a git directory.
+type Repository struct{ Git git.Repository }
+
+// List returns the paths of the files right in a folder of a commit.
+func (r *Repository) List(ctx context.Context, commit, folder string) ([]string, error) {
+	if err := git.CheckObject(commit); err != nil {
+		return nil, err
+	}
+	args := []string{"ls-tree", "--name-only", "-z", "--full-tree", commit}
+	if folder != "." {
+		args = append(args, "--", folder+"/")
+	}
+	out, err := r.Git.Output(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(out, func(c rune) bool { return c == 0 }), nil
+}
+
+// Tree returns the tree of a commit.
+func (r *Repository) Tree(ctx context.Context, commit string) (string, error) {
+	if err := git.CheckObject(commit); err != nil {
+		return "", err
+	}
+	return r.Git.Output(ctx, "rev-parse", "--verify", "--end-of-options", commit+"^{tree}")
+}
+
+// refusal returns why a submission cannot land, or nil if the error is another one.
+func refusal(err error) *merge.Refusal {
+	if r, ok := errors.AsType[*merge.Refusal](err); ok {
+		return r
+	}
+	if m, ok := errors.AsType[*merge.Missing](err); ok {
+		return &merge.Refusal{Reason: whyMissing, Paths: []string{m.Object}}
+	}
+	return nil
+}
+
+// whyMissing is our reason for a submission with a commit that the repository lacks.
+const whyMissing merge.Reason = "missing"

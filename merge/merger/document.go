@@ -1,0 +1,249 @@
+package merger
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge"
+)
+
+// Name is the target of a merger: a repository and a target in it, names in the form of git.CheckName.
+type Name struct{ Repo, Target string }
+
+// Check returns an error unless both parts are names.
+func (n Name) Check() error {
+	if err := git.CheckName(n.Repo); err != nil {
+		return fmt.Errorf("repository: %w", err)
+	}
+	if err := git.CheckName(n.Target); err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
+	return nil
+}
+
+// Key is the key of the target's document and of the seat.
+func (n Name) Key() interlock.Key { return interlock.Key("merge:" + n.Repo + "/" + n.Target) }
+
+// Queue is the queue of submissions.
+func (n Name) Queue() string { return "merge." + n.Repo + "." + n.Target }
+
+// CheckQueue is the queue of checks of the repository.
+func (n Name) CheckQueue() string { return "check." + n.Repo }
+
+// RecordKey is the key of a submission's record.
+func (n Name) RecordKey(id string) interlock.Key { return n.Key() + interlock.Key("/submission/"+id) }
+
+// LandingKey is the key of a landing.
+func (n Name) LandingKey(sequence uint64) interlock.Key {
+	return n.Key() + interlock.Key(fmt.Sprintf("/landing/%08d", sequence))
+}
+
+// VerdictKey is the key of the verdict on a tree.
+func (n Name) VerdictKey(tree, check string) interlock.Key {
+	return interlock.Key("verdict:" + n.Repo + "/" + tree + "/" + check)
+}
+
+// workspaceKey is the key of the submission of a workspace that was returned last.
+func (n Name) workspaceKey(workspace string) interlock.Key {
+	return n.Key() + interlock.Key("/workspace/"+workspace)
+}
+
+// previousReturn is the document at workspaceKey.
+type previousReturn struct {
+	Submission string `json:"submission"`
+}
+
+// withdrawKey is the key of a wish to withdraw. It lies outside the seat's lease, because authors write it.
+func (n Name) withdrawKey(id string) interlock.Key {
+	return interlock.Key("withdraw:" + n.Repo + "/" + n.Target + "/" + id)
+}
+
+// withdrawal asks the merger to end a submission that it has in line.
+type withdrawal struct {
+	Task string `json:"task"`
+}
+
+// Submission is the payload of a task of the queue.
+type Submission struct {
+	// ID names the submission, in the form of git.CheckName. Empty means the id of its task.
+	ID string `json:"id,omitempty"`
+	// Resubmits is the ID of a submission that was returned to the same agent: this one takes its place in line.
+	Resubmits string `json:"resubmits,omitempty"`
+	// Head is the commit to land; the repository must have it. Base and Style are as in merge.Submission.
+	Head  string      `json:"head"`
+	Base  string      `json:"base,omitempty"`
+	Style merge.Style `json:"style,omitempty"`
+	// Message is the text of the landing's commit. Empty means that of Head.
+	Message string `json:"message,omitempty"`
+	// Workspace is where it was made. Without Resubmits, it takes the place of the workspace's submission that was
+	// returned last.
+	Workspace string `json:"workspace,omitempty"`
+	// Impacts names what the change can affect, for lanes: see train.Submission.
+	Impacts []string `json:"impacts,omitempty"`
+}
+
+// State is where a submission is.
+type State string
+
+// The states of a Record.
+const (
+	Waiting  State = "waiting"
+	Landed   State = "landed"
+	Returned State = "returned"
+	// Withdrawn is the code of an outcome only: a withdrawn submission has no record.
+	Withdrawn State = "withdrawn"
+)
+
+// Record is what is durable of a submission besides its task.
+type Record struct {
+	Submission
+	State State `json:"state"`
+	// Task is the present task. A resubmission has another one than the first.
+	Task string `json:"task"`
+	// Place orders the line. It is the fence of the first task's lease.
+	Place uint64 `json:"place"`
+	// Tries counts the times that it was returned.
+	Tries int `json:"tries"`
+	// Submitted and Admitted are seconds since 1970: when the task was made, and when the merger first had it. They
+	// become the dates of the landing's commit, so that it can be computed again.
+	Submitted int64 `json:"submitted"`
+	Admitted  int64 `json:"admitted"`
+	// Agent, Principal and Purpose are those of the task.
+	Agent     string `json:"agent,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Purpose   string `json:"purpose,omitempty"`
+	// Outcome is set when it has landed or was returned.
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Target is the document of a target.
+type Target struct {
+	Ref      string `json:"ref"`
+	Head     string `json:"head"`
+	Sequence uint64 `json:"seq"`
+	Profile  string `json:"profile"`
+	// Staged is what moves, or has moved, from Head.
+	Staged *Staged `json:"staged,omitempty"`
+}
+
+// Staged is a move of the target with all its landings, and the submissions that go back with it.
+type Staged struct {
+	Old      string     `json:"old"`
+	New      string     `json:"new"`
+	Landings []Landing  `json:"landings"`
+	Returns  []*Outcome `json:"returns,omitempty"`
+}
+
+// Landing is one landing.
+type Landing struct {
+	Sequence   uint64 `json:"seq"`
+	Submission string `json:"submission"`
+	Task       string `json:"task"`
+	Commit     string `json:"commit"`
+	Tree       string `json:"tree"`
+	Parent     string `json:"parent"`
+	Profile    string `json:"profile"`
+	// Agent and Purpose are the author's.
+	Agent   string `json:"agent,omitempty"`
+	Purpose string `json:"purpose,omitempty"`
+	// Paths are the changed paths, at most 200. More has the number of the others.
+	Paths []string `json:"paths,omitempty"`
+	More  int      `json:"more_paths,omitempty"`
+	// Apart is set if this tree was not checked, because another lane has landed before it.
+	Apart bool `json:"apart,omitempty"`
+}
+
+// Why is the reason why a submission was returned.
+type Why string
+
+// The reasons of a returned submission.
+const (
+	WhyConflict Why = "conflict" // the target has changed the same lines
+	WhyChecks   Why = "checks"   // its checks fail on the target
+	WhySequence Why = "sequence" // it takes a number that is taken
+	WhyPolicy   Why = "policy"   // it cannot be a submission: a missing commit, a limit, another one's place
+)
+
+// Outcome is the result of a submission's task.
+type Outcome struct {
+	// Code is Landed, Returned or Withdrawn.
+	Code       State  `json:"code"`
+	Submission string `json:"submission"`
+	Target     string `json:"target"`
+	// Landing is set if it landed.
+	Landing *Landing `json:"landing,omitempty"`
+	// Reason is set if it was returned, and Against has the landing that it was tried on.
+	Reason  Why      `json:"reason,omitempty"`
+	Against *Against `json:"against,omitempty"`
+	// Conflicts are the paths in conflict, with hunks.
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+	// Checks are those that failed.
+	Checks []CheckResult `json:"checks,omitempty"`
+	// Sequence has a sentence for each number that is taken.
+	Sequence []string `json:"sequence,omitempty"`
+	// Tries counts the returns, this one included; the submission keeps its place. After MaxTries a person decides.
+	Tries int `json:"tries,omitempty"`
+	// Message is what happened and what to do, for a person or an agent. Texts of others in it are quoted.
+	Message string `json:"message"`
+}
+
+// Against is the head of the target at a landing.
+type Against struct {
+	Sequence uint64 `json:"seq"`
+	Commit   string `json:"commit"`
+}
+
+// Conflict is a path in conflict, with the landings that changed it, newest first.
+type Conflict struct {
+	merge.Conflict
+	LandedBy []LandedBy `json:"landed_by,omitempty"`
+}
+
+// LandedBy is a landing that changed a path. Agent and Purpose are other agents' text.
+type LandedBy struct {
+	Sequence uint64 `json:"seq"`
+	Agent    string `json:"agent,omitempty"`
+	Purpose  string `json:"purpose,omitempty"`
+}
+
+// CheckResult is a check that failed. Tail is the worker's text.
+type CheckResult struct {
+	Name string `json:"name"`
+	Tail string `json:"tail,omitempty"`
+	// PassedAlone is set if the same check has passed on the submission's own tree: two changes that are good apart
+	// are bad together.
+	PassedAlone bool `json:"passed_alone"`
+}
+
+// Verdict is what is known of one check of one tree. One pass is enough.
+type Verdict struct {
+	Passed bool `json:"passed"`
+	// Runs counts the verdicts, Failures those that failed. A tree with both is flaky.
+	Runs     int `json:"runs"`
+	Failures int `json:"failures"`
+	// Tail is the end of the last failure's report, at most 4 KiB.
+	Tail string `json:"tail,omitempty"`
+	// Task is that of the last run, which has not ended if Running is set.
+	Task    string `json:"task"`
+	Running bool   `json:"running,omitempty"`
+}
+
+// Check is the payload of a check's task. A worker that finishes the task has passed the tree; one that fails it
+// has not.
+type Check struct {
+	Repo   string `json:"repo"`
+	Target string `json:"target"`
+	Check  string `json:"check"`
+	Commit string `json:"commit"`
+	Tree   string `json:"tree"`
+}
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("merger: " + err.Error()) // all types above can be written
+	}
+	return text
+}

@@ -1,0 +1,289 @@
+package merger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/merge"
+	"github.com/interlockdev/interlock/merge/train"
+)
+
+// settle makes outcomes durable, and ends the tasks of their submissions.
+func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
+	if last := slices.IndexFunc(outcomes, func(o train.Outcome) bool { return l.records[o.ID] == nil }); last >= 0 {
+		return fmt.Errorf("submission %s is in line without a record", outcomes[last].ID)
+	}
+	if some, err := l.withdraw(ctx, outcomes); err != nil || some {
+		return err
+	}
+	staged := &Staged{Old: l.target.Head, New: l.target.Head}
+	results := make([]*Outcome, len(outcomes))
+	var chain []train.ID
+	for i, o := range outcomes {
+		e := l.records[o.ID]
+		against := &Against{l.target.Sequence + uint64(len(chain)), staged.New}
+		if o.Reason == train.FailsCheck {
+			results[i] = l.failed(ctx, e, against)
+			staged.Returns = append(staged.Returns, results[i])
+			continue
+		}
+		res, err := l.merged(ctx, staged.New, o.ID, against.Sequence+1)
+		switch {
+		case err != nil:
+			return err
+		case res.refused() && o.Reason == train.Landed:
+			// Another lane has landed a change of the same lines since.
+			l.train.Conflict(chain, o.ID)
+			return nil
+		case res.refused():
+			results[i] = l.returned(e, res, against)
+			staged.Returns = append(staged.Returns, results[i])
+		case o.Reason == train.Conflicts:
+			return fmt.Errorf("submission %s conflicts, and merges onto %s", e.record.ID, staged.New)
+		default:
+			landing := Landing{
+				Sequence: res.landing.Sequence, Submission: e.record.ID, Task: e.record.Task, Commit: res.landing.Commit,
+				Tree: res.landing.Tree, Parent: res.landing.Parent, Profile: res.landing.Profile,
+				Agent: e.record.Agent, Purpose: e.record.Purpose, Paths: res.landing.Paths, Apart: o.Apart,
+			}
+			if landing.More = max(0, len(landing.Paths)-maxNamedPaths); landing.More > 0 {
+				landing.Paths = landing.Paths[:maxNamedPaths]
+			}
+			staged.Landings = append(staged.Landings, landing)
+			staged.New = landing.Commit
+			chain = append(chain, o.ID)
+			results[i] = landed(l.Name, &landing)
+		}
+	}
+	if n := len(staged.Landings); n > 0 {
+		if tip := staged.Landings[n-1]; !tip.Apart && !l.passed[tip.Tree] {
+			return fmt.Errorf("tree %s of submission %s would land and was not checked", tip.Tree, tip.Submission)
+		}
+	}
+	if err := l.write(ctx, staged); err != nil {
+		return err
+	}
+	for i, o := range outcomes {
+		e := l.records[o.ID]
+		delete(l.records, o.ID)
+		l.train.Settle(o)
+		e.reply <- reply{done: client.Done{Result: results[i]}}
+		l.Log.Info(string(results[i].Code), "submission", e.record.ID, "reason", string(results[i].Reason))
+	}
+	return nil
+}
+
+// withdraw ends the submissions among outcomes that their authors have withdrawn, and reports whether there are some.
+// Then the plan is void.
+func (l *line) withdraw(ctx context.Context, outcomes []train.Outcome) (some bool, err error) {
+	keys := make([]interlock.Key, len(outcomes))
+	for i, o := range outcomes {
+		keys[i] = l.Name.withdrawKey(l.records[o.ID].record.ID)
+	}
+	got, err := l.Client.Documents(ctx, keys...)
+	if err != nil {
+		return false, err
+	}
+	for i, d := range got.Documents {
+		e := l.records[outcomes[i].ID]
+		var w withdrawal
+		if d.Absent || json.Unmarshal(d.Body, &w) != nil || w.Task != e.record.Task {
+			continue
+		}
+		if _, err := l.seat.Commit(ctx, client.Commit{
+			Reads:  client.Seen(d), // the wish is not under the seat
+			Writes: []interlock.Write{client.Delete(l.Name.RecordKey(e.record.ID)), client.Delete(d.Key)},
+		}); err != nil {
+			return false, err
+		}
+		some = true
+		l.train.Withdraw(outcomes[i].ID)
+		delete(l.records, outcomes[i].ID)
+		e.reply <- reply{done: client.Done{Result: &Outcome{
+			Code: Withdrawn, Submission: e.record.ID, Target: string(l.Name.Key()),
+			Message: "Withdrawn before it landed.",
+		}}}
+		l.Log.Info("withdrawn", "submission", e.record.ID)
+	}
+	return some, nil
+}
+
+const (
+	maxNamedPaths = 200
+	keepLandings  = 1000
+	keepRecent    = 200
+	maxTrees      = 10_000
+)
+
+// write carries out the three steps of a landing.
+func (l *line) write(ctx context.Context, s *Staged) error {
+	if len(s.Landings) == 0 {
+		return l.finish(ctx, s)
+	}
+	next := l.target
+	next.Staged = s
+	if err := l.commit(ctx, client.Put(l.Name.Key(), encode(next))); err != nil {
+		return err
+	}
+	l.target = next
+	if err := l.move(ctx, s); err != nil {
+		return err
+	}
+	return l.finish(ctx, s)
+}
+
+// move is the second step.
+func (l *line) move(ctx context.Context, s *Staged) error {
+	return l.Target.Move(ctx, merge.Move{
+		Token: uint64(l.seat.Fence()), Sequence: s.Landings[len(s.Landings)-1].Sequence, Old: s.Old, New: s.New,
+	})
+}
+
+// finish is the third step: it writes the landings, the outcomes and the new head, and forgets old landings.
+func (l *line) finish(ctx context.Context, s *Staged) error {
+	next := l.target
+	next.Staged, next.Head = nil, s.New
+	outcomes := slices.Clone(s.Returns)
+	var writes []interlock.Write
+	var keys, old []interlock.Key
+	for i := range s.Landings {
+		landing := &s.Landings[i]
+		next.Sequence = landing.Sequence
+		writes = append(writes, client.Put(l.Name.LandingKey(landing.Sequence), encode(landing)))
+		outcomes = append(outcomes, landed(l.Name, landing))
+		if landing.Sequence > keepLandings {
+			old = append(old, l.Name.LandingKey(landing.Sequence-keepLandings))
+		}
+	}
+	for _, o := range outcomes {
+		keys = append(keys, l.Name.RecordKey(o.Submission))
+	}
+	got, err := l.Client.Documents(ctx, append(keys, old...)...)
+	if err != nil {
+		return err
+	}
+	for i, d := range got.Documents {
+		switch {
+		case d.Absent:
+		case i < len(outcomes):
+			var r Record
+			if err := json.Unmarshal(d.Body, &r); err != nil {
+				return fmt.Errorf("the document %s is not the merger's: %w", d.Key, err)
+			}
+			r.State, r.Outcome = outcomes[i].Code, outcomes[i]
+			if r.State == Returned {
+				r.Tries = outcomes[i].Tries
+			}
+			writes = append(writes, client.Put(d.Key, encode(r)))
+			if r.State == Returned && r.Workspace != "" {
+				last := encode(previousReturn{r.ID})
+				writes = append(writes, client.Put(l.Name.workspaceKey(r.Workspace), last))
+			}
+		default:
+			var gone Landing
+			if err := json.Unmarshal(d.Body, &gone); err == nil {
+				writes = append(writes, client.Delete(l.Name.RecordKey(gone.Submission)))
+			}
+			writes = append(writes, client.Delete(d.Key))
+		}
+	}
+	if err := l.commit(ctx, append(writes, client.Put(l.Name.Key(), encode(next)))...); err != nil {
+		return err
+	}
+	l.target = next
+	l.recent = append(l.recent, s.Landings...)
+	l.recent = l.recent[max(0, len(l.recent)-keepRecent):]
+	if len(l.trees) > maxTrees {
+		clear(l.trees)
+	}
+	return nil
+}
+
+// recover finds out where the target is, raises the fence, and ends what an earlier merger has staged.
+func (l *line) recover(ctx context.Context) error {
+	before, err := l.Config.Target.Read(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := l.Config.Target.Claim(ctx, uint64(l.seat.Fence()))
+	if err != nil {
+		return err
+	}
+	known, err := read(ctx, l.Client, l.Name.Key(), &l.target)
+	if err != nil {
+		return err
+	}
+	if err := l.readRecent(ctx); err != nil {
+		return err
+	}
+	if s := l.target.Staged; s != nil {
+		last := s.Landings[len(s.Landings)-1]
+		switch {
+		case at.Head == s.Old:
+			if err := l.again(ctx, s); err != nil {
+				return err
+			}
+			if err := l.move(ctx, s); err != nil {
+				return err
+			}
+			at.Head = s.New
+			fallthrough
+		case at.Head == s.New || before.Fence.Sequence == last.Sequence && before.Fence.Commit == s.New:
+			l.Log.Info("a staged landing is finished", "commit", s.New)
+			if err := l.finish(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	if known && l.target.Head == at.Head && l.target.Staged == nil && l.target.Ref == l.Ref {
+		return nil
+	}
+	if known && l.target.Head != at.Head {
+		l.Log.Warn("the target was moved by others", "from", l.target.Head, "to", at.Head)
+	}
+	l.target.Ref, l.target.Head, l.target.Profile, l.target.Staged = l.Ref, at.Head, l.Profile, nil
+	return l.commit(ctx, client.Put(l.Name.Key(), encode(l.target)))
+}
+
+// again computes the commits of a staged move anew, in case that their objects were lost with the machine.
+func (l *line) again(ctx context.Context, s *Staged) error {
+	for _, landing := range s.Landings {
+		var r Record
+		if found, err := read(ctx, l.Client, l.Name.RecordKey(landing.Submission), &r); err != nil || !found {
+			return errors.Join(err, fmt.Errorf("the record of staged submission %s is missing", landing.Submission))
+		}
+		got, err := l.Boundary.Land(ctx, turn(&r, landing.Parent, landing.Sequence))
+		if err != nil {
+			return err
+		}
+		if got.Commit != landing.Commit {
+			return fmt.Errorf(
+				"landing %d was staged as %s and is %s now: the profile was %s and is %s",
+				landing.Sequence, landing.Commit, got.Commit, landing.Profile, got.Profile,
+			)
+		}
+	}
+	return nil
+}
+
+// readRecent reads the last landings.
+func (l *line) readRecent(ctx context.Context) error {
+	from := l.Name.LandingKey(l.target.Sequence - min(l.target.Sequence, keepRecent))
+	for d, err := range l.Client.List(ctx, client.ListRequest{
+		Prefix: string(l.Name.Key()) + "/landing/", After: from, Bodies: true,
+	}) {
+		if err != nil {
+			return err
+		}
+		var landing Landing
+		if json.Unmarshal(d.Body, &landing) == nil {
+			l.recent = append(l.recent, landing)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,325 @@
+package merger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge/train"
+)
+
+// line is one time in the seat. One goroutine owns it: run. Others send it events.
+type line struct {
+	*Merger
+	seat    *client.Lease
+	target  Target
+	train   *train.Train
+	records map[train.ID]*entry
+	events  chan event
+	over    chan struct{} // closed when the owner has ended
+	recent  []Landing     // the last landings, oldest first
+
+	trees    map[step]stepResult // what was computed
+	checks   map[uint64]context.CancelFunc
+	reported map[string]int // failures that the train knows, by verdict key
+	passed   map[string]bool
+	failures map[string][]CheckResult // by tree
+	paused   bool
+}
+
+// event is what happened elsewhere, carried out by the owner.
+type event func(ctx context.Context) error
+
+// entry is a submission in line. Its id in the train is that of its task, so that each content has another.
+type entry struct {
+	record Record
+	reply  chan<- reply
+}
+
+// reply ends the attempt of a submission's task.
+type reply struct {
+	done client.Done
+	err  error
+}
+
+// run takes submissions and merges until ctx ends or something fails.
+func (l *line) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	worked := make(chan error, 1)
+	go func() {
+		worked <- l.Client.Work(ctx, client.Worker{
+			Queue: l.Name.Queue(), Concurrency: l.Window, Drain: time.Millisecond, Handle: l.handle,
+		})
+	}()
+	defer func() {
+		cancel()
+		close(l.over)
+		<-worked
+	}()
+	for {
+		if err := l.step(ctx); err != nil {
+			return err
+		}
+		var poll, recheck <-chan time.Time
+		if l.paused {
+			poll = time.After(l.Poll)
+		}
+		if fails := l.train.HeadFails(); fails {
+			l.Log.Warn("the head itself fails its checks: nothing is returned until it passes", "head", l.target.Head)
+			recheck = time.After(l.Recheck)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-worked:
+			worked <- nil
+			return err
+		case <-poll:
+		case <-recheck:
+			l.train.Recheck()
+		case e := <-l.events:
+			if err := e(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// send passes an event to the owner, unless ctx ends first.
+func (l *line) send(ctx context.Context, e event) bool {
+	select {
+	case l.events <- e:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// handle holds a submission's task until the submission has landed, is returned or is withdrawn.
+func (l *line) handle(ctx context.Context, job *client.Job) (client.Done, error) {
+	replies := make(chan reply, 1)
+	task := job.Task()
+	place := uint64(job.Lease().Fence())
+	if l.send(ctx, func(ctx context.Context) error { return l.admit(ctx, task, place, replies) }) {
+		select {
+		case r := <-replies:
+			return r.done, r.err
+		case <-ctx.Done():
+		}
+	}
+	id := train.ID(task.ID.String())
+	select {
+	case l.events <- func(context.Context) error { return l.leave(id, replies) }:
+	case <-l.over:
+	}
+	return client.Done{}, client.RetryAfter(0, context.Cause(ctx))
+}
+
+// admit puts a task into the line, or ends it at once.
+func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, replies chan<- reply) error {
+	var s Submission
+	id := train.ID(task.ID.String())
+	back := func(why Why, format string, args ...any) error {
+		o := &Outcome{
+			Code: Returned, Submission: s.ID, Target: string(l.Name.Key()), Reason: why,
+			Message: fmt.Sprintf(format, args...),
+		}
+		replies <- reply{done: client.Done{Result: o}}
+		return nil
+	}
+	if err := decodeSubmission(task, &s); err != nil {
+		return back(WhyPolicy, "The submission cannot be read: %v. Correct it, and submit again.", err)
+	}
+	if err := l.findPlace(ctx, task, &s); err != nil {
+		return err
+	}
+	key := s.ID
+	if s.Resubmits != "" {
+		key = s.Resubmits
+	}
+	var r Record
+	found, err := read(ctx, l.Client, l.Name.RecordKey(key), &r)
+	if err != nil {
+		return err
+	}
+	if found && r.Task != string(id) && r.State == Waiting {
+		if found, err = l.waits(ctx, r.Task); err != nil {
+			return err
+		}
+		if !found {
+			r = Record{} // its task was cancelled before a merger had it again
+		}
+	}
+	switch again := found && r.Task != string(id); {
+	case found && !again && r.State != Waiting:
+		replies <- reply{done: client.Done{Result: r.Outcome}} // the result was lost with its merger
+		return nil
+	case found && !again: // it was in line before this merger took the seat
+	case again && (s.Resubmits == "" || r.Agent != task.Agent || r.Principal != task.Principal):
+		return back(WhyPolicy, "Submission %q belongs to agent %q: submit under another id.", key, r.Agent)
+	case again && r.State != Returned:
+		return back(WhyPolicy, "Submission %q is %s: only a returned one can be submitted again.", key, r.State)
+	case again && r.Tries >= l.MaxTries && !approved(task):
+		replies <- reply{err: client.NeedsApproval(client.Question{Text: fmt.Sprintf(
+			"Submission %q of agent %q was returned %d times, last: %.400s Try it again?",
+			key, r.Agent, r.Tries, r.Outcome.Message,
+		)})}
+		return nil
+	case !found && s.Resubmits != "":
+		return back(WhyPolicy, "No submission %q was returned: submit without \"resubmits\".", key)
+	default:
+		now := time.Now().Unix()
+		if !found {
+			r = Record{
+				Place: place, Agent: task.Agent, Principal: task.Principal, Submitted: now - int64(task.Age/time.Second),
+			}
+		}
+		s.ID = key
+		r.Submission, r.State, r.Task, r.Outcome = s, Waiting, string(id), nil
+		r.Admitted, r.Purpose = now, task.Purpose
+		if err := l.commit(ctx, client.Put(l.Name.RecordKey(key), encode(r))); err != nil {
+			return err
+		}
+	}
+	l.records[id] = &entry{record: r, reply: replies}
+	l.train.Add(train.Submission{ID: id, Place: r.Place, Impacts: r.Impacts})
+	l.Log.Info("in line", "submission", r.ID, "place", r.Place)
+	return nil
+}
+
+// findPlace has a submission of a workspace take the place of the workspace's one that was returned last.
+func (l *line) findPlace(ctx context.Context, task interlock.Task, s *Submission) error {
+	if s.Workspace == "" || s.Resubmits != "" {
+		return nil
+	}
+	var last previousReturn
+	if found, err := read(ctx, l.Client, l.Name.workspaceKey(s.Workspace), &last); err != nil || !found {
+		return err
+	}
+	var r Record
+	_, err := read(ctx, l.Client, l.Name.RecordKey(last.Submission), &r)
+	mine := r.Agent == task.Agent && r.Principal == task.Principal && r.Workspace == s.Workspace
+	if mine && (r.State == Returned && r.Submission.ID != s.ID || r.Task == task.ID.String()) {
+		s.Resubmits = last.Submission
+	}
+	return err
+}
+
+// waits reports whether a task may still be handed out.
+func (l *line) waits(ctx context.Context, task string) (bool, error) {
+	id, err := interlock.ParseTaskID(task)
+	if err != nil {
+		return false, err
+	}
+	t, err := l.Client.Task(ctx, id)
+	if refused, ok := errors.AsType[*interlock.Error](err); ok && refused.Code == interlock.CodeUnknownTask {
+		return false, nil
+	}
+	return err == nil && t.State != interlock.TaskCancelled && t.State != interlock.TaskDead, err
+}
+
+func approved(t interlock.Task) bool {
+	return t.Approval != nil && t.Approval.Verdict == interlock.Approved
+}
+
+// decodeSubmission reads a payload and checks its form.
+func decodeSubmission(task interlock.Task, s *Submission) error {
+	if err := unmarshal(task.Payload, s); err != nil {
+		return err
+	}
+	if s.ID == "" {
+		s.ID = task.ID.String()
+	}
+	err := errors.Join(git.CheckName(s.ID), git.CheckObject(s.Head))
+	if s.Base != "" {
+		err = errors.Join(err, git.CheckObject(s.Base))
+	}
+	if s.Resubmits != "" {
+		err = errors.Join(err, git.CheckName(s.Resubmits))
+	}
+	if s.Workspace != "" {
+		err = errors.Join(err, git.CheckName(s.Workspace))
+	}
+	return err
+}
+
+// leave takes a submission out of the line: its task will be handed out again.
+func (l *line) leave(id train.ID, replies chan<- reply) error {
+	e := l.records[id]
+	if e == nil || e.reply != replies {
+		return nil // it has ended, or is here in another attempt
+	}
+	delete(l.records, id)
+	l.train.Withdraw(id)
+	return nil
+}
+
+// step carries out plans until there is nothing more to do now.
+func (l *line) step(ctx context.Context) error {
+	for {
+		p := l.train.Plan()
+		if len(p.Settle) > 0 {
+			var err error
+			if l.paused, err = l.isPaused(ctx); err != nil || l.paused {
+				return err
+			}
+			if err := l.settle(ctx, p.Settle); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, number := range p.Cancel {
+			l.train.Cancel(number)
+			if cancel := l.checks[number]; cancel != nil {
+				cancel()
+				delete(l.checks, number)
+			}
+		}
+		tips := make([]tip, 0, len(p.Start))
+		conflict := false
+		for _, c := range p.Start {
+			t, clean, err := l.chain(ctx, c.Chain)
+			if err != nil {
+				return err
+			}
+			if conflict = !clean; conflict {
+				break
+			}
+			tips = append(tips, t)
+		}
+		if conflict {
+			continue // the train knows it, and plans another chain
+		}
+		for i, c := range p.Start {
+			l.train.Start(c)
+			l.startCheck(ctx, c, tips[i])
+		}
+		if len(p.Start)+len(p.Cancel) == 0 {
+			return nil
+		}
+	}
+}
+
+// isPaused reports whether an operator has paused the queue.
+func (l *line) isPaused(ctx context.Context) (bool, error) {
+	queues, err := l.Client.Queues(ctx)
+	if err != nil {
+		return false, err
+	}
+	for i := range queues {
+		if queues[i].Name == l.Name.Queue() {
+			return queues[i].Paused, nil
+		}
+	}
+	return false, nil
+}
+
+// commit writes documents of the target, under the seat's lease.
+func (l *line) commit(ctx context.Context, writes ...interlock.Write) error {
+	_, err := l.seat.Commit(ctx, client.Commit{Writes: writes})
+	return err
+}

@@ -1,0 +1,72 @@
+package merger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/interlockdev/interlock/merge"
+)
+
+// landed is the outcome of a landing.
+func landed(name Name, landing *Landing) *Outcome {
+	return &Outcome{
+		Code: Landed, Submission: landing.Submission, Target: string(name.Key()), Landing: landing,
+		Message: fmt.Sprintf("Landed on %s as number %d, commit %s.", name.Target, landing.Sequence, landing.Commit),
+	}
+}
+
+// back is the outcome of a submission that goes back, without its message.
+func (l *line) back(e *entry, why Why, against *Against) *Outcome {
+	return &Outcome{
+		Code: Returned, Submission: e.record.ID, Target: string(l.Name.Key()), Reason: why, Against: against,
+		Tries: e.record.Tries + 1,
+	}
+}
+
+// returned is the outcome of a submission that cannot be merged onto the head.
+func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
+	if len(res.problems) > 0 {
+		o := l.back(e, WhySequence, against)
+		for _, p := range res.problems {
+			o.Sequence = append(o.Sequence, p.String())
+		}
+		o.Message = fmt.Sprintf(
+			"Your change is kept. %s. Rename, and submit again with \"resubmits\": your place is kept.",
+			strings.Join(o.Sequence, "; "),
+		)
+		return o
+	}
+	r := res.refusal
+	if r.Reason != merge.ReasonConflict {
+		o := l.back(e, WhyPolicy, against)
+		o.Message = r.Error()
+		if r.Reason == whyMissing {
+			o.Message = fmt.Sprintf("The repository lacks the commit %q: push it, and submit again.", r.Paths)
+		}
+		return o
+	}
+	o := l.back(e, WhyConflict, against)
+	var authors []string
+	for _, c := range r.Conflicts {
+		own := Conflict{Conflict: c}
+		for _, landing := range slices.Backward(l.recent) {
+			if slices.Contains(landing.Paths, c.Path) && len(own.LandedBy) < 3 {
+				own.LandedBy = append(own.LandedBy, LandedBy{landing.Sequence, landing.Agent, landing.Purpose})
+			}
+		}
+		if len(own.LandedBy) > 0 {
+			by := own.LandedBy[0]
+			if who := fmt.Sprintf("%q (%q)", by.Agent, by.Purpose); !slices.Contains(authors, who) {
+				authors = append(authors, who)
+			}
+		}
+		o.Conflicts = append(o.Conflicts, own)
+	}
+	o.Message = "Your change is kept. " + r.Error() + "."
+	if len(authors) > 0 {
+		o.Message = fmt.Sprintf("%s They were changed by %s.", o.Message, strings.Join(authors, ", "))
+	}
+	o.Message += " Submit with \"resubmits\": your place is kept."
+	return o
+}

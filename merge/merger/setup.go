@@ -1,0 +1,146 @@
+package merger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/git"
+)
+
+// pattern is the one of all targets: only the holder of the seat writes a target's documents.
+var pattern = interlock.Pattern{Name: "merge", Shape: "merge:{repo}/{target...}", Write: interlock.WriteLease}
+
+// submissionAttempts bounds how often a submission's task may lose its merger.
+const submissionAttempts = interlock.MaxAttempts
+
+// Setup registers the queues of a target and the pattern of all targets' keys, where they are missing. It changes
+// nothing that exists. It needs an operator's credential.
+func Setup(ctx context.Context, c *client.Client, name Name) error {
+	if err := name.Check(); err != nil {
+		return err
+	}
+	patterns, err := c.Patterns(ctx)
+	if err != nil {
+		return err
+	}
+	var found bool
+	for i := range patterns {
+		found = found || patterns[i].Name == pattern.Name
+	}
+	if !found {
+		if err := c.SetPattern(ctx, pattern); err != nil {
+			return fmt.Errorf("pattern %s: %w", pattern.Name, err)
+		}
+	}
+	queues, err := c.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range []interlock.TaskQueue{
+		{Name: name.Queue(), MaxAttempts: submissionAttempts},
+		// A check has one attempt: the merger decides about repetitions.
+		{Name: name.CheckQueue(), MaxAttempts: 1},
+	} {
+		found := false
+		for i := range queues {
+			found = found || queues[i].Name == q.Name
+		}
+		if found {
+			continue
+		}
+		if err := c.SetQueue(ctx, q); err != nil {
+			return fmt.Errorf("queue %s: %w", q.Name, err)
+		}
+	}
+	return nil
+}
+
+// Submit puts a submission into the line of a target, and returns its task. With s.ID it can be repeated, and is one
+// task. The task's result is an Outcome: client.Await waits for it.
+func Submit(ctx context.Context, c *client.Client, name Name, s Submission, purpose string) (interlock.Task, error) {
+	if err := name.Check(); err != nil {
+		return interlock.Task{}, err
+	}
+	spec := client.TaskSpec{Queue: name.Queue(), Payload: s, Purpose: purpose}
+	if s.ID != "" {
+		spec.ID = fmt.Sprintf("merge/%s/%s/%s/%.12s", name.Repo, name.Target, s.ID, s.Head)
+	}
+	return c.Submit(ctx, spec)
+}
+
+// Pause stops the landings of a target, or lets them go on. Checks that run go on. It needs an operator's credential,
+// or one on the queue's admin list.
+func Pause(ctx context.Context, c *client.Client, name Name, paused bool) error {
+	queues, err := c.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range queues {
+		if q := queues[i].TaskQueue; q.Name == name.Queue() {
+			q.Paused = paused
+			return c.SetQueue(ctx, q)
+		}
+	}
+	return fmt.Errorf("there is no queue %s: start a merger of the target, or name another one", name.Queue())
+}
+
+// Withdraw takes a submission out of the line. One that the merger has already taken ends when the merger would land
+// or return it; its task's result is then an Outcome with the code Withdrawn. The error has code "unknown_task" if
+// there is no such submission, and "task_settled" if it has landed or was returned.
+func Withdraw(ctx context.Context, c *client.Client, name Name, id string) error {
+	task, err := Find(ctx, c, name, id)
+	if err != nil {
+		return err
+	}
+	_, err = c.CancelTask(ctx, task, "withdrawn")
+	if refused, ok := errors.AsType[*interlock.Error](err); !ok || refused.Code != interlock.CodeHeld {
+		return err
+	}
+	_, err = c.Update(ctx, name.withdrawKey(id), func(interlock.Document) (interlock.Write, error) {
+		return client.Put(name.withdrawKey(id), encode(withdrawal{Task: task.String()})), nil
+	})
+	return err
+}
+
+// Find returns the present task of a submission: by its ID, or by the id of its task.
+func Find(ctx context.Context, c *client.Client, name Name, id string) (interlock.TaskID, error) {
+	if err := git.CheckName(id); err != nil {
+		return interlock.TaskID{}, fmt.Errorf("submission: %w", err)
+	}
+	var r Record
+	found, err := read(ctx, c, name.RecordKey(id), &r)
+	switch {
+	case err != nil:
+		return interlock.TaskID{}, err
+	case found:
+		return interlock.ParseTaskID(r.Task)
+	}
+	if task, err := interlock.ParseTaskID(id); err == nil {
+		return task, nil
+	}
+	// The merger has not taken it yet, so only its task has the ID.
+	for t, err := range c.Tasks(ctx, client.TaskFilter{Queue: name.Queue()}) {
+		if err != nil {
+			return interlock.TaskID{}, err
+		}
+		if t.State == interlock.TaskDone || t.State == interlock.TaskCancelled || t.State == interlock.TaskDead {
+			continue
+		}
+		full, err := c.Task(ctx, t.ID) // the list has no payloads
+		if err != nil {
+			return interlock.TaskID{}, err
+		}
+		var s Submission
+		if json.Unmarshal(full.Payload, &s) == nil && (s.ID == id || s.Resubmits == id) {
+			return t.ID, nil
+		}
+	}
+	return interlock.TaskID{}, &interlock.Error{
+		Code:    interlock.CodeUnknownTask,
+		Message: fmt.Sprintf("no submission %q is in the line of %s", id, name.Key()),
+	}
+}
