@@ -8,9 +8,13 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/workspace/sandbox"
 )
 
-func main() { os.Exit(execute(context.Background(), os.Args[1:])) }
+func main() {
+	sandbox.Main()
+	os.Exit(execute(context.Background(), os.Args[1:]))
+}
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string) int {

@@ -54,10 +54,13 @@ func TestPages(t *testing.T) {
 
 // preparations add what the commands of a page need, in environment variables.
 var preparations = map[string]func(*rig){
-	"frameworks.md": buildPython,
-	"python.md":     buildPython,
-	"typescript.md": packTypeScript,
-	"workspaces.md": unmountAtEnd,
+	"frameworks.md":          buildPython,
+	"forge.md":               func(r *rig) { tools.Need(r.t, "bwrap") },
+	"python.md":              buildPython,
+	"sandbox.md":             func(r *rig) { tools.Need(r.t, "bwrap") },
+	"workspace-databases.md": func(r *rig) { tools.Need(r.t, "sqlite3") },
+	"typescript.md":          packTypeScript,
+	"workspaces.md":          unmountAtEnd,
 }
 
 // unmountAtEnd unmounts what a page that failed half-way has left mounted, before its folder is removed.

@@ -107,7 +107,10 @@ var table = []rule{
 	{folder: "cluster", local: []string{".", "journal/remote", "placement"}},
 	{folder: "cmd", local: []string{"sim"}},
 	{folder: "cmd/interlock-hook", local: []string{"internal/home", "internal/hookclient"}},
-	{folder: "cmd/interlock", remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{
+		folder: "cmd/interlock", local: []string{"workspace/sandbox"},
+		remote: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	},
 	{
 		folder: "cmd/interlock/internal/account",
 		local: []string{
@@ -250,6 +253,7 @@ var table = []rule{
 		local: []string{
 			".", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/job",
 			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "client", "internal/api", "internal/prose",
+			"workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -303,7 +307,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/workspace",
 		local: []string{
 			".", "client", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/run", "internal/api", "workspace",
+			"cmd/interlock/internal/run", "internal/api", "workspace", "workspace/database", "workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},

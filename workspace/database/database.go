@@ -91,6 +91,8 @@ func (s Session) String() string {
 type Owner struct {
 	Repo string `json:"repo"`
 	Name string `json:"name"`
+	// Place tells apart workspaces of the same name on several hosts. It may be empty.
+	Place string `json:"place,omitempty"`
 }
 
 // Options describe a clone.
@@ -167,7 +169,7 @@ func (c *Clone) Redacted(source string) string {
 // derive makes the name of a clone: the words for people, and a digest that tells apart what they do not.
 // It has lower-case letters, digits and underscores, and at most 63 bytes.
 func derive(source string, o Owner) string {
-	digest := sha256.Sum256([]byte(source + "\x00" + o.Repo + "\x00" + o.Name))
+	digest := sha256.Sum256([]byte(source + "\x00" + o.Place + "\x00" + o.Repo + "\x00" + o.Name))
 	words := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r

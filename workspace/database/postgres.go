@@ -259,7 +259,11 @@ func (c *connection) explain(ctx context.Context, err error, clone *Clone) error
 	if more := len(rows) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	e.Text = fmt.Sprintf("%d sessions are connected to %s: %s", len(rows), clone.Source, strings.Join(names, ", "))
+	count := "1 session is"
+	if len(rows) != 1 {
+		count = fmt.Sprintf("%d sessions are", len(rows))
+	}
+	e.Text = fmt.Sprintf("%s connected to %s: %s", count, clone.Source, strings.Join(names, ", "))
 	e.Next = "end them, or clone by dump, which leaves the source in use"
 	if clone.Source == clone.Name {
 		e.Next = "end them, or drop it together with its connections"

@@ -396,3 +396,9 @@ func withPath(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(pair string) bool { return strings.HasPrefix(pair, "PATH=") })
 	return append(env, fmt.Sprintf("PATH=%s:%s", path, selfDir))
 }
+
+// Available reports why each mechanism does not work here; nil is that it does.
+func Available() map[Mechanism]error {
+	_, _, err := findBubblewrap()
+	return map[Mechanism]error{Bubblewrap: err, Namespaces: tryNamespaces()}
+}

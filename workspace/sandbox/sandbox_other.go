@@ -18,6 +18,12 @@ func New(Config) (*Sandbox, error) {
 	return nil, refuse(CodeUnavailable, "run the command without one, or on Linux", "there is no sandbox on this system")
 }
 
+// Available reports that no mechanism works.
+func Available() map[Mechanism]error {
+	_, err := New(Config{})
+	return map[Mechanism]error{Bubblewrap: err, Namespaces: err}
+}
+
 // Path is for Linux.
 func (*Sandbox) Path() string { return "" }
 

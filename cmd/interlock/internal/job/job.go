@@ -43,6 +43,8 @@ type Job struct {
 	Tell func(format string, args ...any)
 	// Signals may bring signals from before.
 	Signals chan os.Signal
+	// Started is called when the command has been started, or could not be. It may be nil.
+	Started func()
 	// Background keeps the terminal and the signals from it: it is one of several.
 	Background bool
 
@@ -93,6 +95,9 @@ func (j *Job) Run() (r Result, err error) {
 		defer signal.Stop(j.Signals)
 	}
 	changes, err := j.begin()
+	if j.Started != nil {
+		j.Started()
+	}
 	defer func() { j.close(r) }()
 	if err != nil {
 		return r, err

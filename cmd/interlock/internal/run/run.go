@@ -24,6 +24,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/workspace/sandbox"
 )
 
 // invocation is one use of run.
@@ -191,6 +192,9 @@ func (r *invocation) run(ctx context.Context) error {
 	if err != nil {
 		r.giveBack(lease, "not run")
 		link.HangUp(c)
+		if _, boxed := errors.AsType[*sandbox.Error](err); boxed {
+			return err
+		}
 		return job.CannotRun(r.argv[0], err)
 	}
 	err = r.finish(c, lease, result)
@@ -268,6 +272,9 @@ func (r *invocation) prepare(ctx context.Context, c *client.Client) error {
 		}
 	}
 	r.argv = r.under.Argv
+	if r.under.Box != nil {
+		return nil // the command is looked up inside
+	}
 	return r.find()
 }
 
@@ -397,13 +404,19 @@ func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, er
 		KillAfter: r.killAfter, Lost: lease.Context().Done(), TTL: r.q.TTL,
 		Tell: r.a.Complain, Signals: r.signals,
 	}
+	end := func(err error) error { return err }
+	if r.under != nil && r.under.Box != nil {
+		if end, err = r.under.box(r.a, j); err != nil {
+			return job.Result{}, BoxError(err)
+		}
+	}
 	ended := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { r.watch(lease, ended) })
 	result, err := j.Run()
 	close(ended)
 	watching.Wait() // its output comes before that about the end
-	return result, err
+	return result, end(err)
 }
 
 // finish releases the lease and reports how the whole ended.

@@ -11,14 +11,15 @@ import (
 
 func newDelete(a *cli.App) *cobra.Command {
 	var p place
-	var force bool
+	var force, end bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a workspace",
 		Long: `Delete a workspace. While it has work that was not submitted, it refuses. With --force it first
 saves that work in the repository, under the ref refs/interlock/saved/NAME, or NAME@2 and so
 on where there is one already: changed and untracked files, all branches, and stashes. Files
-that git ignores go, those of --include as well.
+that git ignores go, those of --include as well. A database clone is dropped; what the
+command wrote there is not saved.
 
 Exit codes: 1 unsubmitted work, or a program still works inside; 69 no server answered,
 75 another command has the workspace, 79 the lease was lost.`,
@@ -30,20 +31,30 @@ Exit codes: 1 unsubmitted work, or a program still works inside; 69 no server an
 			if err != nil {
 				return exit(err)
 			}
-			return remove(cmd.Context(), a, h, w, force)
+			return remove(cmd.Context(), a, h, w, force, end)
 		},
 	}
 	p.define(cmd)
+	cmd.Flags().BoolVar(
+		&end, "end-sessions", false, "end the connections to the database clone, so that it can be dropped",
+	)
 	cmd.Flags().BoolVar(&force, "force", false, "save unsubmitted work under a ref, and delete the workspace")
 	return cmd
 }
 
 // remove deletes a workspace under its lease, and reports what was saved.
-func remove(ctx context.Context, a *cli.App, h *workspace.Host, w *workspace.Workspace, force bool) error {
+func remove(ctx context.Context, a *cli.App, h *workspace.Host, w *workspace.Workspace, force, end bool) error {
 	return holding(ctx, a, w.Key(), w.Agent, "delete the workspace", func(ctx context.Context, held *hold) error {
+		db, err := cloneOf(w)
+		if err != nil {
+			return err
+		}
 		d, err := h.Delete(ctx, w.Repo, w.Name, force)
 		if err != nil {
 			return err
+		}
+		if db != nil {
+			db.drop(ctx, a, end)
 		}
 		if err := held.forget(ctx); err != nil {
 			return err

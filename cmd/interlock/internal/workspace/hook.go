@@ -92,7 +92,7 @@ func (c *creation) hook(ctx context.Context, in *hookInput) error {
 		if err != nil {
 			return exit(err)
 		}
-		return remove(ctx, c.a, h, w, true)
+		return remove(ctx, c.a, h, w, true, false)
 	}
 	return cli.ExitWith(
 		cli.ExitUsage, fmt.Errorf("the event is %q: want WorktreeCreate or WorktreeRemove", cli.Clean(in.Event)),

@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,6 +21,7 @@ type creation struct {
 	kind    cli.Choice
 	minFree int
 	export  bool
+	db      databaseFlags
 }
 
 func newNew(a *cli.App) *cobra.Command {
@@ -41,10 +43,14 @@ its files. Standard error tells which kind was chosen, and why:
 Stash, configuration, hooks and branches are the workspace's own. It has the user's name for
 commits, and what the repository ignores.
 
+With --db it clones a database as well, and "interlock workspace run" leads to the clone by
+DATABASE_URL and the variables of libpq. The clone is dropped with the workspace.
+
 Exit codes: 75 too many workspaces or too little free disk, or another command has the
 workspace; 69 no server answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 		Example: `  cd "$(interlock workspace new fix-login --purpose "rename login")"
   interlock workspace new fix-1 --repo ~/src/web --target main --include .env --share node_modules
+  interlock workspace new fix-2 --db env:DATABASE_URL
   interlock workspace new docs-1 --sparse docs
   eval "$(interlock workspace new fix-2 --port web --export)"`,
 		Args: cli.OneArg("the workspace"),
@@ -88,6 +94,7 @@ workspace; 69 no server answered, 77 not allowed, 79 the lease was lost, 2 wrong
 	f.StringVar(&c.o.Purpose, "purpose", "", "its purpose, for others to read, also in conflict markers")
 	cli.AgentVar(f, &c.o.Agent, "the agent's `name`")
 	f.IntVar(&c.minFree, "min-free", workspace.DefaultMinFree, "how many `percent` of the disk must be free")
+	c.db.define(cmd)
 	f.BoolVar(&c.export, "export", false, "print variables for a shell in place of the path")
 	return cmd
 }
@@ -108,6 +115,10 @@ func (c *creation) create(ctx context.Context) (w *workspace.Workspace, err erro
 	err = holding(ctx, c.a, plan.Key(), c.o.Agent, purpose, func(ctx context.Context, held *hold) error {
 		if w, err = h.Create(ctx, plan); err != nil {
 			return err
+		}
+		if err := c.db.create(ctx, w); err != nil {
+			_, undone := h.Delete(context.WithoutCancel(ctx), w.Repo, w.Name, false)
+			return errors.Join(err, undone)
 		}
 		return held.describe(ctx, w)
 	})

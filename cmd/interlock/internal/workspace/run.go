@@ -17,6 +17,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/run"
 	"github.com/interlockdev/interlock/workspace"
+	"github.com/interlockdev/interlock/workspace/sandbox"
 )
 
 // portPool is the prefix of the pool of ports.
@@ -29,6 +30,10 @@ type visit struct {
 	q      acquire.Flags
 	quiet  bool
 	folder string
+
+	confine confinement
+	boxed   bool   // there is to be a sandbox
+	db      *clone // of the workspace, nil if it has none
 }
 
 func newRun(a *cli.App) *cobra.Command {
@@ -51,11 +56,20 @@ The command's environment has the variables of "interlock run", and
   INTERLOCK_WORKSPACE_TARGET  the branch that the work is for
   INTERLOCK_PORT_WEB          the port of the name web; PORT, too, where there is one alone
 
-Within it "interlock workspace sync", "diff" and "submit" need no name, and use this lease.
+A workspace with a database clone has DATABASE_URL, PGDATABASE and so on, too.
 
-Exit codes: the command's own, and those of "interlock run".`,
+With --sandbox, --net, --limit, --read or --write the command runs in a sandbox: it can write to
+the workspace, read the system directories, and see little else: no home directory, no other
+workspace. --net loopback leaves the server and the clone in reach. "interlock workspace sandbox"
+shows what is enforced. A limit that cannot be enforced is refused. What submits or syncs runs
+outside, because it writes to the repository.
+
+Without a sandbox "interlock workspace sync", "diff" and "submit" need no name, and use this lease.
+
+Exit codes: the command's own, 124 if the time of --limit was over, and those of "interlock run".`,
 		Example: `  interlock workspace run fix-login -- claude -p "rename login to signIn"
-  interlock workspace run --wait 0 fix-login -- make test`,
+  interlock workspace run --wait 0 fix-login -- make test
+  interlock workspace run fix-login --net loopback --limit memory=4G,time=30m -- make test`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			_, _, err := cli.OneAndCommand(cmd, "workspace", args)
 			return err
@@ -71,10 +85,14 @@ Exit codes: the command's own, and those of "interlock run".`,
 			if err := cli.CheckDurations(cli.Duration("--ttl", v.q.TTL, interlock.MinTTL, interlock.MaxTTL)); err != nil {
 				return err
 			}
+			if v.boxed, err = v.confine.check(cmd); err != nil {
+				return err
+			}
 			return v.run(cmd.Context(), w, args[1:], link.Repeated(cmd.InheritedFlags()))
 		},
 	}
 	v.define(cmd)
+	v.confine.define(cmd)
 	f := cmd.Flags()
 	v.q.WaitFlags.Define(cmd)
 	cli.DurationVar(f, &v.q.TTL, "ttl", interlock.DefaultTTL, "how long the lease outlives the last sign of life")
@@ -102,13 +120,22 @@ func (v *visit) run(ctx context.Context, w *workspace.Workspace, argv, pass []st
 			return exit(v.prepare(ctx, c, u, w))
 		},
 	}
+	if v.boxed {
+		u.Box = func(argv, env []string) (*sandbox.Sandbox, error) { return v.box(ctx, w, argv, env) }
+	}
 	return u.Run(ctx, v.a)
 }
 
 // prepare mounts the tree, claims the ports, and goes to the folder.
 func (v *visit) prepare(ctx context.Context, c *client.Client, u *run.Under, w *workspace.Workspace) error {
-	prefix, err := w.Enter(ctx, v.folder)
-	if err != nil {
+	var prefix []string
+	if !v.boxed || !w.Rootless { // the sandbox mounts the overlay of an ordinary user itself
+		var err error
+		if prefix, err = w.Enter(ctx, v.folder); err != nil {
+			return err
+		}
+	}
+	if err := v.prepareDatabase(u, w); err != nil {
 		return err
 	}
 	for _, name := range w.Ports {
@@ -125,10 +152,30 @@ func (v *visit) prepare(ctx context.Context, c *client.Client, u *run.Under, w *
 	if len(prefix) > 0 {
 		return nil
 	}
+	if v.boxed {
+		u.Env = append(u.Env, "PWD="+filepath.Join(w.Path(), v.folder))
+		return nil
+	}
 	if err := os.Chdir(filepath.Join(w.Path(), v.folder)); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}
 	return os.Setenv("PWD", filepath.Join(w.Path(), v.folder))
+}
+
+// prepareDatabase adds the variables of the clone.
+func (v *visit) prepareDatabase(u *run.Under, w *workspace.Workspace) (err error) {
+	if v.db, err = cloneOf(w); err != nil || v.db == nil {
+		return err
+	}
+	host := ""
+	if v.boxed && v.confine.network.Value == string(sandbox.NetLoopback) {
+		if host, err = v.db.hostInside(); err != nil {
+			return err
+		}
+	}
+	env, err := v.db.environ(host)
+	u.Env = append(u.Env, env...)
+	return err
 }
 
 // claimPort takes a port of the pool. The lease ends with the session.
