@@ -28,6 +28,7 @@ type hookInput struct {
 
 func newHook(a *cli.App) *cobra.Command {
 	c := &creation{a: a}
+	var install, uninstall, user bool
 	cmd := &cobra.Command{
 		Use:   "hook claude-code",
 		Short: "Make workspaces for a coding agent that asks for worktrees",
@@ -36,21 +37,21 @@ claude --worktree and for sub-agents with isolation. It reads the event from sta
 WorktreeCreate makes a workspace and prints its path. WorktreeRemove deletes it, and saves
 unsubmitted work under a ref first.
 
-Put it into the settings of Claude Code, in the repository or for the user:
-
-  {"hooks": {
-    "WorktreeCreate": [{"hooks": [{"type": "command", "timeout": 120,
-      "command": "interlock workspace hook claude-code --include .env"}]}],
-    "WorktreeRemove": [{"hooks": [{"type": "command", "timeout": 60,
-      "command": "interlock workspace hook claude-code"}]}]}}
+--install writes it into the settings of Claude Code, with the flags that are given:
+.claude/settings.local.json of the project, or those of the user with --user. --uninstall
+removes it.
 
 Exit codes: 0 done, else Claude Code makes no worktree; those of "interlock workspace new".`,
-		Example:     `  interlock workspace hook claude-code < event.json`,
+		Example: `  interlock workspace hook claude-code --install --include .env --share node_modules
+  interlock workspace hook claude-code --uninstall`,
 		Args:        cli.OneArg("the coding agent"),
 		Annotations: map[string]string{cli.TextOnly: "true"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] != "claude-code" {
 				return cli.Usagef("%s has no hooks for worktrees: want claude-code", cli.Clean(args[0]))
+			}
+			if install || uninstall {
+				return c.install(user, uninstall)
 			}
 			input, err := io.ReadAll(io.LimitReader(a.In, 1<<20))
 			if err != nil {
@@ -68,6 +69,10 @@ Exit codes: 0 done, else Claude Code makes no worktree; those of "interlock work
 	f.StringArrayVar(&c.o.Include, "include", nil, "a `file` or folder that git ignores, to be copied; may be repeated")
 	f.StringArrayVar(&c.o.Share, "share", nil, "a `folder` that git ignores, to be a link; may be repeated")
 	f.StringVar(&c.o.Target, "target", "", "the `branch` that the work is for (default: the one that is checked out)")
+	f.BoolVar(&install, "install", false, "write the hooks into the settings of Claude Code")
+	f.BoolVar(&uninstall, "uninstall", false, "remove them")
+	f.BoolVar(&user, "user", false, "the settings of the user, in place of those of the project")
+	cmd.MarkFlagsMutuallyExclusive("install", "uninstall")
 	return cmd
 }
 

@@ -139,7 +139,7 @@ func (v *visit) prepare(ctx context.Context, c *client.Client, u *run.Under, w *
 		return err
 	}
 	for _, name := range w.Ports {
-		number, err := claimPort(ctx, c, name)
+		number, err := v.claimPort(ctx, c, name)
 		if err != nil {
 			return err
 		}
@@ -178,11 +178,12 @@ func (v *visit) prepareDatabase(u *run.Under, w *workspace.Workspace) (err error
 	return err
 }
 
-// claimPort takes a port of the pool. The lease ends with the session.
-func claimPort(ctx context.Context, c *client.Client, name string) (string, error) {
-	lease, err := c.Acquire(ctx, client.Request{Prefix: portPool, Flow: client.SharedFlow, Purpose: "port " + name})
+// claimPort takes a port of the pool, in a flow of its own: one flow would get the same port again. The
+// lease ends with the session.
+func (v *visit) claimPort(ctx context.Context, c *client.Client, name string) (string, error) {
+	lease, err := c.Acquire(ctx, client.Request{Prefix: portPool, Flow: "port-" + name, Purpose: "port " + name})
 	if err != nil {
-		return "", fmt.Errorf("no port for %s: %w", name, err)
+		return "", cli.ExitWith(cli.ExitCode(err), fmt.Errorf("no port for %s: %s", name, v.a.Sentence(err)))
 	}
 	key := string(lease.Key())
 	return key[strings.LastIndexAny(key, ":/")+1:], nil

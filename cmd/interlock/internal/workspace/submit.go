@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -188,12 +189,11 @@ func (s *submission) await(ctx context.Context, c *client.Client, id interlock.T
 		Message string `json:"message"`
 	}
 	if err := json.Unmarshal(task.Result, &outcome); err == nil && outcome.Code == "returned" {
-		var packet strings.Builder
-		encoder := json.NewEncoder(&packet)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(task.Result)
-		fmt.Fprint(s.a.Err, cli.CleanLines(packet.String()))
+		var packet bytes.Buffer
+		if err := json.Indent(&packet, task.Result, "", "  "); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.a.Err, cli.CleanLines(packet.String()))
 		return cli.ExitWith(cli.ExitConflict, errors.New("returned: "+cli.Clean(outcome.Message)))
 	}
 	return s.a.PrintResult(task.Result)
