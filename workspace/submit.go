@@ -19,6 +19,12 @@ type Work struct {
 	Message string
 }
 
+// submissionID names a submission by its workspace and commit. It is a name by git.CheckName.
+func submissionID(name, head string) string {
+	const digits = 12
+	return name[:min(len(name), git.MaxName-1-digits)] + "-" + head[:digits]
+}
+
 // submitRef is where the upstream keeps a submission.
 func submitRef(id string) string { return "refs/interlock/sub/" + id }
 
@@ -66,7 +72,7 @@ func (w *Workspace) Submit(ctx context.Context, message string, all bool) (*Work
 		)
 	}
 	work := &Work{Submission: Submission{
-		ID: w.Name + "-" + head[:12], Base: base, Head: head, At: time.Now().UTC().Truncate(time.Second),
+		ID: submissionID(w.Name, head), Base: base, Head: head, At: time.Now().UTC().Truncate(time.Second),
 	}}
 	work.Ref = submitRef(work.ID)
 	if work.Paths, err = changedPaths(ctx, r, base, head); err != nil {

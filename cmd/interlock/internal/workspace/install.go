@@ -85,7 +85,9 @@ func (c *creation) install(user, remove bool) error {
 		return err
 	}
 	for _, e := range hookEvents {
-		if err := d.Keep(func(element []byte) ([]byte, bool) { return element, !ours(element) }, "hooks", e.name); err != nil {
+		if err := d.Keep(
+			func(element []byte) ([]byte, bool) { return element, !ours(element) }, "hooks", e.name,
+		); err != nil {
 			return err
 		}
 		if remove {
@@ -100,7 +102,9 @@ func (c *creation) install(user, remove bool) error {
 		}
 		if len(elements) > 0 {
 			return cli.Usagef(
-				"%s has a hook for %s already, and Claude Code makes one worktree of each: remove it first", cli.Clean(f.Path), e.name,
+				"%s has a hook for %s already, and Claude Code makes one worktree of each: remove it first", cli.Clean(
+					f.Path,
+				), e.name,
 			)
 		}
 		group := handlerGroup{[]handler{{"command", c.command(e.name), e.seconds}}}

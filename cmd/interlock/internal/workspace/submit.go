@@ -188,7 +188,11 @@ func (s *submission) await(ctx context.Context, c *client.Client, id interlock.T
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	if err := json.Unmarshal(task.Result, &outcome); err == nil && outcome.Code == "returned" {
+	_ = json.Unmarshal(task.Result, &outcome) // a result of another form is printed as it is
+	switch outcome.Code {
+	case "withdrawn":
+		return cli.ExitWith(cli.ExitFailure, errors.New("withdrawn: "+cli.Clean(outcome.Message)))
+	case "returned":
 		var packet bytes.Buffer
 		if err := json.Indent(&packet, task.Result, "", "  "); err != nil {
 			return err
