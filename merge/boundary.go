@@ -79,8 +79,11 @@ func Open(ctx context.Context, c Config) (b *Boundary, err error) {
 	if err := b.lay(lines[0]); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+	// A tree that a power failure left empty or torn would never be written again, since git finds its name. So the
+	// content is written before the name. Move waits until both are on disk.
 	b.git = git.Repository{
-		Dir: b.path("git"), WorkTree: b.path("attributes", "none"), Objects: objects, Config: c.Profile.config(),
+		Dir: b.path("git"), WorkTree: b.path("attributes", "none"), Objects: objects,
+		Config: append(c.Profile.config(), "core.fsync=loose-object", "core.fsyncMethod=writeout-only"),
 	}
 	if c.Discard {
 		b.git.Objects, b.git.Alternates = b.path("git", "objects"), []string{objects}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -421,6 +422,39 @@ func TestHostileTree(t *testing.T) {
 		refusal := r.refused(r.boundary(), turn(1, base, head))
 		if want := []string{name + "/attributes"}; refusal.Reason != ReasonPath || !slices.Equal(refusal.Paths, want) {
 			t.Errorf("%q: %+v, want %s with %q", name, refusal, ReasonPath, want)
+		}
+	}
+}
+
+// A boundary may be used by several goroutines at once, and several boundaries on one repository.
+func TestConcurrentLandings(t *testing.T) {
+	r := newRig(t)
+	base := r.commit(files{"a": text("a\n")})
+	var turns []Turn
+	var want []string
+	first := r.boundary()
+	for i := range 8 {
+		next := turn(i+1, base, r.commit(files{fmt.Sprint(i): text("x\n")}, base))
+		turns, want = append(turns, next), append(want, r.land(first, next).Commit)
+	}
+	second := r.boundary()
+	got := make([][2]string, len(turns))
+	var all sync.WaitGroup
+	for i, next := range turns {
+		for k, b := range []*Boundary{first, second} {
+			all.Go(func() {
+				l, err := b.Land(t.Context(), next)
+				if err != nil {
+					t.Error(err)
+				}
+				got[i][k] = l.Commit
+			})
+		}
+	}
+	all.Wait()
+	for i := range turns {
+		if got[i] != [2]string{want[i], want[i]} {
+			t.Errorf("landing %d: %s, want %s", i+1, got[i], want[i])
 		}
 	}
 }

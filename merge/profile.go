@@ -119,11 +119,15 @@ func (p *Profile) check(ctx context.Context) error {
 	return nil
 }
 
-// config returns the drivers as configuration. A name and a program are quoted for the shell that git starts.
+// config returns the drivers as configuration, with the program quoted for the shell that git starts.
+//
+// Git takes each exit code but 0 for a conflict. A program that is not there any more (126, 127), or that something
+// interrupted or killed (130, 137, 143), found none, so the shell ends git instead.
 func (p *Profile) config() (lines []string) {
 	for _, d := range p.Drivers {
 		quoted := "'" + strings.ReplaceAll(d.Program, "'", `'\''`) + "'"
-		lines = append(lines, "merge."+d.Name+".driver="+quoted+" "+d.Arguments)
+		lines = append(lines, "merge."+d.Name+".driver="+quoted+" "+d.Arguments+
+			"; s=$?; case $s in 126|127|130|137|143) kill -KILL $PPID;; esac; exit $s")
 	}
 	return lines
 }

@@ -15,6 +15,8 @@ const (
 	ReasonEmpty Reason = "empty"
 	// ReasonLimit is a submission that changes more than [MaxPaths] paths.
 	ReasonLimit Reason = "limit"
+	// ReasonSize is a submission that adds more than [MaxNewBytes]. Only Admit finds it.
+	ReasonSize Reason = "size"
 	// ReasonPath is a path that git refuses to check out, such as one with a part "..".
 	ReasonPath Reason = "path"
 	// ReasonBase is a head without common history with the target, or one that its own base is no ancestor of.
@@ -47,6 +49,9 @@ func (r *Refusal) Error() string {
 		return "the target has all changes of the submission already: nothing is left to land"
 	case ReasonLimit:
 		return fmt.Sprintf("the submission changes more than %d paths: submit it in parts", MaxPaths)
+	case ReasonSize:
+		return fmt.Sprintf("the submission adds more than %d MiB: submit it in parts, or keep large files elsewhere",
+			MaxNewBytes>>20)
 	case ReasonPath:
 		return fmt.Sprintf("the submission has paths that git refuses to check out, %s: rename them", names(r.Paths))
 	case ReasonBase:

@@ -1,0 +1,152 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/interlockdev/interlock/internal/git"
+)
+
+// MaxNewBytes is how many bytes of objects, as stored, a submission may add to the repository.
+const MaxNewBytes = 256 << 20
+
+// Admit checks a turn when the submission is handed in, before it stands in line. Its Parent is where the target is
+// now. It finds what no later target changes: commits or files that were not pushed, a submission that is too large,
+// and paths or a history that can never land. It merges nothing, so a conflict is not among its answers; the errors
+// are those of Land.
+func (b *Boundary) Admit(ctx context.Context, t Turn) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := t.check(); err != nil {
+		return err
+	}
+	if _, err := b.readCommit(ctx, t.Parent); err != nil {
+		return err
+	}
+	head, err := b.readCommit(ctx, t.Head)
+	if err != nil {
+		return err
+	}
+	size, err := b.git.Run(ctx, git.Call{
+		Args: []string{"rev-list", "--objects", "--disk-usage", "--end-of-options", t.Head, "^" + t.Parent},
+	})
+	if failure, ok := errors.AsType[*git.Error](err); ok && failure.Exit == 128 {
+		if id := missingObject(failure.Stderr); id != "" {
+			return &Missing{id}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	bytes, err := strconv.ParseInt(strings.TrimSpace(string(size.Out)), 10, 64)
+	if err != nil {
+		return fmt.Errorf("git rev-list printed %.200q", size.Out)
+	}
+	if bytes > MaxNewBytes {
+		return &Refusal{Reason: ReasonSize}
+	}
+	bases, err := b.bases(ctx, t)
+	if err != nil {
+		return err
+	}
+	touched, err := b.touched(ctx, bases.trees, head.tree)
+	if err != nil {
+		return tooMany(err)
+	}
+	return checkPaths(touched)
+}
+
+// missingObject finds the id in git's complaint of an object that is not there.
+func missingObject(complaint string) string {
+	if !strings.Contains(complaint, "missing") && !strings.Contains(complaint, "bad") &&
+		!strings.Contains(complaint, "unable to read") && !strings.Contains(complaint, "Could not read") {
+		return ""
+	}
+	for _, word := range strings.FieldsFunc(complaint, func(c rune) bool { return strings.ContainsRune(" \n'\"():", c) }) {
+		if git.CheckObject(word) == nil {
+			return word
+		}
+	}
+	return ""
+}
+
+// Clash is another submission that conflicts with one.
+type Clash struct {
+	// Head is that of the other submission.
+	Head string `json:"head"`
+	// Paths are those in conflict, in order, at most 1,000.
+	Paths []string `json:"paths"`
+}
+
+// Clashes merges a submission's head with those of others, pair by pair, and returns the others that it conflicts
+// with, in their order. It is a forecast for submissions that wait: what lands in between can add conflicts or remove
+// them. The attributes are those of parent, where the target is now. Others that share no history, or that are
+// contained in one another, conflict with nothing.
+func (b *Boundary) Clashes(ctx context.Context, parent, head string, others []string) ([]Clash, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	target, err := b.readCommit(ctx, parent)
+	if err != nil {
+		return nil, err
+	}
+	var in strings.Builder
+	var asked []string
+	for _, other := range others {
+		for _, id := range []string{head, other} {
+			if _, err := b.readCommit(ctx, id); err != nil {
+				return nil, err
+			}
+		}
+		// A pair without a base ends merge-tree.
+		found, err := b.git.Run(ctx, git.Call{
+			Args: []string{"merge-base", "--end-of-options", head, other}, Answers: []int{1},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if found.Exit == 0 {
+			fmt.Fprintf(&in, "%s %s\n", head, other)
+			asked = append(asked, other)
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	repository := b.git
+	if repository.WorkTree, err = b.attributesOf(ctx, target.tree); err != nil {
+		return nil, err
+	}
+	out, err := repository.Feed(
+		ctx, []byte(in.String()), "merge-tree", "--write-tree", "--stdin", "--name-only", "--no-messages",
+	)
+	if err != nil {
+		return nil, err
+	}
+	return parseClashes(out, asked)
+}
+
+// parseClashes reads, for each pair, "1" for a clean merge or "0", the tree, the paths in conflict and an empty field.
+func parseClashes(out string, asked []string) (clashes []Clash, err error) {
+	fields := strings.Split(out, "\x00")
+	for _, other := range asked {
+		if len(fields) < 3 || git.CheckObject(fields[1]) != nil {
+			return nil, fmt.Errorf("git merge-tree answered fewer than %d pairs", len(asked))
+		}
+		clean := fields[0] == "1"
+		fields = fields[2:]
+		end := slices.Index(fields, "")
+		if end < 0 {
+			return nil, errors.New("git merge-tree ended within an answer")
+		}
+		if !clean {
+			paths := slices.Compact(slices.Sorted(slices.Values(fields[:end])))
+			clashes = append(clashes, Clash{other, paths[:min(len(paths), maxNamed)]})
+		}
+		fields = fields[end+1:]
+	}
+	return clashes, nil
+}
