@@ -347,7 +347,7 @@ func TestAgainstNaiveModel(t *testing.T) {
 // submissions makes a base commit and n submissions on it: edits, new files, renames, deletions, modes, links and
 // attributes. Some build on another submission.
 func submissions(r *rig, random *rand.Rand, n int) []string {
-	const count = 200
+	const count = 400
 	name := func(i int) string { return fmt.Sprintf("d%d/e%d/f%d", i%7, i%11, i) }
 	lines := func(i int) []string {
 		list := make([]string, 40)
@@ -372,7 +372,7 @@ func submissions(r *rig, random *rand.Rand, n int) []string {
 			edited := lines(k)
 			edited[random.IntN(len(edited))] = fmt.Sprintf("changed by %d", i)
 			content := text(strings.Join(edited, "\n") + "\n")
-			switch random.IntN(16) {
+			switch random.IntN(60) {
 			case 0:
 				changes[fmt.Sprintf("new/%d", i)] = content
 			case 1:

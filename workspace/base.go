@@ -89,7 +89,7 @@ func (b *base) compare(ctx context.Context, gitDir string) error {
 		return b.changed("such as " + string(first))
 	}
 	b.Checked = time.Now()
-	return writeJSON(b.record(), b)
+	return b.write()
 }
 
 // makeBase makes the base checkout of a commit, or opens the one that is there. The caller has the
@@ -135,7 +135,7 @@ func (h *Host) makeBase(ctx context.Context, gitDir, repo, commit string) (*base
 	return b, nil
 }
 
-func (b *base) write() error { return writeJSON(b.record(), b) }
+func (b *base) write() error { return writeJSON(b.record(), b, false) }
 
 // checkOut writes the files of a commit into an empty folder, and an index of them, on all processors.
 func checkOut(ctx context.Context, gitDir, tree, index, commit string) error {

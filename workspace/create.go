@@ -107,8 +107,14 @@ func (h *Host) Create(ctx context.Context, p *Plan) (w *Workspace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without a record there is no work in the folder: it is what a crash left.
-	if err := errors.Join(removeAll(w.dir), os.MkdirAll(w.Path(), 0o700)); err != nil {
+	// Removed are empty folders alone, which a crash has left before the record was written.
+	_, _ = os.Remove(w.Path()), os.Remove(w.dir)
+	if exists(w.dir) {
+		return nil, problem(
+			CodeExists, "%s is there already, without the record of a workspace: look at it, and move it away", w.dir,
+		)
+	}
+	if err := os.MkdirAll(w.Path(), 0o700); err != nil {
 		return nil, err
 	}
 	if err := w.write(w.dir); err != nil {
@@ -141,11 +147,7 @@ func (h *Host) plan(ctx context.Context, p *Plan) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	var probe prober = machine{}
-	if h.probe != nil {
-		probe = h.probe
-	}
-	choice, err := chooseKind(filepath.Join(h.Root, p.Repo), p.opts.Kind, p.opts.Sparse, probe)
+	choice, err := chooseKind(filepath.Join(h.Root, p.Repo), p.opts.Kind, p.opts.Sparse, machine{})
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (w *Workspace) secure(ctx context.Context, force bool, d *Deleted) error {
 
 // heads are the commits that reach all work: HEAD first, then those that it does not reach.
 func (w *Workspace) heads(ctx context.Context, r *git.Repository, head string) ([]string, error) {
-	tips, err := w.tips(ctx, r)
+	tips, err := w.tips(ctx, r, head)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,9 @@
 package workspace
 
 import (
+	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -37,3 +39,12 @@ func identity(info fs.FileInfo) folderID {
 
 // writable reports whether this user may write into a folder.
 func writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+
+// syncFolder makes a rename in a folder durable.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -28,8 +28,6 @@ type Host struct {
 	MinFree int
 	// Max is how many workspaces there may be; 0 is MaxWorkspaces.
 	Max int
-
-	probe prober // nil: the machine
 }
 
 // NewHost returns the workspaces below a folder, which it makes.

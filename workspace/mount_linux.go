@@ -125,6 +125,9 @@ func (machine) overlay(root string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root may mount")
 	}
+	if mounted, err := mountsBelow(root); err == nil && len(mounted) > 0 {
+		return nil // those of other workspaces
+	}
 	return try(root, func(lower, upper, work, tree string) error {
 		if err := mountOverlay(lower, upper, work, tree); err != nil {
 			return err

@@ -104,11 +104,14 @@ func readRecord(dir string) (Record, error) {
 	return r, nil
 }
 
-// write replaces the record, and syncs it.
-func (r *Record) write(dir string) error { return writeJSON(filepath.Join(dir, recordFile), r) }
+// write replaces the record durably. A workspace that holds no work yet needs no such care.
+func (r *Record) write(dir string) error {
+	return writeJSON(filepath.Join(dir, recordFile), r, r.Phase != Creating)
+}
 
-// writeJSON replaces a file by the JSON of v. After a crash the file is the old one or the new one.
-func writeJSON(path string, v any) (err error) {
+// writeJSON replaces a file by the JSON of v. After a crash the file is the old one or the new one; if it
+// is durable, the new one.
+func writeJSON(path string, v any, durable bool) (err error) {
 	content, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
@@ -123,11 +126,16 @@ func writeJSON(path string, v any) (err error) {
 		}
 	}()
 	_, err = f.Write(append(content, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
+	if durable && err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(f.Name(), path); err != nil || !durable {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
 }
 
 func readJSON(path string, v any) error {

@@ -202,18 +202,26 @@ func (w *Workspace) release(ctx context.Context) error {
 		return nil
 	}
 	source := git.Repository{Dir: w.Source}
-	refs, err := source.Output(ctx, "for-each-ref", "--format=delete %(refname)", w.keepPrefix())
+	refs, err := source.Output(ctx, "for-each-ref", "--format=%(refname)", keepAll)
 	if err != nil {
 		return err
 	}
-	if refs != "" {
-		if _, err := source.Feed(ctx, []byte(refs+"\n"), "update-ref", "--stdin"); err != nil {
+	var own strings.Builder
+	others := false
+	for ref := range strings.FieldsSeq(refs) {
+		if strings.HasPrefix(ref, w.keepPrefix()) {
+			own.WriteString("delete " + ref + "\n")
+		} else {
+			others = true
+		}
+	}
+	if own.Len() > 0 {
+		if _, err := source.Feed(ctx, []byte(own.String()), "update-ref", "--stdin"); err != nil {
 			return err
 		}
 	}
-	left, err := source.Output(ctx, "for-each-ref", "--count=1", keepAll)
-	if err != nil || left != "" {
-		return err
+	if others {
+		return nil
 	}
 	return w.host.restorePruning(ctx, w.Repo, &source)
 }
@@ -237,7 +245,7 @@ func (h *Host) stopPruning(ctx context.Context, repo string, s *source) error {
 		return nil
 	}
 	p := expiry{Source: s.dir, Before: s.prune}
-	if err := writeJSON(h.pruningFile(repo), &p); err != nil {
+	if err := writeJSON(h.pruningFile(repo), &p, true); err != nil {
 		return err
 	}
 	_, err := s.repository().Output(ctx, "config", "--local", pruneKey, "never")

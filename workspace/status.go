@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,7 +65,7 @@ func (w *Workspace) status(ctx context.Context, r *git.Repository) (*Status, err
 	var s Status
 	// The index is refreshed: the next status need not read the same files again.
 	result, err := r.Run(ctx, git.Call{
-		Args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=normal"}, Env: []string{"GIT_OPTIONAL_LOCKS=1"},
+		Args: []string{"status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal"}, Env: []string{"GIT_OPTIONAL_LOCKS=1"},
 	})
 	if err != nil {
 		return nil, err
@@ -72,6 +73,10 @@ func (w *Workspace) status(ctx context.Context, r *git.Repository) (*Status, err
 	for items := strings.Split(string(result.Out), "\x00"); len(items) > 0; items = items[1:] {
 		switch item := items[0]; {
 		case item == "":
+		case item[0] == '#':
+			if oid, ok := strings.CutPrefix(item, "# branch.oid "); ok {
+				s.Head = oid
+			}
 		case item[0] == '2':
 			s.Changed++
 			items = items[1:] // the path before the rename
@@ -83,20 +88,22 @@ func (w *Workspace) status(ctx context.Context, r *git.Repository) (*Status, err
 			s.Unmerged++
 		}
 	}
-	if s.Head, err = r.Output(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+	if git.CheckObject(s.Head) != nil { // it is "(initial)"
 		return nil, problem(CodeSource, "workspace %s/%s has no commit checked out: check out %s", w.Repo, w.Name, w.Branch)
 	}
 	if s.Tip, err = w.tip(ctx, r); err != nil {
 		return nil, err
 	}
-	counts, err := r.Output(ctx, "rev-list", "--count", "--left-right", s.Head+"..."+s.Tip)
-	if err != nil {
-		return nil, err
+	if s.Head != s.Tip {
+		counts, err := r.Output(ctx, "rev-list", "--count", "--left-right", s.Head+"..."+s.Tip)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := fmt.Sscan(counts, &s.Ahead, &s.Behind); err != nil {
+			return nil, fmt.Errorf("git counts %q: %w", counts, err)
+		}
 	}
-	if _, err := fmt.Sscan(counts, &s.Ahead, &s.Behind); err != nil {
-		return nil, fmt.Errorf("git counts %q: %w", counts, err)
-	}
-	s.Commits, err = w.unsubmitted(ctx, r, s.Tip)
+	s.Commits, err = w.unsubmitted(ctx, r, &s)
 	return &s, err
 }
 
@@ -112,17 +119,18 @@ func (w *Workspace) tip(ctx context.Context, r *git.Repository) (string, error) 
 	return r.Output(ctx, "rev-parse", "--verify", w.targetRef()+"^{commit}")
 }
 
-// tips are the commits that hold the work of the workspace: HEAD, all branches and tags, all stashes.
-func (w *Workspace) tips(ctx context.Context, r *git.Repository) ([]string, error) {
+// tips are the commits that hold the work of the workspace: its head, all branches and tags, all
+// stashes, and the other side of a merge.
+func (w *Workspace) tips(ctx context.Context, r *git.Repository, head string) ([]string, error) {
 	refs, err := r.Output(
 		ctx, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/tags", "refs/notes", "refs/stash",
 	)
 	if err != nil {
 		return nil, err
 	}
-	tips := append([]string{"HEAD"}, strings.Fields(refs)...)
-	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD", "ORIG_HEAD"} {
-		if name != "ORIG_HEAD" && exists(filepath.Join(w.GitDir(), name)) {
+	tips := append([]string{head}, strings.Fields(refs)...)
+	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD"} {
+		if exists(filepath.Join(w.GitDir(), name)) {
 			tips = append(tips, name)
 		}
 	}
@@ -137,41 +145,55 @@ func (w *Workspace) tips(ctx context.Context, r *git.Repository) ([]string, erro
 	return tips, nil
 }
 
-// safe are the commits that others keep: the start, the target, and what was submitted. Those that
-// the workspace does not know are left out.
-func (w *Workspace) safe(ctx context.Context, r *git.Repository, tip string) ([]string, error) {
-	safe := []string{w.Start, w.Base, tip, w.targetRef()}
-	for _, s := range w.Submissions {
-		safe = append(safe, s.Head)
+// unsubmitted counts the commits that no other place keeps: others have the start, the target, and what
+// was submitted.
+func (w *Workspace) unsubmitted(ctx context.Context, r *git.Repository, s *Status) (int, error) {
+	tips, err := w.tips(ctx, r, s.Head)
+	if err != nil {
+		return 0, err
 	}
+	safe := append([]string{w.Start, w.Base, s.Tip}, w.submitted(ctx)...)
+	if !slices.ContainsFunc(tips, func(tip string) bool { return !slices.Contains(safe, tip) }) {
+		return 0, nil
+	}
+	// The workspace may not have all of them.
 	out, err := r.Feed(ctx, []byte(strings.Join(safe, "\n")+"\n"), "cat-file", "--batch-check=%(objecttype) %(objectname)")
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	safe = safe[:0]
+	in := strings.Join(tips, "\n") + "\n"
 	for line := range strings.SplitSeq(out, "\n") {
 		if commit, ok := strings.CutPrefix(line, "commit "); ok {
-			safe = append(safe, commit)
+			in += "^" + commit + "\n"
 		}
 	}
-	return safe, nil
-}
-
-func (w *Workspace) unsubmitted(ctx context.Context, r *git.Repository, tip string) (int, error) {
-	tips, err := w.tips(ctx, r)
-	if err != nil {
-		return 0, err
-	}
-	safe, err := w.safe(ctx, r, tip)
-	if err != nil {
-		return 0, err
-	}
-	in := strings.Join(tips, "\n") + "\n^" + strings.Join(safe, "\n^") + "\n"
-	out, err := r.Feed(ctx, []byte(in), "rev-list", "--count", "--stdin")
-	if err != nil {
+	if out, err = r.Feed(ctx, []byte(in), "rev-list", "--count", "--stdin"); err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(out)
+}
+
+// submitted are the heads of the submissions that the upstream has, as far as can be seen: one that was
+// withdrawn may be gone there.
+func (w *Workspace) submitted(ctx context.Context) (heads []string) {
+	if len(w.Submissions) == 0 {
+		return nil
+	}
+	refs := ""
+	if local := filepath.IsAbs(w.Upstream); local {
+		upstream := git.Repository{Folder: w.Upstream, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(w.Upstream)}}
+		out, err := upstream.Output(ctx, "for-each-ref", "--format=%(refname)", submitRef(""))
+		if err != nil {
+			return nil // what cannot be seen counts as gone
+		}
+		refs = "\n" + out + "\n"
+	}
+	for _, sub := range w.Submissions {
+		if refs == "" || strings.Contains(refs, "\n"+sub.Ref+"\n") {
+			heads = append(heads, sub.Head)
+		}
+	}
+	return heads
 }
 
 // snapshot makes a commit of all files as they are, ignored ones excepted, on top of HEAD, and touches

@@ -212,6 +212,63 @@ func TestNothingToSubmit(t *testing.T) {
 	}
 }
 
+// TestWithdrawn deletes the ref of a submission: then the workspace alone has the commit again.
+func TestWithdrawn(t *testing.T) {
+	r := newRig(t)
+	w := r.create(Options{Name: "a", Kind: Worktree})
+	r.in(w, "echo x > x")
+	work, err := w.Submit(r.ctx, "x", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.status(w); s.Unsubmitted() {
+		t.Errorf("submitted, and still %s", s)
+	}
+	r.git("update-ref", "-d", work.Ref)
+	if s := r.status(w); s.Commits != 1 {
+		t.Errorf("withdrawn: %d commits are unsubmitted, want 1", s.Commits)
+	}
+}
+
+// TestAtOnce creates workspaces at the same time, two of each name.
+func TestAtOnce(t *testing.T) {
+	r := newRig(t)
+	const names = 4
+	errs := make(chan error, 2*names)
+	for i := range 2 * names {
+		go func() {
+			_, err := r.tryCreate(Options{Name: "w" + strconv.Itoa(i/2), Kind: Overlay})
+			errs <- err
+		}()
+	}
+	refused := 0
+	for range 2 * names {
+		if err := <-errs; errors.Is(err, ErrExists) {
+			refused++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if refused != names {
+		t.Errorf("%d were refused, want %d", refused, names)
+	}
+	for i := range names {
+		go func() {
+			_, err := r.host.Delete(r.ctx, "web", "w"+strconv.Itoa(i), false)
+			errs <- err
+		}()
+	}
+	for range names {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	r.want("refs", r.git("for-each-ref", keepAll), "")
+	if left, _ := filepath.Glob(filepath.Join(r.host.Root, "web", baseFolder, "*")); len(left) > 0 {
+		t.Errorf("bases are left: %v", left)
+	}
+}
+
 // TestIsolation checks that nothing is shared that a bare git worktree shares.
 func TestIsolation(t *testing.T) {
 	each(t, func(r *rig, o Options) {

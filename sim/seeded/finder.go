@@ -55,6 +55,9 @@ var finders = []finder{
 	{name: "proto", folder: "proto", args: suite()},
 	{name: "placement", folder: "placement", args: suite()},
 	{name: "cluster", folder: "cluster", args: suite()},
+	{name: "train", folder: "merge/train", args: suite()},
+	{name: "sequence", folder: "merge/sequence", args: suite()},
+	{name: "merge", folder: "merge", args: suite()},
 	{name: "remote", folder: "journal/remote", args: suite()},
 	{
 		name: "etcd", folder: "journal/etcdjournal/etcdtest",
