@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -188,8 +187,7 @@ func TestKilledTransaction(t *testing.T) {
 	r := newRig(t)
 	p := (&place{rig: r, target: Target{Repository: r.git, Ref: mainRef}}).fill(r)
 	p.claim(5)
-	ctx, kill := context.WithCancel(t.Context())
-	process, err := r.git.Start(ctx, git.Call{Args: []string{"update-ref", "--stdin"}})
+	process, err := r.git.Start(t.Context(), git.Call{Args: []string{"update-ref", "--stdin"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +197,7 @@ func TestKilledTransaction(t *testing.T) {
 			t.Fatalf("git printed %q, %v, want %q", line, err, want)
 		}
 	}
-	kill()
-	process.Close()
+	process.Fail(errors.New("killed")) // and not Close, which ends its input first
 	move := Move{5, 1, p.at[0], p.at[1]}
 	if _, ok := errors.AsType[*Locked](p.target.Move(t.Context(), move)); !ok {
 		t.Errorf("with the lock of a killed git: %v, want a Locked", err)

@@ -65,7 +65,8 @@ func (w *Workspace) status(ctx context.Context, r *git.Repository) (*Status, err
 	var s Status
 	// The index is refreshed: the next status need not read the same files again.
 	result, err := r.Run(ctx, git.Call{
-		Args: []string{"status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal"}, Env: []string{"GIT_OPTIONAL_LOCKS=1"},
+		Args: []string{"status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal"},
+		Env:  []string{"GIT_OPTIONAL_LOCKS=1"},
 	})
 	if err != nil {
 		return nil, err
