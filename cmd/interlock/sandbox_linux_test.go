@@ -32,7 +32,9 @@ func TestSandboxOnATerminal(t *testing.T) {
 	r := newRig(t)
 	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
 	s.sees("$ ")
-	s.types("stty -echo; interlock() { " + launchtest.Binary(t) + " \"$@\"; }; export INTERLOCK_WORKSPACES=" + t.TempDir() + "\n")
+	s.types("stty -echo; interlock() { " + launchtest.Binary(t) + " \"$@\"; }\n")
+	s.sees("$ ")
+	s.types("export INTERLOCK_WORKSPACES=" + t.TempDir() + "\n")
 	s.sees("$ ")
 	s.types("cd " + t.TempDir() + " && git init -q web && cd web && git -c user.name=A -c user.email=a@x commit -q " +
 		"--allow-empty -m x; interlock workspace new a --kind worktree >/dev/null\n")
