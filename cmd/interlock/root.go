@@ -21,6 +21,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/journal"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/lease"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/mcp"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/merge"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/message"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/namespace"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/pattern"
@@ -107,7 +108,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			lease.NewBarrier(a), run.NewPool(a), lease.NewFence(a),
 		}},
 		{topicData, []*cobra.Command{state.New(a), file.New(a), effect.New(a)}},
-		{topicAgents, []*cobra.Command{workspace.New(a), hooks.NewInit(a), hooks.New(a)}},
+		{topicAgents, []*cobra.Command{workspace.New(a), merge.New(a), hooks.NewInit(a), hooks.New(a)}},
 		{topicWork, []*cobra.Command{
 			task.New(a), queue.New(a), approval.New(a), message.New(a), message.NewWriter(a), run.NewWorkflow(a),
 			account.New(a),

@@ -226,6 +226,14 @@ var table = []rule{
 		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
+		folder: "cmd/interlock/internal/merge",
+		local: []string{
+			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/job", "cmd/interlock/internal/link",
+			"internal/git", "merge",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
 		folder: "cmd/interlock/internal/message",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/task", "cmd/interlock/internal/view",

@@ -1,6 +1,7 @@
 package merger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ const (
 // submitCheck makes the task of a run. A merger that dies before the verdict names it leaves a run without a reader.
 func (l *line) submitCheck(ctx context.Context, spec Check, v *Verdict) error {
 	task, err := l.Client.Submit(ctx, client.TaskSpec{
-		Queue: l.Name.CheckQueue(), Kind: spec.Check, Payload: spec, MaxAttempts: 1,
+		Queue: l.Name.CheckQueue(spec.Check), Payload: spec, MaxAttempts: 1,
 		Purpose: fmt.Sprintf("check %s for %s", spec.Check, spec.Target),
 	})
 	v.Running, v.Task = true, task.ID.String()
@@ -174,6 +175,8 @@ func (l *line) awaitCheck(ctx context.Context, name string) (interlock.Task, run
 	}
 	settled, ok := errors.AsType[*client.TaskError](err)
 	switch {
+	case err == nil && report(task).Failed:
+		return task, runFailed, nil
 	case err == nil:
 		return task, runPassed, nil
 	case !ok:
@@ -193,11 +196,19 @@ func (l *line) awaitCheck(ctx context.Context, name string) (interlock.Task, run
 
 // tail is the end of the report of a failed check.
 func tail(t interlock.Task) string {
-	text := t.Reason
+	text := cmp.Or(report(t).Tail, t.Reason)
 	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Reason != "" {
 		text = t.Attempts[n-1].Reason
 	}
 	return strings.ToValidUTF8(text[max(0, len(text)-maxTail):], "")
+}
+
+// report is the result of a check's task. A result of another form is none.
+func report(t interlock.Task) (r Report) {
+	if unmarshal(t.Result, &r) != nil {
+		return Report{}
+	}
+	return r
 }
 
 const maxTail = 4 << 10

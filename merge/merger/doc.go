@@ -14,7 +14,7 @@
 //	withdraw:REPO/TARGET/ID            an author's wish to withdraw a submission that the merger has in line
 //	verdict:REPO/TREE/CHECK            Verdict: the result of one check of one tree
 //	queue merge.REPO.TARGET            submissions, with payloads of type Submission and results of type Outcome
-//	queue check.REPO                   checks, with payloads of type Check; any worker takes them
+//	queue check.REPO.CHECK             trees to check, with payloads of type Check; any worker takes them
 //
 // The seat is the exclusive lease on merge:REPO/TARGET. It covers the keys below, and their pattern lets only its
 // holder write them. Any number of mergers may run for one target; one has the seat, the others wait for it.

@@ -29,8 +29,9 @@ func (n Name) Key() interlock.Key { return interlock.Key("merge:" + n.Repo + "/"
 // Queue is the queue of submissions.
 func (n Name) Queue() string { return "merge." + n.Repo + "." + n.Target }
 
-// CheckQueue is the queue of checks of the repository.
-func (n Name) CheckQueue() string { return "check." + n.Repo }
+// CheckQueue is the queue of one check of the repository's trees. Each check has its own, so that a worker takes only
+// what it can do.
+func (n Name) CheckQueue(check string) string { return "check." + n.Repo + "." + check }
 
 // RecordKey is the key of a submission's record.
 func (n Name) RecordKey(id string) interlock.Key { return n.Key() + interlock.Key("/submission/"+id) }
@@ -230,14 +231,22 @@ type Verdict struct {
 	Running bool   `json:"running,omitempty"`
 }
 
-// Check is the payload of a check's task. A worker that finishes the task has passed the tree; one that fails it
-// has not.
+// Check is the payload of a check's task. A worker that finishes the task has passed the tree, unless its result is a
+// Report of a failure; one that fails the task has not passed it.
 type Check struct {
 	Repo   string `json:"repo"`
 	Target string `json:"target"`
 	Check  string `json:"check"`
 	Commit string `json:"commit"`
 	Tree   string `json:"tree"`
+}
+
+// Report is the result of a check's task, for workers that have more to report than a line.
+type Report struct {
+	// Failed is set if the tree has not passed.
+	Failed bool `json:"failed"`
+	// Tail is the end of the check's output, at most 4 KiB.
+	Tail string `json:"tail,omitempty"`
 }
 
 func encode(v any) []byte {

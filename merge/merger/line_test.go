@@ -71,7 +71,7 @@ func TestLostWorkerIsNoFailure(t *testing.T) {
 	got := make(chan struct{})
 	go func() {
 		_ = dying.Work(context.Background(), client.Worker{
-			Queue: web.CheckQueue(),
+			Queue: web.CheckQueue("check"),
 			Handle: func(ctx context.Context, _ *client.Job) (client.Done, error) {
 				close(got)
 				<-ctx.Done()
@@ -241,24 +241,26 @@ func TestAllChecksMustPass(t *testing.T) {
 	ran := make(chan string, 100)
 	ctx, cancel := context.WithCancel(context.Background())
 	worker, done := r.hire("runner"), make(chan error, 1)
-	go func() {
-		done <- worker.Work(ctx, client.Worker{
-			Queue: web.CheckQueue(), Concurrency: 2, Drain: time.Millisecond,
-			Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
-				var check Check
-				if err := job.Decode(&check); err != nil {
+	for _, name := range c.Checks {
+		go func() {
+			done <- worker.Work(ctx, client.Worker{
+				Queue: web.CheckQueue(name), Concurrency: 2, Drain: time.Millisecond,
+				Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
+					var check Check
+					if err := job.Decode(&check); err != nil {
+						return client.Done{}, err
+					}
+					ran <- check.Check
+					tree, err := r.tree(ctx, check.Commit)
+					if err == nil && check.Check == "lint" && !good(tree) {
+						err = errors.New("lint: bad")
+					}
 					return client.Done{}, err
-				}
-				ran <- check.Check
-				tree, err := r.tree(ctx, check.Commit)
-				if err == nil && check.Check == "lint" && !good(tree) {
-					err = errors.New("lint: bad")
-				}
-				return client.Done{}, err
-			},
-		})
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+				},
+			})
+		}()
+	}
+	t.Cleanup(func() { cancel(); <-done; <-done })
 	r.start(c)
 	a := r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "1\n"})})
 	if o := r.result(a); o.Code != Landed {

@@ -63,7 +63,7 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 		}
 		o.Conflicts = append(o.Conflicts, own)
 	}
-	o.Message = "Your change is kept. " + r.Error() + "."
+	o.Message = "Your change is kept, and " + r.Error() + "."
 	if len(authors) > 0 {
 		o.Message = fmt.Sprintf("%s They were changed by %s.", o.Message, strings.Join(authors, ", "))
 	}

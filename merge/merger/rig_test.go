@@ -60,7 +60,7 @@ func newRig(t *testing.T) *rig {
 	r.begin = r.commit("", files{"README": "one\ntwo\nthree\n"})
 	r.run("update-ref", "refs/heads/main", r.begin)
 	r.author = r.hire("author")
-	if err := Setup(ctx, r.author, web); err != nil {
+	if err := Setup(ctx, r.author, web, "check", "unit", "lint"); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -192,7 +192,7 @@ func (r *rig) work(passes func(tree files) bool) {
 	done := make(chan error, 1)
 	go func() {
 		done <- c.Work(ctx, client.Worker{
-			Queue: web.CheckQueue(), Concurrency: 4, Drain: time.Millisecond,
+			Queue: web.CheckQueue("check"), Concurrency: 4, Drain: time.Millisecond,
 			Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
 				var check Check
 				if err := job.Decode(&check); err != nil {

@@ -17,11 +17,19 @@ var pattern = interlock.Pattern{Name: "merge", Shape: "merge:{repo}/{target...}"
 // submissionAttempts bounds how often a submission's task may lose its merger.
 const submissionAttempts = interlock.MaxAttempts
 
-// Setup registers the queues of a target and the pattern of all targets' keys, where they are missing. It changes
-// nothing that exists. It needs an operator's credential.
-func Setup(ctx context.Context, c *client.Client, name Name) error {
+// Setup registers the queues of a target and its checks, and the pattern of all targets' keys, where they are missing.
+// It changes nothing that exists, and needs an operator's credential if something is missing.
+func Setup(ctx context.Context, c *client.Client, name Name, checks ...string) error {
 	if err := name.Check(); err != nil {
 		return err
+	}
+	wanted := []interlock.TaskQueue{{Name: name.Queue(), MaxAttempts: submissionAttempts}}
+	for _, check := range checks {
+		if err := git.CheckName(check); err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+		// A run has one attempt: the merger decides about repetitions.
+		wanted = append(wanted, interlock.TaskQueue{Name: name.CheckQueue(check), MaxAttempts: 1})
 	}
 	patterns, err := c.Patterns(ctx)
 	if err != nil {
@@ -40,11 +48,7 @@ func Setup(ctx context.Context, c *client.Client, name Name) error {
 	if err != nil {
 		return err
 	}
-	for _, q := range []interlock.TaskQueue{
-		{Name: name.Queue(), MaxAttempts: submissionAttempts},
-		// A check has one attempt: the merger decides about repetitions.
-		{Name: name.CheckQueue(), MaxAttempts: 1},
-	} {
+	for _, q := range wanted {
 		found := false
 		for i := range queues {
 			found = found || queues[i].Name == q.Name

@@ -62,20 +62,10 @@ func cloneURL(t *testing.T, c *database.Clone, source string) string {
 	return ""
 }
 
-// Tests that share a server. Each leaves no clone there.
-func TestPostgres(t *testing.T) {
+// A clone by each method has what it should; a write to it stays there; it is dropped once.
+func TestClonePostgres(t *testing.T) {
 	tools.Need(t, "psql")
 	s := postgrestest.Start(t)
-	t.Run("clone", func(t *testing.T) { clonePostgres(t, s) })
-	t.Run("template in use", func(t *testing.T) { templateInUse(t, s) })
-	t.Run("hostile names", func(t *testing.T) { hostileNames(t, s) })
-	t.Run("failed dump", func(t *testing.T) { failedDump(t, s) })
-	t.Run("migrate", func(t *testing.T) { migratePostgres(t, s) })
-	t.Run("foreign", func(t *testing.T) { foreign(t, s) }) // last: it leaves databases
-}
-
-// A clone by each method has what it should; a write to it stays there; it is dropped once.
-func clonePostgres(t *testing.T, s *postgrestest.Server) {
 	source := bank(t, s)
 	const sum = "SELECT coalesce(sum(balance), 0)::text FROM rich"
 	for method, want := range map[database.Method]string{
@@ -107,7 +97,9 @@ func clonePostgres(t *testing.T, s *postgrestest.Server) {
 }
 
 // While a session is connected to the template the clone is refused, with the session; a dump is not.
-func templateInUse(t *testing.T, s *postgrestest.Server) {
+func TestTemplateInUse(t *testing.T) {
+	tools.Need(t, "psql")
+	s := postgrestest.Start(t)
 	source := bank(t, s)
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, source+"&application_name=report")
@@ -146,7 +138,9 @@ func templateInUse(t *testing.T, s *postgrestest.Server) {
 }
 
 // Nothing but a marked clone of the same workspace is dropped, and leftovers are listed.
-func foreign(t *testing.T, s *postgrestest.Server) {
+func TestForeign(t *testing.T) {
+	tools.Need(t, "psql")
+	s := postgrestest.Start(t)
 	source := bank(t, s)
 	c, err := database.Create(t.Context(), database.Options{Source: source, Owner: owner})
 	if err != nil {
@@ -174,7 +168,9 @@ func foreign(t *testing.T, s *postgrestest.Server) {
 }
 
 // Hostile names of workspaces, repositories and databases are data.
-func hostileNames(t *testing.T, s *postgrestest.Server) {
+func TestHostileNames(t *testing.T) {
+	tools.Need(t, "psql")
+	s := postgrestest.Start(t)
 	base := bank(t, s)
 	const name = `x"; DROP TABLE account; -- '\ ü`
 	postgrestest.Execute(t, base, `CREATE DATABASE "x""; DROP TABLE account; -- '\ ü"`)
@@ -244,7 +240,9 @@ func TestPassword(t *testing.T) {
 }
 
 // A failed dump leaves no clone.
-func failedDump(t *testing.T, s *postgrestest.Server) {
+func TestFailedDump(t *testing.T) {
+	tools.Need(t, "psql")
+	s := postgrestest.Start(t)
 	source := bank(t, s)
 	// A role that may make databases and not read the table.
 	postgrestest.Execute(t, source, "CREATE ROLE app LOGIN CREATEDB")
@@ -259,7 +257,9 @@ func failedDump(t *testing.T, s *postgrestest.Server) {
 }
 
 // A migration that works on one of an empty and a copied database alone is found; both are dropped.
-func migratePostgres(t *testing.T, s *postgrestest.Server) {
+func TestMigratePostgres(t *testing.T) {
+	tools.Need(t, "psql")
+	s := postgrestest.Start(t)
 	source := bank(t, s)
 	for script, want := range map[string]string{
 		"CREATE TABLE IF NOT EXISTS account (id int); ALTER TABLE account ADD COLUMN note text": "",

@@ -1,0 +1,231 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/merge/merger"
+)
+
+func sortPlaces[T any](list []T, place func(T) uint64) {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(place(a), place(b)) })
+}
+
+func newList(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list REPO/TARGET",
+		Short: "List the line of a target",
+		Long: `List the submissions in line for a target, the next one to land first. TRIES counts how often
+one was returned and came back.`,
+		Example: `  interlock merge list web/main`,
+		Args:    cli.OneArg("a target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *client.Client, n merger.Name) error {
+				list, err := inLine(ctx, c, n)
+				if err != nil {
+					return err
+				}
+				if a.JSON() {
+					return a.Print(&struct {
+						Submissions []entry `json:"submissions"`
+					}{append([]entry{}, list...)})
+				}
+				if len(list) == 0 {
+					a.Complain("nothing is in line for %s/%s", n.Repo, n.Target)
+					return nil
+				}
+				t := a.Table("PLACE", "SUBMISSION", "AGENT", "STATE", "TRIES", "AGE", "PURPOSE")
+				for _, e := range list {
+					t.Row(
+						e.Position, cli.Clean(e.Submission), cli.OrDash(cli.Clean(e.Agent)), stateOf(e.State), e.Tries,
+						cli.Short(time.Duration(e.AgeMS)*time.Millisecond), cli.OrDash(cli.Clean(e.Purpose)),
+					)
+				}
+				return t.Write(a.Out)
+			})
+		},
+	}
+}
+
+// stateOf is a task's state in the words of a merge queue.
+func stateOf(task string) string {
+	switch task {
+	case "running":
+		return "in line"
+	case "asking":
+		return "asks a person"
+	}
+	return task
+}
+
+// one makes a command about one submission of a target.
+func one(
+	use, short, long, example string, a *cli.App, do func(context.Context, *client.Client, merger.Name, string) error,
+) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " REPO/TARGET SUBMISSION", Short: short, Long: long, Example: example,
+		Args: cli.TwoArgs("the target", "the submission"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *client.Client, n merger.Name) error {
+				return do(ctx, c, n, args[1])
+			})
+		},
+	}
+}
+
+func newShow(a *cli.App) *cobra.Command {
+	return one(
+		"show", "Show a submission and its outcome",
+		`Print a submission as JSON: its task, state and tries, and the outcome if it has one. The
+outcome of a returned submission has the conflicts with their hunks, the landings that changed
+the same files, and the ends of failed checks' reports. SUBMISSION is its id, or that of its
+task.`,
+		`  interlock merge show web/main fix-login-0f3a9c12d4e5`, a,
+		func(ctx context.Context, c *client.Client, n merger.Name, id string) error {
+			e, err := find(ctx, c, n, id)
+			if err != nil {
+				return err
+			}
+			if a.JSON() {
+				return a.Print(&e)
+			}
+			text, err := json.MarshalIndent(&e, "", "  ")
+			if err != nil {
+				return err
+			}
+			a.Say("%s\n", cli.CleanLines(string(text)))
+			return nil
+		},
+	)
+}
+
+func find(ctx context.Context, c *client.Client, n merger.Name, id string) (entry, error) {
+	task, err := merger.Find(ctx, c, n, id)
+	if err != nil {
+		return entry{}, err
+	}
+	return look(ctx, c, n, task)
+}
+
+func newWhy(a *cli.App) *cobra.Command {
+	return one(
+		"why", "Tell why a submission has not landed",
+		`Tell in words where a submission is: what is before it in line, that the queue is paused, or
+why it was returned and what to do. SUBMISSION is its id, or that of its task.`,
+		`  interlock merge why web/main fix-login-0f3a9c12d4e5`, a,
+		func(ctx context.Context, c *client.Client, n merger.Name, id string) error {
+			text, err := why(ctx, c, n, id)
+			if err != nil {
+				return err
+			}
+			if a.JSON() {
+				return a.Print(&struct {
+					Message string `json:"message"`
+				}{text})
+			}
+			a.Say("%s\n", cli.CleanLines(text))
+			return nil
+		},
+	)
+}
+
+func why(ctx context.Context, c *client.Client, n merger.Name, id string) (string, error) {
+	e, err := find(ctx, c, n, id)
+	switch {
+	case err != nil:
+		return "", err
+	case e.Outcome != nil:
+		return fmt.Sprintf("%s: %s", e.Submission, e.Outcome.Message), nil
+	case e.State == interlock.TaskCancelled.String(), e.State == interlock.TaskDead.String():
+		return fmt.Sprintf("%s is %s.", e.Submission, e.State), nil
+	}
+	list, err := inLine(ctx, c, n)
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("%s is in line for %s/%s", e.Submission, n.Repo, n.Target)
+	if i := slices.IndexFunc(list, func(o entry) bool { return o.Task == e.Task }); i > 0 {
+		text += fmt.Sprintf(
+			" at place %d of %d, behind %s of %q", i+1, len(list), list[i-1].Submission, list[i-1].Agent,
+		)
+	} else if i == 0 {
+		text += fmt.Sprintf(" at place 1 of %d", len(list))
+	}
+	queues, err := c.Queues(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := range queues {
+		if q := &queues[i]; q.Name == n.Queue() && q.Paused {
+			return text + "; the queue is paused: nothing lands until `interlock merge resume`.", nil
+		} else if q.Name == n.Queue() && e.State == interlock.TaskWaiting.String() && q.Idle == 0 && q.Running == 0 {
+			return text + "; no merger runs: start `interlock merge serve`.", nil
+		}
+	}
+	if e.State == interlock.TaskAsking.String() {
+		return text + fmt.Sprintf("; it was returned %d times, and a person must approve another try.", e.Tries), nil
+	}
+	return text + ".", nil
+}
+
+func newWithdraw(a *cli.App) *cobra.Command {
+	return one(
+		"withdraw", "Take a submission out of the line",
+		`Take a submission out of the line. One that the merger has taken already ends when its turn
+comes, with the outcome "withdrawn". One that has landed or was returned stays as it is.
+SUBMISSION is its id, or that of its task.`,
+		`  interlock merge withdraw web/main fix-login-0f3a9c12d4e5`, a,
+		func(ctx context.Context, c *client.Client, n merger.Name, id string) error {
+			if err := merger.Withdraw(ctx, c, n, id); err != nil {
+				return err
+			}
+			if a.JSON() {
+				return a.Print(&struct{}{})
+			}
+			a.Say("%s is withdrawn\n", cli.Clean(id))
+			return nil
+		},
+	)
+}
+
+func newPause(a *cli.App) *cobra.Command {
+	return pausing(
+		a, true, "pause", "Stop the landings of a target",
+		`Stop the landings of a target. Checks that run go on, and submissions are still accepted.
+It needs an operator's credential, or one on the queue's admin list.`,
+	)
+}
+
+func newResume(a *cli.App) *cobra.Command {
+	return pausing(a, false, "resume", "Let the landings of a target go on", `Let the landings of a target go on.`)
+}
+
+func pausing(a *cli.App, paused bool, use, short, long string) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " REPO/TARGET", Short: short, Long: long, Example: "  interlock merge " + use + " web/main",
+		Args: cli.OneArg("a target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *client.Client, n merger.Name) error {
+				if err := merger.Pause(ctx, c, n, paused); err != nil {
+					return err
+				}
+				if a.JSON() {
+					return a.Print(&struct {
+						Paused bool `json:"paused"`
+					}{paused})
+				}
+				a.Say("%s/%s: %sd\n", n.Repo, n.Target, use)
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,138 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
+	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge/merger"
+)
+
+// runner runs one check's command on the trees that the merger wants checked.
+type runner struct {
+	repo    git.Repository
+	command string
+	log     *slog.Logger
+}
+
+const (
+	// killAfter is how long a check may take to end after SIGTERM.
+	killAfter = 5 * time.Second
+	// maxReport is how much of a failed check's output goes into the verdict.
+	maxReport = 3 << 10
+)
+
+// handle runs the command in a folder with the files of the commit.
+func (r *runner) handle(ctx context.Context, j *client.Job) (client.Done, error) {
+	var c merger.Check
+	if err := j.Decode(&c); err != nil {
+		return client.Done{}, err
+	}
+	dir, err := os.MkdirTemp("", "interlock-check-")
+	if err != nil {
+		return client.Done{}, err
+	}
+	defer os.RemoveAll(dir)
+	tree := filepath.Join(dir, "tree")
+	if err := r.checkOut(ctx, c.Commit, dir, tree); err != nil {
+		return client.Done{}, fmt.Errorf("the tree could not be checked out: %w", err)
+	}
+	began := time.Now()
+	report, err := r.run(ctx, &c, dir, tree)
+	if ctx.Err() != nil {
+		return client.Done{}, context.Cause(ctx) // no verdict
+	}
+	took := time.Since(began).Milliseconds()
+	r.log.Info("checked", "check", c.Check, "tree", c.Tree, "passed", err == nil, "took_ms", took)
+	if err != nil {
+		return client.Done{Result: merger.Report{Failed: true, Tail: fmt.Sprintf("%s\n%v", report, err)}}, nil
+	}
+	return client.Done{}, nil
+}
+
+// checkOut writes the files of a commit into a folder, by an index of its own.
+func (r *runner) checkOut(ctx context.Context, commit, dir, tree string) error {
+	if err := git.CheckObject(commit); err != nil {
+		return err
+	}
+	if err := os.Mkdir(tree, 0o777); err != nil {
+		return err
+	}
+	repo := r.repo
+	repo.WorkTree = tree
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}
+	for _, args := range [][]string{{"read-tree", commit}, {"checkout-index", "--all", "--force"}} {
+		if _, err := repo.Run(ctx, git.Call{Args: args, Env: env}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs the command, and returns the end of its output.
+func (r *runner) run(ctx context.Context, c *merger.Check, dir, tree string) (report string, err error) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		return "", err
+	}
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		return "", err
+	}
+	defer nothing.Close()
+	out, err := os.Create(filepath.Join(dir, "report"))
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	result, err := (&job.Job{
+		Path: shell, Argv: []string{"sh", "-c", `cd "$INTERLOCK_CHECKOUT" && eval "$INTERLOCK_COMMAND"`},
+		Env: r.environment(c, tree), Files: []*os.File{nothing, out, out}, KillAfter: killAfter, Lost: ctx.Done(),
+		Background: true,
+	}).Run()
+	report = tail(out)
+	switch {
+	case err != nil:
+		return report, err
+	case result.Status.Signaled():
+		return report, fmt.Errorf("the check was ended by signal %v", result.Status.Signal())
+	case result.Code() != 0:
+		return report, fmt.Errorf("exit code %d", result.Code())
+	}
+	return report, nil
+}
+
+// environment is ours without our own variables: a check is code of agents, and must not see the credential.
+func (r *runner) environment(c *merger.Check, tree string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "INTERLOCK_") })
+	return append(
+		env, "INTERLOCK_CHECKOUT="+tree, "INTERLOCK_COMMAND="+r.command, "INTERLOCK_COMMIT="+c.Commit,
+		"INTERLOCK_TREE="+c.Tree, "INTERLOCK_CHECK="+c.Check, "PWD="+tree,
+	)
+}
+
+// tail is the end of a report.
+func tail(f *os.File) string {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	text := make([]byte, min(size, maxReport))
+	n, err := f.ReadAt(text, size-int64(len(text)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	return strings.TrimSpace(cli.CleanLines(strings.ToValidUTF8(string(text[:n]), "")))
+}

@@ -1,0 +1,220 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
+	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge"
+	"github.com/interlockdev/interlock/merge/merger"
+	"github.com/interlockdev/interlock/merge/train"
+)
+
+// serve is the flags of merge serve.
+type serve struct {
+	a        *cli.App
+	repo     string
+	ref      string
+	checks   []string
+	runners  int
+	batch    int
+	lanes    bool
+	maxTries int
+	agent    string
+	ttl      time.Duration
+}
+
+func newServe(a *cli.App) *cobra.Command {
+	s := &serve{a: a}
+	cmd := &cobra.Command{
+		Use:   "serve REPO/TARGET --repo PATH --check NAME=COMMAND",
+		Short: "Run a merger of a target, and runners of its checks",
+		Long: `Merge the submissions of the queue merge.REPO.TARGET into a branch of a git directory. A tree
+lands only if every check has passed on it. Any number of mergers may run for a target: one
+has the seat, and the next one ends what a dead one has begun.
+
+A check NAME=COMMAND runs here, in a folder with the files of the merged tree, by the shell;
+exit code 0 means that the tree passes. INTERLOCK_COMMIT, INTERLOCK_TREE and INTERLOCK_CHECK
+are set. A check "NAME=" has its runners elsewhere: they take the queue check.REPO.NAME, for
+example by "interlock task work check.web.unit -- ./check". A command here is no sandbox:
+what agents submit runs with the rights of this process.
+
+Missing queues and the pattern of the target's keys are registered, which needs an operator's
+credential the first time. When the merger works, it prints "ready target=REPO/TARGET".
+
+Exit codes: 0 stopped as asked; 1 the repository is no git directory, or a merge was wrong;
+69 no server answered; 77 not allowed; 2 wrong flags.`,
+		Example: `  interlock merge serve web/main --repo /srv/git/web.git --check unit='go test ./...' --runners 2
+  interlock merge serve web/main --repo /srv/git/web.git --check unit= --check lint= --runners 8`,
+		Args: cli.OneArg("a target"),
+		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.repo, "repo", "", "the git `directory` with the branch: a bare repository, or .git of another")
+	f.StringVar(&s.ref, "ref", "", "the full name of the `branch` (default: refs/heads/TARGET)")
+	f.StringArrayVar(
+		&s.checks, "check", nil, "a check, `NAME=COMMAND`, or NAME= for one with runners elsewhere; may be repeated",
+	)
+	f.IntVar(&s.runners, "runners", 2, "how many trees are checked at a time")
+	f.IntVar(&s.batch, "max-batch", 32, "how many submissions are checked together at most")
+	f.BoolVar(&s.lanes, "lanes", false, "check submissions with disjoint impacts apart; they land without a common check")
+	f.IntVar(&s.maxTries, "max-tries", 3, "after how many returns a person must approve another try")
+	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long the seat outlives the last sign of life")
+	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
+	return cmd
+}
+
+// check is a check, and its command if it runs here.
+type check struct{ name, command string }
+
+func (s *serve) parse() (list []check, err error) {
+	for _, text := range s.checks {
+		name, command, ok := strings.Cut(text, "=")
+		if err := git.CheckName(name); !ok || err != nil {
+			return nil, cli.Usagef("--check %s: want NAME=COMMAND, or NAME= for runners elsewhere", cli.Quote(text))
+		}
+		if slices.ContainsFunc(list, func(c check) bool { return c.name == name }) {
+			return nil, cli.Usagef("--check: %s is named twice", name)
+		}
+		list = append(list, check{name, command})
+	}
+	if len(list) == 0 {
+		return nil, cli.Usagef("--check is missing: without a check every tree would land; name one as NAME=COMMAND")
+	}
+	return list, nil
+}
+
+func (s *serve) run(ctx context.Context, target string) error {
+	n, err := nameArg(target)
+	if err != nil {
+		return err
+	}
+	checks, err := s.parse()
+	switch {
+	case err != nil:
+		return err
+	case s.repo == "":
+		return cli.Usagef("--repo is missing: name the git directory")
+	case s.runners < 1 || s.runners > 64:
+		return cli.Usagef("--runners %d: want a number from 1 to 64", s.runners)
+	case s.batch < 1 || s.batch > 60:
+		return cli.Usagef("--max-batch %d: want a number from 1 to 60", s.batch)
+	case s.maxTries < 1:
+		return cli.Usagef("--max-tries %d: want at least 1", s.maxTries)
+	}
+	if s.ref == "" {
+		s.ref = "refs/heads/" + n.Target
+	}
+	signals := cli.WatchSignals()
+	defer signals.Stop()
+	ctx = signals.Context(ctx)
+	repo, err := repository(ctx, s.repo)
+	if err != nil {
+		return err
+	}
+	profile, err := merge.NewProfile(ctx, "")
+	if err != nil {
+		return err
+	}
+	boundary, err := merge.Open(ctx, merge.Config{Repository: repo.Dir, Profile: profile})
+	if err != nil {
+		return err
+	}
+	defer boundary.Close()
+	c, err := link.Dial(ctx, s.a, s.agent, s.ttl)
+	if err != nil {
+		return err
+	}
+	defer link.HangUp(c)
+	log := slog.New(slog.NewTextHandler(s.a.Err, nil))
+	if s.a.JSON() {
+		log = slog.New(slog.NewJSONHandler(s.a.Err, nil))
+	}
+	names := make([]string, len(checks))
+	for i, c := range checks {
+		names[i] = c.name
+	}
+	if err := merger.Setup(ctx, c, n, names...); err != nil {
+		return err
+	}
+	m, err := merger.New(merger.Config{
+		Client: c, Name: n, Ref: s.ref, Boundary: boundary, Target: &merge.Target{Repository: repo, Ref: s.ref},
+		Files: &merger.Repository{Git: repo}, Profile: profile.Digest(), Checks: names, MaxTries: s.maxTries, Log: log,
+		Train: train.Config{Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes},
+	})
+	if err != nil {
+		return err
+	}
+	ready := fmt.Sprintf("ready target=%s/%s\n", n.Repo, n.Target)
+	if s.a.JSON() {
+		ready = fmt.Sprintf("{\"event\":\"ready\",\"target\":\"%s/%s\"}\n", n.Repo, n.Target)
+	}
+	if _, err := io.WriteString(s.a.Out, ready); err != nil {
+		log.Warn("standard output is closed", "error", err)
+	}
+	err = s.work(ctx, m, c, n, checks, repo, log)
+	if signals.Asked() && (err == nil || ctx.Err() != nil) {
+		return nil
+	}
+	return err
+}
+
+// work runs the merger and the runners until one of them ends, or ctx does.
+func (s *serve) work(
+	ctx context.Context, m *merger.Merger, c *client.Client, n merger.Name, checks []check, repo git.Repository,
+	log *slog.Logger,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan error)
+	started := 1
+	go func() { ends <- m.Run(ctx) }()
+	for _, k := range checks {
+		if k.command == "" {
+			continue
+		}
+		started++
+		r := &runner{repo: repo, command: k.command, log: log}
+		go func() {
+			ends <- c.Work(ctx, client.Worker{
+				Queue: n.CheckQueue(k.name), Concurrency: s.runners, Drain: time.Millisecond, Handle: r.handle,
+			})
+		}()
+	}
+	var first error
+	for range started {
+		if err := <-ends; err != nil && first == nil && !errors.Is(err, context.Canceled) {
+			first = err
+		}
+		cancel()
+	}
+	return first
+}
+
+// repository opens a git directory, or the one of a folder with files.
+func repository(ctx context.Context, path string) (git.Repository, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return git.Repository{}, err
+	}
+	for _, dir := range []string{path, filepath.Join(path, ".git")} {
+		r := git.Repository{Dir: dir}
+		if _, err := r.Output(ctx, "rev-parse", "--git-dir"); err == nil {
+			return r, nil
+		}
+	}
+	return git.Repository{}, fmt.Errorf("--repo: %s is no git directory", cli.Clean(path))
+}
