@@ -28,7 +28,7 @@ SHORT      ?= -short
 CRASH := ./internal/test/crashtest
 RACE  := ./guard/... ./resp/... ./cluster/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/...
 # The packages with tests that have a short and a long form.
-LONG  := ./engine ./journal/filejournal ./merge ./merge/train ./placement ./shard ./sim/... ./writer/account
+LONG  := ./engine ./journal/filejournal ./merge ./merge/train ./placement ./shard ./sim/... ./workspace ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
 unit examples simulation race crash etcd postgres firestore s3 redis doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
