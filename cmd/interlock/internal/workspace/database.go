@@ -110,13 +110,22 @@ func cloneOf(w *workspace.Workspace) (*clone, error) {
 	return c, json.Unmarshal(text, c)
 }
 
-// environ has the variables of the clone. host replaces that of a server elsewhere.
+// environ has the variables of the clone. The one that the source was named by leads to the clone, too: the command has
+// no use for the source's address and password. host replaces that of a server elsewhere.
 func (c *clone) environ(host string) ([]string, error) {
 	source, err := c.source()
 	if err != nil {
 		return nil, err
 	}
-	return c.Clone.Environ(source, host)
+	env, err := c.Clone.Environ(source, host)
+	if name, ok := strings.CutPrefix(c.Source, "env:"); ok && name != "DATABASE_URL" {
+		for _, pair := range env {
+			if address, ok := strings.CutPrefix(pair, "DATABASE_URL="); ok {
+				env = append(env, name+"="+address)
+			}
+		}
+	}
+	return env, err
 }
 
 // drop drops the clone of a workspace that was deleted. One that cannot be dropped is left, and said.
