@@ -26,7 +26,7 @@ SHORT      ?= -short
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/test/crashtest
-RACE  := ./guard/... ./resp/... ./cluster/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/...
+RACE  := ./guard/... ./resp/... ./cluster/... ./shard/... ./client/... ./server/... ./journal/... ./engine/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/... ./workspace/sandbox/...
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./merge ./merge/train ./placement ./shard ./sim/... ./workspace ./writer/account
 

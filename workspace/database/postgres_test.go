@@ -62,10 +62,20 @@ func cloneURL(t *testing.T, c *database.Clone, source string) string {
 	return ""
 }
 
-// A clone by each method has what it should; a write to it stays there; it is dropped once.
-func TestClonePostgres(t *testing.T) {
+// Tests that share a server. Each leaves no clone there.
+func TestPostgres(t *testing.T) {
 	tools.Need(t, "psql")
 	s := postgrestest.Start(t)
+	t.Run("clone", func(t *testing.T) { clonePostgres(t, s) })
+	t.Run("template in use", func(t *testing.T) { templateInUse(t, s) })
+	t.Run("hostile names", func(t *testing.T) { hostileNames(t, s) })
+	t.Run("failed dump", func(t *testing.T) { failedDump(t, s) })
+	t.Run("migrate", func(t *testing.T) { migratePostgres(t, s) })
+	t.Run("foreign", func(t *testing.T) { foreign(t, s) }) // last: it leaves databases
+}
+
+// A clone by each method has what it should; a write to it stays there; it is dropped once.
+func clonePostgres(t *testing.T, s *postgrestest.Server) {
 	source := bank(t, s)
 	const sum = "SELECT coalesce(sum(balance), 0)::text FROM rich"
 	for method, want := range map[database.Method]string{
@@ -97,9 +107,7 @@ func TestClonePostgres(t *testing.T) {
 }
 
 // While a session is connected to the template the clone is refused, with the session; a dump is not.
-func TestTemplateInUse(t *testing.T) {
-	tools.Need(t, "psql")
-	s := postgrestest.Start(t)
+func templateInUse(t *testing.T, s *postgrestest.Server) {
 	source := bank(t, s)
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, source+"&application_name=report")
@@ -138,9 +146,7 @@ func TestTemplateInUse(t *testing.T) {
 }
 
 // Nothing but a marked clone of the same workspace is dropped, and leftovers are listed.
-func TestForeign(t *testing.T) {
-	tools.Need(t, "psql")
-	s := postgrestest.Start(t)
+func foreign(t *testing.T, s *postgrestest.Server) {
 	source := bank(t, s)
 	c, err := database.Create(t.Context(), database.Options{Source: source, Owner: owner})
 	if err != nil {
@@ -168,9 +174,7 @@ func TestForeign(t *testing.T) {
 }
 
 // Hostile names of workspaces, repositories and databases are data.
-func TestHostileNames(t *testing.T) {
-	tools.Need(t, "psql")
-	s := postgrestest.Start(t)
+func hostileNames(t *testing.T, s *postgrestest.Server) {
 	base := bank(t, s)
 	const name = `x"; DROP TABLE account; -- '\ ü`
 	postgrestest.Execute(t, base, `CREATE DATABASE "x""; DROP TABLE account; -- '\ ü"`)
@@ -240,9 +244,7 @@ func TestPassword(t *testing.T) {
 }
 
 // A failed dump leaves no clone.
-func TestFailedDump(t *testing.T) {
-	tools.Need(t, "psql")
-	s := postgrestest.Start(t)
+func failedDump(t *testing.T, s *postgrestest.Server) {
 	source := bank(t, s)
 	// A role that may make databases and not read the table.
 	postgrestest.Execute(t, source, "CREATE ROLE app LOGIN CREATEDB")
@@ -257,9 +259,7 @@ func TestFailedDump(t *testing.T) {
 }
 
 // A migration that works on one of an empty and a copied database alone is found; both are dropped.
-func TestMigratePostgres(t *testing.T) {
-	tools.Need(t, "psql")
-	s := postgrestest.Start(t)
+func migratePostgres(t *testing.T, s *postgrestest.Server) {
 	source := bank(t, s)
 	for script, want := range map[string]string{
 		"CREATE TABLE IF NOT EXISTS account (id int); ALTER TABLE account ADD COLUMN note text": "",
