@@ -11,6 +11,9 @@ import (
 
 // Boundary computes landings: a *merge.Boundary.
 type Boundary interface {
+	// Admit finds what keeps a turn from ever landing, such as commits that were not pushed. Its errors are those of
+	// Land.
+	Admit(ctx context.Context, t merge.Turn) error
 	// Land returns the landing of a turn. It depends on the turn alone and can be repeated. The error is a
 	// *merge.Refusal or *merge.Missing if the submission cannot land.
 	Land(ctx context.Context, t merge.Turn) (merge.Landing, error)
@@ -32,6 +35,8 @@ type Files interface {
 	List(ctx context.Context, commit, folder string) ([]string, error)
 	// Tree returns the tree of a commit.
 	Tree(ctx context.Context, commit string) (string, error)
+	// Kind returns what an object is, such as "commit", and "" for one that is not there.
+	Kind(ctx context.Context, id string) (string, error)
 }
 
 // Repository is Files of a git directory.
@@ -59,6 +64,18 @@ func (r *Repository) Tree(ctx context.Context, commit string) (string, error) {
 		return "", err
 	}
 	return r.Git.Output(ctx, "rev-parse", "--verify", "--end-of-options", commit+"^{tree}")
+}
+
+// Kind returns what an object is, and "" for one that is not there.
+func (r *Repository) Kind(ctx context.Context, id string) (string, error) {
+	if err := git.CheckObject(id); err != nil {
+		return "", err
+	}
+	out, err := r.Git.Feed(ctx, []byte(id+"\n"), "cat-file", "--batch-check=%(objecttype)")
+	if err != nil || strings.HasSuffix(out, " missing") {
+		return "", err
+	}
+	return strings.TrimSpace(out), nil
 }
 
 // refusal returns why a submission cannot land, or nil if the error is another one.

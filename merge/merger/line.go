@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge"
 	"github.com/interlockdev/interlock/merge/train"
 )
 
@@ -181,6 +183,11 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 		s.ID = key
 		r.Submission, r.State, r.Task, r.Outcome = s, Waiting, string(id), nil
 		r.Admitted, r.Purpose = now, task.Purpose
+		if why, err := l.unfit(ctx, &r); err != nil {
+			return err
+		} else if why != "" {
+			return back(WhyPolicy, "%s", why)
+		}
 		if err := l.commit(ctx, client.Put(l.Name.RecordKey(key), encode(r))); err != nil {
 			return err
 		}
@@ -189,6 +196,36 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 	l.train.Add(train.Submission{ID: id, Place: r.Place, Impacts: r.Impacts})
 	l.Log.Info("in line", "submission", r.ID, "place", r.Place)
 	return nil
+}
+
+// unfit returns why a submission can never land, or "". What it finds would stop the whole line later.
+func (l *line) unfit(ctx context.Context, r *Record) (string, error) {
+	for _, id := range []string{r.Head, r.Base} {
+		if id == "" {
+			continue
+		}
+		kind, err := l.Files.Kind(ctx, id)
+		switch {
+		case err != nil:
+			return "", err
+		case kind == "":
+			return missing(id), nil
+		case kind != "commit":
+			return fmt.Sprintf("The object %s is a %s: submit a commit.", id, kind), nil
+		}
+	}
+	err := l.Boundary.Admit(ctx, turn(r, l.target.Head, l.target.Sequence+1))
+	if gone, ok := errors.AsType[*merge.Missing](err); ok {
+		return missing(gone.Object), nil
+	}
+	if refused, ok := errors.AsType[*merge.Refusal](err); ok {
+		return "The submission cannot land: " + refused.Error() + ".", nil
+	}
+	return "", err
+}
+
+func missing(object string) string {
+	return fmt.Sprintf("The repository lacks the commit or file %s: push it, and submit again.", object)
 }
 
 // findPlace has a submission of a workspace take the place of the workspace's one that was returned last.
@@ -226,6 +263,9 @@ func approved(t interlock.Task) bool {
 	return t.Approval != nil && t.Approval.Verdict == interlock.Approved
 }
 
+// maxMessage is how many bytes the boundary takes for a message.
+const maxMessage = 64 << 10
+
 // decodeSubmission reads a payload and checks its form.
 func decodeSubmission(task interlock.Task, s *Submission) error {
 	if err := unmarshal(task.Payload, s); err != nil {
@@ -235,6 +275,16 @@ func decodeSubmission(task interlock.Task, s *Submission) error {
 		s.ID = task.ID.String()
 	}
 	err := errors.Join(git.CheckName(s.ID), git.CheckObject(s.Head))
+	switch s.Style {
+	case "", merge.StyleMerge:
+		s.Base = "" // a merge finds its own bases
+	case merge.StyleSquash:
+	default:
+		err = errors.Join(err, fmt.Errorf("the style %q is unknown: want merge or squash", s.Style))
+	}
+	if len(s.Message) > maxMessage || strings.ContainsRune(s.Message, 0) {
+		err = errors.Join(err, fmt.Errorf("the message is no text of at most %d bytes", maxMessage))
+	}
 	if s.Base != "" {
 		err = errors.Join(err, git.CheckObject(s.Base))
 	}

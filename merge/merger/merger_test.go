@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/merge"
 )
 
 func anything(files) bool { return true }
@@ -160,13 +162,20 @@ func TestPolicy(t *testing.T) {
 	if o := r.result(r.submit(Submission{ID: "mine", Head: head})); o.Code != Landed {
 		t.Fatalf("%+v", o)
 	}
+	based := Submission{ID: "based", Base: r.begin, Style: merge.StyleMerge, Head: r.commit(r.begin, files{"b": "b\n"})}
+	if o := r.result(r.submit(based)); o.Code != Landed {
+		t.Fatalf("a merge with a base: %+v", o)
+	}
 	for _, c := range []struct {
 		s    Submission
 		want string
 	}{
 		{Submission{ID: "A", Head: head}, "cannot be read"},
 		{Submission{ID: "x", Head: "HEAD"}, "cannot be read"},
-		{Submission{ID: "y", Head: strings.Repeat("1", 40)}, "lacks the commit"},
+		{Submission{ID: "y", Head: strings.Repeat("1", 40)}, "lacks the commit or file"},
+		{Submission{ID: "v", Head: head, Style: "rebase"}, "cannot be read"},
+		{Submission{ID: "u", Head: head, Message: "a\x00b"}, "cannot be read"},
+		{Submission{ID: "t", Head: r.run("rev-parse", head+"^{tree}")}, "commit"},
 		{Submission{ID: "z", Resubmits: "none", Head: head}, "was returned"},
 		{Submission{ID: "w", Resubmits: "mine", Head: head}, "only a returned one"},
 		{Submission{ID: "mine", Head: r.begin}, "belongs to"},

@@ -42,7 +42,7 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 		o := l.back(e, WhyPolicy, against)
 		o.Message = r.Error()
 		if r.Reason == whyMissing {
-			o.Message = fmt.Sprintf("The repository lacks the commit %q: push it, and submit again.", r.Paths)
+			o.Message = missing(strings.Join(r.Paths, ", "))
 		}
 		return o
 	}
