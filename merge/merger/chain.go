@@ -72,12 +72,14 @@ func (l *line) merged(ctx context.Context, parent string, id train.ID, number ui
 
 // turn is the input of the boundary for a submission.
 func turn(r *Record, parent string, number uint64) merge.Turn {
-	return merge.Turn{
-		Submission: merge.Submission{
-			ID: r.ID, Head: r.Head, Base: r.Base, Style: r.Style, Message: r.Message, Submitted: r.Submitted,
-		},
-		Sequence: number, Parent: parent, Staged: r.Admitted,
+	t := merge.Turn{
+		Submission: merge.Submission{ID: r.ID, Head: r.Head, Style: r.Style, Message: r.Message, Submitted: r.Submitted},
+		Sequence:   number, Parent: parent, Staged: r.Admitted,
 	}
+	if r.Style == merge.StyleSquash {
+		t.Base = r.Base // a merge finds its own in history, and the record has one for people
+	}
+	return t
 }
 
 // sequences checks the numbers of files that a landing adds in directories with numbered files.
