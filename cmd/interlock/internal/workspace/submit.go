@@ -80,7 +80,7 @@ type payload struct {
 	Workspace string   `json:"workspace"`
 	Repo      string   `json:"repo"`
 	Target    string   `json:"target"`
-	Base      string   `json:"base"`
+	Base      string   `json:"base,omitempty"` // of a squash alone: a merge finds its own
 	Head      string   `json:"head"`
 	Paths     []string `json:"paths,omitempty"`
 	// PathCount and PathDigest stand for a list that is too long: sha256 of the paths, each with a newline.
@@ -148,9 +148,12 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 
 func (s *submission) payload(w *workspace.Workspace, work *workspace.Work) *payload {
 	p := &payload{
-		ID: work.ID, Ref: work.Ref, Workspace: w.Name, Repo: w.Repo, Target: w.Target, Base: work.Base, Head: work.Head,
+		ID: work.ID, Ref: work.Ref, Workspace: w.Name, Repo: w.Repo, Target: w.Target, Head: work.Head,
 		Paths: work.Paths, PathCount: len(work.Paths), Style: s.style.Value, Message: cli.Clip(work.Message, 16<<10),
 		Agent: w.Agent, Purpose: w.Purpose,
+	}
+	if p.Style == "squash" {
+		p.Base = work.Base
 	}
 	size := 0
 	for _, path := range work.Paths {
