@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,26 +57,46 @@ func makeShop(ctx context.Context, dir string) error {
 	return nil
 }
 
-// build type-checks the repository, and returns the first error.
+// build type-checks the program in a folder, and returns the first error.
 func build(dir string) error {
-	fset := token.NewFileSet()
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	p, err := readProgram(dir)
 	if err != nil {
 		return err
 	}
-	slices.Sort(names)
-	var files []*ast.File
+	return p.build()
+}
+
+// program is the text of each Go file by its name.
+type program map[string]string
+
+// readProgram reads the Go files of a folder.
+func readProgram(dir string) (program, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	p := program{}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		file, err := parser.ParseFile(fset, filepath.Base(name), text, 0)
+		p[filepath.Base(name)] = string(text)
+	}
+	return p, nil
+}
+
+// build type-checks a program, and returns the first error.
+func (p program) build() error {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		file, err := parser.ParseFile(fset, name, p[name], 0)
 		if err != nil {
 			return err
 		}
 		files = append(files, file)
 	}
-	_, err = new(types.Config).Check("shop", fset, files, nil)
+	_, err := new(types.Config).Check("shop", fset, files, nil)
 	return err
 }

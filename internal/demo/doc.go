@@ -26,8 +26,12 @@
 // In the agents scene coding agents edit one repository, without hooks and with them
 // (coding.go): each event goes to the hook program, and from there to a server.
 //
-// Package demo must never print a figure that it has not counted, and never pass
-// when its claim does not hold: Race, Stale, Account and Agents then return an error.
+// In the isolate scene twenty coding agents change one program, and first push, then submit to a merge queue from
+// workspaces (isolate.go): the commands are those that a person types.
 //
-// Start reading at race.go, stale.go, account.go and coding.go.
+// Package demo must never print a figure that it has not counted, and never pass
+// when its claim does not hold: Race, Stale, Account, Agents and Isolate then return
+// an error.
+//
+// Start reading at race.go, stale.go, account.go, coding.go and isolate.go.
 package demo

@@ -19,7 +19,8 @@ import (
 func NewDemo(a *cli.App) *cobra.Command {
 	return cli.Group(
 		"demo", "Show what Interlock is for", "",
-		newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgents(a), newDemoAgent(a), newDemoWriter(a),
+		newDemoRace(a), newDemoStale(a), newDemoAccount(a), newDemoAgents(a), newDemoIsolate(a),
+		newDemoAgent(a), newDemoWriter(a), newDemoBuild(a),
 	)
 }
 
@@ -101,6 +102,26 @@ interlock-hook beside this one.`,
 	})
 	cmd.Flags().IntVar(&cfg.Agents, "agents", 6, "how many agents, from 2 to 12")
 	return cmd
+}
+
+func newDemoIsolate(a *cli.App) *cobra.Command {
+	var cfg demo.Config
+	return scene(a, &cfg, demo.Isolate, "the repositories", 1, &cobra.Command{
+		Use:   "isolate",
+		Short: "20 coding agents on one program: direct pushes, then a merge queue",
+		Long: `Twenty coding agents change one program at the same time; no model is needed. Some change the
+same lines, and one renames a function that two others begin to call: each of these changes
+builds alone, and not together. First all agents pull, rebase and push, and keep their own
+version in a conflict. Then each has a workspace and submits to a merge queue, which lands
+only merged trees that build, and returns the others to their authors. Lost changes, commits
+that do not build and the time are shown side by side; then "merge verify" computes all
+landings again. The command fails if a change is lost or a commit does not build with the
+merge queue.
+
+It starts a server of its own for the time of the scene, and needs git.`,
+		Example: `  interlock demo isolate
+  interlock demo isolate --dir ./isolate -o json`,
+	})
 }
 
 // scene adds to a command of a scene what all scenes have in common. what is kept in its directory;
@@ -197,5 +218,16 @@ func newDemoWriter(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Writer(cmd.Context(), a.In, a.Out)
 		},
+	}
+}
+
+func newDemoBuild(*cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:         "build",
+		Short:       "The check of the isolate scene",
+		Hidden:      true,
+		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
+		Args:        cli.NoArgs,
+		RunE:        func(*cobra.Command, []string) error { return demo.BuildHere() },
 	}
 }
