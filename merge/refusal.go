@@ -38,13 +38,14 @@ type Refusal struct {
 // maxNamed is how many paths a refusal names.
 const maxNamed = 1000
 
+// Cause is the first part of Error for a conflict, without the next step.
+func (r *Refusal) Cause() string { return "the target has changed " + names(r.Paths) }
+
 // Error is one sentence, and the next step. Paths are quoted: other agents chose them.
 func (r *Refusal) Error() string {
 	switch r.Reason {
 	case ReasonConflict:
-		return fmt.Sprintf(
-			"the target has changed %s: resolve the conflict on the target's commit, and submit again", names(r.Paths),
-		)
+		return r.Cause() + ": resolve the conflict on the target's commit, and submit again"
 	case ReasonEmpty:
 		return "the target has all changes of the submission already: nothing is left to land"
 	case ReasonLimit:

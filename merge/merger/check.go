@@ -233,8 +233,8 @@ func (l *line) failed(ctx context.Context, e *entry, against *Against) *Outcome 
 	}
 	o.Message = fmt.Sprintf(
 		"Your change is kept. On %s at landing %d its tree fails %s, and failed again when repeated. "+
-			"Merge the target into your branch, correct it, and submit again with \"resubmits\": your place is kept.",
-		l.Name.Target, against.Sequence, checkNames(o.Checks),
+			"To correct it: %s, and %s.",
+		l.Name.Target, against.Sequence, checkNames(o.Checks), syncFirst(&e.record), submitAgain(&e.record),
 	)
 	if alone > 0 {
 		o.Message += " The checks passed on your own tree: what has landed meanwhile and your change are bad together."

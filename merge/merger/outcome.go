@@ -32,8 +32,7 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 			o.Sequence = append(o.Sequence, p.String())
 		}
 		o.Message = fmt.Sprintf(
-			"Your change is kept. %s. Rename, and submit again with \"resubmits\": your place is kept.",
-			strings.Join(o.Sequence, "; "),
+			"Your change is kept. %s. Rename, and %s.", strings.Join(o.Sequence, "; "), submitAgain(&e.record),
 		)
 		return o
 	}
@@ -63,10 +62,26 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 		}
 		o.Conflicts = append(o.Conflicts, own)
 	}
-	o.Message = "Your change is kept, and " + r.Error() + "."
+	o.Message = "Your change is kept, and " + r.Cause() + "."
 	if len(authors) > 0 {
-		o.Message = fmt.Sprintf("%s They were changed by %s.", o.Message, strings.Join(authors, ", "))
+		o.Message = fmt.Sprintf("%s It was %s.", o.Message, strings.Join(authors, ", "))
 	}
-	o.Message += " Submit with \"resubmits\": your place is kept."
+	o.Message += fmt.Sprintf(" To resolve the conflict: %s, and %s.", syncFirst(&e.record), submitAgain(&e.record))
 	return o
+}
+
+// syncFirst is how the author of a submission gets what the target has.
+func syncFirst(r *Record) string {
+	if r.Workspace != "" {
+		return "run `interlock workspace sync`"
+	}
+	return "merge the target into your branch"
+}
+
+// submitAgain is how the author of a submission hands it in again.
+func submitAgain(r *Record) string {
+	if r.Workspace != "" {
+		return "run `interlock workspace submit`: your place is kept"
+	}
+	return "submit again with \"resubmits\": your place is kept"
 }

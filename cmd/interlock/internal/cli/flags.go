@@ -60,12 +60,13 @@ func Words[T interface {
 	return list
 }
 
-// Among adds the flag; the first of the words is the default.
+// Among adds the flag; the first of the words is the default, which the text names.
 func (c *Choice) Among(cmd *cobra.Command, flag, what string, words ...string) {
 	c.words = words
 	cmd.Flags().Var(
 		c, flag, what+": "+strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1]+" (default "+words[0]+")",
 	)
+	cmd.Flags().Lookup(flag).DefValue = ""
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
