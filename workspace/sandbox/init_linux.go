@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -32,6 +34,7 @@ func runInit(s *spec) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
+	keepThreads(initThreads)
 	command, err := os.StartProcess("/proc/self/exe", []string{"interlock", argument, roleExec}, &os.ProcAttr{
 		Env: os.Environ(), Files: handOn(),
 	})
@@ -49,6 +52,28 @@ func runInit(s *spec) error {
 	}
 	os.Exit(code)
 	return nil
+}
+
+// initThreads is how many threads init keeps: those that wait for processes, for the caller and for time, that of the
+// runtime's monitor, and as many more.
+const initThreads = 8
+
+// keepThreads has the runtime make threads, which it keeps. When the processes inside have used up their number, it
+// can make none, and a runtime that needs one ends the process.
+func keepThreads(n int) {
+	var made sync.WaitGroup
+	end := make(chan struct{})
+	for range n {
+		made.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			made.Done()
+			<-end
+			runtime.UnlockOSThread()
+		}()
+	}
+	made.Wait()
+	close(end)
 }
 
 // reap waits for all processes, and returns the exit code of one.

@@ -219,7 +219,7 @@ func TestForkBomb(t *testing.T) {
 		if len(r.Enforced) != 1 || r.Enforced[0].Subject != "processes" {
 			t.Errorf("enforced: %v", r.Enforced)
 		}
-		cfg.Argv = []string{"bash", "-c", "b() { b | b & }; b; sleep 1000"}
+		cfg.Argv = []string{"bash", "-c", "b() { b | b & }; b & exec sleep 1000"} // which needs no process more
 		cfg.Limits.Time = 500 * time.Millisecond
 		if r, _ := w.run(t, cfg); r.Code != sandbox.ExitTime || !r.TimeUp {
 			t.Errorf("after a bomb: code %d, %v, want %d", r.Code, r.Err, sandbox.ExitTime)
