@@ -105,6 +105,7 @@ func TestHeldKeyIsFreed(t *testing.T) {
 	lease = r.acquire("b", "account:1")
 	r.start()
 	r.wants(r.call("POST", "/accounts/1/fees", "", headerLease, lease.id), 200, "", true)
+	r.front.Close() // a call is noted as ended after its answer
 	if _, open, err := openLedger(l.file); err != nil || len(open) != 0 {
 		t.Errorf("open calls: %v (%v), want none", open, err)
 	}

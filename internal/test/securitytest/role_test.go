@@ -244,7 +244,7 @@ func (l *link) code(seq uint64) string {
 var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
 	"mcp", "hooks", "init", "version", "admin backup verify",
-	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
+	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify", "merge", "workspace",
 }
 
 // arguments make each command one that an allowed caller ends soon.
