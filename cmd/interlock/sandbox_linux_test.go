@@ -67,13 +67,14 @@ func TestSandboxOnATerminal(t *testing.T) {
 
 		s.types(run + "env PS1='ins''ide> ' bash --norc --noprofile --noediting -i\n")
 		s.sees("inside> ")
-		s.types("sh -c 'echo slee''ping; exec sleep 1000'\n")
-		s.sees("sleeping")
+		s.types("sh -c 'echo wait''ing; exec cat'\n")
+		s.sees("waiting")
 		s.types(ctrlZ)
 		s.sees("Stopped")
 		s.sees("inside> ")
 		s.types("fg\n")
-		s.sees("exec sleep 1000")
+		s.types("back\n") // answered by cat when it has the terminal again
+		s.sees("back")
 		s.types(ctrlC)
 		s.sees("inside> ")
 		s.types("exit 3\n")

@@ -81,7 +81,11 @@ func TestSetuid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(os.WriteFile(program, text, 0o755), os.Chmod(program, 0o755|os.ModeSetuid)); err != nil {
+		// A process that another test starts meanwhile would keep the file open for writing until it is another program.
+		syscall.ForkLock.RLock()
+		err = errors.Join(os.WriteFile(program, text, 0o755), os.Chmod(program, 0o755|os.ModeSetuid))
+		syscall.ForkLock.RUnlock()
+		if err != nil {
 			t.Fatal(err)
 		}
 		outside := exec.Command(program, "-u")
