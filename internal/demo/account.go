@@ -66,13 +66,7 @@ func Account(ctx context.Context, cfg Config) (err error) {
 	if s.server, err = startServer(ctx, cfg.Binary, dir, "--credentials", s.credentials()); err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if stopped := s.server.Stop(ctx); err == nil {
-			err = stopped
-		}
-	}()
+	defer func() { err = stopServer(ctx, s.server, err) }()
 	s.opening()
 	if err := s.play(ctx); err != nil {
 		return err

@@ -93,13 +93,7 @@ func Agents(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if stopped := server.Stop(ctx); err == nil {
-			err = stopped
-		}
-	}()
+	defer func() { err = stopServer(ctx, server, err) }()
 	hook, err := newHookProgram(cfg.Binary, "http://"+server.HTTP)
 	if err != nil {
 		return err

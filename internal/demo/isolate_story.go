@@ -55,13 +55,7 @@ func Isolate(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if stopped := server.Stop(ctx); err == nil {
-			err = stopped
-		}
-	}()
+	defer func() { err = stopServer(ctx, server, err) }()
 	run, err := newIsolateRun(ctx, filepath.Join(dir, "queue"), think)
 	if err != nil {
 		return err

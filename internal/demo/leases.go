@@ -39,13 +39,7 @@ func underLeases(ctx context.Context, cfg Config, p *plan, dir string, s *story)
 			filepath.Join(dir, "server"),
 		)
 		address = server.GRPC
-		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-			defer cancel()
-			if stopped := server.Stop(ctx); err == nil {
-				err = stopped
-			}
-		}()
+		defer func() { err = stopServer(ctx, server, err) }()
 	}
 	f := &field{
 		plan: p, ledger: l, story: s, binary: cfg.Binary, outcome: &outcome{},
@@ -64,6 +58,16 @@ func startServer(ctx context.Context, binary, dir string, args ...string) (*laun
 		return nil, err
 	}
 	return launch.Start(ctx, launch.Config{Binary: binary, DataDir: filepath.Join(dir, "server"), Args: args, Log: log})
+}
+
+// stopServer stops the server of a scene, also when ctx has ended, and returns the scene's error, or else its own.
+func stopServer(ctx context.Context, server *launch.Server, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if stopped := server.Stop(ctx); err == nil {
+		return stopped
+	}
+	return err
 }
 
 // field is where the agents under leases meet.

@@ -125,13 +125,7 @@ func Stale(ctx context.Context, cfg Config) (err error) {
 			return err
 		}
 		cfg.Server = server.GRPC
-		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-			defer cancel()
-			if stopped := server.Stop(ctx); err == nil {
-				err = stopped
-			}
-		}()
+		defer func() { err = stopServer(ctx, server, err) }()
 	}
 	var stages []*stage
 	for _, s := range strategies {

@@ -195,39 +195,29 @@ func oneServer(a *cli.App, cmd *cobra.Command) error {
 // newDemoAgent is an agent of the race in a process of its own, because it will be
 // frozen or killed.
 func newDemoAgent(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:         "agent",
-		Short:       "One agent of the race",
-		Hidden:      true,
-		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
-		Args:        cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.Agent(cmd.Context(), a.In, a.Out)
-		},
-	}
+	return part("agent", "One agent of the race", func(ctx context.Context) error { return demo.Agent(ctx, a.In, a.Out) })
 }
 
 // newDemoWriter is the writer of the account scene, in a process of its own.
 func newDemoWriter(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:         "writer",
-		Short:       "The writer of the account scene",
-		Hidden:      true,
-		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
-		Args:        cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.Writer(cmd.Context(), a.In, a.Out)
-		},
-	}
+	return part(
+		"writer", "The writer of the account scene", func(ctx context.Context) error { return demo.Writer(ctx, a.In, a.Out) },
+	)
 }
 
+// newDemoBuild is the check of the isolate scene's merge queue.
 func newDemoBuild(*cli.App) *cobra.Command {
+	return part("build", "The check of the isolate scene", func(context.Context) error { return demo.BuildHere() })
+}
+
+// part is a hidden command with which a scene starts a process.
+func part(use, short string, run func(context.Context) error) *cobra.Command {
 	return &cobra.Command{
-		Use:         "build",
-		Short:       "The check of the isolate scene",
+		Use:         use,
+		Short:       short,
 		Hidden:      true,
 		Annotations: map[string]string{cli.Offline: "true", cli.TextOnly: "true"},
 		Args:        cli.NoArgs,
-		RunE:        func(*cobra.Command, []string) error { return demo.BuildHere() },
+		RunE:        func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) },
 	}
 }
