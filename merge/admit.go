@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,48 +17,52 @@ const MaxNewBytes = 256 << 20
 
 // Admit checks a turn when the submission is handed in, before it stands in line. Its Parent is where the target is
 // now. It finds what no later target changes: commits or files that were not pushed, a submission that is too large,
-// and paths or a history that can never land. It merges nothing, so a conflict is not among its answers; the errors
-// are those of Land.
-func (b *Boundary) Admit(ctx context.Context, t Turn) error {
+// and paths or a history that can never land. It returns the paths that the submission touches, in order, at most
+// [MaxPaths]; a rename has both of its names. It merges nothing, so a conflict is not among its answers; the errors are
+// those of Land.
+func (b *Boundary) Admit(ctx context.Context, t Turn) (paths []string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := t.check(); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := b.readCommit(ctx, t.Parent); err != nil {
-		return err
+		return nil, err
 	}
 	head, err := b.readCommit(ctx, t.Head)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	size, err := b.git.Run(ctx, git.Call{
 		Args: []string{"rev-list", "--objects", "--disk-usage", "--end-of-options", t.Head, "^" + t.Parent},
 	})
 	if failure, ok := errors.AsType[*git.Error](err); ok && failure.Exit == 128 {
 		if id := missingObject(failure.Stderr); id != "" {
-			return &Missing{id}
+			return nil, &Missing{id}
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bytes, err := strconv.ParseInt(strings.TrimSpace(string(size.Out)), 10, 64)
 	if err != nil {
-		return fmt.Errorf("git rev-list printed %.200q", size.Out)
+		return nil, fmt.Errorf("git rev-list printed %.200q", size.Out)
 	}
 	if bytes > MaxNewBytes {
-		return &Refusal{Reason: ReasonSize}
+		return nil, &Refusal{Reason: ReasonSize}
 	}
 	bases, err := b.bases(ctx, t)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	touched, err := b.touched(ctx, bases.trees, head.tree)
 	if err != nil {
-		return tooMany(err)
+		return nil, tooMany(err)
 	}
-	return checkPaths(touched)
+	if err := checkPaths(touched); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(touched)), nil
 }
 
 // missingObject finds the id in git's complaint of an object that is not there.

@@ -18,22 +18,24 @@ func TestAdmit(t *testing.T) {
 	unrelated := r.commit(files{"a": text("x\n")})
 	b := r.boundary()
 	for name, parent := range map[string]string{"the base": base, "a target that conflicts": conflict} {
-		if err := b.Admit(t.Context(), turn(1, parent, head)); err != nil {
-			t.Errorf("on %s: %v, want it admitted", name, err)
+		paths, err := b.Admit(t.Context(), turn(1, parent, head))
+		if err != nil || !slices.Equal(paths, []string{"a", "b/c"}) {
+			t.Errorf("on %s: %v, %v, want it admitted with its two paths", name, paths, err)
 		}
 	}
 	for name, c := range map[string]struct {
 		head string
 		want Reason
 	}{"contained": {base, ReasonEmpty}, "unrelated": {unrelated, ReasonBase}} {
-		refusal, ok := errors.AsType[*Refusal](b.Admit(t.Context(), turn(1, base, c.head)))
+		_, err := b.Admit(t.Context(), turn(1, base, c.head))
+		refusal, ok := errors.AsType[*Refusal](err)
 		if !ok || refusal.Reason != c.want {
 			t.Errorf("%s: %v, want %s", name, refusal, c.want)
 		}
 	}
 	wrong := turn(1, base, head)
 	wrong.ID = "../x"
-	if err := b.Admit(t.Context(), wrong); err == nil {
+	if _, err := b.Admit(t.Context(), wrong); err == nil {
 		t.Error("an id with slashes is admitted")
 	}
 	// Each object of the submission has to be there: its commit, its trees and its files.
@@ -43,7 +45,7 @@ func TestAdmit(t *testing.T) {
 		if err := os.Rename(name, name+".aside"); err != nil {
 			t.Fatal(err)
 		}
-		err := r.boundary().Admit(t.Context(), turn(1, base, head))
+		_, err := r.boundary().Admit(t.Context(), turn(1, base, head))
 		if missing, ok := errors.AsType[*Missing](err); !ok || missing.Object != id {
 			t.Errorf("without %s: %v, want %s missing", object, err, id)
 		}

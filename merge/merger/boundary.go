@@ -11,9 +11,11 @@ import (
 
 // Boundary computes landings: a *merge.Boundary.
 type Boundary interface {
-	// Admit finds what keeps a turn from ever landing, such as commits that were not pushed. Its errors are those of
-	// Land.
-	Admit(ctx context.Context, t merge.Turn) error
+	// Admit finds what keeps a turn from ever landing, such as commits that were not pushed, and returns the paths
+	// that the submission touches. Its errors are those of Land.
+	Admit(ctx context.Context, t merge.Turn) (paths []string, err error)
+	// Clashes returns those of other heads that conflict with a head, by the attributes of the target's commit.
+	Clashes(ctx context.Context, target, head string, others []string) ([]merge.Clash, error)
 	// Land returns the landing of a turn. It depends on the turn alone and can be repeated. The error is a
 	// *merge.Refusal or *merge.Missing if the submission cannot land.
 	Land(ctx context.Context, t merge.Turn) (merge.Landing, error)

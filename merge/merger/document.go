@@ -115,8 +115,23 @@ type Record struct {
 	Agent     string `json:"agent,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Purpose   string `json:"purpose,omitempty"`
+	// Clashes are submissions that were in line when this one came, and conflict with it, the nearest ahead first. It
+	// is a forecast: any of them may have left the line since.
+	Clashes []Clash `json:"clashes,omitempty"`
 	// Outcome is set when it has landed or was returned.
 	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Clash is a submission in line that conflicts with another one. Agent, Purpose and Paths are other agents' text.
+type Clash struct {
+	Submission string `json:"submission"`
+	Agent      string `json:"agent,omitempty"`
+	Purpose    string `json:"purpose,omitempty"`
+	// Ahead is set if it stands before the other one, and so lands first.
+	Ahead bool `json:"ahead"`
+	// Paths are those in conflict, at most 20. More has the number of the others.
+	Paths []string `json:"paths"`
+	More  int      `json:"more_paths,omitempty"`
 }
 
 // Target is the document of a target.

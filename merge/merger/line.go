@@ -39,6 +39,7 @@ type event func(ctx context.Context) error
 // entry is a submission in line. Its id in the train is that of its task, so that each content has another.
 type entry struct {
 	record Record
+	paths  []string // that it touches, in order; none if it cannot land
 	reply  chan<- reply
 }
 
@@ -156,11 +157,15 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 			r = Record{} // its task was cancelled before a merger had it again
 		}
 	}
+	e := &entry{reply: replies}
 	switch again := found && r.Task != string(id); {
 	case found && !again && r.State != Waiting:
 		replies <- reply{done: client.Done{Result: r.Outcome}} // the result was lost with its merger
 		return nil
 	case found && !again: // it was in line before this merger took the seat
+		if e.paths, _, err = l.unfit(ctx, &r); err != nil {
+			return err
+		}
 	case again && (s.Resubmits == "" || r.Agent != task.Agent || r.Principal != task.Principal):
 		return back(WhyPolicy, "Submission %q belongs to agent %q: submit under another id.", key, r.Agent)
 	case again && r.State != Returned:
@@ -183,23 +188,27 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 		s.ID = key
 		r.Submission, r.State, r.Task, r.Outcome = s, Waiting, string(id), nil
 		r.Admitted, r.Purpose = now, task.Purpose
-		if why, err := l.unfit(ctx, &r); err != nil {
+		var why string
+		if e.paths, why, err = l.unfit(ctx, &r); err != nil {
 			return err
 		} else if why != "" {
 			return back(WhyPolicy, "%s", why)
 		}
+		r.Clashes = l.clashes(ctx, &r, e.paths)
 		if err := l.commit(ctx, client.Put(l.Name.RecordKey(key), encode(r))); err != nil {
 			return err
 		}
 	}
-	l.records[id] = &entry{record: r, reply: replies}
+	e.record = r
+	l.records[id] = e
 	l.train.Add(train.Submission{ID: id, Place: r.Place, Impacts: r.Impacts})
 	l.Log.Info("in line", "submission", r.ID, "place", r.Place)
 	return nil
 }
 
-// unfit returns why a submission can never land, or "". What it finds would stop the whole line later.
-func (l *line) unfit(ctx context.Context, r *Record) (string, error) {
+// unfit returns the paths that a submission touches, or why it can never land. What it finds would stop the whole
+// line later.
+func (l *line) unfit(ctx context.Context, r *Record) (paths []string, why string, err error) {
 	for _, id := range []string{r.Head, r.Base} {
 		if id == "" {
 			continue
@@ -207,21 +216,21 @@ func (l *line) unfit(ctx context.Context, r *Record) (string, error) {
 		kind, err := l.Files.Kind(ctx, id)
 		switch {
 		case err != nil:
-			return "", err
+			return nil, "", err
 		case kind == "":
-			return missing(id), nil
+			return nil, missing(id), nil
 		case kind != "commit":
-			return fmt.Sprintf("The object %s is a %s: submit a commit.", id, kind), nil
+			return nil, fmt.Sprintf("The object %s is a %s: submit a commit.", id, kind), nil
 		}
 	}
-	err := l.Boundary.Admit(ctx, turn(r, l.target.Head, l.target.Sequence+1))
+	paths, err = l.Boundary.Admit(ctx, turn(r, l.target.Head, l.target.Sequence+1))
 	if gone, ok := errors.AsType[*merge.Missing](err); ok {
-		return missing(gone.Object), nil
+		return nil, missing(gone.Object), nil
 	}
 	if refused, ok := errors.AsType[*merge.Refusal](err); ok {
-		return "The submission cannot land: " + refused.Error() + ".", nil
+		return nil, "The submission cannot land: " + refused.Error() + ".", nil
 	}
-	return "", err
+	return paths, "", err
 }
 
 func missing(object string) string {

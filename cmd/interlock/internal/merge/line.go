@@ -119,8 +119,9 @@ func find(ctx context.Context, c *client.Client, n merger.Name, id string) (entr
 func newWhy(a *cli.App) *cobra.Command {
 	return one(
 		"why", "Tell why a submission has not landed",
-		`Tell in words where a submission is: what is before it in line, that the queue is paused, or
-why it was returned and what to do. SUBMISSION is its id, or that of its task.`,
+		`Tell in words where a submission is: what is before it in line, which others in line conflict
+with it, that the queue is paused, or why it was returned and what to do. SUBMISSION is its
+id, or that of its task.`,
 		`  interlock merge why web/main fix-login-0f3a9c12d4e5`, a,
 		func(ctx context.Context, c *client.Client, n merger.Name, id string) error {
 			text, err := why(ctx, c, n, id)
@@ -160,21 +161,27 @@ func why(ctx context.Context, c *client.Client, n merger.Name, id string) (strin
 	} else if i == 0 {
 		text += fmt.Sprintf(" at place 1 of %d", len(list))
 	}
+	reason, err := waits(ctx, c, n, &e)
+	return text + reason + "." + clashes(&e, list), err
+}
+
+// waits is what a submission in line waits for besides those before it.
+func waits(ctx context.Context, c *client.Client, n merger.Name, e *entry) (string, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil {
 		return "", err
 	}
 	for i := range queues {
 		if q := &queues[i]; q.Name == n.Queue() && q.Paused {
-			return text + "; the queue is paused: nothing lands until `interlock merge resume`.", nil
+			return "; the queue is paused: nothing lands until `interlock merge resume`", nil
 		} else if q.Name == n.Queue() && e.State == interlock.TaskWaiting.String() && q.Idle == 0 && q.Running == 0 {
-			return text + "; no merger runs: start `interlock merge serve`.", nil
+			return "; no merger runs: start `interlock merge serve`", nil
 		}
 	}
 	if e.State == interlock.TaskAsking.String() {
-		return text + fmt.Sprintf("; it was returned %d times, and a person must approve another try.", e.Tries), nil
+		return fmt.Sprintf("; it was returned %d times, and a person must approve another try", e.Tries), nil
 	}
-	return text + ".", nil
+	return "", nil
 }
 
 func newWithdraw(a *cli.App) *cobra.Command {

@@ -74,6 +74,9 @@ type entry struct {
 	Head     string `json:"head"`
 	AgeMS    int64  `json:"age_ms"`
 
+	// Clashes are submissions that were in line when it came, and conflict with it.
+	Clashes []merger.Clash `json:"clashes,omitempty"`
+
 	Outcome *merger.Outcome `json:"outcome,omitempty"`
 }
 
@@ -103,13 +106,15 @@ func look(ctx context.Context, c *client.Client, n merger.Name, id interlock.Tas
 		// A settled task has no payload any more.
 		e.Outcome, e.State, e.Tries, e.Submission = &o, string(o.Code), o.Tries, o.Submission
 	}
-	var r merger.Record
-	if d, err := c.Document(ctx, n.RecordKey(e.Submission)); err != nil {
-		return e, err
-	} else if !d.Absent && json.Unmarshal(d.Body, &r) == nil && r.Task == e.Task {
-		e.Tries, e.Head = r.Tries, r.Head
+	s.ID = e.Submission
+	r, found, err := merger.Standing(ctx, c, n, id, s)
+	if found {
+		e.Submission, e.Tries, e.Head = r.ID, r.Tries, r.Head
+		if e.Outcome == nil {
+			e.Clashes = r.Clashes
+		}
 	}
-	return e, nil
+	return e, err
 }
 
 // inLine lists the submissions of a target that wait, the first one first.

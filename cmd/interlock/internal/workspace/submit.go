@@ -42,6 +42,9 @@ refs/interlock/sub/ID, and create the task of the queue merge.REPO.TARGET, which
 With --all every changed and untracked file is committed first; without it such files are
 refused. The same commit is the same submission, however often it is sent.
 
+Other submissions in line that change the same lines are named on standard error, if a merger
+takes this one within 2 seconds; "interlock merge why" tells them later.
+
 With --wait the outcome is awaited: the landing is printed on standard output, and what comes
 back with a returned submission on standard error, ready for a prompt.
 
@@ -136,6 +139,9 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	s.a.Complain(
 		"%s: %s of %s in queue %s", work.ID, cli.Count(len(work.Paths), "file", "files"), work.Head[:12], task.Queue,
 	)
+	if err := s.tellClashes(ctx, c, w, work, task.ID); err != nil {
+		return err
+	}
 	if s.wait == 0 {
 		if s.a.JSON() {
 			return s.a.Print(&work.Submission)

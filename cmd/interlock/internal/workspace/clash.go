@@ -1,0 +1,68 @@
+package workspace
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/merge/merger"
+	"github.com/interlockdev/interlock/workspace"
+)
+
+const (
+	// tellWithin is how long a submission waits for a merger to take it, to learn what it conflicts with.
+	tellWithin = 2 * time.Second
+	tellEvery  = 50 * time.Millisecond
+)
+
+// tellClashes names the submissions in line that conflict with one. Without a merger it returns at once.
+func (s *submission) tellClashes(
+	ctx context.Context, c *client.Client, w *workspace.Workspace, work *workspace.Work, task interlock.TaskID,
+) error {
+	name := merger.Name{Repo: w.Repo, Target: strings.ReplaceAll(w.Target, "/", "-")}
+	late := time.After(tellWithin)
+	for {
+		r, found, err := merger.Standing(ctx, c, name, task, merger.Submission{ID: work.ID, Workspace: w.Name})
+		if err != nil {
+			return err
+		}
+		if found {
+			for i := range r.Clashes {
+				k := &r.Clashes[i]
+				s.a.Complain("%s you in line is %s", k.Side(), cli.Clean(k.String()))
+			}
+			return nil
+		}
+		if waits, err := stillWaits(ctx, c, task); err != nil || !waits {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late:
+			return nil
+		case <-time.After(tellEvery):
+		}
+	}
+}
+
+// stillWaits reports whether a merger may yet take a task, and runs.
+func stillWaits(ctx context.Context, c *client.Client, id interlock.TaskID) (bool, error) {
+	t, err := c.Task(ctx, id)
+	if err != nil || t.State != interlock.TaskWaiting && t.State != interlock.TaskRunning {
+		return false, err
+	}
+	queues, err := c.Queues(ctx)
+	if err != nil {
+		return false, err
+	}
+	for i := range queues {
+		if q := &queues[i]; q.Name == t.Queue {
+			return q.Idle+q.Running > 0, nil
+		}
+	}
+	return false, nil
+}
