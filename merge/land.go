@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge/sequence"
 )
 
 // MaxPaths is how many paths a submission may change.
@@ -67,6 +68,8 @@ type Landing struct {
 	Profile string `json:"profile"`
 	// Paths are those in which Tree differs from that of Parent, in order.
 	Paths []string `json:"paths"`
+	// Renamed are new files that got another number than they have in the submission. See [Renumber].
+	Renamed []sequence.Rename `json:"renamed,omitempty"`
 }
 
 // committer is the committer of each landing.
@@ -112,6 +115,10 @@ func (b *Boundary) land(ctx context.Context, t Turn, profile string) (Landing, e
 	if err != nil {
 		return Landing{}, err
 	}
+	tree, renumbered, renamed, err := b.renumber(ctx, parent.tree, tree, touched)
+	if err != nil {
+		return Landing{}, err
+	}
 	landed, err := b.compare(ctx, parent.tree, tree, maxDrift)
 	if err != nil {
 		return Landing{}, err
@@ -120,6 +127,12 @@ func (b *Boundary) land(ctx context.Context, t Turn, profile string) (Landing, e
 	if err != nil {
 		return Landing{}, err
 	}
+	if len(renumbered) > 0 {
+		if err := checkPaths(landed); err != nil {
+			return Landing{}, err
+		}
+		strays = newOnes(strays, renumbered, landed)
+	}
 	if len(strays) > 0 {
 		return Landing{}, &Damage{Submission: t.ID, Parent: t.Parent, Tree: tree, Paths: strays}
 	}
@@ -127,7 +140,7 @@ func (b *Boundary) land(ctx context.Context, t Turn, profile string) (Landing, e
 		return Landing{}, &Refusal{Reason: ReasonEmpty}
 	}
 	b.inherit(tree, folder, landed)
-	c := t.commit(tree, &head, profile)
+	c := t.commit(tree, &head, profile, renumbered)
 	id, err := b.writeCommit(ctx, &c)
 	if err != nil {
 		return Landing{}, err
@@ -137,7 +150,7 @@ func (b *Boundary) land(ctx context.Context, t Turn, profile string) (Landing, e
 	}
 	return Landing{
 		Sequence: t.Sequence, Submission: t.ID, Commit: id, Tree: tree, Parent: t.Parent, Profile: profile,
-		Paths: slices.Sorted(maps.Keys(landed)),
+		Paths: slices.Sorted(maps.Keys(landed)), Renamed: renamed,
 	}, nil
 }
 

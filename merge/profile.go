@@ -31,6 +31,8 @@ type Profile struct {
 	Attributes string `json:"attributes,omitempty"`
 	// Drivers are merge drivers that attributes may name.
 	Drivers []Driver `json:"drivers,omitempty"`
+	// Renumbers are rules that give numbered files free numbers. See [ReadRenumber].
+	Renumbers []Renumber `json:"renumbers,omitempty"`
 }
 
 // Driver is a program that merges the files to which attributes assign it.
@@ -74,24 +76,32 @@ func (d *Driver) read() error {
 	case "text", "binary", "union":
 		return fmt.Errorf("merge driver %q: git has one of this name: choose another", d.Name)
 	}
-	program, err := exec.LookPath(d.Program)
-	if err == nil {
+	program, digest, err := readProgram(d.Program)
+	if err != nil {
+		return fmt.Errorf("merge driver %q: %w", d.Name, err)
+	}
+	d.Program, d.Digest = program, digest
+	return nil
+}
+
+// readProgram finds a program, and returns its path and the digest of its file.
+func readProgram(name string) (program, digest string, err error) {
+	if program, err = exec.LookPath(name); err == nil {
 		program, err = filepath.Abs(program)
 	}
 	if err != nil {
-		return fmt.Errorf("merge driver %q: %w", d.Name, err)
+		return "", "", err
 	}
 	f, err := os.Open(program)
 	if err != nil {
-		return fmt.Errorf("merge driver %q: %w", d.Name, err)
+		return "", "", err
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return fmt.Errorf("merge driver %q: %w", d.Name, err)
+		return "", "", err
 	}
-	d.Program, d.Digest = program, "sha256:"+hex.EncodeToString(h.Sum(nil))
-	return nil
+	return program, "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Digest is the profile's identity, as "sha256:…". Each landing's commit carries it.
@@ -112,9 +122,17 @@ func (p *Profile) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, r := range p.Renumbers {
+		if r.program != "" {
+			if _, r.Digest, err = readProgram(r.program); err != nil {
+				return fmt.Errorf("renumber %s: %w", r.Sequence, err)
+			}
+		}
+		here.Renumbers = append(here.Renumbers, r)
+	}
 	if want, have := p.Digest(), here.Digest(); want != have {
 		return fmt.Errorf("the profile %s is not that of this machine, %s: its git is %s, and here is %s; "+
-			"make a profile here, and compare drivers", want, have, p.Git, here.Git)
+			"make a profile here, and compare drivers and commands", want, have, p.Git, here.Git)
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ const (
 	ReasonPath Reason = "path"
 	// ReasonBase is a head without common history with the target, or one that its own base is no ancestor of.
 	ReasonBase Reason = "base"
+	// ReasonRenumber is a file with a number that is taken, where the operator's command could not give it another one.
+	ReasonRenumber Reason = "renumber"
 )
 
 // Refusal is the boundary's answer to a submission that cannot land. It depends on the turn and the profile alone, and
@@ -33,6 +35,8 @@ type Refusal struct {
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	// Truncated is set when there are more conflicts.
 	Truncated bool `json:"truncated,omitempty"`
+	// Detail is the end of a command's output, for ReasonRenumber.
+	Detail string `json:"detail,omitempty"`
 }
 
 // maxNamed is how many paths a refusal names.
@@ -58,6 +62,10 @@ func (r *Refusal) Error() string {
 	case ReasonBase:
 		return "the submission's head does not descend from its base, or has no history in common with the target: " +
 			"merge the target into it, and submit again"
+	}
+	if r.Reason == ReasonRenumber {
+		return fmt.Sprintf("%s has a number that is taken, and could not be renumbered (%q): take a free number, "+
+			"and submit again", names(r.Paths), r.Detail)
 	}
 	return "the submission cannot land: " + string(r.Reason)
 }

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ const (
 )
 
 // commit is the commit of a turn.
-func (t *Turn) commit(tree string, head *commit, profile string) commit {
+func (t *Turn) commit(tree string, head *commit, profile string, renumbered []Renumber) commit {
 	c := commit{
 		tree: tree, parents: []string{t.Parent}, author: person(head.author), committer: committer,
 		authored: t.Submitted, committed: t.Staged,
@@ -37,6 +38,13 @@ func (t *Turn) commit(tree string, head *commit, profile string) commit {
 		if t.Base != "" {
 			fmt.Fprintf(&b, "%s: %s\n", trailerBase, t.Base)
 		}
+	}
+	if len(renumbered) > 0 {
+		text, err := json.Marshal(renumbered)
+		if err != nil {
+			panic("merge: a rule has a value that JSON cannot hold: " + err.Error())
+		}
+		fmt.Fprintf(&b, "%s: %s\n", trailerRenumber, text)
 	}
 	c.message = b.String()
 	return c

@@ -184,15 +184,18 @@ func (b *Boundary) verify(ctx context.Context, r *Report, c *commit, t Turn, pro
 	case refused && profile == b.digest:
 		r.add(FoundRefused, t.Sequence, c.id, "%v", refusal)
 	case refused:
-		r.add(FoundProfile, t.Sequence, c.id, "under %s: %v", b.digest, refusal)
+		r.add(FoundProfile, t.Sequence, c.id, "under %s: %v%s", b.digest, refusal, b.otherRules(c))
 	case broken:
-		r.add(FoundProfile, t.Sequence, c.id, "under %s: %v", b.digest, err)
+		r.add(FoundProfile, t.Sequence, c.id, "under %s: %v%s", b.digest, err, b.otherRules(c))
 	case err != nil:
 		return err
 	case landing.Tree != c.tree && profile == b.digest:
 		r.add(FoundTree, t.Sequence, c.id, "the tree is %s, and its inputs make %s", c.tree, landing.Tree)
 	case landing.Tree != c.tree:
-		r.add(FoundProfile, t.Sequence, c.id, "the tree is %s, and %s makes %s", c.tree, b.digest, landing.Tree)
+		r.add(FoundProfile, t.Sequence, c.id, "the tree is %s, and %s makes %s%s", c.tree, b.digest, landing.Tree,
+			b.otherRules(c))
+	case landing.Commit != c.id && profile != b.digest && b.otherRules(c) != "":
+		r.add(FoundProfile, t.Sequence, c.id, "the same tree, in another commit%s", b.otherRules(c))
 	case landing.Commit != c.id:
 		r.add(FoundCommit, t.Sequence, c.id, "the commit should be %s: its text, names or dates differ", landing.Commit)
 	default:
@@ -226,7 +229,8 @@ func (b *Boundary) recordedStrays(ctx context.Context, c *commit, t Turn) ([]str
 	if err != nil {
 		return nil, err
 	}
-	return b.strayed(ctx, bases.trees, parent.tree, touched, landed)
+	strays, err := b.strayed(ctx, bases.trees, parent.tree, touched, landed)
+	return newOnes(strays, c.renumbered(), landed), err
 }
 
 // Turns reads the turns of a branch from its commits, in their order: those from the landing numbered from up to head.

@@ -4,5 +4,6 @@ package git
 
 import "os/exec"
 
-// alone leaves git as it is: here a program that git started ends when its pipes close.
-func alone(*exec.Cmd) {}
+// Alone bounds how long a command with a context that has ended may keep its pipes open. Here the programs that it
+// started end with them.
+func Alone(cmd *exec.Cmd) { cmd.WaitDelay = patience }

@@ -7,9 +7,10 @@ import (
 	"syscall"
 )
 
-// alone puts git into a process group of its own, so that the end of its context also ends what it started: merge
-// drivers, and programs that reach a remote repository.
-func alone(cmd *exec.Cmd) {
+// Alone puts a command into a process group of its own, so that the end of its context also ends what it started, such
+// as merge drivers, and programs that reach a remote repository. It waits a moment for their pipes.
+func Alone(cmd *exec.Cmd) {
+	cmd.WaitDelay = patience
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

@@ -138,8 +138,7 @@ func (r *Repository) command(ctx context.Context, c Call) *exec.Cmd {
 	default:
 		cmd.Dir = r.Dir
 	}
-	cmd.WaitDelay = patience
-	alone(cmd)
+	Alone(cmd)
 	return cmd
 }
 

@@ -88,6 +88,9 @@ func refusal(err error) *merge.Refusal {
 	if m, ok := errors.AsType[*merge.Missing](err); ok {
 		return &merge.Refusal{Reason: whyMissing, Paths: []string{m.Object}}
 	}
+	if r, ok := errors.AsType[*merge.RenumberError](err); ok {
+		return &merge.Refusal{Reason: merge.ReasonRenumber, Paths: []string{r.Sequence}, Detail: r.Error()}
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/git"
 	"github.com/interlockdev/interlock/merge"
+	"github.com/interlockdev/interlock/merge/sequence"
 )
 
 // Name is the target of a merger: a repository and a target in it, names in the form of git.CheckName.
@@ -167,6 +168,8 @@ type Landing struct {
 	// Paths are the changed paths, at most 200. More has the number of the others.
 	Paths []string `json:"paths,omitempty"`
 	More  int      `json:"more_paths,omitempty"`
+	// Renamed are new files that have another number than in the submission.
+	Renamed []sequence.Rename `json:"renamed,omitempty"`
 	// Apart is set if this tree was not checked, because another lane has landed before it.
 	Apart bool `json:"apart,omitempty"`
 }

@@ -49,7 +49,8 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 			landing := Landing{
 				Sequence: res.landing.Sequence, Submission: e.record.ID, Task: e.record.Task, Commit: res.landing.Commit,
 				Tree: res.landing.Tree, Parent: res.landing.Parent, Profile: res.landing.Profile,
-				Agent: e.record.Agent, Purpose: e.record.Purpose, Paths: res.landing.Paths, Apart: o.Apart,
+				Agent: e.record.Agent, Purpose: e.record.Purpose, Paths: res.landing.Paths, Renamed: res.landing.Renamed,
+				Apart: o.Apart,
 			}
 			if landing.More = max(0, len(landing.Paths)-maxNamedPaths); landing.More > 0 {
 				landing.Paths = landing.Paths[:maxNamedPaths]

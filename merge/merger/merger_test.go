@@ -213,3 +213,40 @@ func TestWorkspaceKeepsItsPlace(t *testing.T) {
 		t.Errorf("a submission after the landing: %+v", o)
 	}
 }
+
+// With a rule two submissions that take one number both land, and the second one's author learns the new name.
+func TestRenumber(t *testing.T) {
+	r := newRig(t)
+	r.work(good)
+	c := r.config("merger")
+	profile, err := merge.NewProfile(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := merge.ReadRenumber("migrations/{n:4}_{name}.sql=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile.Renumbers = []merge.Renumber{rule}
+	b, err := merge.Open(t.Context(), merge.Config{Repository: r.git.Dir, Profile: profile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	c.Boundary, c.Profile = b, profile.Digest()
+	base := r.commit(r.begin, files{"migrations/0001_x.sql": "x\n", "migrations/0002_y.sql": "y\n"})
+	r.run("update-ref", "refs/heads/main", base)
+	first := r.submit(Submission{ID: "first", Head: r.commit(base, files{"migrations/0003_a.sql": "a\n"})})
+	second := r.submit(Submission{ID: "second", Head: r.commit(base, files{"migrations/0003_b.sql": "b\n"})})
+	r.start(c)
+	if o := r.result(first); o.Code != Landed || len(o.Landing.Renamed) != 0 {
+		t.Errorf("%+v", o)
+	}
+	o := r.result(second)
+	if o.Code != Landed || !strings.Contains(o.Message, `"migrations/0003_b.sql" is "migrations/0004_b.sql" there`) {
+		t.Errorf("%+v", o)
+	}
+	if text := r.run("cat-file", "blob", "main:migrations/0004_b.sql"); text != "b" {
+		t.Errorf("the file has %q", text)
+	}
+}

@@ -10,9 +10,12 @@ import (
 
 // landed is the outcome of a landing.
 func landed(name Name, landing *Landing) *Outcome {
+	text := fmt.Sprintf("Landed on %s as number %d, commit %s.", name.Target, landing.Sequence, landing.Commit)
+	for _, r := range landing.Renamed {
+		text += fmt.Sprintf(" Its number was taken: %q is %q there.", r.From, r.To)
+	}
 	return &Outcome{
-		Code: Landed, Submission: landing.Submission, Target: string(name.Key()), Landing: landing,
-		Message: fmt.Sprintf("Landed on %s as number %d, commit %s.", name.Target, landing.Sequence, landing.Commit),
+		Code: Landed, Submission: landing.Submission, Target: string(name.Key()), Landing: landing, Message: text,
 	}
 }
 
@@ -39,6 +42,9 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 	r := res.refusal
 	if r.Reason != merge.ReasonConflict {
 		o := l.back(e, WhyPolicy, against)
+		if r.Reason == merge.ReasonRenumber {
+			o.Reason = WhySequence
+		}
 		o.Message = r.Error()
 		if r.Reason == whyMissing {
 			o.Message = missing(strings.Join(r.Paths, ", "))

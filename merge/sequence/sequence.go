@@ -14,6 +14,24 @@ type Rule struct {
 	Pattern   Pattern
 }
 
+// ParseRule reads a directory and a pattern as one path, such as "migrations/{n:4}_{name}.sql".
+func ParseRule(text string) (Rule, error) {
+	directory, name := path.Split(text)
+	pattern, err := Parse(name)
+	if err != nil {
+		return Rule{}, err
+	}
+	r := Rule{Directory: path.Clean(directory), Pattern: pattern}
+	if path.IsAbs(directory) || r.Directory == ".." || strings.HasPrefix(r.Directory, "../") ||
+		strings.ContainsFunc(directory, func(c rune) bool { return c < ' ' }) {
+		return Rule{}, fmt.Errorf("sequence %q: its directory lies outside of the repository, or is no line of text", text)
+	}
+	return r, nil
+}
+
+// String is the text that ParseRule reads.
+func (r Rule) String() string { return path.Join(r.Directory, r.Pattern.String()) }
+
 // Problem is a file of a submission with a number that it may not have.
 type Problem struct {
 	Rule   Rule
@@ -37,7 +55,10 @@ func (p Problem) String() string {
 }
 
 // Rename is one file with its old and its new path.
-type Rename struct{ From, To string }
+type Rename struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
 
 // step is one position of a sequence: the files that share a number and the name up to its first dot.
 type step struct {

@@ -35,6 +35,7 @@ type serve struct {
 	maxTries int
 	agent    string
 	ttl      time.Duration
+	rules
 }
 
 func newServe(a *cli.App) *cobra.Command {
@@ -72,6 +73,7 @@ Exit codes: 0 stopped as asked; 1 the repository is no git directory, or a merge
 	f.IntVar(&s.batch, "max-batch", 32, "how many submissions are checked together at most")
 	f.BoolVar(&s.lanes, "lanes", false, "check submissions with disjoint impacts apart; they land without a common check")
 	f.IntVar(&s.maxTries, "max-tries", 3, "after how many returns a person must approve another try")
+	s.rules.define(cmd)
 	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long the seat outlives the last sign of life")
 	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	return cmd
@@ -125,7 +127,7 @@ func (s *serve) run(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	profile, err := merge.NewProfile(ctx, "")
+	profile, err := s.profile(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,14 @@ import (
 type branch struct {
 	repo, ref string
 	from      uint64
+	rules
 }
 
 func (b *branch) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&b.repo, "repo", ".", "the git `directory` with the branch")
 	f.StringVar(&b.ref, "ref", "refs/heads/main", "the full name of the `branch`")
+	b.rules.define(cmd)
 	f.Uint64Var(&b.from, "from", 0, "begin at the landing with this `number` (default: the first)")
 }
 
@@ -38,7 +40,7 @@ func (b *branch) open(ctx context.Context) (*merge.Boundary, git.Repository, str
 	if err != nil {
 		return nil, repo, "", err
 	}
-	profile, err := merge.NewProfile(ctx, "")
+	profile, err := b.profile(ctx)
 	if err != nil {
 		return nil, repo, "", err
 	}
@@ -55,8 +57,11 @@ func newVerify(a *cli.App) *cobra.Command {
 the tree and the commit that its submission makes of the landing before, and leave alone what
 the submission does not touch. It asks no server, and writes nothing.
 
-Exit codes: 0 all is as it should be, or cannot be judged here: another git made it, or a
-submission is gone; 1 a landing is not what the boundary makes.`,
+Repeat the --renumber of "merge serve" here; a landing that was renumbered by another command is
+named, with both digests.
+
+Exit codes: 0 all is as it should be, or cannot be judged here: another git or command made it,
+or a submission is gone; 1 a landing is not what the boundary makes.`,
 		Example:     `  interlock merge verify --repo /srv/git/web.git --ref refs/heads/main`,
 		Args:        cli.NoArgs,
 		Annotations: map[string]string{cli.Offline: "true"},
@@ -117,7 +122,7 @@ fails if it differs. It asks no server.`,
 			if err != nil {
 				return err
 			}
-			got, err := replay(ctx, repo, to, b.ref, turns)
+			got, err := replay(ctx, repo, to, b.ref, boundary.Profile(), turns)
 			if err != nil {
 				return err
 			}
@@ -141,7 +146,9 @@ fails if it differs. It asks no server.`,
 }
 
 // replay lands turns in a new repository, and sets its branch.
-func replay(ctx context.Context, from git.Repository, to, ref string, turns []merge.Turn) (string, error) {
+func replay(
+	ctx context.Context, from git.Repository, to, ref string, profile merge.Profile, turns []merge.Turn,
+) (string, error) {
 	if err := os.Mkdir(to, 0o777); err != nil {
 		return "", err
 	}
@@ -149,10 +156,6 @@ func replay(ctx context.Context, from git.Repository, to, ref string, turns []me
 		return "", err
 	}
 	again, err := repository(ctx, to)
-	if err != nil {
-		return "", err
-	}
-	profile, err := merge.NewProfile(ctx, "")
 	if err != nil {
 		return "", err
 	}
