@@ -77,8 +77,8 @@ const (
 	// joinTimeout bounds one attempt to read or to make the directory.
 	joinTimeout = 2 * time.Second
 
-	// openAtOnce bounds the journals that are being opened: a replay takes a core.
-	openAtOnce = 2
+	// openAtOnce bounds the journals that are being opened: a replay waits for the engine about as long as it computes.
+	openAtOnce = 4
 	// retryAfter is how long a shard is left to others after it could not be opened, and fatalAfter the same for one that
 	// this server cannot open.
 	retryAfter = 500 * time.Millisecond
