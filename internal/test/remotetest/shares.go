@@ -19,11 +19,11 @@ import (
 var (
 	sharesTime = flag.Duration("shares", 40*time.Second, "how long the agents of HistoryOfShares work")
 
-	// The ttl of a seat, two looks at it, and the time to open a journal are 6 s. What other suites beside this one add
-	// is no promise.
-	unownedLimit = flag.Duration(
-		"unowned", 8*time.Second, "the longest time without an owner in HistoryOfShares; 6s on a machine that does nothing else",
-	)
+	// The ttl of a seat, two looks at it, and the time to open a journal are 6 s.
+	unownedLimit = flag.Duration("unowned", 6*time.Second, "the longest time without an owner of a shard in HistoryOfShares")
+
+	// An answer waits besides for the agents' requests that have gathered, on a machine with other work.
+	unansweredLimit = flag.Duration("unanswered", 8*time.Second, "the longest time without an answer in a namespace")
 )
 
 const (
@@ -70,36 +70,37 @@ func HistoryOfShares(t *testing.T, e Engine) {
 		crowds = append(crowds, crowd)
 	}
 	var down atomic.Pointer[Instance] // the server with a fault
-	watch := watchShares(t, servers, &down)
+	watch := watchShares(t, servers, fourth, &down)
 
 	endMoves := moveAround(t, servers, &down)
 
 	work := func() { worked(t.Context(), records[0], 100) }
 	faults := []struct {
 		name string
+		owns bool // the server still answers for its shards
 		do   func(s *Instance)
 	}{
-		{"kill9", func(s *Instance) {
+		{"kill9", false, func(s *Instance) {
 			s.Kill()
 			work()
 			s.Start()
 		}},
-		{"sigstop", func(s *Instance) {
+		{"sigstop", false, func(s *Instance) {
 			s.signal(syscall.SIGSTOP)
 			work()
 			s.signal(syscall.SIGCONT)
 		}},
-		{"drain", func(s *Instance) {
+		{"drain", true, func(s *Instance) {
 			drain(t, s)
 			work()
 			s.Start()
 		}},
-		{"cut", func(*Instance) {
+		{"cut", false, func(*Instance) {
 			cut(true)
 			work()
 			cut(false)
 		}},
-		{"add", func(*Instance) {
+		{"add", true, func(*Instance) {
 			fourth.Start()
 			fourth.Becomes("ready")
 			work()
@@ -119,7 +120,11 @@ func HistoryOfShares(t *testing.T, e Engine) {
 		}
 		watch.fault(fault.name, s)
 		down.Store(s)
+		if !fault.owns {
+			watch.deaf.Store(s)
+		}
 		fault.do(s)
+		watch.deaf.Store(nil)
 		WaitFor(t, "all servers to answer for all shards after "+fault.name, func() bool {
 			for _, s := range servers {
 				if s.Status(http.MethodGet, "/readyz") != http.StatusOK {

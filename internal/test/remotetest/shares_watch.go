@@ -3,9 +3,11 @@ package remotetest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,18 +19,23 @@ import (
 )
 
 // sharesWatch asks for a key of every namespace again and again, at the servers without a fault. It notes how long
-// none of them answered, and how often the owner of a shard changed: with each change its epoch becomes higher.
+// none of them answered, how long no server owned a shard, and how often the owner of a shard changed: with each change
+// its epoch becomes higher.
 type sharesWatch struct {
 	t       testing.TB
 	servers []*Instance
 	down    *atomic.Pointer[Instance] // the server with a fault
+	deaf    atomic.Pointer[Instance]  // the server that was killed, stopped or cut off: it owns nothing, whatever it answers
 	cancel  context.CancelFunc
 	asking  sync.WaitGroup
 
 	mu          sync.Mutex                 // guards the fields below
 	last        [shareNamespaces]time.Time // when it was answered
 	longest     time.Duration
-	worst       string              // the fault before the longest time without an answer, and the namespace
+	worst       string                 // the fault before the longest time without an answer, and the namespace
+	owned       [shareShards]time.Time // when its last owner was asked
+	unowned     time.Duration
+	abandoned   string              // the fault before the longest time without an owner, and the shard
 	first       [shareShards]uint64 // the epoch of a shard when it was first seen; 0 if it was not
 	newest      [shareShards]uint64
 	allowed     int // changes of owners
@@ -36,11 +43,28 @@ type sharesWatch struct {
 	newestFault string
 }
 
-const askEvery = 200 * time.Millisecond
+const (
+	askEvery  = 200 * time.Millisecond
+	lookEvery = 50 * time.Millisecond
+)
 
-func watchShares(t testing.TB, servers []*Instance, down *atomic.Pointer[Instance]) *sharesWatch {
+func watchShares(t testing.TB, servers []*Instance, fourth *Instance, down *atomic.Pointer[Instance]) *sharesWatch {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &sharesWatch{t: t, servers: servers, down: down, cancel: cancel}
+	for shard := range w.owned {
+		w.owned[shard] = time.Now()
+	}
+	for _, s := range append(slices.Clone(servers), fourth) {
+		w.asking.Go(func() {
+			for ctx.Err() == nil {
+				w.look(ctx, s)
+				select {
+				case <-time.After(lookEvery):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
 	for n := range shareNamespaces {
 		w.last[n] = time.Now()
 		w.asking.Go(func() {
@@ -57,6 +81,45 @@ func watchShares(t testing.TB, servers []*Instance, down *atomic.Pointer[Instanc
 		})
 	}
 	return w
+}
+
+// look asks a server which shards it owns. The time without an owner is the longest that fits to the answers: from when
+// the last owner was asked until the next one has answered.
+func (w *sharesWatch) look(ctx context.Context, s *Instance) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	began := time.Now()
+	status, text, err := s.fetch(ctx, http.MethodGet, "/v1/shards", "")
+	if err != nil || status != http.StatusOK {
+		return
+	}
+	var list struct {
+		Shards []struct {
+			Shard int
+			Here  bool
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil || len(list.Shards) != shareShards {
+		w.t.Errorf("the list of shards: %v: %s", err, text)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s == w.deaf.Load() {
+		return
+	}
+	now := time.Now()
+	for _, shard := range list.Shards {
+		if !shard.Here {
+			continue
+		}
+		if d := now.Sub(w.owned[shard.Shard]); d > w.unowned {
+			w.unowned, w.abandoned = d, fmt.Sprintf("%s, fault %d: shard %d", w.newestFault, w.faults, shard.Shard)
+		}
+		if began.After(w.owned[shard.Shard]) {
+			w.owned[shard.Shard] = began
+		}
+	}
 }
 
 func (w *sharesWatch) ask(ctx context.Context, s *Instance, n int) {
@@ -147,10 +210,14 @@ func (w *sharesWatch) verify(servers []*Instance) {
 		}
 		failures += strings.Count(string(text), "this server does not own a shard")
 	}
+	w.t.Logf("no shard was without an owner for longer than %v (%s)", w.unowned.Round(time.Millisecond), w.abandoned)
 	w.t.Logf("no namespace was without an answer for longer than %v (%s); "+
 		"after %d faults shards had %d new owners: %d allowed, and %d failures", w.longest.Round(time.Millisecond), w.worst, w.faults, moves, w.allowed, failures)
 	w.t.Attr("count.moves", fmt.Sprint(moves))
-	if w.longest > *unownedLimit {
+	if w.unowned > *unownedLimit {
+		w.t.Errorf("a shard had no owner for %v: %s", w.unowned, w.abandoned)
+	}
+	if w.longest > *unansweredLimit {
 		w.t.Errorf("a namespace was not answered for %v: %s", w.longest, w.worst)
 	}
 	if moves > w.allowed+failures {
