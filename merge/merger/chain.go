@@ -2,7 +2,6 @@ package merger
 
 import (
 	"context"
-	"encoding/json"
 	"path"
 	"slices"
 
@@ -52,7 +51,7 @@ func (l *line) chain(ctx context.Context, ids []train.ID) (t tip, clean bool, er
 // merged merges a submission onto a commit, or remembers it.
 func (l *line) merged(ctx context.Context, parent string, id train.ID, number uint64) (stepResult, error) {
 	at := step{parent, id}
-	if res, ok := l.trees[at]; ok {
+	if res, ok := l.trees.get(at); ok {
 		return res, nil
 	}
 	var res stepResult
@@ -66,7 +65,7 @@ func (l *line) merged(ctx context.Context, parent string, id train.ID, number ui
 			return res, err
 		}
 	}
-	l.trees[at] = res
+	l.trees.set(at, res)
 	return res, nil
 }
 
@@ -112,5 +111,3 @@ func (l *line) sequences(ctx context.Context, landing merge.Landing) (problems [
 	})
 	return problems, nil
 }
-
-func unmarshal(text []byte, v any) error { return json.Unmarshal(text, v) }

@@ -3,6 +3,7 @@ package merger
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ func (l *line) startCheck(ctx context.Context, c train.Check, t tip) {
 	spec := Check{Repo: l.Name.Repo, Target: l.Name.Target, Commit: t.commit, Tree: t.tree}
 	seen := map[string]int{}
 	for _, name := range l.Checks {
-		seen[name] = l.reported[t.tree+"/"+name]
+		seen[name], _ = l.reported.get(t.tree + "/" + name)
 	}
 	go func() {
 		defer cancel(nil)
@@ -52,11 +53,13 @@ func (l *line) learn(number uint64, tree string, verdicts map[string]Verdict) {
 		if passed = passed && v.Passed; !ok || v.Passed {
 			continue
 		}
-		l.reported[tree+"/"+name] = v.Failures
+		l.reported.set(tree+"/"+name, v.Failures)
 		failures = append(failures, CheckResult{Name: name, Tail: v.Tail})
 	}
-	l.failures[tree] = failures
-	l.passed[tree] = l.passed[tree] || passed
+	l.failures.set(tree, failures)
+	if passed {
+		l.passed.set(tree, true)
+	}
 	l.train.Verdict(number, passed)
 }
 
@@ -205,7 +208,7 @@ func tail(t interlock.Task) string {
 
 // report is the result of a check's task. A result of another form is none.
 func report(t interlock.Task) (r Report) {
-	if unmarshal(t.Result, &r) != nil {
+	if json.Unmarshal(t.Result, &r) != nil {
 		return Report{}
 	}
 	return r
@@ -218,7 +221,8 @@ func (l *line) failed(ctx context.Context, e *entry, against *Against) *Outcome 
 	o := l.back(e, WhyChecks, against)
 	id := train.ID(e.record.Task)
 	if res, err := l.merged(ctx, l.target.Head, id, l.target.Sequence+1); err == nil {
-		o.Checks = slices.Clone(l.failures[res.landing.Tree])
+		failures, _ := l.failures.get(res.landing.Tree)
+		o.Checks = slices.Clone(failures)
 	}
 	alone := 0
 	own, err := l.Files.Tree(ctx, e.record.Head)

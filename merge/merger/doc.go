@@ -25,6 +25,9 @@
 // merger that takes the seat raises the fence first, so that no earlier one can move the ref any more, and repeats
 // what it finds staged. The commits are functions of the documents, so it finds the same ones.
 //
+// Documents do not pile up: finish deletes those of landings before the last 1,000, and forget what nothing has asked
+// for since Config.Keep.
+//
 // Package merger must never land a tree that was not checked, move a ref without the fence, or make a decision about
 // the order: package merge/train decides, and package merge makes the trees.
 //

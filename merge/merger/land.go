@@ -62,7 +62,8 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 		}
 	}
 	if n := len(staged.Landings); n > 0 {
-		if tip := staged.Landings[n-1]; !tip.Apart && !l.passed[tip.Tree] {
+		tip := staged.Landings[n-1]
+		if passed, _ := l.passed.get(tip.Tree); !passed && !tip.Apart {
 			return fmt.Errorf("tree %s of submission %s would land and was not checked", tip.Tree, tip.Submission)
 		}
 	}
@@ -118,7 +119,6 @@ const (
 	maxNamedPaths = 200
 	keepLandings  = 1000
 	keepRecent    = 200
-	maxTrees      = 10_000
 )
 
 // write carries out the three steps of a landing.
@@ -197,11 +197,8 @@ func (l *line) finish(ctx context.Context, s *Staged) error {
 		return err
 	}
 	l.target = next
-	l.recent = append(l.recent, s.Landings...)
-	l.recent = l.recent[max(0, len(l.recent)-keepRecent):]
-	if len(l.trees) > maxTrees {
-		clear(l.trees)
-	}
+	l.last = append(l.last, s.Landings...)
+	l.last = l.last[max(0, len(l.last)-keepRecent):]
 	return nil
 }
 
@@ -283,7 +280,7 @@ func (l *line) readRecent(ctx context.Context) error {
 		}
 		var landing Landing
 		if json.Unmarshal(d.Body, &landing) == nil {
-			l.recent = append(l.recent, landing)
+			l.last = append(l.last, landing)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package merger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,15 +23,15 @@ type line struct {
 	train   *train.Train
 	records map[train.ID]*entry
 	events  chan event
-	over    chan struct{} // closed when the owner has ended
-	recent  []Landing     // the last landings, oldest first
+	ended   chan struct{} // closed when the owner has ended
+	last    []Landing     // the last landings, oldest first
+	checks  map[uint64]context.CancelFunc
+	paused  bool
 
-	trees    map[step]stepResult // what was computed
-	checks   map[uint64]context.CancelFunc
-	reported map[string]int // failures that the train knows, by verdict key
-	passed   map[string]bool
-	failures map[string][]CheckResult // by tree
-	paused   bool
+	trees    recent[step, stepResult]      // what was computed
+	reported recent[string, int]           // failures that the train knows, by tree and check
+	passed   recent[string, bool]          // by tree
+	failures recent[string, []CheckResult] // by tree
 }
 
 // event is what happened elsewhere, carried out by the owner.
@@ -60,7 +61,7 @@ func (l *line) run(ctx context.Context) error {
 	}()
 	defer func() {
 		cancel()
-		close(l.over)
+		close(l.ended)
 		<-worked
 	}()
 	for {
@@ -117,7 +118,7 @@ func (l *line) handle(ctx context.Context, job *client.Job) (client.Done, error)
 	id := train.ID(task.ID.String())
 	select {
 	case l.events <- func(context.Context) error { return l.leave(id, replies) }:
-	case <-l.over:
+	case <-l.ended:
 	}
 	return client.Done{}, client.RetryAfter(0, context.Cause(ctx))
 }
@@ -277,7 +278,7 @@ const maxMessage = 64 << 10
 
 // decodeSubmission reads a payload and checks its form.
 func decodeSubmission(task interlock.Task, s *Submission) error {
-	if err := unmarshal(task.Payload, s); err != nil {
+	if err := json.Unmarshal(task.Payload, s); err != nil {
 		return err
 	}
 	if s.ID == "" {

@@ -40,6 +40,9 @@ type Config struct {
 	Recheck time.Duration
 	// Retry is the pause after a failure of git or the server (default 1 s).
 	Retry time.Duration
+	// Keep is how long verdicts stay, and records of submissions that were returned and not submitted again (default
+	// 30 days).
+	Keep time.Duration
 	// Log gets what happens. nil means nowhere.
 	Log *slog.Logger
 }
@@ -68,6 +71,7 @@ func New(c Config) (*Merger, error) {
 	c.Poll = cmp.Or(max(0, c.Poll), time.Second)
 	c.Recheck = cmp.Or(max(0, c.Recheck), time.Minute)
 	c.Retry = cmp.Or(max(0, c.Retry), time.Second)
+	c.Keep = cmp.Or(max(0, c.Keep), 30*24*time.Hour)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -127,14 +131,13 @@ func (m *Merger) sit(ctx context.Context) error {
 	defer stop()
 	l := &line{
 		Merger: m, seat: seat, train: train.New(m.Train), records: map[train.ID]*entry{},
-		events: make(chan event), over: make(chan struct{}), trees: map[step]stepResult{},
-		checks: map[uint64]context.CancelFunc{}, reported: map[string]int{}, passed: map[string]bool{},
-		failures: map[string][]CheckResult{},
+		events: make(chan event), ended: make(chan struct{}), checks: map[uint64]context.CancelFunc{},
 	}
 	m.Log.Info("the merger has the seat", "fence", uint64(seat.Fence()))
 	if err := l.recover(ctx); err != nil {
 		return err
 	}
+	go l.forgetOld(ctx)
 	err = l.run(ctx)
 	if lost := seat.Err(); lost != nil {
 		return lost

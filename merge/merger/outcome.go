@@ -55,7 +55,7 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 	var authors []string
 	for _, c := range r.Conflicts {
 		own := Conflict{Conflict: c}
-		for _, landing := range slices.Backward(l.recent) {
+		for _, landing := range slices.Backward(l.last) {
 			if slices.Contains(landing.Paths, c.Path) && len(own.LandedBy) < 3 {
 				own.LandedBy = append(own.LandedBy, LandedBy{landing.Sequence, landing.Agent, landing.Purpose})
 			}
