@@ -27,8 +27,8 @@ func (l *line) forgetOld(ctx context.Context) {
 	}
 }
 
-// forget deletes documents older than Keep: verdicts, wishes to withdraw, and records of submissions that were returned
-// and not submitted again, or whose tasks were cancelled. Landings and their records go by number, in finish.
+// forget deletes documents older than Keep: verdicts, wishes to withdraw, records of submissions that were returned and
+// not submitted again, and records of cancelled tasks. Landings and their records go by number, in finish.
 func (l *line) forget(ctx context.Context) error {
 	key := string(l.Name.Key())
 	for _, from := range []struct {

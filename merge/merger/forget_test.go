@@ -9,13 +9,14 @@ import (
 	"github.com/interlockdev/interlock/client"
 )
 
-// What is older than Keep goes: verdicts, and records of submissions that were returned or cancelled. What is in line or
-// has landed stays.
+// What is older than Keep goes: verdicts, and records of submissions that were returned or cancelled. What is in line
+// or has landed stays.
 func TestForget(t *testing.T) {
 	r := newRig(t)
 	r.work(good)
 	stop := r.start(r.config("merger"))
-	if o := r.result(r.submit(Submission{ID: "landed", Head: r.commit(r.begin, files{"README": "1\n"})})); o.Code != Landed {
+	landed := Submission{ID: "landed", Head: r.commit(r.begin, files{"README": "1\n"})}
+	if o := r.result(r.submit(landed)); o.Code != Landed {
 		t.Fatalf("%+v", o)
 	}
 	returned := Submission{ID: "returned", Head: r.commit(r.begin, files{"README": "2\n"}), Workspace: "w"}
@@ -31,7 +32,9 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &line{Merger: &Merger{r.config("heir")}}
-	seat, err := l.Client.Acquire(t.Context(), client.Request{Keys: []interlock.Key{web.Key()}, OnConflict: interlock.Wait})
+	seat, err := l.Client.Acquire(t.Context(), client.Request{
+		Keys: []interlock.Key{web.Key()}, OnConflict: interlock.Wait,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ var (
 	sharesTime = flag.Duration("shares", 40*time.Second, "how long the agents of HistoryOfShares work")
 
 	// The ttl of a seat, two looks at it, and the time to open a journal are 6 s.
-	unownedLimit = flag.Duration("unowned", 6*time.Second, "the longest time without an owner of a shard in HistoryOfShares")
+	unownedLimit = flag.Duration("unowned", 6*time.Second, "the longest time that a shard has no owner")
 
 	// An answer waits besides for the agents' requests that have gathered, on a machine with other work.
 	unansweredLimit = flag.Duration("unanswered", 8*time.Second, "the longest time without an answer in a namespace")

@@ -25,7 +25,7 @@ type sharesWatch struct {
 	t       testing.TB
 	servers []*Instance
 	down    *atomic.Pointer[Instance] // the server with a fault
-	deaf    atomic.Pointer[Instance]  // the server that was killed, stopped or cut off: it owns nothing, whatever it answers
+	deaf    atomic.Pointer[Instance]  // the server that was killed, stopped or cut off: it owns nothing
 	cancel  context.CancelFunc
 	asking  sync.WaitGroup
 
