@@ -315,7 +315,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/workspace",
 		local: []string{
 			".", "client", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/run", "cmd/interlock/internal/settings", "hook/place", "internal/api", "merge/merger",
+			"cmd/interlock/internal/run", "cmd/interlock/internal/settings", "hook/place", "internal/api", "merge",
 			"workspace", "workspace/database", "workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},

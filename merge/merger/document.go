@@ -3,6 +3,7 @@ package merger
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/git"
@@ -12,6 +13,9 @@ import (
 
 // Name is the target of a merger: a repository and a target in it, names in the form of git.CheckName.
 type Name struct{ Repo, Target string }
+
+// NameOf is the target of a branch, such as feature/login, with "-" for each "/".
+func NameOf(repo, branch string) Name { return Name{repo, strings.ReplaceAll(branch, "/", "-")} }
 
 // Check returns an error unless both parts are names.
 func (n Name) Check() error {

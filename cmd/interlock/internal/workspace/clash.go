@@ -2,14 +2,12 @@ package workspace
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/merge/merger"
-	"github.com/interlockdev/interlock/workspace"
 )
 
 const (
@@ -20,12 +18,11 @@ const (
 
 // tellClashes names the submissions in line that conflict with one. Without a merger it returns at once.
 func (s *submission) tellClashes(
-	ctx context.Context, c *client.Client, w *workspace.Workspace, work *workspace.Work, task interlock.TaskID,
+	ctx context.Context, c *client.Client, name merger.Name, sent merger.Submission, task interlock.TaskID,
 ) error {
-	name := merger.Name{Repo: w.Repo, Target: strings.ReplaceAll(w.Target, "/", "-")}
 	late := time.After(tellWithin)
 	for {
-		r, found, err := merger.Standing(ctx, c, name, task, merger.Submission{ID: work.ID, Workspace: w.Name})
+		r, found, err := merger.Standing(ctx, c, name, task, sent)
 		if err != nil {
 			return err
 		}

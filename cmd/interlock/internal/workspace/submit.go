@@ -3,8 +3,6 @@ package workspace
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +17,8 @@ import (
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
+	"github.com/interlockdev/interlock/merge"
+	"github.com/interlockdev/interlock/merge/merger"
 	"github.com/interlockdev/interlock/workspace"
 )
 
@@ -73,33 +73,6 @@ answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 	return cmd
 }
 
-// maxPaths is how many paths a task has at most; of more it has a digest.
-const maxPaths = 2000
-
-// payload is what the task of a submission has.
-type payload struct {
-	ID        string   `json:"id"`
-	Ref       string   `json:"ref"`
-	Workspace string   `json:"workspace"`
-	Repo      string   `json:"repo"`
-	Target    string   `json:"target"`
-	Base      string   `json:"base,omitempty"` // of a squash alone: a merge finds its own
-	Head      string   `json:"head"`
-	Paths     []string `json:"paths,omitempty"`
-	// PathCount and PathDigest stand for a list that is too long: sha256 of the paths, each with a newline.
-	PathCount  int    `json:"path_count"`
-	PathDigest string `json:"path_digest,omitempty"`
-	Style      string `json:"style"`
-	Message    string `json:"message"`
-	Agent      string `json:"agent,omitempty"`
-	Purpose    string `json:"purpose,omitempty"`
-}
-
-// queueOf is the merge queue of a target.
-func queueOf(repo, target string) string {
-	return "merge." + repo + "." + strings.ReplaceAll(target, "/", "-")
-}
-
 func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	var work *workspace.Work
 	if err := holding(
@@ -120,14 +93,15 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 		return err
 	}
 	defer link.HangUp(c)
+	name, sent := merger.NameOf(w.Repo, w.Target), s.content(w, work)
 	task, err := c.Submit(ctx, client.TaskSpec{
-		Queue: queueOf(w.Repo, w.Target), Payload: s.payload(w, work), Purpose: purposeOf(w, firstLine(work.Message)),
-		MaxAttempts: 1000, ID: "workspace." + w.ID + "." + work.ID,
+		Queue: name.Queue(), Payload: sent, Purpose: purposeOf(w, firstLine(work.Message)),
+		ID: "workspace." + w.ID + "." + work.ID, // a workspace made anew under the name has tasks of its own
 	})
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownQueue {
 		return cli.ExitWith(cli.ExitCode(err), fmt.Errorf(
 			"the commits are kept as %s, but there is no merge queue %s: start `interlock merge serve`, then submit again",
-			work.Ref, queueOf(w.Repo, w.Target),
+			work.Ref, name.Queue(),
 		))
 	}
 	if err != nil {
@@ -139,7 +113,7 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	s.a.Complain(
 		"%s: %s of %s in queue %s", work.ID, cli.Count(len(work.Paths), "file", "files"), work.Head[:12], task.Queue,
 	)
-	if err := s.tellClashes(ctx, c, w, work, task.ID); err != nil {
+	if err := s.tellClashes(ctx, c, name, sent, task.ID); err != nil {
 		return err
 	}
 	if s.wait == 0 {
@@ -152,25 +126,20 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	return s.await(ctx, c, task.ID)
 }
 
-func (s *submission) payload(w *workspace.Workspace, work *workspace.Work) *payload {
-	p := &payload{
-		ID: work.ID, Ref: work.Ref, Workspace: w.Name, Repo: w.Repo, Target: w.Target, Head: work.Head,
-		Paths: work.Paths, PathCount: len(work.Paths), Style: s.style.Value, Message: cli.Clip(work.Message, 16<<10),
-		Agent: w.Agent, Purpose: w.Purpose,
+// content is what the task of the merge queue has.
+func (s *submission) content(w *workspace.Workspace, work *workspace.Work) merger.Submission {
+	m := merger.Submission{
+		ID: work.ID, Head: work.Head, Style: merge.Style(s.style.Value), Message: cli.Clip(work.Message, maxMessage),
+		Workspace: w.Name,
 	}
-	if p.Style == "squash" {
-		p.Base = work.Base
+	if m.Style == merge.StyleSquash {
+		m.Base = work.Base // a merge finds its own
 	}
-	size := 0
-	for _, path := range work.Paths {
-		size += len(path) + 8
-	}
-	if len(work.Paths) > maxPaths || size > 128<<10 {
-		sum := sha256.Sum256([]byte(strings.Join(work.Paths, "\n") + "\n"))
-		p.Paths, p.PathDigest = nil, "sha256:"+hex.EncodeToString(sum[:])
-	}
-	return p
+	return m
 }
+
+// maxMessage is how many bytes of a commit's message become that of the landing.
+const maxMessage = 16 << 10
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
@@ -193,15 +162,12 @@ func (s *submission) await(ctx context.Context, c *client.Client, id interlock.T
 	case err != nil:
 		return err
 	}
-	var outcome struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}
+	var outcome merger.Outcome
 	_ = json.Unmarshal(task.Result, &outcome) // a result of another form is printed as it is
 	switch outcome.Code {
-	case "withdrawn":
+	case merger.Withdrawn:
 		return cli.ExitWith(cli.ExitFailure, errors.New("withdrawn: "+cli.Clean(outcome.Message)))
-	case "returned":
+	case merger.Returned:
 		var packet bytes.Buffer
 		if err := json.Indent(&packet, task.Result, "", "  "); err != nil {
 			return err
