@@ -145,6 +145,8 @@ type Target struct {
 	Head     string `json:"head"`
 	Sequence uint64 `json:"seq"`
 	Profile  string `json:"profile"`
+	// Leases are the rules for leases of the merger that had the seat last.
+	Leases []LeaseRule `json:"leases,omitempty"`
 	// Staged is what moves, or has moved, from Head.
 	Staged *Staged `json:"staged,omitempty"`
 }

@@ -21,6 +21,10 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 	if some, err := l.withdraw(ctx, outcomes); err != nil || some {
 		return err
 	}
+	leases, held := l.holds(outcomes)
+	if !held {
+		return nil
+	}
 	staged := &Staged{Old: l.target.Head, New: l.target.Head}
 	results := make([]*Outcome, len(outcomes))
 	var chain []train.ID
@@ -67,7 +71,7 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 			return fmt.Errorf("tree %s of submission %s would land and was not checked", tip.Tree, tip.Submission)
 		}
 	}
-	if err := l.write(ctx, staged); err != nil {
+	if err := l.write(ctx, staged, leases); err != nil {
 		return err
 	}
 	for i, o := range outcomes {
@@ -121,14 +125,16 @@ const (
 	keepRecent    = 200
 )
 
-// write carries out the three steps of a landing.
-func (l *line) write(ctx context.Context, s *Staged) error {
+// write carries out the three steps of a landing. The first one fails unless the leases are held.
+func (l *line) write(ctx context.Context, s *Staged, leases []interlock.LeaseID) error {
 	if len(s.Landings) == 0 {
 		return l.finish(ctx, s)
 	}
 	next := l.target
 	next.Staged = s
-	if err := l.commit(ctx, client.Put(l.Name.Key(), encode(next))); err != nil {
+	if _, err := l.seat.Commit(ctx, client.Commit{
+		Writes: []interlock.Write{client.Put(l.Name.Key(), encode(next))}, Leases: leases,
+	}); err != nil {
 		return err
 	}
 	l.target = next
@@ -238,13 +244,15 @@ func (l *line) recover(ctx context.Context) error {
 			}
 		}
 	}
-	if known && l.target.Head == at.Head && l.target.Staged == nil && l.target.Ref == l.Ref {
+	if known && l.target.Head == at.Head && l.target.Staged == nil && l.target.Ref == l.Ref &&
+		slices.Equal(l.target.Leases, l.Leases) {
 		return nil
 	}
 	if known && l.target.Head != at.Head {
 		l.Log.Warn("the target was moved by others", "from", l.target.Head, "to", at.Head)
 	}
 	l.target.Ref, l.target.Head, l.target.Profile, l.target.Staged = l.Ref, at.Head, l.Profile, nil
+	l.target.Leases = l.Leases
 	return l.commit(ctx, client.Put(l.Name.Key(), encode(l.target)))
 }
 

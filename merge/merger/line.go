@@ -41,6 +41,7 @@ type event func(ctx context.Context) error
 type entry struct {
 	record Record
 	paths  []string // that it touches, in order; none if it cannot land
+	lease  *client.Lease
 	reply  chan<- reply
 }
 
@@ -107,8 +108,7 @@ func (l *line) send(ctx context.Context, e event) bool {
 func (l *line) handle(ctx context.Context, job *client.Job) (client.Done, error) {
 	replies := make(chan reply, 1)
 	task := job.Task()
-	place := uint64(job.Lease().Fence())
-	if l.send(ctx, func(ctx context.Context) error { return l.admit(ctx, task, place, replies) }) {
+	if l.send(ctx, func(ctx context.Context) error { return l.admit(ctx, task, job.Lease(), replies) }) {
 		select {
 		case r := <-replies:
 			return r.done, r.err
@@ -124,7 +124,7 @@ func (l *line) handle(ctx context.Context, job *client.Job) (client.Done, error)
 }
 
 // admit puts a task into the line, or ends it at once.
-func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, replies chan<- reply) error {
+func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lease, replies chan<- reply) error {
 	var s Submission
 	id := train.ID(task.ID.String())
 	back := func(why Why, format string, args ...any) error {
@@ -158,7 +158,7 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 			r = Record{} // its task was cancelled before a merger had it again
 		}
 	}
-	e := &entry{reply: replies}
+	e := &entry{lease: lease, reply: replies}
 	switch again := found && r.Task != string(id); {
 	case found && !again && r.State != Waiting:
 		replies <- reply{done: client.Done{Result: r.Outcome}} // the result was lost with its merger
@@ -166,6 +166,16 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 	case found && !again: // it was in line before this merger took the seat
 		if e.paths, _, err = l.unfit(ctx, &r); err != nil {
 			return err
+		}
+		if why := l.unclaimed(e, task.Claims); why != "" { // the rule is newer
+			e.record = r
+			o := l.back(e, WhyPolicy, &Against{l.target.Sequence, l.target.Head})
+			o.Message = why
+			if err := l.finish(ctx, &Staged{Old: l.target.Head, New: l.target.Head, Returns: []*Outcome{o}}); err != nil {
+				return err
+			}
+			replies <- reply{done: client.Done{Result: o}}
+			return nil
 		}
 	case again && (s.Resubmits == "" || r.Agent != task.Agent || r.Principal != task.Principal):
 		return back(WhyPolicy, "Submission %q belongs to agent %q: submit under another id.", key, r.Agent)
@@ -183,7 +193,8 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 		now := time.Now().Unix()
 		if !found {
 			r = Record{
-				Place: place, Agent: task.Agent, Principal: task.Principal, Submitted: now - int64(task.Age/time.Second),
+				Place: uint64(lease.Fence()), Agent: task.Agent, Principal: task.Principal,
+				Submitted: now - int64(task.Age/time.Second),
 			}
 		}
 		s.ID = key
@@ -193,6 +204,9 @@ func (l *line) admit(ctx context.Context, task interlock.Task, place uint64, rep
 		if e.paths, why, err = l.unfit(ctx, &r); err != nil {
 			return err
 		} else if why != "" {
+			return back(WhyPolicy, "%s", why)
+		}
+		if why = l.unclaimed(e, task.Claims); why != "" {
 			return back(WhyPolicy, "%s", why)
 		}
 		r.Clashes = l.clashes(ctx, &r, e.paths)

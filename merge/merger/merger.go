@@ -28,6 +28,8 @@ type Config struct {
 	Profile string
 	// Checks are the names of the checks that a tree must pass (default "check"), in the form of git.CheckName.
 	Checks []string
+	// Leases demand that submissions hold keys while they are in line. Authors find the rules in the target's document.
+	Leases []LeaseRule
 	// Train sets runners, batches and lanes.
 	Train train.Config
 	// Window is how many submissions are taken from the queue at a time (default and at most 60).

@@ -178,6 +178,9 @@ func waits(ctx context.Context, c *client.Client, n merger.Name, e *entry) (stri
 			return "; no merger runs: start `interlock merge serve`", nil
 		}
 	}
+	if e.Blocker != "" {
+		return fmt.Sprintf("; it waits for the lease on %s: `interlock why %s` names its holder", e.Blocker, e.Blocker), nil
+	}
 	if e.State == interlock.TaskAsking.String() {
 		return fmt.Sprintf("; it was returned %d times, and a person must approve another try", e.Tries), nil
 	}

@@ -74,6 +74,8 @@ type entry struct {
 	Head     string `json:"head"`
 	AgeMS    int64  `json:"age_ms"`
 
+	// Blocker is a key that it claims and waits for.
+	Blocker string `json:"blocker,omitempty"`
 	// Clashes are submissions that were in line when it came, and conflict with it.
 	Clashes []merger.Clash `json:"clashes,omitempty"`
 
@@ -93,7 +95,7 @@ func look(ctx context.Context, c *client.Client, n merger.Name, id interlock.Tas
 	_ = json.Unmarshal(t.Payload, &s)
 	e := entry{
 		Submission: s.ID, Task: id.String(), State: t.State.String(), Agent: t.Agent, Purpose: t.Purpose, Head: s.Head,
-		AgeMS: t.Age.Milliseconds(),
+		AgeMS: t.Age.Milliseconds(), Blocker: string(t.Blocker),
 	}
 	if e.Submission == "" {
 		e.Submission = e.Task

@@ -2,11 +2,14 @@ package merge
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/merge"
+	"github.com/interlockdev/interlock/merge/merger"
 )
 
 // rules is the flags that change what a landing is: they are part of the profile.
@@ -33,4 +36,35 @@ func (r *rules) profile(ctx context.Context) (merge.Profile, error) {
 		p.Renumbers = append(p.Renumbers, rule)
 	}
 	return p, nil
+}
+
+// demands is the flags that demand something of submissions.
+type demands struct{ leases []string }
+
+func (d *demands) define(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(
+		&d.leases, "lease-paths", nil,
+		"`PATHS=KEY`: a submission that touches PATHS, such as migrations/**, holds KEY while it is in line; may be repeated",
+	)
+}
+
+func (d *demands) parse() (list []merger.LeaseRule, err error) {
+	for _, text := range d.leases {
+		r, err := merger.ParseLeaseRule(text)
+		if err != nil {
+			return nil, cli.Usagef("--lease-paths: %w", err)
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// check asks the server whether the keys can be keys.
+func (d *demands) check(ctx context.Context, c *client.Client, list []merger.LeaseRule) error {
+	for _, r := range list {
+		if _, err := c.Document(ctx, r.Key); err != nil {
+			return fmt.Errorf("--lease-paths %s: %w", r.Key, err)
+		}
+	}
+	return nil
 }

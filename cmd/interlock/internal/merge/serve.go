@@ -36,6 +36,7 @@ type serve struct {
 	agent    string
 	ttl      time.Duration
 	rules
+	demands
 }
 
 func newServe(a *cli.App) *cobra.Command {
@@ -74,6 +75,7 @@ Exit codes: 0 stopped as asked; 1 the repository is no git directory, or a merge
 	f.BoolVar(&s.lanes, "lanes", false, "check submissions with disjoint impacts apart; they land without a common check")
 	f.IntVar(&s.maxTries, "max-tries", 3, "after how many returns a person must approve another try")
 	s.rules.define(cmd)
+	s.demands.define(cmd)
 	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long the seat outlives the last sign of life")
 	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	return cmd
@@ -117,6 +119,10 @@ func (s *serve) run(ctx context.Context, target string) error {
 	case s.maxTries < 1:
 		return cli.Usagef("--max-tries %d: want at least 1", s.maxTries)
 	}
+	leases, err := s.demands.parse()
+	if err != nil {
+		return err
+	}
 	if s.ref == "" {
 		s.ref = "refs/heads/" + n.Target
 	}
@@ -152,10 +158,14 @@ func (s *serve) run(ctx context.Context, target string) error {
 	if err := merger.Setup(ctx, c, n, names...); err != nil {
 		return err
 	}
+	if err := s.demands.check(ctx, c, leases); err != nil {
+		return err
+	}
 	m, err := merger.New(merger.Config{
 		Client: c, Name: n, Ref: s.ref, Boundary: boundary, Target: &merge.Target{Repository: repo, Ref: s.ref},
 		Files: &merger.Repository{Git: repo}, Profile: profile.Digest(), Checks: names, MaxTries: s.maxTries, Log: log,
-		Train: train.Config{Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes},
+		Leases: leases,
+		Train:  train.Config{Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes},
 	})
 	if err != nil {
 		return err

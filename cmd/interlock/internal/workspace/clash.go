@@ -16,7 +16,8 @@ const (
 	tellEvery  = 50 * time.Millisecond
 )
 
-// tellClashes names the submissions in line that conflict with one. Without a merger it returns at once.
+// tellClashes names the submissions in line that conflict with one, or the key that it waits for. Without a merger it
+// returns at once.
 func (s *submission) tellClashes(
 	ctx context.Context, c *client.Client, name merger.Name, sent merger.Submission, task interlock.TaskID,
 ) error {
@@ -33,7 +34,15 @@ func (s *submission) tellClashes(
 			}
 			return nil
 		}
-		if waits, err := stillWaits(ctx, c, task); err != nil || !waits {
+		t, err := c.Task(ctx, task)
+		if err != nil {
+			return err
+		}
+		if t.Blocker != "" {
+			s.a.Complain("it waits for the lease on %s: `interlock why %s` names its holder", t.Blocker, t.Blocker)
+			return nil
+		}
+		if waits, err := stillWaits(ctx, c, &t); err != nil || !waits {
 			return err
 		}
 		select {
@@ -47,10 +56,9 @@ func (s *submission) tellClashes(
 }
 
 // stillWaits reports whether a merger may yet take a task, and runs.
-func stillWaits(ctx context.Context, c *client.Client, id interlock.TaskID) (bool, error) {
-	t, err := c.Task(ctx, id)
-	if err != nil || t.State != interlock.TaskWaiting && t.State != interlock.TaskRunning {
-		return false, err
+func stillWaits(ctx context.Context, c *client.Client, t *interlock.Task) (bool, error) {
+	if t.State != interlock.TaskWaiting && t.State != interlock.TaskRunning {
+		return false, nil
 	}
 	queues, err := c.Queues(ctx)
 	if err != nil {

@@ -3,6 +3,8 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +44,10 @@ refs/interlock/sub/ID, and create the task of the queue merge.REPO.TARGET, which
 With --all every changed and untracked file is committed first; without it such files are
 refused. The same commit is the same submission, however often it is sent.
 
+Where the target demands leases for certain paths ("merge serve --lease-paths"), the task claims
+their keys: it enters the line when they are free, and holds them until it has landed or comes
+back.
+
 Other submissions in line that change the same lines are named on standard error, if a merger
 takes this one within 2 seconds; "interlock merge why" tells them later.
 
@@ -73,6 +79,20 @@ answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 	return cmd
 }
 
+// taskID makes a submission happen once; a workspace made anew under the name has tasks of its own. With other claims
+// it is another task, since a rule for leases may be newer than the first one.
+func taskID(w *workspace.Workspace, work *workspace.Work, claims []interlock.Claim) string {
+	id := "workspace." + w.ID + "." + work.ID
+	if len(claims) == 0 {
+		return id
+	}
+	sum := sha256.New()
+	for _, c := range claims {
+		fmt.Fprintln(sum, c.Key)
+	}
+	return id + "." + hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
 func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	var work *workspace.Work
 	if err := holding(
@@ -94,9 +114,13 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	}
 	defer link.HangUp(c)
 	name, sent := merger.NameOf(w.Repo, w.Target), s.content(w, work)
+	claims, err := merger.Claims(ctx, c, name, work.Paths)
+	if err != nil {
+		return err
+	}
 	task, err := c.Submit(ctx, client.TaskSpec{
-		Queue: name.Queue(), Payload: sent, Purpose: purposeOf(w, firstLine(work.Message)),
-		ID: "workspace." + w.ID + "." + work.ID, // a workspace made anew under the name has tasks of its own
+		Queue: name.Queue(), Payload: sent, Purpose: purposeOf(w, firstLine(work.Message)), Claims: claims,
+		ID: taskID(w, work, claims),
 	})
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownQueue {
 		return cli.ExitWith(cli.ExitCode(err), fmt.Errorf(
