@@ -42,6 +42,7 @@ tests)
     need redis-cli redis-tools
     need sqlite3 sqlite3
     need bwrap bubblewrap
+    if [ ! -x /usr/sbin/mkfs.xfs ]; then missing+=(xfsprogs); fi
     need git-lfs git-lfs
     need python3 python3
     need node nodejs

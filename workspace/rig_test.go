@@ -2,12 +2,16 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // asOther marks a run of this test binary as an ordinary user.
@@ -15,7 +19,7 @@ const asOther = "INTERLOCK_TEST_AS_OTHER"
 
 // TestAsOrdinaryUser runs the tests of this package as an ordinary user, if this user is root.
 func TestAsOrdinaryUser(t *testing.T) {
-	if os.Geteuid() != 0 || os.Getenv(asOther) != "" {
+	if os.Geteuid() != 0 || os.Getenv(asOther) != "" || os.Getenv(onXFS) != "" {
 		return // it is done by all other tests
 	}
 	const nobody = 65534
@@ -56,6 +60,51 @@ func TestAsOrdinaryUser(t *testing.T) {
 		t.Fatalf("as nobody: %v\n%s", err, out)
 	}
 	t.Logf("as nobody:\n%s", out)
+}
+
+// onXFS marks a run of this test binary on a file system that shares blocks.
+const onXFS = "INTERLOCK_TEST_ON_XFS"
+
+// TestOnXFS runs the tests of this package on a file system that shares blocks, if this user may mount one.
+func TestOnXFS(t *testing.T) {
+	if os.Geteuid() != 0 || os.Getenv(asOther) != "" || os.Getenv(onXFS) != "" {
+		return
+	}
+	tools.Need(t, "mkfs.xfs")
+	dir := t.TempDir()
+	image, root := filepath.Join(dir, "image"), filepath.Join(dir, "root")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Truncate(image, 1<<30), os.Mkdir(root, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfs.xfs", "-q", image).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.xfs: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("mount", "-o", "loop", image, root).CombinedOutput(); err != nil {
+		t.Logf("the kernel mounts no image with XFS here: %v\n%s", err, out)
+		return
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", root).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v\n%s", err, out)
+		}
+	})
+	if err := (machine{}).reflink(root); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(
+		os.Args[0], "-test.timeout=4m", "-test.short="+strconv.FormatBool(testing.Short()), "-test.v",
+	)
+	cmd.Env = append(os.Environ(), "TMPDIR="+root, onXFS+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("on XFS: %v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "/reflink ") {
+		t.Errorf("no workspace was a reflink:\n%s", out)
+	}
 }
 
 // rig is a source repository and a host.

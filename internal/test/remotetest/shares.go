@@ -19,11 +19,14 @@ import (
 var (
 	sharesTime = flag.Duration("shares", 40*time.Second, "how long the agents of HistoryOfShares work")
 
-	// The ttl of a seat, two looks at it, and the time to open a journal are 6 s.
-	unownedLimit = flag.Duration("unowned", 6*time.Second, "the longest time that a shard has no owner")
+	// The ttl of a seat, two looks at it, and the time to open a journal are 6 s. What other suites beside this one add
+	// is no promise.
+	unownedLimit = flag.Duration(
+		"unowned", 8*time.Second, "the longest time that a shard has no owner; 6s on a machine that does nothing else",
+	)
 
-	// An answer waits besides for the agents' requests that have gathered, on a machine with other work.
-	unansweredLimit = flag.Duration("unanswered", 8*time.Second, "the longest time without an answer in a namespace")
+	// An answer waits besides for the agents' requests that have gathered.
+	unansweredLimit = flag.Duration("unanswered", 10*time.Second, "the longest time without an answer in a namespace")
 )
 
 const (

@@ -30,6 +30,7 @@ var programs = map[string]tool{
 	"systemd-analyze":  {debian: "systemd"},
 	"buildah":          {debian: "buildah"},
 	"bwrap":            {debian: "bubblewrap"},
+	"mkfs.xfs":         {debian: "xfsprogs"},
 	"bash":             {debian: "bash", common: true},
 	"git":              {debian: "git", common: true},
 	"curl":             {debian: "curl"},
