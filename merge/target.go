@@ -273,8 +273,15 @@ func (t *Target) updateRefs(ctx context.Context, steps []step) error {
 		}
 	}
 	in.WriteString("prepare\ncommit\n")
+	guard, err := t.guard(ctx)
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
 	synced := t.synced()
-	if _, err := synced.Feed(ctx, []byte(in.String()), "update-ref", "--stdin"); err != nil {
+	if _, err := synced.Run(ctx, git.Call{
+		Args: []string{"update-ref", "--stdin"}, In: strings.NewReader(in.String()), Files: inherited(guard),
+	}); err != nil {
 		return err
 	}
 	// Git syncs the file of a ref before it gets its name, and not the folder with the name.
@@ -358,28 +365,4 @@ func (t *Target) syncObjects(ctx context.Context, from, to string) error {
 		return err
 	}
 	return syncFolders(append(folders, objects))
-}
-
-// RemoveLocks removes the lock files that a killed git left at the target's refs in this repository. Call it only
-// after Claim, or a Move, was refused as [Locked], and only when no git of an earlier merger runs on this host: a
-// running one would lose its lock.
-func (t *Target) RemoveLocks(ctx context.Context) error {
-	if err := t.check(); err != nil || t.Remote != "" {
-		return err
-	}
-	common, err := t.commonDir(ctx)
-	if err != nil {
-		return err
-	}
-	// Git locks HEAD, too, where that points to the ref.
-	for _, name := range []string{
-		filepath.Join(t.Repository.Dir, "HEAD"),
-		filepath.Join(common, filepath.FromSlash(t.Ref)), filepath.Join(common, filepath.FromSlash(FenceRef(t.Ref))),
-	} {
-		err := os.Remove(name + ".lock")
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }

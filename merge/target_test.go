@@ -182,38 +182,6 @@ func TestMoveOfOneRefIsCompleted(t *testing.T) {
 	})
 }
 
-// A git that was killed in its transaction leaves locks, and no ref moved.
-func TestKilledTransaction(t *testing.T) {
-	r := newRig(t)
-	p := (&place{rig: r, target: Target{Repository: r.git, Ref: mainRef}}).fill(r)
-	p.claim(5)
-	process, err := r.git.Start(t.Context(), git.Call{Args: []string{"update-ref", "--stdin"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(process.In, "start\nupdate %s %s %s\nverify refs/none\nprepare\n", mainRef, p.at[1], p.at[0])
-	for _, want := range []string{"start: ok\n", "prepare: ok\n"} {
-		if line, err := process.Out.ReadString('\n'); err != nil || line != want {
-			t.Fatalf("git printed %q, %v, want %q", line, err, want)
-		}
-	}
-	process.Fail(errors.New("killed")) // and not Close, which ends its input first
-	move := Move{5, 1, p.at[0], p.at[1]}
-	if _, ok := errors.AsType[*Locked](p.target.Move(t.Context(), move)); !ok {
-		t.Errorf("with the lock of a killed git: %v, want a Locked", err)
-	}
-	p.expect(p.at[0], Fence{5, 0, p.at[0]})
-	for range 2 {
-		if err := p.target.RemoveLocks(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := p.target.Move(t.Context(), move); err != nil {
-		t.Fatal(err)
-	}
-	p.expect(p.at[1], Fence{5, 1, p.at[1]})
-}
-
 // The server's end of a push is killed before it moves the refs, and after. Both times the outcome is unknown to the
 // merger, and a repetition settles it.
 func TestKilledPush(t *testing.T) {

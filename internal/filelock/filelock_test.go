@@ -40,4 +40,22 @@ func TestTry(t *testing.T) {
 	third := open()
 	defer third.Close()
 	try(third, true)
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fourth := open()
+	defer fourth.Close()
+	for _, f := range []*os.File{third, fourth} {
+		if held, err := filelock.TryShared(f); err != nil || held {
+			t.Fatalf("a shared lock: held by another: %v, %v", held, err)
+		}
+	}
+	fifth := open()
+	defer fifth.Close()
+	try(fifth, true)
+	third.Close()
+	try(fourth, false)
+	if held, err := filelock.TryShared(fifth); err != nil || !held {
+		t.Errorf("a shared lock beside the exclusive one: held by another: %v, %v", held, err)
+	}
 }

@@ -49,6 +49,8 @@ type Call struct {
 	Answers []int
 	// Env has variables for this call alone.
 	Env []string
+	// Files stay open in git, and in what it starts, as descriptors 3 and up. Only Unix has this.
+	Files []*os.File
 }
 
 // Result is the answer of git.
@@ -129,6 +131,7 @@ func (r *Repository) Feed(ctx context.Context, in []byte, args ...string) (strin
 func (r *Repository) command(ctx context.Context, c Call) *exec.Cmd {
 	argv := slices.Concat(r.Through, []string{"git"}, c.Args)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.ExtraFiles = c.Files
 	cmd.Env = slices.Concat(base(), r.place(), configuration(slices.Concat(Pinned(), r.Config)), r.Env, c.Env)
 	switch {
 	case r.Folder != "":

@@ -349,7 +349,7 @@ var table = []rule{
 	{folder: "merge/train"},
 	{folder: "resp", local: []string{".", "engine", "internal/invisible", "server"}},
 	{folder: "writer", local: []string{".", "client"}},
-	{folder: "merge", local: []string{"internal/git", "merge/sequence"}},
+	{folder: "merge", local: []string{"internal/filelock", "internal/git", "merge/sequence"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 
 	{folder: "bench/clients", local: []string{"internal/bench", "internal/launch"}},

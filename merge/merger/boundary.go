@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/interlockdev/interlock/internal/git"
 	"github.com/interlockdev/interlock/merge"
@@ -29,6 +30,9 @@ type Ref interface {
 	Claim(ctx context.Context, token uint64) (merge.Position, error)
 	// Move moves the ref and the fence, both or none, durably. It can be repeated.
 	Move(ctx context.Context, m merge.Move) error
+	// RemoveLocks removes what a killed git has left locked since before a time. It removes nothing, and fails with
+	// *merge.Locked, while a git of another merger may run.
+	RemoveLocks(ctx context.Context, before time.Time) (removed []string, err error)
 }
 
 // Files reads what a repository holds.

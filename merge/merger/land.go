@@ -208,8 +208,12 @@ func (l *line) finish(ctx context.Context, s *Staged) error {
 	return nil
 }
 
-// recover finds out where the target is, raises the fence, and ends what an earlier merger has staged.
+// recover removes old locks, finds out where the target is, raises the fence, and ends what an earlier merger has
+// staged.
 func (l *line) recover(ctx context.Context) error {
+	if err := l.removeLocks(ctx); err != nil {
+		return err
+	}
 	before, err := l.Config.Target.Read(ctx)
 	if err != nil {
 		return err
@@ -254,6 +258,20 @@ func (l *line) recover(ctx context.Context) error {
 	l.target.Ref, l.target.Head, l.target.Profile, l.target.Staged = l.Ref, at.Head, l.Profile, nil
 	l.target.Leases = l.Leases
 	return l.commit(ctx, client.Put(l.Name.Key(), encode(l.target)))
+}
+
+// removeLocks removes the lock files of a git that was killed with an earlier merger, or in this one's earlier seat.
+// A younger one may be of a program that runs; if it stays, the move fails, and Run takes the seat again.
+func (l *line) removeLocks(ctx context.Context) error {
+	removed, err := l.Config.Target.RemoveLocks(ctx, l.since.Add(-l.LockAge))
+	if len(removed) > 0 {
+		l.Log.Warn("removed lock files that a killed git has left", "files", removed)
+	}
+	if locked, ok := errors.AsType[*merge.Locked](err); ok {
+		l.Log.Warn("lock files of git stay for now", "error", locked)
+		return nil
+	}
+	return err
 }
 
 // again computes the commits of a staged move anew, in case that their objects were lost with the machine.

@@ -19,6 +19,7 @@ import (
 type line struct {
 	*Merger
 	seat    *client.Lease
+	since   time.Time // when the seat was taken, by the clock that also dates files
 	target  Target
 	train   *train.Train
 	records map[train.ID]*entry

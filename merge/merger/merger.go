@@ -45,6 +45,9 @@ type Config struct {
 	// Keep is how long verdicts stay, and records of submissions that were returned and not submitted again (default
 	// 30 days).
 	Keep time.Duration
+	// LockAge is how old a lock file of git must be when the seat is taken, so that it is removed (default 10 s). A
+	// push into the repository, or an operator's tool, must not have the target's ref locked for longer.
+	LockAge time.Duration
 	// Log gets what happens. nil means nowhere.
 	Log *slog.Logger
 }
@@ -72,6 +75,7 @@ func New(c Config) (*Merger, error) {
 	c.MaxTries = cmp.Or(max(0, c.MaxTries), 3)
 	c.Poll = cmp.Or(max(0, c.Poll), time.Second)
 	c.Recheck = cmp.Or(max(0, c.Recheck), time.Minute)
+	c.LockAge = cmp.Or(max(0, c.LockAge), 10*time.Second)
 	c.Retry = cmp.Or(max(0, c.Retry), time.Second)
 	c.Keep = cmp.Or(max(0, c.Keep), 30*24*time.Hour)
 	if c.Log == nil {
@@ -132,7 +136,7 @@ func (m *Merger) sit(ctx context.Context) error {
 	stop := context.AfterFunc(seat.Context(), cancel)
 	defer stop()
 	l := &line{
-		Merger: m, seat: seat, train: train.New(m.Train), records: map[train.ID]*entry{},
+		Merger: m, seat: seat, since: time.Now(), train: train.New(m.Train), records: map[train.ID]*entry{},
 		events: make(chan event), ended: make(chan struct{}), checks: map[uint64]context.CancelFunc{},
 	}
 	m.Log.Info("the merger has the seat", "fence", uint64(seat.Fence()))
