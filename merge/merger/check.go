@@ -30,7 +30,7 @@ func (l *line) startCheck(ctx context.Context, c train.Check, t tip) {
 	go func() {
 		defer cancel(nil)
 		verdicts, err := l.checkAll(ctx, spec, seen)
-		l.send(ctx, func(context.Context) error {
+		l.send(ctx, func(ctx context.Context) error {
 			if l.checks[c.Number] == nil {
 				return nil // it was cancelled
 			}
@@ -38,16 +38,18 @@ func (l *line) startCheck(ctx context.Context, c train.Check, t tip) {
 			if err != nil {
 				return err
 			}
-			l.learn(c.Number, t.tree, verdicts)
+			id, suspect := l.suspect(c.Chain)
+			if failures := l.learn(c.Number, t.tree, verdicts); suspect && len(failures) > 0 {
+				l.checkAlone(ctx, id, failures)
+			}
 			return nil
 		})
 	}()
 }
 
-// learn tells the train how a check ended.
-func (l *line) learn(number uint64, tree string, verdicts map[string]Verdict) {
+// learn tells the train how a check ended, and returns what failed.
+func (l *line) learn(number uint64, tree string, verdicts map[string]Verdict) (failures []CheckResult) {
 	passed := true
-	var failures []CheckResult
 	for _, name := range l.Checks {
 		v, ok := verdicts[name]
 		if passed = passed && v.Passed; !ok || v.Passed {
@@ -61,6 +63,7 @@ func (l *line) learn(number uint64, tree string, verdicts map[string]Verdict) {
 		l.passed.set(tree, true)
 	}
 	l.train.Verdict(number, passed)
+	return failures
 }
 
 // checkAll runs all checks of a tree beside each other, and ends the others when one has failed. seen has the number

@@ -43,6 +43,7 @@ type entry struct {
 	record Record
 	paths  []string // that it touches, in order; none if it cannot land
 	lease  *client.Lease
+	alone  *aloneRun // nil until one of its trees has failed
 	reply  chan<- reply
 }
 
@@ -341,6 +342,9 @@ func (l *line) step(ctx context.Context) error {
 			var err error
 			if l.paused, err = l.isPaused(ctx); err != nil || l.paused {
 				return err
+			}
+			if l.awaitsAlone(ctx, p.Settle) {
+				return nil
 			}
 			if err := l.settle(ctx, p.Settle); err != nil {
 				return err

@@ -250,3 +250,21 @@ func TestRenumber(t *testing.T) {
 		t.Errorf("the file has %q", text)
 	}
 }
+
+// Each failed check also runs on the submission's own tree: a change that is good alone has passed_alone.
+func TestPassedAlone(t *testing.T) {
+	r := newRig(t)
+	r.work(good)
+	r.start(r.config("merger"))
+	if o := r.result(r.submit(Submission{ID: "gone", Head: r.commit(r.begin, files{"README": "-", "x": "x\n"})})); o.Code != Landed {
+		t.Fatalf("%+v", o)
+	}
+	together := r.result(r.submit(Submission{ID: "together", Head: r.commit(r.begin, files{"user": "needs README\n"})}))
+	if len(together.Checks) != 1 || !together.Checks[0].PassedAlone || !strings.Contains(together.Message, "bad together") {
+		t.Errorf("good alone: %+v", together)
+	}
+	bad := r.result(r.submit(Submission{ID: "bad", Head: r.commit(r.begin, files{"bad": "1\n"})}))
+	if len(bad.Checks) != 1 || bad.Checks[0].PassedAlone || strings.Contains(bad.Message, "bad together") {
+		t.Errorf("bad alone: %+v", bad)
+	}
+}
