@@ -256,7 +256,8 @@ func TestPassedAlone(t *testing.T) {
 	r := newRig(t)
 	r.work(good)
 	r.start(r.config("merger"))
-	if o := r.result(r.submit(Submission{ID: "gone", Head: r.commit(r.begin, files{"README": "-", "x": "x\n"})})); o.Code != Landed {
+	gone := Submission{ID: "gone", Head: r.commit(r.begin, files{"README": "-", "x": "x\n"})}
+	if o := r.result(r.submit(gone)); o.Code != Landed {
 		t.Fatalf("%+v", o)
 	}
 	together := r.result(r.submit(Submission{ID: "together", Head: r.commit(r.begin, files{"user": "needs README\n"})}))
