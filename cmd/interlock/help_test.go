@@ -36,6 +36,7 @@ the flag wins. Colours are for terminals only, and ` + "`NO_COLOR`" + ` turns th
 | [cli-lease.md](cli-lease.md) | leases, keys, agents, barriers, pools and fences |
 | [cli-state.md](cli-state.md) | documents, shared files and effects |
 | [cli-agent.md](cli-agent.md) | the setup of coding agents, and their hooks |
+| [cli-merge.md](cli-merge.md) | workspaces and the merge queue |
 | [cli-task.md](cli-task.md) | tasks |
 | [cli-work.md](cli-work.md) | queues, approvals, messages, writers and workflows |
 | [cli-account.md](cli-account.md) | the account writer and its ledger |
@@ -54,6 +55,12 @@ server do not have those that select one. ` + "`list`, `get`, `create` and `dele
 		"# Commands: coding agents\n\n" + made +
 			"\nThe guides are [hooks.md](../hooks.md) and [mcp.md](../mcp.md)." + shared,
 		[]string{topicAgents},
+	},
+	{
+		"cli-merge.md",
+		"# Commands: workspaces and the merge queue\n\n" + made +
+			"\nThe guides are [workspaces.md](../workspaces.md) and [merge.md](../merge.md)." + shared,
+		[]string{"workspace", "merge"},
 	},
 	{
 		"cli-account.md", "# Commands: accounts\n\n" + made + "\nThe guide is [account.md](../account.md)." + shared,
