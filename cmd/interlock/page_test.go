@@ -335,7 +335,7 @@ func (s *shell) run(commands string) (out string, code int) {
 	if cmd.ProcessState == nil {
 		s.t.Fatal(err)
 	}
-	if strings.Contains(commands, "&\n") {
+	if syscall.Kill(-cmd.Process.Pid, 0) == nil { // some go on, also if a command has failed
 		s.t.Cleanup(func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	}
 	text, err := os.ReadFile(file.Name())
