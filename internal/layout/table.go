@@ -229,7 +229,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/merge",
 		local: []string{
 			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/job", "cmd/interlock/internal/link",
-			"internal/git", "merge",
+			"cmd/interlock/internal/view", "internal/api", "internal/git", "merge", "workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/client"
 )
 
 const (
@@ -118,7 +117,7 @@ func above(path string) func(yield func(string) bool) {
 // Standing returns the record of a submission by its task and the task's payload. It reports false while no merger has
 // taken it.
 func Standing(
-	ctx context.Context, c *client.Client, name Name, task interlock.TaskID, s Submission,
+	ctx context.Context, c Reader, name Name, task interlock.TaskID, s Submission,
 ) (r Record, found bool, err error) {
 	keys := []interlock.Key{name.RecordKey(cmp.Or(s.Resubmits, s.ID, task.String()))}
 	if s.Workspace != "" && s.Resubmits == "" {

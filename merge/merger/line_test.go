@@ -89,6 +89,12 @@ func TestLostWorkerIsNoFailure(t *testing.T) {
 
 // A withdrawn submission leaves the line, also while it is checked, and its record goes.
 func TestWithdraw(t *testing.T) {
+	for _, by := range []string{"id", "task"} {
+		t.Run(by, func(t *testing.T) { testWithdraw(t, by == "task") })
+	}
+}
+
+func testWithdraw(t *testing.T, byTask bool) {
 	r := newRig(t)
 	a := r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "1\n"})})
 	started, goOn := make(chan struct{}), make(chan struct{})
@@ -100,7 +106,11 @@ func TestWithdraw(t *testing.T) {
 	})
 	r.start(r.config("merger"))
 	<-started
-	if err := Withdraw(t.Context(), r.author, web, "a"); err != nil {
+	id := "a"
+	if byTask {
+		id = a.String()
+	}
+	if err := Withdraw(t.Context(), withdrawer{r.author}, web, id); err != nil {
 		t.Fatal(err)
 	}
 	close(goOn)
@@ -124,10 +134,10 @@ func TestWithdraw(t *testing.T) {
 func TestWithdrawBeforeTheMerger(t *testing.T) {
 	r := newRig(t)
 	r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "1\n"})})
-	if err := Withdraw(t.Context(), r.author, web, "a"); err != nil {
+	if err := Withdraw(t.Context(), withdrawer{r.author}, web, "a"); err != nil {
 		t.Fatal(err)
 	}
-	err := Withdraw(t.Context(), r.author, web, "a")
+	err := Withdraw(t.Context(), withdrawer{r.author}, web, "a")
 	if refused, ok := errors.AsType[*interlock.Error](err); !ok || refused.Code != interlock.CodeUnknownTask {
 		t.Errorf("withdrawn twice: %v", err)
 	}
@@ -147,7 +157,9 @@ func TestPause(t *testing.T) {
 	operator := r.hire("operator")
 	queue := func(paused bool) {
 		t.Helper()
-		if err := Pause(t.Context(), operator, web, paused); err != nil {
+		if err := operator.SetQueue(t.Context(), interlock.TaskQueue{
+			Name: web.Queue(), MaxAttempts: submissionAttempts, Paused: paused,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

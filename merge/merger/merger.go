@@ -152,7 +152,7 @@ func (m *Merger) sit(ctx context.Context) error {
 }
 
 // read reads a JSON document into v, and reports whether there is one.
-func read(ctx context.Context, c *client.Client, key interlock.Key, v any) (bool, error) {
+func read(ctx context.Context, c Reader, key interlock.Key, v any) (bool, error) {
 	d, err := c.Document(ctx, key)
 	if err != nil || d.Absent {
 		return false, err

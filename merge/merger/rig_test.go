@@ -116,6 +116,14 @@ func (r *rig) commit(parent string, changes files) string {
 	return strings.Fields(string(list))[1]
 }
 
+// withdrawer is a client that can withdraw.
+type withdrawer struct{ *client.Client }
+
+func (w withdrawer) Put(ctx context.Context, key interlock.Key, body []byte) error {
+	_, err := w.Update(ctx, key, func(interlock.Document) (interlock.Write, error) { return client.Put(key, body), nil })
+	return err
+}
+
 // submit submits a commit, and returns the task's id.
 func (r *rig) submit(s Submission) interlock.TaskID {
 	r.t.Helper()

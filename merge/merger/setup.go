@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -76,26 +77,26 @@ func Submit(ctx context.Context, c *client.Client, name Name, s Submission, purp
 	return c.Submit(ctx, spec)
 }
 
-// Pause stops the landings of a target, or lets them go on. Checks that run go on. It needs an operator's credential,
-// or one on the queue's admin list.
-func Pause(ctx context.Context, c *client.Client, name Name, paused bool) error {
-	queues, err := c.Queues(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range queues {
-		if q := queues[i].TaskQueue; q.Name == name.Queue() {
-			q.Paused = paused
-			return c.SetQueue(ctx, q)
-		}
-	}
-	return fmt.Errorf("there is no queue %s: start a merger of the target, or name another one", name.Queue())
+// Reader reads what a line is made of: a *client.Client, or requests of another kind.
+type Reader interface {
+	Document(ctx context.Context, key interlock.Key) (interlock.Document, error)
+	Task(ctx context.Context, id interlock.TaskID) (interlock.Task, error)
+	// Tasks lists tasks by queue and state. It may leave their payloads out.
+	Tasks(ctx context.Context, f client.TaskFilter) iter.Seq2[interlock.Task, error]
+}
+
+// Withdrawer is what Withdraw needs besides reading.
+type Withdrawer interface {
+	Reader
+	CancelTask(ctx context.Context, id interlock.TaskID, reason string) (interlock.Task, error)
+	// Put writes a document of JSON, whatever was there.
+	Put(ctx context.Context, key interlock.Key, body []byte) error
 }
 
 // Withdraw takes a submission out of the line. One that the merger has already taken ends when the merger would land
 // or return it; its task's result is then an Outcome with the code Withdrawn. The error has code "unknown_task" if
 // there is no such submission, and "task_settled" if it has landed or was returned.
-func Withdraw(ctx context.Context, c *client.Client, name Name, id string) error {
+func Withdraw(ctx context.Context, c Withdrawer, name Name, id string) error {
 	task, err := Find(ctx, c, name, id)
 	if err != nil {
 		return err
@@ -104,14 +105,25 @@ func Withdraw(ctx context.Context, c *client.Client, name Name, id string) error
 	if refused, ok := errors.AsType[*interlock.Error](err); !ok || refused.Code != interlock.CodeHeld {
 		return err
 	}
-	_, err = c.Update(ctx, name.withdrawKey(id), func(interlock.Document) (interlock.Write, error) {
-		return client.Put(name.withdrawKey(id), encode(withdrawal{Task: task.String()})), nil
-	})
-	return err
+	// The merger looks for the wish under the name of the record, and id may be that of the task.
+	t, err := c.Task(ctx, task)
+	if err != nil {
+		return err
+	}
+	var s Submission
+	_ = json.Unmarshal(t.Payload, &s) // one that cannot be read goes back anyway
+	r, found, err := Standing(ctx, c, name, task, s)
+	if err != nil {
+		return err
+	}
+	if found {
+		id = r.ID
+	}
+	return c.Put(ctx, name.withdrawKey(id), encode(withdrawal{Task: task.String()}))
 }
 
 // Find returns the present task of a submission: by its ID, or by the id of its task.
-func Find(ctx context.Context, c *client.Client, name Name, id string) (interlock.TaskID, error) {
+func Find(ctx context.Context, c Reader, name Name, id string) (interlock.TaskID, error) {
 	if err := git.CheckName(id); err != nil {
 		return interlock.TaskID{}, fmt.Errorf("submission: %w", err)
 	}

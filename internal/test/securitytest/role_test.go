@@ -244,7 +244,8 @@ func (l *link) code(seq uint64) string {
 var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
 	"mcp", "hooks", "init", "version", "admin backup verify",
-	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify", "merge", "workspace",
+	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify", "merge serve", "merge verify", "merge replay", "workspace list",
+	"workspace diff", "workspace sandbox", "workspace databases", "workspace migrate", "workspace hook",
 }
 
 // arguments make each command one that an allowed caller ends soon.
@@ -287,6 +288,15 @@ var arguments = map[string]string{
 	"queue delete": "g-unused", "queue pause": "g-unused", "queue drain": "g-unused", "queue resume": "g-unused",
 	"webhook set": "g https://192.0.32.8/ --events refused --paused", "webhook get": "g", "webhook list": "",
 	"webhook rotate": "g", "webhook test": "g", "webhook delete": "g",
+	"merge list": "g/main", "merge show": "g/main {task}", "merge why": "g/main {task}",
+	"merge withdraw": "g/main {task}", "merge pause": "g/main", "merge resume": "g/main",
+
+	"workspace new":    "n-{role} --repo {repo} --root {root} --kind worktree --min-free 0",
+	"workspace run":    "w-{role} --root {root} --wait 0 -- true",
+	"workspace sync":   "w-{role} --root {root}",
+	"workspace submit": "w-{role} --root {root}",
+	"workspace delete": "d-{role} --root {root}",
+
 	"writer set":    "g --queue g-unused",
 	"writer delete": "g", "fence rotate": "",
 }
@@ -303,9 +313,10 @@ func (s *site) tryCommands(t *testing.T, rows []rightsRow, callers []caller) {
 	s.operator(t, acme, "DELETE", "/v1/patterns/g-pattern", "") // it would close the namespace to other keys
 	for _, c := range callers {
 		s.agent(
-			t, acme, "POST", "/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"g:held-`+c.role+`"}],"on_conflict":"skip"}`,
+			t, acme, "POST", "/v1/leases", `{"ttl_ms":600000,"claims":[{"key":"g:held-`+c.place()+`"}],"on_conflict":"skip"}`,
 		).want(200)
 	}
+	s.makeWorkspaces(t, callers)
 	tries := make(chan try)
 	var workers sync.WaitGroup
 	for range 3 {
@@ -332,6 +343,52 @@ func (s *site) tryCommands(t *testing.T, rows []rightsRow, callers []caller) {
 	}
 	close(tries)
 	workers.Wait()
+}
+
+// makeWorkspaces makes a repository, and the workspaces that each caller changes and deletes.
+func (s *site) makeWorkspaces(t *testing.T, callers []caller) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main", s.repo()},
+		{
+			"-C", s.repo(), "-c", "user.name=g", "-c", "user.email=g@example.org", "commit", "--quiet", "--allow-empty",
+			"--message=g",
+		},
+	} {
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git: %v\n%s", err, out)
+		}
+	}
+	var agent caller
+	for _, c := range callers {
+		if c.role == "agent" {
+			agent = c
+		}
+	}
+	for _, c := range callers {
+		for _, kind := range []string{"w", "d"} {
+			name := kind + "-" + c.place()
+			args := []string{"workspace", "new", name, "--repo", s.repo(), "--root", s.workspaces(), "--kind", "worktree"}
+			if code := s.endOf(t, agent, append(args, "--min-free", "0")); code != "exit code 0" {
+				t.Fatalf("workspace %s: %s", name, code)
+			}
+		}
+	}
+}
+
+func (s *site) repo() string { return filepath.Join(s.dir, "..", "g") }
+
+func (s *site) workspaces() string { return filepath.Join(s.dir, "..", "workspaces") }
+
+// place is the caller's role as a part of a workspace's name.
+func (c *caller) place() string {
+	switch {
+	case c.secret == "":
+		return "nobody"
+	case c.asks != "":
+		return "other"
+	}
+	return c.role
 }
 
 // commandNames returns the commands of the reference that have no commands below them,
@@ -368,10 +425,17 @@ var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
 func (s *site) codeOf(t *testing.T, c caller, name string) string {
 	args := append([]string{"-o", "json"}, strings.Fields(name)...)
 	w := absent()
-	w["role"], w["commit"], w["accounts"] = c.role, filepath.Join(
+	w["role"], w["commit"], w["accounts"] = c.place(), filepath.Join(
 		s.dir, "..", "commit.json",
 	), filepath.Join(s.dir, "..", "accounts.json")
-	args = append(args, strings.Fields(w.fill(arguments[name]))...)
+	w["repo"], w["root"] = s.repo(), s.workspaces()
+	return s.endOf(t, c, append(args, strings.Fields(w.fill(arguments[name]))...))
+}
+
+// endOf runs a command with its arguments as a caller: see codeOf.
+func (s *site) endOf(t *testing.T, c caller, args []string) string {
+	t.Helper()
+	w := absent()
 	cmd := exec.CommandContext(t.Context(), launchtest.Binary(t), args...)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "INTERLOCK_") {

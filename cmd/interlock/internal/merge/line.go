@@ -1,9 +1,9 @@
 package merge
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,14 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 	"github.com/interlockdev/interlock/merge/merger"
 )
-
-func sortPlaces[T any](list []T, place func(T) uint64) {
-	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(place(a), place(b)) })
-}
 
 func newList(a *cli.App) *cobra.Command {
 	return &cobra.Command{
@@ -29,7 +25,7 @@ one was returned and came back.`,
 		Example: `  interlock merge list web/main`,
 		Args:    cli.OneArg("a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *client.Client, n merger.Name) error {
+			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *requests, n merger.Name) error {
 				list, err := inLine(ctx, c, n)
 				if err != nil {
 					return err
@@ -56,6 +52,23 @@ one was returned and came back.`,
 	}
 }
 
+// with calls do for a target.
+func with(
+	ctx context.Context, a *cli.App, target string, do func(ctx context.Context, c *requests, n merger.Name) error,
+) error {
+	n, err := nameArg(target)
+	if err != nil {
+		return err
+	}
+	err = do(ctx, &requests{a.API()}, n)
+	if refused, ok := errors.AsType[*interlock.Error](err); ok && refused.Code == interlock.CodeUnknownQueue {
+		return cli.ExitWith(cli.ExitCode(err), fmt.Errorf(
+			"there is no queue %s: start a merger of the target, or name another one", n.Queue(),
+		))
+	}
+	return err
+}
+
 // stateOf is a task's state in the words of a merge queue.
 func stateOf(task string) string {
 	switch task {
@@ -69,13 +82,13 @@ func stateOf(task string) string {
 
 // one makes a command about one submission of a target.
 func one(
-	use, short, long, example string, a *cli.App, do func(context.Context, *client.Client, merger.Name, string) error,
+	use, short, long, example string, a *cli.App, do func(context.Context, *requests, merger.Name, string) error,
 ) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " REPO/TARGET SUBMISSION", Short: short, Long: long, Example: example,
 		Args: cli.TwoArgs("the target", "the submission"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *client.Client, n merger.Name) error {
+			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *requests, n merger.Name) error {
 				return do(ctx, c, n, args[1])
 			})
 		},
@@ -90,7 +103,7 @@ outcome of a returned submission has the conflicts with their hunks, the landing
 the same files, and the ends of failed checks' reports. SUBMISSION is its id, or that of its
 task.`,
 		`  interlock merge show web/main fix-login-0f3a9c12d4e5`, a,
-		func(ctx context.Context, c *client.Client, n merger.Name, id string) error {
+		func(ctx context.Context, c *requests, n merger.Name, id string) error {
 			e, err := find(ctx, c, n, id)
 			if err != nil {
 				return err
@@ -108,12 +121,13 @@ task.`,
 	)
 }
 
-func find(ctx context.Context, c *client.Client, n merger.Name, id string) (entry, error) {
+func find(ctx context.Context, c *requests, n merger.Name, id string) (entry, error) {
 	task, err := merger.Find(ctx, c, n, id)
 	if err != nil {
 		return entry{}, err
 	}
-	return look(ctx, c, n, task)
+	e, _, err := look(ctx, c, n, task)
+	return e, err
 }
 
 func newWhy(a *cli.App) *cobra.Command {
@@ -123,7 +137,7 @@ func newWhy(a *cli.App) *cobra.Command {
 with it, that the queue is paused, or why it was returned and what to do. SUBMISSION is its
 id, or that of its task.`,
 		`  interlock merge why web/main fix-login-0f3a9c12d4e5`, a,
-		func(ctx context.Context, c *client.Client, n merger.Name, id string) error {
+		func(ctx context.Context, c *requests, n merger.Name, id string) error {
 			text, err := why(ctx, c, n, id)
 			if err != nil {
 				return err
@@ -139,7 +153,7 @@ id, or that of its task.`,
 	)
 }
 
-func why(ctx context.Context, c *client.Client, n merger.Name, id string) (string, error) {
+func why(ctx context.Context, c *requests, n merger.Name, id string) (string, error) {
 	e, err := find(ctx, c, n, id)
 	switch {
 	case err != nil:
@@ -166,22 +180,18 @@ func why(ctx context.Context, c *client.Client, n merger.Name, id string) (strin
 }
 
 // waits is what a submission in line waits for besides those before it.
-func waits(ctx context.Context, c *client.Client, n merger.Name, e *entry) (string, error) {
-	queues, err := c.Queues(ctx)
-	if err != nil {
+func waits(ctx context.Context, c *requests, n merger.Name, e *entry) (string, error) {
+	q, err := c.queue(ctx, n.Queue())
+	switch {
+	case err != nil:
 		return "", err
-	}
-	for i := range queues {
-		if q := &queues[i]; q.Name == n.Queue() && q.Paused {
-			return "; the queue is paused: nothing lands until `interlock merge resume`", nil
-		} else if q.Name == n.Queue() && e.State == interlock.TaskWaiting.String() && q.Idle == 0 && q.Running == 0 {
-			return "; no merger runs: start `interlock merge serve`", nil
-		}
-	}
-	if e.Blocker != "" {
+	case q.Paused:
+		return "; the queue is paused: nothing lands until `interlock merge resume`", nil
+	case e.State == interlock.TaskWaiting.String() && q.Idle == 0 && q.Tasks.Running == 0:
+		return "; no merger runs: start `interlock merge serve`", nil
+	case e.Blocker != "":
 		return fmt.Sprintf("; it waits for the lease on %s: `interlock why %s` names its holder", e.Blocker, e.Blocker), nil
-	}
-	if e.State == interlock.TaskAsking.String() {
+	case e.State == interlock.TaskAsking.String():
 		return fmt.Sprintf("; it was returned %d times, and a person must approve another try", e.Tries), nil
 	}
 	return "", nil
@@ -192,9 +202,12 @@ func newWithdraw(a *cli.App) *cobra.Command {
 		"withdraw", "Take a submission out of the line",
 		`Take a submission out of the line. One that the merger has taken already ends when its turn
 comes, with the outcome "withdrawn". One that has landed or was returned stays as it is.
-SUBMISSION is its id, or that of its task.`,
+SUBMISSION is its id, or that of its task.
+
+It takes an operator or the agent that submitted; for one that the merger has taken, the role
+agent, because the wish is a document.`,
 		`  interlock merge withdraw web/main fix-login-0f3a9c12d4e5`, a,
-		func(ctx context.Context, c *client.Client, n merger.Name, id string) error {
+		func(ctx context.Context, c *requests, n merger.Name, id string) error {
 			if err := merger.Withdraw(ctx, c, n, id); err != nil {
 				return err
 			}
@@ -224,8 +237,8 @@ func pausing(a *cli.App, paused bool, use, short, long string) *cobra.Command {
 		Use: use + " REPO/TARGET", Short: short, Long: long, Example: "  interlock merge " + use + " web/main",
 		Args: cli.OneArg("a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *client.Client, n merger.Name) error {
-				if err := merger.Pause(ctx, c, n, paused); err != nil {
+			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *requests, n merger.Name) error {
+				if err := c.post(ctx, view.QueuePath(n.Queue(), use), struct{}{}, nil); err != nil {
 					return err
 				}
 				if a.JSON() {

@@ -1,9 +1,12 @@
 package merge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +14,6 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
-	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/merge/merger"
 )
 
@@ -45,22 +47,6 @@ func nameArg(text string) (merger.Name, error) {
 	return n, nil
 }
 
-// with calls do with a session for a target.
-func with(
-	ctx context.Context, a *cli.App, target string, do func(ctx context.Context, c *client.Client, n merger.Name) error,
-) error {
-	n, err := nameArg(target)
-	if err != nil {
-		return err
-	}
-	c, err := link.Dial(ctx, a, "", interlock.DefaultTTL)
-	if err != nil {
-		return err
-	}
-	defer link.HangUp(c)
-	return do(ctx, c, n)
-}
-
 // entry is a submission in line, or one that has left it.
 type entry struct {
 	Submission string `json:"submission"`
@@ -82,82 +68,70 @@ type entry struct {
 	Outcome *merger.Outcome `json:"outcome,omitempty"`
 }
 
-// look reads a submission by its task.
-func look(ctx context.Context, c *client.Client, n merger.Name, id interlock.TaskID) (entry, error) {
-	t, err := c.Task(ctx, id)
+// look reads a submission by its task, with its record if a merger has taken it.
+func look(ctx context.Context, r *requests, n merger.Name, id interlock.TaskID) (entry, *merger.Record, error) {
+	t, err := r.Task(ctx, id)
 	if err != nil {
-		return entry{}, err
+		return entry{}, nil, err
 	}
 	if t.Queue != n.Queue() {
-		return entry{}, fmt.Errorf("task %s is in queue %s, and not a submission to %s/%s", id, t.Queue, n.Repo, n.Target)
+		return entry{}, nil, fmt.Errorf(
+			"task %s is in queue %s, and not a submission to %s/%s", id, cli.Clean(t.Queue), n.Repo, n.Target,
+		)
 	}
 	var s merger.Submission
-	_ = json.Unmarshal(t.Payload, &s)
+	_ = json.Unmarshal(t.Payload, &s) // a settled task has none any more, and one that cannot be read goes back
 	e := entry{
-		Submission: s.ID, Task: id.String(), State: t.State.String(), Agent: t.Agent, Purpose: t.Purpose, Head: s.Head,
-		AgeMS: t.Age.Milliseconds(), Blocker: string(t.Blocker),
-	}
-	if e.Submission == "" {
-		e.Submission = e.Task
-	}
-	if s.Resubmits != "" {
-		e.Submission = s.Resubmits
+		Submission: cmp.Or(s.Resubmits, s.ID, id.String()), Task: id.String(), State: t.State.String(), Agent: t.Agent,
+		Purpose: t.Purpose, Head: s.Head, AgeMS: t.Age.Milliseconds(),
+		Blocker: string(t.Blocker),
 	}
 	var o merger.Outcome
 	if t.State == interlock.TaskDone && json.Unmarshal(t.Result, &o) == nil {
-		// A settled task has no payload any more.
 		e.Outcome, e.State, e.Tries, e.Submission = &o, string(o.Code), o.Tries, o.Submission
 	}
 	s.ID = e.Submission
-	r, found, err := merger.Standing(ctx, c, n, id, s)
-	if found {
-		e.Submission, e.Tries, e.Head = r.ID, r.Tries, r.Head
-		if e.Outcome == nil {
-			e.Clashes = r.Clashes
-		}
+	record, found, err := merger.Standing(ctx, r, n, id, s)
+	if err != nil || !found {
+		return e, nil, err
 	}
-	return e, err
+	e.Submission, e.Tries, e.Head = record.ID, record.Tries, record.Head
+	if e.Outcome == nil {
+		e.Clashes = record.Clashes
+	}
+	return e, &record, nil
 }
 
 // inLine lists the submissions of a target that wait, the first one first.
-func inLine(ctx context.Context, c *client.Client, n merger.Name) ([]entry, error) {
+func inLine(ctx context.Context, r *requests, n merger.Name) ([]entry, error) {
 	type withPlace struct {
 		entry
-		place uint64
+		place uint64 // the merger has not taken those without one: they follow in the order of their tasks
 	}
-	var taken []withPlace
-	var rest []entry
+	var list []withPlace
 	for _, state := range []interlock.TaskState{
 		interlock.TaskRunning, interlock.TaskWaiting, interlock.TaskScheduled, interlock.TaskAsking,
 	} {
-		for t, err := range c.Tasks(ctx, client.TaskFilter{Queue: n.Queue(), State: state}) {
+		for t, err := range r.Tasks(ctx, client.TaskFilter{Queue: n.Queue(), State: state}) {
 			if err != nil {
 				return nil, err
 			}
-			e, err := look(ctx, c, n, t.ID)
+			e, record, err := look(ctx, r, n, t.ID)
 			if err != nil {
 				return nil, err
 			}
-			var r merger.Record
-			d, err := c.Document(ctx, n.RecordKey(e.Submission))
-			if err != nil {
-				return nil, err
+			place := uint64(math.MaxUint64)
+			if record != nil {
+				place = record.Place
 			}
-			if !d.Absent && json.Unmarshal(d.Body, &r) == nil && r.Task == e.Task {
-				taken = append(taken, withPlace{e, r.Place})
-			} else {
-				rest = append(rest, e)
-			}
+			list = append(list, withPlace{e, place})
 		}
 	}
-	sortPlaces(taken, func(p withPlace) uint64 { return p.place })
-	list := make([]entry, 0, len(taken)+len(rest))
-	for _, p := range taken {
-		list = append(list, p.entry)
-	}
-	list = append(list, rest...)
+	slices.SortStableFunc(list, func(a, b withPlace) int { return cmp.Compare(a.place, b.place) })
+	entries := make([]entry, len(list))
 	for i := range list {
-		list[i].Position = i + 1
+		entries[i] = list[i].entry
+		entries[i].Position = i + 1
 	}
-	return list, nil
+	return entries, nil
 }
