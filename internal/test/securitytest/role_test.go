@@ -244,7 +244,8 @@ func (l *link) code(seq uint64) string {
 var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
 	"mcp", "hooks", "init", "version", "admin backup verify",
-	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify", "merge serve", "merge verify", "merge replay", "workspace list",
+	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
+	"merge serve", "merge verify", "merge replay", "workspace list",
 	"workspace diff", "workspace sandbox", "workspace databases", "workspace migrate", "workspace hook",
 }
 

@@ -91,7 +91,9 @@ func taskOf(t *api.Task) (interlock.Task, error) {
 	id, err := interlock.ParseTaskID(t.ID)
 	state, known := interlock.ParseTaskState(string(t.State))
 	if err == nil && !known && t.State != "" {
-		err = fmt.Errorf("the state %s of a task is unknown: is this client older than the server?", cli.Quote(string(t.State)))
+		err = fmt.Errorf(
+			"the state %s of a task is unknown: is this client older than the server?", cli.Quote(string(t.State)),
+		)
 	}
 	return interlock.Task{
 		ID: id, Queue: t.Queue, State: state, Payload: t.Payload, Result: t.Result, Purpose: t.Purpose, Agent: t.Agent,
