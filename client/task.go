@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -265,16 +266,18 @@ func cloneQuestion(q *Question) *Question {
 	return &own
 }
 
-// encode makes JSON of a payload, a body or a result.
+// encode makes JSON of a payload, a body or a result. It leaves <, > and & as they are, for people and models to read.
 func encode(v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return nil, &interlock.Error{Code: interlock.CodeInvalidPayload, Message: err.Error()}
 	}
-	return text, nil
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
 // cloneTask makes a task that shares no memory: in one process, it is the server's own.

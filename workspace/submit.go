@@ -29,8 +29,8 @@ func submissionID(name, head string) string {
 func submitRef(id string) string { return "refs/interlock/sub/" + id }
 
 // Submit pushes the commits of the workspace to the upstream, under a ref of their own. With all it
-// commits every file first that git does not ignore, with the message; without it changed files are
-// refused. The same commit is the same submission, however often it is submitted. The caller makes the
+// commits every file first that git does not ignore, with the message: by default that of the last
+// commit if it ends a merge, else the purpose. Without it changed files are refused. The same commit is the same submission, however often it is submitted. The caller makes the
 // task of the merge queue and calls Queued.
 //
 // Errors: ErrUncommitted, ErrConflict, ErrNothing, and those of git.
@@ -53,6 +53,12 @@ func (w *Workspace) Submit(ctx context.Context, message string, all bool) (*Work
 			w.Name, orMerge(s),
 		)
 	case s.Dirty() || merging:
+		if message == "" && merging {
+			// The target was merged into the last commit: its message is still what the change is about.
+			if message, err = r.Output(ctx, "log", "--max-count=1", "--format=%B", "HEAD", "--"); err != nil {
+				return nil, err
+			}
+		}
 		if err := w.commit(ctx, r, message); err != nil {
 			return nil, err
 		}

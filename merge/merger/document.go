@@ -1,6 +1,7 @@
 package merger
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -273,10 +274,13 @@ type Report struct {
 	Tail string `json:"tail,omitempty"`
 }
 
+// encode writes JSON with < and > as they are: hunks are full of them, and people and models read them.
 func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		panic("merger: " + err.Error()) // all types above can be written
 	}
-	return text
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

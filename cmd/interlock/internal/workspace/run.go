@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -182,6 +183,12 @@ func (v *visit) prepareDatabase(u *run.Under, w *workspace.Workspace) (err error
 // lease ends with the session.
 func (v *visit) claimPort(ctx context.Context, c *client.Client, name string) (string, error) {
 	lease, err := c.Acquire(ctx, client.Request{Prefix: portPool, Flow: "port-" + name, Purpose: "port " + name})
+	if refused, ok := errors.AsType[*interlock.Error](err); ok && refused.Code == interlock.CodeUnmatchedKey {
+		return "", cli.ExitWith(cli.ExitCode(err), fmt.Errorf(
+			"no port for %s: there is no pool of ports; an administrator makes one by "+
+				"interlock pattern set port 'port:{n:int}' --member 'port:{20000..20099}'", name,
+		))
+	}
 	if err != nil {
 		return "", cli.ExitWith(cli.ExitCode(err), fmt.Errorf("no port for %s: %s", name, v.a.Sentence(err)))
 	}
