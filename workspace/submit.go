@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,9 @@ func submitRef(id string) string { return "refs/interlock/sub/" + id }
 
 // Submit pushes the commits of the workspace to the upstream, under a ref of their own. With all it
 // commits every file first that git does not ignore, with the message: by default that of the last
-// commit if it ends a merge, else the purpose. Without it changed files are refused. The same commit is the same submission, however often it is submitted. The caller makes the
-// task of the merge queue and calls Queued.
+// commit if it ends a merge, else the purpose. Without it changed files are refused. The same commit
+// is the same submission, however often it is submitted, also when it has landed meanwhile. The caller
+// makes the task of the merge queue and calls Queued.
 //
 // Errors: ErrUncommitted, ErrConflict, ErrNothing, and those of git.
 func (w *Workspace) Submit(ctx context.Context, message string, all bool) (*Work, error) {
@@ -72,10 +74,14 @@ func (w *Workspace) Submit(ctx context.Context, message string, all bool) (*Work
 		return nil, err
 	}
 	if base == head {
-		return nil, problem(
-			CodeNothing, "workspace %s/%s has no commit that %s has not: there is nothing to submit", w.Repo, w.Name,
-			w.Target,
-		)
+		i := slices.IndexFunc(w.Submissions, func(s Submission) bool { return s.Head == head })
+		if i < 0 {
+			return nil, problem(
+				CodeNothing, "workspace %s/%s has no commit that %s has not: there is nothing to submit", w.Repo, w.Name,
+				w.Target,
+			)
+		}
+		base = w.Submissions[i].Base // it has landed
 	}
 	work := &Work{Submission: Submission{
 		ID: submissionID(w.Name, head), Base: base, Head: head, At: time.Now().UTC().Truncate(time.Second),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,12 +196,13 @@ func TestSync(t *testing.T) {
 			r.t.Errorf("submit in a merge: %v", err)
 		}
 		r.in(w, "printf 'package src\\n\\nfunc enter() {}\\n' > src/auth.go; git add src/auth.go")
-		work, err := w.Submit(r.ctx, "Both", true)
+		work, err := w.Submit(r.ctx, "", true)
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		r.want("base", work.Base, theirs)
-		r.want("merge", r.git("log", "-1", "--format=%P %s", work.Ref), r.git("rev-parse", work.Ref+"^1")+" "+theirs+" Both")
+		r.want("message", work.Message, r.git("log", "-1", "--format=%s", work.Ref+"^1"))
+		r.want("parents", r.git("log", "-1", "--format=%P", work.Ref), r.git("rev-parse", work.Ref+"^1")+" "+theirs)
 	})
 }
 
@@ -209,6 +211,26 @@ func TestNothingToSubmit(t *testing.T) {
 	w := r.create(Options{Name: "a", Kind: Worktree})
 	if _, err := w.Submit(r.ctx, "", true); !errors.Is(err, ErrNothing) {
 		t.Errorf("submit: %v", err)
+	}
+}
+
+// A submission that has landed meanwhile is the same one.
+func TestSubmitAfterLanding(t *testing.T) {
+	r := newRig(t)
+	w := r.create(Options{Name: "a", Kind: Worktree})
+	r.in(w, "echo x > x")
+	work, err := w.Submit(r.ctx, "x", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.git("merge", "--quiet", "--ff-only", work.Ref)
+	again, err := w.Submit(r.ctx, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.At = work.At
+	if !reflect.DeepEqual(again, work) {
+		t.Errorf("got %+v, want %+v", again, work)
 	}
 }
 

@@ -100,7 +100,8 @@ func synced(a *cli.App, w *workspace.Workspace, done *workspace.Synced) error {
 	var err error
 	if len(done.Conflicts) > 0 {
 		err = cli.ExitWith(cli.ExitConflict, fmt.Errorf(
-			"%s: resolve what is marked, git add the files, and submit --all", cli.Count(len(done.Conflicts), "conflict", "conflicts"),
+			"%s: resolve what is marked, git add the files, and submit --all",
+			cli.Count(len(done.Conflicts), "conflict", "conflicts"),
 		))
 	}
 	if a.JSON() {
