@@ -100,7 +100,7 @@ func (l *line) unclaimed(e *entry, claims []interlock.Claim) string {
 		}
 		return fmt.Sprintf(
 			"Your change is kept. It touches %q, and only a submission that holds %s may land that. Its task must claim the "+
-				"key: `interlock workspace submit` does so, and so does `interlock task create --claim %s`.",
+				"key: `interlock workspace submit` does so, and so does `interlock task create --key %s`.",
 			n.path, n.key, n.key,
 		)
 	}
