@@ -245,7 +245,7 @@ var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
 	"mcp", "hooks", "init", "version", "admin backup verify",
 	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
-	"merge serve", "merge verify", "merge replay", "workspace list",
+	"merge serve", "merge compare", "merge report", "merge verify", "merge replay", "workspace list",
 	"workspace diff", "workspace sandbox", "workspace databases", "workspace migrate", "workspace hook",
 }
 
