@@ -179,6 +179,14 @@ type Landing struct {
 	Renamed []sequence.Rename `json:"renamed,omitempty"`
 	// Apart is set if this tree was not checked, because another lane has landed before it.
 	Apart bool `json:"apart,omitempty"`
+	// Principal is the credential that submitted it.
+	Principal string `json:"principal,omitempty"`
+	// Checks are those that the tree has passed, or the later tree that it landed with.
+	Checks []string `json:"checks,omitempty"`
+	// Admitted is when a merger had it first, At when the landing was staged: milliseconds since 1970, by the merger's
+	// clock. Landings of earlier versions have neither.
+	Admitted int64 `json:"admitted_ms,omitempty"`
+	At       int64 `json:"at_ms,omitempty"`
 }
 
 // Why is the reason why a submission was returned.

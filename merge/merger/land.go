@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -54,7 +55,8 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 				Sequence: res.landing.Sequence, Submission: e.record.ID, Task: e.record.Task, Commit: res.landing.Commit,
 				Tree: res.landing.Tree, Parent: res.landing.Parent, Profile: res.landing.Profile,
 				Agent: e.record.Agent, Purpose: e.record.Purpose, Paths: res.landing.Paths, Renamed: res.landing.Renamed,
-				Apart: o.Apart,
+				Apart: o.Apart, Principal: e.record.Principal, Checks: l.Checks,
+				Admitted: e.record.Admitted * 1000, At: time.Now().UnixMilli(),
 			}
 			if landing.More = max(0, len(landing.Paths)-maxNamedPaths); landing.More > 0 {
 				landing.Paths = landing.Paths[:maxNamedPaths]

@@ -21,13 +21,20 @@ func newList(a *cli.App) *cobra.Command {
 		Use:   "list REPO/TARGET",
 		Short: "List the line of a target",
 		Long: `List the submissions in line for a target, the next one to land first. TRIES counts how often
-one was returned and came back.`,
+one was returned and came back.
+
+EXPECTED is in how long one lands at the pace of the last 20 landings: its place times the mean
+time that a landing took while there was a line. There is no estimate with fewer than 4 landings,
+while the queue is paused, and without a merger.`,
 		Example: `  interlock merge list web/main`,
 		Args:    cli.OneArg("a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return with(cmd.Context(), a, args[0], func(ctx context.Context, c *requests, n merger.Name) error {
 				list, err := inLine(ctx, c, n)
 				if err != nil {
+					return err
+				}
+				if err := expect(ctx, c, n, list); err != nil {
 					return err
 				}
 				if a.JSON() {
@@ -39,17 +46,49 @@ one was returned and came back.`,
 					a.Complain("nothing is in line for %s/%s", n.Repo, n.Target)
 					return nil
 				}
-				t := a.Table("PLACE", "SUBMISSION", "AGENT", "STATE", "TRIES", "AGE", "PURPOSE")
+				t := a.Table("PLACE", "SUBMISSION", "AGENT", "STATE", "TRIES", "AGE", "EXPECTED", "PURPOSE")
 				for _, e := range list {
 					t.Row(
 						e.Position, cli.Clean(e.Submission), cli.OrDash(cli.Clean(e.Agent)), stateOf(e.State), e.Tries,
-						cli.Short(time.Duration(e.AgeMS)*time.Millisecond), cli.OrDash(cli.Clean(e.Purpose)),
+						cli.Short(time.Duration(e.AgeMS)*time.Millisecond), e.expected(), cli.OrDash(cli.Clean(e.Purpose)),
 					)
 				}
 				return t.Write(a.Out)
 			})
 		},
 	}
+}
+
+// expect adds when the submissions in line are expected to land.
+func expect(ctx context.Context, c *requests, n merger.Name, list []entry) error {
+	if len(list) == 0 {
+		return nil
+	}
+	q, err := c.queue(ctx, n.Queue())
+	if err != nil || q.Paused || q.Idle == 0 && q.Tasks.Running == 0 {
+		return err
+	}
+	recent, err := merger.Recent(ctx, c, n)
+	if err != nil {
+		return err
+	}
+	each, known := merger.Pace(recent)
+	for i := range list {
+		// What waits for a person, or for the lease of another, has no place that counts.
+		if e := &list[i]; known && e.State != interlock.TaskAsking.String() && e.Blocker == "" {
+			ms := int64(e.Position) * each.Milliseconds()
+			e.ExpectedMS = &ms
+		}
+	}
+	return nil
+}
+
+// expected is in how long it is expected to land, in words.
+func (e *entry) expected() string {
+	if e.ExpectedMS == nil {
+		return "no estimate"
+	}
+	return "in " + cli.Short(time.Duration(*e.ExpectedMS)*time.Millisecond)
 }
 
 // with calls do for a target.

@@ -60,6 +60,8 @@ type entry struct {
 	Head     string `json:"head"`
 	AgeMS    int64  `json:"age_ms"`
 
+	// ExpectedMS is in how long it is expected to land; absent if that is not known.
+	ExpectedMS *int64 `json:"expected_ms,omitempty"`
 	// Blocker is a key that it claims and waits for.
 	Blocker string `json:"blocker,omitempty"`
 	// Clashes are submissions that were in line when it came, and conflict with it.

@@ -191,7 +191,7 @@ func (s *serve) work(
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ends := make(chan error)
+	ends := make(chan error, 1+len(checks))
 	started := 1
 	go func() { ends <- m.Run(ctx) }()
 	for _, k := range checks {
@@ -207,14 +207,28 @@ func (s *serve) work(
 		}()
 	}
 	var first error
-	for range started {
-		if err := <-ends; err != nil && first == nil && !errors.Is(err, context.Canceled) {
-			first = err
+	var late <-chan time.Time
+	over := ctx.Done()
+	for left := started; left > 0; {
+		select {
+		case err := <-ends:
+			left--
+			if err != nil && first == nil && !errors.Is(err, context.Canceled) {
+				first = err
+			}
+			cancel()
+		case <-over:
+			over, late = nil, time.After(stopWithin)
+		case <-late:
+			log.Warn("the server does not answer: the seat and the tasks are free after their ttl")
+			return first
 		}
-		cancel()
 	}
 	return first
 }
+
+// stopWithin is how long the end may take: a check has killAfter, and a server that is gone takes no goodbye.
+const stopWithin = killAfter + time.Second
 
 // repository opens a git directory, or the one of a folder with files.
 func repository(ctx context.Context, path string) (git.Repository, error) {

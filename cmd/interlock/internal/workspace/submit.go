@@ -30,6 +30,7 @@ type submission struct {
 	place
 	message string
 	all     bool
+	again   bool
 	style   cli.Choice
 	wait    cli.Wait
 }
@@ -42,7 +43,8 @@ func newSubmit(a *cli.App) *cobra.Command {
 		Long: `Push the commits of a workspace to the repository of the merge queue, under the ref
 refs/interlock/sub/ID, and create the task of the queue merge.REPO.TARGET, which is printed.
 With --all every changed and untracked file is committed first; without it such files are
-refused. The same commit is the same submission, however often it is sent.
+refused. The same commit is the same submission, however often it is sent. One that came back,
+for example because of a flaky check, is tried again without a change with --again.
 
 Where the target demands leases for certain paths ("merge serve --lease-paths"), the task claims
 their keys: it enters the line when they are free, and holds them until it has landed or comes
@@ -73,16 +75,16 @@ answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 	f := cmd.Flags()
 	f.StringVarP(&s.message, "message", "m", "", "the message of the commit that --all makes (default: the purpose)")
 	f.BoolVar(&s.all, "all", false, "commit all changed and untracked files first")
+	f.BoolVar(&s.again, "again", false, "submit a commit again that was returned, in its old place")
 	s.style.Value = "merge"
 	s.style.Among(cmd, "style", "how it lands", "merge", "squash")
 	f.Var(&s.wait, "wait", "how long to wait for its outcome: a `duration`, 0, or forever")
 	return cmd
 }
 
-// taskID makes a submission happen once; a workspace made anew under the name has tasks of its own. With other claims
+// requestID makes a submission happen once; a workspace made anew under the name has tasks of its own. With other claims
 // it is another task, since a rule for leases may be newer than the first one.
-func taskID(w *workspace.Workspace, work *workspace.Work, claims []interlock.Claim) string {
-	id := "workspace." + w.ID + "." + work.ID
+func requestID(id string, claims []interlock.Claim) string {
 	if len(claims) == 0 {
 		return id
 	}
@@ -114,13 +116,20 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	}
 	defer link.HangUp(c)
 	name, sent := merger.NameOf(w.Repo, w.Target), s.content(w, work)
+	request := "workspace." + w.ID + "." + work.ID
+	if s.again {
+		if sent.Resubmits, err = returned(ctx, c, work); err != nil {
+			return err
+		}
+		request += "." + work.Task
+	}
 	claims, err := merger.Claims(ctx, c, name, work.Paths)
 	if err != nil {
 		return err
 	}
 	task, err := c.Submit(ctx, client.TaskSpec{
 		Queue: name.Queue(), Payload: sent, Purpose: purposeOf(w, firstLine(work.Message)), Claims: claims,
-		ID: taskID(w, work, claims),
+		ID: requestID(request, claims),
 	})
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownQueue {
 		return cli.ExitWith(cli.ExitCode(err), fmt.Errorf(
@@ -148,6 +157,36 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 		return nil
 	}
 	return s.await(ctx, c, task.ID)
+}
+
+// returned is the submission that came back with this commit. It is empty if the merger never had it in line.
+func returned(ctx context.Context, c *client.Client, work *workspace.Work) (id string, err error) {
+	if work.Task == "" {
+		return "", cli.Usagef("--again: %s was not submitted before: leave it out", work.Head[:12])
+	}
+	last, err := interlock.ParseTaskID(work.Task)
+	if err != nil {
+		return "", err
+	}
+	task, err := c.Task(ctx, last)
+	if err != nil {
+		return "", err
+	}
+	var o merger.Outcome
+	if task.State == interlock.TaskDone {
+		err = json.Unmarshal(task.Result, &o)
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the result of task %s is not the merger's: %w", last, err)
+	case o.Code == merger.Landed:
+		return "", fmt.Errorf("--again: %s has landed: there is nothing to submit", work.Head[:12])
+	case o.Code != merger.Returned:
+		return "", fmt.Errorf("--again: %s was not returned, its task %s is %s", work.Head[:12], last, task.State)
+	case o.Tries == 0:
+		return "", nil
+	}
+	return o.Submission, nil
 }
 
 // content is what the task of the merge queue has.
