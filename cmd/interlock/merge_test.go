@@ -15,7 +15,8 @@ func TestMergeServeEndsWithoutServer(t *testing.T) {
 	tools.Need(t, "bash")
 	r := newRig(t)
 	repo := filepath.Join(t.TempDir(), "web")
-	script := `git init -q -b main "$0" && cd "$0" && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one &&
+	script := `git init -q -b main "$0" && cd "$0" &&
+git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one &&
 git checkout -q -b two && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two && git rev-parse two`
 	out, err := exec.Command("bash", "-c", script, repo).Output()
 	if err != nil {

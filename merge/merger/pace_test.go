@@ -15,7 +15,8 @@ func TestPace(t *testing.T) {
 		"none":    {},
 		"too few": {recent: []Landing{landing(1, 10), landing(1, 20), landing(1, 30)}},
 		"a full line": {
-			recent: []Landing{landing(1, 10), landing(1, 20), landing(1, 40), landing(1, 40)}, want: 10 * time.Second, known: true,
+			recent: []Landing{landing(1, 10), landing(1, 20), landing(1, 40), landing(1, 40)},
+			want:   10 * time.Second, known: true,
 		},
 		// The hour in which nothing was in line does not count.
 		"a pause": {
@@ -24,7 +25,8 @@ func TestPace(t *testing.T) {
 		},
 		// A clock that was set back makes no negative time.
 		"another clock": {
-			recent: []Landing{landing(1, 100), landing(50, 70), landing(50, 76), landing(50, 82)}, want: 4 * time.Second, known: true,
+			recent: []Landing{landing(1, 100), landing(50, 70), landing(50, 76), landing(50, 82)},
+			want:   4 * time.Second, known: true,
 		},
 		"an earlier version": {recent: make([]Landing, 20)},
 	} {

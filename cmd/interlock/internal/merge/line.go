@@ -50,7 +50,8 @@ while the queue is paused, and without a merger.`,
 				for _, e := range list {
 					t.Row(
 						e.Position, cli.Clean(e.Submission), cli.OrDash(cli.Clean(e.Agent)), stateOf(e.State), e.Tries,
-						cli.Short(time.Duration(e.AgeMS)*time.Millisecond), e.expected(), cli.OrDash(cli.Clean(e.Purpose)),
+						cli.Short(time.Duration(e.AgeMS)*time.Millisecond), e.expected(),
+						cli.OrDash(cli.Clean(e.Purpose)),
 					)
 				}
 				return t.Write(a.Out)

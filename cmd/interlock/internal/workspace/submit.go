@@ -82,8 +82,8 @@ answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 	return cmd
 }
 
-// requestID makes a submission happen once; a workspace made anew under the name has tasks of its own. With other claims
-// it is another task, since a rule for leases may be newer than the first one.
+// requestID makes a submission happen once; a workspace made anew under the name has tasks of its own. With other
+// claims it is another task, since a rule for leases may be newer than the first one.
 func requestID(id string, claims []interlock.Claim) string {
 	if len(claims) == 0 {
 		return id
