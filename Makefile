@@ -29,7 +29,7 @@ CRASH := ./internal/test/crashtest
 # The engine has no goroutines of its own: shards run it under the race detector, and race adds the one test with two.
 RACE  := ./guard/... ./resp/... ./cluster/... ./shard/... ./client/... ./server/... ./journal/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/... ./workspace/sandbox/...
 # The packages with tests that have a short and a long form.
-LONG  := ./engine ./journal/filejournal ./merge ./merge/train ./placement ./shard ./sim/... ./workspace ./writer/account
+LONG  := ./engine ./journal/filejournal ./merge ./merge/merger ./merge/train ./placement ./shard ./sim/... ./workspace ./writer/account
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools).
 unit examples simulation race crash etcd postgres firestore s3 redis doors packages deploy cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1

@@ -195,7 +195,7 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 		now := time.Now().Unix()
 		if !found {
 			r = Record{
-				Place: uint64(lease.Fence()), Agent: task.Agent, Principal: task.Principal,
+				Place: place(task, lease), Agent: task.Agent, Principal: task.Principal,
 				Submitted: now - int64(task.Age/time.Second),
 			}
 		}
@@ -252,6 +252,15 @@ func (l *line) unfit(ctx context.Context, r *Record) (paths []string, why string
 
 func missing(object string) string {
 	return fmt.Sprintf("The repository lacks the commit or file %s: push it, and submit again.", object)
+}
+
+// place is the fence of a task's first lease. A merger may have died after that and before it wrote a record.
+func place(task interlock.Task, lease *client.Lease) uint64 {
+	first := lease.Fence()
+	for _, a := range task.Attempts {
+		first = min(first, a.Fence)
+	}
+	return uint64(first)
 }
 
 // findPlace has a submission of a workspace take the place of the workspace's one that was returned last.

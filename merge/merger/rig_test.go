@@ -29,6 +29,7 @@ var web = Name{Repo: "web", Target: "main"}
 // rig is a server in this process, a bare repository with a branch main, and an author.
 type rig struct {
 	t       *testing.T
+	server  *server.Server
 	streams *server.Streams
 	git     git.Repository
 	author  *client.Client
@@ -50,7 +51,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, streams: server.NewStreams(srv, server.StreamConfig{})}
+	r := &rig{t: t, server: srv, streams: server.NewStreams(srv, server.StreamConfig{})}
 	t.Cleanup(func() { _ = s.Close(ctx) })
 	dir := filepath.Join(t.TempDir(), "web.git")
 	r.git = git.Repository{Dir: dir, Config: []string{"core.fsync=none"}}
@@ -153,6 +154,11 @@ func (r *rig) result(id interlock.TaskID) Outcome {
 // config is that of a merger with a client of its own.
 func (r *rig) config(agent string) Config {
 	r.t.Helper()
+	return r.configOf(r.hire(agent), agent)
+}
+
+func (r *rig) configOf(c *client.Client, agent string) Config {
+	r.t.Helper()
 	ctx := context.Background()
 	profile, err := merge.NewProfile(ctx, "")
 	if err != nil {
@@ -164,7 +170,7 @@ func (r *rig) config(agent string) Config {
 	}
 	r.t.Cleanup(func() { _ = b.Close() })
 	return Config{
-		Client: r.hire(agent), Name: web, Ref: "refs/heads/main", Boundary: b,
+		Client: c, Name: web, Ref: "refs/heads/main", Boundary: b,
 		Target: &merge.Target{Repository: r.git, Ref: "refs/heads/main"}, Files: &Repository{r.git},
 		Log:     slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("merger", agent),
 		Profile: profile.Digest(), Train: train.Config{Runners: 4}, Poll: time.Millisecond, Retry: time.Millisecond,

@@ -1,0 +1,265 @@
+package merger
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/merge"
+	"github.com/interlockdev/interlock/server"
+)
+
+// victimAddress and victimRepository tell TestVictim its server and its repository.
+const (
+	victimAddress    = "INTERLOCK_TEST_VICTIM_ADDRESS"
+	victimRepository = "INTERLOCK_TEST_VICTIM_REPOSITORY"
+)
+
+// TestVictim is the process of a merger that others kill.
+func TestVictim(t *testing.T) {
+	address := os.Getenv(victimAddress)
+	if address == "" {
+		return // it was not started by victim
+	}
+	ctx := context.Background()
+	c, err := client.Dial(ctx, client.Config{Addrs: []string{address}, Agent: "victim"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, git: git.Repository{Dir: os.Getenv(victimRepository), Config: []string{"core.fsync=none"}}}
+	m, err := New(r.configOf(c, "victim"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("session", c.SessionID(), os.Getpid())
+	_ = syscall.Kill(os.Getpid(), syscall.SIGUSR1) // a tracer counts from here on
+	if err := m.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listen opens a port for other processes, and returns the environment of a victim.
+func (r *rig) listen() []string {
+	r.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	s := server.NewStreams(r.server, server.StreamConfig{}).Server()
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	r.t.Cleanup(func() {
+		s.Stop()
+		<-done
+	})
+	return []string{victimAddress + "=" + l.Addr().String(), victimRepository + "=" + r.git.Dir}
+}
+
+// endSession ends the session of a process that was killed, as its ttl would some time later.
+func (r *rig) endSession(id string) {
+	r.t.Helper()
+	w := httptest.NewRecorder()
+	r.server.HTTPServer().Handler.ServeHTTP(w, httptest.NewRequest("DELETE", "http://localhost/v1/sessions/"+id, nil))
+	if w.Code/100 != 2 {
+		r.t.Fatalf("the session %s does not end: %d %s", id, w.Code, w.Body)
+	}
+}
+
+// TestKilledMerger kills a merger's process with SIGKILL at system calls that change something, from the seat to the
+// end: in turn alone, so that its git goes on beside the next merger; with its git; and not at all, but it is stopped
+// until its session has ended, and goes on beside the next merger. The next merger ends what is there. All outcomes are those that they would have been, each submission lands once, and each commit is
+// the function of the records that it always is.
+func TestKilledMerger(t *testing.T) {
+	var calls int
+	if !t.Run("whole", func(t *testing.T) { calls = killedRun(t, 0, "") }) {
+		return
+	}
+	t.Logf("a run has %d calls", calls)
+	if calls < 100 {
+		t.Fatalf("only %d calls were seen", calls)
+	}
+	kills := 30
+	if testing.Short() {
+		kills = 6
+	}
+	for i := range kills {
+		call := 1 + (2*i+1)*calls/(2*kills)
+		t.Run(fmt.Sprintf("call=%d", call), func(t *testing.T) {
+			t.Parallel()
+			killedRun(t, call, []string{killAlone, killAll, stopAll}[i%3])
+		})
+	}
+}
+
+// killedRun has a merger land two submissions and return a third one, kills it at a call, and has the next one go on.
+// It returns how many calls the first one made.
+func killedRun(t *testing.T, call int, fault string) (calls int) {
+	r := newRig(t)
+	r.work(good)
+	tasks := []interlock.TaskID{
+		r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "1\n"})}),
+		r.submit(Submission{ID: "b", Head: r.commit(r.begin, files{"b": "1\n"})}),
+		r.submit(Submission{ID: "c", Head: r.commit(r.begin, files{"a": "2\n"})}),
+	}
+	victim := trace(t, call, fault, r.listen()...)
+	var pid int
+	var session string
+	if _, err := fmt.Sscan(victim.word("session"), &session, &pid); err != nil {
+		t.Fatal(err)
+	}
+	go victim.watch()
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		for _, task := range tasks {
+			_, _ = r.author.Await(t.Context(), task)
+		}
+	}()
+	select {
+	case <-victim.at:
+	case <-all: // before that call: the number of calls varies
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		<-victim.ended
+		fault = ""
+	case <-time.After(time.Minute):
+		t.Fatal("no outcomes, and the victim lives")
+	}
+	var before Target
+	if _, err := read(t.Context(), r.author, web.Key(), &before); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: staged %+v", fault, before.Staged)
+	r.endSession(session)
+	c := r.config("heir")
+	c.LockAge = 1
+	asked := make(chan struct{}, 3)
+	c.Target = &askedRef{c.Target, asked}
+	stop := r.start(c)
+	if fault == stopAll {
+		select {
+		case <-all:
+		case <-heard(asked, 3): // the stopped git has the refs locked, and nothing may land before it goes on
+		}
+		victim.goOn()
+		r.result(tasks[0])
+		r.result(tasks[1])
+		r.result(tasks[2])
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		<-victim.ended
+	}
+	outcomes := make([]Outcome, len(tasks))
+	for i, task := range tasks {
+		outcomes[i] = r.result(task)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	// The heir may have landed the third one before it had the first.
+	states := map[State]int{}
+	for _, o := range outcomes {
+		states[o.Code]++
+		if o.Code == Returned && o.Reason != WhyConflict {
+			t.Errorf("%s is returned: %+v", o.Submission, o)
+		}
+	}
+	if states[Landed] != 2 || states[Returned] != 1 || outcomes[1].Code != Landed {
+		t.Errorf("the outcomes are %v", states)
+	}
+	var places []uint64
+	var landed []string
+	for i, id := range []string{"a", "b", "c"} {
+		var record Record
+		_, err := read(t.Context(), r.author, web.RecordKey(id), &record)
+		if err != nil || record.State != outcomes[i].Code {
+			t.Errorf("the record of %s is %+v, %v, and its outcome %+v", id, record, err, outcomes[i])
+		}
+		places = append(places, record.Place)
+		if record.State == Landed {
+			landed = append(landed, id)
+		}
+	}
+	if !slices.IsSorted(places) {
+		t.Errorf("the places of three submissions are %d", places)
+	}
+	if got := slices.Sorted(slices.Values(r.landings())); !slices.Equal(got, landed) {
+		t.Errorf("landed %v, by the records %v", got, landed)
+	}
+	r.verify(c, before.Staged)
+	return victim.calls
+}
+
+// heard returns a channel that is closed after n messages.
+func heard(messages <-chan struct{}, n int) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		for range n {
+			<-messages
+		}
+		close(done)
+	}()
+	return done
+}
+
+// verify compares the branch, the documents and what is computed anew. staged is what was once written down as staged.
+func (r *rig) verify(c Config, staged *Staged) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	head := r.head()
+	report, err := c.Boundary.(*merge.Boundary).Verify(ctx, head, 0, nil)
+	if err != nil || len(report.Findings) > 0 {
+		r.t.Errorf("verify: %+v, %v", report, err)
+	}
+	var target Target
+	if _, err := read(ctx, r.author, web.Key(), &target); err != nil || target.Head != head || target.Staged != nil {
+		r.t.Errorf("the target's document is %+v, %v, and the head %s", target, err, head)
+	}
+	var got []string
+	parent := r.begin
+	for n := uint64(1); n <= target.Sequence; n++ {
+		var landing Landing
+		var record Record
+		if ok, err := read(ctx, r.author, web.LandingKey(n), &landing); err != nil || !ok {
+			r.t.Fatalf("landing %d: %v, %v", n, ok, err)
+		}
+		if ok, err := read(ctx, r.author, web.RecordKey(landing.Submission), &record); err != nil || !ok {
+			r.t.Fatalf("the record of %s: %v, %v", landing.Submission, ok, err)
+		}
+		again, err := c.Boundary.Land(ctx, turn(&record, parent, n))
+		if err != nil || again.Commit != landing.Commit || landing.Parent != parent {
+			r.t.Errorf("landing %d is %+v, and computed anew %+v, %v", n, landing, again, err)
+		}
+		got, parent = append(got, landing.Commit), landing.Commit
+	}
+	if parent != head {
+		r.t.Errorf("the last landing is %s, and the head %s", parent, head)
+	}
+	if staged != nil {
+		for _, landing := range staged.Landings {
+			if landing.Sequence > target.Sequence || got[landing.Sequence-1] != landing.Commit {
+				r.t.Errorf("landing %+v was staged, and %v landed", landing, got)
+			}
+		}
+	}
+	position, err := c.Target.Read(ctx)
+	if err != nil || position.Fence.Commit != head || position.Fence.Sequence != target.Sequence {
+		r.t.Errorf("the fence is %+v, %v, and the head %s, number %d", position, err, head, target.Sequence)
+	}
+	_ = filepath.WalkDir(filepath.Join(r.git.Dir, "refs"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || strings.HasSuffix(path, ".lock") {
+			r.t.Errorf("%s is left, %v", path, err)
+		}
+		return nil
+	})
+}
