@@ -75,13 +75,14 @@ func (b *base) changed(how string) error {
 		b.dir, how)
 }
 
-// compare looks at all files.
+// compare compares all files with the base's own index. The HEAD of gitDir is of no interest: it is a workspace's, and
+// has its commits.
 func (b *base) compare(ctx context.Context, gitDir string) error {
 	r := git.Repository{
 		Dir: gitDir, WorkTree: b.files(), Env: []string{"GIT_INDEX_FILE=" + b.index()},
 		Config: []string{"core.trustctime=true", "core.checkStat=default", "core.sparseCheckout=false"},
 	}
-	out, err := r.Output(ctx, "status", "--porcelain", "--untracked-files=all", "--ignored")
+	out, err := r.Output(ctx, "ls-files", "--modified", "--deleted", "--others")
 	if err != nil {
 		return err
 	}

@@ -179,8 +179,40 @@ func TestKilledWhileCreating(t *testing.T) {
 	})
 }
 
+// checkLongAgo makes the last comparison of a base old enough that all files are compared again.
+func (r *rig) checkLongAgo(dir string) {
+	r.t.Helper()
+	b := &base{dir: dir}
+	if err := readJSON(b.record(), b); err != nil {
+		r.t.Fatal(err)
+	}
+	b.Checked = b.Checked.Add(-2 * checkEvery)
+	if err := b.write(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A base is what it was whatever its workspaces commit, and the repository.
+func TestBaseOfCommits(t *testing.T) {
+	r := newRig(t)
+	w := r.create(Options{Name: "a", Kind: Overlay})
+	r.in(w, "echo changed > README.md; rm docs/guide.md; git add -A; git commit -qm changed; echo x > x")
+	r.write(filepath.Join(r.source, "README.md"), "of the repository\n")
+	r.commit("second")
+	r.checkLongAgo(r.host.baseDir("web", w.Start))
+	r.want("status", r.status(w).String(), "1 untracked file, 1 commit")
+	if err := w.unmountTree(); err != nil {
+		t.Fatal(err)
+	}
+	r.checkLongAgo(r.host.baseDir("web", w.Start))
+	r.want("files", r.in(w, "cat README.md x"), "changed\nx")
+}
+
 func TestBaseChanged(t *testing.T) {
 	for name, harm := range map[string]func(r *rig, base string){
+		"deleted": func(r *rig, base string) { r.shell(nil, base, "rm", "files/src/auth.go") },
+		"mode":    func(r *rig, base string) { r.shell(nil, base, "chmod", "+x", "files/src/auth.go") },
+		"nested":  func(r *rig, base string) { r.write(filepath.Join(base, "files/src/.env"), "ignored\n") },
 		"moved": func(r *rig, base string) {
 			r.shell(nil, base, "sh", "-c", "cp -a files copy && rm -r files && mv copy files")
 		},
@@ -197,15 +229,7 @@ func TestBaseChanged(t *testing.T) {
 			}
 			dir := r.host.baseDir("web", w.Start)
 			harm(r, dir)
-			// All files are compared when the last comparison is long ago.
-			b := &base{dir: dir}
-			if err := readJSON(b.record(), b); err != nil {
-				t.Fatal(err)
-			}
-			b.Checked = b.Checked.Add(-2 * checkEvery)
-			if err := b.write(); err != nil {
-				t.Fatal(err)
-			}
+			r.checkLongAgo(dir)
 			if _, err := w.Status(r.ctx); !errors.Is(err, ErrBaseChanged) {
 				t.Fatalf("status: %v", err)
 			}
