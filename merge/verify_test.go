@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -273,75 +274,131 @@ func TestAgainstNaiveModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	r := newRig(t)
 	heads := submissions(r, random, n)
-
 	dir := filepath.Join(t.TempDir(), "naive")
-	clone := []string{"clone", "--quiet", "--shared", "--no-checkout", r.git.Dir, dir}
-	if _, err := new(git.Repository).Output(t.Context(), clone...); err != nil {
-		t.Fatal(err)
-	}
-	naive := git.Repository{Dir: filepath.Join(dir, ".git"), WorkTree: dir, Config: []string{"core.fsync=none"}}
-	model := func(args ...string) bool {
-		t.Helper()
-		result, err := naive.Run(t.Context(), git.Call{Args: args, Answers: []int{1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result.Exit == 0
-	}
-	resolve := func(revision string) string {
-		t.Helper()
-		id, err := naive.Output(t.Context(), "rev-parse", revision)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	tree := func(revision string) string { return resolve(revision + "^{tree}") }
-	model("checkout", "--quiet", "--detach", heads[0])
+	naive := make(chan error, 1)
+	want := make([]string, len(heads))
+	go func() { naive <- naiveTrees(t.Context(), r.git.Dir, dir, heads, want) }()
 
 	b := r.boundary()
 	parent, landed := heads[0], 0
+	trees := make([]string, len(heads))
 	for i, head := range heads[1:] {
-		before := resolve("HEAD")
-		merged := model("merge", "--quiet", "--no-ff", "-m", "merge", head)
 		l, err := b.Land(t.Context(), turn(landed+1, parent, head))
-		if refusal, refused := errors.AsType[*Refusal](err); refused {
-			switch empty := refusal.Reason == ReasonEmpty; {
-			case empty != merged:
-				t.Fatalf("seed %d, submission %d: refused with %v, and git merge merges it: %v", seed, i, err, merged)
-			case !merged:
-				model("merge", "--abort")
-			case tree(before) != tree("HEAD"):
-				t.Fatalf("seed %d, submission %d: nothing to land, and git merge changes the tree", seed, i)
-			default:
-				model("reset", "--quiet", "--hard", before)
-			}
-			continue
+		refusal, refused := errors.AsType[*Refusal](err)
+		switch {
+		case refused && refusal.Reason == ReasonEmpty:
+			trees[i] = treeOfEmpty
+		case refused:
+			trees[i] = treeOfConflict
+		case err != nil:
+			t.Fatalf("seed %d, submission %d: %v", seed, i, err)
+		default:
+			trees[i], parent = l.Tree, l.Commit
+			landed++
 		}
-		if err != nil || !merged {
-			t.Fatalf("seed %d, submission %d: %v, and git merge merges it: %v", seed, i, err, merged)
+	}
+	if err := <-naive; err != nil {
+		t.Fatalf("the naive model: %v", err)
+	}
+	for i := range heads[1:] {
+		if trees[i] == "" || trees[i] != want[i] {
+			t.Fatalf("seed %d, submission %d: the tree is %q, and git merge makes %q", seed, i, trees[i], want[i])
 		}
-		if want := tree("HEAD"); l.Tree != want {
-			t.Fatalf("seed %d, submission %d: the tree is %s, and git merge makes %s", seed, i, l.Tree, want)
-		}
-		parent = l.Commit
-		landed++
 	}
 	if refused := n - landed; refused < n/50 || landed < n/2 {
 		t.Errorf("%d landed and %d were refused: the test covers too little of one", landed, refused)
 	}
 	t.Logf("%d landed, %d refused", landed, n-landed)
-	other := newRig(t)
 	turns, err := b.Turns(t.Context(), parent, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if head, err := Replay(t.Context(), other.boundary(), r.git, turns); err != nil || head != parent {
+	verifier, other := r.open("", true), newRig(t).boundary()
+	verified := make(chan error, 1)
+	go func() {
+		report, err := verifier.Verify(t.Context(), parent, 0, nil)
+		if err == nil && (report.Same != landed || report.Damaged()) {
+			err = fmt.Errorf("verify found %+v, want %d alike", report, landed)
+		}
+		verified <- err
+	}()
+	if head, err := Replay(t.Context(), other, r.git, turns); err != nil || head != parent {
 		t.Errorf("the replay has the head %s, %v, want %s", head, err, parent)
 	}
-	if report := r.verify(r.open("", true), parent, 0); report.Same != landed || report.Damaged() {
-		t.Errorf("verify found %+v, want %d alike", report, landed)
+	if err := <-verified; err != nil {
+		t.Error(err)
 	}
+}
+
+// What a list of trees has for a submission that does not land.
+const (
+	treeOfConflict = "conflict"
+	treeOfEmpty    = "empty"
+)
+
+// naiveTrees merges each head but the first in one work tree, and writes the trees into a list: treeOfConflict if git
+// merge does not merge it, and treeOfEmpty if that changes nothing. It knows nothing of the boundary.
+func naiveTrees(ctx context.Context, source, dir string, heads, trees []string) error {
+	clone := []string{"clone", "--quiet", "--shared", "--no-checkout", source, dir}
+	if _, err := new(git.Repository).Output(ctx, clone...); err != nil {
+		return err
+	}
+	naive := git.Repository{Dir: filepath.Join(dir, ".git"), WorkTree: dir, Config: []string{"core.fsync=none"}}
+	if _, err := naive.Output(ctx, "checkout", "--quiet", "--detach", heads[0]); err != nil {
+		return err
+	}
+	// One git answers where HEAD is, each time anew.
+	names, err := naive.Start(ctx, git.Call{Args: []string{"cat-file", "--batch-check=%(objectname)"}})
+	if err != nil {
+		return err
+	}
+	defer names.Close()
+	name := func(revision string) (string, error) {
+		if _, err := fmt.Fprintln(names.In, revision); err != nil {
+			return "", names.Fail(err)
+		}
+		line, err := names.Out.ReadString('\n')
+		return strings.TrimSpace(line), err
+	}
+	before, err := name("HEAD^{tree}")
+	if err != nil {
+		return err
+	}
+	for i, head := range heads[1:] {
+		merge := git.Call{Args: []string{"merge", "--quiet", "--no-ff", "-m", "merge", head}, Answers: []int{1}}
+		merged, err := naive.Run(ctx, merge)
+		if err != nil {
+			return err
+		}
+		if merged.Exit != 0 {
+			trees[i] = treeOfConflict
+			if _, err := naive.Output(ctx, "merge", "--abort"); err != nil {
+				return err
+			}
+			continue
+		}
+		tree, err := name("HEAD^{tree}")
+		if err != nil {
+			return err
+		}
+		if tree != before {
+			trees[i], before = tree, tree
+			continue
+		}
+		// What is merged already makes no commit.
+		trees[i] = treeOfEmpty
+		parent, err := name("HEAD^2")
+		if err != nil {
+			return err
+		}
+		if parent != head {
+			continue
+		}
+		if _, err := naive.Output(ctx, "reset", "--quiet", "--hard", "HEAD^"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // submissions makes a base commit and n submissions on it: edits, new files, renames, deletions, modes, links and
