@@ -18,6 +18,7 @@ type Unit string
 // The units.
 const (
 	PerSecond    Unit = "/s"
+	PerHour      Unit = "/h"
 	Microseconds Unit = "us"
 	Milliseconds Unit = "ms"
 	Seconds      Unit = "s"

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { launchtest.Main(m) }
 // tiny is as little load as shows that a scenario works.
 var tiny = Config{
 	Agents: []int{8}, Leases: []int{250}, Duration: 20 * time.Millisecond, Repeat: 1,
-	Replay: Replay{Speed: 100, Entities: 5},
+	Replay: Replay{Speed: 100, Entities: 5}, Merge: Merge{Files: 20, Submissions: 4},
 }
 
 // targetsOf are Interlock through transports, and the yardstick.
@@ -97,6 +97,7 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%s: %v tries each", f.Target, f.Min)
 			}
 		}},
+		{mergeScenario, []Transport{Stream}, 5, []string{"landings", "took"}, nil},
 	}
 	if len(tests) != len(Scenarios) {
 		t.Errorf("%d scenarios are tested, there are %d", len(tests), len(Scenarios))

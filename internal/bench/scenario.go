@@ -35,7 +35,7 @@ type Scenario struct {
 // Scenarios are all of them, in the order in which they are run and printed.
 var Scenarios = []Scenario{
 	floorScenario, cycleScenario, handoffScenario, commitScenario, taskScenario, askScenario, keepaliveScenario,
-	memoryScenario, growthScenario, restartScenario, scaleScenario, replayScenario,
+	memoryScenario, growthScenario, restartScenario, scaleScenario, replayScenario, mergeScenario,
 }
 
 // Short names those that run when none is named.
@@ -77,6 +77,9 @@ type Config struct {
 
 	// Replay is how the recorded hour is replayed.
 	Replay Replay
+
+	// Merge is the load of the merge queue.
+	Merge Merge
 
 	// Progress, if set, is called with what is done next.
 	Progress func(text string)

@@ -369,7 +369,9 @@ var table = []rule{
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{
 		folder: "internal/bench",
-		local:  []string{".", "client", "engine", "internal/launch", "internal/prose", "internal/trace", "proto"},
+		local: []string{
+			".", "client", "engine", "internal/git", "internal/launch", "internal/prose", "internal/trace", "merge", "proto",
+		},
 	},
 	{
 		folder: "internal/demo",

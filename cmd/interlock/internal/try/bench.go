@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -47,6 +48,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
   interlock bench cycle --journal postgres://interlock@db.internal/interlock?journal=bench
   interlock bench scale --journal postgres://interlock@db.internal/interlock?journal=bench --leases 100000
   interlock bench replay --trace code --speed 10 --entities 200
+  interlock bench merge --files 50000 --submissions 300 --check 1s --runners 8
   interlock bench all -o json`,
 		Args:        cobra.ArbitraryArgs,
 		Annotations: map[string]string{},
@@ -100,7 +102,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 	)
 	f.IntVar(
 		&cfg.Repeat, "repeat", 0,
-		"how many `runs` each case has (default 3; keepalive, memory, restart, scale and replay 1)",
+		"how many `runs` each case has (default 3; keepalive, memory, restart, scale, replay and merge 1)",
 	)
 	f.StringSliceVar(
 		&transports, "transport", nil,
@@ -117,6 +119,14 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 	f.Float64Var(&cfg.Replay.Speed, "speed", 20, "how many times faster than recorded")
 	f.IntVar(&cfg.Replay.Entities, "entities", 1000, "how `many` entities the replayed agents share")
 	f.Float64Var(&cfg.Replay.Skew, "skew", 0.5, "how unevenly they choose them: 0 uniformly, 1 by Zipf's law")
+	f.IntVar(&cfg.Merge.Files, "files", 2000, "how `many` files the target of merge has")
+	f.IntVar(&cfg.Merge.Submissions, "submissions", 100, "how `many` submissions wait for merge")
+	f.Float64Var(&cfg.Merge.Conflicts, "conflicts", 0.05, "the `share` of them that conflict with an earlier one")
+	f.Float64Var(&cfg.Merge.Bad, "bad", 0.02, "the `share` of them that fail only together with an earlier one")
+	cli.DurationVar(
+		f, &cfg.Merge.Check, "check", time.Second, "how long a check of merge waits before it looks at the tree",
+	)
+	f.IntVar(&cfg.Merge.Runners, "runners", 8, "how `many` checks of merge run at a time, and agents push")
 	cmd.AddCommand(newBenchEcho(a))
 	return cmd
 }
